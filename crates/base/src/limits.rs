@@ -1,0 +1,20 @@
+//! Every bound of the server, with its unit in the name and its reason beside it.
+//!
+//! A queue, batch, depth, cache or timeout elsewhere takes its number from here.
+
+/// Largest document a user may store (the protocol's `maxBsonObjectSize`).
+pub const BSON_USER_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Room the server itself may add around a user document (replies, oplog entries).
+pub const BSON_INTERNAL_BYTES_MAX: usize = BSON_USER_BYTES_MAX + 16 * 1024;
+/// Nesting levels the parser walks before it refuses (MongoDB's `maxBSONDepth`).
+pub const BSON_DEPTH_MAX: usize = 200;
+/// Nesting levels of a document that may be stored (one more gives code 15, Overflow).
+pub const BSON_STORED_DEPTH_MAX: usize = 180;
+/// Largest wire message (`maxMessageSizeBytes`).
+pub const WIRE_MESSAGE_BYTES_MAX: usize = 48_000_000;
+/// Largest number of writes in one command (`maxWriteBatchSize`).
+pub const WRITE_BATCH_OPS_MAX: usize = 100_000;
+/// Database names are files and prefixes elsewhere in the ecosystem; MongoDB's bound.
+pub const DB_NAME_BYTES_MAX: usize = 63;
+/// `db.collection`, MongoDB's bound since 4.4.
+pub const NAMESPACE_BYTES_MAX: usize = 255;

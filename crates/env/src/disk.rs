@@ -1,0 +1,39 @@
+//! Files as the log and the checkpoint see them. The simulated disk can lose unsynced bytes, tear writes
+//! and fail with EIO or ENOSPC, so callers must treat every error as final: after a failed
+//! [`DiskFile::sync`] nothing is known about the file and the process must stop.
+
+use std::io;
+use std::sync::Arc;
+
+/// A directory tree of files; paths are relative to the data directory and use `/`.
+pub trait Disk: Send + Sync {
+    /// Opens for reading and writing, creating the file when `create` says so.
+    fn open(&self, path: &str, create: bool) -> io::Result<Arc<dyn DiskFile>>;
+    fn exists(&self, path: &str) -> bool;
+    /// File names (not folders) directly under `dir`, sorted.
+    fn list(&self, dir: &str) -> io::Result<Vec<String>>;
+    fn create_dir_all(&self, dir: &str) -> io::Result<()>;
+    /// Atomic replace; durable only after `sync_dir`.
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+    fn remove(&self, path: &str) -> io::Result<()>;
+    fn sync_dir(&self, dir: &str) -> io::Result<()>;
+    /// The real folder behind this disk, for engines that do their own file I/O; `None` in simulation.
+    fn real_path(&self) -> Option<std::path::PathBuf>;
+    /// Bytes free for new data.
+    fn free_bytes(&self) -> io::Result<u64>;
+}
+
+/// An open file. Positions are explicit; there is no shared cursor.
+pub trait DiskFile: Send + Sync {
+    /// Reads up to `buf.len()` bytes at `offset`; fewer only at the end of the file.
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize>;
+    /// Writes all of `buf` at `offset`, growing the file as needed.
+    fn write_at(&self, offset: u64, buf: &[u8]) -> io::Result<()>;
+    /// Makes content and length durable (fdatasync).
+    fn sync(&self) -> io::Result<()>;
+    fn len(&self) -> io::Result<u64>;
+    fn is_empty(&self) -> io::Result<bool> {
+        Ok(self.len()? == 0)
+    }
+    fn truncate(&self, len: u64) -> io::Result<()>;
+}

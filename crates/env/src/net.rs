@@ -1,0 +1,24 @@
+//! Byte streams between processes.
+
+use crate::BoxFuture;
+use std::io;
+
+pub trait Net: Send + Sync {
+    /// `addr` is `host:port` or a Unix socket path starting with `/`; port 0 picks a free one.
+    fn listen(&self, addr: String) -> BoxFuture<'static, io::Result<Box<dyn Listener>>>;
+    fn connect(&self, addr: String) -> BoxFuture<'static, io::Result<Box<dyn Stream>>>;
+}
+
+pub trait Listener: Send + Sync {
+    fn accept(&mut self) -> BoxFuture<'_, io::Result<Box<dyn Stream>>>;
+    /// `host:port` really bound.
+    fn local_addr(&self) -> String;
+}
+
+pub trait Stream: Send {
+    /// Reads at least one byte into the spare capacity of `buf` (grown by at most `max`); 0 = peer closed.
+    fn read<'a>(&'a mut self, buf: &'a mut Vec<u8>, max: usize) -> BoxFuture<'a, io::Result<usize>>;
+    fn write_all<'a>(&'a mut self, bytes: &'a [u8]) -> BoxFuture<'a, io::Result<()>>;
+    fn peer_addr(&self) -> String;
+    fn local_addr(&self) -> String;
+}
