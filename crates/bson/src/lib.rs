@@ -1,1 +1,20 @@
+//! Documents: read in place, compared in MongoDB's order, built without intermediate trees.
+//!
+//! Two shapes of the same thing:
+//! * [`RawDoc`] / [`DocBuf`] — the bytes themselves (like `str` / `String`). Walking one yields [`Elem`]s,
+//!   which decode to [`Value`] only when asked. All hot paths live here.
+//! * [`Bson`] / [`Document`] — owned trees, for expressions and updates that change values.
+//!
+//! Bytes enter through [`RawDoc::validate`] once (wire messages, dump files); what came from there may be
+//! viewed again with [`RawDoc::trusted`]. Even on malformed bytes no accessor panics or reads out of bounds:
+//! iteration simply ends.
 
+pub mod builder;
+pub mod owned;
+pub mod raw;
+pub mod types;
+
+pub use builder::{ArrayBuilder, DocBuilder};
+pub use owned::{Bson, Document};
+pub use raw::{DocBuf, Elem, RawDoc, Value};
+pub use types::{Binary, Decimal128, ElementType, ObjectId, Regex};

@@ -1,0 +1,313 @@
+//! Building documents straight into bytes.
+
+use crate::owned::{Bson, Document};
+use crate::raw::{DocBuf, Elem, RawDoc, Value};
+use crate::types::{Decimal128, ElementType, ObjectId};
+use pando_base::Timestamp;
+
+/// Appends elements to a growing document; [`DocBuilder::finish`] closes it.
+///
+/// Nested documents share the buffer: `b.doc("a", |a| { a.i32("x", 1); })`.
+#[derive(Debug)]
+pub struct DocBuilder {
+    buf: Vec<u8>,
+    start: usize,
+}
+
+impl Default for DocBuilder {
+    fn default() -> Self {
+        DocBuilder::new()
+    }
+}
+
+impl DocBuilder {
+    pub fn new() -> DocBuilder {
+        DocBuilder::with_capacity(128)
+    }
+    pub fn with_capacity(bytes: usize) -> DocBuilder {
+        DocBuilder::append_to(Vec::with_capacity(bytes))
+    }
+    /// Starts a document at the end of an existing buffer; get the buffer back with [`DocBuilder::into_buffer`].
+    pub fn append_to(mut buf: Vec<u8>) -> DocBuilder {
+        let start = buf.len();
+        buf.extend_from_slice(&[0; 4]);
+        DocBuilder { buf, start }
+    }
+    /// Bytes so far, header included.
+    pub fn byte_len(&self) -> usize {
+        self.buf.len() - self.start
+    }
+    fn close(&mut self, start: usize) {
+        self.buf.push(0);
+        let len = (self.buf.len() - start) as u32;
+        self.buf[start..start + 4].copy_from_slice(&len.to_le_bytes());
+    }
+    pub fn finish(mut self) -> DocBuf {
+        debug_assert_eq!(self.start, 0);
+        self.close(self.start);
+        DocBuf(self.buf)
+    }
+    /// Closes the document and returns the whole buffer it was appended to.
+    pub fn into_buffer(mut self) -> Vec<u8> {
+        self.close(self.start);
+        self.buf
+    }
+    #[inline]
+    fn head(&mut self, ty: ElementType, name: &str) {
+        self.buf.push(ty as u8);
+        // A NUL would cut the name short and shift everything after it.
+        debug_assert!(!name.as_bytes().contains(&0));
+        self.buf.extend_from_slice(name.as_bytes());
+        self.buf.push(0);
+    }
+    /// Copies an already encoded value under a new name.
+    #[inline]
+    pub fn raw(&mut self, ty: ElementType, name: &str, data: &[u8]) -> &mut Self {
+        self.head(ty, name);
+        self.buf.extend_from_slice(data);
+        self
+    }
+    /// Copies an element as it is.
+    #[inline]
+    pub fn elem(&mut self, e: Elem<'_>) -> &mut Self {
+        self.buf.push(e.ty as u8);
+        self.buf.extend_from_slice(e.name_bytes());
+        self.buf.push(0);
+        self.buf.extend_from_slice(e.data());
+        self
+    }
+    /// Copies all elements of a document.
+    pub fn elems_of(&mut self, doc: &RawDoc) -> &mut Self {
+        let bytes = doc.as_bytes();
+        self.buf.extend_from_slice(bytes.get(4..bytes.len() - 1).unwrap_or_default());
+        self
+    }
+    pub fn f64(&mut self, name: &str, v: f64) -> &mut Self {
+        self.raw(ElementType::Double, name, &v.to_le_bytes())
+    }
+    pub fn i32(&mut self, name: &str, v: i32) -> &mut Self {
+        self.raw(ElementType::Int32, name, &v.to_le_bytes())
+    }
+    pub fn i64(&mut self, name: &str, v: i64) -> &mut Self {
+        self.raw(ElementType::Int64, name, &v.to_le_bytes())
+    }
+    pub fn bool(&mut self, name: &str, v: bool) -> &mut Self {
+        self.raw(ElementType::Boolean, name, &[u8::from(v)])
+    }
+    pub fn null(&mut self, name: &str) -> &mut Self {
+        self.raw(ElementType::Null, name, &[])
+    }
+    /// Milliseconds since the Unix epoch.
+    pub fn date(&mut self, name: &str, ms: i64) -> &mut Self {
+        self.raw(ElementType::DateTime, name, &ms.to_le_bytes())
+    }
+    pub fn timestamp(&mut self, name: &str, v: Timestamp) -> &mut Self {
+        self.raw(ElementType::Timestamp, name, &v.0.to_le_bytes())
+    }
+    pub fn object_id(&mut self, name: &str, v: ObjectId) -> &mut Self {
+        self.raw(ElementType::ObjectId, name, &v.0)
+    }
+    pub fn decimal(&mut self, name: &str, v: Decimal128) -> &mut Self {
+        self.raw(ElementType::Decimal128, name, &v.0)
+    }
+    fn counted(&mut self, ty: ElementType, name: &str, s: &str) -> &mut Self {
+        self.head(ty, name);
+        self.buf.extend_from_slice(&(s.len() as u32 + 1).to_le_bytes());
+        self.buf.extend_from_slice(s.as_bytes());
+        self.buf.push(0);
+        self
+    }
+    pub fn str(&mut self, name: &str, s: &str) -> &mut Self {
+        self.counted(ElementType::String, name, s)
+    }
+    pub fn binary(&mut self, name: &str, subtype: u8, bytes: &[u8]) -> &mut Self {
+        self.head(ElementType::Binary, name);
+        self.buf.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+        self.buf.push(subtype);
+        self.buf.extend_from_slice(bytes);
+        self
+    }
+    /// Subtype 4.
+    pub fn uuid(&mut self, name: &str, v: &[u8; 16]) -> &mut Self {
+        self.binary(name, 4, v)
+    }
+    pub fn regex(&mut self, name: &str, pattern: &str, options: &str) -> &mut Self {
+        self.head(ElementType::Regex, name);
+        for part in [pattern, options] {
+            self.buf.extend_from_slice(part.as_bytes());
+            self.buf.push(0);
+        }
+        self
+    }
+    /// A nested document copied from bytes.
+    pub fn raw_doc(&mut self, name: &str, doc: &RawDoc) -> &mut Self {
+        self.raw(ElementType::Document, name, doc.as_bytes())
+    }
+    /// A nested array copied from bytes.
+    pub fn raw_array(&mut self, name: &str, array: &RawDoc) -> &mut Self {
+        self.raw(ElementType::Array, name, array.as_bytes())
+    }
+    /// A nested document written in place.
+    pub fn doc(&mut self, name: &str, fill: impl FnOnce(&mut DocBuilder)) -> &mut Self {
+        self.head(ElementType::Document, name);
+        self.nested(fill)
+    }
+    fn nested(&mut self, fill: impl FnOnce(&mut DocBuilder)) -> &mut Self {
+        let mut inner = DocBuilder::append_to(std::mem::take(&mut self.buf));
+        fill(&mut inner);
+        self.buf = inner.into_buffer();
+        self
+    }
+    /// A nested array written in place.
+    pub fn array(&mut self, name: &str, fill: impl FnOnce(&mut ArrayBuilder)) -> &mut Self {
+        self.head(ElementType::Array, name);
+        let mut inner =
+            ArrayBuilder { doc: DocBuilder::append_to(std::mem::take(&mut self.buf)), next: 0 };
+        fill(&mut inner);
+        self.buf = inner.doc.into_buffer();
+        self
+    }
+    pub fn value(&mut self, name: &str, v: Value<'_>) -> &mut Self {
+        match v {
+            Value::Double(d) => self.f64(name, d),
+            Value::String(s) => self.str(name, s),
+            Value::Document(d) => self.raw_doc(name, d),
+            Value::Array(a) => self.raw_array(name, a),
+            Value::Binary { subtype, bytes } => self.binary(name, subtype, bytes),
+            Value::Undefined => self.raw(ElementType::Undefined, name, &[]),
+            Value::ObjectId(o) => self.object_id(name, o),
+            Value::Boolean(b) => self.bool(name, b),
+            Value::DateTime(ms) => self.date(name, ms),
+            Value::Null => self.null(name),
+            Value::Regex { pattern, options } => self.regex(name, pattern, options),
+            Value::DbPointer { ns, id } => {
+                self.counted(ElementType::DbPointer, name, ns);
+                self.buf.extend_from_slice(&id.0);
+                self
+            }
+            Value::JavaScript(s) => self.counted(ElementType::JavaScript, name, s),
+            Value::Symbol(s) => self.counted(ElementType::Symbol, name, s),
+            Value::JavaScriptWithScope { code, scope } => {
+                self.head(ElementType::JavaScriptWithScope, name);
+                let len = 4 + 4 + code.len() + 1 + scope.byte_len();
+                self.buf.extend_from_slice(&(len as u32).to_le_bytes());
+                self.buf.extend_from_slice(&(code.len() as u32 + 1).to_le_bytes());
+                self.buf.extend_from_slice(code.as_bytes());
+                self.buf.push(0);
+                self.buf.extend_from_slice(scope.as_bytes());
+                self
+            }
+            Value::Int32(n) => self.i32(name, n),
+            Value::Timestamp(t) => self.timestamp(name, t),
+            Value::Int64(n) => self.i64(name, n),
+            Value::Decimal128(d) => self.decimal(name, d),
+            Value::MinKey => self.raw(ElementType::MinKey, name, &[]),
+            Value::MaxKey => self.raw(ElementType::MaxKey, name, &[]),
+        }
+    }
+    pub fn bson(&mut self, name: &str, v: &Bson) -> &mut Self {
+        match v {
+            Bson::Document(d) => self.doc(name, |b| b.document(d)),
+            Bson::Array(items) => self.array(name, |b| {
+                for item in items {
+                    b.bson(item);
+                }
+            }),
+            Bson::JavaScriptWithScope(code, scope) => {
+                let scope = scope.to_raw();
+                self.value(name, Value::JavaScriptWithScope { code, scope: &scope })
+            }
+            scalar => self.value(name, scalar.scalar().unwrap_or(Value::Null)),
+        }
+    }
+    /// Appends all fields of an owned document.
+    pub fn document(&mut self, d: &Document) {
+        for (name, v) in d.iter() {
+            self.bson(name, v);
+        }
+    }
+}
+
+/// Appends values to an array, numbering them.
+#[derive(Debug)]
+pub struct ArrayBuilder {
+    doc: DocBuilder,
+    next: u32,
+}
+
+impl Default for ArrayBuilder {
+    fn default() -> Self {
+        ArrayBuilder::new()
+    }
+}
+
+impl ArrayBuilder {
+    pub fn new() -> ArrayBuilder {
+        ArrayBuilder { doc: DocBuilder::new(), next: 0 }
+    }
+    pub fn len(&self) -> usize {
+        self.next as usize
+    }
+    pub fn is_empty(&self) -> bool {
+        self.next == 0
+    }
+    pub fn byte_len(&self) -> usize {
+        self.doc.byte_len()
+    }
+    fn with_name(&mut self, put: impl FnOnce(&mut DocBuilder, &str)) {
+        let mut digits = [0u8; 10];
+        let mut at = digits.len();
+        let mut n = self.next;
+        loop {
+            at -= 1;
+            digits[at] = b'0' + (n % 10) as u8;
+            n /= 10;
+            if n == 0 {
+                break;
+            }
+        }
+        self.next += 1;
+        put(&mut self.doc, std::str::from_utf8(&digits[at..]).unwrap_or("0"));
+    }
+    pub fn value(&mut self, v: Value<'_>) -> &mut Self {
+        self.with_name(|b, name| {
+            b.value(name, v);
+        });
+        self
+    }
+    pub fn bson(&mut self, v: &Bson) -> &mut Self {
+        self.with_name(|b, name| {
+            b.bson(name, v);
+        });
+        self
+    }
+    pub fn str(&mut self, s: &str) -> &mut Self {
+        self.value(Value::String(s))
+    }
+    pub fn raw_doc(&mut self, doc: &RawDoc) -> &mut Self {
+        self.value(Value::Document(doc))
+    }
+    /// Copies an encoded value.
+    pub fn raw(&mut self, ty: ElementType, data: &[u8]) -> &mut Self {
+        self.with_name(|b, name| {
+            b.raw(ty, name, data);
+        });
+        self
+    }
+    pub fn doc(&mut self, fill: impl FnOnce(&mut DocBuilder)) -> &mut Self {
+        self.with_name(|b, name| {
+            b.doc(name, fill);
+        });
+        self
+    }
+    pub fn array(&mut self, fill: impl FnOnce(&mut ArrayBuilder)) -> &mut Self {
+        self.with_name(|b, name| {
+            b.array(name, fill);
+        });
+        self
+    }
+    /// The array as a document of numbered fields.
+    pub fn finish(self) -> DocBuf {
+        self.doc.finish()
+    }
+}
