@@ -1,0 +1,11 @@
+//! Housekeeping of the source tree: `cargo xtask tidy` (also run by `cargo test`), `cargo xtask tour insert`.
+//!
+//! Everything here reads files as text; nothing is built, so it is quick and needs no dependency.
+
+pub mod layers;
+pub mod links;
+pub mod sizes;
+pub mod systems;
+pub mod tidy;
+pub mod tour;
+pub mod tree;
