@@ -1,0 +1,70 @@
+//! What a query is evaluated in: its collation, its variables and the outside world's few inputs.
+
+use crate::collation::Collation;
+use pando_base::Timestamp;
+use pando_bson::Bson;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Shared by filters, expressions, updates and stages of one operation. Cheap to clone.
+#[derive(Clone)]
+pub struct QueryCtx {
+    /// `None` is the simple (binary) collation.
+    pub collation: Option<Arc<Collation>>,
+    pub vars: Arc<Variables>,
+    /// For `$rand`, `$sampleRate` and `$sample`.
+    pub random: Arc<dyn Random>,
+}
+
+/// System and user variables (`$$NOW`, `let`).
+#[derive(Clone, Debug, Default)]
+pub struct Variables {
+    /// `$$NOW`: wall clock in Unix milliseconds, fixed for the whole operation.
+    pub now_ms: i64,
+    /// `$$CLUSTER_TIME`; `None` on a server without a log.
+    pub cluster_time: Option<Timestamp>,
+    /// The command's `let` document, in order, already evaluated.
+    pub lets: Vec<(String, Bson)>,
+}
+
+/// A source of random bits (the environment's in a server, a counter in tests).
+pub trait Random: Send + Sync {
+    fn next_u64(&self) -> u64;
+    /// Uniform in `[0, 1)`.
+    fn next_f64(&self) -> f64 {
+        (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+/// SplitMix64 from a fixed seed: repeatable.
+#[derive(Debug)]
+pub struct SeededRandom(AtomicU64);
+
+impl SeededRandom {
+    pub fn new(seed: u64) -> SeededRandom {
+        SeededRandom(AtomicU64::new(seed))
+    }
+}
+
+impl Random for SeededRandom {
+    fn next_u64(&self) -> u64 {
+        let mut z = self.0.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+}
+
+impl Default for QueryCtx {
+    /// Simple collation, no variables, a fixed random sequence.
+    fn default() -> QueryCtx {
+        QueryCtx { collation: None, vars: Arc::default(), random: Arc::new(SeededRandom::new(0)) }
+    }
+}
+
+impl QueryCtx {
+    pub fn with_collation(mut self, collation: Option<Arc<Collation>>) -> QueryCtx {
+        self.collation = collation;
+        self
+    }
+}

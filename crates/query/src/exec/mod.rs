@@ -1,0 +1,1 @@
+//! The resumable executor that pulls a plan.

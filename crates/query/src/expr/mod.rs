@@ -1,0 +1,1 @@
+//! Aggregation expressions over raw documents.

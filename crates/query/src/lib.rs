@@ -1,0 +1,26 @@
+//! Queries as pure code: documents and index entries come in through [`source::Source`], results go out.
+//!
+//! * [`matcher`] — filters (`{a: {$gt: 5}}`) over raw documents
+//! * [`projection`] — which fields of a document are returned
+//! * [`expr`] — aggregation expressions; [`stage`] — pipeline stages and accumulators; [`update`] — update operators
+//! * [`collation`], [`regex`], [`jsonschema`], [`sort`] — what those share
+//! * [`plan`] — filter + sort + indexes to a plan; [`exec`] — the resumable pull executor that runs it
+//!
+//! No clock, no randomness, no I/O: the caller supplies them in [`ctx::QueryCtx`], [`source::Source`] and
+//! [`sort::SpillSpace`].
+
+pub mod collation;
+pub mod ctx;
+pub mod exec;
+pub mod expr;
+pub mod jsonschema;
+pub mod matcher;
+pub mod plan;
+pub mod projection;
+pub mod regex;
+pub mod sort;
+pub mod source;
+pub mod stage;
+pub mod update;
+
+pub use ctx::{QueryCtx, Variables};

@@ -1,0 +1,1 @@
+//! Which fields of a document are returned.
