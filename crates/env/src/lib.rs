@@ -5,10 +5,12 @@
 //! takes time, randomness, sockets, files and tasks from nowhere else.
 
 pub mod disk;
+pub mod log;
 pub mod net;
 pub mod sync;
 
 pub use disk::{Disk, DiskFile};
+pub use log::{Component, Log};
 pub use net::{Listener, Net, Stream};
 
 use pando_base::Millis;
@@ -59,9 +61,15 @@ pub struct Env {
     pub disk: Arc<dyn Disk>,
     pub net: Arc<dyn Net>,
     pub tasks: Arc<dyn Spawn>,
+    /// `Log::none()` in tests.
+    pub log: Log,
 }
 
 impl Env {
+    /// The same world, speaking in the log under another name.
+    pub fn named(&self, ctx: &str) -> Env {
+        Env { log: self.log.named(ctx), ..self.clone() }
+    }
     pub fn spawn(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
         self.tasks.spawn(name, Box::pin(task));
     }
