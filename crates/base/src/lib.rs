@@ -11,9 +11,11 @@ pub mod hash;
 pub mod limits;
 pub mod ns;
 pub mod time;
+pub mod uuid;
 
 pub use codes::ErrorCode;
 pub use error::{Error, Result};
 pub use hash::{HashMap, HashSet};
 pub use ns::{DbName, Namespace};
 pub use time::{Millis, OpTime, Term, Timestamp};
+pub use uuid::Uuid;

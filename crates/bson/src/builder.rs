@@ -37,6 +37,10 @@ impl DocBuilder {
     pub fn byte_len(&self) -> usize {
         self.buf.len() - self.start
     }
+    /// Length of the whole buffer so far, what stood before this document included.
+    pub fn buffer_len(&self) -> usize {
+        self.buf.len()
+    }
     fn close(&mut self, start: usize) {
         self.buf.push(0);
         let len = (self.buf.len() - start) as u32;
@@ -161,8 +165,7 @@ impl DocBuilder {
     /// A nested array written in place.
     pub fn array(&mut self, name: &str, fill: impl FnOnce(&mut ArrayBuilder)) -> &mut Self {
         self.head(ElementType::Array, name);
-        let mut inner =
-            ArrayBuilder { doc: DocBuilder::append_to(std::mem::take(&mut self.buf)), next: 0 };
+        let mut inner = ArrayBuilder { doc: DocBuilder::append_to(std::mem::take(&mut self.buf)), next: 0 };
         fill(&mut inner);
         self.buf = inner.doc.into_buffer();
         self

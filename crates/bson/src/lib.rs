@@ -12,6 +12,7 @@
 pub mod builder;
 pub mod owned;
 pub mod raw;
+pub mod text;
 pub mod types;
 
 pub use builder::{ArrayBuilder, DocBuilder};

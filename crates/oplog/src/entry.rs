@@ -1,0 +1,318 @@
+//! One log entry as BSON, in MongoDB's field order:
+//! `lsid, txnNumber, op, ns, ui, fromMigrate, o, o2, stmtId, ts, t, v, wall, prevOpTime` (R-OPLOG-2).
+//!
+//! Entries are written straight into a buffer ([`Entry::append_to`]) and read in place ([`EntryView`]);
+//! no tree is built on either side. The timestamp may be filled in late ([`set_timestamp`]), so that the
+//! log's slot is open for as short a time as possible.
+
+use pando_base::{Error, Millis, OpTime, Result, Term, Timestamp, Uuid};
+use pando_bson::{ArrayBuilder, DocBuilder, Elem, ElementType, RawDoc, Value};
+
+/// What an entry does (R-OPLOG-3).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OpType {
+    Insert,
+    Update,
+    Delete,
+    Command,
+    Noop,
+}
+
+impl OpType {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            OpType::Insert => "i",
+            OpType::Update => "u",
+            OpType::Delete => "d",
+            OpType::Command => "c",
+            OpType::Noop => "n",
+        }
+    }
+    pub fn parse(s: &str) -> Option<OpType> {
+        Some(match s {
+            "i" => OpType::Insert,
+            "u" => OpType::Update,
+            "d" => OpType::Delete,
+            "c" => OpType::Command,
+            "n" => OpType::Noop,
+            _ => return None,
+        })
+    }
+}
+
+/// The logical session part of a retryable write.
+#[derive(Clone, Copy, Debug)]
+pub struct Session<'a> {
+    pub lsid: &'a RawDoc,
+    pub txn_number: i64,
+    /// The statements of the command that this entry carries out.
+    pub stmt_ids: &'a [i32],
+    /// The session's previous entry for the same `txn_number`; [`OpTime::NULL`] for the first.
+    pub prev: OpTime,
+}
+
+/// `o2`: which document (or which old state) the entry is about.
+#[derive(Clone, Copy, Debug)]
+pub enum Identity<'a> {
+    None,
+    /// A document key made of `_id` only.
+    Id(Elem<'a>),
+    Doc(&'a RawDoc),
+}
+
+/// The parts of an entry that is about to be written.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry<'a> {
+    pub session: Option<Session<'a>>,
+    pub op: OpType,
+    pub ns: &'a str,
+    pub ui: Option<Uuid>,
+    pub from_migrate: bool,
+    pub o: Object<'a>,
+    pub o2: Identity<'a>,
+    pub term: Term,
+    pub wall: Millis,
+}
+
+/// `o`: the content.
+#[derive(Clone, Copy, Debug)]
+pub enum Object<'a> {
+    Doc(&'a RawDoc),
+    /// A document key made of `_id` only (deletes).
+    Id(Elem<'a>),
+}
+
+impl Entry<'_> {
+    /// Appends the entry to `buf` with timestamp `ts`; returns where the eight bytes of `ts` lie in `buf`.
+    pub fn append_to(&self, buf: &mut Vec<u8>, ts: Timestamp) -> usize {
+        let mut b = DocBuilder::append_to(std::mem::take(buf));
+        if let Some(s) = &self.session {
+            b.raw_doc("lsid", s.lsid);
+            b.i64("txnNumber", s.txn_number);
+        }
+        b.str("op", self.op.as_str());
+        b.str("ns", self.ns);
+        if let Some(ui) = &self.ui {
+            b.uuid("ui", &ui.0);
+        }
+        if self.from_migrate {
+            b.bool("fromMigrate", true);
+        }
+        match self.o {
+            Object::Doc(doc) => b.raw_doc("o", doc),
+            Object::Id(id) => b.doc("o", |o| {
+                o.elem(id);
+            }),
+        };
+        match self.o2 {
+            Identity::None => {}
+            Identity::Doc(doc) => {
+                b.raw_doc("o2", doc);
+            }
+            Identity::Id(id) => {
+                b.doc("o2", |o| {
+                    o.elem(id);
+                });
+            }
+        }
+        match self.session.map(|s| s.stmt_ids) {
+            Some([one]) => {
+                b.i32("stmtId", *one);
+            }
+            Some(ids @ [_, _, ..]) => {
+                b.array("stmtId", |a: &mut ArrayBuilder| {
+                    for id in ids {
+                        a.value(Value::Int32(*id));
+                    }
+                });
+            }
+            _ => {}
+        }
+        b.timestamp("ts", ts);
+        let ts_at = b.buffer_len() - 8;
+        b.i64("t", self.term);
+        b.i64("v", 2);
+        b.date("wall", self.wall);
+        if let Some(s) = &self.session {
+            b.doc("prevOpTime", |p| {
+                p.timestamp("ts", s.prev.ts);
+                p.i64("t", s.prev.t);
+            });
+        }
+        *buf = b.into_buffer();
+        ts_at
+    }
+}
+
+/// Fills in the timestamp of an entry whose [`Entry::append_to`] returned `ts_at`.
+pub fn set_timestamp(buf: &mut [u8], ts_at: usize, ts: Timestamp) {
+    if let Some(slot) = buf.get_mut(ts_at..ts_at + 8) {
+        slot.copy_from_slice(&ts.0.to_le_bytes());
+    }
+}
+
+/// An entry read in place.
+#[derive(Clone, Copy, Debug)]
+pub struct EntryView<'a> {
+    pub doc: &'a RawDoc,
+    pub op: OpType,
+    pub ns: &'a str,
+    pub ui: Option<Uuid>,
+    pub o: &'a RawDoc,
+    pub o2: Option<&'a RawDoc>,
+    pub ts: Timestamp,
+    pub term: Term,
+    pub wall: Millis,
+}
+
+impl<'a> EntryView<'a> {
+    /// Reads the fields every entry has; the others are in [`EntryView::doc`].
+    pub fn parse(doc: &'a RawDoc) -> Result<EntryView<'a>> {
+        let mut view = EntryView {
+            doc,
+            op: OpType::Noop,
+            ns: "",
+            ui: None,
+            o: RawDoc::empty(),
+            o2: None,
+            ts: Timestamp::ZERO,
+            term: -1,
+            wall: 0,
+        };
+        let (mut op, mut o) = (None, None);
+        for e in doc {
+            match (e.name_bytes(), e.value()) {
+                (b"op", Value::String(s)) => op = OpType::parse(s),
+                (b"ns", Value::String(s)) => view.ns = s,
+                (b"ui", Value::Binary { bytes, .. }) => view.ui = Uuid::from_slice(bytes),
+                (b"o", Value::Document(d)) => o = Some(d),
+                (b"o2", Value::Document(d)) => view.o2 = Some(d),
+                (b"ts", Value::Timestamp(ts)) => view.ts = ts,
+                (b"t", v) if v.as_i64().is_some() => view.term = v.as_i64().unwrap_or(-1),
+                (b"wall", Value::DateTime(ms)) => view.wall = ms,
+                _ => {}
+            }
+        }
+        match (op, o) {
+            (Some(op), Some(o)) if !view.ts.is_zero() => {
+                view.op = op;
+                view.o = o;
+                Ok(view)
+            }
+            _ => Err(Error::internal(format!("malformed oplog entry: {doc}"))),
+        }
+    }
+    pub fn op_time(&self) -> OpTime {
+        OpTime::new(self.ts, self.term)
+    }
+    /// The `_id` of the document an `i`, `u` or `d` entry is about.
+    pub fn document_id(&self) -> Option<Elem<'a>> {
+        match self.op {
+            OpType::Update => self.o2?.elem("_id"),
+            _ => self.o.elem("_id"),
+        }
+    }
+    /// Name and argument of a `c` entry (`{drop: "c"}` gives `("drop", "c")`).
+    pub fn command(&self) -> Option<Elem<'a>> {
+        self.o.first()
+    }
+    /// The `$v: 2` difference of a `u` entry, or `None` when `o` is a whole replacement document.
+    pub fn diff(&self) -> Option<&'a RawDoc> {
+        let version = self.o.first()?;
+        if version.name_bytes() != b"$v" || version.value().as_i64() != Some(2) {
+            return None;
+        }
+        self.o.get("diff")?.as_doc()
+    }
+}
+
+/// `{$v: 2, diff: <diff>}`: the `o` of a `u` entry that carries a difference.
+pub fn diff_object(diff: &RawDoc) -> pando_bson::DocBuf {
+    let mut b = DocBuilder::with_capacity(diff.byte_len() + 24);
+    b.i32("$v", 2);
+    b.raw(ElementType::Document, "diff", diff.as_bytes());
+    b.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pando_bson::{Document, doc};
+
+    fn plain<'a>(op: OpType, o: &'a RawDoc, o2: Identity<'a>) -> Entry<'a> {
+        Entry {
+            session: None,
+            op,
+            ns: "db.c",
+            ui: Some(Uuid([7; 16])),
+            from_migrate: false,
+            o: Object::Doc(o),
+            o2,
+            term: 3,
+            wall: 1000,
+        }
+    }
+
+    #[test]
+    fn fields_stand_in_mongodbs_order() {
+        let o = doc! { "_id": 1, "a": 2 }.to_raw();
+        let lsid = doc! { "id": 5 }.to_raw();
+        let mut entry = plain(OpType::Insert, &o, o.elem("_id").map_or(Identity::None, Identity::Id));
+        entry.session = Some(Session { lsid: &lsid, txn_number: 9, stmt_ids: &[0], prev: OpTime::NULL });
+        let mut buf = Vec::new();
+        entry.append_to(&mut buf, Timestamp::new(5, 1));
+        let names: Vec<_> = RawDoc::trusted(&buf).iter().map(|e| e.name().to_owned()).collect();
+        let expected = [
+            "lsid",
+            "txnNumber",
+            "op",
+            "ns",
+            "ui",
+            "o",
+            "o2",
+            "stmtId",
+            "ts",
+            "t",
+            "v",
+            "wall",
+            "prevOpTime",
+        ];
+        assert_eq!(names, expected);
+    }
+
+    #[test]
+    fn a_late_timestamp_lands_in_its_entry_only() {
+        let o = doc! { "_id": 1 }.to_raw();
+        let mut buf = Vec::new();
+        let first = plain(OpType::Insert, &o, Identity::None).append_to(&mut buf, Timestamp::ZERO);
+        let second_start = buf.len();
+        let second = plain(OpType::Noop, &o, Identity::None).append_to(&mut buf, Timestamp::ZERO);
+        set_timestamp(&mut buf, first, Timestamp::new(8, 1));
+        set_timestamp(&mut buf, second, Timestamp::new(8, 2));
+        let a = EntryView::parse(RawDoc::trusted(&buf)).unwrap();
+        let b = EntryView::parse(RawDoc::trusted(&buf[second_start..])).unwrap();
+        assert_eq!((a.ts, b.ts), (Timestamp::new(8, 1), Timestamp::new(8, 2)));
+        assert_eq!((a.op, a.ns, a.term, a.ui), (OpType::Insert, "db.c", 3, Some(Uuid([7; 16]))));
+    }
+
+    #[test]
+    fn updates_tell_differences_from_replacements() {
+        let diff = diff_object(&doc! { "u": { "a": 1 } }.to_raw());
+        let key = doc! { "_id": 4 }.to_raw();
+        let mut buf = Vec::new();
+        plain(OpType::Update, &diff, Identity::Doc(&key)).append_to(&mut buf, Timestamp::new(1, 1));
+        let view = EntryView::parse(RawDoc::trusted(&buf)).unwrap();
+        assert_eq!(view.diff().map(Document::from), Some(doc! { "u": { "a": 1 } }));
+        assert_eq!(view.document_id().and_then(|e| e.value().as_i64()), Some(4));
+
+        let mut buf = Vec::new();
+        plain(OpType::Update, &key, Identity::Doc(&key)).append_to(&mut buf, Timestamp::new(1, 1));
+        assert!(EntryView::parse(RawDoc::trusted(&buf)).unwrap().diff().is_none());
+    }
+
+    #[test]
+    fn an_entry_without_operation_is_an_error() {
+        let broken = doc! { "ts": Timestamp::new(1, 1), "o": {} }.to_raw();
+        assert!(EntryView::parse(&broken).is_err());
+    }
+}
