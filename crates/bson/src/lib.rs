@@ -10,12 +10,17 @@
 //! iteration simply ends.
 
 pub mod builder;
+pub mod compare;
+pub mod decimal128;
+pub mod hash;
 pub mod owned;
 pub mod raw;
 pub mod text;
 pub mod types;
 
 pub use builder::{ArrayBuilder, DocBuilder};
+pub use compare::{StringOrder, canonical_type, cmp_bson, cmp_docs, cmp_values, values_equal};
+pub use hash::{hash_bson, hash_value};
 pub use owned::{Bson, Document};
 pub use raw::{DocBuf, Elem, RawDoc, Value};
 pub use types::{Binary, Decimal128, ElementType, ObjectId, Regex};

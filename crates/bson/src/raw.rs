@@ -11,6 +11,9 @@ use std::ops::Deref;
 #[derive(PartialEq, Eq)]
 pub struct RawDoc([u8]);
 
+/// First double above every `i64`.
+const TWO_POW_63: f64 = 9_223_372_036_854_775_808.0;
+
 /// The empty document.
 pub const EMPTY: &[u8] = &[5, 0, 0, 0, 0];
 
@@ -387,7 +390,7 @@ impl<'a> Value<'a> {
         match self {
             Value::Int32(n) => Some(i64::from(*n)),
             Value::Int64(n) => Some(*n),
-            Value::Double(d) if d.fract() == 0.0 && d.abs() < 9.3e18 => Some(*d as i64),
+            Value::Double(d) if d.fract() == 0.0 && (-TWO_POW_63..TWO_POW_63).contains(d) => Some(*d as i64),
             _ => None,
         }
     }
@@ -413,20 +416,6 @@ impl<'a> Value<'a> {
             Value::Null | Value::Undefined => false,
             _ => true,
         }
-    }
-}
-
-impl Decimal128 {
-    /// True for zeros of either sign and any exponent.
-    pub fn is_zero(&self) -> bool {
-        let bits = u128::from_le_bytes(self.0);
-        let top = (bits >> 125) as u8 & 0b11;
-        // "11" in the two bits after the sign: a non-canonical coefficient (reads as zero) or NaN/Inf.
-        if top == 0b11 {
-            return (bits >> 123) & 0xF != 0xF;
-        }
-        let coefficient = bits & ((1 << 113) - 1);
-        coefficient == 0 || coefficient > 9_999_999_999_999_999_999_999_999_999_999_999
     }
 }
 
