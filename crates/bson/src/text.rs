@@ -1,23 +1,50 @@
 //! Documents as MongoDB's messages print them: `{ a: 1, b: { c: "x" } }`.
 //!
 //! This is the form inside error texts ("dup key: { a: 1 }"), not extended JSON and not meant to be parsed.
+//! With `{:#}` strings of 160 bytes and more are cut, as in messages about updates.
 
-use crate::raw::{RawDoc, Value};
+use crate::raw::{Elem, RawDoc, Value};
 use std::fmt::{self, Write};
 
 impl fmt::Display for RawDoc {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_doc(f, self, false)
+        let cut = f.alternate();
+        write_doc(f, self, false, cut)
     }
 }
 
 impl fmt::Display for Value<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_value(f, *self)
+        let cut = f.alternate();
+        write_value(f, *self, cut)
     }
 }
 
-fn write_doc(f: &mut impl Write, doc: &RawDoc, array: bool) -> fmt::Result {
+/// `name: value`
+impl fmt::Display for Elem<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())?;
+        f.write_str(": ")?;
+        fmt::Display::fmt(&self.value(), f)
+    }
+}
+
+/// Strings this long are cut to [`STRING_SHOWN_BYTES`] and end in three dots, when cutting is wanted.
+const STRING_CUT_BYTES: usize = 160;
+const STRING_SHOWN_BYTES: usize = 150;
+
+fn shown(s: &str, cut: bool) -> (&str, &'static str) {
+    if !cut || s.len() < STRING_CUT_BYTES {
+        return (s, "");
+    }
+    let mut end = STRING_SHOWN_BYTES;
+    while !s.is_char_boundary(end) {
+        end -= 1;
+    }
+    (&s[..end], "...")
+}
+
+fn write_doc(f: &mut impl Write, doc: &RawDoc, array: bool, cut: bool) -> fmt::Result {
     let (open, close) = if array { ("[", "]") } else { ("{", "}") };
     f.write_str(open)?;
     let mut any = false;
@@ -28,7 +55,7 @@ fn write_doc(f: &mut impl Write, doc: &RawDoc, array: bool) -> fmt::Result {
             f.write_str(e.name())?;
             f.write_str(": ")?;
         }
-        write_value(f, e.value())?;
+        write_value(f, e.value(), cut)?;
     }
     if any {
         f.write_str(" ")?;
@@ -36,12 +63,15 @@ fn write_doc(f: &mut impl Write, doc: &RawDoc, array: bool) -> fmt::Result {
     f.write_str(close)
 }
 
-fn write_value(f: &mut impl Write, v: Value<'_>) -> fmt::Result {
+fn write_value(f: &mut impl Write, v: Value<'_>, cut: bool) -> fmt::Result {
     match v {
         Value::Double(d) => f.write_str(&double_text(d)),
-        Value::String(s) | Value::Symbol(s) => write!(f, "\"{s}\""),
-        Value::Document(d) => write_doc(f, d, false),
-        Value::Array(a) => write_doc(f, a, true),
+        Value::String(s) | Value::Symbol(s) => {
+            let (s, dots) = shown(s, cut);
+            write!(f, "\"{s}{dots}\"")
+        }
+        Value::Document(d) => write_doc(f, d, false, cut),
+        Value::Array(a) => write_doc(f, a, true, cut),
         Value::Binary { subtype: 4, bytes } if bytes.len() == 16 => {
             let uuid = pando_base::Uuid::from_slice(bytes).unwrap_or_default();
             write!(f, "UUID(\"{uuid}\")")
@@ -60,10 +90,13 @@ fn write_value(f: &mut impl Write, v: Value<'_>) -> fmt::Result {
         Value::Null => f.write_str("null"),
         Value::Regex { pattern, options } => write!(f, "/{pattern}/{options}"),
         Value::DbPointer { ns, id } => write!(f, "DBRef('{ns}',{})", id.to_hex()),
-        Value::JavaScript(s) => f.write_str(s),
+        Value::JavaScript(s) => {
+            let (s, dots) = shown(s, cut);
+            write!(f, "{s}{dots}")
+        }
         Value::JavaScriptWithScope { code, scope } => {
             write!(f, "CodeWScope( {code}, ")?;
-            write_doc(f, scope, false)?;
+            write_doc(f, scope, false, cut)?;
             f.write_str(")")
         }
         Value::Int32(n) => write!(f, "{n}"),
@@ -134,6 +167,16 @@ mod tests {
         for (d, text) in cases {
             assert_eq!(double_text(d), text);
         }
+    }
+
+    #[test]
+    fn the_alternate_form_cuts_long_strings_at_150_bytes() {
+        let long = "a".repeat(160);
+        assert_eq!(format!("{:#}", Value::String(&long)), format!("\"{}...\"", "a".repeat(150)));
+        assert_eq!(format!("{}", Value::String(&long)).len(), 162);
+        assert_eq!(format!("{:#}", Value::String(&long[1..])).len(), 161);
+        let wide = "é".repeat(100);
+        assert_eq!(format!("{:#}", Value::String(&wide)).len(), 155);
     }
 
     #[test]
