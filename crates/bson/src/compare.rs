@@ -139,6 +139,9 @@ fn cmp_raw_docs(a: &RawDoc, b: &RawDoc, names: bool, order: Order<'_>, depth: us
         // Validated documents never come here; a lying one gets some fixed order instead of a deep stack.
         return a.as_bytes().cmp(b.as_bytes());
     }
+    if a.as_bytes() == b.as_bytes() {
+        return Ordering::Equal;
+    }
     let mut right = b.iter();
     for x in a {
         let Some(y) = right.next() else { return Ordering::Greater };

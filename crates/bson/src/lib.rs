@@ -15,8 +15,10 @@ pub mod decimal128;
 pub mod hash;
 pub mod owned;
 pub mod raw;
+mod scan;
 pub mod text;
 pub mod types;
+pub mod validate;
 
 pub use builder::{ArrayBuilder, DocBuilder};
 pub use compare::{StringOrder, canonical_type, cmp_bson, cmp_docs, cmp_values, values_equal};

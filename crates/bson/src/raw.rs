@@ -1,5 +1,6 @@
 //! Documents as bytes: borrowed [`RawDoc`], owned [`DocBuf`], and the walk over their elements.
 
+use crate::scan::find_nul;
 use crate::types::{Decimal128, ElementType, ObjectId};
 use pando_base::Timestamp;
 use std::borrow::Borrow;
@@ -166,7 +167,7 @@ impl<'a> Iterator for Iter<'a> {
     fn next(&mut self) -> Option<Elem<'a>> {
         let (&tag, rest) = self.rest.split_first()?;
         let ty = ElementType::from_byte(tag)?;
-        let name_len = rest.iter().position(|b| *b == 0)?;
+        let name_len = find_nul(rest)?;
         let after = rest.get(name_len + 1..)?;
         let size = value_size(ty, after)?;
         let data = after.get(..size)?;
@@ -196,8 +197,8 @@ pub(crate) fn value_size(ty: ElementType, data: &[u8]) -> Option<usize> {
         Binary => le_u32(data)?.checked_add(5)?,
         DbPointer => le_u32(data)?.checked_add(16)?,
         Regex => {
-            let p = data.iter().position(|b| *b == 0)?;
-            let o = data.get(p + 1..)?.iter().position(|b| *b == 0)?;
+            let p = find_nul(data)?;
+            let o = find_nul(data.get(p + 1..)?)?;
             p + o + 2
         }
     })
