@@ -221,6 +221,7 @@ codes! {
     263 OperationNotSupportedInTransaction 0;
     264 TooManyFilesOpen 0;
     265 OrphanedRangeCleanUpFailed 0;
+    266 FailPointSetFailed 0;
     267 PreparedTransactionInProgress TRANSIENT_IN_TXN;
     272 MigrationConflict TRANSIENT_IN_TXN;
     276 IndexBuildAborted 0;

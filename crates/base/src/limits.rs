@@ -20,3 +20,11 @@ pub const DB_NAME_BYTES_MAX: usize = 63;
 pub const NAMESPACE_BYTES_MAX: usize = 255;
 /// Nulls that one update may put into an array to reach a far index; more is a mistake (code 2), as in MongoDB.
 pub const ARRAY_BACKFILL_MAX: usize = 1_500_000;
+/// Members of a replica set; also the largest `w`.
+pub const REPLSET_MEMBERS_MAX: usize = 50;
+/// A request body longer than this is not copied for `currentOp`; the copy is made for every operation.
+pub const CURRENT_OP_BODY_BYTES_MAX: usize = 1024;
+/// `hello.client`; MongoDB's bound for clients.
+pub const CLIENT_METADATA_BYTES_MAX: usize = 512;
+/// `hello.client.application.name`; MongoDB's bound.
+pub const CLIENT_APP_NAME_BYTES_MAX: usize = 128;

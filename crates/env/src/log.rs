@@ -156,7 +156,14 @@ impl Log {
     pub fn enabled(&self, component: Component, severity: Severity) -> bool {
         self.sink.enabled(component, severity)
     }
-    pub fn at(&self, severity: Severity, component: Component, id: i32, msg: &str, fill: impl FnOnce(&mut Attrs)) {
+    pub fn at(
+        &self,
+        severity: Severity,
+        component: Component,
+        id: i32,
+        msg: &str,
+        fill: impl FnOnce(&mut Attrs),
+    ) {
         if !self.sink.enabled(component, severity) {
             return;
         }

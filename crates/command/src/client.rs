@@ -1,0 +1,337 @@
+//! A client of the server — a connection or an internal task — and what it is doing right now.
+//!
+//! Each client owns one slot for its current operation. `currentOp` walks the slots, `killOp` sets the
+//! slot's kill word; nothing is shared between running operations, so the bookkeeping costs one
+//! uncontended lock per operation.
+
+use crate::generic_args::Lsid;
+use crate::instance::Instance;
+use pando_base::{Error, ErrorCode, OpTime, Result, limits};
+use pando_bson::{DocBuf, RawDoc, Value};
+use pando_env::sync::Notify;
+use pando_env::{Component, Env};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+/// A connection, or an internal task when `remote` is `None`.
+pub struct Client {
+    pub id: i64,
+    /// `conn12`, `TTLMonitor`.
+    pub desc: String,
+    pub remote: Option<String>,
+    pub local: Option<String>,
+    /// The instance's world, logging under `desc`.
+    pub env: Env,
+    pub instance: Arc<Instance>,
+    metadata: OnceLock<Metadata>,
+    first_hello_done: AtomicBool,
+    hello_ok: AtomicBool,
+    slot: Mutex<Slot>,
+    /// `op_id << 32 | error code`; 0 = nothing to kill.
+    kill: AtomicU64,
+    woken: Notify,
+    /// Position after this client's last write (for writes that change nothing but must wait).
+    last_op: Mutex<OpTime>,
+    compressors: Mutex<Vec<u8>>,
+}
+
+/// The client document of the first hello.
+pub struct Metadata {
+    pub doc: DocBuf,
+    pub app_name: Option<String>,
+}
+
+/// The current operation of a client; buffers are reused from one operation to the next.
+#[derive(Default)]
+struct Slot {
+    op_id: u32,
+    op: ActiveOp,
+}
+
+/// A running operation, as `currentOp` shows it.
+#[derive(Clone, Default)]
+pub struct ActiveOp {
+    pub op_id: u32,
+    pub command: &'static str,
+    pub ns: String,
+    /// The request's body, cut at [`limits::CURRENT_OP_BODY_BYTES_MAX`] (then empty and `truncated` is set).
+    pub body: Vec<u8>,
+    pub truncated: bool,
+    /// Monotonic.
+    pub started: Duration,
+    pub started_wall_ms: i64,
+    pub lsid: Option<Lsid>,
+    pub plan_summary: String,
+    /// Progress of long work (index builds, validate).
+    pub msg: String,
+    pub progress: Option<(u64, u64)>,
+    pub yields: u64,
+    pub cursor: Option<DocBuf>,
+}
+
+fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
+    m.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Client {
+    pub(crate) fn new(
+        id: i64,
+        desc: String,
+        remote: Option<String>,
+        local: Option<String>,
+        instance: Arc<Instance>,
+    ) -> Client {
+        let env = instance.env.named(&desc);
+        Client {
+            id,
+            desc,
+            remote,
+            local,
+            env,
+            instance,
+            metadata: OnceLock::new(),
+            first_hello_done: AtomicBool::new(false),
+            hello_ok: AtomicBool::new(false),
+            slot: Mutex::default(),
+            kill: AtomicU64::new(0),
+            woken: Notify::new(),
+            last_op: Mutex::new(OpTime::NULL),
+            compressors: Mutex::default(),
+        }
+    }
+    pub fn is_connection(&self) -> bool {
+        self.remote.is_some()
+    }
+    pub fn app_name(&self) -> Option<&str> {
+        self.metadata.get()?.app_name.as_deref()
+    }
+    pub fn metadata(&self) -> Option<&RawDoc> {
+        self.metadata.get().map(|m| &*m.doc)
+    }
+    /// The driver said it understands "not primary" wording and `isWritablePrimary`.
+    pub fn hello_ok(&self) -> bool {
+        self.hello_ok.load(Relaxed)
+    }
+    pub fn set_hello_ok(&self) {
+        self.hello_ok.store(true, Relaxed);
+    }
+    /// True the first time it is called: only the first hello may carry client metadata or choose compressors.
+    pub fn take_first_hello(&self) -> bool {
+        !self.first_hello_done.swap(true, Relaxed)
+    }
+    /// Stores `hello.client` and logs it (id 51800). Later documents are refused (186).
+    pub fn set_metadata(&self, doc: &RawDoc) -> Result<()> {
+        let app_name = check_metadata(doc)?;
+        if self.metadata.get().is_some() {
+            return Err(Error::new(
+                ErrorCode::ClientMetadataCannotBeMutated,
+                "The client metadata document may only be sent in the first hello",
+            ));
+        }
+        let json = crate::json::relaxed(doc);
+        self.env.log.info(Component::Network, 51800, "client metadata", |a| {
+            a.str("remote", self.remote.as_deref().unwrap_or(""))
+                .str("client", &self.desc)
+                .json("doc", &json);
+        });
+        let _ = self.metadata.set(Metadata { doc: doc.to_buf(), app_name });
+        Ok(())
+    }
+    /// Compressor ids both sides know, in the client's order; empty = none.
+    pub fn compressors(&self) -> Vec<u8> {
+        lock(&self.compressors).clone()
+    }
+    pub fn set_compressors(&self, ids: Vec<u8>) {
+        *lock(&self.compressors) = ids;
+    }
+    pub fn last_op(&self) -> OpTime {
+        *lock(&self.last_op)
+    }
+    pub fn set_last_op(&self, op_time: OpTime) {
+        let mut last = lock(&self.last_op);
+        if op_time > *last {
+            *last = op_time;
+        }
+    }
+
+    pub(crate) fn begin_op(&self, op: OpStart<'_>) {
+        let mut slot = lock(&self.slot);
+        slot.op_id = op.op_id;
+        let a = &mut slot.op;
+        a.op_id = op.op_id;
+        a.command = op.command;
+        a.ns.clear();
+        a.ns.push_str(op.db);
+        a.body.clear();
+        a.truncated = op.body.byte_len() > limits::CURRENT_OP_BODY_BYTES_MAX;
+        if !a.truncated {
+            a.body.extend_from_slice(op.body.as_bytes());
+        }
+        a.started = op.started;
+        a.started_wall_ms = op.started_wall_ms;
+        a.lsid = op.lsid;
+        a.plan_summary.clear();
+        a.msg.clear();
+        a.progress = None;
+        a.yields = 0;
+        a.cursor = None;
+    }
+    pub(crate) fn end_op(&self) {
+        lock(&self.slot).op_id = 0;
+        self.kill.store(0, Relaxed);
+    }
+    pub(crate) fn update_op(&self, change: impl FnOnce(&mut ActiveOp)) {
+        change(&mut lock(&self.slot).op);
+    }
+    /// The running operation, if any.
+    pub fn active_op(&self) -> Option<ActiveOp> {
+        let slot = lock(&self.slot);
+        (slot.op_id != 0).then(|| slot.op.clone())
+    }
+    /// Interrupts the running operation with `code` if `which` agrees; true when it was hit.
+    pub fn kill_op(&self, code: ErrorCode, which: impl FnOnce(&ActiveOp) -> bool) -> bool {
+        {
+            let slot = lock(&self.slot);
+            if slot.op_id == 0 || !which(&slot.op) {
+                return false;
+            }
+            let word = u64::from(slot.op_id) << 32 | code.0 as u32 as u64;
+            // The first reason wins: a killed operation stays killed for it.
+            let _ = self.kill.compare_exchange(0, word, Relaxed, Relaxed);
+        }
+        self.woken.bump();
+        true
+    }
+    #[inline]
+    pub(crate) fn kill_code(&self, op_id: u32) -> Option<ErrorCode> {
+        let word = self.kill.load(Relaxed);
+        (word != 0 && (word >> 32) as u32 == op_id).then_some(ErrorCode(word as u32 as i32))
+    }
+    pub(crate) fn woken(&self) -> &Notify {
+        &self.woken
+    }
+}
+
+pub(crate) struct OpStart<'a> {
+    pub(crate) op_id: u32,
+    pub(crate) command: &'static str,
+    pub(crate) db: &'a str,
+    pub(crate) body: &'a RawDoc,
+    pub(crate) started: Duration,
+    pub(crate) started_wall_ms: i64,
+    pub(crate) lsid: Option<Lsid>,
+}
+
+/// MongoDB's checks of `hello.client`: codes 183, 184, 185, 14. Returns the application's name.
+fn check_metadata(doc: &RawDoc) -> Result<Option<String>> {
+    if doc.byte_len() > limits::CLIENT_METADATA_BYTES_MAX {
+        return Err(Error::new(
+            ErrorCode::ClientMetadataDocumentTooLarge,
+            format!(
+                "The client metadata document must be less then or equal to {} bytes",
+                limits::CLIENT_METADATA_BYTES_MAX
+            ),
+        ));
+    }
+    let missing = |what: &str| {
+        Error::new(
+            ErrorCode::ClientMetadataMissingField,
+            format!("Missing required field '{what}' in the client metadata document"),
+        )
+    };
+    let object = |what: &str, v: Value<'_>| {
+        Error::type_mismatch(format!(
+            "The '{what}' field is required to be a BSON document in the client metadata document, found {}",
+            v.type_name()
+        ))
+    };
+    let mut app_name = None;
+    if let Some(v) = doc.get("application") {
+        let app = v.as_doc().ok_or_else(|| object("application", v))?;
+        match app.get("name") {
+            Some(Value::String(name)) => {
+                if name.len() > limits::CLIENT_APP_NAME_BYTES_MAX {
+                    return Err(Error::new(
+                        ErrorCode::ClientMetadataAppNameTooLarge,
+                        format!(
+                            "The 'application.name' field must be less then or equal to {} bytes in the client \
+                             metadata document",
+                            limits::CLIENT_APP_NAME_BYTES_MAX
+                        ),
+                    ));
+                }
+                app_name = Some(name.to_owned());
+            }
+            Some(_) => {
+                return Err(Error::type_mismatch(
+                    "The 'application.name' field must be a string in the client metadata document",
+                ));
+            }
+            None => {}
+        }
+    }
+    let driver = doc.get("driver").ok_or_else(|| missing("driver"))?;
+    let driver = driver.as_doc().ok_or_else(|| object("driver", driver))?;
+    for field in ["name", "version"] {
+        match driver.get(field) {
+            Some(Value::String(_)) => {}
+            Some(_) => {
+                return Err(Error::type_mismatch(format!(
+                    "The 'driver.{field}' field must be a string in the client metadata document"
+                )));
+            }
+            None => return Err(missing(&format!("driver.{field}"))),
+        }
+    }
+    let os = doc.get("os").ok_or_else(|| missing("os"))?;
+    let os = os.as_doc().ok_or_else(|| object("os", os))?;
+    match os.get("type") {
+        Some(Value::String(_)) => Ok(app_name),
+        Some(_) => {
+            Err(Error::type_mismatch("The 'os.type' field must be a string in the client metadata document"))
+        }
+        None => Err(missing("os.type")),
+    }
+}
+
+/// All clients, for `currentOp`, `killOp`, `killSessions` and shutdown.
+#[derive(Default)]
+pub struct Clients {
+    map: Mutex<BTreeMap<i64, Arc<Client>>>,
+    next_id: AtomicU64,
+    next_op: AtomicU32,
+}
+
+impl Clients {
+    pub(crate) fn next_op_id(&self) -> u32 {
+        loop {
+            // Stays positive as a 32-bit integer; 0 means "idle".
+            let id = self.next_op.fetch_add(1, Relaxed).wrapping_add(1) & 0x7FFF_FFFF;
+            if id != 0 {
+                return id;
+            }
+        }
+    }
+    pub(crate) fn next_id(&self) -> i64 {
+        self.next_id.fetch_add(1, Relaxed) as i64 + 1
+    }
+    pub(crate) fn add(&self, client: Arc<Client>) {
+        lock(&self.map).insert(client.id, client);
+    }
+    pub fn remove(&self, id: i64) {
+        lock(&self.map).remove(&id);
+    }
+    pub fn all(&self) -> Vec<Arc<Client>> {
+        lock(&self.map).values().cloned().collect()
+    }
+    /// Interrupts every running operation that `which` selects; returns how many.
+    pub fn kill_where(&self, code: ErrorCode, which: impl Fn(&Client, &ActiveOp) -> bool) -> usize {
+        self.all().iter().filter(|c| c.kill_op(code, |op| which(c, op))).count()
+    }
+    /// `killOp`: true when such an operation was running.
+    pub fn kill_op(&self, op_id: u32) -> bool {
+        self.kill_where(ErrorCode::Interrupted, |_, op| op.op_id == op_id) > 0
+    }
+}

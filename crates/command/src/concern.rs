@@ -1,0 +1,343 @@
+//! Read and write concerns: what a client wants to be true of the data it reads and writes.
+
+use crate::args::safe_i64;
+use pando_base::{Error, ErrorCode, Result, Timestamp};
+use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
+
+/// Largest `w` a client may ask for: a replica set has at most 50 members.
+pub const W_MAX: i64 = pando_base::limits::REPLSET_MEMBERS_MAX as i64;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReadLevel {
+    Local,
+    Available,
+    Majority,
+    Linearizable,
+    Snapshot,
+}
+
+impl ReadLevel {
+    pub fn text(self) -> &'static str {
+        match self {
+            ReadLevel::Local => "local",
+            ReadLevel::Available => "available",
+            ReadLevel::Majority => "majority",
+            ReadLevel::Linearizable => "linearizable",
+            ReadLevel::Snapshot => "snapshot",
+        }
+    }
+}
+
+/// `readConcern`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ReadConcern {
+    /// `None` = not given (local).
+    pub level: Option<ReadLevel>,
+    /// Read nothing older than this.
+    pub after_cluster_time: Option<Timestamp>,
+    /// Read exactly this snapshot.
+    pub at_cluster_time: Option<Timestamp>,
+    /// The field was present in the command.
+    pub given: bool,
+}
+
+impl ReadConcern {
+    pub fn level(&self) -> ReadLevel {
+        self.level.unwrap_or(ReadLevel::Local)
+    }
+    pub fn parse(v: &Value<'_>) -> Result<ReadConcern> {
+        let Value::Document(doc) = v else {
+            return Err(Error::failed_to_parse("readConcern field should be an object"));
+        };
+        let mut rc = ReadConcern { given: true, ..ReadConcern::default() };
+        for e in doc.iter() {
+            match (e.name(), e.value()) {
+                ("level", Value::String(s)) => {
+                    rc.level = Some(match s {
+                        "local" => ReadLevel::Local,
+                        "available" => ReadLevel::Available,
+                        "majority" => ReadLevel::Majority,
+                        "linearizable" => ReadLevel::Linearizable,
+                        "snapshot" => ReadLevel::Snapshot,
+                        _ => {
+                            return Err(Error::failed_to_parse(
+                                "readConcern.level must be either 'local', 'majority', 'linearizable', \
+                                 'available', or 'snapshot'",
+                            ));
+                        }
+                    });
+                }
+                ("afterClusterTime", Value::Timestamp(t)) => rc.after_cluster_time = Some(t),
+                ("atClusterTime", Value::Timestamp(t)) => rc.at_cluster_time = Some(t),
+                ("afterOpTime" | "provenance" | "allowTransactionTableSnapshot", _) => {}
+                ("level", v) => return Err(had_wrong_type("level", "string", &v)),
+                (name @ ("afterClusterTime" | "atClusterTime"), v) => {
+                    return Err(had_wrong_type(name, "timestamp", &v));
+                }
+                (name, _) => {
+                    return Err(Error::new(
+                        ErrorCode::InvalidOptions,
+                        format!("Unrecognized option in readConcern: {name}"),
+                    ));
+                }
+            }
+        }
+        rc.check()?;
+        Ok(rc)
+    }
+    fn check(&self) -> Result<()> {
+        let invalid = |text: &'static str| Err(Error::new(ErrorCode::InvalidOptions, text));
+        if self.after_cluster_time.is_some_and(Timestamp::is_zero) {
+            return invalid("afterClusterTime cannot be a null timestamp");
+        }
+        if self.at_cluster_time.is_some_and(Timestamp::is_zero) {
+            return invalid("atClusterTime cannot be a null timestamp");
+        }
+        if self.at_cluster_time.is_some() {
+            if self.after_cluster_time.is_some() {
+                return invalid(
+                    "Specifying a timestamp for readConcern snapshot in a causally consistent session is not allowed. See https://docs.mongodb.com/manual/core/read-isolation-consistency-recency/#causal-consistency",
+                );
+            }
+            if self.level() != ReadLevel::Snapshot {
+                return invalid("atClusterTime field can be set only if level is equal to snapshot");
+            }
+        }
+        let causal = matches!(self.level(), ReadLevel::Local | ReadLevel::Majority | ReadLevel::Snapshot);
+        if self.after_cluster_time.is_some() && !causal {
+            return invalid(
+                "afterClusterTime field can be set only if level is equal to majority, local, or snapshot",
+            );
+        }
+        Ok(())
+    }
+    /// `{ readConcern: { level: "majority", provenance: "clientSupplied" } }`, as messages print it.
+    pub fn shell_text(&self) -> String {
+        let mut parts = Vec::new();
+        if let Some(level) = self.level {
+            parts.push(format!("level: \"{}\"", level.text()));
+        }
+        if let Some(t) = self.after_cluster_time {
+            parts.push(format!("afterClusterTime: {t}"));
+        }
+        if let Some(t) = self.at_cluster_time {
+            parts.push(format!("atClusterTime: {t}"));
+        }
+        parts.push("provenance: \"clientSupplied\"".to_owned());
+        format!("{{ readConcern: {{ {} }} }}", parts.join(", "))
+    }
+}
+
+/// How many members must have a write.
+#[derive(Clone, PartialEq, Debug)]
+pub enum W {
+    Nodes(i32),
+    Majority,
+    /// A named mode from `settings.getLastErrorModes`.
+    Mode(String),
+    /// Tag counts, as given.
+    Tags(DocBuf),
+}
+
+/// Where a write concern came from (`provenance`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Provenance {
+    ClientSupplied,
+    ImplicitDefault,
+    CustomDefault,
+    GetLastErrorDefaults,
+}
+
+impl Provenance {
+    pub fn text(self) -> &'static str {
+        match self {
+            Provenance::ClientSupplied => "clientSupplied",
+            Provenance::ImplicitDefault => "implicitDefault",
+            Provenance::CustomDefault => "customDefault",
+            Provenance::GetLastErrorDefaults => "getLastErrorDefaults",
+        }
+    }
+}
+
+/// `writeConcern`.
+#[derive(Clone, PartialEq, Debug)]
+pub struct WriteConcern {
+    pub w: W,
+    /// `w` was in the document (an empty document leaves it to the default).
+    pub w_given: bool,
+    pub j: Option<bool>,
+    pub fsync: bool,
+    /// 0 = wait for ever.
+    pub wtimeout_ms: i64,
+    pub provenance: Provenance,
+}
+
+impl WriteConcern {
+    /// Nothing but `w`.
+    pub fn of(w: W, provenance: Provenance) -> WriteConcern {
+        WriteConcern { w, w_given: true, j: None, fsync: false, wtimeout_ms: 0, provenance }
+    }
+    /// The client does not want to hear about the outcome.
+    pub fn is_unacknowledged(&self) -> bool {
+        self.w == W::Nodes(0) && !self.fsync && self.j != Some(true)
+    }
+    pub fn parse(v: &Value<'_>) -> Result<WriteConcern> {
+        let Value::Document(doc) = v else {
+            return Err(had_wrong_type("writeConcern", "object", v));
+        };
+        let mut wc = WriteConcern::of(W::Nodes(1), Provenance::ClientSupplied);
+        wc.w_given = false;
+        for e in doc.iter() {
+            let v = e.value();
+            match e.name() {
+                "w" => {
+                    wc.w = parse_w(&v)?;
+                    wc.w_given = true;
+                }
+                "j" => wc.j = Some(option_bool("j", &v)?),
+                "fsync" => wc.fsync = option_bool("fsync", &v)?,
+                "wtimeout" => {
+                    wc.wtimeout_ms = match safe_i64(&v) {
+                        Some(n) if i32::try_from(n).is_err() => {
+                            return Err(Error::failed_to_parse("wtimeout must be a 32-bit integer"));
+                        }
+                        Some(n) => n.max(0),
+                        None => 0,
+                    };
+                }
+                "provenance" | "wElectionId" | "wOpTime" | "getLastError" | "getlasterror" => {}
+                name => return Err(crate::request::unknown("WriteConcernOptions", name)),
+            }
+        }
+        if wc.fsync && wc.j == Some(true) {
+            return Err(Error::failed_to_parse("fsync and j options cannot be used together"));
+        }
+        Ok(wc)
+    }
+    /// `{w, wtimeout, provenance}` as `errInfo.writeConcern` carries it.
+    pub fn append_to(&self, b: &mut DocBuilder) {
+        match &self.w {
+            W::Nodes(n) => b.i32("w", *n),
+            W::Majority => b.str("w", "majority"),
+            W::Mode(s) => b.str("w", s),
+            W::Tags(d) => b.raw_doc("w", d),
+        };
+        if let Some(j) = self.j {
+            b.bool("j", j);
+        }
+        b.i32("wtimeout", self.wtimeout_ms as i32);
+        b.str("provenance", self.provenance.text());
+    }
+}
+
+fn parse_w(v: &Value<'_>) -> Result<W> {
+    Ok(match v {
+        Value::String("majority") => W::Majority,
+        Value::String(s) => W::Mode((*s).to_owned()),
+        // MongoDB takes null for a mode without a name.
+        Value::Null | Value::Undefined => W::Mode(String::new()),
+        Value::Document(tags) => parse_tags(tags)?,
+        v if v.is_number() => {
+            let n = safe_i64(v).unwrap_or(-1);
+            if !(0..=W_MAX).contains(&n) {
+                return Err(Error::failed_to_parse(format!(
+                    "w has to be a non-negative number and not greater than {W_MAX}; found: {n}"
+                )));
+            }
+            W::Nodes(n as i32)
+        }
+        v => {
+            return Err(Error::failed_to_parse(format!(
+                "w has to be a number, string, or object; found: {}",
+                v.type_name()
+            )));
+        }
+    })
+}
+
+fn parse_tags(tags: &RawDoc) -> Result<W> {
+    if tags.is_empty() {
+        return Err(Error::failed_to_parse("tagged write concern requires tags"));
+    }
+    if let Some(bad) = tags.iter().find(|e| !e.value().is_number()) {
+        return Err(Error::failed_to_parse(format!(
+            "tags must be a single level document with only number values; found: {}",
+            bad.value().type_name()
+        )));
+    }
+    Ok(W::Tags(tags.to_buf()))
+}
+
+fn option_bool(name: &str, v: &Value<'_>) -> Result<bool> {
+    match v {
+        Value::Boolean(b) => Ok(*b),
+        v if v.is_number() => Ok(v.is_truthy()),
+        v => Err(crate::request::wrong_type(
+            "WriteConcernOptions",
+            name,
+            v,
+            &["bool", "long", "int", "decimal", "double"],
+        )),
+    }
+}
+
+/// `"f" had the wrong type. Expected string, found int` (code 14).
+pub fn had_wrong_type(field: &str, expected: &str, found: &Value<'_>) -> Error {
+    Error::type_mismatch(format!(
+        "\"{field}\" had the wrong type. Expected {expected}, found {}",
+        found.type_name()
+    ))
+}
+
+/// A write concern that could not be met: the write stays, the reply carries `writeConcernError`.
+#[derive(Clone, Debug)]
+pub struct WriteConcernError {
+    pub code: ErrorCode,
+    pub message: String,
+    /// `errInfo` (usually `{writeConcern: ..}` and `wtimeout: true`).
+    pub info: Option<DocBuf>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pando_bson::{Document, doc};
+
+    fn wc(d: Document) -> Result<WriteConcern> {
+        WriteConcern::parse(&Value::Document(&d.to_raw()))
+    }
+    fn rc(d: Document) -> Result<ReadConcern> {
+        ReadConcern::parse(&Value::Document(&d.to_raw()))
+    }
+
+    #[test]
+    fn bad_write_concerns_get_mongodb_codes() {
+        for (d, code, text) in [
+            (doc! { "w": 51 }, 9, "w has to be a non-negative number and not greater than 50; found: 51"),
+            (doc! { "w": -1 }, 9, "w has to be a non-negative number and not greater than 50; found: -1"),
+            (doc! { "w": true }, 9, "w has to be a number, string, or object; found: bool"),
+            (doc! { "w": {} }, 9, "tagged write concern requires tags"),
+            (doc! { "fsync": 1, "j": 1 }, 9, "fsync and j options cannot be used together"),
+            (doc! { "foo": 1 }, 40415, "BSON field 'WriteConcernOptions.foo' is an unknown field."),
+            (doc! { "wtimeout": 1_000_000_000_000i64 }, 9, "wtimeout must be a 32-bit integer"),
+        ] {
+            let e = wc(d).unwrap_err();
+            assert_eq!((e.code.0, &*e.message), (code, text));
+        }
+        assert!(wc(doc! { "w": 0 }).unwrap().is_unacknowledged());
+        assert!(!wc(doc! { "w": 0, "j": true }).unwrap().is_unacknowledged());
+        assert_eq!(wc(doc! { "w": "majority" }).unwrap().w, W::Majority);
+    }
+
+    #[test]
+    fn bad_read_concerns_get_mongodb_codes() {
+        assert_eq!(rc(doc! { "level": "foo" }).unwrap_err().code, ErrorCode::FailedToParse);
+        assert_eq!(rc(doc! { "level": 1 }).unwrap_err().code, ErrorCode::TypeMismatch);
+        assert_eq!(rc(doc! { "foo": 1 }).unwrap_err().code, ErrorCode::InvalidOptions);
+        let r = rc(doc! { "level": "majority" }).unwrap();
+        assert_eq!(
+            r.shell_text(),
+            "{ readConcern: { level: \"majority\", provenance: \"clientSupplied\" } }"
+        );
+    }
+}

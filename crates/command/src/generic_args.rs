@@ -1,0 +1,385 @@
+//! The arguments every command accepts: one walk over the body before the handler runs.
+
+use crate::concern::{ReadConcern, WriteConcern, had_wrong_type};
+use crate::request::{missing, unknown, wrong_type};
+use pando_base::{Error, ErrorCode, Result, Timestamp};
+use pando_bson::{Bson, DocBuf, RawDoc, Value};
+
+/// A logical session's identity.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Lsid {
+    pub id: [u8; 16],
+    /// Digest of the user; servers compute it, only internal clients send it.
+    pub uid: Option<[u8; 32]>,
+}
+
+/// `$readPreference.mode`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum ReadMode {
+    #[default]
+    Primary,
+    PrimaryPreferred,
+    Secondary,
+    SecondaryPreferred,
+    Nearest,
+}
+
+/// `apiVersion` and friends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ApiParams {
+    /// `apiVersion: "1"` was given (no other version exists).
+    pub v1: bool,
+    pub strict: bool,
+    pub deprecation_errors: bool,
+}
+
+/// What the pipeline understood of the command's envelope.
+#[derive(Clone, Debug, Default)]
+pub struct GenericArgs {
+    pub read_concern: ReadConcern,
+    /// `None` = not given: the default applies.
+    pub write_concern: Option<WriteConcern>,
+    /// `None` or 0 = no limit.
+    pub max_time_ms: Option<i64>,
+    pub lsid: Option<Lsid>,
+    pub txn_number: Option<i64>,
+    /// Only ever `Some(false)`: a statement of a transaction.
+    pub autocommit: Option<bool>,
+    pub start_transaction: bool,
+    /// The newest cluster time the client has seen.
+    pub cluster_time: Option<Timestamp>,
+    pub read_mode: ReadMode,
+    /// `$readPreference` was present.
+    pub read_pref_given: bool,
+    pub comment: Option<Bson>,
+    pub api: ApiParams,
+    /// `$client` metadata of another server's client, kept for logs.
+    pub client: Option<DocBuf>,
+    pub help: bool,
+}
+
+impl GenericArgs {
+    /// A statement of a multi-document transaction.
+    pub fn in_txn(&self) -> bool {
+        self.autocommit == Some(false)
+    }
+    /// A retryable write (number without a transaction).
+    pub fn is_retryable_write(&self) -> bool {
+        self.txn_number.is_some() && self.autocommit.is_none()
+    }
+
+    /// Reads all generic arguments of `body`; the first element (the command itself) is skipped.
+    pub fn parse(body: &RawDoc) -> Result<GenericArgs> {
+        let mut args = GenericArgs::default();
+        let mut api = ApiSeen::default();
+        let mut start = None;
+        for e in body.iter().skip(1) {
+            if !is_generic(e.name_bytes()) {
+                continue;
+            }
+            let v = e.value();
+            match e.name() {
+                "lsid" => args.lsid = Some(parse_lsid(&v)?),
+                "$clusterTime" => args.cluster_time = parse_cluster_time(&v)?,
+                "txnNumber" => match v {
+                    Value::Int64(n) => args.txn_number = Some(n),
+                    _ => return Err(wrong_type("OperationSessionInfo", "txnNumber", &v, &["long"])),
+                },
+                name @ ("autocommit" | "startTransaction") => match (name, &v) {
+                    ("autocommit", Value::Boolean(b)) => args.autocommit = Some(*b),
+                    (_, Value::Boolean(b)) => start = Some(*b),
+                    _ => return Err(wrong_type("OperationSessionInfo", name, &v, &["bool"])),
+                },
+                "readConcern" => args.read_concern = ReadConcern::parse(&v)?,
+                "writeConcern" => args.write_concern = Some(WriteConcern::parse(&v)?),
+                "maxTimeMS" => args.max_time_ms = Some(parse_max_time_ms(&v)?),
+                "maxTimeMSOpOnly" => {
+                    return Err(Error::new(
+                        ErrorCode::InvalidOptions,
+                        "Can not specify maxTimeMSOpOnly for non internal clients",
+                    ));
+                }
+                "$readPreference" => {
+                    args.read_mode = parse_read_preference(&v)?;
+                    args.read_pref_given = true;
+                }
+                "comment" => args.comment = Some(v.into()),
+                "apiVersion" => match v {
+                    Value::String(s) => api.version = Some(s.to_owned()),
+                    _ => return Err(api_type("apiVersion", &v, "string")),
+                },
+                name @ ("apiStrict" | "apiDeprecationErrors") => match (name, &v) {
+                    ("apiStrict", Value::Boolean(b)) => api.strict = Some(*b),
+                    (_, Value::Boolean(b)) => api.deprecation_errors = Some(*b),
+                    _ => return Err(api_type(name, &v, "bool")),
+                },
+                "help" => args.help = v.is_truthy(),
+                "$client" => match v {
+                    Value::Document(d) => args.client = Some(d.to_buf()),
+                    _ => return Err(Error::type_mismatch("The client metadata document must be a document")),
+                },
+                _ => {}
+            }
+        }
+        args.api = api.check()?;
+        args.check_session_fields(start)?;
+        Ok(args)
+    }
+
+    fn check_session_fields(&mut self, start: Option<bool>) -> Result<()> {
+        let invalid = |text: &'static str| Err(Error::new(ErrorCode::InvalidOptions, text));
+        if self.txn_number.is_some() && self.lsid.is_none() {
+            return invalid("Transaction number requires a session ID to also be specified");
+        }
+        if self.txn_number.is_some_and(|n| n < 0) {
+            return invalid("Transaction number cannot be negative");
+        }
+        if self.autocommit.is_some() && self.txn_number.is_none() {
+            return invalid("'autocommit' field requires a transaction number to also be specified");
+        }
+        if self.autocommit == Some(true) {
+            return invalid("Specifying autocommit=true is not allowed.");
+        }
+        if start.is_some() && self.autocommit.is_none() {
+            return invalid("'startTransaction' field requires 'autocommit' field to also be specified");
+        }
+        if start == Some(false) {
+            return invalid("Specifying startTransaction=false is not allowed.");
+        }
+        self.start_transaction = start == Some(true);
+        Ok(())
+    }
+}
+
+/// True for names that belong to the envelope of every command.
+pub fn is_generic(name: &[u8]) -> bool {
+    matches!(
+        name,
+        b"$db"
+            | b"lsid"
+            | b"$clusterTime"
+            | b"txnNumber"
+            | b"autocommit"
+            | b"startTransaction"
+            | b"stmtId"
+            | b"stmtIds"
+            | b"readConcern"
+            | b"writeConcern"
+            | b"maxTimeMS"
+            | b"maxTimeMSOpOnly"
+            | b"$readPreference"
+            | b"comment"
+            | b"apiVersion"
+            | b"apiStrict"
+            | b"apiDeprecationErrors"
+            | b"help"
+            | b"$audit"
+            | b"$client"
+            | b"$configServerState"
+            | b"$configTime"
+            | b"$topologyTime"
+            | b"$queryOptions"
+            | b"$replData"
+            | b"$oplogQueryData"
+            | b"$gleStats"
+            | b"allowImplicitCollectionCreation"
+            | b"clientOperationKey"
+            | b"coordinator"
+            | b"databaseVersion"
+            | b"mayBypassWriteBlocking"
+            | b"operationTime"
+            | b"shardVersion"
+            | b"tracking_info"
+            | b"txnRetryCounter"
+    )
+}
+
+#[derive(Default)]
+struct ApiSeen {
+    version: Option<String>,
+    strict: Option<bool>,
+    deprecation_errors: Option<bool>,
+}
+
+impl ApiSeen {
+    fn check(self) -> Result<ApiParams> {
+        match self.version.as_deref() {
+            None if self.strict.is_some() || self.deprecation_errors.is_some() => Err(Error::location(
+                4_886_600,
+                "Provided apiStrict and/or apiDeprecationErrors without passing apiVersion",
+            )),
+            None => Ok(ApiParams::default()),
+            Some("1") => Ok(ApiParams {
+                v1: true,
+                strict: self.strict == Some(true),
+                deprecation_errors: self.deprecation_errors == Some(true),
+            }),
+            Some(other) => match other.parse::<i32>() {
+                Ok(n) => {
+                    Err(Error::new(ErrorCode::APIVersionError, format!("Cannot accept API version {n}")))
+                }
+                Err(_) => Err(Error::new(ErrorCode::APIVersionError, "API version must be \"1\"")),
+            },
+        }
+    }
+}
+
+fn api_type(name: &str, v: &Value<'_>, expected: &str) -> Error {
+    wrong_type("APIParametersFromClient", name, v, &[expected])
+}
+
+fn parse_lsid(v: &Value<'_>) -> Result<Lsid> {
+    let Value::Document(doc) = v else {
+        return Err(wrong_type("OperationSessionInfo", "lsid", v, &["object"]));
+    };
+    let (mut id, mut uid) = (None, None);
+    for e in doc.iter() {
+        let v = e.value();
+        match e.name() {
+            "id" => id = Some(lsid_uuid(&v)?),
+            "uid" => match v {
+                Value::Binary { bytes, .. } => uid = bytes.try_into().ok(),
+                _ => return Err(wrong_type("OperationSessionInfo", "lsid.uid", &v, &["binData"])),
+            },
+            "txnNumber" | "txnUUID" => {}
+            name => return Err(unknown("OperationSessionInfo.lsid", name)),
+        }
+    }
+    match id {
+        Some(id) => Ok(Lsid { id, uid }),
+        None => Err(missing("OperationSessionInfo.lsid", "id")),
+    }
+}
+
+fn lsid_uuid(v: &Value<'_>) -> Result<[u8; 16]> {
+    match v {
+        Value::Binary { subtype: 4, bytes } => (*bytes).try_into().map_err(|_| {
+            Error::new(ErrorCode::InvalidUUID, "uuid must be a 16-byte binary field with UUID (4) subtype")
+        }),
+        Value::Binary { subtype, .. } => Err(Error::type_mismatch(format!(
+            "BSON field 'OperationSessionInfo.lsid.id' is the wrong binData type '{}', expected type 'UUID'",
+            crate::args::bin_type_name(*subtype)
+        ))),
+        v => Err(wrong_type("OperationSessionInfo", "lsid.id", v, &["binData"])),
+    }
+}
+
+fn parse_cluster_time(v: &Value<'_>) -> Result<Option<Timestamp>> {
+    let Value::Document(doc) = v else {
+        return Err(Error::location(10065, "invalid parameter: expected an object ($clusterTime)"));
+    };
+    let time = match doc.get("clusterTime") {
+        Some(Value::Timestamp(t)) => t,
+        Some(v) => return Err(had_wrong_type("clusterTime", "timestamp", &v)),
+        None => return Err(missing_expected("clusterTime")),
+    };
+    match doc.get("signature") {
+        Some(Value::Document(_)) => Ok(Some(time)),
+        Some(v) => Err(had_wrong_type("signature", "object", &v)),
+        None => Err(missing_expected("signature")),
+    }
+}
+
+/// `Missing expected field "x"` (code 4).
+pub fn missing_expected(field: &str) -> Error {
+    Error::new(ErrorCode::NoSuchKey, format!("Missing expected field \"{field}\""))
+}
+
+/// Milliseconds, 0 to 2^31-1; MongoDB's texts (code 2) otherwise.
+pub fn parse_max_time_ms(v: &Value<'_>) -> Result<i64> {
+    if !v.is_number() {
+        return Err(Error::bad_value("maxTimeMS must be a number"));
+    }
+    let n = crate::args::safe_i64(v).unwrap_or(0);
+    if matches!(v, Value::Double(d) if d.fract() != 0.0) {
+        return Err(Error::bad_value("maxTimeMS has non-integral value"));
+    }
+    if !(0..=i64::from(i32::MAX)).contains(&n) {
+        return Err(Error::bad_value(format!("{n} value for maxTimeMS is out of range")));
+    }
+    Ok(n)
+}
+
+fn parse_read_preference(v: &Value<'_>) -> Result<ReadMode> {
+    let Value::Document(doc) = v else {
+        return Err(Error::type_mismatch(format!(
+            "$readPreference has incorrect type: expected object but got {}",
+            v.type_name()
+        )));
+    };
+    let mode = match doc.get("mode") {
+        None => return Err(missing_expected("mode")),
+        Some(Value::String(s)) => match s {
+            "primary" => ReadMode::Primary,
+            "primaryPreferred" => ReadMode::PrimaryPreferred,
+            "secondary" => ReadMode::Secondary,
+            "secondaryPreferred" => ReadMode::SecondaryPreferred,
+            "nearest" => ReadMode::Nearest,
+            other => {
+                return Err(Error::bad_value(format!(
+                    "Could not parse $readPreference mode '{other}'. Only the modes 'primary', \
+                     'primaryPreferred', 'secondary', 'secondaryPreferred', and 'nearest' are supported. :: \
+                     caused by :: Enumeration value '{other}' for field 'mode' is not a valid value."
+                )));
+            }
+        },
+        Some(v) => return Err(had_wrong_type("mode", "string", &v)),
+    };
+    if mode == ReadMode::Primary {
+        let tags = doc.get("tags").and_then(|v| v.as_array());
+        let harmless =
+            tags.is_none_or(|t| t.iter().all(|e| e.value().as_doc().is_some_and(RawDoc::is_empty)));
+        if !harmless {
+            return Err(Error::bad_value("Only empty tags are allowed with primary read preference"));
+        }
+    }
+    Ok(mode)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pando_bson::{Document, doc};
+
+    fn fails(d: Document) -> (i32, String) {
+        let mut all = doc! { "ping": 1 };
+        for (k, v) in d {
+            all.push(k, v);
+        }
+        let e = GenericArgs::parse(&all.to_raw()).unwrap_err();
+        (e.code.0, e.message.to_string())
+    }
+
+    #[test]
+    fn envelope_mistakes_match_mongod() {
+        let lsid = || {
+            Bson::Document(Document::from(vec![(
+                "id".to_owned(),
+                Bson::Binary(pando_bson::Binary { subtype: 4, bytes: vec![1; 16] }),
+            )]))
+        };
+        assert_eq!(fails(doc! { "maxTimeMS": -1 }), (2, "-1 value for maxTimeMS is out of range".to_owned()));
+        assert_eq!(fails(doc! { "maxTimeMS": "x" }), (2, "maxTimeMS must be a number".to_owned()));
+        assert_eq!(fails(doc! { "txnNumber": 1i64 }).0, 72);
+        assert_eq!(fails(doc! { "lsid": lsid(), "txnNumber": -1i64 }).0, 72);
+        assert_eq!(fails(doc! { "lsid": lsid(), "txnNumber": 1 }).0, 14);
+        assert_eq!(fails(doc! { "lsid": {} }).0, 40414);
+        assert_eq!(fails(doc! { "lsid": { "id": 1 } }).0, 14);
+        assert_eq!(fails(doc! { "apiVersion": "2" }), (322, "Cannot accept API version 2".to_owned()));
+        assert_eq!(fails(doc! { "apiStrict": true }).0, 4_886_600);
+        assert_eq!(fails(doc! { "$clusterTime": 1 }).0, 10065);
+        assert_eq!(fails(doc! { "$clusterTime": {} }).0, 4);
+        assert_eq!(fails(doc! { "$readPreference": { "mode": "foo" } }).0, 2);
+    }
+
+    #[test]
+    fn a_drivers_envelope_is_understood() {
+        let d = doc! { "insert": "c", "ordered": true, "$db": "x", "maxTimeMS": 50.0, "comment": "hi",
+        "$clusterTime": { "clusterTime": Timestamp::new(5, 1), "signature": { "keyId": 0i64 } } };
+        let g = GenericArgs::parse(&d.to_raw()).unwrap();
+        assert_eq!(g.cluster_time, Some(Timestamp::new(5, 1)));
+        assert_eq!(g.max_time_ms, Some(50));
+        assert_eq!(g.comment, Some(Bson::from("hi")));
+        assert!(!g.in_txn() && !g.is_retryable_write());
+    }
+}

@@ -1,0 +1,62 @@
+//! What every part of one server process shares: its world, parameters, fail points, clients, counters.
+
+use crate::client::{Client, Clients};
+use crate::fail_point::FailPoints;
+use crate::metrics::Metrics;
+use crate::params::Params;
+use pando_env::Env;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+/// One per server.
+pub struct Instance {
+    pub env: Env,
+    pub params: Params,
+    pub fail_points: FailPoints,
+    pub clients: Clients,
+    pub metrics: Metrics,
+    /// Monotonic and wall time of the start.
+    pub started: Duration,
+    pub started_wall_ms: i64,
+    shutting_down: AtomicBool,
+}
+
+impl Instance {
+    pub fn new(env: Env, params: Params) -> Arc<Instance> {
+        Arc::new(Instance {
+            started: env.clock.mono(),
+            started_wall_ms: env.clock.wall_ms(),
+            env,
+            params,
+            fail_points: FailPoints::new(),
+            clients: Clients::default(),
+            metrics: Metrics::default(),
+            shutting_down: AtomicBool::new(false),
+        })
+    }
+    /// A client for a new connection (`conn<N>`).
+    pub fn connection(self: &Arc<Self>, remote: String, local: String) -> Arc<Client> {
+        let id = self.clients.next_id();
+        self.add(Client::new(id, format!("conn{id}"), Some(remote), Some(local), self.clone()))
+    }
+    /// A client for work of the server's own; remove it with [`Clients::remove`] when the task ends.
+    pub fn internal_client(self: &Arc<Self>, desc: &str) -> Arc<Client> {
+        self.add(Client::new(self.clients.next_id(), desc.to_owned(), None, None, self.clone()))
+    }
+    fn add(&self, client: Client) -> Arc<Client> {
+        let client = Arc::new(client);
+        self.clients.add(client.clone());
+        client
+    }
+    pub fn is_shutting_down(&self) -> bool {
+        self.shutting_down.load(Relaxed)
+    }
+    /// From now on new commands get 91 and `kill_all` is the caller's next step.
+    pub fn begin_shutdown(&self) {
+        self.shutting_down.store(true, Relaxed);
+    }
+    pub fn test_commands(&self) -> bool {
+        self.params.bool(crate::params::Param::enableTestCommands)
+    }
+}

@@ -1,0 +1,42 @@
+//! The shape of a command and the one path all commands take.
+//!
+//! A command is a row ([`CommandSpec`]) of an alphabetical table and a handler in its own file:
+//! `fn run<'a>(server: &'a S, ctx: &'a OpCtx, req: Request<'a>) -> Result<Reply>` (async). The handler reads
+//! its typed arguments with [`Request::args`], does its work and returns a [`Reply`] or an `Error`.
+//! Everything else — lookup, envelope, API version, fail points, write gate, deadlines, write concern,
+//! `operationTime`, labels, counters, slow-query log — is [`pipeline::run`], which asks the server's role
+//! through [`Node`] where roles differ.
+//!
+//! Around it live the things all commands of a process share ([`Instance`]): parameters, fail points, clients
+//! with their current operations, counters.
+
+pub mod args;
+pub mod client;
+pub mod concern;
+mod fail_command;
+pub mod fail_point;
+pub mod generic_args;
+pub mod instance;
+pub mod json;
+pub mod metrics;
+pub mod node;
+mod op_ctx;
+pub mod params;
+pub mod pipeline;
+pub mod reply;
+pub mod request;
+mod slow;
+mod spec;
+
+pub use args::{Arg, Args};
+pub use client::{ActiveOp, Client, Clients};
+pub use concern::{ReadConcern, ReadLevel, W, WriteConcern, WriteConcernError};
+pub use fail_point::{FailPoint, FailPoints};
+pub use generic_args::{GenericArgs, Lsid, ReadMode};
+pub use instance::Instance;
+pub use node::{Node, ReplyTimes, TopologyVersion};
+pub use op_ctx::{OpCtx, OpDebug};
+pub use params::{Param, Params};
+pub use reply::{Next, Reply};
+pub use request::{Docs, Request, Sequence};
+pub use spec::{CommandCounts, CommandSpec, Flags, Handler, Registry};

@@ -1,0 +1,68 @@
+//! What the pipeline asks of a server role: may this run here, is it replicated, what time is it.
+//!
+//! A replica-set member, a standalone node and a router each implement [`Node`]; the pipeline is the same.
+
+use crate::concern::{WriteConcern, WriteConcernError};
+use crate::instance::Instance;
+use crate::{Flags, OpCtx};
+use pando_base::{Result, Timestamp};
+use pando_bson::{DocBuf, ObjectId};
+use pando_env::BoxFuture;
+use std::sync::Arc;
+
+/// Identifies a server process and counts changes of its view of the topology.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TopologyVersion {
+    pub process_id: ObjectId,
+    pub counter: i64,
+}
+
+/// The times a reply carries on a replica set.
+#[derive(Clone, Copy, Debug)]
+pub struct ReplyTimes {
+    /// `$clusterTime.clusterTime`: the newest this node knows.
+    pub cluster_time: Timestamp,
+    /// `operationTime`: a causal session may read after this.
+    pub operation_time: Timestamp,
+}
+
+/// A role's side of the pipeline.
+pub trait Node: Send + Sync + Sized + 'static {
+    fn instance(&self) -> &Arc<Instance>;
+
+    /// The write gate and its relatives: a write needs a primary (10107), a read needs one too unless the read
+    /// preference or the command allows otherwise (13435), recovering nodes answer little (13436).
+    fn admit(&self, ctx: &OpCtx, flags: Flags) -> Result<()>;
+
+    /// Takes in a `$clusterTime` (205 when it is too far ahead).
+    fn advance_cluster_time(&self, _seen: Timestamp) -> Result<()> {
+        Ok(())
+    }
+    /// Waits until `readConcern.afterClusterTime` can be read here; called only when it was given.
+    fn await_read_concern<'a>(&'a self, _ctx: &'a OpCtx) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async { Ok(()) })
+    }
+    /// The write concern that applies when the client gave none (or gave no `w`).
+    fn default_write_concern(&self) -> WriteConcern;
+
+    /// Waits for the operation's last write (`ctx.last_op()`, or the client's last one if this operation
+    /// changed nothing) to satisfy `wc`.
+    fn await_write_concern<'a>(
+        &'a self,
+        ctx: &'a OpCtx,
+        wc: &'a WriteConcern,
+    ) -> BoxFuture<'a, Option<WriteConcernError>>;
+
+    /// `None` on a standalone node: replies carry no times.
+    fn reply_times(&self, ctx: &OpCtx) -> Option<ReplyTimes>;
+
+    /// Attached to "not primary" errors; `None` on a standalone node.
+    fn topology_version(&self) -> Option<TopologyVersion>;
+
+    /// Profiling level (0, 1, 2) of a database.
+    fn profiling_level(&self, _db: &str) -> i32 {
+        0
+    }
+    /// Stores one `system.profile` document.
+    fn profile(&self, _db: &str, _entry: DocBuf) {}
+}

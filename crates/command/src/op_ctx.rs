@@ -1,0 +1,248 @@
+//! One running operation: who asks, until when, under which concerns, and whether to stop.
+
+use crate::client::{ActiveOp, Client, OpStart};
+use crate::generic_args::GenericArgs;
+use crate::instance::Instance;
+use pando_base::{Error, ErrorCode, OpTime, Result};
+use pando_bson::RawDoc;
+use pando_env::Env;
+use std::future::Future;
+use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+use std::time::Duration;
+
+/// Passed to everything below the pipeline. Generic arguments are reached directly: `ctx.read_concern`.
+pub struct OpCtx {
+    pub client: Arc<Client>,
+    pub op_id: u32,
+    pub command: &'static str,
+    pub db: String,
+    pub args: GenericArgs,
+    /// Monotonic time at which the request was taken up.
+    pub started: Duration,
+    /// Monotonic nanoseconds; 0 = none. Atomic because a getMore takes over its cursor's remaining time.
+    deadline: AtomicU64,
+    state: Mutex<OpState>,
+    change_stream: AtomicBool,
+}
+
+#[derive(Default)]
+struct OpState {
+    last_op: Option<OpTime>,
+    debug: OpDebug,
+}
+
+/// What the operation did, for the slow-query line and the profile.
+#[derive(Clone, Default, Debug)]
+pub struct OpDebug {
+    /// `insert`, `query`, `update`, `remove`, `getmore`, `command`; empty = from the command's name.
+    pub op: &'static str,
+    pub ns: String,
+    pub plan_summary: String,
+    pub keys_examined: Option<u64>,
+    pub docs_examined: Option<u64>,
+    pub n_returned: Option<u64>,
+    pub n_inserted: Option<u64>,
+    pub n_matched: Option<u64>,
+    pub n_modified: Option<u64>,
+    pub n_deleted: Option<u64>,
+    pub n_upserted: Option<u64>,
+    pub keys_inserted: Option<u64>,
+    pub keys_deleted: Option<u64>,
+    pub cursor_id: Option<i64>,
+    pub cursor_exhausted: bool,
+    pub has_sort_stage: bool,
+    pub used_disk: bool,
+    pub yields: u64,
+    pub write_conflicts: u64,
+    /// The command a getMore continues (extended JSON).
+    pub originating_command: Option<Vec<u8>>,
+}
+
+impl Deref for OpCtx {
+    type Target = GenericArgs;
+    fn deref(&self) -> &GenericArgs {
+        &self.args
+    }
+}
+
+impl OpCtx {
+    /// For a request; `deadline` comes from `maxTimeMS`.
+    pub(crate) fn new(
+        client: Arc<Client>,
+        command: &'static str,
+        db: &str,
+        args: GenericArgs,
+        body: &RawDoc,
+        started: Duration,
+        own_max_time: bool,
+    ) -> OpCtx {
+        let op_id = client.instance.clients.next_op_id();
+        client.begin_op(OpStart {
+            op_id,
+            command,
+            db,
+            body,
+            started,
+            started_wall_ms: client.env.clock.wall_ms(),
+            lsid: args.lsid,
+        });
+        let limit = args.max_time_ms.filter(|ms| *ms > 0 && !own_max_time);
+        let deadline = limit.map(|ms| started + Duration::from_millis(ms as u64));
+        OpCtx {
+            client,
+            op_id,
+            command,
+            db: db.to_owned(),
+            args,
+            started,
+            deadline: AtomicU64::new(deadline.map_or(0, nanos)),
+            state: Mutex::default(),
+            change_stream: AtomicBool::new(false),
+        }
+    }
+    /// For work the server starts itself (TTL, index builds, recovery). `client` comes from
+    /// [`Instance::internal_client`]; one operation per client at a time.
+    pub fn internal(client: Arc<Client>, command: &'static str, db: &str) -> OpCtx {
+        let started = client.env.clock.mono();
+        OpCtx::new(client, command, db, GenericArgs::default(), RawDoc::empty(), started, false)
+    }
+
+    #[inline]
+    pub fn env(&self) -> &Env {
+        &self.client.env
+    }
+    #[inline]
+    pub fn instance(&self) -> &Arc<Instance> {
+        &self.client.instance
+    }
+    /// Monotonic end of the operation's time, if limited.
+    #[inline]
+    pub fn deadline(&self) -> Option<Duration> {
+        match self.deadline.load(Relaxed) {
+            0 => None,
+            at => Some(Duration::from_nanos(at)),
+        }
+    }
+    /// Sets or shortens the deadline (getMore takes over its cursor's remaining time).
+    pub fn limit_to(&self, deadline: Duration) {
+        let at = self.deadline().map_or(deadline, |d| d.min(deadline));
+        self.deadline.store(nanos(at), Relaxed);
+    }
+    /// Time since the request was taken up.
+    pub fn elapsed(&self) -> Duration {
+        self.client.env.clock.mono().saturating_sub(self.started)
+    }
+    /// Err 50 past the deadline, 11601 after killOp, 11600 at shutdown, 11602 at a step-down.
+    /// Cheap: call it every few hundred rows or before every wait.
+    #[inline]
+    pub fn check_interrupt(&self) -> Result<()> {
+        if let Some(code) = self.client.kill_code(self.op_id) {
+            return Err(interrupted(code));
+        }
+        match self.deadline() {
+            Some(at) if self.client.env.clock.mono() >= at => Err(time_exceeded()),
+            _ => Ok(()),
+        }
+    }
+    /// Lets other tasks run; then checks for interruption.
+    pub async fn yield_now(&self) -> Result<()> {
+        self.client.env.tasks.yield_now().await;
+        self.check_interrupt()
+    }
+    /// Waits for `fut`, but no longer than the deadline or a kill.
+    pub async fn interruptible<F: Future + Send>(&self, fut: F) -> Result<F::Output> {
+        let mut fut = std::pin::pin!(fut);
+        let mut timer = self.deadline().map(|at| {
+            let now = self.client.env.clock.mono();
+            self.client.env.clock.sleep(at.saturating_sub(now))
+        });
+        let woken = self.client.woken();
+        let mut wake = woken.changed(woken.version());
+        std::future::poll_fn(|cx| {
+            if let Poll::Ready(v) = fut.as_mut().poll(cx) {
+                return Poll::Ready(Ok(v));
+            }
+            if let Some(code) = self.client.kill_code(self.op_id) {
+                return Poll::Ready(Err(interrupted(code)));
+            }
+            while std::pin::Pin::new(&mut wake).poll(cx).is_ready() {
+                if let Some(code) = self.client.kill_code(self.op_id) {
+                    return Poll::Ready(Err(interrupted(code)));
+                }
+                wake = woken.changed(woken.version());
+            }
+            if timer.as_mut().is_some_and(|t| t.as_mut().poll(cx).is_ready()) {
+                return Poll::Ready(Err(time_exceeded()));
+            }
+            Poll::Pending
+        })
+        .await
+    }
+    /// Sleeps, but no longer than the deadline or a kill.
+    pub async fn sleep(&self, d: Duration) -> Result<()> {
+        self.interruptible(self.client.env.clock.sleep(d)).await
+    }
+
+    fn state(&self) -> MutexGuard<'_, OpState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    /// Position of this operation's last write in the oplog.
+    pub fn last_op(&self) -> Option<OpTime> {
+        self.state().last_op
+    }
+    /// Records a write's position; also the client's, so that later no-op writes wait for it.
+    pub fn set_last_op(&self, op_time: OpTime) {
+        self.state().last_op = Some(op_time);
+        self.client.set_last_op(op_time);
+    }
+    /// Adds to the figures of the slow-query line.
+    pub fn debug(&self, change: impl FnOnce(&mut OpDebug)) {
+        change(&mut self.state().debug);
+    }
+    pub fn debug_snapshot(&self) -> OpDebug {
+        self.state().debug.clone()
+    }
+    /// Changes what `currentOp` shows (namespace, plan, progress).
+    pub fn show(&self, change: impl FnOnce(&mut ActiveOp)) {
+        self.client.update_op(change);
+    }
+    /// Marks an aggregate or getMore of a change stream: its errors carry `ResumableChangeStreamError`.
+    pub fn set_change_stream(&self) {
+        self.change_stream.store(true, Relaxed);
+    }
+    pub(crate) fn is_change_stream(&self) -> bool {
+        self.change_stream.load(Relaxed)
+    }
+}
+
+impl Drop for OpCtx {
+    fn drop(&mut self) {
+        self.client.end_op();
+    }
+}
+
+/// Never 0, which means "none".
+fn nanos(d: Duration) -> u64 {
+    u64::try_from(d.as_nanos()).unwrap_or(u64::MAX).max(1)
+}
+
+/// The error behind a kill word.
+fn interrupted(code: ErrorCode) -> Error {
+    let text = match code {
+        ErrorCode::InterruptedAtShutdown => "interrupted at shutdown",
+        ErrorCode::InterruptedDueToReplStateChange => "operation was interrupted",
+        ErrorCode::MaxTimeMSExpired => "operation exceeded time limit",
+        ErrorCode::ClientMarkedKilled => "client has been killed",
+        ErrorCode::CursorKilled => "cursor killed",
+        _ => "operation was interrupted",
+    };
+    Error::new(code, text)
+}
+
+#[cold]
+fn time_exceeded() -> Error {
+    Error::new(ErrorCode::MaxTimeMSExpired, "operation exceeded time limit")
+}

@@ -1,0 +1,440 @@
+//! From a decoded message to the bytes of its reply: everything that is the same for all commands.
+//!
+//! ```text
+//! look up → envelope → test-only, admin-only, API, transaction checks → failCommand → write gate → concerns
+//!         → handler → write concern → times, labels → counters, slow-query line
+//! ```
+//! Any step may end in an `Err(Error)`; only this module turns errors into documents.
+
+use crate::client::Client;
+use crate::concern::{ReadLevel, WriteConcern, WriteConcernError};
+use crate::fail_command;
+use crate::generic_args::{ApiParams, GenericArgs};
+use crate::node::Node;
+use crate::params::Param;
+use crate::reply::{Encoded, Next, append_times, error_body, labels_of};
+use crate::request::Sequence;
+use crate::spec::{CommandSpec, Flags, Registry};
+use crate::{OpCtx, Request, slow};
+use pando_base::{Error, ErrorCode, Result};
+use pando_bson::{DocBuilder, RawDoc, Value};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A decoded request message.
+#[derive(Clone, Copy)]
+pub struct Incoming<'a> {
+    pub body: &'a RawDoc,
+    pub sequences: &'a [Sequence<'a>],
+    pub exhaust_allowed: bool,
+    /// `Some(db)` for OP_QUERY on `db.$cmd`; OP_MSG names its database in `$db`.
+    pub legacy_db: Option<&'a str>,
+}
+
+/// What to send back and what to do next.
+pub struct Outcome {
+    pub reply: Encoded,
+    pub next: Option<Next>,
+    /// Close the connection without replying.
+    pub close: bool,
+}
+
+/// Why a command did not produce its reply.
+enum Stop {
+    Failed(Error),
+    /// `failCommand` with `closeConnection`.
+    Close,
+}
+impl From<Error> for Stop {
+    fn from(e: Error) -> Stop {
+        Stop::Failed(e)
+    }
+}
+
+// tour: insert 2/9
+// tour: find 2/9
+/// Runs one request to the end. Never fails: errors become replies.
+pub async fn run<S: Node>(
+    registry: &Registry<S>,
+    node: &S,
+    client: &Arc<Client>,
+    msg: Incoming<'_>,
+) -> Outcome {
+    let started = client.env.clock.mono();
+    let invoked_as = msg.body.first().map_or("", |e| e.name());
+    let Some((spec, counts)) = registry.find(invoked_as).filter(|(s, _)| s.handler.is_some()) else {
+        registry.unknown.inc();
+        let text = format!("no such command: '{invoked_as}'");
+        return refuse(client, Error::new(ErrorCode::CommandNotFound, text));
+    };
+    counts.total.inc();
+    if !spec.flags.has(Flags::OWN_OPCOUNTER) {
+        client.instance.metrics.op_counters.command.inc();
+    }
+    let parsed = database(&msg).and_then(|db| {
+        let args = GenericArgs::parse(msg.body)?;
+        check_sequences(&msg)?;
+        Ok((db, args))
+    });
+    let (db, args) = match parsed {
+        Ok(x) => x,
+        Err(e) => {
+            counts.failed.inc();
+            return refuse(client, e);
+        }
+    };
+    let own_time = spec.flags.has(Flags::OWN_MAX_TIME);
+    let ctx = OpCtx::new(client.clone(), spec.name, db, args, msg.body, started, own_time);
+    let req = Request {
+        name: spec.name,
+        invoked_as,
+        db,
+        body: msg.body,
+        sequences: msg.sequences,
+        exhaust_allowed: msg.exhaust_allowed,
+        legacy: msg.legacy_db.is_some(),
+    };
+    let (body, next, error) = match execute(spec, node, &ctx, req).await {
+        Ok((body, next)) => (body, next, None),
+        Err(Stop::Close) => {
+            counts.failed.inc();
+            let reply = Encoded { buf: Vec::new() };
+            return Outcome { reply, next: None, close: true };
+        }
+        Err(Stop::Failed(e)) => {
+            counts.failed.inc();
+            (failure(node, &ctx, &e).await, None, Some(e))
+        }
+    };
+    let mut body = body;
+    append_times(&mut body, node.reply_times(&ctx));
+    let reply = Encoded { buf: body.into_buffer() };
+    finish(node, &ctx, spec.flags, &req, &reply, error.as_ref());
+    Outcome { reply, next, close: false }
+}
+
+/// An error before any command is known to run.
+fn refuse(client: &Client, e: Error) -> Outcome {
+    client.instance.metrics.asserts.user.inc();
+    Outcome { reply: crate::reply::error_reply(&e), next: None, close: false }
+}
+
+/// `$db` of OP_MSG, or the database part of OP_QUERY's namespace; checked.
+fn database<'a>(msg: &Incoming<'a>) -> Result<&'a str> {
+    let db = match (msg.legacy_db, msg.body.get("$db")) {
+        (Some(db), _) => db,
+        (None, Some(Value::String(db))) => db,
+        (None, Some(v)) => {
+            let text = format!("wrong type for field ($db) {} != string", v.type_name());
+            return Err(Error::location(13111, text));
+        }
+        (None, None) => return Err(Error::location(40571, "OP_MSG requests require a $db argument")),
+    };
+    if db.is_empty() || db.len() > pando_base::limits::DB_NAME_BYTES_MAX {
+        return Err(invalid_db(db));
+    }
+    if db.contains('.') {
+        let text = format!("'.' is an invalid character in the database name: {db}");
+        return Err(Error::new(ErrorCode::InvalidNamespace, text));
+    }
+    if db.bytes().any(|b| matches!(b, b'/' | b'\\' | b' ' | b'"' | 0)) {
+        return Err(invalid_db(db));
+    }
+    Ok(db)
+}
+
+fn invalid_db(db: &str) -> Error {
+    Error::new(ErrorCode::InvalidNamespace, format!("Invalid database name: '{db}'"))
+}
+
+fn check_sequences(msg: &Incoming<'_>) -> Result<()> {
+    for (i, seq) in msg.sequences.iter().enumerate() {
+        if msg.sequences[..i].iter().any(|s| s.name == seq.name) {
+            return Err(Error::location(40431, format!("Duplicate document sequence: {}", seq.name)));
+        }
+        if msg.body.elem(seq.name).is_some() {
+            let text = format!("Duplicate field between body and document sequence {}", seq.name);
+            return Err(Error::location(40433, text));
+        }
+    }
+    Ok(())
+}
+
+/// All checks, the handler, and the wait for the write concern. Returns the reply body with `ok: 1`.
+async fn execute<S: Node>(
+    spec: &CommandSpec<S>,
+    node: &S,
+    ctx: &OpCtx,
+    req: Request<'_>,
+) -> Result<(DocBuilder, Option<Next>), Stop> {
+    check_allowed(spec, node, ctx, &req)?;
+    let instance = &ctx.client.instance;
+    let mut late_failure = None;
+    if instance.fail_points.fail_command.is_active() && spec.name != "configureFailPoint" {
+        let names = || std::iter::once(spec.name).chain(spec.aliases.iter().copied());
+        match fail_command::before(ctx, &req, names).await? {
+            fail_command::Verdict::Proceed => {}
+            fail_command::Verdict::Close => return Err(Stop::Close),
+        }
+        if wants_write_concern(spec.flags) {
+            late_failure = fail_command::write_concern_error(ctx, &req, names);
+        }
+    }
+    if ctx.args.help {
+        let mut body = crate::Reply::new().body;
+        body.str("help", &format!("help for: {} {}", spec.name, spec.help));
+        body.f64("ok", 1.0);
+        return Ok((body, None));
+    }
+    if let Some(seen) = ctx.args.cluster_time {
+        node.advance_cluster_time(seen)?;
+    }
+    node.admit(ctx, spec.flags)?;
+    if ctx.args.read_concern.after_cluster_time.is_some() {
+        node.await_read_concern(ctx).await?;
+    }
+    ctx.check_interrupt()?;
+    let handler = spec.handler.ok_or_else(|| Error::internal("a command without a handler was run"))?;
+    let reply = handler(node, ctx, req).await?;
+    let mut body = reply.body;
+    let wc_error = match late_failure {
+        Some(doc) => {
+            body.raw_doc("writeConcernError", &doc.error);
+            body.f64("ok", 1.0);
+            append_labels(&mut body, &doc.labels);
+            return Ok((body, reply.next));
+        }
+        None => wait_for_write(spec.flags, node, ctx).await,
+    };
+    match wc_error {
+        None => drop(body.f64("ok", 1.0)),
+        Some(e) => {
+            append_write_concern_error(&mut body, &e);
+            body.f64("ok", 1.0);
+            append_labels(&mut body, &labels_of(e.code, ctx.command, &ctx.args, false));
+        }
+    }
+    Ok((body, reply.next))
+}
+
+fn wants_write_concern(flags: Flags) -> bool {
+    flags.any(Flags::WRITE.or(Flags::WRITE_CONCERN))
+}
+
+fn append_labels(body: &mut DocBuilder, labels: &[String]) {
+    if !labels.is_empty() {
+        body.array("errorLabels", |a| {
+            for label in labels {
+                a.str(label);
+            }
+        });
+    }
+}
+
+fn append_write_concern_error(body: &mut DocBuilder, e: &WriteConcernError) {
+    body.doc("writeConcernError", |b| {
+        b.i32("code", e.code.0);
+        b.str("codeName", &e.code.name());
+        b.str("errmsg", &e.message);
+        if let Some(info) = &e.info {
+            b.raw_doc("errInfo", info);
+        }
+    });
+}
+
+/// After a write (successful or not): wait until enough members have it.
+async fn wait_for_write<S: Node>(flags: Flags, node: &S, ctx: &OpCtx) -> Option<WriteConcernError> {
+    if !wants_write_concern(flags) || (ctx.args.in_txn() && !flags.has(Flags::WRITE_CONCERN)) {
+        return None;
+    }
+    let wc = effective_write_concern(node, ctx);
+    if wc.is_unacknowledged() {
+        return None;
+    }
+    node.await_write_concern(ctx, &wc).await
+}
+
+/// The client's write concern with the default's `w` filled in.
+fn effective_write_concern<S: Node>(node: &S, ctx: &OpCtx) -> WriteConcern {
+    match &ctx.args.write_concern {
+        Some(wc) if wc.w_given => wc.clone(),
+        Some(wc) => {
+            let default = node.default_write_concern();
+            WriteConcern { j: wc.j, wtimeout_ms: wc.wtimeout_ms, ..default }
+        }
+        None => node.default_write_concern(),
+    }
+}
+
+/// Checks that need only the row and the envelope.
+fn check_allowed<S: Node>(spec: &CommandSpec<S>, node: &S, ctx: &OpCtx, req: &Request<'_>) -> Result<()> {
+    let instance = node.instance();
+    let flags = spec.flags;
+    if flags.has(Flags::TEST_ONLY) && !instance.test_commands() {
+        return Err(Error::new(ErrorCode::CommandNotFound, format!("no such command: '{}'", req.invoked_as)));
+    }
+    if flags.has(Flags::ADMIN_ONLY) && req.db != "admin" {
+        let text = format!("{} may only be run against the admin database.", spec.name);
+        return Err(Error::new(ErrorCode::Unauthorized, text));
+    }
+    if instance.is_shutting_down() {
+        return Err(Error::new(
+            ErrorCode::ShutdownInProgress,
+            "The server is in quiesce mode and will shut down",
+        ));
+    }
+    check_api(spec.name, spec.api_v1, &ctx.args.api, instance.params.bool(Param::requireApiVersion))?;
+    check_transaction_fields(spec.name, flags, &ctx.args)?;
+    check_concerns(spec.name, flags, &ctx.args)
+}
+
+fn check_api(name: &str, in_v1: bool, api: &ApiParams, required: bool) -> Result<()> {
+    if !api.v1 {
+        if required && !matches!(name, "hello" | "getMore" | "commitTransaction" | "abortTransaction") {
+            return Err(Error::new(
+                ErrorCode::APIVersionError,
+                "The apiVersion parameter is required, please configure your MongoClient's API version",
+            ));
+        }
+        return Ok(());
+    }
+    if api.strict && !in_v1 {
+        return Err(Error::new(
+            ErrorCode::APIStrictError,
+            format!(
+                "Provided apiStrict:true, but the command {name} is not in API Version 1. Information on supported \
+                 commands and migrations in API Version 1 can be found at \
+                 https://dochub.mongodb.org/core/manual-versioned-api"
+            ),
+        ));
+    }
+    Ok(())
+}
+
+fn check_transaction_fields(name: &str, flags: Flags, args: &GenericArgs) -> Result<()> {
+    if args.in_txn() {
+        if !flags.has(Flags::IN_TXN) {
+            return Err(Error::new(
+                ErrorCode::OperationNotSupportedInTransaction,
+                match name {
+                    "count" => "Cannot run 'count' in a multi-document transaction. Please see \
+                         https://dochub.mongodb.org/core/transaction-count for a recommended alternative."
+                        .to_owned(),
+                    _ => "This command is not supported in transactions".to_owned(),
+                },
+            ));
+        }
+        return Ok(());
+    }
+    if args.txn_number.is_some() && !flags.any(Flags::RETRYABLE) {
+        if flags.has(Flags::IN_TXN) {
+            return Err(Error::new(
+                ErrorCode::NotARetryableWriteCommand,
+                format!(
+                    "txnNumber may only be provided for multi-document transactions and retryable write commands. \
+                     autocommit:false was not provided, and {name} is not a retryable write command."
+                ),
+            ));
+        }
+        return Err(Error::location(50889, "It is illegal to provide a txnNumber for this command"));
+    }
+    Ok(())
+}
+
+fn check_concerns(name: &str, flags: Flags, args: &GenericArgs) -> Result<()> {
+    let ends_txn = matches!(name, "commitTransaction" | "abortTransaction");
+    if args.write_concern.is_some() {
+        if !wants_write_concern(flags) {
+            return Err(Error::new(ErrorCode::InvalidOptions, "Command does not support writeConcern"));
+        }
+        if args.in_txn() && !ends_txn {
+            return Err(Error::new(
+                ErrorCode::InvalidOptions,
+                "writeConcern is not allowed within a multi-statement transaction",
+            ));
+        }
+    }
+    let rc = &args.read_concern;
+    if !rc.given {
+        return Ok(());
+    }
+    if args.in_txn() && !args.start_transaction {
+        return Err(Error::new(
+            ErrorCode::InvalidOptions,
+            "Only the first command in a transaction may specify a readConcern",
+        ));
+    }
+    let beyond_local = !matches!(rc.level(), ReadLevel::Local | ReadLevel::Available);
+    // The first statement of a transaction sets the transaction's read concern, whatever the command.
+    if beyond_local && !flags.has(Flags::READ_CONCERN) && !args.start_transaction {
+        return Err(Error::new(
+            ErrorCode::InvalidOptions,
+            format!(
+                "Command {name} does not support {} :: caused by :: read concern not supported",
+                rc.shell_text()
+            ),
+        ));
+    }
+    Ok(())
+}
+
+/// The error reply. A failed write may still have to be waited for: part of it may have happened.
+async fn failure<S: Node>(node: &S, ctx: &OpCtx, e: &Error) -> DocBuilder {
+    let metrics = &ctx.client.instance.metrics;
+    metrics.asserts.user.inc();
+    if e.code == ErrorCode::MaxTimeMSExpired {
+        metrics.documents.killed_by_max_time.inc();
+    }
+    let mut labels = match fail_command::label_override(e) {
+        Some(labels) => labels,
+        None => {
+            let mut all = labels_of(e.code, ctx.command, &ctx.args, ctx.is_change_stream());
+            for label in &e.labels {
+                if !all.contains(label) {
+                    all.push(label.clone());
+                }
+            }
+            all
+        }
+    };
+    labels.dedup();
+    let mut body = error_body(e, &labels, node.topology_version());
+    if ctx.last_op().is_some()
+        && !ctx.args.in_txn()
+        && let Some(wce) = wait_for_write(Flags::WRITE, node, ctx).await
+    {
+        append_write_concern_error(&mut body, &wce);
+    }
+    body
+}
+
+/// Counters, latencies, and the slow-query line.
+fn finish<S: Node>(
+    node: &S,
+    ctx: &OpCtx,
+    flags: Flags,
+    req: &Request<'_>,
+    reply: &Encoded,
+    error: Option<&Error>,
+) {
+    let took = ctx.elapsed();
+    let metrics = &ctx.client.instance.metrics;
+    let class = if flags.has(Flags::WRITE) {
+        &metrics.latencies.writes
+    } else if flags.has(Flags::READ) {
+        &metrics.latencies.reads
+    } else {
+        &metrics.latencies.commands
+    };
+    class.ops.inc();
+    class.micros.add(took.as_micros() as u64);
+    if flags.has(Flags::QUIET) {
+        return;
+    }
+    let threshold = ctx.client.instance.params.int(Param::slowOpThresholdMs);
+    let level = node.profiling_level(&ctx.db);
+    let is_slow = took >= Duration::from_millis(threshold.max(0) as u64) && threshold >= 0;
+    if is_slow || level >= 2 {
+        slow::report(node, ctx, flags, req, reply.doc(), error, took, slow::Where { log: is_slow, level });
+    }
+}

@@ -1,0 +1,177 @@
+//! Replies: what a handler returns, and how errors become documents.
+
+use crate::generic_args::GenericArgs;
+use crate::node::{ReplyTimes, TopologyVersion};
+use pando_base::codes::class;
+use pando_base::{Error, ErrorCode};
+use pando_bson::{DocBuf, DocBuilder, RawDoc};
+
+/// Bytes left free in front of every reply document: message header (16), flags (4) and section kind (1),
+/// so that a batch of 16 MiB is framed without copying it.
+pub const HEADROOM: usize = 21;
+
+/// What a handler returns. The pipeline adds `ok` and the times.
+pub struct Reply {
+    pub body: DocBuilder,
+    /// For exhaust streams: what to run next without hearing from the client.
+    pub next: Option<Next>,
+}
+
+/// The next step of an exhaust stream.
+#[derive(Debug)]
+pub enum Next {
+    /// The same request again (getMore).
+    Again,
+    /// This body instead (hello with the newer topologyVersion).
+    With(DocBuf),
+}
+
+impl Default for Reply {
+    fn default() -> Self {
+        Reply::new()
+    }
+}
+
+impl Reply {
+    /// An empty reply; handlers write into `reply.body`.
+    pub fn new() -> Reply {
+        Reply::with_capacity(256)
+    }
+    /// `bytes` is a guess of the body's size.
+    pub fn with_capacity(bytes: usize) -> Reply {
+        let mut buf = Vec::with_capacity(HEADROOM + bytes + 128);
+        buf.resize(HEADROOM, 0);
+        Reply { body: DocBuilder::append_to(buf), next: None }
+    }
+    /// Copies a finished document.
+    pub fn from_doc(doc: &RawDoc) -> Reply {
+        let mut reply = Reply::with_capacity(doc.byte_len());
+        reply.body.elems_of(doc);
+        reply
+    }
+}
+
+/// A reply ready for framing: [`HEADROOM`] free bytes, then the document.
+pub struct Encoded {
+    pub buf: Vec<u8>,
+}
+
+impl Encoded {
+    pub fn doc(&self) -> &RawDoc {
+        RawDoc::trusted(self.buf.get(HEADROOM..).unwrap_or_default())
+    }
+}
+
+pub(crate) fn append_times(b: &mut DocBuilder, times: Option<ReplyTimes>) {
+    let Some(t) = times else { return };
+    b.doc("$clusterTime", |c| {
+        c.timestamp("clusterTime", t.cluster_time);
+        c.doc("signature", |s| {
+            // Without authentication there are no keys to sign with.
+            s.binary("hash", 0, &[0; 20]);
+            s.i64("keyId", 0);
+        });
+    });
+    b.timestamp("operationTime", t.operation_time);
+}
+
+/// `errorLabels` that follow from an error's class and the kind of operation.
+pub(crate) fn labels_of(
+    code: ErrorCode,
+    command: &str,
+    args: &GenericArgs,
+    change_stream: bool,
+) -> Vec<String> {
+    let mut labels = Vec::new();
+    let ends_txn =
+        matches!(command, "commitTransaction" | "abortTransaction" | "coordinateCommitTransaction");
+    let retriable = code.is(class::RETRIABLE);
+    if retriable && (args.is_retryable_write() || ends_txn) {
+        labels.push("RetryableWriteError".to_owned());
+    }
+    if args.in_txn() {
+        let transient = retriable || code.is(class::TRANSIENT_IN_TXN);
+        if (transient && !ends_txn) || (ends_txn && code == ErrorCode::NoSuchTransaction) {
+            labels.push("TransientTransactionError".to_owned());
+        }
+    }
+    if change_stream && (retriable || code.is(class::RESUMABLE)) {
+        labels.push("ResumableChangeStreamError".to_owned());
+    }
+    if code.is(class::OVERLOAD) {
+        labels.push("SystemOverloadedError".to_owned());
+        labels.push("RetryableError".to_owned());
+    }
+    labels
+}
+
+/// True for the errors that tell drivers the topology changed: the reply carries `topologyVersion`.
+pub(crate) fn is_not_primary_error(code: ErrorCode) -> bool {
+    matches!(
+        code,
+        ErrorCode::NotWritablePrimary
+            | ErrorCode::NotPrimaryNoSecondaryOk
+            | ErrorCode::LegacyNotPrimary
+            | ErrorCode::InterruptedDueToReplStateChange
+            | ErrorCode::NotPrimaryOrSecondary
+            | ErrorCode::PrimarySteppedDown
+    )
+}
+
+/// The body of an error reply: labels, topologyVersion, `ok: 0`, errmsg, code, codeName, extra fields.
+pub(crate) fn error_body(e: &Error, labels: &[String], topology: Option<TopologyVersion>) -> DocBuilder {
+    let mut b = Reply::new().body;
+    if !labels.is_empty() {
+        b.array("errorLabels", |a| {
+            for label in labels {
+                a.str(label);
+            }
+        });
+    }
+    if let Some(tv) = topology.filter(|_| is_not_primary_error(e.code)) {
+        append_topology(&mut b, tv);
+    }
+    b.f64("ok", 0.0);
+    b.str("errmsg", &e.message);
+    b.i32("code", e.code.0);
+    b.str("codeName", &e.code.name());
+    if !e.extra.is_empty() {
+        b.elems_of(RawDoc::trusted(&e.extra));
+    }
+    b
+}
+
+/// `topologyVersion: {processId, counter}`.
+pub fn append_topology(b: &mut DocBuilder, tv: TopologyVersion) {
+    b.doc("topologyVersion", |t| {
+        t.object_id("processId", tv.process_id);
+        t.i64("counter", tv.counter);
+    });
+}
+
+/// A whole error reply outside the pipeline (malformed messages).
+pub fn error_reply(e: &Error) -> Encoded {
+    Encoded { buf: error_body(e, &e.labels, None).into_buffer() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_follow_the_class_and_the_kind_of_operation() {
+        let none = GenericArgs::default();
+        let write = GenericArgs { txn_number: Some(1), ..GenericArgs::default() };
+        let txn = GenericArgs { txn_number: Some(1), autocommit: Some(false), ..GenericArgs::default() };
+        let of = |code, command: &str, args: &GenericArgs| labels_of(code, command, args, false).join(",");
+        assert_eq!(of(ErrorCode::ShutdownInProgress, "insert", &none), "");
+        assert_eq!(of(ErrorCode::ShutdownInProgress, "insert", &write), "RetryableWriteError");
+        assert_eq!(of(ErrorCode::DuplicateKey, "insert", &write), "");
+        assert_eq!(of(ErrorCode::WriteConflict, "insert", &txn), "TransientTransactionError");
+        assert_eq!(of(ErrorCode::ShutdownInProgress, "commitTransaction", &txn), "RetryableWriteError");
+        assert_eq!(
+            labels_of(ErrorCode::CursorNotFound, "getMore", &none, true),
+            ["ResumableChangeStreamError"]
+        );
+    }
+}

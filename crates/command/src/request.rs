@@ -1,0 +1,136 @@
+//! A request as a handler sees it: the body, its document sequences, and readers for both.
+
+use crate::args::Args;
+use pando_base::{Error, ErrorCode, Namespace, Result};
+use pando_bson::{Elem, RawDoc, Value};
+
+/// A kind-1 section: a named run of documents outside the body.
+#[derive(Clone, Copy, Debug)]
+pub struct Sequence<'a> {
+    pub name: &'a str,
+    /// Validated documents, one after another.
+    pub bytes: &'a [u8],
+}
+
+impl<'a> Sequence<'a> {
+    pub fn docs(&self) -> Docs<'a> {
+        Docs::Sequence { rest: self.bytes }
+    }
+}
+
+/// The documents of an array field or of a sequence; cheap to clone and walk again.
+#[derive(Clone)]
+pub enum Docs<'a> {
+    Array(pando_bson::raw::Iter<'a>),
+    Sequence { rest: &'a [u8] },
+}
+
+impl<'a> Iterator for Docs<'a> {
+    type Item = &'a RawDoc;
+    #[inline]
+    fn next(&mut self) -> Option<&'a RawDoc> {
+        match self {
+            Docs::Array(iter) => iter.next().and_then(|e| e.value().as_doc()),
+            Docs::Sequence { rest } => {
+                if rest.len() < 5 {
+                    return None;
+                }
+                let doc = RawDoc::trusted(rest);
+                *rest = rest.get(doc.byte_len()..)?;
+                Some(doc)
+            }
+        }
+    }
+}
+
+/// One command call.
+#[derive(Clone, Copy)]
+pub struct Request<'a> {
+    /// The registry's name, whatever alias was used.
+    pub name: &'static str,
+    /// The name as the client wrote it (`ismaster` or `isMaster`).
+    pub invoked_as: &'a str,
+    pub db: &'a str,
+    pub body: &'a RawDoc,
+    pub sequences: &'a [Sequence<'a>],
+    /// The client accepts a stream of replies (OP_MSG bit 16).
+    pub exhaust_allowed: bool,
+    /// Came as OP_QUERY (legacy hello).
+    pub legacy: bool,
+}
+
+impl<'a> Request<'a> {
+    /// The command's own element: `find: "coll"`.
+    pub fn first(&self) -> Elem<'a> {
+        self.body.first().unwrap_or_else(|| Elem::new(pando_bson::ElementType::Null, "", &[]))
+    }
+    /// The collection named by the first element; code 2 when it is not a string.
+    pub fn coll(&self) -> Result<&'a str> {
+        match self.first().value() {
+            Value::String(s) => Ok(s),
+            other => Err(Error::bad_value(format!("collection name has invalid type {}", other.type_name()))),
+        }
+    }
+    /// `db.coll` of the first element, checked.
+    pub fn ns(&self) -> Result<Namespace> {
+        Namespace::new(self.db, self.coll()?)
+    }
+    /// Walks the arguments in order; generic ones and the command's own element are left out.
+    /// `struct_name` is the prefix MongoDB puts before field names in its messages
+    /// (usually the command's name; `FindCommandRequest` for find).
+    pub fn args(&self, struct_name: &'static str) -> Args<'a> {
+        Args::new(struct_name, self.body)
+    }
+    /// The documents of `field`, from the body's array or from a sequence. `None` = absent.
+    /// Elements that are not documents are refused with MongoDB's text.
+    pub fn docs(&self, struct_name: &str, field: &str) -> Result<Option<Docs<'a>>> {
+        if let Some(seq) = self.sequences.iter().find(|s| s.name == field) {
+            return Ok(Some(seq.docs()));
+        }
+        let Some(elem) = self.body.elem(field) else { return Ok(None) };
+        let Value::Array(array) = elem.value() else {
+            return Err(wrong_type(struct_name, field, &elem.value(), &["array"]));
+        };
+        if let Some(bad) = array.iter().find(|e| e.ty != pando_bson::ElementType::Document) {
+            let path = format!("{field}.{}", bad.name());
+            return Err(wrong_type(struct_name, &path, &bad.value(), &["object"]));
+        }
+        Ok(Some(Docs::Array(array.iter())))
+    }
+    /// As [`Request::docs`], but the field must be there (40414).
+    pub fn required_docs(&self, struct_name: &str, field: &str) -> Result<Docs<'a>> {
+        self.docs(struct_name, field)?.ok_or_else(|| missing(struct_name, field))
+    }
+    /// Refuses sequences other than the named ones (40415).
+    pub fn only_sequences(&self, struct_name: &str, allowed: &[&str]) -> Result<()> {
+        match self.sequences.iter().find(|s| !allowed.contains(&s.name)) {
+            Some(seq) => Err(unknown(struct_name, seq.name)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// 40414: a required field is absent.
+pub fn missing(struct_name: &str, field: &str) -> Error {
+    Error::location(40414, format!("BSON field '{struct_name}.{field}' is missing but a required field"))
+}
+
+/// 40415: a field the command does not know.
+pub fn unknown(struct_name: &str, field: &str) -> Error {
+    Error::location(40415, format!("BSON field '{struct_name}.{field}' is an unknown field."))
+}
+
+/// 14: wrong type, with the list of expected ones in MongoDB's (unbalanced) quotes.
+pub fn wrong_type(struct_name: &str, field: &str, found: &Value<'_>, expected: &[&str]) -> Error {
+    let found = found.type_name();
+    let text = match expected {
+        [one] => {
+            format!("BSON field '{struct_name}.{field}' is the wrong type '{found}', expected type '{one}'")
+        }
+        many => format!(
+            "BSON field '{struct_name}.{field}' is the wrong type '{found}', expected types '[{}']",
+            many.join(", ")
+        ),
+    };
+    Error::new(ErrorCode::TypeMismatch, text)
+}

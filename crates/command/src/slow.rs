@@ -1,0 +1,154 @@
+//! The slow-query log line (id 51803) and the profile entry: what an operation did and how long it took.
+
+use crate::json;
+use crate::node::Node;
+use crate::{Flags, OpCtx, Request};
+use pando_base::Error;
+use pando_bson::{DocBuilder, RawDoc};
+use pando_env::Component;
+use std::time::Duration;
+
+/// Where the report goes: the log, and the profile collection by its level (1 = slow ones, 2 = all).
+pub(crate) struct Where {
+    pub(crate) log: bool,
+    pub(crate) level: i32,
+}
+
+/// The `op`/`type` of a command.
+fn kind(command: &str) -> &'static str {
+    match command {
+        "find" => "query",
+        "getMore" => "getmore",
+        "insert" => "insert",
+        "update" => "update",
+        "delete" => "remove",
+        _ => "command",
+    }
+}
+
+#[allow(clippy::too_many_arguments)]
+pub(crate) fn report<S: Node>(
+    node: &S,
+    ctx: &OpCtx,
+    flags: Flags,
+    req: &Request<'_>,
+    reply: &RawDoc,
+    error: Option<&Error>,
+    took: Duration,
+    to: Where,
+) {
+    let mut entry = DocBuilder::new();
+    describe(&mut entry, ctx, flags, req, reply, error, took);
+    let entry = entry.finish();
+    if to.log {
+        ctx.env().log.info(Component::Command, 51803, "Slow query", |a| {
+            for e in entry.iter() {
+                let one = {
+                    let mut b = DocBuilder::new();
+                    b.elem(e);
+                    json::relaxed(&b.finish())
+                };
+                // `{"name":value}` → value
+                let at = one.find(':').map_or(0, |i| i + 1);
+                a.json(e.name(), one.get(at..one.len().saturating_sub(1)).unwrap_or("null"));
+            }
+        });
+    }
+    if to.level >= 2 || (to.level == 1 && to.log) {
+        let mut b = DocBuilder::new();
+        b.str("op", kind(ctx.command));
+        for e in entry.iter().filter(|e| !matches!(e.name(), "type" | "durationMillis" | "remote")) {
+            b.elem(e);
+        }
+        b.i64("millis", took.as_millis() as i64);
+        b.date("ts", ctx.env().clock.wall_ms());
+        b.str("client", ctx.client.remote.as_deref().unwrap_or("").rsplit_once(':').map_or("", |x| x.0));
+        b.array("allUsers", |_| {});
+        b.str("user", "");
+        node.profile(&ctx.db, b.finish());
+    }
+}
+
+fn describe(
+    b: &mut DocBuilder,
+    ctx: &OpCtx,
+    flags: Flags,
+    req: &Request<'_>,
+    reply: &RawDoc,
+    error: Option<&Error>,
+    took: Duration,
+) {
+    let d = ctx.debug_snapshot();
+    b.str("type", kind(ctx.command));
+    let ns = match (d.ns.is_empty(), req.first().value().as_str()) {
+        (false, _) => d.ns.clone(),
+        (true, Some(coll)) => format!("{}.{coll}", req.db),
+        (true, None) => format!("{}.$cmd", req.db),
+    };
+    b.str("ns", &ns);
+    if let Some(app) = ctx.client.app_name() {
+        b.str("appName", app);
+    }
+    b.doc("command", |c| {
+        if flags.has(Flags::SENSITIVE) {
+            c.str(req.name, "xxx");
+            return;
+        }
+        let limit = ctx.instance().params.int(crate::params::Param::maxLogSizeKB) as usize * 1024;
+        for e in req.body.iter() {
+            if c.byte_len() + e.data().len() > limit {
+                c.str("$truncated", "the command is longer than maxLogSizeKB");
+                break;
+            }
+            c.elem(e);
+        }
+    });
+    if let Some(original) = &d.originating_command {
+        b.raw_doc("originatingCommand", RawDoc::trusted(original));
+    }
+    if !d.plan_summary.is_empty() {
+        b.str("planSummary", &d.plan_summary);
+    }
+    for (name, value) in [
+        ("keysExamined", d.keys_examined),
+        ("docsExamined", d.docs_examined),
+        ("nMatched", d.n_matched),
+        ("nModified", d.n_modified),
+        ("ninserted", d.n_inserted),
+        ("ndeleted", d.n_deleted),
+        ("nUpserted", d.n_upserted),
+        ("keysInserted", d.keys_inserted),
+        ("keysDeleted", d.keys_deleted),
+        ("nreturned", d.n_returned),
+    ] {
+        if let Some(n) = value {
+            b.i64(name, n as i64);
+        }
+    }
+    if let Some(id) = d.cursor_id {
+        b.i64("cursorid", id);
+    }
+    for (name, set) in [
+        ("cursorExhausted", d.cursor_exhausted),
+        ("hasSortStage", d.has_sort_stage),
+        ("usedDisk", d.used_disk),
+    ] {
+        if set {
+            b.bool(name, true);
+        }
+    }
+    if d.write_conflicts > 0 {
+        b.i64("writeConflicts", d.write_conflicts as i64);
+    }
+    b.i64("numYields", d.yields as i64);
+    if let Some(e) = error {
+        b.bool("ok", false);
+        b.str("errMsg", &e.message);
+        b.str("errName", &e.code.name());
+        b.i32("errCode", e.code.0);
+    }
+    b.i64("reslen", reply.byte_len() as i64);
+    b.str("remote", ctx.client.remote.as_deref().unwrap_or(""));
+    b.str("protocol", if req.legacy { "op_query" } else { "op_msg" });
+    b.i64("durationMillis", took.as_millis() as i64);
+}

@@ -1,0 +1,373 @@
+//! The pipeline with a toy role: what every command gets without doing anything for it.
+
+use pando_base::{Error, ErrorCode, Millis, Result, Timestamp};
+use pando_bson::{Document, ObjectId, RawDoc, doc};
+use pando_command::concern::{Provenance, W};
+use pando_command::pipeline::{Incoming, Outcome, run};
+use pando_command::{
+    Client, CommandSpec, Flags, Instance, Node, OpCtx, Params, Registry, Reply, ReplyTimes, Request,
+    TopologyVersion, WriteConcern, WriteConcernError,
+};
+use pando_env::{BoxFuture, Env, Log};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+#[derive(Default)]
+struct World {
+    now_ms: AtomicU64,
+}
+impl pando_env::Clock for World {
+    fn mono(&self) -> Duration {
+        Duration::from_millis(self.now_ms.load(Relaxed))
+    }
+    fn wall_ms(&self) -> Millis {
+        self.now_ms.load(Relaxed) as i64
+    }
+    fn sleep(&self, d: Duration) -> BoxFuture<'static, ()> {
+        self.now_ms.fetch_add(d.as_millis() as u64, Relaxed);
+        Box::pin(async {})
+    }
+}
+impl pando_env::Rng for World {
+    fn next_u64(&self) -> u64 {
+        7
+    }
+}
+impl pando_env::Spawn for World {
+    fn spawn(&self, _: &'static str, _: BoxFuture<'static, ()>) {}
+    fn offload(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()> {
+        work();
+        Box::pin(async {})
+    }
+    fn yield_now(&self) -> BoxFuture<'static, ()> {
+        Box::pin(async {})
+    }
+}
+struct NoNet;
+impl pando_env::Net for NoNet {
+    fn listen(&self, _: String) -> BoxFuture<'static, std::io::Result<Box<dyn pando_env::Listener>>> {
+        Box::pin(async { Err(std::io::ErrorKind::Unsupported.into()) })
+    }
+    fn connect(&self, _: String) -> BoxFuture<'static, std::io::Result<Box<dyn pando_env::Stream>>> {
+        Box::pin(async { Err(std::io::ErrorKind::Unsupported.into()) })
+    }
+}
+struct NoDisk;
+impl pando_env::Disk for NoDisk {
+    fn open(&self, _: &str, _: bool) -> std::io::Result<Arc<dyn pando_env::DiskFile>> {
+        Err(std::io::ErrorKind::Unsupported.into())
+    }
+    fn exists(&self, _: &str) -> bool {
+        false
+    }
+    fn list(&self, _: &str) -> std::io::Result<Vec<String>> {
+        Ok(Vec::new())
+    }
+    fn create_dir_all(&self, _: &str) -> std::io::Result<()> {
+        Ok(())
+    }
+    fn rename(&self, _: &str, _: &str) -> std::io::Result<()> {
+        Ok(())
+    }
+    fn remove(&self, _: &str) -> std::io::Result<()> {
+        Ok(())
+    }
+    fn sync_dir(&self, _: &str) -> std::io::Result<()> {
+        Ok(())
+    }
+    fn real_path(&self) -> Option<std::path::PathBuf> {
+        None
+    }
+    fn free_bytes(&self) -> std::io::Result<u64> {
+        Ok(0)
+    }
+}
+
+struct Toy {
+    instance: Arc<Instance>,
+    primary: AtomicBool,
+}
+
+impl Node for Toy {
+    fn instance(&self) -> &Arc<Instance> {
+        &self.instance
+    }
+    fn admit(&self, _: &OpCtx, flags: Flags) -> Result<()> {
+        if flags.has(Flags::WRITE) && !self.primary.load(Relaxed) {
+            return Err(Error::new(ErrorCode::NotWritablePrimary, "not primary"));
+        }
+        Ok(())
+    }
+    fn default_write_concern(&self) -> WriteConcern {
+        WriteConcern::of(W::Majority, Provenance::ImplicitDefault)
+    }
+    fn await_write_concern<'a>(
+        &'a self,
+        _: &'a OpCtx,
+        wc: &'a WriteConcern,
+    ) -> BoxFuture<'a, Option<WriteConcernError>> {
+        let bad = wc.w == W::Nodes(2);
+        Box::pin(async move {
+            bad.then(|| WriteConcernError {
+                code: ErrorCode::UnsatisfiableWriteConcern,
+                message: "Not enough data-bearing nodes".to_owned(),
+                info: None,
+            })
+        })
+    }
+    fn reply_times(&self, _: &OpCtx) -> Option<ReplyTimes> {
+        let t = Timestamp::new(9, 1);
+        Some(ReplyTimes { cluster_time: t, operation_time: t })
+    }
+    fn topology_version(&self) -> Option<TopologyVersion> {
+        Some(TopologyVersion { process_id: ObjectId([1; 12]), counter: 6 })
+    }
+}
+
+async fn write(_: &Toy, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let docs = req.required_docs("insert", "documents")?;
+    for arg in req.args("insert") {
+        match arg.name() {
+            "documents" => {}
+            _ => return Err(arg.unknown()),
+        }
+    }
+    let mut reply = Reply::new();
+    reply.body.i32("n", docs.count() as i32);
+    Ok(reply)
+}
+
+const TABLE: &[CommandSpec<Toy>] = &[
+    CommandSpec {
+        name: "hello",
+        aliases: &[],
+        flags: Flags::NO_AUTH,
+        api_v1: true,
+        help: "",
+        handler: Some(|_, _, _| Box::pin(async { Ok(Reply::new()) })),
+    },
+    CommandSpec {
+        name: "insert",
+        aliases: &[],
+        flags: Flags::WRITE.or(Flags::RETRYABLE).or(Flags::IN_TXN),
+        api_v1: true,
+        help: "insert documents",
+        handler: Some(|s, c, r| Box::pin(write(s, c, r))),
+    },
+    CommandSpec { name: "later", aliases: &[], flags: Flags::NONE, api_v1: false, help: "", handler: None },
+    CommandSpec {
+        name: "shutdown",
+        aliases: &["stop"],
+        flags: Flags::ADMIN_ONLY,
+        api_v1: false,
+        help: "",
+        handler: Some(|_, _, _| Box::pin(async { Ok(Reply::new()) })),
+    },
+    CommandSpec {
+        name: "sleep",
+        aliases: &[],
+        flags: Flags::TEST_ONLY,
+        api_v1: false,
+        help: "",
+        handler: Some(|_, ctx, _| {
+            Box::pin(async move {
+                ctx.sleep(Duration::from_millis(100)).await?;
+                ctx.check_interrupt()?;
+                Ok(Reply::new())
+            })
+        }),
+    },
+];
+
+struct Rig {
+    toy: Toy,
+    registry: Registry<Toy>,
+    client: Arc<Client>,
+}
+
+fn block_on<T>(fut: impl Future<Output = T>) -> T {
+    let mut fut = std::pin::pin!(fut);
+    let mut cx = Context::from_waker(Waker::noop());
+    for _ in 0..1000 {
+        if let Poll::Ready(v) = fut.as_mut().poll(&mut cx) {
+            return v;
+        }
+    }
+    panic!("the future never became ready");
+}
+
+fn rig() -> Rig {
+    let world = Arc::new(World { now_ms: AtomicU64::new(1_000_000) });
+    let env = Env {
+        clock: world.clone(),
+        rng: world.clone(),
+        disk: Arc::new(NoDisk),
+        net: Arc::new(NoNet),
+        tasks: world,
+        log: Log::none(),
+    };
+    let params = Params::new();
+    params.set_at_startup("enableTestCommands", "1").unwrap();
+    let instance = Instance::new(env, params);
+    let client = instance.connection("127.0.0.1:5".to_owned(), "127.0.0.1:27017".to_owned());
+    let registry = Registry::new(TABLE);
+    registry.check().unwrap();
+    Rig { toy: Toy { instance, primary: AtomicBool::new(true) }, registry, client }
+}
+
+impl Rig {
+    fn outcome(&self, d: &RawDoc) -> Outcome {
+        let msg = Incoming { body: d, sequences: &[], exhaust_allowed: false, legacy_db: None };
+        block_on(run(&self.registry, &self.toy, &self.client, msg))
+    }
+    fn run(&self, d: Document) -> Document {
+        Document::from(self.outcome(&d.to_raw()).reply.doc())
+    }
+    /// `code errmsg`.
+    fn fails(&self, d: Document) -> String {
+        let r = self.run(d);
+        let code = r.get("code").and_then(|v| v.as_i64()).unwrap_or(0);
+        format!("{code} {}", r.get("errmsg").and_then(|v| v.as_str()).unwrap_or(""))
+    }
+    fn fail_point(&self, d: Document) {
+        self.toy.instance.fail_points.configure("failCommand", &d.to_raw()).unwrap();
+    }
+}
+
+fn insert() -> Document {
+    doc! { "insert": "c", "documents": [{ "a": 1 }], "$db": "t" }
+}
+fn with(mut d: Document, extra: Document) -> Document {
+    for (k, v) in extra {
+        d.push(k, v);
+    }
+    d
+}
+fn retryable(d: Document) -> Document {
+    let id = pando_bson::Bson::Binary(pando_bson::Binary { subtype: 4, bytes: vec![1; 16] });
+    with(d, doc! { "lsid": { "id": id }, "txnNumber": 1i64 })
+}
+
+#[test]
+fn replies_end_with_ok_and_the_times() {
+    let r = rig().run(insert());
+    let names: Vec<_> = r.iter().map(|(k, _)| k.to_owned()).collect();
+    assert_eq!(names, ["n", "ok", "$clusterTime", "operationTime"]);
+}
+
+#[test]
+fn envelope_checks_come_before_the_handler() {
+    let rig = rig();
+    assert_eq!(rig.fails(doc! { "nosuch": 1, "$db": "t" }), "59 no such command: 'nosuch'");
+    assert_eq!(rig.fails(doc! { "later": 1, "$db": "t" }), "59 no such command: 'later'");
+    assert_eq!(rig.fails(doc! { "insert": "c" }), "40571 OP_MSG requests require a $db argument");
+    assert_eq!(rig.fails(doc! { "insert": "c", "$db": 1 }), "13111 wrong type for field ($db) int != string");
+    assert_eq!(rig.fails(doc! { "insert": "c", "$db": "a b" }), "73 Invalid database name: 'a b'");
+    assert_eq!(
+        rig.fails(doc! { "stop": 1, "$db": "t" }),
+        "13 shutdown may only be run against the admin database."
+    );
+    assert_eq!(
+        rig.fails(with(insert(), doc! { "zz": 1 })),
+        "40415 BSON field 'insert.zz' is an unknown field."
+    );
+    assert!(
+        rig.fails(doc! { "stop": 1, "$db": "admin", "apiVersion": "1", "apiStrict": true })
+            .starts_with("323")
+    );
+    assert!(
+        rig.fails(doc! { "hello": 1, "$db": "admin", "writeConcern": { "w": 1 } })
+            .starts_with("72 Command does not support writeConcern")
+    );
+    assert!(rig.fails(retryable(doc! { "hello": 1, "$db": "admin" })).starts_with("50889"));
+}
+
+#[test]
+fn an_unmet_write_concern_keeps_the_result() {
+    let r = rig().run(with(insert(), doc! { "writeConcern": { "w": 2 } }));
+    assert_eq!(r.get("n").and_then(|v| v.as_i64()), Some(1));
+    assert_eq!(r.get("ok").and_then(|v| v.as_f64()), Some(1.0));
+    let e = r.get("writeConcernError").and_then(|v| v.as_doc()).unwrap();
+    assert_eq!(e.get("code").and_then(|v| v.as_i64()), Some(100));
+}
+
+#[test]
+fn a_refused_write_names_the_topology_and_is_retryable() {
+    let rig = rig();
+    rig.toy.primary.store(false, Relaxed);
+    let r = rig.run(retryable(insert()));
+    assert_eq!(r.get("code").and_then(|v| v.as_i64()), Some(10107));
+    assert!(r.contains("topologyVersion"));
+    assert_eq!(r.get("errorLabels").and_then(|v| v.as_array()), Some(&["RetryableWriteError".into()][..]));
+}
+
+#[test]
+fn fail_command_fails_closes_and_blocks() {
+    let rig = rig();
+    rig.fail_point(doc! { "mode": { "times": 1 }, "data": { "failCommands": ["insert"], "errorCode": 91 } });
+    let r = rig.run(retryable(insert()));
+    assert_eq!(r.get("code").and_then(|v| v.as_i64()), Some(91));
+    assert!(r.contains("errorLabels"));
+    assert_eq!(rig.run(insert()).get("ok").and_then(|v| v.as_f64()), Some(1.0));
+
+    let data = doc! { "failCommands": ["insert"], "errorCode": 91, "errorLabels": [] };
+    rig.fail_point(doc! { "mode": { "times": 1 }, "data": data });
+    assert!(!rig.run(retryable(insert())).contains("errorLabels"), "an empty list replaces the labels");
+
+    let data = doc! { "failCommands": ["insert"], "closeConnection": true };
+    rig.fail_point(doc! { "mode": { "times": 1 }, "data": data });
+    assert!(rig.outcome(&insert().to_raw()).close);
+
+    let data = doc! { "failCommands": ["insert"], "blockConnection": true, "blockTimeMS": 500 };
+    rig.fail_point(doc! { "mode": { "times": 1 }, "data": data });
+    let before = rig.toy.instance.env.clock.mono();
+    rig.run(insert());
+    assert_eq!(rig.toy.instance.env.clock.mono() - before, Duration::from_millis(500));
+
+    let data = doc! { "failCommands": ["insert"], "appName": "other", "errorCode": 8 };
+    rig.fail_point(doc! { "mode": "alwaysOn", "data": data });
+    assert_eq!(rig.run(insert()).get("ok").and_then(|v| v.as_f64()), Some(1.0));
+}
+
+#[test]
+fn fail_command_attaches_a_write_concern_error_to_writes_only() {
+    let rig = rig();
+    let wce = doc! { "code": 91, "errmsg": "x" };
+    let data = doc! { "failCommands": ["insert", "hello"], "writeConcernError": wce };
+    rig.fail_point(doc! { "mode": { "times": 1 }, "data": data });
+    assert!(!rig.run(doc! { "hello": 1, "$db": "t" }).contains("writeConcernError"));
+    let r = rig.run(retryable(insert()));
+    assert!(r.contains("writeConcernError") && r.contains("n"));
+    assert_eq!(r.get("errorLabels").and_then(|v| v.as_array()), Some(&["RetryableWriteError".into()][..]));
+}
+
+#[test]
+fn max_time_ms_and_kill_op_interrupt() {
+    let rig = rig();
+    let r = rig.fails(doc! { "sleep": 1, "maxTimeMS": 50, "$db": "t" });
+    assert_eq!(r, "50 operation exceeded time limit");
+    assert_eq!(rig.fails(doc! { "sleep": 1, "$db": "t" }), "0 ");
+
+    let ctx = OpCtx::internal(rig.client.clone(), "x", "t");
+    assert!(rig.toy.instance.clients.kill_op(ctx.op_id));
+    assert_eq!(ctx.check_interrupt().unwrap_err().code, ErrorCode::Interrupted);
+    drop(ctx);
+    assert!(OpCtx::internal(rig.client.clone(), "x", "t").check_interrupt().is_ok());
+}
+
+#[test]
+fn client_metadata_is_kept_once_and_checked() {
+    let rig = rig();
+    let good = doc! { "application": { "name": "app" }, "driver": { "name": "d", "version": "1" },
+    "os": { "type": "Linux" } };
+    assert_eq!(rig.client.set_metadata(&doc! { "driver": {} }.to_raw()).unwrap_err().code.0, 183);
+    let long = doc! { "application": { "name": "x".repeat(129) } };
+    assert_eq!(rig.client.set_metadata(&long.to_raw()).unwrap_err().code.0, 184);
+    let big = doc! { "x": "x".repeat(600) };
+    assert_eq!(rig.client.set_metadata(&big.to_raw()).unwrap_err().code.0, 185);
+    rig.client.set_metadata(&good.to_raw()).unwrap();
+    assert_eq!(rig.client.app_name(), Some("app"));
+    assert_eq!(rig.client.set_metadata(&good.to_raw()).unwrap_err().code.0, 186);
+}
