@@ -28,3 +28,13 @@ pub const CURRENT_OP_BODY_BYTES_MAX: usize = 1024;
 pub const CLIENT_METADATA_BYTES_MAX: usize = 512;
 /// `hello.client.application.name`; MongoDB's bound.
 pub const CLIENT_APP_NAME_BYTES_MAX: usize = 128;
+/// Table blocks cached in memory: enough for the hot part of a small data set, leaves room on a 1 GiB machine.
+pub const STORAGE_CACHE_BYTES: usize = 256 << 20;
+/// Committed rows not yet in tables; a flush starts above it, so recovery replays little and memory stays modest.
+pub const STORAGE_MEMTABLE_BYTES: usize = 48 << 20;
+/// Commits are refused above this multiple of the memtable budget (the stable timestamp stands still).
+pub const STORAGE_MEMTABLE_HARD_FACTOR: usize = 8;
+/// Log on disk (MongoDB's smallest default, 990 MiB).
+pub const OPLOG_BYTES: u64 = 990 << 20;
+/// Replaced versions on disk before the oldest snapshots are given up.
+pub const STORAGE_HISTORY_BYTES_MAX: u64 = 4 << 30;

@@ -1,0 +1,61 @@
+//! Ordered tables on disk, seen through four calls.
+//!
+//! A backend holds three trees. It knows nothing about versions or timestamps beyond what [`Gc`] tells it while
+//! it compacts. All its writes are whole sorted runs, each atomic and durable when the call returns, and made
+//! only by one flusher at a time; reads come from any thread at any time.
+
+pub(crate) mod mem;
+
+use lsm_tree::Slice;
+use pando_base::Result;
+use std::collections::BTreeSet;
+use std::ops::Bound;
+
+/// The trees. Record stores are apart from indexes so that appended records compact trivially.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Tree {
+    Records = 0,
+    Indexes = 1,
+    History = 2,
+}
+
+impl Tree {
+    pub(crate) const ALL: [Tree; 3] = [Tree::Records, Tree::Indexes, Tree::History];
+    pub(crate) fn of(ident: u32) -> Tree {
+        if ident & 1 == 0 { Tree::Records } else { Tree::Indexes }
+    }
+}
+
+pub(crate) type KvIter = Box<dyn Iterator<Item = Result<(Slice, Slice)>> + Send>;
+/// `None` removes the key.
+pub(crate) type RunRow = (Slice, Option<Slice>);
+
+/// What a compaction may drop.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Gc {
+    /// Versions replaced, and rows deleted, at or below this are needed by nobody.
+    pub(crate) below: u64,
+    /// Idents whose rows are gone for good.
+    pub(crate) dead: BTreeSet<u32>,
+}
+
+/// Figures of one tree.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct TreeStats {
+    pub(crate) tables: usize,
+    pub(crate) runs: usize,
+    pub(crate) bytes: u64,
+}
+
+pub(crate) trait Kv: Send + Sync {
+    fn get(&self, tree: Tree, key: &[u8]) -> Result<Option<Slice>>;
+    /// Rows within the bounds, in key order or against it, from the tables as they are now.
+    fn range(&self, tree: Tree, lower: Bound<&[u8]>, upper: Bound<&[u8]>, backward: bool) -> KvIter;
+    /// Adds a sorted run (unique ascending keys) above everything written before; durable on return.
+    fn write_run(&self, tree: Tree, rows: &mut dyn Iterator<Item = Result<RunRow>>) -> Result<()>;
+    /// Does one piece of compaction if any is due; true when something was done.
+    fn compact(&self, gc: &Gc) -> Result<bool>;
+    /// Rewrites a whole tree, dropping what `gc` allows.
+    fn compact_all(&self, tree: Tree, gc: &Gc) -> Result<()>;
+    fn stats(&self, tree: Tree) -> TreeStats;
+}

@@ -1,0 +1,48 @@
+//! Timestamped storage: rows with versions, units of work, one log.
+//!
+//! ```text
+//!   Txn ──commit──► memory tables (every version, by ident and key)      OpLog (slots, holes)
+//!                        │ checkpoint: versions ≤ stable, log first          │ flush_once: hole-free prefix
+//!                        ▼                                                   ▼
+//!                   tables: records, indexes, history                   log segments
+//! ```
+//!
+//! * A row's newest version lies under its plain key with its commit timestamp in front; replaced versions lie in
+//!   the history tree under the timestamp that replaced them, until `oldest` passes it.
+//! * The log is the only journal. Tables never hold anything above the stable timestamp or above what is synced
+//!   in the log, so recovery opens the tables and replays the log from the checkpoint's timestamp.
+//! * Readers take a snapshot (a timestamp and what is in flight below it) and block nobody.
+//! * Nothing here spawns: the server calls [`OpLog::flush_once`] and the checkpoint from its own tasks.
+//!
+//! Read [`Storage`], [`Txn`], [`Cursor`] and [`OpLog`]; the modules below them each start with their story.
+
+mod bytes;
+mod conflict;
+mod cursor;
+mod history;
+mod ident;
+mod kv;
+mod log;
+mod memtable;
+mod options;
+mod prepared;
+mod row;
+mod snapshot;
+mod storage;
+mod store;
+#[doc(hidden)]
+pub mod testing;
+mod txn;
+mod writes;
+
+pub use bytes::Bytes;
+pub use cursor::Cursor;
+pub use ident::{Ident, IdentKind};
+pub use log::{OpLog, OplogCursor, Slot, Slots};
+pub use options::{Backend, Options};
+pub use snapshot::{OnPrepared, ReadAt};
+pub use storage::Storage;
+pub use txn::{BeginOptions, Dir, Mark, PreparedTxn, Txn};
+
+/// Commit timestamps are cluster times.
+pub type Ts = pando_base::Timestamp;

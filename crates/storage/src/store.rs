@@ -1,0 +1,132 @@
+//! What every handle shares: memory tables, tables, log, conflict table, clock points.
+
+use crate::bytes::Bytes;
+use crate::conflict::Conflicts;
+use crate::history;
+use crate::kv::{Kv, Tree};
+use crate::log::OpLog;
+use crate::memtable::{Found, MemTable};
+use crate::options::Options;
+use crate::prepared::Prepares;
+use crate::row;
+use crate::snapshot::{OnPrepared, Snapshot};
+use lsm_tree::Slice;
+use pando_base::{Error, ErrorCode, Result, Timestamp};
+use pando_env::Env;
+use pando_env::sync::Notify;
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+pub(crate) struct Store {
+    pub(crate) env: Env,
+    pub(crate) opts: Options,
+    pub(crate) mem: MemTable,
+    pub(crate) kv: Box<dyn Kv>,
+    pub(crate) log: OpLog,
+    pub(crate) conflicts: Conflicts,
+    pub(crate) prepares: Prepares,
+    pub(crate) next_txn: AtomicU64,
+    pub(crate) next_ident: AtomicU32,
+    pub(crate) stable: AtomicU64,
+    pub(crate) oldest: AtomicU64,
+    /// Snapshots below this have lost versions they may need.
+    pub(crate) lost_below: AtomicU64,
+    /// Every timestamped row in the tables is at or below this.
+    pub(crate) flushed: AtomicU64,
+    /// Timestamp of the checkpoint that recovery would start from.
+    pub(crate) recovery: AtomicU64,
+    /// Replay is under way: a write below a stored row's timestamp is void.
+    pub(crate) recovering: AtomicBool,
+    /// Ident -> timestamp of its drop.
+    pub(crate) dropped: Mutex<BTreeMap<u32, u64>>,
+    pub(crate) local_seq: AtomicU64,
+    /// Local rows in the tables are at or below this.
+    pub(crate) local_flushed: AtomicU64,
+    /// Held while a local commit takes its number and its rows go in place.
+    pub(crate) local: Mutex<()>,
+    pub(crate) prepare_changed: Notify,
+    pub(crate) room_changed: Notify,
+}
+
+impl Store {
+    /// Versions replaced at or below this are needed by nobody.
+    pub(crate) fn gc_below(&self) -> u64 {
+        let oldest = self.oldest.load(Ordering::Acquire);
+        let pinned = self.log.0.state().lowest_pin().unwrap_or(u64::MAX);
+        oldest.min(pinned).max(self.lost_below.load(Ordering::Acquire))
+    }
+    pub(crate) fn check_age(&self, snap: &Snapshot) -> Result<()> {
+        if snap.pin < self.lost_below.load(Ordering::Acquire) { Err(too_old(snap.read)) } else { Ok(()) }
+    }
+    pub(crate) fn check_prepared(&self, snap: &Snapshot, ident: u32, key: &[u8]) -> Result<()> {
+        if snap.on_prepared == OnPrepared::Conflict && self.prepares.blocks(ident, key, snap.read) {
+            return Err(prepare_conflict());
+        }
+        Ok(())
+    }
+    /// The row of `key` as `snap` sees it.
+    // tour: find 6/9
+    pub(crate) fn get(&self, snap: &Snapshot, ident: u32, key: &[u8]) -> Result<Option<Bytes>> {
+        self.check_age(snap)?;
+        self.check_prepared(snap, ident, key)?;
+        if let Some(rows) = self.mem.find(ident) {
+            match rows.get(key, snap) {
+                Found::Row(v) => return Ok(Some(v)),
+                Found::Absent => return Ok(None),
+                Found::Unknown => {}
+            }
+        }
+        let engine_key = row::key(ident, key);
+        match self.kv.get(Tree::of(ident), &engine_key)? {
+            None => Ok(None),
+            Some(value) => self.resolve(snap, ident, key, value),
+        }
+    }
+    /// A table's row as `snap` sees it: the row itself, nothing, or an older version from the history.
+    #[inline]
+    pub(crate) fn resolve(&self, snap: &Snapshot, ident: u32, key: &[u8], value: Slice) -> Result<Option<Bytes>> {
+        let (ts, deleted) = row::header(&value)?;
+        if ts == 0 || snap.sees(ts) {
+            return Ok((!deleted).then(|| row::payload(value)));
+        }
+        history::find(&*self.kv, snap, ident, key, ts)
+    }
+    /// The timestamp on the newest version of `key` (memory or tables), with its `local` mark.
+    pub(crate) fn newest(&self, ident: u32, key: &[u8]) -> Result<Option<(u64, bool)>> {
+        if let Some(v) = self.mem.find(ident).and_then(|rows| rows.newest(key)) {
+            return Ok(Some((v.ts, v.local)));
+        }
+        match self.kv.get(Tree::of(ident), &row::key(ident, key))? {
+            None => Ok(None),
+            Some(value) => row::header(&value).map(|(ts, _)| Some((ts, ts == 0))),
+        }
+    }
+    /// Fails when somebody committed a version of `key` that `snap` does not see.
+    pub(crate) fn check_newest(&self, snap: &Snapshot, begun_local: u64, ident: u32, key: &[u8]) -> Result<()> {
+        let mem = self.mem.find(ident).and_then(|rows| rows.newest(key));
+        let clash = match mem {
+            Some(v) if v.local => v.ts > begun_local,
+            Some(v) => !snap.sees(v.ts),
+            None if snap.sees_all_up_to(self.flushed.load(Ordering::Acquire)) => {
+                // An untimestamped row may have been flushed since this transaction began.
+                begun_local < self.local_flushed.load(Ordering::Acquire)
+                    && self.newest(ident, key)?.is_some_and(|(_, local)| local)
+            }
+            None => self.newest(ident, key)?.is_some_and(|(ts, local)| {
+                if local { begun_local < self.local_flushed.load(Ordering::Acquire) } else { !snap.sees(ts) }
+            }),
+        };
+        if clash { Err(Error::write_conflict()) } else { Ok(()) }
+    }
+}
+
+pub(crate) fn too_old(ts: u64) -> Error {
+    Error::new(
+        ErrorCode::SnapshotTooOld,
+        format!("Read timestamp {} is older than the oldest available timestamp.", Timestamp(ts)),
+    )
+}
+pub(crate) fn prepare_conflict() -> Error {
+    Error::new(ErrorCode::PreparedTransactionInProgress, "the key was written by a prepared transaction that is still undecided")
+}

@@ -1,0 +1,308 @@
+//! A disk in memory that keeps the promises of [`Disk`] and not one more.
+//!
+//! Written bytes are durable after `sync` of their file, names after `sync_dir` of their folder. A crash keeps
+//! what is durable and, of the rest, a random choice: each unsynced write is kept, lost, or torn at a sector;
+//! unsynced name changes are kept up to a random point. Faults can be armed: sync fails (EIO), disk full (ENOSPC),
+//! a flipped bit.
+
+use super::SeededRng;
+use pando_env::{Disk, DiskFile};
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+const SECTOR: usize = 512;
+
+#[derive(Clone)]
+enum Change {
+    Write(u64, Vec<u8>),
+    Truncate(u64),
+}
+
+#[derive(Default)]
+struct Content {
+    live: Vec<u8>,
+    synced: Vec<u8>,
+    /// What happened since the last sync.
+    pending: Vec<Change>,
+}
+
+impl Content {
+    fn apply(bytes: &mut Vec<u8>, change: &Change) {
+        match change {
+            Change::Truncate(len) => bytes.resize(*len as usize, 0),
+            Change::Write(at, data) => {
+                let end = *at as usize + data.len();
+                if bytes.len() < end {
+                    bytes.resize(end, 0);
+                }
+                bytes[*at as usize..end].copy_from_slice(data);
+            }
+        }
+    }
+}
+
+type Node = Arc<Mutex<Content>>;
+
+#[derive(Clone)]
+enum NameChange {
+    Link(String, Node),
+    Unlink(String),
+}
+
+#[derive(Default)]
+struct Faults {
+    /// Syncs until one fails; `None` = never.
+    sync_fails_in: Option<u64>,
+    write_fails_in: Option<u64>,
+    capacity: Option<u64>,
+    /// After a crash the old handles are dead.
+    generation: u64,
+}
+
+#[derive(Default)]
+struct State {
+    names: BTreeMap<String, Node>,
+    durable: BTreeMap<String, Node>,
+    /// Changes of names since their folder was last synced, in order.
+    pending: Vec<NameChange>,
+    faults: Faults,
+    syncs: u64,
+}
+
+/// See the module text.
+pub struct FaultyDisk {
+    state: Arc<Mutex<State>>,
+    rng: SeededRng,
+}
+
+fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
+    m.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn dir_of(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(dir, _)| dir)
+}
+
+fn eio() -> io::Error {
+    io::Error::from_raw_os_error(5)
+}
+
+impl FaultyDisk {
+    pub fn new(seed: u64) -> FaultyDisk {
+        FaultyDisk { state: Arc::default(), rng: SeededRng::new(seed) }
+    }
+    /// Power is lost: handles die, what was not synced is kept, lost or torn at random.
+    pub fn crash(&self) {
+        let mut state = lock(&self.state);
+        state.faults.generation += 1;
+        state.faults.sync_fails_in = None;
+        state.faults.write_fails_in = None;
+        let kept = self.rng.below(state.pending.len() as u64 + 1) as usize;
+        let changes: Vec<NameChange> = state.pending.drain(..).take(kept).collect();
+        for change in changes {
+            match change {
+                NameChange::Link(name, node) => state.durable.insert(name, node),
+                NameChange::Unlink(name) => state.durable.remove(&name),
+            };
+        }
+        state.names = state.durable.clone();
+        for node in state.names.values() {
+            let mut content = lock(node);
+            let mut bytes = std::mem::take(&mut content.synced);
+            for change in std::mem::take(&mut content.pending) {
+                match (self.rng.below(4), &change) {
+                    (0, _) => {}
+                    (1, Change::Write(at, data)) => {
+                        let sectors = data.len().div_ceil(SECTOR) as u64;
+                        let cut = (self.rng.below(sectors + 1) as usize * SECTOR).min(data.len());
+                        Content::apply(&mut bytes, &Change::Write(*at, data[..cut].to_vec()));
+                    }
+                    _ => Content::apply(&mut bytes, &change),
+                }
+            }
+            content.synced = bytes.clone();
+            content.live = bytes;
+        }
+    }
+    /// The process dies, the machine does not: everything written stays.
+    pub fn kill(&self) {
+        lock(&self.state).faults.generation += 1;
+    }
+    /// The `n`-th sync from now (0 = the next) fails with EIO.
+    pub fn fail_sync_in(&self, n: u64) {
+        lock(&self.state).faults.sync_fails_in = Some(n);
+    }
+    /// The `n`-th write from now fails with EIO.
+    pub fn fail_write_in(&self, n: u64) {
+        lock(&self.state).faults.write_fails_in = Some(n);
+    }
+    /// Writes that would take more than this in all fail with ENOSPC.
+    pub fn set_capacity(&self, bytes: Option<u64>) {
+        lock(&self.state).faults.capacity = bytes;
+    }
+    /// Syncs of files so far.
+    pub fn syncs(&self) -> u64 {
+        lock(&self.state).syncs
+    }
+    /// Flips a bit of a stored byte, durably.
+    pub fn damage(&self, path: &str, at: usize) {
+        let node = lock(&self.state).names.get(path).cloned();
+        if let Some(node) = node {
+            let mut content = lock(&node);
+            for bytes in [true, false] {
+                let bytes = if bytes { &mut content.live } else { &mut content.synced };
+                if let Some(b) = bytes.get_mut(at) {
+                    *b ^= 0x10;
+                }
+            }
+        }
+    }
+    /// Paths of all files, sorted.
+    pub fn paths(&self) -> Vec<String> {
+        lock(&self.state).names.keys().cloned().collect()
+    }
+    pub fn file_len(&self, path: &str) -> usize {
+        let node = lock(&self.state).names.get(path).cloned();
+        node.map_or(0, |n| lock(&n).live.len())
+    }
+    fn used(state: &State) -> u64 {
+        state.names.values().map(|n| lock(n).live.len() as u64).sum()
+    }
+}
+
+struct File {
+    node: Node,
+    state: Arc<Mutex<State>>,
+    generation: u64,
+}
+
+impl File {
+    fn alive(&self) -> io::Result<MutexGuard<'_, State>> {
+        let state = lock(&self.state);
+        if state.faults.generation == self.generation { Ok(state) } else { Err(eio()) }
+    }
+}
+
+impl DiskFile for File {
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
+        drop(self.alive()?);
+        let content = lock(&self.node);
+        let from = content.live.get(offset as usize..).unwrap_or_default();
+        let n = from.len().min(buf.len());
+        buf[..n].copy_from_slice(&from[..n]);
+        Ok(n)
+    }
+    fn write_at(&self, offset: u64, buf: &[u8]) -> io::Result<()> {
+        let mut state = self.alive()?;
+        match &mut state.faults.write_fails_in {
+            Some(0) => return Err(eio()),
+            Some(n) => *n -= 1,
+            None => {}
+        }
+        if let Some(capacity) = state.faults.capacity
+            && FaultyDisk::used(&state) + buf.len() as u64 > capacity
+        {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        let mut content = lock(&self.node);
+        let change = Change::Write(offset, buf.to_vec());
+        Content::apply(&mut content.live, &change);
+        content.pending.push(change);
+        Ok(())
+    }
+    fn sync(&self) -> io::Result<()> {
+        let mut state = self.alive()?;
+        state.syncs += 1;
+        match &mut state.faults.sync_fails_in {
+            Some(0) => return Err(eio()),
+            Some(n) => *n -= 1,
+            None => {}
+        }
+        let mut content = lock(&self.node);
+        content.synced = content.live.clone();
+        content.pending.clear();
+        Ok(())
+    }
+    fn len(&self) -> io::Result<u64> {
+        drop(self.alive()?);
+        Ok(lock(&self.node).live.len() as u64)
+    }
+    fn truncate(&self, len: u64) -> io::Result<()> {
+        drop(self.alive()?);
+        let mut content = lock(&self.node);
+        let change = Change::Truncate(len);
+        Content::apply(&mut content.live, &change);
+        content.pending.push(change);
+        Ok(())
+    }
+}
+
+impl Disk for FaultyDisk {
+    fn open(&self, path: &str, create: bool) -> io::Result<Arc<dyn DiskFile>> {
+        let mut state = lock(&self.state);
+        let generation = state.faults.generation;
+        let node = match state.names.get(path) {
+            Some(node) => node.clone(),
+            None if create => {
+                let node = Node::default();
+                state.names.insert(path.to_owned(), node.clone());
+                state.pending.push(NameChange::Link(path.to_owned(), node.clone()));
+                node
+            }
+            None => return Err(io::ErrorKind::NotFound.into()),
+        };
+        Ok(Arc::new(File { node, state: self.state.clone(), generation }))
+    }
+    fn exists(&self, path: &str) -> bool {
+        lock(&self.state).names.contains_key(path)
+    }
+    fn list(&self, dir: &str) -> io::Result<Vec<String>> {
+        let state = lock(&self.state);
+        let here = state.names.keys().filter(|p| dir_of(p) == dir);
+        Ok(here.map(|p| p.rsplit('/').next().unwrap_or(p).to_owned()).collect())
+    }
+    fn create_dir_all(&self, _dir: &str) -> io::Result<()> {
+        Ok(())
+    }
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        let mut state = lock(&self.state);
+        let node = state.names.remove(from).ok_or(io::ErrorKind::NotFound)?;
+        state.names.insert(to.to_owned(), node.clone());
+        // One change: a crash shows both names or neither.
+        state.pending.push(NameChange::Link(to.to_owned(), node));
+        state.pending.push(NameChange::Unlink(from.to_owned()));
+        Ok(())
+    }
+    fn remove(&self, path: &str) -> io::Result<()> {
+        let mut state = lock(&self.state);
+        state.names.remove(path).ok_or(io::ErrorKind::NotFound)?;
+        state.pending.push(NameChange::Unlink(path.to_owned()));
+        Ok(())
+    }
+    fn sync_dir(&self, dir: &str) -> io::Result<()> {
+        let mut state = lock(&self.state);
+        let pending = std::mem::take(&mut state.pending);
+        for change in pending {
+            let name = match &change {
+                NameChange::Link(n, _) | NameChange::Unlink(n) => n,
+            };
+            if dir_of(name) != dir {
+                state.pending.push(change);
+                continue;
+            }
+            match change {
+                NameChange::Link(name, node) => state.durable.insert(name, node),
+                NameChange::Unlink(name) => state.durable.remove(&name),
+            };
+        }
+        Ok(())
+    }
+    fn real_path(&self) -> Option<std::path::PathBuf> {
+        None
+    }
+    fn free_bytes(&self) -> io::Result<u64> {
+        let state = lock(&self.state);
+        Ok(state.faults.capacity.unwrap_or(u64::MAX / 2).saturating_sub(FaultyDisk::used(&state)))
+    }
+}

@@ -1,0 +1,413 @@
+//! A unit of work: reads in one snapshot, buffered writes, one commit.
+//!
+//! The first updater wins: `put` and `delete` fail with a write conflict when another transaction holds the key,
+//! or has committed a version this snapshot does not see. The caller gives up the whole unit and retries.
+//!
+//! Commit puts the rows in place at their timestamps, then closes the unit's log slots; only the closing makes
+//! the rows visible, all at once, and the entry and the rows become durable together because tables never get
+//! ahead of the log.
+
+use crate::bytes::Bytes;
+use crate::cursor::Cursor;
+use crate::ident::Ident;
+use crate::log::Slot;
+use crate::memtable::Version;
+use crate::row;
+use crate::snapshot::{OnPrepared, Snapshot};
+use crate::store::Store;
+use crate::writes::{Op, Writes};
+use lsm_tree::Slice;
+use pando_base::limits::STORAGE_MEMTABLE_HARD_FACTOR;
+use pando_base::{Error, ErrorCode, Result, Timestamp};
+use pando_bson::RawDoc;
+use std::ops::Bound;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Direction of a scan.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Dir {
+    #[default]
+    Forward,
+    Backward,
+}
+
+/// A place in a transaction to go back to.
+#[derive(Clone, Copy, Debug)]
+pub struct Mark {
+    ops: usize,
+    slots: usize,
+    commit_hooks: usize,
+    abort_hooks: usize,
+    commit_ts: u64,
+}
+
+type CommitHook = Box<dyn FnOnce(Timestamp) + Send>;
+type AbortHook = Box<dyn FnOnce() + Send>;
+
+#[derive(Default)]
+struct Hooks {
+    commit: Vec<CommitHook>,
+    abort: Vec<AbortHook>,
+}
+
+/// An open unit of work. Dropping it aborts.
+#[must_use]
+pub struct Txn {
+    store: Arc<Store>,
+    snap: Arc<Snapshot>,
+    id: u64,
+    writes: Writes,
+    slots: Vec<(Slot, Bytes)>,
+    /// Timestamp of the writes to come; 0 = the commit's.
+    commit_ts: u64,
+    /// Writes carry no timestamp and go to the local log.
+    local: bool,
+    begun_local: u64,
+    taken: Vec<u64>,
+    hooks: Mutex<Hooks>,
+}
+
+impl Txn {
+    pub(crate) fn begin(store: Arc<Store>, snap: Snapshot, local: bool) -> Txn {
+        let id = store.next_txn.fetch_add(1, Ordering::Relaxed);
+        let begun_local = store.local_seq.load(Ordering::Acquire);
+        let snap = Arc::new(snap);
+        Txn {
+            store,
+            snap,
+            id,
+            writes: Writes::default(),
+            slots: Vec::new(),
+            commit_ts: 0,
+            local,
+            begun_local,
+            taken: Vec::new(),
+            hooks: Mutex::default(),
+        }
+    }
+
+    /// Where this transaction reads; `Timestamp::MAX` for `ReadAt::Applied`.
+    pub fn read_ts(&self) -> Timestamp {
+        Timestamp(self.snap.read)
+    }
+    /// Whether anything was written.
+    pub fn is_dirty(&self) -> bool {
+        self.writes.len() > 0 || !self.slots.is_empty()
+    }
+    /// Bytes of keys and values written so far.
+    pub fn written_bytes(&self) -> usize {
+        self.writes.bytes()
+    }
+
+    /// The row of `key`, own writes included.
+    pub fn get(&self, i: Ident, key: &[u8]) -> Result<Option<Bytes>> {
+        if let Some(op) = self.writes.find(i.0, key) {
+            return Ok(op.value.clone());
+        }
+        self.store.get(&self.snap, i.0, key)
+    }
+    /// Whether a row of `key` is there.
+    pub fn exists(&self, i: Ident, key: &[u8]) -> Result<bool> {
+        Ok(self.get(i, key)?.is_some())
+    }
+    /// The rows within the bounds. Own writes made so far are included, later ones are not.
+    pub fn scan(&self, i: Ident, lower: Bound<&[u8]>, upper: Bound<&[u8]>, dir: Dir) -> Result<Cursor> {
+        let own = self.writes.range(i.0, lower, upper);
+        Cursor::open(self.store.clone(), self.snap.clone(), i.0, lower, upper, dir, own)
+    }
+
+    /// Writes a row. A write conflict means: abort the unit and retry it.
+    pub fn put(&mut self, i: Ident, key: &[u8], value: &[u8]) -> Result<()> {
+        self.write(i, key, Some(value), false)
+    }
+    /// Writes a row whose key this snapshot shows absent, as a unique index does after looking. Two such writers
+    /// of one key still conflict; a flush is spared the search for an older version.
+    pub fn insert(&mut self, i: Ident, key: &[u8], value: &[u8]) -> Result<()> {
+        self.write(i, key, Some(value), true)
+    }
+    /// Writes a row whose key nobody else can be writing (it holds a fresh record id): no check at all.
+    pub fn put_new(&mut self, i: Ident, key: &[u8], value: &[u8]) -> Result<()> {
+        if self.store.recovering.load(Ordering::Relaxed) || self.local {
+            return self.write(i, key, Some(value), true);
+        }
+        check_key(key)?;
+        let op = Op {
+            ident: i.0,
+            key: Slice::from(key),
+            value: Some(Bytes::from(value)),
+            ts: self.commit_ts,
+            fresh: true,
+        };
+        self.writes.push(op);
+        Ok(())
+    }
+    /// Deletes a row (also when there is none).
+    pub fn delete(&mut self, i: Ident, key: &[u8]) -> Result<()> {
+        self.write(i, key, None, false)
+    }
+
+    fn write(&mut self, i: Ident, key: &[u8], value: Option<&[u8]>, fresh: bool) -> Result<()> {
+        check_key(key)?;
+        let hash = self.store.conflicts.hash(i.0, key);
+        match self.store.conflicts.take(hash, self.id) {
+            None => return Err(Error::write_conflict()),
+            Some(false) => {}
+            Some(true) => {
+                self.taken.push(hash);
+                self.store.check_newest(&self.snap, self.begun_local, i.0, key)?;
+            }
+        }
+        let replay = !self.local && self.store.recovering.load(Ordering::Relaxed);
+        if replay && self.commit_ts != 0 && self.is_replayed(i.0, key)? {
+            return Ok(());
+        }
+        let fresh = fresh && !replay;
+        let value = value.map(Bytes::from);
+        self.writes.push(Op { ident: i.0, key: Slice::from(key), value, ts: self.commit_ts, fresh });
+        Ok(())
+    }
+    /// During replay: the stored row already carries this write or a later one.
+    fn is_replayed(&self, ident: u32, key: &[u8]) -> Result<bool> {
+        if self.writes.find(ident, key).is_some_and(|op| op.ts >= self.commit_ts) {
+            return Ok(false);
+        }
+        Ok(self.store.newest(ident, key)?.is_some_and(|(ts, local)| !local && ts >= self.commit_ts))
+    }
+
+    /// A place to come back to with [`Txn::back_to`].
+    pub fn mark(&self) -> Mark {
+        let hooks = self.hooks.lock().unwrap_or_else(PoisonError::into_inner);
+        Mark {
+            ops: self.writes.len(),
+            slots: self.slots.len(),
+            commit_hooks: hooks.commit.len(),
+            abort_hooks: hooks.abort.len(),
+            commit_ts: self.commit_ts,
+        }
+    }
+    /// Undoes everything since the mark: writes, log entries (their slots close empty), hooks (the abort hooks
+    /// registered since then run).
+    pub fn back_to(&mut self, mark: Mark) {
+        self.writes.truncate(mark.ops);
+        self.slots.truncate(mark.slots);
+        self.commit_ts = mark.commit_ts;
+        let mut hooks = self.hooks.lock().unwrap_or_else(PoisonError::into_inner);
+        hooks.commit.truncate(mark.commit_hooks);
+        let at = mark.abort_hooks.min(hooks.abort.len());
+        let aborted = hooks.abort.split_off(at);
+        drop(hooks);
+        aborted.into_iter().rev().for_each(|hook| hook());
+    }
+    /// Writes from here on carry `t` (one entry of a vectored insert, or a replicated entry).
+    pub fn set_commit_ts(&mut self, t: Timestamp) {
+        self.commit_ts = t.0;
+    }
+    /// Runs after the commit is visible, in registration order, with the commit timestamp.
+    pub fn on_commit(&mut self, hook: CommitHook) {
+        self.hooks.lock().unwrap_or_else(PoisonError::into_inner).commit.push(hook);
+    }
+    /// Runs when the unit is given up, in reverse registration order.
+    pub fn on_abort(&mut self, hook: AbortHook) {
+        self.hooks.lock().unwrap_or_else(PoisonError::into_inner).abort.push(hook);
+    }
+    /// The oplog entry of this unit (its `ts` is the slot's). Durable together with the rows, or neither is.
+    pub fn log_entry(&mut self, slot: Slot, entry: &RawDoc) {
+        self.slots.push((slot, Bytes::from(entry.as_bytes())));
+    }
+
+    /// Makes the unit visible. The timestamp is that of its last log entry, or the one set for it.
+    // tour: insert 6/9
+    pub fn commit(mut self) -> Result<Timestamp> {
+        if let Some(e) = self.store.log.poisoned() {
+            return Err(e);
+        }
+        if self.local {
+            return self.commit_local();
+        }
+        let last_slot = self.slots.iter().map(|(s, _)| s.ts().0).max().unwrap_or(0);
+        let ts = last_slot.max(self.commit_ts);
+        if self.writes.len() > 0 {
+            if ts == 0 && self.writes.ops().iter().any(|op| op.ts == 0) {
+                return Err(Error::internal("a unit with writes commits without a timestamp"));
+            }
+            if self.store.mem.bytes() > self.store.opts.memtable_bytes.saturating_mul(STORAGE_MEMTABLE_HARD_FACTOR) {
+                return Err(no_room());
+            }
+            self.apply(ts);
+        }
+        if !self.slots.is_empty() {
+            let slots = std::mem::take(&mut self.slots);
+            self.store.log.0.close(slots.into_iter().map(|(slot, entry)| (slot.take().1, Some(entry))));
+        }
+        self.finish(Some(Timestamp(ts)));
+        Ok(Timestamp(ts))
+    }
+    fn commit_local(mut self) -> Result<Timestamp> {
+        if !self.slots.is_empty() {
+            return Err(Error::internal("a local unit has no log entries"));
+        }
+        if self.writes.len() > 0 {
+            self.store.commit_local(&self.writes)?;
+        }
+        self.finish(Some(Timestamp::ZERO));
+        Ok(Timestamp::ZERO)
+    }
+    /// Puts the rows into the memory tables.
+    // tour: insert 7/9
+    fn apply(&self, ts: u64) {
+        let gc = self.store.gc_below();
+        for ident in self.writes.idents() {
+            let rows = self.store.mem.get_or_add(ident);
+            let versions = self.writes.ops().iter().filter(|op| op.ident == ident).map(|op| {
+                let at = if op.ts == 0 { ts } else { op.ts };
+                (&op.key, Version { ts: at, local: false, fresh: op.fresh, value: op.value.clone() })
+            });
+            let grown = rows.apply(versions, gc);
+            self.store.mem.grew(grown);
+        }
+    }
+
+    /// Gives the unit up (as dropping it does).
+    pub fn abort(self) {}
+
+    fn finish(&mut self, committed: Option<Timestamp>) {
+        self.slots.clear();
+        self.store.conflicts.release(&self.taken);
+        self.taken.clear();
+        let hooks = std::mem::take(&mut *self.hooks.lock().unwrap_or_else(PoisonError::into_inner));
+        match committed {
+            Some(ts) => hooks.commit.into_iter().for_each(|hook| hook(ts)),
+            None => hooks.abort.into_iter().rev().for_each(|hook| hook()),
+        }
+    }
+
+    /// First phase of a two-phase commit: the entry is logged at once in its own slot, the writes stay undecided
+    /// and their keys taken. `prepare_ts` is the slot's timestamp.
+    pub fn prepare(mut self, slot: Slot, entry: &RawDoc) -> Result<PreparedTxn> {
+        if !self.slots.is_empty() || self.local {
+            return Err(Error::internal("a prepared unit has exactly one log entry"));
+        }
+        for op in self.writes.ops() {
+            // put_new takes no key; from now on others must see it taken.
+            let hash = self.store.conflicts.hash(op.ident, &op.key);
+            match self.store.conflicts.take(hash, self.id) {
+                None => return Err(Error::write_conflict()),
+                Some(true) => self.taken.push(hash),
+                Some(false) => {}
+            }
+        }
+        let (ts, place) = slot.take();
+        self.store.prepares.add(self.writes.ops().iter().map(|op| (op.ident, &op.key)), ts);
+        self.store.log.0.close([(place, Some(Bytes::from(entry.as_bytes())))].into_iter());
+        Ok(PreparedTxn { txn: self, prepare_ts: ts })
+    }
+    /// Rebuilds a prepared unit after a restart from its writes, without a log entry.
+    pub fn prepare_again(mut self, prepare_ts: Timestamp) -> Result<PreparedTxn> {
+        for op in self.writes.ops() {
+            let hash = self.store.conflicts.hash(op.ident, &op.key);
+            if self.store.conflicts.take(hash, self.id) == Some(true) {
+                self.taken.push(hash);
+            }
+        }
+        self.store.prepares.add(self.writes.ops().iter().map(|op| (op.ident, &op.key)), prepare_ts.0);
+        Ok(PreparedTxn { txn: self, prepare_ts: prepare_ts.0 })
+    }
+}
+
+impl Drop for Txn {
+    fn drop(&mut self) {
+        self.store.log.unpin(self.snap.pin);
+        self.finish_if_open();
+    }
+}
+
+impl Txn {
+    fn finish_if_open(&mut self) {
+        let hooks = self.hooks.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if !self.taken.is_empty() || !self.slots.is_empty() || !hooks.abort.is_empty() {
+            self.finish(None);
+        }
+    }
+}
+
+/// A unit whose writes are logged but undecided. Dropping it aborts it without a log entry (shutdown).
+#[must_use]
+pub struct PreparedTxn {
+    txn: Txn,
+    prepare_ts: u64,
+}
+
+impl PreparedTxn {
+    pub fn prepare_ts(&self) -> Timestamp {
+        Timestamp(self.prepare_ts)
+    }
+    /// Commits at `commit_ts` (at or above the prepare timestamp, above stable); the decision's own entry, if
+    /// this member writes one, takes `entry`'s slot (the durable timestamp).
+    pub fn commit(mut self, commit_ts: Timestamp, entry: Option<(Slot, &RawDoc)>) -> Result<()> {
+        let stable = self.txn.store.stable.load(Ordering::Acquire);
+        if commit_ts.0 < self.prepare_ts || commit_ts.0 <= stable {
+            return Err(Error::bad_value(format!(
+                "commit timestamp {commit_ts} must not be below the prepare timestamp {} and must be above the stable timestamp {}",
+                Timestamp(self.prepare_ts),
+                Timestamp(stable)
+            )));
+        }
+        self.txn.apply(commit_ts.0);
+        self.undecide();
+        if let Some((slot, entry)) = entry {
+            let (_, place) = slot.take();
+            self.txn.store.log.0.close([(place, Some(Bytes::from(entry.as_bytes())))].into_iter());
+        }
+        self.txn.finish(Some(commit_ts));
+        Ok(())
+    }
+    /// Gives the unit up; the decision's entry, if any, is logged.
+    pub fn abort(mut self, entry: Option<(Slot, &RawDoc)>) {
+        self.undecide();
+        if let Some((slot, entry)) = entry {
+            let (_, place) = slot.take();
+            self.txn.store.log.0.close([(place, Some(Bytes::from(entry.as_bytes())))].into_iter());
+        }
+        self.txn.finish(None);
+    }
+    /// The keys are decided; those waiting may look again.
+    fn undecide(&mut self) {
+        if self.prepare_ts != 0 {
+            let store = &self.txn.store;
+            store.prepares.remove(self.txn.writes.ops().iter().map(|op| (op.ident, &op.key)));
+            store.prepare_changed.bump();
+            self.prepare_ts = 0;
+        }
+    }
+}
+
+impl Drop for PreparedTxn {
+    fn drop(&mut self) {
+        self.undecide();
+    }
+}
+
+fn check_key(key: &[u8]) -> Result<()> {
+    if key.len() > row::KEY_BYTES_MAX {
+        return Err(Error::new(
+            ErrorCode::KeyTooLong,
+            format!("key of {} bytes is longer than {} bytes", key.len(), row::KEY_BYTES_MAX),
+        ));
+    }
+    Ok(())
+}
+
+#[cold]
+fn no_room() -> Error {
+    Error::new(
+        ErrorCode(365),
+        "the memory for rows above the stable timestamp is used up; retry when the stable timestamp has moved",
+    )
+}
+
+/// How a transaction reads.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BeginOptions {
+    pub on_prepared: OnPrepared,
+}
