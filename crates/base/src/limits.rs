@@ -38,3 +38,8 @@ pub const STORAGE_MEMTABLE_HARD_FACTOR: usize = 8;
 pub const OPLOG_BYTES: u64 = 990 << 20;
 /// Replaced versions on disk before the oldest snapshots are given up.
 pub const STORAGE_HISTORY_BYTES_MAX: u64 = 4 << 30;
+/// Idle time after which a logical session is over (`localLogicalSessionTimeoutMinutes`).
+pub const SESSION_TIMEOUT_MINUTES: u64 = 30;
+/// Documents kept so that a retried findAndModify returns what the first try returned; past this a retry
+/// gets 217 instead of more memory being used.
+pub const RETRY_IMAGES_BYTES_MAX: usize = 64 * 1024 * 1024;

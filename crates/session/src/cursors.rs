@@ -1,0 +1,421 @@
+//! Open cursors: the rest of a result, parked until the next `getMore`.
+//!
+//! A cursor is either parked here or pinned by one running operation; [`Pinned`] brings it back when it is
+//! dropped. What it holds (an executor) is the server's business: the registry is generic over it.
+//! Idle cursors go after ten minutes unless they asked not to; a session's cursors go with the session.
+
+use crate::lsid_text;
+use pando_base::{Error, ErrorCode, Millis, Namespace, Result};
+use pando_bson::DocBuf;
+use pando_command::generic_args::Lsid;
+use pando_env::Rng;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// What is known about a cursor apart from its content.
+#[derive(Clone, Debug)]
+pub struct CursorInfo {
+    pub ns: Namespace,
+    pub lsid: Option<Lsid>,
+    /// Never reaped for idleness.
+    pub no_timeout: bool,
+    pub tailable: bool,
+    pub await_data: bool,
+    /// The find or aggregate that opened it, for `currentOp` and slow `getMore` lines.
+    pub command: Arc<DocBuf>,
+    pub plan_summary: String,
+    pub created_ms: Millis,
+    /// Monotonic.
+    pub created: Duration,
+    pub last_use: Duration,
+    pub batches: u64,
+    pub docs: u64,
+    /// What is left of the opening command's `maxTimeMS`, used up by getMores.
+    pub time_left: Option<Duration>,
+}
+
+struct Entry<T> {
+    info: CursorInfo,
+    slot: Slot<T>,
+}
+
+enum Slot<T> {
+    Idle(T),
+    /// In use by this operation; `doomed` = do not park it again.
+    Pinned {
+        op_id: u32,
+        doomed: bool,
+    },
+}
+
+/// Counters of `metrics.cursor`.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct CursorStats {
+    pub open: u64,
+    pub pinned: u64,
+    pub no_timeout: u64,
+    pub opened: u64,
+    pub timed_out: u64,
+    pub more_than_one_batch: u64,
+    /// Lifespans: under 1 s, 5 s, 15 s, 30 s, 1 min, 10 min, and longer.
+    pub lifespans: [u64; 7],
+}
+
+const LIFESPANS: [u64; 6] = [1, 5, 15, 30, 60, 600];
+
+/// How `killCursors` found a cursor.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Killed {
+    Gone,
+    /// In use by this operation, which must be interrupted; the cursor dies when it comes back.
+    InUse(u32),
+    NotFound,
+}
+
+struct Table<T> {
+    open: BTreeMap<i64, Entry<T>>,
+    stats: CursorStats,
+}
+
+impl<T> Table<T> {
+    fn count_end(&mut self, info: &CursorInfo, now: Duration) {
+        let age = now.saturating_sub(info.created).as_secs();
+        let slot = LIFESPANS.iter().position(|limit| age < *limit).unwrap_or(LIFESPANS.len());
+        self.stats.lifespans[slot] += 1;
+    }
+}
+
+/// All cursors of a server.
+pub struct Cursors<T>(Mutex<Table<T>>);
+
+impl<T> Default for Cursors<T> {
+    fn default() -> Self {
+        Cursors(Mutex::new(Table { open: BTreeMap::new(), stats: CursorStats::default() }))
+    }
+}
+
+impl<T: Send> Cursors<T> {
+    fn lock(&self) -> MutexGuard<'_, Table<T>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Parks a new cursor and returns its id: positive, unused, hard to guess.
+    pub fn park(&self, rng: &dyn Rng, info: CursorInfo, body: T) -> i64 {
+        // tour: find 8/9
+        let mut table = self.lock();
+        let id = loop {
+            let id = (rng.next_u64() >> 1) as i64;
+            if id != 0 && !table.open.contains_key(&id) {
+                break id;
+            }
+        };
+        table.stats.opened += 1;
+        table.open.insert(id, Entry { info, slot: Slot::Idle(body) });
+        id
+    }
+    /// Counts a result that fitted into one batch and never became a cursor.
+    pub fn count_unparked(&self) {
+        let mut table = self.lock();
+        table.stats.opened += 1;
+        table.stats.lifespans[0] += 1;
+    }
+
+    /// Takes a cursor out for one operation. Checks owner, namespace and session:
+    /// 43, 143, 13, 50736, 50737, 50738.
+    pub fn pin<'a>(
+        &'a self,
+        id: i64,
+        ns: &Namespace,
+        lsid: Option<&Lsid>,
+        op_id: u32,
+    ) -> Result<Pinned<'a, T>> {
+        let mut table = self.lock();
+        let entry = table.open.get_mut(&id).ok_or_else(|| not_found(id))?;
+        check_session(id, entry.info.lsid.as_ref(), lsid)?;
+        if entry.info.ns != *ns {
+            return Err(Error::new(
+                ErrorCode::Unauthorized,
+                format!(
+                    "Requested getMore on namespace '{ns}', but cursor belongs to a different namespace {}",
+                    entry.info.ns
+                ),
+            ));
+        }
+        match std::mem::replace(&mut entry.slot, Slot::Pinned { op_id, doomed: false }) {
+            Slot::Idle(body) => {
+                let info = entry.info.clone();
+                Ok(Pinned { cursors: self, id, body: Some(body), info })
+            }
+            in_use @ Slot::Pinned { .. } => {
+                entry.slot = in_use;
+                Err(Error::new(ErrorCode::CursorInUse, format!("cursor id {id} is already in use")))
+            }
+        }
+    }
+
+    /// `killCursors`. The caller checks privileges and interrupts the operation of `InUse`.
+    pub fn kill(&self, id: i64, now: Duration) -> Killed {
+        let mut table = self.lock();
+        let Some(entry) = table.open.get_mut(&id) else { return Killed::NotFound };
+        if let Slot::Pinned { op_id, doomed } = &mut entry.slot {
+            *doomed = true;
+            return Killed::InUse(*op_id);
+        }
+        let removed = table.open.remove(&id);
+        if let Some(e) = &removed {
+            table.count_end(&e.info, now);
+        }
+        drop(table);
+        // Bodies may be large; they are dropped outside the lock.
+        drop(removed);
+        Killed::Gone
+    }
+
+    /// Kills all cursors that `which` selects; returns how many, and the operations to interrupt.
+    pub fn kill_where(&self, now: Duration, which: impl Fn(&CursorInfo) -> bool) -> (usize, Vec<u32>) {
+        let ids: Vec<i64> =
+            self.lock().open.iter().filter(|(_, e)| which(&e.info)).map(|(id, _)| *id).collect();
+        let mut busy = Vec::new();
+        let mut killed = 0;
+        for id in ids {
+            match self.kill(id, now) {
+                Killed::Gone => killed += 1,
+                Killed::InUse(op) => {
+                    killed += 1;
+                    busy.push(op);
+                }
+                Killed::NotFound => {}
+            }
+        }
+        (killed, busy)
+    }
+
+    /// Drops cursors idle for longer than `idle_max`; returns their ids.
+    pub fn reap(&self, now: Duration, idle_max: Duration) -> Vec<i64> {
+        let mut table = self.lock();
+        let old: Vec<i64> = table
+            .open
+            .iter()
+            .filter(|(_, e)| {
+                matches!(e.slot, Slot::Idle(_))
+                    && !e.info.no_timeout
+                    && now.saturating_sub(e.info.last_use) >= idle_max
+            })
+            .map(|(id, _)| *id)
+            .collect();
+        let mut dropped = Vec::with_capacity(old.len());
+        for id in &old {
+            if let Some(e) = table.open.remove(id) {
+                table.stats.timed_out += 1;
+                table.count_end(&e.info, now);
+                dropped.push(e);
+            }
+        }
+        drop(table);
+        drop(dropped);
+        old
+    }
+
+    pub fn stats(&self) -> CursorStats {
+        let table = self.lock();
+        let mut stats = table.stats;
+        for e in table.open.values() {
+            stats.open += 1;
+            stats.pinned += u64::from(matches!(e.slot, Slot::Pinned { .. }));
+            stats.no_timeout += u64::from(e.info.no_timeout);
+        }
+        stats
+    }
+    /// Idle cursors, for `$currentOp` with `idleCursors`.
+    pub fn idle(&self) -> Vec<(i64, CursorInfo)> {
+        let table = self.lock();
+        let idle = table.open.iter().filter(|(_, e)| matches!(e.slot, Slot::Idle(_)));
+        idle.map(|(id, e)| (*id, e.info.clone())).collect()
+    }
+}
+
+/// 43.
+pub fn not_found(id: i64) -> Error {
+    Error::new(ErrorCode::CursorNotFound, format!("cursor id {id} not found"))
+}
+
+fn check_session(id: i64, owner: Option<&Lsid>, caller: Option<&Lsid>) -> Result<()> {
+    match (owner, caller) {
+        (None, None) => Ok(()),
+        (Some(a), Some(b)) if a.id == b.id => Ok(()),
+        (None, Some(b)) => Err(Error::location(
+            50736,
+            format!(
+                "Cannot run getMore on cursor {id}, which was not created in a session, in session {}",
+                lsid_text(b)
+            ),
+        )),
+        (Some(a), None) => Err(Error::location(
+            50737,
+            format!(
+                "Cannot run getMore on cursor {id}, which was created in session {}, without an lsid",
+                lsid_text(a)
+            ),
+        )),
+        (Some(a), Some(b)) => Err(Error::location(
+            50738,
+            format!(
+                "Cannot run getMore on cursor {id}, which was created in session {}, in session {}",
+                lsid_text(a),
+                lsid_text(b)
+            ),
+        )),
+    }
+}
+
+/// A cursor in use. Dropping it ends the cursor; [`Pinned::park`] keeps it for the next getMore.
+pub struct Pinned<'a, T: Send> {
+    cursors: &'a Cursors<T>,
+    pub id: i64,
+    body: Option<T>,
+    pub info: CursorInfo,
+}
+
+impl<T: Send> Pinned<'_, T> {
+    pub fn body(&mut self) -> &mut T {
+        self.body.as_mut().expect("a pinned cursor holds its body until it is parked or dropped")
+    }
+    /// Puts the cursor back; false when it was killed meanwhile (then it is gone).
+    pub fn park(mut self, now: Duration) -> bool {
+        let body = self.body.take();
+        let mut table = self.cursors.lock();
+        if self.info.batches == 2 {
+            table.stats.more_than_one_batch += 1;
+        }
+        let Some(entry) = table.open.get_mut(&self.id) else { return false };
+        let doomed = matches!(entry.slot, Slot::Pinned { doomed: true, .. });
+        match body {
+            Some(body) if !doomed => {
+                self.info.last_use = now;
+                entry.info = self.info.clone();
+                entry.slot = Slot::Idle(body);
+                true
+            }
+            body => {
+                table.open.remove(&self.id);
+                table.count_end(&self.info, now);
+                drop(table);
+                drop(body);
+                false
+            }
+        }
+    }
+    /// Ends the cursor, counting its life up to `now`.
+    pub fn end(mut self, now: Duration) {
+        self.info.last_use = now;
+    }
+}
+
+impl<T: Send> Drop for Pinned<'_, T> {
+    fn drop(&mut self) {
+        if self.body.is_some() {
+            let mut table = self.cursors.lock();
+            if table.open.remove(&self.id).is_some() {
+                let info = &self.info;
+                table.count_end(info, info.last_use);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    struct Counting(AtomicU64);
+    impl Rng for Counting {
+        fn next_u64(&self) -> u64 {
+            self.0.fetch_add(2, Ordering::Relaxed)
+        }
+    }
+    fn rng() -> Counting {
+        Counting(AtomicU64::new(0))
+    }
+    fn ns(s: &str) -> Namespace {
+        Namespace::parse(s).expect("a good name")
+    }
+    fn info(lsid: Option<Lsid>) -> CursorInfo {
+        CursorInfo {
+            ns: ns("db.c"),
+            lsid,
+            no_timeout: false,
+            tailable: false,
+            await_data: false,
+            command: Arc::new(DocBuf::new()),
+            plan_summary: String::new(),
+            created_ms: 0,
+            created: Duration::ZERO,
+            last_use: Duration::ZERO,
+            batches: 1,
+            docs: 0,
+            time_left: None,
+        }
+    }
+    const S: fn(u64) -> Duration = Duration::from_secs;
+
+    #[test]
+    fn a_pinned_cursor_is_in_use_until_it_is_parked() {
+        let cursors = Cursors::default();
+        let id = cursors.park(&rng(), info(None), 7);
+        let mut pin = cursors.pin(id, &ns("db.c"), None, 1).unwrap();
+        *pin.body() += 1;
+        assert_eq!(cursors.pin(id, &ns("db.c"), None, 2).err().unwrap().code, ErrorCode::CursorInUse);
+        assert!(pin.park(S(1)));
+        assert_eq!(*cursors.pin(id, &ns("db.c"), None, 3).unwrap().body(), 8);
+        assert_eq!(cursors.pin(id, &ns("db.c"), None, 4).err().unwrap().code, ErrorCode::CursorNotFound);
+    }
+
+    #[test]
+    fn killing_a_pinned_cursor_ends_it_when_it_comes_back() {
+        let cursors = Cursors::default();
+        let id = cursors.park(&rng(), info(None), 7);
+        let pin = cursors.pin(id, &ns("db.c"), None, 9).unwrap();
+        assert_eq!(cursors.kill(id, S(0)), Killed::InUse(9));
+        assert!(!pin.park(S(1)));
+        assert_eq!(cursors.kill(id, S(0)), Killed::NotFound);
+        assert_eq!(cursors.stats().open, 0);
+    }
+
+    #[test]
+    fn cursors_belong_to_a_namespace_and_a_session() {
+        let cursors = Cursors::default();
+        let (a, b) = (Lsid { id: [1; 16], uid: None }, Lsid { id: [2; 16], uid: None });
+        let free = cursors.park(&rng(), info(None), ());
+        let owned = cursors.park(&rng(), info(Some(a)), ());
+        let code = |id, n: &str, s: Option<&Lsid>| cursors.pin(id, &ns(n), s, 1).err().map(|e| e.code.0);
+        assert_eq!(code(free, "db.d", None), Some(13));
+        assert_eq!(code(free, "db.c", Some(&a)), Some(50736));
+        assert_eq!(code(owned, "db.c", None), Some(50737));
+        assert_eq!(code(owned, "db.c", Some(&b)), Some(50738));
+        assert_eq!(code(owned, "db.c", Some(&a)), None);
+    }
+
+    #[test]
+    fn idle_cursors_are_reaped_unless_they_asked_not_to() {
+        let cursors = Cursors::default();
+        let old = cursors.park(&rng(), info(None), ());
+        let kept = cursors.park(&rng(), CursorInfo { no_timeout: true, ..info(None) }, ());
+        let used = cursors.park(&rng(), CursorInfo { last_use: S(500), ..info(None) }, ());
+        assert_eq!(cursors.reap(S(600), S(600)), vec![old]);
+        assert_eq!(cursors.stats().timed_out, 1);
+        assert!(cursors.pin(kept, &ns("db.c"), None, 1).is_ok());
+        assert!(cursors.pin(used, &ns("db.c"), None, 1).is_ok());
+    }
+
+    #[test]
+    fn a_session_takes_its_cursors_along() {
+        let cursors = Cursors::default();
+        let a = Lsid { id: [1; 16], uid: None };
+        cursors.park(&rng(), info(Some(a)), ());
+        cursors.park(&rng(), info(None), ());
+        assert_eq!(cursors.kill_where(S(0), |i| i.lsid == Some(a)), (1, vec![]));
+        assert_eq!(cursors.stats().open, 1);
+    }
+}
