@@ -12,6 +12,10 @@ pub const BSON_DEPTH_MAX: usize = 200;
 pub const BSON_STORED_DEPTH_MAX: usize = 180;
 /// Largest wire message (`maxMessageSizeBytes`).
 pub const WIRE_MESSAGE_BYTES_MAX: usize = 48_000_000;
+/// Document sequences in one OP_MSG. Commands use at most two (`bulkWrite`); names are compared pairwise.
+pub const WIRE_SEQUENCES_MAX: usize = 8;
+/// First piece of output that decompression reserves; it then grows with what was really produced.
+pub const WIRE_INFLATE_STEP_BYTES: usize = 64 * 1024;
 /// Largest number of writes in one command (`maxWriteBatchSize`).
 pub const WRITE_BATCH_OPS_MAX: usize = 100_000;
 /// Database names are files and prefixes elsewhere in the ecosystem; MongoDB's bound.

@@ -54,7 +54,7 @@ impl RawDoc {
             return Err(outermost("BSON object not terminated with EOO"));
         }
         if doc.len() > limits::BSON_INTERNAL_BYTES_MAX {
-            return Err(too_large(doc.len()));
+            return Err(too_large(RawDoc::trusted(doc)));
         }
         let mut frames = Frames::default();
         match walk(doc, &mut frames) {
@@ -247,12 +247,16 @@ fn outermost(what: &str) -> Error {
 
 /// MongoDB's error for a document over the size limit.
 #[cold]
-pub fn too_large(bytes: usize) -> Error {
-    let max = limits::BSON_INTERNAL_BYTES_MAX;
+pub fn too_large(doc: &RawDoc) -> Error {
+    let (bytes, max) = (doc.byte_len(), limits::BSON_INTERNAL_BYTES_MAX);
+    let first = match doc.first() {
+        Some(e) if e.data().len() <= 256 => format!(" First element: {}: {}", e.name(), e.value()),
+        _ => String::new(),
+    };
     Error::new(
         ErrorCode::BSONObjectTooLarge,
         format!(
-            "BSONObj size: {bytes} (0x{bytes:X}) is invalid. Size must be between 0 and {max}({}MB)",
+            "BSONObj size: {bytes} (0x{bytes:X}) is invalid. Size must be between 0 and {max}({}MB){first}",
             max / (1024 * 1024)
         ),
     )
