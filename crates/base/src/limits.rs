@@ -47,3 +47,7 @@ pub const SESSION_TIMEOUT_MINUTES: u64 = 30;
 /// Documents kept so that a retried findAndModify returns what the first try returned; past this a retry
 /// gets 217 instead of more memory being used.
 pub const RETRY_IMAGES_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Connections the kernel queues before the listener takes them: a burst of reconnects of a few drivers' pools.
+pub const LISTEN_BACKLOG: u32 = 1024;
+/// Idle seconds before a dead peer is looked for; well under the 5 minutes after which NATs forget.
+pub const TCP_KEEPALIVE_SECS: u64 = 120;
