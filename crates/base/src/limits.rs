@@ -51,3 +51,12 @@ pub const RETRY_IMAGES_BYTES_MAX: usize = 64 * 1024 * 1024;
 pub const LISTEN_BACKLOG: u32 = 1024;
 /// Idle seconds before a dead peer is looked for; well under the 5 minutes after which NATs forget.
 pub const TCP_KEEPALIVE_SECS: u64 = 120;
+
+/// Longest regular expression (MongoDB's bound for `$regex`).
+pub const REGEX_PATTERN_BYTES_MAX: usize = 32_764;
+/// A compiled regular expression; repeats multiply quickly.
+pub const REGEX_PROGRAM_BYTES_MAX: usize = 10 * 1024 * 1024;
+/// Parentheses within parentheses in a regular expression; the parser recurses.
+pub const REGEX_NESTING_MAX: u32 = 250;
+/// Steps of a backtracking match before it counts as failed: some tens of milliseconds.
+pub const REGEX_BACKTRACKS_MAX: usize = 1_000_000;

@@ -56,6 +56,15 @@ impl RawDoc {
     pub fn iter(&self) -> Iter<'_> {
         Iter { rest: self.0.get(4..).unwrap_or_default() }
     }
+    /// The element that starts at this byte offset (the first one is at 4) and the offset of the next;
+    /// `None` at the end. For walks that remember positions.
+    #[inline]
+    pub fn elem_at(&self, offset: usize) -> Option<(Elem<'_>, usize)> {
+        let mut iter = Iter { rest: self.0.get(offset..)? };
+        let before = iter.rest.len();
+        let elem = iter.next()?;
+        Some((elem, offset + (before - iter.rest.len())))
+    }
     /// The first element of that name.
     pub fn elem(&self, name: &str) -> Option<Elem<'_>> {
         self.iter().find(|e| e.name_bytes() == name.as_bytes())

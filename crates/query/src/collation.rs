@@ -1,7 +1,7 @@
 //! MongoDB collations on ICU4X.
 
 use pando_base::Result;
-use pando_bson::RawDoc;
+use pando_bson::{RawDoc, StringOrder};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -16,12 +16,17 @@ impl Collation {
     pub fn parse(_spec: &RawDoc) -> Result<Option<Arc<Collation>>> {
         Err(pando_base::Error::bad_value("collation is not built in yet"))
     }
-    /// Compares two strings under this collation.
-    pub fn compare(&self, a: &str, b: &str) -> Ordering {
+    /// A collation (or none) as the order that value comparison takes.
+    pub fn order(collation: &Option<Arc<Collation>>) -> Option<&dyn StringOrder> {
+        collation.as_deref().map(|c| c as &dyn StringOrder)
+    }
+}
+
+impl StringOrder for Collation {
+    fn cmp(&self, a: &str, b: &str) -> Ordering {
         a.cmp(b)
     }
-    /// Appends the bytes whose memcmp order is this collation's order.
-    pub fn sort_key(&self, s: &str, out: &mut Vec<u8>) {
+    fn sort_key(&self, s: &str, out: &mut Vec<u8>) {
         out.extend_from_slice(s.as_bytes());
     }
 }

@@ -1,23 +1,124 @@
-//! Filters over raw documents.
+//! Filters (`{a: {$gt: 5}, "b.c": null}`) over raw documents.
+//!
+//! [`Matcher::parse`] builds a tree of [`Node`]s, rewrites it into a normal form ([`optimize`]) and gives each
+//! top-level field it needs a slot. [`Matcher::matches`] then walks a document once, as far as it must, and
+//! compares encoded bytes where that is exact; nothing is allocated.
+//!
+//! The planner reads the same tree ([`Matcher::root`]) to find index bounds; explain prints it.
 
+mod bits;
+mod compare;
+mod eval;
+mod expr;
+mod in_list;
+mod modulo;
+mod node;
+mod number;
+mod operand;
+mod optimize;
+mod parse;
+mod path;
+mod regexp;
+mod type_set;
+
+pub use bits::{BitOp, BitTest};
+pub use compare::{CmpOp, Comparison};
+pub use eval::MatchDetails;
+pub(crate) use eval::first_matching_member;
+pub use in_list::InList;
+pub use modulo::Modulo;
+pub use node::{ElemMatchObject, ElemMatchValue, ExprNode, Leaf, Node, Pred, SampleRate, Scope};
+pub(crate) use number::{decimal_is_nan, exact_i64};
+pub use operand::Operand;
+pub use path::Path;
+pub use regexp::RegexPred;
+pub use type_set::{TypeSet, type_of_code, type_of_name};
+
+use crate::collation::Collation;
 use crate::ctx::QueryCtx;
-use pando_base::{Error, Result};
-use pando_bson::RawDoc;
+use eval::{View, eval};
+use pando_base::Result;
+use pando_bson::{DocBuf, Elem, RawDoc};
+use std::sync::Arc;
 
 /// A parsed filter.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Matcher {
-    _private: (),
+    filter: DocBuf,
+    scope: Scope,
+    collation: Option<Arc<Collation>>,
 }
 
 impl Matcher {
-    pub fn parse(filter: &RawDoc, _ctx: &QueryCtx) -> Result<Matcher> {
-        if !filter.is_empty() {
-            return Err(Error::bad_value("filters are not built in yet"));
-        }
-        Ok(Matcher { _private: () })
+    /// The filter that matches everything.
+    pub fn all() -> Matcher {
+        let scope = Scope { root: Node::And(Vec::new()), names: Vec::new() };
+        Matcher { filter: DocBuf::new(), scope, collation: None }
     }
-    pub fn matches(&self, _doc: &RawDoc) -> bool {
-        true
+
+    pub fn parse(filter: &RawDoc, ctx: &QueryCtx) -> Result<Matcher> {
+        let root = parse::parse_filter(filter, ctx)?;
+        Ok(Matcher {
+            filter: filter.to_buf(),
+            scope: optimize::finish(root),
+            collation: ctx.collation.clone(),
+        })
+    }
+
+    /// A part of another filter as a filter of its own (what is left to check behind an index scan).
+    pub fn from_node(root: Node, collation: Option<Arc<Collation>>) -> Matcher {
+        let scope = optimize::finish(root);
+        Matcher { filter: scope.root.to_doc(), scope, collation }
+    }
+
+    /// As written.
+    pub fn filter(&self) -> &RawDoc {
+        &self.filter
+    }
+    /// The normalized tree.
+    pub fn root(&self) -> &Node {
+        &self.scope.root
+    }
+    pub fn collation(&self) -> &Option<Arc<Collation>> {
+        &self.collation
+    }
+    /// Matches every document.
+    pub fn is_trivial(&self) -> bool {
+        self.scope.root.is_trivially_true()
+    }
+
+    /// Whether the document matches; an error can only come from an `$expr`.
+    #[inline]
+    pub fn matches(&self, doc: &RawDoc) -> Result<bool> {
+        let mut view = View::new(doc, &self.scope);
+        let yes = eval(&self.scope.root, &mut view, None);
+        match view.error {
+            None => Ok(yes),
+            Some(e) => Err(e),
+        }
+    }
+
+    /// Like [`Matcher::matches`], and where in which array; `None` when the document does not match.
+    pub fn matches_position(&self, doc: &RawDoc) -> Result<Option<MatchDetails>> {
+        let mut view = View::new(doc, &self.scope);
+        let mut details = MatchDetails::default();
+        let yes = eval(&self.scope.root, &mut view, Some(&mut details));
+        match view.error {
+            None => Ok(yes.then_some(details)),
+            Some(e) => Err(e),
+        }
+    }
+
+    /// Whether a document with only this element (under its name) would match. For array filters and `$pull`.
+    pub fn matches_elem(&self, e: Elem<'_>) -> Result<bool> {
+        let mut view = View::single(e, &self.scope);
+        let yes = eval(&self.scope.root, &mut view, None);
+        match view.error {
+            None => Ok(yes),
+            Some(e) => Err(e),
+        }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,0 @@
-//! Regular expressions with MongoDB options.
