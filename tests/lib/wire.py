@@ -1,0 +1,95 @@
+"""A small MongoDB wire client over one blocking socket: OP_MSG out, OP_MSG in.
+
+Used by tests that must see exact bytes, or that must run without any driver.
+Documents are trees as described in `ejson`.
+"""
+import itertools
+import re
+import socket
+import struct
+
+import ejson
+
+OP_REPLY, OP_QUERY, OP_COMPRESSED, OP_MSG = 1, 2004, 2012, 2013
+_ids = itertools.count(1)
+
+
+def host_port(uri):
+    m = re.match(r"(?:mongodb://)?(?:[^@/]*@)?\[?([^/?,\]]*?)\]?(?::(\d+))?(?:[/?,]|$)", uri)
+    return m.group(1) or "127.0.0.1", int(m.group(2) or 27017)
+
+
+def header(length, opcode, request_id=None, response_to=0):
+    return struct.pack("<iiii", length, next(_ids) if request_id is None else request_id, response_to, opcode)
+
+
+def op_msg(doc, flags=0, sequences=()):
+    """The bytes of one OP_MSG; `sequences` are (name, [documents]) sections of kind 1."""
+    b = struct.pack("<I", flags) + b"\0" + ejson.encode(doc)
+    for name, docs in sequences:
+        s = name.encode() + b"\0" + b"".join(ejson.encode(d) for d in docs)
+        b += b"\1" + struct.pack("<i", len(s) + 4) + s
+    return header(16 + len(b), OP_MSG) + b
+
+
+class Closed(ConnectionError):
+    """The server closed the connection."""
+
+
+class Conn:
+    def __init__(self, uri, timeout=30.0):
+        self.sock = socket.create_connection(host_port(uri), timeout=timeout)
+        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def close(self):
+        self.sock.close()
+
+    def send(self, data):
+        self.sock.sendall(data)
+
+    def recv_exact(self, n):
+        parts, got = [], 0
+        while got < n:
+            x = self.sock.recv(min(n - got, 1 << 20))
+            if not x:
+                raise Closed("closed by the server")
+            parts.append(x)
+            got += len(x)
+        return b"".join(parts)
+
+    def recv(self):
+        """One message: (opcode, request id, response to, body bytes)."""
+        n, rid, to, op = struct.unpack("<iiii", self.recv_exact(16))
+        return op, rid, to, self.recv_exact(n - 16)
+
+    def recv_doc(self):
+        op, _, _, b = self.recv()
+        if op == OP_MSG:
+            return ejson.decode(b, 5)
+        if op == OP_REPLY:
+            return ejson.decode(b, 20)
+        raise ValueError("opcode %d" % op)
+
+    def command(self, db, cmd, sequences=()):
+        """The reply as a tree, whatever its `ok`."""
+        self.send(op_msg({**cmd, "$db": db}, 0, sequences))
+        return self.recv_doc()
+
+    def ok(self, db, cmd, sequences=()):
+        r = self.command(db, cmd, sequences)
+        if r.get("ok") != 1 or r.get("writeErrors"):
+            raise RuntimeError(f"{str(cmd)[:300]} -> {str(r)[:600]}")
+        return r
+
+    def cursor(self, db, cmd, batch=None):
+        """All documents of a find or aggregate."""
+        r = self.ok(db, cmd)["cursor"]
+        out = r["firstBatch"]
+        name = r["ns"].split(".", 1)[1]
+        while int(r["id"]["$numberLong"]):
+            more = {"getMore": r["id"], "collection": name}
+            if batch:
+                more["batchSize"] = batch
+            r = self.ok(db, more)["cursor"]
+            out += r["nextBatch"]
+        return out
