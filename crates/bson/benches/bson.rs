@@ -2,6 +2,7 @@
 
 #![allow(clippy::disallowed_methods, clippy::unwrap_used)]
 
+use pando_bson::keystring::{KeyBuilder, KeyReader};
 use pando_bson::{DocBuf, RawDoc, Value, cmp_docs, doc, hash_value};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -87,4 +88,30 @@ fn main() {
     run("hash int", 0, || {
         black_box(hash_value(black_box(Value::Int32(5))));
     });
+
+    let id = pando_bson::ObjectId([7; 12]);
+    let dec = "19.99".parse().unwrap();
+    for (name, v) in [
+        ("key int32", Value::Int32(123_456)),
+        ("key int64", Value::Int64(1 << 40)),
+        ("key object id", Value::ObjectId(id)),
+        ("key short string", Value::String("C-0098123")),
+        ("key double 199.99", Value::Double(199.99)),
+        ("key decimal 19.99", Value::Decimal128(dec)),
+        ("key date", Value::DateTime(1_700_000_000_000)),
+    ] {
+        let mut k = KeyBuilder::default();
+        run(name, 0, || {
+            k.clear();
+            k.append(black_box(v)).append_record_id(black_box(123_456));
+            black_box(k.bytes());
+        });
+        let mut key = KeyBuilder::default();
+        key.append(v);
+        run(&format!("{name}, read back"), 0, || {
+            let mut out = pando_bson::DocBuilder::new();
+            let mut r = KeyReader::new(black_box(key.bytes()), Default::default(), key.type_bits());
+            black_box(r.next_into(&mut out, "a").is_ok());
+        });
+    }
 }

@@ -102,7 +102,7 @@ fn write_value(f: &mut impl Write, v: Value<'_>, cut: bool) -> fmt::Result {
         Value::Int32(n) => write!(f, "{n}"),
         Value::Int64(n) => write!(f, "{n}"),
         Value::Timestamp(t) => write!(f, "Timestamp({}, {})", t.secs(), t.inc()),
-        Value::Decimal128(d) => write!(f, "{d:?}"),
+        Value::Decimal128(d) => write!(f, "{d}"),
         Value::MinKey => f.write_str("MinKey"),
         Value::MaxKey => f.write_str("MaxKey"),
     }

@@ -1,14 +1,17 @@
 //! IEEE 754-2008 decimal128 in BID encoding: up to 34 digits, exponents −6176 to 6111, half-even rounding.
 //!
 //! A number is unpacked once into [`Num`] (sign, `u128` coefficient, exponent), worked on exactly, and
-//! packed again by a single rounding step ([`pack`]). Non-canonical encodings read as zero, as the standard
+//! packed again by a single rounding step (module `round`). Non-canonical encodings read as zero, as the standard
 //! and MongoDB have it. [`prefix`] is the bridge to binary floating point: it makes comparison with doubles
 //! exact and feeds the key encoding.
 
 mod big;
 mod prefix;
+mod round;
+mod text;
 
 pub(crate) use prefix::{prefix_of_decimal, prefix_of_f64};
+pub use round::{Flags, Rounding};
 
 use crate::types::Decimal128;
 use std::cmp::Ordering;
