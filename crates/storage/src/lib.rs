@@ -17,17 +17,21 @@
 //! Read [`Storage`], [`Txn`], [`Cursor`] and [`OpLog`]; the modules below them each start with their story.
 
 mod bytes;
+mod checkpoint;
 mod conflict;
 mod cursor;
+mod flush;
 mod history;
 mod ident;
 mod kv;
 mod log;
 mod memtable;
+mod meta;
 mod options;
 mod prepared;
 mod row;
 mod snapshot;
+mod stats;
 mod storage;
 mod store;
 #[doc(hidden)]
@@ -41,6 +45,7 @@ pub use ident::{Ident, IdentKind};
 pub use log::{OpLog, OplogCursor, Slot, Slots};
 pub use options::{Backend, Options};
 pub use snapshot::{OnPrepared, ReadAt};
+pub use stats::{Stats, TableStats};
 pub use storage::Storage;
 pub use txn::{BeginOptions, Dir, Mark, PreparedTxn, Txn};
 

@@ -2,19 +2,22 @@
 
 use crate::conflict::Conflicts;
 use crate::ident::{Ident, IdentKind};
+use crate::kv::Kv;
+use crate::kv::lsm::LsmKv;
 use crate::kv::mem::MemKv;
 use crate::log::OpLog;
+use crate::log::local::LocalLog;
 use crate::memtable::{MemTable, Version};
-use crate::options::Options;
+use crate::meta::Meta;
+use crate::options::{Backend, Options};
 use crate::prepared::Prepares;
 use crate::snapshot::ReadAt;
 use crate::store::{Store, too_old};
 use crate::txn::{BeginOptions, Txn};
 use crate::writes::Writes;
-use pando_base::{Result, Timestamp};
+use pando_base::{Error, Result, Timestamp};
 use pando_env::Env;
 use pando_env::sync::Notify;
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -28,31 +31,42 @@ impl Storage {
     /// Opens what the last checkpoint and the logs hold. The caller then replays the oplog after
     /// [`Storage::recovery_ts`] between [`Storage::start_replay`] and [`Storage::end_replay`].
     pub fn open(env: Env, opts: Options) -> Result<Storage> {
-        let log = OpLog::new(env.clone());
+        let meta = Meta::load(&*env.disk)?.unwrap_or_default();
+        let kv = open_tables(&env, &opts)?;
+        let log = OpLog::open(env.clone(), opts.oplog_bytes_max)?;
+        let local_log = LocalLog::open(env.disk.clone())?;
         let seed = env.rng.next_u64();
+        let local_seq = meta.local_seq.max(local_log.last());
         let store = Store {
             opts,
             mem: MemTable::default(),
-            kv: Box::new(MemKv::default()),
-            log,
+            kv,
             conflicts: Conflicts::new(seed),
             prepares: Prepares::default(),
             next_txn: AtomicU64::new(1),
-            next_ident: AtomicU32::new(Ident::FIRST_FREE),
-            stable: AtomicU64::new(0),
-            oldest: AtomicU64::new(0),
+            next_ident: AtomicU32::new(meta.ident_limit.max(Ident::FIRST_FREE)),
+            stable: AtomicU64::new(meta.recovery),
+            // Memory lost with the last process held the versions that older reads would need.
+            oldest: AtomicU64::new(meta.recovery),
+            readable_from: meta.flushing,
             lost_below: AtomicU64::new(0),
-            flushed: AtomicU64::new(0),
-            recovery: AtomicU64::new(0),
+            flushed: AtomicU64::new(meta.recovery.max(meta.flushing)),
+            recovery: AtomicU64::new(meta.recovery),
             recovering: AtomicBool::new(false),
-            dropped: Mutex::new(BTreeMap::new()),
-            local_seq: AtomicU64::new(1),
-            local_flushed: AtomicU64::new(0),
+            local_seq: AtomicU64::new(local_seq),
+            local_flushed: AtomicU64::new(local_seq),
             local: Mutex::default(),
+            meta: Mutex::new(meta),
+            checkpointing: Mutex::default(),
+            flush_floor: AtomicU64::new(u64::MAX),
+            history_after: AtomicU64::new(0),
+            local_log,
+            log,
             prepare_changed: Notify::new(),
             room_changed: Notify::new(),
             env,
         };
+        store.replay_local()?;
         Ok(Storage { store: Arc::new(store) })
     }
     /// Nothing was ever written here.
@@ -95,7 +109,8 @@ impl Storage {
             }
         };
         snap.on_prepared = how.on_prepared;
-        let too_low = matches!(at, ReadAt::At(ts) if ts.0 < self.store.oldest.load(Ordering::Acquire));
+        let oldest = self.store.oldest.load(Ordering::Acquire).max(self.store.readable_from);
+        let too_low = matches!(at, ReadAt::At(ts) if ts.0 < oldest);
         let read = snap.read;
         let txn = Txn::begin(self.store.clone(), snap, false);
         if too_low {
@@ -113,6 +128,12 @@ impl Storage {
     /// A number never used before. It becomes durable with the catalog row that names it.
     pub fn create_ident(&self, kind: IdentKind) -> Result<Ident> {
         let n = self.store.next_ident.fetch_add(2, Ordering::AcqRel);
+        let mut meta = self.store.meta();
+        if n + 2 > meta.ident_limit {
+            // Numbers are promised in blocks, before the first of a block is used: never twice, even after a crash.
+            meta.ident_limit = n.saturating_add(IDENT_BLOCK);
+            meta.save(&*self.store.env.disk).map_err(|e| self.store.log.poison(e))?;
+        }
         Ok(Ident(match kind {
             IdentKind::Records => n,
             IdentKind::Index => n + 1,
@@ -120,7 +141,7 @@ impl Storage {
     }
     /// The rows of `i` may go once nobody can read below `at`.
     pub fn drop_ident(&self, i: Ident, at: Timestamp) {
-        self.store.dropped.lock().unwrap_or_else(PoisonError::into_inner).insert(i.0, at.0);
+        self.store.meta().dropped.insert(i.0, at.0);
     }
 
     pub fn log(&self) -> &OpLog {
@@ -135,9 +156,10 @@ impl Storage {
         self.store.stable.fetch_max(ts.0, Ordering::AcqRel);
         self.store.room_changed.bump();
     }
-    /// Reads below this fail; versions replaced below it may go (R-TS-2). Never moves back.
+    /// Reads below this fail; versions replaced below it may go (R-TS-2). Never moves back, never passes
+    /// stable.
     pub fn set_oldest(&self, ts: Timestamp) {
-        self.store.oldest.fetch_max(ts.0, Ordering::AcqRel);
+        self.store.oldest.fetch_max(ts.0.min(self.stable().0), Ordering::AcqRel);
     }
     pub fn stable(&self) -> Timestamp {
         Timestamp(self.store.stable.load(Ordering::Acquire))
@@ -148,9 +170,42 @@ impl Storage {
     pub fn all_durable(&self) -> Timestamp {
         self.store.log.all_durable()
     }
+    /// Resolves when a commit has room again in the memory for rows above stable.
+    pub fn wait_room(&self) -> impl Future<Output = ()> + Send + 'static {
+        let store = self.store.clone();
+        async move {
+            loop {
+                let seen = store.room_changed.version();
+                if store.mem.bytes() <= store.memory_max() {
+                    return;
+                }
+                store.room_changed.changed(seen).await;
+            }
+        }
+    }
     /// Where `ReadAt::Latest` reads.
     pub fn last_committed(&self) -> Timestamp {
         Timestamp(self.store.log.0.state().committed)
+    }
+}
+
+fn open_tables(env: &Env, opts: &Options) -> Result<Box<dyn Kv>> {
+    Ok(match opts.backend {
+        Backend::Mem => Box::new(MemKv::open(env.disk.clone())?),
+        Backend::Lsm => {
+            let root = env.disk.real_path().ok_or_else(|| Error::internal("the disk has no folder for table files"))?;
+            env.disk.create_dir_all("tables")?;
+            Box::new(LsmKv::open(&root.join("tables"), opts.cache_bytes)?)
+        }
+    })
+}
+
+const IDENT_BLOCK: u32 = 4096;
+
+impl Storage {
+    /// Syncs every untimestamped unit committed so far (votes, markers: before acting on them).
+    pub fn sync_local(&self) -> Result<()> {
+        self.store.local_log.flush().map_err(|e| self.store.log.poison(e))
     }
 }
 
@@ -165,7 +220,18 @@ impl Store {
             });
             self.mem.grew(rows.apply(versions, 0));
         }
+        self.local_log.append(seq, writes);
         self.local_seq.store(seq, Ordering::Release);
         Ok(())
+    }
+    fn replay_local(&self) -> Result<()> {
+        let after = self.meta().local_seq;
+        self.local_log.replay(after, |seq, rows| {
+            for (ident, key, value) in rows {
+                let version = Version { ts: seq, local: true, fresh: false, value };
+                let grown = self.mem.get_or_add(ident).apply([(&key, version)].into_iter(), 0);
+                self.mem.grew(grown);
+            }
+        })
     }
 }

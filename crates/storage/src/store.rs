@@ -5,17 +5,19 @@ use crate::conflict::Conflicts;
 use crate::history;
 use crate::kv::{Kv, Tree};
 use crate::log::OpLog;
+use crate::log::local::LocalLog;
 use crate::memtable::{Found, MemTable};
+use crate::meta::Meta;
 use crate::options::Options;
 use crate::prepared::Prepares;
 use crate::row;
 use crate::snapshot::{OnPrepared, Snapshot};
 use lsm_tree::Slice;
+use pando_base::limits::STORAGE_MEMTABLE_HARD_FACTOR;
 use pando_base::{Error, ErrorCode, Result, Timestamp};
 use pando_env::Env;
 use pando_env::sync::Notify;
-use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 pub(crate) struct Store {
@@ -30,6 +32,8 @@ pub(crate) struct Store {
     pub(crate) next_ident: AtomicU32,
     pub(crate) stable: AtomicU64,
     pub(crate) oldest: AtomicU64,
+    /// Tables left by an interrupted checkpoint cannot be read below this.
+    pub(crate) readable_from: u64,
     /// Snapshots below this have lost versions they may need.
     pub(crate) lost_below: AtomicU64,
     /// Every timestamped row in the tables is at or below this.
@@ -38,8 +42,14 @@ pub(crate) struct Store {
     pub(crate) recovery: AtomicU64,
     /// Replay is under way: a write below a stored row's timestamp is void.
     pub(crate) recovering: AtomicBool,
-    /// Ident -> timestamp of its drop.
-    pub(crate) dropped: Mutex<BTreeMap<u32, u64>>,
+    /// What the checkpoint file says, and what the next one will.
+    pub(crate) meta: Mutex<Meta>,
+    pub(crate) checkpointing: Mutex<()>,
+    /// No version replaced above this is pruned: a checkpoint is looking at them.
+    pub(crate) flush_floor: AtomicU64,
+    /// Bytes of the history after its last sweep.
+    pub(crate) history_after: AtomicU64,
+    pub(crate) local_log: LocalLog,
     pub(crate) local_seq: AtomicU64,
     /// Local rows in the tables are at or below this.
     pub(crate) local_flushed: AtomicU64,
@@ -50,11 +60,22 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// Versions replaced at or below this are needed by nobody.
+    pub(crate) fn meta(&self) -> MutexGuard<'_, Meta> {
+        self.meta.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    /// Versions replaced at or below this are needed by nobody, and no checkpoint is looking at them.
     pub(crate) fn gc_below(&self) -> u64 {
+        self.gc_below_unfloored().min(self.flush_floor.load(Ordering::Acquire))
+    }
+    /// Versions replaced at or below this are needed by no reader.
+    pub(crate) fn gc_below_unfloored(&self) -> u64 {
         let oldest = self.oldest.load(Ordering::Acquire);
         let pinned = self.log.0.state().lowest_pin().unwrap_or(u64::MAX);
         oldest.min(pinned).max(self.lost_below.load(Ordering::Acquire))
+    }
+    /// Bytes of rows in memory above which commits are refused.
+    pub(crate) fn memory_max(&self) -> usize {
+        self.opts.memtable_bytes.saturating_mul(STORAGE_MEMTABLE_HARD_FACTOR)
     }
     pub(crate) fn check_age(&self, snap: &Snapshot) -> Result<()> {
         if snap.pin < self.lost_below.load(Ordering::Acquire) { Err(too_old(snap.read)) } else { Ok(()) }

@@ -17,7 +17,6 @@ use crate::snapshot::{OnPrepared, Snapshot};
 use crate::store::Store;
 use crate::writes::{Op, Writes};
 use lsm_tree::Slice;
-use pando_base::limits::STORAGE_MEMTABLE_HARD_FACTOR;
 use pando_base::{Error, ErrorCode, Result, Timestamp};
 use pando_bson::RawDoc;
 use std::ops::Bound;
@@ -231,7 +230,7 @@ impl Txn {
             if ts == 0 && self.writes.ops().iter().any(|op| op.ts == 0) {
                 return Err(Error::internal("a unit with writes commits without a timestamp"));
             }
-            if self.store.mem.bytes() > self.store.opts.memtable_bytes.saturating_mul(STORAGE_MEMTABLE_HARD_FACTOR) {
+            if self.store.mem.bytes() > self.store.memory_max() {
                 return Err(no_room());
             }
             self.apply(ts);

@@ -224,6 +224,7 @@ fn reading_below_oldest_is_refused() {
     let (s, i) = open();
     let a = put(&s, i, b"k", b"0");
     let b = put(&s, i, b"k", b"1");
+    s.set_stable(b);
     s.set_oldest(b);
     assert_eq!(s.begin(ReadAt::At(a)).err().unwrap().code, ErrorCode::SnapshotTooOld);
     assert!(s.begin(ReadAt::At(b)).is_ok());

@@ -1,27 +1,33 @@
 //! Tables as ordered maps: repeatable, without threads.
+//!
+//! Each run is also a file on the environment's disk, so a simulated crash finds the tables as real ones would
+//! be: a run is there entirely or not at all. Opening reads the files back; now and then they become one.
 
 use super::{Gc, Kv, KvIter, RunRow, Tree, TreeStats};
 use crate::row;
 use lsm_tree::Slice;
-use pando_base::Result;
+use pando_base::{Error, Result};
+use pando_env::Disk;
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 type Map = BTreeMap<Slice, Slice>;
 
-#[derive(Default)]
-pub(crate) struct MemKv {
-    trees: [RwLock<Arc<Map>>; 3],
-}
+const DIR: &str = "tables";
+/// A file that holds everything (later files add to it), or the rows of one run.
+const WHOLE: &str = "whole";
+const RUN: &str = "run";
+/// So many run files become one.
+const FILES_MAX: usize = 24;
 
-impl MemKv {
-    fn map(&self, tree: Tree) -> Arc<Map> {
-        self.trees[tree as usize].read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-    fn replace(&self, tree: Tree, map: Map) {
-        *self.trees[tree as usize].write().unwrap_or_else(PoisonError::into_inner) = Arc::new(map);
-    }
+pub(crate) struct MemKv {
+    disk: Arc<dyn Disk>,
+    trees: [RwLock<Arc<Map>>; 3],
+    /// Numbers of the files, ascending.
+    files: Mutex<Vec<(String, u64)>>,
+    /// Held by whoever changes the maps.
+    changing: Mutex<()>,
 }
 
 /// Walks a map that may be replaced meanwhile: keeps the old one and a position.
@@ -51,6 +57,112 @@ impl Iterator for Walk {
     }
 }
 
+const REMOVED: u32 = u32::MAX;
+
+fn encode(out: &mut Vec<u8>, tree: Tree, key: &[u8], value: Option<&[u8]>) {
+    out.push(tree as u8);
+    out.extend_from_slice(&(key.len() as u32).to_le_bytes());
+    out.extend_from_slice(&value.map_or(REMOVED, |v| v.len() as u32).to_le_bytes());
+    out.extend_from_slice(key);
+    out.extend_from_slice(value.unwrap_or_default());
+}
+
+/// The rows of a file; `None` when it is not whole.
+fn decode(bytes: &[u8]) -> Option<Vec<(usize, Slice, Option<Slice>)>> {
+    let (mut b, crc) = bytes.split_last_chunk::<4>()?;
+    if crc32c::crc32c(b) != u32::from_le_bytes(*crc) {
+        return None;
+    }
+    let mut rows = Vec::new();
+    while let Some((tree, rest)) = b.split_first() {
+        let (key_len, rest) = rest.split_first_chunk::<4>()?;
+        let (value_len, rest) = rest.split_first_chunk::<4>()?;
+        let value_len = u32::from_le_bytes(*value_len);
+        let (key, rest) = rest.split_at_checked(u32::from_le_bytes(*key_len) as usize)?;
+        let (value, rest) = rest.split_at_checked(if value_len == REMOVED { 0 } else { value_len as usize })?;
+        rows.push((*tree as usize, Slice::from(key), (value_len != REMOVED).then(|| Slice::from(value))));
+        b = rest;
+    }
+    Some(rows)
+}
+
+impl MemKv {
+    pub(crate) fn open(disk: Arc<dyn Disk>) -> Result<MemKv> {
+        disk.create_dir_all(DIR)?;
+        let mut files: Vec<(String, u64)> = Vec::new();
+        for name in disk.list(DIR)? {
+            if let Some((kind, number)) = name.split_once('.')
+                && let Ok(number) = number.parse()
+            {
+                files.push((kind.to_owned(), number));
+            }
+        }
+        files.sort_by_key(|(_, n)| *n);
+        let mut maps = [Map::new(), Map::new(), Map::new()];
+        let mut good: Vec<(String, u64)> = Vec::new();
+        let count = files.len();
+        for (i, (kind, number)) in files.into_iter().enumerate() {
+            let path = format!("{DIR}/{kind}.{number:08}");
+            let file = disk.open(&path, false)?;
+            let mut bytes = vec![0; file.len()? as usize];
+            file.read_at(0, &mut bytes)?;
+            let Some(rows) = decode(&bytes) else {
+                // The last file may be an interrupted write; its caller never heard that it was done.
+                if i + 1 == count {
+                    disk.remove(&path)?;
+                    break;
+                }
+                return Err(Error::internal(format!("table file {path} is damaged")));
+            };
+            if kind == WHOLE {
+                maps = [Map::new(), Map::new(), Map::new()];
+            }
+            for (tree, key, value) in rows {
+                let Some(map) = maps.get_mut(tree) else { continue };
+                match value {
+                    Some(value) => map.insert(key, value),
+                    None => map.remove(&key),
+                };
+            }
+            good.push((kind, number));
+        }
+        let trees = maps.map(|m| RwLock::new(Arc::new(m)));
+        Ok(MemKv { disk, trees, files: Mutex::new(good), changing: Mutex::default() })
+    }
+    fn map(&self, tree: Tree) -> Arc<Map> {
+        self.trees[tree as usize].read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+    fn replace(&self, tree: Tree, map: Map) {
+        *self.trees[tree as usize].write().unwrap_or_else(PoisonError::into_inner) = Arc::new(map);
+    }
+    fn write_file(&self, kind: &str, mut bytes: Vec<u8>) -> Result<()> {
+        let crc = crc32c::crc32c(&bytes);
+        bytes.extend_from_slice(&crc.to_le_bytes());
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = files.last().map_or(1, |(_, n)| n + 1);
+        let file = self.disk.open(&format!("{DIR}/{kind}.{number:08}"), true)?;
+        file.truncate(0)?;
+        file.write_at(0, &bytes)?;
+        file.sync()?;
+        self.disk.sync_dir(DIR)?;
+        if kind == WHOLE {
+            for (kind, number) in files.drain(..) {
+                self.disk.remove(&format!("{DIR}/{kind}.{number:08}"))?;
+            }
+            self.disk.sync_dir(DIR)?;
+        }
+        files.push((kind.to_owned(), number));
+        Ok(())
+    }
+    fn write_whole(&self) -> Result<()> {
+        let mut bytes = Vec::new();
+        for tree in Tree::ALL {
+            self.map(tree).iter().for_each(|(k, v)| encode(&mut bytes, tree, k, Some(v)));
+        }
+        self.write_file(WHOLE, bytes)
+    }
+}
+
 /// Whether a compaction may drop this row.
 pub(crate) fn is_garbage(tree: Tree, key: &[u8], value: &[u8], gc: &Gc) -> bool {
     if gc.dead.contains(&row::ident_of(key)) {
@@ -71,23 +183,41 @@ impl Kv for MemKv {
         Box::new(Walk { map: self.map(tree), lower, upper, backward })
     }
     fn write_run(&self, tree: Tree, rows: &mut dyn Iterator<Item = Result<RunRow>>) -> Result<()> {
+        let _one = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut bytes = Vec::new();
         let mut map = Map::clone(&self.map(tree));
         for row in rows {
-            match row? {
-                (key, Some(value)) => map.insert(key, value),
-                (key, None) => map.remove(&key),
+            let (key, value) = row?;
+            encode(&mut bytes, tree, &key, value.as_deref());
+            match value {
+                Some(value) => map.insert(key, value),
+                None => map.remove(&key),
             };
         }
-        self.replace(tree, map);
+        if !bytes.is_empty() {
+            self.write_file(RUN, bytes)?;
+            self.replace(tree, map);
+        }
         Ok(())
     }
-    fn compact(&self, _gc: &Gc) -> Result<bool> {
-        Ok(false)
+    fn compact(&self, gc: &Gc) -> Result<bool> {
+        let _one = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let files = self.files.lock().unwrap_or_else(PoisonError::into_inner).len();
+        if files <= FILES_MAX {
+            return Ok(false);
+        }
+        for tree in Tree::ALL {
+            let map = Map::clone(&self.map(tree));
+            self.replace(tree, map.into_iter().filter(|(k, v)| !is_garbage(tree, k, v, gc)).collect());
+        }
+        self.write_whole()?;
+        Ok(true)
     }
     fn compact_all(&self, tree: Tree, gc: &Gc) -> Result<()> {
+        let _one = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let map = Map::clone(&self.map(tree));
         self.replace(tree, map.into_iter().filter(|(k, v)| !is_garbage(tree, k, v, gc)).collect());
-        Ok(())
+        self.write_whole()
     }
     fn stats(&self, tree: Tree) -> TreeStats {
         let map = self.map(tree);

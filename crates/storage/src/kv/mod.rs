@@ -4,6 +4,7 @@
 //! it compacts. All its writes are whole sorted runs, each atomic and durable when the call returns, and made
 //! only by one flusher at a time; reads come from any thread at any time.
 
+pub(crate) mod lsm;
 pub(crate) mod mem;
 
 use lsm_tree::Slice;

@@ -10,10 +10,14 @@
 //!                └ durable (synced)   every position on disk is below every hole
 //! ```
 
+pub(crate) mod files;
+pub(crate) mod local;
+mod record;
+mod segment;
 pub(crate) mod slots;
 
 use crate::bytes::Bytes;
-use crate::snapshot::Snapshot;
+use files::LogFiles;
 use pando_base::{Error, Result, Timestamp};
 use pando_bson::RawDoc;
 use pando_env::{Env, sync::Notify};
@@ -25,9 +29,17 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Entries kept in memory for readers after they are on disk.
 const RECENT_BYTES_MAX: usize = 16 << 20;
+/// A log of the smallest size still has this many files, so that dropping one frees a small part.
+const SEGMENTS_MIN: u64 = 16;
+const SEGMENT_BYTES_MIN: u64 = 64 << 10;
+const SEGMENT_BYTES_MAX: u64 = 64 << 20;
 
 pub(crate) struct LogInner {
     env: Env,
+    pub(crate) files: LogFiles,
+    bytes_max: AtomicU64,
+    /// Entries from here on stay whatever the size (a backup, a minimum retention); `u64::MAX` = no wish.
+    keep_from: AtomicU64,
     state: Mutex<Slotting>,
     durable: AtomicU64,
     /// Highest timestamp someone waits to be durable.
@@ -134,18 +146,28 @@ impl LogInner {
 }
 
 impl OpLog {
-    pub(crate) fn new(env: Env) -> OpLog {
-        OpLog(Arc::new(LogInner {
+    /// Opens the log files and finds their end; a torn tail is cut off.
+    pub(crate) fn open(env: Env, bytes_max: u64) -> Result<OpLog> {
+        let segment = (bytes_max / SEGMENTS_MIN).clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES_MAX);
+        let files = LogFiles::open(env.disk.clone(), "oplog", segment)?;
+        let last = files.last();
+        let mut state = Slotting::default();
+        state.reset(last);
+        state.all_in_memory = last == 0;
+        Ok(OpLog(Arc::new(LogInner {
             env,
-            state: Mutex::default(),
-            durable: AtomicU64::new(0),
+            files,
+            bytes_max: AtomicU64::new(bytes_max),
+            keep_from: AtomicU64::new(u64::MAX),
+            state: Mutex::new(state),
+            durable: AtomicU64::new(last),
             wanted: AtomicU64::new(0),
             visible_changed: Notify::new(),
             durable_changed: Notify::new(),
             flush_wanted: Notify::new(),
             poison: OnceLock::new(),
             flushing: Mutex::default(),
-        }))
+        })))
     }
 
     /// Reserves `n` (at least 1) consecutive timestamps above every one given before (R-TIME-2).
@@ -187,7 +209,24 @@ impl OpLog {
     }
     /// Oldest entry; zero when the log is empty.
     pub fn first(&self) -> Timestamp {
-        Timestamp(self.0.state().recent.front().map_or(0, |(ts, _)| *ts))
+        let on_disk = self.0.files.first();
+        let in_memory = self.0.state().recent.front().map_or(0, |(ts, _)| *ts);
+        Timestamp(if on_disk == 0 { in_memory } else { on_disk })
+    }
+    /// Bytes of the log files.
+    pub fn bytes(&self) -> u64 {
+        self.0.files.bytes()
+    }
+    /// The size above which the oldest files go.
+    pub fn bytes_max(&self) -> u64 {
+        self.0.bytes_max.load(Ordering::Relaxed)
+    }
+    pub fn set_bytes_max(&self, bytes: u64) {
+        self.0.bytes_max.store(bytes, Ordering::Relaxed);
+    }
+    /// Entries from `ts` on are kept whatever the size; `None` takes the wish back (R-OPLOG-12 c, d).
+    pub fn set_keep_from(&self, ts: Option<Timestamp>) {
+        self.0.keep_from.store(ts.map_or(u64::MAX, |t| t.0), Ordering::Relaxed);
     }
     /// The error after which the log accepts nothing more; the process must stop.
     pub fn poisoned(&self) -> Option<Error> {
@@ -240,19 +279,77 @@ impl OpLog {
             }
         }
     }
-    /// Writes and syncs the hole-free prefix as it stands now. Commits go on meanwhile.
+    /// Writes and syncs the hole-free prefix as it stands now. Commits go on meanwhile. A failure poisons the
+    /// log: what the disk holds is unknown, so the process must stop.
     pub fn flush_once(&self) -> Result<()> {
         let _one = self.0.flushing.lock().unwrap_or_else(PoisonError::into_inner);
-        let upto = {
+        if let Some(e) = self.poisoned() {
+            return Err(e);
+        }
+        let durable = self.0.durable.load(Ordering::Acquire);
+        let (entries, upto) = {
             let mut state = self.0.state();
-            while state.recent_bytes > RECENT_BYTES_MAX {
+            let upto = state.last.max(state.all_durable);
+            let from = state.recent.partition_point(|(ts, _)| *ts <= durable);
+            let entries: Vec<(u64, Bytes)> = state.recent.range(from..).cloned().collect();
+            while state.recent_bytes > RECENT_BYTES_MAX && state.recent.front().is_some_and(|(ts, _)| *ts <= durable) {
                 let Some((_, old)) = state.recent.pop_front() else { break };
                 state.recent_bytes -= old.len();
+                state.all_in_memory = false;
             }
-            state.last.max(state.all_durable)
+            (entries, upto)
         };
+        if let Err(e) = self.0.files.append(entries.iter().map(|(ts, entry)| (*ts, &**entry))) {
+            return Err(self.poison(e.context("the log cannot be written")));
+        }
         self.0.durable.fetch_max(upto, Ordering::AcqRel);
         self.0.durable_changed.bump();
+        Ok(())
+    }
+    /// Refuses everything from now on; the first reason stays.
+    pub(crate) fn poison(&self, e: Error) -> Error {
+        let e = self.0.poison.get_or_init(|| e).clone();
+        self.0.durable_changed.bump();
+        self.0.flush_wanted.bump();
+        e
+    }
+
+    /// Drops whole files from the front: those that the size bound asks for, never one that recovery from
+    /// `recovery`, a prepared transaction (`pinned`) or a reader's wish still needs (R-OPLOG-12).
+    pub(crate) fn truncate_front(&self, recovery: u64, pinned: Option<u64>) -> Result<()> {
+        let keep = pinned.unwrap_or(u64::MAX).min(self.0.keep_from.load(Ordering::Relaxed));
+        let max = self.bytes_max();
+        self.0.files.truncate_front(|left, last| left >= max && last <= recovery && last < keep)?;
+        Ok(())
+    }
+    /// Drops files that end at or before `upto`, whatever the size (tests, `replSetResizeOplog`).
+    pub fn truncate_front_to(&self, upto: Timestamp) -> Result<()> {
+        self.0.files.truncate_front(|_, last| last <= upto.0)?;
+        Ok(())
+    }
+    /// Removes every entry above `ts` (rollback, or the end of an interrupted batch). No slot may be open.
+    pub fn truncate_after(&self, ts: Timestamp) -> Result<()> {
+        let _one = self.0.flushing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.state();
+        if state.has_open() {
+            return Err(Error::internal("the log is cut only while no slot is open"));
+        }
+        if let Err(e) = self.0.files.truncate_after(ts.0) {
+            return Err(self.poison(e));
+        }
+        while state.recent.back().is_some_and(|(t, _)| *t > ts.0) {
+            if let Some((_, entry)) = state.recent.pop_back() {
+                state.recent_bytes -= entry.len();
+            }
+        }
+        let last = state.recent.back().map_or_else(|| self.0.files.last(), |(t, _)| *t);
+        let clock = state.last_reserved;
+        state.reset(last);
+        state.last_reserved = clock;
+        let durable = self.0.durable.load(Ordering::Acquire).min(ts.0);
+        self.0.durable.store(durable, Ordering::Release);
+        drop(state);
+        self.0.visible_changed.bump();
         Ok(())
     }
 
@@ -261,9 +358,6 @@ impl OpLog {
         OplogCursor { log: self.clone(), from, backward, buffer: VecDeque::new(), limit: self.visible() }
     }
 
-    pub(crate) fn snapshot(&self, read: Option<u64>) -> Snapshot {
-        self.0.state().snapshot(read)
-    }
     pub(crate) fn unpin(&self, pin: u64) {
         self.0.state().unpin(pin);
     }
@@ -321,9 +415,46 @@ impl OplogCursor {
         self.limit = self.log.visible();
     }
     fn fill(&mut self) -> Result<()> {
+        loop {
+            let oldest = match self.fill_from_memory(None) {
+                Ok(()) => return Ok(()),
+                Err(oldest) => oldest,
+            };
+            self.fill_from_files()?;
+            // Nothing on disk after our place: the memory's oldest entry comes next, if it is still the oldest.
+            if self.backward || !self.buffer.is_empty() || oldest == 0 {
+                return Ok(());
+            }
+            if self.fill_from_memory(Some(oldest)).is_ok() {
+                return Ok(());
+            }
+        }
+    }
+    fn fill_from_files(&mut self) -> Result<()> {
+        let files = &self.log.0.files;
+        let limit = self.limit.0;
+        let rows = match (self.from, self.backward) {
+            (Bound::Unbounded, false) => files.read_forward(0, true, Self::BATCH)?,
+            (Bound::Included(t), false) => files.read_forward(t.0, true, Self::BATCH)?,
+            (Bound::Excluded(t), false) => files.read_forward(t.0, false, Self::BATCH)?,
+            (Bound::Unbounded, true) => files.read_backward(limit, true)?,
+            (Bound::Included(t), true) => files.read_backward(t.0.min(limit), true)?,
+            (Bound::Excluded(t), true) if t.0 > limit => files.read_backward(limit, true)?,
+            (Bound::Excluded(t), true) => files.read_backward(t.0, false)?,
+        };
+        self.buffer.extend(rows.into_iter().filter(|(ts, _)| *ts <= limit).map(|(ts, b)| (ts, Bytes::from(b))));
+        Ok(())
+    }
+    /// Takes a batch from the recent entries. `Err(oldest in memory)` when the walk may stand before them;
+    /// with `before`, the caller knows that it stands right before that entry.
+    fn fill_from_memory(&mut self, before: Option<u64>) -> Result<(), u64> {
         let state = self.log.0.state();
         let recent = &state.recent;
         let (limit, backward) = (self.limit.0, self.backward);
+        let oldest = recent.front().map_or(0, |(ts, _)| *ts);
+        if oldest == 0 {
+            return Err(0);
+        }
         let below = |t: u64| recent.partition_point(|(ts, _)| *ts < t);
         if backward {
             let end = match self.from {
@@ -333,15 +464,16 @@ impl OplogCursor {
             };
             let start = end.saturating_sub(Self::BATCH);
             self.buffer.extend(recent.range(start..end).rev().cloned());
-        } else {
-            let start = match self.from {
-                Bound::Unbounded => 0,
-                Bound::Included(t) => below(t.0),
-                Bound::Excluded(t) => below(t.0.saturating_add(1)),
-            };
-            let end = below(limit.saturating_add(1)).min(start + Self::BATCH).max(start);
-            self.buffer.extend(recent.range(start..end).cloned());
+            return if end > 0 { Ok(()) } else { Err(oldest) };
         }
+        let start = match self.from {
+            Bound::Included(t) if t.0 >= oldest => below(t.0),
+            Bound::Excluded(t) if t.0 >= oldest => below(t.0.saturating_add(1)),
+            _ if state.all_in_memory || before == Some(oldest) => 0,
+            _ => return Err(oldest),
+        };
+        let end = below(limit.saturating_add(1)).min(start + Self::BATCH).max(start);
+        self.buffer.extend(recent.range(start..end).cloned());
         Ok(())
     }
 }

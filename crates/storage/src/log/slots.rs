@@ -41,6 +41,8 @@ pub(crate) struct Slotting {
     /// Entries of the hole-free prefix that readers find in memory, oldest first.
     pub(crate) recent: VecDeque<(u64, Bytes)>,
     pub(crate) recent_bytes: usize,
+    /// `recent` starts at the log's very first entry.
+    pub(crate) all_in_memory: bool,
     pins: BTreeMap<u64, usize>,
 }
 

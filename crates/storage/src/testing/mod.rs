@@ -1,8 +1,10 @@
 //! A small world for tests: a clock that tests move, seeded randomness, a disk that can fail, no network.
 
 mod faulty_disk;
+mod real_disk;
 
 pub use faulty_disk::FaultyDisk;
+pub use real_disk::RealDisk;
 
 use pando_env::{BoxFuture, Clock, Disk, Env, Listener, Log, Net, Rng, Spawn, Stream};
 use std::io;

@@ -1,0 +1,168 @@
+//! Making the tables stand at the stable timestamp.
+//!
+//! ```text
+//!   log synced past stable ─► history run ─► index run ─► record run ─► checkpoint file ─► memory freed, log cut
+//! ```
+//!
+//! A crash between any two steps leaves tables of different age; replay from the last checkpoint file makes them
+//! whole because each row says how far it is. Nothing above stable ever reaches a table, so rolling back to stable
+//! is forgetting rows in memory.
+
+use crate::flush::{self, Cut, Walk};
+use crate::kv::{Gc, Tree};
+use crate::row;
+use crate::storage::Storage;
+use crate::store::Store;
+use pando_base::{Error, Result, Timestamp};
+use std::ops::Bound;
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+
+impl Storage {
+    /// Brings the tables to the stable timestamp and returns it. Runs beside reads and commits; one at a time.
+    ///
+    /// An error leaves the directory recoverable but this process must stop: the log is poisoned.
+    pub fn checkpoint(&self) -> Result<Timestamp> {
+        let _one = self.store.checkpointing.lock().unwrap_or_else(PoisonError::into_inner);
+        let done = self.store.checkpoint();
+        self.store.flush_floor.store(u64::MAX, Ordering::Release);
+        self.store.room_changed.bump();
+        done.map(Timestamp).map_err(|e| self.store.log.poison(e))
+    }
+
+    /// Does one piece of background work (compaction); true when there was some.
+    pub fn step(&self) -> Result<bool> {
+        let gc = self.store.gc();
+        self.store.kv.compact(&gc).map_err(|e| self.store.log.poison(e))
+    }
+    /// Whether the rows in memory are over their budget: time for a checkpoint.
+    pub fn wants_checkpoint(&self) -> bool {
+        self.store.mem.bytes() > self.store.opts.memtable_bytes
+    }
+    /// Rewrites all tables, dropping every row and version that nobody can ask for.
+    pub fn compact_all(&self) -> Result<()> {
+        let gc = self.store.gc();
+        for tree in Tree::ALL {
+            self.store.kv.compact_all(tree, &gc).map_err(|e| self.store.log.poison(e))?;
+        }
+        Ok(())
+    }
+
+    /// Forgets every row above the stable timestamp and returns it. The caller holds no transaction, cuts the log
+    /// at the common point and replays it from the returned timestamp.
+    pub fn recover_to_stable(&self) -> Result<Timestamp> {
+        let _one = self.store.checkpointing.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.store.log.0.state().has_open() {
+            return Err(Error::internal("rollback while a log slot is open"));
+        }
+        let stable = self.store.stable.load(Ordering::Acquire);
+        for (_, rows) in self.store.mem.all() {
+            let keys: Vec<_> = rows.read().keys().cloned().collect();
+            let freed = rows.forget(keys.iter(), |v| !v.local && v.ts > stable);
+            self.store.mem.grew(-(freed as isize));
+        }
+        self.store.meta().dropped.retain(|_, at| *at <= stable);
+        let mut state = self.store.log.0.state();
+        state.committed = state.committed.min(stable);
+        state.all_durable = state.all_durable.min(stable);
+        Ok(Timestamp(stable))
+    }
+}
+
+impl Store {
+    fn gc(&self) -> Gc {
+        Gc { below: self.gc_below(), dead: self.meta().dead.clone() }
+    }
+
+    fn checkpoint(&self) -> Result<u64> {
+        // While the walks run no version that they take may be pruned: stand still first, then look.
+        self.flush_floor.store(0, Ordering::Release);
+        if !self.opts.replicated {
+            let all_durable = self.log.all_durable().0;
+            self.stable.fetch_max(all_durable, Ordering::AcqRel);
+            self.oldest.fetch_max(all_durable, Ordering::AcqRel);
+        }
+        let stable = self.stable.load(Ordering::Acquire);
+        if self.log.durable().0 < stable {
+            self.log.flush_once()?;
+        }
+        self.local_log.flush()?;
+        let local_upto = self.local_log.durable();
+        let upto = stable.min(self.log.durable().0);
+        let gc = self.gc_below_unfloored().min(upto);
+        let cut = Cut { upto, local_upto, gc };
+        let before = self.meta().clone();
+        let drops_due = before.dropped.values().any(|at| *at <= gc);
+        if upto <= before.recovery && local_upto <= before.local_seq && !drops_due {
+            return Ok(before.recovery);
+        }
+        let idents: Vec<_> = self.mem.all().into_iter().filter(|(_, m)| !m.held.load(Ordering::Acquire)).collect();
+        {
+            // Should we die in the middle, the next open knows how far rows may have come.
+            let mut meta = self.meta();
+            meta.flushing = upto;
+            meta.save(&*self.env.disk)?;
+        }
+        self.flushed.fetch_max(upto, Ordering::AcqRel);
+        self.local_flushed.fetch_max(local_upto, Ordering::AcqRel);
+        for tree in [Tree::History, Tree::Indexes, Tree::Records] {
+            self.kv.write_run(tree, &mut Walk::new(self, cut, tree, &idents))?;
+        }
+        self.mem.next_epoch();
+        let recovery = {
+            let mut meta = self.meta();
+            meta.recovery = meta.recovery.max(upto);
+            meta.local_seq = meta.local_seq.max(local_upto);
+            meta.flushing = 0;
+            self.bury(&mut meta, gc);
+            meta.save(&*self.env.disk)?;
+            meta.recovery
+        };
+        self.recovery.store(recovery, Ordering::Release);
+        flush::forget(self, &cut, &idents);
+        self.local_log.forget(local_upto)?;
+        self.log.truncate_front(recovery, self.prepares.oldest())?;
+        self.bound_history(upto)?;
+        Ok(recovery)
+    }
+
+    /// Idents whose drop nobody can look behind any more become dead; dead ones without rows are forgotten.
+    fn bury(&self, meta: &mut crate::meta::Meta, gc: u64) {
+        let due: Vec<u32> = meta.dropped.iter().filter(|(_, at)| **at <= gc).map(|(i, _)| *i).collect();
+        for ident in due {
+            meta.dropped.remove(&ident);
+            meta.dead.insert(ident);
+            self.mem.remove(ident);
+        }
+        let gone: Vec<u32> = meta.dead.iter().copied().filter(|i| !self.has_rows(*i)).collect();
+        for ident in gone {
+            meta.dead.remove(&ident);
+        }
+    }
+    fn has_rows(&self, ident: u32) -> bool {
+        let low = ident.to_be_bytes();
+        let high = row::ident_end(ident);
+        let upper = high.as_ref().map_or(Bound::Unbounded, |h| Bound::Excluded(&h[..]));
+        [Tree::of(ident), Tree::History]
+            .into_iter()
+            .any(|tree| self.kv.range(tree, Bound::Included(&low), upper, false).next().is_some())
+    }
+
+    /// Gives up the oldest snapshots when the history has outgrown its bound.
+    fn bound_history(&self, upto: u64) -> Result<()> {
+        let bytes = self.kv.stats(Tree::History).bytes;
+        let expected = self.history_after.load(Ordering::Acquire);
+        if bytes > self.opts.history_bytes_max {
+            self.oldest.fetch_max(upto, Ordering::AcqRel);
+            self.lost_below.fetch_max(upto, Ordering::AcqRel);
+        } else if bytes < expected.saturating_mul(2).max(HISTORY_SWEEP_BYTES) {
+            return Ok(());
+        }
+        self.kv.compact_all(Tree::History, &self.gc())?;
+        self.history_after.store(self.kv.stats(Tree::History).bytes, Ordering::Release);
+        Ok(())
+    }
+}
+
+/// A history below this is left to ordinary compaction.
+const HISTORY_SWEEP_BYTES: u64 = 64 << 20;

@@ -1,0 +1,204 @@
+//! Tables by the `lsm-tree` crate; every call into it is in this file.
+//!
+//! What is used: its table files, block cache, levels and compaction. What is not: its memtables (ours keep
+//! versions and can be flushed up to a timestamp), its sequence numbers as versions, its garbage collection of
+//! versions. A run is written by handing the crate a sorted stream and registering the tables it made; for the
+//! crate each run has one sequence number, above all earlier ones, and only the newest entry of a key counts.
+
+use super::{Gc, Kv, KvIter, RunRow, Tree, TreeStats};
+use crate::row;
+use lsm_tree::compaction::filter::{CompactionFilter, Context, Factory, ItemAccessor, Verdict};
+use lsm_tree::compaction::{CompactionStrategy, Leveled};
+use lsm_tree::config::{BlockSizePolicy, CompressionPolicy, PinningPolicy};
+use lsm_tree::{
+    AbstractTree, AnyTree, Cache, CompressionType, Config, DescriptorTable, InternalValue, SequenceNumberCounter,
+    Slice, ValueType,
+};
+use pando_base::{Error, ErrorCode, Result};
+use std::ops::Bound;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+/// Reads want the newest of everything; the crate reserves the top bit.
+const NEWEST: u64 = u64::MAX >> 1;
+/// Open table files kept by the crate.
+const OPEN_FILES_MAX: usize = 512;
+
+pub(crate) struct LsmKv {
+    trees: [lsm_tree::Tree; 3],
+    seqno: SequenceNumberCounter,
+    gc: Arc<RwLock<Gc>>,
+    strategies: [Arc<dyn CompactionStrategy + Send + Sync>; 3],
+    compacting: Mutex<()>,
+}
+
+#[cold]
+fn engine_error(e: lsm_tree::Error) -> Error {
+    match e {
+        lsm_tree::Error::Io(e) => Error::from(e).context("table file"),
+        other => Error::new(ErrorCode::InternalError, format!("table file: {other:?}")),
+    }
+}
+
+/// Drops rows that nobody can ask for, during compaction.
+struct GcFactory {
+    tree: Tree,
+    gc: Arc<RwLock<Gc>>,
+}
+
+struct GcFilter {
+    tree: Tree,
+    gc: Gc,
+}
+
+impl Factory for GcFactory {
+    fn name(&self) -> &str {
+        "gc"
+    }
+    fn make_filter(&self, _ctx: &Context) -> Box<dyn CompactionFilter> {
+        let gc = self.gc.read().unwrap_or_else(PoisonError::into_inner).clone();
+        Box::new(GcFilter { tree: self.tree, gc })
+    }
+}
+
+impl CompactionFilter for GcFilter {
+    fn filter_item(&mut self, item: ItemAccessor<'_>, _ctx: &Context) -> lsm_tree::Result<Verdict> {
+        let key = item.key();
+        if !self.gc.dead.is_empty() && self.gc.dead.contains(&row::ident_of(key)) {
+            return Ok(Verdict::Destroy);
+        }
+        if self.tree == Tree::History {
+            let dead = row::stop_of(key) <= self.gc.below;
+            return Ok(if dead { Verdict::Destroy } else { Verdict::Keep });
+        }
+        match row::header(&item.value()?) {
+            // Not `Destroy`: an older row of this key may lie in a lower level.
+            Ok((ts, true)) if ts <= self.gc.below => Ok(Verdict::Remove),
+            _ => Ok(Verdict::Keep),
+        }
+    }
+}
+
+/// Bytes of a data block: index entries are short and wanted one by one, records are long and often scanned.
+fn block_bytes(tree: Tree) -> u32 {
+    match tree {
+        Tree::Records => 8 << 10,
+        Tree::Indexes | Tree::History => 4 << 10,
+    }
+}
+
+impl LsmKv {
+    pub(crate) fn open(dir: &Path, cache_bytes: usize) -> Result<LsmKv> {
+        let seqno = SequenceNumberCounter::default();
+        let visible = SequenceNumberCounter::default();
+        let cache = Arc::new(Cache::with_capacity_bytes(cache_bytes as u64));
+        let files = Arc::new(DescriptorTable::new(OPEN_FILES_MAX));
+        let gc: Arc<RwLock<Gc>> = Arc::default();
+        let open = |tree: Tree, name: &str| -> Result<lsm_tree::Tree> {
+            let factory: Arc<dyn Factory> = Arc::new(GcFactory { tree, gc: gc.clone() });
+            let config = Config::new(dir.join(name), seqno.clone(), visible.clone())
+                .use_cache(cache.clone())
+                .use_descriptor_table(Some(files.clone()))
+                .data_block_size_policy(BlockSizePolicy::all(block_bytes(tree)))
+                .data_block_compression_policy(CompressionPolicy::all(CompressionType::None))
+                .index_block_pinning_policy(PinningPolicy::all(true))
+                .filter_block_pinning_policy(PinningPolicy::all(true))
+                .index_block_partitioning_policy(PinningPolicy::all(false))
+                .filter_block_partitioning_policy(PinningPolicy::all(false))
+                .with_compaction_filter_factory(Some(factory));
+            match config.open().map_err(engine_error)? {
+                AnyTree::Standard(tree) => Ok(tree),
+                AnyTree::Blob(_) => Err(Error::internal("tables of an unknown kind")),
+            }
+        };
+        let trees = [
+            open(Tree::Records, "records")?,
+            open(Tree::Indexes, "indexes")?,
+            open(Tree::History, "history")?,
+        ];
+        let highest = trees.iter().filter_map(|t| t.get_highest_persisted_seqno()).max().unwrap_or(0);
+        seqno.set(highest + 2);
+        visible.set(highest + 2);
+        let leveled = || -> Arc<dyn CompactionStrategy + Send + Sync> { Arc::new(Leveled::default()) };
+        Ok(LsmKv { trees, seqno, gc, strategies: [leveled(), leveled(), leveled()], compacting: Mutex::default() })
+    }
+    fn tree(&self, tree: Tree) -> &lsm_tree::Tree {
+        &self.trees[tree as usize]
+    }
+    fn set_gc(&self, gc: &Gc) {
+        *self.gc.write().unwrap_or_else(PoisonError::into_inner) = gc.clone();
+    }
+}
+
+impl Kv for LsmKv {
+    fn get(&self, tree: Tree, key: &[u8]) -> Result<Option<Slice>> {
+        self.tree(tree).get(key, NEWEST).map_err(engine_error)
+    }
+
+    fn range(&self, tree: Tree, lower: Bound<&[u8]>, upper: Bound<&[u8]>, backward: bool) -> KvIter {
+        let bounds: (Bound<&[u8]>, Bound<&[u8]>) = (lower, upper);
+        let rows = self.tree(tree).create_range::<&[u8], _>(&bounds, NEWEST, None);
+        if backward {
+            Box::new(rows.rev().map(|r| r.map_err(engine_error)))
+        } else {
+            Box::new(rows.map(|r| r.map_err(engine_error)))
+        }
+    }
+
+    fn write_run(&self, tree: Tree, rows: &mut dyn Iterator<Item = Result<RunRow>>) -> Result<()> {
+        let mut rows = rows.peekable();
+        if rows.peek().is_none() {
+            return Ok(());
+        }
+        let engine = self.tree(tree);
+        let seqno = self.seqno.next();
+        let mut failure = None;
+        let stream = std::iter::from_fn(|| match rows.next()? {
+            Ok((key, Some(value))) => Some(Ok(InternalValue::from_components(key, value, seqno, ValueType::Value))),
+            Ok((key, None)) => Some(Ok(InternalValue::new_tombstone(key, seqno))),
+            Err(e) => {
+                failure = Some(e);
+                Some(Err(lsm_tree::Error::Unrecoverable))
+            }
+        });
+        let made = engine.flush_to_tables(stream);
+        if let Some(e) = failure {
+            return Err(e);
+        }
+        if let Some((tables, blobs)) = made.map_err(engine_error)? {
+            let older = self.seqno.get();
+            engine.register_tables(&tables, blobs.as_deref(), None, &[], older).map_err(engine_error)?;
+        }
+        Ok(())
+    }
+
+    fn compact(&self, gc: &Gc) -> Result<bool> {
+        let _one = self.compacting.lock().unwrap_or_else(PoisonError::into_inner);
+        self.set_gc(gc);
+        for (tree, strategy) in self.trees.iter().zip(&self.strategies) {
+            let before = tree.current_version().id();
+            tree.compact(strategy.clone(), self.seqno.get()).map_err(engine_error)?;
+            if tree.current_version().id() != before {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn compact_all(&self, tree: Tree, gc: &Gc) -> Result<()> {
+        const TABLE_BYTES: u64 = 64 << 20;
+        let _one = self.compacting.lock().unwrap_or_else(PoisonError::into_inner);
+        self.set_gc(gc);
+        self.tree(tree).major_compact(TABLE_BYTES, self.seqno.get()).map_err(engine_error)
+    }
+
+    fn stats(&self, tree: Tree) -> TreeStats {
+        let engine = self.tree(tree);
+        let version = engine.current_version();
+        TreeStats {
+            tables: version.table_count(),
+            runs: version.iter_levels().map(|level| level.iter().count()).sum(),
+            bytes: engine.disk_space(),
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! A log as a row of segment files: append, cut at the front, cut at the back, find.
+
+use super::record;
+use super::segment::{Segment, SegmentView};
+use pando_base::{Error, ErrorCode, Result};
+use pando_env::{Disk, DiskFile};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Folder of all logs and the checkpoint file.
+pub(crate) const DIR: &str = "journal";
+
+pub(crate) struct LogFiles {
+    disk: Arc<dyn Disk>,
+    prefix: &'static str,
+    segment_bytes: u64,
+    segments: Mutex<VecDeque<Segment>>,
+}
+
+impl LogFiles {
+    pub(crate) fn open(disk: Arc<dyn Disk>, prefix: &'static str, segment_bytes: u64) -> Result<LogFiles> {
+        disk.create_dir_all(DIR)?;
+        let mut numbers: Vec<u64> = disk
+            .list(DIR)?
+            .iter()
+            .filter_map(|name| name.strip_prefix(prefix)?.strip_prefix('.')?.parse().ok())
+            .collect();
+        numbers.sort_unstable();
+        let mut segments: VecDeque<Segment> = VecDeque::new();
+        for (i, number) in numbers.iter().enumerate() {
+            let newest = i + 1 == numbers.len();
+            let path = path(prefix, *number);
+            if segments.back().is_some_and(|s| s.number + 1 != *number) {
+                return Err(Error::new(ErrorCode::InternalError, format!("log file before {path} is missing")));
+            }
+            match Segment::open(&*disk, path.clone(), *number, newest)? {
+                Some(seg) => segments.push_back(seg),
+                None => {
+                    disk.remove(&path)?;
+                    disk.sync_dir(DIR)?;
+                }
+            }
+        }
+        Ok(LogFiles { disk, prefix, segment_bytes, segments: Mutex::new(segments) })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Segment>> {
+        self.segments.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    /// Timestamp of the first record; 0 when empty.
+    pub(crate) fn first(&self) -> u64 {
+        self.lock().iter().find(|s| s.first != 0).map_or(0, |s| s.first)
+    }
+    pub(crate) fn last(&self) -> u64 {
+        self.lock().iter().rev().find(|s| s.first != 0).map_or(0, |s| s.last)
+    }
+    pub(crate) fn bytes(&self) -> u64 {
+        self.lock().iter().map(|s| s.end).sum()
+    }
+    pub(crate) fn count(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// Writes records and syncs them. One caller at a time; readers and `truncate_front` may run meanwhile.
+    pub(crate) fn append<'a>(&self, records: impl Iterator<Item = (u64, &'a [u8])>) -> Result<()> {
+        let mut buf = Vec::new();
+        let mut notes: Vec<(u64, u64, usize)> = Vec::new();
+        let (mut file, mut start, mut synced) = self.active()?;
+        for (ts, payload) in records {
+            let size = (record::HEADER + payload.len()) as u64;
+            if start + buf.len() as u64 + size > self.segment_bytes && start + buf.len() as u64 > self.segment_bytes / 2 {
+                self.write(&*file, start, &buf, &notes)?;
+                self.seal()?;
+                buf.clear();
+                notes.clear();
+                (file, start, synced) = self.active()?;
+            }
+            let at = buf.len();
+            record::encode(&mut buf, ts, synced as u32, payload);
+            notes.push((ts, start + at as u64, buf.len() - at));
+        }
+        self.write(&*file, start, &buf, &notes)
+    }
+    fn write(&self, file: &dyn DiskFile, at: u64, buf: &[u8], notes: &[(u64, u64, usize)]) -> Result<()> {
+        if buf.is_empty() {
+            return Ok(());
+        }
+        // Outside the lock: readers go on, and commits do not even come here.
+        file.write_at(at, buf)?;
+        file.sync()?;
+        let mut segments = self.lock();
+        if let Some(seg) = segments.back_mut() {
+            for (ts, at, len) in notes {
+                seg.note(*ts, *at, *len);
+            }
+            seg.synced = seg.end;
+        }
+        Ok(())
+    }
+    /// The file being written, its end, and how much of it is synced.
+    fn active(&self) -> Result<(Arc<dyn DiskFile>, u64, u64)> {
+        let mut segments = self.lock();
+        let fresh = match segments.back() {
+            Some(seg) if !seg.sealed => None,
+            Some(seg) => Some(seg.number + 1),
+            None => Some(1),
+        };
+        if let Some(number) = fresh {
+            let seg = Segment::create(&*self.disk, DIR, path(self.prefix, number), number)?;
+            segments.push_back(seg);
+        }
+        let seg = segments.back().expect("a segment was just made sure of");
+        Ok((seg.file.clone(), seg.end, seg.synced))
+    }
+    /// Ends the file being written (index and foot, synced); the next append starts another.
+    pub(crate) fn seal(&self) -> Result<()> {
+        let (file, end, foot) = {
+            let segments = self.lock();
+            match segments.back() {
+                Some(seg) if !seg.sealed && seg.first != 0 => (seg.file.clone(), seg.end, seg.foot()),
+                _ => return Ok(()),
+            }
+        };
+        file.write_at(end, &foot)?;
+        file.sync()?;
+        if let Some(seg) = self.lock().back_mut() {
+            seg.sealed = true;
+        }
+        Ok(())
+    }
+
+    /// Drops whole files from the front while `may_drop(bytes left without it, last timestamp in it)`.
+    pub(crate) fn truncate_front(&self, mut may_drop: impl FnMut(u64, u64) -> bool) -> Result<usize> {
+        let mut gone = Vec::new();
+        {
+            let mut segments = self.lock();
+            let mut total: u64 = segments.iter().map(|s| s.end).sum();
+            while segments.len() > 1 {
+                let Some(front) = segments.front() else { break };
+                if !may_drop(total - front.end, front.last) {
+                    break;
+                }
+                total -= front.end;
+                gone.extend(segments.pop_front());
+            }
+        }
+        for seg in &gone {
+            self.disk.remove(&seg.path)?;
+        }
+        if !gone.is_empty() {
+            self.disk.sync_dir(DIR)?;
+        }
+        Ok(gone.len())
+    }
+
+    /// Removes every record above `ts`. No append may run.
+    pub(crate) fn truncate_after(&self, ts: u64) -> Result<()> {
+        let mut segments = self.lock();
+        while let Some(back) = segments.back() {
+            if back.first != 0 && back.first <= ts {
+                break;
+            }
+            // From the back, each removal durable: a crash leaves a shorter log, never one with a gap.
+            let path = back.path.clone();
+            self.disk.remove(&path)?;
+            self.disk.sync_dir(DIR)?;
+            segments.pop_back();
+        }
+        if let Some(seg) = segments.back_mut()
+            && (seg.last > ts || seg.sealed)
+        {
+            let (cut, last) = seg.cut_after(ts)?;
+            seg.file.truncate(cut)?;
+            seg.file.sync()?;
+            seg.index.retain(|(_, at)| u64::from(*at) < cut);
+            (seg.end, seg.synced, seg.last, seg.sealed) = (cut, cut, last, false);
+        }
+        Ok(())
+    }
+
+    /// Up to about `max` records from `from` on (or just after it), within one file.
+    pub(crate) fn read_forward(&self, from: u64, inclusive: bool, max: usize) -> Result<Vec<(u64, Vec<u8>)>> {
+        let wanted = |ts: u64| ts > from || (inclusive && ts == from);
+        let view: Option<SegmentView> = {
+            let segments = self.lock();
+            let i = segments.partition_point(|s| s.first != 0 && !wanted(s.last));
+            segments.get(i).map(|s| s.view_at(from))
+        };
+        let mut out = Vec::new();
+        if let Some(view) = view {
+            view.walk(|r, _| {
+                if wanted(r.ts) {
+                    out.push((r.ts, r.payload.to_vec()));
+                }
+                out.len() < max
+            })?;
+        }
+        Ok(out)
+    }
+    /// Records at or below `from`, newest first, from one stretch of a file.
+    pub(crate) fn read_backward(&self, from: u64, inclusive: bool) -> Result<Vec<(u64, Vec<u8>)>> {
+        let wanted = |ts: u64| ts < from || (inclusive && ts == from);
+        let view: Option<SegmentView> = {
+            let segments = self.lock();
+            let i = segments.partition_point(|s| s.first != 0 && wanted(s.first));
+            i.checked_sub(1).and_then(|i| segments.get(i)).map(|s| s.view_before(from, inclusive))
+        };
+        let mut out = Vec::new();
+        if let Some(view) = view {
+            view.walk(|r, _| {
+                if wanted(r.ts) {
+                    out.push((r.ts, r.payload.to_vec()));
+                }
+                true
+            })?;
+        }
+        out.reverse();
+        Ok(out)
+    }
+}
+
+fn path(prefix: &str, number: u64) -> String {
+    format!("{DIR}/{prefix}.{number:010}")
+}

@@ -1,0 +1,132 @@
+//! The checkpoint file: where the tables stand, in a few dozen bytes that are replaced atomically.
+
+use crate::log::files::DIR;
+use pando_base::{Error, ErrorCode, Result};
+use pando_env::Disk;
+use std::collections::{BTreeMap, BTreeSet};
+
+const PATH: &str = "journal/checkpoint";
+const NEW_PATH: &str = "journal/checkpoint.new";
+const MAGIC: &[u8; 8] = b"PANDOCP1";
+
+/// What must survive besides rows and logs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Meta {
+    /// The tables hold exactly the rows up to this timestamp (an interrupted checkpoint may have added some).
+    pub(crate) recovery: u64,
+    /// A checkpoint to this timestamp had begun and not ended; 0 = none. Tables may hold some of its rows.
+    pub(crate) flushing: u64,
+    /// Untimestamped rows up to this number of the local log are in the tables.
+    pub(crate) local_seq: u64,
+    /// Idents below this may be in use.
+    pub(crate) ident_limit: u32,
+    /// Dropped, still readable below the timestamp.
+    pub(crate) dropped: BTreeMap<u32, u64>,
+    /// Dropped for good; rows may still lie in tables.
+    pub(crate) dead: BTreeSet<u32>,
+    /// How often this file was written.
+    pub(crate) epoch: u64,
+}
+
+impl Meta {
+    fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::from(&MAGIC[..]);
+        for n in [self.epoch, self.recovery, self.flushing, self.local_seq, u64::from(self.ident_limit)] {
+            out.extend_from_slice(&n.to_le_bytes());
+        }
+        out.extend_from_slice(&(self.dropped.len() as u32).to_le_bytes());
+        out.extend_from_slice(&(self.dead.len() as u32).to_le_bytes());
+        for (ident, at) in &self.dropped {
+            out.extend_from_slice(&ident.to_le_bytes());
+            out.extend_from_slice(&at.to_le_bytes());
+        }
+        for ident in &self.dead {
+            out.extend_from_slice(&ident.to_le_bytes());
+        }
+        let crc = crc32c::crc32c(&out);
+        out.extend_from_slice(&crc.to_le_bytes());
+        out
+    }
+    fn decode(b: &[u8]) -> Option<Meta> {
+        let (body, crc) = b.split_last_chunk::<4>()?;
+        if crc32c::crc32c(body) != u32::from_le_bytes(*crc) || body.first_chunk::<8>() != Some(MAGIC) {
+            return None;
+        }
+        let mut at = 8;
+        let mut take = |n: usize| {
+            let part = body.get(at..at + n);
+            at += n;
+            part
+        };
+        let mut word = |n: usize| {
+            let mut wide = [0u8; 8];
+            wide[..n].copy_from_slice(take(n)?);
+            Some(u64::from_le_bytes(wide))
+        };
+        let mut meta = Meta {
+            epoch: word(8)?,
+            recovery: word(8)?,
+            flushing: word(8)?,
+            local_seq: word(8)?,
+            ident_limit: word(8)? as u32,
+            ..Meta::default()
+        };
+        let (dropped, dead) = (word(4)?, word(4)?);
+        for _ in 0..dropped {
+            let ident = word(4)? as u32;
+            meta.dropped.insert(ident, word(8)?);
+        }
+        for _ in 0..dead {
+            meta.dead.insert(word(4)? as u32);
+        }
+        Some(meta)
+    }
+
+    /// `None` in a new directory.
+    pub(crate) fn load(disk: &dyn Disk) -> Result<Option<Meta>> {
+        if !disk.exists(PATH) {
+            return Ok(None);
+        }
+        let file = disk.open(PATH, false)?;
+        let mut bytes = vec![0; file.len()? as usize];
+        let got = file.read_at(0, &mut bytes)?;
+        bytes.truncate(got);
+        let bad = || Error::new(ErrorCode::InternalError, format!("{PATH} is damaged"));
+        Meta::decode(&bytes).map(Some).ok_or_else(bad)
+    }
+    /// Replaces the file; durable on return.
+    pub(crate) fn save(&mut self, disk: &dyn Disk) -> Result<()> {
+        self.epoch += 1;
+        disk.create_dir_all(DIR)?;
+        let bytes = self.encode();
+        let file = disk.open(NEW_PATH, true)?;
+        file.truncate(0)?;
+        file.write_at(0, &bytes)?;
+        file.sync()?;
+        disk.rename(NEW_PATH, PATH)?;
+        disk.sync_dir(DIR)?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_reads_back_and_damage_is_found() {
+        let meta = Meta {
+            recovery: 7,
+            flushing: 8,
+            local_seq: 9,
+            ident_limit: 4096,
+            dropped: BTreeMap::from([(34, 6), (36, 7)]),
+            dead: BTreeSet::from([32]),
+            epoch: 3,
+        };
+        let mut bytes = meta.encode();
+        assert_eq!(Meta::decode(&bytes), Some(meta));
+        bytes[12] ^= 1;
+        assert_eq!(Meta::decode(&bytes), None);
+    }
+}
