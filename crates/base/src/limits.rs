@@ -22,7 +22,7 @@ pub const WRITE_BATCH_OPS_MAX: usize = 100_000;
 pub const DB_NAME_BYTES_MAX: usize = 63;
 /// `db.collection`, MongoDB's bound since 4.4.
 pub const NAMESPACE_BYTES_MAX: usize = 255;
-/// Nulls that one update may put into an array to reach a far index; more is a mistake (code 2), as in MongoDB.
+/// Nulls that one update may put into an array to reach a far index; more is refused (code 34), as in MongoDB.
 pub const ARRAY_BACKFILL_MAX: usize = 1_500_000;
 /// Members of a replica set; also the largest `w`.
 pub const REPLSET_MEMBERS_MAX: usize = 50;

@@ -2,7 +2,7 @@
 
 use crate::collation::Collation;
 use pando_base::Timestamp;
-use pando_bson::Bson;
+use pando_bson::{Bson, Value};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -55,6 +55,12 @@ impl Random for SeededRandom {
     }
 }
 
+impl std::fmt::Debug for QueryCtx {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("QueryCtx").field("vars", &self.vars).finish_non_exhaustive()
+    }
+}
+
 impl Default for QueryCtx {
     /// Simple collation, no variables, a fixed random sequence.
     fn default() -> QueryCtx {
@@ -63,6 +69,10 @@ impl Default for QueryCtx {
 }
 
 impl QueryCtx {
+    /// Order of two values under the collation.
+    pub fn compare(&self, a: Value<'_>, b: Value<'_>) -> std::cmp::Ordering {
+        pando_bson::compare::cmp_values_with(a, b, Collation::order(&self.collation))
+    }
     pub fn with_collation(mut self, collation: Option<Arc<Collation>>) -> QueryCtx {
         self.collation = collation;
         self

@@ -3,6 +3,7 @@
 //! * [`matcher`] — filters (`{a: {$gt: 5}}`) over raw documents
 //! * [`projection`] — which fields of a document are returned
 //! * [`expr`] — aggregation expressions; [`stage`] — pipeline stages and accumulators; [`update`] — update operators
+//! * [`number`] — arithmetic with MongoDB's promotions
 //! * [`collation`], [`regex`], [`jsonschema`], [`sort`] — what those share
 //! * [`plan`] — filter + sort + indexes to a plan; [`exec`] — the resumable pull executor that runs it
 //!
@@ -15,6 +16,7 @@ pub mod exec;
 pub mod expr;
 pub mod jsonschema;
 pub mod matcher;
+pub mod number;
 pub mod plan;
 pub mod projection;
 pub mod regex;

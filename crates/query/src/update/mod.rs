@@ -1,1 +1,390 @@
-//! Update operators.
+//! Updates: operators, replacements and pipelines, applied to raw documents.
+//!
+//! [`UpdatePlan::parse`] checks the update once; [`UpdatePlan::apply`] turns one document into its successor
+//! and says how the log tells it. Three styles:
+//!
+//! * **operators** (`{$set: ..}`): a tree of paths with modifiers at its leaves ([`tree`]), applied in one walk
+//!   over the old bytes ([`apply`]) that never builds document trees. Logged as `$v: 2` diff ([`log`]).
+//! * **replacement**: the new document with the old `_id`. Logged whole.
+//! * **pipeline**: stages over one document. Logged as computed diff when that is shorter.
+//!
+//! [`UpdatePlan::upsert`] makes the document to insert when nothing matched. Operators live in [`ops`], one file
+//! each, with one row each in its table.
+
+mod apply;
+mod array_filters;
+mod log;
+mod ops;
+mod path;
+mod touched;
+mod tree;
+mod upsert;
+
+pub use touched::Touched;
+
+use crate::ctx::QueryCtx;
+use crate::matcher::MatchDetails;
+use apply::{Applier, dollar_prefixed};
+use array_filters::ArrayFilters;
+use ops::{Apply, Arg, Modifier, OPERATORS, RenameFrom, RenameTo, value_depth};
+use pando_base::limits::{BSON_INTERNAL_BYTES_MAX, BSON_STORED_DEPTH_MAX, BSON_USER_BYTES_MAX};
+use pando_base::{Error, ErrorCode, Result, Timestamp};
+use pando_bson::compare::values_equal;
+use pando_bson::{DocBuf, DocBuilder, Elem, ElementType, ObjectId, RawDoc, Value};
+use path::{Part, parse as parse_path};
+use std::sync::Arc;
+use tree::{Node, ObjectNode};
+
+/// A parsed update. Shared by all documents of one statement.
+#[derive(Debug)]
+pub struct UpdatePlan {
+    kind: Kind,
+    touched: Touched,
+    ctx: QueryCtx,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Operators(Operators),
+    Replacement(DocBuf),
+}
+
+#[derive(Debug)]
+struct Operators {
+    root: Node,
+    filters: ArrayFilters,
+    needs_position: bool,
+    /// No result can be nested too deep unless this says so.
+    check_depth: bool,
+}
+
+/// What applying an update to one document gave.
+#[derive(Debug)]
+pub struct UpdateOutcome {
+    /// Nothing changed; the other fields are then empty.
+    pub noop: bool,
+    pub new_doc: DocBuf,
+    pub log: LogForm,
+}
+
+/// The `o` of an update's log entry.
+#[derive(Debug, PartialEq)]
+pub enum LogForm {
+    /// `o` is the new document.
+    Replacement,
+    /// `o` is `{$v: 2, diff: <this>}`.
+    Delta(DocBuf),
+}
+
+impl UpdateOutcome {
+    fn unchanged() -> UpdateOutcome {
+        UpdateOutcome { noop: true, new_doc: DocBuf::new(), log: LogForm::Replacement }
+    }
+}
+
+impl UpdatePlan {
+    /// Parses the `u` of an update statement: a document or a pipeline array. `array_filters` is the statement's
+    /// `arrayFilters` array, if any.
+    pub fn parse(update: Value<'_>, array_filters: Option<&RawDoc>, ctx: &QueryCtx) -> Result<UpdatePlan> {
+        let doc = match update {
+            Value::Document(doc) => doc,
+            Value::Array(_) => {
+                if array_filters.is_some() {
+                    return Err(Error::failed_to_parse(
+                        "arrayFilters may not be specified for pipeline-style updates",
+                    ));
+                }
+                return Err(Error::new(ErrorCode::NotImplemented, "pipeline updates are not built in yet"));
+            }
+            other => {
+                return Err(Error::failed_to_parse(format!(
+                    "Update argument must be either an object or an array, found {}",
+                    other.type_name()
+                )));
+            }
+        };
+        let operators = doc.first().is_some_and(|e| e.name_bytes().first() == Some(&b'$'));
+        let (kind, touched) = if operators {
+            parse_operators(doc, array_filters, ctx)?
+        } else {
+            if let Some(e) = doc.iter().find(|e| e.name_bytes().first() == Some(&b'$')) {
+                return Err(dollar_prefixed(e.name()));
+            }
+            (Kind::Replacement(doc.to_buf()), Touched::Everything)
+        };
+        Ok(UpdatePlan { kind, touched, ctx: ctx.clone() })
+    }
+
+    pub fn is_replacement(&self) -> bool {
+        matches!(self.kind, Kind::Replacement(_))
+    }
+    pub fn is_pipeline(&self) -> bool {
+        false
+    }
+    /// A `$` is in some path: `apply` wants the array position that the query matched.
+    pub fn needs_position(&self) -> bool {
+        matches!(&self.kind, Kind::Operators(o) if o.needs_position)
+    }
+    /// Which paths any application may change.
+    pub fn touched(&self) -> &Touched {
+        &self.touched
+    }
+
+    /// The successor of a stored document. `details` come from [`crate::matcher::Matcher::matches_position`] and are only looked at
+    /// when [`UpdatePlan::needs_position`].
+    pub fn apply(&self, doc: &RawDoc, details: Option<MatchDetails>) -> Result<UpdateOutcome> {
+        let position = details.and_then(|d| d.array_index);
+        let outcome = match &self.kind {
+            Kind::Operators(o) => o.apply(doc, position, false, &self.ctx)?,
+            Kind::Replacement(new) => self.replace(doc, new)?,
+        };
+        if !outcome.noop {
+            check_size(&outcome.new_doc)?;
+        }
+        Ok(outcome)
+    }
+
+    /// The document to insert when no document matched `filter`. `new_id` is asked when neither the query nor the
+    /// update gives an `_id`.
+    pub fn upsert(&self, filter: &RawDoc, new_id: impl FnOnce() -> ObjectId) -> Result<DocBuf> {
+        let only_id = self.is_replacement();
+        let seed = upsert::seed(filter, only_id)?;
+        let new = match &self.kind {
+            Kind::Operators(o) => {
+                let outcome = o.apply(&seed, None, true, &self.ctx)?;
+                if outcome.noop { seed } else { outcome.new_doc }
+            }
+            Kind::Replacement(new) => {
+                let outcome = self.replace(&seed, new)?;
+                if outcome.noop { seed } else { outcome.new_doc }
+            }
+        };
+        let new = upsert::with_id_first(new, new_id);
+        upsert::check_id(&new)?;
+        check_size(&new)?;
+        Ok(new)
+    }
+
+    fn replace(&self, old: &RawDoc, new: &RawDoc) -> Result<UpdateOutcome> {
+        if old.as_bytes() == new.as_bytes() {
+            return Ok(UpdateOutcome::unchanged());
+        }
+        let replaced = self.fill_timestamps(keep_id(old, new)?);
+        check_depth(&replaced)?;
+        Ok(UpdateOutcome { noop: false, new_doc: replaced, log: LogForm::Replacement })
+    }
+
+    /// `Timestamp(0, 0)` at the top level of a replacement means "now".
+    fn fill_timestamps(&self, doc: DocBuf) -> DocBuf {
+        let zero = |e: &Elem<'_>| matches!(e.value(), Value::Timestamp(Timestamp::ZERO)) && e.name() != "_id";
+        if !doc.iter().any(|e| zero(&e)) {
+            return doc;
+        }
+        let mut b = DocBuilder::with_capacity(doc.byte_len());
+        for e in &*doc {
+            match zero(&e) {
+                true => b.timestamp(e.name(), self.ctx.vars.cluster_time.unwrap_or_default()),
+                false => b.elem(e),
+            };
+        }
+        b.finish()
+    }
+}
+
+/// `new` with an `_id` in front: its own when that equals the old one (code 66 otherwise), else the old one.
+fn keep_id(old: &RawDoc, new: &RawDoc) -> Result<DocBuf> {
+    let Some(old_id) = old.elem("_id") else { return Ok(new.to_buf()) };
+    let id = match new.elem("_id") {
+        None => old_id,
+        Some(id) if !values_equal(id.value(), old_id.value()) => {
+            return Err(Error::new(
+                ErrorCode::ImmutableField,
+                format!(
+                    "After applying the update, the (immutable) field '_id' was found to have been altered to {id:#}"
+                ),
+            ));
+        }
+        Some(id) => id,
+    };
+    let mut b = DocBuilder::with_capacity(new.byte_len() + old_id.data().len() + 8);
+    b.elem(id);
+    for e in new {
+        if e.name_bytes() != b"_id" {
+            b.elem(e);
+        }
+    }
+    Ok(b.finish())
+}
+
+fn check_size(doc: &RawDoc) -> Result<()> {
+    let size = doc.byte_len();
+    if size > BSON_INTERNAL_BYTES_MAX {
+        let first = doc.first().map(|e| format!("{e:#}")).unwrap_or_default();
+        return Err(Error::location(
+            10334,
+            format!(
+                "BSONObj size: {size} (0x{size:X}) is invalid. Size must be between 0 and \
+                 {BSON_INTERNAL_BYTES_MAX}(16MB) First element: {first}"
+            ),
+        ));
+    }
+    if size > BSON_USER_BYTES_MAX {
+        return Err(Error::location(
+            17419,
+            format!("Resulting document after update is larger than {BSON_USER_BYTES_MAX}"),
+        ));
+    }
+    Ok(())
+}
+
+fn check_depth(doc: &RawDoc) -> Result<()> {
+    if value_depth(Value::Document(doc)) > BSON_STORED_DEPTH_MAX {
+        return Err(Error::new(
+            ErrorCode::Overflow,
+            format!("Document exceeds maximum nesting depth of {BSON_STORED_DEPTH_MAX}"),
+        ));
+    }
+    Ok(())
+}
+
+impl Operators {
+    fn apply(
+        &self,
+        doc: &RawDoc,
+        position: Option<u32>,
+        insert: bool,
+        ctx: &QueryCtx,
+    ) -> Result<UpdateOutcome> {
+        let Node::Object(root) = &self.root else {
+            return Err(Error::internal("the root of an update is not an object"));
+        };
+        let position = position.map(|p| p.to_string());
+        let cx = Apply { root: doc, ctx, insert, position: position.as_deref() };
+        let applier = Applier { cx, filters: &self.filters };
+        let mut out = Vec::with_capacity(doc.byte_len() + 64);
+        let log = applier.root(root, doc, &mut out)?;
+        if log::is_same(&log) {
+            return Ok(UpdateOutcome::unchanged());
+        }
+        let diff = log::diff(&log, &out);
+        let new_doc = DocBuf::from_trusted(out);
+        if self.check_depth {
+            check_depth(&new_doc)?;
+        }
+        Ok(UpdateOutcome { noop: false, new_doc, log: LogForm::Delta(diff) })
+    }
+}
+
+fn parse_operators(doc: &RawDoc, array_filters: Option<&RawDoc>, ctx: &QueryCtx) -> Result<(Kind, Touched)> {
+    let filters = array_filters.map(filter_docs).transpose()?.unwrap_or_default();
+    let mut build = Build {
+        filters: ArrayFilters::parse(filters, ctx)?,
+        root: Node::Object(ObjectNode::default()),
+        paths: Vec::new(),
+        depth: 0,
+    };
+    for op in doc {
+        build.operator(op, ctx)?;
+    }
+    for id in build.filters.ids() {
+        let used = build.paths.iter().flatten().any(|p| matches!(p, Part::Filtered(name) if &**name == id));
+        if !used {
+            return Err(Error::failed_to_parse(format!(
+                "The array filter for identifier '{id}' was not used in the update {doc:#}"
+            )));
+        }
+    }
+    build.root.seal();
+    let touched = Touched::paths(build.paths.iter().map(|p| &p[..]));
+    let operators = Operators {
+        needs_position: build.root.has_positional(),
+        check_depth: build.depth > BSON_STORED_DEPTH_MAX,
+        root: build.root,
+        filters: build.filters,
+    };
+    Ok((Kind::Operators(operators), touched))
+}
+
+fn filter_docs(array: &RawDoc) -> Result<Vec<&RawDoc>> {
+    array
+        .iter()
+        .map(|e| {
+            e.value().as_doc().ok_or_else(|| {
+                Error::type_mismatch(format!(
+                    "BSON field 'update.updates.arrayFilters.{}' is the wrong type '{}', expected type 'object'",
+                    e.name(),
+                    e.ty.name()
+                ))
+            })
+        })
+        .collect()
+}
+
+/// An operator tree in the making.
+struct Build {
+    filters: ArrayFilters,
+    root: Node,
+    paths: Vec<Vec<Part>>,
+    depth: usize,
+}
+
+impl Build {
+    fn operator(&mut self, op: Elem<'_>, ctx: &QueryCtx) -> Result<()> {
+        let name = op.name();
+        let parse = OPERATORS.iter().find(|(n, _)| *n == name).map(|(_, parse)| *parse);
+        if parse.is_none() && name != "$rename" {
+            return Err(Error::failed_to_parse(format!(
+                "Unknown modifier: {name}. Expected a valid update modifier or pipeline-style update specified as an \
+                 array"
+            )));
+        }
+        let Value::Document(args) = op.value() else {
+            return Err(Error::failed_to_parse(format!(
+                "Modifiers operate on fields but we found type {} instead. For example: {{$mod: {{<field>: ...}}}} not \
+                 {{{op:#}}}",
+                op.ty.name()
+            )));
+        };
+        for elem in args {
+            match parse {
+                Some(parse) => {
+                    let parts = parse_path(elem.name())?;
+                    let modifier = parse(&Arg { elem, ctx })?;
+                    self.put(elem.name(), parts, modifier.into())?;
+                }
+                None => {
+                    let to = RenameTo::parse(elem)?;
+                    let target = to.target().to_owned();
+                    self.put(elem.name(), parse_path(elem.name())?, Arc::new(RenameFrom))?;
+                    self.put(&target, parse_path(&target)?, Arc::new(to))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, path: &str, parts: Vec<Part>, modifier: Arc<dyn Modifier>) -> Result<()> {
+        for part in &parts {
+            if let Part::Filtered(id) = part
+                && !id.is_empty()
+                && !self.filters.contains(id)
+            {
+                return Err(Error::bad_value(format!(
+                    "No array filter found for identifier '{id}' in path '{path}'"
+                )));
+            }
+        }
+        self.depth = self.depth.max(parts.len() + modifier.depth());
+        tree::insert(&mut self.root, path, &parts, modifier)?;
+        self.paths.push(parts);
+        Ok(())
+    }
+}
+
+/// `{_id: 1}` must be a legal `_id` value.
+fn id_type_is_legal(ty: ElementType) -> bool {
+    !matches!(ty, ElementType::Array | ElementType::Regex | ElementType::Undefined)
+}
+
+#[cfg(test)]
+mod tests;
