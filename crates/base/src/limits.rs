@@ -60,3 +60,17 @@ pub const REGEX_PROGRAM_BYTES_MAX: usize = 10 * 1024 * 1024;
 pub const REGEX_NESTING_MAX: u32 = 250;
 /// Steps of a backtracking match before it counts as failed: some tens of milliseconds.
 pub const REGEX_BACKTRACKS_MAX: usize = 1_000_000;
+/// Log lines kept in memory for `getLog` (MongoDB's number).
+pub const LOG_RING_LINES: usize = 1024;
+/// Connections at the same time (MongoDB's default for `maxConns`); file descriptors usually run out earlier.
+pub const CONNECTIONS_MAX: usize = 1_000_000;
+/// First read of a connection: a typical command fits, an idle connection holds no more.
+pub const READ_CHUNK_BYTES: usize = 4 * 1024;
+/// A message's buffer may grow by this much, or double, per read; a length that lies costs no more.
+pub const READ_GROWTH_BYTES_MIN: usize = 32 * 1024;
+/// A larger read buffer is given back when the connection has been idle for [`IDLE_BUFFER_MS`].
+pub const IDLE_BUFFER_BYTES_MAX: usize = 64 * 1024;
+/// Idle milliseconds before a large buffer goes: longer than the gap between batches of a bulk load.
+pub const IDLE_BUFFER_MS: u64 = 1000;
+/// Pause after a failed accept.
+pub const ACCEPT_RETRY_MS: u64 = 100;

@@ -10,8 +10,9 @@ use pando_base::{Error, ErrorCode, OpTime, Result, limits};
 use pando_bson::{DocBuf, RawDoc, Value};
 use pando_env::sync::Notify;
 use pando_env::{Component, Env};
+use pando_wire::{Compressor, Compressors};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -34,7 +35,7 @@ pub struct Client {
     woken: Notify,
     /// Position after this client's last write (for writes that change nothing but must wait).
     last_op: Mutex<OpTime>,
-    compressors: Mutex<Vec<u8>>,
+    compressors: AtomicU8,
 }
 
 /// The client document of the first hello.
@@ -98,7 +99,7 @@ impl Client {
             kill: AtomicU64::new(0),
             woken: Notify::new(),
             last_op: Mutex::new(OpTime::NULL),
-            compressors: Mutex::default(),
+            compressors: AtomicU8::new(0),
         }
     }
     pub fn is_connection(&self) -> bool {
@@ -139,12 +140,23 @@ impl Client {
         let _ = self.metadata.set(Metadata { doc: doc.to_buf(), app_name });
         Ok(())
     }
-    /// Compressor ids both sides know, in the client's order; empty = none.
-    pub fn compressors(&self) -> Vec<u8> {
-        lock(&self.compressors).clone()
+    /// What the handshake agreed on.
+    #[inline]
+    pub fn compressors(&self) -> Compressors {
+        Compressors::from_bits(self.compressors.load(Relaxed))
     }
-    pub fn set_compressors(&self, ids: Vec<u8>) {
-        *lock(&self.compressors) = ids;
+    /// `hello.compression`: keeps what both sides know and returns it in the client's order.
+    pub fn negotiate_compression<'n>(&self, wanted: impl Iterator<Item = &'n str>) -> Vec<Compressor> {
+        let ours = self.instance.compressors();
+        let mut agreed = Vec::new();
+        for c in wanted.filter_map(Compressor::from_name) {
+            if ours.contains(c) && !agreed.contains(&c) {
+                agreed.push(c);
+            }
+        }
+        let set = agreed.iter().fold(Compressors::NONE, |set, c| set.with(*c));
+        self.compressors.store(set.bits(), Relaxed);
+        agreed
     }
     pub fn last_op(&self) -> OpTime {
         *lock(&self.last_op)

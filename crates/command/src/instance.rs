@@ -5,8 +5,9 @@ use crate::fail_point::FailPoints;
 use crate::metrics::Metrics;
 use crate::params::Params;
 use pando_env::Env;
+use pando_wire::Compressors;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
 use std::time::Duration;
 
 /// One per server.
@@ -20,6 +21,7 @@ pub struct Instance {
     pub started: Duration,
     pub started_wall_ms: i64,
     shutting_down: AtomicBool,
+    compressors: AtomicU8,
 }
 
 impl Instance {
@@ -33,6 +35,7 @@ impl Instance {
             clients: Clients::default(),
             metrics: Metrics::default(),
             shutting_down: AtomicBool::new(false),
+            compressors: AtomicU8::new(Compressors::ALL.bits()),
         })
     }
     /// A client for a new connection (`conn<N>`).
@@ -55,6 +58,13 @@ impl Instance {
     /// From now on new commands get 91 and `kill_all` is the caller's next step.
     pub fn begin_shutdown(&self) {
         self.shutting_down.store(true, Relaxed);
+    }
+    /// Compressors this server offers (`--networkMessageCompressors`).
+    pub fn compressors(&self) -> Compressors {
+        Compressors::from_bits(self.compressors.load(Relaxed))
+    }
+    pub fn set_compressors(&self, set: Compressors) {
+        self.compressors.store(set.bits(), Relaxed);
     }
     pub fn test_commands(&self) -> bool {
         self.params.bool(crate::params::Param::enableTestCommands)

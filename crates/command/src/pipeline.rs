@@ -16,6 +16,7 @@ use crate::reply::{Encoded, Next, append_times, error_body, labels_of};
 use crate::request::Sequence;
 use crate::spec::{CommandSpec, Flags, Registry};
 use crate::{OpCtx, Request, slow};
+use pando_base::codes::class;
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{DocBuilder, RawDoc, Value};
 use std::sync::Arc;
@@ -37,6 +38,8 @@ pub struct Outcome {
     pub next: Option<Next>,
     /// Close the connection without replying.
     pub close: bool,
+    /// Close the connection after the reply (errors of that class).
+    pub close_after: bool,
 }
 
 /// Why a command did not produce its reply.
@@ -62,6 +65,9 @@ pub async fn run<S: Node>(
 ) -> Outcome {
     let started = client.env.clock.mono();
     let invoked_as = msg.body.first().map_or("", |e| e.name());
+    if msg.legacy_db.is_some() && !matches!(invoked_as, "hello" | "isMaster" | "ismaster") {
+        return refuse(client, pando_wire::OpQuery::unsupported(invoked_as));
+    }
     let Some((spec, counts)) = registry.find(invoked_as).filter(|(s, _)| s.handler.is_some()) else {
         registry.unknown.inc();
         let text = format!("no such command: '{invoked_as}'");
@@ -99,7 +105,7 @@ pub async fn run<S: Node>(
         Err(Stop::Close) => {
             counts.failed.inc();
             let reply = Encoded { buf: Vec::new() };
-            return Outcome { reply, next: None, close: true };
+            return Outcome { reply, next: None, close: true, close_after: false };
         }
         Err(Stop::Failed(e)) => {
             counts.failed.inc();
@@ -110,13 +116,15 @@ pub async fn run<S: Node>(
     append_times(&mut body, node.reply_times(&ctx));
     let reply = Encoded { buf: body.into_buffer() };
     finish(node, &ctx, spec.flags, &req, &reply, error.as_ref());
-    Outcome { reply, next, close: false }
+    let close_after = error.is_some_and(|e| e.code.is(class::CLOSES));
+    Outcome { reply, next, close: false, close_after }
 }
 
 /// An error before any command is known to run.
 fn refuse(client: &Client, e: Error) -> Outcome {
     client.instance.metrics.asserts.user.inc();
-    Outcome { reply: crate::reply::error_reply(&e), next: None, close: false }
+    let close_after = e.code.is(class::CLOSES);
+    Outcome { reply: crate::reply::error_reply(&e), next: None, close: false, close_after }
 }
 
 /// `$db` of OP_MSG, or the database part of OP_QUERY's namespace; checked.

@@ -57,6 +57,12 @@ pub struct Encoded {
 }
 
 impl Encoded {
+    /// Frames a finished document.
+    pub fn copy_of(doc: &RawDoc) -> Encoded {
+        let mut buf = vec![0; HEADROOM];
+        buf.extend_from_slice(doc.as_bytes());
+        Encoded { buf }
+    }
     pub fn doc(&self) -> &RawDoc {
         RawDoc::trusted(self.buf.get(HEADROOM..).unwrap_or_default())
     }

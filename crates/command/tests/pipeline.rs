@@ -1,4 +1,5 @@
 //! The pipeline with a toy role: what every command gets without doing anything for it.
+#![allow(clippy::unwrap_used)]
 
 use pando_base::{Error, ErrorCode, Millis, Result, Timestamp};
 use pando_bson::{Document, ObjectId, RawDoc, doc};

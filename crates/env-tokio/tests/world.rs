@@ -1,5 +1,5 @@
 //! The real world keeps the promises of the traits.
-#![allow(clippy::disallowed_methods)]
+#![allow(clippy::disallowed_methods, clippy::unwrap_used)]
 
 use pando_env::{Env, Log};
 use std::sync::Arc;

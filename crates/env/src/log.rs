@@ -101,6 +101,10 @@ pub trait LogSink: Send + Sync {
     fn verbosity(&self, _component: Component) -> u8 {
         0
     }
+    /// The component's own setting; `None` = inherited.
+    fn own_verbosity(&self, _component: Component) -> Option<u8> {
+        None
+    }
     /// `None` = inherit from the parent component.
     fn set_verbosity(&self, _component: Component, _level: Option<u8>) {}
     /// The latest lines, oldest first, and how many were written since the start.

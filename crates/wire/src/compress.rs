@@ -52,6 +52,13 @@ impl Compressors {
     pub fn contains(self, c: Compressor) -> bool {
         self.0 & 1 << c as u8 != 0
     }
+    /// One bit per compressor, to be kept in an atomic.
+    pub fn bits(self) -> u8 {
+        self.0
+    }
+    pub fn from_bits(bits: u8) -> Compressors {
+        Compressors(bits & Compressors::ALL.0)
+    }
 }
 
 /// zlib's and zstd's levels for replies: quick ones, since the server pays.

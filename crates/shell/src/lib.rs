@@ -1,0 +1,14 @@
+//! Between the network and the command pipeline, and between the user and the configuration.
+//!
+//! * [`listener`] accepts connections and counts them; [`connection`] is the life of one;
+//! * [`options`] turns a command line and a configuration file into a [`Config`];
+//! * [`log`] writes MongoDB's JSON lines.
+
+pub mod connection;
+pub mod listener;
+pub mod log;
+pub mod options;
+
+pub use connection::Service;
+pub use listener::Stop;
+pub use options::Config;

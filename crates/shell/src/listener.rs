@@ -1,0 +1,142 @@
+//! Listens on every configured address and starts a task per connection.
+
+use crate::connection::{Service, serve};
+use pando_base::limits;
+use pando_command::Node;
+use pando_env::sync::Notify;
+use pando_env::{Component, Env, Listener};
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::task::Poll;
+use std::time::Duration;
+
+/// Bound, not yet accepting: a server binds before it opens its data, so that a taken port is found first.
+pub struct Bound {
+    listeners: Vec<Box<dyn Listener>>,
+    port: u16,
+}
+
+/// Stops the accept loops.
+#[derive(Clone, Default)]
+pub struct Stop {
+    set: Arc<AtomicBool>,
+    notify: Notify,
+}
+
+impl Stop {
+    pub fn new() -> Stop {
+        Stop::default()
+    }
+    pub fn stop(&self) {
+        self.set.store(true, Relaxed);
+        self.notify.bump();
+    }
+    pub fn is_set(&self) -> bool {
+        self.set.load(Relaxed)
+    }
+    /// Resolves when [`Stop::stop`] was called.
+    pub async fn wait(&self) {
+        loop {
+            let seen = self.notify.version();
+            if self.is_set() {
+                return;
+            }
+            self.notify.changed(seen).await;
+        }
+    }
+}
+
+/// Binds all addresses (`host:port`, port 0 = a free one, the same for all), and the Unix socket
+/// `<unix_dir>/mongodb-<port>.sock`.
+pub async fn bind(env: &Env, hosts: &[String], port: u16, unix_dir: Option<&str>) -> std::io::Result<Bound> {
+    let mut bound = Bound { listeners: Vec::new(), port };
+    for host in hosts {
+        let addr = if host.contains(':') {
+            format!("[{host}]:{}", bound.port)
+        } else {
+            format!("{host}:{}", bound.port)
+        };
+        let listener = env.net.listen(addr).await?;
+        if bound.port == 0 {
+            bound.port =
+                listener.local_addr().rsplit_once(':').and_then(|(_, p)| p.parse().ok()).unwrap_or(0);
+        }
+        bound.listeners.push(listener);
+    }
+    if let Some(dir) = unix_dir {
+        let path = format!("{}/mongodb-{}.sock", dir.trim_end_matches('/'), bound.port);
+        bound.listeners.push(env.net.listen(path).await?);
+    }
+    Ok(bound)
+}
+
+impl Bound {
+    /// The port really bound.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+    /// Starts accepting and logs "Waiting for connections" (id 23016), which launchers wait for.
+    pub fn serve<S: Node>(self, service: &Service<S>, max_connections: usize, stop: &Stop) {
+        let env = service.node.instance().env.named("listener");
+        for listener in &self.listeners {
+            let addr = listener.local_addr();
+            let shown = addr.rsplit_once(':').map_or(addr.as_str(), |(host, _)| host).to_owned();
+            env.log.info(Component::Network, 23015, "Listening on", |a| {
+                a.str("address", shown.trim_matches(['[', ']']));
+            });
+        }
+        env.log.info(Component::Network, 23016, "Waiting for connections", |a| {
+            a.i64("port", i64::from(self.port)).str("ssl", "off");
+        });
+        for listener in self.listeners {
+            let task = accept(env.clone(), service.clone(), listener, max_connections, stop.clone());
+            env.spawn("listener", task);
+        }
+    }
+}
+
+async fn accept<S: Node>(
+    env: Env,
+    service: Service<S>,
+    mut listener: Box<dyn Listener>,
+    max_connections: usize,
+    stop: Stop,
+) {
+    loop {
+        let stream = {
+            let mut accepting = listener.accept();
+            let mut stopping = pin!(stop.wait());
+            std::future::poll_fn(|cx| {
+                if stopping.as_mut().poll(cx).is_ready() {
+                    return Poll::Ready(None);
+                }
+                accepting.as_mut().poll(cx).map(Some)
+            })
+            .await
+        };
+        match stream {
+            None => return,
+            Some(Ok(stream)) => {
+                let counts = &service.node.instance().metrics.connections;
+                if counts.current.get() >= max_connections as i64 {
+                    counts.rejected.inc();
+                    let text = "Connection refused because there are too many open connections";
+                    env.log.info(Component::Network, 22942, text, |a| {
+                        a.str("remote", &stream.peer_addr()).i64("connectionCount", counts.current.get());
+                    });
+                    continue;
+                }
+                env.spawn("connection", serve(service.clone(), stream));
+            }
+            Some(Err(e)) => {
+                // Usually out of file descriptors: wait for some connection to end instead of spinning.
+                env.log.warn(Component::Network, 22987, "Error accepting new connection", |a| {
+                    a.show("error", &e);
+                });
+                env.clock.sleep(Duration::from_millis(limits::ACCEPT_RETRY_MS)).await;
+            }
+        }
+    }
+}

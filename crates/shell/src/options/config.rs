@@ -1,0 +1,419 @@
+//! A server's configuration: settings with their meaning, defaults and cross-checks applied.
+
+use super::parse::{Refusal, Settings};
+use crate::log::Destination;
+use pando_base::limits;
+use pando_bson::Document;
+use pando_command::{Param, Params};
+use pando_env::Component;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Everything `Server::start` and the process around it need to know.
+#[derive(Clone, Debug)]
+pub struct Config {
+    pub dbpath: PathBuf,
+    pub port: u16,
+    /// Host names or addresses, without port.
+    pub bind: Vec<String>,
+    pub max_connections: usize,
+    pub backlog: u32,
+    /// Folder of the Unix socket; `None` = no Unix socket.
+    pub unix_socket_dir: Option<PathBuf>,
+    pub unix_socket_mode: u32,
+    /// Names, in the server's order of preference.
+    pub compressors: Vec<String>,
+    pub repl_set: Option<String>,
+    /// `pando up`: initiate a one-member set when there is none yet.
+    pub self_initiate: bool,
+    pub oplog_bytes: Option<u64>,
+    pub oplog_min_retention: Duration,
+    pub cache_bytes: Option<usize>,
+    pub checkpoint_every: Duration,
+    pub flush_every: Duration,
+    pub profile_level: i32,
+    pub slow_ms: i64,
+    pub slow_sample_rate: f64,
+    pub log: LogConfig,
+    pub fork: bool,
+    pub pid_file: Option<PathBuf>,
+    pub repair: bool,
+    pub set_parameters: Vec<(String, String)>,
+    /// The command line (`getCmdLineOpts.argv`).
+    pub argv: Vec<String>,
+    /// The settings as a tree (`getCmdLineOpts.parsed`).
+    pub parsed: Document,
+}
+
+/// How to log.
+#[derive(Clone, Debug)]
+pub struct LogConfig {
+    pub destination: Destination,
+    pub verbosity: u8,
+    pub components: Vec<(Component, u8)>,
+    pub quiet: bool,
+}
+
+impl Default for Config {
+    /// What `mongod` without options means, except that the folder is `./pando-data`.
+    fn default() -> Config {
+        Config {
+            dbpath: PathBuf::from("pando-data"),
+            port: 27017,
+            bind: vec!["127.0.0.1".to_owned()],
+            max_connections: limits::CONNECTIONS_MAX,
+            backlog: limits::LISTEN_BACKLOG,
+            unix_socket_dir: Some(PathBuf::from("/tmp")),
+            unix_socket_mode: 0o700,
+            compressors: ["snappy", "zstd", "zlib"].map(str::to_owned).to_vec(),
+            repl_set: None,
+            self_initiate: false,
+            oplog_bytes: None,
+            oplog_min_retention: Duration::ZERO,
+            cache_bytes: None,
+            checkpoint_every: Duration::from_secs(60),
+            flush_every: Duration::from_millis(100),
+            profile_level: 0,
+            slow_ms: 100,
+            slow_sample_rate: 1.0,
+            log: LogConfig {
+                destination: Destination::Stdout,
+                verbosity: 0,
+                components: Vec::new(),
+                quiet: false,
+            },
+            fork: false,
+            pid_file: None,
+            repair: false,
+            set_parameters: Vec::new(),
+            argv: Vec::new(),
+            parsed: Document::new(),
+        }
+    }
+}
+
+impl Config {
+    /// From checked settings. `argv` includes the program's name. Relative paths are taken from `cwd`.
+    pub fn from_settings(s: &Settings, argv: Vec<String>, cwd: &Path) -> Result<Config, Refusal> {
+        let mut c = Config { argv, parsed: s.to_document(), dbpath: "/data/db".into(), ..Config::default() };
+        let path = |text: &str| cwd.join(text);
+        if let Some(p) = s.text("storage.dbPath") {
+            c.dbpath = path(p);
+        }
+        network(&mut c, s)?;
+        storage(&mut c, s)?;
+        c.log = log(s, cwd)?;
+        c.repl_set = repl_set(s)?;
+        if let Some(mb) = s.int("replication.oplogSizeMB") {
+            if mb < 1 {
+                return Err("BadValue: bad --oplogSize, arg must be greater than 0".to_owned());
+            }
+            c.oplog_bytes = Some(mb as u64 * 1024 * 1024);
+        }
+        match s.text("replication.enableMajorityReadConcern") {
+            None | Some("1" | "true") => {}
+            Some(_) => return Err("--enableMajorityReadConcern=false is no longer supported".to_owned()),
+        }
+        profiling(&mut c, s)?;
+        for key in ["net.tls.mode", "net.ssl.mode"] {
+            if s.text(key).is_some_and(|mode| mode != "disabled") {
+                return Err(format!("{key}: TLS is not supported yet"));
+            }
+        }
+        if s.text("security.authorization").is_some_and(|v| v != "disabled") {
+            return Err("security.authorization: authentication is not supported yet".to_owned());
+        }
+        c.set_parameters = s.pairs("setParameter").to_vec();
+        if s.flag("notablescan") {
+            c.set_parameters.push(("notablescan".to_owned(), "true".to_owned()));
+        }
+        c.fork = s.flag("processManagement.fork");
+        c.pid_file = s.text("processManagement.pidFilePath").map(path);
+        c.repair = s.flag("repair");
+        if c.fork && matches!(c.log.destination, Destination::Stdout) {
+            return Err("BadValue: --fork has to be used with --logpath or --syslog".to_owned());
+        }
+        Ok(c)
+    }
+
+    /// The parameters of a server with this configuration.
+    pub fn params(&self) -> Result<Params, Refusal> {
+        let params = Params::new();
+        // Test commands first: they decide which other parameters exist.
+        let (first, rest): (Vec<_>, Vec<_>) =
+            self.set_parameters.iter().partition(|(name, _)| name == "enableTestCommands");
+        for (name, text) in first.into_iter().chain(rest) {
+            if matches!(name.as_str(), "logLevel" | "logComponentVerbosity") {
+                continue;
+            }
+            params.set_at_startup(name, text).map_err(|e| e.message.to_string())?;
+        }
+        params.force_int(Param::slowOpThresholdMs, self.slow_ms);
+        params.force_int(Param::journalCommitInterval, self.flush_every.as_millis() as i64);
+        Ok(params)
+    }
+    /// Addresses for the listener: `host:port` of each bound name, then the Unix socket.
+    pub fn listen_addrs(&self) -> Vec<String> {
+        self.bind
+            .iter()
+            .map(|host| match host.contains(':') && !host.starts_with('[') {
+                true => format!("[{host}]:{}", self.port),
+                false => format!("{host}:{}", self.port),
+            })
+            .collect()
+    }
+}
+
+fn network(c: &mut Config, s: &Settings) -> Result<(), Refusal> {
+    if let Some(port) = s.int("net.port") {
+        c.port = u16::try_from(port).map_err(|_| "BadValue: bad --port number".to_owned())?;
+    }
+    if s.flag("net.bindIpAll") && s.text("net.bindIp").is_some() {
+        return Err("BadValue: Only one of bind_ip and bind_ip_all can be given".to_owned());
+    }
+    let ipv6 = s.flag("net.ipv6");
+    if s.flag("net.bindIpAll") {
+        c.bind = vec!["0.0.0.0".to_owned()];
+        if ipv6 {
+            c.bind.push("::".to_owned());
+        }
+    }
+    if let Some(list) = s.text("net.bindIp") {
+        c.bind.clear();
+        for name in list.split([',', ';']).map(str::trim).filter(|n| !n.is_empty()) {
+            match name {
+                "localhost" => c.bind.push("127.0.0.1".to_owned()),
+                "*" => c.bind.push("0.0.0.0".to_owned()),
+                _ if name.starts_with('/') => c.unix_socket_dir = Some(PathBuf::from(name)),
+                _ => c.bind.push(name.to_owned()),
+            }
+            match name {
+                "localhost" if ipv6 => c.bind.push("::1".to_owned()),
+                "*" if ipv6 => c.bind.push("::".to_owned()),
+                _ => {}
+            }
+        }
+        c.bind.dedup();
+        if c.bind.is_empty() {
+            return Err("BadValue: bind_ip names no address".to_owned());
+        }
+    }
+    if let Some(n) = s.int("net.maxIncomingConnections") {
+        if n < 5 {
+            return Err("BadValue: maxConns has to be at least 5".to_owned());
+        }
+        c.max_connections = (n as usize).min(limits::CONNECTIONS_MAX);
+    }
+    if let Some(n) = s.int("net.listenBacklog") {
+        c.backlog = u32::try_from(n).ok().filter(|n| *n > 0).ok_or("BadValue: bad --listenBacklog number")?;
+    }
+    let unix_off = s.flag("nounixsocket") || s.given_flag("net.unixDomainSocket.enabled") == Some(false);
+    if let Some(dir) = s.text("net.unixDomainSocket.pathPrefix") {
+        c.unix_socket_dir = Some(PathBuf::from(dir));
+    }
+    if unix_off {
+        c.unix_socket_dir = None;
+    }
+    if let Some(mode) = s.text("net.unixDomainSocket.filePermissions") {
+        c.unix_socket_mode = u32::from_str_radix(mode.trim_start_matches("0o"), 8)
+            .ok()
+            .filter(|m| *m <= 0o777)
+            .ok_or_else(|| format!("BadValue: bad --filePermissions '{mode}'"))?;
+    }
+    if let Some(list) = s.text("net.compression.compressors") {
+        c.compressors.clear();
+        for name in
+            list.split(',').map(str::trim).filter(|n| !n.is_empty() && *n != "disabled" && *n != "noop")
+        {
+            if !["snappy", "zstd", "zlib"].contains(&name) {
+                return Err(format!(
+                    "BadValue: Invalid network message compressor specified in configuration: {name}"
+                ));
+            }
+            c.compressors.push(name.to_owned());
+        }
+    }
+    Ok(())
+}
+
+fn storage(c: &mut Config, s: &Settings) -> Result<(), Refusal> {
+    match s.text("storage.engine") {
+        None | Some("wiredTiger" | "pando") => {}
+        Some(other) => return Err(format!("Cannot start server with an unknown storage engine: {other}")),
+    }
+    if s.given_flag("storage.journal.enabled") == Some(false) {
+        return Err("storage.journal.enabled: the log cannot be turned off".to_owned());
+    }
+    if let Some(gb) = s.float("storage.wiredTiger.engineConfig.cacheSizeGB") {
+        if !(0.0..=10_000.0).contains(&gb) {
+            return Err("BadValue: wiredTigerCacheSizeGB must be between 0.25 and 10000".to_owned());
+        }
+        c.cache_bytes = Some((gb * f64::from(1u32 << 30)) as usize);
+    }
+    if let Some(secs) = s.float("storage.syncPeriodSecs") {
+        if !(0.0..=32_400.0).contains(&secs) {
+            return Err("BadValue: syncdelay out of allowed range (0-32400)".to_owned());
+        }
+        c.checkpoint_every = Duration::from_secs_f64(secs);
+    }
+    if let Some(ms) = s.int("storage.journal.commitIntervalMs") {
+        if !(1..=500).contains(&ms) {
+            return Err("BadValue: --journalCommitInterval out of allowed range (1-500ms)".to_owned());
+        }
+        c.flush_every = Duration::from_millis(ms as u64);
+    }
+    if let Some(hours) = s.float("storage.oplogMinRetentionHours") {
+        if !(0.0..=1e6).contains(&hours) {
+            return Err(
+                "BadValue: bad --oplogMinRetentionHours, argument must be greater or equal to 0".to_owned()
+            );
+        }
+        c.oplog_min_retention = Duration::from_secs_f64(hours * 3600.0);
+    }
+    Ok(())
+}
+
+fn profiling(c: &mut Config, s: &Settings) -> Result<(), Refusal> {
+    if let Some(mode) = s.text("operationProfiling.mode") {
+        c.profile_level = match mode {
+            "off" | "0" => 0,
+            "slowOp" | "1" => 1,
+            "all" | "2" => 2,
+            _ => {
+                return Err(
+                    "Bad value for operationProfiling.mode: use off, slowOp or all (0, 1, 2)".to_owned()
+                );
+            }
+        };
+    }
+    c.slow_ms = s.int("operationProfiling.slowOpThresholdMs").unwrap_or(c.slow_ms);
+    if let Some(rate) = s.float("operationProfiling.slowOpSampleRate") {
+        if !(0.0..=1.0).contains(&rate) {
+            return Err("BadValue: slowOpSampleRate must be between 0 and 1".to_owned());
+        }
+        c.slow_sample_rate = rate;
+    }
+    Ok(())
+}
+
+/// `name` or `name/seeds` (seeds only mattered to very old versions).
+fn repl_set(s: &Settings) -> Result<Option<String>, Refusal> {
+    let Some(text) = s.text("replication.replSetName").or_else(|| s.text("replication.replSet")) else {
+        return Ok(None);
+    };
+    let name = text.split('/').next().unwrap_or("");
+    if name.is_empty() {
+        return Err("BadValue: the replica set's name is empty".to_owned());
+    }
+    Ok(Some(name.to_owned()))
+}
+
+fn log(s: &Settings, cwd: &Path) -> Result<LogConfig, Refusal> {
+    let reopen = match s.text("systemLog.logRotate") {
+        None | Some("rename") => false,
+        Some("reopen") => true,
+        Some(other) => return Err(format!("unknown value for the logRotate option: {other}")),
+    };
+    let append = s.flag("systemLog.logAppend");
+    if reopen && !append {
+        return Err("BadValue: logAppend must equal true if logRotate is set to reopen".to_owned());
+    }
+    let destination = match (s.text("systemLog.path"), s.text("systemLog.destination")) {
+        (_, Some("syslog")) => return Err("logging to syslog is not supported: use a file".to_owned()),
+        (None, Some("file")) => {
+            return Err(
+                "BadValue: systemLog.path is required when systemLog.destination is 'file'".to_owned()
+            );
+        }
+        (_, Some(other)) if other != "file" => {
+            return Err(format!("BadValue: Bad value for systemLog.destination: {other}"));
+        }
+        (Some(path), _) => Destination::File { path: cwd.join(path), append, reopen },
+        (None, _) => Destination::Stdout,
+    };
+    let verbosity = match s.text("systemLog.verbosity") {
+        None => 0,
+        Some(v) if v.chars().all(|c| c == 'v') => v.len().min(5) as u8,
+        Some(v) => v
+            .parse()
+            .ok()
+            .filter(|n| *n <= 5)
+            .ok_or_else(|| format!("BadValue: bad log verbosity '{v}' (0 to 5)"))?,
+    };
+    let mut components = Vec::new();
+    for (name, level) in &s.component_verbosity {
+        let component = Component::ALL
+            .iter()
+            .find(|c| c.path() == name)
+            .ok_or_else(|| format!("Unrecognized option: systemLog.component.{name}.verbosity"))?;
+        if *level >= 0 {
+            components.push((*component, (*level).min(5) as u8));
+        }
+    }
+    Ok(LogConfig { destination, verbosity, components, quiet: s.flag("systemLog.quiet") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::parse::{command_line, config_file};
+    use super::*;
+
+    fn config(line: &str) -> Result<Config, Refusal> {
+        let args: Vec<_> = line.split_whitespace().map(str::to_owned).collect();
+        Config::from_settings(&command_line(&args)?, args, Path::new("/w"))
+    }
+
+    #[test]
+    fn defaults_are_safe_and_paths_absolute() {
+        let c = config("--dbpath d --logpath l").unwrap();
+        assert_eq!(c.listen_addrs(), ["127.0.0.1:27017"]);
+        assert_eq!(c.dbpath, Path::new("/w/d"));
+        assert_eq!(
+            c.log.destination,
+            Destination::File { path: "/w/l".into(), append: false, reopen: false }
+        );
+        assert_eq!(c.unix_socket_dir.as_deref(), Some(Path::new("/tmp")));
+    }
+
+    #[test]
+    fn addresses_and_sockets_follow_the_options() {
+        let c = config("--bind_ip localhost,10.0.0.1 --ipv6 --port 5 --nounixsocket").unwrap();
+        assert_eq!(c.listen_addrs(), ["127.0.0.1:5", "[::1]:5", "10.0.0.1:5"]);
+        assert_eq!(c.unix_socket_dir, None);
+        assert_eq!(config("--bind_ip_all").unwrap().listen_addrs(), ["0.0.0.0:27017"]);
+        let c = config("--networkMessageCompressors zstd,zlib,snappy,noop --filePermissions 0777").unwrap();
+        assert_eq!(c.compressors, ["zstd", "zlib", "snappy"]);
+        assert_eq!(c.unix_socket_mode, 0o777);
+    }
+
+    #[test]
+    fn contradictions_and_wrong_values_are_refused() {
+        for line in [
+            "--port 99999",
+            "--fork",
+            "--storageEngine mmapv1",
+            "--bind_ip a --bind_ip_all",
+            "--logRotate reopen",
+            "--syncdelay -1",
+            "--journalCommitInterval 0",
+            "--enableMajorityReadConcern=false",
+            "--tlsMode requireTLS",
+            "--networkMessageCompressors lz4",
+            "--replSet /x",
+        ] {
+            assert!(config(line).is_err(), "{line}");
+        }
+        let s = config_file("security:\n  authorization: enabled\n").unwrap();
+        assert!(Config::from_settings(&s, Vec::new(), Path::new("/")).is_err());
+    }
+
+    #[test]
+    fn parameters_are_checked_at_startup() {
+        let c = config("--setParameter enableTestCommands=1 --setParameter cursorTimeoutMillis=5 --slowms 7")
+            .unwrap();
+        let p = c.params().unwrap();
+        assert_eq!((p.int(Param::cursorTimeoutMillis), p.int(Param::slowOpThresholdMs)), (5, 7));
+        let c = config("--setParameter nosuch=1").unwrap();
+        assert_eq!(c.params().err(), Some("Unknown --setParameter 'nosuch'".to_owned()));
+    }
+}

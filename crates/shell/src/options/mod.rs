@@ -1,0 +1,9 @@
+//! Options: the table ([`table`]), how they are read ([`parse`], [`yaml`]) and what they mean ([`Config`]).
+
+pub mod config;
+pub mod parse;
+pub mod table;
+mod yaml;
+
+pub use config::Config;
+pub use parse::{Refusal, Settings};

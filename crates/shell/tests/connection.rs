@@ -1,0 +1,159 @@
+//! Real sockets: framing, streams, compression, limits.
+#![allow(clippy::disallowed_methods, clippy::unwrap_used)]
+
+mod rig;
+
+use pando_bson::{DocBuf, Document, RawDoc, doc};
+use pando_wire::{Compressor, Compressors, Scratch};
+use rig::{message, ok, ping, rig};
+use std::io::{Read, Write};
+use std::time::{Duration, Instant};
+
+#[test]
+fn requests_are_answered_one_by_one_pipelined_and_in_crumbs() {
+    let rig = rig(10);
+    let mut peer = rig.connect();
+    assert!(ok(&peer.run(ping())));
+    let mut two = message(7, 0, ping());
+    two.extend(message(8, 0, doc! { "echo": 1, "$db": "t" }));
+    peer.send(&two);
+    assert_eq!(peer.receive().unwrap().1, 7);
+    assert_eq!(peer.receive().unwrap().1, 8);
+    peer.0.set_nodelay(true).unwrap();
+    for b in message(9, 0, ping()) {
+        peer.send(&[b]);
+    }
+    assert_eq!(peer.receive().unwrap().1, 9);
+}
+
+#[test]
+fn large_messages_and_sequences_arrive_whole() {
+    let rig = rig(10);
+    let mut peer = rig.connect();
+    let big = "x".repeat(10_000_000);
+    let r = peer.run(doc! { "echo": big.as_str(), "$db": "t" });
+    assert!(r.get("bytes").and_then(|v| v.as_i64()).unwrap() > 10_000_000);
+
+    let item: DocBuf = doc! { "a": 1 }.to_raw();
+    let items: Vec<&RawDoc> = (0..1000).map(|_| &*item).collect();
+    let mut out = Vec::new();
+    let body = doc! { "echo": 1, "$db": "t" }.to_raw();
+    pando_wire::encode_msg(
+        &mut out,
+        1,
+        0,
+        0,
+        &body,
+        &[("a", &items), ("b", &items[..2]), ("c", &items[..1])],
+    );
+    peer.send(&out);
+    let r = peer.reply();
+    let n = |name| r.get(name).and_then(|v| v.as_i64());
+    assert_eq!((n("a"), n("b"), n("c")), (Some(1000), Some(2), Some(1)));
+}
+
+#[test]
+fn more_to_come_gets_no_reply_and_exhaust_gets_a_chain() {
+    let rig = rig(10);
+    let mut peer = rig.connect();
+    peer.send(&message(1, 2, ping()));
+    peer.send(&message(2, 0, ping()));
+    assert_eq!(peer.receive().unwrap().1, 2, "only the second request is answered");
+
+    peer.send(&message(5, 1 << 16, doc! { "count": 3, "$db": "t" }));
+    let mut to = 5;
+    for n in [3, 2, 1] {
+        let (id, response_to, _, body) = peer.receive().unwrap();
+        assert_eq!(response_to, to);
+        let flags = u32::from_le_bytes(body[..4].try_into().unwrap());
+        assert_eq!(flags & 2 != 0, n > 1, "only the last reply ends the stream");
+        assert_eq!(RawDoc::trusted(&body[5..]).get("n").and_then(|v| v.as_i64()), Some(n));
+        to = id;
+    }
+    let r = peer.run(doc! { "count": 3, "$db": "t" });
+    assert_eq!(r.get("n").and_then(|v| v.as_i64()), Some(3));
+    assert!(ok(&peer.run(ping())), "without the flag there is one reply");
+}
+
+#[test]
+fn compression_is_negotiated_and_answered_in_kind() {
+    let rig = rig(10);
+    let mut peer = rig.connect();
+    let r = peer.run(doc! { "hello": 1, "compression": ["zlib", "lz9", "snappy"], "$db": "t" });
+    assert_eq!(r.get("compression").and_then(|v| v.as_array()), Some(&["zlib".into(), "snappy".into()][..]));
+    let mut scratch = Scratch::new();
+    for c in [Compressor::Zlib, Compressor::Snappy] {
+        let mut out = message(3, 0, doc! { "echo": "y".repeat(5000).as_str(), "$db": "t" });
+        pando_wire::compress(&mut out, 0, c, &mut scratch);
+        peer.send(&out);
+        let (_, to, op, body) = peer.receive().unwrap();
+        assert_eq!((to, op), (3, 2012));
+        assert_eq!(body[8], c as u8);
+    }
+    assert!(Compressors::ALL.contains(Compressor::Zstd));
+    let mut out = message(3, 0, ping());
+    pando_wire::compress(&mut out, 0, Compressor::Zstd, &mut scratch);
+    peer.send(&out);
+    assert!(peer.is_closed(), "zstd was not agreed on");
+}
+
+#[test]
+fn checksums_are_answered_with_checksums() {
+    let rig = rig(10);
+    let mut peer = rig.connect();
+    peer.send(&message(1, 1, ping()));
+    let (_, _, _, body) = peer.receive().unwrap();
+    assert_eq!(body[0] & 1, 1);
+    let doc = RawDoc::trusted(&body[5..]);
+    assert_eq!(5 + doc.byte_len() + 4, body.len());
+}
+
+#[test]
+fn the_legacy_handshake_is_served_and_other_legacy_commands_are_not() {
+    let rig = rig(10);
+    let mut peer = rig.connect();
+    let query = |d: Document| {
+        let mut body = vec![0; 4];
+        body.extend(b"admin.$cmd\0");
+        body.extend([0; 4]);
+        body.extend((-1i32).to_le_bytes());
+        body.extend(d.to_raw().as_bytes());
+        let mut out = Vec::new();
+        for n in [16 + body.len() as i32, 4, 0, 2004] {
+            out.extend(n.to_le_bytes());
+        }
+        out.extend(body);
+        out
+    };
+    peer.send(&query(doc! { "hello": 1 }));
+    let (_, to, op, body) = peer.receive().unwrap();
+    assert_eq!((to, op), (4, 1));
+    assert_eq!(RawDoc::trusted(&body[20..]).get("ok").and_then(|v| v.as_f64()), Some(1.0));
+    peer.send(&query(doc! { "ping": 1 }));
+    let (_, _, _, body) = peer.receive().unwrap();
+    assert_eq!(RawDoc::trusted(&body[20..]).get("code").and_then(|v| v.as_i64()), Some(352));
+}
+
+#[test]
+fn connections_are_counted_limited_and_the_unix_socket_serves_too() {
+    let rig = rig(3);
+    let (mut a, mut b) = (rig.connect(), rig.connect());
+    assert!(ok(&a.run(ping())) && ok(&b.run(ping())));
+    let path = rig.dir.join(format!("mongodb-{}.sock", rig.port));
+    let mut unix = std::os::unix::net::UnixStream::connect(path).unwrap();
+    unix.write_all(&message(1, 0, ping())).unwrap();
+    let mut head = [0; 16];
+    unix.read_exact(&mut head).unwrap();
+    let counts = &rig.instance.metrics.connections;
+    assert_eq!(counts.current.get(), 3);
+    assert!(rig.connect().is_closed(), "one too many");
+    assert_eq!(counts.rejected.get(), 1);
+    drop(a);
+    let until = Instant::now() + Duration::from_secs(5);
+    while counts.current.get() != 2 && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!((counts.current.get(), counts.total_created.get()), (2, 3));
+    assert!(ok(&rig.connect().run(ping())));
+    assert!(rig.rt.metrics().num_workers() >= 4);
+}
