@@ -8,12 +8,16 @@
 
 mod clock;
 mod disk;
+mod host;
+pub mod lock;
 mod net;
+pub mod process;
 mod rng;
 mod tasks;
 
 pub use clock::RealClock;
 pub use disk::RealDisk;
+pub use host::RealHost;
 pub use net::RealNet;
 pub use rng::RealRng;
 pub use tasks::RealTasks;

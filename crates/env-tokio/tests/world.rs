@@ -1,9 +1,8 @@
 //! The real world keeps the promises of the traits.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used)]
 
+use pando_env::sync::Notify;
 use pando_env::{Env, Log};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 fn with_env<F: Future<Output = ()>>(name: &str, test: impl FnOnce(Env, std::path::PathBuf) -> F) {
@@ -92,16 +91,11 @@ fn offloaded_work_returns_its_result_and_time_moves() {
         let before = env.clock.mono();
         env.clock.sleep(Duration::from_millis(5)).await;
         assert!(env.clock.mono() - before >= Duration::from_millis(5));
-        let done = Arc::new(AtomicBool::new(false));
-        let flag = done.clone();
-        env.spawn("t", async move { flag.store(true, Relaxed) });
-        for _ in 0..1000 {
-            if done.load(Relaxed) {
-                break;
-            }
-            env.tasks.yield_now().await;
-        }
-        assert!(done.load(Relaxed));
+        let done = Notify::new();
+        let seen = done.version();
+        let task = done.clone();
+        env.spawn("t", async move { task.bump() });
+        assert!(env.timeout(Duration::from_secs(10), done.changed(seen)).await.is_some());
         assert_ne!(env.rng.next_u64(), env.rng.next_u64());
         assert!(env.timeout(Duration::from_millis(1), std::future::pending::<()>()).await.is_none());
     });

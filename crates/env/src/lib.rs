@@ -5,11 +5,13 @@
 //! takes time, randomness, sockets, files and tasks from nowhere else.
 
 pub mod disk;
+pub mod host;
 pub mod log;
 pub mod net;
 pub mod sync;
 
 pub use disk::{Disk, DiskFile};
+pub use host::{Host, HostFacts, HostUsage};
 pub use log::{Component, Log};
 pub use net::{Listener, Net, Stream};
 

@@ -18,12 +18,21 @@ use std::time::Duration;
 /// What connections serve: a role and its table of commands.
 pub struct Service<S: 'static> {
     pub node: Arc<S>,
-    pub registry: Arc<Registry<S>>,
+    registry: fn(&S) -> &Registry<S>,
+}
+
+impl<S> Service<S> {
+    pub fn new(node: Arc<S>, registry: fn(&S) -> &Registry<S>) -> Service<S> {
+        Service { node, registry }
+    }
+    fn registry(&self) -> &Registry<S> {
+        (self.registry)(&self.node)
+    }
 }
 
 impl<S> Clone for Service<S> {
     fn clone(&self) -> Self {
-        Service { node: self.node.clone(), registry: self.registry.clone() }
+        Service { node: self.node.clone(), registry: self.registry }
     }
 }
 
@@ -160,8 +169,7 @@ impl<S: Node> Connection<S> {
         let mut few = [Sequence { name: "", bytes: &[] }; 2];
         let mut many = Vec::new();
         let msg = incoming(&frame, &envelope, &mut few, &mut many);
-        let Service { node, registry } = &self.service;
-        let outcome = pipeline::run(registry, &**node, &self.client, msg).await;
+        let outcome = pipeline::run(self.service.registry(), &*self.service.node, &self.client, msg).await;
         answer(&self.service, &self.client, &mut self.stream, &mut self.out, &envelope, msg, outcome).await
     }
 }
@@ -223,7 +231,7 @@ async fn answer<S: Node>(
         };
         response_to = Some(id);
         let again = Incoming { body, ..msg };
-        outcome = pipeline::run(&service.registry, &*service.node, client, again).await;
+        outcome = pipeline::run(service.registry(), &*service.node, client, again).await;
     }
 }
 

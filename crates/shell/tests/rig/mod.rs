@@ -18,6 +18,7 @@ use std::time::Duration;
 
 pub struct Toy {
     instance: Arc<Instance>,
+    registry: Registry<Toy>,
 }
 
 impl Node for Toy {
@@ -108,10 +109,8 @@ pub fn rig(max_connections: usize) -> Rig {
     let (instance, port) = rt.block_on(async {
         let env = pando_env_tokio::env(&dir, Log::none()).unwrap();
         let instance = Instance::new(env.clone(), Params::new());
-        let service = Service {
-            node: Arc::new(Toy { instance: instance.clone() }),
-            registry: Arc::new(Registry::new(TABLE)),
-        };
+        let toy = Toy { instance: instance.clone(), registry: Registry::new(TABLE) };
+        let service = Service::new(Arc::new(toy), |toy| &toy.registry);
         let hosts = ["127.0.0.1".to_owned()];
         let bound = listener::bind(&env, &hosts, 0, dir.to_str()).await.unwrap();
         let port = bound.port();
