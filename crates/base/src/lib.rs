@@ -9,6 +9,7 @@ pub mod codes;
 pub mod error;
 pub mod hash;
 pub mod limits;
+pub mod md5;
 pub mod ns;
 pub mod time;
 pub mod uuid;

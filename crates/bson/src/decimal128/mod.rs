@@ -5,7 +5,9 @@
 //! and MongoDB have it. [`prefix`] is the bridge to binary floating point: it makes comparison with doubles
 //! exact and feeds the key encoding.
 
+mod arith;
 mod big;
+mod math;
 mod prefix;
 mod round;
 mod text;

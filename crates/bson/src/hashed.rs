@@ -1,0 +1,76 @@
+//! The hash of hashed indexes and hashed shard keys: the first eight bytes of an MD5 over the value.
+//!
+//! Numbers are squashed to 64-bit integers first (1, 1.7 and 1L hash alike), so the hash is not consistent
+//! with equality alone but with MongoDB's stored data, which is what counts here. Vectors in the tests come
+//! from a real server.
+
+use crate::compare::canonical_type;
+use crate::decimal128::Rounding;
+use crate::raw::{RawDoc, Value};
+use crate::{DocBuilder, Elem, ElementType};
+use pando_base::{limits, md5::Md5};
+
+/// The indexed value for `v`; a missing field hashes as null.
+pub fn hashed_key(v: Value<'_>) -> i64 {
+    let mut one = DocBuilder::new();
+    one.value("", v);
+    one.finish().first().map_or(0, |e| hashed_key_of(&e))
+}
+
+/// As [`hashed_key`], from an element.
+pub fn hashed_key_of(e: &Elem<'_>) -> i64 {
+    let mut h = Md5::new();
+    // The seed, always 0.
+    h.update(&[0; 4]);
+    element(&mut h, e, false, 0);
+    let [a, b, c, d, e, f, g, i, ..] = h.finish();
+    i64::from_le_bytes([a, b, c, d, e, f, g, i])
+}
+
+/// MongoDB's number of the type class: ours but for the ends.
+fn class(ty: ElementType) -> i32 {
+    match ty {
+        ElementType::MinKey => -1,
+        ElementType::Undefined => 0,
+        other => i32::from(canonical_type(other)),
+    }
+}
+
+fn element(h: &mut Md5, e: &Elem<'_>, with_name: bool, depth: usize) {
+    h.update(&class(e.ty).to_le_bytes());
+    if with_name {
+        h.update(e.name_bytes());
+        h.update(&[0]);
+    }
+    match e.value() {
+        Value::Document(d) | Value::Array(d) => fields(h, d, depth + 1),
+        Value::JavaScriptWithScope { code, scope } => {
+            h.update(code.as_bytes());
+            h.update(&[0]);
+            fields(h, scope, depth + 1);
+        }
+        v if v.is_number() => h.update(&squash(v).to_le_bytes()),
+        _ => h.update(e.data()),
+    }
+}
+
+fn fields(h: &mut Md5, doc: &RawDoc, depth: usize) {
+    if depth <= limits::BSON_DEPTH_MAX {
+        doc.iter().for_each(|e| element(h, &e, true, depth));
+    }
+    // The end of a document counts as an element of class 0.
+    h.update(&0i32.to_le_bytes());
+}
+
+fn squash(v: Value<'_>) -> i64 {
+    const TWO_POW_63: f64 = 9_223_372_036_854_775_808.0;
+    match v {
+        Value::Int32(n) => i64::from(n),
+        Value::Int64(n) => n,
+        // Exactly 2^63 wraps round; everything above saturates.
+        Value::Double(x) if x == TWO_POW_63 => i64::MIN,
+        Value::Double(x) => x as i64,
+        Value::Decimal128(x) => x.to_i64_saturating(Rounding::HalfEven),
+        _ => 0,
+    }
+}
