@@ -1,0 +1,173 @@
+//! The walk over a document's bytes.
+
+use super::{Folder, Mode, Node, RowMeta, slice};
+use crate::matcher::first_matching_member;
+use pando_base::{Error, Result};
+use pando_bson::{ArrayBuilder, DocBuilder, Elem, ElementType, RawDoc};
+
+pub(super) struct Walk<'a> {
+    pub(super) mode: Mode,
+    /// The whole document, for computed fields.
+    pub(super) root: &'a RawDoc,
+    pub(super) row: &'a RowMeta<'a>,
+}
+
+impl Walk<'_> {
+    pub(super) fn document(&self, folder: &Folder, doc: &RawDoc, out: &mut DocBuilder) -> Result<()> {
+        let mut left = folder.children.len();
+        for e in doc {
+            let Some(node) = folder.child(e.name_bytes()) else {
+                if self.mode == Mode::Exclusion {
+                    out.elem(e);
+                } else if left == 0 {
+                    break;
+                }
+                continue;
+            };
+            left -= usize::from(left > 0);
+            self.field(node, e, out)?;
+        }
+        if folder.adds {
+            self.additions(folder, doc, out)?;
+        }
+        Ok(())
+    }
+
+    /// A field the document has.
+    fn field(&self, node: &Node, e: Elem<'_>, out: &mut DocBuilder) -> Result<()> {
+        match node {
+            Node::Include => {
+                out.elem(e);
+            }
+            Node::Exclude => {}
+            Node::Slice(s) if e.ty == ElementType::Array => {
+                slice::write(*s, RawDoc::trusted(e.data()), e.name(), out);
+            }
+            Node::Slice(_) => {
+                out.elem(e);
+            }
+            Node::Positional => self.positional(e, out)?,
+            // An inclusion appends these; an exclusion replaces the field where it stands.
+            Node::ElemMatch(_) | Node::Meta(_) | Node::Computed(_) => {
+                if self.mode == Mode::Exclusion {
+                    self.added(node, e.name(), Some(e), out)?;
+                }
+            }
+            Node::Folder(f) => match e.ty {
+                ElementType::Document => {
+                    let sub = RawDoc::trusted(e.data());
+                    let mut result = Ok(());
+                    out.doc(e.name(), |b| result = self.document(f, sub, b));
+                    result?;
+                }
+                ElementType::Array => {
+                    let mut result = Ok(());
+                    let items = RawDoc::trusted(e.data());
+                    out.array(e.name(), |b| result = self.array(f, items, b));
+                    result?;
+                }
+                _ => self.scalar_under_folder(f, e, out)?,
+            },
+        }
+        Ok(())
+    }
+
+    fn scalar_under_folder(&self, f: &Folder, e: Elem<'_>, out: &mut DocBuilder) -> Result<()> {
+        if f.adds && self.mode == Mode::Inclusion {
+            let mut result = Ok(());
+            out.doc(e.name(), |b| result = self.document(f, RawDoc::empty(), b));
+            return result;
+        }
+        if self.mode == Mode::Exclusion || f.children.iter().all(|(_, n)| matches!(n, Node::Slice(_))) {
+            out.elem(e);
+        }
+        Ok(())
+    }
+
+    fn array(&self, f: &Folder, items: &RawDoc, out: &mut ArrayBuilder) -> Result<()> {
+        for item in items {
+            let mut result = Ok(());
+            match item.ty {
+                ElementType::Document => {
+                    out.doc(|b| result = self.document(f, RawDoc::trusted(item.data()), b));
+                }
+                ElementType::Array => {
+                    out.array(|b| result = self.array(f, RawDoc::trusted(item.data()), b));
+                }
+                _ if f.adds && self.mode == Mode::Inclusion => {
+                    out.doc(|b| result = self.document(f, RawDoc::empty(), b));
+                }
+                _ if self.mode == Mode::Exclusion => {
+                    out.raw(item.ty, item.data());
+                }
+                _ => {}
+            }
+            result?;
+        }
+        Ok(())
+    }
+
+    fn positional(&self, e: Elem<'_>, out: &mut DocBuilder) -> Result<()> {
+        if e.ty != ElementType::Array {
+            out.elem(e);
+            return Ok(());
+        }
+        let at = self.row.array_index.map(|n| n as usize);
+        match at.and_then(|n| RawDoc::trusted(e.data()).iter().nth(n)) {
+            Some(item) => {
+                out.array(e.name(), |b| {
+                    b.raw(item.ty, item.data());
+                });
+                Ok(())
+            }
+            None => Err(Error::location(
+                51246,
+                "positional operator '.$' couldn't find a matching element in the array",
+            )),
+        }
+    }
+
+    /// What the walk did not write: computed values, and folders that hold some.
+    fn additions(&self, folder: &Folder, doc: &RawDoc, out: &mut DocBuilder) -> Result<()> {
+        for (name, node) in &folder.children {
+            match node {
+                Node::Folder(f) if f.adds => {
+                    if doc.elem(name).is_none() {
+                        let mut result = Ok(());
+                        out.doc(name, |b| result = self.document(f, RawDoc::empty(), b));
+                        result?;
+                    }
+                }
+                Node::ElemMatch(_) | Node::Meta(_) | Node::Computed(_) => {
+                    let here = doc.elem(name);
+                    if self.mode == Mode::Inclusion || here.is_none() {
+                        self.added(node, name, here, out)?;
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn added(&self, node: &Node, name: &str, here: Option<Elem<'_>>, out: &mut DocBuilder) -> Result<()> {
+        match node {
+            Node::Computed(c) => {
+                if let Some(v) = c.eval(self.root)? {
+                    out.bson(name, &v);
+                }
+            }
+            Node::Meta(m) => m.write(self.row, name, out),
+            Node::ElemMatch(m) => {
+                let array = here.filter(|e| e.ty == ElementType::Array);
+                if let Some(item) = array.and_then(|a| first_matching_member(m, a)) {
+                    out.array(name, |b| {
+                        b.raw(item.ty, item.data());
+                    });
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}

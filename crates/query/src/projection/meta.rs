@@ -1,0 +1,71 @@
+//! `{x: {$meta: "sortKey"}}`: facts about a row that are not in the document.
+
+use super::RowMeta;
+use crate::source::RecordId;
+use pando_base::{Error, Result};
+use pando_bson::{DocBuilder, Value};
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MetaField {
+    TextScore,
+    GeoNearDistance,
+    GeoNearPoint,
+    IndexKey,
+    RecordId,
+    SortKey,
+    SearchScore,
+    SearchHighlights,
+    RandVal,
+}
+
+impl MetaField {
+    pub fn parse(v: Value<'_>) -> Result<MetaField> {
+        let Value::String(name) = v else {
+            return Err(Error::location(17307, "$meta only supports string arguments"));
+        };
+        Ok(match name {
+            "textScore" => MetaField::TextScore,
+            "geoNearDistance" => MetaField::GeoNearDistance,
+            "geoNearPoint" => MetaField::GeoNearPoint,
+            "indexKey" => MetaField::IndexKey,
+            "recordId" => MetaField::RecordId,
+            "sortKey" => MetaField::SortKey,
+            "searchScore" => MetaField::SearchScore,
+            "searchHighlights" => MetaField::SearchHighlights,
+            "randVal" => MetaField::RandVal,
+            other => return Err(Error::location(17308, format!("Unsupported argument to $meta: {other}"))),
+        })
+    }
+
+    /// Adds the value under `name`, if the row has it.
+    pub(super) fn write(self, row: &RowMeta<'_>, name: &str, out: &mut DocBuilder) {
+        match self {
+            MetaField::RecordId => match row.record_id {
+                Some(RecordId::Long(n)) => {
+                    out.i64(name, *n);
+                }
+                Some(RecordId::Key(k)) => {
+                    out.binary(name, 0, k);
+                }
+                None => {}
+            },
+            MetaField::SortKey => {
+                if let Some(key) = row.sort_key {
+                    out.raw_array(name, key);
+                }
+            }
+            MetaField::IndexKey => {
+                if let Some(key) = row.index_key {
+                    out.raw_doc(name, key);
+                }
+            }
+            // No row carries these without a text, geo or search stage.
+            MetaField::TextScore
+            | MetaField::GeoNearDistance
+            | MetaField::GeoNearPoint
+            | MetaField::SearchScore
+            | MetaField::SearchHighlights
+            | MetaField::RandVal => {}
+        }
+    }
+}

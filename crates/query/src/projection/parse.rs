@@ -1,0 +1,283 @@
+//! From a specification to the tree, with MongoDB's checks in MongoDB's order.
+
+use super::{Folder, MetaField, Mode, Node, Projection, Slice, computed, slice};
+use crate::ctx::QueryCtx;
+use crate::matcher::Matcher;
+use pando_base::{Error, Result, limits};
+use pando_bson::{DocBuilder, Elem, RawDoc, Value};
+use std::sync::Arc;
+
+pub(super) fn parse(spec: &RawDoc, ctx: &QueryCtx) -> Result<Projection> {
+    let mut p = Parser {
+        ctx,
+        mode: None,
+        root: Folder::default(),
+        id: None,
+        elem_match: false,
+        positional: false,
+        metas: Vec::new(),
+        simple: true,
+    };
+    for e in spec {
+        p.field(e.name(), e, e.name(), 0)?;
+    }
+    Ok(p.finish(spec))
+}
+
+struct Parser<'c> {
+    ctx: &'c QueryCtx,
+    mode: Option<Mode>,
+    root: Folder,
+    /// What was said of `_id` alone.
+    id: Option<bool>,
+    elem_match: bool,
+    positional: bool,
+    metas: Vec<MetaField>,
+    simple: bool,
+}
+
+impl Parser<'_> {
+    /// One entry: `path` from the root, `written` as it stands in the specification (for messages).
+    fn field(&mut self, path: &str, e: Elem<'_>, written: &str, depth: usize) -> Result<()> {
+        if depth > limits::BSON_DEPTH_MAX {
+            return Err(Error::new(pando_base::ErrorCode::Overflow, "projection exceeds the nesting limit"));
+        }
+        match e.value() {
+            v @ (Value::Boolean(_)
+            | Value::Int32(_)
+            | Value::Int64(_)
+            | Value::Double(_)
+            | Value::Decimal128(_)) => self.plain(path, v.is_truthy(), written),
+            Value::Document(d) => self.object(path, d, e.value(), depth),
+            v => self.computed(path, v),
+        }
+    }
+
+    fn plain(&mut self, path: &str, on: bool, written: &str) -> Result<()> {
+        if let Some(array) = positional_path(path)? {
+            if !on {
+                return Err(Error::location(31395, "positional projection cannot be used with exclusion"));
+            }
+            if self.positional {
+                let text = "Cannot specify more than one positional projection per query.";
+                return Err(Error::location(31276, text));
+            }
+            self.decide(Mode::Inclusion, written)?;
+            self.positional = true;
+            return self.add(array, Node::Positional);
+        }
+        if path == "_id" {
+            self.id = Some(on);
+            return self.add(path, if on { Node::Include } else { Node::Exclude });
+        }
+        self.decide(if on { Mode::Inclusion } else { Mode::Exclusion }, written)?;
+        self.add(path, if on { Node::Include } else { Node::Exclude })
+    }
+
+    fn object(&mut self, path: &str, d: &RawDoc, whole: Value<'_>, depth: usize) -> Result<()> {
+        let Some(first) = d.first() else {
+            let text = "An empty sub-projection is not a valid value. Found empty object at path";
+            return Err(Error::location(51270, text));
+        };
+        if !first.name().starts_with('$') {
+            for e in d {
+                self.field(&format!("{path}.{}", e.name()), e, e.name(), depth + 1)?;
+            }
+            return Ok(());
+        }
+        let single = d.count() == 1;
+        match first.name() {
+            "$slice" if single => self.slice(path, first.value(), whole),
+            "$elemMatch" if single => self.elem_match(path, first),
+            "$meta" if single => {
+                let meta = MetaField::parse(first.value())?;
+                if meta == MetaField::TextScore {
+                    let text = "query requires text score metadata, but it is not available";
+                    return Err(Error::location(40218, text));
+                }
+                self.metas.push(meta);
+                self.add(path, Node::Meta(meta))
+            }
+            _ if !single => Err(dollar_name()),
+            _ => self.computed(path, whole),
+        }
+    }
+
+    fn slice(&mut self, path: &str, arg: Value<'_>, whole: Value<'_>) -> Result<()> {
+        let refused = match Slice::parse(arg) {
+            Ok(s) => match self.add(path, Node::Slice(s)) {
+                Ok(()) => return Ok(()),
+                // A collision may still be an expression's place; MongoDB reports both.
+                Err(e) if e.code.0 == 31250 => e,
+                Err(e) => return Err(e),
+            },
+            Err(e) => e,
+        };
+        self.computed(path, whole).map_err(|e| {
+            if e.code.0 != 28667 || !(slice::is_find_syntax_error(&refused) || refused.code.0 == 31250) {
+                return e;
+            }
+            let text = format!(
+                "Invalid $slice syntax. The given syntax {} did not match the find() syntax because :: {}: {} :: \
+                 The given syntax did not match the expression $slice syntax. :: caused by :: {}",
+                whole,
+                refused.code.name(),
+                refused.message,
+                e.message,
+            );
+            Error::location(28667, text)
+        })
+    }
+
+    fn elem_match(&mut self, path: &str, e: Elem<'_>) -> Result<()> {
+        if positional_path(path)?.is_some() {
+            return Err(Error::location(31256, "Cannot use positional projection and $elemMatch together"));
+        }
+        if path.contains('.') {
+            return Err(Error::location(31275, "Cannot use $elemMatch projection on a nested field."));
+        }
+        if !matches!(e.value(), Value::Document(_)) {
+            let text = format!(
+                "elemMatch: Invalid argument, object required, but got {}",
+                e.value().type_name()
+            );
+            return Err(Error::location(31274, text));
+        }
+        let mut filter = DocBuilder::new();
+        filter.doc(path, |b| {
+            b.elem(e);
+        });
+        let matcher = Matcher::parse(&filter.finish(), self.ctx)?;
+        self.elem_match = true;
+        self.add(path, Node::ElemMatch(Arc::new(matcher.root().clone())))
+    }
+
+    fn computed(&mut self, path: &str, v: Value<'_>) -> Result<()> {
+        if positional_path(path)?.is_some() {
+            return Err(Error::location(31308, "positional projection cannot be used with a literal"));
+        }
+        if self.mode == Some(Mode::Exclusion) {
+            let text = "Cannot use expression other than $meta in exclusion projection";
+            return Err(Error::location(31252, text));
+        }
+        let value = computed::compile(v, self.ctx)?;
+        self.mode = Some(Mode::Inclusion);
+        self.add(path, Node::Computed(value))
+    }
+
+    fn decide(&mut self, mode: Mode, written: &str) -> Result<()> {
+        match (self.mode, mode) {
+            (Some(Mode::Exclusion), Mode::Inclusion) => Err(Error::location(
+                31253,
+                format!("Cannot do inclusion on field {written} in exclusion projection"),
+            )),
+            (Some(Mode::Inclusion), Mode::Exclusion) => Err(Error::location(
+                31254,
+                format!("Cannot do exclusion on field {written} in inclusion projection"),
+            )),
+            _ => {
+                self.mode = Some(mode);
+                Ok(())
+            }
+        }
+    }
+
+    /// Puts a leaf into the tree.
+    fn add(&mut self, path: &str, node: Node) -> Result<()> {
+        check_path(path)?;
+        self.simple &= matches!(node, Node::Include | Node::Exclude) && !path.contains('.');
+        let adds = matches!(node, Node::Computed(_) | Node::ElemMatch(_) | Node::Meta(_));
+        let mut folder = &mut self.root;
+        let mut rest = path;
+        while let Some((head, tail)) = rest.split_once('.') {
+            folder.adds |= adds;
+            let at = match folder.children.iter().position(|(n, _)| &**n == head) {
+                Some(at) => at,
+                None => {
+                    folder.children.push((head.into(), Node::Folder(Folder::default())));
+                    folder.children.len() - 1
+                }
+            };
+            folder = match &mut folder.children[at].1 {
+                Node::Folder(f) => f,
+                _ => {
+                    let remaining = path.split_once('.').map_or("", |(_, r)| r);
+                    let text = format!("Path collision at {path} remaining portion {remaining}");
+                    return Err(Error::location(31249, text));
+                }
+            };
+            rest = tail;
+        }
+        if folder.children.iter().any(|(n, _)| &**n == rest) {
+            return Err(Error::location(31250, format!("Path collision at {path}")));
+        }
+        folder.adds |= adds;
+        folder.children.push((rest.into(), node));
+        Ok(())
+    }
+
+    fn finish(mut self, spec: &RawDoc) -> Projection {
+        let mode = self.mode.unwrap_or(match (self.id, self.elem_match) {
+            (Some(true), _) | (_, true) => Mode::Inclusion,
+            _ => Mode::Exclusion,
+        });
+        let has_id = self.root.children.iter().any(|(n, _)| &**n == "_id");
+        if mode == Mode::Inclusion && !has_id {
+            self.root.children.insert(0, ("_id".into(), Node::Include));
+        }
+        if mode == Mode::Exclusion && self.id == Some(true) {
+            self.root.children.retain(|(n, _)| &**n != "_id");
+        }
+        Projection {
+            spec: spec.to_buf(),
+            mode,
+            root: self.root,
+            positional: self.positional,
+            metas: self.metas,
+            simple: self.simple,
+        }
+    }
+}
+
+/// `a.b` of `a.b.$`; an error when `$` stands elsewhere in the path.
+fn positional_path(path: &str) -> Result<Option<&str>> {
+    let found = path.strip_suffix(".$");
+    if found.unwrap_or(path).split('.').skip(1).any(|part| part == "$") {
+        return Err(Error::location(
+            31394,
+            "As of 4.4, it's illegal to specify positional operator in the middle of a path.Positional \
+             projection may only be used at the end, for example: a.b.$. If the query previously used a form like \
+             a.b.$.d, remove the parts following the '$' and the results will be equivalent.",
+        ));
+    }
+    Ok(found)
+}
+
+fn dollar_name() -> Error {
+    Error::location(
+        16410,
+        "FieldPath field names may not start with '$'. Consider using $getField or $setField.",
+    )
+}
+
+/// MongoDB's rules for field paths.
+pub(crate) fn check_path(path: &str) -> Result<()> {
+    if path.is_empty() {
+        return Err(Error::location(40352, "FieldPath cannot be constructed with empty string"));
+    }
+    if path.ends_with('.') {
+        return Err(Error::location(40353, "FieldPath must not end with a '.'."));
+    }
+    for part in path.split('.') {
+        if part.is_empty() {
+            return Err(Error::location(15998, "FieldPath field names may not be empty strings."));
+        }
+        if part.starts_with('$') {
+            return Err(dollar_name());
+        }
+    }
+    if path.split('.').count() > limits::BSON_DEPTH_MAX {
+        return Err(Error::new(pando_base::ErrorCode::Overflow, "FieldPath is too long"));
+    }
+    Ok(())
+}

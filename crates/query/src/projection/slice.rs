@@ -1,0 +1,70 @@
+//! `{a: {$slice: n}}` and `{a: {$slice: [skip, limit]}}`.
+
+use pando_base::{Error, Result};
+use pando_bson::{RawDoc, Value};
+
+/// Which elements of an array to keep.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Slice {
+    /// From the front, or from the end when negative; `None`: `limit` alone decides.
+    skip: Option<i64>,
+    limit: i64,
+}
+
+impl Slice {
+    /// The find syntax; any other shape is left to the expression of the same name.
+    pub(super) fn parse(v: Value<'_>) -> Result<Slice> {
+        if let Some(limit) = whole(v) {
+            return Ok(Slice { skip: None, limit });
+        }
+        let Value::Array(args) = v else {
+            return Err(Error::location(31273, "$slice only supports numbers and [skip, limit] arrays"));
+        };
+        let mut numbers = args.iter().map(|e| whole(e.value()));
+        match (numbers.next(), numbers.next(), numbers.next()) {
+            (Some(Some(skip)), Some(Some(limit)), None) if limit > 0 => Ok(Slice { skip: Some(skip), limit }),
+            (Some(Some(_)), Some(Some(_)), None) => {
+                Err(Error::location(31271, "$slice limit must be positive"))
+            }
+            _ => Err(Error::location(31272, "$slice array argument should be of form [skip, limit]")),
+        }
+    }
+
+    /// The kept positions of an array of `len` elements, as `start..end`.
+    pub(super) fn range(self, len: usize) -> std::ops::Range<usize> {
+        let len = len as i64;
+        let (start, count) = match self.skip {
+            None if self.limit < 0 => (len.saturating_add(self.limit).max(0), self.limit.saturating_neg()),
+            None => (0, self.limit),
+            Some(skip) if skip < 0 => (len.saturating_add(skip).max(0), self.limit),
+            Some(skip) => (skip.min(len), self.limit),
+        };
+        start as usize..start.saturating_add(count).min(len) as usize
+    }
+}
+
+/// The integer part of a number, saturating as MongoDB's 32-bit arguments do.
+fn whole(v: Value<'_>) -> Option<i64> {
+    let clamp = |n: i64| n.clamp(i64::from(i32::MIN), i64::from(i32::MAX));
+    match v {
+        Value::Int32(n) => Some(i64::from(n)),
+        Value::Int64(n) => Some(clamp(n)),
+        Value::Double(d) => Some(clamp(d as i64)),
+        Value::Decimal128(_) => crate::matcher::exact_i64(v).map(clamp),
+        _ => None,
+    }
+}
+
+pub(super) fn is_find_syntax_error(e: &Error) -> bool {
+    (31271..=31273).contains(&e.code.0)
+}
+
+/// Writes the kept elements of `array` as the array `name`.
+pub(super) fn write(slice: Slice, array: &RawDoc, name: &str, out: &mut pando_bson::DocBuilder) {
+    let keep = slice.range(array.count());
+    out.array(name, |b| {
+        for e in array.iter().take(keep.end).skip(keep.start) {
+            b.raw(e.ty, e.data());
+        }
+    });
+}
