@@ -64,6 +64,32 @@ impl ArrayFilters {
     }
 }
 
+/// `$expr` and `$where` look at whole documents; an array element has none.
+pub(super) fn refuse_document_operators(filter: &RawDoc) -> Result<()> {
+    for e in filter {
+        match (e.name(), e.value()) {
+            ("$and" | "$or" | "$nor", Value::Array(branches)) => {
+                for branch in branches {
+                    if let Value::Document(d) = branch.value() {
+                        refuse_document_operators(d)?;
+                    }
+                }
+            }
+            ("$expr" | "$where", _) => return Err(not_allowed(e.name())),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn not_allowed(operator: &str) -> Error {
+    let code = match operator {
+        "$expr" => ErrorCode::QueryFeatureNotAllowed,
+        _ => ErrorCode::BadValue,
+    };
+    Error::new(code, format!("{operator} is not allowed in this context"))
+}
+
 /// The one first path component that the filter's conditions share.
 fn find_id<'a>(filter: &'a RawDoc, id: &mut Option<&'a str>) -> Result<()> {
     for e in filter {
@@ -75,12 +101,7 @@ fn find_id<'a>(filter: &'a RawDoc, id: &mut Option<&'a str>) -> Result<()> {
                     }
                 }
             }
-            ("$expr", _) => {
-                return Err(Error::new(
-                    ErrorCode::QueryFeatureNotAllowed,
-                    "$expr is not allowed in this context",
-                ));
-            }
+            ("$expr" | "$where", _) => return Err(not_allowed(e.name())),
             (name, _) if name.starts_with('$') => {}
             (name, _) => {
                 let first = name.split('.').next().unwrap_or(name);

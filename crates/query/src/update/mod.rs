@@ -96,20 +96,14 @@ impl UpdatePlan {
                 }
                 return Err(Error::new(ErrorCode::NotImplemented, "pipeline updates are not built in yet"));
             }
-            other => {
-                return Err(Error::failed_to_parse(format!(
-                    "Update argument must be either an object or an array, found {}",
-                    other.type_name()
-                )));
+            _ => {
+                return Err(Error::failed_to_parse("Update argument must be either an object or an array"));
             }
         };
         let operators = doc.first().is_some_and(|e| e.name_bytes().first() == Some(&b'$'));
         let (kind, touched) = if operators {
             parse_operators(doc, array_filters, ctx)?
         } else {
-            if let Some(e) = doc.iter().find(|e| e.name_bytes().first() == Some(&b'$')) {
-                return Err(dollar_prefixed(e.name()));
-            }
             (Kind::Replacement(doc.to_buf()), Touched::Everything)
         };
         Ok(UpdatePlan { kind, touched, ctx: ctx.clone() })
@@ -169,7 +163,11 @@ impl UpdatePlan {
         if old.as_bytes() == new.as_bytes() {
             return Ok(UpdateOutcome::unchanged());
         }
+        upsert::check_id(new)?;
         let replaced = self.fill_timestamps(keep_id(old, new)?);
+        if let Some(e) = new.iter().find(|e| e.name_bytes().first() == Some(&b'$')) {
+            return Err(dollar_prefixed(e.name()));
+        }
         check_depth(&replaced)?;
         Ok(UpdateOutcome { noop: false, new_doc: replaced, log: LogForm::Replacement })
     }

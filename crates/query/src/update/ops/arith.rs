@@ -4,7 +4,7 @@ use super::{Apply, Arg, Effect, Modifier, id_text};
 use crate::number::Number;
 use crate::update::path::Path;
 use pando_base::{Error, Result};
-use pando_bson::{Decimal128, Elem, ElementType, Value};
+use pando_bson::{Elem, ElementType, Value};
 
 #[derive(Debug)]
 struct Arith {
@@ -28,15 +28,8 @@ pub(super) fn parse_inc(arg: &Arg<'_>) -> Result<Box<dyn Modifier>> {
 
 pub(super) fn parse_mul(arg: &Arg<'_>) -> Result<Box<dyn Modifier>> {
     let operand = operand(arg, "multiply")?;
-    // Zero of the operand's type; a decimal zero keeps the operand's exponent.
-    let missing = match operand {
-        Number::Int(_) => Number::Int(0),
-        Number::Long(_) => Number::Long(0),
-        Number::Double(_) => Number::Double(0.0),
-        Number::Decimal(_) => {
-            Number::Int(0).checked_mul(operand).unwrap_or(Number::Decimal(Decimal128::ZERO))
-        }
-    };
+    // Zero times the operand: its type, a decimal's exponent, NaN and the sign of zero all come out right.
+    let missing = Number::Int(0).checked_mul(operand).unwrap_or(Number::Long(0));
     Ok(Box::new(Arith { name: "$mul", operand, combine: Number::checked_mul, missing }))
 }
 
@@ -86,7 +79,9 @@ impl Modifier for Arith {
         };
         let start = out.len();
         let ty = put(after, out);
-        if ty == old.ty && out[start..] == *old.data() {
+        // A NaN differs even from itself, and so counts as changed.
+        let nan = matches!(after, Number::Double(d) if d.is_nan());
+        if ty == old.ty && out[start..] == *old.data() && !nan {
             return Ok(Effect::Same);
         }
         Ok(Effect::Set(ty))

@@ -2,6 +2,7 @@
 
 use super::{Apply, Arg, ArrayOut, Blocked, Effect, Modifier, Stored};
 use crate::matcher::Matcher;
+use crate::update::array_filters::refuse_document_operators;
 use crate::update::path::Path;
 use pando_base::{Error, Result};
 use pando_bson::{DocBuilder, Elem, ElementType, Value};
@@ -64,6 +65,7 @@ pub(super) fn parse(arg: &Arg<'_>) -> Result<Box<dyn Modifier>> {
         return Ok(Box::new(Pull::Elements(Matcher::parse(&filter.finish(), arg.ctx)?)));
     }
     let filter = v.as_doc().ok_or_else(|| Error::internal("$pull filter is not a document"))?;
+    refuse_document_operators(filter)?;
     Ok(Box::new(Pull::Documents(Matcher::parse(filter, arg.ctx)?)))
 }
 

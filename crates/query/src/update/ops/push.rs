@@ -184,7 +184,7 @@ impl Modifier for Push {
         let (result, appended) = self.result(cx, array);
         let old_len = array.count();
         // A sort counts as a change even when it moves nothing.
-        if self.values.is_empty() && self.sort.is_none() && result.len() == old_len {
+        if self.values.is_empty() && result.len() == old_len && (self.sort.is_none() || old_len == 0) {
             return Ok(Effect::Same);
         }
         let mut written = ArrayOut::begin(out);
