@@ -4,6 +4,7 @@
 //! decimal is decimal. What happens when a long overflows differs by caller: updates refuse, expressions
 //! widen to double.
 
+use pando_bson::decimal128::Rounding;
 use pando_bson::{Decimal128, Value};
 
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +39,7 @@ impl Number {
             Number::Int(n) => f64::from(n),
             Number::Long(n) => n as f64,
             Number::Double(d) => d,
-            Number::Decimal(d) => decimal::to_f64(d),
+            Number::Decimal(d) => d.to_f64(),
         }
     }
     /// Doubles keep 15 significant digits.
@@ -46,7 +47,7 @@ impl Number {
         match self {
             Number::Int(n) => Decimal128::from_i64(n.into()),
             Number::Long(n) => Decimal128::from_i64(n),
-            Number::Double(d) => decimal::from_f64(d),
+            Number::Double(d) => Decimal128::from_f64(d),
             Number::Decimal(d) => d,
         }
     }
@@ -71,13 +72,73 @@ impl Number {
 
     /// `None` when a long overflows.
     pub fn checked_add(self, other: Number) -> Option<Number> {
-        self.combine(other, i64::checked_add, |a, b| a + b, decimal::add)
+        self.combine(other, i64::checked_add, |a, b| a + b, |a, b| a + b)
     }
     pub fn checked_sub(self, other: Number) -> Option<Number> {
-        self.combine(other, i64::checked_sub, |a, b| a - b, decimal::sub)
+        self.combine(other, i64::checked_sub, |a, b| a - b, |a, b| a - b)
     }
     pub fn checked_mul(self, other: Number) -> Option<Number> {
-        self.combine(other, i64::checked_mul, |a, b| a * b, decimal::mul)
+        self.combine(other, i64::checked_mul, |a, b| a * b, |a, b| a * b)
+    }
+
+    /// Longs that overflow become doubles.
+    pub fn add(self, other: Number) -> Number {
+        self.checked_add(other).unwrap_or_else(|| Number::Double(self.to_f64() + other.to_f64()))
+    }
+    pub fn sub(self, other: Number) -> Number {
+        self.checked_sub(other).unwrap_or_else(|| Number::Double(self.to_f64() - other.to_f64()))
+    }
+    pub fn mul(self, other: Number) -> Number {
+        self.checked_mul(other).unwrap_or_else(|| Number::Double(self.to_f64() * other.to_f64()))
+    }
+    /// Always a double or a decimal. The caller has looked for zero.
+    pub fn div(self, other: Number) -> Number {
+        if self.is_decimal() || other.is_decimal() {
+            return Number::Decimal(self.to_decimal() / other.to_decimal());
+        }
+        Number::Double(self.to_f64() / other.to_f64())
+    }
+    /// The remainder with the sign of the dividend. The caller has looked for zero.
+    pub fn rem(self, other: Number) -> Number {
+        if self.is_decimal() || other.is_decimal() {
+            return Number::Decimal(self.to_decimal() % other.to_decimal());
+        }
+        match (self.integer(), other.integer()) {
+            (Some(a), Some(b)) => {
+                // i64::MIN % -1 is 0, though the division overflows.
+                let n = a.checked_rem(b).unwrap_or(0);
+                match (self, other) {
+                    (Number::Int(_), Number::Int(_)) => Number::Int(n as i32),
+                    _ => Number::Long(n),
+                }
+            }
+            _ => Number::Double(self.to_f64() % other.to_f64()),
+        }
+    }
+    /// Rounded to the nearest (a double's half away from zero, a decimal's to even); `None` when that is no 64-bit number.
+    pub fn round_i64(self) -> Option<i64> {
+        match self {
+            Number::Double(d) => f64_to_i64(d.round()),
+            Number::Decimal(d) => d.to_i64(Rounding::HalfEven),
+            n => n.integer(),
+        }
+    }
+    /// Cut to a whole number; `None` when that is no 64-bit number.
+    pub fn truncate_i64(self) -> Option<i64> {
+        match self {
+            Number::Double(d) => f64_to_i64(d.trunc()),
+            Number::Decimal(d) => d.to_i64(Rounding::TowardZero),
+            n => n.integer(),
+        }
+    }
+    /// As aggregation messages show it: doubles with six digits.
+    pub fn shown(self) -> String {
+        match self {
+            Number::Int(n) => n.to_string(),
+            Number::Long(n) => n.to_string(),
+            Number::Double(d) => short_double(d),
+            Number::Decimal(d) => d.to_string(),
+        }
     }
 
     fn combine(
@@ -102,25 +163,33 @@ impl Number {
     }
 }
 
-/// Decimal arithmetic, as far as it is there: what is not gives NaN.
-mod decimal {
-    use pando_bson::Decimal128;
+fn f64_to_i64(d: f64) -> Option<i64> {
+    // 2^63 itself is the first double that does not fit.
+    (-9.223_372_036_854_775_808e18..9.223_372_036_854_775_808e18).contains(&d).then_some(d as i64)
+}
 
-    pub(super) fn to_f64(_: Decimal128) -> f64 {
-        f64::NAN
+/// C's `%g`: six significant digits.
+pub fn short_double(d: f64) -> String {
+    if d.is_nan() {
+        return "nan".to_owned();
     }
-    pub(super) fn from_f64(_: f64) -> Decimal128 {
-        Decimal128::NAN
+    if d.is_infinite() {
+        return if d > 0.0 { "inf" } else { "-inf" }.to_owned();
     }
-    pub(super) fn add(_: Decimal128, _: Decimal128) -> Decimal128 {
-        Decimal128::NAN
+    if d == 0.0 {
+        return if d.is_sign_negative() { "-0" } else { "0" }.to_owned();
     }
-    pub(super) fn sub(_: Decimal128, _: Decimal128) -> Decimal128 {
-        Decimal128::NAN
+    let scientific = format!("{d:.5e}");
+    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let trim = |s: &str| {
+        if s.contains('.') { s.trim_end_matches('0').trim_end_matches('.').to_owned() } else { s.to_owned() }
+    };
+    if (-4..6).contains(&exponent) {
+        return trim(&format!("{d:.*}", (5 - exponent).max(0) as usize));
     }
-    pub(super) fn mul(_: Decimal128, _: Decimal128) -> Decimal128 {
-        Decimal128::NAN
-    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{}e{sign}{:02}", trim(mantissa), exponent.unsigned_abs())
 }
 
 #[cfg(test)]

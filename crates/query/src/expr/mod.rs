@@ -1,1 +1,315 @@
-//! Aggregation expressions over raw documents.
+//! Aggregation expressions: `{$add: ["$a", 1]}`, parsed once, evaluated over raw documents.
+//!
+//! [`Expr::parse`] makes a compiled tree; [`Expr::eval`] runs it in a [`Scope`] and gives a [`Val`], which
+//! borrows from the document whenever it can. A field path finds bytes without building trees.
+//!
+//! Three rules that hold everywhere: *missing* is not null (a missing field of a built object is left out, a
+//! missing array element becomes null); most operators give null when an argument is missing, null or
+//! undefined; numbers promote int → long → double → decimal.
+//!
+//! Operators live in [`ops`], a file per family, with one row each in [`registry`]. Errors carry MongoDB's
+//! numbers and texts. [`Expr::optimize`] folds what is constant; where an error turns up there, MongoDB's message
+//! says so, and the caller adds that context ([`Optimized`]).
+
+mod ops;
+mod parse;
+mod path;
+mod registry;
+mod scope;
+mod value;
+
+pub use parse::ParseCtx;
+pub(crate) use parse::{check_user_var_name, named};
+pub use path::FieldPath;
+pub(crate) use path::check_name;
+pub use scope::{Frame, Scope, VarId};
+pub use value::Val;
+
+use crate::ctx::QueryCtx;
+use pando_base::{Error, Result};
+use pando_bson::{ArrayBuilder, DocBuilder, RawDoc, Value};
+use std::fmt;
+
+/// A compiled expression.
+pub enum Expr {
+    Const(Val<'static>),
+    /// A path of `$$ROOT`.
+    Field(FieldPath),
+    /// A path of a variable.
+    Var(VarId, FieldPath),
+    Object(Vec<(Box<str>, Expr)>),
+    Array(Vec<Expr>),
+    /// An operator that only looks at the values of its arguments.
+    Nary(Nary),
+    /// An operator with its own ways (variables, short circuits, compiled arguments).
+    Op(Box<dyn Op>),
+}
+
+/// Arguments' values to the result's.
+pub type NaryFn = for<'v> fn(&[Val<'v>], &Call<'_>) -> Result<Val<'v>>;
+
+pub struct Nary {
+    pub(crate) name: &'static str,
+    f: NaryFn,
+    pub(crate) args: Vec<Expr>,
+    /// The same arguments always give the same value.
+    pure: bool,
+}
+
+/// What an operator function may use besides its arguments.
+pub struct Call<'a> {
+    /// The operator as written, for messages.
+    pub name: &'static str,
+    pub ctx: &'a QueryCtx,
+}
+
+/// An operator that evaluates its own arguments.
+pub trait Op: Send + Sync {
+    fn name(&self) -> &'static str;
+    fn eval<'s>(&'s self, scope: &Scope<'s>) -> Result<Val<'s>>;
+    /// The argument expressions. [`parts!`] writes this and `parts_mut`.
+    fn parts(&self) -> Vec<&Expr>;
+    fn parts_mut(&mut self) -> Vec<&mut Expr>;
+    /// With only constant arguments it is evaluated ahead (its errors then come before any document is read).
+    fn folds(&self) -> bool {
+        false
+    }
+    /// What this becomes once its arguments are optimized, when that is something else.
+    fn simplify(&mut self, _ctx: &QueryCtx) -> Result<Option<Expr>> {
+        Ok(None)
+    }
+}
+
+/// Something that holds argument expressions.
+pub(crate) trait Part {
+    fn collect<'e>(&'e self, out: &mut Vec<&'e Expr>);
+    fn collect_mut<'e>(&'e mut self, out: &mut Vec<&'e mut Expr>);
+}
+
+impl Part for Expr {
+    fn collect<'e>(&'e self, out: &mut Vec<&'e Expr>) {
+        out.push(self);
+    }
+    fn collect_mut<'e>(&'e mut self, out: &mut Vec<&'e mut Expr>) {
+        out.push(self);
+    }
+}
+impl<P: Part> Part for Option<P> {
+    fn collect<'e>(&'e self, out: &mut Vec<&'e Expr>) {
+        self.iter().for_each(|p| p.collect(out));
+    }
+    fn collect_mut<'e>(&'e mut self, out: &mut Vec<&'e mut Expr>) {
+        self.iter_mut().for_each(|p| p.collect_mut(out));
+    }
+}
+impl<P: Part> Part for Vec<P> {
+    fn collect<'e>(&'e self, out: &mut Vec<&'e Expr>) {
+        self.iter().for_each(|p| p.collect(out));
+    }
+    fn collect_mut<'e>(&'e mut self, out: &mut Vec<&'e mut Expr>) {
+        self.iter_mut().for_each(|p| p.collect_mut(out));
+    }
+}
+impl<A, P: Part> Part for (A, P) {
+    fn collect<'e>(&'e self, out: &mut Vec<&'e Expr>) {
+        self.1.collect(out);
+    }
+    fn collect_mut<'e>(&'e mut self, out: &mut Vec<&'e mut Expr>) {
+        self.1.collect_mut(out);
+    }
+}
+
+/// Writes `Op::parts` and `Op::parts_mut` for the named fields.
+macro_rules! parts {
+    ($($field:ident),*) => {
+        fn parts(&self) -> Vec<&$crate::expr::Expr> {
+            let mut out = Vec::new();
+            $($crate::expr::Part::collect(&self.$field, &mut out);)*
+            out
+        }
+        fn parts_mut(&mut self) -> Vec<&mut $crate::expr::Expr> {
+            let mut out = Vec::new();
+            $($crate::expr::Part::collect_mut(&mut self.$field, &mut out);)*
+            out
+        }
+    };
+}
+pub(crate) use parts;
+
+impl fmt::Debug for Expr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Expr::Const(v) => write!(f, "{}", v.shown()),
+            Expr::Field(path) => write!(f, "$$ROOT.{}", path.dotted()),
+            Expr::Var(id, path) => write!(f, "$${}.{}", id.0, path.dotted()),
+            Expr::Object(fields) => f.debug_map().entries(fields.iter().map(|(k, v)| (k, v))).finish(),
+            Expr::Array(items) => f.debug_list().entries(items).finish(),
+            Expr::Nary(n) => f.debug_tuple(n.name).field(&n.args).finish(),
+            Expr::Op(op) => {
+                let mut t = f.debug_tuple(op.name());
+                for part in op.parts() {
+                    t.field(part);
+                }
+                t.finish()
+            }
+        }
+    }
+}
+
+impl Expr {
+    /// Parses an expression outside of any stage, and optimizes it.
+    pub fn parse(v: Value<'_>, ctx: &QueryCtx) -> Result<Expr> {
+        let mut expr = ParseCtx::new(ctx).parse(v)?;
+        expr.optimize(ctx)?;
+        Ok(expr)
+    }
+    pub fn constant(v: Value<'_>) -> Expr {
+        Expr::Const(Val::Ref(v).into_owned())
+    }
+    pub fn null() -> Expr {
+        Expr::Const(Val::NULL)
+    }
+
+    /// The value in a scope. What it borrows lives as long as the document, this expression and the variables.
+    #[inline]
+    pub fn eval<'s>(&'s self, scope: &Scope<'s>) -> Result<Val<'s>> {
+        match self {
+            Expr::Field(path) => Ok(path.of_doc(scope.root)),
+            Expr::Const(v) => Ok(v.borrowed()),
+            Expr::Var(id, path) => Ok(path.of_value(scope.var(*id))),
+            Expr::Nary(n) => n.eval(scope),
+            Expr::Op(op) => op.eval(scope),
+            Expr::Object(fields) => eval_object(fields, scope),
+            Expr::Array(items) => eval_array(items, scope),
+        }
+    }
+    /// The value for one document without variables.
+    pub fn eval_doc<'s>(&'s self, doc: &'s RawDoc, ctx: &'s QueryCtx) -> Result<Val<'s>> {
+        self.eval(&Scope::new(doc, ctx))
+    }
+
+    pub fn as_const(&self) -> Option<&Val<'static>> {
+        match self {
+            Expr::Const(v) => Some(v),
+            _ => None,
+        }
+    }
+    /// The top-level path this is nothing but a reference to.
+    pub fn as_field(&self) -> Option<&FieldPath> {
+        match self {
+            Expr::Field(path) => Some(path),
+            _ => None,
+        }
+    }
+
+    /// Folds constant parts. Errors of operators over constants come out here, as in MongoDB.
+    pub fn optimize(&mut self, ctx: &QueryCtx) -> Result<()> {
+        match self {
+            Expr::Const(_) | Expr::Field(_) | Expr::Var(..) => return Ok(()),
+            Expr::Object(fields) => {
+                for (_, e) in fields.iter_mut() {
+                    e.optimize(ctx)?;
+                }
+                if !fields.iter().all(|(_, e)| e.as_const().is_some()) {
+                    return Ok(());
+                }
+            }
+            Expr::Array(items) => {
+                for e in items.iter_mut() {
+                    e.optimize(ctx)?;
+                }
+                if !items.iter().all(|e| e.as_const().is_some()) {
+                    return Ok(());
+                }
+            }
+            Expr::Nary(n) => {
+                for e in &mut n.args {
+                    e.optimize(ctx)?;
+                }
+                if !n.pure || !n.args.iter().all(|e| e.as_const().is_some()) {
+                    return Ok(());
+                }
+            }
+            Expr::Op(op) => {
+                for part in op.parts_mut() {
+                    part.optimize(ctx)?;
+                }
+                if let Some(simpler) = op.simplify(ctx)? {
+                    *self = simpler;
+                    return Ok(());
+                }
+                if !op.folds() || !op.parts().iter().all(|e| e.as_const().is_some()) {
+                    return Ok(());
+                }
+            }
+        }
+        let value = self.eval(&Scope::new(RawDoc::empty(), ctx))?.into_owned();
+        *self = Expr::Const(value);
+        Ok(())
+    }
+
+    /// Calls `visit` with this expression and all below it.
+    pub fn walk<'e>(&'e self, visit: &mut dyn FnMut(&'e Expr)) {
+        visit(self);
+        match self {
+            Expr::Const(_) | Expr::Field(_) | Expr::Var(..) => {}
+            Expr::Object(fields) => fields.iter().for_each(|(_, e)| e.walk(visit)),
+            Expr::Array(items) => items.iter().for_each(|e| e.walk(visit)),
+            Expr::Nary(n) => n.args.iter().for_each(|e| e.walk(visit)),
+            Expr::Op(op) => op.parts().into_iter().for_each(|e| e.walk(visit)),
+        }
+    }
+    /// Adds the document paths that the value depends on; false when it needs the whole document.
+    pub fn dependencies(&self, paths: &mut std::collections::BTreeSet<String>) -> bool {
+        let mut complete = true;
+        self.walk(&mut |e| {
+            if let Expr::Field(path) = e {
+                if path.is_whole() {
+                    complete = false;
+                } else {
+                    paths.insert(path.dotted());
+                }
+            }
+        });
+        complete
+    }
+}
+
+fn eval_object<'s>(fields: &'s [(Box<str>, Expr)], scope: &Scope<'s>) -> Result<Val<'s>> {
+    let mut b = DocBuilder::new();
+    for (name, e) in fields {
+        e.eval(scope)?.put_to(&mut b, name);
+    }
+    Ok(Val::Doc(b.finish()))
+}
+
+fn eval_array<'s>(items: &'s [Expr], scope: &Scope<'s>) -> Result<Val<'s>> {
+    let mut b = ArrayBuilder::new();
+    for e in items {
+        e.eval(scope)?.push_to(&mut b);
+    }
+    Ok(Val::Array(b.finish()))
+}
+
+impl Nary {
+    fn eval<'s>(&'s self, scope: &Scope<'s>) -> Result<Val<'s>> {
+        let call = Call { name: self.name, ctx: scope.ctx };
+        match &*self.args {
+            [] => (self.f)(&[], &call),
+            [a] => (self.f)(&[a.eval(scope)?], &call),
+            [a, b] => (self.f)(&[a.eval(scope)?, b.eval(scope)?], &call),
+            args => {
+                let args = args.iter().map(|a| a.eval(scope)).collect::<Result<Vec<_>>>()?;
+                (self.f)(&args, &call)
+            }
+        }
+    }
+}
+
+/// Puts MongoDB's "Failed to optimize .." in front of an error of [`Expr::optimize`].
+pub fn optimize_error(what: &str, e: Error) -> Error {
+    e.context(format_args!("Failed to optimize {what}"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,253 @@
+//! From BSON to [`Expr`]: paths, literals, objects, and the operators of the registry.
+
+use super::path::{FieldPath, check_name};
+use super::registry::{Def, find};
+use super::scope::VarId;
+use super::value::Val;
+use super::{Expr, Nary};
+use crate::ctx::QueryCtx;
+use pando_base::{Error, ErrorCode, Result};
+use pando_bson::{Document, RawDoc, Value};
+
+/// The names an expression may use, and the operation it belongs to.
+pub struct ParseCtx<'a> {
+    pub ctx: &'a QueryCtx,
+    /// Bound variables, innermost last.
+    vars: Vec<(String, VarId)>,
+    next: u32,
+}
+
+impl<'a> ParseCtx<'a> {
+    pub fn new(ctx: &'a QueryCtx) -> ParseCtx<'a> {
+        ParseCtx { ctx, vars: Vec::new(), next: 0 }
+    }
+
+    /// Makes a variable known until the mark is given back to [`ParseCtx::forget`].
+    pub fn bind(&mut self, name: &str) -> VarId {
+        let id = VarId(self.next);
+        self.next += 1;
+        self.vars.push((name.to_owned(), id));
+        id
+    }
+    pub fn mark(&self) -> usize {
+        self.vars.len()
+    }
+    pub fn forget(&mut self, mark: usize) {
+        self.vars.truncate(mark);
+    }
+
+    /// Parses any expression.
+    pub fn parse(&mut self, v: Value<'_>) -> Result<Expr> {
+        match v {
+            Value::String(s) if s.starts_with('$') => self.path(s),
+            Value::Document(d) => self.object(d),
+            Value::Array(a) => {
+                Ok(Expr::Array(a.iter().map(|e| self.parse(e.value())).collect::<Result<_>>()?))
+            }
+            v => Ok(Expr::constant(v)),
+        }
+    }
+
+    /// `$a.b` or `$$var.b`.
+    fn path(&mut self, s: &str) -> Result<Expr> {
+        let Some(rest) = s.strip_prefix("$$") else {
+            let path = s.strip_prefix('$').unwrap_or(s);
+            if path.is_empty() {
+                return Err(Error::location(16872, "'$' by itself is not a valid FieldPath"));
+            }
+            let path = FieldPath::parse(path)?;
+            return Ok(match self.lookup("CURRENT") {
+                Some(id) => Expr::Var(id, path),
+                None => Expr::Field(path),
+            });
+        };
+        if rest.is_empty() {
+            return Err(Error::location(16872, "'$' by itself is not a valid FieldPath"));
+        }
+        let (name, path) = match rest.split_once('.') {
+            Some((name, path)) => (name, FieldPath::parse(path)?),
+            None => (rest, FieldPath::whole()),
+        };
+        if let Some(id) = self.lookup(name) {
+            return Ok(Expr::Var(id, path));
+        }
+        self.builtin(name, path)
+    }
+
+    fn lookup(&self, name: &str) -> Option<VarId> {
+        self.vars.iter().rev().find(|(n, _)| n == name).map(|(_, id)| *id)
+    }
+
+    fn builtin(&self, name: &str, path: FieldPath) -> Result<Expr> {
+        let vars = &self.ctx.vars;
+        if let Some((_, v)) = vars.lets.iter().find(|(n, _)| n == name) {
+            let mut holder = Document::new();
+            holder.push("v", v.clone());
+            let holder = holder.to_raw();
+            return Ok(Expr::Const(path.of_value(holder.get("v")).into_owned()));
+        }
+        let constant = |v: Val<'static>| Ok(Expr::Const(path.of_value(v.value()).into_owned()));
+        match name {
+            "ROOT" | "CURRENT" => Ok(Expr::Field(path)),
+            "REMOVE" => Ok(Expr::Const(Val::Missing)),
+            "NOW" => constant(Val::date(vars.now_ms)),
+            "CLUSTER_TIME" => match vars.cluster_time {
+                Some(t) => constant(Val::Ref(Value::Timestamp(t))),
+                None => Err(Error::location(51144, "Builtin variable '$$CLUSTER_TIME' is not available")),
+            },
+            "USER_ROLES" => constant(Val::array([])),
+            "DESCEND" | "PRUNE" | "KEEP" => constant(Val::string(name.to_ascii_lowercase())),
+            _ => {
+                check_var_name(name)?;
+                Err(Error::location(17276, format!("Use of undefined variable: {name}")))
+            }
+        }
+    }
+
+    /// `{$op: arg}` or `{field: expr, ...}`.
+    pub fn object(&mut self, d: &RawDoc) -> Result<Expr> {
+        if d.first().is_some_and(|e| e.name().starts_with('$')) {
+            return self.operator(d);
+        }
+        let mut fields: Vec<(Box<str>, Expr)> = Vec::new();
+        for e in d {
+            let name = e.name();
+            check_object_name(name)?;
+            if fields.iter().any(|(n, _)| &**n == name) {
+                return Err(Error::location(
+                    16406,
+                    format!("duplicate field name specified in object literal: {d:#}"),
+                ));
+            }
+            fields.push((name.into(), self.parse(e.value())?));
+        }
+        Ok(Expr::Object(fields))
+    }
+
+    /// An object whose first field is an operator.
+    pub fn operator(&mut self, d: &RawDoc) -> Result<Expr> {
+        let Some(e) = d.first() else { return Err(Error::internal("an operator object is empty")) };
+        if d.count() > 1 {
+            return Err(Error::location(
+                15983,
+                format!("an object representing an expression must have exactly one field: {d:#}"),
+            ));
+        }
+        let Some((name, def)) = find(e.name()) else {
+            return Err(Error::new(
+                ErrorCode::InvalidPipelineOperator,
+                format!("Unrecognized expression '{}'", e.name()),
+            ));
+        };
+        match def {
+            Def::Nary { min, max, f, pure } => {
+                let args = self.args(name, e.value(), *min, *max)?;
+                Ok(Expr::Nary(Nary { name, f: *f, args, pure: *pure }))
+            }
+            Def::Parse(parse) => parse(name, e.value(), self),
+        }
+    }
+
+    /// Positional arguments: an array, or a single one.
+    pub(super) fn args(
+        &mut self,
+        name: &'static str,
+        v: Value<'_>,
+        min: usize,
+        max: usize,
+    ) -> Result<Vec<Expr>> {
+        let args: Vec<Expr> = match v {
+            Value::Array(a) => a.iter().map(|e| self.parse(e.value())).collect::<Result<_>>()?,
+            v => vec![self.parse(v)?],
+        };
+        if (min..=max).contains(&args.len()) {
+            return Ok(args);
+        }
+        Err(if min == max {
+            Error::location(
+                16020,
+                format!("Expression {name} takes exactly {min} arguments. {} were passed in.", args.len()),
+            )
+        } else {
+            Error::location(
+                28667,
+                format!(
+                    "Expression {name} takes at least {min} arguments, and at most {max}, but {} were passed in.",
+                    args.len()
+                ),
+            )
+        })
+    }
+}
+
+/// Names in an object expression: as in paths, and without dots.
+fn check_object_name(name: &str) -> Result<()> {
+    check_name(name)?;
+    if name.contains('.') {
+        return Err(Error::location(
+            16412,
+            "FieldPath field names may not contain '.'. Consider using $getField or $setField.",
+        ));
+    }
+    Ok(())
+}
+
+/// A name in `$$name`: code 9 when it could never be a variable's.
+pub(super) fn check_var_name(name: &str) -> Result<()> {
+    if name.is_empty() {
+        return Err(Error::failed_to_parse("empty variable names are not allowed"));
+    }
+    let first = name.as_bytes()[0];
+    if !(first.is_ascii_alphabetic() || first >= 0x80) {
+        return Err(Error::failed_to_parse(format!(
+            "'{name}' starts with an invalid character for a variable name"
+        )));
+    }
+    check_var_rest(name)
+}
+
+/// A name that `$let` and friends may bind: starts with a lower-case letter (or is `CURRENT`).
+pub(crate) fn check_user_var_name(name: &str) -> Result<()> {
+    if name.is_empty() {
+        return Err(Error::failed_to_parse("empty variable names are not allowed"));
+    }
+    if name == "CURRENT" {
+        return Ok(());
+    }
+    let first = name.as_bytes()[0];
+    if !(first.is_ascii_lowercase() || first >= 0x80) {
+        return Err(Error::failed_to_parse(format!(
+            "'{name}' starts with an invalid character for a user variable name"
+        )));
+    }
+    check_var_rest(name)
+}
+
+fn check_var_rest(name: &str) -> Result<()> {
+    match name.chars().skip(1).find(|c| !(c.is_ascii_alphanumeric() || *c == '_' || !c.is_ascii())) {
+        None => Ok(()),
+        Some(c) => Err(Error::failed_to_parse(format!(
+            "'{name}' contains an invalid character for a variable name: '{c}'"
+        ))),
+    }
+}
+
+/// Named arguments of an operator, in the order of `names`.
+///
+/// `not_object` makes the error for an argument that is no object, `unknown` that for a name not listed.
+pub(crate) fn named<'v, const N: usize>(
+    v: Value<'v>,
+    names: [&str; N],
+    not_object: impl FnOnce(Value<'v>) -> Error,
+    unknown: impl Fn(&str) -> Error,
+) -> Result<[Option<Value<'v>>; N]> {
+    let Value::Document(d) = v else { return Err(not_object(v)) };
+    let mut out = [None; N];
+    for e in d {
+        match names.iter().position(|n| *n == e.name()) {
+            Some(i) => out[i] = Some(e.value()),
+            None => return Err(unknown(e.name())),
+        }
+    }
+    Ok(out)
+}

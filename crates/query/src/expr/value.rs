@@ -1,0 +1,176 @@
+//! What an expression evaluates to.
+
+use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, RawDoc, Value};
+
+/// A value in flight: borrowed from the document, the plan or a variable, or made by an operator.
+///
+/// Whatever its shape, operators look at it through [`Val::value`]; owned documents and arrays are bytes too.
+#[derive(Clone, Debug)]
+pub enum Val<'a> {
+    /// No value at all, which is not null: a field set to it is left out.
+    Missing,
+    /// Borrowed, or any scalar.
+    Ref(Value<'a>),
+    Str(String),
+    Doc(DocBuf),
+    /// An array's bytes.
+    Array(DocBuf),
+    /// Any other owned type, as the only element of a document.
+    Other(DocBuf),
+}
+
+impl<'a> Val<'a> {
+    pub const NULL: Val<'static> = Val::Ref(Value::Null);
+
+    pub fn int(n: i32) -> Val<'static> {
+        Val::Ref(Value::Int32(n))
+    }
+    pub fn long(n: i64) -> Val<'static> {
+        Val::Ref(Value::Int64(n))
+    }
+    pub fn double(d: f64) -> Val<'static> {
+        Val::Ref(Value::Double(d))
+    }
+    pub fn bool(b: bool) -> Val<'static> {
+        Val::Ref(Value::Boolean(b))
+    }
+    /// Milliseconds since the Unix epoch.
+    pub fn date(ms: i64) -> Val<'static> {
+        Val::Ref(Value::DateTime(ms))
+    }
+    pub fn string(s: impl Into<String>) -> Val<'static> {
+        Val::Str(s.into())
+    }
+    /// A length or position as an int.
+    pub fn count(n: usize) -> Val<'static> {
+        match i32::try_from(n) {
+            Ok(n) => Val::int(n),
+            Err(_) => Val::long(n as i64),
+        }
+    }
+    /// An array of these values; missing ones become null.
+    pub fn array<'v>(values: impl IntoIterator<Item = Val<'v>>) -> Val<'static> {
+        let mut b = ArrayBuilder::new();
+        for v in values {
+            v.push_to(&mut b);
+        }
+        Val::Array(b.finish())
+    }
+    pub fn binary(subtype: u8, bytes: &[u8]) -> Val<'static> {
+        owned(Value::Binary { subtype, bytes })
+    }
+    pub fn option(v: Option<Value<'a>>) -> Val<'a> {
+        v.map_or(Val::Missing, Val::Ref)
+    }
+
+    /// The value to look at; `None` when missing.
+    #[inline]
+    pub fn value(&self) -> Option<Value<'_>> {
+        Some(match self {
+            Val::Missing => return None,
+            Val::Ref(v) => *v,
+            Val::Str(s) => Value::String(s),
+            Val::Doc(d) => Value::Document(d),
+            Val::Array(a) => Value::Array(a),
+            Val::Other(holder) => holder.first()?.value(),
+        })
+    }
+    /// A view that borrows from this one.
+    pub fn borrowed(&self) -> Val<'_> {
+        Val::option(self.value())
+    }
+    /// A copy that borrows nothing.
+    pub fn into_owned(self) -> Val<'static> {
+        match self {
+            Val::Missing => Val::Missing,
+            Val::Ref(v) => owned(v),
+            Val::Str(s) => Val::Str(s),
+            Val::Doc(d) => Val::Doc(d),
+            Val::Array(a) => Val::Array(a),
+            Val::Other(holder) => Val::Other(holder),
+        }
+    }
+
+    pub fn is_missing(&self) -> bool {
+        matches!(self, Val::Missing)
+    }
+    /// Missing, null or undefined.
+    pub fn is_nullish(&self) -> bool {
+        matches!(self, Val::Missing | Val::Ref(Value::Null | Value::Undefined))
+    }
+    /// Everything but false, zero, null, undefined and missing.
+    pub fn is_truthy(&self) -> bool {
+        self.value().is_some_and(|v| v.is_truthy())
+    }
+    /// As `$type` says: "missing" when there is none.
+    pub fn type_name(&self) -> &'static str {
+        self.value().map_or("missing", |v| v.type_name())
+    }
+    pub fn as_str(&self) -> Option<&str> {
+        match self {
+            Val::Ref(Value::String(s)) => Some(s),
+            Val::Str(s) => Some(s),
+            _ => None,
+        }
+    }
+    pub fn as_array(&self) -> Option<&RawDoc> {
+        match self {
+            Val::Ref(Value::Array(a)) => Some(a),
+            Val::Array(a) => Some(a),
+            _ => None,
+        }
+    }
+    pub fn as_doc(&self) -> Option<&RawDoc> {
+        match self {
+            Val::Ref(Value::Document(d)) => Some(d),
+            Val::Doc(d) => Some(d),
+            _ => None,
+        }
+    }
+
+    /// Appends under a name; missing leaves nothing.
+    pub fn put_to(&self, b: &mut DocBuilder, name: &str) {
+        if let Some(v) = self.value() {
+            b.value(name, v);
+        }
+    }
+    /// Appends to an array; missing becomes null.
+    pub fn push_to(&self, b: &mut ArrayBuilder) {
+        b.value(self.value().unwrap_or(Value::Null));
+    }
+    /// As shown in error messages.
+    pub fn shown(&self) -> String {
+        self.value().map_or_else(|| "MISSING".to_owned(), |v| format!("{v:#}"))
+    }
+}
+
+impl<'a> From<Value<'a>> for Val<'a> {
+    fn from(v: Value<'a>) -> Val<'a> {
+        Val::Ref(v)
+    }
+}
+
+fn owned(v: Value<'_>) -> Val<'static> {
+    match v {
+        Value::String(s) => Val::Str(s.to_owned()),
+        Value::Document(d) => Val::Doc(d.to_buf()),
+        Value::Array(a) => Val::Array(a.to_buf()),
+        Value::Double(d) => Val::Ref(Value::Double(d)),
+        Value::Undefined => Val::Ref(Value::Undefined),
+        Value::ObjectId(o) => Val::Ref(Value::ObjectId(o)),
+        Value::Boolean(b) => Val::Ref(Value::Boolean(b)),
+        Value::DateTime(ms) => Val::Ref(Value::DateTime(ms)),
+        Value::Null => Val::NULL,
+        Value::Int32(n) => Val::Ref(Value::Int32(n)),
+        Value::Timestamp(t) => Val::Ref(Value::Timestamp(t)),
+        Value::Int64(n) => Val::Ref(Value::Int64(n)),
+        Value::Decimal128(d) => Val::Ref(Value::Decimal128(d)),
+        Value::MinKey => Val::Ref(Value::MinKey),
+        Value::MaxKey => Val::Ref(Value::MaxKey),
+        other => {
+            let mut b = DocBuilder::new();
+            b.value("", other);
+            Val::Other(b.finish())
+        }
+    }
+}
