@@ -381,7 +381,7 @@ mod tests {
             vec![Double(0.1)],
             vec![Double(0.5), dec(50, -2)],
             vec![Int32(1), Int64(1), Double(1.0), dec(1, 0), dec(100, -2)],
-            vec![dec(10_000_000_000_000_000_000_000_000_000_000_01, -33)],
+            vec![dec(1_000_000_000_000_000_000_000_000_000_000_001, -33)],
             vec![Int64(big), Double(big as f64), dec(big as u128, 0)],
             vec![Int64(big + 1), dec(big as u128 + 1, 0)],
             vec![Int64(big + 2), Double((big + 2) as f64)],

@@ -5,32 +5,32 @@
 use pando_base::Timestamp;
 use pando_bson::{Binary, Bson, Decimal128, Document, ObjectId, Regex};
 
-pub struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
-    pub fn new(seed: u64) -> Random {
+    pub(crate) fn new(seed: u64) -> Random {
         Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }
-    pub fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
     }
-    pub fn below(&mut self, n: u64) -> u64 {
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
         (self.next() >> 11) % n
     }
-    pub fn pick<'a, T>(&mut self, of: &'a [T]) -> &'a T {
+    pub(crate) fn pick<'a, T>(&mut self, of: &'a [T]) -> &'a T {
         &of[self.below(of.len() as u64) as usize]
     }
-    pub fn text(&mut self) -> String {
+    pub(crate) fn text(&mut self) -> String {
         let alphabet = ['a', 'a', 'b', 'z', '\0', '\u{1}', '\u{2}', 'é', '😀', '\u{7f}'];
         (0..self.below(5)).map(|_| *self.pick(&alphabet)).collect()
     }
-    pub fn name(&mut self) -> String {
+    pub(crate) fn name(&mut self) -> String {
         (*self.pick(&["", "a", "b", "ab", "é", "x1"])).to_owned()
     }
-    pub fn int(&mut self) -> i64 {
+    pub(crate) fn int(&mut self) -> i64 {
         let edge = 1i64.checked_shl(self.below(64) as u32).unwrap_or(i64::MAX);
         match self.below(5) {
             0 => self.below(7) as i64 - 3,
@@ -40,7 +40,7 @@ impl Random {
             _ => self.next() as i64 >> self.below(64),
         }
     }
-    pub fn double(&mut self) -> f64 {
+    pub(crate) fn double(&mut self) -> f64 {
         match self.below(9) {
             0 => f64::from_bits(self.next()),
             1 => self.int() as f64,
@@ -63,7 +63,7 @@ impl Random {
         }
     }
     /// Digits and exponent; text so that it does not lean on the code under test.
-    pub fn decimal(&mut self) -> Decimal128 {
+    pub(crate) fn decimal(&mut self) -> Decimal128 {
         let text = match self.below(8) {
             0 => self
                 .pick(&["NaN", "Infinity", "-Infinity", "0", "-0", "0E-6176", "0E+6111", "1E-6176"])
@@ -88,7 +88,7 @@ impl Random {
         };
         text.parse().unwrap_or(Decimal128::ZERO)
     }
-    pub fn number(&mut self) -> Bson {
+    pub(crate) fn number(&mut self) -> Bson {
         match self.below(4) {
             0 => Bson::Int32(self.int() as i32),
             1 => Bson::Int64(self.int()),
@@ -96,13 +96,13 @@ impl Random {
             _ => Bson::Decimal128(self.decimal()),
         }
     }
-    pub fn id(&mut self) -> ObjectId {
+    pub(crate) fn id(&mut self) -> ObjectId {
         let mut id = [0; 12];
         id[11] = self.below(3) as u8;
         id[0] = self.below(2) as u8 * 0xFF;
         ObjectId(id)
     }
-    pub fn value(&mut self, depth: usize) -> Bson {
+    pub(crate) fn value(&mut self, depth: usize) -> Bson {
         match self.below(if depth == 0 { 20 } else { 26 }) {
             0..=6 => self.number(),
             7 | 8 => Bson::String(self.text()),
@@ -117,7 +117,10 @@ impl Random {
                 let byte = self.below(3) as u8 * 0x7F;
                 Bson::Binary(Binary { subtype: self.below(3) as u8 * 0x40, bytes: vec![byte; len] })
             }
-            16 => Bson::Regex(Regex { pattern: self.name(), options: self.name() }),
+            16 => Bson::Regex(Regex {
+                pattern: self.name(),
+                options: (*self.pick(&["", "i", "im", "x"])).to_owned(),
+            }),
             17 => Bson::JavaScript(self.text()),
             18 => Bson::DbPointer(self.text(), self.id()),
             19 => self.pick(&[Bson::MinKey, Bson::MaxKey, Bson::Undefined]).clone(),
@@ -126,7 +129,7 @@ impl Random {
             _ => Bson::Document(self.document(depth - 1)),
         }
     }
-    pub fn document(&mut self, depth: usize) -> Document {
+    pub(crate) fn document(&mut self, depth: usize) -> Document {
         let fields: Vec<_> = (0..self.below(4)).map(|_| (self.name(), self.value(depth))).collect();
         Document::from(fields)
     }
