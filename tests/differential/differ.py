@@ -199,7 +199,7 @@ def rows(got, docs, unordered):
     return {"docs": got}
 
 
-_oid = re.compile(r"\b6[0-9a-f]{23}\b|\b[7-9a-f][0-9a-f]{23}\b")
+_oid = re.compile(r"ObjectId\('[6-9a-f][0-9a-f]{23}'\)")
 _uuid = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 
 
@@ -219,7 +219,7 @@ def normal(x):
     if isinstance(x, list):
         return [normal(v) for v in x]
     if isinstance(x, str) and len(x) >= 24:
-        return _uuid.sub("<uuid>", _oid.sub("<oid>", x))
+        return _uuid.sub("<uuid>", _oid.sub("ObjectId('<oid>')", x))
     return x
 
 
