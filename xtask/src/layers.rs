@@ -19,7 +19,9 @@ fn table(tree: &Tree, problems: &mut Vec<String>) -> BTreeMap<String, Row> {
     };
     for line in doc.text.lines() {
         let cells: Vec<&str> = line.split('|').map(str::trim).collect();
-        let (Some(layer), Some(name)) = (cells.get(1).and_then(|c| c.parse().ok()), cells.get(2)) else { continue };
+        let (Some(layer), Some(name)) = (cells.get(1).and_then(|c| c.parse().ok()), cells.get(2)) else {
+            continue;
+        };
         let last = cells.iter().rev().find(|c| !c.is_empty()).copied().unwrap_or_default();
         let same_layer = last.split('`').skip(1).step_by(2).map(str::to_owned).collect();
         rows.insert(name.trim_matches('`').to_owned(), Row { layer, same_layer });
@@ -55,9 +57,9 @@ pub fn check(tree: &Tree, problems: &mut Vec<String>) {
             continue;
         };
         for dep in dependencies(&m.text) {
-            let allowed = rows
-                .get(&dep)
-                .is_some_and(|d| d.layer < row.layer || (d.layer == row.layer && row.same_layer.contains(&dep)));
+            let allowed = rows.get(&dep).is_some_and(|d| {
+                d.layer < row.layer || (d.layer == row.layer && row.same_layer.contains(&dep))
+            });
             if !allowed {
                 problems.push(format!("{}: `{name}` may not depend on `{dep}` (layer table)", m.path));
             }
@@ -79,7 +81,10 @@ mod tests {
             File { path: "ARCHITECTURE.md".into(), text: arch.into() },
             File { path: "crates/base/Cargo.toml".into(), text: String::new() },
             File { path: "crates/side/Cargo.toml".into(), text: String::new() },
-            File { path: "crates/up/Cargo.toml".into(), text: format!("[dependencies]\npando-{dep} = {{}}\n") },
+            File {
+                path: "crates/up/Cargo.toml".into(),
+                text: format!("[dependencies]\npando-{dep} = {{}}\n"),
+            },
         ];
         Tree { root: Default::default(), files }
     }

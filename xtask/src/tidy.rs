@@ -21,13 +21,16 @@ const WORLDLY: &[&str] = &["crates/env-tokio/", "bins/", "xtask/", "crates/testk
 
 fn fence(tree: &Tree, problems: &mut Vec<String>) {
     for f in tree.rust() {
-        let test_code = f.path.contains("/tests/") || f.path.contains("/benches/") || f.path.contains("/examples/");
+        let test_code =
+            f.path.contains("/tests/") || f.path.contains("/benches/") || f.path.contains("/examples/");
         if test_code || WORLDLY.iter().any(|w| f.path.starts_with(w)) {
             continue;
         }
         let code = f.text.split("#[cfg(test)]").next().unwrap_or_default();
         for (i, line) in code.lines().enumerate() {
-            if let Some(word) = WORLD.iter().find(|w| line.contains(**w) && !line.trim_start().starts_with("//")) {
+            if let Some(word) =
+                WORLD.iter().find(|w| line.contains(**w) && !line.trim_start().starts_with("//"))
+            {
                 problems.push(format!("{}:{}: `{word}` outside the environment crates", f.path, i + 1));
             }
         }

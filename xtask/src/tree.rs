@@ -13,13 +13,15 @@ pub struct Tree {
     pub files: Vec<File>,
 }
 
-const SKIPPED_DIRS: &[&str] = &["target", ".git", "node_modules", "pando-data", "corpus", "__pycache__", "golden"];
+const SKIPPED_DIRS: &[&str] =
+    &["target", ".git", "node_modules", "pando-data", "corpus", "__pycache__", "golden"];
 const KINDS: &[&str] = &["rs", "md", "toml"];
 
 impl Tree {
     /// The checkout that this tool was built in.
     pub fn load() -> Tree {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lives in the root").to_owned();
+        let root =
+            Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lives in the root").to_owned();
         let mut files = Vec::new();
         walk(&root, &root, &mut files);
         files.sort_by(|a, b| a.path.cmp(&b.path));

@@ -13,6 +13,12 @@ impl fmt::Display for RawDoc {
     }
 }
 
+impl fmt::Display for crate::DocBuf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&**self, f)
+    }
+}
+
 impl fmt::Display for Value<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let cut = f.alternate();

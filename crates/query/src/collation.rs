@@ -1,20 +1,66 @@
 //! MongoDB collations on ICU4X.
+//!
+//! A collation document names a locale and a few options. [`Collation::parse`] checks it with MongoDB's errors
+//! and fills in every default, because the stored form must not change its meaning when defaults do.
+//!
+//! Differences from ICU 57, which MongoDB pins: the rules are those of the CLDR version built in, so single
+//! letters may stand elsewhere; text is always normalized; `backwards` is only to be had for locales without
+//! own rules (and is on for `fr_CA`).
 
-use pando_base::Result;
-use pando_bson::{RawDoc, StringOrder};
+use icu_collator::options::{AlternateHandling, CaseLevel, CollatorOptions, MaxVariable, Strength};
+use icu_collator::preferences::{CollationCaseFirst, CollationNumericOrdering};
+use icu_collator::{CollatorBorrowed, CollatorPreferences};
+use icu_locale_core::Locale;
+use pando_base::{Error, ErrorCode, Result};
+use pando_bson::{DocBuf, DocBuilder, RawDoc, StringOrder, Value};
 use std::cmp::Ordering;
+use std::fmt;
 use std::sync::Arc;
 
+/// The version drivers see in collation documents.
+const VERSION: &str = "57.1";
+
+/// Languages with a collation; a script or region may follow.
+const LANGUAGES: &[&str] = &[
+    "af", "am", "ar", "as", "az", "be", "bg", "bn", "bo", "bs", "ca", "chr", "cs", "cy", "da", "de", "dsb",
+    "dz", "ee", "el", "en", "eo", "es", "et", "fa", "fi", "fil", "fo", "fr", "ga", "gl", "gu", "ha", "haw",
+    "he", "hi", "hr", "hsb", "hu", "hy", "id", "ig", "is", "it", "ja", "ka", "kk", "kl", "km", "kn", "ko",
+    "kok", "ky", "lb", "lkt", "ln", "lo", "lt", "lv", "mk", "ml", "mn", "mr", "ms", "mt", "my", "nb", "ne",
+    "nl", "nn", "om", "or", "pa", "pl", "ps", "pt", "ro", "ru", "se", "si", "sk", "sl", "smn", "sq", "sr",
+    "sv", "sw", "ta", "te", "th", "to", "tr", "ug", "uk", "ur", "vi", "wae", "yi", "yo", "zh", "zu",
+];
+
+/// Languages that order as the root does, for which a backwards second level can be had.
+const ROOT_ORDER: &[&str] = &["en", "fr", "de", "it", "pt", "nl", "ga", "id", "ms", "sw", "zu", "lb"];
+
 /// A non-simple collation: how strings compare and which bytes stand for them in index keys.
-#[derive(Debug)]
 pub struct Collation {
-    _private: (),
+    spec: DocBuf,
+    collator: CollatorBorrowed<'static>,
+    /// Strings equal at the strength still differ (strength 5).
+    identical: bool,
 }
 
 impl Collation {
     /// Parses a `collation` document; `{locale: "simple"}` gives `None`.
-    pub fn parse(_spec: &RawDoc) -> Result<Option<Arc<Collation>>> {
-        Err(pando_base::Error::bad_value("collation is not built in yet"))
+    pub fn parse(spec: &RawDoc) -> Result<Option<Arc<Collation>>> {
+        let fields = Fields::parse(spec)?;
+        if fields.locale == "simple" {
+            return Ok(None);
+        }
+        let expanded = fields.expanded();
+        let locale = fields.checked_locale(&expanded)?;
+        if fields.case_first != "off" && fields.strength < 3 && !fields.case_level {
+            let text = "'caseFirst' is invalid unless 'caseLevel' is on or 'strength' is greater than 2 in: ";
+            return Err(Error::bad_value(format!("{text}{}", fields.shown())));
+        }
+        let collator = CollatorBorrowed::try_new(fields.preferences(&locale), fields.options())
+            .map_err(|e| Error::internal(format!("collation data: {e}")))?;
+        Ok(Some(Arc::new(Collation { spec: expanded, collator, identical: fields.strength == 5 })))
+    }
+    /// Every field, as `listCollections` and `listIndexes` show it.
+    pub fn spec(&self) -> &RawDoc {
+        &self.spec
     }
     /// A collation (or none) as the order that value comparison takes.
     pub fn order(collation: &Option<Arc<Collation>>) -> Option<&dyn StringOrder> {
@@ -22,11 +68,345 @@ impl Collation {
     }
 }
 
+impl PartialEq for Collation {
+    fn eq(&self, other: &Collation) -> bool {
+        self.spec == other.spec
+    }
+}
+
+impl fmt::Debug for Collation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Collation({})", &*self.spec)
+    }
+}
+
 impl StringOrder for Collation {
     fn cmp(&self, a: &str, b: &str) -> Ordering {
-        a.cmp(b)
+        let order = self.collator.compare(a, b);
+        if self.identical { order.then_with(|| a.cmp(b)) } else { order }
     }
     fn sort_key(&self, s: &str, out: &mut Vec<u8>) {
-        out.extend_from_slice(s.as_bytes());
+        // Writing into a Vec cannot fail.
+        let _ = self.collator.write_sort_key_to(s, out);
+        if self.identical {
+            out.push(0);
+            out.extend_from_slice(s.as_bytes());
+        }
+    }
+}
+
+/// The fields of a collation document with defaults filled in.
+struct Fields<'a> {
+    locale: &'a str,
+    case_level: bool,
+    case_first: &'a str,
+    strength: i64,
+    numeric: bool,
+    alternate: &'a str,
+    max_variable: &'a str,
+    normalization: bool,
+    backwards: Option<bool>,
+    version: Option<&'a str>,
+}
+
+impl<'a> Fields<'a> {
+    fn parse(spec: &'a RawDoc) -> Result<Fields<'a>> {
+        let mut f = Fields {
+            locale: "",
+            case_level: false,
+            case_first: "off",
+            strength: 3,
+            numeric: false,
+            alternate: "non-ignorable",
+            max_variable: "punct",
+            normalization: false,
+            backwards: None,
+            version: None,
+        };
+        let mut has_locale = false;
+        for e in spec {
+            let v = e.value();
+            match e.name() {
+                "locale" => {
+                    f.locale = string("locale", v)?;
+                    has_locale = true;
+                }
+                "caseLevel" => f.case_level = boolean("caseLevel", v)?,
+                "caseFirst" => f.case_first = one_of("caseFirst", v, &["upper", "lower", "off"])?,
+                "strength" => f.strength = strength(v)?,
+                "numericOrdering" => f.numeric = boolean("numericOrdering", v)?,
+                "alternate" => f.alternate = one_of("alternate", v, &["non-ignorable", "shifted"])?,
+                "maxVariable" => f.max_variable = one_of("maxVariable", v, &["punct", "space"])?,
+                "normalization" => f.normalization = boolean("normalization", v)?,
+                "backwards" => f.backwards = Some(boolean("backwards", v)?),
+                "version" => f.version = Some(string("version", v)?),
+                other => {
+                    let text = format!("BSON field 'collation.{other}' is an unknown field.");
+                    return Err(Error::location(40415, text));
+                }
+            }
+        }
+        if !has_locale {
+            let text = "BSON field 'collation.locale' is missing but a required field";
+            return Err(Error::location(40414, text));
+        }
+        Ok(f)
+    }
+
+    fn expanded(&self) -> DocBuf {
+        let mut b = self.common();
+        b.bool("backwards", self.backwards.unwrap_or(self.locale == "fr_CA"));
+        b.str("version", VERSION);
+        b.finish()
+    }
+    /// The form MongoDB prints in errors.
+    fn shown(&self) -> DocBuf {
+        let mut b = self.common();
+        if let Some(backwards) = self.backwards {
+            b.bool("backwards", backwards);
+        }
+        if let Some(version) = self.version {
+            b.str("version", version);
+        }
+        b.finish()
+    }
+    fn common(&self) -> DocBuilder {
+        let mut b = DocBuilder::new();
+        b.str("locale", self.locale)
+            .bool("caseLevel", self.case_level)
+            .str("caseFirst", self.case_first)
+            .i32("strength", self.strength as i32)
+            .bool("numericOrdering", self.numeric)
+            .str("alternate", self.alternate)
+            .str("maxVariable", self.max_variable)
+            .bool("normalization", self.normalization);
+        b
+    }
+
+    /// `de-u-co-phonebk` of `de@collation=phonebook`.
+    fn checked_locale(&self, expanded: &RawDoc) -> Result<Locale> {
+        let shown = || self.shown();
+        if self.locale.is_empty() {
+            let text = format!("Field 'locale' cannot be the empty string in: {}", shown());
+            return Err(Error::bad_value(text));
+        }
+        if self.version.is_some_and(|v| v != VERSION) {
+            let text = format!(
+                "Requested collation version {} but the only available collator version was {VERSION}. Requested \
+                 collation spec: {}",
+                self.version.unwrap_or_default(),
+                shown()
+            );
+            return Err(Error::new(ErrorCode::IncompatibleCollationVersion, text));
+        }
+        let invalid = || {
+            let mut text = format!("Field 'locale' is invalid in: {}", shown());
+            let other = self.locale.replace('-', "_");
+            if other != self.locale && is_known(&other) {
+                text.push_str(&format!(". Did you mean '{other}'?"));
+            }
+            Error::bad_value(text)
+        };
+        let (name, variant) = match self.locale.split_once("@collation=") {
+            Some((name, variant)) => (name, Some(variant)),
+            None => (self.locale, None),
+        };
+        if name.contains('-') || !is_known(name) {
+            return Err(invalid());
+        }
+        let language = name.split('_').next().unwrap_or_default();
+        let backwards = expanded.get("backwards").is_some_and(|v| v.is_truthy());
+        let mut tag = name.replace("_POSIX", "-u-va-posix").replace('_', "-");
+        if backwards && name != "fr_CA" {
+            if !ROOT_ORDER.contains(&language) {
+                let text = format!("'backwards' is not supported for locale '{name}'");
+                return Err(Error::bad_value(text));
+            }
+            tag = "fr-CA".to_owned();
+        }
+        if let Some(variant) = variant {
+            let code = match variant {
+                "phonebook" => "phonebk",
+                "dictionary" => "dict",
+                "traditional" => "trad",
+                "gb2312han" => "gb2312",
+                known @ ("search" | "standard" | "pinyin" | "stroke" | "zhuyin" | "unihan" | "searchjl"
+                | "compat" | "emoji" | "eor") => known,
+                _ => return Err(invalid()),
+            };
+            tag.push_str("-u-co-");
+            tag.push_str(code);
+        }
+        Locale::try_from_str(&tag).map_err(|_| invalid())
+    }
+
+    fn preferences(&self, locale: &Locale) -> CollatorPreferences {
+        let mut prefs = CollatorPreferences::from(locale);
+        prefs.case_first = Some(match self.case_first {
+            "upper" => CollationCaseFirst::Upper,
+            "lower" => CollationCaseFirst::Lower,
+            _ => CollationCaseFirst::False,
+        });
+        prefs.numeric_ordering =
+            Some(if self.numeric { CollationNumericOrdering::True } else { CollationNumericOrdering::False });
+        prefs
+    }
+
+    fn options(&self) -> CollatorOptions {
+        let mut o = CollatorOptions::default();
+        o.strength = Some(match self.strength {
+            1 => Strength::Primary,
+            2 => Strength::Secondary,
+            3 => Strength::Tertiary,
+            4 => Strength::Quaternary,
+            _ => Strength::Identical,
+        });
+        o.case_level = Some(if self.case_level { CaseLevel::On } else { CaseLevel::Off });
+        o.alternate_handling = Some(match self.alternate {
+            "shifted" => AlternateHandling::Shifted,
+            _ => AlternateHandling::NonIgnorable,
+        });
+        o.max_variable = Some(match self.max_variable {
+            "space" => MaxVariable::Space,
+            _ => MaxVariable::Punctuation,
+        });
+        o
+    }
+}
+
+/// `ll`, `ll_Scrp`, `ll_RR`, `ll_Scrp_RR` of a listed language.
+fn is_known(name: &str) -> bool {
+    let mut parts = name.split('_');
+    let language = parts.next().is_some_and(|l| LANGUAGES.contains(&l));
+    language
+        && parts.all(|p| match p.len() {
+            2 => p.bytes().all(|b| b.is_ascii_uppercase()),
+            4 => p.bytes().all(|b| b.is_ascii_alphabetic()),
+            _ => p == "POSIX",
+        })
+}
+
+fn wrong_type(field: &str, v: Value<'_>, expected: &str) -> Error {
+    let text =
+        format!("BSON field 'collation.{field}' is the wrong type '{}', expected {expected}", v.type_name());
+    Error::type_mismatch(text)
+}
+
+fn string<'a>(field: &str, v: Value<'a>) -> Result<&'a str> {
+    v.as_str().ok_or_else(|| wrong_type(field, v, "type 'string'"))
+}
+
+fn boolean(field: &str, v: Value<'_>) -> Result<bool> {
+    v.as_bool().ok_or_else(|| wrong_type(field, v, "type 'bool'"))
+}
+
+fn one_of<'a>(field: &str, v: Value<'a>, allowed: &[&str]) -> Result<&'a str> {
+    let s = string(field, v)?;
+    if allowed.contains(&s) {
+        return Ok(s);
+    }
+    let text = format!("Enumeration value '{s}' for field 'collation.{field}' is not a valid value.");
+    Err(Error::bad_value(text))
+}
+
+fn strength(v: Value<'_>) -> Result<i64> {
+    let n = match v {
+        Value::Decimal128(_) => crate::matcher::exact_i64(v),
+        _ => v.as_f64().map(|d| d as i64),
+    };
+    let Some(n) = n else {
+        return Err(wrong_type("strength", v, "types '[long, int, decimal, double']"));
+    };
+    match n {
+        1..=5 => Ok(n),
+        6.. => Err(Error::location(
+            51024,
+            format!("BSON field 'strength' value must be <= 5, actual value '{n}'"),
+        )),
+        _ => Err(Error::location(
+            51024,
+            format!("BSON field 'strength' value must be >= 1, actual value '{n}'"),
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pando_bson::doc;
+
+    fn collation(spec: pando_bson::Document) -> Arc<Collation> {
+        Collation::parse(&spec.to_raw()).unwrap().unwrap()
+    }
+
+    #[test]
+    fn strength_two_ignores_case_and_strength_one_accents_too() {
+        let c = collation(doc! { "locale": "en", "strength": 2 });
+        assert_eq!(StringOrder::cmp(&*c, "Abc", "abC"), Ordering::Equal);
+        assert_ne!(StringOrder::cmp(&*c, "e", "é"), Ordering::Equal);
+        let c = collation(doc! { "locale": "en", "strength": 1 });
+        assert_eq!(StringOrder::cmp(&*c, "e", "É"), Ordering::Equal);
+    }
+
+    #[test]
+    fn sort_keys_order_as_the_strings_do() {
+        let words = ["a", "B", "b", "ä", "z", "Z", "ö", "10", "9", "é", "e", "", "a b", "ab", "côte", "coté"];
+        for spec in [
+            doc! { "locale": "sv" },
+            doc! { "locale": "en", "numericOrdering": true },
+            doc! { "locale": "de", "caseFirst": "upper" },
+            doc! { "locale": "fr_CA" },
+            doc! { "locale": "en", "alternate": "shifted", "strength": 4 },
+            doc! { "locale": "en", "strength": 5 },
+        ] {
+            let c = collation(spec);
+            for a in words {
+                for b in words {
+                    let (mut ka, mut kb) = (Vec::new(), Vec::new());
+                    c.sort_key(a, &mut ka);
+                    c.sort_key(b, &mut kb);
+                    assert_eq!(ka.cmp(&kb), StringOrder::cmp(&*c, a, b), "{a} {b} {c:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn locales_have_their_own_order() {
+        assert_eq!(StringOrder::cmp(&*collation(doc! { "locale": "sv" }), "z", "ö"), Ordering::Less);
+        assert_eq!(StringOrder::cmp(&*collation(doc! { "locale": "de" }), "z", "ö"), Ordering::Greater);
+        let c = collation(doc! { "locale": "en", "numericOrdering": true });
+        assert_eq!(StringOrder::cmp(&*c, "9", "10"), Ordering::Less);
+    }
+
+    #[test]
+    fn backwards_turns_the_accents_round() {
+        let plain = collation(doc! { "locale": "fr" });
+        let canada = collation(doc! { "locale": "fr_CA" });
+        let asked = collation(doc! { "locale": "en", "backwards": true });
+        assert_eq!(StringOrder::cmp(&*plain, "coté", "côte"), Ordering::Less);
+        assert_eq!(StringOrder::cmp(&*canada, "coté", "côte"), Ordering::Greater);
+        assert_eq!(StringOrder::cmp(&*asked, "coté", "côte"), Ordering::Greater);
+    }
+
+    #[test]
+    fn simple_is_none_and_refusals_carry_mongodbs_codes() {
+        assert!(Collation::parse(&doc! { "locale": "simple" }.to_raw()).unwrap().is_none());
+        let code = |d: pando_bson::Document| Collation::parse(&d.to_raw()).unwrap_err().code.0;
+        assert_eq!(code(doc! {}), 40414);
+        assert_eq!(code(doc! { "locale": "xx" }), 2);
+        assert_eq!(code(doc! { "locale": "en-US" }), 2);
+        assert_eq!(code(doc! { "locale": 5 }), 14);
+        assert_eq!(code(doc! { "locale": "en", "strength": 6 }), 51024);
+        assert_eq!(code(doc! { "locale": "en", "foo": 1 }), 40415);
+        assert_eq!(code(doc! { "locale": "en", "caseFirst": "lower", "strength": 2 }), 2);
+        assert_eq!(code(doc! { "locale": "en", "version": "1" }), 161);
+    }
+
+    #[test]
+    fn the_stored_form_names_every_field() {
+        let c = collation(doc! { "locale": "fr_CA" });
+        assert_eq!(c.spec().get("backwards").and_then(|v| v.as_bool()), Some(true));
+        assert_eq!(c.spec().count(), 10);
     }
 }

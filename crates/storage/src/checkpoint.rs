@@ -96,7 +96,8 @@ impl Store {
         if upto <= before.recovery && local_upto <= before.local_seq && !drops_due {
             return Ok(before.recovery);
         }
-        let idents: Vec<_> = self.mem.all().into_iter().filter(|(_, m)| !m.held.load(Ordering::Acquire)).collect();
+        let idents: Vec<_> =
+            self.mem.all().into_iter().filter(|(_, m)| !m.held.load(Ordering::Acquire)).collect();
         {
             // Should we die in the middle, the next open knows how far rows may have come.
             let mut meta = self.meta();

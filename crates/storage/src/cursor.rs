@@ -117,7 +117,9 @@ impl Cursor {
         let high = match &high {
             Bound::Included(k) => Bound::Included(row::key(self.ident, k)),
             Bound::Excluded(k) => Bound::Excluded(row::key(self.ident, k)),
-            Bound::Unbounded => row::ident_end(self.ident).map_or(Bound::Unbounded, |e| Bound::Excluded(e.to_vec())),
+            Bound::Unbounded => {
+                row::ident_end(self.ident).map_or(Bound::Unbounded, |e| Bound::Excluded(e.to_vec()))
+            }
         };
         let (low, high) = (low.as_ref().map(|k| &k[..]), high.as_ref().map(|k| &k[..]));
         let mut tables = self.store.kv.range(Tree::of(self.ident), low, high, self.backward);

@@ -46,7 +46,12 @@ pub(crate) struct Walk<'a> {
 const BATCH: usize = 512;
 
 impl<'a> Walk<'a> {
-    pub(crate) fn new(store: &'a Store, cut: Cut, tree: Tree, idents: &'a [(u32, Arc<MemIdent>)]) -> Walk<'a> {
+    pub(crate) fn new(
+        store: &'a Store,
+        cut: Cut,
+        tree: Tree,
+        idents: &'a [(u32, Arc<MemIdent>)],
+    ) -> Walk<'a> {
         Walk { store, cut, tree, idents: idents.iter(), current: None, rows: VecDeque::new() }
     }
 
@@ -124,8 +129,10 @@ impl<'a> Walk<'a> {
                 && newer.ts > self.cut.gc
             {
                 let start = if older.local { 0 } else { older.ts };
-                self.rows
-                    .push_back((row::history_key(ident, key, newer.ts).into(), Some(row::value(start, Some(payload)))));
+                self.rows.push_back((
+                    row::history_key(ident, key, newer.ts).into(),
+                    Some(row::value(start, Some(payload))),
+                ));
             }
         }
         Ok(())

@@ -11,13 +11,20 @@ use std::ops::Bound;
 ///
 /// Versions of a key follow one another as `[start, stop)`; where a stop meets no next start the key was absent.
 /// So this walks from the unseen present into the past until a start, or a deletion, is seen.
-pub(crate) fn find(kv: &dyn Kv, snap: &Snapshot, ident: u32, key: &[u8], current: u64) -> Result<Option<Bytes>> {
+pub(crate) fn find(
+    kv: &dyn Kv,
+    snap: &Snapshot,
+    ident: u32,
+    key: &[u8],
+    current: u64,
+) -> Result<Option<Bytes>> {
     let mut unseen = current;
     let above = row::history_key(ident, key, snap.read.saturating_add(1));
     let last = row::history_key(ident, key, u64::MAX);
     // The version replaced first after the read timestamp covers it, if any does.
     if snap.read < u64::MAX
-        && let Some(item) = kv.range(Tree::History, Bound::Included(&above), Bound::Included(&last), false).next()
+        && let Some(item) =
+            kv.range(Tree::History, Bound::Included(&above), Bound::Included(&last), false).next()
     {
         let (_, value) = item?;
         let (start, _) = row::header(&value)?;

@@ -40,7 +40,13 @@ impl Prepares {
         map.get(&(ident, Slice::from(key))).is_some_and(|ts| *ts <= read)
     }
     /// Whether a key within the bounds is prepared at or below `read`.
-    pub(crate) fn blocks_range(&self, ident: u32, lower: Bound<&[u8]>, upper: Bound<&[u8]>, read: u64) -> bool {
+    pub(crate) fn blocks_range(
+        &self,
+        ident: u32,
+        lower: Bound<&[u8]>,
+        upper: Bound<&[u8]>,
+        read: u64,
+    ) -> bool {
         if self.is_empty() {
             return false;
         }

@@ -193,7 +193,10 @@ fn open_tables(env: &Env, opts: &Options) -> Result<Box<dyn Kv>> {
     Ok(match opts.backend {
         Backend::Mem => Box::new(MemKv::open(env.disk.clone())?),
         Backend::Lsm => {
-            let root = env.disk.real_path().ok_or_else(|| Error::internal("the disk has no folder for table files"))?;
+            let root = env
+                .disk
+                .real_path()
+                .ok_or_else(|| Error::internal("the disk has no folder for table files"))?;
             env.disk.create_dir_all("tables")?;
             Box::new(LsmKv::open(&root.join("tables"), opts.cache_bytes)?)
         }

@@ -17,8 +17,8 @@ use pando_base::limits::STORAGE_MEMTABLE_HARD_FACTOR;
 use pando_base::{Error, ErrorCode, Result, Timestamp};
 use pando_env::Env;
 use pando_env::sync::Notify;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub(crate) struct Store {
     pub(crate) env: Env,
@@ -106,7 +106,13 @@ impl Store {
     }
     /// A table's row as `snap` sees it: the row itself, nothing, or an older version from the history.
     #[inline]
-    pub(crate) fn resolve(&self, snap: &Snapshot, ident: u32, key: &[u8], value: Slice) -> Result<Option<Bytes>> {
+    pub(crate) fn resolve(
+        &self,
+        snap: &Snapshot,
+        ident: u32,
+        key: &[u8],
+        value: Slice,
+    ) -> Result<Option<Bytes>> {
         let (ts, deleted) = row::header(&value)?;
         if ts == 0 || snap.sees(ts) {
             return Ok((!deleted).then(|| row::payload(value)));
@@ -124,7 +130,13 @@ impl Store {
         }
     }
     /// Fails when somebody committed a version of `key` that `snap` does not see.
-    pub(crate) fn check_newest(&self, snap: &Snapshot, begun_local: u64, ident: u32, key: &[u8]) -> Result<()> {
+    pub(crate) fn check_newest(
+        &self,
+        snap: &Snapshot,
+        begun_local: u64,
+        ident: u32,
+        key: &[u8],
+    ) -> Result<()> {
         let mem = self.mem.find(ident).and_then(|rows| rows.newest(key));
         let clash = match mem {
             Some(v) if v.local => v.ts > begun_local,
@@ -149,5 +161,8 @@ pub(crate) fn too_old(ts: u64) -> Error {
     )
 }
 pub(crate) fn prepare_conflict() -> Error {
-    Error::new(ErrorCode::PreparedTransactionInProgress, "the key was written by a prepared transaction that is still undecided")
+    Error::new(
+        ErrorCode::PreparedTransactionInProgress,
+        "the key was written by a prepared transaction that is still undecided",
+    )
 }

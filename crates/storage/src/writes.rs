@@ -73,7 +73,12 @@ impl Writes {
         self.ops.get(*at as usize)
     }
     /// The transaction's own last writes within the bounds, in key order.
-    pub(crate) fn range(&self, ident: u32, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Vec<(Slice, Option<Bytes>)> {
+    pub(crate) fn range(
+        &self,
+        ident: u32,
+        lower: Bound<&[u8]>,
+        upper: Bound<&[u8]>,
+    ) -> Vec<(Slice, Option<Bytes>)> {
         if self.ops.is_empty() || empty_range(lower, upper) {
             return Vec::new();
         }

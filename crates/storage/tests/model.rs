@@ -86,7 +86,9 @@ fn entry(writes: &Writes, ts: u64) -> Vec<u8> {
 }
 
 fn decode(entry: &[u8]) -> Writes {
-    let Some(Value::Binary { bytes, .. }) = RawDoc::trusted(entry).get("w") else { panic!("no writes in entry") };
+    let Some(Value::Binary { bytes, .. }) = RawDoc::trusted(entry).get("w") else {
+        panic!("no writes in entry")
+    };
     let mut b = bytes;
     let mut writes = Writes::new();
     while !b.is_empty() {
@@ -117,7 +119,21 @@ impl World {
         let rng = SeededRng::new(seed);
         let (model, open, readers) = (Model::default(), Vec::new(), Vec::new());
         let storage = Some(storage);
-        World { faulty, disk, clock, backend, seed, storage, idents, local_ident, model, open, readers, rng, reopened: 0 }
+        World {
+            faulty,
+            disk,
+            clock,
+            backend,
+            seed,
+            storage,
+            idents,
+            local_ident,
+            model,
+            open,
+            readers,
+            rng,
+            reopened: 0,
+        }
     }
 
     fn s(&self) -> &Storage {
@@ -162,7 +178,8 @@ impl World {
             vec![self.rng.next_u64() as u8; n]
         });
         let at = self.rng.below(self.open.len() as u64) as usize;
-        let taken = self.open.iter().enumerate().any(|(i, o)| i != at && o.writes.iter().any(|(k, _)| *k == key));
+        let taken =
+            self.open.iter().enumerate().any(|(i, o)| i != at && o.writes.iter().any(|(k, _)| *k == key));
         let o = &mut self.open[at];
         let own = o.writes.iter().any(|(k, _)| *k == key);
         let changed_since =
@@ -217,7 +234,8 @@ impl World {
 
     fn compare(&self, txn: &Txn, rows: &Rows, what: &str) {
         for ident in &self.idents {
-            let wanted: Vec<_> = rows.iter().filter(|((i, _), _)| *i == ident.0).map(|((_, k), v)| (k, v)).collect();
+            let wanted: Vec<_> =
+                rows.iter().filter(|((i, _), _)| *i == ident.0).map(|((_, k), v)| (k, v)).collect();
             for dir in [Dir::Forward, Dir::Backward] {
                 let mut c = txn.scan(*ident, Bound::Unbounded, Bound::Unbounded, dir).unwrap();
                 let mut got = Vec::new();
@@ -227,8 +245,13 @@ impl World {
                 if dir == Dir::Backward {
                     got.reverse();
                 }
-                let same = got.len() == wanted.len() && got.iter().zip(&wanted).all(|((k, v), (wk, wv))| k == *wk && v == *wv);
-                assert!(same, "{what}, {ident:?} {dir:?} at {}: got {got:?}\nwanted {wanted:?}", txn.read_ts());
+                let same = got.len() == wanted.len()
+                    && got.iter().zip(&wanted).all(|((k, v), (wk, wv))| k == *wk && v == *wv);
+                assert!(
+                    same,
+                    "{what}, {ident:?} {dir:?} at {}: got {got:?}\nwanted {wanted:?}",
+                    txn.read_ts()
+                );
             }
         }
         for _ in 0..4 {
@@ -263,13 +286,15 @@ impl World {
 
     fn move_points(&mut self) {
         let (stable, all_durable) = (self.s().stable().0, self.s().all_durable().0);
-        let choices: Vec<u64> = self.model.commits.range(stable..).map(|(t, _)| *t).filter(|t| *t <= all_durable).collect();
+        let choices: Vec<u64> =
+            self.model.commits.range(stable..).map(|(t, _)| *t).filter(|t| *t <= all_durable).collect();
         if !choices.is_empty() {
             let ts = choices[self.rng.below(choices.len() as u64) as usize];
             self.s().set_stable(Timestamp(ts));
         }
         if self.rng.below(3) == 0 {
-            let choices: Vec<u64> = self.model.commits.range(..=self.s().stable().0).map(|(t, _)| *t).collect();
+            let choices: Vec<u64> =
+                self.model.commits.range(..=self.s().stable().0).map(|(t, _)| *t).collect();
             if !choices.is_empty() {
                 let low = choices.len() / 2 + self.rng.below(choices.len() as u64 / 2 + 1) as usize;
                 self.s().set_oldest(Timestamp(choices[low.min(choices.len() - 1)]));

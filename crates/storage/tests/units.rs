@@ -3,7 +3,9 @@
 use pando_base::{ErrorCode, Timestamp};
 use pando_bson::{RawDoc, doc};
 use pando_storage::testing;
-use pando_storage::{Backend, BeginOptions, Dir, Ident, IdentKind, OnPrepared, Options, ReadAt, Slot, Storage};
+use pando_storage::{
+    Backend, BeginOptions, Dir, Ident, IdentKind, OnPrepared, Options, ReadAt, Slot, Storage,
+};
 use std::ops::Bound;
 
 fn open() -> (Storage, Ident) {
@@ -41,7 +43,10 @@ fn a_writer_reads_its_own_commit_above_somebody_elses_hole() {
     assert!(hole.ts() < ts);
     assert_eq!(get(&s, ReadAt::Latest, i, b"k").as_deref(), Some(&b"v"[..]));
     assert_eq!(get(&s, ReadAt::AllDurable, i, b"k"), None);
-    assert!(s.log().read(Bound::Unbounded, false).next().unwrap().is_none(), "oplog readers wait for the hole");
+    assert!(
+        s.log().read(Bound::Unbounded, false).next().unwrap().is_none(),
+        "oplog readers wait for the hole"
+    );
     drop(hole);
     assert_eq!(get(&s, ReadAt::AllDurable, i, b"k").as_deref(), Some(&b"v"[..]));
     assert_eq!(s.log().read(Bound::Unbounded, false).next().unwrap().unwrap().0, ts);

@@ -137,10 +137,8 @@ impl Parser<'_> {
             return Err(Error::location(31275, "Cannot use $elemMatch projection on a nested field."));
         }
         if !matches!(e.value(), Value::Document(_)) {
-            let text = format!(
-                "elemMatch: Invalid argument, object required, but got {}",
-                e.value().type_name()
-            );
+            let text =
+                format!("elemMatch: Invalid argument, object required, but got {}", e.value().type_name());
             return Err(Error::location(31274, text));
         }
         let mut filter = DocBuilder::new();

@@ -24,7 +24,10 @@ fn project(spec: pando_bson::Document) -> Result<pando_bson::Document> {
 fn inclusion_keeps_document_order_and_id() {
     assert_eq!(project(doc! { "s": 1, "b.c": 1 }).unwrap(), doc! { "_id": 1, "b": { "c": 1 }, "s": 7 });
     assert_eq!(project(doc! { "s": 1, "_id": 0 }).unwrap(), doc! { "s": 7 });
-    assert_eq!(project(doc! { "b": { "d": { "e": 1 } } }).unwrap(), doc! { "_id": 1, "b": { "d": [{ "e": 1 }] } });
+    assert_eq!(
+        project(doc! { "b": { "d": { "e": 1 } } }).unwrap(),
+        doc! { "_id": 1, "b": { "d": [{ "e": 1 }] } }
+    );
     assert_eq!(project(doc! { "a.x": 1 }).unwrap(), doc! { "_id": 1, "a": [{ "x": 1 }, [{ "x": 2 }]] });
     assert_eq!(project(doc! { "n.x": 1 }).unwrap(), doc! { "_id": 1 });
 }

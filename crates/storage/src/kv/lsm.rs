@@ -11,8 +11,8 @@ use lsm_tree::compaction::filter::{CompactionFilter, Context, Factory, ItemAcces
 use lsm_tree::compaction::{CompactionStrategy, Leveled};
 use lsm_tree::config::{BlockSizePolicy, CompressionPolicy, PinningPolicy};
 use lsm_tree::{
-    AbstractTree, AnyTree, Cache, CompressionType, Config, DescriptorTable, InternalValue, SequenceNumberCounter,
-    Slice, ValueType,
+    AbstractTree, AnyTree, Cache, CompressionType, Config, DescriptorTable, InternalValue,
+    SequenceNumberCounter, Slice, ValueType,
 };
 use pando_base::{Error, ErrorCode, Result};
 use std::ops::Bound;
@@ -120,7 +120,13 @@ impl LsmKv {
         seqno.set(highest + 2);
         visible.set(highest + 2);
         let leveled = || -> Arc<dyn CompactionStrategy + Send + Sync> { Arc::new(Leveled::default()) };
-        Ok(LsmKv { trees, seqno, gc, strategies: [leveled(), leveled(), leveled()], compacting: Mutex::default() })
+        Ok(LsmKv {
+            trees,
+            seqno,
+            gc,
+            strategies: [leveled(), leveled(), leveled()],
+            compacting: Mutex::default(),
+        })
     }
     fn tree(&self, tree: Tree) -> &lsm_tree::Tree {
         &self.trees[tree as usize]
@@ -154,7 +160,9 @@ impl Kv for LsmKv {
         let seqno = self.seqno.next();
         let mut failure = None;
         let stream = std::iter::from_fn(|| match rows.next()? {
-            Ok((key, Some(value))) => Some(Ok(InternalValue::from_components(key, value, seqno, ValueType::Value))),
+            Ok((key, Some(value))) => {
+                Some(Ok(InternalValue::from_components(key, value, seqno, ValueType::Value)))
+            }
             Ok((key, None)) => Some(Ok(InternalValue::new_tombstone(key, seqno))),
             Err(e) => {
                 failure = Some(e);

@@ -79,7 +79,8 @@ fn decode(bytes: &[u8]) -> Option<Vec<(usize, Slice, Option<Slice>)>> {
         let (value_len, rest) = rest.split_first_chunk::<4>()?;
         let value_len = u32::from_le_bytes(*value_len);
         let (key, rest) = rest.split_at_checked(u32::from_le_bytes(*key_len) as usize)?;
-        let (value, rest) = rest.split_at_checked(if value_len == REMOVED { 0 } else { value_len as usize })?;
+        let (value, rest) =
+            rest.split_at_checked(if value_len == REMOVED { 0 } else { value_len as usize })?;
         rows.push((*tree as usize, Slice::from(key), (value_len != REMOVED).then(|| Slice::from(value))));
         b = rest;
     }

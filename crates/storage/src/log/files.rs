@@ -31,7 +31,10 @@ impl LogFiles {
             let newest = i + 1 == numbers.len();
             let path = path(prefix, *number);
             if segments.back().is_some_and(|s| s.number + 1 != *number) {
-                return Err(Error::new(ErrorCode::InternalError, format!("log file before {path} is missing")));
+                return Err(Error::new(
+                    ErrorCode::InternalError,
+                    format!("log file before {path} is missing"),
+                ));
             }
             match Segment::open(&*disk, path.clone(), *number, newest)? {
                 Some(seg) => segments.push_back(seg),
@@ -68,7 +71,9 @@ impl LogFiles {
         let (mut file, mut start, mut synced) = self.active()?;
         for (ts, payload) in records {
             let size = (record::HEADER + payload.len()) as u64;
-            if start + buf.len() as u64 + size > self.segment_bytes && start + buf.len() as u64 > self.segment_bytes / 2 {
+            if start + buf.len() as u64 + size > self.segment_bytes
+                && start + buf.len() as u64 > self.segment_bytes / 2
+            {
                 self.write(&*file, start, &buf, &notes)?;
                 self.seal()?;
                 buf.clear();

@@ -45,7 +45,8 @@ fn decode(mut b: &[u8]) -> Option<Vec<LocalRow>> {
         let (ident, key_len, value_len) = (word(0)?, word(4)? as usize, word(8)?);
         b = &b[12..];
         let (key, rest) = b.split_at_checked(key_len)?;
-        let (value, rest) = rest.split_at_checked(if value_len == DELETED { 0 } else { value_len as usize })?;
+        let (value, rest) =
+            rest.split_at_checked(if value_len == DELETED { 0 } else { value_len as usize })?;
         rows.push((ident, Slice::from(key), (value_len != DELETED).then(|| Bytes::from(value))));
         b = rest;
     }
@@ -72,7 +73,8 @@ impl LocalLog {
             let Some((last, _)) = records.last() else { return Ok(()) };
             at = *last;
             for (seq, payload) in &records {
-                let rows = decode(payload).ok_or_else(|| Error::internal("a record of the local log is malformed"))?;
+                let rows = decode(payload)
+                    .ok_or_else(|| Error::internal("a record of the local log is malformed"))?;
                 each(*seq, rows);
             }
         }

@@ -292,7 +292,9 @@ impl OpLog {
             let upto = state.last.max(state.all_durable);
             let from = state.recent.partition_point(|(ts, _)| *ts <= durable);
             let entries: Vec<(u64, Bytes)> = state.recent.range(from..).cloned().collect();
-            while state.recent_bytes > RECENT_BYTES_MAX && state.recent.front().is_some_and(|(ts, _)| *ts <= durable) {
+            while state.recent_bytes > RECENT_BYTES_MAX
+                && state.recent.front().is_some_and(|(ts, _)| *ts <= durable)
+            {
                 let Some((_, old)) = state.recent.pop_front() else { break };
                 state.recent_bytes -= old.len();
                 state.all_in_memory = false;
@@ -369,7 +371,10 @@ impl OpLog {
         }
         for (ts, doc) in entries {
             if ts.0 <= state.last {
-                return Err(Error::internal(format!("oplog entry {ts} does not come after {}", Timestamp(state.last))));
+                return Err(Error::internal(format!(
+                    "oplog entry {ts} does not come after {}",
+                    Timestamp(state.last)
+                )));
             }
             state.last_reserved = state.last_reserved.max(ts.0);
             state.push_recent(ts.0, Bytes::from(doc.as_bytes()));
@@ -442,7 +447,8 @@ impl OplogCursor {
             (Bound::Excluded(t), true) if t.0 > limit => files.read_backward(limit, true)?,
             (Bound::Excluded(t), true) => files.read_backward(t.0, false)?,
         };
-        self.buffer.extend(rows.into_iter().filter(|(ts, _)| *ts <= limit).map(|(ts, b)| (ts, Bytes::from(b))));
+        self.buffer
+            .extend(rows.into_iter().filter(|(ts, _)| *ts <= limit).map(|(ts, b)| (ts, Bytes::from(b))));
         Ok(())
     }
     /// Takes a batch from the recent entries. `Err(oldest in memory)` when the walk may stand before them;

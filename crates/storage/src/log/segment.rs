@@ -56,7 +56,17 @@ impl Segment {
         file.sync()?;
         disk.sync_dir(dir)?;
         let end = HEAD as u64;
-        Ok(Segment { number, path, file, end, first: 0, last: 0, sealed: false, index: Vec::new(), synced: end })
+        Ok(Segment {
+            number,
+            path,
+            file,
+            end,
+            first: 0,
+            last: 0,
+            sealed: false,
+            index: Vec::new(),
+            synced: end,
+        })
     }
 
     /// Opens a file. Only the newest may end in the middle of a record.
@@ -123,7 +133,11 @@ impl Segment {
             return Err(corrupt(&self.path, bad, "an unreadable record before the end of the log"));
         }
         if let Some(witness) = self.later_witness(&bytes[at..], bad) {
-            return Err(corrupt(&self.path, bad, &format!("a later record (timestamp {witness}) shows that this place had been synced")));
+            return Err(corrupt(
+                &self.path,
+                bad,
+                &format!("a later record (timestamp {witness}) shows that this place had been synced"),
+            ));
         }
         // The end of an interrupted write: nothing after this was ever acknowledged.
         self.file.truncate(bad)?;

@@ -8,8 +8,8 @@ pub use real_disk::RealDisk;
 
 use pando_env::{BoxFuture, Clock, Disk, Env, Listener, Log, Net, Rng, Spawn, Stream};
 use std::io;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// A clock that stands still until told.

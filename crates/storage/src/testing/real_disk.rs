@@ -56,7 +56,12 @@ impl DiskFile for OpenFile {
 
 impl Disk for RealDisk {
     fn open(&self, path: &str, create: bool) -> io::Result<Arc<dyn DiskFile>> {
-        let file = OpenOptions::new().read(true).write(true).create(create).truncate(false).open(self.root.join(path))?;
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(create)
+            .truncate(false)
+            .open(self.root.join(path))?;
         Ok(Arc::new(OpenFile(file)))
     }
     fn exists(&self, path: &str) -> bool {
