@@ -152,11 +152,7 @@ impl Walk<'_> {
 
     fn added(&self, node: &Node, name: &str, here: Option<Elem<'_>>, out: &mut DocBuilder) -> Result<()> {
         match node {
-            Node::Computed(c) => {
-                if let Some(v) = c.eval(self.root)? {
-                    out.bson(name, &v);
-                }
-            }
+            Node::Computed(c) => c.write(self.root, name, out)?,
             Node::Meta(m) => m.write(self.row, name, out),
             Node::ElemMatch(m) => {
                 let array = here.filter(|e| e.ty == ElementType::Array);

@@ -1,32 +1,30 @@
 //! Fields whose value is an aggregation expression or a literal.
 
 use crate::ctx::QueryCtx;
-use pando_base::{Error, ErrorCode, Result};
-use pando_bson::{Bson, RawDoc, Value};
-use std::fmt::Debug;
-use std::sync::Arc;
+use crate::expr::Expr;
+use pando_base::Result;
+use pando_bson::{DocBuilder, RawDoc, Value};
+use std::fmt;
 
 /// A value computed from the whole document.
-pub trait Computed: Send + Sync + Debug {
-    /// `None` leaves the field out (a missing value or `$$REMOVE`).
-    fn eval(&self, root: &RawDoc) -> Result<Option<Bson>>;
+pub struct Computed {
+    expr: Expr,
+    ctx: QueryCtx,
 }
 
-/// A constant.
-#[derive(Debug)]
-struct Literal(Bson);
-
-impl Computed for Literal {
-    fn eval(&self, _root: &RawDoc) -> Result<Option<Bson>> {
-        Ok(Some(self.0.clone()))
+impl Computed {
+    pub(super) fn parse(v: Value<'_>, ctx: &QueryCtx) -> Result<Computed> {
+        Ok(Computed { expr: Expr::parse(v, ctx)?, ctx: ctx.clone() })
+    }
+    /// Adds the value under `name`; a missing one (or `$$REMOVE`) leaves the field out.
+    pub(super) fn write(&self, root: &RawDoc, name: &str, out: &mut DocBuilder) -> Result<()> {
+        self.expr.eval_doc(root, &self.ctx)?.put_to(out, name);
+        Ok(())
     }
 }
 
-pub(super) fn compile(v: Value<'_>, _ctx: &QueryCtx) -> Result<Arc<dyn Computed>> {
-    match v {
-        Value::Document(_) | Value::Array(_) => {}
-        Value::String(s) if s.starts_with('$') => {}
-        literal => return Ok(Arc::new(Literal(literal.into()))),
+impl fmt::Debug for Computed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.expr.fmt(f)
     }
-    Err(Error::new(ErrorCode::NotImplemented, "expressions in projections are not supported by this server"))
 }

@@ -52,7 +52,7 @@ pub(crate) enum Node {
     Positional,
     /// The first array element that matches.
     ElemMatch(Arc<matcher::Node>),
-    Computed(Arc<dyn Computed>),
+    Computed(Arc<Computed>),
     Meta(MetaField),
     Folder(Folder),
 }

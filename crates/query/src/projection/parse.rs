@@ -1,6 +1,6 @@
 //! From a specification to the tree, with MongoDB's checks in MongoDB's order.
 
-use super::{Folder, MetaField, Mode, Node, Projection, Slice, computed, slice};
+use super::{Computed, Folder, MetaField, Mode, Node, Projection, Slice, slice};
 use crate::ctx::QueryCtx;
 use crate::matcher::Matcher;
 use pando_base::{Error, Result, limits};
@@ -158,7 +158,7 @@ impl Parser<'_> {
             let text = "Cannot use expression other than $meta in exclusion projection";
             return Err(Error::location(31252, text));
         }
-        let value = computed::compile(v, self.ctx)?;
+        let value = Arc::new(Computed::parse(v, self.ctx)?);
         self.mode = Some(Mode::Inclusion);
         self.add(path, Node::Computed(value))
     }

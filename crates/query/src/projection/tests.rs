@@ -62,8 +62,13 @@ fn positional_keeps_the_matched_element() {
 }
 
 #[test]
-fn literals_are_computed_fields() {
+fn expressions_and_literals_are_computed_fields() {
     assert_eq!(project(doc! { "zz": "lit" }).unwrap(), doc! { "_id": 1, "zz": "lit" });
+    assert_eq!(project(doc! { "zz": { "$add": [1, "$s"] } }).unwrap(), doc! { "_id": 1, "zz": 8 });
+    assert_eq!(project(doc! { "s": "$b.c" }).unwrap(), doc! { "_id": 1, "s": 1 });
+    assert_eq!(project(doc! { "b": { "c": "$s" } }).unwrap(), doc! { "_id": 1, "b": { "c": 7 } });
+    assert_eq!(project(doc! { "zz": "$missing" }).unwrap(), doc! { "_id": 1 });
+    assert_eq!(project(doc! { "s.q": { "$literal": 1 } }).unwrap(), doc! { "_id": 1, "s": { "q": 1 } });
 }
 
 #[test]
