@@ -15,7 +15,6 @@ use crate::storage::Storage;
 use crate::store::Store;
 use pando_base::{Error, Result, Timestamp};
 use std::ops::Bound;
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 impl Storage {
@@ -23,9 +22,10 @@ impl Storage {
     ///
     /// An error leaves the directory recoverable but this process must stop: the log is poisoned.
     pub fn checkpoint(&self) -> Result<Timestamp> {
-        let _one = self.store.checkpointing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one = self.store.checkpointing();
         let done = self.store.checkpoint();
         self.store.flush_floor.store(u64::MAX, Ordering::Release);
+        self.store.stuck.store(!self.has_room(), Ordering::Release);
         self.store.room_changed.bump();
         done.map(Timestamp).map_err(|e| self.store.log.poison(e))
     }
@@ -51,7 +51,7 @@ impl Storage {
     /// Forgets every row above the stable timestamp and returns it. The caller holds no transaction, cuts the log
     /// at the common point and replays it from the returned timestamp.
     pub fn recover_to_stable(&self) -> Result<Timestamp> {
-        let _one = self.store.checkpointing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one = self.store.checkpointing();
         if self.store.log.0.state().has_open() {
             return Err(Error::internal("rollback while a log slot is open"));
         }
@@ -71,7 +71,7 @@ impl Storage {
 
 impl Store {
     fn gc(&self) -> Gc {
-        Gc { below: self.gc_below(), dead: self.meta().dead.clone() }
+        Gc { below: self.gc_below_unfloored(), dead: self.meta().dead.clone() }
     }
 
     fn checkpoint(&self) -> Result<u64> {

@@ -16,6 +16,7 @@
 //!
 //! Read [`Storage`], [`Txn`], [`Cursor`] and [`OpLog`]; the modules below them each start with their story.
 
+mod bulk;
 mod bytes;
 mod checkpoint;
 mod conflict;
@@ -39,6 +40,7 @@ pub mod testing;
 mod txn;
 mod writes;
 
+pub use bulk::BulkLoad;
 pub use bytes::Bytes;
 pub use cursor::Cursor;
 pub use ident::{Ident, IdentKind};

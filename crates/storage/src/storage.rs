@@ -1,5 +1,6 @@
 //! The handle that everything above holds.
 
+use crate::bulk::BulkLoad;
 use crate::conflict::Conflicts;
 use crate::ident::{Ident, IdentKind};
 use crate::kv::Kv;
@@ -64,6 +65,7 @@ impl Storage {
             log,
             prepare_changed: Notify::new(),
             room_changed: Notify::new(),
+            stuck: AtomicBool::new(false),
             env,
         };
         store.replay_local()?;
@@ -144,6 +146,13 @@ impl Storage {
         self.store.meta().dropped.insert(i.0, at.0);
     }
 
+    /// Loads a new ident's rows in ascending key order past the memory tables (index builds). They carry
+    /// `visible_from` and appear together when finished. Until then the ident's ordinary writes stay in memory,
+    /// where they win over loaded rows of the same key; nothing of the ident may be in tables yet.
+    pub fn bulk(&self, i: Ident, visible_from: Timestamp) -> Result<BulkLoad> {
+        BulkLoad::start(self.store.clone(), i, visible_from)
+    }
+
     pub fn log(&self) -> &OpLog {
         &self.store.log
     }
@@ -170,13 +179,19 @@ impl Storage {
     pub fn all_durable(&self) -> Timestamp {
         self.store.log.all_durable()
     }
-    /// Resolves when a commit has room again in the memory for rows above stable.
+    /// Whether a unit that writes should await [`Storage::wait_room`] before it begins.
+    pub fn has_room(&self) -> bool {
+        self.store.mem.bytes() <= self.store.memory_soft()
+    }
+    /// Resolves when rows in memory are well within bounds, or when waiting does not help because the stable
+    /// timestamp stands still (then commits go on, up to the bound at which they fail with
+    /// `TemporarilyUnavailable`). Writers that outrun the disk are slowed here, before they take any key.
     pub fn wait_room(&self) -> impl Future<Output = ()> + Send + 'static {
         let store = self.store.clone();
         async move {
             loop {
                 let seen = store.room_changed.version();
-                if store.mem.bytes() <= store.memory_max() {
+                if store.mem.bytes() <= store.memory_soft() || store.stuck.load(Ordering::Acquire) {
                     return;
                 }
                 store.room_changed.changed(seen).await;

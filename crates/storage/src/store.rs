@@ -57,11 +57,16 @@ pub(crate) struct Store {
     pub(crate) local: Mutex<()>,
     pub(crate) prepare_changed: Notify,
     pub(crate) room_changed: Notify,
+    /// The last checkpoint left too much in memory: stable stands still.
+    pub(crate) stuck: AtomicBool,
 }
 
 impl Store {
     pub(crate) fn meta(&self) -> MutexGuard<'_, Meta> {
         self.meta.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    pub(crate) fn checkpointing(&self) -> MutexGuard<'_, ()> {
+        self.checkpointing.lock().unwrap_or_else(PoisonError::into_inner)
     }
     /// Versions replaced at or below this are needed by nobody, and no checkpoint is looking at them.
     pub(crate) fn gc_below(&self) -> u64 {
@@ -72,6 +77,10 @@ impl Store {
         let oldest = self.oldest.load(Ordering::Acquire);
         let pinned = self.log.0.state().lowest_pin().unwrap_or(u64::MAX);
         oldest.min(pinned).max(self.lost_below.load(Ordering::Acquire))
+    }
+    /// Bytes of rows in memory above which writers are slowed.
+    pub(crate) fn memory_soft(&self) -> usize {
+        self.opts.memtable_bytes.saturating_mul(2)
     }
     /// Bytes of rows in memory above which commits are refused.
     pub(crate) fn memory_max(&self) -> usize {

@@ -389,12 +389,17 @@ impl Drop for PreparedTxn {
 
 fn check_key(key: &[u8]) -> Result<()> {
     if key.len() > row::KEY_BYTES_MAX {
-        return Err(Error::new(
-            ErrorCode::KeyTooLong,
-            format!("key of {} bytes is longer than {} bytes", key.len(), row::KEY_BYTES_MAX),
-        ));
+        return Err(key_too_long(key.len()));
     }
     Ok(())
+}
+
+#[cold]
+pub(crate) fn key_too_long(len: usize) -> Error {
+    Error::new(
+        ErrorCode::KeyTooLong,
+        format!("key of {len} bytes is longer than {} bytes", row::KEY_BYTES_MAX),
+    )
 }
 
 #[cold]

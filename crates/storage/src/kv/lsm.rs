@@ -5,7 +5,7 @@
 //! versions. A run is written by handing the crate a sorted stream and registering the tables it made; for the
 //! crate each run has one sequence number, above all earlier ones, and only the newest entry of a key counts.
 
-use super::{Gc, Kv, KvIter, RunRow, Tree, TreeStats};
+use super::{Gc, Kv, KvBulk, KvIter, RunRow, Tree, TreeStats};
 use crate::row;
 use lsm_tree::compaction::filter::{CompactionFilter, Context, Factory, ItemAccessor, Verdict};
 use lsm_tree::compaction::{CompactionStrategy, Leveled};
@@ -15,6 +15,7 @@ use lsm_tree::{
     SequenceNumberCounter, Slice, ValueType,
 };
 use pando_base::{Error, ErrorCode, Result};
+use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -30,6 +31,8 @@ pub(crate) struct LsmKv {
     gc: Arc<RwLock<Gc>>,
     strategies: [Arc<dyn CompactionStrategy + Send + Sync>; 3],
     compacting: Mutex<()>,
+    /// Dead idents whose whole tables are already gone.
+    swept: Mutex<BTreeSet<u32>>,
 }
 
 #[cold]
@@ -120,16 +123,24 @@ impl LsmKv {
         seqno.set(highest + 2);
         visible.set(highest + 2);
         let leveled = || -> Arc<dyn CompactionStrategy + Send + Sync> { Arc::new(Leveled::default()) };
-        Ok(LsmKv {
-            trees,
-            seqno,
-            gc,
-            strategies: [leveled(), leveled(), leveled()],
-            compacting: Mutex::default(),
-        })
+        let (compacting, swept) = (Mutex::default(), Mutex::default());
+        Ok(LsmKv { trees, seqno, gc, strategies: [leveled(), leveled(), leveled()], compacting, swept })
     }
     fn tree(&self, tree: Tree) -> &lsm_tree::Tree {
         &self.trees[tree as usize]
+    }
+    /// Drops the tables that hold nothing but a dead ident's rows.
+    fn sweep(&self, gc: &Gc) -> Result<()> {
+        let mut swept = self.swept.lock().unwrap_or_else(PoisonError::into_inner);
+        for ident in gc.dead.iter().filter(|i| !swept.contains(i)) {
+            let low = ident.to_be_bytes();
+            let Some(high) = row::ident_end(*ident) else { continue };
+            for tree in [Tree::of(*ident), Tree::History] {
+                self.tree(tree).drop_range::<&[u8], _>(&low[..]..&high[..]).map_err(engine_error)?;
+            }
+        }
+        *swept = gc.dead.clone();
+        Ok(())
     }
     fn set_gc(&self, gc: &Gc) {
         *self.gc.write().unwrap_or_else(PoisonError::into_inner) = gc.clone();
@@ -183,6 +194,7 @@ impl Kv for LsmKv {
     fn compact(&self, gc: &Gc) -> Result<bool> {
         let _one = self.compacting.lock().unwrap_or_else(PoisonError::into_inner);
         self.set_gc(gc);
+        self.sweep(gc)?;
         for (tree, strategy) in self.trees.iter().zip(&self.strategies) {
             let before = tree.current_version().id();
             tree.compact(strategy.clone(), self.seqno.get()).map_err(engine_error)?;
@@ -208,5 +220,60 @@ impl Kv for LsmKv {
             runs: version.iter_levels().map(|level| level.iter().count()).sum(),
             bytes: engine.disk_space(),
         }
+    }
+
+    fn bulk(&self, tree: Tree) -> Result<Box<dyn KvBulk>> {
+        Ok(Box::new(Bulk {
+            tree: self.tree(tree).clone(),
+            seqno: self.seqno.next(),
+            counter: self.seqno.clone(),
+            rows: Vec::new(),
+            bytes: 0,
+            tables: Vec::new(),
+        }))
+    }
+}
+
+/// Tables made one after the other and registered together. Tables never registered are files that the next
+/// open removes.
+struct Bulk {
+    tree: lsm_tree::Tree,
+    seqno: u64,
+    counter: SequenceNumberCounter,
+    rows: Vec<(Slice, Slice)>,
+    bytes: usize,
+    tables: Vec<lsm_tree::Table>,
+}
+
+/// Rows gathered before they become a table.
+const BULK_TABLE_BYTES: usize = 32 << 20;
+
+impl Bulk {
+    fn make_table(&mut self) -> Result<()> {
+        let seqno = self.seqno;
+        self.bytes = 0;
+        let rows = std::mem::take(&mut self.rows).into_iter();
+        let stream = rows.map(|(k, v)| Ok(InternalValue::from_components(k, v, seqno, ValueType::Value)));
+        if let Some((tables, _)) = self.tree.flush_to_tables(stream).map_err(engine_error)? {
+            self.tables.extend(tables);
+        }
+        Ok(())
+    }
+}
+
+impl KvBulk for Bulk {
+    fn push(&mut self, key: Slice, value: Slice) -> Result<()> {
+        self.bytes += key.len() + value.len();
+        self.rows.push((key, value));
+        if self.bytes >= BULK_TABLE_BYTES { self.make_table() } else { Ok(()) }
+    }
+    fn finish(mut self: Box<Self>) -> Result<()> {
+        if !self.rows.is_empty() {
+            self.make_table()?;
+        }
+        if self.tables.is_empty() {
+            return Ok(());
+        }
+        self.tree.register_tables(&self.tables, None, None, &[], self.counter.get()).map_err(engine_error)
     }
 }

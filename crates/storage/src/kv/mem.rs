@@ -3,7 +3,7 @@
 //! Each run is also a file on the environment's disk, so a simulated crash finds the tables as real ones would
 //! be: a run is there entirely or not at all. Opening reads the files back; now and then they become one.
 
-use super::{Gc, Kv, KvIter, RunRow, Tree, TreeStats};
+use super::{Gc, Kv, KvBulk, KvIter, RunRow, Tree, TreeStats};
 use crate::row;
 use lsm_tree::Slice;
 use pando_base::{Error, Result};
@@ -21,7 +21,11 @@ const RUN: &str = "run";
 /// So many run files become one.
 const FILES_MAX: usize = 24;
 
-pub(crate) struct MemKv {
+/// A handle on the maps; clones share them.
+#[derive(Clone)]
+pub(crate) struct MemKv(Arc<Maps>);
+
+pub(crate) struct Maps {
     disk: Arc<dyn Disk>,
     trees: [RwLock<Arc<Map>>; 3],
     /// Numbers of the files, ascending.
@@ -128,29 +132,29 @@ impl MemKv {
             good.push((kind, number));
         }
         let trees = maps.map(|m| RwLock::new(Arc::new(m)));
-        Ok(MemKv { disk, trees, files: Mutex::new(good), changing: Mutex::default() })
+        Ok(MemKv(Arc::new(Maps { disk, trees, files: Mutex::new(good), changing: Mutex::default() })))
     }
     fn map(&self, tree: Tree) -> Arc<Map> {
-        self.trees[tree as usize].read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.trees[tree as usize].read().unwrap_or_else(PoisonError::into_inner).clone()
     }
     fn replace(&self, tree: Tree, map: Map) {
-        *self.trees[tree as usize].write().unwrap_or_else(PoisonError::into_inner) = Arc::new(map);
+        *self.0.trees[tree as usize].write().unwrap_or_else(PoisonError::into_inner) = Arc::new(map);
     }
     fn write_file(&self, kind: &str, mut bytes: Vec<u8>) -> Result<()> {
         let crc = crc32c::crc32c(&bytes);
         bytes.extend_from_slice(&crc.to_le_bytes());
-        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut files = self.0.files.lock().unwrap_or_else(PoisonError::into_inner);
         let number = files.last().map_or(1, |(_, n)| n + 1);
-        let file = self.disk.open(&format!("{DIR}/{kind}.{number:08}"), true)?;
+        let file = self.0.disk.open(&format!("{DIR}/{kind}.{number:08}"), true)?;
         file.truncate(0)?;
         file.write_at(0, &bytes)?;
         file.sync()?;
-        self.disk.sync_dir(DIR)?;
+        self.0.disk.sync_dir(DIR)?;
         if kind == WHOLE {
             for (kind, number) in files.drain(..) {
-                self.disk.remove(&format!("{DIR}/{kind}.{number:08}"))?;
+                self.0.disk.remove(&format!("{DIR}/{kind}.{number:08}"))?;
             }
-            self.disk.sync_dir(DIR)?;
+            self.0.disk.sync_dir(DIR)?;
         }
         files.push((kind.to_owned(), number));
         Ok(())
@@ -184,7 +188,7 @@ impl Kv for MemKv {
         Box::new(Walk { map: self.map(tree), lower, upper, backward })
     }
     fn write_run(&self, tree: Tree, rows: &mut dyn Iterator<Item = Result<RunRow>>) -> Result<()> {
-        let _one = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one = self.0.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut bytes = Vec::new();
         let mut map = Map::clone(&self.map(tree));
         for row in rows {
@@ -202,8 +206,8 @@ impl Kv for MemKv {
         Ok(())
     }
     fn compact(&self, gc: &Gc) -> Result<bool> {
-        let _one = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        let files = self.files.lock().unwrap_or_else(PoisonError::into_inner).len();
+        let _one = self.0.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let files = self.0.files.lock().unwrap_or_else(PoisonError::into_inner).len();
         if files <= FILES_MAX {
             return Ok(false);
         }
@@ -215,7 +219,7 @@ impl Kv for MemKv {
         Ok(true)
     }
     fn compact_all(&self, tree: Tree, gc: &Gc) -> Result<()> {
-        let _one = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one = self.0.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let map = Map::clone(&self.map(tree));
         self.replace(tree, map.into_iter().filter(|(k, v)| !is_garbage(tree, k, v, gc)).collect());
         self.write_whole()
@@ -224,5 +228,24 @@ impl Kv for MemKv {
         let map = self.map(tree);
         let bytes = map.iter().map(|(k, v)| (k.len() + v.len()) as u64).sum();
         TreeStats { tables: 1, runs: 1, bytes }
+    }
+    fn bulk(&self, tree: Tree) -> Result<Box<dyn KvBulk>> {
+        Ok(Box::new(Bulk { kv: self.clone(), tree, rows: Vec::new() }))
+    }
+}
+
+struct Bulk {
+    kv: MemKv,
+    tree: Tree,
+    rows: Vec<(Slice, Slice)>,
+}
+
+impl KvBulk for Bulk {
+    fn push(&mut self, key: Slice, value: Slice) -> Result<()> {
+        self.rows.push((key, value));
+        Ok(())
+    }
+    fn finish(self: Box<Self>) -> Result<()> {
+        self.kv.write_run(self.tree, &mut self.rows.into_iter().map(|(k, v)| Ok((k, Some(v)))))
     }
 }

@@ -59,4 +59,14 @@ pub(crate) trait Kv: Send + Sync {
     /// Rewrites a whole tree, dropping what `gc` allows.
     fn compact_all(&self, tree: Tree, gc: &Gc) -> Result<()>;
     fn stats(&self, tree: Tree) -> TreeStats;
+    /// Starts a run that is written piece by piece and appears whole when finished.
+    fn bulk(&self, tree: Tree) -> Result<Box<dyn KvBulk>>;
+}
+
+/// See [`Kv::bulk`]. Dropping it leaves nothing behind.
+pub(crate) trait KvBulk: Send {
+    /// Keys ascend.
+    fn push(&mut self, key: Slice, value: Slice) -> Result<()>;
+    /// Durable and readable on return.
+    fn finish(self: Box<Self>) -> Result<()>;
 }

@@ -1,0 +1,240 @@
+//! The log on a failing disk: torn tails, damage, failed syncs, cuts at both ends.
+
+mod common;
+
+use common::{checkpoint, count, get, mem, open_on, put, replay};
+use pando_base::Timestamp;
+use pando_env::Disk;
+use pando_storage::testing::FaultyDisk;
+use pando_storage::{Ident, IdentKind, Options, ReadAt, Storage};
+use std::ops::Bound;
+use std::sync::Arc;
+
+fn world(opts: Options) -> (Arc<FaultyDisk>, Storage, Ident) {
+    let disk = Arc::new(FaultyDisk::new(11));
+    let (s, _) = open_on(disk.clone(), opts);
+    let i = s.create_ident(IdentKind::Records).unwrap();
+    (disk, s, i)
+}
+
+fn small_log() -> Options {
+    Options { oplog_bytes_max: 1 << 20, ..mem() }
+}
+
+fn newest_log_file(disk: &FaultyDisk) -> String {
+    disk.paths().into_iter().filter(|p| p.contains("oplog.")).next_back().unwrap()
+}
+
+#[test]
+fn what_was_synced_survives_lost_power_and_what_was_not_is_gone_whole() {
+    for seed in 0..40u64 {
+        let disk = Arc::new(FaultyDisk::new(seed));
+        let (s, _) = open_on(disk.clone(), mem());
+        let i = s.create_ident(IdentKind::Records).unwrap();
+        for n in 0..50u8 {
+            put(&s, i, &[n], Some(&[n; 300]));
+        }
+        s.log().flush_once().unwrap();
+        let durable = s.log().durable();
+        for n in 50..100u8 {
+            put(&s, i, &[n], Some(&[n; 300]));
+        }
+        if seed % 2 == 0 {
+            // Written, perhaps torn, never acknowledged.
+            disk.fail_sync_in(0);
+            assert!(s.log().flush_once().is_err());
+        }
+        drop(s);
+        disk.crash();
+        let (s, _) = open_on(disk.clone(), mem());
+        assert!(s.log().last() >= durable);
+        replay(&s);
+        let n = count(&s, ReadAt::Latest, i);
+        assert!((50..=100).contains(&n), "{n}");
+        for k in 0..n as u8 {
+            assert_eq!(get(&s, ReadAt::Latest, i, &[k]).unwrap(), [k; 300], "a prefix survives");
+        }
+        // The log goes on after the cut.
+        put(&s, i, b"more", Some(b"1"));
+        s.log().flush_once().unwrap();
+        disk.crash();
+        let (s, _) = open_on(disk, mem());
+        replay(&s);
+        assert_eq!(count(&s, ReadAt::Latest, i), n + 1);
+    }
+}
+
+#[test]
+fn a_failed_sync_poisons_the_log_and_nothing_commits_after_it() {
+    let (disk, s, i) = world(mem());
+    put(&s, i, b"k", Some(b"1"));
+    disk.fail_sync_in(0);
+    assert!(s.log().flush_once().is_err());
+    assert!(s.log().poisoned().is_some());
+    assert!(s.log().flush_once().is_err(), "a later sync that works proves nothing");
+    let mut t = s.begin(ReadAt::Latest).unwrap();
+    t.put(i, b"k", b"2").unwrap();
+    assert!(t.commit().is_err());
+    assert!(s.log().durable() < s.log().last());
+}
+
+#[test]
+fn a_full_disk_is_reported_as_such() {
+    let (disk, s, i) = world(mem());
+    s.log().flush_once().unwrap();
+    disk.set_capacity(Some(4096));
+    put(&s, i, b"k", Some(&[1; 8192]));
+    assert_eq!(s.log().flush_once().unwrap_err().code, pando_base::ErrorCode::OutOfDiskSpace);
+}
+
+#[test]
+fn damage_before_synced_entries_is_an_error_that_names_the_file() {
+    let (disk, s, i) = world(mem());
+    for n in 0..10u8 {
+        put(&s, i, &[n], Some(&[n; 100]));
+        s.log().flush_once().unwrap();
+    }
+    drop(s);
+    let path = newest_log_file(&disk);
+    disk.damage(&path, 500);
+    let (env, _) = pando_storage::testing::env_on(disk, 1);
+    let e = Storage::open(env, mem()).err().expect("damage in the middle");
+    assert!(e.message.contains(&path), "{e}");
+}
+
+#[test]
+fn damage_in_the_last_unsynced_batch_is_a_torn_tail() {
+    let (disk, s, i) = world(mem());
+    put(&s, i, b"a", Some(b"1"));
+    s.log().flush_once().unwrap();
+    for n in 0..10u8 {
+        put(&s, i, &[n], Some(&[n; 100]));
+    }
+    s.log().flush_once().unwrap();
+    drop(s);
+    let path = newest_log_file(&disk);
+    let len = disk.file_len(&path);
+    disk.damage(&path, len - 700);
+    let (s, _) = open_on(disk, mem());
+    replay(&s);
+    let n = count(&s, ReadAt::Latest, i);
+    assert!((2..9).contains(&n), "{n}: the entries before the damage are kept");
+}
+
+#[test]
+fn the_log_is_read_from_any_place_across_files_and_memory_in_both_directions() {
+    let (disk, s, i) = world(small_log());
+    let mut all: Vec<Timestamp> = Vec::new();
+    for n in 0..4000u32 {
+        all.push(put(&s, i, &n.to_be_bytes(), Some(&[1; 200])));
+        if n % 97 == 0 {
+            s.log().flush_once().unwrap();
+        }
+    }
+    assert!(s.stats().log_files > 5);
+    let check = |s: &Storage| {
+        for at in (0..all.len()).step_by(331) {
+            let mut c = s.log().read(Bound::Included(all[at]), false);
+            for want in all[at..].iter().take(400) {
+                assert_eq!(c.next().unwrap().unwrap().0, *want);
+            }
+            let mut c = s.log().read(Bound::Excluded(all[at]), true);
+            for want in all[..at].iter().rev().take(400) {
+                assert_eq!(c.next().unwrap().unwrap().0, *want);
+            }
+            let between = Timestamp(all[at].0 - 1);
+            assert_eq!(s.log().read(Bound::Excluded(between), false).next().unwrap().unwrap().0, all[at]);
+        }
+        let mut c = s.log().read(Bound::Unbounded, false);
+        assert_eq!(std::iter::from_fn(|| c.next().unwrap()).map(|(t, _)| t).collect::<Vec<_>>(), all);
+    };
+    check(&s);
+    s.log().flush_once().unwrap();
+    drop(s);
+    let (s, _) = open_on(disk, small_log());
+    check(&s);
+    let mut tail = s.log().read(Bound::Excluded(*all.last().unwrap()), false);
+    assert!(tail.next().unwrap().is_none());
+    let ts = put(&s, i, b"new", Some(b"1"));
+    assert!(tail.next().unwrap().is_none(), "a walk ends where it was made");
+    tail.refresh();
+    assert_eq!(tail.next().unwrap().unwrap().0, ts);
+}
+
+#[test]
+fn the_front_goes_by_whole_files_never_past_the_checkpoint_or_a_prepared_unit() {
+    let (_, s, i) = world(small_log());
+    let fill = |from: u32| {
+        for n in from..from + 4000 {
+            put(&s, i, &n.to_be_bytes(), Some(&[1; 500]));
+            if n % 100 == 0 {
+                s.log().flush_once().unwrap();
+            }
+        }
+        s.log().flush_once().unwrap();
+    };
+    fill(0);
+    let first = s.log().first();
+    assert!(s.log().bytes() > 1 << 20);
+    assert_eq!(s.log().first(), first, "no checkpoint, no cut");
+    checkpoint(&s);
+    assert!(s.log().first() > first);
+    let cut = s.log().bytes();
+    assert!((1 << 20..(1 << 20) + (1 << 18)).contains(&cut), "{cut}");
+    let mut t = s.begin(ReadAt::Latest).unwrap();
+    t.put(i, b"prepared", b"1").unwrap();
+    let entry = pando_bson::doc! {"i": 0}.to_raw();
+    let prepared = t.prepare(s.log().reserve_one(), &entry).unwrap();
+    let at = prepared.prepare_ts();
+    fill(10_000);
+    checkpoint(&s);
+    assert!(s.log().first() <= at, "the prepare entry is kept");
+    prepared.abort(None);
+    fill(20_000);
+    checkpoint(&s);
+    assert!(s.log().first() > at);
+}
+
+#[test]
+fn cutting_the_end_leaves_a_log_that_goes_on_from_there() {
+    let (disk, s, i) = world(small_log());
+    let mut all = Vec::new();
+    for n in 0..3000u32 {
+        all.push(put(&s, i, &n.to_be_bytes(), Some(&[1; 300])));
+        if n % 50 == 0 {
+            s.log().flush_once().unwrap();
+        }
+    }
+    let stable = all[100];
+    s.set_stable(stable);
+    assert_eq!(s.recover_to_stable().unwrap(), stable);
+    s.log().truncate_after(all[700]).unwrap();
+    assert_eq!(count(&s, ReadAt::Applied, i), 101);
+    assert_eq!(s.log().last(), all[700]);
+    assert_eq!(s.log().durable(), all[700]);
+    let again = put(&s, i, b"again", Some(b"1"));
+    assert!(again > *all.last().unwrap(), "time does not run back");
+    s.log().flush_once().unwrap();
+    drop(s);
+    disk.crash();
+    let (s, _) = open_on(disk.clone(), small_log());
+    assert_eq!(s.log().last(), again);
+    let mut c = s.log().read(Bound::Unbounded, false);
+    assert_eq!(std::iter::from_fn(|| c.next().unwrap()).count(), 702);
+    s.log().truncate_after(Timestamp(0)).unwrap();
+    assert!(s.log().first().is_zero() && s.log().last().is_zero());
+    put(&s, i, b"first", Some(b"1"));
+    s.log().flush_once().unwrap();
+    assert!(disk.list("journal").unwrap().len() <= 3);
+}
+
+#[test]
+fn an_unused_reservation_is_no_hole_for_durability() {
+    let (_, s, i) = world(mem());
+    put(&s, i, b"k", Some(b"1"));
+    let slot = s.log().reserve_one();
+    let ts = slot.ts();
+    drop(slot);
+    s.log().flush_once().unwrap();
+    assert!(s.log().durable() >= ts);
+}
