@@ -28,12 +28,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// A world whose disk is the folder `data` (created when missing). Call inside a runtime.
-pub fn env(data: &Path, log: Log) -> io::Result<Env> {
+pub fn env(data: &Path, log: Log, net: RealNet) -> io::Result<Env> {
     Ok(Env {
         clock: Arc::new(RealClock::new()),
         rng: Arc::new(RealRng::new()?),
         disk: Arc::new(RealDisk::new(data)?),
-        net: Arc::new(RealNet::default()),
+        net: Arc::new(net),
         tasks: Arc::new(RealTasks),
         log,
     })

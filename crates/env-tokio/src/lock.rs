@@ -3,6 +3,7 @@
 //! The kernel drops the lock with the process, however it ends; a clean stop also empties the file, which is
 //! how launchers tell a crash from a stop.
 
+use crate::process::words;
 use rustix::fs::{FlockOperation, flock};
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
@@ -27,7 +28,7 @@ impl DataLock {
         let path = dir.join(NAME);
         let shown = path.display();
         let io = |what: &str, e: io::Error| {
-            LockError(format!("DBPathInUse: Unable to {what} the lock file: {shown} ({e})."))
+            LockError(format!("DBPathInUse: Unable to {what} the lock file: {shown} ({}).", words(&e)))
         };
         let mut file = File::options()
             .read(true)
@@ -41,7 +42,7 @@ impl DataLock {
             LockError(format!(
                 "DBPathInUse: Unable to lock the lock file: {shown} ({}). Another mongod instance is already running \
                  on the {} directory",
-                io::Error::from(e),
+                words(&e.into()),
                 dir.display()
             ))
         })?;
@@ -53,6 +54,13 @@ impl DataLock {
             .and_then(|()| file.sync_all())
             .map_err(|e| io("write to", e))?;
         Ok(DataLock { file, after_crash })
+    }
+    /// A start that failed before data was touched: leaves the file as it was found.
+    pub fn give_back(self) {
+        if !self.after_crash {
+            // If this fails the next start merely warns.
+            let _ = self.file.set_len(0);
+        }
     }
     /// The clean end: the file stays, empty.
     pub fn release(self) -> io::Result<()> {
@@ -86,7 +94,7 @@ mod tests {
         assert!(!lock.after_crash);
         assert_eq!(running_pid(&dir), Some(std::process::id() as i32));
         let text = DataLock::acquire(&dir).err().map(|e| e.0).unwrap_or_default();
-        assert!(text.contains("Another mongod instance is already running"), "{text}");
+        assert!(text.contains("(Resource temporarily unavailable). Another mongod instance"), "{text}");
         drop(lock);
         let lock = DataLock::acquire(&dir).unwrap();
         assert!(lock.after_crash, "dropped without release, as a crash would");

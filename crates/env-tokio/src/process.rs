@@ -143,3 +143,14 @@ pub fn report_ready() {
         let _ = rustix::stdio::dup2_stdout(null);
     }
 }
+
+/// Blocks this thread; for tools that wait for another process.
+pub fn pause(d: std::time::Duration) {
+    std::thread::sleep(d);
+}
+
+/// An I/O error in the system's words, without Rust's "(os error n)".
+pub fn words(e: &io::Error) -> String {
+    let text = e.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_owned()
+}

@@ -9,7 +9,7 @@ fn with_env<F: Future<Output = ()>>(name: &str, test: impl FnOnce(Env, std::path
     let dir = std::env::temp_dir().join(format!("pando-env-{name}-{}", std::process::id()));
     let rt = pando_env_tokio::runtime().unwrap();
     rt.block_on(async {
-        let env = pando_env_tokio::env(&dir, Log::none()).unwrap();
+        let env = pando_env_tokio::env(&dir, Log::none(), pando_env_tokio::RealNet::default()).unwrap();
         test(env, dir.clone()).await;
     });
     std::fs::remove_dir_all(&dir).unwrap();

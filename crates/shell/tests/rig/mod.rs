@@ -107,7 +107,7 @@ pub fn rig(max_connections: usize) -> Rig {
     let rt = pando_env_tokio::runtime().unwrap();
     let stop = Stop::new();
     let (instance, port) = rt.block_on(async {
-        let env = pando_env_tokio::env(&dir, Log::none()).unwrap();
+        let env = pando_env_tokio::env(&dir, Log::none(), pando_env_tokio::RealNet::default()).unwrap();
         let instance = Instance::new(env.clone(), Params::new());
         let toy = Toy { instance: instance.clone(), registry: Registry::new(TABLE) };
         let service = Service::new(Arc::new(toy), |toy| &toy.registry);

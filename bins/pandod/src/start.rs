@@ -1,0 +1,299 @@
+//! A server's process from its configuration to its exit code: log, lock, listen, serve, stop.
+
+use crate::exit;
+use crate::version;
+use pando_base::Error;
+use pando_env::log::{Attrs, LogSink, push_json_string};
+use pando_env::{Component, Env, Host, Log};
+use pando_env_tokio::lock::DataLock;
+use pando_env_tokio::process::{self, Asked, Signals};
+use pando_env_tokio::{RealClock, RealHost, RealNet};
+use pando_server::Server;
+use pando_shell::listener::{self, Bound};
+use pando_shell::log::JsonLog;
+use pando_shell::{Config, Service, Stop};
+use pando_wire::{Compressor, Compressors};
+use std::fmt::Display;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+/// What is known once clients can connect.
+pub struct Running {
+    pub port: u16,
+    pub server: Arc<Server>,
+}
+
+/// Why a server could not start: the message is logged, the code is the process's.
+struct Failure {
+    id: i32,
+    text: &'static str,
+    error: String,
+    /// `error` as JSON.
+    json: String,
+    code: u8,
+}
+
+impl Failure {
+    fn open(error: impl Display) -> Failure {
+        let (text, error) = ("DBException in initAndListen, terminating", error.to_string());
+        let mut json = String::new();
+        push_json_string(&mut json, &error);
+        Failure { id: 20557, text, error, json, code: exit::CANNOT_START }
+    }
+    fn listen(error: &std::io::Error) -> Failure {
+        let (text, error) = ("Error setting up listener", process::words(error));
+        let mut a = Attrs::default();
+        a.i64("code", 9001).str("codeName", "SocketException").str("errmsg", &error);
+        Failure { id: 20568, text, error, json: a.finish(), code: exit::NET }
+    }
+}
+
+/// How it ended.
+pub struct Ended {
+    /// One of [`exit`].
+    pub code: u8,
+    /// What went wrong, for the terminal; the log has it too.
+    pub error: Option<String>,
+}
+
+impl Ended {
+    fn with(code: u8) -> Ended {
+        Ended { code, error: None }
+    }
+    fn failed(error: impl Display) -> Ended {
+        Ended { code: exit::FAILED, error: Some(error.to_string()) }
+    }
+}
+
+/// Runs a server until it is asked to stop. `ready` is called when clients can connect.
+pub fn serve(config: Config, ready: impl FnOnce(&Running)) -> Ended {
+    let sink = match JsonLog::open(Arc::new(RealClock::new()), config.log.destination.clone()) {
+        Ok(sink) => sink,
+        Err(e) => return Ended::failed(format!("Failed to open the log file: {e}")),
+    };
+    sink.set_verbosity(Component::Default, Some(config.log.verbosity));
+    for (component, level) in &config.log.components {
+        sink.set_verbosity(*component, Some(*level));
+    }
+    let log = Log::new(sink.clone(), "initandlisten");
+    log_panics(&log);
+    process::raise_open_files();
+    let runtime = match pando_env_tokio::runtime() {
+        Ok(rt) => rt,
+        Err(e) => return Ended::failed(format!("Failed to start the runtime: {e}")),
+    };
+    let ended = runtime.block_on(run(config, &log, &sink, ready));
+    log.info(Component::Control, 20565, "Now exiting", |_| {});
+    log.info(Component::Control, 23138, "Shutting down", |a| {
+        a.i64("exitCode", i64::from(ended.code));
+    });
+    // Connections are still open and tasks still wait; all data is on disk, so they end with the process.
+    runtime.shutdown_background();
+    ended
+}
+
+async fn run(config: Config, log: &Log, sink: &JsonLog, ready: impl FnOnce(&Running)) -> Ended {
+    let host = Arc::new(RealHost::new(&config.dbpath));
+    announce(log, &config, &*host);
+    let (mut signals, lock, bound, running) = match open(&config, log, host).await {
+        Ok(opened) => opened,
+        Err(f) => {
+            log.error(Component::Control, f.id, f.text, |a| {
+                a.json("error", &f.json);
+            });
+            return Ended { code: f.code, error: Some(f.error) };
+        }
+    };
+    let stop = Stop::new();
+    if !config.repair {
+        if let Some(path) = &config.pid_file
+            && let Err(e) = std::fs::write(path, format!("{}\n", std::process::id()))
+        {
+            log.warn(Component::Control, 20561, "Could not write the pid file", |a| {
+                a.show("path", path.display()).show("error", &e);
+            });
+        }
+        let service = Service::new(running.server.clone(), |server| &server.registry);
+        bound.serve(&service, config.max_connections, &stop);
+        sink.startup_done();
+        ready(&running);
+        wait_for_the_end(&running.server, &mut signals, log, sink).await;
+    }
+    stop.stop();
+    let ended = running.server.shutdown().await;
+    if let Some(why) = running.server.fatal_error() {
+        return Ended { code: exit::ABRUPT, error: Some(why) };
+    }
+    if let Err(e) = ended {
+        log.error(Component::Control, 4784932, "The server did not stop cleanly", |a| {
+            a.show("error", &e);
+        });
+        return Ended { code: exit::ABRUPT, error: Some(e.to_string()) };
+    }
+    match lock.release() {
+        Ok(()) => Ended::with(exit::CLEAN),
+        Err(e) => Ended::failed(e),
+    }
+}
+
+type Opened = (Signals, DataLock, Bound, Running);
+
+/// Lock, listen, open: in this order, so that a second server finds out before it touches data.
+async fn open(config: &Config, log: &Log, host: Arc<RealHost>) -> Result<Opened, Failure> {
+    let dir = &config.dbpath;
+    if !dir.is_dir() {
+        return Err(Failure::open(format!(
+            "NonExistentPath: Data directory {} not found. Create the missing directory or specify another path using \
+             (1) the --dbpath command line option, or (2) by adding the 'storage.dbPath' option in the configuration \
+             file.",
+            dir.display()
+        )));
+    }
+    let lock = DataLock::acquire(dir).map_err(|e| Failure::open(e.0))?;
+    if lock.after_crash {
+        log.warn(Component::Storage, 22271, "Detected unclean shutdown - Lock file is not empty", |a| {
+            a.show("lockFile", dir.join("mongod.lock").display());
+        });
+    }
+    match listen_and_open(config, log, host).await {
+        Ok((signals, bound, running)) => Ok((signals, lock, bound, running)),
+        Err(failure) => {
+            lock.give_back();
+            Err(failure)
+        }
+    }
+}
+
+async fn listen_and_open(
+    config: &Config,
+    log: &Log,
+    host: Arc<RealHost>,
+) -> Result<(Signals, Bound, Running), Failure> {
+    let signals = Signals::new().map_err(Failure::open)?;
+    let net = RealNet { backlog: config.backlog, unix_mode: config.unix_socket_mode };
+    let env = pando_env_tokio::env(&config.dbpath, log.clone(), net).map_err(Failure::open)?;
+    let unix = config.unix_socket_dir.as_ref().and_then(|d| d.to_str());
+    let bound =
+        listener::bind(&env, &config.bind, config.port, unix).await.map_err(|e| Failure::listen(&e))?;
+    let server = start(env, config, bound.port(), host).await.map_err(Failure::open)?;
+    let running = Running { port: bound.port(), server };
+    Ok((signals, bound, running))
+}
+
+async fn start(env: Env, config: &Config, port: u16, host: Arc<RealHost>) -> Result<Arc<Server>, Error> {
+    let mut storage = pando_storage::Options { replicated: config.repl_set.is_some(), ..Default::default() };
+    if let Some(bytes) = config.oplog_bytes {
+        storage.oplog_bytes_max = bytes;
+    }
+    if let Some(bytes) = config.cache_bytes {
+        storage.cache_bytes = bytes;
+    }
+    let names =
+        Compressor::ALL.iter().map(|c| c.name()).filter(|n| config.compressors.iter().any(|c| c == n));
+    let server_config = pando_server::Config {
+        port,
+        bind_ips: config.bind.clone(),
+        repl_set: config.repl_set.clone(),
+        auto_initiate: config.self_initiate.then(|| format!("127.0.0.1:{port}")),
+        storage,
+        argv: config.argv.clone(),
+        parsed: config.parsed.to_raw(),
+        params: config.params().map_err(Error::bad_value)?,
+        host,
+        compressors: names.collect(),
+        max_connections: u32::try_from(config.max_connections).unwrap_or(u32::MAX),
+    };
+    let server = Server::start(env, server_config).await?;
+    let offered = config.compressors.iter().filter_map(|name| Compressor::from_name(name));
+    server.instance.set_compressors(offered.fold(Compressors::NONE, Compressors::with));
+    Ok(server)
+}
+
+/// Until a signal or the `shutdown` command; SIGUSR1 rotates the log on the way.
+async fn wait_for_the_end(server: &Server, signals: &mut Signals, log: &Log, sink: &JsonLog) {
+    loop {
+        let mut requested = pin!(server.wait_shutdown_requested());
+        let mut asked = pin!(signals.next());
+        let asked = std::future::poll_fn(|cx| {
+            if requested.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(None);
+            }
+            asked.as_mut().poll(cx).map(Some)
+        })
+        .await;
+        match asked {
+            None => return,
+            Some(Asked::Stop(number, name)) => {
+                log.named("SignalHandler").info(Component::Control, 23377, "Received signal", |a| {
+                    a.i64("signal", i64::from(number)).str("error", name);
+                });
+                return;
+            }
+            Some(Asked::RotateLog) => {
+                let done = sink.rotate();
+                log.info(Component::Control, 23166, "Log rotated", |a| {
+                    a.bool("ok", done.is_ok());
+                });
+            }
+        }
+    }
+}
+
+/// The lines every start begins with; launchers and support scripts read them.
+fn announce(log: &Log, config: &Config, host: &RealHost) {
+    let facts = host.facts();
+    log.info(Component::Control, 4615611, "PandoDB starting", |a| {
+        a.i64("pid", i64::from(facts.pid))
+            .i64("port", i64::from(config.port))
+            .show("dbPath", config.dbpath.display())
+            .str("architecture", "64-bit")
+            .str("host", &facts.hostname);
+    });
+    log.info(Component::Control, 23403, "Build Info", |a| {
+        a.object("buildInfo", |b| {
+            b.str("version", pando_server::VERSION)
+                .str("pandodb", version::OWN)
+                .str("gitVersion", pando_server::GIT_VERSION)
+                .json("modules", "[]")
+                .str("allocator", version::allocator())
+                .object("environment", |e: &mut Attrs| {
+                    e.str("distarch", std::env::consts::ARCH).str("target_arch", std::env::consts::ARCH);
+                });
+        });
+    });
+    log.info(Component::Control, 51765, "Operating System", |a| {
+        a.object("os", |o| {
+            o.str("name", &facts.os_name).str("version", &facts.os_version);
+        });
+    });
+    log.info(Component::Control, 21951, "Options set by command line", |a| {
+        a.json("options", &pando_command::json::relaxed(&config.parsed.to_raw()));
+    });
+    if config.bind.iter().any(|b| !b.starts_with("127.") && b != "::1") {
+        let text = "Access control is not available yet and the server listens on more than localhost. Read and write \
+                    access to data is unrestricted";
+        log.warn(Component::Control, 22120, text, |_| {});
+    }
+}
+
+/// A panic ends one task; the log must tell.
+fn log_panics(log: &Log) {
+    let log = log.clone();
+    std::panic::set_hook(Box::new(move |info| {
+        let message = info
+            .payload()
+            .downcast_ref::<&str>()
+            .map(|s| (*s).to_owned())
+            .or_else(|| info.payload().downcast_ref::<String>().cloned())
+            .unwrap_or_default();
+        log.error(Component::Control, 23134, "A task panicked", |a| {
+            a.str("message", &message);
+            if let Some(at) = info.location() {
+                a.show("at", at);
+            }
+            a.show("backtrace", std::backtrace::Backtrace::capture());
+        });
+    }));
+}

@@ -1,0 +1,209 @@
+//! The binary as launchers and service managers see it: exit codes, files, first lines.
+#![allow(clippy::disallowed_methods, clippy::unwrap_used)]
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// A folder of this test's own, removed at the end.
+struct Dir(PathBuf);
+
+impl Dir {
+    fn new(name: &str) -> Dir {
+        let path = std::env::temp_dir().join(format!("pandod-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(path.join("data")).unwrap();
+        Dir(path)
+    }
+    fn file(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+    fn text(&self, name: &str) -> String {
+        std::fs::read_to_string(self.file(name)).unwrap()
+    }
+}
+
+impl Drop for Dir {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn pandod(dir: &Dir, args: &[&str]) -> Command {
+    let mut c = Command::new(env!("CARGO_BIN_EXE_pandod"));
+    c.arg0("mongod").current_dir(&dir.0).args(args).stdin(Stdio::null());
+    c
+}
+
+fn run(dir: &Dir, args: &[&str]) -> (i32, Output) {
+    let out = pandod(dir, args).output().unwrap();
+    (out.status.code().unwrap_or(-1), out)
+}
+
+/// A server in the foreground and the port it found.
+struct Running {
+    child: Child,
+    port: u16,
+    lines: Vec<String>,
+}
+
+fn start(dir: &Dir, args: &[&str]) -> Running {
+    let base = ["--dbpath", "data", "--port", "0", "--nounixsocket"];
+    let mut child = pandod(dir, &[&base, args].concat()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = Vec::new();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    let port = loop {
+        let mut line = String::new();
+        assert_ne!(out.read_line(&mut line).unwrap(), 0, "ended early: {lines:?}");
+        lines.push(line);
+        let line = lines.last().unwrap();
+        if line.contains("\"id\":23016,") {
+            let at = line.find("\"port\":").unwrap() + 7;
+            break line[at..].split(',').next().unwrap().parse().unwrap();
+        }
+    };
+    // Keep the pipe drained: a server must never block on its log.
+    std::thread::spawn(move || std::io::copy(&mut out, &mut std::io::sink()));
+    Running { child, port, lines }
+}
+
+fn signal(pid: u32, name: &str) {
+    assert!(Command::new("kill").args([name, &pid.to_string()]).status().unwrap().success());
+}
+
+fn wait(child: &mut Child) -> i32 {
+    let until = Instant::now() + Duration::from_secs(30);
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status.code().unwrap_or(-1);
+        }
+        assert!(Instant::now() < until, "the server does not end");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn lock_len(dir: &Dir) -> u64 {
+    std::fs::metadata(dir.file("data/mongod.lock")).unwrap().len()
+}
+
+#[test]
+fn version_and_help_answer_launchers() {
+    let dir = Dir::new("version");
+    let (code, out) = run(&dir, &["--version"]);
+    assert_eq!(code, 0);
+    assert!(String::from_utf8(out.stdout).unwrap().starts_with("db version v7.0.0\n"));
+    let (code, out) = run(&dir, &["--help"]);
+    assert_eq!(code, 0);
+    let help = String::from_utf8(out.stdout).unwrap();
+    for option in ["--port", "--dbpath", "--replSet", "--logpath", "--fork", "--wiredTigerCacheSizeGB"] {
+        assert!(help.lines().any(|l| l.trim_start().starts_with(option)), "{option}");
+    }
+}
+
+#[test]
+fn what_cannot_work_is_refused_with_code_2() {
+    let dir = Dir::new("refused");
+    for (args, words) in [
+        (&["--foo"][..], "unrecognised option '--foo'"),
+        (&["--keyFile", "k"], "authentication is not supported"),
+        (&["--tlsMode", "requireTLS"], "TLS is not supported"),
+        (&["--shardsvr"], "sharding is not supported"),
+        (&["--config", "/nonexistent"], "No such file or directory"),
+        (&["--setParameter", "nosuch=1"], "Unknown --setParameter 'nosuch'"),
+        (&["--fork"], "--fork has to be used with --logpath"),
+    ] {
+        let (code, out) = run(&dir, args);
+        let err = String::from_utf8(out.stderr).unwrap();
+        assert_eq!(code, 2, "{args:?}");
+        assert!(err.contains(words), "{args:?}: {err}");
+    }
+}
+
+#[test]
+fn failed_starts_have_mongods_exit_codes_and_leave_no_trace() {
+    let dir = Dir::new("failed");
+    let (code, out) = run(&dir, &["--dbpath", "nowhere", "--port", "0", "--nounixsocket"]);
+    assert_eq!(code, 100);
+    assert!(String::from_utf8(out.stdout).unwrap().contains("NonExistentPath"));
+
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let (code, out) = run(&dir, &["--dbpath", "data", "--port", &port, "--nounixsocket"]);
+    assert_eq!(code, 48);
+    let text = String::from_utf8(out.stdout).unwrap();
+    assert!(text.contains("\"id\":20568,") && text.contains("Address already in use"), "{text}");
+    assert_eq!(lock_len(&dir), 0);
+
+    let mut server = start(&dir, &[]);
+    let (code, out) = run(&dir, &["--dbpath", "data", "--port", "0", "--nounixsocket"]);
+    assert_eq!(code, 100);
+    assert!(String::from_utf8(out.stdout).unwrap().contains("DBPathInUse"));
+    signal(server.child.id(), "-TERM");
+    assert_eq!(wait(&mut server.child), 0);
+}
+
+#[test]
+fn signals_stop_cleanly_and_empty_the_lock_file() {
+    let dir = Dir::new("signals");
+    for name in ["-TERM", "-INT"] {
+        let mut server = start(&dir, &["--pidfilepath", "pid"]);
+        TcpStream::connect(("127.0.0.1", server.port)).unwrap();
+        assert!(server.lines.iter().all(|l| l.starts_with('{')), "launchers stop at other lines");
+        assert!(!server.lines.iter().any(|l| l.contains("unclean")));
+        assert_eq!(dir.text("pid").trim(), server.child.id().to_string());
+        assert!(lock_len(&dir) > 0);
+        signal(server.child.id(), name);
+        assert_eq!(wait(&mut server.child), 0);
+        assert_eq!(lock_len(&dir), 0);
+    }
+    let mut server = start(&dir, &[]);
+    signal(server.child.id(), "-KILL");
+    wait(&mut server.child);
+    let mut server = start(&dir, &[]);
+    assert!(server.lines.iter().any(|l| l.contains("Detected unclean shutdown")));
+    signal(server.child.id(), "-TERM");
+    assert_eq!(wait(&mut server.child), 0);
+}
+
+#[test]
+fn fork_returns_when_clients_can_connect_and_shutdown_ends_it() {
+    let dir = Dir::new("fork");
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let config = format!(
+        "net:\n  port: {port}\n  unixDomainSocket:\n    enabled: true\n    pathPrefix: {}\nstorage:\n  dbPath: \
+         data\nsystemLog:\n  destination: file\n  path: log\nprocessManagement:\n  fork: true\n  pidFilePath: pid\n",
+        dir.0.display()
+    );
+    std::fs::write(dir.file("config"), config).unwrap();
+    let (code, out) = run(&dir, &["--config", "config"]);
+    let text = String::from_utf8(out.stdout).unwrap();
+    assert_eq!(code, 0, "{text}");
+    assert!(text.contains("forked process: ") && text.contains("child process started successfully"));
+    TcpStream::connect(("127.0.0.1", port)).unwrap();
+    assert!(dir.file(&format!("mongodb-{port}.sock")).exists());
+
+    signal(dir.text("pid").trim().parse().unwrap(), "-USR1");
+    let until = Instant::now() + Duration::from_secs(10);
+    while count(&dir.0, "log.") == 0 {
+        assert!(Instant::now() < until, "the log was not rotated");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let (code, out) = run(&dir, &["--dbpath", "data", "--shutdown"]);
+    let text = String::from_utf8(out.stdout).unwrap();
+    assert_eq!(code, 0);
+    assert!(text.contains("Killing process with pid: "), "{text}");
+    assert!(TcpStream::connect(("127.0.0.1", port)).is_err());
+    assert!(!dir.file(&format!("mongodb-{port}.sock")).exists());
+    assert_eq!(run(&dir, &["--dbpath", "data", "--shutdown"]).0, 1, "nobody to stop");
+    let mut log = String::new();
+    std::fs::File::open(dir.file("log")).unwrap().read_to_string(&mut log).unwrap();
+    assert!(log.contains("\"exitCode\":0"), "{log}");
+}
+
+fn count(dir: &Path, prefix: &str) -> usize {
+    let names = std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name());
+    names.filter(|n| n.to_string_lossy().starts_with(prefix)).count()
+}
