@@ -16,6 +16,7 @@ pub mod exec;
 pub mod expr;
 pub mod jsonschema;
 pub mod matcher;
+pub mod mismatch;
 pub mod number;
 pub mod plan;
 pub mod projection;

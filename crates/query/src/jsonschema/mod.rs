@@ -1,0 +1,240 @@
+//! `$jsonSchema`: MongoDB's dialect of JSON Schema draft 4 (BSON types, no references, formats or defaults).
+//!
+//! A schema becomes a list of [`Rule`]s ([`parse`]). A rule speaks of values of some types only and accepts all
+//! others, as the standard wants: `minimum` says nothing about a string. [`explain`] tells which rules a
+//! document breaks, in the shape that `errInfo.details` has.
+
+mod explain;
+mod parse;
+
+use crate::ctx::QueryCtx;
+use crate::matcher::TypeSet;
+use crate::number::Number;
+use crate::regex::Regex;
+use pando_base::Result;
+use pando_bson::compare::{cmp_elems, cmp_numbers};
+use pando_bson::{DocBuf, Elem, ElementType, RawDoc, Value};
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+/// A parsed schema.
+#[derive(Debug)]
+pub struct Schema {
+    source: DocBuf,
+    rules: Rules,
+}
+
+/// The rules of a schema or sub-schema.
+#[derive(Debug, Default)]
+pub(crate) struct Rules {
+    list: Vec<Rule>,
+    title: Option<String>,
+    description: Option<String>,
+}
+
+/// One keyword (or keywords that only make sense together).
+#[derive(Debug)]
+pub(crate) struct Rule {
+    keyword: &'static str,
+    /// The keyword as written, with what belongs to it: `{maximum: 5, exclusiveMaximum: true}`.
+    spec: DocBuf,
+    test: Test,
+}
+
+#[derive(Debug)]
+pub(crate) enum Test {
+    Type(TypeSet),
+    /// The values as array elements.
+    Enum,
+    MultipleOf(Number),
+    Maximum {
+        exclusive: bool,
+    },
+    Minimum {
+        exclusive: bool,
+    },
+    Pattern(Arc<Regex>),
+    MinLength(usize),
+    MaxLength(usize),
+    MinItems(usize),
+    MaxItems(usize),
+    UniqueItems,
+    /// All items against one schema.
+    Items(Rules),
+    /// Items by position.
+    ItemList(Vec<Rules>),
+    AdditionalItems {
+        from: usize,
+        allowed: Additional,
+    },
+    MinProperties(usize),
+    MaxProperties(usize),
+    Required(Vec<String>),
+    Properties(Vec<(String, Rules)>),
+    PatternProperties(Vec<(String, Arc<Regex>, Rules)>),
+    AdditionalProperties {
+        named: Vec<String>,
+        patterns: Vec<Arc<Regex>>,
+        allowed: Additional,
+    },
+    Dependencies(Vec<(String, Dependency)>),
+    AllOf(Vec<Rules>),
+    AnyOf(Vec<Rules>),
+    OneOf(Vec<Rules>),
+    Not(Rules),
+}
+
+#[derive(Debug)]
+pub(crate) enum Additional {
+    No,
+    If(Rules),
+}
+
+#[derive(Debug)]
+pub(crate) enum Dependency {
+    Properties(Vec<String>),
+    Schema(Rules),
+}
+
+impl Schema {
+    pub fn parse(schema: &RawDoc, ctx: &QueryCtx) -> Result<Schema> {
+        Ok(Schema { source: schema.to_buf(), rules: parse::rules(schema, ctx, 0)? })
+    }
+    pub fn source(&self) -> &RawDoc {
+        &self.source
+    }
+    pub fn accepts(&self, doc: &RawDoc) -> bool {
+        self.rules.accept(Elem::new(ElementType::Document, "", doc.as_bytes()))
+    }
+}
+
+impl Rules {
+    fn accept(&self, v: Elem<'_>) -> bool {
+        self.list.iter().all(|r| r.accepts(v))
+    }
+}
+
+fn doc_of<'a>(v: &Elem<'a>) -> &'a RawDoc {
+    RawDoc::trusted(v.data())
+}
+
+/// Two array elements that are equal, by value.
+fn has_duplicates(items: &RawDoc) -> bool {
+    let mut all: Vec<Elem<'_>> = items.iter().collect();
+    all.sort_by(|a, b| cmp_elems(a, b, None));
+    all.windows(2).any(|w| cmp_elems(&w[0], &w[1], None) == Ordering::Equal)
+}
+
+fn missing<'r>(doc: &RawDoc, names: &'r [String]) -> Vec<&'r str> {
+    names.iter().map(String::as_str).filter(|n| doc.elem(n).is_none()).collect()
+}
+
+impl Additional {
+    fn accepts(&self, v: Elem<'_>) -> bool {
+        match self {
+            Additional::No => false,
+            Additional::If(rules) => rules.accept(v),
+        }
+    }
+}
+
+/// A property that neither `properties` nor `patternProperties` speaks of.
+fn is_additional(name: &str, named: &[String], patterns: &[Arc<Regex>]) -> bool {
+    !named.iter().any(|n| n == name) && !patterns.iter().any(|p| p.is_match(name))
+}
+
+impl Rule {
+    /// The keyword's own value.
+    fn operand(&self) -> Value<'_> {
+        self.spec.first().map_or(Value::Null, |e| e.value())
+    }
+
+    fn accepts(&self, v: Elem<'_>) -> bool {
+        match self.kind_of_value() {
+            Some(ElementType::Double) if !v.value().is_number() => return true,
+            Some(ElementType::Double) | None => {}
+            Some(ty) if v.ty != ty => return true,
+            Some(_) => {}
+        }
+        match &self.test {
+            Test::Type(set) => set.contains(v.ty),
+            Test::Enum => match self.operand() {
+                Value::Array(items) => items.iter().any(|i| cmp_elems(&i, &v, None) == Ordering::Equal),
+                _ => false,
+            },
+            Test::MultipleOf(n) => Number::of(v.value()).is_some_and(|value| value.rem(*n).is_zero()),
+            Test::Maximum { exclusive } => match cmp_numbers(v.value(), self.operand()) {
+                Ordering::Less => true,
+                Ordering::Equal => !exclusive,
+                Ordering::Greater => false,
+            },
+            Test::Minimum { exclusive } => match cmp_numbers(v.value(), self.operand()) {
+                Ordering::Less => false,
+                Ordering::Equal => !exclusive,
+                Ordering::Greater => true,
+            },
+            Test::Pattern(p) => v.value().as_str().is_some_and(|s| p.is_match(s)),
+            Test::MinLength(n) => v.value().as_str().is_some_and(|s| s.chars().count() >= *n),
+            Test::MaxLength(n) => v.value().as_str().is_some_and(|s| s.chars().count() <= *n),
+            Test::MinItems(n) => doc_of(&v).count() >= *n,
+            Test::MaxItems(n) => doc_of(&v).count() <= *n,
+            Test::UniqueItems => !has_duplicates(doc_of(&v)),
+            Test::Items(rules) => doc_of(&v).iter().all(|i| rules.accept(i)),
+            Test::ItemList(list) => doc_of(&v).iter().zip(list).all(|(i, rules)| rules.accept(i)),
+            Test::AdditionalItems { from, allowed } => {
+                doc_of(&v).iter().skip(*from).all(|i| allowed.accepts(i))
+            }
+            Test::MinProperties(n) => doc_of(&v).count() >= *n,
+            Test::MaxProperties(n) => doc_of(&v).count() <= *n,
+            Test::Required(names) => missing(doc_of(&v), names).is_empty(),
+            Test::Properties(all) => {
+                let doc = doc_of(&v);
+                all.iter().all(|(name, rules)| doc.elem(name).is_none_or(|e| rules.accept(e)))
+            }
+            Test::PatternProperties(all) => {
+                let fits = |e: Elem<'_>| all.iter().all(|(_, p, r)| !p.is_match(e.name()) || r.accept(e));
+                doc_of(&v).iter().all(fits)
+            }
+            Test::AdditionalProperties { named, patterns, allowed } => {
+                let mut extra = doc_of(&v).iter().filter(|e| is_additional(e.name(), named, patterns));
+                extra.all(|e| allowed.accepts(e))
+            }
+            Test::Dependencies(all) => all.iter().all(|(name, d)| {
+                doc_of(&v).elem(name).is_none()
+                    || match d {
+                        Dependency::Properties(names) => missing(doc_of(&v), names).is_empty(),
+                        Dependency::Schema(rules) => rules.accept(v),
+                    }
+            }),
+            Test::AllOf(all) => all.iter().all(|r| r.accept(v)),
+            Test::AnyOf(all) => all.iter().any(|r| r.accept(v)),
+            Test::OneOf(all) => all.iter().filter(|r| r.accept(v)).count() == 1,
+            Test::Not(rules) => !rules.accept(v),
+        }
+    }
+
+    /// The type this rule speaks of; `Double` stands for all numbers, `None` for every type.
+    fn kind_of_value(&self) -> Option<ElementType> {
+        Some(match &self.test {
+            Test::MultipleOf(_) | Test::Maximum { .. } | Test::Minimum { .. } => ElementType::Double,
+            Test::Pattern(_) | Test::MinLength(_) | Test::MaxLength(_) => ElementType::String,
+            Test::MinItems(_)
+            | Test::MaxItems(_)
+            | Test::UniqueItems
+            | Test::Items(_)
+            | Test::ItemList(_)
+            | Test::AdditionalItems { .. } => ElementType::Array,
+            Test::MinProperties(_)
+            | Test::MaxProperties(_)
+            | Test::Required(_)
+            | Test::Properties(_)
+            | Test::PatternProperties(_)
+            | Test::AdditionalProperties { .. }
+            | Test::Dependencies(_) => ElementType::Document,
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;
