@@ -1,0 +1,119 @@
+//! The files: cases, data sets, accepted differences.
+
+use super::folder;
+use pando_bson::{Bson, Document, extjson};
+use std::collections::BTreeMap;
+
+/// One case: what to prepare, what to ask, what the real server answered.
+pub struct Case {
+    pub id: String,
+    /// A read-only case on this data set.
+    pub setup: Option<String>,
+    /// Otherwise: the contents of collection `w` before the command.
+    pub docs: Vec<Bson>,
+    pub before: Vec<Document>,
+    pub pre: Vec<Document>,
+    pub cmd: Document,
+    pub then: Vec<Document>,
+    pub db: String,
+    pub unordered: bool,
+    pub raw: bool,
+    /// Compare the contents of `w` afterwards.
+    pub after: bool,
+    pub expect: Document,
+}
+
+/// A field that holds a list of documents; missing = empty.
+fn docs_field(d: &Document, name: &str) -> Vec<Document> {
+    let items = d.get(name).and_then(Bson::as_array).unwrap_or_default();
+    items.iter().filter_map(|x| x.as_doc().cloned()).collect()
+}
+
+fn flag(d: &Document, name: &str) -> Option<bool> {
+    match d.get(name) {
+        Some(Bson::Boolean(b)) => Some(*b),
+        _ => None,
+    }
+}
+
+fn text(d: &Document, name: &str) -> Option<String> {
+    d.get(name).and_then(Bson::as_str).map(str::to_owned)
+}
+
+impl Case {
+    fn parse(line: &str) -> Case {
+        let d = extjson::parse(line).unwrap_or_else(|e| panic!("golden line: {}: {line}", e.message));
+        Case {
+            id: text(&d, "id").expect("every case has an id"),
+            setup: text(&d, "setup"),
+            docs: d.get("docs").and_then(Bson::as_array).unwrap_or_default().to_vec(),
+            before: docs_field(&d, "before"),
+            pre: docs_field(&d, "pre"),
+            cmd: d.get("cmd").and_then(Bson::as_doc).expect("every case has a command").clone(),
+            then: docs_field(&d, "then"),
+            db: text(&d, "db").unwrap_or_else(|| "df".to_owned()),
+            unordered: flag(&d, "unordered").unwrap_or(false),
+            raw: flag(&d, "raw").unwrap_or(false),
+            after: flag(&d, "after").unwrap_or(true),
+            expect: d.get("expect").and_then(Bson::as_doc).expect("every case has an answer").clone(),
+        }
+    }
+}
+
+pub(super) fn read_topic(topic: &str) -> Vec<Case> {
+    let path = folder().join("golden").join(format!("{topic}.jsonl"));
+    std::fs::read_to_string(path).expect("a golden file").lines().map(Case::parse).collect()
+}
+
+/// The data sets that read-only cases ask about.
+pub struct Setups {
+    all: BTreeMap<String, Document>,
+}
+
+impl Setups {
+    pub fn read() -> Setups {
+        let text = std::fs::read_to_string(folder().join("golden/setups.json")).expect("setups.json");
+        let all = extjson::parse(&text).expect("setups.json is Extended JSON");
+        Setups {
+            all: all.into_fields().into_iter().filter_map(|(k, v)| Some((k, v.as_doc()?.clone()))).collect(),
+        }
+    }
+
+    pub fn docs(&self, name: &str) -> &[Bson] {
+        let s = &self.all[name];
+        match s.get("same_docs_as").and_then(Bson::as_str) {
+            Some(other) => self.docs(other),
+            None => s.get("docs").and_then(Bson::as_array).expect("a data set has documents"),
+        }
+    }
+
+    pub fn indexes(&self, name: &str) -> &[Bson] {
+        self.all[name].get("indexes").and_then(Bson::as_array).unwrap_or_default()
+    }
+}
+
+/// The accepted differences, each with its reason.
+pub struct Explained {
+    entries: Vec<Document>,
+}
+
+impl Explained {
+    pub fn read() -> Explained {
+        let text = std::fs::read_to_string(folder().join("explained.json")).expect("explained.json");
+        let list = extjson::parse_value(&text).expect("explained.json is JSON");
+        Explained {
+            entries: list.as_array().expect("a list").iter().filter_map(|e| e.as_doc().cloned()).collect(),
+        }
+    }
+
+    /// `topics` and `cases` name what an entry is about; patterns are whole topics (`match.regex/.*`).
+    pub fn covers(&self, id: &str, kind: &str) -> bool {
+        let has = |e: &Document, list: &str, hit: &dyn Fn(&str) -> bool| {
+            e.get(list).and_then(Bson::as_array).unwrap_or_default().iter().filter_map(Bson::as_str).any(hit)
+        };
+        self.entries.iter().any(|e| {
+            has(e, "kinds", &|k| k == kind)
+                && (has(e, "cases", &|c| c == id) || has(e, "topics", &|t| id.split('/').next() == Some(t)))
+        })
+    }
+}

@@ -1,0 +1,338 @@
+//! Asking a server what the real one was asked, and comparing.
+
+use super::case::{Case, Setups};
+use super::normal::{VOLATILE, line, normal, normal_doc};
+use crate::client::Client;
+use pando_bson::{Bson, Document, doc};
+use std::collections::{BTreeMap, BTreeSet};
+
+const DB: &str = "df";
+const WRITES: &str = "w";
+
+/// In what an answer differs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// Rows, reply, or error instead of rows.
+    Result,
+    /// Another error code.
+    Code,
+    /// The same code with another text.
+    Message,
+    /// Fields beside the error.
+    Extra,
+    /// The collection afterwards.
+    After,
+    /// A following command's answer.
+    Then,
+    /// A preparing command's error.
+    Pre,
+    /// No answer.
+    Crash,
+}
+
+impl Kind {
+    /// As in `explained.json`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Result => "result",
+            Kind::Code => "code",
+            Kind::Message => "message",
+            Kind::Extra => "extra",
+            Kind::After => "after",
+            Kind::Then => "then",
+            Kind::Pre => "pre",
+            Kind::Crash => "crash",
+        }
+    }
+}
+
+/// A case whose answer is not the recorded one.
+#[derive(Debug)]
+pub struct Difference {
+    pub id: String,
+    pub kind: Kind,
+    pub want: String,
+    pub got: String,
+}
+
+/// An answer in comparable form; texts are [`line`]s.
+#[derive(Default, Clone, Debug)]
+struct Answer {
+    error: Option<(String, String, String)>,
+    rows: Option<Vec<String>>,
+    open: Option<bool>,
+    reply: Option<String>,
+    /// `reply` with every errmsg blanked.
+    soft: Option<String>,
+}
+
+/// A server under test and what it holds already.
+pub struct Replay<'a> {
+    host_port: String,
+    client: Client,
+    setups: &'a Setups,
+    loaded: BTreeSet<String>,
+}
+
+fn connect(host_port: &str) -> Client {
+    Client::connect(host_port).expect("the server under test accepts connections")
+}
+
+fn is_ok(r: &Document) -> bool {
+    r.get("ok").and_then(Bson::as_f64) == Some(1.0)
+}
+
+/// `as_array` of a possibly missing field.
+fn list<'d>(d: &'d Document, name: &str) -> &'d [Bson] {
+    d.get(name).and_then(Bson::as_array).unwrap_or_default()
+}
+
+fn lines(v: &[Bson]) -> Vec<String> {
+    v.iter().map(|x| line(&normal(x))).collect()
+}
+
+fn soften(v: &Bson) -> Bson {
+    match v {
+        Bson::Document(d) => {
+            let f =
+                |(k, v): (&str, &Bson)| (k.to_owned(), if k == "errmsg" { Bson::Null } else { soften(v) });
+            Bson::Document(Document::from(d.iter().map(f).collect::<Vec<_>>()))
+        }
+        Bson::Array(a) => Bson::Array(a.iter().map(soften).collect()),
+        other => other.clone(),
+    }
+}
+
+impl<'a> Replay<'a> {
+    pub fn new(host_port: &str, setups: &'a Setups) -> Replay<'a> {
+        Replay {
+            host_port: host_port.to_owned(),
+            client: connect(host_port),
+            setups,
+            loaded: BTreeSet::new(),
+        }
+    }
+
+    /// Drops what earlier topics left.
+    pub fn fresh(&mut self) {
+        for db in [DB, "df2", "df_other", "DF"] {
+            self.ask(db, &doc! { "dropDatabase": 1 });
+        }
+        self.loaded.clear();
+    }
+
+    /// Replays a case; `None` when the answer is the recorded one.
+    pub fn check(&mut self, case: &Case) -> Option<Difference> {
+        let docs = match &case.setup {
+            Some(s) => self.setups.docs(s).to_vec(),
+            None => case.docs.clone(),
+        };
+        match self.answer(case) {
+            Err(e) => {
+                self.client = connect(&self.host_port);
+                let want = line(&Bson::Document(case.expect.clone()));
+                Some(Difference { id: case.id.clone(), kind: Kind::Crash, want, got: e.to_string() })
+            }
+            Ok(got) => compare(case, &docs, &got),
+        }
+    }
+
+    fn ask(&mut self, db: &str, cmd: &Document) -> Document {
+        self.client.command(db, cmd).expect("the server under test answers")
+    }
+
+    fn load(&mut self, name: &str) {
+        if !self.loaded.insert(name.to_owned()) {
+            return;
+        }
+        self.ask(DB, &doc! { "drop": name });
+        for ix in self.setups.indexes(name) {
+            let cmd = doc! { "createIndexes": name, "indexes": [ix.clone()] };
+            assert!(is_ok(&self.ask(DB, &cmd)), "index of data set {name}");
+        }
+        let cmd = doc! { "insert": name, "documents": self.setups.docs(name).to_vec() };
+        let r = self.ask(DB, &cmd);
+        assert!(is_ok(&r) && r.get("writeErrors").is_none(), "loading data set {name}: {r:?}");
+    }
+
+    fn answer(&mut self, case: &Case) -> std::io::Result<Got> {
+        if let Some(s) = &case.setup {
+            self.load(s);
+            let main = self.reply(&case.db, &case.cmd, case.raw, case.unordered)?;
+            return Ok(Got { main, ..Got::default() });
+        }
+        self.client.command(DB, &doc! { "drop": WRITES })?;
+        for p in &case.before {
+            let mut p = p.clone();
+            let db = p.remove("$db");
+            self.client.command(db.as_ref().and_then(Bson::as_str).unwrap_or(DB), &p)?;
+        }
+        if !case.docs.is_empty() {
+            let cmd = doc! { "insert": WRITES, "documents": case.docs.clone() };
+            self.client.command(DB, &cmd)?;
+        }
+        let mut got = Got::default();
+        for p in &case.pre {
+            let r = self.client.command(DB, p)?;
+            if !is_ok(&r) {
+                got.pre.push(r.get("code").map(line).unwrap_or_default());
+            }
+        }
+        got.main = self.reply(&case.db, &case.cmd, case.raw, case.unordered)?;
+        if case.after {
+            let find = doc! { "find": WRITES, "filter": {} };
+            got.after = self.reply(DB, &find, false, false)?.rows;
+        }
+        for t in &case.then {
+            let a = self.reply(DB, t, false, false)?;
+            got.then.push(a);
+        }
+        Ok(got)
+    }
+
+    /// One command's answer with its cursor read to the end (or, when `raw`, only its first batch).
+    fn reply(&mut self, db: &str, cmd: &Document, raw: bool, unordered: bool) -> std::io::Result<Answer> {
+        let mut r = self.client.command(db, cmd)?;
+        let mut rows: Vec<Bson> = Vec::new();
+        let mut batch = "firstBatch";
+        loop {
+            if !is_ok(&r) {
+                return Ok(error(&r));
+            }
+            let Some(cursor) = r.get("cursor").and_then(Bson::as_doc).filter(|c| c.get(batch).is_some())
+            else {
+                return Ok(plain(&r, cmd.get("distinct").is_some()));
+            };
+            rows.extend_from_slice(list(cursor, batch));
+            let id = cursor.get("id").cloned().unwrap_or(Bson::Int64(0));
+            let open = id.as_i64() != Some(0);
+            if raw || !open {
+                let mut out = lines(&rows);
+                if unordered {
+                    out.sort();
+                }
+                return Ok(Answer { rows: Some(out), open: raw.then_some(open), ..Answer::default() });
+            }
+            let ns = cursor.get("ns").and_then(Bson::as_str).unwrap_or_default().to_owned();
+            let (db, coll) = ns.split_once('.').unwrap_or_default();
+            r = self.client.command(db, &doc! { "getMore": id, "collection": coll })?;
+            batch = "nextBatch";
+        }
+    }
+}
+
+#[derive(Default)]
+struct Got {
+    main: Answer,
+    after: Option<Vec<String>>,
+    then: Vec<Answer>,
+    pre: Vec<String>,
+}
+
+fn error(r: &Document) -> Answer {
+    let code = r.get("code").map(line).unwrap_or_default();
+    let text = r.get("errmsg").map(|m| line(&normal(m))).unwrap_or_default();
+    let skip = |k: &str| VOLATILE.contains(&k) || ["code", "errmsg", "errorLabels"].contains(&k);
+    let extra: Vec<_> = r.iter().filter(|(k, _)| !skip(k)).map(|(k, v)| (k.to_owned(), normal(v))).collect();
+    let extra = if extra.is_empty() { String::new() } else { line(&Bson::Document(Document::from(extra))) };
+    Answer { error: Some((code, text, extra)), ..Answer::default() }
+}
+
+fn plain(r: &Document, distinct: bool) -> Answer {
+    let kept = r.iter().filter(|(k, _)| !VOLATILE.contains(k)).map(|(k, v)| (k.to_owned(), v.clone()));
+    let mut d = normal_doc(&Document::from(kept.collect::<Vec<_>>()));
+    if distinct && let Some(Bson::Array(values)) = d.get_mut("values") {
+        values.sort_by_key(line);
+    }
+    let d = Bson::Document(d);
+    Answer { reply: Some(line(&d)), soft: Some(line(&soften(&d))), ..Answer::default() }
+}
+
+/// The recorded answer in the same form.
+fn wanted(e: &Document, docs: &[Bson], distinct: bool, unordered: bool) -> Answer {
+    if let Some([code, text]) = e.get("err").and_then(Bson::as_array) {
+        let code = if matches!(code, Bson::Null) { String::new() } else { line(code) };
+        let text = if matches!(text, Bson::Null) { String::new() } else { line(text) };
+        return Answer {
+            error: Some((code, text, e.get("extra").map(line).unwrap_or_default())),
+            ..Answer::default()
+        };
+    }
+    if let Some(Bson::Document(d)) = e.get("reply") {
+        return plain(d, distinct);
+    }
+    let mut rows = if e.get("ids").is_some() {
+        let id_of = |d: &Bson| d.as_doc().and_then(|d| d.get("_id")).map(line).unwrap_or_default();
+        let by_id: BTreeMap<String, &Bson> = docs.iter().map(|d| (id_of(d), d)).collect();
+        list(e, "ids").iter().map(|i| line(&normal(by_id[&line(i)]))).collect()
+    } else if e.get("only_ids").is_some() {
+        let only = |i: &Bson| line(&Bson::Document(Document::from(vec![("_id".to_owned(), i.clone())])));
+        list(e, "only_ids").iter().map(only).collect()
+    } else {
+        lines(list(e, "docs"))
+    };
+    if unordered {
+        rows.sort();
+    }
+    let open = match e.get("open") {
+        Some(Bson::Boolean(b)) => Some(*b),
+        _ => None,
+    };
+    Answer { rows: Some(rows), open, ..Answer::default() }
+}
+
+/// How two answers differ.
+fn between(want: &Answer, got: &Answer) -> Option<Kind> {
+    match (&want.error, &got.error) {
+        (Some(w), Some(g)) => {
+            if w.0 != g.0 {
+                Some(Kind::Code)
+            } else if w.2 != g.2 {
+                Some(Kind::Extra)
+            } else {
+                (w.1 != g.1).then_some(Kind::Message)
+            }
+        }
+        (None, None) if want.rows != got.rows || want.open != got.open => Some(Kind::Result),
+        (None, None) if want.reply == got.reply => None,
+        (None, None) => Some(if want.soft == got.soft { Kind::Message } else { Kind::Result }),
+        _ => Some(Kind::Result),
+    }
+}
+
+fn compare(case: &Case, docs: &[Bson], got: &Got) -> Option<Difference> {
+    let say = |kind, want: String, got: String| Some(Difference { id: case.id.clone(), kind, want, got });
+    let want = wanted(&case.expect, docs, case.cmd.get("distinct").is_some(), case.unordered);
+    let mut soft = None;
+    match between(&want, &got.main) {
+        None => {}
+        Some(Kind::Message) => soft = say(Kind::Message, format!("{want:?}"), format!("{:?}", got.main)),
+        Some(k) => return say(k, format!("{want:?}"), format!("{:?}", got.main)),
+    }
+    let after = match case.expect.get("after") {
+        Some(Bson::String(s)) if s == "same" => Some(lines(docs)),
+        Some(Bson::Array(a)) => Some(lines(a)),
+        _ => None,
+    };
+    if let Some(w) = after
+        && got.after.as_ref() != Some(&w)
+    {
+        return say(Kind::After, format!("{w:?}"), format!("{:?}", got.after));
+    }
+    for (w, g) in list(&case.expect, "then").iter().filter_map(Bson::as_doc).zip(&got.then) {
+        let w = wanted(w, docs, false, false);
+        match between(&w, g) {
+            None => {}
+            Some(Kind::Message) => soft = soft.or(say(Kind::Message, format!("{w:?}"), format!("{g:?}"))),
+            Some(_) => return say(Kind::Then, format!("{w:?}"), format!("{g:?}")),
+        }
+    }
+    let pre: Vec<String> = list(&case.expect, "pre_errors")
+        .iter()
+        .map(|e| e.as_array().and_then(|a| a.first()).map(line).unwrap_or_default())
+        .collect();
+    if pre != got.pre {
+        return say(Kind::Pre, format!("{pre:?}"), format!("{:?}", got.pre));
+    }
+    soft
+}
