@@ -301,7 +301,11 @@ impl Params {
                 self.set(&row, &Value::Double(d))?;
             }
             Kind::Text(_) | Kind::List(_) => drop(self.set(&row, &Value::String(text))?),
-            Kind::Object | Kind::Log => return Err(bad("a value this parameter can take at startup")),
+            Kind::Object => {
+                let doc = pando_bson::extjson::parse(text).map_err(|_| bad("an object in JSON"))?;
+                self.set(&row, &Value::Document(&doc.to_raw()))?;
+            }
+            Kind::Log => return Err(Error::internal("log settings live in the log")),
         }
         Ok(())
     }

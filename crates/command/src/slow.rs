@@ -1,9 +1,9 @@
 //! The slow-query log line (id 51803) and the profile entry: what an operation did and how long it took.
 
-use crate::json;
 use crate::node::Node;
 use crate::{Flags, OpCtx, Request};
 use pando_base::Error;
+use pando_bson::extjson::{Mode, write_value};
 use pando_bson::{DocBuilder, RawDoc};
 use pando_env::Component;
 use std::time::Duration;
@@ -43,14 +43,9 @@ pub(crate) fn report<S: Node>(
     if to.log {
         ctx.env().log.info(Component::Command, 51803, "Slow query", |a| {
             for e in entry.iter() {
-                let one = {
-                    let mut b = DocBuilder::new();
-                    b.elem(e);
-                    json::relaxed(&b.finish())
-                };
-                // `{"name":value}` → value
-                let at = one.find(':').map_or(0, |i| i + 1);
-                a.json(e.name(), one.get(at..one.len().saturating_sub(1)).unwrap_or("null"));
+                let mut json = String::new();
+                write_value(&mut json, e.value(), Mode::Relaxed);
+                a.json(e.name(), &json);
             }
         });
     }

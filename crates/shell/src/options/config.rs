@@ -123,7 +123,18 @@ impl Config {
         if s.text("security.authorization").is_some_and(|v| v != "disabled") {
             return Err("security.authorization: authentication is not supported yet".to_owned());
         }
-        c.set_parameters = s.pairs("setParameter").to_vec();
+        for (name, text) in s.pairs("setParameter") {
+            match name.as_str() {
+                "logLevel" => c.log.verbosity = level(name, text)?,
+                "logComponentVerbosity" => {
+                    let tree = pando_bson::extjson::parse(text).map_err(|_| {
+                        format!("Bad value for parameter '{name}': expected an object in JSON")
+                    })?;
+                    component_levels(&mut c.log.components, "", &tree)?;
+                }
+                _ => c.set_parameters.push((name.clone(), text.clone())),
+            }
+        }
         if s.flag("notablescan") {
             c.set_parameters.push(("notablescan".to_owned(), "true".to_owned()));
         }
@@ -143,9 +154,6 @@ impl Config {
         let (first, rest): (Vec<_>, Vec<_>) =
             self.set_parameters.iter().partition(|(name, _)| name == "enableTestCommands");
         for (name, text) in first.into_iter().chain(rest) {
-            if matches!(name.as_str(), "logLevel" | "logComponentVerbosity") {
-                continue;
-            }
             params.set_at_startup(name, text).map_err(|e| e.message.to_string())?;
         }
         params.force_int(Param::slowOpThresholdMs, self.slow_ms);
@@ -334,23 +342,49 @@ fn log(s: &Settings, cwd: &Path) -> Result<LogConfig, Refusal> {
     let verbosity = match s.text("systemLog.verbosity") {
         None => 0,
         Some(v) if v.chars().all(|c| c == 'v') => v.len().min(5) as u8,
-        Some(v) => v
-            .parse()
-            .ok()
-            .filter(|n| *n <= 5)
-            .ok_or_else(|| format!("BadValue: bad log verbosity '{v}' (0 to 5)"))?,
+        Some(v) => level("verbose", v)?,
     };
     let mut components = Vec::new();
     for (name, level) in &s.component_verbosity {
-        let component = Component::ALL
-            .iter()
-            .find(|c| c.path() == name)
+        let component = component(name)
             .ok_or_else(|| format!("Unrecognized option: systemLog.component.{name}.verbosity"))?;
         if *level >= 0 {
-            components.push((*component, (*level).min(5) as u8));
+            components.push((component, (*level).min(5) as u8));
         }
     }
     Ok(LogConfig { destination, verbosity, components, quiet: s.flag("systemLog.quiet") })
+}
+
+fn component(path: &str) -> Option<Component> {
+    Component::ALL.iter().copied().find(|c| c.path() == path)
+}
+
+/// A verbosity, 0 to 5.
+fn level(name: &str, text: &str) -> Result<u8, Refusal> {
+    text.parse().ok().filter(|n| *n <= 5).ok_or_else(|| format!("BadValue: bad {name} '{text}' (0 to 5)"))
+}
+
+/// `{verbosity: 1, storage: {verbosity: 2, journal: {..}}, network: 3}`; -1 = as the parent.
+fn component_levels(out: &mut Vec<(Component, u8)>, path: &str, tree: &Document) -> Result<(), Refusal> {
+    for (name, value) in tree.iter() {
+        let at = match (path, name) {
+            ("", "verbosity") => "default".to_owned(),
+            (_, "verbosity") => path.to_owned(),
+            ("", _) => name.to_owned(),
+            _ => format!("{path}.{name}"),
+        };
+        match (value.as_doc(), value.as_i64()) {
+            (Some(inner), _) => component_levels(out, &at, inner)?,
+            (None, Some(n)) => {
+                let c = component(&at).ok_or_else(|| format!("Invalid component name {at}"))?;
+                if n >= 0 {
+                    out.push((c, n.min(5) as u8));
+                }
+            }
+            (None, None) => return Err(format!("logComponentVerbosity: {at} must be a number")),
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -413,6 +447,12 @@ mod tests {
             .unwrap();
         let p = c.params().unwrap();
         assert_eq!((p.int(Param::cursorTimeoutMillis), p.int(Param::slowOpThresholdMs)), (5, 7));
+        let c = config(
+            "--setParameter logComponentVerbosity={\"verbosity\":1,\"storage\":{\"journal\":{\"verbosity\":2}}}",
+        )
+        .unwrap();
+        assert_eq!(c.log.components, [(Component::Default, 1), (Component::Journal, 2)]);
+        assert!(config("--setParameter logLevel=9").is_err());
         let c = config("--setParameter nosuch=1").unwrap();
         assert_eq!(c.params().err(), Some("Unknown --setParameter 'nosuch'".to_owned()));
     }
