@@ -315,7 +315,7 @@ macro_rules! bson_array {
         $( $crate::bson_array!(@acc $a; $($rest)*); )?
     };
     ($($t:tt)*) => {{
-        #[allow(unused_mut)]
+        #[allow(unused_mut, clippy::vec_init_then_push)]
         let mut array: Vec<$crate::Bson> = Vec::new();
         $crate::bson_array!(@acc array; $($t)*);
         array
