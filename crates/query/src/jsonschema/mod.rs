@@ -8,7 +8,7 @@ mod explain;
 mod parse;
 
 use crate::ctx::QueryCtx;
-use crate::matcher::TypeSet;
+use crate::matcher::{TypeSet, decimal_is_nan};
 use crate::number::Number;
 use crate::regex::Regex;
 use pando_base::Result;
@@ -96,6 +96,14 @@ pub(crate) enum Dependency {
     Schema(Rules),
 }
 
+fn is_nan(v: Value<'_>) -> bool {
+    match v {
+        Value::Double(d) => d.is_nan(),
+        Value::Decimal128(d) => decimal_is_nan(d),
+        _ => false,
+    }
+}
+
 impl Schema {
     pub fn parse(schema: &RawDoc, ctx: &QueryCtx) -> Result<Schema> {
         Ok(Schema { source: schema.to_buf(), rules: parse::rules(schema, ctx, 0)? })
@@ -163,6 +171,10 @@ impl Rule {
                 _ => false,
             },
             Test::MultipleOf(n) => Number::of(v.value()).is_some_and(|value| value.rem(*n).is_zero()),
+            // As the query operators have it: NaN is only below, above or equal to NaN.
+            Test::Maximum { .. } | Test::Minimum { .. } if is_nan(v.value()) != is_nan(self.operand()) => {
+                false
+            }
             Test::Maximum { exclusive } => match cmp_numbers(v.value(), self.operand()) {
                 Ordering::Less => true,
                 Ordering::Equal => !exclusive,

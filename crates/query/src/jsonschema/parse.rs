@@ -283,7 +283,10 @@ impl<'a> Parser<'a> {
                     "$jsonSchema keyword 'patternProperties' has property '{name}' which is not an object"
                 );
                 let rules = self.nested(p.value())?.ok_or_else(|| Error::type_mismatch(text))?;
-                let regex = Arc::new(Regex::new(name, "")?);
+                let regex = Arc::new(Regex::new(name, "").map_err(|e| {
+                    let why = e.message.strip_prefix("Regular expression is invalid: ").unwrap_or(&e.message);
+                    Error::bad_value(format!("Invalid regular expression: {why}"))
+                })?);
                 patterns.push(regex.clone());
                 all.push((name.to_owned(), regex, rules));
             }

@@ -2,6 +2,7 @@
 
 use super::number::{exact_i64, parse_i64, parse_position, shown};
 use pando_base::{Error, ErrorCode, Result};
+use pando_bson::decimal128::Rounding;
 use pando_bson::{Elem, Value};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -65,6 +66,11 @@ impl BitTest {
         match e.value() {
             Value::Binary { bytes, .. } => {
                 self.decide(|i| bytes.get(i as usize / 8).is_some_and(|b| b >> (i % 8) & 1 == 1))
+            }
+            // Decimals are rounded; what has no 64-bit value counts as the smallest number.
+            Value::Decimal128(d) => {
+                let n = d.to_i64(Rounding::HalfEven).unwrap_or(i64::MIN);
+                self.decide(|i| n >> i.min(63) & 1 == 1)
             }
             v => match exact_i64(v) {
                 // Positions past the 63rd repeat the sign.

@@ -5,7 +5,7 @@ use super::compare::{CmpOp, Comparison};
 use super::in_list::InList;
 use super::modulo::Modulo;
 use super::node::{ElemMatchObject, ElemMatchValue, ExprNode, Node, Pred, SampleRate, Scope};
-use super::number::parse_non_negative;
+use super::number::{parse_non_negative, shown};
 use super::path::Path;
 use super::regexp::RegexPred;
 use super::type_set::TypeSet;
@@ -225,7 +225,11 @@ fn parse_operator(path: &str, ops: &RawDoc, e: Elem<'_>, ctx: &QueryCtx) -> Resu
         "$type" => leaf(Pred::Type(TypeSet::parse(path, e.value())?)),
         "$size" => {
             let fail = |m: String| Error::bad_value(format!("Failed to parse $size. {m}"));
-            leaf(Pred::Size(parse_non_negative(e).map_err(fail)?))
+            let n = parse_non_negative(e).map_err(fail)?;
+            if i32::try_from(n).is_err() {
+                return Err(fail(format!("Cannot represent {} in an int", shown(e))));
+            }
+            leaf(Pred::Size(n))
         }
         "$mod" => leaf(Pred::Mod(Modulo::parse(e.value())?)),
         "$regex" => leaf(Pred::Regex(parse_regex(ops)?)),

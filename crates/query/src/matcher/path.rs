@@ -115,6 +115,10 @@ fn in_array<'a>(
                             Some((field, deeper)) => any(child(&x, field), deeper, leaf, test),
                         }
             }
+            // A path that ends in a dot means the elements.
+            _ if next.name.is_empty() && after.is_empty() && x.ty != ElementType::Array => {
+                test((Some(x), Some(x.name_bytes())))
+            }
             _ if !here => false,
             _ if after.is_empty() => test((Some(x), Some(x.name_bytes()))),
             ElementType::Array => in_array(RawDoc::trusted(x.data()), None, after, leaf, test),

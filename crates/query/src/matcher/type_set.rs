@@ -1,5 +1,6 @@
 //! `$type`: sets of BSON types, by number, name or `"number"`.
 
+use super::number::exact_i64;
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{ElementType, Value};
 
@@ -95,13 +96,13 @@ impl TypeSet {
         match v {
             Value::String(name) => self.add_name(name),
             _ if v.is_number() => {
-                let code = v.as_i64().filter(|c| type_of_code(*c).is_some());
+                let code = exact_i64(v).filter(|c| type_of_code(*c).is_some());
                 match code.and_then(type_of_code) {
                     Some(ty) => {
                         self.insert(ty);
                         Ok(())
                     }
-                    None if v.as_i64() == Some(0) => {
+                    None if exact_i64(v) == Some(0) => {
                         Err(Error::bad_value("Invalid numerical type code: 0. Instead use {$exists:false}."))
                     }
                     None => {

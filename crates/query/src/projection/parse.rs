@@ -49,7 +49,10 @@ impl Parser<'_> {
             | Value::Double(_)
             | Value::Decimal128(_)) => self.plain(path, v.is_truthy(), written),
             Value::Document(d) => self.object(path, d, e.value(), depth),
-            v => self.computed(path, v),
+            v => {
+                self.no_value_in_exclusion(written, v)?;
+                self.computed(path, v)
+            }
         }
     }
 
@@ -99,7 +102,10 @@ impl Parser<'_> {
                 self.add(path, Node::Meta(meta))
             }
             _ if !single => Err(dollar_name()),
-            _ => self.computed(path, whole),
+            name => self.computed(path, whole).map_err(|e| {
+                let unknown = e.message == format!("Unrecognized expression '{name}'");
+                if unknown { Error::location(31325, format!("Unknown expression {name}")) } else { e }
+            }),
         }
     }
 
@@ -148,6 +154,15 @@ impl Parser<'_> {
         let matcher = Matcher::parse(&filter.finish(), self.ctx)?;
         self.elem_match = true;
         self.add(path, Node::ElemMatch(Arc::new(matcher.root().clone())))
+    }
+
+    /// A value that is no operator has an error of its own.
+    fn no_value_in_exclusion(&self, written: &str, v: Value<'_>) -> Result<()> {
+        if self.mode != Some(Mode::Exclusion) {
+            return Ok(());
+        }
+        let text = format!("Cannot use an expression {written}: {v} in an exclusion projection");
+        Err(Error::location(31310, text))
     }
 
     fn computed(&mut self, path: &str, v: Value<'_>) -> Result<()> {

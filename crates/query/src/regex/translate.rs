@@ -56,6 +56,7 @@ const HORIZONTAL: &str = r"\t \x{A0}\x{1680}\x{180E}\x{2000}-\x{200A}\x{202F}\x{
 const VERTICAL: &str = r"\n\x0B\x0C\r\x{85}\x{2028}\x{2029}";
 const FANCY_BOUNDARY: &str = "(?:(?<=[0-9A-Za-z_])(?![0-9A-Za-z_])|(?<![0-9A-Za-z_])(?=[0-9A-Za-z_]))";
 const FANCY_NO_BOUNDARY: &str = "(?:(?<=[0-9A-Za-z_])(?=[0-9A-Za-z_])|(?<![0-9A-Za-z_])(?![0-9A-Za-z_]))";
+const UNSUPPORTED_ESCAPE: &str = r"PCRE does not support \L, \l, \N{name}, \U, or \u";
 const QUANTIFIER_MAX: u32 = 65_535;
 
 pub(super) fn translate(pattern: &str, options: &str, strict_end: bool) -> Result<Translated, String> {
@@ -425,6 +426,8 @@ impl Translator<'_> {
             'v' => self.atom(&format!("[{VERTICAL}]")),
             'V' => self.atom(&format!("[^{VERTICAL}]")),
             'R' => self.atom(&format!("(?:\\r\\n|[{VERTICAL}])")),
+            'L' | 'l' | 'U' | 'u' => return fail(UNSUPPORTED_ESCAPE),
+            'N' if self.peek(0) == Some('{') => return fail(UNSUPPORTED_ESCAPE),
             'N' => self.atom("[^\\n]"),
             'C' => self.atom("(?s:.)"),
             'X' => self.atom("(?:\\P{M}\\p{M}*)"),
@@ -679,6 +682,7 @@ impl Translator<'_> {
     fn class_character(&mut self, c: char) -> Parse<char> {
         match c {
             'b' => Ok('\x08'),
+            'L' | 'l' | 'U' | 'u' => fail(UNSUPPORTED_ESCAPE),
             '1'..='7' => self.octal(c),
             other => self.character(other),
         }
