@@ -68,6 +68,8 @@ impl Encoded {
     }
 }
 
+// tour: insert 9/9
+// tour: find 9/9
 pub(crate) fn append_times(b: &mut DocBuilder, times: Option<ReplyTimes>) {
     let Some(t) = times else { return };
     b.doc("$clusterTime", |c| {
