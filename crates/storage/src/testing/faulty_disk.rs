@@ -220,8 +220,10 @@ impl DiskFile for File {
             None => {}
         }
         let mut content = lock(&self.node);
-        content.synced = content.live.clone();
-        content.pending.clear();
+        let content = &mut *content;
+        for change in content.pending.drain(..) {
+            Content::apply(&mut content.synced, &change);
+        }
         Ok(())
     }
     fn len(&self) -> io::Result<u64> {

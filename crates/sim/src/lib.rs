@@ -1,0 +1,19 @@
+//! The simulator: a whole server, its clients, its disk and its network on one thread, from one seed.
+//!
+//! * [`executor`] — virtual time, random interleavings, processes that can be killed at any poll;
+//! * [`net`] — streams with latency, partial reads and breaks;
+//! * [`world`] — the [`pando_env::Env`] made of these and of storage's faulty disk (which loses unsynced
+//!   bytes, tears writes and fails with EIO or ENOSPC);
+//! * [`client`] — a client that speaks the wire protocol.
+//!
+//! A failing run prints its seed; the same seed and commit give the same run, event for event.
+
+pub mod client;
+pub mod executor;
+pub mod net;
+pub mod world;
+
+pub use executor::{ProcessId, Sim, Stuck};
+pub use net::NetOptions;
+pub use pando_storage::testing::FaultyDisk;
+pub use world::World;

@@ -1,0 +1,314 @@
+//! Streams in memory: bytes arrive late, in pieces, and sometimes not at all.
+//!
+//! Every chunk takes some latency; order within a stream holds. A read returns an arbitrary part of what has
+//! arrived, so framing is exercised. A writer waits when too much is under way. A stream end that is dropped
+//! (its task was killed) reads as closed at the other end. Connections can be made to break at random.
+
+use crate::executor::{Core, Sleep, lock, mix_bytes};
+use pando_env::{BoxFuture, Listener, Net, Stream};
+use std::collections::{BTreeMap, VecDeque};
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+/// Bytes under way in one direction before a writer has to wait.
+const PIPE_BYTES_MAX: usize = 256 * 1024;
+const FIRST_FREE_PORT: u16 = 40_000;
+
+/// How the network behaves.
+#[derive(Clone, Copy, Debug)]
+pub struct NetOptions {
+    /// Latency of a chunk in microseconds: uniform between the two.
+    pub latency_us: (u64, u64),
+    /// Of a million writes, so many break their connection.
+    pub break_ppm: u64,
+}
+
+impl Default for NetOptions {
+    fn default() -> Self {
+        NetOptions { latency_us: (20, 400), break_ppm: 0 }
+    }
+}
+
+#[derive(Default)]
+struct Pipe {
+    /// When it arrives, and what.
+    chunks: VecDeque<(Duration, Vec<u8>)>,
+    bytes: usize,
+    /// No more will be written.
+    closed: bool,
+    /// Nobody will read.
+    abandoned: bool,
+    broken: bool,
+    reader: Option<Waker>,
+    writer: Option<Waker>,
+}
+
+impl Pipe {
+    fn wake(&mut self) -> [Option<Waker>; 2] {
+        [self.reader.take(), self.writer.take()]
+    }
+}
+
+fn wake(wakers: [Option<Waker>; 2]) {
+    wakers.into_iter().flatten().for_each(Waker::wake);
+}
+
+#[derive(Default)]
+struct Backlog {
+    waiting: VecDeque<End>,
+    acceptor: Option<Waker>,
+}
+
+#[derive(Default)]
+struct Wires {
+    listeners: BTreeMap<String, Arc<Mutex<Backlog>>>,
+    next_port: u16,
+}
+
+/// The network of a world; all processes share it.
+#[derive(Clone)]
+pub struct SimNet {
+    core: Arc<Core>,
+    wires: Arc<Mutex<Wires>>,
+    options: Arc<Mutex<NetOptions>>,
+}
+
+impl SimNet {
+    pub(crate) fn new(core: Arc<Core>, options: NetOptions) -> SimNet {
+        SimNet { core, wires: Arc::default(), options: Arc::new(Mutex::new(options)) }
+    }
+    pub fn set_options(&self, options: NetOptions) {
+        *lock(&self.options) = options;
+    }
+    fn latency(&self) -> Duration {
+        let (low, high) = lock(&self.options).latency_us;
+        Duration::from_micros(low + self.core.rng.below(high.saturating_sub(low) + 1))
+    }
+    fn free_port(&self) -> u16 {
+        let mut wires = lock(&self.wires);
+        wires.next_port = wires.next_port.max(FIRST_FREE_PORT - 1) + 1;
+        wires.next_port
+    }
+}
+
+impl Net for SimNet {
+    fn listen(&self, addr: String) -> BoxFuture<'static, io::Result<Box<dyn Listener>>> {
+        let net = self.clone();
+        Box::pin(async move {
+            let addr = match addr.strip_suffix(":0") {
+                Some(host) => format!("{host}:{}", net.free_port()),
+                None => addr,
+            };
+            let mut wires = lock(&net.wires);
+            if wires.listeners.contains_key(&addr) {
+                return Err(io::ErrorKind::AddrInUse.into());
+            }
+            let backlog = Arc::new(Mutex::new(Backlog::default()));
+            wires.listeners.insert(addr.clone(), backlog.clone());
+            drop(wires);
+            Ok(Box::new(SimListener { net: net.clone(), addr, backlog }) as Box<dyn Listener>)
+        })
+    }
+    fn connect(&self, addr: String) -> BoxFuture<'static, io::Result<Box<dyn Stream>>> {
+        let net = self.clone();
+        Box::pin(async move {
+            net.core.sleep(net.latency()).await;
+            let Some(backlog) = lock(&net.wires).listeners.get(&addr).cloned() else {
+                return Err(io::ErrorKind::ConnectionRefused.into());
+            };
+            let client = format!("127.0.0.1:{}", net.free_port());
+            let (there, back) =
+                (Arc::new(Mutex::new(Pipe::default())), Arc::new(Mutex::new(Pipe::default())));
+            let near = End::new(&net, &back, &there, (client.clone(), addr.clone()));
+            let far = End::new(&net, &there, &back, (addr, client));
+            let acceptor = {
+                let mut backlog = lock(&backlog);
+                backlog.waiting.push_back(far);
+                backlog.acceptor.take()
+            };
+            if let Some(waker) = acceptor {
+                waker.wake();
+            }
+            Ok(Box::new(near) as Box<dyn Stream>)
+        })
+    }
+}
+
+struct SimListener {
+    net: SimNet,
+    addr: String,
+    backlog: Arc<Mutex<Backlog>>,
+}
+
+impl Listener for SimListener {
+    fn accept(&mut self) -> BoxFuture<'_, io::Result<Box<dyn Stream>>> {
+        Box::pin(std::future::poll_fn(|cx| {
+            let mut backlog = lock(&self.backlog);
+            match backlog.waiting.pop_front() {
+                Some(end) => Poll::Ready(Ok(Box::new(end) as Box<dyn Stream>)),
+                None => {
+                    backlog.acceptor = Some(cx.waker().clone());
+                    Poll::Pending
+                }
+            }
+        }))
+    }
+    fn local_addr(&self) -> String {
+        self.addr.clone()
+    }
+}
+
+impl Drop for SimListener {
+    fn drop(&mut self) {
+        lock(&self.net.wires).listeners.remove(&self.addr);
+        // Those who were not accepted see their connection closed.
+        let waiting = std::mem::take(&mut lock(&self.backlog).waiting);
+        drop(waiting);
+    }
+}
+
+/// One end of a connection.
+struct End {
+    net: SimNet,
+    incoming: Arc<Mutex<Pipe>>,
+    outgoing: Arc<Mutex<Pipe>>,
+    local: String,
+    peer: String,
+    arrival: Option<Pin<Box<Sleep>>>,
+}
+
+impl End {
+    fn new(
+        net: &SimNet,
+        incoming: &Arc<Mutex<Pipe>>,
+        outgoing: &Arc<Mutex<Pipe>>,
+        addrs: (String, String),
+    ) -> End {
+        End {
+            net: net.clone(),
+            incoming: incoming.clone(),
+            outgoing: outgoing.clone(),
+            local: addrs.0,
+            peer: addrs.1,
+            arrival: None,
+        }
+    }
+    fn break_both(&self) {
+        for pipe in [&self.incoming, &self.outgoing] {
+            let wakers = {
+                let mut pipe = lock(pipe);
+                pipe.broken = true;
+                pipe.wake()
+            };
+            wake(wakers);
+        }
+    }
+
+    fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut Vec<u8>, max: usize) -> Poll<io::Result<usize>> {
+        loop {
+            let now = self.net.core.now();
+            let mut pipe = lock(&self.incoming);
+            if pipe.broken {
+                return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
+            }
+            let Some((at, chunk)) = pipe.chunks.front_mut() else {
+                if pipe.closed {
+                    return Poll::Ready(Ok(0));
+                }
+                pipe.reader = Some(cx.waker().clone());
+                return Poll::Pending;
+            };
+            if *at <= now {
+                let most = chunk.len().min(max.max(1));
+                // Often all of it, sometimes a piece.
+                let n = match self.net.core.rng.below(4) {
+                    0 => 1 + self.net.core.rng.below(most as u64) as usize,
+                    _ => most,
+                };
+                buf.extend(chunk.drain(..n));
+                if chunk.is_empty() {
+                    pipe.chunks.pop_front();
+                }
+                pipe.bytes -= n;
+                let writer = pipe.writer.take();
+                drop(pipe);
+                self.net.core.note(mix_bytes(&buf[buf.len() - n..]));
+                wake([None, writer]);
+                return Poll::Ready(Ok(n));
+            }
+            let wait = *at - now;
+            drop(pipe);
+            let sleep = self.arrival.insert(Box::pin(self.net.core.sleep(wait)));
+            match sleep.as_mut().poll(cx) {
+                Poll::Ready(()) => self.arrival = None,
+                Poll::Pending => {
+                    // A break must not wait for the chunk.
+                    lock(&self.incoming).reader = Some(cx.waker().clone());
+                    return Poll::Pending;
+                }
+            }
+        }
+    }
+
+    fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<()>> {
+        let ppm = lock(&self.net.options).break_ppm;
+        if ppm > 0 && self.net.core.rng.below(1_000_000) < ppm {
+            self.break_both();
+        }
+        let now = self.net.core.now();
+        let latency = self.net.latency();
+        let mut pipe = lock(&self.outgoing);
+        if pipe.broken || pipe.abandoned {
+            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+        }
+        if pipe.bytes > PIPE_BYTES_MAX {
+            pipe.writer = Some(cx.waker().clone());
+            return Poll::Pending;
+        }
+        if !bytes.is_empty() {
+            let after = pipe.chunks.back().map_or(Duration::ZERO, |(at, _)| *at);
+            pipe.chunks.push_back(((now + latency).max(after), bytes.to_vec()));
+            pipe.bytes += bytes.len();
+        }
+        let reader = pipe.reader.take();
+        drop(pipe);
+        wake([reader, None]);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Stream for End {
+    fn read<'a>(&'a mut self, buf: &'a mut Vec<u8>, max: usize) -> BoxFuture<'a, io::Result<usize>> {
+        Box::pin(std::future::poll_fn(move |cx| self.poll_read(cx, buf, max)))
+    }
+    fn write_all<'a>(&'a mut self, bytes: &'a [u8]) -> BoxFuture<'a, io::Result<()>> {
+        Box::pin(std::future::poll_fn(move |cx| self.poll_write(cx, bytes)))
+    }
+    fn peer_addr(&self) -> String {
+        self.peer.clone()
+    }
+    fn local_addr(&self) -> String {
+        self.local.clone()
+    }
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        let wakers = {
+            let mut out = lock(&self.outgoing);
+            out.closed = true;
+            out.wake()
+        };
+        wake(wakers);
+        let wakers = {
+            let mut incoming = lock(&self.incoming);
+            incoming.abandoned = true;
+            incoming.wake()
+        };
+        wake(wakers);
+    }
+}
