@@ -122,6 +122,11 @@ impl KeyBuilder {
         self.bits.clear();
         self.field = 0;
     }
+    /// Forgets the key so far and takes other directions; the buffers stay.
+    pub fn restart(&mut self, directions: Directions) {
+        self.clear();
+        self.directions = directions;
+    }
     /// Fields appended so far.
     pub fn fields(&self) -> usize {
         self.field
