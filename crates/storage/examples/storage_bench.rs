@@ -3,6 +3,9 @@
 //! One unit = record + unique index entry + oplog entry, as a small insert makes. A second thread flushes the log
 //! every 100 ms and makes checkpoints and compactions, as the server does; CPU is of the whole process.
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 use pando_bson::{DocBuilder, RawDoc};
 use pando_env::Rng;
 use pando_storage::testing::{self, RealDisk, SeededRng};
@@ -84,7 +87,14 @@ fn index_key(n: u64) -> [u8; 14] {
 }
 
 impl Bench {
+    /// As the server does before a write: lets a slow disk catch up.
+    fn wait_room(&self) {
+        while !self.s.has_room() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
     fn insert(&self, from: u64, count: u64) {
+        self.wait_room();
         let slots = self.s.log().reserve(count as usize);
         let mut t = self.s.begin(ReadAt::Latest).unwrap();
         for (n, slot) in (from..).zip(slots) {
@@ -103,6 +113,7 @@ impl Bench {
         t.get(self.records, &rid).unwrap().expect("stored").len()
     }
     fn update(&self, n: u64) {
+        self.wait_room();
         let mut t = self.s.begin(ReadAt::Latest).unwrap();
         let rid = t.get(self.index, &index_key(n)).unwrap().expect("indexed");
         let mut doc = t.get(self.records, &rid).unwrap().expect("stored").to_vec();
@@ -210,7 +221,9 @@ fn main() {
         sliced("record by key, cached", 500_000, |_| {
             assert!(t.exists(records, &rng.below(hot).to_be_bytes()).unwrap());
         });
-        sliced("index entry, cached", 500_000, |_| assert!(t.exists(index, &index_key(rng.below(hot))).unwrap()));
+        sliced("index entry, cached", 500_000, |_| {
+            assert!(t.exists(index, &index_key(rng.below(hot))).unwrap())
+        });
         sliced("absent index entry", 500_000, |n| assert!(!t.exists(index, &index_key(docs + n)).unwrap()));
         sliced("begin and drop", 1_000_000, |_| drop(b.s.begin(ReadAt::Latest).unwrap()));
         sliced("range of 100", 5_000, |_| b.range100(rng.below(docs)));
