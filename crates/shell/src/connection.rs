@@ -5,16 +5,14 @@
 //! when the connection falls idle. A reply is one write: handlers leave room for the header in front of the
 //! document ([`HEADROOM`](pando_command::reply::HEADROOM)).
 
-use pando_base::{ErrorCode, limits};
+use pando_base::limits;
 use pando_bson::RawDoc;
 use pando_command::pipeline::{self, Incoming, Outcome};
 use pando_command::reply::{Encoded, HEADROOM, error_reply};
 use pando_command::{Client, Next, Node, Registry, Sequence};
 use pando_env::{Component, Stream};
 use pando_wire::{Compressors, Envelope, Frame, Scratch, Style, WireError};
-use std::future::Future;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 /// What connections serve: a role and its table of commands.
@@ -171,8 +169,7 @@ impl<S: Node> Connection<S> {
         let mut few = [Sequence { name: "", bytes: &[] }; 2];
         let mut many = Vec::new();
         let msg = incoming(&frame, &envelope, &mut few, &mut many);
-        let running = pipeline::run(self.service.registry(), &*self.service.node, &self.client, msg);
-        let outcome = attended(running, &mut self.stream, &self.client).await;
+        let outcome = pipeline::run(self.service.registry(), &*self.service.node, &self.client, msg).await;
         answer(&self.service, &self.client, &mut self.stream, &mut self.out, &envelope, msg, outcome).await
     }
 }
@@ -202,30 +199,6 @@ fn incoming<'a>(
             Incoming { body: q.command, sequences: &[], exhaust_allowed: false, legacy_db: Some(q.db) }
         }
     }
-}
-
-/// Runs an operation; if it has to wait and its client goes away meanwhile, it is interrupted (279), unless it
-/// is a write.
-async fn attended(
-    running: impl Future<Output = Outcome>,
-    stream: &mut Box<dyn Stream>,
-    client: &Client,
-) -> Outcome {
-    let mut running = std::pin::pin!(running);
-    // Most operations never wait: this body starts, and watches the socket, only if it is polled.
-    let mut gone = std::pin::pin!(async { stream.closed().await });
-    let mut left = false;
-    std::future::poll_fn(|cx| {
-        if let Poll::Ready(outcome) = running.as_mut().poll(cx) {
-            return Poll::Ready(outcome);
-        }
-        if !left && gone.as_mut().poll(cx).is_ready() {
-            left = true;
-            client.kill_op(ErrorCode::ClientDisconnect, |op| !op.is_write);
-        }
-        Poll::Pending
-    })
-    .await
 }
 
 /// Sends the reply; for an exhaust stream, keeps producing replies until it ends.
@@ -258,8 +231,7 @@ async fn answer<S: Node>(
         };
         response_to = Some(id);
         let again = Incoming { body, ..msg };
-        let running = pipeline::run(service.registry(), &*service.node, client, again);
-        outcome = attended(running, stream, client).await;
+        outcome = pipeline::run(service.registry(), &*service.node, client, again).await;
     }
 }
 

@@ -112,13 +112,13 @@ impl Cursor {
         let low = match &low {
             Bound::Included(k) => Bound::Included(row::key(self.ident, k)),
             Bound::Excluded(k) => Bound::Excluded(row::key(self.ident, k)),
-            Bound::Unbounded => Bound::Included(Slice::from(self.ident.to_be_bytes())),
+            Bound::Unbounded => Bound::Included(self.ident.to_be_bytes().to_vec()),
         };
         let high = match &high {
             Bound::Included(k) => Bound::Included(row::key(self.ident, k)),
             Bound::Excluded(k) => Bound::Excluded(row::key(self.ident, k)),
             Bound::Unbounded => {
-                row::ident_end(self.ident).map_or(Bound::Unbounded, |e| Bound::Excluded(Slice::from(e)))
+                row::ident_end(self.ident).map_or(Bound::Unbounded, |e| Bound::Excluded(e.to_vec()))
             }
         };
         let (low, high) = (low.as_ref().map(|k| &k[..]), high.as_ref().map(|k| &k[..]));
@@ -130,9 +130,6 @@ impl Cursor {
         Ok(())
     }
 
-    pub fn is_backward(&self) -> bool {
-        self.backward
-    }
     /// Goes on at the first row at or after `key` in walking order, within the bounds of the scan.
     pub fn seek(&mut self, key: &[u8]) -> Result<()> {
         self.store.check_age(&self.snap)?;

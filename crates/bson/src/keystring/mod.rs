@@ -122,11 +122,6 @@ impl KeyBuilder {
         self.bits.clear();
         self.field = 0;
     }
-    /// Forgets the key so far and takes other directions; the buffers stay.
-    pub fn restart(&mut self, directions: Directions) {
-        self.clear();
-        self.directions = directions;
-    }
     /// Fields appended so far.
     pub fn fields(&self) -> usize {
         self.field
@@ -238,7 +233,9 @@ impl Writer<'_> {
             Decimal128(x) => number::put_decimal(self.buf, self.bits, x),
             Symbol(s) => {
                 self.bits.push(1, 1);
-                self.string(s);
+                // Collations order strings only.
+                self.buf.push(class::STRING);
+                self.text(s.as_bytes());
             }
             Document(d) => {
                 self.buf.push(class::OBJECT);

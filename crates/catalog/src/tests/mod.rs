@@ -1,3 +1,0 @@
-mod indexes;
-mod recovery;
-mod writes;
