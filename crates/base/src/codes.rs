@@ -60,6 +60,7 @@ codes! {
     20 IllegalOperation 0;
     21 EmptyArrayOperation 0;
     22 InvalidBSON 0;
+    23 AlreadyInitialized 0;
     24 LockTimeout TRANSIENT_IN_TXN;
     26 NamespaceNotFound 0;
     27 IndexNotFound 0;

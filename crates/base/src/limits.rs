@@ -52,18 +52,6 @@ pub const LISTEN_BACKLOG: u32 = 1024;
 /// Idle seconds before a dead peer is looked for; well under the 5 minutes after which NATs forget.
 pub const TCP_KEEPALIVE_SECS: u64 = 120;
 
-/// Fields of an index or sort pattern (MongoDB's bound).
-pub const INDEX_FIELDS_MAX: usize = 32;
-/// Memory of one sort before it spills, MongoDB's `internalQueryMaxBlockingSortMemoryUsageBytes`.
-pub const SORT_MEMORY_BYTES_MAX: usize = 100 * 1024 * 1024;
-/// Index scans that a sort over `$in` points may be split into; more are sorted in memory instead.
-pub const SORT_MERGE_SCANS_MAX: usize = 200;
-/// Query shapes whose best plan one collection remembers (MongoDB's 5,000).
-pub const PLAN_CACHE_ENTRIES_MAX: usize = 5_000;
-/// Steps of a trial between candidate plans, or three tenths of the records if that is more.
-pub const PLAN_TRIAL_WORKS_MIN: u64 = 10_000;
-/// Candidate plans that are tried against each other.
-pub const CANDIDATE_PLANS_MAX: usize = 64;
 /// Longest regular expression (MongoDB's bound for `$regex`).
 pub const REGEX_PATTERN_BYTES_MAX: usize = 32_764;
 /// A compiled regular expression; repeats multiply quickly.
@@ -86,3 +74,30 @@ pub const IDLE_BUFFER_BYTES_MAX: usize = 64 * 1024;
 pub const IDLE_BUFFER_MS: u64 = 1000;
 /// Pause after a failed accept.
 pub const ACCEPT_RETRY_MS: u64 = 100;
+/// Fields of one index key pattern, MongoDB's bound (one more gives code 13103).
+pub const INDEX_FIELDS_MAX: usize = 32;
+/// Steps of a collection's totals kept between checkpoints (24 bytes each); beyond it neighbours are joined.
+pub const SIZE_CHANGES_KEPT_MAX: usize = 16 * 1024;
+/// Documents of one storage unit of a bulk insert: MongoDB's `internalInsertMaxBatchSize`.
+pub const INSERT_UNIT_DOCS_MAX: usize = 500;
+/// Bytes of one storage unit of a bulk insert: keeps its log slots open for a few milliseconds at most.
+pub const INSERT_UNIT_BYTES_MAX: usize = 2 * 1024 * 1024;
+/// Views on views; MongoDB's bound (one more gives code 165).
+pub const VIEW_DEPTH_MAX: usize = 20;
+/// Bytes of a view's whole pipeline, views below included (code 195).
+pub const VIEW_PIPELINE_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Keys sorted in memory by one index build before it spills: MongoDB's `maxIndexBuildMemoryUsageMegabytes`.
+pub const INDEX_BUILD_MEMORY_BYTES: usize = 200 * 1024 * 1024;
+/// Documents handled by a background index build between two yields: about a millisecond.
+pub const INDEX_BUILD_STEP_DOCS: usize = 1000;
+/// Duplicate keys a unique index build remembers before it gives up at once.
+pub const INDEX_BUILD_DUPLICATES_MAX: usize = 1000;
+/// Expired documents deleted by one storage unit of the TTL sweeper.
+pub const TTL_UNIT_DOCS: usize = 100;
+/// Indexes of one collection, `_id_` included, MongoDB's bound (one more gives code 67).
+pub const INDEXES_PER_COLLECTION_MAX: usize = 64;
+/// Texts of write errors in one reply; past this only index and code are told, as in MongoDB.
+pub const WRITE_ERRORS_BYTES_MAX: usize = 1024 * 1024;
+/// Documents that an update or delete of many changes in one unit: large enough to spread the cost of a commit,
+/// small enough that a write conflict repeats little.
+pub const MULTI_WRITE_UNIT_DOCS: usize = 64;

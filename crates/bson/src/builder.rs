@@ -156,6 +156,18 @@ impl DocBuilder {
         self.head(ElementType::Document, name);
         self.nested(fill)
     }
+    /// Opens a nested document or array that is written across calls (a batch filled as rows arrive); end it with
+    /// [`DocBuilder::close_nested`] before anything else goes into the outer document.
+    pub fn open_nested(&mut self, ty: ElementType, name: &str) -> Nested {
+        self.head(ty, name);
+        let at = self.buf.len();
+        self.buf.extend_from_slice(&[0; 4]);
+        Nested(at)
+    }
+    pub fn close_nested(&mut self, nested: Nested) -> &mut Self {
+        self.close(nested.0);
+        self
+    }
     fn nested(&mut self, fill: impl FnOnce(&mut DocBuilder)) -> &mut Self {
         let mut inner = DocBuilder::append_to(std::mem::take(&mut self.buf));
         fill(&mut inner);
@@ -230,6 +242,11 @@ impl DocBuilder {
         }
     }
 }
+
+/// Where an open nested document starts; see [`DocBuilder::open_nested`].
+#[derive(Debug)]
+#[must_use]
+pub struct Nested(usize);
 
 /// Appends values to an array, numbering them.
 #[derive(Debug)]

@@ -23,7 +23,7 @@ pub mod text;
 pub mod types;
 pub mod validate;
 
-pub use builder::{ArrayBuilder, DocBuilder};
+pub use builder::{ArrayBuilder, DocBuilder, Nested};
 pub use compare::{StringOrder, canonical_type, cmp_bson, cmp_docs, cmp_values, values_equal};
 pub use hash::{hash_bson, hash_value};
 pub use owned::{Bson, Document};

@@ -56,6 +56,8 @@ struct Slot {
 pub struct ActiveOp {
     pub op_id: u32,
     pub command: &'static str,
+    /// A write goes on when its client leaves: it may have asked for no reply on purpose.
+    pub is_write: bool,
     pub ns: String,
     /// The request's body, cut at [`limits::CURRENT_OP_BODY_BYTES_MAX`] (then empty and `truncated` is set).
     pub body: Vec<u8>,
@@ -174,6 +176,7 @@ impl Client {
         let a = &mut slot.op;
         a.op_id = op.op_id;
         a.command = op.command;
+        a.is_write = op.is_write;
         a.ns.clear();
         a.ns.push_str(op.db);
         a.body.clear();
@@ -229,6 +232,7 @@ impl Client {
 pub(crate) struct OpStart<'a> {
     pub(crate) op_id: u32,
     pub(crate) command: &'static str,
+    pub(crate) is_write: bool,
     pub(crate) db: &'a str,
     pub(crate) body: &'a RawDoc,
     pub(crate) started: Duration,

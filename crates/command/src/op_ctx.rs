@@ -3,6 +3,7 @@
 use crate::client::{ActiveOp, Client, OpStart};
 use crate::generic_args::GenericArgs;
 use crate::instance::Instance;
+use crate::spec::Flags;
 use pando_base::{Error, ErrorCode, OpTime, Result};
 use pando_bson::RawDoc;
 use pando_env::Env;
@@ -69,27 +70,27 @@ impl Deref for OpCtx {
 }
 
 impl OpCtx {
-    /// For a request; `deadline` comes from `maxTimeMS`.
+    /// For a request; the deadline comes from `maxTimeMS`.
     pub(crate) fn new(
         client: Arc<Client>,
-        command: &'static str,
+        (command, flags): (&'static str, Flags),
         db: &str,
         args: GenericArgs,
         body: &RawDoc,
         started: Duration,
-        own_max_time: bool,
     ) -> OpCtx {
         let op_id = client.instance.clients.next_op_id();
         client.begin_op(OpStart {
             op_id,
             command,
+            is_write: flags.has(Flags::WRITE),
             db,
             body,
             started,
             started_wall_ms: client.env.clock.wall_ms(),
             lsid: args.lsid,
         });
-        let limit = args.max_time_ms.filter(|ms| *ms > 0 && !own_max_time);
+        let limit = args.max_time_ms.filter(|ms| *ms > 0 && !flags.has(Flags::OWN_MAX_TIME));
         let deadline = limit.map(|ms| started + Duration::from_millis(ms as u64));
         OpCtx {
             client,
@@ -107,7 +108,7 @@ impl OpCtx {
     /// [`Instance::internal_client`]; one operation per client at a time.
     pub fn internal(client: Arc<Client>, command: &'static str, db: &str) -> OpCtx {
         let started = client.env.clock.mono();
-        OpCtx::new(client, command, db, GenericArgs::default(), RawDoc::empty(), started, false)
+        OpCtx::new(client, (command, Flags::NONE), db, GenericArgs::default(), RawDoc::empty(), started)
     }
 
     #[inline]
@@ -237,6 +238,7 @@ fn interrupted(code: ErrorCode) -> Error {
         ErrorCode::MaxTimeMSExpired => "operation exceeded time limit",
         ErrorCode::ClientMarkedKilled => "client has been killed",
         ErrorCode::CursorKilled => "cursor killed",
+        ErrorCode::ClientDisconnect => "operation was interrupted because a client disconnected",
         _ => "operation was interrupted",
     };
     Error::new(code, text)

@@ -89,8 +89,7 @@ pub async fn run<S: Node>(
             return refuse(client, e);
         }
     };
-    let own_time = spec.flags.has(Flags::OWN_MAX_TIME);
-    let ctx = OpCtx::new(client.clone(), spec.name, db, args, msg.body, started, own_time);
+    let ctx = OpCtx::new(client.clone(), (spec.name, spec.flags), db, args, msg.body, started);
     let req = Request {
         name: spec.name,
         invoked_as,

@@ -130,7 +130,29 @@ struct Io<S> {
     local: String,
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for Io<S> {
+/// A socket that can tell whether its peer is still there without taking bytes from it.
+trait Gone {
+    fn gone(&self) -> impl Future<Output = ()> + Send;
+}
+
+impl Gone for TcpStream {
+    async fn gone(&self) {
+        // Nothing to read means closed; something to read means alive, and it stays unread.
+        match self.peek(&mut [0; 1]).await {
+            Ok(0) | Err(_) => {}
+            Ok(_) => std::future::pending().await,
+        }
+    }
+}
+
+impl Gone for UnixStream {
+    async fn gone(&self) {
+        // tokio cannot peek into Unix sockets: their clients are on this machine and notice late.
+        std::future::pending().await
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Gone + Unpin + Send + Sync> Stream for Io<S> {
     fn read<'a>(&'a mut self, buf: &'a mut Vec<u8>, max: usize) -> BoxFuture<'a, io::Result<usize>> {
         Box::pin(async move {
             if buf.capacity() - buf.len() < max {
@@ -143,6 +165,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for Io<S> {
     }
     fn write_all<'a>(&'a mut self, bytes: &'a [u8]) -> BoxFuture<'a, io::Result<()>> {
         Box::pin(self.inner.write_all(bytes))
+    }
+    fn closed(&mut self) -> BoxFuture<'_, ()> {
+        Box::pin(self.inner.gone())
     }
     fn peer_addr(&self) -> String {
         self.peer.clone()

@@ -19,6 +19,10 @@ pub trait Stream: Send {
     /// Reads at least one byte into the spare capacity of `buf` (grown by at most `max`); 0 = peer closed.
     fn read<'a>(&'a mut self, buf: &'a mut Vec<u8>, max: usize) -> BoxFuture<'a, io::Result<usize>>;
     fn write_all<'a>(&'a mut self, bytes: &'a [u8]) -> BoxFuture<'a, io::Result<()>>;
+    /// Resolves when the peer has gone; never while it is there or has sent something still unread.
+    fn closed(&mut self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::pending())
+    }
     fn peer_addr(&self) -> String;
     fn local_addr(&self) -> String;
 }

@@ -1,9 +1,12 @@
 //! One log entry as BSON, in MongoDB's field order:
-//! `lsid, txnNumber, op, ns, ui, fromMigrate, o, o2, stmtId, ts, t, v, wall, prevOpTime` (R-OPLOG-2).
+//! `lsid, txnNumber, op, ns, ui, fromMigrate, o, o2, rid, stmtId, ts, t, v, wall, prevOpTime` (R-OPLOG-2).
 //!
 //! Entries are written straight into a buffer ([`Entry::append_to`]) and read in place ([`EntryView`]);
 //! no tree is built on either side. The timestamp may be filled in late ([`set_timestamp`]), so that the
 //! log's slot is open for as short a time as possible.
+//!
+//! `rid` is the record id of the document. Replaying an entry puts the same record under the same id again, so a
+//! replay over tables that stand at different timestamps is exact, and members of a set agree on record ids.
 
 use pando_base::{Error, Millis, OpTime, Result, Term, Timestamp, Uuid};
 use pando_bson::{ArrayBuilder, DocBuilder, Elem, ElementType, RawDoc, Value};
@@ -70,6 +73,8 @@ pub struct Entry<'a> {
     pub from_migrate: bool,
     pub o: Object<'a>,
     pub o2: Identity<'a>,
+    /// Record id; `None` for commands and for collections whose record ids derive from `_id`.
+    pub rid: Option<i64>,
     pub term: Term,
     pub wall: Millis,
 }
@@ -114,6 +119,9 @@ impl Entry<'_> {
                     o.elem(id);
                 });
             }
+        }
+        if let Some(rid) = self.rid {
+            b.i64("rid", rid);
         }
         match self.session.map(|s| s.stmt_ids) {
             Some([one]) => {
@@ -160,6 +168,7 @@ pub struct EntryView<'a> {
     pub ui: Option<Uuid>,
     pub o: &'a RawDoc,
     pub o2: Option<&'a RawDoc>,
+    pub rid: Option<i64>,
     pub ts: Timestamp,
     pub term: Term,
     pub wall: Millis,
@@ -175,6 +184,7 @@ impl<'a> EntryView<'a> {
             ui: None,
             o: RawDoc::empty(),
             o2: None,
+            rid: None,
             ts: Timestamp::ZERO,
             term: -1,
             wall: 0,
@@ -187,6 +197,7 @@ impl<'a> EntryView<'a> {
                 (b"ui", Value::Binary { bytes, .. }) => view.ui = Uuid::from_slice(bytes),
                 (b"o", Value::Document(d)) => o = Some(d),
                 (b"o2", Value::Document(d)) => view.o2 = Some(d),
+                (b"rid", Value::Int64(rid)) => view.rid = Some(rid),
                 (b"ts", Value::Timestamp(ts)) => view.ts = ts,
                 (b"t", v) if v.as_i64().is_some() => view.term = v.as_i64().unwrap_or(-1),
                 (b"wall", Value::DateTime(ms)) => view.wall = ms,
@@ -248,6 +259,7 @@ mod tests {
             from_migrate: false,
             o: Object::Doc(o),
             o2,
+            rid: None,
             term: 3,
             wall: 1000,
         }
@@ -259,8 +271,10 @@ mod tests {
         let lsid = doc! { "id": 5 }.to_raw();
         let mut entry = plain(OpType::Insert, &o, o.elem("_id").map_or(Identity::None, Identity::Id));
         entry.session = Some(Session { lsid: &lsid, txn_number: 9, stmt_ids: &[0], prev: OpTime::NULL });
+        entry.rid = Some(12);
         let mut buf = Vec::new();
         entry.append_to(&mut buf, Timestamp::new(5, 1));
+        assert_eq!(EntryView::parse(RawDoc::trusted(&buf)).unwrap().rid, Some(12));
         let names: Vec<_> = RawDoc::trusted(&buf).iter().map(|e| e.name().to_owned()).collect();
         let expected = [
             "lsid",
@@ -270,6 +284,7 @@ mod tests {
             "ui",
             "o",
             "o2",
+            "rid",
             "stmtId",
             "ts",
             "t",

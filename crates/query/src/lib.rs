@@ -13,7 +13,6 @@
 pub mod collation;
 pub mod ctx;
 pub mod exec;
-pub mod expand;
 pub mod expr;
 pub mod jsonschema;
 pub mod matcher;
@@ -28,6 +27,3 @@ pub mod stage;
 pub mod update;
 
 pub use ctx::{QueryCtx, Variables};
-
-#[cfg(test)]
-mod testing;

@@ -140,6 +140,11 @@ impl Repl {
         self.set_name()
             .ok_or_else(|| Error::new(ErrorCode::NoReplicationEnabled, "not running with --replSet"))
     }
+    /// A configuration has been received (then replies carry cluster times).
+    #[inline]
+    pub fn is_initiated(&self) -> bool {
+        self.term() != -1
+    }
     #[inline]
     pub fn is_primary(&self) -> bool {
         self.member.load(Relaxed) == MemberState::Primary as u8
@@ -184,6 +189,13 @@ impl Repl {
             s.self_index = self_index;
             s.term = term;
             s.member = MemberState::Secondary;
+        });
+    }
+    /// A new configuration of the same set; member state and term stay.
+    pub fn reconfigure(&self, config: ReplSetConfig, self_index: usize) {
+        self.update(|s| {
+            s.config = Some(Arc::new(config));
+            s.self_index = self_index;
         });
     }
     /// The configuration on disk does not name this node.

@@ -5,14 +5,16 @@
 //! when the connection falls idle. A reply is one write: handlers leave room for the header in front of the
 //! document ([`HEADROOM`](pando_command::reply::HEADROOM)).
 
-use pando_base::limits;
+use pando_base::{ErrorCode, limits};
 use pando_bson::RawDoc;
 use pando_command::pipeline::{self, Incoming, Outcome};
 use pando_command::reply::{Encoded, HEADROOM, error_reply};
 use pando_command::{Client, Next, Node, Registry, Sequence};
 use pando_env::{Component, Stream};
 use pando_wire::{Compressors, Envelope, Frame, Scratch, Style, WireError};
+use std::future::Future;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 /// What connections serve: a role and its table of commands.
@@ -169,7 +171,8 @@ impl<S: Node> Connection<S> {
         let mut few = [Sequence { name: "", bytes: &[] }; 2];
         let mut many = Vec::new();
         let msg = incoming(&frame, &envelope, &mut few, &mut many);
-        let outcome = pipeline::run(self.service.registry(), &*self.service.node, &self.client, msg).await;
+        let running = pipeline::run(self.service.registry(), &*self.service.node, &self.client, msg);
+        let outcome = attended(running, &mut self.stream, &self.client).await;
         answer(&self.service, &self.client, &mut self.stream, &mut self.out, &envelope, msg, outcome).await
     }
 }
@@ -199,6 +202,30 @@ fn incoming<'a>(
             Incoming { body: q.command, sequences: &[], exhaust_allowed: false, legacy_db: Some(q.db) }
         }
     }
+}
+
+/// Runs an operation; if it has to wait and its client goes away meanwhile, it is interrupted (279), unless it
+/// is a write.
+async fn attended(
+    running: impl Future<Output = Outcome>,
+    stream: &mut Box<dyn Stream>,
+    client: &Client,
+) -> Outcome {
+    let mut running = std::pin::pin!(running);
+    // Most operations never wait: this body starts, and watches the socket, only if it is polled.
+    let mut gone = std::pin::pin!(async { stream.closed().await });
+    let mut left = false;
+    std::future::poll_fn(|cx| {
+        if let Poll::Ready(outcome) = running.as_mut().poll(cx) {
+            return Poll::Ready(outcome);
+        }
+        if !left && gone.as_mut().poll(cx).is_ready() {
+            left = true;
+            client.kill_op(ErrorCode::ClientDisconnect, |op| !op.is_write);
+        }
+        Poll::Pending
+    })
+    .await
 }
 
 /// Sends the reply; for an exhaust stream, keeps producing replies until it ends.
@@ -231,7 +258,8 @@ async fn answer<S: Node>(
         };
         response_to = Some(id);
         let again = Incoming { body, ..msg };
-        outcome = pipeline::run(service.registry(), &*service.node, client, again).await;
+        let running = pipeline::run(service.registry(), &*service.node, client, again);
+        outcome = attended(running, stream, client).await;
     }
 }
 

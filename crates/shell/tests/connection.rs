@@ -157,3 +157,24 @@ fn connections_are_counted_limited_and_the_unix_socket_serves_too() {
     assert!(ok(&rig.connect().run(ping())));
     assert!(rig.rt.metrics().num_workers() >= 4);
 }
+
+#[test]
+fn an_operation_whose_client_left_is_interrupted() {
+    let rig = rig(10);
+    let mut peer = rig.connect();
+    peer.send(&message(1, 0, doc! { "linger": 1, "$db": "t" }));
+    // A request behind it must not look like a departure.
+    peer.send(&message(2, 0, ping()));
+    std::thread::sleep(Duration::from_millis(100));
+    assert_eq!(rig.instance.metrics.asserts.msg.get(), 0);
+    drop(peer);
+    let mut peer = rig.connect();
+    peer.send(&message(1, 0, doc! { "linger": 1, "$db": "t" }));
+    std::thread::sleep(Duration::from_millis(50));
+    drop(peer);
+    let until = Instant::now() + Duration::from_secs(5);
+    while rig.instance.metrics.asserts.msg.get() == 0 {
+        assert!(Instant::now() < until, "still running");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}

@@ -130,6 +130,9 @@ impl Cursor {
         Ok(())
     }
 
+    pub fn is_backward(&self) -> bool {
+        self.backward
+    }
     /// Goes on at the first row at or after `key` in walking order, within the bounds of the scan.
     pub fn seek(&mut self, key: &[u8]) -> Result<()> {
         self.store.check_age(&self.snap)?;

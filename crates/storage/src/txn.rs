@@ -110,6 +110,11 @@ impl Txn {
     pub fn exists(&self, i: Ident, key: &[u8]) -> Result<bool> {
         Ok(self.get(i, key)?.is_some())
     }
+    /// Timestamp of the newest committed version of a row, deletions included, whatever this transaction sees.
+    /// `None` when nothing is known of the key. Replays ask it to skip what is done already.
+    pub fn newest_ts(&self, i: Ident, key: &[u8]) -> Result<Option<Timestamp>> {
+        Ok(self.store.newest(i.0, key)?.filter(|(_, local)| !local).map(|(ts, _)| Timestamp(ts)))
+    }
     /// The rows within the bounds. Own writes made so far are included, later ones are not.
     pub fn scan(&self, i: Ident, lower: Bound<&[u8]>, upper: Bound<&[u8]>, dir: Dir) -> Result<Cursor> {
         let own = self.writes.range(i.0, lower, upper);

@@ -122,6 +122,11 @@ impl KeyBuilder {
         self.bits.clear();
         self.field = 0;
     }
+    /// Forgets the key so far and takes other directions; the buffers stay.
+    pub fn restart(&mut self, directions: Directions) {
+        self.clear();
+        self.directions = directions;
+    }
     /// Fields appended so far.
     pub fn fields(&self) -> usize {
         self.field
@@ -233,9 +238,7 @@ impl Writer<'_> {
             Decimal128(x) => number::put_decimal(self.buf, self.bits, x),
             Symbol(s) => {
                 self.bits.push(1, 1);
-                // Collations order strings only.
-                self.buf.push(class::STRING);
-                self.text(s.as_bytes());
+                self.string(s);
             }
             Document(d) => {
                 self.buf.push(class::OBJECT);

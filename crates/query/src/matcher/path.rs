@@ -47,10 +47,6 @@ impl Path {
             .collect();
         Path { dotted: dotted.to_owned(), parts }
     }
-    /// One component, dots and all: the name of a key field.
-    pub(crate) fn flat(name: &str) -> Path {
-        Path { dotted: name.to_owned(), parts: vec![Part { name: name.into(), position: false }] }
-    }
     /// The path as written.
     pub fn dotted(&self) -> &str {
         &self.dotted
@@ -115,7 +111,7 @@ fn in_array<'a>(
                 any(child(&x, next), after, leaf, &mut |(e, _)| test((e, Some(position))))
                     || here
                         && match after.split_first() {
-                            None => test((Some(x), None)),
+                            None => test((Some(x), Some(position))),
                             Some((field, deeper)) => any(child(&x, field), deeper, leaf, test),
                         }
             }
@@ -124,8 +120,7 @@ fn in_array<'a>(
                 test((Some(x), Some(x.name_bytes())))
             }
             _ if !here => false,
-            // Reached by its own number, so there is no position to remember.
-            _ if after.is_empty() => test((Some(x), None)),
+            _ if after.is_empty() => test((Some(x), Some(x.name_bytes()))),
             ElementType::Array => in_array(RawDoc::trusted(x.data()), None, after, leaf, test),
             _ => false,
         };

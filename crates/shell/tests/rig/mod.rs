@@ -58,6 +58,13 @@ async fn count(_: &Toy, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
     Ok(reply)
 }
 
+/// Waits for ever, unless interrupted; then leaves a mark.
+async fn linger(ctx: &OpCtx) -> Result<Reply> {
+    let ended = ctx.interruptible(std::future::pending::<()>()).await;
+    ctx.instance().metrics.asserts.msg.inc();
+    ended.map(|()| Reply::new())
+}
+
 async fn echo(_: &Toy, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let mut reply = Reply::new();
     reply.body.i64("bytes", req.body.byte_len() as i64);
@@ -84,6 +91,7 @@ const TABLE: &[CommandSpec<Toy>] = &[
     spec("count", |s, c, r| Box::pin(count(s, c, r))),
     spec("echo", |s, c, r| Box::pin(echo(s, c, r))),
     spec("hello", |s, c, r| Box::pin(hello(s, c, r))),
+    spec("linger", |_, c, _| Box::pin(linger(c))),
     spec("ping", |_, _, _| Box::pin(async { Ok(Reply::new()) })),
 ];
 

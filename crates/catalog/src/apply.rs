@@ -1,0 +1,215 @@
+//! Entries of the log back into rows, each exactly as if it had been done here: for recovery, later for
+//! replication. Applying an entry twice is applying it once.
+
+use crate::Catalog;
+use crate::collection::Collection;
+use crate::durable::{self, Parts};
+use crate::options::CollectionOptions;
+use crate::read::find_id;
+use crate::record_id;
+use crate::recovery::size_effect;
+use crate::snapshot::Named;
+use crate::spec::IndexSpec;
+use crate::unit::{WriteOp, WriteUnit};
+use crate::write::UpdateForm;
+use pando_base::{Error, Namespace, Result, Timestamp, Uuid};
+use pando_bson::{DocBuf, RawDoc, Value};
+use pando_oplog::diff;
+use pando_oplog::entry::{EntryView, OpType};
+use pando_query::source::RecordId;
+use pando_storage::Ident;
+use std::sync::Arc;
+
+const OP: WriteOp<'static> = WriteOp { session: None, bypass_validation: true, from_migrate: false };
+
+impl Catalog {
+    /// Applies one entry at its own timestamp.
+    pub fn apply_entry(&self, e: &EntryView<'_>) -> Result<()> {
+        match e.op {
+            OpType::Insert | OpType::Update | OpType::Delete => self.apply_document(e),
+            OpType::Command => self
+                .apply_command(e)
+                .map_err(|err| err.context(format_args!("while applying the log entry {}", e.doc))),
+            OpType::Noop => Ok(()),
+        }
+    }
+
+    fn target(&self, e: &EntryView<'_>) -> Option<Arc<Collection>> {
+        match e.ui {
+            Some(uuid) => self.lookup_uuid(uuid),
+            None => self.lookup(&Namespace::parse(e.ns).ok()?),
+        }
+    }
+
+    fn apply_document(&self, e: &EntryView<'_>) -> Result<()> {
+        // A collection that is gone was dropped by a later entry.
+        let Some(coll) = self.target(e) else { return Ok(()) };
+        let mut unit = self.begin_applied(e.ts)?;
+        let rid = match record_of(&unit, &coll, e)? {
+            Some(rid) => rid,
+            None if e.op == OpType::Insert => RecordId::Long(coll.shared.take_rids(1)),
+            None => return Ok(()),
+        };
+        let key = record_id::storage_key(&rid);
+        if let RecordId::Long(n) = rid {
+            coll.shared.saw_rid(n);
+        }
+        if unit.txn.newest_ts(coll.records, &key)?.is_some_and(|ts| ts >= e.ts) {
+            coll.shared.sizes.changed(e.ts, size_effect(e));
+            return Ok(());
+        }
+        let old = unit.txn.get(coll.records, &key)?;
+        let old = old.as_ref().map(|d| RawDoc::trusted(d));
+        match (e.op, old) {
+            (OpType::Insert, None) => {
+                let n = if let RecordId::Long(n) = rid { n } else { 0 };
+                unit.insert(&OP, &coll, e.o, n, &[])?;
+            }
+            (OpType::Insert, Some(old)) => {
+                unit.update(&OP, &coll, &rid, old, e.o, UpdateForm::Replacement, &[])?;
+            }
+            (OpType::Update, Some(old)) => {
+                let new: DocBuf;
+                let new: &RawDoc = match e.diff() {
+                    Some(d) => {
+                        new = diff::apply(old, d)?;
+                        &new
+                    }
+                    None => e.o,
+                };
+                unit.update(&OP, &coll, &rid, old, new, UpdateForm::Replacement, &[])?;
+            }
+            (OpType::Delete, Some(old)) => unit.delete(&OP, &coll, &rid, old, &[])?,
+            _ => return Ok(()),
+        }
+        unit.commit().map(drop)
+    }
+
+    fn apply_command(&self, e: &EntryView<'_>) -> Result<()> {
+        let Some(first) = e.command() else { return Err(Error::internal("a command entry without command")) };
+        let db = e.ns.split_once('.').map_or(e.ns, |(db, _)| db);
+        if let Some(uuid) = e.ui
+            && self.row_is_newer(uuid, e.ts)?
+        {
+            return Ok(());
+        }
+        match first.name() {
+            "create" => self.apply_create(e, db),
+            "drop" => self.apply_drop(e),
+            "renameCollection" => self.apply_rename(e),
+            "collMod" => self.apply_coll_mod(e),
+            "createIndexes" => {
+                let spec = IndexSpec::from_stored(&without_first(e.o))?;
+                self.apply_new_indexes(e, &[spec])
+            }
+            "startIndexBuild" => self.apply_start_build(e),
+            "commitIndexBuild" => self.apply_new_indexes(e, &specs_of(e)?),
+            "abortIndexBuild" => {
+                let specs = specs_of(e)?;
+                self.apply_remove_indexes(e, |name| specs.iter().any(|s| s.name == name))
+            }
+            "dropIndexes" => {
+                let name = e.o.get("index").and_then(|v| v.as_str()).unwrap_or_default();
+                self.apply_remove_indexes(e, |n| n == name)
+            }
+            // Its collections are dropped by entries of their own.
+            "dropDatabase" => Ok(()),
+            other => Err(Error::internal(format!("cannot apply a '{other}' entry"))),
+        }
+    }
+
+    /// The catalog row as loaded already has this entry's effect.
+    fn row_is_newer(&self, uuid: Uuid, ts: Timestamp) -> Result<bool> {
+        let txn = self.storage().begin(pando_storage::ReadAt::Applied)?;
+        Ok(txn.newest_ts(Ident::CATALOG, &uuid.0)?.is_some_and(|at| at >= ts))
+    }
+
+    fn apply_create(&self, e: &EntryView<'_>, db: &str) -> Result<()> {
+        let uuid = e.ui.ok_or_else(|| Error::internal("a create entry without UUID"))?;
+        if self.lookup_uuid(uuid).is_some() {
+            return Ok(());
+        }
+        let name = e.o.get("create").and_then(|v| v.as_str()).unwrap_or_default();
+        let ns = Namespace::unchecked(db, name);
+        let options = CollectionOptions::from_stored(&without_first(e.o))?;
+        let id_index = match e.o.get("idIndex").and_then(|v| v.as_doc()) {
+            Some(d) => Some(IndexSpec::from_stored(d)?),
+            None => None,
+        };
+        let mut unit = self.begin_applied(e.ts)?;
+        let coll = self.add_collection(&mut unit, &ns, uuid, options, id_index)?;
+        unit.commit()?;
+        self.publish(|s| s.put(Named::Collection(coll)));
+        Ok(())
+    }
+
+    fn apply_drop(&self, e: &EntryView<'_>) -> Result<()> {
+        let Some(coll) = self.target(e) else { return Ok(()) };
+        let mut unit = self.begin_applied(e.ts)?;
+        self.remove_collection(&mut unit, &coll)?;
+        unit.commit()?;
+        self.forget(&coll, e.ts);
+        Ok(())
+    }
+
+    fn apply_rename(&self, e: &EntryView<'_>) -> Result<()> {
+        let Some(coll) = self.target(e) else { return Ok(()) };
+        let to = e.o.get("to").and_then(|v| v.as_str()).unwrap_or_default();
+        let to = match to.split_once('.') {
+            Some((db, name)) => Namespace::unchecked(db, name),
+            None => return Err(Error::internal("a rename entry without target")),
+        };
+        let target = match e.o.get("dropTarget") {
+            Some(Value::Binary { bytes, .. }) => Uuid::from_slice(bytes).and_then(|u| self.lookup_uuid(u)),
+            _ => None,
+        };
+        let stay_temp = e.o.get("stayTemp").is_some_and(|v| v.is_truthy());
+        let mut unit = self.begin_applied(e.ts)?;
+        let renamed = self.rename_in(&mut unit, &coll, &to, target.as_deref(), stay_temp)?;
+        unit.commit()?;
+        self.publish_rename(&coll, renamed, target.as_deref(), e.ts);
+        Ok(())
+    }
+
+    fn apply_coll_mod(&self, e: &EntryView<'_>) -> Result<()> {
+        let Some(coll) = self.target(e) else { return Ok(()) };
+        let parts = crate::coll_mod::changed_parts(&coll, e.o)?;
+        self.apply_parts(e.ts, parts)
+    }
+
+    /// Writes a changed collection at the entry's timestamp and publishes it.
+    pub(crate) fn apply_parts(&self, ts: Timestamp, parts: Parts) -> Result<()> {
+        let mut unit = self.begin_applied(ts)?;
+        let coll = parts.assemble()?;
+        durable::put_row(&mut unit.txn, &coll, [].iter())?;
+        unit.commit()?;
+        self.publish(|s| s.put(Named::Collection(coll)));
+        Ok(())
+    }
+}
+
+/// The record an entry is about, if its id can be known.
+fn record_of(unit: &WriteUnit, coll: &Collection, e: &EntryView<'_>) -> Result<Option<RecordId>> {
+    let Some(id) = e.document_id() else { return Ok(None) };
+    if coll.is_clustered() {
+        let doc = if e.op == OpType::Update { e.o2.unwrap_or(e.o) } else { e.o };
+        return Ok(Some(RecordId::Key(bytes::Bytes::from(record_id::id_key(coll, doc)?))));
+    }
+    match e.rid {
+        Some(rid) => Ok(Some(RecordId::Long(rid))),
+        None => Ok(find_id(&unit.txn, coll, id)?.map(|(rid, _)| rid)),
+    }
+}
+
+fn without_first(doc: &RawDoc) -> DocBuf {
+    let mut b = pando_bson::DocBuilder::new();
+    for e in doc.iter().skip(1) {
+        b.elem(e);
+    }
+    b.finish()
+}
+
+pub(crate) fn specs_of(e: &EntryView<'_>) -> Result<Vec<IndexSpec>> {
+    let list = e.o.get("indexes").and_then(|v| v.as_array()).unwrap_or(RawDoc::empty());
+    list.iter().map(|s| IndexSpec::from_stored(s.value().as_doc().unwrap_or(RawDoc::empty()))).collect()
+}

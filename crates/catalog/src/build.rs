@@ -1,0 +1,738 @@
+//! Index builds on collections that hold documents, beside writers.
+//!
+//! 1. Register (alone with the collection for a moment): the index exists but is not ready. From now on writers
+//!    leave every change of its keys in a side table, in their own units.
+//! 2. Scan the collection as it was at that moment, sort the keys, load them in bulk.
+//! 3. Apply the side table to the index, again and again, until nothing is left.
+//! 4. Alone again: apply the rest, look once more at what seemed to be duplicates, make the index ready.
+//!
+//! Steps 2 to 4 run in a task of their own, so that a client which goes away does not take the build with it.
+//! The task takes only the collection's lock, never the database's: a drop that waits for the build to stop holds
+//! the latter. Rows of an unfinished index are not in the log (only that something was written); nobody reads them,
+//! and after a crash the build starts over.
+
+use crate::Catalog;
+use crate::collection::{Collection, Index, KeyFormat};
+use crate::durable::{self, Parts};
+use crate::index_ddl::format_of;
+use crate::index_entries::{self, bare_value, split_bare, with_rid};
+use crate::keys::{Key, KeySet};
+use crate::observer::Defined;
+use crate::record_id::{self, Record};
+use crate::snapshot::Named;
+use crate::sorter::Sorter;
+use crate::spec::IndexSpec;
+use crate::unit::{PendingMarks, WriteUnit};
+use crate::write::Interrupt;
+use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Timestamp, Uuid, limits};
+use pando_bson::keystring::KeyBuilder;
+use pando_bson::{DocBuilder, RawDoc};
+use pando_env::log::Component;
+use pando_env::sync::Notify;
+use pando_oplog::EntryView;
+use pando_storage::{Dir, Ident, IdentKind, ReadAt, Txn};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// The unfinished state of one index.
+#[derive(Debug)]
+pub struct Build {
+    /// One build may make several indexes.
+    pub uuid: Uuid,
+    /// Changes that came after the scan's moment, in order.
+    pub(crate) side: Ident,
+    /// Side writes are wanted: the scan's moment has come.
+    pub(crate) active: AtomicBool,
+    seq: AtomicU64,
+    pub progress: Progress,
+}
+
+/// How far a build is.
+#[derive(Debug, Default)]
+pub struct Progress {
+    pub docs_total: AtomicU64,
+    pub docs_done: AtomicU64,
+    pub keys: AtomicU64,
+    pub side_writes: AtomicU64,
+    pub side_applied: AtomicU64,
+}
+
+/// What a writer did to a key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum SideOp {
+    Add,
+    Remove,
+}
+
+/// A running build: what its task and those who wait for it share.
+pub(crate) struct Job {
+    pub uuid: Uuid,
+    pub collection: Uuid,
+    specs: Vec<IndexSpec>,
+    names: Vec<String>,
+    stop: Mutex<Option<String>>,
+    outcome: Mutex<Option<Result<OpTime>>>,
+    changed: Notify,
+}
+
+/// Builds that run in this process.
+#[derive(Default)]
+pub(crate) struct Builds {
+    jobs: Mutex<BTreeMap<Uuid, Arc<Job>>>,
+}
+
+impl Builds {
+    fn jobs(&self) -> std::sync::MutexGuard<'_, BTreeMap<Uuid, Arc<Job>>> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    fn of(&self, collection: Uuid) -> Vec<Arc<Job>> {
+        self.jobs().values().filter(|j| j.collection == collection).cloned().collect()
+    }
+}
+
+impl Job {
+    fn ask_to_stop(&self, why: &str) {
+        self.stop.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| why.to_owned());
+    }
+    fn check_stop(&self) -> Result<()> {
+        match &*self.stop.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(why) => Err(Error::new(ErrorCode::IndexBuildAborted, why.clone())),
+            None => Ok(()),
+        }
+    }
+    fn outcome(&self) -> Option<Result<OpTime>> {
+        self.outcome.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+    async fn finished(&self) -> Result<OpTime> {
+        loop {
+            let seen = self.changed.version();
+            if let Some(outcome) = self.outcome() {
+                return outcome;
+            }
+            self.changed.changed(seen).await;
+        }
+    }
+}
+
+impl Build {
+    pub(crate) fn new(uuid: Uuid, side: Ident) -> Build {
+        Build {
+            uuid,
+            side,
+            active: AtomicBool::new(false),
+            seq: AtomicU64::new(0),
+            progress: Progress::default(),
+        }
+    }
+    /// Leaves a change of the index's keys for later.
+    pub(crate) fn side_write(
+        &self,
+        unit: &mut WriteUnit,
+        op: SideOp,
+        record: &Record,
+        key: Key<'_>,
+    ) -> Result<()> {
+        if !self.active.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let seq = self.seq.fetch_add(1, Ordering::Relaxed);
+        let row = SideRow { op, record: &record.key, key: key.bytes, type_bits: key.type_bits }.encode();
+        self.progress.side_writes.fetch_add(1, Ordering::Relaxed);
+        unit.txn.put_new(self.side, &seq.to_be_bytes(), &row)
+    }
+}
+
+/// A row of the side table.
+struct SideRow<'a> {
+    op: SideOp,
+    record: &'a [u8],
+    key: &'a [u8],
+    type_bits: &'a [u8],
+}
+
+impl<'a> SideRow<'a> {
+    fn encode(&self) -> Vec<u8> {
+        let mut row = Vec::with_capacity(7 + self.record.len() + self.key.len() + self.type_bits.len());
+        row.push(u8::from(self.op == SideOp::Remove));
+        row.extend_from_slice(&(self.record.len() as u16).to_be_bytes());
+        row.extend_from_slice(self.record);
+        row.extend_from_slice(&(self.key.len() as u32).to_be_bytes());
+        row.extend_from_slice(self.key);
+        row.extend_from_slice(self.type_bits);
+        row
+    }
+    fn decode(row: &'a [u8]) -> Option<SideRow<'a>> {
+        let (op, rest) = row.split_first()?;
+        let (n, rest) = rest.split_first_chunk::<2>()?;
+        let (record, rest) = rest.split_at_checked(usize::from(u16::from_be_bytes(*n)))?;
+        let (n, rest) = rest.split_first_chunk::<4>()?;
+        let (key, type_bits) = rest.split_at_checked(u32::from_be_bytes(*n) as usize)?;
+        Some(SideRow { op: if *op == 0 { SideOp::Add } else { SideOp::Remove }, record, key, type_bits })
+    }
+}
+
+/// Puts ascending rows into a new index, some per unit.
+struct Load<'c> {
+    catalog: &'c Catalog,
+    ident: Ident,
+    unit: Option<WriteUnit>,
+    rows: usize,
+    _from: Timestamp,
+}
+
+impl Load<'_> {
+    fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        if self.unit.is_none() {
+            let txn = self.catalog.storage().begin(ReadAt::Latest)?;
+            let mut unit = WriteUnit::logged(self.catalog, txn);
+            unit.stamp();
+            self.unit = Some(unit);
+        }
+        if let Some(unit) = &mut self.unit {
+            unit.txn.put_new(self.ident, key, value)?;
+        }
+        self.rows += 1;
+        if self.rows % limits::INDEX_BUILD_STEP_DOCS == 0 {
+            self.flush()?;
+        }
+        Ok(())
+    }
+    fn flush(&mut self) -> Result<()> {
+        match self.unit.take() {
+            Some(mut unit) => {
+                unit.log_noop("index build")?;
+                unit.commit().map(drop)
+            }
+            None => Ok(()),
+        }
+    }
+    fn finish(mut self) -> Result<()> {
+        self.flush()
+    }
+}
+
+/// A registered build, ready to run.
+pub(crate) struct Registered {
+    job: Arc<Job>,
+    /// The collection as it was when the build was registered.
+    scan: Txn,
+}
+
+impl Catalog {
+    /// Step 1. The collection must be locked.
+    pub(crate) fn start_build(
+        &self,
+        coll: &Arc<Collection>,
+        specs: Vec<IndexSpec>,
+        uuid: Uuid,
+    ) -> Result<Registered> {
+        let mut unit = self.begin_write(coll)?;
+        unit.stamp();
+        let mut parts = Parts::of(coll);
+        for spec in &specs {
+            parts.indexes.push(Arc::new(self.unfinished_index(spec.clone(), uuid)?));
+        }
+        let current = parts.assemble()?;
+        durable::put_row(&mut unit.txn, &current, [].iter())?;
+        unit.observe(&Defined::BuildStarted { coll: &current, build: uuid, specs: &specs })?;
+        unit.commit()?;
+        self.activate(current, specs, uuid)
+    }
+
+    fn unfinished_index(&self, spec: IndexSpec, uuid: Uuid) -> Result<Index> {
+        let format = format_of(&spec);
+        let ident = self.storage().create_ident(IdentKind::Index)?;
+        let side = self.storage().create_ident(IdentKind::Records)?;
+        let mut index = durable::new_index(spec, ident, format, Timestamp::MAX, self.now_ms())?;
+        index.building = Some(Arc::new(Build::new(uuid, side)));
+        Ok(index)
+    }
+
+    /// From here on side writes happen; the snapshot of the scan is taken. The collection must be locked.
+    fn activate(&self, current: Arc<Collection>, specs: Vec<IndexSpec>, uuid: Uuid) -> Result<Registered> {
+        let scan = self.storage().begin(ReadAt::Latest)?;
+        for index in current.building_indexes() {
+            if let Some(b) = index.building.as_ref().filter(|b| b.uuid == uuid) {
+                b.progress.docs_total.store(current.count(), Ordering::Relaxed);
+                b.active.store(true, Ordering::Release);
+            }
+        }
+        let collection = current.uuid;
+        self.publish(|s| s.put(Named::Collection(current)));
+        let names = specs.iter().map(|s| s.name.clone()).collect();
+        let job = Arc::new(Job {
+            uuid,
+            collection,
+            specs,
+            names,
+            stop: Mutex::default(),
+            outcome: Mutex::default(),
+            changed: Notify::new(),
+        });
+        self.0.builds.jobs().insert(uuid, job.clone());
+        Ok(Registered { job, scan })
+    }
+
+    /// Steps 2 to 4 in a task; waits for the outcome. An interruption aborts the build.
+    pub(crate) async fn run_build(&self, build: Registered, interrupt: &dyn Interrupt) -> Result<OpTime> {
+        let job = build.job.clone();
+        self.spawn_build(build);
+        let mut stopped = None;
+        loop {
+            let seen = job.changed.version();
+            if let Some(outcome) = job.outcome() {
+                return match (outcome, stopped) {
+                    (Err(_), Some(why)) => Err(why),
+                    (outcome, _) => outcome,
+                };
+            }
+            if stopped.is_none()
+                && let Err(e) = interrupt.check()
+            {
+                job.ask_to_stop(&e.message);
+                stopped = Some(e);
+            }
+            // Interruptions are looked for ten times a second.
+            self.env().timeout(Duration::from_millis(100), job.changed.changed(seen)).await;
+        }
+    }
+
+    fn spawn_build(&self, build: Registered) {
+        let catalog = self.clone();
+        self.env().spawn("index-build", async move {
+            let job = build.job.clone();
+            let mut outcome = Runner { catalog: catalog.clone(), job: job.clone() }.run(build.scan).await;
+            if let Err(e) = &outcome
+                && let Err(worse) = catalog.abort_build(&job, e).await
+            {
+                outcome = Err(worse);
+            }
+            catalog.0.builds.jobs().remove(&job.uuid);
+            *job.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
+            job.changed.bump();
+        });
+    }
+
+    /// Takes unfinished indexes out again.
+    async fn abort_build(&self, job: &Job, cause: &Error) -> Result<()> {
+        self.env().log.info(Component::Index, 4656003, "Aborting index build", |a| {
+            a.show("buildUUID", job.uuid);
+            a.show("error", cause);
+        });
+        let Some(coll) = self.lookup_uuid(job.collection) else { return Ok(()) };
+        let _alone = coll.shared.lock.exclusive().await;
+        let Some(coll) = self.lookup_uuid(job.collection) else { return Ok(()) };
+        let mine: Vec<Arc<Index>> =
+            coll.building_indexes().iter().filter(|i| is_of(i, job.uuid)).cloned().collect();
+        let mut b = DocBuilder::new();
+        b.bool("ok", false);
+        b.i32("code", cause.code.0);
+        b.str("codeName", &cause.code.name());
+        b.str("errmsg", &cause.message);
+        let cause = b.finish();
+        let mut unit = self.begin_write(&coll)?;
+        unit.stamp();
+        let mut parts = Parts::of(&coll);
+        parts.indexes.retain(|i| !is_of(i, job.uuid));
+        let current = parts.assemble()?;
+        durable::put_row(&mut unit.txn, &current, [].iter())?;
+        unit.observe(&Defined::BuildAborted {
+            coll: &coll,
+            build: job.uuid,
+            specs: &job.specs,
+            cause: &cause,
+        })?;
+        let last = unit.commit()?;
+        self.publish(|s| s.put(Named::Collection(current)));
+        mine.iter().for_each(|i| self.drop_index_rows(i, last.ts));
+        Ok(())
+    }
+
+    /// Stops builds on a collection that is about to go and waits until they have stopped.
+    pub(crate) async fn abort_builds(&self, ns: &Namespace, why: &str) -> Result<()> {
+        let Some(coll) = self.lookup(ns) else { return Ok(()) };
+        for job in self.0.builds.of(coll.uuid) {
+            job.ask_to_stop(why);
+            // Its own caller reports the error.
+            let _ = job.finished().await;
+        }
+        Ok(())
+    }
+
+    /// Waits until no build runs on a collection.
+    pub(crate) async fn wait_for_builds(&self, coll: &Collection, interrupt: &dyn Interrupt) -> Result<()> {
+        for job in self.0.builds.of(coll.uuid) {
+            while job.outcome().is_none() {
+                interrupt.check()?;
+                self.env().timeout(Duration::from_millis(100), job.finished()).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Builds that run now: collection, build id, index names and counters, for `currentOp` and `listIndexes`.
+    pub fn running_builds(&self) -> Vec<(Namespace, Uuid, Vec<Arc<Index>>)> {
+        let jobs: Vec<Arc<Job>> = self.0.builds.jobs().values().cloned().collect();
+        let mut out = Vec::new();
+        for job in jobs {
+            if let Some(c) = self.lookup_uuid(job.collection) {
+                let indexes = c.building_indexes().iter().filter(|i| is_of(i, job.uuid)).cloned().collect();
+                out.push((c.ns.clone(), job.uuid, indexes));
+            }
+        }
+        out
+    }
+
+    /// Takes up the builds that the last process left unfinished. They run in the background.
+    pub async fn resume_builds(&self) -> Result<usize> {
+        let colls: Vec<Arc<Collection>> =
+            self.snapshot().all_collections().filter(|c| !c.building_indexes().is_empty()).cloned().collect();
+        let mut n = 0;
+        for seen in colls {
+            let _alone = seen.shared.lock.exclusive().await;
+            let Some(coll) = self.lookup_uuid(seen.uuid) else { continue };
+            let mut by_build: BTreeMap<Uuid, Vec<IndexSpec>> = BTreeMap::new();
+            for i in coll.building_indexes() {
+                if let Some(b) = i.building.as_ref().filter(|b| !b.active.load(Ordering::Acquire)) {
+                    by_build.entry(b.uuid).or_default().push(i.spec.clone());
+                }
+            }
+            for (uuid, specs) in by_build {
+                self.spawn_build(self.activate(coll.clone(), specs, uuid)?);
+                n += 1;
+            }
+        }
+        Ok(n)
+    }
+
+    /// Registers a build as a log entry says; it stays dormant until its commit entry or [`Catalog::resume_builds`].
+    pub(crate) fn apply_start_build(&self, e: &EntryView<'_>) -> Result<()> {
+        let Some(coll) = e.ui.and_then(|u| self.lookup_uuid(u)) else { return Ok(()) };
+        let uuid = match e.o.get("indexBuildUUID") {
+            Some(pando_bson::Value::Binary { bytes, .. }) => Uuid::from_slice(bytes).unwrap_or_default(),
+            _ => return Err(Error::internal("an index build entry without UUID")),
+        };
+        let mut parts = Parts::of(&coll);
+        for spec in crate::apply::specs_of(e)? {
+            if coll.index(&spec.name).is_none() {
+                parts.indexes.push(Arc::new(self.unfinished_index(spec, uuid)?));
+            }
+        }
+        self.apply_parts(e.ts, parts)
+    }
+
+    /// Builds indexes at once, nobody else writing: for unreplicated collections (`at` is `None`) and replays.
+    pub(crate) fn build_in_place(
+        &self,
+        coll: &Arc<Collection>,
+        specs: &[IndexSpec],
+        at: Option<Timestamp>,
+    ) -> Result<OpTime> {
+        let mut unit = match at {
+            Some(ts) => self.begin_applied(ts)?,
+            None => self.begin_write(coll)?,
+        };
+        let mut current = coll.clone();
+        for spec in specs {
+            current = self.with_new_index(&unit, &current, spec.clone())?;
+        }
+        let new: Vec<Arc<Index>> =
+            current.indexes.iter().filter(|i| specs.iter().any(|s| s.name == i.spec.name)).cloned().collect();
+        let mut cursor = unit.txn.scan(coll.records, Bound::Unbounded, Bound::Unbounded, Dir::Forward)?;
+        let (mut builder, mut keys) = (KeyBuilder::default(), KeySet::default());
+        while let Some((key, doc)) = cursor.next()? {
+            let record = Record::of(&record_id::from_storage_key(coll.is_clustered(), &key)?);
+            for index in &new {
+                index.keys.keys(RawDoc::trusted(&doc), &mut builder, &mut keys)?;
+                index_entries::note_arrays(&mut unit, &current, index, &keys);
+                for k in keys.iter() {
+                    index_entries::apply(&mut unit, &current, index, &record, index_entries::Change::Add, k)?;
+                }
+            }
+        }
+        unit.take_unwritten_marks();
+        let (txn, marks) = unit.txn_and_marks();
+        durable::put_row(txn, &current, marks.iter())?;
+        let last = unit.commit()?;
+        self.publish(|s| s.put(Named::Collection(current)));
+        Ok(last)
+    }
+}
+
+fn is_of(index: &Index, build: Uuid) -> bool {
+    index.building.as_ref().is_some_and(|b| b.uuid == build)
+}
+
+/// What the runner knows about one index.
+struct Target {
+    index: Arc<Index>,
+    build: Arc<Build>,
+    sorter: Option<Sorter>,
+    /// Entries that could not be added because another record had the key: looked at again at the end.
+    doubtful: BTreeMap<(Vec<u8>, Vec<u8>), Vec<u8>>,
+    bits: Vec<u64>,
+    paths: BTreeSet<String>,
+    multikey: bool,
+}
+
+/// Steps 2 to 4.
+struct Runner {
+    catalog: Catalog,
+    job: Arc<Job>,
+}
+
+impl Runner {
+    fn collection(&self) -> Result<Arc<Collection>> {
+        self.catalog
+            .lookup_uuid(self.job.collection)
+            .ok_or_else(|| Error::new(ErrorCode::IndexBuildAborted, "collection dropped"))
+    }
+
+    async fn run(&self, scan: Txn) -> Result<OpTime> {
+        let coll = self.collection()?;
+        let memory = limits::INDEX_BUILD_MEMORY_BYTES / self.job.names.len().max(1);
+        let mut targets: Vec<Target> = coll
+            .building_indexes()
+            .iter()
+            .filter_map(|i| {
+                let build = i.building.clone().filter(|b| b.uuid == self.job.uuid)?;
+                let name = format!("index-{}-{}", self.job.uuid, i.ident.0);
+                let sorter = Some(Sorter::new(self.catalog.env().disk.clone(), name, memory));
+                let fields = i.state.seen.paths.len();
+                Some(Target {
+                    index: i.clone(),
+                    build,
+                    sorter,
+                    doubtful: BTreeMap::new(),
+                    bits: vec![0; fields],
+                    paths: BTreeSet::new(),
+                    multikey: false,
+                })
+            })
+            .collect();
+        self.scan(&coll, &scan, &mut targets).await?;
+        let visible_from = scan.read_ts();
+        drop(scan);
+        for t in &mut targets {
+            self.load(&coll, t, visible_from).await?;
+        }
+        while self.drain_some(&coll, &mut targets)? {
+            self.pause().await?;
+        }
+        let _alone = coll.shared.lock.exclusive().await;
+        self.job.check_stop()?;
+        let coll = self.collection()?;
+        while self.drain_some(&coll, &mut targets)? {}
+        self.commit(&coll, &mut targets)
+    }
+
+    async fn pause(&self) -> Result<()> {
+        self.job.check_stop()?;
+        self.catalog.env().tasks.yield_now().await;
+        Ok(())
+    }
+
+    async fn scan(&self, coll: &Collection, scan: &Txn, targets: &mut [Target]) -> Result<()> {
+        let mut cursor = scan.scan(coll.records, Bound::Unbounded, Bound::Unbounded, Dir::Forward)?;
+        let (mut builder, mut keys) = (KeyBuilder::default(), KeySet::default());
+        let mut entry = Vec::new();
+        let mut value = Vec::new();
+        loop {
+            for _ in 0..limits::INDEX_BUILD_STEP_DOCS {
+                let Some((key, doc)) = cursor.next()? else { return Ok(()) };
+                let record = Record::of(&record_id::from_storage_key(coll.is_clustered(), &key)?);
+                for t in targets.iter_mut() {
+                    t.index.keys.keys(RawDoc::trusted(&doc), &mut builder, &mut keys)?;
+                    t.note(&keys);
+                    let Some(sorter) = &mut t.sorter else { continue };
+                    for k in keys.iter() {
+                        entry.clear();
+                        entry.extend_from_slice(k.bytes);
+                        if t.index.format == KeyFormat::Bare {
+                            value.clear();
+                            value.extend_from_slice(&bare_value(&record, k.type_bits));
+                            sorter.push(&entry, &value)?;
+                        } else {
+                            record.append_to(&mut entry);
+                            sorter.push(&entry, k.type_bits)?;
+                        }
+                    }
+                }
+            }
+            for t in targets.iter() {
+                let docs = limits::INDEX_BUILD_STEP_DOCS as u64;
+                t.build.progress.docs_done.fetch_add(docs, Ordering::Relaxed);
+            }
+            self.pause().await?;
+        }
+    }
+
+    /// Loads the sorted entries in bulk. A key that comes twice in a unique index is doubtful: one of the two
+    /// documents may have changed since.
+    async fn load(&self, coll: &Collection, t: &mut Target, visible_from: Timestamp) -> Result<()> {
+        let Some(sorter) = t.sorter.take() else { return Ok(()) };
+        let mut sorted = sorter.finish()?;
+        let mut pair = (Vec::new(), Vec::new());
+        let mut bulk =
+            Load { catalog: &self.catalog, ident: t.index.ident, unit: None, rows: 0, _from: visible_from };
+        let mut last = Vec::new();
+        let mut n = 0usize;
+        let mut first = true;
+        while let Some((key, value)) = sorted.next(&mut pair)? {
+            if !first && t.index.format == KeyFormat::Bare && last == key {
+                let (record, bits) = split_bare(value)?;
+                t.doubt(coll, key.to_vec(), record.to_vec(), bits.to_vec())?;
+                continue;
+            }
+            first = false;
+            bulk.push(key, value)?;
+            if t.index.format == KeyFormat::Bare {
+                last.clear();
+                last.extend_from_slice(key);
+            }
+            n += 1;
+            if n % (limits::INDEX_BUILD_STEP_DOCS * 4) == 0 {
+                t.build.progress.keys.store(n as u64, Ordering::Relaxed);
+                self.pause().await?;
+            }
+        }
+        t.build.progress.keys.store(n as u64, Ordering::Relaxed);
+        bulk.finish()
+    }
+
+    /// Applies a part of the side tables; false when they were empty.
+    fn drain_some(&self, coll: &Collection, targets: &mut [Target]) -> Result<bool> {
+        let mut any = false;
+        for t in targets.iter_mut() {
+            let mut unit = WriteUnit::logged(&self.catalog, self.catalog.storage().begin(ReadAt::Latest)?);
+            let mut cursor = unit.txn.scan(t.build.side, Bound::Unbounded, Bound::Unbounded, Dir::Forward)?;
+            let mut rows = Vec::new();
+            while rows.len() < limits::INDEX_BUILD_STEP_DOCS {
+                let Some(row) = cursor.next()? else { break };
+                rows.push(row);
+            }
+            if rows.is_empty() {
+                continue;
+            }
+            any = true;
+            unit.stamp();
+            for (seq, row) in &rows {
+                let row = SideRow::decode(row).ok_or_else(|| Error::internal("damaged side table row"))?;
+                t.apply(coll, &mut unit.txn, &row)?;
+                unit.txn.delete(t.build.side, seq)?;
+            }
+            unit.log_noop("index build")?;
+            unit.commit()?;
+            t.build.progress.side_applied.fetch_add(rows.len() as u64, Ordering::Relaxed);
+        }
+        Ok(any)
+    }
+
+    /// Step 4, alone with the collection.
+    fn commit(&self, coll: &Arc<Collection>, targets: &mut [Target]) -> Result<OpTime> {
+        let mut unit = self.catalog.begin_write(coll)?;
+        unit.stamp();
+        for t in targets.iter_mut() {
+            t.settle_doubts(coll, &mut unit.txn)?;
+        }
+        let mut parts = Parts::of(coll);
+        let mut marks = Vec::new();
+        for slot in &mut parts.indexes {
+            let Some(t) = targets.iter().find(|t| Arc::ptr_eq(&t.index.state, &slot.state)) else { continue };
+            let mut ready = Index::clone(slot);
+            ready.building = None;
+            ready.ready_at = unit.ts();
+            let ready = Arc::new(ready);
+            // Writers have noted what they met themselves; this is what the scan met.
+            if t.multikey {
+                ready.state.see(&t.bits, &t.paths, ready.wildcard.as_deref());
+                let paths = t.paths.iter().cloned().collect();
+                marks.push(PendingMarks { index: ready.clone(), bits: t.bits.clone(), paths, written: true });
+            }
+            *slot = ready;
+        }
+        let current = parts.assemble()?;
+        durable::put_row(&mut unit.txn, &current, marks.iter())?;
+        marks.into_iter().for_each(|m| unit.note_marks(m));
+        unit.observe(&Defined::BuildCommitted {
+            coll: &current,
+            build: self.job.uuid,
+            specs: &self.job.specs,
+        })?;
+        let last = unit.commit()?;
+        self.catalog.publish(|s| s.put(Named::Collection(current)));
+        for t in targets.iter() {
+            self.catalog.storage().drop_ident(t.build.side, last.ts);
+        }
+        Ok(last)
+    }
+}
+
+impl Target {
+    fn note(&mut self, keys: &KeySet) {
+        if keys.multikey || keys.len() > 1 {
+            self.multikey = true;
+            self.bits.iter_mut().zip(&keys.marks).for_each(|(b, more)| *b |= more);
+            self.paths.extend(keys.wild_paths.iter().cloned());
+        }
+    }
+
+    fn doubt(&mut self, coll: &Collection, key: Vec<u8>, record: Vec<u8>, type_bits: Vec<u8>) -> Result<()> {
+        if self.doubtful.len() >= limits::INDEX_BUILD_DUPLICATES_MAX {
+            return Err(self.duplicate(coll, &key, &type_bits));
+        }
+        self.doubtful.insert((key, record), type_bits);
+        Ok(())
+    }
+
+    fn duplicate(&self, coll: &Collection, key: &[u8], type_bits: &[u8]) -> Error {
+        let values = index_entries::key_values(&self.index, Key { bytes: key, type_bits });
+        index_entries::duplicate_error(coll, &self.index, &values)
+    }
+
+    /// Applies one change that a writer left.
+    fn apply(&mut self, coll: &Collection, txn: &mut Txn, row: &SideRow<'_>) -> Result<()> {
+        let ident = self.index.ident;
+        let record = Record::of(&record_id::from_storage_key(coll.is_clustered(), row.record)?);
+        if self.index.format == KeyFormat::WithRid {
+            let k = with_rid(row.key, &record);
+            return match row.op {
+                SideOp::Add => txn.put(ident, &k, row.type_bits),
+                SideOp::Remove => txn.delete(ident, &k),
+            };
+        }
+        let there = txn.get(ident, row.key)?;
+        let mine = match &there {
+            Some(value) => split_bare(value)?.0 == row.record,
+            None => true,
+        };
+        match (row.op, mine) {
+            (SideOp::Add, true) => txn.put(ident, row.key, &bare_value(&record, row.type_bits)),
+            (SideOp::Add, false) => {
+                self.doubt(coll, row.key.to_vec(), row.record.to_vec(), row.type_bits.to_vec())
+            }
+            (SideOp::Remove, true) => txn.delete(ident, row.key),
+            (SideOp::Remove, false) => {
+                self.doubtful.remove(&(row.key.to_vec(), row.record.to_vec()));
+                Ok(())
+            }
+        }
+    }
+
+    /// Adds the doubtful entries; those whose key is still taken are duplicates.
+    fn settle_doubts(&mut self, coll: &Collection, txn: &mut Txn) -> Result<()> {
+        for ((key, record), type_bits) in std::mem::take(&mut self.doubtful) {
+            if let Some(value) = txn.get(self.index.ident, &key)?
+                && split_bare(&value)?.0 != record
+            {
+                return Err(self.duplicate(coll, &key, &type_bits));
+            }
+            let record = Record::of(&record_id::from_storage_key(coll.is_clustered(), &record)?);
+            txn.put(self.index.ident, &key, &bare_value(&record, &type_bits))?;
+        }
+        Ok(())
+    }
+}

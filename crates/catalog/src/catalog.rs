@@ -1,0 +1,222 @@
+//! The catalog itself: what exists now, who may change it, and units of work.
+
+use crate::collection::{Collection, View};
+use crate::lock::{Guard, Lock};
+use crate::observer::{LogWriter, OpObserver};
+use crate::oid::ObjectIdSource;
+use crate::snapshot::{CatalogSnapshot, Named};
+use crate::unit::WriteUnit;
+use arc_swap::ArcSwap;
+use pando_base::{Error, ErrorCode, Namespace, Result, Term, Timestamp, Uuid};
+use pando_env::Env;
+use pando_storage::{ReadAt, Storage, Txn};
+use std::collections::BTreeMap;
+use std::ops::Deref;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+/// All databases of one server. Cheap to clone.
+#[derive(Clone)]
+pub struct Catalog(pub(crate) Arc<Inner>);
+
+pub(crate) struct Inner {
+    env: Env,
+    storage: Storage,
+    current: ArcSwap<CatalogSnapshot>,
+    changing: Mutex<()>,
+    db_locks: Mutex<BTreeMap<String, Lock>>,
+    observers: RwLock<Arc<[Arc<dyn OpObserver>]>>,
+    term: AtomicI64,
+    /// `local.oplog.rs` can be read.
+    exposes_oplog: bool,
+    pub(crate) oids: ObjectIdSource,
+    pub(crate) builds: crate::build::Builds,
+}
+
+/// How a server opens its catalog.
+#[derive(Clone, Debug)]
+pub struct OpenOptions {
+    /// Part of a replica set: `local.oplog.rs` is there to read.
+    pub replset: bool,
+}
+
+/// A collection that this holder may write to; definitions cannot change meanwhile.
+pub struct WriteGuard {
+    coll: Arc<Collection>,
+    _lock: Guard,
+}
+
+impl WriteGuard {
+    pub fn collection(&self) -> &Arc<Collection> {
+        &self.coll
+    }
+}
+
+impl Deref for WriteGuard {
+    type Target = Collection;
+    fn deref(&self) -> &Collection {
+        &self.coll
+    }
+}
+
+/// A collection whose definition this holder may change: no writer is active.
+pub(crate) struct DdlGuard {
+    pub(crate) coll: Arc<Collection>,
+    _lock: Guard,
+}
+
+impl Catalog {
+    pub(crate) fn new(env: Env, storage: Storage, options: OpenOptions) -> Catalog {
+        let observers: Arc<[Arc<dyn OpObserver>]> =
+            Arc::new([Arc::new(LogWriter), Arc::new(crate::views::ViewReloader)]);
+        Catalog(Arc::new(Inner {
+            oids: ObjectIdSource::new(&*env.rng),
+            env,
+            storage,
+            current: ArcSwap::default(),
+            changing: Mutex::new(()),
+            db_locks: Mutex::default(),
+            observers: RwLock::new(observers),
+            term: AtomicI64::new(-1),
+            exposes_oplog: options.replset,
+            builds: crate::build::Builds::default(),
+        }))
+    }
+    pub fn env(&self) -> &Env {
+        &self.0.env
+    }
+    pub fn storage(&self) -> &Storage {
+        &self.0.storage
+    }
+    /// What exists now. Take it once per operation.
+    pub fn snapshot(&self) -> Arc<CatalogSnapshot> {
+        self.0.current.load_full()
+    }
+    pub fn lookup(&self, ns: &Namespace) -> Option<Arc<Collection>> {
+        self.0.current.load().collection(ns).cloned()
+    }
+    pub fn lookup_uuid(&self, uuid: Uuid) -> Option<Arc<Collection>> {
+        self.0.current.load().by_uuid(uuid).cloned()
+    }
+    pub fn lookup_view(&self, ns: &Namespace) -> Option<Arc<View>> {
+        self.0.current.load().view(ns).cloned()
+    }
+    /// The term that new log entries carry.
+    pub fn term(&self) -> Term {
+        self.0.term.load(Ordering::Acquire)
+    }
+    pub fn set_term(&self, term: Term) {
+        self.0.term.store(term, Ordering::Release);
+    }
+    pub fn exposes_oplog(&self) -> bool {
+        self.0.exposes_oplog
+    }
+    /// Adds an observer behind those there are.
+    pub fn add_observer(&self, o: Arc<dyn OpObserver>) {
+        let mut all = self.0.observers.write().unwrap_or_else(PoisonError::into_inner);
+        *all = all.iter().cloned().chain([o]).collect();
+    }
+    pub(crate) fn observers(&self) -> Arc<[Arc<dyn OpObserver>]> {
+        self.0.observers.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+    pub(crate) fn new_uuid(&self) -> Uuid {
+        let mut bytes = [0; 16];
+        self.0.env.rng.fill(&mut bytes);
+        Uuid::from_random(bytes)
+    }
+    pub(crate) fn now_ms(&self) -> i64 {
+        self.0.env.clock.wall_ms()
+    }
+
+    /// Replaces the snapshot by a changed copy.
+    pub(crate) fn publish(&self, change: impl FnOnce(&mut CatalogSnapshot)) {
+        let _one = self.0.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut next = CatalogSnapshot::clone(&self.0.current.load());
+        change(&mut next);
+        next.version += 1;
+        self.0.current.store(Arc::new(next));
+    }
+    /// Serializes definition changes of a database.
+    pub(crate) async fn lock_database(&self, db: &str) -> Guard {
+        let lock = {
+            let mut all = self.0.db_locks.lock().unwrap_or_else(PoisonError::into_inner);
+            all.entry(db.to_owned()).or_default().clone()
+        };
+        lock.exclusive().await
+    }
+    /// Both, in name order.
+    pub(crate) async fn lock_databases(&self, a: &str, b: &str) -> (Guard, Option<Guard>) {
+        if a == b {
+            return (self.lock_database(a).await, None);
+        }
+        let first = self.lock_database(a.min(b)).await;
+        let second = self.lock_database(a.max(b)).await;
+        (first, Some(second))
+    }
+
+    /// Locks a collection for writing. `None` when there is none of that name; an error for a view.
+    pub async fn write_lock(&self, ns: &Namespace) -> Result<Option<WriteGuard>> {
+        loop {
+            let coll = match self.0.current.load().get(ns) {
+                Some(Named::Collection(c)) => c.clone(),
+                Some(Named::View(_)) => return Err(is_a_view(ns)),
+                None => return Ok(None),
+            };
+            let guard = match coll.shared.lock.try_shared() {
+                Some(g) => g,
+                None => coll.shared.lock.shared().await,
+            };
+            // Its definition may have changed while we waited, or the name may mean another collection now.
+            match self.lookup(ns) {
+                Some(now) if now.uuid == coll.uuid => {
+                    return Ok(Some(WriteGuard { coll: now, _lock: guard }));
+                }
+                _ => drop(guard),
+            }
+        }
+    }
+    /// Locks a collection for writing, creating it with default options when there is none.
+    pub async fn write_lock_or_create(&self, ns: &Namespace) -> Result<WriteGuard> {
+        loop {
+            if let Some(guard) = self.write_lock(ns).await? {
+                return Ok(guard);
+            }
+            match self.create_collection(ns, Default::default()).await {
+                Err(e) if e.code != ErrorCode::NamespaceExists => return Err(e),
+                _ => {}
+            }
+        }
+    }
+    /// Locks a collection for a change of its definition. The database's lock must be held.
+    pub(crate) async fn ddl_lock(&self, ns: &Namespace) -> Option<DdlGuard> {
+        let coll = self.lookup(ns)?;
+        let guard = coll.shared.lock.exclusive().await;
+        // Names change only under the database's lock, versions under the collection's.
+        let coll = self.lookup(ns)?;
+        Some(DdlGuard { coll, _lock: guard })
+    }
+
+    /// Begins a unit of work that writes to collections like `coll`.
+    pub fn begin_write(&self, coll: &Collection) -> Result<WriteUnit> {
+        self.begin_unit(coll.replicated)
+    }
+    pub(crate) fn begin_unit(&self, replicated: bool) -> Result<WriteUnit> {
+        if replicated {
+            Ok(WriteUnit::logged(self, self.storage().begin(ReadAt::Latest)?))
+        } else {
+            Ok(WriteUnit::local(self, self.storage().begin_local()?))
+        }
+    }
+    /// Begins a unit whose rows carry the timestamp of an entry that is already in the log.
+    pub(crate) fn begin_applied(&self, ts: Timestamp) -> Result<WriteUnit> {
+        Ok(WriteUnit::applied(self, self.storage().begin(ReadAt::Applied)?, ts))
+    }
+    /// Begins a read.
+    pub fn begin_read(&self, at: ReadAt) -> Result<Txn> {
+        self.storage().begin(at)
+    }
+}
+
+pub(crate) fn is_a_view(ns: &Namespace) -> Error {
+    Error::new(ErrorCode::CommandNotSupportedOnView, format!("Namespace {ns} is a view, not a collection"))
+}

@@ -1,0 +1,282 @@
+//! Definition changes: create, drop, dropDatabase. Each is one unit (per collection) with its catalog row and its
+//! log entry; the snapshot is replaced while the lock is still held.
+
+use crate::Catalog;
+use crate::collection::{Collection, Index, KeyFormat, Shared, View};
+use crate::durable::{self, Parts};
+use crate::names;
+use crate::observer::Defined;
+use crate::options::CollectionOptions;
+use crate::sizes::Sizes;
+use crate::snapshot::Named;
+use crate::spec::IndexSpec;
+use crate::unit::{WriteOp, WriteUnit};
+use crate::views;
+use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Timestamp, Uuid};
+use pando_bson::RawDoc;
+use pando_query::source::RecordId;
+use pando_storage::{IdentKind, ReadAt};
+use std::sync::Arc;
+
+/// What `drop` tells.
+#[derive(Clone, Debug, Default)]
+pub struct Dropped {
+    /// `None` for a view.
+    pub indexes_were: Option<usize>,
+    pub last: OpTime,
+}
+
+impl Catalog {
+    /// Creates a collection or view as the `create` command asks.
+    pub async fn create(&self, ns: &Namespace, mut options: CollectionOptions) -> Result<OpTime> {
+        if let Some(c) = &options.collation {
+            options.collation = crate::collation::full_form(c)?;
+        }
+        if options.is_view() {
+            return self.create_view(ns, &options).await;
+        }
+        self.create_collection(ns, options).await
+    }
+
+    /// Creates a collection. The collation in `options` is in full form.
+    pub async fn create_collection(&self, ns: &Namespace, options: CollectionOptions) -> Result<OpTime> {
+        names::check_creatable(ns)?;
+        let _db = self.lock_database(ns.db()).await;
+        self.create_collection_locked(ns, options)
+    }
+
+    /// The same with the database's lock held.
+    pub(crate) fn create_collection_locked(
+        &self,
+        ns: &Namespace,
+        options: CollectionOptions,
+    ) -> Result<OpTime> {
+        self.check_free(ns)?;
+        let replicated = !ns.is_unreplicated();
+        let mut unit = self.begin_unit(replicated)?;
+        let uuid = self.new_uuid();
+        let coll = self.add_collection(&mut unit, ns, uuid, options, None)?;
+        let last = unit.commit()?;
+        self.publish(|s| s.put(Named::Collection(coll)));
+        Ok(last)
+    }
+
+    /// Error when something of that name exists, or the database in other letter case.
+    fn check_free(&self, ns: &Namespace) -> Result<()> {
+        let snap = self.snapshot();
+        match snap.get(ns) {
+            Some(Named::Collection(_)) => {
+                return Err(Error::new(
+                    ErrorCode::NamespaceExists,
+                    format!("Collection {ns} already exists."),
+                ));
+            }
+            Some(Named::View(_)) => {
+                return Err(Error::new(
+                    ErrorCode::NamespaceExists,
+                    format!("A view already exists. NS: {ns}"),
+                ));
+            }
+            None => {}
+        }
+        match snap.database_differing_in_case(ns.db()) {
+            Some(other) => Err(names::differs_in_case(&other, ns.db())),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes a new collection's row and log entry in `unit`; publish the result after the commit.
+    pub(crate) fn add_collection(
+        &self,
+        unit: &mut WriteUnit,
+        ns: &Namespace,
+        uuid: Uuid,
+        options: CollectionOptions,
+        id_index: Option<IndexSpec>,
+    ) -> Result<Arc<Collection>> {
+        unit.stamp();
+        let since = unit.ts();
+        let mut indexes = Vec::new();
+        let with_id = options.clustered.is_none() && ns.coll() != "system.profile";
+        if with_id {
+            let spec = id_index.unwrap_or_else(|| IndexSpec::id_index(options.collation.as_deref()));
+            let ident = self.storage().create_ident(IdentKind::Index)?;
+            indexes.push(Arc::new(durable::new_index(spec, ident, KeyFormat::Bare, since, self.now_ms())?));
+        }
+        let coll = Parts {
+            ns: ns.clone(),
+            uuid,
+            options,
+            records: self.storage().create_ident(IdentKind::Records)?,
+            since,
+            replicated: !ns.is_unreplicated(),
+            indexes,
+            shared: Shared::new(1, Sizes::default()),
+        }
+        .assemble()?;
+        durable::put_row(&mut unit.txn, &coll, [].iter())?;
+        unit.observe(&Defined::Created { coll: &coll })?;
+        Ok(coll)
+    }
+
+    async fn create_view(&self, ns: &Namespace, options: &CollectionOptions) -> Result<OpTime> {
+        names::check_creatable(ns)?;
+        let view = views::from_options(ns, options)?;
+        let system = Namespace::unchecked(ns.db(), views::SYSTEM_VIEWS);
+        let _db = self.lock_database(ns.db()).await;
+        let snap = self.snapshot();
+        match snap.get(ns) {
+            Some(Named::Collection(_)) => {
+                return Err(Error::new(
+                    ErrorCode::NamespaceExists,
+                    format!("Cannot create collection {ns} - collection already exists."),
+                ));
+            }
+            Some(Named::View(_)) => {
+                return Err(Error::new(ErrorCode::NamespaceExists, "Namespace already exists"));
+            }
+            None => {}
+        }
+        if let Some(other) = snap.database_differing_in_case(ns.db()) {
+            return Err(names::differs_in_case(&other, ns.db()));
+        }
+        views::check_graph(&snap, &view)?;
+        if snap.collection(&system).is_none() {
+            self.create_collection_locked(&system, CollectionOptions::default())?;
+        }
+        let coll = self.write_lock(&system).await?.ok_or_else(|| Error::internal("system.views is gone"))?;
+        let doc = views::to_doc(&view);
+        self.insert_unit(&WriteOp::default(), &coll, &[&doc], &[])
+    }
+
+    /// Drops a collection or view. Code 26 when there is none.
+    pub async fn drop_collection(&self, ns: &Namespace) -> Result<Dropped> {
+        names::check_droppable(self, ns)?;
+        let _db = self.lock_database(ns.db()).await;
+        if self.lookup_view(ns).is_some() {
+            let last = self.change_view_doc(ns, None).await?;
+            return Ok(Dropped { indexes_were: None, last });
+        }
+        let not_found = || Error::new(ErrorCode::NamespaceNotFound, "ns not found");
+        self.abort_builds(ns, "collection dropped").await?;
+        let guard = self.ddl_lock(ns).await.ok_or_else(not_found)?;
+        let indexes = guard.coll.index_count();
+        let mut unit = self.begin_unit(guard.coll.replicated)?;
+        self.remove_collection(&mut unit, &guard.coll)?;
+        let last = unit.commit()?;
+        self.forget(&guard.coll, last.ts);
+        Ok(Dropped { indexes_were: Some(indexes), last })
+    }
+
+    /// Deletes the row and leaves the log entry; [`Catalog::forget`] follows the commit.
+    pub(crate) fn remove_collection(&self, unit: &mut WriteUnit, coll: &Collection) -> Result<()> {
+        unit.stamp();
+        durable::delete_row(&mut unit.txn, coll.uuid)?;
+        unit.observe(&Defined::Dropped { coll })
+    }
+
+    /// Takes a dropped collection out of the snapshot; its rows go once no reader can be below `at`.
+    pub(crate) fn forget(&self, coll: &Collection, at: Timestamp) {
+        coll.shared.mark_dropped();
+        self.publish(|s| s.remove(&coll.ns));
+        self.drop_rows(coll, at);
+    }
+
+    pub(crate) fn drop_rows(&self, coll: &Collection, at: Timestamp) {
+        self.storage().drop_ident(coll.records, at);
+        for i in &coll.indexes {
+            self.drop_index_rows(i, at);
+        }
+        self.forget_sizes(coll.uuid);
+    }
+    pub(crate) fn drop_index_rows(&self, index: &Index, at: Timestamp) {
+        self.storage().drop_ident(index.ident, at);
+        if let Some(b) = &index.building {
+            self.storage().drop_ident(b.side, at);
+        }
+    }
+
+    /// Replaces (`Some`) or deletes (`None`) a view's document. The database's lock must be held.
+    pub(crate) async fn change_view_doc(&self, ns: &Namespace, new: Option<&View>) -> Result<OpTime> {
+        let system = Namespace::unchecked(ns.db(), views::SYSTEM_VIEWS);
+        let Some(coll) = self.write_lock(&system).await? else {
+            return Err(Error::internal("a view without system.views"));
+        };
+        let mut unit = self.begin_write(&coll)?;
+        let mut key = pando_bson::DocBuilder::new();
+        key.str("_id", ns.as_str());
+        let found = crate::read::find_by_id(unit.txn(), &coll, &key.finish())?;
+        let Some((rid, old)) = found else { return Err(Error::internal("a view without its document")) };
+        let op = WriteOp { bypass_validation: true, ..WriteOp::default() };
+        match new {
+            None => unit.delete(&op, &coll, &rid, RawDoc::trusted(&old), &[])?,
+            Some(view) => {
+                let doc = views::to_doc(view);
+                let form = crate::write::UpdateForm::Replacement;
+                unit.update(&op, &coll, &rid, RawDoc::trusted(&old), &doc, form, &[])?;
+            }
+        }
+        unit.commit()
+    }
+
+    /// Drops every collection of a database, views last.
+    pub async fn drop_database(&self, db: &str) -> Result<OpTime> {
+        names::check_database_droppable(self, db)?;
+        let _db = self.lock_database(db).await;
+        let mut colls = self.snapshot().collections(db);
+        if colls.is_empty() {
+            return Ok(OpTime::NULL);
+        }
+        colls.sort_by_key(|c| c.ns.coll() == views::SYSTEM_VIEWS);
+        for c in colls {
+            self.abort_builds(&c.ns, "dropDatabase command").await?;
+            let Some(guard) = self.ddl_lock(&c.ns).await else { continue };
+            let mut unit = self.begin_unit(guard.coll.replicated)?;
+            self.remove_collection(&mut unit, &guard.coll)?;
+            let last = unit.commit()?;
+            self.forget(&guard.coll, last.ts);
+        }
+        let mut unit = self.begin_unit(db != "local")?;
+        unit.stamp();
+        unit.observe(&Defined::DatabaseDropped { db })?;
+        unit.commit()
+    }
+
+    /// Drops collections marked `temp`, as a start does.
+    pub async fn drop_temp_collections(&self) -> Result<usize> {
+        let temp: Vec<Namespace> =
+            self.snapshot().all_collections().filter(|c| c.options.temp).map(|c| c.ns.clone()).collect();
+        for ns in &temp {
+            match self.drop_collection(ns).await {
+                Err(e) if e.code != ErrorCode::NamespaceNotFound => return Err(e),
+                _ => {}
+            }
+        }
+        Ok(temp.len())
+    }
+
+    /// Empties a collection by deleting its documents one unit after another (for commands that truncate).
+    pub async fn delete_all(&self, ns: &Namespace) -> Result<u64> {
+        let Some(coll) = self.write_lock(ns).await? else { return Ok(0) };
+        let mut n = 0;
+        loop {
+            let mut unit = self.begin_write(&coll)?;
+            let batch = crate::read::first_records(unit.txn(), &coll, pando_base::limits::TTL_UNIT_DOCS)?;
+            if batch.is_empty() {
+                return Ok(n);
+            }
+            for (rid, doc) in &batch {
+                let rid: &RecordId = rid;
+                unit.delete(&WriteOp::default(), &coll, rid, RawDoc::trusted(doc), &[])?;
+            }
+            unit.commit()?;
+            n += batch.len() as u64;
+            self.env().tasks.yield_now().await;
+        }
+    }
+
+    /// Reads the newest committed state; a convenience for commands that need one quick look.
+    pub fn read_latest(&self) -> Result<pando_storage::Txn> {
+        self.begin_read(ReadAt::Latest)
+    }
+}

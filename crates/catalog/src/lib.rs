@@ -1,0 +1,75 @@
+//! Databases, collections and indexes: the durable catalog, the one write path and what reads go through.
+//!
+//! ```text
+//!                    ┌ fix, validate          document.rs validation.rs
+//!   write.rs ────────┤ record + index keys    keys.rs index_entries.rs record_id.rs
+//!   (one WriteUnit)  │ observers → log entry  observer.rs
+//!                    └ commit                 unit.rs
+//!   ddl.rs index_ddl.rs rename.rs coll_mod.rs   rows of the catalog (durable.rs), then a new snapshot (snapshot.rs)
+//!   build.rs                                  index builds beside writers
+//!   read.rs oplog_source.rs                   query::Source at a storage snapshot
+//!   apply.rs recovery.rs                      entries of the log back into rows
+//! ```
+//!
+//! [`Catalog`] is the handle. Readers take [`Catalog::snapshot`] and a storage snapshot and lock nothing; writers
+//! hold a [`WriteGuard`] so that definitions stand still; definition changes wait for writers (see [`lock`]).
+
+mod apply;
+mod build;
+mod capped;
+mod catalog;
+mod coll_mod;
+mod collation;
+mod collection;
+mod conflict;
+mod ddl;
+mod document;
+mod durable;
+mod hashed;
+mod index_ddl;
+mod index_entries;
+mod keys;
+pub mod lock;
+pub mod names;
+pub mod observer;
+mod oid;
+mod oplog_source;
+pub mod options;
+mod partial;
+mod read;
+mod record_id;
+mod recovery;
+mod rename;
+mod sizes;
+mod snapshot;
+mod sorter;
+mod spec;
+mod unit;
+mod validation;
+mod views;
+mod wildcard;
+mod write;
+
+pub use build::{Build, Progress};
+pub use catalog::{Catalog, OpenOptions, WriteGuard};
+pub use coll_mod::Modified;
+pub use collation::full_form as full_collation;
+pub use collection::{Collection, Index, IndexState, KeyFormat, Shared, Validator, View};
+pub use ddl::Dropped;
+pub use document::check_id;
+pub use hashed::hash_value;
+pub use index_ddl::{DropWhich, IndexesCreated, IndexesDropped};
+pub use oplog_source::{OplogSource, rid_of as oplog_rid};
+pub use options::CollectionOptions;
+pub use read::{CollectionSource, find_by_id, find_id};
+pub use sizes::{Sizes, Totals};
+pub use snapshot::{CatalogSnapshot, Named};
+pub use spec::{IndexSpec, Requested, is_id_key, same_key};
+pub use unit::{SessionRef, WriteOp, WriteUnit};
+pub use views::ResolvedView;
+pub use write::{Inserts, Interrupt, Uninterrupted, UpdateForm, after_conflict, retry_conflicts};
+
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;

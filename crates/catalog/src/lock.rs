@@ -1,0 +1,215 @@
+//! Locks between writers and definition changes that work under any executor.
+//!
+//! Writers of a collection hold its lock shared; a change of its definition holds it alone. Readers take no lock:
+//! they read a snapshot. A waiting exclusive request stops new shared ones, so that a stream of writers cannot
+//! starve it. Waiting is a future; nobody blocks a thread.
+//!
+//! **Order, so that there is no deadlock:** first the definition lock of the database (two databases: by name),
+//! then locks of collections by namespace. A writer holds one collection's lock and asks for nothing else.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+/// A fair shared/exclusive lock.
+#[derive(Clone, Default, Debug)]
+pub struct Lock(Arc<Mutex<State>>);
+
+#[derive(Default, Debug)]
+struct State {
+    shared: u32,
+    exclusive: bool,
+    next_ticket: u64,
+    queue: VecDeque<Waiter>,
+}
+
+#[derive(Debug)]
+struct Waiter {
+    ticket: u64,
+    exclusive: bool,
+    waker: Option<Waker>,
+}
+
+/// Held until dropped.
+#[derive(Debug)]
+pub struct Guard {
+    lock: Lock,
+    exclusive: bool,
+}
+
+impl Guard {
+    pub fn is_exclusive(&self) -> bool {
+        self.exclusive
+    }
+}
+
+impl Lock {
+    pub fn new() -> Lock {
+        Lock::default()
+    }
+    /// Takes the lock shared if that is possible at once.
+    pub fn try_shared(&self) -> Option<Guard> {
+        self.try_lock(false)
+    }
+    pub fn try_exclusive(&self) -> Option<Guard> {
+        self.try_lock(true)
+    }
+    pub fn shared(&self) -> Acquire {
+        Acquire { lock: self.clone(), exclusive: false, ticket: None }
+    }
+    pub fn exclusive(&self) -> Acquire {
+        Acquire { lock: self.clone(), exclusive: true, ticket: None }
+    }
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    fn try_lock(&self, exclusive: bool) -> Option<Guard> {
+        let mut s = self.state();
+        if !s.queue.is_empty() || !s.grant(exclusive) {
+            return None;
+        }
+        drop(s);
+        Some(Guard { lock: self.clone(), exclusive })
+    }
+}
+
+impl State {
+    fn grant(&mut self, exclusive: bool) -> bool {
+        let free = !self.exclusive && (!exclusive || self.shared == 0);
+        if free {
+            self.exclusive = exclusive;
+            self.shared += u32::from(!exclusive);
+        }
+        free
+    }
+    /// Wakes those at the head of the queue that could now run.
+    fn wake_head(&mut self) {
+        let mut shared_only = false;
+        for w in &mut self.queue {
+            if w.exclusive && shared_only {
+                break;
+            }
+            if let Some(waker) = w.waker.take() {
+                waker.wake();
+            }
+            if w.exclusive {
+                break;
+            }
+            shared_only = true;
+        }
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let mut s = self.lock.state();
+        if self.exclusive {
+            s.exclusive = false;
+        } else {
+            s.shared -= 1;
+        }
+        s.wake_head();
+    }
+}
+
+/// Resolves to the [`Guard`].
+#[derive(Debug)]
+pub struct Acquire {
+    lock: Lock,
+    exclusive: bool,
+    ticket: Option<u64>,
+}
+
+impl Future for Acquire {
+    type Output = Guard;
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Guard> {
+        let lock = self.lock.clone();
+        let mut s = lock.state();
+        let at = match self.ticket {
+            None if s.queue.is_empty() && s.grant(self.exclusive) => {
+                return Poll::Ready(Guard { lock: self.lock.clone(), exclusive: self.exclusive });
+            }
+            None => {
+                let ticket = s.next_ticket;
+                s.next_ticket += 1;
+                s.queue.push_back(Waiter { ticket, exclusive: self.exclusive, waker: None });
+                self.ticket = Some(ticket);
+                s.queue.len() - 1
+            }
+            Some(ticket) => s.queue.partition_point(|w| w.ticket < ticket),
+        };
+        // First come, first served, except that shared requests pass together.
+        let at_turn = at == 0 || (!self.exclusive && s.queue.iter().take(at).all(|w| !w.exclusive));
+        if at_turn && s.grant(self.exclusive) {
+            s.queue.remove(at);
+            self.ticket = None;
+            s.wake_head();
+            return Poll::Ready(Guard { lock: self.lock.clone(), exclusive: self.exclusive });
+        }
+        if let Some(w) = s.queue.get_mut(at) {
+            w.waker = Some(cx.waker().clone());
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for Acquire {
+    fn drop(&mut self) {
+        if let Some(ticket) = self.ticket {
+            let mut s = self.lock.state();
+            s.queue.retain(|w| w.ticket != ticket);
+            s.wake_head();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn poll(f: &mut Acquire) -> Option<Guard> {
+        let mut cx = Context::from_waker(Waker::noop());
+        match Pin::new(f).poll(&mut cx) {
+            Poll::Ready(g) => Some(g),
+            Poll::Pending => None,
+        }
+    }
+
+    #[test]
+    fn a_waiting_exclusive_request_stops_new_shared_ones() {
+        let lock = Lock::new();
+        let reader = lock.try_shared().unwrap();
+        let mut writer = lock.exclusive();
+        assert!(poll(&mut writer).is_none());
+        let mut late = lock.shared();
+        assert!(poll(&mut late).is_none() && lock.try_shared().is_none());
+        drop(reader);
+        let held = poll(&mut writer).unwrap();
+        assert!(poll(&mut late).is_none());
+        drop(held);
+        assert!(poll(&mut late).is_some());
+    }
+
+    #[test]
+    fn shared_holders_overlap_and_exclude_an_exclusive_one() {
+        let lock = Lock::new();
+        let a = lock.try_shared().unwrap();
+        let b = lock.try_shared().unwrap();
+        assert!(lock.try_exclusive().is_none());
+        drop((a, b));
+        assert!(lock.try_exclusive().is_some());
+    }
+
+    #[test]
+    fn an_abandoned_request_does_not_block_the_queue() {
+        let lock = Lock::new();
+        let a = lock.try_shared().unwrap();
+        let mut writer = lock.exclusive();
+        assert!(poll(&mut writer).is_none());
+        drop(writer);
+        assert!(lock.try_shared().is_some());
+        drop(a);
+    }
+}

@@ -1,0 +1,683 @@
+//! Index specifications: what `createIndexes` may ask for, in the form that is stored and listed.
+//!
+//! Checks run in MongoDB's order, so that the same mistake gives the same code and text:
+//! 1. fields and key pattern of the specification as sent ([`IndexSpec::parse`]),
+//! 2. defaults (`v: 2`, the collection's collation), then the options against each other,
+//! 3. against the indexes that exist ([`crate::conflict`]),
+//! 4. what only the index kind itself knows (one hashed field, 32 fields): [`IndexSpec::check_kind`].
+
+use crate::options::invalid;
+use pando_base::{Error, ErrorCode, Result, limits};
+use pando_bson::{DocBuf, DocBuilder, Elem, ElementType, RawDoc, Value};
+use pando_query::source::{FieldKind, IndexField, IndexKind};
+
+/// One index as specified.
+#[derive(Clone, Debug)]
+pub struct IndexSpec {
+    /// As stored and shown by `listIndexes`.
+    pub doc: DocBuf,
+    pub name: String,
+    pub key: DocBuf,
+    pub fields: Vec<IndexField>,
+    pub kind: IndexKind,
+    pub version: i32,
+    pub unique: bool,
+    pub prepare_unique: bool,
+    pub sparse: bool,
+    pub hidden: bool,
+    /// Seconds.
+    pub expire_after_seconds: Option<i64>,
+    pub partial: Option<DocBuf>,
+    /// With all fields filled in; `None` is the simple collation.
+    pub collation: Option<DocBuf>,
+    pub wildcard_projection: Option<DocBuf>,
+}
+
+/// What the command says about an index that is really the collection's clustered one.
+#[derive(Clone, Debug)]
+pub enum Requested {
+    Index(Box<IndexSpec>),
+    /// `clustered: true`: fine if it names the existing clustered index, else an error.
+    Clustered {
+        spec: DocBuf,
+    },
+}
+
+impl IndexSpec {
+    /// Parses one element of `createIndexes`' `indexes`. `default_collation` is the collection's (full form).
+    pub fn parse(raw: &RawDoc, default_collation: Option<&RawDoc>) -> Result<Requested> {
+        let in_spec = |e: Error| e.context(format_args!("Error in specification {raw}"));
+        let fields = check_fields(raw).map_err(in_spec)?;
+        if fields.name == "*" {
+            return Err(Error::bad_value("The index name '*' is not valid."));
+        }
+        let with_v = with_version(raw, fields.version);
+        let collation = resolve_collation(raw, &with_v, default_collation)?;
+        if is_id_key(fields.key) || fields.name == "_id_" {
+            check_id_index(&fields, &with_v, collation.as_deref(), default_collation)?;
+        }
+        check_ttl(raw, &fields)?;
+        let in_full = |e: Error| e.context(format_args!("Error in specification {with_v}"));
+        check_options(&fields).map_err(in_full)?;
+        if fields.clustered && !fields.unique {
+            return Err(in_spec(cannot_create(
+                "The 'unique' field is required when 'clustered' is specified",
+            )));
+        }
+        if fields.clustered {
+            return Ok(Requested::Clustered { spec: with_v });
+        }
+        let doc = normalized(raw, &fields, collation.as_deref());
+        Ok(Requested::Index(Box::new(IndexSpec::from_stored(&doc)?)))
+    }
+
+    /// Reads a specification that was stored by [`IndexSpec::parse`] or came in an oplog entry.
+    pub fn from_stored(doc: &RawDoc) -> Result<IndexSpec> {
+        let key = doc.get("key").and_then(|v| v.as_doc()).unwrap_or(RawDoc::empty());
+        let fields: Vec<IndexField> = key.iter().map(index_field).collect();
+        let truthy = |name| doc.get(name).is_some_and(|v: Value<'_>| v.is_truthy());
+        let sub = |name| doc.get(name).and_then(|v: Value<'_>| v.as_doc()).map(|d| d.to_buf());
+        let name = doc.get("name").and_then(|v| v.as_str()).unwrap_or_default().to_owned();
+        if name.is_empty() || fields.is_empty() {
+            return Err(Error::internal(format!("stored index specification without name or key: {doc}")));
+        }
+        Ok(IndexSpec {
+            name,
+            key: key.to_buf(),
+            kind: kind_of(key),
+            fields,
+            version: doc.get("v").and_then(|v| v.as_i64()).unwrap_or(2) as i32,
+            unique: truthy("unique"),
+            prepare_unique: truthy("prepareUnique"),
+            sparse: truthy("sparse"),
+            hidden: truthy("hidden"),
+            expire_after_seconds: doc.get("expireAfterSeconds").and_then(|v| seconds(v).ok()),
+            partial: sub("partialFilterExpression"),
+            collation: sub("collation")
+                .filter(|c| c.get("locale").and_then(|l| l.as_str()) != Some("simple")),
+            wildcard_projection: sub("wildcardProjection"),
+            doc: doc.to_buf(),
+        })
+    }
+
+    /// The `_id_` index of a collection with this default collation.
+    pub fn id_index(collation: Option<&RawDoc>) -> IndexSpec {
+        let mut b = DocBuilder::new();
+        b.i32("v", 2);
+        b.doc("key", |k| {
+            k.i32("_id", 1);
+        });
+        b.str("name", "_id_");
+        if let Some(c) = collation {
+            b.raw_doc("collation", c);
+        }
+        IndexSpec::from_stored(&b.finish()).expect("the _id index specification is well formed")
+    }
+
+    pub fn is_id_index(&self) -> bool {
+        self.name == "_id_"
+    }
+
+    /// Uniqueness is enforced on new keys (even where old duplicates may still be there).
+    pub fn rejects_duplicates(&self) -> bool {
+        self.unique || self.prepare_unique || self.is_id_index()
+    }
+
+    /// The same with one option replaced (`Value::Undefined` removes it).
+    pub fn with_option(&self, name: &str, value: Value<'_>) -> IndexSpec {
+        let mut b = DocBuilder::new();
+        let mut done = false;
+        let removes = matches!(value, Value::Undefined);
+        for e in self.doc.iter() {
+            if e.name() != name {
+                b.elem(e);
+            } else if !removes {
+                b.value(name, value);
+                done = true;
+            }
+        }
+        if !done && !removes {
+            b.value(name, value);
+        }
+        IndexSpec::from_stored(&b.finish()).expect("only an option changed")
+    }
+
+    /// What the index kind itself refuses.
+    pub fn check_kind(&self) -> Result<()> {
+        match self.kind {
+            IndexKind::Hashed => {
+                let hashed = self.fields.iter().filter(|f| f.kind == FieldKind::Hashed).count();
+                if hashed > 1 {
+                    return Err(Error::location(
+                        31303,
+                        format!(
+                            "A maximum of one index field is allowed to be hashed but found {hashed} for 'key' {}",
+                            self.key
+                        ),
+                    ));
+                }
+                if self.unique || self.prepare_unique {
+                    return Err(Error::location(
+                        16764,
+                        "Currently hashed indexes cannot guarantee uniqueness. Use a regular index.",
+                    ));
+                }
+            }
+            IndexKind::Text | IndexKind::Geo2d | IndexKind::Geo2dSphere => {
+                let plugin = plugin_name(&self.key).unwrap_or("special");
+                return Err(cannot_create(format!(
+                    "Index type '{plugin}' is not supported by this server yet"
+                )));
+            }
+            IndexKind::Btree | IndexKind::Wildcard => {}
+        }
+        if self.fields.len() > limits::INDEX_FIELDS_MAX {
+            return Err(Error::location(13103, "too many compound keys"));
+        }
+        Ok(())
+    }
+
+    /// Same key pattern, collation and partial filter, and same uniqueness and sparseness: one index, whatever
+    /// else differs.
+    pub fn same_signature(&self, other: &IndexSpec) -> bool {
+        same_key(&self.key, &other.key)
+            && self.collation == other.collation
+            && self.partial == other.partial
+            && self.unique == other.unique
+            && self.sparse == other.sparse
+            && self.wildcard_projection == other.wildcard_projection
+    }
+}
+
+/// Key patterns are equal when names, order and numeric values agree, whatever the numeric type.
+pub fn same_key(a: &RawDoc, b: &RawDoc) -> bool {
+    let (mut x, mut y) = (a.iter(), b.iter());
+    loop {
+        match (x.next(), y.next()) {
+            (None, None) => return true,
+            (Some(p), Some(q)) => {
+                let same = p.name_bytes() == q.name_bytes()
+                    && match (p.value().as_f64(), q.value().as_f64()) {
+                        (Some(m), Some(n)) => m == n,
+                        (None, None) => p.ty == q.ty && p.data() == q.data(),
+                        _ => false,
+                    };
+                if !same {
+                    return false;
+                }
+            }
+            _ => return false,
+        }
+    }
+}
+
+/// Exactly `{_id: 1}` (any numeric type).
+pub fn is_id_key(key: &RawDoc) -> bool {
+    key.count() == 1 && key.first().is_some_and(|e| e.name() == "_id" && e.value().as_f64() == Some(1.0))
+}
+
+fn cannot_create(message: impl Into<std::borrow::Cow<'static, str>>) -> Error {
+    Error::new(ErrorCode::CannotCreateIndex, message)
+}
+
+fn index_field(e: Elem<'_>) -> IndexField {
+    let kind = match e.value() {
+        Value::String("hashed") => FieldKind::Hashed,
+        Value::String("text") => FieldKind::Text,
+        Value::String("2d" | "2dsphere") => FieldKind::Geo,
+        v if v.as_f64().is_some_and(|n| n < 0.0) => FieldKind::Descending,
+        _ => FieldKind::Ascending,
+    };
+    IndexField { path: e.name().to_owned(), kind }
+}
+
+fn is_wildcard_name(name: &str) -> bool {
+    name == "$**" || name.ends_with(".$**")
+}
+
+/// The first string value of a key pattern.
+fn plugin_name(key: &RawDoc) -> Option<&str> {
+    key.iter().find_map(|e| e.value().as_str())
+}
+
+fn kind_of(key: &RawDoc) -> IndexKind {
+    match plugin_name(key) {
+        Some("hashed") => IndexKind::Hashed,
+        Some("text") => IndexKind::Text,
+        Some("2d") => IndexKind::Geo2d,
+        Some("2dsphere") => IndexKind::Geo2dSphere,
+        _ if key.iter().any(|e| is_wildcard_name(e.name())) => IndexKind::Wildcard,
+        _ => IndexKind::Btree,
+    }
+}
+
+/// The fields of a specification after the first round of checks.
+struct Fields<'a> {
+    name: &'a str,
+    key: &'a RawDoc,
+    version: i32,
+    unique: bool,
+    prepare_unique: bool,
+    clustered: bool,
+    sparse: bool,
+    partial: Option<&'a RawDoc>,
+    storage_engine: Option<Elem<'a>>,
+    ttl: Option<Elem<'a>>,
+    projection: Option<&'a RawDoc>,
+    kind: IndexKind,
+}
+
+/// Fields that `createIndexes` accepts beside those with rules of their own.
+const PLAIN_NUMBERS: &[&str] =
+    &["2dsphereIndexVersion", "textIndexVersion", "bits", "min", "max", "bucketSize"];
+const IGNORED: &[&str] = &["ns", "dropDups", "background"];
+
+fn check_fields(raw: &RawDoc) -> Result<Fields<'_>> {
+    let (mut name, mut key) = (None, None);
+    let mut version = 2;
+    let mut f = Fields {
+        name: "",
+        key: RawDoc::empty(),
+        version,
+        unique: false,
+        prepare_unique: false,
+        clustered: false,
+        sparse: false,
+        partial: None,
+        storage_engine: None,
+        ttl: None,
+        projection: None,
+        kind: IndexKind::Btree,
+    };
+    for e in raw {
+        match e.name() {
+            "key" => {
+                let k = must_be_object(e)?;
+                check_key_pattern(k)?;
+                key = Some(k);
+            }
+            "name" => {
+                name = Some(e.value().as_str().ok_or_else(|| must_be(e, "a string"))?);
+            }
+            "v" => version = check_version(raw, e)?,
+            "unique" => f.unique = flag(e)?,
+            "sparse" => f.sparse = flag(e)?,
+            "prepareUnique" => f.prepare_unique = flag(e)?,
+            "clustered" => f.clustered = flag(e)?,
+            "hidden" => {
+                if e.ty != ElementType::Boolean {
+                    return Err(Error::type_mismatch(format!(
+                        "The field 'name' must be a bool, but got {}",
+                        e.value().type_name()
+                    )));
+                }
+            }
+            "partialFilterExpression" => f.partial = Some(must_be_object(e)?),
+            "collation" => {
+                if must_be_object(e)?.is_empty() {
+                    return Err(Error::bad_value("The field 'collation' cannot be an empty object."));
+                }
+            }
+            "wildcardProjection" => f.projection = Some(must_be_object(e)?),
+            "storageEngine" => f.storage_engine = Some(e),
+            "expireAfterSeconds" => f.ttl = Some(e),
+            "weights"
+                if key.map(kind_of).or_else(|| raw.get("key")?.as_doc().map(kind_of))
+                    != Some(IndexKind::Text) =>
+            {
+                return Err(cannot_create(format!(
+                    "Invalid index specification {raw}; the field 'weights' can only be specified with text indexes"
+                )));
+            }
+            "weights"
+            | "default_language"
+            | "language_override"
+            | "coarsestIndexedLevel"
+            | "finestIndexedLevel" => {}
+            n if PLAIN_NUMBERS.contains(&n) => {
+                if !e.value().is_number() {
+                    return Err(must_be(e, "a number"));
+                }
+            }
+            n if IGNORED.contains(&n) => {}
+            n => {
+                return Err(Error::new(
+                    ErrorCode::InvalidIndexSpecificationOption,
+                    format!("The field '{n}' is not valid for an index specification. Specification: {raw}"),
+                ));
+            }
+        }
+    }
+    let required = |f: &str| {
+        Error::failed_to_parse(format!("The '{f}' field is a required property of an index specification"))
+    };
+    f.key = key.ok_or_else(|| required("key"))?;
+    f.name = name.ok_or_else(|| required("name"))?;
+    f.version = version;
+    f.kind = kind_of(f.key);
+    if f.unique && f.prepare_unique {
+        return Err(cannot_create(format!(
+            "Invalid index specification {raw}; cannot create an index with the 'unique' option and the \
+             'prepareUnique' option"
+        )));
+    }
+    check_projection(&f)?;
+    Ok(f)
+}
+
+fn check_projection(f: &Fields<'_>) -> Result<()> {
+    let Some(projection) = f.projection else { return Ok(()) };
+    if f.kind != IndexKind::Wildcard {
+        return Err(Error::bad_value(
+            "The field 'wildcardProjection' is only allowed in an 'wildcard' index",
+        ));
+    }
+    if f.key.elem("$**").is_none() {
+        return Err(Error::failed_to_parse(
+            "The field 'wildcardProjection' is only allowed when 'key' is {\"$**\": \u{b1}1}",
+        ));
+    }
+    if projection.is_empty() {
+        return Err(Error::failed_to_parse("The 'wildcardProjection' field can't be an empty object"));
+    }
+    crate::wildcard::check_projection(projection)
+        .map_err(|e| e.context("Failed to parse: wildcardProjection"))
+}
+
+fn must_be(e: Elem<'_>, what: &str) -> Error {
+    Error::type_mismatch(format!(
+        "The field '{}' must be {what}, but got {}",
+        e.name(),
+        e.value().type_name()
+    ))
+}
+
+fn must_be_object(e: Elem<'_>) -> Result<&RawDoc> {
+    e.value().as_doc().ok_or_else(|| must_be(e, "an object"))
+}
+
+fn flag(e: Elem<'_>) -> Result<bool> {
+    let v = e.value();
+    if matches!(v, Value::Boolean(_)) || v.is_number() {
+        return Ok(v.is_truthy());
+    }
+    // The unbalanced quote is MongoDB's.
+    Err(Error::type_mismatch(format!(
+        "The field '{} has value {}: {v}, which is not convertible to bool",
+        e.name(),
+        e.name()
+    )))
+}
+
+fn check_version(raw: &RawDoc, e: Elem<'_>) -> Result<i32> {
+    let v = e.value();
+    if !v.is_number() {
+        return Err(must_be(e, "a number"));
+    }
+    let whole = v.as_i64().and_then(|n| i32::try_from(n).ok());
+    match whole {
+        Some(n @ (1 | 2)) => Ok(n),
+        Some(n) => Err(cannot_create(format!(
+            "Invalid index specification {raw}; cannot create an index with v={n}"
+        ))),
+        None => Err(Error::bad_value(format!(
+            "Index version must be representable as a 32-bit integer, but got {v}"
+        ))),
+    }
+}
+
+fn check_key_pattern(key: &RawDoc) -> Result<()> {
+    if key.is_empty() {
+        return Err(cannot_create("Index keys cannot be empty."));
+    }
+    let wildcards = key.iter().filter(|e| is_wildcard_name(e.name())).count();
+    let plugin = plugin_name(key);
+    for e in key {
+        check_key_value(e, wildcards > 0)?;
+        check_key_name(e, plugin)?;
+    }
+    if wildcards > 1 {
+        return Err(cannot_create("wildcard indexes do not allow more than one wildcard field"));
+    }
+    if wildcards == 1 && plugin == Some("text") {
+        return Err(cannot_create("wildcard indexes do not allow compounding"));
+    }
+    Ok(())
+}
+
+fn check_key_value(e: Elem<'_>, wildcard: bool) -> Result<()> {
+    match e.value() {
+        Value::String("") => Err(cannot_create("Values in the index key pattern cannot be empty strings")),
+        Value::String("wildcard") => Err(cannot_create(
+            "The key pattern value for an 'wildcard' index must be a non-zero number, not a string.",
+        )),
+        Value::String("geoHaystack") => {
+            Err(cannot_create("GeoHaystack indexes cannot be created in version 5.0 and above"))
+        }
+        Value::String("hashed" | "text" | "2d" | "2dsphere") => Ok(()),
+        Value::String(other) => Err(cannot_create(format!("Unknown index plugin '{other}'"))),
+        Value::Decimal128(d) if !d.is_zero() => Ok(()),
+        v if v.is_number() => match v.as_f64() {
+            Some(n) if n.is_nan() => Err(cannot_create("Values in the index key pattern cannot be NaN.")),
+            Some(n) if n != 0.0 => {
+                if wildcard && is_wildcard_name(e.name()) && n < 0.0 {
+                    return Err(cannot_create(
+                        "A numeric value in a $** index key pattern must be positive.",
+                    ));
+                }
+                Ok(())
+            }
+            _ => Err(cannot_create("Values in the index key pattern cannot be 0.")),
+        },
+        v => Err(cannot_create(format!(
+            "Values in v:2 index key pattern cannot be of type {}. Only numbers > 0, numbers < 0, and strings are \
+             allowed.",
+            v.type_name()
+        ))),
+    }
+}
+
+fn check_key_name(e: Elem<'_>, plugin: Option<&str>) -> Result<()> {
+    let name = e.name();
+    if name.is_empty() {
+        return Err(cannot_create("Index keys cannot be an empty field."));
+    }
+    let text_wildcard = e.value().as_str() == Some("text");
+    if is_wildcard_name(name) && (plugin.is_none() || text_wildcard) {
+        return match name.strip_suffix(".$**") {
+            Some(prefix) => check_components(prefix),
+            None => Ok(()),
+        };
+    }
+    check_components(name)
+}
+
+fn check_components(path: &str) -> Result<()> {
+    for part in path.split('.') {
+        if part.is_empty() {
+            return Err(cannot_create("Index keys cannot contain an empty field."));
+        }
+        let reference = matches!(part, "$id" | "$ref" | "$db") && path.contains('.');
+        if part.starts_with('$') && !reference {
+            return Err(cannot_create(
+                "Index key contains an illegal field name: field name starts with '$'.",
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn with_version(raw: &RawDoc, version: i32) -> DocBuf {
+    let mut b = DocBuilder::with_capacity(raw.byte_len() + 16);
+    b.elems_of(raw);
+    if raw.elem("v").is_none() {
+        b.i32("v", version);
+    }
+    b.finish()
+}
+
+/// The full form of the index's collation: its own, or else the collection's.
+fn resolve_collation(raw: &RawDoc, with_v: &RawDoc, default: Option<&RawDoc>) -> Result<Option<DocBuf>> {
+    match raw.get("collation").and_then(|v| v.as_doc()) {
+        Some(spec) => crate::collation::full_form(spec).map_err(|e| {
+            e.context(format_args!(
+                "failed to add collation information to index spec for index creation: {with_v}"
+            ))
+        }),
+        None => Ok(default.map(|d| d.to_buf())),
+    }
+}
+
+fn check_id_index(
+    f: &Fields<'_>,
+    with_v: &RawDoc,
+    collation: Option<&RawDoc>,
+    default: Option<&RawDoc>,
+) -> Result<()> {
+    if !is_id_key(f.key) {
+        return Err(Error::bad_value(format!(
+            "The index name '_id_' is reserved for the _id index, which must have key pattern {{_id: 1}}, found \
+             key: {}",
+            f.key
+        )));
+    }
+    if f.clustered {
+        return Ok(());
+    }
+    if let Some(e) = with_v.iter().find(|e| !matches!(e.name(), "key" | "name" | "v" | "ns" | "collation")) {
+        return Err(Error::new(
+            ErrorCode::InvalidIndexSpecificationOption,
+            format!(
+                "The field '{}' is not valid for an _id index specification. Specification: {with_v}",
+                e.name()
+            ),
+        ));
+    }
+    if collation != default {
+        let text =
+            |c: Option<&RawDoc>| c.map_or_else(|| "{ locale: \"simple\" }".to_owned(), |d| d.to_string());
+        return Err(Error::bad_value(format!(
+            "The _id index must have the same collation as the collection. Index collation: {}, collection \
+             collation: {}",
+            text(collation),
+            text(default)
+        )));
+    }
+    Ok(())
+}
+
+/// `expireAfterSeconds` cut to an integer; NaN means "never" and becomes the largest value.
+fn seconds(v: Value<'_>) -> Result<i64> {
+    match v {
+        Value::Double(d) if d.is_nan() => Ok(i64::from(i32::MAX)),
+        Value::Double(d) => Ok(d as i64),
+        v => v.as_i64().ok_or_else(|| invalid("TTL index 'expireAfterSeconds' option must be numeric")),
+    }
+}
+
+/// Checks a TTL value; `Err` has the text that follows "TTL index 'expireAfterSeconds' option ".
+pub(crate) fn check_ttl_value(v: Value<'_>) -> Result<i64, String> {
+    if !v.is_number() {
+        return Err(format!("must be numeric, but received a type of '{}'", v.type_name()));
+    }
+    match seconds(v) {
+        Ok(n) if n < 0 => Err("cannot be less than 0".to_owned()),
+        Ok(n) if n > i64::from(i32::MAX) => {
+            Err("must be within an acceptable range, try a lower number".to_owned())
+        }
+        Ok(n) => Ok(n),
+        Err(_) => Err("must be within an acceptable range, try a lower number".to_owned()),
+    }
+}
+
+fn check_ttl(raw: &RawDoc, f: &Fields<'_>) -> Result<()> {
+    let Some(e) = f.ttl else { return Ok(()) };
+    if let Err(why) = check_ttl_value(e.value()) {
+        return Err(cannot_create(format!("TTL index 'expireAfterSeconds' option {why}. Index spec: {raw}")));
+    }
+    if f.key.count() != 1 {
+        return Err(cannot_create(format!(
+            "TTL indexes are single-field indexes, compound indexes do not support TTL. Index spec: {raw}"
+        )));
+    }
+    Ok(())
+}
+
+fn check_options(f: &Fields<'_>) -> Result<()> {
+    if f.name.is_empty() {
+        return Err(cannot_create("index name cannot be empty"));
+    }
+    if f.name.contains('\0') {
+        return Err(cannot_create("index name cannot contain NUL bytes"));
+    }
+    if let Some(e) = f.storage_engine {
+        let Value::Document(d) = e.value() else {
+            return Err(cannot_create("\"storageEngine\" options must be a document if present"));
+        };
+        if d.is_empty() {
+            return Err(cannot_create(
+                "Empty \"storageEngine\" options are invalid. Please remove the field or include valid options.",
+            ));
+        }
+    }
+    if f.kind == IndexKind::Wildcard {
+        let unsupported = |what: &str| {
+            Err(cannot_create(format!("Index type 'wildcard' does not support the {what} option")))
+        };
+        if f.sparse {
+            return unsupported("sparse");
+        }
+        if f.unique || f.prepare_unique {
+            return unsupported("unique");
+        }
+        if f.ttl.is_some() {
+            return Err(cannot_create("Index type 'wildcard' cannot be a TTL index"));
+        }
+    }
+    if let Some(partial) = f.partial {
+        if f.sparse {
+            return Err(cannot_create("cannot mix \"partialFilterExpression\" and \"sparse\" options"));
+        }
+        crate::partial::check(partial)?;
+    }
+    Ok(())
+}
+
+/// The stored form: `v`, uniqueness, `key`, `name`, then the other options in the order they came.
+fn normalized(raw: &RawDoc, f: &Fields<'_>, collation: Option<&RawDoc>) -> DocBuf {
+    let mut b = DocBuilder::with_capacity(raw.byte_len() + 64);
+    b.i32("v", f.version);
+    if f.unique && !is_id_key(f.key) {
+        b.bool("unique", true);
+    }
+    if f.prepare_unique {
+        b.bool("prepareUnique", true);
+    }
+    b.raw_doc("key", f.key);
+    b.str("name", if is_id_key(f.key) { "_id_" } else { f.name });
+    for e in raw {
+        match e.name() {
+            "v" | "unique" | "prepareUnique" | "key" | "name" | "ns" | "dropDups" | "collation"
+            | "clustered" => {}
+            "sparse" | "background" | "hidden" => {
+                if e.value().is_truthy() {
+                    b.bool(e.name(), true);
+                }
+            }
+            "expireAfterSeconds" => {
+                crate::options::append_number(
+                    &mut b,
+                    e.name(),
+                    seconds(e.value()).unwrap_or(i64::from(i32::MAX)),
+                );
+            }
+            _ => {
+                b.elem(e);
+            }
+        }
+    }
+    if let Some(c) = collation {
+        b.raw_doc("collation", c);
+    }
+    b.finish()
+}

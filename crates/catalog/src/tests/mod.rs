@@ -1,0 +1,3 @@
+mod indexes;
+mod recovery;
+mod writes;

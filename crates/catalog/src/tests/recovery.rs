@@ -1,0 +1,105 @@
+use crate::testing::{World, ns};
+use crate::{DropWhich, Uninterrupted};
+use pando_bson::doc;
+
+#[test]
+fn a_restart_without_checkpoint_replays_everything() {
+    for w in [World::new(), World::on_files("replay")] {
+        w.index("db.c", doc! { "key": { "a": 1 }, "name": "a_1" }).unwrap();
+        w.insert("db.c", (0..20).map(|i| doc! { "_id": i, "a": -i }).collect());
+        w.update("db.c", 3, doc! { "_id": 3, "a": 100 }).unwrap();
+        w.delete("db.c", 4).unwrap();
+        let (docs, by_a, log) = (w.docs("db.c"), w.ids_by_index("db.c", "a_1"), w.log());
+        let uuid = w.catalog.lookup(&ns("db.c")).unwrap().uuid;
+        let w = w.reopen();
+        assert_eq!(w.docs("db.c"), docs);
+        assert_eq!(w.ids_by_index("db.c", "a_1"), by_a);
+        assert_eq!(w.log(), log);
+        let coll = w.catalog.lookup(&ns("db.c")).unwrap();
+        assert_eq!((coll.uuid, coll.count()), (uuid, 19));
+        w.insert("db.c", vec![doc! { "_id": 99, "a": 0 }]);
+        assert_eq!(w.ids("db.c").last(), Some(&99));
+    }
+}
+
+#[test]
+fn definition_changes_survive_a_restart() {
+    let w = World::new();
+    w.insert("db.a", vec![doc! { "_id": 1, "x": 1 }]);
+    w.insert("db.b", vec![doc! { "_id": 2 }]);
+    w.insert("db.gone", vec![doc! { "_id": 3 }]);
+    w.index("db.a", doc! { "key": { "x": 1 }, "name": "x" }).unwrap();
+    w.index("db.a", doc! { "key": { "y": 1 }, "name": "y" }).unwrap();
+    w.run(w.catalog.rename_collection(&ns("db.a"), &ns("db.b"), true, &Uninterrupted)).unwrap();
+    w.run(w.catalog.drop_collection(&ns("db.gone"))).unwrap();
+    w.run(w.catalog.drop_indexes(&ns("db.b"), DropWhich::Name("y"))).unwrap();
+    let body = doc! { "collMod": "b", "validator": { "z": 1 }, "validationLevel": "moderate" }.to_raw();
+    w.run(w.catalog.coll_mod(&ns("db.b"), &body, |_| false)).unwrap();
+    let w = w.reopen();
+    assert_eq!(w.ids("db.b"), [1]);
+    assert!(w.catalog.lookup(&ns("db.a")).is_none() && w.catalog.lookup(&ns("db.gone")).is_none());
+    let b = w.catalog.lookup(&ns("db.b")).unwrap();
+    assert_eq!(b.indexes.iter().map(|i| i.name()).collect::<Vec<_>>(), ["_id_", "x"]);
+    assert_eq!(b.options.validator, Some(doc! { "z": 1 }.to_raw()));
+    assert_eq!(w.try_insert("db.b", vec![doc! { "_id": 7 }]).errors[0].1.code.0, 121);
+}
+
+#[test]
+fn counts_are_exact_after_checkpoint_and_crash() {
+    let w = World::new();
+    w.insert("db.c", (0..10).map(|i| doc! { "_id": i }).collect());
+    w.catalog.storage().log().flush_once().unwrap();
+    w.catalog.storage().set_stable(w.catalog.storage().last_committed());
+    w.catalog.checkpoint().unwrap();
+    w.insert("db.c", (10..15).map(|i| doc! { "_id": i }).collect());
+    w.delete("db.c", 0).unwrap();
+    let bytes = w.catalog.lookup(&ns("db.c")).unwrap().data_bytes();
+    w.catalog.storage().log().flush_once().unwrap();
+    w.disk.as_ref().unwrap().crash();
+    let w = w.reopen_as_is();
+    let coll = w.catalog.lookup(&ns("db.c")).unwrap();
+    assert_eq!((coll.count(), coll.data_bytes()), (14, bytes));
+    assert_eq!(w.docs("db.c").len(), 14);
+}
+
+#[test]
+fn an_unfinished_build_is_taken_up_again() {
+    let w = World::new();
+    w.insert("db.c", (0..30).map(|i| doc! { "_id": i, "a": 30 - i }).collect());
+    let spec = doc! { "key": { "a": 1 }, "name": "a_1" }.to_raw();
+    {
+        let target = ns("db.c");
+        let specs: [&pando_bson::RawDoc; 1] = [&spec];
+        let build = w.catalog.create_indexes(&target, &specs, &Uninterrupted);
+        let mut build = std::pin::pin!(build);
+        let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+        assert!(std::future::Future::poll(build.as_mut(), &mut cx).is_pending());
+    }
+    w.insert("db.c", vec![doc! { "_id": 50, "a": 0 }]);
+    let w = w.reopen();
+    assert_eq!(w.catalog.lookup(&ns("db.c")).unwrap().building_indexes().len(), 1);
+    w.insert("db.c", vec![doc! { "_id": 51, "a": 99 }]);
+    assert_eq!(w.run(w.catalog.resume_builds()).unwrap(), 1);
+    w.insert("db.c", vec![doc! { "_id": 52, "a": 98 }]);
+    for _ in 0..10 {
+        w.tasks.turn();
+    }
+    let ids = w.ids_by_index("db.c", "a_1");
+    assert_eq!((ids.len(), ids[0], ids[32]), (33, 50, 51));
+}
+
+#[test]
+fn a_rename_across_databases_copies_documents_and_indexes() {
+    let w = World::new();
+    w.insert("a.c", (0..5).map(|i| doc! { "_id": i, "x": -i }).collect());
+    w.index("a.c", doc! { "key": { "x": 1 }, "name": "x" }).unwrap();
+    w.run(w.catalog.rename_collection(&ns("a.c"), &ns("b.d"), false, &Uninterrupted)).unwrap();
+    assert!(w.catalog.lookup(&ns("a.c")).is_none());
+    assert_eq!(w.ids_by_index("b.d", "x"), [4, 3, 2, 1, 0]);
+    let w = w.reopen();
+    assert_eq!(w.ids("b.d"), [0, 1, 2, 3, 4]);
+    w.run(w.catalog.drop_database("b")).unwrap();
+    assert!(!w.catalog.snapshot().has_database("b"));
+    let w = w.reopen();
+    assert!(w.catalog.snapshot().databases().iter().all(|d| d == "local"));
+}

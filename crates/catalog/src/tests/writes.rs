@@ -1,0 +1,152 @@
+use crate::testing::{World, ns};
+use pando_base::ErrorCode;
+use pando_bson::{Document, RawDoc, doc};
+use pando_storage::ReadAt;
+
+#[test]
+fn an_insert_creates_the_collection_and_leaves_its_entries() {
+    for w in [World::new(), World::on_files("insert")] {
+        w.insert("db.c", vec![doc! { "_id": 1, "a": 1 }, doc! { "a": 2, "_id": 2 }]);
+        assert_eq!(w.docs("db.c"), [doc! { "_id": 1, "a": 1 }, doc! { "_id": 2, "a": 2 }]);
+        let ops: Vec<String> = w.log().into_iter().map(|(op, _)| op).collect();
+        assert_eq!(ops, ["c", "i", "i"]);
+        assert_eq!(w.catalog.lookup(&ns("db.c")).unwrap().count(), 2);
+    }
+}
+
+#[test]
+fn a_document_without_id_gets_an_object_id_in_front() {
+    let w = World::new();
+    w.insert("db.c", vec![doc! { "a": 1 }]);
+    let docs = w.docs("db.c");
+    assert_eq!(docs[0].iter().next().map(|(k, _)| k.to_owned()), Some("_id".to_owned()));
+}
+
+#[test]
+fn a_duplicate_id_is_reported_for_its_document_only() {
+    let w = World::new();
+    let done = w.try_insert("db.c", vec![doc! { "_id": 1 }, doc! { "_id": 1 }, doc! { "_id": 2 }]);
+    assert_eq!((done.n, done.errors.len()), (1, 1));
+    let (at, e) = &done.errors[0];
+    assert_eq!((*at, e.code), (1, ErrorCode::DuplicateKey));
+    assert_eq!(&*e.message, "E11000 duplicate key error collection: db.c index: _id_ dup key: { _id: 1 }");
+    let extra = Document::from(RawDoc::trusted(&e.extra));
+    assert_eq!(extra, doc! { "keyPattern": { "_id": 1 }, "keyValue": { "_id": 1 } });
+    assert_eq!(w.ids("db.c"), [1]);
+}
+
+#[test]
+fn each_document_of_a_bulk_insert_has_its_own_timestamp() {
+    let w = World::new();
+    w.insert("db.c", (0..5).map(|i| doc! { "_id": i }).collect());
+    let last = w.catalog.storage().last_committed();
+    for back in 0..5u64 {
+        let at = ReadAt::At(pando_base::Timestamp(last.0 - back));
+        assert_eq!(w.docs_at("db.c", at).len(), 5 - back as usize);
+    }
+}
+
+#[test]
+fn updates_and_deletes_move_index_entries_along() {
+    for w in [World::new(), World::on_files("update")] {
+        let text = "a text that makes a difference smaller than the whole document";
+        w.insert("db.c", (0..4).map(|i| doc! { "_id": i, "a": i, "t": text }).collect());
+        w.index("db.c", doc! { "key": { "a": 1 }, "name": "a_1" }).unwrap();
+        assert_eq!(w.ids_by_index("db.c", "a_1"), [0, 1, 2, 3]);
+        w.update("db.c", 0, doc! { "_id": 0, "a": 9, "t": text }).unwrap();
+        w.delete("db.c", 2).unwrap();
+        assert_eq!(w.ids_by_index("db.c", "a_1"), [1, 3, 0]);
+        assert_eq!(w.catalog.lookup(&ns("db.c")).unwrap().count(), 3);
+        let (op, o) = w.log().into_iter().rev().nth(1).unwrap();
+        assert_eq!((op.as_str(), o), ("u", doc! { "$v": 2, "diff": { "u": { "a": 9 } } }));
+    }
+}
+
+#[test]
+fn a_capped_collection_drops_its_oldest_and_logs_it() {
+    let w = World::new();
+    w.create("db.cap", doc! { "capped": true, "size": 1000, "max": 2 }).unwrap();
+    for i in 0..5 {
+        w.insert("db.cap", vec![doc! { "_id": i }]);
+    }
+    assert_eq!(w.ids("db.cap"), [3, 4]);
+    let deletes = w.log().into_iter().filter(|(op, _)| op == "d").count();
+    assert_eq!(deletes, 3);
+    // By bytes: documents of about 200 bytes in 1024.
+    w.create("db.cap2", doc! { "capped": true, "size": 1000 }).unwrap();
+    let text = "x".repeat(180);
+    w.insert("db.cap2", (0..20).map(|i| doc! { "_id": i, "t": text.as_str() }).collect());
+    let coll = w.catalog.lookup(&ns("db.cap2")).unwrap();
+    assert!(coll.data_bytes() <= 1024 && coll.count() == 5, "{} {}", coll.data_bytes(), coll.count());
+    assert_eq!(w.ids("db.cap2"), [15, 16, 17, 18, 19]);
+}
+
+#[test]
+fn a_clustered_collection_is_ordered_by_id() {
+    let w = World::new();
+    let clustered = doc! { "clusteredIndex": { "key": { "_id": 1 }, "unique": true } };
+    w.create("db.cl", clustered).unwrap();
+    w.insert("db.cl", [5, 1, 3].map(|i| doc! { "_id": i, "a": -i }).to_vec());
+    assert_eq!(w.ids("db.cl"), [1, 3, 5]);
+    let e = &w.try_insert("db.cl", vec![doc! { "_id": 3 }]).errors[0].1;
+    assert_eq!(&*e.message, "E11000 duplicate key error collection: db.cl index: _id_ dup key: { _id: 3 }");
+    w.index("db.cl", doc! { "key": { "a": 1 }, "name": "a" }).unwrap();
+    w.update("db.cl", 5, doc! { "_id": 5, "a": 7 }).unwrap();
+    assert_eq!(w.ids_by_index("db.cl", "a"), [3, 1, 5]);
+}
+
+#[test]
+fn a_validator_refuses_or_warns() {
+    let w = World::new();
+    w.create("db.v", doc! { "validator": { "a": { "$gt": 5 } } }).unwrap();
+    let e = &w.try_insert("db.v", vec![doc! { "_id": 1, "a": 1 }]).errors[0].1;
+    assert_eq!((e.code.0, &*e.message), (121, "Document failed validation"));
+    w.insert("db.v", vec![doc! { "_id": 1, "a": 6 }]);
+    assert_eq!(w.update("db.v", 1, doc! { "_id": 1, "a": 2 }).unwrap_err().code.0, 121);
+    w.create("db.w", doc! { "validator": { "a": { "$gt": 5 } }, "validationAction": "warn" }).unwrap();
+    w.insert("db.w", vec![doc! { "_id": 1, "a": 1 }]);
+}
+
+#[test]
+fn local_collections_leave_no_entries() {
+    let w = World::new();
+    w.insert("local.x", vec![doc! { "_id": 1 }]);
+    assert_eq!(w.docs("local.x").len(), 1);
+    assert!(w.log().is_empty());
+}
+
+#[test]
+fn the_oplog_reads_like_a_collection() {
+    let w = World::new();
+    w.insert("db.c", vec![doc! { "_id": 1 }]);
+    let entries = w.docs("local.oplog.rs");
+    assert_eq!(entries.len(), 2);
+    assert_eq!(entries[1].get("ns").and_then(|v| v.as_str()), Some("db.c"));
+}
+
+#[test]
+fn database_names_may_not_differ_in_case_only() {
+    let w = World::new();
+    w.insert("db.c", vec![doc! { "_id": 1 }]);
+    let e = w.create("DB.c", doc! {}).unwrap_err();
+    assert_eq!(e.code.0, 13297);
+}
+
+#[test]
+fn views_resolve_to_their_collection_and_cycles_are_refused() {
+    let w = World::new();
+    w.insert("db.c", vec![doc! { "_id": 1 }]);
+    w.create("db.v1", doc! { "viewOn": "c", "pipeline": [{ "$match": { "a": 1 } }] }).unwrap();
+    w.create("db.v2", doc! { "viewOn": "v1", "pipeline": [{ "$limit": 3 }] }).unwrap();
+    let r = w.catalog.snapshot().resolve_view(&ns("db.v2")).unwrap().unwrap();
+    assert_eq!((r.ns.coll(), r.pipeline.count()), ("c", 2));
+    let stages: Vec<String> =
+        r.pipeline.iter().map(|e| e.value().as_doc().unwrap().first().unwrap().name().to_owned()).collect();
+    assert_eq!(stages, ["$match", "$limit"]);
+    assert_eq!(w.create("db.v3", doc! { "viewOn": "v3" }).unwrap_err().code.0, 5);
+    assert_eq!(w.create("db.v1", doc! { "viewOn": "c" }).unwrap_err().code.0, 48);
+    let w = w.reopen();
+    assert!(w.catalog.lookup_view(&ns("db.v2")).is_some());
+    w.run(w.catalog.drop_collection(&ns("db.v2"))).unwrap();
+    assert!(w.catalog.lookup_view(&ns("db.v2")).is_none());
+}

@@ -1,0 +1,323 @@
+//! One storage unit of work as the write path sees it: rows, their log entries, and what follows the commit.
+//!
+//! Every write in a unit first takes its timestamp ([`WriteUnit::stamp`]): a slot of the log that stays open until
+//! the commit. The rows of that write carry exactly the timestamp of its entry, so that a reader or a checkpoint
+//! between two entries of one unit sees what replaying the log up to there gives.
+
+use crate::Catalog;
+use crate::collection::{Collection, Index, Shared};
+use crate::durable;
+use crate::keys::KeySet;
+use crate::observer::{Defined, OpObserver};
+use crate::sizes::Totals;
+use pando_base::{Error, Millis, OpTime, Result, Term, Timestamp};
+use pando_bson::RawDoc;
+use pando_bson::keystring::KeyBuilder;
+use pando_oplog::Entry;
+use pando_oplog::entry::{Identity, Object, OpType, Session};
+use pando_storage::{Mark, Slot, Slots, Txn};
+use std::sync::Arc;
+
+/// What the operation brings to its log entries and checks.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WriteOp<'a> {
+    /// A retryable write's session.
+    pub session: Option<SessionRef<'a>>,
+    pub bypass_validation: bool,
+    pub from_migrate: bool,
+}
+
+/// The session of a retryable write.
+#[derive(Clone, Copy, Debug)]
+pub struct SessionRef<'a> {
+    pub lsid: &'a RawDoc,
+    pub txn_number: i64,
+    /// The session's last entry for this `txn_number` before this unit; [`OpTime::NULL`] if none.
+    pub prev: OpTime,
+}
+
+/// Where the timestamps of a unit's rows come from.
+enum Journal {
+    /// Each write takes a slot of the log and leaves an entry in it.
+    Logged { reserved: Option<Slots>, open: Option<Slot> },
+    /// The rows carry the timestamp of an entry that exists already (recovery, replication).
+    Applied(Timestamp),
+    /// No timestamps, no entries: the `local` database.
+    Local,
+}
+
+type AfterCommit = Box<dyn FnOnce(Timestamp) + Send>;
+
+/// An open unit. Dropping it without [`WriteUnit::commit`] undoes everything.
+#[must_use]
+pub struct WriteUnit {
+    pub(crate) catalog: Catalog,
+    pub(crate) txn: Txn,
+    journal: Journal,
+    term: Term,
+    wall: Millis,
+    /// The entry being built; reused.
+    buf: Vec<u8>,
+    last: OpTime,
+    /// The last entry of the session so far, when this unit has written one.
+    session_prev: Option<OpTime>,
+    deltas: Vec<(Arc<Shared>, Timestamp, Totals)>,
+    marks: Vec<PendingMarks>,
+    after: Vec<AfterCommit>,
+    pub(crate) scratch: Scratch,
+    observers: Arc<[Arc<dyn OpObserver>]>,
+}
+
+/// Array paths that an index will have durably known once the unit commits.
+pub(crate) struct PendingMarks {
+    pub(crate) index: Arc<Index>,
+    pub(crate) bits: Vec<u64>,
+    pub(crate) paths: Vec<String>,
+    /// A row that says so is among the unit's writes.
+    pub(crate) written: bool,
+}
+
+/// Buffers that one write after another uses.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    pub(crate) builder: KeyBuilder,
+    pub(crate) old: KeySet,
+    pub(crate) new: KeySet,
+}
+
+/// A place in a unit to go back to.
+pub struct UnitMark {
+    txn: Mark,
+    deltas: usize,
+    marks: usize,
+    after: usize,
+    last: OpTime,
+    session_prev: Option<OpTime>,
+}
+
+impl WriteUnit {
+    pub(crate) fn logged(catalog: &Catalog, txn: Txn) -> WriteUnit {
+        WriteUnit::new(catalog, txn, Journal::Logged { reserved: None, open: None })
+    }
+    pub(crate) fn local(catalog: &Catalog, txn: Txn) -> WriteUnit {
+        WriteUnit::new(catalog, txn, Journal::Local)
+    }
+    pub(crate) fn applied(catalog: &Catalog, mut txn: Txn, ts: Timestamp) -> WriteUnit {
+        txn.set_commit_ts(ts);
+        WriteUnit::new(catalog, txn, Journal::Applied(ts))
+    }
+    fn new(catalog: &Catalog, txn: Txn, journal: Journal) -> WriteUnit {
+        WriteUnit {
+            term: catalog.term(),
+            wall: catalog.env().clock.wall_ms(),
+            catalog: catalog.clone(),
+            txn,
+            journal,
+            buf: Vec::new(),
+            last: OpTime::NULL,
+            session_prev: None,
+            deltas: Vec::new(),
+            marks: Vec::new(),
+            after: Vec::new(),
+            scratch: Scratch::default(),
+            observers: catalog.observers(),
+        }
+    }
+    pub(crate) fn observers(&self) -> Arc<[Arc<dyn OpObserver>]> {
+        self.observers.clone()
+    }
+    pub(crate) fn observe(&mut self, event: &Defined<'_>) -> Result<()> {
+        self.observers().iter().try_for_each(|o| o.defined(self, event))
+    }
+
+    /// The storage transaction, for reads that must see this unit's own writes.
+    pub fn txn(&self) -> &Txn {
+        &self.txn
+    }
+    pub fn catalog(&self) -> &Catalog {
+        &self.catalog
+    }
+    /// Writes of this unit replay or replicate entries that were checked when they were made.
+    pub fn is_applying(&self) -> bool {
+        matches!(self.journal, Journal::Applied(_))
+    }
+    pub fn is_local(&self) -> bool {
+        matches!(self.journal, Journal::Local)
+    }
+    /// The timestamp that the next rows carry; zero in local units and before the first stamp.
+    pub fn ts(&self) -> Timestamp {
+        match &self.journal {
+            Journal::Logged { open, .. } => open.as_ref().map_or(self.last.ts, Slot::ts),
+            Journal::Applied(ts) => *ts,
+            Journal::Local => Timestamp::ZERO,
+        }
+    }
+
+    /// Reserves the timestamps of the next `n` writes in one go (a vectored insert).
+    pub(crate) fn reserve(&mut self, n: usize) {
+        if let Journal::Logged { reserved, .. } = &mut self.journal {
+            *reserved = Some(self.catalog.storage().log().reserve(n));
+        }
+    }
+    /// Takes the timestamp of the next write. Its entry must follow with [`WriteUnit::log`].
+    // tour: insert 5/9
+    pub(crate) fn stamp(&mut self) {
+        if let Journal::Logged { reserved, open } = &mut self.journal {
+            let slot = reserved
+                .as_mut()
+                .and_then(Iterator::next)
+                .unwrap_or_else(|| self.catalog.storage().log().reserve_one());
+            self.txn.set_commit_ts(slot.ts());
+            *open = Some(slot);
+        }
+    }
+    /// Leaves the entry of the write that was stamped last.
+    pub(crate) fn log(&mut self, op: &WriteOp<'_>, stmt_ids: &[i32], parts: EntryParts<'_>) -> Result<()> {
+        let Journal::Logged { open, .. } = &mut self.journal else { return Ok(()) };
+        let slot =
+            open.take().ok_or_else(|| Error::internal("a log entry without a timestamp taken for it"))?;
+        let session = op.session.map(|s| Session {
+            lsid: s.lsid,
+            txn_number: s.txn_number,
+            stmt_ids,
+            prev: self.session_prev.unwrap_or(s.prev),
+        });
+        let entry = Entry {
+            session: if stmt_ids.is_empty() { None } else { session },
+            op: parts.op,
+            ns: parts.ns,
+            ui: parts.ui,
+            from_migrate: op.from_migrate,
+            o: parts.o,
+            o2: parts.o2,
+            rid: parts.rid,
+            term: self.term,
+            wall: self.wall,
+        };
+        let (ts, with_session) = (slot.ts(), entry.session.is_some());
+        self.buf.clear();
+        entry.append_to(&mut self.buf, ts);
+        self.txn.log_entry(slot, RawDoc::trusted(&self.buf));
+        self.last = OpTime::new(ts, self.term);
+        if with_session {
+            self.session_prev = Some(self.last);
+        }
+        Ok(())
+    }
+
+    /// Leaves a no-op entry for writes that the log does not tell (parts of an unfinished index). They need one
+    /// all the same: a timestamp without entry could be given out again after a crash.
+    pub(crate) fn log_noop(&mut self, msg: &str) -> Result<()> {
+        let mut o = pando_bson::DocBuilder::new();
+        o.str("msg", msg);
+        let o = o.finish();
+        let parts = EntryParts {
+            op: OpType::Noop,
+            ns: "",
+            ui: None,
+            o: Object::Doc(&o),
+            o2: Identity::None,
+            rid: None,
+        };
+        self.log(&WriteOp::default(), &[], parts)
+    }
+
+    pub(crate) fn change_sizes(&mut self, coll: &Collection, delta: Totals) {
+        let ts = self.ts();
+        if let Some((shared, at, sum)) = self.deltas.last_mut()
+            && *at == ts
+            && Arc::ptr_eq(shared, &coll.shared)
+        {
+            sum.count += delta.count;
+            sum.bytes += delta.bytes;
+            return;
+        }
+        self.deltas.push((coll.shared.clone(), ts, delta));
+    }
+    pub(crate) fn note_marks(&mut self, marks: PendingMarks) {
+        self.marks.push(marks);
+    }
+    /// Whether marks were noted since the last call.
+    pub(crate) fn take_unwritten_marks(&mut self) -> bool {
+        let mut any = false;
+        for m in self.marks.iter_mut().rev().take_while(|m| !m.written) {
+            m.written = true;
+            any = true;
+        }
+        any
+    }
+    pub(crate) fn txn_and_marks(&mut self) -> (&mut Txn, &[PendingMarks]) {
+        (&mut self.txn, &self.marks)
+    }
+    /// The collection's totals with this unit's changes.
+    pub(crate) fn totals_of(&self, coll: &Collection) -> Totals {
+        let sizes = &coll.shared.sizes;
+        let mut t = Totals { count: sizes.count() as i64, bytes: sizes.bytes() as i64 };
+        for (_, _, d) in self.deltas.iter().filter(|(s, ..)| Arc::ptr_eq(s, &coll.shared)) {
+            t.count += d.count;
+            t.bytes += d.bytes;
+        }
+        t
+    }
+    /// Array paths of `index` that this unit will make durable.
+    pub(crate) fn pending_marks<'a>(
+        &'a self,
+        index: &'a Arc<Index>,
+    ) -> impl Iterator<Item = &'a PendingMarks> {
+        self.marks.iter().filter(move |m| Arc::ptr_eq(&m.index.state, &index.state))
+    }
+    /// Runs once the commit is visible.
+    pub fn after_commit(&mut self, f: impl FnOnce(Timestamp) + Send + 'static) {
+        self.after.push(Box::new(f));
+    }
+
+    pub fn mark(&self) -> UnitMark {
+        UnitMark {
+            txn: self.txn.mark(),
+            deltas: self.deltas.len(),
+            marks: self.marks.len(),
+            after: self.after.len(),
+            last: self.last,
+            session_prev: self.session_prev,
+        }
+    }
+    /// Undoes what came after the mark.
+    pub fn back_to(&mut self, mark: UnitMark) {
+        if let Journal::Logged { open, .. } = &mut self.journal {
+            *open = None;
+        }
+        self.txn.back_to(mark.txn);
+        self.deltas.truncate(mark.deltas);
+        self.marks.truncate(mark.marks);
+        self.after.truncate(mark.after);
+        self.last = mark.last;
+        self.session_prev = mark.session_prev;
+    }
+
+    /// Makes the unit visible. Returns the position of its last log entry ([`OpTime::NULL`] if it left none).
+    pub fn commit(self) -> Result<OpTime> {
+        let WriteUnit { txn, journal, last, deltas, marks, after, .. } = self;
+        let ts = txn.commit()?;
+        drop(journal);
+        for (shared, at, delta) in deltas {
+            shared.sizes.changed(at, delta);
+        }
+        for m in marks {
+            durable::mark_durable(&m);
+        }
+        for f in after {
+            f(ts);
+        }
+        Ok(last)
+    }
+}
+
+/// The content of a log entry, without what the unit knows itself.
+pub(crate) struct EntryParts<'a> {
+    pub(crate) op: OpType,
+    pub(crate) ns: &'a str,
+    pub(crate) ui: Option<pando_base::Uuid>,
+    pub(crate) o: Object<'a>,
+    pub(crate) o2: Identity<'a>,
+    pub(crate) rid: Option<i64>,
+}

@@ -1,1 +1,0 @@
-//! Plans as explain shows them.

@@ -1,4 +1,0 @@
-//! A collection in memory and the recorded answers of a real server, for this crate's tests.
-
-mod golden;
-pub(crate) mod mem;

@@ -1,0 +1,95 @@
+//! One batch of a cursor, written straight into the reply.
+
+use pando_base::limits;
+use pando_bson::{DocBuilder, ElementType, Nested};
+
+/// `cursor: {firstBatch | nextBatch: [...], id, ns}` under construction.
+pub(crate) struct Batch<'b> {
+    b: &'b mut DocBuilder,
+    cursor: Nested,
+    array: Nested,
+    count: u32,
+    docs_max: u64,
+    started_at: usize,
+}
+
+/// Documents in a first batch when the client names no size.
+pub(crate) const FIRST_BATCH_DOCS: u64 = 101;
+
+impl<'b> Batch<'b> {
+    /// `docs_max` limits the number of documents; their size is limited to 16 MiB.
+    pub(crate) fn begin(b: &'b mut DocBuilder, name: &str, docs_max: u64) -> Batch<'b> {
+        let cursor = b.open_nested(ElementType::Document, "cursor");
+        let array = b.open_nested(ElementType::Array, name);
+        let started_at = b.buffer_len();
+        Batch { b, cursor, array, count: 0, docs_max, started_at }
+    }
+    pub(crate) fn len(&self) -> u64 {
+        u64::from(self.count)
+    }
+    pub(crate) fn is_full(&self) -> bool {
+        self.len() >= self.docs_max
+    }
+    /// One document always fits, however large.
+    #[inline]
+    pub(crate) fn has_room(&self, bytes: usize) -> bool {
+        self.count == 0 || self.b.buffer_len() - self.started_at + bytes <= limits::BSON_USER_BYTES_MAX
+    }
+    #[inline]
+    pub(crate) fn push(&mut self, doc: &[u8]) {
+        let mut digits = [0u8; 10];
+        let mut at = digits.len();
+        let mut n = self.count;
+        loop {
+            at -= 1;
+            digits[at] = b'0' + (n % 10) as u8;
+            n /= 10;
+            if n == 0 {
+                break;
+            }
+        }
+        self.b.raw(ElementType::Document, std::str::from_utf8(&digits[at..]).unwrap_or("0"), doc);
+        self.count += 1;
+    }
+    /// Closes the batch; `more` adds fields behind `id` and `ns`.
+    pub(crate) fn end(self, id: i64, ns: &str, more: impl FnOnce(&mut DocBuilder)) {
+        self.b.close_nested(self.array);
+        self.b.i64("id", id);
+        self.b.str("ns", ns);
+        more(self.b);
+        self.b.close_nested(self.cursor);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pando_bson::{RawDoc, doc};
+
+    #[test]
+    fn documents_are_numbered_and_the_frame_is_whole() {
+        let mut b = DocBuilder::new();
+        let d = doc! { "x": 1 }.to_raw();
+        let mut batch = Batch::begin(&mut b, "firstBatch", 12);
+        for _ in 0..12 {
+            assert!(!batch.is_full() && batch.has_room(d.byte_len()));
+            batch.push(d.as_bytes());
+        }
+        assert!(batch.is_full());
+        batch.end(7, "db.c", |_| {});
+        b.f64("ok", 1.0);
+        let out = b.finish();
+        assert!(RawDoc::validate(out.as_bytes()).is_ok());
+        let list = out.get_path("cursor.firstBatch").and_then(|v| v.as_array()).map(|a| a.count());
+        assert_eq!((list, out.get_path("cursor.id").and_then(|v| v.as_i64())), (Some(12), Some(7)));
+    }
+
+    #[test]
+    fn sixteen_mebibytes_end_a_batch_but_never_its_first_document() {
+        let mut b = DocBuilder::new();
+        let mut batch = Batch::begin(&mut b, "firstBatch", 101);
+        assert!(batch.has_room(17 << 20));
+        batch.push(doc! { "x": 1 }.to_raw().as_bytes());
+        assert!(batch.has_room(1 << 20) && !batch.has_room(16 << 20));
+    }
+}

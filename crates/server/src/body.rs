@@ -1,0 +1,63 @@
+//! What a cursor holds between batches.
+
+use crate::Server;
+use crate::batch::Batch;
+use crate::query_cursor::QueryCursor;
+use pando_base::Result;
+use pando_bson::DocBuf;
+use pando_command::OpCtx;
+use std::time::Duration;
+
+/// The rest of a result.
+pub enum CursorBody {
+    /// Documents that are all there already (listings).
+    List(std::vec::IntoIter<DocBuf>),
+    Query(Box<QueryCursor>),
+}
+
+/// Whether anything may follow a batch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum More {
+    Yes,
+    No,
+}
+
+impl CursorBody {
+    /// Appends documents until the batch is full or there are no more.
+    pub(crate) async fn fill(&mut self, server: &Server, ctx: &OpCtx, batch: &mut Batch<'_>) -> Result<More> {
+        match self {
+            CursorBody::Query(q) => q.fill(server, ctx, batch).await,
+            CursorBody::List(docs) => {
+                while !batch.is_full() {
+                    match docs.as_slice().first() {
+                        None => return Ok(More::No),
+                        Some(d) if !batch.has_room(d.byte_len()) => return Ok(More::Yes),
+                        Some(d) => batch.push(d.as_bytes()),
+                    }
+                    docs.next();
+                }
+                Ok(if docs.as_slice().is_empty() { More::No } else { More::Yes })
+            }
+        }
+    }
+
+    /// Waits for documents to come in until `deadline` (monotonic), then fills the batch.
+    pub(crate) async fn await_data(
+        &mut self,
+        server: &Server,
+        ctx: &OpCtx,
+        batch: &mut Batch<'_>,
+        deadline: Duration,
+    ) -> Result<More> {
+        loop {
+            let seen = server.storage.log().visible();
+            let more = self.fill(server, ctx, batch).await?;
+            let left = deadline.saturating_sub(ctx.env().clock.mono());
+            if batch.len() > 0 || more == More::No || left.is_zero() {
+                return Ok(more);
+            }
+            let changed = server.storage.log().wait_visible(seen);
+            ctx.interruptible(ctx.env().timeout(left, changed)).await?;
+        }
+    }
+}

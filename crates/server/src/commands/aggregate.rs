@@ -1,0 +1,7 @@
+//! `aggregate`.
+
+use super::prelude::*;
+
+pub(super) async fn run(_: &Server, _: &OpCtx, _: Request<'_>) -> Result<Reply> {
+    Err(Error::new(ErrorCode::NotImplemented, "aggregate is not built in yet"))
+}

@@ -1,0 +1,11 @@
+//! `clearLog` (test command): empties what `getLog` shows.
+
+use super::prelude::*;
+
+pub(super) async fn run(_: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    match req.first().value() {
+        Value::String("global") => ctx.env().log.sink().clear(),
+        _ => return Err(Error::new(ErrorCode::InvalidOptions, "Only the 'global' log can be cleared")),
+    }
+    Ok(Reply::new())
+}

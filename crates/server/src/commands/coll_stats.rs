@@ -1,0 +1,79 @@
+//! `collStats`: sizes and counts of a collection.
+
+use super::prelude::*;
+use crate::namespaces::{index_bytes, storage_bytes};
+use pando_catalog::Collection;
+
+pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let ns = req.ns()?;
+    let mut scale = 1;
+    for arg in req.args("collStats") {
+        if matches!(arg.value(), Value::Null) {
+            continue;
+        }
+        match arg.name() {
+            "scale" => scale = arg.i64_at_least(1)?,
+            "queryExecStats" | "latencyStats" | "waitForLock" | "numericOnly" => {}
+            _ => return Err(arg.unknown()),
+        }
+    }
+    let mut r = Reply::with_capacity(1024);
+    r.body.str("ns", ns.as_str());
+    match server.existing_collection(&ns)? {
+        Some(coll) => append_storage(&mut r.body, &coll, scale),
+        None => append_missing(&mut r.body),
+    }
+    r.body.i32("scaleFactor", scale as i32);
+    Ok(r)
+}
+
+fn int(b: &mut DocBuilder, name: &str, n: u64) {
+    match i32::try_from(n) {
+        Ok(n) => b.i32(name, n),
+        Err(_) => b.i64(name, n as i64),
+    };
+}
+
+/// `storageStats` of the `$collStats` stage is the same.
+pub(crate) fn append_storage(b: &mut DocBuilder, c: &Collection, scale: i64) {
+    let scale = scale as u64;
+    let (count, data) = (c.count(), c.data_bytes());
+    let sizes = index_bytes(c);
+    let index_total: u64 = sizes.iter().sum();
+    let storage = storage_bytes(c);
+    int(b, "size", data / scale);
+    int(b, "count", count);
+    if count > 0 {
+        int(b, "avgObjSize", data / count);
+    }
+    b.i32("numOrphanDocs", 0);
+    int(b, "storageSize", storage / scale);
+    b.i32("freeStorageSize", 0);
+    b.bool("capped", c.is_capped());
+    if let Some(capped) = &c.options.capped {
+        int(b, "max", capped.max.unwrap_or(0).max(0) as u64);
+        int(b, "maxSize", capped.size.max(0) as u64 / scale);
+    }
+    b.i32("nindexes", c.index_count() as i32);
+    b.doc("indexDetails", |_| {});
+    b.array("indexBuilds", |a| {
+        for i in c.building_indexes() {
+            a.str(i.name());
+        }
+    });
+    int(b, "totalIndexSize", index_total / scale);
+    int(b, "totalSize", (storage + index_total) / scale);
+    b.doc("indexSizes", |d| {
+        for (i, size) in c.ready_indexes().iter().zip(&sizes) {
+            int(d, i.name(), size / scale);
+        }
+    });
+}
+
+fn append_missing(b: &mut DocBuilder) {
+    for name in ["size", "count", "numOrphanDocs", "storageSize", "totalSize", "nindexes", "totalIndexSize"] {
+        b.i32(name, 0);
+    }
+    b.doc("indexDetails", |_| {});
+    b.doc("indexSizes", |_| {});
+}

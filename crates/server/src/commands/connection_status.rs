@@ -1,0 +1,22 @@
+//! `connectionStatus`: who is logged in on this connection.
+
+use super::prelude::*;
+
+pub(super) async fn run(_: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let mut privileges = false;
+    for arg in req.args("connectionStatus") {
+        match arg.name() {
+            "showPrivileges" => privileges = arg.bool()?,
+            _ => return Err(arg.unknown()),
+        }
+    }
+    let mut r = Reply::new();
+    r.body.doc("authInfo", |d| {
+        d.array("authenticatedUsers", |_| {});
+        d.array("authenticatedUserRoles", |_| {});
+        if privileges {
+            d.array("authenticatedUserPrivileges", |_| {});
+        }
+    });
+    Ok(r)
+}

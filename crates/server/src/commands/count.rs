@@ -1,0 +1,67 @@
+//! `count`: how many documents match.
+
+use super::prelude::*;
+use crate::find_args::FindArgs;
+use crate::hint::Hint;
+use pando_catalog::Named;
+
+pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    // This command has its own code for names of the wrong type.
+    if !matches!(req.first().value(), Value::String(_) | Value::Binary { .. }) {
+        let text = format!("collection name has invalid type {}", req.first().value().type_name());
+        return Err(Error::new(ErrorCode::InvalidNamespace, text));
+    }
+    let ns = server.ns_or_uuid(&req)?;
+    let args = parse(&req)?;
+    server.instance.metrics.op_counters.command.inc();
+    let snapshot = server.catalog.snapshot();
+    let n = match snapshot.get(&ns) {
+        None => {
+            server.parse_find(ctx, &ns, None, &args)?;
+            0
+        }
+        Some(Named::View(view)) => return server.count_on_view(ctx, &req, view, &args).await,
+        Some(Named::Collection(coll)) => {
+            let all =
+                args.filter.is_none_or(RawDoc::is_empty) && args.hint.is_none() && server.reads_latest(ctx);
+            let matching = if all && !coll.is_oplog() {
+                coll.count()
+            } else {
+                return reply(server.count_matching(ctx, coll, &args).await?);
+            };
+            let left = matching.saturating_sub(args.skip);
+            args.limit.map_or(left, |limit| left.min(limit))
+        }
+    };
+    server.top.add(ns.as_str(), crate::top::Kind::Command, false, ctx.elapsed());
+    reply(n)
+}
+
+fn reply(n: u64) -> Result<Reply> {
+    let mut r = Reply::new();
+    match i32::try_from(n) {
+        Ok(n) => r.body.i32("n", n),
+        Err(_) => r.body.i64("n", n as i64),
+    };
+    Ok(r)
+}
+
+fn parse<'a>(req: &Request<'a>) -> Result<FindArgs<'a>> {
+    let mut a = FindArgs::default();
+    for arg in req.args("count") {
+        if matches!(arg.value(), Value::Null) {
+            continue;
+        }
+        match arg.name() {
+            "query" => a.filter = Some(arg.doc()?),
+            // A negative limit counts like a positive one.
+            "limit" => a.limit = Some(arg.i64()?.unsigned_abs()).filter(|n| *n > 0),
+            "skip" => a.skip = arg.i64_at_least(0)? as u64,
+            "hint" => a.hint = Hint::parse(arg.value())?,
+            "collation" => a.collation = Some(arg.doc()?).filter(|d| !d.is_empty()),
+            "fields" | "queryOptions" | "collectionUUID" | "encryptionInformation" | "mirrored" => {}
+            _ => return Err(arg.unknown()),
+        }
+    }
+    Ok(a)
+}

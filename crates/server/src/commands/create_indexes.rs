@@ -1,0 +1,66 @@
+//! `createIndexes`: builds indexes beside running writes; returns when they are ready.
+
+use super::prelude::*;
+use crate::writes::ByCtx;
+use pando_command::request::{missing, wrong_type};
+
+pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let ns = req.ns()?;
+    let mut specs: Option<Vec<&RawDoc>> = None;
+    for arg in req.args("createIndexes") {
+        match arg.name() {
+            "indexes" => {
+                let mut list = Vec::new();
+                for e in arg.array()? {
+                    match e.value() {
+                        Value::Document(d) => list.push(d),
+                        v => {
+                            let path = format!("indexes.{}", e.name());
+                            return Err(wrong_type("createIndexes", &path, &v, &["object"]));
+                        }
+                    }
+                }
+                specs = Some(list);
+            }
+            // One member decides alone; the field is checked and has no further effect.
+            "commitQuorum" => check_quorum(&arg.value())?,
+            "ignoreUnknownIndexOptions" | "isTimeseriesNamespace" | "collectionUUID" => {}
+            _ => return Err(arg.unknown()),
+        }
+    }
+    let specs = specs.ok_or_else(|| missing("createIndexes", "indexes"))?;
+    server.before_write(ctx).await?;
+    let done = server.catalog.create_indexes(&ns, &specs, &ByCtx(ctx)).await?;
+    server.wrote(ctx, done.last);
+    let mut r = Reply::new();
+    r.body.i32("numIndexesBefore", done.before as i32);
+    r.body.i32("numIndexesAfter", done.after as i32);
+    match done.note {
+        Some(note) => r.body.str("note", note),
+        None => {
+            r.body.bool("createdCollectionAutomatically", done.created_collection);
+            if server.repl.is_replicated() {
+                r.body.str("commitQuorum", "votingMembers");
+            }
+            &mut r.body
+        }
+    };
+    Ok(r)
+}
+
+fn check_quorum(v: &Value<'_>) -> Result<()> {
+    match v {
+        Value::String(_) => Ok(()),
+        v if v.is_number() => match v.as_i64() {
+            Some(0..=1) => Ok(()),
+            _ => Err(Error::new(
+                ErrorCode::UnsatisfiableCommitQuorum,
+                "Not enough data-bearing nodes for the commitQuorum",
+            )),
+        },
+        v => Err(Error::failed_to_parse(format!(
+            "commitQuorum has to be a number or a string, got {}",
+            v.type_name()
+        ))),
+    }
+}

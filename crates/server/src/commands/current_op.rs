@@ -1,0 +1,199 @@
+//! `currentOp`: what is running, as one reply (the `$currentOp` stage tells the same).
+
+use super::prelude::*;
+use pando_command::{ActiveOp, Client};
+use std::time::Duration;
+
+/// What to show; the options of the command and of the stage.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Want {
+    /// Connections without a running operation too.
+    pub(crate) idle_connections: bool,
+    pub(crate) idle_cursors: bool,
+    /// Whole commands, not shortened ones.
+    pub(crate) truncate: bool,
+}
+
+pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let all = req.body.get("$all").is_some_and(|v| v.is_truthy());
+    // Every other field is a condition on the rows.
+    let mut filter = DocBuilder::new();
+    for arg in req.args("currentOp") {
+        if !matches!(arg.name(), "$all" | "$ownOps" | "$truncateOps") {
+            filter.elem(arg.elem());
+        }
+    }
+    let filter = filter.finish();
+    let matcher = pando_query::matcher::Matcher::parse(&filter, &pando_query::QueryCtx::default())?;
+    let rows = rows(server, ctx, Want { idle_connections: all, ..Want::default() });
+    let mut shown = Vec::with_capacity(rows.len());
+    for row in &rows {
+        if matcher.matches(row)? {
+            shown.push(row);
+        }
+    }
+    let mut r = Reply::with_capacity(8192);
+    r.body.array("inprog", |a| {
+        for row in &shown {
+            a.raw_doc(row);
+        }
+    });
+    if server.fsync_lock.is_locked() {
+        r.body.bool("fsyncLock", true);
+        r.body.str("info", "use db.fsyncUnlock() to terminate the fsync write/snapshot lock");
+    }
+    Ok(r)
+}
+
+pub(crate) fn rows(server: &Server, ctx: &OpCtx, want: Want) -> Vec<DocBuf> {
+    let now = ctx.env().clock.mono();
+    let wall = ctx.env().clock.wall_ms();
+    let host = server.host_port();
+    let mut rows = Vec::new();
+    for client in server.instance.clients.all() {
+        let op = client.active_op();
+        if op.is_none() && !want.idle_connections {
+            continue;
+        }
+        rows.push(row(&host, &client, op.as_ref(), now, wall));
+    }
+    if want.idle_cursors {
+        rows.extend(server.cursors.idle().iter().map(|(id, c)| idle_cursor(&host, *id, c, now)));
+    }
+    rows
+}
+
+fn row(host: &str, client: &Client, op: Option<&ActiveOp>, now: Duration, wall: i64) -> DocBuf {
+    let mut b = DocBuilder::with_capacity(512);
+    b.str("type", "op");
+    b.str("host", host);
+    b.str("desc", &client.desc);
+    if let Some(remote) = &client.remote {
+        b.i32("connectionId", client.id as i32);
+        b.str("client", remote);
+    }
+    if let Some(app) = client.app_name() {
+        b.str("appName", app);
+    }
+    if let Some(doc) = client.metadata() {
+        b.raw_doc("clientMetadata", doc);
+    }
+    b.bool("active", op.is_some());
+    b.str("currentOpTime", &iso(wall));
+    let Some(op) = op else { return b.finish() };
+    b.bool("threaded", true);
+    b.i32("opid", op.op_id as i32);
+    if let Some(lsid) = &op.lsid {
+        b.doc("lsid", |d| {
+            d.uuid("id", &lsid.id);
+            d.binary("uid", 0, &lsid.uid.unwrap_or(pando_session::NO_USER_DIGEST));
+        });
+    }
+    let micros = now.saturating_sub(op.started).as_micros() as i64;
+    b.i64("secs_running", micros / 1_000_000);
+    b.i64("microsecs_running", micros);
+    b.str("op", kind(op.command));
+    b.str("ns", if op.ns.contains('.') { &op.ns } else { "" });
+    if op.body.is_empty() {
+        b.doc("command", |d| {
+            if op.truncated {
+                d.str("$truncated", op.command);
+            }
+        });
+    } else {
+        b.raw_doc("command", RawDoc::trusted(&op.body));
+    }
+    if !op.plan_summary.is_empty() {
+        b.str("planSummary", &op.plan_summary);
+    }
+    if let Some(cursor) = &op.cursor {
+        b.raw_doc("cursor", cursor);
+    }
+    if !op.msg.is_empty() {
+        b.str("msg", &op.msg);
+    }
+    if let Some((done, total)) = op.progress {
+        b.doc("progress", |d| {
+            d.i64("done", done as i64);
+            d.i64("total", total as i64);
+        });
+    }
+    b.i32("numYields", op.yields as i32);
+    b.doc("locks", |_| {});
+    b.bool("waitingForLock", false);
+    b.doc("lockStats", |_| {});
+    b.bool("waitingForFlowControl", false);
+    b.doc("flowControlStats", |_| {});
+    b.finish()
+}
+
+/// `op` of a row, from the command.
+fn kind(command: &str) -> &'static str {
+    match command {
+        "find" => "query",
+        "getMore" => "getmore",
+        "insert" => "insert",
+        "update" => "update",
+        "delete" => "remove",
+        "" => "none",
+        _ => "command",
+    }
+}
+
+fn idle_cursor(host: &str, id: i64, c: &pando_session::CursorInfo, now: Duration) -> DocBuf {
+    let mut b = DocBuilder::with_capacity(512);
+    b.str("type", "idleCursor");
+    b.str("host", host);
+    b.str("ns", c.ns.as_str());
+    if let Some(lsid) = &c.lsid {
+        b.doc("lsid", |d| {
+            d.uuid("id", &lsid.id);
+            d.binary("uid", 0, &lsid.uid.unwrap_or(pando_session::NO_USER_DIGEST));
+        });
+    }
+    if !c.plan_summary.is_empty() {
+        b.str("planSummary", &c.plan_summary);
+    }
+    b.doc("cursor", |d| append_cursor(d, id, c, now));
+    b.finish()
+}
+
+/// The `cursor` document of a row.
+pub(crate) fn append_cursor(d: &mut DocBuilder, id: i64, c: &pando_session::CursorInfo, now: Duration) {
+    d.i64("cursorId", id);
+    d.date("createdDate", c.created_ms);
+    d.date("lastAccessDate", c.created_ms + c.last_use.saturating_sub(c.created).as_millis() as i64);
+    d.i64("nDocsReturned", c.docs as i64);
+    d.i64("nBatchesReturned", c.batches as i64);
+    d.bool("noCursorTimeout", c.no_timeout);
+    d.bool("tailable", c.tailable);
+    d.bool("awaitData", c.await_data);
+    d.raw_doc("originatingCommand", &c.command);
+    d.i64("idleMicros", now.saturating_sub(c.last_use).as_micros() as i64);
+}
+
+/// `2026-11-21T10:55:54.088+00:00`.
+fn iso(ms: i64) -> String {
+    let (days, of_day) = (ms.div_euclid(86_400_000), ms.rem_euclid(86_400_000));
+    // Civil date from days since 1970 (Howard Hinnant's method).
+    let z = days + 719_468;
+    let era = z.div_euclid(146_097);
+    let doe = z.rem_euclid(146_097);
+    let yoe = (doe - doe / 1460 + doe / 36_524 - doe / 146_096) / 365;
+    let doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
+    let mp = (5 * doy + 2) / 153;
+    let (day, month) = (doy - (153 * mp + 2) / 5 + 1, if mp < 10 { mp + 3 } else { mp - 9 });
+    let year = yoe + era * 400 + i64::from(month <= 2);
+    let (h, m, s, milli) = (of_day / 3_600_000, of_day / 60_000 % 60, of_day / 1000 % 60, of_day % 1000);
+    format!("{year:04}-{month:02}-{day:02}T{h:02}:{m:02}:{s:02}.{milli:03}+00:00")
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn dates_print_in_iso_form() {
+        assert_eq!(super::iso(0), "1970-01-01T00:00:00.000+00:00");
+        assert_eq!(super::iso(1_577_934_245_678), "2020-01-02T03:04:05.678+00:00");
+        assert_eq!(super::iso(-1), "1969-12-31T23:59:59.999+00:00");
+    }
+}

@@ -1,0 +1,44 @@
+//! `dbStats`: sizes and counts of a database.
+
+use super::prelude::*;
+use crate::namespaces::{index_bytes, storage_bytes};
+
+pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let mut scale = 1;
+    for arg in req.args("dbStats") {
+        if matches!(arg.value(), Value::Null) {
+            continue;
+        }
+        match arg.name() {
+            "scale" => scale = arg.i64()?.max(1),
+            "freeStorage" => {}
+            _ => return Err(arg.unknown()),
+        }
+    }
+    let snapshot = server.catalog.snapshot();
+    let colls = snapshot.collections(req.db);
+    let objects: u64 = colls.iter().map(|c| c.count()).sum();
+    let data: u64 = colls.iter().map(|c| c.data_bytes()).sum();
+    let storage: u64 = colls.iter().map(|c| storage_bytes(c)).sum();
+    let indexes: usize = colls.iter().map(|c| c.index_count()).sum();
+    let index_size: u64 = colls.iter().flat_map(|c| index_bytes(c)).sum();
+    let scaled = |n: u64| (n as i64 / scale) as f64;
+    let mut r = Reply::with_capacity(512);
+    let b = &mut r.body;
+    b.str("db", req.db);
+    b.i64("collections", colls.len() as i64);
+    b.i64("views", snapshot.views(req.db).len() as i64);
+    b.i64("objects", objects as i64);
+    b.f64("avgObjSize", if objects == 0 { 0.0 } else { data as f64 / objects as f64 });
+    b.f64("dataSize", scaled(data));
+    b.f64("storageSize", scaled(storage));
+    b.i64("indexes", indexes as i64);
+    b.f64("indexSize", scaled(index_size));
+    b.f64("totalSize", scaled(storage + index_size));
+    b.f64("scaleFactor", scale as f64);
+    if let Some((total, free)) = server.config.host.disk_bytes() {
+        b.f64("fsUsedSize", scaled(total.saturating_sub(free)));
+        b.f64("fsTotalSize", scaled(total));
+    }
+    Ok(r)
+}

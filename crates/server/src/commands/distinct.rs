@@ -1,0 +1,7 @@
+//! `distinct`.
+
+use super::prelude::*;
+
+pub(super) async fn run(_: &Server, _: &OpCtx, _: Request<'_>) -> Result<Reply> {
+    Err(Error::new(ErrorCode::NotImplemented, "distinct is not built in yet"))
+}

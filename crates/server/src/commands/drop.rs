@@ -1,0 +1,28 @@
+//! `drop`: removes a collection or view. Since 7.0 a name that is not there is fine.
+
+use super::prelude::*;
+
+pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    for arg in req.args("drop") {
+        match arg.name() {
+            "collectionUUID" => {}
+            _ => return Err(arg.unknown()),
+        }
+    }
+    let ns = req.ns()?;
+    server.before_write(ctx).await?;
+    let mut r = Reply::new();
+    match server.catalog.drop_collection(&ns).await {
+        Ok(dropped) => {
+            server.wrote(ctx, dropped.last);
+            server.top.forget(ns.as_str());
+            if let Some(n) = dropped.indexes_were {
+                r.body.i32("nIndexesWas", n as i32);
+            }
+            r.body.str("ns", ns.as_str());
+        }
+        Err(e) if e.code == ErrorCode::NamespaceNotFound => {}
+        Err(e) => return Err(e),
+    }
+    Ok(r)
+}

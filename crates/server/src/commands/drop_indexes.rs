@@ -1,0 +1,44 @@
+//! `dropIndexes`: by name, by key pattern, several by name, or all but `_id_`.
+
+use super::prelude::*;
+use pando_catalog::DropWhich;
+use pando_command::request::{missing, wrong_type};
+
+pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    const OWNER: &str = "dropIndexes";
+    let ns = req.ns()?;
+    let mut index = None;
+    for arg in req.args(OWNER) {
+        match arg.name() {
+            "index" => index = Some(arg.value()),
+            "isTimeseriesNamespace" | "collectionUUID" => {}
+            _ => return Err(arg.unknown()),
+        }
+    }
+    let index = index.ok_or_else(|| missing(OWNER, "index"))?;
+    let mut names = Vec::new();
+    let which = match index {
+        Value::String("*") => DropWhich::All,
+        Value::String(name) => DropWhich::Name(name),
+        Value::Document(key) => DropWhich::Key(key),
+        Value::Array(list) => {
+            for e in list {
+                match e.value() {
+                    Value::String(name) => names.push(name),
+                    v => return Err(wrong_type(OWNER, &format!("index.{}", e.name()), &v, &["string"])),
+                }
+            }
+            DropWhich::Names(&names)
+        }
+        v => return Err(wrong_type(OWNER, "index", &v, &["string", "object", "array"])),
+    };
+    server.before_write(ctx).await?;
+    let done = server.catalog.drop_indexes(&ns, which).await?;
+    server.wrote(ctx, done.last);
+    let mut r = Reply::new();
+    r.body.i32("nIndexesWas", done.were as i32);
+    if let Some(msg) = done.msg {
+        r.body.str("msg", msg);
+    }
+    Ok(r)
+}

@@ -1,0 +1,14 @@
+//! `features`: a relic that some shells still ask for.
+
+use super::prelude::*;
+
+pub(super) async fn run(server: &Server, _: &OpCtx, _: Request<'_>) -> Result<Reply> {
+    let mut r = Reply::new();
+    r.body.doc("js", |d| {
+        d.bool("utf8", true);
+    });
+    let id = server.repl.process_id().0;
+    let machine = u32::from_be_bytes([id[4], id[5], id[6], id[7]]) >> 1;
+    r.body.i32("oidMachine", machine as i32);
+    Ok(r)
+}

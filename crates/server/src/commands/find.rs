@@ -1,0 +1,124 @@
+//! `find`: the first batch of a query, and a cursor for the rest.
+
+use super::prelude::*;
+use crate::batch::Batch;
+use crate::cursor_reply::Open;
+use crate::find_args::FindArgs;
+use crate::query_ctx::simple_id;
+use pando_bson::Elem;
+use pando_catalog::{Collection, Named, find_id};
+use std::sync::Arc;
+
+pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    // tour: find 3/9
+    let ns = server.ns_or_uuid(&req)?;
+    let args = FindArgs::parse(req.args("FindCommandRequest"))?;
+    server.instance.metrics.op_counters.query.inc();
+    let snapshot = server.catalog.snapshot();
+    let reply = match snapshot.get(&ns) {
+        None => {
+            // Mistakes are mistakes also where there is nothing to find.
+            server.parse_find(ctx, &ns, None, &args)?;
+            empty(&ns)
+        }
+        Some(Named::View(view)) => {
+            args.check_on_view()?;
+            server.find_on_view(ctx, &req, view, &args).await?
+        }
+        Some(Named::Collection(coll)) => match only_id(server, ctx, coll, &args) {
+            Some(id) => by_id(server, ctx, coll, id)?,
+            None => server.find_in(ctx, &req, coll, &args).await?,
+        },
+    };
+    server.top.add(ns.as_str(), crate::top::Kind::Query, false, ctx.elapsed());
+    ctx.debug(|d| {
+        d.op = "query";
+        d.ns = ns.to_string();
+    });
+    Ok(reply)
+}
+
+fn empty(ns: &Namespace) -> Reply {
+    let mut r = Reply::new();
+    Batch::begin(&mut r.body, "firstBatch", 0).end(0, ns.as_str(), |_| {});
+    r
+}
+
+/// The `_id` of a query that one point get answers: no planner, no cursor.
+fn only_id<'a>(
+    server: &Server,
+    ctx: &OpCtx,
+    coll: &Arc<Collection>,
+    args: &FindArgs<'a>,
+) -> Option<Elem<'a>> {
+    let plain = args.projection.is_none()
+        && args.collation.is_none()
+        && args.hint.is_none()
+        && args.skip == 0
+        && args.batch_size != Some(0)
+        && args.min.is_none()
+        && args.max.is_none()
+        && !args.return_key
+        && !args.show_record_id
+        && !args.tailable;
+    // Without an `_id` index (oplog, profile) there is nothing to get from.
+    let reachable = coll.id_index().is_some() || coll.is_clustered();
+    let id = simple_id(args.filter?)?;
+    (plain && reachable && server.reads_latest(ctx)).then_some(id)
+}
+
+fn by_id(server: &Server, ctx: &OpCtx, coll: &Arc<Collection>, id: Elem<'_>) -> Result<Reply> {
+    let txn = server.catalog.read_latest()?;
+    let found = find_id(&txn, coll, id)?;
+    let n = u64::from(found.is_some());
+    let mut r = Reply::with_capacity(128 + found.as_ref().map_or(0, |(_, doc)| doc.len()));
+    let mut batch = Batch::begin(&mut r.body, "firstBatch", 1);
+    if let Some((_, doc)) = &found {
+        batch.push(doc);
+    }
+    batch.end(0, coll.ns.as_str(), |_| {});
+    let documents = &server.instance.metrics.documents;
+    documents.returned.add(n);
+    documents.scanned_keys.add(n);
+    documents.scanned_docs.add(n);
+    if let Some(index) = coll.id_index() {
+        index.used();
+    }
+    server.cursors.count_unparked();
+    ctx.debug(|d| {
+        d.plan_summary.push_str("IDHACK");
+        d.keys_examined = Some(n);
+        d.docs_examined = Some(n);
+        d.n_returned = Some(n);
+    });
+    Ok(r)
+}
+
+impl Server {
+    async fn find_in(
+        &self,
+        ctx: &OpCtx,
+        req: &Request<'_>,
+        coll: &Arc<Collection>,
+        args: &FindArgs<'_>,
+    ) -> Result<Reply> {
+        if args.tailable && !coll.is_capped() {
+            let text = format!(
+                "error processing query: ns={}Tree: $and\nSort: {{}}\nProj: {{}}\n tailable cursor requested on non \
+                 capped collection",
+                coll.ns
+            );
+            return Err(Error::bad_value(text));
+        }
+        let body = self.open_query(ctx, coll, args)?;
+        let open = Open {
+            batch_size: args.batch_size,
+            no_timeout: args.no_cursor_timeout,
+            tailable: args.tailable,
+            await_data: args.await_data,
+            single_batch: args.single_batch,
+            ..Open::new(coll.ns.clone())
+        };
+        self.open_cursor(ctx, req, open, body).await
+    }
+}

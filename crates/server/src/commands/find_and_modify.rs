@@ -1,0 +1,263 @@
+//! `findAndModify`: changes one document and returns it, as it was or as it is now.
+
+use super::prelude::*;
+use crate::find_one::Lookup;
+use crate::hint::Hint;
+use crate::statements::{UpdateStatement, Updated};
+use crate::writes::Retry;
+use pando_bson::Bson;
+use pando_command::request::wrong_type;
+use pando_query::projection::Projection;
+use pando_session::retryable::{Done, Kind};
+
+#[derive(Default)]
+struct Args<'a> {
+    query: Option<&'a RawDoc>,
+    sort: Option<&'a RawDoc>,
+    remove: bool,
+    update: Option<Value<'a>>,
+    new: bool,
+    fields: Option<&'a RawDoc>,
+    upsert: bool,
+    bypass: bool,
+    collation: Option<&'a RawDoc>,
+    array_filters: Option<&'a RawDoc>,
+    hint: Option<Hint>,
+    lets: Option<&'a RawDoc>,
+}
+
+fn parse<'a>(req: &Request<'a>) -> Result<Args<'a>> {
+    const OWNER: &str = "findAndModify";
+    let mut a = Args::default();
+    for arg in req.args(OWNER) {
+        let v = arg.value();
+        if matches!(v, Value::Null) {
+            continue;
+        }
+        match arg.name() {
+            "query" => a.query = Some(arg.doc()?),
+            "sort" => a.sort = Some(arg.doc()?),
+            "remove" => a.remove = arg.boolish()?,
+            "update" => match v {
+                Value::Document(_) | Value::Array(_) => a.update = Some(v),
+                _ => {
+                    return Err(Error::failed_to_parse(
+                        "Update argument must be either an object or an array",
+                    ));
+                }
+            },
+            "new" => a.new = arg.boolish()?,
+            "fields" => a.fields = Some(arg.doc()?),
+            "upsert" => a.upsert = arg.boolish()?,
+            "bypassDocumentValidation" => a.bypass = arg.boolish()?,
+            "collation" => a.collation = Some(arg.doc()?),
+            "arrayFilters" => {
+                let filters = arg.array()?;
+                if let Some(bad) = filters.iter().find(|e| e.value().as_doc().is_none()) {
+                    let path = format!("arrayFilters.{}", bad.name());
+                    return Err(wrong_type(OWNER, &path, &bad.value(), &["object"]));
+                }
+                a.array_filters = Some(filters);
+            }
+            "hint" => a.hint = Hint::parse(v)?,
+            "let" => a.lets = Some(arg.doc()?),
+            "isTimeseriesNamespace"
+            | "collectionUUID"
+            | "encryptionInformation"
+            | "legacyRuntimeConstants"
+            | "sampleId" => {}
+            _ => return Err(arg.unknown()),
+        }
+    }
+    check(&a)?;
+    Ok(a)
+}
+
+/// Options that exclude each other (code 9).
+fn check(a: &Args<'_>) -> Result<()> {
+    let refuse = |text: &'static str| Err(Error::failed_to_parse(text));
+    if a.remove {
+        if a.update.is_some() {
+            return refuse("Cannot specify both an update and remove=true");
+        }
+        if a.upsert {
+            return refuse("Cannot specify both upsert=true and remove=true ");
+        }
+        if a.new {
+            return refuse(
+                "Cannot specify both new=true and remove=true; 'remove' always returns the deleted document",
+            );
+        }
+        if a.array_filters.is_some() {
+            return refuse("Cannot specify arrayFilters and remove=true");
+        }
+    } else if a.update.is_none() {
+        return refuse("Either an update or remove=true must be specified");
+    }
+    if a.array_filters.is_some() && matches!(a.update, Some(Value::Array(_))) {
+        return refuse("Cannot specify arrayFilters and a pipeline update");
+    }
+    Ok(())
+}
+
+pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let args = parse(&req)?;
+    let ns = req.ns()?;
+    pando_catalog::names::check_writable(&ns)?;
+    server.before_write(ctx).await?;
+    let mut retry = Retry::begin(server, ctx, req.body).await?;
+    if let Some(done) = retry.done(0) {
+        return retried(&args, &done, &retry);
+    }
+    let counter = if args.remove {
+        &server.instance.metrics.op_counters.delete
+    } else {
+        &server.instance.metrics.op_counters.update
+    };
+    counter.inc();
+    let outcome = if args.remove {
+        remove(server, ctx, &ns, &args, &mut retry).await
+    } else {
+        update(server, ctx, &ns, &args, &mut retry).await
+    };
+    server.top.add(ns.as_str(), crate::top::Kind::Command, true, ctx.elapsed());
+    ctx.debug(|d| {
+        d.op = "command";
+        d.ns = ns.to_string();
+    });
+    let (last_error, value) = outcome?;
+    let mut r = Reply::with_capacity(256 + value.as_ref().map_or(0, |v| v.byte_len()));
+    append(&mut r.body, &last_error, value.as_deref());
+    Ok(r)
+}
+
+/// `lastErrorObject`.
+struct LastError {
+    n: i32,
+    /// `None` for removals.
+    updated_existing: Option<bool>,
+    upserted: Option<Bson>,
+}
+
+fn append(b: &mut DocBuilder, last: &LastError, value: Option<&RawDoc>) {
+    b.doc("lastErrorObject", |d| {
+        d.i32("n", last.n);
+        if let Some(existing) = last.updated_existing {
+            d.bool("updatedExisting", existing);
+        }
+        if let Some(id) = &last.upserted {
+            d.bson("upserted", id);
+        }
+    });
+    match value {
+        Some(v) => b.raw_doc("value", v),
+        None => b.null("value"),
+    };
+}
+
+/// Failures of the plan itself get MongoDB's prefix; parse errors do not.
+fn in_plan(e: Error) -> Error {
+    match e.code {
+        ErrorCode::WriteConflict | ErrorCode::FailedToParse | ErrorCode::CommandNotSupportedOnView => e,
+        _ if crate::writes::ends_command(&e) => e,
+        _ => e.context("Plan executor error during findAndModify"),
+    }
+}
+
+async fn remove(
+    server: &Server,
+    ctx: &OpCtx,
+    ns: &Namespace,
+    args: &Args<'_>,
+    retry: &mut Retry<'_>,
+) -> Result<(LastError, Option<DocBuf>)> {
+    let nothing = LastError { n: 0, updated_existing: None, upserted: None };
+    let filter = args.query.unwrap_or(RawDoc::empty());
+    let Some(coll) = server.catalog.write_lock(ns).await? else { return Ok((nothing, None)) };
+    let q = server.query_ctx(ctx, Some(coll.collection()), args.collation, args.lets)?;
+    let projection = args.fields.map(|f| Projection::parse(f, &q)).transpose()?;
+    let lookup = Lookup::new(filter, args.hint.clone(), q, coll.collection())?.with_sort(args.sort);
+    let deleted = server.delete_one(ctx, &coll, &lookup, 0, retry).await.map_err(in_plan)?;
+    let Some((found, last)) = deleted else { return Ok((nothing, None)) };
+    let value = project(projection.as_ref(), RawDoc::trusted(&found.doc))?;
+    server.instance.metrics.documents.deleted.inc();
+    note_image(retry, Kind::Delete, &value, None, last);
+    Ok((LastError { n: 1, updated_existing: None, upserted: None }, Some(value)))
+}
+
+async fn update(
+    server: &Server,
+    ctx: &OpCtx,
+    ns: &Namespace,
+    args: &Args<'_>,
+    retry: &mut Retry<'_>,
+) -> Result<(LastError, Option<DocBuf>)> {
+    let s = UpdateStatement {
+        filter: args.query.unwrap_or(RawDoc::empty()),
+        update: args.update.unwrap_or(Value::Null),
+        array_filters: args.array_filters,
+        collation: args.collation,
+        lets: args.lets,
+        hint: args.hint.clone(),
+        upsert: args.upsert,
+        bypass_validation: args.bypass,
+        ..UpdateStatement::default()
+    };
+    let q = server.query_ctx(ctx, None, args.collation, args.lets)?;
+    let projection = args.fields.map(|f| Projection::parse(f, &q)).transpose()?;
+    let (done, images) = server.find_and_update(ctx, ns, &s, args.sort, retry).await.map_err(in_plan)?;
+    let Updated { matched, modified, upserted } = done;
+    server.instance.metrics.documents.updated.add(modified);
+    let last = LastError {
+        n: i32::from(matched > 0 || upserted.is_some()),
+        updated_existing: Some(matched > 0),
+        upserted: upserted.clone(),
+    };
+    let shown = match (args.new, images.new, images.old) {
+        (true, Some(new), _) => Some(project(projection.as_ref(), &new)?),
+        // Nothing changed: the old document is the new one.
+        (true, None, Some(old)) | (false, _, Some(old)) => {
+            Some(project(projection.as_ref(), RawDoc::trusted(&old))?)
+        }
+        _ => None,
+    };
+    if let (Some(at), true) = (ctx.last_op(), modified > 0 || upserted.is_some()) {
+        let kind = if upserted.is_some() { Kind::Insert } else { Kind::Update };
+        note_image(retry, kind, shown.as_ref().unwrap_or(&DocBuf::new()), upserted, at);
+    }
+    Ok((last, shown))
+}
+
+fn project(projection: Option<&Projection>, doc: &RawDoc) -> Result<DocBuf> {
+    match projection {
+        Some(p) => p.apply(doc, &Default::default()),
+        None => Ok(doc.to_buf()),
+    }
+}
+
+/// Remembers what was returned, for a retry.
+fn note_image(retry: &mut Retry<'_>, kind: Kind, value: &DocBuf, id: Option<Bson>, at: pando_base::OpTime) {
+    if retry.is_retryable() {
+        let image = Some(std::sync::Arc::new(value.clone()));
+        retry.note(0, Done { kind, inserted_id: id, image, op_time: at });
+    }
+}
+
+fn retried(args: &Args<'_>, done: &Done, retry: &Retry<'_>) -> Result<Reply> {
+    let Some(image) = &done.image else {
+        return Err(Error::new(
+            ErrorCode::IncompleteTransactionHistory,
+            "the document that the first try of this findAndModify returned is no longer kept",
+        ));
+    };
+    let last = LastError {
+        n: 1,
+        updated_existing: (!args.remove).then_some(done.kind == Kind::Update),
+        upserted: done.inserted_id.clone(),
+    };
+    let no_value = done.kind == Kind::Insert && !args.new;
+    let mut r = Reply::with_capacity(256 + image.byte_len());
+    append(&mut r.body, &last, (!no_value).then_some(&**image));
+    r.body.i32("retriedStmtId", retry.retried.first().copied().unwrap_or(0));
+    Ok(r)
+}

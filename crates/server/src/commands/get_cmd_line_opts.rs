@@ -1,0 +1,14 @@
+//! `getCmdLineOpts`: how the process was started.
+
+use super::prelude::*;
+
+pub(super) async fn run(server: &Server, _: &OpCtx, _: Request<'_>) -> Result<Reply> {
+    let mut r = Reply::with_capacity(1024);
+    r.body.array("argv", |a| {
+        for arg in &server.config.argv {
+            a.str(arg);
+        }
+    });
+    r.body.raw_doc("parsed", &server.config.parsed);
+    Ok(r)
+}

@@ -1,0 +1,124 @@
+//! `getMore`: the next batch of a parked cursor.
+
+use super::prelude::*;
+use crate::batch::Batch;
+use crate::body::More;
+use pando_command::request::{missing, wrong_type};
+use pando_session::Pinned;
+use std::time::Duration;
+
+struct Args<'a> {
+    id: i64,
+    coll: &'a str,
+    batch_size: Option<u64>,
+    max_time_ms: Option<i64>,
+}
+
+fn parse<'a>(ctx: &OpCtx, req: &Request<'a>) -> Result<Args<'a>> {
+    let Value::Int64(id) = req.first().value() else {
+        return Err(wrong_type("getMore", "getMore", &req.first().value(), &["long"]));
+    };
+    let (mut coll, mut batch_size) = (None, None);
+    for arg in req.args("getMore") {
+        if matches!(arg.value(), Value::Null) {
+            continue;
+        }
+        match arg.name() {
+            "collection" => coll = Some(arg.str()?),
+            "batchSize" => batch_size = Some(arg.i64_at_least(0)? as u64),
+            "term" => drop(arg.i64()?),
+            "lastKnownCommittedOpTime" => drop(arg.doc()?),
+            _ => return Err(arg.unknown()),
+        }
+    }
+    let coll = coll.ok_or_else(|| missing("getMore", "collection"))?;
+    if coll.is_empty() {
+        return Err(Error::new(ErrorCode::InvalidNamespace, "Collection names cannot be empty"));
+    }
+    Ok(Args { id, coll, batch_size, max_time_ms: ctx.max_time_ms.filter(|ms| *ms > 0) })
+}
+
+pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let args = parse(ctx, &req)?;
+    server.instance.metrics.op_counters.getmore.inc();
+    let ns = Namespace::unchecked(req.db, args.coll);
+    let pin = server.cursors.pin(args.id, &ns, ctx.lsid.as_ref(), ctx.op_id)?;
+    if let Some(data) = after_checkout(server, ctx) {
+        return Err(data);
+    }
+    if args.max_time_ms.is_some() && !pin.info.await_data {
+        // A refused option leaves the cursor as it was.
+        pin.park(ctx.env().clock.mono());
+        return Err(Error::bad_value("cannot set maxTimeMS on getMore command for a non-awaitData cursor"));
+    }
+    if let Some(left) = pin.info.time_left.filter(|_| !pin.info.await_data) {
+        ctx.limit_to(ctx.started + left);
+    }
+    let mut r = next_batch(server, ctx, &args, pin).await?;
+    if req.exhaust_allowed && r.1 != 0 {
+        r.0.next = Some(pando_command::Next::Again);
+    }
+    Ok(r.0)
+}
+
+/// Fill, then park or end. The second value is the cursor's id, 0 when it is over.
+async fn next_batch(
+    server: &Server,
+    ctx: &OpCtx,
+    args: &Args<'_>,
+    mut pin: Pinned<'_, crate::body::CursorBody>,
+) -> Result<(Reply, i64)> {
+    let mut r = Reply::with_capacity(4096);
+    // A batch size of 0 means no limit here.
+    let docs_max = args.batch_size.filter(|n| *n > 0).unwrap_or(u64::MAX);
+    let mut batch = Batch::begin(&mut r.body, "nextBatch", docs_max);
+    let mut more = pin.body().fill(server, ctx, &mut batch).await?;
+    if batch.len() == 0 && pin.info.await_data && more == More::Yes {
+        const AWAIT_DATA_MS: i64 = 1000;
+        let wait = Duration::from_millis(args.max_time_ms.unwrap_or(AWAIT_DATA_MS) as u64);
+        more = pin.body().await_data(server, ctx, &mut batch, ctx.started + wait).await?;
+    }
+    let docs = batch.len();
+    pin.info.batches += 1;
+    pin.info.docs += docs;
+    pin.info.time_left = ctx
+        .deadline()
+        .filter(|_| pin.info.time_left.is_some())
+        .map(|d| d.saturating_sub(ctx.env().clock.mono()));
+    let (id, ns) = (pin.id, pin.info.ns.clone());
+    let now = ctx.env().clock.mono();
+    let (summary, command) = (pin.info.plan_summary.clone(), pin.info.command.clone());
+    let kept = match more {
+        More::Yes => pin.park(now),
+        More::No => {
+            pin.end(now);
+            false
+        }
+    };
+    let id = if kept { id } else { 0 };
+    batch.end(id, ns.as_str(), |_| {});
+    server.instance.metrics.documents.returned.add(docs);
+    server.top.add(ns.as_str(), crate::top::Kind::GetMore, false, ctx.elapsed());
+    ctx.debug(|d| {
+        d.op = "getmore";
+        d.ns = ns.to_string();
+        d.plan_summary = summary;
+        d.n_returned = Some(docs);
+        d.cursor_id = Some(args.id);
+        d.cursor_exhausted = id == 0;
+        d.originating_command = Some(command.as_bytes().to_vec());
+    });
+    Ok((r, id))
+}
+
+/// The fail point that drivers' change-stream tests use.
+fn after_checkout(server: &Server, ctx: &OpCtx) -> Option<Error> {
+    let point = server.instance.fail_points.get("failGetMoreAfterCursorCheckout")?;
+    let data = point.check(&*ctx.env().rng, |_| true)?;
+    let code = data.get("errorCode").and_then(|v| v.as_i64()).unwrap_or(11601) as i32;
+    let mut e = Error::location(code, "Hit the 'failGetMoreAfterCursorCheckout' failpoint");
+    for label in data.get("errorLabels").and_then(|v| v.as_array()).into_iter().flatten() {
+        e = e.with_label(label.value().as_str().unwrap_or_default());
+    }
+    Some(e)
+}

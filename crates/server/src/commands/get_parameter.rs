@@ -1,0 +1,83 @@
+//! `getParameter`: server parameters by name, or all with `'*'`.
+
+use super::prelude::*;
+use pando_command::params::{Kind, ParamRow};
+use pando_env::Component;
+
+pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let first = req.first().value();
+    let (mut all, mut details) = (matches!(first, Value::String("*")), false);
+    let mut wanted = None;
+    if let Value::Document(options) = first {
+        for e in options {
+            match e.name() {
+                "showDetails" => details = e.value().is_truthy(),
+                "allParameters" => all = e.value().is_truthy(),
+                "setAt" => wanted = e.value().as_str(),
+                _ => {}
+            }
+        }
+    }
+    let mut r = Reply::with_capacity(if all { 16 << 10 } else { 256 });
+    let mut any = false;
+    for row in server.instance.params.rows() {
+        let matches_set_at = match wanted {
+            Some("startup") => row.when.startup,
+            Some("runtime") => row.when.runtime,
+            _ => true,
+        };
+        if (all && matches_set_at) || req.body.elem(row.name).is_some() {
+            any = true;
+            append(server, &mut r.body, &row, details);
+        }
+    }
+    if !any {
+        return Err(Error::new(ErrorCode::InvalidOptions, "no option found to get"));
+    }
+    Ok(r)
+}
+
+fn append(server: &Server, b: &mut DocBuilder, row: &ParamRow, details: bool) {
+    if !details {
+        return append_value(server, b, row.name, row);
+    }
+    b.doc(row.name, |d| {
+        append_value(server, d, "value", row);
+        d.bool("settableAtRuntime", row.when.runtime);
+        d.bool("settableAtStartup", row.when.startup);
+    });
+}
+
+fn append_value(server: &Server, b: &mut DocBuilder, name: &str, row: &ParamRow) {
+    let sink = server.env.log.sink();
+    match (row.kind, row.name) {
+        (Kind::Log, "logLevel") => drop(b.i32(name, i32::from(sink.verbosity(Component::Default)))),
+        (Kind::Log, _) => append_verbosity(b, name, &|c| i32::from(sink.verbosity(c))),
+        (_, "featureCompatibilityVersion") => {
+            b.doc(name, |d| {
+                d.bson("version", &server.instance.params.get(row));
+            });
+        }
+        _ => drop(b.bson(name, &server.instance.params.get(row))),
+    }
+}
+
+/// The tree of components with their verbosity, as `logComponentVerbosity` shows it.
+fn append_verbosity(b: &mut DocBuilder, name: &str, of: &dyn Fn(Component) -> i32) {
+    b.doc(name, |top| {
+        top.i32("verbosity", of(Component::Default));
+        for c in Component::ALL.iter().filter(|c| **c != Component::Default && !c.path().contains('.')) {
+            top.doc(c.path(), |d| {
+                d.i32("verbosity", of(*c));
+                let prefix = format!("{}.", c.path());
+                for child in Component::ALL {
+                    if let Some(rest) = child.path().strip_prefix(&prefix) {
+                        d.doc(rest, |x| {
+                            x.i32("verbosity", of(*child));
+                        });
+                    }
+                }
+            });
+        }
+    });
+}

@@ -1,0 +1,174 @@
+//! `hello` (and `isMaster`): who this node is, and a way to wait until that changes.
+//!
+//! With `topologyVersion` and `maxAwaitTimeMS` the reply waits for a newer topology version; with the exhaust
+//! flag the replies keep coming, each continuing from the version before (R-HELLO-3, R-HELLO-4).
+
+use super::prelude::*;
+use crate::config::MAX_WIRE_VERSION;
+use pando_base::limits;
+use pando_bson::ObjectId;
+use pando_command::Next;
+use pando_command::request::{missing, wrong_type};
+use std::time::Duration;
+
+#[derive(Default)]
+struct Args<'a> {
+    hello_ok: bool,
+    client: Option<&'a RawDoc>,
+    compression: Option<&'a RawDoc>,
+    topology: Option<(ObjectId, i64)>,
+    max_await_ms: Option<i64>,
+    load_balanced: bool,
+}
+
+fn parse<'a>(req: &Request<'a>) -> Result<Args<'a>> {
+    const OWNER: &str = "hello";
+    let mut a = Args::default();
+    for arg in req.args(OWNER) {
+        if matches!(arg.value(), Value::Null) {
+            continue;
+        }
+        match arg.name() {
+            "helloOk" => a.hello_ok = arg.boolish()?,
+            "client" => a.client = Some(arg.doc()?),
+            "compression" => a.compression = Some(arg.array()?),
+            "topologyVersion" => a.topology = Some(parse_topology(arg.doc()?)?),
+            "maxAwaitTimeMS" => a.max_await_ms = Some(arg.i64_at_least(0)?),
+            "loadBalanced" => a.load_balanced = arg.boolish()?,
+            // Fields of newer drivers, of other servers and of logins: nothing follows from them here.
+            _ => {}
+        }
+    }
+    match (a.topology, a.max_await_ms) {
+        (Some(_), None) => {
+            Err(Error::location(31368, "A request with a 'topologyVersion' must include 'maxAwaitTimeMS'"))
+        }
+        (None, Some(_)) => {
+            Err(Error::location(31368, "A request with 'maxAwaitTimeMS' must include a 'topologyVersion'"))
+        }
+        _ => Ok(a),
+    }
+}
+
+fn parse_topology(d: &RawDoc) -> Result<(ObjectId, i64)> {
+    const OWNER: &str = "TopologyVersion";
+    let (mut process, mut counter) = (None, None);
+    for e in d {
+        match (e.name(), e.value()) {
+            ("processId", Value::ObjectId(id)) => process = Some(id),
+            ("processId", v) => return Err(wrong_type(OWNER, "processId", &v, &["objectId"])),
+            ("counter", Value::Int64(n)) if n < 0 => {
+                return Err(Error::location(31372, "topologyVersion must have a non-negative counter"));
+            }
+            ("counter", Value::Int64(n)) => counter = Some(n),
+            ("counter", v) => return Err(wrong_type(OWNER, "counter", &v, &["long"])),
+            (other, _) => return Err(pando_command::request::unknown(OWNER, other)),
+        }
+    }
+    Ok((
+        process.ok_or_else(|| missing(OWNER, "processId"))?,
+        counter.ok_or_else(|| missing(OWNER, "counter"))?,
+    ))
+}
+
+pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let args = parse(&req)?;
+    if args.hello_ok {
+        ctx.client.set_hello_ok();
+    }
+    let first = ctx.client.take_first_hello();
+    if let Some(doc) = args.client {
+        if !first {
+            return Err(Error::new(
+                ErrorCode::ClientMetadataCannotBeMutated,
+                "The client metadata document may only be sent in the first hello",
+            ));
+        }
+        ctx.client.set_metadata(doc)?;
+    }
+    if args.load_balanced {
+        return Err(Error::new(
+            ErrorCode::LoadBalancerSupportMismatch,
+            "The server is being accessed through a load balancer, but this driver does not have load balancing \
+             enabled",
+        ));
+    }
+    if let (Some((process, counter)), Some(ms)) = (args.topology, args.max_await_ms) {
+        await_change(server, ctx, process, counter, ms as u64).await?;
+    }
+
+    let legacy = req.invoked_as != "hello";
+    let mut r = Reply::with_capacity(900);
+    let b = &mut r.body;
+    if args.hello_ok {
+        b.bool("helloOk", true);
+    }
+    server.repl.append_hello(b, legacy, server.positions());
+    b.i32("maxBsonObjectSize", limits::BSON_USER_BYTES_MAX as i32);
+    b.i32("maxMessageSizeBytes", limits::WIRE_MESSAGE_BYTES_MAX as i32);
+    b.i32("maxWriteBatchSize", limits::WRITE_BATCH_OPS_MAX as i32);
+    b.date("localTime", ctx.env().clock.wall_ms());
+    b.i32("logicalSessionTimeoutMinutes", limits::SESSION_TIMEOUT_MINUTES as i32);
+    b.i32("connectionId", ctx.client.id as i32);
+    b.i32("minWireVersion", 0);
+    b.i32("maxWireVersion", MAX_WIRE_VERSION);
+    b.bool("readOnly", false);
+    if let Some(wanted) = args.compression {
+        let agreed = ctx.client.negotiate_compression(wanted.iter().filter_map(|e| e.value().as_str()));
+        b.array("compression", |a| {
+            for c in agreed {
+                a.str(c.name());
+            }
+        });
+    }
+    if args.topology.is_some() && req.exhaust_allowed {
+        r.next = Some(Next::With(with_topology(&req, server)));
+    }
+    Ok(r)
+}
+
+/// Returns when the topology is not the one the client knows, at the latest after `ms`.
+async fn await_change(server: &Server, ctx: &OpCtx, process: ObjectId, counter: i64, ms: u64) -> Result<()> {
+    let awaiting = &server.instance.metrics.connections.awaiting_topology_changes;
+    let wait = async {
+        loop {
+            let seen = server.repl.changed().version();
+            let now = server.repl.topology_version();
+            if now.process_id != process || now.counter > counter {
+                return Ok(());
+            }
+            if counter > now.counter {
+                return Err(Error::location(
+                    31372,
+                    format!(
+                        "Received a topology version with counter: {counter} which is greater than the server \
+                         topology version counter: {}",
+                        now.counter
+                    ),
+                ));
+            }
+            server.repl.changed().changed(seen).await;
+        }
+    };
+    awaiting.add(1);
+    let limited = ctx.env().timeout(Duration::from_millis(ms), ctx.interruptible(wait)).await;
+    awaiting.add(-1);
+    match limited {
+        Some(result) => result?,
+        None => Ok(()),
+    }
+}
+
+/// The same request asking for what comes after the reply just built.
+fn with_topology(req: &Request<'_>, server: &Server) -> DocBuf {
+    let tv = server.repl.topology_version();
+    let mut b = DocBuilder::with_capacity(req.body.byte_len() + 16);
+    for e in req.body {
+        if e.name() == "topologyVersion" {
+            pando_command::reply::append_topology(&mut b, tv);
+        } else {
+            b.elem(e);
+        }
+    }
+    b.finish()
+}

@@ -1,0 +1,34 @@
+//! `hostInfo`: the machine underneath.
+
+use super::prelude::*;
+
+pub(super) async fn run(server: &Server, ctx: &OpCtx, _: Request<'_>) -> Result<Reply> {
+    let h = server.config.host.facts();
+    let mut r = Reply::with_capacity(800);
+    r.body.doc("system", |d| {
+        d.date("currentTime", ctx.env().clock.wall_ms());
+        d.str("hostname", &server.host_port());
+        d.i32("cpuAddrSize", 64);
+        d.i64("memSizeMB", (h.memory_bytes >> 20) as i64);
+        d.i64("memLimitMB", (h.memory_limit_bytes >> 20) as i64);
+        d.i32("numCores", h.cores as i32);
+        d.i32("numPhysicalCores", h.cores as i32);
+        d.i32("numCpuSockets", 1);
+        d.str("cpuArch", &h.cpu_arch);
+        d.bool("numaEnabled", false);
+        d.i32("numNumaNodes", 1);
+    });
+    r.body.doc("os", |d| {
+        d.str("type", &h.os_type);
+        d.str("name", &h.os_name);
+        d.str("version", &h.os_version);
+    });
+    r.body.doc("extra", |d| {
+        d.str("versionString", &format!("{} {}", h.os_type, h.os_version));
+        d.str("kernelVersion", &h.os_version);
+        d.i64("pageSize", h.page_size as i64);
+        d.i64("numPages", h.memory_bytes.checked_div(h.page_size).unwrap_or(0) as i64);
+        d.i64("maxOpenFiles", h.open_files_max as i64);
+    });
+    Ok(r)
+}

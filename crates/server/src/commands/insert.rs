@@ -1,0 +1,116 @@
+//! `insert`: documents into one collection, which comes into being if it must.
+
+use super::prelude::*;
+use crate::top;
+use crate::writes::{ByCtx, Outcome, Retry, check_batch_size, ends_command};
+use pando_session::retryable::{Done, Kind};
+
+struct Args {
+    ordered: bool,
+    bypass_validation: bool,
+}
+
+fn parse(req: &Request<'_>) -> Result<Args> {
+    let mut a = Args { ordered: true, bypass_validation: false };
+    for arg in req.args("insert") {
+        if matches!(arg.value(), Value::Null) {
+            continue;
+        }
+        match arg.name() {
+            "documents" => {}
+            "ordered" => a.ordered = arg.bool()?,
+            "bypassDocumentValidation" => a.bypass_validation = arg.boolish()?,
+            "isTimeseriesNamespace" | "collectionUUID" | "encryptionInformation" => {}
+            _ => return Err(arg.unknown()),
+        }
+    }
+    req.only_sequences("insert", &["documents"])?;
+    Ok(a)
+}
+
+pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    // tour: insert 3/9
+    let args = parse(&req)?;
+    let ns = req.ns()?;
+    pando_catalog::names::check_writable(&ns)?;
+    let docs: Vec<&RawDoc> = req.required_docs("insert", "documents")?.collect();
+    check_batch_size(docs.len())?;
+    server.before_write(ctx).await?;
+    server.instance.metrics.op_counters.insert.add(docs.len() as u64);
+    let mut retry = Retry::begin(server, ctx, req.body).await?;
+    let mut out = Outcome::default();
+
+    // Statements that an earlier try carried out are counted, not run.
+    let todo: Vec<usize> =
+        if retry.is_retryable() { not_done(&mut retry, docs.len(), &mut out) } else { Vec::new() };
+    let (pending, stmt_ids): (Vec<&RawDoc>, Vec<i32>) = if retry.is_retryable() {
+        todo.iter().map(|i| (docs[*i], retry.stmt_id(*i))).unzip()
+    } else {
+        (docs, Vec::new())
+    };
+    let index_of = |i: usize| todo.get(i).copied().unwrap_or(i);
+
+    if !pending.is_empty() {
+        match server.catalog.write_lock_or_create(&ns).await {
+            Ok(coll) => {
+                let op = retry.op(args.bypass_validation);
+                let done = server
+                    .catalog
+                    .insert_many(&op, &coll, &pending, &stmt_ids, args.ordered, &ByCtx(ctx))
+                    .await;
+                drop(coll);
+                out.n += done.n as i64;
+                if !done.last.is_null() {
+                    ctx.set_last_op(done.last);
+                }
+                let failed: Vec<usize> = done.errors.iter().map(|(i, _)| *i).collect();
+                note_inserted(&mut retry, &pending, &failed, args.ordered, done.last, &index_of);
+                out.errors.extend(done.errors.into_iter().map(|(i, e)| (index_of(i), e)));
+            }
+            Err(e) if ends_command(&e) => return Err(e),
+            Err(e) => {
+                let last = if args.ordered { 1 } else { pending.len() };
+                out.errors.extend((0..last).map(|i| (index_of(i), e.clone())));
+            }
+        }
+    }
+    if let Some((_, e)) = out.errors.iter().find(|(_, e)| ends_command(e)) {
+        return Err(e.clone());
+    }
+    server.instance.metrics.documents.inserted.add(out.n as u64);
+    server.top.add(ns.as_str(), top::Kind::Insert, true, ctx.elapsed());
+    ctx.debug(|d| {
+        d.op = "insert";
+        d.ns = ns.to_string();
+        d.n_inserted = Some(out.n as u64);
+    });
+    Ok(out.reply(server, ctx, &retry.retried))
+}
+
+fn not_done(retry: &mut Retry<'_>, n: usize, out: &mut Outcome) -> Vec<usize> {
+    let mut todo = Vec::with_capacity(n);
+    for i in 0..n {
+        match retry.done(i) {
+            Some(_) => out.n += 1,
+            None => todo.push(i),
+        }
+    }
+    todo
+}
+
+fn note_inserted(
+    retry: &mut Retry<'_>,
+    pending: &[&RawDoc],
+    failed: &[usize],
+    ordered: bool,
+    last: pando_base::OpTime,
+    index_of: &dyn Fn(usize) -> usize,
+) {
+    if !retry.is_retryable() || last.is_null() {
+        return;
+    }
+    let end = if ordered { failed.first().copied().unwrap_or(pending.len()) } else { pending.len() };
+    for i in (0..end).filter(|i| !failed.contains(i)) {
+        retry.note(index_of(i), Done { kind: Kind::Insert, inserted_id: None, image: None, op_time: last });
+    }
+}

@@ -1,0 +1,53 @@
+//! `killCursors`: the client will not ask for more.
+
+use super::prelude::*;
+use pando_command::request::{missing, wrong_type};
+use pando_session::cursors::Killed;
+
+pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    req.coll()?;
+    let mut ids = None;
+    for arg in req.args("killCursors") {
+        match arg.name() {
+            "cursors" => ids = Some(parse_ids(arg.array()?)?),
+            _ => return Err(arg.unknown()),
+        }
+    }
+    let ids = ids.ok_or_else(|| missing("killCursors", "cursors"))?;
+    let now = ctx.env().clock.mono();
+    let (mut killed, mut not_found) = (Vec::new(), Vec::new());
+    for id in ids {
+        match server.cursors.kill(id, now) {
+            Killed::Gone => killed.push(id),
+            Killed::InUse(op) => {
+                server.instance.clients.kill_where(ErrorCode::CursorKilled, |_, running| running.op_id == op);
+                killed.push(id);
+            }
+            Killed::NotFound => not_found.push(id),
+        }
+    }
+    let mut r = Reply::new();
+    for (name, ids) in [
+        ("cursorsKilled", killed),
+        ("cursorsNotFound", not_found),
+        ("cursorsAlive", vec![]),
+        ("cursorsUnknown", vec![]),
+    ] {
+        r.body.array(name, |a| {
+            for id in ids {
+                a.value(Value::Int64(id));
+            }
+        });
+    }
+    Ok(r)
+}
+
+fn parse_ids(array: &RawDoc) -> Result<Vec<i64>> {
+    array
+        .iter()
+        .map(|e| match e.value() {
+            Value::Int64(id) => Ok(id),
+            v => Err(wrong_type("killCursors", &format!("cursors.{}", e.name()), &v, &["long"])),
+        })
+        .collect()
+}

@@ -1,0 +1,40 @@
+//! `listCollections`: the collections and views of a database.
+
+use super::prelude::*;
+use crate::cursor_reply::cursor_option;
+use pando_catalog::Named;
+use pando_query::QueryCtx;
+use pando_query::matcher::Matcher;
+
+pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let (mut name_only, mut filter, mut batch_size) = (false, None, None);
+    for arg in req.args("listCollections") {
+        if matches!(arg.value(), Value::Null) {
+            continue;
+        }
+        match arg.name() {
+            "nameOnly" => name_only = arg.boolish()?,
+            "authorizedCollections" => drop(arg.boolish()?),
+            "filter" => filter = Some(Matcher::parse(arg.doc()?, &QueryCtx::default())?),
+            "cursor" => batch_size = cursor_option("listCollections", arg.elem())?,
+            "$includePendingDrops" | "includePendingDrops" => {}
+            _ => return Err(arg.unknown()),
+        }
+    }
+    let mut docs = Vec::new();
+    for named in server.catalog.snapshot().list(req.db) {
+        let show = |name_only| match &named {
+            Named::Collection(c) => c.list_doc(name_only),
+            Named::View(v) => v.list_doc(name_only),
+        };
+        // The filter sees the whole row, whatever is returned.
+        if let Some(f) = &filter
+            && !f.matches(&show(false))?
+        {
+            continue;
+        }
+        docs.push(show(name_only));
+    }
+    let ns = Namespace::unchecked(req.db, "$cmd.listCollections");
+    server.list_cursor(ctx, &req, ns, batch_size, docs).await
+}

@@ -1,0 +1,33 @@
+//! `listCommands`: the table of commands, as far as it is built.
+
+use super::prelude::*;
+use pando_command::Flags;
+
+pub(super) async fn run(server: &Server, _: &OpCtx, _: Request<'_>) -> Result<Reply> {
+    let test = server.instance.test_commands();
+    let mut r = Reply::with_capacity(16 << 10);
+    r.body.doc("commands", |all| {
+        for (spec, _) in server.registry.rows() {
+            let hidden = spec.flags.has(Flags::HIDDEN) || (spec.flags.has(Flags::TEST_ONLY) && !test);
+            if spec.handler.is_none() || hidden {
+                continue;
+            }
+            all.doc(spec.name, |d| {
+                d.str("help", spec.help);
+                d.bool("requiresAuth", !spec.flags.has(Flags::NO_AUTH));
+                d.bool("secondaryOk", spec.flags.has(Flags::SECONDARY_OK));
+                d.bool("adminOnly", spec.flags.has(Flags::ADMIN_ONLY));
+                d.array("apiVersions", |a| {
+                    if spec.api_v1 {
+                        a.str("1");
+                    }
+                });
+                d.array("deprecatedApiVersions", |_| {});
+                if spec.flags.has(Flags::SECONDARY_OPT_IN) {
+                    d.bool("secondaryOverrideOk", true);
+                }
+            });
+        }
+    });
+    Ok(r)
+}

@@ -1,0 +1,52 @@
+//! `listDatabases`: names and sizes.
+
+use super::prelude::*;
+use pando_query::QueryCtx;
+use pando_query::matcher::Matcher;
+
+pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let (mut name_only, mut filter) = (false, None);
+    for arg in req.args("listDatabases") {
+        match arg.name() {
+            "nameOnly" => name_only = arg.boolish()?,
+            "authorizedDatabases" => drop(arg.boolish()?),
+            "filter" => filter = Some(Matcher::parse(arg.doc()?, &QueryCtx::default())?),
+            _ => return Err(arg.unknown()),
+        }
+    }
+    let mut rows = Vec::new();
+    let mut total = 0;
+    let snapshot = server.catalog.snapshot();
+    for db in snapshot.databases() {
+        let size = server.database_bytes(&snapshot, &db);
+        let mut b = DocBuilder::new();
+        b.str("name", &db);
+        b.i64("sizeOnDisk", size as i64);
+        b.bool("empty", snapshot.collections(&db).iter().all(|c| c.count() == 0));
+        let row = b.finish();
+        if let Some(f) = &filter
+            && !f.matches(&row)?
+        {
+            continue;
+        }
+        total += size;
+        rows.push((db, row));
+    }
+    let mut r = Reply::with_capacity(1024);
+    r.body.array("databases", |a| {
+        for (name, row) in &rows {
+            if name_only {
+                a.doc(|d| {
+                    d.str("name", name);
+                });
+            } else {
+                a.raw_doc(row);
+            }
+        }
+    });
+    if !name_only {
+        r.body.i64("totalSize", total as i64);
+        r.body.i64("totalSizeMb", (total >> 20) as i64);
+    }
+    Ok(r)
+}

@@ -1,0 +1,6 @@
+//! What nearly every command file uses.
+
+pub(super) use crate::Server;
+pub(super) use pando_base::{Error, ErrorCode, Namespace, Result};
+pub(super) use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
+pub(super) use pando_command::{OpCtx, Reply, Request};

@@ -1,0 +1,126 @@
+//! `getDefaultRWConcern`, `setDefaultRWConcern` (R-DWC-1..6).
+
+use super::prelude::*;
+use crate::rw_defaults::ClusterWide;
+use pando_command::{Node, ReadConcern, ReadLevel, W, WriteConcern};
+
+fn on_a_set(server: &Server, command: &str) -> Result<()> {
+    if server.repl.is_replicated() {
+        return Ok(());
+    }
+    Err(Error::location(51300, format!("'{command}' is not supported on standalone nodes.")))
+}
+
+pub(super) async fn get(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    on_a_set(server, "getDefaultRWConcern")?;
+    let mut in_memory = false;
+    for arg in req.args("getDefaultRWConcern") {
+        match arg.name() {
+            "inMemory" => in_memory = arg.bool()?,
+            _ => return Err(arg.unknown()),
+        }
+    }
+    let mut r = Reply::new();
+    append(server, &mut r.body, in_memory);
+    Ok(r)
+}
+
+/// The defaults in force, with their sources; part of `serverStatus` too.
+pub(super) fn append(server: &Server, b: &mut DocBuilder, in_memory: bool) {
+    let set = server.rw_defaults.get();
+    b.doc("defaultReadConcern", |d| {
+        d.str("level", set.read_level.unwrap_or("local"));
+    });
+    let wc = server.default_write_concern();
+    // Where arbiters make "w: 1" the implicit default, MongoDB shows no write concern at all.
+    if set.write.is_some() || wc.w == W::Majority {
+        b.doc("defaultWriteConcern", |d| append_write_concern(d, &wc));
+    }
+    if let Some(ts) = set.update_op_time {
+        b.timestamp("updateOpTime", ts);
+        b.date("updateWallClockTime", set.update_wall_ms);
+    }
+    b.str("defaultWriteConcernSource", if set.write.is_some() { "global" } else { "implicit" });
+    b.str("defaultReadConcernSource", if set.read_level.is_some() { "global" } else { "implicit" });
+    if in_memory {
+        b.bool("inMemory", true);
+    }
+    b.date("localUpdateWallClockTime", set.local_wall_ms.max(server.instance.started_wall_ms));
+}
+
+fn append_write_concern(b: &mut DocBuilder, wc: &WriteConcern) {
+    match &wc.w {
+        W::Nodes(n) => b.i32("w", *n),
+        W::Majority => b.str("w", "majority"),
+        W::Mode(s) => b.str("w", s),
+        W::Tags(d) => b.raw_doc("w", d),
+    };
+    if let Some(j) = wc.j {
+        b.bool("j", j);
+    }
+    b.i32("wtimeout", wc.wtimeout_ms as i32);
+}
+
+pub(super) async fn set(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    on_a_set(server, "setDefaultRWConcern")?;
+    let (mut read, mut write) = (None, None);
+    for arg in req.args("setDefaultRWConcern") {
+        match arg.name() {
+            "defaultReadConcern" => read = Some(ReadConcern::parse(&Value::Document(arg.doc()?))?),
+            "defaultWriteConcern" => write = Some((arg.doc()?, WriteConcern::parse(&arg.value())?)),
+            _ => return Err(arg.unknown()),
+        }
+    }
+    if read.is_none() && write.is_none() {
+        return Err(Error::bad_value(
+            "At least one of the \"defaultReadConcern\" or \"defaultWriteConcern\" fields must be present",
+        ));
+    }
+    let mut next = ClusterWide::clone(&server.rw_defaults.get());
+    if let Some(rc) = read {
+        next.read_level = match rc.level {
+            None => None,
+            Some(level @ (ReadLevel::Local | ReadLevel::Available | ReadLevel::Majority)) => {
+                Some(level.text())
+            }
+            Some(level) => {
+                return Err(Error::bad_value(format!(
+                    "level: '{}' is not suitable for the default read concern",
+                    level.text()
+                )));
+            }
+        };
+    }
+    if let Some((doc, wc)) = write {
+        if doc.is_empty() {
+            if next.write.is_some() {
+                return Err(Error::new(
+                    ErrorCode::IllegalOperation,
+                    "The global default write concern cannot be unset once it is set.",
+                ));
+            }
+        } else {
+            check_default_write(&wc)?;
+            next.write = Some(wc);
+        }
+    }
+    let now = ctx.env().clock.wall_ms();
+    next.update_op_time = Some(server.storage.log().clock());
+    next.update_wall_ms = now;
+    next.local_wall_ms = now;
+    server.save_rw_defaults(ctx, &next).await?;
+    server.rw_defaults.set(next);
+    let mut r = Reply::new();
+    append(server, &mut r.body, false);
+    Ok(r)
+}
+
+fn check_default_write(wc: &WriteConcern) -> Result<()> {
+    if wc.w == W::Nodes(0) {
+        return Err(Error::bad_value("w: 0 is not allowed as the default write concern"));
+    }
+    if !wc.w_given {
+        return Err(Error::bad_value("missing field 'w' in the default write concern"));
+    }
+    Ok(())
+}

@@ -1,0 +1,455 @@
+//! `serverStatus`: the counters that monitoring tools read.
+//!
+//! Sections can be left out (`{metrics: 0}`); some come only on request.
+
+use super::prelude::*;
+use crate::config::VERSION;
+use pando_command::metrics::{Compression, Latency, OpCounters};
+
+pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let wanted = |name: &str| req.body.get(name).is_none_or(|v| v.is_truthy());
+    let mut r = Reply::with_capacity(16 << 10);
+    let b = &mut r.body;
+    append_head(server, ctx, b);
+    for (name, append) in SECTIONS {
+        if wanted(name) {
+            b.doc(name, |d| append(server, d));
+        }
+    }
+    Ok(r)
+}
+
+type Section = (&'static str, fn(&Server, &mut DocBuilder));
+
+/// In the order they are printed.
+const SECTIONS: &[Section] = &[
+    ("activeIndexBuilds", active_index_builds),
+    ("asserts", asserts),
+    ("catalogStats", catalog_stats),
+    ("connections", connections),
+    ("defaultRWConcern", default_rw_concern),
+    ("electionMetrics", election_metrics),
+    ("extra_info", extra_info),
+    ("flowControl", flow_control),
+    ("globalLock", global_lock),
+    ("indexBulkBuilder", index_bulk_builder),
+    ("locks", |_, _| {}),
+    ("logicalSessionRecordCache", session_cache),
+    ("network", network),
+    ("opLatencies", op_latencies),
+    ("opcounters", |s, d| op_counters(d, &s.instance.metrics.op_counters)),
+    ("opcountersRepl", |s, d| op_counters(d, &s.instance.metrics.op_counters_repl)),
+    ("oplogTruncation", oplog_truncation),
+    ("readConcernCounters", read_concern_counters),
+    ("repl", repl),
+    ("security", security),
+    ("storageEngine", storage_engine),
+    ("trafficRecording", |_, d| drop(d.bool("running", false))),
+    ("transactions", transactions),
+    ("transportSecurity", transport_security),
+    ("twoPhaseCommitCoordinator", two_phase_commit),
+    ("wiredTiger", wired_tiger),
+    ("mem", mem),
+    ("metrics", metrics),
+];
+
+fn zeros(d: &mut DocBuilder, names: &[&str]) {
+    for name in names {
+        d.i64(name, 0);
+    }
+}
+
+fn append_head(server: &Server, ctx: &OpCtx, b: &mut DocBuilder) {
+    let up = ctx.env().clock.mono().saturating_sub(server.instance.started);
+    b.str("host", &server.host_port());
+    b.str("version", VERSION);
+    b.str("process", "mongod");
+    b.i64("pid", i64::from(server.config.host.facts().pid));
+    b.f64("uptime", up.as_secs() as f64);
+    b.i64("uptimeMillis", up.as_millis() as i64);
+    b.i64("uptimeEstimate", up.as_secs() as i64);
+    b.date("localTime", ctx.env().clock.wall_ms());
+}
+
+fn active_index_builds(server: &Server, d: &mut DocBuilder) {
+    d.i32("total", server.active_index_builds() as i32);
+}
+
+fn asserts(server: &Server, d: &mut DocBuilder) {
+    let a = &server.instance.metrics.asserts;
+    d.i32("regular", a.regular.get() as i32);
+    d.i32("warning", a.warning.get() as i32);
+    d.i32("msg", a.msg.get() as i32);
+    d.i32("user", a.user.get() as i32);
+    d.i32("tripwire", 0);
+    d.i32("rollovers", 0);
+}
+
+fn catalog_stats(server: &Server, d: &mut DocBuilder) {
+    let c = server.count_catalog();
+    d.i32("collections", c.collections);
+    d.i32("capped", c.capped);
+    d.i32("clustered", c.clustered);
+    d.i32("timeseries", 0);
+    d.i32("views", c.views);
+    d.i32("internalCollections", c.internal);
+    d.i32("internalViews", 0);
+}
+
+fn connections(server: &Server, d: &mut DocBuilder) {
+    let c = &server.instance.metrics.connections;
+    let current = c.current.get();
+    d.i32("current", current as i32);
+    d.i32("available", (i64::from(server.config.max_connections) - current).max(0) as i32);
+    d.i32("totalCreated", c.total_created.get() as i32);
+    d.i32("rejected", c.rejected.get() as i32);
+    d.i32("active", c.active.get() as i32);
+    d.i32("threaded", current as i32);
+    d.i32("exhaustIsMaster", c.exhaust_is_master.get() as i32);
+    d.i32("exhaustHello", c.exhaust_hello.get() as i32);
+    d.i32("awaitingTopologyChanges", c.awaiting_topology_changes.get() as i32);
+}
+
+fn default_rw_concern(server: &Server, d: &mut DocBuilder) {
+    if server.repl.is_replicated() {
+        super::rw_concern::append(server, d, false);
+    }
+}
+
+fn election_metrics(server: &Server, d: &mut DocBuilder) {
+    for name in ["stepUpCmd", "priorityTakeover", "catchUpTakeover", "electionTimeout", "freezeTimeout"] {
+        let n = i64::from(name == "electionTimeout" && server.repl.state().election.is_some());
+        d.doc(name, |x| {
+            x.i64("called", n);
+            x.i64("successful", n);
+        });
+    }
+    zeros(
+        d,
+        &[
+            "numStepDownsCausedByHigherTerm",
+            "numCatchUps",
+            "numCatchUpsSucceeded",
+            "numCatchUpsAlreadyCaughtUp",
+            "numCatchUpsSkipped",
+            "numCatchUpsTimedOut",
+            "numCatchUpsFailedWithError",
+            "numCatchUpsFailedWithNewTerm",
+            "numCatchUpsFailedWithReplSetAbortPrimaryCatchUpCmd",
+        ],
+    );
+    d.f64("averageCatchUpOps", 0.0);
+}
+
+fn extra_info(server: &Server, d: &mut DocBuilder) {
+    let u = server.config.host.usage();
+    d.str("note", "fields vary by platform");
+    d.i64("user_time_us", u.user_cpu_us as i64);
+    d.i64("system_time_us", u.system_cpu_us as i64);
+    d.i64("maximum_resident_set_kb", (u.resident_bytes >> 10) as i64);
+    d.i64("page_faults", u.page_faults as i64);
+    d.i64("threads", u.threads as i64);
+}
+
+fn flow_control(_: &Server, d: &mut DocBuilder) {
+    d.bool("enabled", true);
+    d.i32("targetRateLimit", 1_000_000_000);
+    d.i64("timeAcquiringMicros", 0);
+    d.f64("locksPerKiloOp", 0.0);
+    d.i32("sustainerRate", 0);
+    d.bool("isLagged", false);
+    d.i32("isLaggedCount", 0);
+    d.i64("isLaggedTimeMicros", 0);
+}
+
+fn global_lock(server: &Server, d: &mut DocBuilder) {
+    let up = server.env.clock.mono().saturating_sub(server.instance.started);
+    d.i64("totalTime", up.as_micros() as i64);
+    for (name, total) in
+        [("currentQueue", 0), ("activeClients", server.instance.metrics.connections.active.get() as i32)]
+    {
+        d.doc(name, |x| {
+            x.i32("total", total);
+            x.i32("readers", 0);
+            x.i32("writers", 0);
+        });
+    }
+}
+
+fn index_bulk_builder(_: &Server, d: &mut DocBuilder) {
+    zeros(
+        d,
+        &[
+            "count",
+            "resumed",
+            "filesOpenedForExternalSort",
+            "filesClosedForExternalSort",
+            "spilledRanges",
+            "bytesSpilled",
+        ],
+    );
+}
+
+fn session_cache(server: &Server, d: &mut DocBuilder) {
+    d.i32("activeSessionsCount", server.sessions.count() as i32);
+    for name in [
+        "sessionsCollectionJobCount",
+        "lastSessionsCollectionJobDurationMillis",
+        "lastSessionsCollectionJobEntriesRefreshed",
+        "lastSessionsCollectionJobEntriesEnded",
+        "lastSessionsCollectionJobCursorsClosed",
+        "transactionReaperJobCount",
+        "lastTransactionReaperJobDurationMillis",
+        "lastTransactionReaperJobEntriesCleanedUp",
+    ] {
+        d.i32(name, 0);
+    }
+    d.i32("sessionCatalogSize", server.retryable.count() as i32);
+}
+
+fn network(server: &Server, d: &mut DocBuilder) {
+    let n = &server.instance.metrics.network;
+    d.i64("bytesIn", n.bytes_in.get() as i64);
+    d.i64("bytesOut", n.bytes_out.get() as i64);
+    d.i64("physicalBytesIn", n.physical_bytes_in.get() as i64);
+    d.i64("physicalBytesOut", n.physical_bytes_out.get() as i64);
+    d.i64("numSlowDNSOperations", 0);
+    d.i64("numSlowSSLOperations", 0);
+    d.i64("numRequests", n.requests.get() as i64);
+    d.doc("compression", |c| {
+        for (name, id) in [("snappy", 1), ("zstd", 3), ("zlib", 2)] {
+            c.doc(name, |x| append_compression(x, &n.compression[id]));
+        }
+    });
+}
+
+fn append_compression(x: &mut DocBuilder, c: &Compression) {
+    x.doc("compressor", |y| {
+        y.i64("bytesIn", c.compressor_bytes_in.get() as i64);
+        y.i64("bytesOut", c.compressor_bytes_out.get() as i64);
+    });
+    x.doc("decompressor", |y| {
+        y.i64("bytesIn", c.decompressor_bytes_in.get() as i64);
+        y.i64("bytesOut", c.decompressor_bytes_out.get() as i64);
+    });
+}
+
+fn op_latencies(server: &Server, d: &mut DocBuilder) {
+    let l = &server.instance.metrics.latencies;
+    let rows: [(&str, &Latency); 4] = [
+        ("reads", &l.reads),
+        ("writes", &l.writes),
+        ("commands", &l.commands),
+        ("transactions", &l.transactions),
+    ];
+    for (name, l) in rows {
+        d.doc(name, |x| {
+            x.i64("latency", l.micros.get() as i64);
+            x.i64("ops", l.ops.get() as i64);
+        });
+    }
+}
+
+fn op_counters(d: &mut DocBuilder, c: &OpCounters) {
+    d.i64("insert", c.insert.get() as i64);
+    d.i64("query", c.query.get() as i64);
+    d.i64("update", c.update.get() as i64);
+    d.i64("delete", c.delete.get() as i64);
+    d.i64("getmore", c.getmore.get() as i64);
+    d.i64("command", c.command.get() as i64);
+}
+
+fn oplog_truncation(_: &Server, d: &mut DocBuilder) {
+    d.i64("totalTimeProcessingMicros", 0);
+    d.str("processingMethod", "segments");
+    d.i64("totalTimeTruncatingMicros", 0);
+    d.i64("truncateCount", 0);
+}
+
+fn read_concern_counters(_: &Server, d: &mut DocBuilder) {
+    for name in ["nonTransactionOps", "transactionOps"] {
+        d.doc(name, |x| {
+            zeros(x, &["none", "local", "available", "majority"]);
+            x.doc("snapshot", |s| zeros(s, &["withClusterTime", "withoutClusterTime"]));
+            zeros(x, &["linearizable"]);
+        });
+    }
+}
+
+fn repl(server: &Server, d: &mut DocBuilder) {
+    if server.repl.is_replicated() {
+        server.repl.append_hello(d, false, server.positions());
+        d.i32("rbid", 1);
+    }
+}
+
+fn security(_: &Server, d: &mut DocBuilder) {
+    d.doc("authentication", |a| {
+        a.i64("saslSupportedMechsReceived", 0);
+        a.doc("mechanisms", |_| {});
+    });
+}
+
+fn storage_engine(server: &Server, d: &mut DocBuilder) {
+    // Tools refuse names they do not know; the true one is in buildInfo.
+    d.str("name", "wiredTiger");
+    d.bool("supportsCommittedReads", true);
+    d.timestamp("oldestRequiredTimestampForCrashRecovery", server.storage.stable());
+    d.bool("supportsPendingDrops", true);
+    d.i64("dropPendingIdents", 0);
+    d.bool("supportsSnapshotReadConcern", true);
+    d.bool("readOnly", false);
+    d.bool("persistent", true);
+    d.bool("backupCursorOpen", false);
+}
+
+fn transactions(_: &Server, d: &mut DocBuilder) {
+    zeros(
+        d,
+        &[
+            "retriedCommandsCount",
+            "retriedStatementsCount",
+            "transactionsCollectionWriteCount",
+            "currentActive",
+            "currentInactive",
+            "currentOpen",
+            "totalAborted",
+            "totalCommitted",
+            "totalStarted",
+            "totalPrepared",
+            "totalPreparedThenCommitted",
+            "totalPreparedThenAborted",
+            "currentPrepared",
+        ],
+    );
+}
+
+fn transport_security(_: &Server, d: &mut DocBuilder) {
+    zeros(d, &["1.0", "1.1", "1.2", "1.3", "unknown"]);
+}
+
+fn two_phase_commit(_: &Server, d: &mut DocBuilder) {
+    zeros(
+        d,
+        &[
+            "totalCreated",
+            "totalStartedTwoPhaseCommit",
+            "totalAbortedTwoPhaseCommit",
+            "totalCommittedTwoPhaseCommit",
+        ],
+    );
+}
+
+/// Dashboards look for the cache's size here; the figures are this server's own.
+fn wired_tiger(server: &Server, d: &mut DocBuilder) {
+    d.doc("cache", |c| {
+        c.i64("maximum bytes configured", server.config.storage.cache_bytes as i64);
+        let s = server.storage.stats();
+        c.i64("bytes currently in the cache", s.memtable_bytes as i64);
+        c.i64("tracked dirty bytes in the cache", s.memtable_bytes as i64);
+    });
+    let s = server.storage.stats();
+    d.doc("pandodb", |p| {
+        for (name, t) in [("records", s.records), ("indexes", s.indexes), ("history", s.history)] {
+            p.doc(name, |x| {
+                x.i64("tables", t.tables as i64);
+                x.i64("runs", t.runs as i64);
+                x.i64("bytes", t.bytes as i64);
+            });
+        }
+        p.i64("memtableBytes", s.memtable_bytes as i64);
+        p.i64("memtableBytesMax", s.memtable_bytes_max as i64);
+        p.i64("logBytes", s.log_bytes as i64);
+        p.i64("logFiles", s.log_files as i64);
+        p.i64("openSlots", s.open_slots as i64);
+        p.i64("checkpoints", s.checkpoints as i64);
+    });
+    d.doc("concurrentTransactions", |c| {
+        for name in ["write", "read"] {
+            c.doc(name, |x| {
+                x.i32("out", 0);
+                x.i32("available", 128);
+                x.i32("totalTickets", 128);
+            });
+        }
+    });
+}
+
+fn mem(server: &Server, d: &mut DocBuilder) {
+    let u = server.config.host.usage();
+    d.i32("bits", 64);
+    d.i32("resident", (u.resident_bytes >> 20) as i32);
+    d.i32("virtual", (u.virtual_bytes >> 20) as i32);
+    d.bool("supported", true);
+}
+
+fn metrics(server: &Server, d: &mut DocBuilder) {
+    let docs = &server.instance.metrics.documents;
+    d.doc("commands", |c| {
+        c.i64("<UNKNOWN>", server.registry.unknown.get() as i64);
+        for (spec, counts) in server.registry.rows() {
+            if spec.handler.is_some() {
+                c.doc(spec.name, |x| {
+                    x.i64("failed", counts.failed.get() as i64);
+                    x.i64("total", counts.total.get() as i64);
+                });
+            }
+        }
+    });
+    d.doc("cursor", |c| append_cursor_metrics(server, c));
+    d.doc("document", |x| {
+        x.i64("deleted", docs.deleted.get() as i64);
+        x.i64("inserted", docs.inserted.get() as i64);
+        x.i64("returned", docs.returned.get() as i64);
+        x.i64("updated", docs.updated.get() as i64);
+    });
+    d.doc("getLastError", |x| {
+        x.doc("wtime", |w| {
+            w.i32("num", 0);
+            w.i32("totalMillis", 0);
+        });
+        x.i64("wtimeouts", 0);
+    });
+    d.doc("operation", |x| {
+        x.i64("scanAndOrder", docs.sorted_in_memory.get() as i64);
+        x.i64("writeConflicts", docs.write_conflicts.get() as i64);
+    });
+    d.doc("queryExecutor", |x| {
+        x.i64("scanned", docs.scanned_keys.get() as i64);
+        x.i64("scannedObjects", docs.scanned_docs.get() as i64);
+    });
+    d.doc("repl", |x| {
+        x.doc("network", |n| zeros(n, &["bytes", "ops", "notPrimaryUnacknowledgedWrites"]));
+        x.doc("apply", |n| zeros(n, &["ops"]));
+    });
+    d.doc("ttl", |x| {
+        x.i64("deletedDocuments", server.ttl.deleted.get() as i64);
+        x.i64("passes", server.ttl.passes.get() as i64);
+    });
+}
+
+fn append_cursor_metrics(server: &Server, c: &mut DocBuilder) {
+    let s = server.cursors.stats();
+    c.i64("moreThanOneBatch", s.more_than_one_batch as i64);
+    c.i64("timedOut", s.timed_out as i64);
+    c.i64("totalOpened", s.opened as i64);
+    c.doc("lifespan", |l| {
+        let names = [
+            "lessThan1Second",
+            "lessThan5Seconds",
+            "lessThan15Seconds",
+            "lessThan30Seconds",
+            "lessThan1Minute",
+            "lessThan10Minutes",
+            "greaterThanOrEqual10Minutes",
+        ];
+        for (name, n) in names.iter().zip(s.lifespans) {
+            l.i64(name, n as i64);
+        }
+    });
+    c.doc("open", |o| {
+        o.i64("noTimeout", s.no_timeout as i64);
+        o.i64("pinned", s.pinned as i64);
+        o.i64("total", s.open as i64);
+    });
+}

@@ -1,0 +1,96 @@
+//! `setParameter`: changes parameters at runtime and tells what they were.
+
+use super::prelude::*;
+use pando_command::params::{Kind, ParamRow};
+use pando_env::Component;
+
+pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let params = &server.instance.params;
+    // All names are checked before anything changes.
+    let mut rows = Vec::new();
+    for arg in req.args("setParameter") {
+        let row = params.find(arg.name()).ok_or_else(|| {
+            Error::new(
+                ErrorCode::InvalidOptions,
+                format!(
+                    "attempted to set unrecognized parameter [{}], use help:true to see options ",
+                    arg.name()
+                ),
+            )
+        })?;
+        if !row.when.runtime {
+            return Err(Error::new(
+                ErrorCode::IllegalOperation,
+                format!("not allowed to change [{}] at runtime", arg.name()),
+            ));
+        }
+        rows.push((row, arg.value()));
+    }
+    if rows.is_empty() {
+        return Err(Error::new(
+            ErrorCode::InvalidOptions,
+            "no option found to set, use help:true to see options ",
+        ));
+    }
+    let mut r = Reply::new();
+    for (i, (row, v)) in rows.iter().enumerate() {
+        let was = if row.kind == Kind::Log { set_log(server, row, v)? } else { Some(params.set(row, v)?) };
+        if let Some(was) = was.filter(|_| i == 0) {
+            r.body.bson("was", &was);
+        }
+    }
+    Ok(r)
+}
+
+fn set_log(server: &Server, row: &ParamRow, v: &Value<'_>) -> Result<Option<pando_bson::Bson>> {
+    let sink = server.env.log.sink();
+    if row.name == "logLevel" {
+        let was = sink.verbosity(Component::Default);
+        let level = level(row.name, v)?;
+        sink.set_verbosity(Component::Default, Some(level.unwrap_or(0)));
+        return Ok(Some(pando_bson::Bson::Int32(i32::from(was))));
+    }
+    let Value::Document(tree) = v else {
+        return Err(Error::type_mismatch(format!("log component verbosity is not a BSON object: {v}")));
+    };
+    let mut changes = Vec::new();
+    collect(tree, "", &mut changes)?;
+    for (component, level) in changes {
+        sink.set_verbosity(component, level);
+    }
+    Ok(None)
+}
+
+fn collect(tree: &RawDoc, prefix: &str, out: &mut Vec<(Component, Option<u8>)>) -> Result<()> {
+    for e in tree {
+        let (name, v) = (e.name(), e.value());
+        if name == "verbosity" {
+            let path = if prefix.is_empty() { "default" } else { prefix };
+            out.push((component(path)?, level(path, &v)?));
+            continue;
+        }
+        let path = if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") };
+        match v {
+            Value::Document(d) => collect(d, &path, out)?,
+            v => out.push((component(&path)?, level(&path, &v)?)),
+        }
+    }
+    Ok(())
+}
+
+fn component(path: &str) -> Result<Component> {
+    Component::ALL
+        .iter()
+        .find(|c| c.path() == path)
+        .copied()
+        .ok_or_else(|| Error::bad_value(format!("Invalid component name {path}")))
+}
+
+/// 0 to 5; -1 inherits.
+fn level(name: &str, v: &Value<'_>) -> Result<Option<u8>> {
+    match v.as_i64() {
+        Some(-1) => Ok(None),
+        Some(n @ 0..=5) => Ok(Some(n as u8)),
+        _ => Err(Error::bad_value(format!("Invalid verbosity level for {name}: {v}"))),
+    }
+}

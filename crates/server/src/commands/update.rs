@@ -1,0 +1,126 @@
+//! `update`: a list of statements `{q, u, ...}` against one collection.
+
+use super::prelude::*;
+use crate::hint::Hint;
+use crate::statements::{UpdateStatement, Updated};
+use crate::writes::{Outcome, Retry, check_batch_size, ends_command};
+use pando_command::Args;
+use pando_command::request::{missing, wrong_type};
+use pando_session::retryable::Kind;
+
+/// One element of `updates`, as written.
+pub(super) fn parse_statement(i: usize, doc: &RawDoc) -> Result<UpdateStatement<'_>> {
+    const OWNER: &str = "update.updates";
+    let mut s = UpdateStatement::default();
+    let (mut q, mut u) = (None, None);
+    for arg in Args::of_doc(OWNER, doc) {
+        let v = arg.value();
+        if matches!(v, Value::Null) && !matches!(arg.name(), "u") {
+            continue;
+        }
+        match arg.name() {
+            "q" => q = Some(arg.doc()?),
+            "u" => match v {
+                Value::Document(_) | Value::Array(_) => u = Some(v),
+                _ => {
+                    return Err(Error::failed_to_parse(
+                        "Update argument must be either an object or an array",
+                    ));
+                }
+            },
+            "c" => s.constants = Some(arg.doc()?),
+            "multi" => s.multi = arg.bool()?,
+            "upsert" => s.upsert = arg.bool()?,
+            "collation" => s.collation = Some(arg.doc()?),
+            "arrayFilters" => {
+                let filters = arg.array()?;
+                if let Some(bad) = filters.iter().find(|e| e.value().as_doc().is_none()) {
+                    let path = format!("arrayFilters.{}", bad.name());
+                    return Err(wrong_type(OWNER, &path, &bad.value(), &["object"]));
+                }
+                s.array_filters = Some(filters);
+            }
+            "hint" => s.hint = Hint::parse(v)?,
+            "upsertSupplied" | "sampleId" => {}
+            _ => return Err(arg.unknown()),
+        }
+    }
+    let _ = i;
+    s.filter = q.ok_or_else(|| missing(OWNER, "q"))?;
+    s.update = u.ok_or_else(|| missing(OWNER, "u"))?;
+    Ok(s)
+}
+
+pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let (mut ordered, mut bypass, mut lets) = (true, false, None);
+    for arg in req.args("update") {
+        if matches!(arg.value(), Value::Null) {
+            continue;
+        }
+        match arg.name() {
+            "updates" => {}
+            "ordered" => ordered = arg.bool()?,
+            "bypassDocumentValidation" => bypass = arg.boolish()?,
+            "let" => lets = Some(arg.doc()?),
+            "isTimeseriesNamespace"
+            | "collectionUUID"
+            | "encryptionInformation"
+            | "legacyRuntimeConstants" => {}
+            _ => return Err(arg.unknown()),
+        }
+    }
+    req.only_sequences("update", &["updates"])?;
+    let ns = req.ns()?;
+    pando_catalog::names::check_writable(&ns)?;
+    let docs = req.required_docs("update", "updates")?;
+    let statements = docs.enumerate().map(|(i, d)| parse_statement(i, d)).collect::<Result<Vec<_>>>()?;
+    check_batch_size(statements.len())?;
+    server.before_write(ctx).await?;
+    let mut retry = Retry::begin(server, ctx, req.body).await?;
+    let mut out = Outcome { n_modified: Some(0), ..Outcome::default() };
+    for (i, s) in statements.iter().enumerate() {
+        server.instance.metrics.op_counters.update.inc();
+        if let Some(done) = retry.done(i) {
+            out.n += 1;
+            match done.kind {
+                Kind::Update => out.n_modified = out.n_modified.map(|n| n + 1),
+                _ => out.upserted.extend(done.inserted_id.map(|id| (i, id))),
+            }
+            continue;
+        }
+        let s = UpdateStatement { lets, bypass_validation: bypass, index: i, ..s.clone() };
+        match server.update_statement(ctx, &ns, &s, &mut retry).await {
+            Ok(done) => add(&mut out, i, done),
+            Err(e) if ends_command(&e) => return Err(e),
+            Err(e) => {
+                out.errors.push((i, e));
+                if ordered {
+                    break;
+                }
+            }
+        }
+        if i % 64 == 63 {
+            ctx.yield_now().await?;
+        }
+    }
+    let n_modified = out.n_modified.unwrap_or(0) as u64;
+    server.instance.metrics.documents.updated.add(n_modified);
+    server.top.add(ns.as_str(), crate::top::Kind::Update, true, ctx.elapsed());
+    ctx.debug(|d| {
+        d.op = "update";
+        d.ns = ns.to_string();
+        d.n_matched = Some(out.n as u64);
+        d.n_modified = Some(n_modified);
+        d.n_upserted = Some(out.upserted.len() as u64);
+    });
+    Ok(out.reply(server, ctx, &retry.retried))
+}
+
+fn add(out: &mut Outcome, i: usize, done: Updated) {
+    out.n += done.matched as i64;
+    out.n_modified = out.n_modified.map(|n| n + done.modified as i64);
+    if let Some(id) = done.upserted {
+        out.n += 1;
+        out.upserted.push((i, id));
+    }
+}

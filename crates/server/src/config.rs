@@ -1,0 +1,71 @@
+//! What the process is told when it starts.
+
+use pando_bson::DocBuf;
+use pando_command::Params;
+use pando_env::Host;
+use pando_env::host::NoHost;
+use std::sync::Arc;
+
+/// The MongoDB release whose behaviour this server follows; drivers and tools branch on it.
+pub const VERSION: &str = "7.0.0";
+pub const VERSION_ARRAY: [i32; 4] = [7, 0, 0, 0];
+/// `maxWireVersion` of MongoDB 7.0.
+pub const MAX_WIRE_VERSION: i32 = 21;
+/// Shown by `buildInfo`; a release build sets it.
+pub const GIT_VERSION: &str = match option_env!("PANDO_GIT_VERSION") {
+    Some(v) => v,
+    None => "0000000000000000000000000000000000000000",
+};
+
+/// Everything `Server::start` needs beside the world.
+pub struct Config {
+    /// The port clients reach this server on; part of the member name that `replSetInitiate: {}` makes.
+    pub port: u16,
+    pub bind_ips: Vec<String>,
+    /// `--replSet`: part of a set of this name; `None` = standalone.
+    pub repl_set: Option<String>,
+    /// Initiate a set of this one member under this host name if there is no configuration yet.
+    pub auto_initiate: Option<String>,
+    pub storage: pando_storage::Options,
+    /// Command line as given, for `getCmdLineOpts`.
+    pub argv: Vec<String>,
+    /// The same as a configuration document.
+    pub parsed: DocBuf,
+    pub params: Params,
+    pub host: Arc<dyn Host>,
+    /// Compressors offered in `hello`, in the order of preference (`snappy`, `zstd`, `zlib`).
+    pub compressors: Vec<&'static str>,
+    pub max_connections: u32,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            port: 27017,
+            bind_ips: vec!["127.0.0.1".to_owned()],
+            repl_set: None,
+            auto_initiate: None,
+            storage: pando_storage::Options::default(),
+            argv: vec!["pandod".to_owned()],
+            parsed: DocBuf::new(),
+            params: Params::new(),
+            host: Arc::new(NoHost),
+            compressors: vec!["snappy", "zstd", "zlib"],
+            max_connections: 65_536,
+        }
+    }
+}
+
+impl Config {
+    /// The name by which other members would reach this node: a bound address if one was named, else the host.
+    pub fn member_host(&self) -> String {
+        let bound =
+            self.bind_ips.iter().find(|ip| !matches!(ip.as_str(), "0.0.0.0" | "::" | "*" | "localhost"));
+        let name = match bound {
+            Some(ip) if ip.contains(':') => format!("[{ip}]"),
+            Some(ip) if !ip.starts_with('/') => ip.clone(),
+            _ => self.host.facts().hostname,
+        };
+        format!("{name}:{}", self.port)
+    }
+}

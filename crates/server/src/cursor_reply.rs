@@ -1,0 +1,123 @@
+//! First batches: filling one, and parking what is left.
+
+use crate::Server;
+use crate::batch::{Batch, FIRST_BATCH_DOCS};
+use crate::body::{CursorBody, More};
+use pando_base::{Namespace, Result};
+use pando_bson::{DocBuf, Elem, Value};
+use pando_command::{OpCtx, Reply, Request};
+use pando_session::CursorInfo;
+use std::sync::Arc;
+
+/// What a cursor is opened with.
+pub(crate) struct Open {
+    pub(crate) ns: Namespace,
+    /// Documents in the first batch; `None` = the default.
+    pub(crate) batch_size: Option<u64>,
+    pub(crate) no_timeout: bool,
+    pub(crate) tailable: bool,
+    pub(crate) await_data: bool,
+    /// The result ends with the first batch, whatever is left.
+    pub(crate) single_batch: bool,
+    pub(crate) plan_summary: String,
+}
+
+impl Open {
+    pub(crate) fn new(ns: Namespace) -> Open {
+        Open {
+            ns,
+            batch_size: None,
+            no_timeout: false,
+            tailable: false,
+            await_data: false,
+            single_batch: false,
+            plan_summary: String::new(),
+        }
+    }
+}
+
+impl Server {
+    /// Fills the first batch and parks the cursor if anything may follow.
+    pub(crate) async fn open_cursor(
+        &self,
+        ctx: &OpCtx,
+        req: &Request<'_>,
+        open: Open,
+        mut body: CursorBody,
+    ) -> Result<Reply> {
+        let mut r = Reply::with_capacity(4096);
+        let mut batch = Batch::begin(&mut r.body, "firstBatch", open.batch_size.unwrap_or(FIRST_BATCH_DOCS));
+        // An empty first batch is asked for to get the cursor alone: it opens without looking.
+        let more = if open.batch_size == Some(0) && !open.single_batch {
+            More::Yes
+        } else {
+            body.fill(self, ctx, &mut batch).await?
+        };
+        let docs = batch.len();
+        let park = more == More::Yes && !open.single_batch;
+        let ns = open.ns.clone();
+        let id = if park { self.park(ctx, req, open, body, docs) } else { 0 };
+        if !park {
+            self.cursors.count_unparked();
+        }
+        batch.end(id, ns.as_str(), |_| {});
+        self.instance.metrics.documents.returned.add(docs);
+        ctx.debug(|d| {
+            d.n_returned = Some(docs);
+            d.cursor_exhausted = id == 0;
+            d.cursor_id = (id != 0).then_some(id);
+        });
+        Ok(r)
+    }
+
+    fn park(&self, ctx: &OpCtx, req: &Request<'_>, open: Open, body: CursorBody, docs: u64) -> i64 {
+        let now = self.env.clock.mono();
+        let info = CursorInfo {
+            ns: open.ns,
+            lsid: ctx.lsid,
+            no_timeout: open.no_timeout,
+            tailable: open.tailable,
+            await_data: open.await_data,
+            command: Arc::new(req.body.to_buf()),
+            plan_summary: open.plan_summary,
+            created_ms: self.env.clock.wall_ms(),
+            created: now,
+            last_use: now,
+            batches: 1,
+            docs,
+            time_left: ctx.deadline().map(|d| d.saturating_sub(now)),
+        };
+        self.cursors.park(&*self.env.rng, info, body)
+    }
+
+    /// A cursor over documents that are all at hand.
+    pub(crate) async fn list_cursor(
+        &self,
+        ctx: &OpCtx,
+        req: &Request<'_>,
+        ns: Namespace,
+        batch_size: Option<u64>,
+        docs: Vec<DocBuf>,
+    ) -> Result<Reply> {
+        // Listings fit into one batch unless asked otherwise: shells and tools read only the first.
+        let batch_size = Some(batch_size.unwrap_or(u64::MAX));
+        let open = Open { batch_size, ..Open::new(ns) };
+        self.open_cursor(ctx, req, open, CursorBody::List(docs.into_iter())).await
+    }
+}
+
+/// `cursor: {batchSize}` of listing commands.
+pub(crate) fn cursor_option(owner: &'static str, e: Elem<'_>) -> Result<Option<u64>> {
+    let Value::Document(d) = e.value() else {
+        return Err(pando_command::request::wrong_type(owner, "cursor", &e.value(), &["object"]));
+    };
+    let mut size = None;
+    for arg in pando_command::Args::of_doc("cursor", d) {
+        match arg.name() {
+            "batchSize" if matches!(arg.value(), Value::Null) => {}
+            "batchSize" => size = Some(arg.i64_at_least(0)? as u64),
+            _ => return Err(arg.unknown()),
+        }
+    }
+    Ok(size)
+}

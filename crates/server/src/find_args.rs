@@ -1,0 +1,176 @@
+//! The arguments of `find`, as `explain` and views need them too.
+
+use crate::hint::Hint;
+use pando_base::{Error, ErrorCode, Result};
+use pando_bson::{RawDoc, Value};
+use pando_command::{Arg, Args};
+
+#[derive(Clone, Default)]
+pub(crate) struct FindArgs<'a> {
+    pub(crate) filter: Option<&'a RawDoc>,
+    pub(crate) sort: Option<&'a RawDoc>,
+    pub(crate) projection: Option<&'a RawDoc>,
+    pub(crate) hint: Option<Hint>,
+    pub(crate) skip: u64,
+    /// `None` and 0 = no limit.
+    pub(crate) limit: Option<u64>,
+    pub(crate) batch_size: Option<u64>,
+    pub(crate) single_batch: bool,
+    pub(crate) min: Option<&'a RawDoc>,
+    pub(crate) max: Option<&'a RawDoc>,
+    pub(crate) return_key: bool,
+    pub(crate) show_record_id: bool,
+    pub(crate) tailable: bool,
+    pub(crate) await_data: bool,
+    pub(crate) no_cursor_timeout: bool,
+    pub(crate) collation: Option<&'a RawDoc>,
+    pub(crate) allow_disk_use: Option<bool>,
+    pub(crate) lets: Option<&'a RawDoc>,
+}
+
+/// `sort`, `filter` and their like complain in a way of their own.
+fn doc_field<'a>(arg: &Arg<'a>) -> Result<&'a RawDoc> {
+    match arg.value() {
+        Value::Document(d) => Ok(d),
+        _ => Err(Error::type_mismatch(format!("Expected field {}to be of type object", arg.name()))),
+    }
+}
+
+fn bool_field(arg: &Arg<'_>) -> Result<bool> {
+    match arg.value() {
+        Value::Boolean(b) => Ok(b),
+        v if v.is_number() => Ok(v.is_truthy()),
+        v => Err(Error::type_mismatch(format!(
+            "Field '{}' should be a boolean value, but found: {}",
+            arg.name(),
+            v.type_name()
+        ))),
+    }
+}
+
+impl<'a> FindArgs<'a> {
+    /// Reads everything behind the collection's name.
+    pub(crate) fn parse(args: Args<'a>) -> Result<FindArgs<'a>> {
+        let mut a = FindArgs::default();
+        for arg in args {
+            let name = arg.name();
+            if matches!(arg.value(), Value::Null)
+                && !matches!(name, "filter" | "sort" | "projection" | "hint")
+            {
+                if !is_known(name) {
+                    return Err(arg.unknown());
+                }
+                continue;
+            }
+            match name {
+                "filter" => a.filter = Some(doc_field(&arg)?),
+                "sort" => a.sort = Some(doc_field(&arg)?).filter(|d| !d.is_empty()),
+                "projection" => a.projection = Some(doc_field(&arg)?).filter(|d| !d.is_empty()),
+                "hint" => a.hint = Hint::parse(arg.value())?,
+                "skip" => a.skip = arg.i64_at_least(0)? as u64,
+                "limit" => a.limit = Some(arg.i64_at_least(0)? as u64).filter(|n| *n > 0),
+                "batchSize" => a.batch_size = Some(arg.i64_at_least(0)? as u64),
+                "singleBatch" => a.single_batch = bool_field(&arg)?,
+                "min" => a.min = Some(doc_field(&arg)?).filter(|d| !d.is_empty()),
+                "max" => a.max = Some(doc_field(&arg)?).filter(|d| !d.is_empty()),
+                "returnKey" => a.return_key = bool_field(&arg)?,
+                "showRecordId" => a.show_record_id = bool_field(&arg)?,
+                "tailable" => a.tailable = bool_field(&arg)?,
+                "awaitData" => a.await_data = bool_field(&arg)?,
+                "noCursorTimeout" => a.no_cursor_timeout = bool_field(&arg)?,
+                "collation" => a.collation = Some(arg.doc()?).filter(|d| !d.is_empty()),
+                "allowDiskUse" => a.allow_disk_use = Some(bool_field(&arg)?),
+                "let" => a.lets = Some(arg.doc()?),
+                "oplogReplay" | "allowPartialResults" | "mirrored" | "readOnce" => drop(bool_field(&arg)?),
+                "term"
+                | "legacyRuntimeConstants"
+                | "encryptionInformation"
+                | "options"
+                | "collectionUUID"
+                | "includeQueryStatsMetrics"
+                | "querySettings" => {}
+                _ => return Err(arg.unknown()),
+            }
+        }
+        a.check()?;
+        Ok(a)
+    }
+
+    fn check(&self) -> Result<()> {
+        if self.await_data && !self.tailable {
+            return Err(Error::failed_to_parse("Cannot set 'awaitData' without also setting 'tailable'"));
+        }
+        if self.tailable {
+            if self.single_batch {
+                return Err(Error::bad_value("Cannot use tailable option with the 'singleBatch' option"));
+            }
+            let natural =
+                |d: &RawDoc| crate::hint::natural_of(d).is_ok_and(|n| n.is_some_and(|n| n.is_forward()));
+            if self.sort.is_some_and(|s| !natural(s)) {
+                return Err(Error::bad_value(
+                    "cannot use tailable option with a sort other than {$natural: 1}",
+                ));
+            }
+        }
+        if let (Some(min), Some(max)) = (self.min, self.max)
+            && !min.iter().map(|e| e.name()).eq(max.iter().map(|e| e.name()))
+        {
+            return Err(Error::location(51176, "min and max must have the same field names"));
+        }
+        Ok(())
+    }
+    /// Options that views cannot serve (code 168 or 167, as MongoDB has it).
+    pub(crate) fn check_on_view(&self) -> Result<()> {
+        if self.tailable {
+            return Err(Error::new(
+                ErrorCode::InvalidPipelineOperator,
+                "Tailable cursors are not supported in aggregation.",
+            ));
+        }
+        for (given, name) in [
+            (self.return_key, "returnKey"),
+            (self.show_record_id, "showRecordId"),
+            (self.min.is_some(), "min"),
+            (self.max.is_some(), "max"),
+        ] {
+            if given {
+                return Err(Error::new(
+                    ErrorCode::InvalidPipelineOperator,
+                    format!("Option {name} not supported in aggregation."),
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_known(name: &str) -> bool {
+    matches!(
+        name,
+        "skip"
+            | "limit"
+            | "batchSize"
+            | "singleBatch"
+            | "min"
+            | "max"
+            | "returnKey"
+            | "showRecordId"
+            | "tailable"
+            | "awaitData"
+            | "noCursorTimeout"
+            | "collation"
+            | "allowDiskUse"
+            | "let"
+            | "oplogReplay"
+            | "allowPartialResults"
+            | "mirrored"
+            | "readOnce"
+            | "term"
+            | "legacyRuntimeConstants"
+            | "encryptionInformation"
+            | "options"
+            | "collectionUUID"
+            | "includeQueryStatsMetrics"
+            | "querySettings"
+    )
+}

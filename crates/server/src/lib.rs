@@ -1,0 +1,44 @@
+//! One `pandod`: everything of a process behind one handle, and its commands.
+//!
+//! ```text
+//! Server ─┬─ instance   parameters, fail points, clients, counters (shared with the pipeline)
+//!         ├─ storage    rows and the log
+//!         ├─ catalog    collections, indexes, the write path
+//!         ├─ repl       member state: may I write, what does hello say
+//!         ├─ cursors, sessions, retryable
+//!         └─ registry   the table of commands → commands/<name>.rs
+//! ```
+//! [`Server::start`] opens the data, recovers, takes its place in the replica set and starts the background
+//! tasks ([`tasks`]); [`Server::shutdown`] undoes that in order and leaves a checkpoint. It runs the same under
+//! `env-tokio` and in the simulator. Who listens for connections is not its business: a connection asks
+//! [`pando_command::pipeline::run`] with the server as its [`pando_command::Node`].
+
+mod batch;
+mod body;
+pub mod commands;
+mod config;
+mod cursor_reply;
+mod find_args;
+mod find_one;
+mod fsync_lock;
+mod hint;
+mod lets;
+mod local;
+mod namespaces;
+mod node;
+mod positions;
+mod profiling;
+mod query_ctx;
+mod query_cursor;
+mod replication;
+mod rw_defaults;
+mod server;
+mod shutdown;
+mod statements;
+mod tasks;
+mod top;
+mod ttl;
+mod writes;
+
+pub use config::{Config, GIT_VERSION, MAX_WIRE_VERSION, VERSION, VERSION_ARRAY};
+pub use server::Server;

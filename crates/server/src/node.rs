@@ -1,0 +1,227 @@
+//! The server as the pipeline sees it: what may run here, and what a write waits for.
+
+use crate::Server;
+use pando_base::{Error, ErrorCode, Result, Timestamp};
+use pando_bson::DocBuf;
+use pando_command::concern::Provenance;
+use pando_command::{
+    Flags, Instance, Node, OpCtx, ReadLevel, ReadMode, ReplyTimes, TopologyVersion, W, WriteConcern,
+    WriteConcernError,
+};
+use pando_env::BoxFuture;
+use pando_repl::await_replication::{self, Wait};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// `maxAcceptableLogicalClockDriftSecs`: a cluster time further ahead than this is refused.
+const CLOCK_DRIFT_SECS_MAX: u32 = 365 * 24 * 3600;
+
+impl Node for Server {
+    fn instance(&self) -> &Arc<Instance> {
+        &self.instance
+    }
+
+    fn admit(&self, ctx: &OpCtx, flags: Flags) -> Result<()> {
+        if let Some(lsid) = &ctx.lsid {
+            let max = self.instance.params.int(pando_command::Param::maxSessions) as usize;
+            self.sessions.touch(lsid, ctx.started, max)?;
+        }
+        if !self.repl.is_replicated() {
+            return check_standalone(ctx);
+        }
+        if ctx.in_txn() {
+            return Err(Error::new(
+                ErrorCode::OperationNotSupportedInTransaction,
+                "multi-document transactions are not supported by this server yet",
+            ));
+        }
+        if !self.repl.is_primary() && ctx.db != "local" {
+            self.admit_elsewhere(ctx, flags)?;
+        }
+        match ctx.read_concern.at_cluster_time {
+            Some(at) if at > self.storage.log().clock() => Err(self.ahead_of_clock("atClusterTime", at)),
+            _ => Ok(()),
+        }
+    }
+
+    fn advance_cluster_time(&self, seen: Timestamp) -> Result<()> {
+        if !self.repl.is_replicated() {
+            return Ok(());
+        }
+        let now_secs = (self.env.clock.wall_ms() / 1000).max(0) as u32;
+        if seen.secs() > now_secs.saturating_add(CLOCK_DRIFT_SECS_MAX) {
+            return Err(Error::new(
+                ErrorCode::ClusterTimeFailsRateLimiter,
+                format!(
+                    "New cluster time, {}, is too far from this node's wall clock time, {now_secs}.",
+                    seen.secs()
+                ),
+            ));
+        }
+        self.storage.log().advance_clock(seen);
+        Ok(())
+    }
+
+    fn await_read_concern<'a>(&'a self, ctx: &'a OpCtx) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            let Some(after) = ctx.read_concern.after_cluster_time else { return Ok(()) };
+            let log = self.storage.log();
+            if after > log.clock() {
+                return Err(self.ahead_of_clock("afterClusterTime", after));
+            }
+            if after > log.visible() && self.repl.is_primary() {
+                // The time came from another member or shard: an entry of our own makes it readable here.
+                self.write_noop("waiting for afterClusterTime")?;
+            }
+            let below = Timestamp(after.0.saturating_sub(1));
+            ctx.interruptible(log.wait_visible(below)).await?;
+            if ctx.read_concern.level() == ReadLevel::Majority {
+                ctx.interruptible(log.wait_durable(after)).await??;
+            }
+            Ok(())
+        })
+    }
+
+    fn default_write_concern(&self) -> WriteConcern {
+        if let Some(wc) = &self.rw_defaults.get().write {
+            return WriteConcern { provenance: Provenance::CustomDefault, ..wc.clone() };
+        }
+        let majority = self.repl.config().is_some_and(|c| c.implicit_write_concern_is_majority());
+        let w = if majority { W::Majority } else { W::Nodes(1) };
+        WriteConcern::of(w, Provenance::ImplicitDefault)
+    }
+
+    // tour: insert 8/9
+    fn await_write_concern<'a>(
+        &'a self,
+        ctx: &'a OpCtx,
+        wc: &'a WriteConcern,
+    ) -> BoxFuture<'a, Option<WriteConcernError>> {
+        Box::pin(async move {
+            let wait = match self.repl.config() {
+                Some(config) => await_replication::plan(wc, &config),
+                // `admit` has refused what a standalone node cannot do.
+                None => Ok(await_replication::check_standalone(wc).unwrap_or(Wait::Applied)),
+            };
+            match wait {
+                Err(e) => Some(e),
+                Ok(Wait::Applied) => None,
+                Ok(Wait::Durable) => self.await_durable(ctx, wc).await,
+            }
+        })
+    }
+
+    fn reply_times(&self, ctx: &OpCtx) -> Option<ReplyTimes> {
+        if !self.repl.is_initiated() {
+            return None;
+        }
+        let log = self.storage.log();
+        let operation_time = match ctx.last_op() {
+            Some(t) => t.ts,
+            None if ctx.read_concern.level() == ReadLevel::Majority => self.committed(),
+            None => log.visible(),
+        };
+        Some(ReplyTimes { cluster_time: log.clock().max(operation_time), operation_time })
+    }
+
+    fn topology_version(&self) -> Option<TopologyVersion> {
+        self.repl.is_replicated().then(|| self.repl.topology_version())
+    }
+
+    fn profiling_level(&self, db: &str) -> i32 {
+        self.profiling.level(db)
+    }
+    fn profile(&self, db: &str, entry: DocBuf) {
+        self.write_profile_entry(db, &entry);
+    }
+}
+
+/// What a node without a replica set must refuse.
+fn check_standalone(ctx: &OpCtx) -> Result<()> {
+    if ctx.txn_number.is_some() {
+        return Err(Error::new(
+            ErrorCode::IllegalOperation,
+            "Transaction numbers are only allowed on a replica set member or mongos",
+        ));
+    }
+    if let Some(wc) = &ctx.write_concern {
+        await_replication::check_standalone(wc)?;
+    }
+    let rc = &ctx.read_concern;
+    if rc.after_cluster_time.is_some() {
+        return Err(Error::new(
+            ErrorCode::IllegalOperation,
+            "Cannot specify afterClusterTime readConcern without replication enabled",
+        ));
+    }
+    match rc.level() {
+        ReadLevel::Snapshot => Err(Error::new(
+            ErrorCode::NotAReplicaSet,
+            "node needs to be a replica set member to use readConcern: snapshot",
+        )),
+        ReadLevel::Linearizable => Err(Error::new(
+            ErrorCode::NotAReplicaSet,
+            "node needs to be a replica set member to use read concern",
+        )),
+        _ => Ok(()),
+    }
+}
+
+impl Server {
+    /// On a member that is not primary: writes need one, reads need one or permission to read here.
+    fn admit_elsewhere(&self, ctx: &OpCtx, flags: Flags) -> Result<()> {
+        let opted_in = ctx.read_mode != ReadMode::Primary;
+        // Clients that never said helloOk get the old words; drivers of that age look for them.
+        let modern = ctx.client.hello_ok() || !ctx.client.is_connection();
+        if !flags.any(Flags::SECONDARY_OK | Flags::SECONDARY_OPT_IN) {
+            let text = if modern { "not primary" } else { "not master" };
+            return Err(Error::new(ErrorCode::NotWritablePrimary, text));
+        }
+        if !flags.has(Flags::SECONDARY_OK) && !opted_in {
+            let text =
+                if modern { "not primary and secondaryOk=false" } else { "not master and slaveOk=false" };
+            return Err(Error::new(ErrorCode::NotPrimaryNoSecondaryOk, text));
+        }
+        if flags.has(Flags::READ) && !self.repl.is_readable() {
+            return Err(Error::new(
+                ErrorCode::NotPrimaryOrSecondary,
+                "node is not in primary or recovering state",
+            ));
+        }
+        Ok(())
+    }
+
+    fn ahead_of_clock(&self, field: &str, wanted: Timestamp) -> Error {
+        Error::new(
+            ErrorCode::InvalidOptions,
+            format!(
+                "readConcern {field} value must not be greater than the current clusterTime. Requested \
+                 clusterTime: {{ ts: {wanted} }}; current clusterTime: {{ ts: {} }}",
+                self.storage.log().clock()
+            ),
+        )
+    }
+
+    /// Waits until the operation's last write is on disk.
+    async fn await_durable(&self, ctx: &OpCtx, wc: &WriteConcern) -> Option<WriteConcernError> {
+        let log = self.storage.log();
+        // A write that changed nothing waits for what it has seen (R-WC-2).
+        let target = ctx.last_op().map_or_else(|| log.visible(), |t| t.ts);
+        if log.durable() >= target {
+            return None;
+        }
+        let wait = ctx.interruptible(log.wait_durable(target));
+        let waited = if wc.wtimeout_ms > 0 {
+            match self.env.timeout(Duration::from_millis(wc.wtimeout_ms as u64), wait).await {
+                Some(r) => r,
+                None => return Some(await_replication::timed_out(wc)),
+            }
+        } else {
+            wait.await
+        };
+        match waited.and_then(|r| r) {
+            Ok(()) => None,
+            Err(e) => Some(await_replication::failed(wc, e.code, e.message.to_string())),
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! The evaluation context of one operation: collation, `let`, `$$NOW`, randomness.
+
+use crate::Server;
+use pando_base::Result;
+use pando_bson::{ElementType, RawDoc};
+use pando_catalog::Collection;
+use pando_command::OpCtx;
+use pando_env::Rng;
+use pando_query::collation::Collation;
+use pando_query::ctx::Random;
+use pando_query::{QueryCtx, Variables};
+use std::sync::Arc;
+
+/// The environment's randomness under the name queries know.
+struct FromEnv(Arc<dyn Rng>);
+
+impl Random for FromEnv {
+    fn next_u64(&self) -> u64 {
+        self.0.next_u64()
+    }
+}
+
+impl Server {
+    /// The context of an operation on `coll`. A given collation wins over the collection's default.
+    pub(crate) fn query_ctx(
+        &self,
+        ctx: &OpCtx,
+        coll: Option<&Collection>,
+        collation: Option<&RawDoc>,
+        lets: Option<&RawDoc>,
+    ) -> Result<QueryCtx> {
+        let replicated = self.repl.is_replicated();
+        let vars = Variables {
+            now_ms: ctx.env().clock.wall_ms(),
+            cluster_time: replicated.then(|| self.storage.log().clock()),
+            lets: Vec::new(),
+        };
+        let mut q = QueryCtx {
+            collation: match collation {
+                Some(spec) => Collation::parse(spec)?,
+                None => coll.and_then(|c| c.collation().cloned()),
+            },
+            vars: Arc::new(vars),
+            random: Arc::new(FromEnv(self.env.rng.clone())),
+        };
+        if let Some(lets) = lets.filter(|d| !d.is_empty()) {
+            q = crate::lets::evaluate(lets, q)?;
+        }
+        Ok(q)
+    }
+}
+
+/// A filter of the form `{_id: <value>}` that an `_id` lookup answers alone.
+pub(crate) fn simple_id<'a>(filter: &'a RawDoc) -> Option<pando_bson::Elem<'a>> {
+    let mut elems = filter.iter();
+    let id = elems.next().filter(|e| e.name_bytes() == b"_id")?;
+    if elems.next().is_some() {
+        return None;
+    }
+    match id.ty {
+        ElementType::Array | ElementType::Regex | ElementType::Undefined | ElementType::Null => None,
+        ElementType::Document => {
+            let d = id.value().as_doc()?;
+            let operator = d.first().is_some_and(|e| e.name_bytes().first() == Some(&b'$'));
+            (!operator).then_some(id)
+        }
+        _ => Some(id),
+    }
+}

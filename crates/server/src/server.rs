@@ -1,0 +1,179 @@
+//! Start, shutdown, and the handle that commands hold.
+
+use crate::commands::TABLE;
+use crate::fsync_lock::FsyncLock;
+use crate::profiling::Profiling;
+use crate::replication::OneAtATime;
+use crate::rw_defaults::RwDefaults;
+use crate::shutdown::Shutdown;
+use crate::top::Top;
+use crate::{Config, body::CursorBody, tasks, ttl::TtlStats};
+use pando_base::Result;
+use pando_bson::ObjectId;
+use pando_catalog::{Catalog, OpenOptions};
+use pando_command::{Instance, OpCtx, Registry};
+use pando_env::{Component, Env};
+use pando_repl::Repl;
+use pando_session::retryable::Retryable;
+use pando_session::{Cursors, Sessions};
+use pando_storage::Storage;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+/// How long a clean shutdown waits for operations that were told to stop.
+const DRAIN_LIMIT: Duration = Duration::from_secs(15);
+
+/// One server process.
+pub struct Server {
+    pub env: Env,
+    pub config: Config,
+    pub instance: Arc<Instance>,
+    pub registry: Registry<Server>,
+    pub storage: Storage,
+    pub catalog: Catalog,
+    pub repl: Repl,
+    pub cursors: Cursors<CursorBody>,
+    pub sessions: Sessions,
+    pub retryable: Retryable,
+    pub(crate) rw_defaults: RwDefaults,
+    pub(crate) profiling: Profiling,
+    pub(crate) top: Top,
+    pub(crate) fsync_lock: FsyncLock,
+    pub(crate) ttl: TtlStats,
+    pub(crate) stopping: Shutdown,
+    /// `replSetInitiate` and `replSetReconfig` run one at a time.
+    pub(crate) changing_config: OneAtATime,
+    /// Why the process must end at once.
+    fatal: Mutex<Option<String>>,
+    me: Weak<Server>,
+}
+
+impl Server {
+    /// Opens the data, recovers, takes its place in the replica set and starts the background tasks.
+    pub async fn start(env: Env, mut config: Config) -> Result<Arc<Server>> {
+        let params = std::mem::take(&mut config.params);
+        let instance = Instance::new(env.clone(), params);
+        let replicated = config.repl_set.is_some();
+        config.storage.replicated = true;
+        let storage = Storage::open(env.clone(), config.storage.clone())?;
+        let catalog = Catalog::open(env.clone(), storage.clone(), OpenOptions { replset: replicated })?;
+        let repl = Repl::new(config.repl_set.clone(), new_object_id(&env));
+        let server = Arc::new_cyclic(|me| Server {
+            env,
+            config,
+            instance,
+            registry: Registry::new(TABLE),
+            storage,
+            catalog,
+            repl,
+            cursors: Cursors::default(),
+            sessions: Sessions::default(),
+            retryable: Retryable::default(),
+            rw_defaults: RwDefaults::default(),
+            profiling: Profiling::default(),
+            top: Top::default(),
+            fsync_lock: FsyncLock::default(),
+            ttl: TtlStats::default(),
+            stopping: Shutdown::default(),
+            changing_config: OneAtATime::default(),
+            fatal: Mutex::new(None),
+            me: me.clone(),
+        });
+        tasks::spawn_all(&server);
+        server.take_place().await?;
+        Ok(server)
+    }
+
+    /// What connections are served with.
+    pub fn service(self: &Arc<Self>) -> pando_shell::Service<Server> {
+        pando_shell::Service::new(self.clone(), |server| &server.registry)
+    }
+    /// The server as its tasks hold it.
+    pub(crate) fn handle(&self) -> Option<Arc<Server>> {
+        self.me.upgrade()
+    }
+    /// `host:port` as statistics name this server.
+    pub fn host_port(&self) -> String {
+        format!("{}:{}", self.config.host.facts().hostname, self.config.port)
+    }
+
+    /// Asks the process to end (the `shutdown` command, a signal); the one who runs it waits in
+    /// [`Server::wait_shutdown_requested`].
+    pub fn request_shutdown(&self) {
+        self.stopping.request();
+    }
+    pub async fn wait_shutdown_requested(&self) {
+        self.stopping.wait_requested().await;
+    }
+    pub fn is_shutdown_requested(&self) -> bool {
+        self.stopping.is_requested()
+    }
+    /// Set after an error that nothing can be done about: exit at once, without a checkpoint.
+    pub fn fatal_error(&self) -> Option<String> {
+        self.fatal.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+    /// The log cannot be trusted any more: stop everything without writing.
+    pub(crate) fn fatal(&self, what: &str, why: &str) {
+        self.env.log.fatal(Component::Storage, 23090, "Fatal assertion", |a| {
+            a.str("what", what).str("error", why);
+        });
+        *self.fatal.lock().unwrap_or_else(PoisonError::into_inner) = Some(format!("{what}: {why}"));
+        self.instance.begin_shutdown();
+        self.stopping.request();
+        self.stopping.stop_tasks();
+    }
+
+    /// Ends cleanly: no new commands, running ones are told to stop, the log is synced and a checkpoint is left.
+    pub async fn shutdown(&self) -> Result<()> {
+        let log = &self.env.log;
+        log.info(Component::Repl, 4784900, "Stepping down the ReplicationCoordinator for shutdown", |_| {});
+        self.repl.step_down();
+        self.instance.begin_shutdown();
+        let deadline = self.env.clock.mono() + DRAIN_LIMIT;
+        loop {
+            let running = self
+                .instance
+                .clients
+                .kill_where(pando_base::ErrorCode::InterruptedAtShutdown, |c, _| c.is_connection());
+            if running == 0 || self.env.clock.mono() >= deadline {
+                break;
+            }
+            self.env.clock.sleep(Duration::from_millis(10)).await;
+        }
+        self.cursors.kill_where(self.env.clock.mono(), |_| true);
+        self.stopping.stop_tasks();
+        if let Some(why) = self.fatal_error() {
+            return Err(pando_base::Error::internal(why));
+        }
+        log.info(Component::Storage, 4784930, "Shutting down the storage engine", |_| {});
+        let storage = self.storage.clone();
+        let flushed =
+            self.env.offload(move || storage.log().flush_once().and_then(|()| storage.sync_local())).await;
+        flushed.unwrap_or_else(|| Err(pando_base::Error::internal("the last flush failed")))?;
+        self.checkpoint().await?;
+        log.info(Component::Control, 20565, "Now exiting", |_| {});
+        Ok(())
+    }
+
+    /// For crash tests: background work stops at once and nothing more is written.
+    pub fn abandon(&self) {
+        self.instance.begin_shutdown();
+        self.stopping.stop_tasks();
+    }
+
+    /// `fsync`: the log is synced and the tables stand at it.
+    pub(crate) async fn checkpoint_now(&self, ctx: &OpCtx) -> Result<()> {
+        let log = self.storage.log();
+        ctx.interruptible(log.wait_durable(log.visible())).await??;
+        self.checkpoint().await.map(drop)
+    }
+}
+
+/// Four bytes of time, eight of chance.
+pub(crate) fn new_object_id(env: &Env) -> ObjectId {
+    let mut id = [0; 12];
+    env.rng.fill(&mut id);
+    let secs = (env.clock.wall_ms() / 1000) as u32;
+    id[..4].copy_from_slice(&secs.to_be_bytes());
+    ObjectId(id)
+}

@@ -1,0 +1,406 @@
+//! Carrying out one update or delete statement.
+//!
+//! A statement for one document finds it, changes it and commits in one unit, which runs again after a write
+//! conflict. A statement for many reads its candidates from one snapshot, so that it never meets its own
+//! writes, and changes them in small units; each candidate is looked at again in its unit's own snapshot, because
+//! others may have changed it since.
+
+use crate::Server;
+use crate::find_one::{Found, Lookup};
+use crate::hint::Hint;
+use crate::writes::{ByCtx, Retry};
+use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, limits};
+use pando_bson::{Bson, DocBuf, RawDoc, Value};
+use pando_catalog::{CollectionSource, UpdateForm, WriteGuard, WriteUnit, retry_conflicts};
+use pando_command::OpCtx;
+use pando_query::QueryCtx;
+use pando_query::matcher::Matcher;
+use pando_query::source::{RecordId, Source};
+use pando_query::update::{LogForm, UpdatePlan};
+use pando_session::retryable::{Done, Kind};
+use pando_storage::ReadAt;
+
+/// One element of `updates`.
+#[derive(Clone)]
+pub(crate) struct UpdateStatement<'a> {
+    pub(crate) filter: &'a RawDoc,
+    pub(crate) update: Value<'a>,
+    pub(crate) array_filters: Option<&'a RawDoc>,
+    pub(crate) collation: Option<&'a RawDoc>,
+    pub(crate) constants: Option<&'a RawDoc>,
+    pub(crate) lets: Option<&'a RawDoc>,
+    pub(crate) hint: Option<Hint>,
+    pub(crate) multi: bool,
+    pub(crate) upsert: bool,
+    pub(crate) bypass_validation: bool,
+    /// Place in the command, for retries.
+    pub(crate) index: usize,
+}
+
+impl Default for UpdateStatement<'_> {
+    fn default() -> Self {
+        UpdateStatement {
+            filter: RawDoc::empty(),
+            update: Value::Null,
+            array_filters: None,
+            collation: None,
+            constants: None,
+            lets: None,
+            hint: None,
+            multi: false,
+            upsert: false,
+            bypass_validation: false,
+            index: 0,
+        }
+    }
+}
+
+/// One element of `deletes`.
+#[derive(Clone)]
+pub(crate) struct DeleteStatement<'a> {
+    pub(crate) filter: &'a RawDoc,
+    pub(crate) collation: Option<&'a RawDoc>,
+    pub(crate) lets: Option<&'a RawDoc>,
+    pub(crate) hint: Option<Hint>,
+    pub(crate) multi: bool,
+    pub(crate) index: usize,
+}
+
+impl Default for DeleteStatement<'_> {
+    fn default() -> Self {
+        DeleteStatement {
+            filter: RawDoc::empty(),
+            collation: None,
+            lets: None,
+            hint: None,
+            multi: false,
+            index: 0,
+        }
+    }
+}
+
+/// What an update statement did.
+#[derive(Debug, Default)]
+pub(crate) struct Updated {
+    pub(crate) matched: u64,
+    pub(crate) modified: u64,
+    pub(crate) upserted: Option<Bson>,
+}
+
+/// A parsed update against one collection.
+struct Job<'a> {
+    ctx: &'a OpCtx,
+    coll: &'a WriteGuard,
+    lookup: Lookup<'a>,
+    plan: UpdatePlan,
+}
+
+impl Server {
+    pub(crate) async fn update_statement(
+        &self,
+        ctx: &OpCtx,
+        ns: &Namespace,
+        s: &UpdateStatement<'_>,
+        retry: &mut Retry<'_>,
+    ) -> Result<Updated> {
+        if s.multi && retry.is_retryable() {
+            return Err(Error::new(
+                ErrorCode::InvalidOptions,
+                "Cannot use (or request) retryable writes with multi=true",
+            ));
+        }
+        let guard = if s.upsert {
+            Some(self.catalog.write_lock_or_create(ns).await?)
+        } else {
+            self.catalog.write_lock(ns).await?
+        };
+        let Some(coll) = guard else {
+            // Mistakes are mistakes also where there is nothing to update.
+            let q = self.query_ctx(ctx, None, s.collation, s.lets)?;
+            Matcher::parse(s.filter, &q)?;
+            parse_update(s, &q)?;
+            return Ok(Updated::default());
+        };
+        let q = self.query_ctx(ctx, Some(coll.collection()), s.collation, s.lets)?;
+        let plan = parse_update(s, &q)?;
+        let lookup = Lookup::new(s.filter, s.hint.clone(), q, coll.collection())?;
+        let job = Job { ctx, coll: &coll, lookup, plan };
+        if s.multi {
+            return self.update_many(&job, s, retry).await;
+        }
+        self.update_one(&job, s, retry).await.map(|(done, _)| done)
+    }
+
+    /// findAndModify: one document, chosen by `sort`.
+    pub(crate) async fn find_and_update(
+        &self,
+        ctx: &OpCtx,
+        ns: &Namespace,
+        s: &UpdateStatement<'_>,
+        sort: Option<&RawDoc>,
+        retry: &mut Retry<'_>,
+    ) -> Result<(Updated, Images)> {
+        let guard = if s.upsert {
+            Some(self.catalog.write_lock_or_create(ns).await?)
+        } else {
+            self.catalog.write_lock(ns).await?
+        };
+        let Some(coll) = guard else {
+            let q = self.query_ctx(ctx, None, s.collation, s.lets)?;
+            Matcher::parse(s.filter, &q)?;
+            parse_update(s, &q)?;
+            return Ok(Default::default());
+        };
+        let q = self.query_ctx(ctx, Some(coll.collection()), s.collation, s.lets)?;
+        let plan = parse_update(s, &q)?;
+        let lookup = Lookup::new(s.filter, s.hint.clone(), q, coll.collection())?.with_sort(sort);
+        let job = Job { ctx, coll: &coll, lookup, plan };
+        self.update_one(&job, s, retry).await
+    }
+
+    /// Updates the first match, or inserts. Returns the document before and after too, for findAndModify.
+    async fn update_one(
+        &self,
+        job: &Job<'_>,
+        s: &UpdateStatement<'_>,
+        retry: &mut Retry<'_>,
+    ) -> Result<(Updated, Images)> {
+        let stmt = [retry.stmt_id(s.index)];
+        let stmt_ids: &[i32] = if retry.is_retryable() { &stmt } else { &[] };
+        loop {
+            let op = retry.op(s.bypass_validation);
+            let tried = retry_conflicts(&self.catalog, &ByCtx(job.ctx), || {
+                let mut unit = self.catalog.begin_write(job.coll)?;
+                let Some(found) =
+                    job.lookup.first_in(job.coll.collection(), unit.txn(), job.plan.needs_position())?
+                else {
+                    return Ok(None);
+                };
+                let done = job.apply(&mut unit, &op, &found, stmt_ids)?;
+                let last = unit.commit()?;
+                Ok(Some((done, found, last)))
+            })
+            .await?;
+            if let Some((new, found, last)) = tried {
+                let modified = u64::from(new.is_some());
+                if modified == 1 {
+                    job.ctx.set_last_op(last);
+                    let image = None;
+                    retry.note(s.index, Done { kind: Kind::Update, inserted_id: None, image, op_time: last });
+                }
+                let images = Images { old: Some(found.doc), new };
+                return Ok((Updated { matched: 1, modified, upserted: None }, images));
+            }
+            if !s.upsert {
+                return Ok((Updated::default(), Images::default()));
+            }
+            match self.insert_upsert(job, s, retry, stmt_ids).await {
+                Ok((id, doc)) => {
+                    let images = Images { old: None, new: Some(doc) };
+                    return Ok((Updated { upserted: Some(id), ..Updated::default() }, images));
+                }
+                // Someone else inserted what we were about to: then it can be updated.
+                Err(e) if e.code == ErrorCode::DuplicateKey && job.lookup.is_point_query_of(&e) => {
+                    job.ctx.check_interrupt()?;
+                }
+                Err(e) => return Err(e),
+            }
+        }
+    }
+
+    async fn insert_upsert(
+        &self,
+        job: &Job<'_>,
+        s: &UpdateStatement<'_>,
+        retry: &mut Retry<'_>,
+        stmt_ids: &[i32],
+    ) -> Result<(Bson, DocBuf)> {
+        let doc = job.plan.upsert(s.filter, || crate::server::new_object_id(&self.env))?;
+        let op = retry.op(s.bypass_validation);
+        let last = retry_conflicts(&self.catalog, &ByCtx(job.ctx), || {
+            self.catalog.insert_unit(&op, job.coll, &[&doc], stmt_ids)
+        })
+        .await?;
+        let id = doc.get("_id").map_or(Bson::Null, Bson::from);
+        job.ctx.set_last_op(last);
+        let done = Done { kind: Kind::Insert, inserted_id: Some(id.clone()), image: None, op_time: last };
+        retry.note(s.index, done);
+        Ok((id, doc))
+    }
+
+    async fn update_many(
+        &self,
+        job: &Job<'_>,
+        s: &UpdateStatement<'_>,
+        retry: &mut Retry<'_>,
+    ) -> Result<Updated> {
+        if job.plan.is_replacement() {
+            return Err(Error::failed_to_parse("multi update is not supported for replacement-style update"));
+        }
+        let op = retry.op(s.bypass_validation);
+        let mut total = Updated::default();
+        let source = self.catalog.open_source(job.coll.collection(), ReadAt::Latest)?;
+        let mut candidates = job.lookup.all(source)?;
+        loop {
+            let batch = candidates.next_batch(job.ctx, limits::MULTI_WRITE_UNIT_DOCS).await?;
+            if batch.is_empty() {
+                break;
+            }
+            let (matched, modified, last) = retry_conflicts(&self.catalog, &ByCtx(job.ctx), || {
+                let mut unit = self.catalog.begin_write(job.coll)?;
+                let (mut matched, mut modified) = (0, 0);
+                for rid in &batch {
+                    let Some(found) = job.still_matching(&unit, rid)? else { continue };
+                    matched += 1;
+                    if job.apply(&mut unit, &op, &found, &[])?.is_some() {
+                        modified += 1;
+                    }
+                }
+                Ok((matched, modified, unit.commit()?))
+            })
+            .await?;
+            total.matched += matched;
+            total.modified += modified;
+            if !last.is_null() {
+                job.ctx.set_last_op(last);
+            }
+            job.ctx.yield_now().await?;
+            self.before_write(job.ctx).await?;
+        }
+        if total.matched == 0 && s.upsert {
+            let (id, _) = self.insert_upsert(job, s, retry, &[]).await?;
+            total.upserted = Some(id);
+        }
+        Ok(total)
+    }
+
+    pub(crate) async fn delete_statement(
+        &self,
+        ctx: &OpCtx,
+        ns: &Namespace,
+        s: &DeleteStatement<'_>,
+        retry: &mut Retry<'_>,
+    ) -> Result<u64> {
+        if s.multi && retry.is_retryable() {
+            return Err(Error::new(
+                ErrorCode::InvalidOptions,
+                "Cannot use (or request) retryable writes with limit=0",
+            ));
+        }
+        let Some(coll) = self.catalog.write_lock(ns).await? else {
+            let q = self.query_ctx(ctx, None, s.collation, s.lets)?;
+            Matcher::parse(s.filter, &q)?;
+            return Ok(0);
+        };
+        let q = self.query_ctx(ctx, Some(coll.collection()), s.collation, s.lets)?;
+        let lookup = Lookup::new(s.filter, s.hint.clone(), q, coll.collection())?;
+        if s.multi {
+            return self.delete_many(ctx, &coll, &lookup).await;
+        }
+        Ok(u64::from(self.delete_one(ctx, &coll, &lookup, s.index, retry).await?.is_some()))
+    }
+
+    /// Deletes the first match and returns it.
+    pub(crate) async fn delete_one(
+        &self,
+        ctx: &OpCtx,
+        coll: &WriteGuard,
+        lookup: &Lookup<'_>,
+        index: usize,
+        retry: &mut Retry<'_>,
+    ) -> Result<Option<(Found, OpTime)>> {
+        let stmt = [retry.stmt_id(index)];
+        let stmt_ids: &[i32] = if retry.is_retryable() { &stmt } else { &[] };
+        let op = retry.op(false);
+        let deleted = retry_conflicts(&self.catalog, &ByCtx(ctx), || {
+            let mut unit = self.catalog.begin_write(coll)?;
+            let Some(found) = lookup.first_in(coll.collection(), unit.txn(), false)? else { return Ok(None) };
+            unit.delete(&op, coll, &found.rid, RawDoc::trusted(&found.doc), stmt_ids)?;
+            Ok(Some((found, unit.commit()?)))
+        })
+        .await?;
+        if let Some((_, last)) = &deleted {
+            ctx.set_last_op(*last);
+            retry.note(index, Done { kind: Kind::Delete, inserted_id: None, image: None, op_time: *last });
+        }
+        Ok(deleted)
+    }
+
+    async fn delete_many(&self, ctx: &OpCtx, coll: &WriteGuard, lookup: &Lookup<'_>) -> Result<u64> {
+        let source = self.catalog.open_source(coll.collection(), ReadAt::Latest)?;
+        let mut candidates = lookup.all(source)?;
+        let mut total = 0;
+        loop {
+            let batch = candidates.next_batch(ctx, limits::MULTI_WRITE_UNIT_DOCS).await?;
+            if batch.is_empty() {
+                return Ok(total);
+            }
+            let (n, last) = retry_conflicts(&self.catalog, &ByCtx(ctx), || {
+                let mut unit = self.catalog.begin_write(coll)?;
+                let mut n = 0;
+                for rid in &batch {
+                    let Some(doc) = fetch(coll, &unit, rid)? else { continue };
+                    if !lookup.matches(RawDoc::trusted(&doc))? {
+                        continue;
+                    }
+                    unit.delete(&Default::default(), coll, rid, RawDoc::trusted(&doc), &[])?;
+                    n += 1;
+                }
+                Ok((n, unit.commit()?))
+            })
+            .await?;
+            total += n;
+            if !last.is_null() {
+                ctx.set_last_op(last);
+            }
+            ctx.yield_now().await?;
+            self.before_write(ctx).await?;
+        }
+    }
+}
+
+/// The documents before and after, as findAndModify returns them.
+#[derive(Default)]
+pub(crate) struct Images {
+    pub(crate) old: Option<bytes::Bytes>,
+    pub(crate) new: Option<DocBuf>,
+}
+
+pub(crate) fn parse_update(s: &UpdateStatement<'_>, q: &QueryCtx) -> Result<UpdatePlan> {
+    if s.constants.is_some() && !matches!(s.update, Value::Array(_)) {
+        return Err(Error::location(51198, "Constant values may only be specified for pipeline updates"));
+    }
+    UpdatePlan::parse(s.update, s.array_filters, q)
+}
+
+fn fetch(coll: &WriteGuard, unit: &WriteUnit, rid: &RecordId) -> Result<Option<bytes::Bytes>> {
+    CollectionSource::within(coll.collection().clone(), unit.txn()).fetch(rid)
+}
+
+impl Job<'_> {
+    /// Applies the update inside `unit`; `None` when it changes nothing.
+    fn apply(
+        &self,
+        unit: &mut WriteUnit,
+        op: &pando_catalog::WriteOp<'_>,
+        found: &Found,
+        stmt_ids: &[i32],
+    ) -> Result<Option<DocBuf>> {
+        let old = RawDoc::trusted(&found.doc);
+        let outcome = self.plan.apply(old, found.details)?;
+        if outcome.noop {
+            return Ok(None);
+        }
+        let form = match &outcome.log {
+            LogForm::Replacement => UpdateForm::Replacement,
+            LogForm::Delta(diff) => UpdateForm::Diff(diff),
+        };
+        unit.update(op, self.coll, &found.rid, old, &outcome.new_doc, form, stmt_ids)?;
+        Ok(Some(outcome.new_doc))
+    }
+    /// A candidate as this unit sees it, if it still matches.
+    fn still_matching(&self, unit: &WriteUnit, rid: &RecordId) -> Result<Option<Found>> {
+        let Some(doc) = fetch(self.coll, unit, rid)? else { return Ok(None) };
+        self.lookup.check(rid, doc, self.plan.needs_position())
+    }
+}

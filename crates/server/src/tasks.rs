@@ -1,0 +1,197 @@
+//! Background work: one small loop each, all ended by [`crate::Server::shutdown`].
+//!
+//! | task | when | what |
+//! |---|---|---|
+//! | log flusher | every `journalCommitInterval` ms, or when someone waits | write and sync the log |
+//! | checkpoint | every `syncdelay` s, or when memory is full | flush tables up to the stable timestamp |
+//! | storage step | when there is something to compact | one bounded step of flushing or compaction |
+//! | timestamps | every second | move stable and oldest |
+//! | cursor reaper | every `clientCursorMonitorFrequencySecs` | drop idle cursors |
+//! | session reaper | every `logicalSessionRefreshMillis` | end idle sessions |
+//! | TTL | every `ttlMonitorSleepSecs` | delete expired documents |
+//! | noop writer | every `periodicNoopIntervalSecs` when idle | an entry, so that time moves on |
+
+use crate::Server;
+use pando_base::{Result, Timestamp};
+use pando_command::Param;
+use pando_env::Component;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::task::Poll;
+use std::time::Duration;
+
+pub(crate) fn spawn_all(server: &Arc<Server>) {
+    let env = server.env.clone();
+    let s = || server.clone();
+    env.spawn("log flusher", flush_log(s()));
+    env.spawn("checkpoint", checkpoint(s()));
+    env.spawn("storage step", storage_step(s()));
+    env.spawn("timestamps", move_timestamps(s()));
+    env.spawn("cursor reaper", reap_cursors(s()));
+    env.spawn("session reaper", reap_sessions(s()));
+    env.spawn("ttl", crate::ttl::run(s()));
+    env.spawn("noop writer", write_noops(s()));
+}
+
+/// Whichever ends first.
+pub(crate) async fn either(a: impl Future<Output = ()> + Send, b: impl Future<Output = ()> + Send) {
+    let (mut a, mut b) = (std::pin::pin!(a), std::pin::pin!(b));
+    std::future::poll_fn(move |cx| {
+        let first = a.as_mut().poll(cx).is_ready();
+        let second = Pin::as_mut(&mut b).poll(cx).is_ready();
+        if first || second { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+}
+
+/// Sleeps; false when the server is stopping.
+pub(crate) async fn pause(server: &Server, d: Duration) -> bool {
+    either(server.env.clock.sleep(d), server.stopping.wait_stopping()).await;
+    !server.stopping.is_stopping()
+}
+
+async fn flush_log(server: Arc<Server>) {
+    let log = server.storage.log().clone();
+    while !server.stopping.is_stopping() {
+        let interval = server.instance.params.int(Param::journalCommitInterval).max(1);
+        let timer = server.env.clock.sleep(Duration::from_millis(interval as u64));
+        either(either(log.wait_flush_wanted(), timer), server.stopping.wait_stopping()).await;
+        if log.durable() >= log.last() {
+            continue;
+        }
+        let flushing = log.clone();
+        match server.env.offload(move || flushing.flush_once()).await {
+            Some(Ok(())) => {}
+            // After a failed sync nothing is known about the file (the log refuses everything from here on).
+            Some(Err(e)) => return server.fatal("The log could not be written", &e.message),
+            None => return server.fatal("The log flusher failed", "panic"),
+        }
+    }
+}
+
+async fn checkpoint(server: Arc<Server>) {
+    let mut since = 0.0;
+    const POLL: Duration = Duration::from_secs(1);
+    while pause(&server, POLL).await {
+        since += POLL.as_secs_f64();
+        let every = server.instance.params.double(Param::syncdelay);
+        let due = every > 0.0 && since >= every;
+        if !due && !server.storage.wants_checkpoint() {
+            continue;
+        }
+        since = 0.0;
+        if let Err(e) = server.checkpoint().await {
+            server.env.log.error(Component::Storage, 22435, "Checkpoint failed", |a| {
+                a.str("error", &e.message);
+            });
+        }
+    }
+}
+
+impl Server {
+    /// Everything at or below the stable timestamp reaches the tables on disk.
+    pub(crate) async fn checkpoint(&self) -> Result<Timestamp> {
+        self.advance_stable();
+        let storage = self.storage.clone();
+        self.env
+            .offload(move || storage.checkpoint())
+            .await
+            .unwrap_or_else(|| Err(pando_base::Error::internal("the checkpoint failed")))
+    }
+    /// With one member whatever is durable can never be rolled back (R-TS-1); the window below it stays readable
+    /// (R-TS-2).
+    pub(crate) fn advance_stable(&self) {
+        let stable = self.committed();
+        if stable.is_zero() {
+            return;
+        }
+        self.storage.set_stable(stable);
+        let window = self.instance.params.int(Param::minSnapshotHistoryWindowInSeconds).max(0) as u32;
+        let oldest = Timestamp::new(stable.secs().saturating_sub(window), 0);
+        self.storage.set_oldest(oldest.max(self.storage.oldest()));
+    }
+}
+
+async fn storage_step(server: Arc<Server>) {
+    const IDLE: Duration = Duration::from_millis(100);
+    loop {
+        let storage = server.storage.clone();
+        let more = server.env.offload(move || storage.step()).await;
+        let wait = match more {
+            Some(Ok(true)) => Duration::from_millis(1),
+            Some(Ok(false)) => IDLE,
+            Some(Err(e)) => {
+                server.env.log.error(Component::Storage, 22436, "Storage maintenance failed", |a| {
+                    a.str("error", &e.message);
+                });
+                Duration::from_secs(1)
+            }
+            None => return server.fatal("Storage maintenance failed", "panic"),
+        };
+        if !pause(&server, wait).await {
+            return;
+        }
+    }
+}
+
+async fn move_timestamps(server: Arc<Server>) {
+    while pause(&server, Duration::from_secs(1)).await {
+        server.advance_stable();
+    }
+}
+
+async fn reap_cursors(server: Arc<Server>) {
+    loop {
+        let every = server.instance.params.int(Param::clientCursorMonitorFrequencySecs).max(1);
+        if !pause(&server, Duration::from_secs(every as u64)).await {
+            return;
+        }
+        let idle_max = server.instance.params.int(Param::cursorTimeoutMillis).max(0);
+        let gone = server.cursors.reap(server.env.clock.mono(), Duration::from_millis(idle_max as u64));
+        for id in gone {
+            server.env.log.info(Component::Query, 20528, "Cursor timed out", |a| {
+                a.i64("cursorId", id);
+            });
+        }
+    }
+}
+
+async fn reap_sessions(server: Arc<Server>) {
+    loop {
+        let every = server.instance.params.int(Param::logicalSessionRefreshMillis).max(1);
+        if !pause(&server, Duration::from_millis(every as u64)).await {
+            return;
+        }
+        let minutes = server.instance.params.int(Param::localLogicalSessionTimeoutMinutes).max(1);
+        let idle_max = Duration::from_secs(minutes as u64 * 60);
+        let now = server.env.clock.mono();
+        server.sessions.reap(now, idle_max);
+        server.retryable.reap(now, idle_max);
+        // Cursors of sessions that are over, by time or by endSessions.
+        server.cursors.kill_where(now, |c| c.lsid.as_ref().is_some_and(|l| !server.sessions.contains(&l.id)));
+    }
+}
+
+async fn write_noops(server: Arc<Server>) {
+    let last = AtomicU64::new(0);
+    loop {
+        let every = server.instance.params.int(Param::periodicNoopIntervalSecs).max(1);
+        if !pause(&server, Duration::from_secs(every as u64)).await {
+            return;
+        }
+        let newest = server.storage.log().last();
+        let idle = last.swap(newest.0, Relaxed) == newest.0;
+        if idle && server.repl.is_primary() && server.instance.params.bool(Param::writePeriodicNoops) {
+            match server.write_noop("periodic noop") {
+                Ok(at) => last.store(at.ts.0, Relaxed),
+                Err(e) => {
+                    server.env.log.warn(Component::Repl, 21220, "Could not write the periodic noop", |a| {
+                        a.str("error", &e.message);
+                    })
+                }
+            }
+        }
+    }
+}

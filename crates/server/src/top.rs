@@ -1,0 +1,64 @@
+//! Time spent per collection (`top`).
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// What an operation did, for the column it is counted in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    Query,
+    GetMore,
+    Insert,
+    Update,
+    Remove,
+    Command,
+}
+
+/// The columns of one collection, in the order `top` prints them.
+pub(crate) const COLUMNS: [&str; 9] =
+    ["total", "readLock", "writeLock", "queries", "getmore", "insert", "update", "remove", "commands"];
+
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Usage {
+    pub(crate) micros: u64,
+    pub(crate) count: u64,
+}
+
+/// Counters of all collections. Sharded by nothing: one short lock per operation.
+#[derive(Default)]
+pub(crate) struct Top(Mutex<BTreeMap<String, [Usage; 9]>>);
+
+impl Top {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, [Usage; 9]>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    pub(crate) fn add(&self, ns: &str, kind: Kind, writes: bool, took: Duration) {
+        let column = match kind {
+            Kind::Query => 3,
+            Kind::GetMore => 4,
+            Kind::Insert => 5,
+            Kind::Update => 6,
+            Kind::Remove => 7,
+            Kind::Command => 8,
+        };
+        let micros = took.as_micros() as u64;
+        let mut all = self.lock();
+        if !all.contains_key(ns) {
+            all.insert(ns.to_owned(), Default::default());
+        }
+        if let Some(row) = all.get_mut(ns) {
+            for i in [0, if writes { 2 } else { 1 }, column] {
+                row[i].micros += micros;
+                row[i].count += 1;
+            }
+        }
+    }
+    /// A dropped or renamed collection starts anew.
+    pub(crate) fn forget(&self, ns: &str) {
+        self.lock().remove(ns);
+    }
+    pub(crate) fn all(&self) -> Vec<(String, [Usage; 9])> {
+        self.lock().iter().map(|(ns, row)| (ns.clone(), *row)).collect()
+    }
+}

@@ -1,0 +1,231 @@
+//! What insert, update and delete have in common: where they may write, retried statements, the shape of the
+//! reply.
+
+use crate::Server;
+use pando_base::codes::class;
+use pando_base::{Error, ErrorCode, OpTime, Result, limits};
+use pando_bson::{ArrayBuilder, Bson, DocBuf, DocBuilder, RawDoc};
+use pando_catalog::{Interrupt, SessionRef, WriteOp};
+use pando_command::args::safe_i64;
+use pando_command::{OpCtx, Reply};
+use pando_repl::state::election_id;
+use pando_session::NO_USER_DIGEST;
+use pando_session::retryable::{Begin, Loan};
+
+/// Stops long writes when their operation is killed or out of time.
+pub(crate) struct ByCtx<'a>(pub(crate) &'a OpCtx);
+
+impl Interrupt for ByCtx<'_> {
+    fn check(&self) -> Result<()> {
+        self.0.check_interrupt()
+    }
+}
+
+/// Code 16 unless 1 to 100,000.
+pub(crate) fn check_batch_size(n: usize) -> Result<()> {
+    if n == 0 || n > limits::WRITE_BATCH_OPS_MAX {
+        return Err(Error::new(
+            ErrorCode::InvalidLength,
+            format!(
+                "Write batch sizes must be between 1 and {}. Got {n} operations.",
+                limits::WRITE_BATCH_OPS_MAX
+            ),
+        ));
+    }
+    Ok(())
+}
+
+/// Errors that end the whole command instead of becoming one write's error.
+pub(crate) fn ends_command(e: &Error) -> bool {
+    e.code.is(class::NOT_PRIMARY | class::RECOVERING | class::SHUTDOWN)
+        || matches!(
+            e.code,
+            ErrorCode::Interrupted
+                | ErrorCode::MaxTimeMSExpired
+                | ErrorCode::ClientMarkedKilled
+                | ErrorCode::CursorKilled
+                | ErrorCode::TransactionTooOld
+                | ErrorCode::IncompleteTransactionHistory
+        )
+}
+
+/// A write command's retryable-write side: the session's record and the statement numbers.
+pub(crate) struct Retry<'s> {
+    loan: Option<Loan<'s>>,
+    lsid: DocBuf,
+    txn_number: i64,
+    ids: StmtIds,
+    pub(crate) retried: Vec<i32>,
+}
+
+enum StmtIds {
+    /// From the first number on.
+    From(i32),
+    Listed(Vec<i32>),
+}
+
+impl<'s> Retry<'s> {
+    /// Takes the session's record if the command is a retryable write.
+    pub(crate) async fn begin(server: &'s Server, ctx: &OpCtx, body: &RawDoc) -> Result<Retry<'s>> {
+        let mut retry = Retry {
+            loan: None,
+            lsid: DocBuf::new(),
+            txn_number: 0,
+            ids: StmtIds::From(0),
+            retried: Vec::new(),
+        };
+        let (Some(lsid), Some(txn_number)) = (&ctx.lsid, ctx.txn_number) else { return Ok(retry) };
+        retry.ids = statement_ids(body)?;
+        retry.txn_number = txn_number;
+        let mut b = DocBuilder::with_capacity(80);
+        b.uuid("id", &lsid.id);
+        b.binary("uid", 0, &lsid.uid.unwrap_or(NO_USER_DIGEST));
+        retry.lsid = b.finish();
+        loop {
+            match server.retryable.begin(lsid, txn_number, ctx.started)? {
+                Begin::Yours(loan) => {
+                    retry.loan = Some(loan);
+                    return Ok(retry);
+                }
+                Begin::Wait(changed) => ctx.interruptible(changed).await?,
+            }
+        }
+    }
+    pub(crate) fn is_retryable(&self) -> bool {
+        self.loan.is_some()
+    }
+    pub(crate) fn stmt_id(&self, index: usize) -> i32 {
+        match &self.ids {
+            StmtIds::From(first) => first.saturating_add(index as i32),
+            StmtIds::Listed(all) => all.get(index).copied().unwrap_or(-1),
+        }
+    }
+    /// The outcome of statement `index` if an earlier try carried it out.
+    pub(crate) fn done(&mut self, index: usize) -> Option<pando_session::retryable::Done> {
+        let stmt = self.stmt_id(index);
+        let done = self.loan.as_ref()?.done(stmt)?.clone();
+        self.retried.push(stmt);
+        Some(done)
+    }
+    pub(crate) fn note(&mut self, index: usize, done: pando_session::retryable::Done) {
+        let stmt = self.stmt_id(index);
+        if let Some(loan) = &mut self.loan {
+            loan.note(stmt, done);
+        }
+    }
+    /// For the write path: the session part of log entries.
+    pub(crate) fn session(&self) -> Option<SessionRef<'_>> {
+        let loan = self.loan.as_ref()?;
+        Some(SessionRef { lsid: &self.lsid, txn_number: self.txn_number, prev: loan.last_op() })
+    }
+    pub(crate) fn op(&self, bypass_validation: bool) -> WriteOp<'_> {
+        WriteOp { session: self.session(), bypass_validation, from_migrate: false }
+    }
+}
+
+fn statement_ids(body: &RawDoc) -> Result<StmtIds> {
+    if let Some(list) = body.get("stmtIds").and_then(|v| v.as_array()) {
+        let ids = list.iter().filter_map(|e| safe_i64(&e.value())).map(|n| n as i32).collect();
+        return Ok(StmtIds::Listed(ids));
+    }
+    let first = body.get("stmtId").and_then(|v| safe_i64(&v)).unwrap_or(0);
+    Ok(StmtIds::From(first as i32))
+}
+
+/// The counts and errors of a write command, collected statement by statement.
+#[derive(Default)]
+pub(crate) struct Outcome {
+    pub(crate) n: i64,
+    /// Only updates report it.
+    pub(crate) n_modified: Option<i64>,
+    pub(crate) upserted: Vec<(usize, Bson)>,
+    pub(crate) errors: Vec<(usize, Error)>,
+}
+
+impl Outcome {
+    /// The reply: `n, electionId, opTime, retriedStmtIds, upserted, writeErrors, nModified`.
+    pub(crate) fn reply(&self, server: &Server, ctx: &OpCtx, retried: &[i32]) -> Reply {
+        let mut r = Reply::with_capacity(256);
+        let b = &mut r.body;
+        if ctx.write_concern.as_ref().is_some_and(pando_command::WriteConcern::is_unacknowledged) {
+            b.i32("n", 0);
+            return r;
+        }
+        b.i32("n", self.n as i32);
+        append_position(server, ctx.client.last_op(), b);
+        if !retried.is_empty() {
+            b.array("retriedStmtIds", |a| {
+                for id in retried {
+                    a.bson(&Bson::Int32(*id));
+                }
+            });
+        }
+        if !self.upserted.is_empty() {
+            b.array("upserted", |a| {
+                for (i, id) in &self.upserted {
+                    a.doc(|d| {
+                        d.i32("index", *i as i32);
+                        d.bson("_id", id);
+                    });
+                }
+            });
+        }
+        if !self.errors.is_empty() {
+            b.array("writeErrors", |a| append_errors(a, &self.errors));
+        }
+        if let Some(n) = self.n_modified {
+            b.i32("nModified", n as i32);
+        }
+        r
+    }
+}
+
+/// `electionId` and `opTime` of a member's write reply.
+pub(crate) fn append_position(server: &Server, last: OpTime, b: &mut DocBuilder) {
+    if !server.repl.is_replicated() {
+        return;
+    }
+    b.object_id("electionId", election_id(server.repl.term()));
+    if !last.is_null() {
+        b.doc("opTime", |d| {
+            d.timestamp("ts", last.ts);
+            d.i64("t", last.t);
+        });
+    }
+}
+
+fn append_errors(a: &mut ArrayBuilder, errors: &[(usize, Error)]) {
+    let mut text_bytes = 0;
+    for (i, e) in errors {
+        a.doc(|d| {
+            d.i32("index", *i as i32);
+            d.i32("code", e.code.0);
+            // Past the budget only code and index are told: the reply must stay a document.
+            text_bytes += e.message.len() + e.extra.len();
+            let within = text_bytes <= limits::WRITE_ERRORS_BYTES_MAX;
+            d.str("errmsg", if within { &e.message } else { "" });
+            if within && !e.extra.is_empty() {
+                d.elems_of(RawDoc::trusted(&e.extra));
+            }
+        });
+    }
+}
+
+impl Server {
+    /// Notes where in the log a definition change left its last entry.
+    pub(crate) fn wrote(&self, ctx: &OpCtx, last: OpTime) {
+        if !last.is_null() {
+            ctx.set_last_op(last);
+        }
+    }
+    /// Before a write: no `fsync` lock, room in memory.
+    pub(crate) async fn before_write(&self, ctx: &OpCtx) -> Result<()> {
+        if self.fsync_lock.is_locked() {
+            ctx.interruptible(self.fsync_lock.wait()).await?;
+        }
+        if !self.storage.has_room() {
+            ctx.interruptible(self.storage.wait_room()).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,24 @@
+//! Whole servers for tests: a `pandod` in this process on a free port, and a small client that speaks the wire.
+//!
+//! ```ignore
+//! let world = World::new();                     // a folder that goes away at the end
+//! let server = world.start_set().await;         // one-member replica set, self-initiated
+//! let mut c = server.connect().await;
+//! assert_eq!(c.ok(doc! { "ping": 1, "$db": "t" }).await.get("ok"), Some(&Bson::Double(1.0)));
+//! ```
+
+mod client;
+mod server;
+
+pub use client::Client;
+pub use server::{Running, World};
+
+/// Runs an async test on a small multi-threaded runtime.
+pub fn run<F: Future<Output = ()>>(test: F) {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("a runtime can be made");
+    runtime.block_on(test);
+}

@@ -1,0 +1,91 @@
+//! A server in this process, on a folder of its own.
+
+use crate::Client;
+use pando_env::{Env, Log};
+use pando_server::{Config, Server};
+use pando_shell::Stop;
+use pando_shell::listener;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+/// A data folder; servers come and go on it.
+pub struct World {
+    dir: PathBuf,
+}
+
+impl Default for World {
+    fn default() -> Self {
+        World::new()
+    }
+}
+
+impl World {
+    /// A new empty folder.
+    pub fn new() -> World {
+        let n = NEXT.fetch_add(1, Ordering::Relaxed);
+        let dir = std::env::temp_dir().join(format!("pando-test-{}-{n}", std::process::id()));
+        std::fs::create_dir_all(&dir).expect("a folder for the test");
+        World { dir }
+    }
+    pub fn env(&self) -> Env {
+        pando_env_tokio::env(&self.dir, Log::none(), pando_env_tokio::RealNet::default())
+            .expect("an environment")
+    }
+    /// Starts a server with `change` applied to the default configuration.
+    pub async fn start(&self, change: impl FnOnce(&mut Config)) -> Running {
+        let env = self.env();
+        let bound = listener::bind(&env, &["127.0.0.1".to_owned()], 0, None).await.expect("a free port");
+        let mut config = Config { port: bound.port(), ..Config::default() };
+        config.params.set_at_startup("enableTestCommands", "1").expect("a known parameter");
+        change(&mut config);
+        let port = config.port;
+        let server = Server::start(env, config).await.expect("the server starts");
+        let stop = Stop::new();
+        bound.serve(&server.service(), 1000, &stop);
+        Running { server, port, stop }
+    }
+    /// A replica set of one that initiates itself.
+    pub async fn start_set(&self) -> Running {
+        self.start(|c| {
+            c.repl_set = Some("rs".to_owned());
+            c.auto_initiate = Some(format!("127.0.0.1:{}", c.port));
+        })
+        .await
+    }
+    pub async fn start_standalone(&self) -> Running {
+        self.start(|_| {}).await
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.dir);
+    }
+}
+
+/// A running server.
+pub struct Running {
+    pub server: Arc<Server>,
+    pub port: u16,
+    stop: Stop,
+}
+
+impl Running {
+    pub async fn connect(&self) -> Client {
+        Client::connect(self.port).await
+    }
+    /// A clean shutdown.
+    pub async fn shut_down(self) {
+        self.stop.stop();
+        self.server.shutdown().await.expect("a clean shutdown");
+    }
+    /// Everything stops where it is: nothing more is flushed. (The folder is as a crash would leave it, apart from
+    /// what the operating system already has.)
+    pub fn abandon(self) {
+        self.stop.stop();
+        self.server.abandon();
+    }
+}
