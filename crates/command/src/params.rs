@@ -116,6 +116,7 @@ params! {
     scramIterationCount BOTH Int(10_000, 5_000, MAX32);
     scramSHA256IterationCount BOTH Int(15_000, 5_000, MAX32);
     shutdownTimeoutMillisForSignaledShutdown BOTH Int(15_000, 0, MAX32);
+    slowOpSampleRate NEVER Double(1.0, 0.0, 1.0);
     slowOpThresholdMs NEVER Int(100, ANY32, MAX32);
     storeFindAndModifyImagesInSideCollection BOTH Bool(true);
     syncdelay BOTH Double(60.0, 0.0, 32_400.0);
@@ -194,6 +195,9 @@ impl Params {
     /// Overwrites without checks (the process's own configuration, profile's `slowms`).
     pub fn force_int(&self, p: Param, v: i64) {
         self.words[p as usize].store(v as u64, Relaxed);
+    }
+    pub fn force_double(&self, p: Param, v: f64) {
+        self.words[p as usize].store(v.to_bits(), Relaxed);
     }
     pub fn force_text(&self, p: Param, v: &str) {
         self.others().insert(p, Bson::from(v));

@@ -415,6 +415,12 @@ async fn failure<S: Node>(node: &S, ctx: &OpCtx, e: &Error) -> DocBuilder {
     body
 }
 
+/// `slowOpSampleRate`: whether this slow operation is among the reported ones.
+fn sampled(ctx: &OpCtx) -> bool {
+    let rate = ctx.client.instance.params.double(Param::slowOpSampleRate);
+    rate >= 1.0 || ((ctx.env().rng.next_u64() >> 11) as f64) < rate * (1u64 << 53) as f64
+}
+
 /// Counters, latencies, and the slow-query line.
 fn finish<S: Node>(
     node: &S,
@@ -440,7 +446,7 @@ fn finish<S: Node>(
     }
     let threshold = ctx.client.instance.params.int(Param::slowOpThresholdMs);
     let level = node.profiling_level(&ctx.db);
-    let is_slow = took >= Duration::from_millis(threshold.max(0) as u64) && threshold >= 0;
+    let is_slow = threshold >= 0 && took >= Duration::from_millis(threshold.max(0) as u64) && sampled(ctx);
     if is_slow || level >= 2 {
         slow::report(node, ctx, flags, req, reply.doc(), error, took, slow::Where { log: is_slow, level });
     }

@@ -31,7 +31,6 @@ pub struct Config {
     pub cache_bytes: Option<usize>,
     pub checkpoint_every: Duration,
     pub flush_every: Duration,
-    pub profile_level: i32,
     pub slow_ms: i64,
     pub slow_sample_rate: f64,
     pub log: LogConfig,
@@ -73,7 +72,6 @@ impl Default for Config {
             cache_bytes: None,
             checkpoint_every: Duration::from_secs(60),
             flush_every: Duration::from_millis(100),
-            profile_level: 0,
             slow_ms: 100,
             slow_sample_rate: 1.0,
             log: LogConfig {
@@ -157,6 +155,7 @@ impl Config {
             params.set_at_startup(name, text).map_err(|e| e.message.to_string())?;
         }
         params.force_int(Param::slowOpThresholdMs, self.slow_ms);
+        params.force_double(Param::slowOpSampleRate, self.slow_sample_rate);
         params.force_int(Param::journalCommitInterval, self.flush_every.as_millis() as i64);
         Ok(params)
     }
@@ -282,17 +281,15 @@ fn storage(c: &mut Config, s: &Settings) -> Result<(), Refusal> {
 }
 
 fn profiling(c: &mut Config, s: &Settings) -> Result<(), Refusal> {
-    if let Some(mode) = s.text("operationProfiling.mode") {
-        c.profile_level = match mode {
-            "off" | "0" => 0,
-            "slowOp" | "1" => 1,
-            "all" | "2" => 2,
-            _ => {
-                return Err(
-                    "Bad value for operationProfiling.mode: use off, slowOp or all (0, 1, 2)".to_owned()
-                );
-            }
-        };
+    match s.text("operationProfiling.mode") {
+        None | Some("off" | "0") => {}
+        Some("slowOp" | "1" | "all" | "2") => {
+            return Err("--profile: profiling from the start is not supported yet: use the profile command"
+                .to_owned());
+        }
+        Some(_) => {
+            return Err("Bad value for operationProfiling.mode: use off, slowOp or all (0, 1, 2)".to_owned());
+        }
     }
     c.slow_ms = s.int("operationProfiling.slowOpThresholdMs").unwrap_or(c.slow_ms);
     if let Some(rate) = s.float("operationProfiling.slowOpSampleRate") {

@@ -95,7 +95,12 @@ const GENERAL: &[Opt] = &[
     opt("setParameter", "setParameter", Pairs, "Set a server parameter, name=value"),
     none("sysinfo", "", Flag, "no effect"),
     none("cpu", "", Flag, "no effect"),
-    opt("profile", "operationProfiling.mode", Text, "Profile operations: 0 off, 1 slow, 2 all"),
+    opt(
+        "profile",
+        "operationProfiling.mode",
+        Text,
+        "Only 0 (off) from the start so far; the profile command sets levels",
+    ),
     opt(
         "slowms",
         "operationProfiling.slowOpThresholdMs",
