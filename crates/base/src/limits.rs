@@ -52,6 +52,18 @@ pub const LISTEN_BACKLOG: u32 = 1024;
 /// Idle seconds before a dead peer is looked for; well under the 5 minutes after which NATs forget.
 pub const TCP_KEEPALIVE_SECS: u64 = 120;
 
+/// Fields of an index or sort pattern (MongoDB's bound).
+pub const INDEX_FIELDS_MAX: usize = 32;
+/// Memory of one sort before it spills, MongoDB's `internalQueryMaxBlockingSortMemoryUsageBytes`.
+pub const SORT_MEMORY_BYTES_MAX: usize = 100 * 1024 * 1024;
+/// Index scans that a sort over `$in` points may be split into; more are sorted in memory instead.
+pub const SORT_MERGE_SCANS_MAX: usize = 200;
+/// Query shapes whose best plan one collection remembers (MongoDB's 5,000).
+pub const PLAN_CACHE_ENTRIES_MAX: usize = 5_000;
+/// Steps of a trial between candidate plans, or three tenths of the records if that is more.
+pub const PLAN_TRIAL_WORKS_MIN: u64 = 10_000;
+/// Candidate plans that are tried against each other.
+pub const CANDIDATE_PLANS_MAX: usize = 64;
 /// Longest regular expression (MongoDB's bound for `$regex`).
 pub const REGEX_PATTERN_BYTES_MAX: usize = 32_764;
 /// A compiled regular expression; repeats multiply quickly.
@@ -74,8 +86,6 @@ pub const IDLE_BUFFER_BYTES_MAX: usize = 64 * 1024;
 pub const IDLE_BUFFER_MS: u64 = 1000;
 /// Pause after a failed accept.
 pub const ACCEPT_RETRY_MS: u64 = 100;
-/// Fields of one index key pattern, MongoDB's bound (one more gives code 13103).
-pub const INDEX_FIELDS_MAX: usize = 32;
 /// Steps of a collection's totals kept between checkpoints (24 bytes each); beyond it neighbours are joined.
 pub const SIZE_CHANGES_KEPT_MAX: usize = 16 * 1024;
 /// Documents of one storage unit of a bulk insert: MongoDB's `internalInsertMaxBatchSize`.

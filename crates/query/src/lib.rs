@@ -13,6 +13,7 @@
 pub mod collation;
 pub mod ctx;
 pub mod exec;
+pub mod expand;
 pub mod expr;
 pub mod jsonschema;
 pub mod matcher;
@@ -27,3 +28,6 @@ pub mod stage;
 pub mod update;
 
 pub use ctx::{QueryCtx, Variables};
+
+#[cfg(test)]
+mod testing;

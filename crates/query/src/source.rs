@@ -32,6 +32,15 @@ pub enum RecordId {
     Key(Bytes),
 }
 
+impl RecordId {
+    /// The record id of a document in a clustered collection.
+    pub fn of_id(id: pando_bson::Value<'_>, collation: &Option<Arc<Collation>>) -> RecordId {
+        let mut b = pando_bson::keystring::KeyBuilder::default();
+        b.append_with(id, Collation::order(collation));
+        RecordId::Key(Bytes::from(b.finish()))
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Direction {
     Forward,
@@ -64,6 +73,14 @@ pub trait Source: Send {
     fn scan_records(&mut self, scan: RecordScan<'_>) -> Result<Box<dyn RecordCursor>>;
     /// Entries of the index `collection().indexes[scan.index]` with keys in `[start, end)`.
     fn scan_index(&mut self, scan: IndexScan<'_>) -> Result<Box<dyn IndexCursor>>;
+    /// The record under exactly this key of a unique index; faster than a scan where the store has point reads.
+    fn find_key(&mut self, index: usize, key: &[u8]) -> Result<Option<RecordId>> {
+        let mut end = key.to_vec();
+        end.push(pando_bson::keystring::AFTER);
+        let scan = IndexScan { index, start: key, end: &end, dir: Direction::Forward, after: None };
+        let mut cursor = self.scan_index(scan)?;
+        Ok(cursor.next()?.map(|e| e.rid))
+    }
     /// A few random records, without a promise of uniformity; `None` when the store has no such access.
     fn sample_record(&mut self) -> Option<Result<Option<(RecordId, Bytes)>>> {
         None

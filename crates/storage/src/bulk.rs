@@ -46,7 +46,7 @@ impl BulkLoad {
         self.last = Some(Slice::from(key));
         self.rows += 1;
         let Some(run) = &mut self.run else { return Err(Error::internal("the bulk load is finished")) };
-        run.push(row::key(self.ident, key).into(), row::value(self.ts, Some(value)))
+        run.push(row::key(self.ident, key), row::stamped_value(self.ts, value))
     }
     /// Rows pushed so far.
     pub fn rows(&self) -> u64 {

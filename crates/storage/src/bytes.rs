@@ -25,6 +25,10 @@ impl Bytes {
         debug_assert!(slice.len() >= skip);
         Bytes { slice, skip: skip as u32 }
     }
+    /// A row's payload together with the header in front of it, as tables hold it.
+    pub(crate) fn with_header(&self, header: &[u8]) -> Option<Slice> {
+        (self.skip as usize == header.len() && self.slice.starts_with(header)).then(|| self.slice.clone())
+    }
     pub fn as_slice(&self) -> &[u8] {
         self
     }

@@ -57,8 +57,7 @@ impl Storage {
         }
         let stable = self.store.stable.load(Ordering::Acquire);
         for (_, rows) in self.store.mem.all() {
-            let keys: Vec<_> = rows.read().keys().cloned().collect();
-            let freed = rows.forget(keys.iter(), |v| !v.local && v.ts > stable);
+            let freed = rows.forget(|v| !v.local && v.ts > stable);
             self.store.mem.grew(-(freed as isize));
         }
         self.store.meta().dropped.retain(|_, at| *at <= stable);

@@ -112,13 +112,13 @@ impl Cursor {
         let low = match &low {
             Bound::Included(k) => Bound::Included(row::key(self.ident, k)),
             Bound::Excluded(k) => Bound::Excluded(row::key(self.ident, k)),
-            Bound::Unbounded => Bound::Included(self.ident.to_be_bytes().to_vec()),
+            Bound::Unbounded => Bound::Included(Slice::from(self.ident.to_be_bytes())),
         };
         let high = match &high {
             Bound::Included(k) => Bound::Included(row::key(self.ident, k)),
             Bound::Excluded(k) => Bound::Excluded(row::key(self.ident, k)),
             Bound::Unbounded => {
-                row::ident_end(self.ident).map_or(Bound::Unbounded, |e| Bound::Excluded(e.to_vec()))
+                row::ident_end(self.ident).map_or(Bound::Unbounded, |e| Bound::Excluded(Slice::from(e)))
             }
         };
         let (low, high) = (low.as_ref().map(|k| &k[..]), high.as_ref().map(|k| &k[..]));

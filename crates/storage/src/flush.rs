@@ -6,7 +6,7 @@
 //! rows of `t`, and replay can always read the old document to find the old index keys.
 
 use crate::kv::{RunRow, Tree};
-use crate::memtable::{Chain, MemIdent, Version};
+use crate::memtable::{MemIdent, Version};
 use crate::row;
 use crate::store::Store;
 use lsm_tree::Slice;
@@ -64,25 +64,32 @@ impl<'a> Walk<'a> {
             }
             let Some((ident, rows, from)) = &mut self.current else { continue };
             let ident = *ident;
-            let mut batch: Vec<(Slice, Vec<Version>)> = Vec::with_capacity(BATCH);
+            let history = self.tree == Tree::History;
+            let mut newest: Vec<(Slice, Version)> = Vec::with_capacity(if history { 0 } else { BATCH });
+            let mut replaced: Vec<(Slice, Vec<Version>)> = Vec::new();
+            let (mut looked, mut last) = (0, None);
             {
                 let rows = rows.read();
                 let lower = from.as_ref().map_or(Bound::Unbounded, |k| Bound::Excluded(&**k));
                 for (key, chain) in rows.range::<[u8], _>((lower, Bound::Unbounded)).take(BATCH) {
-                    batch.push((key.clone(), taken(chain, &self.cut, self.tree == Tree::History)));
+                    (looked, last) = (looked + 1, Some(key));
+                    let mut taken = chain.newest_first().filter(|v| self.cut.takes(v));
+                    if !history {
+                        newest.extend(taken.next().map(|v| (key.clone(), v.clone())));
+                    } else if leaves_history(taken.clone(), &self.cut) {
+                        replaced.push((key.clone(), taken.cloned().collect()));
+                    }
                 }
+                *from = last.cloned();
             }
-            let end = batch.len() < BATCH;
-            *from = batch.last().map(|(k, _)| k.clone());
-            if end {
+            if looked < BATCH {
                 self.current = None;
             }
-            for (key, versions) in &batch {
-                if self.tree == Tree::History {
-                    self.history_rows(ident, key, versions)?;
-                } else {
-                    self.current_row(ident, key, versions);
-                }
+            for (key, version) in &newest {
+                self.current_row(ident, key, version);
+            }
+            for (key, versions) in &replaced {
+                self.history_rows(ident, key, versions)?;
             }
             if !self.rows.is_empty() {
                 return Ok(true);
@@ -91,9 +98,8 @@ impl<'a> Walk<'a> {
     }
 
     /// The newest version taken becomes the key's row.
-    fn current_row(&mut self, ident: u32, key: &[u8], newest_first: &[Version]) {
-        let Some(v) = newest_first.first() else { return };
-        let value = match (&v.value, v.local) {
+    fn current_row(&mut self, ident: u32, key: &[u8], v: &Version) {
+        let value = match (v.value(), v.local) {
             (Some(payload), true) => Some(row::value(0, Some(payload))),
             (None, true) => None,
             (Some(payload), false) => Some(row::value(v.ts, Some(payload))),
@@ -101,7 +107,7 @@ impl<'a> Walk<'a> {
             (None, false) if v.ts > self.cut.gc => Some(row::value(v.ts, None)),
             (None, false) => None,
         };
-        self.rows.push_back((row::key(ident, key).into(), value));
+        self.rows.push_back((row::key(ident, key), value));
     }
 
     /// Every version that another one replaces, as far as somebody may still ask for it.
@@ -124,7 +130,7 @@ impl<'a> Walk<'a> {
     fn rest_of_history(&mut self, ident: u32, key: &[u8], newest_first: &[Version]) -> Result<()> {
         for pair in newest_first.windows(2).rev() {
             let [newer, older] = pair else { continue };
-            if let Some(payload) = &older.value
+            if let Some(payload) = older.value()
                 && !newer.local
                 && newer.ts > self.cut.gc
             {
@@ -139,10 +145,11 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// The versions the cut takes, newest first; only the first unless all are wanted.
-fn taken(chain: &Chain, cut: &Cut, all: bool) -> Vec<Version> {
-    let max = if all { usize::MAX } else { 1 };
-    chain.newest_first().filter(|v| cut.takes(v)).take(max).cloned().collect()
+/// Whether the versions taken of a key can leave rows in the history: one replaces another, or something that may
+/// lie in a table.
+fn leaves_history<'v>(mut newest_first: impl Iterator<Item = &'v Version>, cut: &Cut) -> bool {
+    let Some(first) = newest_first.next() else { return false };
+    newest_first.next().is_some() || (!first.local && !first.fresh && first.ts > cut.gc)
 }
 
 impl Iterator for Walk<'_> {
@@ -162,27 +169,7 @@ impl Iterator for Walk<'_> {
 /// Takes the flushed versions out of memory.
 pub(crate) fn forget(store: &Store, cut: &Cut, idents: &[(u32, Arc<MemIdent>)]) {
     for (_, rows) in idents {
-        let mut from: Option<Slice> = None;
-        loop {
-            let mut keys: Vec<Slice> = Vec::new();
-            let (mut looked, mut last) = (0, None);
-            {
-                let rows = rows.read();
-                let lower = from.as_ref().map_or(Bound::Unbounded, |k| Bound::Excluded(&**k));
-                for (key, chain) in rows.range::<[u8], _>((lower, Bound::Unbounded)).take(BATCH) {
-                    looked += 1;
-                    last = Some(key);
-                    if chain.newest_first().any(|v| cut.takes(v)) {
-                        keys.push(key.clone());
-                    }
-                }
-                from = last.cloned();
-            }
-            let freed = rows.forget(keys.iter(), |v| cut.takes(v));
-            store.mem.grew(-(freed as isize));
-            if looked < BATCH {
-                break;
-            }
-        }
+        let freed = rows.forget(|v| cut.takes(v));
+        store.mem.grew(-(freed as isize));
     }
 }

@@ -17,25 +17,35 @@ use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// One version of a row. `value: None` is a deletion.
+/// One version of a row.
 #[derive(Clone, Debug)]
 pub(crate) struct Version {
     /// Commit timestamp, or the local log's sequence number when `local`.
     pub(crate) ts: u64,
+    bytes: Bytes,
+    deleted: bool,
     /// Written without a timestamp: seen by every snapshot.
     pub(crate) local: bool,
     /// The writer knew that no live row was there before: a flush need not look for one to keep.
     pub(crate) fresh: bool,
-    pub(crate) value: Option<Bytes>,
 }
 
 impl Version {
+    /// `value: None` is a deletion.
+    pub(crate) fn new(ts: u64, local: bool, fresh: bool, value: Option<Bytes>) -> Version {
+        let deleted = value.is_none();
+        Version { ts, bytes: value.unwrap_or_default(), deleted, local, fresh }
+    }
+    #[inline]
+    pub(crate) fn value(&self) -> Option<&Bytes> {
+        (!self.deleted).then_some(&self.bytes)
+    }
     #[inline]
     pub(crate) fn seen_by(&self, snap: &Snapshot) -> bool {
         self.local || snap.sees(self.ts)
     }
     fn bytes(&self) -> usize {
-        size_of::<Version>() + self.value.as_ref().map_or(0, |v| v.len())
+        size_of::<Version>() + self.bytes.len()
     }
 }
 
@@ -43,70 +53,102 @@ impl Version {
 #[derive(Debug)]
 pub(crate) struct Chain {
     pub(crate) newest: Version,
-    /// Oldest first, so that the newest is replaced by a push.
-    pub(crate) older: Vec<Version>,
+    /// Oldest first, so that the newest is replaced by a push. Boxed: few keys have any.
+    #[expect(clippy::box_collection)]
+    older: Option<Box<Vec<Version>>>,
 }
 
 impl Chain {
-    pub(crate) fn newest_first(&self) -> impl Iterator<Item = &Version> {
-        std::iter::once(&self.newest).chain(self.older.iter().rev())
+    fn new(newest: Version) -> Chain {
+        Chain { newest, older: None }
     }
+    fn older(&self) -> &[Version] {
+        self.older.as_ref().map_or(&[], |v| v)
+    }
+    pub(crate) fn newest_first(&self) -> impl Iterator<Item = &Version> + Clone {
+        std::iter::once(&self.newest).chain(self.older().iter().rev())
+    }
+    #[inline]
     fn seen_by(&self, snap: &Snapshot) -> Option<&Version> {
         if self.newest.seen_by(snap) {
             return Some(&self.newest);
         }
-        self.older.iter().rev().find(|v| v.seen_by(snap))
+        self.older().iter().rev().find(|v| v.seen_by(snap))
     }
     /// Adds a version; returns the change in bytes.
     fn push(&mut self, version: Version, gc: u64) -> isize {
         let mut grown = version.bytes() as isize;
         if version.local || (version.ts == self.newest.ts && !self.newest.local) {
             // Replaced within one commit, or untimestamped: nobody can ask for the old one.
-            let fresh = self.newest.fresh && self.older.is_empty();
+            let fresh = self.newest.fresh && self.older.is_none();
             grown -= self.newest.bytes() as isize;
             if version.local {
-                grown -= self.older.iter().map(|v| v.bytes() as isize).sum::<isize>();
-                self.older = Vec::new();
+                grown -= self.older().iter().map(|v| v.bytes() as isize).sum::<isize>();
+                self.older = None;
             }
             self.newest = Version { fresh: version.fresh || fresh, ..version };
             return grown;
         }
+        let older = self.older.get_or_insert_default();
         if version.ts > self.newest.ts || self.newest.local {
-            let old = std::mem::replace(&mut self.newest, version);
-            self.older.push(old);
+            older.push(std::mem::replace(&mut self.newest, version));
         } else {
             // A prepared transaction may commit below a later commit of another key's slot, never of this key;
             // replay may meet an older entry. Keep the order.
-            let at = self.older.partition_point(|v| v.local || v.ts < version.ts);
-            match self.older.get_mut(at) {
+            let at = older.partition_point(|v| v.local || v.ts < version.ts);
+            match older.get_mut(at) {
                 Some(same) if same.ts == version.ts => {
                     grown -= same.bytes() as isize;
                     *same = version;
                 }
-                _ => self.older.insert(at, version),
+                _ => older.insert(at, version),
             }
         }
-        grown - self.prune(gc) as isize
+        grown - prune(older, gc) as isize
     }
-    /// Forgets versions that were replaced at or below `gc`. The last one kept remembers whether a row may lie
-    /// below it in the tables.
-    fn prune(&mut self, gc: u64) -> usize {
-        const WORTH_LOOKING: usize = 4;
-        if self.older.len() < WORTH_LOOKING {
-            return 0;
+    /// Removes what `dead` names; returns the bytes freed and whether anything is left.
+    fn forget(&mut self, dead: impl Fn(&Version) -> bool) -> (usize, bool) {
+        let mut freed = 0;
+        if let Some(older) = &mut self.older {
+            older.retain(|v| {
+                let gone = dead(v);
+                freed += if gone { v.bytes() } else { 0 };
+                !gone
+            });
         }
-        // older[i] is replaced at older[i + 1].ts; keep from the last one whose successor is above gc.
-        let dead = self.older.iter().skip(1).take_while(|next| next.ts <= gc).count();
-        if dead == 0 {
-            return 0;
+        let mut left = true;
+        if dead(&self.newest) {
+            freed += self.newest.bytes();
+            match self.older.as_mut().and_then(|older| older.pop()) {
+                Some(next) => self.newest = next,
+                None => left = false,
+            }
         }
-        let fresh = self.older[0].fresh;
-        let freed = self.older.drain(..dead).map(|v| v.bytes()).sum();
-        if let Some(oldest) = self.older.first_mut() {
-            oldest.fresh = fresh;
+        if self.older().is_empty() {
+            self.older = None;
         }
-        freed
+        (freed, left)
     }
+}
+
+/// Forgets versions that were replaced at or below `gc`. The last one kept remembers whether a row may lie
+/// below it in the tables.
+fn prune(older: &mut Vec<Version>, gc: u64) -> usize {
+    const WORTH_LOOKING: usize = 4;
+    if older.len() < WORTH_LOOKING {
+        return 0;
+    }
+    // older[i] is replaced at older[i + 1].ts; keep from the last one whose successor is above gc.
+    let dead = older.iter().skip(1).take_while(|next| next.ts <= gc).count();
+    if dead == 0 {
+        return 0;
+    }
+    let fresh = older[0].fresh;
+    let freed = older.drain(..dead).map(|v| v.bytes()).sum();
+    if let Some(oldest) = older.first_mut() {
+        oldest.fresh = fresh;
+    }
+    freed
 }
 
 /// What the memory tables know about a key in a snapshot.
@@ -150,8 +192,7 @@ impl MemIdent {
         let rows = self.read();
         match rows.get(key).and_then(|chain| chain.seen_by(snap)) {
             None => Found::Unknown,
-            Some(Version { value: Some(v), .. }) => Found::Row(v.clone()),
-            Some(_) => Found::Absent,
+            Some(version) => version.value().map_or(Found::Absent, |v| Found::Row(v.clone())),
         }
     }
     /// The newest version of `key`, if any is in memory.
@@ -175,7 +216,7 @@ impl MemIdent {
         loop {
             let (key, chain) = (if backward { range.next_back() } else { range.next() })?;
             if let Some(version) = chain.seen_by(snap) {
-                out.push_back(MemRow { key: key.clone(), value: version.value.clone() });
+                out.push_back(MemRow { key: key.clone(), value: version.value().cloned() });
             }
             looked += 1;
             if looked >= max {
@@ -192,7 +233,7 @@ impl MemIdent {
                 std::collections::btree_map::Entry::Occupied(mut e) => grown += e.get_mut().push(version, gc),
                 std::collections::btree_map::Entry::Vacant(e) => {
                     grown += (key.len() + KEY_OVERHEAD + version.bytes()) as isize;
-                    e.insert(Chain { newest: version, older: Vec::new() });
+                    e.insert(Chain::new(version));
                 }
             }
         }
@@ -200,40 +241,32 @@ impl MemIdent {
         add(&self.bytes, grown);
         grown
     }
-    /// Removes what `dead` names from every chain within `keys`; returns the bytes freed.
-    pub(crate) fn forget<'a>(
-        &self,
-        keys: impl Iterator<Item = &'a Slice>,
-        dead: impl Fn(&Version) -> bool,
-    ) -> usize {
-        let mut freed = 0;
-        let mut rows = self.write();
-        for key in keys {
-            if let std::collections::btree_map::Entry::Occupied(mut e) = rows.entry(key.clone()) {
-                let chain = e.get_mut();
-                chain.older.retain(|v| {
-                    let gone = dead(v);
-                    freed += if gone { v.bytes() } else { 0 };
-                    !gone
+    /// Removes what `dead` names from every chain; returns the bytes freed.
+    pub(crate) fn forget(&self, dead: impl Fn(&Version) -> bool) -> usize {
+        /// Rows taken out under one lock.
+        const AT_ONCE: usize = 1024;
+        let mut total = 0;
+        let mut from: Option<Slice> = None;
+        loop {
+            let mut freed = 0;
+            let gone: Vec<(Slice, Chain)> = {
+                let lower = from.as_ref().map_or(Bound::Unbounded, |k| Bound::Excluded(k.clone()));
+                let mut rows = self.write();
+                let out = rows.extract_if((lower, Bound::Unbounded), |key, chain| {
+                    let (bytes, left) = chain.forget(&dead);
+                    freed += bytes + if left { 0 } else { key.len() + KEY_OVERHEAD };
+                    !left
                 });
-                if chain.older.is_empty() {
-                    chain.older = Vec::new();
-                }
-                if dead(&chain.newest) {
-                    freed += chain.newest.bytes();
-                    match chain.older.pop() {
-                        Some(next) => chain.newest = next,
-                        None => {
-                            freed += key.len() + KEY_OVERHEAD;
-                            e.remove();
-                        }
-                    }
-                }
+                out.take(AT_ONCE).collect()
+            };
+            add(&self.bytes, -(freed as isize));
+            total += freed;
+            // The values are freed here, outside the lock.
+            match gone.last() {
+                Some((key, _)) if gone.len() == AT_ONCE => from = Some(key.clone()),
+                _ => return total,
             }
         }
-        drop(rows);
-        add(&self.bytes, -(freed as isize));
-        freed
     }
 }
 

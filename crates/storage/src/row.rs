@@ -16,11 +16,8 @@ const DELETED: u8 = 1;
 /// Longest user key: tables store key lengths in 16 bits, and history may double a key.
 pub(crate) const KEY_BYTES_MAX: usize = 32_700;
 
-pub(crate) fn key(ident: u32, user: &[u8]) -> Vec<u8> {
-    let mut k = Vec::with_capacity(4 + user.len());
-    k.extend_from_slice(&ident.to_be_bytes());
-    k.extend_from_slice(user);
-    k
+pub(crate) fn key(ident: u32, user: &[u8]) -> Slice {
+    Slice::from(ByteView::fused(&ident.to_be_bytes(), user))
 }
 /// The ident of an engine key (of any tree).
 pub(crate) fn ident_of(key: &[u8]) -> u32 {
@@ -43,12 +40,30 @@ pub(crate) fn history_key(ident: u32, user: &[u8], stop: u64) -> Vec<u8> {
 pub(crate) fn stop_of(key: &[u8]) -> u64 {
     key.last_chunk::<8>().map_or(0, |c| u64::from_be_bytes(*c))
 }
-/// A table value; `None` is a deleted row's marker.
-pub(crate) fn value(ts: u64, payload: Option<&[u8]>) -> Slice {
+fn head(ts: u64, kind: u8) -> [u8; HEADER_BYTES] {
     let mut head = [0u8; HEADER_BYTES];
-    head[0] = if payload.is_some() { LIVE } else { DELETED };
+    head[0] = kind;
     head[1..].copy_from_slice(&ts.to_be_bytes());
-    Slice::from(ByteView::fused(&head, payload.unwrap_or_default()))
+    head
+}
+/// A payload with the header of a row committed at `ts` hidden in front of it: if that is what happens, the row
+/// goes to its table without another copy.
+pub(crate) fn stamped(ts: u64, payload: &[u8]) -> Bytes {
+    Bytes::from_slice(stamped_value(ts, payload), HEADER_BYTES)
+}
+/// A live row's table value.
+pub(crate) fn stamped_value(ts: u64, payload: &[u8]) -> Slice {
+    Slice::from(ByteView::fused(&head(ts, LIVE), payload))
+}
+/// A table value; `None` is a deleted row's marker.
+pub(crate) fn value(ts: u64, payload: Option<&Bytes>) -> Slice {
+    match payload {
+        None => Slice::from(&head(ts, DELETED)),
+        Some(payload) => {
+            let head = head(ts, LIVE);
+            payload.with_header(&head).unwrap_or_else(|| Slice::from(ByteView::fused(&head, payload)))
+        }
+    }
 }
 /// (timestamp, deleted) of a table value.
 #[inline]

@@ -233,9 +233,11 @@ impl Store {
         let seq = self.local_seq.load(Ordering::Acquire) + 1;
         for ident in writes.idents() {
             let rows = self.mem.get_or_add(ident);
-            let versions = writes.ops().iter().filter(|op| op.ident == ident).map(|op| {
-                (&op.key, Version { ts: seq, local: true, fresh: op.fresh, value: op.value.clone() })
-            });
+            let versions = writes
+                .ops()
+                .iter()
+                .filter(|op| op.ident == ident)
+                .map(|op| (&op.key, Version::new(seq, true, op.fresh, op.value.clone())));
             self.mem.grew(rows.apply(versions, 0));
         }
         self.local_log.append(seq, writes);
@@ -246,7 +248,7 @@ impl Store {
         let after = self.meta().local_seq;
         self.local_log.replay(after, |seq, rows| {
             for (ident, key, value) in rows {
-                let version = Version { ts: seq, local: true, fresh: false, value };
+                let version = Version::new(seq, true, false, value);
                 let grown = self.mem.get_or_add(ident).apply([(&key, version)].into_iter(), 0);
                 self.mem.grew(grown);
             }

@@ -101,10 +101,16 @@ impl Txn {
 
     /// The row of `key`, own writes included.
     pub fn get(&self, i: Ident, key: &[u8]) -> Result<Option<Bytes>> {
-        if let Some(op) = self.writes.find(i.0, key) {
+        if let Some(op) = self.own(i.0, key) {
             return Ok(op.value.clone());
         }
         self.store.get(&self.snap, i.0, key)
+    }
+    fn own(&self, ident: u32, key: &[u8]) -> Option<&Op> {
+        if self.writes.len() == 0 {
+            return None;
+        }
+        self.writes.find(ident, key, || self.store.conflicts.hash(ident, key))
     }
     /// Whether a row of `key` is there.
     pub fn exists(&self, i: Ident, key: &[u8]) -> Result<bool> {
@@ -139,9 +145,10 @@ impl Txn {
         let op = Op {
             ident: i.0,
             key: Slice::from(key),
-            value: Some(Bytes::from(value)),
+            value: Some(row::stamped(self.commit_ts, value)),
             ts: self.commit_ts,
             fresh: true,
+            hash: self.store.conflicts.hash(i.0, key),
         };
         self.writes.push(op);
         Ok(())
@@ -167,13 +174,13 @@ impl Txn {
             return Ok(());
         }
         let fresh = fresh && !replay;
-        let value = value.map(Bytes::from);
-        self.writes.push(Op { ident: i.0, key: Slice::from(key), value, ts: self.commit_ts, fresh });
+        let value = value.map(|v| row::stamped(if self.local { 0 } else { self.commit_ts }, v));
+        self.writes.push(Op { ident: i.0, key: Slice::from(key), value, ts: self.commit_ts, fresh, hash });
         Ok(())
     }
     /// During replay: the stored row already carries this write or a later one.
     fn is_replayed(&self, ident: u32, key: &[u8]) -> Result<bool> {
-        if self.writes.find(ident, key).is_some_and(|op| op.ts >= self.commit_ts) {
+        if self.own(ident, key).is_some_and(|op| op.ts >= self.commit_ts) {
             return Ok(false);
         }
         Ok(self.store.newest(ident, key)?.is_some_and(|(ts, local)| !local && ts >= self.commit_ts))
@@ -265,7 +272,7 @@ impl Txn {
             let rows = self.store.mem.get_or_add(ident);
             let versions = self.writes.ops().iter().filter(|op| op.ident == ident).map(|op| {
                 let at = if op.ts == 0 { ts } else { op.ts };
-                (&op.key, Version { ts: at, local: false, fresh: op.fresh, value: op.value.clone() })
+                (&op.key, Version::new(at, false, op.fresh, op.value.clone()))
             });
             let grown = rows.apply(versions, gc);
             self.store.mem.grew(grown);
@@ -294,10 +301,9 @@ impl Txn {
         }
         for op in self.writes.ops() {
             // put_new takes no key; from now on others must see it taken.
-            let hash = self.store.conflicts.hash(op.ident, &op.key);
-            match self.store.conflicts.take(hash, self.id) {
+            match self.store.conflicts.take(op.hash, self.id) {
                 None => return Err(Error::write_conflict()),
-                Some(true) => self.taken.push(hash),
+                Some(true) => self.taken.push(op.hash),
                 Some(false) => {}
             }
         }
@@ -309,9 +315,8 @@ impl Txn {
     /// Rebuilds a prepared unit after a restart from its writes, without a log entry.
     pub fn prepare_again(mut self, prepare_ts: Timestamp) -> Result<PreparedTxn> {
         for op in self.writes.ops() {
-            let hash = self.store.conflicts.hash(op.ident, &op.key);
-            if self.store.conflicts.take(hash, self.id) == Some(true) {
-                self.taken.push(hash);
+            if self.store.conflicts.take(op.hash, self.id) == Some(true) {
+                self.taken.push(op.hash);
             }
         }
         self.store.prepares.add(self.writes.ops().iter().map(|op| (op.ident, &op.key)), prepare_ts.0);

@@ -1,12 +1,14 @@
 //! The writes a transaction has made and not yet committed.
 //!
-//! A list in the order made; small lists are searched from the back, larger ones keep an ordered index per
-//! ident so that the transaction's own reads stay cheap.
+//! A list in the order made. Small lists are searched from the back; larger ones keep a hash table for the
+//! transaction's own point reads, and an ordered index that is built only when it scans what it has written.
 
 use crate::bytes::Bytes;
 use lsm_tree::Slice;
+use pando_base::HashMap;
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::sync::{Mutex, PoisonError};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Op {
@@ -17,16 +19,29 @@ pub(crate) struct Op {
     /// 0 = the commit timestamp.
     pub(crate) ts: u64,
     pub(crate) fresh: bool,
+    /// Of ident and key, as the conflict table has it.
+    pub(crate) hash: u64,
 }
 
 #[derive(Default)]
 pub(crate) struct Writes {
     ops: Vec<Op>,
-    index: BTreeMap<u32, BTreeMap<Slice, u32>>,
+    /// Hash -> last write of a key with that hash.
+    last: HashMap<u64, u32>,
+    /// Two keys shared a hash: `last` cannot be trusted to tell that a key was not written.
+    ambiguous: bool,
+    ordered: Mutex<Ordered>,
     bytes: usize,
 }
 
-/// Up to here a backward search beats the index.
+/// The first `upto` writes, by ident and key.
+#[derive(Default)]
+struct Ordered {
+    upto: usize,
+    index: BTreeMap<u32, BTreeMap<Slice, u32>>,
+}
+
+/// Up to here a backward search beats the table.
 const SEARCHED: usize = 8;
 
 impl Writes {
@@ -43,34 +58,39 @@ impl Writes {
         self.bytes += op.key.len() + op.value.as_ref().map_or(0, |v| v.len());
         self.ops.push(op);
         if self.ops.len() == SEARCHED + 1 {
-            self.reindex();
+            self.rehash();
         } else if self.ops.len() > SEARCHED {
-            let at = self.ops.len() - 1;
-            let op = &self.ops[at];
-            self.index.entry(op.ident).or_default().insert(op.key.clone(), at as u32);
+            self.note(self.ops.len() - 1);
+        }
+    }
+    fn note(&mut self, at: usize) {
+        let op = &self.ops[at];
+        if let Some(before) = self.last.insert(op.hash, at as u32) {
+            let before = &self.ops[before as usize];
+            self.ambiguous |= before.key != op.key || before.ident != op.ident;
+        }
+    }
+    fn rehash(&mut self) {
+        self.last.clear();
+        self.ambiguous = false;
+        if self.ops.len() > SEARCHED {
+            (0..self.ops.len()).for_each(|at| self.note(at));
         }
     }
     pub(crate) fn truncate(&mut self, len: usize) {
         if len < self.ops.len() {
             self.ops.truncate(len);
-            self.reindex();
-        }
-    }
-    fn reindex(&mut self) {
-        self.index.clear();
-        if self.ops.len() > SEARCHED {
-            for (at, op) in self.ops.iter().enumerate() {
-                self.index.entry(op.ident).or_default().insert(op.key.clone(), at as u32);
-            }
+            self.rehash();
+            *self.ordered.get_mut().unwrap_or_else(PoisonError::into_inner) = Ordered::default();
         }
     }
     /// The transaction's own last write of a key.
-    pub(crate) fn find(&self, ident: u32, key: &[u8]) -> Option<&Op> {
-        if self.ops.len() <= SEARCHED {
-            return self.ops.iter().rev().find(|op| op.ident == ident && &*op.key == key);
+    pub(crate) fn find(&self, ident: u32, key: &[u8], hash: impl FnOnce() -> u64) -> Option<&Op> {
+        if self.ops.len() > SEARCHED && !self.ambiguous {
+            let op = &self.ops[*self.last.get(&hash())? as usize];
+            return (op.ident == ident && &*op.key == key).then_some(op);
         }
-        let at = self.index.get(&ident)?.get(key)?;
-        self.ops.get(*at as usize)
+        self.ops.iter().rev().find(|op| op.ident == ident && &*op.key == key)
     }
     /// The transaction's own last writes within the bounds, in key order.
     pub(crate) fn range(
@@ -82,16 +102,15 @@ impl Writes {
         if self.ops.is_empty() || empty_range(lower, upper) {
             return Vec::new();
         }
-        if self.ops.len() > SEARCHED {
-            let Some(index) = self.index.get(&ident) else { return Vec::new() };
-            let rows = index.range::<[u8], _>((lower, upper));
-            return rows.map(|(k, at)| (k.clone(), self.ops[*at as usize].value.clone())).collect();
+        let mut ordered = self.ordered.lock().unwrap_or_else(PoisonError::into_inner);
+        let ordered = &mut *ordered;
+        for (at, op) in self.ops.iter().enumerate().skip(ordered.upto) {
+            ordered.index.entry(op.ident).or_default().insert(op.key.clone(), at as u32);
         }
-        let mut rows: BTreeMap<Slice, Option<Bytes>> = BTreeMap::new();
-        for op in self.ops.iter().filter(|op| op.ident == ident) {
-            rows.insert(op.key.clone(), op.value.clone());
-        }
-        rows.range::<[u8], _>((lower, upper)).map(|(k, v)| (k.clone(), v.clone())).collect()
+        ordered.upto = self.ops.len();
+        let Some(index) = ordered.index.get(&ident) else { return Vec::new() };
+        let rows = index.range::<[u8], _>((lower, upper));
+        rows.map(|(k, at)| (k.clone(), self.ops[*at as usize].value.clone())).collect()
     }
     /// Idents written, each once, in the order first met.
     pub(crate) fn idents(&self) -> Vec<u32> {

@@ -238,7 +238,9 @@ impl Writer<'_> {
             Decimal128(x) => number::put_decimal(self.buf, self.bits, x),
             Symbol(s) => {
                 self.bits.push(1, 1);
-                self.string(s);
+                // Collations order strings only.
+                self.buf.push(class::STRING);
+                self.text(s.as_bytes());
             }
             Document(d) => {
                 self.buf.push(class::OBJECT);

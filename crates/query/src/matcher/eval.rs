@@ -94,7 +94,8 @@ pub(super) fn eval(node: &Node, view: &mut View<'_, '_>, mut details: Option<&mu
             }
             true
         }
-        Node::Or(any) => any.iter().any(|n| eval(n, view, details.as_deref_mut())),
+        // Which branch holds says nothing about positions.
+        Node::Or(any) => any.iter().any(|n| eval(n, view, None)),
         Node::Nor(none) => !none.iter().any(|n| eval(n, view, None)),
         Node::Not(n) => !eval(n, view, None),
         Node::Leaf(l) => eval_leaf(l, view, details),

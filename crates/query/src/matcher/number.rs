@@ -18,6 +18,18 @@ pub(crate) fn exact_i64(v: Value<'_>) -> Option<i64> {
     }
 }
 
+/// A number cut to an integer, if that fits 64 bits.
+pub(crate) fn truncated_i64(v: Value<'_>) -> Option<i64> {
+    match v {
+        Value::Decimal128(d) => decimal_parts(d).map(|(n, _)| n),
+        Value::Double(d) if !(-9.223_372_036_854_775_808e18..9.223_372_036_854_775_808e18).contains(&d) => {
+            None
+        }
+        Value::Double(d) => Some(d as i64),
+        other => other.as_i64(),
+    }
+}
+
 /// The integral part of a finite decimal that fits 64 bits, and whether nothing was cut off.
 pub(crate) fn decimal_parts(d: Decimal128) -> Option<(i64, bool)> {
     if decimal_not_finite(d) {

@@ -47,6 +47,10 @@ impl Path {
             .collect();
         Path { dotted: dotted.to_owned(), parts }
     }
+    /// One component, dots and all: the name of a key field.
+    pub(crate) fn flat(name: &str) -> Path {
+        Path { dotted: name.to_owned(), parts: vec![Part { name: name.into(), position: false }] }
+    }
     /// The path as written.
     pub fn dotted(&self) -> &str {
         &self.dotted
@@ -111,7 +115,7 @@ fn in_array<'a>(
                 any(child(&x, next), after, leaf, &mut |(e, _)| test((e, Some(position))))
                     || here
                         && match after.split_first() {
-                            None => test((Some(x), Some(position))),
+                            None => test((Some(x), None)),
                             Some((field, deeper)) => any(child(&x, field), deeper, leaf, test),
                         }
             }
@@ -120,7 +124,8 @@ fn in_array<'a>(
                 test((Some(x), Some(x.name_bytes())))
             }
             _ if !here => false,
-            _ if after.is_empty() => test((Some(x), Some(x.name_bytes()))),
+            // Reached by its own number, so there is no position to remember.
+            _ if after.is_empty() => test((Some(x), None)),
             ElementType::Array => in_array(RawDoc::trusted(x.data()), None, after, leaf, test),
             _ => false,
         };

@@ -36,7 +36,7 @@ pub fn type_of_name(name: &str) -> Option<ElementType> {
     codes.find(|t| t.name() == name)
 }
 
-fn code_of(ty: ElementType) -> i32 {
+pub(super) fn code_of(ty: ElementType) -> i32 {
     match ty {
         ElementType::MinKey => -1,
         other => other as u8 as i32,

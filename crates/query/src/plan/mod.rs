@@ -1,7 +1,142 @@
-//! Index bounds, candidate plans and the choice between them.
+//! From a query and a collection's indexes to plans.
+//!
+//! [`solutions`] enumerates the plans worth trying: one per useful index (per choice of condition on array
+//! fields), a union of scans for `$or`, an index that gives the wanted order, and, if none of these exist, the
+//! scan of the collection. With more than one, the executor lets them race for a few hundred steps and
+//! remembers the winner per query shape in the collection's [`PlanCache`].
+//!
+//! * [`interval`], [`bounds`] — a condition as intervals of values in one index field
+//! * `predicates`, `eligible`, `access` — which conditions an index may serve, with arrays, sparse, partial,
+//!   collation and wildcard rules
+//! * `key_bounds` — intervals as ranges of key bytes
+//! * `candidates` — whole plans; `explain` — how they are shown; `cache` — remembered choices
 
-/// Remembered plan choices of one collection, by query shape.
-#[derive(Debug, Default)]
-pub struct PlanCache {
-    _private: (),
+mod access;
+pub mod bounds;
+mod cache;
+mod candidates;
+mod eligible;
+pub mod explain;
+pub mod interval;
+mod key_bounds;
+mod node;
+mod predicates;
+
+pub use cache::{CachedPlan, PlanCache, query_shape};
+pub use candidates::{Solution, solutions};
+pub use eligible::{implies, wildcard_covers};
+pub use key_bounds::{KeyBounds, KeyCheck};
+pub use node::{CollScan, DistinctScan, IxScan, PlanNode, ProjectKind, SortKeySource};
+
+use crate::ctx::QueryCtx;
+use crate::matcher::Matcher;
+use crate::projection::Projection;
+use crate::sort::SortPattern;
+use crate::source::Direction;
+use pando_base::{Error, ErrorCode, Result};
+use pando_bson::{DocBuf, RawDoc, Value};
+use std::sync::Arc;
+
+/// A query as the planner takes it.
+#[derive(Clone)]
+pub struct Query {
+    /// `db.collection`, for messages.
+    pub ns: String,
+    pub matcher: Arc<Matcher>,
+    pub projection: Option<Arc<Projection>>,
+    pub sort: Option<Arc<SortPattern>>,
+    /// `sort: {$natural: ±1}` or the same as a hint.
+    pub natural: Option<Direction>,
+    pub skip: u64,
+    pub limit: Option<u64>,
+    pub hint: Option<Hint>,
+    pub min: Option<DocBuf>,
+    pub max: Option<DocBuf>,
+    /// Collation, variables.
+    pub ctx: QueryCtx,
+    pub return_key: bool,
+    pub show_record_id: bool,
+    pub tailable: bool,
+    pub kind: QueryKind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum QueryKind {
+    /// Rows are documents.
+    #[default]
+    Find,
+    /// Only the number of rows matters; rows may come without documents.
+    Count,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Hint {
+    Name(String),
+    Pattern(DocBuf),
+    Natural(Direction),
+}
+
+impl Hint {
+    /// `hint` of a command: an index name, a key pattern or `{$natural: ±1}`.
+    pub fn parse(v: Value<'_>) -> Result<Option<Hint>> {
+        match v {
+            Value::String(name) => Ok(Some(Hint::Name(name.to_owned()))),
+            Value::Document(d) if d.is_empty() => Ok(None),
+            Value::Document(d) => Ok(Some(match natural_of(d)? {
+                Some(dir) => Hint::Natural(dir),
+                None => Hint::Pattern(d.to_buf()),
+            })),
+            _ => Err(Error::new(ErrorCode::FailedToParse, "Hint must be a string or an object")),
+        }
+    }
+}
+
+/// The direction of `{$natural: ±1}`; `None` when the document is something else.
+pub fn natural_of(d: &RawDoc) -> Result<Option<Direction>> {
+    let Some(e) = d.elem("$natural") else { return Ok(None) };
+    if d.count() > 1 {
+        return Err(Error::bad_value(format!("Cannot include '$natural' in compound sort: {d}")));
+    }
+    let backward = e.value().as_f64().is_some_and(|n| n < 0.0);
+    Ok(Some(if backward { Direction::Backward } else { Direction::Forward }))
+}
+
+impl Query {
+    /// A query for all documents that match.
+    pub fn new(ns: &str, matcher: Arc<Matcher>, ctx: QueryCtx) -> Query {
+        Query {
+            ns: ns.to_owned(),
+            matcher,
+            projection: None,
+            sort: None,
+            natural: None,
+            skip: 0,
+            limit: None,
+            hint: None,
+            min: None,
+            max: None,
+            ctx,
+            return_key: false,
+            show_record_id: false,
+            tailable: false,
+            kind: QueryKind::Find,
+        }
+    }
+
+    /// An error of the planner, with the query in front as MongoDB shows it.
+    #[cold]
+    pub(crate) fn error(&self, code: i32, message: &str) -> Error {
+        let sort = self.sort.as_ref().map_or_else(DocBuf::new, |s| s.spec.clone());
+        let proj = self.projection.as_ref().map_or_else(DocBuf::new, |p| p.spec().to_buf());
+        Error::location(
+            code,
+            format!(
+                "error processing query: ns={}Tree: {}Sort: {}\nProj: {}\n planner returned error :: caused by :: {message}",
+                self.ns,
+                self.matcher.root().debug_tree(),
+                &*sort,
+                &*proj,
+            ),
+        )
+    }
 }

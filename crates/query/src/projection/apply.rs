@@ -10,6 +10,16 @@ pub(super) struct Walk<'a> {
     /// The whole document, for computed fields.
     pub(super) root: &'a RawDoc,
     pub(super) row: &'a RowMeta<'a>,
+    /// The positional `$` has done its work further up.
+    pub(super) reduced: bool,
+}
+
+fn has_positional(f: &Folder) -> bool {
+    f.children.iter().any(|(_, n)| match n {
+        Node::Positional => true,
+        Node::Folder(f) => has_positional(f),
+        _ => false,
+    })
 }
 
 impl Walk<'_> {
@@ -58,6 +68,13 @@ impl Walk<'_> {
                     let sub = RawDoc::trusted(e.data());
                     let mut result = Ok(());
                     out.doc(e.name(), |b| result = self.document(f, sub, b));
+                    result?;
+                }
+                ElementType::Array if !self.reduced && has_positional(f) => {
+                    // The outermost array on the path is the one that is reduced.
+                    let item = self.matched(e)?;
+                    let mut result = Ok(());
+                    out.array(e.name(), |b| result = self.matched_item(f, item, b));
                     result?;
                 }
                 ElementType::Array => {
@@ -112,19 +129,36 @@ impl Walk<'_> {
             out.elem(e);
             return Ok(());
         }
-        let at = self.row.array_index.map(|n| n as usize);
-        match at.and_then(|n| RawDoc::trusted(e.data()).iter().nth(n)) {
-            Some(item) => {
-                out.array(e.name(), |b| {
-                    b.raw(item.ty, item.data());
-                });
-                Ok(())
-            }
-            None => Err(Error::location(
+        if self.reduced {
+            out.elem(e);
+            return Ok(());
+        }
+        let item = self.matched(e)?;
+        out.array(e.name(), |b| {
+            b.raw(item.ty, item.data());
+        });
+        Ok(())
+    }
+
+    /// The element of `array` that the filter matched.
+    fn matched<'e>(&self, array: Elem<'e>) -> Result<Elem<'e>> {
+        let Some(at) = self.row.array_index else {
+            return Err(Error::location(
                 51246,
                 "positional operator '.$' couldn't find a matching element in the array",
-            )),
+            ));
+        };
+        let mismatch = || Error::location(51247, "positional operator '.$' element mismatch");
+        RawDoc::trusted(array.data()).iter().nth(at as usize).ok_or_else(mismatch)
+    }
+
+    fn matched_item(&self, f: &Folder, item: Elem<'_>, out: &mut ArrayBuilder) -> Result<()> {
+        let inner = Walk { reduced: true, ..*self };
+        let mut result = Ok(());
+        if item.ty == ElementType::Document {
+            out.doc(|b| result = inner.document(f, RawDoc::trusted(item.data()), b));
         }
+        result
     }
 
     /// What the walk did not write: computed values, and folders that hold some.

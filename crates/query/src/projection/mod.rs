@@ -16,6 +16,7 @@ mod slice;
 
 pub use computed::Computed;
 pub use meta::MetaField;
+pub(crate) use parse::check_path;
 pub use slice::Slice;
 
 use crate::ctx::QueryCtx;
@@ -125,7 +126,7 @@ impl Projection {
     }
     /// Appends the projected fields to `out`.
     pub fn apply_into(&self, doc: &RawDoc, row: &RowMeta<'_>, out: &mut DocBuilder) -> Result<()> {
-        apply::Walk { mode: self.mode, root: doc, row }.document(&self.root, doc, out)
+        apply::Walk { mode: self.mode, root: doc, row, reduced: false }.document(&self.root, doc, out)
     }
 }
 

@@ -14,6 +14,7 @@ pub(super) fn parse(spec: &RawDoc, ctx: &QueryCtx) -> Result<Projection> {
         root: Folder::default(),
         id: None,
         elem_match: false,
+        slice: false,
         positional: false,
         metas: Vec::new(),
         simple: true,
@@ -31,6 +32,7 @@ struct Parser<'c> {
     /// What was said of `_id` alone.
     id: Option<bool>,
     elem_match: bool,
+    slice: bool,
     positional: bool,
     metas: Vec<MetaField>,
     simple: bool,
@@ -64,6 +66,9 @@ impl Parser<'_> {
             if self.positional {
                 let text = "Cannot specify more than one positional projection per query.";
                 return Err(Error::location(31276, text));
+            }
+            if self.elem_match {
+                return Err(Error::location(31256, "Cannot specify positional operator and $elemMatch."));
             }
             self.decide(Mode::Inclusion, written)?;
             self.positional = true;
@@ -112,7 +117,10 @@ impl Parser<'_> {
     fn slice(&mut self, path: &str, arg: Value<'_>, whole: Value<'_>) -> Result<()> {
         let refused = match Slice::parse(arg) {
             Ok(s) => match self.add(path, Node::Slice(s)) {
-                Ok(()) => return Ok(()),
+                Ok(()) => {
+                    self.slice = true;
+                    return Ok(());
+                }
                 // A collision may still be an expression's place; MongoDB reports both.
                 Err(e) if e.code.0 == 31250 => e,
                 Err(e) => return Err(e),
@@ -136,8 +144,8 @@ impl Parser<'_> {
     }
 
     fn elem_match(&mut self, path: &str, e: Elem<'_>) -> Result<()> {
-        if positional_path(path)?.is_some() {
-            return Err(Error::location(31256, "Cannot use positional projection and $elemMatch together"));
+        if self.positional || positional_path(path)?.is_some() {
+            return Err(Error::location(31255, "Cannot specify positional operator and $elemMatch."));
         }
         if path.contains('.') {
             return Err(Error::location(31275, "Cannot use $elemMatch projection on a nested field."));
@@ -230,7 +238,8 @@ impl Parser<'_> {
     }
 
     fn finish(mut self, spec: &RawDoc) -> Projection {
-        let mode = self.mode.unwrap_or(match (self.id, self.elem_match) {
+        let only_elem_match = self.elem_match && !self.slice;
+        let mode = self.mode.unwrap_or(match (self.id, only_elem_match) {
             (Some(true), _) | (_, true) => Mode::Inclusion,
             _ => Mode::Exclusion,
         });

@@ -15,7 +15,11 @@ pub(crate) struct LogFiles {
     prefix: &'static str,
     segment_bytes: u64,
     segments: Mutex<VecDeque<Segment>>,
+    buffer: Mutex<Vec<u8>>,
 }
+
+/// Bytes handed to the disk in one call.
+const WRITE_BYTES: usize = 1 << 20;
 
 impl LogFiles {
     pub(crate) fn open(disk: Arc<dyn Disk>, prefix: &'static str, segment_bytes: u64) -> Result<LogFiles> {
@@ -44,7 +48,7 @@ impl LogFiles {
                 }
             }
         }
-        Ok(LogFiles { disk, prefix, segment_bytes, segments: Mutex::new(segments) })
+        Ok(LogFiles { disk, prefix, segment_bytes, segments: Mutex::new(segments), buffer: Mutex::default() })
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<Segment>> {
@@ -66,37 +70,61 @@ impl LogFiles {
 
     /// Writes records and syncs them. One caller at a time; readers and `truncate_front` may run meanwhile.
     pub(crate) fn append<'a>(&self, records: impl Iterator<Item = (u64, &'a [u8])>) -> Result<()> {
-        let mut buf = Vec::new();
-        let mut notes: Vec<(u64, u64, usize)> = Vec::new();
-        let (mut file, mut start, mut synced) = self.active()?;
-        for (ts, payload) in records {
-            let size = (record::HEADER + payload.len()) as u64;
-            if start + buf.len() as u64 + size > self.segment_bytes
-                && start + buf.len() as u64 > self.segment_bytes / 2
-            {
-                self.write(&*file, start, &buf, &notes)?;
-                self.seal()?;
-                buf.clear();
-                notes.clear();
-                (file, start, synced) = self.active()?;
-            }
-            let at = buf.len();
-            record::encode(&mut buf, ts, synced as u32, payload);
-            notes.push((ts, start + at as u64, buf.len() - at));
+        // Kept from call to call: fresh pages for each flush would cost more than the copying.
+        let mut buf = std::mem::take(&mut *self.buffer.lock().unwrap_or_else(PoisonError::into_inner));
+        buf.clear();
+        let done = self.append_through(records, &mut buf);
+        if buf.capacity() <= 2 * WRITE_BYTES {
+            *self.buffer.lock().unwrap_or_else(PoisonError::into_inner) = buf;
         }
-        self.write(&*file, start, &buf, &notes)
+        done
     }
-    fn write(&self, file: &dyn DiskFile, at: u64, buf: &[u8], notes: &[(u64, u64, usize)]) -> Result<()> {
-        if buf.is_empty() {
+    fn append_through<'a>(
+        &self,
+        records: impl Iterator<Item = (u64, &'a [u8])>,
+        buf: &mut Vec<u8>,
+    ) -> Result<()> {
+        let mut notes: Vec<(u64, u64, usize)> = Vec::new();
+        // `at`: where the buffer belongs in the file.
+        let (mut file, mut at, mut synced) = self.active()?;
+        for (ts, payload) in records {
+            let end = at + buf.len() as u64;
+            let size = (record::HEADER + payload.len()) as u64;
+            if end + size > self.segment_bytes && end > self.segment_bytes / 2 {
+                self.finish(&*file, at, buf, &mut notes)?;
+                self.seal()?;
+                (file, at, synced) = self.active()?;
+            } else if buf.len() + size as usize > WRITE_BYTES && !buf.is_empty() {
+                // Outside the lock: readers go on, and commits do not even come here.
+                file.write_at(at, buf)?;
+                at = end;
+                buf.clear();
+            }
+            let start = buf.len();
+            record::encode(buf, ts, synced as u32, payload);
+            notes.push((ts, at + start as u64, buf.len() - start));
+        }
+        self.finish(&*file, at, buf, &mut notes)
+    }
+    fn finish(
+        &self,
+        file: &dyn DiskFile,
+        at: u64,
+        buf: &mut Vec<u8>,
+        notes: &mut Vec<(u64, u64, usize)>,
+    ) -> Result<()> {
+        if notes.is_empty() {
             return Ok(());
         }
-        // Outside the lock: readers go on, and commits do not even come here.
-        file.write_at(at, buf)?;
+        if !buf.is_empty() {
+            file.write_at(at, buf)?;
+            buf.clear();
+        }
         file.sync()?;
         let mut segments = self.lock();
         if let Some(seg) = segments.back_mut() {
-            for (ts, at, len) in notes {
-                seg.note(*ts, *at, *len);
+            for (ts, at, len) in notes.drain(..) {
+                seg.note(ts, at, len);
             }
             seg.synced = seg.end;
         }

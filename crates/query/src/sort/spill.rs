@@ -1,4 +1,4 @@
-//! Sort patterns, sort keys, top-k and spilling.
+//! Where sorts and groups put what does not fit in memory.
 
 use pando_base::Result;
 

@@ -1,0 +1,392 @@
+//! Leaves: scans of records and of index entries.
+
+use super::{Cx, KeyData, Next, Row, Stage, StageStats};
+use crate::matcher::{Matcher, Operand};
+use crate::plan::{CollScan, DistinctScan, IxScan, KeyCheck};
+use crate::source::{IndexCursor, IndexScan, RecordCursor, RecordId, RecordScan};
+use pando_base::{Error, ErrorCode, HashSet, Result};
+use pando_bson::keystring::{AFTER, KeyReader};
+use pando_bson::{DocBuf, DocBuilder, RawDoc};
+use std::sync::Arc;
+
+pub(super) struct CollScanStage {
+    scan: CollScan,
+    cursor: Option<Box<dyn RecordCursor>>,
+    last: Option<RecordId>,
+    done: bool,
+    stats: StageStats,
+}
+
+impl CollScanStage {
+    pub(super) fn new(scan: CollScan) -> CollScanStage {
+        CollScanStage { scan, cursor: None, last: None, done: false, stats: StageStats::default() }
+    }
+
+    fn open(&mut self, cx: &mut Cx<'_>) -> Result<()> {
+        if let (true, Some(last)) = (self.scan.tailable, &self.last)
+            && cx.src.fetch(last)?.is_none()
+        {
+            return Err(Error::new(
+                ErrorCode::CappedPositionLost,
+                format!(
+                    "CollectionScan died due to position in capped collection being deleted. Last seen record id: {}",
+                    match last {
+                        RecordId::Long(n) => format!("RecordId({n})"),
+                        RecordId::Key(_) => "RecordId(key)".to_owned(),
+                    }
+                ),
+            ));
+        }
+        let scan = RecordScan {
+            dir: self.scan.dir,
+            min: self.scan.min.as_ref(),
+            max: self.scan.max.as_ref(),
+            after: self.last.as_ref(),
+        };
+        self.cursor = Some(cx.src.scan_records(scan)?);
+        Ok(())
+    }
+}
+
+impl Stage for CollScanStage {
+    fn next(&mut self, cx: &mut Cx<'_>) -> Result<Next> {
+        if self.done {
+            return Ok(Next::Eof);
+        }
+        if self.cursor.is_none() {
+            self.open(cx)?;
+        }
+        let Some(cursor) = &mut self.cursor else { return Ok(Next::Eof) };
+        loop {
+            if !cx.quota.tick() {
+                self.stats.need_yield += 1;
+                return Ok(Next::Yield);
+            }
+            self.stats.works += 1;
+            let Some((rid, doc)) = cursor.next()? else {
+                self.stats.eof = true;
+                self.done = !self.scan.tailable;
+                self.cursor = None;
+                return Ok(Next::Eof);
+            };
+            self.stats.docs_examined += 1;
+            let matches = match &self.scan.filter {
+                None => true,
+                Some(f) => f.matches(RawDoc::trusted(&doc))?,
+            };
+            if matches {
+                self.stats.advanced += 1;
+                self.last = Some(rid.clone());
+                return Ok(Next::Row(Row {
+                    rid: Some(rid),
+                    doc: Some(doc),
+                    key: None,
+                    generation: cx.generation,
+                }));
+            }
+            self.last = Some(rid);
+        }
+    }
+    fn save(&mut self) {
+        self.stats.saves += 1;
+        self.cursor = None;
+    }
+    fn stats(&self) -> StageStats {
+        self.stats.clone()
+    }
+}
+
+/// One document by `_id`.
+pub(super) struct IdHackStage {
+    id: Operand,
+    done: bool,
+    stats: StageStats,
+}
+
+impl IdHackStage {
+    pub(super) fn new(id: Operand) -> IdHackStage {
+        IdHackStage { id, done: false, stats: StageStats::default() }
+    }
+}
+
+impl Stage for IdHackStage {
+    fn next(&mut self, cx: &mut Cx<'_>) -> Result<Next> {
+        if self.done {
+            return Ok(Next::Eof);
+        }
+        self.done = true;
+        self.stats.works += 1;
+        let info = cx.src.collection().clone();
+        let Some(at) = info.indexes.iter().position(|i| i.is_id_index()) else {
+            return Err(Error::internal("a plan by _id without the index on _id"));
+        };
+        let mut b = pando_bson::keystring::KeyBuilder::default();
+        b.append_elem(&self.id.elem(), crate::collation::Collation::order(&info.indexes[at].collation));
+        if let Some(rid) = cx.src.find_key(at, b.bytes())? {
+            self.stats.keys_examined += 1;
+            if let Some(doc) = cx.src.fetch(&rid)? {
+                self.stats.docs_examined += 1;
+                self.stats.advanced += 1;
+                return Ok(Next::Row(Row {
+                    rid: Some(rid),
+                    doc: Some(doc),
+                    key: None,
+                    generation: cx.generation,
+                }));
+            }
+        }
+        self.stats.eof = true;
+        Ok(Next::Eof)
+    }
+    fn save(&mut self) {
+        self.stats.saves += 1;
+    }
+    fn stats(&self) -> StageStats {
+        self.stats.clone()
+    }
+}
+
+/// The place of an index scan.
+struct Position {
+    key: Vec<u8>,
+    rid: RecordId,
+}
+
+pub(super) struct IxScanStage {
+    scan: Arc<IxScan>,
+    cursor: Option<Box<dyn IndexCursor>>,
+    last: Option<Position>,
+    /// Where to go on, if not behind `last`.
+    target: Vec<u8>,
+    seek: bool,
+    seen: HashSet<RecordId>,
+    done: bool,
+    stats: StageStats,
+}
+
+impl IxScanStage {
+    pub(super) fn new(scan: Arc<IxScan>) -> IxScanStage {
+        let done = scan.bounds.nothing;
+        IxScanStage {
+            scan,
+            cursor: None,
+            last: None,
+            target: Vec::new(),
+            seek: false,
+            seen: HashSet::default(),
+            done,
+            stats: StageStats::default(),
+        }
+    }
+}
+
+/// A cursor at the start of the scan, or behind `last`.
+fn open(scan: &IxScan, last: &Option<Position>, cx: &mut Cx<'_>) -> Result<Box<dyn IndexCursor>> {
+    cx.src.scan_index(IndexScan {
+        index: scan.index,
+        start: &scan.bounds.start,
+        end: &scan.bounds.end,
+        dir: scan.dir,
+        after: last.as_ref().map(|p| (p.key.as_slice(), &p.rid)),
+    })
+}
+
+fn remember(last: &mut Option<Position>, key: &[u8], rid: &RecordId) {
+    match last {
+        Some(p) => {
+            p.key.clear();
+            p.key.extend_from_slice(key);
+            p.rid.clone_from(rid);
+        }
+        None => *last = Some(Position { key: key.to_vec(), rid: rid.clone() }),
+    }
+}
+
+/// A key as a document with the index fields' dotted names.
+fn flat_key(scan: &IxScan, key: &[u8], type_bits: &[u8]) -> Result<DocBuf> {
+    let mut reader = KeyReader::new(key, scan.bounds.directions(), type_bits);
+    let mut b = DocBuilder::new();
+    for f in &scan.fields {
+        reader.next_into(&mut b, &f.name)?;
+    }
+    Ok(b.finish())
+}
+
+fn key_matches(scan: &IxScan, filter: &Option<Arc<Matcher>>, key: &[u8], type_bits: &[u8]) -> Result<bool> {
+    match filter {
+        None => Ok(true),
+        Some(f) => f.matches(&flat_key(scan, key, type_bits)?),
+    }
+}
+
+impl Stage for IxScanStage {
+    fn next(&mut self, cx: &mut Cx<'_>) -> Result<Next> {
+        if self.done {
+            self.stats.eof = true;
+            return Ok(Next::Eof);
+        }
+        let cursor = match &mut self.cursor {
+            Some(cursor) => cursor,
+            None => {
+                self.stats.seeks += 1;
+                self.cursor.insert(open(&self.scan, &self.last, cx)?)
+            }
+        };
+        loop {
+            if !cx.quota.tick() {
+                self.stats.need_yield += 1;
+                return Ok(Next::Yield);
+            }
+            self.stats.works += 1;
+            if std::mem::take(&mut self.seek) {
+                self.stats.seeks += 1;
+                cursor.seek(&self.target)?;
+            }
+            let Some(entry) = cursor.next()? else { break };
+            self.stats.keys_examined += 1;
+            remember(&mut self.last, entry.key, &entry.rid);
+            match self.scan.bounds.check(entry.key, self.scan.dir, &mut self.target) {
+                KeyCheck::Inside => {}
+                KeyCheck::Seek => {
+                    self.seek = true;
+                    continue;
+                }
+                KeyCheck::Done => break,
+            }
+            if !key_matches(&self.scan, &self.scan.filter, entry.key, entry.type_bits)? {
+                continue;
+            }
+            if self.scan.dedup {
+                self.stats.dups_tested += 1;
+                if !self.seen.insert(entry.rid.clone()) {
+                    self.stats.dups_dropped += 1;
+                    continue;
+                }
+            }
+            self.stats.advanced += 1;
+            let key = self.scan.keep_key.then(|| {
+                Box::new(KeyData {
+                    bytes: entry.key.into(),
+                    type_bits: entry.type_bits.into(),
+                    directions: self.scan.bounds.directions(),
+                })
+            });
+            return Ok(Next::Row(Row { rid: Some(entry.rid), doc: None, key, generation: cx.generation }));
+        }
+        self.done = true;
+        self.stats.eof = true;
+        self.cursor = None;
+        Ok(Next::Eof)
+    }
+    fn save(&mut self) {
+        self.stats.saves += 1;
+        self.cursor = None;
+    }
+    fn stats(&self) -> StageStats {
+        self.stats.clone()
+    }
+}
+
+/// The distinct values of one index field: after each entry, past all that share its value.
+pub(super) struct DistinctStage {
+    plan: Arc<DistinctScan>,
+    cursor: Option<Box<dyn IndexCursor>>,
+    last: Option<Position>,
+    target: Vec<u8>,
+    seek: bool,
+    done: bool,
+    stats: StageStats,
+}
+
+impl DistinctStage {
+    pub(super) fn new(plan: Arc<DistinctScan>) -> DistinctStage {
+        let done = plan.scan.bounds.nothing;
+        DistinctStage {
+            plan,
+            cursor: None,
+            last: None,
+            target: Vec::new(),
+            seek: false,
+            done,
+            stats: StageStats::default(),
+        }
+    }
+
+    /// Writes the target past all keys that agree with `key` up to the wanted field.
+    fn skip_past(&mut self, key: &[u8]) -> Result<()> {
+        let scan = &self.plan.scan;
+        let mut reader = KeyReader::new(key, scan.bounds.directions(), &[]);
+        for _ in 0..=self.plan.field {
+            reader.skip()?;
+        }
+        self.target.clear();
+        self.target.extend_from_slice(&key[..reader.position()]);
+        if scan.dir.is_forward() {
+            self.target.push(AFTER);
+        }
+        Ok(())
+    }
+}
+
+impl Stage for DistinctStage {
+    fn next(&mut self, cx: &mut Cx<'_>) -> Result<Next> {
+        if self.done {
+            self.stats.eof = true;
+            return Ok(Next::Eof);
+        }
+        if self.cursor.is_none() {
+            self.cursor = Some(open(&self.plan.scan, &self.last, cx)?);
+            // The position alone does not skip the rest of its value.
+            self.seek = self.last.is_some();
+        }
+        let plan = self.plan.clone();
+        loop {
+            let Some(cursor) = &mut self.cursor else { return Ok(Next::Eof) };
+            if !cx.quota.tick() {
+                self.stats.need_yield += 1;
+                return Ok(Next::Yield);
+            }
+            self.stats.works += 1;
+            if std::mem::take(&mut self.seek) {
+                self.stats.seeks += 1;
+                cursor.seek(&self.target)?;
+            }
+            let Some(entry) = cursor.next()? else { break };
+            self.stats.keys_examined += 1;
+            remember(&mut self.last, entry.key, &entry.rid);
+            match plan.scan.bounds.check(entry.key, plan.scan.dir, &mut self.target) {
+                KeyCheck::Inside => {}
+                KeyCheck::Seek => {
+                    self.seek = true;
+                    continue;
+                }
+                KeyCheck::Done => break,
+            }
+            if !key_matches(&plan.scan, &plan.scan.filter, entry.key, entry.type_bits)? {
+                continue;
+            }
+            let key = KeyData {
+                bytes: entry.key.into(),
+                type_bits: entry.type_bits.into(),
+                directions: plan.scan.bounds.directions(),
+            };
+            let rid = entry.rid;
+            self.skip_past(&key.bytes)?;
+            self.seek = true;
+            self.stats.advanced += 1;
+            let row = Row { rid: Some(rid), doc: None, key: Some(Box::new(key)), generation: cx.generation };
+            return Ok(Next::Row(row));
+        }
+        self.done = true;
+        self.stats.eof = true;
+        self.cursor = None;
+        Ok(Next::Eof)
+    }
+    fn save(&mut self) {
+        self.stats.saves += 1;
+        self.cursor = None;
+    }
+    fn stats(&self) -> StageStats {
+        self.stats.clone()
+    }
+}

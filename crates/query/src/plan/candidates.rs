@@ -1,0 +1,746 @@
+//! Whole plans for a query.
+
+use super::access::{Access, Wanted, accesses, shared_components, whole_index};
+use super::eligible::{implies, same_collation, wildcard_covers};
+use super::interval::IntervalList;
+use super::key_bounds::KeyBounds;
+use super::node::{CollScan, IxScan, PlanNode, ProjectKind, SortKeySource};
+use super::predicates::{Predicate, collect, conjuncts};
+use super::{Hint, Query, QueryKind};
+use crate::collation::Collation;
+use crate::matcher::{CmpOp, Matcher, Node, Path, Pred};
+use crate::projection::MetaField;
+use crate::sort::SortPattern;
+use crate::source::{CollectionInfo, Direction, FieldKind, IndexInfo, IndexKind, RecordId};
+use pando_base::{ErrorCode, Result, limits};
+use pando_bson::keystring::KeyBuilder;
+use pando_bson::{DocBuf, ElementType};
+use std::sync::Arc;
+
+/// A plan worth trying.
+#[derive(Clone, Debug)]
+pub struct Solution {
+    pub root: PlanNode,
+    /// The same for the same plan with other constants.
+    pub signature: String,
+}
+
+/// The plans for `q`, best guesses first; at least one.
+pub fn solutions(q: &Query, info: &CollectionInfo) -> Result<Vec<Solution>> {
+    if q.sort.is_none() && q.projection.as_ref().is_some_and(|p| p.metas().contains(&MetaField::SortKey)) {
+        return Err(pando_base::Error::bad_value("cannot use sortKey $meta projection without a sort"));
+    }
+    let conj = conjuncts(q.matcher.root());
+    let p = Planner { q, info, conj, predicates: collect(conj) };
+    let natural = match &q.hint {
+        Some(Hint::Natural(dir)) => Some(*dir),
+        _ => q.natural,
+    };
+    if natural.is_some() && matches!((&q.hint, q.natural), (Some(Hint::Natural(h)), Some(s)) if *h != s) {
+        return Err(pando_base::Error::bad_value(
+            "$natural hint must be in the same direction as $natural sort order",
+        ));
+    }
+    if q.tailable || natural.is_some() {
+        return Ok(vec![p.collection_scan(natural.unwrap_or(Direction::Forward))]);
+    }
+    if let Some(one) = p.id_hack() {
+        return Ok(vec![one]);
+    }
+    let hinted = p.hinted_index()?;
+    if q.min.is_some() || q.max.is_some() {
+        return p.min_max(hinted).map(|s| vec![s]);
+    }
+    let mut out = p.indexed(hinted);
+    out.truncate(limits::CANDIDATE_PLANS_MAX);
+    if out.is_empty() {
+        out.push(match hinted {
+            Some(i) => p.hinted_whole_index(i)?,
+            None => p.collection_scan(Direction::Forward),
+        });
+    }
+    Ok(out)
+}
+
+struct Planner<'q> {
+    q: &'q Query,
+    info: &'q CollectionInfo,
+    conj: &'q [Node],
+    predicates: Vec<Predicate<'q>>,
+}
+
+/// A scan with what is left to do above it.
+struct Rows {
+    node: PlanNode,
+    /// To check on documents.
+    filter: Option<Arc<Matcher>>,
+    sorted: bool,
+    /// The one access behind it, when there is just one.
+    access: Option<Access>,
+    dir: Direction,
+    signature: String,
+}
+
+impl Planner<'_> {
+    fn index(&self, a: &Access) -> &IndexInfo {
+        &self.info.indexes[a.index]
+    }
+
+    fn matcher_of(&self, nodes: Vec<Node>) -> Option<Arc<Matcher>> {
+        if nodes.is_empty() {
+            return None;
+        }
+        Some(Arc::new(Matcher::from_node(Node::And(nodes), self.q.ctx.collation.clone())))
+    }
+
+    /// `{_id: value}` by point lookup.
+    fn id_hack(&self) -> Option<Solution> {
+        let q = self.q;
+        let plain = q.skip == 0
+            && q.hint.is_none()
+            && q.min.is_none()
+            && q.max.is_none()
+            && !q.show_record_id
+            && !q.return_key
+            && !self.info.clustered
+            && same_collation(&q.ctx.collation, &self.info.collation);
+        let [Node::Leaf(l)] = self.conj else { return None };
+        let Pred::Cmp(c) = &l.pred else { return None };
+        let exact = !matches!(
+            c.rhs.ty(),
+            ElementType::Null | ElementType::Undefined | ElementType::Array | ElementType::Regex
+        );
+        if !plain || c.op != CmpOp::Eq || l.path.dotted() != "_id" || !exact {
+            return None;
+        }
+        self.info.indexes.iter().find(|i| i.is_id_index())?;
+        let node = PlanNode::IdHack { key: c.rhs.clone() };
+        let node = self.limited(self.projected(node, None, false));
+        Some(Solution { root: node, signature: "IDHACK".into() })
+    }
+
+    fn collection_scan(&self, dir: Direction) -> Solution {
+        let filter = (!self.q.matcher.is_trivial()).then(|| self.q.matcher.clone());
+        let mut scan =
+            CollScan { filter, dir, min: None, max: None, clustered: false, tailable: self.q.tailable };
+        if self.info.clustered {
+            self.cluster_bounds(&mut scan);
+        }
+        let rows = Rows {
+            node: PlanNode::CollScan(scan),
+            filter: None,
+            sorted: self.q.sort.is_none(),
+            access: None,
+            dir,
+            signature: "COLLSCAN".into(),
+        };
+        self.finish(rows)
+    }
+
+    /// Narrows a scan of a clustered collection by conditions on `_id`; the filter still checks them.
+    fn cluster_bounds(&self, scan: &mut CollScan) {
+        let traits = super::bounds::FieldTraits {
+            multikey: false,
+            sparse: false,
+            hashed: false,
+            collated: self.info.collation.is_some(),
+            order: Collation::order(&self.info.collation),
+        };
+        if !same_collation(&self.q.ctx.collation, &self.info.collation) {
+            return;
+        }
+        for p in self.predicates.iter().filter(|p| p.path == "_id" && p.group.is_none()) {
+            let Some((list, _)) = super::bounds::bounds_of(p.node, traits) else { continue };
+            let (Some(first), Some(last)) = (list.0.first(), list.0.last()) else { continue };
+            let low = RecordId::of_id(first.low.value(), &self.info.collation);
+            let high = RecordId::of_id(last.high.value(), &self.info.collation);
+            scan.min = Some(scan.min.take().map_or(low.clone(), |m| m.max(low)));
+            scan.max = Some(scan.max.take().map_or(high.clone(), |m| m.min(high)));
+            scan.clustered = true;
+        }
+    }
+
+    fn hinted_index(&self) -> Result<Option<usize>> {
+        let found = match &self.q.hint {
+            None | Some(Hint::Natural(_)) => return Ok(None),
+            Some(Hint::Name(name)) => self.info.indexes.iter().position(|i| i.name == *name),
+            Some(Hint::Pattern(key)) => self.info.indexes.iter().position(|i| i.key_pattern == *key),
+        };
+        match found.filter(|i| !self.info.indexes[*i].hidden) {
+            Some(i) => Ok(Some(i)),
+            None => Err(self
+                .q
+                .error(ErrorCode::BadValue.0, "hint provided does not correspond to an existing index")),
+        }
+    }
+
+    /// Indexes that may be used at all.
+    fn usable(&self, hinted: Option<usize>, root: &Node) -> Vec<usize> {
+        let all = self.info.indexes.iter().enumerate();
+        all.filter(|(i, index)| {
+            hinted.is_none_or(|h| h == *i)
+                && !index.hidden
+                && !matches!(index.kind, IndexKind::Text | IndexKind::Geo2d | IndexKind::Geo2dSphere)
+                && (index.partial.as_ref().is_none_or(|p| implies(root, p.root())))
+        })
+        .map(|(i, _)| i)
+        .collect()
+    }
+
+    fn wanted<'a>(&'a self, predicates: &'a [Predicate<'a>], conjuncts: usize) -> Wanted<'a> {
+        Wanted { predicates, conjuncts, collation: &self.q.ctx.collation }
+    }
+
+    fn indexed(&self, hinted: Option<usize>) -> Vec<Solution> {
+        let usable = self.usable(hinted, self.q.matcher.root());
+        let wanted = self.wanted(&self.predicates, self.conj.len());
+        let mut out = Vec::new();
+        for &i in &usable {
+            let index = &self.info.indexes[i];
+            let mut gives_order = false;
+            for access in accesses(i, index, &wanted) {
+                let rows = self.index_rows(access);
+                gives_order |= rows.sorted;
+                out.push(self.finish(rows));
+            }
+            let whole = self.q.sort.is_some() && !index.sparse && index.kind != IndexKind::Wildcard;
+            if whole && !gives_order {
+                let rows = self.index_rows(whole_index(i, index, self.conj.len()));
+                if rows.sorted {
+                    out.push(self.finish(rows));
+                }
+            }
+        }
+        for (i, node) in self.conj.iter().enumerate() {
+            if let Node::Or(branches) = node
+                && let Some(rows) = self.union(branches, i, hinted)
+            {
+                out.push(self.finish(rows));
+            }
+        }
+        out
+    }
+
+    /// A hinted index that no condition can use, from end to end.
+    fn hinted_whole_index(&self, i: usize) -> Result<Solution> {
+        let index = &self.info.indexes[i];
+        let no_plan = |why: &str| Err(self.q.error(ErrorCode::NoQueryExecutionPlans.0, why));
+        match index.kind {
+            IndexKind::Wildcard => {
+                let related = index.wildcard.as_ref().is_some_and(|w| {
+                    self.predicates.iter().any(|p| {
+                        wildcard_covers(&w.prefix, &w.projection, &p.path)
+                            && super::bounds::bounds_of(p.node, super::eligible::traits(index, 0, false))
+                                .is_some()
+                    })
+                });
+                if related {
+                    return no_plan(
+                        "$hint: refusing to build whole-index solution, because it's a wildcard index",
+                    );
+                }
+                return no_plan("No query solutions");
+            }
+            IndexKind::Text | IndexKind::Geo2d | IndexKind::Geo2dSphere => {
+                return no_plan("No query solutions");
+            }
+            IndexKind::Btree | IndexKind::Hashed => {}
+        }
+        let rows = self.index_rows(whole_index(i, index, self.conj.len()));
+        Ok(self.finish(rows))
+    }
+
+    fn min_max(&self, hinted: Option<usize>) -> Result<Solution> {
+        let Some(i) = hinted else {
+            return Err(self
+                .q
+                .error(51173, "When using min()/max() a hint of which index to use must be provided"));
+        };
+        let index = &self.info.indexes[i];
+        let mut access = whole_index(i, index, self.conj.len());
+        let directions = super::key_bounds::directions(&access.fields);
+        let key = |d: &Option<DocBuf>| -> Result<Vec<u8>> {
+            let Some(d) = d else { return Ok(Vec::new()) };
+            let names: Vec<&str> = d.iter().map(|e| e.name()).collect();
+            let fits = names.iter().copied().eq(index.fields.iter().map(|f| f.path.as_str()));
+            if !fits
+                || !matches!(index.kind, IndexKind::Btree | IndexKind::Hashed)
+                || !same_collation(&index.collation, &self.q.ctx.collation)
+            {
+                return Err(self.q.error(51174, "The index chosen is not compatible with min/max"));
+            }
+            let mut b = KeyBuilder::new(directions);
+            for e in d.iter() {
+                b.append_elem(&e, Collation::order(&index.collation));
+            }
+            Ok(b.finish())
+        };
+        let (start, end) = (key(&self.q.min)?, key(&self.q.max)?);
+        if !start.is_empty() && !end.is_empty() && start >= end {
+            return Err(self.q.error(
+                51175,
+                "The value provided for min() does not come before the value provided for max() in the hinted index",
+            ));
+        }
+        let bounds = KeyBounds::range(start, end, directions);
+        // What the order is, the whole index tells; what is shown as bounds, nothing.
+        let order = self.q.sort.as_ref().and_then(|s| order_of(&access, s));
+        let dir = order.unwrap_or(Direction::Forward);
+        let fields = std::mem::take(&mut access.fields);
+        let rows = Rows {
+            filter: self.matcher_of(self.conj.to_vec()).filter(|_| !self.q.matcher.is_trivial()),
+            sorted: self.q.sort.is_none() || order.is_some(),
+            dir,
+            signature: format!("MINMAX {}", index.name),
+            node: PlanNode::IxScan(Arc::new(IxScan {
+                index: i,
+                dir,
+                fields: Vec::new(),
+                bounds,
+                filter: None,
+                dedup: access.multikey,
+                keep_key: true,
+                wild_path: None,
+            })),
+            access: Some(Access { fields, ..access }),
+        };
+        Ok(self.finish(rows))
+    }
+
+    fn scan_node(&self, access: &Access, dir: Direction, keep_key: bool) -> PlanNode {
+        let index = self.index(access);
+        let key_nodes = access.key_filter.iter().map(|n| match n {
+            Node::Leaf(l) => {
+                let mut l = l.clone();
+                l.path = Path::flat(l.path.dotted());
+                Node::Leaf(l)
+            }
+            other => other.clone(),
+        });
+        let filter = self.matcher_of(key_nodes.collect());
+        PlanNode::IxScan(Arc::new(IxScan {
+            index: access.index,
+            dir,
+            bounds: KeyBounds::new(&access.fields, Collation::order(&index.collation)),
+            fields: access.fields.clone(),
+            filter,
+            dedup: access.multikey,
+            keep_key,
+            wild_path: access.wild_path.clone(),
+        }))
+    }
+
+    fn leftover(&self, access: &Access) -> Option<Arc<Matcher>> {
+        let left: Vec<Node> =
+            self.conj.iter().zip(&access.done).filter(|(_, done)| !**done).map(|(n, _)| n.clone()).collect();
+        self.matcher_of(left)
+    }
+
+    fn signature(&self, access: &Access, dir: Direction) -> String {
+        let bounded: String =
+            access.fields.iter().map(|f| if f.intervals.is_everything() { '-' } else { 'x' }).collect();
+        let done: String = access.done.iter().map(|d| if *d { '1' } else { '0' }).collect();
+        let path = access.wild_path.as_deref().unwrap_or_default();
+        format!("IXSCAN {} {path} {bounded} {done} {dir:?}", self.index(access).name)
+    }
+
+    fn index_rows(&self, access: Access) -> Rows {
+        let order = match &self.q.sort {
+            None => Some(Direction::Forward),
+            Some(s) if same_collation(&self.index(&access).collation, &self.q.ctx.collation) => {
+                order_of(&access, s)
+            }
+            Some(_) => None,
+        };
+        if order.is_none()
+            && let Some(rows) = self.exploded(&access)
+        {
+            return rows;
+        }
+        let dir = order.unwrap_or(Direction::Forward);
+        Rows {
+            node: self.scan_node(&access, dir, false),
+            filter: self.leftover(&access),
+            sorted: order.is_some(),
+            dir,
+            signature: self.signature(&access, dir),
+            access: Some(access),
+        }
+    }
+
+    /// Fields in front of the sort that take a few single values: one ordered scan per value, merged.
+    fn exploded(&self, access: &Access) -> Option<Rows> {
+        let sort = self.q.sort.as_ref()?;
+        if !same_collation(&self.index(access).collation, &self.q.ctx.collation) {
+            return None;
+        }
+        let first = sort.parts.first()?;
+        let lead = access.fields.iter().position(|f| f.name == first.path)?;
+        let prefix = &access.fields[..lead];
+        let scans = prefix.iter().try_fold(1usize, |n, f| {
+            let points = f.intervals.all_points() && f.multikey == 0 && f.kind != FieldKind::Hashed;
+            points.then(|| n.saturating_mul(f.intervals.0.len()))
+        })?;
+        if !(2..=limits::SORT_MERGE_SCANS_MAX).contains(&scans) {
+            return None;
+        }
+        let mut combinations = vec![access.clone()];
+        for i in 0..lead {
+            combinations = combinations
+                .into_iter()
+                .flat_map(|a| {
+                    let points = a.fields[i].intervals.0.clone();
+                    points.into_iter().map(move |p| {
+                        let mut one = a.clone();
+                        one.fields[i].intervals = IntervalList::one(p);
+                        one
+                    })
+                })
+                .collect();
+        }
+        let dir = order_of(combinations.first()?, sort)?;
+        let keys = key_sort(access, sort, dir)?;
+        let inputs: Vec<PlanNode> = combinations.iter().map(|a| self.scan_node(a, dir, true)).collect();
+        Some(Rows {
+            node: PlanNode::SortMerge {
+                keys: vec![keys; inputs.len()],
+                inputs,
+                pattern: sort.clone(),
+                dedup: access.multikey,
+            },
+            filter: self.leftover(access),
+            sorted: true,
+            access: None,
+            dir,
+            signature: format!("MERGE {}", self.signature(access, dir)),
+        })
+    }
+
+    /// A scan per branch of a disjunction, which is conjunct `at`; `None` if some branch has no index.
+    fn union(&self, branches: &[Node], at: usize, hinted: Option<usize>) -> Option<Rows> {
+        let mut scans = Vec::new();
+        for branch in branches {
+            scans.push(self.branch(branch, at, hinted)?);
+        }
+        if let Some(mut one) = self.single_scan(&scans) {
+            one.done = (0..self.conj.len()).map(|i| i == at).collect();
+            let rows = self.index_rows(one);
+            if rows.sorted || self.q.sort.is_none() {
+                return Some(rows);
+            }
+        }
+        let others: Vec<Node> =
+            self.conj.iter().enumerate().filter(|(i, _)| *i != at).map(|(_, n)| n.clone()).collect();
+        let filter = self.matcher_of(others);
+        let signature =
+            format!("OR {}", scans.iter().map(|s| s.signature.as_str()).collect::<Vec<_>>().join(" | "));
+        let sorted = self.q.sort.as_ref().and_then(|s| self.merged(&scans, s));
+        let fetched = |s: &Rows, keep_key: bool| {
+            let node = match &s.access {
+                Some(a) => self.scan_node(a, s.dir, keep_key),
+                None => s.node.clone(),
+            };
+            match &s.filter {
+                Some(f) => node.fetch(Some(f.clone())),
+                None => node,
+            }
+        };
+        let node = match (&sorted, &self.q.sort) {
+            (Some(keys), Some(sort)) => PlanNode::SortMerge {
+                inputs: scans.iter().map(|s| fetched(s, true)).collect(),
+                pattern: sort.clone(),
+                keys: keys.clone(),
+                dedup: true,
+            },
+            _ => PlanNode::Or { inputs: scans.iter().map(|s| fetched(s, false)).collect() },
+        };
+        Some(Rows {
+            node,
+            filter,
+            sorted: self.q.sort.is_none() || sorted.is_some(),
+            access: None,
+            dir: Direction::Forward,
+            signature,
+        })
+    }
+
+    /// Branches on the first field of one index, nothing left to check: one scan over the union of the bounds.
+    fn single_scan(&self, scans: &[Rows]) -> Option<Access> {
+        let first = scans.first()?.access.as_ref()?;
+        let order = Collation::order(&self.index(first).collation);
+        let mut union = IntervalList::default();
+        for s in scans {
+            let a = s.access.as_ref()?;
+            let same = a.index == first.index
+                && a.wild_path == first.wild_path
+                && a.wild_path.is_none()
+                && a.key_filter.is_empty()
+                && s.filter.is_none()
+                && a.fields.iter().skip(1).all(|f| f.intervals.is_everything());
+            if !same {
+                return None;
+            }
+            union = union.union(a.fields[0].intervals.clone(), order);
+        }
+        let mut all = first.clone();
+        all.fields[0].intervals = union;
+        Some(all)
+    }
+
+    /// The best single-index way to answer one branch, with the other conjuncts' help where that bounds more.
+    fn branch(&self, branch: &Node, at: usize, hinted: Option<usize>) -> Option<Rows> {
+        let own = conjuncts(branch);
+        let others = self.conj.iter().enumerate().filter(|(i, _)| *i != at).map(|(_, n)| n.clone());
+        let mut context: Vec<Node> = own.to_vec();
+        context.extend(others);
+        let root = Node::And(context.clone());
+        let usable = self.usable(hinted, &root);
+        let best = |conj: &[Node]| {
+            let predicates = collect(conj);
+            let wanted = self.wanted(&predicates, conj.len());
+            let all = usable.iter().flat_map(|i| accesses(*i, &self.info.indexes[*i], &wanted));
+            all.max_by_key(|a| (score(a), std::cmp::Reverse(a.index)))
+        };
+        let mut access = best(own);
+        if own.len() < context.len()
+            && let Some(wider) = best(&context)
+            && access.as_ref().is_none_or(|a| score(&wider) > score(a))
+        {
+            access = Some(wider);
+        }
+        let access = access?;
+        let left: Vec<Node> =
+            own.iter().zip(&access.done).filter(|(_, done)| !**done).map(|(n, _)| n.clone()).collect();
+        let sort = self.q.sort.as_ref();
+        let order = sort
+            .filter(|_| same_collation(&self.index(&access).collation, &self.q.ctx.collation))
+            .and_then(|s| order_of(&access, s));
+        let dir = order.unwrap_or(Direction::Forward);
+        Some(Rows {
+            node: self.scan_node(&access, dir, false),
+            filter: self.matcher_of(left),
+            sorted: order.is_some(),
+            dir,
+            signature: self.signature(&access, dir),
+            access: Some(access),
+        })
+    }
+
+    /// Key sources, when every branch comes in the wanted order.
+    fn merged(&self, scans: &[Rows], sort: &SortPattern) -> Option<Vec<SortKeySource>> {
+        scans
+            .iter()
+            .map(|s| if s.sorted { key_sort(s.access.as_ref()?, sort, s.dir) } else { None })
+            .collect()
+    }
+
+    /// Puts fetch, sort, skip, projection and limit on top of a scan.
+    fn finish(&self, rows: Rows) -> Solution {
+        let q = self.q;
+        let Rows { mut node, filter, sorted, access, dir, signature } = rows;
+        let has_docs = matches!(node, PlanNode::CollScan(_));
+        let covered = access.as_ref().filter(|a| filter.is_none() && self.covers(a));
+        let needs_docs =
+            filter.is_some() || (covered.is_none() && q.kind == QueryKind::Find && !q.return_key);
+        let shows_key = q.projection.as_ref().is_some_and(|p| p.metas().contains(&MetaField::IndexKey));
+        if let Some(a) = &access
+            && (covered.is_some() || q.return_key || shows_key)
+            && q.min.is_none()
+            && q.max.is_none()
+        {
+            node = self.scan_node(a, dir, true);
+        }
+        let mut fetched = has_docs;
+        if let Some(f) = filter {
+            node = node.fetch(Some(f));
+            fetched = true;
+        }
+        let sort_limit = q.limit.map_or(0, |n| n.saturating_add(q.skip));
+        match (&q.sort, sorted) {
+            (Some(sort), false) => {
+                let by_key = access
+                    .as_ref()
+                    .filter(|_| !fetched && q.min.is_none() && q.max.is_none())
+                    .filter(|a| same_collation(&self.index(a).collation, &q.ctx.collation))
+                    .and_then(|a| Some((a, key_sort(a, sort, dir)?)))
+                    .filter(|(a, _)| {
+                        !a.fields
+                            .iter()
+                            .any(|f| f.multikey != 0 && sort.parts.iter().any(|p| p.path == f.name))
+                    });
+                let keys = match by_key {
+                    Some((a, keys)) => {
+                        node = self.scan_node(a, dir, true);
+                        if covered.is_some() {
+                            node = self.projected(node, covered, true);
+                        }
+                        keys
+                    }
+                    None => {
+                        if !fetched {
+                            node = node.fetch(None);
+                            fetched = true;
+                        }
+                        SortKeySource::Documents
+                    }
+                };
+                let by_documents = matches!(keys, SortKeySource::Documents);
+                node =
+                    PlanNode::Sort { input: Box::new(node), pattern: sort.clone(), limit: sort_limit, keys };
+                node = self.skipped(node);
+                if !by_documents && covered.is_some() {
+                    return Solution { root: node, signature };
+                }
+                if needs_docs && !fetched {
+                    node = node.fetch(None);
+                }
+                return Solution { root: self.projected(node, access.as_ref(), false), signature };
+            }
+            _ => node = self.skipped(node),
+        }
+        if needs_docs && !fetched {
+            node = node.fetch(None);
+        }
+        if let Some(sort) = &q.sort
+            && q.projection.as_ref().is_some_and(|p| p.metas().contains(&MetaField::SortKey))
+        {
+            node = PlanNode::SortKeyGenerator { input: Box::new(node), pattern: sort.clone() };
+        }
+        let node = self.projected(node, access.as_ref(), covered.is_some());
+        Solution { root: self.limited(node), signature }
+    }
+
+    fn skipped(&self, node: PlanNode) -> PlanNode {
+        match self.q.skip {
+            0 => node,
+            n => PlanNode::Skip { input: Box::new(node), n },
+        }
+    }
+
+    fn limited(&self, node: PlanNode) -> PlanNode {
+        match self.q.limit {
+            None | Some(0) => node,
+            Some(n) => PlanNode::Limit { input: Box::new(node), n },
+        }
+    }
+
+    /// `access` is the index scan below, `covered` when it is all there is.
+    fn projected(&self, node: PlanNode, access: Option<&Access>, covered: bool) -> PlanNode {
+        if self.q.return_key {
+            let fields = access.map_or_else(Vec::new, |a| a.fields.iter().map(|f| f.name.clone()).collect());
+            return PlanNode::ReturnKey { input: Box::new(node), fields };
+        }
+        let Some(p) = self.q.projection.as_ref().filter(|_| self.q.kind == QueryKind::Find) else {
+            return node;
+        };
+        let kind = match ((p.is_inclusion() && p.is_simple()), covered) {
+            (true, true) => ProjectKind::Covered,
+            (true, false) => ProjectKind::Simple,
+            (false, _) => ProjectKind::Default,
+        };
+        let key_fields = access.map_or_else(Vec::new, |a| a.fields.iter().map(|f| f.name.clone()).collect());
+        PlanNode::Project { input: Box::new(node), projection: p.clone(), kind, key_fields }
+    }
+
+    /// Whether the index key holds all that the projection asks for.
+    fn covers(&self, a: &Access) -> bool {
+        let index = self.index(a);
+        if index.collation.is_some() || self.q.kind != QueryKind::Find || self.q.show_record_id {
+            return false;
+        }
+        let Some(paths) = self.q.projection.as_ref().and_then(|p| p.only_fields()) else { return false };
+        paths.iter().all(|path| {
+            a.fields.iter().any(|f| {
+                f.name == *path
+                    && f.multikey == 0
+                    && matches!(f.kind, FieldKind::Ascending | FieldKind::Descending)
+            })
+        })
+    }
+}
+
+/// How much of an index an access pins down; for choosing without trying.
+fn score(a: &Access) -> u32 {
+    let mut total = 0;
+    let mut leading = true;
+    for f in &a.fields {
+        let worth = if f.intervals.is_everything() {
+            leading = false;
+            0
+        } else if f.intervals.is_single_point() {
+            8
+        } else if f.intervals.all_points() {
+            6
+        } else {
+            4
+        };
+        total += if leading { worth * 2 } else { worth };
+        leading &= f.intervals.all_points();
+    }
+    total + a.done.iter().filter(|d| **d).count() as u32
+}
+
+/// The direction in which the scan gives the wanted order; `None` if neither does.
+fn order_of(a: &Access, sort: &SortPattern) -> Option<Direction> {
+    let mut dir: Option<Direction> = None;
+    let mut at = 0;
+    for part in &sort.parts {
+        if part.meta.is_some() {
+            return None;
+        }
+        let fixed = |f: &super::access::BoundField| f.multikey == 0 && f.intervals.is_single_point();
+        if a.fields.iter().any(|f| f.name == part.path && fixed(f)) {
+            continue;
+        }
+        loop {
+            let f = a.fields.get(at)?;
+            at += 1;
+            if f.name == part.path {
+                let descending = match f.kind {
+                    FieldKind::Ascending => false,
+                    FieldKind::Descending => true,
+                    _ => return None,
+                };
+                if f.multikey != 0 && !array_order_holds(a, at - 1) {
+                    return None;
+                }
+                let this =
+                    if descending == part.descending { Direction::Forward } else { Direction::Backward };
+                if *dir.get_or_insert(this) != this {
+                    return None;
+                }
+                break;
+            }
+            if !fixed(f) {
+                return None;
+            }
+        }
+    }
+    Some(dir.unwrap_or(Direction::Forward))
+}
+
+/// A document with an array sorts by its least element, so the scan must see all of them: no bounds on the
+/// field, nor on another field through the same array.
+fn array_order_holds(a: &Access, at: usize) -> bool {
+    let field = &a.fields[at];
+    field.intervals.is_everything()
+        && a.fields.iter().enumerate().all(|(i, other)| {
+            let shared = shared_components(&field.name, &other.name).min(63);
+            let arrays = (field.multikey | other.multikey) & ((1 << shared) - 1);
+            i == at || other.intervals.is_everything() || arrays == 0
+        })
+}
+
+/// Sort keys as pieces of index keys, if the index has all parts.
+fn key_sort(a: &Access, sort: &SortPattern, _dir: Direction) -> Option<SortKeySource> {
+    let parts = sort.parts.iter().map(|p| {
+        let at = a.fields.iter().position(|f| f.name == p.path && p.meta.is_none())?;
+        let descending = match a.fields[at].kind {
+            FieldKind::Ascending => false,
+            FieldKind::Descending => true,
+            _ => return None,
+        };
+        Some((at, descending != p.descending))
+    });
+    Some(SortKeySource::IndexKeys(parts.collect::<Option<Vec<_>>>()?))
+}

@@ -1,0 +1,176 @@
+//! Plans as trees of stages.
+
+use super::access::BoundField;
+use super::key_bounds::KeyBounds;
+use crate::matcher::{Matcher, Operand};
+use crate::projection::Projection;
+use crate::sort::SortPattern;
+use crate::source::{Direction, RecordId};
+use std::sync::Arc;
+
+/// One stage and what feeds it.
+#[derive(Clone, Debug)]
+pub enum PlanNode {
+    CollScan(CollScan),
+    /// One document by its `_id`.
+    IdHack {
+        key: Operand,
+    },
+    IxScan(Arc<IxScan>),
+    /// The index entries' distinct values of one field.
+    DistinctScan(Arc<DistinctScan>),
+    Fetch {
+        input: Box<PlanNode>,
+        filter: Option<Arc<Matcher>>,
+    },
+    /// All rows of all inputs, each record once.
+    Or {
+        inputs: Vec<PlanNode>,
+    },
+    /// Inputs in order, merged; each record once.
+    SortMerge {
+        inputs: Vec<PlanNode>,
+        pattern: Arc<SortPattern>,
+        keys: Vec<SortKeySource>,
+        dedup: bool,
+    },
+    /// `limit` 0 = all.
+    Sort {
+        input: Box<PlanNode>,
+        pattern: Arc<SortPattern>,
+        limit: u64,
+        keys: SortKeySource,
+    },
+    /// Adds the sort key to rows that are already in order, for `$meta: "sortKey"`.
+    SortKeyGenerator {
+        input: Box<PlanNode>,
+        pattern: Arc<SortPattern>,
+    },
+    Skip {
+        input: Box<PlanNode>,
+        n: u64,
+    },
+    Limit {
+        input: Box<PlanNode>,
+        n: u64,
+    },
+    /// `key_fields` name the fields of the index keys that rows carry; rows without documents are made from them.
+    Project {
+        input: Box<PlanNode>,
+        projection: Arc<Projection>,
+        kind: ProjectKind,
+        key_fields: Vec<String>,
+    },
+    /// Rows are the index keys used.
+    ReturnKey {
+        input: Box<PlanNode>,
+        fields: Vec<String>,
+    },
+    /// Nothing.
+    Eof,
+}
+
+#[derive(Clone, Debug)]
+pub struct CollScan {
+    pub filter: Option<Arc<Matcher>>,
+    pub dir: Direction,
+    /// Both inclusive; for clustered collections.
+    pub min: Option<RecordId>,
+    pub max: Option<RecordId>,
+    /// By `_id` of a clustered collection.
+    pub clustered: bool,
+    pub tailable: bool,
+}
+
+#[derive(Debug)]
+pub struct IxScan {
+    /// Position among the collection's indexes.
+    pub index: usize,
+    pub dir: Direction,
+    pub fields: Vec<BoundField>,
+    pub bounds: KeyBounds,
+    /// Over the key's fields, under their dotted paths as plain names.
+    pub filter: Option<Arc<Matcher>>,
+    /// A record may be met more than once.
+    pub dedup: bool,
+    /// Rows carry their keys.
+    pub keep_key: bool,
+    pub wild_path: Option<String>,
+}
+
+#[derive(Debug)]
+pub struct DistinctScan {
+    pub scan: IxScan,
+    /// Position of the field whose values are wanted.
+    pub field: usize,
+}
+
+/// Where a sort takes its keys from.
+#[derive(Clone, Debug)]
+pub enum SortKeySource {
+    Documents,
+    /// Field `i` of the sort is field `.0` of the index key, turned round if `.1`.
+    IndexKeys(Vec<(usize, bool)>),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ProjectKind {
+    /// Top-level fields kept.
+    Simple,
+    /// From the index key alone; dotted paths count as [`ProjectKind::Default`] in explain.
+    Covered,
+    Default,
+}
+
+impl PlanNode {
+    pub fn fetch(self, filter: Option<Arc<Matcher>>) -> PlanNode {
+        PlanNode::Fetch { input: Box::new(self), filter }
+    }
+    /// The stage's name in explain output.
+    pub fn stage_name(&self) -> &'static str {
+        match self {
+            PlanNode::CollScan(c) if c.clustered => "CLUSTERED_IXSCAN",
+            PlanNode::CollScan(_) => "COLLSCAN",
+            PlanNode::IdHack { .. } => "IDHACK",
+            PlanNode::IxScan(_) => "IXSCAN",
+            PlanNode::DistinctScan(_) => "DISTINCT_SCAN",
+            PlanNode::Fetch { .. } => "FETCH",
+            PlanNode::Or { .. } => "OR",
+            PlanNode::SortMerge { .. } => "SORT_MERGE",
+            PlanNode::Sort { .. } => "SORT",
+            PlanNode::SortKeyGenerator { .. } => "SORT_KEY_GENERATOR",
+            PlanNode::Skip { .. } => "SKIP",
+            PlanNode::Limit { .. } => "LIMIT",
+            PlanNode::Project { kind: ProjectKind::Simple, .. } => "PROJECTION_SIMPLE",
+            PlanNode::Project { kind: ProjectKind::Covered, .. } => "PROJECTION_COVERED",
+            PlanNode::Project { kind: ProjectKind::Default, .. } => "PROJECTION_DEFAULT",
+            PlanNode::ReturnKey { .. } => "RETURN_KEY",
+            PlanNode::Eof => "EOF",
+        }
+    }
+    /// What feeds this stage.
+    pub fn inputs(&self) -> &[PlanNode] {
+        match self {
+            PlanNode::Fetch { input, .. }
+            | PlanNode::Sort { input, .. }
+            | PlanNode::SortKeyGenerator { input, .. }
+            | PlanNode::Skip { input, .. }
+            | PlanNode::Limit { input, .. }
+            | PlanNode::Project { input, .. }
+            | PlanNode::ReturnKey { input, .. } => std::slice::from_ref(input),
+            PlanNode::Or { inputs } | PlanNode::SortMerge { inputs, .. } => inputs,
+            PlanNode::CollScan(_)
+            | PlanNode::IdHack { .. }
+            | PlanNode::IxScan(_)
+            | PlanNode::DistinctScan(_)
+            | PlanNode::Eof => &[],
+        }
+    }
+    pub fn any(&self, test: &dyn Fn(&PlanNode) -> bool) -> bool {
+        test(self) || self.inputs().iter().any(|n| n.any(test))
+    }
+    /// Sorts everything before it gives the first row.
+    pub fn has_blocking_sort(&self) -> bool {
+        self.any(&|n| matches!(n, PlanNode::Sort { .. }))
+    }
+}

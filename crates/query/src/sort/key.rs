@@ -1,0 +1,154 @@
+//! Sort keys of documents.
+
+use super::SortPattern;
+use crate::collation::Collation;
+use crate::expand::expand;
+use pando_base::{Error, Result};
+use pando_bson::keystring::KeyBuilder;
+use pando_bson::{Elem, ElementType, RawDoc, Value};
+use std::sync::Arc;
+
+/// Makes sort keys of one pattern, one after another.
+#[derive(Debug)]
+pub struct SortKeys {
+    pattern: Arc<SortPattern>,
+    /// Per part, its path components.
+    paths: Vec<Vec<Box<str>>>,
+    collation: Option<Arc<Collation>>,
+    builder: KeyBuilder,
+}
+
+impl SortKeys {
+    pub fn new(pattern: Arc<SortPattern>, collation: Option<Arc<Collation>>) -> SortKeys {
+        let split = |path: &str| path.split('.').map(Into::into).collect();
+        let paths = pattern.parts.iter().map(|p| split(&p.path)).collect();
+        let builder = KeyBuilder::new(pattern.directions());
+        SortKeys { pattern, paths, collation, builder }
+    }
+
+    pub fn pattern(&self) -> &Arc<SortPattern> {
+        &self.pattern
+    }
+
+    /// The key of `doc`; `meta` supplies the values of metadata parts.
+    pub fn key(&mut self, doc: &RawDoc, meta: &dyn Fn(usize) -> f64) -> Result<&[u8]> {
+        self.builder.clear();
+        let order = Collation::order(&self.collation);
+        for (i, part) in self.pattern.parts.iter().enumerate() {
+            if part.meta.is_some() {
+                self.builder.append(Value::Double(meta(i)));
+                continue;
+            }
+            match plain(doc, &self.paths[i]) {
+                Found::Value(e) => {
+                    self.builder.append_elem(&e, order);
+                }
+                Found::Missing => {
+                    self.builder.append(Value::Null);
+                }
+                Found::Array => return self.key_with_arrays(doc, meta),
+            }
+        }
+        Ok(self.builder.bytes())
+    }
+
+    #[cold]
+    fn key_with_arrays(&mut self, doc: &RawDoc, meta: &dyn Fn(usize) -> f64) -> Result<&[u8]> {
+        let parts = &self.pattern.parts;
+        let plain: Vec<usize> = (0..parts.len()).filter(|i| parts[*i].meta.is_none()).collect();
+        let paths: Vec<Vec<&str>> =
+            plain.iter().map(|i| self.paths[*i].iter().map(|p| &**p).collect()).collect();
+        let order = Collation::order(&self.collation);
+        let mut least: Option<KeyBuilder> = None;
+        let mut b = KeyBuilder::new(self.pattern.directions());
+        expand(&paths, doc, &mut |values| {
+            b.clear();
+            let mut values = values.iter();
+            for (i, part) in parts.iter().enumerate() {
+                match part.meta {
+                    Some(_) => b.append(Value::Double(meta(i))),
+                    None => b.append_with(values.next().copied().unwrap_or(Value::Null), order),
+                };
+            }
+            if least.as_ref().is_none_or(|l| b.bytes() < l.bytes()) {
+                least = Some(b.clone());
+            }
+        })
+        .map_err(|_| Error::bad_value("cannot sort with keys that are parallel arrays"))?;
+        if let Some(key) = least {
+            self.builder = key;
+        }
+        Ok(self.builder.bytes())
+    }
+
+    /// Type bits of the key made last, to decode it with.
+    pub fn type_bits(&self) -> &[u8] {
+        self.builder.type_bits()
+    }
+}
+
+enum Found<'a> {
+    Value(Elem<'a>),
+    Missing,
+    Array,
+}
+
+fn plain<'a>(doc: &'a RawDoc, path: &[Box<str>]) -> Found<'a> {
+    let mut doc = doc;
+    for (i, part) in path.iter().enumerate() {
+        let Some(e) = doc.elem(part) else { return Found::Missing };
+        match e.ty {
+            ElementType::Array => return Found::Array,
+            _ if i + 1 == path.len() => return Found::Value(e),
+            ElementType::Document => doc = RawDoc::trusted(e.data()),
+            _ => return Found::Missing,
+        }
+    }
+    Found::Missing
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pando_bson::{Bson, Document, doc};
+
+    fn order(spec: Document, docs: &[Document]) -> Vec<i64> {
+        let pattern = Arc::new(SortPattern::parse(&spec.to_raw()).unwrap());
+        let mut keys = SortKeys::new(pattern, None);
+        let mut rows: Vec<(Vec<u8>, i64)> = docs
+            .iter()
+            .map(|d| {
+                let id = d.get("_id").and_then(Bson::as_i64).unwrap();
+                (keys.key(&d.to_raw(), &|_| 0.0).unwrap().to_vec(), id)
+            })
+            .collect();
+        rows.sort();
+        rows.into_iter().map(|(_, id)| id).collect()
+    }
+
+    #[test]
+    fn arrays_sort_by_least_up_and_greatest_down() {
+        let docs = [
+            doc! { "_id": 1, "a": [5, 1] },
+            doc! { "_id": 2, "a": 3 },
+            doc! { "_id": 3, "a": [] },
+            doc! { "_id": 4 },
+            doc! { "_id": 5, "a": [[1, 2], 2] },
+        ];
+        assert_eq!(order(doc! { "a": 1 }, &docs), [3, 4, 1, 5, 2]);
+        assert_eq!(order(doc! { "a": -1 }, &docs), [5, 1, 2, 4, 3]);
+    }
+
+    #[test]
+    fn compound_keys_take_one_element_for_all_parts() {
+        let docs = [
+            doc! { "_id": 1, "a": [{ "b": 1, "c": 9 }, { "b": 2, "c": 1 }] },
+            doc! { "_id": 2, "a": [{ "b": 1, "c": 5 }] },
+        ];
+        assert_eq!(order(doc! { "a.b": 1, "a.c": 1 }, &docs), [2, 1]);
+        let two = doc! { "_id": 3, "a": [1], "b": [2] }.to_raw();
+        let pattern = Arc::new(SortPattern::parse(&doc! { "a": 1, "b": 1 }.to_raw()).unwrap());
+        let e = SortKeys::new(pattern, None).key(&two, &|_| 0.0).unwrap_err();
+        assert_eq!(e.message, "cannot sort with keys that are parallel arrays");
+    }
+}

@@ -1,0 +1,4 @@
+//! A collection in memory and the recorded answers of a real server, for this crate's tests.
+
+mod golden;
+pub(crate) mod mem;
