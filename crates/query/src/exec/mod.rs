@@ -21,6 +21,7 @@ mod scan;
 mod sort;
 pub mod stats;
 
+pub use race::Rejected;
 pub use stats::StageStats;
 
 use crate::plan::{PlanNode, Query, Solution, solutions};
@@ -179,7 +180,9 @@ pub struct Executor {
     resources: Resources,
     state: State,
     generation: u32,
-    rejected: Vec<PlanNode>,
+    /// Counters of the winner at the end of the trial.
+    trial: Option<StageStats>,
+    rejected: Vec<Rejected>,
 }
 
 enum State {
@@ -207,7 +210,7 @@ impl Executor {
         let query = Arc::new(query);
         let root = Build { query: &query, resources: &resources }.stage(&plan);
         let state = State::Running { plan, root, buffered: Default::default(), done: false };
-        Executor { query, resources, state, generation: 0, rejected: Vec::new() }
+        Executor { query, resources, state, generation: 0, trial: None, rejected: Vec::new() }
     }
 
     fn with_solutions(
@@ -228,6 +231,7 @@ impl Executor {
             resources,
             state: State::Racing(Box::new(race)),
             generation: 0,
+            trial: None,
             rejected: Vec::new(),
         }
     }
@@ -268,10 +272,22 @@ impl Executor {
         }
     }
 
+    /// Runs the trial between candidates, if there is one; true when the plan is settled.
+    pub fn settle_plan(&mut self, src: &mut dyn Source, quota: &mut Quota) -> Result<bool> {
+        let State::Racing(race) = &mut self.state else { return Ok(true) };
+        let mut cx = Cx { src: &mut *src, quota, generation: self.generation };
+        if !race.run(&mut cx)? {
+            return Ok(false);
+        }
+        self.settle(src)?;
+        Ok(true)
+    }
+
     fn settle(&mut self, src: &dyn Source) -> Result<()> {
         if let State::Racing(race) = std::mem::replace(&mut self.state, State::Settling) {
             let outcome = race.finish(src)?;
             self.rejected = outcome.rejected;
+            self.trial = outcome.trial;
             self.state = State::Running {
                 plan: outcome.plan,
                 root: outcome.root,
@@ -300,7 +316,7 @@ impl Executor {
         }
     }
     /// Candidates that lost.
-    pub fn rejected(&self) -> &[PlanNode] {
+    pub fn rejected(&self) -> &[Rejected] {
         &self.rejected
     }
     /// Counters of the plan in use, shaped like it.
@@ -309,6 +325,10 @@ impl Executor {
             State::Running { root, .. } => root.stats(),
             _ => StageStats::default(),
         }
+    }
+    /// Counters of the winner at the end of the trial; `None` if there was no trial.
+    pub fn trial(&self) -> Option<&StageStats> {
+        self.trial.as_ref()
     }
     pub fn resources(&self) -> &Resources {
         &self.resources

@@ -4,7 +4,7 @@
 //! shape starts with it alone, under a watch: when it takes ten times the steps it took then and still has not
 //! filled its trial, the candidates race again.
 
-use super::{Build, Cx, Next, OutRow, Quota, Resources, Stage, out_row};
+use super::{Build, Cx, Next, OutRow, Quota, Resources, Stage, StageStats, out_row};
 use crate::plan::{PlanNode, Query, Solution, query_shape};
 use crate::source::Source;
 use pando_base::{Result, limits};
@@ -44,7 +44,15 @@ pub(super) struct Outcome {
     pub(super) root: Box<dyn Stage>,
     pub(super) rows: VecDeque<OutRow>,
     pub(super) done: bool,
-    pub(super) rejected: Vec<PlanNode>,
+    pub(super) trial: Option<StageStats>,
+    pub(super) rejected: Vec<Rejected>,
+}
+
+/// A candidate that lost, and how far it came.
+#[derive(Clone, Debug)]
+pub struct Rejected {
+    pub plan: PlanNode,
+    pub stats: StageStats,
 }
 
 impl Race {
@@ -151,6 +159,7 @@ impl Race {
         }
         let build = Build { query: &self.query, resources: &self.resources };
         let root = winner.root.unwrap_or_else(|| build.stage(&winner.solution.root));
+        let trial = raced.then(|| root.stats());
         if raced {
             src.collection().plan_cache.put(
                 std::mem::take(&mut self.shape),
@@ -162,8 +171,16 @@ impl Race {
             root,
             rows: winner.rows,
             done: winner.ended,
-            rejected: self.runners.into_iter().map(|r| r.solution.root).collect(),
+            trial,
+            rejected: self.runners.into_iter().map(Rejected::from).collect(),
         })
+    }
+}
+
+impl From<Runner> for Rejected {
+    fn from(r: Runner) -> Rejected {
+        let stats = r.root.as_ref().map_or_else(StageStats::default, |root| root.stats());
+        Rejected { plan: r.solution.root, stats }
     }
 }
 

@@ -34,6 +34,8 @@ pub struct Access {
     pub key_filter: Vec<Node>,
     /// Per conjunct: the document need not be looked at for it.
     pub done: Vec<bool>,
+    /// Per conjunct: it narrows the bounds.
+    pub used: Vec<bool>,
     /// A document may come more than once.
     pub multikey: bool,
     /// Path of a wildcard scan.
@@ -179,12 +181,14 @@ impl<'a> Builder<'_, 'a> {
     fn assemble(&self, chosen: Vec<Vec<Bounded<'a>>>) -> Access {
         let order = Collation::order(&self.index.collation);
         let mut done = vec![false; self.wanted.conjuncts];
+        let mut used = vec![false; self.wanted.conjuncts];
         let mut key_filter = Vec::new();
         let mut fields = Vec::with_capacity(chosen.len());
         for (i, set) in chosen.into_iter().enumerate() {
             let mut intervals: Option<IntervalList> = None;
             for b in set {
                 let whole = b.predicate.group.is_none();
+                used[b.predicate.conjunct] = true;
                 match b.tightness {
                     Tightness::Exact if whole => done[b.predicate.conjunct] = true,
                     Tightness::InexactCovered if whole => {
@@ -211,6 +215,7 @@ impl<'a> Builder<'_, 'a> {
             fields,
             key_filter,
             done,
+            used,
             multikey: self.index.multikey.is_multikey(),
             wild_path: None,
         }
@@ -242,6 +247,7 @@ pub fn whole_index(position: usize, index: &IndexInfo, conjuncts: usize) -> Acce
         fields: fields.collect(),
         key_filter: Vec::new(),
         done: vec![false; conjuncts],
+        used: vec![false; conjuncts],
         multikey: index.multikey.is_multikey(),
         wild_path: None,
     }

@@ -160,7 +160,9 @@ fn comparison_bounds(c: &Comparison, field: FieldTraits<'_>) -> Bounds {
 /// Arrays are not keys themselves, their elements are.
 fn array_bounds(c: &Comparison, order: Order<'_>) -> IntervalList {
     let first = c.rhs.value().as_array().and_then(|a| a.first().map(Operand::from));
-    let first = first.unwrap_or_else(|| op(Value::Undefined));
+    // An empty array has the key undefined, but any array is above it.
+    let none = if c.op == CmpOp::Eq { Value::Undefined } else { Value::MinKey };
+    let first = first.unwrap_or_else(|| op(none));
     match c.op {
         CmpOp::Eq => {
             let points = vec![Interval::point(first), Interval::point(c.rhs.clone())];

@@ -184,7 +184,25 @@ impl Planner<'_> {
                 && (index.partial.as_ref().is_none_or(|p| implies(root, p.root())))
         })
         .map(|(i, _)| i)
+        .filter(|i| !self.has_exact_id(hinted) || self.info.indexes[*i].is_id_index())
         .collect()
+    }
+
+    /// One `_id` is asked for: nothing can be more selective than its index.
+    fn has_exact_id(&self, hinted: Option<usize>) -> bool {
+        let exact = |n: &Node| match n {
+            Node::Leaf(l) if l.path.dotted() == "_id" => {
+                l.pred.as_eq().is_some_and(|c| !matches!(c.rhs.ty(), ElementType::Null | ElementType::Array))
+            }
+            _ => false,
+        };
+        hinted.is_none()
+            && self.conj.iter().any(exact)
+            && self
+                .info
+                .indexes
+                .iter()
+                .any(|i| i.is_id_index() && same_collation(&i.collation, &self.q.ctx.collation))
     }
 
     fn wanted<'a>(&'a self, predicates: &'a [Predicate<'a>], conjuncts: usize) -> Wanted<'a> {
@@ -195,6 +213,11 @@ impl Planner<'_> {
         let usable = self.usable(hinted, self.q.matcher.root());
         let wanted = self.wanted(&self.predicates, self.conj.len());
         let mut out = Vec::new();
+        if let [Node::Or(branches)] = self.conj
+            && let Some(rows) = self.union(branches, 0, hinted)
+        {
+            return vec![self.finish(rows)];
+        }
         for &i in &usable {
             let index = &self.info.indexes[i];
             let mut gives_order = false;
@@ -400,6 +423,9 @@ impl Planner<'_> {
         }
         let dir = order_of(combinations.first()?, sort)?;
         let keys = key_sort(access, sort, dir)?;
+        if !dir.is_forward() {
+            combinations.reverse();
+        }
         let inputs: Vec<PlanNode> = combinations.iter().map(|a| self.scan_node(a, dir, true)).collect();
         Some(Rows {
             node: PlanNode::SortMerge {
@@ -425,7 +451,8 @@ impl Planner<'_> {
         if let Some(mut one) = self.single_scan(&scans) {
             one.done = (0..self.conj.len()).map(|i| i == at).collect();
             let rows = self.index_rows(one);
-            if rows.sorted || self.q.sort.is_none() {
+            let merges = self.q.sort.as_ref().is_some_and(|s| self.merged(&scans, s).is_some());
+            if rows.sorted || !merges {
                 return Some(rows);
             }
         }
@@ -499,6 +526,8 @@ impl Planner<'_> {
             let predicates = collect(conj);
             let wanted = self.wanted(&predicates, conj.len());
             let all = usable.iter().flat_map(|i| accesses(*i, &self.info.indexes[*i], &wanted));
+            // The branch's own conditions come first.
+            let all = all.filter(|a| a.used.iter().take(own.len()).any(|u| *u));
             all.max_by_key(|a| (score(a), std::cmp::Reverse(a.index)))
         };
         let mut access = best(own);
@@ -538,7 +567,13 @@ impl Planner<'_> {
     fn finish(&self, rows: Rows) -> Solution {
         let q = self.q;
         let Rows { mut node, filter, sorted, access, dir, signature } = rows;
-        let has_docs = matches!(node, PlanNode::CollScan(_));
+        let has_docs = match &node {
+            PlanNode::CollScan(_) => true,
+            PlanNode::Or { inputs } | PlanNode::SortMerge { inputs, .. } => {
+                inputs.iter().all(|n| matches!(n, PlanNode::Fetch { .. }))
+            }
+            _ => false,
+        };
         let covered = access.as_ref().filter(|a| filter.is_none() && self.covers(a));
         let needs_docs =
             filter.is_some() || (covered.is_none() && q.kind == QueryKind::Find && !q.return_key);

@@ -87,7 +87,6 @@ fn sparse_serves(node: &Node) -> bool {
         Node::Not(inner) => match &**inner {
             Node::Leaf(l) => match &l.pred {
                 Pred::Cmp(c) => c.op == CmpOp::Eq && is_null(&c.rhs),
-                Pred::In(list) => list.has_null(),
                 _ => false,
             },
             _ => false,

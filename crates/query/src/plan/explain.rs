@@ -1,1 +1,486 @@
-//! Plans as explain shows them.
+//! Plans and their counters as `explain` shows them, with MongoDB's field names and order.
+//!
+//! [`query_planner`] and [`execution_stats`] make the two sub-documents from an executor whose plan is settled
+//! ([`Executor::settle_plan`]) or which has run to its end. A command that is more than a find (count, update,
+//! delete) puts its own stage on top with [`Top`].
+
+use super::access::BoundField;
+use super::interval::{Interval, IntervalList};
+use super::node::{IxScan, PlanNode, ProjectKind, SortKeySource};
+use super::{Query, QueryKind, query_shape};
+use crate::collation::Collation;
+use crate::exec::{Executor, StageStats};
+use crate::matcher::{Matcher, Node, Operand};
+use crate::source::{CollectionInfo, Direction, FieldKind, IndexInfo};
+use pando_bson::extjson::to_relaxed;
+use pando_bson::{DocBuf, DocBuilder, StringOrder, Value};
+
+/// A stage that a command puts above the plan, with the fields it shows in plans and in counters.
+#[derive(Clone, Debug)]
+pub struct Top {
+    pub stage: &'static str,
+    pub plan_fields: DocBuf,
+    pub stats_fields: DocBuf,
+}
+
+impl Top {
+    pub fn new(stage: &'static str) -> Top {
+        Top { stage, plan_fields: DocBuf::new(), stats_fields: DocBuf::new() }
+    }
+}
+
+/// Eight hexadecimal digits that stand for a text.
+fn short_hash(text: &str) -> String {
+    let hash = text.bytes().fold(0x811c_9dc5u32, |h, b| (h ^ u32::from(b)).wrapping_mul(0x0100_0193));
+    format!("{hash:08X}")
+}
+
+/// The `queryPlanner` document.
+pub fn query_planner(ex: &Executor, info: &CollectionInfo, top: Option<&Top>) -> DocBuf {
+    let q = ex.query();
+    let writer = Writer { q, info, memory: ex.resources().sort_bytes_max };
+    let mut b = DocBuilder::new();
+    b.str("namespace", &q.ns).bool("indexFilterSet", false);
+    b.raw_doc("parsedQuery", &q.matcher.root().to_doc());
+    if let Some(c) = &q.ctx.collation {
+        b.raw_doc("collation", c.spec());
+    }
+    let eof = matches!(ex.plan(), Some(PlanNode::Eof) | None);
+    if !eof {
+        let shape = query_shape(q);
+        let indexes: String = info.indexes.iter().map(|i| format!("{};", i.name)).collect();
+        b.str("queryHash", &short_hash(&shape));
+        b.str("planCacheKey", &short_hash(&format!("{shape}{indexes}")));
+    }
+    b.bool("maxIndexedOrSolutionsReached", false)
+        .bool("maxIndexedAndSolutionsReached", false)
+        .bool("maxScansToExplodeReached", false);
+    if let Some(plan) = ex.plan() {
+        b.doc("winningPlan", |b| writer.whole(plan, None, top, b));
+    }
+    b.array("rejectedPlans", |a| {
+        for r in ex.rejected() {
+            a.doc(|b| writer.whole(&r.plan, None, top, b));
+        }
+    });
+    b.finish()
+}
+
+/// The `executionStats` document; `all_plans` adds the counters of the trial.
+pub fn execution_stats(
+    ex: &Executor,
+    info: &CollectionInfo,
+    top: Option<&Top>,
+    returned: u64,
+    millis: i64,
+    all_plans: bool,
+) -> DocBuf {
+    let writer = Writer { q: ex.query(), info, memory: ex.resources().sort_bytes_max };
+    let stats = ex.stats();
+    let mut b = DocBuilder::new();
+    b.bool("executionSuccess", true);
+    number(&mut b, "nReturned", returned);
+    number(&mut b, "executionTimeMillis", millis.max(0) as u64);
+    number(&mut b, "totalKeysExamined", stats.total_keys_examined());
+    number(&mut b, "totalDocsExamined", stats.total_docs_examined());
+    if let Some(plan) = ex.plan() {
+        b.doc("executionStages", |b| writer.whole(plan, Some(&stats), top, b));
+    }
+    if all_plans {
+        b.array("allPlansExecution", |a| {
+            let winner = ex.trial().zip(ex.plan());
+            let losers = ex.rejected().iter().map(|r| (&r.stats, &r.plan));
+            for (stats, plan) in winner.into_iter().chain(losers) {
+                a.doc(|b| {
+                    number(b, "nReturned", stats.advanced);
+                    number(b, "executionTimeMillisEstimate", 0);
+                    number(b, "totalKeysExamined", stats.total_keys_examined());
+                    number(b, "totalDocsExamined", stats.total_docs_examined());
+                    b.doc("executionStages", |b| writer.whole(plan, Some(stats), None, b));
+                });
+            }
+        });
+    }
+    b.finish()
+}
+
+/// As int32 where it fits.
+fn number(b: &mut DocBuilder, name: &str, n: u64) {
+    match i32::try_from(n) {
+        Ok(n) => b.i32(name, n),
+        Err(_) => b.i64(name, i64::try_from(n).unwrap_or(i64::MAX)),
+    };
+}
+
+struct Writer<'a> {
+    q: &'a Query,
+    info: &'a CollectionInfo,
+    memory: usize,
+}
+
+/// Counters as shown: stages that only pass rows on take a step per step of their input.
+struct Shown {
+    works: u64,
+    advanced: u64,
+    eof: bool,
+}
+
+fn shown(node: &PlanNode, s: &StageStats) -> Shown {
+    let inputs: u64 = node.inputs().iter().zip(&s.inputs).map(|(n, s)| shown(n, s).works).sum();
+    let works = match node {
+        PlanNode::Fetch { .. }
+        | PlanNode::Project { .. }
+        | PlanNode::Skip { .. }
+        | PlanNode::ReturnKey { .. } => inputs,
+        PlanNode::Limit { .. } => inputs + u64::from(s.eof && s.works > inputs),
+        PlanNode::Sort { .. } => inputs + s.advanced + u64::from(s.eof),
+        _ => s.works,
+    };
+    Shown { works: works.max(s.advanced), advanced: s.advanced, eof: s.eof }
+}
+
+impl Writer<'_> {
+    fn whole(&self, plan: &PlanNode, stats: Option<&StageStats>, top: Option<&Top>, b: &mut DocBuilder) {
+        if let Some(top) = top {
+            b.str("stage", top.stage);
+            if let Some(s) = stats {
+                let mut counters = shown(plan, s);
+                counters.advanced = 0;
+                counters.eof = true;
+                self.counters(&counters, s, b);
+                b.elems_of(&top.stats_fields);
+            }
+            b.elems_of(&top.plan_fields);
+            b.doc("inputStage", |b| self.whole(plan, stats, None, b));
+            return;
+        }
+        let rooted_or = matches!(self.q.matcher.root(), Node::Or(_))
+            && self.q.hint.is_none()
+            && self.q.natural.is_none()
+            && !matches!(plan, PlanNode::Eof);
+        if rooted_or {
+            b.str("stage", "SUBPLAN");
+            if let Some(s) = stats {
+                self.counters(&shown(plan, s), s, b);
+            }
+            b.doc("inputStage", |b| self.stage(plan, stats, b));
+        } else {
+            self.stage(plan, stats, b);
+        }
+    }
+
+    fn counters(&self, s: &Shown, stats: &StageStats, b: &mut DocBuilder) {
+        number(b, "nReturned", s.advanced);
+        number(b, "executionTimeMillisEstimate", 0);
+        number(b, "works", s.works);
+        number(b, "advanced", s.advanced);
+        number(b, "needTime", s.works.saturating_sub(s.advanced + u64::from(s.eof)));
+        number(b, "needYield", stats.need_yield);
+        number(b, "saveState", stats.saves);
+        number(b, "restoreState", stats.saves);
+        number(b, "isEOF", u64::from(s.eof));
+    }
+
+    fn stage(&self, node: &PlanNode, stats: Option<&StageStats>, b: &mut DocBuilder) {
+        if let PlanNode::IxScan(scan) = node
+            && self.q.kind == QueryKind::Count
+            && scan.filter.is_none()
+            && let Some(ends) = count_bounds(scan)
+        {
+            return self.count_scan(scan, &ends, stats, b);
+        }
+        b.str("stage", shown_name(node));
+        let filter = match node {
+            PlanNode::CollScan(c) => c.filter.as_ref(),
+            PlanNode::IxScan(s) => s.filter.as_ref(),
+            PlanNode::DistinctScan(s) => s.scan.filter.as_ref(),
+            PlanNode::Fetch { filter, .. } => filter.as_ref(),
+            _ => None,
+        };
+        if let Some(f) = filter {
+            b.raw_doc("filter", &f.root().to_doc());
+        }
+        if let Some(s) = stats {
+            self.counters(&shown(node, s), s, b);
+        }
+        self.fields(node, stats, b);
+        let inputs = node.inputs();
+        let input_stats = |i: usize| stats.and_then(|s| s.inputs.get(i));
+        match (node, inputs) {
+            (PlanNode::Or { .. } | PlanNode::SortMerge { .. }, _) => {
+                b.array("inputStages", |a| {
+                    for (i, n) in inputs.iter().enumerate() {
+                        a.doc(|b| self.stage(n, input_stats(i), b));
+                    }
+                });
+            }
+            (PlanNode::SortKeyGenerator { .. }, [one]) => {
+                // It has no stage of its own at run time, so no counters either.
+                b.doc("inputStage", |b| self.stage(one, stats, b));
+            }
+            (_, [one]) => {
+                b.doc("inputStage", |b| self.stage(one, input_stats(0), b));
+            }
+            _ => {}
+        }
+    }
+
+    /// What is special to each kind of stage.
+    fn fields(&self, node: &PlanNode, stats: Option<&StageStats>, b: &mut DocBuilder) {
+        match node {
+            PlanNode::CollScan(c) => {
+                b.str("direction", direction(c.dir));
+                if let Some(s) = stats {
+                    number(b, "docsExamined", s.docs_examined);
+                }
+            }
+            PlanNode::IdHack { .. } => {
+                if let Some(s) = stats {
+                    number(b, "keysExamined", s.keys_examined);
+                    number(b, "docsExamined", s.docs_examined);
+                }
+            }
+            PlanNode::IxScan(s) => {
+                self.index(s, b);
+                if let Some(s) = stats {
+                    number(b, "keysExamined", s.keys_examined);
+                    number(b, "seeks", s.seeks);
+                    number(b, "dupsTested", s.dups_tested);
+                    number(b, "dupsDropped", s.dups_dropped);
+                }
+            }
+            PlanNode::DistinctScan(d) => {
+                self.index(&d.scan, b);
+                if let Some(s) = stats {
+                    number(b, "keysExamined", s.keys_examined);
+                }
+            }
+            PlanNode::Fetch { .. } => {
+                if let Some(s) = stats {
+                    number(b, "docsExamined", s.docs_examined);
+                    number(b, "alreadyHasObj", 0);
+                }
+            }
+            PlanNode::Or { .. } => self.dups(stats, b),
+            PlanNode::SortMerge { pattern, .. } => {
+                b.raw_doc("sortPattern", &pattern.spec);
+                self.dups(stats, b);
+            }
+            PlanNode::Sort { pattern, limit, keys, .. } => {
+                b.raw_doc("sortPattern", &pattern.spec);
+                number(b, "memLimit", self.memory as u64);
+                if *limit > 0 {
+                    number(b, "limitAmount", *limit);
+                }
+                b.str("type", if matches!(keys, SortKeySource::Documents) { "simple" } else { "default" });
+                if let Some(s) = stats {
+                    number(b, "totalDataSizeSorted", s.sorted_bytes);
+                    b.bool("usedDisk", s.spills > 0);
+                    number(b, "spills", s.spills);
+                }
+            }
+            PlanNode::Skip { n, .. } => number(b, "skipAmount", *n),
+            PlanNode::Limit { n, .. } => number(b, "limitAmount", *n),
+            PlanNode::Project { projection, .. } => {
+                b.raw_doc("transformBy", projection.spec());
+            }
+            PlanNode::SortKeyGenerator { .. } | PlanNode::ReturnKey { .. } | PlanNode::Eof => {}
+        }
+    }
+
+    fn dups(&self, stats: Option<&StageStats>, b: &mut DocBuilder) {
+        if let Some(s) = stats {
+            number(b, "dupsTested", s.dups_tested);
+            number(b, "dupsDropped", s.dups_dropped);
+        }
+    }
+
+    fn index_head(&self, index: &IndexInfo, scan: &IxScan, b: &mut DocBuilder) {
+        match scan.wild_path {
+            Some(_) => {
+                b.doc("keyPattern", |b| {
+                    for f in &scan.fields {
+                        b.i32(&f.name, if f.kind == FieldKind::Descending { -1 } else { 1 });
+                    }
+                });
+            }
+            None => {
+                b.raw_doc("keyPattern", &index.key_pattern);
+            }
+        }
+        b.str("indexName", &index.name);
+        if let Some(c) = &index.collation {
+            b.raw_doc("collation", c.spec());
+        }
+        b.bool("isMultiKey", scan.dedup);
+        b.doc("multiKeyPaths", |b| {
+            if scan.fields.is_empty() {
+                for (i, f) in index.fields.iter().enumerate() {
+                    paths(&f.path, index.multikey.field(i), b);
+                }
+            }
+            for f in &scan.fields {
+                paths(&f.name, f.multikey, b);
+            }
+        });
+        b.bool("isUnique", index.unique)
+            .bool("isSparse", index.sparse)
+            .bool("isPartial", index.partial.is_some())
+            .i32("indexVersion", index.version);
+    }
+
+    fn index(&self, scan: &IxScan, b: &mut DocBuilder) {
+        let Some(index) = self.info.indexes.get(scan.index) else { return };
+        self.index_head(index, scan, b);
+        b.str("direction", direction(scan.dir));
+        let order = Collation::order(&index.collation);
+        b.doc("indexBounds", |b| {
+            for f in &scan.fields {
+                b.array(&f.name, |a| {
+                    for text in bounds_text(f, scan.dir, order) {
+                        a.str(&text);
+                    }
+                });
+            }
+        });
+    }
+
+    fn count_scan(&self, scan: &IxScan, ends: &CountEnds, stats: Option<&StageStats>, b: &mut DocBuilder) {
+        b.str("stage", "COUNT_SCAN");
+        if let Some(s) = stats {
+            self.counters(&Shown { works: s.works, advanced: s.advanced, eof: s.eof }, s, b);
+            number(b, "keysExamined", s.keys_examined);
+        }
+        if let Some(index) = self.info.indexes.get(scan.index) {
+            self.index_head(index, scan, b);
+        }
+        b.doc("indexBounds", |b| {
+            b.raw_doc("startKey", &ends.start).bool("startKeyInclusive", ends.start_inclusive);
+            b.raw_doc("endKey", &ends.end).bool("endKeyInclusive", ends.end_inclusive);
+        });
+    }
+}
+
+struct CountEnds {
+    start: DocBuf,
+    start_inclusive: bool,
+    end: DocBuf,
+    end_inclusive: bool,
+}
+
+/// The ends of a scan that is one plain range.
+fn count_bounds(scan: &IxScan) -> Option<CountEnds> {
+    if !scan.bounds.plain || scan.bounds.nothing || scan.fields.is_empty() {
+        return None;
+    }
+    let (mut start, mut end) = (DocBuilder::new(), DocBuilder::new());
+    let (mut start_inclusive, mut end_inclusive) = (true, true);
+    for f in &scan.fields {
+        let list = visited(f, scan.dir);
+        let i: &Interval = list.0.first()?;
+        start.raw(i.low.ty(), &f.name, i.low.data());
+        end.raw(i.high.ty(), &f.name, i.high.data());
+        start_inclusive &= i.low_inclusive;
+        end_inclusive &= i.high_inclusive;
+    }
+    Some(CountEnds { start: start.finish(), start_inclusive, end: end.finish(), end_inclusive })
+}
+
+/// A covered projection of dotted paths is shown as any other.
+fn shown_name(node: &PlanNode) -> &'static str {
+    match node {
+        PlanNode::Project { kind: ProjectKind::Covered, projection, .. } if !projection.is_simple() => {
+            "PROJECTION_DEFAULT"
+        }
+        other => other.stage_name(),
+    }
+}
+
+fn direction(dir: Direction) -> &'static str {
+    if dir.is_forward() { "forward" } else { "backward" }
+}
+
+/// The prefixes of a path that reached arrays.
+fn paths(path: &str, bits: u64, b: &mut DocBuilder) {
+    b.array(path, |a| {
+        let ends = path.match_indices('.').map(|(i, _)| i).chain([path.len()]);
+        for (i, end) in ends.enumerate() {
+            if bits >> i.min(63) & 1 == 1 {
+                a.str(&path[..end]);
+            }
+        }
+    });
+}
+
+/// The intervals in the order the scan visits them.
+fn visited(f: &BoundField, dir: Direction) -> IntervalList {
+    if (f.kind == FieldKind::Descending) == dir.is_forward() {
+        f.intervals.reversed()
+    } else {
+        f.intervals.clone()
+    }
+}
+
+fn bounds_text(f: &BoundField, dir: Direction, order: Option<&dyn StringOrder>) -> Vec<String> {
+    let end = |v: &Operand| match (v.value(), order) {
+        (Value::String(s), Some(order)) => {
+            let mut key = Vec::new();
+            order.sort_key(s, &mut key);
+            let hex: String = key.iter().map(|b| format!("{b:02x}")).collect();
+            format!("CollationKey(0x{hex})")
+        }
+        (v, _) => v.to_string(),
+    };
+    let text = |i: &Interval| {
+        let open = if i.low_inclusive { '[' } else { '(' };
+        let close = if i.high_inclusive { ']' } else { ')' };
+        format!("{open}{}, {}{close}", end(&i.low), end(&i.high))
+    };
+    visited(f, dir).0.iter().map(text).collect()
+}
+
+/// A plan in one line, for tests and logs: stages outermost first, with bounds and filters.
+pub fn one_line(node: &PlanNode, info: &CollectionInfo) -> String {
+    let filter = |f: &Matcher| format!("filter {}", to_relaxed(&f.root().to_doc()));
+    let mut out = shown_name(node).to_owned();
+    let mut facts: Vec<String> = Vec::new();
+    match node {
+        PlanNode::CollScan(c) => {
+            facts.extend((!c.dir.is_forward()).then(|| "backward".to_owned()));
+            facts.extend(c.filter.as_deref().map(filter));
+        }
+        PlanNode::Fetch { filter: Some(f), .. } => facts.push(filter(f)),
+        PlanNode::IxScan(s) => facts.extend(scan_facts(s, info)),
+        PlanNode::DistinctScan(d) => facts.extend(scan_facts(&d.scan, info)),
+        PlanNode::Sort { pattern, limit, .. } => {
+            facts.push(to_relaxed(&pattern.spec));
+            facts.extend((*limit > 0).then(|| "limit".to_owned()));
+        }
+        PlanNode::SortMerge { pattern, .. } => facts.push(to_relaxed(&pattern.spec)),
+        _ => {}
+    }
+    if !facts.is_empty() {
+        out.push_str(&format!("({})", facts.join("; ")));
+    }
+    match (node, node.inputs()) {
+        (PlanNode::Or { .. } | PlanNode::SortMerge { .. }, many) => {
+            let all: Vec<String> = many.iter().map(|n| one_line(n, info)).collect();
+            out.push_str(&format!(" <- [{}]", all.join(" | ")));
+        }
+        (_, [one]) => out.push_str(&format!(" <- {}", one_line(one, info))),
+        _ => {}
+    }
+    out
+}
+
+fn scan_facts(s: &IxScan, info: &CollectionInfo) -> Vec<String> {
+    let index = info.indexes.get(s.index);
+    let name = index.map_or("?", |i| i.name.as_str());
+    let order = index.and_then(|i| Collation::order(&i.collation));
+    let bounds: Vec<String> =
+        s.fields.iter().map(|f| format!("{}: {}", f.name, bounds_text(f, s.dir, order).join(" "))).collect();
+    let mut facts = vec![name.to_owned(), bounds.join(", ")];
+    facts.extend((!s.dir.is_forward()).then(|| "backward".to_owned()));
+    facts.extend(s.filter.as_ref().map(|f| format!("filter {}", to_relaxed(&f.root().to_doc()))));
+    facts
+}

@@ -59,7 +59,7 @@ fn sub<'a>(cmd: &'a RawDoc, name: &str) -> Option<&'a RawDoc> {
 }
 
 /// The query of a find or count command.
-fn query_of(cmd: &RawDoc) -> Result<Query> {
+pub(super) fn query_of(cmd: &RawDoc) -> Result<Query> {
     let mut ctx = QueryCtx::default();
     if let Some(c) = sub(cmd, "collation") {
         ctx.collation = Collation::parse(c)?;

@@ -2,3 +2,4 @@
 
 mod golden;
 pub(crate) mod mem;
+mod plans;
