@@ -111,3 +111,11 @@ pub const WRITE_ERRORS_BYTES_MAX: usize = 1024 * 1024;
 /// Documents that an update or delete of many changes in one unit: large enough to spread the cost of a commit,
 /// small enough that a write conflict repeats little.
 pub const MULTI_WRITE_UNIT_DOCS: usize = 64;
+/// Bytes that one `$push`, `$addToSet`, `$firstN` .. of one group may hold; they cannot spill (MongoDB's bound).
+pub const ACCUMULATED_ARRAY_BYTES_MAX: usize = 100 * 1024 * 1024;
+/// Bytes a `$group` keeps in memory before it spills, or fails when it may not (MongoDB's bound).
+pub const GROUP_BYTES_MAX: usize = 100 * 1024 * 1024;
+/// Stages in one pipeline (MongoDB's bound, code 9).
+pub const PIPELINE_STAGES_MAX: usize = 1000;
+/// Bytes of an array that one expression may make out of nothing (`$range`; MongoDB's bound).
+pub const EXPRESSION_ARRAY_BYTES_MAX: usize = 100 * 1024 * 1024;

@@ -17,8 +17,8 @@ use pando_base::{Error, Result};
 use pando_bson::{DocBuf, DocBuilder, Elem, ElementType, RawDoc, Value};
 use std::fmt::Write;
 
-/// Bytes that a delta entry has around its diff: `{$v: 2, diff: ..}`.
-const DELTA_ENVELOPE_BYTES: usize = 19;
+/// What a delta entry needs around its diff (`{$v: 2, diff: ..}`), as MongoDB counts it.
+const DELTA_ENVELOPE_BYTES: usize = 15;
 
 /// What makes `old` into `new`; `None` when logging `new` as a whole takes no more bytes (or when a field name
 /// is repeated, which a diff cannot address). Equal documents give an empty diff.

@@ -10,8 +10,10 @@
 //! No clock, no randomness, no I/O: the caller supplies them in [`ctx::QueryCtx`], [`source::Source`] and
 //! [`sort::SpillSpace`].
 
+mod accumulator;
 pub mod collation;
 pub mod ctx;
+pub mod date;
 pub mod exec;
 pub mod expand;
 pub mod expr;
@@ -26,6 +28,7 @@ pub mod sort;
 pub mod source;
 pub mod stage;
 pub mod update;
+mod value_set;
 
 pub use ctx::{QueryCtx, Variables};
 

@@ -23,7 +23,7 @@ pub(crate) use parse::{check_user_var_name, named};
 pub use path::FieldPath;
 pub(crate) use path::check_name;
 pub use scope::{Frame, Scope, VarId};
-pub use value::Val;
+pub use value::{Val, shown};
 
 use crate::ctx::QueryCtx;
 use pando_base::{Error, Result};
@@ -163,6 +163,10 @@ impl Expr {
         expr.optimize(ctx)?;
         Ok(expr)
     }
+    /// `name` is an operator of expressions.
+    pub fn is_operator(name: &str) -> bool {
+        registry::find(name).is_some()
+    }
     pub fn constant(v: Value<'_>) -> Expr {
         Expr::Const(Val::Ref(v).into_owned())
     }
@@ -292,6 +296,10 @@ fn eval_array<'s>(items: &'s [Expr], scope: &Scope<'s>) -> Result<Val<'s>> {
 }
 
 impl Nary {
+    /// An operator whose arguments were counted elsewhere.
+    pub(crate) fn new(name: &'static str, f: NaryFn, args: Vec<Expr>) -> Nary {
+        Nary { name, f, args, pure: true }
+    }
     fn eval<'s>(&'s self, scope: &Scope<'s>) -> Result<Val<'s>> {
         let call = Call { name: self.name, ctx: scope.ctx };
         match &*self.args {

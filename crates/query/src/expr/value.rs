@@ -91,6 +91,14 @@ impl<'a> Val<'a> {
         }
     }
 
+    /// Bytes held outside this struct.
+    pub fn heap_bytes(&self) -> usize {
+        match self {
+            Val::Missing | Val::Ref(_) => 0,
+            Val::Str(s) => s.len(),
+            Val::Doc(d) | Val::Array(d) | Val::Other(d) => d.byte_len(),
+        }
+    }
     pub fn is_missing(&self) -> bool {
         matches!(self, Val::Missing)
     }
@@ -173,4 +181,49 @@ fn owned(v: Value<'_>) -> Val<'static> {
             Val::Other(b.finish())
         }
     }
+}
+
+/// A value as aggregation messages print it: `5`, `"x"`, `[1, 2]`, `{a: 1}`, dates in ISO form, doubles with six
+/// digits.
+pub fn shown(v: &Val<'_>) -> String {
+    let mut out = String::new();
+    match v.value() {
+        Some(v) => show(v, &mut out),
+        None => out.push_str("MISSING"),
+    }
+    out
+}
+
+fn show(v: Value<'_>, out: &mut String) {
+    use std::fmt::Write;
+    // Writing to a String cannot fail.
+    let _ = match v {
+        Value::Double(d) => out.write_str(&crate::number::short_double(d)),
+        Value::DateTime(ms) => out.write_str(&crate::date::iso(ms)),
+        Value::ObjectId(o) => out.write_str(&o.to_hex()),
+        Value::Decimal128(d) => write!(out, "{d}"),
+        Value::Document(d) => {
+            out.push('{');
+            for (i, e) in d.iter().enumerate() {
+                if i > 0 {
+                    out.push_str(", ");
+                }
+                out.push_str(e.name());
+                out.push_str(": ");
+                show(e.value(), out);
+            }
+            out.write_char('}')
+        }
+        Value::Array(a) => {
+            out.push('[');
+            for (i, e) in a.iter().enumerate() {
+                if i > 0 {
+                    out.push_str(", ");
+                }
+                show(e.value(), out);
+            }
+            out.write_char(']')
+        }
+        v => write!(out, "{v:#}"),
+    };
 }

@@ -29,7 +29,7 @@ pub(crate) use eval::first_matching_member;
 pub use in_list::InList;
 pub use modulo::Modulo;
 pub use node::{ElemMatchObject, ElemMatchValue, ExprNode, Leaf, Node, Pred, SampleRate, Scope};
-pub(crate) use number::{decimal_is_nan, exact_i64, truncated_i64};
+pub(crate) use number::{decimal_is_nan, exact_i64, parse_non_negative, truncated_i64};
 pub use operand::Operand;
 pub use path::Path;
 pub use regexp::RegexPred;

@@ -1,1 +1,296 @@
-//! Pipeline stages and accumulators.
+//! Aggregation pipelines: stages that pull documents from the one before.
+//!
+//! ```text
+//!   input (find plan, or a callback's documents)        Runner::next
+//!      ▲ Step::{Row, NeedYield, Eof}                        │
+//!   [$match] ◄─ pulls ─ [$group] ◄─ pulls ─ [$sort] ◄───────┘
+//! ```
+//!
+//! [`Pipeline::parse`] checks and compiles; [`Pipeline::take_find`] hands the leading filter, sort, skip and limit,
+//! and the fields that the rest needs, to the find planner; [`Pipeline::start`] gives a [`Runner`]. A stage that is
+//! told `NeedYield` returns it at once and goes on where it was when called again, so the caller may drop and
+//! reopen its snapshot between calls.
+//!
+//! One stage per file, one row each in [`registry`]. Reshaping of single documents ([`transform`]) is shared
+//! with pipeline updates.
+
+mod add_fields;
+mod bucket;
+mod count;
+mod group;
+mod group_table;
+mod limit;
+mod matching;
+mod needs;
+mod registry;
+mod replace_root;
+mod sample;
+pub(crate) mod shape;
+mod skip;
+mod sort;
+mod sort_by_count;
+mod sources;
+mod transform;
+mod unwind;
+
+pub(crate) use needs::Needs;
+pub use sources::PipelineSource;
+pub(crate) use transform::{Transform, TransformStage, parse_update_stage};
+
+use crate::ctx::QueryCtx;
+use crate::expr::{ParseCtx, optimize_error};
+use crate::matcher::Matcher;
+use crate::sort::{SortPattern, SpillSpace};
+use bytes::Bytes;
+use pando_base::limits::PIPELINE_STAGES_MAX;
+use pando_base::{Error, Result};
+use pando_bson::{DocBuf, RawDoc, Value};
+use std::sync::Arc;
+
+/// A document on its way through a pipeline.
+#[derive(Clone, Debug)]
+pub struct Row {
+    bytes: Bytes,
+}
+
+impl Row {
+    pub fn new(bytes: Bytes) -> Row {
+        Row { bytes }
+    }
+    #[inline]
+    pub fn doc(&self) -> &RawDoc {
+        RawDoc::trusted(&self.bytes)
+    }
+    pub fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+    pub fn into_bytes(self) -> Bytes {
+        self.bytes
+    }
+}
+
+impl From<DocBuf> for Row {
+    fn from(doc: DocBuf) -> Row {
+        Row { bytes: Bytes::from(doc.into_bytes()) }
+    }
+}
+
+/// What pulling gives.
+#[derive(Debug)]
+pub enum Step {
+    Row(Row),
+    /// The input wants the caller to yield; pull again afterwards.
+    NeedYield,
+    Eof,
+}
+
+/// Where a pipeline's documents come from.
+pub trait Input {
+    fn next(&mut self) -> Result<Step>;
+}
+
+/// Documents from an iterator, for tests and sources that are small.
+impl<I: Iterator<Item = Row>> Input for I {
+    fn next(&mut self) -> Result<Step> {
+        Ok(Iterator::next(self).map_or(Step::Eof, Step::Row))
+    }
+}
+
+/// The stages before one stage, with the input in front of them.
+pub(crate) struct Upstream<'a> {
+    stages: &'a mut [Box<dyn Stage>],
+    input: &'a mut dyn Input,
+    /// An error came from the input: it has its own context.
+    input_failed: &'a mut bool,
+    ctx: &'a QueryCtx,
+}
+
+impl Upstream<'_> {
+    pub(crate) fn next(&mut self) -> Result<Step> {
+        match self.stages.split_last_mut() {
+            None => self.input.next().inspect_err(|_| *self.input_failed = true),
+            Some((last, before)) => last.next(&mut Upstream {
+                stages: before,
+                input: self.input,
+                input_failed: self.input_failed,
+                ctx: self.ctx,
+            }),
+        }
+    }
+    pub(crate) fn ctx(&self) -> &QueryCtx {
+        self.ctx
+    }
+}
+
+/// What a stage needs from the run it is part of.
+#[derive(Clone, Default)]
+pub struct RunEnv {
+    /// Where blocking stages may spill; `None` when `allowDiskUse` is false.
+    pub spill: Option<Arc<dyn SpillSpace>>,
+}
+
+/// One stage, from parsed to running.
+pub(crate) trait Stage: Send {
+    fn name(&self) -> &'static str;
+    fn next(&mut self, up: &mut Upstream<'_>) -> Result<Step>;
+    /// Called once before the first `next`.
+    fn start(&mut self, _env: &RunEnv) -> Result<()> {
+        Ok(())
+    }
+    fn optimize(&mut self, _ctx: &QueryCtx) -> Result<()> {
+        Ok(())
+    }
+    /// Adds what it reads, and says whether later stages still see the input's other fields.
+    fn needs(&self, needs: &mut Needs);
+    /// Moves this stage into the find plan, if it can go there.
+    fn push_down(&mut self, _find: &mut FindPart) -> bool {
+        false
+    }
+    /// `$match`, for those that want to move.
+    fn as_match(&self) -> Option<&Arc<Matcher>> {
+        None
+    }
+    /// A `$limit` right behind: a sort needs to keep only so many.
+    fn absorb_limit(&mut self, _limit: u64) {}
+    fn as_limit(&self) -> Option<u64> {
+        None
+    }
+}
+
+/// The part of a pipeline that a find plan does, in this order: filter, sort, skip, limit.
+#[derive(Default)]
+pub struct FindPart {
+    pub matcher: Option<Arc<Matcher>>,
+    pub sort: Option<Arc<SortPattern>>,
+    pub skip: u64,
+    pub limit: Option<u64>,
+    /// Dotted paths that the rest of the pipeline reads; `None` when it needs whole documents. With `Some`, a plan
+    /// may return documents that have only these (an index may cover them).
+    pub fields: Option<Vec<String>>,
+}
+
+/// A compiled pipeline.
+pub struct Pipeline {
+    stages: Vec<Box<dyn Stage>>,
+    source: PipelineSource,
+    ctx: QueryCtx,
+}
+
+impl Pipeline {
+    /// Parses the `pipeline` array of an aggregate.
+    pub fn parse(pipeline: &RawDoc, ctx: &QueryCtx) -> Result<Pipeline> {
+        if pipeline.count() > PIPELINE_STAGES_MAX {
+            return Err(Error::failed_to_parse(format!(
+                "Pipeline length must be no longer than {PIPELINE_STAGES_MAX} stages."
+            )));
+        }
+        let mut stages = Vec::new();
+        let mut source = PipelineSource::Collection;
+        for (at, e) in pipeline.iter().enumerate() {
+            let spec = stage_spec(e.value())?;
+            let Some(stage) = spec.first() else { return Err(not_one_field()) };
+            if let Some(found) = sources::parse(stage)? {
+                if at > 0 {
+                    return Err(Error::location(
+                        40602,
+                        format!("{} is only valid as the first stage in a pipeline.", stage.name()),
+                    ));
+                }
+                source = found;
+                continue;
+            }
+            registry::parse(stage, &mut ParseCtx::new(ctx), &mut stages)?;
+        }
+        let mut pipeline = Pipeline { stages, source, ctx: ctx.clone() };
+        pipeline.optimize().map_err(|e| optimize_error("pipeline", e))?;
+        Ok(pipeline)
+    }
+
+    pub fn source(&self) -> &PipelineSource {
+        &self.source
+    }
+    pub fn is_empty(&self) -> bool {
+        self.stages.is_empty()
+    }
+    pub fn stage_names(&self) -> impl Iterator<Item = &'static str> {
+        self.stages.iter().map(|s| s.name())
+    }
+
+    fn optimize(&mut self) -> Result<()> {
+        for stage in &mut self.stages {
+            stage.optimize(&self.ctx)?;
+        }
+        // A sort that is followed by a limit keeps only the top.
+        for at in 1..self.stages.len() {
+            if let Some(limit) = self.stages[at].as_limit() {
+                self.stages[at - 1].absorb_limit(limit);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes away the leading stages that a find plan can do, and says which fields the rest needs.
+    pub fn take_find(&mut self) -> FindPart {
+        let mut find = FindPart::default();
+        let mut taken = 0;
+        while let Some(stage) = self.stages.get_mut(taken) {
+            if !stage.push_down(&mut find) {
+                break;
+            }
+            taken += 1;
+        }
+        self.stages.drain(..taken);
+        let mut needs = Needs::default();
+        for stage in &self.stages {
+            stage.needs(&mut needs);
+            if needs.is_settled() {
+                break;
+            }
+        }
+        find.fields = needs.fields();
+        find
+    }
+
+    /// Ready to pull.
+    pub fn start(mut self, env: &RunEnv) -> Result<Runner> {
+        for stage in &mut self.stages {
+            stage.start(env)?;
+        }
+        Ok(Runner { stages: self.stages, ctx: self.ctx })
+    }
+}
+
+fn not_one_field() -> Error {
+    Error::location(40323, "A pipeline stage specification object must contain exactly one field.")
+}
+
+/// A stage is an object with one field.
+pub(crate) fn stage_spec(v: Value<'_>) -> Result<&RawDoc> {
+    let Value::Document(spec) = v else {
+        return Err(Error::type_mismatch("Each element of the 'pipeline' array must be an object"));
+    };
+    if spec.count() != 1 {
+        return Err(not_one_field());
+    }
+    Ok(spec)
+}
+
+/// A pipeline in the middle of its run. Owned and `Send`; the input is given anew with each pull.
+pub struct Runner {
+    stages: Vec<Box<dyn Stage>>,
+    ctx: QueryCtx,
+}
+
+impl Runner {
+    /// The next result.
+    pub fn next(&mut self, input: &mut dyn Input) -> Result<Step> {
+        let mut input_failed = false;
+        let mut all =
+            Upstream { stages: &mut self.stages, input, input_failed: &mut input_failed, ctx: &self.ctx };
+        let step = all.next();
+        step.map_err(|e| if input_failed { e } else { e.context("PlanExecutor error during aggregation") })
+    }
+}
+
+#[cfg(test)]
+mod tests;

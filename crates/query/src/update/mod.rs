@@ -16,6 +16,7 @@ mod array_filters;
 mod log;
 mod ops;
 mod path;
+mod pipeline;
 mod touched;
 mod tree;
 mod upsert;
@@ -24,6 +25,7 @@ pub use touched::Touched;
 
 use crate::ctx::QueryCtx;
 use crate::matcher::MatchDetails;
+use crate::stage::Transform;
 use apply::{Applier, dollar_prefixed};
 use array_filters::ArrayFilters;
 use ops::{Apply, Arg, Modifier, OPERATORS, RenameFrom, RenameTo, value_depth};
@@ -47,6 +49,7 @@ pub struct UpdatePlan {
 enum Kind {
     Operators(Operators),
     Replacement(DocBuf),
+    Pipeline(Vec<Transform>),
 }
 
 #[derive(Debug)]
@@ -88,13 +91,18 @@ impl UpdatePlan {
     pub fn parse(update: Value<'_>, array_filters: Option<&RawDoc>, ctx: &QueryCtx) -> Result<UpdatePlan> {
         let doc = match update {
             Value::Document(doc) => doc,
-            Value::Array(_) => {
+            Value::Array(stages) => {
                 if array_filters.is_some() {
                     return Err(Error::failed_to_parse(
                         "arrayFilters may not be specified for pipeline-style updates",
                     ));
                 }
-                return Err(Error::new(ErrorCode::NotImplemented, "pipeline updates are not built in yet"));
+                let stages = pipeline::parse(stages, ctx)?;
+                return Ok(UpdatePlan {
+                    kind: Kind::Pipeline(stages),
+                    touched: Touched::Everything,
+                    ctx: ctx.clone(),
+                });
             }
             _ => {
                 return Err(Error::failed_to_parse("Update argument must be either an object or an array"));
@@ -113,7 +121,7 @@ impl UpdatePlan {
         matches!(self.kind, Kind::Replacement(_))
     }
     pub fn is_pipeline(&self) -> bool {
-        false
+        matches!(self.kind, Kind::Pipeline(_))
     }
     /// A `$` is in some path: `apply` wants the array position that the query matched.
     pub fn needs_position(&self) -> bool {
@@ -131,6 +139,7 @@ impl UpdatePlan {
         let outcome = match &self.kind {
             Kind::Operators(o) => o.apply(doc, position, false, &self.ctx)?,
             Kind::Replacement(new) => self.replace(doc, new)?,
+            Kind::Pipeline(stages) => pipeline::apply(stages, doc, &self.ctx)?,
         };
         if !outcome.noop {
             check_size(&outcome.new_doc)?;
@@ -150,6 +159,10 @@ impl UpdatePlan {
             }
             Kind::Replacement(new) => {
                 let outcome = self.replace(&seed, new)?;
+                if outcome.noop { seed } else { outcome.new_doc }
+            }
+            Kind::Pipeline(stages) => {
+                let outcome = pipeline::apply(stages, &seed, &self.ctx)?;
                 if outcome.noop { seed } else { outcome.new_doc }
             }
         };
@@ -214,7 +227,8 @@ fn keep_id(old: &RawDoc, new: &RawDoc) -> Result<DocBuf> {
     Ok(b.finish())
 }
 
-fn check_size(doc: &RawDoc) -> Result<()> {
+/// Documents that the server may not hand out or store: code 10334 above any document's bound, 17419 above a user's.
+pub(crate) fn check_size(doc: &RawDoc) -> Result<()> {
     let size = doc.byte_len();
     if size > BSON_INTERNAL_BYTES_MAX {
         let first = doc.first().map(|e| format!("{e:#}")).unwrap_or_default();

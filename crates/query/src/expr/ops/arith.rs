@@ -2,13 +2,14 @@
 //!
 //! Integers that overflow 64 bits become doubles. Dates add and subtract milliseconds.
 
+use crate::accumulator::sum::Total;
 use crate::expr::{Call, Val};
 use crate::number::Number;
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::Value;
 
 pub(in crate::expr) fn add<'v>(args: &[Val<'v>], _: &Call<'_>) -> Result<Val<'v>> {
-    let mut sum = Number::Int(0);
+    let mut sum = Total::default();
     let mut date: Option<i64> = None;
     for arg in args {
         match arg.value() {
@@ -20,7 +21,7 @@ pub(in crate::expr) fn add<'v>(args: &[Val<'v>], _: &Call<'_>) -> Result<Val<'v>
                 date = Some(ms);
             }
             Some(v) => match Number::of(v) {
-                Some(n) => sum = sum.add(n),
+                Some(n) => sum.add(n),
                 None => {
                     return Err(Error::location(
                         16554,
@@ -31,10 +32,10 @@ pub(in crate::expr) fn add<'v>(args: &[Val<'v>], _: &Call<'_>) -> Result<Val<'v>
         }
     }
     match date {
-        None => Ok(Val::Ref(sum.value())),
+        None => Ok(Val::Ref(sum.number().value())),
         Some(ms) => {
             let overflow = || Error::new(ErrorCode::Overflow, "date overflow in $add");
-            let offset = sum.round_i64().ok_or_else(overflow)?;
+            let offset = sum.number().round_i64().ok_or_else(overflow)?;
             Ok(Val::date(ms.checked_add(offset).ok_or_else(overflow)?))
         }
     }

@@ -1,0 +1,184 @@
+//! `$firstN`, `$lastN`, `$minN`, `$maxN`, `$top(N)`, `$bottom(N)`.
+//!
+//! All keep a bounded list: in order of arrival, of value, or of a sort key.
+
+use super::Accumulator;
+use crate::ctx::QueryCtx;
+use crate::expr::Val;
+use pando_base::limits::ACCUMULATED_ARRAY_BYTES_MAX;
+use pando_base::{Error, ErrorCode, Result};
+use pando_bson::{DocBuilder, Value};
+use std::cmp::Ordering;
+use std::collections::VecDeque;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NKind {
+    First,
+    Last,
+    Min,
+    Max,
+    /// By sort key, the first ones.
+    Top,
+    /// By sort key, the last ones.
+    Bottom,
+}
+
+pub(crate) struct NFamily {
+    name: &'static str,
+    kind: NKind,
+    n: usize,
+    /// `$top` and `$bottom` give the value instead of an array.
+    single: bool,
+    /// `First`, `Last`: in order of arrival. Others: in the order of the result.
+    kept: VecDeque<(Box<[u8]>, Val<'static>)>,
+    bytes: usize,
+}
+
+const ENTRY_BYTES: usize = std::mem::size_of::<(Box<[u8]>, Val<'static>)>();
+
+impl NFamily {
+    pub(crate) fn new(name: &'static str, kind: NKind, n: usize, single: bool) -> NFamily {
+        NFamily { name, kind, n, single, kept: VecDeque::new(), bytes: 0 }
+    }
+
+    fn push_at(&mut self, at: usize, key: &[u8], v: Val<'_>) -> Result<()> {
+        let v = v.into_owned();
+        self.bytes += ENTRY_BYTES + key.len() + v.heap_bytes();
+        if self.bytes > ACCUMULATED_ARRAY_BYTES_MAX {
+            return Err(Error::new(
+                ErrorCode::ExceededMemoryLimit,
+                format!(
+                    "{} used too much memory and cannot spill to disk. Memory limit: {ACCUMULATED_ARRAY_BYTES_MAX} bytes",
+                    self.name
+                ),
+            ));
+        }
+        self.kept.insert(at, (key.into(), v));
+        Ok(())
+    }
+    fn forget(&mut self, gone: Option<(Box<[u8]>, Val<'static>)>) {
+        if let Some((key, v)) = gone {
+            self.bytes -= ENTRY_BYTES + key.len() + v.heap_bytes();
+        }
+    }
+
+    /// Keeps the list sorted; equal ones stay in order of arrival.
+    fn add_sorted(
+        &mut self,
+        key: &[u8],
+        v: Val<'_>,
+        before: impl Fn(&(Box<[u8]>, Val<'static>)) -> bool,
+    ) -> Result<()> {
+        let at = self.kept.partition_point(before);
+        if self.kind == NKind::Bottom {
+            // The last n are wanted: the front goes when it gets too long.
+            if self.kept.len() == self.n {
+                if at == 0 {
+                    return Ok(());
+                }
+                let gone = self.kept.pop_front();
+                self.forget(gone);
+                return self.push_at(at - 1, key, v);
+            }
+            return self.push_at(at, key, v);
+        }
+        if at >= self.n {
+            return Ok(());
+        }
+        if self.kept.len() == self.n {
+            let gone = self.kept.pop_back();
+            self.forget(gone);
+        }
+        self.push_at(at, key, v)
+    }
+}
+
+impl Accumulator for NFamily {
+    fn add(&mut self, v: Val<'_>, ctx: &QueryCtx) -> Result<()> {
+        match self.kind {
+            NKind::First => {
+                if self.kept.len() < self.n {
+                    self.push_at(self.kept.len(), &[], v)?;
+                }
+                Ok(())
+            }
+            NKind::Last => {
+                if self.kept.len() == self.n {
+                    let gone = self.kept.pop_front();
+                    self.forget(gone);
+                }
+                self.push_at(self.kept.len(), &[], v)
+            }
+            NKind::Min | NKind::Max => {
+                if v.is_nullish() {
+                    return Ok(());
+                }
+                let view = v.clone();
+                let Some(new) = view.value() else { return Ok(()) };
+                // Among equals the largest list gives the latest first, the smallest list the earliest.
+                let max = self.kind == NKind::Max;
+                let order =
+                    |old: &Val<'static>| old.value().map_or(Ordering::Less, |old| ctx.compare(old, new));
+                if max
+                    && self.kept.len() == self.n
+                    && self.kept.back().is_some_and(|(_, last)| order(last).is_eq())
+                {
+                    return Ok(());
+                }
+                self.add_sorted(&[], v, |(_, old)| if max { order(old).is_gt() } else { order(old).is_le() })
+            }
+            NKind::Top | NKind::Bottom => Err(Error::internal(format!("{} without a sort key", self.name))),
+        }
+    }
+    fn add_keyed(&mut self, key: &[u8], v: Val<'_>, _: &QueryCtx) -> Result<()> {
+        self.add_sorted(key, v, |(old, _)| **old <= *key)
+    }
+    fn result(&mut self) -> Result<Val<'static>> {
+        let values = std::mem::take(&mut self.kept).into_iter().map(|(_, v)| v);
+        if self.single {
+            let v = values.last().unwrap_or(Val::Missing);
+            return Ok(if v.is_missing() { Val::NULL } else { v });
+        }
+        Ok(Val::array(values))
+    }
+    fn heap_bytes(&self) -> usize {
+        self.bytes
+    }
+    fn partial(&mut self) -> Result<Val<'static>> {
+        let entries = std::mem::take(&mut self.kept).into_iter().map(|(key, v)| {
+            let mut b = DocBuilder::new();
+            b.binary("k", 0, &key);
+            v.put_to(&mut b, "v");
+            Val::Doc(b.finish())
+        });
+        Ok(Val::array(entries))
+    }
+    fn merge(&mut self, partial: Val<'_>, ctx: &QueryCtx) -> Result<()> {
+        for e in partial.as_array().into_iter().flatten() {
+            let Value::Document(entry) = e.value() else { continue };
+            let v = Val::option(entry.get("v"));
+            match (self.kind, entry.get("k")) {
+                (NKind::Top | NKind::Bottom, Some(Value::Binary { bytes, .. })) => {
+                    self.add_keyed(bytes, v, ctx)?
+                }
+                _ => self.add(v, ctx)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The `n` of this family: a positive integer.
+pub(crate) fn check_n(v: &Val<'_>) -> Result<usize> {
+    let n = v.value().and_then(crate::matcher::exact_i64);
+    let Some(n) = n else {
+        return Err(Error::location(
+            5787902,
+            format!("Value for 'n' must be of integral type, but found {}", crate::expr::shown(v)),
+        ));
+    };
+    match usize::try_from(n) {
+        Ok(n) if n > 0 => Ok(n),
+        _ => Err(Error::location(5787908, format!("'n' must be greater than 0, found {n}"))),
+    }
+}

@@ -1,0 +1,277 @@
+//! The table of `$group`'s accumulators, and how a field's specification becomes an [`AccSpec`].
+
+use super::n_family::check_n;
+use super::percentile::Percentile;
+use super::{
+    Accumulator, AddToSet, Avg, First, Last, MergeObjects, MinMax, NFamily, NKind, Push, StdDev, Sum,
+};
+use crate::ctx::QueryCtx;
+use crate::expr::{Expr, ParseCtx, Scope, Val};
+use crate::number::Number;
+use crate::sort::{SortKeys, SortPattern};
+use pando_base::{Error, Result};
+use pando_bson::{Elem, RawDoc, Value};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// One output field of a `$group`: what is evaluated per document, and what collects it per group.
+pub(crate) struct AccSpec {
+    pub(crate) field: Box<str>,
+    arg: Arg,
+    make: Make,
+}
+
+enum Arg {
+    Unary(Expr),
+    /// `{sortBy, output}`.
+    Keyed {
+        output: Expr,
+        keys: SortKeys,
+    },
+}
+
+enum Make {
+    Plain(fn() -> Box<dyn Accumulator>),
+    N { name: &'static str, kind: NKind, n: Expr },
+    Single { name: &'static str, kind: NKind },
+    Percentile { ps: Vec<f64>, single: bool },
+}
+
+type Parse = fn(&'static str, Elem<'_>, &mut ParseCtx<'_>) -> Result<(Arg, Make)>;
+
+#[rustfmt::skip]
+static TABLE: &[(&str, Parse)] = &[
+    ("$addToSet", |n, e, p| unary(n, e, p, || Box::<AddToSet>::default())),
+    ("$avg", |n, e, p| unary(n, e, p, || Box::<Avg>::default())),
+    ("$bottom", |n, e, p| keyed(n, e, p, NKind::Bottom, true)),
+    ("$bottomN", |n, e, p| keyed(n, e, p, NKind::Bottom, false)),
+    ("$count", |_, e, _| count(e)),
+    ("$first", |n, e, p| unary(n, e, p, || Box::<First>::default())),
+    ("$firstN", |n, e, p| input_n(n, e, p, NKind::First)),
+    ("$last", |n, e, p| unary(n, e, p, || Box::<Last>::default())),
+    ("$lastN", |n, e, p| input_n(n, e, p, NKind::Last)),
+    ("$max", |n, e, p| unary(n, e, p, || Box::new(MinMax::new(true)))),
+    ("$maxN", |n, e, p| input_n(n, e, p, NKind::Max)),
+    ("$median", |n, e, p| percentile(n, e, p)),
+    ("$mergeObjects", |n, e, p| unary(n, e, p, || Box::<MergeObjects>::default())),
+    ("$min", |n, e, p| unary(n, e, p, || Box::new(MinMax::new(false)))),
+    ("$minN", |n, e, p| input_n(n, e, p, NKind::Min)),
+    ("$percentile", |n, e, p| percentile(n, e, p)),
+    ("$push", |n, e, p| unary(n, e, p, || Box::<Push>::default())),
+    ("$stdDevPop", |n, e, p| unary(n, e, p, || Box::new(StdDev::new(false)))),
+    ("$stdDevSamp", |n, e, p| unary(n, e, p, || Box::new(StdDev::new(true)))),
+    ("$sum", |n, e, p| unary(n, e, p, || Box::<Sum>::default())),
+    ("$top", |n, e, p| keyed(n, e, p, NKind::Top, true)),
+    ("$topN", |n, e, p| keyed(n, e, p, NKind::Top, false)),
+];
+
+/// Parses `{$op: argument}` for an output field.
+pub(crate) fn parse(field: &str, spec: &RawDoc, p: &mut ParseCtx<'_>) -> Result<AccSpec> {
+    let Some(e) = spec.first() else {
+        return Err(Error::location(40234, format!("The field '{field}' must be an accumulator object")));
+    };
+    if spec.count() > 1 {
+        return Err(Error::location(40238, format!("The field '{field}' must specify one accumulator")));
+    }
+    let Some((name, parse)) = TABLE.iter().find(|(n, _)| *n == e.name()) else {
+        return Err(Error::location(15952, format!("unknown group operator '{}'", e.name())));
+    };
+    let (arg, make) = parse(name, e, p)?;
+    Ok(AccSpec { field: field.into(), arg, make })
+}
+
+fn unary(
+    name: &'static str,
+    e: Elem<'_>,
+    p: &mut ParseCtx<'_>,
+    make: fn() -> Box<dyn Accumulator>,
+) -> Result<(Arg, Make)> {
+    if matches!(e.value(), Value::Array(_)) {
+        return Err(Error::location(40237, format!("The {name} accumulator is a unary operator")));
+    }
+    Ok((Arg::Unary(p.parse(e.value())?), Make::Plain(make)))
+}
+
+fn count(e: Elem<'_>) -> Result<(Arg, Make)> {
+    match e.value() {
+        Value::Document(d) if d.is_empty() => {
+            Ok((Arg::Unary(Expr::Const(Val::int(1))), Make::Plain(|| Box::<Sum>::default())))
+        }
+        _ => Err(Error::type_mismatch("$count takes no arguments, i.e. $count:{}")),
+    }
+}
+
+fn not_an_object(code: i32, e: Elem<'_>) -> Error {
+    Error::location(code, format!("specification must be an object; found {e:#}"))
+}
+
+/// `{input, n}`.
+fn input_n(name: &'static str, e: Elem<'_>, p: &mut ParseCtx<'_>, kind: NKind) -> Result<(Arg, Make)> {
+    let Value::Document(d) = e.value() else { return Err(not_an_object(5787801, e)) };
+    let (mut input, mut n) = (None, None);
+    for f in d {
+        match f.name() {
+            "input" => input = Some(p.parse(f.value())?),
+            "n" => n = Some(p.parse(f.value())?),
+            other => {
+                return Err(Error::location(5787901, format!("Unknown argument for 'n' operator: {other}")));
+            }
+        }
+    }
+    let n = n.ok_or_else(|| Error::location(5787906, "Missing value for 'n'"))?;
+    let input = input.ok_or_else(|| Error::location(5787907, "Missing value for 'input'"))?;
+    Ok((Arg::Unary(input), Make::N { name, kind, n }))
+}
+
+/// `{sortBy, output}` and `n` unless only one is kept.
+fn keyed(
+    name: &'static str,
+    e: Elem<'_>,
+    p: &mut ParseCtx<'_>,
+    kind: NKind,
+    single: bool,
+) -> Result<(Arg, Make)> {
+    let Value::Document(d) = e.value() else { return Err(not_an_object(5788001, e)) };
+    let (mut output, mut sort, mut n) = (None, None, None);
+    for f in d {
+        match f.name() {
+            "output" => output = Some(p.parse(f.value())?),
+            "sortBy" => match f.value() {
+                Value::Document(spec) => sort = Some(SortPattern::parse(spec)?),
+                _ => return Err(Error::location(10065, "invalid parameter: expected an object (sortBy)")),
+            },
+            "n" if !single => n = Some(p.parse(f.value())?),
+            other => return Err(Error::location(5788002, format!("Unknown argument to {name} '{other}'"))),
+        }
+    }
+    if n.is_none() && !single {
+        return Err(Error::location(5788003, "Missing value for 'n'"));
+    }
+    let output = output.ok_or_else(|| Error::location(5788004, "Missing value for 'output'"))?;
+    let sort = sort.ok_or_else(|| Error::location(5788005, "Missing value for 'sortBy'"))?;
+    let keys = SortKeys::new(Arc::new(sort), p.ctx.collation.clone());
+    let make = match n {
+        Some(n) => Make::N { name, kind, n },
+        None => Make::Single { name, kind },
+    };
+    Ok((Arg::Keyed { output, keys }, make))
+}
+
+/// `{input, p, method}`; `$median` has no `p`.
+fn percentile(name: &'static str, e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<(Arg, Make)> {
+    let single = name == "$median";
+    let spec = parse_percentile(name, e.value(), single, p)?;
+    Ok((Arg::Unary(spec.0), Make::Percentile { ps: spec.1, single }))
+}
+
+/// Input and fractions of a `$median` or `$percentile`.
+pub(crate) fn parse_percentile(
+    name: &'static str,
+    v: Value<'_>,
+    single: bool,
+    p: &mut ParseCtx<'_>,
+) -> Result<(Expr, Vec<f64>)> {
+    let Value::Document(d) = v else {
+        return Err(Error::location(
+            7436100,
+            format!("specification must be an object; found {name}: {v:#}"),
+        ));
+    };
+    let missing = |field: &str| {
+        Error::location(40414, format!("BSON field '{name}.{field}' is missing but a required field"))
+    };
+    let (mut input, mut fractions, mut method) = (None, None, None);
+    for f in d {
+        match f.name() {
+            "input" => input = Some(p.parse(f.value())?),
+            "p" if !single => fractions = Some(f.value()),
+            "method" => method = Some(f.value()),
+            other => {
+                return Err(Error::location(
+                    40415,
+                    format!("BSON field '{name}.{other}' is an unknown field."),
+                ));
+            }
+        }
+    }
+    let input = input.ok_or_else(|| missing("input"))?;
+    match method.ok_or_else(|| missing("method"))? {
+        Value::String("approximate") => {}
+        _ => {
+            return Err(Error::bad_value("Currently only 'approximate' can be used as percentile 'method'."));
+        }
+    }
+    if single {
+        return Ok((input, vec![0.5]));
+    }
+    let not_fractions = || {
+        Error::location(
+            7750301,
+            "The $percentile 'p' field must be an array of numbers from [0.0, 1.0]".to_owned(),
+        )
+    };
+    let Value::Array(list) = fractions.ok_or_else(|| missing("p"))? else { return Err(not_fractions()) };
+    let mut ps = Vec::new();
+    for f in list {
+        let x = Number::of(f.value()).map(Number::to_f64).ok_or_else(not_fractions)?;
+        if !(0.0..=1.0).contains(&x) {
+            return Err(not_fractions());
+        }
+        ps.push(x);
+    }
+    if ps.is_empty() {
+        return Err(not_fractions());
+    }
+    Ok((input, ps))
+}
+
+impl AccSpec {
+    /// A fresh accumulator for the group with this id.
+    pub(crate) fn start(&self, id: &Val<'_>, ctx: &QueryCtx) -> Result<Box<dyn Accumulator>> {
+        Ok(match &self.make {
+            Make::Plain(make) => make(),
+            Make::N { name, kind, n } => {
+                // `n` may depend on the group's id.
+                let root = id.as_doc().unwrap_or(RawDoc::empty());
+                let n = check_n(&n.eval_doc(root, ctx)?)?;
+                Box::new(NFamily::new(name, *kind, n, false))
+            }
+            Make::Single { name, kind } => Box::new(NFamily::new(name, *kind, 1, true)),
+            Make::Percentile { ps, single } => Box::new(Percentile::new(ps.clone(), *single)),
+        })
+    }
+
+    /// Gives one document to the accumulator.
+    #[inline]
+    pub(crate) fn feed(&mut self, acc: &mut dyn Accumulator, scope: &Scope<'_>) -> Result<()> {
+        match &mut self.arg {
+            Arg::Unary(e) => acc.add(e.eval(scope)?, scope.ctx),
+            Arg::Keyed { output, keys } => {
+                let v = output.eval(scope)?;
+                let key = keys.key(scope.root, &|_| 0.0)?;
+                acc.add_keyed(key, v, scope.ctx)
+            }
+        }
+    }
+
+    pub(crate) fn optimize(&mut self, ctx: &QueryCtx) -> Result<()> {
+        match &mut self.arg {
+            Arg::Unary(e) | Arg::Keyed { output: e, .. } => e.optimize(ctx)?,
+        }
+        if let Make::N { n, .. } = &mut self.make {
+            n.optimize(ctx)?;
+        }
+        Ok(())
+    }
+
+    /// Adds the paths it reads; false when it reads whole documents.
+    pub(crate) fn needs(&self, paths: &mut BTreeSet<String>) -> bool {
+        match &self.arg {
+            Arg::Unary(e) => e.dependencies(paths),
+            Arg::Keyed { output, keys } => {
+                paths.extend(keys.pattern().parts.iter().map(|p| p.path.clone()));
+                output.dependencies(paths)
+            }
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! `$sum`, `$avg`, `$count`, and the exact summing they share with `$add`.
+//!
+//! Integers are summed exactly, doubles with a second double that carries what the first cannot, so the order of
+//! the addends does not show. Decimals are summed apart and joined at the end.
+
+use super::Accumulator;
+use crate::ctx::QueryCtx;
+use crate::expr::Val;
+use crate::number::Number;
+use pando_base::Result;
+use pando_bson::{Bson, Decimal128, DocBuilder, Document, Value};
+
+/// A running total.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Total {
+    /// All ints and longs.
+    whole: i128,
+    /// Doubles: the sum and its error.
+    high: f64,
+    low: f64,
+    /// What an ordinary addition gives once it is no number any more.
+    special: f64,
+    decimal: Option<Decimal128>,
+    widest: Width,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Width {
+    #[default]
+    Int,
+    Long,
+    Double,
+    Decimal,
+}
+
+impl Total {
+    #[inline]
+    pub(crate) fn add(&mut self, n: Number) {
+        match n {
+            Number::Int(n) => self.whole += i128::from(n),
+            Number::Long(n) => {
+                self.whole += i128::from(n);
+                self.widest = self.widest.max(Width::Long);
+            }
+            Number::Double(d) => {
+                self.add_double(d);
+                self.widest = self.widest.max(Width::Double);
+            }
+            Number::Decimal(d) => {
+                self.decimal = Some(self.decimal.map_or(d, |sum| sum + d));
+                self.widest = Width::Decimal;
+            }
+        }
+    }
+    fn add_double(&mut self, d: f64) {
+        self.special += d;
+        // Knuth's two-sum: `high + error` is exactly the sum of both.
+        let sum = self.high + d;
+        let part = sum - self.high;
+        let error = (self.high - (sum - part)) + (d - part);
+        self.high = sum;
+        self.low += error;
+    }
+    /// The part without decimals as a double.
+    pub(crate) fn to_f64(&self) -> f64 {
+        let mut all = self.clone();
+        // An i128 is the sum of doubles: three pieces of up to 43 bits.
+        let mut rest = self.whole;
+        for shift in [86, 43, 0] {
+            let piece = rest >> shift;
+            rest -= piece << shift;
+            all.add_double(piece as f64 * (2f64).powi(shift));
+        }
+        let sum = all.high + all.low;
+        // Infinities make the error a NaN, though the plain sum is well defined.
+        if sum.is_finite() { sum } else { all.special }
+    }
+    fn to_decimal_without_decimals(&self) -> Decimal128 {
+        let whole = decimal_of_i128(self.whole);
+        if self.high == 0.0 && self.low == 0.0 && self.special == 0.0 {
+            return whole;
+        }
+        let doubles = if (self.high + self.low).is_finite() {
+            Decimal128::from_f64_precise(self.high) + Decimal128::from_f64_precise(self.low)
+        } else {
+            Decimal128::from_f64(self.special)
+        };
+        doubles + whole
+    }
+    pub(crate) fn number(&self) -> Number {
+        match self.widest {
+            Width::Int => match i32::try_from(self.whole) {
+                Ok(n) => Number::Int(n),
+                Err(_) => self.long(),
+            },
+            Width::Long => self.long(),
+            Width::Double => Number::Double(self.to_f64()),
+            Width::Decimal => Number::Decimal(self.decimal_total()),
+        }
+    }
+    fn long(&self) -> Number {
+        i64::try_from(self.whole).map_or_else(|_| Number::Double(self.to_f64()), Number::Long)
+    }
+    pub(crate) fn decimal_total(&self) -> Decimal128 {
+        let rest = self.to_decimal_without_decimals();
+        match self.decimal {
+            Some(d) if rest.is_zero() => d,
+            Some(d) => d + rest,
+            None => rest,
+        }
+    }
+    pub(crate) fn has_decimal(&self) -> bool {
+        self.decimal.is_some()
+    }
+    /// The total over a count: a double, or a decimal.
+    pub(crate) fn mean(&self, count: i64) -> Number {
+        if self.has_decimal() {
+            return Number::Decimal(self.decimal_total() / Decimal128::from_i64(count));
+        }
+        Number::Double(self.to_f64() / count as f64)
+    }
+
+    fn save(&self, b: &mut DocBuilder) {
+        b.binary("w", 0, &self.whole.to_le_bytes());
+        b.f64("h", self.high).f64("l", self.low).f64("s", self.special);
+        if let Some(d) = self.decimal {
+            b.decimal("d", d);
+        }
+        b.i32("t", self.widest as i32);
+    }
+    fn restore(&mut self, saved: &Document) {
+        if let Some(Bson::Binary(w)) = saved.get("w")
+            && let Ok(bytes) = <[u8; 16]>::try_from(&w.bytes[..])
+        {
+            self.whole += i128::from_le_bytes(bytes);
+        }
+        let double = |name| saved.get(name).and_then(Bson::as_f64).unwrap_or(0.0);
+        let special = self.special + double("s");
+        self.add_double(double("h"));
+        self.low += double("l");
+        self.special = special;
+        if let Some(Bson::Decimal128(d)) = saved.get("d") {
+            self.decimal = Some(self.decimal.map_or(*d, |sum| sum + *d));
+        }
+        let widest = match saved.get("t").and_then(Bson::as_i64) {
+            Some(0) => Width::Int,
+            Some(1) => Width::Long,
+            Some(2) => Width::Double,
+            _ => Width::Decimal,
+        };
+        self.widest = self.widest.max(widest);
+    }
+}
+
+fn decimal_of_i128(n: i128) -> Decimal128 {
+    match i64::try_from(n) {
+        Ok(n) => Decimal128::from_i64(n),
+        Err(_) => {
+            // More than 64 bits only after billions of addends; two exact halves.
+            let unit = 1i128 << 62;
+            let high = Decimal128::from_i64((n / unit) as i64);
+            high * Decimal128::from_i64(unit as i64) + Decimal128::from_i64((n % unit) as i64)
+        }
+    }
+}
+
+/// `$sum`; ignores what is no number.
+#[derive(Default)]
+pub(crate) struct Sum(Total);
+
+impl Accumulator for Sum {
+    #[inline]
+    fn add(&mut self, v: Val<'_>, _: &QueryCtx) -> Result<()> {
+        if let Some(n) = v.value().and_then(Number::of) {
+            self.0.add(n);
+        }
+        Ok(())
+    }
+    fn result(&mut self) -> Result<Val<'static>> {
+        Ok(Val::Ref(self.0.number().value()))
+    }
+    fn partial(&mut self) -> Result<Val<'static>> {
+        let mut b = DocBuilder::new();
+        self.0.save(&mut b);
+        Ok(Val::Doc(b.finish()))
+    }
+    fn merge(&mut self, partial: Val<'_>, _: &QueryCtx) -> Result<()> {
+        if let Some(d) = partial.as_doc() {
+            self.0.restore(&Document::from(d));
+        }
+        Ok(())
+    }
+}
+
+/// `$avg`; null over nothing.
+#[derive(Default)]
+pub(crate) struct Avg {
+    total: Total,
+    count: i64,
+}
+
+impl Accumulator for Avg {
+    fn add(&mut self, v: Val<'_>, _: &QueryCtx) -> Result<()> {
+        if let Some(n) = v.value().and_then(Number::of) {
+            self.total.add(n);
+            self.count += 1;
+        }
+        Ok(())
+    }
+    fn result(&mut self) -> Result<Val<'static>> {
+        if self.count == 0 {
+            return Ok(Val::NULL);
+        }
+        Ok(Val::Ref(self.total.mean(self.count).value()))
+    }
+    fn partial(&mut self) -> Result<Val<'static>> {
+        let mut b = DocBuilder::new();
+        self.total.save(&mut b);
+        b.i64("n", self.count);
+        Ok(Val::Doc(b.finish()))
+    }
+    fn merge(&mut self, partial: Val<'_>, _: &QueryCtx) -> Result<()> {
+        if let Some(d) = partial.as_doc() {
+            self.total.restore(&Document::from(d));
+            self.count += d.get("n").and_then(|n: Value<'_>| n.as_i64()).unwrap_or(0);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,164 @@
+//! Arrays as sets: `$setUnion`, `$setIntersection`, `$setDifference`, `$setEquals`, `$setIsSubset`,
+//! `$allElementsTrue`, `$anyElementTrue`. Results are sorted, as MongoDB's sets are.
+
+use crate::expr::{Call, Expr, Nary, ParseCtx, Val};
+use crate::value_set::ValueSet;
+use pando_base::{Error, Result};
+use pando_bson::{ArrayBuilder, Elem, RawDoc, Value};
+
+fn set_of<'a>(a: &'a RawDoc, call: &Call<'_>) -> (ValueSet, Vec<Elem<'a>>) {
+    let mut set = ValueSet::default();
+    let unique = a.iter().filter(|e| set.insert(e.value(), call.ctx)).collect();
+    (set, unique)
+}
+
+fn array_of<'e>(elements: impl IntoIterator<Item = Elem<'e>>) -> Val<'static> {
+    let mut out = ArrayBuilder::new();
+    for e in elements {
+        out.raw(e.ty, e.data());
+    }
+    Val::Array(out.finish())
+}
+
+pub(in crate::expr) fn union<'v>(args: &[Val<'v>], call: &Call<'_>) -> Result<Val<'v>> {
+    let mut set = ValueSet::default();
+    let mut all: Vec<Elem<'_>> = Vec::new();
+    for arg in args {
+        if arg.is_nullish() {
+            return Ok(Val::NULL);
+        }
+        let Some(a) = arg.as_array() else {
+            return Err(Error::location(
+                17043,
+                format!(
+                    "All operands of $setUnion must be arrays. One argument is of type: {}",
+                    arg.type_name()
+                ),
+            ));
+        };
+        all.extend(a.iter().filter(|e| set.insert(e.value(), call.ctx)));
+    }
+    Ok(sorted(all, call))
+}
+
+fn sorted(mut elements: Vec<Elem<'_>>, call: &Call<'_>) -> Val<'static> {
+    elements.sort_by(|a, b| call.ctx.compare(a.value(), b.value()));
+    array_of(elements)
+}
+
+pub(in crate::expr) fn intersection<'v>(args: &[Val<'v>], call: &Call<'_>) -> Result<Val<'v>> {
+    let mut kept: Option<Vec<Elem<'_>>> = None;
+    for arg in args {
+        if arg.is_nullish() {
+            return Ok(Val::NULL);
+        }
+        let Some(a) = arg.as_array() else {
+            return Err(Error::location(
+                17047,
+                format!(
+                    "All operands of $setIntersection must be arrays. One argument is of type: {}",
+                    arg.type_name()
+                ),
+            ));
+        };
+        let (mut set, unique) = set_of(a, call);
+        kept = Some(match kept {
+            None => unique,
+            Some(kept) => kept.into_iter().filter(|e| set.contains(e.value(), call.ctx)).collect(),
+        });
+    }
+    Ok(sorted(kept.unwrap_or_default(), call))
+}
+
+pub(in crate::expr) fn difference<'v>(args: &[Val<'v>], call: &Call<'_>) -> Result<Val<'v>> {
+    if args.iter().any(Val::is_nullish) {
+        return Ok(Val::NULL);
+    }
+    let operand = |i: usize, code, which: &str| {
+        args[i].as_array().ok_or_else(|| {
+            Error::location(
+                code,
+                format!(
+                    "both operands of $setDifference must be arrays. {which} argument is of type: {}",
+                    args[i].type_name()
+                ),
+            )
+        })
+    };
+    let (a, b) = (operand(0, 17048, "First")?, operand(1, 17049, "Second")?);
+    let (mut seen, _) = set_of(b, call);
+    // In the order of the first array, without repeats.
+    let left = a.iter().filter(|e| seen.insert(e.value(), call.ctx));
+    Ok(array_of(left))
+}
+
+/// `$setEquals` counts its arguments itself.
+pub(in crate::expr) fn parse_equals(name: &'static str, v: Value<'_>, p: &mut ParseCtx<'_>) -> Result<Expr> {
+    let args = p.args(name, v, 0, usize::MAX)?;
+    if args.len() < 2 {
+        return Err(Error::location(
+            17045,
+            format!("$setEquals needs at least two arguments had: {}", args.len()),
+        ));
+    }
+    Ok(Expr::Nary(Nary::new(name, equals, args)))
+}
+
+fn equals<'v>(args: &[Val<'v>], call: &Call<'_>) -> Result<Val<'v>> {
+    let mut first: Option<(ValueSet, usize)> = None;
+    let mut all_equal = true;
+    for (i, arg) in args.iter().enumerate() {
+        let Some(a) = arg.as_array() else {
+            return Err(Error::location(
+                17044,
+                format!(
+                    "All operands of $setEquals must be arrays. {}-th argument is of type: {}",
+                    i + 1,
+                    arg.type_name()
+                ),
+            ));
+        };
+        let (set, unique) = set_of(a, call);
+        match &mut first {
+            None => first = Some((set, unique.len())),
+            Some((reference, len)) => {
+                all_equal &=
+                    *len == unique.len() && unique.iter().all(|e| reference.contains(e.value(), call.ctx));
+            }
+        }
+    }
+    Ok(Val::bool(all_equal))
+}
+
+pub(in crate::expr) fn is_subset<'v>(args: &[Val<'v>], call: &Call<'_>) -> Result<Val<'v>> {
+    let operand = |i: usize, code, which: &str| {
+        args[i].as_array().ok_or_else(|| {
+            Error::location(
+                code,
+                format!(
+                    "both operands of $setIsSubset must be arrays. {which} argument is of type: {}",
+                    args[i].type_name()
+                ),
+            )
+        })
+    };
+    let (a, b) = (operand(0, 17046, "First")?, operand(1, 17042, "Second")?);
+    let (mut set, _) = set_of(b, call);
+    Ok(Val::bool(a.iter().all(|e| set.contains(e.value(), call.ctx))))
+}
+
+fn elements<'v>(args: &'v [Val<'_>], call: &Call<'_>, code: i32) -> Result<&'v RawDoc> {
+    args[0].as_array().ok_or_else(|| {
+        Error::location(
+            code,
+            format!("{}'s argument must be an array, but is {}", call.name, args[0].type_name()),
+        )
+    })
+}
+
+pub(in crate::expr) fn all_elements_true<'v>(args: &[Val<'v>], call: &Call<'_>) -> Result<Val<'v>> {
+    Ok(Val::bool(elements(args, call, 17040)?.iter().all(|e| e.value().is_truthy())))
+}
+pub(in crate::expr) fn any_element_true<'v>(args: &[Val<'v>], call: &Call<'_>) -> Result<Val<'v>> {
+    Ok(Val::bool(elements(args, call, 17041)?.iter().any(|e| e.value().is_truthy())))
+}

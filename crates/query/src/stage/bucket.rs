@@ -1,0 +1,177 @@
+//! `$bucket`: a `$group` by a `$switch` over the boundaries, then a `$sort`.
+
+use super::{Stage, group, sort};
+use crate::expr::ParseCtx;
+use pando_base::{Error, Result};
+use pando_bson::compare::canonical_type;
+use pando_bson::{DocBuilder, Elem, Value};
+
+pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Stage>>) -> Result<()> {
+    let Value::Document(spec) = e.value() else {
+        return Err(Error::location(
+            40201,
+            format!("Argument to $bucket stage must be an object, but found type: {}.", e.ty.name()),
+        ));
+    };
+    let (mut group_by, mut boundaries, mut default, mut output) = (None, None, None, None);
+    for f in spec {
+        match (f.name(), f.value()) {
+            ("groupBy", v @ (Value::Document(_) | Value::String(_))) => group_by = Some(v),
+            ("groupBy", _) => {
+                return Err(Error::location(
+                    40202,
+                    "The $bucket 'groupBy' field must be defined as a $-prefixed path or an expression, but found: "
+                        .to_owned()
+                        + &f.to_string(),
+                ));
+            }
+            ("boundaries", Value::Array(a)) => boundaries = Some(a),
+            ("boundaries", v) => {
+                return Err(Error::location(
+                    40200,
+                    format!(
+                        "The $bucket 'boundaries' field must be an array, but found type: {}.",
+                        v.type_name()
+                    ),
+                ));
+            }
+            ("default", v) => default = Some(v),
+            ("output", Value::Document(d)) => output = Some(d),
+            ("output", v) => {
+                return Err(Error::location(
+                    40196,
+                    format!(
+                        "The $bucket 'output' field must be an object, but found type: {}.",
+                        v.type_name()
+                    ),
+                ));
+            }
+            (other, _) => {
+                return Err(Error::location(40197, format!("Unrecognized option to $bucket: {other}.")));
+            }
+        }
+    }
+    let (Some(group_by), Some(boundaries)) = (group_by, boundaries) else {
+        return Err(Error::location(40198, "$bucket requires 'groupBy' and 'boundaries' to be specified."));
+    };
+    let bounds = check_boundaries(boundaries, default, p)?;
+    let spec = rewritten(group_by, &bounds, default, output);
+    for e in &*spec {
+        match e.name() {
+            "$group" => group::parse(e, p, out)?,
+            _ => sort::parse(e, p, out)?,
+        }
+    }
+    Ok(())
+}
+
+fn check_boundaries<'a>(
+    boundaries: &'a pando_bson::RawDoc,
+    default: Option<Value<'_>>,
+    p: &ParseCtx<'_>,
+) -> Result<Vec<Value<'a>>> {
+    let bounds: Vec<Value<'a>> = boundaries.iter().map(|e| e.value()).collect();
+    if bounds.len() < 2 {
+        return Err(Error::location(
+            40192,
+            format!(
+                "The $bucket 'boundaries' field must have at least 2 values, but found {} value(s).",
+                bounds.len()
+            ),
+        ));
+    }
+    let class = |v: &Value<'_>| canonical_type(v.element_type());
+    for pair in bounds.windows(2) {
+        if class(&pair[0]) != class(&pair[1]) {
+            return Err(Error::location(
+                40193,
+                format!(
+                    "All values in the the 'boundaries' option to $bucket must have the same type. Found conflicting types \
+                     {} and {}.",
+                    pair[0].type_name(),
+                    pair[1].type_name()
+                ),
+            ));
+        }
+        if !p.ctx.compare(pair[0], pair[1]).is_lt() {
+            return Err(Error::location(
+                40194,
+                format!(
+                    "The 'boundaries' option to $bucket must be sorted, but elements {} and {} are not in ascending order \
+                     ({} is not less than {}).",
+                    0, 1, pair[0], pair[1]
+                ),
+            ));
+        }
+    }
+    if let (Some(d), Some(low), Some(high)) = (default, bounds.first(), bounds.last())
+        && class(&d) == class(low)
+        && !p.ctx.compare(d, *low).is_lt()
+        && p.ctx.compare(d, *high).is_lt()
+    {
+        return Err(Error::location(
+            40199,
+            "The $bucket 'default' field must be less than the lowest boundary or greater than or equal to the highest \
+             boundary.",
+        ));
+    }
+    Ok(bounds)
+}
+
+fn rewritten(
+    group_by: Value<'_>,
+    bounds: &[Value<'_>],
+    default: Option<Value<'_>>,
+    output: Option<&pando_bson::RawDoc>,
+) -> pando_bson::DocBuf {
+    let literal = |b: &mut DocBuilder, name: &str, v: Value<'_>| {
+        b.doc(name, |l| {
+            l.value("$literal", v);
+        });
+    };
+    let mut spec = DocBuilder::new();
+    spec.doc("$group", |g| {
+        g.doc("_id", |id| {
+            id.doc("$switch", |s| {
+                s.array("branches", |branches| {
+                    for pair in bounds.windows(2) {
+                        branches.doc(|b| {
+                            b.doc("case", |c| {
+                                c.array("$and", |and| {
+                                    for (op, bound) in [("$gte", pair[0]), ("$lt", pair[1])] {
+                                        and.doc(|test| {
+                                            test.array(op, |args| {
+                                                args.value(group_by);
+                                                args.doc(|l| {
+                                                    l.value("$literal", bound);
+                                                });
+                                            });
+                                        });
+                                    }
+                                });
+                            });
+                            literal(b, "then", pair[0]);
+                        });
+                    }
+                });
+                if let Some(d) = default {
+                    literal(s, "default", d);
+                }
+            });
+        });
+        match output {
+            Some(fields) => {
+                g.elems_of(fields);
+            }
+            None => {
+                g.doc("count", |c| {
+                    c.i32("$sum", 1);
+                });
+            }
+        }
+    });
+    spec.doc("$sort", |s| {
+        s.i32("_id", 1);
+    });
+    spec.finish()
+}

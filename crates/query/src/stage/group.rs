@@ -1,0 +1,335 @@
+//! `$group`.
+//!
+//! Documents are grouped by the key bytes of their `_id` (so 1 and 1.0 meet, and a collation's equal strings do);
+//! the group keeps the first `_id` as it was. What does not fit in memory leaves in sorted partial results that are
+//! merged at the end.
+
+use super::group_table::{GROUP_OVERHEAD_BYTES, GroupTable};
+use super::{Needs, Row, RunEnv, Stage, Step, Upstream};
+use crate::accumulator::{self, AccSpec, Accumulator};
+use crate::collation::Collation;
+use crate::ctx::QueryCtx;
+use crate::expr::{Expr, ParseCtx, Scope, Val};
+use crate::sort::{SortedRows, Sorter, SpillSpace};
+use bytes::Bytes;
+use pando_base::limits::GROUP_BYTES_MAX;
+use pando_base::{Error, ErrorCode, Result};
+use pando_bson::keystring::{Directions, KeyBuilder};
+use pando_bson::{DocBuilder, Elem, RawDoc, Value};
+use std::sync::Arc;
+
+pub(super) struct Group {
+    id: GroupId,
+    accs: Vec<AccSpec>,
+    spill: Option<Arc<dyn SpillSpace>>,
+    state: State,
+}
+
+enum GroupId {
+    One(Expr),
+    /// An object of expressions; what is missing becomes null.
+    Fields(Vec<(Box<str>, Expr)>),
+}
+
+enum State {
+    Fresh,
+    Filling(Box<Filling>),
+    /// All groups in memory; the next one to give.
+    Memory(Box<Filling>, usize),
+    /// Partial results by key; one row read ahead.
+    Merging(SortedRows<Bytes>, Option<(Box<[u8]>, Bytes)>),
+    Done,
+}
+
+struct Filling {
+    table: GroupTable,
+    key: KeyBuilder,
+    ids: Vec<Val<'static>>,
+    /// Accumulators of group `g` at `g * n ..`.
+    accs: Vec<Box<dyn Accumulator>>,
+    bytes: usize,
+    sorter: Option<Sorter<Bytes>>,
+}
+
+/// Memory of one accumulator beside what it reports.
+const ACCUMULATOR_BYTES: usize = 96;
+/// Share of the memory that sorting partial results may take.
+const SPILL_SORT_BYTES: usize = GROUP_BYTES_MAX / 4;
+
+pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Stage>>) -> Result<()> {
+    let Value::Document(spec) = e.value() else {
+        return Err(Error::location(15947, "a group's fields must be specified in an object"));
+    };
+    let mut id = None;
+    let mut accs: Vec<AccSpec> = Vec::new();
+    for f in spec {
+        let name = f.name();
+        if name == "_id" {
+            if id.is_some() {
+                return Err(Error::location(15948, "a group's _id may only be specified once"));
+            }
+            id = Some(parse_id(f.value(), p)?);
+            continue;
+        }
+        if name == "$doingMerge" {
+            return Err(Error::location(17030, "$doingMerge should be true if present"));
+        }
+        if name.contains('.') {
+            return Err(Error::location(40235, format!("The field name '{name}' cannot contain '.'")));
+        }
+        if name.starts_with('$') {
+            return Err(Error::location(
+                40236,
+                format!("The field name '{name}' cannot be an operator name"),
+            ));
+        }
+        let Value::Document(acc) = f.value() else {
+            return Err(Error::location(40234, format!("The field '{name}' must be an accumulator object")));
+        };
+        accs.push(accumulator::parse(name, acc, p)?);
+    }
+    let id = id.ok_or_else(|| Error::location(15955, "a group specification must include an _id"))?;
+    out.push(Box::new(Group { id, accs, spill: None, state: State::Fresh }));
+    Ok(())
+}
+
+fn parse_id(v: Value<'_>, p: &mut ParseCtx<'_>) -> Result<GroupId> {
+    let Value::Document(d) = v else { return Ok(GroupId::One(p.parse(v)?)) };
+    if d.is_empty() || d.first().is_some_and(|e| e.name().starts_with('$')) {
+        return Ok(GroupId::One(p.object(d)?));
+    }
+    for e in d {
+        if e.value().is_number() || matches!(e.value(), Value::Boolean(_)) {
+            return Err(Error::location(17390, "$group does not support inclusion-style expressions"));
+        }
+    }
+    match p.object(d)? {
+        Expr::Object(fields) => Ok(GroupId::Fields(fields)),
+        e => Ok(GroupId::One(e)),
+    }
+}
+
+impl GroupId {
+    fn eval<'s>(&'s self, scope: &Scope<'s>) -> Result<Val<'s>> {
+        match self {
+            GroupId::One(e) => {
+                let v = e.eval(scope)?;
+                Ok(if v.is_missing() { Val::NULL } else { v })
+            }
+            GroupId::Fields(fields) => {
+                let mut b = DocBuilder::new();
+                for (name, e) in fields {
+                    match e.eval(scope)?.value() {
+                        Some(v) => b.value(name, v),
+                        None => b.null(name),
+                    };
+                }
+                Ok(Val::Doc(b.finish()))
+            }
+        }
+    }
+    fn exprs(&self) -> Vec<&Expr> {
+        match self {
+            GroupId::One(e) => vec![e],
+            GroupId::Fields(fields) => fields.iter().map(|(_, e)| e).collect(),
+        }
+    }
+    fn exprs_mut(&mut self) -> Vec<&mut Expr> {
+        match self {
+            GroupId::One(e) => vec![e],
+            GroupId::Fields(fields) => fields.iter_mut().map(|(_, e)| e).collect(),
+        }
+    }
+}
+
+impl Filling {
+    fn new(ctx: &QueryCtx) -> Filling {
+        Filling {
+            table: GroupTable::new(ctx.random.next_u64()),
+            key: KeyBuilder::new(Directions(0)),
+            ids: Vec::new(),
+            accs: Vec::new(),
+            bytes: 0,
+            sorter: None,
+        }
+    }
+
+    fn add(&mut self, row: &Row, id: &GroupId, specs: &mut [AccSpec], ctx: &QueryCtx) -> Result<()> {
+        let scope = Scope::new(row.doc(), ctx);
+        let v = id.eval(&scope)?;
+        self.key.clear();
+        self.key.append_with(v.value().unwrap_or(Value::Null), Collation::order(&ctx.collation));
+        let (group, new) = self.table.find_or_add(self.key.bytes());
+        if new {
+            for spec in specs.iter() {
+                self.accs.push(spec.start(&v, ctx)?);
+            }
+            let v = v.into_owned();
+            self.bytes += GROUP_OVERHEAD_BYTES
+                + self.key.bytes().len()
+                + size_of::<Val<'static>>()
+                + v.heap_bytes()
+                + specs.len() * ACCUMULATOR_BYTES;
+            self.ids.push(v);
+        }
+        let accs = &mut self.accs[group * specs.len()..];
+        for (spec, acc) in specs.iter_mut().zip(accs) {
+            let before = acc.heap_bytes();
+            spec.feed(&mut **acc, &scope)?;
+            self.bytes = self.bytes + acc.heap_bytes() - before;
+        }
+        Ok(())
+    }
+
+    /// Moves all groups out as partial results.
+    fn spill(&mut self, n: usize, space: &Arc<dyn SpillSpace>, ctx: &QueryCtx) -> Result<()> {
+        let sorter =
+            self.sorter.get_or_insert_with(|| Sorter::new(None, SPILL_SORT_BYTES, Some(space.clone())));
+        for (group, id) in self.ids.iter().enumerate() {
+            let mut b = DocBuilder::new();
+            id.put_to(&mut b, "_id");
+            for acc in &mut self.accs[group * n..(group + 1) * n] {
+                acc.partial()?.put_to(&mut b, "p");
+            }
+            sorter.add(self.table.key(group), Bytes::from(b.finish().into_bytes()))?;
+        }
+        self.table = GroupTable::new(ctx.random.next_u64());
+        self.ids = Vec::new();
+        self.accs = Vec::new();
+        self.bytes = 0;
+        Ok(())
+    }
+}
+
+fn too_much_memory() -> Error {
+    Error::new(
+        ErrorCode::QueryExceededMemoryLimitNoDiskUseAllowed,
+        "Exceeded memory limit for $group, but didn't allow external sort. Pass allowDiskUse:true to opt in.",
+    )
+}
+
+impl Group {
+    /// Takes in all input; false when it has to yield first.
+    fn fill(&mut self, f: &mut Filling, up: &mut Upstream<'_>) -> Result<bool> {
+        loop {
+            match up.next()? {
+                Step::Row(row) => {
+                    f.add(&row, &self.id, &mut self.accs, up.ctx())?;
+                    if f.bytes > GROUP_BYTES_MAX {
+                        let space = self.spill.as_ref().ok_or_else(too_much_memory)?;
+                        f.spill(self.accs.len(), space, up.ctx())?;
+                    }
+                }
+                Step::NeedYield => return Ok(false),
+                Step::Eof => return Ok(true),
+            }
+        }
+    }
+
+    fn output(&self, id: Option<Value<'_>>, accs: &mut [Box<dyn Accumulator>]) -> Result<Row> {
+        let mut b = DocBuilder::new();
+        b.value("_id", id.unwrap_or(Value::Null));
+        for (spec, acc) in self.accs.iter().zip(accs) {
+            acc.result()?.put_to(&mut b, &spec.field);
+        }
+        let doc = b.finish();
+        crate::update::check_size(&doc)?;
+        Ok(doc.into())
+    }
+
+    /// Joins the partial results of the next key.
+    fn merge_next(
+        &self,
+        rows: &mut SortedRows<Bytes>,
+        ahead: &mut Option<(Box<[u8]>, Bytes)>,
+        ctx: &QueryCtx,
+    ) -> Result<Option<Row>> {
+        let Some((key, first)) = ahead.take() else { return Ok(None) };
+        let doc = RawDoc::trusted(&first);
+        let id = Val::option(doc.get("_id"));
+        let mut accs = self.accs.iter().map(|s| s.start(&id, ctx)).collect::<Result<Vec<_>>>()?;
+        let mut merge = |doc: &RawDoc| -> Result<()> {
+            let partials = doc.iter().filter(|e| e.name_bytes() == b"p");
+            for (acc, e) in accs.iter_mut().zip(partials) {
+                acc.merge(Val::Ref(e.value()), ctx)?;
+            }
+            Ok(())
+        };
+        merge(doc)?;
+        while let Some((k, row)) = rows.next_row()? {
+            if k != key {
+                *ahead = Some((k, row));
+                break;
+            }
+            merge(RawDoc::trusted(&row))?;
+        }
+        Ok(Some(self.output(id.value(), &mut accs)?))
+    }
+}
+
+impl Stage for Group {
+    fn name(&self) -> &'static str {
+        "$group"
+    }
+    fn start(&mut self, env: &RunEnv) -> Result<()> {
+        self.spill = env.spill.clone();
+        Ok(())
+    }
+    fn next(&mut self, up: &mut Upstream<'_>) -> Result<Step> {
+        loop {
+            match std::mem::replace(&mut self.state, State::Done) {
+                State::Fresh => self.state = State::Filling(Box::new(Filling::new(up.ctx()))),
+                State::Filling(mut f) => {
+                    if !self.fill(&mut f, up)? {
+                        self.state = State::Filling(f);
+                        return Ok(Step::NeedYield);
+                    }
+                    self.state = match (f.sorter.is_some(), &self.spill) {
+                        (true, Some(space)) => {
+                            f.spill(self.accs.len(), space, up.ctx())?;
+                            let sorter = f.sorter.take().ok_or_else(|| Error::internal("lost a sorter"))?;
+                            let mut rows = sorter.finish()?;
+                            let ahead = rows.next_row()?;
+                            State::Merging(rows, ahead)
+                        }
+                        _ => State::Memory(f, 0),
+                    };
+                }
+                State::Memory(mut f, at) => {
+                    if at == f.table.len() {
+                        return Ok(Step::Eof);
+                    }
+                    let n = self.accs.len();
+                    let id = std::mem::replace(&mut f.ids[at], Val::Missing);
+                    let row = self.output(id.value(), &mut f.accs[at * n..(at + 1) * n])?;
+                    self.state = State::Memory(f, at + 1);
+                    return Ok(Step::Row(row));
+                }
+                State::Merging(mut rows, mut ahead) => {
+                    let Some(row) = self.merge_next(&mut rows, &mut ahead, up.ctx())? else {
+                        return Ok(Step::Eof);
+                    };
+                    self.state = State::Merging(rows, ahead);
+                    return Ok(Step::Row(row));
+                }
+                State::Done => return Ok(Step::Eof),
+            }
+        }
+    }
+    fn optimize(&mut self, ctx: &QueryCtx) -> Result<()> {
+        for e in self.id.exprs_mut() {
+            e.optimize(ctx)?;
+        }
+        self.accs.iter_mut().try_for_each(|a| a.optimize(ctx))
+    }
+    fn needs(&self, needs: &mut Needs) {
+        let mut complete = true;
+        for e in self.id.exprs() {
+            complete &= e.dependencies(needs.paths());
+        }
+        for acc in &self.accs {
+            complete &= acc.needs(needs.paths());
+        }
+        if complete { needs.settle() } else { needs.whole() }
+    }
+}

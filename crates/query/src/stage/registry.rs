@@ -1,0 +1,79 @@
+//! The table of stages. A row's parser appends one stage, or the few that it stands for.
+
+use super::{
+    Stage, add_fields, bucket, count, group, limit, matching, replace_root, sample, skip, sort,
+    sort_by_count, transform, unwind,
+};
+use crate::expr::ParseCtx;
+use pando_base::{Error, ErrorCode, Result};
+use pando_bson::Elem;
+
+type Parse = fn(Elem<'_>, &mut ParseCtx<'_>, &mut Vec<Box<dyn Stage>>) -> Result<()>;
+
+#[rustfmt::skip]
+static TABLE: &[(&str, Parse)] = &[
+    ("$addFields", add_fields::parse),
+    ("$bucket", bucket::parse),
+    ("$count", count::parse),
+    ("$group", group::parse),
+    ("$limit", limit::parse),
+    ("$match", matching::parse),
+    ("$project", transform::parse_project),
+    ("$replaceRoot", replace_root::parse_root),
+    ("$replaceWith", replace_root::parse_with),
+    ("$sample", sample::parse),
+    ("$set", add_fields::parse),
+    ("$skip", skip::parse),
+    ("$sort", sort::parse),
+    ("$sortByCount", sort_by_count::parse),
+    ("$unset", transform::parse_unset),
+    ("$unwind", unwind::parse),
+];
+
+/// MongoDB's other stages: known, not here.
+const KNOWN: &[&str] = &[
+    "$bucketAuto",
+    "$changeStream",
+    "$changeStreamSplitLargeEvent",
+    "$densify",
+    "$facet",
+    "$fill",
+    "$geoNear",
+    "$graphLookup",
+    "$listCatalog",
+    "$listLocalSessions",
+    "$listSampledQueries",
+    "$listSearchIndexes",
+    "$listSessions",
+    "$lookup",
+    "$merge",
+    "$out",
+    "$planCacheStats",
+    "$redact",
+    "$search",
+    "$searchMeta",
+    "$setWindowFields",
+    "$shardedDataDistribution",
+    "$unionWith",
+    "$vectorSearch",
+];
+
+pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Stage>>) -> Result<()> {
+    match TABLE.iter().find(|(name, _)| *name == e.name()) {
+        Some((_, parse)) => parse(e, p, out),
+        None => Err(unknown(e.name())),
+    }
+}
+
+/// Neither here nor a source.
+pub(super) fn unknown(name: &str) -> Error {
+    if KNOWN.contains(&name) {
+        return Error::new(ErrorCode::NotImplemented, format!("{name} is not supported by this server"));
+    }
+    Error::location(40324, format!("Unrecognized pipeline stage name: '{name}'"))
+}
+
+/// Stages that MongoDB knows: those a pipeline update may not use are refused by name.
+pub(super) fn is_known(name: &str) -> bool {
+    KNOWN.contains(&name) || TABLE.iter().any(|(n, _)| *n == name) || super::sources::is_source(name)
+}

@@ -1,0 +1,468 @@
+//! How `$project`, `$addFields`, `$set` and `$unset` reshape one document.
+//!
+//! A specification is a tree of path components. One walk over the document's bytes copies, drops, computes or
+//! descends; what the document does not have is added behind, in the specification's order. Through arrays a
+//! path applies to every element.
+
+use crate::ctx::QueryCtx;
+use crate::expr::{Expr, FieldPath, ParseCtx, Scope, Val};
+use pando_base::{Error, ErrorCode, Result};
+use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, Elem, RawDoc, Value};
+use std::collections::BTreeSet;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    Include,
+    Exclude,
+    /// Keep everything, set some.
+    Add,
+}
+
+/// A compiled specification.
+#[derive(Debug)]
+pub(crate) struct Shape {
+    mode: Mode,
+    root: Node,
+}
+
+#[derive(Debug, Default)]
+struct Node {
+    /// In the order of the specification.
+    children: Vec<(Box<str>, Child)>,
+    /// Some expression below adds a field that may not be there.
+    computes: bool,
+}
+
+#[derive(Debug)]
+enum Child {
+    Keep,
+    Drop,
+    Compute(Expr),
+    Nested(Node),
+}
+
+impl Node {
+    fn find(&self, name: &[u8]) -> Option<usize> {
+        self.children.iter().position(|(n, _)| n.as_bytes() == name)
+    }
+    fn settle(&mut self) -> bool {
+        let mut computes = false;
+        for (_, child) in &mut self.children {
+            computes |= match child {
+                Child::Compute(_) => true,
+                Child::Nested(node) => node.settle(),
+                Child::Keep | Child::Drop => false,
+            };
+        }
+        self.computes = computes;
+        computes
+    }
+    fn expressions<'e>(&'e mut self, out: &mut Vec<&'e mut Expr>) {
+        for (_, child) in &mut self.children {
+            match child {
+                Child::Compute(e) => out.push(e),
+                Child::Nested(node) => node.expressions(out),
+                _ => {}
+            }
+        }
+    }
+
+    /// Puts a child at a path; codes 31249 and 31250 when it meets another.
+    fn insert(&mut self, path: &str, child: Child) -> Result<()> {
+        let (mut at, mut rest) = (self, path);
+        while let Some((head, tail)) = rest.split_once('.') {
+            let index = match at.find(head.as_bytes()) {
+                Some(i) => i,
+                None => {
+                    at.children.push((head.into(), Child::Nested(Node::default())));
+                    at.children.len() - 1
+                }
+            };
+            at = match &mut at.children[index].1 {
+                Child::Nested(node) => node,
+                _ => {
+                    return Err(Error::location(
+                        31249,
+                        format!("Path collision at {path} remaining portion {tail}"),
+                    ));
+                }
+            };
+            rest = tail;
+        }
+        if at.find(rest.as_bytes()).is_some() {
+            return Err(Error::location(31250, format!("Path collision at {path}")));
+        }
+        at.children.push((rest.into(), child));
+        Ok(())
+    }
+}
+
+/// Paths as `$project` and `$addFields` take them.
+fn check_path(path: &str) -> Result<()> {
+    if path.split('.').next_back() == Some("$") && path.contains('.') {
+        return Ok(());
+    }
+    FieldPath::parse(path).map(|_| ())
+}
+
+/// What the fields of a `$project` say before the kind of projection is known.
+#[derive(Default)]
+struct Draft {
+    root: Node,
+    /// The first field (other than `_id`) of each kind, for messages.
+    included: Option<String>,
+    excluded: Option<String>,
+    computed: bool,
+    id: Option<bool>,
+}
+
+impl Shape {
+    /// `$project`.
+    pub(crate) fn project(spec: &RawDoc, p: &mut ParseCtx<'_>) -> Result<Shape> {
+        if spec.is_empty() {
+            return Err(Error::location(51272, "projection specification must have at least one field"));
+        }
+        let mut draft = Draft::default();
+        for e in spec {
+            draft.field("", e, p)?;
+        }
+        let Draft { mut root, included, excluded, computed, id } = draft;
+        let mode = if included.is_some() || computed || (excluded.is_none() && id == Some(true)) {
+            Mode::Include
+        } else {
+            Mode::Exclude
+        };
+        match (mode, id, root.find(b"_id")) {
+            (Mode::Include, None, None) => root.children.insert(0, ("_id".into(), Child::Keep)),
+            (Mode::Exclude, Some(true), Some(i)) => {
+                root.children.remove(i);
+            }
+            _ => {}
+        }
+        root.settle();
+        Ok(Shape { mode, root })
+    }
+
+    /// `$addFields`, `$set`.
+    pub(crate) fn add_fields(spec: &RawDoc, p: &mut ParseCtx<'_>) -> Result<Shape> {
+        let mut root = Node::default();
+        let mut seen: Vec<String> = Vec::new();
+        for e in spec {
+            add_field(&mut root, "", e, spec, &mut seen, p)?;
+        }
+        root.settle();
+        Ok(Shape { mode: Mode::Add, root })
+    }
+
+    /// `$unset`.
+    pub(crate) fn unset<'a>(paths: impl IntoIterator<Item = &'a str>) -> Result<Shape> {
+        let mut root = Node::default();
+        for path in paths {
+            check_path(path)?;
+            root.insert(path, Child::Drop)?;
+        }
+        Ok(Shape { mode: Mode::Exclude, root })
+    }
+
+    pub(crate) fn optimize(&mut self, ctx: &QueryCtx) -> Result<()> {
+        let mut all = Vec::new();
+        self.root.expressions(&mut all);
+        all.into_iter().try_for_each(|e| e.optimize(ctx))
+    }
+
+    /// The document paths that the output depends on; `None` when all of it is passed on.
+    pub(crate) fn needs(&self, paths: &mut BTreeSet<String>) -> Option<bool> {
+        let mut complete = true;
+        collect_needs(&self.root, "", self.mode, paths, &mut complete);
+        match self.mode {
+            Mode::Include => Some(complete),
+            _ if !complete => Some(false),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn apply(&self, doc: &RawDoc, ctx: &QueryCtx) -> Result<DocBuf> {
+        let mut b = DocBuilder::with_capacity(doc.byte_len() + 64);
+        self.object(&self.root, Some(doc), &Scope::new(doc, ctx), &mut b)?;
+        Ok(b.finish())
+    }
+
+    fn object(&self, node: &Node, doc: Option<&RawDoc>, scope: &Scope<'_>, b: &mut DocBuilder) -> Result<()> {
+        let mut done = vec![false; node.children.len()];
+        for e in doc.into_iter().flatten() {
+            let Some(i) = node.find(e.name_bytes()) else {
+                if self.mode != Mode::Include {
+                    b.elem(e);
+                }
+                continue;
+            };
+            if done[i] {
+                continue;
+            }
+            match &node.children[i].1 {
+                Child::Keep => {
+                    done[i] = true;
+                    b.elem(e);
+                }
+                Child::Drop => done[i] = true,
+                Child::Compute(expr) => {
+                    // An included field's place is taken only by what is included.
+                    if self.mode == Mode::Add {
+                        done[i] = true;
+                        expr.eval(scope)?.put_to(b, e.name());
+                    }
+                }
+                Child::Nested(inner) => {
+                    done[i] = true;
+                    self.nested(inner, e, scope, b)?;
+                }
+            }
+        }
+        for (i, (name, child)) in node.children.iter().enumerate() {
+            match child {
+                _ if done[i] => {}
+                Child::Compute(expr) => expr.eval(scope)?.put_to(b, name),
+                Child::Nested(inner) if inner.computes => self.fresh(inner, name, scope, b)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// A sub-document with only what the specification computes.
+    fn fresh(&self, node: &Node, name: &str, scope: &Scope<'_>, b: &mut DocBuilder) -> Result<()> {
+        let mut result = Ok(());
+        b.doc(name, |sub| result = self.object(node, None, scope, sub));
+        result
+    }
+
+    fn nested(&self, node: &Node, e: Elem<'_>, scope: &Scope<'_>, b: &mut DocBuilder) -> Result<()> {
+        let mut result = Ok(());
+        match e.value() {
+            Value::Document(d) => {
+                b.doc(e.name(), |sub| result = self.object(node, Some(d), scope, sub));
+            }
+            Value::Array(a) => {
+                b.array(e.name(), |sub| result = self.array(node, a, scope, sub));
+            }
+            _ if node.computes => return self.fresh(node, e.name(), scope, b),
+            _ if self.mode == Mode::Include => {}
+            _ => {
+                b.elem(e);
+            }
+        }
+        result
+    }
+
+    fn array(&self, node: &Node, array: &RawDoc, scope: &Scope<'_>, b: &mut ArrayBuilder) -> Result<()> {
+        let mut result = Ok(());
+        for e in array {
+            match e.value() {
+                Value::Document(d) => {
+                    b.doc(|sub| result = self.object(node, Some(d), scope, sub));
+                }
+                Value::Array(a) => {
+                    b.array(|sub| result = self.array(node, a, scope, sub));
+                }
+                _ if node.computes => {
+                    b.doc(|sub| result = self.object(node, None, scope, sub));
+                }
+                _ if self.mode == Mode::Include => {}
+                v => {
+                    b.value(v);
+                }
+            }
+            if result.is_err() {
+                break;
+            }
+        }
+        result
+    }
+}
+
+fn collect_needs(node: &Node, prefix: &str, mode: Mode, paths: &mut BTreeSet<String>, complete: &mut bool) {
+    for (name, child) in &node.children {
+        let path = if prefix.is_empty() { name.to_string() } else { format!("{prefix}.{name}") };
+        match child {
+            Child::Keep => {
+                paths.insert(path);
+            }
+            Child::Drop => {}
+            Child::Compute(e) => *complete &= e.dependencies(paths),
+            Child::Nested(inner) => {
+                // A path that is only computed still has to know what is there already.
+                if mode == Mode::Include && inner.computes {
+                    paths.insert(path.clone());
+                }
+                collect_needs(inner, &path, mode, paths, complete);
+            }
+        }
+    }
+}
+
+impl Draft {
+    fn field(&mut self, prefix: &str, e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<()> {
+        let path = if prefix.is_empty() { e.name().to_owned() } else { format!("{prefix}.{}", e.name()) };
+        check_path(&path)?;
+        if path.ends_with(".$") {
+            return Err(Error::location(31324, "Cannot use positional projection in aggregation projection"));
+        }
+        match e.value() {
+            v if v.is_number() || matches!(v, Value::Boolean(_)) => self.plain(path, v.is_truthy()),
+            Value::Document(d) => {
+                let Some(first) = d.first() else {
+                    return Err(Error::location(
+                        51270,
+                        "An empty sub-projection is not a valid value. Found empty object at path",
+                    ));
+                };
+                if first.name().starts_with('$') {
+                    return self.compute(path, expression(d, p)?);
+                }
+                for inner in d {
+                    self.field(&path, inner, p)?;
+                }
+                Ok(())
+            }
+            v => {
+                let expr = p.parse(v)?;
+                self.compute(path, expr)
+            }
+        }
+    }
+
+    fn plain(&mut self, path: String, include: bool) -> Result<()> {
+        if path == "_id" {
+            self.id = Some(include);
+            return self.root.insert(&path, if include { Child::Keep } else { Child::Drop });
+        }
+        if include {
+            if self.excluded.is_some() {
+                return Err(Error::location(
+                    31253,
+                    format!("Cannot do inclusion on field {path} in exclusion projection"),
+                ));
+            }
+            self.root.insert(&path, Child::Keep)?;
+            self.included.get_or_insert(path);
+        } else {
+            if self.included.is_some() || self.computed {
+                // Two paths that collide are told of first.
+                self.root.insert(&path, Child::Drop)?;
+                return Err(Error::location(
+                    31254,
+                    format!("Cannot do exclusion on field {path} in inclusion projection"),
+                ));
+            }
+            self.root.insert(&path, Child::Drop)?;
+            self.excluded.get_or_insert(path);
+        }
+        Ok(())
+    }
+
+    fn compute(&mut self, path: String, expr: Expr) -> Result<()> {
+        if self.excluded.is_some() {
+            return Err(Error::location(
+                31252,
+                "Cannot use expression other than $meta in exclusion projection",
+            ));
+        }
+        if path == "_id" || path.starts_with("_id.") {
+            self.id = Some(true);
+        }
+        self.computed = true;
+        self.root.insert(&path, Child::Compute(expr))
+    }
+}
+
+/// An operator object in a `$project`, where an unknown operator has a number of its own.
+fn expression(d: &RawDoc, p: &mut ParseCtx<'_>) -> Result<Expr> {
+    if let Some(name) = d.first().map(|e| e.name()) {
+        match name {
+            "$elemMatch" => {
+                return Err(Error::new(
+                    ErrorCode::InvalidPipelineOperator,
+                    "Cannot use $elemMatch in this context",
+                ));
+            }
+            _ if d.count() > 1 => {
+                return Err(Error::location(
+                    16410,
+                    "FieldPath field names may not start with '$'. Consider using $getField or $setField.",
+                ));
+            }
+            _ if !Expr::is_operator(name) => {
+                return Err(Error::location(31325, format!("Unknown expression {name}")));
+            }
+            _ => {}
+        }
+    }
+    p.operator(d)
+}
+
+fn add_field(
+    root: &mut Node,
+    prefix: &str,
+    e: Elem<'_>,
+    spec: &RawDoc,
+    seen: &mut Vec<String>,
+    p: &mut ParseCtx<'_>,
+) -> Result<()> {
+    let name = e.name();
+    let path = if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") };
+    FieldPath::parse(&path)?;
+    let conflict = |other: &str| {
+        Error::location(
+            40176,
+            format!(
+                "specification contains two conflicting paths. Cannot specify both '{path}' and '{other}': {spec:#}"
+            ),
+        )
+    };
+    let clash = |a: &str, b: &str| a == b || a.strip_prefix(b).is_some_and(|rest| rest.starts_with('.'));
+    let nested = match e.value() {
+        Value::Document(d) if !d.is_empty() && !d.first().is_some_and(|f| f.name().starts_with('$')) => {
+            Some(d)
+        }
+        _ => None,
+    };
+    if let Some(d) = nested {
+        for inner in d {
+            if inner.name().contains('.') {
+                return Err(Error::location(
+                    40183,
+                    format!("cannot use dotted field name '{}' in a sub object: {spec:#}", inner.name()),
+                ));
+            }
+            add_field(root, &path, inner, spec, seen, p)?;
+        }
+        return Ok(());
+    }
+    if let Some(other) = seen.iter().find(|s| clash(s, &path) || clash(&path, s)) {
+        return Err(conflict(other));
+    }
+    let expr = p.parse(e.value())?;
+    root.insert(&path, Child::Compute(expr))?;
+    seen.push(path);
+    Ok(())
+}
+
+/// The value must be an object to become the new root.
+pub(crate) fn new_root(v: Val<'_>, label: &str, doc: &RawDoc) -> Result<DocBuf> {
+    match v {
+        Val::Doc(d) => Ok(d),
+        v => match v.as_doc() {
+            Some(d) => Ok(d.to_buf()),
+            None => Err(Error::location(
+                40228,
+                format!(
+                    "{label} must evaluate to an object, but resulting value was: {}. Type of resulting value: '{}'. Input \
+                     document: {}",
+                    crate::expr::shown(&v),
+                    v.type_name(),
+                    crate::expr::shown(&Val::Ref(Value::Document(doc)))
+                ),
+            )),
+        },
+    }
+}

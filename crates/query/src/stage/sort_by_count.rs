@@ -1,0 +1,49 @@
+//! `$sortByCount`: a `$group` that counts, and a `$sort`.
+
+use super::{Stage, group, sort};
+use crate::expr::{Expr, ParseCtx};
+use pando_base::{Error, Result};
+use pando_bson::{DocBuilder, Elem, Value};
+
+pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Stage>>) -> Result<()> {
+    let not_an_expression = |code| {
+        Error::location(
+            code,
+            "the sortByCount field must be defined as a $-prefixed path or an expression inside an object",
+        )
+    };
+    match e.value() {
+        Value::Document(d) => {
+            let first = d.first().map(|f| f.name()).unwrap_or_default();
+            if !Expr::is_operator(first) && !first.starts_with('$') {
+                return Err(not_an_expression(40147));
+            }
+        }
+        Value::String(s) if s.starts_with('$') => {}
+        Value::String(_) => return Err(not_an_expression(40148)),
+        _ => {
+            return Err(Error::location(
+                40149,
+                "the sortByCount field must be specified as a string or as an object",
+            ));
+        }
+    }
+    let mut spec = DocBuilder::new();
+    spec.doc("$group", |g| {
+        g.value("_id", e.value());
+        g.doc("count", |sum| {
+            sum.i32("$sum", 1);
+        });
+    });
+    spec.doc("$sort", |s| {
+        s.i32("count", -1);
+    });
+    let spec = spec.finish();
+    for e in &*spec {
+        match e.name() {
+            "$group" => group::parse(e, p, out)?,
+            _ => sort::parse(e, p, out)?,
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,316 @@
+use super::*;
+use crate::sort::{SpillFile, SpillSpace};
+use pando_bson::{Bson, Document, bson_array, doc};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+fn array(stages: Vec<Bson>) -> DocBuf {
+    let mut d = Document::new();
+    d.push("p", Bson::Array(stages));
+    let raw = d.to_raw();
+    raw.get("p").and_then(|v| v.as_array()).expect("an array").to_buf()
+}
+
+fn pipeline(stages: Vec<Bson>) -> Result<Pipeline> {
+    Pipeline::parse(&array(stages), &QueryCtx::default())
+}
+
+/// Pulls everything, yielding before every third row.
+struct Rows(std::vec::IntoIter<DocBuf>, usize);
+impl Input for Rows {
+    fn next(&mut self) -> Result<Step> {
+        self.1 += 1;
+        if self.1 % 3 == 0 {
+            return Ok(Step::NeedYield);
+        }
+        Ok(self.0.next().map_or(Step::Eof, |d| Step::Row(d.into())))
+    }
+}
+
+fn drain(mut runner: Runner, docs: &[Document]) -> Result<Vec<Document>> {
+    let raw: Vec<DocBuf> = docs.iter().map(Document::to_raw).collect();
+    let mut input = Rows(raw.into_iter(), 0);
+    let mut out = Vec::new();
+    loop {
+        match runner.next(&mut input)? {
+            Step::Row(row) => out.push(Document::from(row.doc())),
+            Step::NeedYield => {}
+            Step::Eof => return Ok(out),
+        }
+    }
+}
+
+fn run(stages: Vec<Bson>, docs: &[Document]) -> Vec<Document> {
+    drain(pipeline(stages).expect("parses").start(&RunEnv::default()).expect("starts"), docs).expect("runs")
+}
+
+fn refused(stages: Vec<Bson>) -> String {
+    match pipeline(stages) {
+        Ok(_) => "accepted".to_owned(),
+        Err(e) => format!("{} {}", e.code.0, e.message),
+    }
+}
+
+fn sample_docs() -> Vec<Document> {
+    vec![
+        doc! { "_id": 1, "g": "x", "v": 5, "l": [1, 2] },
+        doc! { "_id": 2, "g": "y", "v": 2.5, "l": [] },
+        doc! { "_id": 3, "g": "x", "v": 7, "d": { "p": 1, "q": 2 } },
+        doc! { "_id": 4, "v": 1, "l": 9 },
+    ]
+}
+
+#[test]
+fn groups_collect_their_documents() {
+    let got = run(
+        bson_array!({ "$group": { "_id": "$g", "s": { "$sum": "$v" }, "n": { "$count": {} }, "first": { "$first": "$_id" }, "all": { "$push": "$v" } } }),
+        &sample_docs(),
+    );
+    assert_eq!(
+        got,
+        [
+            doc! { "_id": "x", "s": 12, "n": 2, "first": 1, "all": [5, 7] },
+            doc! { "_id": "y", "s": 2.5, "n": 1, "first": 2, "all": [2.5] },
+            doc! { "_id": Bson::Null, "s": 1, "n": 1, "first": 4, "all": [1] },
+        ]
+    );
+}
+
+#[test]
+fn equal_numbers_of_any_type_are_one_group_and_the_first_is_shown() {
+    let docs = [
+        doc! { "g": 1 },
+        doc! { "g": 1.0 },
+        doc! { "g": 1i64 },
+        doc! { "g": { "a": 2 } },
+        doc! { "g": { "a": 2.0 } },
+    ];
+    let got = run(bson_array!({ "$group": { "_id": "$g", "n": { "$sum": 1 } } }), &docs);
+    assert_eq!(got, [doc! { "_id": 1, "n": 3 }, doc! { "_id": { "a": 2 }, "n": 2 }]);
+}
+
+#[test]
+fn missing_parts_of_a_compound_group_id_are_null() {
+    let got =
+        run(bson_array!({ "$group": { "_id": { "a": "$zz", "b": "$g" } } }, { "$limit": 1 }), &sample_docs());
+    assert_eq!(got, [doc! { "_id": { "a": Bson::Null, "b": "x" } }]);
+}
+
+#[test]
+fn projections_keep_drop_and_compute() {
+    let p = |spec: Document| {
+        let mut stages = Vec::new();
+        stages.push(Bson::Document(doc! { "$project": spec }));
+        run(stages, &sample_docs()[2..3]).remove(0)
+    };
+    assert_eq!(p(doc! { "v": 1 }), doc! { "_id": 3, "v": 7 });
+    assert_eq!(p(doc! { "v": 1, "_id": 0 }), doc! { "v": 7 });
+    assert_eq!(p(doc! { "v": 0, "d.p": 0 }), doc! { "_id": 3, "g": "x", "d": { "q": 2 } });
+    assert_eq!(
+        p(doc! { "d": { "q": 1 }, "n": { "$add": ["$v", 1] } }),
+        doc! { "_id": 3, "d": { "q": 2 }, "n": 8 }
+    );
+    assert_eq!(p(doc! { "d.q": "$v", "d.p": 1 }), doc! { "_id": 3, "d": { "p": 1, "q": 7 } });
+    assert_eq!(p(doc! { "_id": "$v" }), doc! { "_id": 7 });
+}
+
+#[test]
+fn added_fields_replace_in_place_or_go_to_the_end() {
+    let docs = [doc! { "a": 1, "b": { "c": 1 }, "l": [{ "x": 1 }, 2] }];
+    let got =
+        run(bson_array!({ "$set": { "a": "$b.c", "n": 5, "b.d": 2, "l.y": 3, "gone": "$$REMOVE" } }), &docs);
+    assert_eq!(
+        got,
+        [doc! { "a": 1, "b": { "c": 1, "d": 2 }, "l": [{ "x": 1, "y": 3 }, { "y": 3 }], "n": 5 }]
+    );
+    let got = run(bson_array!({ "$unset": ["a", "b.c"] }), &docs);
+    assert_eq!(got, [doc! { "b": {}, "l": [{ "x": 1 }, 2] }]);
+}
+
+#[test]
+fn unwinding_gives_a_document_per_element() {
+    let got = run(bson_array!({ "$unwind": "$l" }, { "$project": { "l": 1 } }), &sample_docs());
+    assert_eq!(got, [doc! { "_id": 1, "l": 1 }, doc! { "_id": 1, "l": 2 }, doc! { "_id": 4, "l": 9 }]);
+    let got = run(
+        bson_array!({ "$unwind": { "path": "$l", "includeArrayIndex": "i", "preserveNullAndEmptyArrays": true } }, { "$project": { "l": 1, "i": 1 } }),
+        &sample_docs(),
+    );
+    let want = [
+        doc! { "_id": 1, "l": 1, "i": 0i64 },
+        doc! { "_id": 1, "l": 2, "i": 1i64 },
+        doc! { "_id": 2, "i": Bson::Null },
+        doc! { "_id": 3, "i": Bson::Null },
+        doc! { "_id": 4, "l": 9, "i": Bson::Null },
+    ];
+    assert_eq!(got, want);
+}
+
+#[test]
+fn sorting_skipping_limiting_and_counting() {
+    let docs = sample_docs();
+    let ids = |stages| -> Vec<i64> {
+        run(stages, &docs).iter().filter_map(|d| d.get("_id").and_then(Bson::as_i64)).collect()
+    };
+    assert_eq!(ids(bson_array!({ "$sort": { "v": -1 } })), [3, 1, 2, 4]);
+    assert_eq!(ids(bson_array!({ "$sort": { "v": 1 } }, { "$skip": 1 }, { "$limit": 2 })), [2, 1]);
+    assert_eq!(
+        ids(bson_array!({ "$match": { "v": { "$gt": 2 } } }, { "$sort": { "_id": -1 } }, { "$limit": 1 })),
+        [3]
+    );
+    assert_eq!(run(bson_array!({ "$count": "n" }), &docs), [doc! { "n": 4 }]);
+    assert_eq!(run(bson_array!({ "$match": { "v": 99 } }, { "$count": "n" }), &docs), []);
+    let got = run(bson_array!({ "$sortByCount": "$g" }), &docs);
+    assert_eq!(got[0], doc! { "_id": "x", "count": 2 });
+    assert_eq!(ids(bson_array!({ "$sample": { "size": 2 } })).len(), 2);
+}
+
+#[test]
+fn new_roots_must_be_objects() {
+    let docs = [doc! { "a": { "x": 1 } }];
+    assert_eq!(run(bson_array!({ "$replaceWith": "$a" }), &docs), [doc! { "x": 1 }]);
+    let runner = pipeline(bson_array!({ "$replaceRoot": { "newRoot": "$a.x" } })).expect("parses");
+    let e = drain(runner.start(&RunEnv::default()).expect("starts"), &docs).expect_err("refused");
+    assert_eq!(
+        &*e.message,
+        "PlanExecutor error during aggregation :: caused by :: 'newRoot' expression  must evaluate to an object, but \
+         resulting value was: 1. Type of resulting value: 'int'. Input document: {a: {x: 1}}"
+    );
+}
+
+#[test]
+fn buckets_are_half_open() {
+    let got = run(
+        bson_array!({ "$bucket": { "groupBy": "$v", "boundaries": [0, 2, 6], "default": "rest" } }),
+        &sample_docs(),
+    );
+    assert_eq!(
+        got,
+        [doc! { "_id": 0, "count": 1 }, doc! { "_id": 2, "count": 2 }, doc! { "_id": "rest", "count": 1 }]
+    );
+}
+
+#[test]
+fn stages_are_refused_with_mongodbs_codes_and_texts() {
+    let cases: Vec<(Vec<Bson>, &str)> = vec![
+        (bson_array!({ "$nope": 1 }), "40324 Unrecognized pipeline stage name: '$nope'"),
+        (bson_array!({ "$lookup": {} }), "238 $lookup is not supported by this server"),
+        (bson_array!({}), "40323 A pipeline stage specification object must contain exactly one field."),
+        (bson_array!(5), "14 Each element of the 'pipeline' array must be an object"),
+        (bson_array!({ "$limit": 0 }), "15958 the limit must be positive"),
+        (bson_array!({ "$match": 5 }), "15959 the match filter must be an expression in an object"),
+        (
+            bson_array!({ "$project": {} }),
+            "51272 Invalid $project :: caused by :: projection specification must have at least one field",
+        ),
+        (
+            bson_array!({ "$project": { "a": 1, "b": 0 } }),
+            "31254 Invalid $project :: caused by :: Cannot do exclusion on field b in inclusion projection",
+        ),
+        (
+            bson_array!({ "$project": { "a": { "$nope": 1 } } }),
+            "31325 Invalid $project :: caused by :: Unknown expression $nope",
+        ),
+        (
+            bson_array!({ "$project": { "a": { "$divide": [1, 0] } } }),
+            "2 Failed to optimize pipeline :: caused by :: can't $divide by zero",
+        ),
+        (bson_array!({ "$group": {} }), "15955 a group specification must include an _id"),
+        (
+            bson_array!({ "$group": { "_id": 1, "a": { "$nope": 1 } } }),
+            "15952 unknown group operator '$nope'",
+        ),
+        (
+            bson_array!({ "$match": {} }, { "$indexStats": {} }),
+            "40602 $indexStats is only valid as the first stage in a pipeline.",
+        ),
+    ];
+    for (stages, text) in cases {
+        assert_eq!(refused(stages.clone()), text, "{stages:?}");
+    }
+}
+
+#[test]
+fn the_find_plan_takes_the_leading_stages() {
+    let mut p = pipeline(bson_array!(
+        { "$match": { "a": 1 } }, { "$sort": { "b": 1 } }, { "$match": { "c": 2 } }, { "$skip": 2 }, { "$limit": 10 },
+        { "$skip": 3 }, { "$group": { "_id": "$x.y", "s": { "$sum": "$z" } } }
+    ))
+    .expect("parses");
+    let find = p.take_find();
+    assert_eq!(p.stage_names().collect::<Vec<_>>(), ["$group"]);
+    assert_eq!(
+        Document::from(find.matcher.expect("a filter").filter()),
+        doc! { "$and": [{ "a": 1 }, { "c": 2 }] }
+    );
+    assert!(find.sort.is_some());
+    assert_eq!((find.skip, find.limit), (5, Some(7)));
+    assert_eq!(find.fields, Some(vec!["x.y".to_owned(), "z".to_owned()]));
+    // What passes whole documents on needs whole documents.
+    let mut p = pipeline(bson_array!({ "$match": { "a": 1 } }, { "$set": { "b": 1 } })).expect("parses");
+    assert_eq!(p.take_find().fields, None);
+    let mut p = pipeline(bson_array!({ "$unwind": "$l" }, { "$count": "n" })).expect("parses");
+    assert_eq!(p.take_find().fields, Some(vec!["l".to_owned()]));
+}
+
+#[derive(Default)]
+struct MemSpace(Arc<AtomicUsize>);
+struct MemFile(Mutex<Vec<u8>>);
+impl SpillSpace for MemSpace {
+    fn create(&self) -> Result<Box<dyn SpillFile>> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Ok(Box::new(MemFile(Mutex::default())))
+    }
+}
+impl SpillFile for MemFile {
+    fn append(&mut self, bytes: &[u8]) -> Result<()> {
+        self.0.get_mut().expect("not poisoned").extend_from_slice(bytes);
+        Ok(())
+    }
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
+        let all = self.0.lock().expect("not poisoned");
+        let rest = &all[(offset as usize).min(all.len())..];
+        let n = rest.len().min(buf.len());
+        buf[..n].copy_from_slice(&rest[..n]);
+        Ok(n)
+    }
+    fn len(&self) -> u64 {
+        self.0.lock().expect("not poisoned").len() as u64
+    }
+}
+
+/// Documents that make many groups with a lot in them.
+struct Many(u32);
+impl Iterator for Many {
+    type Item = Row;
+    fn next(&mut self) -> Option<Row> {
+        let i = self.0;
+        self.0 += 1;
+        (i < 6000).then(|| {
+            let d = doc! { "g": (i % 1500) as i32, "v": 0.1, "pad": "x".repeat(30_000) };
+            d.to_raw().into()
+        })
+    }
+}
+
+#[test]
+fn a_group_that_does_not_fit_spills_and_loses_nothing() {
+    let stages = bson_array!({ "$group": { "_id": "$g", "s": { "$sum": "$v" }, "a": { "$avg": "$v" }, "p": { "$push": "$pad" } } });
+    let files = Arc::new(AtomicUsize::new(0));
+    let env = RunEnv { spill: Some(Arc::new(MemSpace(files.clone()))) };
+    let mut runner = pipeline(stages.clone()).expect("parses").start(&env).expect("starts");
+    let mut input = Many(0);
+    let mut groups = 0;
+    while let Step::Row(row) = runner.next(&mut input).expect("runs") {
+        let d = row.doc();
+        assert_eq!(d.get("p").and_then(|v| v.as_array()).map(|a| a.count()), Some(4));
+        assert_eq!(d.get("s").and_then(|v| v.as_f64()), Some(0.4));
+        assert_eq!(d.get("a").and_then(|v| v.as_f64()), Some(0.1));
+        groups += 1;
+    }
+    assert_eq!(groups, 1500);
+    assert!(files.load(Ordering::Relaxed) > 0);
+    // Without a place to spill to it fails.
+    let mut runner = pipeline(stages).expect("parses").start(&RunEnv::default()).expect("starts");
+    let e = runner.next(&mut Many(0)).expect_err("too much memory");
+    assert_eq!(e.code.0, 292);
+}

@@ -1,0 +1,31 @@
+//! Pipeline updates: stages over one document, logged as the difference when that is shorter.
+
+use super::{LogForm, UpdateOutcome, check_depth, keep_id};
+use crate::ctx::QueryCtx;
+use crate::expr::optimize_error;
+use crate::stage::{Transform, parse_update_stage};
+use pando_base::Result;
+use pando_bson::{DocBuf, RawDoc};
+use pando_oplog::diff;
+
+pub(super) fn parse(stages: &RawDoc, ctx: &QueryCtx) -> Result<Vec<Transform>> {
+    let mut out = stages.iter().map(|e| parse_update_stage(e.value(), ctx)).collect::<Result<Vec<_>>>()?;
+    for stage in &mut out {
+        stage.optimize(ctx).map_err(|e| optimize_error("pipeline", e))?;
+    }
+    Ok(out)
+}
+
+pub(super) fn apply(stages: &[Transform], old: &RawDoc, ctx: &QueryCtx) -> Result<UpdateOutcome> {
+    let mut new: Option<DocBuf> = None;
+    for stage in stages {
+        new = Some(stage.apply(new.as_deref().unwrap_or(old), ctx)?);
+    }
+    let Some(new) = new.filter(|new| new.as_bytes() != old.as_bytes()) else {
+        return Ok(UpdateOutcome::unchanged());
+    };
+    let new = keep_id(old, &new)?;
+    check_depth(&new)?;
+    let log = diff::compute(old, &new).map_or(LogForm::Replacement, LogForm::Delta);
+    Ok(UpdateOutcome { noop: false, new_doc: new, log })
+}
