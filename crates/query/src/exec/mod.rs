@@ -15,6 +15,7 @@
 //!   meanwhile is kept.
 
 mod combine;
+mod distinct;
 mod flow;
 mod race;
 mod scan;
@@ -135,7 +136,7 @@ impl Build<'_> {
             PlanNode::CollScan(c) => Box::new(scan::CollScanStage::new(c.clone())),
             PlanNode::IdHack { key } => Box::new(scan::IdHackStage::new(key.clone())),
             PlanNode::IxScan(s) => Box::new(scan::IxScanStage::new(s.clone())),
-            PlanNode::DistinctScan(s) => Box::new(scan::DistinctStage::new(s.clone())),
+            PlanNode::DistinctScan(s) => Box::new(distinct::DistinctStage::new(s.clone())),
             PlanNode::Fetch { input, filter } => {
                 let recheck = (!self.query.matcher.is_trivial()).then(|| self.query.matcher.clone());
                 Box::new(flow::FetchStage::new(self.stage(input), filter.clone(), recheck))

@@ -2,10 +2,10 @@
 
 use super::{Cx, KeyData, Next, Row, Stage, StageStats};
 use crate::matcher::{Matcher, Operand};
-use crate::plan::{CollScan, DistinctScan, IxScan, KeyCheck};
+use crate::plan::{CollScan, IxScan, KeyCheck};
 use crate::source::{IndexCursor, IndexScan, RecordCursor, RecordId, RecordScan};
 use pando_base::{Error, ErrorCode, HashSet, Result};
-use pando_bson::keystring::{AFTER, KeyReader};
+use pando_bson::keystring::KeyReader;
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
 use std::sync::Arc;
 
@@ -147,7 +147,7 @@ impl Stage for IdHackStage {
 }
 
 /// The place of an index scan.
-struct Position {
+pub(super) struct Position {
     key: Vec<u8>,
     rid: RecordId,
 }
@@ -181,7 +181,7 @@ impl IxScanStage {
 }
 
 /// A cursor at the start of the scan, or behind `last`.
-fn open(scan: &IxScan, last: &Option<Position>, cx: &mut Cx<'_>) -> Result<Box<dyn IndexCursor>> {
+pub(super) fn open(scan: &IxScan, last: &Option<Position>, cx: &mut Cx<'_>) -> Result<Box<dyn IndexCursor>> {
     cx.src.scan_index(IndexScan {
         index: scan.index,
         start: &scan.bounds.start,
@@ -191,7 +191,7 @@ fn open(scan: &IxScan, last: &Option<Position>, cx: &mut Cx<'_>) -> Result<Box<d
     })
 }
 
-fn remember(last: &mut Option<Position>, key: &[u8], rid: &RecordId) {
+pub(super) fn remember(last: &mut Option<Position>, key: &[u8], rid: &RecordId) {
     match last {
         Some(p) => {
             p.key.clear();
@@ -212,7 +212,12 @@ fn flat_key(scan: &IxScan, key: &[u8], type_bits: &[u8]) -> Result<DocBuf> {
     Ok(b.finish())
 }
 
-fn key_matches(scan: &IxScan, filter: &Option<Arc<Matcher>>, key: &[u8], type_bits: &[u8]) -> Result<bool> {
+pub(super) fn key_matches(
+    scan: &IxScan,
+    filter: &Option<Arc<Matcher>>,
+    key: &[u8],
+    type_bits: &[u8],
+) -> Result<bool> {
     match filter {
         None => Ok(true),
         Some(f) => f.matches(&flat_key(scan, key, type_bits)?),
@@ -272,110 +277,6 @@ impl Stage for IxScanStage {
                 })
             });
             return Ok(Next::Row(Row { rid: Some(entry.rid), doc: None, key, generation: cx.generation }));
-        }
-        self.done = true;
-        self.stats.eof = true;
-        self.cursor = None;
-        Ok(Next::Eof)
-    }
-    fn save(&mut self) {
-        self.stats.saves += 1;
-        self.cursor = None;
-    }
-    fn stats(&self) -> StageStats {
-        self.stats.clone()
-    }
-}
-
-/// The distinct values of one index field: after each entry, past all that share its value.
-pub(super) struct DistinctStage {
-    plan: Arc<DistinctScan>,
-    cursor: Option<Box<dyn IndexCursor>>,
-    last: Option<Position>,
-    target: Vec<u8>,
-    seek: bool,
-    done: bool,
-    stats: StageStats,
-}
-
-impl DistinctStage {
-    pub(super) fn new(plan: Arc<DistinctScan>) -> DistinctStage {
-        let done = plan.scan.bounds.nothing;
-        DistinctStage {
-            plan,
-            cursor: None,
-            last: None,
-            target: Vec::new(),
-            seek: false,
-            done,
-            stats: StageStats::default(),
-        }
-    }
-
-    /// Writes the target past all keys that agree with `key` up to the wanted field.
-    fn skip_past(&mut self, key: &[u8]) -> Result<()> {
-        let scan = &self.plan.scan;
-        let mut reader = KeyReader::new(key, scan.bounds.directions(), &[]);
-        for _ in 0..=self.plan.field {
-            reader.skip()?;
-        }
-        self.target.clear();
-        self.target.extend_from_slice(&key[..reader.position()]);
-        if scan.dir.is_forward() {
-            self.target.push(AFTER);
-        }
-        Ok(())
-    }
-}
-
-impl Stage for DistinctStage {
-    fn next(&mut self, cx: &mut Cx<'_>) -> Result<Next> {
-        if self.done {
-            self.stats.eof = true;
-            return Ok(Next::Eof);
-        }
-        if self.cursor.is_none() {
-            self.cursor = Some(open(&self.plan.scan, &self.last, cx)?);
-            // The position alone does not skip the rest of its value.
-            self.seek = self.last.is_some();
-        }
-        let plan = self.plan.clone();
-        loop {
-            let Some(cursor) = &mut self.cursor else { return Ok(Next::Eof) };
-            if !cx.quota.tick() {
-                self.stats.need_yield += 1;
-                return Ok(Next::Yield);
-            }
-            self.stats.works += 1;
-            if std::mem::take(&mut self.seek) {
-                self.stats.seeks += 1;
-                cursor.seek(&self.target)?;
-            }
-            let Some(entry) = cursor.next()? else { break };
-            self.stats.keys_examined += 1;
-            remember(&mut self.last, entry.key, &entry.rid);
-            match plan.scan.bounds.check(entry.key, plan.scan.dir, &mut self.target) {
-                KeyCheck::Inside => {}
-                KeyCheck::Seek => {
-                    self.seek = true;
-                    continue;
-                }
-                KeyCheck::Done => break,
-            }
-            if !key_matches(&plan.scan, &plan.scan.filter, entry.key, entry.type_bits)? {
-                continue;
-            }
-            let key = KeyData {
-                bytes: entry.key.into(),
-                type_bits: entry.type_bits.into(),
-                directions: plan.scan.bounds.directions(),
-            };
-            let rid = entry.rid;
-            self.skip_past(&key.bytes)?;
-            self.seek = true;
-            self.stats.advanced += 1;
-            let row = Row { rid: Some(rid), doc: None, key: Some(Box::new(key)), generation: cx.generation };
-            return Ok(Next::Row(row));
         }
         self.done = true;
         self.stats.eof = true;

@@ -42,6 +42,12 @@ use pando_base::Result;
 use pando_bson::{DocBuf, Elem, RawDoc};
 use std::sync::Arc;
 
+/// Calls `test` with the values a path leads to in a document (`None` = missing), elements of a final array one by
+/// one and the array itself last, until it returns true.
+pub(crate) fn any_at(doc: &RawDoc, path: &Path, test: &mut dyn FnMut(Option<&Elem<'_>>) -> bool) -> bool {
+    path::any(doc.elem(path.first()), path.rest(), path::Leaf::Elements, &mut |(e, _)| test(e.as_ref()))
+}
+
 /// A parsed filter.
 #[derive(Clone, Debug)]
 pub struct Matcher {

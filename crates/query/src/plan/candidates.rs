@@ -1,10 +1,11 @@
 //! Whole plans for a query.
 
-use super::access::{Access, Wanted, accesses, shared_components, whole_index};
+use super::access::{Access, Wanted, accesses, whole_index};
 use super::eligible::{implies, same_collation, wildcard_covers};
 use super::interval::IntervalList;
 use super::key_bounds::KeyBounds;
 use super::node::{CollScan, IxScan, PlanNode, ProjectKind, SortKeySource};
+use super::order::{key_sort, order_of, score};
 use super::predicates::{Predicate, collect, conjuncts};
 use super::{Hint, Query, QueryKind};
 use crate::collation::Collation;
@@ -30,8 +31,7 @@ pub fn solutions(q: &Query, info: &CollectionInfo) -> Result<Vec<Solution>> {
     if q.sort.is_none() && q.projection.as_ref().is_some_and(|p| p.metas().contains(&MetaField::SortKey)) {
         return Err(pando_base::Error::bad_value("cannot use sortKey $meta projection without a sort"));
     }
-    let conj = conjuncts(q.matcher.root());
-    let p = Planner { q, info, conj, predicates: collect(conj) };
+    let p = Planner::new(q, info);
     let natural = match &q.hint {
         Some(Hint::Natural(dir)) => Some(*dir),
         _ => q.natural,
@@ -62,11 +62,11 @@ pub fn solutions(q: &Query, info: &CollectionInfo) -> Result<Vec<Solution>> {
     Ok(out)
 }
 
-struct Planner<'q> {
+pub(super) struct Planner<'q> {
     q: &'q Query,
     info: &'q CollectionInfo,
-    conj: &'q [Node],
-    predicates: Vec<Predicate<'q>>,
+    pub(super) conj: &'q [Node],
+    pub(super) predicates: Vec<Predicate<'q>>,
 }
 
 /// A scan with what is left to do above it.
@@ -79,6 +79,13 @@ struct Rows {
     access: Option<Access>,
     dir: Direction,
     signature: String,
+}
+
+impl<'q> Planner<'q> {
+    pub(super) fn new(q: &'q Query, info: &'q CollectionInfo) -> Planner<'q> {
+        let conj = conjuncts(q.matcher.root());
+        Planner { q, info, conj, predicates: collect(conj) }
+    }
 }
 
 impl Planner<'_> {
@@ -160,7 +167,7 @@ impl Planner<'_> {
         }
     }
 
-    fn hinted_index(&self) -> Result<Option<usize>> {
+    pub(super) fn hinted_index(&self) -> Result<Option<usize>> {
         let found = match &self.q.hint {
             None | Some(Hint::Natural(_)) => return Ok(None),
             Some(Hint::Name(name)) => self.info.indexes.iter().position(|i| i.name == *name),
@@ -175,7 +182,7 @@ impl Planner<'_> {
     }
 
     /// Indexes that may be used at all.
-    fn usable(&self, hinted: Option<usize>, root: &Node) -> Vec<usize> {
+    pub(super) fn usable(&self, hinted: Option<usize>, root: &Node) -> Vec<usize> {
         let all = self.info.indexes.iter().enumerate();
         all.filter(|(i, index)| {
             hinted.is_none_or(|h| h == *i)
@@ -205,7 +212,7 @@ impl Planner<'_> {
                 .any(|i| i.is_id_index() && same_collation(&i.collation, &self.q.ctx.collation))
     }
 
-    fn wanted<'a>(&'a self, predicates: &'a [Predicate<'a>], conjuncts: usize) -> Wanted<'a> {
+    pub(super) fn wanted<'a>(&'a self, predicates: &'a [Predicate<'a>], conjuncts: usize) -> Wanted<'a> {
         Wanted { predicates, conjuncts, collation: &self.q.ctx.collation }
     }
 
@@ -331,6 +338,10 @@ impl Planner<'_> {
     }
 
     fn scan_node(&self, access: &Access, dir: Direction, keep_key: bool) -> PlanNode {
+        PlanNode::IxScan(Arc::new(self.index_scan(access, dir, keep_key)))
+    }
+
+    pub(super) fn index_scan(&self, access: &Access, dir: Direction, keep_key: bool) -> IxScan {
         let index = self.index(access);
         let key_nodes = access.key_filter.iter().map(|n| match n {
             Node::Leaf(l) => {
@@ -341,7 +352,7 @@ impl Planner<'_> {
             other => other.clone(),
         });
         let filter = self.matcher_of(key_nodes.collect());
-        PlanNode::IxScan(Arc::new(IxScan {
+        IxScan {
             index: access.index,
             dir,
             bounds: KeyBounds::new(&access.fields, Collation::order(&index.collation)),
@@ -350,7 +361,7 @@ impl Planner<'_> {
             dedup: access.multikey,
             keep_key,
             wild_path: access.wild_path.clone(),
-        }))
+        }
     }
 
     fn leftover(&self, access: &Access) -> Option<Arc<Matcher>> {
@@ -422,7 +433,7 @@ impl Planner<'_> {
                 .collect();
         }
         let dir = order_of(combinations.first()?, sort)?;
-        let keys = key_sort(access, sort, dir)?;
+        let keys = key_sort(access, sort)?;
         if !dir.is_forward() {
             combinations.reverse();
         }
@@ -557,10 +568,7 @@ impl Planner<'_> {
 
     /// Key sources, when every branch comes in the wanted order.
     fn merged(&self, scans: &[Rows], sort: &SortPattern) -> Option<Vec<SortKeySource>> {
-        scans
-            .iter()
-            .map(|s| if s.sorted { key_sort(s.access.as_ref()?, sort, s.dir) } else { None })
-            .collect()
+        scans.iter().map(|s| if s.sorted { key_sort(s.access.as_ref()?, sort) } else { None }).collect()
     }
 
     /// Puts fetch, sort, skip, projection and limit on top of a scan.
@@ -597,7 +605,7 @@ impl Planner<'_> {
                     .as_ref()
                     .filter(|_| !fetched && q.min.is_none() && q.max.is_none())
                     .filter(|a| same_collation(&self.index(a).collation, &q.ctx.collation))
-                    .and_then(|a| Some((a, key_sort(a, sort, dir)?)))
+                    .and_then(|a| Some((a, key_sort(a, sort)?)))
                     .filter(|(a, _)| {
                         !a.fields
                             .iter()
@@ -692,90 +700,4 @@ impl Planner<'_> {
             })
         })
     }
-}
-
-/// How much of an index an access pins down; for choosing without trying.
-fn score(a: &Access) -> u32 {
-    let mut total = 0;
-    let mut leading = true;
-    for f in &a.fields {
-        let worth = if f.intervals.is_everything() {
-            leading = false;
-            0
-        } else if f.intervals.is_single_point() {
-            8
-        } else if f.intervals.all_points() {
-            6
-        } else {
-            4
-        };
-        total += if leading { worth * 2 } else { worth };
-        leading &= f.intervals.all_points();
-    }
-    total + a.done.iter().filter(|d| **d).count() as u32
-}
-
-/// The direction in which the scan gives the wanted order; `None` if neither does.
-fn order_of(a: &Access, sort: &SortPattern) -> Option<Direction> {
-    let mut dir: Option<Direction> = None;
-    let mut at = 0;
-    for part in &sort.parts {
-        if part.meta.is_some() {
-            return None;
-        }
-        let fixed = |f: &super::access::BoundField| f.multikey == 0 && f.intervals.is_single_point();
-        if a.fields.iter().any(|f| f.name == part.path && fixed(f)) {
-            continue;
-        }
-        loop {
-            let f = a.fields.get(at)?;
-            at += 1;
-            if f.name == part.path {
-                let descending = match f.kind {
-                    FieldKind::Ascending => false,
-                    FieldKind::Descending => true,
-                    _ => return None,
-                };
-                if f.multikey != 0 && !array_order_holds(a, at - 1) {
-                    return None;
-                }
-                let this =
-                    if descending == part.descending { Direction::Forward } else { Direction::Backward };
-                if *dir.get_or_insert(this) != this {
-                    return None;
-                }
-                break;
-            }
-            if !fixed(f) {
-                return None;
-            }
-        }
-    }
-    Some(dir.unwrap_or(Direction::Forward))
-}
-
-/// A document with an array sorts by its least element, so the scan must see all of them: no bounds on the
-/// field, nor on another field through the same array.
-fn array_order_holds(a: &Access, at: usize) -> bool {
-    let field = &a.fields[at];
-    field.intervals.is_everything()
-        && a.fields.iter().enumerate().all(|(i, other)| {
-            let shared = shared_components(&field.name, &other.name).min(63);
-            let arrays = (field.multikey | other.multikey) & ((1 << shared) - 1);
-            i == at || other.intervals.is_everything() || arrays == 0
-        })
-}
-
-/// Sort keys as pieces of index keys, if the index has all parts.
-fn key_sort(a: &Access, sort: &SortPattern, _dir: Direction) -> Option<SortKeySource> {
-    let parts = sort.parts.iter().map(|p| {
-        let at = a.fields.iter().position(|f| f.name == p.path && p.meta.is_none())?;
-        let descending = match a.fields[at].kind {
-            FieldKind::Ascending => false,
-            FieldKind::Descending => true,
-            _ => return None,
-        };
-        Some((at, descending != p.descending))
-    });
-    Some(SortKeySource::IndexKeys(parts.collect::<Option<Vec<_>>>()?))
 }

@@ -15,15 +15,18 @@ mod access;
 pub mod bounds;
 mod cache;
 mod candidates;
+mod distinct;
 mod eligible;
 pub mod explain;
 pub mod interval;
 mod key_bounds;
 mod node;
+mod order;
 mod predicates;
 
 pub use cache::{CachedPlan, PlanCache, query_shape};
 pub use candidates::{Solution, solutions};
+pub use distinct::distinct_plan;
 pub use eligible::{implies, wildcard_covers};
 pub use key_bounds::{KeyBounds, KeyCheck};
 pub use node::{CollScan, DistinctScan, IxScan, PlanNode, ProjectKind, SortKeySource};

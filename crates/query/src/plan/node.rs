@@ -103,6 +103,8 @@ pub struct DistinctScan {
     pub scan: IxScan,
     /// Position of the field whose values are wanted.
     pub field: usize,
+    /// Its path.
+    pub key: String,
 }
 
 /// Where a sort takes its keys from.

@@ -7,6 +7,8 @@
 mod key;
 mod sorter;
 mod spill;
+#[cfg(test)]
+pub(crate) use sorter::tests;
 
 pub use key::SortKeys;
 pub use sorter::{Payload, SortStats, SortedRows, Sorter};

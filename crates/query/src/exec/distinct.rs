@@ -1,0 +1,156 @@
+//! The distinct values of one index field: after each entry, past all that share its value.
+//!
+//! Rows are documents with just that field. A null key may stand for a missing field, which is no value; such
+//! documents are fetched, until one has a null indeed.
+
+use super::scan::{Position, key_matches, open, remember};
+use super::{Cx, Next, Row, Stage, StageStats};
+use crate::matcher::Path;
+use crate::plan::{DistinctScan, KeyCheck};
+use crate::source::IndexCursor;
+use bytes::Bytes;
+use pando_base::Result;
+use pando_bson::keystring::{AFTER, KeyReader};
+use pando_bson::{Bson, Document, ElementType, RawDoc};
+use std::sync::Arc;
+
+pub(super) struct DistinctStage {
+    plan: Arc<DistinctScan>,
+    cursor: Option<Box<dyn IndexCursor>>,
+    last: Option<Position>,
+    target: Vec<u8>,
+    seek: bool,
+    done: bool,
+    stats: StageStats,
+}
+
+impl DistinctStage {
+    pub(super) fn new(plan: Arc<DistinctScan>) -> DistinctStage {
+        let done = plan.scan.bounds.nothing;
+        DistinctStage {
+            plan,
+            cursor: None,
+            last: None,
+            target: Vec::new(),
+            seek: false,
+            done,
+            stats: StageStats::default(),
+        }
+    }
+
+    /// The wanted value of a key; the target is set past all keys that agree with it so far.
+    fn value(&mut self, key: &[u8], type_bits: &[u8]) -> Result<Bson> {
+        let scan = &self.plan.scan;
+        let mut reader = KeyReader::new(key, scan.bounds.directions(), type_bits);
+        let mut value = Bson::Null;
+        for _ in 0..=self.plan.field {
+            value = reader.next_value()?.unwrap_or(Bson::Null);
+        }
+        self.target.clear();
+        self.target.extend_from_slice(&key[..reader.position()]);
+        if scan.dir.is_forward() {
+            self.target.push(AFTER);
+        }
+        Ok(value)
+    }
+
+    /// `{key: value}`; elements of arrays stay in an array, so that an array among them is one value.
+    fn document(&self, value: Bson) -> Bytes {
+        let multikey = self.plan.scan.fields[self.plan.field].multikey != 0;
+        let mut v = if multikey { Bson::Array(vec![value]) } else { value };
+        for part in self.plan.key.rsplit('.') {
+            v = Bson::Document(Document::from(vec![(part.to_owned(), v)]));
+        }
+        match v {
+            Bson::Document(d) => Bytes::from(d.to_raw().into_bytes()),
+            _ => Bytes::new(),
+        }
+    }
+}
+
+/// Whether the document holds a null at the path.
+fn has_null(doc: &RawDoc, path: &str) -> bool {
+    let path = Path::new(path);
+    crate::matcher::any_at(doc, &path, &mut |e| e.is_some_and(|e| e.ty == ElementType::Null))
+}
+
+impl Stage for DistinctStage {
+    fn next(&mut self, cx: &mut Cx<'_>) -> Result<Next> {
+        let plan = self.plan.clone();
+        loop {
+            if self.done {
+                self.stats.eof = true;
+                self.cursor = None;
+                return Ok(Next::Eof);
+            }
+            if !cx.quota.tick() {
+                self.stats.need_yield += 1;
+                return Ok(Next::Yield);
+            }
+            let cursor = match &mut self.cursor {
+                Some(cursor) => cursor,
+                // Behind the last entry, and past its value if that is where `target` points.
+                None => self.cursor.insert(open(&plan.scan, &self.last, cx)?),
+            };
+            self.stats.works += 1;
+            if self.seek {
+                self.stats.seeks += 1;
+                cursor.seek(&self.target)?;
+            }
+            let Some(entry) = cursor.next()? else {
+                self.done = true;
+                continue;
+            };
+            self.seek = false;
+            self.stats.keys_examined += 1;
+            remember(&mut self.last, entry.key, &entry.rid);
+            match plan.scan.bounds.check(entry.key, plan.scan.dir, &mut self.target) {
+                KeyCheck::Inside => {}
+                KeyCheck::Seek => {
+                    self.seek = true;
+                    continue;
+                }
+                KeyCheck::Done => {
+                    self.done = true;
+                    continue;
+                }
+            }
+            if !key_matches(&plan.scan, &plan.scan.filter, entry.key, entry.type_bits)? {
+                continue;
+            }
+            let (key, type_bits) = (entry.key.to_vec(), entry.type_bits.to_vec());
+            let rid = entry.rid;
+            let doc = match self.value(&key, &type_bits)? {
+                // An empty array.
+                Bson::Undefined => {
+                    self.seek = true;
+                    continue;
+                }
+                Bson::Null => {
+                    let found = cx.src.fetch(&rid)?;
+                    self.stats.docs_examined += 1;
+                    if !found.is_some_and(|d| has_null(RawDoc::trusted(&d), &plan.key)) {
+                        continue;
+                    }
+                    self.document(Bson::Null)
+                }
+                value => self.document(value),
+            };
+            self.seek = true;
+            self.stats.advanced += 1;
+            return Ok(Next::Row(Row {
+                rid: Some(rid),
+                doc: Some(doc),
+                key: None,
+                generation: cx.generation,
+            }));
+        }
+    }
+    fn save(&mut self) {
+        self.stats.saves += 1;
+        self.cursor = None;
+    }
+    fn stats(&self) -> StageStats {
+        self.stats.clone()
+    }
+}
