@@ -174,46 +174,6 @@ impl<'a> SideRow<'a> {
     }
 }
 
-/// Puts ascending rows into a new index, some per unit.
-struct Load<'c> {
-    catalog: &'c Catalog,
-    ident: Ident,
-    unit: Option<WriteUnit>,
-    rows: usize,
-    _from: Timestamp,
-}
-
-impl Load<'_> {
-    fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        if self.unit.is_none() {
-            let txn = self.catalog.storage().begin(ReadAt::Latest)?;
-            let mut unit = WriteUnit::logged(self.catalog, txn);
-            unit.stamp();
-            self.unit = Some(unit);
-        }
-        if let Some(unit) = &mut self.unit {
-            unit.txn.put_new(self.ident, key, value)?;
-        }
-        self.rows += 1;
-        if self.rows % limits::INDEX_BUILD_STEP_DOCS == 0 {
-            self.flush()?;
-        }
-        Ok(())
-    }
-    fn flush(&mut self) -> Result<()> {
-        match self.unit.take() {
-            Some(mut unit) => {
-                unit.log_noop("index build")?;
-                unit.commit().map(drop)
-            }
-            None => Ok(()),
-        }
-    }
-    fn finish(mut self) -> Result<()> {
-        self.flush()
-    }
-}
-
 /// A registered build, ready to run.
 pub(crate) struct Registered {
     job: Arc<Job>,
@@ -576,8 +536,7 @@ impl Runner {
         let Some(sorter) = t.sorter.take() else { return Ok(()) };
         let mut sorted = sorter.finish()?;
         let mut pair = (Vec::new(), Vec::new());
-        let mut bulk =
-            Load { catalog: &self.catalog, ident: t.index.ident, unit: None, rows: 0, _from: visible_from };
+        let mut bulk = self.catalog.storage().bulk(t.index.ident, visible_from)?;
         let mut last = Vec::new();
         let mut n = 0usize;
         let mut first = true;

@@ -62,7 +62,25 @@ fn check_size(doc: &RawDoc) -> Result<()> {
             limits::BSON_USER_BYTES_MAX
         )));
     }
+    // A level of nesting takes at least seven bytes, so small documents cannot be too deep.
+    if doc.byte_len() > limits::BSON_STORED_DEPTH_MAX * 7 && is_deeper(doc, limits::BSON_STORED_DEPTH_MAX) {
+        return Err(Error::new(
+            ErrorCode::Overflow,
+            format!(
+                "cannot insert document because it exceeds {} levels of nesting",
+                limits::BSON_STORED_DEPTH_MAX
+            ),
+        ));
+    }
     Ok(())
+}
+
+/// Whether documents and arrays nest more than `levels` deep below `doc`. (Input was bounded when it came in.)
+fn is_deeper(doc: &RawDoc, levels: usize) -> bool {
+    doc.iter().any(|e| match e.value() {
+        Value::Document(d) | Value::Array(d) => levels == 0 || is_deeper(d, levels - 1),
+        _ => false,
+    })
 }
 
 /// Types and shapes an `_id` may not have.

@@ -9,6 +9,7 @@
 //!   build.rs                                  index builds beside writers
 //!   read.rs oplog_source.rs                   query::Source at a storage snapshot
 //!   apply.rs recovery.rs                      entries of the log back into rows
+//!   validate.rs db_hash.rs stats.rs ttl.rs    checks, figures, the sweeper
 //! ```
 //!
 //! [`Catalog`] is the handle. Readers take [`Catalog::snapshot`] and a storage snapshot and lock nothing; writers
@@ -22,6 +23,7 @@ mod coll_mod;
 mod collation;
 mod collection;
 mod conflict;
+mod db_hash;
 mod ddl;
 mod document;
 mod durable;
@@ -44,7 +46,10 @@ mod sizes;
 mod snapshot;
 mod sorter;
 mod spec;
+mod stats;
+mod ttl;
 mod unit;
+mod validate;
 mod validation;
 mod views;
 mod wildcard;
@@ -55,6 +60,7 @@ pub use catalog::{Catalog, OpenOptions, WriteGuard};
 pub use coll_mod::Modified;
 pub use collation::full_form as full_collation;
 pub use collection::{Collection, Index, IndexState, KeyFormat, Shared, Validator, View};
+pub use db_hash::DbHash;
 pub use ddl::Dropped;
 pub use document::check_id;
 pub use hashed::hash_value;
@@ -65,7 +71,9 @@ pub use read::{CollectionSource, find_by_id, find_id};
 pub use sizes::{Sizes, Totals};
 pub use snapshot::{CatalogSnapshot, Named};
 pub use spec::{IndexSpec, Requested, is_id_key, same_key};
+pub use stats::CollectionStats;
 pub use unit::{SessionRef, WriteOp, WriteUnit};
+pub use validate::Report as ValidateReport;
 pub use views::ResolvedView;
 pub use write::{Inserts, Interrupt, Uninterrupted, UpdateForm, after_conflict, retry_conflicts};
 

@@ -83,6 +83,7 @@ fn identity(id: Option<Elem<'_>>) -> Identity<'_> {
 }
 
 impl OpObserver for LogWriter {
+    // tour: insert 5/9
     fn inserted(&self, unit: &mut WriteUnit, op: &WriteOp<'_>, e: &Inserted<'_>) -> Result<()> {
         let parts = EntryParts {
             op: OpType::Insert,

@@ -160,7 +160,6 @@ impl WriteUnit {
         }
     }
     /// Takes the timestamp of the next write. Its entry must follow with [`WriteUnit::log`].
-    // tour: insert 5/9
     pub(crate) fn stamp(&mut self) {
         if let Journal::Logged { reserved, open } = &mut self.journal {
             let slot = reserved

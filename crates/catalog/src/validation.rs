@@ -4,8 +4,9 @@ use crate::Catalog;
 use crate::collection::Collection;
 use crate::options::{ValidationAction, ValidationLevel};
 use pando_base::{Error, ErrorCode, Result};
-use pando_bson::{DocBuilder, RawDoc};
+use pando_bson::{DocBuf, DocBuilder, RawDoc};
 use pando_env::log::Component;
+use pando_query::{QueryCtx, mismatch};
 
 /// Checks a document that is about to be inserted.
 pub(crate) fn check_insert(catalog: &Catalog, coll: &Collection, doc: &RawDoc) -> Result<()> {
@@ -36,18 +37,17 @@ fn refuse(catalog: &Catalog, coll: &Collection, doc: &RawDoc, action: Validation
         });
         return Ok(());
     }
+    let ctx = QueryCtx::default().with_collation(coll.collation().cloned());
+    let details = match &coll.options.validator {
+        Some(filter) => mismatch::details(filter, doc, &ctx)?,
+        None => DocBuf::new(),
+    };
     let mut b = DocBuilder::new();
     b.doc("errInfo", |info| {
         if let Some(id) = doc.get("_id") {
             info.value("failingDocumentId", id);
         }
-        info.doc("details", |d| {
-            if let Some(filter) = &coll.options.validator {
-                d.str("operatorName", filter.first().map_or("$and", |e| e.name()));
-                d.raw_doc("specifiedAs", filter);
-                d.str("reason", "the document does not match the collection's validator");
-            }
-        });
+        info.raw_doc("details", &details);
     });
     Err(Error::new(ErrorCode::DocumentValidationFailure, "Document failed validation")
         .with_extra(b.finish().into_bytes()))

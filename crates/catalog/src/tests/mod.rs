@@ -1,3 +1,5 @@
+mod crash;
 mod indexes;
+mod upkeep;
 mod recovery;
 mod writes;

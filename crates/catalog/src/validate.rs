@@ -1,0 +1,248 @@
+//! `validate`: does every record have its index entries, and every entry its record?
+
+use crate::Catalog;
+use crate::collection::{Collection, Index, KeyFormat};
+use crate::index_entries::{bare_value, split_bare, with_rid};
+use crate::keys::KeySet;
+use crate::record_id::{self, Record};
+use crate::write::Interrupt;
+use pando_base::{Error, ErrorCode, Namespace, Result};
+use pando_bson::keystring::KeyBuilder;
+use pando_bson::{DocBuf, DocBuilder, RawDoc};
+use pando_storage::{Dir, ReadAt, Txn};
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// Records and entries looked at between two yields.
+const STEP: usize = 1000;
+/// Errors listed in full; the rest is only counted.
+const ERRORS_MAX: usize = 100;
+
+/// What was found.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    pub records: u64,
+    pub bytes: u64,
+    /// The count kept beside the collection (equal to `records` unless something is wrong or writes went on).
+    pub fast_count: u64,
+    pub invalid_documents: u64,
+    /// Name and entries of each index.
+    pub keys_per_index: Vec<(String, u64)>,
+    pub missing_entries: u64,
+    pub extra_entries: u64,
+    pub errors: Vec<String>,
+    pub warnings: Vec<String>,
+}
+
+impl Report {
+    pub fn is_valid(&self) -> bool {
+        self.errors.is_empty()
+    }
+    fn error(&mut self, text: String) {
+        if self.errors.len() < ERRORS_MAX {
+            self.errors.push(text);
+        }
+    }
+    /// The fields of the `validate` reply.
+    pub fn append_to(&self, b: &mut DocBuilder, ns: &Namespace) {
+        let n = |v: u64| i64::try_from(v).unwrap_or(i64::MAX);
+        let number = |b: &mut DocBuilder, name: &str, v: u64| crate::options::append_number(b, name, n(v));
+        b.str("ns", ns.as_str());
+        number(b, "nInvalidDocuments", self.invalid_documents);
+        b.i32("nNonCompliantDocuments", 0);
+        number(b, "nrecords", self.records);
+        b.i32("nIndexes", self.keys_per_index.len() as i32);
+        b.doc("keysPerIndex", |d| {
+            for (name, keys) in &self.keys_per_index {
+                number(d, name, *keys);
+            }
+        });
+        b.doc("indexDetails", |d| {
+            for (name, _) in &self.keys_per_index {
+                d.doc(name, |i| {
+                    i.bool("valid", !self.errors.iter().any(|e| e.contains(name.as_str())));
+                });
+            }
+        });
+        b.bool("valid", self.is_valid());
+        b.bool("repaired", false);
+        for (name, list) in [("warnings", &self.warnings), ("errors", &self.errors)] {
+            b.array(name, |a| {
+                for text in list {
+                    a.str(text);
+                }
+            });
+        }
+        for name in ["extraIndexEntries", "missingIndexEntries", "corruptRecords"] {
+            b.array(name, |_| {});
+        }
+    }
+}
+
+impl Catalog {
+    /// Checks a collection against its indexes, both ways, at one snapshot.
+    pub async fn validate(&self, ns: &Namespace, interrupt: &dyn Interrupt) -> Result<Report> {
+        let coll = match self.lookup(ns) {
+            Some(c) => c,
+            None if self.lookup_view(ns).is_some() => {
+                return Err(Error::new(ErrorCode::CommandNotSupportedOnView, "Cannot validate a view"));
+            }
+            None => {
+                return Err(Error::new(
+                    ErrorCode::NamespaceNotFound,
+                    format!("Collection '{ns}' does not exist to validate."),
+                ));
+            }
+        };
+        let txn = self.storage().begin(ReadAt::Latest)?;
+        let mut report = Report { fast_count: coll.count(), ..Report::default() };
+        let expected = self.check_records(&coll, &txn, &mut report, interrupt).await?;
+        for (index, expected) in coll.ready_indexes().iter().zip(expected) {
+            let found = self.check_entries(&coll, index, &txn, expected, &mut report, interrupt).await?;
+            report.keys_per_index.push((index.spec.name.clone(), found));
+        }
+        if report.missing_entries > 0 {
+            report.warnings.push(format!("Detected {} missing index entries.", report.missing_entries));
+        }
+        if report.extra_entries > 0 {
+            report.warnings.push(format!("Detected {} extra index entries.", report.extra_entries));
+        }
+        Ok(report)
+    }
+
+    /// Every record has its entries. Returns how many entries each index should have.
+    async fn check_records(
+        &self,
+        coll: &Collection,
+        txn: &Txn,
+        report: &mut Report,
+        interrupt: &dyn Interrupt,
+    ) -> Result<Vec<u64>> {
+        let indexes = coll.ready_indexes();
+        let mut expected = vec![0u64; indexes.len()];
+        let (mut builder, mut keys) = (KeyBuilder::default(), KeySet::default());
+        let mut cursor = txn.scan(coll.records, Bound::Unbounded, Bound::Unbounded, Dir::Forward)?;
+        let mut n = 0usize;
+        while let Some((key, bytes)) = cursor.next()? {
+            n += 1;
+            if n.is_multiple_of(STEP) {
+                interrupt.check()?;
+                self.env().tasks.yield_now().await;
+            }
+            report.records += 1;
+            report.bytes += bytes.len() as u64;
+            let doc = match RawDoc::validate(&bytes) {
+                Ok(doc) => doc,
+                Err(e) => {
+                    report.invalid_documents += 1;
+                    report.error(format!("record {key:?} is damaged: {}", e.message));
+                    continue;
+                }
+            };
+            let record = Record::of(&record_id::from_storage_key(coll.is_clustered(), &key)?);
+            for (index, expected) in indexes.iter().zip(&mut expected) {
+                if let Err(e) = index.keys.keys(doc, &mut builder, &mut keys) {
+                    report.error(format!("index {}: no keys for a record: {}", index.name(), e.message));
+                    continue;
+                }
+                *expected += keys.len() as u64;
+                let info = coll.info.indexes.iter().find(|i| i.name == index.spec.name);
+                if keys.multikey && !info.is_some_and(|i| i.multikey.is_multikey()) {
+                    report.error(format!("index {} is not marked multikey but holds an array", index.name()));
+                }
+                for k in keys.iter() {
+                    let there = match index.format {
+                        KeyFormat::WithRid => {
+                            let entry = txn.get(index.ident, &with_rid(k.bytes, &record))?;
+                            entry.is_some_and(|bits| &*bits == k.type_bits)
+                        }
+                        KeyFormat::Bare => {
+                            let entry = txn.get(index.ident, k.bytes)?;
+                            entry.is_some_and(|v| *v == bare_value(&record, k.type_bits)[..])
+                        }
+                    };
+                    if !there {
+                        report.missing_entries += 1;
+                        let id = doc.get("_id").map(|v| v.to_string()).unwrap_or_default();
+                        report.error(format!("index {} has no entry for the record with _id {id}", index.name()));
+                    }
+                }
+            }
+        }
+        Ok(expected)
+    }
+
+    /// Every entry has its record. Returns how many entries the index has.
+    async fn check_entries(
+        &self,
+        coll: &Collection,
+        index: &Arc<Index>,
+        txn: &Txn,
+        expected: u64,
+        report: &mut Report,
+        interrupt: &dyn Interrupt,
+    ) -> Result<u64> {
+        let mut found = 0u64;
+        let mut cursor = txn.scan(index.ident, Bound::Unbounded, Bound::Unbounded, Dir::Forward)?;
+        while cursor.next()?.is_some() {
+            found += 1;
+            if found.is_multiple_of(STEP as u64) {
+                interrupt.check()?;
+                self.env().tasks.yield_now().await;
+            }
+        }
+        if found == expected && report.missing_entries == 0 {
+            // As many as there should be, and all that should be are there.
+            return Ok(found);
+        }
+        let (mut builder, mut keys) = (KeyBuilder::default(), KeySet::default());
+        let mut cursor = txn.scan(index.ident, Bound::Unbounded, Bound::Unbounded, Dir::Forward)?;
+        while let Some((key, value)) = cursor.next()? {
+            let parts = match index.format {
+                KeyFormat::WithRid => record_id::split(coll.is_clustered(), &key),
+                KeyFormat::Bare => split_bare(&value)
+                    .and_then(|(record, _)| record_id::from_storage_key(coll.is_clustered(), record))
+                    .map(|rid| (&*key, rid)),
+            };
+            let Ok((bare, rid)) = parts else {
+                report.extra_entries += 1;
+                report.error(format!("index {} has a damaged entry", index.name()));
+                continue;
+            };
+            let doc = txn.get(coll.records, &record_id::storage_key(&rid))?;
+            let belongs = match &doc {
+                None => false,
+                Some(doc) => {
+                    index.keys.keys(RawDoc::trusted(doc), &mut builder, &mut keys)?;
+                    keys.iter().any(|k| k.bytes == bare)
+                }
+            };
+            if !belongs {
+                report.extra_entries += 1;
+                report.error(format!("index {} has an entry without its record: {rid:?}", index.name()));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Collections that `validate` would be asked about, for whole-database checks in tests and tools.
+    pub async fn validate_all(&self, interrupt: &dyn Interrupt) -> Result<Vec<(Namespace, Report)>> {
+        let names: Vec<Namespace> =
+            self.snapshot().all_collections().filter(|c| !c.is_oplog()).map(|c| c.ns.clone()).collect();
+        let mut out = Vec::new();
+        for ns in names {
+            let report = self.validate(&ns, interrupt).await?;
+            out.push((ns, report));
+        }
+        Ok(out)
+    }
+}
+
+/// The reply document of a report alone.
+impl Report {
+    pub fn to_doc(&self, ns: &Namespace) -> DocBuf {
+        let mut b = DocBuilder::new();
+        self.append_to(&mut b, ns);
+        b.finish()
+    }
+}
