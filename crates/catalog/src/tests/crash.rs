@@ -154,7 +154,6 @@ fn crash_round(seed: u64) {
     for _ in 0..4 {
         let mut synced = 0;
         for _ in 0..rng.below(60) {
-            eprintln!("seed {seed} mem {}", w.catalog.storage().stats().memtable_bytes);
             life.act(&w);
             if rng.below(12) == 0 {
                 w.catalog.storage().log().flush_once().unwrap();
@@ -169,6 +168,7 @@ fn crash_round(seed: u64) {
                     if w.catalog.checkpoint().is_err() {
                         break;
                     }
+                    w.disk.as_ref().unwrap().fail_write_in(u64::MAX);
                 } else {
                     w.catalog.checkpoint().unwrap();
                 }
