@@ -22,11 +22,21 @@ use std::sync::Arc;
 
 const OP: WriteOp<'static> = WriteOp { session: None, bypass_validation: true, from_migrate: false };
 
+/// Why entries are applied.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Applying {
+    /// At a start. Rows may be ahead of the log, and traces of what was deleted further on may be gone; totals
+    /// count every entry, whether its row had to be written or not.
+    Replay,
+    /// New entries from elsewhere.
+    Steady,
+}
+
 impl Catalog {
     /// Applies one entry at its own timestamp.
-    pub fn apply_entry(&self, e: &EntryView<'_>) -> Result<()> {
+    pub fn apply_entry(&self, e: &EntryView<'_>, why: Applying) -> Result<()> {
         match e.op {
-            OpType::Insert | OpType::Update | OpType::Delete => self.apply_document(e),
+            OpType::Insert | OpType::Update | OpType::Delete => self.apply_document(e, why),
             OpType::Command => self
                 .apply_command(e)
                 .map_err(|err| err.context(format_args!("while applying the log entry {}", e.doc))),
@@ -41,7 +51,7 @@ impl Catalog {
         }
     }
 
-    fn apply_document(&self, e: &EntryView<'_>) -> Result<()> {
+    fn apply_document(&self, e: &EntryView<'_>, why: Applying) -> Result<()> {
         // A collection that is gone was dropped by a later entry.
         let Some(coll) = self.target(e) else { return Ok(()) };
         let mut unit = self.begin_applied(e.ts)?;
@@ -55,7 +65,9 @@ impl Catalog {
             coll.shared.saw_rid(n);
         }
         if unit.txn.newest_ts(coll.records, &key)?.is_some_and(|ts| ts >= e.ts) {
-            coll.shared.sizes.changed(e.ts, size_effect(e));
+            if why == Applying::Replay {
+                coll.shared.sizes.changed(e.ts, size_effect(e));
+            }
             return Ok(());
         }
         let old = unit.txn.get(coll.records, &key)?;
@@ -80,7 +92,13 @@ impl Catalog {
                 unit.update(&OP, &coll, &rid, old, new, UpdateForm::Replacement, &[])?;
             }
             (OpType::Delete, Some(old)) => unit.delete(&OP, &coll, &rid, old, &[])?,
-            _ => return Ok(()),
+            (_, None) => {
+                if why == Applying::Replay {
+                    coll.shared.sizes.changed(e.ts, size_effect(e));
+                }
+                return Ok(());
+            }
+            (OpType::Command | OpType::Noop, Some(_)) => return Ok(()),
         }
         unit.commit().map(drop)
     }
@@ -91,7 +109,11 @@ impl Catalog {
         if let Some(uuid) = e.ui
             && self.row_is_newer(uuid, e.ts)?
         {
-            return Ok(());
+            // A rename that is done already has dropped its target, which this replay may have made again.
+            return match dropped_by_rename(e).and_then(|u| self.lookup_uuid(u)) {
+                Some(target) => self.drop_at(e.ts, &target),
+                None => Ok(()),
+            };
         }
         match first.name() {
             "create" => self.apply_create(e, db),
@@ -144,11 +166,16 @@ impl Catalog {
     }
 
     fn apply_drop(&self, e: &EntryView<'_>) -> Result<()> {
-        let Some(coll) = self.target(e) else { return Ok(()) };
-        let mut unit = self.begin_applied(e.ts)?;
-        self.remove_collection(&mut unit, &coll)?;
+        match self.target(e) {
+            Some(coll) => self.drop_at(e.ts, &coll),
+            None => Ok(()),
+        }
+    }
+    fn drop_at(&self, ts: Timestamp, coll: &Collection) -> Result<()> {
+        let mut unit = self.begin_applied(ts)?;
+        self.remove_collection(&mut unit, coll)?;
         unit.commit()?;
-        self.forget(&coll, e.ts);
+        self.forget(coll, ts);
         Ok(())
     }
 
@@ -159,10 +186,7 @@ impl Catalog {
             Some((db, name)) => Namespace::unchecked(db, name),
             None => return Err(Error::internal("a rename entry without target")),
         };
-        let target = match e.o.get("dropTarget") {
-            Some(Value::Binary { bytes, .. }) => Uuid::from_slice(bytes).and_then(|u| self.lookup_uuid(u)),
-            _ => None,
-        };
+        let target = dropped_by_rename(e).and_then(|u| self.lookup_uuid(u));
         let stay_temp = e.o.get("stayTemp").is_some_and(|v| v.is_truthy());
         let mut unit = self.begin_applied(e.ts)?;
         let renamed = self.rename_in(&mut unit, &coll, &to, target.as_deref(), stay_temp)?;
@@ -185,6 +209,14 @@ impl Catalog {
         unit.commit()?;
         self.publish(|s| s.put(Named::Collection(coll)));
         Ok(())
+    }
+}
+
+/// The collection that a rename replaced.
+fn dropped_by_rename(e: &EntryView<'_>) -> Option<Uuid> {
+    match e.o.get("dropTarget")? {
+        Value::Binary { bytes, .. } => Uuid::from_slice(bytes),
+        _ => None,
     }
 }
 

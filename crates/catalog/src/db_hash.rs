@@ -38,7 +38,13 @@ fn is_hashed(coll: &Collection) -> bool {
 
 impl Catalog {
     /// Hashes a database's collections (all, or those named) as of `at`.
-    pub async fn db_hash(&self, db: &str, only: &[&str], at: ReadAt, interrupt: &dyn Interrupt) -> Result<DbHash> {
+    pub async fn db_hash(
+        &self,
+        db: &str,
+        only: &[&str],
+        at: ReadAt,
+        interrupt: &dyn Interrupt,
+    ) -> Result<DbHash> {
         let txn = self.storage().begin(at)?;
         let mut out = DbHash::default();
         let mut all = Md5::new();
@@ -58,7 +64,12 @@ impl Catalog {
         Ok(out)
     }
 
-    async fn hash_collection(&self, coll: &Collection, txn: &Txn, interrupt: &dyn Interrupt) -> Result<String> {
+    async fn hash_collection(
+        &self,
+        coll: &Collection,
+        txn: &Txn,
+        interrupt: &dyn Interrupt,
+    ) -> Result<String> {
         let mut h = Md5::new();
         let mut n = 0usize;
         // Record order where it is the order of _id, or the only order that means something.

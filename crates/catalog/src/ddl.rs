@@ -178,7 +178,7 @@ impl Catalog {
     /// Takes a dropped collection out of the snapshot; its rows go once no reader can be below `at`.
     pub(crate) fn forget(&self, coll: &Collection, at: Timestamp) {
         coll.shared.mark_dropped();
-        self.publish(|s| s.remove(&coll.ns));
+        self.publish(|s| s.remove(coll));
         self.drop_rows(coll, at);
     }
 

@@ -55,6 +55,7 @@ mod views;
 mod wildcard;
 mod write;
 
+pub use apply::Applying;
 pub use build::{Build, Progress};
 pub use catalog::{Catalog, OpenOptions, WriteGuard};
 pub use coll_mod::Modified;

@@ -6,6 +6,7 @@
 //! indexes first, records (and catalog rows) last; a record that is there has its index entries.
 
 use crate::Catalog;
+use crate::apply::Applying;
 use crate::build::Build;
 use crate::catalog::OpenOptions;
 use crate::collection::{Collection, KeyFormat};
@@ -109,7 +110,7 @@ impl Catalog {
             if ts <= recovery {
                 self.recount(&view, &sizes);
             } else {
-                self.apply_entry(&view)?;
+                self.apply_entry(&view, Applying::Replay)?;
                 applied += 1;
             }
         }

@@ -115,9 +115,9 @@ impl Catalog {
     ) {
         self.publish(|s| {
             if let Some(t) = target {
-                s.remove(&t.ns);
+                s.remove(t);
             }
-            s.remove(&from.ns);
+            s.remove(from);
             s.put(Named::Collection(renamed));
         });
         if let Some(t) = target {

@@ -130,17 +130,32 @@ impl CatalogSnapshot {
         self.databases().into_iter().find(|other| other.eq_ignore_ascii_case(db) && other != db)
     }
 
+    /// Adds or replaces. A name that another collection holds stays with that one: this only happens while
+    /// replaying, when rows are ahead of the log and the newcomer is gone again further on.
     pub(crate) fn put(&mut self, named: Named) {
         let ns = named.ns().as_str().to_owned();
         if let Named::Collection(c) = &named {
             Arc::make_mut(&mut self.by_uuid[uuid_shard(c.uuid)]).insert(c.uuid, c.clone());
         }
-        Arc::make_mut(&mut self.by_name[name_shard(&ns)]).insert(ns, named);
+        let shard = Arc::make_mut(&mut self.by_name[name_shard(&ns)]);
+        match (shard.get(&ns), &named) {
+            (Some(Named::Collection(there)), Named::Collection(c)) if there.uuid != c.uuid => {}
+            _ => {
+                shard.insert(ns, named);
+            }
+        }
     }
-    pub(crate) fn remove(&mut self, ns: &Namespace) {
+    pub(crate) fn remove(&mut self, gone: &Collection) {
+        let shard = Arc::make_mut(&mut self.by_name[name_shard(gone.ns.as_str())]);
+        if matches!(shard.get(gone.ns.as_str()), Some(Named::Collection(c)) if c.uuid == gone.uuid) {
+            shard.remove(gone.ns.as_str());
+        }
+        Arc::make_mut(&mut self.by_uuid[uuid_shard(gone.uuid)]).remove(&gone.uuid);
+    }
+    pub(crate) fn remove_view(&mut self, ns: &Namespace) {
         let shard = Arc::make_mut(&mut self.by_name[name_shard(ns.as_str())]);
-        if let Some(Named::Collection(c)) = shard.remove(ns.as_str()) {
-            Arc::make_mut(&mut self.by_uuid[uuid_shard(c.uuid)]).remove(&c.uuid);
+        if matches!(shard.get(ns.as_str()), Some(Named::View(_))) {
+            shard.remove(ns.as_str());
         }
     }
 }

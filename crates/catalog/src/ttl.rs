@@ -44,10 +44,15 @@ impl Catalog {
                     Ok(n) => deleted += n,
                     Err(e) => {
                         interrupt.check()?;
-                        self.env().log.warn(Component::Index, 5400703, "Error running TTL job on collection", |a| {
-                            a.str("namespace", coll.ns.as_str());
-                            a.show("error", &e);
-                        });
+                        self.env().log.warn(
+                            Component::Index,
+                            5400703,
+                            "Error running TTL job on collection",
+                            |a| {
+                                a.str("namespace", coll.ns.as_str());
+                                a.show("error", &e);
+                            },
+                        );
                     }
                 }
             }
@@ -55,7 +60,13 @@ impl Catalog {
         Ok(deleted)
     }
 
-    async fn expire(&self, ns: &Namespace, by: &By, cutoff: Millis, interrupt: &dyn Interrupt) -> Result<u64> {
+    async fn expire(
+        &self,
+        ns: &Namespace,
+        by: &By,
+        cutoff: Millis,
+        interrupt: &dyn Interrupt,
+    ) -> Result<u64> {
         let mut deleted = 0;
         loop {
             interrupt.check()?;
@@ -103,7 +114,9 @@ fn expired_by_index(
     index: &Index,
     cutoff: Millis,
 ) -> Result<Vec<RecordId>> {
-    let Some(at) = coll.ready_indexes().iter().position(|i| i.ident == index.ident) else { return Ok(Vec::new()) };
+    let Some(at) = coll.ready_indexes().iter().position(|i| i.ident == index.ident) else {
+        return Ok(Vec::new());
+    };
     let key = |ms: Millis| {
         let mut b = KeyBuilder::new(index.keys.directions());
         b.append(Value::DateTime(ms));
@@ -127,7 +140,10 @@ fn expired_by_index(
     Ok(found)
 }
 
-fn expired_by_id(source: &mut CollectionSource<&pando_storage::Txn>, cutoff: Millis) -> Result<Vec<RecordId>> {
+fn expired_by_id(
+    source: &mut CollectionSource<&pando_storage::Txn>,
+    cutoff: Millis,
+) -> Result<Vec<RecordId>> {
     let key = |ms: Millis| {
         let mut b = KeyBuilder::default();
         b.append(Value::DateTime(ms));

@@ -164,7 +164,10 @@ impl Catalog {
                     if !there {
                         report.missing_entries += 1;
                         let id = doc.get("_id").map(|v| v.to_string()).unwrap_or_default();
-                        report.error(format!("index {} has no entry for the record with _id {id}", index.name()));
+                        report.error(format!(
+                            "index {} has no entry for the record with _id {id}",
+                            index.name()
+                        ));
                     }
                 }
             }

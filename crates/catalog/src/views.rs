@@ -160,7 +160,7 @@ impl Catalog {
         }
         self.publish(|s| {
             for old in s.views(db) {
-                s.remove(&old.ns);
+                s.remove_view(&old.ns);
             }
             for view in views {
                 if s.collection(&view.ns).is_none() {

@@ -45,7 +45,9 @@ impl Model {
             }
             return;
         }
-        let Some((_, docs)) = self.0.get_mut(&uuid) else { panic!("a write to a collection that is not there") };
+        let Some((_, docs)) = self.0.get_mut(&uuid) else {
+            panic!("a write to a collection that is not there")
+        };
         let id = e.document_id().unwrap().value().as_i64().unwrap();
         match e.op {
             OpType::Insert => assert!(docs.insert(id, Document::from(e.o)).is_none()),
@@ -79,7 +81,11 @@ impl Model {
             assert_eq!(&found, docs, "seed {seed} {name}");
             let report = w.run(w.catalog.validate(&coll.ns, &Uninterrupted)).unwrap();
             assert!(report.is_valid(), "seed {seed} {name}: {:?}", report.errors);
-            assert_eq!((report.records, report.fast_count), (docs.len() as u64, docs.len() as u64), "seed {seed} {name}");
+            assert_eq!(
+                (report.records, report.fast_count),
+                (docs.len() as u64, docs.len() as u64),
+                "seed {seed} {name}"
+            );
         }
     }
 }

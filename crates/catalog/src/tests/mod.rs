@@ -1,5 +1,5 @@
 mod crash;
 mod indexes;
-mod upkeep;
 mod recovery;
+mod upkeep;
 mod writes;

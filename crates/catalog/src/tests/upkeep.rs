@@ -1,5 +1,5 @@
-use crate::testing::{World, ns};
 use crate::Uninterrupted;
+use crate::testing::{World, ns};
 use pando_bson::{Bson, doc};
 use pando_storage::ReadAt;
 
@@ -8,13 +8,16 @@ fn the_ttl_sweeper_deletes_by_the_earliest_date_only() {
     let w = World::new();
     w.index("db.c", doc! { "key": { "t": 1 }, "name": "t", "expireAfterSeconds": 10 }).unwrap();
     let at = |s: i64| Bson::DateTime(s * 1000);
-    w.insert("db.c", vec![
-        doc! { "_id": 1, "t": at(100) },
-        doc! { "_id": 2, "t": at(200) },
-        doc! { "_id": 3, "t": [at(500), at(90)] },
-        doc! { "_id": 4, "t": 5 },
-        doc! { "_id": 5 },
-    ]);
+    w.insert(
+        "db.c",
+        vec![
+            doc! { "_id": 1, "t": at(100) },
+            doc! { "_id": 2, "t": at(200) },
+            doc! { "_id": 3, "t": [at(500), at(90)] },
+            doc! { "_id": 4, "t": 5 },
+            doc! { "_id": 5 },
+        ],
+    );
     let n = w.run(w.catalog.ttl_pass(110_000, &Uninterrupted)).unwrap();
     assert_eq!((n, w.ids("db.c")), (2, vec![2, 4, 5]));
     w.index("db.d", doc! { "key": { "t": -1 }, "name": "t", "expireAfterSeconds": 0 }).unwrap();
