@@ -6,6 +6,7 @@ use crate::query_cursor::QueryCursor;
 use pando_base::Result;
 use pando_bson::DocBuf;
 use pando_command::OpCtx;
+use pando_query::source::Source;
 use std::time::Duration;
 
 /// The rest of a result.
@@ -23,10 +24,11 @@ pub(crate) enum More {
 }
 
 impl CursorBody {
-    /// Appends documents until the batch is full or there are no more.
-    pub(crate) async fn fill(&mut self, server: &Server, ctx: &OpCtx, batch: &mut Batch<'_>) -> Result<More> {
+    /// Appends documents until the batch is full or there are no more. `source` is what the query was opened on
+    /// a moment ago, if it was.
+    pub(crate) async fn fill(&mut self, server: &Server, ctx: &OpCtx, batch: &mut Batch<'_>, source: Option<Box<dyn Source>>) -> Result<More> {
         match self {
-            CursorBody::Query(q) => q.fill(server, ctx, batch).await,
+            CursorBody::Query(q) => q.fill(server, ctx, batch, source).await,
             CursorBody::List(docs) => {
                 while !batch.is_full() {
                     match docs.as_slice().first() {
@@ -41,6 +43,14 @@ impl CursorBody {
         }
     }
 
+    /// The fixed point a snapshot cursor reads at.
+    pub(crate) fn at_cluster_time(&self) -> Option<pando_base::Timestamp> {
+        match self {
+            CursorBody::Query(q) => q.at_cluster_time(),
+            CursorBody::List(_) => None,
+        }
+    }
+
     /// Waits for documents to come in until `deadline` (monotonic), then fills the batch.
     pub(crate) async fn await_data(
         &mut self,
@@ -51,7 +61,7 @@ impl CursorBody {
     ) -> Result<More> {
         loop {
             let seen = server.storage.log().visible();
-            let more = self.fill(server, ctx, batch).await?;
+            let more = self.fill(server, ctx, batch, None).await?;
             let left = deadline.saturating_sub(ctx.env().clock.mono());
             if batch.len() > 0 || more == More::No || left.is_zero() {
                 return Ok(more);

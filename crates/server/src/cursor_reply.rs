@@ -6,6 +6,7 @@ use crate::body::{CursorBody, More};
 use pando_base::{Namespace, Result};
 use pando_bson::{DocBuf, Elem, Value};
 use pando_command::{OpCtx, Reply, Request};
+use pando_query::source::Source;
 use pando_session::CursorInfo;
 use std::sync::Arc;
 
@@ -44,6 +45,7 @@ impl Server {
         req: &Request<'_>,
         open: Open,
         mut body: CursorBody,
+        source: Option<Box<dyn Source>>,
     ) -> Result<Reply> {
         let mut r = Reply::with_capacity(4096);
         let mut batch = Batch::begin(&mut r.body, "firstBatch", open.batch_size.unwrap_or(FIRST_BATCH_DOCS));
@@ -51,16 +53,21 @@ impl Server {
         let more = if open.batch_size == Some(0) && !open.single_batch {
             More::Yes
         } else {
-            body.fill(self, ctx, &mut batch).await?
+            body.fill(self, ctx, &mut batch, source).await?
         };
         let docs = batch.len();
         let park = more == More::Yes && !open.single_batch;
         let ns = open.ns.clone();
+        let at = body.at_cluster_time();
         let id = if park { self.park(ctx, req, open, body, docs) } else { 0 };
         if !park {
             self.cursors.count_unparked();
         }
-        batch.end(id, ns.as_str(), |_| {});
+        batch.end(id, ns.as_str(), |c| {
+            if let Some(at) = at {
+                c.timestamp("atClusterTime", at);
+            }
+        });
         self.instance.metrics.documents.returned.add(docs);
         ctx.debug(|d| {
             d.n_returned = Some(docs);
@@ -102,7 +109,7 @@ impl Server {
         // Listings fit into one batch unless asked otherwise: shells and tools read only the first.
         let batch_size = Some(batch_size.unwrap_or(u64::MAX));
         let open = Open { batch_size, ..Open::new(ns) };
-        self.open_cursor(ctx, req, open, CursorBody::List(docs.into_iter())).await
+        self.open_cursor(ctx, req, open, CursorBody::List(docs.into_iter()), None).await
     }
 }
 

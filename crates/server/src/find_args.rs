@@ -1,6 +1,6 @@
 //! The arguments of `find`, as `explain` and views need them too.
 
-use crate::hint::Hint;
+use pando_query::plan::Hint;
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{RawDoc, Value};
 use pando_command::{Arg, Args};
@@ -105,7 +105,7 @@ impl<'a> FindArgs<'a> {
                 return Err(Error::bad_value("Cannot use tailable option with the 'singleBatch' option"));
             }
             let natural =
-                |d: &RawDoc| crate::hint::natural_of(d).is_ok_and(|n| n.is_some_and(|n| n.is_forward()));
+                |d: &RawDoc| pando_query::plan::natural_of(d).is_ok_and(|n| n.is_some_and(|n| n.is_forward()));
             if self.sort.is_some_and(|s| !natural(s)) {
                 return Err(Error::bad_value(
                     "cannot use tailable option with a sort other than {$natural: 1}",

@@ -1,16 +1,20 @@
 //! Finding the documents that a write is about.
 
-use crate::hint::Hint;
+use crate::Server;
 use crate::query_ctx::simple_id;
+use crate::query_cursor::STEPS_PER_TURN;
 use bytes::Bytes;
 use pando_base::{Error, Result};
 use pando_bson::{Elem, RawDoc};
-use pando_catalog::{Collection, CollectionSource, find_id};
+use pando_catalog::{Collection, CollectionSource, WriteGuard, WriteUnit, find_id};
 use pando_command::OpCtx;
 use pando_query::QueryCtx;
+use pando_query::exec::{Executor, Quota, Step};
 use pando_query::matcher::{MatchDetails, Matcher};
-use pando_query::source::{Direction, RecordCursor, RecordId, RecordScan, Source};
-use pando_storage::Txn;
+use pando_query::plan::{Hint, Query, natural_of};
+use pando_query::sort::SortPattern;
+use pando_query::source::{RecordId, Source};
+use pando_storage::ReadAt;
 use std::sync::Arc;
 
 /// A document with its place, and where in which array the filter matched.
@@ -24,16 +28,22 @@ pub(crate) struct Found {
 pub(crate) struct Lookup<'a> {
     /// `{_id: x}` alone: one point get.
     id: Option<Elem<'a>>,
-    matcher: Arc<Matcher>,
-    sort: Option<&'a RawDoc>,
-    hint: Option<Hint>,
-    q: QueryCtx,
+    query: Query,
+}
+
+/// Which document to write.
+pub(crate) enum Target {
+    /// Looked up by `_id` inside the unit.
+    ById,
+    /// Found before; looked at again inside the unit.
+    Record(RecordId),
 }
 
 impl<'a> Lookup<'a> {
     pub(crate) fn new(
         filter: &'a RawDoc,
         hint: Option<Hint>,
+        sort: Option<&RawDoc>,
         q: QueryCtx,
         coll: &Collection,
     ) -> Result<Lookup<'a>> {
@@ -42,62 +52,103 @@ impl<'a> Lookup<'a> {
             (Some(a), Some(b)) => Arc::ptr_eq(a, b),
             _ => false,
         };
-        let id = simple_id(filter).filter(|_| same_collation && hint.is_none());
+        let reachable = coll.id_index().is_some() || coll.is_clustered();
+        let id = simple_id(filter).filter(|_| same_collation && reachable && hint.is_none() && sort.is_none());
         // The id lookup needs no matcher.
-        let matcher = Arc::new(if id.is_some() { Matcher::all() } else { Matcher::parse(filter, &q)? });
-        Ok(Lookup { id, matcher, sort: None, hint, q })
-    }
-    pub(crate) fn with_sort(mut self, sort: Option<&'a RawDoc>) -> Lookup<'a> {
-        self.sort = sort;
-        self
+        let matcher = if id.is_some() { Matcher::all() } else { Matcher::parse(filter, &q)? };
+        let mut query = Query::new(coll.ns.as_str(), Arc::new(matcher), q);
+        query.hint = hint;
+        if let Some(spec) = sort {
+            query.natural = natural_of(spec)?;
+            if query.natural.is_none() {
+                query.sort = Some(Arc::new(SortPattern::parse(spec)?)).filter(|s| !s.is_empty());
+            }
+        }
+        Ok(Lookup { id, query })
     }
 
-    /// The first match in a snapshot.
-    pub(crate) fn first_in(
+    /// The first match in the newest snapshot; `None` when there is none.
+    pub(crate) async fn first(&self, server: &Server, ctx: &OpCtx, coll: &WriteGuard) -> Result<Option<Target>> {
+        if self.id.is_some() {
+            return Ok(Some(Target::ById));
+        }
+        let query = Query { limit: Some(1), ..self.query.clone() };
+        let mut source = server.catalog.open_source(coll.collection(), ReadAt::Latest)?;
+        let mut exec = Executor::new(query, &*source, server.resources(None))?;
+        loop {
+            match exec.next(&mut *source, &mut Quota::new(STEPS_PER_TURN))? {
+                Step::Row(row) => {
+                    server.note_plan(ctx, &exec, coll);
+                    return Ok(row.rid.map(Target::Record));
+                }
+                Step::NeedYield => ctx.yield_now().await?,
+                Step::Eof => {
+                    server.note_plan(ctx, &exec, coll);
+                    return Ok(None);
+                }
+            }
+        }
+    }
+    /// The target as `unit` sees it; `None` when it is gone or does not match any more.
+    pub(crate) fn in_unit(
         &self,
-        coll: &Arc<Collection>,
-        txn: &Txn,
+        target: &Target,
+        coll: &WriteGuard,
+        unit: &WriteUnit,
         position: bool,
     ) -> Result<Option<Found>> {
-        if let Some(id) = self.id {
-            let found = find_id(txn, coll, id)?;
-            return Ok(found.map(|(rid, doc)| Found { rid, doc: Bytes::from_owner(doc), details: None }));
-        }
-        let mut source = CollectionSource::within(coll.clone(), txn);
-        let mut cursor = source.scan_records(RecordScan::all(Direction::Forward))?;
-        while let Some((rid, doc)) = cursor.next()? {
-            if let Some(found) = self.check(&rid, doc, position)? {
-                return Ok(Some(found));
+        match (target, self.id) {
+            (Target::ById, Some(id)) => {
+                let found = find_id(unit.txn(), coll, id)?;
+                Ok(found.map(|(rid, doc)| Found { rid, doc: Bytes::from_owner(doc), details: None }))
             }
-        }
-        Ok(None)
-    }
-    /// The record ids of all matches of a snapshot, in batches.
-    pub(crate) fn all(&self, mut source: Box<dyn Source>) -> Result<Candidates<'_>> {
-        let cursor = source.scan_records(RecordScan::all(Direction::Forward))?;
-        Ok(Candidates { lookup: self, cursor, _source: source })
-    }
-    pub(crate) fn matches(&self, doc: &RawDoc) -> Result<bool> {
-        match self.id {
-            Some(id) => Ok(doc.get("_id").is_some_and(|v| pando_bson::compare::values_equal(v, id.value()))),
-            None => self.matcher.matches(doc),
+            (Target::ById, None) => Ok(None),
+            (Target::Record(rid), _) => self.record_in_unit(rid, coll, unit, position),
         }
     }
-    /// The document as a find of this lookup, if it matches.
-    pub(crate) fn check(&self, rid: &RecordId, doc: Bytes, position: bool) -> Result<Option<Found>> {
-        let raw = RawDoc::trusted(&doc);
-        let details = if position {
-            match self.matcher.matches_position(raw)? {
+    pub(crate) fn record_in_unit(
+        &self,
+        rid: &RecordId,
+        coll: &WriteGuard,
+        unit: &WriteUnit,
+        position: bool,
+    ) -> Result<Option<Found>> {
+        let doc = CollectionSource::within(coll.collection().clone(), unit.txn()).fetch(rid)?;
+        let Some(doc) = doc else { return Ok(None) };
+        let details = match position {
+            true => match self.query.matcher.matches_position(RawDoc::trusted(&doc))? {
                 None => return Ok(None),
                 details => details,
-            }
-        } else if self.matches(raw)? {
-            None
-        } else {
-            return Ok(None);
+            },
+            false if self.matches(RawDoc::trusted(&doc))? => None,
+            false => return Ok(None),
         };
         Ok(Some(Found { rid: rid.clone(), doc, details }))
     }
+    fn matches(&self, doc: &RawDoc) -> Result<bool> {
+        match self.id {
+            Some(id) => Ok(doc.get("_id").is_some_and(|v| pando_bson::compare::values_equal(v, id.value()))),
+            None => self.query.matcher.matches(doc),
+        }
+    }
+
+    /// The record ids of all matches of one snapshot, in batches.
+    pub(crate) fn all(&self, server: &Server, coll: &WriteGuard) -> Result<Candidates> {
+        let source = server.catalog.open_source(coll.collection(), ReadAt::Latest)?;
+        let query = match self.id {
+            // As a plan it needs its filter.
+            Some(id) => {
+                let mut b = pando_bson::DocBuilder::new();
+                b.elem(id);
+                let matcher = Matcher::parse(&b.finish(), &self.query.ctx)?;
+                Query { matcher: Arc::new(matcher), ..self.query.clone() }
+            }
+            None => self.query.clone(),
+        };
+        let exec = Executor::new(query, &*source, server.resources(None))?;
+        Ok(Candidates { exec, source })
+    }
+
     /// Whether a duplicate key error may come from a race of two upserts with this filter: the key's fields are
     /// what the filter asks for by equality, so the other one's document is the one to update.
     pub(crate) fn is_point_query_of(&self, e: &Error) -> bool {
@@ -108,10 +159,10 @@ impl<'a> Lookup<'a> {
         ) else {
             return false;
         };
-        let filter = match self.id {
-            Some(_) => return pattern.count() == 1 && pattern.elem("_id").is_some(),
-            None => self.matcher.filter(),
-        };
+        if self.id.is_some() {
+            return pattern.count() == 1 && pattern.elem("_id").is_some();
+        }
+        let filter = self.query.matcher.filter();
         pattern.iter().all(|k| match (filter.get(k.name()), value.get(k.name())) {
             (Some(want), Some(have)) => pando_bson::compare::values_equal(want, have),
             _ => false,
@@ -120,27 +171,25 @@ impl<'a> Lookup<'a> {
 }
 
 /// See [`Lookup::all`].
-pub(crate) struct Candidates<'a> {
-    lookup: &'a Lookup<'a>,
-    cursor: Box<dyn RecordCursor>,
-    _source: Box<dyn Source>,
+pub(crate) struct Candidates {
+    exec: Executor,
+    source: Box<dyn Source>,
 }
 
-impl Candidates<'_> {
+impl Candidates {
     /// Up to `n` more; empty at the end.
     pub(crate) async fn next_batch(&mut self, ctx: &OpCtx, n: usize) -> Result<Vec<RecordId>> {
         let mut out = Vec::with_capacity(n);
-        let mut looked = 0u32;
         while out.len() < n {
-            let Some((rid, doc)) = self.cursor.next()? else { break };
-            if self.lookup.matches(RawDoc::trusted(&doc))? {
-                out.push(rid);
-            }
-            looked += 1;
-            if looked % 1024 == 0 {
-                ctx.yield_now().await?;
+            match self.exec.next(&mut *self.source, &mut Quota::new(STEPS_PER_TURN))? {
+                Step::Row(row) => out.extend(row.rid),
+                Step::NeedYield => ctx.yield_now().await?,
+                Step::Eof => break,
             }
         }
         Ok(out)
+    }
+    pub(crate) fn note(&self, server: &Server, ctx: &OpCtx, coll: &Collection) {
+        server.note_plan(ctx, &self.exec, coll);
     }
 }

@@ -4,16 +4,26 @@ use crate::Server;
 use crate::batch::Batch;
 use crate::body::{CursorBody, More};
 use crate::find_args::FindArgs;
+use crate::plan_use;
 use bytes::Bytes;
-use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp};
+use pando_base::{Namespace, Result, Timestamp};
 use pando_bson::RawDoc;
-use pando_catalog::{Collection, View};
-use pando_command::{OpCtx, ReadLevel, Reply, Request};
+use pando_catalog::Collection;
+use pando_command::{OpCtx, Param, ReadLevel};
+use pando_query::exec::{Executor, Quota, Resources, Step};
 use pando_query::matcher::Matcher;
-use pando_query::projection::{Projection, RowMeta};
-use pando_query::source::{Direction, RecordCursor, RecordId, RecordScan, Source};
+use pando_query::plan::{Query, QueryKind, natural_of};
+use pando_query::projection::Projection;
+use pando_query::sort::SortPattern;
+use pando_query::source::Source;
 use pando_storage::ReadAt;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// Steps of the executor between two chances for others to run: well under a millisecond.
+pub(crate) const STEPS_PER_TURN: u32 = 1024;
+/// A snapshot is given up after this long, so that history need not be kept for a slow query.
+const SNAPSHOT_AGE_MAX: Duration = Duration::from_secs(20);
 
 /// Where a cursor reads from on: the latest state at each batch, or one fixed point.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,13 +38,11 @@ pub(crate) enum ReadPoint {
 pub struct QueryCursor {
     coll: Arc<Collection>,
     point: ReadPoint,
-    matcher: Arc<Matcher>,
-    projection: Option<Projection>,
-    skip: u64,
-    limit: Option<u64>,
+    exec: Executor,
     tailable: bool,
-    after: Option<RecordId>,
+    /// A row that did not fit into the last batch.
     stash: Option<Bytes>,
+    planned: bool,
 }
 
 impl Server {
@@ -57,124 +65,175 @@ impl Server {
             ReadPoint::At(ts) => ReadAt::At(ts),
         }
     }
+    pub(crate) fn resources(&self, allow_disk_use: Option<bool>) -> Resources {
+        let params = &self.instance.params;
+        let spills = allow_disk_use.unwrap_or_else(|| params.bool(Param::allowDiskUseByDefault));
+        Resources {
+            sort_bytes_max: params.int(Param::internalQueryMaxBlockingSortMemoryUsageBytes).max(0) as usize,
+            spill: spills.then(|| self.spills.clone() as _),
+        }
+    }
+    /// Everything about a find that can be checked without a collection's indexes.
     pub(crate) fn parse_find(
         &self,
         ctx: &OpCtx,
-        _ns: &Namespace,
+        ns: &Namespace,
         coll: Option<&Collection>,
         args: &FindArgs<'_>,
-    ) -> Result<(Matcher, Option<Projection>)> {
+    ) -> Result<Query> {
         let q = self.query_ctx(ctx, coll, args.collation, args.lets)?;
         let matcher = Matcher::parse(args.filter.unwrap_or(RawDoc::empty()), &q)?;
-        let projection = args.projection.map(|p| Projection::parse(p, &q)).transpose()?;
-        Ok((matcher, projection))
+        let mut query = Query::new(ns.as_str(), Arc::new(matcher), q.clone());
+        if let Some(spec) = args.projection {
+            let projection = Projection::parse(spec, &q)?;
+            query.projection = (!projection.is_identity()).then(|| Arc::new(projection));
+        }
+        if let Some(spec) = args.sort {
+            query.natural = natural_of(spec)?;
+            if query.natural.is_none() {
+                query.sort = Some(Arc::new(SortPattern::parse(spec)?)).filter(|s| !s.is_empty());
+            }
+        }
+        query.skip = args.skip;
+        query.limit = args.limit;
+        query.hint = args.hint.clone();
+        query.min = args.min.map(RawDoc::to_buf);
+        query.max = args.max.map(RawDoc::to_buf);
+        query.return_key = args.return_key;
+        query.show_record_id = args.show_record_id;
+        query.tailable = args.tailable;
+        Ok(query)
     }
     pub(crate) fn open_query(
         &self,
         ctx: &OpCtx,
         coll: &Arc<Collection>,
         args: &FindArgs<'_>,
-    ) -> Result<CursorBody> {
-        let (matcher, projection) = self.parse_find(ctx, &coll.ns, Some(coll), args)?;
-        if args.sort.is_some() {
-            return Err(Error::new(ErrorCode::NotImplemented, "sort is not built in yet"));
-        }
-        Ok(CursorBody::Query(Box::new(QueryCursor {
-            coll: coll.clone(),
-            point: self.read_point(ctx),
-            matcher: Arc::new(matcher),
-            projection,
-            skip: args.skip,
-            limit: args.limit,
-            tailable: args.tailable,
-            after: None,
-            stash: None,
-        })))
+    ) -> Result<(CursorBody, Box<dyn Source>)> {
+        let query = self.parse_find(ctx, &coll.ns, Some(coll), args)?;
+        let point = self.read_point(ctx);
+        let source = self.catalog.open_source(coll, self.read_at(point))?;
+        let exec = Executor::new(query, &*source, self.resources(args.allow_disk_use))?;
+        let cursor =
+            QueryCursor { coll: coll.clone(), point, exec, tailable: args.tailable, stash: None, planned: false };
+        Ok((CursorBody::Query(Box::new(cursor)), source))
     }
-    pub(crate) async fn find_on_view(
-        &self,
-        _ctx: &OpCtx,
-        _req: &Request<'_>,
-        _view: &View,
-        _args: &FindArgs<'_>,
-    ) -> Result<Reply> {
-        Err(Error::new(ErrorCode::NotImplemented, "views are not built in yet"))
-    }
-}
-
-impl QueryCursor {
-    pub(crate) async fn fill(&mut self, server: &Server, ctx: &OpCtx, batch: &mut Batch<'_>) -> Result<More> {
-        if let Some(doc) = self.stash.take() {
-            batch.push(&doc);
-        }
-        let mut source = server.catalog.open_source(&self.coll, server.read_at(self.point))?;
-        let scan = RecordScan { after: self.after.as_ref(), ..RecordScan::all(Direction::Forward) };
-        let mut rows: Box<dyn RecordCursor> = source.scan_records(scan)?;
-        let mut looked = 0u32;
-        while !batch.is_full() {
-            if self.limit == Some(0) {
-                return Ok(More::No);
-            }
-            let Some((rid, doc)) = rows.next()? else {
-                return Ok(if self.tailable { More::Yes } else { More::No });
-            };
-            looked += 1;
-            if looked % 1024 == 0 {
-                ctx.yield_now().await?;
-            }
-            let raw = RawDoc::trusted(&doc);
-            let matched = self.matcher.matches(raw)?;
-            self.after = Some(rid);
-            if !matched {
-                continue;
-            }
-            if self.skip > 0 {
-                self.skip -= 1;
-                continue;
-            }
-            let out = match &self.projection {
-                Some(p) => Bytes::from(p.apply(raw, &RowMeta::default())?.into_bytes()),
-                None => doc,
-            };
-            self.limit = self.limit.map(|n| n - 1);
-            if !batch.has_room(out.len()) {
-                self.stash = Some(out);
-                return Ok(More::Yes);
-            }
-            batch.push(&out);
-        }
-        Ok(if self.limit == Some(0) { More::No } else { More::Yes })
-    }
-}
-
-impl Server {
-    pub(crate) async fn count_on_view(
-        &self,
-        _ctx: &OpCtx,
-        _req: &Request<'_>,
-        _view: &View,
-        _args: &FindArgs<'_>,
-    ) -> Result<Reply> {
-        Err(Error::new(ErrorCode::NotImplemented, "views are not built in yet"))
-    }
+    /// How many documents a find with these arguments would return.
     pub(crate) async fn count_matching(
         &self,
         ctx: &OpCtx,
         coll: &Arc<Collection>,
         args: &FindArgs<'_>,
     ) -> Result<u64> {
-        let (matcher, _) = self.parse_find(ctx, &coll.ns, Some(coll), args)?;
+        let mut query = self.parse_find(ctx, &coll.ns, Some(coll), args)?;
+        query.kind = QueryKind::Count;
         let mut source = self.catalog.open_source(coll, self.read_at(self.read_point(ctx)))?;
-        let mut rows = source.scan_records(RecordScan::all(Direction::Forward))?;
-        let (mut n, mut looked) = (0u64, 0u32);
-        while let Some((_, doc)) = rows.next()? {
-            n += u64::from(matcher.matches(RawDoc::trusted(&doc))?);
-            looked += 1;
-            if looked % 1024 == 0 {
-                ctx.yield_now().await?;
+        let mut exec = Executor::new(query, &*source, self.resources(None))?;
+        let mut n = 0;
+        loop {
+            match exec.next(&mut *source, &mut Quota::new(STEPS_PER_TURN))? {
+                Step::Row(_) => n += 1,
+                Step::NeedYield => ctx.yield_now().await?,
+                Step::Eof => break,
             }
         }
-        let left = n.saturating_sub(args.skip);
-        Ok(args.limit.map_or(left, |limit| left.min(limit)))
+        self.note_plan(ctx, &exec, coll);
+        Ok(n)
+    }
+    /// After a query has run: index use, counters, the line's plan summary.
+    pub(crate) fn note_plan(&self, ctx: &OpCtx, exec: &Executor, coll: &Collection) {
+        let stats = exec.stats();
+        let (keys, docs) = (stats.total_keys_examined(), stats.total_docs_examined());
+        let documents = &self.instance.metrics.documents;
+        documents.scanned_keys.add(keys);
+        documents.scanned_docs.add(docs);
+        let Some(plan) = exec.plan() else { return };
+        plan_use::count_use(plan, coll);
+        let sorts = plan.has_blocking_sort();
+        if sorts {
+            documents.sorted_in_memory.inc();
+        }
+        ctx.debug(|d| {
+            d.plan_summary = plan_use::summary(plan, coll);
+            d.keys_examined = Some(keys);
+            d.docs_examined = Some(docs);
+            d.has_sort_stage = sorts;
+            d.used_disk = stats.used_disk();
+        });
+    }
+}
+
+impl QueryCursor {
+    pub(crate) fn at_cluster_time(&self) -> Option<Timestamp> {
+        match self.point {
+            ReadPoint::At(ts) => Some(ts),
+            _ => None,
+        }
+    }
+    /// Appends rows until the batch is full. `source` is given when the query was just opened on it.
+    pub(crate) async fn fill(
+        &mut self,
+        server: &Server,
+        ctx: &OpCtx,
+        batch: &mut Batch<'_>,
+        source: Option<Box<dyn Source>>,
+    ) -> Result<More> {
+        if let Some(doc) = self.stash.take() {
+            batch.push(&doc);
+        }
+        let mut source = match source {
+            Some(source) => source,
+            None => {
+                plan_use::still_valid(&server.catalog, &self.coll, self.exec.plan())?;
+                server.catalog.open_source(&self.coll, server.read_at(self.point))?
+            }
+        };
+        let more = self.pull(server, ctx, batch, &mut source).await;
+        if !self.planned && self.exec.plan().is_some() {
+            self.planned = true;
+            server.note_plan(ctx, &self.exec, &self.coll);
+        }
+        if matches!(more, Ok(More::Yes)) {
+            self.exec.save();
+        }
+        more
+    }
+
+    async fn pull(
+        &mut self,
+        server: &Server,
+        ctx: &OpCtx,
+        batch: &mut Batch<'_>,
+        source: &mut Box<dyn Source>,
+    ) -> Result<More> {
+        let clock = &ctx.env().clock;
+        let mut opened = clock.mono();
+        let mut quota = Quota::new(STEPS_PER_TURN);
+        while !batch.is_full() {
+            match self.exec.next(&mut **source, &mut quota)? {
+                Step::Row(row) => {
+                    if !batch.has_room(row.doc.len()) {
+                        self.stash = Some(row.doc);
+                        return Ok(More::Yes);
+                    }
+                    batch.push(&row.doc);
+                }
+                Step::NeedYield => {
+                    quota = Quota::new(STEPS_PER_TURN);
+                    ctx.yield_now().await?;
+                    if clock.mono().saturating_sub(opened) > SNAPSHOT_AGE_MAX {
+                        self.exec.save();
+                        plan_use::still_valid(&server.catalog, &self.coll, self.exec.plan())?;
+                        *source = server.catalog.open_source(&self.coll, server.read_at(self.point))?;
+                        opened = clock.mono();
+                    }
+                }
+                Step::Eof if self.tailable => return Ok(More::Yes),
+                Step::Eof => return Ok(More::No),
+            }
+        }
+        // A query whose limit is reached has no cursor, even when the batch ends exactly there.
+        let limit_met = self.exec.query().limit.is_some_and(|limit| limit <= batch.len());
+        Ok(if limit_met { More::No } else { More::Yes })
     }
 }

@@ -6,6 +6,7 @@ use crate::profiling::Profiling;
 use crate::replication::OneAtATime;
 use crate::rw_defaults::RwDefaults;
 use crate::shutdown::Shutdown;
+use crate::spill::Spills;
 use crate::top::Top;
 use crate::{Config, body::CursorBody, tasks, ttl::TtlStats};
 use pando_base::Result;
@@ -40,6 +41,7 @@ pub struct Server {
     pub(crate) top: Top,
     pub(crate) fsync_lock: FsyncLock,
     pub(crate) ttl: TtlStats,
+    pub(crate) spills: Arc<Spills>,
     pub(crate) stopping: Shutdown,
     /// `replSetInitiate` and `replSetReconfig` run one at a time.
     pub(crate) changing_config: OneAtATime,
@@ -57,6 +59,7 @@ impl Server {
         config.storage.replicated = true;
         let storage = Storage::open(env.clone(), config.storage.clone())?;
         let catalog = Catalog::open(env.clone(), storage.clone(), OpenOptions { replset: replicated })?;
+        let spills = Spills::open(&env)?;
         let repl = Repl::new(config.repl_set.clone(), new_object_id(&env));
         let server = Arc::new_cyclic(|me| Server {
             env,
@@ -74,6 +77,7 @@ impl Server {
             top: Top::default(),
             fsync_lock: FsyncLock::default(),
             ttl: TtlStats::default(),
+            spills,
             stopping: Shutdown::default(),
             changing_config: OneAtATime::default(),
             fatal: Mutex::new(None),

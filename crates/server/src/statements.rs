@@ -6,19 +6,17 @@
 //! others may have changed it since.
 
 use crate::Server;
-use crate::find_one::{Found, Lookup};
-use crate::hint::Hint;
+use crate::find_one::{Found, Lookup, Target};
+use pando_query::plan::Hint;
 use crate::writes::{ByCtx, Retry};
 use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, limits};
 use pando_bson::{Bson, DocBuf, RawDoc, Value};
-use pando_catalog::{CollectionSource, UpdateForm, WriteGuard, WriteUnit, retry_conflicts};
+use pando_catalog::{UpdateForm, WriteGuard, WriteUnit, retry_conflicts};
 use pando_command::OpCtx;
 use pando_query::QueryCtx;
 use pando_query::matcher::Matcher;
-use pando_query::source::{RecordId, Source};
 use pando_query::update::{LogForm, UpdatePlan};
 use pando_session::retryable::{Done, Kind};
-use pando_storage::ReadAt;
 
 /// One element of `updates`.
 #[derive(Clone)]
@@ -123,7 +121,7 @@ impl Server {
         };
         let q = self.query_ctx(ctx, Some(coll.collection()), s.collation, s.lets)?;
         let plan = parse_update(s, &q)?;
-        let lookup = Lookup::new(s.filter, s.hint.clone(), q, coll.collection())?;
+        let lookup = Lookup::new(s.filter, s.hint.clone(), None, q, coll.collection())?;
         let job = Job { ctx, coll: &coll, lookup, plan };
         if s.multi {
             return self.update_many(&job, s, retry).await;
@@ -153,7 +151,7 @@ impl Server {
         };
         let q = self.query_ctx(ctx, Some(coll.collection()), s.collation, s.lets)?;
         let plan = parse_update(s, &q)?;
-        let lookup = Lookup::new(s.filter, s.hint.clone(), q, coll.collection())?.with_sort(sort);
+        let lookup = Lookup::new(s.filter, s.hint.clone(), sort, q, coll.collection())?;
         let job = Job { ctx, coll: &coll, lookup, plan };
         self.update_one(&job, s, retry).await
     }
@@ -168,19 +166,23 @@ impl Server {
         let stmt = [retry.stmt_id(s.index)];
         let stmt_ids: &[i32] = if retry.is_retryable() { &stmt } else { &[] };
         loop {
+            let target = job.lookup.first(self, job.ctx, job.coll).await?;
             let op = retry.op(s.bypass_validation);
-            let tried = retry_conflicts(&self.catalog, &ByCtx(job.ctx), || {
-                let mut unit = self.catalog.begin_write(job.coll)?;
-                let Some(found) =
-                    job.lookup.first_in(job.coll.collection(), unit.txn(), job.plan.needs_position())?
-                else {
-                    return Ok(None);
-                };
-                let done = job.apply(&mut unit, &op, &found, stmt_ids)?;
-                let last = unit.commit()?;
-                Ok(Some((done, found, last)))
-            })
-            .await?;
+            let tried = match &target {
+                None => None,
+                Some(target) => {
+                    retry_conflicts(&self.catalog, &ByCtx(job.ctx), || {
+                        let mut unit = self.catalog.begin_write(job.coll)?;
+                        let position = job.plan.needs_position();
+                        let Some(found) = job.lookup.in_unit(target, job.coll, &unit, position)? else {
+                            return Ok(None);
+                        };
+                        let new = job.apply(&mut unit, &op, &found, stmt_ids)?;
+                        Ok(Some((new, found, unit.commit()?)))
+                    })
+                    .await?
+                }
+            };
             if let Some((new, found, last)) = tried {
                 let modified = u64::from(new.is_some());
                 if modified == 1 {
@@ -190,6 +192,11 @@ impl Server {
                 }
                 let images = Images { old: Some(found.doc), new };
                 return Ok((Updated { matched: 1, modified, upserted: None }, images));
+            }
+            if let Some(Target::Record(_)) = target {
+                // It changed between finding and writing: look again.
+                job.ctx.yield_now().await?;
+                continue;
             }
             if !s.upsert {
                 return Ok((Updated::default(), Images::default()));
@@ -239,18 +246,19 @@ impl Server {
         }
         let op = retry.op(s.bypass_validation);
         let mut total = Updated::default();
-        let source = self.catalog.open_source(job.coll.collection(), ReadAt::Latest)?;
-        let mut candidates = job.lookup.all(source)?;
+        let mut candidates = job.lookup.all(self, job.coll)?;
         loop {
             let batch = candidates.next_batch(job.ctx, limits::MULTI_WRITE_UNIT_DOCS).await?;
             if batch.is_empty() {
+                candidates.note(self, job.ctx, job.coll);
                 break;
             }
             let (matched, modified, last) = retry_conflicts(&self.catalog, &ByCtx(job.ctx), || {
                 let mut unit = self.catalog.begin_write(job.coll)?;
                 let (mut matched, mut modified) = (0, 0);
                 for rid in &batch {
-                    let Some(found) = job.still_matching(&unit, rid)? else { continue };
+                    let position = job.plan.needs_position();
+                    let Some(found) = job.lookup.record_in_unit(rid, job.coll, &unit, position)? else { continue };
                     matched += 1;
                     if job.apply(&mut unit, &op, &found, &[])?.is_some() {
                         modified += 1;
@@ -293,7 +301,7 @@ impl Server {
             return Ok(0);
         };
         let q = self.query_ctx(ctx, Some(coll.collection()), s.collation, s.lets)?;
-        let lookup = Lookup::new(s.filter, s.hint.clone(), q, coll.collection())?;
+        let lookup = Lookup::new(s.filter, s.hint.clone(), None, q, coll.collection())?;
         if s.multi {
             return self.delete_many(ctx, &coll, &lookup).await;
         }
@@ -311,14 +319,21 @@ impl Server {
     ) -> Result<Option<(Found, OpTime)>> {
         let stmt = [retry.stmt_id(index)];
         let stmt_ids: &[i32] = if retry.is_retryable() { &stmt } else { &[] };
-        let op = retry.op(false);
-        let deleted = retry_conflicts(&self.catalog, &ByCtx(ctx), || {
-            let mut unit = self.catalog.begin_write(coll)?;
-            let Some(found) = lookup.first_in(coll.collection(), unit.txn(), false)? else { return Ok(None) };
-            unit.delete(&op, coll, &found.rid, RawDoc::trusted(&found.doc), stmt_ids)?;
-            Ok(Some((found, unit.commit()?)))
-        })
-        .await?;
+        let deleted = loop {
+            let Some(target) = lookup.first(self, ctx, coll).await? else { break None };
+            let op = retry.op(false);
+            let deleted = retry_conflicts(&self.catalog, &ByCtx(ctx), || {
+                let mut unit = self.catalog.begin_write(coll)?;
+                let Some(found) = lookup.in_unit(&target, coll, &unit, false)? else { return Ok(None) };
+                unit.delete(&op, coll, &found.rid, RawDoc::trusted(&found.doc), stmt_ids)?;
+                Ok(Some((found, unit.commit()?)))
+            })
+            .await?;
+            if deleted.is_some() || matches!(target, Target::ById) {
+                break deleted;
+            }
+            ctx.yield_now().await?;
+        };
         if let Some((_, last)) = &deleted {
             ctx.set_last_op(*last);
             retry.note(index, Done { kind: Kind::Delete, inserted_id: None, image: None, op_time: *last });
@@ -327,23 +342,20 @@ impl Server {
     }
 
     async fn delete_many(&self, ctx: &OpCtx, coll: &WriteGuard, lookup: &Lookup<'_>) -> Result<u64> {
-        let source = self.catalog.open_source(coll.collection(), ReadAt::Latest)?;
-        let mut candidates = lookup.all(source)?;
+        let mut candidates = lookup.all(self, coll)?;
         let mut total = 0;
         loop {
             let batch = candidates.next_batch(ctx, limits::MULTI_WRITE_UNIT_DOCS).await?;
             if batch.is_empty() {
+                candidates.note(self, ctx, coll);
                 return Ok(total);
             }
             let (n, last) = retry_conflicts(&self.catalog, &ByCtx(ctx), || {
                 let mut unit = self.catalog.begin_write(coll)?;
                 let mut n = 0;
                 for rid in &batch {
-                    let Some(doc) = fetch(coll, &unit, rid)? else { continue };
-                    if !lookup.matches(RawDoc::trusted(&doc))? {
-                        continue;
-                    }
-                    unit.delete(&Default::default(), coll, rid, RawDoc::trusted(&doc), &[])?;
+                    let Some(found) = lookup.record_in_unit(rid, coll, &unit, false)? else { continue };
+                    unit.delete(&Default::default(), coll, rid, RawDoc::trusted(&found.doc), &[])?;
                     n += 1;
                 }
                 Ok((n, unit.commit()?))
@@ -373,10 +385,6 @@ pub(crate) fn parse_update(s: &UpdateStatement<'_>, q: &QueryCtx) -> Result<Upda
     UpdatePlan::parse(s.update, s.array_filters, q)
 }
 
-fn fetch(coll: &WriteGuard, unit: &WriteUnit, rid: &RecordId) -> Result<Option<bytes::Bytes>> {
-    CollectionSource::within(coll.collection().clone(), unit.txn()).fetch(rid)
-}
-
 impl Job<'_> {
     /// Applies the update inside `unit`; `None` when it changes nothing.
     fn apply(
@@ -397,10 +405,5 @@ impl Job<'_> {
         };
         unit.update(op, self.coll, &found.rid, old, &outcome.new_doc, form, stmt_ids)?;
         Ok(Some(outcome.new_doc))
-    }
-    /// A candidate as this unit sees it, if it still matches.
-    fn still_matching(&self, unit: &WriteUnit, rid: &RecordId) -> Result<Option<Found>> {
-        let Some(doc) = fetch(self.coll, unit, rid)? else { return Ok(None) };
-        self.lookup.check(rid, doc, self.plan.needs_position())
     }
 }

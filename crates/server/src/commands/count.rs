@@ -2,7 +2,7 @@
 
 use super::prelude::*;
 use crate::find_args::FindArgs;
-use crate::hint::Hint;
+use pando_query::plan::Hint;
 use pando_catalog::Named;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
@@ -20,7 +20,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             server.parse_find(ctx, &ns, None, &args)?;
             0
         }
-        Some(Named::View(view)) => return server.count_on_view(ctx, &req, view, &args).await,
+        Some(Named::View(_)) => return server.count_on_view(ctx, &req, &ns, &args).await,
         Some(Named::Collection(coll)) => {
             let all =
                 args.filter.is_none_or(RawDoc::is_empty) && args.hint.is_none() && server.reads_latest(ctx);

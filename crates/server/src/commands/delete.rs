@@ -1,7 +1,7 @@
 //! `delete`: a list of statements `{q, limit, ...}` against one collection.
 
 use super::prelude::*;
-use crate::hint::Hint;
+use pando_query::plan::Hint;
 use crate::statements::DeleteStatement;
 use crate::writes::{Outcome, Retry, check_batch_size, ends_command};
 use pando_command::Args;

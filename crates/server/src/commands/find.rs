@@ -21,9 +21,9 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             server.parse_find(ctx, &ns, None, &args)?;
             empty(&ns)
         }
-        Some(Named::View(view)) => {
+        Some(Named::View(_)) => {
             args.check_on_view()?;
-            server.find_on_view(ctx, &req, view, &args).await?
+            server.find_on_view(ctx, &req, &ns, &args).await?
         }
         Some(Named::Collection(coll)) => match only_id(server, ctx, coll, &args) {
             Some(id) => by_id(server, ctx, coll, id)?,
@@ -110,7 +110,7 @@ impl Server {
             );
             return Err(Error::bad_value(text));
         }
-        let body = self.open_query(ctx, coll, args)?;
+        let (body, source) = self.open_query(ctx, coll, args)?;
         let open = Open {
             batch_size: args.batch_size,
             no_timeout: args.no_cursor_timeout,
@@ -119,6 +119,6 @@ impl Server {
             single_batch: args.single_batch,
             ..Open::new(coll.ns.clone())
         };
-        self.open_cursor(ctx, req, open, body).await
+        self.open_cursor(ctx, req, open, body, Some(source)).await
     }
 }

@@ -2,7 +2,7 @@
 
 use super::prelude::*;
 use crate::find_one::Lookup;
-use crate::hint::Hint;
+use pando_query::plan::Hint;
 use crate::statements::{UpdateStatement, Updated};
 use crate::writes::Retry;
 use pando_bson::Bson;
@@ -176,7 +176,7 @@ async fn remove(
     let Some(coll) = server.catalog.write_lock(ns).await? else { return Ok((nothing, None)) };
     let q = server.query_ctx(ctx, Some(coll.collection()), args.collation, args.lets)?;
     let projection = args.fields.map(|f| Projection::parse(f, &q)).transpose()?;
-    let lookup = Lookup::new(filter, args.hint.clone(), q, coll.collection())?.with_sort(args.sort);
+    let lookup = Lookup::new(filter, args.hint.clone(), args.sort, q, coll.collection())?;
     let deleted = server.delete_one(ctx, &coll, &lookup, 0, retry).await.map_err(in_plan)?;
     let Some((found, last)) = deleted else { return Ok((nothing, None)) };
     let value = project(projection.as_ref(), RawDoc::trusted(&found.doc))?;

@@ -72,7 +72,7 @@ async fn next_batch(
     // A batch size of 0 means no limit here.
     let docs_max = args.batch_size.filter(|n| *n > 0).unwrap_or(u64::MAX);
     let mut batch = Batch::begin(&mut r.body, "nextBatch", docs_max);
-    let mut more = pin.body().fill(server, ctx, &mut batch).await?;
+    let mut more = pin.body().fill(server, ctx, &mut batch, None).await?;
     if batch.len() == 0 && pin.info.await_data && more == More::Yes {
         const AWAIT_DATA_MS: i64 = 1000;
         let wait = Duration::from_millis(args.max_time_ms.unwrap_or(AWAIT_DATA_MS) as u64);

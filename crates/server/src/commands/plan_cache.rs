@@ -4,7 +4,7 @@ use super::prelude::*;
 
 pub(super) async fn clear(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
     if let Some(coll) = server.existing_collection(&req.ns()?)? {
-        let _ = coll;
+        coll.info.plan_cache.clear();
     }
     Ok(Reply::new())
 }

@@ -1,7 +1,7 @@
 //! `update`: a list of statements `{q, u, ...}` against one collection.
 
 use super::prelude::*;
-use crate::hint::Hint;
+use pando_query::plan::Hint;
 use crate::statements::{UpdateStatement, Updated};
 use crate::writes::{Outcome, Retry, check_batch_size, ends_command};
 use pando_command::Args;

@@ -1,0 +1,89 @@
+//! What the server does with a chosen plan besides running it: a summary for logs, counts per index, and whether
+//! it still fits the collection.
+
+use pando_base::{Error, ErrorCode, Result};
+use pando_catalog::{Catalog, Collection};
+use pando_query::plan::{IxScan, PlanNode};
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+fn index_scans<'p>(plan: &'p PlanNode, visit: &mut dyn FnMut(&'p IxScan)) {
+    match plan {
+        PlanNode::IxScan(s) => visit(s),
+        PlanNode::DistinctScan(d) => visit(&d.scan),
+        other => other.inputs().iter().for_each(|n| index_scans(n, visit)),
+    }
+}
+
+/// `COLLSCAN`, `IDHACK`, `IXSCAN { a: 1 }, IXSCAN { b: 1 }`.
+pub(crate) fn summary(plan: &PlanNode, coll: &Collection) -> String {
+    let mut out = String::new();
+    collect(plan, coll, &mut out);
+    out
+}
+
+fn collect(plan: &PlanNode, coll: &Collection, out: &mut String) {
+    let index = match plan {
+        PlanNode::IxScan(s) => Some(s.index),
+        PlanNode::DistinctScan(d) => Some(d.scan.index),
+        _ => None,
+    };
+    if plan.inputs().is_empty() {
+        if !out.is_empty() {
+            out.push_str(", ");
+        }
+        out.push_str(plan.stage_name());
+        if let Some(i) = index.and_then(|i| coll.ready_indexes().get(i)) {
+            let _ = write!(out, " {}", &*i.spec.key);
+        }
+    }
+    for input in plan.inputs() {
+        collect(input, coll, out);
+    }
+}
+
+/// Counts the use of each index for `$indexStats`.
+pub(crate) fn count_use(plan: &PlanNode, coll: &Collection) {
+    index_scans(plan, &mut |s| {
+        if let Some(i) = coll.ready_indexes().get(s.index) {
+            i.used();
+        }
+    });
+    if matches!(plan, PlanNode::IdHack { .. })
+        && let Some(i) = coll.id_index()
+    {
+        i.used();
+    }
+}
+
+/// A cursor goes on only where its collection and the indexes of its plan are still what they were (175).
+pub(crate) fn still_valid(catalog: &Catalog, coll: &Arc<Collection>, plan: Option<&PlanNode>) -> Result<()> {
+    let killed = |text: String| Err(Error::new(ErrorCode::QueryPlanKilled, text));
+    let snapshot = catalog.snapshot();
+    if coll.is_oplog() {
+        return Ok(());
+    }
+    let Some(now) = snapshot.by_uuid(coll.uuid) else {
+        return killed(format!("collection dropped. UUID {}", coll.uuid));
+    };
+    if now.ns != coll.ns {
+        return killed(format!("collection renamed from '{}' to '{}'. UUID {}", coll.ns, now.ns, coll.uuid));
+    }
+    if Arc::ptr_eq(now, coll) {
+        return Ok(());
+    }
+    let mut gone = None;
+    if let Some(plan) = plan {
+        index_scans(plan, &mut |s| {
+            if let Some(i) = coll.ready_indexes().get(s.index)
+                && !now.ready_indexes().iter().any(|n| n.ident == i.ident)
+            {
+                gone = Some(i.name().to_owned());
+            }
+        });
+    }
+    match gone {
+        Some(name) => killed(format!("index '{name}' dropped")),
+        None => Ok(()),
+    }
+}
