@@ -228,7 +228,8 @@ impl QueryCursor {
                         opened = clock.mono();
                     }
                 }
-                Step::Eof if self.tailable => return Ok(More::Yes),
+                // A tailing cursor on an empty collection has no position to wait at: it is over at once.
+                Step::Eof if self.tailable && self.exec.stats().total_docs_examined() > 0 => return Ok(More::Yes),
                 Step::Eof => return Ok(More::No),
             }
         }

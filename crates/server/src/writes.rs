@@ -152,6 +152,10 @@ impl Outcome {
             return r;
         }
         b.i32("n", self.n as i32);
+        // A write that changed nothing stands where the log stands (R-WC-2).
+        if ctx.last_op().is_none() && server.repl.is_replicated() {
+            ctx.client.set_last_op(server.last_applied());
+        }
         append_position(server, ctx.client.last_op(), b);
         if !retried.is_empty() {
             b.array("retriedStmtIds", |a| {
