@@ -26,7 +26,13 @@ pub(crate) enum More {
 impl CursorBody {
     /// Appends documents until the batch is full or there are no more. `source` is what the query was opened on
     /// a moment ago, if it was.
-    pub(crate) async fn fill(&mut self, server: &Server, ctx: &OpCtx, batch: &mut Batch<'_>, source: Option<Box<dyn Source>>) -> Result<More> {
+    pub(crate) async fn fill(
+        &mut self,
+        server: &Server,
+        ctx: &OpCtx,
+        batch: &mut Batch<'_>,
+        source: Option<Box<dyn Source>>,
+    ) -> Result<More> {
         match self {
             CursorBody::Query(q) => q.fill(server, ctx, batch, source).await,
             CursorBody::List(docs) => {

@@ -1,9 +1,9 @@
 //! The arguments of `find`, as `explain` and views need them too.
 
-use pando_query::plan::Hint;
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{RawDoc, Value};
 use pando_command::{Arg, Args};
+use pando_query::plan::Hint;
 
 #[derive(Clone, Default)]
 pub(crate) struct FindArgs<'a> {
@@ -104,8 +104,9 @@ impl<'a> FindArgs<'a> {
             if self.single_batch {
                 return Err(Error::bad_value("Cannot use tailable option with the 'singleBatch' option"));
             }
-            let natural =
-                |d: &RawDoc| pando_query::plan::natural_of(d).is_ok_and(|n| n.is_some_and(|n| n.is_forward()));
+            let natural = |d: &RawDoc| {
+                pando_query::plan::natural_of(d).is_ok_and(|n| n.is_some_and(|n| n.is_forward()))
+            };
             if self.sort.is_some_and(|s| !natural(s)) {
                 return Err(Error::bad_value(
                     "cannot use tailable option with a sort other than {$natural: 1}",

@@ -53,7 +53,8 @@ impl<'a> Lookup<'a> {
             _ => false,
         };
         let reachable = coll.id_index().is_some() || coll.is_clustered();
-        let id = simple_id(filter).filter(|_| same_collation && reachable && hint.is_none() && sort.is_none());
+        let id =
+            simple_id(filter).filter(|_| same_collation && reachable && hint.is_none() && sort.is_none());
         // The id lookup needs no matcher.
         let matcher = if id.is_some() { Matcher::all() } else { Matcher::parse(filter, &q)? };
         let mut query = Query::new(coll.ns.as_str(), Arc::new(matcher), q);
@@ -68,7 +69,12 @@ impl<'a> Lookup<'a> {
     }
 
     /// The first match in the newest snapshot; `None` when there is none.
-    pub(crate) async fn first(&self, server: &Server, ctx: &OpCtx, coll: &WriteGuard) -> Result<Option<Target>> {
+    pub(crate) async fn first(
+        &self,
+        server: &Server,
+        ctx: &OpCtx,
+        coll: &WriteGuard,
+    ) -> Result<Option<Target>> {
         if self.id.is_some() {
             return Ok(Some(Target::ById));
         }

@@ -114,8 +114,14 @@ impl Server {
         let point = self.read_point(ctx);
         let source = self.catalog.open_source(coll, self.read_at(point))?;
         let exec = Executor::new(query, &*source, self.resources(args.allow_disk_use))?;
-        let cursor =
-            QueryCursor { coll: coll.clone(), point, exec, tailable: args.tailable, stash: None, planned: false };
+        let cursor = QueryCursor {
+            coll: coll.clone(),
+            point,
+            exec,
+            tailable: args.tailable,
+            stash: None,
+            planned: false,
+        };
         Ok((CursorBody::Query(Box::new(cursor)), source))
     }
     /// How many documents a find with these arguments would return.
@@ -229,7 +235,9 @@ impl QueryCursor {
                     }
                 }
                 // A tailing cursor on an empty collection has no position to wait at: it is over at once.
-                Step::Eof if self.tailable && self.exec.stats().total_docs_examined() > 0 => return Ok(More::Yes),
+                Step::Eof if self.tailable && self.exec.stats().total_docs_examined() > 0 => {
+                    return Ok(More::Yes);
+                }
                 Step::Eof => return Ok(More::No),
             }
         }

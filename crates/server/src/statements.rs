@@ -7,7 +7,6 @@
 
 use crate::Server;
 use crate::find_one::{Found, Lookup, Target};
-use pando_query::plan::Hint;
 use crate::writes::{ByCtx, Retry};
 use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, limits};
 use pando_bson::{Bson, DocBuf, RawDoc, Value};
@@ -15,6 +14,7 @@ use pando_catalog::{UpdateForm, WriteGuard, WriteUnit, retry_conflicts};
 use pando_command::OpCtx;
 use pando_query::QueryCtx;
 use pando_query::matcher::Matcher;
+use pando_query::plan::Hint;
 use pando_query::update::{LogForm, UpdatePlan};
 use pando_session::retryable::{Done, Kind};
 
@@ -258,7 +258,9 @@ impl Server {
                 let (mut matched, mut modified) = (0, 0);
                 for rid in &batch {
                     let position = job.plan.needs_position();
-                    let Some(found) = job.lookup.record_in_unit(rid, job.coll, &unit, position)? else { continue };
+                    let Some(found) = job.lookup.record_in_unit(rid, job.coll, &unit, position)? else {
+                        continue;
+                    };
                     matched += 1;
                     if job.apply(&mut unit, &op, &found, &[])?.is_some() {
                         modified += 1;

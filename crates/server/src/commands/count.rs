@@ -2,8 +2,8 @@
 
 use super::prelude::*;
 use crate::find_args::FindArgs;
-use pando_query::plan::Hint;
 use pando_catalog::Named;
+use pando_query::plan::Hint;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     // This command has its own code for names of the wrong type.

@@ -1,12 +1,12 @@
 //! `delete`: a list of statements `{q, limit, ...}` against one collection.
 
 use super::prelude::*;
-use pando_query::plan::Hint;
 use crate::statements::DeleteStatement;
 use crate::writes::{Outcome, Retry, check_batch_size, ends_command};
 use pando_command::Args;
 use pando_command::args::safe_i64;
 use pando_command::request::missing;
+use pando_query::plan::Hint;
 
 fn parse_statement(doc: &RawDoc) -> Result<DeleteStatement<'_>> {
     const OWNER: &str = "delete.deletes";

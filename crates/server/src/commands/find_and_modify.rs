@@ -2,11 +2,11 @@
 
 use super::prelude::*;
 use crate::find_one::Lookup;
-use pando_query::plan::Hint;
 use crate::statements::{UpdateStatement, Updated};
 use crate::writes::Retry;
 use pando_bson::Bson;
 use pando_command::request::wrong_type;
+use pando_query::plan::Hint;
 use pando_query::projection::Projection;
 use pando_session::retryable::{Done, Kind};
 

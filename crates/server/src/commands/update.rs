@@ -1,11 +1,11 @@
 //! `update`: a list of statements `{q, u, ...}` against one collection.
 
 use super::prelude::*;
-use pando_query::plan::Hint;
 use crate::statements::{UpdateStatement, Updated};
 use crate::writes::{Outcome, Retry, check_batch_size, ends_command};
 use pando_command::Args;
 use pando_command::request::{missing, wrong_type};
+use pando_query::plan::Hint;
 use pando_session::retryable::Kind;
 
 /// One element of `updates`, as written.
