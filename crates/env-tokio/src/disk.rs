@@ -77,6 +77,12 @@ impl DiskFile for RealFile {
         }
         Ok(done)
     }
+    fn forget_cached(&self, from: u64, to: u64) {
+        if let Some(len) = std::num::NonZeroU64::new(to.saturating_sub(from)) {
+            // Only a hint: a file system that does not take it loses nothing.
+            let _ = rustix::fs::fadvise(&self.0, from, Some(len), rustix::fs::Advice::DontNeed);
+        }
+    }
     fn write_at(&self, offset: u64, buf: &[u8]) -> io::Result<()> {
         self.0.write_all_at(buf, offset)
     }

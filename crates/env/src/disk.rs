@@ -36,4 +36,6 @@ pub trait DiskFile: Send + Sync {
         Ok(self.len()? == 0)
     }
     fn truncate(&self, len: u64) -> io::Result<()>;
+    /// A hint: these bytes are synced and will hardly be read soon, so memory that caches them may be reused.
+    fn forget_cached(&self, _from: u64, _to: u64) {}
 }

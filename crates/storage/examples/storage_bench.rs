@@ -1,14 +1,16 @@
-//! Measures the storage layer by itself: `cargo run --release -p pando-storage --example storage_bench [docs] [dir]`.
+//! Measures the storage layer by itself: `cargo run --release -p pando-storage --example storage_bench [docs] [inserts|reads]`.
 //!
 //! One unit = record + unique index entry + oplog entry, as a small insert makes. A second thread flushes the log
 //! every 100 ms and makes checkpoints and compactions, as the server does; CPU is of the whole process.
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 use pando_bson::{DocBuilder, RawDoc};
 use pando_env::Rng;
-use pando_storage::testing::{self, RealDisk, SeededRng};
+use pando_env_tokio::RealDisk;
+use pando_storage::testing::{self, SeededRng};
 use pando_storage::{Backend, Dir, Ident, IdentKind, Options, ReadAt, Storage};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -151,11 +153,8 @@ fn main() {
     let mut args = std::env::args().skip(1);
     let docs: u64 = args.next().and_then(|a| a.parse().ok()).unwrap_or(500_000);
     let inserts_only = std::env::args().any(|a| a == "inserts");
-    let disk = match args.next().filter(|a| a != "inserts") {
-        Some(dir) => RealDisk::new(dir),
-        None => RealDisk::fresh("bench"),
-    };
-    let root = disk.root().to_owned();
+    let root = std::env::temp_dir().join(format!("pando-bench-{}", std::process::id()));
+    let disk = RealDisk::new(&root).unwrap();
     let (env, clock) = testing::env_on(Arc::new(disk), 7);
     let opts = Options { backend: Backend::Lsm, ..Options::default() };
     let s = Storage::open(env, opts).unwrap();
@@ -209,6 +208,19 @@ fn main() {
         phase("settle", docs as usize, || b.settle());
         println!("{:?}", b.s.stats());
         if inserts_only {
+            stop.store(true, Ordering::Relaxed);
+            return;
+        }
+        if std::env::args().any(|a| a == "reads") {
+            let t = b.s.begin(ReadAt::Latest).unwrap();
+            sliced("record by key", 2_000_000, |_| {
+                assert!(t.exists(records, &rng.below(docs).to_be_bytes()).unwrap());
+            });
+            sliced("index entry", 2_000_000, |_| {
+                assert!(t.exists(index, &index_key(rng.below(docs))).unwrap())
+            });
+            sliced("range of 100", 10_000, |_| b.range100(rng.below(docs)));
+            sliced("full scan (rows x docs)", 100, |_| assert_eq!(b.scan(), docs as usize));
             stop.store(true, Ordering::Relaxed);
             return;
         }

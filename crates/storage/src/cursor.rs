@@ -188,6 +188,7 @@ impl Cursor {
     }
 
     /// The next row, or `None` at the end.
+    #[allow(clippy::should_implement_trait)]
     // tour: find 7/9
     pub fn next(&mut self) -> Result<Option<(Bytes, Bytes)>> {
         if self.done {
@@ -267,7 +268,7 @@ impl Cursor {
 
 /// The first key in walking order among those present.
 #[inline]
-fn lowest<'a>(keys: [Option<&'a [u8]>; 3], backward: bool) -> Option<&'a [u8]> {
+fn lowest(keys: [Option<&[u8]>; 3], backward: bool) -> Option<&[u8]> {
     let ahead = if backward { Order::Greater } else { Order::Less };
     let mut best: Option<&[u8]> = None;
     for key in keys.into_iter().flatten() {

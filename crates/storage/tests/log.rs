@@ -1,4 +1,5 @@
 //! The log on a failing disk: torn tails, damage, failed syncs, cuts at both ends.
+#![allow(clippy::unwrap_used)]
 
 mod common;
 
@@ -22,7 +23,7 @@ fn small_log() -> Options {
 }
 
 fn newest_log_file(disk: &FaultyDisk) -> String {
-    disk.paths().into_iter().filter(|p| p.contains("oplog.")).next_back().unwrap()
+    disk.paths().into_iter().rfind(|p| p.contains("oplog.")).unwrap()
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Random work against a plain model: overlapping units, holes, checkpoints, moves of oldest and stable, reads at
 //! any timestamp, restarts, lost power, rollback. The same steps run on both backends.
+#![allow(clippy::unwrap_used)]
 
 use pando_base::{ErrorCode, Timestamp};
 use pando_bson::{DocBuilder, RawDoc, Value};

@@ -1,4 +1,5 @@
 //! What checkpoints, history, drops, bulk loads and many idents do to the tables, on both backends.
+#![allow(clippy::unwrap_used)]
 
 mod common;
 

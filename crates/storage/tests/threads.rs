@@ -1,4 +1,5 @@
 //! Real threads: writers, readers, checkpoints and compactions at once; every snapshot must add up.
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
 mod common;
 
@@ -118,7 +119,7 @@ fn bank(s: Storage, transfers: u64) {
         let _stop = OnDrop(|| stop.store(true, Ordering::Relaxed));
         while !stop.load(Ordering::Relaxed) && done.load(Ordering::Relaxed) < transfers {
             s.set_stable(s.all_durable());
-            if rng.next_u64() % 2 == 0 {
+            if rng.next_u64().is_multiple_of(2) {
                 s.set_oldest(s.stable());
             }
             s.checkpoint().unwrap();

@@ -1,4 +1,5 @@
 //! Units of work: visibility, conflicts, prepared transactions.
+#![allow(clippy::unwrap_used)]
 
 use pando_base::{ErrorCode, Timestamp};
 use pando_bson::{RawDoc, doc};

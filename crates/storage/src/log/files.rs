@@ -20,6 +20,7 @@ pub(crate) struct LogFiles {
 
 /// Bytes handed to the disk in one call.
 const WRITE_BYTES: usize = 1 << 20;
+const PAGE: u64 = 4096;
 
 impl LogFiles {
     pub(crate) fn open(disk: Arc<dyn Disk>, prefix: &'static str, segment_bytes: u64) -> Result<LogFiles> {
@@ -121,6 +122,10 @@ impl LogFiles {
             buf.clear();
         }
         file.sync()?;
+        if let (Some((_, from, _)), Some((_, to, len))) = (notes.first(), notes.last()) {
+            // Readers of the newest entries find them in our memory; reusing the pages is cheaper than new ones.
+            file.forget_cached(from / PAGE * PAGE, to + *len as u64);
+        }
         let mut segments = self.lock();
         if let Some(seg) = segments.back_mut() {
             for (ts, at, len) in notes.drain(..) {

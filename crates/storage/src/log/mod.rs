@@ -407,6 +407,7 @@ impl OplogCursor {
     const BATCH: usize = 256;
 
     /// The next entry, or `None` at the end (for now).
+    #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<(Timestamp, Bytes)>> {
         if self.buffer.is_empty() {
             self.fill()?;

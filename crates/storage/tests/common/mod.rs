@@ -1,5 +1,5 @@
 //! Shared by the tests: opening on a disk, one-row units, replay.
-#![allow(dead_code, unreachable_pub)]
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
 
 use pando_base::Timestamp;
 use pando_bson::{DocBuilder, RawDoc, Value};
