@@ -178,7 +178,15 @@ impl Catalog {
     /// Takes a dropped collection out of the snapshot; its rows go once no reader can be below `at`.
     pub(crate) fn forget(&self, coll: &Collection, at: Timestamp) {
         coll.shared.mark_dropped();
-        self.publish(|s| s.remove(coll));
+        self.publish(|s| {
+            s.remove(coll);
+            if coll.ns.coll() == views::SYSTEM_VIEWS {
+                // The definitions are gone with it.
+                for v in s.views(coll.ns.db()) {
+                    s.remove_view(&v.ns);
+                }
+            }
+        });
         self.drop_rows(coll, at);
     }
 

@@ -149,4 +149,7 @@ fn views_resolve_to_their_collection_and_cycles_are_refused() {
     assert!(w.catalog.lookup_view(&ns("db.v2")).is_some());
     w.run(w.catalog.drop_collection(&ns("db.v2"))).unwrap();
     assert!(w.catalog.lookup_view(&ns("db.v2")).is_none());
+    w.run(w.catalog.drop_database("db")).unwrap();
+    assert!(w.catalog.lookup_view(&ns("db.v1")).is_none());
+    assert!(!w.catalog.snapshot().has_database("db"));
 }
