@@ -58,6 +58,9 @@ async fn flush_log(server: Arc<Server>) {
         let interval = server.instance.params.int(Param::journalCommitInterval).max(1);
         let timer = server.env.clock.sleep(Duration::from_millis(interval as u64));
         either(either(log.wait_flush_wanted(), timer), server.stopping.wait_stopping()).await;
+        if let Some(e) = log.poisoned() {
+            return server.fatal("The log could not be written", &e.message);
+        }
         if log.durable() >= log.last() {
             continue;
         }
@@ -72,20 +75,34 @@ async fn flush_log(server: Arc<Server>) {
 }
 
 async fn checkpoint(server: Arc<Server>) {
-    let mut since = 0.0;
     const POLL: Duration = Duration::from_secs(1);
-    while pause(&server, POLL).await {
-        since += POLL.as_secs_f64();
+    let mut last = server.env.clock.mono();
+    loop {
+        // A writer that waits for room must not wait for the next look.
+        let wanted = server.storage.wait_room_wanted();
+        if !server.storage.wants_checkpoint() || server.storage.has_room() {
+            either(wanted, either(server.env.clock.sleep(POLL), server.stopping.wait_stopping())).await;
+        } else if !pause(&server, Duration::from_millis(20)).await {
+            return;
+        }
+        if server.stopping.is_stopping() {
+            return;
+        }
         let every = server.instance.params.double(Param::syncdelay);
-        let due = every > 0.0 && since >= every;
+        let now = server.env.clock.mono();
+        let due = every > 0.0 && (now - last).as_secs_f64() >= every;
         if !due && !server.storage.wants_checkpoint() {
             continue;
         }
-        since = 0.0;
+        last = now;
         if let Err(e) = server.checkpoint().await {
             server.env.log.error(Component::Storage, 22435, "Checkpoint failed", |a| {
                 a.str("error", &e.message);
             });
+            // Nothing is known any more about what a failed write or sync left behind.
+            if server.storage.log().poisoned().is_some() {
+                return server.fatal("The checkpoint failed", &e.message);
+            }
         }
     }
 }

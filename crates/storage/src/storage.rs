@@ -65,6 +65,7 @@ impl Storage {
             log,
             prepare_changed: Notify::new(),
             room_changed: Notify::new(),
+            room_wanted: Notify::new(),
             stuck: AtomicBool::new(false),
             env,
         };
@@ -194,9 +195,16 @@ impl Storage {
                 if store.mem.bytes() <= store.memory_soft() || store.stuck.load(Ordering::Acquire) {
                     return;
                 }
+                store.room_wanted.bump();
                 store.room_changed.changed(seen).await;
             }
         }
+    }
+    /// Resolves when a writer has to wait for room: a checkpoint is due at once.
+    pub fn wait_room_wanted(&self) -> impl Future<Output = ()> + Send + 'static {
+        let wanted = self.store.room_wanted.clone();
+        let seen = wanted.version();
+        async move { wanted.changed(seen).await }
     }
     /// Where `ReadAt::Latest` reads.
     pub fn last_committed(&self) -> Timestamp {

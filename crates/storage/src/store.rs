@@ -57,6 +57,8 @@ pub(crate) struct Store {
     pub(crate) local: Mutex<()>,
     pub(crate) prepare_changed: Notify,
     pub(crate) room_changed: Notify,
+    /// A writer waits for room.
+    pub(crate) room_wanted: Notify,
     /// The last checkpoint left too much in memory: stable stands still.
     pub(crate) stuck: AtomicBool,
 }
