@@ -95,7 +95,9 @@ pub(crate) fn mix(hash: u64, n: u64) -> u64 {
 }
 
 pub(crate) fn mix_bytes(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(bytes.len() as u64, |h, b| mix(h, u64::from(*b)))
+    let (words, rest) = bytes.as_chunks::<8>();
+    let hash = words.iter().fold(bytes.len() as u64, |h, w| mix(h, u64::from_le_bytes(*w)));
+    rest.iter().fold(hash, |h, b| mix(h, u64::from(*b)))
 }
 
 struct TaskWaker {

@@ -4,13 +4,17 @@
 //! * [`net`] — streams with latency, partial reads and breaks;
 //! * [`world`] — the [`pando_env::Env`] made of these and of storage's faulty disk (which loses unsynced
 //!   bytes, tears writes and fails with EIO or ENOSPC);
-//! * [`client`] — a client that speaks the wire protocol.
+//! * [`node`] — a machine that runs one `pandod`; [`client`] — a client that speaks the wire protocol;
+//! * [`crud`] — the first scenario: random writes, crashes, and what must hold afterwards.
 //!
 //! A failing run prints its seed; the same seed and commit give the same run, event for event.
 
 pub mod client;
+pub mod crud;
 pub mod executor;
+mod lying_disk;
 pub mod net;
+pub mod node;
 pub mod world;
 
 pub use executor::{ProcessId, Sim, Stuck};

@@ -1,0 +1,82 @@
+//! `sim --seed N`, `sim --seeds COUNT [--from N]`, `sim meta --seed N`.
+
+use pando_sim::crud::{CrudOptions, Failure, Report, run};
+use std::process::ExitCode;
+
+const USAGE: &str =
+    "usage: sim [meta] [--seed N | --seeds COUNT [--from N]] [--lives N] [--users N] [--life-ms N]
+
+  --seed N       one run
+  --seeds COUNT  seeds N, N+1, … (from 1, or --from)
+  meta           every run twice; the traces must be equal";
+
+struct Args {
+    meta: bool,
+    first: u64,
+    count: u64,
+    options: CrudOptions,
+}
+
+fn parse(words: &[String]) -> Option<Args> {
+    let mut args = Args { meta: false, first: 1, count: 1, options: CrudOptions::default() };
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        let mut number = || words.next().and_then(|w| w.parse::<u64>().ok());
+        match word.as_str() {
+            "meta" => args.meta = true,
+            "--seed" => args.first = number()?,
+            "--seeds" => args.count = number()?,
+            "--from" => args.first = number()?,
+            "--lives" => args.options.lives = number()? as u32,
+            "--users" => args.options.users = number()? as i64,
+            "--life-ms" => args.options.life_ms = number()?.max(1),
+            _ => return None,
+        }
+    }
+    Some(args)
+}
+
+fn show(failure: &Failure) {
+    println!("seed {} FAILED after {:?}", failure.seed, failure.ends);
+    for line in failure.log.iter().rev().take(60).rev() {
+        println!("    {line}");
+    }
+    for p in failure.problems.iter().take(20) {
+        println!("  * {p}");
+    }
+    println!("again with: sim --seed {}", failure.seed);
+}
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let Some(args) = parse(&words) else {
+        println!("{USAGE}");
+        return ExitCode::FAILURE;
+    };
+    let mut failed = 0;
+    for seed in args.first..args.first + args.count {
+        let outcome = run(seed, &args.options);
+        match &outcome {
+            Ok(Report { trace, time, polls, acknowledged, ends, .. }) => println!(
+                "seed {seed}: {acknowledged} writes, {polls} polls, {:.1} s, trace {trace:016x}, {ends:?}",
+                time.as_secs_f64()
+            ),
+            Err(failure) => {
+                failed += 1;
+                show(failure);
+            }
+        }
+        if args.meta {
+            let first = outcome.map_err(|f| f.problems);
+            let second = run(seed, &args.options).map_err(|f| f.problems);
+            if first == second {
+                println!("seed {seed}: both runs are equal");
+            } else {
+                failed += 1;
+                println!("seed {seed}: two runs DIFFER: {first:?} and {second:?}");
+            }
+        }
+    }
+    println!("{} seeds, {failed} failed", args.count);
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

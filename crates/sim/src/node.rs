@@ -1,0 +1,93 @@
+//! A simulated machine that runs one `pandod`: what the binary's `main` does, in a process that can be killed.
+
+use crate::executor::{ProcessId, lock};
+use crate::lying_disk::LyingDisk;
+use crate::world::World;
+use pando_env::{Disk, Env};
+use pando_server::{Config, Server};
+use pando_shell::listener;
+use pando_storage::testing::FaultyDisk;
+use pando_storage::{Backend, Options};
+use std::sync::{Arc, Mutex};
+
+pub const PORT: u16 = 27017;
+/// Small, so that checkpoints happen within seconds of virtual time.
+const MEMTABLE_BYTES: usize = 48 * 1024;
+
+/// How a process ended by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Exit {
+    Clean,
+    /// It could not start, or something happened that nothing can be done about.
+    Failed(String),
+}
+
+/// A machine: its disk outlives its processes.
+pub struct Node {
+    world: World,
+    pub disk: Arc<FaultyDisk>,
+    process: ProcessId,
+    exit: Arc<Mutex<Option<Exit>>>,
+    /// The disk does not keep what it says it keeps.
+    lying: bool,
+}
+
+impl Node {
+    pub fn new(world: &World, disk: FaultyDisk, lying: bool) -> Node {
+        let process = world.sim.start_process();
+        Node { world: world.clone(), disk: Arc::new(disk), process, exit: Arc::default(), lying }
+    }
+    pub fn addr(&self) -> String {
+        format!("127.0.0.1:{PORT}")
+    }
+    /// Starts the server; it accepts connections some time later.
+    pub fn boot(&mut self) {
+        self.world.sim.kill(self.process);
+        self.process = self.world.sim.start_process();
+        self.exit = Arc::default();
+        let disk: Arc<dyn Disk> =
+            if self.lying { Arc::new(LyingDisk(self.disk.clone())) } else { self.disk.clone() };
+        let env = self.world.env(self.process, disk);
+        let exit = self.exit.clone();
+        self.world.sim.spawn(self.process, "pandod", async move {
+            let how = match pandod(env).await {
+                Ok(()) => Exit::Clean,
+                Err(why) => Exit::Failed(why),
+            };
+            *lock(&exit) = Some(how);
+        });
+    }
+    /// How the server ended, once it has.
+    pub fn exit(&self) -> Option<Exit> {
+        lock(&self.exit).clone()
+    }
+    /// Power is lost: the process is gone and so is what was not synced.
+    pub fn lose_power(&self) {
+        self.world.sim.kill(self.process);
+        self.disk.crash();
+    }
+    /// The process is killed; the machine lives on.
+    pub fn kill(&self) {
+        self.world.sim.kill(self.process);
+        self.disk.kill();
+    }
+}
+
+async fn pandod(env: Env) -> Result<(), String> {
+    let hosts = ["127.0.0.1".to_owned()];
+    let bound = listener::bind(&env, &hosts, PORT, None).await.map_err(|e| e.to_string())?;
+    let storage = Options { backend: Backend::Mem, memtable_bytes: MEMTABLE_BYTES, ..Options::default() };
+    let config = Config {
+        port: PORT,
+        repl_set: Some("rs0".to_owned()),
+        auto_initiate: Some(format!("127.0.0.1:{PORT}")),
+        storage,
+        ..Config::default()
+    };
+    let server = Server::start(env, config).await.map_err(|e| e.to_string())?;
+    let stop = listener::Stop::new();
+    bound.serve(&server.service(), 1000, &stop);
+    server.wait_shutdown_requested().await;
+    stop.stop();
+    server.shutdown().await.map_err(|e| e.to_string())
+}
