@@ -26,6 +26,7 @@ pub struct Solution {
     pub signature: String,
 }
 
+// tour: find 4/9
 /// The plans for `q`, best guesses first; at least one.
 pub fn solutions(q: &Query, info: &CollectionInfo) -> Result<Vec<Solution>> {
     if q.sort.is_none() && q.projection.as_ref().is_some_and(|p| p.metas().contains(&MetaField::SortKey)) {
