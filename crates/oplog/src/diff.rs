@@ -239,7 +239,9 @@ fn apply_sub(e: Elem<'_>, name: &[u8], diff: &RawDoc, out: &mut Vec<u8>) -> Resu
 }
 
 /// The new length, if one is given, and the changes by index.
-fn array_changes(diff: &RawDoc) -> Result<(Option<usize>, Vec<(usize, Change<'_>)>)> {
+type ArrayChanges<'a> = (Option<usize>, Vec<(usize, Change<'a>)>);
+
+fn array_changes(diff: &RawDoc) -> Result<ArrayChanges<'_>> {
     let mut resize = None;
     let mut changes = Vec::new();
     for e in diff.iter().skip(1) {

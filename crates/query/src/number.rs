@@ -6,6 +6,7 @@
 
 use pando_bson::decimal128::Rounding;
 use pando_bson::{Decimal128, Value};
+use std::ops::{Add, Div, Mul, Rem, Sub};
 
 #[derive(Clone, Copy, Debug)]
 pub enum Number {
@@ -81,40 +82,6 @@ impl Number {
         self.combine(other, i64::checked_mul, |a, b| a * b, |a, b| a * b)
     }
 
-    /// Longs that overflow become doubles.
-    pub fn add(self, other: Number) -> Number {
-        self.checked_add(other).unwrap_or_else(|| Number::Double(self.to_f64() + other.to_f64()))
-    }
-    pub fn sub(self, other: Number) -> Number {
-        self.checked_sub(other).unwrap_or_else(|| Number::Double(self.to_f64() - other.to_f64()))
-    }
-    pub fn mul(self, other: Number) -> Number {
-        self.checked_mul(other).unwrap_or_else(|| Number::Double(self.to_f64() * other.to_f64()))
-    }
-    /// Always a double or a decimal. The caller has looked for zero.
-    pub fn div(self, other: Number) -> Number {
-        if self.is_decimal() || other.is_decimal() {
-            return Number::Decimal(self.to_decimal() / other.to_decimal());
-        }
-        Number::Double(self.to_f64() / other.to_f64())
-    }
-    /// The remainder with the sign of the dividend. The caller has looked for zero.
-    pub fn rem(self, other: Number) -> Number {
-        if self.is_decimal() || other.is_decimal() {
-            return Number::Decimal(self.to_decimal() % other.to_decimal());
-        }
-        match (self.integer(), other.integer()) {
-            (Some(a), Some(b)) => {
-                // i64::MIN % -1 is 0, though the division overflows.
-                let n = a.checked_rem(b).unwrap_or(0);
-                match (self, other) {
-                    (Number::Int(_), Number::Int(_)) => Number::Int(n as i32),
-                    _ => Number::Long(n),
-                }
-            }
-            _ => Number::Double(self.to_f64() % other.to_f64()),
-        }
-    }
     /// Rounded to the nearest (a double's half away from zero, a decimal's to even); `None` when that is no 64-bit number.
     pub fn round_i64(self) -> Option<i64> {
         match self {
@@ -163,9 +130,59 @@ impl Number {
     }
 }
 
+/// Longs that overflow become doubles.
+macro_rules! widening {
+    ($($trait:ident $method:ident $checked:ident $op:tt;)*) => {
+        $(impl $trait for Number {
+            type Output = Number;
+            fn $method(self, other: Number) -> Number {
+                self.$checked(other).unwrap_or_else(|| Number::Double(self.to_f64() $op other.to_f64()))
+            }
+        })*
+    };
+}
+widening! {
+    Add add checked_add +;
+    Sub sub checked_sub -;
+    Mul mul checked_mul *;
+}
+
+/// Always a double or a decimal. The caller has looked for zero.
+impl Div for Number {
+    type Output = Number;
+    fn div(self, other: Number) -> Number {
+        if self.is_decimal() || other.is_decimal() {
+            return Number::Decimal(self.to_decimal() / other.to_decimal());
+        }
+        Number::Double(self.to_f64() / other.to_f64())
+    }
+}
+
+/// The remainder with the sign of the dividend. The caller has looked for zero.
+impl Rem for Number {
+    type Output = Number;
+    fn rem(self, other: Number) -> Number {
+        if self.is_decimal() || other.is_decimal() {
+            return Number::Decimal(self.to_decimal() % other.to_decimal());
+        }
+        match (self.integer(), other.integer()) {
+            (Some(a), Some(b)) => {
+                // i64::MIN % -1 is 0, though the division overflows.
+                let n = a.checked_rem(b).unwrap_or(0);
+                match (self, other) {
+                    (Number::Int(_), Number::Int(_)) => Number::Int(n as i32),
+                    _ => Number::Long(n),
+                }
+            }
+            _ => Number::Double(self.to_f64() % other.to_f64()),
+        }
+    }
+}
+
 fn f64_to_i64(d: f64) -> Option<i64> {
     // 2^63 itself is the first double that does not fit.
-    (-9.223_372_036_854_775_808e18..9.223_372_036_854_775_808e18).contains(&d).then_some(d as i64)
+    const LIMIT: f64 = (1u64 << 63) as f64;
+    (-LIMIT..LIMIT).contains(&d).then_some(d as i64)
 }
 
 /// C's `%g`: six significant digits.

@@ -40,13 +40,6 @@ impl ValueSet {
         b.append_with(v, Collation::order(&ctx.collation));
         self.keys.contains(b.bytes())
     }
-    pub(crate) fn remove(&mut self, v: Value<'_>, ctx: &QueryCtx) -> bool {
-        let key: Box<[u8]> = self.key(v, ctx).into();
-        self.keys.remove(&key)
-    }
-    pub(crate) fn len(&self) -> usize {
-        self.keys.len()
-    }
     pub(crate) fn heap_bytes(&self) -> usize {
         self.bytes
     }

@@ -14,7 +14,7 @@ mod registry;
 mod std_dev;
 pub(crate) mod sum;
 
-pub(crate) use registry::{AccSpec, parse};
+pub(crate) use registry::{AccSpec, parse, parse_percentile};
 
 use crate::ctx::QueryCtx;
 use crate::expr::Val;
@@ -40,6 +40,6 @@ pub(crate) use first_last::{First, Last};
 pub(crate) use list::{AddToSet, Push};
 pub(crate) use min_max::MinMax;
 pub(crate) use n_family::{NFamily, NKind, check_n};
-pub(crate) use objects::MergeObjects;
+pub(crate) use objects::{MergeObjects, merged};
 pub(crate) use std_dev::StdDev;
 pub(crate) use sum::{Avg, Sum};

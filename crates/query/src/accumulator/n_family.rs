@@ -134,9 +134,9 @@ impl Accumulator for NFamily {
         self.add_sorted(key, v, |(old, _)| **old <= *key)
     }
     fn result(&mut self) -> Result<Val<'static>> {
-        let values = std::mem::take(&mut self.kept).into_iter().map(|(_, v)| v);
+        let mut values = std::mem::take(&mut self.kept).into_iter().map(|(_, v)| v);
         if self.single {
-            let v = values.last().unwrap_or(Val::Missing);
+            let v = values.next_back().unwrap_or(Val::Missing);
             return Ok(if v.is_missing() { Val::NULL } else { v });
         }
         Ok(Val::array(values))

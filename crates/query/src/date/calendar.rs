@@ -36,7 +36,7 @@ pub fn days_of(year: i64, month: i64, day: i64) -> i64 {
 }
 
 /// Year, month and day of a day number.
-pub fn date_of(days: i64) -> (i64, u8, u8) {
+pub(super) fn date_of(days: i64) -> (i64, u8, u8) {
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);
     let day_of_era = shifted.rem_euclid(146_097);
@@ -74,11 +74,11 @@ pub fn ms_of_civil(c: &Civil) -> Option<i64> {
     i64::try_from(i128::from(days) * i128::from(MS_PER_DAY) + i128::from(clock)).ok()
 }
 
-pub fn is_leap(year: i64) -> bool {
+fn is_leap(year: i64) -> bool {
     year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
 }
 
-pub fn days_in_month(year: i64, month: u8) -> u8 {
+pub(super) fn days_in_month(year: i64, month: u8) -> u8 {
     match month {
         4 | 6 | 9 | 11 => 30,
         2 if is_leap(year) => 29,

@@ -21,7 +21,6 @@ mod value;
 pub use parse::ParseCtx;
 pub(crate) use parse::{check_user_var_name, named};
 pub use path::FieldPath;
-pub(crate) use path::check_name;
 pub use scope::{Frame, Scope, VarId};
 pub use value::{Val, shown};
 
@@ -123,11 +122,13 @@ impl<A, P: Part> Part for (A, P) {
 macro_rules! parts {
     ($($field:ident),*) => {
         fn parts(&self) -> Vec<&$crate::expr::Expr> {
+            #[allow(unused_mut)]
             let mut out = Vec::new();
             $($crate::expr::Part::collect(&self.$field, &mut out);)*
             out
         }
         fn parts_mut(&mut self) -> Vec<&mut $crate::expr::Expr> {
+            #[allow(unused_mut)]
             let mut out = Vec::new();
             $($crate::expr::Part::collect_mut(&mut self.$field, &mut out);)*
             out
@@ -299,6 +300,10 @@ impl Nary {
     /// An operator whose arguments were counted elsewhere.
     pub(crate) fn new(name: &'static str, f: NaryFn, args: Vec<Expr>) -> Nary {
         Nary { name, f, args, pure: true }
+    }
+    /// The same, evaluated only when a document is there.
+    pub(crate) fn late(name: &'static str, f: NaryFn, args: Vec<Expr>) -> Nary {
+        Nary { name, f, args, pure: false }
     }
     fn eval<'s>(&'s self, scope: &Scope<'s>) -> Result<Val<'s>> {
         let call = Call { name: self.name, ctx: scope.ctx };

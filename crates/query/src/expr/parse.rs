@@ -61,9 +61,6 @@ impl<'a> ParseCtx<'a> {
                 None => Expr::Field(path),
             });
         };
-        if rest.is_empty() {
-            return Err(Error::location(16872, "'$' by itself is not a valid FieldPath"));
-        }
         let (name, path) = match rest.split_once('.') {
             Some((name, path)) => (name, FieldPath::parse(path)?),
             None => (rest, FieldPath::whole()),

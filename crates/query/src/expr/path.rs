@@ -12,7 +12,7 @@ pub struct FieldPath {
 }
 
 /// Names in a path may not be empty (15998), start with `$` (16410) or hold a NUL (16411).
-pub(crate) fn check_name(name: &str) -> Result<()> {
+pub(super) fn check_name(name: &str) -> Result<()> {
     if name.is_empty() {
         return Err(Error::location(15998, "FieldPath field names may not be empty strings."));
     }

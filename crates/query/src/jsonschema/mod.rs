@@ -170,7 +170,7 @@ impl Rule {
                 Value::Array(items) => items.iter().any(|i| cmp_elems(&i, &v, None) == Ordering::Equal),
                 _ => false,
             },
-            Test::MultipleOf(n) => Number::of(v.value()).is_some_and(|value| value.rem(*n).is_zero()),
+            Test::MultipleOf(n) => Number::of(v.value()).is_some_and(|value| (value % *n).is_zero()),
             // As the query operators have it: NaN is only below, above or equal to NaN.
             Test::Maximum { .. } | Test::Minimum { .. } if is_nan(v.value()) != is_nan(self.operand()) => {
                 false

@@ -90,7 +90,4 @@ impl Stage for Match {
         find.matcher = Some(joined);
         true
     }
-    fn as_match(&self) -> Option<&Arc<Matcher>> {
-        Some(&self.matcher)
-    }
 }

@@ -146,10 +146,6 @@ pub(crate) trait Stage: Send {
     fn push_down(&mut self, _find: &mut FindPart) -> bool {
         false
     }
-    /// `$match`, for those that want to move.
-    fn as_match(&self) -> Option<&Arc<Matcher>> {
-        None
-    }
     /// A `$limit` right behind: a sort needs to keep only so many.
     fn absorb_limit(&mut self, _limit: u64) {}
     fn as_limit(&self) -> Option<u64> {

@@ -303,6 +303,9 @@ fn collect_needs(node: &Node, prefix: &str, mode: Mode, paths: &mut BTreeSet<Str
 impl Draft {
     fn field(&mut self, prefix: &str, e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<()> {
         let path = if prefix.is_empty() { e.name().to_owned() } else { format!("{prefix}.{}", e.name()) };
+        if e.name().is_empty() {
+            return Err(Error::location(40352, "FieldPath cannot be constructed with empty string"));
+        }
         check_path(&path)?;
         if path.ends_with(".$") {
             return Err(Error::location(31324, "Cannot use positional projection in aggregation projection"));

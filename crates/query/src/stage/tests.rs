@@ -20,7 +20,7 @@ struct Rows(std::vec::IntoIter<DocBuf>, usize);
 impl Input for Rows {
     fn next(&mut self) -> Result<Step> {
         self.1 += 1;
-        if self.1 % 3 == 0 {
+        if self.1.is_multiple_of(3) {
             return Ok(Step::NeedYield);
         }
         Ok(self.0.next().map_or(Step::Eof, |d| Step::Row(d.into())))

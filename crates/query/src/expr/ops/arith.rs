@@ -59,7 +59,7 @@ pub(in crate::expr) fn subtract<'v>(args: &[Val<'v>], _: &Call<'_>) -> Result<Va
             }
         }
         (Some(x), Some(y)) => match (Number::of(x), Number::of(y)) {
-            (Some(x), Some(y)) => Ok(Val::Ref(x.sub(y).value())),
+            (Some(x), Some(y)) => Ok(Val::Ref((x - y).value())),
             _ => {
                 Err(Error::type_mismatch(format!("can't $subtract {} from {}", y.type_name(), x.type_name())))
             }
@@ -83,7 +83,7 @@ pub(in crate::expr) fn multiply<'v>(args: &[Val<'v>], _: &Call<'_>) -> Result<Va
         match arg.value() {
             None | Some(Value::Null | Value::Undefined) => null = true,
             Some(v) => match Number::of(v) {
-                Some(n) => product = product.mul(n),
+                Some(n) => product = product * n,
                 None => {
                     return Err(Error::type_mismatch(format!(
                         "$multiply only supports numeric types, not {}",
@@ -123,7 +123,7 @@ pub(in crate::expr) fn divide<'v>(args: &[Val<'v>], _: &Call<'_>) -> Result<Val<
     if b.is_zero() {
         return Err(Error::bad_value("can't $divide by zero"));
     }
-    Ok(Val::Ref(a.div(b).value()))
+    Ok(Val::Ref((a / b).value()))
 }
 
 pub(in crate::expr) fn modulo<'v>(args: &[Val<'v>], _: &Call<'_>) -> Result<Val<'v>> {
@@ -133,5 +133,5 @@ pub(in crate::expr) fn modulo<'v>(args: &[Val<'v>], _: &Call<'_>) -> Result<Val<
     if b.is_zero() {
         return Err(Error::location(16610, "can't $mod by zero"));
     }
-    Ok(Val::Ref(a.rem(b).value()))
+    Ok(Val::Ref((a % b).value()))
 }

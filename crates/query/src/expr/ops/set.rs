@@ -1,7 +1,7 @@
 //! Arrays as sets: `$setUnion`, `$setIntersection`, `$setDifference`, `$setEquals`, `$setIsSubset`,
 //! `$allElementsTrue`, `$anyElementTrue`. Results are sorted, as MongoDB's sets are.
 
-use crate::expr::{Call, Expr, Nary, ParseCtx, Val};
+use crate::expr::{Call, Expr, Nary, Op, ParseCtx, Scope, Val, parts};
 use crate::value_set::ValueSet;
 use pando_base::{Error, Result};
 use pando_bson::{ArrayBuilder, Elem, RawDoc, Value};
@@ -101,7 +101,55 @@ pub(in crate::expr) fn parse_equals(name: &'static str, v: Value<'_>, p: &mut Pa
             format!("$setEquals needs at least two arguments had: {}", args.len()),
         ));
     }
+    for (i, e) in args.iter().enumerate() {
+        if let Some(v) = e.as_const()
+            && v.as_array().is_none()
+        {
+            return Ok(Expr::Op(Box::new(NotAnArray { code: 5887502, text: not_equals_operand(i, v) })));
+        }
+    }
     Ok(Expr::Nary(Nary::new(name, equals, args)))
+}
+
+/// A constant operand that can never do: refused while optimizing, under a number of its own.
+struct NotAnArray {
+    code: i32,
+    text: String,
+}
+
+impl Op for NotAnArray {
+    fn name(&self) -> &'static str {
+        "$set"
+    }
+    fn eval<'s>(&'s self, _: &Scope<'s>) -> Result<Val<'s>> {
+        Err(Error::location(self.code, self.text.clone()))
+    }
+    parts!();
+    fn folds(&self) -> bool {
+        true
+    }
+}
+
+fn not_equals_operand(i: usize, v: &Val<'_>) -> String {
+    format!("All operands of $setEquals must be arrays. {}-th argument is of type: {}", i + 1, v.type_name())
+}
+
+pub(in crate::expr) fn parse_is_subset(
+    name: &'static str,
+    v: Value<'_>,
+    p: &mut ParseCtx<'_>,
+) -> Result<Expr> {
+    let args = p.args(name, v, 2, 2)?;
+    if let Some(v) = args.get(1).and_then(Expr::as_const)
+        && v.as_array().is_none()
+    {
+        let text = format!(
+            "both operands of $setIsSubset must be arrays. Second argument is of type: {}",
+            v.type_name()
+        );
+        return Ok(Expr::Op(Box::new(NotAnArray { code: 17311, text })));
+    }
+    Ok(Expr::Nary(Nary::new(name, is_subset, args)))
 }
 
 fn equals<'v>(args: &[Val<'v>], call: &Call<'_>) -> Result<Val<'v>> {
@@ -109,14 +157,7 @@ fn equals<'v>(args: &[Val<'v>], call: &Call<'_>) -> Result<Val<'v>> {
     let mut all_equal = true;
     for (i, arg) in args.iter().enumerate() {
         let Some(a) = arg.as_array() else {
-            return Err(Error::location(
-                17044,
-                format!(
-                    "All operands of $setEquals must be arrays. {}-th argument is of type: {}",
-                    i + 1,
-                    arg.type_name()
-                ),
-            ));
+            return Err(Error::location(17044, not_equals_operand(i, arg)));
         };
         let (set, unique) = set_of(a, call);
         match &mut first {
@@ -130,7 +171,7 @@ fn equals<'v>(args: &[Val<'v>], call: &Call<'_>) -> Result<Val<'v>> {
     Ok(Val::bool(all_equal))
 }
 
-pub(in crate::expr) fn is_subset<'v>(args: &[Val<'v>], call: &Call<'_>) -> Result<Val<'v>> {
+fn is_subset<'v>(args: &[Val<'v>], call: &Call<'_>) -> Result<Val<'v>> {
     let operand = |i: usize, code, which: &str| {
         args[i].as_array().ok_or_else(|| {
             Error::location(

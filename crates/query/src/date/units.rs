@@ -1,0 +1,226 @@
+//! Counting in units of time: adding, difference (boundaries crossed), truncation to bins.
+//!
+//! Hours and less are lengths of time; days and more follow the calendar of the zone.
+
+use super::calendar::{
+    Civil, MS_PER_DAY, MS_PER_HOUR, MS_PER_MINUTE, MS_PER_SECOND, days_in_month, days_of, ms_of_civil,
+};
+use super::zone::Zone;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    Millisecond,
+    Second,
+    Minute,
+    Hour,
+    Day,
+    Week,
+    Month,
+    Quarter,
+    Year,
+}
+
+impl Unit {
+    pub fn parse(name: &str) -> Option<Unit> {
+        Some(match name {
+            "millisecond" => Unit::Millisecond,
+            "second" => Unit::Second,
+            "minute" => Unit::Minute,
+            "hour" => Unit::Hour,
+            "day" => Unit::Day,
+            "week" => Unit::Week,
+            "month" => Unit::Month,
+            "quarter" => Unit::Quarter,
+            "year" => Unit::Year,
+            _ => return None,
+        })
+    }
+    /// Milliseconds of units up to an hour.
+    fn ms(self) -> Option<i64> {
+        Some(match self {
+            Unit::Millisecond => 1,
+            Unit::Second => MS_PER_SECOND,
+            Unit::Minute => MS_PER_MINUTE,
+            Unit::Hour => MS_PER_HOUR,
+            _ => return None,
+        })
+    }
+    /// Days of days and weeks, months of the longer ones.
+    fn length(self) -> (i64, i64) {
+        match self {
+            Unit::Week => (7, 0),
+            Unit::Month => (0, 1),
+            Unit::Quarter => (0, 3),
+            Unit::Year => (0, 12),
+            _ => (1, 0),
+        }
+    }
+}
+
+/// Monday 0 to Sunday 6.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Weekday(u8);
+
+impl Weekday {
+    pub const SUNDAY: Weekday = Weekday(6);
+
+    /// Full or three-letter names, in any case.
+    pub fn parse(name: &str) -> Option<Weekday> {
+        const NAMES: [&str; 7] =
+            ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
+        let name = name.to_ascii_lowercase();
+        let at = NAMES.iter().position(|n| *n == name || n[..3] == name)?;
+        Some(Weekday(at as u8))
+    }
+    /// Days since the last such day, for a day number.
+    fn days_since(self, day: i64) -> i64 {
+        // Day 0 was a Thursday.
+        (day + 3 - i64::from(self.0)).rem_euclid(7)
+    }
+}
+
+/// The instant `amount` units later; `None` when it does not fit.
+pub fn add(ms: i64, unit: Unit, amount: i64, zone: &Zone) -> Option<i64> {
+    if let Some(length) = unit.ms() {
+        return ms.checked_add(amount.checked_mul(length)?);
+    }
+    let local: Civil = zone.civil(ms);
+    let (days, months) = unit.length();
+    if days > 0 {
+        let shifted = ms_of_civil(&local)?.checked_add(amount.checked_mul(days)?.checked_mul(MS_PER_DAY)?)?;
+        return Some(zone.utc_of_local(shifted));
+    }
+    let total = local.year.checked_mul(12)?.checked_add(i64::from(local.month) - 1)?;
+    let total = total.checked_add(amount.checked_mul(months)?)?;
+    let (year, month) = (total.div_euclid(12), total.rem_euclid(12) as u8 + 1);
+    // The 31st of a shorter month is its last day. Years far beyond the range end here.
+    if !(-300_000_000..300_000_000).contains(&year) {
+        return None;
+    }
+    let day = local.day.min(days_in_month(year, month));
+    zone.utc_of_civil(&Civil { year, month, day, ..local })
+}
+
+/// How many boundaries of the unit lie between two instants.
+pub fn difference(start: i64, end: i64, unit: Unit, zone: &Zone, week_start: Weekday) -> Option<i64> {
+    if let Some(length) = unit.ms() {
+        if unit == Unit::Millisecond {
+            return end.checked_sub(start);
+        }
+        // Hours of zones that are off by minutes begin where the clock says.
+        let bin = |ms: i64| ms.saturating_add(zone.offset_ms(ms)).div_euclid(length);
+        let shifts = (zone.offset_ms(end) - zone.offset_ms(start)).div_euclid(length);
+        return Some(bin(end) - bin(start) - shifts);
+    }
+    let (a, b) = (zone.civil(start), zone.civil(end));
+    Some(match unit {
+        Unit::Day => b.days() - a.days(),
+        Unit::Week => {
+            let week = |day: i64| (day - week_start.days_since(day)).div_euclid(7);
+            week(b.days()) - week(a.days())
+        }
+        Unit::Year => b.year - a.year,
+        _ => {
+            let (_, months) = unit.length();
+            let bin = |c: &Civil| (c.year * 12 + i64::from(c.month) - 1).div_euclid(months);
+            bin(&b) - bin(&a)
+        }
+    })
+}
+
+/// The start of the bin of `size` units that an instant lies in; bins are counted from the year 2000.
+pub fn truncate(ms: i64, unit: Unit, size: i64, zone: &Zone, week_start: Weekday) -> Option<i64> {
+    let reference_days = days_of(2000, 1, 1);
+    if let Some(length) = unit.ms() {
+        let bin = length.checked_mul(size)?;
+        let offset = zone.offset_ms(ms);
+        let local = ms.checked_add(offset)?.checked_sub(reference_days * MS_PER_DAY)?;
+        return local
+            .div_euclid(bin)
+            .checked_mul(bin)?
+            .checked_add(reference_days * MS_PER_DAY)?
+            .checked_sub(offset);
+    }
+    let c = zone.civil(ms);
+    let days = match unit {
+        Unit::Day | Unit::Week => {
+            let (length, _) = unit.length();
+            let bin = length.checked_mul(size)?;
+            // Weeks count from the first week start of 2000.
+            let reference = match unit {
+                Unit::Week => reference_days + (7 - week_start.days_since(reference_days)) % 7,
+                _ => reference_days,
+            };
+            reference + (c.days() - reference).div_euclid(bin).checked_mul(bin)?
+        }
+        _ => {
+            let (_, length) = unit.length();
+            let bin = length.checked_mul(size)?;
+            let months = (c.year - 2000) * 12 + i64::from(c.month) - 1;
+            days_of(2000, 1 + months.div_euclid(bin).checked_mul(bin)?, 1)
+        }
+    };
+    Some(zone.utc_of_local(days.checked_mul(MS_PER_DAY)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const T: i64 = 1_600_000_000_123; // 2020-09-13T12:26:40.123Z, a Sunday
+
+    #[test]
+    fn adding_months_keeps_to_the_month() {
+        let jan_31 = days_of(2020, 1, 31) * MS_PER_DAY;
+        assert_eq!(add(jan_31, Unit::Month, 1, &Zone::Utc), Some(days_of(2020, 2, 29) * MS_PER_DAY));
+        assert_eq!(add(jan_31, Unit::Year, 1, &Zone::Utc), Some(days_of(2021, 1, 31) * MS_PER_DAY));
+        assert_eq!(add(T, Unit::Year, i64::MAX, &Zone::Utc), None);
+        assert_eq!(add(T, Unit::Hour, i64::MAX, &Zone::Utc), None);
+    }
+
+    #[test]
+    fn days_follow_the_clock_of_the_zone_across_a_change() {
+        let ny = Zone::parse("America/New_York").expect("known");
+        let before = ny.utc_of_local(days_of(2021, 3, 13) * MS_PER_DAY + 12 * MS_PER_HOUR);
+        assert_eq!(add(before, Unit::Day, 1, &ny).map(|t| t - before), Some(23 * MS_PER_HOUR));
+        assert_eq!(add(before, Unit::Hour, 24, &ny).map(|t| t - before), Some(24 * MS_PER_HOUR));
+    }
+
+    #[test]
+    fn differences_count_boundaries() {
+        let cases = [
+            (Unit::Year, 50),
+            (Unit::Quarter, 202),
+            (Unit::Month, 608),
+            (Unit::Week, 2646),
+            (Unit::Day, 18518),
+            (Unit::Hour, 444_444),
+            (Unit::Minute, 26_666_666),
+            (Unit::Second, 1_600_000_000),
+            (Unit::Millisecond, T),
+        ];
+        for (unit, n) in cases {
+            assert_eq!(difference(0, T, unit, &Zone::Utc, Weekday::SUNDAY), Some(n), "{unit:?}");
+        }
+    }
+
+    #[test]
+    fn truncation_gives_the_start_of_the_bin() {
+        let cases = [
+            (Unit::Year, 1, 1_577_836_800_000),
+            (Unit::Quarter, 3, 1_585_699_200_000),
+            (Unit::Week, 3, 1_599_955_200_000),
+            (Unit::Hour, 3, 1_599_998_400_000),
+            (Unit::Second, 3, 1_599_999_999_000),
+        ];
+        for (unit, size, start) in cases {
+            assert_eq!(truncate(T, unit, size, &Zone::Utc, Weekday::SUNDAY), Some(start), "{unit:?}");
+        }
+        for unit in [Unit::Year, Unit::Day, Unit::Hour, Unit::Millisecond] {
+            for ms in [i64::MIN, i64::MAX, 0] {
+                let _ = truncate(ms, unit, i64::MAX, &Zone::Utc, Weekday::SUNDAY);
+                let _ = difference(ms, T, unit, &Zone::Utc, Weekday::SUNDAY);
+            }
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! `$dateAdd`, `$dateSubtract`, `$dateDiff`, `$dateTrunc`.
+
+use super::date_parts::{ZoneArg, date_ms};
+use crate::ctx::QueryCtx;
+use crate::date::{Unit, Weekday, add, difference, truncate};
+use crate::expr::{Expr, Op, ParseCtx, Scope, Val, parts, shown};
+use crate::matcher::exact_i64;
+use pando_base::{Error, Result};
+use pando_bson::Value;
+
+struct DateAdd {
+    name: &'static str,
+    start: Expr,
+    unit: Expr,
+    amount: Expr,
+    zone: ZoneArg,
+}
+
+pub(in crate::expr) fn parse_add(name: &'static str, v: Value<'_>, p: &mut ParseCtx<'_>) -> Result<Expr> {
+    let Value::Document(d) = v else {
+        return Err(Error::location(
+            5166400,
+            format!("{name} expects an object as its argument.found input of type:{}", v.type_name()),
+        ));
+    };
+    let (mut start, mut unit, mut amount, mut zone) = (None, None, None, None);
+    for e in d {
+        let slot = match e.name() {
+            "startDate" => &mut start,
+            "unit" => &mut unit,
+            "amount" => &mut amount,
+            "timezone" => &mut zone,
+            other => {
+                return Err(Error::location(
+                    5166401,
+                    format!(
+                        "Unrecognized argument to {name}: {other}. Expected arguments are startDate, unit, amount, and \
+                         optionally timezone."
+                    ),
+                ));
+            }
+        };
+        *slot = Some(p.parse(e.value())?);
+    }
+    match (start, unit, amount) {
+        (Some(start), Some(unit), Some(amount)) => {
+            Ok(Expr::Op(Box::new(DateAdd { name, start, unit, amount, zone: ZoneArg::new(zone) })))
+        }
+        _ => Err(Error::location(
+            5166402,
+            format!("{name} requires startDate, unit, and amount to be present"),
+        )),
+    }
+}
+
+impl Op for DateAdd {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+    fn eval<'s>(&'s self, scope: &Scope<'s>) -> Result<Val<'s>> {
+        let (start, unit, amount) =
+            (self.start.eval(scope)?, self.unit.eval(scope)?, self.amount.eval(scope)?);
+        if start.is_nullish() || unit.is_nullish() || amount.is_nullish() {
+            return Ok(Val::NULL);
+        }
+        let Some(zone) = self.zone.eval(scope)? else { return Ok(Val::NULL) };
+        let Some(ms) = date_ms(&start) else {
+            return Err(Error::location(
+                5166403,
+                format!("{} requires startDate to be convertible to a date", self.name),
+            ));
+        };
+        let unit = self.unit_of(&unit)?;
+        let Some(n) = amount.value().and_then(exact_i64) else {
+            return Err(Error::location(
+                5166405,
+                format!("{} expects integer amount of time units", self.name),
+            ));
+        };
+        let overflow = || Error::location(5166406, format!("{} overflowed", self.name));
+        let n = if self.name == "$dateSubtract" { n.checked_neg().ok_or_else(overflow)? } else { n };
+        Ok(Val::date(add(ms, unit, n, &zone).ok_or_else(overflow)?))
+    }
+    parts!(start, unit, amount, zone);
+    fn folds(&self) -> bool {
+        true
+    }
+    fn simplify(&mut self, _: &QueryCtx) -> Result<Option<Expr>> {
+        self.zone.settle();
+        // A constant start or unit that can never do is refused before any document.
+        if let Some(v) = self.start.as_const()
+            && !v.is_nullish()
+            && date_ms(v).is_none()
+        {
+            return Err(Error::location(
+                5166403,
+                format!("{} requires startDate to be convertible to a date", self.name),
+            ));
+        }
+        if let Some(v) = self.unit.as_const()
+            && !v.is_nullish()
+        {
+            self.unit_of(v)?;
+        }
+        Ok(None)
+    }
+}
+
+impl DateAdd {
+    fn unit_of(&self, v: &Val<'_>) -> Result<Unit> {
+        let Some(name) = v.as_str() else {
+            return Err(Error::location(
+                5166404,
+                format!("{} expects string defining the time unit", self.name),
+            ));
+        };
+        Unit::parse(name).ok_or_else(|| Error::failed_to_parse(format!("unknown time unit value: {name}")))
+    }
+}
+
+/// The arguments that `$dateDiff` and `$dateTrunc` share.
+struct Counting {
+    name: &'static str,
+    unit: Expr,
+    zone: ZoneArg,
+    week_start: Option<Expr>,
+}
+
+impl Counting {
+    fn date(&self, v: &Val<'_>, which: &str) -> Result<i64> {
+        date_ms(v).ok_or_else(|| {
+            Error::location(
+                5439012,
+                format!("{} requires '{which}' to be a date, but got {}", self.name, v.type_name()),
+            )
+        })
+    }
+    /// `None` when nullish.
+    fn unit(&self, scope: &Scope<'_>) -> Result<Option<Unit>> {
+        let v = self.unit.eval(scope)?;
+        if v.is_nullish() {
+            return Ok(None);
+        }
+        let Some(name) = v.as_str() else {
+            return Err(Error::location(
+                5439013,
+                format!("{} requires 'unit' to be a string, but got {}", self.name, v.type_name()),
+            ));
+        };
+        Unit::parse(name).map(Some).ok_or_else(|| {
+            Error::location(
+                5439014,
+                format!("{} parameter 'unit' value cannot be recognized as a time unit: {name}", self.name),
+            )
+        })
+    }
+    /// `None` when nullish; only looked at when the unit is a week.
+    fn week_start(&self, unit: Unit, scope: &Scope<'_>) -> Result<Option<Weekday>> {
+        let Some(e) = self.week_start.as_ref().filter(|_| unit == Unit::Week) else {
+            return Ok(Some(Weekday::SUNDAY));
+        };
+        let v = e.eval(scope)?;
+        if v.is_nullish() {
+            return Ok(None);
+        }
+        let Some(name) = v.as_str() else {
+            return Err(Error::location(
+                5439015,
+                format!("{} requires 'startOfWeek' to be a string, but got {}", self.name, v.type_name()),
+            ));
+        };
+        Weekday::parse(name).map(Some).ok_or_else(|| {
+            Error::location(
+                5439016,
+                format!(
+                    "{} parameter 'startOfWeek' value cannot be recognized as a day of a week: {name}",
+                    self.name
+                ),
+            )
+        })
+    }
+}
+
+impl crate::expr::Part for Counting {
+    fn collect<'e>(&'e self, out: &mut Vec<&'e Expr>) {
+        self.unit.collect(out);
+        self.zone.collect(out);
+        self.week_start.collect(out);
+    }
+    fn collect_mut<'e>(&'e mut self, out: &mut Vec<&'e mut Expr>) {
+        self.unit.collect_mut(out);
+        self.zone.collect_mut(out);
+        self.week_start.collect_mut(out);
+    }
+}
+
+struct DateDiff {
+    start: Expr,
+    end: Expr,
+    by: Counting,
+}
+
+pub(in crate::expr) fn parse_diff(name: &'static str, v: Value<'_>, p: &mut ParseCtx<'_>) -> Result<Expr> {
+    let Value::Document(d) = v else {
+        return Err(Error::location(5166301, "$dateDiff only supports an object as its argument"));
+    };
+    let (mut start, mut end, mut unit, mut zone, mut week_start) = (None, None, None, None, None);
+    for e in d {
+        let slot = match e.name() {
+            "startDate" => &mut start,
+            "endDate" => &mut end,
+            "unit" => &mut unit,
+            "timezone" => &mut zone,
+            "startOfWeek" => &mut week_start,
+            other => {
+                return Err(Error::location(5166302, format!("Unrecognized argument to $dateDiff: {other}")));
+            }
+        };
+        *slot = Some(p.parse(e.value())?);
+    }
+    let missing =
+        |code, what: &str| Error::location(code, format!("Missing '{what}' parameter to $dateDiff"));
+    let start = start.ok_or_else(|| missing(5166303, "startDate"))?;
+    let end = end.ok_or_else(|| missing(5166304, "endDate"))?;
+    let unit = unit.ok_or_else(|| missing(5166305, "unit"))?;
+    let by = Counting { name, unit, zone: ZoneArg::new(zone), week_start };
+    Ok(Expr::Op(Box::new(DateDiff { start, end, by })))
+}
+
+impl Op for DateDiff {
+    fn name(&self) -> &'static str {
+        "$dateDiff"
+    }
+    fn eval<'s>(&'s self, scope: &Scope<'s>) -> Result<Val<'s>> {
+        let (start, end) = (self.start.eval(scope)?, self.end.eval(scope)?);
+        if start.is_nullish() || end.is_nullish() {
+            return Ok(Val::NULL);
+        }
+        let Some(unit) = self.by.unit(scope)? else { return Ok(Val::NULL) };
+        let Some(week_start) = self.by.week_start(unit, scope)? else { return Ok(Val::NULL) };
+        let Some(zone) = self.by.zone.eval(scope)? else { return Ok(Val::NULL) };
+        let start = self.by.date(&start, "startDate")?;
+        let end = self.by.date(&end, "endDate")?;
+        let n = difference(start, end, unit, &zone, week_start)
+            .ok_or_else(|| Error::location(5166308, "dateDiff overflowed"))?;
+        Ok(Val::long(n))
+    }
+    parts!(start, end, by);
+    fn folds(&self) -> bool {
+        true
+    }
+    fn simplify(&mut self, _: &QueryCtx) -> Result<Option<Expr>> {
+        self.by.zone.settle();
+        Ok(None)
+    }
+}
+
+struct DateTrunc {
+    date: Expr,
+    size: Option<Expr>,
+    by: Counting,
+}
+
+pub(in crate::expr) fn parse_trunc(name: &'static str, v: Value<'_>, p: &mut ParseCtx<'_>) -> Result<Expr> {
+    let Value::Document(d) = v else {
+        return Err(Error::location(5439007, "$dateTrunc only supports an object as its argument"));
+    };
+    let (mut date, mut unit, mut size, mut zone, mut week_start) = (None, None, None, None, None);
+    for e in d {
+        let slot = match e.name() {
+            "date" => &mut date,
+            "unit" => &mut unit,
+            "binSize" => &mut size,
+            "timezone" => &mut zone,
+            "startOfWeek" => &mut week_start,
+            other => {
+                return Err(Error::location(
+                    5439008,
+                    format!("Unrecognized argument to $dateTrunc: {other}"),
+                ));
+            }
+        };
+        *slot = Some(p.parse(e.value())?);
+    }
+    let date = date.ok_or_else(|| Error::location(5439009, "Missing 'date' parameter to $dateTrunc"))?;
+    let unit = unit.ok_or_else(|| Error::location(5439010, "Missing 'unit' parameter to $dateTrunc"))?;
+    let by = Counting { name, unit, zone: ZoneArg::new(zone), week_start };
+    Ok(Expr::Op(Box::new(DateTrunc { date, size, by })))
+}
+
+impl Op for DateTrunc {
+    fn name(&self) -> &'static str {
+        "$dateTrunc"
+    }
+    fn eval<'s>(&'s self, scope: &Scope<'s>) -> Result<Val<'s>> {
+        let date = self.date.eval(scope)?;
+        if date.is_nullish() {
+            return Ok(Val::NULL);
+        }
+        let size = match &self.size {
+            None => 1,
+            Some(e) => {
+                let v = e.eval(scope)?;
+                if v.is_nullish() {
+                    return Ok(Val::NULL);
+                }
+                let Some(n) = v.value().and_then(exact_i64) else {
+                    return Err(Error::location(
+                        5439017,
+                        format!(
+                            "$dateTrunc requires 'binSize' to be a 64-bit integer, but got value '{}' of type {}",
+                            shown(&v),
+                            v.type_name()
+                        ),
+                    ));
+                };
+                if n <= 0 {
+                    return Err(Error::location(
+                        5439018,
+                        format!("$dateTrunc requires 'binSize' to be greater than 0, but got value {n}"),
+                    ));
+                }
+                n
+            }
+        };
+        let Some(unit) = self.by.unit(scope)? else { return Ok(Val::NULL) };
+        let Some(week_start) = self.by.week_start(unit, scope)? else { return Ok(Val::NULL) };
+        let Some(zone) = self.by.zone.eval(scope)? else { return Ok(Val::NULL) };
+        let ms = self.by.date(&date, "date")?;
+        let start = truncate(ms, unit, size, &zone, week_start)
+            .ok_or_else(|| Error::location(5439005, "$dateTrunc overflowed"))?;
+        Ok(Val::date(start))
+    }
+    parts!(date, size, by);
+    fn folds(&self) -> bool {
+        true
+    }
+    fn simplify(&mut self, _: &QueryCtx) -> Result<Option<Expr>> {
+        self.by.zone.settle();
+        Ok(None)
+    }
+}
