@@ -1,0 +1,38 @@
+//! COMPAT.md's table of commands is the registry's. `BLESS=1 cargo test -p pando-server --test compat` rewrites it.
+
+use std::fmt::Write;
+use std::path::Path;
+
+const BEGIN: &str = "<!-- commands: from the registry -->\n";
+const END: &str = "<!-- end of commands -->\n";
+
+fn table() -> String {
+    let mut out = String::from("| command | answer | Stable API | about |\n|---|---|---|---|\n");
+    for c in pando_server::commands::TABLE {
+        let answer = match c.handler {
+            Some(_) => "built",
+            None => "115 CommandNotSupported",
+        };
+        let mut names = format!("`{}`", c.name);
+        for alias in c.aliases {
+            let _ = write!(names, " `{alias}`");
+        }
+        let api = if c.api_v1 { "v1" } else { "" };
+        let _ = writeln!(out, "| {names} | {answer} | {api} | {} |", c.help.replace('|', "or"));
+    }
+    out
+}
+
+#[test]
+fn compat_lists_the_registry() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../COMPAT.md");
+    let text = std::fs::read_to_string(&path).expect("COMPAT.md is in the root");
+    let (before, rest) = text.split_once(BEGIN).expect("the table's begin mark");
+    let (listed, after) = rest.split_once(END).expect("the table's end mark");
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, format!("{before}{BEGIN}{}{END}{after}", table()))
+            .expect("COMPAT.md is writable");
+        return;
+    }
+    assert!(listed == table(), "COMPAT.md is behind the registry: run with BLESS=1");
+}
