@@ -162,7 +162,16 @@ impl Catalog {
             return self.create_on_empty(&coll, new);
         }
         conflict::among(&new, true).map_err(failed)?;
-        check_kinds(&new).map_err(failed)?;
+        check_kinds(&new).map_err(|e| {
+            failed(e.context(format_args!(
+                "Caught exception during index builder ({uuid}) initialization on namespace{} ({}). {} index specs \
+                 provided. First index spec: {}",
+                coll.ns,
+                coll.uuid,
+                new.len(),
+                new[0].doc
+            )))
+        })?;
         if !coll.replicated {
             return self.build_in_place(&coll, &new, None).map_err(failed);
         }
@@ -347,7 +356,17 @@ fn chosen(coll: &Collection, which: DropWhich<'_>) -> Result<Vec<String>> {
             Ok(coll.indexes.iter().filter(|i| !i.spec.is_id_index()).map(|i| i.spec.name.clone()).collect())
         }
         DropWhich::Name(name) => Ok(vec![one(name)?]),
-        DropWhich::Names(names) => names.iter().map(|n| one(n)).collect(),
+        DropWhich::Names(names) => {
+            let mut chosen: Vec<String> = Vec::with_capacity(names.len());
+            for n in names {
+                // Named before: it is gone already.
+                if chosen.iter().any(|c| c == n) {
+                    return Err(index_not_found(format!("index not found with name [{n}]")));
+                }
+                chosen.push(one(n)?);
+            }
+            Ok(chosen)
+        }
         DropWhich::Key(key) => {
             let found: Vec<&Arc<Index>> =
                 coll.indexes.iter().filter(|i| same_key(&i.spec.key, key)).collect();

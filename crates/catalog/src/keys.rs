@@ -270,10 +270,11 @@ impl KeyGen {
         for f in self.fields.iter() {
             let value = match plain_walk(doc, &f.parts) {
                 Walk::Array => {
-                    return Err(Error::location(
-                        16766,
-                        "hashed indexes do not currently support array values",
-                    ));
+                    let text = format!(
+                        "Error: hashed indexes do not currently support array values. Found array at path: {}",
+                        f.parts.join(".")
+                    );
+                    return Err(Error::location(16766, text));
                 }
                 Walk::Value(e) => {
                     found = true;

@@ -71,7 +71,7 @@ pub use options::CollectionOptions;
 pub use read::{CollectionSource, find_by_id, find_id};
 pub use sizes::{Sizes, Totals};
 pub use snapshot::{CatalogSnapshot, Named};
-pub use spec::{IndexSpec, Requested, is_id_key, same_key};
+pub use spec::{IndexSpec, Requested, is_id_key, same_key, without_unknown_options};
 pub use stats::CollectionStats;
 pub use unit::{SessionRef, WriteOp, WriteUnit};
 pub use validate::Report as ValidateReport;

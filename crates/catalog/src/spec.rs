@@ -9,6 +9,8 @@
 use crate::options::invalid;
 use pando_base::{Error, ErrorCode, Result, limits};
 use pando_bson::{DocBuf, DocBuilder, Elem, ElementType, RawDoc, Value};
+use pando_query::QueryCtx;
+use pando_query::matcher::Matcher;
 use pando_query::source::{FieldKind, IndexField, IndexKind};
 
 /// One index as specified.
@@ -53,6 +55,12 @@ impl IndexSpec {
         }
         let with_v = with_version(raw, fields.version);
         let collation = resolve_collation(raw, &with_v, default_collation)?;
+        if fields.key.count() == 1 && fields.key.get("_id").and_then(|v| v.as_f64()) == Some(-1.0) {
+            return Err(Error::bad_value(format!(
+                "The field 'key' for an _id index must be {{_id: 1}}, but got {}",
+                fields.key
+            )));
+        }
         if is_id_key(fields.key) || fields.name == "_id_" {
             check_id_index(&fields, &with_v, collation.as_deref(), default_collation)?;
         }
@@ -270,7 +278,40 @@ struct Fields<'a> {
 /// Fields that `createIndexes` accepts beside those with rules of their own.
 const PLAIN_NUMBERS: &[&str] =
     &["2dsphereIndexVersion", "textIndexVersion", "bits", "min", "max", "bucketSize"];
-const IGNORED: &[&str] = &["ns", "dropDups", "background"];
+const IGNORED: &[&str] = &["ns", "dropDups"];
+/// Fields with rules of their own.
+const CHECKED: &[&str] = &[
+    "v",
+    "key",
+    "name",
+    "unique",
+    "sparse",
+    "hidden",
+    "clustered",
+    "background",
+    "prepareUnique",
+    "partialFilterExpression",
+    "collation",
+    "wildcardProjection",
+    "storageEngine",
+    "expireAfterSeconds",
+    "weights",
+    "default_language",
+    "language_override",
+    "coarsestIndexedLevel",
+    "finestIndexedLevel",
+];
+
+/// The specification less what no index has (`ignoreUnknownIndexOptions`).
+pub fn without_unknown_options(raw: &RawDoc) -> DocBuf {
+    let mut b = DocBuilder::with_capacity(raw.byte_len());
+    for e in raw {
+        if [CHECKED, PLAIN_NUMBERS, IGNORED].iter().any(|list| list.contains(&e.name())) {
+            b.elem(e);
+        }
+    }
+    b.finish()
+}
 
 fn check_fields(raw: &RawDoc) -> Result<Fields<'_>> {
     let (mut name, mut key) = (None, None);
@@ -312,13 +353,22 @@ fn check_fields(raw: &RawDoc) -> Result<Fields<'_>> {
                     )));
                 }
             }
-            "partialFilterExpression" => f.partial = Some(must_be_object(e)?),
+            "partialFilterExpression" => {
+                let filter = must_be_object(e)?;
+                Matcher::parse(filter, &QueryCtx::default())?;
+                f.partial = Some(filter);
+            }
             "collation" => {
                 if must_be_object(e)?.is_empty() {
                     return Err(Error::bad_value("The field 'collation' cannot be an empty object."));
                 }
             }
-            "wildcardProjection" => f.projection = Some(must_be_object(e)?),
+            "wildcardProjection" => {
+                f.projection = Some(e.value().as_doc().ok_or_else(|| must_be(e, "a non-empty object"))?);
+            }
+            "background" => {
+                flag(e)?;
+            }
             "storageEngine" => f.storage_engine = Some(e),
             "expireAfterSeconds" => f.ttl = Some(e),
             "weights"

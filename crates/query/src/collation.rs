@@ -138,7 +138,14 @@ impl<'a> Fields<'a> {
                 "alternate" => f.alternate = one_of("alternate", v, &["non-ignorable", "shifted"])?,
                 "maxVariable" => f.max_variable = one_of("maxVariable", v, &["punct", "space"])?,
                 "normalization" => f.normalization = boolean("normalization", v)?,
-                "backwards" => f.backwards = Some(boolean("backwards", v)?),
+                "backwards" => {
+                    f.backwards = Some(v.as_bool().ok_or_else(|| {
+                        let found = v.type_name();
+                        Error::type_mismatch(format!(
+                            "Field 'backwards' should be a boolean value, but found: {found}"
+                        ))
+                    })?);
+                }
                 "version" => f.version = Some(string("version", v)?),
                 other => {
                     let text = format!("BSON field 'collation.{other}' is an unknown field.");
@@ -319,13 +326,16 @@ fn strength(v: Value<'_>) -> Result<i64> {
     };
     match n {
         1..=5 => Ok(n),
+        0 => Err(Error::bad_value(
+            "Enumeration value '0' for field 'collation.strength' is not a valid value.",
+        )),
         6.. => Err(Error::location(
             51024,
             format!("BSON field 'strength' value must be <= 5, actual value '{n}'"),
         )),
         _ => Err(Error::location(
             51024,
-            format!("BSON field 'strength' value must be >= 1, actual value '{n}'"),
+            format!("BSON field 'strength' value must be >= 0, actual value '{n}'"),
         )),
     }
 }

@@ -6,7 +6,7 @@ use crate::body::{CursorBody, More};
 use crate::find_args::FindArgs;
 use crate::plan_use;
 use bytes::Bytes;
-use pando_base::{Namespace, Result, Timestamp};
+use pando_base::{Error, Namespace, Result, Timestamp};
 use pando_bson::RawDoc;
 use pando_catalog::Collection;
 use pando_command::{OpCtx, Param, ReadLevel};
@@ -215,8 +215,14 @@ impl QueryCursor {
         let clock = &ctx.env().clock;
         let mut opened = clock.mono();
         let mut quota = Quota::new(STEPS_PER_TURN);
+        let command = if self.planned { "getMore" } else { "find command" };
         while !batch.is_full() {
-            match self.exec.next(&mut **source, &mut quota)? {
+            let step = self.exec.next(&mut **source, &mut quota);
+            // What the planner refuses is said as it is; what happens while a plan runs gets MongoDB's prefix.
+            let running = self.exec.plan().is_some();
+            let prefix =
+                |e: Error| if running { e.context(format!("Executor error during {command}")) } else { e };
+            match step.map_err(prefix)? {
                 Step::Row(row) => {
                     if !batch.has_room(row.doc.len()) {
                         self.stash = Some(row.doc);

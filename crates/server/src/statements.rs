@@ -77,6 +77,15 @@ impl Default for DeleteStatement<'_> {
     }
 }
 
+/// findAndModify: failures of the plan itself get MongoDB's prefix; what its parser or planner refuses does not.
+pub(crate) fn in_plan(e: Error) -> Error {
+    match e.code {
+        ErrorCode::WriteConflict | ErrorCode::FailedToParse | ErrorCode::CommandNotSupportedOnView => e,
+        _ if crate::writes::ends_command(&e) || e.message.starts_with("error processing query") => e,
+        _ => e.context("Plan executor error during findAndModify"),
+    }
+}
+
 /// What an update statement did.
 #[derive(Debug, Default)]
 pub(crate) struct Updated {
@@ -153,7 +162,7 @@ impl Server {
         let plan = parse_update(s, &q)?;
         let lookup = Lookup::new(s.filter, s.hint.clone(), sort, q, coll.collection())?;
         let job = Job { ctx, coll: &coll, lookup, plan };
-        self.update_one(&job, s, retry).await
+        self.update_one(&job, s, retry).await.map_err(in_plan)
     }
 
     /// Updates the first match, or inserts. Returns the document before and after too, for findAndModify.

@@ -7,6 +7,7 @@ use pando_command::request::{missing, wrong_type};
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let ns = req.ns()?;
     let mut specs: Option<Vec<&RawDoc>> = None;
+    let (mut quorum, mut ignore_unknown) = (Value::String("votingMembers"), false);
     for arg in req.args("createIndexes") {
         match arg.name() {
             "indexes" => {
@@ -23,12 +24,21 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
                 specs = Some(list);
             }
             // One member decides alone; the field is checked and has no further effect.
-            "commitQuorum" => check_quorum(&arg.value())?,
-            "ignoreUnknownIndexOptions" | "isTimeseriesNamespace" | "collectionUUID" => {}
+            "commitQuorum" => {
+                quorum = arg.value();
+                check_quorum(&quorum)?;
+            }
+            "ignoreUnknownIndexOptions" => ignore_unknown = arg.boolish()?,
+            "isTimeseriesNamespace" | "collectionUUID" => {}
             _ => return Err(arg.unknown()),
         }
     }
     let specs = specs.ok_or_else(|| missing("createIndexes", "indexes"))?;
+    let known: Vec<DocBuf> = match ignore_unknown {
+        true => specs.iter().map(|s| pando_catalog::without_unknown_options(s)).collect(),
+        false => Vec::new(),
+    };
+    let specs = if ignore_unknown { known.iter().map(|s| &**s).collect() } else { specs };
     server.before_write(ctx).await?;
     let done = server.catalog.create_indexes(&ns, &specs, &ByCtx(ctx)).await?;
     server.wrote(ctx, done.last);
@@ -40,7 +50,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         None => {
             r.body.bool("createdCollectionAutomatically", done.created_collection);
             if server.repl.is_replicated() {
-                r.body.str("commitQuorum", "votingMembers");
+                r.body.value("commitQuorum", quorum);
             }
             &mut r.body
         }
@@ -55,7 +65,7 @@ fn check_quorum(v: &Value<'_>) -> Result<()> {
             Some(0..=1) => Ok(()),
             _ => Err(Error::new(
                 ErrorCode::UnsatisfiableCommitQuorum,
-                "Not enough data-bearing nodes for the commitQuorum",
+                "Not enough data-bearing nodes to satisfy commit quorum",
             )),
         },
         v => Err(Error::failed_to_parse(format!(

@@ -2,7 +2,14 @@
 
 use super::prelude::*;
 use pando_catalog::DropWhich;
-use pando_command::request::{missing, wrong_type};
+use pando_command::request::missing;
+
+/// The misplaced quote is MongoDB's.
+fn not_an_index(found: &str, expected: &str) -> Error {
+    Error::type_mismatch(format!(
+        "BSON field 'dropIndexes.index' is the wrong type '{found}', expected types '[{expected}']"
+    ))
+}
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     const OWNER: &str = "dropIndexes";
@@ -25,12 +32,15 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             for e in list {
                 match e.value() {
                     Value::String(name) => names.push(name),
-                    v => return Err(wrong_type(OWNER, &format!("index.{}", e.name()), &v, &["string"])),
+                    _ => return Err(not_an_index("array", "string")),
                 }
             }
-            DropWhich::Names(&names)
+            match names[..] {
+                ["*"] => DropWhich::All,
+                _ => DropWhich::Names(&names),
+            }
         }
-        v => return Err(wrong_type(OWNER, "index", &v, &["string", "object", "array"])),
+        v => return Err(not_an_index(v.type_name(), "string, object")),
     };
     server.before_write(ctx).await?;
     let done = server.catalog.drop_indexes(&ns, which).await?;

@@ -2,12 +2,14 @@
 
 use super::prelude::*;
 use crate::find_one::Lookup;
-use crate::statements::{UpdateStatement, Updated};
+use crate::statements::{UpdateStatement, Updated, in_plan};
 use crate::writes::Retry;
 use pando_bson::Bson;
 use pando_command::request::wrong_type;
+use pando_query::QueryCtx;
+use pando_query::matcher::Matcher;
 use pando_query::plan::Hint;
-use pando_query::projection::Projection;
+use pando_query::projection::{Projection, RowMeta};
 use pando_session::retryable::{Done, Kind};
 
 #[derive(Default)]
@@ -155,15 +157,6 @@ fn append(b: &mut DocBuilder, last: &LastError, value: Option<&RawDoc>) {
     };
 }
 
-/// Failures of the plan itself get MongoDB's prefix; parse errors do not.
-fn in_plan(e: Error) -> Error {
-    match e.code {
-        ErrorCode::WriteConflict | ErrorCode::FailedToParse | ErrorCode::CommandNotSupportedOnView => e,
-        _ if crate::writes::ends_command(&e) => e,
-        _ => e.context("Plan executor error during findAndModify"),
-    }
-}
-
 async fn remove(
     server: &Server,
     ctx: &OpCtx,
@@ -176,10 +169,10 @@ async fn remove(
     let Some(coll) = server.catalog.write_lock(ns).await? else { return Ok((nothing, None)) };
     let q = server.query_ctx(ctx, Some(coll.collection()), args.collation, args.lets)?;
     let projection = args.fields.map(|f| Projection::parse(f, &q)).transpose()?;
-    let lookup = Lookup::new(filter, args.hint.clone(), args.sort, q, coll.collection())?;
+    let lookup = Lookup::new(filter, args.hint.clone(), args.sort, q.clone(), coll.collection())?;
     let deleted = server.delete_one(ctx, &coll, &lookup, 0, retry).await.map_err(in_plan)?;
     let Some((found, last)) = deleted else { return Ok((nothing, None)) };
-    let value = project(projection.as_ref(), RawDoc::trusted(&found.doc))?;
+    let value = project(projection.as_ref(), filter, &q, RawDoc::trusted(&found.doc))?;
     server.instance.metrics.documents.deleted.inc();
     note_image(retry, Kind::Delete, &value, None, last);
     Ok((LastError { n: 1, updated_existing: None, upserted: None }, Some(value)))
@@ -205,7 +198,10 @@ async fn update(
     };
     let q = server.query_ctx(ctx, None, args.collation, args.lets)?;
     let projection = args.fields.map(|f| Projection::parse(f, &q)).transpose()?;
-    let (done, images) = server.find_and_update(ctx, ns, &s, args.sort, retry).await.map_err(in_plan)?;
+    if args.new && projection.as_ref().is_some_and(Projection::needs_array_index) {
+        return Err(Error::bad_value("cannot use a positional projection and return the new document"));
+    }
+    let (done, images) = server.find_and_update(ctx, ns, &s, args.sort, retry).await?;
     let Updated { matched, modified, upserted } = done;
     server.instance.metrics.documents.updated.add(modified);
     let last = LastError {
@@ -214,10 +210,10 @@ async fn update(
         upserted: upserted.clone(),
     };
     let shown = match (args.new, images.new, images.old) {
-        (true, Some(new), _) => Some(project(projection.as_ref(), &new)?),
+        (true, Some(new), _) => Some(project(projection.as_ref(), s.filter, &q, &new)?),
         // Nothing changed: the old document is the new one.
         (true, None, Some(old)) | (false, _, Some(old)) => {
-            Some(project(projection.as_ref(), RawDoc::trusted(&old))?)
+            Some(project(projection.as_ref(), s.filter, &q, RawDoc::trusted(&old))?)
         }
         _ => None,
     };
@@ -228,11 +224,15 @@ async fn update(
     Ok((last, shown))
 }
 
-fn project(projection: Option<&Projection>, doc: &RawDoc) -> Result<DocBuf> {
-    match projection {
-        Some(p) => p.apply(doc, &Default::default()),
-        None => Ok(doc.to_buf()),
+/// The document as `fields` shows it. A positional projection asks the filter again which element matched.
+fn project(projection: Option<&Projection>, filter: &RawDoc, q: &QueryCtx, doc: &RawDoc) -> Result<DocBuf> {
+    let Some(p) = projection else { return Ok(doc.to_buf()) };
+    let mut row = RowMeta::default();
+    if p.needs_array_index() {
+        let details = Matcher::parse(filter, q)?.matches_position(doc)?;
+        row.array_index = details.and_then(|d| d.array_index);
     }
+    p.apply(doc, &row).map_err(in_plan)
 }
 
 /// Remembers what was returned, for a retry.

@@ -181,11 +181,11 @@ impl<'o> ArrayOut<'o> {
 pub(super) fn id_text(root: &RawDoc) -> String {
     match root.elem("_id") {
         Some(id) => format!("{{{id:#}}}"),
-        None => "{no _id}".to_owned(),
+        None => "{no id}".to_owned(),
     }
 }
 
 /// `_id: 1`
 pub(super) fn bare_id_text(root: &RawDoc) -> String {
-    root.elem("_id").map_or_else(|| "no _id".to_owned(), |id| format!("{id:#}"))
+    root.elem("_id").map_or_else(|| "no id".to_owned(), |id| format!("{id:#}"))
 }
