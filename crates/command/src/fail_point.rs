@@ -157,6 +157,8 @@ impl FailPoint {
 pub struct FailPoints {
     /// Evaluated by the pipeline before and after each command.
     pub fail_command: Arc<FailPoint>,
+    /// Evaluated before a session's write commits.
+    pub on_transactional_write: Arc<FailPoint>,
     by_name: BTreeMap<&'static str, Arc<FailPoint>>,
 }
 
@@ -169,8 +171,9 @@ impl Default for FailPoints {
 impl FailPoints {
     pub fn new() -> FailPoints {
         let by_name: BTreeMap<_, _> = NAMES.iter().map(|name| (*name, Arc::new(FailPoint::new()))).collect();
-        let fail_command = by_name.get("failCommand").cloned().unwrap_or_else(|| Arc::new(FailPoint::new()));
-        FailPoints { fail_command, by_name }
+        let get = |name| by_name.get(name).cloned().unwrap_or_else(|| Arc::new(FailPoint::new()));
+        let (fail_command, on_transactional_write) = (get("failCommand"), get("onPrimaryTransactionalWrite"));
+        FailPoints { fail_command, on_transactional_write, by_name }
     }
     pub fn get(&self, name: &str) -> Option<&Arc<FailPoint>> {
         self.by_name.get(name)

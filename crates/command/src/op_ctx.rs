@@ -27,6 +27,7 @@ pub struct OpCtx {
     deadline: AtomicU64,
     state: Mutex<OpState>,
     change_stream: AtomicBool,
+    close: AtomicBool,
 }
 
 #[derive(Default)]
@@ -102,6 +103,7 @@ impl OpCtx {
             deadline: AtomicU64::new(deadline.map_or(0, nanos)),
             state: Mutex::default(),
             change_stream: AtomicBool::new(false),
+            close: AtomicBool::new(false),
         }
     }
     /// For work the server starts itself (TTL, index builds, recovery). `client` comes from
@@ -213,6 +215,33 @@ impl OpCtx {
     /// Marks an aggregate or getMore of a change stream: its errors carry `ResumableChangeStreamError`.
     pub fn set_change_stream(&self) {
         self.change_stream.store(true, Relaxed);
+    }
+    /// The connection closes instead of replying (fail points).
+    pub fn close_connection(&self) {
+        self.close.store(true, Relaxed);
+    }
+    pub(crate) fn must_close(&self) -> bool {
+        self.close.load(Relaxed)
+    }
+    /// Call just before a write that belongs to a session commits: the fail point
+    /// `onPrimaryTransactionalWrite` closes the connection over it, or fails it with
+    /// `failBeforeCommitExceptionCode`.
+    pub fn before_commit(&self, in_session: bool) -> Result<()> {
+        let fp = &self.client.instance.fail_points.on_transactional_write;
+        if !in_session || !fp.is_active() {
+            return Ok(());
+        }
+        let Some(data) = fp.check(&*self.client.env.rng, |_| true) else { return Ok(()) };
+        if data.get("closeConnection").is_none_or(|v| v.is_truthy()) {
+            self.close_connection();
+        }
+        match data.get("failBeforeCommitExceptionCode").and_then(|v| v.as_i64()) {
+            Some(code) => Err(Error::location(
+                code as i32,
+                "Failing write due to failpoint 'onPrimaryTransactionalWrite'. The write must not be reflected.",
+            )),
+            None => Ok(()),
+        }
     }
     pub(crate) fn is_change_stream(&self) -> bool {
         self.change_stream.load(Relaxed)

@@ -202,7 +202,11 @@ async fn execute<S: Node>(
     }
     ctx.check_interrupt()?;
     let handler = spec.handler.ok_or_else(|| Error::internal("a command without a handler was run"))?;
-    let reply = handler(node, ctx, req).await?;
+    let result = handler(node, ctx, req).await;
+    if ctx.must_close() {
+        return Err(Stop::Close);
+    }
+    let reply = result?;
     let mut body = reply.body;
     let wc_error = match late_failure {
         Some(doc) => {
@@ -290,12 +294,13 @@ fn check_allowed<S: Node>(spec: &CommandSpec<S>, node: &S, ctx: &OpCtx, req: &Re
             "The server is in quiesce mode and will shut down",
         ));
     }
-    check_api(spec.name, spec.api_v1, &ctx.args.api, instance.params.bool(Param::requireApiVersion))?;
+    check_api(spec, &ctx.args.api, instance.params.bool(Param::requireApiVersion))?;
     check_transaction_fields(spec.name, flags, &ctx.args)?;
     check_concerns(spec.name, flags, &ctx.args)
 }
 
-fn check_api(name: &str, in_v1: bool, api: &ApiParams, required: bool) -> Result<()> {
+fn check_api<S>(spec: &CommandSpec<S>, api: &ApiParams, required: bool) -> Result<()> {
+    let name = spec.name;
     if !api.v1 {
         if required && !matches!(name, "hello" | "getMore" | "commitTransaction" | "abortTransaction") {
             return Err(Error::new(
@@ -305,7 +310,7 @@ fn check_api(name: &str, in_v1: bool, api: &ApiParams, required: bool) -> Result
         }
         return Ok(());
     }
-    if api.strict && !in_v1 {
+    if api.strict && !spec.api_v1 {
         return Err(Error::new(
             ErrorCode::APIStrictError,
             format!(
@@ -314,6 +319,12 @@ fn check_api(name: &str, in_v1: bool, api: &ApiParams, required: bool) -> Result
                  https://dochub.mongodb.org/core/manual-versioned-api"
             ),
         ));
+    }
+    if api.deprecation_errors && spec.flags.has(Flags::DEPRECATED_IN_V1) {
+        let text = format!(
+            "Provided apiDeprecationErrors:true, but the command {name} is deprecated in API Version 1"
+        );
+        return Err(Error::new(ErrorCode::APIDeprecationError, text));
     }
     Ok(())
 }

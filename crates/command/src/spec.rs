@@ -48,6 +48,8 @@ impl Flags {
     pub const QUIET: Flags = Flags(1 << 15);
     /// Contents must not reach logs or profiles (authentication).
     pub const SENSITIVE: Flags = Flags(1 << 16);
+    /// Refused with `apiDeprecationErrors` (324).
+    pub const DEPRECATED_IN_V1: Flags = Flags(1 << 17);
 
     pub const fn has(self, other: Flags) -> bool {
         self.0 & other.0 == other.0

@@ -53,7 +53,7 @@ impl Node for Server {
             return Err(Error::new(
                 ErrorCode::ClusterTimeFailsRateLimiter,
                 format!(
-                    "New cluster time, {}, is too far from this node's wall clock time, {now_secs}.",
+                    "New $clusterTime, {}, is too far from this node's wall clock time, {now_secs}.",
                     seen.secs()
                 ),
             ));

@@ -187,6 +187,7 @@ impl Server {
                             return Ok(None);
                         };
                         let new = job.apply(&mut unit, &op, &found, stmt_ids)?;
+                        job.ctx.before_commit(new.is_some() && op.session.is_some())?;
                         Ok(Some((new, found, unit.commit()?)))
                     })
                     .await?
@@ -233,6 +234,7 @@ impl Server {
     ) -> Result<(Bson, DocBuf)> {
         let doc = job.plan.upsert(s.filter, || crate::server::new_object_id(&self.env))?;
         let op = retry.op(s.bypass_validation);
+        job.ctx.before_commit(op.session.is_some())?;
         let last = retry_conflicts(&self.catalog, &ByCtx(job.ctx), || {
             self.catalog.insert_unit(&op, job.coll, &[&doc], stmt_ids)
         })
@@ -337,6 +339,7 @@ impl Server {
                 let mut unit = self.catalog.begin_write(coll)?;
                 let Some(found) = lookup.in_unit(&target, coll, &unit, false)? else { return Ok(None) };
                 unit.delete(&op, coll, &found.rid, RawDoc::trusted(&found.doc), stmt_ids)?;
+                ctx.before_commit(op.session.is_some())?;
                 Ok(Some((found, unit.commit()?)))
             })
             .await?;

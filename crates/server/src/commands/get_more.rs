@@ -115,6 +115,9 @@ async fn next_batch(
 fn after_checkout(server: &Server, ctx: &OpCtx) -> Option<Error> {
     let point = server.instance.fail_points.get("failGetMoreAfterCursorCheckout")?;
     let data = point.check(&*ctx.env().rng, |_| true)?;
+    if data.get("closeConnection").is_some_and(|v| v.is_truthy()) {
+        ctx.close_connection();
+    }
     let code = data.get("errorCode").and_then(|v| v.as_i64()).unwrap_or(11601) as i32;
     let mut e = Error::location(code, "Hit the 'failGetMoreAfterCursorCheckout' failpoint");
     for label in data.get("errorLabels").and_then(|v| v.as_array()).into_iter().flatten() {

@@ -54,6 +54,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         match server.catalog.write_lock_or_create(&ns).await {
             Ok(coll) => {
                 let op = retry.op(args.bypass_validation);
+                ctx.before_commit(op.session.is_some())?;
                 let done = server
                     .catalog
                     .insert_many(&op, &coll, &pending, &stmt_ids, args.ordered, &ByCtx(ctx))
