@@ -78,13 +78,9 @@ async fn checkpoint(server: Arc<Server>) {
     const POLL: Duration = Duration::from_secs(1);
     let mut last = server.env.clock.mono();
     loop {
-        // A writer that waits for room must not wait for the next look.
-        let wanted = server.storage.wait_room_wanted();
-        if !server.storage.wants_checkpoint() || server.storage.has_room() {
-            either(wanted, either(server.env.clock.sleep(POLL), server.stopping.wait_stopping())).await;
-        } else if !pause(&server, Duration::from_millis(20)).await {
-            return;
-        }
+        // A full memory, and a writer that waits for room, must not wait for the next look.
+        let wanted = server.storage.wait_checkpoint_wanted();
+        either(wanted, either(server.env.clock.sleep(POLL), server.stopping.wait_stopping())).await;
         if server.stopping.is_stopping() {
             return;
         }

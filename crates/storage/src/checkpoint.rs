@@ -5,8 +5,8 @@
 //! ```
 //!
 //! A crash between any two steps leaves tables of different age; replay from the last checkpoint file makes them
-//! whole because each row says how far it is. Nothing above stable ever reaches a table, so rolling back to stable
-//! is forgetting rows in memory.
+//! whole because each row says how far it is. As long as memory suffices nothing above stable reaches a table, so
+//! rolling back to stable is forgetting rows in memory ([`crate::undo`] tells of the other case).
 
 use crate::flush::{self, Cut, Walk};
 use crate::kv::{Gc, Tree};
@@ -23,9 +23,24 @@ impl Storage {
     /// An error leaves the directory recoverable but this process must stop: the log is poisoned.
     pub fn checkpoint(&self) -> Result<Timestamp> {
         let _one = self.store.checkpointing();
-        let done = self.store.checkpoint();
+        // The last one could not make room below stable: go past it.
+        let past_stable = self.store.stuck.load(Ordering::Acquire);
+        let done = self.store.checkpoint(past_stable);
         self.store.flush_floor.store(u64::MAX, Ordering::Release);
         self.store.stuck.store(!self.has_room(), Ordering::Release);
+        self.store.in_vain.store(done.is_err() || self.wants_checkpoint(), Ordering::Release);
+        self.store.asked_for_checkpoint.store(false, Ordering::Release);
+        self.store.room_changed.bump();
+        done.map(Timestamp).map_err(|e| self.store.log.poison(e))
+    }
+
+    /// Brings the tables to `all_durable` though stable is below it, and returns where they stand: the last resort
+    /// when stable stands still and memory is full ([`Storage::checkpoint`] comes to it by itself). Until stable
+    /// has caught up, a rollback has to walk all tables and put older versions back from the history.
+    pub fn checkpoint_past_stable(&self) -> Result<Timestamp> {
+        let _one = self.store.checkpointing();
+        let done = self.store.checkpoint(true);
+        self.store.flush_floor.store(u64::MAX, Ordering::Release);
         self.store.room_changed.bump();
         done.map(Timestamp).map_err(|e| self.store.log.poison(e))
     }
@@ -38,6 +53,20 @@ impl Storage {
     /// Whether the rows in memory are over their budget: time for a checkpoint.
     pub fn wants_checkpoint(&self) -> bool {
         self.store.mem.bytes() > self.store.opts.memtable_bytes
+    }
+    /// Resolves when a commit takes the rows in memory over their budget, at once when they are over it; never
+    /// when the last checkpoint could not bring them below (look again after a while).
+    pub fn wait_checkpoint_wanted(&self) -> impl Future<Output = ()> + Send + 'static {
+        let store = self.store.clone();
+        async move {
+            loop {
+                let seen = store.checkpoint_wanted.version();
+                if store.mem.bytes() > store.opts.memtable_bytes && !store.in_vain.load(Ordering::Acquire) {
+                    return;
+                }
+                store.checkpoint_wanted.changed(seen).await;
+            }
+        }
     }
     /// Rewrites all tables, dropping every row and version that nobody can ask for.
     pub fn compact_all(&self) -> Result<()> {
@@ -61,6 +90,9 @@ impl Storage {
             self.store.mem.grew(-(freed as isize));
         }
         self.store.meta().dropped.retain(|_, at| *at <= stable);
+        if self.store.flushed.load(Ordering::Acquire) > stable {
+            self.store.undo(stable).map_err(|e| self.store.log.poison(e))?;
+        }
         let mut state = self.store.log.0.state();
         state.committed = state.committed.min(stable);
         state.all_durable = state.all_durable.min(stable);
@@ -70,10 +102,12 @@ impl Storage {
 
 impl Store {
     fn gc(&self) -> Gc {
-        Gc { below: self.gc_below_unfloored(), dead: self.meta().dead.clone() }
+        let meta = self.meta();
+        // A restart knows only the stable timestamp of the checkpoint file, and must be able to go back to it.
+        Gc { below: self.gc_below_unfloored().min(meta.stable), dead: meta.dead.clone() }
     }
 
-    fn checkpoint(&self) -> Result<u64> {
+    fn checkpoint(&self, past_stable: bool) -> Result<u64> {
         // While the walks run no version that they take may be pruned: stand still first, then look.
         self.flush_floor.store(0, Ordering::Release);
         if !self.opts.replicated {
@@ -82,13 +116,14 @@ impl Store {
             self.oldest.fetch_max(all_durable, Ordering::AcqRel);
         }
         let stable = self.stable.load(Ordering::Acquire);
-        if self.log.durable().0 < stable {
+        let goal = if past_stable { stable.max(self.log.all_durable().0) } else { stable };
+        if self.log.durable().0 < goal {
             self.log.flush_once()?;
         }
         self.local_log.flush()?;
         let local_upto = self.local_log.durable();
-        let upto = stable.min(self.log.durable().0);
-        let gc = self.gc_below_unfloored().min(upto);
+        let upto = goal.min(self.log.durable().0);
+        let gc = self.gc_below_unfloored().min(upto).min(stable);
         let cut = Cut { upto, local_upto, gc };
         let before = self.meta().clone();
         let drops_due = before.dropped.values().any(|at| *at <= gc);
@@ -101,6 +136,7 @@ impl Store {
             // Should we die in the middle, the next open knows how far rows may have come.
             let mut meta = self.meta();
             meta.flushing = upto;
+            meta.stable = stable;
             meta.save(&*self.env.disk)?;
         }
         self.flushed.fetch_max(upto, Ordering::AcqRel);
@@ -121,8 +157,8 @@ impl Store {
         self.recovery.store(recovery, Ordering::Release);
         flush::forget(self, &cut, &idents);
         self.local_log.forget(local_upto)?;
-        self.log.truncate_front(recovery, self.prepares.oldest())?;
-        self.bound_history(upto)?;
+        self.log.truncate_front(recovery.min(stable), self.prepares.oldest())?;
+        self.bound_history(stable)?;
         Ok(recovery)
     }
 
@@ -149,12 +185,12 @@ impl Store {
     }
 
     /// Gives up the oldest snapshots when the history has outgrown its bound.
-    fn bound_history(&self, upto: u64) -> Result<()> {
+    fn bound_history(&self, stable: u64) -> Result<()> {
         let bytes = self.kv.stats(Tree::History).bytes;
         let expected = self.history_after.load(Ordering::Acquire);
         if bytes > self.opts.history_bytes_max {
-            self.oldest.fetch_max(upto, Ordering::AcqRel);
-            self.lost_below.fetch_max(upto, Ordering::AcqRel);
+            self.oldest.fetch_max(stable, Ordering::AcqRel);
+            self.lost_below.fetch_max(stable, Ordering::AcqRel);
         } else if bytes < expected.saturating_mul(2).max(HISTORY_SWEEP_BYTES) {
             return Ok(());
         }

@@ -9,8 +9,8 @@
 //!
 //! * A row's newest version lies under its plain key with its commit timestamp in front; replaced versions lie in
 //!   the history tree under the timestamp that replaced them, until `oldest` passes it.
-//! * The log is the only journal. Tables never hold anything above the stable timestamp or above what is synced
-//!   in the log, so recovery opens the tables and replays the log from the checkpoint's timestamp.
+//! * The log is the only journal. Tables never hold anything above what is synced in the log and, while memory
+//!   suffices, nothing above the stable timestamp: recovery opens the tables and replays the log from there.
 //! * Readers take a snapshot (a timestamp and what is in flight below it) and block nobody.
 //! * Nothing here spawns: the server calls [`OpLog::flush_once`] and the checkpoint from its own tasks.
 //!
@@ -38,6 +38,7 @@ mod store;
 #[doc(hidden)]
 pub mod testing;
 mod txn;
+mod undo;
 mod writes;
 
 pub use bulk::BulkLoad;

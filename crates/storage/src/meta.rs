@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const PATH: &str = "journal/checkpoint";
 const NEW_PATH: &str = "journal/checkpoint.new";
-const MAGIC: &[u8; 8] = b"PANDOCP1";
+const MAGIC: &[u8; 8] = b"PANDOCP2";
 
 /// What must survive besides rows and logs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,6 +16,10 @@ pub(crate) struct Meta {
     pub(crate) recovery: u64,
     /// A checkpoint to this timestamp had begun and not ended; 0 = none. Tables may hold some of its rows.
     pub(crate) flushing: u64,
+    /// The stable timestamp when the file was written.
+    pub(crate) stable: u64,
+    /// The tables are being brought back to this timestamp; 0 = they are not.
+    pub(crate) undo_to: u64,
     /// Untimestamped rows up to this number of the local log are in the tables.
     pub(crate) local_seq: u64,
     /// Idents below this may be in use.
@@ -31,7 +35,9 @@ pub(crate) struct Meta {
 impl Meta {
     fn encode(&self) -> Vec<u8> {
         let mut out = Vec::from(&MAGIC[..]);
-        for n in [self.epoch, self.recovery, self.flushing, self.local_seq, u64::from(self.ident_limit)] {
+        let limit = u64::from(self.ident_limit);
+        for n in [self.epoch, self.recovery, self.flushing, self.stable, self.undo_to, self.local_seq, limit]
+        {
             out.extend_from_slice(&n.to_le_bytes());
         }
         out.extend_from_slice(&(self.dropped.len() as u32).to_le_bytes());
@@ -67,6 +73,8 @@ impl Meta {
             epoch: word(8)?,
             recovery: word(8)?,
             flushing: word(8)?,
+            stable: word(8)?,
+            undo_to: word(8)?,
             local_seq: word(8)?,
             ident_limit: word(8)? as u32,
             ..Meta::default()
@@ -118,6 +126,8 @@ mod tests {
         let meta = Meta {
             recovery: 7,
             flushing: 8,
+            stable: 6,
+            undo_to: 4,
             local_seq: 9,
             ident_limit: 4096,
             dropped: BTreeMap::from([(34, 6), (36, 7)]),

@@ -35,6 +35,8 @@ impl Storage {
         let meta = Meta::load(&*env.disk)?.unwrap_or_default();
         let kv = open_tables(&env, &opts)?;
         let log = OpLog::open(env.clone(), opts.oplog_bytes_max)?;
+        // Slots closed empty leave no entry, yet their timestamps may be where the tables stand: never again.
+        log.start_above(meta.recovery.max(meta.flushing).max(meta.stable));
         let local_log = LocalLog::open(env.disk.clone())?;
         let seed = env.rng.next_u64();
         let local_seq = meta.local_seq.max(local_log.last());
@@ -46,9 +48,9 @@ impl Storage {
             prepares: Prepares::default(),
             next_txn: AtomicU64::new(1),
             next_ident: AtomicU32::new(meta.ident_limit.max(Ident::FIRST_FREE)),
-            stable: AtomicU64::new(meta.recovery),
+            stable: AtomicU64::new(meta.stable),
             // Memory lost with the last process held the versions that older reads would need.
-            oldest: AtomicU64::new(meta.recovery),
+            oldest: AtomicU64::new(meta.stable.min(meta.recovery)),
             readable_from: meta.flushing,
             lost_below: AtomicU64::new(0),
             flushed: AtomicU64::new(meta.recovery.max(meta.flushing)),
@@ -65,11 +67,14 @@ impl Storage {
             log,
             prepare_changed: Notify::new(),
             room_changed: Notify::new(),
-            room_wanted: Notify::new(),
+            checkpoint_wanted: Notify::new(),
+            asked_for_checkpoint: AtomicBool::new(false),
+            in_vain: AtomicBool::new(false),
             stuck: AtomicBool::new(false),
             env,
         };
         store.replay_local()?;
+        store.finish_undo()?;
         Ok(Storage { store: Arc::new(store) })
     }
     /// Nothing was ever written here.
@@ -195,16 +200,12 @@ impl Storage {
                 if store.mem.bytes() <= store.memory_soft() || store.stuck.load(Ordering::Acquire) {
                     return;
                 }
-                store.room_wanted.bump();
+                // Whatever the last checkpoint could do: now somebody waits.
+                store.in_vain.store(false, Ordering::Release);
+                store.checkpoint_wanted.bump();
                 store.room_changed.changed(seen).await;
             }
         }
-    }
-    /// Resolves when a writer has to wait for room: a checkpoint is due at once.
-    pub fn wait_room_wanted(&self) -> impl Future<Output = ()> + Send + 'static {
-        let wanted = self.store.room_wanted.clone();
-        let seen = wanted.version();
-        async move { wanted.changed(seen).await }
     }
     /// Where `ReadAt::Latest` reads.
     pub fn last_committed(&self) -> Timestamp {
@@ -246,7 +247,7 @@ impl Store {
                 .iter()
                 .filter(|op| op.ident == ident)
                 .map(|op| (&op.key, Version::new(seq, true, op.fresh, op.value.clone())));
-            self.mem.grew(rows.apply(versions, 0));
+            self.grew(rows.apply(versions, 0));
         }
         self.local_log.append(seq, writes);
         self.local_seq.store(seq, Ordering::Release);

@@ -57,8 +57,11 @@ pub(crate) struct Store {
     pub(crate) local: Mutex<()>,
     pub(crate) prepare_changed: Notify,
     pub(crate) room_changed: Notify,
-    /// A writer waits for room.
-    pub(crate) room_wanted: Notify,
+    /// Bumped when the rows in memory outgrow their budget.
+    pub(crate) checkpoint_wanted: Notify,
+    pub(crate) asked_for_checkpoint: AtomicBool,
+    /// The last checkpoint left memory over its budget.
+    pub(crate) in_vain: AtomicBool,
     /// The last checkpoint left too much in memory: stable stands still.
     pub(crate) stuck: AtomicBool,
 }
@@ -79,6 +82,15 @@ impl Store {
         let oldest = self.oldest.load(Ordering::Acquire);
         let pinned = self.log.0.state().lowest_pin().unwrap_or(u64::MAX);
         oldest.min(pinned).max(self.lost_below.load(Ordering::Acquire))
+    }
+    /// Counts rows that a commit put into memory; asks for a checkpoint when the budget is passed.
+    pub(crate) fn grew(&self, by: isize) {
+        self.mem.grew(by);
+        if self.mem.bytes() > self.opts.memtable_bytes
+            && !self.asked_for_checkpoint.swap(true, Ordering::AcqRel)
+        {
+            self.checkpoint_wanted.bump();
+        }
     }
     /// Bytes of rows in memory above which writers are slowed.
     pub(crate) fn memory_soft(&self) -> usize {

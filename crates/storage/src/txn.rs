@@ -275,7 +275,7 @@ impl Txn {
                 (&op.key, Version::new(at, false, op.fresh, op.value.clone()))
             });
             let grown = rows.apply(versions, gc);
-            self.store.mem.grew(grown);
+            self.store.grew(grown);
         }
     }
 

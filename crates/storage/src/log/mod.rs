@@ -182,6 +182,14 @@ impl OpLog {
         let mut slots = self.reserve(1);
         slots.next().expect("one slot was reserved")
     }
+    /// After opening: timestamps up to `ts` are taken, whether or not an entry bears witness of them.
+    pub(crate) fn start_above(&self, ts: u64) {
+        let mut state = self.0.state();
+        state.last_reserved = state.last_reserved.max(ts);
+        state.committed = state.committed.max(ts);
+        state.all_durable = state.all_durable.max(ts);
+        self.0.durable.fetch_max(ts, Ordering::AcqRel);
+    }
     /// Later reservations will be above `ts` (a cluster time learned from elsewhere).
     pub fn advance_clock(&self, ts: Timestamp) {
         let mut state = self.0.state();
