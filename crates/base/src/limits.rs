@@ -47,6 +47,15 @@ pub const SESSION_TIMEOUT_MINUTES: u64 = 30;
 /// Documents kept so that a retried findAndModify returns what the first try returned; past this a retry
 /// gets 217 instead of more memory being used.
 pub const RETRY_IMAGES_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Age in milliseconds of the oldest log entries that a start reads to learn which retryable writes were carried
+/// out: as long as a session lives.
+pub const RETRY_RESTORE_AGE_MS: i64 = 30 * 60 * 1000;
+/// Most entries read for that: a second or so of the start.
+pub const RETRY_RESTORE_ENTRIES_MAX: usize = 500_000;
+/// Profile entries waiting to be written: past this they are lost, because profiling must not slow operations down.
+pub const PROFILE_QUEUE_MAX: usize = 1000;
+/// Size of a `system.profile` collection that profiling creates, as in MongoDB.
+pub const PROFILE_BYTES: i64 = 1 << 20;
 /// Connections the kernel queues before the listener takes them: a burst of reconnects of a few drivers' pools.
 pub const LISTEN_BACKLOG: u32 = 1024;
 /// Idle seconds before a dead peer is looked for; well under the 5 minutes after which NATs forget.

@@ -60,6 +60,8 @@ impl Parts {
             collation: collation.clone(),
             clustered: options.clustered.is_some(),
             capped: options.capped.is_some(),
+            // The oplog has no rows of its own.
+            keyed_by_ts: records == Ident(0),
             plan_cache: PlanCache::default(),
         };
         let validator = parse_validator(&options, collation)?;

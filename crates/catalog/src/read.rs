@@ -128,6 +128,7 @@ fn older_info(coll: &Collection, read_ts: Timestamp) -> (Arc<CollectionInfo>, Op
         collation: coll.info.collation.clone(),
         clustered: coll.info.clustered,
         capped: coll.info.capped,
+        keyed_by_ts: coll.info.keyed_by_ts,
         plan_cache: Default::default(),
     };
     (Arc::new(info), Some(usable))

@@ -151,6 +151,8 @@ pub struct CollectionInfo {
     /// Records are keyed by `_id`.
     pub clustered: bool,
     pub capped: bool,
+    /// The oplog: the record id of an entry is its `ts`.
+    pub keyed_by_ts: bool,
     /// Remembered plan choices; starts empty with each new `CollectionInfo`.
     pub plan_cache: crate::plan::PlanCache,
 }

@@ -2,6 +2,7 @@
 
 use crate::Server;
 use crate::batch::Batch;
+use crate::pipeline_cursor::PipelineCursor;
 use crate::query_cursor::QueryCursor;
 use pando_base::Result;
 use pando_bson::DocBuf;
@@ -14,6 +15,7 @@ pub enum CursorBody {
     /// Documents that are all there already (listings).
     List(std::vec::IntoIter<DocBuf>),
     Query(Box<QueryCursor>),
+    Pipeline(Box<PipelineCursor>),
 }
 
 /// Whether anything may follow a batch.
@@ -35,6 +37,7 @@ impl CursorBody {
     ) -> Result<More> {
         match self {
             CursorBody::Query(q) => q.fill(server, ctx, batch, source).await,
+            CursorBody::Pipeline(p) => p.fill(server, ctx, batch, source).await,
             CursorBody::List(docs) => {
                 while !batch.is_full() {
                     match docs.as_slice().first() {
@@ -53,6 +56,7 @@ impl CursorBody {
     pub(crate) fn at_cluster_time(&self) -> Option<pando_base::Timestamp> {
         match self {
             CursorBody::Query(q) => q.at_cluster_time(),
+            CursorBody::Pipeline(p) => p.at_cluster_time(),
             CursorBody::List(_) => None,
         }
     }

@@ -1,6 +1,6 @@
 //! The arguments of `find`, as `explain` and views need them too.
 
-use pando_base::{Error, ErrorCode, Result};
+use pando_base::{Error, Result};
 use pando_bson::{RawDoc, Value};
 use pando_command::{Arg, Args};
 use pando_query::plan::Hint;
@@ -117,29 +117,6 @@ impl<'a> FindArgs<'a> {
             && !min.iter().map(|e| e.name()).eq(max.iter().map(|e| e.name()))
         {
             return Err(Error::location(51176, "min and max must have the same field names"));
-        }
-        Ok(())
-    }
-    /// Options that views cannot serve (code 168 or 167, as MongoDB has it).
-    pub(crate) fn check_on_view(&self) -> Result<()> {
-        if self.tailable {
-            return Err(Error::new(
-                ErrorCode::InvalidPipelineOperator,
-                "Tailable cursors are not supported in aggregation.",
-            ));
-        }
-        for (given, name) in [
-            (self.return_key, "returnKey"),
-            (self.show_record_id, "showRecordId"),
-            (self.min.is_some(), "min"),
-            (self.max.is_some(), "max"),
-        ] {
-            if given {
-                return Err(Error::new(
-                    ErrorCode::InvalidPipelineOperator,
-                    format!("Option {name} not supported in aggregation."),
-                ));
-            }
         }
         Ok(())
     }

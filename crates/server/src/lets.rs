@@ -1,10 +1,35 @@
 //! `let`: variables of a command, evaluated once before it runs.
 
-use pando_base::{Error, ErrorCode, Result};
-use pando_bson::RawDoc;
+use pando_base::{Error, Result};
+use pando_bson::{Bson, RawDoc};
 use pando_query::QueryCtx;
+use pando_query::expr::{Expr, check_user_var_name};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// Evaluates the expressions of `lets` in order; later ones may use earlier ones.
-pub(crate) fn evaluate(_lets: &RawDoc, _q: QueryCtx) -> Result<QueryCtx> {
-    Err(Error::new(ErrorCode::NotImplemented, "let is not built in yet"))
+pub(crate) fn evaluate(lets: &RawDoc, mut q: QueryCtx) -> Result<QueryCtx> {
+    for e in lets {
+        let name = e.name();
+        if matches!(name, "NOW" | "CLUSTER_TIME" | "JS_SCOPE" | "IS_MR" | "USER_ROLES" | "SEARCH_META") {
+            return Err(Error::location(4738901, format!("Attempt to set internal constant: {name}")));
+        }
+        check_user_var_name(name).map_err(|e| e.context("Invalid 'let' parameter"))?;
+        let expr = Expr::parse(e.value(), &q)?;
+        let mut paths = BTreeSet::new();
+        if !expr.dependencies(&mut paths) || !paths.is_empty() {
+            return Err(Error::location(
+                4890500,
+                "Command let Expression tried to access a field, but this is not allowed because Command let \
+                 Expressions run before the query examines any documents.",
+            ));
+        }
+        let value = expr.eval_doc(RawDoc::empty(), &q)?;
+        // What is missing stays missing when it is used.
+        let value = value.value().map_or(Bson::Undefined, Bson::from);
+        let mut vars = (*q.vars).clone();
+        vars.lets.push((name.to_owned(), value));
+        q.vars = Arc::new(vars);
+    }
+    Ok(q)
 }

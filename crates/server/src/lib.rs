@@ -13,11 +13,14 @@
 //! `env-tokio` and in the simulator. Who listens for connections is not its business: a connection asks
 //! [`pando_command::pipeline::run`] with the server as its [`pando_command::Node`].
 
+mod agg_sources;
+mod aggregation;
 mod batch;
 mod body;
 pub mod commands;
 mod config;
 mod cursor_reply;
+mod explaining;
 mod find_args;
 mod find_one;
 mod fsync_lock;
@@ -25,6 +28,7 @@ mod lets;
 mod local;
 mod namespaces;
 mod node;
+mod pipeline_cursor;
 mod plan_use;
 mod positions;
 mod profiling;

@@ -2,11 +2,15 @@
 
 use crate::Server;
 use crate::rw_defaults::ClusterWide;
-use pando_base::{Namespace, Result};
-use pando_bson::{DocBuf, RawDoc};
-use pando_catalog::{CollectionSource, UpdateForm, WriteOp};
+use crate::writes::ByCtx;
+use pando_base::{Namespace, Result, limits};
+use pando_bson::{Bson, DocBuf, DocBuilder, RawDoc, Value};
+use pando_catalog::{CollectionSource, UpdateForm, WriteOp, find_id, retry_conflicts};
 use pando_command::OpCtx;
+use pando_oplog::entry::{EntryView, OpType};
 use pando_query::source::{Direction, RecordScan, Source};
+use pando_session::retryable::{Done, Kind};
+use std::ops::Bound;
 
 impl Server {
     /// The only (first) document of a collection.
@@ -44,14 +48,96 @@ impl Server {
         }
     }
 
-    /// Reads back what `setDefaultRWConcern` stored.
-    pub(crate) fn restore_settings(&self) {}
+    /// Inserts `doc` or replaces the one with its `_id`, in any collection.
+    pub(crate) async fn put_by_id(&self, ctx: &OpCtx, ns: &Namespace, doc: &RawDoc) -> Result<()> {
+        let coll = self.catalog.write_lock_or_create(ns).await?;
+        let op = WriteOp { bypass_validation: true, ..WriteOp::default() };
+        let last = retry_conflicts(&self.catalog, &ByCtx(ctx), || {
+            let mut unit = self.catalog.begin_write(&coll)?;
+            let old = match doc.elem("_id") {
+                Some(id) => find_id(unit.txn(), &coll, id)?,
+                None => None,
+            };
+            match old {
+                Some((rid, old)) => {
+                    let old = RawDoc::trusted(&old);
+                    unit.update(&op, &coll, &rid, old, doc, UpdateForm::Replacement, &[])?;
+                    unit.commit()
+                }
+                None => {
+                    drop(unit);
+                    self.catalog.insert_unit(&op, &coll, &[doc], &[])
+                }
+            }
+        })
+        .await?;
+        self.wrote(ctx, last);
+        Ok(())
+    }
 
-    pub(crate) async fn save_rw_defaults(&self, _ctx: &OpCtx, _v: &ClusterWide) -> Result<()> {
+    /// Reads back what `setDefaultRWConcern` stored.
+    pub(crate) fn restore_settings(&self) -> Result<()> {
+        let Some(coll) = self.catalog.lookup(&settings_ns()) else { return Ok(()) };
+        let mut key = DocBuilder::new();
+        key.str("_id", RW_DEFAULTS);
+        let key = key.finish();
+        let Some(id) = key.elem("_id") else { return Ok(()) };
+        if let Some((_, doc)) = find_id(&self.catalog.read_latest()?, &coll, id)? {
+            let mut v = ClusterWide::from_doc(RawDoc::trusted(&doc));
+            v.local_wall_ms = self.env.clock.wall_ms();
+            self.rw_defaults.set(v);
+        }
         Ok(())
     }
-    /// Rebuilds the table of carried-out retryable writes from the oplog.
+    pub(crate) async fn save_rw_defaults(&self, ctx: &OpCtx, v: &ClusterWide) -> Result<()> {
+        self.put_by_id(ctx, &settings_ns(), &v.to_doc(RW_DEFAULTS)).await
+    }
+
+    /// Rebuilds the table of carried-out retryable writes from the newest part of the oplog: a driver tries again
+    /// at once, not after minutes.
     pub(crate) fn restore_retryable_writes(&self) -> Result<()> {
+        let now = self.env.clock.mono();
+        let oldest = self.env.clock.wall_ms() - limits::RETRY_RESTORE_AGE_MS;
+        let mut cursor = self.storage.log().read(Bound::Unbounded, true);
+        for _ in 0..limits::RETRY_RESTORE_ENTRIES_MAX {
+            let Some((_, bytes)) = cursor.next()? else { break };
+            let e = EntryView::parse(RawDoc::trusted(&bytes))?;
+            if e.wall < oldest {
+                break;
+            }
+            let Some((id, txn_number, stmts)) = statements_of(e.doc) else { continue };
+            let kind = match e.op {
+                OpType::Insert => Kind::Insert,
+                OpType::Update => Kind::Update,
+                OpType::Delete => Kind::Delete,
+                OpType::Command | OpType::Noop => continue,
+            };
+            let inserted_id = match kind {
+                Kind::Insert => e.o.get("_id").map(Bson::from),
+                _ => None,
+            };
+            let done = Done { kind, inserted_id, image: None, op_time: e.op_time() };
+            self.retryable.restore(id, txn_number, &stmts, &done, now);
+        }
         Ok(())
     }
+}
+
+fn settings_ns() -> Namespace {
+    Namespace::unchecked("config", "settings")
+}
+
+/// `_id` of the document in `config.settings`.
+const RW_DEFAULTS: &str = "ReadWriteConcernDefaults";
+
+/// Session, number and statements of an entry that belongs to a retryable write.
+fn statements_of(entry: &RawDoc) -> Option<([u8; 16], i64, Vec<i32>)> {
+    // These two come first in an entry.
+    let Value::Document(lsid) = entry.get("lsid")? else { return None };
+    let Value::Binary { bytes, .. } = lsid.get("id")? else { return None };
+    let stmts = match entry.get("stmtId")? {
+        Value::Array(ids) => ids.iter().filter_map(|e| e.value().as_i64()).map(|n| n as i32).collect(),
+        one => vec![one.as_i64()? as i32],
+    };
+    Some((bytes.try_into().ok()?, entry.get("txnNumber")?.as_i64()?, stmts))
 }

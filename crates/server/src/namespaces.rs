@@ -40,8 +40,13 @@ impl Server {
         }
     }
     /// Bytes that a database takes: documents and an estimate of its index entries.
-    pub(crate) fn database_bytes(&self, snapshot: &CatalogSnapshot, db: &str) -> u64 {
-        snapshot.collections(db).iter().map(|c| storage_bytes(c) + index_bytes(c).iter().sum::<u64>()).sum()
+    pub(crate) fn database_bytes(&self, snapshot: &CatalogSnapshot, db: &str) -> Result<u64> {
+        let mut total = 0;
+        for c in snapshot.collections(db) {
+            let space = self.space_of(&c)?;
+            total += space.storage + space.index_total();
+        }
+        Ok(total)
     }
     pub(crate) fn count_catalog(&self) -> CatalogCounts {
         let snapshot = self.catalog.snapshot();
@@ -68,15 +73,33 @@ impl Server {
 
 /// Smallest unit of space that statistics show.
 const PAGE: u64 = 4096;
-/// Key, record id and row header of a typical index entry.
-const INDEX_ENTRY_BYTES: u64 = 40;
 
-/// Bytes of documents in whole pages. (Compression and not yet compacted versions make the real figure differ.)
-pub(crate) fn storage_bytes(c: &Collection) -> u64 {
-    c.data_bytes().next_multiple_of(PAGE).max(PAGE)
+/// Bytes of one collection as statistics show them. (Compression and versions not yet compacted make what is on
+/// disk differ.)
+pub(crate) struct Space {
+    pub(crate) count: u64,
+    /// Of the documents.
+    pub(crate) data: u64,
+    /// The same in whole pages.
+    pub(crate) storage: u64,
+    /// Name and estimated bytes of each ready index.
+    pub(crate) indexes: Vec<(String, u64)>,
 }
-/// An estimate per ready index, from the number of documents.
-pub(crate) fn index_bytes(c: &Collection) -> Vec<u64> {
-    let each = (c.count() * INDEX_ENTRY_BYTES).next_multiple_of(PAGE).max(PAGE);
-    c.ready_indexes().iter().map(|_| each).collect()
+
+impl Space {
+    pub(crate) fn index_total(&self) -> u64 {
+        self.indexes.iter().map(|(_, n)| n).sum()
+    }
+}
+
+fn pages(bytes: u64) -> u64 {
+    bytes.next_multiple_of(PAGE).max(PAGE)
+}
+
+impl Server {
+    pub(crate) fn space_of(&self, c: &Collection) -> Result<Space> {
+        let s = self.catalog.stats_of(c)?;
+        let indexes = s.index_bytes.into_iter().map(|(name, n)| (name, pages(n))).collect();
+        Ok(Space { count: s.count, data: s.bytes, storage: pages(s.storage_bytes), indexes })
+    }
 }

@@ -132,7 +132,7 @@ impl Node for Server {
         self.profiling.level(db)
     }
     fn profile(&self, db: &str, entry: DocBuf) {
-        self.write_profile_entry(db, &entry);
+        self.write_profile_entry(db, entry);
     }
 }
 

@@ -1,8 +1,14 @@
 //! Which databases are profiled (`profile`), and the entries that result.
 
 use crate::Server;
-use pando_bson::RawDoc;
-use std::collections::BTreeMap;
+use crate::tasks::either;
+use pando_base::{Namespace, Result, limits};
+use pando_bson::{DocBuf, RawDoc};
+use pando_catalog::options::Capped;
+use pando_catalog::{CollectionOptions, WriteOp};
+use pando_env::sync::Notify;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
@@ -12,6 +18,8 @@ pub(crate) struct Profiling {
     levels: Mutex<BTreeMap<String, i32>>,
     /// Bits of a double.
     sample_rate: AtomicU64,
+    queue: Mutex<VecDeque<(String, DocBuf)>>,
+    queued: Notify,
 }
 
 impl Default for Profiling {
@@ -20,6 +28,8 @@ impl Default for Profiling {
             any: AtomicBool::new(false),
             levels: Mutex::default(),
             sample_rate: AtomicU64::new(1f64.to_bits()),
+            queue: Mutex::default(),
+            queued: Notify::default(),
         }
     }
 }
@@ -49,9 +59,48 @@ impl Profiling {
 }
 
 impl Server {
-    /// Adds an entry to `<db>.system.profile` (capped, 1 MiB, not replicated). A failure is not the profiled
-    /// operation's failure: the entry is lost.
-    pub(crate) fn write_profile_entry(&self, db: &str, entry: &RawDoc) {
-        let _ = (db, entry);
+    /// Queues an entry for `<db>.system.profile`. A failure is not the profiled operation's failure: the entry is
+    /// lost.
+    pub(crate) fn write_profile_entry(&self, db: &str, entry: DocBuf) {
+        let mut queue = self.profiling.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        if queue.len() < limits::PROFILE_QUEUE_MAX {
+            queue.push_back((db.to_owned(), entry));
+            self.profiling.queued.bump();
+        }
+    }
+
+    /// Inserts one entry; the collection (capped, not replicated) is made when it is missing.
+    async fn insert_profile_entry(&self, db: &str, entry: &RawDoc) -> Result<()> {
+        let ns = Namespace::unchecked(db, "system.profile");
+        let coll = match self.catalog.write_lock(&ns).await? {
+            Some(coll) => coll,
+            None => {
+                let capped = Some(Capped::new(limits::PROFILE_BYTES, None));
+                let options = CollectionOptions { capped, ..CollectionOptions::default() };
+                self.catalog.create_collection(&ns, options).await?;
+                self.catalog.write_lock_or_create(&ns).await?
+            }
+        };
+        let op = WriteOp { bypass_validation: true, ..WriteOp::default() };
+        self.catalog.insert_unit(&op, &coll, &[entry], &[]).map(drop)
+    }
+}
+
+/// Writes queued entries as they come.
+pub(crate) async fn run(server: Arc<Server>) {
+    loop {
+        let version = server.profiling.queued.version();
+        let batch =
+            std::mem::take(&mut *server.profiling.queue.lock().unwrap_or_else(PoisonError::into_inner));
+        for (db, entry) in &batch {
+            // See `write_profile_entry`.
+            let _ = server.insert_profile_entry(db, entry).await;
+        }
+        if batch.is_empty() {
+            either(server.profiling.queued.changed(version), server.stopping.wait_stopping()).await;
+        }
+        if server.stopping.is_stopping() {
+            return;
+        }
     }
 }

@@ -3,7 +3,7 @@
 use crate::Server;
 use pando_base::Result;
 use pando_bson::{ElementType, RawDoc};
-use pando_catalog::Collection;
+use pando_catalog::{Collection, View};
 use pando_command::OpCtx;
 use pando_env::Rng;
 use pando_query::collation::Collation;
@@ -47,6 +47,14 @@ impl Server {
             q = crate::lets::evaluate(lets, q)?;
         }
         Ok(q)
+    }
+}
+
+impl Server {
+    /// The context of a query on a view: the view's collation, or none.
+    pub(crate) fn view_query_ctx(&self, ctx: &OpCtx, view: &View) -> Result<QueryCtx> {
+        let collation = view.collation.as_deref().map(Collation::parse).transpose()?.flatten();
+        Ok(self.query_ctx(ctx, None, None, None)?.with_collation(collation))
     }
 }
 

@@ -7,15 +7,15 @@ use crate::find_args::FindArgs;
 use crate::plan_use;
 use bytes::Bytes;
 use pando_base::{Error, Namespace, Result, Timestamp};
-use pando_bson::RawDoc;
+use pando_bson::{DocBuilder, RawDoc};
 use pando_catalog::Collection;
 use pando_command::{OpCtx, Param, ReadLevel};
-use pando_query::exec::{Executor, Quota, Resources, Step};
+use pando_query::exec::{Executor, OutRow, Quota, Resources, Step};
 use pando_query::matcher::Matcher;
 use pando_query::plan::{Query, QueryKind, natural_of};
 use pando_query::projection::Projection;
 use pando_query::sort::SortPattern;
-use pando_query::source::Source;
+use pando_query::source::{RecordId, Source};
 use pando_storage::ReadAt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,15 +34,23 @@ pub(crate) enum ReadPoint {
     At(Timestamp),
 }
 
+/// A plan being run on a collection, over any number of batches.
+pub(crate) struct Scan {
+    pub(crate) coll: Arc<Collection>,
+    pub(crate) point: ReadPoint,
+    pub(crate) exec: Executor,
+    noted: bool,
+}
+
 /// The state of a query between batches.
 pub struct QueryCursor {
-    coll: Arc<Collection>,
-    point: ReadPoint,
-    exec: Executor,
+    scan: Scan,
+    first_context: &'static str,
     tailable: bool,
+    /// Rows show their `$recordId`.
+    record_ids: bool,
     /// A row that did not fit into the last batch.
     stash: Option<Bytes>,
-    planned: bool,
 }
 
 impl Server {
@@ -111,18 +119,24 @@ impl Server {
         args: &FindArgs<'_>,
     ) -> Result<(CursorBody, Box<dyn Source>)> {
         let query = self.parse_find(ctx, &coll.ns, Some(coll), args)?;
+        let (scan, source) = self.open_scan(ctx, coll, query, args.allow_disk_use)?;
+        Ok((
+            CursorBody::Query(Box::new(QueryCursor::new(scan, "Executor error during find command"))),
+            source,
+        ))
+    }
+    /// Plans `query` and opens what it reads from.
+    pub(crate) fn open_scan(
+        &self,
+        ctx: &OpCtx,
+        coll: &Arc<Collection>,
+        query: Query,
+        allow_disk_use: Option<bool>,
+    ) -> Result<(Scan, Box<dyn Source>)> {
         let point = self.read_point(ctx);
         let source = self.catalog.open_source(coll, self.read_at(point))?;
-        let exec = Executor::new(query, &*source, self.resources(args.allow_disk_use))?;
-        let cursor = QueryCursor {
-            coll: coll.clone(),
-            point,
-            exec,
-            tailable: args.tailable,
-            stash: None,
-            planned: false,
-        };
-        Ok((CursorBody::Query(Box::new(cursor)), source))
+        let exec = Executor::new(query, &*source, self.resources(allow_disk_use))?;
+        Ok((Scan { coll: coll.clone(), point, exec, noted: false }, source))
     }
     /// How many documents a find with these arguments would return.
     pub(crate) async fn count_matching(
@@ -169,12 +183,59 @@ impl Server {
     }
 }
 
-impl QueryCursor {
+impl Scan {
     pub(crate) fn at_cluster_time(&self) -> Option<Timestamp> {
         match self.point {
             ReadPoint::At(ts) => Some(ts),
             _ => None,
         }
+    }
+    /// What to read from now; 175 when the collection is not what the plan was made for.
+    pub(crate) fn reopen(&self, server: &Server) -> Result<Box<dyn Source>> {
+        plan_use::still_valid(&server.catalog, &self.coll, self.exec.plan())?;
+        server.catalog.open_source(&self.coll, server.read_at(self.point))
+    }
+    /// Lets others run; a snapshot that has become old is exchanged for a new one.
+    pub(crate) async fn pause(
+        &mut self,
+        server: &Server,
+        ctx: &OpCtx,
+        source: &mut Box<dyn Source>,
+        opened: &mut Duration,
+    ) -> Result<()> {
+        ctx.yield_now().await?;
+        let now = ctx.env().clock.mono();
+        if now.saturating_sub(*opened) > SNAPSHOT_AGE_MAX {
+            self.exec.save();
+            *source = self.reopen(server)?;
+            *opened = now;
+        }
+        Ok(())
+    }
+    /// At the end of a batch: the plan is counted once, and nothing of the snapshot is kept.
+    pub(crate) fn end_batch(&mut self, server: &Server, ctx: &OpCtx, goes_on: bool) {
+        if !self.noted && self.exec.plan().is_some() {
+            self.noted = true;
+            server.note_plan(ctx, &self.exec, &self.coll);
+        }
+        if goes_on {
+            self.exec.save();
+        }
+    }
+}
+
+impl QueryCursor {
+    /// `context` goes before errors of the first batch.
+    pub(crate) fn new(scan: Scan, context: &'static str) -> QueryCursor {
+        let q = scan.exec.query();
+        let (tailable, record_ids) = (q.tailable, q.show_record_id && !q.return_key);
+        QueryCursor { scan, first_context: context, tailable, record_ids, stash: None }
+    }
+    pub(crate) fn into_scan(self) -> Scan {
+        self.scan
+    }
+    pub(crate) fn at_cluster_time(&self) -> Option<Timestamp> {
+        self.scan.at_cluster_time()
     }
     /// Appends rows until the batch is full. `source` is given when the query was just opened on it.
     pub(crate) async fn fill(
@@ -189,19 +250,10 @@ impl QueryCursor {
         }
         let mut source = match source {
             Some(source) => source,
-            None => {
-                plan_use::still_valid(&server.catalog, &self.coll, self.exec.plan())?;
-                server.catalog.open_source(&self.coll, server.read_at(self.point))?
-            }
+            None => self.scan.reopen(server)?,
         };
         let more = self.pull(server, ctx, batch, &mut source).await;
-        if !self.planned && self.exec.plan().is_some() {
-            self.planned = true;
-            server.note_plan(ctx, &self.exec, &self.coll);
-        }
-        if matches!(more, Ok(More::Yes)) {
-            self.exec.save();
-        }
+        self.scan.end_batch(server, ctx, matches!(more, Ok(More::Yes)));
         more
     }
 
@@ -212,43 +264,50 @@ impl QueryCursor {
         batch: &mut Batch<'_>,
         source: &mut Box<dyn Source>,
     ) -> Result<More> {
-        let clock = &ctx.env().clock;
-        let mut opened = clock.mono();
+        let mut opened = ctx.env().clock.mono();
         let mut quota = Quota::new(STEPS_PER_TURN);
-        let command = if self.planned { "getMore" } else { "find command" };
+        let context = if self.scan.noted { "Executor error during getMore" } else { self.first_context };
         while !batch.is_full() {
-            let step = self.exec.next(&mut **source, &mut quota);
+            let step = self.scan.exec.next(&mut **source, &mut quota);
             // What the planner refuses is said as it is; what happens while a plan runs gets MongoDB's prefix.
-            let running = self.exec.plan().is_some();
-            let prefix =
-                |e: Error| if running { e.context(format!("Executor error during {command}")) } else { e };
-            match step.map_err(prefix)? {
+            let running = self.scan.exec.plan().is_some();
+            match step.map_err(|e: Error| if running { e.context(context) } else { e })? {
                 Step::Row(row) => {
-                    if !batch.has_room(row.doc.len()) {
-                        self.stash = Some(row.doc);
+                    let doc = if self.record_ids { with_record_id(&row) } else { row.doc };
+                    if !batch.has_room(doc.len()) {
+                        self.stash = Some(doc);
                         return Ok(More::Yes);
                     }
-                    batch.push(&row.doc);
+                    batch.push(&doc);
                 }
                 Step::NeedYield => {
                     quota = Quota::new(STEPS_PER_TURN);
-                    ctx.yield_now().await?;
-                    if clock.mono().saturating_sub(opened) > SNAPSHOT_AGE_MAX {
-                        self.exec.save();
-                        plan_use::still_valid(&server.catalog, &self.coll, self.exec.plan())?;
-                        *source = server.catalog.open_source(&self.coll, server.read_at(self.point))?;
-                        opened = clock.mono();
-                    }
+                    self.scan.pause(server, ctx, source, &mut opened).await?;
                 }
                 // A tailing cursor on an empty collection has no position to wait at: it is over at once.
-                Step::Eof if self.tailable && self.exec.stats().total_docs_examined() > 0 => {
+                Step::Eof if self.tailable && self.scan.exec.stats().total_docs_examined() > 0 => {
                     return Ok(More::Yes);
                 }
                 Step::Eof => return Ok(More::No),
             }
         }
         // A query whose limit is reached has no cursor, even when the batch ends exactly there.
-        let limit_met = self.exec.query().limit.is_some_and(|limit| limit <= batch.len());
+        let limit_met = self.scan.exec.query().limit.is_some_and(|limit| limit <= batch.len());
         Ok(if limit_met { More::No } else { More::Yes })
     }
+}
+
+fn with_record_id(row: &OutRow) -> Bytes {
+    let mut b = DocBuilder::with_capacity(row.doc.len() + 32);
+    b.elems_of(RawDoc::trusted(&row.doc));
+    match &row.rid {
+        Some(RecordId::Long(n)) => {
+            b.i64("$recordId", *n);
+        }
+        Some(RecordId::Key(key)) => {
+            b.binary("$recordId", 0, key);
+        }
+        None => {}
+    }
+    Bytes::from(b.finish().into_bytes())
 }

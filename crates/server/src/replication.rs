@@ -47,8 +47,7 @@ impl Server {
     pub(crate) async fn take_place(&self) -> Result<()> {
         if !self.repl.is_replicated() {
             self.catalog.set_term(-1);
-            self.restore_settings();
-            return Ok(());
+            return self.restore_settings();
         }
         let stored = self.local_find_one(&config_ns())?;
         match stored {
@@ -60,7 +59,7 @@ impl Server {
                 }
             }
         }
-        self.restore_settings();
+        self.restore_settings()?;
         self.restore_retryable_writes()
     }
 

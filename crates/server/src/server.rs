@@ -18,7 +18,7 @@ use pando_repl::Repl;
 use pando_session::retryable::Retryable;
 use pando_session::{Cursors, Sessions};
 use pando_storage::Storage;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// How long a clean shutdown waits for operations that were told to stop.
@@ -47,7 +47,6 @@ pub struct Server {
     pub(crate) changing_config: OneAtATime,
     /// Why the process must end at once.
     fatal: Mutex<Option<String>>,
-    me: Weak<Server>,
 }
 
 impl Server {
@@ -61,7 +60,7 @@ impl Server {
         let catalog = Catalog::open(env.clone(), storage.clone(), OpenOptions { replset: replicated })?;
         let spills = Spills::open(&env)?;
         let repl = Repl::new(config.repl_set.clone(), new_object_id(&env));
-        let server = Arc::new_cyclic(|me| Server {
+        let server = Arc::new(Server {
             env,
             config,
             instance,
@@ -81,20 +80,17 @@ impl Server {
             stopping: Shutdown::default(),
             changing_config: OneAtATime::default(),
             fatal: Mutex::new(None),
-            me: me.clone(),
         });
         tasks::spawn_all(&server);
+        server.catalog.drop_temp_collections().await?;
         server.take_place().await?;
+        server.catalog.resume_builds().await?;
         Ok(server)
     }
 
     /// What connections are served with.
     pub fn service(self: &Arc<Self>) -> pando_shell::Service<Server> {
         pando_shell::Service::new(self.clone(), |server| &server.registry)
-    }
-    /// The server as its tasks hold it.
-    pub(crate) fn handle(&self) -> Option<Arc<Server>> {
-        self.me.upgrade()
     }
     /// `host:port` as statistics name this server.
     pub fn host_port(&self) -> String {

@@ -9,6 +9,7 @@
 //! | cursor reaper | every `clientCursorMonitorFrequencySecs` | drop idle cursors |
 //! | session reaper | every `logicalSessionRefreshMillis` | end idle sessions |
 //! | TTL | every `ttlMonitorSleepSecs` | delete expired documents |
+//! | profiler | when there are entries | write them to `system.profile` |
 //! | noop writer | every `periodicNoopIntervalSecs` when idle | an entry, so that time moves on |
 
 use crate::Server;
@@ -33,6 +34,7 @@ pub(crate) fn spawn_all(server: &Arc<Server>) {
     env.spawn("session reaper", reap_sessions(s()));
     env.spawn("ttl", crate::ttl::run(s()));
     env.spawn("noop writer", write_noops(s()));
+    env.spawn("profiler", crate::profiling::run(s()));
 }
 
 /// Whichever ends first.
@@ -107,9 +109,9 @@ impl Server {
     /// Everything at or below the stable timestamp reaches the tables on disk.
     pub(crate) async fn checkpoint(&self) -> Result<Timestamp> {
         self.advance_stable();
-        let storage = self.storage.clone();
+        let catalog = self.catalog.clone();
         self.env
-            .offload(move || storage.checkpoint())
+            .offload(move || catalog.checkpoint())
             .await
             .unwrap_or_else(|| Err(pando_base::Error::internal("the checkpoint failed")))
     }

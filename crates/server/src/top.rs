@@ -1,5 +1,6 @@
 //! Time spent per collection (`top`).
 
+use pando_bson::DocBuilder;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -57,6 +58,26 @@ impl Top {
     /// A dropped or renamed collection starts anew.
     pub(crate) fn forget(&self, ns: &str) {
         self.lock().remove(ns);
+    }
+    /// `latencyStats` of `$collStats`.
+    pub(crate) fn append_latencies(&self, ns: &str, d: &mut DocBuilder) {
+        let row = self.lock().get(ns).copied().unwrap_or_default();
+        let sum = |columns: &[usize]| {
+            columns.iter().fold(Usage::default(), |a, i| Usage {
+                micros: a.micros + row[*i].micros,
+                count: a.count + row[*i].count,
+            })
+        };
+        for (name, usage) in [
+            ("reads", sum(&[3, 4])),
+            ("writes", sum(&[5, 6, 7])),
+            ("commands", sum(&[8])),
+            ("transactions", Usage::default()),
+        ] {
+            d.doc(name, |x| {
+                x.i64("latency", usage.micros as i64).i64("ops", usage.count as i64);
+            });
+        }
     }
     pub(crate) fn all(&self) -> Vec<(String, [Usage; 9])> {
         self.lock().iter().map(|(ns, row)| (ns.clone(), *row)).collect()

@@ -2,10 +2,28 @@
 
 use crate::Server;
 use crate::tasks::pause;
+use pando_base::{Error, ErrorCode, Result};
+use pando_catalog::Interrupt;
 use pando_command::Param;
 use pando_command::metrics::Counter;
+use pando_env::Component;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// A pass ends when the server stops or may not write any more.
+struct WhilePrimary<'a>(&'a Server);
+
+impl Interrupt for WhilePrimary<'_> {
+    fn check(&self) -> Result<()> {
+        if self.0.stopping.is_stopping() {
+            return Err(Error::new(ErrorCode::InterruptedAtShutdown, "the server is shutting down"));
+        }
+        if !self.0.repl.accepts_writes() {
+            return Err(Error::new(ErrorCode::NotWritablePrimary, "not primary"));
+        }
+        Ok(())
+    }
+}
 
 #[derive(Default)]
 pub(crate) struct TtlStats {
@@ -21,6 +39,13 @@ pub(crate) async fn run(server: Arc<Server>) {
         }
         if !server.instance.params.bool(Param::ttlMonitorEnabled) || !server.repl.accepts_writes() {
             continue;
+        }
+        let now = server.env.clock.wall_ms();
+        match server.catalog.ttl_pass(now, &WhilePrimary(&server)).await {
+            Ok(n) => server.ttl.deleted.add(n),
+            Err(e) => server.env.log.debug(1, Component::Index, 22528, "TTL pass was interrupted", |a| {
+                a.str("error", &e.message);
+            }),
         }
         server.ttl.passes.inc();
     }

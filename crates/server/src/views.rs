@@ -1,27 +1,120 @@
 //! Reads on views: a find, count or distinct becomes a pipeline on the collection below.
 
 use crate::Server;
+use crate::aggregation::AggSpec;
+use crate::body::CursorBody;
+use crate::cursor_reply::Open;
 use crate::find_args::FindArgs;
+use crate::pipeline_cursor::PipelineCursor;
 use pando_base::{Error, ErrorCode, Namespace, Result};
+use pando_bson::{ArrayBuilder, DocBuf, RawDoc};
 use pando_command::{OpCtx, Reply, Request};
+use pando_query::plan::{Hint, natural_of};
+use std::borrow::Cow;
+
+/// A find as stages. `$natural` becomes a hint.
+fn stages_of(args: &FindArgs<'_>) -> Result<(DocBuf, Option<Hint>)> {
+    let mut hint = args.hint.clone();
+    let mut a = ArrayBuilder::new();
+    if let Some(filter) = args.filter.filter(|f| !f.is_empty()) {
+        a.doc(|d| {
+            d.raw_doc("$match", filter);
+        });
+    }
+    if let Some(sort) = args.sort {
+        match natural_of(sort)? {
+            Some(dir) => hint = Some(Hint::Natural(dir)),
+            None => {
+                a.doc(|d| {
+                    d.raw_doc("$sort", sort);
+                });
+            }
+        }
+    }
+    if args.skip > 0 {
+        a.doc(|d| {
+            d.i64("$skip", args.skip as i64);
+        });
+    }
+    if let Some(limit) = args.limit {
+        a.doc(|d| {
+            d.i64("$limit", limit as i64);
+        });
+    }
+    if let Some(projection) = args.projection {
+        a.doc(|d| {
+            d.raw_doc("$project", projection);
+        });
+    }
+    Ok((a.finish(), hint))
+}
+
+/// A find's arguments as an aggregation on the view.
+pub(crate) fn as_aggregation<'a>(view: &Namespace, args: &FindArgs<'a>) -> Result<AggSpec<'a>> {
+    let (pipeline, hint) = stages_of(args)?;
+    Ok(AggSpec {
+        ns: view.clone(),
+        pipeline: Cow::Owned(pipeline),
+        collation: args.collation,
+        lets: args.lets,
+        hint,
+        allow_disk_use: args.allow_disk_use,
+    })
+}
+
+/// Options that an aggregation cannot serve (168).
+pub(crate) fn check_options(args: &FindArgs<'_>) -> Result<()> {
+    let refuse = |text: String| Err(Error::new(ErrorCode::InvalidPipelineOperator, text));
+    if args.tailable {
+        return refuse("Tailable cursors are not supported in aggregation.".to_owned());
+    }
+    for (given, name) in [
+        (args.return_key, "returnKey"),
+        (args.show_record_id, "showRecordId"),
+        (args.no_cursor_timeout, "noCursorTimeout"),
+        (args.min.is_some(), "min"),
+        (args.max.is_some(), "max"),
+        (args.single_batch, "singleBatch"),
+    ] {
+        if given {
+            return refuse(format!("Option {name} not supported in aggregation."));
+        }
+    }
+    Ok(())
+}
 
 impl Server {
     pub(crate) async fn find_on_view(
         &self,
-        _ctx: &OpCtx,
-        _req: &Request<'_>,
-        _view: &Namespace,
-        _args: &FindArgs<'_>,
+        ctx: &OpCtx,
+        req: &Request<'_>,
+        view: &Namespace,
+        args: &FindArgs<'_>,
     ) -> Result<Reply> {
-        Err(Error::new(ErrorCode::NotImplemented, "views are not built in yet"))
+        check_options(args)?;
+        let open = Open { batch_size: args.batch_size, ..Open::new(view.clone()) };
+        self.aggregate(ctx, req, open, as_aggregation(view, args)?).await
     }
-    pub(crate) async fn count_on_view(
+
+    /// Calls `each` with every document that a query on a view gives.
+    pub(crate) async fn for_each_on_view(
         &self,
-        _ctx: &OpCtx,
-        _req: &Request<'_>,
-        _view: &Namespace,
-        _args: &FindArgs<'_>,
-    ) -> Result<Reply> {
-        Err(Error::new(ErrorCode::NotImplemented, "views are not built in yet"))
+        ctx: &OpCtx,
+        view: &Namespace,
+        args: &FindArgs<'_>,
+        each: &mut (dyn FnMut(&RawDoc) -> Result<()> + Send),
+    ) -> Result<()> {
+        let agg = self.prepare_aggregation(ctx, as_aggregation(view, args)?)?;
+        let (mut cursor, source) = match self.open_aggregation(ctx, agg)? {
+            (CursorBody::Pipeline(cursor), source) => (*cursor, source),
+            (CursorBody::Query(q), source) => (PipelineCursor::passing_on(q.into_scan())?, source),
+            (CursorBody::List(_), _) => return Ok(()),
+        };
+        let mut turn = cursor.begin(self, ctx, source)?;
+        while let Some(row) = cursor.next(self, ctx, &mut turn).await? {
+            each(row.doc())?;
+        }
+        cursor.end(self, ctx, false);
+        Ok(())
     }
 }

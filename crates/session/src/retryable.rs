@@ -97,17 +97,19 @@ impl Retryable {
         }
         Ok(Begin::Yours(Loan { table: self, id: lsid.id, record: Some(record) }))
     }
-    /// Recovery: one oplog entry of a retryable write, oldest first.
+    /// Recovery: one oplog entry of a retryable write, newest first.
     pub fn restore(&self, id: [u8; 16], txn_number: i64, stmts: &[i32], done: &Done, now: Duration) {
         let mut slots = self.lock();
         let slot = slots.entry(id).or_insert_with(|| Slot::Idle(Record::new(txn_number, now)));
         let Slot::Idle(record) = slot else { return };
         if record.txn_number != txn_number {
-            *record = Record::new(txn_number, now);
+            return;
         }
-        record.last_op = done.op_time;
+        if record.last_op.is_null() {
+            record.last_op = done.op_time;
+        }
         for stmt in stmts {
-            record.done.insert(*stmt, done.clone());
+            record.done.entry(*stmt).or_insert_with(|| done.clone());
         }
     }
     /// Forgets sessions not used for `idle_max`.
@@ -229,10 +231,10 @@ mod tests {
     #[test]
     fn entries_of_the_oplog_bring_the_table_back() {
         let t = Retryable::default();
-        t.restore(S.id, 3, &[0], &done(1), Duration::ZERO);
         t.restore(S.id, 4, &[0, 1], &done(2), Duration::ZERO);
+        t.restore(S.id, 3, &[0, 5], &done(1), Duration::ZERO);
         let l = loan(&t, 4);
-        assert!(l.done(0).is_some() && l.done(1).is_some());
+        assert!(l.done(0).is_some() && l.done(1).is_some() && l.done(5).is_none());
         assert_eq!(l.last_op().ts.secs(), 2);
     }
 }

@@ -18,8 +18,8 @@ mod registry;
 mod scope;
 mod value;
 
-pub use parse::ParseCtx;
-pub(crate) use parse::{check_user_var_name, named};
+pub(crate) use parse::named;
+pub use parse::{ParseCtx, check_user_var_name};
 pub use path::FieldPath;
 pub use scope::{Frame, Scope, VarId};
 pub use value::{Val, shown};

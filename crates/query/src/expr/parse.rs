@@ -204,7 +204,7 @@ pub(super) fn check_var_name(name: &str) -> Result<()> {
 }
 
 /// A name that `$let` and friends may bind: starts with a lower-case letter (or is `CURRENT`).
-pub(crate) fn check_user_var_name(name: &str) -> Result<()> {
+pub fn check_user_var_name(name: &str) -> Result<()> {
     if name.is_empty() {
         return Err(Error::failed_to_parse("empty variable names are not allowed"));
     }

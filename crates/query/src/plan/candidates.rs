@@ -15,7 +15,7 @@ use crate::sort::SortPattern;
 use crate::source::{CollectionInfo, Direction, FieldKind, IndexInfo, IndexKind, RecordId};
 use pando_base::{ErrorCode, Result, limits};
 use pando_bson::keystring::KeyBuilder;
-use pando_bson::{DocBuf, ElementType};
+use pando_bson::{DocBuf, ElementType, Value};
 use std::sync::Arc;
 
 /// A plan worth trying.
@@ -134,6 +134,9 @@ impl Planner<'_> {
         if self.info.clustered {
             self.cluster_bounds(&mut scan);
         }
+        if self.info.keyed_by_ts {
+            self.ts_bounds(&mut scan);
+        }
         let rows = Rows {
             node: PlanNode::CollScan(scan),
             filter: None,
@@ -165,6 +168,22 @@ impl Planner<'_> {
             scan.min = Some(scan.min.take().map_or(low.clone(), |m| m.max(low)));
             scan.max = Some(scan.max.take().map_or(high.clone(), |m| m.min(high)));
             scan.clustered = true;
+        }
+    }
+
+    /// Narrows a scan of the oplog by conditions on `ts`; the filter still checks them.
+    fn ts_bounds(&self, scan: &mut CollScan) {
+        for p in self.predicates.iter().filter(|p| p.path == "ts" && p.group.is_none()) {
+            let Node::Leaf(leaf) = p.node else { continue };
+            let Pred::Cmp(cmp) = &leaf.pred else { continue };
+            let Value::Timestamp(ts) = cmp.rhs.value() else { continue };
+            let rid = RecordId::Long(i64::try_from(ts.0).unwrap_or(i64::MAX));
+            if matches!(cmp.op, CmpOp::Eq | CmpOp::Gt | CmpOp::Gte) {
+                scan.min = Some(scan.min.take().map_or(rid.clone(), |m| m.max(rid.clone())));
+            }
+            if matches!(cmp.op, CmpOp::Eq | CmpOp::Lt | CmpOp::Lte) && !scan.tailable {
+                scan.max = Some(scan.max.take().map_or(rid.clone(), |m| m.min(rid)));
+            }
         }
     }
 

@@ -1,7 +1,135 @@
-//! `aggregate`.
+//! `aggregate`: a pipeline of stages.
 
 use super::prelude::*;
+use crate::aggregation::{AggSpec, collectionless, pipeline_array};
+use crate::cursor_reply::{Open, cursor_option};
+use pando_command::request::missing;
+use pando_query::plan::Hint;
+use std::borrow::Cow;
 
-pub(super) async fn run(_: &Server, _: &OpCtx, _: Request<'_>) -> Result<Reply> {
-    Err(Error::new(ErrorCode::NotImplemented, "aggregate is not built in yet"))
+/// The arguments.
+#[derive(Default)]
+pub(crate) struct Args<'a> {
+    pipeline: Option<&'a RawDoc>,
+    has_cursor: bool,
+    batch_size: Option<u64>,
+    explain: bool,
+    allow_disk_use: Option<bool>,
+    collation: Option<&'a RawDoc>,
+    lets: Option<&'a RawDoc>,
+    hint: Option<Hint>,
+}
+
+impl<'a> Args<'a> {
+    /// `explained`: the command is inside an `explain`.
+    pub(crate) fn parse(req: &Request<'a>, explained: bool) -> Result<Args<'a>> {
+        let mut a = Args::default();
+        for arg in req.args("aggregate") {
+            let v = arg.value();
+            match arg.name() {
+                "pipeline" => a.pipeline = Some(pipeline_array(v)?),
+                "cursor" => {
+                    if !matches!(v, Value::Document(_)) {
+                        return Err(Error::type_mismatch("cursor field must be missing or an object"));
+                    }
+                    a.has_cursor = true;
+                    a.batch_size = cursor_option("aggregate", arg.elem())?;
+                }
+                "explain" => match v {
+                    Value::Boolean(b) => a.explain = b,
+                    _ => return Err(Error::type_mismatch("explain must be a boolean")),
+                },
+                "allowDiskUse" => match v {
+                    Value::Boolean(b) => a.allow_disk_use = Some(b),
+                    v => {
+                        return Err(Error::type_mismatch(format!(
+                            "Field 'allowDiskUse' should be a boolean value, but found: {}",
+                            v.type_name()
+                        )));
+                    }
+                },
+                _ if matches!(v, Value::Null) => {}
+                "hint" => a.hint = Hint::parse(v)?,
+                "let" => a.lets = Some(arg.doc()?),
+                "collation" => a.collation = Some(arg.doc()?).filter(|d| !d.is_empty()),
+                "bypassDocumentValidation" => drop(arg.boolish()?),
+                "fromMongos"
+                | "needsMerge"
+                | "isMapReduceCommand"
+                | "collectionUUID"
+                | "legacyRuntimeConstants"
+                | "encryptionInformation"
+                | "requestReshardingResumeToken"
+                | "includeQueryStatsMetrics"
+                | "querySettings" => {}
+                _ => return Err(arg.unknown()),
+            }
+        }
+        if a.pipeline.is_none() {
+            return Err(missing("aggregate", "pipeline"));
+        }
+        if !a.has_cursor && !a.explain && !explained {
+            return Err(Error::failed_to_parse(
+                "The 'cursor' option is required, except for aggregate with the explain argument",
+            ));
+        }
+        Ok(a)
+    }
+
+    pub(crate) fn spec(&self, ns: Namespace) -> AggSpec<'a> {
+        AggSpec {
+            ns,
+            pipeline: Cow::Borrowed(self.pipeline.unwrap_or(RawDoc::empty())),
+            collation: self.collation,
+            lets: self.lets,
+            hint: self.hint.clone(),
+            allow_disk_use: self.allow_disk_use,
+        }
+    }
+}
+
+/// The collection, or the stand-in for `aggregate: 1`.
+pub(crate) fn target(server: &Server, req: &Request<'_>) -> Result<Namespace> {
+    match req.first().value() {
+        Value::String(_) | Value::Binary { .. } => server.ns_or_uuid(req),
+        v if v.is_number() && v.as_f64() == Some(1.0) => Ok(collectionless(req.db)),
+        v if v.is_number() => Err(Error::failed_to_parse(
+            "Invalid command format: the 'aggregate' field must specify a collection name or 1",
+        )),
+        v => Err(Error::type_mismatch(format!("collection name has invalid type: {}", v.type_name()))),
+    }
+}
+
+pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let ns = target(server, &req)?;
+    let args = Args::parse(&req, false)?;
+    if args.explain {
+        if ctx.write_concern.is_some() {
+            return Err(Error::failed_to_parse(
+                "Aggregation explain does not support the'writeConcern' option",
+            ));
+        }
+        return super::explain::aggregation(server, ctx, &req, ns, &args, super::explain::Verbosity::Planner)
+            .await;
+    }
+    let open = Open { batch_size: args.batch_size, ..Open::new(ns.clone()) };
+    let reply = server.aggregate(ctx, &req, open, args.spec(ns.clone())).await?;
+    server.top.add(ns.as_str(), crate::top::Kind::Command, false, ctx.elapsed());
+    ctx.debug(|d| d.ns = ns.to_string());
+    Ok(reply)
+}
+
+impl Server {
+    /// Runs an aggregation to its first batch.
+    pub(crate) async fn aggregate(
+        &self,
+        ctx: &OpCtx,
+        req: &Request<'_>,
+        open: Open,
+        spec: AggSpec<'_>,
+    ) -> Result<Reply> {
+        let agg = self.prepare_aggregation(ctx, spec)?;
+        let (body, source) = self.open_aggregation(ctx, agg)?;
+        self.open_cursor(ctx, req, open, body, source).await
+    }
 }

@@ -1,7 +1,7 @@
 //! `collStats`: sizes and counts of a collection.
 
 use super::prelude::*;
-use crate::namespaces::{index_bytes, storage_bytes};
+use crate::namespaces::Space;
 use pando_catalog::Collection;
 
 pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
@@ -20,14 +20,14 @@ pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<
     let mut r = Reply::with_capacity(1024);
     r.body.str("ns", ns.as_str());
     match server.existing_collection(&ns)? {
-        Some(coll) => append_storage(&mut r.body, &coll, scale),
+        Some(coll) => append_storage(&mut r.body, &coll, &server.space_of(&coll)?, scale),
         None => append_missing(&mut r.body),
     }
     r.body.i32("scaleFactor", scale as i32);
     Ok(r)
 }
 
-fn int(b: &mut DocBuilder, name: &str, n: u64) {
+pub(crate) fn int(b: &mut DocBuilder, name: &str, n: u64) {
     match i32::try_from(n) {
         Ok(n) => b.i32(name, n),
         Err(_) => b.i64(name, n as i64),
@@ -35,12 +35,10 @@ fn int(b: &mut DocBuilder, name: &str, n: u64) {
 }
 
 /// `storageStats` of the `$collStats` stage is the same.
-pub(crate) fn append_storage(b: &mut DocBuilder, c: &Collection, scale: i64) {
+pub(crate) fn append_storage(b: &mut DocBuilder, c: &Collection, space: &Space, scale: i64) {
     let scale = scale as u64;
-    let (count, data) = (c.count(), c.data_bytes());
-    let sizes = index_bytes(c);
-    let index_total: u64 = sizes.iter().sum();
-    let storage = storage_bytes(c);
+    let Space { count, data, storage, .. } = *space;
+    let index_total = space.index_total();
     int(b, "size", data / scale);
     int(b, "count", count);
     if count > 0 {
@@ -64,8 +62,8 @@ pub(crate) fn append_storage(b: &mut DocBuilder, c: &Collection, scale: i64) {
     int(b, "totalIndexSize", index_total / scale);
     int(b, "totalSize", (storage + index_total) / scale);
     b.doc("indexSizes", |d| {
-        for (i, size) in c.ready_indexes().iter().zip(&sizes) {
-            int(d, i.name(), size / scale);
+        for (name, size) in &space.indexes {
+            int(d, name, size / scale);
         }
     });
 }

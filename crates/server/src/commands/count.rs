@@ -20,7 +20,16 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             server.parse_find(ctx, &ns, None, &args)?;
             0
         }
-        Some(Named::View(_)) => return server.count_on_view(ctx, &req, &ns, &args).await,
+        Some(Named::View(_)) => {
+            let mut n = 0;
+            server
+                .for_each_on_view(ctx, &ns, &args, &mut |_| {
+                    n += 1;
+                    Ok(())
+                })
+                .await?;
+            n
+        }
         Some(Named::Collection(coll)) => {
             let all =
                 args.filter.is_none_or(RawDoc::is_empty) && args.hint.is_none() && server.reads_latest(ctx);
@@ -46,7 +55,7 @@ fn reply(n: u64) -> Result<Reply> {
     Ok(r)
 }
 
-fn parse<'a>(req: &Request<'a>) -> Result<FindArgs<'a>> {
+pub(super) fn parse<'a>(req: &Request<'a>) -> Result<FindArgs<'a>> {
     let mut a = FindArgs::default();
     for arg in req.args("count") {
         if matches!(arg.value(), Value::Null) {

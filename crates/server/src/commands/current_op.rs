@@ -10,8 +10,6 @@ pub(crate) struct Want {
     /// Connections without a running operation too.
     pub(crate) idle_connections: bool,
     pub(crate) idle_cursors: bool,
-    /// Whole commands, not shortened ones.
-    pub(crate) truncate: bool,
 }
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {

@@ -1,7 +1,7 @@
 //! `dbStats`: sizes and counts of a database.
 
 use super::prelude::*;
-use crate::namespaces::{index_bytes, storage_bytes};
+use crate::namespaces::Space;
 
 pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let mut scale = 1;
@@ -17,11 +17,11 @@ pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<
     }
     let snapshot = server.catalog.snapshot();
     let colls = snapshot.collections(req.db);
-    let objects: u64 = colls.iter().map(|c| c.count()).sum();
-    let data: u64 = colls.iter().map(|c| c.data_bytes()).sum();
-    let storage: u64 = colls.iter().map(|c| storage_bytes(c)).sum();
+    let spaces = colls.iter().map(|c| server.space_of(c)).collect::<Result<Vec<Space>>>()?;
+    let sum = |of: fn(&Space) -> u64| spaces.iter().map(of).sum::<u64>();
+    let (objects, data, storage) = (sum(|s| s.count), sum(|s| s.data), sum(|s| s.storage));
     let indexes: usize = colls.iter().map(|c| c.index_count()).sum();
-    let index_size: u64 = colls.iter().flat_map(|c| index_bytes(c)).sum();
+    let index_size = sum(Space::index_total);
     let scaled = |n: u64| (n as i64 / scale) as f64;
     let mut r = Reply::with_capacity(512);
     let b = &mut r.body;

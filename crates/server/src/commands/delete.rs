@@ -8,7 +8,7 @@ use pando_command::args::safe_i64;
 use pando_command::request::missing;
 use pando_query::plan::Hint;
 
-fn parse_statement(doc: &RawDoc) -> Result<DeleteStatement<'_>> {
+pub(super) fn parse_statement(doc: &RawDoc) -> Result<DeleteStatement<'_>> {
     const OWNER: &str = "delete.deletes";
     let mut s = DeleteStatement::default();
     let (mut q, mut limit) = (None, None);

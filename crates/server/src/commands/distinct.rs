@@ -1,7 +1,197 @@
-//! `distinct`.
+//! `distinct`: the different values of a field.
 
 use super::prelude::*;
+use crate::find_args::FindArgs;
+use crate::query_cursor::STEPS_PER_TURN;
+use pando_base::limits;
+use pando_bson::keystring::{Directions, KeyBuilder};
+use pando_bson::{Bson, Elem, ElementType};
+use pando_catalog::Named;
+use pando_command::request::missing;
+use pando_query::QueryCtx;
+use pando_query::collation::Collation;
+use pando_query::exec::{Executor, Quota, Step};
+use pando_query::expr::FieldPath;
+use pando_query::plan::{Query, distinct_plan};
+use pando_query::source::Source;
+use std::collections::BTreeMap;
 
-pub(super) async fn run(_: &Server, _: &OpCtx, _: Request<'_>) -> Result<Reply> {
-    Err(Error::new(ErrorCode::NotImplemented, "distinct is not built in yet"))
+/// The arguments.
+pub(crate) struct Args<'a> {
+    pub(crate) key: &'a str,
+    /// Filter and collation.
+    pub(crate) find: FindArgs<'a>,
+}
+
+impl<'a> Args<'a> {
+    pub(crate) fn parse(req: &Request<'a>) -> Result<Args<'a>> {
+        if !matches!(req.first().value(), Value::String(_) | Value::Binary { .. }) {
+            let text = format!("collection name has invalid type {}", req.first().value().type_name());
+            return Err(Error::new(ErrorCode::InvalidNamespace, text));
+        }
+        let mut key = None;
+        let mut find = FindArgs::default();
+        for arg in req.args("distinct") {
+            if matches!(arg.value(), Value::Null) && arg.name() != "key" {
+                continue;
+            }
+            match arg.name() {
+                "key" => key = Some(arg.str()?),
+                "query" => find.filter = Some(arg.doc()?),
+                "collation" => find.collation = Some(arg.doc()?).filter(|d| !d.is_empty()),
+                "collectionUUID" | "querySettings" => {}
+                _ => return Err(arg.unknown()),
+            }
+        }
+        let key = key.ok_or_else(|| missing("distinct", "key"))?;
+        if key.contains('\0') {
+            return Err(Error::location(31032, "Key field cannot contain an embedded null byte"));
+        }
+        FieldPath::parse(key)?;
+        Ok(Args { key, find })
+    }
+}
+
+pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let args = Args::parse(&req)?;
+    let ns = server.ns_or_uuid(&req)?;
+    let snapshot = server.catalog.snapshot();
+    let mut values = Values::new(args.key);
+    match snapshot.get(&ns) {
+        None => drop(server.parse_find(ctx, &ns, None, &args.find)?),
+        Some(Named::View(view)) => {
+            values.ctx = server.view_query_ctx(ctx, view)?;
+            server.for_each_on_view(ctx, &ns, &args.find, &mut |doc| values.add(doc)).await?;
+        }
+        Some(Named::Collection(coll)) => {
+            let query = server.parse_find(ctx, &ns, Some(coll), &args.find)?;
+            values.ctx = query.ctx.clone();
+            let mut source = server.catalog.open_source(coll, server.read_at(server.read_point(ctx)))?;
+            let mut exec = plan(server, query, args.key, &*source)?;
+            loop {
+                let step = exec
+                    .next(&mut *source, &mut Quota::new(STEPS_PER_TURN))
+                    .map_err(|e| e.context("Executor error during distinct command"))?;
+                match step {
+                    Step::Row(row) => values.add(RawDoc::trusted(&row.doc))?,
+                    Step::NeedYield => ctx.yield_now().await?,
+                    Step::Eof => break,
+                }
+            }
+            server.note_plan(ctx, &exec, coll);
+        }
+    }
+    server.top.add(ns.as_str(), crate::top::Kind::Command, false, ctx.elapsed());
+    ctx.debug(|d| d.ns = ns.to_string());
+    let mut r = Reply::with_capacity(values.bytes + 64);
+    r.body.array("values", |a| {
+        for v in values.seen.values() {
+            a.bson(v);
+        }
+    });
+    Ok(r)
+}
+
+/// Steps from value to value in an index where one serves, else a find with the filter.
+pub(crate) fn plan(server: &Server, query: Query, key: &str, source: &dyn Source) -> Result<Executor> {
+    let resources = server.resources(None);
+    match distinct_plan(&query, key, source.collection()) {
+        Some(plan) => Ok(Executor::with_plan(query, plan, resources)),
+        None => Executor::new(query, source, resources),
+    }
+}
+
+/// Type, name and terminator of an array's element.
+const ELEMENT_BYTES: usize = 8;
+
+/// Values met so far by their key bytes, which order them.
+struct Values<'k> {
+    key: &'k str,
+    ctx: QueryCtx,
+    seen: BTreeMap<Box<[u8]>, Bson>,
+    bytes: usize,
+    scratch: KeyBuilder,
+}
+
+impl<'k> Values<'k> {
+    fn new(key: &'k str) -> Values<'k> {
+        Values {
+            key,
+            ctx: QueryCtx::default(),
+            seen: BTreeMap::new(),
+            bytes: 0,
+            scratch: KeyBuilder::new(Directions(0)),
+        }
+    }
+    fn add(&mut self, doc: &RawDoc) -> Result<()> {
+        each_at(doc, self.key, &mut |e| {
+            let v = e.value();
+            self.scratch.clear();
+            self.scratch.append_with(v, Collation::order(&self.ctx.collation));
+            if self.seen.contains_key(self.scratch.bytes()) {
+                return Ok(());
+            }
+            self.seen.insert(self.scratch.bytes().into(), Bson::from(v));
+            self.bytes += e.data().len() + ELEMENT_BYTES;
+            if self.bytes > limits::BSON_USER_BYTES_MAX {
+                return Err(Error::location(17217, "distinct too big, 16mb cap"));
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Calls `each` with every value at `path`; arrays count as their elements. A component that is a number picks an
+/// element of an array.
+fn each_at<'d>(doc: &'d RawDoc, path: &str, each: &mut dyn FnMut(Elem<'d>) -> Result<()>) -> Result<()> {
+    if let Some(e) = doc.elem(path) {
+        return match e.value() {
+            Value::Array(items) => items.iter().try_for_each(each),
+            _ => each(e),
+        };
+    }
+    let Some((head, rest)) = path.split_once('.') else { return Ok(()) };
+    let Some(e) = doc.elem(head) else { return Ok(()) };
+    match e.ty {
+        ElementType::Document => each_at(RawDoc::trusted(e.data()), rest, each),
+        ElementType::Array => {
+            let items = RawDoc::trusted(e.data());
+            let next = rest.split('.').next().unwrap_or("");
+            if !next.is_empty() && next.bytes().all(|b| b.is_ascii_digit()) {
+                return each_at(items, rest, each);
+            }
+            for item in items.iter().filter(|i| i.ty == ElementType::Document) {
+                each_at(RawDoc::trusted(item.data()), rest, each)?;
+            }
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pando_bson::{Bson, doc};
+
+    fn values(d: pando_bson::Document, path: &str) -> Vec<Bson> {
+        let d = d.to_raw();
+        let mut out = Vec::new();
+        each_at(&d, path, &mut |e| {
+            out.push(Bson::from(e.value()));
+            Ok(())
+        })
+        .unwrap();
+        out
+    }
+
+    #[test]
+    fn arrays_count_as_their_elements_at_every_level() {
+        let d = || doc! { "b": { "c": [1, { "d": 2 }, { "d": [3, 4] }] }, "x": 5 };
+        assert_eq!(values(d(), "b.c.d"), vec![Bson::from(2), Bson::from(3), Bson::from(4)]);
+        assert_eq!(values(d(), "b.c.0"), vec![Bson::from(1)]);
+        assert_eq!(values(d(), "b.c").len(), 3);
+        assert_eq!(values(d(), "x"), vec![Bson::from(5)]);
+        assert_eq!(values(d(), "x.y"), vec![]);
+    }
 }

@@ -1,7 +1,271 @@
-//! `explain`.
+//! `explain`: how a command would run, or ran.
 
 use super::prelude::*;
+use super::{aggregate, count, delete, distinct, find_and_modify, update};
+pub(crate) use crate::explaining::Verbosity;
+use crate::explaining::Work;
+use crate::find_args::FindArgs;
+use crate::statements::{DeleteStatement, UpdateStatement, parse_update};
+use crate::views::as_aggregation;
+use pando_catalog::Named;
+use pando_command::request::wrong_type;
+use pando_query::matcher::Matcher;
+use pando_query::plan::{Hint, Query, natural_of};
+use pando_query::sort::SortPattern;
+use std::sync::Arc;
 
-pub(super) async fn run(_: &Server, _: &OpCtx, _: Request<'_>) -> Result<Reply> {
-    Err(Error::new(ErrorCode::NotImplemented, "explain is not built in yet"))
+fn parse<'a>(req: &Request<'a>) -> Result<(&'a RawDoc, Verbosity)> {
+    let Value::Document(inner) = req.first().value() else {
+        return Err(wrong_type("explain", "explain", &req.first().value(), &["object"]));
+    };
+    let mut verbosity = Verbosity::AllPlans;
+    for arg in req.args("explain") {
+        match arg.name() {
+            "verbosity" => {
+                verbosity = match arg.str()? {
+                    "queryPlanner" => Verbosity::Planner,
+                    "executionStats" => Verbosity::Stats,
+                    "allPlansExecution" => Verbosity::AllPlans,
+                    other => {
+                        return Err(Error::bad_value(format!(
+                            "Enumeration value '{other}' for field 'explain.verbosity' is not a valid value."
+                        )));
+                    }
+                }
+            }
+            _ => return Err(arg.unknown()),
+        }
+    }
+    Ok((inner, verbosity))
+}
+
+pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let (body, verbosity) = parse(&req)?;
+    let invoked_as = body.first().map_or("", |e| e.name());
+    let Some((spec, _)) = server.registry.find(invoked_as) else {
+        let text = format!("Explain failed due to unknown command: {invoked_as}");
+        return Err(Error::new(ErrorCode::CommandNotFound, text));
+    };
+    if let Some(db) = body.get("$db").and_then(|v| v.as_str())
+        && db != req.db
+    {
+        let text = format!("Mismatched $db in explain command. Expected {} but got {db}", req.db);
+        return Err(Error::new(ErrorCode::InvalidNamespace, text));
+    }
+    let inner = Request { name: spec.name, invoked_as, body, sequences: &[], ..req };
+    match spec.name {
+        "aggregate" => {
+            let ns = aggregate::target(server, &inner)?;
+            let args = aggregate::Args::parse(&inner, true)?;
+            aggregation(server, ctx, &inner, ns, &args, verbosity).await
+        }
+        "find" => {
+            let ns = server.ns_or_uuid(&inner)?;
+            let args = FindArgs::parse(inner.args("FindCommandRequest"))?;
+            query(server, ctx, &inner, &ns, &args, Work::Find, verbosity).await
+        }
+        "count" => {
+            let ns = server.ns_or_uuid(&inner)?;
+            let args = count::parse(&inner)?;
+            query(server, ctx, &inner, &ns, &args, Work::Count, verbosity).await
+        }
+        "distinct" => {
+            let ns = server.ns_or_uuid(&inner)?;
+            let args = distinct::Args::parse(&inner)?;
+            let work = Work::Distinct(args.key.to_owned());
+            query(server, ctx, &inner, &ns, &args.find, work, verbosity).await
+        }
+        "update" => {
+            let docs = one_statement(&inner, "updates")?;
+            let s = update::parse_statement(0, docs)?;
+            let lets = inner.body.get("let").and_then(|v| v.as_doc());
+            write(server, ctx, &inner, &Write::update(&UpdateStatement { lets, ..s }), verbosity).await
+        }
+        "delete" => {
+            let s = delete::parse_statement(one_statement(&inner, "deletes")?)?;
+            let w = Write::delete(&s);
+            write(server, ctx, &inner, &w, verbosity).await
+        }
+        "findAndModify" => {
+            let args = find_and_modify::parse(&inner)?;
+            write(server, ctx, &inner, &Write::find_and_modify(&args), verbosity).await
+        }
+        name => Err(Error::new(ErrorCode::IllegalOperation, format!("Cannot explain cmd: {name}"))),
+    }
+}
+
+fn one_statement<'a>(req: &Request<'a>, field: &str) -> Result<&'a RawDoc> {
+    let mut docs = req.required_docs(req.name, field)?;
+    match (docs.next(), docs.next()) {
+        (Some(one), None) => Ok(one),
+        _ => Err(Error::new(ErrorCode::InvalidLength, "explained write batches must be of size 1")),
+    }
+}
+
+fn begin() -> Reply {
+    let mut r = Reply::with_capacity(4096);
+    r.body.str("explainVersion", "1");
+    r
+}
+
+/// find, count, distinct; on views they are aggregations.
+async fn query(
+    server: &Server,
+    ctx: &OpCtx,
+    req: &Request<'_>,
+    ns: &Namespace,
+    args: &FindArgs<'_>,
+    work: Work,
+    verbosity: Verbosity,
+) -> Result<Reply> {
+    let snapshot = server.catalog.snapshot();
+    let coll = match snapshot.get(ns) {
+        Some(Named::View(_)) => {
+            crate::views::check_options(args)?;
+            let agg = server.prepare_aggregation(ctx, as_aggregation(ns, args)?)?;
+            return finish_pipeline(server, ctx, req, agg, verbosity).await;
+        }
+        Some(Named::Collection(c)) => Some(c),
+        None => None,
+    };
+    let mut r = begin();
+    let parsed = server.parse_find(ctx, ns, coll.map(|c| &**c), args)?;
+    let everything = args.filter.is_none_or(RawDoc::is_empty) && args.hint.is_none();
+    match (coll, &work) {
+        (Some(coll), Work::Count) if everything => {
+            server.explain_fast_count(coll, args.limit, args.skip, verbosity, &mut r.body);
+        }
+        _ => server.explain_query(ctx, coll, parsed, work, verbosity, &mut r.body).await?,
+    }
+    server.append_explain_tail(req.body, Some(req.db), &mut r.body);
+    Ok(r)
+}
+
+pub(crate) async fn aggregation(
+    server: &Server,
+    ctx: &OpCtx,
+    req: &Request<'_>,
+    ns: Namespace,
+    args: &aggregate::Args<'_>,
+    verbosity: Verbosity,
+) -> Result<Reply> {
+    let agg = server.prepare_aggregation(ctx, args.spec(ns))?;
+    finish_pipeline(server, ctx, req, agg, verbosity).await
+}
+
+async fn finish_pipeline(
+    server: &Server,
+    ctx: &OpCtx,
+    req: &Request<'_>,
+    agg: crate::aggregation::Aggregation,
+    verbosity: Verbosity,
+) -> Result<Reply> {
+    // A read of a view is shown as what it became.
+    let below = agg.view.as_ref().map(|v| {
+        let mut b = DocBuilder::new();
+        b.str("aggregate", v.ns.coll());
+        b.raw_array("pipeline", &agg.raw);
+        b.doc("cursor", |_| {});
+        match &v.collation {
+            Some(c) => b.raw_doc("collation", c),
+            None => b.doc("collation", |c| {
+                c.str("locale", "simple");
+            }),
+        };
+        b.finish()
+    });
+    let mut r = begin();
+    server.explain_pipeline(ctx, agg, verbosity, &mut r.body).await?;
+    match below {
+        Some(command) => server.append_explain_tail(&command, None, &mut r.body),
+        None => server.append_explain_tail(req.body, Some(req.db), &mut r.body),
+    }
+    Ok(r)
+}
+
+/// The parts of a write that its plan depends on.
+struct Write<'a> {
+    filter: &'a RawDoc,
+    hint: Option<Hint>,
+    collation: Option<&'a RawDoc>,
+    lets: Option<&'a RawDoc>,
+    sort: Option<&'a RawDoc>,
+    /// `None` = a delete.
+    update: Option<UpdateStatement<'a>>,
+    multi: bool,
+    upsert: bool,
+}
+
+impl<'a> Write<'a> {
+    fn update(s: &UpdateStatement<'a>) -> Write<'a> {
+        Write {
+            filter: s.filter,
+            hint: s.hint.clone(),
+            collation: s.collation,
+            lets: s.lets,
+            sort: None,
+            update: Some(s.clone()),
+            multi: s.multi,
+            upsert: s.upsert,
+        }
+    }
+    fn delete(s: &DeleteStatement<'a>) -> Write<'a> {
+        Write {
+            filter: s.filter,
+            hint: s.hint.clone(),
+            collation: s.collation,
+            lets: s.lets,
+            sort: None,
+            update: None,
+            multi: s.multi,
+            upsert: false,
+        }
+    }
+    fn find_and_modify(a: &find_and_modify::Args<'a>) -> Write<'a> {
+        let filter = a.query.unwrap_or(RawDoc::empty());
+        let statement = UpdateStatement {
+            filter,
+            update: a.update.unwrap_or(Value::Null),
+            array_filters: a.array_filters,
+            ..UpdateStatement::default()
+        };
+        Write {
+            filter,
+            hint: a.hint.clone(),
+            collation: a.collation,
+            lets: a.lets,
+            sort: a.sort,
+            update: (!a.remove).then_some(statement),
+            multi: false,
+            upsert: a.upsert,
+        }
+    }
+}
+
+async fn write(
+    server: &Server,
+    ctx: &OpCtx,
+    req: &Request<'_>,
+    w: &Write<'_>,
+    verbosity: Verbosity,
+) -> Result<Reply> {
+    let ns = req.ns()?;
+    let coll = server.existing_collection(&ns)?;
+    let q = server.query_ctx(ctx, coll.as_deref(), w.collation, w.lets)?;
+    let work = match &w.update {
+        Some(s) => Work::Update { plan: Box::new(parse_update(s, &q)?), multi: w.multi, upsert: w.upsert },
+        None => Work::Delete { multi: w.multi },
+    };
+    let mut query = Query::new(ns.as_str(), Arc::new(Matcher::parse(w.filter, &q)?), q);
+    query.hint = w.hint.clone();
+    if let Some(sort) = w.sort {
+        query.natural = natural_of(sort)?;
+        if query.natural.is_none() {
+            query.sort = Some(Arc::new(SortPattern::parse(sort)?)).filter(|s| !s.is_empty());
+        }
+    }
+    let mut r = begin();
+    server.explain_query(ctx, coll.as_ref(), query, work, verbosity, &mut r.body).await?;
+    server.append_explain_tail(req.body, Some(req.db), &mut r.body);
+    Ok(r)
 }

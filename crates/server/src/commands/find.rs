@@ -21,10 +21,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             server.parse_find(ctx, &ns, None, &args)?;
             empty(&ns)
         }
-        Some(Named::View(_)) => {
-            args.check_on_view()?;
-            server.find_on_view(ctx, &req, &ns, &args).await?
-        }
+        Some(Named::View(_)) => server.find_on_view(ctx, &req, &ns, &args).await?,
         Some(Named::Collection(coll)) => match only_id(server, ctx, coll, &args) {
             Some(id) => by_id(server, ctx, coll, id)?,
             None => server.find_in(ctx, &req, coll, &args).await?,

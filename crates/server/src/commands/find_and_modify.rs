@@ -13,22 +13,22 @@ use pando_query::projection::{Projection, RowMeta};
 use pando_session::retryable::{Done, Kind};
 
 #[derive(Default)]
-struct Args<'a> {
-    query: Option<&'a RawDoc>,
-    sort: Option<&'a RawDoc>,
-    remove: bool,
-    update: Option<Value<'a>>,
-    new: bool,
-    fields: Option<&'a RawDoc>,
-    upsert: bool,
-    bypass: bool,
-    collation: Option<&'a RawDoc>,
-    array_filters: Option<&'a RawDoc>,
-    hint: Option<Hint>,
-    lets: Option<&'a RawDoc>,
+pub(super) struct Args<'a> {
+    pub(super) query: Option<&'a RawDoc>,
+    pub(super) sort: Option<&'a RawDoc>,
+    pub(super) remove: bool,
+    pub(super) update: Option<Value<'a>>,
+    pub(super) new: bool,
+    pub(super) fields: Option<&'a RawDoc>,
+    pub(super) upsert: bool,
+    pub(super) bypass: bool,
+    pub(super) collation: Option<&'a RawDoc>,
+    pub(super) array_filters: Option<&'a RawDoc>,
+    pub(super) hint: Option<Hint>,
+    pub(super) lets: Option<&'a RawDoc>,
 }
 
-fn parse<'a>(req: &Request<'a>) -> Result<Args<'a>> {
+pub(super) fn parse<'a>(req: &Request<'a>) -> Result<Args<'a>> {
     const OWNER: &str = "findAndModify";
     let mut a = Args::default();
     for arg in req.args(OWNER) {

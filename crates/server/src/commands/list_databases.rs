@@ -18,7 +18,7 @@ pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<
     let mut total = 0;
     let snapshot = server.catalog.snapshot();
     for db in snapshot.databases() {
-        let size = server.database_bytes(&snapshot, &db);
+        let size = server.database_bytes(&snapshot, &db)?;
         let mut b = DocBuilder::new();
         b.str("name", &db);
         b.i64("sizeOnDisk", size as i64);

@@ -1,7 +1,7 @@
 //! `getDefaultRWConcern`, `setDefaultRWConcern` (R-DWC-1..6).
 
 use super::prelude::*;
-use crate::rw_defaults::ClusterWide;
+use crate::rw_defaults::{ClusterWide, append_write_concern};
 use pando_command::{Node, ReadConcern, ReadLevel, W, WriteConcern};
 
 fn on_a_set(server: &Server, command: &str) -> Result<()> {
@@ -46,19 +46,6 @@ pub(super) fn append(server: &Server, b: &mut DocBuilder, in_memory: bool) {
         b.bool("inMemory", true);
     }
     b.date("localUpdateWallClockTime", set.local_wall_ms.max(server.instance.started_wall_ms));
-}
-
-fn append_write_concern(b: &mut DocBuilder, wc: &WriteConcern) {
-    match &wc.w {
-        W::Nodes(n) => b.i32("w", *n),
-        W::Majority => b.str("w", "majority"),
-        W::Mode(s) => b.str("w", s),
-        W::Tags(d) => b.raw_doc("w", d),
-    };
-    if let Some(j) = wc.j {
-        b.bool("j", j);
-    }
-    b.i32("wtimeout", wc.wtimeout_ms as i32);
 }
 
 pub(super) async fn set(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {

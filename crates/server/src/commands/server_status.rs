@@ -44,7 +44,9 @@ const SECTIONS: &[Section] = &[
     ("repl", repl),
     ("security", security),
     ("storageEngine", storage_engine),
-    ("trafficRecording", |_, d| drop(d.bool("running", false))),
+    ("trafficRecording", |_, d| {
+        d.bool("running", false);
+    }),
     ("transactions", transactions),
     ("transportSecurity", transport_security),
     ("twoPhaseCommitCoordinator", two_phase_commit),

@@ -1,0 +1,120 @@
+//! Documents of the first stages that read no collection: `$collStats`, `$indexStats`, `$currentOp`.
+
+use crate::Server;
+use crate::commands::coll_stats::append_storage;
+use crate::commands::current_op::{Want, rows};
+use crate::pipeline_cursor::ERROR_CONTEXT;
+use pando_base::{Error, ErrorCode, Namespace, Result};
+use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
+use pando_catalog::Collection;
+use pando_command::OpCtx;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+impl Server {
+    pub(crate) fn coll_stats_stage(
+        &self,
+        ctx: &OpCtx,
+        ns: &Namespace,
+        coll: &Option<Arc<Collection>>,
+        spec: &RawDoc,
+    ) -> Result<DocBuf> {
+        let missing = |what: &str| {
+            Error::new(ErrorCode::NamespaceNotFound, format!("Collection [{ns}] not found."))
+                .context(format_args!("Unable to retrieve {what} in $collStats stage"))
+                .context(ERROR_CONTEXT)
+        };
+        let mut b = DocBuilder::with_capacity(1024);
+        b.str("ns", ns.as_str());
+        b.str("host", &self.host_port());
+        b.date("localTime", ctx.env().clock.wall_ms());
+        if spec.elem("latencyStats").is_some() {
+            b.doc("latencyStats", |d| self.top.append_latencies(ns.as_str(), d));
+        }
+        if let Some(options) = spec.elem("storageStats") {
+            let coll = coll.as_ref().ok_or_else(|| missing("storageStats"))?;
+            let scale = options.value().as_doc().and_then(|d| d.get("scale")?.as_i64()).unwrap_or(1).max(1);
+            let stats = self.space_of(coll)?;
+            b.doc("storageStats", |d| {
+                append_storage(d, coll, &stats, scale);
+                d.i32("scaleFactor", scale as i32);
+            });
+        }
+        if spec.elem("count").is_some() {
+            let coll = coll.as_ref().ok_or_else(|| missing("count"))?;
+            crate::commands::coll_stats::int(&mut b, "count", coll.count());
+        }
+        if spec.elem("queryExecStats").is_some() {
+            b.doc("queryExecStats", |d| {
+                d.doc("collectionScans", |s| {
+                    s.i64("total", 0).i64("nonTailable", 0);
+                });
+            });
+        }
+        Ok(b.finish())
+    }
+
+    pub(crate) fn index_stats_stage(&self, coll: Option<&Collection>) -> Vec<DocBuf> {
+        let Some(coll) = coll else { return Vec::new() };
+        let host = self.host_port();
+        let building = coll.building_indexes().iter().map(|i| (i, true));
+        let all = coll.ready_indexes().iter().map(|i| (i, false)).chain(building);
+        all.map(|(i, building)| {
+            let mut b = DocBuilder::with_capacity(256);
+            b.str("name", i.name());
+            b.raw_doc("key", &i.spec.key);
+            b.str("host", &host);
+            b.doc("accesses", |d| {
+                d.i64("ops", i.state.accesses.load(Relaxed) as i64);
+                d.date("since", i.state.since_ms.load(Relaxed));
+            });
+            if building {
+                b.bool("building", true);
+            }
+            b.raw_doc("spec", &i.spec.doc);
+            b.finish()
+        })
+        .collect()
+    }
+
+    pub(crate) fn current_op_stage(&self, ctx: &OpCtx, spec: &RawDoc) -> Result<Vec<DocBuf>> {
+        let mut want = Want::default();
+        for e in spec {
+            let name = e.name();
+            let flag = match (name, e.value()) {
+                (
+                    "allUsers" | "idleConnections" | "idleCursors" | "idleSessions" | "localOps"
+                    | "truncateOps" | "backtrace",
+                    v,
+                ) => match v {
+                    Value::Boolean(b) => b,
+                    v => {
+                        let code = if name == "allUsers" {
+                            ErrorCode::TypeMismatch
+                        } else {
+                            ErrorCode::FailedToParse
+                        };
+                        return Err(Error::new(
+                            code,
+                            format!(
+                                "The '{name}' parameter of the $currentOp stage must be a boolean value, but found: {}",
+                                v.type_name()
+                            ),
+                        ));
+                    }
+                },
+                _ => {
+                    return Err(Error::failed_to_parse(format!(
+                        "Unrecognized option '{name}' in $currentOp stage."
+                    )));
+                }
+            };
+            match name {
+                "idleConnections" => want.idle_connections = flag,
+                "idleCursors" => want.idle_cursors = flag,
+                _ => {}
+            }
+        }
+        Ok(rows(self, ctx, want))
+    }
+}

@@ -1,0 +1,240 @@
+//! Aggregations: from the arguments to a cursor.
+//!
+//! ```text
+//! names: collection, view (its pipeline comes first) or none ─► Pipeline ─► what a find plan can do is planned
+//! as a find, the remaining stages pull from it
+//! ```
+
+use crate::Server;
+use crate::body::CursorBody;
+use crate::pipeline_cursor::{ERROR_CONTEXT, From, PipelineCursor};
+use crate::query_cursor::QueryCursor;
+use pando_base::{Error, ErrorCode, Namespace, Result};
+use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, RawDoc, Value};
+use pando_catalog::{Collection, Named, ResolvedView};
+use pando_command::OpCtx;
+use pando_query::QueryCtx;
+use pando_query::collation::Collation;
+use pando_query::matcher::Matcher;
+use pando_query::plan::{Hint, Query, QueryKind};
+use pando_query::projection::Projection;
+use pando_query::source::Source;
+use pando_query::stage::{FindPart, Pipeline, PipelineSource, RunEnv};
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// What an aggregation is about.
+pub(crate) struct AggSpec<'a> {
+    /// As the client named it; `db.$cmd.aggregate` without a collection.
+    pub(crate) ns: Namespace,
+    /// An array of stages.
+    pub(crate) pipeline: Cow<'a, RawDoc>,
+    pub(crate) collation: Option<&'a RawDoc>,
+    pub(crate) lets: Option<&'a RawDoc>,
+    pub(crate) hint: Option<Hint>,
+    pub(crate) allow_disk_use: Option<bool>,
+}
+
+/// Names resolved, stages compiled.
+pub(crate) struct Aggregation {
+    /// Where the documents are.
+    pub(crate) coll: Option<Arc<Collection>>,
+    pub(crate) below: Namespace,
+    pub(crate) view: Option<ResolvedView>,
+    /// The whole pipeline as an array: the view's stages, then the client's.
+    pub(crate) raw: DocBuf,
+    pipeline: Pipeline,
+    q: QueryCtx,
+    hint: Option<Hint>,
+    allow_disk_use: Option<bool>,
+}
+
+/// The name a pipeline without a collection goes by.
+pub(crate) fn collectionless(db: &str) -> Namespace {
+    Namespace::unchecked(db, "$cmd.aggregate")
+}
+
+fn invalid(text: String) -> Error {
+    Error::new(ErrorCode::InvalidNamespace, text)
+}
+
+/// Some stages want a collection, some want none.
+fn check_first_stage(ns: &Namespace, raw: &RawDoc, source: &PipelineSource) -> Result<()> {
+    let without = ns.coll() == "$cmd.aggregate";
+    let first = raw.iter().next();
+    let name = first.and_then(|e| e.value().as_doc()?.first()).map(|e| e.name());
+    match source {
+        PipelineSource::CurrentOp(_) if without && ns.db() == "admin" => Ok(()),
+        PipelineSource::CurrentOp(_) => {
+            Err(invalid("$currentOp must be run against the 'admin' database with {aggregate: 1}".to_owned()))
+        }
+        PipelineSource::Documents(_) if without => Ok(()),
+        PipelineSource::Documents(_) => {
+            Err(invalid("'$documents' can only be run with {aggregate: 1}".to_owned()))
+        }
+        _ if !without => Ok(()),
+        _ => Err(invalid(match name {
+            None => "{aggregate: 1} is not valid for an empty pipeline.".to_owned(),
+            Some(n) => format!("{{aggregate: 1}} is not valid for '{n}'; a collection is required."),
+        })),
+    }
+}
+
+/// 167 when `given` is not the view's own collation.
+fn check_view_collation(given: Option<&RawDoc>, view: &ResolvedView) -> Result<()> {
+    let Some(given) = given else { return Ok(()) };
+    let own = view.collation.as_deref().map(Collation::parse).transpose()?.flatten();
+    if Collation::parse(given)? == own {
+        return Ok(());
+    }
+    Err(Error::new(ErrorCode::OptionNotSupportedOnView, "Cannot override a view's default collation"))
+}
+
+impl Server {
+    pub(crate) fn prepare_aggregation(&self, ctx: &OpCtx, spec: AggSpec<'_>) -> Result<Aggregation> {
+        let snapshot = self.catalog.snapshot();
+        let (mut coll, mut view, mut below) = (None, None, spec.ns.clone());
+        match snapshot.get(&spec.ns) {
+            Some(Named::Collection(c)) => coll = Some(c.clone()),
+            Some(Named::View(_)) => view = snapshot.resolve_view(&spec.ns)?,
+            None => {}
+        }
+        if let Some(v) = &view {
+            check_view_collation(spec.collation, v)?;
+            below = v.ns.clone();
+            coll = snapshot.collection(&v.ns).cloned();
+        }
+        const SIMPLE: &str = "simple";
+        let mut simple = DocBuilder::new();
+        simple.str("locale", SIMPLE);
+        let simple = simple.finish();
+        let collation = match &view {
+            // A view does not inherit the collation of what is below.
+            Some(v) => Some(v.collation.as_deref().unwrap_or(&simple)),
+            None => spec.collation,
+        };
+        let q = self.query_ctx(ctx, coll.as_deref(), collation, spec.lets)?;
+        let mut pipeline = Pipeline::parse(&spec.pipeline, &q)?;
+        check_first_stage(&spec.ns, &spec.pipeline, pipeline.source())?;
+        let mut raw = Cow::Borrowed(&*spec.pipeline);
+        if let Some(v) = &view {
+            if *pipeline.source() != PipelineSource::Collection {
+                return Err(on_view(&spec.ns));
+            }
+            raw = Cow::Owned(joined(&v.pipeline, &spec.pipeline));
+            pipeline = Pipeline::parse(&raw, &q)?;
+        }
+        let raw = raw.into_owned();
+        let AggSpec { hint, allow_disk_use, .. } = spec;
+        Ok(Aggregation { coll, below, view, raw, pipeline, q, hint, allow_disk_use })
+    }
+
+    /// Plans and opens an aggregation. Nothing is read yet, except for sources whose documents are at hand.
+    pub(crate) fn open_aggregation(
+        &self,
+        ctx: &OpCtx,
+        agg: Aggregation,
+    ) -> Result<(CursorBody, Option<Box<dyn Source>>)> {
+        let Aggregation { coll, below, mut pipeline, q, hint, allow_disk_use, .. } = agg;
+        let env = RunEnv { spill: self.resources(allow_disk_use).spill };
+        let docs = match pipeline.source() {
+            PipelineSource::Collection => None,
+            PipelineSource::CollStats(spec) => Some(vec![self.coll_stats_stage(ctx, &below, &coll, spec)?]),
+            PipelineSource::IndexStats => Some(self.index_stats_stage(coll.as_deref())),
+            PipelineSource::CurrentOp(spec) => Some(self.current_op_stage(ctx, spec)?),
+            PipelineSource::Documents(docs) => Some(docs.clone()),
+        };
+        let (from, source) = match (docs, coll) {
+            (Some(docs), _) => (From::Docs(docs.into_iter()), None),
+            (None, None) => (From::Docs(Vec::new().into_iter()), None),
+            (None, Some(coll)) => {
+                let find = pipeline.take_find();
+                let query = query_of(&coll, find, &q, hint)?;
+                let (scan, source) = self.open_scan(ctx, &coll, query, allow_disk_use)?;
+                if pipeline.is_empty() {
+                    let cursor = QueryCursor::new(scan, ERROR_CONTEXT);
+                    return Ok((CursorBody::Query(Box::new(cursor)), Some(source)));
+                }
+                (From::Plan(Box::new(scan)), Some(source))
+            }
+        };
+        let runner = pipeline.start(&env)?;
+        Ok((CursorBody::Pipeline(Box::new(PipelineCursor::new(runner, from))), source))
+    }
+}
+
+impl Aggregation {
+    pub(crate) fn reads_collection(&self) -> bool {
+        *self.pipeline.source() == PipelineSource::Collection
+    }
+    /// The find below, and how many stages went into it.
+    pub(crate) fn as_query(&self) -> Result<(Query, usize)> {
+        let mut pipeline = Pipeline::parse(&self.raw, &self.q)?;
+        let before = pipeline.stage_names().count();
+        let find = pipeline.take_find();
+        let taken = before - pipeline.stage_names().count();
+        let query = match &self.coll {
+            Some(coll) => query_of(coll, find, &self.q, self.hint.clone())?,
+            None => {
+                let matcher = find.matcher.unwrap_or_else(|| Arc::new(Matcher::all()));
+                Query::new(self.below.as_str(), matcher, self.q.clone())
+            }
+        };
+        Ok((query, taken))
+    }
+}
+
+/// 166.
+pub(crate) fn on_view(ns: &Namespace) -> Error {
+    Error::new(ErrorCode::CommandNotSupportedOnView, format!("Namespace {ns} is a view, not a collection"))
+        .context(ERROR_CONTEXT)
+}
+
+fn joined(a: &RawDoc, b: &RawDoc) -> DocBuf {
+    let mut out = ArrayBuilder::new();
+    for stage in a.iter().chain(b.iter()) {
+        out.value(stage.value());
+    }
+    out.finish()
+}
+
+/// The part of a pipeline that a find plan does, as a query.
+fn query_of(coll: &Collection, find: FindPart, q: &QueryCtx, hint: Option<Hint>) -> Result<Query> {
+    let matcher = find.matcher.unwrap_or_else(|| Arc::new(Matcher::all()));
+    let mut query = Query::new(coll.ns.as_str(), matcher, q.clone());
+    query.sort = find.sort;
+    query.skip = find.skip;
+    query.limit = find.limit;
+    query.hint = hint;
+    let Some(fields) = find.fields else { return Ok(query) };
+    if fields.is_empty() {
+        // The stages above only count rows.
+        if query.sort.is_none() {
+            query.kind = QueryKind::Count;
+        }
+        return Ok(query);
+    }
+    let holds = |i: &pando_query::source::IndexInfo| {
+        fields.iter().all(|want| i.fields.iter().any(|have| have.path == *want))
+    };
+    if coll.info.indexes.iter().any(holds) {
+        // An index may answer without the documents. (Without such an index cutting them down is wasted work.)
+        let mut b = DocBuilder::new();
+        for path in &fields {
+            b.i32(path, 1);
+        }
+        if !fields.iter().any(|f| f == "_id" || f.starts_with("_id.")) {
+            b.i32("_id", 0);
+        }
+        query.projection = Some(Arc::new(Projection::parse(&b.finish(), q)?));
+    }
+    Ok(query)
+}
+
+/// `value` as an array of stages.
+pub(crate) fn pipeline_array<'a>(v: Value<'a>) -> Result<&'a RawDoc> {
+    match v {
+        Value::Array(a) => Ok(a),
+        _ => Err(Error::type_mismatch("'pipeline' option must be specified as an array")),
+    }
+}

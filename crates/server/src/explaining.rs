@@ -1,0 +1,337 @@
+//! What `explain` shows: the plan of a command, and with more verbosity the counters of a run that changes
+//! nothing.
+
+use crate::Server;
+use crate::aggregation::Aggregation;
+use crate::body::CursorBody;
+use crate::commands::distinct;
+use crate::config::{GIT_VERSION, VERSION};
+use crate::query_cursor::STEPS_PER_TURN;
+use pando_base::{Error, Result, Timestamp};
+use pando_bson::{DocBuf, DocBuilder, RawDoc};
+use pando_catalog::Collection;
+use pando_command::{OpCtx, Param};
+use pando_query::exec::{Executor, Quota, Step};
+use pando_query::plan::explain::{Top, execution_stats, query_planner};
+use pando_query::plan::{PlanNode, Query, QueryKind};
+use pando_query::source::{
+    CollectionInfo, IndexCursor, IndexScan, RecordCursor, RecordId, RecordScan, Source,
+};
+use pando_query::update::UpdatePlan;
+use std::sync::Arc;
+
+/// How much to tell.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Verbosity {
+    Planner,
+    Stats,
+    AllPlans,
+}
+
+/// What is done with the rows of a plan.
+pub(crate) enum Work {
+    Find,
+    Count,
+    Distinct(String),
+    Update { plan: Box<UpdatePlan>, multi: bool, upsert: bool },
+    Delete { multi: bool },
+}
+
+/// A collection that does not exist.
+struct Nothing(Arc<CollectionInfo>);
+
+impl Source for Nothing {
+    fn collection(&self) -> &Arc<CollectionInfo> {
+        &self.0
+    }
+    fn read_ts(&self) -> Timestamp {
+        Timestamp::ZERO
+    }
+    fn record_count(&self) -> u64 {
+        0
+    }
+    fn fetch(&mut self, _: &RecordId) -> Result<Option<bytes::Bytes>> {
+        Ok(None)
+    }
+    fn scan_records(&mut self, _: RecordScan<'_>) -> Result<Box<dyn RecordCursor>> {
+        Err(Error::internal("a scan of a collection that does not exist"))
+    }
+    fn scan_index(&mut self, _: IndexScan<'_>) -> Result<Box<dyn IndexCursor>> {
+        Err(Error::internal("a scan of a collection that does not exist"))
+    }
+}
+
+/// Counters of the stage on top.
+#[derive(Default)]
+struct Done {
+    rows: u64,
+    modified: u64,
+}
+
+impl Server {
+    /// Adds `queryPlanner` and, unless only the plan is wanted, `executionStats`.
+    pub(crate) async fn explain_query(
+        &self,
+        ctx: &OpCtx,
+        coll: Option<&Arc<Collection>>,
+        mut query: Query,
+        work: Work,
+        verbosity: Verbosity,
+        b: &mut DocBuilder,
+    ) -> Result<()> {
+        let one = matches!(work, Work::Update { multi: false, .. } | Work::Delete { multi: false });
+        let skip = query.skip;
+        if let Work::Count = work {
+            query.kind = QueryKind::Count;
+        }
+        let mut source: Box<dyn Source> = match coll {
+            Some(coll) => self.catalog.open_source(coll, self.read_at(self.read_point(ctx)))?,
+            None => Box::new(Nothing(Arc::default())),
+        };
+        let mut exec = match (&work, coll) {
+            (_, None) => Executor::with_plan(query, PlanNode::Eof, self.resources(None)),
+            (Work::Distinct(key), _) => distinct::plan(self, query, key, &*source)?,
+            _ => Executor::new(query, &*source, self.resources(None))?,
+        };
+        while !exec.settle_plan(&mut *source, &mut Quota::new(STEPS_PER_TURN))? {
+            ctx.yield_now().await?;
+        }
+        let started = ctx.env().clock.mono();
+        let mut done = Done::default();
+        while verbosity != Verbosity::Planner {
+            match exec.next(&mut *source, &mut Quota::new(STEPS_PER_TURN))? {
+                Step::Eof => break,
+                Step::NeedYield => ctx.yield_now().await?,
+                Step::Row(row) => {
+                    done.rows += 1;
+                    if let Work::Update { plan, .. } = &work {
+                        let doc = RawDoc::trusted(&row.doc);
+                        let details = match plan.needs_position() {
+                            true => exec.query().matcher.matches_position(doc)?,
+                            false => None,
+                        };
+                        done.modified += u64::from(!plan.apply(doc, details)?.noop);
+                    }
+                    if one {
+                        break;
+                    }
+                }
+            }
+        }
+        let millis = ctx.env().clock.mono().saturating_sub(started).as_millis() as i64;
+        let mut top = if coll.is_some() { top_of(&work, &done) } else { None };
+        if let (Some(top), Work::Count) = (&mut top, &work) {
+            let (n, skipped) = (done.rows, skip.min(exec.stats().total_docs_examined().max(done.rows)));
+            top.stats_fields = counts(&[("nCounted", n), ("nSkipped", skipped)]);
+        }
+        let info = source.collection().clone();
+        b.raw_doc("queryPlanner", &query_planner(&exec, &info, top.as_ref()));
+        if verbosity != Verbosity::Planner {
+            let returned = if top.is_some() { 0 } else { done.rows };
+            let all = verbosity == Verbosity::AllPlans;
+            b.raw_doc("executionStats", &execution_stats(&exec, &info, top.as_ref(), returned, millis, all));
+        }
+        Ok(())
+    }
+
+    /// A count of everything, which is answered from the collection's counter.
+    pub(crate) fn explain_fast_count(
+        &self,
+        coll: &Collection,
+        limit: Option<u64>,
+        skip: u64,
+        verbosity: Verbosity,
+        b: &mut DocBuilder,
+    ) {
+        const STAGE: &str = "RECORD_STORE_FAST_COUNT";
+        b.doc("queryPlanner", |p| {
+            p.str("namespace", coll.ns.as_str()).bool("indexFilterSet", false);
+            for name in
+                ["maxIndexedOrSolutionsReached", "maxIndexedAndSolutionsReached", "maxScansToExplodeReached"]
+            {
+                p.bool(name, false);
+            }
+            p.doc("winningPlan", |w| {
+                w.str("stage", STAGE);
+            });
+            p.array("rejectedPlans", |_| {});
+        });
+        if verbosity == Verbosity::Planner {
+            return;
+        }
+        let skipped = skip.min(coll.count());
+        let left = coll.count() - skipped;
+        let counted = limit.map_or(left, |l| left.min(l));
+        b.doc("executionStats", |s| {
+            s.bool("executionSuccess", true);
+            for name in ["nReturned", "executionTimeMillis", "totalKeysExamined", "totalDocsExamined"] {
+                s.i32(name, 0);
+            }
+            s.doc("executionStages", |x| {
+                x.str("stage", STAGE)
+                    .i32("nReturned", 0)
+                    .i32("executionTimeMillisEstimate", 0)
+                    .i32("works", 1);
+                for name in ["advanced", "needTime", "needYield", "saveState", "restoreState"] {
+                    x.i32(name, 0);
+                }
+                x.i32("isEOF", 1);
+                x.elems_of(&counts(&[("nCounted", counted), ("nSkipped", skipped)]));
+            });
+            if verbosity == Verbosity::AllPlans {
+                s.array("allPlansExecution", |_| {});
+            }
+        });
+    }
+
+    /// Either one plan, when the whole pipeline went into it, or `stages`.
+    pub(crate) async fn explain_pipeline(
+        &self,
+        ctx: &OpCtx,
+        agg: Aggregation,
+        verbosity: Verbosity,
+        b: &mut DocBuilder,
+    ) -> Result<()> {
+        let raw = agg.raw.clone();
+        let (query, taken) = agg.as_query()?;
+        let coll = agg.coll.clone();
+        let all = raw.count();
+        if taken == all && agg.reads_collection() {
+            let mut planned = DocBuilder::new();
+            self.explain_query(ctx, coll.as_ref(), query, Work::Find, verbosity, &mut planned).await?;
+            append_optimized(b, &planned.finish());
+            return Ok(());
+        }
+        let mut cursor = DocBuilder::new();
+        let mut returned = None;
+        if agg.reads_collection() {
+            self.explain_query(ctx, coll.as_ref(), query, Work::Find, verbosity, &mut cursor).await?;
+        }
+        if verbosity != Verbosity::Planner {
+            returned = Some(self.run_silently(ctx, agg).await?);
+        }
+        let cursor = cursor.finish();
+        b.array("stages", |stages| {
+            if !cursor.is_empty() {
+                stages.doc(|d| {
+                    d.raw_doc("$cursor", &cursor);
+                    if let Some(n) = cursor.get_path("executionStats.nReturned") {
+                        d.value("nReturned", n);
+                        d.i64("executionTimeMillisEstimate", 0);
+                    }
+                });
+            }
+            let mut rest = raw.iter().skip(taken).peekable();
+            while let Some(stage) = rest.next() {
+                let Some(spec) = stage.value().as_doc() else { continue };
+                stages.doc(|d| {
+                    d.elems_of(spec);
+                    if let (Some(n), true) = (returned, rest.peek().is_none()) {
+                        d.i64("nReturned", n as i64);
+                        d.i64("executionTimeMillisEstimate", 0);
+                    }
+                });
+            }
+        });
+        Ok(())
+    }
+
+    /// Runs an aggregation to its end; the number of its results.
+    async fn run_silently(&self, ctx: &OpCtx, agg: Aggregation) -> Result<u64> {
+        let (CursorBody::Pipeline(mut cursor), source) = self.open_aggregation(ctx, agg)? else {
+            return Ok(0);
+        };
+        let mut turn = cursor.begin(self, ctx, source)?;
+        let mut n = 0;
+        while cursor.next(self, ctx, &mut turn).await?.is_some() {
+            n += 1;
+        }
+        Ok(n)
+    }
+
+    /// What follows the plans in every reply.
+    pub(crate) fn append_explain_tail(&self, command: &RawDoc, db: Option<&str>, b: &mut DocBuilder) {
+        b.doc("command", |d| {
+            d.elems_of(command);
+            if let Some(db) = db.filter(|_| command.elem("$db").is_none()) {
+                d.str("$db", db);
+            }
+        });
+        b.doc("serverInfo", |d| {
+            d.str("host", &self.config.host.facts().hostname);
+            d.i32("port", i32::from(self.config.port));
+            d.str("version", VERSION);
+            d.str("gitVersion", GIT_VERSION);
+        });
+        let params = &self.instance.params;
+        const MEMORY: i64 = 100 << 20;
+        b.doc("serverParameters", |d| {
+            let mut put = |name: &str, n: i64| {
+                d.bson(name, &small(n));
+            };
+            put("internalQueryFacetBufferSizeBytes", MEMORY);
+            put("internalQueryFacetMaxOutputDocSizeBytes", MEMORY);
+            put("internalLookupStageIntermediateDocumentMaxSizeBytes", MEMORY);
+            put(
+                "internalDocumentSourceGroupMaxMemoryBytes",
+                params.int(Param::internalDocumentSourceGroupMaxMemoryBytes),
+            );
+            put(
+                "internalQueryMaxBlockingSortMemoryUsageBytes",
+                params.int(Param::internalQueryMaxBlockingSortMemoryUsageBytes),
+            );
+            put("internalQueryProhibitBlockingMergeOnMongoS", 0);
+            put("internalQueryMaxAddToSetBytes", MEMORY);
+            put("internalDocumentSourceSetWindowFieldsMaxMemoryBytes", MEMORY);
+        });
+    }
+}
+
+fn small(n: i64) -> pando_bson::Bson {
+    match i32::try_from(n) {
+        Ok(n) => pando_bson::Bson::Int32(n),
+        Err(_) => pando_bson::Bson::Int64(n),
+    }
+}
+
+fn counts(fields: &[(&str, u64)]) -> DocBuf {
+    let mut b = DocBuilder::new();
+    for (name, n) in fields {
+        b.bson(name, &small(*n as i64));
+    }
+    b.finish()
+}
+
+fn top_of(work: &Work, done: &Done) -> Option<Top> {
+    let (stage, fields) = match work {
+        Work::Find | Work::Distinct(_) => return None,
+        Work::Count => ("COUNT", DocBuf::new()),
+        Work::Update { upsert, .. } => {
+            let inserts = u64::from(*upsert && done.rows == 0);
+            let fields =
+                [("nMatched", done.rows), ("nWouldModify", done.modified), ("nWouldUpsert", inserts)];
+            ("UPDATE", counts(&fields))
+        }
+        Work::Delete { .. } => ("DELETE", counts(&[("nWouldDelete", done.rows)])),
+    };
+    Some(Top { stats_fields: fields, ..Top::new(stage) })
+}
+
+/// Copies the plan of an aggregation that became a find, marked as such.
+fn append_optimized(b: &mut DocBuilder, planned: &RawDoc) {
+    for e in planned {
+        match e.value().as_doc() {
+            Some(planner) if e.name() == "queryPlanner" => {
+                b.doc("queryPlanner", |p| {
+                    for e in planner {
+                        p.elem(e);
+                        if e.name() == "planCacheKey" {
+                            p.bool("optimizedPipeline", true);
+                        }
+                    }
+                });
+            }
+            _ => drop(b.elem(e)),
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! A running aggregation: stages that pull from a plan, or from documents that are at hand.
+
+use crate::Server;
+use crate::batch::Batch;
+use crate::body::More;
+use crate::query_cursor::{STEPS_PER_TURN, Scan};
+use bytes::Bytes;
+use pando_base::{Error, Result, Timestamp};
+use pando_bson::{DocBuf, RawDoc};
+use pando_command::OpCtx;
+use pando_query::exec::{self, Executor, Quota};
+use pando_query::source::Source;
+use pando_query::stage::{Input, Pipeline, Row, RunEnv, Runner, Step};
+use std::time::Duration;
+
+/// What MongoDB puts before everything that goes wrong while an aggregation runs.
+pub(crate) const ERROR_CONTEXT: &str = "PlanExecutor error during aggregation";
+/// The bytes of `{}`: a row of a plan that only counts.
+const EMPTY_DOC: &[u8] = &[5, 0, 0, 0, 0];
+
+/// Where the first stage pulls from.
+pub(crate) enum From {
+    Plan(Box<Scan>),
+    Docs(std::vec::IntoIter<DocBuf>),
+}
+
+/// The state of an aggregation between batches.
+pub struct PipelineCursor {
+    runner: Runner,
+    from: From,
+    /// A row that did not fit into the last batch.
+    stash: Option<Row>,
+}
+
+/// A plan as the input of stages.
+struct PlanRows<'a> {
+    exec: &'a mut Executor,
+    source: &'a mut dyn Source,
+    quota: &'a mut Quota,
+}
+
+impl Input for PlanRows<'_> {
+    fn next(&mut self) -> Result<Step> {
+        let step = self.exec.next(self.source, self.quota).map_err(|e: Error| e.context(ERROR_CONTEXT))?;
+        Ok(match step {
+            exec::Step::Row(row) if row.doc.is_empty() => Step::Row(Row::new(Bytes::from_static(EMPTY_DOC))),
+            exec::Step::Row(row) => Step::Row(Row::new(row.doc)),
+            exec::Step::NeedYield => Step::NeedYield,
+            exec::Step::Eof => Step::Eof,
+        })
+    }
+}
+
+impl PipelineCursor {
+    pub(crate) fn new(runner: Runner, from: From) -> PipelineCursor {
+        PipelineCursor { runner, from, stash: None }
+    }
+    /// A plan whose rows are the results.
+    pub(crate) fn passing_on(scan: Scan) -> Result<PipelineCursor> {
+        let runner = Pipeline::parse(RawDoc::empty(), &Default::default())?.start(&RunEnv::default())?;
+        Ok(PipelineCursor::new(runner, From::Plan(Box::new(scan))))
+    }
+    pub(crate) fn at_cluster_time(&self) -> Option<Timestamp> {
+        match &self.from {
+            From::Plan(scan) => scan.at_cluster_time(),
+            From::Docs(_) => None,
+        }
+    }
+    /// Appends results until the batch is full. `source` is given when the plan was just opened on it.
+    pub(crate) async fn fill(
+        &mut self,
+        server: &Server,
+        ctx: &OpCtx,
+        batch: &mut Batch<'_>,
+        source: Option<Box<dyn Source>>,
+    ) -> Result<More> {
+        let mut turn = self.begin(server, ctx, source)?;
+        while !batch.is_full() {
+            let row = match self.stash.take() {
+                Some(row) => row,
+                None => match self.next(server, ctx, &mut turn).await? {
+                    Some(row) => row,
+                    None => {
+                        self.end(server, ctx, false);
+                        return Ok(More::No);
+                    }
+                },
+            };
+            if !batch.has_room(row.bytes().len()) {
+                self.stash = Some(row);
+                break;
+            }
+            batch.push(row.bytes());
+        }
+        self.end(server, ctx, true);
+        Ok(More::Yes)
+    }
+    /// What pulling needs until [`PipelineCursor::end`].
+    pub(crate) fn begin(
+        &self,
+        server: &Server,
+        ctx: &OpCtx,
+        source: Option<Box<dyn Source>>,
+    ) -> Result<Turn> {
+        let source = match (&self.from, source) {
+            (From::Docs(_), _) => None,
+            (From::Plan(_), Some(source)) => Some(source),
+            (From::Plan(scan), None) => Some(scan.reopen(server)?),
+        };
+        let quota = Quota::new(STEPS_PER_TURN);
+        Ok(Turn { source, quota, opened: ctx.env().clock.mono(), rows: 0 })
+    }
+    /// The next result; `None` at the end.
+    pub(crate) async fn next(
+        &mut self,
+        server: &Server,
+        ctx: &OpCtx,
+        turn: &mut Turn,
+    ) -> Result<Option<Row>> {
+        loop {
+            turn.rows += 1;
+            // Stages may make many rows of one: those count as well.
+            let step =
+                if turn.rows.is_multiple_of(STEPS_PER_TURN) { Step::NeedYield } else { self.step(turn)? };
+            match step {
+                Step::Row(row) => return Ok(Some(row)),
+                Step::Eof => return Ok(None),
+                Step::NeedYield => match (&mut self.from, &mut turn.source) {
+                    (From::Plan(scan), Some(source)) => {
+                        turn.quota = Quota::new(STEPS_PER_TURN);
+                        scan.pause(server, ctx, source, &mut turn.opened).await?;
+                    }
+                    _ => ctx.yield_now().await?,
+                },
+            }
+        }
+    }
+    fn step(&mut self, turn: &mut Turn) -> Result<Step> {
+        match (&mut self.from, &mut turn.source) {
+            (From::Plan(scan), Some(source)) => {
+                let quota = &mut turn.quota;
+                self.runner.next(&mut PlanRows { exec: &mut scan.exec, source: &mut **source, quota })
+            }
+            (From::Docs(docs), _) => self.runner.next(&mut docs.map(Row::from)),
+            (From::Plan(_), None) => Ok(Step::Eof),
+        }
+    }
+    /// After a batch.
+    pub(crate) fn end(&mut self, server: &Server, ctx: &OpCtx, goes_on: bool) {
+        if let From::Plan(scan) = &mut self.from {
+            scan.end_batch(server, ctx, goes_on);
+        }
+    }
+}
+
+/// One uninterrupted stretch of pulling.
+pub(crate) struct Turn {
+    source: Option<Box<dyn Source>>,
+    quota: Quota,
+    opened: Duration,
+    rows: u32,
+}
