@@ -11,7 +11,7 @@ fn table() -> String {
     for c in pando_server::commands::TABLE {
         let answer = match c.handler {
             Some(_) => "built",
-            None => "115 CommandNotSupported",
+            None => "not built: 59 CommandNotFound",
         };
         let mut names = format!("`{}`", c.name);
         for alias in c.aliases {

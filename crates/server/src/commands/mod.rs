@@ -1,8 +1,7 @@
 //! The table of commands: one row each, in alphabetical order, one file per command.
 //!
-//! A row without a handler is a command of MongoDB that this server does not have yet; it is answered with 115
-//! (CommandNotSupported), and its help line says what it belongs to. A name without a row is answered with 59
-//! (CommandNotFound), as by MongoDB; so are the router's commands, which no `mongod` has.
+//! A row without a handler is a command of MongoDB that this server does not have yet: it is answered with 59
+//! (CommandNotFound) like an unknown name, and its help line says what it belongs to.
 
 mod prelude;
 
