@@ -111,7 +111,8 @@ fn run(tasks: &Tasks, catalog: &Catalog, ns: &Namespace, n: u32) {
     let few = &refs[..refs.len().min(50_000)];
     let start = Cpu::now();
     for d in few {
-        let done = tasks.run(catalog.insert_many(&op, &one, std::slice::from_ref(d), &[], true, &Uninterrupted));
+        let done =
+            tasks.run(catalog.insert_many(&op, &one, std::slice::from_ref(d), &[], true, &Uninterrupted));
         assert_eq!(done.n, 1);
     }
     report("insert_one", few.len(), start);
@@ -150,7 +151,10 @@ fn run(tasks: &Tasks, catalog: &Catalog, ns: &Namespace, n: u32) {
     }
     report("find_by_id + update one field", few.len(), start);
 
-    let mut source = CollectionSource::new(coll.collection().clone(), catalog.begin_read(ReadAt::Latest).expect("snapshot"));
+    let mut source = CollectionSource::new(
+        coll.collection().clone(),
+        catalog.begin_read(ReadAt::Latest).expect("snapshot"),
+    );
     let start = Cpu::now();
     let mut cursor = source.scan_records(RecordScan::all(Direction::Forward)).expect("scan");
     let mut seen = 0;

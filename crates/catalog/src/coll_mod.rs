@@ -123,7 +123,7 @@ impl Catalog {
                 }
             }
         }
-        views::check_graph(&self.snapshot(), &new)?;
+        views::check(&self.snapshot(), &new)?;
         let last = self.change_view_doc(ns, Some(&new)).await?;
         Ok(Modified { reply: DocBuf::new(), last })
     }

@@ -231,7 +231,7 @@ impl Collection {
             b.bool("clustered", true);
             docs.push(b.finish());
         }
-        docs.extend(self.indexes.iter().filter(|i| building || i.is_ready()).map(|i| i.spec.doc.clone()));
+        docs.extend(self.indexes.iter().filter(|i| building || i.is_ready()).map(|i| i.spec.listed()));
         docs
     }
     /// Indexes as MongoDB counts them: the clustered one does not count.

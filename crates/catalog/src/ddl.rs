@@ -41,6 +41,12 @@ impl Catalog {
     /// Creates a collection. The collation in `options` is in full form.
     pub async fn create_collection(&self, ns: &Namespace, options: CollectionOptions) -> Result<OpTime> {
         names::check_creatable(ns)?;
+        if options.no_id_index && !ns.is_unreplicated() {
+            return Err(Error::location(
+                50001,
+                format!("autoIndexId:false is not allowed for collection {ns} because it can be replicated"),
+            ));
+        }
         let _db = self.lock_database(ns.db()).await;
         self.create_collection_locked(ns, options)
     }
@@ -97,7 +103,7 @@ impl Catalog {
         unit.stamp();
         let since = unit.ts();
         let mut indexes = Vec::new();
-        let with_id = options.clustered.is_none() && ns.coll() != "system.profile";
+        let with_id = options.clustered.is_none() && !options.no_id_index && ns.coll() != "system.profile";
         if with_id {
             let spec = id_index.unwrap_or_else(|| IndexSpec::id_index(options.collation.as_deref()));
             let ident = self.storage().create_ident(IdentKind::Index)?;

@@ -11,7 +11,7 @@ use crate::snapshot::Named;
 use crate::spec::{IndexSpec, Requested, same_key};
 use crate::unit::WriteUnit;
 use crate::write::Interrupt;
-use pando_base::{Error, ErrorCode, Namespace, OpTime, Result};
+use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Uuid};
 use pando_bson::RawDoc;
 use pando_storage::{Dir, IdentKind};
 use std::ops::Bound;
@@ -83,6 +83,18 @@ fn parse_all(raw: &[&RawDoc], coll: Option<&Collection>) -> Result<Wanted> {
 
 fn check_kinds<'a>(specs: impl IntoIterator<Item = &'a IndexSpec>) -> Result<()> {
     specs.into_iter().try_for_each(IndexSpec::check_kind)
+}
+
+/// What MongoDB puts around an error that the index kind finds.
+fn at_start(e: Error, coll: &Collection, build: Uuid, specs: &[IndexSpec]) -> Error {
+    let first = specs.first().map_or_else(String::new, |s| s.doc.to_string());
+    e.context(format_args!(
+        "Caught exception during index builder ({build}) initialization on namespace{} ({}). {} index specs \
+         provided. First index spec: {first}",
+        coll.ns,
+        coll.uuid,
+        specs.len()
+    ))
 }
 
 impl Catalog {
@@ -162,16 +174,7 @@ impl Catalog {
             return self.create_on_empty(&coll, new);
         }
         conflict::among(&new, true).map_err(failed)?;
-        check_kinds(&new).map_err(|e| {
-            failed(e.context(format_args!(
-                "Caught exception during index builder ({uuid}) initialization on namespace{} ({}). {} index specs \
-                 provided. First index spec: {}",
-                coll.ns,
-                coll.uuid,
-                new.len(),
-                new[0].doc
-            )))
-        })?;
+        check_kinds(&new).map_err(|e| failed(at_start(e, &coll, uuid, &new)))?;
         if !coll.replicated {
             return self.build_in_place(&coll, &new, None).map_err(failed);
         }

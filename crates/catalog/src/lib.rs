@@ -18,6 +18,7 @@
 mod apply;
 mod build;
 mod capped;
+mod capped_copy;
 mod catalog;
 mod coll_mod;
 mod collation;

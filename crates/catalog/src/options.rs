@@ -21,6 +21,8 @@ pub struct CollectionOptions {
     /// Goes away at the next start.
     pub temp: bool,
     pub view: Option<ViewDefinition>,
+    /// `autoIndexId: false` was asked for, which only unreplicated collections may have. Never stored.
+    pub no_id_index: bool,
 }
 
 /// Bounds of a capped collection.
@@ -273,12 +275,8 @@ fn parse_field<'a>(o: &mut CollectionOptions, raw: &mut Raw<'a>, e: Elem<'a>, or
                 "encrypted collections are not supported by this server yet",
             ));
         }
-        "autoIndexId" if !e.value().is_truthy() && origin == Origin::Command => {
-            return Err(Error::location(
-                50001,
-                "autoIndexId:false is not allowed for collections that can be replicated",
-            ));
-        }
+        "autoIndexId" if origin == Origin::Command => o.no_id_index = !e.value().is_truthy(),
+        "idIndex" if origin == Origin::Command => check_id_index(object(e)?)?,
         "autoIndexId" | "flags" | "idIndex" | "uuid" => {}
         name if origin == Origin::Command => {
             return Err(Error::location(40415, format!("BSON field 'create.{name}' is an unknown field.")));
@@ -375,6 +373,14 @@ fn parse_clustered(e: Elem<'_>) -> Result<ClusteredIndex> {
         ));
     }
     Ok(ClusteredIndex { name: name.to_owned() })
+}
+
+fn check_id_index(spec: &RawDoc) -> Result<()> {
+    let key = spec.get("key").and_then(|v| v.as_doc()).unwrap_or(RawDoc::empty());
+    if crate::spec::is_id_key(key) {
+        return Ok(());
+    }
+    Err(Error::bad_value(format!("The field 'key' for an _id index must be {{_id: 1}}, but got {key}")))
 }
 
 /// `{enabled: <bool>}`.

@@ -143,12 +143,7 @@ impl Catalog {
         self.create_collection_locked(&tmp, options)?;
         let copied = self.copy_into(&source.coll, &tmp, interrupt).await;
         if let Err(e) = copied {
-            if let Some(g) = self.ddl_lock(&tmp).await {
-                let mut unit = self.begin_unit(g.coll.replicated)?;
-                self.remove_collection(&mut unit, &g.coll)?;
-                let last = unit.commit()?;
-                self.forget(&g.coll, last.ts);
-            }
+            self.drop_copy(&tmp).await?;
             return Err(e);
         }
         let copy = self.ddl_lock(&tmp).await.ok_or_else(|| Error::internal("the copy is gone"))?;

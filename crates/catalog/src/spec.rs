@@ -35,6 +35,32 @@ pub struct IndexSpec {
     pub wildcard_projection: Option<DocBuf>,
 }
 
+/// The order of fields in `listIndexes`.
+const LISTED: &[&str] = &[
+    "v",
+    "key",
+    "name",
+    "background",
+    "unique",
+    "hidden",
+    "partialFilterExpression",
+    "sparse",
+    "expireAfterSeconds",
+    "storageEngine",
+    "weights",
+    "default_language",
+    "language_override",
+    "textIndexVersion",
+    "2dsphereIndexVersion",
+    "bits",
+    "min",
+    "max",
+    "bucketSize",
+    "collation",
+    "wildcardProjection",
+    "prepareUnique",
+];
+
 /// What the command says about an index that is really the collection's clustered one.
 #[derive(Clone, Debug)]
 pub enum Requested {
@@ -55,7 +81,7 @@ impl IndexSpec {
         }
         let with_v = with_version(raw, fields.version);
         let collation = resolve_collation(raw, &with_v, default_collation)?;
-        if fields.key.count() == 1 && fields.key.get("_id").and_then(|v| v.as_f64()) == Some(-1.0) {
+        if is_odd_id_key(fields.key) {
             return Err(Error::bad_value(format!(
                 "The field 'key' for an _id index must be {{_id: 1}}, but got {}",
                 fields.key
@@ -122,6 +148,19 @@ impl IndexSpec {
         IndexSpec::from_stored(&b.finish()).expect("the _id index specification is well formed")
     }
 
+    /// As `listIndexes` shows it: the same fields in its own order.
+    pub fn listed(&self) -> DocBuf {
+        let mut b = DocBuilder::with_capacity(self.doc.byte_len());
+        for name in LISTED {
+            if let Some(e) = self.doc.elem(name) {
+                b.elem(e);
+            }
+        }
+        for e in self.doc.iter().filter(|e| !LISTED.contains(&e.name())) {
+            b.elem(e);
+        }
+        b.finish()
+    }
     pub fn is_id_index(&self) -> bool {
         self.name == "_id_"
     }
@@ -222,6 +261,12 @@ pub fn same_key(a: &RawDoc, b: &RawDoc) -> bool {
 /// Exactly `{_id: 1}` (any numeric type).
 pub fn is_id_key(key: &RawDoc) -> bool {
     key.count() == 1 && key.first().is_some_and(|e| e.name() == "_id" && e.value().as_f64() == Some(1.0))
+}
+
+/// `_id` alone with another number than 1 (2 and more pass in MongoDB too).
+fn is_odd_id_key(key: &RawDoc) -> bool {
+    let odd = |n: f64| n != 1.0 && n < 2.0;
+    key.count() == 1 && key.first().is_some_and(|e| e.name() == "_id" && e.value().as_f64().is_some_and(odd))
 }
 
 fn cannot_create(message: impl Into<std::borrow::Cow<'static, str>>) -> Error {

@@ -59,6 +59,12 @@ impl CatalogSnapshot {
     }
 }
 
+/// Checks everything about a definition.
+pub(crate) fn check(snap: &CatalogSnapshot, view: &View) -> Result<()> {
+    check_graph(snap, view)?;
+    check_pipeline(view)
+}
+
 /// Checks that a view definition makes no cycle and stays within the depth bound.
 pub(crate) fn check_graph(snap: &CatalogSnapshot, view: &View) -> Result<()> {
     let mut path = vec![view.ns.clone()];
@@ -105,7 +111,7 @@ fn check_pipeline(view: &View) -> Result<()> {
             ));
         }
     }
-    Ok(())
+    pando_query::stage::Pipeline::parse(&view.pipeline, &pando_query::QueryCtx::default()).map(drop)
 }
 
 /// A view from the options of `create`.

@@ -4,7 +4,6 @@
 use crate::testing::{World, ns};
 use crate::{DropWhich, Uninterrupted};
 use pando_bson::{Bson, Document, RawDoc, doc};
-use pando_env::Rng;
 use pando_oplog::entry::{EntryView, OpType};
 use pando_storage::testing::SeededRng;
 use std::collections::BTreeMap;

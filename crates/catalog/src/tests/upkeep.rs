@@ -83,3 +83,20 @@ fn a_hundred_and_eighty_levels_are_stored_and_one_more_is_refused() {
     w.insert("db.c", vec![nested(180)]);
     assert_eq!(w.try_insert("db.c", vec![nested(181)]).errors[0].1.code.0, 15);
 }
+
+#[test]
+fn a_collection_made_capped_keeps_its_newest_documents() {
+    let w = World::new();
+    let text = "x".repeat(100);
+    w.insert("db.c", (0..50).map(|i| doc! { "_id": i, "t": text.as_str() }).collect());
+    w.index("db.c", doc! { "key": { "t": 1 }, "name": "t" }).unwrap();
+    w.run(w.catalog.clone_as_capped(&ns("db.c"), &ns("db.d"), 1000, &Uninterrupted)).unwrap();
+    assert_eq!(w.ids("db.d"), (42..50).collect::<Vec<i64>>());
+    w.run(w.catalog.convert_to_capped(&ns("db.c"), 2000, &Uninterrupted)).unwrap();
+    assert_eq!(w.ids("db.c"), (34..50).collect::<Vec<i64>>());
+    let w = w.reopen();
+    let c = w.catalog.lookup(&ns("db.c")).unwrap();
+    assert_eq!((c.indexes.len(), c.options.capped.map(|c| c.size), c.count()), (1, Some(2048), 16));
+    w.insert("db.c", vec![doc! { "_id": 50, "t": text.as_str() }]);
+    assert_eq!(w.ids("db.c"), (35..51).collect::<Vec<i64>>());
+}

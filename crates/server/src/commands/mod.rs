@@ -13,6 +13,7 @@ pub(crate) mod coll_stats;
 mod configure_fail_point;
 mod conn_pool_stats;
 mod connection_status;
+mod convert_to_capped;
 mod count;
 mod create;
 mod create_indexes;
@@ -188,7 +189,7 @@ pub static TABLE: &[CommandSpec<Server>] = commands! {
     "cleanupOrphaned" [] (NONE) - "sharding";
     "cleanupStructuredEncryptionData" [] (NONE) - "other";
     "clearLog" [] (ADMIN_ONLY | SECONDARY_OK | TEST_ONLY) - "Empties the log lines kept in memory." => clear_log::run;
-    "cloneCollectionAsCapped" [] (NONE) - "other";
+    "cloneCollectionAsCapped" [] (WRITE) - "Copies a collection's newest documents into a capped one." => convert_to_capped::clone;
     "clusterAbortTransaction" [] (NONE) - "sharding";
     "clusterAggregate" [] (NONE) - "sharding";
     "clusterCommitTransaction" [] (NONE) - "sharding";
@@ -208,7 +209,7 @@ pub static TABLE: &[CommandSpec<Server>] = commands! {
     "connPoolStats" [] (SECONDARY_OK) - "Outgoing connections." => conn_pool_stats::run;
     "connPoolSync" ["connpoolsync"] (SECONDARY_OK) - "Accepted; there are no pools to empty." => nothing::run;
     "connectionStatus" [] (NO_AUTH | SECONDARY_OK) - "Who is logged in on this connection." => connection_status::run;
-    "convertToCapped" [] (NONE) - "other";
+    "convertToCapped" [] (WRITE) - "Makes a collection capped, keeping its newest documents." => convert_to_capped::run;
     "coordinateCommitTransaction" [] (NONE) - "transactions";
     "count" [] (READ | SECONDARY_OPT_IN | READ_CONCERN | OWN_OPCOUNTER) v1 "Counts documents." => count::run;
     "create" [] (WRITE | IN_TXN) v1 "Creates a collection or view." => create::run;
