@@ -9,7 +9,7 @@ use super::regexp::RegexPred;
 use super::type_set::TypeSet;
 use crate::ctx::Random;
 use crate::jsonschema::Schema;
-use pando_bson::{DocBuf, DocBuilder, ElementType};
+use pando_bson::{DocBuf, DocBuilder};
 use std::fmt;
 use std::sync::Arc;
 
@@ -256,14 +256,11 @@ impl Pred {
         }
     }
 
-    /// An equality with something that is not an array or a regex, null or document: one exact value.
+    /// The comparison of an equality.
     pub fn as_eq(&self) -> Option<&Comparison> {
         match self {
             Pred::Cmp(c) if c.op == CmpOp::Eq => Some(c),
             _ => None,
         }
-    }
-    pub(crate) fn is_eq_null(&self) -> bool {
-        self.as_eq().is_some_and(|c| c.rhs.ty() == ElementType::Null)
     }
 }

@@ -27,7 +27,7 @@ pub struct BoundField {
 
 /// One way to use one index.
 #[derive(Clone, Debug)]
-pub struct Access {
+pub(super) struct Access {
     pub index: usize,
     pub fields: Vec<BoundField>,
     /// Conditions to check on the key; their paths name index fields.
@@ -43,14 +43,14 @@ pub struct Access {
 }
 
 /// What is being served.
-pub struct Wanted<'a> {
+pub(super) struct Wanted<'a> {
     pub predicates: &'a [Predicate<'a>],
     pub conjuncts: usize,
     pub collation: &'a Option<Arc<Collation>>,
 }
 
 /// All ways in which `index` can serve some of the predicates; empty if it cannot.
-pub fn accesses(position: usize, index: &IndexInfo, wanted: &Wanted<'_>) -> Vec<Access> {
+pub(super) fn accesses(position: usize, index: &IndexInfo, wanted: &Wanted<'_>) -> Vec<Access> {
     if index.kind == IndexKind::Wildcard {
         return wildcard_accesses(position, index, wanted);
     }
@@ -230,12 +230,12 @@ impl<'a> Builder<'_, 'a> {
 }
 
 /// Path components that two paths begin with in common.
-pub fn shared_components(a: &str, b: &str) -> usize {
+pub(super) fn shared_components(a: &str, b: &str) -> usize {
     a.split('.').zip(b.split('.')).take_while(|(x, y)| x == y).count()
 }
 
 /// The whole index, for its order or because a hint says so.
-pub fn whole_index(position: usize, index: &IndexInfo, conjuncts: usize) -> Access {
+pub(super) fn whole_index(position: usize, index: &IndexInfo, conjuncts: usize) -> Access {
     let fields = index.fields.iter().enumerate().map(|(i, f)| BoundField {
         name: f.path.clone(),
         kind: f.kind,

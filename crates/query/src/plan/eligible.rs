@@ -9,7 +9,7 @@ use pando_bson::{ElementType, RawDoc, Value};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-pub fn same_collation(a: &Option<Arc<Collation>>, b: &Option<Arc<Collation>>) -> bool {
+pub(super) fn same_collation(a: &Option<Arc<Collation>>, b: &Option<Arc<Collation>>) -> bool {
     match (a, b) {
         (None, None) => true,
         (Some(a), Some(b)) => a.spec() == b.spec(),
@@ -18,7 +18,7 @@ pub fn same_collation(a: &Option<Arc<Collation>>, b: &Option<Arc<Collation>>) ->
 }
 
 /// The condition's own demands on the index. `field` is the position in the key pattern.
-pub fn serves(
+pub(super) fn serves(
     index: &IndexInfo,
     field: usize,
     node: &Node,
@@ -41,7 +41,7 @@ pub fn serves(
 }
 
 /// The traits that bounds of field `i` are made with.
-pub fn traits(index: &IndexInfo, field: usize, multikey: bool) -> FieldTraits<'_> {
+pub(super) fn traits(index: &IndexInfo, field: usize, multikey: bool) -> FieldTraits<'_> {
     FieldTraits {
         multikey,
         sparse: index.sparse,

@@ -51,13 +51,13 @@ pub enum KeyCheck {
 }
 
 /// Which fields of these run downwards in the key bytes.
-pub fn directions(fields: &[BoundField]) -> Directions {
+pub(super) fn directions(fields: &[BoundField]) -> Directions {
     let bits = fields.iter().enumerate();
     Directions(bits.fold(0, |bits, (i, f)| bits | u32::from(f.kind == FieldKind::Descending) << i))
 }
 
 /// One value as a field's segment.
-pub fn segment(v: &Operand, descending: bool, order: Order<'_>) -> Vec<u8> {
+pub(super) fn segment(v: &Operand, descending: bool, order: Order<'_>) -> Vec<u8> {
     let mut b = KeyBuilder::new(Directions(u32::from(descending)));
     b.append_elem(&v.elem(), order);
     b.finish()
@@ -161,11 +161,6 @@ impl KeyBounds {
                 }
             }
         }
-    }
-
-    /// The first and last segment bytes of each field, for scans that begin in the middle of a compound key.
-    pub fn field_count(&self) -> usize {
-        self.fields.len()
     }
 }
 

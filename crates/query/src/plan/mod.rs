@@ -24,6 +24,7 @@ mod node;
 mod order;
 mod predicates;
 
+pub use access::BoundField;
 pub use cache::{CachedPlan, PlanCache, query_shape};
 pub use candidates::{Solution, solutions};
 pub use distinct::distinct_plan;

@@ -4,7 +4,7 @@ use crate::matcher::Node;
 
 /// One condition on one path.
 #[derive(Clone, Debug)]
-pub struct Predicate<'a> {
+pub(super) struct Predicate<'a> {
     /// Full path, through enclosing `$elemMatch`es.
     pub path: String,
     pub node: &'a Node,
@@ -15,14 +15,14 @@ pub struct Predicate<'a> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Group {
+pub(super) struct Group {
     pub id: usize,
     /// Path components of the `$elemMatch` itself.
     pub depth: usize,
 }
 
 /// The members of a conjunction; a lone condition is one of itself.
-pub fn conjuncts(root: &Node) -> &[Node] {
+pub(super) fn conjuncts(root: &Node) -> &[Node] {
     match root {
         Node::And(all) => all,
         one => std::slice::from_ref(one),
@@ -30,7 +30,7 @@ pub fn conjuncts(root: &Node) -> &[Node] {
 }
 
 /// All indexable conditions among the conjuncts; `$or` is treated elsewhere.
-pub fn collect(conjuncts: &[Node]) -> Vec<Predicate<'_>> {
+pub(super) fn collect(conjuncts: &[Node]) -> Vec<Predicate<'_>> {
     let mut out = Vec::new();
     let mut groups = 0;
     for (i, node) in conjuncts.iter().enumerate() {
