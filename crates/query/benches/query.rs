@@ -191,7 +191,10 @@ fn filters() {
         ("match third field, string", doc! { "status": "shipped" }),
         ("match fifteenth field, int", doc! { "rank": 17 }),
         ("match range of doubles", doc! { "score": { "$gt": 0.1, "$lt": 0.9 } }),
-        ("match three fields, one nested", doc! { "rank": { "$gt": 5 }, "paid": true, "address.city": "Uppsala" }),
+        (
+            "match three fields, one nested",
+            doc! { "rank": { "$gt": 5 }, "paid": true, "address.city": "Uppsala" },
+        ),
         ("match through an array", doc! { "items.sku": "B-7" }),
         ("match $elemMatch", doc! { "items": { "$elemMatch": { "qty": 1, "price": { "$gt": 60.0 } } } }),
         ("match $in of ten ints", doc! { "rank": { "$in": [1, 3, 5, 7, 9, 11, 13, 15, 17, 19] } }),
