@@ -20,41 +20,6 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         .existing_collection(&ns)?
         .ok_or_else(|| Error::new(ErrorCode::NamespaceNotFound, format!("ns does not exist: {ns}")))?;
     let _ = build_uuids;
-    let docs = coll.index_docs(true).iter().map(|d| listed(d)).collect();
+    let docs = coll.index_docs(true);
     server.list_cursor(ctx, &req, ns, batch_size, docs).await
-}
-
-/// Fields in the order in which MongoDB lists them, whatever the order they were given in.
-const LISTED: &[&str] = &[
-    "v",
-    "key",
-    "name",
-    "background",
-    "unique",
-    "hidden",
-    "partialFilterExpression",
-    "sparse",
-    "expireAfterSeconds",
-    "storageEngine",
-    "weights",
-    "default_language",
-    "language_override",
-    "textIndexVersion",
-    "2dsphereIndexVersion",
-    "bits",
-    "min",
-    "max",
-    "collation",
-    "wildcardProjection",
-];
-
-fn listed(spec: &RawDoc) -> DocBuf {
-    let mut b = DocBuilder::with_capacity(spec.byte_len());
-    for e in LISTED.iter().filter_map(|name| spec.elem(name)) {
-        b.elem(e);
-    }
-    for e in spec.iter().filter(|e| !LISTED.contains(&e.name())) {
-        b.elem(e);
-    }
-    b.finish()
 }
