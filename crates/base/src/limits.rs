@@ -128,3 +128,9 @@ pub const GROUP_BYTES_MAX: usize = 100 * 1024 * 1024;
 pub const PIPELINE_STAGES_MAX: usize = 1000;
 /// Bytes of an array that one expression may make out of nothing (`$range`; MongoDB's bound).
 pub const EXPRESSION_ARRAY_BYTES_MAX: usize = 100 * 1024 * 1024;
+/// Milliseconds to connect to another node, and again for the handshake: a host on another continent answers in less.
+pub const RPC_CONNECT_MS: u64 = 10_000;
+/// Idle connections kept per host: calls to one peer rarely overlap.
+pub const RPC_IDLE_PER_HOST_MAX: usize = 4;
+/// Idle milliseconds after which a kept connection is not trusted any more: firewalls forget at about five minutes.
+pub const RPC_IDLE_MS: u64 = 60_000;

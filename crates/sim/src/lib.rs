@@ -19,5 +19,6 @@ pub mod world;
 
 pub use executor::{ProcessId, Sim, Stuck};
 pub use net::NetOptions;
+pub use node::Node;
 pub use pando_storage::testing::FaultyDisk;
 pub use world::World;

@@ -1,0 +1,170 @@
+//! One connection to another node.
+//!
+//! Replies are validated and then read where they arrived, in the connection's own buffer, until the next call.
+//! After a failure other than a command error the stream may hold half a message: the connection is unusable and
+//! says so ([`Connection::is_usable`]).
+
+use crate::exhaust::Exhaust;
+use crate::failure::{Failure, Outcome};
+use crate::handshake::{self, Peer};
+use pando_base::limits;
+use pando_bson::RawDoc;
+use pando_env::{Env, Stream};
+use pando_wire::{Compressors, Frame, Scratch, WireError, flags};
+use std::time::Duration;
+
+/// How to connect.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// For the connect and for the handshake, each.
+    pub connect_limit: Duration,
+    /// How this connection shows in the peer's logs and `currentOp`.
+    pub name: &'static str,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            connect_limit: Duration::from_millis(limits::RPC_CONNECT_MS),
+            name: "PandoDB Internal Client",
+        }
+    }
+}
+
+/// A message in the input buffer.
+#[derive(Clone, Copy)]
+pub(crate) struct Received {
+    /// Bytes of the input it takes.
+    len: usize,
+    pub(crate) more_to_come: bool,
+}
+
+pub struct Connection {
+    env: Env,
+    addr: String,
+    stream: Box<dyn Stream>,
+    /// Received bytes; the message being read lies at the front.
+    input: Vec<u8>,
+    /// Length of the message at the front that the next receive drops.
+    read: usize,
+    scratch: Scratch,
+    out: Vec<u8>,
+    next_id: i32,
+    usable: bool,
+    pub peer: Peer,
+}
+
+impl Connection {
+    /// Connects and shakes hands.
+    pub async fn connect(env: &Env, addr: &str, options: &Options) -> Outcome<Connection> {
+        let connecting = env.net.connect(addr.to_owned());
+        let stream = match env.timeout(options.connect_limit, connecting).await {
+            Some(done) => done.map_err(|e| Failure::io(addr, &e))?,
+            None => return Err(Failure::timed_out(addr)),
+        };
+        let mut c = Connection {
+            env: env.clone(),
+            addr: addr.to_owned(),
+            stream,
+            input: Vec::new(),
+            read: 0,
+            scratch: Scratch::new(),
+            out: Vec::new(),
+            next_id: 1,
+            usable: true,
+            peer: Peer::default(),
+        };
+        c.peer = handshake::run(&mut c, options.name, options.connect_limit).await?;
+        Ok(c)
+    }
+    pub fn addr(&self) -> &str {
+        &self.addr
+    }
+    /// Whether another call may be made.
+    pub fn is_usable(&self) -> bool {
+        self.usable
+    }
+
+    /// Runs a command and returns its reply; `ok: 0` is a failure of kind `Command`.
+    pub async fn call(&mut self, body: &RawDoc, limit: Duration) -> Outcome<&RawDoc> {
+        self.send(body, 0, limit).await?;
+        let received = self.receive(limit).await?;
+        if received.more_to_come {
+            self.usable = false;
+            return Err(Failure::protocol(&self.addr, "a stream of replies nobody asked for"));
+        }
+        self.reply(received)
+    }
+    /// Runs a command whose replies may keep coming. The connection is busy until the stream has ended.
+    pub async fn stream(mut self, body: &RawDoc, limit: Duration) -> Outcome<Exhaust> {
+        self.send(body, flags::EXHAUST_ALLOWED, limit).await?;
+        Ok(Exhaust::new(self))
+    }
+
+    pub(crate) async fn send(&mut self, body: &RawDoc, bits: u32, limit: Duration) -> Outcome<()> {
+        if !self.usable {
+            return Err(Failure::protocol(&self.addr, "the connection is broken"));
+        }
+        let id = self.next_id;
+        self.next_id = self.next_id.wrapping_add(1).max(1);
+        self.out.clear();
+        pando_wire::encode_msg(&mut self.out, id, 0, bits, body, &[]);
+        // Until the reply is there: a call that is dropped half way leaves the connection unusable.
+        self.usable = false;
+        match self.env.timeout(limit, self.stream.write_all(&self.out)).await {
+            Some(done) => done.map_err(|e| Failure::io(&self.addr, &e)),
+            None => Err(Failure::timed_out(&self.addr)),
+        }
+    }
+
+    /// Waits for the next whole message.
+    pub(crate) async fn receive(&mut self, limit: Duration) -> Outcome<Received> {
+        self.usable = false;
+        self.input.drain(..self.read);
+        self.read = 0;
+        let deadline = self.env.clock.mono() + limit;
+        let len = loop {
+            let wanted = match pando_wire::message_len(&self.input) {
+                Ok(wanted) => wanted,
+                Err(_) => return Err(Failure::protocol(&self.addr, "malformed header")),
+            };
+            match wanted {
+                Some(len) if self.input.len() >= len => break len,
+                wanted => self.read_some(wanted, deadline).await?,
+            }
+        };
+        let bits = match pando_wire::decode(&self.input[..len], Compressors::NONE, &mut self.scratch) {
+            Ok(Some((Frame::Msg(m), _))) if m.sequences.is_empty() => m.flags,
+            Ok(_) => return Err(Failure::protocol(&self.addr, "not a reply")),
+            Err(WireError::Close(why)) => return Err(Failure::protocol(&self.addr, why)),
+            Err(WireError::Reply(_, e)) => return Err(Failure::protocol(&self.addr, &e.message)),
+        };
+        self.read = len;
+        let more_to_come = bits & flags::MORE_TO_COME != 0;
+        self.usable = !more_to_come;
+        Ok(Received { len, more_to_come })
+    }
+    async fn read_some(&mut self, wanted: Option<usize>, deadline: Duration) -> Outcome<()> {
+        let have = self.input.len();
+        let missing = wanted.map_or(limits::READ_CHUNK_BYTES, |len| len.saturating_sub(have));
+        let max = missing.clamp(limits::READ_CHUNK_BYTES, limits::READ_GROWTH_BYTES_MIN.max(have));
+        let left = deadline.saturating_sub(self.env.clock.mono());
+        match self.env.timeout(left, self.stream.read(&mut self.input, max)).await {
+            Some(Ok(0)) => Err(Failure::io(&self.addr, &std::io::ErrorKind::UnexpectedEof.into())),
+            Some(Ok(_)) => Ok(()),
+            Some(Err(e)) => Err(Failure::io(&self.addr, &e)),
+            None => Err(Failure::timed_out(&self.addr)),
+        }
+    }
+
+    /// The body of a received message, in place.
+    pub(crate) fn reply(&self, received: Received) -> Outcome<&RawDoc> {
+        // `receive` has decoded this very message: one body section behind the header, its flags and its kind.
+        const BODY_AT: usize = pando_wire::Header::LEN + 4 + 1;
+        let body = RawDoc::trusted(self.input.get(BODY_AT..received.len).unwrap_or_default());
+        match body.get("ok") {
+            Some(ok) if ok.is_truthy() => Ok(body),
+            _ => Err(Failure::of_reply(body)),
+        }
+    }
+}

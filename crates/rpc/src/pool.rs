@@ -1,0 +1,107 @@
+//! A few idle connections per host, for calls that come now and then.
+//!
+//! A connection is taken for one or more calls and goes back when its lease is dropped, unless it broke. What
+//! has been idle for long is closed at the next take: the peer may have forgotten it.
+
+use crate::connection::{Connection, Options};
+use crate::failure::Outcome;
+use pando_base::limits;
+use pando_bson::{DocBuf, RawDoc};
+use pando_env::Env;
+use std::collections::BTreeMap;
+use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+struct Idle {
+    connection: Connection,
+    since: Duration,
+}
+
+type Hosts = BTreeMap<String, Vec<Idle>>;
+
+/// Cheap to clone.
+#[derive(Clone)]
+pub struct Pool {
+    env: Env,
+    options: Options,
+    idle: Arc<Mutex<Hosts>>,
+}
+
+fn lock(hosts: &Mutex<Hosts>) -> MutexGuard<'_, Hosts> {
+    hosts.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Pool {
+    pub fn new(env: Env, options: Options) -> Pool {
+        Pool { env, options, idle: Arc::default() }
+    }
+    /// A connection to `addr`: an idle one, or a new one.
+    pub async fn take(&self, addr: &str) -> Outcome<Lease> {
+        let connection = match self.take_idle(addr) {
+            Some(c) => c,
+            None => Connection::connect(&self.env, addr, &self.options).await?,
+        };
+        Ok(Lease { connection: Some(connection), pool: self.clone() })
+    }
+    fn take_idle(&self, addr: &str) -> Option<Connection> {
+        let oldest = self.env.clock.mono().saturating_sub(Duration::from_millis(limits::RPC_IDLE_MS));
+        let mut hosts = lock(&self.idle);
+        let idle = hosts.get_mut(addr)?;
+        idle.retain(|i| i.since >= oldest);
+        idle.pop().map(|i| i.connection)
+    }
+    /// One call on a connection of the pool. An idle connection that turns out to be dead is replaced once: it
+    /// says nothing about the peer.
+    pub async fn call(&self, addr: &str, body: &RawDoc, limit: Duration) -> Outcome<DocBuf> {
+        if let Some(connection) = self.take_idle(addr) {
+            let mut lease = Lease { connection: Some(connection), pool: self.clone() };
+            match lease.call(body, limit).await {
+                Ok(reply) => return Ok(reply.to_buf()),
+                Err(f) if f.kind != crate::Kind::Reset => return Err(f),
+                Err(_) => self.forget(addr),
+            }
+        }
+        let mut lease = self.take(addr).await?;
+        lease.call(body, limit).await.map(RawDoc::to_buf)
+    }
+    /// Closes the idle connections to a host.
+    pub fn forget(&self, addr: &str) {
+        let gone = lock(&self.idle).remove(addr);
+        drop(gone);
+    }
+    fn put_back(&self, connection: Connection) {
+        let since = self.env.clock.mono();
+        let mut hosts = lock(&self.idle);
+        let idle = hosts.entry(connection.addr().to_owned()).or_default();
+        if idle.len() < limits::RPC_IDLE_PER_HOST_MAX {
+            idle.push(Idle { connection, since });
+        }
+    }
+}
+
+/// A connection on loan.
+pub struct Lease {
+    connection: Option<Connection>,
+    pool: Pool,
+}
+
+impl Deref for Lease {
+    type Target = Connection;
+    fn deref(&self) -> &Connection {
+        self.connection.as_ref().expect("a lease holds its connection until it is dropped")
+    }
+}
+impl DerefMut for Lease {
+    fn deref_mut(&mut self) -> &mut Connection {
+        self.connection.as_mut().expect("a lease holds its connection until it is dropped")
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        if let Some(connection) = self.connection.take().filter(Connection::is_usable) {
+            self.pool.put_back(connection);
+        }
+    }
+}
