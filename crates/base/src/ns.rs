@@ -40,29 +40,31 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// Joins a checked database name with a collection name as readers accept it; rules and words of MongoDB's
-    /// code 73. What may be created is narrower: the catalog's business.
+    /// Joins a checked database name with a collection name that any command accepts; rules and words of MongoDB's
+    /// code 73. What may be read ([`Namespace::check_readable`]) and created (the catalog's business) is narrower.
     pub fn new(db: &str, coll: &str) -> Result<Namespace> {
         let db = DbName::parse(db)?;
         let ns = Namespace::unchecked(db.as_str(), coll);
-        let shown = &ns.full;
-        let text = if coll.is_empty() || coll.contains('\0') {
-            format!("Invalid namespace specified '{shown}'")
+        let text = if coll.contains('\0') {
+            "namespaces cannot have embedded null characters".to_owned()
+        } else if coll.is_empty() {
+            format!("Invalid namespace specified '{ns}'")
         } else if coll.starts_with('.') {
-            format!("Collection names cannot start with '.': {}", coll)
-        } else if coll.contains('$') && !coll.starts_with("$cmd.aggregate") && ns.full != "local.oplog.$main"
-        {
-            // The missing quote is MongoDB's.
-            format!("Invalid collection name specified '{shown}")
-        } else if ns.full.len() > limits::NAMESPACE_BYTES_MAX {
-            format!(
-                "Fully qualified namespace is too long. Namespace: {shown} Max: {}",
-                limits::NAMESPACE_BYTES_MAX
-            )
+            format!("Collection names cannot start with '.': {coll}")
         } else {
             return Ok(ns);
         };
         Err(Error::new(ErrorCode::InvalidNamespace, text))
+    }
+    /// Code 73 for a `$` in the name, which `find`, `count` and `distinct` refuse.
+    pub fn check_readable(&self) -> Result<()> {
+        let coll = self.coll();
+        if coll.contains('$') && !coll.starts_with("$cmd.aggregate") && self.full != "local.oplog.$main" {
+            // The missing quote is MongoDB's.
+            let text = format!("Invalid collection name specified '{self}");
+            return Err(Error::new(ErrorCode::InvalidNamespace, text));
+        }
+        Ok(())
     }
     /// For names made by the server itself or read back from the catalog.
     pub fn unchecked(db: &str, coll: &str) -> Namespace {
@@ -121,9 +123,10 @@ mod tests {
         for db in ["", "a.b", "a b", "a/b", "a$b"] {
             assert_eq!(DbName::parse(db).unwrap_err().code, ErrorCode::InvalidNamespace, "{db}");
         }
-        for coll in ["", ".a", "a$b", "a\0b"] {
+        for coll in ["", ".a", "a\0b"] {
             assert_eq!(Namespace::new("db", coll).unwrap_err().code, ErrorCode::InvalidNamespace, "{coll}");
         }
+        assert!(Namespace::new("db", "a$b").is_ok_and(|ns| ns.check_readable().is_err()));
     }
 
     #[test]

@@ -225,7 +225,7 @@ fn check_collection_options(coll: &Collection, command: &RawDoc) -> Result<()> {
             "validator" => {
                 let filter = e.value().as_doc().ok_or_else(|| wrong_type("collMod", e, "type 'object'"))?;
                 let ctx = QueryCtx::default().with_collation(coll.collation().cloned());
-                Matcher::parse(filter, &ctx)
+                Matcher::parse_restricted(filter, &ctx)
                     .map_err(|e| e.context("Parsing of collection validator failed"))?;
             }
             "cappedSize" | "cappedMax" if !coll.is_capped() => {
@@ -256,17 +256,19 @@ pub(crate) fn changed_parts(coll: &Collection, command: &RawDoc) -> Result<Parts
             }
             ("validationLevel", Value::String(s)) => {
                 o.validation_level = Some(ValidationLevel::parse(s, "collMod.validationLevel")?);
+                o.validation_action.get_or_insert_default();
             }
             ("validationAction", Value::String(s)) => {
                 o.validation_action = Some(ValidationAction::parse(s, "collMod.validationAction")?);
+                o.validation_level.get_or_insert_default();
             }
             ("cappedSize", _) => {
-                let size = bounded(e, 1, CAPPED_BYTES_MAX, "<=")?;
+                let size = bounded("collMod", e, 1, CAPPED_BYTES_MAX, "<=")?;
                 o.capped = o.capped.map(|c| Capped { max: c.max, ..Capped::new(size, None) });
             }
             ("cappedMax", _) => {
-                let max = bounded(e, i64::MIN, i64::from(i32::MAX), "<")?;
-                o.capped = o.capped.map(|c| Capped { size: c.size, max: (max > 0).then_some(max) });
+                let max = bounded("collMod", e, i64::MIN, i64::from(i32::MAX), "<")?;
+                o.capped = o.capped.map(|c| Capped::new(c.size, Some(max)));
             }
             ("changeStreamPreAndPostImages", _) => {
                 o.change_stream_pre_and_post_images = parse_images(e, "collMod")?;
@@ -281,7 +283,9 @@ pub(crate) fn changed_parts(coll: &Collection, command: &RawDoc) -> Result<Parts
                     ),
                 ));
             }
-            ("expireAfterSeconds", _) => o.expire_after_seconds = Some(bounded(e, 0, i64::MAX, "<=")?),
+            ("expireAfterSeconds", _) => {
+                o.expire_after_seconds = Some(bounded("collMod", e, 0, i64::MAX, "<=")?)
+            }
             ("index", Value::Document(d)) => change_index(&mut parts.indexes, d)?,
             _ => {}
         }
@@ -341,6 +345,13 @@ impl IndexChange {
             match (f.name(), f.value()) {
                 ("name", Value::String(s)) => name = Some(s),
                 ("keyPattern", Value::Document(k)) => key = Some(k),
+                ("expireAfterSeconds", Value::Null) => {}
+                ("expireAfterSeconds", v) if !v.is_number() => {
+                    return Err(wrong_type("collMod.index", f, "types '[long, int, decimal, double']"));
+                }
+                ("expireAfterSeconds", _) if coll.is_capped() => {
+                    return Err(invalid("TTL indexes are not supported for capped collections."));
+                }
                 ("expireAfterSeconds", v) => {
                     expire = Some(check_ttl_value(v).map_err(|why| {
                         Error::new(

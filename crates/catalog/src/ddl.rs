@@ -41,7 +41,7 @@ impl Catalog {
     /// Creates a collection. The collation in `options` is in full form.
     pub async fn create_collection(&self, ns: &Namespace, options: CollectionOptions) -> Result<OpTime> {
         names::check_creatable(ns)?;
-        if options.no_id_index && !ns.is_unreplicated() {
+        if options.auto_index_id == Some(false) && !ns.is_unreplicated() {
             return Err(Error::location(
                 50001,
                 format!("autoIndexId:false is not allowed for collection {ns} because it can be replicated"),
@@ -103,7 +103,9 @@ impl Catalog {
         unit.stamp();
         let since = unit.ts();
         let mut indexes = Vec::new();
-        let with_id = options.clustered.is_none() && !options.no_id_index && ns.coll() != "system.profile";
+        let with_id = options.clustered.is_none()
+            && options.auto_index_id != Some(false)
+            && ns.coll() != "system.profile";
         if with_id {
             let spec = id_index.unwrap_or_else(|| IndexSpec::id_index(options.collation.as_deref()));
             let ident = self.storage().create_ident(IdentKind::Index)?;

@@ -83,7 +83,7 @@ impl Parts {
 fn parse_validator(o: &CollectionOptions, collation: Option<Arc<Collation>>) -> Result<Option<Validator>> {
     let Some(filter) = &o.validator else { return Ok(None) };
     let ctx = QueryCtx::default().with_collation(collation);
-    let matcher = Matcher::parse(filter, &ctx)?;
+    let matcher = Matcher::parse_restricted(filter, &ctx)?;
     Ok(Some(Validator {
         matcher: Arc::new(matcher),
         level: o.validation_level.unwrap_or_default(),

@@ -1,7 +1,7 @@
 //! Which names may be created, written and dropped.
 
 use crate::Catalog;
-use pando_base::{Error, ErrorCode, Namespace, Result};
+use pando_base::{Error, ErrorCode, Namespace, Result, limits};
 
 /// `system.` collections that exist by design.
 fn is_known_system(ns: &Namespace) -> bool {
@@ -31,6 +31,15 @@ fn is_known_system(ns: &Namespace) -> bool {
 
 /// Error when no collection or view may have this name.
 pub fn check_creatable(ns: &Namespace) -> Result<()> {
+    let coll = ns.coll();
+    if coll.contains('$') || coll.starts_with('.') || coll.is_empty() {
+        return Err(Error::new(ErrorCode::InvalidNamespace, format!("Invalid collection name: {coll}")));
+    }
+    if ns.as_str().len() > limits::NAMESPACE_BYTES_MAX {
+        let max = limits::NAMESPACE_BYTES_MAX;
+        let text = format!("Fully qualified namespace is too long. Namespace: {ns} Max: {max}");
+        return Err(Error::new(ErrorCode::InvalidNamespace, text));
+    }
     if ns.coll().starts_with("system.") && !is_known_system(ns) {
         return Err(Error::new(ErrorCode::InvalidNamespace, format!("Invalid system namespace: {ns}")));
     }

@@ -21,8 +21,8 @@ pub struct CollectionOptions {
     /// Goes away at the next start.
     pub temp: bool,
     pub view: Option<ViewDefinition>,
-    /// `autoIndexId: false` was asked for, which only unreplicated collections may have. Never stored.
-    pub no_id_index: bool,
+    /// `autoIndexId` as it was given. `false` only unreplicated collections may have, and it is never stored.
+    pub auto_index_id: Option<bool>,
 }
 
 /// Bounds of a capped collection.
@@ -152,6 +152,9 @@ impl CollectionOptions {
                 append_number(b, "max", max);
             }
         }
+        if self.auto_index_id == Some(true) {
+            b.bool("autoIndexId", true);
+        }
         if self.temp {
             b.bool("temp", true);
         }
@@ -186,7 +189,7 @@ impl CollectionOptions {
             b.raw_doc("clusteredIndex", &clustered.to_doc());
         }
         if let Some(seconds) = self.expire_after_seconds {
-            append_number(b, "expireAfterSeconds", seconds);
+            b.i64("expireAfterSeconds", seconds);
         }
     }
     pub fn to_doc(&self) -> DocBuf {
@@ -224,6 +227,7 @@ struct Raw<'a> {
     max: Option<i64>,
     view_on: Option<&'a str>,
     pipeline: Option<&'a RawDoc>,
+    id_index: Option<&'a RawDoc>,
 }
 
 fn parse<'a>(fields: impl Iterator<Item = Elem<'a>>, origin: Origin) -> Result<CollectionOptions> {
@@ -241,8 +245,8 @@ fn parse_field<'a>(o: &mut CollectionOptions, raw: &mut Raw<'a>, e: Elem<'a>, or
     }
     match e.name() {
         "capped" => raw.capped = boolean(e)?,
-        "size" => raw.size = Some(bounded(e, 1, CAPPED_BYTES_MAX, "<=")?),
-        "max" => raw.max = Some(bounded(e, i64::MIN, i64::from(i32::MAX), "<")?),
+        "size" => raw.size = Some(bounded("create", e, 1, CAPPED_BYTES_MAX, "<=")?),
+        "max" => raw.max = Some(bounded("create", e, i64::MIN, i64::from(i32::MAX), "<")?),
         "validator" => o.validator = Some(object(e)?.to_buf()).filter(|d| !d.is_empty()),
         "validationLevel" => {
             o.validation_level = Some(ValidationLevel::parse(string(e)?, "create.validationLevel")?);
@@ -251,11 +255,13 @@ fn parse_field<'a>(o: &mut CollectionOptions, raw: &mut Raw<'a>, e: Elem<'a>, or
             o.validation_action = Some(ValidationAction::parse(string(e)?, "create.validationAction")?);
         }
         "collation" => o.collation = Some(object(e)?.to_buf()),
-        "clusteredIndex" => o.clustered = Some(parse_clustered(e)?),
-        "expireAfterSeconds" => o.expire_after_seconds = Some(bounded(e, 0, i64::MAX, "<=")?),
+        "clusteredIndex" => o.clustered = parse_clustered(e)?,
+        "expireAfterSeconds" => o.expire_after_seconds = Some(bounded("create", e, 0, i64::MAX, "<=")?),
         "changeStreamPreAndPostImages" => o.change_stream_pre_and_post_images = parse_images(e, "create")?,
-        "storageEngine" => o.storage_engine = Some(parse_storage_engine(object(e)?)?),
-        "indexOptionDefaults" => o.index_option_defaults = Some(object(e)?.to_buf()),
+        "storageEngine" => {
+            o.storage_engine = Some(parse_storage_engine(object(e)?)?).filter(|d| !d.is_empty())
+        }
+        "indexOptionDefaults" => o.index_option_defaults = parse_index_defaults(object(e)?)?,
         "viewOn" => raw.view_on = Some(string(e)?),
         "pipeline" => match e.value() {
             Value::Array(a) => raw.pipeline = Some(a),
@@ -275,9 +281,9 @@ fn parse_field<'a>(o: &mut CollectionOptions, raw: &mut Raw<'a>, e: Elem<'a>, or
                 "encrypted collections are not supported by this server yet",
             ));
         }
-        "autoIndexId" if origin == Origin::Command => o.no_id_index = !e.value().is_truthy(),
-        "idIndex" if origin == Origin::Command => check_id_index(object(e)?)?,
-        "autoIndexId" | "flags" | "idIndex" | "uuid" => {}
+        "autoIndexId" => o.auto_index_id = Some(boolean(e)?),
+        "idIndex" if origin == Origin::Command => raw.id_index = Some(object(e)?),
+        "flags" | "idIndex" | "uuid" => {}
         name if origin == Origin::Command => {
             return Err(Error::location(40415, format!("BSON field 'create.{name}' is an unknown field.")));
         }
@@ -287,18 +293,12 @@ fn parse_field<'a>(o: &mut CollectionOptions, raw: &mut Raw<'a>, e: Elem<'a>, or
 }
 
 fn finish(mut o: CollectionOptions, raw: Raw<'_>, origin: Origin) -> Result<CollectionOptions> {
-    if let Some(view_on) = raw.view_on {
-        if view_on.is_empty() {
-            return Err(Error::bad_value("'viewOn' cannot be empty"));
+    match raw.view_on {
+        Some("") => return Err(Error::bad_value("'viewOn' cannot be empty")),
+        None if raw.pipeline.is_some() => {
+            return Err(invalid("'pipeline' requires 'viewOn' to also be specified"));
         }
-        o.view = Some(ViewDefinition {
-            view_on: view_on.to_owned(),
-            pipeline: raw.pipeline.map_or_else(DocBuf::new, |p| p.to_buf()),
-        });
-        return Ok(o);
-    }
-    if raw.pipeline.is_some() {
-        return Err(invalid("'pipeline' requires 'viewOn' to also be specified"));
+        _ => {}
     }
     match (raw.capped, raw.size) {
         (true, Some(_)) if o.clustered.is_some() => {
@@ -322,23 +322,50 @@ fn finish(mut o: CollectionOptions, raw: Raw<'_>, origin: Origin) -> Result<Coll
              option is specified",
         ));
     }
+    if let Some(view_on) = raw.view_on {
+        check_view(&o, &raw)?;
+        o.view = Some(ViewDefinition {
+            view_on: view_on.to_owned(),
+            pipeline: raw.pipeline.map_or_else(DocBuf::new, |p| p.to_buf()),
+        });
+        return Ok(o);
+    }
+    if let Some(spec) = raw.id_index {
+        check_id_index(spec)?;
+    }
     Ok(o)
+}
+
+/// Options that a view may not have. (Others are only of no use.)
+fn check_view(o: &CollectionOptions, raw: &Raw<'_>) -> Result<()> {
+    let invalid = |text: String| Err(Error::new(ErrorCode::InvalidOptions, text));
+    if let Some(spec) = raw.id_index {
+        return invalid(format!("'idIndex' is not allowed with 'viewOn': {spec}"));
+    }
+    if o.clustered.is_some() {
+        return Err(Error::location(6_026_500, "The 'clusteredIndex' option is not supported with views"));
+    }
+    if o.change_stream_pre_and_post_images {
+        return invalid("option not supported on a view: changeStreamPreAndPostImages".to_owned());
+    }
+    Ok(())
 }
 
 const CAPPED_NEEDED: &str =
     "the 'capped' field needs to be true when either the 'size' or 'max' fields are present";
 
-fn parse_clustered(e: Elem<'_>) -> Result<ClusteredIndex> {
+fn parse_clustered(e: Elem<'_>) -> Result<Option<ClusteredIndex>> {
     let spec = match e.value() {
         Value::Document(d) => d,
-        Value::Boolean(_) => {
+        v if (v.is_number() || matches!(v, Value::Boolean(_))) && !v.is_truthy() => return Ok(None),
+        v if v.is_number() || matches!(v, Value::Boolean(_)) => {
             return Err(Error::location(
                 5_979_703,
                 "The 'clusteredIndex' legacy format {clusteredIndex: <bool>} is only supported for specific \
                  internal collections and vice versa",
             ));
         }
-        _ => return Err(wrong_type("create", e, "types '[bool, object']")),
+        _ => return Err(wrong_type("create", e, "types '[bool']")),
     };
     let (mut key, mut unique, mut name) = (None, None, "_id_");
     for f in spec {
@@ -372,7 +399,7 @@ fn parse_clustered(e: Elem<'_>) -> Result<ClusteredIndex> {
             "The clusteredIndex option is only supported for key: {_id: 1}",
         ));
     }
-    Ok(ClusteredIndex { name: name.to_owned() })
+    Ok(Some(ClusteredIndex { name: name.to_owned() }))
 }
 
 fn check_id_index(spec: &RawDoc) -> Result<()> {
@@ -416,6 +443,19 @@ fn parse_storage_engine(d: &RawDoc) -> Result<DocBuf> {
     Ok(d.to_buf())
 }
 
+fn parse_index_defaults(d: &RawDoc) -> Result<Option<DocBuf>> {
+    for e in d {
+        if e.name() != "storageEngine" {
+            let text = format!("BSON field 'create.indexOptionDefaults.{}' is an unknown field.", e.name());
+            return Err(Error::location(40415, text));
+        }
+        if let Value::Document(engine) = e.value() {
+            parse_storage_engine(engine)?;
+        }
+    }
+    Ok(Some(d.to_buf()).filter(|d| !d.is_empty()))
+}
+
 pub(crate) fn invalid(message: &'static str) -> Error {
     Error::new(ErrorCode::InvalidOptions, message)
 }
@@ -448,13 +488,13 @@ fn boolean(e: Elem<'_>) -> Result<bool> {
 }
 
 /// A number cut to an integer, between `min` and `max` inclusive; `upper` is the sign in the error text.
-pub(crate) fn bounded(e: Elem<'_>, min: i64, max: i64, upper: &str) -> Result<i64> {
+pub(crate) fn bounded(command: &str, e: Elem<'_>, min: i64, max: i64, upper: &str) -> Result<i64> {
     let n = match e.value() {
         Value::Int32(n) => i64::from(n),
         Value::Int64(n) => n,
         Value::Double(d) => d as i64,
         Value::Decimal128(_) => i64::MAX,
-        _ => return Err(wrong_type("create", e, "types '[long, int, decimal, double']")),
+        _ => return Err(wrong_type(command, e, "types '[long, int, decimal, double']")),
     };
     let name = e.name();
     if n < min {

@@ -187,20 +187,31 @@ impl Catalog {
         docs: &[&RawDoc],
         stmt_ids: &[i32],
     ) -> Result<OpTime> {
+        let fixed = docs.iter().map(|d| self.fix_for_insert(d)).collect::<Result<Vec<Cow<'_, RawDoc>>>>()?;
+        self.insert_final(op, coll, &fixed, stmt_ids)
+    }
+
+    /// Inserts documents that are in their final form already (an upsert's keeps its `Timestamp(0, 0)`).
+    pub fn insert_final(
+        &self,
+        op: &WriteOp<'_>,
+        coll: &Collection,
+        docs: &[Cow<'_, RawDoc>],
+        stmt_ids: &[i32],
+    ) -> Result<OpTime> {
         // A capped collection's records become visible in record order: hold the turn until the commit.
         let _turn = coll.is_capped().then(|| capped::turn(coll));
         let mut unit = self.begin_write(coll)?;
-        let fixed = docs.iter().map(|d| self.fix_for_insert(d)).collect::<Result<Vec<Cow<'_, RawDoc>>>>()?;
         if !op.bypass_validation {
-            for doc in &fixed {
+            for doc in docs {
                 validation::check_insert(self, coll, doc)?;
             }
         }
-        if fixed.len() > 1 && !coll.is_capped() {
-            unit.reserve(fixed.len());
+        if docs.len() > 1 && !coll.is_capped() {
+            unit.reserve(docs.len());
         }
-        let first_rid = coll.shared.take_rids(fixed.len());
-        for (i, doc) in fixed.iter().enumerate() {
+        let first_rid = coll.shared.take_rids(docs.len());
+        for (i, doc) in docs.iter().enumerate() {
             let ids = stmt_ids.get(i..=i).unwrap_or_default();
             unit.insert(op, coll, doc, first_rid + i as i64, ids)?;
         }

@@ -54,7 +54,7 @@ pub struct Arg<'a> {
     elem: Elem<'a>,
 }
 
-const NUMBERS: &[&str] = &["long", "int", "decimal", "double"];
+pub(crate) const NUMBERS: &[&str] = &["long", "int", "decimal", "double"];
 const BOOLISH: &[&str] = &["bool", "long", "int", "decimal", "double"];
 
 impl<'a> Arg<'a> {

@@ -92,7 +92,12 @@ impl GenericArgs {
                 },
                 "readConcern" => args.read_concern = ReadConcern::parse(&v)?,
                 "writeConcern" => args.write_concern = Some(WriteConcern::parse(&v)?),
-                "maxTimeMS" => args.max_time_ms = Some(parse_max_time_ms(&v)?),
+                "maxTimeMS" => {
+                    if body.first().is_some_and(|e| e.name() == "aggregate") {
+                        check_max_time_of_aggregate(&v)?;
+                    }
+                    args.max_time_ms = Some(parse_max_time_ms(&v)?);
+                }
                 "maxTimeMSOpOnly" => {
                     return Err(Error::new(
                         ErrorCode::InvalidOptions,
@@ -298,6 +303,18 @@ pub fn parse_max_time_ms(v: &Value<'_>) -> Result<i64> {
         return Err(Error::bad_value(format!("{n} value for maxTimeMS is out of range")));
     }
     Ok(n)
+}
+
+/// `aggregate` has `maxTimeMS` among its own arguments, with the words of those.
+fn check_max_time_of_aggregate(v: &Value<'_>) -> Result<()> {
+    match crate::args::safe_i64(v) {
+        None => Err(wrong_type("aggregate", "maxTimeMS", v, crate::args::NUMBERS)),
+        Some(n) if n < 0 => Err(Error::location(
+            51024,
+            format!("BSON field 'maxTimeMS' value must be >= 0, actual value '{n}'"),
+        )),
+        Some(_) => Ok(()),
+    }
 }
 
 fn parse_read_preference(v: &Value<'_>) -> Result<ReadMode> {

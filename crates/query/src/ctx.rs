@@ -23,8 +23,9 @@ pub struct Variables {
     pub now_ms: i64,
     /// `$$CLUSTER_TIME`; `None` on a server without a log.
     pub cluster_time: Option<Timestamp>,
-    /// The command's `let` document, in order, already evaluated.
-    pub lets: Vec<(String, Bson)>,
+    /// The command's `let` document, in order, already evaluated; `None` is a missing value. The last of a name
+    /// counts.
+    pub lets: Vec<(String, Option<Bson>)>,
 }
 
 /// A source of random bits (the environment's in a server, a counter in tests).

@@ -28,6 +28,26 @@ pub(crate) struct FindArgs<'a> {
     pub(crate) lets: Option<&'a RawDoc>,
 }
 
+/// Arguments that complain about a null too.
+fn refuses_null(name: &str) -> bool {
+    const NAMES: &[&str] = &[
+        "filter",
+        "sort",
+        "projection",
+        "hint",
+        "singleBatch",
+        "returnKey",
+        "showRecordId",
+        "tailable",
+        "awaitData",
+        "noCursorTimeout",
+        "allowDiskUse",
+        "allowPartialResults",
+        "readOnce",
+    ];
+    NAMES.contains(&name)
+}
+
 /// `sort`, `filter` and their like complain in a way of their own.
 fn doc_field<'a>(arg: &Arg<'a>) -> Result<&'a RawDoc> {
     match arg.value() {
@@ -36,10 +56,9 @@ fn doc_field<'a>(arg: &Arg<'a>) -> Result<&'a RawDoc> {
     }
 }
 
-fn bool_field(arg: &Arg<'_>) -> Result<bool> {
+pub(crate) fn bool_field(arg: &Arg<'_>) -> Result<bool> {
     match arg.value() {
         Value::Boolean(b) => Ok(b),
-        v if v.is_number() => Ok(v.is_truthy()),
         v => Err(Error::type_mismatch(format!(
             "Field '{}' should be a boolean value, but found: {}",
             arg.name(),
@@ -54,9 +73,7 @@ impl<'a> FindArgs<'a> {
         let mut a = FindArgs::default();
         for arg in args {
             let name = arg.name();
-            if matches!(arg.value(), Value::Null)
-                && !matches!(name, "filter" | "sort" | "projection" | "hint")
-            {
+            if matches!(arg.value(), Value::Null) && !refuses_null(name) {
                 if !is_known(name) {
                     return Err(arg.unknown());
                 }
@@ -78,11 +95,18 @@ impl<'a> FindArgs<'a> {
                 "tailable" => a.tailable = bool_field(&arg)?,
                 "awaitData" => a.await_data = bool_field(&arg)?,
                 "noCursorTimeout" => a.no_cursor_timeout = bool_field(&arg)?,
-                "collation" => a.collation = Some(arg.doc()?).filter(|d| !d.is_empty()),
+                "collation" => a.collation = Some(doc_field(&arg)?).filter(|d| !d.is_empty()),
                 "allowDiskUse" => a.allow_disk_use = Some(bool_field(&arg)?),
                 "let" => a.lets = Some(arg.doc()?),
-                "oplogReplay" | "allowPartialResults" | "mirrored" | "readOnce" => drop(bool_field(&arg)?),
-                "term"
+                "allowPartialResults" | "readOnce" => drop(bool_field(&arg)?),
+                "ntoreturn" => {
+                    return Err(Error::location(
+                        5746102,
+                        "the ntoreturn find command parameter is not supported when FCV >= 5.1",
+                    ));
+                }
+                "oplogReplay"
+                | "term"
                 | "legacyRuntimeConstants"
                 | "encryptionInformation"
                 | "options"
@@ -141,8 +165,8 @@ fn is_known(name: &str) -> bool {
             | "let"
             | "oplogReplay"
             | "allowPartialResults"
-            | "mirrored"
             | "readOnce"
+            | "ntoreturn"
             | "term"
             | "legacyRuntimeConstants"
             | "encryptionInformation"

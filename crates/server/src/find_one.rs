@@ -152,7 +152,7 @@ impl<'a> Lookup<'a> {
             None => self.query.clone(),
         };
         let exec = Executor::new(query, &*source, server.resources(None))?;
-        Ok(Candidates { exec, source })
+        Ok(Candidates { exec, source, failed: None })
     }
 
     /// Whether a duplicate key error may come from a race of two upserts with this filter: the key's fields are
@@ -180,17 +180,27 @@ impl<'a> Lookup<'a> {
 pub(crate) struct Candidates {
     exec: Executor,
     source: Box<dyn Source>,
+    /// Met behind candidates that were handed out first: what came before an error is still written.
+    failed: Option<Error>,
 }
 
 impl Candidates {
     /// Up to `n` more; empty at the end.
     pub(crate) async fn next_batch(&mut self, ctx: &OpCtx, n: usize) -> Result<Vec<RecordId>> {
+        if let Some(e) = self.failed.take() {
+            return Err(e);
+        }
         let mut out = Vec::with_capacity(n);
         while out.len() < n {
-            match self.exec.next(&mut *self.source, &mut Quota::new(STEPS_PER_TURN))? {
-                Step::Row(row) => out.extend(row.rid),
-                Step::NeedYield => ctx.yield_now().await?,
-                Step::Eof => break,
+            match self.exec.next(&mut *self.source, &mut Quota::new(STEPS_PER_TURN)) {
+                Ok(Step::Row(row)) => out.extend(row.rid),
+                Ok(Step::NeedYield) => ctx.yield_now().await?,
+                Ok(Step::Eof) => break,
+                Err(e) if out.is_empty() => return Err(e),
+                Err(e) => {
+                    self.failed = Some(e);
+                    break;
+                }
             }
         }
         Ok(out)

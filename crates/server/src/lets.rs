@@ -25,11 +25,24 @@ pub(crate) fn evaluate(lets: &RawDoc, mut q: QueryCtx) -> Result<QueryCtx> {
             ));
         }
         let value = expr.eval_doc(RawDoc::empty(), &q)?;
-        // What is missing stays missing when it is used.
-        let value = value.value().map_or(Bson::Undefined, Bson::from);
+        let value = value.value().map(Bson::from);
         let mut vars = (*q.vars).clone();
         vars.lets.push((name.to_owned(), value));
         q.vars = Arc::new(vars);
     }
+    Ok(q)
+}
+
+/// The constants `c` of a pipeline update: variables with literal values. They hide a `let` of the same name.
+pub(crate) fn with_constants(constants: &RawDoc, mut q: QueryCtx) -> Result<QueryCtx> {
+    let mut vars = (*q.vars).clone();
+    for e in constants {
+        let name = e.name();
+        if matches!(name, "NOW" | "CLUSTER_TIME" | "JS_SCOPE" | "IS_MR" | "USER_ROLES" | "SEARCH_META") {
+            return Err(Error::location(17275, "Can't redefine a non-user-writable variable"));
+        }
+        vars.lets.push((name.to_owned(), Some(Bson::from(e.value()))));
+    }
+    q.vars = Arc::new(vars);
     Ok(q)
 }

@@ -28,6 +28,12 @@ impl Server {
             _ => Err(Error::new(ErrorCode::NamespaceNotFound, format!("Unable to resolve {uuid}"))),
         }
     }
+    /// The same for commands that refuse a `$` in the name.
+    pub(crate) fn readable_ns_or_uuid(&self, req: &Request<'_>) -> Result<Namespace> {
+        let ns = self.ns_or_uuid(req)?;
+        ns.check_readable()?;
+        Ok(ns)
+    }
     /// The collection of that name, if any; 166 when it is a view.
     pub(crate) fn existing_collection(&self, ns: &Namespace) -> Result<Option<Arc<Collection>>> {
         match self.catalog.snapshot().get(ns) {

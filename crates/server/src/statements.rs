@@ -10,13 +10,15 @@ use crate::find_one::{Found, Lookup, Target};
 use crate::writes::{ByCtx, Retry};
 use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, limits};
 use pando_bson::{Bson, DocBuf, RawDoc, Value};
-use pando_catalog::{UpdateForm, WriteGuard, WriteUnit, retry_conflicts};
+use pando_catalog::{Catalog, Collection, UpdateForm, WriteGuard, WriteOp, WriteUnit, retry_conflicts};
 use pando_command::OpCtx;
 use pando_query::QueryCtx;
 use pando_query::matcher::Matcher;
 use pando_query::plan::Hint;
+use pando_query::source::RecordId;
 use pando_query::update::{LogForm, UpdatePlan};
 use pando_session::retryable::{Done, Kind};
+use std::borrow::Cow;
 
 /// One element of `updates`.
 #[derive(Clone)]
@@ -30,6 +32,8 @@ pub(crate) struct UpdateStatement<'a> {
     pub(crate) hint: Option<Hint>,
     pub(crate) multi: bool,
     pub(crate) upsert: bool,
+    /// An upsert inserts the constant `new` instead of the pipeline's result for an empty document.
+    pub(crate) upsert_supplied: bool,
     pub(crate) bypass_validation: bool,
     /// Place in the command, for retries.
     pub(crate) index: usize,
@@ -47,9 +51,17 @@ impl Default for UpdateStatement<'_> {
             hint: None,
             multi: false,
             upsert: false,
+            upsert_supplied: false,
             bypass_validation: false,
             index: 0,
         }
+    }
+}
+
+impl<'a> UpdateStatement<'a> {
+    /// What an upsert inserts when the client says so.
+    fn supplied(&self) -> Option<&'a RawDoc> {
+        self.constants?.get("new").and_then(|v| v.as_doc()).filter(|_| self.upsert_supplied)
     }
 }
 
@@ -103,6 +115,22 @@ struct Job<'a> {
 }
 
 impl Server {
+    /// The evaluation context of an update: that of its command, with its constants.
+    pub(crate) fn update_ctx(
+        &self,
+        ctx: &OpCtx,
+        coll: Option<&Collection>,
+        s: &UpdateStatement<'_>,
+    ) -> Result<QueryCtx> {
+        let q = self.query_ctx(ctx, coll, s.collation, s.lets)?;
+        match s.constants {
+            Some(constants) if matches!(s.update, Value::Array(_)) => {
+                crate::lets::with_constants(constants, q)
+            }
+            _ => Ok(q),
+        }
+    }
+
     pub(crate) async fn update_statement(
         &self,
         ctx: &OpCtx,
@@ -123,12 +151,12 @@ impl Server {
         };
         let Some(coll) = guard else {
             // Mistakes are mistakes also where there is nothing to update.
-            let q = self.query_ctx(ctx, None, s.collation, s.lets)?;
+            let q = self.update_ctx(ctx, None, s)?;
             Matcher::parse(s.filter, &q)?;
             parse_update(s, &q)?;
             return Ok(Updated::default());
         };
-        let q = self.query_ctx(ctx, Some(coll.collection()), s.collation, s.lets)?;
+        let q = self.update_ctx(ctx, Some(coll.collection()), s)?;
         let plan = parse_update(s, &q)?;
         let lookup = Lookup::new(s.filter, s.hint.clone(), None, q, coll.collection())?;
         let job = Job { ctx, coll: &coll, lookup, plan };
@@ -153,12 +181,12 @@ impl Server {
             self.catalog.write_lock(ns).await?
         };
         let Some(coll) = guard else {
-            let q = self.query_ctx(ctx, None, s.collation, s.lets)?;
+            let q = self.update_ctx(ctx, None, s)?;
             Matcher::parse(s.filter, &q)?;
             parse_update(s, &q)?;
             return Ok(Default::default());
         };
-        let q = self.query_ctx(ctx, Some(coll.collection()), s.collation, s.lets)?;
+        let q = self.update_ctx(ctx, Some(coll.collection()), s)?;
         let plan = parse_update(s, &q)?;
         let lookup = Lookup::new(s.filter, s.hint.clone(), sort, q, coll.collection())?;
         let job = Job { ctx, coll: &coll, lookup, plan };
@@ -232,11 +260,15 @@ impl Server {
         retry: &mut Retry<'_>,
         stmt_ids: &[i32],
     ) -> Result<(Bson, DocBuf)> {
-        let doc = job.plan.upsert(s.filter, || crate::server::new_object_id(&self.env))?;
+        let new_id = || crate::server::new_object_id(&self.env);
+        let doc = match s.supplied() {
+            Some(new) => job.plan.upsert_supplied(s.filter, new, new_id)?,
+            None => job.plan.upsert(s.filter, new_id)?,
+        };
         let op = retry.op(s.bypass_validation);
         job.ctx.before_commit(op.session.is_some())?;
         let last = retry_conflicts(&self.catalog, &ByCtx(job.ctx), || {
-            self.catalog.insert_unit(&op, job.coll, &[&doc], stmt_ids)
+            self.catalog.insert_final(&op, job.coll, &[Cow::Borrowed(&*doc)], stmt_ids)
         })
         .await?;
         let id = doc.get("_id").map_or(Bson::Null, Bson::from);
@@ -264,26 +296,17 @@ impl Server {
                 candidates.note(self, job.ctx, job.coll);
                 break;
             }
-            let (matched, modified, last) = retry_conflicts(&self.catalog, &ByCtx(job.ctx), || {
-                let mut unit = self.catalog.begin_write(job.coll)?;
-                let (mut matched, mut modified) = (0, 0);
-                for rid in &batch {
-                    let position = job.plan.needs_position();
-                    let Some(found) = job.lookup.record_in_unit(rid, job.coll, &unit, position)? else {
-                        continue;
-                    };
-                    matched += 1;
-                    if job.apply(&mut unit, &op, &found, &[])?.is_some() {
-                        modified += 1;
-                    }
-                }
-                Ok((matched, modified, unit.commit()?))
+            let unit = retry_conflicts(&self.catalog, &ByCtx(job.ctx), || {
+                job.update_batch(&self.catalog, &op, &batch)
             })
             .await?;
-            total.matched += matched;
-            total.modified += modified;
-            if !last.is_null() {
-                job.ctx.set_last_op(last);
+            total.matched += unit.matched;
+            total.modified += unit.modified;
+            if !unit.last.is_null() {
+                job.ctx.set_last_op(unit.last);
+            }
+            if let Some(e) = unit.failed {
+                return Err(e);
             }
             job.ctx.yield_now().await?;
             self.before_write(job.ctx).await?;
@@ -393,18 +416,71 @@ pub(crate) struct Images {
 }
 
 pub(crate) fn parse_update(s: &UpdateStatement<'_>, q: &QueryCtx) -> Result<UpdatePlan> {
+    if s.upsert_supplied {
+        if !s.upsert {
+            return Err(Error::failed_to_parse(
+                "cannot specify 'upsertSupplied: true' for a non-upsert operation",
+            ));
+        }
+        if s.supplied().is_none() {
+            return Err(Error::failed_to_parse(
+                "the parameter 'upsertSupplied' is set to 'true', but no document was supplied",
+            ));
+        }
+    }
     if s.constants.is_some() && !matches!(s.update, Value::Array(_)) {
         return Err(Error::location(51198, "Constant values may only be specified for pipeline updates"));
     }
     UpdatePlan::parse(s.update, s.array_filters, q)
 }
 
+/// What one unit of a multi-document update did.
+struct BatchDone {
+    matched: u64,
+    modified: u64,
+    last: OpTime,
+    /// Why the document after those could not be updated. Those before it stay updated.
+    failed: Option<Error>,
+}
+
 impl Job<'_> {
+    fn update_batch(&self, catalog: &Catalog, op: &WriteOp<'_>, batch: &[RecordId]) -> Result<BatchDone> {
+        let mut unit = catalog.begin_write(self.coll)?;
+        let mut done = BatchDone { matched: 0, modified: 0, last: OpTime::NULL, failed: None };
+        for rid in batch {
+            let mark = unit.mark();
+            match self.update_record(&mut unit, op, rid) {
+                Ok(None) => {}
+                Ok(Some(changed)) => {
+                    done.matched += 1;
+                    done.modified += u64::from(changed);
+                }
+                Err(e) if e.code == ErrorCode::WriteConflict => return Err(e),
+                Err(e) => {
+                    unit.back_to(mark);
+                    done.failed = Some(e);
+                    break;
+                }
+            }
+        }
+        done.last = unit.commit()?;
+        Ok(done)
+    }
+
+    /// Whether the update changed the record; `None` when it is gone or does not match any more.
+    fn update_record(&self, unit: &mut WriteUnit, op: &WriteOp<'_>, rid: &RecordId) -> Result<Option<bool>> {
+        let position = self.plan.needs_position();
+        let Some(found) = self.lookup.record_in_unit(rid, self.coll, unit, position)? else {
+            return Ok(None);
+        };
+        Ok(Some(self.apply(unit, op, &found, &[])?.is_some()))
+    }
+
     /// Applies the update inside `unit`; `None` when it changes nothing.
     fn apply(
         &self,
         unit: &mut WriteUnit,
-        op: &pando_catalog::WriteOp<'_>,
+        op: &WriteOp<'_>,
         found: &Found,
         stmt_ids: &[i32],
     ) -> Result<Option<DocBuf>> {

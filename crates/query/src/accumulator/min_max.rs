@@ -23,8 +23,8 @@ impl Accumulator for MinMax {
         }
         if let (Some(new), Some(old)) = (v.value(), self.best.value()) {
             let order = ctx.compare(new, old);
-            // Among equals (29 and 29.0) the latest is the maximum, the earliest the minimum.
-            let wins = if self.max { order.is_ge() } else { order.is_lt() };
+            // Among equals (29 and 29.0) the latest stays.
+            let wins = if self.max { order.is_ge() } else { order.is_le() };
             if !wins {
                 return Ok(());
             }

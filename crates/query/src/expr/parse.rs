@@ -77,9 +77,11 @@ impl<'a> ParseCtx<'a> {
 
     fn builtin(&self, name: &str, path: FieldPath) -> Result<Expr> {
         let vars = &self.ctx.vars;
-        if let Some((_, v)) = vars.lets.iter().find(|(n, _)| n == name) {
+        if let Some((_, v)) = vars.lets.iter().rev().find(|(n, _)| n == name) {
             let mut holder = Document::new();
-            holder.push("v", v.clone());
+            if let Some(v) = v {
+                holder.push("v", v.clone());
+            }
             let holder = holder.to_raw();
             return Ok(Expr::Const(path.of_value(holder.get("v")).into_owned()));
         }

@@ -11,12 +11,12 @@ pub struct FieldPath {
     parts: Box<[Box<str>]>,
 }
 
-/// Names in a path may not be empty (15998), start with `$` (16410) or hold a NUL (16411).
+/// Names in a path may not be empty (15998), start with `$` except those of a DBRef (16410) or hold a NUL (16411).
 pub(super) fn check_name(name: &str) -> Result<()> {
     if name.is_empty() {
         return Err(Error::location(15998, "FieldPath field names may not be empty strings."));
     }
-    if name.starts_with('$') {
+    if name.starts_with('$') && !matches!(name, "$id" | "$ref" | "$db") {
         return Err(Error::location(
             16410,
             "FieldPath field names may not start with '$'. Consider using $getField or $setField.",

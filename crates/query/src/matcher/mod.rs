@@ -14,12 +14,13 @@ mod expr;
 mod in_list;
 mod modulo;
 mod node;
-mod number;
+pub mod number;
 mod operand;
 mod optimize;
 mod parse;
 mod path;
 mod regexp;
+mod restricted;
 mod type_set;
 
 pub use bits::{BitOp, BitTest};
@@ -70,6 +71,12 @@ impl Matcher {
             scope: optimize::finish(root),
             collation: ctx.collation.clone(),
         })
+    }
+
+    /// A filter that may not use `$text`, `$where` or `$near` (a validator's, a projection's).
+    pub fn parse_restricted(filter: &RawDoc, ctx: &QueryCtx) -> Result<Matcher> {
+        restricted::check(filter)?;
+        Matcher::parse(filter, ctx)
     }
 
     /// A part of another filter as a filter of its own (what is left to check behind an index scan).

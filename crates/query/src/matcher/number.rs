@@ -65,7 +65,7 @@ pub(crate) fn decimal_is_nan(d: Decimal128) -> bool {
 }
 
 /// A whole number that fits 64 bits; the message says what is wrong.
-pub(crate) fn parse_i64(e: Elem<'_>) -> Result<i64, String> {
+pub fn parse_i64(e: Elem<'_>) -> Result<i64, String> {
     let v = e.value();
     match v {
         Value::Int32(n) => Ok(n.into()),

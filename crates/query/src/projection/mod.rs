@@ -17,6 +17,7 @@ mod slice;
 pub use computed::Computed;
 pub use meta::MetaField;
 pub(crate) use parse::check_path;
+pub use parse::positional_path;
 pub use slice::Slice;
 
 use crate::ctx::QueryCtx;

@@ -159,7 +159,7 @@ impl Parser<'_> {
         filter.doc(path, |b| {
             b.elem(e);
         });
-        let matcher = Matcher::parse(&filter.finish(), self.ctx)?;
+        let matcher = Matcher::parse_restricted(&filter.finish(), self.ctx)?;
         self.elem_match = true;
         self.add(path, Node::ElemMatch(Arc::new(matcher.root().clone())))
     }
@@ -262,7 +262,7 @@ impl Parser<'_> {
 }
 
 /// `a.b` of `a.b.$`; an error when `$` stands elsewhere in the path.
-fn positional_path(path: &str) -> Result<Option<&str>> {
+pub fn positional_path(path: &str) -> Result<Option<&str>> {
     let found = path.strip_suffix(".$");
     if found.unwrap_or(path).split('.').skip(1).any(|part| part == "$") {
         return Err(Error::location(
@@ -294,7 +294,7 @@ pub(crate) fn check_path(path: &str) -> Result<()> {
         if part.is_empty() {
             return Err(Error::location(15998, "FieldPath field names may not be empty strings."));
         }
-        if part.starts_with('$') {
+        if part.starts_with('$') && !matches!(part, "$id" | "$ref" | "$db") {
             return Err(dollar_name());
         }
     }

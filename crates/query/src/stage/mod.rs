@@ -271,6 +271,18 @@ pub(crate) fn stage_spec(v: Value<'_>) -> Result<&RawDoc> {
     Ok(spec)
 }
 
+/// What MongoDB checks of any pipeline before it parses it: objects with one field each, whose names are stages.
+pub fn check_names(pipeline: &RawDoc) -> Result<()> {
+    for e in pipeline {
+        let spec = stage_spec(e.value())?;
+        let Some(stage) = spec.first() else { return Err(not_one_field()) };
+        if !registry::is_known(stage.name()) {
+            return Err(registry::unknown(stage.name()));
+        }
+    }
+    Ok(())
+}
+
 /// A pipeline in the middle of its run. Owned and `Send`; the input is given anew with each pull.
 pub struct Runner {
     stages: Vec<Box<dyn Stage>>,

@@ -138,8 +138,8 @@ impl UpdatePlan {
         let position = details.and_then(|d| d.array_index);
         let outcome = match &self.kind {
             Kind::Operators(o) => o.apply(doc, position, false, &self.ctx)?,
-            Kind::Replacement(new) => self.replace(doc, new)?,
-            Kind::Pipeline(stages) => pipeline::apply(stages, doc, &self.ctx)?,
+            Kind::Replacement(new) => self.replace(doc, new, Target::Stored)?,
+            Kind::Pipeline(stages) => pipeline::apply(stages, doc, Target::Stored, &self.ctx)?,
         };
         if !outcome.noop {
             check_size(&outcome.new_doc)?;
@@ -152,32 +152,31 @@ impl UpdatePlan {
     pub fn upsert(&self, filter: &RawDoc, new_id: impl FnOnce() -> ObjectId) -> Result<DocBuf> {
         let only_id = self.is_replacement();
         let seed = upsert::seed(filter, only_id)?;
-        let new = match &self.kind {
-            Kind::Operators(o) => {
-                let outcome = o.apply(&seed, None, true, &self.ctx)?;
-                if outcome.noop { seed } else { outcome.new_doc }
-            }
-            Kind::Replacement(new) => {
-                let outcome = self.replace(&seed, new)?;
-                if outcome.noop { seed } else { outcome.new_doc }
-            }
-            Kind::Pipeline(stages) => {
-                let outcome = pipeline::apply(stages, &seed, &self.ctx)?;
-                if outcome.noop { seed } else { outcome.new_doc }
-            }
+        let outcome = match &self.kind {
+            Kind::Operators(o) => o.apply(&seed, None, true, &self.ctx)?,
+            Kind::Replacement(new) => self.replace(&seed, new, Target::Upsert)?,
+            Kind::Pipeline(stages) => pipeline::apply(stages, &seed, Target::Upsert, &self.ctx)?,
         };
-        let new = upsert::with_id_first(new, new_id);
-        upsert::check_id(&new)?;
-        check_size(&new)?;
-        Ok(new)
+        let new = if outcome.noop { seed } else { outcome.new_doc };
+        finish_upsert(new, new_id)
     }
 
-    fn replace(&self, old: &RawDoc, new: &RawDoc) -> Result<UpdateOutcome> {
+    /// The same when the client supplies the document: it only has to agree with the filter's `_id`.
+    pub fn upsert_supplied(
+        &self,
+        filter: &RawDoc,
+        new: &RawDoc,
+        new_id: impl FnOnce() -> ObjectId,
+    ) -> Result<DocBuf> {
+        let new = keep_id(&*upsert::seed(filter, false)?, new, Target::Upsert)?;
+        finish_upsert(new, new_id)
+    }
+
+    fn replace(&self, old: &RawDoc, new: &RawDoc, target: Target) -> Result<UpdateOutcome> {
         if old.as_bytes() == new.as_bytes() {
             return Ok(UpdateOutcome::unchanged());
         }
-        upsert::check_id(new)?;
-        let replaced = self.fill_timestamps(keep_id(old, new)?);
+        let replaced = self.fill_timestamps(keep_id(old, new, target)?);
         if let Some(e) = new.iter().find(|e| e.name_bytes().first() == Some(&b'$')) {
             return Err(dollar_prefixed(e.name()));
         }
@@ -202,10 +201,37 @@ impl UpdatePlan {
     }
 }
 
+fn finish_upsert(new: DocBuf, new_id: impl FnOnce() -> ObjectId) -> Result<DocBuf> {
+    let new = upsert::with_id_first(new, new_id);
+    upsert::check_id(&new)?;
+    check_size(&new)?;
+    Ok(new)
+}
+
+/// What an update starts from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Target {
+    Stored,
+    /// The equalities of the query.
+    Upsert,
+}
+
 /// `new` with an `_id` in front: its own when that equals the old one (code 66 otherwise), else the old one.
-fn keep_id(old: &RawDoc, new: &RawDoc) -> Result<DocBuf> {
-    let Some(old_id) = old.elem("_id") else { return Ok(new.to_buf()) };
-    let id = match new.elem("_id") {
+fn keep_id(old: &RawDoc, new: &RawDoc, target: Target) -> Result<DocBuf> {
+    let (old_id, new_id) = (old.elem("_id"), new.elem("_id"));
+    match target {
+        Target::Stored => upsert::check_id(new)?,
+        Target::Upsert if new_id.or(old_id).is_some_and(|e| e.ty == ElementType::Array) => {
+            return Err(Error::new(
+                ErrorCode::NotSingleValueField,
+                "After applying the update to the document, the (immutable) field '_id' was found to be an array \
+                 or array descendant.",
+            ));
+        }
+        Target::Upsert => {}
+    }
+    let Some(old_id) = old_id else { return Ok(new.to_buf()) };
+    let id = match new_id {
         None => old_id,
         Some(id) if !values_equal(id.value(), old_id.value()) => {
             return Err(Error::new(

@@ -1,6 +1,6 @@
 //! Pipeline updates: stages over one document, logged as the difference when that is shorter.
 
-use super::{LogForm, UpdateOutcome, check_depth, keep_id};
+use super::{LogForm, Target, UpdateOutcome, check_depth, keep_id};
 use crate::ctx::QueryCtx;
 use crate::expr::optimize_error;
 use crate::stage::{Transform, parse_update_stage};
@@ -16,7 +16,12 @@ pub(super) fn parse(stages: &RawDoc, ctx: &QueryCtx) -> Result<Vec<Transform>> {
     Ok(out)
 }
 
-pub(super) fn apply(stages: &[Transform], old: &RawDoc, ctx: &QueryCtx) -> Result<UpdateOutcome> {
+pub(super) fn apply(
+    stages: &[Transform],
+    old: &RawDoc,
+    target: Target,
+    ctx: &QueryCtx,
+) -> Result<UpdateOutcome> {
     let mut new: Option<DocBuf> = None;
     for stage in stages {
         new = Some(stage.apply(new.as_deref().unwrap_or(old), ctx)?);
@@ -24,7 +29,7 @@ pub(super) fn apply(stages: &[Transform], old: &RawDoc, ctx: &QueryCtx) -> Resul
     let Some(new) = new.filter(|new| new.as_bytes() != old.as_bytes()) else {
         return Ok(UpdateOutcome::unchanged());
     };
-    let new = keep_id(old, &new)?;
+    let new = keep_id(old, &new, target)?;
     check_depth(&new)?;
     let log = diff::compute(old, &new).map_or(LogForm::Replacement, LogForm::Delta);
     Ok(UpdateOutcome { noop: false, new_doc: new, log })

@@ -3,6 +3,7 @@
 use super::prelude::*;
 use crate::aggregation::{AggSpec, collectionless, pipeline_array};
 use crate::cursor_reply::{Open, cursor_option};
+use crate::find_args::bool_field;
 use pando_command::request::missing;
 use pando_query::plan::Hint;
 use std::borrow::Cow;
@@ -18,6 +19,8 @@ pub(crate) struct Args<'a> {
     collation: Option<&'a RawDoc>,
     lets: Option<&'a RawDoc>,
     hint: Option<Hint>,
+    from_mongos: bool,
+    needs_merge: bool,
 }
 
 impl<'a> Args<'a> {
@@ -39,23 +42,15 @@ impl<'a> Args<'a> {
                     Value::Boolean(b) => a.explain = b,
                     _ => return Err(Error::type_mismatch("explain must be a boolean")),
                 },
-                "allowDiskUse" => match v {
-                    Value::Boolean(b) => a.allow_disk_use = Some(b),
-                    v => {
-                        return Err(Error::type_mismatch(format!(
-                            "Field 'allowDiskUse' should be a boolean value, but found: {}",
-                            v.type_name()
-                        )));
-                    }
-                },
+                "allowDiskUse" => a.allow_disk_use = Some(bool_field(&arg)?),
+                "fromMongos" => a.from_mongos = bool_field(&arg)?,
+                "needsMerge" => a.needs_merge = bool_field(&arg)?,
                 _ if matches!(v, Value::Null) => {}
                 "hint" => a.hint = Hint::parse(v)?,
                 "let" => a.lets = Some(arg.doc()?),
                 "collation" => a.collation = Some(arg.doc()?).filter(|d| !d.is_empty()),
                 "bypassDocumentValidation" => drop(arg.boolish()?),
-                "fromMongos"
-                | "needsMerge"
-                | "isMapReduceCommand"
+                "isMapReduceCommand"
                 | "collectionUUID"
                 | "legacyRuntimeConstants"
                 | "encryptionInformation"
@@ -67,6 +62,9 @@ impl<'a> Args<'a> {
         }
         if a.pipeline.is_none() {
             return Err(missing("aggregate", "pipeline"));
+        }
+        if a.needs_merge && !a.from_mongos {
+            return Err(Error::failed_to_parse("Cannot specify 'needsMerge' without 'fromMongos'"));
         }
         if !a.has_cursor && !a.explain && !explained {
             return Err(Error::failed_to_parse(

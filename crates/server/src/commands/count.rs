@@ -2,6 +2,7 @@
 
 use super::prelude::*;
 use crate::find_args::FindArgs;
+use pando_bson::Elem;
 use pando_catalog::Named;
 use pando_query::plan::Hint;
 
@@ -11,7 +12,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         let text = format!("collection name has invalid type {}", req.first().value().type_name());
         return Err(Error::new(ErrorCode::InvalidNamespace, text));
     }
-    let ns = server.ns_or_uuid(&req)?;
+    let ns = server.readable_ns_or_uuid(&req)?;
     let args = parse(&req)?;
     server.instance.metrics.op_counters.command.inc();
     let snapshot = server.catalog.snapshot();
@@ -55,16 +56,30 @@ fn reply(n: u64) -> Result<Reply> {
     Ok(r)
 }
 
+/// A negative limit counts like a positive one; 0 is none.
+fn parse_limit(e: Elem<'_>) -> Result<Option<u64>> {
+    if !e.value().is_number() {
+        return Err(Error::bad_value("limit value is not a valid number"));
+    }
+    let n = pando_query::matcher::number::parse_i64(e).map_err(Error::failed_to_parse)?;
+    if n == i64::MIN {
+        return Err(Error::bad_value("limit value for count cannot be min long"));
+    }
+    Ok(Some(n.unsigned_abs()).filter(|n| *n > 0))
+}
+
 pub(super) fn parse<'a>(req: &Request<'a>) -> Result<FindArgs<'a>> {
     let mut a = FindArgs::default();
     for arg in req.args("count") {
+        if arg.name() == "limit" {
+            a.limit = parse_limit(arg.elem())?;
+            continue;
+        }
         if matches!(arg.value(), Value::Null) {
             continue;
         }
         match arg.name() {
             "query" => a.filter = Some(arg.doc()?),
-            // A negative limit counts like a positive one.
-            "limit" => a.limit = Some(arg.i64()?.unsigned_abs()).filter(|n| *n > 0),
             "skip" => a.skip = arg.i64_at_least(0)? as u64,
             "hint" => a.hint = Hint::parse(arg.value())?,
             "collation" => a.collation = Some(arg.doc()?).filter(|d| !d.is_empty()),

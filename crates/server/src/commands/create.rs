@@ -7,14 +7,23 @@ use pando_command::generic_args::is_generic;
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let ns = req.ns()?;
     let options = CollectionOptions::from_command(req.body, |name| is_generic(name.as_bytes()))?;
+    let noted = options.auto_index_id.is_some();
     server.before_write(ctx).await?;
     let same = server.same_as_existing(&ns, &options)?;
     if same {
-        return Ok(Reply::new());
+        return Ok(reply(noted));
     }
     let last = server.catalog.create(&ns, options).await?;
     server.wrote(ctx, last);
-    Ok(Reply::new())
+    Ok(reply(noted))
+}
+
+fn reply(noted: bool) -> Reply {
+    let mut r = Reply::new();
+    if noted {
+        r.body.str("note", "The autoIndexId option is deprecated and will be removed in a future release");
+    }
+    r
 }
 
 impl Server {

@@ -19,7 +19,7 @@ pub(super) fn parse_statement(doc: &RawDoc) -> Result<DeleteStatement<'_>> {
             // Anything that is not a number counts as 0, as in MongoDB.
             "limit" => limit = Some((safe_i64(&v).unwrap_or(0), v.as_f64().unwrap_or(0.0))),
             "collation" if matches!(v, Value::Null) => {}
-            "collation" => s.collation = Some(arg.doc()?),
+            "collation" => s.collation = Some(arg.doc()?).filter(|d| !d.is_empty()),
             "hint" => s.hint = Hint::parse(v)?,
             "sampleId" => {}
             _ => return Err(arg.unknown()),

@@ -13,6 +13,7 @@ use pando_query::collation::Collation;
 use pando_query::exec::{Executor, Quota, Step};
 use pando_query::expr::FieldPath;
 use pando_query::plan::{Query, distinct_plan};
+use pando_query::projection::positional_path;
 use pando_query::source::Source;
 use std::collections::BTreeMap;
 
@@ -47,14 +48,19 @@ impl<'a> Args<'a> {
         if key.contains('\0') {
             return Err(Error::location(31032, "Key field cannot contain an embedded null byte"));
         }
-        FieldPath::parse(key)?;
+        check_key(key)?;
         Ok(Args { key, find })
     }
 }
 
+/// A field path, which may end like a positional projection (and then finds nothing).
+fn check_key(key: &str) -> Result<()> {
+    FieldPath::parse(positional_path(key)?.unwrap_or(key)).map(drop)
+}
+
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let args = Args::parse(&req)?;
-    let ns = server.ns_or_uuid(&req)?;
+    let ns = server.readable_ns_or_uuid(&req)?;
     let snapshot = server.catalog.snapshot();
     let mut values = Values::new(args.key);
     match snapshot.get(&ns) {
@@ -127,7 +133,9 @@ impl<'k> Values<'k> {
         each_at(doc, self.key, &mut |e| {
             let v = e.value();
             self.scratch.clear();
-            self.scratch.append_with(v, Collation::order(&self.ctx.collation));
+            // Unlike in an index, a symbol is equal to the string under any collation.
+            let v_key = if let Value::Symbol(s) = v { Value::String(s) } else { v };
+            self.scratch.append_with(v_key, Collation::order(&self.ctx.collation));
             if self.seen.contains_key(self.scratch.bytes()) {
                 return Ok(());
             }

@@ -60,17 +60,17 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             aggregation(server, ctx, &inner, ns, &args, verbosity).await
         }
         "find" => {
-            let ns = server.ns_or_uuid(&inner)?;
+            let ns = server.readable_ns_or_uuid(&inner)?;
             let args = FindArgs::parse(inner.args("FindCommandRequest"))?;
             query(server, ctx, &inner, &ns, &args, Work::Find, verbosity).await
         }
         "count" => {
-            let ns = server.ns_or_uuid(&inner)?;
+            let ns = server.readable_ns_or_uuid(&inner)?;
             let args = count::parse(&inner)?;
             query(server, ctx, &inner, &ns, &args, Work::Count, verbosity).await
         }
         "distinct" => {
-            let ns = server.ns_or_uuid(&inner)?;
+            let ns = server.readable_ns_or_uuid(&inner)?;
             let args = distinct::Args::parse(&inner)?;
             let work = Work::Distinct(args.key.to_owned());
             query(server, ctx, &inner, &ns, &args.find, work, verbosity).await

@@ -52,7 +52,7 @@ pub(super) fn parse<'a>(req: &Request<'a>) -> Result<Args<'a>> {
             "fields" => a.fields = Some(arg.doc()?),
             "upsert" => a.upsert = arg.boolish()?,
             "bypassDocumentValidation" => a.bypass = arg.boolish()?,
-            "collation" => a.collation = Some(arg.doc()?),
+            "collation" => a.collation = Some(arg.doc()?).filter(|d| !d.is_empty()),
             "arrayFilters" => {
                 let filters = arg.array()?;
                 if let Some(bad) = filters.iter().find(|e| e.value().as_doc().is_none()) {

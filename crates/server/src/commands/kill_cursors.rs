@@ -5,7 +5,7 @@ use pando_command::request::{missing, wrong_type};
 use pando_session::cursors::Killed;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    req.coll()?;
+    req.ns()?;
     let mut ids = None;
     for arg in req.args("killCursors") {
         match arg.name() {

@@ -2,7 +2,19 @@
 
 use super::prelude::*;
 use crate::writes::ByCtx;
+use pando_base::DbName;
 use pando_command::request::{missing, wrong_type};
+
+/// `db.coll` as far as a name can be read from it; the catalog says what is wrong with the collection's part.
+fn full_name(full: &str, which: &str) -> Result<Namespace> {
+    let invalid = || Error::new(ErrorCode::InvalidNamespace, format!("Invalid {which} namespace: {full}"));
+    match full.split_once('.') {
+        Some((db, coll)) if !coll.is_empty() && DbName::parse(db).is_ok() => {
+            Ok(Namespace::unchecked(db, coll))
+        }
+        _ => Err(invalid()),
+    }
+}
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     const OWNER: &str = "renameCollection";
@@ -24,8 +36,8 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             _ => return Err(arg.unknown()),
         }
     }
-    let to = Namespace::parse(to.ok_or_else(|| missing(OWNER, "to"))?)?;
-    let from = Namespace::parse(from)?;
+    let to = full_name(to.ok_or_else(|| missing(OWNER, "to"))?, "target")?;
+    let from = full_name(from, "source")?;
     server.before_write(ctx).await?;
     let last = server.catalog.rename_collection(&from, &to, drop_target, &ByCtx(ctx)).await?;
     server.wrote(ctx, last);

@@ -1,6 +1,7 @@
 //! `update`: a list of statements `{q, u, ...}` against one collection.
 
 use super::prelude::*;
+use crate::find_args::bool_field;
 use crate::statements::{UpdateStatement, Updated};
 use crate::writes::{Outcome, Retry, check_batch_size, ends_command};
 use pando_command::Args;
@@ -31,7 +32,7 @@ pub(super) fn parse_statement(i: usize, doc: &RawDoc) -> Result<UpdateStatement<
             "c" => s.constants = Some(arg.doc()?),
             "multi" => s.multi = arg.bool()?,
             "upsert" => s.upsert = arg.bool()?,
-            "collation" => s.collation = Some(arg.doc()?),
+            "collation" => s.collation = Some(arg.doc()?).filter(|d| !d.is_empty()),
             "arrayFilters" => {
                 let filters = arg.array()?;
                 if let Some(bad) = filters.iter().find(|e| e.value().as_doc().is_none()) {
@@ -41,7 +42,8 @@ pub(super) fn parse_statement(i: usize, doc: &RawDoc) -> Result<UpdateStatement<
                 s.array_filters = Some(filters);
             }
             "hint" => s.hint = Hint::parse(v)?,
-            "upsertSupplied" | "sampleId" => {}
+            "upsertSupplied" => s.upsert_supplied = bool_field(&arg)?,
+            "sampleId" => {}
             _ => return Err(arg.unknown()),
         }
     }
@@ -92,6 +94,8 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         match server.update_statement(ctx, &ns, &s, &mut retry).await {
             Ok(done) => add(&mut out, i, done),
             Err(e) if ends_command(&e) => return Err(e),
+            // What is no pipeline at all is the command's fault; statements before it stay done.
+            Err(e) if is_no_pipeline(&s) => return Err(e),
             Err(e) => {
                 out.errors.push((i, e));
                 if ordered {
@@ -114,6 +118,10 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         d.n_upserted = Some(out.upserted.len() as u64);
     });
     Ok(out.reply(server, ctx, &retry.retried))
+}
+
+fn is_no_pipeline(s: &UpdateStatement<'_>) -> bool {
+    matches!(s.update, Value::Array(stages) if pando_query::stage::check_names(stages).is_err())
 }
 
 fn add(out: &mut Outcome, i: usize, done: Updated) {
