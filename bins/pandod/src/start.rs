@@ -69,6 +69,7 @@ impl Ended {
 
 /// Runs a server until it is asked to stop. `ready` is called when clients can connect.
 pub fn serve(config: Config, ready: impl FnOnce(&Running)) -> Ended {
+    crate::allocator::set_up();
     let sink = match JsonLog::open(Arc::new(RealClock::new()), config.log.destination.clone()) {
         Ok(sink) => sink,
         Err(e) => return Ended::failed(format!("Failed to open the log file: {e}")),
@@ -257,7 +258,7 @@ fn announce(log: &Log, config: &Config, host: &RealHost) {
                 .str("pandodb", version::OWN)
                 .str("gitVersion", pando_server::GIT_VERSION)
                 .json("modules", "[]")
-                .str("allocator", version::allocator())
+                .str("allocator", crate::allocator::NAME)
                 .object("environment", |e: &mut Attrs| {
                     e.str("distarch", std::env::consts::ARCH).str("target_arch", std::env::consts::ARCH);
                 });

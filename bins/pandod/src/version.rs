@@ -15,19 +15,8 @@ fn build_info() -> String {
         "Build Info: {{\n    \"version\": \"{VERSION}\",\n    \"pandodb\": \"{OWN}\",\n    \"gitVersion\": \
          \"{GIT_VERSION}\",\n    \"modules\": [],\n    \"allocator\": \"{}\",\n    \"environment\": {{\n        \
          \"distarch\": \"{}\",\n        \"target_arch\": \"{}\"\n    }}\n}}\n",
-        allocator(),
+        crate::allocator::NAME,
         std::env::consts::ARCH,
         std::env::consts::ARCH
     )
-}
-
-/// The allocator this binary was built with.
-pub fn allocator() -> &'static str {
-    if cfg!(feature = "jemalloc") {
-        "jemalloc"
-    } else if cfg!(feature = "mimalloc") {
-        "mimalloc"
-    } else {
-        "system"
-    }
 }

@@ -37,6 +37,14 @@ impl DocBuilder {
     pub fn byte_len(&self) -> usize {
         self.buf.len() - self.start
     }
+    /// Bytes that fit before the buffer must grow.
+    pub fn spare_capacity(&self) -> usize {
+        self.buf.capacity() - self.buf.len()
+    }
+    /// Makes room for exactly `bytes` more.
+    pub fn reserve_exact(&mut self, bytes: usize) {
+        self.buf.reserve_exact(bytes);
+    }
     /// Length of the whole buffer so far, what stood before this document included.
     pub fn buffer_len(&self) -> usize {
         self.buf.len()

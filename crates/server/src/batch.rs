@@ -13,6 +13,9 @@ pub(crate) struct Batch<'b> {
     started_at: usize,
 }
 
+/// Type, digits of the position and the zero behind them.
+const ELEMENT_OVERHEAD_MAX: usize = 12;
+
 /// Documents in a first batch when the client names no size.
 pub(crate) const FIRST_BATCH_DOCS: u64 = 101;
 
@@ -48,8 +51,20 @@ impl<'b> Batch<'b> {
                 break;
             }
         }
+        self.make_room(doc.len() + ELEMENT_OVERHEAD_MAX);
         self.b.raw(ElementType::Document, std::str::from_utf8(&digits[at..]).unwrap_or("0"), doc);
         self.count += 1;
+    }
+    /// A batch that has become large will probably fill up: growing in two strides instead of by doubling copies
+    /// it less often. Pages that are not written to cost nothing.
+    #[inline]
+    fn make_room(&mut self, bytes: usize) {
+        const STRIDES: [usize; 2] = [1 << 20, limits::BSON_USER_BYTES_MAX + (64 << 10)];
+        let len = self.b.buffer_len();
+        if self.b.spare_capacity() < bytes && len > STRIDES[0] / 16 {
+            let target = STRIDES.into_iter().find(|s| *s / 2 > len + bytes).unwrap_or(STRIDES[1]);
+            self.b.reserve_exact(target.max(len + bytes) - len);
+        }
     }
     /// Closes the batch; `more` adds fields behind `id` and `ns`.
     pub(crate) fn end(self, id: i64, ns: &str, more: impl FnOnce(&mut DocBuilder)) {

@@ -5,6 +5,7 @@
 //! versions. A run is written by handing the crate a sorted stream and registering the tables it made; for the
 //! crate each run has one sequence number, above all earlier ones, and only the newest entry of a key counts.
 
+use super::walk::{Entry, Source, Walk};
 use super::{Gc, Kv, KvBulk, KvIter, RunRow, Tree, TreeStats};
 use crate::row;
 use lsm_tree::compaction::filter::{CompactionFilter, Context, Factory, ItemAccessor, Verdict};
@@ -15,7 +16,7 @@ use lsm_tree::{
     SequenceNumberCounter, Slice, ValueType,
 };
 use pando_base::{Error, ErrorCode, Result};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::ops::Bound;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -85,7 +86,7 @@ impl CompactionFilter for GcFilter {
 /// Bytes of a data block: index entries are short and wanted one by one, records are long and often scanned.
 fn block_bytes(tree: Tree) -> u32 {
     match tree {
-        Tree::Records => 8 << 10,
+        Tree::Records => 16 << 10,
         Tree::Indexes | Tree::History => 4 << 10,
     }
 }
@@ -153,13 +154,20 @@ impl Kv for LsmKv {
     }
 
     fn range(&self, tree: Tree, lower: Bound<&[u8]>, upper: Bound<&[u8]>, backward: bool) -> KvIter {
-        let bounds: (Bound<&[u8]>, Bound<&[u8]>) = (lower, upper);
-        let rows = self.tree(tree).create_range::<&[u8], _>(&bounds, NEWEST, None);
-        if backward {
-            Box::new(rows.rev().map(|r| r.map_err(engine_error)))
-        } else {
-            Box::new(rows.map(|r| r.map_err(engine_error)))
+        let version = self.tree(tree).current_version();
+        let (start, end) = if backward { (upper, lower) } else { (lower, upper) };
+        let (start, end) = (start.map(Slice::from), end.map(Slice::from));
+        let mut sources = Vec::new();
+        for run in version.iter_levels().flat_map(|level| level.iter()) {
+            let first = run.partition_point(|t| below(t.metadata.key_range.max(), lower));
+            let last = run.partition_point(|t| !above(t.metadata.key_range.min(), upper));
+            if first < last {
+                let tables: Vec<lsm_tree::Table> = run[first..last].to_vec();
+                let (start, end) = (start.clone(), end.clone());
+                sources.push(RunWalk { tables: tables.into(), backward, start, end, open: None });
+            }
         }
+        Box::new(Walk::new(sources, backward))
     }
 
     fn write_run(&self, tree: Tree, rows: &mut dyn Iterator<Item = Result<RunRow>>) -> Result<()> {
@@ -231,6 +239,82 @@ impl Kv for LsmKv {
             bytes: 0,
             tables: Vec::new(),
         }))
+    }
+}
+
+/// Is `key` outside, below the lower bound?
+fn below(key: &[u8], lower: Bound<&[u8]>) -> bool {
+    match lower {
+        Bound::Included(l) => key < l,
+        Bound::Excluded(l) => key <= l,
+        Bound::Unbounded => false,
+    }
+}
+/// Is `key` outside, above the upper bound?
+fn above(key: &[u8], upper: Bound<&[u8]>) -> bool {
+    match upper {
+        Bound::Included(u) => key > u,
+        Bound::Excluded(u) => key >= u,
+        Bound::Unbounded => false,
+    }
+}
+
+type TableIter = Box<dyn DoubleEndedIterator<Item = lsm_tree::Result<InternalValue>> + Send>;
+
+/// One run (tables that do not overlap), walked table by table.
+///
+/// The crate is told where to start but not where to end: it would look for the end in every block. The key is
+/// compared here instead, and only in tables that reach beyond the end.
+struct RunWalk {
+    tables: VecDeque<lsm_tree::Table>,
+    backward: bool,
+    start: Bound<Slice>,
+    end: Bound<Slice>,
+    open: Option<(TableIter, bool)>,
+}
+
+impl RunWalk {
+    fn next_table(&mut self) -> Option<(TableIter, bool)> {
+        let (start, end) = (self.start.clone(), self.end.as_ref().map(|k| &**k));
+        if self.backward {
+            let table = self.tables.pop_back()?;
+            let ends_here = below(table.metadata.key_range.min(), end);
+            Some((Box::new(table.range((Bound::Unbounded, start))), ends_here))
+        } else {
+            let table = self.tables.pop_front()?;
+            let ends_here = above(table.metadata.key_range.max(), end);
+            Some((Box::new(table.range((start, Bound::Unbounded))), ends_here))
+        }
+    }
+    fn is_beyond(&self, key: &[u8]) -> bool {
+        let end = self.end.as_ref().map(|k| &**k);
+        if self.backward { below(key, end) } else { above(key, end) }
+    }
+}
+
+impl Source for RunWalk {
+    fn next(&mut self) -> Option<Result<Entry>> {
+        loop {
+            let Some((rows, ends_here)) = &mut self.open else {
+                self.open = Some(self.next_table()?);
+                // Only the first table holds the start.
+                self.start = Bound::Unbounded;
+                continue;
+            };
+            match if self.backward { rows.next_back() } else { rows.next() } {
+                None => self.open = None,
+                Some(Err(e)) => return Some(Err(engine_error(e))),
+                Some(Ok(row)) => {
+                    if *ends_here && self.is_beyond(&row.key.user_key) {
+                        self.tables.clear();
+                        self.open = None;
+                        return None;
+                    }
+                    let value = (!row.key.is_tombstone()).then_some(row.value);
+                    return Some(Ok(Entry { key: row.key.user_key, value, seqno: row.key.seqno }));
+                }
+            }
+        }
     }
 }
 

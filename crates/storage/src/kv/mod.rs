@@ -6,6 +6,7 @@
 
 pub(crate) mod lsm;
 pub(crate) mod mem;
+mod walk;
 
 use lsm_tree::Slice;
 use pando_base::Result;
