@@ -13,6 +13,7 @@ pub mod builder;
 pub mod compare;
 pub mod decimal128;
 pub mod extjson;
+pub mod fields;
 pub mod hash;
 pub mod hashed;
 pub mod keystring;

@@ -13,6 +13,7 @@
 use crate::generic_args::is_generic;
 use crate::request::{unknown, wrong_type};
 use pando_base::{Error, Result};
+pub use pando_bson::fields::safe_i64;
 use pando_bson::{Elem, RawDoc, Value};
 
 /// The arguments that belong to the command itself.
@@ -152,45 +153,6 @@ impl<'a> Arg<'a> {
             ))),
             _ => Err(self.wrong_type(&["binData"])),
         }
-    }
-}
-
-/// A number of any kind as 64 bits: fractions cut, out-of-range values held at the ends, NaN is 0.
-/// `None` when it is not a number.
-pub fn safe_i64(v: &Value<'_>) -> Option<i64> {
-    match v {
-        Value::Int32(n) => Some(i64::from(*n)),
-        Value::Int64(n) => Some(*n),
-        // `as` saturates and maps NaN to 0.
-        Value::Double(d) => Some(*d as i64),
-        Value::Decimal128(d) => Some(decimal_to_i64(d)),
-        _ => None,
-    }
-}
-
-/// Truncates a decimal; only used for option values, so speed does not matter.
-fn decimal_to_i64(d: &pando_bson::Decimal128) -> i64 {
-    let bits = u128::from_le_bytes(d.0);
-    let negative = bits >> 127 == 1;
-    if (bits >> 122) & 0x1F == 0x1F {
-        return 0;
-    }
-    if (bits >> 122) & 0x1E == 0x1E {
-        return if negative { i64::MIN } else { i64::MAX };
-    }
-    if d.is_zero() || (bits >> 125) & 3 == 3 {
-        return 0;
-    }
-    let exponent = ((bits >> 113) & 0x3FFF) as i32 - 6176;
-    let mut n = bits & ((1 << 113) - 1);
-    for _ in 0..exponent.unsigned_abs().min(40) {
-        n = if exponent < 0 { n / 10 } else { n.saturating_mul(10) };
-    }
-    let held = n.min(i64::MAX as u128) as i64;
-    match (negative, n > i64::MAX as u128) {
-        (false, _) => held,
-        (true, false) => -held,
-        (true, true) => i64::MIN,
     }
 }
 

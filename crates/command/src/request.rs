@@ -1,7 +1,8 @@
 //! A request as a handler sees it: the body, its document sequences, and readers for both.
 
 use crate::args::Args;
-use pando_base::{Error, ErrorCode, Namespace, Result};
+use pando_base::{Error, Namespace, Result};
+pub use pando_bson::fields::{missing, unknown, wrong_type};
 use pando_bson::{Elem, RawDoc, Value};
 
 /// A kind-1 section: a named run of documents outside the body.
@@ -108,29 +109,4 @@ impl<'a> Request<'a> {
             None => Ok(()),
         }
     }
-}
-
-/// 40414: a required field is absent.
-pub fn missing(struct_name: &str, field: &str) -> Error {
-    Error::location(40414, format!("BSON field '{struct_name}.{field}' is missing but a required field"))
-}
-
-/// 40415: a field the command does not know.
-pub fn unknown(struct_name: &str, field: &str) -> Error {
-    Error::location(40415, format!("BSON field '{struct_name}.{field}' is an unknown field."))
-}
-
-/// 14: wrong type, with the list of expected ones in MongoDB's (unbalanced) quotes.
-pub fn wrong_type(struct_name: &str, field: &str, found: &Value<'_>, expected: &[&str]) -> Error {
-    let found = found.type_name();
-    let text = match expected {
-        [one] => {
-            format!("BSON field '{struct_name}.{field}' is the wrong type '{found}', expected type '{one}'")
-        }
-        many => format!(
-            "BSON field '{struct_name}.{field}' is the wrong type '{found}', expected types '[{}']",
-            many.join(", ")
-        ),
-    };
-    Error::new(ErrorCode::TypeMismatch, text)
 }

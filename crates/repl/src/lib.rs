@@ -6,15 +6,15 @@
 //! [`await_replication`], and reads `hello` and `replSetGetStatus` from the same [`State`]. The topology core
 //! will later drive that state; its callers need not change.
 //!
-//! * [`config`] — the configuration document;
+//! * [`config`] — the configuration document, of the topology crate;
 //! * [`state`] — member state, term, election, topology version, and who waits for them;
 //! * [`await_replication`] — write concerns;
 //! * [`show`] — the documents that `hello` and `replSetGetStatus` answer with.
 
 pub mod await_replication;
-pub mod config;
 pub mod show;
 pub mod state;
 
 pub use config::{Member, ReplSetConfig};
+pub use pando_topology::config;
 pub use state::{Election, MemberState, Repl, State};

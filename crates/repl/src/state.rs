@@ -5,41 +5,9 @@ use pando_base::{Error, ErrorCode, Millis, OpTime, Result, Term, Timestamp};
 use pando_bson::ObjectId;
 use pando_command::node::TopologyVersion;
 use pando_env::sync::Notify;
+pub use pando_topology::member::{MemberState, election_id};
 use std::sync::atomic::{AtomicI64, AtomicU8, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// R-STATE-1; the numbers are those of `replSetGetStatus`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
-pub enum MemberState {
-    Startup = 0,
-    Primary = 1,
-    Secondary = 2,
-    Recovering = 3,
-    Startup2 = 5,
-    Unknown = 6,
-    Arbiter = 7,
-    Down = 8,
-    Rollback = 9,
-    Removed = 10,
-}
-
-impl MemberState {
-    pub fn text(self) -> &'static str {
-        match self {
-            MemberState::Startup => "STARTUP",
-            MemberState::Primary => "PRIMARY",
-            MemberState::Secondary => "SECONDARY",
-            MemberState::Recovering => "RECOVERING",
-            MemberState::Startup2 => "STARTUP2",
-            MemberState::Unknown => "UNKNOWN",
-            MemberState::Arbiter => "ARBITER",
-            MemberState::Down => "DOWN",
-            MemberState::Rollback => "ROLLBACK",
-            MemberState::Removed => "REMOVED",
-        }
-    }
-}
 
 /// The election this node won last (`electionCandidateMetrics`).
 #[derive(Clone, Debug)]
@@ -231,14 +199,6 @@ impl Repl {
     }
 }
 
-/// `electionId` of a term: drivers compare them as bytes.
-pub fn election_id(term: Term) -> ObjectId {
-    let mut id = [0; 12];
-    id[..4].copy_from_slice(&[0x7f, 0xff, 0xff, 0xff]);
-    id[4..].copy_from_slice(&term.to_be_bytes());
-    ObjectId(id)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -277,11 +237,5 @@ mod tests {
         let repl = Repl::new(None, ObjectId([1; 12]));
         assert!(repl.accepts_writes());
         assert_eq!(repl.require_config().unwrap_err().code, ErrorCode::NoReplicationEnabled);
-    }
-
-    #[test]
-    fn election_ids_grow_with_the_term() {
-        assert_eq!(election_id(1).to_hex(), "7fffffff0000000000000001");
-        assert!(election_id(2) > election_id(1));
     }
 }

@@ -5,9 +5,8 @@
 //! prefixed with that member.
 
 use pando_base::{Error, ErrorCode, Result, Term};
+use pando_bson::fields::{missing, safe_i64, unknown, wrong_type};
 use pando_bson::{Bson, DocBuf, DocBuilder, Document, Elem, ElementType, ObjectId, RawDoc, Value};
-use pando_command::args::safe_i64;
-use pando_command::request::{missing, unknown, wrong_type};
 
 /// Members of one set, voting or not.
 pub const MEMBERS_MAX: usize = pando_base::limits::REPLSET_MEMBERS_MAX;
@@ -109,6 +108,15 @@ pub struct ReplSetConfig {
     pub members: Vec<Member>,
     pub write_concern_majority_journal_default: bool,
     pub settings: Settings,
+}
+
+impl Eq for ReplSetConfig {}
+
+/// What differs between two configurations of one set differs in these fields too, nearly always.
+impl std::hash::Hash for ReplSetConfig {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        (&self.name, self.version, self.term, self.members.len()).hash(state);
+    }
 }
 
 fn invalid(message: impl Into<std::borrow::Cow<'static, str>>) -> Error {

@@ -1,0 +1,98 @@
+//! The majority commit point (R-CP-1..6): the newest entry that a majority of voters cannot lose.
+//!
+//! A primary computes it from positions, and only through entries of its own term: an older entry on a majority may
+//! still be replaced by a later primary that lacks it. Others learn it: from the sync source, whose log they share up
+//! to their own last entry, or by heartbeat, which proves a shared log only if the terms agree.
+
+use crate::action::{Action, Actions};
+use crate::core::{Core, LeaderMode};
+use crate::member::{MemberId, Position, Positions};
+use pando_base::OpTime;
+
+impl Core {
+    pub(crate) fn best_of(&self, id: MemberId) -> Positions {
+        if id == self.self_id() { self.me } else { self.members.get(&id).map_or(Positions::NULL, |m| m.best) }
+    }
+
+    /// Something is known to be further; everything that depends on positions looks again.
+    pub(crate) fn on_positions_changed(&mut self, out: &mut Actions) {
+        self.advance_commit_point();
+        self.tell_commit_point(out);
+        self.wake_waiters(out);
+        self.check_catch_up(out);
+        self.look_at_step_down(out);
+        self.look_at_reconfig(out);
+    }
+
+    pub(crate) fn on_progress(&mut self, positions: &Positions, out: &mut Actions) {
+        if self.me.forward_to(positions) {
+            self.on_positions_changed(out);
+            self.send_positions(out);
+        }
+    }
+
+    /// R-CP-1, R-CP-2, R-CATCH-5.
+    fn advance_commit_point(&mut self) {
+        let (Some(config), Some(first)) = (&self.config, self.first_of_term) else { return };
+        if !matches!(self.mode, LeaderMode::WritablePrimary | LeaderMode::AttemptingStepDown) {
+            return;
+        }
+        let on_disk = config.write_concern_majority_journal_default;
+        let mut held: Vec<Position> = config
+            .members
+            .iter()
+            .filter(|m| m.is_voter() && m.is_data_bearing())
+            .map(|m| {
+                let p = self.best_of(m.id);
+                if on_disk { p.durable } else { p.written }
+            })
+            .collect();
+        held.sort_by(|a, b| b.op.cmp(&a.op));
+        let Some(candidate) = held.get(config.write_majority().saturating_sub(1)).copied() else { return };
+        if candidate.op >= first && candidate.op > self.committed.op {
+            self.committed = candidate;
+            if let Some(e) = self.election.as_mut().filter(|e| e.majority_available.is_none()) {
+                e.majority_available = Some(self.now);
+            }
+        }
+    }
+
+    /// R-CP-3, R-CP-5: an arbiter has no log to compare.
+    pub(crate) fn learn_commit_point_by_heartbeat(&mut self, theirs: Position) {
+        if self.is_leader() || theirs.op <= self.committed.op {
+            return;
+        }
+        if self.is_arbiter() || theirs.op.t == self.me.written.op.t {
+            self.committed = theirs;
+        }
+    }
+
+    /// R-CP-4: what the source has committed and this node does not have yet is told later.
+    pub(crate) fn learn_commit_point_from_source(&mut self, theirs: Position) {
+        if self.is_leader() && !self.is_catching_up() {
+            return;
+        }
+        let mine = self.me.written;
+        let learnt = if theirs.op.t == mine.op.t || theirs.op <= mine.op { theirs } else { mine };
+        if learnt.op > self.committed.op {
+            self.committed = learnt;
+        }
+    }
+
+    pub(crate) fn tell_commit_point(&mut self, out: &mut Actions) {
+        if self.committed.op > self.told_committed {
+            self.told_committed = self.committed.op;
+            out.push(Action::CommitPoint(self.committed));
+            self.wake_waiters(out);
+        }
+    }
+
+    /// Commit point when a configuration takes effect (R-CONF-6).
+    pub(crate) fn remember_commit_point(&mut self) {
+        self.committed_in_previous = self.committed.op;
+    }
+    /// Must be committed in the present configuration before the next one.
+    pub(crate) fn must_commit_before_reconfig(&self) -> OpTime {
+        self.first_of_term.map_or(self.committed_in_previous, |f| f.max(self.committed_in_previous))
+    }
+}

@@ -1,0 +1,567 @@
+//! The state, and which file an event goes to.
+
+use crate::action::{Action, Actions, ConfigNote, Note, StateChange};
+use crate::catch_up::CatchUp;
+use crate::config::{Member, ReplSetConfig};
+use crate::config_order::ConfigId;
+use crate::election::{Candidacy, ElectionCounts, ElectionRecord};
+use crate::event::{Event, PersistId, Token};
+use crate::fast_failover::Suspicion;
+use crate::member::{Host, MemberData, MemberId, MemberState, Position, Positions};
+use crate::message::{LastVote, OplogQueryMetadata, Peer, ReplSetMetadata, VoteReply, VoteRequest};
+use crate::params::Params;
+use crate::reconfig::ConfigChange;
+use crate::step_down::StepDownAttempt;
+use crate::timer::Timer;
+use crate::write_concern::Waiters;
+use pando_base::{Error, Millis, OpTime, Term};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+/// R-STEP-2. A follower is `NotLeader`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum LeaderMode {
+    NotLeader,
+    /// Elected; catching up or draining.
+    LeaderElect,
+    WritablePrimary,
+    /// A conditional step-down is being tried: no writes, may fail.
+    AttemptingStepDown,
+    /// Cannot be stopped any more.
+    SteppingDown,
+}
+
+/// What was on disk when the node started.
+#[derive(Clone, Debug)]
+pub struct Boot {
+    pub set_name: String,
+    /// The stored configuration and this node's place in it (`None`: not in it).
+    pub config: Option<(Arc<ReplSetConfig>, Option<usize>)>,
+    pub last_vote: LastVote,
+    pub positions: Positions,
+    pub params: Params,
+    /// As a follower; STARTUP2 where an initial sync is needed.
+    pub state: MemberState,
+}
+
+/// Work that waits for the disk.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Pending {
+    /// A vote for another, to be told once it cannot be forgotten.
+    Vote {
+        token: Token,
+        reply: VoteReply,
+    },
+    /// This candidate's vote for itself in election `0`.
+    OwnVote(u64),
+    Config(ConfigChange),
+}
+
+/// One member of one replica set.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Core {
+    pub(crate) set_name: String,
+    pub(crate) params: Params,
+    pub(crate) now: Millis,
+    pub(crate) started: Millis,
+    pub(crate) config: Option<Arc<ReplSetConfig>>,
+    pub(crate) self_index: Option<usize>,
+    pub(crate) term: Term,
+    pub(crate) last_vote: LastVote,
+    /// Numbers of heartbeats, elections, locks and disk barriers.
+    pub(crate) sequence: u64,
+    pub(crate) pending: BTreeMap<PersistId, Pending>,
+    pub(crate) timers: BTreeMap<Timer, Millis>,
+    /// In thousandths of the random range; drawn anew after each try.
+    pub(crate) draw: u64,
+
+    /// While not leader.
+    pub(crate) follower_state: MemberState,
+    pub(crate) maintenance: u32,
+    pub(crate) too_stale: bool,
+    pub(crate) mode: LeaderMode,
+    pub(crate) members: BTreeMap<MemberId, MemberData>,
+    pub(crate) me: Positions,
+    pub(crate) primary: Option<MemberId>,
+    pub(crate) candidacy: Option<Candidacy>,
+    pub(crate) election: Option<ElectionRecord>,
+    pub(crate) counts: ElectionCounts,
+    pub(crate) catch_up: Option<CatchUp>,
+    pub(crate) first_of_term: Option<OpTime>,
+    pub(crate) step_down: Option<StepDownAttempt>,
+    /// Heard while stepping down; taken afterwards.
+    pub(crate) pending_term: Option<Term>,
+    pub(crate) held_votes: Vec<(Token, VoteRequest)>,
+    /// Not electable until then: step-down period, freeze, a higher term just seen.
+    pub(crate) step_down_until: Millis,
+    pub(crate) election_sleep_until: Millis,
+
+    pub(crate) committed: Position,
+    /// The commit point when the configuration in force was installed (R-CONF-6).
+    pub(crate) committed_in_previous: OpTime,
+    pub(crate) waiters: Waiters,
+
+    pub(crate) sync_source: Option<Host>,
+    pub(crate) forced_source: Option<String>,
+    pub(crate) source_was_forced: bool,
+    pub(crate) denied: BTreeMap<String, Millis>,
+    pub(crate) source_changes: VecDeque<Millis>,
+    pub(crate) last_oplog_metadata: Option<OplogQueryMetadata>,
+
+    pub(crate) suspicion: Option<Suspicion>,
+    pub(crate) change: Option<ConfigChange>,
+    /// Reconfigurations in force, answered once they are on a majority.
+    pub(crate) config_waiters: Vec<(Token, ConfigId)>,
+    pub(crate) topology_version: i64,
+    pub(crate) quiesce_until: Option<Millis>,
+    pub(crate) shut_down: bool,
+    /// What was told last, to tell only changes.
+    pub(crate) told: (MemberState, bool),
+    pub(crate) told_committed: OpTime,
+    /// Initiated the set in this life; stands as soon as a majority has the configuration.
+    pub(crate) initiator: bool,
+}
+
+impl Core {
+    /// Give it a [`Event::Tick`] first: that schedules heartbeats and elections.
+    pub fn new(boot: Boot) -> Core {
+        let mut core = Core {
+            set_name: boot.set_name,
+            params: boot.params,
+            now: 0,
+            started: -1,
+            config: None,
+            self_index: None,
+            term: -1,
+            last_vote: boot.last_vote,
+            sequence: 0,
+            pending: BTreeMap::new(),
+            timers: BTreeMap::new(),
+            draw: 0,
+            follower_state: MemberState::Startup,
+            maintenance: 0,
+            too_stale: false,
+            mode: LeaderMode::NotLeader,
+            members: BTreeMap::new(),
+            me: boot.positions,
+            primary: None,
+            candidacy: None,
+            election: None,
+            counts: ElectionCounts::default(),
+            catch_up: None,
+            first_of_term: None,
+            step_down: None,
+            pending_term: None,
+            held_votes: Vec::new(),
+            step_down_until: 0,
+            election_sleep_until: 0,
+            committed: Position::NULL,
+            committed_in_previous: OpTime::NULL,
+            waiters: Waiters::default(),
+            sync_source: None,
+            forced_source: None,
+            source_was_forced: false,
+            denied: BTreeMap::new(),
+            source_changes: VecDeque::new(),
+            last_oplog_metadata: None,
+            suspicion: None,
+            change: None,
+            config_waiters: Vec::new(),
+            topology_version: 0,
+            quiesce_until: None,
+            shut_down: false,
+            told: (MemberState::Startup, false),
+            told_committed: OpTime::NULL,
+            initiator: false,
+        };
+        if let Some((config, index)) = boot.config {
+            core.term = boot.last_vote.term.max(config.term).max(boot.positions.written.op.t).max(0);
+            core.follower_state = boot.state;
+            core.config = Some(config);
+            core.self_index = index;
+            core.reset_members();
+        }
+        core
+    }
+
+    /// Takes one event at `now` (milliseconds that never go back; best close to Unix time, since replies show
+    /// them) and appends what is to be done, in order.
+    pub fn step(&mut self, now: Millis, event: Event, out: &mut Actions) {
+        self.now = self.now.max(now);
+        if self.started < 0 {
+            self.started = self.now;
+            self.start(out);
+        }
+        self.dispatch(event, out);
+        while let Some(timer) = self.next_due(self.now) {
+            self.fire(timer, out);
+        }
+        self.tell_state(out);
+        self.check();
+    }
+
+    fn start(&mut self, out: &mut Actions) {
+        out.push(Action::Draw);
+        if self.config.is_some() {
+            self.schedule_all_heartbeats();
+            self.schedule_election();
+            self.stand_if_alone(out);
+        }
+    }
+
+    fn dispatch(&mut self, event: Event, out: &mut Actions) {
+        match event {
+            Event::Tick => {}
+            Event::Fire(timer) => self.fire(timer, out),
+            Event::Random(n) => self.draw = n % 1000,
+            Event::Params(params) => self.params = params,
+            Event::Progress(positions) => self.on_progress(&positions, out),
+            Event::Rewound(positions) => {
+                self.me = positions;
+                self.on_positions_changed(out);
+            }
+            Event::FollowerState(state) => self.on_follower_state(state, out),
+            Event::Drained { term } => self.on_drained(term, out),
+            Event::FirstEntry { term, at } => self.on_first_entry(term, at, out),
+            Event::StateLockHeld { id } => self.on_state_lock_held(id, out),
+            Event::Persisted(id) => self.on_persisted(id, true, out),
+            Event::PersistFailed(id) => self.on_persisted(id, false, out),
+            Event::Heartbeat { token, request } => self.on_heartbeat(token, request, out),
+            Event::HeartbeatReplied { from, seq, result } => {
+                self.on_heartbeat_replied(from, seq, result, out);
+            }
+            Event::VoteRequested { token, request } => self.on_vote_requested(token, request, out),
+            Event::VoteReplied { from, election, result } => {
+                self.on_vote_replied(from, election, result, out)
+            }
+            Event::PositionsReceived { token, update } => self.on_positions_received(token, update, out),
+            Event::ConnectionLost { to } => self.on_connection_lost(to, out),
+            Event::Metadata(metadata) => self.on_metadata(&metadata, out),
+            Event::Fetched { from, repl, oplog, last_fetched } => {
+                self.on_fetched(&from, &repl, oplog, last_fetched, out);
+            }
+            Event::ConfigFetched { from, result } => self.on_config_fetched(&from, result, out),
+            Event::SelfLocated { id, index } => self.on_self_located(id, index, out),
+            Event::QuorumReplied { id, from, result } => self.on_quorum_replied(id, from, result, out),
+            Event::SyncSourceNeeded { token, last_fetched, initial_sync } => {
+                self.on_sync_source_needed(token, last_fetched, initial_sync, out);
+            }
+            Event::SyncSourceChosen(host) => self.on_sync_source_chosen(host, out),
+            Event::SyncSourceDenied { host, for_ms } => {
+                self.denied.insert(host.to_string(), self.now + for_ms);
+            }
+            Event::TooStale(stale) => self.on_too_stale(stale, out),
+            other => self.dispatch_command(other, out),
+        }
+    }
+
+    fn dispatch_command(&mut self, event: Event, out: &mut Actions) {
+        match event {
+            Event::StepDown { token, request } => self.on_step_down(token, request, out),
+            Event::StepUp { token, skip_dry_run } => self.on_step_up(token, skip_dry_run, out),
+            Event::Freeze { token, secs } => self.on_freeze(token, secs, out),
+            Event::Maintenance { token, on } => self.on_maintenance(token, on, out),
+            Event::SyncFrom { token, host } => self.on_sync_from(token, host, out),
+            Event::AbortCatchUp { token } => self.on_abort_catch_up(token, out),
+            Event::Initiate { token, config, self_index } => self.on_initiate(token, config, self_index, out),
+            Event::Reconfig { token, config, self_index, force, bump } => {
+                self.on_reconfig(token, config, self_index, force, bump, out);
+            }
+            Event::Await(waiter) => self.on_await(waiter, out),
+            Event::CancelAwait { id } => self.waiters.cancel(id),
+            Event::Quiesce { until } => {
+                self.quiesce_until = Some(until);
+                self.bump_topology(out);
+            }
+            Event::ShutDown => self.on_shut_down(out),
+            _ => {}
+        }
+    }
+
+    pub(crate) fn fire(&mut self, timer: Timer, out: &mut Actions) {
+        self.cancel_timer(timer);
+        match timer {
+            Timer::Election => self.on_election_timeout(out),
+            Timer::PriorityTakeover | Timer::CatchUpTakeover => self.on_takeover_due(timer, out),
+            Timer::FastElection => self.on_fast_election_due(out),
+            Timer::Votes => self.on_votes_overdue(out),
+            Timer::Heartbeat(id) => self.send_heartbeat(id, false, out),
+            Timer::HeartbeatOverdue(id) => self.on_heartbeat_overdue(id, out),
+            Timer::Liveness => self.on_liveness_due(out),
+            Timer::CatchUp => self.on_catch_up_timeout(out),
+            Timer::StepDown => self.on_step_down_due(out),
+            Timer::StepDownPeriod => self.on_step_down_period_over(out),
+            Timer::KeepAlive => self.send_positions(out),
+            Timer::Quorum => self.on_quorum_overdue(out),
+        }
+    }
+
+    fn on_persisted(&mut self, id: PersistId, ok: bool, out: &mut Actions) {
+        match self.pending.remove(&id) {
+            None => {}
+            Some(Pending::Vote { token, reply }) => self.on_vote_durable(token, reply, ok, out),
+            Some(Pending::OwnVote(election)) => self.on_own_vote_durable(election, ok, out),
+            Some(Pending::Config(change)) => self.on_config_durable(change, ok, out),
+        }
+    }
+
+    fn on_follower_state(&mut self, state: MemberState, out: &mut Actions) {
+        if self.follower_state == state {
+            return;
+        }
+        self.follower_state = state;
+        self.schedule_election();
+        self.stand_if_alone(out);
+    }
+
+    fn on_shut_down(&mut self, out: &mut Actions) {
+        self.shut_down = true;
+        self.fail_all_waiters(
+            &Error::new(pando_base::ErrorCode::ShutdownInProgress, "Replication is being shut down"),
+            out,
+        );
+        for timer in [Timer::Election, Timer::PriorityTakeover, Timer::CatchUpTakeover, Timer::FastElection] {
+            self.cancel_timer(timer);
+        }
+    }
+
+    /// Says what changed since the last time.
+    pub(crate) fn tell_state(&mut self, out: &mut Actions) {
+        let now = (self.state(), self.is_writable());
+        if now != self.told {
+            let change = StateChange { from: self.told.0, to: now.0, term: self.term, writable: now.1 };
+            self.told = now;
+            out.push(Action::State(change));
+            self.bump_topology(out);
+        }
+    }
+
+    pub(crate) fn bump_topology(&mut self, out: &mut Actions) {
+        self.topology_version += 1;
+        out.push(Action::TopologyVersion(self.topology_version));
+    }
+    pub(crate) fn next_id(&mut self) -> u64 {
+        self.sequence += 1;
+        self.sequence
+    }
+    pub(crate) fn note(&self, note: Note, out: &mut Actions) {
+        out.push(Action::Log(note));
+    }
+
+    // --- what others may ask without changing anything
+
+    pub fn now(&self) -> Millis {
+        self.now
+    }
+    pub fn started(&self) -> Millis {
+        self.started.max(0)
+    }
+    pub fn params(&self) -> &Params {
+        &self.params
+    }
+    pub fn set_name(&self) -> &str {
+        &self.set_name
+    }
+    pub fn config(&self) -> Option<&Arc<ReplSetConfig>> {
+        self.config.as_ref()
+    }
+    pub fn config_id(&self) -> ConfigId {
+        self.config.as_ref().map_or(ConfigId::UNINITIALIZED, |c| c.id())
+    }
+    pub fn self_index(&self) -> Option<usize> {
+        self.self_index
+    }
+    /// This node's entry in the configuration.
+    pub fn self_member(&self) -> Option<&Member> {
+        self.config.as_ref()?.members.get(self.self_index?)
+    }
+    pub fn self_id(&self) -> MemberId {
+        self.self_member().map_or(-1, |m| m.id)
+    }
+    pub fn term(&self) -> Term {
+        self.term
+    }
+    pub fn last_vote(&self) -> LastVote {
+        self.last_vote
+    }
+    pub fn mode(&self) -> LeaderMode {
+        self.mode
+    }
+    pub fn is_leader(&self) -> bool {
+        self.mode != LeaderMode::NotLeader
+    }
+    /// User writes may begin.
+    pub fn is_writable(&self) -> bool {
+        self.mode == LeaderMode::WritablePrimary
+    }
+    pub fn is_arbiter(&self) -> bool {
+        self.self_member().is_some_and(|m| m.arbiter_only)
+    }
+    /// This node's member state (R-STATE-2).
+    pub fn state(&self) -> MemberState {
+        let Some(_) = &self.config else { return MemberState::Startup };
+        let Some(me) = self.self_member() else { return MemberState::Removed };
+        if self.is_leader() {
+            return MemberState::Primary;
+        }
+        if me.arbiter_only {
+            return MemberState::Arbiter;
+        }
+        if self.follower_state == MemberState::Secondary && (self.maintenance > 0 || self.too_stale) {
+            return MemberState::Recovering;
+        }
+        self.follower_state
+    }
+    pub fn positions(&self) -> &Positions {
+        &self.me
+    }
+    pub fn commit_point(&self) -> Position {
+        self.committed
+    }
+    /// Up to here this node's own data is majority committed: never beyond what it has applied.
+    pub fn committed_applied(&self) -> OpTime {
+        self.committed.op.min(self.me.applied.op)
+    }
+    /// The member this node believes to be primary; itself included.
+    pub fn primary(&self) -> Option<MemberId> {
+        if self.is_leader() { Some(self.self_id()) } else { self.primary }
+    }
+    pub fn member(&self, id: MemberId) -> Option<&MemberData> {
+        self.members.get(&id)
+    }
+    pub fn sync_source(&self) -> Option<&Host> {
+        self.sync_source.as_ref()
+    }
+    pub fn topology_version(&self) -> i64 {
+        self.topology_version
+    }
+    pub fn quiesce_until(&self) -> Option<Millis> {
+        self.quiesce_until
+    }
+    pub fn election(&self) -> Option<&ElectionRecord> {
+        self.election.as_ref()
+    }
+    pub fn election_counts(&self) -> &ElectionCounts {
+        &self.counts
+    }
+    pub fn first_of_term(&self) -> Option<OpTime> {
+        self.first_of_term
+    }
+
+    /// Does this node copy from another now? Followers with data do, and a new primary until it drains.
+    pub fn wants_to_fetch(&self) -> bool {
+        let follower = matches!(self.state(), MemberState::Secondary | MemberState::Recovering);
+        (follower && self.self_index.is_some()) || self.is_catching_up()
+    }
+    /// Elected and not yet writable.
+    pub fn is_draining_or_catching_up(&self) -> bool {
+        self.is_draining()
+    }
+
+    /// `$replData` for a reply of this node.
+    pub fn metadata(&self) -> ReplSetMetadata {
+        ReplSetMetadata {
+            term: self.term,
+            committed: self.committed,
+            last_visible: self.me.written.op,
+            config: self.config_id(),
+            replica_set_id: self.config.as_ref().and_then(|c| c.settings.replica_set_id),
+            sync_source_index: self.index_of_host(self.sync_source.as_deref()),
+            is_primary: self.is_leader(),
+        }
+    }
+    /// `$oplogQueryData` for a fetcher; the shell knows the rollback id.
+    pub fn oplog_metadata(&self, rbid: i64) -> OplogQueryMetadata {
+        OplogQueryMetadata {
+            committed: self.committed,
+            applied: self.me.applied.op,
+            written: self.me.written.op,
+            rbid,
+            primary_index: self.primary().and_then(|id| self.index_of(id)).map_or(-1, |i| i as i64),
+            sync_source_index: self.index_of_host(self.sync_source.as_deref()),
+            sync_source_host: self.sync_source.as_deref().unwrap_or_default().to_owned(),
+        }
+    }
+
+    // --- small helpers of the rules
+
+    pub(crate) fn election_timeout_ms(&self) -> Millis {
+        self.config.as_ref().map_or(10_000, |c| c.settings.election_timeout_ms)
+    }
+    pub(crate) fn heartbeat_timeout_ms(&self) -> Millis {
+        self.config.as_ref().map_or(10_000, |c| c.settings.heartbeat_timeout_secs * 1000)
+    }
+    pub(crate) fn config_member(&self, id: MemberId) -> Option<&Member> {
+        self.config.as_ref()?.members.iter().find(|m| m.id == id)
+    }
+    pub(crate) fn index_of(&self, id: MemberId) -> Option<usize> {
+        self.config.as_ref()?.members.iter().position(|m| m.id == id)
+    }
+    pub(crate) fn index_of_host(&self, host: Option<&str>) -> i64 {
+        let found = self.config.as_ref().and_then(|c| c.members.iter().position(|m| Some(&*m.host) == host));
+        found.map_or(-1, |i| i as i64)
+    }
+    pub(crate) fn member_by_host(&self, host: &str) -> Option<&Member> {
+        self.config.as_ref()?.members.iter().find(|m| m.host == host)
+    }
+    pub(crate) fn peer(&self, id: MemberId) -> Option<Peer> {
+        Some(Peer { id, host: self.config_member(id)?.host.as_str().into() })
+    }
+    /// Other members, in the configuration's order.
+    pub(crate) fn other_ids(&self) -> Vec<MemberId> {
+        let me = self.self_id();
+        self.config
+            .as_ref()
+            .map_or_else(Vec::new, |c| c.members.iter().map(|m| m.id).filter(|id| *id != me).collect())
+    }
+    /// Keeps what is known of members that stay, forgets the others.
+    pub(crate) fn reset_members(&mut self) {
+        let ids = self.other_ids();
+        self.members.retain(|id, _| ids.contains(id));
+        for id in ids {
+            self.members.entry(id).or_default();
+        }
+        self.timers.retain(|t, _| match t {
+            Timer::Heartbeat(id) | Timer::HeartbeatOverdue(id) => self.members.contains_key(id),
+            _ => true,
+        });
+    }
+    pub(crate) fn persist(&mut self, pending: Pending) -> PersistId {
+        let id = self.next_id();
+        self.pending.insert(id, pending);
+        id
+    }
+    pub(crate) fn persist_config(
+        &mut self,
+        change: ConfigChange,
+        config: Arc<ReplSetConfig>,
+        note: ConfigNote,
+        out: &mut Actions,
+    ) {
+        let id = self.persist(Pending::Config(change));
+        out.push(Action::PersistConfig { id, config, note });
+    }
+    /// A higher term was heard; says whether it was (R-ELEC-9).
+    pub(crate) fn see_term(&mut self, term: Term, out: &mut Actions) -> bool {
+        if term <= self.term || self.config.is_none() {
+            return false;
+        }
+        if self.is_leader() {
+            self.pending_term = Some(self.pending_term.map_or(term, |p| p.max(term)));
+            self.step_down_unconditionally("a higher term was seen", out);
+        } else {
+            self.adopt_term(term, out);
+        }
+        true
+    }
+    pub(crate) fn adopt_term(&mut self, term: Term, out: &mut Actions) {
+        self.term = term;
+        self.election_sleep_until = self.now + self.election_timeout_ms();
+        self.cancel_timer(Timer::PriorityTakeover);
+        self.cancel_timer(Timer::CatchUpTakeover);
+        out.push(Action::Term(term));
+        self.recompute_primary();
+        // An election of an older term can no longer be won, nor its dry run lead anywhere.
+        self.lose("the term moved on", out);
+    }
+}

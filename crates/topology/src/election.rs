@@ -1,0 +1,469 @@
+//! Standing for election (R-ELEC-1..6, 10, 11).
+//!
+//! ```text
+//!   reason ──► electable? ──► dry run ──majority──► vote for itself ──durable──► real run ──majority──► leader
+//!                 │no           │lost: nothing changed      (term + 1)             │lost: wait
+//! ```
+
+use crate::action::{Action, Actions, CommandReply, Note};
+use crate::core::{Core, LeaderMode, Pending};
+use crate::event::Token;
+use crate::member::{MemberId, MemberState};
+use crate::message::{Failure, LastVote, VoteReply, VoteRequest};
+use crate::timer::Timer;
+use pando_base::{Error, ErrorCode, Millis, OpTime, Term, Timestamp};
+use std::collections::BTreeMap;
+
+/// R-ELEC-1.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Reason {
+    ElectionTimeout,
+    PriorityTakeover,
+    CatchUpTakeover,
+    StepUpRequest,
+    StepUpRequestSkipDryRun,
+    SingleNodePromptElection,
+    /// Ours: the primary refuses connections and a majority agrees.
+    PrimaryLost,
+}
+
+impl Reason {
+    /// As `electionCandidateMetrics.lastElectionReason` shows it.
+    pub fn text(self) -> &'static str {
+        match self {
+            Reason::ElectionTimeout => "electionTimeout",
+            Reason::PriorityTakeover => "priorityTakeover",
+            Reason::CatchUpTakeover => "catchupTakeover",
+            Reason::StepUpRequest => "stepUpRequest",
+            Reason::StepUpRequestSkipDryRun => "stepUpRequestSkipDryRun",
+            Reason::SingleNodePromptElection => "singleNodePromptElection",
+            Reason::PrimaryLost => "primaryLost",
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Phase {
+    DryRun,
+    /// The vote for itself is being written.
+    Voting,
+    Real,
+}
+
+/// An election this node runs.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Candidacy {
+    pub(crate) id: u64,
+    pub(crate) reason: Reason,
+    pub(crate) phase: Phase,
+    /// Of the requests: the present one in a dry run, the next one in a real run.
+    pub(crate) term: Term,
+    /// Who answered, and how.
+    pub(crate) answers: BTreeMap<MemberId, bool>,
+    pub(crate) asked: usize,
+    pub(crate) started: Millis,
+    /// The command that asked for it.
+    pub(crate) token: Option<Token>,
+}
+
+/// The last election won (`electionCandidateMetrics`).
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct ElectionRecord {
+    pub reason: Reason,
+    pub term: Term,
+    pub time: Timestamp,
+    pub date: Millis,
+    pub last_committed: OpTime,
+    pub last_seen: OpTime,
+    pub votes_needed: usize,
+    pub prior_primary: MemberId,
+    pub new_term_start: Option<Millis>,
+    pub majority_available: Option<Millis>,
+}
+
+/// `electionMetrics`: tried and won, by reason.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct ElectionCounts {
+    pub called: BTreeMap<Reason, u64>,
+    pub successful: BTreeMap<Reason, u64>,
+    pub step_downs_higher_term: u64,
+    pub catch_ups: u64,
+    pub catch_ups_succeeded: u64,
+    pub catch_ups_timed_out: u64,
+    pub catch_ups_skipped: u64,
+    pub catch_ups_already_caught_up: u64,
+    pub catch_ups_failed: u64,
+    /// Ours: suspicions, and those that a quick probe refuted.
+    pub suspicions: u64,
+    pub suspicions_refuted: u64,
+}
+
+/// Why this node may not stand (R-ELEC-3).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Unelectable {
+    NotInitialized,
+    ArbiterIAm,
+    NoPriority,
+    NoData,
+    NotSecondary,
+    CannotSeeMajority,
+    StepDownPeriodActive,
+    NotCloseEnoughForPriorityTakeover,
+    NotFreshEnoughForCatchUpTakeover,
+    ShuttingDown,
+}
+
+impl Unelectable {
+    pub fn text(self) -> &'static str {
+        match self {
+            Unelectable::NotInitialized => "node is not a member of a valid replica set configuration",
+            Unelectable::ArbiterIAm => "member is an arbiter",
+            Unelectable::NoPriority => "member has zero priority",
+            Unelectable::NoData => "node has no applied oplog entries",
+            Unelectable::NotSecondary => "member is not currently a secondary",
+            Unelectable::CannotSeeMajority => "I cannot see a majority",
+            Unelectable::StepDownPeriodActive => "I am still waiting for stepdown period to end",
+            Unelectable::NotCloseEnoughForPriorityTakeover => {
+                "member is not caught up enough to the most up-to-date member to call for priority takeover"
+            }
+            Unelectable::NotFreshEnoughForCatchUpTakeover => {
+                "member is either not the most up-to-date member or not ahead of the primary, and therefore cannot \
+                 call for catchup takeover"
+            }
+            Unelectable::ShuttingDown => "node is shutting down",
+        }
+    }
+}
+
+impl Core {
+    pub(crate) fn is_standing(&self) -> bool {
+        self.candidacy.is_some()
+    }
+
+    /// By configuration alone; without it no election timer runs.
+    fn may_ever_stand(&self) -> bool {
+        self.self_member().is_some_and(|m| m.is_electable())
+    }
+
+    pub(crate) fn unelectable(&self, reason: Reason) -> Option<Unelectable> {
+        let Some(me) = self.self_member() else { return Some(Unelectable::NotInitialized) };
+        if me.arbiter_only {
+            return Some(Unelectable::ArbiterIAm);
+        }
+        if !me.is_electable() {
+            return Some(Unelectable::NoPriority);
+        }
+        if self.me.applied.op.is_null() {
+            return Some(Unelectable::NoData);
+        }
+        if self.shut_down {
+            return Some(Unelectable::ShuttingDown);
+        }
+        if self.state() != MemberState::Secondary {
+            return Some(Unelectable::NotSecondary);
+        }
+        if self.step_down_until > self.now {
+            return Some(Unelectable::StepDownPeriodActive);
+        }
+        if !self.sees_majority() {
+            return Some(Unelectable::CannotSeeMajority);
+        }
+        match reason {
+            Reason::PriorityTakeover if !self.is_close_enough_for_priority_takeover() => {
+                Some(Unelectable::NotCloseEnoughForPriorityTakeover)
+            }
+            Reason::CatchUpTakeover if !self.is_fresh_enough_for_catch_up_takeover() => {
+                Some(Unelectable::NotFreshEnoughForCatchUpTakeover)
+            }
+            _ => None,
+        }
+    }
+
+    fn sees_majority(&self) -> bool {
+        let Some(config) = &self.config else { return false };
+        let up = config.members.iter().filter(|m| m.is_voter() && self.is_up(m.id)).count();
+        up >= config.majority_votes()
+    }
+    pub(crate) fn is_up(&self, id: MemberId) -> bool {
+        id == self.self_id() || self.members.get(&id).is_some_and(|m| m.is_up())
+    }
+
+    /// Restarts the wait for a primary; the random part keeps members apart (R-ELEC-2).
+    pub(crate) fn schedule_election(&mut self) {
+        if !self.may_ever_stand() || self.state() != MemberState::Secondary || self.shut_down {
+            self.cancel_timer(Timer::Election);
+            return;
+        }
+        let timeout = self.election_timeout_ms();
+        let range = timeout * i64::from(self.params.election_offset_percent) / 100;
+        let offset = range * self.draw as i64 / 1000;
+        self.set_timer(Timer::Election, self.now + timeout + offset);
+    }
+
+    /// The only voter need not wait for anyone (R-ELEC-10).
+    pub(crate) fn stand_if_alone(&mut self, out: &mut Actions) {
+        let alone = self.config.as_ref().is_some_and(|c| c.voters() == 1 && self.may_ever_stand());
+        if alone && self.state() == MemberState::Secondary && !self.is_standing() {
+            let _ = self.stand(Reason::SingleNodePromptElection, None, out);
+        }
+    }
+
+    pub(crate) fn on_election_timeout(&mut self, out: &mut Actions) {
+        self.schedule_election();
+        if self.is_leader() || self.is_standing() {
+            return;
+        }
+        if self.election_sleep_until > self.now {
+            self.set_timer(Timer::Election, self.election_sleep_until);
+            return;
+        }
+        let _ = self.stand(Reason::ElectionTimeout, None, out);
+    }
+
+    pub(crate) fn on_step_up(&mut self, token: Token, skip_dry_run: bool, out: &mut Actions) {
+        let reason = if skip_dry_run { Reason::StepUpRequestSkipDryRun } else { Reason::StepUpRequest };
+        if self.is_writable() {
+            out.push(Action::Reply { token, result: Ok(CommandReply::Done) });
+        } else if let Err(e) = self.stand(reason, Some(token), out) {
+            out.push(Action::Reply { token, result: Err(e) });
+        }
+    }
+
+    /// Begins an election, or says why not.
+    pub(crate) fn stand(
+        &mut self,
+        reason: Reason,
+        token: Option<Token>,
+        out: &mut Actions,
+    ) -> Result<(), Error> {
+        if self.is_leader() || self.is_standing() {
+            let text = "Not starting an election: this node is already a candidate or primary";
+            return Err(Error::new(ErrorCode::NodeNotElectable, text));
+        }
+        if let Some(why) = self.unelectable(reason) {
+            self.note(Note::NotElectable { why: why.text().to_owned() }, out);
+            let text = format!("Not standing for election because {}", why.text());
+            return Err(Error::new(ErrorCode::NodeNotElectable, text));
+        }
+        if self.is_changing_config() {
+            let text = "Not standing for election because a configuration is being installed";
+            return Err(Error::new(ErrorCode::ConfigurationInProgress, text));
+        }
+        *self.counts.called.entry(reason).or_default() += 1;
+        let id = self.next_id();
+        let candidacy = Candidacy {
+            id,
+            reason,
+            phase: Phase::DryRun,
+            term: self.term,
+            answers: BTreeMap::new(),
+            asked: 0,
+            started: self.now,
+            token,
+        };
+        self.candidacy = Some(candidacy);
+        if reason == Reason::StepUpRequestSkipDryRun {
+            self.vote_for_itself(out);
+        } else {
+            self.note(Note::ElectionStarted { reason, term: self.term, dry_run: true }, out);
+            self.ask_for_votes(out);
+        }
+        Ok(())
+    }
+
+    fn ask_for_votes(&mut self, out: &mut Actions) {
+        let (Some(config), Some(index)) = (self.config.clone(), self.self_index) else { return };
+        let me = self.self_id();
+        let last_applied = self.me.written.op;
+        let config_id = config.id();
+        let timeout_ms = self.heartbeat_timeout_ms();
+        let set_name = self.set_name.clone();
+        let Some(c) = &mut self.candidacy else { return };
+        c.answers = BTreeMap::from([(me, true)]);
+        c.asked = 0;
+        let request = VoteRequest {
+            set_name,
+            dry_run: c.phase == Phase::DryRun,
+            term: c.term,
+            candidate_index: index,
+            config: config_id,
+            last_applied,
+        };
+        for m in config.members.iter().filter(|m| m.is_voter() && m.id != me) {
+            c.asked += 1;
+            let to = crate::message::Peer { id: m.id, host: m.host.as_str().into() };
+            out.push(Action::SendVoteRequest { to, election: c.id, request: request.clone(), timeout_ms });
+        }
+        self.set_timer(Timer::Votes, self.now + timeout_ms);
+        self.count_votes(false, out);
+    }
+
+    pub(crate) fn on_vote_replied(
+        &mut self,
+        from: MemberId,
+        election: u64,
+        result: Result<VoteReply, Failure>,
+        out: &mut Actions,
+    ) {
+        let higher = result.as_ref().is_ok_and(|r| r.term > self.candidacy_term());
+        let Some(c) = self.candidacy.as_mut().filter(|c| c.id == election && c.phase != Phase::Voting) else {
+            if let Ok(reply) = &result {
+                self.see_term(reply.term, out);
+            }
+            return;
+        };
+        c.answers.insert(from, result.as_ref().is_ok_and(|r| r.granted));
+        if let Ok(reply) = result {
+            if higher {
+                self.see_term(reply.term, out);
+                self.lose("a higher term was seen", out);
+                return;
+            }
+            let now = self.now;
+            if let Some(data) = self.members.get_mut(&from) {
+                data.last_update = now;
+            }
+        }
+        self.count_votes(false, out);
+    }
+
+    fn candidacy_term(&self) -> Term {
+        self.candidacy.as_ref().map_or(self.term, |c| c.term.max(self.term))
+    }
+
+    pub(crate) fn on_votes_overdue(&mut self, out: &mut Actions) {
+        self.count_votes(true, out);
+    }
+
+    fn count_votes(&mut self, over: bool, out: &mut Actions) {
+        let (Some(c), Some(config)) = (&self.candidacy, &self.config) else { return };
+        if c.phase == Phase::Voting {
+            return;
+        }
+        let votes = c.answers.values().filter(|v| **v).count();
+        let everyone = c.answers.len() > c.asked;
+        let enough = votes >= config.majority_votes();
+        if c.phase == Phase::DryRun && c.reason == Reason::CatchUpTakeover {
+            // The primary itself must agree that this node is further.
+            match self.primary.map(|p| c.answers.get(&p)) {
+                Some(Some(false)) => {
+                    return self.lose("the primary did not agree to a catch-up takeover", out);
+                }
+                Some(None) if !over => return,
+                _ => {}
+            }
+        }
+        if enough {
+            let (phase, term) = (c.phase, c.term);
+            self.cancel_timer(Timer::Votes);
+            if phase == Phase::DryRun { self.vote_for_itself(out) } else { self.win(term, votes, out) }
+        } else if everyone || over {
+            let why = format!("{votes} of {} votes needed", config.majority_votes());
+            self.lose(&why, out);
+        }
+    }
+
+    /// The term begins here; nobody is asked before the own vote cannot be forgotten.
+    fn vote_for_itself(&mut self, out: &mut Actions) {
+        let Some(index) = self.self_index else { return };
+        let term = self.term + 1;
+        let Some(c) = &mut self.candidacy else { return };
+        c.phase = Phase::Voting;
+        c.term = term;
+        let (id, reason) = (c.id, c.reason);
+        self.term = term;
+        out.push(Action::Term(term));
+        self.recompute_primary();
+        self.last_vote = LastVote { term, candidate_index: index as i64 };
+        self.note(Note::ElectionStarted { reason, term, dry_run: false }, out);
+        let persist = self.persist(Pending::OwnVote(id));
+        out.push(Action::PersistVote { id: persist, vote: self.last_vote });
+    }
+
+    pub(crate) fn on_own_vote_durable(&mut self, election: u64, ok: bool, out: &mut Actions) {
+        let Some(c) = self.candidacy.as_mut().filter(|c| c.id == election && c.phase == Phase::Voting) else {
+            return;
+        };
+        if !ok {
+            return self.lose("the vote for itself could not be written", out);
+        }
+        if c.term != self.term {
+            return self.lose("the term moved on while the vote was written", out);
+        }
+        c.phase = Phase::Real;
+        self.ask_for_votes(out);
+    }
+
+    /// Waits for the next timeout (R-ELEC-10), except where the loss of the primary is confirmed.
+    pub(crate) fn lose(&mut self, why: &str, out: &mut Actions) {
+        let Some(c) = self.candidacy.take() else { return };
+        self.cancel_timer(Timer::Votes);
+        self.note(Note::ElectionLost { term: c.term, why: why.to_owned() }, out);
+        if let Some(token) = c.token {
+            let text = format!("Election failed: {why}");
+            out.push(Action::Reply { token, result: Err(Error::new(ErrorCode::CommandFailed, text)) });
+        }
+        out.push(Action::Draw);
+        self.schedule_election();
+        self.retry_fast_election();
+    }
+
+    fn win(&mut self, term: Term, votes: usize, out: &mut Actions) {
+        let Some(c) = self.candidacy.take() else { return };
+        for id in c.answers.keys() {
+            let now = self.now;
+            if let Some(data) = self.members.get_mut(id) {
+                data.last_update = now;
+                data.stale = false;
+            }
+        }
+        *self.counts.successful.entry(c.reason).or_default() += 1;
+        self.note(Note::ElectionWon { term, votes }, out);
+        self.election = Some(ElectionRecord {
+            reason: c.reason,
+            term,
+            time: Timestamp::new((self.now / 1000) as u32, 1).max(Timestamp(self.me.written.op.ts.0 + 1)),
+            date: self.now,
+            last_committed: self.committed.op,
+            last_seen: self.me.written.op,
+            votes_needed: self.config.as_ref().map_or(1, |c| c.majority_votes()),
+            prior_primary: self.primary.unwrap_or(-1),
+            new_term_start: None,
+            majority_available: None,
+        });
+        if let Some(token) = c.token {
+            out.push(Action::Reply { token, result: Ok(CommandReply::Done) });
+        }
+        self.become_leader(out);
+    }
+
+    fn become_leader(&mut self, out: &mut Actions) {
+        self.mode = LeaderMode::LeaderElect;
+        self.first_of_term = None;
+        self.primary = None;
+        self.drop_sync_source();
+        for timer in [Timer::Election, Timer::PriorityTakeover, Timer::CatchUpTakeover, Timer::FastElection] {
+            self.cancel_timer(timer);
+        }
+        self.suspicion = None;
+        // Drawn for the time after.
+        out.push(Action::Draw);
+        self.restart_heartbeats(out);
+        self.set_timer(Timer::Liveness, self.now + self.election_timeout_ms());
+        self.start_catch_up(out);
+    }
+
+    /// Tells everyone who won, and learns how far everyone is.
+    fn restart_heartbeats(&mut self, out: &mut Actions) {
+        let now = self.now;
+        for id in self.other_ids() {
+            if let Some(data) = self.members.get_mut(&id) {
+                data.heard_since_election = false;
+                data.in_flight = None;
+                // Counted from the victory on.
+                data.last_update = data.last_update.max(now);
+            }
+            self.send_heartbeat(id, false, out);
+        }
+    }
+}

@@ -1,0 +1,588 @@
+//! Changing the configuration (R-CONF-5..13): by command, or because another member has a newer one.
+//!
+//! ```text
+//!   command ──► preconditions ──► quorum check ──┐
+//!   heartbeat ──► which member am I? ────────────┴──► durable ──► in force ──► (command) on a majority ──► answer
+//! ```
+//! One change at a time, and none while an election runs. A safe change moves one vote at most and waits until the
+//! present configuration, and what was committed under it, are on a majority: so any two quorums overlap.
+
+use crate::action::{Action, Actions, CommandReply, ConfigNote};
+use crate::config::ReplSetConfig;
+use crate::core::Core;
+use crate::event::Token;
+use crate::member::{Host, MemberId, MemberState};
+use crate::message::{Failure, HeartbeatReply};
+use crate::timer::Timer;
+use pando_base::{Error, ErrorCode};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Stage {
+    /// Until the present configuration is committed.
+    Precondition,
+    Quorum,
+    Locating,
+    Persisting,
+}
+
+/// A configuration on its way in.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct ConfigChange {
+    id: u64,
+    config: Arc<ReplSetConfig>,
+    self_index: Option<usize>,
+    stage: Stage,
+    /// The command to answer.
+    token: Option<Token>,
+    initiate: bool,
+    force: bool,
+    /// Answers of the quorum check: `Ok(())`, or why not.
+    answers: BTreeMap<MemberId, Result<(), String>>,
+}
+
+impl ConfigChange {
+    pub(crate) fn installing(
+        config: Arc<ReplSetConfig>,
+        self_index: Option<usize>,
+        token: Option<Token>,
+    ) -> Self {
+        ConfigChange {
+            id: 0,
+            config,
+            self_index,
+            stage: Stage::Persisting,
+            token,
+            initiate: false,
+            force: false,
+            answers: BTreeMap::new(),
+        }
+    }
+}
+
+fn incompatible(text: String) -> Error {
+    Error::new(ErrorCode::NewReplicaSetConfigurationIncompatible, text)
+}
+
+fn in_progress() -> Error {
+    Error::new(
+        ErrorCode::ConfigurationInProgress,
+        "Cannot run replSetReconfig because the node is currently updating its configuration",
+    )
+}
+
+impl Core {
+    /// A step of it that an election must not overtake (R-CONF-9).
+    pub(crate) fn is_changing_config(&self) -> bool {
+        self.change.as_ref().is_some_and(|c| c.stage != Stage::Precondition)
+    }
+
+    // --- replSetInitiate
+
+    pub(crate) fn on_initiate(
+        &mut self,
+        token: Token,
+        config: Arc<ReplSetConfig>,
+        self_index: usize,
+        out: &mut Actions,
+    ) {
+        let refusal = if self.config.is_some() {
+            Some(Error::new(ErrorCode::AlreadyInitialized, "already initialized"))
+        } else if self.change.is_some() {
+            Some(in_progress())
+        } else {
+            None
+        };
+        if let Some(e) = refusal {
+            out.push(Action::Reply { token, result: Err(e) });
+            return;
+        }
+        let mut change = ConfigChange::installing(config, Some(self_index), Some(token));
+        change.initiate = true;
+        self.start_quorum_check(change, out);
+    }
+
+    // --- replSetReconfig
+
+    pub(crate) fn on_reconfig(
+        &mut self,
+        token: Token,
+        config: Arc<ReplSetConfig>,
+        self_index: Option<usize>,
+        force: bool,
+        bump: i64,
+        out: &mut Actions,
+    ) {
+        match self.prepare_reconfig(&config, self_index, force, bump) {
+            Err(e) => out.push(Action::Reply { token, result: Err(e) }),
+            Ok(next) => {
+                let mut change = ConfigChange::installing(Arc::new(next), self_index, Some(token));
+                change.force = force;
+                change.stage = Stage::Precondition;
+                self.change = Some(change);
+                self.look_at_reconfig(out);
+            }
+        }
+    }
+
+    fn prepare_reconfig(
+        &self,
+        wanted: &ReplSetConfig,
+        self_index: Option<usize>,
+        force: bool,
+        bump: i64,
+    ) -> Result<ReplSetConfig, Error> {
+        let Some(current) = &self.config else {
+            return Err(Error::new(ErrorCode::NotYetInitialized, "no replset config has been received"));
+        };
+        if !force && !self.is_writable() {
+            return Err(Error::new(
+                ErrorCode::NotWritablePrimary,
+                format!(
+                    "New config is rejected :: caused by :: replSetReconfig should only be run on a writable \
+                     PRIMARY. Current state {};",
+                    self.state().text()
+                ),
+            ));
+        }
+        if self.change.is_some() {
+            return Err(in_progress());
+        }
+        let mut next = wanted.clone();
+        next.settings.replica_set_id = current.settings.replica_set_id;
+        next.term = if force { -1 } else { self.term };
+        if force {
+            next.version = next.version.max(current.version) + bump;
+        }
+        for m in &mut next.members {
+            m.newly_added = current
+                .members
+                .iter()
+                .any(|o| o.id == m.id && o.host == m.host && o.newly_added && m.votes != 0);
+        }
+        current.check_successor(&next, force)?;
+        if !force {
+            mark_newly_added(current, &mut next);
+        }
+        let me = self_index.and_then(|i| next.members.get(i));
+        match me {
+            None if !force => Err(Error::new(
+                ErrorCode::NodeNotFound,
+                format!(
+                    "No host described in new configuration with {{version: {}, term: {}}} for replica set {} maps \
+                     to this node",
+                    next.version, next.term, next.name
+                ),
+            )),
+            Some(m) if !force && !m.is_electable() => Err(Error::new(
+                ErrorCode::NodeNotElectable,
+                format!(
+                    "This node, {}, with _id MemberId({}) is not electable under the new configuration with \
+                     {{version: {}, term: {}}} for replica set {}",
+                    m.host, m.id, next.version, next.term, next.name
+                ),
+            )),
+            _ => Ok(next),
+        }
+    }
+
+    /// On a majority of its own voters.
+    pub fn is_config_committed(&self) -> bool {
+        let Some(config) = &self.config else { return false };
+        let id = config.id();
+        let have = config.members.iter().filter(|m| m.is_voter()).filter(|m| {
+            m.id == self.self_id()
+                || self
+                    .members
+                    .get(&m.id)
+                    .is_some_and(|d| d.config_version == id.version && d.config_term == id.term)
+        });
+        have.count() >= config.majority_votes()
+    }
+
+    /// R-CONF-6, on every answer and every advance of the commit point.
+    pub(crate) fn look_at_reconfig(&mut self, out: &mut Actions) {
+        self.answer_when_config_committed(out);
+        let Some(change) = self.change.as_ref().filter(|c| c.stage == Stage::Precondition) else { return };
+        let ready = change.force
+            || (self.is_config_committed() && self.committed.op >= self.must_commit_before_reconfig());
+        if ready && let Some(change) = self.change.take() {
+            self.start_quorum_check(change, out);
+        }
+    }
+
+    // --- quorum check (R-CONF-7)
+
+    fn start_quorum_check(&mut self, mut change: ConfigChange, out: &mut Actions) {
+        let id = self.next_id();
+        change.id = id;
+        change.stage = Stage::Quorum;
+        let config = change.config.clone();
+        let me = change.self_index;
+        self.change = Some(change);
+        let timeout_ms = self.heartbeat_timeout_ms();
+        let mut request = self.heartbeat_request(config.id());
+        request.from_host = me.map_or_else(String::new, |i| config.members[i].host.clone());
+        request.from_id = me.map_or(-1, |i| config.members[i].id);
+        for (i, m) in config.members.iter().enumerate().filter(|(i, _)| Some(*i) != me) {
+            let _ = i;
+            let to = crate::message::Peer { id: m.id, host: m.host.as_str().into() };
+            out.push(Action::CheckQuorum { id, to, request: request.clone(), timeout_ms });
+        }
+        self.set_timer(Timer::Quorum, self.now + timeout_ms);
+        self.count_quorum(false, out);
+    }
+
+    pub(crate) fn on_quorum_replied(
+        &mut self,
+        id: u64,
+        from: MemberId,
+        result: Result<HeartbeatReply, Failure>,
+        out: &mut Actions,
+    ) {
+        let Some(change) = self.change.as_mut().filter(|c| c.id == id && c.stage == Stage::Quorum) else {
+            return;
+        };
+        let answer = match result {
+            Err(failure) => Err(failure.text()),
+            Ok(reply) if change.initiate && reply.config_id.version > 0 => {
+                Err("it is already a member of a replica set".to_owned())
+            }
+            Ok(reply) if !change.force && reply.config_id.is_newer_than(change.config.id()) => Err(format!(
+                "Our config version of {} is no larger than the version on it, which is {}",
+                change.config.version, reply.config_id.version
+            )),
+            Ok(_) => Ok(()),
+        };
+        change.answers.insert(from, answer);
+        self.count_quorum(false, out);
+    }
+
+    pub(crate) fn on_quorum_overdue(&mut self, out: &mut Actions) {
+        self.count_quorum(true, out);
+    }
+
+    fn count_quorum(&mut self, over: bool, out: &mut Actions) {
+        let Some(change) = self.change.as_ref().filter(|c| c.stage == Stage::Quorum) else { return };
+        let others = change.config.members.len() - usize::from(change.self_index.is_some());
+        let complete = over || change.answers.len() == others;
+        let me = change.self_index.map(|i| change.config.members[i].id);
+        let good = |id: MemberId| Some(id) == me || change.answers.get(&id) == Some(&Ok(()));
+        let voters = change.config.members.iter().filter(|m| m.votes != 0).count();
+        let good_voters = change.config.members.iter().filter(|m| m.votes != 0 && good(m.id)).count();
+        let enough = good_voters > voters / 2
+            && change.config.members.iter().any(|m| m.priority > 0.0 && !m.arbiter_only && good(m.id));
+        let all = change.config.members.iter().all(|m| good(m.id));
+        let passed = change.force || all || (!change.initiate && enough);
+        if !passed && !complete {
+            return;
+        }
+        self.cancel_timer(Timer::Quorum);
+        if passed {
+            let Some(mut change) = self.change.take() else { return };
+            change.stage = Stage::Persisting;
+            let (config, initiate) = (change.config.clone(), change.initiate);
+            self.change = Some(change.clone());
+            let note = match (initiate, self.is_writable()) {
+                (true, _) => ConfigNote::Initiate,
+                (false, true) => ConfigNote::Reconfig,
+                (false, false) => ConfigNote::Silent,
+            };
+            self.persist_config(change, config, note, out);
+        } else {
+            self.fail_quorum(out);
+        }
+    }
+
+    fn fail_quorum(&mut self, out: &mut Actions) {
+        let Some(change) = self.change.take() else { return };
+        let failures: Vec<String> = change
+            .config
+            .members
+            .iter()
+            .filter_map(|m| match change.answers.get(&m.id) {
+                Some(Err(why)) => Some(format!("{} failed with {why}", m.host)),
+                None if change.self_index.map(|i| change.config.members[i].id) != Some(m.id) => {
+                    Some(format!("{} failed with no answer in time", m.host))
+                }
+                _ => None,
+            })
+            .collect();
+        let what = if change.initiate {
+            "replSetInitiate quorum check failed because not all proposed set members responded affirmatively: "
+        } else {
+            "Quorum check failed because not enough voting nodes responded; the following nodes did not respond \
+             affirmatively: "
+        };
+        if let Some(token) = change.token {
+            let e = Error::new(ErrorCode::NodeNotFound, format!("{what}{}", failures.join(", ")));
+            out.push(Action::Reply { token, result: Err(e) });
+        }
+    }
+
+    // --- by heartbeat (R-CONF-10)
+
+    pub(crate) fn fetch_config_from_member(&mut self, from: MemberId, out: &mut Actions) {
+        if let Some(peer) = self.peer(from) {
+            self.fetch_config_from_host(peer.host, out);
+        }
+    }
+    pub(crate) fn fetch_config_from_host(&mut self, from: Host, out: &mut Actions) {
+        if self.change.is_none() && !self.shut_down {
+            let request = self.heartbeat_request(self.config_id());
+            out.push(Action::FetchConfig { from, request });
+        }
+    }
+
+    pub(crate) fn on_config_fetched(
+        &mut self,
+        _from: &Host,
+        result: Result<HeartbeatReply, Failure>,
+        out: &mut Actions,
+    ) {
+        if let Ok(HeartbeatReply { config: Some(config), .. }) = result {
+            self.on_newer_config(config, out);
+        }
+    }
+
+    pub(crate) fn on_newer_config(&mut self, config: Arc<ReplSetConfig>, out: &mut Actions) {
+        let newer = config.id().is_newer_than(self.config_id());
+        if !newer || config.name != self.set_name || self.is_draining() || self.is_standing() {
+            return;
+        }
+        match &self.change {
+            // What a command is waiting to do is overtaken.
+            Some(c) if c.stage == Stage::Precondition => self.drop_config_command(out),
+            Some(_) => return,
+            None => {}
+        }
+        let mut change = ConfigChange::installing(config.clone(), None, None);
+        // The same address under the same id is surely this node.
+        let known = self
+            .self_member()
+            .and_then(|me| config.members.iter().position(|m| m.id == me.id && m.host == me.host));
+        if known.is_some() {
+            change.self_index = known;
+            self.change = Some(change.clone());
+            self.persist_config(change, config, ConfigNote::Silent, out);
+            return;
+        }
+        change.id = self.next_id();
+        change.stage = Stage::Locating;
+        out.push(Action::LocateSelf { id: change.id, config });
+        self.change = Some(change);
+    }
+
+    pub(crate) fn on_self_located(&mut self, id: u64, index: Option<usize>, out: &mut Actions) {
+        let Some(mut change) = self.change.take() else { return };
+        if change.id != id || change.stage != Stage::Locating {
+            self.change = Some(change);
+            return;
+        }
+        // A node without a configuration does not take one that is not about it.
+        if index.is_none() && self.config.is_none() {
+            return;
+        }
+        change.self_index = index;
+        change.stage = Stage::Persisting;
+        let config = change.config.clone();
+        self.change = Some(change.clone());
+        self.persist_config(change, config, ConfigNote::Silent, out);
+    }
+
+    // --- in force
+
+    pub(crate) fn on_config_durable(&mut self, change: ConfigChange, ok: bool, out: &mut Actions) {
+        self.change = None;
+        if !ok {
+            if let Some(token) = change.token {
+                let e =
+                    Error::new(ErrorCode::InternalError, "the configuration could not be written to disk");
+                out.push(Action::Reply { token, result: Err(e) });
+            }
+            return;
+        }
+        self.install(&change, out);
+        match change.token {
+            Some(token) if change.initiate || change.force => {
+                out.push(Action::Reply { token, result: Ok(CommandReply::Done) });
+            }
+            Some(token) => {
+                self.config_waiters.push((token, change.config.id()));
+                self.look_at_reconfig(out);
+            }
+            None => {}
+        }
+    }
+
+    fn install(&mut self, change: &ConfigChange, out: &mut Actions) {
+        let first = self.config.is_none();
+        self.remember_commit_point();
+        self.config = Some(change.config.clone());
+        self.self_index = change.self_index;
+        self.reset_members();
+        if first {
+            self.term = 0;
+            out.push(Action::Term(0));
+            self.initiator = change.initiate;
+            // Whoever initiates has the data of the set; the others copy it.
+            self.follower_state =
+                if change.initiate { MemberState::Secondary } else { MemberState::Startup2 };
+        }
+        out.push(Action::Config { config: change.config.clone(), self_index: change.self_index });
+        self.cancel_timer(Timer::PriorityTakeover);
+        self.cancel_timer(Timer::CatchUpTakeover);
+        let source_gone = self.sync_source.as_deref().is_some_and(|h| self.member_by_host(h).is_none());
+        if source_gone {
+            self.drop_sync_source();
+            out.push(Action::ChangeSyncSource {
+                reason: "the sync source is no longer in the configuration",
+            });
+        }
+        self.recompute_primary();
+        if self.is_leader() && !self.self_member().is_some_and(|m| m.is_electable()) {
+            self.step_down_unconditionally("it is not electable in the new configuration", out);
+        }
+        self.bump_topology(out);
+        self.schedule_all_heartbeats();
+        self.schedule_election();
+        self.recheck_waiters(out);
+        self.on_positions_changed(out);
+        self.stand_if_alone(out);
+    }
+
+    fn answer_when_config_committed(&mut self, out: &mut Actions) {
+        if self.config_waiters.is_empty() || !self.is_config_committed() {
+            return;
+        }
+        for (token, _) in std::mem::take(&mut self.config_waiters) {
+            out.push(Action::Reply { token, result: Ok(CommandReply::Done) });
+        }
+    }
+
+    /// A step-down: commands that have not installed anything fail, those that wait for a majority do too, though
+    /// their configuration is in force (R-CONF-7).
+    pub(crate) fn drop_config_command(&mut self, out: &mut Actions) {
+        let mut tokens: Vec<Token> =
+            std::mem::take(&mut self.config_waiters).into_iter().map(|(t, _)| t).collect();
+        if self
+            .change
+            .as_ref()
+            .is_some_and(|c| !c.force && matches!(c.stage, Stage::Precondition | Stage::Quorum))
+        {
+            self.cancel_timer(Timer::Quorum);
+            tokens.extend(self.change.take().and_then(|c| c.token));
+        }
+        for token in tokens {
+            let e = Error::new(
+                ErrorCode::PrimarySteppedDown,
+                "Primary stepped down while the configuration changed",
+            );
+            out.push(Action::Reply { token, result: Err(e) });
+        }
+    }
+
+    // --- newlyAdded (R-CONF-11)
+
+    /// A new member has its data: from now on it votes.
+    pub(crate) fn on_member_state(&mut self, id: MemberId, state: MemberState, out: &mut Actions) {
+        let has_data =
+            matches!(state, MemberState::Secondary | MemberState::Recovering | MemberState::Rollback);
+        let waiting = self.config_member(id).is_some_and(|m| m.newly_added);
+        if !has_data || !waiting || !self.is_writable() || self.change.is_some() {
+            return;
+        }
+        let Some(config) = &self.config else { return };
+        let mut next = (**config).clone();
+        next.version += 1;
+        next.term = self.term;
+        for m in next.members.iter_mut().filter(|m| m.id == id) {
+            m.newly_added = false;
+        }
+        let mut change = ConfigChange::installing(Arc::new(next), self.self_index, None);
+        change.stage = Stage::Precondition;
+        self.change = Some(change);
+        self.look_at_reconfig(out);
+    }
+
+    /// The node that initiated the set need not wait for an election timeout: nobody else can be primary yet.
+    pub(crate) fn stand_after_initiate(&mut self, out: &mut Actions) {
+        if self.initiator
+            && self.term == 0
+            && self.primary.is_none()
+            && !self.is_standing()
+            && self.is_config_committed()
+        {
+            self.initiator = false;
+            let _ = self.stand(crate::election::Reason::ElectionTimeout, None, out);
+        }
+    }
+}
+
+/// New voters do not vote before they have the data.
+fn mark_newly_added(current: &ReplSetConfig, next: &mut ReplSetConfig) {
+    let old: BTreeSet<(MemberId, &str)> = current.members.iter().map(|m| (m.id, m.host.as_str())).collect();
+    for m in &mut next.members {
+        if m.votes != 0 && !m.arbiter_only && !old.contains(&(m.id, m.host.as_str())) {
+            m.newly_added = true;
+        }
+    }
+}
+
+impl ReplSetConfig {
+    /// Whether `next` may follow this one (R-CONF-4, R-CONF-6).
+    pub fn check_successor(&self, next: &ReplSetConfig, force: bool) -> Result<(), Error> {
+        if next.name != self.name {
+            return Err(incompatible(format!(
+                "New and old configurations differ in replica set name; old was {}, and new is {}",
+                self.name, next.name
+            )));
+        }
+        if next.version <= self.version {
+            return Err(incompatible(format!(
+                "New replica set configuration version must be greater than old, but {} is not greater than {} for \
+                 replica set {}",
+                next.version, self.version, next.name
+            )));
+        }
+        for n in &next.members {
+            for o in &self.members {
+                if n.host == o.host && n.id != o.id {
+                    return Err(incompatible(format!(
+                        "New and old configurations both have members with host of {} but in the new configuration \
+                         the _id field is {} and in the old configuration it is {} for replica set {}",
+                        n.host, n.id, o.id, next.name
+                    )));
+                }
+                if n.id == o.id && n.arbiter_only != o.arbiter_only {
+                    return Err(incompatible(format!(
+                        "New and old configurations differ in the setting of the arbiterOnly field for member {}; to \
+                         make this change, remove then re-add the member",
+                        n.host
+                    )));
+                }
+                if n.id == o.id && n.build_indexes != o.build_indexes {
+                    return Err(incompatible(format!(
+                        "New and old configurations differ in the setting of the buildIndexes field for member {}; \
+                         to make this change, remove then re-add the member",
+                        n.host
+                    )));
+                }
+            }
+        }
+        if !force { self.check_single_voter_change(next) } else { Ok(()) }
+    }
+
+    fn check_single_voter_change(&self, next: &ReplSetConfig) -> Result<(), Error> {
+        let voters = |c: &ReplSetConfig| -> BTreeSet<MemberId> {
+            c.members.iter().filter(|m| m.votes != 0).map(|m| m.id).collect()
+        };
+        let (old, new) = (voters(self), voters(next));
+        if old.symmetric_difference(&new).count() > 1 {
+            let text = "Non force replica set reconfig can only add or remove at most 1 voting member.";
+            return Err(Error::new(ErrorCode::InvalidReplicaSetConfig, text));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,128 @@
+//! Being asked for a vote (R-ELEC-7..9). One vote per term, ever: it is on disk before the candidate hears of it.
+
+use crate::action::{Action, Actions, Note};
+use crate::core::{Core, Pending};
+use crate::event::Token;
+use crate::message::{LastVote, VoteReply, VoteRequest};
+use pando_base::{Error, ErrorCode};
+
+impl Core {
+    pub(crate) fn on_vote_requested(&mut self, token: Token, request: VoteRequest, out: &mut Actions) {
+        if self.config.is_none() {
+            let text = "no replset config has been received";
+            out.push(Action::VoteReply {
+                token,
+                result: Err(Error::new(ErrorCode::NotYetInitialized, text)),
+            });
+            return;
+        }
+        if self.self_index.is_none() {
+            let text = "our replica set configuration is invalid or does not include us";
+            let e = Error::new(ErrorCode::InvalidReplicaSetConfig, text);
+            out.push(Action::VoteReply { token, result: Err(e) });
+            return;
+        }
+        self.see_term(request.term, out);
+        // A primary answers once it is none any more.
+        if self.pending_term.is_some() {
+            self.held_votes.push((token, request));
+            return;
+        }
+        self.answer_vote(token, &request, out);
+    }
+
+    pub(crate) fn answer_held_votes(&mut self, out: &mut Actions) {
+        for (token, request) in std::mem::take(&mut self.held_votes) {
+            self.answer_vote(token, &request, out);
+        }
+    }
+
+    fn answer_vote(&mut self, token: Token, request: &VoteRequest, out: &mut Actions) {
+        let refusal = self.refuse_vote(request);
+        let reply = VoteReply {
+            term: self.term,
+            granted: refusal.is_none(),
+            reason: refusal.clone().unwrap_or_default(),
+        };
+        let note = Note::Voted {
+            term: request.term,
+            candidate: request.candidate_index as i64,
+            granted: reply.granted,
+            dry_run: request.dry_run,
+            why: reply.reason.clone(),
+        };
+        self.note(note, out);
+        if reply.granted {
+            self.yield_fast_election();
+        }
+        if !reply.granted || request.dry_run {
+            out.push(Action::VoteReply { token, result: Ok(reply) });
+            return;
+        }
+        self.last_vote = LastVote { term: request.term, candidate_index: request.candidate_index as i64 };
+        // Granting a vote is as good as seeing a primary (R-ELEC-2).
+        self.schedule_election();
+        let id = self.persist(Pending::Vote { token, reply });
+        out.push(Action::PersistVote { id, vote: self.last_vote });
+    }
+
+    /// The reasons against, in MongoDB's order.
+    fn refuse_vote(&self, request: &VoteRequest) -> Option<String> {
+        let mine = self.config_id();
+        if request.config.is_older_than(mine) {
+            return Some(format!(
+                "candidate's config with {{version: {}, term: {}}} is older than mine with {{version: {}, term: {}}}",
+                request.config.version, request.config.term, mine.version, mine.term
+            ));
+        }
+        if request.term < self.term {
+            return Some(format!("candidate's term ({}) is lower than mine ({})", request.term, self.term));
+        }
+        if request.set_name != self.set_name {
+            return Some(format!(
+                "candidate's set name ({}) differs from mine ({})",
+                request.set_name, self.set_name
+            ));
+        }
+        if request.last_applied < self.me.written.op {
+            return Some(format!(
+                "candidate's data is staler than mine. candidate's last applied OpTime: {}, my last applied OpTime: {}",
+                text(request.last_applied),
+                text(self.me.written.op)
+            ));
+        }
+        if !request.dry_run && self.last_vote.term >= request.term {
+            return Some(format!(
+                "already voted for another candidate ({}) this term ({})",
+                self.last_vote.candidate_index, self.last_vote.term
+            ));
+        }
+        self.arbiter_refuses(request)
+    }
+
+    /// An arbiter that sees two members which do not see each other would make them take turns.
+    fn arbiter_refuses(&self, request: &VoteRequest) -> Option<String> {
+        if !self.is_arbiter() || request.config != self.config_id() {
+            return None;
+        }
+        let candidate = self.config.as_ref()?.members.get(request.candidate_index)?;
+        let primary = self.config_member(self.primary?)?;
+        if primary.id == candidate.id || primary.priority < candidate.priority {
+            return None;
+        }
+        Some(format!("can see a healthy primary ({}) of equal or greater priority", primary.host))
+    }
+
+    pub(crate) fn on_vote_durable(&mut self, token: Token, reply: VoteReply, ok: bool, out: &mut Actions) {
+        let result = if ok {
+            Ok(reply)
+        } else {
+            Err(Error::new(ErrorCode::InternalError, "the vote could not be written to disk"))
+        };
+        out.push(Action::VoteReply { token, result });
+    }
+}
+
+fn text(t: pando_base::OpTime) -> String {
+    format!("{{ ts: {}, t: {} }}", t.ts, t.t)
+}

@@ -1,0 +1,225 @@
+//! When a write may be acknowledged (R-WC-1..9). A question first ([`Core::is_satisfied`]), then waiters as data:
+//! they are kept by what they ask for and in the order of their targets, so progress looks at the first ones only.
+
+use crate::action::{Action, Actions};
+use crate::config::ReplSetConfig;
+use crate::core::Core;
+use crate::member::{MemberState, Positions};
+use pando_base::{Error, ErrorCode, OpTime, Timestamp};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How many, or which.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Want {
+    Nodes(u32),
+    Majority,
+    /// An entry of `settings.getLastErrorModes`.
+    Mode(String),
+    /// So many distinct values of each tag.
+    Tags(Vec<(String, u32)>),
+}
+
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Concern {
+    pub want: Want,
+    /// On disk, not only applied.
+    pub journaled: bool,
+}
+
+/// Somebody waits for `target` to be held as `concern` says.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Waiter {
+    pub id: u64,
+    pub target: OpTime,
+    pub concern: Concern,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(crate) struct Waiters {
+    by_concern: BTreeMap<Concern, BTreeMap<(Timestamp, u64), OpTime>>,
+    /// For cancelling.
+    places: BTreeMap<u64, (Concern, Timestamp)>,
+}
+
+impl Waiters {
+    fn add(&mut self, w: Waiter) {
+        self.places.insert(w.id, (w.concern.clone(), w.target.ts));
+        self.by_concern.entry(w.concern).or_default().insert((w.target.ts, w.id), w.target);
+    }
+    pub(crate) fn cancel(&mut self, id: u64) {
+        if let Some((concern, ts)) = self.places.remove(&id)
+            && let Some(queue) = self.by_concern.get_mut(&concern)
+        {
+            queue.remove(&(ts, id));
+            if queue.is_empty() {
+                self.by_concern.remove(&concern);
+            }
+        }
+    }
+    pub(crate) fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+}
+
+impl ReplSetConfig {
+    /// The tags a custom mode asks for.
+    fn mode_tags(&self, mode: &str) -> Option<Vec<(String, u32)>> {
+        let modes = &self.settings.get_last_error_modes;
+        let wanted = modes.iter().find(|(name, _)| *name == mode)?.1.as_doc()?;
+        Some(wanted.iter().map(|(key, n)| (key.to_owned(), n.as_f64().unwrap_or(0.0) as u32)).collect())
+    }
+
+    /// Whether this set could ever meet it: 79 for an unknown mode, 100 for more than there is.
+    pub fn check_concern(&self, want: &Want) -> Result<(), Error> {
+        let too_many =
+            || Err(Error::new(ErrorCode::UnsatisfiableWriteConcern, "Not enough data-bearing nodes"));
+        match want {
+            Want::Nodes(n) if *n as usize > self.data_bearing() => too_many(),
+            Want::Nodes(_) | Want::Majority => Ok(()),
+            Want::Mode(name) => match self.mode_tags(name) {
+                None => Err(Error::new(
+                    ErrorCode::UnknownReplWriteConcern,
+                    format!("No write concern mode named '{name}' found in replica set configuration"),
+                )),
+                Some(tags) => self.check_tags(&tags),
+            },
+            Want::Tags(tags) => self.check_tags(tags),
+        }
+    }
+
+    fn check_tags(&self, tags: &[(String, u32)]) -> Result<(), Error> {
+        for (key, n) in tags {
+            let values: BTreeSet<&str> = self
+                .members
+                .iter()
+                .filter(|m| m.is_data_bearing())
+                .flat_map(|m| m.tags.iter().filter(|(k, _)| k == key).map(|(_, v)| v.as_str()))
+                .collect();
+            if values.is_empty() {
+                let text = format!("No replica set tag key {key} in config");
+                return Err(Error::new(ErrorCode::UnsatisfiableWriteConcern, text));
+            }
+            if values.len() < *n as usize {
+                let text = "Not enough nodes match write concern mode";
+                return Err(Error::new(ErrorCode::UnsatisfiableWriteConcern, text));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Core {
+    /// R-WC-3..6, R-WC-8, for a target of the present term.
+    pub fn is_satisfied(&self, target: OpTime, concern: &Concern) -> bool {
+        let Some(config) = &self.config else { return false };
+        // This node itself comes first.
+        if !reaches(&self.me, target, concern.journaled) {
+            return false;
+        }
+        let holders = || {
+            config.members.iter().filter(|m| m.is_data_bearing() && !m.newly_added).filter(|m| {
+                m.id == self.self_id()
+                    || self.members.get(&m.id).is_some_and(|d| {
+                        d.state != MemberState::Startup2 && reaches(&d.best, target, concern.journaled)
+                    })
+            })
+        };
+        let tagged = |tags: &[(String, u32)]| {
+            tags.iter().all(|(key, n)| {
+                let values: BTreeSet<&str> = holders()
+                    .flat_map(|m| m.tags.iter().filter(|(k, _)| k == key).map(|(_, v)| v.as_str()))
+                    .collect();
+                values.len() >= *n as usize
+            })
+        };
+        match &concern.want {
+            Want::Nodes(n) => holders().count() >= *n as usize,
+            Want::Majority => self.committed.op.t == target.t && self.committed_applied().ts >= target.ts,
+            Want::Mode(name) => config.mode_tags(name).is_some_and(|tags| tagged(&tags)),
+            Want::Tags(tags) => tagged(tags),
+        }
+    }
+
+    pub(crate) fn on_await(&mut self, waiter: Waiter, out: &mut Actions) {
+        let refused = self.refuse_waiter(&waiter);
+        let result = match refused {
+            Some(e) => Err(e),
+            None if self.is_satisfied(waiter.target, &waiter.concern) => Ok(()),
+            None => return self.waiters.add(waiter),
+        };
+        out.push(Action::WaitDone { id: waiter.id, result });
+    }
+
+    fn refuse_waiter(&self, waiter: &Waiter) -> Option<Error> {
+        let config = self.config.as_ref()?;
+        if self.shut_down {
+            return Some(Error::new(ErrorCode::ShutdownInProgress, "Replication is being shut down"));
+        }
+        if !self.is_leader() {
+            let text = "Primary stepped down while waiting for replication";
+            return Some(Error::new(ErrorCode::PrimarySteppedDown, text));
+        }
+        if waiter.target.t != self.term {
+            return Some(Error::new(
+                ErrorCode::PrimarySteppedDown,
+                format!(
+                    "Term changed from {} to {} while waiting for replication, indicating that this node must have \
+                     stepped down.",
+                    waiter.target.t, self.term
+                ),
+            ));
+        }
+        config.check_concern(&waiter.concern.want).err()
+    }
+
+    /// Ends the waiters that are satisfied now.
+    pub(crate) fn wake_waiters(&mut self, out: &mut Actions) {
+        if self.waiters.is_empty() {
+            return;
+        }
+        let mut done = Vec::new();
+        for (concern, queue) in &self.waiters.by_concern {
+            done.extend(
+                queue
+                    .iter()
+                    .take_while(|(_, target)| self.is_satisfied(**target, concern))
+                    .map(|((_, id), _)| *id),
+            );
+        }
+        for id in done {
+            self.waiters.cancel(id);
+            out.push(Action::WaitDone { id, result: Ok(()) });
+        }
+    }
+
+    /// A step-down, a shutdown (R-WC-7).
+    pub(crate) fn fail_all_waiters(&mut self, error: &Error, out: &mut Actions) {
+        for id in std::mem::take(&mut self.waiters).places.into_keys() {
+            out.push(Action::WaitDone { id, result: Err(error.clone()) });
+        }
+    }
+
+    /// A new configuration may know fewer members, or other modes.
+    pub(crate) fn recheck_waiters(&mut self, out: &mut Actions) {
+        let Some(config) = self.config.clone() else { return };
+        let bad: Vec<(Concern, Error)> = self
+            .waiters
+            .by_concern
+            .keys()
+            .filter_map(|c| config.check_concern(&c.want).err().map(|e| (c.clone(), e)))
+            .collect();
+        for (concern, error) in bad {
+            for (_, id) in self.waiters.by_concern.remove(&concern).unwrap_or_default().into_keys() {
+                self.waiters.places.remove(&id);
+                out.push(Action::WaitDone { id, result: Err(error.clone()) });
+            }
+        }
+        self.wake_waiters(out);
+    }
+}
+
+/// Same term, and far enough.
+fn reaches(p: &Positions, target: OpTime, journaled: bool) -> bool {
+    let at = if journaled { p.durable.op.min(p.applied.op) } else { p.applied.op };
+    at.t == target.t && at.ts >= target.ts
+}
