@@ -136,3 +136,37 @@ pub const RPC_CONNECT_MS: u64 = 10_000;
 pub const RPC_IDLE_PER_HOST_MAX: usize = 4;
 /// Idle milliseconds after which a kept connection is not trusted any more: firewalls forget at about five minutes.
 pub const RPC_IDLE_MS: u64 = 60_000;
+/// Oplog entries that a worker of a secondary applies in one storage unit (MongoDB groups up to 64 inserts).
+pub const APPLY_UNIT_OPS_MAX: usize = 64;
+/// Bytes of entries in one such unit.
+pub const APPLY_UNIT_BYTES_MAX: usize = 256 * 1024;
+/// Bytes of fetched oplog entries waiting to be written (MongoDB's 256 MB): a few seconds of a fast primary.
+pub const FETCH_BUFFER_BYTES_MAX: usize = 256 << 20;
+/// Bytes of written entries waiting to be applied: the applier works on while the writer syncs.
+pub const APPLY_BUFFER_BYTES_MAX: usize = 100 << 20;
+/// Oplog entries of one applier batch (`replBatchLimitOperations`).
+pub const APPLY_BATCH_OPS_MAX: usize = 5_000;
+/// Bytes of entries in one applier batch (`replBatchLimitBytes`).
+pub const APPLY_BATCH_BYTES_MAX: usize = 100 << 20;
+/// Tasks that apply a batch (`replWriterThreadCount`); never more than twice the cores.
+pub const APPLY_WORKERS_MAX: usize = 16;
+/// Entries for which one more worker pays: handing work over costs about as much as applying ten entries.
+pub const APPLY_ENTRIES_PER_WORKER_MIN: usize = 100;
+/// `batchSize` of oplog queries: as many as fit into a reply of 16 MiB (MongoDB's number).
+pub const OPLOG_QUERY_BATCH_SIZE: i32 = 13_981_010;
+/// Milliseconds for the first oplog query (`oplogInitialFindMaxSeconds`): the source may have to read from disk.
+pub const OPLOG_INITIAL_FIND_MS: u64 = 60_000;
+/// The same when the query is repeated on a connection that was cut (`oplogRetriedFindMaxSeconds`).
+pub const OPLOG_RETRIED_FIND_MS: u64 = 2_000;
+/// Milliseconds beyond a query's own limit before its connection counts as dead.
+pub const OPLOG_NETWORK_SLACK_MS: u64 = 5_000;
+/// Reconnections to one sync source without a good batch in between (`oplogFetcherSteadyStateMaxFetcherRestarts`).
+pub const FETCHER_RESTARTS_MAX: u32 = 1;
+/// Pause when no sync source is eligible.
+pub const SYNC_SOURCE_RETRY_MS: u64 = 1_000;
+/// How long a source is avoided after its probe failed, or it had no usable oplog.
+pub const DENY_PROBE_FAILED_MS: u64 = 10_000;
+/// How long a source is avoided that did not answer in time.
+pub const DENY_PROBE_TIMED_OUT_MS: u64 = 30_000;
+/// How long a source is avoided whose oplog starts after our newest entry.
+pub const DENY_TOO_STALE_MS: u64 = 60_000;

@@ -37,6 +37,11 @@ impl fmt::Debug for Timestamp {
         write!(f, "Timestamp({}, {})", self.secs(), self.inc())
     }
 }
+impl fmt::Display for OpTime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{{ ts: {}, t: {} }}", self.ts, self.t)
+    }
+}
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(self, f)

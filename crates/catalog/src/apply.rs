@@ -12,7 +12,7 @@ use crate::snapshot::Named;
 use crate::spec::IndexSpec;
 use crate::unit::{WriteOp, WriteUnit};
 use crate::write::UpdateForm;
-use pando_base::{Error, Namespace, Result, Timestamp, Uuid};
+use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp, Uuid};
 use pando_bson::{DocBuf, RawDoc, Value};
 use pando_oplog::diff;
 use pando_oplog::entry::{EntryView, OpType};
@@ -28,23 +28,26 @@ pub enum Applying {
     /// At a start. Rows may be ahead of the log, and traces of what was deleted further on may be gone; totals
     /// count every entry, whether its row had to be written or not.
     Replay,
-    /// New entries from elsewhere.
+    /// New entries from elsewhere, each exactly once: what they are about must be there.
     Steady,
+    /// Entries from elsewhere over data copied at different times, some of it after the entry was made.
+    InitialSync,
 }
 
 impl Catalog {
     /// Applies one entry at its own timestamp.
     pub fn apply_entry(&self, e: &EntryView<'_>, why: Applying) -> Result<()> {
         match e.op {
+            OpType::Insert if e.o_is_array => self.apply_inserts(e, why),
             OpType::Insert | OpType::Update | OpType::Delete => self.apply_document(e, why),
             OpType::Command => self
-                .apply_command(e)
+                .apply_command(e, why)
                 .map_err(|err| err.context(format_args!("while applying the log entry {}", e.doc))),
             OpType::Noop => Ok(()),
         }
     }
 
-    fn target(&self, e: &EntryView<'_>) -> Option<Arc<Collection>> {
+    pub(crate) fn target(&self, e: &EntryView<'_>) -> Option<Arc<Collection>> {
         match e.ui {
             Some(uuid) => self.lookup_uuid(uuid),
             None => self.lookup(&Namespace::parse(e.ns).ok()?),
@@ -53,57 +56,39 @@ impl Catalog {
 
     fn apply_document(&self, e: &EntryView<'_>, why: Applying) -> Result<()> {
         // A collection that is gone was dropped by a later entry.
-        let Some(coll) = self.target(e) else { return Ok(()) };
+        let Some(coll) = self.target(e) else { return self.no_collection(e, why) };
         let mut unit = self.begin_applied(e.ts)?;
-        let rid = match record_of(&unit, &coll, e)? {
-            Some(rid) => rid,
-            None if e.op == OpType::Insert => RecordId::Long(coll.shared.take_rids(1)),
-            None => return Ok(()),
-        };
-        let key = record_id::storage_key(&rid);
-        if let RecordId::Long(n) = rid {
-            coll.shared.saw_rid(n);
-        }
-        if unit.txn.newest_ts(coll.records, &key)?.is_some_and(|ts| ts >= e.ts) {
-            if why == Applying::Replay {
-                coll.shared.sizes.changed(e.ts, size_effect(e));
-            }
-            return Ok(());
-        }
-        let old = unit.txn.get(coll.records, &key)?;
-        let old = old.as_ref().map(|d| RawDoc::trusted(d));
-        match (e.op, old) {
-            (OpType::Insert, None) => {
-                let n = if let RecordId::Long(n) = rid { n } else { 0 };
-                unit.insert(&OP, &coll, e.o, n, &[])?;
-            }
-            (OpType::Insert, Some(old)) => {
-                unit.update(&OP, &coll, &rid, old, e.o, UpdateForm::Replacement, &[])?;
-            }
-            (OpType::Update, Some(old)) => {
-                let new: DocBuf;
-                let new: &RawDoc = match e.diff() {
-                    Some(d) => {
-                        new = diff::apply(old, d)?;
-                        &new
-                    }
-                    None => e.o,
-                };
-                unit.update(&OP, &coll, &rid, old, new, UpdateForm::Replacement, &[])?;
-            }
-            (OpType::Delete, Some(old)) => unit.delete(&OP, &coll, &rid, old, &[])?,
-            (_, None) => {
-                if why == Applying::Replay {
-                    coll.shared.sizes.changed(e.ts, size_effect(e));
-                }
-                return Ok(());
-            }
-            (OpType::Command | OpType::Noop, Some(_)) => return Ok(()),
-        }
+        apply_to(&mut unit, &coll, e, why)?;
         unit.commit().map(drop)
     }
+    pub(crate) fn no_collection(&self, e: &EntryView<'_>, why: Applying) -> Result<()> {
+        if why == Applying::Steady {
+            return Err(Error::new(
+                ErrorCode::NamespaceNotFound,
+                format!("Failed to apply operation due to missing collection: {}", e.doc),
+            ));
+        }
+        Ok(())
+    }
 
-    fn apply_command(&self, e: &EntryView<'_>) -> Result<()> {
+    /// One entry that inserts several documents.
+    fn apply_inserts(&self, e: &EntryView<'_>, why: Applying) -> Result<()> {
+        e.o.iter().try_for_each(|d| {
+            let o = d.value().as_doc().ok_or_else(|| Error::internal("an insert of something else"))?;
+            self.apply_document(&EntryView { o, o_is_array: false, rid: None, ..*e }, why)
+        })
+    }
+    /// Writes that belong together; they become visible together, since the batch of such an entry holds nothing
+    /// else (R-APPLY-2).
+    fn apply_group(&self, e: &EntryView<'_>, why: Applying) -> Result<()> {
+        let is_set = |name: &str| e.o.get(name).is_some_and(|v| v.is_truthy());
+        if is_set("prepare") || is_set("partialTxn") {
+            return Err(Error::internal("entries of prepared or large transactions cannot be applied yet"));
+        }
+        e.inner().into_iter().flatten().try_for_each(|op| self.apply_entry(&op?, why))
+    }
+
+    fn apply_command(&self, e: &EntryView<'_>, why: Applying) -> Result<()> {
         let Some(first) = e.command() else { return Err(Error::internal("a command entry without command")) };
         let db = e.ns.split_once('.').map_or(e.ns, |(db, _)| db);
         if let Some(uuid) = e.ui
@@ -116,6 +101,7 @@ impl Catalog {
             };
         }
         match first.name() {
+            "applyOps" => self.apply_group(e, why),
             "create" => self.apply_create(e, db),
             "drop" => self.apply_drop(e),
             "renameCollection" => self.apply_rename(e),
@@ -210,6 +196,74 @@ impl Catalog {
         self.publish(|s| s.put(Named::Collection(coll)));
         Ok(())
     }
+}
+
+/// Applies an `i`, `u` or `d` entry within a unit whose timestamp is the entry's.
+pub(crate) fn apply_to(
+    unit: &mut WriteUnit,
+    coll: &Collection,
+    e: &EntryView<'_>,
+    why: Applying,
+) -> Result<()> {
+    let rid = match record_of(unit, coll, e)? {
+        Some(rid) => rid,
+        None if e.op == OpType::Insert => RecordId::Long(coll.shared.take_rids(1)),
+        None => return missing(coll, e, why),
+    };
+    if let (RecordId::Long(n), OpType::Insert, Applying::Steady) = (&rid, e.op, why)
+        && coll.shared.is_fresh_rid(*n)
+    {
+        return unit.insert(&OP, coll, e.o, *n, &[]);
+    }
+    let key = record_id::storage_key(&rid);
+    if let RecordId::Long(n) = rid {
+        coll.shared.saw_rid(n);
+    }
+    let skips = why != Applying::Steady;
+    if skips && unit.txn.newest_ts(coll.records, &key)?.is_some_and(|ts| ts >= e.ts) {
+        if why == Applying::Replay {
+            coll.shared.sizes.changed(e.ts, size_effect(e));
+        }
+        return Ok(());
+    }
+    let old = unit.txn.get(coll.records, &key)?;
+    let old = old.as_ref().map(|d| RawDoc::trusted(d));
+    match (e.op, old) {
+        (OpType::Insert, None) => {
+            let n = if let RecordId::Long(n) = rid { n } else { 0 };
+            unit.insert(&OP, coll, e.o, n, &[])
+        }
+        (OpType::Insert, Some(old)) => unit.update(&OP, coll, &rid, old, e.o, UpdateForm::Replacement, &[]),
+        (OpType::Update, Some(old)) => {
+            let new: DocBuf;
+            let new: &RawDoc = match e.diff() {
+                Some(d) => {
+                    new = diff::apply(old, d)?;
+                    &new
+                }
+                None => e.o,
+            };
+            unit.update(&OP, coll, &rid, old, new, UpdateForm::Replacement, &[])
+        }
+        (OpType::Delete, Some(old)) => unit.delete(&OP, coll, &rid, old, &[]),
+        (_, None) => missing(coll, e, why),
+        (OpType::Command | OpType::Noop, Some(_)) => Ok(()),
+    }
+}
+
+/// The entry's document is not there.
+fn missing(coll: &Collection, e: &EntryView<'_>, why: Applying) -> Result<()> {
+    match (why, e.op) {
+        (Applying::Replay, _) => coll.shared.sizes.changed(e.ts, size_effect(e)),
+        (Applying::Steady, OpType::Update) => {
+            return Err(Error::new(
+                ErrorCode::OperationFailed,
+                format!("Failed to apply update due to missing document: {}", e.doc),
+            ));
+        }
+        _ => {}
+    }
+    Ok(())
 }
 
 /// The collection that a rename replaced.

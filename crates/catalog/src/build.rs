@@ -609,7 +609,13 @@ impl Runner {
             if t.multikey {
                 ready.state.see(&t.bits, &t.paths, ready.wildcard.as_deref());
                 let paths = t.paths.iter().cloned().collect();
-                marks.push(PendingMarks { index: ready.clone(), bits: t.bits.clone(), paths, written: true });
+                marks.push(PendingMarks {
+                    collection: coll.uuid,
+                    index: ready.clone(),
+                    bits: t.bits.clone(),
+                    paths,
+                    written: true,
+                });
             }
             *slot = ready;
         }

@@ -5,7 +5,7 @@ use crate::lock::{Guard, Lock};
 use crate::observer::{LogWriter, OpObserver};
 use crate::oid::ObjectIdSource;
 use crate::snapshot::{CatalogSnapshot, Named};
-use crate::unit::WriteUnit;
+use crate::unit::{Marks, WriteUnit};
 use arc_swap::ArcSwap;
 use pando_base::{Error, ErrorCode, Namespace, Result, Term, Timestamp, Uuid};
 use pando_env::Env;
@@ -209,7 +209,10 @@ impl Catalog {
     }
     /// Begins a unit whose rows carry the timestamp of an entry that is already in the log.
     pub(crate) fn begin_applied(&self, ts: Timestamp) -> Result<WriteUnit> {
-        Ok(WriteUnit::applied(self, self.storage().begin(ReadAt::Applied)?, ts))
+        Ok(WriteUnit::applied(self, self.storage().begin(ReadAt::Applied)?, ts, None))
+    }
+    pub(crate) fn begin_applied_marking(&self, ts: Timestamp, marks: &Marks) -> Result<WriteUnit> {
+        Ok(WriteUnit::applied(self, self.storage().begin(ReadAt::Applied)?, ts, Some(marks.clone())))
     }
     /// Begins a read.
     pub fn begin_read(&self, at: ReadAt) -> Result<Txn> {

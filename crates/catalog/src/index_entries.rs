@@ -179,6 +179,7 @@ pub(crate) fn note_arrays(unit: &mut WriteUnit, coll: &Collection, index: &Arc<I
     }
     let bits = keys.marks.clone();
     unit.note_marks(PendingMarks {
+        collection: coll.uuid,
         index: index.clone(),
         bits,
         paths: keys.wild_paths.clone(),
@@ -188,7 +189,7 @@ pub(crate) fn note_arrays(unit: &mut WriteUnit, coll: &Collection, index: &Arc<I
 
 /// Writes the catalog row when this unit has met arrays that the row does not know yet.
 pub(crate) fn write_marks(unit: &mut WriteUnit, coll: &Collection) -> Result<()> {
-    if unit.take_unwritten_marks() {
+    if !unit.defers_marks() && unit.take_unwritten_marks() {
         let (txn, marks) = unit.txn_and_marks();
         durable::put_row(txn, coll, marks.iter())?;
     }

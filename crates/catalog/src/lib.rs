@@ -16,6 +16,7 @@
 //! hold a [`WriteGuard`] so that definitions stand still; definition changes wait for writers (see [`lock`]).
 
 mod apply;
+mod apply_run;
 mod build;
 mod capped;
 mod capped_copy;
@@ -57,6 +58,7 @@ mod wildcard;
 mod write;
 
 pub use apply::Applying;
+pub use apply_run::Spread;
 pub use build::{Build, Progress};
 pub use catalog::{Catalog, OpenOptions, WriteGuard};
 pub use coll_mod::Modified;
@@ -74,7 +76,7 @@ pub use sizes::{Sizes, Totals};
 pub use snapshot::{CatalogSnapshot, Named};
 pub use spec::{IndexSpec, Requested, is_id_key, same_key, without_unknown_options};
 pub use stats::CollectionStats;
-pub use unit::{SessionRef, WriteOp, WriteUnit};
+pub use unit::{Marks, SessionRef, WriteOp, WriteUnit};
 pub use validate::Report as ValidateReport;
 pub use views::ResolvedView;
 pub use write::{Inserts, Interrupt, Uninterrupted, UpdateForm, after_conflict, retry_conflicts};

@@ -10,13 +10,13 @@ use crate::durable;
 use crate::keys::KeySet;
 use crate::observer::{Defined, OpObserver};
 use crate::sizes::Totals;
-use pando_base::{Error, Millis, OpTime, Result, Term, Timestamp};
+use pando_base::{Error, Millis, OpTime, Result, Term, Timestamp, Uuid};
 use pando_bson::RawDoc;
 use pando_bson::keystring::KeyBuilder;
 use pando_oplog::Entry;
 use pando_oplog::entry::{Identity, Object, OpType, Session};
 use pando_storage::{Mark, Slot, Slots, Txn};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// What the operation brings to its log entries and checks.
 #[derive(Clone, Copy, Debug, Default)]
@@ -40,11 +40,18 @@ pub struct SessionRef<'a> {
 enum Journal {
     /// Each write takes a slot of the log and leaves an entry in it.
     Logged { reserved: Option<Slots>, open: Option<Slot> },
-    /// The rows carry the timestamp of an entry that exists already (recovery, replication).
-    Applied(Timestamp),
+    /// The rows carry the timestamp of an entry that exists already (recovery, replication). Array marks go to the
+    /// collector, when there is one, instead of into the unit.
+    Applied { ts: Timestamp, marks: Option<Marks> },
     /// No timestamps, no entries: the `local` database.
     Local,
 }
+
+/// Array paths met while a batch of entries was applied by several workers. The catalog rows that tell of them are
+/// written once, at the batch's first timestamp ([`Catalog::finish_batch`]): a mark that comes early does no harm,
+/// one that a checkpoint in the middle of the batch misses would.
+#[derive(Clone, Default)]
+pub struct Marks(pub(crate) Arc<Mutex<Vec<PendingMarks>>>);
 
 type AfterCommit = Box<dyn FnOnce(Timestamp) + Send>;
 
@@ -70,6 +77,7 @@ pub struct WriteUnit {
 
 /// Array paths that an index will have durably known once the unit commits.
 pub(crate) struct PendingMarks {
+    pub(crate) collection: Uuid,
     pub(crate) index: Arc<Index>,
     pub(crate) bits: Vec<u64>,
     pub(crate) paths: Vec<String>,
@@ -102,9 +110,20 @@ impl WriteUnit {
     pub(crate) fn local(catalog: &Catalog, txn: Txn) -> WriteUnit {
         WriteUnit::new(catalog, txn, Journal::Local)
     }
-    pub(crate) fn applied(catalog: &Catalog, mut txn: Txn, ts: Timestamp) -> WriteUnit {
+    pub(crate) fn applied(catalog: &Catalog, mut txn: Txn, ts: Timestamp, marks: Option<Marks>) -> WriteUnit {
         txn.set_commit_ts(ts);
-        WriteUnit::new(catalog, txn, Journal::Applied(ts))
+        WriteUnit::new(catalog, txn, Journal::Applied { ts, marks })
+    }
+    /// The next writes carry the timestamp of another entry.
+    pub(crate) fn apply_at(&mut self, at: Timestamp) {
+        if let Journal::Applied { ts, .. } = &mut self.journal {
+            *ts = at;
+            self.txn.set_commit_ts(at);
+        }
+    }
+    /// Array marks are somebody else's business.
+    pub(crate) fn defers_marks(&self) -> bool {
+        matches!(self.journal, Journal::Applied { marks: Some(_), .. })
     }
     fn new(catalog: &Catalog, txn: Txn, journal: Journal) -> WriteUnit {
         WriteUnit {
@@ -139,7 +158,7 @@ impl WriteUnit {
     }
     /// Writes of this unit replay or replicate entries that were checked when they were made.
     pub fn is_applying(&self) -> bool {
-        matches!(self.journal, Journal::Applied(_))
+        matches!(self.journal, Journal::Applied { .. })
     }
     pub fn is_local(&self) -> bool {
         matches!(self.journal, Journal::Local)
@@ -148,7 +167,7 @@ impl WriteUnit {
     pub fn ts(&self) -> Timestamp {
         match &self.journal {
             Journal::Logged { open, .. } => open.as_ref().map_or(self.last.ts, Slot::ts),
-            Journal::Applied(ts) => *ts,
+            Journal::Applied { ts, .. } => *ts,
             Journal::Local => Timestamp::ZERO,
         }
     }
@@ -297,12 +316,20 @@ impl WriteUnit {
     pub fn commit(self) -> Result<OpTime> {
         let WriteUnit { txn, journal, last, deltas, marks, after, .. } = self;
         let ts = txn.commit()?;
+        let deferred = match &journal {
+            Journal::Applied { marks, .. } => marks.clone(),
+            _ => None,
+        };
         drop(journal);
         for (shared, at, delta) in deltas {
             shared.sizes.changed(at, delta);
         }
-        for m in marks {
-            durable::mark_durable(&m);
+        match deferred {
+            Some(to) if !marks.is_empty() => {
+                to.0.lock().unwrap_or_else(PoisonError::into_inner).extend(marks);
+            }
+            Some(_) => {}
+            None => marks.iter().for_each(durable::mark_durable),
         }
         for f in after {
             f(ts);
@@ -315,7 +342,7 @@ impl WriteUnit {
 pub(crate) struct EntryParts<'a> {
     pub(crate) op: OpType,
     pub(crate) ns: &'a str,
-    pub(crate) ui: Option<pando_base::Uuid>,
+    pub(crate) ui: Option<Uuid>,
     pub(crate) o: Object<'a>,
     pub(crate) o2: Identity<'a>,
     pub(crate) rid: Option<i64>,

@@ -56,6 +56,10 @@ pub struct GenericArgs {
     /// `$client` metadata of another server's client, kept for logs.
     pub client: Option<DocBuf>,
     pub help: bool,
+    /// `$replData`: another member wants to know how this one is doing (R-META-1).
+    pub wants_repl_data: bool,
+    /// `$oplogQueryData`: the same, for one that follows this member's oplog (R-META-2).
+    pub wants_oplog_query_data: bool,
 }
 
 impl GenericArgs {
@@ -119,6 +123,8 @@ impl GenericArgs {
                     _ => return Err(api_type(name, &v, "bool")),
                 },
                 "help" => args.help = v.is_truthy(),
+                "$replData" => args.wants_repl_data = true,
+                "$oplogQueryData" => args.wants_oplog_query_data = true,
                 "$client" => match v {
                     Value::Document(d) => args.client = Some(d.to_buf()),
                     _ => return Err(Error::type_mismatch("The client metadata document must be a document")),

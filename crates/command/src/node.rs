@@ -6,7 +6,7 @@ use crate::concern::{WriteConcern, WriteConcernError};
 use crate::instance::Instance;
 use crate::{Flags, OpCtx};
 use pando_base::{Result, Timestamp};
-use pando_bson::{DocBuf, ObjectId};
+use pando_bson::{DocBuf, DocBuilder, ObjectId};
 use pando_env::BoxFuture;
 use std::sync::Arc;
 
@@ -55,6 +55,9 @@ pub trait Node: Send + Sync + Sized + 'static {
 
     /// `None` on a standalone node: replies carry no times.
     fn reply_times(&self, ctx: &OpCtx) -> Option<ReplyTimes>;
+
+    /// Adds what other members asked for beside the answer (`$replData`, `$oplogQueryData`).
+    fn append_metadata(&self, _ctx: &OpCtx, _reply: &mut DocBuilder) {}
 
     /// Attached to "not primary" errors; `None` on a standalone node.
     fn topology_version(&self) -> Option<TopologyVersion>;

@@ -167,6 +167,8 @@ pub struct EntryView<'a> {
     pub ns: &'a str,
     pub ui: Option<Uuid>,
     pub o: &'a RawDoc,
+    /// `o` is an array: several documents inserted by one entry.
+    pub o_is_array: bool,
     pub o2: Option<&'a RawDoc>,
     pub rid: Option<i64>,
     pub ts: Timestamp,
@@ -177,12 +179,28 @@ pub struct EntryView<'a> {
 impl<'a> EntryView<'a> {
     /// Reads the fields every entry has; the others are in [`EntryView::doc`].
     pub fn parse(doc: &'a RawDoc) -> Result<EntryView<'a>> {
+        let view = EntryView::parse_any(doc)?;
+        if view.ts.is_zero() { Err(malformed(doc)) } else { Ok(view) }
+    }
+    /// The operations of an `applyOps` entry, each with the entry's own time (R-OPLOG-4).
+    pub fn inner(&self) -> Option<impl Iterator<Item = Result<EntryView<'a>>>> {
+        let first = self.command()?;
+        let outer = *self;
+        let ops = (first.name_bytes() == b"applyOps").then(|| first.value().as_array())??;
+        Some(ops.iter().map(move |op| {
+            let doc = op.value().as_doc().ok_or_else(|| malformed(outer.doc))?;
+            let view = EntryView::parse_any(doc)?;
+            Ok(EntryView { ts: outer.ts, term: outer.term, wall: outer.wall, ..view })
+        }))
+    }
+    fn parse_any(doc: &'a RawDoc) -> Result<EntryView<'a>> {
         let mut view = EntryView {
             doc,
             op: OpType::Noop,
             ns: "",
             ui: None,
             o: RawDoc::empty(),
+            o_is_array: false,
             o2: None,
             rid: None,
             ts: Timestamp::ZERO,
@@ -196,6 +214,7 @@ impl<'a> EntryView<'a> {
                 (b"ns", Value::String(s)) => view.ns = s,
                 (b"ui", Value::Binary { bytes, .. }) => view.ui = Uuid::from_slice(bytes),
                 (b"o", Value::Document(d)) => o = Some(d),
+                (b"o", Value::Array(a)) => (o, view.o_is_array) = (Some(a), true),
                 (b"o2", Value::Document(d)) => view.o2 = Some(d),
                 (b"rid", Value::Int64(rid)) => view.rid = Some(rid),
                 (b"ts", Value::Timestamp(ts)) => view.ts = ts,
@@ -205,12 +224,12 @@ impl<'a> EntryView<'a> {
             }
         }
         match (op, o) {
-            (Some(op), Some(o)) if !view.ts.is_zero() => {
+            (Some(op), Some(o)) => {
                 view.op = op;
                 view.o = o;
                 Ok(view)
             }
-            _ => Err(Error::internal(format!("malformed oplog entry: {doc}"))),
+            _ => Err(malformed(doc)),
         }
     }
     pub fn op_time(&self) -> OpTime {
@@ -235,6 +254,11 @@ impl<'a> EntryView<'a> {
         }
         self.o.get("diff")?.as_doc()
     }
+}
+
+#[cold]
+fn malformed(doc: &RawDoc) -> Error {
+    Error::internal(format!("malformed oplog entry: {doc}"))
 }
 
 /// `{$v: 2, diff: <diff>}`: the `o` of a `u` entry that carries a difference.

@@ -6,12 +6,14 @@
 //! [`await_replication`], and reads `hello` and `replSetGetStatus` from the same [`State`]. The topology core
 //! will later drive that state; its callers need not change.
 //!
+//! * [`data`] — the entries' way from a sync source into this node's log and tables;
 //! * [`config`] — the configuration document, of the topology crate;
 //! * [`state`] — member state, term, election, topology version, and who waits for them;
 //! * [`await_replication`] — write concerns;
 //! * [`show`] — the documents that `hello` and `replSetGetStatus` answer with.
 
 pub mod await_replication;
+pub mod data;
 pub mod show;
 pub mod state;
 

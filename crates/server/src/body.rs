@@ -2,9 +2,10 @@
 
 use crate::Server;
 use crate::batch::Batch;
+use crate::oplog_tail::OplogTail;
 use crate::pipeline_cursor::PipelineCursor;
 use crate::query_cursor::QueryCursor;
-use pando_base::Result;
+use pando_base::{OpTime, Result};
 use pando_bson::DocBuf;
 use pando_command::OpCtx;
 use pando_query::source::Source;
@@ -15,7 +16,18 @@ pub enum CursorBody {
     /// Documents that are all there already (listings).
     List(std::vec::IntoIter<DocBuf>),
     Query(Box<QueryCursor>),
+    /// The oplog from some timestamp on: what members that follow this one ask for.
+    Oplog(Box<OplogTail>),
     Pipeline(Box<PipelineCursor>),
+}
+
+/// When a wait for data ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Until {
+    /// Monotonic.
+    pub(crate) deadline: Duration,
+    /// Also when the commit point passes this.
+    pub(crate) committed_after: Option<OpTime>,
 }
 
 /// Whether anything may follow a batch.
@@ -38,6 +50,7 @@ impl CursorBody {
         match self {
             CursorBody::Query(q) => q.fill(server, ctx, batch, source).await,
             CursorBody::Pipeline(p) => p.fill(server, ctx, batch, source).await,
+            CursorBody::Oplog(o) => o.fill(ctx, batch).await,
             CursorBody::List(docs) => {
                 while !batch.is_full() {
                     match docs.as_slice().first() {
@@ -57,27 +70,35 @@ impl CursorBody {
         match self {
             CursorBody::Query(q) => q.at_cluster_time(),
             CursorBody::Pipeline(p) => p.at_cluster_time(),
-            CursorBody::List(_) => None,
+            CursorBody::List(_) | CursorBody::Oplog(_) => None,
         }
     }
 
-    /// Waits for documents to come in until `deadline` (monotonic), then fills the batch.
+    /// Waits for documents to come in, then fills the batch.
     pub(crate) async fn await_data(
         &mut self,
         server: &Server,
         ctx: &OpCtx,
         batch: &mut Batch<'_>,
-        deadline: Duration,
+        until: Until,
     ) -> Result<More> {
+        let commit_point_moved =
+            || until.committed_after.is_some_and(|known| server.positions().committed > known);
         loop {
             let seen = server.storage.log().visible();
+            let progress = server.progress.changed().version();
             let more = self.fill(server, ctx, batch, None).await?;
-            let left = deadline.saturating_sub(ctx.env().clock.mono());
-            if batch.len() > 0 || more == More::No || left.is_zero() {
+            let left = until.deadline.saturating_sub(ctx.env().clock.mono());
+            if batch.len() > 0 || more == More::No || left.is_zero() || commit_point_moved() {
                 return Ok(more);
             }
             let changed = server.storage.log().wait_visible(seen);
-            ctx.interruptible(ctx.env().timeout(left, changed)).await?;
+            if until.committed_after.is_some() {
+                let either = crate::tasks::either(changed, server.progress.changed().changed(progress));
+                ctx.interruptible(ctx.env().timeout(left, either)).await?;
+            } else {
+                ctx.interruptible(ctx.env().timeout(left, changed)).await?;
+            }
         }
     }
 }

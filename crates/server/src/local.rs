@@ -106,21 +106,38 @@ impl Server {
                 break;
             }
             let Some((id, txn_number, stmts)) = statements_of(e.doc) else { continue };
-            let kind = match e.op {
-                OpType::Insert => Kind::Insert,
-                OpType::Update => Kind::Update,
-                OpType::Delete => Kind::Delete,
-                OpType::Command | OpType::Noop => continue,
-            };
-            let inserted_id = match kind {
-                Kind::Insert => e.o.get("_id").map(Bson::from),
-                _ => None,
-            };
-            let done = Done { kind, inserted_id, image: None, op_time: e.op_time() };
+            let Some(done) = done_of(&e) else { continue };
             self.retryable.restore(id, txn_number, &stmts, &done, now);
         }
         Ok(())
     }
+}
+
+impl Server {
+    /// Entries of retryable writes came from the primary: this node must know them should it become one.
+    pub(crate) fn note_applied_statements(&self, entries: &[&RawDoc]) {
+        let now = self.env.clock.mono();
+        for doc in entries {
+            let Some((id, txn_number, stmts)) = statements_of(doc) else { continue };
+            let Some(done) = EntryView::parse(doc).ok().as_ref().and_then(done_of) else { continue };
+            self.retryable.applied(id, txn_number, &stmts, &done, now);
+        }
+    }
+}
+
+/// What a document entry did, for the table of carried-out statements.
+fn done_of(e: &EntryView<'_>) -> Option<Done> {
+    let kind = match e.op {
+        OpType::Insert => Kind::Insert,
+        OpType::Update => Kind::Update,
+        OpType::Delete => Kind::Delete,
+        OpType::Command | OpType::Noop => return None,
+    };
+    let inserted_id = match kind {
+        Kind::Insert => e.o.get("_id").map(Bson::from),
+        _ => None,
+    };
+    Some(Done { kind, inserted_id, image: None, op_time: e.op_time() })
 }
 
 fn settings_ns() -> Namespace {

@@ -2,7 +2,7 @@
 
 use crate::Server;
 use pando_base::{Error, ErrorCode, Result, Timestamp};
-use pando_bson::DocBuf;
+use pando_bson::{DocBuf, DocBuilder};
 use pando_command::concern::Provenance;
 use pando_command::{
     Flags, Instance, Node, OpCtx, ReadLevel, ReadMode, ReplyTimes, TopologyVersion, W, WriteConcern,
@@ -73,8 +73,7 @@ impl Node for Server {
                 // The time came from another member or shard: an entry of our own makes it readable here.
                 self.write_noop("waiting for afterClusterTime")?;
             }
-            let below = Timestamp(after.0.saturating_sub(1));
-            ctx.interruptible(log.wait_visible(below)).await?;
+            ctx.interruptible(log.wait_applied(after)).await?;
             if ctx.read_concern.level() == ReadLevel::Majority {
                 ctx.interruptible(log.wait_durable(after)).await??;
             }
@@ -119,9 +118,13 @@ impl Node for Server {
         let operation_time = match ctx.last_op() {
             Some(t) => t.ts,
             None if ctx.read_concern.level() == ReadLevel::Majority => self.committed(),
-            None => log.visible(),
+            None => self.last_applied().ts,
         };
         Some(ReplyTimes { cluster_time: log.clock().max(operation_time), operation_time })
+    }
+
+    fn append_metadata(&self, ctx: &OpCtx, reply: &mut DocBuilder) {
+        self.append_replication_metadata(ctx, reply);
     }
 
     fn topology_version(&self) -> Option<TopologyVersion> {

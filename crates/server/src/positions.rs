@@ -1,26 +1,52 @@
-//! How far the log is, as replies show it.
+//! How far the log is, as replies and other members see it.
 
 use crate::Server;
 use pando_base::{OpTime, Timestamp};
+use pando_bson::DocBuilder;
+use pando_command::OpCtx;
+use pando_repl::data::Position;
+use pando_repl::data::metadata::{OplogQueryData, ReplData};
 use pando_repl::show::Positions;
 
 impl Server {
-    /// The newest write that a new read would see, with the current term.
+    /// This node takes entries from another and writes none of its own.
+    pub(crate) fn is_following(&self) -> bool {
+        self.config.follow.is_some()
+    }
+    /// The newest write that a new read would see, with its term.
     pub(crate) fn last_applied(&self) -> OpTime {
+        if self.is_following() {
+            return self.progress.applied().op_time;
+        }
         OpTime::new(self.storage.log().visible(), self.repl.term())
     }
-    /// With one member, what is durable here is committed by the majority.
+    /// The majority commit point, as far as it can be read here. With one member, what is durable is committed.
     pub(crate) fn committed(&self) -> Timestamp {
         let log = self.storage.log();
+        if self.is_following() {
+            return self.progress.committed().op_time.ts.min(log.all_durable());
+        }
         log.durable().min(log.visible())
     }
     pub(crate) fn positions(&self) -> Positions {
+        // Wall times of entries are their timestamps' seconds: good enough between whole seconds.
+        let wall = |t: Timestamp| i64::from(t.secs()) * 1000;
+        if self.is_following() {
+            let p = &self.progress;
+            let (applied, durable, committed) = (p.applied(), p.durable(), p.committed());
+            return Positions {
+                applied: applied.op_time,
+                applied_wall_ms: applied.wall,
+                durable: durable.op_time,
+                durable_wall_ms: durable.wall,
+                committed: committed.op_time,
+                committed_wall_ms: committed.wall,
+            };
+        }
         let term = self.repl.term();
         let log = self.storage.log();
         let (applied, durable) = (log.visible(), log.durable());
         let committed = durable.min(applied);
-        // Wall times of entries are their timestamps' seconds: good enough between whole seconds.
-        let wall = |t: Timestamp| i64::from(t.secs()) * 1000;
         Positions {
             applied: OpTime::new(applied, term),
             applied_wall_ms: wall(applied),
@@ -28,6 +54,51 @@ impl Server {
             durable_wall_ms: wall(durable),
             committed: OpTime::new(committed, term),
             committed_wall_ms: wall(committed),
+        }
+    }
+    /// After the log was synced: on a set of one that commits what it holds.
+    pub(crate) fn note_synced(&self) {
+        self.progress.synced(self.storage.log().durable());
+        if !self.is_following() && self.repl.is_primary() {
+            let p = self.positions();
+            let at = Position { op_time: p.committed, wall: p.committed_wall_ms };
+            self.progress.advance_committed(at);
+        }
+    }
+
+    /// `$replData` and `$oplogQueryData`, when they were asked for.
+    pub(crate) fn append_replication_metadata(&self, ctx: &OpCtx, b: &mut DocBuilder) {
+        let state = self.repl.state();
+        let Some(config) = &state.config else { return };
+        let p = self.positions();
+        let committed = Position { op_time: p.committed, wall: p.committed_wall_ms };
+        let source = self.progress.source().unwrap_or_default();
+        let index_of =
+            |host: &str| config.members.iter().position(|m| m.host == host).map_or(-1, |i| i as i32);
+        let primary_index = if self.repl.is_primary() { state.self_index as i32 } else { -1 };
+        if ctx.args.wants_repl_data {
+            ReplData {
+                term: state.term,
+                committed,
+                visible: p.applied,
+                config_version: config.version,
+                config_term: config.term,
+                replica_set_id: config.settings.replica_set_id,
+                sync_source_index: index_of(&source),
+                is_primary: self.repl.is_primary(),
+            }
+            .append_to(b);
+        }
+        if ctx.args.wants_oplog_query_data {
+            OplogQueryData {
+                committed,
+                applied: p.applied,
+                rbid: self.progress.rbid(),
+                primary_index,
+                sync_source_index: index_of(&source),
+                sync_source_host: source,
+            }
+            .append_to(b);
         }
     }
 }

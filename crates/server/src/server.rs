@@ -15,6 +15,7 @@ use pando_catalog::{Catalog, OpenOptions};
 use pando_command::{Instance, OpCtx, Registry};
 use pando_env::{Component, Env};
 use pando_repl::Repl;
+use pando_repl::data::{DataPath, Progress};
 use pando_session::retryable::Retryable;
 use pando_session::{Cursors, Sessions};
 use pando_storage::Storage;
@@ -33,6 +34,9 @@ pub struct Server {
     pub storage: Storage,
     pub catalog: Catalog,
     pub repl: Repl,
+    /// How far this node is, with terms; how far others say they are.
+    pub progress: Arc<Progress>,
+    pub(crate) data_path: Mutex<Option<Arc<DataPath>>>,
     pub cursors: Cursors<CursorBody>,
     pub sessions: Sessions,
     pub retryable: Retryable,
@@ -68,6 +72,8 @@ impl Server {
             storage,
             catalog,
             repl,
+            progress: Arc::default(),
+            data_path: Mutex::default(),
             cursors: Cursors::default(),
             sessions: Sessions::default(),
             retryable: Retryable::default(),
@@ -82,6 +88,10 @@ impl Server {
             fatal: Mutex::new(None),
         });
         tasks::spawn_all(&server);
+        if server.config.follow.is_some() {
+            server.start_following().await?;
+            return Ok(server);
+        }
         server.catalog.drop_temp_collections().await?;
         server.take_place().await?;
         server.catalog.resume_builds().await?;
@@ -140,6 +150,7 @@ impl Server {
             }
             self.env.clock.sleep(Duration::from_millis(10)).await;
         }
+        self.stop_following().await;
         self.cursors.kill_where(self.env.clock.mono(), |_| true);
         self.stopping.stop_tasks();
         if let Some(why) = self.fatal_error() {

@@ -68,7 +68,7 @@ async fn flush_log(server: Arc<Server>) {
         }
         let flushing = log.clone();
         match server.env.offload(move || flushing.flush_once()).await {
-            Some(Ok(())) => {}
+            Some(Ok(())) => server.note_synced(),
             // After a failed sync nothing is known about the file (the log refuses everything from here on).
             Some(Err(e)) => return server.fatal("The log could not be written", &e.message),
             None => return server.fatal("The log flusher failed", "panic"),

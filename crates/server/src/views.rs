@@ -108,7 +108,7 @@ impl Server {
         let (mut cursor, source) = match self.open_aggregation(ctx, agg)? {
             (CursorBody::Pipeline(cursor), source) => (*cursor, source),
             (CursorBody::Query(q), source) => (PipelineCursor::passing_on(q.into_scan())?, source),
-            (CursorBody::List(_), _) => return Ok(()),
+            (CursorBody::List(_) | CursorBody::Oplog(_), _) => return Ok(()),
         };
         let mut turn = cursor.begin(self, ctx, source)?;
         while let Some(row) = cursor.next(self, ctx, &mut turn).await? {

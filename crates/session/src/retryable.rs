@@ -112,6 +112,24 @@ impl Retryable {
             record.done.entry(*stmt).or_insert_with(|| done.clone());
         }
     }
+    /// A statement that the primary carried out and this node applied; they come in the order of the log, and a
+    /// newer number replaces an older one.
+    pub fn applied(&self, id: [u8; 16], txn_number: i64, stmts: &[i32], done: &Done, now: Duration) {
+        let mut slots = self.lock();
+        let slot = slots.entry(id).or_insert_with(|| Slot::Idle(Record::new(txn_number, now)));
+        let Slot::Idle(record) = slot else { return };
+        if record.txn_number < txn_number {
+            self.forget_images(record);
+            *record = Record::new(txn_number, now);
+        } else if record.txn_number > txn_number {
+            return;
+        }
+        record.last_op = done.op_time;
+        record.last_use = now;
+        for stmt in stmts {
+            record.done.insert(*stmt, done.clone());
+        }
+    }
     /// Forgets sessions not used for `idle_max`.
     pub fn reap(&self, now: Duration, idle_max: Duration) {
         self.lock().retain(|_, slot| match slot {

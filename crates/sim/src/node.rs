@@ -30,15 +30,23 @@ pub struct Node {
     exit: Arc<Mutex<Option<Exit>>>,
     /// The disk does not keep what it says it keeps.
     lying: bool,
+    port: u16,
+    /// Follows this member instead of being a set of its own.
+    follow: Option<String>,
 }
 
 impl Node {
     pub fn new(world: &World, disk: FaultyDisk, lying: bool) -> Node {
         let process = world.sim.start_process();
-        Node { world: world.clone(), disk: Arc::new(disk), process, exit: Arc::default(), lying }
+        let (world, disk) = (world.clone(), Arc::new(disk));
+        Node { world, disk, process, exit: Arc::default(), lying, port: PORT, follow: None }
+    }
+    /// A machine whose server follows the member at `source`.
+    pub fn follower(world: &World, disk: FaultyDisk, port: u16, source: String) -> Node {
+        Node { port, follow: Some(source), ..Node::new(world, disk, false) }
     }
     pub fn addr(&self) -> String {
-        format!("127.0.0.1:{PORT}")
+        format!("127.0.0.1:{}", self.port)
     }
     /// Starts the server; it accepts connections some time later.
     pub fn boot(&mut self) {
@@ -49,8 +57,9 @@ impl Node {
             if self.lying { Arc::new(LyingDisk(self.disk.clone())) } else { self.disk.clone() };
         let env = self.world.env(self.process, disk);
         let exit = self.exit.clone();
+        let (port, follow) = (self.port, self.follow.clone());
         self.world.sim.spawn(self.process, "pandod", async move {
-            let how = match pandod(env).await {
+            let how = match pandod(env, port, follow).await {
                 Ok(()) => Exit::Clean,
                 Err(why) => Exit::Failed(why),
             };
@@ -73,14 +82,15 @@ impl Node {
     }
 }
 
-async fn pandod(env: Env) -> Result<(), String> {
+async fn pandod(env: Env, port: u16, follow: Option<String>) -> Result<(), String> {
     let hosts = ["127.0.0.1".to_owned()];
-    let bound = listener::bind(&env, &hosts, PORT, None).await.map_err(|e| e.to_string())?;
+    let bound = listener::bind(&env, &hosts, port, None).await.map_err(|e| e.to_string())?;
     let storage = Options { backend: Backend::Mem, memtable_bytes: MEMTABLE_BYTES, ..Options::default() };
     let config = Config {
-        port: PORT,
+        port,
         repl_set: Some("rs0".to_owned()),
-        auto_initiate: Some(format!("127.0.0.1:{PORT}")),
+        auto_initiate: follow.is_none().then(|| format!("127.0.0.1:{port}")),
+        follow,
         storage,
         ..Config::default()
     };

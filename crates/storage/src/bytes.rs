@@ -3,6 +3,7 @@
 //! Short runs (up to 20 bytes) lie inline; longer ones share one allocation, often the table block they were
 //! read from. Cloning never copies the content. A row's header is skipped by an offset, not by copying.
 
+use byteview::ByteView;
 use lsm_tree::Slice;
 use std::borrow::Borrow;
 use std::fmt;
@@ -31,6 +32,12 @@ impl Bytes {
     }
     pub fn as_slice(&self) -> &[u8] {
         self
+    }
+    /// A part that shares the allocation.
+    pub fn part(&self, range: std::ops::Range<usize>) -> Bytes {
+        let skip = self.skip as usize;
+        let view = ByteView::from(self.slice.clone());
+        Bytes { slice: Slice::from(view.slice(skip + range.start..skip + range.end)), skip: 0 }
     }
 }
 

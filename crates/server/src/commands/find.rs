@@ -2,8 +2,10 @@
 
 use super::prelude::*;
 use crate::batch::Batch;
+use crate::body::CursorBody;
 use crate::cursor_reply::Open;
 use crate::find_args::FindArgs;
+use crate::oplog_tail::{self, OplogTail};
 use crate::query_ctx::simple_id;
 use pando_bson::Elem;
 use pando_catalog::{Collection, Named, find_id};
@@ -107,7 +109,17 @@ impl Server {
             );
             return Err(Error::bad_value(text));
         }
-        let (body, source) = self.open_query(ctx, coll, args)?;
+        let tail = if coll.is_oplog() { oplog_tail::start_of(args) } else { None };
+        let (body, source) = match tail {
+            Some(from) => {
+                let tail = OplogTail::new(self.storage.log(), from, args.tailable);
+                (CursorBody::Oplog(Box::new(tail)), None)
+            }
+            None => {
+                let (body, source) = self.open_query(ctx, coll, args)?;
+                (body, Some(source))
+            }
+        };
         let open = Open {
             batch_size: args.batch_size,
             no_timeout: args.no_cursor_timeout,
@@ -116,6 +128,6 @@ impl Server {
             single_batch: args.single_batch,
             ..Open::new(coll.ns.clone())
         };
-        self.open_cursor(ctx, req, open, body, Some(source)).await
+        self.open_cursor(ctx, req, open, body, source).await
     }
 }

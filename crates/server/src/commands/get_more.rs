@@ -2,8 +2,11 @@
 
 use super::prelude::*;
 use crate::batch::Batch;
-use crate::body::More;
+use crate::body::{More, Until};
+use pando_base::OpTime;
+use pando_command::Next;
 use pando_command::request::{missing, wrong_type};
+use pando_repl::data::metadata::{append_op_time, op_time_of};
 use pando_session::Pinned;
 use std::time::Duration;
 
@@ -12,13 +15,15 @@ struct Args<'a> {
     coll: &'a str,
     batch_size: Option<u64>,
     max_time_ms: Option<i64>,
+    /// A member follows our oplog: it wants to hear when the commit point passes this.
+    known_committed: Option<OpTime>,
 }
 
 fn parse<'a>(ctx: &OpCtx, req: &Request<'a>) -> Result<Args<'a>> {
     let Value::Int64(id) = req.first().value() else {
         return Err(wrong_type("getMore", "getMore", &req.first().value(), &["long"]));
     };
-    let (mut coll, mut batch_size) = (None, None);
+    let (mut coll, mut batch_size, mut known_committed) = (None, None, None);
     for arg in req.args("getMore") {
         if matches!(arg.value(), Value::Null) {
             continue;
@@ -27,7 +32,9 @@ fn parse<'a>(ctx: &OpCtx, req: &Request<'a>) -> Result<Args<'a>> {
             "collection" => coll = Some(arg.str()?),
             "batchSize" => batch_size = Some(arg.i64_at_least(0)? as u64),
             "term" => drop(arg.i64()?),
-            "lastKnownCommittedOpTime" => drop(arg.doc()?),
+            "lastKnownCommittedOpTime" => {
+                known_committed = Some(op_time_of(Some(Value::Document(arg.doc()?))));
+            }
             _ => return Err(arg.unknown()),
         }
     }
@@ -35,7 +42,7 @@ fn parse<'a>(ctx: &OpCtx, req: &Request<'a>) -> Result<Args<'a>> {
     if coll.is_empty() {
         return Err(Error::new(ErrorCode::InvalidNamespace, "Collection names cannot be empty"));
     }
-    Ok(Args { id, coll, batch_size, max_time_ms: ctx.max_time_ms.filter(|ms| *ms > 0) })
+    Ok(Args { id, coll, batch_size, max_time_ms: ctx.max_time_ms.filter(|ms| *ms > 0), known_committed })
 }
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
@@ -56,7 +63,11 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     }
     let mut r = next_batch(server, ctx, &args, pin).await?;
     if req.exhaust_allowed && r.1 != 0 {
-        r.0.next = Some(pando_command::Next::Again);
+        r.0.next = Some(match args.known_committed {
+            // The next wait must not end for the commit point that this reply tells.
+            Some(_) => Next::With(with_committed(&req, server.positions().committed)),
+            None => Next::Again,
+        });
     }
     Ok(r.0)
 }
@@ -76,7 +87,8 @@ async fn next_batch(
     if batch.len() == 0 && pin.info.await_data && more == More::Yes {
         const AWAIT_DATA_MS: i64 = 1000;
         let wait = Duration::from_millis(args.max_time_ms.unwrap_or(AWAIT_DATA_MS) as u64);
-        more = pin.body().await_data(server, ctx, &mut batch, ctx.started + wait).await?;
+        let until = Until { deadline: ctx.started + wait, committed_after: args.known_committed };
+        more = pin.body().await_data(server, ctx, &mut batch, until).await?;
     }
     let docs = batch.len();
     pin.info.batches += 1;
@@ -109,6 +121,20 @@ async fn next_batch(
         d.originating_command = Some(command.as_bytes().to_vec());
     });
     Ok((r, id))
+}
+
+/// The request again, with what its sender knows of the commit point by then.
+fn with_committed(req: &Request<'_>, committed: OpTime) -> DocBuf {
+    let mut b = DocBuilder::with_capacity(req.body.byte_len() + 16);
+    for e in req.body {
+        match e.name() {
+            name @ "lastKnownCommittedOpTime" => append_op_time(&mut b, name, committed),
+            _ => {
+                b.elem(e);
+            }
+        }
+    }
+    b.finish()
 }
 
 /// The fail point that drivers' change-stream tests use.

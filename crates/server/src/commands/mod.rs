@@ -311,7 +311,7 @@ pub static TABLE: &[CommandSpec<Server>] = commands! {
     "replSetStepDown" [] (ADMIN_ONLY | SECONDARY_OK) - "Makes a primary step down." => repl_set_admin::step_down;
     "replSetStepUp" [] (ADMIN_ONLY | SECONDARY_OK) - "Makes a secondary stand for election." => repl_set_admin::step_up;
     "replSetSyncFrom" [] (ADMIN_ONLY | SECONDARY_OK) - "Chooses a secondary's sync source." => repl_set_admin::sync_from;
-    "replSetUpdatePosition" [] (NONE) - "replication between members";
+    "replSetUpdatePosition" [] (ADMIN_ONLY | SECONDARY_OK | MAINTENANCE_OK | QUIET) - "How far members behind this one are." => repl_set_admin::update_position;
     "revokePrivilegesFromRole" [] (NONE) - "users and roles";
     "revokeRolesFromRole" [] (NONE) - "users and roles";
     "revokeRolesFromUser" [] (NONE) - "users and roles";

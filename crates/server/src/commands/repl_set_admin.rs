@@ -3,6 +3,7 @@
 
 use super::prelude::*;
 use pando_command::args::safe_i64;
+use pando_repl::data::update_position;
 
 fn not_secondary(text: &'static str) -> Error {
     Error::new(ErrorCode::NotSecondary, text)
@@ -64,9 +65,26 @@ pub(super) async fn step_down(server: &Server, _: &OpCtx, req: Request<'_>) -> R
 pub(super) async fn get_rbid(server: &Server, _: &OpCtx, _: Request<'_>) -> Result<Reply> {
     server.repl.require_config()?;
     let mut r = Reply::new();
-    // Never rolled back: there is nobody to diverge from.
-    r.body.i32("rbid", 1);
+    r.body.i32("rbid", server.progress.rbid());
     Ok(r)
+}
+
+/// How far members behind this one are (R-UPOS-2).
+pub(super) async fn update_position(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let config = server.repl.require_config()?;
+    let me = server.repl.state().self_index;
+    for m in update_position::parse(req.body)? {
+        if !config.members.iter().any(|c| c.id == m.member_id) {
+            return Err(Error::new(
+                ErrorCode::NodeNotFound,
+                format!("Received replSetUpdatePosition for node with memberId {}", m.member_id),
+            ));
+        }
+        if config.members.get(me).is_none_or(|c| c.id != m.member_id) || server.repl.is_primary() {
+            server.progress.saw_member(m);
+        }
+    }
+    Ok(Reply::new())
 }
 
 pub(super) async fn resize_oplog(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {

@@ -281,7 +281,7 @@ fn read_concern_counters(_: &Server, d: &mut DocBuilder) {
 fn repl(server: &Server, d: &mut DocBuilder) {
     if server.repl.is_replicated() {
         server.repl.append_hello(d, false, server.positions());
-        d.i32("rbid", 1);
+        d.i32("rbid", server.progress.rbid());
     }
 }
 

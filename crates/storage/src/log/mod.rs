@@ -19,7 +19,6 @@ pub(crate) mod slots;
 use crate::bytes::Bytes;
 use files::LogFiles;
 use pando_base::{Error, Result, Timestamp};
-use pando_bson::RawDoc;
 use pando_env::{Env, sync::Notify};
 use slots::{Place, Slotting};
 use std::collections::VecDeque;
@@ -371,13 +370,14 @@ impl OpLog {
     pub(crate) fn unpin(&self, pin: u64) {
         self.0.state().unpin(pin);
     }
-    /// Appends entries that another member wrote, in order; readers see them after [`OpLog::publish`].
-    pub fn append_applied(&self, entries: &[(Timestamp, &RawDoc)]) -> Result<()> {
+    /// Appends entries that another member wrote, in order: they become durable with the next flush. Oplog readers
+    /// see them after [`OpLog::publish_written`].
+    pub fn append_foreign(&self, entries: impl IntoIterator<Item = (Timestamp, Bytes)>) -> Result<()> {
         let mut state = self.0.state();
         if state.has_open() {
             return Err(Error::internal("the log takes foreign entries only while no slot is open"));
         }
-        for (ts, doc) in entries {
+        for (ts, entry) in entries {
             if ts.0 <= state.last {
                 return Err(Error::internal(format!(
                     "oplog entry {ts} does not come after {}",
@@ -385,9 +385,17 @@ impl OpLog {
                 )));
             }
             state.last_reserved = state.last_reserved.max(ts.0);
-            state.push_recent(ts.0, Bytes::from(doc.as_bytes()));
+            state.push_recent(ts.0, entry);
         }
         Ok(())
+    }
+    /// Oplog readers see foreign entries up to `upto`, whether they are applied or not.
+    pub fn publish_written(&self, upto: Timestamp) {
+        {
+            let mut state = self.0.state();
+            state.visible = state.visible.max(upto.0.min(state.last));
+        }
+        self.0.visible_changed.bump();
     }
     /// Everything applied up to `upto` becomes the point where `ReadAt::Latest` reads.
     pub fn publish(&self, upto: Timestamp) {
@@ -399,6 +407,25 @@ impl OpLog {
             state.last_reserved = state.last_reserved.max(upto.0);
         }
         self.0.visible_changed.bump();
+    }
+    /// Resolves once everything up to `upto` can be read (a secondary writes entries before it applies them).
+    pub fn wait_applied(&self, upto: Timestamp) -> impl Future<Output = ()> + Send + 'static {
+        let log = self.clone();
+        async move {
+            loop {
+                let seen = log.0.visible_changed.version();
+                if log.all_durable() >= upto {
+                    return;
+                }
+                log.0.visible_changed.changed(seen).await;
+            }
+        }
+    }
+    /// Asks the flusher to make everything up to `upto` durable soon, without waiting for it.
+    pub fn ask_flush(&self, upto: Timestamp) {
+        if self.0.wanted.fetch_max(upto.0, Ordering::AcqRel) < upto.0 {
+            self.0.flush_wanted.bump();
+        }
     }
 }
 

@@ -1,0 +1,110 @@
+//! Many entries at once: what workers of a secondary do with their share of a batch.
+//!
+//! Entries about one document reach one worker, in order. A worker puts some dozens of them into one unit, each at
+//! its own timestamp; readers see nothing of it until the batch is published. Workers may meet on index keys: the
+//! later one then starts its unit over, entry by entry.
+
+use crate::Catalog;
+use crate::apply::{Applying, apply_to};
+use crate::collection::{Collection, KeyFormat};
+use crate::durable;
+use crate::unit::{Marks, PendingMarks};
+use pando_base::{ErrorCode, Result, Timestamp, limits};
+use pando_oplog::entry::{EntryView, OpType};
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError};
+
+/// How entries of one collection may be spread over workers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Spread {
+    ByDocument,
+    /// The order between documents matters: record order of capped collections, keys of unique indexes that pass
+    /// from one document to another, `_id`s that compare equal only under a collation.
+    ByCollection,
+}
+
+impl Catalog {
+    pub fn spread_of(&self, e: &EntryView<'_>) -> Spread {
+        let Some(coll) = e.ui.and_then(|u| self.lookup_uuid(u)) else { return Spread::ByCollection };
+        let passes_keys =
+            |c: &Collection| c.indexes.iter().any(|i| i.format == KeyFormat::Bare && !i.spec.is_id_index());
+        if coll.is_capped() || coll.options.collation.is_some() || passes_keys(&coll) {
+            Spread::ByCollection
+        } else {
+            Spread::ByDocument
+        }
+    }
+
+    /// Applies `i`, `u`, `d` and `n` entries in their order.
+    pub fn apply_run(&self, entries: &[EntryView<'_>], why: Applying, marks: &Marks) -> Result<()> {
+        let mut rest = entries;
+        while !rest.is_empty() {
+            let (now, later) = rest.split_at(unit_len(rest));
+            if self.apply_unit(now, why, marks)?.is_none() {
+                for e in now {
+                    while self.apply_unit(std::slice::from_ref(e), why, marks)?.is_none() {
+                        std::thread::yield_now();
+                    }
+                }
+            }
+            rest = later;
+        }
+        Ok(())
+    }
+
+    /// `None`: another worker holds a key. Nothing has happened then.
+    fn apply_unit(&self, entries: &[EntryView<'_>], why: Applying, marks: &Marks) -> Result<Option<()>> {
+        let Some(first) = entries.first() else { return Ok(Some(())) };
+        let mut unit = self.begin_applied_marking(first.ts, marks)?;
+        let mut last: Option<Arc<Collection>> = None;
+        for e in entries.iter().filter(|e| e.op != OpType::Noop) {
+            if last.as_ref().is_none_or(|c| Some(c.uuid) != e.ui) {
+                last = self.target(e);
+            }
+            let Some(coll) = &last else {
+                self.no_collection(e, why)?;
+                continue;
+            };
+            unit.apply_at(e.ts);
+            match apply_to(&mut unit, coll, e, why) {
+                Err(e) if e.code == ErrorCode::WriteConflict => return Ok(None),
+                done => done.map_err(|err| err.context(format_args!("while applying {}", e.doc)))?,
+            }
+        }
+        unit.commit().map(|_| Some(()))
+    }
+
+    /// After all workers of a batch: what they met of arrays goes into the catalog rows, as of the batch's first
+    /// entry. Then the batch may be published.
+    pub fn finish_batch(&self, first: Timestamp, marks: &Marks) -> Result<()> {
+        let met = std::mem::take(&mut *marks.0.lock().unwrap_or_else(PoisonError::into_inner));
+        if met.is_empty() {
+            return Ok(());
+        }
+        let mut by_collection: BTreeMap<_, Vec<PendingMarks>> = BTreeMap::new();
+        for m in met {
+            by_collection.entry(m.collection).or_default().push(m);
+        }
+        for (uuid, marks) in by_collection {
+            let Some(coll) = self.lookup_uuid(uuid) else { continue };
+            let mut unit = self.begin_applied(first)?;
+            durable::put_row(&mut unit.txn, &coll, marks.iter())?;
+            unit.commit()?;
+            marks.iter().for_each(durable::mark_durable);
+        }
+        Ok(())
+    }
+}
+
+fn unit_len(entries: &[EntryView<'_>]) -> usize {
+    let mut bytes = 0;
+    entries
+        .iter()
+        .take(limits::APPLY_UNIT_OPS_MAX)
+        .take_while(|e| {
+            bytes += e.doc.byte_len();
+            bytes <= limits::APPLY_UNIT_BYTES_MAX
+        })
+        .count()
+        .max(1)
+}

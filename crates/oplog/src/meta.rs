@@ -1,0 +1,140 @@
+//! What fetching and batching need to know of an entry, taken in one walk over its fields.
+
+use crate::entry::{EntryView, OpType};
+use pando_base::{Error, Millis, OpTime, Result};
+use pando_bson::RawDoc;
+use pando_bson::hash::hash_value_with;
+
+/// How an entry may be applied beside others.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// One document of one collection.
+    Document,
+    /// Nothing happens.
+    Noop,
+    /// A definition change, or several writes that belong together: nothing else runs beside it (R-APPLY-2).
+    Alone,
+}
+
+/// One entry of a fetched batch.
+#[derive(Clone, Copy, Debug)]
+pub struct Meta {
+    /// Where its document lies in the batch's bytes.
+    pub at: u32,
+    pub len: u32,
+    pub op_time: OpTime,
+    pub wall: Millis,
+    pub kind: Kind,
+    /// Hash of the collection.
+    pub coll: u64,
+    /// Hash of the collection and the document's `_id`: entries about one document share it.
+    pub doc: u64,
+    /// Carries out a statement of a retryable write.
+    pub has_session: bool,
+}
+
+impl Meta {
+    /// `at` is the place of `doc` in its batch.
+    pub fn of(doc: &RawDoc, at: usize) -> Result<Meta> {
+        let e = EntryView::parse(doc)?;
+        let coll = match e.ui {
+            Some(ui) => {
+                let (a, b) = ui.0.split_at(8);
+                let word = |b: &[u8]| b.try_into().map_or(0, u64::from_le_bytes);
+                word(a) ^ word(b).rotate_left(17)
+            }
+            None => hash_value_with(pando_bson::Value::String(e.ns), 0, None),
+        };
+        let kind = match e.op {
+            OpType::Noop => Kind::Noop,
+            OpType::Command => Kind::Alone,
+            OpType::Insert if e.o_is_array => Kind::Alone,
+            _ => Kind::Document,
+        };
+        let id = if kind == Kind::Document { e.document_id() } else { None };
+        let has_session = doc.first().is_some_and(|f| f.name_bytes() == b"lsid");
+        let small = |n: usize| u32::try_from(n).map_err(|_| Error::internal("an oplog batch is too large"));
+        Ok(Meta {
+            at: small(at)?,
+            len: small(doc.byte_len())?,
+            op_time: e.op_time(),
+            wall: e.wall,
+            kind,
+            coll,
+            doc: id.map_or(coll, |id| hash_value_with(id.value(), coll, None)),
+            has_session,
+        })
+    }
+    pub fn end(&self) -> usize {
+        (self.at + self.len) as usize
+    }
+}
+
+/// Bounds of one applier batch (R-APPLY-1).
+#[derive(Clone, Copy, Debug)]
+pub struct BatchLimits {
+    pub ops: usize,
+    pub bytes: usize,
+}
+
+/// How many of the next entries make one batch, given what the batch holds already: 0 ends it.
+///
+/// What changes definitions stands alone, so it starts a batch only when that is empty, and ends it.
+pub fn batch_prefix(entries: &[Meta], ops: usize, bytes: usize, limits: BatchLimits) -> usize {
+    let (mut n, mut bytes) = (0, bytes);
+    for e in entries {
+        if e.kind == Kind::Alone {
+            return if ops + n == 0 { 1 } else { n };
+        }
+        bytes += e.len as usize;
+        if ops + n > 0 && (ops + n >= limits.ops || bytes > limits.bytes) {
+            return n;
+        }
+        n += 1;
+    }
+    n
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pando_base::Timestamp;
+    use pando_bson::{Document, doc};
+
+    fn entry(op: &str, o: Document, o2: Option<Document>, ui: u8) -> Meta {
+        let mut d = doc! { "op": op, "ns": "db.c" };
+        d.push("ui", pando_bson::Bson::Binary(pando_bson::Binary { subtype: 4, bytes: [ui; 16].to_vec() }));
+        d.push("o", o);
+        if let Some(o2) = o2 {
+            d.push("o2", o2);
+        }
+        d.push("ts", Timestamp::new(1, 1));
+        d.push("t", 1i64);
+        Meta::of(&d.to_raw(), 0).unwrap()
+    }
+
+    #[test]
+    fn entries_of_one_document_share_a_hash_whatever_the_numbers_type() {
+        let insert = entry("i", doc! { "_id": 5, "a": 1 }, None, 1);
+        let update = entry("u", doc! { "$v": 2, "diff": {} }, Some(doc! { "_id": 5.0 }), 1);
+        let delete = entry("d", doc! { "_id": 5i64 }, None, 1);
+        assert_eq!((insert.doc, insert.doc), (update.doc, delete.doc));
+        assert_ne!(insert.doc, entry("d", doc! { "_id": 6 }, None, 1).doc);
+        assert_ne!(insert.doc, entry("d", doc! { "_id": 5 }, None, 2).doc);
+    }
+
+    #[test]
+    fn definition_changes_stand_alone_and_bounds_hold() {
+        let doc = entry("i", doc! { "_id": 5 }, None, 1);
+        let ddl = entry("c", doc! { "drop": "c" }, None, 1);
+        let limits = BatchLimits { ops: 3, bytes: 10_000 };
+        assert_eq!(batch_prefix(&[doc, doc, ddl, doc], 0, 0, limits), 2);
+        assert_eq!(batch_prefix(&[ddl, doc], 0, 0, limits), 1);
+        assert_eq!(batch_prefix(&[ddl, doc], 2, 0, limits), 0);
+        assert_eq!(batch_prefix(&[doc; 9], 0, 0, limits), 3);
+        assert_eq!(batch_prefix(&[doc; 9], 2, 0, limits), 1);
+        let tight = BatchLimits { ops: 9, bytes: doc.len as usize };
+        assert_eq!(batch_prefix(&[doc; 9], 0, 0, tight), 1);
+        assert_eq!(batch_prefix(&[doc; 9], 1, doc.len as usize, tight), 0);
+    }
+}

@@ -1,0 +1,175 @@
+//! The loop above the fetcher: choose a source, look at it, follow it, and decide what its end means
+//! (R-SYNC-9..11, R-FETCH-9).
+
+use crate::data::fetcher::{End, Fetcher};
+use crate::data::metadata::op_time_of;
+use crate::data::queue::Queue;
+use crate::data::{Deps, Stop};
+use pando_base::{Error, ErrorCode, OpTime, limits};
+use pando_bson::{DocBuf, RawDoc, Value, doc};
+use pando_env::Component;
+use pando_oplog::fetch::Refusal;
+use pando_rpc::{Failure, Kind};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// For the questions of a probe.
+const PROBE_LIMIT: Duration = Duration::from_secs(30);
+
+pub(crate) async fn run(deps: Deps, stop: Stop, to: Arc<Queue>, last: OpTime) {
+    let mut sync = BackgroundSync { deps, stop, to, last };
+    while !sync.stop.is_asked() {
+        let pause = match sync.deps.upper.choose_source(sync.last) {
+            Some(source) => sync.with_source(&source).await,
+            None => true,
+        };
+        if pause {
+            let wait = sync.deps.env.clock.sleep(Duration::from_millis(limits::SYNC_SOURCE_RETRY_MS));
+            sync.stop.unless_asked(wait).await;
+        }
+    }
+    sync.deps.progress.set_source(None);
+}
+
+/// What a probe tells of a source.
+pub(crate) struct Probe {
+    pub(crate) rbid: i32,
+    pub(crate) oldest: OpTime,
+}
+
+struct BackgroundSync {
+    deps: Deps,
+    stop: Stop,
+    to: Arc<Queue>,
+    /// Newest entry fetched.
+    last: OpTime,
+}
+
+impl BackgroundSync {
+    /// Follows `source` until that ends; true when the next try should wait a moment.
+    async fn with_source(&mut self, source: &str) -> bool {
+        let Some(probed) = self.stop.unless_asked(probe(&self.deps, source)).await else { return false };
+        let probe = match probed {
+            Ok(probe) => probe,
+            Err(f) => {
+                let ms = match f.kind {
+                    Kind::TimedOut => limits::DENY_PROBE_TIMED_OUT_MS,
+                    _ => limits::DENY_PROBE_FAILED_MS,
+                };
+                self.deny(source, ms, &f.error);
+                return true;
+            }
+        };
+        if !self.last.is_null() && probe.oldest.ts > self.last.ts {
+            let stale = Refusal::TooStale { oldest: probe.oldest };
+            self.deny(source, limits::DENY_TOO_STALE_MS, &stale.error());
+            return true;
+        }
+        self.deps.env.log.info(Component::Repl, 21799, "Sync source candidate chosen", |a| {
+            a.str("syncSource", source).show("lastOpTimeFetched", self.last);
+        });
+        self.deps.progress.set_source(Some(source.to_owned()));
+        let end = self.follow(source, &probe).await;
+        self.deps.progress.set_source(None);
+        self.judge(source, end)
+    }
+
+    /// Runs the fetcher, again after a cut connection if it had been of use.
+    async fn follow(&mut self, source: &str, probe: &Probe) -> End {
+        let mut restarts = 0;
+        loop {
+            let mut fetcher = Fetcher {
+                deps: &self.deps,
+                stop: &self.stop,
+                to: &self.to,
+                source,
+                rbid: probe.rbid,
+                oldest: Some(probe.oldest),
+                retried: restarts > 0,
+                good: 0,
+            };
+            let end = fetcher.run(&mut self.last).await;
+            if fetcher.good > 1 {
+                restarts = 0;
+            }
+            match &end {
+                End::Failed(f) if restarts < limits::FETCHER_RESTARTS_MAX => {
+                    restarts += 1;
+                    self.deps.env.log.info(
+                        Component::Repl,
+                        21274,
+                        "Recreating cursor for oplog fetcher",
+                        |a| {
+                            a.str("syncSource", source).show("lastOpTimeFetched", self.last).show("error", f);
+                        },
+                    );
+                }
+                _ => return end,
+            }
+        }
+    }
+
+    fn judge(&self, source: &str, end: End) -> bool {
+        let upper = &self.deps.upper;
+        match end {
+            End::Stopped | End::BetterSource => false,
+            End::Failed(f) => {
+                self.deny(source, limits::DENY_PROBE_FAILED_MS, &f.error);
+                false
+            }
+            End::Invalid(e) => {
+                self.deny(source, limits::DENY_PROBE_FAILED_MS, &e);
+                true
+            }
+            End::Refused(Refusal::Diverged { mine, theirs }) => {
+                upper.diverged(source, &Refusal::Diverged { mine, theirs }.error());
+                true
+            }
+            End::Refused(r) => {
+                self.deny(source, limits::DENY_TOO_STALE_MS, &r.error());
+                true
+            }
+        }
+    }
+    fn deny(&self, source: &str, ms: u64, why: &Error) {
+        self.deps.env.log.info(Component::Repl, 5929000, "Sync source is avoided for a while", |a| {
+            a.str("syncSource", source).u64("millis", ms).str("error", &why.message);
+        });
+        self.deps.upper.deny_source(source, Duration::from_millis(ms), &why.message);
+        self.deps.pool.forget(source);
+    }
+}
+
+fn without_oplog() -> Failure {
+    let text = "the sync source has no usable oplog";
+    Failure { kind: Kind::Command, error: Error::new(ErrorCode::InvalidSyncSource, text) }
+}
+
+/// Rollback number and oldest entry of a source (R-SYNC-10).
+pub(crate) async fn probe(deps: &Deps, source: &str) -> Result<Probe, Failure> {
+    let ask = doc! { "replSetGetRBID": 1, "$db": "admin" }.to_raw();
+    let reply = deps.pool.call(source, &ask, PROBE_LIMIT).await?;
+    let rbid = reply.get("rbid").and_then(|v| v.as_i64()).ok_or_else(without_oplog)? as i32;
+    let first = end_of_oplog(deps, source, 1).await?.ok_or_else(without_oplog)?;
+    let oldest = entry_time(&first);
+    if oldest.ts.is_zero() {
+        return Err(without_oplog());
+    }
+    Ok(Probe { rbid, oldest })
+}
+
+fn entry_time(entry: &RawDoc) -> OpTime {
+    op_time_of(Some(Value::Document(entry)))
+}
+
+/// The oldest (`1`) or newest (`-1`) entry of a source.
+pub(crate) async fn end_of_oplog(deps: &Deps, source: &str, natural: i32) -> Result<Option<DocBuf>, Failure> {
+    let ask = doc! {
+        "find": "oplog.rs", "sort": { "$natural": natural }, "limit": 1, "singleBatch": true,
+        "projection": { "ts": 1, "t": 1, "wall": 1 },
+        "$readPreference": { "mode": "secondaryPreferred" }, "$db": "local"
+    };
+    let reply = deps.pool.call(source, &ask.to_raw(), PROBE_LIMIT).await?;
+    let batch = reply.get_path("cursor.firstBatch").and_then(|v| v.as_array());
+    Ok(batch.and_then(|b| b.first()).and_then(|e| e.value().as_doc()).map(RawDoc::to_buf))
+}

@@ -1,0 +1,146 @@
+//! The data path of a secondary: entries of a sync source become entries of this node's log, then rows.
+//!
+//! ```text
+//!   sync source ══ exhaust cursor ══► fetcher ──► Queue ──► writer ──► Queue ──► applier ──► readers
+//!        ▲                               │                    │ log, synced       │ workers, batch by batch
+//!        └──── replSetUpdatePosition ◄── reporter ◄── Progress (written, durable, applied) ◄──┘
+//! ```
+//!
+//! * [`background_sync`] — which source, and what to do when following it ends;
+//! * [`fetcher`] — one source, one connection, batches checked and queued;
+//! * [`writer`] — entries into the log at their timestamps (R-APPLY-14);
+//! * [`applier`] — batches, workers, what readers see (R-APPLY-1..8);
+//! * [`reporter`] — positions to the source, ours and those of members behind us (R-UPOS-1);
+//! * [`progress`], [`metadata`], [`update_position`] — what is told about positions, here and between nodes;
+//! * [`upper`] — what all this asks of the coordinator above it.
+//!
+//! The log is the only journal, so there is no truncate-after point: what the log holds after a crash is a prefix
+//! of what the source sent, and replaying it is all that recovery does.
+
+pub mod applier;
+mod background_sync;
+mod fetcher;
+pub mod metadata;
+pub mod progress;
+mod queue;
+mod reporter;
+pub mod update_position;
+pub mod upper;
+mod writer;
+
+pub use metadata::Metadata;
+pub use progress::{Position, Progress};
+pub use upper::Upper;
+
+use pando_base::limits;
+use pando_catalog::{Applying, Catalog};
+use pando_env::Env;
+use pando_env::sync::Notify;
+use pando_rpc::Pool;
+use queue::Queue;
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+
+/// What the data path works with.
+#[derive(Clone)]
+pub struct Deps {
+    pub env: Env,
+    pub catalog: Catalog,
+    pub progress: Arc<Progress>,
+    pub upper: Arc<dyn Upper>,
+    pub pool: Pool,
+    /// Tasks that apply a batch.
+    pub workers: usize,
+}
+
+/// Asks the tasks of one data path to end, and tells when they have.
+#[derive(Clone, Default)]
+pub(crate) struct Stop {
+    asked: Arc<AtomicBool>,
+    running: Arc<AtomicUsize>,
+    changed: Notify,
+}
+
+impl Stop {
+    pub(crate) fn is_asked(&self) -> bool {
+        self.asked.load(SeqCst)
+    }
+    /// `fut`, or `None` when the stop comes first.
+    pub(crate) async fn unless_asked<T>(&self, fut: impl Future<Output = T> + Send) -> Option<T> {
+        let mut fut = std::pin::pin!(fut);
+        let mut stopped = std::pin::pin!(self.wait_asked());
+        std::future::poll_fn(move |cx| {
+            if stopped.as_mut().poll(cx).is_ready() {
+                return std::task::Poll::Ready(None);
+            }
+            fut.as_mut().poll(cx).map(Some)
+        })
+        .await
+    }
+    async fn wait_asked(&self) {
+        loop {
+            let seen = self.changed.version();
+            if self.is_asked() {
+                return;
+            }
+            self.changed.changed(seen).await;
+        }
+    }
+}
+
+/// Running tasks of a secondary.
+pub struct DataPath {
+    stop: Stop,
+    fetched: Arc<Queue>,
+    written: Arc<Queue>,
+}
+
+impl DataPath {
+    /// Starts following from where the log ends. The log takes no writes of this node meanwhile.
+    pub fn start(deps: Deps) -> DataPath {
+        let stop = Stop::default();
+        let fetched = Arc::new(Queue::new(limits::FETCH_BUFFER_BYTES_MAX));
+        let written = Arc::new(Queue::new(limits::APPLY_BUFFER_BYTES_MAX));
+        let path = DataPath { stop, fetched: fetched.clone(), written: written.clone() };
+        let last = deps.progress.written().op_time;
+        path.spawn(&deps, "background sync", |d, s| background_sync::run(d, s, fetched.clone(), last));
+        path.spawn(&deps, "oplog writer", |d, _| writer::run(d, fetched.clone(), written.clone()));
+        path.spawn(&deps, "oplog applier", |d, _| applier::run(d, written.clone(), Applying::Steady));
+        path.spawn(&deps, "position reporter", reporter::run);
+        path
+    }
+    fn spawn<F: Future<Output = ()> + Send + 'static>(
+        &self,
+        deps: &Deps,
+        name: &'static str,
+        task: impl FnOnce(Deps, Stop) -> F,
+    ) {
+        let task = task(deps.clone(), self.stop.clone());
+        let stop = self.stop.clone();
+        stop.running.fetch_add(1, SeqCst);
+        deps.env.spawn(name, async move {
+            task.await;
+            stop.running.fetch_sub(1, SeqCst);
+            stop.changed.bump();
+        });
+    }
+    /// Stops fetching; what was fetched is still written and applied. Resolves when nothing runs any more.
+    pub async fn stop(&self) {
+        self.stop.asked.store(true, SeqCst);
+        self.stop.changed.bump();
+        // The writer ends behind the last fetched batch, the applier behind the last written one.
+        self.fetched.close();
+        loop {
+            let seen = self.stop.changed.version();
+            if self.stop.running.load(SeqCst) == 0 {
+                return;
+            }
+            self.stop.changed.changed(seen).await;
+        }
+    }
+    /// Bytes waiting to be written and to be applied.
+    pub fn queued_bytes(&self) -> (usize, usize) {
+        (self.fetched.bytes(), self.written.bytes())
+    }
+}

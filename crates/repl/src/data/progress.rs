@@ -1,0 +1,207 @@
+//! How far this node is: written, durable, applied; and how far the set is, as far as this node knows.
+//!
+//! The log knows timestamps only; here they have their terms and wall times. On a secondary entries come in
+//! batches, and positions are ends of batches.
+
+use crate::data::update_position::MemberPosition;
+use pando_base::{Millis, OpTime, Timestamp};
+use pando_env::sync::Notify;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// A place in the log and when its entry was made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Position {
+    pub op_time: OpTime,
+    pub wall: Millis,
+}
+
+impl Position {
+    pub const NULL: Position = Position { op_time: OpTime::NULL, wall: 0 };
+}
+
+#[derive(Debug)]
+struct State {
+    written: Position,
+    durable: Position,
+    applied: Position,
+    committed: Position,
+    /// Written, not known to be durable.
+    unsynced: VecDeque<Position>,
+    /// Whom we follow.
+    source: Option<String>,
+    rbid: i32,
+    /// What members that report to this one have told of themselves and others.
+    others: BTreeMap<i64, MemberPosition>,
+}
+
+/// Shared by the stages of the data path and by whoever shows or reports positions.
+#[derive(Debug)]
+pub struct Progress {
+    state: Mutex<State>,
+    changed: Shown,
+}
+
+/// `Notify` has no `Debug` of its own.
+#[derive(Default)]
+struct Shown(Notify);
+
+impl std::fmt::Debug for Shown {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Notify")
+    }
+}
+
+impl Default for Progress {
+    fn default() -> Progress {
+        let state = State {
+            written: Position::NULL,
+            durable: Position::NULL,
+            applied: Position::NULL,
+            committed: Position::NULL,
+            unsynced: VecDeque::new(),
+            source: None,
+            rbid: 1,
+            others: BTreeMap::new(),
+        };
+        Progress { state: Mutex::new(state), changed: Shown::default() }
+    }
+}
+
+impl Progress {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    /// Bumped whenever anything here moves.
+    pub fn changed(&self) -> &Notify {
+        &self.changed.0
+    }
+    /// The log's end after a start or a change of role: everything in it is durable and applied.
+    pub fn reset(&self, top: Position) {
+        {
+            let mut s = self.lock();
+            (s.written, s.durable, s.applied) = (top, top, top);
+            s.unsynced.clear();
+        }
+        self.changed.0.bump();
+    }
+    pub fn wrote(&self, at: Position) {
+        {
+            let mut s = self.lock();
+            s.written = at;
+            s.unsynced.push_back(at);
+        }
+        self.changed.0.bump();
+    }
+    /// The log is synced up to `upto`.
+    pub fn synced(&self, upto: Timestamp) {
+        let mut moved = false;
+        {
+            let mut s = self.lock();
+            while s.unsynced.front().is_some_and(|p| p.op_time.ts <= upto) {
+                if let Some(p) = s.unsynced.pop_front() {
+                    s.durable = p;
+                    moved = true;
+                }
+            }
+        }
+        if moved {
+            self.changed.0.bump();
+        }
+    }
+    pub fn applied_to(&self, at: Position) {
+        self.lock().applied = at;
+        self.changed.0.bump();
+    }
+    /// The set's commit point; never moves back (R-CP-5). True when it moved.
+    pub fn advance_committed(&self, to: Position) -> bool {
+        {
+            let mut s = self.lock();
+            if to.op_time <= s.committed.op_time {
+                return false;
+            }
+            s.committed = to;
+        }
+        self.changed.0.bump();
+        true
+    }
+    pub fn written(&self) -> Position {
+        self.lock().written
+    }
+    pub fn durable(&self) -> Position {
+        self.lock().durable
+    }
+    pub fn applied(&self) -> Position {
+        self.lock().applied
+    }
+    pub fn committed(&self) -> Position {
+        self.lock().committed
+    }
+    pub fn source(&self) -> Option<String> {
+        self.lock().source.clone()
+    }
+    pub fn set_source(&self, source: Option<String>) {
+        self.lock().source = source;
+        self.changed.0.bump();
+    }
+    /// Takes in a report; positions only move forward. True when it was news (R-UPOS-2).
+    pub fn saw_member(&self, m: MemberPosition) -> bool {
+        let news = {
+            let mut s = self.lock();
+            let known = s.others.get(&m.member_id);
+            let news = known.is_none_or(|k| {
+                k.config_version != m.config_version
+                    || m.applied.op_time > k.applied.op_time
+                    || m.durable.op_time > k.durable.op_time
+            });
+            if news {
+                s.others.insert(m.member_id, m);
+            }
+            news
+        };
+        if news {
+            self.changed.0.bump();
+        }
+        news
+    }
+    /// Positions of the members that report to this one.
+    pub fn others(&self) -> Vec<MemberPosition> {
+        self.lock().others.values().copied().collect()
+    }
+    /// Number of rollbacks this node has been through, counted from 1 (R-RB-3).
+    pub fn rbid(&self) -> i32 {
+        self.lock().rbid
+    }
+    pub fn set_rbid(&self, rbid: i32) {
+        self.lock().rbid = rbid;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(n: u32) -> Position {
+        Position { op_time: OpTime::new(Timestamp::new(n, 1), 1), wall: i64::from(n) }
+    }
+
+    #[test]
+    fn durable_follows_written_by_whole_batches() {
+        let p = Progress::default();
+        p.reset(at(1));
+        p.wrote(at(2));
+        p.wrote(at(4));
+        p.synced(Timestamp::new(3, 9));
+        assert_eq!((p.written(), p.durable(), p.applied()), (at(4), at(2), at(1)));
+        p.synced(at(4).op_time.ts);
+        p.applied_to(at(4));
+        assert_eq!((p.durable(), p.applied()), (at(4), at(4)));
+    }
+
+    #[test]
+    fn the_commit_point_never_moves_back() {
+        let p = Progress::default();
+        assert!(p.advance_committed(at(3)) && !p.advance_committed(at(2)) && !p.advance_committed(at(3)));
+        assert_eq!(p.committed(), at(3));
+    }
+}

@@ -1,0 +1,97 @@
+//! A queue between two stages, bounded by the bytes of its entries.
+
+use pando_env::sync::Notify;
+use pando_oplog::Meta;
+use pando_storage::Bytes;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Entries that came together: their bytes once, and where each lies.
+#[derive(Debug)]
+pub(crate) struct Chunk {
+    pub(crate) bytes: Bytes,
+    pub(crate) entries: Vec<Meta>,
+}
+
+impl Chunk {
+    pub(crate) fn doc(&self, e: &Meta) -> &pando_bson::RawDoc {
+        pando_bson::RawDoc::trusted(&self.bytes[e.at as usize..e.end()])
+    }
+}
+
+#[derive(Default)]
+struct Inner {
+    chunks: VecDeque<Arc<Chunk>>,
+    bytes: usize,
+    closed: bool,
+}
+
+pub(crate) struct Queue {
+    inner: Mutex<Inner>,
+    changed: Notify,
+    bytes_max: usize,
+}
+
+impl Queue {
+    pub(crate) fn new(bytes_max: usize) -> Queue {
+        Queue { inner: Mutex::default(), changed: Notify::new(), bytes_max }
+    }
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    pub(crate) fn bytes(&self) -> usize {
+        self.lock().bytes
+    }
+    /// Adds a chunk once there is room (an empty queue takes any). False when the queue is closed.
+    pub(crate) async fn push(&self, chunk: Arc<Chunk>) -> bool {
+        let bytes = chunk.bytes.len();
+        loop {
+            let seen = self.changed.version();
+            {
+                let mut inner = self.lock();
+                if inner.closed {
+                    return false;
+                }
+                if inner.bytes == 0 || inner.bytes + bytes <= self.bytes_max {
+                    inner.bytes += bytes;
+                    inner.chunks.push_back(chunk);
+                    break;
+                }
+            }
+            self.changed.changed(seen).await;
+        }
+        self.changed.bump();
+        true
+    }
+    /// Everything that is there, waiting for the first; `None` when the queue is closed and empty.
+    pub(crate) async fn take_all(&self) -> Option<VecDeque<Arc<Chunk>>> {
+        loop {
+            let seen = self.changed.version();
+            if let Some(chunks) = self.try_take_all() {
+                return Some(chunks);
+            }
+            if self.lock().closed {
+                return None;
+            }
+            self.changed.changed(seen).await;
+        }
+    }
+    /// Everything that is there, if anything is.
+    pub(crate) fn try_take_all(&self) -> Option<VecDeque<Arc<Chunk>>> {
+        let chunks = {
+            let mut inner = self.lock();
+            inner.bytes = 0;
+            std::mem::take(&mut inner.chunks)
+        };
+        if chunks.is_empty() {
+            return None;
+        }
+        self.changed.bump();
+        Some(chunks)
+    }
+    /// Nothing more comes in.
+    pub(crate) fn close(&self) {
+        self.lock().closed = true;
+        self.changed.bump();
+    }
+}

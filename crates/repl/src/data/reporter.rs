@@ -1,0 +1,38 @@
+//! Tells the sync source how far this member, and those behind it, are (R-UPOS-1).
+//!
+//! One report is under way at a time; what moves meanwhile goes into the next. Without news a report is a sign of
+//! life, sent twice per election timeout.
+
+use crate::data::{Deps, Stop};
+use std::time::Duration;
+
+/// A report that takes longer says that the connection is dead.
+const LIMIT: Duration = Duration::from_secs(10);
+/// After a failed report.
+const PAUSE: Duration = Duration::from_millis(500);
+
+pub(crate) async fn run(deps: Deps, stop: Stop) {
+    while !stop.is_asked() {
+        let seen = deps.progress.changed().version();
+        if let (Some(source), Some(body)) = (deps.progress.source(), deps.upper.position_report()) {
+            let call = deps.pool.call(&source, &body, LIMIT);
+            match stop.unless_asked(call).await {
+                None => return,
+                Some(Ok(_)) => {}
+                Some(Err(f)) => {
+                    deps.env.log.info(
+                        pando_env::Component::Repl,
+                        21211,
+                        "Error in replSetUpdatePosition",
+                        |a| {
+                            a.str("source", &source).show("error", &f);
+                        },
+                    );
+                    stop.unless_asked(deps.env.clock.sleep(PAUSE)).await;
+                }
+            }
+        }
+        let keep_alive = deps.upper.election_timeout() / 2;
+        stop.unless_asked(deps.env.timeout(keep_alive, deps.progress.changed().changed(seen))).await;
+    }
+}

@@ -1,0 +1,40 @@
+//! What the data path asks of the coordinator above it: decisions about sources, and somebody to tell.
+//!
+//! Calls are short and never block; they may come from any task.
+
+use crate::data::metadata::Metadata;
+use pando_base::{Error, OpTime, Term};
+use pando_bson::{DocBuf, RawDoc};
+use std::time::Duration;
+
+pub trait Upper: Send + Sync + 'static {
+    /// Whom to follow (R-SYNC-1..9); `None` = nobody is eligible now.
+    fn choose_source(&self, last_fetched: OpTime) -> Option<String>;
+    /// Not to be chosen for a while (R-SYNC-11).
+    fn deny_source(&self, host: &str, how_long: Duration, why: &str);
+    /// After each batch: is there a better source (R-SYNC-20)?
+    fn should_change_source(&self, source: &str, m: &Metadata, last_fetched: OpTime) -> bool;
+    /// A reply of the source brought this (R-META-1, R-META-2).
+    fn saw_metadata(&self, source: &str, m: &Metadata, last_fetched: OpTime);
+
+    /// The body of `replSetUpdatePosition` for the source: this member and those that report to it. `None` while
+    /// there is nothing to report (R-UPOS-3).
+    fn position_report(&self) -> Option<DocBuf>;
+    /// Written, durable or applied has moved.
+    fn progressed(&self);
+    /// Entries of retryable writes have been applied, in order.
+    fn applied_sessions(&self, entries: &[&RawDoc]);
+
+    /// The source's history parted from ours: only a rollback could go on (R-RB-1).
+    fn diverged(&self, source: &str, why: &Error);
+    /// Nothing can be done about this; the node must stop.
+    fn fatal(&self, what: &'static str, why: &Error);
+
+    fn term(&self) -> Term;
+    fn committed(&self) -> OpTime;
+    fn election_timeout(&self) -> Duration;
+    /// `secondaryDelaySecs` (R-APPLY-3).
+    fn delay(&self) -> Duration {
+        Duration::ZERO
+    }
+}
