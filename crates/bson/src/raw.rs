@@ -67,7 +67,7 @@ impl RawDoc {
     }
     /// The first element of that name.
     pub fn elem(&self, name: &str) -> Option<Elem<'_>> {
-        self.iter().find(|e| e.name_bytes() == name.as_bytes())
+        self.iter().find(|e| e.is_named(name.as_bytes()))
     }
     /// The value of the first element of that name.
     pub fn get(&self, name: &str) -> Option<Value<'_>> {
@@ -190,9 +190,45 @@ fn le_u32(bytes: &[u8]) -> Option<usize> {
     Some(u32::from_le_bytes(*bytes.first_chunk::<4>()?) as usize)
 }
 
+/// Marks types in [`SIZES`] whose values say their own size.
+const VARIABLE: u8 = u8::MAX;
+
+/// Bytes of a value by type byte.
+const SIZES: [u8; 256] = {
+    let mut sizes = [VARIABLE; 256];
+    let fixed = [
+        (0x01, 8),
+        (0x06, 0),
+        (0x07, 12),
+        (0x08, 1),
+        (0x09, 8),
+        (0x0A, 0),
+        (0x10, 4),
+        (0x11, 8),
+        (0x12, 8),
+        (0x13, 16),
+        (0x7F, 0),
+        (0xFF, 0),
+    ];
+    let mut i = 0;
+    while i < fixed.len() {
+        sizes[fixed[i].0] = fixed[i].1;
+        i += 1;
+    }
+    sizes
+};
+
 /// Bytes that a value of this type occupies at the front of `data`.
 #[inline]
 pub(crate) fn value_size(ty: ElementType, data: &[u8]) -> Option<usize> {
+    match SIZES[ty as u8 as usize] {
+        VARIABLE => variable_size(ty, data),
+        fixed => Some(usize::from(fixed)),
+    }
+}
+
+#[inline]
+fn variable_size(ty: ElementType, data: &[u8]) -> Option<usize> {
     use ElementType::*;
     Some(match ty {
         Double | DateTime | Timestamp | Int64 => 8,
@@ -233,6 +269,11 @@ impl<'a> Elem<'a> {
     #[inline]
     pub fn name_bytes(&self) -> &'a [u8] {
         self.name
+    }
+    /// Is this its name? Most names differ in length or first byte, which costs no call.
+    #[inline]
+    pub fn is_named(&self, name: &[u8]) -> bool {
+        self.name.len() == name.len() && self.name.first() == name.first() && self.name == name
     }
     /// The encoded value, without type and name.
     #[inline]

@@ -198,6 +198,13 @@ impl Cursor {
             if self.rows.is_empty() && !self.rows_end {
                 self.refill()?;
             }
+            if self.rows.is_empty() && self.own_at >= self.own.len() && self.table_row.is_some() {
+                // Only tables are left, as in most scans of what has been flushed.
+                if let Some(found) = self.next_of_tables()? {
+                    return Ok(Some(found));
+                }
+                continue;
+            }
             let table_key = self.table_row.as_ref().map(|(k, _)| &k[4..]);
             let mem_key = self.rows.front().map(|r| &*r.key);
             let own_key = self.own.get(self.own_at).map(|(k, _)| &**k);
@@ -208,35 +215,49 @@ impl Cursor {
             };
             let (from_own, from_mem) = (own_key == Some(low), mem_key == Some(low));
             let from_table = table_key == Some(low);
-            let key;
-            let value;
-            if from_own || from_mem {
-                let own = if from_own { self.own.get(self.own_at).cloned() } else { None };
-                self.own_at += usize::from(from_own);
-                let mem = if from_mem { self.rows.pop_front() } else { None };
-                if from_table {
-                    self.advance_tables()?;
+            if !from_own && !from_mem {
+                if let Some(found) = self.next_of_tables()? {
+                    return Ok(Some(found));
                 }
-                let Some((k, v)) = own.or(mem.map(|r| (r.key, r.value))) else { continue };
-                value = v;
-                key = Bytes::from(k);
-            } else {
-                let next = match &mut self.tables {
-                    Some(tables) => tables.next().transpose()?,
-                    None => None,
-                };
-                let Some((k, raw)) = std::mem::replace(&mut self.table_row, next) else { continue };
-                value = self.store.resolve(&self.snap, self.ident, &k[4..], raw)?;
-                key = Bytes::from_slice(k, 4);
+                continue;
             }
-            if self.snap.on_prepared == OnPrepared::Conflict && !self.store.prepares.is_empty() {
-                self.check_prepared(Some(&key))?;
-                self.checked = Bound::Excluded(Slice::from(&*key));
+            let own = if from_own { self.own.get(self.own_at).cloned() } else { None };
+            self.own_at += usize::from(from_own);
+            let mem = if from_mem { self.rows.pop_front() } else { None };
+            if from_table {
+                self.advance_tables()?;
             }
+            let Some((k, value)) = own.or(mem.map(|r| (r.key, r.value))) else { continue };
+            let key = Bytes::from(k);
+            self.pass(&key)?;
             if let Some(value) = value {
                 return Ok(Some((key, value)));
             }
         }
+    }
+
+    /// The tables' row the walk stands at, as the snapshot sees it; the walk moves on.
+    #[inline]
+    fn next_of_tables(&mut self) -> Result<Option<(Bytes, Bytes)>> {
+        let next = match &mut self.tables {
+            Some(tables) => tables.next().transpose()?,
+            None => None,
+        };
+        let Some((k, raw)) = std::mem::replace(&mut self.table_row, next) else { return Ok(None) };
+        let value = self.store.resolve(&self.snap, self.ident, &k[4..], raw)?;
+        let key = Bytes::from_slice(k, 4);
+        self.pass(&key)?;
+        Ok(value.map(|value| (key, value)))
+    }
+
+    /// Checks prepared keys up to and with this one.
+    #[inline]
+    fn pass(&mut self, key: &Bytes) -> Result<()> {
+        if self.snap.on_prepared == OnPrepared::Conflict && !self.store.prepares.is_empty() {
+            self.check_prepared(Some(key))?;
+            self.checked = Bound::Excluded(Slice::from(&**key));
+        }
+        Ok(())
     }
 
     fn advance_tables(&mut self) -> Result<()> {

@@ -53,9 +53,8 @@ impl<'a, 's> View<'a, 's> {
             };
             let here = self.at as u32;
             self.at = next;
-            let name = e.name_bytes();
             for (i, wanted) in self.names.iter().take(SLOTS).enumerate() {
-                if wanted.as_bytes() == name {
+                if e.is_named(wanted.as_bytes()) {
                     if self.offsets[i] == 0 {
                         self.offsets[i] = here;
                         if i == slot {
@@ -66,7 +65,7 @@ impl<'a, 's> View<'a, 's> {
                 }
             }
         }
-        self.single.filter(|e| e.name_bytes() == path.first().as_bytes())
+        self.single.filter(|e| e.is_named(path.first().as_bytes()))
     }
 
     fn walk(
