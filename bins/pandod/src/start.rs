@@ -194,6 +194,8 @@ async fn start(env: Env, config: &Config, port: u16, host: Arc<RealHost>) -> Res
     let names =
         Compressor::ALL.iter().map(|c| c.name()).filter(|n| config.compressors.iter().any(|c| c == n));
     let server_config = pando_server::Config {
+        allocator: crate::allocator::NAME,
+        oplog_min_retention: config.oplog_min_retention,
         port,
         bind_ips: config.bind.clone(),
         repl_set: config.repl_set.clone(),

@@ -51,6 +51,7 @@ codes! {
     8 UnknownError 0;
     9 FailedToParse 0;
     11 UserNotFound 0;
+    12 UnsupportedFormat 0;
     13 Unauthorized 0;
     14 TypeMismatch 0;
     15 Overflow 0;

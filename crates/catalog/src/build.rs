@@ -33,7 +33,7 @@ use pando_oplog::EntryView;
 use pando_storage::{Dir, Ident, IdentKind, ReadAt, Txn};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -47,17 +47,41 @@ pub struct Build {
     /// Side writes are wanted: the scan's moment has come.
     pub(crate) active: AtomicBool,
     seq: AtomicU64,
+    /// Monotonic time of the registration (of the restart, for a build taken up again).
+    pub started: Duration,
     pub progress: Progress,
 }
 
 /// How far a build is.
 #[derive(Debug, Default)]
 pub struct Progress {
+    phase: AtomicU8,
     pub docs_total: AtomicU64,
     pub docs_done: AtomicU64,
     pub keys: AtomicU64,
     pub side_writes: AtomicU64,
     pub side_applied: AtomicU64,
+}
+
+/// What a build is doing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Phase {
+    Scanning,
+    Loading,
+    Draining,
+}
+
+impl Progress {
+    pub fn phase(&self) -> Phase {
+        match self.phase.load(Ordering::Relaxed) {
+            0 => Phase::Scanning,
+            1 => Phase::Loading,
+            _ => Phase::Draining,
+        }
+    }
+    fn enter(&self, phase: Phase) {
+        self.phase.store(phase as u8, Ordering::Relaxed);
+    }
 }
 
 /// What a writer did to a key.
@@ -82,6 +106,21 @@ pub(crate) struct Job {
 #[derive(Default)]
 pub(crate) struct Builds {
     jobs: Mutex<BTreeMap<Uuid, Arc<Job>>>,
+    /// Builds that clients wait for, and how many may run at once (0 = no bound).
+    active: AtomicUsize,
+    active_max: AtomicUsize,
+    ended: Notify,
+}
+
+/// The right to run one of the builds that clients may have running at once.
+pub(crate) struct Slot(Catalog);
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        let builds = &self.0.0.builds;
+        builds.active.fetch_sub(1, Ordering::AcqRel);
+        builds.ended.bump();
+    }
 }
 
 impl Builds {
@@ -118,10 +157,11 @@ impl Job {
 }
 
 impl Build {
-    pub(crate) fn new(uuid: Uuid, side: Ident) -> Build {
+    pub(crate) fn new(uuid: Uuid, side: Ident, started: Duration) -> Build {
         Build {
             uuid,
             side,
+            started,
             active: AtomicBool::new(false),
             seq: AtomicU64::new(0),
             progress: Progress::default(),
@@ -179,15 +219,46 @@ pub(crate) struct Registered {
     job: Arc<Job>,
     /// The collection as it was when the build was registered.
     scan: Txn,
+    /// `None` for builds that nobody asked for just now.
+    slot: Option<Slot>,
 }
 
 impl Catalog {
+    /// `maxNumActiveUserIndexBuilds`.
+    pub fn set_active_builds_max(&self, n: usize) {
+        self.0.builds.active_max.store(n, Ordering::Relaxed);
+    }
+    /// A slot for one more build, if there is room.
+    pub(crate) fn take_build_slot(&self) -> Option<Slot> {
+        let builds = &self.0.builds;
+        let max = match builds.active_max.load(Ordering::Relaxed) {
+            0 => usize::MAX,
+            n => n,
+        };
+        let more = |n: usize| (n < max).then_some(n + 1);
+        builds.active.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).ok().map(|_| Slot(self.clone()))
+    }
+    /// Waits until a build ends (or a moment, for a bound that was raised).
+    pub(crate) async fn wait_build_slot(&self, interrupt: &dyn Interrupt) -> Result<()> {
+        let builds = &self.0.builds;
+        loop {
+            let seen = builds.ended.version();
+            interrupt.check()?;
+            let max = builds.active_max.load(Ordering::Relaxed);
+            if max == 0 || builds.active.load(Ordering::Acquire) < max {
+                return Ok(());
+            }
+            self.env().timeout(Duration::from_millis(100), builds.ended.changed(seen)).await;
+        }
+    }
+
     /// Step 1. The collection must be locked.
     pub(crate) fn start_build(
         &self,
         coll: &Arc<Collection>,
         specs: Vec<IndexSpec>,
         uuid: Uuid,
+        slot: Slot,
     ) -> Result<Registered> {
         let mut unit = self.begin_write(coll)?;
         unit.stamp();
@@ -199,7 +270,9 @@ impl Catalog {
         durable::put_row(&mut unit.txn, &current, [].iter())?;
         unit.observe(&Defined::BuildStarted { coll: &current, build: uuid, specs: &specs })?;
         unit.commit()?;
-        self.activate(current, specs, uuid)
+        let mut registered = self.activate(current, specs, uuid)?;
+        registered.slot = Some(slot);
+        Ok(registered)
     }
 
     fn unfinished_index(&self, spec: IndexSpec, uuid: Uuid) -> Result<Index> {
@@ -207,7 +280,7 @@ impl Catalog {
         let ident = self.storage().create_ident(IdentKind::Index)?;
         let side = self.storage().create_ident(IdentKind::Records)?;
         let mut index = durable::new_index(spec, ident, format, Timestamp::MAX, self.now_ms())?;
-        index.building = Some(Arc::new(Build::new(uuid, side)));
+        index.building = Some(Arc::new(Build::new(uuid, side, self.env().clock.mono())));
         Ok(index)
     }
 
@@ -233,7 +306,7 @@ impl Catalog {
             changed: Notify::new(),
         });
         self.0.builds.jobs().insert(uuid, job.clone());
-        Ok(Registered { job, scan })
+        Ok(Registered { job, scan, slot: None })
     }
 
     /// Steps 2 to 4 in a task; waits for the outcome. An interruption aborts the build.
@@ -271,6 +344,7 @@ impl Catalog {
                 outcome = Err(worse);
             }
             catalog.0.builds.jobs().remove(&job.uuid);
+            drop(build.slot);
             *job.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
             job.changed.bump();
         });
@@ -477,8 +551,10 @@ impl Runner {
         let visible_from = scan.read_ts();
         drop(scan);
         for t in &mut targets {
+            t.build.progress.enter(Phase::Loading);
             self.load(&coll, t, visible_from).await?;
         }
+        targets.iter().for_each(|t| t.build.progress.enter(Phase::Draining));
         while self.drain_some(&coll, &mut targets)? {
             self.pause().await?;
         }

@@ -1,6 +1,7 @@
 //! createIndexes and dropIndexes.
 
 use crate::Catalog;
+use crate::build::Slot;
 use crate::collection::{Collection, Index, KeyFormat};
 use crate::conflict::{self, Verdict};
 use crate::durable::{self, Parts};
@@ -144,10 +145,17 @@ impl Catalog {
                 self.wait_for_builds(&coll, interrupt).await?;
                 continue;
             }
+            let builds = coll.replicated && !self.is_empty_collection(&coll)?;
+            let slot = if builds { self.take_build_slot() } else { None };
+            if builds && slot.is_none() {
+                drop((guard, db));
+                self.wait_build_slot(interrupt).await?;
+                continue;
+            }
             let before = coll.index_count();
             let note = (new.len() < specs.len()).then_some("index already exists");
             let new: Vec<IndexSpec> = new.into_iter().cloned().collect();
-            let last = self.add_indexes(coll, new, guard, db, interrupt).await?;
+            let last = self.add_indexes(coll, new, (guard, db), slot, interrupt).await?;
             let after = self.lookup(ns).map_or(before, |c| c.index_count());
             return Ok(IndexesCreated { before, after, created_collection, note, last });
         }
@@ -157,29 +165,29 @@ impl Catalog {
         &self,
         coll: Arc<Collection>,
         new: Vec<IndexSpec>,
-        guard: crate::catalog::DdlGuard,
-        db: crate::lock::Guard,
+        locks: (crate::catalog::DdlGuard, crate::lock::Guard),
+        slot: Option<Slot>,
         interrupt: &dyn Interrupt,
     ) -> Result<OpTime> {
         let refs: Vec<&IndexSpec> = new.iter().collect();
-        let empty = self.is_empty_collection(&coll)?;
         let uuid = self.new_uuid();
         let failed = |e: Error| {
             e.context(format_args!("Index build failed: {uuid}: Collection {} ( {} )", coll.ns, coll.uuid))
         };
         conflict::check_count(&coll.ns, coll.indexes.len(), &refs)?;
-        if empty {
+        // Without a slot there is nothing to build: an empty collection, or one that is not replicated.
+        if slot.is_none() && self.is_empty_collection(&coll)? {
             conflict::among(&new, false)?;
             check_kinds(&new)?;
             return self.create_on_empty(&coll, new);
         }
         conflict::among(&new, true).map_err(failed)?;
         check_kinds(&new).map_err(|e| failed(at_start(e, &coll, uuid, &new)))?;
-        if !coll.replicated {
+        let Some(slot) = slot else {
             return self.build_in_place(&coll, &new, None).map_err(failed);
-        }
-        let build = self.start_build(&coll, new, uuid)?;
-        drop((guard, db));
+        };
+        let build = self.start_build(&coll, new, uuid, slot)?;
+        drop(locks);
         self.run_build(build, interrupt).await.map_err(failed)
     }
 

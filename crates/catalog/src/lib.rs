@@ -59,7 +59,7 @@ mod write;
 
 pub use apply::Applying;
 pub use apply_run::Spread;
-pub use build::{Build, Progress};
+pub use build::{Build, Phase, Progress};
 pub use catalog::{Catalog, OpenOptions, WriteGuard};
 pub use coll_mod::Modified;
 pub use collation::full_form as full_collation;

@@ -90,7 +90,7 @@ impl Catalog {
         let ident = self.storage().create_ident(IdentKind::Index)?;
         let side = self.storage().create_ident(IdentKind::Records)?;
         let mut index = durable::new_index(u.spec, ident, format, Timestamp::MAX, now)?;
-        index.building = Some(Arc::new(Build::new(u.build, side)));
+        index.building = Some(Arc::new(Build::new(u.build, side, self.env().clock.mono())));
         Ok(index)
     }
 

@@ -68,7 +68,7 @@ pub async fn run<S: Node>(
     if msg.legacy_db.is_some() && !matches!(invoked_as, "hello" | "isMaster" | "ismaster") {
         return refuse(client, pando_wire::OpQuery::unsupported(invoked_as));
     }
-    let Some((spec, counts)) = registry.find(invoked_as).filter(|(s, _)| s.handler.is_some()) else {
+    let Some((spec, counts)) = registry.find(invoked_as) else {
         registry.unknown.inc();
         let text = format!("no such command: '{invoked_as}'");
         return refuse(client, Error::new(ErrorCode::CommandNotFound, text));
@@ -190,6 +190,7 @@ async fn execute<S: Node>(
             late_failure = fail_command::write_concern_error(ctx, &req, names);
         }
     }
+    let Some(handler) = spec.handler else { return Err(spec.refusal().into()) };
     if ctx.args.help {
         let mut body = crate::Reply::new().body;
         body.str("help", &format!("help for: {} {}", spec.name, spec.help));
@@ -204,7 +205,6 @@ async fn execute<S: Node>(
         node.await_read_concern(ctx).await?;
     }
     ctx.check_interrupt()?;
-    let handler = spec.handler.ok_or_else(|| Error::internal("a command without a handler was run"))?;
     let result = handler(node, ctx, req).await;
     if ctx.must_close() {
         return Err(Stop::Close);
@@ -298,6 +298,9 @@ fn check_allowed<S: Node>(spec: &CommandSpec<S>, node: &S, ctx: &OpCtx, req: &Re
         ));
     }
     check_api(spec, &ctx.args.api, instance.params.bool(Param::requireApiVersion))?;
+    if spec.handler.is_none() {
+        return Ok(());
+    }
     check_transaction_fields(spec.name, flags, &ctx.args)?;
     check_concerns(spec.name, flags, &ctx.args)
 }

@@ -1,7 +1,7 @@
 //! A request as a handler sees it: the body, its document sequences, and readers for both.
 
 use crate::args::Args;
-use pando_base::{Error, Namespace, Result};
+use pando_base::{Error, ErrorCode, Namespace, Result};
 pub use pando_bson::fields::{missing, unknown, wrong_type};
 use pando_bson::{Elem, RawDoc, Value};
 
@@ -72,6 +72,11 @@ impl<'a> Request<'a> {
             other => Err(Error::bad_value(format!("collection name has invalid type {}", other.type_name()))),
         }
     }
+    /// As [`Request::ns`] for commands that call a name of another type a bad namespace (73).
+    pub fn ns_of_ddl(&self) -> Result<Namespace> {
+        let bad_type = |e: Error| Error::new(ErrorCode::InvalidNamespace, e.message.to_string());
+        Namespace::new(self.db, self.coll().map_err(bad_type)?)
+    }
     /// `db.coll` of the first element, checked.
     pub fn ns(&self) -> Result<Namespace> {
         Namespace::new(self.db, self.coll()?)
@@ -109,4 +114,12 @@ impl<'a> Request<'a> {
             None => Ok(()),
         }
     }
+}
+
+/// 323: a field outside the Stable API.
+pub fn unstable_field(struct_name: &str, field: &str) -> Error {
+    Error::new(
+        ErrorCode::APIStrictError,
+        format!("BSON field '{struct_name}.{field}' is not allowed with apiStrict:true."),
+    )
 }

@@ -2,7 +2,7 @@
 
 use crate::metrics::Counter;
 use crate::{OpCtx, Reply, Request};
-use pando_base::{HashMap, Result};
+use pando_base::{Error, ErrorCode, HashMap, Result};
 use pando_env::BoxFuture;
 
 /// Runs one command. `S` is the server's state: a role (replica-set member, router) has its own table.
@@ -50,6 +50,10 @@ impl Flags {
     pub const SENSITIVE: Flags = Flags(1 << 16);
     /// Refused with `apiDeprecationErrors` (324).
     pub const DEPRECATED_IN_V1: Flags = Flags(1 << 17);
+    /// Belongs to config servers: refused with 20 elsewhere.
+    pub const CONFIG_ROLE: Flags = Flags(1 << 18);
+    /// Belongs to members of a shard: refused with 193 elsewhere.
+    pub const SHARD_ROLE: Flags = Flags(1 << 19);
 
     pub const fn has(self, other: Flags) -> bool {
         self.0 & other.0 == other.0
@@ -70,7 +74,7 @@ impl std::ops::BitOr for Flags {
     }
 }
 
-/// One row. A command that is known but not built yet has a row without a handler and answers as unknown.
+/// One row. A command that is known but not built yet has a row without a handler and is refused as not supported.
 pub struct CommandSpec<S: 'static> {
     pub name: &'static str,
     pub aliases: &'static [&'static str],
@@ -79,6 +83,27 @@ pub struct CommandSpec<S: 'static> {
     pub api_v1: bool,
     pub help: &'static str,
     pub handler: Option<Handler<S>>,
+}
+
+impl<S> CommandSpec<S> {
+    /// Why a row without a handler does not run: the role that this node has not, or 115.
+    pub fn refusal(&self) -> Error {
+        let name = self.name;
+        if self.flags.has(Flags::CONFIG_ROLE) {
+            return Error::new(
+                ErrorCode::IllegalOperation,
+                format!("{name} can only be run on config servers"),
+            );
+        }
+        if self.flags.has(Flags::SHARD_ROLE) {
+            let text = "Cannot accept sharding commands if not started with --shardsvr";
+            return Error::new(ErrorCode::NoShardingEnabled, text);
+        }
+        Error::new(
+            ErrorCode::CommandNotSupported,
+            format!("The {name} command is not supported by this server"),
+        )
+    }
 }
 
 /// How often a command ran (`metrics.commands.<name>`).

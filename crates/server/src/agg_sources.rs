@@ -1,4 +1,5 @@
-//! Documents of the first stages that read no collection: `$collStats`, `$indexStats`, `$currentOp`.
+//! Documents of the first stages that read no collection: `$collStats`, `$indexStats`, `$currentOp`,
+//! `$listLocalSessions`.
 
 use crate::Server;
 use crate::commands::coll_stats::append_storage;
@@ -75,6 +76,44 @@ impl Server {
             b.finish()
         })
         .collect()
+    }
+
+    /// The sessions that this node knows. Nobody is logged in, so all belong to nobody.
+    pub(crate) fn local_sessions_stage(&self, ctx: &OpCtx, spec: &RawDoc) -> Result<Vec<DocBuf>> {
+        let all_users = match spec.get("allUsers") {
+            None => false,
+            Some(Value::Boolean(b)) => b,
+            Some(v) => {
+                return Err(pando_command::request::wrong_type(
+                    "$listLocalSessions",
+                    "allUsers",
+                    &v,
+                    &["bool"],
+                ));
+            }
+        };
+        let named = spec.get("users").and_then(|v| v.as_array()).is_some_and(|users| !users.is_empty());
+        if named && all_users {
+            return Err(Error::new(
+                ErrorCode::UnsupportedFormat,
+                "$listLocalSessions may not specify {allUsers:true} and {users:[...]} at the same time",
+            ));
+        }
+        if named {
+            return Ok(Vec::new());
+        }
+        let wall = ctx.env().clock.wall_ms();
+        let rows = self.sessions.all(ctx.env().clock.mono());
+        let row = |(id, idle): ([u8; 16], std::time::Duration)| {
+            let mut b = DocBuilder::with_capacity(128);
+            b.doc("_id", |d| {
+                d.uuid("id", &id);
+                d.binary("uid", 0, &pando_session::NO_USER_DIGEST);
+            });
+            b.date("lastUse", wall - idle.as_millis() as i64);
+            b.finish()
+        };
+        Ok(rows.into_iter().map(row).collect())
     }
 
     pub(crate) fn current_op_stage(&self, ctx: &OpCtx, spec: &RawDoc) -> Result<Vec<DocBuf>> {

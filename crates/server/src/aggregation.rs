@@ -72,12 +72,35 @@ fn check_first_stage(ns: &Namespace, raw: &RawDoc, source: &PipelineSource) -> R
         PipelineSource::Documents(_) => {
             Err(invalid("'$documents' can only be run with {aggregate: 1}".to_owned()))
         }
+        PipelineSource::LocalSessions(_) if without => Ok(()),
+        PipelineSource::LocalSessions(_) => Err(invalid(
+            "$listLocalSessions must be run against the database with {aggregate: 1}, not a collection"
+                .to_owned(),
+        )),
         _ if !without => Ok(()),
         _ => Err(invalid(match name {
             None => "{aggregate: 1} is not valid for an empty pipeline.".to_owned(),
             Some(n) => format!("{{aggregate: 1}} is not valid for '{n}'; a collection is required."),
         })),
     }
+}
+
+/// First stages outside Stable API version 1 (323).
+fn check_stable(source: &PipelineSource) -> Result<()> {
+    let name = match source {
+        PipelineSource::IndexStats => "$indexStats",
+        PipelineSource::LocalSessions(_) => "$listLocalSessions",
+        PipelineSource::CurrentOp(_) => "$currentOp",
+        PipelineSource::CollStats(spec) if spec.iter().any(|f| f.name() != "count") => {
+            return Err(Error::new(
+                ErrorCode::APIStrictError,
+                "only the 'count' option to $collStats is supported in API Version 1",
+            ));
+        }
+        _ => return Ok(()),
+    };
+    let text = format!("{name} is not allowed with 'apiStrict: true' in API Version 1");
+    Err(Error::new(ErrorCode::APIStrictError, text))
 }
 
 /// 167 when `given` is not the view's own collation.
@@ -116,6 +139,9 @@ impl Server {
         let q = self.query_ctx(ctx, coll.as_deref(), collation, spec.lets)?;
         let mut pipeline = Pipeline::parse(&spec.pipeline, &q)?;
         check_first_stage(&spec.ns, &spec.pipeline, pipeline.source())?;
+        if ctx.api.strict {
+            check_stable(pipeline.source())?;
+        }
         let mut raw = Cow::Borrowed(&*spec.pipeline);
         if let Some(v) = &view {
             if *pipeline.source() != PipelineSource::Collection {
@@ -142,6 +168,7 @@ impl Server {
             PipelineSource::CollStats(spec) => Some(vec![self.coll_stats_stage(ctx, &below, &coll, spec)?]),
             PipelineSource::IndexStats => Some(self.index_stats_stage(coll.as_deref())),
             PipelineSource::CurrentOp(spec) => Some(self.current_op_stage(ctx, spec)?),
+            PipelineSource::LocalSessions(spec) => Some(self.local_sessions_stage(ctx, spec)?),
             PipelineSource::Documents(docs) => Some(docs.clone()),
         };
         let (from, source) = match (docs, coll) {

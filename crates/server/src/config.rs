@@ -5,6 +5,7 @@ use pando_command::Params;
 use pando_env::Host;
 use pando_env::host::NoHost;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The MongoDB release whose behaviour this server follows; drivers and tools branch on it.
 pub const VERSION: &str = "7.0.0";
@@ -38,6 +39,10 @@ pub struct Config {
     /// Compressors offered in `hello`, in the order of preference (`snappy`, `zstd`, `zlib`).
     pub compressors: Vec<&'static str>,
     pub max_connections: u32,
+    /// The binary's memory allocator, for `buildInfo`.
+    pub allocator: &'static str,
+    /// `--oplogMinRetentionHours`.
+    pub oplog_min_retention: Duration,
 }
 
 impl Default for Config {
@@ -55,6 +60,8 @@ impl Default for Config {
             host: Arc::new(NoHost),
             compressors: vec!["snappy", "zstd", "zlib"],
             max_connections: 65_536,
+            allocator: "system",
+            oplog_min_retention: Duration::ZERO,
         }
     }
 }

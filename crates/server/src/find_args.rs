@@ -2,6 +2,7 @@
 
 use pando_base::{Error, Result};
 use pando_bson::{RawDoc, Value};
+use pando_command::request::unstable_field;
 use pando_command::{Arg, Args};
 use pando_query::plan::Hint;
 
@@ -68,11 +69,15 @@ pub(crate) fn bool_field(arg: &Arg<'_>) -> Result<bool> {
 }
 
 impl<'a> FindArgs<'a> {
-    /// Reads everything behind the collection's name.
-    pub(crate) fn parse(args: Args<'a>) -> Result<FindArgs<'a>> {
+    /// Reads everything behind the collection's name. `strict`: only what the Stable API has.
+    pub(crate) fn parse(args: Args<'a>, strict: bool) -> Result<FindArgs<'a>> {
         let mut a = FindArgs::default();
+        let mut to_return = false;
         for arg in args {
             let name = arg.name();
+            if strict && is_unstable(name) {
+                return Err(unstable_field("FindCommandRequest", name));
+            }
             if matches!(arg.value(), Value::Null) && !refuses_null(name) {
                 if !is_known(name) {
                     return Err(arg.unknown());
@@ -99,12 +104,7 @@ impl<'a> FindArgs<'a> {
                 "allowDiskUse" => a.allow_disk_use = Some(bool_field(&arg)?),
                 "let" => a.lets = Some(arg.doc()?),
                 "allowPartialResults" | "readOnce" => drop(bool_field(&arg)?),
-                "ntoreturn" => {
-                    return Err(Error::location(
-                        5746102,
-                        "the ntoreturn find command parameter is not supported when FCV >= 5.1",
-                    ));
-                }
+                "ntoreturn" => to_return = true,
                 "oplogReplay"
                 | "term"
                 | "legacyRuntimeConstants"
@@ -116,8 +116,19 @@ impl<'a> FindArgs<'a> {
                 _ => return Err(arg.unknown()),
             }
         }
+        if to_return {
+            return Err(a.to_return_refused());
+        }
         a.check()?;
         Ok(a)
+    }
+
+    /// `ntoreturn` ended with the old protocol.
+    fn to_return_refused(&self) -> Error {
+        if self.limit.is_some() || self.batch_size.is_some() {
+            return Error::bad_value("'limit' or 'batchSize' fields can not be set with 'ntoreturn' field.");
+        }
+        Error::location(5746102, "the ntoreturn find command parameter is not supported when FCV >= 5.1")
     }
 
     fn check(&self) -> Result<()> {
@@ -144,6 +155,23 @@ impl<'a> FindArgs<'a> {
         }
         Ok(())
     }
+}
+
+/// Not in Stable API version 1.
+fn is_unstable(name: &str) -> bool {
+    matches!(
+        name,
+        "min"
+            | "max"
+            | "returnKey"
+            | "showRecordId"
+            | "tailable"
+            | "awaitData"
+            | "noCursorTimeout"
+            | "oplogReplay"
+            | "readOnce"
+            | "term"
+    )
 }
 
 fn is_known(name: &str) -> bool {

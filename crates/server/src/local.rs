@@ -6,7 +6,7 @@ use crate::writes::ByCtx;
 use pando_base::{Namespace, Result, limits};
 use pando_bson::{Bson, DocBuf, DocBuilder, RawDoc, Value};
 use pando_catalog::{CollectionSource, UpdateForm, WriteOp, find_id, retry_conflicts};
-use pando_command::OpCtx;
+use pando_command::{OpCtx, Param};
 use pando_oplog::entry::{EntryView, OpType};
 use pando_query::source::{Direction, RecordScan, Source};
 use pando_session::retryable::{Done, Kind};
@@ -75,19 +75,29 @@ impl Server {
         Ok(())
     }
 
-    /// Reads back what `setDefaultRWConcern` stored.
+    /// Reads back what `setDefaultRWConcern` and `setFeatureCompatibilityVersion` stored.
     pub(crate) fn restore_settings(&self) -> Result<()> {
-        let Some(coll) = self.catalog.lookup(&settings_ns()) else { return Ok(()) };
-        let mut key = DocBuilder::new();
-        key.str("_id", RW_DEFAULTS);
-        let key = key.finish();
-        let Some(id) = key.elem("_id") else { return Ok(()) };
-        if let Some((_, doc)) = find_id(&self.catalog.read_latest()?, &coll, id)? {
-            let mut v = ClusterWide::from_doc(RawDoc::trusted(&doc));
+        if let Some(doc) = self.find_named(&settings_ns(), RW_DEFAULTS)? {
+            let mut v = ClusterWide::from_doc(&doc);
             v.local_wall_ms = self.env.clock.wall_ms();
             self.rw_defaults.set(v);
         }
+        if let Some(doc) = self.find_named(&versions_ns(), FEATURE_VERSION)?
+            && let Some(version) = doc.get("version").and_then(|v| v.as_str())
+        {
+            self.instance.params.force_text(Param::featureCompatibilityVersion, version);
+        }
         Ok(())
+    }
+    /// The document whose `_id` is that text.
+    fn find_named(&self, ns: &Namespace, name: &str) -> Result<Option<DocBuf>> {
+        let Some(coll) = self.catalog.lookup(ns) else { return Ok(None) };
+        let mut key = DocBuilder::new();
+        key.str("_id", name);
+        let key = key.finish();
+        let Some(id) = key.elem("_id") else { return Ok(None) };
+        let found = find_id(&self.catalog.read_latest()?, &coll, id)?;
+        Ok(found.map(|(_, doc)| RawDoc::trusted(&doc).to_buf()))
     }
     pub(crate) async fn save_rw_defaults(&self, ctx: &OpCtx, v: &ClusterWide) -> Result<()> {
         self.put_by_id(ctx, &settings_ns(), &v.to_doc(RW_DEFAULTS)).await
@@ -144,6 +154,12 @@ fn settings_ns() -> Namespace {
     Namespace::unchecked("config", "settings")
 }
 
+pub(crate) fn versions_ns() -> Namespace {
+    Namespace::unchecked("admin", "system.version")
+}
+
+/// `_id` of the document in `admin.system.version`.
+pub(crate) const FEATURE_VERSION: &str = "featureCompatibilityVersion";
 /// `_id` of the document in `config.settings`.
 const RW_DEFAULTS: &str = "ReadWriteConcernDefaults";
 

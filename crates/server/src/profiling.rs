@@ -9,15 +9,13 @@ use pando_catalog::{CollectionOptions, WriteOp};
 use pando_env::sync::Notify;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 pub(crate) struct Profiling {
     /// Lets every operation pass without the lock while nothing is profiled.
     any: AtomicBool,
     levels: Mutex<BTreeMap<String, i32>>,
-    /// Bits of a double.
-    sample_rate: AtomicU64,
     queue: Mutex<VecDeque<(String, DocBuf)>>,
     queued: Notify,
 }
@@ -27,7 +25,6 @@ impl Default for Profiling {
         Profiling {
             any: AtomicBool::new(false),
             levels: Mutex::default(),
-            sample_rate: AtomicU64::new(1f64.to_bits()),
             queue: Mutex::default(),
             queued: Notify::default(),
         }
@@ -49,12 +46,6 @@ impl Profiling {
             levels.insert(db.to_owned(), level);
         }
         self.any.store(!levels.is_empty(), Relaxed);
-    }
-    pub(crate) fn sample_rate(&self) -> f64 {
-        f64::from_bits(self.sample_rate.load(Relaxed))
-    }
-    pub(crate) fn set_sample_rate(&self, rate: f64) {
-        self.sample_rate.store(rate.to_bits(), Relaxed);
     }
 }
 

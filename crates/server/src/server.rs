@@ -19,6 +19,7 @@ use pando_repl::data::{DataPath, Progress};
 use pando_session::retryable::Retryable;
 use pando_session::{Cursors, Sessions};
 use pando_storage::Storage;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -42,6 +43,8 @@ pub struct Server {
     pub retryable: Retryable,
     pub(crate) rw_defaults: RwDefaults,
     pub(crate) profiling: Profiling,
+    /// Milliseconds of oplog that its size bound does not take away; 0 = only the size counts.
+    pub(crate) oplog_retention_ms: AtomicU64,
     pub(crate) top: Top,
     pub(crate) fsync_lock: FsyncLock,
     pub(crate) ttl: TtlStats,
@@ -60,6 +63,7 @@ impl Server {
         let instance = Instance::new(env.clone(), params);
         let replicated = config.repl_set.is_some();
         config.storage.replicated = true;
+        let retention = config.oplog_min_retention.as_millis() as u64;
         let storage = Storage::open(env.clone(), config.storage.clone())?;
         let catalog = Catalog::open(env.clone(), storage.clone(), OpenOptions { replset: replicated })?;
         let spills = Spills::open(&env)?;
@@ -79,6 +83,7 @@ impl Server {
             retryable: Retryable::default(),
             rw_defaults: RwDefaults::default(),
             profiling: Profiling::default(),
+            oplog_retention_ms: AtomicU64::new(retention),
             top: Top::default(),
             fsync_lock: FsyncLock::default(),
             ttl: TtlStats::default(),

@@ -109,11 +109,18 @@ impl Server {
     /// Everything at or below the stable timestamp reaches the tables on disk.
     pub(crate) async fn checkpoint(&self) -> Result<Timestamp> {
         self.advance_stable();
+        self.keep_recent_oplog();
         let catalog = self.catalog.clone();
         self.env
             .offload(move || catalog.checkpoint())
             .await
             .unwrap_or_else(|| Err(pando_base::Error::internal("the checkpoint failed")))
+    }
+    /// `oplogMinRetentionHours`: what is younger stays whatever the oplog's size.
+    fn keep_recent_oplog(&self) {
+        let ms = self.oplog_retention_ms.load(Relaxed) as i64;
+        let oldest = (self.env.clock.wall_ms() - ms).max(0) / 1000;
+        self.storage.log().set_keep_from((ms > 0).then(|| Timestamp::new(oldest as u32, 0)));
     }
     /// With one member whatever is durable can never be rolled back (R-TS-1); the window below it stays readable
     /// (R-TS-2).

@@ -1,17 +1,28 @@
 //! COMPAT.md's table of commands is the registry's. `BLESS=1 cargo test -p pando-server --test compat` rewrites it.
 
+use pando_base::ErrorCode;
+use pando_command::CommandSpec;
+use pando_server::Server;
 use std::fmt::Write;
 use std::path::Path;
 
 const BEGIN: &str = "<!-- commands: from the registry -->\n";
 const END: &str = "<!-- end of commands -->\n";
 
+fn refusal(c: &CommandSpec<Server>) -> &'static str {
+    match c.refusal().code {
+        ErrorCode::IllegalOperation => "20: config servers only",
+        ErrorCode::NoShardingEnabled => "193: shards only",
+        _ => "not built: 115",
+    }
+}
+
 fn table() -> String {
     let mut out = String::from("| command | answer | Stable API | about |\n|---|---|---|---|\n");
     for c in pando_server::commands::TABLE {
         let answer = match c.handler {
             Some(_) => "built",
-            None => "not built: 59 CommandNotFound",
+            None => refusal(c),
         };
         let mut names = format!("`{}`", c.name);
         for alias in c.aliases {

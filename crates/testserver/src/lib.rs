@@ -10,8 +10,9 @@
 mod client;
 mod server;
 
-pub use client::Client;
+pub use client::{Client, EXHAUST_ALLOWED, MORE_TO_COME};
 pub use server::{Running, World};
+pub use tokio::task::{JoinHandle, spawn, yield_now};
 
 /// Runs an async test on a small multi-threaded runtime.
 pub fn run<F: Future<Output = ()>>(test: F) {
@@ -21,4 +22,9 @@ pub fn run<F: Future<Output = ()>>(test: F) {
         .build()
         .expect("a runtime can be made");
     runtime.block_on(test);
+}
+
+/// Lets real time pass.
+pub async fn pause(ms: u64) {
+    tokio::time::sleep(std::time::Duration::from_millis(ms)).await;
 }

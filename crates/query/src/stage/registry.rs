@@ -41,22 +41,20 @@ const KNOWN: &[&str] = &[
     "$geoNear",
     "$graphLookup",
     "$listCatalog",
-    "$listLocalSessions",
     "$listSampledQueries",
-    "$listSearchIndexes",
     "$listSessions",
     "$lookup",
     "$merge",
     "$out",
     "$planCacheStats",
     "$redact",
-    "$search",
-    "$searchMeta",
     "$setWindowFields",
     "$shardedDataDistribution",
     "$unionWith",
-    "$vectorSearch",
 ];
+
+/// Stages that MongoDB has only on Atlas.
+const ATLAS: &[&str] = &["$listSearchIndexes", "$search", "$searchMeta", "$vectorSearch"];
 
 pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Stage>>) -> Result<()> {
     match TABLE.iter().find(|(name, _)| *name == e.name()) {
@@ -67,6 +65,9 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
 
 /// Neither here nor a source.
 pub(super) fn unknown(name: &str) -> Error {
+    if ATLAS.contains(&name) {
+        return Error::location(6_047_401, format!("{name} stage is only allowed on MongoDB Atlas"));
+    }
     if KNOWN.contains(&name) {
         return Error::new(ErrorCode::NotImplemented, format!("{name} is not supported by this server"));
     }
@@ -75,5 +76,8 @@ pub(super) fn unknown(name: &str) -> Error {
 
 /// Stages that MongoDB knows: those a pipeline update may not use are refused by name.
 pub(super) fn is_known(name: &str) -> bool {
-    KNOWN.contains(&name) || TABLE.iter().any(|(n, _)| *n == name) || super::sources::is_source(name)
+    KNOWN.contains(&name)
+        || ATLAS.contains(&name)
+        || TABLE.iter().any(|(n, _)| *n == name)
+        || super::sources::is_source(name)
 }

@@ -14,12 +14,14 @@ pub enum PipelineSource {
     IndexStats,
     /// Operations in progress; the stage's specification.
     CurrentOp(DocBuf),
+    /// Logical sessions of this node; the stage's specification.
+    LocalSessions(DocBuf),
     /// Literal documents.
     Documents(Vec<DocBuf>),
 }
 
 pub(super) fn is_source(name: &str) -> bool {
-    matches!(name, "$collStats" | "$indexStats" | "$currentOp" | "$documents")
+    matches!(name, "$collStats" | "$indexStats" | "$currentOp" | "$documents" | "$listLocalSessions")
 }
 
 /// The source that a stage stands for; `None` for ordinary stages.
@@ -53,6 +55,23 @@ pub(super) fn parse(e: Elem<'_>) -> Result<Option<PipelineSource>> {
         ("$currentOp", v) => {
             return Err(Error::failed_to_parse(format!(
                 "$currentOp options must be specified in an object, but found: {}",
+                v.type_name()
+            )));
+        }
+        ("$listLocalSessions", Value::Document(spec)) => {
+            for f in spec {
+                if !matches!(f.name(), "allUsers" | "users" | "$_internalPredicate") {
+                    return Err(Error::location(
+                        40415,
+                        format!("BSON field '$listLocalSessions.{}' is an unknown field.", f.name()),
+                    ));
+                }
+            }
+            PipelineSource::LocalSessions(spec.to_buf())
+        }
+        ("$listLocalSessions", v) => {
+            return Err(Error::type_mismatch(format!(
+                "$listLocalSessions options must be specified in an object, but found: {}",
                 v.type_name()
             )));
         }

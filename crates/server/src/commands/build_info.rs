@@ -3,17 +3,17 @@
 use super::prelude::*;
 use crate::config::{GIT_VERSION, VERSION, VERSION_ARRAY};
 
-pub(super) async fn run(_: &Server, _: &OpCtx, _: Request<'_>) -> Result<Reply> {
+pub(super) async fn run(server: &Server, _: &OpCtx, _: Request<'_>) -> Result<Reply> {
     let mut r = Reply::with_capacity(700);
-    append(&mut r.body);
+    append(&mut r.body, server.config.allocator);
     Ok(r)
 }
 
-pub(super) fn append(b: &mut DocBuilder) {
+pub(super) fn append(b: &mut DocBuilder, allocator: &str) {
     b.str("version", VERSION);
     b.str("gitVersion", GIT_VERSION);
     b.array("modules", |_| {});
-    b.str("allocator", "system");
+    b.str("allocator", allocator);
     b.str("javascriptEngine", "none");
     b.str("sysInfo", "deprecated");
     b.array("versionArray", |a| {

@@ -5,7 +5,7 @@ use crate::namespaces::Space;
 use pando_catalog::Collection;
 
 pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let ns = req.ns()?;
+    let ns = req.ns_of_ddl()?;
     let mut scale = 1;
     for arg in req.args("collStats") {
         if matches!(arg.value(), Value::Null) {

@@ -6,7 +6,7 @@ pub(super) async fn run(_: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply
     let mut privileges = false;
     for arg in req.args("connectionStatus") {
         match arg.name() {
-            "showPrivileges" => privileges = arg.bool()?,
+            "showPrivileges" => privileges = arg.boolish()?,
             _ => return Err(arg.unknown()),
         }
     }

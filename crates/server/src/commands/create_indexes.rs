@@ -2,6 +2,7 @@
 
 use super::prelude::*;
 use crate::writes::ByCtx;
+use pando_command::Param;
 use pando_command::request::{missing, wrong_type};
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
@@ -40,6 +41,8 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     };
     let specs = if ignore_unknown { known.iter().map(|s| &**s).collect() } else { specs };
     server.before_write(ctx).await?;
+    let active_max = server.instance.params.int(Param::maxNumActiveUserIndexBuilds);
+    server.catalog.set_active_builds_max(active_max.max(1) as usize);
     let done = server.catalog.create_indexes(&ns, &specs, &ByCtx(ctx)).await?;
     server.wrote(ctx, done.last);
     let mut r = Reply::new();

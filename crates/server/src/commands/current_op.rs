@@ -1,7 +1,10 @@
 //! `currentOp`: what is running, as one reply (the `$currentOp` stage tells the same).
 
 use super::prelude::*;
+use pando_catalog::{Index, Phase};
 use pando_command::{ActiveOp, Client};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 /// What to show; the options of the command and of the stage.
@@ -55,6 +58,13 @@ pub(crate) fn rows(server: &Server, ctx: &OpCtx, want: Want) -> Vec<DocBuf> {
         }
         rows.push(row(&host, &client, op.as_ref(), now, wall));
     }
+    rows.extend(
+        server
+            .catalog
+            .running_builds()
+            .iter()
+            .filter_map(|(ns, _, indexes)| build_row(&host, ns, indexes, now, wall)),
+    );
     if want.idle_cursors {
         rows.extend(server.cursors.idle().iter().map(|(id, c)| idle_cursor(&host, *id, c, now)));
     }
@@ -123,6 +133,54 @@ fn row(host: &str, client: &Client, op: Option<&ActiveOp>, now: Duration, wall: 
     b.bool("waitingForFlowControl", false);
     b.doc("flowControlStats", |_| {});
     b.finish()
+}
+
+/// An index build goes on in a task of its own, whoever waits for it.
+fn build_row(host: &str, ns: &Namespace, indexes: &[Arc<Index>], now: Duration, wall: i64) -> Option<DocBuf> {
+    let build = indexes.first()?.building.as_ref()?;
+    let p = &build.progress;
+    let total = p.docs_total.load(Relaxed);
+    let (msg, done, total) = match p.phase() {
+        Phase::Scanning => ("scanning collection", p.docs_done.load(Relaxed).min(total), total),
+        Phase::Loading => {
+            ("inserting keys from external sorter into index", p.keys.load(Relaxed).min(total), total)
+        }
+        Phase::Draining => (
+            "draining writes received during build",
+            p.side_applied.load(Relaxed),
+            p.side_writes.load(Relaxed),
+        ),
+    };
+    let percent = if total == 0 { 100 } else { done * 100 / total };
+    let mut b = DocBuilder::with_capacity(512);
+    b.str("type", "op");
+    b.str("host", host);
+    b.str("desc", "IndexBuildsCoordinator");
+    b.bool("active", true);
+    b.str("currentOpTime", &iso(wall));
+    let micros = now.saturating_sub(build.started).as_micros() as i64;
+    b.i64("secs_running", micros / 1_000_000);
+    b.i64("microsecs_running", micros);
+    b.str("op", "command");
+    b.str("ns", ns.as_str());
+    b.doc("command", |d| {
+        d.str("createIndexes", ns.coll());
+        d.array("indexes", |a| {
+            for i in indexes {
+                a.raw_doc(&i.spec.doc);
+            }
+        });
+        d.str("$db", ns.db());
+    });
+    b.str("msg", &format!("Index Build: {msg} Index Build: {msg}: {done}/{total} {percent}%"));
+    b.doc("progress", |d| {
+        d.i64("done", done as i64);
+        d.i64("total", total as i64);
+    });
+    b.i32("numYields", 0);
+    b.bool("waitingForLock", false);
+    b.bool("waitingForFlowControl", false);
+    Some(b.finish())
 }
 
 /// `op` of a row, from the command.

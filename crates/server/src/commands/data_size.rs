@@ -15,7 +15,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let mut range = false;
     for arg in req.args("dataSize") {
         match arg.name() {
-            "estimate" => {}
+            "estimate" | "scale" => {}
             "keyPattern" | "min" | "max" | "maxSize" | "maxObjects" => range = true,
             _ => return Err(arg.unknown()),
         }

@@ -61,7 +61,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         }
         "find" => {
             let ns = server.readable_ns_or_uuid(&inner)?;
-            let args = FindArgs::parse(inner.args("FindCommandRequest"))?;
+            let args = FindArgs::parse(inner.args("FindCommandRequest"), ctx.api.strict)?;
             query(server, ctx, &inner, &ns, &args, Work::Find, verbosity).await
         }
         "count" => {

@@ -14,7 +14,7 @@ use std::sync::Arc;
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     // tour: find 3/9
     let ns = server.readable_ns_or_uuid(&req)?;
-    let args = FindArgs::parse(req.args("FindCommandRequest"))?;
+    let args = FindArgs::parse(req.args("FindCommandRequest"), ctx.api.strict)?;
     server.instance.metrics.op_counters.query.inc();
     let snapshot = server.catalog.snapshot();
     let reply = match snapshot.get(&ns) {

@@ -22,7 +22,11 @@ pub(super) async fn run(server: &Server, _: &OpCtx, _: Request<'_>) -> Result<Re
                         a.str("1");
                     }
                 });
-                d.array("deprecatedApiVersions", |_| {});
+                d.array("deprecatedApiVersions", |a| {
+                    if spec.flags.has(Flags::DEPRECATED_IN_V1) {
+                        a.str("1");
+                    }
+                });
                 if spec.flags.has(Flags::SECONDARY_OPT_IN) {
                     d.bool("secondaryOverrideOk", true);
                 }

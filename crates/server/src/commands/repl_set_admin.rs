@@ -2,8 +2,10 @@
 //! of them as MongoDB's primary would: there is nobody to hand over to or to sync from.
 
 use super::prelude::*;
+use pando_command::Arg;
 use pando_command::args::safe_i64;
 use pando_repl::data::update_position;
+use std::sync::atomic::Ordering::Relaxed;
 
 fn not_secondary(text: &'static str) -> Error {
     Error::new(ErrorCode::NotSecondary, text)
@@ -94,7 +96,7 @@ pub(super) async fn resize_oplog(server: &Server, ctx: &OpCtx, req: Request<'_>)
     if !server.repl.is_replicated() {
         return Err(Error::new(ErrorCode::NamespaceNotFound, "oplog does not exist"));
     }
-    let mut size = None;
+    let (mut size, mut hours) = (None, None);
     for arg in req.args("replSetResizeOplog") {
         match arg.name() {
             "size" => {
@@ -117,11 +119,12 @@ pub(super) async fn resize_oplog(server: &Server, ctx: &OpCtx, req: Request<'_>)
                 }
                 size = Some(mb);
             }
-            "minRetentionHours" => {
-                arg.i64_at_least(0)?;
-            }
+            "minRetentionHours" => hours = Some(min_retention_hours(&arg)?),
             _ => return Err(arg.unknown()),
         }
+    }
+    if let Some(hours) = hours {
+        server.oplog_retention_ms.store((hours * 3_600_000.0) as u64, Relaxed);
     }
     if let Some(mb) = size {
         server.set_oplog_size((mb * 1024.0 * 1024.0) as u64);
@@ -130,6 +133,17 @@ pub(super) async fn resize_oplog(server: &Server, ctx: &OpCtx, req: Request<'_>)
         });
     }
     Ok(Reply::new())
+}
+
+fn min_retention_hours(arg: &Arg<'_>) -> Result<f64> {
+    match arg.value().as_f64() {
+        Some(hours) if hours >= 0.0 => Ok(hours),
+        Some(hours) => Err(Error::location(
+            51024,
+            format!("BSON field 'minRetentionHours' value must be >= 0, actual value '{hours}'"),
+        )),
+        None => Err(arg.wrong_type(&["decimal", "int", "double", "long"])),
+    }
 }
 
 /// Changing a set of one member: only what keeps it a set of one member.

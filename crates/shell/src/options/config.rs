@@ -29,8 +29,10 @@ pub struct Config {
     pub oplog_bytes: Option<u64>,
     pub oplog_min_retention: Duration,
     pub cache_bytes: Option<usize>,
-    pub checkpoint_every: Duration,
-    pub flush_every: Duration,
+    /// `--syncdelay`; `None` = the parameter's default.
+    pub checkpoint_secs: Option<f64>,
+    /// `--journalCommitInterval`; `None` = the parameter's default.
+    pub flush_ms: Option<i64>,
     pub slow_ms: i64,
     pub slow_sample_rate: f64,
     pub log: LogConfig,
@@ -70,8 +72,8 @@ impl Default for Config {
             oplog_bytes: None,
             oplog_min_retention: Duration::ZERO,
             cache_bytes: None,
-            checkpoint_every: Duration::from_secs(60),
-            flush_every: Duration::from_millis(100),
+            checkpoint_secs: None,
+            flush_ms: None,
             slow_ms: 100,
             slow_sample_rate: 1.0,
             log: LogConfig {
@@ -156,7 +158,12 @@ impl Config {
         }
         params.force_int(Param::slowOpThresholdMs, self.slow_ms);
         params.force_double(Param::slowOpSampleRate, self.slow_sample_rate);
-        params.force_int(Param::journalCommitInterval, self.flush_every.as_millis() as i64);
+        if let Some(ms) = self.flush_ms {
+            params.force_int(Param::journalCommitInterval, ms);
+        }
+        if let Some(secs) = self.checkpoint_secs {
+            params.force_double(Param::syncdelay, secs);
+        }
         Ok(params)
     }
     /// Addresses for the listener: `host:port` of each bound name, then the Unix socket.
@@ -261,13 +268,13 @@ fn storage(c: &mut Config, s: &Settings) -> Result<(), Refusal> {
         if !(0.0..=32_400.0).contains(&secs) {
             return Err("BadValue: syncdelay out of allowed range (0-32400)".to_owned());
         }
-        c.checkpoint_every = Duration::from_secs_f64(secs);
+        c.checkpoint_secs = Some(secs);
     }
     if let Some(ms) = s.int("storage.journal.commitIntervalMs") {
         if !(1..=500).contains(&ms) {
             return Err("BadValue: --journalCommitInterval out of allowed range (1-500ms)".to_owned());
         }
-        c.flush_every = Duration::from_millis(ms as u64);
+        c.flush_ms = Some(ms);
     }
     if let Some(hours) = s.float("storage.oplogMinRetentionHours") {
         if !(0.0..=1e6).contains(&hours) {
@@ -443,6 +450,13 @@ mod tests {
         let c = config("--setParameter enableTestCommands=1 --setParameter cursorTimeoutMillis=5 --slowms 7")
             .unwrap();
         let p = c.params().unwrap();
+        let flushing = |line: &str| {
+            let p = config(line).unwrap().params().unwrap();
+            (p.int(Param::journalCommitInterval), p.double(Param::syncdelay))
+        };
+        assert_eq!(flushing("--slowms 7"), (100, 60.0));
+        assert_eq!(flushing("--journalCommitInterval 30 --syncdelay 2.5"), (30, 2.5));
+        assert_eq!(flushing("--setParameter journalCommitInterval=30 --setParameter syncdelay=5"), (30, 5.0));
         assert_eq!((p.int(Param::cursorTimeoutMillis), p.int(Param::slowOpThresholdMs)), (5, 7));
         let c = config(
             "--setParameter logComponentVerbosity={\"verbosity\":1,\"storage\":{\"journal\":{\"verbosity\":2}}}",

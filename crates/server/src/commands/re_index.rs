@@ -1,0 +1,41 @@
+//! `reIndex`: drops and builds the indexes of a collection again, on a standalone server.
+
+use super::prelude::*;
+use crate::writes::ByCtx;
+use pando_catalog::DropWhich;
+
+pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let ns = req.ns_of_ddl()?;
+    if server.repl.is_replicated() {
+        return Err(Error::new(
+            ErrorCode::IllegalOperation,
+            format!(
+                "reIndex is only allowed on a standalone mongod instance. Cannot reIndex '{ns}' while replication is \
+                 active"
+            ),
+        ));
+    }
+    let Some(coll) = server.existing_collection(&ns)? else {
+        return Err(Error::new(ErrorCode::NamespaceNotFound, "collection does not exist"));
+    };
+    server.before_write(ctx).await?;
+    // The `_id` index stays: without it the collection could not be written meanwhile.
+    let again: Vec<DocBuf> =
+        coll.ready_indexes().iter().filter(|i| !i.spec.is_id_index()).map(|i| i.spec.doc.clone()).collect();
+    let specs: Vec<&RawDoc> = again.iter().map(|d| &**d).collect();
+    let before = coll.index_count();
+    if !specs.is_empty() {
+        server.catalog.drop_indexes(&ns, DropWhich::All).await?;
+        server.catalog.create_indexes(&ns, &specs, &ByCtx(ctx)).await?;
+    }
+    let after = server.existing_collection(&ns)?.map(|c| c.index_docs(false)).unwrap_or_default();
+    let mut r = Reply::new();
+    r.body.i32("nIndexesWas", before as i32);
+    r.body.i32("nIndexes", after.len() as i32);
+    r.body.array("indexes", |a| {
+        for doc in &after {
+            a.raw_doc(doc);
+        }
+    });
+    Ok(r)
+}

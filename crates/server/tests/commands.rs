@@ -1,0 +1,234 @@
+//! Commands around the data: what is refused and how, versions, sessions, builds in progress.
+
+use pando_base::Namespace;
+use pando_bson::{Bson, Document, doc};
+use pando_testserver::{Client, JoinHandle, Running, World, pause, run, spawn, yield_now};
+
+fn docs(n: i32) -> Bson {
+    Bson::Array((0..n).map(|i| Bson::Document(doc! { "_id": i, "a": i })).collect())
+}
+
+async fn refused(c: &mut Client, command: Document) -> i32 {
+    c.err(command).await.0
+}
+
+#[test]
+fn wrong_names_and_fields_get_mongodbs_codes() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        assert_eq!(refused(&mut c, doc! { "killCursors": "", "cursors": [5i64] }).await, 73);
+        assert_eq!(refused(&mut c, doc! { "killCursors": 5, "cursors": [5i64] }).await, 2);
+        assert_eq!(refused(&mut c, doc! { "collStats": 5 }).await, 73);
+        assert_eq!(refused(&mut c, doc! { "dbStats": 1, "scale": 0 }).await, 2);
+        assert_eq!(refused(&mut c, doc! { "find": "c", "ntoreturn": 1 }).await, 5_746_102);
+        assert_eq!(refused(&mut c, doc! { "find": "c", "ntoreturn": 1, "limit": 1 }).await, 2);
+        assert_eq!(refused(&mut c, doc! { "createSearchIndexes": "c", "indexes": [] }).await, 115);
+        assert_eq!(refused(&mut c, doc! { "reIndex": "c" }).await, 20);
+        assert_eq!(refused(&mut c, doc! { "usersInfo": {} }).await, 2);
+        server.shut_down().await;
+    });
+}
+
+#[test]
+fn the_stable_api_refuses_what_it_does_not_have() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        let strict = |mut d: Document| {
+            d.push("apiVersion", "1");
+            d.push("apiStrict", true);
+            d
+        };
+        assert_eq!(refused(&mut c, strict(doc! { "find": "c", "tailable": true })).await, 323);
+        assert_eq!(refused(&mut c, strict(doc! { "distinct": "c", "key": "a" })).await, 323);
+        assert_eq!(
+            refused(&mut c, strict(doc! { "listIndexes": "c", "includeBuildUUIDs": true })).await,
+            323
+        );
+        let stages = |stage: Document| doc! { "aggregate": "c", "pipeline": [stage], "cursor": {} };
+        assert_eq!(refused(&mut c, strict(stages(doc! { "$indexStats": {} }))).await, 323);
+        assert_eq!(refused(&mut c, strict(stages(doc! { "$collStats": { "latencyStats": {} } }))).await, 323);
+        c.ok(strict(doc! { "find": "c", "limit": 1, "singleBatch": true })).await;
+        server.shut_down().await;
+    });
+}
+
+#[test]
+fn a_command_that_is_not_built_is_refused_after_fail_points() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        assert_eq!(refused(&mut c, doc! { "createUser": "u", "pwd": "p", "roles": [] }).await, 115);
+        assert_eq!(refused(&mut c, doc! { "nosuch": 1 }).await, 59);
+        let admin = |mut d: Document| {
+            d.push("$db", "admin");
+            d
+        };
+        assert_eq!(refused(&mut c, admin(doc! { "_configsvrAddShard": 1 })).await, 20);
+        assert_eq!(refused(&mut c, admin(doc! { "_shardsvrMoveRange": 1 })).await, 193);
+        assert_eq!(refused(&mut c, doc! { "_configsvrAddShard": 1 }).await, 13);
+        let data = doc! { "failCommands": ["createUser"], "errorCode": 11 };
+        c.admin(doc! { "configureFailPoint": "failCommand", "mode": { "times": 1 }, "data": data }).await;
+        assert_eq!(refused(&mut c, doc! { "createUser": "u", "pwd": "p", "roles": [] }).await, 11);
+        server.shut_down().await;
+    });
+}
+
+#[test]
+fn the_feature_compatibility_version_survives_a_restart() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        let version = |d: &Document| {
+            let v = d.get("featureCompatibilityVersion").and_then(Bson::as_doc);
+            v.and_then(|v| v.get("version")).and_then(Bson::as_str).map(str::to_owned)
+        };
+        let get = || doc! { "getParameter": 1, "featureCompatibilityVersion": 1 };
+        let set = |v: &str| doc! { "setFeatureCompatibilityVersion": v, "$db": "admin" };
+        assert_eq!(version(&c.admin(get()).await).as_deref(), Some("7.0"));
+        assert_eq!(refused(&mut c, set("6.0")).await, 7_369_100);
+        assert_eq!(refused(&mut c, set("4.4")).await, 4_926_900);
+        let mut confirmed = set("6.0");
+        confirmed.push("confirm", true);
+        c.ok(confirmed).await;
+        server.shut_down().await;
+
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        assert_eq!(version(&c.admin(get()).await).as_deref(), Some("6.0"));
+        server.shut_down().await;
+    });
+}
+
+#[test]
+fn local_sessions_are_listed_with_their_last_use() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        let session = c.ok(doc! { "startSession": 1 }).await;
+        let id = session.get("id").cloned().expect("a session has an id");
+        let rows =
+            c.all(doc! { "aggregate": 1, "pipeline": [{ "$listLocalSessions": {} }], "cursor": {} }).await;
+        let ids: Vec<_> = rows.iter().filter_map(|r| r.get("_id")?.as_doc()?.get("id").cloned()).collect();
+        assert!(ids.contains(id.as_doc().and_then(|d| d.get("id")).expect("an inner id")), "{rows:?}");
+        assert!(rows.iter().all(|r| matches!(r.get("lastUse"), Some(Bson::DateTime(_)))));
+        let on_collection =
+            doc! { "aggregate": "c", "pipeline": [{ "$listLocalSessions": {} }], "cursor": {} };
+        assert_eq!(refused(&mut c, on_collection).await, 73);
+        server.shut_down().await;
+    });
+}
+
+/// Starts a build of `{a: 1}` on `coll` and keeps it from finishing as long as the returned guard lives.
+async fn held_build(
+    server: &Running,
+    coll: &'static str,
+) -> (pando_catalog::WriteGuard, JoinHandle<Document>) {
+    let ns = Namespace::unchecked("test", coll);
+    for _ in 0..20 {
+        let mut c = server.connect().await;
+        let building = spawn(async move {
+            c.ok(doc! { "createIndexes": coll, "indexes": [{ "key": { "a": 1 }, "name": "a_1" }] }).await
+        });
+        while server.server.catalog.running_builds().is_empty() && !building.is_finished() {
+            yield_now().await;
+        }
+        if let Some(guard) = server.server.catalog.write_lock(&ns).await.expect("a lock")
+            && !server.server.catalog.running_builds().is_empty()
+        {
+            return (guard, building);
+        }
+        // The build was faster: once more.
+        building.await.expect("the build ends");
+        server.connect().await.ok(doc! { "dropIndexes": coll, "index": "a_1" }).await;
+    }
+    panic!("the build always ends before it can be held");
+}
+
+#[test]
+fn a_build_in_progress_shows_in_current_op_and_in_the_list_of_indexes() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        c.ok(doc! { "insert": "c", "documents": docs(4000) }).await;
+        let (guard, building) = held_build(&server, "c").await;
+        let ops = c.admin(doc! { "currentOp": 1, "desc": "IndexBuildsCoordinator" }).await;
+        let Some(Bson::Array(ops)) = ops.get("inprog") else { panic!("no inprog") };
+        let op = ops.first().and_then(Bson::as_doc).expect("the build's row");
+        assert_eq!(op.get("ns").and_then(Bson::as_str), Some("test.c"));
+        assert!(op.get("msg").and_then(Bson::as_str).is_some_and(|m| m.starts_with("Index Build: ")));
+        assert!(op.get("progress").and_then(Bson::as_doc).is_some_and(|p| p.contains("total")));
+
+        let plain = c.all(doc! { "listIndexes": "c" }).await;
+        assert_eq!(plain[1].get("name").and_then(Bson::as_str), Some("a_1"));
+        let rows = c.all(doc! { "listIndexes": "c", "includeBuildUUIDs": true }).await;
+        assert!(rows[0].contains("name") && rows[1].contains("buildUUID") && rows[1].contains("spec"));
+        let rows = c.all(doc! { "listIndexes": "c", "includeIndexBuildInfo": true }).await;
+        assert!(rows[0].contains("spec") && !rows[0].contains("indexBuildInfo"));
+        assert!(
+            rows[1].get("indexBuildInfo").and_then(Bson::as_doc).is_some_and(|d| d.contains("buildUUID"))
+        );
+        let both = doc! { "listIndexes": "c", "includeBuildUUIDs": true, "includeIndexBuildInfo": true };
+        assert_eq!(refused(&mut c, both).await, 72);
+
+        drop(guard);
+        building.await.expect("the build ends");
+        let rows = c.all(doc! { "listIndexes": "c", "includeBuildUUIDs": true }).await;
+        assert!(rows[1].contains("name") && !rows[1].contains("buildUUID"));
+        server.shut_down().await;
+    });
+}
+
+#[test]
+fn no_more_builds_run_at_once_than_the_parameter_says() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        c.admin(doc! { "setParameter": 1, "maxNumActiveUserIndexBuilds": 1 }).await;
+        c.ok(doc! { "insert": "one", "documents": docs(4000) }).await;
+        c.ok(doc! { "insert": "two", "documents": docs(5) }).await;
+        let (guard, first) = held_build(&server, "one").await;
+        let mut c2 = server.connect().await;
+        let second = spawn(async move {
+            c2.ok(doc! { "createIndexes": "two", "indexes": [{ "key": { "a": 1 }, "name": "a_1" }] }).await
+        });
+        pause(300).await;
+        assert_eq!(server.server.catalog.running_builds().len(), 1);
+        assert!(!second.is_finished());
+        // An index on an empty collection is no build.
+        c.ok(doc! { "createIndexes": "empty", "indexes": [{ "key": { "a": 1 }, "name": "a_1" }] }).await;
+        drop(guard);
+        first.await.expect("the first build ends");
+        second.await.expect("the second build ends");
+        server.shut_down().await;
+    });
+}
+
+#[test]
+fn re_index_and_compact_keep_the_data_of_a_standalone_server() {
+    run(async {
+        let world = World::new();
+        let server = world.start_standalone().await;
+        let mut c = server.connect().await;
+        c.ok(doc! { "insert": "c", "documents": docs(50) }).await;
+        c.ok(doc! { "createIndexes": "c", "indexes": [{ "key": { "a": 1 }, "name": "a_1" }] }).await;
+        let r = c.ok(doc! { "reIndex": "c" }).await;
+        assert_eq!((r.get("nIndexesWas"), r.get("nIndexes")), (Some(&Bson::Int32(2)), Some(&Bson::Int32(2))));
+        assert!(c.ok(doc! { "compact": "c" }).await.contains("bytesFreed"));
+        assert_eq!(refused(&mut c, doc! { "compact": "nope" }).await, 26);
+        assert_eq!(
+            c.all(doc! { "find": "c", "filter": { "a": 7 }, "hint": "a_1" }).await,
+            [doc! { "_id": 7, "a": 7 }]
+        );
+        assert_eq!(c.ok(doc! { "validate": "c" }).await.get("valid"), Some(&Bson::Boolean(true)));
+        server.shut_down().await;
+    });
+}
