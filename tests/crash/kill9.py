@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
 """kill -9 under load, again and again: nothing acknowledged with j: true may be lost.
 
-    kill9.py BINARY [-n CYCLES] [--port P] [--writers W] [--seed S] [--dir D] [--keep] [-- ARG ...]
+    kill9.py BINARY [-n CYCLES] [--port P] [--writers W] [--seed S] [--big N] [--dir D] [--keep] [-- ARG ...]
 
 One data directory lives through all cycles. Each cycle starts BINARY as a one-member replica set, lets W writers run
 inserts (single and batched), updates ($inc, $set, $push, replacement), upserts, findAndModify and deletes at j: true,
-plus unordered writes without waiting, plus now and then an index build, a new collection or a drop; kills the
-process at a random moment; starts it again and checks:
+plus unordered writes without waiting, plus now and then an index build, a new collection or a drop, plus index
+builds, drops of indexes and of whole collections on collections of N documents that are being written to; kills the
+process at a random moment (with checkpoints every 60, 1 or 0.05 seconds); starts it again and checks:
 
   data    every acknowledged write is there, every acknowledged delete stayed, and what was in flight at the
           kill is either fully there or not at all
+  builds  an index build that the kill cut off ends within a minute; an acknowledged index is there and an
+          acknowledged drop of one stayed
   valid   `validate {full: true}` finds every collection valid
   index   every index gives the same documents as a collection scan
   oplog   replaying local.oplog.rs (inserts, `$v: 2` diffs, replacements, deletes, drops, transactions' applyOps)
@@ -38,6 +41,7 @@ import wire  # noqa: E402
 from ejson import L  # noqa: E402
 
 DB = "crash"
+BIG = "crashbig"
 J = {"w": 1, "j": True}
 
 
@@ -55,10 +59,11 @@ class Server:
         self.proc = None
         os.makedirs(home / "data", exist_ok=True)
 
-    def start(self):
+    def start(self, syncdelay=60):
         t0 = time.monotonic()
         self.log = open(self.home / "server.log", "ab")
-        self.proc = subprocess.Popen([self.binary, "--dbpath", str(self.home / "data"), "--port", str(self.port), "--bind_ip", "127.0.0.1", "--replSet", "rs", *self.extra],
+        self.proc = subprocess.Popen([self.binary, "--dbpath", str(self.home / "data"), "--port", str(self.port), "--bind_ip", "127.0.0.1", "--replSet", "rs",
+                                      "--setParameter", f"syncdelay={syncdelay}", *self.extra],
                                      stdout=self.log, stderr=subprocess.STDOUT)
         while time.monotonic() - t0 < 60:
             if self.proc.poll() is not None:
@@ -185,6 +190,91 @@ def noise(uri, seed, stop, errors):
         errors.append(f"noise: {e}")
 
 
+class Indexes:
+    """What is known of the indexes of the big collections: `must` is acknowledged, `may` was asked for at the kill."""
+
+    def __init__(self):
+        self.must = {}      # collection -> {name: key}
+        self.may = {}       # collection -> outcomes allowed besides: a dict as in `must`, or None for no collection
+        self.built = self.dropped = 0
+
+
+def fill_big(c, name, n, rnd):
+    for at in range(0, n, 1000):
+        docs = [{"_id": i, "a": rnd.randrange(1000), "u": i, "t": [i % 7, i % 11], "s": {"x": f"k{i % 97}"}, "pad": "p" * rnd.randrange(100)} for i in range(at, min(n, at + 1000))]
+        # An upsert may have been faster.
+        r = c.command(BIG, {"insert": name, "documents": docs, "ordered": False, "writeConcern": J})
+        if r.get("ok") != 1 or any(e["code"] != 11000 for e in r.get("writeErrors", [])):
+            raise RuntimeError(f"insert refused: {dumps(r)[:300]}")
+
+
+BIG_KEYS = [("a_1", {"a": 1}), ("t_1", {"t": 1}), ("sx_a", {"s.x": 1, "a": -1}), ("u_1", {"u": 1}), ("wild", {"$**": 1}), ("hash", {"a": "hashed"})]
+
+
+def builder(uri, seed, ix, n, stop, errors):
+    """Index builds and drops on big collections, one after the other; the kill usually cuts one off."""
+    rnd = random.Random(seed)
+    try:
+        c = wire.Conn(uri, timeout=60)
+        while not stop.is_set():
+            name = f"b{rnd.randrange(2)}"
+            if name not in ix.must:
+                ix.may[name] = [{}]
+                fill_big(c, name, n, rnd)
+                ix.must[name] = {}
+                ix.may.pop(name)
+            have = ix.must[name]
+            absent = [k for k in BIG_KEYS if k[0] not in have]
+            k = rnd.random()
+            if k < .72 and absent:
+                new = dict(rnd.sample(absent, min(len(absent), rnd.choice([1, 1, 2]))))
+                after = {**have, **new}
+                cmd = {"createIndexes": name, "indexes": [{"key": key, "name": i, **({"unique": True} if i == "u_1" else {})} for i, key in new.items()]}
+            elif k < .9 and have:
+                gone = rnd.choice(sorted(have))
+                after = {i: key for i, key in have.items() if i != gone}
+                cmd = {"dropIndexes": name, "index": gone}
+            elif k < .95 and have:
+                after, cmd = {}, {"dropIndexes": name, "index": "*"}
+            elif k > .97:
+                after, cmd = None, {"drop": name}
+            else:
+                continue
+            ix.may[name] = [after]
+            c.ok(BIG, {**cmd, "writeConcern": J})
+            ix.may.pop(name)
+            if after is None:
+                del ix.must[name]
+            else:
+                ix.built += len(after) > len(have)
+                ix.dropped += len(after) < len(have)
+                ix.must[name] = after
+    except OSError:
+        pass
+    except Exception as e:  # noqa: BLE001
+        errors.append(f"builder: {e}")
+
+
+def churn(uri, seed, n, stop, errors):
+    """Changes of the big collections' documents while indexes are built on them."""
+    rnd = random.Random(seed)
+    try:
+        c = wire.Conn(uri, timeout=60)
+        while not stop.is_set():
+            name, i, k = f"b{rnd.randrange(2)}", rnd.randrange(n), rnd.random()
+            if k < .8:
+                u = rnd.choice([{"$set": {"a": rnd.randrange(1000)}}, {"$push": {"t": rnd.randrange(30)}}, {"$set": {"s.x": rnd.random()}}, {"$pop": {"t": 1}}])
+                c.command(BIG, {"update": name, "updates": [{"q": {"_id": i}, "u": u}]})
+            elif k < .9:
+                c.command(BIG, {"delete": name, "deletes": [{"q": {"_id": i}, "limit": 1}]})
+            else:
+                c.command(BIG, {"update": name, "updates": [{"q": {"_id": i}, "u": {"$set": {"a": 1, "u": i}}, "upsert": True}]})
+    except OSError:
+        pass
+    except Exception as e:  # noqa: BLE001
+        errors.append(f"churn: {e}")
+
+
 # ------------------------------------------------------------ replay of the oplog
 
 
@@ -272,9 +362,55 @@ def replay(entries):
 # ------------------------------------------------------------ checks after the restart
 
 
-def check(srv, models):
+def wait_for_builds(c, patience=60):
+    """Index builds that the last process left behind are taken up again; returns whether there were any."""
+    t0, seen = time.monotonic(), 0
+    while True:
+        n = int(c.ok("admin", {"serverStatus": 1})["activeIndexBuilds"]["total"])
+        seen = max(seen, n)
+        if n == 0:
+            return seen
+        if time.monotonic() - t0 > patience:
+            raise RuntimeError(f"{n} index builds are still not ready after {patience} s")
+        time.sleep(0.02)
+
+
+def check_big(c, ix):
+    """Collections and indexes of the big database are as acknowledged, and every index is whole."""
     bad = []
+    names = {d["name"] for d in c.cursor(BIG, {"listCollections": 1})}
+    for name in sorted(set(ix.must) | set(ix.may) | names):
+        allowed = [ix.must.get(name)] + ix.may.get(name, [])
+        if None in allowed:
+            allowed.append({})  # the churn's upserts make it again
+        if name not in names:
+            if None not in allowed:
+                bad.append(f"{BIG}.{name} is gone")
+            ix.must.pop(name, None)
+            continue
+        have = {d["name"]: d["key"] for d in c.cursor(BIG, {"listIndexes": name}) if d["name"] != "_id_"}
+        if not any(x is not None and sorted(have) == sorted(x) for x in allowed):
+            bad.append(f"{BIG}.{name}: indexes {sorted(have)}, acknowledged or in flight {[x and sorted(x) for x in allowed]}")
+        ix.must[name] = have
+        r = c.command(BIG, {"validate": name, "full": True})
+        if r.get("ok") != 1 or r.get("valid") is not True:
+            bad.append(f"validate {BIG}.{name}: {dumps({k: r.get(k) for k in ('ok', 'valid', 'errors', 'errmsg')})[:400]}")
+        count = c.command(BIG, {"count": name}).get("n")
+        for i in ["$natural", "_id_", *have]:
+            hint = {"$natural": 1} if i == "$natural" else i
+            q = {"u": {"$gte": 0}} if i == "wild" else {}
+            got = c.cursor(BIG, {"aggregate": name, "pipeline": [{"$match": q}, {"$group": {"_id": None, "n": {"$sum": 1}, "h": {"$sum": "$u"}}}], "hint": hint, "cursor": {}})
+            n = got[0]["n"] if got else 0
+            if n != count:
+                bad.append(f"{BIG}.{name}: {n} documents through {i}, count says {count}")
+    ix.may.clear()
+    return bad
+
+
+def check(srv, models, ix, since):
     c = wire.Conn(srv.uri, timeout=120)
+    resumed = wait_for_builds(c)
+    bad = check_big(c, ix)
     colls = {d["name"]: d for d in c.cursor(DB, {"listCollections": 1})}
     data = {n: c.cursor(DB, {"find": n, "filter": {}}) for n in colls}
     by_id = {}
@@ -308,7 +444,7 @@ def check(srv, models):
             seen = c.cursor(DB, {"find": n, "filter": {}, "hint": ix["name"]})
             if sorted(map(dumps, seen)) != sorted(map(dumps, data[n])):
                 bad.append(f"{n}: index {ix['name']} gives {len(seen)} documents, a scan {len(data[n])}")
-    entries = c.cursor("local", {"find": "oplog.rs", "filter": {}, "sort": {"$natural": 1}})
+    entries = c.cursor("local", {"find": "oplog.rs", "filter": {"ts": {"$gte": since}, "ns": {"$in": [f"{DB}.{n}" for n in colls] + [f"{DB}.$cmd", "admin.$cmd"]}}, "sort": {"$natural": 1}})
     told, complaints = replay(entries)
     bad += complaints[:5]
     for n, docs in by_id.items():
@@ -319,7 +455,7 @@ def check(srv, models):
         if diff:
             bad.append(f"{n}: oplog and data disagree on {len(diff)} documents, e.g. {diff[0]}: oplog {dumps(t.get(diff[0]))[:200]} data {dumps(docs.get(diff[0]))[:200]}")
     c.close()
-    return bad, len(entries), sum(map(len, data.values()))
+    return bad, len(entries), sum(map(len, data.values())), resumed
 
 
 def free_port():
@@ -339,6 +475,7 @@ def main():
     ap.add_argument("--port", type=int, default=0)
     ap.add_argument("--writers", type=int, default=4)
     ap.add_argument("--seed", type=int, default=1)
+    ap.add_argument("--big", type=int, default=5000, help="documents of a collection on which indexes are built")
     ap.add_argument("--dir")
     ap.add_argument("--keep", action="store_true")
     ap.add_argument("--max-load", type=float, default=1.5, help="longest load before a kill, seconds")
@@ -346,7 +483,8 @@ def main():
     home = pathlib.Path(a.dir or tempfile.mkdtemp(prefix="kill9-"))
     srv = Server(a.binary, a.port or free_port(), home, extra)
     rnd = random.Random(a.seed)
-    passed = failed = acked = 0
+    passed = failed = acked = resumed = in_flight = 0
+    ix, since = Indexes(), {"$timestamp": {"t": 0, "i": 0}}
     models = [Model() for _ in range(a.writers)]
     t_start = time.monotonic()
     try:
@@ -358,11 +496,13 @@ def main():
             if cycle % 25 == 1 and cycle > 1:
                 # keep the oplog replay short: a new database every 25 cycles
                 c = wire.Conn(srv.uri, timeout=120)
-                c.ok(DB, {"dropDatabase": 1, "writeConcern": J})
+                since = c.ok(DB, {"dropDatabase": 1, "writeConcern": J})["operationTime"]
                 c.close()
                 models = [Model() for _ in range(a.writers)]
             ts = [threading.Thread(target=writer, args=(srv.uri, w, rnd.random(), m, stop, errors)) for w, m in enumerate(models)]
             ts.append(threading.Thread(target=noise, args=(srv.uri, rnd.random(), stop, errors)))
+            ts.append(threading.Thread(target=builder, args=(srv.uri, rnd.random(), ix, a.big, stop, errors)))
+            ts.append(threading.Thread(target=churn, args=(srv.uri, rnd.random(), a.big, stop, errors)))
             for t in ts:
                 t.start()
             time.sleep(rnd.choice([rnd.uniform(0.02, 0.2), rnd.uniform(0.1, a.max_load)]))
@@ -372,16 +512,18 @@ def main():
                 t.join()
             now = sum(m.acked for m in models)
             bad += errors
-            back = srv.start()
-            more, entries, docs = check(srv, models)
+            in_flight += len(ix.may)
+            back = srv.start(rnd.choice([60, 1, 0.05]))
+            more, entries, docs, again = check(srv, models, ix, since)
             bad += more
+            resumed += again
             acked = now
             if bad:
                 failed += 1
             else:
                 passed += 1
             if bad or cycle % 10 == 0 or cycle <= 3:
-                print(f"cycle {cycle:3}: {acked} acknowledged writes, restart {back:.2f} s, {docs} documents, {entries} oplog entries: {'ok' if not bad else 'FAILED'}", flush=True)
+                print(f"cycle {cycle:3}: {acked} acknowledged writes, restart {back:.2f} s, {docs} documents, {entries} oplog entries, {again} builds resumed: {'ok' if not bad else 'FAILED'}", flush=True)
             for b in bad[:8]:
                 print("    " + b)
             if bad and failed == 1:
@@ -393,6 +535,7 @@ def main():
     finally:
         if srv.proc and srv.proc.poll() is None:
             srv.kill()
+    print(f"{ix.built} index builds and {ix.dropped} index drops acknowledged, {in_flight} DDL commands cut off, {resumed} builds seen resuming")
     print(f"{time.monotonic() - t_start:.0f} s, data in {home}" if a.keep or failed else f"{time.monotonic() - t_start:.0f} s")
     if not a.keep and not failed and not a.dir:
         shutil.rmtree(home)

@@ -107,6 +107,8 @@ pub const INSERT_UNIT_BYTES_MAX: usize = 2 * 1024 * 1024;
 pub const VIEW_DEPTH_MAX: usize = 20;
 /// Bytes of a view's whole pipeline, views below included (code 195).
 pub const VIEW_PIPELINE_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Waits that know no other way look this often whether their operation is to stop: nobody notices a tenth of a second.
+pub const INTERRUPT_CHECK_MS: u64 = 100;
 /// Keys sorted in memory by one index build before it spills: MongoDB's `maxIndexBuildMemoryUsageMegabytes`.
 pub const INDEX_BUILD_MEMORY_BYTES: usize = 200 * 1024 * 1024;
 /// Documents handled by a background index build between two yields: about a millisecond.

@@ -20,7 +20,7 @@ use crate::keys::{Key, KeySet};
 use crate::observer::Defined;
 use crate::record_id::{self, Record};
 use crate::snapshot::Named;
-use crate::sorter::Sorter;
+use crate::sorter::{Sorted, Sorter};
 use crate::spec::IndexSpec;
 use crate::unit::{PendingMarks, WriteUnit};
 use crate::write::Interrupt;
@@ -30,7 +30,7 @@ use pando_bson::{DocBuilder, RawDoc};
 use pando_env::log::Component;
 use pando_env::sync::Notify;
 use pando_oplog::EntryView;
-use pando_storage::{Dir, Ident, IdentKind, ReadAt, Txn};
+use pando_storage::{BulkLoad, Dir, Ident, IdentKind, ReadAt, Txn};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
@@ -129,6 +129,12 @@ impl Builds {
     }
     fn of(&self, collection: Uuid) -> Vec<Arc<Job>> {
         self.jobs().values().filter(|j| j.collection == collection).cloned().collect()
+    }
+}
+
+impl Interrupt for Job {
+    fn check(&self) -> Result<()> {
+        self.check_stop()
     }
 }
 
@@ -275,7 +281,7 @@ impl Catalog {
         Ok(registered)
     }
 
-    fn unfinished_index(&self, spec: IndexSpec, uuid: Uuid) -> Result<Index> {
+    pub(crate) fn unfinished_index(&self, spec: IndexSpec, uuid: Uuid) -> Result<Index> {
         let format = format_of(&spec);
         let ident = self.storage().create_ident(IdentKind::Index)?;
         let side = self.storage().create_ident(IdentKind::Records)?;
@@ -501,15 +507,16 @@ fn is_of(index: &Index, build: Uuid) -> bool {
 }
 
 /// What the runner knows about one index.
-struct Target {
+pub(crate) struct Target {
     index: Arc<Index>,
-    build: Arc<Build>,
+    pub(crate) build: Arc<Build>,
     sorter: Option<Sorter>,
     /// Entries that could not be added because another record had the key: looked at again at the end.
     doubtful: BTreeMap<(Vec<u8>, Vec<u8>), Vec<u8>>,
     bits: Vec<u64>,
     paths: BTreeSet<String>,
     multikey: bool,
+    entry: Vec<u8>,
 }
 
 /// Steps 2 to 4.
@@ -533,18 +540,7 @@ impl Runner {
             .iter()
             .filter_map(|i| {
                 let build = i.building.clone().filter(|b| b.uuid == self.job.uuid)?;
-                let name = format!("index-{}-{}", self.job.uuid, i.ident.0);
-                let sorter = Some(Sorter::new(self.catalog.env().disk.clone(), name, memory));
-                let fields = i.state.seen.paths.len();
-                Some(Target {
-                    index: i.clone(),
-                    build,
-                    sorter,
-                    doubtful: BTreeMap::new(),
-                    bits: vec![0; fields],
-                    paths: BTreeSet::new(),
-                    multikey: false,
-                })
+                Some(Target::new(&self.catalog, i.clone(), build, memory))
             })
             .collect();
         self.scan(&coll, &scan, &mut targets).await?;
@@ -567,6 +563,7 @@ impl Runner {
 
     async fn pause(&self) -> Result<()> {
         self.job.check_stop()?;
+        self.catalog.await_room(&*self.job).await?;
         self.catalog.env().tasks.yield_now().await;
         Ok(())
     }
@@ -574,28 +571,12 @@ impl Runner {
     async fn scan(&self, coll: &Collection, scan: &Txn, targets: &mut [Target]) -> Result<()> {
         let mut cursor = scan.scan(coll.records, Bound::Unbounded, Bound::Unbounded, Dir::Forward)?;
         let (mut builder, mut keys) = (KeyBuilder::default(), KeySet::default());
-        let mut entry = Vec::new();
-        let mut value = Vec::new();
         loop {
             for _ in 0..limits::INDEX_BUILD_STEP_DOCS {
                 let Some((key, doc)) = cursor.next()? else { return Ok(()) };
                 let record = Record::of(&record_id::from_storage_key(coll.is_clustered(), &key)?);
                 for t in targets.iter_mut() {
-                    t.index.keys.keys(RawDoc::trusted(&doc), &mut builder, &mut keys)?;
-                    t.note(&keys);
-                    let Some(sorter) = &mut t.sorter else { continue };
-                    for k in keys.iter() {
-                        entry.clear();
-                        entry.extend_from_slice(k.bytes);
-                        if t.index.format == KeyFormat::Bare {
-                            value.clear();
-                            value.extend_from_slice(&bare_value(&record, k.type_bits));
-                            sorter.push(&entry, &value)?;
-                        } else {
-                            record.append_to(&mut entry);
-                            sorter.push(&entry, k.type_bits)?;
-                        }
-                    }
+                    t.add(&record, RawDoc::trusted(&doc), &mut builder, &mut keys)?;
                 }
             }
             for t in targets.iter() {
@@ -606,36 +587,12 @@ impl Runner {
         }
     }
 
-    /// Loads the sorted entries in bulk. A key that comes twice in a unique index is doubtful: one of the two
-    /// documents may have changed since.
     async fn load(&self, coll: &Collection, t: &mut Target, visible_from: Timestamp) -> Result<()> {
-        let Some(sorter) = t.sorter.take() else { return Ok(()) };
-        let mut sorted = sorter.finish()?;
-        let mut pair = (Vec::new(), Vec::new());
-        let mut bulk = self.catalog.storage().bulk(t.index.ident, visible_from)?;
-        let mut last = Vec::new();
-        let mut n = 0usize;
-        let mut first = true;
-        while let Some((key, value)) = sorted.next(&mut pair)? {
-            if !first && t.index.format == KeyFormat::Bare && last == key {
-                let (record, bits) = split_bare(value)?;
-                t.doubt(coll, key.to_vec(), record.to_vec(), bits.to_vec())?;
-                continue;
-            }
-            first = false;
-            bulk.push(key, value)?;
-            if t.index.format == KeyFormat::Bare {
-                last.clear();
-                last.extend_from_slice(key);
-            }
-            n += 1;
-            if n % (limits::INDEX_BUILD_STEP_DOCS * 4) == 0 {
-                t.build.progress.keys.store(n as u64, Ordering::Relaxed);
-                self.pause().await?;
-            }
+        let Some(mut load) = t.load(&self.catalog, visible_from)? else { return Ok(()) };
+        while load.some(coll, t)? {
+            self.pause().await?;
         }
-        t.build.progress.keys.store(n as u64, Ordering::Relaxed);
-        bulk.finish()
+        load.finish()
     }
 
     /// Applies a part of the side tables; false when they were empty.
@@ -673,29 +630,7 @@ impl Runner {
         for t in targets.iter_mut() {
             t.settle_doubts(coll, &mut unit.txn)?;
         }
-        let mut parts = Parts::of(coll);
-        let mut marks = Vec::new();
-        for slot in &mut parts.indexes {
-            let Some(t) = targets.iter().find(|t| Arc::ptr_eq(&t.index.state, &slot.state)) else { continue };
-            let mut ready = Index::clone(slot);
-            ready.building = None;
-            ready.ready_at = unit.ts();
-            let ready = Arc::new(ready);
-            // Writers have noted what they met themselves; this is what the scan met.
-            if t.multikey {
-                ready.state.see(&t.bits, &t.paths, ready.wildcard.as_deref());
-                let paths = t.paths.iter().cloned().collect();
-                marks.push(PendingMarks {
-                    collection: coll.uuid,
-                    index: ready.clone(),
-                    bits: t.bits.clone(),
-                    paths,
-                    written: true,
-                });
-            }
-            *slot = ready;
-        }
-        let current = parts.assemble()?;
+        let (current, marks) = made_ready(coll, targets, unit.ts())?;
         durable::put_row(&mut unit.txn, &current, marks.iter())?;
         marks.into_iter().for_each(|m| unit.note_marks(m));
         unit.observe(&Defined::BuildCommitted {
@@ -712,7 +647,113 @@ impl Runner {
     }
 }
 
+/// The collection with these indexes ready from `at` on, and what their scans have met.
+pub(crate) fn made_ready(
+    coll: &Collection,
+    targets: &[Target],
+    at: Timestamp,
+) -> Result<(Arc<Collection>, Vec<PendingMarks>)> {
+    let mut parts = Parts::of(coll);
+    let mut marks = Vec::new();
+    for slot in &mut parts.indexes {
+        let Some(t) = targets.iter().find(|t| Arc::ptr_eq(&t.index.state, &slot.state)) else { continue };
+        let mut ready = Index::clone(slot);
+        ready.building = None;
+        ready.ready_at = at;
+        let ready = Arc::new(ready);
+        // Writers have noted what they met themselves; this is what the scan met.
+        if t.multikey {
+            ready.state.see(&t.bits, &t.paths, ready.wildcard.as_deref());
+            let paths = t.paths.iter().cloned().collect();
+            marks.push(PendingMarks {
+                collection: coll.uuid,
+                index: ready.clone(),
+                bits: t.bits.clone(),
+                paths,
+                written: true,
+            });
+        }
+        *slot = ready;
+    }
+    Ok((parts.assemble()?, marks))
+}
+
+/// The bulk load of one index's sorted entries.
+pub(crate) struct Load {
+    sorted: Sorted,
+    bulk: BulkLoad,
+    last: Option<Vec<u8>>,
+    pair: (Vec<u8>, Vec<u8>),
+}
+
+impl Load {
+    /// Loads some entries; false when there are no more. A key that comes twice in a unique index is doubtful: one
+    /// of the two documents may have changed since.
+    pub(crate) fn some(&mut self, coll: &Collection, t: &mut Target) -> Result<bool> {
+        let bare = t.index.format == KeyFormat::Bare;
+        for _ in 0..limits::INDEX_BUILD_STEP_DOCS * 4 {
+            let Some((key, value)) = self.sorted.next(&mut self.pair)? else { return Ok(false) };
+            if bare && self.last.as_deref() == Some(key) {
+                let (record, bits) = split_bare(value)?;
+                t.doubt(coll, key.to_vec(), record.to_vec(), bits.to_vec())?;
+                continue;
+            }
+            self.bulk.push(key, value)?;
+            if bare {
+                let last = self.last.get_or_insert_default();
+                last.clear();
+                last.extend_from_slice(key);
+            }
+        }
+        t.build.progress.keys.store(self.bulk.rows(), Ordering::Relaxed);
+        Ok(true)
+    }
+    pub(crate) fn finish(self) -> Result<()> {
+        self.bulk.finish()
+    }
+}
+
 impl Target {
+    pub(crate) fn new(catalog: &Catalog, index: Arc<Index>, build: Arc<Build>, memory: usize) -> Target {
+        let name = format!("index-{}-{}", build.uuid, index.ident.0);
+        let sorter = Some(Sorter::new(catalog.env().disk.clone(), name, memory));
+        let bits = vec![0; index.state.seen.paths.len()];
+        let (doubtful, paths) = (BTreeMap::new(), BTreeSet::new());
+        Target { index, build, sorter, doubtful, bits, paths, multikey: false, entry: Vec::new() }
+    }
+
+    /// Adds a document's keys to what is to be sorted.
+    pub(crate) fn add(
+        &mut self,
+        record: &Record,
+        doc: &RawDoc,
+        builder: &mut KeyBuilder,
+        keys: &mut KeySet,
+    ) -> Result<()> {
+        self.index.keys.keys(doc, builder, keys)?;
+        self.note(keys);
+        let Some(sorter) = &mut self.sorter else { return Ok(()) };
+        for k in keys.iter() {
+            if self.index.format == KeyFormat::Bare {
+                sorter.push(k.bytes, &bare_value(record, k.type_bits))?;
+            } else {
+                self.entry.clear();
+                self.entry.extend_from_slice(k.bytes);
+                record.append_to(&mut self.entry);
+                sorter.push(&self.entry, k.type_bits)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sorts; `None` when that was done before.
+    pub(crate) fn load(&mut self, catalog: &Catalog, from: Timestamp) -> Result<Option<Load>> {
+        let Some(sorter) = self.sorter.take() else { return Ok(None) };
+        let sorted = sorter.finish()?;
+        let bulk = catalog.storage().bulk(self.index.ident, from)?;
+        Ok(Some(Load { sorted, bulk, last: None, pair: Default::default() }))
+    }
+
     fn note(&mut self, keys: &KeySet) {
         if keys.multikey || keys.len() > 1 {
             self.multikey = true;
@@ -764,7 +805,7 @@ impl Target {
     }
 
     /// Adds the doubtful entries; those whose key is still taken are duplicates.
-    fn settle_doubts(&mut self, coll: &Collection, txn: &mut Txn) -> Result<()> {
+    pub(crate) fn settle_doubts(&mut self, coll: &Collection, txn: &mut Txn) -> Result<()> {
         for ((key, record), type_bits) in std::mem::take(&mut self.doubtful) {
             if let Some(value) = txn.get(self.index.ident, &key)?
                 && split_bare(&value)?.0 != record

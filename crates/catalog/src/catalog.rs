@@ -31,6 +31,7 @@ pub(crate) struct Inner {
     exposes_oplog: bool,
     pub(crate) oids: ObjectIdSource,
     pub(crate) builds: crate::build::Builds,
+    pub(crate) rebuilds: crate::rebuild::Rebuilds,
 }
 
 /// How a server opens its catalog.
@@ -80,6 +81,7 @@ impl Catalog {
             term: AtomicI64::new(-1),
             exposes_oplog: options.replset,
             builds: crate::build::Builds::default(),
+            rebuilds: crate::rebuild::Rebuilds::default(),
         }))
     }
     pub fn env(&self) -> &Env {

@@ -304,6 +304,9 @@ impl Catalog {
         if missing.is_empty() {
             return Ok(());
         }
+        if self.storage().is_replaying() && !self.is_empty_collection(&coll)? {
+            return self.rebuild_later(&coll, &missing, e.ts);
+        }
         // What the build had so far is dropped: it starts over, here and at once.
         let unfinished: Vec<Arc<Index>> = coll
             .building_indexes()

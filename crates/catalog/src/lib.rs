@@ -41,6 +41,7 @@ mod oplog_source;
 pub mod options;
 mod partial;
 mod read;
+mod rebuild;
 mod record_id;
 mod recovery;
 mod rename;

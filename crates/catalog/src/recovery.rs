@@ -45,9 +45,13 @@ impl Catalog {
         let exposes = options.replset;
         let catalog = Catalog::new(env, storage, options);
         catalog.storage().start_replay();
-        let loaded = catalog.load_rows().and_then(|()| catalog.replay());
+        let applied = catalog.load_rows().and_then(|()| catalog.replay());
         catalog.storage().end_replay();
-        loaded?;
+        if applied? > 0 {
+            catalog.finish_rebuilds(catalog.storage().log().last())?;
+            let named = catalog.named_idents();
+            catalog.storage().drop_unnamed(|ident| named.contains(&ident))?;
+        }
         if exposes {
             let size = i64::try_from(catalog.storage().log().bytes_max()).unwrap_or(i64::MAX);
             let oplog = crate::oplog_source::collection(size)?;
@@ -94,7 +98,8 @@ impl Catalog {
         Ok(index)
     }
 
-    fn replay(&self) -> Result<()> {
+    /// Returns how many entries were applied.
+    fn replay(&self) -> Result<u64> {
         let recovery = self.storage().recovery_ts();
         let txn = self.storage().begin(ReadAt::Applied)?;
         let sizes_as_of = stored_sizes_as_of(&txn)?;
@@ -112,6 +117,9 @@ impl Catalog {
             } else {
                 self.apply_entry(&view, Applying::Replay)?;
                 applied += 1;
+                if self.storage().wants_checkpoint() {
+                    self.make_room(ts)?;
+                }
             }
         }
         if applied > 0 {
@@ -128,7 +136,19 @@ impl Catalog {
         if gap {
             self.count_everything()?;
         }
-        Ok(())
+        Ok(applied)
+    }
+
+    /// In the middle of a replay, after the entry at `ts`: rows go to the tables.
+    fn make_room(&self, ts: Timestamp) -> Result<()> {
+        if !self.storage().is_consistent_at(ts) {
+            return Ok(());
+        }
+        // The tables must not say that an index is unfinished whose end lies behind them in the log.
+        self.storage().end_replay();
+        let done = self.finish_rebuilds(ts).and_then(|()| self.storage().checkpoint_replayed(ts));
+        self.storage().start_replay();
+        done.map(drop)
     }
 
     /// Corrects totals for an entry between the stored sizes and the checkpoint.

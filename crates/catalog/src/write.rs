@@ -20,6 +20,7 @@ use pando_oplog::entry;
 use pando_query::source::RecordId;
 use std::borrow::Cow;
 use std::future::Future;
+use std::time::Duration;
 
 /// Told between units whether to go on.
 pub trait Interrupt: Sync {
@@ -66,6 +67,7 @@ pub async fn retry_conflicts<T>(
     mut unit: impl FnMut() -> Result<T>,
 ) -> Result<T> {
     let mut tries = 0;
+    catalog.await_room(interrupt).await?;
     loop {
         match unit() {
             Err(e) if e.code == ErrorCode::WriteConflict => {
@@ -92,6 +94,18 @@ pub fn after_conflict(catalog: &Catalog, tries: u32) -> impl Future<Output = ()>
 }
 
 impl Catalog {
+    /// Lets a writer that has outrun the disk wait, before it begins a unit.
+    pub(crate) async fn await_room(&self, interrupt: &dyn Interrupt) -> Result<()> {
+        while !self.storage().has_room() {
+            interrupt.check()?;
+            let look = Duration::from_millis(limits::INTERRUPT_CHECK_MS);
+            if self.env().timeout(look, self.storage().wait_room()).await.is_some() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     /// Inserts documents in units of up to 500 documents or 2 MB. A unit that fails is done again one by one, so
     /// that each error has its document. `stmt_ids` is empty or one per document.
     // tour: insert 4/9
@@ -136,6 +150,8 @@ impl Catalog {
             at = end;
             if at < docs.len() {
                 self.env().tasks.yield_now().await;
+                // An interruption is reported by the next unit.
+                let _ = self.await_room(interrupt).await;
             }
         }
         out

@@ -77,16 +77,19 @@ async fn flush_log(server: Arc<Server>) {
 }
 
 async fn checkpoint(server: Arc<Server>) {
-    const POLL: Duration = Duration::from_secs(1);
+    /// Seconds between two looks at most.
+    const POLL: f64 = 1.0;
     let mut last = server.env.clock.mono();
     loop {
         // A full memory, and a writer that waits for room, must not wait for the next look.
+        let every = server.instance.params.double(Param::syncdelay);
+        let look = if every > 0.0 { every.min(POLL) } else { POLL };
+        let look = server.env.clock.sleep(Duration::from_secs_f64(look));
         let wanted = server.storage.wait_checkpoint_wanted();
-        either(wanted, either(server.env.clock.sleep(POLL), server.stopping.wait_stopping())).await;
+        either(wanted, either(look, server.stopping.wait_stopping())).await;
         if server.stopping.is_stopping() {
             return;
         }
-        let every = server.instance.params.double(Param::syncdelay);
         let now = server.env.clock.mono();
         let due = every > 0.0 && (now - last).as_secs_f64() >= every;
         if !due && !server.storage.wants_checkpoint() {

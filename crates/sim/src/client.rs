@@ -2,7 +2,7 @@
 
 use pando_bson::{DocBuf, RawDoc};
 use pando_env::{Env, Stream};
-use pando_wire::{Compressors, Frame, Scratch, decode, encode_msg};
+use pando_wire::{Compressors, Frame, Scratch, decode, encode_msg, flags};
 use std::io;
 use std::time::Duration;
 
@@ -22,6 +22,15 @@ impl Client {
         let stream = env.net.connect(addr.to_owned()).await?;
         let (input, scratch) = (Vec::new(), Scratch::new());
         Ok(Client { env: env.clone(), stream, input, scratch, next_id: 1 })
+    }
+
+    /// Sends a command that gets no reply (`w: 0`).
+    pub async fn send_only(&mut self, body: &RawDoc) -> io::Result<()> {
+        let mut out = Vec::new();
+        let id = self.next_id;
+        self.next_id += 1;
+        encode_msg(&mut out, id, 0, flags::MORE_TO_COME, body, &[]);
+        self.stream.write_all(&out).await
     }
 
     /// Runs a command and returns its reply document, whatever it says.

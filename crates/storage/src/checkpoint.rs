@@ -25,10 +25,16 @@ impl Storage {
         let _one = self.store.checkpointing();
         // The last one could not make room below stable: go past it.
         let past_stable = self.store.stuck.load(Ordering::Acquire);
-        let done = self.store.checkpoint(past_stable);
+        let before = self.store.mem.bytes();
+        let done = self.store.checkpoint(self.store.goal(past_stable));
         self.store.flush_floor.store(u64::MAX, Ordering::Release);
-        self.store.stuck.store(!self.has_room(), Ordering::Release);
-        self.store.in_vain.store(done.is_err() || self.wants_checkpoint(), Ordering::Release);
+        // Rows that came meanwhile do not count against it: the next one takes them.
+        let helped = done.is_ok() && self.store.mem.bytes() < before / 2;
+        let room = self.has_room();
+        self.store.stuck.store(!room && !helped, Ordering::Release);
+        self.store.hopeless.store(!room && !helped && past_stable, Ordering::Release);
+        let again = helped || (!room && !past_stable && done.is_ok());
+        self.store.in_vain.store(!again && self.wants_checkpoint(), Ordering::Release);
         self.store.asked_for_checkpoint.store(false, Ordering::Release);
         self.store.room_changed.bump();
         done.map(Timestamp).map_err(|e| self.store.log.poison(e))
@@ -39,10 +45,25 @@ impl Storage {
     /// has caught up, a rollback has to walk all tables and put older versions back from the history.
     pub fn checkpoint_past_stable(&self) -> Result<Timestamp> {
         let _one = self.store.checkpointing();
-        let done = self.store.checkpoint(true);
+        let done = self.store.checkpoint(self.store.goal(true));
         self.store.flush_floor.store(u64::MAX, Ordering::Release);
         self.store.room_changed.bump();
         done.map(Timestamp).map_err(|e| self.store.log.poison(e))
+    }
+
+    /// During a replay: brings the tables to the entry at `at`, up to which the log has been applied, so that memory
+    /// stays bounded whatever the length of the log. Only where [`Storage::is_consistent_at`].
+    pub fn checkpoint_replayed(&self, at: Timestamp) -> Result<()> {
+        let _one = self.store.checkpointing();
+        let done = self.store.checkpoint(at.0);
+        self.store.flush_floor.store(u64::MAX, Ordering::Release);
+        self.store.asked_for_checkpoint.store(false, Ordering::Release);
+        done.map(drop).map_err(|e| self.store.log.poison(e))
+    }
+    /// Whether the rows are those of `at` once a replay has come so far; before that an interrupted checkpoint's
+    /// rows of later entries lie among them.
+    pub fn is_consistent_at(&self, at: Timestamp) -> bool {
+        at.0 >= self.store.readable_from
     }
 
     /// Does one piece of background work (compaction); true when there was some.
@@ -107,16 +128,21 @@ impl Store {
         Gc { below: self.gc_below_unfloored().min(meta.stable), dead: meta.dead.clone() }
     }
 
-    fn checkpoint(&self, past_stable: bool) -> Result<u64> {
-        // While the walks run no version that they take may be pruned: stand still first, then look.
-        self.flush_floor.store(0, Ordering::Release);
+    /// Where the next checkpoint is to stand.
+    fn goal(&self, past_stable: bool) -> u64 {
         if !self.opts.replicated {
             let all_durable = self.log.all_durable().0;
             self.stable.fetch_max(all_durable, Ordering::AcqRel);
             self.oldest.fetch_max(all_durable, Ordering::AcqRel);
         }
         let stable = self.stable.load(Ordering::Acquire);
-        let goal = if past_stable { stable.max(self.log.all_durable().0) } else { stable };
+        if past_stable { stable.max(self.log.all_durable().0) } else { stable }
+    }
+
+    fn checkpoint(&self, goal: u64) -> Result<u64> {
+        // While the walks run no version that they take may be pruned: stand still first, then look.
+        self.flush_floor.store(0, Ordering::Release);
+        let stable = self.stable.load(Ordering::Acquire);
         if self.log.durable().0 < goal {
             self.log.flush_once()?;
         }

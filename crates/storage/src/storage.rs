@@ -3,15 +3,16 @@
 use crate::bulk::BulkLoad;
 use crate::conflict::Conflicts;
 use crate::ident::{Ident, IdentKind};
-use crate::kv::Kv;
 use crate::kv::lsm::LsmKv;
 use crate::kv::mem::MemKv;
+use crate::kv::{Kv, Tree};
 use crate::log::OpLog;
 use crate::log::local::LocalLog;
 use crate::memtable::{MemTable, Version};
 use crate::meta::Meta;
 use crate::options::{Backend, Options};
 use crate::prepared::Prepares;
+use crate::row;
 use crate::snapshot::ReadAt;
 use crate::store::{Store, too_old};
 use crate::txn::{BeginOptions, Txn};
@@ -19,6 +20,7 @@ use crate::writes::Writes;
 use pando_base::{Error, Result, Timestamp};
 use pando_env::Env;
 use pando_env::sync::Notify;
+use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -71,6 +73,7 @@ impl Storage {
             asked_for_checkpoint: AtomicBool::new(false),
             in_vain: AtomicBool::new(false),
             stuck: AtomicBool::new(false),
+            hopeless: AtomicBool::new(false),
             env,
         };
         store.replay_local()?;
@@ -92,6 +95,9 @@ impl Storage {
     }
     pub fn end_replay(&self) {
         self.store.recovering.store(false, Ordering::Release);
+    }
+    pub fn is_replaying(&self) -> bool {
+        self.store.recovering.load(Ordering::Acquire)
     }
 
     /// Begins a unit of work that ignores undecided prepared writes.
@@ -152,6 +158,30 @@ impl Storage {
         self.store.meta().dropped.insert(i.0, at.0);
     }
 
+    /// After a replay: idents with rows in tables that neither `named` nor a pending drop knows are dropped. A crash
+    /// leaves such rows behind when it comes between a bulk load and the row that names its ident.
+    pub fn drop_unnamed(&self, named: impl Fn(Ident) -> bool) -> Result<usize> {
+        let at = self.store.log.last().0;
+        let mut found = 0;
+        for tree in Tree::ALL {
+            let mut from = Ident::FIRST_FREE;
+            loop {
+                let low = from.to_be_bytes();
+                let first = self.store.kv.range(tree, Bound::Included(&low), Bound::Unbounded, false).next();
+                let Some((key, _)) = first.transpose()? else { break };
+                let ident = row::ident_of(&key);
+                let mut meta = self.store.meta();
+                if !named(Ident(ident)) && !meta.dead.contains(&ident) && !meta.dropped.contains_key(&ident) {
+                    meta.dropped.insert(ident, at);
+                    found += 1;
+                }
+                let Some(next) = ident.checked_add(1) else { break };
+                from = next;
+            }
+        }
+        Ok(found)
+    }
+
     /// Loads a new ident's rows in ascending key order past the memory tables (index builds). They carry
     /// `visible_from` and appear together when finished. Until then the ident's ordinary writes stay in memory,
     /// where they win over loaded rows of the same key; nothing of the ident may be in tables yet.
@@ -189,15 +219,16 @@ impl Storage {
     pub fn has_room(&self) -> bool {
         self.store.mem.bytes() <= self.store.memory_soft()
     }
-    /// Resolves when rows in memory are well within bounds, or when waiting does not help because the stable
-    /// timestamp stands still (then commits go on, up to the bound at which they fail with
-    /// `TemporarilyUnavailable`). Writers that outrun the disk are slowed here, before they take any key.
+    /// Resolves when rows in memory are well within bounds, or when waiting does not help because even a checkpoint
+    /// past the stable timestamp freed little (a log slot stays open; then commits go on, up to the bound at which
+    /// they fail with `TemporarilyUnavailable`). Writers that outrun the disk are slowed here, before they take any
+    /// key.
     pub fn wait_room(&self) -> impl Future<Output = ()> + Send + 'static {
         let store = self.store.clone();
         async move {
             loop {
                 let seen = store.room_changed.version();
-                if store.mem.bytes() <= store.memory_soft() || store.stuck.load(Ordering::Acquire) {
+                if store.mem.bytes() <= store.memory_soft() || store.hopeless.load(Ordering::Acquire) {
                     return;
                 }
                 // Whatever the last checkpoint could do: now somebody waits.

@@ -62,8 +62,10 @@ pub(crate) struct Store {
     pub(crate) asked_for_checkpoint: AtomicBool,
     /// The last checkpoint left memory over its budget.
     pub(crate) in_vain: AtomicBool,
-    /// The last checkpoint left too much in memory: stable stands still.
+    /// The last checkpoint freed little and left too much in memory: stable stands still. The next goes past it.
     pub(crate) stuck: AtomicBool,
+    /// Even that did not help.
+    pub(crate) hopeless: AtomicBool,
 }
 
 impl Store {

@@ -242,7 +242,9 @@ impl Txn {
             if ts == 0 && self.writes.ops().iter().any(|op| op.ts == 0) {
                 return Err(Error::internal("a unit with writes commits without a timestamp"));
             }
-            if self.store.mem.bytes() > self.store.memory_max() {
+            // A replay must come to its end; it makes room itself.
+            let bounded = !self.store.recovering.load(Ordering::Acquire);
+            if bounded && self.store.mem.bytes() > self.store.memory_max() {
                 return Err(no_room());
             }
             self.apply(ts);

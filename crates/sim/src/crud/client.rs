@@ -1,11 +1,11 @@
 //! One simulated user: random writes to keys of its own, each followed in the model, and reads that must agree.
 
-use super::model::{KeyName, Model, Row};
+use super::model::{KeyName, Model, Pending, Row};
 use crate::client::Client;
 use crate::executor::lock;
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
 use pando_env::Env;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -13,6 +13,10 @@ pub(super) const DB: &str = "sim";
 pub(super) const COLLECTIONS: [&str; 2] = ["a", "b"];
 /// Keys per client and collection: few, so that each sees many writes.
 const KEYS: u64 = 12;
+/// A user whose connection broke does not know what became of its last write: it goes on with other keys.
+const NEXT_LIFE: i64 = 100;
+/// Between two attempts to connect.
+const RECONNECT: Duration = Duration::from_millis(5);
 
 /// What all users of a run share.
 #[derive(Clone)]
@@ -24,6 +28,32 @@ pub(super) struct Shared {
     pub(super) stop: Arc<AtomicBool>,
     /// Errors are expected: the disk is full or failing.
     pub(super) lenient: Arc<AtomicBool>,
+    /// Number of the collection on which indexes are built.
+    pub(super) big: Arc<AtomicI64>,
+    /// An index is being built there.
+    pub(super) building: Arc<AtomicBool>,
+}
+
+impl Shared {
+    /// A reply that says something else than success, or one of the codes in `fine`, ends a connection. Only a
+    /// server that goes down may give one; anything else is a finding.
+    pub(super) fn judge(&self, reply: &RawDoc, body: &RawDoc, fine: &[i64]) -> Result<(), Ended> {
+        let ok = reply.get("ok").and_then(|v| v.as_f64()) == Some(1.0);
+        if ok && reply.get("writeErrors").is_none() && reply.get("writeConcernError").is_none() {
+            return Ok(());
+        }
+        let code = ["code", "writeConcernError.code"]
+            .iter()
+            .find_map(|path| reply.get_path(path).and_then(|v| v.as_i64()));
+        if code.is_some_and(|c| fine.contains(&c)) {
+            return Ok(());
+        }
+        let going_down = matches!(code, Some(91 | 11600 | 11602 | 10107 | 189));
+        if !going_down && !self.lenient.load(Relaxed) {
+            lock(&self.problems).push(format!("unexpected reply {reply} to {body}"));
+        }
+        Err(Ended)
+    }
 }
 
 pub(super) struct User {
@@ -32,25 +62,32 @@ pub(super) struct User {
     shared: Shared,
     client: Client,
     counter: i64,
+    /// Sent with `w: 0`: done once the reply to a later command has come.
+    unanswered: Vec<Pending>,
 }
 
-/// How a command ended for its sender.
-enum Outcome {
-    Done(DocBuf),
-    /// No reply, or one that leaves open whether the write happened.
-    Unknown,
-}
+/// No reply, or one that leaves open whether the write happened: this connection is of no more use.
+pub(super) struct Ended;
 
 impl User {
-    /// Works until told to stop or until the connection ends.
-    pub(super) async fn run(env: Env, owner: i64, shared: Shared) {
-        let Ok(client) = Client::connect(&env, &shared.addr).await else { return };
-        let counter = (env.clock.mono().as_micros() as i64) << 4;
-        let mut user = User { env, owner, shared, client, counter };
-        while !user.shared.stop.load(Relaxed) {
-            let pause = Duration::from_micros(user.below(3000));
-            user.env.clock.sleep(pause).await;
-            if user.act().await.is_none() {
+    /// Works until told to stop, over as many connections as it takes.
+    pub(super) async fn run(env: Env, mut owner: i64, shared: Shared) {
+        while !shared.stop.load(Relaxed) {
+            if let Ok(client) = Client::connect(&env, &shared.addr).await {
+                let counter = (env.clock.mono().as_micros() as i64) << 4;
+                let (env, shared, unanswered) = (env.clone(), shared.clone(), Vec::new());
+                User { env, owner, shared, client, counter, unanswered }.work().await;
+                owner += NEXT_LIFE;
+            }
+            env.clock.sleep(RECONNECT).await;
+        }
+    }
+    /// Until told to stop or until the connection ends.
+    async fn work(mut self) {
+        while !self.shared.stop.load(Relaxed) {
+            let pause = Duration::from_micros(self.below(3000));
+            self.env.clock.sleep(pause).await;
+            if self.act().await.is_err() {
                 return;
             }
         }
@@ -75,8 +112,8 @@ impl User {
         Row { owner: self.owner, c: 0, v: self.counter, tags, s }
     }
 
-    /// One random step; `None` when this user cannot go on.
-    async fn act(&mut self) -> Option<()> {
+    /// One random step.
+    async fn act(&mut self) -> Result<(), Ended> {
         match self.below(100) {
             0..=19 => self.insert().await,
             20..=44 => self.update().await,
@@ -85,67 +122,47 @@ impl User {
             67..=74 => self.find_and_modify().await,
             75..=79 => self.update_all().await,
             80..=81 => self.index().await,
+            82..=83 => self.touch_big().await,
             _ => self.read().await,
         }
     }
 
-    /// Sends a write whose outcome, if it happens, is `writes`.
+    /// Sends a write whose outcome, if it happens, is `writes`; `None` when there will be no reply.
     async fn write(
         &mut self,
         body: impl FnOnce(&mut DocBuilder),
         writes: Vec<(KeyName, Option<Row>)>,
-    ) -> Option<DocBuf> {
+    ) -> Result<Option<DocBuf>, Ended> {
         let mut b = DocBuilder::new();
         body(&mut b);
-        let durable = match self.below(4) {
-            0 => {
-                b.doc("writeConcern", |w| {
-                    w.i32("w", 1).bool("j", true);
-                });
-                true
-            }
-            1 => {
-                b.doc("writeConcern", |w| {
-                    w.str("w", "majority");
-                });
-                true
-            }
-            _ => {
-                b.doc("writeConcern", |w| {
-                    w.i32("w", 1);
-                });
-                false
-            }
-        };
+        let concern = Concern::any(self.below(9));
+        concern.append(&mut b);
         b.str("$db", DB);
         let pending = self.model().begin(writes);
-        match self.send(&b.finish()).await {
-            Outcome::Done(reply) => {
-                self.model().acknowledge(pending, durable);
-                Some(reply)
-            }
-            Outcome::Unknown => None,
+        if concern == Concern::None {
+            self.unanswered.push(pending);
+            let sent = self.client.send_only(&b.finish()).await;
+            return sent.map(|()| None).map_err(|_| Ended);
         }
+        let reply = self.send(&b.finish()).await?;
+        self.model().acknowledge(pending, concern.is_durable());
+        Ok(Some(reply))
     }
 
-    async fn send(&mut self, body: &RawDoc) -> Outcome {
-        let Ok(reply) = self.client.command(body).await else { return Outcome::Unknown };
-        let ok = reply.get("ok").and_then(|v| v.as_f64()) == Some(1.0);
-        if ok && reply.get("writeErrors").is_none() && reply.get("writeConcernError").is_none() {
-            return Outcome::Done(reply);
+    async fn send(&mut self, body: &RawDoc) -> Result<DocBuf, Ended> {
+        let reply = self.client.command(body).await.map_err(|_| Ended)?;
+        self.shared.judge(&reply, body, &[])?;
+        // One connection's commands are carried out in order. Where errors are expected, one may have met these.
+        if !self.unanswered.is_empty() && self.shared.lenient.load(Relaxed) {
+            return Err(Ended);
         }
-        // A server that goes down may say so; nothing else may fail.
-        let code = ["code", "writeConcernError.code"]
-            .iter()
-            .find_map(|path| reply.get_path(path).and_then(|v| v.as_i64()));
-        let going_down = matches!(code, Some(91 | 11600 | 11602 | 10107 | 189));
-        if !going_down && !self.shared.lenient.load(Relaxed) {
-            self.report(format!("unexpected reply {reply} to {body}"));
+        for pending in std::mem::take(&mut self.unanswered) {
+            self.model().acknowledge(pending, false);
         }
-        Outcome::Unknown
+        Ok(reply)
     }
 
-    async fn insert(&mut self) -> Option<()> {
+    async fn insert(&mut self) -> Result<(), Ended> {
         let (coll, _) = self.key();
         let mut rows: Vec<(i64, Row)> = Vec::new();
         for _ in 0..1 + self.below(3) {
@@ -157,7 +174,7 @@ impl User {
             }
         }
         if rows.is_empty() {
-            return Some(());
+            return Ok(());
         }
         let writes = rows.iter().map(|(id, row)| ((coll, *id), Some(row.clone()))).collect();
         let body = |b: &mut DocBuilder| {
@@ -168,11 +185,12 @@ impl User {
             });
         };
         let reply = self.write(body, writes).await?;
-        self.expect(&reply, "n", rows.len() as i64);
-        Some(())
+        self.expect(reply.as_deref(), "n", rows.len() as i64);
+        Ok(())
     }
 
-    fn expect(&self, reply: &RawDoc, field: &str, want: i64) {
+    fn expect(&self, reply: Option<&RawDoc>, field: &str, want: i64) {
+        let Some(reply) = reply else { return };
         if reply.get(field).and_then(|v| v.as_i64()) != Some(want) {
             self.report(format!("{field} should be {want} in {reply}"));
         }
@@ -227,18 +245,18 @@ impl User {
         (b.finish(), row)
     }
 
-    async fn update(&mut self) -> Option<()> {
+    async fn update(&mut self) -> Result<(), Ended> {
         let (coll, id) = self.key();
         let before = self.model().get((coll, id)).cloned();
-        let Some(before) = before else { return Some(()) };
+        let Some(before) = before else { return Ok(()) };
         let (u, after) = self.modification(&before);
         let body = |b: &mut DocBuilder| update_command(b, coll, id, &u, false);
         let reply = self.write(body, vec![((coll, id), Some(after))]).await?;
-        self.expect(&reply, "n", 1);
-        Some(())
+        self.expect(reply.as_deref(), "n", 1);
+        Ok(())
     }
 
-    async fn replace(&mut self) -> Option<()> {
+    async fn replace(&mut self) -> Result<(), Ended> {
         let (coll, id) = self.key();
         let row = self.fresh_row();
         // The id comes from the query.
@@ -249,11 +267,11 @@ impl User {
         let u = u.finish();
         let body = |b: &mut DocBuilder| update_command(b, coll, id, &u, true);
         let reply = self.write(body, vec![((coll, id), Some(row))]).await?;
-        self.expect(&reply, "n", 1);
-        Some(())
+        self.expect(reply.as_deref(), "n", 1);
+        Ok(())
     }
 
-    async fn delete(&mut self) -> Option<()> {
+    async fn delete(&mut self) -> Result<(), Ended> {
         let (coll, id) = self.key();
         let present = self.model().get((coll, id)).is_some();
         let body = |b: &mut DocBuilder| {
@@ -267,14 +285,14 @@ impl User {
             });
         };
         let reply = self.write(body, vec![((coll, id), None)]).await?;
-        self.expect(&reply, "n", i64::from(present));
-        Some(())
+        self.expect(reply.as_deref(), "n", i64::from(present));
+        Ok(())
     }
 
-    async fn find_and_modify(&mut self) -> Option<()> {
+    async fn find_and_modify(&mut self) -> Result<(), Ended> {
         let (coll, id) = self.key();
         let before = self.model().get((coll, id)).cloned();
-        let Some(before) = before else { return Some(()) };
+        let Some(before) = before else { return Ok(()) };
         let (u, after) = self.modification(&before);
         let body = |b: &mut DocBuilder| {
             b.str("findAndModify", coll).doc("query", |q| {
@@ -282,16 +300,18 @@ impl User {
             });
             b.raw_doc("update", &u).bool("new", true);
         };
-        let reply = self.write(body, vec![((coll, id), Some(after.clone()))]).await?;
+        let Some(reply) = self.write(body, vec![((coll, id), Some(after.clone()))]).await? else {
+            return Ok(());
+        };
         let got = reply.get("value").and_then(|v| v.as_doc()).map(Row::read);
         if got != Some(Ok((id, after))) {
             self.report(format!("findAndModify of {before:?} with {u} returned {got:?}"));
         }
-        Some(())
+        Ok(())
     }
 
     /// Every document of this user in one command.
-    async fn update_all(&mut self) -> Option<()> {
+    async fn update_all(&mut self) -> Result<(), Ended> {
         let coll = self.key().0;
         let rows = self.model().of_owner(coll, self.owner);
         let delta = 1 + self.below(5) as i64;
@@ -315,12 +335,12 @@ impl User {
             });
         };
         let reply = self.write(body, writes).await?;
-        self.expect(&reply, "n", count);
-        Some(())
+        self.expect(reply.as_deref(), "n", count);
+        Ok(())
     }
 
     /// Builds or drops an index while others write.
-    async fn index(&mut self) -> Option<()> {
+    async fn index(&mut self) -> Result<(), Ended> {
         let coll = self.key().0;
         let (name, key) = match self.below(3) {
             0 => ("by_v", pando_bson::doc! { "v": 1 }),
@@ -338,22 +358,39 @@ impl User {
             b.str("dropIndexes", coll).str("index", name);
         }
         b.str("$db", DB);
-        let reply = self.client.command(&b.finish()).await.ok()?;
-        // Not there (27, 26), or somebody else is at it: fine.
-        let code = reply.get("code").and_then(|v| v.as_i64());
-        match code {
-            None | Some(26 | 27 | 85 | 86 | 238 | 276 | 12586 | 12587) => Some(()),
-            Some(91 | 11600 | 11602) => None,
-            Some(_) if self.shared.lenient.load(Relaxed) => None,
-            Some(_) => {
-                self.report(format!("index command failed: {reply}"));
-                None
-            }
-        }
+        let body = b.finish();
+        let reply = self.client.command(&body).await.map_err(|_| Ended)?;
+        // Not there, or stopped by somebody who drops it: fine.
+        const NAMESPACE_NOT_FOUND: i64 = 26;
+        const INDEX_NOT_FOUND: i64 = 27;
+        const INDEX_BUILD_ABORTED: i64 = 276;
+        self.shared.judge(&reply, &body, &[NAMESPACE_NOT_FOUND, INDEX_NOT_FOUND, INDEX_BUILD_ABORTED])
+    }
+
+    /// Changes documents on which the builder builds indexes; nobody follows their contents.
+    async fn touch_big(&mut self) -> Result<(), Ended> {
+        let coll = super::builder::name(self.shared.big.load(Relaxed));
+        let mut u = DocBuilder::new();
+        let n = self.below(5) as i64;
+        match self.below(3) {
+            0 => u.doc("$push", |p| {
+                p.i64("tags", n);
+            }),
+            1 => u.doc("$set", |p| {
+                p.raw_doc("v", &pando_bson::doc! { "x": n }.to_raw());
+            }),
+            _ => u.doc("$inc", |p| {
+                p.i64("c", n);
+            }),
+        };
+        let mut b = DocBuilder::new();
+        update_command(&mut b, &coll, self.below(super::builder::DOCS) as i64, &u.finish(), false);
+        b.str("$db", DB);
+        self.send(&b.finish()).await.map(drop)
     }
 
     /// Reads what only this user writes; it must be just so.
-    async fn read(&mut self) -> Option<()> {
+    async fn read(&mut self) -> Result<(), Ended> {
         let (coll, id) = self.key();
         let mut b = DocBuilder::new();
         b.str("find", coll);
@@ -367,7 +404,7 @@ impl User {
             }
         });
         b.i32("batchSize", 1000).str("$db", DB);
-        let Outcome::Done(reply) = self.send(&b.finish()).await else { return None };
+        let reply = self.send(&b.finish()).await?;
         let batch = reply.get_path("cursor.firstBatch").and_then(|v| v.as_array());
         let got: Result<Vec<(i64, Row)>, String> =
             batch.into_iter().flatten().filter_map(|e| e.value().as_doc()).map(Row::read).collect();
@@ -383,7 +420,39 @@ impl User {
         if got != Ok(want.clone()) {
             self.report(format!("read of {coll} {id} (all: {all}) gave {got:?}, not {want:?}"));
         }
-        Some(())
+        Ok(())
+    }
+}
+
+/// Write concerns that the users draw from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Concern {
+    /// `w: 0`: no reply.
+    None,
+    One,
+    Journaled,
+    Majority,
+}
+
+impl Concern {
+    fn any(random: u64) -> Concern {
+        match random {
+            0 => Concern::None,
+            1..=4 => Concern::One,
+            5 | 6 => Concern::Journaled,
+            _ => Concern::Majority,
+        }
+    }
+    fn append(self, b: &mut DocBuilder) {
+        b.doc("writeConcern", |w| match self {
+            Concern::None => drop(w.i32("w", 0)),
+            Concern::One => drop(w.i32("w", 1)),
+            Concern::Journaled => drop(w.i32("w", 1).bool("j", true)),
+            Concern::Majority => drop(w.str("w", "majority")),
+        });
+    }
+    fn is_durable(self) -> bool {
+        matches!(self, Concern::Journaled | Concern::Majority)
     }
 }
 

@@ -4,6 +4,7 @@
 //! model, and users work until something ends it: lost power, a killed process, a failing sync, a full disk, or a
 //! clean shutdown. Writes acknowledged with `j: true` or `w: "majority"` must be there in every later life.
 
+mod builder;
 mod checks;
 mod client;
 mod model;
@@ -13,11 +14,12 @@ use crate::executor::{ProcessId, Stuck, lock};
 use crate::net::NetOptions;
 use crate::node::{Exit, Node};
 use crate::world::World;
+use builder::Builder;
 use client::{Shared, User};
 use pando_bson::doc;
 use pando_storage::testing::FaultyDisk;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
 use std::time::Duration;
 
 /// How much a run does.
@@ -67,7 +69,11 @@ enum End {
     PowerLoss,
     Kill,
     CleanShutdown,
+    /// A sync fails, and so does every later one.
     SyncFails,
+    /// A sync fails and loses what it should have kept; later ones succeed.
+    SyncLoses,
+    WriteFails,
     DiskFull,
 }
 
@@ -78,6 +84,8 @@ impl End {
             End::Kill => "kill",
             End::CleanShutdown => "clean shutdown",
             End::SyncFails => "sync fails",
+            End::SyncLoses => "sync loses",
+            End::WriteFails => "write fails",
             End::DiskFull => "disk full",
         }
     }
@@ -105,6 +113,8 @@ pub fn run(seed: u64, options: &CrudOptions) -> Result<Report, Box<Failure>> {
         problems: Arc::default(),
         stop: Arc::default(),
         lenient: Arc::new(AtomicBool::new(false)),
+        big: Arc::new(AtomicI64::new(0)),
+        building: Arc::default(),
     };
     let mut run = Run { seed, world, node, shared, options: *options, ends: Vec::new() };
     let mut on_durable_disk = true;
@@ -169,13 +179,18 @@ impl Run {
     /// Users work until the life ends.
     fn live(&mut self) -> Result<End, Box<Failure>> {
         let sim = self.world.sim.clone();
-        let end = match sim.below(10) {
+        let end = match sim.below(12) {
             0..=3 => End::PowerLoss,
             4 | 5 => End::Kill,
             6 | 7 => End::CleanShutdown,
             8 => End::SyncFails,
+            9 => End::SyncLoses,
+            10 => End::WriteFails,
             _ => End::DiskFull,
         };
+        // In some lives connections break, now and then or all the time.
+        let break_ppm = [0, 0, 500, 10_000][sim.below(4) as usize];
+        self.world.net.set_options(NetOptions { break_ppm, ..NetOptions::default() });
         self.shared.stop = Arc::default();
         self.shared.lenient = Arc::new(AtomicBool::new(false));
         let people = sim.start_process();
@@ -183,11 +198,27 @@ impl Run {
             let env = self.world.env(people, self.node.disk.clone());
             sim.spawn(people, "user", User::run(env, owner, self.shared.clone()));
         }
+        let env = self.world.env(people, self.node.disk.clone());
+        sim.spawn(people, "builder", Builder::run(env, self.shared.clone()));
         sim.run_for(Duration::from_millis(1 + sim.below(self.options.life_ms)));
+        if sim.below(2) == 0 {
+            self.into_a_build();
+        }
         self.end_life(end, people)?;
         sim.kill(people);
+        self.world.net.set_options(NetOptions::default());
         let none = lock(&self.shared.problems).is_empty();
         if none { Ok(end) } else { Err(self.fail(Vec::new())) }
+    }
+
+    /// Lets time pass until an index build is some way on.
+    fn into_a_build(&self) {
+        let sim = &self.world.sim;
+        let deadline = sim.now() + Duration::from_millis(500);
+        while !self.shared.building.load(Relaxed) && sim.now() < deadline && sim.step() {}
+        for _ in 0..sim.below(100) {
+            sim.step();
+        }
     }
 
     fn end_life(&mut self, end: End, people: ProcessId) -> Result<(), Box<Failure>> {
@@ -203,30 +234,41 @@ impl Run {
                 // Whatever a clean shutdown did not write is gone for good.
                 self.node.lose_power();
             }
-            End::SyncFails => {
+            End::SyncFails | End::SyncLoses | End::WriteFails => {
                 self.shared.lenient.store(true, Relaxed);
-                self.node.disk.fail_sync_in(sim.below(4));
-                sim.run_for(Duration::from_secs(5));
-                // The first failed sync must end the process.
-                match self.node.exit() {
-                    Some(Exit::Failed(_)) => self.node.lose_power(),
-                    other => {
-                        return Err(
-                            self.fail(vec![format!("a sync failed, and the server went on: {other:?}")])
-                        );
-                    }
+                match end {
+                    End::SyncFails => self.node.disk.fail_sync_in(sim.below(4)),
+                    End::SyncLoses => self.node.disk.lose_sync_in(sim.below(4)),
+                    _ => self.node.disk.fail_write_in(sim.below(8)),
                 }
+                sim.run_for(Duration::from_secs(5));
+                self.must_have_failed(end)?;
+                self.node.lose_power();
             }
             End::DiskFull => {
                 self.shared.lenient.store(true, Relaxed);
                 let used: usize = self.node.disk.paths().iter().map(|p| self.node.disk.file_len(p)).sum();
                 self.node.disk.set_capacity(Some(used as u64 + sim.below(20_000)));
                 sim.run_for(Duration::from_secs(5));
+                self.must_have_failed(end)?;
                 self.node.lose_power();
+                if sim.below(2) == 0 {
+                    // A start on the full disk gets somewhere or not; it must harm nothing.
+                    self.node.boot();
+                    sim.run_for(Duration::from_secs(1));
+                    self.node.lose_power();
+                }
                 self.node.disk.set_capacity(None);
             }
         }
         Ok(())
+    }
+    /// What the disk refused must have ended the process.
+    fn must_have_failed(&self, end: End) -> Result<(), Box<Failure>> {
+        match self.node.exit() {
+            Some(Exit::Failed(_)) => Ok(()),
+            other => Err(self.fail(vec![format!("{}, and the server went on: {other:?}", end.name())])),
+        }
     }
 
     fn shut_down(&mut self) -> Result<(), Box<Failure>> {

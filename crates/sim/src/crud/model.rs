@@ -64,6 +64,8 @@ struct Version {
     /// Position in the order of acknowledgements.
     acked: Option<u64>,
     durable: bool,
+    /// Which [`Pending`] it belongs to.
+    write: u64,
 }
 
 /// States of one key, oldest first; the first is durable.
@@ -74,7 +76,7 @@ struct Key {
 
 impl Default for Key {
     fn default() -> Key {
-        Key { versions: vec![Version { row: None, acked: Some(0), durable: true }] }
+        Key { versions: vec![Version { row: None, acked: Some(0), durable: true, write: 0 }] }
     }
 }
 
@@ -82,6 +84,7 @@ impl Default for Key {
 #[derive(Debug)]
 pub(super) struct Pending {
     keys: Vec<KeyName>,
+    number: u64,
     /// Acknowledgements before it was sent.
     after: u64,
 }
@@ -89,6 +92,7 @@ pub(super) struct Pending {
 #[derive(Default)]
 pub(super) struct Model {
     keys: BTreeMap<KeyName, Key>,
+    begun: u64,
     acks: u64,
     /// Acknowledgements up to here are durable.
     durable: u64,
@@ -111,19 +115,23 @@ impl Model {
     }
     /// A command with these outcomes is about to be sent.
     pub(super) fn begin(&mut self, writes: Vec<(KeyName, Option<Row>)>) -> Pending {
+        self.begun += 1;
+        let number = self.begun;
         let keys = writes.iter().map(|(k, _)| *k).collect();
         for (key, row) in writes {
-            self.keys.entry(key).or_default().versions.push(Version { row, acked: None, durable: false });
+            let version = Version { row, acked: None, durable: false, write: number };
+            self.keys.entry(key).or_default().versions.push(version);
         }
-        Pending { keys, after: self.acks }
+        Pending { keys, number, after: self.acks }
     }
     /// It was acknowledged, `durable` if the write concern promises that.
     pub(super) fn acknowledge(&mut self, pending: Pending, durable: bool) {
         self.acks += 1;
         let number = self.acks;
         for key in pending.keys {
-            let version = self.keys.get_mut(&key).and_then(|k| k.versions.last_mut());
-            if let Some(v) = version {
+            let versions = self.keys.get_mut(&key).into_iter().flat_map(|k| &mut k.versions);
+            // Not always the last: a write without a reply is known to be done only by the next one's.
+            for v in versions.filter(|v| v.write == pending.number) {
                 v.acked = Some(number);
                 v.durable = durable;
             }

@@ -318,8 +318,7 @@ impl Source for RunWalk {
     }
 }
 
-/// Tables made one after the other and registered together. Tables never registered are files that the next
-/// open removes.
+/// Tables made one after the other and registered together.
 struct Bulk {
     tree: lsm_tree::Tree,
     seqno: u64,
@@ -355,9 +354,21 @@ impl KvBulk for Bulk {
         if !self.rows.is_empty() {
             self.make_table()?;
         }
-        if self.tables.is_empty() {
+        // From here on the files may be part of the tree, whatever is answered.
+        let tables = std::mem::take(&mut self.tables);
+        if tables.is_empty() {
             return Ok(());
         }
-        self.tree.register_tables(&self.tables, None, None, &[], self.counter.get()).map_err(engine_error)
+        self.tree.register_tables(&tables, None, None, &[], self.counter.get()).map_err(engine_error)
+    }
+}
+
+impl Drop for Bulk {
+    /// Given up: the files made so far go.
+    fn drop(&mut self) {
+        for table in self.tables.drain(..) {
+            // What cannot be removed now is found by the next open.
+            let _ = std::fs::remove_file(&*table.path);
+        }
     }
 }

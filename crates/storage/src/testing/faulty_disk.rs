@@ -54,6 +54,8 @@ enum NameChange {
 struct Faults {
     /// Syncs until one fails; `None` = never.
     sync_fails_in: Option<u64>,
+    /// Syncs until one fails and drops what it should have written.
+    sync_loses_in: Option<u64>,
     write_fails_in: Option<u64>,
     capacity: Option<u64>,
     /// After a crash the old handles are dead.
@@ -97,6 +99,7 @@ impl FaultyDisk {
         let mut state = lock(&self.state);
         state.faults.generation += 1;
         state.faults.sync_fails_in = None;
+        state.faults.sync_loses_in = None;
         state.faults.write_fails_in = None;
         let kept = self.rng.below(state.pending.len() as u64 + 1) as usize;
         let changes: Vec<NameChange> = state.pending.drain(..).take(kept).collect();
@@ -129,11 +132,16 @@ impl FaultyDisk {
     pub fn kill(&self) {
         lock(&self.state).faults.generation += 1;
     }
-    /// The `n`-th sync from now (0 = the next) fails with EIO.
+    /// The `n`-th sync from now (0 = the next), and every later one, fails with EIO.
     pub fn fail_sync_in(&self, n: u64) {
         lock(&self.state).faults.sync_fails_in = Some(n);
     }
-    /// The `n`-th write from now fails with EIO.
+    /// The `n`-th sync from now fails with EIO and its bytes will never be durable, though later syncs succeed:
+    /// what some operating systems do.
+    pub fn lose_sync_in(&self, n: u64) {
+        lock(&self.state).faults.sync_loses_in = Some(n);
+    }
+    /// The `n`-th write from now, and every later one, fails with EIO.
     pub fn fail_write_in(&self, n: u64) {
         lock(&self.state).faults.write_fails_in = Some(n);
     }
@@ -221,6 +229,15 @@ impl DiskFile for File {
         }
         let mut content = lock(&self.node);
         let content = &mut *content;
+        match &mut state.faults.sync_loses_in {
+            Some(0) => {
+                state.faults.sync_loses_in = None;
+                content.pending.clear();
+                return Err(eio());
+            }
+            Some(n) => *n -= 1,
+            None => {}
+        }
         for change in content.pending.drain(..) {
             Content::apply(&mut content.synced, &change);
         }

@@ -1,0 +1,119 @@
+//! Indexes that the log says are ready, made at the end of a replay.
+//!
+//! During a replay rows may be ahead of the entry that is being applied, so two documents may seem to have one
+//! unique key; and a whole index in one unit of work may be more than memory holds. So replaying the end of a build
+//! only notes what is wanted. Once all rows are those of one timestamp, one scan feeds the indexes of a collection,
+//! which are sorted and loaded as in a build.
+
+use crate::Catalog;
+use crate::build::Target;
+use crate::collection::{Collection, Index};
+use crate::durable::{self, Parts};
+use crate::keys::KeySet;
+use crate::record_id::{self, Record};
+use crate::snapshot::Named;
+use crate::spec::IndexSpec;
+use pando_base::{Error, Result, Timestamp, Uuid, limits};
+use pando_bson::RawDoc;
+use pando_bson::keystring::KeyBuilder;
+use pando_storage::{Dir, ReadAt};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Collections and the names of their indexes that a replay has found to be ready.
+#[derive(Default)]
+pub(crate) struct Rebuilds(Mutex<BTreeMap<Uuid, BTreeSet<String>>>);
+
+impl Rebuilds {
+    fn add(&self, coll: Uuid, name: &str) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.entry(coll).or_default().insert(name.to_owned());
+    }
+    fn take(&self) -> BTreeMap<Uuid, BTreeSet<String>> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Catalog {
+    /// Notes that these indexes of `coll` are ready as of an entry at `ts`; until the replay ends they are kept as
+    /// unfinished ones.
+    pub(crate) fn rebuild_later(
+        &self,
+        coll: &Arc<Collection>,
+        specs: &[IndexSpec],
+        ts: Timestamp,
+    ) -> Result<()> {
+        let mut parts = Parts::of(coll);
+        for spec in specs {
+            if coll.index(&spec.name).is_none() {
+                parts.indexes.push(Arc::new(self.unfinished_index(spec.clone(), self.new_uuid())?));
+            }
+            self.0.rebuilds.add(coll.uuid, &spec.name);
+        }
+        self.apply_parts(ts, parts)
+    }
+
+    /// Makes the noted indexes; every row is as of `at`.
+    pub(crate) fn finish_rebuilds(&self, at: Timestamp) -> Result<()> {
+        for (uuid, names) in self.0.rebuilds.take() {
+            // Gone again by a later entry.
+            let Some(coll) = self.lookup_uuid(uuid) else { continue };
+            let wanted: Vec<Arc<Index>> =
+                coll.building_indexes().iter().filter(|i| names.contains(&i.spec.name)).cloned().collect();
+            if !wanted.is_empty() {
+                self.rebuild(&coll, &wanted, at)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn rebuild(&self, coll: &Arc<Collection>, wanted: &[Arc<Index>], at: Timestamp) -> Result<()> {
+        let memory = limits::INDEX_BUILD_MEMORY_BYTES / wanted.len();
+        let mut targets = Vec::new();
+        for index in wanted {
+            let build = index.building.clone().ok_or_else(|| Error::internal("no build to redo"))?;
+            targets.push(Target::new(self, index.clone(), build, memory));
+        }
+        let txn = self.storage().begin(ReadAt::Applied)?;
+        let mut cursor = txn.scan(coll.records, Bound::Unbounded, Bound::Unbounded, Dir::Forward)?;
+        let (mut builder, mut keys) = (KeyBuilder::default(), KeySet::default());
+        while let Some((key, doc)) = cursor.next()? {
+            let record = Record::of(&record_id::from_storage_key(coll.is_clustered(), &key)?);
+            for t in &mut targets {
+                t.add(&record, RawDoc::trusted(&doc), &mut builder, &mut keys)?;
+            }
+        }
+        drop(cursor);
+        for t in &mut targets {
+            let Some(mut load) = t.load(self, at)? else { continue };
+            while load.some(coll, t)? {}
+            load.finish()?;
+        }
+        let mut unit = self.begin_applied(at)?;
+        for t in &mut targets {
+            t.settle_doubts(coll, &mut unit.txn)?;
+        }
+        let (current, marks) = crate::build::made_ready(coll, &targets, at)?;
+        durable::put_row(&mut unit.txn, &current, marks.iter())?;
+        marks.into_iter().for_each(|m| unit.note_marks(m));
+        unit.commit()?;
+        self.publish(|s| s.put(Named::Collection(current)));
+        targets.iter().for_each(|t| self.storage().drop_ident(t.build.side, at));
+        Ok(())
+    }
+
+    /// Every ident that a collection or an index names.
+    pub(crate) fn named_idents(&self) -> BTreeSet<pando_storage::Ident> {
+        let snapshot = self.snapshot();
+        let mut named = BTreeSet::new();
+        for c in snapshot.all_collections() {
+            named.insert(c.records);
+            for i in &c.indexes {
+                named.insert(i.ident);
+                named.extend(i.building.as_ref().map(|b| b.side));
+            }
+        }
+        named
+    }
+}
