@@ -9,6 +9,7 @@ use crate::action::{Action, Actions, CommandReply, ConfigNote, Note};
 use crate::core::{Core, LeaderMode};
 use crate::event::Token;
 use crate::member::Position;
+use crate::mutants::{Mutant, broken};
 use crate::reconfig::ConfigChange;
 use crate::timer::Timer;
 use pando_base::{Error, ErrorCode, Millis, OpTime, Term};
@@ -115,10 +116,8 @@ impl Core {
 
     /// A signal of an older term comes too late (R-CATCH-3).
     pub(crate) fn on_drained(&mut self, term: Term, out: &mut Actions) {
-        if self.catch_up == Some(CatchUp::Draining)
-            && term == self.term
-            && self.mode != LeaderMode::SteppingDown
-        {
+        let present = term == self.term || broken(Mutant::StaleDrain);
+        if self.catch_up == Some(CatchUp::Draining) && present && self.mode != LeaderMode::SteppingDown {
             self.catch_up = Some(CatchUp::Writing);
             out.push(Action::BecomeWritable { term });
         }

@@ -7,6 +7,7 @@
 use crate::action::{Action, Actions};
 use crate::core::{Core, LeaderMode};
 use crate::member::{MemberId, Position, Positions};
+use crate::mutants::{Mutant, broken};
 use pando_base::OpTime;
 
 impl Core {
@@ -37,7 +38,8 @@ impl Core {
         if !matches!(self.mode, LeaderMode::WritablePrimary | LeaderMode::AttemptingStepDown) {
             return;
         }
-        let on_disk = config.write_concern_majority_journal_default;
+        let on_disk = config.write_concern_majority_journal_default && !broken(Mutant::CommitBeforeDurable);
+        let needed = config.write_majority() - usize::from(broken(Mutant::CommitByMinority));
         let mut held: Vec<Position> = config
             .members
             .iter()
@@ -48,8 +50,9 @@ impl Core {
             })
             .collect();
         held.sort_by(|a, b| b.op.cmp(&a.op));
-        let Some(candidate) = held.get(config.write_majority().saturating_sub(1)).copied() else { return };
-        if candidate.op >= first && candidate.op > self.committed.op {
+        let Some(candidate) = held.get(needed.saturating_sub(1)).copied() else { return };
+        let own_term = candidate.op >= first || broken(Mutant::CommitOlderTerm);
+        if own_term && candidate.op > self.committed.op {
             self.committed = candidate;
             if let Some(e) = self.election.as_mut().filter(|e| e.majority_available.is_none()) {
                 e.majority_available = Some(self.now);
@@ -62,7 +65,8 @@ impl Core {
         if self.is_leader() || theirs.op <= self.committed.op {
             return;
         }
-        if self.is_arbiter() || theirs.op.t == self.me.written.op.t {
+        let same_term = theirs.op.t == self.me.written.op.t || broken(Mutant::HeartbeatCommitOfAnyTerm);
+        if self.is_arbiter() || same_term {
             self.committed = theirs;
         }
     }
@@ -73,7 +77,8 @@ impl Core {
             return;
         }
         let mine = self.me.written;
-        let learnt = if theirs.op.t == mine.op.t || theirs.op <= mine.op { theirs } else { mine };
+        let shared = theirs.op.t == mine.op.t || theirs.op <= mine.op || broken(Mutant::SourceCommitUncapped);
+        let learnt = if shared { theirs } else { mine };
         if learnt.op > self.committed.op {
             self.committed = learnt;
         }

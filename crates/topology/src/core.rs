@@ -9,6 +9,7 @@ use crate::event::{Event, PersistId, Token};
 use crate::fast_failover::Suspicion;
 use crate::member::{Host, MemberData, MemberId, MemberState, Position, Positions};
 use crate::message::{LastVote, OplogQueryMetadata, Peer, ReplSetMetadata, VoteReply, VoteRequest};
+use crate::mutants::{Mutant, broken};
 use crate::params::Params;
 use crate::reconfig::ConfigChange;
 use crate::step_down::StepDownAttempt;
@@ -68,8 +69,9 @@ pub struct Core {
     pub(crate) self_index: Option<usize>,
     pub(crate) term: Term,
     pub(crate) last_vote: LastVote,
-    /// Numbers of heartbeats, elections, locks and disk barriers.
+    /// Numbers of elections, locks and disk barriers; and of heartbeats.
     pub(crate) sequence: u64,
+    pub(crate) heartbeats: u64,
     pub(crate) pending: BTreeMap<PersistId, Pending>,
     pub(crate) timers: BTreeMap<Timer, Millis>,
     /// In thousandths of the random range; drawn anew after each try.
@@ -135,6 +137,7 @@ impl Core {
             term: -1,
             last_vote: boot.last_vote,
             sequence: 0,
+            heartbeats: 0,
             pending: BTreeMap::new(),
             timers: BTreeMap::new(),
             draw: 0,
@@ -483,6 +486,24 @@ impl Core {
         }
     }
 
+    /// For models: forgets counters and measurements on which no decision about terms, votes and commit points
+    /// depends, so that states which differ only in them are one.
+    pub fn forget_history(&mut self) {
+        self.heartbeats = 0;
+        self.topology_version = 0;
+        self.counts = ElectionCounts::default();
+        self.election = None;
+        self.source_changes.clear();
+        // Time stands still in a model: whoever sleeps has slept.
+        self.election_sleep_until = 0;
+        for data in self.members.values_mut() {
+            data.ping = crate::member::Ping::default();
+            data.message.clear();
+            data.in_flight = None;
+            data.sync_source.clear();
+        }
+    }
+
     // --- small helpers of the rules
 
     pub(crate) fn election_timeout_ms(&self) -> Millis {
@@ -544,6 +565,9 @@ impl Core {
     /// A higher term was heard; says whether it was (R-ELEC-9).
     pub(crate) fn see_term(&mut self, term: Term, out: &mut Actions) -> bool {
         if term <= self.term || self.config.is_none() {
+            return false;
+        }
+        if self.is_leader() && broken(Mutant::KeepOfficeInOldTerm) {
             return false;
         }
         if self.is_leader() {

@@ -10,6 +10,7 @@ use crate::core::{Core, LeaderMode, Pending};
 use crate::event::Token;
 use crate::member::{MemberId, MemberState};
 use crate::message::{Failure, LastVote, VoteReply, VoteRequest};
+use crate::mutants::{Mutant, broken};
 use crate::timer::Timer;
 use pando_base::{Error, ErrorCode, Millis, OpTime, Term, Timestamp};
 use std::collections::BTreeMap;
@@ -162,7 +163,7 @@ impl Core {
         if self.state() != MemberState::Secondary {
             return Some(Unelectable::NotSecondary);
         }
-        if self.step_down_until > self.now {
+        if self.step_down_until > self.now && !broken(Mutant::StandWhileFrozen) {
             return Some(Unelectable::StepDownPeriodActive);
         }
         if !self.sees_majority() {
@@ -262,7 +263,7 @@ impl Core {
             token,
         };
         self.candidacy = Some(candidacy);
-        if reason == Reason::StepUpRequestSkipDryRun {
+        if reason == Reason::StepUpRequestSkipDryRun || broken(Mutant::NoDryRun) {
             self.vote_for_itself(out);
         } else {
             self.note(Note::ElectionStarted { reason, term: self.term, dry_run: true }, out);
@@ -343,7 +344,8 @@ impl Core {
         let votes = c.answers.values().filter(|v| **v).count();
         let everyone = c.answers.len() > c.asked;
         let enough = votes >= config.majority_votes();
-        if c.phase == Phase::DryRun && c.reason == Reason::CatchUpTakeover {
+        let takes_over = c.phase == Phase::DryRun && c.reason == Reason::CatchUpTakeover;
+        if takes_over && !broken(Mutant::CatchUpTakeoverUnasked) {
             // The primary itself must agree that this node is further.
             match self.primary.map(|p| c.answers.get(&p)) {
                 Some(Some(false)) => {
@@ -367,10 +369,13 @@ impl Core {
     fn vote_for_itself(&mut self, out: &mut Actions) {
         let Some(index) = self.self_index else { return };
         let term = self.term + 1;
+        // A late promise of the dry run is no vote: the real run has its own number.
+        let id = self.next_id();
         let Some(c) = &mut self.candidacy else { return };
+        c.id = id;
         c.phase = Phase::Voting;
         c.term = term;
-        let (id, reason) = (c.id, c.reason);
+        let reason = c.reason;
         self.term = term;
         out.push(Action::Term(term));
         self.recompute_primary();
@@ -378,6 +383,9 @@ impl Core {
         self.note(Note::ElectionStarted { reason, term, dry_run: false }, out);
         let persist = self.persist(Pending::OwnVote(id));
         out.push(Action::PersistVote { id: persist, vote: self.last_vote });
+        if broken(Mutant::AskBeforeOwnVote) {
+            self.on_own_vote_durable(id, true, out);
+        }
     }
 
     pub(crate) fn on_own_vote_durable(&mut self, election: u64, ok: bool, out: &mut Actions) {

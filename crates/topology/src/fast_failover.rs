@@ -19,6 +19,7 @@ use crate::action::{Actions, Note};
 use crate::core::Core;
 use crate::election::Reason;
 use crate::member::{MemberId, MemberState};
+use crate::mutants::{Mutant, broken};
 use crate::timer::Timer;
 use pando_base::{Millis, OpTime, Term};
 
@@ -84,7 +85,7 @@ impl Core {
         if !probe || self.suspicion.as_ref().is_none_or(|s| s.primary != id || s.claimed) {
             return;
         }
-        if self.is_up(id) {
+        if self.is_up(id) && !broken(Mutant::FastOnSilence) {
             // It answered, or was merely silent.
             self.suspicion = None;
             self.counts.suspicions_refuted += 1;
@@ -130,8 +131,8 @@ impl Core {
                         .is_some_and(|d| d.lost_primary.is_some_and(|(id, _)| id == lost))
             })
             .count();
-        if claims < config.majority_votes() || self.timer(Timer::FastElection).is_some() || self.is_standing()
-        {
+        let too_few = claims < config.majority_votes() && !broken(Mutant::FastWithoutMajority);
+        if too_few || self.timer(Timer::FastElection).is_some() || self.is_standing() {
             return;
         }
         if s.tries > 0 || self.unelectable(Reason::PrimaryLost).is_some() {

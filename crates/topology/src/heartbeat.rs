@@ -13,6 +13,7 @@ use crate::core::Core;
 use crate::event::Token;
 use crate::member::{InFlight, MemberId, MemberState, Positions};
 use crate::message::{Failure, HeartbeatReply, HeartbeatRequest};
+use crate::mutants::{Mutant, broken};
 use crate::timer::Timer;
 use pando_base::{Error, ErrorCode, Millis, Timestamp};
 
@@ -71,7 +72,8 @@ impl Core {
     ) {
         let Some(to) = self.peer(id).filter(|_| self.members.contains_key(&id)) else { return };
         let request = self.heartbeat_request(self.config_id());
-        flight.seq = self.next_id();
+        self.heartbeats += 1;
+        flight.seq = self.heartbeats;
         flight.sent = self.now;
         if let Some(data) = self.members.get_mut(&id) {
             data.in_flight = Some(flight);
@@ -144,7 +146,7 @@ impl Core {
             return;
         }
         // A probe that timed out proves nothing: the next ordinary heartbeat decides.
-        if !flight.probe || failure.is_refusal() {
+        if !flight.probe || failure.is_refusal() || broken(Mutant::FastOnSilence) {
             self.mark_down(from, failure.text(), out);
         }
         self.set_timer(Timer::Heartbeat(from), self.now + self.heartbeat_interval_ms());

@@ -61,6 +61,7 @@ pub mod liveness;
 pub mod maintenance;
 pub mod member;
 pub mod message;
+pub mod mutants;
 pub mod params;
 pub mod reconfig;
 pub mod step_down;

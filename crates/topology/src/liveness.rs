@@ -3,6 +3,7 @@
 use crate::action::Actions;
 use crate::core::Core;
 use crate::member::MemberId;
+use crate::mutants::{Mutant, broken};
 use crate::timer::Timer;
 
 impl Core {
@@ -44,7 +45,7 @@ impl Core {
             .filter(|m| m.is_voter())
             .filter(|m| m.id == self.self_id() || self.members.get(&m.id).is_some_and(|d| !d.stale))
             .count();
-        if live * 2 <= config.voters() {
+        if live * 2 <= config.voters() && !broken(Mutant::LonelyPrimaryStays) {
             self.step_down_unconditionally("it cannot see a majority of the set", out);
         }
     }

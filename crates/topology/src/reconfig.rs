@@ -13,6 +13,7 @@ use crate::core::Core;
 use crate::event::Token;
 use crate::member::{Host, MemberId, MemberState};
 use crate::message::{Failure, HeartbeatReply};
+use crate::mutants::{Mutant, broken};
 use crate::timer::Timer;
 use pando_base::{Error, ErrorCode};
 use std::collections::{BTreeMap, BTreeSet};
@@ -206,6 +207,7 @@ impl Core {
         self.answer_when_config_committed(out);
         let Some(change) = self.change.as_ref().filter(|c| c.stage == Stage::Precondition) else { return };
         let ready = change.force
+            || broken(Mutant::ReconfigBeforeCommitted)
             || (self.is_config_committed() && self.committed.op >= self.must_commit_before_reconfig());
         if ready && let Some(change) = self.change.take() {
             self.start_quorum_check(change, out);
@@ -347,7 +349,7 @@ impl Core {
     }
 
     pub(crate) fn on_newer_config(&mut self, config: Arc<ReplSetConfig>, out: &mut Actions) {
-        let newer = config.id().is_newer_than(self.config_id());
+        let newer = config.id().is_newer_than(self.config_id()) || broken(Mutant::OlderConfigInstalled);
         if !newer || config.name != self.set_name || self.is_draining() || self.is_standing() {
             return;
         }
@@ -524,6 +526,9 @@ impl Core {
 fn mark_newly_added(current: &ReplSetConfig, next: &mut ReplSetConfig) {
     let old: BTreeSet<(MemberId, &str)> = current.members.iter().map(|m| (m.id, m.host.as_str())).collect();
     for m in &mut next.members {
+        if broken(Mutant::NewMemberVotesAtOnce) {
+            return;
+        }
         if m.votes != 0 && !m.arbiter_only && !old.contains(&(m.id, m.host.as_str())) {
             m.newly_added = true;
         }
@@ -579,7 +584,7 @@ impl ReplSetConfig {
             c.members.iter().filter(|m| m.votes != 0).map(|m| m.id).collect()
         };
         let (old, new) = (voters(self), voters(next));
-        if old.symmetric_difference(&new).count() > 1 {
+        if old.symmetric_difference(&new).count() > 1 && !broken(Mutant::ManyVotersAtOnce) {
             let text = "Non force replica set reconfig can only add or remove at most 1 voting member.";
             return Err(Error::new(ErrorCode::InvalidReplicaSetConfig, text));
         }

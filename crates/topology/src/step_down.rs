@@ -16,6 +16,7 @@ use crate::core::{Core, LeaderMode};
 use crate::event::Token;
 use crate::member::{MemberId, MemberState};
 use crate::message::StepDownRequest;
+use crate::mutants::{Mutant, broken};
 use crate::timer::Timer;
 use pando_base::{Error, ErrorCode, Millis};
 
@@ -167,6 +168,9 @@ impl Core {
     /// nothing.
     fn may_step_down(&self) -> bool {
         let Some(config) = &self.config else { return false };
+        if broken(Mutant::StepDownAtOnce) {
+            return true;
+        }
         let mine = self.me.applied.op;
         let written_in_term = mine.t == self.term;
         let caught_up =

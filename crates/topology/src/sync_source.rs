@@ -10,6 +10,7 @@ use crate::core::Core;
 use crate::event::Token;
 use crate::member::{Host, MemberData, MemberId, MemberState};
 use crate::message::Peer;
+use crate::mutants::{Mutant, broken};
 use crate::params::SourcePreference;
 use pando_base::{Error, ErrorCode, OpTime};
 
@@ -125,7 +126,7 @@ impl Core {
         (!behind && !self.is_denied(&peer.host)).then_some(peer)
     }
     fn is_denied(&self, host: &str) -> bool {
-        self.denied.get(host).is_some_and(|until| *until > self.now)
+        !broken(Mutant::SourceDenied) && self.denied.get(host).is_some_and(|until| *until > self.now)
     }
 
     /// R-SYNC-7.
@@ -183,7 +184,7 @@ impl Core {
         if me.build_indexes && !m.build_indexes {
             return false;
         }
-        data.heard.applied.op > last_fetched && !self.is_denied(&m.host)
+        (data.heard.applied.op > last_fetched || broken(Mutant::SourceNotAhead)) && !self.is_denied(&m.host)
     }
 
     fn passes_first(&self, me: &Member, m: &Member, data: &MemberData) -> bool {
@@ -192,7 +193,7 @@ impl Core {
             i64::from(data.heard.applied.op.ts.secs()) < i64::from(secs) - self.params.sync_source_lag_secs
         });
         (!me.is_voter() || m.is_voter())
-            && !m.hidden
+            && (!m.hidden || broken(Mutant::SourceHidden))
             && !too_far
             && m.secondary_delay_secs <= me.secondary_delay_secs
     }

@@ -4,6 +4,7 @@ use crate::action::{Action, Actions, Note};
 use crate::core::{Core, Pending};
 use crate::event::Token;
 use crate::message::{LastVote, VoteReply, VoteRequest};
+use crate::mutants::{Mutant, broken};
 use pando_base::{Error, ErrorCode};
 
 impl Core {
@@ -55,7 +56,12 @@ impl Core {
         if reply.granted {
             self.yield_fast_election();
         }
-        if !reply.granted || request.dry_run {
+        if !reply.granted || request.dry_run || broken(Mutant::VoteBeforeDurable) {
+            if reply.granted && !request.dry_run {
+                // Only a mutant comes here: remembered, not yet written.
+                self.last_vote =
+                    LastVote { term: request.term, candidate_index: request.candidate_index as i64 };
+            }
             out.push(Action::VoteReply { token, result: Ok(reply) });
             return;
         }
@@ -69,13 +75,13 @@ impl Core {
     /// The reasons against, in MongoDB's order.
     fn refuse_vote(&self, request: &VoteRequest) -> Option<String> {
         let mine = self.config_id();
-        if request.config.is_older_than(mine) {
+        if request.config.is_older_than(mine) && !broken(Mutant::VoteForOldConfig) {
             return Some(format!(
                 "candidate's config with {{version: {}, term: {}}} is older than mine with {{version: {}, term: {}}}",
                 request.config.version, request.config.term, mine.version, mine.term
             ));
         }
-        if request.term < self.term {
+        if request.term < self.term && !broken(Mutant::VoteForOldTerm) {
             return Some(format!("candidate's term ({}) is lower than mine ({})", request.term, self.term));
         }
         if request.set_name != self.set_name {
@@ -84,14 +90,14 @@ impl Core {
                 request.set_name, self.set_name
             ));
         }
-        if request.last_applied < self.me.written.op {
+        if request.last_applied < self.me.written.op && !broken(Mutant::VoteForStaleData) {
             return Some(format!(
                 "candidate's data is staler than mine. candidate's last applied OpTime: {}, my last applied OpTime: {}",
                 text(request.last_applied),
                 text(self.me.written.op)
             ));
         }
-        if !request.dry_run && self.last_vote.term >= request.term {
+        if !request.dry_run && self.last_vote.term >= request.term && !broken(Mutant::VoteTwice) {
             return Some(format!(
                 "already voted for another candidate ({}) this term ({})",
                 self.last_vote.candidate_index, self.last_vote.term
@@ -102,7 +108,10 @@ impl Core {
 
     /// An arbiter that sees two members which do not see each other would make them take turns.
     fn arbiter_refuses(&self, request: &VoteRequest) -> Option<String> {
-        if !self.is_arbiter() || request.config != self.config_id() {
+        if !self.is_arbiter()
+            || request.config != self.config_id()
+            || broken(Mutant::ArbiterVotesAgainstPrimary)
+        {
             return None;
         }
         let candidate = self.config.as_ref()?.members.get(request.candidate_index)?;

@@ -5,6 +5,7 @@ use crate::action::{Action, Actions};
 use crate::config::ReplSetConfig;
 use crate::core::Core;
 use crate::member::{MemberState, Positions};
+use crate::mutants::{Mutant, broken};
 use pando_base::{Error, ErrorCode, OpTime, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -113,14 +114,15 @@ impl Core {
     pub fn is_satisfied(&self, target: OpTime, concern: &Concern) -> bool {
         let Some(config) = &self.config else { return false };
         // This node itself comes first.
-        if !reaches(&self.me, target, concern.journaled) {
+        if !reaches(&self.me, target, concern.journaled) && !broken(Mutant::WaitSkipsSelf) {
             return false;
         }
         let holders = || {
             config.members.iter().filter(|m| m.is_data_bearing() && !m.newly_added).filter(|m| {
                 m.id == self.self_id()
                     || self.members.get(&m.id).is_some_and(|d| {
-                        d.state != MemberState::Startup2 && reaches(&d.best, target, concern.journaled)
+                        (d.state != MemberState::Startup2 || broken(Mutant::WaitCountsStartup2))
+                            && reaches(&d.best, target, concern.journaled)
                     })
             })
         };
@@ -221,5 +223,5 @@ impl Core {
 /// Same term, and far enough.
 fn reaches(p: &Positions, target: OpTime, journaled: bool) -> bool {
     let at = if journaled { p.durable.op.min(p.applied.op) } else { p.applied.op };
-    at.t == target.t && at.ts >= target.ts
+    (at.t == target.t || broken(Mutant::WaitCountsOtherTerms)) && at.ts >= target.ts
 }

@@ -2,7 +2,6 @@
 
 mod world;
 
-use pando_topology::*;
 use world::{World, config_of};
 
 fn settle(w: &mut World) -> usize {

@@ -1,0 +1,129 @@
+//! Rules that can be switched off one at a time, in tests only (feature `mutants`): each must be missed by a script or
+//! by the model, or the test that is said to prove it proves nothing.
+
+/// One rule switched off.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mutant {
+    /// A vote is told before it is on disk.
+    VoteBeforeDurable,
+    /// A second vote in one term.
+    VoteTwice,
+    /// A vote for a candidate that lacks entries.
+    VoteForStaleData,
+    /// A vote for a candidate of an older term.
+    VoteForOldTerm,
+    /// A vote for a candidate with an older configuration.
+    VoteForOldConfig,
+    /// An arbiter votes although it sees a healthy primary.
+    ArbiterVotesAgainstPrimary,
+    /// The candidate asks before its own vote is on disk.
+    AskBeforeOwnVote,
+    /// Elections begin without a dry run.
+    NoDryRun,
+    /// A primary stays although it saw a higher term.
+    KeepOfficeInOldTerm,
+    /// Entries of older terms are committed by counting.
+    CommitOlderTerm,
+    /// Entries count before they are on disk.
+    CommitBeforeDurable,
+    /// One member fewer than a majority commits.
+    CommitByMinority,
+    /// A commit point of another term is taken from a heartbeat.
+    HeartbeatCommitOfAnyTerm,
+    /// A commit point beyond the shared log is taken from the sync source.
+    SourceCommitUncapped,
+    /// Progress of another term counts for a write concern.
+    WaitCountsOtherTerms,
+    /// A write is acknowledged before this node has it itself.
+    WaitSkipsSelf,
+    /// A member without data yet counts for a write concern.
+    WaitCountsStartup2,
+    /// A drain signal of an older term is taken.
+    StaleDrain,
+    /// `replSetStepDown` does not wait for anyone.
+    StepDownAtOnce,
+    /// A member far behind takes over by priority.
+    StalePriorityTakeover,
+    /// A catch-up takeover does not ask the primary.
+    CatchUpTakeoverUnasked,
+    /// One member alone replaces a primary it lost.
+    FastWithoutMajority,
+    /// Silence counts as refusal.
+    FastOnSilence,
+    /// A primary that hears of nobody stays.
+    LonelyPrimaryStays,
+    /// A frozen node stands for election.
+    StandWhileFrozen,
+    /// A reconfiguration may change any number of voters.
+    ManyVotersAtOnce,
+    /// A reconfiguration does not wait for the one before.
+    ReconfigBeforeCommitted,
+    /// A new member votes before it has data.
+    NewMemberVotesAtOnce,
+    /// An older configuration replaces a newer one.
+    OlderConfigInstalled,
+    /// A sync source that is not ahead.
+    SourceNotAhead,
+    /// A denied sync source.
+    SourceDenied,
+    /// A hidden sync source where a visible one would do.
+    SourceHidden,
+}
+
+impl Mutant {
+    pub const ALL: &[Mutant] = &[
+        Mutant::VoteBeforeDurable,
+        Mutant::VoteTwice,
+        Mutant::VoteForStaleData,
+        Mutant::VoteForOldTerm,
+        Mutant::VoteForOldConfig,
+        Mutant::ArbiterVotesAgainstPrimary,
+        Mutant::AskBeforeOwnVote,
+        Mutant::NoDryRun,
+        Mutant::KeepOfficeInOldTerm,
+        Mutant::CommitOlderTerm,
+        Mutant::CommitBeforeDurable,
+        Mutant::CommitByMinority,
+        Mutant::HeartbeatCommitOfAnyTerm,
+        Mutant::SourceCommitUncapped,
+        Mutant::WaitCountsOtherTerms,
+        Mutant::WaitSkipsSelf,
+        Mutant::WaitCountsStartup2,
+        Mutant::StaleDrain,
+        Mutant::StepDownAtOnce,
+        Mutant::StalePriorityTakeover,
+        Mutant::CatchUpTakeoverUnasked,
+        Mutant::FastWithoutMajority,
+        Mutant::FastOnSilence,
+        Mutant::LonelyPrimaryStays,
+        Mutant::StandWhileFrozen,
+        Mutant::ManyVotersAtOnce,
+        Mutant::ReconfigBeforeCommitted,
+        Mutant::NewMemberVotesAtOnce,
+        Mutant::OlderConfigInstalled,
+        Mutant::SourceNotAhead,
+        Mutant::SourceDenied,
+        Mutant::SourceHidden,
+    ];
+}
+
+#[cfg(feature = "mutants")]
+thread_local! {
+    static ACTIVE: std::cell::Cell<Option<Mutant>> = const { std::cell::Cell::new(None) };
+}
+
+/// Breaks the cores of this thread.
+#[cfg(feature = "mutants")]
+pub fn activate(mutant: Option<Mutant>) {
+    ACTIVE.with(|a| a.set(mutant));
+}
+
+#[cfg(feature = "mutants")]
+pub(crate) fn broken(mutant: Mutant) -> bool {
+    ACTIVE.with(|a| a.get() == Some(mutant))
+}
+#[cfg(not(feature = "mutants"))]
+#[inline(always)]
+pub(crate) fn broken(_: Mutant) -> bool {
+    false
+}
