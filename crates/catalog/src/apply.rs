@@ -20,7 +20,8 @@ use pando_query::source::RecordId;
 use pando_storage::Ident;
 use std::sync::Arc;
 
-const OP: WriteOp<'static> = WriteOp { session: None, bypass_validation: true, from_migrate: false };
+pub(crate) const OP: WriteOp<'static> =
+    WriteOp { session: None, bypass_validation: true, from_migrate: false };
 
 /// Why entries are applied.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -134,7 +135,9 @@ impl Catalog {
 
     fn apply_create(&self, e: &EntryView<'_>, db: &str) -> Result<()> {
         let uuid = e.ui.ok_or_else(|| Error::internal("a create entry without UUID"))?;
-        if self.lookup_uuid(uuid).is_some() {
+        if let Some(there) = self.lookup_uuid(uuid) {
+            // Copied while another collection still had its name: now the name may be free.
+            self.publish(|s| s.put(Named::Collection(there)));
             return Ok(());
         }
         let name = e.o.get("create").and_then(|v| v.as_str()).unwrap_or_default();
@@ -233,7 +236,11 @@ pub(crate) fn apply_to(
             let n = if let RecordId::Long(n) = rid { n } else { 0 };
             unit.insert(&OP, coll, e.o, n, &[])
         }
-        (OpType::Insert, Some(old)) => unit.update(&OP, coll, &rid, old, e.o, UpdateForm::Replacement, &[]),
+        (OpType::Insert, Some(old)) => {
+            unit.update(&OP, coll, &rid, old, e.o, UpdateForm::Replacement, &[])?;
+            // The `_id` may have been another record's for a while, whose deletion took the key with it.
+            if why == Applying::InitialSync { unit.put_id_key(coll, &rid, e.o) } else { Ok(()) }
+        }
         (OpType::Update, Some(old)) => {
             let new: DocBuf;
             let new: &RawDoc = match e.diff() {

@@ -12,7 +12,7 @@ use pando_env::Env;
 use pando_storage::{ReadAt, Storage, Txn};
 use std::collections::BTreeMap;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 /// All databases of one server. Cheap to clone.
@@ -32,6 +32,8 @@ pub(crate) struct Inner {
     pub(crate) oids: ObjectIdSource,
     pub(crate) builds: crate::build::Builds,
     pub(crate) rebuilds: crate::rebuild::Rebuilds,
+    /// The data is an unfinished copy of another member's.
+    pub(crate) copying: AtomicBool,
 }
 
 /// How a server opens its catalog.
@@ -82,6 +84,7 @@ impl Catalog {
             exposes_oplog: options.replset,
             builds: crate::build::Builds::default(),
             rebuilds: crate::rebuild::Rebuilds::default(),
+            copying: AtomicBool::new(false),
         }))
     }
     pub fn env(&self) -> &Env {

@@ -211,6 +211,9 @@ impl Catalog {
         Ok(last)
     }
 
+    fn format_for(&self, spec: &IndexSpec) -> KeyFormat {
+        if self.is_copying() && !spec.is_id_index() { KeyFormat::WithRid } else { format_of(spec) }
+    }
     /// A version of the collection with one more ready, empty index.
     pub(crate) fn with_new_index(
         &self,
@@ -219,7 +222,8 @@ impl Catalog {
         spec: IndexSpec,
     ) -> Result<Arc<Collection>> {
         let ident = self.storage().create_ident(IdentKind::Index)?;
-        let index = durable::new_index(spec.clone(), ident, format_of(&spec), unit.ts(), self.now_ms())?;
+        let index =
+            durable::new_index(spec.clone(), ident, self.format_for(&spec), unit.ts(), self.now_ms())?;
         let mut parts = Parts::of(coll);
         parts.indexes.push(Arc::new(index));
         parts.assemble()

@@ -9,6 +9,7 @@
 //!   build.rs                                  index builds beside writers
 //!   read.rs oplog_source.rs                   query::Source at a storage snapshot
 //!   apply.rs recovery.rs                      entries of the log back into rows
+//!   cloning.rs                                another member's collections into an empty node
 //!   validate.rs db_hash.rs stats.rs ttl.rs    checks, figures, the sweeper
 //! ```
 //!
@@ -21,6 +22,7 @@ mod build;
 mod capped;
 mod capped_copy;
 mod catalog;
+mod cloning;
 mod coll_mod;
 mod collation;
 mod collection;

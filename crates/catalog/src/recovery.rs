@@ -44,6 +44,10 @@ impl Catalog {
     pub fn open(env: Env, storage: Storage, options: OpenOptions) -> Result<Catalog> {
         let exposes = options.replset;
         let catalog = Catalog::new(env, storage, options);
+        if catalog.is_copy_unfinished()? {
+            catalog.discard_copy()?;
+            catalog.0.copying.store(true, std::sync::atomic::Ordering::Release);
+        }
         catalog.storage().start_replay();
         let applied = catalog.load_rows().and_then(|()| catalog.replay());
         catalog.storage().end_replay();

@@ -358,6 +358,19 @@ impl WriteUnit {
         Ok(())
     }
 
+    /// Puts a record's entry of the `_id` index again.
+    pub(crate) fn put_id_key(&mut self, coll: &Collection, rid: &RecordId, doc: &RawDoc) -> Result<()> {
+        let Some(index) = coll.indexes.iter().find(|i| i.spec.is_id_index()) else { return Ok(()) };
+        let record = record_id::Record::of(rid);
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let done = index.keys.keys(doc, &mut scratch.builder, &mut scratch.new).and_then(|()| {
+            let mut keys = scratch.new.iter();
+            keys.try_for_each(|key| index_entries::apply(self, coll, index, &record, Change::Add, key))
+        });
+        self.scratch = scratch;
+        done
+    }
+
     fn update_index(
         &mut self,
         coll: &Collection,

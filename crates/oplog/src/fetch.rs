@@ -44,10 +44,6 @@ pub fn check_first(entries: &[Meta], mine: OpTime, oldest: Option<OpTime>) -> Re
     if first.op_time == mine {
         return Ok(1);
     }
-    if mine.is_null() {
-        // A reader without any history takes all there is.
-        return Ok(0);
-    }
     match oldest {
         Some(oldest) if oldest.ts > mine.ts => Err(Refusal::TooStale { oldest }),
         _ => Err(Refusal::Diverged { mine, theirs: first.op_time }),

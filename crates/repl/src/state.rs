@@ -159,6 +159,10 @@ impl Repl {
             s.member = MemberState::Secondary;
         });
     }
+    /// Enters another member state; role changes have functions of their own.
+    pub fn enter(&self, member: MemberState) {
+        self.update(|s| s.member = member);
+    }
     /// A new configuration of the same set; member state and term stay.
     pub fn reconfigure(&self, config: ReplSetConfig, self_index: usize) {
         self.update(|s| {

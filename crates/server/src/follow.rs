@@ -5,9 +5,10 @@ use pando_base::{Error, OpTime, Result, Term, limits};
 use pando_bson::{DocBuf, RawDoc, doc};
 use pando_env::Component;
 use pando_oplog::EntryView;
-use pando_repl::ReplSetConfig;
+use pando_repl::data::initial_sync::InitialSync;
 use pando_repl::data::update_position::{self, MemberPosition};
 use pando_repl::data::{DataPath, Deps, Metadata, Position, Upper};
+use pando_repl::{MemberState, ReplSetConfig};
 use pando_rpc::{Options, Pool};
 use std::ops::Bound;
 use std::sync::{Arc, PoisonError, Weak};
@@ -90,11 +91,20 @@ impl Server {
         Ok(Position { op_time: e.op_time(), wall: e.wall })
     }
 
-    pub(crate) async fn start_following(self: &Arc<Self>) -> Result<()> {
+    pub(crate) fn start_following(self: &Arc<Self>) {
+        let server = self.clone();
+        self.env.spawn("replication", async move {
+            if let Err(e) = server.follow().await {
+                server.fatal("Replication cannot go on", &e.message);
+            }
+        });
+    }
+    async fn follow(self: &Arc<Self>) -> Result<()> {
         let Some(source) = self.config.follow.clone() else { return Ok(()) };
         let pool = Pool::new(self.env.clone(), Options::default());
-        self.take_config_of(&pool, &source).await?;
-        self.progress.reset(self.top_of_log()?);
+        if !self.take_config_of(&pool, &source).await? {
+            return Ok(());
+        }
         let deps = Deps {
             env: self.env.clone(),
             catalog: self.catalog.clone(),
@@ -103,6 +113,23 @@ impl Server {
             pool,
             workers: self.apply_workers(),
         };
+        self.progress.reset(self.top_of_log()?);
+        if self.storage.log().last().is_zero() || self.catalog.is_copy_unfinished()? {
+            self.repl.enter(MemberState::Startup2);
+            let sync = InitialSync::default();
+            *self.initial_sync.lock().unwrap_or_else(PoisonError::into_inner) = Some(sync.clone());
+            let done = sync.run(&deps).await;
+            self.initial_sync.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if !done? {
+                return Ok(());
+            }
+            self.restore_settings()?;
+            self.restore_retryable_writes()?;
+        }
+        if self.stopping.is_stopping() {
+            return Ok(());
+        }
+        self.repl.enter(MemberState::Secondary);
         let path = DataPath::start(deps);
         *self.data_path.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(path));
         Ok(())
@@ -111,8 +138,8 @@ impl Server {
         let cores = self.config.host.facts().cores as usize;
         (cores * 2).clamp(2, limits::APPLY_WORKERS_MAX)
     }
-    /// Waits until the source has a configuration and takes it.
-    async fn take_config_of(&self, pool: &Pool, source: &str) -> Result<()> {
+    /// Waits until the source has a configuration and takes it; false when the server stops first.
+    async fn take_config_of(&self, pool: &Pool, source: &str) -> Result<bool> {
         let ask = doc! { "replSetGetConfig": 1, "$db": "admin" }.to_raw();
         loop {
             let reply = pool.call(source, &ask, Duration::from_secs(10)).await;
@@ -122,15 +149,18 @@ impl Server {
                 let at = config.members.iter().position(|m| m.host == me).unwrap_or(0);
                 let term = config.term;
                 self.repl.install(config, at, term);
-                return Ok(());
+                return Ok(true);
             }
             if self.stopping.is_stopping() {
-                return Err(Error::internal("stopped before a configuration was received"));
+                return Ok(false);
             }
             self.env.clock.sleep(Duration::from_millis(limits::SYNC_SOURCE_RETRY_MS)).await;
         }
     }
     pub(crate) async fn stop_following(&self) {
+        if let Some(sync) = self.initial_sync.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            sync.stop();
+        }
         let path = self.data_path.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(path) = path.filter(|_| self.fatal_error().is_none()) {
             path.stop().await;

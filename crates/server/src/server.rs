@@ -15,6 +15,7 @@ use pando_catalog::{Catalog, OpenOptions};
 use pando_command::{Instance, OpCtx, Registry};
 use pando_env::{Component, Env};
 use pando_repl::Repl;
+use pando_repl::data::initial_sync::InitialSync;
 use pando_repl::data::{DataPath, Progress};
 use pando_session::retryable::Retryable;
 use pando_session::{Cursors, Sessions};
@@ -38,6 +39,7 @@ pub struct Server {
     /// How far this node is, with terms; how far others say they are.
     pub progress: Arc<Progress>,
     pub(crate) data_path: Mutex<Option<Arc<DataPath>>>,
+    pub(crate) initial_sync: Mutex<Option<InitialSync>>,
     pub cursors: Cursors<CursorBody>,
     pub sessions: Sessions,
     pub retryable: Retryable,
@@ -78,6 +80,7 @@ impl Server {
             repl,
             progress: Arc::default(),
             data_path: Mutex::default(),
+            initial_sync: Mutex::default(),
             cursors: Cursors::default(),
             sessions: Sessions::default(),
             retryable: Retryable::default(),
@@ -94,7 +97,7 @@ impl Server {
         });
         tasks::spawn_all(&server);
         if server.config.follow.is_some() {
-            server.start_following().await?;
+            server.start_following();
             return Ok(server);
         }
         server.catalog.drop_temp_collections().await?;

@@ -129,7 +129,8 @@ impl Server {
     /// (R-TS-2).
     pub(crate) fn advance_stable(&self) {
         let stable = self.committed();
-        if stable.is_zero() {
+        // An unfinished copy has no history yet.
+        if stable.is_zero() || (self.is_following() && !self.repl.is_readable()) {
             return;
         }
         self.storage.set_stable(stable);

@@ -6,6 +6,7 @@
 //!   bytes, tears writes and fails with EIO or ENOSPC);
 //! * [`node`] — a machine that runs one `pandod`; [`client`] — a client that speaks the wire protocol;
 //! * [`crud`] — the first scenario: random writes, crashes, and what must hold afterwards.
+//! * [`replication`] — members that follow a primary, under faults.
 //!
 //! A failing run prints its seed; the same seed and commit give the same run, event for event.
 
@@ -15,6 +16,7 @@ pub mod executor;
 mod lying_disk;
 pub mod net;
 pub mod node;
+pub mod replication;
 pub mod world;
 
 pub use executor::{ProcessId, Sim, Stuck};

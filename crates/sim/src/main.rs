@@ -1,29 +1,34 @@
 //! `sim --seed N`, `sim --seeds COUNT [--from N]`, `sim meta --seed N`.
 
 use pando_sim::crud::{CrudOptions, Failure, Report, run};
+use pando_sim::replication;
 use std::process::ExitCode;
 
 const USAGE: &str =
-    "usage: sim [meta] [--seed N | --seeds COUNT [--from N]] [--lives N] [--users N] [--life-ms N]
+    "usage: sim [replication] [meta] [--seed N | --seeds COUNT [--from N]] [--lives N] [--users N] [--life-ms N]
 
   --seed N       one run
   --seeds COUNT  seeds N, N+1, … (from 1, or --from)
+  replication    a primary and two members that follow it, instead of one server
   meta           every run twice; the traces must be equal";
 
 struct Args {
     meta: bool,
+    replication: bool,
     first: u64,
     count: u64,
     options: CrudOptions,
 }
 
 fn parse(words: &[String]) -> Option<Args> {
-    let mut args = Args { meta: false, first: 1, count: 1, options: CrudOptions::default() };
+    let mut args =
+        Args { meta: false, replication: false, first: 1, count: 1, options: CrudOptions::default() };
     let mut words = words.iter();
     while let Some(word) = words.next() {
         let mut number = || words.next().and_then(|w| w.parse::<u64>().ok());
         match word.as_str() {
             "meta" => args.meta = true,
+            "replication" => args.replication = true,
             "--seed" => args.first = number()?,
             "--seeds" => args.count = number()?,
             "--from" => args.first = number()?,
@@ -47,6 +52,34 @@ fn show(failure: &Failure) {
     println!("again with: sim --seed {}", failure.seed);
 }
 
+/// A primary and its followers; true when the seed failed.
+fn replicate(seed: u64, meta: bool) -> bool {
+    let once = || replication::run(seed, &replication::Options::default());
+    match once() {
+        Ok(r) => {
+            println!(
+                "seed {seed}: {} entries, {:.1} s, trace {:016x}, {:?}",
+                r.entries,
+                r.time.as_secs_f64(),
+                r.trace,
+                r.faults
+            );
+            let differs = meta && once().map_err(|f| f.problems) != Ok(r);
+            if differs {
+                println!("seed {seed}: two runs DIFFER");
+            }
+            differs
+        }
+        Err(f) => {
+            println!("seed {seed} FAILED after {:?}", f.faults);
+            f.log.iter().rev().take(60).rev().for_each(|line| println!("    {line}"));
+            f.problems.iter().take(20).for_each(|p| println!("  * {p}"));
+            println!("again with: sim replication --seed {seed}");
+            true
+        }
+    }
+}
+
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let Some(args) = parse(&words) else {
@@ -55,6 +88,10 @@ fn main() -> ExitCode {
     };
     let mut failed = 0;
     for seed in args.first..args.first + args.count {
+        if args.replication {
+            failed += u32::from(replicate(seed, args.meta));
+            continue;
+        }
         let outcome = run(seed, &args.options);
         match &outcome {
             Ok(Report { trace, time, polls, acknowledged, ends, .. }) => println!(

@@ -29,6 +29,12 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
+    /// The next batch of what waits.
+    pub(crate) fn of(waiting: &mut VecDeque<(Arc<Chunk>, usize)>) -> Batch {
+        let mut batch = Batch::default();
+        batch.take_from(waiting);
+        batch
+    }
     fn entries(&self) -> impl DoubleEndedIterator<Item = (&Arc<Chunk>, &Meta)> {
         self.parts.iter().flat_map(|(c, r)| c.entries[r.clone()].iter().map(move |e| (c, e)))
     }

@@ -60,7 +60,7 @@ impl BackgroundSync {
                 return true;
             }
         };
-        if !self.last.is_null() && probe.oldest.ts > self.last.ts {
+        if probe.oldest.ts > self.last.ts {
             let stale = Refusal::TooStale { oldest: probe.oldest };
             self.deny(source, limits::DENY_TOO_STALE_MS, &stale.error());
             return true;

@@ -10,6 +10,7 @@
 //! * [`fetcher`] — one source, one connection, batches checked and queued;
 //! * [`writer`] — entries into the log at their timestamps (R-APPLY-14);
 //! * [`applier`] — batches, workers, what readers see (R-APPLY-1..8);
+//! * [`initial_sync`], [`cloner`] — the first copy of the set's data;
 //! * [`reporter`] — positions to the source, ours and those of members behind us (R-UPOS-1);
 //! * [`progress`], [`metadata`], [`update_position`] — what is told about positions, here and between nodes;
 //! * [`upper`] — what all this asks of the coordinator above it.
@@ -19,7 +20,9 @@
 
 pub mod applier;
 mod background_sync;
+mod cloner;
 mod fetcher;
+pub mod initial_sync;
 pub mod metadata;
 pub mod progress;
 mod queue;
@@ -63,6 +66,34 @@ pub(crate) struct Stop {
 }
 
 impl Stop {
+    pub(crate) fn ask(&self) {
+        self.asked.store(true, SeqCst);
+        self.changed.bump();
+    }
+    /// Runs a task that [`Stop::wait_ended`] waits for.
+    pub(crate) fn spawn(
+        &self,
+        env: &Env,
+        name: &'static str,
+        task: impl Future<Output = ()> + Send + 'static,
+    ) {
+        let stop = self.clone();
+        stop.running.fetch_add(1, SeqCst);
+        env.spawn(name, async move {
+            task.await;
+            stop.running.fetch_sub(1, SeqCst);
+            stop.changed.bump();
+        });
+    }
+    pub(crate) async fn wait_ended(&self) {
+        loop {
+            let seen = self.changed.version();
+            if self.running.load(SeqCst) == 0 {
+                return;
+            }
+            self.changed.changed(seen).await;
+        }
+    }
     pub(crate) fn is_asked(&self) -> bool {
         self.asked.load(SeqCst)
     }
@@ -116,28 +147,14 @@ impl DataPath {
         name: &'static str,
         task: impl FnOnce(Deps, Stop) -> F,
     ) {
-        let task = task(deps.clone(), self.stop.clone());
-        let stop = self.stop.clone();
-        stop.running.fetch_add(1, SeqCst);
-        deps.env.spawn(name, async move {
-            task.await;
-            stop.running.fetch_sub(1, SeqCst);
-            stop.changed.bump();
-        });
+        self.stop.spawn(&deps.env, name, task(deps.clone(), self.stop.clone()));
     }
     /// Stops fetching; what was fetched is still written and applied. Resolves when nothing runs any more.
     pub async fn stop(&self) {
-        self.stop.asked.store(true, SeqCst);
-        self.stop.changed.bump();
+        self.stop.ask();
         // The writer ends behind the last fetched batch, the applier behind the last written one.
         self.fetched.close();
-        loop {
-            let seen = self.stop.changed.version();
-            if self.stop.running.load(SeqCst) == 0 {
-                return;
-            }
-            self.stop.changed.changed(seen).await;
-        }
+        self.stop.wait_ended().await;
     }
     /// Bytes waiting to be written and to be applied.
     pub fn queued_bytes(&self) -> (usize, usize) {

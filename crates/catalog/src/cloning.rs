@@ -1,0 +1,176 @@
+//! Copying another member's collections into an empty node (R-IS-2, R-IS-4), and emptying it again.
+//!
+//! Documents are copied while the other member changes them, under its record ids and as of one timestamp `at`:
+//! every change made after `at` is applied over the copy later, in order, and applying it twice does no harm. Until
+//! then two copies may claim one unique key, so unique indexes made meanwhile keep their keys with record ids.
+//!
+//! A marker outlives a crash: with it set, a start finds an empty node instead of half a copy. All rows of the copy
+//! are above the stable timestamp (zero), so emptying is a rollback to nothing.
+
+use crate::Catalog;
+use crate::apply::OP;
+use crate::collection::Collection;
+use crate::durable;
+use crate::options::CollectionOptions;
+use crate::record_id;
+use crate::snapshot::Named;
+use crate::spec::IndexSpec;
+use pando_base::{Error, Namespace, Result, Timestamp, Uuid};
+use pando_bson::{DocBuf, RawDoc, Value};
+use pando_query::source::RecordId;
+use pando_storage::{Ident, ReadAt};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// There while the node's data is an unfinished copy.
+const MARKER: &[u8] = b"initialSync";
+
+impl Catalog {
+    /// Whether the node's data is an unfinished copy.
+    pub fn is_copy_unfinished(&self) -> Result<bool> {
+        self.storage().begin(ReadAt::Applied)?.exists(Ident::META, MARKER)
+    }
+    /// Sets or removes the marker, durably. While it is set unique indexes tolerate duplicates.
+    pub fn mark_copy(&self, unfinished: bool) -> Result<()> {
+        let mut unit = self.storage().begin_local()?;
+        if unfinished {
+            unit.put(Ident::META, MARKER, DocBuf::new().as_bytes())?;
+        } else {
+            unit.delete(Ident::META, MARKER)?;
+        }
+        unit.commit()?;
+        self.0.copying.store(unfinished, Ordering::Release);
+        self.storage().sync_local()
+    }
+    pub(crate) fn is_copying(&self) -> bool {
+        self.0.copying.load(Ordering::Acquire)
+    }
+
+    /// Forgets every replicated row and the whole log. Nobody may be reading or writing.
+    pub fn discard_copy(&self) -> Result<()> {
+        if !self.storage().stable().is_zero() {
+            return Err(Error::internal("only a copy that was never finished can be discarded"));
+        }
+        self.storage().log().truncate_after(Timestamp::ZERO)?;
+        self.storage().recover_to_stable()?;
+        let snapshot = self.snapshot();
+        let gone: Vec<Arc<Collection>> =
+            snapshot.all_collections().filter(|c| c.replicated && !c.is_oplog()).cloned().collect();
+        self.publish(|s| {
+            for db in s.databases() {
+                s.views(&db).iter().for_each(|v| s.remove_view(&v.ns));
+            }
+            gone.iter().for_each(|c| s.remove(c));
+        });
+        Ok(())
+    }
+
+    /// Makes a collection as `listCollections` and `listIndexes` of the other member show it.
+    pub fn clone_collection(
+        &self,
+        db: &str,
+        listed: &RawDoc,
+        indexes: &[DocBuf],
+        at: Timestamp,
+    ) -> Result<Uuid> {
+        let bad = || Error::internal(format!("unusable collection description: {listed}"));
+        let name = listed.get("name").and_then(|v| v.as_str()).ok_or_else(bad)?;
+        let uuid = match listed.get_path("info.uuid") {
+            Some(Value::Binary { bytes, .. }) => Uuid::from_slice(bytes).ok_or_else(bad)?,
+            _ => return Err(bad()),
+        };
+        let options = CollectionOptions::from_stored(
+            listed.get("options").and_then(|v| v.as_doc()).unwrap_or(RawDoc::empty()),
+        )?;
+        let id_index =
+            listed.get("idIndex").and_then(|v| v.as_doc()).map(IndexSpec::from_stored).transpose()?;
+        let mut unit = self.begin_applied(at)?;
+        let mut coll =
+            self.add_collection(&mut unit, &Namespace::unchecked(db, name), uuid, options, id_index)?;
+        for spec in indexes {
+            let spec = IndexSpec::from_stored(spec)?;
+            if !spec.is_id_index() {
+                coll = self.with_new_index(&unit, &coll, spec)?;
+            }
+        }
+        durable::put_row(&mut unit.txn, &coll, [].iter())?;
+        unit.commit()?;
+        self.publish(|s| s.put(Named::Collection(coll)));
+        Ok(uuid)
+    }
+
+    /// Adds copied documents, each with its record id in a last field `$recordId`. Those that are there already are
+    /// left alone: a copy that was broken off starts over. Returns how many were new.
+    pub fn clone_documents(&self, uuid: Uuid, docs: &[&RawDoc], at: Timestamp) -> Result<u64> {
+        let coll =
+            self.lookup_uuid(uuid).ok_or_else(|| Error::internal("the collection being copied is gone"))?;
+        let mut unit = self.begin_applied(at)?;
+        let mut plain = Vec::new();
+        let mut new = 0;
+        for doc in docs {
+            let rid = split_record_id(doc, &mut plain)?;
+            let doc = RawDoc::trusted(&plain);
+            let rid = match rid {
+                Some(n) if !coll.is_clustered() => n,
+                _ if coll.is_clustered() => 0,
+                _ => coll.shared.take_rids(1),
+            };
+            let key = if coll.is_clustered() {
+                record_id::id_key(&coll, doc)?
+            } else {
+                coll.shared.saw_rid(rid);
+                record_id::storage_key(&RecordId::Long(rid))
+            };
+            if unit.txn.exists(coll.records, &key)? {
+                continue;
+            }
+            unit.insert(&OP, &coll, doc, rid, &[])?;
+            new += 1;
+        }
+        unit.commit()?;
+        Ok(new)
+    }
+
+    /// Definitions of views as the copied `system.views` collections have them.
+    pub fn reload_all_views(&self) -> Result<()> {
+        self.snapshot().databases().iter().try_for_each(|db| self.reload_views(db, ReadAt::Applied))
+    }
+}
+
+/// Copies `doc` without its last field when that is `$recordId`, and returns that field's number.
+fn split_record_id(doc: &RawDoc, plain: &mut Vec<u8>) -> Result<Option<i64>> {
+    plain.clear();
+    let last = doc.iter().last().filter(|e| e.name_bytes() == b"$recordId");
+    let Some(last) = last else {
+        plain.extend_from_slice(doc.as_bytes());
+        return Ok(None);
+    };
+    let value_at = last.data().as_ptr() as usize - doc.as_bytes().as_ptr() as usize;
+    // Type byte, name and its terminator lie in front of the value.
+    let at = value_at
+        .checked_sub(last.name_bytes().len() + 2)
+        .ok_or_else(|| Error::internal("a damaged copied document"))?;
+    plain.extend_from_slice(&doc.as_bytes()[..at]);
+    plain.push(0);
+    let len = plain.len() as u32;
+    plain[..4].copy_from_slice(&len.to_le_bytes());
+    Ok(last.value().as_i64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pando_bson::{Document, doc};
+
+    #[test]
+    fn the_record_id_comes_off_and_everything_else_stays() {
+        let mut plain = Vec::new();
+        let with = doc! { "_id": 1, "a": { "$recordId": 3 }, "$recordId": 77i64 }.to_raw();
+        assert_eq!(split_record_id(&with, &mut plain).unwrap(), Some(77));
+        let left = RawDoc::validate(&plain).unwrap();
+        assert_eq!(Document::from(left), doc! { "_id": 1, "a": { "$recordId": 3 } });
+        let without = doc! { "$recordId": 5, "b": 1 }.to_raw();
+        assert_eq!(split_record_id(&without, &mut plain).unwrap(), None);
+        assert_eq!(plain, without.as_bytes());
+    }
+}

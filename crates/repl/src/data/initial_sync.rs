@@ -1,0 +1,326 @@
+//! From nothing to a member: the first copy of a set's data (R-IS-1..4, R-IS-7).
+//!
+//! ```text
+//!   source:   ──begin───────── writes and definitions go on ──────────stop──►
+//!   here:       │ entries from begin on ──► our log (durable)           │
+//!               │ clone collections, as of begin                        │
+//!               └───────────────────────────────── apply begin..stop ───┴─ checkpoint ─► SECONDARY
+//! ```
+//!
+//! The log is the buffer: what is fetched while collections are copied lies where it will stay. Copies are taken at
+//! any time between begin and stop; applying every entry in between, in order and tolerantly, brings them to one
+//! point. Nobody reads here before that. A marker makes a crash on the way end in an empty node.
+
+use crate::data::background_sync::{end_of_oplog, probe};
+use crate::data::cloner::Cloner;
+use crate::data::fetcher::{End, Fetcher};
+use crate::data::metadata::{Metadata, op_time_of};
+use crate::data::progress::Position;
+use crate::data::queue::{Chunk, Queue};
+use crate::data::{Deps, Stop, applier, writer};
+use pando_base::{Error, ErrorCode, OpTime, Result, limits};
+use pando_bson::{DocBuilder, RawDoc, Value, doc};
+use pando_catalog::Applying;
+use pando_env::Component;
+use pando_oplog::{EntryView, Meta};
+use pando_rpc::Failure;
+use pando_storage::Bytes;
+use std::collections::VecDeque;
+use std::ops::Bound;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// A running or finished initial sync.
+#[derive(Clone, Default)]
+pub struct InitialSync {
+    stop: Stop,
+}
+
+impl InitialSync {
+    /// Copies the set's data; returns when this node is at one point of its history, or was told to stop (`false`).
+    /// After too many failed attempts there is an error.
+    pub async fn run(&self, deps: &Deps) -> Result<bool> {
+        let log = &deps.env.log;
+        deps.catalog.mark_copy(true)?;
+        for attempt in 1..=limits::INITIAL_SYNC_ATTEMPTS_MAX {
+            let source = loop {
+                if self.stop.is_asked() {
+                    return Ok(false);
+                }
+                if let Some(source) = deps.upper.choose_source(OpTime::NULL) {
+                    break source;
+                }
+                self.pause(deps).await;
+            };
+            log.info(Component::InitSync, 21164, "Starting initial sync attempt", |a| {
+                a.u64("initialSyncAttempt", u64::from(attempt)).str("syncSource", &source);
+            });
+            deps.progress.set_source(Some(source.clone()));
+            let done = Attempt { deps, stop: &self.stop, source: &source }.run().await;
+            deps.progress.set_source(None);
+            match done {
+                Ok(at) => {
+                    log.info(Component::InitSync, 21163, "Initial sync attempt finished successfully", |a| {
+                        a.show("lastApplied", at.op_time);
+                    });
+                    return Ok(true);
+                }
+                Err(e) if self.stop.is_asked() => {
+                    log.info(Component::InitSync, 21163, "Initial sync stopped", |a| {
+                        a.str("error", &e.message);
+                    });
+                    return Ok(false);
+                }
+                Err(e) => log.error(Component::InitSync, 21200, "Initial sync attempt failed", |a| {
+                    a.str("error", &e.message);
+                }),
+            }
+            deps.upper.deny_source(
+                &source,
+                Duration::from_millis(limits::DENY_PROBE_FAILED_MS),
+                "an initial sync from it failed",
+            );
+            deps.catalog.discard_copy()?;
+            deps.progress.reset(Position::NULL);
+            self.pause(deps).await;
+        }
+        Err(Error::new(
+            ErrorCode::InitialSyncFailure,
+            "The maximum number of retries have been exhausted for initial sync",
+        ))
+    }
+    /// The attempt under way ends soon.
+    pub fn stop(&self) {
+        self.stop.ask();
+    }
+    async fn pause(&self, deps: &Deps) {
+        let pause = deps.env.clock.sleep(Duration::from_millis(limits::INITIAL_SYNC_PAUSE_MS));
+        self.stop.unless_asked(pause).await;
+    }
+}
+
+struct Attempt<'a> {
+    deps: &'a Deps,
+    stop: &'a Stop,
+    source: &'a str,
+}
+
+fn invalid_source(text: &'static str) -> Error {
+    Error::new(ErrorCode::InvalidSyncSource, text)
+}
+
+impl Attempt<'_> {
+    async fn run(&self) -> Result<Position> {
+        let probe = probe(self.deps, self.source).await?;
+        let begin = self.source_applied().await?;
+        self.start_log(begin).await?;
+        let fetching = Fetching::start(self.deps, self.source, probe.rbid, begin);
+        let copied = self.copy(begin, &fetching).await;
+        fetching.end().await;
+        copied?;
+        if self::probe(self.deps, self.source).await?.rbid != probe.rbid {
+            return Err(invalid_source("the sync source rolled back during the initial sync"));
+        }
+        self.apply_after(begin).await?;
+        self.finish().await
+    }
+
+    /// Clones, and waits until the log holds everything that the clones may have seen.
+    async fn copy(&self, begin: OpTime, fetching: &Fetching) -> Result<()> {
+        let mut cloner = Cloner {
+            deps: self.deps,
+            stop: self.stop,
+            source: self.source,
+            at: begin.ts,
+            collections: 0,
+            documents: 0,
+        };
+        cloner.run().await?;
+        let stop = self.source_applied().await?;
+        self.deps.env.log.info(Component::InitSync, 21181, "Finished cloning data", |a| {
+            a.u64("collections", cloner.collections).u64("documents", cloner.documents);
+            a.show("beginApplyingTimestamp", begin.ts).show("stopTimestamp", stop.ts);
+        });
+        loop {
+            let seen = self.deps.progress.changed().version();
+            if self.deps.progress.written().op_time.ts >= stop.ts {
+                return Ok(());
+            }
+            if let Some(e) = fetching.failed() {
+                return Err(e);
+            }
+            if self.stop.is_asked() {
+                return Err(Error::new(
+                    ErrorCode::InterruptedAtShutdown,
+                    "the initial sync was told to stop",
+                ));
+            }
+            let pause = Duration::from_millis(limits::INITIAL_SYNC_PAUSE_MS);
+            self.deps.env.timeout(pause, self.deps.progress.changed().changed(seen)).await;
+        }
+    }
+
+    /// What the source has applied: a copy taken from now on holds at least that. (A secondary's log may be ahead
+    /// of its data.)
+    async fn source_applied(&self) -> Result<OpTime> {
+        let ask = doc! {
+            "find": "oplog.rs", "sort": { "$natural": -1 }, "limit": 1, "singleBatch": true,
+            "$readPreference": { "mode": "secondaryPreferred" },
+            "$oplogQueryData": 1, "$replData": 1, "$db": "local"
+        };
+        let reply = self.deps.pool.call(self.source, &ask.to_raw(), LIMIT).await?;
+        match Metadata::of(&reply).query {
+            Some(q) if !q.applied.ts.is_zero() => Ok(q.applied),
+            _ => {
+                let newest = end_of_oplog(self.deps, self.source, -1).await?;
+                let newest = newest.ok_or_else(|| invalid_source("the sync source has an empty oplog"))?;
+                Ok(op_time_of(Some(Value::Document(&newest))))
+            }
+        }
+    }
+
+    /// Our log begins with the source's entry at `begin`: what a fetcher later finds in common.
+    async fn start_log(&self, begin: OpTime) -> Result<()> {
+        let mut b = DocBuilder::new();
+        b.str("find", "oplog.rs");
+        b.doc("filter", |f| {
+            f.doc("ts", |t| {
+                t.timestamp("$gte", begin.ts);
+            });
+        });
+        b.i32("batchSize", 1).bool("singleBatch", true);
+        b.doc("$readPreference", |d| {
+            d.str("mode", "secondaryPreferred");
+        });
+        b.str("$db", "local");
+        let reply = self.deps.pool.call(self.source, &b.finish(), LIMIT).await?;
+        let batch = reply.get_path("cursor.firstBatch").and_then(|v| v.as_array());
+        let first = batch.and_then(|b| b.first()).and_then(|e| e.value().as_doc());
+        let first = first.ok_or_else(|| invalid_source("the sync source has lost its newest entry"))?;
+        let meta = Meta::of(first, 0)?;
+        if meta.op_time != begin {
+            return Err(invalid_source("the sync source's newest entry has changed"));
+        }
+        let chunk = Arc::new(Chunk { bytes: Bytes::from(first.as_bytes()), entries: vec![meta] });
+        writer::write(self.deps, [&chunk].into_iter())
+    }
+
+    /// Applies our log's entries after `begin`, over copies of different ages.
+    async fn apply_after(&self, begin: OpTime) -> Result<()> {
+        let mut cursor = self.deps.catalog.storage().log().read(Bound::Excluded(begin.ts), false);
+        let mut applied = 0u64;
+        loop {
+            let (mut bytes, mut entries) = (Vec::new(), Vec::new());
+            while bytes.len() < limits::REAPPLY_CHUNK_BYTES {
+                let Some((_, entry)) = cursor.next()? else { break };
+                entries.push(Meta::of(RawDoc::trusted(&entry), bytes.len())?);
+                bytes.extend_from_slice(&entry);
+            }
+            if entries.is_empty() {
+                break;
+            }
+            applied += entries.len() as u64;
+            let mut waiting = VecDeque::from([(Arc::new(Chunk { bytes: bytes.into(), entries }), 0)]);
+            while !waiting.is_empty() {
+                let batch = applier::Batch::of(&mut waiting);
+                applier::apply(self.deps, batch, Applying::InitialSync).await?;
+            }
+        }
+        self.deps.env.log.info(Component::InitSync, 21182, "Finished applying oplog entries", |a| {
+            a.u64("entries", applied);
+        });
+        Ok(())
+    }
+
+    /// History starts here: the tables stand at the last entry, and only then the marker goes.
+    async fn finish(&self) -> Result<Position> {
+        let storage = self.deps.catalog.storage();
+        let mut cursor = storage.log().read(Bound::Unbounded, true);
+        let (_, top) = cursor.next()?.ok_or_else(|| Error::internal("an initial sync left no log"))?;
+        let top = EntryView::parse(RawDoc::trusted(&top))?;
+        let at = Position { op_time: top.op_time(), wall: top.wall };
+        storage.log().publish(at.op_time.ts);
+        self.deps.catalog.reload_all_views()?;
+        storage.set_stable(at.op_time.ts);
+        storage.set_oldest(at.op_time.ts);
+        let catalog = self.deps.catalog.clone();
+        let stands = self.deps.env.offload(move || catalog.checkpoint()).await;
+        let stands = stands.unwrap_or_else(|| Err(Error::internal("the checkpoint panicked")))?;
+        if stands < at.op_time.ts {
+            return Err(Error::internal("the checkpoint of an initial sync does not hold all of it"));
+        }
+        self.deps.catalog.mark_copy(false)?;
+        self.deps.progress.reset(at);
+        Ok(at)
+    }
+}
+
+/// Entries on their way into our log while collections are copied.
+struct Fetching {
+    stop: Stop,
+    queue: Arc<Queue>,
+    failed: Arc<Mutex<Option<Error>>>,
+}
+
+impl Fetching {
+    fn start(deps: &Deps, source: &str, rbid: i32, begin: OpTime) -> Fetching {
+        let fetching = Fetching {
+            stop: Stop::default(),
+            queue: Arc::new(Queue::new(limits::FETCH_BUFFER_BYTES_MAX)),
+            failed: Arc::default(),
+        };
+        let (d, stop, queue) = (deps.clone(), fetching.stop.clone(), fetching.queue.clone());
+        let (failed, source) = (fetching.failed.clone(), source.to_owned());
+        fetching.stop.spawn(&deps.env, "initial sync fetcher", async move {
+            let end = fetch(&d, &stop, &queue, &source, rbid, begin).await;
+            *failed.lock().unwrap_or_else(PoisonError::into_inner) = end.err();
+        });
+        let (d, queue, failed) = (deps.clone(), fetching.queue.clone(), fetching.failed.clone());
+        fetching.stop.spawn(&deps.env, "initial sync writer", async move {
+            while let Some(chunks) = queue.take_all().await {
+                if let Err(e) = writer::write(&d, chunks.iter()) {
+                    *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(e);
+                    return;
+                }
+            }
+        });
+        fetching
+    }
+    fn failed(&self) -> Option<Error> {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+    async fn end(&self) {
+        self.stop.ask();
+        self.queue.close();
+        self.stop.wait_ended().await;
+    }
+}
+
+/// Fetches from `begin` on until told to stop.
+async fn fetch(deps: &Deps, stop: &Stop, to: &Queue, source: &str, rbid: i32, begin: OpTime) -> Result<()> {
+    let mut last = begin;
+    let mut restarts = 0;
+    loop {
+        let retried = restarts > 0;
+        let mut fetcher = Fetcher { deps, stop, to, source, rbid, oldest: None, retried, good: 0 };
+        let end = fetcher.run(&mut last).await;
+        if fetcher.good > 1 {
+            restarts = 0;
+        }
+        let failure: Failure = match end {
+            End::Stopped => return Ok(()),
+            End::BetterSource => continue,
+            End::Failed(f) => f,
+            End::Refused(r) => return Err(r.error()),
+            End::Invalid(e) => return Err(e),
+        };
+        if restarts == limits::INITIAL_SYNC_FETCHER_RESTARTS_MAX {
+            return Err(failure.error);
+        }
+        restarts += 1;
+        let pause = deps.env.clock.sleep(Duration::from_millis(limits::INITIAL_SYNC_PAUSE_MS));
+        stop.unless_asked(pause).await;
+    }
+}
