@@ -124,7 +124,7 @@ impl Catalog {
     pub(crate) fn observers(&self) -> Arc<[Arc<dyn OpObserver>]> {
         self.0.observers.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
-    pub(crate) fn new_uuid(&self) -> Uuid {
+    pub fn new_uuid(&self) -> Uuid {
         let mut bytes = [0; 16];
         self.0.env.rng.fill(&mut bytes);
         Uuid::from_random(bytes)

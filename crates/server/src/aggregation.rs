@@ -19,7 +19,7 @@ use pando_query::matcher::Matcher;
 use pando_query::plan::{Hint, Query, QueryKind};
 use pando_query::projection::Projection;
 use pando_query::source::Source;
-use pando_query::stage::{FindPart, Pipeline, PipelineSource, RunEnv};
+use pando_query::stage::{FindPart, Pipeline, PipelineSource, RunEnv, Sink};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -191,6 +191,12 @@ impl Server {
 }
 
 impl Aggregation {
+    pub(crate) fn take_sink(&mut self) -> Option<Sink> {
+        self.pipeline.take_sink()
+    }
+    pub(crate) fn ctx(&self) -> &QueryCtx {
+        &self.q
+    }
     pub(crate) fn reads_collection(&self) -> bool {
         *self.pipeline.source() == PipelineSource::Collection
     }

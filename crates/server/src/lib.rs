@@ -14,6 +14,7 @@
 //! [`pando_command::pipeline::run`] with the server as its [`pando_command::Node`].
 
 mod agg_sources;
+mod agg_write;
 mod aggregation;
 mod batch;
 mod body;

@@ -26,6 +26,7 @@ mod registry;
 mod replace_root;
 mod sample;
 pub(crate) mod shape;
+mod sinks;
 mod skip;
 mod sort;
 mod sort_by_count;
@@ -34,6 +35,7 @@ mod transform;
 mod unwind;
 
 pub(crate) use needs::Needs;
+pub use sinks::{Into, Merge, Sink, WhenMatched, WhenNotMatched};
 pub use sources::PipelineSource;
 pub(crate) use transform::{Transform, TransformStage, parse_update_stage};
 
@@ -169,6 +171,7 @@ pub struct FindPart {
 pub struct Pipeline {
     stages: Vec<Box<dyn Stage>>,
     source: PipelineSource,
+    sink: Option<Sink>,
     ctx: QueryCtx,
 }
 
@@ -182,9 +185,17 @@ impl Pipeline {
         }
         let mut stages = Vec::new();
         let mut source = PipelineSource::Collection;
+        let mut sink: Option<Sink> = None;
         for (at, e) in pipeline.iter().enumerate() {
             let spec = stage_spec(e.value())?;
             let Some(stage) = spec.first() else { return Err(not_one_field()) };
+            if let Some(sink) = &sink {
+                return Err(sinks::not_last(sink.name()));
+            }
+            if let Some(found) = sinks::parse(stage, ctx)? {
+                sink = Some(found);
+                continue;
+            }
             if let Some(found) = sources::parse(stage)? {
                 if at > 0 {
                     return Err(Error::location(
@@ -197,13 +208,17 @@ impl Pipeline {
             }
             registry::parse(stage, &mut ParseCtx::new(ctx), &mut stages)?;
         }
-        let mut pipeline = Pipeline { stages, source, ctx: ctx.clone() };
+        let mut pipeline = Pipeline { stages, source, sink, ctx: ctx.clone() };
         pipeline.optimize().map_err(|e| optimize_error("pipeline", e))?;
         Ok(pipeline)
     }
 
     pub fn source(&self) -> &PipelineSource {
         &self.source
+    }
+    /// Where the results go, if they are not for the caller.
+    pub fn take_sink(&mut self) -> Option<Sink> {
+        self.sink.take()
     }
     pub fn is_empty(&self) -> bool {
         self.stages.is_empty()

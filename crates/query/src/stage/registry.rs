@@ -44,8 +44,6 @@ const KNOWN: &[&str] = &[
     "$listSampledQueries",
     "$listSessions",
     "$lookup",
-    "$merge",
-    "$out",
     "$planCacheStats",
     "$redact",
     "$setWindowFields",
@@ -80,4 +78,5 @@ pub(super) fn is_known(name: &str) -> bool {
         || ATLAS.contains(&name)
         || TABLE.iter().any(|(n, _)| *n == name)
         || super::sources::is_source(name)
+        || super::sinks::is_sink(name)
 }

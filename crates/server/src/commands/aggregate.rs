@@ -1,7 +1,9 @@
 //! `aggregate`: a pipeline of stages.
 
 use super::prelude::*;
-use crate::aggregation::{AggSpec, collectionless, pipeline_array};
+use crate::agg_write::Writing;
+use crate::aggregation::{AggSpec, Aggregation, collectionless, pipeline_array};
+use crate::body::CursorBody;
 use crate::cursor_reply::{Open, cursor_option};
 use crate::find_args::bool_field;
 use pando_command::request::missing;
@@ -21,6 +23,7 @@ pub(crate) struct Args<'a> {
     hint: Option<Hint>,
     from_mongos: bool,
     needs_merge: bool,
+    bypass: bool,
 }
 
 impl<'a> Args<'a> {
@@ -49,7 +52,7 @@ impl<'a> Args<'a> {
                 "hint" => a.hint = Hint::parse(v)?,
                 "let" => a.lets = Some(arg.doc()?),
                 "collation" => a.collation = Some(arg.doc()?).filter(|d| !d.is_empty()),
-                "bypassDocumentValidation" => drop(arg.boolish()?),
+                "bypassDocumentValidation" => a.bypass = arg.boolish()?,
                 "isMapReduceCommand"
                 | "collectionUUID"
                 | "legacyRuntimeConstants"
@@ -111,10 +114,26 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             .await;
     }
     let open = Open { batch_size: args.batch_size, ..Open::new(ns.clone()) };
-    let reply = server.aggregate(ctx, &req, open, args.spec(ns.clone())).await?;
+    let spec = args.spec(ns.clone());
+    let collation = spec.collation;
+    let mut agg = server.prepare_aggregation(ctx, spec)?;
+    let reply = match agg.take_sink() {
+        Some(sink) => {
+            let writing = Writing { sink, collation, bypass_validation: args.bypass };
+            server.write_aggregation(ctx, &req, agg, writing).await?;
+            open_nothing(server, ctx, &req, open).await?
+        }
+        None => server.open_prepared(ctx, &req, open, agg).await?,
+    };
     server.top.add(ns.as_str(), crate::top::Kind::Command, false, ctx.elapsed());
     ctx.debug(|d| d.ns = ns.to_string());
     Ok(reply)
+}
+
+/// The reply of a pipeline that kept its results to itself: whatever the batch size, no cursor stays.
+async fn open_nothing(server: &Server, ctx: &OpCtx, req: &Request<'_>, open: Open) -> Result<Reply> {
+    let open = Open { batch_size: None, ..open };
+    server.open_cursor(ctx, req, open, CursorBody::List(Vec::new().into_iter()), None).await
 }
 
 impl Server {
@@ -127,6 +146,15 @@ impl Server {
         spec: AggSpec<'_>,
     ) -> Result<Reply> {
         let agg = self.prepare_aggregation(ctx, spec)?;
+        self.open_prepared(ctx, req, open, agg).await
+    }
+    async fn open_prepared(
+        &self,
+        ctx: &OpCtx,
+        req: &Request<'_>,
+        open: Open,
+        agg: Aggregation,
+    ) -> Result<Reply> {
         let (body, source) = self.open_aggregation(ctx, agg)?;
         self.open_cursor(ctx, req, open, body, source).await
     }

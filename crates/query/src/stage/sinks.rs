@@ -1,0 +1,325 @@
+//! Last stages that write: `$out` and `$merge`. They are parsed here; the caller, who owns the data, carries them out.
+
+use crate::ctx::QueryCtx;
+use crate::expr::{Expr, FieldPath, check_user_var_name};
+use pando_base::{Error, ErrorCode, Result};
+use pando_bson::{DocBuf, Elem, RawDoc, Value};
+
+/// What becomes of a pipeline's results.
+pub enum Sink {
+    /// They replace a collection.
+    Out(Into),
+    Merge(Box<Merge>),
+}
+
+/// The collection written to; without a database, in that of the command.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Into {
+    pub db: Option<String>,
+    pub coll: String,
+}
+
+/// The results go into a collection one by one.
+pub struct Merge {
+    pub into: Into,
+    /// Paths that identify a document; `None` = `_id`.
+    pub on: Option<Vec<String>>,
+    pub when_matched: WhenMatched,
+    pub when_not_matched: WhenNotMatched,
+    /// Variables of the update pipeline besides `new`, evaluated for each result.
+    pub lets: Vec<(String, Expr)>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum WhenMatched {
+    Replace,
+    Merge,
+    KeepExisting,
+    Fail,
+    /// An array of stages.
+    Pipeline(DocBuf),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhenNotMatched {
+    Insert,
+    Discard,
+    Fail,
+}
+
+pub(super) fn is_sink(name: &str) -> bool {
+    matches!(name, "$out" | "$merge")
+}
+
+/// The sink that a stage stands for; `None` for other stages.
+pub(super) fn parse(e: Elem<'_>, ctx: &QueryCtx) -> Result<Option<Sink>> {
+    Ok(Some(match e.name() {
+        "$out" => Sink::Out(out(e.value())?),
+        "$merge" => Sink::Merge(Box::new(merge(e.value(), ctx)?)),
+        _ => return Ok(None),
+    }))
+}
+
+fn out(v: Value<'_>) -> Result<Into> {
+    match v {
+        Value::String(coll) => Ok(Into { db: None, coll: coll.to_owned() }),
+        Value::Document(d) => {
+            let text = |name| d.get(name).and_then(|v| v.as_str()).map(str::to_owned);
+            match (text("db"), text("coll"), d.count()) {
+                (Some(db), Some(coll), 2) => Ok(Into { db: Some(db), coll }),
+                _ => Err(Error::location(
+                    16994,
+                    "If an object is passed to $out it must have exactly 2 fields: 'db' and 'coll'",
+                )),
+            }
+        }
+        v => Err(Error::location(
+            16990,
+            format!("$out only supports a string or object argument, but found {}", v.type_name()),
+        )),
+    }
+}
+
+fn merge(v: Value<'_>, ctx: &QueryCtx) -> Result<Merge> {
+    let spec = match v {
+        Value::String(_) => {
+            return Ok(Merge {
+                into: into(v)?,
+                on: None,
+                when_matched: WhenMatched::Merge,
+                when_not_matched: WhenNotMatched::Insert,
+                lets: Vec::new(),
+            });
+        }
+        Value::Document(d) => d,
+        v => {
+            return Err(Error::type_mismatch(format!(
+                "$merge requires a string or object argument, but found {}",
+                v.type_name()
+            )));
+        }
+    };
+    let known = ["into", "on", "let", "whenMatched", "whenNotMatched", "targetCollectionVersion"];
+    if let Some(f) = spec.iter().find(|f| !known.contains(&f.name())) {
+        return Err(Error::location(40415, format!("BSON field '$merge.{}' is an unknown field.", f.name())));
+    }
+    let target = spec
+        .get("into")
+        .ok_or_else(|| Error::location(40414, "BSON field '$merge.into' is missing but a required field"))?;
+    let into = into(target)?;
+    let on = spec.get("on").map(on).transpose()?;
+    let when_matched = spec.get("whenMatched").map_or(Ok(WhenMatched::Merge), when_matched)?;
+    let when_not_matched = spec.get("whenNotMatched").map_or(Ok(WhenNotMatched::Insert), when_not_matched)?;
+    check_modes(&when_matched, when_not_matched)?;
+    let lets = match spec.get("let") {
+        Some(Value::Document(d)) => lets(d, &when_matched, ctx)?,
+        Some(v) => {
+            return Err(Error::type_mismatch(format!(
+                "BSON field '$merge.let' is the wrong type '{}', expected type 'object'",
+                v.type_name()
+            )));
+        }
+        None => Vec::new(),
+    };
+    if let WhenMatched::Pipeline(stages) = &when_matched {
+        check_stages(stages)?;
+    }
+    Ok(Merge { into, on, when_matched, when_not_matched, lets })
+}
+
+fn into(v: Value<'_>) -> Result<Into> {
+    match v {
+        Value::String("") => Err(Error::location(5_786_800, "$merge 'into' field cannot be an empty string")),
+        Value::String(coll) => Ok(Into { db: None, coll: coll.to_owned() }),
+        Value::Document(d) => {
+            if let Some(f) = d.iter().find(|f| !matches!(f.name(), "db" | "coll")) {
+                return Err(Error::location(
+                    40415,
+                    format!("BSON field 'into.{}' is an unknown field.", f.name()),
+                ));
+            }
+            match d.get("coll").and_then(|v| v.as_str()).filter(|c| !c.is_empty()) {
+                Some(coll) => Ok(Into {
+                    db: d.get("db").and_then(|v| v.as_str()).map(str::to_owned),
+                    coll: coll.to_owned(),
+                }),
+                None => Err(Error::location(
+                    5_786_801,
+                    "$merge 'into' field must specify a 'coll' that is not empty, null or undefined",
+                )),
+            }
+        }
+        v => Err(Error::location(
+            51178,
+            format!("$merge 'into' field  must be either a string or an object, but found {}", v.type_name()),
+        )),
+    }
+}
+
+fn on(v: Value<'_>) -> Result<Vec<String>> {
+    let fields: Vec<String> = match v {
+        Value::String(f) => vec![f.to_owned()],
+        Value::Array(list) => list
+            .iter()
+            .map(|e| match e.value() {
+                Value::String(f) => Ok(f.to_owned()),
+                v => Err(Error::location(
+                    51134,
+                    format!("$merge 'on' array elements must be strings, but found {}", v.type_name()),
+                )),
+            })
+            .collect::<Result<_>>()?,
+        v => {
+            return Err(Error::location(
+                51186,
+                format!(
+                    "$merge 'on' field  must be either a string or an array of strings, but found {}",
+                    v.type_name()
+                ),
+            ));
+        }
+    };
+    if fields.is_empty() {
+        return Err(Error::location(
+            51187,
+            "If explicitly specifying $merge 'on', must include at least one field",
+        ));
+    }
+    for (i, f) in fields.iter().enumerate() {
+        FieldPath::parse(f)?;
+        if fields[..i].contains(f) {
+            return Err(Error::location(31465, format!("Found a duplicate field '{f}'")));
+        }
+    }
+    Ok(fields)
+}
+
+fn when_matched(v: Value<'_>) -> Result<WhenMatched> {
+    Ok(match v {
+        Value::String("replace") => WhenMatched::Replace,
+        Value::String("merge") => WhenMatched::Merge,
+        Value::String("keepExisting") => WhenMatched::KeepExisting,
+        Value::String("fail") => WhenMatched::Fail,
+        Value::String(other) => {
+            return Err(Error::bad_value(format!(
+                "Enumeration value '{other}' for field 'whenMatched' is not a valid value."
+            )));
+        }
+        Value::Array(stages) => WhenMatched::Pipeline(stages.to_buf()),
+        v => {
+            return Err(Error::location(
+                51191,
+                format!(
+                    "$merge 'whenMatched' field  must be either a string or an array, but found {}",
+                    v.type_name()
+                ),
+            ));
+        }
+    })
+}
+
+fn when_not_matched(v: Value<'_>) -> Result<WhenNotMatched> {
+    match v {
+        Value::String("insert") => Ok(WhenNotMatched::Insert),
+        Value::String("discard") => Ok(WhenNotMatched::Discard),
+        Value::String("fail") => Ok(WhenNotMatched::Fail),
+        Value::String(other) => Err(Error::bad_value(format!(
+            "Enumeration value '{other}' for field '$merge.whenNotMatched' is not a valid value."
+        ))),
+        v => Err(Error::type_mismatch(format!(
+            "BSON field '$merge.whenNotMatched' is the wrong type '{}', expected type 'string'",
+            v.type_name()
+        ))),
+    }
+}
+
+fn check_modes(matched: &WhenMatched, not_matched: WhenNotMatched) -> Result<()> {
+    let name = match matched {
+        WhenMatched::KeepExisting => "keepExisting",
+        WhenMatched::Fail => "fail",
+        _ => return Ok(()),
+    };
+    let other = match not_matched {
+        WhenNotMatched::Insert => return Ok(()),
+        WhenNotMatched::Discard => "discard",
+        WhenNotMatched::Fail => "fail",
+    };
+    Err(Error::location(
+        51181,
+        format!(
+            "Combination of $merge modes 'whenMatched: {name}' and 'whenNotMatched: {other}' is not supported"
+        ),
+    ))
+}
+
+/// `new` is always there; the client may name it, with its one meaning.
+fn lets(d: &RawDoc, matched: &WhenMatched, ctx: &QueryCtx) -> Result<Vec<(String, Expr)>> {
+    let mode = match matched {
+        WhenMatched::Pipeline(_) => None,
+        WhenMatched::Replace => Some("replace"),
+        WhenMatched::Merge => Some("merge"),
+        WhenMatched::KeepExisting => Some("keepExisting"),
+        WhenMatched::Fail => Some("fail"),
+    };
+    if let Some(mode) = mode {
+        return Err(Error::location(
+            51199,
+            format!("Cannot use 'let' variables with 'whenMatched: {mode}' mode"),
+        ));
+    }
+    let mut out = Vec::new();
+    for e in d {
+        check_user_var_name(e.name())?;
+        match (e.name(), e.value()) {
+            ("new", Value::String("$$ROOT")) => {}
+            ("new", _) => {
+                return Err(Error::location(
+                    51273,
+                    "'let' may not define a value for the reserved 'new' variable other than '$$ROOT'",
+                ));
+            }
+            (name, v) => out.push((name.to_owned(), Expr::parse(v, ctx)?)),
+        }
+    }
+    Ok(out)
+}
+
+/// Names of stages are looked at when the pipeline is parsed, the rest when there is something to update.
+fn check_stages(stages: &RawDoc) -> Result<()> {
+    for e in stages {
+        let Some(stage) = super::stage_spec(e.value())?.first() else { continue };
+        if !super::registry::is_known(stage.name()) {
+            return Err(super::registry::unknown(stage.name()));
+        }
+    }
+    Ok(())
+}
+
+/// `$out can only be the final stage in the pipeline`.
+pub(super) fn not_last(name: &str) -> Error {
+    Error::location(40601, format!("{name} can only be the final stage in the pipeline"))
+}
+
+impl Sink {
+    /// The stage's name.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Sink::Out(_) => "$out",
+            Sink::Merge(_) => "$merge",
+        }
+    }
+    /// Refuses what may not be read so and written.
+    pub fn check_level(&self, linearizable: bool, shown: &str) -> Result<()> {
+        if !linearizable {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorCode::InvalidOptions,
+            format!(
+                "Command aggregate does not support {shown} :: caused by :: {} cannot be used with a 'linearizable' \
+                 read concern level",
+                self.name()
+            ),
+        ))
+    }
+}
