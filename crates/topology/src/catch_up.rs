@@ -136,6 +136,7 @@ impl Core {
         if let Some(e) = &mut self.election {
             e.new_term_start = Some(self.now);
         }
+        self.tell_state(out);
         self.take_term_into_config(out);
         self.on_positions_changed(out);
     }

@@ -458,6 +458,7 @@ impl Core {
         out.push(Action::Draw);
         self.restart_heartbeats(out);
         self.set_timer(Timer::Liveness, self.now + self.election_timeout_ms());
+        self.tell_state(out);
         self.start_catch_up(out);
     }
 
