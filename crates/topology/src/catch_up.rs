@@ -15,6 +15,9 @@ use crate::timer::Timer;
 use pando_base::{Error, ErrorCode, Millis, OpTime, Term};
 use std::sync::Arc;
 
+/// A member that is up answers within this; a round trip takes far less.
+const ANSWERS_MS: Millis = 1000;
+
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum CatchUp {
     /// Fetching; the target is known once everyone who is up has answered.
@@ -35,6 +38,7 @@ impl Core {
         }
         self.catch_up = Some(CatchUp::Running { target: None, since: self.now });
         out.push(Action::CatchUp { term: self.term });
+        self.set_timer(Timer::CatchUpAnswers, self.now + ANSWERS_MS);
         if limit > 0 {
             self.set_timer(Timer::CatchUp, self.now + limit);
         }
@@ -49,13 +53,21 @@ impl Core {
         self.catch_up.is_some()
     }
 
-    /// The newest position of those who answered since the election; `None` until all who are up have.
+    /// The newest position of those who answered since the election; `None` until all who are up have, or had time to
+    /// (ours: one silent member must not hold up the others; what it alone has is not committed).
     fn newest_since_election(&self) -> Option<OpTime> {
+        let patient = match self.catch_up {
+            Some(CatchUp::Running { since, .. }) => self.now < since + ANSWERS_MS,
+            _ => true,
+        };
         let mut newest = self.me.applied.op;
         for data in self.members.values() {
-            // Nothing known of it yet: it may be up.
-            if data.up.is_none() || (data.is_up() && !data.heard_since_election) {
+            let silent = data.up.is_none() || (data.is_up() && !data.heard_since_election);
+            if silent && patient {
                 return None;
+            }
+            if silent {
+                continue;
             }
             if data.is_up() {
                 newest = newest.max(data.heard.applied.op);
@@ -109,6 +121,7 @@ impl Core {
 
     fn start_drain(&mut self, out: &mut Actions) {
         self.cancel_timer(Timer::CatchUp);
+        self.cancel_timer(Timer::CatchUpAnswers);
         self.drop_sync_source();
         self.catch_up = Some(CatchUp::Draining);
         out.push(Action::Drain { term: self.term });
@@ -159,6 +172,7 @@ impl Core {
         if self.catch_up.take().is_some() {
             self.counts.catch_ups_failed += 1;
         }
+        self.cancel_timer(Timer::CatchUpAnswers);
         self.cancel_timer(Timer::CatchUp);
     }
 }

@@ -5,6 +5,7 @@
 //! to their own last entry, or by heartbeat, which proves a shared log only if the terms agree.
 
 use crate::action::{Action, Actions};
+use crate::config::VOTING_MEMBERS_MAX;
 use crate::core::{Core, LeaderMode};
 use crate::member::{MemberId, Position, Positions};
 use crate::mutants::{Mutant, broken};
@@ -40,15 +41,15 @@ impl Core {
         }
         let on_disk = config.write_concern_majority_journal_default && !broken(Mutant::CommitBeforeDurable);
         let needed = config.write_majority() - usize::from(broken(Mutant::CommitByMinority));
-        let mut held: Vec<Position> = config
-            .members
-            .iter()
-            .filter(|m| m.is_voter() && m.is_data_bearing())
-            .map(|m| {
-                let p = self.best_of(m.id);
-                if on_disk { p.durable } else { p.written }
-            })
-            .collect();
+        // Runs on every commit: no allocation.
+        let mut held = [Position::NULL; VOTING_MEMBERS_MAX];
+        let mut n = 0;
+        for m in config.members.iter().filter(|m| m.is_voter() && m.is_data_bearing()).take(held.len()) {
+            let p = self.best_of(m.id);
+            held[n] = if on_disk { p.durable } else { p.written };
+            n += 1;
+        }
+        let held = &mut held[..n];
         held.sort_by(|a, b| b.op.cmp(&a.op));
         let Some(candidate) = held.get(needed.saturating_sub(1)).copied() else { return };
         let own_term = candidate.op >= first || broken(Mutant::CommitOlderTerm);

@@ -292,6 +292,7 @@ impl Core {
             Timer::HeartbeatOverdue(id) => self.on_heartbeat_overdue(id, out),
             Timer::Liveness => self.on_liveness_due(out),
             Timer::CatchUp => self.on_catch_up_timeout(out),
+            Timer::CatchUpAnswers => self.check_catch_up(out),
             Timer::StepDown => self.on_step_down_due(out),
             Timer::StepDownPeriod => self.on_step_down_period_over(out),
             Timer::KeepAlive => self.send_positions(out),

@@ -189,9 +189,13 @@ impl Core {
             self.fetch_config_from_member(from, out);
         }
         self.update_member(from, &reply, out);
+        let before = self.primary;
         self.recompute_primary();
         if self.primary == Some(from) && reply.term == self.term {
             self.on_primary_alive(out);
+            if before != self.primary && self.sync_source.is_none() && self.wants_to_fetch() {
+                out.push(Action::ChangeSyncSource { reason: "there is a new primary" });
+            }
         }
         self.learn_commit_point_by_heartbeat(reply.committed);
         self.consider_takeover(from, &reply, out);

@@ -28,8 +28,9 @@
 //! 6. **Stepping down.** [`Action::TakeStateLock`]: from now on refuse new writes, interrupt what holds the lock,
 //!    and say [`Event::StateLockHeld`]. [`Action::State`] and then [`Action::ReleaseStateLock`] follow.
 //! 7. **Fetching.** Ask with [`Event::SyncSourceNeeded`]; [`Action::SyncSource`] is among the actions of the same call.
-//!    After every batch tell [`Event::Fetched`] with the metadata of the reply; [`Action::ChangeSyncSource`] means stop
-//!    and ask again. [`Core::should_change_source`] and [`Core::should_change_source_on_error`] answer without changing
+//!    After every batch, once its first entry has been found to follow this node's log, tell [`Event::Fetched`] with the
+//!    metadata of the reply; [`Action::ChangeSyncSource`] means stop
+//!    and ask again; without a source, ask again now rather than in a second. [`Core::should_change_source`] and [`Core::should_change_source_on_error`] answer without changing
 //!    anything. A source that failed a probe: [`Event::SyncSourceDenied`]. While fetching, the source is told
 //!    [`Event::SyncSourceChosen`]; when the fetcher ends, `SyncSourceChosen(None)`.
 //! 8. **Commit point.** [`Action::CommitPoint`] may lie beyond this node's log; the stable timestamp is the smaller of

@@ -2,7 +2,8 @@
 //!
 //! Forced choices first; then, once enough heartbeats have measured the set, two passes over the members: the first
 //! wants a fresh, visible, voting source that is no more delayed than this node, the second takes any that is ahead.
-//! Among those the nearest, and the primary among equals.
+//! Among those the nearest, and the primary among equals; the primary too when nobody is ahead (ours: a follower is
+//! then already listening when the next entry is written, which matters most right after an election).
 
 use crate::action::{Action, Actions, CommandReply, SourceChoice};
 use crate::config::Member;
@@ -96,7 +97,13 @@ impl Core {
                 return self.peer(id).ok_or("no member");
             }
         }
-        Err("no member is ahead and reachable")
+        // Nobody is ahead: follow the primary all the same, so that its next entry arrives at once.
+        let at_primary =
+            matches!(preference, SourcePreference::Nearest) && !initial_sync && !self.is_leader();
+        match self.primary_as_source(last_fetched) {
+            Some(peer) if at_primary => Ok(peer),
+            _ => Err("no member is ahead and reachable"),
+        }
     }
 
     /// R-SYNC-5.

@@ -21,6 +21,8 @@ pub enum Timer {
     /// Members not heard from are counted out.
     Liveness,
     CatchUp,
+    /// Whoever has not answered a new primary by now is not waited for.
+    CatchUpAnswers,
     /// A conditional step-down has waited long enough.
     StepDown,
     /// This node may be elected again.

@@ -93,6 +93,8 @@ pub struct World {
     order: u64,
     /// Directed pairs that cannot talk (silently).
     pub cut: BTreeSet<(usize, usize)>,
+    /// Directed pairs where connections are refused though both ends live.
+    pub rejects: BTreeSet<(usize, usize)>,
     pub loss_per_mille: u64,
     pub delay_max: Millis,
     pub checker: Checker,
@@ -130,6 +132,7 @@ impl World {
             queue: BTreeMap::new(),
             order: 0,
             cut: BTreeSet::new(),
+            rejects: BTreeSet::new(),
             loss_per_mille: 0,
             delay_max: 5,
             checker: Checker::default(),
@@ -155,7 +158,7 @@ impl World {
         if self.cut.contains(&(from, to)) || self.rng.chance(self.loss_per_mille) {
             return true;
         }
-        if !self.nodes[to].alive {
+        if !self.nodes[to].alive || self.rejects.contains(&(from, to)) {
             return false;
         }
         let delay = 1 + self.rng.below(self.delay_max as u64) as Millis;
