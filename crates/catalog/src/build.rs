@@ -12,6 +12,7 @@
 //! and after a crash the build starts over.
 
 use crate::Catalog;
+use crate::build_slots::{Slot, Slots};
 use crate::collection::{Collection, Index, KeyFormat};
 use crate::durable::{self, Parts};
 use crate::index_ddl::format_of;
@@ -33,7 +34,7 @@ use pando_oplog::EntryView;
 use pando_storage::{BulkLoad, Dir, Ident, IdentKind, ReadAt, Txn};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -106,21 +107,7 @@ pub(crate) struct Job {
 #[derive(Default)]
 pub(crate) struct Builds {
     jobs: Mutex<BTreeMap<Uuid, Arc<Job>>>,
-    /// Builds that clients wait for, and how many may run at once (0 = no bound).
-    active: AtomicUsize,
-    active_max: AtomicUsize,
-    ended: Notify,
-}
-
-/// The right to run one of the builds that clients may have running at once.
-pub(crate) struct Slot(Catalog);
-
-impl Drop for Slot {
-    fn drop(&mut self) {
-        let builds = &self.0.0.builds;
-        builds.active.fetch_sub(1, Ordering::AcqRel);
-        builds.ended.bump();
-    }
+    pub(crate) slots: Slots,
 }
 
 impl Builds {
@@ -230,34 +217,6 @@ pub(crate) struct Registered {
 }
 
 impl Catalog {
-    /// `maxNumActiveUserIndexBuilds`.
-    pub fn set_active_builds_max(&self, n: usize) {
-        self.0.builds.active_max.store(n, Ordering::Relaxed);
-    }
-    /// A slot for one more build, if there is room.
-    pub(crate) fn take_build_slot(&self) -> Option<Slot> {
-        let builds = &self.0.builds;
-        let max = match builds.active_max.load(Ordering::Relaxed) {
-            0 => usize::MAX,
-            n => n,
-        };
-        let more = |n: usize| (n < max).then_some(n + 1);
-        builds.active.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).ok().map(|_| Slot(self.clone()))
-    }
-    /// Waits until a build ends (or a moment, for a bound that was raised).
-    pub(crate) async fn wait_build_slot(&self, interrupt: &dyn Interrupt) -> Result<()> {
-        let builds = &self.0.builds;
-        loop {
-            let seen = builds.ended.version();
-            interrupt.check()?;
-            let max = builds.active_max.load(Ordering::Relaxed);
-            if max == 0 || builds.active.load(Ordering::Acquire) < max {
-                return Ok(());
-            }
-            self.env().timeout(Duration::from_millis(100), builds.ended.changed(seen)).await;
-        }
-    }
-
     /// Step 1. The collection must be locked.
     pub(crate) fn start_build(
         &self,

@@ -1,7 +1,7 @@
 //! createIndexes and dropIndexes.
 
 use crate::Catalog;
-use crate::build::Slot;
+use crate::build_slots::Slot;
 use crate::collection::{Collection, Index, KeyFormat};
 use crate::conflict::{self, Verdict};
 use crate::durable::{self, Parts};

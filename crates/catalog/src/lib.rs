@@ -19,6 +19,7 @@
 mod apply;
 mod apply_run;
 mod build;
+mod build_slots;
 mod capped;
 mod capped_copy;
 mod catalog;

@@ -3,7 +3,7 @@
 use crate::Server;
 use crate::batch::Batch;
 use crate::body::More;
-use crate::query_cursor::{STEPS_PER_TURN, Scan};
+use crate::query_cursor::{STEPS_PER_TURN, Scan, in_plan};
 use bytes::Bytes;
 use pando_base::{Error, Result, Timestamp};
 use pando_bson::{DocBuf, RawDoc};
@@ -41,7 +41,7 @@ struct PlanRows<'a> {
 
 impl Input for PlanRows<'_> {
     fn next(&mut self) -> Result<Step> {
-        let step = self.exec.next(self.source, self.quota).map_err(|e: Error| e.context(ERROR_CONTEXT))?;
+        let step = self.exec.next(self.source, self.quota).map_err(|e: Error| in_plan(e, ERROR_CONTEXT))?;
         Ok(match step {
             exec::Step::Row(row) if row.doc.is_empty() => Step::Row(Row::new(Bytes::from_static(EMPTY_DOC))),
             exec::Step::Row(row) => Step::Row(Row::new(row.doc)),

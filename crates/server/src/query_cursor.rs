@@ -6,7 +6,7 @@ use crate::body::{CursorBody, More};
 use crate::find_args::FindArgs;
 use crate::plan_use;
 use bytes::Bytes;
-use pando_base::{Error, Namespace, Result, Timestamp};
+use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp};
 use pando_bson::{DocBuilder, RawDoc};
 use pando_catalog::Collection;
 use pando_command::{OpCtx, Param, ReadLevel};
@@ -24,6 +24,12 @@ use std::time::Duration;
 pub(crate) const STEPS_PER_TURN: u32 = 1024;
 /// A snapshot is given up after this long, so that history need not be kept for a slow query.
 const SNAPSHOT_AGE_MAX: Duration = Duration::from_secs(20);
+
+/// What goes wrong while a plan runs gets MongoDB's prefix; a place that was lost between two batches does not.
+pub(crate) fn in_plan(e: Error, context: &'static str) -> Error {
+    let at_restore = e.code == ErrorCode::CappedPositionLost && !e.message.contains("failure to restore");
+    if at_restore { e } else { e.context(context) }
+}
 
 /// Where a cursor reads from on: the latest state at each batch, or one fixed point.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -271,7 +277,7 @@ impl QueryCursor {
             let step = self.scan.exec.next(&mut **source, &mut quota);
             // What the planner refuses is said as it is; what happens while a plan runs gets MongoDB's prefix.
             let running = self.scan.exec.plan().is_some();
-            match step.map_err(|e: Error| if running { e.context(context) } else { e })? {
+            match step.map_err(|e: Error| if running { in_plan(e, context) } else { e })? {
                 Step::Row(row) => {
                     let doc = if self.record_ids { with_record_id(&row) } else { row.doc };
                     if !batch.has_room(doc.len()) {

@@ -60,7 +60,8 @@ impl Server {
             }
         }
         self.restore_settings()?;
-        self.restore_retryable_writes()
+        self.restore_retryable_writes()?;
+        self.restore_retry_images().await
     }
 
     async fn resume(&self, doc: &RawDoc) -> Result<()> {

@@ -3,8 +3,8 @@
 //! A driver that loses a connection sends the same write again with the same `{lsid, txnNumber}`. A statement
 //! that left an oplog entry is then answered from here instead of being run twice; one that changed nothing is
 //! simply run again. The table lives in memory; after a restart it is rebuilt from the oplog, whose entries
-//! carry `lsid`, `txnNumber` and `stmtId`. (Images that a retried findAndModify must return are not in the
-//! oplog: such a retry across a restart gets 217.)
+//! carry `lsid`, `txnNumber` and `stmtId`. (What a retried findAndModify must return is kept aside by a clean
+//! shutdown; after a crash it is read from the document's history, and when that is gone the retry gets 217.)
 //!
 //! One operation at a time uses a session: [`Retryable::begin`] lends the record out.
 
@@ -128,6 +128,28 @@ impl Retryable {
         record.last_use = now;
         for stmt in stmts {
             record.done.insert(*stmt, done.clone());
+        }
+    }
+    /// All kept images: session, number, statement, document.
+    pub fn images(&self) -> Vec<([u8; 16], i64, i32, Arc<DocBuf>)> {
+        let mut out = Vec::new();
+        for (id, slot) in self.lock().iter() {
+            let Slot::Idle(record) = slot else { continue };
+            for (stmt, done) in &record.done {
+                if let Some(image) = &done.image {
+                    out.push((*id, record.txn_number, *stmt, image.clone()));
+                }
+            }
+        }
+        out
+    }
+    /// Recovery, after [`Retryable::restore`]: what the last process kept for a statement.
+    pub fn restore_image(&self, id: [u8; 16], txn_number: i64, stmt: i32, image: DocBuf) {
+        let mut slots = self.lock();
+        let Some(Slot::Idle(record)) = slots.get_mut(&id) else { return };
+        if let (true, Some(done)) = (record.txn_number == txn_number, record.done.get_mut(&stmt)) {
+            self.image_bytes.fetch_add(image.byte_len(), Relaxed);
+            done.image = Some(Arc::new(image));
         }
     }
     /// Forgets sessions not used for `idle_max`.

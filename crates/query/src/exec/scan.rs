@@ -14,28 +14,42 @@ pub(super) struct CollScanStage {
     cursor: Option<Box<dyn RecordCursor>>,
     last: Option<RecordId>,
     done: bool,
+    /// A tailable scan has seen everything there was.
+    at_end: bool,
     stats: StageStats,
+}
+
+/// The record after which the scan would go on was overwritten: what lay between is lost.
+fn position_lost(last: &RecordId, at_end: bool) -> Error {
+    let last = match last {
+        RecordId::Long(n) => format!("RecordId({n})"),
+        RecordId::Key(_) => "RecordId(key)".to_owned(),
+    };
+    let what = match at_end {
+        true => "failure to restore tailable cursor position",
+        false => "position in capped collection being deleted",
+    };
+    let text = format!("CollectionScan died due to {what}. Last seen record id: {last}");
+    Error::new(ErrorCode::CappedPositionLost, text)
 }
 
 impl CollScanStage {
     pub(super) fn new(scan: CollScan) -> CollScanStage {
-        CollScanStage { scan, cursor: None, last: None, done: false, stats: StageStats::default() }
+        CollScanStage {
+            scan,
+            cursor: None,
+            last: None,
+            done: false,
+            at_end: false,
+            stats: StageStats::default(),
+        }
     }
 
     fn open(&mut self, cx: &mut Cx<'_>) -> Result<()> {
-        if let (true, Some(last)) = (self.scan.tailable, &self.last)
+        if let (true, Some(last)) = (cx.src.collection().capped, &self.last)
             && cx.src.fetch(last)?.is_none()
         {
-            return Err(Error::new(
-                ErrorCode::CappedPositionLost,
-                format!(
-                    "CollectionScan died due to position in capped collection being deleted. Last seen record id: {}",
-                    match last {
-                        RecordId::Long(n) => format!("RecordId({n})"),
-                        RecordId::Key(_) => "RecordId(key)".to_owned(),
-                    }
-                ),
-            ));
+            return Err(position_lost(last, self.at_end));
         }
         let scan = RecordScan {
             dir: self.scan.dir,
@@ -66,10 +80,12 @@ impl Stage for CollScanStage {
             let Some((rid, doc)) = cursor.next()? else {
                 self.stats.eof = true;
                 self.done = !self.scan.tailable;
+                self.at_end = true;
                 self.cursor = None;
                 return Ok(Next::Eof);
             };
             self.stats.docs_examined += 1;
+            self.at_end = false;
             let matches = match &self.scan.filter {
                 None => true,
                 Some(f) => f.matches(RawDoc::trusted(&doc))?,

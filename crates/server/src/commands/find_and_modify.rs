@@ -4,6 +4,7 @@ use super::prelude::*;
 use crate::find_one::Lookup;
 use crate::statements::{UpdateStatement, Updated, in_plan};
 use crate::writes::Retry;
+use pando_base::Timestamp;
 use pando_bson::Bson;
 use pando_command::request::wrong_type;
 use pando_query::QueryCtx;
@@ -109,7 +110,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     server.before_write(ctx).await?;
     let mut retry = Retry::begin(server, ctx, req.body).await?;
     if let Some(done) = retry.done(0) {
-        return retried(&args, &done, &retry);
+        return retried(server, ctx, &args, &done, &retry);
     }
     let counter = if args.remove {
         &server.instance.metrics.op_counters.delete
@@ -235,6 +236,24 @@ fn project(projection: Option<&Projection>, filter: &RawDoc, q: &QueryCtx, doc: 
     p.apply(doc, &row).map_err(in_plan)
 }
 
+/// The document as the first try returned it, from before a restart: the log says which one it was, and the store
+/// keeps its versions for a while.
+fn image_from_history(server: &Server, ctx: &OpCtx, args: &Args<'_>, done: &Done) -> Result<DocBuf> {
+    if done.kind == Kind::Insert && !args.new {
+        return Ok(DocBuf::new());
+    }
+    let at = if args.new { done.op_time.ts } else { Timestamp(done.op_time.ts.0 - 1) };
+    let found = server.document_of_entry(done.op_time.ts, at).ok().flatten().ok_or_else(|| {
+        Error::new(
+            ErrorCode::IncompleteTransactionHistory,
+            "the document that the first try of this findAndModify returned is no longer kept",
+        )
+    })?;
+    let q = server.query_ctx(ctx, None, args.collation, args.lets)?;
+    let projection = args.fields.map(|f| Projection::parse(f, &q)).transpose()?;
+    project(projection.as_ref(), args.query.unwrap_or(RawDoc::empty()), &q, &found)
+}
+
 /// Remembers what was returned, for a retry.
 fn note_image(retry: &mut Retry<'_>, kind: Kind, value: &DocBuf, id: Option<Bson>, at: pando_base::OpTime) {
     if retry.is_retryable() {
@@ -243,12 +262,10 @@ fn note_image(retry: &mut Retry<'_>, kind: Kind, value: &DocBuf, id: Option<Bson
     }
 }
 
-fn retried(args: &Args<'_>, done: &Done, retry: &Retry<'_>) -> Result<Reply> {
-    let Some(image) = &done.image else {
-        return Err(Error::new(
-            ErrorCode::IncompleteTransactionHistory,
-            "the document that the first try of this findAndModify returned is no longer kept",
-        ));
+fn retried(server: &Server, ctx: &OpCtx, args: &Args<'_>, done: &Done, retry: &Retry<'_>) -> Result<Reply> {
+    let image = match &done.image {
+        Some(image) => image.clone(),
+        None => std::sync::Arc::new(image_from_history(server, ctx, args, done)?),
     };
     let last = LastError {
         n: 1,

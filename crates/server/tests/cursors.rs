@@ -1,0 +1,156 @@
+//! Cursors that wait, resume, fill up to the limit, or lose their place.
+
+use pando_bson::{Binary, Bson, Document, doc};
+use pando_testserver::{Client, World, pause, run, spawn};
+use std::time::{Duration, Instant};
+
+fn batch(reply: &Document) -> (i64, Vec<Document>) {
+    let cursor = reply.get("cursor").and_then(Bson::as_doc).expect("a cursor");
+    let docs = cursor.get("firstBatch").or_else(|| cursor.get("nextBatch"));
+    let Some(Bson::Array(docs)) = docs else { panic!("no batch: {cursor:?}") };
+    let docs = docs.iter().filter_map(|d| d.as_doc().cloned()).collect();
+    (cursor.get("id").and_then(Bson::as_i64).unwrap_or(0), docs)
+}
+
+async fn insert(c: &mut Client, coll: &str, ids: std::ops::Range<i32>) {
+    let docs = ids.map(|i| Bson::Document(doc! { "_id": i })).collect();
+    c.ok(doc! { "insert": coll, "documents": Bson::Array(docs) }).await;
+}
+
+fn get_more(id: i64, coll: &str) -> Document {
+    doc! { "getMore": id, "collection": coll }
+}
+
+#[test]
+fn await_data_on_the_oplog_wakes_at_a_write_and_ends_after_its_time() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        insert(&mut c, "c", 0..1).await;
+        let now = c.ok(doc! { "ping": 1 }).await.get("operationTime").cloned().expect("a time");
+        let find = doc! { "find": "oplog.rs", "filter": { "ts": { "$gt": now }, "ns": "test.c" }, "tailable": true,
+        "awaitData": true, "$db": "local" };
+        let (id, docs) = batch(&c.ok(find).await);
+        assert!(id != 0 && docs.is_empty());
+
+        let mut waiting = get_more(id, "oplog.rs");
+        waiting.push("maxTimeMS", 10_000);
+        waiting.push("$db", "local");
+        let task = spawn(async move {
+            let start = Instant::now();
+            let reply = c.ok(waiting).await;
+            (reply, start.elapsed(), c)
+        });
+        pause(200).await;
+        let mut other = server.connect().await;
+        insert(&mut other, "c", 1..2).await;
+        let (reply, took, mut c) = task.await.expect("the getMore ends");
+        let (id, docs) = batch(&reply);
+        assert_eq!(docs.len(), 1, "{docs:?}");
+        assert_eq!(docs[0].get("o").and_then(Bson::as_doc), Some(&doc! { "_id": 1 }));
+        assert!(took < Duration::from_secs(5), "woken by the write, not by the clock: {took:?}");
+
+        // Nothing more comes: the wait ends with an empty batch and a live cursor.
+        let mut waiting = get_more(id, "oplog.rs");
+        waiting.push("maxTimeMS", 300);
+        waiting.push("$db", "local");
+        let start = Instant::now();
+        let (id, docs) = batch(&c.ok(waiting).await);
+        assert!(id != 0 && docs.is_empty());
+        assert!(start.elapsed() >= Duration::from_millis(250));
+        server.shut_down().await;
+    });
+}
+
+#[test]
+fn a_query_on_the_oplogs_ts_starts_at_its_place() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        for at in 0..20 {
+            insert(&mut c, "c", at * 100..(at + 1) * 100).await;
+        }
+        let from = c.ok(doc! { "ping": 1 }).await.get("operationTime").cloned().expect("a time");
+        insert(&mut c, "c", 5000..5003).await;
+        for op in ["$gte", "$gt"] {
+            let mut ts = Document::new();
+            ts.push(op, from.clone());
+            let find = doc! { "find": "oplog.rs", "filter": { "ts": ts }, "$db": "local" };
+            let explain =
+                c.ok(doc! { "explain": find.clone(), "verbosity": "executionStats", "$db": "local" }).await;
+            let stats = explain.get("executionStats").and_then(Bson::as_doc).expect("statistics");
+            let examined = stats.get("totalDocsExamined").and_then(Bson::as_i64).unwrap_or(i64::MAX);
+            assert!(examined < 20, "{op} looked at {examined} entries");
+            let found = c.all(find).await;
+            assert_eq!(
+                found.iter().filter(|e| e.get("op").and_then(Bson::as_str) == Some("i")).count() as i64,
+                {
+                    // `$gte` includes the entry at that time, the last insert before.
+                    if op == "$gte" { 4 } else { 3 }
+                }
+            );
+        }
+        server.shut_down().await;
+    });
+}
+
+#[test]
+fn a_batch_holds_no_more_than_sixteen_mebibytes() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        let big = Bson::Binary(Binary { subtype: 0, bytes: vec![7; 5 << 20] });
+        for i in 0..7 {
+            c.ok(doc! { "insert": "c", "documents": [{ "_id": i, "b": big.clone() }] }).await;
+        }
+        let (mut id, docs) = batch(&c.ok(doc! { "find": "c" }).await);
+        assert_eq!(docs.len(), 3);
+        let mut seen = docs.len();
+        while id != 0 {
+            let (next, docs) = batch(&c.ok(get_more(id, "c")).await);
+            assert!(docs.len() <= 3);
+            seen += docs.len();
+            id = next;
+        }
+        assert_eq!(seen, 7);
+        // One document of nearly the limit is a batch of its own, whatever the reply needs around it.
+        let huge = Bson::Binary(Binary { subtype: 0, bytes: vec![7; (16 << 20) - 40] });
+        c.ok(doc! { "insert": "h", "documents": [{ "_id": 1, "b": huge.clone() }] }).await;
+        c.ok(doc! { "insert": "h", "documents": [{ "_id": 2, "b": 1 }] }).await;
+        assert_eq!(c.all(doc! { "find": "h" }).await.len(), 2);
+        server.shut_down().await;
+    });
+}
+
+#[test]
+fn a_scan_of_a_capped_collection_that_was_overrun_says_so() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        for tailable in [true, false] {
+            c.run(doc! { "drop": "c" }).await;
+            c.ok(doc! { "create": "c", "capped": true, "size": 4096, "max": 5 }).await;
+            insert(&mut c, "c", 0..5).await;
+            let (id, docs) = batch(&c.ok(doc! { "find": "c", "batchSize": 2, "tailable": tailable }).await);
+            assert_eq!(docs.len(), 2);
+            insert(&mut c, "c", 10..20).await;
+            let (code, text) = c.err(get_more(id, "c")).await;
+            assert_eq!(code, 136);
+            assert!(text.starts_with("CollectionScan died due to position"), "{text}");
+            assert_eq!(c.err(get_more(id, "c")).await.0, 43);
+        }
+        c.run(doc! { "drop": "c" }).await;
+        c.ok(doc! { "create": "c", "capped": true, "size": 4096, "max": 5 }).await;
+        insert(&mut c, "c", 0..5).await;
+        let (id, _) = batch(&c.ok(doc! { "find": "c", "tailable": true }).await);
+        insert(&mut c, "c", 10..20).await;
+        let (code, text) = c.err(get_more(id, "c")).await;
+        assert_eq!(code, 136);
+        assert!(text.contains("failure to restore tailable cursor position"), "{text}");
+        server.shut_down().await;
+    });
+}

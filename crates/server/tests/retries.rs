@@ -1,0 +1,105 @@
+//! Retryable writes: a statement that was carried out is answered, not run again, also by the next process.
+
+use pando_bson::{Binary, Bson, Document, doc};
+use pando_testserver::{Client, Running, World, run};
+
+fn retryable(mut command: Document, session: u8, number: i64) -> Document {
+    let id = Bson::Binary(Binary { subtype: 4, bytes: vec![session; 16] });
+    command.push("lsid", doc! { "id": id });
+    command.push("txnNumber", number);
+    command.push("writeConcern", doc! { "w": "majority", "j": true });
+    command
+}
+
+async fn restarted(world: &World, server: Running, cleanly: bool) -> (Running, Client) {
+    if cleanly {
+        server.shut_down().await;
+    } else {
+        server.abandon();
+    }
+    let server = world.start_set().await;
+    let c = server.connect().await;
+    (server, c)
+}
+
+/// A reply without what differs from one time to the next.
+fn essence(mut reply: Document) -> Document {
+    for name in ["opTime", "electionId", "$clusterTime", "operationTime", "retriedStmtIds", "retriedStmtId"] {
+        reply.remove(name);
+    }
+    reply
+}
+
+fn commands() -> Vec<Document> {
+    vec![
+        doc! { "insert": "c", "documents": [{ "_id": "new" }, { "_id": "newer" }] },
+        doc! { "update": "c", "updates": [{ "q": { "_id": 1 }, "u": { "$inc": { "n": 1 } } }] },
+        doc! { "update": "c", "updates": [{ "q": { "_id": "up" }, "u": { "$inc": { "n": 1 } }, "upsert": true }] },
+        doc! { "delete": "c", "deletes": [{ "q": { "_id": 2 }, "limit": 1 }] },
+        doc! { "findAndModify": "c", "query": { "_id": 3 }, "update": { "$inc": { "n": 1 } } },
+        doc! { "findAndModify": "c", "query": { "_id": 3 }, "update": { "$inc": { "n": 1 } }, "new": true,
+        "fields": { "_id": 0, "n": 1 } },
+        doc! { "findAndModify": "c", "query": { "_id": 4 }, "remove": true },
+        doc! { "findAndModify": "c", "query": { "_id": "fam" }, "update": { "$set": { "n": 7 } }, "upsert": true },
+        doc! { "findAndModify": "c", "query": { "_id": "fam2" }, "update": { "$set": { "n": 7 } }, "upsert": true,
+        "new": true },
+    ]
+}
+
+async fn retried_after_a_restart(cleanly: bool) {
+    let world = World::new();
+    let server = world.start_set().await;
+    let mut c = server.connect().await;
+    let first: Vec<_> = (1..6).map(|i| Bson::Document(doc! { "_id": i, "n": 10 })).collect();
+    c.ok(doc! { "insert": "c", "documents": Bson::Array(first) }).await;
+    let mut replies = Vec::new();
+    for (i, command) in commands().into_iter().enumerate() {
+        replies.push(essence(c.ok(retryable(command, i as u8 + 1, 1)).await));
+    }
+    let before = c.all(doc! { "find": "c", "sort": { "_id": 1 } }).await;
+
+    let (server, mut c) = restarted(&world, server, cleanly).await;
+    for (i, command) in commands().into_iter().enumerate() {
+        let shown = format!("{command:?}");
+        let again = essence(c.ok(retryable(command, i as u8 + 1, 1)).await);
+        assert_eq!(again, replies[i], "{shown}");
+    }
+    assert_eq!(c.all(doc! { "find": "c", "sort": { "_id": 1 } }).await, before);
+    // A new number is a new write.
+    c.ok(retryable(commands().remove(1), 2, 2)).await;
+    assert_ne!(c.all(doc! { "find": "c", "sort": { "_id": 1 } }).await, before);
+    let old = retryable(commands().remove(1), 2, 1);
+    assert_eq!(c.err(old).await.0, 225);
+    server.shut_down().await;
+}
+
+#[test]
+fn a_retried_statement_runs_once_across_a_clean_restart() {
+    run(retried_after_a_restart(true));
+}
+
+#[test]
+fn a_retried_statement_runs_once_across_a_crash() {
+    run(retried_after_a_restart(false));
+}
+
+#[test]
+fn a_retried_statement_says_so_and_runs_once() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        c.ok(doc! { "insert": "c", "documents": [{ "_id": 1, "n": 0 }] }).await;
+        let update = || {
+            retryable(
+                doc! { "update": "c", "updates": [{ "q": { "_id": 1 }, "u": { "$inc": { "n": 1 } } }] },
+                1,
+                1,
+            )
+        };
+        assert!(!c.ok(update()).await.contains("retriedStmtIds"));
+        assert!(c.ok(update()).await.contains("retriedStmtIds"));
+        assert_eq!(c.all(doc! { "find": "c" }).await, [doc! { "_id": 1, "n": 1 }]);
+        server.shut_down().await;
+    });
+}
