@@ -176,17 +176,17 @@ fn the_better_plan_wins_and_is_remembered() {
 
 #[test]
 fn tailable_scans_go_on_after_the_end() {
-    let mut src = MemSource::new(&numbers(3), &[]);
+    let mut src = MemSource::new(&numbers(3), &[]).capped();
     let mut q = query(doc! {});
     q.tailable = true;
     let mut ex = Executor::new(q, &src, Resources::default()).unwrap();
     assert_eq!(drain(&mut ex, &mut src, 100, 0).len(), 3);
     assert!(matches!(ex.next(&mut src, &mut Quota::new(5)).unwrap(), Step::Eof));
     ex.save();
-    let mut longer = MemSource::new(&numbers(5), &[]);
+    let mut longer = MemSource::new(&numbers(5), &[]).capped();
     assert_eq!(ids(&drain(&mut ex, &mut longer, 100, 0)), [3, 4]);
     ex.save();
-    let mut emptied = MemSource::new(&[], &[]);
+    let mut emptied = MemSource::new(&[], &[]).capped();
     assert_eq!(ex.next(&mut emptied, &mut Quota::new(5)).unwrap_err().code.0, 136);
 }
 

@@ -58,6 +58,13 @@ impl MemSource {
         let info = CollectionInfo { indexes: infos, collation, ..CollectionInfo::default() };
         MemSource { info: Arc::new(info), docs: Arc::new(map), entries, fetches: 0 }
     }
+    /// The same as a capped collection.
+    pub(crate) fn capped(mut self) -> MemSource {
+        if let Some(info) = Arc::get_mut(&mut self.info) {
+            info.capped = true;
+        }
+        self
+    }
 }
 
 fn index_info(spec: &Document, default: &Option<Arc<Collation>>) -> IndexInfo {
