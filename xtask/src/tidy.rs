@@ -1,11 +1,12 @@
 //! All checks of the tree, in one list of problems.
 
 use crate::tree::Tree;
-use crate::{layers, links, sizes, systems, tour};
+use crate::{bounds, layers, links, sizes, systems, tour};
 
 /// Every problem found, as lines to print; empty means tidy.
 pub fn run(tree: &Tree) -> Vec<String> {
     let mut problems = Vec::new();
+    bounds::check(tree, &mut problems);
     layers::check(tree, &mut problems);
     tour::check(tree, &mut problems);
     systems::check(tree, &mut problems);

@@ -189,7 +189,7 @@ async fn start(env: Env, config: &Config, port: u16, host: Arc<RealHost>) -> Res
         storage.oplog_bytes_max = bytes;
     }
     if let Some(bytes) = config.cache_bytes {
-        storage.cache_bytes = bytes;
+        storage = storage.with_memory(bytes);
     }
     let names =
         Compressor::ALL.iter().map(|c| c.name()).filter(|n| config.compressors.iter().any(|c| c == n));

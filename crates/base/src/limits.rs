@@ -36,8 +36,12 @@ pub const CLIENT_APP_NAME_BYTES_MAX: usize = 128;
 pub const ALLOCATOR_PURGE_DELAY_MS: i64 = 1000;
 /// Table blocks cached in memory: enough for the hot part of a small data set, leaves room on a 1 GiB machine.
 pub const STORAGE_CACHE_BYTES: usize = 256 << 20;
+/// Fewest blocks cached under a small `--wiredTigerCacheSizeGB`: the inner blocks that every read needs.
+pub const STORAGE_CACHE_BYTES_MIN: usize = 8 << 20;
 /// Committed rows not yet in tables; a flush starts above it, so recovery replays little and memory stays modest.
 pub const STORAGE_MEMTABLE_BYTES: usize = 48 << 20;
+/// The same under a small `--wiredTigerCacheSizeGB`; less would make tables too small.
+pub const STORAGE_MEMTABLE_BYTES_MIN: usize = 4 << 20;
 /// Commits are refused above this multiple of the memtable budget (the stable timestamp stands still).
 pub const STORAGE_MEMTABLE_HARD_FACTOR: usize = 8;
 /// Log on disk (MongoDB's smallest default, 990 MiB).
@@ -184,3 +188,81 @@ pub const INITIAL_SYNC_PAUSE_MS: u64 = 1_000;
 pub const CLONE_UNIT_DOCS_MAX: usize = 256;
 /// Bytes of log entries that an initial sync reads back at once to apply them.
 pub const REAPPLY_CHUNK_BYTES: usize = 4 << 20;
+
+/// Entries of the log kept in memory after they are on disk: what secondaries and change streams that keep up read.
+pub const LOG_RECENT_BYTES_MAX: usize = 16 << 20;
+/// A log of the smallest size still has this many files, so that dropping one frees a small part.
+pub const LOG_SEGMENTS_MIN: u64 = 16;
+/// Smallest file of the log: head, foot and index stay small beside it.
+pub const LOG_SEGMENT_BYTES_MIN: u64 = 64 << 10;
+/// Largest file of the log: a start scans the newest one whole.
+pub const LOG_SEGMENT_BYTES_MAX: u64 = 64 << 20;
+/// Bytes of the log handed to the disk in one call.
+pub const LOG_WRITE_BYTES: usize = 1 << 20;
+/// A record of the log that claims to be longer is none; well above the largest entry.
+pub const LOG_RECORD_BYTES_MAX: usize = 64 << 20;
+/// File of the small log of untimestamped writes.
+pub const LOCAL_LOG_SEGMENT_BYTES: u64 = 4 << 20;
+/// A checkpoint starts a new file of that log once it holds this much.
+pub const LOCAL_LOG_SEAL_BYTES: u64 = 256 << 10;
+/// A history below this is left to ordinary compaction; above, it is rewritten when it has doubled.
+pub const STORAGE_HISTORY_SWEEP_BYTES: u64 = 64 << 20;
+/// Longest key of a row: tables store key lengths in 16 bits, and history may double a key.
+pub const STORAGE_KEY_BYTES_MAX: usize = 32_700;
+/// Rows of memory tables that a cursor fetches under one lock.
+pub const CURSOR_MEMORY_ROWS_MAX: usize = 256;
+/// Table files kept open; well below the usual limit of 1024 descriptors.
+pub const TABLE_FILES_OPEN_MAX: usize = 512;
+/// Size of tables after everything is rewritten.
+pub const TABLE_BYTES: u64 = 64 << 20;
+/// Rows of a bulk load gathered in memory before they become a table.
+pub const BULK_TABLE_BYTES: usize = 32 << 20;
+/// Files of the simulated tables before they become one.
+pub const MEM_BACKEND_FILES_MAX: usize = 24;
+/// Records that a fetch steps over in an open cursor rather than looking one up.
+pub const FETCH_STEPS_MAX: i64 = 8;
+/// One read or write of a file of spilled rows.
+pub const SORT_IO_BYTES: usize = 256 * 1024;
+/// Longest pause before a unit that met a write conflict is tried again.
+pub const CONFLICT_WAIT_MS_MAX: u64 = 100;
+/// Nested `$and`/`$or` levels of a partial index's filter (MongoDB's bound).
+pub const PARTIAL_FILTER_DEPTH_MAX: usize = 4;
+/// Errors that `validate` lists; the rest is only counted.
+pub const VALIDATE_ERRORS_MAX: usize = 100;
+/// Largest `size` of a capped collection: 1 PiB, MongoDB's bound.
+pub const CAPPED_BYTES_MAX: i64 = 1 << 50;
+/// Documents in a first batch when the client names no size (MongoDB's).
+pub const FIRST_BATCH_DOCS: u64 = 101;
+/// A cluster time further ahead than this is refused (`maxAcceptableLogicalClockDriftSecs`).
+pub const CLOCK_DRIFT_SECS_MAX: u32 = 365 * 24 * 3600;
+/// A query's snapshot is given up after this long, so that history need not be kept for a slow query.
+pub const SNAPSHOT_AGE_SECS_MAX: u64 = 20;
+/// How long an awaitData cursor waits when its client does not say (MongoDB's).
+pub const AWAIT_DATA_MS: i64 = 1000;
+/// Bounds of `replSetResizeOplog` in megabytes (MongoDB's).
+pub const OPLOG_MB_MIN: f64 = 990.0;
+pub const OPLOG_MB_MAX: f64 = (1u64 << 30) as f64;
+/// A shutdown waits this long for running operations to notice that they are interrupted.
+pub const SHUTDOWN_DRAIN_SECS_MAX: u64 = 15;
+/// Members of a replica set that vote (MongoDB's bound, R-CONF).
+pub const REPLSET_VOTING_MEMBERS_MAX: usize = 7;
+/// Largest priority of a member (MongoDB's bound).
+pub const REPLSET_PRIORITY_MAX: f64 = 1000.0;
+/// A refused connection shows within a round trip; what takes longer is no refusal.
+pub const FAILOVER_PROBE_MS_MAX: crate::Millis = 500;
+/// Each better-placed member gets this much of a start in an election: about one dry run plus one vote on disk.
+pub const FAILOVER_STAGGER_MS: crate::Millis = 150;
+/// Random part of a start, so that equals rarely meet.
+pub const FAILOVER_SPREAD_MS: crate::Millis = 50;
+/// After a lost election, or a vote for another: time for the winner to show itself.
+pub const FAILOVER_RETRY_MS: crate::Millis = 500;
+/// Early elections tried before the ordinary timeout takes over.
+pub const FAILOVER_TRIES_MAX: u32 = 5;
+/// Tries of a heartbeat after its first one (MongoDB's).
+pub const HEARTBEAT_RETRIES_MAX: u32 = 2;
+/// `replSetSyncFrom` warns when the wanted source is further behind than this (MongoDB's).
+pub const SYNC_SOURCE_WARN_LAG_SECS: i64 = 10;
+/// All questions to a possible sync source together.
+pub const SYNC_SOURCE_PROBE_SECS_MAX: u64 = 30;
+/// A member that is up tells a new primary where it stands within this; a round trip takes far less.
+pub const CATCH_UP_ANSWERS_MS: crate::Millis = 1000;

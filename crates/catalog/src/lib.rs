@@ -20,6 +20,7 @@ mod apply;
 mod apply_run;
 mod build;
 mod build_slots;
+mod build_target;
 mod capped;
 mod capped_copy;
 mod catalog;

@@ -106,8 +106,7 @@ fn bad_enum(s: &str, field: &str) -> Error {
     Error::bad_value(format!("Enumeration value '{s}' for field '{field}' is not a valid value."))
 }
 
-/// Largest `size` of a capped collection: 1 PiB, MongoDB's bound.
-pub const CAPPED_BYTES_MAX: i64 = 1 << 50;
+pub use pando_base::limits::CAPPED_BYTES_MAX;
 /// Capped sizes are multiples of this many bytes.
 const CAPPED_GRANULE: i64 = 256;
 

@@ -1,10 +1,7 @@
 //! Which filters a partial index may have: those that the planner can prove to follow from a query.
 
-use pando_base::{Error, ErrorCode, Result};
+use pando_base::{Error, ErrorCode, Result, limits};
 use pando_bson::{RawDoc, Value};
-
-/// Nested `$and`/`$or` levels; MongoDB's bound for partial filters.
-const TREE_DEPTH_MAX: usize = 4;
 
 /// Accepts equality, `$eq $gt $gte $lt $lte $in $type $exists: true`, `$and` and `$or`.
 pub(crate) fn check(filter: &RawDoc) -> Result<()> {
@@ -19,7 +16,7 @@ fn refuse(expression: impl std::fmt::Display) -> Error {
 }
 
 fn check_tree(filter: &RawDoc, depth: usize) -> Result<()> {
-    if depth > TREE_DEPTH_MAX {
+    if depth > limits::PARTIAL_FILTER_DEPTH_MAX {
         return Err(Error::new(
             ErrorCode::CannotCreateIndex,
             "partialFilterExpression depth may not exceed 4",

@@ -6,6 +6,7 @@ use crate::index_entries::split_bare;
 use crate::oplog_source::OplogSource;
 use crate::record_id::{self, long_key};
 use bytes::Bytes;
+use pando_base::limits;
 use pando_base::{Error, Result, Timestamp};
 use pando_bson::keystring::{Directions, KeyBuilder};
 use pando_bson::{Elem, RawDoc};
@@ -16,9 +17,6 @@ use pando_storage::{Cursor, Dir, ReadAt, Txn};
 use std::borrow::Borrow;
 use std::ops::Bound;
 use std::sync::Arc;
-
-/// How far ahead of the open cursor a fetch may be and still step it instead of looking the record up.
-const STEPS_MAX: i64 = 8;
 
 /// Storage's bytes under the name queries know; shares, never copies.
 pub(crate) fn shared(b: pando_storage::Bytes) -> Bytes {
@@ -88,7 +86,7 @@ impl<T: Borrow<Txn> + Send> CollectionSource<T> {
 
     fn fetch_long(&mut self, rid: i64) -> Result<Option<Bytes>> {
         let ahead = rid.wrapping_sub(self.last_fetched);
-        let close = !self.writes_between && (1..=STEPS_MAX).contains(&ahead);
+        let close = !self.writes_between && (1..=limits::FETCH_STEPS_MAX).contains(&ahead);
         self.last_fetched = rid;
         if !close {
             self.near = None;

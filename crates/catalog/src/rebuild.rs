@@ -6,7 +6,7 @@
 //! which are sorted and loaded as in a build.
 
 use crate::Catalog;
-use crate::build::Target;
+use crate::build_target::{Target, made_ready};
 use crate::collection::{Collection, Index};
 use crate::durable::{self, Parts};
 use crate::keys::KeySet;
@@ -94,7 +94,7 @@ impl Catalog {
         for t in &mut targets {
             t.settle_doubts(coll, &mut unit.txn)?;
         }
-        let (current, marks) = crate::build::made_ready(coll, &targets, at)?;
+        let (current, marks) = made_ready(coll, &targets, at)?;
         durable::put_row(&mut unit.txn, &current, marks.iter())?;
         marks.into_iter().for_each(|m| unit.note_marks(m));
         unit.commit()?;

@@ -1,6 +1,6 @@
 //! Sorting index entries: in memory up to a bound, then in runs on disk that are merged.
 
-use pando_base::{Error, Result};
+use pando_base::{Error, Result, limits};
 use pando_env::{Disk, DiskFile};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 /// Where runs go; the folder is emptied when the sorter is dropped.
 const FOLDER: &str = "_tmp";
-const READ_BYTES: usize = 256 * 1024;
 
 /// Collects (key, value) pairs and gives them back in key order.
 pub(crate) struct Sorter {
@@ -67,12 +66,12 @@ impl Sorter {
         let path = format!("{FOLDER}/{}-{}", self.name, self.runs.len());
         let file = self.disk.open(&path, true)?;
         let mut len = 0u64;
-        let mut out = Vec::with_capacity(READ_BYTES);
+        let mut out = Vec::with_capacity(limits::SORT_IO_BYTES);
         for e in &self.refs {
             out.extend_from_slice(&e.key.to_le_bytes());
             out.extend_from_slice(&e.value.to_le_bytes());
             out.extend_from_slice(&self.buf[e.at..e.at + (e.key + e.value) as usize]);
-            if out.len() >= READ_BYTES {
+            if out.len() >= limits::SORT_IO_BYTES {
                 file.write_at(len, &out)?;
                 len += out.len() as u64;
                 out.clear();
@@ -161,7 +160,7 @@ impl RunReader {
             self.buf.drain(..self.used);
             self.used = 0;
             let left = (self.len - self.at) as usize;
-            let want = left.min(READ_BYTES.max(n));
+            let want = left.min(limits::SORT_IO_BYTES.max(n));
             let start = self.buf.len();
             self.buf.resize(start + want, 0);
             let got = self.file.read_at(self.at, &mut self.buf[start..])?;

@@ -6,6 +6,7 @@ use crate::index_entries::{bare_value, split_bare, with_rid};
 use crate::keys::KeySet;
 use crate::record_id::{self, Record};
 use crate::write::Interrupt;
+use pando_base::limits;
 use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_bson::keystring::KeyBuilder;
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
@@ -15,8 +16,6 @@ use std::sync::Arc;
 
 /// Records and entries looked at between two yields.
 const STEP: usize = 1000;
-/// Errors listed in full; the rest is only counted.
-const ERRORS_MAX: usize = 100;
 
 /// What was found.
 #[derive(Clone, Debug, Default)]
@@ -39,7 +38,7 @@ impl Report {
         self.errors.is_empty()
     }
     fn error(&mut self, text: String) {
-        if self.errors.len() < ERRORS_MAX {
+        if self.errors.len() < limits::VALIDATE_ERRORS_MAX {
             self.errors.push(text);
         }
     }

@@ -58,7 +58,6 @@ pub enum UpdateForm<'a> {
 
 /// Backoff between tries of a unit that met a write conflict.
 const CONFLICT_YIELDS: u32 = 4;
-const CONFLICT_WAIT_MS_MAX: u64 = 100;
 
 /// Runs `unit` until it does not end in a write conflict. It must start from a new snapshot each time.
 pub async fn retry_conflicts<T>(
@@ -87,7 +86,7 @@ pub fn after_conflict(catalog: &Catalog, tries: u32) -> impl Future<Output = ()>
         if tries < CONFLICT_YIELDS {
             env.tasks.yield_now().await;
         } else {
-            let ms = (1u64 << (tries - CONFLICT_YIELDS).min(7)).min(CONFLICT_WAIT_MS_MAX);
+            let ms = (1u64 << (tries - CONFLICT_YIELDS).min(7)).min(limits::CONFLICT_WAIT_MS_MAX);
             env.clock.sleep(std::time::Duration::from_millis(ms)).await;
         }
     }

@@ -16,8 +16,7 @@ pub(crate) struct Batch<'b> {
 /// Type, digits of the position and the zero behind them.
 const ELEMENT_OVERHEAD_MAX: usize = 12;
 
-/// Documents in a first batch when the client names no size.
-pub(crate) const FIRST_BATCH_DOCS: u64 = 101;
+pub(crate) use pando_base::limits::FIRST_BATCH_DOCS;
 
 impl<'b> Batch<'b> {
     /// `docs_max` limits the number of documents; their size is limited to 16 MiB.

@@ -13,9 +13,6 @@ use pando_repl::await_replication::{self, Wait};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// `maxAcceptableLogicalClockDriftSecs`: a cluster time further ahead than this is refused.
-const CLOCK_DRIFT_SECS_MAX: u32 = 365 * 24 * 3600;
-
 impl Node for Server {
     fn instance(&self) -> &Arc<Instance> {
         &self.instance
@@ -49,7 +46,7 @@ impl Node for Server {
             return Ok(());
         }
         let now_secs = (self.env.clock.wall_ms() / 1000).max(0) as u32;
-        if seen.secs() > now_secs.saturating_add(CLOCK_DRIFT_SECS_MAX) {
+        if seen.secs() > now_secs.saturating_add(pando_base::limits::CLOCK_DRIFT_SECS_MAX) {
             return Err(Error::new(
                 ErrorCode::ClusterTimeFailsRateLimiter,
                 format!(

@@ -22,8 +22,6 @@ use std::time::Duration;
 
 /// Steps of the executor between two chances for others to run: well under a millisecond.
 pub(crate) const STEPS_PER_TURN: u32 = 1024;
-/// A snapshot is given up after this long, so that history need not be kept for a slow query.
-const SNAPSHOT_AGE_MAX: Duration = Duration::from_secs(20);
 
 /// What goes wrong while a plan runs gets MongoDB's prefix; a place that was lost between two batches does not.
 pub(crate) fn in_plan(e: Error, context: &'static str) -> Error {
@@ -211,7 +209,7 @@ impl Scan {
     ) -> Result<()> {
         ctx.yield_now().await?;
         let now = ctx.env().clock.mono();
-        if now.saturating_sub(*opened) > SNAPSHOT_AGE_MAX {
+        if now.saturating_sub(*opened) > Duration::from_secs(pando_base::limits::SNAPSHOT_AGE_SECS_MAX) {
             self.exec.save();
             *source = self.reopen(server)?;
             *opened = now;

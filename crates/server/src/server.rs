@@ -25,7 +25,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// How long a clean shutdown waits for operations that were told to stop.
-const DRAIN_LIMIT: Duration = Duration::from_secs(15);
+const DRAIN_LIMIT: Duration = Duration::from_secs(pando_base::limits::SHUTDOWN_DRAIN_SECS_MAX);
 
 /// One server process.
 pub struct Server {

@@ -13,7 +13,7 @@ use crate::kv::{Gc, Tree};
 use crate::row;
 use crate::storage::Storage;
 use crate::store::Store;
-use pando_base::{Error, Result, Timestamp};
+use pando_base::{Error, Result, Timestamp, limits};
 use std::ops::Bound;
 use std::sync::atomic::Ordering;
 
@@ -217,7 +217,8 @@ impl Store {
         if bytes > self.opts.history_bytes_max {
             self.oldest.fetch_max(stable, Ordering::AcqRel);
             self.lost_below.fetch_max(stable, Ordering::AcqRel);
-        } else if bytes < expected.saturating_mul(2).max(HISTORY_SWEEP_BYTES) {
+            self.counters.snapshots_given_up.fetch_add(1, Ordering::Relaxed);
+        } else if bytes < expected.saturating_mul(2).max(limits::STORAGE_HISTORY_SWEEP_BYTES) {
             return Ok(());
         }
         self.kv.compact_all(Tree::History, &self.gc())?;
@@ -225,6 +226,3 @@ impl Store {
         Ok(())
     }
 }
-
-/// A history below this is left to ordinary compaction.
-const HISTORY_SWEEP_BYTES: u64 = 64 << 20;

@@ -15,7 +15,7 @@ use crate::store::{self, Store};
 use crate::txn::Dir;
 use crate::writes::empty_range;
 use lsm_tree::Slice;
-use pando_base::Result;
+use pando_base::{Result, limits};
 use std::cmp::Ordering as Order;
 use std::collections::VecDeque;
 use std::ops::Bound;
@@ -49,7 +49,6 @@ pub struct Cursor {
 }
 
 const FIRST_BATCH: usize = 16;
-const BATCH_MAX: usize = 256;
 
 impl Cursor {
     pub(crate) fn open(
@@ -174,7 +173,7 @@ impl Cursor {
                 self.reopen()?;
                 continue;
             }
-            self.batch = (self.batch * 2).min(BATCH_MAX);
+            self.batch = (self.batch * 2).min(limits::CURSOR_MEMORY_ROWS_MAX);
             match more {
                 Some(key) if self.backward => self.upper = Bound::Excluded(key),
                 Some(key) => self.lower = Bound::Excluded(key),

@@ -26,6 +26,21 @@ pub struct Options {
     pub replicated: bool,
 }
 
+impl Options {
+    /// Splits one bound on memory (`--wiredTigerCacheSizeGB`) between cached blocks and rows waiting to be flushed,
+    /// which may grow to twice their budget before writers wait.
+    pub fn with_memory(self, bytes: usize) -> Options {
+        let (min, max) = (limits::STORAGE_MEMTABLE_BYTES_MIN, limits::STORAGE_MEMTABLE_BYTES);
+        let memtable_bytes = (bytes / 8).clamp(min, max);
+        let cache_bytes = bytes.saturating_sub(2 * memtable_bytes).max(limits::STORAGE_CACHE_BYTES_MIN);
+        Options { cache_bytes, memtable_bytes, ..self }
+    }
+    /// The bound that [`Options::with_memory`] splits.
+    pub fn memory(&self) -> usize {
+        self.cache_bytes + 2 * self.memtable_bytes
+    }
+}
+
 impl Default for Options {
     fn default() -> Options {
         Options {

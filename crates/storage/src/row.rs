@@ -13,8 +13,7 @@ pub(crate) const HEADER_BYTES: usize = 9;
 const LIVE: u8 = 0;
 const DELETED: u8 = 1;
 
-/// Longest user key: tables store key lengths in 16 bits, and history may double a key.
-pub(crate) const KEY_BYTES_MAX: usize = 32_700;
+pub(crate) use pando_base::limits::STORAGE_KEY_BYTES_MAX as KEY_BYTES_MAX;
 
 pub(crate) fn key(ident: u32, user: &[u8]) -> Slice {
     Slice::from(ByteView::fused(&ident.to_be_bytes(), user))

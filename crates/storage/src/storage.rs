@@ -14,6 +14,7 @@ use crate::options::{Backend, Options};
 use crate::prepared::Prepares;
 use crate::row;
 use crate::snapshot::ReadAt;
+use crate::stats::Counters;
 use crate::store::{Store, too_old};
 use crate::txn::{BeginOptions, Txn};
 use crate::writes::Writes;
@@ -74,6 +75,7 @@ impl Storage {
             in_vain: AtomicBool::new(false),
             stuck: AtomicBool::new(false),
             hopeless: AtomicBool::new(false),
+            counters: Counters::default(),
             env,
         };
         store.replay_local()?;
@@ -226,6 +228,7 @@ impl Storage {
     pub fn wait_room(&self) -> impl Future<Output = ()> + Send + 'static {
         let store = self.store.clone();
         async move {
+            store.counters.room_waits.fetch_add(1, Ordering::Relaxed);
             loop {
                 let seen = store.room_changed.version();
                 if store.mem.bytes() <= store.memory_soft() || store.hopeless.load(Ordering::Acquire) {

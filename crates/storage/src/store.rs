@@ -12,6 +12,7 @@ use crate::options::Options;
 use crate::prepared::Prepares;
 use crate::row;
 use crate::snapshot::{OnPrepared, Snapshot};
+use crate::stats::Counters;
 use lsm_tree::Slice;
 use pando_base::limits::STORAGE_MEMTABLE_HARD_FACTOR;
 use pando_base::{Error, ErrorCode, Result, Timestamp};
@@ -66,6 +67,7 @@ pub(crate) struct Store {
     pub(crate) stuck: AtomicBool,
     /// Even that did not help.
     pub(crate) hopeless: AtomicBool,
+    pub(crate) counters: Counters,
 }
 
 impl Store {

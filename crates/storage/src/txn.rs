@@ -245,6 +245,7 @@ impl Txn {
             // A replay must come to its end; it makes room itself.
             let bounded = !self.store.recovering.load(Ordering::Acquire);
             if bounded && self.store.mem.bytes() > self.store.memory_max() {
+                self.store.counters.refused.fetch_add(1, Ordering::Relaxed);
                 return Err(no_room());
             }
             self.apply(ts);

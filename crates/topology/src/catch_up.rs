@@ -15,8 +15,7 @@ use crate::timer::Timer;
 use pando_base::{Error, ErrorCode, Millis, OpTime, Term};
 use std::sync::Arc;
 
-/// A member that is up answers within this; a round trip takes far less.
-const ANSWERS_MS: Millis = 1000;
+const ANSWERS_MS: Millis = pando_base::limits::CATCH_UP_ANSWERS_MS;
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum CatchUp {

@@ -11,8 +11,8 @@ use pando_bson::{Bson, DocBuf, DocBuilder, Document, Elem, ElementType, ObjectId
 /// Members of one set, voting or not.
 pub const MEMBERS_MAX: usize = pando_base::limits::REPLSET_MEMBERS_MAX;
 /// Members with a vote (R-CONF).
-pub const VOTING_MEMBERS_MAX: usize = 7;
-const PRIORITY_MAX: f64 = 1000.0;
+pub const VOTING_MEMBERS_MAX: usize = pando_base::limits::REPLSET_VOTING_MEMBERS_MAX;
+const PRIORITY_MAX: f64 = pando_base::limits::REPLSET_PRIORITY_MAX;
 
 /// One member.
 #[derive(Clone, PartialEq, Debug)]

@@ -21,18 +21,13 @@ use crate::election::Reason;
 use crate::member::{MemberId, MemberState};
 use crate::mutants::{Mutant, broken};
 use crate::timer::Timer;
-use pando_base::{Millis, OpTime, Term};
+use pando_base::{Millis, OpTime, Term, limits};
 
-/// A refusal comes within a round trip; what takes longer is not one.
-pub(crate) const PROBE_TIMEOUT_MS: Millis = 500;
-/// Each better-placed member gets this much of a start: about one dry run plus one vote on disk.
-const STAGGER_MS: Millis = 150;
-/// Random part of a start, so that equals rarely meet.
-const SPREAD_MS: Millis = 50;
-/// After a lost election, or a vote for another: time for the winner to show itself.
-const RETRY_MS: Millis = 500;
-/// Then the ordinary timeout takes over.
-const TRIES_MAX: u32 = 5;
+pub(crate) const PROBE_TIMEOUT_MS: Millis = limits::FAILOVER_PROBE_MS_MAX;
+const STAGGER_MS: Millis = limits::FAILOVER_STAGGER_MS;
+const SPREAD_MS: Millis = limits::FAILOVER_SPREAD_MS;
+const RETRY_MS: Millis = limits::FAILOVER_RETRY_MS;
+const TRIES_MAX: u32 = limits::FAILOVER_TRIES_MAX;
 
 /// The primary that was found refusing.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

@@ -17,8 +17,7 @@ use crate::mutants::{Mutant, broken};
 use crate::timer::Timer;
 use pando_base::{Error, ErrorCode, Millis, Timestamp};
 
-/// Tries after the first one of a heartbeat.
-const RETRIES_MAX: u32 = 2;
+const RETRIES_MAX: u32 = pando_base::limits::HEARTBEAT_RETRIES_MAX;
 
 impl Core {
     /// Heartbeats to everyone now, except where one is under way.

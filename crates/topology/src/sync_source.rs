@@ -16,7 +16,7 @@ use crate::params::SourcePreference;
 use pando_base::{Error, ErrorCode, OpTime};
 
 /// Behind by more than this, `replSetSyncFrom` warns.
-const WARN_LAG_SECS: i64 = 10;
+const WARN_LAG_SECS: i64 = pando_base::limits::SYNC_SOURCE_WARN_LAG_SECS;
 
 impl Core {
     pub(crate) fn on_sync_source_needed(

@@ -199,7 +199,7 @@ impl<P: Payload> Sorter<P> {
 }
 
 /// Bytes per read and write of a run.
-const IO_BYTES: usize = 256 * 1024;
+use pando_base::limits::SORT_IO_BYTES as IO_BYTES;
 
 impl Run {
     fn next<P: Payload>(&mut self) -> Result<Option<Row<P>>> {

@@ -13,8 +13,7 @@ use pando_rpc::{Failure, Kind};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// For the questions of a probe.
-const PROBE_LIMIT: Duration = Duration::from_secs(30);
+const PROBE_LIMIT: Duration = Duration::from_secs(pando_base::limits::SYNC_SOURCE_PROBE_SECS_MAX);
 
 pub(crate) async fn run(deps: Deps, stop: Stop, to: Arc<Queue>, last: OpTime) {
     let mut sync = BackgroundSync { deps, stop, to, last };

@@ -85,8 +85,8 @@ async fn next_batch(
     let mut batch = Batch::begin(&mut r.body, "nextBatch", docs_max);
     let mut more = pin.body().fill(server, ctx, &mut batch, None).await?;
     if batch.len() == 0 && pin.info.await_data && more == More::Yes {
-        const AWAIT_DATA_MS: i64 = 1000;
-        let wait = Duration::from_millis(args.max_time_ms.unwrap_or(AWAIT_DATA_MS) as u64);
+        let wait =
+            Duration::from_millis(args.max_time_ms.unwrap_or(pando_base::limits::AWAIT_DATA_MS) as u64);
         let until = Until { deadline: ctx.started + wait, committed_after: args.known_committed };
         more = pin.body().await_data(server, ctx, &mut batch, until).await?;
     }

@@ -90,9 +90,6 @@ pub(super) async fn update_position(server: &Server, _: &OpCtx, req: Request<'_>
 }
 
 pub(super) async fn resize_oplog(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    /// Megabytes; MongoDB's lower bound.
-    const SIZE_MB_MIN: f64 = 990.0;
-    const SIZE_MB_MAX: f64 = (1u64 << 30) as f64;
     if !server.repl.is_replicated() {
         return Err(Error::new(ErrorCode::NamespaceNotFound, "oplog does not exist"));
     }
@@ -105,13 +102,13 @@ pub(super) async fn resize_oplog(server: &Server, ctx: &OpCtx, req: Request<'_>)
                     Some(mb) => mb,
                     None => arg.i64()? as f64,
                 };
-                if mb < SIZE_MB_MIN {
+                if mb < pando_base::limits::OPLOG_MB_MIN {
                     return Err(Error::location(
                         51024,
                         format!("BSON field 'size' value must be >= 990, actual value '{mb}'"),
                     ));
                 }
-                if mb > SIZE_MB_MAX {
+                if mb > pando_base::limits::OPLOG_MB_MAX {
                     return Err(Error::location(
                         51024,
                         format!("BSON field 'size' value must be <= 1073741824, actual value '{mb}'"),

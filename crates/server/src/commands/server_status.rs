@@ -261,11 +261,11 @@ fn op_counters(d: &mut DocBuilder, c: &OpCounters) {
     d.i64("command", c.command.get() as i64);
 }
 
-fn oplog_truncation(_: &Server, d: &mut DocBuilder) {
+fn oplog_truncation(server: &Server, d: &mut DocBuilder) {
     d.i64("totalTimeProcessingMicros", 0);
     d.str("processingMethod", "segments");
     d.i64("totalTimeTruncatingMicros", 0);
-    d.i64("truncateCount", 0);
+    d.i64("truncateCount", server.storage.stats().log_files_dropped as i64);
 }
 
 fn read_concern_counters(_: &Server, d: &mut DocBuilder) {
@@ -345,9 +345,10 @@ fn two_phase_commit(_: &Server, d: &mut DocBuilder) {
 /// Dashboards look for the cache's size here; the figures are this server's own.
 fn wired_tiger(server: &Server, d: &mut DocBuilder) {
     d.doc("cache", |c| {
-        c.i64("maximum bytes configured", server.config.storage.cache_bytes as i64);
+        c.i64("maximum bytes configured", server.config.storage.memory() as i64);
         let s = server.storage.stats();
-        c.i64("bytes currently in the cache", s.memtable_bytes as i64);
+        let in_memory = s.memtable_bytes as u64 + s.cached_bytes + s.pinned_bytes;
+        c.i64("bytes currently in the cache", in_memory as i64);
         c.i64("tracked dirty bytes in the cache", s.memtable_bytes as i64);
     });
     let s = server.storage.stats();
@@ -359,10 +360,19 @@ fn wired_tiger(server: &Server, d: &mut DocBuilder) {
                 x.i64("bytes", t.bytes as i64);
             });
         }
+        p.i64("cachedBytes", s.cached_bytes as i64);
+        p.i64("cachedBytesMax", server.config.storage.cache_bytes as i64);
+        p.i64("pinnedBytes", s.pinned_bytes as i64);
         p.i64("memtableBytes", s.memtable_bytes as i64);
         p.i64("memtableBytesMax", s.memtable_bytes_max as i64);
+        p.i64("roomWaits", s.room_waits as i64);
+        p.i64("refusedUnits", s.refused as i64);
+        p.i64("historyBytesMax", server.config.storage.history_bytes_max as i64);
+        p.i64("snapshotsGivenUp", s.snapshots_given_up as i64);
         p.i64("logBytes", s.log_bytes as i64);
+        p.i64("logBytesMax", s.log_bytes_max as i64);
         p.i64("logFiles", s.log_files as i64);
+        p.i64("logRecentBytes", s.log_recent_bytes as i64);
         p.i64("openSlots", s.open_slots as i64);
         p.i64("checkpoints", s.checkpoints as i64);
     });

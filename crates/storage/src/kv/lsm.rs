@@ -15,7 +15,7 @@ use lsm_tree::{
     AbstractTree, AnyTree, Cache, CompressionType, Config, DescriptorTable, InternalValue,
     SequenceNumberCounter, Slice, ValueType,
 };
-use pando_base::{Error, ErrorCode, Result};
+use pando_base::{Error, ErrorCode, Result, limits};
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Bound;
 use std::path::Path;
@@ -23,11 +23,10 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 /// Reads want the newest of everything; the crate reserves the top bit.
 const NEWEST: u64 = u64::MAX >> 1;
-/// Open table files kept by the crate.
-const OPEN_FILES_MAX: usize = 512;
 
 pub(crate) struct LsmKv {
     trees: [lsm_tree::Tree; 3],
+    cache: Arc<Cache>,
     seqno: SequenceNumberCounter,
     gc: Arc<RwLock<Gc>>,
     strategies: [Arc<dyn CompactionStrategy + Send + Sync>; 3],
@@ -96,7 +95,7 @@ impl LsmKv {
         let seqno = SequenceNumberCounter::default();
         let visible = SequenceNumberCounter::default();
         let cache = Arc::new(Cache::with_capacity_bytes(cache_bytes as u64));
-        let files = Arc::new(DescriptorTable::new(OPEN_FILES_MAX));
+        let files = Arc::new(DescriptorTable::new(limits::TABLE_FILES_OPEN_MAX));
         let gc: Arc<RwLock<Gc>> = Arc::default();
         let open = |tree: Tree, name: &str| -> Result<lsm_tree::Tree> {
             let factory: Arc<dyn Factory> = Arc::new(GcFactory { tree, gc: gc.clone() });
@@ -125,7 +124,15 @@ impl LsmKv {
         visible.set(highest + 2);
         let leveled = || -> Arc<dyn CompactionStrategy + Send + Sync> { Arc::new(Leveled::default()) };
         let (compacting, swept) = (Mutex::default(), Mutex::default());
-        Ok(LsmKv { trees, seqno, gc, strategies: [leveled(), leveled(), leveled()], compacting, swept })
+        Ok(LsmKv {
+            trees,
+            cache,
+            seqno,
+            gc,
+            strategies: [leveled(), leveled(), leveled()],
+            compacting,
+            swept,
+        })
     }
     fn tree(&self, tree: Tree) -> &lsm_tree::Tree {
         &self.trees[tree as usize]
@@ -214,10 +221,9 @@ impl Kv for LsmKv {
     }
 
     fn compact_all(&self, tree: Tree, gc: &Gc) -> Result<()> {
-        const TABLE_BYTES: u64 = 64 << 20;
         let _one = self.compacting.lock().unwrap_or_else(PoisonError::into_inner);
         self.set_gc(gc);
-        self.tree(tree).major_compact(TABLE_BYTES, self.seqno.get()).map_err(engine_error)
+        self.tree(tree).major_compact(limits::TABLE_BYTES, self.seqno.get()).map_err(engine_error)
     }
 
     fn stats(&self, tree: Tree) -> TreeStats {
@@ -228,6 +234,11 @@ impl Kv for LsmKv {
             runs: version.iter_levels().map(|level| level.iter().count()).sum(),
             bytes: engine.disk_space(),
         }
+    }
+
+    fn memory(&self) -> (u64, u64) {
+        let pinned = self.trees.iter().map(|t| t.pinned_filter_size() + t.pinned_block_index_size());
+        (self.cache.size(), pinned.sum::<usize>() as u64)
     }
 
     fn bulk(&self, tree: Tree) -> Result<Box<dyn KvBulk>> {
@@ -328,9 +339,6 @@ struct Bulk {
     tables: Vec<lsm_tree::Table>,
 }
 
-/// Rows gathered before they become a table.
-const BULK_TABLE_BYTES: usize = 32 << 20;
-
 impl Bulk {
     fn make_table(&mut self) -> Result<()> {
         let seqno = self.seqno;
@@ -348,7 +356,7 @@ impl KvBulk for Bulk {
     fn push(&mut self, key: Slice, value: Slice) -> Result<()> {
         self.bytes += key.len() + value.len();
         self.rows.push((key, value));
-        if self.bytes >= BULK_TABLE_BYTES { self.make_table() } else { Ok(()) }
+        if self.bytes >= limits::BULK_TABLE_BYTES { self.make_table() } else { Ok(()) }
     }
     fn finish(mut self: Box<Self>) -> Result<()> {
         if !self.rows.is_empty() {

@@ -6,7 +6,7 @@
 use super::{Gc, Kv, KvBulk, KvIter, RunRow, Tree, TreeStats};
 use crate::row;
 use lsm_tree::Slice;
-use pando_base::{Error, Result};
+use pando_base::{Error, Result, limits};
 use pando_env::Disk;
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -18,8 +18,6 @@ const DIR: &str = "tables";
 /// A file that holds everything (later files add to it), or the rows of one run.
 const WHOLE: &str = "whole";
 const RUN: &str = "run";
-/// So many run files become one.
-const FILES_MAX: usize = 24;
 
 /// A handle on the maps; clones share them.
 #[derive(Clone)]
@@ -208,7 +206,7 @@ impl Kv for MemKv {
     fn compact(&self, gc: &Gc) -> Result<bool> {
         let _one = self.0.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let files = self.0.files.lock().unwrap_or_else(PoisonError::into_inner).len();
-        if files <= FILES_MAX {
+        if files <= limits::MEM_BACKEND_FILES_MAX {
             return Ok(false);
         }
         for tree in Tree::ALL {
@@ -228,6 +226,9 @@ impl Kv for MemKv {
         let map = self.map(tree);
         let bytes = map.iter().map(|(k, v)| (k.len() + v.len()) as u64).sum();
         TreeStats { tables: 1, runs: 1, bytes }
+    }
+    fn memory(&self) -> (u64, u64) {
+        (0, Tree::ALL.into_iter().map(|t| self.stats(t).bytes).sum())
     }
     fn bulk(&self, tree: Tree) -> Result<Box<dyn KvBulk>> {
         Ok(Box::new(Bulk { kv: self.clone(), tree, rows: Vec::new() }))

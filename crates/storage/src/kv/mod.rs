@@ -60,6 +60,8 @@ pub(crate) trait Kv: Send + Sync {
     /// Rewrites a whole tree, dropping what `gc` allows.
     fn compact_all(&self, tree: Tree, gc: &Gc) -> Result<()>;
     fn stats(&self, tree: Tree) -> TreeStats;
+    /// Bytes of table blocks in memory: cached ones, and those that stay as long as their table.
+    fn memory(&self) -> (u64, u64);
     /// Starts a run that is written piece by piece and appears whole when finished.
     fn bulk(&self, tree: Tree) -> Result<Box<dyn KvBulk>>;
 }

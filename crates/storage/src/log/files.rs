@@ -2,9 +2,11 @@
 
 use super::record;
 use super::segment::{Segment, SegmentView};
+use pando_base::limits::LOG_WRITE_BYTES;
 use pando_base::{Error, ErrorCode, Result};
 use pando_env::{Disk, DiskFile};
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Folder of all logs and the checkpoint file.
@@ -16,10 +18,10 @@ pub(crate) struct LogFiles {
     segment_bytes: u64,
     segments: Mutex<VecDeque<Segment>>,
     buffer: Mutex<Vec<u8>>,
+    /// Files that `truncate_front` has removed.
+    dropped: AtomicU64,
 }
 
-/// Bytes handed to the disk in one call.
-const WRITE_BYTES: usize = 1 << 20;
 const PAGE: u64 = 4096;
 
 impl LogFiles {
@@ -49,7 +51,14 @@ impl LogFiles {
                 }
             }
         }
-        Ok(LogFiles { disk, prefix, segment_bytes, segments: Mutex::new(segments), buffer: Mutex::default() })
+        Ok(LogFiles {
+            disk,
+            prefix,
+            segment_bytes,
+            segments: Mutex::new(segments),
+            buffer: Mutex::default(),
+            dropped: AtomicU64::new(0),
+        })
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<Segment>> {
@@ -65,6 +74,9 @@ impl LogFiles {
     pub(crate) fn bytes(&self) -> u64 {
         self.lock().iter().map(|s| s.end).sum()
     }
+    pub(crate) fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
     pub(crate) fn count(&self) -> usize {
         self.lock().len()
     }
@@ -75,7 +87,7 @@ impl LogFiles {
         let mut buf = std::mem::take(&mut *self.buffer.lock().unwrap_or_else(PoisonError::into_inner));
         buf.clear();
         let done = self.append_through(records, &mut buf);
-        if buf.capacity() <= 2 * WRITE_BYTES {
+        if buf.capacity() <= 2 * LOG_WRITE_BYTES {
             *self.buffer.lock().unwrap_or_else(PoisonError::into_inner) = buf;
         }
         done
@@ -95,7 +107,7 @@ impl LogFiles {
                 self.finish(&*file, at, buf, &mut notes)?;
                 self.seal()?;
                 (file, at, synced) = self.active()?;
-            } else if buf.len() + size as usize > WRITE_BYTES && !buf.is_empty() {
+            } else if buf.len() + size as usize > LOG_WRITE_BYTES && !buf.is_empty() {
                 // Outside the lock: readers go on, and commits do not even come here.
                 file.write_at(at, buf)?;
                 at = end;
@@ -187,6 +199,7 @@ impl LogFiles {
         }
         if !gone.is_empty() {
             self.disk.sync_dir(DIR)?;
+            self.dropped.fetch_add(gone.len() as u64, Ordering::Relaxed);
         }
         Ok(gone.len())
     }

@@ -8,12 +8,11 @@ use super::files::LogFiles;
 use crate::bytes::Bytes;
 use crate::writes::Writes;
 use lsm_tree::Slice;
-use pando_base::{Error, Result};
+use pando_base::{Error, Result, limits};
 use pando_env::Disk;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-const SEGMENT_BYTES: u64 = 4 << 20;
 const DELETED: u32 = u32::MAX;
 
 pub(crate) struct LocalLog {
@@ -55,7 +54,7 @@ fn decode(mut b: &[u8]) -> Option<Vec<LocalRow>> {
 
 impl LocalLog {
     pub(crate) fn open(disk: Arc<dyn Disk>) -> Result<LocalLog> {
-        let files = LogFiles::open(disk, "local", SEGMENT_BYTES)?;
+        let files = LogFiles::open(disk, "local", limits::LOCAL_LOG_SEGMENT_BYTES)?;
         let durable = AtomicU64::new(files.last());
         Ok(LocalLog { files, pending: Mutex::default(), flushing: Mutex::default(), durable })
     }
@@ -94,9 +93,8 @@ impl LocalLog {
     }
     /// The tables hold everything up to `upto`: start a new file when this one is worth it, drop old ones.
     pub(crate) fn forget(&self, upto: u64) -> Result<()> {
-        const WORTH_BYTES: u64 = 256 << 10;
         let _one = self.flushing.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.files.bytes() > WORTH_BYTES {
+        if self.files.bytes() > limits::LOCAL_LOG_SEAL_BYTES {
             self.files.seal()?;
         }
         self.files.truncate_front(|_, last| last <= upto)?;

@@ -18,20 +18,13 @@ pub(crate) mod slots;
 
 use crate::bytes::Bytes;
 use files::LogFiles;
-use pando_base::{Error, Result, Timestamp};
+use pando_base::{Error, Result, Timestamp, limits};
 use pando_env::{Env, sync::Notify};
 use slots::{Place, Slotting};
 use std::collections::VecDeque;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-
-/// Entries kept in memory for readers after they are on disk.
-const RECENT_BYTES_MAX: usize = 16 << 20;
-/// A log of the smallest size still has this many files, so that dropping one frees a small part.
-const SEGMENTS_MIN: u64 = 16;
-const SEGMENT_BYTES_MIN: u64 = 64 << 10;
-const SEGMENT_BYTES_MAX: u64 = 64 << 20;
 
 pub(crate) struct LogInner {
     env: Env,
@@ -147,7 +140,8 @@ impl LogInner {
 impl OpLog {
     /// Opens the log files and finds their end; a torn tail is cut off.
     pub(crate) fn open(env: Env, bytes_max: u64) -> Result<OpLog> {
-        let segment = (bytes_max / SEGMENTS_MIN).clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES_MAX);
+        let segment = (bytes_max / limits::LOG_SEGMENTS_MIN)
+            .clamp(limits::LOG_SEGMENT_BYTES_MIN, limits::LOG_SEGMENT_BYTES_MAX);
         let files = LogFiles::open(env.disk.clone(), "oplog", segment)?;
         let last = files.last();
         let mut state = Slotting::default();
@@ -299,7 +293,7 @@ impl OpLog {
             let upto = state.last.max(state.all_durable);
             let from = state.recent.partition_point(|(ts, _)| *ts <= durable);
             let entries: Vec<(u64, Bytes)> = state.recent.range(from..).cloned().collect();
-            while state.recent_bytes > RECENT_BYTES_MAX
+            while state.recent_bytes > limits::LOG_RECENT_BYTES_MAX
                 && state.recent.front().is_some_and(|(ts, _)| *ts <= durable)
             {
                 let Some((_, old)) = state.recent.pop_front() else { break };

@@ -11,9 +11,6 @@
 
 pub(crate) const HEADER: usize = 20;
 
-/// Payload lengths above this are not records.
-const PAYLOAD_MAX: usize = 64 << 20;
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Record<'a> {
     pub(crate) ts: u64,
@@ -45,7 +42,7 @@ fn u32_at(b: &[u8], at: usize) -> Option<u32> {
 /// How many bytes the record at the start of `b` takes, if its head is plausible.
 pub(crate) fn length(b: &[u8]) -> Option<usize> {
     let len = u32_at(b, 0)? as usize;
-    (len <= PAYLOAD_MAX).then_some(HEADER + len)
+    (len <= pando_base::limits::LOG_RECORD_BYTES_MAX).then_some(HEADER + len)
 }
 
 /// The record at the start of `b`; `None` when it is cut off or damaged.
