@@ -28,6 +28,7 @@ impl Core {
 
     pub(crate) fn on_progress(&mut self, positions: &Positions, out: &mut Actions) {
         if self.me.forward_to(positions) {
+            self.see_first_entry();
             self.on_positions_changed(out);
             self.send_positions(out);
         }

@@ -14,6 +14,7 @@ use crate::params::Params;
 use crate::reconfig::ConfigChange;
 use crate::step_down::StepDownAttempt;
 use crate::timer::Timer;
+use crate::vote::VoteRecord;
 use crate::write_concern::Waiters;
 use pando_base::{Error, Millis, OpTime, Term};
 use std::collections::{BTreeMap, VecDeque};
@@ -87,6 +88,9 @@ pub struct Core {
     pub(crate) primary: Option<MemberId>,
     pub(crate) candidacy: Option<Candidacy>,
     pub(crate) election: Option<ElectionRecord>,
+    pub(crate) participant: Option<VoteRecord>,
+    /// The primary before this one.
+    pub(crate) last_primary: MemberId,
     pub(crate) counts: ElectionCounts,
     pub(crate) catch_up: Option<CatchUp>,
     pub(crate) first_of_term: Option<OpTime>,
@@ -150,6 +154,8 @@ impl Core {
             primary: None,
             candidacy: None,
             election: None,
+            participant: None,
+            last_primary: -1,
             counts: ElectionCounts::default(),
             catch_up: None,
             first_of_term: None,
@@ -445,6 +451,9 @@ impl Core {
     pub fn election(&self) -> Option<&ElectionRecord> {
         self.election.as_ref()
     }
+    pub fn participant(&self) -> Option<&VoteRecord> {
+        self.participant.as_ref()
+    }
     pub fn election_counts(&self) -> &ElectionCounts {
         &self.counts
     }
@@ -494,6 +503,8 @@ impl Core {
         self.topology_version = 0;
         self.counts = ElectionCounts::default();
         self.election = None;
+        self.participant = None;
+        self.last_primary = -1;
         self.source_changes.clear();
         // Time stands still in a model: whoever sleeps has slept.
         self.election_sleep_until = 0;

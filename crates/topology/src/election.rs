@@ -136,6 +136,11 @@ impl Unelectable {
     }
 }
 
+/// What `replSetStepUp` says, whatever the reason; the log knows more.
+fn election_failed() -> Error {
+    Error::new(ErrorCode::CommandFailed, "Election failed.")
+}
+
 impl Core {
     pub(crate) fn is_standing(&self) -> bool {
         self.candidacy.is_some()
@@ -225,8 +230,8 @@ impl Core {
         let reason = if skip_dry_run { Reason::StepUpRequestSkipDryRun } else { Reason::StepUpRequest };
         if self.is_writable() {
             out.push(Action::Reply { token, result: Ok(CommandReply::Done) });
-        } else if let Err(e) = self.stand(reason, Some(token), out) {
-            out.push(Action::Reply { token, result: Err(e) });
+        } else if self.stand(reason, Some(token), out).is_err() {
+            out.push(Action::Reply { token, result: Err(election_failed()) });
         }
     }
 
@@ -408,8 +413,7 @@ impl Core {
         self.cancel_timer(Timer::Votes);
         self.note(Note::ElectionLost { term: c.term, why: why.to_owned() }, out);
         if let Some(token) = c.token {
-            let text = format!("Election failed: {why}");
-            out.push(Action::Reply { token, result: Err(Error::new(ErrorCode::CommandFailed, text)) });
+            out.push(Action::Reply { token, result: Err(election_failed()) });
         }
         out.push(Action::Draw);
         self.schedule_election();
@@ -435,7 +439,7 @@ impl Core {
             last_committed: self.committed.op,
             last_seen: self.me.written.op,
             votes_needed: self.config.as_ref().map_or(1, |c| c.majority_votes()),
-            prior_primary: self.primary.unwrap_or(-1),
+            prior_primary: self.last_primary,
             new_term_start: None,
             majority_available: None,
         });
@@ -447,6 +451,7 @@ impl Core {
 
     fn become_leader(&mut self, out: &mut Actions) {
         self.mode = LeaderMode::LeaderElect;
+        self.last_primary = self.self_id();
         self.first_of_term = None;
         self.primary = None;
         self.drop_sync_source();

@@ -242,6 +242,7 @@ impl Core {
             .filter(|(_, m)| m.is_up() && m.state == MemberState::Primary && m.term >= self.term)
             .max_by_key(|(_, m)| m.term)
             .map(|(id, _)| *id);
+        self.last_primary = self.primary.unwrap_or(self.last_primary);
     }
 
     /// A primary was seen: no election for now (R-HB-9).
@@ -291,7 +292,7 @@ impl Core {
             return Some(Error::new(
                 ErrorCode::InconsistentReplicaSetNames,
                 format!(
-                    "Our set name of '{}' does not match the set name of '{}' reported by remote node",
+                    "Our set name of {} does not match name {} reported by remote node",
                     self.set_name, request.set_name
                 ),
             ));

@@ -20,7 +20,7 @@ impl Core {
         let result = match role {
             Some(role) => Err(Error::new(
                 ErrorCode::NotSecondary,
-                format!("cannot freeze node when primary or running for election. state: {role}"),
+                format!("Cannot freeze node when primary or running for election, state: {role}"),
             )),
             None if secs == 0 => {
                 self.step_down_until = self.now;

@@ -539,16 +539,22 @@ impl ReplSetConfig {
     /// Whether `next` may follow this one (R-CONF-4, R-CONF-6).
     pub fn check_successor(&self, next: &ReplSetConfig, force: bool) -> Result<(), Error> {
         if next.name != self.name {
-            return Err(incompatible(format!(
-                "New and old configurations differ in replica set name; old was {}, and new is {}",
-                self.name, next.name
-            )));
+            return Err(Error::new(
+                ErrorCode::InvalidReplicaSetConfig,
+                format!(
+                    "Rejecting reconfig where new config set name differs from command line set name, new config set \
+                     name: {}, old config set name: {}",
+                    next.name, self.name
+                ),
+            ));
         }
         if next.version <= self.version {
             return Err(incompatible(format!(
-                "New replica set configuration version must be greater than old, but {} is not greater than {} for \
-                 replica set {}",
-                next.version, self.version, next.name
+                "New replica set configuration version and term must be greater than old, but {} is not greater than {} \
+                 for replica set {}",
+                next.id(),
+                self.id(),
+                next.name
             )));
         }
         for n in &next.members {
@@ -556,7 +562,7 @@ impl ReplSetConfig {
                 if n.host == o.host && n.id != o.id {
                     return Err(incompatible(format!(
                         "New and old configurations both have members with host of {} but in the new configuration \
-                         the _id field is {} and in the old configuration it is {} for replica set {}",
+                         the _id field is MemberId({}) and in the old configuration it is MemberId({}) for replica set {}",
                         n.host, n.id, o.id, next.name
                     )));
                 }
@@ -586,7 +592,7 @@ impl ReplSetConfig {
         let (old, new) = (voters(self), voters(next));
         if old.symmetric_difference(&new).count() > 1 && !broken(Mutant::ManyVotersAtOnce) {
             let text = "Non force replica set reconfig can only add or remove at most 1 voting member.";
-            return Err(Error::new(ErrorCode::InvalidReplicaSetConfig, text));
+            return Err(incompatible(text.to_owned()));
         }
         Ok(())
     }

@@ -157,8 +157,13 @@ impl Core {
         let Some(command) = self.step_down.take().and_then(|a| a.command) else { return };
         self.cancel_timer(Timer::StepDown);
         self.mode = command.mode_before;
-        let text = "No electable secondaries caught up as of the end of the catch-up period. Please use the \
-                    replSetStepDown command with the argument {force: true} to force node to step down.";
+        let (secs, ms) = (self.now.div_euclid(1000), self.now.rem_euclid(1000));
+        let date = pando_bson::extjson::date_text(secs * 1000).unwrap_or_default();
+        let at = format!("{}.{ms:03}+00:00", date.trim_end_matches('Z'));
+        let text = format!(
+            "No electable secondaries caught up as of {at}. Please use the replSetStepDown command with the argument \
+             {{force: true}} to force node to step down."
+        );
         let e = Error::new(ErrorCode::ExceededTimeLimit, text);
         out.push(Action::Reply { token: command.token, result: Err(e) });
         self.check_catch_up(out);

@@ -62,7 +62,7 @@ impl Core {
         }
     }
 
-    fn newest_known(&self) -> OpTime {
+    pub(crate) fn newest_known(&self) -> OpTime {
         self.members
             .values()
             .filter(|m| m.is_up())

@@ -62,7 +62,7 @@ impl Core {
             let arbiter = self.config_member(entry.member_id).is_some_and(|m| m.arbiter_only);
             let Some(data) = self.members.get_mut(&entry.member_id) else {
                 let text = format!(
-                    "Received replSetUpdatePosition for node with memberId {} which doesn't exist in our config",
+                    "Received replSetUpdatePosition for node which doesn't exist in our config, memberId: MemberId({})",
                     entry.member_id
                 );
                 return Err(Error::new(ErrorCode::NodeNotFound, text));

@@ -3,9 +3,24 @@
 use crate::action::{Action, Actions, Note};
 use crate::core::{Core, Pending};
 use crate::event::Token;
+use crate::member::MemberId;
 use crate::message::{LastVote, VoteReply, VoteRequest};
 use crate::mutants::{Mutant, broken};
-use pando_base::{Error, ErrorCode};
+use pando_base::{Error, ErrorCode, Millis, OpTime, Term};
+
+/// The last real vote asked of this node (`electionParticipantMetrics`).
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct VoteRecord {
+    pub granted: bool,
+    pub term: Term,
+    pub date: Millis,
+    pub candidate: MemberId,
+    pub reason: String,
+    pub last_applied: OpTime,
+    pub newest_in_set: OpTime,
+    /// When the winner wrote the first entry of the term, and when this node applied it.
+    pub new_term: Option<(Millis, Millis)>,
+}
 
 impl Core {
     pub(crate) fn on_vote_requested(&mut self, token: Token, request: VoteRequest, out: &mut Actions) {
@@ -56,6 +71,9 @@ impl Core {
         if reply.granted {
             self.yield_fast_election();
         }
+        if !request.dry_run {
+            self.record_vote(request, &reply);
+        }
         if !reply.granted || request.dry_run || broken(Mutant::VoteBeforeDurable) {
             if reply.granted && !request.dry_run {
                 // Only a mutant comes here: remembered, not yet written.
@@ -70,6 +88,29 @@ impl Core {
         self.schedule_election();
         let id = self.persist(Pending::Vote { token, reply });
         out.push(Action::PersistVote { id, vote: self.last_vote });
+    }
+
+    fn record_vote(&mut self, request: &VoteRequest, reply: &VoteReply) {
+        let candidate = self.config.as_ref().and_then(|c| c.members.get(request.candidate_index));
+        self.participant = Some(VoteRecord {
+            granted: reply.granted,
+            term: request.term,
+            date: self.now,
+            candidate: candidate.map_or(-1, |m| m.id),
+            reason: reply.reason.clone(),
+            last_applied: self.me.applied.op,
+            newest_in_set: self.newest_known(),
+            new_term: None,
+        });
+    }
+
+    /// The first entry of the term that was voted on has arrived.
+    pub(crate) fn see_first_entry(&mut self) {
+        let (now, applied) = (self.now, self.me.applied);
+        if let Some(v) = self.participant.as_mut().filter(|v| v.new_term.is_none() && v.term == applied.op.t)
+        {
+            v.new_term = Some((applied.wall, now));
+        }
     }
 
     /// The reasons against, in MongoDB's order.
@@ -98,9 +139,12 @@ impl Core {
             ));
         }
         if !request.dry_run && self.last_vote.term >= request.term && !broken(Mutant::VoteTwice) {
+            let voted = usize::try_from(self.last_vote.candidate_index).ok();
+            let host =
+                voted.and_then(|i| self.config.as_ref()?.members.get(i)).map_or("", |m| m.host.as_str());
             return Some(format!(
-                "already voted for another candidate ({}) this term ({})",
-                self.last_vote.candidate_index, self.last_vote.term
+                "already voted for another candidate ({host}) this term ({})",
+                self.last_vote.term
             ));
         }
         self.arbiter_refuses(request)

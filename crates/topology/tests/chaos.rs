@@ -1,5 +1,5 @@
 //! Seeded storms: crashes that lose unflushed state, cuts in one or both directions, lost and late messages, skewed
-//! clocks, step-downs. Then calm: the set must serve, agree, and hold every acknowledged write.
+//! clocks, step-downs, reconfigurations. Then calm: the set must serve, agree, and hold every acknowledged write.
 //!
 //! `CHAOS_SEEDS=1000 cargo test -p pando-topology --test chaos -- --nocapture` runs more; `CHAOS_SEED=n` one.
 
@@ -43,7 +43,7 @@ fn fault(w: &mut World) {
     let n = w.nodes.len() as u64;
     let i = w.rng.below(n) as usize;
     let dead = w.nodes.iter().filter(|n| !n.alive).count();
-    match w.rng.below(12) {
+    match w.rng.below(14) {
         0..=2 if dead * 2 < w.nodes.len() - 1 => {
             let i = w.newest_primary().filter(|_| w.rng.chance(500)).unwrap_or(i);
             w.crash(i);
@@ -71,6 +71,7 @@ fn fault(w: &mut World) {
                 w.feed(i, Event::StepDown { token: 1, request });
             }
         }
+        10 | 11 => reconfigure(w),
         _ => {
             w.cut.clear();
             w.loss_per_mille = 0;
@@ -79,11 +80,40 @@ fn fault(w: &mut World) {
     }
 }
 
+/// A safe reconfiguration on whoever takes itself for primary: one member gets or loses its vote, or its priority moves.
+fn reconfigure(w: &mut World) {
+    let n = w.nodes.len() as u64;
+    let (any, k, priority) = (w.rng.below(n) as usize, w.rng.below(n) as usize, w.rng.below(3));
+    let i = w.newest_primary().unwrap_or(any);
+    let Some(current) =
+        w.nodes[i].core.as_ref().filter(|c| c.is_writable()).and_then(|c| c.config().cloned())
+    else {
+        return;
+    };
+    let mut next = (*current).clone();
+    next.version += 1;
+    let m = &mut next.members[k];
+    if k == i || m.arbiter_only {
+        return;
+    }
+    match priority {
+        0 if m.votes == 1 => (m.votes, m.priority) = (0, 0.0),
+        _ if m.votes == 0 => (m.votes, m.priority) = (1, 1.0),
+        p => m.priority = p as f64,
+    }
+    if next.validate().is_err() || next.voters() < 3 {
+        return;
+    }
+    let event = Event::Reconfig { token: 2, config: next.into(), self_index: Some(i), force: false, bump: 0 };
+    w.feed(i, event);
+}
+
 struct Outcome {
     hours: f64,
     faults: u64,
     acknowledged: usize,
     terms: i64,
+    configs: i64,
     roll_backs: u64,
 }
 
@@ -132,6 +162,7 @@ fn run(seed: u64, storm_ms: i64) -> Outcome {
         faults,
         acknowledged: w.checker.acknowledged.len(),
         terms: w.core(p).term(),
+        configs: w.core(p).config().map_or(0, |c| c.version - 1),
         roll_backs: w.checker.roll_backs,
     }
 }
@@ -141,7 +172,7 @@ fn storms_never_lose_what_was_acknowledged() {
     let one: Option<u64> = std::env::var("CHAOS_SEED").ok().and_then(|s| s.parse().ok());
     let count: u64 = std::env::var("CHAOS_SEEDS").ok().and_then(|s| s.parse().ok()).unwrap_or(30);
     let seeds: Vec<u64> = one.map_or_else(|| (0..count).collect(), |s| vec![s]);
-    let (mut hours, mut faults, mut acks, mut terms, mut backs) = (0.0, 0, 0, 0, 0);
+    let (mut hours, mut faults, mut acks, mut terms, mut backs, mut configs) = (0.0, 0, 0, 0, 0, 0);
     for seed in &seeds {
         let result = std::panic::catch_unwind(|| run(*seed, 300_000));
         let Ok(o) = result else { panic!("CHAOS_SEED={seed} fails") };
@@ -149,10 +180,12 @@ fn storms_never_lose_what_was_acknowledged() {
         faults += o.faults;
         acks += o.acknowledged;
         terms += o.terms;
+        configs += o.configs;
         backs += o.roll_backs;
     }
     println!(
-        "{} seeds, {hours:.1} simulated hours, {faults} faults, {acks} acknowledged writes, {terms} terms, {backs} rollbacks",
+        "{} seeds, {hours:.1} simulated hours, {faults} faults, {acks} acknowledged writes, {terms} terms, {configs} \
+         reconfigurations, {backs} rollbacks",
         seeds.len()
     );
     assert!(acks > 0 && backs > 0 || seeds.len() < 10, "the storm must be rough enough to cause rollbacks");
