@@ -545,9 +545,10 @@ impl World {
             return;
         }
         self.nodes[i].crash();
-        // Its kernel resets the connections of everyone who may hear it.
+        // Its kernel resets the connections of those who copy from it; the others notice when they call next.
         for other in 0..self.nodes.len() {
-            if other != i && self.nodes[other].alive && !self.cut.contains(&(i, other)) {
+            let copies = self.nodes[other].fetching == Some(i);
+            if other != i && copies && self.nodes[other].alive && !self.cut.contains(&(i, other)) {
                 self.post(other, 1, Parcel::Event(Event::ConnectionLost { to: i as i64 }));
             }
         }
