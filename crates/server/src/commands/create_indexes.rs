@@ -27,6 +27,9 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             // One member decides alone; the field is checked and has no further effect.
             "commitQuorum" => {
                 quorum = arg.value();
+                if !server.repl.is_replicated() {
+                    return Err(Error::bad_value("Standalones can't specify commitQuorum"));
+                }
                 check_quorum(&quorum)?;
             }
             "ignoreUnknownIndexOptions" => ignore_unknown = arg.boolish()?,

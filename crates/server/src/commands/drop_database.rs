@@ -13,12 +13,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         return Err(arg.unknown());
     }
     server.before_write(ctx).await?;
-    let existed = server.catalog.snapshot().has_database(req.db);
     let last = server.catalog.drop_database(req.db).await?;
     server.wrote(ctx, last);
-    let mut r = Reply::new();
-    if existed {
-        r.body.str("dropped", req.db);
-    }
-    Ok(r)
+    Ok(Reply::new())
 }

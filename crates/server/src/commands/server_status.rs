@@ -12,7 +12,8 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let b = &mut r.body;
     append_head(server, ctx, b);
     for (name, append) in SECTIONS {
-        if wanted(name) {
+        let absent = *name == "repl" && !server.repl.is_replicated();
+        if wanted(name) && !absent {
             b.doc(name, |d| append(server, d));
         }
     }
@@ -279,10 +280,8 @@ fn read_concern_counters(_: &Server, d: &mut DocBuilder) {
 }
 
 fn repl(server: &Server, d: &mut DocBuilder) {
-    if server.repl.is_replicated() {
-        server.repl.append_hello(d, false, server.positions());
-        d.i32("rbid", server.progress.rbid());
-    }
+    server.repl.append_hello(d, false, server.positions());
+    d.i32("rbid", server.progress.rbid());
 }
 
 fn security(_: &Server, d: &mut DocBuilder) {
