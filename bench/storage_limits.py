@@ -94,6 +94,12 @@ class Server:
         f = open(f"/proc/{self.proc.pid}/stat").read().rsplit(")", 1)[1].split()
         return (int(f[11]) + int(f[12])) / os.sysconf("SC_CLK_TCK")
 
+    def figures(self):
+        """Server's own account of its memory and files, in MB where it is bytes."""
+        p = self.conn.ok("admin", {"serverStatus": 1})["wiredTiger"].get("pandodb", {})
+        flat = {k: int(v["$numberLong"]) for k, v in p.items() if "$numberLong" in v}
+        return {k: round(v / 1e6) if "Bytes" in k else v for k, v in flat.items()}
+
     def files(self):
         return sum(len(f) for _, _, f in os.walk(self.home / "data"))
 
@@ -176,6 +182,8 @@ def measured(srv, name, ops, f):
     time.sleep(0.2)
     n = ops(out)
     print(f"{name}: {dt:.1f} s, {n / dt:.0f}/s, server cpu {1e6 * (c1 - c0) / max(n, 1):.1f} us each, disk read {(r1 - r0) / 1e6:.0f} MB written {(w1 - w0) / 1e6:.0f} MB, RSS peak {srv.peak:.0f} MB (anonymous {srv.peak_anon:.0f})", flush=True)
+    f = srv.figures()
+    print("  " + ", ".join(f"{k} {f[k]}" for k in ("cachedBytes", "pinnedBytes", "memtableBytes", "logRecentBytes", "roomWaits", "refusedUnits", "checkpoints") if k in f), flush=True)
     return out
 
 
@@ -212,7 +220,7 @@ def big(a):
         raise RuntimeError(f"{got[0]['n']} documents of {n}")
     upd = lambda c, rnd: c.ok(DB, {"update": "big", "updates": [{"q": {"_id": {"$numberLong": str(scrambled(rnd.randrange(n)))}}, "u": {"$inc": {"n": 1}, "$set": {"k": rnd.randrange(100003)}}}]})  # noqa: E731
     measured(srv, "random updates by _id", rate, lambda: in_threads(4, a.seconds, srv.uri, upd))
-    print("  " + str({k: v for k, v in c.ok("admin", {"serverStatus": 1})["wiredTiger"].get("pandodb", {}).items() if not isinstance(v, dict)}))
+    print(f"  {srv.figures()}")
     srv.stop()
     srv.start()
     print(f"start after a clean stop: {srv.ready_s:.2f} s, RSS {srv.status()['VmRSS']:.0f} MB")

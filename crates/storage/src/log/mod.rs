@@ -322,13 +322,25 @@ impl OpLog {
     pub(crate) fn truncate_front(&self, recovery: u64, pinned: Option<u64>) -> Result<()> {
         let keep = pinned.unwrap_or(u64::MAX).min(self.0.keep_from.load(Ordering::Relaxed));
         let max = self.bytes_max();
-        self.0.files.truncate_front(|left, last| left >= max && last <= recovery && last < keep)?;
+        self.drop_front(|left, last| left >= max && last <= recovery && last < keep)
+    }
+    fn drop_front(&self, may_drop: impl FnMut(u64, u64) -> bool) -> Result<()> {
+        if self.0.files.truncate_front(may_drop)? == 0 {
+            return Ok(());
+        }
+        // Readers must not find in memory what is no longer part of the log.
+        let first = self.0.files.first();
+        let mut state = self.0.state();
+        while state.recent.front().is_some_and(|(ts, _)| *ts < first) {
+            let Some((_, old)) = state.recent.pop_front() else { break };
+            state.recent_bytes -= old.len();
+        }
+        state.all_in_memory = false;
         Ok(())
     }
     /// Drops files that end at or before `upto`, whatever the size (tests, `replSetResizeOplog`).
     pub fn truncate_front_to(&self, upto: Timestamp) -> Result<()> {
-        self.0.files.truncate_front(|_, last| last <= upto.0)?;
-        Ok(())
+        self.drop_front(|_, last| last <= upto.0)
     }
     /// Removes every entry above `ts` (rollback, or the end of an interrupted batch). No slot may be open.
     pub fn truncate_after(&self, ts: Timestamp) -> Result<()> {
