@@ -81,8 +81,7 @@ impl Drop for Folder {
     }
 }
 
-fn open(env: &Env, backend: Backend) -> Catalog {
-    let options = Options { backend, ..Options::default() };
+fn open(env: &Env, options: Options) -> Catalog {
     let storage = Storage::open(env.clone(), options).unwrap();
     let catalog = Catalog::open(env.clone(), storage, OpenOptions { replset: true }).unwrap();
     catalog.set_term(1);
@@ -99,7 +98,7 @@ impl World {
         let disk = Arc::new(FaultyDisk::new(7));
         let tasks = Tasks::default();
         let env = Env { tasks: Arc::new(tasks.clone()), ..env_on(disk.clone(), 7).0 };
-        let catalog = open(&env, Backend::Mem);
+        let catalog = open(&env, Options { backend: Backend::Mem, ..Options::default() });
         World { tasks, disk: Some(disk), env, catalog, backend: Backend::Mem, _folder: None }
     }
     /// On log-structured tables in a folder of its own.
@@ -110,7 +109,7 @@ impl World {
         let tasks = Tasks::default();
         let disk = Arc::new(RealDisk::new(&path));
         let env = Env { tasks: Arc::new(tasks.clone()), ..env_on(disk, 7).0 };
-        let catalog = open(&env, Backend::Lsm);
+        let catalog = open(&env, Options { backend: Backend::Lsm, ..Options::default() });
         World { tasks, disk: None, env, catalog, backend: Backend::Lsm, _folder: Some(Folder(path)) }
     }
     /// Closes cleanly enough (log synced) and opens again.
@@ -121,11 +120,15 @@ impl World {
     }
     /// Opens again without syncing anything (after `disk.crash()`, say).
     pub(crate) fn reopen_as_is(self) -> World {
+        let options = Options { backend: self.backend, ..Options::default() };
+        self.reopen_with(options)
+    }
+    pub(crate) fn reopen_with(self, options: Options) -> World {
         let World { disk, env, catalog, backend, _folder, .. } = self;
         drop(catalog);
         let tasks = Tasks::default();
         let env = Env { tasks: Arc::new(tasks.clone()), ..env };
-        let catalog = open(&env, backend);
+        let catalog = open(&env, options);
         World { tasks, disk, env, catalog, backend, _folder }
     }
     pub(crate) fn run<T>(&self, f: impl Future<Output = T>) -> T {

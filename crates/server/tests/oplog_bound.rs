@@ -6,7 +6,8 @@ use pando_testserver::{Client, World, run};
 const OPLOG_BYTES: u64 = 2 << 20;
 
 async fn next(c: &mut Client, id: i64, size: i32) -> Document {
-    c.run(doc! { "getMore": id, "collection": "oplog.rs", "batchSize": size, "maxTimeMS": 1, "$db": "local" }).await
+    c.run(doc! { "getMore": id, "collection": "oplog.rs", "batchSize": size, "maxTimeMS": 1, "$db": "local" })
+        .await
 }
 
 fn entries(reply: &Document) -> Vec<&Document> {
@@ -19,7 +20,8 @@ fn entries(reply: &Document) -> Vec<&Document> {
 
 /// A tailing cursor that has read five entries.
 async fn tail(c: &mut Client) -> i64 {
-    let find = doc! { "find": "oplog.rs", "tailable": true, "awaitData": true, "batchSize": 5, "$db": "local" };
+    let find =
+        doc! { "find": "oplog.rs", "tailable": true, "awaitData": true, "batchSize": 5, "$db": "local" };
     let reply = c.ok(find).await;
     reply.get("cursor").and_then(Bson::as_doc).and_then(|c| c.get("id")).and_then(Bson::as_i64).unwrap_or(0)
 }
@@ -40,8 +42,9 @@ fn the_oplog_is_bounded_and_a_reader_that_falls_off_gets_capped_position_lost() 
         let pad = "x".repeat(1000);
         let mut seen = 0;
         for round in 0..120 {
-            let docs: Vec<Bson> =
-                (0..100).map(|i| Bson::Document(doc! { "_id": round * 100 + i, "pad": pad.clone() })).collect();
+            let docs: Vec<Bson> = (0..100)
+                .map(|i| Bson::Document(doc! { "_id": round * 100 + i, "pad": pad.clone() }))
+                .collect();
             c.ok(doc! { "insert": "c", "documents": Bson::Array(docs) }).await;
             loop {
                 let reply = next(&mut c, keeps, 1000).await;

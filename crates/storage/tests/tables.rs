@@ -189,6 +189,40 @@ fn memory_is_bounded_when_stable_stands_still() {
 }
 
 #[test]
+fn rows_that_came_during_a_checkpoint_are_left_to_the_next_one() {
+    let disk = Arc::new(FaultyDisk::new(1));
+    let (s, _) = open_on(disk, Options { memtable_bytes: 64 << 10, ..mem() });
+    let i = s.create_ident(IdentKind::Records).unwrap();
+    let mut fill =
+        |n: std::ops::Range<u32>| n.map(|n| put(&s, i, &n.to_be_bytes(), Some(&[0; 1000]))).last().unwrap();
+    let first = fill(0..180);
+    fill(180..330);
+    s.log().flush_once().unwrap();
+    s.set_stable(first);
+    s.checkpoint().unwrap();
+    assert!(!s.has_room(), "what came later stays");
+    assert_eq!(s.checkpoint().unwrap(), first, "and is no reason to go past stable");
+    assert!(s.checkpoint().unwrap() > first, "stable does stand still");
+    assert!(s.has_room());
+}
+
+#[test]
+fn a_bulk_load_given_up_takes_its_files_along() {
+    let folder = Folder::new("bulk-files");
+    let (s, _) = open_on(folder.0.clone(), lsm());
+    let i = s.create_ident(IdentKind::Index).unwrap();
+    let files = || std::fs::read_dir(folder.0.root().join("tables/indexes/tables")).map_or(0, |d| d.count());
+    let mut load = s.bulk(i, put(&s, i, b"a", Some(b"1"))).unwrap();
+    let row = vec![7; 1 << 20];
+    for n in 0..40u32 {
+        load.push(&n.to_be_bytes(), &row).unwrap();
+    }
+    assert!(files() > 0, "tables are written as rows come");
+    drop(load);
+    assert_eq!(files(), 0);
+}
+
+#[test]
 fn a_dropped_ident_can_be_read_until_oldest_passes_and_then_costs_nothing() {
     on_both("drop", |s| {
         let (i, j) =

@@ -1,6 +1,9 @@
 use crate::testing::{World, ns};
 use crate::{DropWhich, Uninterrupted};
+use pando_base::ErrorCode;
 use pando_bson::doc;
+use pando_storage::{Backend, Dir, IdentKind, Options, ReadAt};
+use std::ops::Bound;
 
 #[test]
 fn a_restart_without_checkpoint_replays_everything() {
@@ -102,4 +105,52 @@ fn a_rename_across_databases_copies_documents_and_indexes() {
     assert!(!w.catalog.snapshot().has_database("b"));
     let w = w.reopen();
     assert!(w.catalog.snapshot().databases().iter().all(|d| d == "local"));
+}
+
+#[test]
+fn a_replay_of_more_than_memory_holds_comes_to_its_end_with_all_indexes() {
+    let w = World::new();
+    let pad = "x".repeat(1000);
+    w.insert("db.c", (0..600).map(|i| doc! { "_id": i, "a": -i, "pad": pad.clone() }).collect());
+    w.index("db.c", doc! { "key": { "a": 1 }, "name": "a", "unique": true }).unwrap();
+    w.index("db.c", doc! { "key": { "pad": 1, "a": 1 }, "name": "long" }).unwrap();
+    w.insert("db.c", (600..900).map(|i| doc! { "_id": i, "a": -i, "pad": pad.clone() }).collect());
+    w.catalog.storage().log().flush_once().unwrap();
+    // Rows of 64 KiB may wait; commits of half a megabyte would be refused.
+    let small = || Options { backend: Backend::Mem, memtable_bytes: 64 << 10, ..Options::default() };
+    let mut w = w.reopen_with(small());
+    for _ in 0..2 {
+        let recovered = w.catalog.storage().recovery_ts();
+        assert!(!recovered.is_zero(), "the replay itself has brought rows to the tables");
+        assert!(w.catalog.lookup(&ns("db.c")).unwrap().building_indexes().is_empty());
+        for index in ["a", "long"] {
+            let ids = w.ids_by_index("db.c", index);
+            assert_eq!((ids.len(), ids[0], ids[899]), (900, 899, 0));
+        }
+        w = w.reopen_with(small());
+    }
+    let duplicate = w.try_insert("db.c", vec![doc! { "_id": 1000, "a": -5 }]);
+    assert_eq!(duplicate.errors[0].1.code, ErrorCode::DuplicateKey);
+}
+
+#[test]
+fn rows_of_a_build_that_a_crash_left_without_a_name_are_dropped() {
+    let w = World::new();
+    w.insert("db.c", (0..30).map(|i| doc! { "_id": i, "a": i }).collect());
+    let storage = w.catalog.storage().clone();
+    let orphan = storage.create_ident(IdentKind::Index).unwrap();
+    let mut load = storage.bulk(orphan, storage.log().last()).unwrap();
+    load.push(b"x", b"1").unwrap();
+    load.finish().unwrap();
+    drop(storage);
+    let w = w.reopen();
+    let storage = w.catalog.storage();
+    storage.set_stable(storage.log().last());
+    storage.set_oldest(storage.stable());
+    w.catalog.checkpoint().unwrap();
+    storage.compact_all().unwrap();
+    let txn = storage.begin(ReadAt::Latest).unwrap();
+    let mut rows = txn.scan(orphan, Bound::Unbounded, Bound::Unbounded, Dir::Forward).unwrap();
+    assert!(rows.next().unwrap().is_none());
+    assert_eq!(w.docs("db.c").len(), 30);
 }
