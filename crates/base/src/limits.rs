@@ -266,3 +266,5 @@ pub const SYNC_SOURCE_WARN_LAG_SECS: i64 = 10;
 pub const SYNC_SOURCE_PROBE_SECS_MAX: u64 = 30;
 /// A member that is up tells a new primary where it stands within this; a round trip takes far less.
 pub const CATCH_UP_ANSWERS_MS: crate::Millis = 1000;
+/// A primary that shuts down waits so long for a member that can take over.
+pub const SHUTDOWN_HANDOVER_MS: i64 = 10_000;

@@ -545,7 +545,7 @@ impl Runner {
     fn drain_some(&self, coll: &Collection, targets: &mut [Target]) -> Result<bool> {
         let mut any = false;
         for t in targets.iter_mut() {
-            let mut unit = WriteUnit::logged(&self.catalog, self.catalog.storage().begin(ReadAt::Latest)?);
+            let mut unit = self.catalog.begin_unit(true)?;
             let mut cursor = unit.txn.scan(t.build.side, Bound::Unbounded, Bound::Unbounded, Dir::Forward)?;
             let mut rows = Vec::new();
             while rows.len() < limits::INDEX_BUILD_STEP_DOCS {

@@ -1,6 +1,7 @@
 //! The catalog itself: what exists now, who may change it, and units of work.
 
 use crate::collection::{Collection, View};
+use crate::gate::WriteGate;
 use crate::lock::{Guard, Lock};
 use crate::observer::{LogWriter, OpObserver};
 use crate::oid::ObjectIdSource;
@@ -27,6 +28,7 @@ pub(crate) struct Inner {
     db_locks: Mutex<BTreeMap<String, Lock>>,
     observers: RwLock<Arc<[Arc<dyn OpObserver>]>>,
     term: AtomicI64,
+    gate: WriteGate,
     /// `local.oplog.rs` can be read.
     exposes_oplog: bool,
     pub(crate) oids: ObjectIdSource,
@@ -81,6 +83,7 @@ impl Catalog {
             db_locks: Mutex::default(),
             observers: RwLock::new(observers),
             term: AtomicI64::new(-1),
+            gate: WriteGate::default(),
             exposes_oplog: options.replset,
             builds: crate::build::Builds::default(),
             rebuilds: crate::rebuild::Rebuilds::default(),
@@ -105,6 +108,10 @@ impl Catalog {
     }
     pub fn lookup_view(&self, ns: &Namespace) -> Option<Arc<View>> {
         self.0.current.load().view(ns).cloned()
+    }
+    /// Who may write replicated collections now.
+    pub fn gate(&self) -> &WriteGate {
+        &self.0.gate
     }
     /// The term that new log entries carry.
     pub fn term(&self) -> Term {
@@ -207,7 +214,9 @@ impl Catalog {
     }
     pub(crate) fn begin_unit(&self, replicated: bool) -> Result<WriteUnit> {
         if replicated {
-            Ok(WriteUnit::logged(self, self.storage().begin(ReadAt::Latest)?))
+            // The gate first: the snapshot must hold everything an earlier primary left behind.
+            let entered = self.gate().enter()?;
+            Ok(WriteUnit::logged(self, self.storage().begin(ReadAt::Latest)?, entered))
         } else {
             Ok(WriteUnit::local(self, self.storage().begin_local()?))
         }

@@ -33,6 +33,7 @@ mod db_hash;
 mod ddl;
 mod document;
 mod durable;
+mod gate;
 mod hashed;
 mod index_ddl;
 mod index_entries;
@@ -72,6 +73,7 @@ pub use collection::{Collection, Index, IndexState, KeyFormat, Shared, Validator
 pub use db_hash::DbHash;
 pub use ddl::Dropped;
 pub use document::check_id;
+pub use gate::WriteGate;
 pub use hashed::hash_value;
 pub use index_ddl::{DropWhich, IndexesCreated, IndexesDropped};
 pub use oplog_source::{OplogSource, rid_of as oplog_rid};

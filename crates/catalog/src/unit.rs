@@ -7,6 +7,7 @@
 use crate::Catalog;
 use crate::collection::{Collection, Index, Shared};
 use crate::durable;
+use crate::gate::Entered;
 use crate::keys::KeySet;
 use crate::observer::{Defined, OpObserver};
 use crate::sizes::Totals;
@@ -73,6 +74,8 @@ pub struct WriteUnit {
     after: Vec<AfterCommit>,
     pub(crate) scratch: Scratch,
     observers: Arc<[Arc<dyn OpObserver>]>,
+    /// Last, so that it is dropped last: the unit is over when it leaves the gate.
+    entered: Option<Entered>,
 }
 
 /// Array paths that an index will have durably known once the unit commits.
@@ -104,8 +107,10 @@ pub struct UnitMark {
 }
 
 impl WriteUnit {
-    pub(crate) fn logged(catalog: &Catalog, txn: Txn) -> WriteUnit {
-        WriteUnit::new(catalog, txn, Journal::Logged { reserved: None, open: None })
+    pub(crate) fn logged(catalog: &Catalog, txn: Txn, entered: Entered) -> WriteUnit {
+        let mut unit = WriteUnit::new(catalog, txn, Journal::Logged { reserved: None, open: None });
+        unit.entered = Some(entered);
+        unit
     }
     pub(crate) fn local(catalog: &Catalog, txn: Txn) -> WriteUnit {
         WriteUnit::new(catalog, txn, Journal::Local)
@@ -140,6 +145,7 @@ impl WriteUnit {
             after: Vec::new(),
             scratch: Scratch::default(),
             observers: catalog.observers(),
+            entered: None,
         }
     }
     pub(crate) fn observers(&self) -> Arc<[Arc<dyn OpObserver>]> {

@@ -7,6 +7,7 @@ use crate::config::ReplSetConfig;
 use pando_base::{Error, ErrorCode};
 use pando_bson::{DocBuf, DocBuilder};
 use pando_command::concern::{W, WriteConcern, WriteConcernError};
+use pando_topology::write_concern::{Concern, Want};
 
 /// What to wait for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -49,6 +50,23 @@ pub fn plan(wc: &WriteConcern, config: &ReplSetConfig) -> Result<Wait, WriteConc
             }
         }
     }
+}
+
+/// The same for the topology core, which knows the other members.
+pub fn concern(wc: &WriteConcern, config: &ReplSetConfig) -> Concern {
+    let on_disk = wc.j == Some(true) || wc.fsync;
+    let want = match &wc.w {
+        W::Nodes(n) => Want::Nodes(*n as u32),
+        W::Majority => Want::Majority,
+        W::Mode(mode) => Want::Mode(mode.clone()),
+        W::Tags(tags) => Want::Tags(
+            tags.iter()
+                .map(|e| (e.name().to_owned(), e.value().as_f64().unwrap_or(0.0).max(0.0) as u32))
+                .collect(),
+        ),
+    };
+    let by_default = want == Want::Majority && config.write_concern_majority_journal_default;
+    Concern { want, journaled: on_disk || (by_default && wc.j != Some(false)) }
 }
 
 /// Code 2 for concerns that make no sense without a replica set.

@@ -1,22 +1,24 @@
 //! This node's place in a replica set.
 //!
-//! So far a set has one member, so there is nobody to ask: the node elects itself as soon as it has a
-//! configuration, and "majority" means "durable in my own log". What the rest of the server sees is already
-//! shaped for more: it asks [`Repl`] whether it may write, waits through
-//! [`await_replication`], and reads `hello` and `replSetGetStatus` from the same [`State`]. The topology core
-//! will later drive that state; its callers need not change.
+//! The topology core decides; this crate is its shell. [`coordinator`] feeds it time, messages and positions and carries
+//! out what it says; [`data`] moves entries from a sync source into this node's log and tables; what the rest of the
+//! server reads lies in [`Repl`].
 //!
+//! * [`coordinator`] — the core's shell: tasks, calls to members, barriers;
 //! * [`data`] — the entries' way from a sync source into this node's log and tables;
 //! * [`config`] — the configuration document, of the topology crate;
-//! * [`state`] — member state, term, election, topology version, and who waits for them;
+//! * [`state`] — what operations see: member state, term, topology version, and who waits for them;
 //! * [`await_replication`] — write concerns;
 //! * [`show`] — the documents that `hello` and `replSetGetStatus` answer with.
 
 pub mod await_replication;
+pub mod coordinator;
 pub mod data;
 pub mod show;
 pub mod state;
 
 pub use config::{Member, ReplSetConfig};
+pub use coordinator::{Coordinator, Effects, Said};
+pub use pando_topology as topology;
 pub use pando_topology::config;
-pub use state::{Election, MemberState, Repl, State};
+pub use state::{MemberState, Repl, State};

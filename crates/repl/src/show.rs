@@ -2,8 +2,9 @@
 
 use crate::config::ReplSetConfig;
 use crate::state::{MemberState, Repl, State, election_id};
-use pando_base::{Millis, OpTime};
+use pando_base::{Millis, OpTime, Timestamp};
 use pando_bson::DocBuilder;
+use pando_topology::Core;
 
 /// How far this node's log is, in the views the replies need.
 #[derive(Clone, Copy, Debug)]
@@ -51,11 +52,13 @@ impl Repl {
         append_hosts(b, config);
         b.str("setName", &config.name);
         b.i32("setVersion", config.version as i32);
-        b.bool(writable, s.member == MemberState::Primary);
-        b.bool("secondary", s.member == MemberState::Secondary);
+        b.bool(writable, s.writable);
+        // A primary that is still draining says it is a secondary.
+        let drains = s.member == MemberState::Primary && !s.writable;
+        b.bool("secondary", s.member == MemberState::Secondary || drains);
         let me = &config.members[s.self_index.min(config.members.len() - 1)];
-        if s.member == MemberState::Primary {
-            b.str("primary", &me.host);
+        if let Some(primary) = s.primary.as_ref().filter(|_| !drains) {
+            b.str("primary", primary);
         }
         if me.arbiter_only {
             b.bool("arbiterOnly", true);
@@ -80,7 +83,7 @@ impl Repl {
             });
         }
         b.str("me", &me.host);
-        if s.member == MemberState::Primary {
+        if s.writable {
             b.object_id("electionId", election_id(s.term));
         }
         b.doc("lastWrite", |d| {
@@ -97,49 +100,60 @@ impl Repl {
             t.i64("counter", s.counter);
         });
     }
+}
 
-    /// The body of `replSetGetStatus` (R-STATE-4); the caller has checked that there is a configuration.
-    pub fn append_status(&self, b: &mut DocBuilder, at: Positions, now_ms: Millis, uptime_secs: i64) {
-        let s = self.state();
-        let Some(config) = &s.config else { return };
-        b.str("set", &config.name);
-        b.date("date", now_ms);
-        b.i32("myState", s.member as i32);
-        b.i64("term", s.term);
-        b.str("syncSourceHost", "");
-        b.i32("syncSourceId", -1);
-        b.i64("heartbeatIntervalMillis", config.settings.heartbeat_interval_ms);
-        b.i32("majorityVoteCount", config.majority_votes() as i32);
-        b.i32("writeMajorityCount", config.write_majority() as i32);
-        b.i32("votingMembersCount", config.voters() as i32);
-        b.i32("writableVotingMembersCount", config.writable_voters() as i32);
-        b.doc("optimes", |d| {
-            op_time(d, "lastCommittedOpTime", at.committed);
-            d.date("lastCommittedWallTime", at.committed_wall_ms);
-            op_time(d, "readConcernMajorityOpTime", at.committed);
-            op_time(d, "appliedOpTime", at.applied);
-            op_time(d, "durableOpTime", at.durable);
-            d.date("lastAppliedWallTime", at.applied_wall_ms);
-            d.date("lastDurableWallTime", at.durable_wall_ms);
-        });
-        b.timestamp("lastStableRecoveryTimestamp", at.committed.ts);
-        if s.member == MemberState::Primary {
-            append_election(b, &s, config);
-        }
-        b.array("members", |a| {
-            for (i, m) in config.members.iter().enumerate() {
-                a.doc(|d| {
-                    d.i32("_id", m.id as i32);
-                    d.str("name", &m.host);
-                    if i == s.self_index {
-                        append_self(d, &s, config, at, uptime_secs);
-                    } else {
-                        append_unreachable(d);
-                    }
-                });
-            }
-        });
+/// What `replSetGetStatus` shows beside the core's state.
+#[derive(Clone, Copy, Debug)]
+pub struct StatusAt {
+    pub positions: Positions,
+    pub stable: Timestamp,
+    pub now_ms: Millis,
+    pub uptime_secs: i64,
+}
+
+/// The body of `replSetGetStatus` (R-STATE-4); the caller has checked that there is a configuration.
+pub fn append_status(b: &mut DocBuilder, core: &Core, at: &StatusAt) {
+    let Some(config) = core.config() else { return };
+    let p = &at.positions;
+    let source = core.sync_source().map_or("", |h| h);
+    let source_id = config.members.iter().find(|m| m.host == source).map_or(-1, |m| m.id as i32);
+    b.str("set", &config.name);
+    b.date("date", at.now_ms);
+    b.i32("myState", core.state() as i32);
+    b.i64("term", core.term());
+    b.str("syncSourceHost", source);
+    b.i32("syncSourceId", source_id);
+    b.i64("heartbeatIntervalMillis", config.settings.heartbeat_interval_ms);
+    b.i32("majorityVoteCount", config.majority_votes() as i32);
+    b.i32("writeMajorityCount", config.write_majority() as i32);
+    b.i32("votingMembersCount", config.voters() as i32);
+    b.i32("writableVotingMembersCount", config.writable_voters() as i32);
+    b.doc("optimes", |d| {
+        op_time(d, "lastCommittedOpTime", p.committed);
+        d.date("lastCommittedWallTime", p.committed_wall_ms);
+        op_time(d, "readConcernMajorityOpTime", p.committed.min(p.applied));
+        op_time(d, "appliedOpTime", p.applied);
+        op_time(d, "durableOpTime", p.durable);
+        d.date("lastAppliedWallTime", p.applied_wall_ms);
+        d.date("lastDurableWallTime", p.durable_wall_ms);
+    });
+    b.timestamp("lastStableRecoveryTimestamp", at.stable);
+    if core.is_leader() {
+        append_election(b, core, config);
     }
+    b.array("members", |a| {
+        for (i, m) in config.members.iter().enumerate() {
+            a.doc(|d| {
+                d.i32("_id", m.id as i32);
+                d.str("name", &m.host);
+                if core.self_index() == Some(i) {
+                    append_self(d, core, config, at, (source, source_id));
+                } else {
+                    append_other(d, core, m, at);
+                }
+            });
+        }
+    });
 }
 
 fn append_hosts(b: &mut DocBuilder, config: &ReplSetConfig) {
@@ -160,35 +174,51 @@ fn append_hosts(b: &mut DocBuilder, config: &ReplSetConfig) {
     }
 }
 
-fn append_election(b: &mut DocBuilder, s: &State, config: &ReplSetConfig) {
-    let Some(e) = &s.election else { return };
+fn append_election(b: &mut DocBuilder, core: &Core, config: &ReplSetConfig) {
+    let Some(e) = core.election() else { return };
     b.doc("electionCandidateMetrics", |d| {
-        d.str("lastElectionReason", e.reason);
-        d.date("lastElectionDate", e.date_ms);
+        d.str("lastElectionReason", e.reason.text());
+        d.date("lastElectionDate", e.date);
         d.i64("electionTerm", e.term);
         op_time(d, "lastCommittedOpTimeAtElection", e.last_committed);
         op_time(d, "lastSeenOpTimeAtElection", e.last_seen);
-        d.i32("numVotesNeeded", config.majority_votes() as i32);
-        d.f64("priorityAtElection", config.members.get(s.self_index).map_or(1.0, |m| m.priority));
+        d.i32("numVotesNeeded", e.votes_needed as i32);
+        d.f64("priorityAtElection", core.self_member().map_or(1.0, |m| m.priority));
         d.i64("electionTimeoutMillis", config.settings.election_timeout_ms);
-        d.date("newTermStartDate", e.new_term_start_ms);
-        d.date("wMajorityWriteAvailabilityDate", e.writable_ms);
+        if e.prior_primary >= 0 {
+            d.i32("priorPrimaryMemberId", e.prior_primary as i32);
+        }
+        if let Some(at) = e.new_term_start {
+            d.date("newTermStartDate", at);
+        }
+        if let Some(at) = e.majority_available {
+            d.date("wMajorityWriteAvailabilityDate", at);
+        }
     });
 }
 
-fn append_self(d: &mut DocBuilder, s: &State, config: &ReplSetConfig, at: Positions, uptime_secs: i64) {
+fn append_self(
+    d: &mut DocBuilder,
+    core: &Core,
+    config: &ReplSetConfig,
+    at: &StatusAt,
+    (source, source_id): (&str, i32),
+) {
+    let p = &at.positions;
     d.f64("health", 1.0);
-    d.i32("state", s.member as i32);
-    d.str("stateStr", s.member.text());
-    d.i32("uptime", uptime_secs as i32);
-    op_time(d, "optime", at.applied);
-    d.date("optimeDate", date_of(at.applied));
-    d.date("lastAppliedWallTime", at.applied_wall_ms);
-    d.date("lastDurableWallTime", at.durable_wall_ms);
-    d.str("syncSourceHost", "");
-    d.i32("syncSourceId", -1);
+    d.i32("state", core.state() as i32);
+    d.str("stateStr", core.state().text());
+    d.i32("uptime", at.uptime_secs as i32);
+    if !core.is_arbiter() {
+        op_time(d, "optime", p.applied);
+        d.date("optimeDate", date_of(p.applied));
+        d.date("lastAppliedWallTime", p.applied_wall_ms);
+        d.date("lastDurableWallTime", p.durable_wall_ms);
+    }
+    d.str("syncSourceHost", source);
+    d.i32("syncSourceId", source_id);
     d.str("infoMessage", "");
-    if let Some(e) = s.election.as_ref().filter(|_| s.member == MemberState::Primary) {
+    if let Some(e) = core.election().filter(|_| core.is_leader()) {
         d.timestamp("electionTime", e.time);
         d.date("electionDate", i64::from(e.time.secs()) * 1000);
     }
@@ -198,9 +228,37 @@ fn append_self(d: &mut DocBuilder, s: &State, config: &ReplSetConfig, at: Positi
     d.str("lastHeartbeatMessage", "");
 }
 
-/// Members other than this one cannot be spoken to yet.
-fn append_unreachable(d: &mut DocBuilder) {
-    d.f64("health", 0.0);
-    d.i32("state", MemberState::Down as i32);
-    d.str("stateStr", "(not reachable/healthy)");
+fn append_other(d: &mut DocBuilder, core: &Core, m: &crate::config::Member, at: &StatusAt) {
+    let Some(data) = core.member(m.id) else { return };
+    let down = data.up == Some(false);
+    d.f64("health", if down { 0.0 } else { 1.0 });
+    d.i32("state", data.state as i32);
+    d.str("stateStr", if down { "(not reachable/healthy)" } else { data.state.text() });
+    let up_ms = if data.is_up() { (at.now_ms - data.up_since).max(0) } else { 0 };
+    d.i32("uptime", (up_ms / 1000) as i32);
+    if !m.arbiter_only {
+        op_time(d, "optime", data.heard.applied.op);
+        op_time(d, "optimeDurable", data.heard.durable.op);
+        d.date("optimeDate", date_of(data.heard.applied.op));
+        d.date("optimeDurableDate", date_of(data.heard.durable.op));
+        d.date("lastAppliedWallTime", data.heard.applied.wall);
+        d.date("lastDurableWallTime", data.heard.durable.wall);
+    }
+    d.date("lastHeartbeat", data.last_heartbeat);
+    d.date("lastHeartbeatRecv", data.last_heartbeat_recv);
+    d.i64("pingMs", data.ping.mean_ms);
+    d.str("lastHeartbeatMessage", &data.message);
+    let source_id = core
+        .config()
+        .and_then(|c| c.members.iter().find(|o| o.host == data.sync_source).map(|o| o.id as i32))
+        .unwrap_or(-1);
+    d.str("syncSourceHost", &data.sync_source);
+    d.i32("syncSourceId", source_id);
+    d.str("infoMessage", "");
+    if data.state == MemberState::Primary {
+        d.timestamp("electionTime", data.election_time);
+        d.date("electionDate", i64::from(data.election_time.secs()) * 1000);
+    }
+    d.i32("configVersion", data.config_version as i32);
+    d.i64("configTerm", data.config_term);
 }

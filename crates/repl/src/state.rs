@@ -1,28 +1,14 @@
 //! What this node knows about itself as a member: configuration, state, term, topology version.
 
 use crate::config::ReplSetConfig;
-use pando_base::{Error, ErrorCode, Millis, OpTime, Result, Term, Timestamp};
+use pando_base::{Error, ErrorCode, Millis, Result, Term};
 use pando_bson::ObjectId;
 use pando_command::node::TopologyVersion;
 use pando_env::sync::Notify;
+use pando_topology::Core;
 pub use pando_topology::member::{MemberState, election_id};
-use std::sync::atomic::{AtomicI64, AtomicU8, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// The election this node won last (`electionCandidateMetrics`).
-#[derive(Clone, Debug)]
-pub struct Election {
-    pub reason: &'static str,
-    /// Cluster time of the victory (`members[].electionTime`).
-    pub time: Timestamp,
-    pub date_ms: Millis,
-    pub term: Term,
-    pub last_committed: OpTime,
-    pub last_seen: OpTime,
-    /// When the first entry of the term was written, and when it was majority committed.
-    pub new_term_start_ms: Millis,
-    pub writable_ms: Millis,
-}
 
 /// Everything `hello` depends on; each visible change bumps `counter` (R-HELLO-2).
 #[derive(Clone, Debug)]
@@ -32,7 +18,11 @@ pub struct State {
     pub self_index: usize,
     pub member: MemberState,
     pub term: Term,
-    pub election: Option<Arc<Election>>,
+    /// User writes are taken.
+    pub writable: bool,
+    /// `host:port` of the primary this node believes in.
+    pub primary: Option<String>,
+    /// Counted by the core, from the start of the process.
     pub counter: i64,
     /// Wall time until which a closing node still answers (R-HELLO-7).
     pub quiesce_until_ms: Option<Millis>,
@@ -50,7 +40,9 @@ pub struct Repl {
     process_id: ObjectId,
     state: Mutex<State>,
     /// Copies of two hot fields, so that a write costs no lock.
-    member: AtomicU8,
+    writable: AtomicBool,
+    /// The only member of its set: what its own disk holds is on a majority.
+    alone: AtomicBool,
     term: AtomicI64,
     changed: Notify,
 }
@@ -63,7 +55,8 @@ impl Repl {
             self_index: 0,
             member: MemberState::Startup,
             term: -1,
-            election: None,
+            writable: false,
+            primary: None,
             counter: 0,
             quiesce_until_ms: None,
         };
@@ -71,7 +64,8 @@ impl Repl {
             set_name,
             process_id,
             state: Mutex::new(state),
-            member: AtomicU8::new(MemberState::Startup as u8),
+            writable: AtomicBool::new(false),
+            alone: AtomicBool::new(false),
             term: AtomicI64::new(-1),
             changed: Notify::new(),
         }
@@ -113,9 +107,15 @@ impl Repl {
     pub fn is_initiated(&self) -> bool {
         self.term() != -1
     }
+    /// Primary, and past catching up and draining.
     #[inline]
     pub fn is_primary(&self) -> bool {
-        self.member.load(Relaxed) == MemberState::Primary as u8
+        self.writable.load(Relaxed)
+    }
+    /// Primary of a set of one.
+    #[inline]
+    pub fn is_alone(&self) -> bool {
+        self.alone.load(Relaxed)
     }
     /// The current term; -1 on a standalone node and before the first configuration.
     #[inline]
@@ -139,102 +139,52 @@ impl Repl {
         &self.changed
     }
 
-    /// Changes the state; every change is visible in `hello`, so the counter goes up and waiters wake.
-    fn update(&self, change: impl FnOnce(&mut State)) {
+    /// Shows what the core is now; wakes those who wait for a newer topology version.
+    pub fn show_core(&self, core: &Core) {
+        let member = core.state();
+        let primary = core.primary().and_then(|id| {
+            let config = core.config()?;
+            config.members.iter().find(|m| m.id == id).map(|m| m.host.clone())
+        });
         {
-            let mut state = self.lock();
-            change(&mut state);
-            state.counter += 1;
-            self.member.store(state.member as u8, Relaxed);
-            self.term.store(state.term, Relaxed);
+            let mut s = self.lock();
+            s.config = core.config().cloned();
+            s.self_index = core.self_index().unwrap_or(0);
+            s.member = member;
+            s.term = core.term();
+            s.writable = core.is_writable();
+            s.primary = primary;
+            s.counter = core.topology_version();
+            s.quiesce_until_ms = core.quiesce_until();
+            self.writable.store(s.writable, Relaxed);
+            self.alone.store(s.writable && s.config.as_ref().is_some_and(|c| c.members.len() == 1), Relaxed);
+            self.term.store(s.term, Relaxed);
         }
         self.changed.bump();
     }
-    /// Takes a configuration in which this node is `members[self_index]`; it becomes a secondary.
+    /// Another member state, without a core.
+    pub fn enter(&self, member: MemberState) {
+        self.lock().member = member;
+        self.changed.bump();
+    }
+    /// Takes over a configuration without a core: a node that follows one given member.
     pub fn install(&self, config: ReplSetConfig, self_index: usize, term: Term) {
-        self.update(|s| {
+        {
+            let mut s = self.lock();
             s.config = Some(Arc::new(config));
             s.self_index = self_index;
             s.term = term;
             s.member = MemberState::Secondary;
-        });
-    }
-    /// Enters another member state; role changes have functions of their own.
-    pub fn enter(&self, member: MemberState) {
-        self.update(|s| s.member = member);
-    }
-    /// A new configuration of the same set; member state and term stay.
-    pub fn reconfigure(&self, config: ReplSetConfig, self_index: usize) {
-        self.update(|s| {
-            s.config = Some(Arc::new(config));
-            s.self_index = self_index;
-        });
-    }
-    /// The configuration on disk does not name this node.
-    pub fn install_removed(&self, config: ReplSetConfig) {
-        self.update(|s| {
-            s.config = Some(Arc::new(config));
-            s.member = MemberState::Removed;
-        });
-    }
-    /// Won the election of `election.term`; the caller has made the vote durable and written the first entry
-    /// of the term.
-    pub fn become_primary(&self, election: Election) {
-        self.update(|s| {
-            s.term = election.term;
-            if let Some(config) = &s.config {
-                let mut config = (**config).clone();
-                config.term = election.term;
-                s.config = Some(Arc::new(config));
-            }
-            s.election = Some(Arc::new(election));
-            s.member = MemberState::Primary;
-        });
-    }
-    /// No more writes; existing reads go on (shutdown).
-    pub fn step_down(&self) {
-        if self.is_primary() {
-            self.update(|s| s.member = MemberState::Secondary);
+            s.counter += 1;
+            self.term.store(term, Relaxed);
         }
-    }
-    /// From now on `hello` answers 91 (R-HELLO-7).
-    pub fn quiesce(&self, until_ms: Millis) {
-        self.update(|s| s.quiesce_until_ms = Some(until_ms));
+        self.changed.bump();
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn election(term: Term) -> Election {
-        Election {
-            reason: "electionTimeout",
-            time: Timestamp::new(1, 1),
-            date_ms: 0,
-            term,
-            last_committed: OpTime::NULL,
-            last_seen: OpTime::NULL,
-            new_term_start_ms: 0,
-            writable_ms: 0,
-        }
-    }
-
-    #[test]
-    fn every_visible_change_moves_the_topology_version() {
-        let repl = Repl::new(Some("rs".to_owned()), ObjectId([1; 12]));
-        assert!(!repl.accepts_writes());
-        assert_eq!(repl.require_config().unwrap_err().code, ErrorCode::NotYetInitialized);
-        let before = repl.topology_version().counter;
-        repl.install(ReplSetConfig::single("rs", "a:1"), 0, 0);
-        assert!(repl.is_readable() && !repl.accepts_writes());
-        repl.become_primary(election(3));
-        assert!(repl.accepts_writes());
-        assert_eq!((repl.term(), repl.config().unwrap().term), (3, 3));
-        assert_eq!(repl.topology_version().counter, before + 2);
-        repl.step_down();
-        assert!(!repl.accepts_writes());
-    }
 
     #[test]
     fn a_standalone_node_writes_without_a_configuration() {

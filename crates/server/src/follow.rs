@@ -3,14 +3,11 @@
 use crate::Server;
 use pando_base::{Error, OpTime, Result, Term, limits};
 use pando_bson::{DocBuf, RawDoc, doc};
-use pando_env::Component;
-use pando_oplog::EntryView;
 use pando_repl::data::initial_sync::InitialSync;
 use pando_repl::data::update_position::{self, MemberPosition};
-use pando_repl::data::{DataPath, Deps, Metadata, Position, Upper};
+use pando_repl::data::{DataPath, Deps, Metadata, Upper};
 use pando_repl::{MemberState, ReplSetConfig};
 use pando_rpc::{Options, Pool};
-use std::ops::Bound;
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
 
@@ -83,14 +80,6 @@ impl Upper for FixedSource {
 }
 
 impl Server {
-    /// The newest entry of the log.
-    pub(crate) fn top_of_log(&self) -> Result<Position> {
-        let mut cursor = self.storage.log().read(Bound::Unbounded, true);
-        let Some((_, entry)) = cursor.next()? else { return Ok(Position::NULL) };
-        let e = EntryView::parse(RawDoc::trusted(&entry))?;
-        Ok(Position { op_time: e.op_time(), wall: e.wall })
-    }
-
     pub(crate) fn start_following(self: &Arc<Self>) {
         let server = self.clone();
         self.env.spawn("replication", async move {
@@ -134,10 +123,6 @@ impl Server {
         *self.data_path.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(path));
         Ok(())
     }
-    fn apply_workers(&self) -> usize {
-        let cores = self.config.host.facts().cores as usize;
-        (cores * 2).clamp(2, limits::APPLY_WORKERS_MAX)
-    }
     /// Waits until the source has a configuration and takes it; false when the server stops first.
     async fn take_config_of(&self, pool: &Pool, source: &str) -> Result<bool> {
         let ask = doc! { "replSetGetConfig": 1, "$db": "admin" }.to_raw();
@@ -155,16 +140,6 @@ impl Server {
                 return Ok(false);
             }
             self.env.clock.sleep(Duration::from_millis(limits::SYNC_SOURCE_RETRY_MS)).await;
-        }
-    }
-    pub(crate) async fn stop_following(&self) {
-        if let Some(sync) = self.initial_sync.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            sync.stop();
-        }
-        let path = self.data_path.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(path) = path.filter(|_| self.fatal_error().is_none()) {
-            path.stop().await;
-            self.env.log.info(Component::Repl, 21107, "Finished oplog application", |_| {});
         }
     }
 }

@@ -10,6 +10,8 @@ use pando_command::{
 };
 use pando_env::BoxFuture;
 use pando_repl::await_replication::{self, Wait};
+use pando_repl::topology::Event;
+use pando_repl::topology::write_concern::{Waiter, Want};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -95,6 +97,7 @@ impl Node for Server {
     ) -> BoxFuture<'a, Option<WriteConcernError>> {
         Box::pin(async move {
             let wait = match self.repl.config() {
+                Some(_) if !self.repl.is_alone() => return self.await_members(ctx, wc).await,
                 Some(config) => await_replication::plan(wc, &config),
                 // `admit` has refused what a standalone node cannot do.
                 None => Ok(await_replication::check_standalone(wc).unwrap_or(Wait::Applied)),
@@ -200,6 +203,35 @@ impl Server {
                 self.storage.log().clock()
             ),
         )
+    }
+
+    /// Waits until enough members hold the operation's last write (R-WC-2..9).
+    async fn await_members(&self, ctx: &OpCtx, wc: &WriteConcern) -> Option<WriteConcernError> {
+        let config = self.repl.config()?;
+        let concern = await_replication::concern(wc, &config);
+        if concern.want == Want::Nodes(1) && !concern.journaled || concern.want == Want::Nodes(0) {
+            return None;
+        }
+        // A write that changed nothing waits for what it has seen (R-WC-2).
+        let target = ctx.last_op().unwrap_or_else(|| self.last_applied());
+        let Ok(coordinator) = self.coordinator() else { return None };
+        if concern.want == Want::Majority || concern.journaled {
+            self.storage.log().ask_flush(target.ts);
+        }
+        let waiting = coordinator.ask(|id| Event::Await(Waiter { id, target, concern }));
+        let waiting = ctx.interruptible(waiting);
+        let said = if wc.wtimeout_ms > 0 {
+            match self.env.timeout(Duration::from_millis(wc.wtimeout_ms as u64), waiting).await {
+                Some(said) => said,
+                None => return Some(await_replication::timed_out(wc)),
+            }
+        } else {
+            waiting.await
+        };
+        match said.and_then(pando_repl::Said::waited) {
+            Ok(()) => None,
+            Err(e) => Some(await_replication::failed(wc, e.code, e.message.to_string())),
+        }
     }
 
     /// Waits until the operation's last write is on disk.

@@ -11,7 +11,7 @@ use pando_repl::show::Positions;
 impl Server {
     /// This node takes entries from another and writes none of its own.
     pub(crate) fn is_following(&self) -> bool {
-        self.config.follow.is_some()
+        self.repl.is_replicated() && !self.repl.is_primary()
     }
     /// The newest write that a new read would see, with its term.
     pub(crate) fn last_applied(&self) -> OpTime {
@@ -26,11 +26,12 @@ impl Server {
         if self.is_following() {
             return self.progress.committed().op_time.ts.min(log.all_durable());
         }
-        log.durable().min(log.visible())
+        if self.repl.is_alone() || !self.repl.is_replicated() {
+            return log.durable().min(log.visible());
+        }
+        self.progress.committed().op_time.ts.min(log.visible())
     }
     pub(crate) fn positions(&self) -> Positions {
-        // Wall times of entries are their timestamps' seconds: good enough between whole seconds.
-        let wall = |t: Timestamp| i64::from(t.secs()) * 1000;
         if self.is_following() {
             let p = &self.progress;
             let (applied, durable, committed) = (p.applied(), p.durable(), p.committed());
@@ -43,26 +44,36 @@ impl Server {
                 committed_wall_ms: committed.wall,
             };
         }
+        self.primary_positions()
+    }
+    /// Positions of a node that writes its own log.
+    pub(crate) fn primary_positions(&self) -> Positions {
+        // Wall times of entries are their timestamps' seconds: good enough between whole seconds.
+        let wall = |t: Timestamp| i64::from(t.secs()) * 1000;
         let term = self.repl.term();
         let log = self.storage.log();
         let (applied, durable) = (log.visible(), log.durable());
-        let committed = durable.min(applied);
+        let committed = if self.repl.is_alone() || !self.repl.is_replicated() {
+            Position { op_time: OpTime::new(durable.min(applied), term), wall: wall(durable.min(applied)) }
+        } else {
+            self.progress.committed()
+        };
         Positions {
             applied: OpTime::new(applied, term),
             applied_wall_ms: wall(applied),
             durable: OpTime::new(durable, term),
             durable_wall_ms: wall(durable),
-            committed: OpTime::new(committed, term),
-            committed_wall_ms: wall(committed),
+            committed: committed.op_time,
+            committed_wall_ms: committed.wall,
         }
     }
-    /// After the log was synced: on a set of one that commits what it holds.
+    /// After the log was synced.
     pub(crate) fn note_synced(&self) {
         self.progress.synced(self.storage.log().durable());
-        if !self.is_following() && self.repl.is_primary() {
-            let p = self.positions();
-            let at = Position { op_time: p.committed, wall: p.committed_wall_ms };
-            self.progress.advance_committed(at);
+        if self.repl.is_primary() {
+            self.tell_own_progress();
+        } else if let Some(c) = self.coordinator.get() {
+            pando_repl::data::Upper::progressed(&**c);
         }
     }
 

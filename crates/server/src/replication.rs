@@ -1,15 +1,22 @@
-//! Taking and keeping this node's place in its replica set: what [`pando_repl::Repl`] decides is made durable here.
+//! What the replication coordinator needs of this server: its disk, its log, its gate, its data path.
 
 use crate::Server;
 use crate::server::new_object_id;
-use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Term};
-use pando_bson::{DocBuilder, RawDoc};
+use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Term, limits};
+use pando_bson::{DocBuilder, RawDoc, doc};
 use pando_command::OpCtx;
-use pando_env::Component;
-use pando_oplog::entry::{Entry, Identity, Object, OpType};
-use pando_repl::{Election, ReplSetConfig};
+use pando_env::{BoxFuture, Component};
+use pando_oplog::entry::{Entry, EntryView, Identity, Object, OpType};
+use pando_repl::data::initial_sync::InitialSync;
+use pando_repl::data::{DataPath, Deps, Position as DataPosition};
+use pando_repl::topology::message::LastVote;
+use pando_repl::topology::{Boot, ConfigNote, Event, MemberState, Params, Position, Positions, StateChange};
+use pando_repl::{Coordinator, Effects, ReplSetConfig};
+use pando_rpc::{Options, Pool};
 use pando_storage::ReadAt;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::ops::Bound;
+use std::sync::{Arc, PoisonError, Weak};
+use std::time::Duration;
 
 fn config_ns() -> Namespace {
     Namespace::unchecked("local", "system.replset")
@@ -18,164 +25,148 @@ fn election_ns() -> Namespace {
     Namespace::unchecked("local", "replset.election")
 }
 
-/// Lets one configuration change run at a time.
-#[derive(Default)]
-pub(crate) struct OneAtATime(AtomicBool);
-
-pub(crate) struct Entered<'a>(&'a AtomicBool);
-
-impl OneAtATime {
-    fn enter(&self) -> Result<Entered<'_>> {
-        if self.0.swap(true, SeqCst) {
-            return Err(Error::new(
-                ErrorCode::ConfigurationInProgress,
-                "replSetInitiate or replSetReconfig is already in progress",
-            ));
-        }
-        Ok(Entered(&self.0))
-    }
-}
-
-impl Drop for Entered<'_> {
-    fn drop(&mut self) {
-        self.0.store(false, SeqCst);
-    }
-}
-
 impl Server {
-    /// At the start: take up the stored configuration and stand for election, or initiate if asked to.
-    pub(crate) async fn take_place(&self) -> Result<()> {
+    /// At the start: whatever the disk says of this node's place in a set, and the coordinator on top of it.
+    pub(crate) async fn take_place(self: &Arc<Self>) -> Result<()> {
         if !self.repl.is_replicated() {
             self.catalog.set_term(-1);
             return self.restore_settings();
         }
-        let stored = self.local_find_one(&config_ns())?;
-        match stored {
-            Some(doc) => self.resume(&doc).await?,
-            None => {
-                if let Some(host) = &self.config.auto_initiate {
-                    let name = self.repl.require_replication()?;
-                    self.initiate_as(ReplSetConfig::single(name, host), 0).await?;
-                }
-            }
-        }
+        self.catalog.gate().close();
+        let boot = self.boot().await?;
+        let fresh = boot.config.is_none();
+        let alone = boot.config.as_ref().is_some_and(|(c, _)| c.members.len() == 1);
+        self.progress.reset(self.top_of_log()?);
         self.restore_settings()?;
         self.restore_retryable_writes()?;
-        self.restore_retry_images().await
-    }
-
-    async fn resume(&self, doc: &RawDoc) -> Result<()> {
-        let config = ReplSetConfig::parse(doc)
-            .and_then(|c| c.validate().map(|()| c))
-            .map_err(|e| e.context("Locally stored replica set configuration is invalid; cannot continue"))?;
-        let set_name = self.repl.require_replication()?;
-        if config.name != set_name {
-            return Err(Error::new(
-                ErrorCode::InvalidReplicaSetConfig,
-                format!(
-                    "Replica set name mismatch: this node was started with {set_name}, but its configuration is for \
-                     {}",
-                    config.name
-                ),
-            ));
+        self.restore_retry_images().await?;
+        let effects = Arc::new(ServerEffects(Arc::downgrade(self)));
+        let coordinator =
+            Coordinator::start(self.env.clone(), self.repl.clone(), self.progress.clone(), effects, boot);
+        let _ = self.coordinator.set(coordinator);
+        self.env.spawn("primary's positions", watch_own_log(self.clone()));
+        if fresh && let Some(host) = &self.config.auto_initiate {
+            let name = self.repl.require_replication()?;
+            self.initiate(ReplSetConfig::single(name, host), 0).await?;
+        } else if alone {
+            self.wait_until_primary().await;
         }
-        // A set of one whose port or host changed is still this node's set; its name in the set stays.
-        let term = self.last_vote()?.max(config.term).max(0);
-        self.repl.install(config, 0, term);
-        self.stand_for_election(term + 1).await
-    }
-
-    /// `replSetInitiate` with a checked configuration in which this node is `members[me]`.
-    pub(crate) async fn initiate(&self, ctx: &OpCtx, config: ReplSetConfig, me: usize) -> Result<()> {
-        ctx.check_interrupt()?;
-        self.initiate_as(config, me).await
-    }
-
-    async fn initiate_as(&self, mut config: ReplSetConfig, me: usize) -> Result<()> {
-        {
-            let _one = self.changing_config.enter()?;
-            if self.repl.is_initiated() {
-                return Err(Error::new(ErrorCode::AlreadyInitialized, "already initialized"));
-            }
-            config.settings.replica_set_id = Some(new_object_id(&self.env));
-            config.term = 0;
-            self.catalog.set_term(-1);
-            self.write_noop("initiating set")?;
-            self.local_replace_one(&config_ns(), &config.to_doc()).await?;
-            self.storage.sync_local()?;
-            self.repl.install(config, me, 0);
-        }
-        self.stand_for_election(1).await
-    }
-
-    /// With one member the outcome is certain; what matters is that vote and term are durable before any write
-    /// of that term (R-ELEC).
-    async fn stand_for_election(&self, term: Term) -> Result<()> {
-        let before = OpTime::new(self.storage.log().visible(), term - 1);
-        self.env.log.info(Component::Election, 21438, "Starting an election", |a| {
-            a.i64("newTerm", term);
-        });
-        let mut vote = DocBuilder::new();
-        vote.i64("term", term);
-        vote.i64("candidateIndex", self.repl.state().self_index as i64);
-        self.local_replace_one(&election_ns(), &vote.finish()).await?;
-        if let Some(config) = self.repl.config() {
-            let config = ReplSetConfig { term, ..(*config).clone() };
-            self.local_replace_one(&config_ns(), &config.to_doc()).await?;
-        }
-        self.storage.sync_local()?;
-        self.catalog.set_term(term);
-        let now = self.env.clock.wall_ms();
-        let first = self.write_noop("new primary")?;
-        self.repl.become_primary(Election {
-            reason: "electionTimeout",
-            time: first.ts,
-            date_ms: now,
-            term,
-            last_committed: before,
-            last_seen: before,
-            new_term_start_ms: now,
-            writable_ms: self.env.clock.wall_ms(),
-        });
-        self.env.log.info(
-            Component::Repl,
-            21331,
-            "Transition to primary complete; database writes are now permitted",
-            |_| {},
-        );
         Ok(())
     }
 
-    /// `replSetReconfig` within a set of one.
-    pub(crate) async fn reconfigure(&self, ctx: &OpCtx, mut config: ReplSetConfig, me: usize) -> Result<()> {
-        ctx.check_interrupt()?;
-        let _one = self.changing_config.enter()?;
-        config.term = self.repl.term();
-        self.local_replace_one(&config_ns(), &config.to_doc()).await?;
-        self.storage.sync_local()?;
-        self.repl.reconfigure(config, me);
-        let mut note = DocBuilder::new();
-        note.str("msg", "Reconfig set");
-        note.i32("version", self.repl.config().map_or(0, |c| c.version as i32));
-        self.write_noop_doc(&note.finish()).map(drop)
+    async fn boot(&self) -> Result<Boot> {
+        let set_name = self.repl.require_replication()?.to_owned();
+        let top = self.top_of_log()?;
+        let config = match self.local_find_one(&config_ns())? {
+            None => None,
+            Some(doc) => {
+                let config = self.stored_config(&doc, &set_name)?;
+                // A set of one whose port or host changed is still this node's set; its name in the set stays.
+                let me = if config.members.len() == 1 { Some(0) } else { self.locate(&config).await };
+                Some((Arc::new(config), me))
+            }
+        };
+        let at = Position::new(top.op_time, top.wall);
+        let state = if at.op.is_null() || self.catalog.is_copy_unfinished()? {
+            MemberState::Startup2
+        } else {
+            MemberState::Secondary
+        };
+        let params = Params::default();
+        Ok(Boot {
+            set_name,
+            config,
+            last_vote: self.last_vote()?,
+            positions: Positions::at(at),
+            params,
+            state,
+        })
     }
 
-    fn last_vote(&self) -> Result<Term> {
+    fn stored_config(&self, doc: &RawDoc, set_name: &str) -> Result<ReplSetConfig> {
+        let config = ReplSetConfig::parse(doc)
+            .and_then(|c| c.validate().map(|()| c))
+            .map_err(|e| e.context("Locally stored replica set configuration is invalid; cannot continue"))?;
+        if config.name == set_name {
+            return Ok(config);
+        }
+        Err(Error::new(
+            ErrorCode::InvalidReplicaSetConfig,
+            format!(
+                "Replica set name mismatch: this node was started with {set_name}, but its configuration is for {}",
+                config.name
+            ),
+        ))
+    }
+
+    fn last_vote(&self) -> Result<LastVote> {
         let vote = self.local_find_one(&election_ns())?;
-        Ok(vote.and_then(|d| d.get("term").and_then(|v| v.as_i64())).unwrap_or(0))
+        let int = |name: &str| vote.as_ref().and_then(|d| d.get(name).and_then(|v| v.as_i64()));
+        Ok(LastVote {
+            term: int("term").unwrap_or(LastVote::NONE.term),
+            candidate_index: int("candidateIndex").unwrap_or(LastVote::NONE.candidate_index),
+        })
+    }
+
+    /// The coordinator; 76 on a standalone node.
+    pub(crate) fn coordinator(&self) -> Result<&Arc<Coordinator>> {
+        self.repl.require_replication()?;
+        self.coordinator
+            .get()
+            .ok_or_else(|| Error::new(ErrorCode::NotYetInitialized, "replication has not started yet"))
+    }
+
+    /// `replSetInitiate` with a checked configuration in which this node is `members[me]`. A set of one is
+    /// primary when this returns.
+    pub(crate) async fn initiate(&self, mut config: ReplSetConfig, me: usize) -> Result<()> {
+        config.settings.replica_set_id = Some(new_object_id(&self.env));
+        config.term = 0;
+        let alone = config.members.len() == 1;
+        let config = Arc::new(config);
+        self.coordinator()?.command(|token| Event::Initiate { token, config, self_index: me }).await?;
+        if alone {
+            self.wait_until_primary().await;
+        }
+        Ok(())
+    }
+    async fn wait_until_primary(&self) {
+        loop {
+            let seen = self.repl.changed().version();
+            if self.repl.is_primary() || self.stopping.is_stopping() {
+                return;
+            }
+            self.repl.changed().changed(seen).await;
+        }
+    }
+
+    /// Which member of a configuration this process is (R-CONF-12).
+    pub(crate) async fn locate(&self, config: &ReplSetConfig) -> Option<usize> {
+        for (i, m) in config.members.iter().enumerate() {
+            if self.is_self(&m.host).await {
+                return Some(i);
+            }
+        }
+        None
     }
 
     /// Whether `host` is an address of this very process.
-    pub(crate) async fn is_self(&self, _ctx: &OpCtx, host: &str) -> bool {
+    pub(crate) async fn is_self(&self, host: &str) -> bool {
         let Some((name, port)) = host.rsplit_once(':') else { return false };
         if port != self.config.port.to_string() {
             return false;
         }
         let name = name.trim_start_matches('[').trim_end_matches(']');
         let facts = self.config.host.facts();
-        matches!(name, "localhost" | "127.0.0.1" | "::1")
-            || name == facts.hostname
+        let any = self.config.bind_ips.iter().any(|ip| matches!(ip.as_str(), "0.0.0.0" | "::" | "*"));
+        name == facts.hostname
             || self.config.bind_ips.iter().any(|ip| ip == name)
+            || (matches!(name, "localhost" | "127.0.0.1" | "::1")
+                && (any
+                    || self
+                        .config
+                        .bind_ips
+                        .iter()
+                        .any(|ip| matches!(ip.as_str(), "localhost" | "127.0.0.1" | "::1"))))
     }
 
     /// An entry that changes nothing: `{op: "n", o: {msg}}`.
@@ -210,5 +201,302 @@ impl Server {
 
     pub(crate) fn set_oplog_size(&self, bytes: u64) {
         self.storage.log().set_bytes_max(bytes);
+    }
+
+    /// The newest entry of the log.
+    pub(crate) fn top_of_log(&self) -> Result<DataPosition> {
+        let mut cursor = self.storage.log().read(Bound::Unbounded, true);
+        let Some((_, entry)) = cursor.next()? else { return Ok(DataPosition::NULL) };
+        let e = EntryView::parse(RawDoc::trusted(&entry))?;
+        Ok(DataPosition { op_time: e.op_time(), wall: e.wall })
+    }
+    pub(crate) fn apply_workers(&self) -> usize {
+        let cores = self.config.host.facts().cores as usize;
+        (cores * 2).clamp(2, limits::APPLY_WORKERS_MAX)
+    }
+
+    /// Tells the core how far a primary's own log is.
+    pub(crate) fn tell_own_progress(&self) {
+        if !self.repl.is_primary() {
+            return;
+        }
+        let Some(c) = self.coordinator.get() else { return };
+        let p = self.positions();
+        let applied = Position::new(p.applied, p.applied_wall_ms);
+        // Before the first entry of a term is on disk, the durable position belongs to an older term.
+        let first = c.read(|core| core.first_of_term());
+        let durable = Position::new(p.durable, p.durable_wall_ms);
+        let known = first.is_some_and(|f| durable.op.ts >= f.ts);
+        let durable = if known { durable } else { c.read(|core| core.positions().durable) };
+        c.progressed(applied, applied, durable);
+    }
+
+    /// Hands over if somebody can take over, so that clients need not wait for an election (R-STEP-7).
+    pub(crate) async fn hand_over(&self) {
+        let (Some(c), false) = (self.coordinator.get(), self.repl.is_alone()) else { return };
+        if self.repl.is_primary() {
+            let request = pando_repl::topology::message::StepDownRequest {
+                force: false,
+                catch_up_ms: limits::SHUTDOWN_HANDOVER_MS,
+                period_ms: limits::SHUTDOWN_HANDOVER_MS * 4,
+            };
+            let asked = c.command(|token| Event::StepDown { token, request });
+            let limit = Duration::from_millis(limits::SHUTDOWN_HANDOVER_MS as u64 + 1000);
+            if let Some(Err(e)) = self.env.timeout(limit, asked).await {
+                self.env.log.info(Component::Repl, 4794602, "Attempting to step down failed", |a| {
+                    a.str("error", &e.message);
+                });
+            }
+        }
+    }
+}
+
+/// A primary's positions move with every commit and with every sync of the log.
+async fn watch_own_log(server: Arc<Server>) {
+    while !server.stopping.is_stopping() {
+        let changed = server.repl.changed().version();
+        if !server.repl.is_primary() || server.repl.is_alone() {
+            crate::tasks::either(server.repl.changed().changed(changed), server.stopping.wait_stopping())
+                .await;
+            continue;
+        }
+        let seen = server.storage.log().visible();
+        server.tell_own_progress();
+        let moved = server.storage.log().wait_visible(seen);
+        let stopped = server.stopping.wait_stopping();
+        crate::tasks::either(moved, crate::tasks::either(stopped, server.repl.changed().changed(changed)))
+            .await;
+    }
+}
+
+struct ServerEffects(Weak<Server>);
+
+impl ServerEffects {
+    fn server(&self) -> Result<Arc<Server>> {
+        self.0.upgrade().ok_or_else(|| Error::new(ErrorCode::ShutdownInProgress, "the server has stopped"))
+    }
+}
+
+impl Effects for ServerEffects {
+    fn persist_vote(&self, vote: LastVote) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move {
+            let server = self.server()?;
+            let doc = doc! { "term": vote.term, "candidateIndex": vote.candidate_index };
+            server.local_replace_one(&election_ns(), &doc.to_raw()).await?;
+            server.sync_local().await
+        })
+    }
+
+    fn persist_config(
+        &self,
+        config: Arc<ReplSetConfig>,
+        note: ConfigNote,
+    ) -> BoxFuture<'_, Result<Option<Position>>> {
+        Box::pin(async move {
+            let server = self.server()?;
+            let mut at = None;
+            if note == ConfigNote::Initiate {
+                server.catalog.set_term(-1);
+                let op = server.write_noop("initiating set")?;
+                server.storage.log().wait_durable(op.ts).await?;
+                server.progress.reset(server.top_of_log()?);
+                at = Some(Position::new(op, server.env.clock.wall_ms()));
+            }
+            server.local_replace_one(&config_ns(), &config.to_doc()).await?;
+            server.sync_local().await?;
+            if note == ConfigNote::Reconfig && server.catalog.gate().is_open() {
+                let doc = doc! { "msg": "Reconfig set", "version": config.version as i32 };
+                server.write_noop_doc(&doc.to_raw())?;
+            }
+            Ok(at)
+        })
+    }
+
+    fn locate_self(&self, config: Arc<ReplSetConfig>) -> BoxFuture<'_, Option<usize>> {
+        Box::pin(async move {
+            match self.server() {
+                Ok(server) => server.locate(&config).await,
+                Err(_) => None,
+            }
+        })
+    }
+
+    fn state_changed(&self, change: &StateChange) {
+        let Ok(server) = self.server() else { return };
+        if change.writable {
+            server.catalog.gate().open();
+            server.env.spawn("step-up", step_up_work(server.clone()));
+        } else if server.catalog.gate().is_open() {
+            server.catalog.gate().close();
+            server.progress.take_over(&server.own_positions());
+        }
+    }
+
+    fn follow(&self, on: bool) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move {
+            let server = self.server()?;
+            if on { server.start_data_path() } else { server.stop_data_path().await }
+        })
+    }
+    fn is_empty(&self) -> bool {
+        self.server().is_ok_and(|s| {
+            s.progress.written().op_time.is_null() || s.catalog.is_copy_unfinished().unwrap_or(false)
+        })
+    }
+    fn initial_sync(&self) -> BoxFuture<'_, Result<Position>> {
+        Box::pin(async move {
+            let server = self.server()?;
+            server.initial_sync().await
+        })
+    }
+    fn drain(&self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move { self.server()?.stop_data_path().await })
+    }
+
+    fn become_writable(&self, term: Term) -> BoxFuture<'_, Result<Position>> {
+        Box::pin(async move {
+            let server = self.server()?;
+            server.catalog.set_term(term);
+            let op = server.write_noop("new primary")?;
+            let at = DataPosition { op_time: op, wall: server.env.clock.wall_ms() };
+            server.progress.take_over(&[at, at, server.progress.durable()]);
+            server.storage.log().ask_flush(op.ts);
+            Ok(Position::new(op, at.wall))
+        })
+    }
+
+    fn take_state_lock(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            let Ok(server) = self.server() else { return };
+            server.catalog.gate().close();
+            server
+                .instance
+                .clients
+                .kill_where(ErrorCode::InterruptedDueToReplStateChange, |_, op| op.is_write);
+            server.catalog.gate().empty().await;
+            let log = server.storage.log();
+            // A failed sync ends the process elsewhere.
+            let _ = log.wait_durable(log.last()).await;
+            match server.top_of_log() {
+                Ok(top) => server.progress.reset(top),
+                Err(e) => server.fatal("The log could not be read", &e.message),
+            }
+        })
+    }
+    fn release_state_lock(&self) {
+        if let Ok(server) = self.server()
+            && server.repl.is_primary()
+        {
+            server.catalog.gate().open();
+        }
+    }
+
+    fn applied_sessions(&self, entries: &[&RawDoc]) {
+        if let Ok(server) = self.server() {
+            server.note_applied_statements(entries);
+        }
+    }
+    fn diverged(&self, source: &str, why: &Error) {
+        if let Ok(server) = self.server() {
+            let what =
+                format!("The oplog of {source} has parted from ours, and rolling back is not built yet");
+            server.fatal(&what, &why.message);
+        }
+    }
+    fn fatal(&self, what: &str, why: &Error) {
+        if let Ok(server) = self.server()
+            && !server.stopping.is_stopping()
+        {
+            server.fatal(what, &why.message);
+        }
+    }
+    fn is_stopping(&self) -> bool {
+        self.server().map_or(true, |s| s.stopping.is_stopping())
+    }
+}
+
+/// What a new primary does once writes are permitted.
+async fn step_up_work(server: Arc<Server>) {
+    let done = async {
+        server.catalog.drop_temp_collections().await?;
+        server.catalog.resume_builds().await
+    };
+    // Whoever steps down meanwhile leaves it to the next primary.
+    if let Err(e) = done.await {
+        server.env.log.info(Component::Repl, 21332, "Work of a new primary was not finished", |a| {
+            a.str("error", &e.message);
+        });
+    }
+    server.stepped_up.bump();
+}
+
+impl Server {
+    async fn sync_local(&self) -> Result<()> {
+        let storage = self.storage.clone();
+        let synced = self.env.offload(move || storage.sync_local()).await;
+        synced.unwrap_or_else(|| Err(Error::internal("the sync failed")))
+    }
+
+    /// Written, applied, durable of a primary.
+    fn own_positions(&self) -> [DataPosition; 3] {
+        let p = self.primary_positions();
+        let applied = DataPosition { op_time: p.applied, wall: p.applied_wall_ms };
+        [applied, applied, DataPosition { op_time: p.durable, wall: p.durable_wall_ms }]
+    }
+
+    /// Copies from whom the coordinator chooses, from the end of this node's log.
+    pub(crate) fn start_data_path(self: &Arc<Self>) -> Result<()> {
+        let mut path = self.data_path.lock().unwrap_or_else(PoisonError::into_inner);
+        if path.is_none() {
+            self.progress.reset(self.top_of_log()?);
+            *path = Some(Arc::new(DataPath::start(self.data_path_deps()?)));
+        }
+        Ok(())
+    }
+    pub(crate) fn data_path_deps(&self) -> Result<Deps> {
+        Ok(Deps {
+            env: self.env.clone(),
+            catalog: self.catalog.clone(),
+            progress: self.progress.clone(),
+            upper: self.coordinator()?.clone(),
+            pool: Pool::new(self.env.clone(), Options::default()),
+            workers: self.apply_workers(),
+        })
+    }
+    /// Stops fetching, and returns when everything fetched is applied.
+    pub(crate) async fn stop_data_path(&self) -> Result<()> {
+        if let Some(sync) = self.initial_sync.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            sync.stop();
+        }
+        let path = self.data_path.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(path) = path.filter(|_| self.fatal_error().is_none()) {
+            path.stop().await;
+            self.env.log.info(Component::Repl, 21107, "Finished oplog application", |_| {});
+        }
+        Ok(())
+    }
+    async fn initial_sync(self: &Arc<Self>) -> Result<Position> {
+        let sync = InitialSync::default();
+        *self.initial_sync.lock().unwrap_or_else(PoisonError::into_inner) = Some(sync.clone());
+        let done = sync.run(&self.data_path_deps()?).await;
+        self.initial_sync.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if !done? {
+            return Err(Error::new(ErrorCode::ShutdownInProgress, "the initial sync was stopped"));
+        }
+        self.restore_settings()?;
+        self.restore_retryable_writes()?;
+        let top = self.top_of_log()?;
+        self.progress.reset(top);
+        Ok(Position::new(top.op_time, top.wall))
+    }
+}
+
+impl Server {
+    /// Refuses what only a member that is in office may do.
+    pub(crate) fn require_writable(&self, _ctx: &OpCtx) -> Result<()> {
+        if self.repl.is_primary() {
+            return Ok(());
+        }
+        Err(Error::new(ErrorCode::NotWritablePrimary, "not primary"))
     }
 }

@@ -3,7 +3,6 @@
 use crate::commands::TABLE;
 use crate::fsync_lock::FsyncLock;
 use crate::profiling::Profiling;
-use crate::replication::OneAtATime;
 use crate::rw_defaults::RwDefaults;
 use crate::shutdown::Shutdown;
 use crate::spill::Spills;
@@ -13,15 +12,16 @@ use pando_base::Result;
 use pando_bson::ObjectId;
 use pando_catalog::{Catalog, OpenOptions};
 use pando_command::{Instance, OpCtx, Registry};
+use pando_env::sync::Notify;
 use pando_env::{Component, Env};
-use pando_repl::Repl;
 use pando_repl::data::initial_sync::InitialSync;
 use pando_repl::data::{DataPath, Progress};
+use pando_repl::{Coordinator, Repl};
 use pando_session::retryable::Retryable;
 use pando_session::{Cursors, Sessions};
 use pando_storage::Storage;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// How long a clean shutdown waits for operations that were told to stop.
@@ -35,7 +35,11 @@ pub struct Server {
     pub registry: Registry<Server>,
     pub storage: Storage,
     pub catalog: Catalog,
-    pub repl: Repl,
+    pub repl: Arc<Repl>,
+    /// None on a standalone node.
+    pub(crate) coordinator: OnceLock<Arc<Coordinator>>,
+    /// A new primary has finished what it owes to earlier ones.
+    pub(crate) stepped_up: Notify,
     /// How far this node is, with terms; how far others say they are.
     pub progress: Arc<Progress>,
     pub(crate) data_path: Mutex<Option<Arc<DataPath>>>,
@@ -52,8 +56,6 @@ pub struct Server {
     pub(crate) ttl: TtlStats,
     pub(crate) spills: Arc<Spills>,
     pub(crate) stopping: Shutdown,
-    /// `replSetInitiate` and `replSetReconfig` run one at a time.
-    pub(crate) changing_config: OneAtATime,
     /// Why the process must end at once.
     fatal: Mutex<Option<String>>,
 }
@@ -77,7 +79,9 @@ impl Server {
             registry: Registry::new(TABLE),
             storage,
             catalog,
-            repl,
+            repl: Arc::new(repl),
+            coordinator: OnceLock::new(),
+            stepped_up: Notify::new(),
             progress: Arc::default(),
             data_path: Mutex::default(),
             initial_sync: Mutex::default(),
@@ -92,7 +96,6 @@ impl Server {
             ttl: TtlStats::default(),
             spills,
             stopping: Shutdown::default(),
-            changing_config: OneAtATime::default(),
             fatal: Mutex::new(None),
         });
         tasks::spawn_all(&server);
@@ -100,9 +103,14 @@ impl Server {
             server.start_following();
             return Ok(server);
         }
-        server.catalog.drop_temp_collections().await?;
+        let stepped_up = server.stepped_up.version();
         server.take_place().await?;
-        server.catalog.resume_builds().await?;
+        if !replicated {
+            server.catalog.drop_temp_collections().await?;
+            server.catalog.resume_builds().await?;
+        } else if server.repl.is_alone() {
+            server.stepped_up.changed(stepped_up).await;
+        }
         Ok(server)
     }
 
@@ -145,7 +153,11 @@ impl Server {
     pub async fn shutdown(&self) -> Result<()> {
         let log = &self.env.log;
         log.info(Component::Repl, 4784900, "Stepping down the ReplicationCoordinator for shutdown", |_| {});
-        self.repl.step_down();
+        self.hand_over().await;
+        if let Some(c) = self.coordinator.get() {
+            c.shut_down();
+        }
+        self.catalog.gate().close();
         self.instance.begin_shutdown();
         let deadline = self.env.clock.mono() + DRAIN_LIMIT;
         loop {
@@ -158,7 +170,7 @@ impl Server {
             }
             self.env.clock.sleep(Duration::from_millis(10)).await;
         }
-        self.stop_following().await;
+        self.stop_data_path().await?;
         self.cursors.kill_where(self.env.clock.mono(), |_| true);
         self.stopping.stop_tasks();
         if let Some(why) = self.fatal_error() {

@@ -70,6 +70,7 @@ impl BackgroundSync {
         self.deps.progress.set_source(Some(source.to_owned()));
         let end = self.follow(source, &probe).await;
         self.deps.progress.set_source(None);
+        self.deps.upper.source_left();
         self.judge(source, end)
     }
 
@@ -90,6 +91,11 @@ impl BackgroundSync {
             let end = fetcher.run(&mut self.last).await;
             if fetcher.good > 1 {
                 restarts = 0;
+            }
+            if let End::Failed(f) = &end
+                && matches!(f.kind, Kind::Refused | Kind::Reset)
+            {
+                self.deps.upper.connection_lost(source);
             }
             match &end {
                 End::Failed(f) if restarts < limits::FETCHER_RESTARTS_MAX => {

@@ -85,6 +85,18 @@ impl Progress {
         }
         self.changed.0.bump();
     }
+    /// Written, applied and durable of a node that wrote its log itself until now.
+    pub fn take_over(&self, [written, applied, durable]: &[Position; 3]) {
+        {
+            let mut s = self.lock();
+            (s.written, s.applied, s.durable) = (*written, *applied, *durable);
+            s.unsynced.clear();
+            if written != durable {
+                s.unsynced.push_back(*written);
+            }
+        }
+        self.changed.0.bump();
+    }
     pub fn wrote(&self, at: Position) {
         {
             let mut s = self.lock();

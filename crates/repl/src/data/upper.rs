@@ -17,6 +17,11 @@ pub trait Upper: Send + Sync + 'static {
     /// A reply of the source brought this (R-META-1, R-META-2).
     fn saw_metadata(&self, source: &str, m: &Metadata, last_fetched: OpTime);
 
+    /// A connection to this member broke or was refused: it may be gone.
+    fn connection_lost(&self, _host: &str) {}
+    /// Nobody is followed now.
+    fn source_left(&self) {}
+
     /// The body of `replSetUpdatePosition` for the source: this member and those that report to it. `None` while
     /// there is nothing to report (R-UPOS-3).
     fn position_report(&self) -> Option<DocBuf>;

@@ -1,46 +1,86 @@
-//! The `replSet...` commands that change a running set or speak between members. A set of one member answers most
-//! of them as MongoDB's primary would: there is nobody to hand over to or to sync from.
+//! The small `replSet...` commands of operators and of other members: each is one event for the coordinator.
 
 use super::prelude::*;
 use pando_command::Arg;
 use pando_command::args::safe_i64;
-use pando_repl::data::update_position;
+use pando_repl::coordinator::wire;
+use pando_repl::topology::message::StepDownRequest;
+use pando_repl::topology::{CommandReply, Event};
 use std::sync::atomic::Ordering::Relaxed;
 
-fn not_secondary(text: &'static str) -> Error {
-    Error::new(ErrorCode::NotSecondary, text)
-}
-
-pub(super) async fn freeze(server: &Server, _: &OpCtx, _: Request<'_>) -> Result<Reply> {
+/// Whatever the core answers, as a reply.
+async fn order(server: &Server, ctx: &OpCtx, event: impl FnOnce(u64) -> Event + Send) -> Result<Reply> {
     server.repl.require_config()?;
-    Err(not_secondary("Cannot freeze node when primary or running for election, state: Primary"))
+    let reply = ctx.interruptible(server.coordinator()?.command(event)).await??;
+    let mut r = Reply::new();
+    match reply {
+        CommandReply::Done => {}
+        CommandReply::SyncFrom { previous, warning } => {
+            if let Some(host) = previous {
+                r.body.str("prevSyncTarget", &host);
+            }
+            if let Some(text) = warning {
+                r.body.str("warning", &text);
+            }
+        }
+        CommandReply::Freeze { info, warning } => {
+            if let Some(text) = info {
+                r.body.str("info", text);
+            }
+            if let Some(text) = warning {
+                r.body.str("warning", text);
+            }
+        }
+    }
+    Ok(r)
 }
 
-pub(super) async fn maintenance(server: &Server, _: &OpCtx, _: Request<'_>) -> Result<Reply> {
+pub(super) async fn freeze(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let secs = safe_i64(&req.first().value()).unwrap_or(0);
+    order(server, ctx, |token| Event::Freeze { token, secs }).await
+}
+
+pub(super) async fn maintenance(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     server.repl.require_replication()?;
-    Err(not_secondary("primaries can't modify maintenance mode"))
+    let on = req.first().value().is_truthy();
+    order(server, ctx, |token| Event::Maintenance { token, on }).await
 }
 
-pub(super) async fn sync_from(server: &Server, _: &OpCtx, _: Request<'_>) -> Result<Reply> {
+pub(super) async fn sync_from(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     server.repl.require_config()?;
-    Err(not_secondary("primaries don't sync"))
+    let Value::String(host) = req.first().value() else {
+        return Err(pando_command::request::wrong_type(
+            "replSetSyncFrom",
+            "replSetSyncFrom",
+            &req.first().value(),
+            &["string"],
+        ));
+    };
+    let host = host.to_owned();
+    order(server, ctx, |token| Event::SyncFrom { token, host }).await
 }
 
-pub(super) async fn abort_catch_up(server: &Server, _: &OpCtx, _: Request<'_>) -> Result<Reply> {
-    server.repl.require_config()?;
-    Err(Error::new(ErrorCode::IllegalOperation, "The node is not in catch-up mode."))
+pub(super) async fn abort_catch_up(server: &Server, ctx: &OpCtx, _: Request<'_>) -> Result<Reply> {
+    order(server, ctx, |token| Event::AbortCatchUp { token }).await
 }
 
-/// A primary is where a step-up leads to.
-pub(super) async fn step_up(server: &Server, _: &OpCtx, _: Request<'_>) -> Result<Reply> {
+/// On a primary there is nothing to do.
+pub(super) async fn step_up(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     server.repl.require_config()?;
-    Ok(Reply::new())
+    if server.repl.is_primary() {
+        return Ok(Reply::new());
+    }
+    let skip_dry_run = req.body.get("skipDryRun").is_some_and(|v| v.is_truthy());
+    order(server, ctx, |token| Event::StepUp { token, skip_dry_run }).await
 }
 
-/// With nobody to take over, a step-down cannot be waited for; MongoDB's primary of one says the same.
-pub(super) async fn step_down(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
+/// `replSetStepDown: secs` (R-STEP-3); waits for a member that can take over.
+pub(super) async fn step_down(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     server.repl.require_config()?;
-    let secs = safe_i64(&req.first().value()).unwrap_or(60);
+    let secs = match safe_i64(&req.first().value()) {
+        Some(0) | None => 60,
+        Some(n) => n,
+    };
     let force = req.body.get("force").is_some_and(|v| v.is_truthy());
     let catch_up = match req.body.get("secondaryCatchUpPeriodSecs").and_then(|v| safe_i64(&v)) {
         Some(n) => n,
@@ -56,12 +96,8 @@ pub(super) async fn step_down(server: &Server, _: &OpCtx, req: Request<'_>) -> R
     if secs < catch_up {
         return Err(Error::bad_value("stepdown period must be longer than secondaryCatchUpPeriodSecs"));
     }
-    Err(Error::new(
-        ErrorCode::ExceededTimeLimit,
-        "No electable secondaries caught up as of the end of the catch-up period. Please use the \
-         replSetStepDown command with the argument {force: true} to force node to step down. (This set has one \
-         member.)",
-    ))
+    let request = StepDownRequest { force, catch_up_ms: catch_up * 1000, period_ms: secs * 1000 };
+    order(server, ctx, |token| Event::StepDown { token, request }).await
 }
 
 pub(super) async fn get_rbid(server: &Server, _: &OpCtx, _: Request<'_>) -> Result<Reply> {
@@ -72,20 +108,12 @@ pub(super) async fn get_rbid(server: &Server, _: &OpCtx, _: Request<'_>) -> Resu
 }
 
 /// How far members behind this one are (R-UPOS-2).
-pub(super) async fn update_position(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let config = server.repl.require_config()?;
-    let me = server.repl.state().self_index;
-    for m in update_position::parse(req.body)? {
-        if !config.members.iter().any(|c| c.id == m.member_id) {
-            return Err(Error::new(
-                ErrorCode::NodeNotFound,
-                format!("Received replSetUpdatePosition for node with memberId {}", m.member_id),
-            ));
-        }
-        if config.members.get(me).is_none_or(|c| c.id != m.member_id) || server.repl.is_primary() {
-            server.progress.saw_member(m);
-        }
-    }
+pub(super) async fn update_position(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    server.repl.require_config()?;
+    let update = wire::parse_update_position(req.body)?;
+    let coordinator = server.coordinator()?;
+    let said = coordinator.ask(|token| Event::PositionsReceived { token, update });
+    ctx.interruptible(said).await?.waited()?;
     Ok(Reply::new())
 }
 
@@ -143,59 +171,6 @@ fn min_retention_hours(arg: &Arg<'_>) -> Result<f64> {
     }
 }
 
-/// Changing a set of one member: only what keeps it a set of one member.
-pub(super) async fn reconfig(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let current = server.repl.require_config()?;
-    let Value::Document(d) = req.first().value() else {
-        return Err(Error::bad_value("no configuration specified"));
-    };
-    let mut next = pando_repl::ReplSetConfig::parse(d)?;
-    next.validate()?;
-    let incompatible =
-        |text: String| Err(Error::new(ErrorCode::NewReplicaSetConfigurationIncompatible, text));
-    if next.name != current.name {
-        return Err(Error::new(
-            ErrorCode::InvalidReplicaSetConfig,
-            format!(
-                "New and old configurations differ in replica set name; old was {}, and new is {}",
-                current.name, next.name
-            ),
-        ));
-    }
-    if next.version <= current.version && !req.body.get("force").is_some_and(|v| v.is_truthy()) {
-        return incompatible(format!(
-            "New replica set configuration version must be greater than old, but {} is not greater than {} for \
-             replica set {}",
-            next.version, current.version, next.name
-        ));
-    }
-    let mut own = Vec::new();
-    for (i, m) in next.members.iter().enumerate() {
-        if server.is_self(ctx, &m.host).await {
-            own.push(i);
-        }
-    }
-    let [me] = own[..] else {
-        return Err(Error::new(
-            ErrorCode::NodeNotFound,
-            format!(
-                "No host described in new configuration with {{version: {}, term: {}}} for replica set {} maps to \
-                 this node",
-                next.version, current.term, next.name
-            ),
-        ));
-    };
-    if next.members.len() > 1 {
-        return Err(Error::new(
-            ErrorCode::NodeNotFound,
-            "replica sets of more than one member are not supported by this server yet",
-        ));
-    }
-    next.settings.replica_set_id = current.settings.replica_set_id;
-    server.reconfigure(ctx, next, me).await?;
-    Ok(Reply::new())
-}
-
 /// Asked by another node that wants to know whether an address leads here.
 pub(super) async fn is_self(server: &Server, _: &OpCtx, _: Request<'_>) -> Result<Reply> {
     let mut r = Reply::new();
@@ -218,6 +193,7 @@ pub(super) async fn append_note(server: &Server, ctx: &OpCtx, req: Request<'_>) 
         }
         None => return Err(pando_command::request::missing("appendOplogNote", "data")),
     };
+    server.require_writable(ctx)?;
     let at = server.write_noop_doc(data)?;
     ctx.set_last_op(at);
     Ok(Reply::new())

@@ -8,8 +8,8 @@ pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<
     let mut r = Reply::with_capacity(1024);
     r.body.doc("config", |d| config.append_to(d));
     if commitment {
-        // One member has every configuration it wrote.
-        r.body.bool("commitmentStatus", true);
+        let committed = server.coordinator()?.read(|core| core.is_config_committed());
+        r.body.bool("commitmentStatus", committed);
     }
     Ok(r)
 }

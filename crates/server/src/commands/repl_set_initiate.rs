@@ -1,4 +1,4 @@
-//! `replSetInitiate`: makes this node a replica set. So far of one member.
+//! `replSetInitiate`: makes this node, and the others it names, a replica set (R-CONF-4).
 
 use super::prelude::*;
 use pando_repl::ReplSetConfig;
@@ -31,22 +31,13 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     config.validate()?;
     let mut own = Vec::new();
     for m in &config.members {
-        if server.is_self(ctx, &m.host).await {
+        if server.is_self(&m.host).await {
             own.push(m.host.clone());
         }
     }
     let me = config.check_initiate(set_name, |host| own.iter().any(|h| h == host))?;
-    if let Some(other) = config.members.iter().find(|m| !own.contains(&m.host)) {
-        return Err(Error::new(
-            ErrorCode::NodeNotFound,
-            format!(
-                "replSetInitiate quorum check failed because not all proposed set members responded \
-                 affirmatively: {} failed with sets of more than one member are not supported by this server yet",
-                other.host
-            ),
-        ));
-    }
-    server.initiate(ctx, config, me).await?;
+    ctx.check_interrupt()?;
+    server.initiate(config, me).await?;
     Ok(r)
 }
 

@@ -5,6 +5,8 @@
 use super::prelude::*;
 use crate::config::VERSION;
 use pando_command::metrics::{Compression, Latency, OpCounters};
+use pando_repl::topology::election::Reason;
+use std::collections::BTreeMap;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let wanted = |name: &str| req.body.get(name).is_none_or(|v| v.is_truthy());
@@ -120,27 +122,39 @@ fn default_rw_concern(server: &Server, d: &mut DocBuilder) {
 }
 
 fn election_metrics(server: &Server, d: &mut DocBuilder) {
-    for name in ["stepUpCmd", "priorityTakeover", "catchUpTakeover", "electionTimeout", "freezeTimeout"] {
-        let n = i64::from(name == "electionTimeout" && server.repl.state().election.is_some());
+    let counts =
+        server.coordinator.get().map(|c| c.read(|core| core.election_counts().clone())).unwrap_or_default();
+    let reasons: [(&str, &[Reason]); 6] = [
+        ("stepUpCmd", &[Reason::StepUpRequest, Reason::StepUpRequestSkipDryRun]),
+        ("priorityTakeover", &[Reason::PriorityTakeover]),
+        ("catchUpTakeover", &[Reason::CatchUpTakeover]),
+        ("electionTimeout", &[Reason::ElectionTimeout]),
+        ("freezeTimeout", &[Reason::SingleNodePromptElection]),
+        ("primaryLost", &[Reason::PrimaryLost]),
+    ];
+    for (name, reasons) in reasons {
+        let sum = |by: &BTreeMap<Reason, u64>| reasons.iter().filter_map(|r| by.get(r)).sum::<u64>() as i64;
         d.doc(name, |x| {
-            x.i64("called", n);
-            x.i64("successful", n);
+            x.i64("called", sum(&counts.called));
+            x.i64("successful", sum(&counts.successful));
         });
     }
-    zeros(
-        d,
-        &[
-            "numStepDownsCausedByHigherTerm",
-            "numCatchUps",
-            "numCatchUpsSucceeded",
-            "numCatchUpsAlreadyCaughtUp",
-            "numCatchUpsSkipped",
-            "numCatchUpsTimedOut",
-            "numCatchUpsFailedWithError",
-            "numCatchUpsFailedWithNewTerm",
-            "numCatchUpsFailedWithReplSetAbortPrimaryCatchUpCmd",
-        ],
-    );
+    let c = &counts;
+    let totals = [
+        ("numStepDownsCausedByHigherTerm", c.step_downs_higher_term),
+        ("numCatchUps", c.catch_ups),
+        ("numCatchUpsSucceeded", c.catch_ups_succeeded),
+        ("numCatchUpsAlreadyCaughtUp", c.catch_ups_already_caught_up),
+        ("numCatchUpsSkipped", c.catch_ups_skipped),
+        ("numCatchUpsTimedOut", c.catch_ups_timed_out),
+        ("numCatchUpsFailedWithError", c.catch_ups_failed),
+        ("numPrimarySuspicions", c.suspicions),
+        ("numPrimarySuspicionsRefuted", c.suspicions_refuted),
+    ];
+    for (name, n) in totals {
+        d.i64(name, n as i64);
+    }
+    zeros(d, &["numCatchUpsFailedWithNewTerm", "numCatchUpsFailedWithReplSetAbortPrimaryCatchUpCmd"]);
     d.f64("averageCatchUpOps", 0.0);
 }
 

@@ -1,0 +1,46 @@
+//! What the coordinator needs of the server around it.
+
+use pando_base::{Error, Result, Term};
+use pando_bson::RawDoc;
+use pando_env::BoxFuture;
+use pando_topology::message::LastVote;
+use pando_topology::{ConfigNote, Position, ReplSetConfig, StateChange};
+use std::sync::Arc;
+
+/// Implemented by the server. What is not a future is short and never blocks.
+pub trait Effects: Send + Sync + 'static {
+    /// On disk when it is done (R-ELEC-8).
+    fn persist_vote(&self, vote: LastVote) -> BoxFuture<'_, Result<()>>;
+    /// On disk when it is done, with the oplog entry that `note` asks for. After the first one of a set, the
+    /// position of this node's log.
+    fn persist_config(
+        &self,
+        config: Arc<ReplSetConfig>,
+        note: ConfigNote,
+    ) -> BoxFuture<'_, Result<Option<Position>>>;
+    /// This node's place in a configuration.
+    fn locate_self(&self, config: Arc<ReplSetConfig>) -> BoxFuture<'_, Option<usize>>;
+
+    /// Member state or writability changed: the write gate follows.
+    fn state_changed(&self, change: &StateChange);
+
+    /// Whether this node should copy from another from now on. Returns when that is so.
+    fn follow(&self, on: bool) -> BoxFuture<'_, Result<()>>;
+    /// Whether there is nothing in this node's log: it needs an initial sync.
+    fn is_empty(&self) -> bool;
+    /// Copies everything from another member; the position reached (R-IS).
+    fn initial_sync(&self) -> BoxFuture<'_, Result<Position>>;
+    /// Applies everything fetched, and stops fetching (R-CATCH-3).
+    fn drain(&self) -> BoxFuture<'_, Result<()>>;
+    /// New entries carry `term` from now on; writes its first one and returns its position (R-CATCH-4).
+    fn become_writable(&self, term: Term) -> BoxFuture<'_, Result<Position>>;
+    /// No write is under way and none begins, until it is released (R-LOCK).
+    fn take_state_lock(&self) -> BoxFuture<'_, ()>;
+    fn release_state_lock(&self);
+
+    /// Entries of retryable writes have been applied, in order.
+    fn applied_sessions(&self, entries: &[&RawDoc]);
+    fn diverged(&self, source: &str, why: &Error);
+    fn fatal(&self, what: &str, why: &Error);
+    fn is_stopping(&self) -> bool;
+}

@@ -1,0 +1,199 @@
+//! The shell of the topology core: feeds it what happens, and carries out what it decides.
+//!
+//! ```text
+//!   commands, replies of members, clock, log ──► Coordinator::tell ──► Core::step ──► actions
+//!                                                       ▲                              │ at once: state, answers, positions
+//!                                                       └── driver task ◄── queue ◄────┘ the rest, in order: disk, calls, role changes
+//! ```
+//!
+//! Actions that only change what others may read here, or that answer somebody, are carried out while the core is
+//! locked: nobody sees a half of them. What takes time goes into a queue that one task works through in order; calls to
+//! other members run beside it. A barrier (a vote, a configuration) holds the queue until it is on disk.
+//!
+//! * [`effects`] — what the coordinator needs of the server around it;
+//! * [`driver`] — the tasks: clock, queue;
+//! * [`calls`] — questions to other members;
+//! * [`wire`] — the protocol's messages as documents;
+//! * [`upper`] — the data path's questions;
+//! * [`answers`] — who waits for what.
+
+mod answers;
+mod calls;
+mod driver;
+pub mod effects;
+mod notes;
+mod upper;
+pub mod wire;
+
+pub use answers::Said;
+pub use effects::Effects;
+
+use crate::data::Progress;
+use crate::state::Repl;
+use answers::{Answers, Waiting};
+use pando_base::{Error, ErrorCode, Millis, Result};
+use pando_env::Env;
+use pando_env::sync::Notify;
+use pando_rpc::{Options, Pool};
+use pando_topology::{Action, Boot, Core, Event, Position, Positions};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+struct Inner {
+    core: Core,
+    answers: Answers,
+    /// For the driver, in order.
+    queue: VecDeque<Action>,
+    /// The fetcher should look for another source.
+    change_source: bool,
+}
+
+/// One member's coordinator; lives as long as the server.
+pub struct Coordinator {
+    pub(crate) env: Env,
+    pub(crate) repl: Arc<Repl>,
+    pub(crate) progress: Arc<Progress>,
+    pub(crate) effects: Arc<dyn Effects>,
+    pub(crate) pool: Pool,
+    inner: Mutex<Inner>,
+    /// Deadlines moved, or the queue is not empty.
+    stepped: Notify,
+    /// Unix time at the start less monotonic time at the start.
+    epoch: Millis,
+}
+
+impl Coordinator {
+    /// Starts the tasks. `boot` is what the disk said.
+    pub fn start(
+        env: Env,
+        repl: Arc<Repl>,
+        progress: Arc<Progress>,
+        effects: Arc<dyn Effects>,
+        boot: Boot,
+    ) -> Arc<Coordinator> {
+        let epoch = env.clock.wall_ms() - env.clock.mono().as_millis() as Millis;
+        let options = Options { name: "ReplCoord", ..Options::default() };
+        let inner = Inner {
+            core: Core::new(boot),
+            answers: Answers::default(),
+            queue: VecDeque::new(),
+            change_source: false,
+        };
+        let coordinator = Arc::new(Coordinator {
+            pool: Pool::new(env.clone(), options),
+            env,
+            repl,
+            progress,
+            effects,
+            inner: Mutex::new(inner),
+            stepped: Notify::new(),
+            epoch,
+        });
+        coordinator.show();
+        driver::spawn(&coordinator);
+        coordinator
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    /// Milliseconds that never go back, close to Unix time.
+    pub fn now(&self) -> Millis {
+        self.epoch + self.env.clock.mono().as_millis() as Millis
+    }
+    /// Asks the core something that changes nothing.
+    pub fn read<T>(&self, ask: impl FnOnce(&Core) -> T) -> T {
+        ask(&self.lock().core)
+    }
+
+    /// Something happened.
+    pub fn tell(&self, event: Event) {
+        let mut inner = self.lock();
+        self.step(&mut inner, event);
+    }
+
+    /// A question whose answer may take a while. Dropping the future gives up.
+    pub async fn ask(&self, event: impl FnOnce(u64) -> Event) -> Said {
+        let waiting = {
+            let mut inner = self.lock();
+            let (token, slot) = inner.answers.open();
+            let waiting = Waiting { coordinator: self, token, slot };
+            self.step(&mut inner, event(token));
+            waiting
+        };
+        waiting.answer().await
+    }
+    /// A command of an operator.
+    pub async fn command(&self, event: impl FnOnce(u64) -> Event) -> Result<pando_topology::CommandReply> {
+        match self.ask(event).await {
+            Said::Command(result) => result,
+            _ => Err(Error::internal("an answer of another kind")),
+        }
+    }
+    /// Whoever waits gets this error; no elections from now on.
+    pub fn shut_down(&self) {
+        self.tell(Event::ShutDown);
+        let mut inner = self.lock();
+        let e = Error::new(ErrorCode::ShutdownInProgress, "Replication is being shut down");
+        inner.answers.fail_all(&e);
+    }
+
+    fn step(&self, inner: &mut Inner, event: Event) {
+        let mut actions = Vec::new();
+        let now = self.now();
+        inner.core.step(now, event, &mut actions);
+        let mut at = 0;
+        // Carrying one out may add more behind it.
+        while let Some(action) = actions.get(at).cloned() {
+            at += 1;
+            if let Action::Draw = action {
+                inner.core.step(now, Event::Random(self.env.rng.next_u64()), &mut actions);
+            } else if let Some(later) = self.at_once(inner, action) {
+                inner.queue.push_back(later);
+            }
+        }
+        self.stepped.bump();
+    }
+
+    /// What can be done under the lock; the rest comes back.
+    fn at_once(&self, inner: &mut Inner, action: Action) -> Option<Action> {
+        match action {
+            Action::State(change) => {
+                self.repl.show_core(&inner.core);
+                self.effects.state_changed(&change);
+                notes::state(&self.env.log, &change);
+                // The driver may have to start or stop following.
+                return Some(Action::State(change));
+            }
+            Action::TopologyVersion(_) | Action::Term(_) => self.repl.show_core(&inner.core),
+            Action::Config { .. } => {
+                self.repl.show_core(&inner.core);
+                return Some(action);
+            }
+            Action::CommitPoint(p) => {
+                self.progress.advance_committed(wire::to_data(p));
+            }
+            Action::HeartbeatReply { token, result } => inner.answers.give(token, Said::Heartbeat(result)),
+            Action::VoteReply { token, result } => inner.answers.give(token, Said::Vote(result)),
+            Action::PositionsReply { token, result } => inner.answers.give(token, Said::Positions(result)),
+            Action::Reply { token, result } => inner.answers.give(token, Said::Command(result)),
+            Action::WaitDone { id, result } => inner.answers.give(id, Said::Waited(result)),
+            Action::SyncSource { token, choice } => inner.answers.give(token, Said::Source(choice)),
+            Action::ChangeSyncSource { .. } => inner.change_source = true,
+            // The reporter of the data path sends them.
+            Action::SendPositions { .. } => self.progress.changed().bump(),
+            Action::Log(note) => notes::log(&self.env.log, &note),
+            later => return Some(later),
+        }
+        None
+    }
+
+    /// Shows what the core is now.
+    fn show(&self) {
+        self.repl.show_core(&self.lock().core);
+    }
+    /// How far this node is now: after a commit on a primary, after each stage on a secondary.
+    pub fn progressed(&self, written: Position, applied: Position, durable: Position) {
+        self.tell(Event::Progress(Positions { written, applied, durable }));
+    }
+}

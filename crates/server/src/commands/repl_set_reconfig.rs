@@ -1,0 +1,24 @@
+//! `replSetReconfig`: a new configuration for a running set (R-CONF-5..8).
+
+use super::prelude::*;
+use pando_repl::ReplSetConfig;
+use pando_repl::topology::Event;
+use std::sync::Arc;
+
+pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    server.repl.require_config()?;
+    let Value::Document(d) = req.first().value() else {
+        return Err(Error::bad_value("no configuration specified"));
+    };
+    let force = req.body.get("force").is_some_and(|v| v.is_truthy());
+    let next = ReplSetConfig::parse(d)?;
+    next.validate()?;
+    let self_index = server.locate(&next).await;
+    // A forced version leaps ahead, so that two forced ones on two sides of a partition differ.
+    let bump = if force { 10_000 + (ctx.env().rng.next_u64() % 100_000) as i64 } else { 0 };
+    let config = Arc::new(next);
+    let asked =
+        server.coordinator()?.command(|token| Event::Reconfig { token, config, self_index, force, bump });
+    ctx.interruptible(asked).await??;
+    Ok(Reply::new())
+}
