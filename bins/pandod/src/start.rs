@@ -69,7 +69,6 @@ impl Ended {
 
 /// Runs a server until it is asked to stop. `ready` is called when clients can connect.
 pub fn serve(config: Config, ready: impl FnOnce(&Running)) -> Ended {
-    crate::allocator::set_up();
     let sink = match JsonLog::open(Arc::new(RealClock::new()), config.log.destination.clone()) {
         Ok(sink) => sink,
         Err(e) => return Ended::failed(format!("Failed to open the log file: {e}")),

@@ -32,8 +32,6 @@ pub const CURRENT_OP_BODY_BYTES_MAX: usize = 1024;
 pub const CLIENT_METADATA_BYTES_MAX: usize = 512;
 /// `hello.client.application.name`; MongoDB's bound.
 pub const CLIENT_APP_NAME_BYTES_MAX: usize = 128;
-/// Memory freed by the process goes back to the system after this; shorter means clearing pages again and again.
-pub const ALLOCATOR_PURGE_DELAY_MS: i64 = 1000;
 /// Table blocks cached in memory: enough for the hot part of a small data set, leaves room on a 1 GiB machine.
 pub const STORAGE_CACHE_BYTES: usize = 256 << 20;
 /// Fewest blocks cached under a small `--wiredTigerCacheSizeGB`: the inner blocks that every read needs.

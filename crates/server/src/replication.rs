@@ -42,8 +42,8 @@ impl Server {
         self.restore_retry_images().await?;
         let effects = Arc::new(ServerEffects(Arc::downgrade(self)));
         let coordinator =
-            Coordinator::start(self.env.clone(), self.repl.clone(), self.progress.clone(), effects, boot);
-        let _ = self.coordinator.set(coordinator);
+            Coordinator::new(self.env.clone(), self.repl.clone(), self.progress.clone(), effects, boot);
+        self.coordinator.get_or_init(|| coordinator).start();
         self.env.spawn("primary's positions", watch_own_log(self.clone()));
         if fresh && let Some(host) = &self.config.auto_initiate {
             let name = self.repl.require_replication()?;

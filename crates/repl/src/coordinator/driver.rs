@@ -4,6 +4,7 @@ use crate::coordinator::Coordinator;
 use pando_base::Error;
 use pando_topology::{Action, Event, MemberState, Position, Positions};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
 /// Without a deadline the core is still asked now and then.
@@ -31,7 +32,7 @@ async fn clock(c: Arc<Coordinator>) {
 }
 
 async fn work(c: Arc<Coordinator>) {
-    let mut roles = Roles { following: false };
+    let mut roles = Roles { following: false, copying: Arc::default() };
     while !c.effects.is_stopping() {
         let seen = c.stepped.version();
         let next = c.lock().queue.pop_front();
@@ -49,14 +50,19 @@ async fn work(c: Arc<Coordinator>) {
 /// What this node is busy with because of its place in the set.
 struct Roles {
     following: bool,
+    /// An initial sync is under way.
+    copying: Arc<AtomicBool>,
 }
 
 impl Roles {
     /// Starts or stops following as the state asks; a member without data copies first.
     async fn settle(&mut self, c: &Arc<Coordinator>) {
         let (wants, state) = c.read(|core| (core.wants_to_fetch(), core.state()));
-        if c.effects.is_empty() && wants_data(c) {
-            return self.copy_all(c).await;
+        if self.copying.load(SeqCst) {
+            return;
+        }
+        if wants_data(c) && c.effects.is_empty() {
+            return self.copy_all(c);
         }
         if state == MemberState::Startup2 || (state == MemberState::Startup && wants_data(c)) {
             c.tell(Event::FollowerState(MemberState::Secondary));
@@ -74,15 +80,20 @@ impl Roles {
         }
     }
 
-    async fn copy_all(&mut self, c: &Arc<Coordinator>) {
+    fn copy_all(&mut self, c: &Arc<Coordinator>) {
+        self.copying.store(true, SeqCst);
         c.tell(Event::FollowerState(MemberState::Startup2));
-        match c.effects.initial_sync().await {
-            Ok(at) => {
-                c.tell(Event::Rewound(Positions::at(at)));
-                c.tell(Event::FollowerState(MemberState::Secondary));
+        let (c, copying) = (c.clone(), self.copying.clone());
+        c.env.clone().spawn("initial sync", async move {
+            match c.effects.initial_sync().await {
+                Ok(at) => {
+                    copying.store(false, SeqCst);
+                    c.tell(Event::Rewound(Positions::at(at)));
+                    c.tell(Event::FollowerState(MemberState::Secondary));
+                }
+                Err(e) => c.effects.fatal("Initial sync failed", &e),
             }
-            Err(e) => c.effects.fatal("Initial sync failed", &e),
-        }
+        });
     }
 
     async fn carry_out(&mut self, c: &Arc<Coordinator>, action: Action) {

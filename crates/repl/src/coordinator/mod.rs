@@ -63,8 +63,8 @@ pub struct Coordinator {
 }
 
 impl Coordinator {
-    /// Starts the tasks. `boot` is what the disk said.
-    pub fn start(
+    /// `boot` is what the disk said. Nothing happens before [`Coordinator::start`].
+    pub fn new(
         env: Env,
         repl: Arc<Repl>,
         progress: Arc<Progress>,
@@ -90,8 +90,11 @@ impl Coordinator {
             epoch,
         });
         coordinator.show();
-        driver::spawn(&coordinator);
         coordinator
+    }
+    /// Starts the tasks.
+    pub fn start(self: &Arc<Self>) {
+        driver::spawn(self);
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
