@@ -102,6 +102,29 @@ impl Repl {
     }
 }
 
+impl Repl {
+    /// The status of a node that follows one given member and has no core.
+    pub fn append_followers_status(&self, b: &mut DocBuilder, at: &StatusAt) {
+        let s = self.state();
+        b.date("date", at.now_ms);
+        b.i32("myState", s.member as i32);
+        b.i64("term", s.term);
+        append_optimes(b, &at.positions);
+    }
+}
+
+fn append_optimes(b: &mut DocBuilder, p: &Positions) {
+    b.doc("optimes", |d| {
+        op_time(d, "lastCommittedOpTime", p.committed);
+        d.date("lastCommittedWallTime", p.committed_wall_ms);
+        op_time(d, "readConcernMajorityOpTime", p.committed.min(p.applied));
+        op_time(d, "appliedOpTime", p.applied);
+        op_time(d, "durableOpTime", p.durable);
+        d.date("lastAppliedWallTime", p.applied_wall_ms);
+        d.date("lastDurableWallTime", p.durable_wall_ms);
+    });
+}
+
 /// What `replSetGetStatus` shows beside the core's state.
 #[derive(Clone, Copy, Debug)]
 pub struct StatusAt {
@@ -114,7 +137,6 @@ pub struct StatusAt {
 /// The body of `replSetGetStatus` (R-STATE-4); the caller has checked that there is a configuration.
 pub fn append_status(b: &mut DocBuilder, core: &Core, at: &StatusAt) {
     let Some(config) = core.config() else { return };
-    let p = &at.positions;
     let source = core.sync_source().map_or("", |h| h);
     let source_id = config.members.iter().find(|m| m.host == source).map_or(-1, |m| m.id as i32);
     b.str("set", &config.name);
@@ -128,15 +150,7 @@ pub fn append_status(b: &mut DocBuilder, core: &Core, at: &StatusAt) {
     b.i32("writeMajorityCount", config.write_majority() as i32);
     b.i32("votingMembersCount", config.voters() as i32);
     b.i32("writableVotingMembersCount", config.writable_voters() as i32);
-    b.doc("optimes", |d| {
-        op_time(d, "lastCommittedOpTime", p.committed);
-        d.date("lastCommittedWallTime", p.committed_wall_ms);
-        op_time(d, "readConcernMajorityOpTime", p.committed.min(p.applied));
-        op_time(d, "appliedOpTime", p.applied);
-        op_time(d, "durableOpTime", p.durable);
-        d.date("lastAppliedWallTime", p.applied_wall_ms);
-        d.date("lastDurableWallTime", p.durable_wall_ms);
-    });
+    append_optimes(b, &at.positions);
     b.timestamp("lastStableRecoveryTimestamp", at.stable);
     if core.is_leader() {
         append_election(b, core, config);

@@ -13,6 +13,9 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, _: Request<'_>) -> Result<
         now_ms: ctx.env().clock.wall_ms(),
         uptime_secs: uptime as i64,
     };
-    server.coordinator()?.read(|core| append_status(&mut r.body, core, &at));
+    match server.coordinator.get() {
+        Some(c) => c.read(|core| append_status(&mut r.body, core, &at)),
+        None => server.repl.append_followers_status(&mut r.body, &at),
+    }
     Ok(r)
 }
