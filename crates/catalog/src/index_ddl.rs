@@ -12,7 +12,7 @@ use crate::snapshot::Named;
 use crate::spec::{IndexSpec, Requested, same_key};
 use crate::unit::WriteUnit;
 use crate::write::Interrupt;
-use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Uuid};
+use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Uuid, limits};
 use pando_bson::RawDoc;
 use pando_storage::{Dir, IdentKind};
 use std::ops::Bound;
@@ -308,8 +308,12 @@ impl Catalog {
         if missing.is_empty() {
             return Ok(());
         }
-        if self.storage().is_replaying() && !self.is_empty_collection(&coll)? {
-            return self.rebuild_later(&coll, &missing, e.ts);
+        let replaying = self.storage().is_replaying();
+        // A few entries fit into one unit; the rows of a replay may be ahead of this entry.
+        let large = coll.count() > limits::INDEX_BUILD_STEP_DOCS as u64;
+        if large || (replaying && !self.is_empty_collection(&coll)?) {
+            self.rebuild_later(&coll, &missing, e.ts)?;
+            return if replaying { Ok(()) } else { self.finish_rebuilds(e.ts) };
         }
         // What the build had so far is dropped: it starts over, here and at once.
         let unfinished: Vec<Arc<Index>> = coll

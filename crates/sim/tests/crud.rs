@@ -32,3 +32,25 @@ fn a_disk_that_lies_about_syncs_is_found_out() {
     let caught = (1..=4).filter(|seed| run(*seed, &options).is_err()).count();
     assert!(caught >= 3, "{caught} of 4");
 }
+
+/// Seeds that once found something, by what they found.
+fn found(seed: u64, lives: u32) {
+    if let Err(f) = run(seed, &CrudOptions { lives, ..CrudOptions::default() }) {
+        panic!("seed {seed} after {:?}: {:#?}", f.ends, f.problems);
+    }
+}
+
+#[test]
+fn a_start_after_a_crash_within_an_index_build_was_refused_for_want_of_memory_seed_3() {
+    found(3, 1);
+}
+
+#[test]
+fn writers_were_refused_though_the_next_checkpoint_would_have_made_room_seed_2() {
+    found(2, 5);
+}
+
+#[test]
+fn a_failed_sync_of_an_index_builds_rows_did_not_stop_the_server_seed_23() {
+    found(23, 1);
+}

@@ -46,17 +46,19 @@ impl BulkLoad {
         self.last = Some(Slice::from(key));
         self.rows += 1;
         let Some(run) = &mut self.run else { return Err(Error::internal("the bulk load is finished")) };
-        run.push(row::key(self.ident, key), row::stamped_value(self.ts, value))
+        let pushed = run.push(row::key(self.ident, key), row::stamped_value(self.ts, value));
+        pushed.map_err(|e| self.store.log.poison(e))
     }
     /// Rows pushed so far.
     pub fn rows(&self) -> u64 {
         self.rows
     }
-    /// Makes the rows durable and readable.
+    /// Makes the rows durable and readable. As everywhere, a failed write or sync poisons the log: what the disk
+    /// holds is unknown.
     pub fn finish(mut self) -> Result<()> {
         let Some(run) = self.run.take() else { return Ok(()) };
         self.store.flushed.fetch_max(self.ts, Ordering::AcqRel);
-        run.finish()?;
+        run.finish().map_err(|e| self.store.log.poison(e))?;
         self.store.mem.next_epoch();
         Ok(())
     }

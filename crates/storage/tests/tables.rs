@@ -189,6 +189,33 @@ fn memory_is_bounded_when_stable_stands_still() {
 }
 
 #[test]
+fn memory_stays_near_its_budget_while_stable_stands_still_and_a_rollback_finds_its_way_back() {
+    const BUDGET: usize = 64 << 10;
+    let folder = Folder::new("stuck");
+    let (s, _) = open_on(folder.0.clone(), Options { memtable_bytes: BUDGET, ..lsm() });
+    let i = s.create_ident(IdentKind::Records).unwrap();
+    let before = put(&s, i, b"k", Some(b"old"));
+    s.log().flush_once().unwrap();
+    s.set_stable(before);
+    let mut most = 0;
+    for n in 0..4000u32 {
+        // As a writer and the checkpoint task do together.
+        while !s.has_room() {
+            s.checkpoint().unwrap();
+        }
+        put(&s, i, &n.to_be_bytes(), Some(&[0; 1000]));
+        put(&s, i, b"k", Some(&n.to_be_bytes()));
+        most = most.max(s.stats().memtable_bytes);
+    }
+    assert!(most < 2 * BUDGET + 4096, "{most} bytes of rows in memory");
+    assert_eq!(s.stats().refused, 0);
+    assert_eq!(count(&s, ReadAt::Latest, i), 4001);
+    assert_eq!(s.recover_to_stable().unwrap(), before);
+    assert_eq!(count(&s, ReadAt::Latest, i), 1);
+    assert_eq!(get(&s, ReadAt::Latest, i, b"k").unwrap(), b"old");
+}
+
+#[test]
 fn rows_that_came_during_a_checkpoint_are_left_to_the_next_one() {
     let disk = Arc::new(FaultyDisk::new(1));
     let (s, _) = open_on(disk, Options { memtable_bytes: 64 << 10, ..mem() });

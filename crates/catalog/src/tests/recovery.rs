@@ -1,7 +1,8 @@
 use crate::testing::{World, ns};
-use crate::{DropWhich, Uninterrupted};
+use crate::{Applying, DropWhich, Uninterrupted};
 use pando_base::ErrorCode;
-use pando_bson::doc;
+use pando_bson::{RawDoc, doc};
+use pando_oplog::EntryView;
 use pando_storage::{Backend, Dir, IdentKind, Options, ReadAt};
 use std::ops::Bound;
 
@@ -153,4 +154,23 @@ fn rows_of_a_build_that_a_crash_left_without_a_name_are_dropped() {
     let mut rows = txn.scan(orphan, Bound::Unbounded, Bound::Unbounded, Dir::Forward).unwrap();
     assert!(rows.next().unwrap().is_none());
     assert_eq!(w.docs("db.c").len(), 30);
+}
+
+#[test]
+fn a_follower_makes_a_large_index_in_bulk() {
+    let (a, b) = (World::new(), World::new());
+    a.insert("db.c", (0..1500).map(|i| doc! { "_id": i, "a": [i, -i] }).collect());
+    a.index("db.c", doc! { "key": { "a": 1 }, "name": "a" }).unwrap();
+    let mut log = a.catalog.storage().log().read(Bound::Unbounded, false);
+    while let Some((_, entry)) = log.next().unwrap() {
+        let view = EntryView::parse(RawDoc::trusted(&entry)).unwrap();
+        b.catalog.apply_entry(&view, Applying::Steady).unwrap();
+        b.catalog.storage().log().publish(view.ts);
+    }
+    let coll = b.catalog.lookup(&ns("db.c")).unwrap();
+    assert!(coll.index("a").unwrap().is_ready());
+    assert!(coll.index("a").unwrap().state.seen.is_multikey(), "known from the scan");
+    assert_eq!(b.ids_by_index("db.c", "a"), a.ids_by_index("db.c", "a"));
+    let in_tables = b.catalog.storage().stats().indexes.bytes;
+    assert!(in_tables > 1500, "{in_tables} bytes of index tables without a checkpoint");
 }
