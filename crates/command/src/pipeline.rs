@@ -201,7 +201,7 @@ async fn execute<S: Node>(
         node.advance_cluster_time(seen)?;
     }
     node.admit(ctx, spec.flags)?;
-    if ctx.args.read_concern.after_cluster_time.is_some() {
+    if ctx.args.read_concern.may_wait() {
         node.await_read_concern(ctx).await?;
     }
     ctx.check_interrupt()?;
