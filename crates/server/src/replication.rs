@@ -10,7 +10,7 @@ use pando_oplog::entry::{Entry, EntryView, Identity, Object, OpType};
 use pando_repl::data::initial_sync::InitialSync;
 use pando_repl::data::{DataPath, Deps, Position as DataPosition};
 use pando_repl::topology::message::LastVote;
-use pando_repl::topology::{Boot, ConfigNote, Event, MemberState, Params, Position, Positions, StateChange};
+use pando_repl::topology::{Boot, ConfigNote, Event, MemberState, Position, Positions, StateChange};
 use pando_repl::{Coordinator, Effects, ReplSetConfig};
 use pando_rpc::{Options, Pool};
 use pando_storage::ReadAt;
@@ -72,7 +72,7 @@ impl Server {
         } else {
             MemberState::Secondary
         };
-        let params = Params::default();
+        let params = pando_repl::params::of(&self.instance.params);
         Ok(Boot {
             set_name,
             config,
