@@ -447,7 +447,10 @@ fn finish<S: Node>(
     reply: &Encoded,
     error: Option<&Error>,
 ) {
-    let took = ctx.elapsed();
+    let mut took = ctx.elapsed();
+    if req.name == "getMore" {
+        ctx.debug(|d| took = took.saturating_sub(d.awaited));
+    }
     let metrics = &ctx.client.instance.metrics;
     let class = if flags.has(Flags::WRITE) {
         &metrics.latencies.writes
