@@ -10,12 +10,12 @@ fn main() {
     let (mut cases, mut bad) = (0, 0);
     for topic in topics().iter().filter(|t| only.is_empty() || only.iter().any(|o| t.starts_with(o.as_str())))
     {
-        let r = run_topic(&host_port, topic, &setups, &explained);
+        let r = run_topic(&host_port, topic, 1, &setups, &explained);
         println!(
             "{topic:22} {:5} cases, {} differ in text only, {} explained, {} unexplained",
             r.cases,
             r.messages,
-            r.explained,
+            r.explained.len(),
             r.unexplained.len()
         );
         for d in r.unexplained.iter().take(5) {

@@ -266,5 +266,3 @@ pub const SYNC_SOURCE_PROBE_SECS_MAX: u64 = 30;
 pub const CATCH_UP_ANSWERS_MS: crate::Millis = 1000;
 /// A primary that shuts down waits so long for a member that can take over.
 pub const SHUTDOWN_HANDOVER_MS: i64 = 10_000;
-/// Calls between members that name no limit of their own.
-pub const REPLICATION_CALL_MS: i64 = 10_000;

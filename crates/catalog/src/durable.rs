@@ -58,7 +58,7 @@ impl Parts {
         let info = CollectionInfo {
             indexes: ready.iter().map(|i| index_info(i)).collect(),
             collation: collation.clone(),
-            clustered: options.clustered.is_some(),
+            clustered: options.clustered.as_ref().map(|c| c.name.clone()),
             capped: options.capped.is_some(),
             // The oplog has no rows of its own.
             keyed_by_ts: records == Ident(0),

@@ -55,6 +55,7 @@ mod snapshot;
 mod sorter;
 mod spec;
 mod stats;
+mod touched;
 mod ttl;
 mod unit;
 mod validate;

@@ -101,7 +101,8 @@ impl OpObserver for LogWriter {
             ns: e.coll.ns.as_str(),
             ui: Some(e.coll.uuid),
             o: Object::Doc(e.o),
-            o2: identity(id_of(e.new)),
+            // A replacement may write the same number as another type; the key is what it was.
+            o2: identity(id_of(e.old)),
             rid: e.rid,
         };
         unit.log(op, e.stmt_ids, parts)

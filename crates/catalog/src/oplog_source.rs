@@ -11,6 +11,8 @@ use crate::read::shared;
 use crate::sizes::Sizes;
 use bytes::Bytes;
 use pando_base::{Error, Namespace, Result, Timestamp, Uuid};
+use pando_bson::RawDoc;
+use pando_oplog::entry::without_rid;
 use pando_query::source::{
     CollectionInfo, Direction, IndexCursor, IndexScan, RecordCursor, RecordId, RecordScan, Source,
 };
@@ -81,7 +83,7 @@ impl Source for OplogSource {
     fn fetch(&mut self, rid: &RecordId) -> Result<Option<Bytes>> {
         let want = ts_of(rid);
         let mut cursor = self.log.read(Bound::Included(want), false);
-        Ok(cursor.next()?.filter(|(ts, _)| *ts == want).map(|(_, entry)| shared(entry)))
+        Ok(cursor.next()?.filter(|(ts, _)| *ts == want).map(|(_, entry)| shown(entry)))
     }
     fn scan_records(&mut self, scan: RecordScan<'_>) -> Result<Box<dyn RecordCursor>> {
         let backward = scan.dir == Direction::Backward;
@@ -100,6 +102,14 @@ impl Source for OplogSource {
     }
 }
 
+/// An entry as clients read it.
+fn shown(entry: pando_storage::Bytes) -> Bytes {
+    match without_rid(RawDoc::trusted(&entry)) {
+        Some(bare) => Bytes::from(bare.into_bytes()),
+        None => shared(entry),
+    }
+}
+
 struct LogRecords {
     cursor: OplogCursor,
     backward: bool,
@@ -110,6 +120,6 @@ impl RecordCursor for LogRecords {
     fn next(&mut self) -> Result<Option<(RecordId, Bytes)>> {
         let Some((ts, entry)) = self.cursor.next()? else { return Ok(None) };
         let past = self.stop.is_some_and(|stop| if self.backward { ts < stop } else { ts > stop });
-        Ok((!past).then(|| (rid_of(ts), shared(entry))))
+        Ok((!past).then(|| (rid_of(ts), shown(entry))))
     }
 }

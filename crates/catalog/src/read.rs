@@ -124,7 +124,7 @@ fn older_info(coll: &Collection, read_ts: Timestamp) -> (Arc<CollectionInfo>, Op
     let info = CollectionInfo {
         indexes: usable.iter().map(|at| crate::durable::index_info(&coll.indexes[*at])).collect(),
         collation: coll.info.collation.clone(),
-        clustered: coll.info.clustered,
+        clustered: coll.info.clustered.clone(),
         capped: coll.info.capped,
         keyed_by_ts: coll.info.keyed_by_ts,
         plan_cache: Default::default(),

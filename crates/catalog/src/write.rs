@@ -12,6 +12,7 @@ use crate::index_entries::{self, Change};
 use crate::observer::{Deleted, Inserted, Updated};
 use crate::record_id;
 use crate::sizes::Totals;
+use crate::touched;
 use crate::unit::{WriteOp, WriteUnit};
 use crate::validation;
 use pando_base::{Error, ErrorCode, OpTime, Result, limits};
@@ -336,7 +337,7 @@ impl WriteUnit {
         let record = record_id::Record::of(rid);
         self.txn.put(coll.records, &record.key, new.as_bytes())?;
         for index in &coll.indexes {
-            if !index.spec.is_id_index() {
+            if !index.spec.is_id_index() && touched::may_change_keys(index, form) {
                 self.update_index(coll, index, &record, old, new)?;
             }
         }

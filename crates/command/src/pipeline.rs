@@ -201,7 +201,7 @@ async fn execute<S: Node>(
         node.advance_cluster_time(seen)?;
     }
     node.admit(ctx, spec.flags)?;
-    if ctx.args.read_concern.may_wait() {
+    if ctx.args.read_concern.after_cluster_time.is_some() {
         node.await_read_concern(ctx).await?;
     }
     ctx.check_interrupt()?;
@@ -447,10 +447,7 @@ fn finish<S: Node>(
     reply: &Encoded,
     error: Option<&Error>,
 ) {
-    let mut took = ctx.elapsed();
-    if req.name == "getMore" {
-        ctx.debug(|d| took = took.saturating_sub(d.awaited));
-    }
+    let took = ctx.elapsed();
     let metrics = &ctx.client.instance.metrics;
     let class = if flags.has(Flags::WRITE) {
         &metrics.latencies.writes

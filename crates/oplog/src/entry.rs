@@ -7,9 +7,10 @@
 //!
 //! `rid` is the record id of the document. Replaying an entry puts the same record under the same id again, so a
 //! replay over tables that stand at different timestamps is exact, and members of a set agree on record ids.
+//! MongoDB's entries have no such field, so only members get to see it ([`without_rid`]).
 
 use pando_base::{Error, Millis, OpTime, Result, Term, Timestamp, Uuid};
-use pando_bson::{ArrayBuilder, DocBuilder, Elem, ElementType, RawDoc, Value};
+use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, Elem, ElementType, RawDoc, Value};
 
 /// What an entry does (R-OPLOG-3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -261,6 +262,21 @@ fn malformed(doc: &RawDoc) -> Error {
     Error::internal(format!("malformed oplog entry: {doc}"))
 }
 
+/// The entry as clients read it; `None` when it is that already.
+pub fn without_rid(entry: &RawDoc) -> Option<DocBuf> {
+    let rid = entry.elem("rid")?;
+    let bytes = entry.as_bytes();
+    // Type, name and terminator stand before the value.
+    let value = rid.data().as_ptr().addr() - bytes.as_ptr().addr();
+    let (start, end) = (value - b"\x12rid\0".len(), value + rid.data().len());
+    let mut out = Vec::with_capacity(bytes.len());
+    out.extend_from_slice(&bytes[..start]);
+    out.extend_from_slice(&bytes[end..]);
+    let len = (out.len() as u32).to_le_bytes();
+    out[..4].copy_from_slice(&len);
+    Some(DocBuf::from_trusted(out))
+}
+
 /// `{$v: 2, diff: <diff>}`: the `o` of a `u` entry that carries a difference.
 pub fn diff_object(diff: &RawDoc) -> pando_bson::DocBuf {
     let mut b = DocBuilder::with_capacity(diff.byte_len() + 24);
@@ -317,6 +333,19 @@ mod tests {
             "prevOpTime",
         ];
         assert_eq!(names, expected);
+    }
+
+    #[test]
+    fn clients_read_the_entry_without_the_record_id() {
+        let o = doc! { "_id": 1, "rid": 7i64 }.to_raw();
+        let mut entry = plain(OpType::Insert, &o, Identity::None);
+        let mut bare = Vec::new();
+        entry.append_to(&mut bare, Timestamp::new(5, 1));
+        entry.rid = Some(12);
+        let mut buf = Vec::new();
+        entry.append_to(&mut buf, Timestamp::new(5, 1));
+        assert_eq!(without_rid(RawDoc::trusted(&buf)).unwrap().as_bytes(), bare);
+        assert!(without_rid(RawDoc::trusted(&bare)).is_none());
     }
 
     #[test]

@@ -5,9 +5,10 @@
 use crate::ctx::QueryCtx;
 use crate::expr::Expr;
 use crate::jsonschema::Schema;
-use crate::matcher::Matcher;
+use crate::matcher::{ArrayAtEnd, Matcher, Path, walk};
 use pando_base::{Result, limits};
-use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, Elem, RawDoc, Value};
+use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, Elem, ElementType, RawDoc, Value};
+use std::collections::BTreeSet;
 
 /// The details of the refusal; an error only if the filter itself does not parse.
 pub fn details(filter: &RawDoc, doc: &RawDoc, ctx: &QueryCtx) -> Result<DocBuf> {
@@ -163,15 +164,21 @@ fn predicate(path: &str, v: Value<'_>, clause: &RawDoc, doc: &RawDoc, inverted: 
         _ => "$eq",
     };
     out.str("operatorName", name).raw_doc("specifiedAs", clause);
-    let found = doc.get_path(path);
+    let expands = !matches!(name, "$size" | "$elemMatch" | "$all" | "$exists");
+    let found =
+        Considered::collect(doc, path, if expands { ArrayAtEnd::Elements } else { ArrayAtEnd::Whole });
     if name == "$exists" {
-        out.str("reason", if found.is_some() { "path does exist" } else { "path does not exist" });
+        out.str("reason", if found.any { "path does exist" } else { "path does not exist" });
         return;
     }
-    let Some(found) = found else {
+    if !found.any {
         out.str("reason", "field was missing");
         return;
-    };
+    }
+    if !inverted && found.append_wrong_type(name, out) {
+        found.append_values(out);
+        return;
+    }
     let negative = matches!(name, "$ne" | "$nin");
     let reason = match (name, inverted != negative) {
         ("$in" | "$nin", false) => "no matching value found in array",
@@ -193,9 +200,94 @@ fn predicate(path: &str, v: Value<'_>, clause: &RawDoc, doc: &RawDoc, inverted: 
         (_, false) => "comparison failed",
         (_, true) => "comparison succeeded",
     };
-    out.str("reason", reason).value("consideredValue", found);
+    out.str("reason", reason);
+    found.append_values(out);
     if name == "$type" {
-        out.str("consideredType", found.type_name());
+        found.append_types(out);
+    }
+}
+
+/// What a predicate looked at.
+struct Considered<'d> {
+    values: Vec<Elem<'d>>,
+    /// The path leads somewhere.
+    any: bool,
+}
+
+impl<'d> Considered<'d> {
+    fn collect(doc: &'d RawDoc, path: &str, leaf: ArrayAtEnd) -> Considered<'d> {
+        let path = Path::new(path);
+        let (mut values, mut any): (Vec<Elem<'d>>, bool) = (Vec::new(), false);
+        walk(doc.elem(path.first()), path.rest(), leaf, &mut |(e, position)| {
+            let Some(e) = e else { return false };
+            any = true;
+            let own = e.data().as_ptr_range();
+            // An array whose elements were looked at is not looked at itself.
+            let holds_last = || values.last().is_some_and(|v| own.contains(&v.data().as_ptr()));
+            let empty = || position.is_none() && RawDoc::trusted(e.data()).is_empty();
+            let opened =
+                leaf == ArrayAtEnd::Elements && e.ty == ElementType::Array && (holds_last() || empty());
+            if !opened {
+                values.push(e);
+            }
+            false
+        });
+        Considered { values, any }
+    }
+
+    /// "type did not match" when the operator has no use for any of the values.
+    fn append_wrong_type(&self, op: &str, out: &mut DocBuilder) -> bool {
+        let expected: &[&str] = match op {
+            "$regex" => &["regex", "string", "symbol"],
+            "$mod" => &["decimal", "double", "int", "long"],
+            "$size" | "$elemMatch" => &["array"],
+            bits if bits.starts_with("$bits") => &["binData", "decimal", "double", "int", "long"],
+            _ => return false,
+        };
+        if self.values.iter().any(|v| expected.contains(&v.ty.name())) {
+            return false;
+        }
+        out.str("reason", "type did not match");
+        self.append_types(out);
+        append_one_or_many(out, "expectedType", expected);
+        true
+    }
+
+    fn append_types(&self, out: &mut DocBuilder) {
+        let types: BTreeSet<&str> = self.values.iter().map(|v| v.ty.name()).collect();
+        append_one_or_many(out, "consideredType", &types.into_iter().collect::<Vec<_>>());
+    }
+
+    fn append_values(&self, out: &mut DocBuilder) {
+        match self.values[..] {
+            [one] => {
+                out.raw(one.ty, "consideredValue", one.data());
+            }
+            _ => {
+                out.array("consideredValues", |a| {
+                    for v in &self.values {
+                        a.value(v.value());
+                    }
+                });
+            }
+        }
+    }
+}
+
+/// `name: one` or `names: [...]`; nothing for none.
+fn append_one_or_many(out: &mut DocBuilder, name: &str, types: &[&str]) {
+    match types {
+        [] => {}
+        [one] => {
+            out.str(name, one);
+        }
+        many => {
+            out.array(&format!("{name}s"), |a| {
+                for t in many {
+                    a.str(t);
+                }
+            });
+        }
     }
 }
 
@@ -231,6 +323,20 @@ mod tests {
         let clauses = out.get("clausesNotSatisfied").unwrap().as_array().unwrap();
         assert_eq!(clauses.len(), 1);
         assert_eq!(clauses[0].as_doc().unwrap().get("index").unwrap().as_i64(), Some(1));
+    }
+
+    #[test]
+    fn arrays_are_considered_element_by_element_and_useless_types_are_told() {
+        let why = |filter: Document, subject: Document| {
+            Document::from(&*details(&filter.to_raw(), &subject.to_raw(), &QueryCtx::default()).unwrap())
+        };
+        let out = why(doc! { "b.c": { "$gt": 5 } }, doc! { "b": [{ "c": [1, 2] }, { "c": 3 }] });
+        assert_eq!(out.get("consideredValues"), doc! { "v": [1, 2, 3] }.get("v"));
+        let out = why(doc! { "b": { "$size": 2 } }, doc! { "b": [1] });
+        assert_eq!(out.get("consideredValue"), doc! { "v": [1] }.get("v"));
+        let out = why(doc! { "b": { "$mod": [2, 0] } }, doc! { "b": ["s", true] });
+        assert_eq!(out.get("reason").unwrap().as_str(), Some("type did not match"));
+        assert_eq!(out.get("consideredTypes"), doc! { "v": ["bool", "string"] }.get("v"));
     }
 
     #[test]

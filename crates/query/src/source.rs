@@ -148,8 +148,8 @@ pub struct CollectionInfo {
     pub indexes: Vec<IndexInfo>,
     /// Default collation of the collection.
     pub collation: Option<Arc<Collation>>,
-    /// Records are keyed by `_id`.
-    pub clustered: bool,
+    /// The name of the index that the records are ordered by, in a clustered collection.
+    pub clustered: Option<String>,
     pub capped: bool,
     /// The oplog: the record id of an entry is its `ts`.
     pub keyed_by_ts: bool,

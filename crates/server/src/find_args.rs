@@ -27,6 +27,8 @@ pub(crate) struct FindArgs<'a> {
     pub(crate) collation: Option<&'a RawDoc>,
     pub(crate) allow_disk_use: Option<bool>,
     pub(crate) lets: Option<&'a RawDoc>,
+    /// Names a `term`: another member of the set reads the oplog.
+    pub(crate) for_member: bool,
 }
 
 /// Arguments that complain about a null too.
@@ -105,8 +107,8 @@ impl<'a> FindArgs<'a> {
                 "let" => a.lets = Some(arg.doc()?),
                 "allowPartialResults" | "readOnce" => drop(bool_field(&arg)?),
                 "ntoreturn" => to_return = true,
+                "term" => a.for_member = true,
                 "oplogReplay"
-                | "term"
                 | "legacyRuntimeConstants"
                 | "encryptionInformation"
                 | "options"

@@ -9,6 +9,7 @@ use crate::find_args::FindArgs;
 use pando_base::{Result, Timestamp};
 use pando_bson::{RawDoc, Value};
 use pando_command::OpCtx;
+use pando_oplog::entry::without_rid;
 use pando_storage::{Bytes, OpLog, OplogCursor};
 use std::ops::Bound;
 
@@ -20,6 +21,8 @@ pub struct OplogTail {
     /// An entry that did not fit into the last batch.
     stash: Option<Bytes>,
     tailable: bool,
+    /// Members get the entries as they are in the log, clients as MongoDB's look.
+    for_member: bool,
 }
 
 /// The start of a query that this cursor can answer: `{ts: {$gte: T}}` in the log's own order, nothing else.
@@ -46,14 +49,19 @@ pub(crate) fn start_of(args: &FindArgs<'_>) -> Option<Bound<Timestamp>> {
 }
 
 impl OplogTail {
-    pub(crate) fn new(log: &OpLog, from: Bound<Timestamp>, tailable: bool) -> OplogTail {
-        OplogTail { cursor: log.read(from, false), stash: None, tailable }
+    pub(crate) fn new(log: &OpLog, from: Bound<Timestamp>, args: &FindArgs<'_>) -> OplogTail {
+        let FindArgs { tailable, for_member, .. } = *args;
+        OplogTail { cursor: log.read(from, false), stash: None, tailable, for_member }
+    }
+    fn push(&self, batch: &mut Batch<'_>, entry: &[u8]) {
+        let bare = if self.for_member { None } else { without_rid(RawDoc::trusted(entry)) };
+        batch.push(bare.as_deref().map_or(entry, RawDoc::as_bytes));
     }
     /// Appends entries until the batch is full or the visible end is reached.
     pub(crate) async fn fill(&mut self, ctx: &OpCtx, batch: &mut Batch<'_>) -> Result<More> {
         self.cursor.refresh();
         if let Some(entry) = self.stash.take() {
-            batch.push(&entry);
+            self.push(batch, &entry);
         }
         let mut step = 0;
         while !batch.is_full() {
@@ -64,7 +72,7 @@ impl OplogTail {
                 self.stash = Some(entry);
                 return Ok(More::Yes);
             }
-            batch.push(&entry);
+            self.push(batch, &entry);
             step += 1;
             if step == STEP {
                 step = 0;

@@ -2,7 +2,7 @@
 
 use super::folder;
 use pando_bson::{Bson, Document, extjson};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// One case: what to prepare, what to ask, what the real server answered.
 pub struct Case {
@@ -20,6 +20,8 @@ pub struct Case {
     pub raw: bool,
     /// Compare the contents of `w` afterwards.
     pub after: bool,
+    /// Compare the entries that the command leaves in the oplog.
+    pub oplog: bool,
     pub expect: Document,
 }
 
@@ -41,6 +43,16 @@ fn text(d: &Document, name: &str) -> Option<String> {
 }
 
 impl Case {
+    /// The case leaves nothing behind but documents in a plain collection.
+    pub(super) fn is_plain_write(&self) -> bool {
+        let write = ["update", "delete", "insert", "findAndModify"];
+        self.before.is_empty()
+            && self.pre.is_empty()
+            && self.then.is_empty()
+            && self.db == "df"
+            && write.iter().any(|name| self.cmd.get(name).is_some())
+    }
+
     fn parse(line: &str) -> Case {
         let d = extjson::parse(line).unwrap_or_else(|e| panic!("golden line: {}: {line}", e.message));
         Case {
@@ -55,6 +67,7 @@ impl Case {
             unordered: flag(&d, "unordered").unwrap_or(false),
             raw: flag(&d, "raw").unwrap_or(false),
             after: flag(&d, "after").unwrap_or(true),
+            oplog: flag(&d, "oplog").unwrap_or(false),
             expect: d.get("expect").and_then(Bson::as_doc).expect("every case has an answer").clone(),
         }
     }
@@ -115,5 +128,15 @@ impl Explained {
             has(e, "kinds", &|k| k == kind)
                 && (has(e, "cases", &|c| c == id) || has(e, "topics", &|t| id.split('/').next() == Some(t)))
         })
+    }
+
+    /// Every case that some entry names.
+    pub fn cases(&self) -> BTreeSet<String> {
+        let mut all = BTreeSet::new();
+        for e in &self.entries {
+            let listed = e.get("cases").and_then(Bson::as_array).unwrap_or_default();
+            all.extend(listed.iter().filter_map(|c| c.as_str().map(str::to_owned)));
+        }
+        all
     }
 }

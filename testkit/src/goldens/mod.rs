@@ -18,7 +18,8 @@ pub struct Report {
     pub cases: usize,
     /// Same code, other text.
     pub messages: usize,
-    pub explained: usize,
+    /// Ids of the cases with an accepted difference.
+    pub explained: Vec<String>,
     pub unexplained: Vec<Difference>,
 }
 
@@ -37,22 +38,28 @@ pub fn topics() -> Vec<String> {
     out
 }
 
-/// Replays one topic on the server at `host_port`.
-pub fn run_topic(host_port: &str, topic: &str, setups: &Setups, explained: &Explained) -> Report {
-    let cases = case::read_topic(topic);
+/// Replays one topic on the server at `host_port`; of its cases only every `step`th.
+pub fn run_topic(
+    host_port: &str,
+    topic: &str,
+    step: usize,
+    setups: &Setups,
+    explained: &Explained,
+) -> Report {
+    let cases: Vec<Case> = case::read_topic(topic).into_iter().step_by(step).collect();
     let mut replay = Replay::new(host_port, setups);
     replay.fresh();
     let mut report = Report {
         topic: topic.to_owned(),
         cases: cases.len(),
         messages: 0,
-        explained: 0,
+        explained: Vec::new(),
         unexplained: Vec::new(),
     };
     for case in &cases {
         match replay.check(case) {
             None => {}
-            Some(d) if explained.covers(&case.id, d.kind.name()) => report.explained += 1,
+            Some(d) if explained.covers(&case.id, d.kind.name()) => report.explained.push(d.id),
             Some(d) if d.kind == Kind::Message => report.messages += 1,
             Some(d) => report.unexplained.push(d),
         }

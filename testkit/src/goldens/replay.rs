@@ -26,6 +26,8 @@ pub enum Kind {
     Then,
     /// A preparing command's error.
     Pre,
+    /// The entries in the oplog.
+    Oplog,
     /// No answer.
     Crash,
 }
@@ -41,6 +43,7 @@ impl Kind {
             Kind::After => "after",
             Kind::Then => "then",
             Kind::Pre => "pre",
+            Kind::Oplog => "oplog",
             Kind::Crash => "crash",
         }
     }
@@ -72,6 +75,8 @@ pub struct Replay<'a> {
     client: Client,
     setups: &'a Setups,
     loaded: BTreeSet<String>,
+    /// The case before left a plain collection, which is emptied more cheaply than made anew.
+    plain: bool,
 }
 
 fn connect(host_port: &str) -> Client {
@@ -110,6 +115,7 @@ impl<'a> Replay<'a> {
             client: connect(host_port),
             setups,
             loaded: BTreeSet::new(),
+            plain: false,
         }
     }
 
@@ -119,6 +125,7 @@ impl<'a> Replay<'a> {
             self.ask(db, &doc! { "dropDatabase": 1 });
         }
         self.loaded.clear();
+        self.plain = false;
     }
 
     /// Replays a case; `None` when the answer is the recorded one.
@@ -161,7 +168,7 @@ impl<'a> Replay<'a> {
             let main = self.reply(&case.db, &case.cmd, case.raw, case.unordered)?;
             return Ok(Got { main, ..Got::default() });
         }
-        self.client.command(DB, &doc! { "drop": WRITES })?;
+        self.clear(case)?;
         for p in &case.before {
             let mut p = p.clone();
             let db = p.remove("$db");
@@ -178,7 +185,11 @@ impl<'a> Replay<'a> {
                 got.pre.push(r.get("code").map(line).unwrap_or_default());
             }
         }
+        let since = if case.oplog { self.last_entry()? } else { None };
         got.main = self.reply(&case.db, &case.cmd, case.raw, case.unordered)?;
+        if let Some(since) = since {
+            got.oplog = Some(self.entries_after(since)?);
+        }
         if case.after {
             let find = doc! { "find": WRITES, "filter": {} };
             got.after = self.reply(DB, &find, false, false)?.rows;
@@ -188,6 +199,34 @@ impl<'a> Replay<'a> {
             got.then.push(a);
         }
         Ok(got)
+    }
+
+    /// Leaves no documents in `w`.
+    fn clear(&mut self, case: &Case) -> std::io::Result<()> {
+        let was_plain = std::mem::replace(&mut self.plain, case.is_plain_write());
+        if was_plain && self.plain {
+            let all = doc! { "q": doc! {}, "limit": 0 };
+            if is_ok(&self.client.command(DB, &doc! { "delete": WRITES, "deletes": [all] })?) {
+                return Ok(());
+            }
+        }
+        self.client.command(DB, &doc! { "drop": WRITES }).map(drop)
+    }
+
+    fn last_entry(&mut self) -> std::io::Result<Option<Bson>> {
+        let cmd = doc! { "find": "oplog.rs", "sort": doc! { "$natural": -1 }, "limit": 1 };
+        let r = self.client.command("local", &cmd)?;
+        let first = r.get("cursor").and_then(Bson::as_doc).map(|c| list(c, "firstBatch"));
+        Ok(first.and_then(|b| b.first()).and_then(Bson::as_doc).and_then(|e| e.get("ts")).cloned())
+    }
+
+    /// `op`, `o` and `o2` of the entries about `w` since then.
+    fn entries_after(&mut self, since: Bson) -> std::io::Result<Vec<String>> {
+        let filter = doc! { "ts": doc! { "$gt": since }, "ns": format!("{DB}.{WRITES}") };
+        let r = self.client.command("local", &doc! { "find": "oplog.rs", "filter": filter })?;
+        let entries =
+            r.get("cursor").and_then(Bson::as_doc).map(|c| list(c, "firstBatch")).unwrap_or_default();
+        Ok(entries.iter().filter_map(Bson::as_doc).map(shown_entry).collect())
     }
 
     /// One command's answer with its cursor read to the end (or, when `raw`, only its first batch).
@@ -227,6 +266,12 @@ struct Got {
     after: Option<Vec<String>>,
     then: Vec<Answer>,
     pre: Vec<String>,
+    oplog: Option<Vec<String>>,
+}
+
+fn shown_entry(e: &Document) -> String {
+    let kept = ["op", "o", "o2"].iter().filter_map(|k| Some(((*k).to_owned(), normal(e.get(k)?))));
+    line(&Bson::Document(Document::from(kept.collect::<Vec<_>>())))
 }
 
 fn error(r: &Document) -> Answer {
@@ -333,6 +378,13 @@ fn compare(case: &Case, docs: &[Bson], got: &Got) -> Option<Difference> {
         .collect();
     if pre != got.pre {
         return say(Kind::Pre, format!("{pre:?}"), format!("{:?}", got.pre));
+    }
+    let wanted_entries: Vec<String> =
+        list(&case.expect, "oplog").iter().filter_map(Bson::as_doc).map(shown_entry).collect();
+    if let Some(entries) = &got.oplog
+        && *entries != wanted_entries
+    {
+        return say(Kind::Oplog, format!("{wanted_entries:?}"), format!("{entries:?}"));
     }
     soft
 }

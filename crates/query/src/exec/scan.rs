@@ -77,7 +77,8 @@ impl Stage for CollScanStage {
                 return Ok(Next::Yield);
             }
             self.stats.works += 1;
-            let Some((rid, doc)) = cursor.next()? else {
+            let beyond = |rid: &RecordId| self.scan.max_exclusive && Some(rid) == self.scan.max.as_ref();
+            let Some((rid, doc)) = cursor.next()?.filter(|(rid, _)| !beyond(rid)) else {
                 self.stats.eof = true;
                 self.done = !self.scan.tailable;
                 self.at_end = true;

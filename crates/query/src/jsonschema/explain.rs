@@ -1,6 +1,6 @@
 //! Which rules a document breaks, in the shape of `errInfo.details`.
 
-use super::{Additional, Dependency, Rule, Rules, Schema, Test, doc_of, is_additional, missing};
+use super::{Additional, Dependency, Rule, Rules, Schema, Test, doc_of, duplicate, is_additional, missing};
 use pando_bson::{ArrayBuilder, DocBuilder, Elem, ElementType, RawDoc};
 
 impl Schema {
@@ -84,6 +84,9 @@ impl Rule {
             }
             Test::UniqueItems => {
                 self.simple("found a duplicate item", v, out);
+                if let Some(twice) = duplicate(doc_of(&v)) {
+                    out.raw(twice.ty, "duplicatedValue", twice.data());
+                }
             }
             Test::MinProperties(_) | Test::MaxProperties(_) => {
                 out.raw_doc("specifiedAs", &self.spec);

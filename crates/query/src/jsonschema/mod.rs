@@ -127,10 +127,12 @@ fn doc_of<'a>(v: &Elem<'a>) -> &'a RawDoc {
 }
 
 /// Two array elements that are equal, by value.
-fn has_duplicates(items: &RawDoc) -> bool {
-    let mut all: Vec<Elem<'_>> = items.iter().collect();
-    all.sort_by(|a, b| cmp_elems(a, b, None));
-    all.windows(2).any(|w| cmp_elems(&w[0], &w[1], None) == Ordering::Equal)
+/// The first item that is equal to one before it.
+fn duplicate(items: &RawDoc) -> Option<Elem<'_>> {
+    let mut all: Vec<(usize, Elem<'_>)> = items.iter().enumerate().collect();
+    all.sort_by(|a, b| cmp_elems(&a.1, &b.1, None));
+    let repeated = all.windows(2).filter(|w| cmp_elems(&w[0].1, &w[1].1, None) == Ordering::Equal);
+    repeated.map(|w| w[1]).min_by_key(|(at, _)| *at).map(|(_, e)| e)
 }
 
 fn missing<'r>(doc: &RawDoc, names: &'r [String]) -> Vec<&'r str> {
@@ -190,7 +192,7 @@ impl Rule {
             Test::MaxLength(n) => v.value().as_str().is_some_and(|s| s.chars().count() <= *n),
             Test::MinItems(n) => doc_of(&v).count() >= *n,
             Test::MaxItems(n) => doc_of(&v).count() <= *n,
-            Test::UniqueItems => !has_duplicates(doc_of(&v)),
+            Test::UniqueItems => duplicate(doc_of(&v)).is_none(),
             Test::Items(rules) => doc_of(&v).iter().all(|i| rules.accept(i)),
             Test::ItemList(list) => doc_of(&v).iter().zip(list).all(|(i, rules)| rules.accept(i)),
             Test::AdditionalItems { from, allowed } => {

@@ -173,7 +173,7 @@ impl<'a> Parser<'a> {
             if items.is_empty() {
                 return Err(failed("$jsonSchema keyword 'enum' cannot be an empty array".into()));
             }
-            if super::has_duplicates(items) {
+            if super::duplicate(items).is_some() {
                 let text = "$jsonSchema keyword 'enum' array cannot contain duplicate values.";
                 return Err(failed(text.into()));
             }

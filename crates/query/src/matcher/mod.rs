@@ -33,6 +33,7 @@ pub use node::{ElemMatchObject, ElemMatchValue, ExprNode, Leaf, Node, Pred, Samp
 pub(crate) use number::{decimal_is_nan, exact_i64, parse_non_negative, truncated_i64};
 pub use operand::Operand;
 pub use path::Path;
+pub(crate) use path::{Leaf as ArrayAtEnd, any as walk};
 pub use regexp::RegexPred;
 pub use type_set::{TypeSet, type_of_code, type_of_name};
 

@@ -48,6 +48,9 @@ pub fn solutions(q: &Query, info: &CollectionInfo) -> Result<Vec<Solution>> {
     if let Some(one) = p.id_hack() {
         return Ok(vec![one]);
     }
+    if let Some(one) = p.hinted_cluster()? {
+        return Ok(vec![one]);
+    }
     let hinted = p.hinted_index()?;
     if q.min.is_some() || q.max.is_some() {
         return p.min_max(hinted).map(|s| vec![s]);
@@ -64,8 +67,8 @@ pub fn solutions(q: &Query, info: &CollectionInfo) -> Result<Vec<Solution>> {
 }
 
 pub(super) struct Planner<'q> {
-    q: &'q Query,
-    info: &'q CollectionInfo,
+    pub(super) q: &'q Query,
+    pub(super) info: &'q CollectionInfo,
     pub(super) conj: &'q [Node],
     pub(super) predicates: Vec<Predicate<'q>>,
 }
@@ -110,7 +113,7 @@ impl Planner<'_> {
             && q.max.is_none()
             && !q.show_record_id
             && !q.return_key
-            && !self.info.clustered
+            && self.info.clustered.is_none()
             && same_collation(&q.ctx.collation, &self.info.collation);
         let [Node::Leaf(l)] = self.conj else { return None };
         let Pred::Cmp(c) = &l.pred else { return None };
@@ -128,15 +131,31 @@ impl Planner<'_> {
     }
 
     fn collection_scan(&self, dir: Direction) -> Solution {
+        self.scanned(self.scan_of(dir))
+    }
+
+    pub(super) fn scan_of(&self, dir: Direction) -> CollScan {
         let filter = (!self.q.matcher.is_trivial()).then(|| self.q.matcher.clone());
-        let mut scan =
-            CollScan { filter, dir, min: None, max: None, clustered: false, tailable: self.q.tailable };
-        if self.info.clustered {
+        let mut scan = CollScan {
+            filter,
+            dir,
+            min: None,
+            max: None,
+            max_exclusive: false,
+            clustered: false,
+            tailable: self.q.tailable,
+        };
+        if self.info.clustered.is_some() {
             self.cluster_bounds(&mut scan);
         }
         if self.info.keyed_by_ts {
             self.ts_bounds(&mut scan);
         }
+        scan
+    }
+
+    pub(super) fn scanned(&self, scan: CollScan) -> Solution {
+        let dir = scan.dir;
         let rows = Rows {
             node: PlanNode::CollScan(scan),
             filter: None,
@@ -146,29 +165,6 @@ impl Planner<'_> {
             signature: "COLLSCAN".into(),
         };
         self.finish(rows)
-    }
-
-    /// Narrows a scan of a clustered collection by conditions on `_id`; the filter still checks them.
-    fn cluster_bounds(&self, scan: &mut CollScan) {
-        let traits = super::bounds::FieldTraits {
-            multikey: false,
-            sparse: false,
-            hashed: false,
-            collated: self.info.collation.is_some(),
-            order: Collation::order(&self.info.collation),
-        };
-        if !same_collation(&self.q.ctx.collation, &self.info.collation) {
-            return;
-        }
-        for p in self.predicates.iter().filter(|p| p.path == "_id" && p.group.is_none()) {
-            let Some((list, _)) = super::bounds::bounds_of(p.node, traits) else { continue };
-            let (Some(first), Some(last)) = (list.0.first(), list.0.last()) else { continue };
-            let low = RecordId::of_id(first.low.value(), &self.info.collation);
-            let high = RecordId::of_id(last.high.value(), &self.info.collation);
-            scan.min = Some(scan.min.take().map_or(low.clone(), |m| m.max(low)));
-            scan.max = Some(scan.max.take().map_or(high.clone(), |m| m.min(high)));
-            scan.clustered = true;
-        }
     }
 
     /// Narrows a scan of the oplog by conditions on `ts`; the filter still checks them.

@@ -15,6 +15,7 @@ mod access;
 pub mod bounds;
 mod cache;
 mod candidates;
+mod clustered;
 mod distinct;
 mod eligible;
 pub mod explain;

@@ -77,6 +77,8 @@ pub struct CollScan {
     /// Both inclusive; for clustered collections.
     pub min: Option<RecordId>,
     pub max: Option<RecordId>,
+    /// `max` itself is left out.
+    pub max_exclusive: bool,
     /// By `_id` of a clustered collection.
     pub clustered: bool,
     pub tailable: bool,

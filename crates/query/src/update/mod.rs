@@ -17,11 +17,8 @@ mod log;
 mod ops;
 mod path;
 mod pipeline;
-mod touched;
 mod tree;
 mod upsert;
-
-pub use touched::Touched;
 
 use crate::ctx::QueryCtx;
 use crate::matcher::MatchDetails;
@@ -41,7 +38,6 @@ use tree::{Node, ObjectNode};
 #[derive(Debug)]
 pub struct UpdatePlan {
     kind: Kind,
-    touched: Touched,
     ctx: QueryCtx,
 }
 
@@ -98,23 +94,19 @@ impl UpdatePlan {
                     ));
                 }
                 let stages = pipeline::parse(stages, ctx)?;
-                return Ok(UpdatePlan {
-                    kind: Kind::Pipeline(stages),
-                    touched: Touched::Everything,
-                    ctx: ctx.clone(),
-                });
+                return Ok(UpdatePlan { kind: Kind::Pipeline(stages), ctx: ctx.clone() });
             }
             _ => {
                 return Err(Error::failed_to_parse("Update argument must be either an object or an array"));
             }
         };
         let operators = doc.first().is_some_and(|e| e.name_bytes().first() == Some(&b'$'));
-        let (kind, touched) = if operators {
+        let kind = if operators {
             parse_operators(doc, array_filters, ctx)?
         } else {
-            (Kind::Replacement(doc.to_buf()), Touched::Everything)
+            Kind::Replacement(doc.to_buf())
         };
-        Ok(UpdatePlan { kind, touched, ctx: ctx.clone() })
+        Ok(UpdatePlan { kind, ctx: ctx.clone() })
     }
 
     pub fn is_replacement(&self) -> bool {
@@ -126,10 +118,6 @@ impl UpdatePlan {
     /// A `$` is in some path: `apply` wants the array position that the query matched.
     pub fn needs_position(&self) -> bool {
         matches!(&self.kind, Kind::Operators(o) if o.needs_position)
-    }
-    /// Which paths any application may change.
-    pub fn touched(&self) -> &Touched {
-        &self.touched
     }
 
     /// The successor of a stored document. `details` come from [`crate::matcher::Matcher::matches_position`] and are only looked at
@@ -313,7 +301,7 @@ impl Operators {
     }
 }
 
-fn parse_operators(doc: &RawDoc, array_filters: Option<&RawDoc>, ctx: &QueryCtx) -> Result<(Kind, Touched)> {
+fn parse_operators(doc: &RawDoc, array_filters: Option<&RawDoc>, ctx: &QueryCtx) -> Result<Kind> {
     let filters = array_filters.map(filter_docs).transpose()?.unwrap_or_default();
     let mut build = Build {
         filters: ArrayFilters::parse(filters, ctx)?,
@@ -333,14 +321,13 @@ fn parse_operators(doc: &RawDoc, array_filters: Option<&RawDoc>, ctx: &QueryCtx)
         }
     }
     build.root.seal();
-    let touched = Touched::paths(build.paths.iter().map(|p| &p[..]));
     let operators = Operators {
         needs_position: build.root.has_positional(),
         check_depth: build.depth > BSON_STORED_DEPTH_MAX,
         root: build.root,
         filters: build.filters,
     };
-    Ok((Kind::Operators(operators), touched))
+    Ok(Kind::Operators(operators))
 }
 
 fn filter_docs(array: &RawDoc) -> Result<Vec<&RawDoc>> {

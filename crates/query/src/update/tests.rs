@@ -305,15 +305,3 @@ fn a_replacement_upsert_takes_only_the_id_of_the_query() {
     let e = upserted(doc! { "_id.x": 1 }, doc! { "x": 1 }).expect_err("refused");
     assert_eq!(e.code.0, 111);
 }
-
-#[test]
-fn updates_say_which_paths_they_may_change() {
-    let ctx = QueryCtx::default();
-    let u = doc! { "$inc": { "a.0.b": 1 }, "$rename": { "c": "d" } }.to_raw();
-    let plan = UpdatePlan::parse(Value::Document(&u), None, &ctx).expect("parses");
-    for (path, affected) in
-        [("a.b", true), ("a", true), ("a.c", false), ("c", true), ("d.e", true), ("e", false)]
-    {
-        assert_eq!(plan.touched().may_affect(path), affected, "{path}");
-    }
-}

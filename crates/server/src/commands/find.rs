@@ -112,7 +112,7 @@ impl Server {
         let tail = if coll.is_oplog() { oplog_tail::start_of(args) } else { None };
         let (body, source) = match tail {
             Some(from) => {
-                let tail = OplogTail::new(self.storage.log(), from, args.tailable);
+                let tail = OplogTail::new(self.storage.log(), from, args);
                 (CursorBody::Oplog(Box::new(tail)), None)
             }
             None => {

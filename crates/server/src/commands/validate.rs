@@ -4,7 +4,10 @@ use super::prelude::*;
 use crate::writes::ByCtx;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let ns = server.ns_or_uuid(&req)?;
+    let ns = match req.first().value() {
+        Value::Binary { .. } => server.ns_or_uuid(&req)?,
+        _ => req.ns_of_ddl()?,
+    };
     let flag = |name: &str| req.body.get(name).is_some_and(|v| v.is_truthy());
     let refuse = |text: &'static str| Err(Error::new(ErrorCode::InvalidOptions, text));
     let (full, background, repair) = (flag("full"), flag("background"), flag("repair"));
