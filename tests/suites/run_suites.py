@@ -86,7 +86,7 @@ def child(src, path, suite, only):
 
     with tempfile.TemporaryDirectory() as d:
         # the format's own interpreter skips some tests by the class name, which it makes of directory and file
-        d = os.path.join(d, suite.replace("-", "_"))
+        d = os.path.join(d, suite.split("/")[0].replace("-", "_"))
         os.mkdir(d)
         os.symlink(path, os.path.join(d, os.path.basename(path)))
         for cls in unified_format.generate_test_classes(d, module="test.unified").values():

@@ -27,6 +27,7 @@ pub mod reply;
 pub mod request;
 mod slow;
 mod spec;
+mod stable_api;
 
 pub use args::{Arg, Args};
 pub use client::{ActiveOp, Client, Clients};

@@ -15,7 +15,7 @@ use crate::params::Param;
 use crate::reply::{Encoded, Next, append_times, error_body, labels_of};
 use crate::request::Sequence;
 use crate::spec::{CommandSpec, Flags, Registry};
-use crate::{OpCtx, Request, slow};
+use crate::{OpCtx, Request, slow, stable_api};
 use pando_base::codes::class;
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{DocBuilder, RawDoc, Value};
@@ -297,7 +297,7 @@ fn check_allowed<S: Node>(spec: &CommandSpec<S>, node: &S, ctx: &OpCtx, req: &Re
             "The server is in quiesce mode and will shut down",
         ));
     }
-    check_api(spec, &ctx.args.api, instance.params.bool(Param::requireApiVersion))?;
+    check_api(spec, &ctx.args.api, instance.params.bool(Param::requireApiVersion), req.body)?;
     if spec.handler.is_none() {
         return Ok(());
     }
@@ -305,7 +305,7 @@ fn check_allowed<S: Node>(spec: &CommandSpec<S>, node: &S, ctx: &OpCtx, req: &Re
     check_concerns(spec.name, flags, &ctx.args)
 }
 
-fn check_api<S>(spec: &CommandSpec<S>, api: &ApiParams, required: bool) -> Result<()> {
+fn check_api<S>(spec: &CommandSpec<S>, api: &ApiParams, required: bool, body: &RawDoc) -> Result<()> {
     let name = spec.name;
     if !api.v1 {
         if required && !matches!(name, "hello" | "getMore" | "commitTransaction" | "abortTransaction") {
@@ -325,6 +325,9 @@ fn check_api<S>(spec: &CommandSpec<S>, api: &ApiParams, required: bool) -> Resul
                  https://dochub.mongodb.org/core/manual-versioned-api"
             ),
         ));
+    }
+    if api.strict {
+        stable_api::check_fields(spec.name, body)?;
     }
     if api.deprecation_errors && spec.flags.has(Flags::DEPRECATED_IN_V1) {
         let text = format!(

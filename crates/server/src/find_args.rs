@@ -29,6 +29,7 @@ pub(crate) struct FindArgs<'a> {
     pub(crate) lets: Option<&'a RawDoc>,
     /// Names a `term`: another member of the set reads the oplog.
     pub(crate) for_member: bool,
+    pub(crate) by_uuid: bool,
 }
 
 /// Arguments that complain about a null too.
@@ -108,11 +109,11 @@ impl<'a> FindArgs<'a> {
                 "allowPartialResults" | "readOnce" => drop(bool_field(&arg)?),
                 "ntoreturn" => to_return = true,
                 "term" => a.for_member = true,
+                "collectionUUID" => a.by_uuid = true,
                 "oplogReplay"
                 | "legacyRuntimeConstants"
                 | "encryptionInformation"
                 | "options"
-                | "collectionUUID"
                 | "includeQueryStatsMetrics"
                 | "querySettings" => {}
                 _ => return Err(arg.unknown()),
@@ -173,6 +174,7 @@ fn is_unstable(name: &str) -> bool {
             | "oplogReplay"
             | "readOnce"
             | "term"
+            | "collectionUUID"
     )
 }
 

@@ -2,7 +2,7 @@
 
 use crate::Server;
 use pando_base::{Error, ErrorCode, Namespace, Result, Uuid};
-use pando_bson::Value;
+use pando_bson::{DocBuilder, Value};
 use pando_catalog::{CatalogSnapshot, Collection, Named};
 use pando_command::Request;
 use std::sync::Arc;
@@ -33,6 +33,31 @@ impl Server {
         let ns = self.ns_or_uuid(req)?;
         ns.check_readable()?;
         Ok(ns)
+    }
+    /// 361 when the command names a UUID and no collection of that name has it. Called by commands that have met
+    /// the argument.
+    pub(crate) fn check_collection_uuid(
+        &self,
+        owner: &'static str,
+        req: &Request<'_>,
+        ns: &Namespace,
+    ) -> Result<()> {
+        let Some(arg) = req.args(owner).find(|a| a.name() == "collectionUUID") else { return Ok(()) };
+        let wanted = Uuid(arg.uuid()?);
+        if self.catalog.lookup(ns).is_some_and(|c| c.uuid == wanted) {
+            return Ok(());
+        }
+        let actual = self.catalog.lookup_uuid(wanted).filter(|c| c.ns.db() == ns.db());
+        let mut b = DocBuilder::new();
+        b.str("db", ns.db());
+        b.uuid("collectionUUID", &wanted.0);
+        b.str("expectedCollection", ns.coll());
+        match actual {
+            Some(c) => b.str("actualCollection", c.ns.coll()),
+            None => b.null("actualCollection"),
+        };
+        Err(Error::new(ErrorCode::CollectionUUIDMismatch, "Collection UUID does not match that specified")
+            .with_extra(b.finish().into_bytes()))
     }
     /// The collection of that name, if any; 166 when it is a view.
     pub(crate) fn existing_collection(&self, ns: &Namespace) -> Result<Option<Arc<Collection>>> {

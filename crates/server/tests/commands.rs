@@ -1,7 +1,7 @@
 //! Commands around the data: what is refused and how, versions, sessions, builds in progress.
 
 use pando_base::Namespace;
-use pando_bson::{Bson, Document, doc};
+use pando_bson::{Binary, Bson, Document, doc};
 use pando_testserver::{Client, JoinHandle, Running, World, pause, run, spawn, yield_now};
 
 fn docs(n: i32) -> Bson {
@@ -51,7 +51,55 @@ fn the_stable_api_refuses_what_it_does_not_have() {
         let stages = |stage: Document| doc! { "aggregate": "c", "pipeline": [stage], "cursor": {} };
         assert_eq!(refused(&mut c, strict(stages(doc! { "$indexStats": {} }))).await, 323);
         assert_eq!(refused(&mut c, strict(stages(doc! { "$collStats": { "latencyStats": {} } }))).await, 323);
+        for field in ["size", "autoIndexId", "storageEngine"] {
+            let mut create = doc! { "create": "c" };
+            create.push(field, 1);
+            assert_eq!(refused(&mut c, strict(create)).await, 323, "{field}");
+        }
         c.ok(strict(doc! { "find": "c", "limit": 1, "singleBatch": true })).await;
+        server.shut_down().await;
+    });
+}
+
+#[test]
+fn a_command_may_insist_on_the_collections_uuid() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        c.ok(doc! { "insert": "c", "documents": [{ "_id": 1 }] }).await;
+        let listed = c.all(doc! { "listCollections": 1 }).await;
+        let info = listed[0].get("info").and_then(Bson::as_doc).expect("info");
+        let right = info.get("uuid").cloned().expect("a UUID");
+        let wrong = Bson::Binary(Binary { subtype: 4, bytes: vec![9; 16] });
+        let commands = [
+            doc! { "find": "c" },
+            doc! { "aggregate": "c", "pipeline": [], "cursor": {} },
+            doc! { "createIndexes": "c", "indexes": [{ "key": { "a": 1 }, "name": "a" }] },
+            doc! { "dropIndexes": "c", "index": "a" },
+            doc! { "collMod": "c", "validationLevel": "off" },
+            doc! { "insert": "c", "documents": [{ "_id": 2 }] },
+            doc! { "update": "c", "updates": [{ "q": { "_id": 2 }, "u": { "$set": { "a": 1 } } }] },
+            doc! { "delete": "c", "deletes": [{ "q": { "_id": 2 }, "limit": 1 }] },
+            doc! { "drop": "c" },
+        ];
+        for command in commands {
+            let with = |uuid: &Bson| {
+                let mut d = command.clone();
+                d.push("collectionUUID", uuid.clone());
+                d
+            };
+            let reply = c.run(with(&wrong)).await;
+            let error = match reply.get("writeErrors") {
+                Some(Bson::Array(errors)) => errors[0].as_doc().cloned().expect("an error"),
+                _ => reply,
+            };
+            assert_eq!(error.get("code").and_then(Bson::as_i64), Some(361), "{command:?} gave {error:?}");
+            assert_eq!(error.get("expectedCollection").and_then(Bson::as_str), Some("c"));
+            assert_eq!(error.get("actualCollection"), Some(&Bson::Null));
+            let reply = c.ok(with(&right)).await;
+            assert!(!reply.contains("writeErrors"), "{command:?} gave {reply:?}");
+        }
         server.shut_down().await;
     });
 }

@@ -113,6 +113,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         return super::explain::aggregation(server, ctx, &req, ns, &args, super::explain::Verbosity::Planner)
             .await;
     }
+    server.check_collection_uuid("aggregate", &req, &ns)?;
     let open = Open { batch_size: args.batch_size, ..Open::new(ns.clone()) };
     let spec = args.spec(ns.clone());
     let collation = spec.collation;

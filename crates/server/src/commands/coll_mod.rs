@@ -5,8 +5,11 @@ use pando_command::generic_args::is_generic;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let ns = req.ns()?;
+    server.check_collection_uuid("collMod", &req, &ns)?;
     server.before_write(ctx).await?;
-    let done = server.catalog.coll_mod(&ns, req.body, |name| is_generic(name.as_bytes())).await?;
+    // The UUID is checked already and no change.
+    let aside = |name: &str| is_generic(name.as_bytes()) || name == "collectionUUID";
+    let done = server.catalog.coll_mod(&ns, req.body, aside).await?;
     server.wrote(ctx, done.last);
     Ok(Reply::from_doc(&done.reply))
 }

@@ -43,6 +43,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         false => Vec::new(),
     };
     let specs = if ignore_unknown { known.iter().map(|s| &**s).collect() } else { specs };
+    server.check_collection_uuid("createIndexes", &req, &ns)?;
     server.before_write(ctx).await?;
     let active_max = server.instance.params.int(Param::maxNumActiveUserIndexBuilds);
     server.catalog.set_active_builds_max(active_max.max(1) as usize);

@@ -39,7 +39,7 @@ pub(super) fn parse_statement(doc: &RawDoc) -> Result<DeleteStatement<'_>> {
 }
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let (mut ordered, mut lets) = (true, None);
+    let (mut ordered, mut lets, mut by_uuid) = (true, None, false);
     for arg in req.args("delete") {
         if matches!(arg.value(), Value::Null) {
             continue;
@@ -48,10 +48,8 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             "deletes" => {}
             "ordered" => ordered = arg.bool()?,
             "let" => lets = Some(arg.doc()?),
-            "isTimeseriesNamespace"
-            | "collectionUUID"
-            | "encryptionInformation"
-            | "legacyRuntimeConstants" => {}
+            "collectionUUID" => by_uuid = true,
+            "isTimeseriesNamespace" | "encryptionInformation" | "legacyRuntimeConstants" => {}
             _ => return Err(arg.unknown()),
         }
     }
@@ -62,6 +60,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         req.required_docs("delete", "deletes")?.map(parse_statement).collect::<Result<Vec<_>>>()?;
     check_batch_size(statements.len())?;
     server.before_write(ctx).await?;
+    let checked = if by_uuid { server.check_collection_uuid("delete", &req, &ns) } else { Ok(()) };
     let mut retry = Retry::begin(server, ctx, req.body).await?;
     let mut out = Outcome::default();
     for (i, s) in statements.iter().enumerate() {
@@ -71,7 +70,11 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             continue;
         }
         let s = DeleteStatement { lets, index: i, ..s.clone() };
-        match server.delete_statement(ctx, &ns, &s, &mut retry).await {
+        let done = match &checked {
+            Ok(()) => server.delete_statement(ctx, &ns, &s, &mut retry).await,
+            Err(e) => Err(e.clone()),
+        };
+        match done {
             Ok(n) => out.n += n as i64,
             Err(e) if ends_command(&e) => return Err(e),
             Err(e) => {

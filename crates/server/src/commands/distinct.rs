@@ -61,6 +61,7 @@ fn check_key(key: &str) -> Result<()> {
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let args = Args::parse(&req)?;
     let ns = server.readable_ns_or_uuid(&req)?;
+    server.check_collection_uuid("distinct", &req, &ns)?;
     let snapshot = server.catalog.snapshot();
     let mut values = Values::new(args.key);
     match snapshot.get(&ns) {

@@ -10,6 +10,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         }
     }
     let ns = req.ns()?;
+    server.check_collection_uuid("drop", &req, &ns)?;
     server.before_write(ctx).await?;
     let mut r = Reply::new();
     match server.catalog.drop_collection(&ns).await {

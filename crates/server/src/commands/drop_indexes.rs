@@ -42,6 +42,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         }
         v => return Err(not_an_index(v.type_name(), "string, object")),
     };
+    server.check_collection_uuid(OWNER, &req, &ns)?;
     server.before_write(ctx).await?;
     let done = server.catalog.drop_indexes(&ns, which).await?;
     server.wrote(ctx, done.last);

@@ -15,6 +15,10 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     // tour: find 3/9
     let ns = server.readable_ns_or_uuid(&req)?;
     let args = FindArgs::parse(req.args("FindCommandRequest"), ctx.api.strict)?;
+    if args.by_uuid {
+        refuse_two_uuids("find", &req)?;
+        server.check_collection_uuid("FindCommandRequest", &req, &ns)?;
+    }
     server.instance.metrics.op_counters.query.inc();
     let snapshot = server.catalog.snapshot();
     let reply = match snapshot.get(&ns) {
@@ -35,6 +39,19 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         d.ns = ns.to_string();
     });
     Ok(reply)
+}
+
+/// The collection is named by one UUID already.
+fn refuse_two_uuids(command: &str, req: &Request<'_>) -> Result<()> {
+    match req.first().value() {
+        Value::Binary { .. } => Err(Error::new(
+            ErrorCode::InvalidOptions,
+            format!(
+                "When using the {command} command by UUID, the collectionUUID parameter cannot also be specified"
+            ),
+        )),
+        _ => Ok(()),
+    }
 }
 
 fn empty(ns: &Namespace) -> Reply {

@@ -107,6 +107,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let args = parse(&req)?;
     let ns = req.ns()?;
     pando_catalog::names::check_writable(&ns)?;
+    server.check_collection_uuid("findAndModify", &req, &ns)?;
     server.before_write(ctx).await?;
     let mut retry = Retry::begin(server, ctx, req.body).await?;
     if let Some(done) = retry.done(0) {

@@ -8,10 +8,11 @@ use pando_session::retryable::{Done, Kind};
 struct Args {
     ordered: bool,
     bypass_validation: bool,
+    by_uuid: bool,
 }
 
 fn parse(req: &Request<'_>) -> Result<Args> {
-    let mut a = Args { ordered: true, bypass_validation: false };
+    let mut a = Args { ordered: true, bypass_validation: false, by_uuid: false };
     for arg in req.args("insert") {
         if matches!(arg.value(), Value::Null) {
             continue;
@@ -20,7 +21,8 @@ fn parse(req: &Request<'_>) -> Result<Args> {
             "documents" => {}
             "ordered" => a.ordered = arg.bool()?,
             "bypassDocumentValidation" => a.bypass_validation = arg.boolish()?,
-            "isTimeseriesNamespace" | "collectionUUID" | "encryptionInformation" => {}
+            "collectionUUID" => a.by_uuid = true,
+            "isTimeseriesNamespace" | "encryptionInformation" => {}
             _ => return Err(arg.unknown()),
         }
     }
@@ -51,7 +53,12 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let index_of = |i: usize| todo.get(i).copied().unwrap_or(i);
 
     if !pending.is_empty() {
-        match server.catalog.write_lock_or_create(&ns).await {
+        let checked = if args.by_uuid { server.check_collection_uuid("insert", &req, &ns) } else { Ok(()) };
+        let locked = match checked {
+            Ok(()) => server.catalog.write_lock_or_create(&ns).await,
+            Err(e) => Err(e),
+        };
+        match locked {
             Ok(coll) => {
                 let op = retry.op(args.bypass_validation);
                 ctx.before_commit(op.session.is_some())?;

@@ -38,6 +38,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     }
     let to = full_name(to.ok_or_else(|| missing(OWNER, "to"))?, "target")?;
     let from = full_name(from, "source")?;
+    server.check_collection_uuid(OWNER, &req, &from)?;
     server.before_write(ctx).await?;
     let last = server.catalog.rename_collection(&from, &to, drop_target, &ByCtx(ctx)).await?;
     server.wrote(ctx, last);

@@ -54,7 +54,7 @@ pub(super) fn parse_statement(i: usize, doc: &RawDoc) -> Result<UpdateStatement<
 }
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let (mut ordered, mut bypass, mut lets) = (true, false, None);
+    let (mut ordered, mut bypass, mut lets, mut by_uuid) = (true, false, None, false);
     for arg in req.args("update") {
         if matches!(arg.value(), Value::Null) {
             continue;
@@ -64,10 +64,8 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             "ordered" => ordered = arg.bool()?,
             "bypassDocumentValidation" => bypass = arg.boolish()?,
             "let" => lets = Some(arg.doc()?),
-            "isTimeseriesNamespace"
-            | "collectionUUID"
-            | "encryptionInformation"
-            | "legacyRuntimeConstants" => {}
+            "collectionUUID" => by_uuid = true,
+            "isTimeseriesNamespace" | "encryptionInformation" | "legacyRuntimeConstants" => {}
             _ => return Err(arg.unknown()),
         }
     }
@@ -78,6 +76,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let statements = docs.enumerate().map(|(i, d)| parse_statement(i, d)).collect::<Result<Vec<_>>>()?;
     check_batch_size(statements.len())?;
     server.before_write(ctx).await?;
+    let checked = if by_uuid { server.check_collection_uuid("update", &req, &ns) } else { Ok(()) };
     let mut retry = Retry::begin(server, ctx, req.body).await?;
     let mut out = Outcome { n_modified: Some(0), ..Outcome::default() };
     for (i, s) in statements.iter().enumerate() {
@@ -91,7 +90,11 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             continue;
         }
         let s = UpdateStatement { lets, bypass_validation: bypass, index: i, ..s.clone() };
-        match server.update_statement(ctx, &ns, &s, &mut retry).await {
+        let done = match &checked {
+            Ok(()) => server.update_statement(ctx, &ns, &s, &mut retry).await,
+            Err(e) => Err(e.clone()),
+        };
+        match done {
             Ok(done) => add(&mut out, i, done),
             Err(e) if ends_command(&e) => return Err(e),
             // What is no pipeline at all is the command's fault; statements before it stay done.
