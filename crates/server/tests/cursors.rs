@@ -97,6 +97,33 @@ fn a_query_on_the_oplogs_ts_starts_at_its_place() {
 }
 
 #[test]
+fn a_snapshots_time_is_told_and_read_again() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        let insert = |from: i32, to: i32| {
+            let docs = (from..to).map(|i| Bson::Document(doc! { "_id": i })).collect();
+            doc! { "insert": "c", "documents": Bson::Array(docs), "writeConcern": { "w": "majority" } }
+        };
+        c.ok(insert(0, 3)).await;
+        let snapshot = || doc! { "level": "snapshot" };
+        let first = c.ok(doc! { "distinct": "c", "key": "_id", "readConcern": snapshot() }).await;
+        let at = first.get("atClusterTime").cloned().expect("the snapshot's time");
+        c.ok(insert(3, 6)).await;
+        let mut then = snapshot();
+        then.push("atClusterTime", at);
+        let again = c.ok(doc! { "distinct": "c", "key": "_id", "readConcern": then.clone() }).await;
+        assert_eq!(again.get("values"), first.get("values"));
+        assert_eq!(c.all(doc! { "find": "c", "readConcern": then.clone() }).await.len(), 3);
+        let pipeline =
+            doc! { "aggregate": "c", "pipeline": [{ "$count": "n" }], "cursor": {}, "readConcern": then };
+        assert_eq!(c.all(pipeline).await, [doc! { "n": 3 }]);
+        server.shut_down().await;
+    });
+}
+
+#[test]
 fn a_batch_holds_no_more_than_sixteen_mebibytes() {
     run(async {
         let world = World::new();

@@ -2,7 +2,7 @@
 
 use super::prelude::*;
 use crate::find_args::FindArgs;
-use crate::query_cursor::STEPS_PER_TURN;
+use crate::query_cursor::{ReadPoint, STEPS_PER_TURN};
 use pando_base::limits;
 use pando_bson::keystring::{Directions, KeyBuilder};
 use pando_bson::{Bson, Elem, ElementType};
@@ -63,6 +63,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let ns = server.readable_ns_or_uuid(&req)?;
     server.check_collection_uuid("distinct", &req, &ns)?;
     let snapshot = server.catalog.snapshot();
+    let point = server.read_point(ctx);
     let mut values = Values::new(args.key);
     match snapshot.get(&ns) {
         None => drop(server.parse_find(ctx, &ns, None, &args.find)?),
@@ -73,7 +74,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         Some(Named::Collection(coll)) => {
             let query = server.parse_find(ctx, &ns, Some(coll), &args.find)?;
             values.ctx = query.ctx.clone();
-            let mut source = server.catalog.open_source(coll, server.read_at(server.read_point(ctx)))?;
+            let mut source = server.catalog.open_source(coll, server.read_at(point))?;
             let mut exec = plan(server, query, args.key, &*source)?;
             loop {
                 let step = exec
@@ -96,6 +97,9 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             a.bson(v);
         }
     });
+    if let ReadPoint::At(ts) = point {
+        r.body.timestamp("atClusterTime", ts);
+    }
     Ok(r)
 }
 
