@@ -38,7 +38,8 @@ pub struct Suspicion {
     /// This node's own probe was refused too.
     pub(crate) claimed: bool,
     pub(crate) tries: u32,
-    pub(crate) since: Millis,
+    /// Since when a majority agrees, and how many are better placed.
+    pub(crate) confirmed: Option<(Millis, i64)>,
 }
 
 impl Core {
@@ -69,7 +70,7 @@ impl Core {
             return;
         }
         let term = self.members.get(&id).map_or(self.term, |m| m.term);
-        self.suspicion = Some(Suspicion { primary: id, term, claimed: false, tries: 0, since: self.now });
+        self.suspicion = Some(Suspicion { primary: id, term, claimed: false, tries: 0, confirmed: None });
         self.counts.suspicions += 1;
         self.note(Note::PrimarySuspected { id }, out);
         self.send_heartbeat(id, true, out);
@@ -127,15 +128,20 @@ impl Core {
             })
             .count();
         let too_few = claims < config.majority_votes() && !broken(Mutant::FastWithoutMajority);
-        if too_few || self.timer(Timer::FastElection).is_some() || self.is_standing() {
+        if too_few || self.is_standing() || s.tries > 0 || self.unelectable(Reason::PrimaryLost).is_some() {
             return;
         }
-        if s.tries > 0 || self.unelectable(Reason::PrimaryLost).is_some() {
-            return;
+        let rank = self.fast_rank();
+        let spread = SPREAD_MS * self.draw as i64 / 1000;
+        let now = self.now;
+        let Some(s) = &mut self.suspicion else { return };
+        // What was heard since may have changed the order.
+        if s.confirmed.is_none_or(|(_, r)| r != rank) {
+            let since = s.confirmed.map_or(now, |(since, _)| since);
+            s.confirmed = Some((since, rank));
+            self.set_timer(Timer::FastElection, since + rank * STAGGER_MS + spread);
+            self.note(Note::PrimaryGone { id: lost, claims }, out);
         }
-        let at = self.now + self.fast_rank() * STAGGER_MS + SPREAD_MS * self.draw as i64 / 1000;
-        self.set_timer(Timer::FastElection, at);
-        self.note(Note::PrimaryGone { id: lost, claims }, out);
     }
 
     /// How many electable members that are up are better placed: fresher, or as fresh and of higher priority, or

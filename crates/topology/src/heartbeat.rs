@@ -282,7 +282,8 @@ impl Core {
     fn hear_of_new_primary(&mut self, request: &HeartbeatRequest, out: &mut Actions) {
         let from = request.from_id;
         let new = request.primary_id == from && request.term >= self.term && self.primary() != Some(from);
-        if new && !self.is_leader() && self.members.get(&from).is_some_and(|m| m.in_flight.is_none()) {
+        if new && !self.is_leader() && self.members.contains_key(&from) {
+            // One under way may have been answered before the election was won: its answer no longer counts.
             self.send_heartbeat(from, false, out);
         }
     }
