@@ -276,6 +276,11 @@ impl Core {
         }
         self.on_claim(request.from_id, request.lost_primary, out);
         self.hear_of_new_primary(&request, out);
+        // Who asks is there: a member thought down, or not heard of yet, is asked back at once.
+        // But two that ask each other must wait for their answers.
+        if self.members.get(&request.from_id).is_some_and(|m| !m.is_up() && m.in_flight.is_none()) {
+            self.send_heartbeat(request.from_id, false, out);
+        }
     }
 
     /// A member says it is primary: ask it, so that this node knows too.
