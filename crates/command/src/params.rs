@@ -209,12 +209,12 @@ impl Params {
     /// All rows in order of name.
     pub fn rows(&self) -> impl Iterator<Item = ParamRow> + '_ {
         let test = self.bool(Param::enableTestCommands);
-        TABLE.iter().filter(move |row| test || !row.2.test_only).map(|(param, name, when, kind)| ParamRow {
-            param: *param,
-            name,
-            when: *when,
-            kind: *kind,
-        })
+        // The profiler's settings are kept here, but no parameters of MongoDB.
+        let shown = |p: Param| !matches!(p, Param::slowOpSampleRate | Param::slowOpThresholdMs);
+        TABLE
+            .iter()
+            .filter(move |row| shown(row.0) && (test || !row.2.test_only))
+            .map(|(param, name, when, kind)| ParamRow { param: *param, name, when: *when, kind: *kind })
     }
     /// The value as `getParameter` shows it (`Log` kinds are answered by the command, from the log).
     pub fn get(&self, row: &ParamRow) -> Bson {
