@@ -266,3 +266,5 @@ pub const SYNC_SOURCE_PROBE_SECS_MAX: u64 = 30;
 pub const CATCH_UP_ANSWERS_MS: crate::Millis = 1000;
 /// A primary that shuts down waits so long for a member that can take over.
 pub const SHUTDOWN_HANDOVER_MS: i64 = 10_000;
+/// A question to another member that names no limit of its own: MongoDB's heartbeat timeout.
+pub const REPL_CALL_MS_MAX: i64 = 10_000;

@@ -266,6 +266,9 @@ impl Core {
             data.last_heartbeat_recv = now;
             data.last_update = now;
             data.stale = false;
+            // Sooner than by its next answer: a reconfiguration or an initiation may wait for it.
+            data.config_version = request.config.version;
+            data.config_term = request.config.term;
         }
         self.see_term(request.term, out);
         if request.config.is_newer_than(self.config_id())
@@ -276,6 +279,7 @@ impl Core {
         }
         self.on_claim(request.from_id, request.lost_primary, out);
         self.hear_of_new_primary(&request, out);
+        self.look_at_reconfig(out);
         // Who asks is there: a member thought down, or not heard of yet, is asked back at once.
         // But two that ask each other must wait for their answers.
         if self.members.get(&request.from_id).is_some_and(|m| !m.is_up() && m.in_flight.is_none()) {

@@ -2,15 +2,13 @@
 
 use crate::coordinator::{Coordinator, wire};
 use pando_base::Millis;
+use pando_base::limits::REPL_CALL_MS_MAX;
 use pando_bson::{DocBuf, doc};
 use pando_rpc::Kind;
 use pando_topology::message::Failure;
 use pando_topology::{Action, Event, Host};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// For calls that name no limit of their own.
-const LIMIT_MS: Millis = 10_000;
 
 impl Coordinator {
     /// Sends what an action asks for; the answer comes back as an event.
@@ -32,7 +30,7 @@ impl Coordinator {
             }
             Action::FetchConfig { from, request } => {
                 let host = from.clone();
-                self.spawn_call(from, wire::heartbeat(&request), LIMIT_MS, move |c, reply| {
+                self.spawn_call(from, wire::heartbeat(&request), REPL_CALL_MS_MAX, move |c, reply| {
                     let result = reply.and_then(|r| wire::parse_heartbeat_reply(&r));
                     c.tell(Event::ConfigFetched { from: host, result });
                 });
@@ -46,7 +44,7 @@ impl Coordinator {
             }
             Action::SendStepUp { to } => {
                 let body = doc! { "replSetStepUp": 1, "skipDryRun": true, "$db": "admin" }.to_raw();
-                self.spawn_call(to.host, body, LIMIT_MS, |_, _| {});
+                self.spawn_call(to.host, body, REPL_CALL_MS_MAX, |_, _| {});
             }
             // Everything else has been carried out where it appeared.
             _ => {}
