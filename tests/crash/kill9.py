@@ -65,7 +65,7 @@ class Server:
         self.proc = subprocess.Popen([self.binary, "--dbpath", str(self.home / "data"), "--port", str(self.port), "--bind_ip", "127.0.0.1", "--replSet", "rs",
                                       "--setParameter", f"syncdelay={syncdelay}", *self.extra],
                                      stdout=self.log, stderr=subprocess.STDOUT)
-        while time.monotonic() - t0 < 60:
+        while time.monotonic() - t0 < 180:
             if self.proc.poll() is not None:
                 raise RuntimeError(f"server ended with {self.proc.returncode} at start; see {self.home}/server.log")
             try:
@@ -80,7 +80,7 @@ class Server:
             except (OSError, ValueError):
                 pass
             time.sleep(0.05)
-        raise RuntimeError("server not writable after 60 s")
+        raise RuntimeError("server not writable after 180 s")
 
     def kill(self):
         self.proc.send_signal(signal.SIGKILL)

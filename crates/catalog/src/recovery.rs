@@ -189,12 +189,11 @@ impl Catalog {
         let at = self.storage().checkpoint()?;
         let mut unit = self.storage().begin_local()?;
         for c in self.snapshot().all_collections() {
-            if c.shared.sizes.take_dirty() && !c.is_oplog() {
-                unit.put(
-                    Ident::META,
-                    &size_key(c.uuid),
-                    encode_size(c.shared.sizes.as_of(at), at).as_bytes(),
-                )?;
+            if c.is_oplog() {
+                continue;
+            }
+            if let Some(totals) = c.shared.sizes.to_store(at) {
+                unit.put(Ident::META, &size_key(c.uuid), encode_size(totals, at).as_bytes())?;
             }
         }
         let mut b = DocBuilder::new();

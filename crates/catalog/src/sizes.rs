@@ -38,6 +38,9 @@ impl Totals {
         self.count += other.count;
         self.bytes += other.bytes;
     }
+    pub(crate) fn negated(self) -> Totals {
+        Totals { count: -self.count, bytes: -self.bytes }
+    }
 }
 
 impl Sizes {
@@ -72,8 +75,11 @@ impl Sizes {
             since.thin();
         }
     }
-    /// The totals as of `ts`; forgets the steps that led there.
-    pub fn as_of(&self, ts: Timestamp) -> Totals {
+    /// The totals as of `ts` when they are not those last stored; forgets the steps that led there.
+    pub fn to_store(&self, ts: Timestamp) -> Option<Totals> {
+        if !self.dirty.swap(false, Ordering::Relaxed) {
+            return None;
+        }
         let mut since = self.since();
         let mut kept = VecDeque::new();
         for (at, delta) in std::mem::take(&mut since.recent) {
@@ -83,12 +89,12 @@ impl Sizes {
                 kept.push_back((at, delta));
             }
         }
+        // What lies above must be stored by the next checkpoint, though nothing else may change until then.
+        if !kept.is_empty() {
+            self.dirty.store(true, Ordering::Relaxed);
+        }
         since.recent = kept;
-        since.base
-    }
-    /// Whether totals changed since the last call.
-    pub fn take_dirty(&self) -> bool {
-        self.dirty.swap(false, Ordering::Relaxed)
+        Some(since.base)
     }
     /// Sets the totals outright (after a count by scanning).
     pub fn set(&self, totals: Totals) {
@@ -127,9 +133,11 @@ mod tests {
         for i in 1..=5 {
             sizes.changed(Timestamp(i), Totals { count: 1, bytes: 7 });
         }
-        assert_eq!(sizes.as_of(Timestamp(3)), Totals { count: 13, bytes: 121 });
+        assert_eq!(sizes.to_store(Timestamp(3)), Some(Totals { count: 13, bytes: 121 }));
         assert_eq!((sizes.count(), sizes.bytes()), (15, 135));
-        assert_eq!(sizes.as_of(Timestamp(9)).count, 15);
+        let later = sizes.to_store(Timestamp(9)).map(|t| t.count);
+        assert_eq!(later, Some(15), "though nothing has changed meanwhile");
+        assert_eq!(sizes.to_store(Timestamp(9)), None);
     }
 
     #[test]
@@ -139,6 +147,7 @@ mod tests {
             sizes.changed(Timestamp(i), Totals { count: 1, bytes: 1 });
         }
         assert!(sizes.since().recent.len() <= limits::SIZE_CHANGES_KEPT_MAX);
-        assert_eq!(sizes.as_of(Timestamp::MAX).count, limits::SIZE_CHANGES_KEPT_MAX as i64 * 3);
+        let all = sizes.to_store(Timestamp::MAX).map(|t| t.count);
+        assert_eq!(all, Some(limits::SIZE_CHANGES_KEPT_MAX as i64 * 3));
     }
 }

@@ -321,15 +321,22 @@ impl WriteUnit {
     /// Makes the unit visible. Returns the position of its last log entry ([`OpTime::NULL`] if it left none).
     pub fn commit(self) -> Result<OpTime> {
         let WriteUnit { txn, journal, last, deltas, marks, after, .. } = self;
-        let ts = txn.commit()?;
+        // Counted before the log may name the timestamp durable: a checkpoint at it must find them.
+        for (shared, at, delta) in &deltas {
+            shared.sizes.changed(*at, *delta);
+        }
+        let ts = match txn.commit() {
+            Ok(ts) => ts,
+            Err(e) => {
+                deltas.iter().for_each(|(shared, at, delta)| shared.sizes.changed(*at, delta.negated()));
+                return Err(e);
+            }
+        };
         let deferred = match &journal {
             Journal::Applied { marks, .. } => marks.clone(),
             _ => None,
         };
         drop(journal);
-        for (shared, at, delta) in deltas {
-            shared.sizes.changed(at, delta);
-        }
         match deferred {
             Some(to) if !marks.is_empty() => {
                 to.0.lock().unwrap_or_else(PoisonError::into_inner).extend(marks);

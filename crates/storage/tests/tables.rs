@@ -234,6 +234,33 @@ fn rows_that_came_during_a_checkpoint_are_left_to_the_next_one() {
 }
 
 #[test]
+fn a_scan_goes_on_though_compaction_has_replaced_the_tables_under_it() {
+    let folder = Folder::new("scan-compact");
+    let (s, _) = open_on(folder.0.clone(), lsm());
+    let (i, other) =
+        (s.create_ident(IdentKind::Records).unwrap(), s.create_ident(IdentKind::Records).unwrap());
+    for round in 0..3u32 {
+        (0..1000u32).for_each(|n| drop(put(&s, i, &(n * 3 + round).to_be_bytes(), Some(&[7; 1000]))));
+        checkpoint(&s);
+    }
+    for dir in [Dir::Forward, Dir::Backward] {
+        let t = s.begin(ReadAt::Latest).unwrap();
+        let mut rows = t.scan(i, Bound::Unbounded, Bound::Unbounded, dir).unwrap();
+        let mut n = 0;
+        while rows.next().unwrap().is_some() {
+            n += 1;
+            // Old tables go when newer versions have replaced the ones that name them.
+            for round in 0..if n == 5 { 4u8 } else { 0 } {
+                put(&s, other, &[round], Some(b"x"));
+                checkpoint(&s);
+                s.compact_all().unwrap();
+            }
+        }
+        assert_eq!(n, 3000);
+    }
+}
+
+#[test]
 fn a_bulk_load_given_up_takes_its_files_along() {
     let folder = Folder::new("bulk-files");
     let (s, _) = open_on(folder.0.clone(), lsm());

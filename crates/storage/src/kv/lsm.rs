@@ -281,20 +281,29 @@ struct RunWalk {
     backward: bool,
     start: Bound<Slice>,
     end: Bound<Slice>,
-    open: Option<(TableIter, bool)>,
+    open: Option<OpenTable>,
+}
+
+struct OpenTable {
+    rows: TableIter,
+    ends_here: bool,
+    /// The iterator opens the file when it needs to; a compaction removes it once nobody holds the table.
+    _table: lsm_tree::Table,
 }
 
 impl RunWalk {
-    fn next_table(&mut self) -> Option<(TableIter, bool)> {
+    fn next_table(&mut self) -> Option<OpenTable> {
         let (start, end) = (self.start.clone(), self.end.as_ref().map(|k| &**k));
         if self.backward {
             let table = self.tables.pop_back()?;
             let ends_here = below(table.metadata.key_range.min(), end);
-            Some((Box::new(table.range((Bound::Unbounded, start))), ends_here))
+            let rows = Box::new(table.range((Bound::Unbounded, start)));
+            Some(OpenTable { rows, ends_here, _table: table })
         } else {
             let table = self.tables.pop_front()?;
             let ends_here = above(table.metadata.key_range.max(), end);
-            Some((Box::new(table.range((start, Bound::Unbounded))), ends_here))
+            let rows = Box::new(table.range((start, Bound::Unbounded)));
+            Some(OpenTable { rows, ends_here, _table: table })
         }
     }
     fn is_beyond(&self, key: &[u8]) -> bool {
@@ -306,7 +315,7 @@ impl RunWalk {
 impl Source for RunWalk {
     fn next(&mut self) -> Option<Result<Entry>> {
         loop {
-            let Some((rows, ends_here)) = &mut self.open else {
+            let Some(OpenTable { rows, ends_here, .. }) = &mut self.open else {
                 self.open = Some(self.next_table()?);
                 // Only the first table holds the start.
                 self.start = Bound::Unbounded;
