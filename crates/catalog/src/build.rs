@@ -363,7 +363,16 @@ impl Catalog {
 
     /// Waits until no build runs on a collection.
     pub(crate) async fn wait_for_builds(&self, coll: &Collection, interrupt: &dyn Interrupt) -> Result<()> {
-        for job in self.0.builds.of(coll.uuid) {
+        let jobs = self.0.builds.of(coll.uuid);
+        if jobs.is_empty() {
+            // Unfinished, and nobody at work here: it could not even be aborted, or it is another member's.
+            interrupt.check()?;
+            if let Some(e) = self.storage().log().poisoned() {
+                return Err(e);
+            }
+            self.env().clock.sleep(Duration::from_millis(limits::INTERRUPT_CHECK_MS)).await;
+        }
+        for job in jobs {
             while job.outcome().is_none() {
                 interrupt.check()?;
                 self.env().timeout(Duration::from_millis(100), job.finished()).await;
