@@ -71,17 +71,20 @@ fn an_unfinished_build_is_taken_up_again() {
     let w = World::new();
     w.insert("db.c", (0..30).map(|i| doc! { "_id": i, "a": 30 - i }).collect());
     let spec = doc! { "key": { "a": 1 }, "name": "a_1" }.to_raw();
-    {
+    let ask_once = |w: &World| {
         let target = ns("db.c");
         let specs: [&pando_bson::RawDoc; 1] = [&spec];
         let build = w.catalog.create_indexes(&target, &specs, &Uninterrupted);
         let mut build = std::pin::pin!(build);
         let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
         assert!(std::future::Future::poll(build.as_mut(), &mut cx).is_pending());
-    }
+    };
+    ask_once(&w);
     w.insert("db.c", vec![doc! { "_id": 50, "a": 0 }]);
     let w = w.reopen();
     assert_eq!(w.catalog.lookup(&ns("db.c")).unwrap().building_indexes().len(), 1);
+    // Nobody is at work on it: whoever wants it too waits, and gives way meanwhile.
+    ask_once(&w);
     w.insert("db.c", vec![doc! { "_id": 51, "a": 99 }]);
     assert_eq!(w.run(w.catalog.resume_builds()).unwrap(), 1);
     w.insert("db.c", vec![doc! { "_id": 52, "a": 98 }]);
