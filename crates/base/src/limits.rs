@@ -69,6 +69,9 @@ pub const TCP_KEEPALIVE_SECS: u64 = 120;
 pub const INDEX_FIELDS_MAX: usize = 32;
 /// Memory of one sort before it spills, MongoDB's `internalQueryMaxBlockingSortMemoryUsageBytes`.
 pub const SORT_MEMORY_BYTES_MAX: usize = 100 * 1024 * 1024;
+/// Records that a plan tells apart so that it gives each once: about 800 million neighbours, or 1.5 million
+/// of which no two lie within 65,536 ids.
+pub const RECORD_SET_BYTES_MAX: usize = 100 * 1024 * 1024;
 /// Index scans that a sort over `$in` points may be split into; more are sorted in memory instead.
 pub const SORT_MERGE_SCANS_MAX: usize = 200;
 /// Query shapes whose best plan one collection remembers (MongoDB's 5,000).

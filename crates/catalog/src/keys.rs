@@ -462,7 +462,9 @@ fn expand_from<'d>(
         let mut next = states.clone();
         for (i, s) in next.iter_mut().enumerate().filter(|(i, _)| in_array >> i & 1 != 0) {
             if s.rest == keygen.fields[i].parts.len() {
-                s.fixed = Some(if unwrap_elements { entry } else { array.value() });
+                // An array inside an array is a value of its own, but for the empty one.
+                let unwrap = unwrap_elements || elements.is_empty();
+                s.fixed = Some(if unwrap { entry } else { array.value() });
             }
         }
         let inner = match entry {
@@ -693,6 +695,8 @@ mod tests {
         let s = spec(doc! { "a.0": 1 }, doc! {});
         let (keys, _) = keys_of(&s, doc! { "a": [[1, 2]] }).unwrap();
         assert_eq!(keys, expect(&s, vec![doc! { "": [1, 2] }]));
+        let (keys, _) = keys_of(&s, doc! { "a": [[]] }).unwrap();
+        assert_eq!(keys, expect(&s, vec![doc! { "": pando_bson::Bson::Undefined }]));
         let e = keys_of(&s, doc! { "a": [{ "0": 1 }] }).unwrap_err();
         assert_eq!(e.code.0, 16746);
     }

@@ -1,23 +1,23 @@
 //! Stages with several inputs: one after the other, or merged in order.
 
+use super::record_set::RecordSet;
 use super::sort::key_from_index;
 use super::{Cx, Next, Row, Stage, StageStats};
 use crate::plan::SortKeySource;
 use crate::sort::SortPattern;
-use crate::source::RecordId;
-use pando_base::{HashSet, Result};
+use pando_base::Result;
 
 /// All rows of all inputs, each record once.
 pub(super) struct OrStage {
     inputs: Vec<Box<dyn Stage>>,
     at: usize,
-    seen: HashSet<RecordId>,
+    seen: RecordSet,
     stats: StageStats,
 }
 
 impl OrStage {
     pub(super) fn new(inputs: Vec<Box<dyn Stage>>) -> OrStage {
-        OrStage { inputs, at: 0, seen: HashSet::default(), stats: StageStats::default() }
+        OrStage { inputs, at: 0, seen: RecordSet::default(), stats: StageStats::default() }
     }
 }
 
@@ -30,7 +30,7 @@ impl Stage for OrStage {
                 Next::Row(row) => {
                     if let Some(rid) = &row.rid {
                         self.stats.dups_tested += 1;
-                        if !self.seen.insert(rid.clone()) {
+                        if !self.seen.insert(rid)? {
                             self.stats.dups_dropped += 1;
                             continue;
                         }
@@ -62,7 +62,7 @@ pub(super) struct MergeStage {
     inputs: Vec<Box<dyn Stage>>,
     keys: Vec<SortKeySource>,
     heads: Vec<Head>,
-    seen: Option<HashSet<RecordId>>,
+    seen: Option<RecordSet>,
     stats: StageStats,
 }
 
@@ -80,7 +80,7 @@ impl MergeStage {
         dedup: bool,
     ) -> MergeStage {
         let heads = inputs.iter().map(|_| Head::Wanted).collect();
-        MergeStage { inputs, keys, heads, seen: dedup.then(HashSet::default), stats: StageStats::default() }
+        MergeStage { inputs, keys, heads, seen: dedup.then(RecordSet::default), stats: StageStats::default() }
     }
 }
 
@@ -111,7 +111,7 @@ impl Stage for MergeStage {
             if let Head::Row(_, row) = std::mem::replace(&mut self.heads[least], Head::Wanted) {
                 if let (Some(seen), Some(rid)) = (&mut self.seen, &row.rid) {
                     self.stats.dups_tested += 1;
-                    if !seen.insert(rid.clone()) {
+                    if !seen.insert(rid)? {
                         self.stats.dups_dropped += 1;
                         continue;
                     }

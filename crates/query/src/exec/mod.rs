@@ -18,6 +18,7 @@ mod combine;
 mod distinct;
 mod flow;
 mod race;
+mod record_set;
 mod scan;
 mod sort;
 pub mod stats;

@@ -1,10 +1,11 @@
 //! Leaves: scans of records and of index entries.
 
+use super::record_set::RecordSet;
 use super::{Cx, KeyData, Next, Row, Stage, StageStats};
 use crate::matcher::{Matcher, Operand};
 use crate::plan::{CollScan, IxScan, KeyCheck};
 use crate::source::{IndexCursor, IndexScan, RecordCursor, RecordId, RecordScan};
-use pando_base::{Error, ErrorCode, HashSet, Result};
+use pando_base::{Error, ErrorCode, Result};
 use pando_bson::keystring::KeyReader;
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
 use std::sync::Arc;
@@ -176,7 +177,7 @@ pub(super) struct IxScanStage {
     /// Where to go on, if not behind `last`.
     target: Vec<u8>,
     seek: bool,
-    seen: HashSet<RecordId>,
+    seen: RecordSet,
     done: bool,
     stats: StageStats,
 }
@@ -190,7 +191,7 @@ impl IxScanStage {
             last: None,
             target: Vec::new(),
             seek: false,
-            seen: HashSet::default(),
+            seen: RecordSet::default(),
             done,
             stats: StageStats::default(),
         }
@@ -280,7 +281,7 @@ impl Stage for IxScanStage {
             }
             if self.scan.dedup {
                 self.stats.dups_tested += 1;
-                if !self.seen.insert(entry.rid.clone()) {
+                if !self.seen.insert(&entry.rid)? {
                     self.stats.dups_dropped += 1;
                     continue;
                 }
