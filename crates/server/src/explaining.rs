@@ -203,12 +203,12 @@ impl Server {
             return Ok(());
         }
         let mut cursor = DocBuilder::new();
-        let mut returned = None;
+        let mut returned = Vec::new();
         if agg.reads_collection() {
             self.explain_query(ctx, coll.as_ref(), query, Work::Find, verbosity, &mut cursor).await?;
         }
         if verbosity != Verbosity::Planner {
-            returned = Some(self.run_silently(ctx, agg).await?);
+            returned = self.run_silently(ctx, agg).await?;
         }
         let cursor = cursor.finish();
         b.array("stages", |stages| {
@@ -221,13 +221,16 @@ impl Server {
                     }
                 });
             }
-            let mut rest = raw.iter().skip(taken).peekable();
-            while let Some(stage) = rest.next() {
-                let Some(spec) = stage.value().as_doc() else { continue };
+            let rest: Vec<&RawDoc> = raw.iter().skip(taken).filter_map(|s| s.value().as_doc()).collect();
+            // A stage that stands for several (`$sortByCount`) leaves only the last one's count known.
+            let one_each = rest.len() == returned.len();
+            for (i, spec) in rest.iter().enumerate() {
+                let n =
+                    if one_each { returned.get(i) } else { returned.last().filter(|_| i + 1 == rest.len()) };
                 stages.doc(|d| {
                     d.elems_of(spec);
-                    if let (Some(n), true) = (returned, rest.peek().is_none()) {
-                        d.i64("nReturned", n as i64);
+                    if let Some(n) = n {
+                        d.i64("nReturned", *n as i64);
                         d.i64("executionTimeMillisEstimate", 0);
                     }
                 });
@@ -236,17 +239,14 @@ impl Server {
         Ok(())
     }
 
-    /// Runs an aggregation to its end; the number of its results.
-    async fn run_silently(&self, ctx: &OpCtx, agg: Aggregation) -> Result<u64> {
+    /// Runs an aggregation to its end; how many rows each stage gave.
+    async fn run_silently(&self, ctx: &OpCtx, agg: Aggregation) -> Result<Vec<u64>> {
         let (CursorBody::Pipeline(mut cursor), source) = self.open_aggregation(ctx, agg)? else {
-            return Ok(0);
+            return Ok(Vec::new());
         };
         let mut turn = cursor.begin(self, ctx, source)?;
-        let mut n = 0;
-        while cursor.next(self, ctx, &mut turn).await?.is_some() {
-            n += 1;
-        }
-        Ok(n)
+        while cursor.next(self, ctx, &mut turn).await?.is_some() {}
+        Ok(cursor.returned().to_vec())
     }
 
     /// What follows the plans in every reply.

@@ -60,6 +60,10 @@ impl PipelineCursor {
         let runner = Pipeline::parse(RawDoc::empty(), &Default::default())?.start(&RunEnv::default())?;
         Ok(PipelineCursor::new(runner, From::Plan(Box::new(scan))))
     }
+    /// Rows that each stage gave so far.
+    pub(crate) fn returned(&self) -> &[u64] {
+        self.runner.returned()
+    }
     pub(crate) fn at_cluster_time(&self) -> Option<Timestamp> {
         match &self.from {
             From::Plan(scan) => scan.at_cluster_time(),

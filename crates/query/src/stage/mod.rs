@@ -101,6 +101,8 @@ impl<I: Iterator<Item = Row>> Input for I {
 /// The stages before one stage, with the input in front of them.
 pub(crate) struct Upstream<'a> {
     stages: &'a mut [Box<dyn Stage>],
+    /// Rows that each of them gave.
+    returned: &'a mut [u64],
     input: &'a mut dyn Input,
     /// An error came from the input: it has its own context.
     input_failed: &'a mut bool,
@@ -109,14 +111,19 @@ pub(crate) struct Upstream<'a> {
 
 impl Upstream<'_> {
     pub(crate) fn next(&mut self) -> Result<Step> {
-        match self.stages.split_last_mut() {
-            None => self.input.next().inspect_err(|_| *self.input_failed = true),
-            Some((last, before)) => last.next(&mut Upstream {
-                stages: before,
-                input: self.input,
-                input_failed: self.input_failed,
-                ctx: self.ctx,
-            }),
+        match (self.stages.split_last_mut(), self.returned.split_last_mut()) {
+            (Some((last, before)), Some((count, returned))) => {
+                let step = last.next(&mut Upstream {
+                    stages: before,
+                    returned,
+                    input: self.input,
+                    input_failed: self.input_failed,
+                    ctx: self.ctx,
+                })?;
+                *count += u64::from(matches!(step, Step::Row(_)));
+                Ok(step)
+            }
+            _ => self.input.next().inspect_err(|_| *self.input_failed = true),
         }
     }
     pub(crate) fn ctx(&self) -> &QueryCtx {
@@ -267,7 +274,7 @@ impl Pipeline {
         for stage in &mut self.stages {
             stage.start(env)?;
         }
-        Ok(Runner { stages: self.stages, ctx: self.ctx })
+        Ok(Runner { returned: vec![0; self.stages.len()], stages: self.stages, ctx: self.ctx })
     }
 }
 
@@ -301,15 +308,25 @@ pub fn check_names(pipeline: &RawDoc) -> Result<()> {
 /// A pipeline in the middle of its run. Owned and `Send`; the input is given anew with each pull.
 pub struct Runner {
     stages: Vec<Box<dyn Stage>>,
+    returned: Vec<u64>,
     ctx: QueryCtx,
 }
 
 impl Runner {
+    /// Rows that each stage gave so far.
+    pub fn returned(&self) -> &[u64] {
+        &self.returned
+    }
     /// The next result.
     pub fn next(&mut self, input: &mut dyn Input) -> Result<Step> {
         let mut input_failed = false;
-        let mut all =
-            Upstream { stages: &mut self.stages, input, input_failed: &mut input_failed, ctx: &self.ctx };
+        let mut all = Upstream {
+            stages: &mut self.stages,
+            returned: &mut self.returned,
+            input,
+            input_failed: &mut input_failed,
+            ctx: &self.ctx,
+        };
         let step = all.next();
         step.map_err(|e| if input_failed { e } else { e.context("PlanExecutor error during aggregation") })
     }

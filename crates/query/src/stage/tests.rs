@@ -314,3 +314,12 @@ fn a_group_that_does_not_fit_spills_and_loses_nothing() {
     let e = runner.next(&mut Many(0)).expect_err("too much memory");
     assert_eq!(e.code.0, 292);
 }
+
+#[test]
+fn each_stage_counts_the_rows_it_gave() {
+    let stages = bson_array![{ "$unwind": "$l" }, { "$match": { "l": { "$gt": 1 } } }, { "$skip": 1 }];
+    let mut runner = pipeline(stages).expect("parses").start(&RunEnv::default()).expect("starts");
+    let mut input = sample_docs().iter().map(|d| Row::from(d.to_raw())).collect::<Vec<_>>().into_iter();
+    while let Step::Row(_) = runner.next(&mut input).expect("runs") {}
+    assert_eq!(runner.returned(), [3, 2, 1]);
+}
