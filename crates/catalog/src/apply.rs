@@ -169,13 +169,16 @@ impl Catalog {
     }
 
     fn apply_rename(&self, e: &EntryView<'_>) -> Result<()> {
-        let Some(coll) = self.target(e) else { return Ok(()) };
+        let target = dropped_by_rename(e).and_then(|u| self.lookup_uuid(u));
+        let Some(coll) = self.target(e) else {
+            // It was dropped by a later entry, and never copied here; what it replaced is gone all the same.
+            return target.map_or(Ok(()), |t| self.drop_at(e.ts, &t));
+        };
         let to = e.o.get("to").and_then(|v| v.as_str()).unwrap_or_default();
         let to = match to.split_once('.') {
             Some((db, name)) => Namespace::unchecked(db, name),
             None => return Err(Error::internal("a rename entry without target")),
         };
-        let target = dropped_by_rename(e).and_then(|u| self.lookup_uuid(u));
         let stay_temp = e.o.get("stayTemp").is_some_and(|v| v.is_truthy());
         let mut unit = self.begin_applied(e.ts)?;
         let renamed = self.rename_in(&mut unit, &coll, &to, target.as_deref(), stay_temp)?;

@@ -1,8 +1,8 @@
 //! Copying another member's collections into an empty node (R-IS-2, R-IS-4), and emptying it again.
 //!
-//! Documents are copied while the other member changes them, under its record ids and as of one timestamp `at`:
-//! every change made after `at` is applied over the copy later, in order, and applying it twice does no harm. Until
-//! then two copies may claim one unique key, so unique indexes made meanwhile keep their keys with record ids.
+//! Documents are copied while the other member changes them, under its record ids and at timestamps below those of
+//! all entries: every change made since the copying began is applied over the copy later, in order, and applying it
+//! twice does no harm. Until then two copies may claim one unique key, so unique indexes made meanwhile keep their keys with record ids.
 //!
 //! A marker outlives a crash: with it set, a start finds an empty node instead of half a copy. All rows of the copy
 //! are above the stable timestamp (zero), so emptying is a rollback to nothing.

@@ -22,11 +22,12 @@ struct Inner {
 }
 
 /// Inside the gate until dropped.
-pub(crate) struct Entered(Arc<Inner>);
+#[must_use]
+pub struct Entered(Arc<Inner>);
 
 impl WriteGate {
     /// Closed: the operation began on a primary that is none any more (or never was).
-    pub(crate) fn enter(&self) -> Result<Entered> {
+    pub fn enter(&self) -> Result<Entered> {
         let entered = Entered(self.0.clone());
         if self.0.state.fetch_add(1, SeqCst) & CLOSED != 0 {
             drop(entered);

@@ -1,7 +1,7 @@
 //! Read and write concerns: what a client wants to be true of the data it reads and writes.
 
 use crate::args::safe_i64;
-use pando_base::{Error, ErrorCode, Result, Timestamp};
+use pando_base::{Error, ErrorCode, OpTime, Result, Timestamp};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
 
 /// Largest `w` a client may ask for: a replica set has at most 50 members.
@@ -35,6 +35,8 @@ pub struct ReadConcern {
     pub level: Option<ReadLevel>,
     /// Read nothing older than this.
     pub after_cluster_time: Option<Timestamp>,
+    /// Read nothing older than this entry, of that very term (between members).
+    pub after_op_time: Option<OpTime>,
     /// Read exactly this snapshot.
     pub at_cluster_time: Option<Timestamp>,
     /// The field was present in the command.
@@ -44,6 +46,12 @@ pub struct ReadConcern {
 impl ReadConcern {
     pub fn level(&self) -> ReadLevel {
         self.level.unwrap_or(ReadLevel::Local)
+    }
+    /// The node may have to wait before it can read so.
+    #[inline]
+    pub fn may_wait(&self) -> bool {
+        let plain = matches!(self.level, None | Some(ReadLevel::Local | ReadLevel::Available));
+        !plain || self.after_cluster_time.is_some() || self.after_op_time.is_some()
     }
     pub fn parse(v: &Value<'_>) -> Result<ReadConcern> {
         let Value::Document(doc) = v else {
@@ -69,7 +77,16 @@ impl ReadConcern {
                 }
                 ("afterClusterTime", Value::Timestamp(t)) => rc.after_cluster_time = Some(t),
                 ("atClusterTime", Value::Timestamp(t)) => rc.at_cluster_time = Some(t),
-                ("afterOpTime" | "provenance" | "allowTransactionTableSnapshot", _) => {}
+                ("afterOpTime", Value::Document(d)) => {
+                    let ts = match d.get("ts") {
+                        Some(Value::Timestamp(ts)) => ts,
+                        _ => return Err(had_wrong_type("afterOpTime.ts", "timestamp", &Value::Null)),
+                    };
+                    let term = d.get("t").and_then(|v| v.as_i64()).unwrap_or(-1);
+                    rc.after_op_time = Some(OpTime::new(ts, term));
+                }
+                ("afterOpTime", v) => return Err(had_wrong_type("afterOpTime", "object", &v)),
+                ("provenance" | "allowTransactionTableSnapshot", _) => {}
                 ("level", v) => return Err(had_wrong_type("level", "string", &v)),
                 (name @ ("afterClusterTime" | "atClusterTime"), v) => {
                     return Err(had_wrong_type(name, "timestamp", &v));

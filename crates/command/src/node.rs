@@ -38,7 +38,7 @@ pub trait Node: Send + Sync + Sized + 'static {
     fn advance_cluster_time(&self, _seen: Timestamp) -> Result<()> {
         Ok(())
     }
-    /// Waits until `readConcern.afterClusterTime` can be read here; called only when it was given.
+    /// Waits until what `readConcern` asks for can be read here; not called for a plain local read.
     fn await_read_concern<'a>(&'a self, _ctx: &'a OpCtx) -> BoxFuture<'a, Result<()>> {
         Box::pin(async { Ok(()) })
     }

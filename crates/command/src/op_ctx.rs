@@ -57,6 +57,8 @@ pub struct OpDebug {
     pub cursor_exhausted: bool,
     pub has_sort_stage: bool,
     pub used_disk: bool,
+    /// Time spent waiting for documents that had yet to be written (tailing): not slowness.
+    pub awaited: Duration,
     pub yields: u64,
     pub write_conflicts: u64,
     /// The command a getMore continues (extended JSON).

@@ -67,6 +67,7 @@ params! {
     authenticationMechanisms START List("SCRAM-SHA-1,SCRAM-SHA-256");
     automationServiceDescriptor BOTH Text("");
     changeStreamOptions RUN Object;
+    changeSyncSourceThresholdMillis BOTH Int(5, 0, i64::MAX);
     clientCursorMonitorFrequencySecs BOTH Int(4, 1, MAX32);
     clusterAuthMode RUN Text("undefined");
     connPoolMaxConnsPerHost START Int(200, ANY32, MAX32);
@@ -75,12 +76,15 @@ params! {
     enableElectionHandoff BOTH Bool(true);
     enableFlowControl BOTH Bool(true);
     enableLocalhostAuthBypass START Bool(true);
+    enableOverrideClusterChainingSetting START Bool(false);
     enableReconfigRollbackCommittedWritesCheck BOTH Bool(true);
     enableTestCommands START Bool(false);
+    fastFailureDetection BOTH Bool(true);
     featureCompatibilityVersion NEVER Text("7.0");
     flowControlTargetLagSeconds BOTH Int(10, 1, MAX32);
     indexMaxNumGeneratedKeysPerDocument START Int(100_000, 1, MAX32);
     initialSyncMethod START Text("logical");
+    initialSyncSourceReadPreference START Text("");
     internalDocumentSourceGroupMaxMemoryBytes BOTH Int(100 << 20, 1, i64::MAX);
     internalInsertMaxBatchSize BOTH Int(500, 1, MAX32);
     internalPipelineLengthLimit BOTH Int(1000, 1, MAX32);
@@ -97,7 +101,9 @@ params! {
     maxIndexBuildMemoryUsageMegabytes BOTH Int(200, 50, MAX32);
     maxLogSizeKB BOTH Int(10, 1, MAX32);
     maxNumActiveUserIndexBuilds BOTH Int(3, 1, MAX32);
+    maxNumSyncSourceChangesPerHour BOTH Int(3, 1, MAX32);
     maxSessions START Int(1_000_000, 1, MAX32);
+    maxSyncSourceLagSecs START Int(30, 1, MAX32);
     maxTransactionLockRequestTimeoutMillis BOTH Int(5, ANY32, MAX32);
     minSnapshotHistoryWindowInSeconds BOTH Int(300, 0, MAX32);
     multitenancySupport START Bool(false);
@@ -107,9 +113,11 @@ params! {
     oplogBatchDelayMillis BOTH Int(0, 0, 1000);
     periodicNoopIntervalSecs START Int(10, 1, MAX32);
     planCacheSize BOTH Text("5%");
+    priorityTakeoverFreshnessWindowSeconds START Int(2, 0, MAX32);
     quiet BOTH Bool(false);
     rangeDeleterBatchDelayMS BOTH Int(20, 0, MAX32);
     redactClientLogData BOTH Bool(false);
+    replElectionTimeoutOffsetLimitFraction START Double(0.15, 0.01, 1.0);
     replWriterThreadCount START Int(16, 1, 256);
     requireApiVersion BOTH Bool(false);
     rollbackTimeLimitSecs BOTH Int(86_400, 1, MAX32);

@@ -201,7 +201,7 @@ async fn execute<S: Node>(
         node.advance_cluster_time(seen)?;
     }
     node.admit(ctx, spec.flags)?;
-    if ctx.args.read_concern.after_cluster_time.is_some() {
+    if ctx.args.read_concern.may_wait() {
         node.await_read_concern(ctx).await?;
     }
     ctx.check_interrupt()?;
@@ -450,7 +450,10 @@ fn finish<S: Node>(
     reply: &Encoded,
     error: Option<&Error>,
 ) {
-    let took = ctx.elapsed();
+    let mut took = ctx.elapsed();
+    if req.name == "getMore" {
+        ctx.debug(|d| took = took.saturating_sub(d.awaited));
+    }
     let metrics = &ctx.client.instance.metrics;
     let class = if flags.has(Flags::WRITE) {
         &metrics.latencies.writes

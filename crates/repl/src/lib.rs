@@ -14,6 +14,7 @@
 pub mod await_replication;
 pub mod coordinator;
 pub mod data;
+pub mod params;
 pub mod show;
 pub mod state;
 

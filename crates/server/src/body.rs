@@ -84,12 +84,14 @@ impl CursorBody {
     ) -> Result<More> {
         let commit_point_moved =
             || until.committed_after.is_some_and(|known| server.positions().committed > known);
+        let from = ctx.env().clock.mono();
         loop {
             let seen = server.storage.log().visible();
             let progress = server.progress.changed().version();
             let more = self.fill(server, ctx, batch, None).await?;
             let left = until.deadline.saturating_sub(ctx.env().clock.mono());
             if batch.len() > 0 || more == More::No || left.is_zero() || commit_point_moved() {
+                ctx.debug(|d| d.awaited = ctx.env().clock.mono().saturating_sub(from));
                 return Ok(more);
             }
             let changed = server.storage.log().wait_visible(seen);

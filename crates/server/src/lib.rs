@@ -16,6 +16,7 @@
 mod agg_sources;
 mod agg_write;
 mod aggregation;
+mod await_read_concern;
 mod batch;
 mod body;
 pub mod commands;

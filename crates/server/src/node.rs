@@ -62,22 +62,7 @@ impl Node for Server {
     }
 
     fn await_read_concern<'a>(&'a self, ctx: &'a OpCtx) -> BoxFuture<'a, Result<()>> {
-        Box::pin(async move {
-            let Some(after) = ctx.read_concern.after_cluster_time else { return Ok(()) };
-            let log = self.storage.log();
-            if after > log.clock() {
-                return Err(self.ahead_of_clock("afterClusterTime", after));
-            }
-            if after > log.visible() && self.repl.is_primary() {
-                // The time came from another member or shard: an entry of our own makes it readable here.
-                self.write_noop("waiting for afterClusterTime")?;
-            }
-            ctx.interruptible(log.wait_applied(after)).await?;
-            if ctx.read_concern.level() == ReadLevel::Majority {
-                ctx.interruptible(log.wait_durable(after)).await??;
-            }
-            Ok(())
-        })
+        Box::pin(self.await_readable(ctx))
     }
 
     fn default_write_concern(&self) -> WriteConcern {
@@ -194,7 +179,7 @@ impl Server {
         Ok(())
     }
 
-    fn ahead_of_clock(&self, field: &str, wanted: Timestamp) -> Error {
+    pub(crate) fn ahead_of_clock(&self, field: &str, wanted: Timestamp) -> Error {
         Error::new(
             ErrorCode::InvalidOptions,
             format!(

@@ -24,7 +24,7 @@ impl Server {
     pub(crate) fn committed(&self) -> Timestamp {
         let log = self.storage.log();
         if self.is_following() {
-            return self.progress.committed().op_time.ts.min(log.all_durable());
+            return self.progress.committed().op_time.ts.min(log.visible());
         }
         if self.repl.is_alone() || !self.repl.is_replicated() {
             return log.durable().min(log.visible());

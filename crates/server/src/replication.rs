@@ -10,7 +10,7 @@ use pando_oplog::entry::{Entry, EntryView, Identity, Object, OpType};
 use pando_repl::data::initial_sync::InitialSync;
 use pando_repl::data::{DataPath, Deps, Position as DataPosition};
 use pando_repl::topology::message::LastVote;
-use pando_repl::topology::{Boot, ConfigNote, Event, MemberState, Params, Position, Positions, StateChange};
+use pando_repl::topology::{Boot, ConfigNote, Event, MemberState, Position, Positions, StateChange};
 use pando_repl::{Coordinator, Effects, ReplSetConfig};
 use pando_rpc::{Options, Pool};
 use pando_storage::ReadAt;
@@ -72,7 +72,7 @@ impl Server {
         } else {
             MemberState::Secondary
         };
-        let params = Params::default();
+        let params = pando_repl::params::of(&self.instance.params);
         Ok(Boot {
             set_name,
             config,
@@ -176,6 +176,11 @@ impl Server {
         self.write_noop_doc(&o.finish())
     }
     pub(crate) fn write_noop_doc(&self, o: &RawDoc) -> Result<OpTime> {
+        let _entered = self.catalog.gate().enter()?;
+        self.append_noop(o)
+    }
+    /// For a node that is about to open the gate.
+    fn append_noop(&self, o: &RawDoc) -> Result<OpTime> {
         let term = self.catalog.term();
         let mut txn = self.storage.begin(ReadAt::Latest)?;
         let slot = self.storage.log().reserve_one();
@@ -297,7 +302,7 @@ impl Effects for ServerEffects {
             let mut at = None;
             if note == ConfigNote::Initiate {
                 server.catalog.set_term(-1);
-                let op = server.write_noop("initiating set")?;
+                let op = server.append_noop(&doc! { "msg": "initiating set" }.to_raw())?;
                 server.storage.log().wait_durable(op.ts).await?;
                 server.progress.reset(server.top_of_log()?);
                 at = Some(Position::new(op, server.env.clock.wall_ms()));
@@ -357,7 +362,7 @@ impl Effects for ServerEffects {
         Box::pin(async move {
             let server = self.server()?;
             server.catalog.set_term(term);
-            let op = server.write_noop("new primary")?;
+            let op = server.append_noop(&doc! { "msg": "new primary" }.to_raw())?;
             let at = DataPosition { op_time: op, wall: server.env.clock.wall_ms() };
             server.progress.take_over(&[at, at, server.progress.durable()]);
             server.storage.log().ask_flush(op.ts);

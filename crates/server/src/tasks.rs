@@ -63,7 +63,7 @@ async fn flush_log(server: Arc<Server>) {
         if let Some(e) = log.poisoned() {
             return server.fatal("The log could not be written", &e.message);
         }
-        if log.durable() >= log.last() {
+        if !log.has_unsynced() {
             continue;
         }
         let flushing = log.clone();

@@ -5,7 +5,7 @@ use pando_sim::replication;
 use std::process::ExitCode;
 
 const USAGE: &str =
-    "usage: sim [replication] [meta] [--seed N | --seeds COUNT [--from N]] [--lives N] [--users N] [--life-ms N]
+    "usage: sim [replication] [meta] [--seed N | --seeds COUNT [--from N]] [--lives N] [--users N] [--life-ms N] [--pause-ms N]
 
   --seed N       one run
   --seeds COUNT  seeds N, N+1, … (from 1, or --from)
@@ -15,14 +15,21 @@ const USAGE: &str =
 struct Args {
     meta: bool,
     replication: bool,
+    pause_ms: u64,
     first: u64,
     count: u64,
     options: CrudOptions,
 }
 
 fn parse(words: &[String]) -> Option<Args> {
-    let mut args =
-        Args { meta: false, replication: false, first: 1, count: 1, options: CrudOptions::default() };
+    let mut args = Args {
+        meta: false,
+        replication: false,
+        pause_ms: 12,
+        first: 1,
+        count: 1,
+        options: CrudOptions::default(),
+    };
     let mut words = words.iter();
     while let Some(word) = words.next() {
         let mut number = || words.next().and_then(|w| w.parse::<u64>().ok());
@@ -34,6 +41,7 @@ fn parse(words: &[String]) -> Option<Args> {
             "--from" => args.first = number()?,
             "--lives" => args.options.lives = number()? as u32,
             "--users" => args.options.users = number()? as i64,
+            "--pause-ms" => args.pause_ms = number()?.max(1),
             "--life-ms" => args.options.life_ms = number()?.max(1),
             _ => return None,
         }
@@ -53,8 +61,9 @@ fn show(failure: &Failure) {
 }
 
 /// A primary and its followers; true when the seed failed.
-fn replicate(seed: u64, meta: bool) -> bool {
-    let once = || replication::run(seed, &replication::Options::default());
+fn replicate(seed: u64, meta: bool, pause_ms: u64) -> bool {
+    let options = replication::Options { pause_ms, ..replication::Options::default() };
+    let once = || replication::run(seed, &options);
     match once() {
         Ok(r) => {
             println!(
@@ -89,7 +98,7 @@ fn main() -> ExitCode {
     let mut failed = 0;
     for seed in args.first..args.first + args.count {
         if args.replication {
-            failed += u32::from(replicate(seed, args.meta));
+            failed += u32::from(replicate(seed, args.meta, args.pause_ms));
             continue;
         }
         let outcome = run(seed, &args.options);

@@ -132,3 +132,118 @@ fn a_secondary_holds_what_its_primary_wrote() {
         p.world.log_lines().iter().rev().take(30).collect::<Vec<_>>()
     );
 }
+
+#[test]
+fn an_idle_tail_waits_and_a_write_arrives_without_being_asked_for() {
+    let p = pair(2);
+    let (env, addr) = (p.env.clone(), p.primary.addr());
+    let work = async move {
+        let limit = Duration::from_secs(20);
+        let mut c =
+            pando_rpc::Connection::connect(&env, &addr, &pando_rpc::Options::default()).await.unwrap();
+        let find = doc! { "find": "oplog.rs", "filter": { "ts": { "$gte": pando_base::Timestamp::new(0, 1) } },
+        "tailable": true, "awaitData": true, "$db": "local" };
+        let reply = c.call(&find.to_raw(), limit).await.unwrap();
+        let id = reply.get_path("cursor.id").and_then(|v| v.as_i64()).unwrap();
+        let more = doc! { "getMore": id, "collection": "oplog.rs", "maxTimeMS": 2000, "$replData": 1,
+        "$oplogQueryData": 1, "$db": "local" };
+        let mut tail = c.stream(&more.to_raw(), limit).await.unwrap();
+        let started = env.clock.mono();
+        for _ in 0..3 {
+            let reply = tail.next(limit).await.unwrap();
+            assert_eq!(reply.get_path("cursor.nextBatch").unwrap().as_array().unwrap().count(), 0);
+            let m = pando_repl::data::Metadata::of(reply);
+            assert!(m.repl.unwrap().is_primary && m.query.unwrap().rbid == 1);
+            assert!(tail.is_open());
+        }
+        assert!(env.clock.mono() - started >= Duration::from_millis(5900), "it waited each time");
+        let mut writer = Client::connect(&env, &addr).await.unwrap();
+        ok(&mut writer, doc! { "insert": "a", "documents": [{ "_id": 1 }], "$db": "d" }).await;
+        let written = env.clock.mono();
+        let mut seen = 0;
+        while seen < 2 {
+            let reply = tail.next(limit).await.unwrap();
+            seen += reply.get_path("cursor.nextBatch").unwrap().as_array().unwrap().count();
+        }
+        assert!(env.clock.mono() - written < Duration::from_millis(20), "create and insert came at once");
+    };
+    p.world.sim.block_on(p.process, PATIENCE, work).unwrap();
+}
+
+#[test]
+fn a_member_that_is_still_copying_serves_no_reads() {
+    let mut p = pair(3);
+    let (env, a, b) = (p.env.clone(), p.primary.addr(), p.secondary.addr());
+    let (env2, a2) = (env.clone(), a.clone());
+    let fill = async move {
+        let mut a = Client::connect(&env2, &a2).await.unwrap();
+        for i in 0..20 {
+            crud(&mut a, i * 50).await;
+        }
+    };
+    p.world.sim.block_on(p.process, PATIENCE, fill).unwrap();
+    p.secondary.boot();
+    let work = async move {
+        let mut b = loop {
+            match Client::connect(&env, &b).await {
+                Ok(c) => break c,
+                Err(_) => env.clock.sleep(Duration::from_millis(1)).await,
+            }
+        };
+        let mut refused = 0;
+        loop {
+            let status = b.command(&doc! { "replSetGetStatus": 1, "$db": "admin" }.to_raw()).await.unwrap();
+            let state = status.get("myState").and_then(|v| v.as_i64());
+            if state == Some(2) {
+                break;
+            }
+            env.clock.sleep(Duration::from_millis(1)).await;
+            let find = doc! { "find": "a", "$readPreference": { "mode": "nearest" }, "$db": "d" }.to_raw();
+            let reply = b.command(&find).await.unwrap();
+            if state == Some(5) && reply.get("code").and_then(|v| v.as_i64()) == Some(13436) {
+                refused += 1;
+            }
+        }
+        assert!(refused > 0);
+        let mut a = Client::connect(&env, &a).await.unwrap();
+        same(&env, &mut a, &mut b, &["d"]).await;
+    };
+    let done = p.world.sim.block_on(p.process, Duration::from_secs(20), work);
+    let log = p.world.log_lines();
+    assert!(done.is_ok(), "{done:?} {:#?}", log.iter().rev().take(40).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_member_whose_source_lost_entries_stops_and_says_why() {
+    let mut p = pair(4);
+    p.secondary.boot();
+    let (env, a, b) = (p.env.clone(), p.primary.addr(), p.secondary.addr());
+    let (env2, a2) = (env.clone(), a.clone());
+    let before = async move {
+        let mut a = Client::connect(&env2, &a2).await.unwrap();
+        env2.clock.sleep(Duration::from_secs(2)).await;
+        let mut b = Client::connect(&env2, &b).await.unwrap();
+        same(&env2, &mut a, &mut b, &["d"]).await;
+        let unsynced = doc! { "insert": "a", "documents": [{ "_id": 1 }],
+        "writeConcern": { "w": 1, "j": false }, "$db": "d" };
+        ok(&mut a, unsynced).await;
+        env2.clock.sleep(Duration::from_millis(5)).await;
+    };
+    p.world.sim.block_on(p.process, PATIENCE, before).unwrap();
+    p.primary.lose_power();
+    p.primary.boot();
+    // The primary's clock passes the lost entries with its next no-op.
+    p.world.sim.run_for(Duration::from_secs(40));
+    match p.secondary.exit() {
+        Some(pando_sim::node::Exit::Failed(why)) => assert!(why.contains("has parted from ours"), "{why}"),
+        other => panic!("{other:?} {:#?}", p.world.log_lines().iter().rev().take(20).collect::<Vec<_>>()),
+    }
+    let mut c = p
+        .world
+        .sim
+        .block_on(p.process, PATIENCE, async move { Client::connect(&env, &a).await.unwrap() })
+        .unwrap();
+    let left = async move { ok(&mut c, doc! { "count": "a", "$db": "d" }).await };
+    let left = p.world.sim.block_on(p.process, PATIENCE, left).unwrap();
+    assert_eq!(left.get("n").and_then(|v| v.as_i64()), Some(0));
+}

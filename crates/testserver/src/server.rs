@@ -14,6 +14,8 @@ static NEXT: AtomicU32 = AtomicU32::new(0);
 /// A data folder; servers come and go on it.
 pub struct World {
     dir: PathBuf,
+    /// It stays when this value goes.
+    keep: bool,
 }
 
 impl Default for World {
@@ -28,7 +30,12 @@ impl World {
         let n = NEXT.fetch_add(1, Ordering::Relaxed);
         let dir = std::env::temp_dir().join(format!("pando-test-{}-{n}", std::process::id()));
         std::fs::create_dir_all(&dir).expect("a folder for the test");
-        World { dir }
+        World { dir, keep: false }
+    }
+    /// A folder that the caller looks after.
+    pub fn at(dir: PathBuf) -> World {
+        std::fs::create_dir_all(&dir).expect("a folder for the server");
+        World { dir, keep: true }
     }
     pub fn env(&self) -> Env {
         pando_env_tokio::env(&self.dir, Log::none(), pando_env_tokio::RealNet::default())
@@ -62,7 +69,9 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.dir);
+        if !self.keep {
+            let _ = std::fs::remove_dir_all(&self.dir);
+        }
     }
 }
 

@@ -228,6 +228,10 @@ impl Core {
         data.lost_primary = reply.lost_primary.map(|id| (id, reply.term));
         data.heard_since_election = true;
         if !was_up {
+            // Whatever was wrong with it as a source may be over.
+            if let Some(host) = self.config_member(from).map(|m| m.host.clone()) {
+                self.denied.remove(&host);
+            }
             self.note(Note::MemberUp { id: from, state: reply.state }, out);
         }
         self.on_claim(from, reply.lost_primary, out);

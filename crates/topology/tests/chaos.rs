@@ -190,3 +190,32 @@ fn storms_never_lose_what_was_acknowledged() {
     );
     assert!(acks > 0 && backs > 0 || seeds.len() < 10, "the storm must be rough enough to cause rollbacks");
 }
+
+/// The storms' own worth: rules whose loss they must notice.
+#[test]
+#[ignore = "minutes"]
+fn storms_find_broken_rules() {
+    use pando_topology::mutants::{Mutant, activate};
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {}));
+    let mut unseen = Vec::new();
+    for mutant in [
+        Mutant::VoteBeforeDurable,
+        Mutant::VoteTwice,
+        Mutant::VoteForStaleData,
+        Mutant::CommitBeforeDurable,
+        Mutant::CommitByMinority,
+        Mutant::CommitOlderTerm,
+        Mutant::KeepOfficeInOldTerm,
+    ] {
+        activate(Some(mutant));
+        let by = (0..60).find(|seed| std::panic::catch_unwind(|| run(*seed, 300_000)).is_err());
+        activate(None);
+        println!("{mutant:?}: seed {by:?}");
+        if by.is_none() {
+            unseen.push(mutant);
+        }
+    }
+    std::panic::set_hook(hook);
+    assert!(unseen.is_empty(), "no storm notices {unseen:?}");
+}

@@ -182,7 +182,11 @@ impl Coordinator {
             Action::Reply { token, result } => inner.answers.give(token, Said::Command(result)),
             Action::WaitDone { id, result } => inner.answers.give(id, Said::Waited(result)),
             Action::SyncSource { token, choice } => inner.answers.give(token, Said::Source(choice)),
-            Action::ChangeSyncSource { .. } => inner.change_source = true,
+            Action::ChangeSyncSource { .. } => {
+                inner.change_source = true;
+                // Whoever waits for a source looks again.
+                self.progress.changed().bump();
+            }
             // The reporter of the data path sends them.
             Action::SendPositions { .. } => self.progress.changed().bump(),
             Action::Log(note) => notes::log(&self.env.log, &note),

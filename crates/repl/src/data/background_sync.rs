@@ -18,12 +18,15 @@ const PROBE_LIMIT: Duration = Duration::from_secs(pando_base::limits::SYNC_SOURC
 pub(crate) async fn run(deps: Deps, stop: Stop, to: Arc<Queue>, last: OpTime) {
     let mut sync = BackgroundSync { deps, stop, to, last };
     while !sync.stop.is_asked() {
+        let seen = sync.deps.progress.changed().version();
         let pause = match sync.deps.upper.choose_source(sync.last) {
             Some(source) => sync.with_source(&source).await,
             None => true,
         };
         if pause {
-            let wait = sync.deps.env.clock.sleep(Duration::from_millis(limits::SYNC_SOURCE_RETRY_MS));
+            // News of a primary end the wait.
+            let news = sync.deps.progress.changed().changed(seen);
+            let wait = sync.deps.env.timeout(Duration::from_millis(limits::SYNC_SOURCE_RETRY_MS), news);
             sync.stop.unless_asked(wait).await;
         }
     }

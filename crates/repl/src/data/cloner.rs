@@ -15,7 +15,7 @@ pub(crate) struct Cloner<'a> {
     pub(crate) deps: &'a Deps,
     pub(crate) stop: &'a Stop,
     pub(crate) source: &'a str,
-    /// The timestamp that copied rows carry.
+    /// Timestamp of the last unit of copied rows.
     pub(crate) at: Timestamp,
     pub(crate) collections: u64,
     pub(crate) documents: u64,
@@ -81,6 +81,16 @@ impl Cloner<'_> {
         self.stop.unless_asked(pause).await.ok_or_else(stopped)
     }
 
+    /// Copied rows carry timestamps of their own, below every entry's, so that checkpoints can move on with them:
+    /// a copy may be much larger than memory.
+    fn next_stamp(&mut self) -> Timestamp {
+        self.at = Timestamp(self.at.0 + 1);
+        self.at
+    }
+    fn publish(&self) {
+        self.deps.catalog.storage().log().publish(self.at);
+    }
+
     pub(crate) async fn run(&mut self) -> Result<(), Failure> {
         let ask = doc! { "listDatabases": 1, "nameOnly": true,
         "$readPreference": { "mode": "secondaryPreferred" }, "$db": "admin" };
@@ -117,8 +127,9 @@ impl Cloner<'_> {
         let Some(Value::Binary { bytes, .. }) = listed.get_path("info.uuid") else { return Ok(()) };
         let Some(uuid) = Uuid::from_slice(bytes) else { return Ok(()) };
         let Some(indexes) = gone_is_none(self.indexes(db, uuid).await)? else { return Ok(()) };
-        let failed = |error: Error| Failure { kind: pando_rpc::Kind::Command, error };
-        self.deps.catalog.clone_collection(db, listed, &indexes, self.at).map_err(failed)?;
+        let at = self.next_stamp();
+        self.deps.catalog.clone_collection(db, listed, &indexes, at).map_err(cannot_store)?;
+        self.publish();
         self.collections += 1;
         let mut tries = 0;
         let mut copied = 0;
@@ -152,7 +163,7 @@ impl Cloner<'_> {
     }
 
     /// In record order, as a stream.
-    async fn documents_of(&self, db: &str, uuid: Uuid, copied: &mut u64) -> Result<(), Failure> {
+    async fn documents_of(&mut self, db: &str, uuid: Uuid, copied: &mut u64) -> Result<(), Failure> {
         let mut connection = self.connect().await?;
         let mut b = DocBuilder::new();
         b.uuid("find", &uuid.0);
@@ -197,7 +208,7 @@ impl Cloner<'_> {
     }
 
     /// Stores a batch of copies.
-    async fn keep(&self, uuid: Uuid, reply: &RawDoc, name: &str) -> Result<u64, Failure> {
+    async fn keep(&mut self, uuid: Uuid, reply: &RawDoc, name: &str) -> Result<u64, Failure> {
         let docs: Vec<&RawDoc> = batch_of(reply, name).collect();
         let mut new = 0;
         for some in docs.chunks(limits::CLONE_UNIT_DOCS_MAX) {
@@ -205,12 +216,18 @@ impl Cloner<'_> {
             if !storage.has_room() {
                 storage.wait_room().await;
             }
-            let kept = self.deps.catalog.clone_documents(uuid, some, self.at);
-            new += kept.map_err(|error| Failure { kind: pando_rpc::Kind::Protocol, error })?;
+            let at = self.next_stamp();
+            new += self.deps.catalog.clone_documents(uuid, some, at).map_err(cannot_store)?;
+            self.publish();
             self.deps.env.tasks.yield_now().await;
         }
         Ok(new)
     }
+}
+
+/// Nothing the source can help.
+fn cannot_store(error: Error) -> Failure {
+    Failure { kind: pando_rpc::Kind::Protocol, error }
 }
 
 /// A collection that was dropped meanwhile is no failure.

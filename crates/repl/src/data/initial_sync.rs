@@ -133,7 +133,7 @@ impl Attempt<'_> {
             deps: self.deps,
             stop: self.stop,
             source: self.source,
-            at: begin.ts,
+            at: pando_base::Timestamp::ZERO,
             collections: 0,
             documents: 0,
         };

@@ -39,6 +39,10 @@ pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<
             r.body.bson("was", &was);
         }
     }
+    // The replica-set protocol keeps a copy of its own.
+    if let Some(coordinator) = server.coordinator.get() {
+        coordinator.tell(pando_repl::topology::Event::Params(pando_repl::params::of(params)));
+    }
     Ok(r)
 }
 

@@ -17,6 +17,8 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     pub users: u64,
+    /// Mean virtual time between two commands of one user.
+    pub pause_ms: u64,
     /// Faults before the world heals.
     pub faults: u32,
     /// Mean virtual time between two.
@@ -27,7 +29,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { users: 3, faults: 8, between_ms: 400, break_ppm: 400 }
+        Options { users: 3, pause_ms: 12, faults: 8, between_ms: 400, break_ppm: 400 }
     }
 }
 
@@ -72,7 +74,7 @@ pub fn run(seed: u64, options: &Options) -> Result<Report, Box<Failure>> {
     let people = run.world.sim.start_process();
     for user in 0..options.users {
         let env = run.world.env(people, run.nodes[0].disk.clone());
-        let writing = users::run(env, run.nodes[0].addr(), user, stop.clone());
+        let writing = users::run(env, run.nodes[0].addr(), (user, options.pause_ms), stop.clone());
         run.world.sim.spawn(people, "user", writing);
     }
     run.world.net.set_options(NetOptions { break_ppm: options.break_ppm, ..NetOptions::default() });

@@ -10,7 +10,7 @@ use std::time::Duration;
 const COLLECTIONS: [&str; 4] = ["a", "b", "c", "cap"];
 const KEYS: u64 = 40;
 
-pub(super) async fn run(env: Env, addr: String, user: u64, stop: Arc<AtomicBool>) {
+pub(super) async fn run(env: Env, addr: String, (user, pause_ms): (u64, u64), stop: Arc<AtomicBool>) {
     let mut txn = 0i64;
     while !stop.load(Relaxed) {
         let Ok(mut client) = Client::connect(&env, &addr).await else {
@@ -23,7 +23,7 @@ pub(super) async fn run(env: Env, addr: String, user: u64, stop: Arc<AtomicBool>
             if client.command(&body).await.is_err() {
                 break;
             }
-            env.clock.sleep(Duration::from_millis(below(&env, 25))).await;
+            env.clock.sleep(Duration::from_millis(below(&env, pause_ms * 2))).await;
         }
     }
 }

@@ -267,13 +267,19 @@ impl OpLog {
             }
         }
     }
+    /// Whether a flush would move the durable point.
+    pub fn has_unsynced(&self) -> bool {
+        let state = self.0.state();
+        state.last.max(state.all_durable) > self.0.durable.load(Ordering::Acquire)
+    }
     /// Resolves when someone waits for durability: the flusher task sleeps on this and its timer.
     pub fn wait_flush_wanted(&self) -> impl Future<Output = ()> + Send + 'static {
         let log = self.clone();
         async move {
             loop {
                 let seen = log.0.flush_wanted.version();
-                if log.0.wanted.load(Ordering::Acquire) > log.durable().0 {
+                // Somebody may wait for what is not there yet, or was cut off.
+                if log.0.wanted.load(Ordering::Acquire) > log.durable().0 && log.has_unsynced() {
                     return;
                 }
                 log.0.flush_wanted.changed(seen).await;
@@ -361,6 +367,7 @@ impl OpLog {
         let clock = state.last_reserved;
         state.reset(last);
         state.last_reserved = clock;
+        self.0.wanted.fetch_min(ts.0, Ordering::AcqRel);
         let durable = self.0.durable.load(Ordering::Acquire).min(ts.0);
         self.0.durable.store(durable, Ordering::Release);
         drop(state);

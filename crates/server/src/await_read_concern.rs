@@ -1,0 +1,82 @@
+//! Read concerns: what must be true of this node's data before a read begins (R-RC-1..7).
+
+use crate::Server;
+use pando_base::{Error, ErrorCode, OpTime, Result, Timestamp};
+use pando_command::{OpCtx, ReadLevel};
+use pando_repl::topology::Event;
+use pando_repl::topology::write_concern::{Concern, Waiter, Want};
+
+impl Server {
+    pub(crate) async fn await_readable(&self, ctx: &OpCtx) -> Result<()> {
+        if !self.repl.is_replicated() {
+            return Ok(());
+        }
+        let rc = &ctx.read_concern;
+        if let Some(after) = rc.after_cluster_time {
+            self.await_cluster_time(ctx, after).await?;
+        }
+        if let Some(after) = rc.after_op_time {
+            self.await_op_time(ctx, after).await?;
+        }
+        match rc.level() {
+            ReadLevel::Local | ReadLevel::Available => Ok(()),
+            ReadLevel::Linearizable => self.confirm_leadership(ctx).await,
+            ReadLevel::Majority | ReadLevel::Snapshot => {
+                let after = rc.after_cluster_time.or(rc.after_op_time.map(|t| t.ts));
+                // Without a commit point there is nothing that could be read.
+                self.await_committed(ctx, after.unwrap_or(Timestamp(1))).await
+            }
+        }
+    }
+
+    /// `afterClusterTime`: a time that came from another member or shard may lie ahead of everything here; the
+    /// primary then writes an entry, so that it can be read.
+    async fn await_cluster_time(&self, ctx: &OpCtx, after: Timestamp) -> Result<()> {
+        let log = self.storage.log();
+        if after > log.clock() {
+            return Err(self.ahead_of_clock("afterClusterTime", after));
+        }
+        if after > log.visible() && self.repl.is_primary() {
+            self.write_noop("waiting for afterClusterTime")?;
+        }
+        ctx.interruptible(log.wait_applied(after)).await
+    }
+
+    async fn await_op_time(&self, ctx: &OpCtx, after: OpTime) -> Result<()> {
+        ctx.interruptible(self.storage.log().wait_applied(after.ts)).await
+    }
+
+    async fn await_committed(&self, ctx: &OpCtx, after: Timestamp) -> Result<()> {
+        if self.repl.is_alone() {
+            return ctx.interruptible(self.storage.log().wait_durable(after)).await?;
+        }
+        loop {
+            let seen = self.progress.changed().version();
+            if self.committed() >= after {
+                return Ok(());
+            }
+            self.storage.log().ask_flush(after);
+            ctx.interruptible(self.progress.changed().changed(seen)).await?;
+        }
+    }
+
+    /// Linearizable: an entry of this operation's own reaches a majority first, so at some moment after the operation
+    /// began this node was the primary; what was committed then is what is read (R-RC-5).
+    async fn confirm_leadership(&self, ctx: &OpCtx) -> Result<()> {
+        if !self.repl.is_primary() {
+            return Err(Error::new(
+                ErrorCode::NotWritablePrimary,
+                "cannot satisfy linearizable read concern on non-primary node",
+            ));
+        }
+        let target = self.write_noop("linearizable read")?;
+        if self.repl.is_alone() {
+            return ctx.interruptible(self.storage.log().wait_durable(target.ts)).await?;
+        }
+        self.storage.log().ask_flush(target.ts);
+        let concern = Concern { want: Want::Majority, journaled: false };
+        let waiting = self.coordinator()?.ask(|id| Event::Await(Waiter { id, target, concern }));
+        ctx.interruptible(waiting).await?.waited()?;
+        self.await_committed(ctx, target.ts).await
+    }
+}
