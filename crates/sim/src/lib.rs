@@ -6,6 +6,7 @@
 //!   bytes, tears writes and fails with EIO or ENOSPC);
 //! * [`node`] — a machine that runs one `pandod`; [`client`] — a client that speaks the wire protocol;
 //! * [`crud`] — the first scenario: random writes, crashes, and what must hold afterwards.
+//! * [`set`] — a real set of three members, with elections;
 //! * [`replication`] — members that follow a primary, under faults.
 //!
 //! A failing run prints its seed; the same seed and commit give the same run, event for event.
@@ -17,6 +18,7 @@ mod lying_disk;
 pub mod net;
 pub mod node;
 pub mod replication;
+pub mod set;
 pub mod world;
 
 pub use executor::{ProcessId, Sim, Stuck};

@@ -1,20 +1,22 @@
 //! `sim --seed N`, `sim --seeds COUNT [--from N]`, `sim meta --seed N`.
 
 use pando_sim::crud::{CrudOptions, Failure, Report, run};
-use pando_sim::replication;
+use pando_sim::{replication, set};
 use std::process::ExitCode;
 
 const USAGE: &str =
-    "usage: sim [replication] [meta] [--seed N | --seeds COUNT [--from N]] [--lives N] [--users N] [--life-ms N] [--pause-ms N]
+    "usage: sim [replication | set] [meta] [--seed N | --seeds COUNT [--from N]] [--lives N] [--users N] [--life-ms N] [--pause-ms N]
 
   --seed N       one run
   --seeds COUNT  seeds N, N+1, … (from 1, or --from)
   replication    a primary and two members that follow it, instead of one server
+  set            a real set of three members, with elections
   meta           every run twice; the traces must be equal";
 
 struct Args {
     meta: bool,
     replication: bool,
+    set: bool,
     pause_ms: u64,
     first: u64,
     count: u64,
@@ -25,6 +27,7 @@ fn parse(words: &[String]) -> Option<Args> {
     let mut args = Args {
         meta: false,
         replication: false,
+        set: false,
         pause_ms: 12,
         first: 1,
         count: 1,
@@ -36,6 +39,7 @@ fn parse(words: &[String]) -> Option<Args> {
         match word.as_str() {
             "meta" => args.meta = true,
             "replication" => args.replication = true,
+            "set" => args.set = true,
             "--seed" => args.first = number()?,
             "--seeds" => args.count = number()?,
             "--from" => args.first = number()?,
@@ -58,6 +62,35 @@ fn show(failure: &Failure) {
         println!("  * {p}");
     }
     println!("again with: sim --seed {}", failure.seed);
+}
+
+/// A set of three; true when the seed failed.
+fn elect(seed: u64, meta: bool) -> bool {
+    let once = || set::run(seed, &set::Options::default());
+    match once() {
+        Ok(r) => {
+            println!(
+                "seed {seed}: {} acknowledged, {} terms, {:.1} s, trace {:016x}, {:?}",
+                r.acknowledged,
+                r.terms,
+                r.time.as_secs_f64(),
+                r.trace,
+                r.faults
+            );
+            let differs = meta && once().map_err(|f| f.problems) != Ok(r);
+            if differs {
+                println!("seed {seed}: two runs DIFFER");
+            }
+            differs
+        }
+        Err(f) => {
+            println!("seed {seed} FAILED after {:?}", f.faults);
+            f.log.iter().rev().take(60).rev().for_each(|line| println!("    {line}"));
+            f.problems.iter().take(20).for_each(|p| println!("  * {p}"));
+            println!("again with: sim set --seed {seed}");
+            true
+        }
+    }
 }
 
 /// A primary and its followers; true when the seed failed.
@@ -97,6 +130,10 @@ fn main() -> ExitCode {
     };
     let mut failed = 0;
     for seed in args.first..args.first + args.count {
+        if args.set {
+            failed += u32::from(elect(seed, args.meta));
+            continue;
+        }
         if args.replication {
             failed += u32::from(replicate(seed, args.meta, args.pause_ms));
             continue;

@@ -33,17 +33,23 @@ pub struct Node {
     port: u16,
     /// Follows this member instead of being a set of its own.
     follow: Option<String>,
+    /// Waits to be initiated.
+    member: bool,
 }
 
 impl Node {
     pub fn new(world: &World, disk: FaultyDisk, lying: bool) -> Node {
         let process = world.sim.start_process();
         let (world, disk) = (world.clone(), Arc::new(disk));
-        Node { world, disk, process, exit: Arc::default(), lying, port: PORT, follow: None }
+        Node { world, disk, process, exit: Arc::default(), lying, port: PORT, follow: None, member: false }
     }
     /// A machine whose server follows the member at `source`.
     pub fn follower(world: &World, disk: FaultyDisk, port: u16, source: String) -> Node {
         Node { port, follow: Some(source), ..Node::new(world, disk, false) }
+    }
+    /// A machine whose server waits for a configuration.
+    pub fn member(world: &World, disk: FaultyDisk, port: u16) -> Node {
+        Node { port, member: true, ..Node::new(world, disk, false) }
     }
     pub fn addr(&self) -> String {
         format!("127.0.0.1:{}", self.port)
@@ -58,8 +64,9 @@ impl Node {
         let env = self.world.env(self.process, disk);
         let exit = self.exit.clone();
         let (port, follow) = (self.port, self.follow.clone());
+        let alone = follow.is_none() && !self.member;
         self.world.sim.spawn(self.process, "pandod", async move {
-            let how = match pandod(env, port, follow).await {
+            let how = match pandod(env, port, follow, alone).await {
                 Ok(()) => Exit::Clean,
                 Err(why) => Exit::Failed(why),
             };
@@ -82,14 +89,14 @@ impl Node {
     }
 }
 
-async fn pandod(env: Env, port: u16, follow: Option<String>) -> Result<(), String> {
+async fn pandod(env: Env, port: u16, follow: Option<String>, alone: bool) -> Result<(), String> {
     let hosts = ["127.0.0.1".to_owned()];
     let bound = listener::bind(&env, &hosts, port, None).await.map_err(|e| e.to_string())?;
     let storage = Options { backend: Backend::Mem, memtable_bytes: MEMTABLE_BYTES, ..Options::default() };
     let config = Config {
         port,
         repl_set: Some("rs0".to_owned()),
-        auto_initiate: follow.is_none().then(|| format!("127.0.0.1:{port}")),
+        auto_initiate: alone.then(|| format!("127.0.0.1:{port}")),
         follow,
         storage,
         ..Config::default()

@@ -149,7 +149,7 @@ fn compare(
 }
 
 /// Number of entries in the primary's log, or what is wrong.
-pub(super) async fn run(env: Env, addrs: Vec<String>, stage: Arc<Mutex<String>>) -> Result<u64, Vec<String>> {
+pub(crate) async fn run(env: Env, addrs: Vec<String>, stage: Arc<Mutex<String>>) -> Result<u64, Vec<String>> {
     let mut primary = connected(&env, &addrs[0]).await;
     let goal = loop {
         // The newest entry; idle primaries write a no-op now and then, so take what is there once.

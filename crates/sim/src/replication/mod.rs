@@ -4,7 +4,7 @@
 //! moment (also in the middle of their initial sync), and the primary restarts cleanly. Then everything heals, and the
 //! three must hold the same data and tell the same story in their logs.
 
-mod checks;
+pub(crate) mod checks;
 mod users;
 
 use crate::executor::{Stuck, lock};
