@@ -271,3 +271,5 @@ pub const CATCH_UP_ANSWERS_MS: crate::Millis = 1000;
 pub const SHUTDOWN_HANDOVER_MS: i64 = 10_000;
 /// A question to another member that names no limit of its own: MongoDB's heartbeat timeout.
 pub const REPL_CALL_MS_MAX: i64 = 10_000;
+/// Entries of a sync source's log that a rollback looks at in one question.
+pub const COMMON_POINT_BATCH: i32 = 1000;

@@ -9,7 +9,6 @@
 
 use crate::Catalog;
 use crate::apply::OP;
-use crate::collection::Collection;
 use crate::durable;
 use crate::options::CollectionOptions;
 use crate::record_id;
@@ -19,7 +18,6 @@ use pando_base::{Error, Namespace, Result, Timestamp, Uuid};
 use pando_bson::{DocBuf, RawDoc, Value};
 use pando_query::source::RecordId;
 use pando_storage::{Ident, ReadAt};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// There while the node's data is an unfinished copy.
@@ -53,15 +51,7 @@ impl Catalog {
         }
         self.storage().log().truncate_after(Timestamp::ZERO)?;
         self.storage().recover_to_stable()?;
-        let snapshot = self.snapshot();
-        let gone: Vec<Arc<Collection>> =
-            snapshot.all_collections().filter(|c| c.replicated && !c.is_oplog()).cloned().collect();
-        self.publish(|s| {
-            for db in s.databases() {
-                s.views(&db).iter().for_each(|v| s.remove_view(&v.ns));
-            }
-            gone.iter().for_each(|c| s.remove(c));
-        });
+        self.forget_definitions();
         Ok(())
     }
 

@@ -50,6 +50,7 @@ mod rebuild;
 mod record_id;
 mod recovery;
 mod rename;
+mod rollback;
 mod sizes;
 mod snapshot;
 mod sorter;

@@ -49,7 +49,9 @@ impl Catalog {
             catalog.0.copying.store(true, std::sync::atomic::Ordering::Release);
         }
         catalog.storage().start_replay();
-        let applied = catalog.load_rows().and_then(|()| catalog.replay());
+        let applied = catalog
+            .load_rows(catalog.storage().recovery_ts())
+            .and_then(|()| catalog.replay(catalog.storage().recovery_ts()));
         catalog.storage().end_replay();
         if applied? > 0 {
             catalog.finish_rebuilds(catalog.storage().log().last())?;
@@ -64,7 +66,8 @@ impl Catalog {
         Ok(catalog)
     }
 
-    fn load_rows(&self) -> Result<()> {
+    /// The tables stand at `at`.
+    pub(crate) fn load_rows(&self, at: Timestamp) -> Result<()> {
         let txn = self.storage().begin(ReadAt::Applied)?;
         let sizes = load_sizes(&txn)?;
         let now = self.now_ms();
@@ -72,8 +75,12 @@ impl Catalog {
         let mut cursor = txn.scan(Ident::CATALOG, Bound::Unbounded, Bound::Unbounded, Dir::Forward)?;
         while let Some((_, row)) = cursor.next()? {
             let (mut parts, unfinished) = durable::decode(RawDoc::trusted(&row), now)?;
+            // After a rollback: unreplicated collections are as they were.
+            if self.lookup_uuid(parts.uuid).is_some() {
+                continue;
+            }
             for u in unfinished {
-                parts.indexes.push(Arc::new(self.dormant_index(u, now)?));
+                parts.indexes.push(Arc::new(self.dormant_index(u, now, at)?));
             }
             parts.shared.saw_rid(last_rid(&txn, &parts)?);
             if let Some(stored) = sizes.get(&parts.uuid) {
@@ -90,8 +97,12 @@ impl Catalog {
 
     /// An index whose build the last process did not finish: rows start afresh, writers need not bother until the
     /// build is taken up again.
-    pub(crate) fn dormant_index(&self, u: Unfinished, now: i64) -> Result<crate::collection::Index> {
-        let at = self.storage().recovery_ts();
+    pub(crate) fn dormant_index(
+        &self,
+        u: Unfinished,
+        now: i64,
+        at: Timestamp,
+    ) -> Result<crate::collection::Index> {
         self.storage().drop_ident(u.ident, at);
         self.storage().drop_ident(u.side, at);
         let format = if u.spec.unique { KeyFormat::Bare } else { KeyFormat::WithRid };
@@ -102,9 +113,8 @@ impl Catalog {
         Ok(index)
     }
 
-    /// Returns how many entries were applied.
-    fn replay(&self) -> Result<u64> {
-        let recovery = self.storage().recovery_ts();
+    /// Applies the log from `recovery` on, where the tables stand. Returns how many entries were applied.
+    pub(crate) fn replay(&self, recovery: Timestamp) -> Result<u64> {
         let txn = self.storage().begin(ReadAt::Applied)?;
         let sizes_as_of = stored_sizes_as_of(&txn)?;
         let sizes = load_sizes(&txn)?;

@@ -39,6 +39,7 @@ mod profiling;
 mod query_ctx;
 mod query_cursor;
 mod replication;
+mod rollback;
 mod rw_defaults;
 mod server;
 mod shutdown;

@@ -40,6 +40,7 @@ impl Server {
         self.restore_settings()?;
         self.restore_retryable_writes()?;
         self.restore_retry_images().await?;
+        self.restore_rollback_id()?;
         let effects = Arc::new(ServerEffects(Arc::downgrade(self)));
         let coordinator =
             Coordinator::new(self.env.clone(), self.repl.clone(), self.progress.clone(), effects, boot);
@@ -403,9 +404,15 @@ impl Effects for ServerEffects {
     }
     fn diverged(&self, source: &str, why: &Error) {
         if let Ok(server) = self.server() {
-            let what =
-                format!("The oplog of {source} has parted from ours, and rolling back is not built yet");
-            server.fatal(&what, &why.message);
+            server.env.log.info(
+                Component::Rollback,
+                21657,
+                "The sync source's oplog has parted from ours",
+                |a| {
+                    a.str("syncSource", source).str("error", &why.message);
+                },
+            );
+            server.start_rollback(source.to_owned());
         }
     }
     fn fatal(&self, what: &str, why: &Error) {
@@ -436,7 +443,7 @@ async fn step_up_work(server: Arc<Server>) {
 }
 
 impl Server {
-    async fn sync_local(&self) -> Result<()> {
+    pub(crate) async fn sync_local(&self) -> Result<()> {
         let storage = self.storage.clone();
         let synced = self.env.offload(move || storage.sync_local()).await;
         synced.unwrap_or_else(|| Err(Error::internal("the sync failed")))

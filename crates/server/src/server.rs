@@ -20,7 +20,7 @@ use pando_repl::{Coordinator, Repl};
 use pando_session::retryable::Retryable;
 use pando_session::{Cursors, Sessions};
 use pando_storage::Storage;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -56,6 +56,7 @@ pub struct Server {
     pub(crate) ttl: TtlStats,
     pub(crate) spills: Arc<Spills>,
     pub(crate) stopping: Shutdown,
+    pub(crate) rolling_back: AtomicBool,
     /// Why the process must end at once.
     fatal: Mutex<Option<String>>,
 }
@@ -96,6 +97,7 @@ impl Server {
             ttl: TtlStats::default(),
             spills,
             stopping: Shutdown::default(),
+            rolling_back: AtomicBool::new(false),
             fatal: Mutex::new(None),
         });
         tasks::spawn_all(&server);

@@ -152,6 +152,10 @@ impl Retryable {
             done.image = Some(Arc::new(image));
         }
     }
+    /// After a rollback: what is known of statements is read from the log anew.
+    pub fn clear(&self) {
+        self.lock().retain(|_, slot| matches!(slot, Slot::Lent));
+    }
     /// Forgets sessions not used for `idle_max`.
     pub fn reap(&self, now: Duration, idle_max: Duration) {
         self.lock().retain(|_, slot| match slot {

@@ -13,6 +13,7 @@
 //! * [`initial_sync`], [`cloner`] — the first copy of the set's data;
 //! * [`reporter`] — positions to the source, ours and those of members behind us (R-UPOS-1);
 //! * [`progress`], [`metadata`], [`update_position`] — what is told about positions, here and between nodes;
+//! * [`common_point`] — where two logs part, for a rollback (R-RB-2);
 //! * [`upper`] — what all this asks of the coordinator above it.
 //!
 //! The log is the only journal, so there is no truncate-after point: what the log holds after a crash is a prefix
@@ -21,6 +22,7 @@
 pub mod applier;
 mod background_sync;
 mod cloner;
+pub mod common_point;
 mod fetcher;
 pub mod initial_sync;
 pub mod metadata;

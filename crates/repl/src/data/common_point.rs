@@ -1,0 +1,87 @@
+//! Where this node's log and a sync source's part: both are walked backwards until one entry is the same (R-RB-2).
+
+use crate::data::Deps;
+use crate::data::metadata::op_time_of;
+use crate::data::progress::Position;
+use pando_base::{Error, ErrorCode, OpTime, Result, Timestamp, limits};
+use pando_bson::{RawDoc, Value, doc};
+use pando_oplog::EntryView;
+use std::collections::VecDeque;
+use std::ops::Bound;
+use std::time::Duration;
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// The newest entry that both logs hold, and how many of ours come after it.
+#[derive(Clone, Copy, Debug)]
+pub struct CommonPoint {
+    pub at: Position,
+    pub undone: u64,
+}
+
+pub async fn find(deps: &Deps, source: &str) -> Result<CommonPoint> {
+    let mut mine = deps.catalog.storage().log().read(Bound::Unbounded, true);
+    let mut theirs = Backward { deps, source, entries: VecDeque::new(), below: None, ended: false };
+    let mut undone = 0;
+    let mut other = theirs.next().await?;
+    while let Some((_, bytes)) = mine.next()? {
+        let e = EntryView::parse(RawDoc::trusted(&bytes))?;
+        let at = Position { op_time: e.op_time(), wall: e.wall };
+        while other.is_some_and(|o| o.ts > at.op_time.ts) {
+            other = theirs.next().await?;
+        }
+        match other {
+            Some(o) if o == at.op_time => return Ok(CommonPoint { at, undone }),
+            Some(_) => undone += 1,
+            None => break,
+        }
+    }
+    Err(Error::new(
+        ErrorCode::OplogStartMissing,
+        format!("the oplogs of this node and {source} have no entry in common; this member must be resynced"),
+    ))
+}
+
+/// A source's log from its end on, some entries at a time.
+struct Backward<'a> {
+    deps: &'a Deps,
+    source: &'a str,
+    entries: VecDeque<OpTime>,
+    below: Option<Timestamp>,
+    ended: bool,
+}
+
+impl Backward<'_> {
+    async fn next(&mut self) -> Result<Option<OpTime>> {
+        if self.entries.is_empty() && !self.ended {
+            self.fetch().await?;
+        }
+        let next = self.entries.pop_front();
+        if let Some(at) = next {
+            self.below = Some(at.ts);
+        }
+        Ok(next)
+    }
+    async fn fetch(&mut self) -> Result<()> {
+        let mut ask = doc! {
+            "find": "oplog.rs", "sort": { "$natural": -1 }, "limit": limits::COMMON_POINT_BATCH, "singleBatch": true,
+            "projection": { "ts": 1, "t": 1 }
+        };
+        if let Some(below) = self.below {
+            ask.push("filter", doc! { "ts": { "$lt": below } });
+        }
+        ask.push("$readPreference", doc! { "mode": "secondaryPreferred" });
+        ask.push("$db", "local");
+        let reply = self.deps.pool.call(self.source, &ask.to_raw(), LIMIT).await?;
+        let batch = reply.get_path("cursor.firstBatch").and_then(|v| v.as_array());
+        let Some(batch) = batch else {
+            return Err(Error::new(ErrorCode::InvalidSyncSource, "the sync source shows no oplog"));
+        };
+        self.entries.extend(batch.iter().filter_map(|e| match e.value() {
+            Value::Document(d) => Some(op_time_of(Some(Value::Document(d)))),
+            _ => None,
+        }));
+        self.ended = self.entries.is_empty();
+        Ok(())
+    }
+}

@@ -1,0 +1,301 @@
+#!/usr/bin/env python3
+"""How long a real three-member set is without a primary, and whether it loses anything.
+
+    failover.py BINARY [--mode kill|stop|stepdown|cut|all-down] [-n ROUNDS] [--port P] [--writers W] [--dir D] [--json FILE]
+
+Three processes of BINARY form a set with default settings. W writers insert at w: "majority" all the time and note
+what was acknowledged. Each round does one thing to the primary, once all members are in their places:
+
+  kill      SIGKILL; the process is started again afterwards
+  stop      SIGSTOP: connections stay open and nobody answers; SIGCONT once there is another primary
+  stepdown  replSetStepDown
+  cut       the primary's network goes silent (each member has a network namespace of its own; needs root and `ip`)
+  all-down  SIGKILL of all three at once
+
+and measures until another member says it is a writable primary, and until a write is acknowledged. In the end every
+acknowledged document must be on every member, and dbHash must agree. Standard library only; runs a mongod as well.
+Ends with `N passed, N failed` (rounds; a lost document fails the last one).
+"""
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+import wire  # noqa: E402
+
+MEMBERS = 3
+SETTLE_S = 60
+FAILOVER_S = 60
+
+
+class Member:
+    def __init__(self, a, i, home):
+        self.i, self.home, self.a = i, home / str(i), a
+        self.host = f"10.77.0.{i + 1}" if a.mode == "cut" else "127.0.0.1"
+        self.port = a.port if a.mode == "cut" else a.port + i
+        self.name, self.proc = f"{self.host}:{self.port}", None
+        self.home.mkdir(parents=True)
+
+    def start(self):
+        cmd = [self.a.binary, "--dbpath", str(self.home), "--port", str(self.port), "--replSet", "chaos",
+               "--logpath", str(self.home / "log"), "--logappend", "--bind_ip", f"127.0.0.1,{self.host}"]
+        if self.a.mode == "cut":
+            cmd = ["ip", "netns", "exec", f"pando{self.i}"] + cmd
+        self.proc = subprocess.Popen(cmd, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def pid(self):
+        """Of the server, not of `ip netns exec` (which becomes it)."""
+        return self.proc.pid
+
+    def kill(self, sig=signal.SIGKILL):
+        os.kill(self.pid(), sig)
+        if sig == signal.SIGKILL:
+            self.proc.wait()
+
+    def ask(self, doc, db="admin", timeout=1.0):
+        c = wire.Conn(self.name, timeout=timeout)
+        try:
+            return c.command(db, doc)
+        finally:
+            c.close()
+
+    def hello(self, timeout=1.0):
+        try:
+            return self.ask({"hello": 1}, timeout=timeout)
+        except (OSError, ValueError):
+            return {}
+
+
+class Net:
+    """A bridge and a namespace per member: what goes silent is the kernel's own network."""
+
+    def __init__(self, on):
+        self.on = on
+        if on:
+            self.down()
+            self.ip("link add pando-br type bridge", "link set pando-br up", "addr add 10.77.0.254/24 dev pando-br")
+            for i in range(MEMBERS):
+                self.ip(f"netns add pando{i}", f"link add pv{i} type veth peer name eth0 netns pando{i}",
+                        f"link set pv{i} master pando-br up", f"-n pando{i} addr add 10.77.0.{i + 1}/24 dev eth0",
+                        f"-n pando{i} link set eth0 up", f"-n pando{i} link set lo up")
+
+    def ip(self, *lines):
+        for line in lines:
+            subprocess.run(["ip", *line.split()], check=True)
+
+    def cut(self, i, on):
+        # Off the bridge: frames vanish, no error reaches anybody.
+        self.ip(f"link set pv{i} nomaster" if on else f"link set pv{i} master pando-br")
+
+    def down(self):
+        for i in range(MEMBERS):
+            subprocess.run(["ip", "netns", "del", f"pando{i}"], stderr=subprocess.DEVNULL)
+            subprocess.run(["ip", "link", "del", f"pv{i}"], stderr=subprocess.DEVNULL)
+        subprocess.run(["ip", "link", "del", "pando-br"], stderr=subprocess.DEVNULL)
+
+
+class Writers:
+    """Insert at w: majority until told to stop; `acked` holds what was acknowledged."""
+
+    def __init__(self, members, count):
+        self.members, self.stop, self.lock = members, threading.Event(), threading.Lock()
+        self.acked, self.unknown, self.last = [], [], 0.0
+        self.threads = [threading.Thread(target=self.run, args=(w,), daemon=True) for w in range(count)]
+        for t in self.threads:
+            t.start()
+
+    def run(self, w):
+        n, at, conn = 0, 0, None
+        while not self.stop.is_set():
+            key = f"{w}-{n}"
+            n += 1
+            try:
+                if conn is None:
+                    m = self.members[at % MEMBERS]
+                    if not m.hello(0.5).get("isWritablePrimary"):
+                        at += 1
+                        time.sleep(0.005)
+                        continue
+                    conn = wire.Conn(m.name, timeout=15)
+                r = conn.command("chaos", {"insert": "c", "documents": [{"_id": key, "w": w}],
+                                           "writeConcern": {"w": "majority", "wtimeout": 15000}})
+                good = r.get("ok") == 1 and not r.get("writeErrors") and not r.get("writeConcernError")
+                with self.lock:
+                    (self.acked if good else self.unknown).append(key)
+                    if good:
+                        self.last = time.time()
+                if r.get("ok") != 1:
+                    conn.close()
+                    conn, at = None, at + 1
+            except (OSError, ValueError):
+                with self.lock:
+                    self.unknown.append(key)
+                conn, at = None, at + 1
+
+    def end(self):
+        self.stop.set()
+        for t in self.threads:
+            t.join(20)
+
+
+def states(members):
+    out = []
+    for m in members:
+        h = m.hello()
+        out.append("P" if h.get("isWritablePrimary") else "S" if h.get("secondary") else "-")
+    return out
+
+
+def settle(members):
+    end = time.time() + SETTLE_S
+    while time.time() < end:
+        s = states(members)
+        if sorted(s) == ["P", "S", "S"]:
+            return members[s.index("P")]
+        time.sleep(0.05)
+    raise SystemExit(f"failover: the set did not settle: {states(members)}")
+
+
+def one_round(a, members, net, writers):
+    """(seconds to another writable primary, seconds to an acknowledged write)"""
+    primary = settle(members)
+    time.sleep(a.rest)
+    t0 = time.time()
+    if a.mode == "kill":
+        primary.kill()
+    elif a.mode == "stop":
+        primary.kill(signal.SIGSTOP)
+    elif a.mode == "cut":
+        net.cut(primary.i, True)
+    elif a.mode == "all-down":
+        for m in members:
+            m.kill()
+        t0 = time.time()
+        for m in members:
+            m.start()
+    else:
+        primary.ask({"replSetStepDown": 3, "secondaryCatchUpPeriodSecs": 3}, timeout=30)
+    others = [m for m in members if m is not primary or a.mode in ("all-down",)]
+    found = None
+    while found is None and time.time() - t0 < FAILOVER_S:
+        for m in others:
+            if m.hello(0.3).get("isWritablePrimary"):
+                found = time.time() - t0
+                break
+        time.sleep(0.002)
+    while writers.last < t0 + (found or 0) and time.time() - t0 < FAILOVER_S:
+        time.sleep(0.005)
+    wrote = time.time() - t0
+    if a.mode == "kill":
+        primary.start()
+    elif a.mode == "stop":
+        primary.kill(signal.SIGCONT)
+    elif a.mode == "cut":
+        net.cut(primary.i, False)
+    return found, wrote
+
+
+def check(members, writers):
+    """Acknowledged documents that some member does not have, and members that differ."""
+    primary = settle(members)
+    hashes, lost = {}, []
+    goal = primary.ask({"find": "oplog.rs", "sort": {"$natural": -1}, "limit": 1}, db="local")["cursor"]["firstBatch"][0]["ts"]
+    for m in members:
+        end = time.time() + SETTLE_S
+        while time.time() < end:
+            r = m.ask({"replSetGetStatus": 1})
+            if json.dumps(r["optimes"]["appliedOpTime"]["ts"]) >= json.dumps(goal):
+                break
+            time.sleep(0.1)
+    time.sleep(1)
+    for m in members:
+        c = wire.Conn(m.name, timeout=60)
+        r = c.ok("chaos", {"find": "c", "projection": {"_id": 1}, "batchSize": 100_000,
+                           "$readPreference": {"mode": "secondaryPreferred"}})
+        have, cur = {d["_id"] for d in r["cursor"]["firstBatch"]}, r["cursor"]["id"]
+        while int(cur.get("$numberLong", 0) if isinstance(cur, dict) else cur):
+            r = c.ok("chaos", {"getMore": cur, "collection": "c"})
+            have |= {d["_id"] for d in r["cursor"]["nextBatch"]}
+            cur = r["cursor"]["id"]
+        lost += [(m.name, k) for k in writers.acked if k not in have]
+        hashes[m.name] = c.ok("chaos", {"dbHash": 1, "$readPreference": {"mode": "secondaryPreferred"}})["md5"]
+        c.close()
+    return lost, hashes
+
+
+def main():
+    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ap.add_argument("binary")
+    ap.add_argument("--mode", choices=["kill", "stop", "stepdown", "cut", "all-down"], default="kill")
+    ap.add_argument("-n", type=int, default=20)
+    ap.add_argument("--port", type=int, default=28300)
+    ap.add_argument("--writers", type=int, default=4)
+    ap.add_argument("--rest", type=float, default=0.5, help="seconds of load before each round")
+    ap.add_argument("--dir")
+    ap.add_argument("--json")
+    a = ap.parse_args()
+    a.binary = os.path.abspath(a.binary)
+    home = pathlib.Path(a.dir or tempfile.mkdtemp(prefix="pando-chaos-"))
+    net = Net(a.mode == "cut")
+    members = [Member(a, i, home) for i in range(MEMBERS)]
+    passed, found, wrote, writers = 0, [], [], None
+    try:
+        for m in members:
+            m.start()
+        time.sleep(1)
+        while not members[0].hello():
+            time.sleep(0.1)
+        config = {"_id": "chaos", "members": [{"_id": m.i, "host": m.name} for m in members]}
+        r = members[0].ask({"replSetInitiate": config}, timeout=30)
+        if r.get("ok") != 1:
+            raise SystemExit(f"failover: {r}")
+        settle(members)
+        writers = Writers(members, a.writers)
+        for n in range(a.n):
+            f, w = one_round(a, members, net, writers)
+            if f is None:
+                print(f"round {n}: no primary within {FAILOVER_S} s", flush=True)
+                continue
+            passed += 1
+            found.append(f)
+            wrote.append(w)
+            print(f"round {n}: writable primary after {f * 1000:.0f} ms, a write acknowledged after {w * 1000:.0f} ms", flush=True)
+        writers.end()
+        lost, hashes = check(members, writers)
+        print(f"acknowledged {len(writers.acked)}, unknown {len(writers.unknown)}, lost {len(lost)} {lost[:5]}")
+        if lost or len(set(hashes.values())) != 1:
+            print(f"hashes {hashes}")
+            passed = min(passed, a.n - 1)
+    finally:
+        for m in members:
+            if m.proc and m.proc.poll() is None:
+                m.proc.send_signal(signal.SIGCONT)
+                m.proc.kill()
+        net.down() if net.on else None
+        if not a.dir and passed == a.n:
+            shutil.rmtree(home, ignore_errors=True)
+    if found:
+        def line(name, xs):
+            xs = sorted(xs)
+            p99 = xs[min(len(xs) - 1, int(len(xs) * .99))]
+            print(f"{name}: median {statistics.median(xs) * 1000:.0f} ms, p99 {p99 * 1000:.0f} ms, max {xs[-1] * 1000:.0f} ms")
+        line("to a writable primary", found)
+        line("to an acknowledged write", wrote)
+        if a.json:
+            with open(a.json, "w") as f:
+                json.dump({"mode": a.mode, "primary_s": found, "write_s": wrote, "acked": len(writers.acked)}, f)
+    print(f"{passed} passed, {a.n - passed} failed")
+    return 0 if passed == a.n else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
