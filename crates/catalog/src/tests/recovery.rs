@@ -177,3 +177,40 @@ fn a_follower_makes_a_large_index_in_bulk() {
     let in_tables = b.catalog.storage().stats().indexes.bytes;
     assert!(in_tables > 1500, "{in_tables} bytes of index tables without a checkpoint");
 }
+
+#[test]
+fn a_rollback_leaves_what_was_there_at_the_common_point() {
+    for w in [World::new(), World::on_files("rollback")] {
+        w.index("db.c", doc! { "key": { "a": 1 }, "name": "a_1" }).unwrap();
+        w.insert("db.c", (0..20).map(|i| doc! { "_id": i, "a": -i }).collect());
+        let storage = w.catalog.storage();
+        storage.log().flush_once().unwrap();
+        storage.set_stable(storage.last_committed());
+        w.catalog.checkpoint().unwrap();
+        // Above stable and kept.
+        w.update("db.c", 3, doc! { "_id": 3, "a": 100 }).unwrap();
+        w.delete("db.c", 4).unwrap();
+        w.insert("db.kept", vec![doc! { "_id": 1 }]);
+        let common = storage.last_committed();
+        let before = (w.docs("db.c"), w.ids_by_index("db.c", "a_1"), w.log(), w.ids("db.kept"));
+        // Undone.
+        w.update("db.c", 3, doc! { "_id": 3, "a": 200 }).unwrap();
+        w.insert("db.c", vec![doc! { "_id": 4, "a": 4 }, doc! { "_id": 99, "a": 99 }]);
+        w.insert("db.new", vec![doc! { "_id": 1 }]);
+        w.index("db.c", doc! { "key": { "b": 1 }, "name": "b_1" }).unwrap();
+        w.run(w.catalog.drop_collection(&ns("db.kept"))).unwrap();
+        storage.log().flush_once().unwrap();
+
+        w.catalog.roll_back(common).unwrap();
+        let after = |w: &World| (w.docs("db.c"), w.ids_by_index("db.c", "a_1"), w.log(), w.ids("db.kept"));
+        assert_eq!(after(&w), before);
+        assert!(w.catalog.lookup(&ns("db.new")).is_none());
+        let coll = w.catalog.lookup(&ns("db.c")).unwrap();
+        assert_eq!((coll.count(), coll.index("b_1").is_none()), (19, true));
+        // Life goes on, and a restart finds the same.
+        w.insert("db.c", vec![doc! { "_id": 7000, "a": 1 }]);
+        let now = after(&w);
+        let w = w.reopen();
+        assert_eq!(after(&w), now);
+    }
+}
