@@ -171,6 +171,8 @@ pub const OPLOG_NETWORK_SLACK_MS: u64 = 5_000;
 pub const FETCHER_RESTARTS_MAX: u32 = 1;
 /// Pause when no sync source is eligible.
 pub const SYNC_SOURCE_RETRY_MS: u64 = 1_000;
+/// The same when something was heard of the other members meanwhile: a new primary is followed at once.
+pub const SYNC_SOURCE_RETRY_MS_MIN: u64 = 10;
 /// How long a source is avoided after its probe failed, or it had no usable oplog.
 pub const DENY_PROBE_FAILED_MS: u64 = 10_000;
 /// How long a source is avoided that did not answer in time.

@@ -4,6 +4,7 @@ use crate::coordinator::{Coordinator, Said, wire};
 use crate::data::{Metadata, Upper};
 use pando_base::{Error, OpTime, Term};
 use pando_bson::{DocBuf, RawDoc};
+use pando_env::sync::Notify;
 use pando_topology::{Event, Host, Positions, SourceChoice};
 use std::time::Duration;
 
@@ -37,6 +38,9 @@ impl Upper for Coordinator {
         if let Some(to) = member {
             self.tell(Event::ConnectionLost { to });
         }
+    }
+    fn news(&self) -> Notify {
+        self.stepped.clone()
     }
     fn source_left(&self) {
         self.tell(Event::SyncSourceChosen(None));

@@ -18,16 +18,12 @@ const PROBE_LIMIT: Duration = Duration::from_secs(pando_base::limits::SYNC_SOURC
 pub(crate) async fn run(deps: Deps, stop: Stop, to: Arc<Queue>, last: OpTime) {
     let mut sync = BackgroundSync { deps, stop, to, last };
     while !sync.stop.is_asked() {
-        let seen = sync.deps.progress.changed().version();
         let pause = match sync.deps.upper.choose_source(sync.last) {
             Some(source) => sync.with_source(&source).await,
             None => true,
         };
         if pause {
-            // News of a primary end the wait.
-            let news = sync.deps.progress.changed().changed(seen);
-            let wait = sync.deps.env.timeout(Duration::from_millis(limits::SYNC_SOURCE_RETRY_MS), news);
-            sync.stop.unless_asked(wait).await;
+            sync.pause().await;
         }
     }
     sync.deps.progress.set_source(None);
@@ -48,6 +44,16 @@ struct BackgroundSync {
 }
 
 impl BackgroundSync {
+    /// Before the next try: a second, or less when something is heard of the other members.
+    async fn pause(&self) {
+        let news = self.deps.upper.news();
+        let seen = news.version();
+        let env = &self.deps.env;
+        let least = env.clock.sleep(Duration::from_millis(limits::SYNC_SOURCE_RETRY_MS_MIN));
+        self.stop.unless_asked(least).await;
+        let most = Duration::from_millis(limits::SYNC_SOURCE_RETRY_MS);
+        self.stop.unless_asked(env.timeout(most, news.changed(seen))).await;
+    }
     /// Follows `source` until that ends; true when the next try should wait a moment.
     async fn with_source(&mut self, source: &str) -> bool {
         let Some(probed) = self.stop.unless_asked(probe(&self.deps, source)).await else { return false };

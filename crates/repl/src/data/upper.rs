@@ -5,6 +5,7 @@
 use crate::data::metadata::Metadata;
 use pando_base::{Error, OpTime, Term};
 use pando_bson::{DocBuf, RawDoc};
+use pando_env::sync::Notify;
 use std::time::Duration;
 
 pub trait Upper: Send + Sync + 'static {
@@ -19,6 +20,10 @@ pub trait Upper: Send + Sync + 'static {
 
     /// A connection to this member broke or was refused: it may be gone.
     fn connection_lost(&self, _host: &str) {}
+    /// Bumped when something was heard of the other members: another choice of source may be possible.
+    fn news(&self) -> Notify {
+        Notify::new()
+    }
     /// Nobody is followed now.
     fn source_left(&self) {}
 
