@@ -24,7 +24,8 @@ impl Server {
     pub(crate) fn committed(&self) -> Timestamp {
         let log = self.storage.log();
         if self.is_following() {
-            return self.progress.committed().op_time.ts.min(log.visible());
+            let p = &self.progress;
+            return p.committed().op_time.ts.min(p.applied().op_time.ts);
         }
         if self.repl.is_alone() || !self.repl.is_replicated() {
             return log.durable().min(log.visible());
