@@ -183,7 +183,7 @@ def one_round(a, members, net, writers):
         for m in members:
             m.start()
     else:
-        primary.ask({"replSetStepDown": 3, "secondaryCatchUpPeriodSecs": 3}, timeout=30)
+        primary.ask({"replSetStepDown": 2, "secondaryCatchUpPeriodSecs": 2}, timeout=30)
     others = [m for m in members if m is not primary or a.mode in ("all-down",)]
     found = None
     while found is None and time.time() - t0 < FAILOVER_S:
