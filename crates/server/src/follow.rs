@@ -8,20 +8,29 @@ use pando_repl::data::update_position::{self, MemberPosition};
 use pando_repl::data::{DataPath, Deps, Metadata, Upper};
 use pando_repl::{MemberState, ReplSetConfig};
 use pando_rpc::{Options, Pool};
-use std::sync::{Arc, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 /// The coordinator of a node that follows one given member.
 struct FixedSource {
     server: Weak<Server>,
     source: String,
+    denied_until: Mutex<Duration>,
 }
 
 impl Upper for FixedSource {
     fn choose_source(&self, _: OpTime) -> Option<String> {
-        Some(self.source.clone())
+        let now = self.server.upgrade()?.env.clock.mono();
+        let until = *self.denied_until.lock().unwrap_or_else(PoisonError::into_inner);
+        (now >= until).then(|| self.source.clone())
     }
-    fn deny_source(&self, _: &str, _: Duration, _: &str) {}
+    /// There is no other: it is asked again soon, but not at once.
+    fn deny_source(&self, _: &str, how_long: Duration, _: &str) {
+        if let Some(server) = self.server.upgrade() {
+            let until = server.env.clock.mono() + how_long.min(Duration::from_secs(1));
+            *self.denied_until.lock().unwrap_or_else(PoisonError::into_inner) = until;
+        }
+    }
     fn should_change_source(&self, _: &str, _: &Metadata, _: OpTime) -> bool {
         false
     }
@@ -98,7 +107,11 @@ impl Server {
             env: self.env.clone(),
             catalog: self.catalog.clone(),
             progress: self.progress.clone(),
-            upper: Arc::new(FixedSource { server: Arc::downgrade(self), source }),
+            upper: Arc::new(FixedSource {
+                server: Arc::downgrade(self),
+                source,
+                denied_until: Mutex::default(),
+            }),
             pool,
             workers: self.apply_workers(),
         };

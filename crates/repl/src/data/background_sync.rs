@@ -129,7 +129,8 @@ impl BackgroundSync {
             End::Stopped | End::BetterSource => false,
             End::Failed(f) => {
                 self.deny(source, limits::DENY_PROBE_FAILED_MS, &f.error);
-                false
+                // A source that answers with an error will do so again; one that died has a successor.
+                f.kind == Kind::Command
             }
             End::Invalid(e) => {
                 self.deny(source, limits::DENY_PROBE_FAILED_MS, &e);
