@@ -26,8 +26,8 @@ enum Piece {
 const WORDS: usize = 1024;
 /// With more members a list would be larger than the bits.
 const FEW: usize = 4096;
-/// Of a piece or a key in its table.
-const SLOT_BYTES: usize = 64;
+/// Bytes of a piece or a key in its table.
+const SLOT_COST: usize = 64;
 
 impl Piece {
     /// Whether the member was not there, and by how many bytes the piece grew.
@@ -64,7 +64,7 @@ impl RecordSet {
         let new = match rid {
             RecordId::Long(n) => {
                 let piece = self.pieces.entry(n >> 16).or_insert_with(|| {
-                    self.bytes += SLOT_BYTES;
+                    self.bytes += SLOT_COST;
                     Piece::Few(Vec::new())
                 });
                 let (new, grew) = piece.insert(*n as u16);
@@ -74,7 +74,7 @@ impl RecordSet {
             RecordId::Key(key) => {
                 let new = self.keys.insert(key.clone());
                 if new {
-                    self.bytes += SLOT_BYTES + key.len();
+                    self.bytes += SLOT_COST + key.len();
                 }
                 new
             }
