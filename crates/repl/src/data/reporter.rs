@@ -28,11 +28,24 @@ pub(crate) async fn run(deps: Deps, stop: Stop) {
                             a.str("source", &source).show("error", &f);
                         },
                     );
-                    stop.unless_asked(deps.env.clock.sleep(PAUSE)).await;
+                    stop.unless_asked(pause(&deps, &source)).await;
                 }
             }
         }
         let keep_alive = deps.upper.election_timeout() / 2;
         stop.unless_asked(deps.env.timeout(keep_alive, deps.progress.changed().changed(seen))).await;
+    }
+}
+
+/// A moment, or until another source is followed: that one waits for news.
+async fn pause(deps: &Deps, failed: &str) {
+    let until = deps.env.clock.mono() + PAUSE;
+    loop {
+        let seen = deps.progress.changed().version();
+        let left = until.saturating_sub(deps.env.clock.mono());
+        if left.is_zero() || deps.progress.source().is_some_and(|s| s != failed) {
+            return;
+        }
+        deps.env.timeout(left, deps.progress.changed().changed(seen)).await;
     }
 }
