@@ -2,11 +2,12 @@
 //!
 //! ```text
 //!   log:     ... stable ........ common │ entries that no other member has
-//!   rows:        └ kept    └ replayed   │ forgotten, and cut from the log first
+//!   rows:        └ kept    └ replayed   │ forgotten, then cut from the log
 //! ```
 //!
-//! The cut comes first and is durable: after a crash at any point a start finds a log that ends at the common point
-//! and tables at or below it, and replays as always.
+//! Rows first, then the cut: a crash between the two leaves tables at or below stable and the whole log, which the next
+//! start replays; the node then parts from its source again and rolls back again. The other way round, tables that
+//! a checkpoint took past stable could hold rows beyond the end of the log.
 
 use crate::Catalog;
 use crate::collection::Collection;
@@ -23,8 +24,8 @@ impl Catalog {
                 storage.stable()
             )));
         }
-        storage.log().truncate_after(common)?;
         let stable = storage.recover_to_stable()?;
+        storage.log().truncate_after(common)?;
         self.forget_definitions();
         storage.start_replay();
         let applied = self.load_rows(stable).and_then(|()| self.replay(stable));
