@@ -183,8 +183,11 @@ def one_round(a, members, net, writers):
         for m in members:
             m.start()
     else:
-        primary.ask({"replSetStepDown": 2, "secondaryCatchUpPeriodSecs": 2}, timeout=30)
-    others = [m for m in members if m is not primary or a.mode in ("all-down",)]
+        r = primary.ask({"replSetStepDown": 2, "secondaryCatchUpPeriodSecs": 2}, timeout=30)
+        if r.get("ok") != 1:
+            print(f"the step-down was refused: {r.get('errmsg')}")
+            return None, 0
+    others = members if a.mode == "all-down" else [m for m in members if m is not primary]
     found = None
     while found is None and time.time() - t0 < FAILOVER_S:
         for m in others:
@@ -204,6 +207,11 @@ def one_round(a, members, net, writers):
     return found, wrote
 
 
+def stamp(ts):
+    """(seconds, increment)"""
+    return ts["$timestamp"]["t"], ts["$timestamp"]["i"]
+
+
 def check(members, writers):
     """Acknowledged documents that some member does not have, and members that differ."""
     primary = settle(members)
@@ -213,7 +221,7 @@ def check(members, writers):
         end = time.time() + SETTLE_S
         while time.time() < end:
             r = m.ask({"replSetGetStatus": 1})
-            if json.dumps(r["optimes"]["appliedOpTime"]["ts"]) >= json.dumps(goal):
+            if stamp(r["optimes"]["appliedOpTime"]["ts"]) >= stamp(goal):
                 break
             time.sleep(0.1)
     time.sleep(1)
