@@ -4,7 +4,6 @@ use crate::Server;
 use crate::server::new_object_id;
 use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Term, limits};
 use pando_bson::{DocBuilder, RawDoc, doc};
-use pando_command::OpCtx;
 use pando_env::{BoxFuture, Component};
 use pando_oplog::entry::{Entry, EntryView, Identity, Object, OpType};
 use pando_repl::data::initial_sync::InitialSync;
@@ -500,15 +499,5 @@ impl Server {
         let top = self.top_of_log()?;
         self.progress.reset(top);
         Ok(Position::new(top.op_time, top.wall))
-    }
-}
-
-impl Server {
-    /// Refuses what only a member that is in office may do.
-    pub(crate) fn require_writable(&self, _ctx: &OpCtx) -> Result<()> {
-        if self.repl.is_primary() {
-            return Ok(());
-        }
-        Err(Error::new(ErrorCode::NotWritablePrimary, "not primary"))
     }
 }

@@ -227,8 +227,7 @@ impl Core {
         let mut request = self.heartbeat_request(config.id());
         request.from_host = me.map_or_else(String::new, |i| config.members[i].host.clone());
         request.from_id = me.map_or(-1, |i| config.members[i].id);
-        for (i, m) in config.members.iter().enumerate().filter(|(i, _)| Some(*i) != me) {
-            let _ = i;
+        for (_, m) in config.members.iter().enumerate().filter(|(i, _)| Some(*i) != me) {
             let to = crate::message::Peer { id: m.id, host: m.host.as_str().into() };
             out.push(Action::CheckQuorum { id, to, request: request.clone(), timeout_ms });
         }

@@ -193,7 +193,6 @@ pub(super) async fn append_note(server: &Server, ctx: &OpCtx, req: Request<'_>) 
         }
         None => return Err(pando_command::request::missing("appendOplogNote", "data")),
     };
-    server.require_writable(ctx)?;
     let at = server.write_noop_doc(data)?;
     ctx.set_last_op(at);
     Ok(Reply::new())
