@@ -22,6 +22,7 @@ pub fn of(p: &Params) -> pando_topology::Params {
         initial_sync_preference: preference,
         only_sync_source: None,
         fast_failover: p.bool(Param::fastFailureDetection),
+        prompt_start: p.bool(Param::fastFailureDetection),
         allow_multiple_arbiters: p.bool(Param::allowMultipleArbiters),
     }
 }

@@ -73,15 +73,17 @@ impl Core {
         }
     }
 
-    /// R-CP-4: what the source has committed and this node does not have yet is told later.
-    pub(crate) fn learn_commit_point_from_source(&mut self, theirs: Position) {
+    /// R-CP-4: what the source has committed and this node does not have yet is told later. The source was found to
+    /// have everything up to `last_fetched`; own entries beyond that (of an office since) need not be in its log.
+    pub(crate) fn learn_commit_point_from_source(&mut self, theirs: Position, last_fetched: OpTime) {
         if self.is_leader() && !self.is_catching_up() {
             return;
         }
         let mine = self.me.written;
         let shared = theirs.op.t == mine.op.t || theirs.op <= mine.op || broken(Mutant::SourceCommitUncapped);
         let learnt = if shared { theirs } else { mine };
-        if learnt.op > self.committed.op {
+        let proven = shared || mine.op <= last_fetched || broken(Mutant::SourceCommitUnproven);
+        if proven && learnt.op > self.committed.op {
             self.committed = learnt;
         }
     }

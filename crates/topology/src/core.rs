@@ -15,6 +15,7 @@ use crate::reconfig::ConfigChange;
 use crate::step_down::StepDownAttempt;
 use crate::timer::Timer;
 use crate::vote::VoteRecord;
+use crate::whole_start::Gathering;
 use crate::write_concern::Waiters;
 use pando_base::{Error, Millis, OpTime, Term};
 use std::collections::{BTreeMap, VecDeque};
@@ -126,6 +127,7 @@ pub struct Core {
     pub(crate) told_committed: OpTime,
     /// Initiated the set in this life; stands as soon as a majority has the configuration.
     pub(crate) initiator: bool,
+    pub(crate) gathering: Gathering,
 }
 
 impl Core {
@@ -182,11 +184,13 @@ impl Core {
             told: (MemberState::Startup, false),
             told_committed: OpTime::NULL,
             initiator: false,
+            gathering: Gathering::Over,
         };
         if let Some((config, index)) = boot.config {
             core.term = boot.last_vote.term.max(config.term).max(boot.positions.written.op.t).max(0);
             core.follower_state = boot.state;
             core.config = Some(config);
+            core.gathering = Gathering::Waiting;
             core.self_index = index;
             core.reset_members();
         }
@@ -293,6 +297,7 @@ impl Core {
             Timer::Election => self.on_election_timeout(out),
             Timer::PriorityTakeover | Timer::CatchUpTakeover => self.on_takeover_due(timer, out),
             Timer::FastElection => self.on_fast_election_due(out),
+            Timer::WholeStart => self.on_whole_start_due(out),
             Timer::Votes => self.on_votes_overdue(out),
             Timer::Heartbeat(id) => self.send_heartbeat(id, false, out),
             Timer::HeartbeatOverdue(id) => self.on_heartbeat_overdue(id, out),
@@ -322,10 +327,12 @@ impl Core {
         self.follower_state = state;
         self.schedule_election();
         self.stand_if_alone(out);
+        self.look_at_whole_start();
     }
 
     fn on_shut_down(&mut self, out: &mut Actions) {
         self.shut_down = true;
+        self.end_gathering();
         self.fail_all_waiters(
             &Error::new(pando_base::ErrorCode::ShutdownInProgress, "Replication is being shut down"),
             out,

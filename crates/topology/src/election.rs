@@ -26,6 +26,8 @@ pub enum Reason {
     SingleNodePromptElection,
     /// Ours: the primary refuses connections and a majority agrees.
     PrimaryLost,
+    /// Ours: everybody has just started and nobody knows a primary.
+    WholeSetStarted,
 }
 
 impl Reason {
@@ -39,6 +41,7 @@ impl Reason {
             Reason::StepUpRequestSkipDryRun => "stepUpRequestSkipDryRun",
             Reason::SingleNodePromptElection => "singleNodePromptElection",
             Reason::PrimaryLost => "primaryLost",
+            Reason::WholeSetStarted => "wholeSetStarted",
         }
     }
 }

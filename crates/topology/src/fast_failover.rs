@@ -146,7 +146,7 @@ impl Core {
 
     /// How many electable members that are up are better placed: fresher, or as fresh and of higher priority, or
     /// earlier in the configuration.
-    fn fast_rank(&self) -> i64 {
+    pub(crate) fn fast_rank(&self) -> i64 {
         let Some(config) = &self.config else { return 0 };
         let Some(me) = self.self_member() else { return 0 };
         let mine = (self.me.written.op, me.priority, self.self_index.unwrap_or_default());

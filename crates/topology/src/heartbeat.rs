@@ -167,6 +167,7 @@ impl Core {
             self.note(Note::MemberDown { id, why }, out);
         }
         self.recompute_primary();
+        self.look_at_whole_start();
         self.on_member_down(id, out);
     }
 
@@ -200,6 +201,7 @@ impl Core {
         self.consider_takeover(from, &reply, out);
         self.on_positions_changed(out);
         self.stand_after_initiate(out);
+        self.look_at_whole_start();
     }
 
     fn update_member(&mut self, from: MemberId, reply: &HeartbeatReply, out: &mut Actions) {

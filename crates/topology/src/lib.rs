@@ -72,6 +72,7 @@ pub mod takeover;
 pub mod timer;
 pub mod update_position;
 pub mod vote;
+pub mod whole_start;
 pub mod write_concern;
 
 pub use action::{Action, Actions, CommandReply, ConfigNote, Note, SourceChoice, StateChange};

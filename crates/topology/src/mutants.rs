@@ -32,6 +32,8 @@ pub enum Mutant {
     HeartbeatCommitOfAnyTerm,
     /// A commit point beyond the shared log is taken from the sync source.
     SourceCommitUncapped,
+    /// Own entries that the sync source need not have count as committed with it.
+    SourceCommitUnproven,
     /// Progress of another term counts for a write concern.
     WaitCountsOtherTerms,
     /// A write is acknowledged before this node has it itself.
@@ -50,6 +52,8 @@ pub enum Mutant {
     FastWithoutMajority,
     /// Silence counts as refusal.
     FastOnSilence,
+    /// A starting set elects although somebody knows a primary.
+    StartDespitePrimary,
     /// A primary that hears of nobody stays.
     LonelyPrimaryStays,
     /// A frozen node stands for election.
@@ -86,6 +90,7 @@ impl Mutant {
         Mutant::CommitByMinority,
         Mutant::HeartbeatCommitOfAnyTerm,
         Mutant::SourceCommitUncapped,
+        Mutant::SourceCommitUnproven,
         Mutant::WaitCountsOtherTerms,
         Mutant::WaitSkipsSelf,
         Mutant::WaitCountsStartup2,
@@ -95,6 +100,7 @@ impl Mutant {
         Mutant::CatchUpTakeoverUnasked,
         Mutant::FastWithoutMajority,
         Mutant::FastOnSilence,
+        Mutant::StartDespitePrimary,
         Mutant::LonelyPrimaryStays,
         Mutant::StandWhileFrozen,
         Mutant::ManyVotersAtOnce,

@@ -26,6 +26,8 @@ pub struct Params {
     /// `fastFailureDetection` (ours): a primary that refuses connections is replaced without waiting for the
     /// election timeout.
     pub fast_failover: bool,
+    /// The same parameter: a set that starts as a whole elects at once.
+    pub prompt_start: bool,
     /// `allowMultipleArbiters`.
     pub allow_multiple_arbiters: bool,
 }
@@ -43,6 +45,7 @@ impl Default for Params {
             initial_sync_preference: None,
             only_sync_source: None,
             fast_failover: true,
+            prompt_start: true,
             allow_multiple_arbiters: false,
         }
     }

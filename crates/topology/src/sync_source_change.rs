@@ -28,7 +28,7 @@ impl Core {
             data.last_update = now;
             data.stale = false;
         }
-        self.learn_commit_point_from_source(oplog.committed);
+        self.learn_commit_point_from_source(oplog.committed, last_fetched);
         // Somebody this way sees a primary of our term: no election (R-META-2).
         if oplog.primary_index >= 0 && repl.term == self.term && !self.is_leader() {
             self.schedule_election();

@@ -12,6 +12,8 @@ pub enum Timer {
     CatchUpTakeover,
     /// Confirmed loss of the primary: this node's turn to stand.
     FastElection,
+    /// The whole set is there and has no primary: this node's turn to stand.
+    WholeStart,
     /// Votes that have not come will not come.
     Votes,
     /// Next heartbeat to a member.

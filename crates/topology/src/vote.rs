@@ -70,6 +70,7 @@ impl Core {
         self.note(note, out);
         if reply.granted {
             self.yield_fast_election();
+            self.end_gathering();
         }
         if !request.dry_run {
             self.record_vote(request, &reply);

@@ -117,7 +117,8 @@ impl Node {
                 config: Some((config.clone(), Some(i))),
                 last_vote: vote,
                 positions: Positions::NULL,
-                params: Params::default(),
+                // Standing is the timeout's move here, whenever it comes.
+                params: Params { prompt_start: false, ..Params::default() },
                 state: MemberState::Secondary,
             }),
             log,

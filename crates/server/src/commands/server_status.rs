@@ -124,13 +124,14 @@ fn default_rw_concern(server: &Server, d: &mut DocBuilder) {
 fn election_metrics(server: &Server, d: &mut DocBuilder) {
     let counts =
         server.coordinator.get().map(|c| c.read(|core| core.election_counts().clone())).unwrap_or_default();
-    let reasons: [(&str, &[Reason]); 6] = [
+    let reasons: [(&str, &[Reason]); 7] = [
         ("stepUpCmd", &[Reason::StepUpRequest, Reason::StepUpRequestSkipDryRun]),
         ("priorityTakeover", &[Reason::PriorityTakeover]),
         ("catchUpTakeover", &[Reason::CatchUpTakeover]),
         ("electionTimeout", &[Reason::ElectionTimeout]),
         ("freezeTimeout", &[Reason::SingleNodePromptElection]),
         ("primaryLost", &[Reason::PrimaryLost]),
+        ("wholeSetStarted", &[Reason::WholeSetStarted]),
     ];
     for (name, reasons) in reasons {
         let sum = |by: &BTreeMap<Reason, u64>| reasons.iter().filter_map(|r| by.get(r)).sum::<u64>() as i64;

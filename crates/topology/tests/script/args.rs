@@ -66,6 +66,7 @@ pub fn timer(name: &str) -> Timer {
         "priority" => Timer::PriorityTakeover,
         "takeover" => Timer::CatchUpTakeover,
         "fast" => Timer::FastElection,
+        "wholestart" => Timer::WholeStart,
         "votes" => Timer::Votes,
         "liveness" => Timer::Liveness,
         "catchup" => Timer::CatchUp,

@@ -250,6 +250,8 @@ impl Script {
         });
         let mut params = Params::default();
         params.fast_failover = !a.flag("slow");
+        // Its own stories only: most begin with everybody there and go on from the timeout.
+        params.prompt_start = a.flag("prompt");
         params.election_handoff = !a.flag("no-handoff");
         let index = (!a.flag("removed")).then_some(0);
         let config = (!a.flag("uninitialized")).then(|| (self.config.clone(), index));
@@ -407,7 +409,8 @@ impl Script {
         let mut repl = self.core().metadata();
         repl.term = a.number("term").unwrap_or(repl.term);
         repl.is_primary = a.flag("primary");
-        let last_fetched = self.core().positions().written.op;
+        let written = self.core().positions().written.op;
+        let last_fetched = a.get("fetched").map_or(written, optime);
         let applied = a.get("applied").map_or(last_fetched, optime);
         let oplog = OplogQueryMetadata {
             committed: a.get("committed").map_or(Position::NULL, position),
