@@ -17,6 +17,7 @@ use pando_base::limits::ARRAY_BACKFILL_MAX;
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{Elem, ElementType, RawDoc, Value};
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::sync::Arc;
 
 /// Starts a document at the end of `out`.
@@ -67,6 +68,8 @@ fn elem_bytes(e: &Elem<'_>) -> usize {
 pub(super) struct Applier<'a> {
     pub(super) cx: Apply<'a>,
     pub(super) filters: &'a ArrayFilters,
+    /// A named field occurs once more beside itself: an update changes the first of them, a replayed diff all.
+    pub(super) ambiguous: Cell<bool>,
 }
 
 /// Remembers the error of the earliest field.
@@ -123,9 +126,10 @@ impl Applier<'_> {
         while missing > 0 {
             let Some(e) = elems.next() else { break };
             let next = at + elem_bytes(&e);
-            if let Some(rank) = node.find(e.name_bytes())
-                && logs[rank].is_none()
-            {
+            let found = node.find(e.name_bytes());
+            if found.is_some_and(|rank| logs[rank].is_some()) {
+                self.ambiguous.set(true);
+            } else if let Some(rank) = found {
                 out.extend_from_slice(&bytes[copied..at]);
                 copied = next;
                 missing -= 1;
@@ -151,6 +155,9 @@ impl Applier<'_> {
             }
         }
         errors.result()?;
+        if elems.any(|e| node.find(e.name_bytes()).is_some()) {
+            self.ambiguous.set(true);
+        }
         end(out, start);
         let logs = logs.into_iter().map(|log| log.unwrap_or(Log::Same));
         Ok(node.fields.iter().map(|(name, _)| name.clone()).zip(logs).collect())

@@ -31,6 +31,7 @@ use pando_base::{Error, ErrorCode, Result, Timestamp};
 use pando_bson::compare::values_equal;
 use pando_bson::{DocBuf, DocBuilder, Elem, ElementType, ObjectId, RawDoc, Value};
 use path::{Part, parse as parse_path};
+use std::cell::Cell;
 use std::sync::Arc;
 use tree::{Node, ObjectNode};
 
@@ -286,7 +287,7 @@ impl Operators {
         };
         let position = position.map(|p| p.to_string());
         let cx = Apply { root: doc, ctx, insert, position: position.as_deref() };
-        let applier = Applier { cx, filters: &self.filters };
+        let applier = Applier { cx, filters: &self.filters, ambiguous: Cell::new(false) };
         let mut out = Vec::with_capacity(doc.byte_len() + 64);
         let log = applier.root(root, doc, &mut out)?;
         if log::is_same(&log) {
@@ -297,7 +298,8 @@ impl Operators {
         if self.check_depth {
             check_depth(&new_doc)?;
         }
-        Ok(UpdateOutcome { noop: false, new_doc, log: LogForm::Delta(diff) })
+        let log = if applier.ambiguous.get() { LogForm::Replacement } else { LogForm::Delta(diff) };
+        Ok(UpdateOutcome { noop: false, new_doc, log })
     }
 }
 

@@ -41,6 +41,30 @@ fn logged(doc: Document, update: Document) -> Document {
     }
 }
 
+/// A replayed diff would change all fields of a name, the update changes the first.
+#[test]
+fn a_change_of_a_repeated_field_logs_the_whole_document() {
+    let twice = |b: i32| {
+        let mut d = doc! { "a": 1, "b": b };
+        d.push("a", doc! { "x": 2 });
+        d
+    };
+    let whole = |update: Document| {
+        let doc = doc! { "_id": 1, "s": twice(3) };
+        let outcome = apply_to(doc, update, doc! {}, None).expect("update applies");
+        assert!(matches!(outcome.log, LogForm::Replacement), "{:?}", outcome.log);
+        Document::from(&*outcome.new_doc)
+    };
+    let sub = |s: Document| doc! { "_id": 1, "s": s };
+    let unset = whole(doc! { "$unset": { "s.a": 1 } });
+    assert_eq!(unset, sub(doc! { "b": 3, "a": { "x": 2 } }));
+    let mut set = doc! { "a": 9, "b": 4 };
+    set.push("a", doc! { "x": 2 });
+    assert_eq!(whole(doc! { "$set": { "s.a": 9, "s.b": 4 } }), sub(set));
+    // The name that is repeated is not touched.
+    assert_eq!(logged(sub(twice(3)), doc! { "$set": { "s.b": 4 } }), doc! { "ss": { "u": { "b": 4 } } });
+}
+
 fn refused(doc: Document, update: Document) -> (i32, String) {
     let e = apply_to(doc, update, doc! {}, None).expect_err("update is refused");
     (e.code.0, e.message.to_string())
