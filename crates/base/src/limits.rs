@@ -261,6 +261,8 @@ pub const FAILOVER_SPREAD_MS: crate::Millis = 50;
 pub const FAILOVER_RETRY_MS: crate::Millis = 500;
 /// Early elections tried before the ordinary timeout takes over.
 pub const FAILOVER_TRIES_MAX: u32 = 5;
+/// How often a delayed member looks whether its delay has been changed.
+pub const SECONDARY_DELAY_LOOK_MS: crate::Millis = 1_000;
 /// Tries of a heartbeat after its first one (MongoDB's).
 pub const HEARTBEAT_RETRIES_MAX: u32 = 2;
 /// `replSetSyncFrom` warns when the wanted source is further behind than this (MongoDB's).

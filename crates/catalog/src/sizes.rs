@@ -68,19 +68,21 @@ impl Sizes {
         }
         self.count.fetch_add(delta.count, Ordering::Relaxed);
         self.bytes.fetch_add(delta.bytes, Ordering::Relaxed);
-        self.dirty.store(true, Ordering::Relaxed);
         let mut since = self.since();
         since.recent.push_back((ts, delta));
+        // Under the lock: a checkpoint that looks between the two would forget this step.
+        self.dirty.store(true, Ordering::Relaxed);
         if since.recent.len() > limits::SIZE_CHANGES_KEPT_MAX {
             since.thin();
         }
     }
     /// The totals as of `ts` when they are not those last stored; forgets the steps that led there.
     pub fn to_store(&self, ts: Timestamp) -> Option<Totals> {
-        if !self.dirty.swap(false, Ordering::Relaxed) {
+        if !self.dirty.load(Ordering::Relaxed) {
             return None;
         }
         let mut since = self.since();
+        self.dirty.store(false, Ordering::Relaxed);
         let mut kept = VecDeque::new();
         for (at, delta) in std::mem::take(&mut since.recent) {
             if at <= ts {

@@ -129,5 +129,5 @@ fn reads_data(command: &str) -> bool {
 
 /// Nothing has been changed here yet: another source may do.
 fn is_of_the_source(e: &Error) -> bool {
-    matches!(e.code, ErrorCode::HostUnreachable | ErrorCode::NetworkTimeout | ErrorCode::InvalidSyncSource)
+    e.code == ErrorCode::InvalidSyncSource
 }

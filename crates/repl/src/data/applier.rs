@@ -15,7 +15,6 @@ use pando_oplog::{EntryView, Meta};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 const LIMITS: BatchLimits =
     BatchLimits { ops: limits::APPLY_BATCH_OPS_MAX, bytes: limits::APPLY_BATCH_BYTES_MAX };
@@ -79,22 +78,10 @@ pub(crate) async fn run(deps: Deps, from: Arc<Queue>, why: Applying) {
                 None => break,
             }
         }
-        wait_for_delay(&deps, &batch).await;
         if let Err(e) = apply(&deps, batch, why).await {
             deps.upper.fatal("Failed to apply a batch of oplog entries", &e);
             return;
         }
-    }
-}
-
-/// A delayed member applies an entry only when it is old enough (R-APPLY-3).
-async fn wait_for_delay(deps: &Deps, batch: &Batch) {
-    let delay = deps.upper.delay();
-    let Some((_, last)) = batch.entries().next_back().filter(|_| !delay.is_zero()) else { return };
-    let due = last.wall + delay.as_millis() as i64;
-    let left = due - deps.env.clock.wall_ms();
-    if left > 0 {
-        deps.env.clock.sleep(Duration::from_millis(left as u64)).await;
     }
 }
 

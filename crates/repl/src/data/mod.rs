@@ -138,7 +138,7 @@ impl DataPath {
         let path = DataPath { stop, fetched: fetched.clone(), written: written.clone() };
         let last = deps.progress.written().op_time;
         path.spawn(&deps, "background sync", |d, s| background_sync::run(d, s, fetched.clone(), last));
-        path.spawn(&deps, "oplog writer", |d, _| writer::run(d, fetched.clone(), written.clone()));
+        path.spawn(&deps, "oplog writer", |d, s| writer::run(d, s, fetched.clone(), written.clone()));
         path.spawn(&deps, "oplog applier", |d, _| applier::run(d, written.clone(), Applying::Steady));
         path.spawn(&deps, "position reporter", reporter::run);
         path
@@ -151,7 +151,7 @@ impl DataPath {
     ) {
         self.stop.spawn(&deps.env, name, task(deps.clone(), self.stop.clone()));
     }
-    /// Stops fetching; what was fetched is still written and applied. Resolves when nothing runs any more.
+    /// Stops fetching; what was fetched is still written and applied (a delayed member forgets it). Resolves when nothing runs any more.
     pub async fn stop(&self) {
         self.stop.ask();
         // The writer ends behind the last fetched batch, the applier behind the last written one.
