@@ -121,6 +121,7 @@ async fn run(config: Config, log: &Log, sink: &JsonLog, ready: impl FnOnce(&Runn
         ready(&running);
         wait_for_the_end(&running.server, &mut signals, log, sink).await;
     }
+    running.server.take_leave().await;
     stop.stop();
     let ended = running.server.shutdown().await;
     if let Some(why) = running.server.fatal_error() {

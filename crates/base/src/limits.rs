@@ -273,7 +273,29 @@ pub const SYNC_SOURCE_PROBE_SECS_MAX: u64 = 30;
 pub const CATCH_UP_ANSWERS_MS: crate::Millis = 1000;
 /// A primary that shuts down waits so long for a member that can take over.
 pub const SHUTDOWN_HANDOVER_MS: i64 = 10_000;
+/// A primary that steps down to shut down does not stand again in this process (MongoDB's day).
+pub const SHUTDOWN_STEP_DOWN_MS: i64 = 86_400_000;
+/// A former primary that shuts down waits so long to see its heir: asking and an election take far less.
+pub const SHUTDOWN_HEIR_MS: u64 = 1000;
+/// How often a server in quiesce mode looks whether anybody is still connected.
+pub const QUIESCE_POLL_MS: u64 = 10;
+/// `timeoutSecs` of the `shutdown` command (MongoDB's default).
+pub const SHUTDOWN_COMMAND_SECS: i64 = 15;
 /// A question to another member that names no limit of its own: MongoDB's heartbeat timeout.
 pub const REPL_CALL_MS_MAX: i64 = 10_000;
+/// A question to a sync source during a rollback or an initial sync.
+pub const SYNC_SOURCE_CALL_SECS_MAX: u64 = 30;
+/// A batch of documents that an initial sync copies: the source may be slow.
+pub const CLONER_CALL_SECS_MAX: u64 = 60;
+/// How often an initial sync tells how far it is.
+pub const CLONER_TELL_SECS: u64 = 10;
+/// A report of positions that takes longer says that the connection is dead.
+pub const REPORT_MS_MAX: u64 = 10_000;
+/// After a failed report of positions, unless another source is followed sooner.
+pub const REPORT_PAUSE_MS: u64 = 500;
+/// How often a rollback looks whether the operations it told to stop have ended.
+pub const ROLLBACK_POLL_MS: u64 = 5;
+/// How often a coordinator without a deadline asks its core anyway.
+pub const COORDINATOR_IDLE_MS: u64 = 1000;
 /// Entries of a sync source's log that a rollback looks at in one question.
 pub const COMMON_POINT_BATCH: i32 = 1000;

@@ -29,6 +29,7 @@ pub struct Client {
     metadata: OnceLock<Metadata>,
     first_hello_done: AtomicBool,
     hello_ok: AtomicBool,
+    internal: AtomicBool,
     slot: Mutex<Slot>,
     /// `op_id << 32 | error code`; 0 = nothing to kill.
     kill: AtomicU64,
@@ -97,6 +98,7 @@ impl Client {
             metadata: OnceLock::new(),
             first_hello_done: AtomicBool::new(false),
             hello_ok: AtomicBool::new(false),
+            internal: AtomicBool::new(false),
             slot: Mutex::default(),
             kill: AtomicU64::new(0),
             woken: Notify::new(),
@@ -112,6 +114,13 @@ impl Client {
     }
     pub fn metadata(&self) -> Option<&RawDoc> {
         self.metadata.get().map(|m| &*m.doc)
+    }
+    /// Opened by another server of the cluster (`hello.internalClient`).
+    pub fn is_internal(&self) -> bool {
+        self.internal.load(Relaxed)
+    }
+    pub fn set_internal(&self) {
+        self.internal.store(true, Relaxed);
     }
     /// The driver said it understands "not primary" wording and `isWritablePrimary`.
     pub fn hello_ok(&self) -> bool {

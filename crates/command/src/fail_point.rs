@@ -14,6 +14,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// All fail points this server has.
 pub const NAMES: &[&str] = &[
     "failCommand",
+    "rsSyncApplyStop",
+    "stopReplProducer",
     "failGetMoreAfterCursorCheckout",
     "onPrimaryTransactionalWrite",
     "waitInHello",

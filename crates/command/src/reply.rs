@@ -114,7 +114,7 @@ pub(crate) fn labels_of(
 }
 
 /// True for the errors that tell drivers the topology changed: the reply carries `topologyVersion`.
-pub(crate) fn is_not_primary_error(code: ErrorCode) -> bool {
+pub(crate) fn tells_topology(code: ErrorCode) -> bool {
     matches!(
         code,
         ErrorCode::NotWritablePrimary
@@ -123,6 +123,8 @@ pub(crate) fn is_not_primary_error(code: ErrorCode) -> bool {
             | ErrorCode::InterruptedDueToReplStateChange
             | ErrorCode::NotPrimaryOrSecondary
             | ErrorCode::PrimarySteppedDown
+            | ErrorCode::ShutdownInProgress
+            | ErrorCode::InterruptedAtShutdown
     )
 }
 
@@ -136,7 +138,7 @@ pub(crate) fn error_body(e: &Error, labels: &[String], topology: Option<Topology
             }
         });
     }
-    if let Some(tv) = topology.filter(|_| is_not_primary_error(e.code)) {
+    if let Some(tv) = topology.filter(|_| tells_topology(e.code)) {
         append_topology(&mut b, tv);
     }
     b.f64("ok", 0.0);

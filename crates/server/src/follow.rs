@@ -114,6 +114,7 @@ impl Server {
             }),
             pool,
             workers: self.apply_workers(),
+            instance: self.instance.clone(),
         };
         self.progress.reset(self.top_of_log()?);
         if self.storage.log().last().is_zero() || self.catalog.is_copy_unfinished()? {

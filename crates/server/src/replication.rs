@@ -15,7 +15,6 @@ use pando_rpc::{Options, Pool};
 use pando_storage::ReadAt;
 use std::ops::Bound;
 use std::sync::{Arc, PoisonError, Weak};
-use std::time::Duration;
 
 fn config_ns() -> Namespace {
     Namespace::unchecked("local", "system.replset")
@@ -235,25 +234,6 @@ impl Server {
         let durable = if known { durable } else { c.read(|core| core.positions().durable) };
         c.progressed(applied, applied, durable);
     }
-
-    /// Hands over if somebody can take over, so that clients need not wait for an election (R-STEP-7).
-    pub(crate) async fn hand_over(&self) {
-        let (Some(c), false) = (self.coordinator.get(), self.repl.is_alone()) else { return };
-        if self.repl.is_primary() {
-            let request = pando_repl::topology::message::StepDownRequest {
-                force: false,
-                catch_up_ms: limits::SHUTDOWN_HANDOVER_MS,
-                period_ms: limits::SHUTDOWN_HANDOVER_MS * 4,
-            };
-            let asked = c.command(|token| Event::StepDown { token, request });
-            let limit = Duration::from_millis(limits::SHUTDOWN_HANDOVER_MS as u64 + 1000);
-            if let Some(Err(e)) = self.env.timeout(limit, asked).await {
-                self.env.log.info(Component::Repl, 4794602, "Attempting to step down failed", |a| {
-                    a.str("error", &e.message);
-                });
-            }
-        }
-    }
 }
 
 /// A primary's positions move with every commit and with every sync of the log.
@@ -472,6 +452,7 @@ impl Server {
             upper: self.coordinator()?.clone(),
             pool: Pool::new(self.env.clone(), Options::default()),
             workers: self.apply_workers(),
+            instance: self.instance.clone(),
         })
     }
     /// Stops fetching, and returns when everything fetched is applied.

@@ -7,7 +7,7 @@
 //! What was acknowledged by a majority is at or below the commit point, which the common point never passes.
 
 use crate::Server;
-use pando_base::{Error, ErrorCode, Namespace, Result};
+use pando_base::{Error, ErrorCode, Namespace, Result, limits};
 use pando_bson::{Value, doc};
 use pando_env::Component;
 use pando_repl::data::common_point;
@@ -107,7 +107,7 @@ impl Server {
             if busy == 0 || self.stopping.is_stopping() {
                 return;
             }
-            self.env.clock.sleep(Duration::from_millis(5)).await;
+            self.env.clock.sleep(Duration::from_millis(limits::ROLLBACK_POLL_MS)).await;
         }
     }
 

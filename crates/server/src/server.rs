@@ -128,7 +128,7 @@ impl Server {
     /// Asks the process to end (the `shutdown` command, a signal); the one who runs it waits in
     /// [`Server::wait_shutdown_requested`].
     pub fn request_shutdown(&self) {
-        self.stopping.request();
+        self.stopping.request(None);
     }
     pub async fn wait_shutdown_requested(&self) {
         self.stopping.wait_requested().await;
@@ -147,15 +147,13 @@ impl Server {
         });
         *self.fatal.lock().unwrap_or_else(PoisonError::into_inner) = Some(format!("{what}: {why}"));
         self.instance.begin_shutdown();
-        self.stopping.request();
+        self.stopping.request(None);
         self.stopping.stop_tasks();
     }
 
-    /// Ends cleanly: no new commands, running ones are told to stop, the log is synced and a checkpoint is left.
+    /// The second half of a clean end, after [`Server::take_leave`]: no new commands, running ones are told to stop, the log is synced and a checkpoint is left.
     pub async fn shutdown(&self) -> Result<()> {
         let log = &self.env.log;
-        log.info(Component::Repl, 4784900, "Stepping down the ReplicationCoordinator for shutdown", |_| {});
-        self.hand_over().await;
         if let Some(c) = self.coordinator.get() {
             c.shut_down();
         }

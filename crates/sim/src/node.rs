@@ -105,6 +105,7 @@ async fn pandod(env: Env, port: u16, follow: Option<String>, alone: bool) -> Res
     let stop = listener::Stop::new();
     bound.serve(&server.service(), 1000, &stop);
     server.wait_shutdown_requested().await;
+    server.take_leave().await;
     stop.stop();
     server.shutdown().await.map_err(|e| e.to_string())
 }

@@ -9,9 +9,11 @@
 
 mod client;
 mod server;
+mod set;
 
 pub use client::{Client, EXHAUST_ALLOWED, MORE_TO_COME};
 pub use server::{Running, World};
+pub use set::{Member, Set, is};
 pub use tokio::task::{JoinHandle, spawn, yield_now};
 
 /// Runs an async test on a small multi-threaded runtime.

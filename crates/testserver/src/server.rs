@@ -43,8 +43,12 @@ impl World {
     }
     /// Starts a server with `change` applied to the default configuration.
     pub async fn start(&self, change: impl FnOnce(&mut Config)) -> Running {
+        self.start_at(0, change).await
+    }
+    /// The same on a given port.
+    pub async fn start_at(&self, port: u16, change: impl FnOnce(&mut Config)) -> Running {
         let env = self.env();
-        let bound = listener::bind(&env, &["127.0.0.1".to_owned()], 0, None).await.expect("a free port");
+        let bound = listener::bind(&env, &["127.0.0.1".to_owned()], port, None).await.expect("a free port");
         let mut config = Config { port: bound.port(), ..Config::default() };
         config.params.set_at_startup("enableTestCommands", "1").expect("a known parameter");
         change(&mut config);
@@ -88,6 +92,11 @@ impl Running {
     }
     /// A clean shutdown.
     pub async fn shut_down(self) {
+        self.server.take_leave().await;
+        self.end().await;
+    }
+    /// The same without a word to clients and other members.
+    pub(crate) async fn end(self) {
         self.stop.stop();
         self.server.shutdown().await.expect("a clean shutdown");
     }

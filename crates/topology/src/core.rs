@@ -282,10 +282,7 @@ impl Core {
             }
             Event::Await(waiter) => self.on_await(waiter, out),
             Event::CancelAwait { id } => self.waiters.cancel(id),
-            Event::Quiesce { until } => {
-                self.quiesce_until = Some(until);
-                self.bump_topology(out);
-            }
+            Event::Quiesce { until } => self.on_quiesce(until, out),
             Event::ShutDown => self.on_shut_down(out),
             _ => {}
         }
@@ -330,6 +327,21 @@ impl Core {
         self.look_at_whole_start();
     }
 
+    /// Only a secondary goes quietly: a primary has to step down first, and nobody reads from the others.
+    fn on_quiesce(&mut self, until: Millis, out: &mut Actions) {
+        if self.state() == MemberState::Secondary && self.quiesce_until.is_none() {
+            self.quiesce_until = Some(until);
+            self.cancel_elections();
+            self.bump_topology(out);
+        }
+    }
+
+    fn cancel_elections(&mut self) {
+        for timer in [Timer::Election, Timer::PriorityTakeover, Timer::CatchUpTakeover, Timer::FastElection] {
+            self.cancel_timer(timer);
+        }
+    }
+
     fn on_shut_down(&mut self, out: &mut Actions) {
         self.shut_down = true;
         self.end_gathering();
@@ -337,9 +349,7 @@ impl Core {
             &Error::new(pando_base::ErrorCode::ShutdownInProgress, "Replication is being shut down"),
             out,
         );
-        for timer in [Timer::Election, Timer::PriorityTakeover, Timer::CatchUpTakeover, Timer::FastElection] {
-            self.cancel_timer(timer);
-        }
+        self.cancel_elections();
     }
 
     /// Says what changed since the last time.

@@ -165,7 +165,7 @@ impl Core {
         if self.me.applied.op.is_null() {
             return Some(Unelectable::NoData);
         }
-        if self.shut_down {
+        if self.shut_down || self.quiesce_until.is_some() {
             return Some(Unelectable::ShuttingDown);
         }
         if self.state() != MemberState::Secondary {

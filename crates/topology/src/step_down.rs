@@ -208,6 +208,13 @@ impl Core {
         heir.map(|(_, id)| id)
     }
 
+    /// Is there anybody for whom a step-down could wait? Caught up or not.
+    pub fn has_possible_heir(&self) -> bool {
+        let Some(config) = &self.config else { return false };
+        let others = config.members.iter().filter(|m| m.id != self.self_id() && m.is_electable());
+        others.filter_map(|m| self.members.get(&m.id)).any(|data| data.is_up() && data.electable)
+    }
+
     /// Under the state lock, the same for every kind.
     fn become_follower(&mut self, lock: u64, out: &mut Actions) {
         self.step_down = None;

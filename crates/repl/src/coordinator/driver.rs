@@ -1,14 +1,13 @@
 //! The coordinator's tasks: one gives the core its time, one works through the queue of actions.
 
 use crate::coordinator::Coordinator;
-use pando_base::Error;
+use pando_base::{Error, limits};
 use pando_topology::{Action, Event, MemberState, Position, Positions};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
-/// Without a deadline the core is still asked now and then.
-const IDLE: Duration = Duration::from_secs(1);
+const IDLE: Duration = Duration::from_millis(limits::COORDINATOR_IDLE_MS);
 
 pub(crate) fn spawn(coordinator: &Arc<Coordinator>) {
     let (a, b) = (coordinator.clone(), coordinator.clone());

@@ -4,9 +4,9 @@
 //! carry the entries' timestamps, so nothing of it can be read until the batch is published: readers move from
 //! the end of one batch to the end of the next (R-APPLY-7). Definition changes are batches of their own.
 
-use crate::data::Deps;
 use crate::data::progress::Position;
 use crate::data::queue::{Chunk, Queue};
+use crate::data::{Deps, Stop};
 use pando_base::{Error, HashMap, Result, limits};
 use pando_bson::RawDoc;
 use pando_catalog::{Applying, Catalog, Marks, Spread};
@@ -62,7 +62,7 @@ impl Batch {
     }
 }
 
-pub(crate) async fn run(deps: Deps, from: Arc<Queue>, why: Applying) {
+pub(crate) async fn run(deps: Deps, stop: Stop, from: Arc<Queue>) {
     let mut waiting: VecDeque<(Arc<Chunk>, usize)> = VecDeque::new();
     loop {
         if waiting.is_empty() {
@@ -78,7 +78,8 @@ pub(crate) async fn run(deps: Deps, from: Arc<Queue>, why: Applying) {
                 None => break,
             }
         }
-        if let Err(e) = apply(&deps, batch, why).await {
+        deps.hold("rsSyncApplyStop", &stop).await;
+        if let Err(e) = apply(&deps, batch, Applying::Steady).await {
             deps.upper.fatal("Failed to apply a batch of oplog entries", &e);
             return;
         }

@@ -7,9 +7,9 @@ use pando_env::Component;
 use pando_rpc::{Connection, Exhaust, Failure, Options};
 use std::time::Duration;
 
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(limits::CLONER_CALL_SECS_MAX);
 /// Between two lines about a large collection.
-const TELL_EVERY: Duration = Duration::from_secs(10);
+const TELL_EVERY: Duration = Duration::from_secs(limits::CLONER_TELL_SECS);
 
 pub(crate) struct Cloner<'a> {
     pub(crate) deps: &'a Deps,

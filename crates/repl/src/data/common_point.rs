@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::ops::Bound;
 use std::time::Duration;
 
-const LIMIT: Duration = Duration::from_secs(30);
+const LIMIT: Duration = Duration::from_secs(limits::SYNC_SOURCE_CALL_SECS_MAX);
 
 /// The newest entry that both logs hold, and how many of ours come after it.
 #[derive(Clone, Copy, Debug)]

@@ -122,6 +122,7 @@ impl Fetcher<'_> {
                 stream.again(&self.get_more(cursor, await_ms), limit).await?;
             }
             let reply = self.stop.unless_asked(stream.next(limit)).await.ok_or(End::Stopped)??;
+            self.deps.hold("stopReplProducer", self.stop).await;
             self.batch(reply, "nextBatch", last, false).await?;
         }
     }

@@ -38,7 +38,8 @@ pub use progress::{Position, Progress};
 pub use upper::Upper;
 
 use pando_base::limits;
-use pando_catalog::{Applying, Catalog};
+use pando_catalog::Catalog;
+use pando_command::Instance;
 use pando_env::Env;
 use pando_env::sync::Notify;
 use pando_rpc::Pool;
@@ -57,6 +58,18 @@ pub struct Deps {
     pub pool: Pool,
     /// Tasks that apply a batch.
     pub workers: usize,
+    /// Its fail points hold the data path still.
+    pub instance: Arc<Instance>,
+}
+
+impl Deps {
+    /// Stands still while a fail point is on.
+    async fn hold(&self, name: &str, stop: &Stop) {
+        let Some(point) = self.instance.fail_points.get(name).filter(|p| p.is_active()) else { return };
+        if point.check(&*self.env.rng, |_| true).is_some() {
+            stop.unless_asked(point.wait_while_active()).await;
+        }
+    }
 }
 
 /// Asks the tasks of one data path to end, and tells when they have.
@@ -139,7 +152,7 @@ impl DataPath {
         let last = deps.progress.written().op_time;
         path.spawn(&deps, "background sync", |d, s| background_sync::run(d, s, fetched.clone(), last));
         path.spawn(&deps, "oplog writer", |d, s| writer::run(d, s, fetched.clone(), written.clone()));
-        path.spawn(&deps, "oplog applier", |d, _| applier::run(d, written.clone(), Applying::Steady));
+        path.spawn(&deps, "oplog applier", |d, s| applier::run(d, s, written.clone()));
         path.spawn(&deps, "position reporter", reporter::run);
         path
     }

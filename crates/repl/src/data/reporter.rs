@@ -4,12 +4,11 @@
 //! life, sent twice per election timeout.
 
 use crate::data::{Deps, Stop};
+use pando_base::limits;
 use std::time::Duration;
 
-/// A report that takes longer says that the connection is dead.
-const LIMIT: Duration = Duration::from_secs(10);
-/// After a failed report.
-const PAUSE: Duration = Duration::from_millis(500);
+const LIMIT: Duration = Duration::from_millis(limits::REPORT_MS_MAX);
+const PAUSE: Duration = Duration::from_millis(limits::REPORT_PAUSE_MS);
 
 pub(crate) async fn run(deps: Deps, stop: Stop) {
     while !stop.is_asked() {

@@ -19,6 +19,7 @@ struct Args<'a> {
     topology: Option<(ObjectId, i64)>,
     max_await_ms: Option<i64>,
     load_balanced: bool,
+    internal: bool,
 }
 
 fn parse<'a>(req: &Request<'a>) -> Result<Args<'a>> {
@@ -34,6 +35,7 @@ fn parse<'a>(req: &Request<'a>) -> Result<Args<'a>> {
             "compression" => a.compression = Some(arg.array()?),
             "topologyVersion" => a.topology = Some(parse_topology(arg.doc()?)?),
             "maxAwaitTimeMS" => a.max_await_ms = Some(arg.i64_at_least(0)?),
+            "internalClient" => a.internal = matches!(arg.value(), Value::Document(_)),
             "loadBalanced" => a.load_balanced = arg.boolish()?,
             // Fields of newer drivers, of other servers and of logins: nothing follows from them here.
             _ => {}
@@ -76,6 +78,9 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     if args.hello_ok {
         ctx.client.set_hello_ok();
     }
+    if args.internal {
+        ctx.client.set_internal();
+    }
     let first = ctx.client.take_first_hello();
     if let Some(doc) = args.client {
         if !first {
@@ -96,6 +101,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     if let (Some((process, counter)), Some(ms)) = (args.topology, args.max_await_ms) {
         await_change(server, ctx, process, counter, ms as u64).await?;
     }
+    server.check_quiesce()?;
 
     let legacy = req.invoked_as != "hello";
     let mut r = Reply::with_capacity(900);

@@ -1,16 +1,29 @@
-//! `shutdown`: ends the process cleanly.
+//! `shutdown`: ends the process cleanly. The connection closes instead of an answer.
+//!
+//! A primary steps down first; if nobody can take over in time it stays (262) unless `force` is given.
 
 use super::prelude::*;
+use pando_base::limits;
+use std::time::Duration;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let (mut force, mut secs) = (false, limits::SHUTDOWN_COMMAND_SECS);
     for arg in req.args("shutdown") {
         match arg.name() {
-            "force" => drop(arg.boolish()?),
-            "timeoutSecs" => drop(arg.i64_at_least(0)?),
+            "force" => force = arg.boolish()?,
+            "timeoutSecs" => secs = arg.i64_at_least(0)?,
             _ => return Err(arg.unknown()),
         }
     }
-    ctx.env().log.info(pando_env::Component::Command, 4695400, "Attempting to shutdown", |_| {});
-    server.request_shutdown();
+    let env = ctx.env();
+    env.log.info(pando_env::Component::Command, 4695400, "Attempting to shutdown", |a| {
+        a.bool("force", force).i64("timeoutSecs", secs);
+    });
+    let deadline = env.clock.mono().saturating_add(Duration::from_secs(secs as u64));
+    server.hand_over(secs.saturating_mul(1000), force).await?;
+    server.stopping.request(Some(deadline));
+    // Interrupted when everybody is, at the latest.
+    let _ = ctx.interruptible(server.stopping.wait_stopping()).await;
+    ctx.close_connection();
     Ok(Reply::new())
 }

@@ -1,0 +1,5 @@
+//! Replica sets of several members in one process, talked to over sockets as drivers do.
+#![allow(clippy::disallowed_methods)]
+
+mod shutdown;
+mod words;

@@ -1,0 +1,38 @@
+//! What the tests of sets say often.
+
+use pando_bson::{Bson, Document, doc};
+use pando_testserver::Client;
+
+pub(crate) fn code(reply: &Document) -> i64 {
+    reply.get("code").and_then(Bson::as_i64).unwrap_or(0)
+}
+pub(crate) fn text(reply: &Document) -> &str {
+    reply.get("errmsg").and_then(Bson::as_str).unwrap_or_default()
+}
+pub(crate) fn number(doc: &Document, path: &str) -> i64 {
+    at(doc, path).and_then(Bson::as_i64).unwrap_or_else(|| panic!("no number at {path}: {doc:?}"))
+}
+/// A value inside documents.
+pub(crate) fn at<'a>(doc: &'a Document, path: &str) -> Option<&'a Bson> {
+    match path.split_once('.') {
+        None => doc.get(path),
+        Some((first, rest)) => at(doc.get(first)?.as_doc()?, rest),
+    }
+}
+pub(crate) fn concern_code(reply: &Document) -> Option<i64> {
+    at(reply, "writeConcernError.code")?.as_i64()
+}
+/// May run on a secondary.
+pub(crate) fn anywhere(mut command: Document) -> Document {
+    command.push("$readPreference", doc! { "mode": "secondaryPreferred" });
+    command
+}
+pub(crate) fn insert(id: i32, concern: Document) -> Document {
+    doc! { "insert": "c", "documents": [{ "_id": id }], "writeConcern": concern }
+}
+pub(crate) fn majority() -> Document {
+    doc! { "w": "majority", "wtimeout": 30_000 }
+}
+pub(crate) async fn count(c: &mut Client) -> i64 {
+    number(&c.run(anywhere(doc! { "count": "c" })).await, "n")
+}
