@@ -18,7 +18,7 @@ impl Server {
         if self.is_following() {
             return self.progress.applied().op_time;
         }
-        OpTime::new(self.storage.log().visible(), self.repl.term())
+        OpTime::new(self.storage.log().visible(), self.catalog.term())
     }
     /// The majority commit point, as far as it can be read here. With one member, what is durable is committed.
     pub(crate) fn committed(&self) -> Timestamp {
@@ -51,7 +51,9 @@ impl Server {
     pub(crate) fn primary_positions(&self) -> Positions {
         // Wall times of entries are their timestamps' seconds: good enough between whole seconds.
         let wall = |t: Timestamp| i64::from(t.secs()) * 1000;
-        let term = self.repl.term();
+        // What own entries carry: the set's term may have moved on under a primary that steps down just now, and an
+        // entry must not be taken for one of a later term.
+        let term = self.catalog.term();
         let log = self.storage.log();
         let (applied, durable) = (log.visible(), log.durable());
         let committed = if self.repl.is_alone() || !self.repl.is_replicated() {

@@ -439,7 +439,10 @@ impl Server {
     pub(crate) fn start_data_path(self: &Arc<Self>) -> Result<()> {
         let mut path = self.data_path.lock().unwrap_or_else(PoisonError::into_inner);
         if path.is_none() {
-            self.progress.reset(self.top_of_log()?);
+            let top = self.top_of_log()?;
+            // What was written just before may not be on disk yet.
+            self.progress.take_over(&[top, top, self.progress.durable()]);
+            self.progress.synced(self.storage.log().durable());
             *path = Some(Arc::new(DataPath::start(self.data_path_deps()?)));
         }
         Ok(())

@@ -74,6 +74,7 @@ impl Server {
             )));
         }
         self.quiet_down().await;
+        self.storage.log().wait_durable(common.ts).await?;
         let rbid = self.progress.rbid() + 1;
         let doc = doc! { "_id": "rollbackId", "rollbackId": rbid };
         self.local_replace_one(&rollback_id_ns(), &doc.to_raw()).await?;

@@ -242,6 +242,7 @@ impl Attempt<'_> {
         let top = EntryView::parse(RawDoc::trusted(&top))?;
         let at = Position { op_time: top.op_time(), wall: top.wall };
         storage.log().publish(at.op_time.ts);
+        storage.log().wait_durable(at.op_time.ts).await?;
         self.deps.catalog.reload_all_views()?;
         storage.set_stable(at.op_time.ts);
         storage.set_oldest(at.op_time.ts);
