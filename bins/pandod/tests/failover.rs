@@ -25,6 +25,7 @@ impl Member {
         std::fs::create_dir_all(dir).unwrap();
         let mut child = Command::new(env!("CARGO_BIN_EXE_pandod"))
             .args(["--dbpath", ".", "--port", &port.to_string(), "--nounixsocket", "--replSet", "rs"])
+            .args(["--setParameter", "enableTestCommands=1"])
             .current_dir(dir)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -165,6 +166,41 @@ fn a_step_down_hands_over_at_once() {
     let reply = members[p].run("admin", doc! { "replSetStepDown": 60 }).unwrap();
     assert_eq!(reply.get("ok").and_then(|v| v.as_f64()), Some(1.0), "{reply}");
     until(FAILOVER_MAX, "the heir", || primary(&members).is_some_and(|new| new != p));
+    drop(members);
+    let _ = std::fs::remove_dir_all(&dir);
+}
+
+#[test]
+fn a_workflow_survives_killed_primaries() {
+    const TARGET: i32 = 150;
+    let dir = tempdir("workflow");
+    let mut members = set_of_three(&dir);
+    let p = primary(&members).unwrap();
+    let start = doc! { "_demoWorkflow": "start", "id": 1, "target": TARGET, "restMillis": 10 };
+    let reply = members[p].run("admin", start).unwrap();
+    assert_eq!(reply.get("ok").and_then(|v| v.as_f64()), Some(1.0), "{reply}");
+    let counted = |members: &[Member]| {
+        let count = doc! { "count": "demoTally", "query": {} };
+        let at = primary(members)?;
+        members[at].run("config", count)?.get("n").and_then(|v| v.as_i64())
+    };
+    for round in 1..=3 {
+        until(PATIENCE, "some progress", || counted(&members).is_some_and(|n| n >= round * 20));
+        let p = primary(&members).unwrap();
+        members[p].kill();
+        until(FAILOVER_MAX, "another primary", || primary(&members).is_some());
+        let (path, port) = (members[p].dir.clone(), members[p].port);
+        members[p] = Member::start(&path, port);
+        settled(&members);
+    }
+    let before = counted(&members).unwrap();
+    assert!(before < i64::from(TARGET), "it outlived three primaries: {before}");
+    until(PATIENCE, "the end", || {
+        let states = primary(&members)
+            .and_then(|p| members[p].run("config", doc! { "count": "demoWorkflows", "query": {} }));
+        states.is_some_and(|r| r.get("n").and_then(|v| v.as_i64()) == Some(0))
+    });
+    assert_eq!(counted(&members), Some(i64::from(TARGET)));
     drop(members);
     let _ = std::fs::remove_dir_all(&dir);
 }

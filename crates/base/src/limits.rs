@@ -295,6 +295,8 @@ pub const REPORT_MS_MAX: u64 = 10_000;
 pub const REPORT_PAUSE_MS: u64 = 500;
 /// How often a rollback looks whether the operations it told to stop have ended.
 pub const ROLLBACK_POLL_MS: u64 = 5;
+/// A workflow's action that failed is tried again after this.
+pub const WORKFLOW_RETRY_MS: u64 = 500;
 /// How often a coordinator without a deadline asks its core anyway.
 pub const COORDINATOR_IDLE_MS: u64 = 1000;
 /// Entries of a sync source's log that a rollback looks at in one question.

@@ -42,6 +42,7 @@ mod replication;
 mod rollback;
 mod rw_defaults;
 mod server;
+mod services;
 mod shutdown;
 mod spill;
 mod statements;

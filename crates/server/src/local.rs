@@ -3,9 +3,11 @@
 use crate::Server;
 use crate::rw_defaults::ClusterWide;
 use crate::writes::ByCtx;
-use pando_base::{Namespace, Result, Timestamp, limits};
+use pando_base::{Namespace, OpTime, Result, Timestamp, limits};
 use pando_bson::{Bson, DocBuf, DocBuilder, RawDoc, Value};
-use pando_catalog::{CollectionSource, Uninterrupted, UpdateForm, WriteOp, find_id, retry_conflicts};
+use pando_catalog::{
+    CollectionSource, Interrupt, Uninterrupted, UpdateForm, WriteOp, find_id, retry_conflicts,
+};
 use pando_command::{OpCtx, Param};
 use pando_oplog::entry::{EntryView, OpType};
 use pando_query::source::{Direction, RecordScan, Source};
@@ -51,9 +53,20 @@ impl Server {
 
     /// Inserts `doc` or replaces the one with its `_id`, in any collection.
     pub(crate) async fn put_by_id(&self, ctx: &OpCtx, ns: &Namespace, doc: &RawDoc) -> Result<()> {
+        let last = self.put_document(&ByCtx(ctx), ns, doc).await?;
+        self.wrote(ctx, last);
+        Ok(())
+    }
+    /// The same for work of the server's own.
+    pub(crate) async fn put_document(
+        &self,
+        interrupt: &dyn Interrupt,
+        ns: &Namespace,
+        doc: &RawDoc,
+    ) -> Result<OpTime> {
         let coll = self.catalog.write_lock_or_create(ns).await?;
         let op = WriteOp { bypass_validation: true, ..WriteOp::default() };
-        let last = retry_conflicts(&self.catalog, &ByCtx(ctx), || {
+        retry_conflicts(&self.catalog, interrupt, || {
             let mut unit = self.catalog.begin_write(&coll)?;
             let old = match doc.elem("_id") {
                 Some(id) => find_id(unit.txn(), &coll, id)?,
@@ -71,9 +84,7 @@ impl Server {
                 }
             }
         })
-        .await?;
-        self.wrote(ctx, last);
-        Ok(())
+        .await
     }
 
     /// Reads back what `setDefaultRWConcern` and `setFeatureCompatibilityVersion` stored.

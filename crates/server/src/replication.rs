@@ -2,6 +2,7 @@
 
 use crate::Server;
 use crate::server::new_object_id;
+use crate::services::Services;
 use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Term, limits};
 use pando_bson::{DocBuilder, RawDoc, doc};
 use pando_env::{BoxFuture, Component};
@@ -39,6 +40,12 @@ impl Server {
         self.restore_retryable_writes()?;
         self.restore_retry_images().await?;
         self.restore_rollback_id()?;
+        let has_data = boot.state != MemberState::Startup2 && !fresh;
+        let services = self.services.get_or_init(|| Services::new(self));
+        services.hooks.startup_recovery_complete();
+        if has_data {
+            services.hooks.initial_data_available();
+        }
         let effects = Arc::new(ServerEffects(Arc::downgrade(self)));
         let coordinator =
             Coordinator::new(self.env.clone(), self.repl.clone(), self.progress.clone(), effects, boot);
@@ -281,6 +288,7 @@ impl Effects for ServerEffects {
             let server = self.server()?;
             let mut at = None;
             if note == ConfigNote::Initiate {
+                server.services().inspect(|s| s.hooks.initial_data_available());
                 server.catalog.set_term(-1);
                 let op = server.append_noop(&doc! { "msg": "initiating set" }.to_raw())?;
                 server.storage.log().wait_durable(op.ts).await?;
@@ -308,12 +316,18 @@ impl Effects for ServerEffects {
 
     fn state_changed(&self, change: &StateChange) {
         let Ok(server) = self.server() else { return };
+        let hooks = server.services().map(|s| &s.hooks);
         if change.writable {
             server.catalog.gate().open();
-            server.env.spawn("step-up", step_up_work(server.clone()));
+            hooks.inspect(|h| h.step_up_complete(change.term));
         } else if server.catalog.gate().is_open() {
             server.catalog.gate().close();
             server.progress.take_over(&server.own_positions());
+        }
+        match change.to {
+            MemberState::Primary => {}
+            MemberState::Arbiter => drop(hooks.inspect(|h| h.become_arbiter())),
+            _ => drop(hooks.inspect(|h| h.step_down())),
         }
     }
 
@@ -323,10 +337,9 @@ impl Effects for ServerEffects {
             if on { server.start_data_path() } else { server.stop_data_path().await }
         })
     }
-    fn is_empty(&self) -> bool {
-        self.server().is_ok_and(|s| {
-            s.progress.written().op_time.is_null() || s.catalog.is_copy_unfinished().unwrap_or(false)
-        })
+    fn is_empty(&self) -> Result<bool> {
+        let server = self.server()?;
+        Ok(server.progress.written().op_time.is_null() || server.catalog.is_copy_unfinished()?)
     }
     fn initial_sync(&self) -> BoxFuture<'_, Result<Position>> {
         Box::pin(async move {
@@ -341,6 +354,7 @@ impl Effects for ServerEffects {
     fn become_writable(&self, term: Term) -> BoxFuture<'_, Result<Position>> {
         Box::pin(async move {
             let server = self.server()?;
+            server.services().inspect(|s| s.hooks.step_up_begin(term));
             server.catalog.set_term(term);
             let op = server.append_noop(&doc! { "msg": "new primary" }.to_raw())?;
             let at = DataPosition { op_time: op, wall: server.env.clock.wall_ms() };
@@ -406,21 +420,6 @@ impl Effects for ServerEffects {
     }
 }
 
-/// What a new primary does once writes are permitted.
-async fn step_up_work(server: Arc<Server>) {
-    let done = async {
-        server.catalog.drop_temp_collections().await?;
-        server.catalog.resume_builds().await
-    };
-    // Whoever steps down meanwhile leaves it to the next primary.
-    if let Err(e) = done.await {
-        server.env.log.info(Component::Repl, 21332, "Work of a new primary was not finished", |a| {
-            a.str("error", &e.message);
-        });
-    }
-    server.stepped_up.bump();
-}
-
 impl Server {
     pub(crate) async fn sync_local(&self) -> Result<()> {
         let storage = self.storage.clone();
@@ -482,6 +481,7 @@ impl Server {
         self.restore_retryable_writes()?;
         let top = self.top_of_log()?;
         self.progress.reset(top);
+        self.services().inspect(|s| s.hooks.initial_data_available());
         Ok(Position::new(top.op_time, top.wall))
     }
 }

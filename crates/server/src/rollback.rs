@@ -93,6 +93,7 @@ impl Server {
                 .u64("numOpsRolledBack", point.undone)
                 .u64("numOpsReplayed", replayed);
         });
+        self.services().inspect(|s| s.hooks.rollback());
         let at = Position::new(common, point.at.wall);
         coordinator.tell(Event::Rewound(Positions::at(at)));
         coordinator.tell(Event::FollowerState(MemberState::Secondary));

@@ -4,6 +4,7 @@ use crate::commands::TABLE;
 use crate::fsync_lock::FsyncLock;
 use crate::profiling::Profiling;
 use crate::rw_defaults::RwDefaults;
+use crate::services::Services;
 use crate::shutdown::Shutdown;
 use crate::spill::Spills;
 use crate::top::Top;
@@ -38,6 +39,7 @@ pub struct Server {
     pub repl: Arc<Repl>,
     /// None on a standalone node.
     pub(crate) coordinator: OnceLock<Arc<Coordinator>>,
+    pub(crate) services: OnceLock<Services>,
     /// A new primary has finished what it owes to earlier ones.
     pub(crate) stepped_up: Notify,
     /// How far this node is, with terms; how far others say they are.
@@ -82,6 +84,7 @@ impl Server {
             catalog,
             repl: Arc::new(repl),
             coordinator: OnceLock::new(),
+            services: OnceLock::new(),
             stepped_up: Notify::new(),
             progress: Arc::default(),
             data_path: Mutex::default(),
@@ -154,6 +157,7 @@ impl Server {
     /// The second half of a clean end, after [`Server::take_leave`]: no new commands, running ones are told to stop, the log is synced and a checkpoint is left.
     pub async fn shutdown(&self) -> Result<()> {
         let log = &self.env.log;
+        self.services().inspect(|s| s.hooks.shutdown());
         if let Some(c) = self.coordinator.get() {
             c.shut_down();
         }

@@ -60,8 +60,13 @@ impl Roles {
         if self.copying.load(SeqCst) {
             return;
         }
-        if wants_data(c) && c.effects.is_empty() {
-            return self.copy_all(c);
+        if wants_data(c) {
+            match c.effects.is_empty() {
+                Ok(true) => return self.copy_all(c),
+                Ok(false) => {}
+                // Half a copy must not pass for data.
+                Err(e) => return c.effects.fatal("The state of this member's data could not be read", &e),
+            }
         }
         if state == MemberState::Startup2 || (state == MemberState::Startup && wants_data(c)) {
             c.tell(Event::FollowerState(MemberState::Secondary));

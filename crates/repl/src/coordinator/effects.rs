@@ -27,7 +27,7 @@ pub trait Effects: Send + Sync + 'static {
     /// Whether this node should copy from another from now on. Returns when that is so.
     fn follow(&self, on: bool) -> BoxFuture<'_, Result<()>>;
     /// Whether there is nothing in this node's log: it needs an initial sync.
-    fn is_empty(&self) -> bool;
+    fn is_empty(&self) -> Result<bool>;
     /// Copies everything from another member; the position reached (R-IS).
     fn initial_sync(&self) -> BoxFuture<'_, Result<Position>>;
     /// Applies everything fetched, and stops fetching (R-CATCH-3).

@@ -24,6 +24,7 @@ mod data_size;
 mod db_hash;
 mod db_stats;
 mod delete;
+mod demo_workflow;
 pub(crate) mod distinct;
 mod drop;
 mod drop_database;
@@ -141,6 +142,7 @@ pub static TABLE: &[CommandSpec<Server>] = commands! {
     "_configsvrSetClusterParameter" [] (ADMIN_ONLY | CONFIG_ROLE) - "sharding";
     "_configsvrSetUserWriteBlockMode" [] (ADMIN_ONLY | CONFIG_ROLE) - "sharding";
     "_configsvrUpdateZoneKeyRange" [] (ADMIN_ONLY | CONFIG_ROLE) - "sharding";
+    "_demoWorkflow" [] (ADMIN_ONLY | SECONDARY_OK | TEST_ONLY) - "Starts, nudges or awaits a workflow that counts." => demo_workflow::run;
     "_flushDatabaseCacheUpdates" [] (ADMIN_ONLY | SHARD_ROLE) - "sharding";
     "_flushDatabaseCacheUpdatesWithWriteConcern" [] (ADMIN_ONLY | SHARD_ROLE) - "sharding";
     "_flushReshardingStateChange" [] (ADMIN_ONLY | SHARD_ROLE) - "sharding";

@@ -296,6 +296,15 @@ fn read_concern_counters(_: &Server, d: &mut DocBuilder) {
 
 fn repl(server: &Server, d: &mut DocBuilder) {
     server.repl.append_hello(d, false, server.positions());
+    if let Some(services) = server.services() {
+        d.doc("primaryOnlyServices", |x| {
+            for (name, state, instances) in services.host.counts() {
+                x.doc(name, |s| {
+                    s.str("state", state).i64("numInstances", instances as i64);
+                });
+            }
+        });
+    }
     d.i32("rbid", server.progress.rbid());
 }
 

@@ -1,5 +1,6 @@
 //! Replica sets of several members in one process, talked to over sockets as drivers do.
 #![allow(clippy::disallowed_methods)]
 
+mod services;
 mod shutdown;
 mod words;

@@ -1,0 +1,356 @@
+//! Runs workflows on a primary (R-POS-2..4).
+//!
+//! ```text
+//!   paused ──step-up──► rebuilding: the term's first entry on a majority, documents read ──► running
+//!      ▲                    │                                                                  │
+//!      └────────────────────┴─────────── step-down: everything is interrupted ◄────────────────┘
+//! ```
+//! An instance is known by the `_id` of its state document. Its machine decides; the host writes checkpoints, waits,
+//! and starts again where the last checkpoint was, on whichever node is primary. Before a node rebuilds, everything it
+//! ran in an earlier term has ended: one instance never runs twice on a node, and two nodes never both pass the write
+//! gate.
+
+use super::ReplicaSetAware;
+use super::machine::{Action, Event, Machine, Restore};
+use crate::data::Stop;
+use pando_base::codes::class;
+use pando_base::{Error, ErrorCode, Namespace, Result, Term, limits};
+use pando_bson::{DocBuf, DocBuilder, RawDoc};
+use pando_env::sync::Notify;
+use pando_env::{BoxFuture, Component, Env};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::Duration;
+
+/// What the host needs of the node's data.
+pub trait Store: Send + Sync + 'static {
+    /// Every document of a collection as it is now.
+    fn load(&self, ns: &Namespace) -> Result<Vec<DocBuf>>;
+    /// Inserts or replaces by `_id`; on a majority when it is done if `majority`.
+    fn put<'a>(&'a self, ns: &'a Namespace, doc: &'a RawDoc, majority: bool) -> BoxFuture<'a, Result<()>>;
+    /// Removes by `_id`; on a majority when it is done.
+    fn remove<'a>(&'a self, ns: &'a Namespace, id: &'a RawDoc) -> BoxFuture<'a, Result<()>>;
+    /// Returns when the first entry of this primary's term is on a majority.
+    fn first_of_term_committed(&self) -> BoxFuture<'_, Result<()>>;
+}
+
+/// A kind of workflow.
+#[derive(Clone, Debug)]
+pub struct Service {
+    pub name: &'static str,
+    /// Where its state documents are.
+    pub ns: Namespace,
+    pub restore: Restore,
+}
+
+#[derive(Clone, Debug)]
+enum State {
+    Paused,
+    Rebuilding,
+    Running,
+    /// The documents could not be read: nothing runs in this term.
+    Failed(Error),
+}
+
+impl State {
+    fn text(&self) -> &'static str {
+        match self {
+            State::Paused => "paused",
+            State::Rebuilding => "rebuilding",
+            State::Running => "running",
+            State::Failed(_) => "rebuildFailed",
+        }
+    }
+}
+
+/// Service and `_id`.
+type Key = (usize, Vec<u8>);
+
+struct Inner {
+    state: State,
+    term: Term,
+    /// Of this term's tasks.
+    stop: Stop,
+    instances: BTreeMap<Key, Arc<Instance>>,
+}
+
+pub struct Host {
+    env: Env,
+    store: Arc<dyn Store>,
+    services: Vec<Service>,
+    inner: Mutex<Inner>,
+    changed: Notify,
+    /// For its own tasks.
+    me: Weak<Host>,
+}
+
+/// One workflow under way, or just ended.
+pub struct Instance {
+    /// `{_id: …}`.
+    id: DocBuf,
+    /// The last checkpoint.
+    durable: Mutex<DocBuf>,
+    nudges: AtomicU64,
+    changed: Notify,
+    ended: OnceLock<Result<DocBuf>>,
+}
+
+impl Instance {
+    fn new(state: &RawDoc) -> Result<Instance> {
+        let id = state.elem("_id").ok_or_else(|| Error::bad_value("a state document needs an _id"))?;
+        let mut b = DocBuilder::new();
+        b.elem(id);
+        Ok(Instance {
+            id: b.finish(),
+            durable: Mutex::new(state.to_buf()),
+            nudges: AtomicU64::new(0),
+            changed: Notify::new(),
+            ended: OnceLock::new(),
+        })
+    }
+    /// The state document as last checkpointed (or handed in, before the first checkpoint).
+    pub fn state(&self) -> DocBuf {
+        self.durable.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+    /// Lets a waiting workflow go on.
+    pub fn nudge(&self) {
+        self.nudges.fetch_add(1, SeqCst);
+        self.changed.bump();
+    }
+    /// The workflow's result; 11602 when this node stops being primary before.
+    pub async fn result(&self) -> Result<DocBuf> {
+        loop {
+            let seen = self.changed.version();
+            if let Some(result) = self.ended.get() {
+                return result.clone();
+            }
+            self.changed.changed(seen).await;
+        }
+    }
+    fn end(&self, result: Result<DocBuf>) {
+        let _ = self.ended.set(result);
+        self.changed.bump();
+    }
+}
+
+fn not_primary(service: &str) -> Error {
+    let text = format!("not primary: {service} runs on a primary only");
+    Error::new(ErrorCode::NotWritablePrimary, text)
+}
+fn interrupted() -> Error {
+    let text = "the workflow goes on on the next primary";
+    Error::new(ErrorCode::InterruptedDueToReplStateChange, text)
+}
+
+impl Host {
+    pub fn new(env: Env, store: Arc<dyn Store>, services: Vec<Service>) -> Arc<Host> {
+        let inner =
+            Inner { state: State::Paused, term: -1, stop: Stop::default(), instances: BTreeMap::new() };
+        Arc::new_cyclic(|me| Host {
+            env,
+            store,
+            services,
+            inner: Mutex::new(inner),
+            changed: Notify::new(),
+            me: me.clone(),
+        })
+    }
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    fn service(&self, name: &str) -> Result<usize> {
+        let found = self.services.iter().position(|s| s.name == name);
+        found.ok_or_else(|| Error::internal(format!("no primary-only service {name}")))
+    }
+    /// Name, state and number of instances of each service (`serverStatus.repl.primaryOnlyServices`).
+    pub fn counts(&self) -> Vec<(&'static str, &'static str, usize)> {
+        let inner = self.lock();
+        let of = |i: usize| inner.instances.keys().filter(|(s, _)| *s == i).count();
+        self.services.iter().enumerate().map(|(i, s)| (s.name, inner.state.text(), of(i))).collect()
+    }
+
+    /// Waits out a rebuild, then looks under the lock.
+    async fn when_running<T>(&self, name: &str, look: impl Fn(&mut Inner) -> Result<T>) -> Result<T> {
+        loop {
+            let seen = self.changed.version();
+            {
+                let mut inner = self.lock();
+                match &inner.state {
+                    State::Running => return look(&mut inner),
+                    State::Paused => return Err(not_primary(name)),
+                    State::Failed(e) => return Err(e.clone()),
+                    State::Rebuilding => {}
+                }
+            }
+            self.changed.changed(seen).await;
+        }
+    }
+    /// The running instance with this `{_id: …}`.
+    pub async fn find(&self, name: &str, id: &RawDoc) -> Result<Option<Arc<Instance>>> {
+        let key = (self.service(name)?, id.as_bytes().to_vec());
+        self.when_running(name, |inner| Ok(inner.instances.get(&key).cloned())).await
+    }
+    /// The running instance with the document's `_id`, or a new one that begins with this document.
+    pub async fn start(&self, name: &str, state: &RawDoc) -> Result<Arc<Instance>> {
+        let at = self.service(name)?;
+        (self.services[at].restore)(state)?;
+        self.when_running(name, |inner| self.add(inner, at, state)).await
+    }
+    fn add(&self, inner: &mut Inner, at: usize, state: &RawDoc) -> Result<Arc<Instance>> {
+        let instance = Arc::new(Instance::new(state)?);
+        let key = (at, instance.id.as_bytes().to_vec());
+        if let Some(running) = inner.instances.get(&key) {
+            return Ok(running.clone());
+        }
+        let machine = (self.services[at].restore)(state)?;
+        let Some(host) = self.me.upgrade() else { return Err(interrupted()) };
+        inner.instances.insert(key.clone(), instance.clone());
+        let (task, stop) = (instance.clone(), inner.stop.clone());
+        inner.stop.spawn(&self.env, "workflow", async move { host.run(key, task, machine, stop).await });
+        Ok(instance)
+    }
+
+    async fn run(&self, key: Key, instance: Arc<Instance>, mut machine: Box<dyn Machine>, stop: Stop) {
+        let service = &self.services[key.0];
+        let mut event = Event::Begin;
+        let result = loop {
+            let action = machine.step(event);
+            match stop.unless_asked(self.insist(service, &instance, &action)).await {
+                None => break Err(interrupted()),
+                Some(Ok(Some(next))) => event = next,
+                Some(Ok(None)) => match action {
+                    Action::Done(result) => break Ok(result),
+                    _ => break Err(Error::internal("a workflow ended without a result")),
+                },
+                Some(Err(e)) => break Err(e),
+            }
+        };
+        let mut inner = self.lock();
+        if inner.instances.get(&key).is_some_and(|i| Arc::ptr_eq(i, &instance)) {
+            inner.instances.remove(&key);
+        }
+        drop(inner);
+        instance.end(result);
+    }
+
+    /// Carries an action out, again until it works or this node is primary no more.
+    async fn insist(&self, service: &Service, instance: &Instance, action: &Action) -> Result<Option<Event>> {
+        loop {
+            match self.carry_out(service, instance, action).await {
+                Err(e) if e.code.is(class::NOT_PRIMARY | class::SHUTDOWN) => return Err(interrupted()),
+                Err(e) => {
+                    self.env.log.warn(
+                        Component::Repl,
+                        9100010,
+                        "An action of a workflow failed; it is tried again",
+                        |a| {
+                            a.str("service", service.name).show("id", &*instance.id).str("error", &e.message);
+                        },
+                    );
+                    self.env.clock.sleep(Duration::from_millis(limits::WORKFLOW_RETRY_MS)).await;
+                }
+                done => return done,
+            }
+        }
+    }
+    async fn carry_out(
+        &self,
+        service: &Service,
+        instance: &Instance,
+        action: &Action,
+    ) -> Result<Option<Event>> {
+        Ok(Some(match action {
+            Action::Checkpoint(doc) => {
+                self.store.put(&service.ns, doc, true).await?;
+                *instance.durable.lock().unwrap_or_else(PoisonError::into_inner) = doc.clone();
+                Event::Durable
+            }
+            Action::Put { db, collection, doc } => {
+                self.store.put(&Namespace::unchecked(db, collection), doc, false).await?;
+                Event::Put
+            }
+            Action::Rest(ms) => {
+                self.env.clock.sleep(Duration::from_millis((*ms).max(0) as u64)).await;
+                Event::Rested
+            }
+            Action::AwaitNudge => {
+                loop {
+                    let seen = instance.changed.version();
+                    if instance.nudges.swap(0, SeqCst) > 0 {
+                        break;
+                    }
+                    instance.changed.changed(seen).await;
+                }
+                Event::Nudged
+            }
+            Action::Done(_) => {
+                self.store.remove(&service.ns, &instance.id).await?;
+                return Ok(None);
+            }
+        }))
+    }
+
+    /// At a step-up: everything that has a document runs again.
+    async fn rebuild(&self, term: Term, before: Stop, stop: Stop) {
+        before.wait_ended().await;
+        let read = async {
+            self.store.first_of_term_committed().await?;
+            let of = |s: &Service| self.store.load(&s.ns);
+            self.services.iter().map(of).collect::<Result<Vec<_>>>()
+        };
+        let Some(read) = stop.unless_asked(read).await else { return };
+        let mut inner = self.lock();
+        if inner.term != term || stop.is_asked() {
+            return;
+        }
+        let started = read.and_then(|found| {
+            let all = found.iter().enumerate().flat_map(|(at, docs)| docs.iter().map(move |d| (at, d)));
+            all.into_iter().try_for_each(|(at, doc)| self.add(&mut inner, at, doc).map(drop))
+        });
+        let instances = inner.instances.len();
+        inner.state = match started {
+            Ok(()) => State::Running,
+            Err(e) => State::Failed(e),
+        };
+        drop(inner);
+        self.changed.bump();
+        self.env.log.info(Component::Repl, 5123005, "Primary-only services rebuilt", |a| {
+            a.i64("term", term).u64("numInstances", instances as u64);
+        });
+    }
+
+    fn pause(&self) {
+        let mut inner = self.lock();
+        inner.state = State::Paused;
+        inner.stop.ask();
+        // Each ends itself; lookups must not find them any more.
+        inner.instances.clear();
+        drop(inner);
+        self.changed.bump();
+    }
+}
+
+impl ReplicaSetAware for Host {
+    fn on_step_up_complete(&self, term: Term) {
+        let Some(host) = self.me.upgrade() else { return };
+        let stop = Stop::default();
+        let before = {
+            let mut inner = self.lock();
+            inner.state = State::Rebuilding;
+            inner.term = term;
+            std::mem::replace(&mut inner.stop, stop.clone())
+        };
+        // Counted as one of the term's own tasks: the next term waits for it too.
+        let mine = stop.clone();
+        stop.spawn(&self.env, "primary-only services", async move {
+            host.rebuild(term, before, mine).await;
+        });
+    }
+    fn on_step_down(&self) {
+        self.pause();
+    }
+    fn on_shutdown(&self) {
+        self.pause();
+    }
+}

@@ -1,0 +1,135 @@
+//! This server's services of a primary: what the hooks call, and the data that workflows keep.
+
+use crate::Server;
+use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Term};
+use pando_bson::{DocBuf, RawDoc};
+use pando_catalog::{CollectionSource, Uninterrupted, WriteOp, find_id, retry_conflicts};
+use pando_env::{BoxFuture, Component};
+use pando_query::source::{Direction, RecordScan, Source};
+use pando_repl::services::{Hooks, Host, ReplicaSetAware, Service, Store, demo};
+use pando_repl::topology::Event;
+use pando_repl::topology::write_concern::{Concern, Waiter, Want};
+use std::sync::{Arc, Weak};
+
+pub(crate) struct Services {
+    pub(crate) hooks: Hooks,
+    pub(crate) host: Arc<Host>,
+}
+
+impl Services {
+    pub(crate) fn new(server: &Arc<Server>) -> Services {
+        let weak = || Arc::downgrade(server);
+        let demo = Service {
+            name: demo::NAME,
+            ns: Namespace::unchecked("config", demo::COLLECTION),
+            restore: demo::restore,
+        };
+        let host = Host::new(server.env.clone(), Arc::new(Documents(weak())), vec![demo]);
+        let hooks = Hooks::new(vec![Arc::new(Housekeeping(weak())), host.clone()]);
+        Services { hooks, host }
+    }
+}
+
+/// What a new primary owes to earlier ones, once writes are permitted.
+struct Housekeeping(Weak<Server>);
+
+impl ReplicaSetAware for Housekeeping {
+    fn on_step_up_complete(&self, _: Term) {
+        let Some(server) = self.0.upgrade() else { return };
+        server.env.clone().spawn("step-up", async move {
+            let done = async {
+                server.catalog.drop_temp_collections().await?;
+                server.catalog.resume_builds().await
+            };
+            // Whoever steps down meanwhile leaves it to the next primary.
+            if let Err(e) = done.await {
+                let text = "Work of a new primary was not finished";
+                server.env.log.info(Component::Repl, 21332, text, |a| {
+                    a.str("error", &e.message);
+                });
+            }
+            server.stepped_up.bump();
+        });
+    }
+}
+
+/// State documents of workflows, in ordinary collections.
+struct Documents(Weak<Server>);
+
+impl Documents {
+    fn server(&self) -> Result<Arc<Server>> {
+        self.0.upgrade().ok_or_else(|| Error::new(ErrorCode::ShutdownInProgress, "the server has stopped"))
+    }
+}
+
+impl Store for Documents {
+    fn load(&self, ns: &Namespace) -> Result<Vec<DocBuf>> {
+        let server = self.server()?;
+        let Some(coll) = server.catalog.lookup(ns) else { return Ok(Vec::new()) };
+        let mut source = CollectionSource::new(coll, server.catalog.read_latest()?);
+        let mut rows = source.scan_records(RecordScan::all(Direction::Forward))?;
+        let mut found = Vec::new();
+        while let Some((_, doc)) = rows.next()? {
+            found.push(RawDoc::trusted(&doc).to_buf());
+        }
+        Ok(found)
+    }
+    fn put<'a>(&'a self, ns: &'a Namespace, doc: &'a RawDoc, majority: bool) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            let server = self.server()?;
+            let at = server.put_document(&Uninterrupted, ns, doc).await?;
+            if majority { server.await_majority(at).await } else { Ok(()) }
+        })
+    }
+    fn remove<'a>(&'a self, ns: &'a Namespace, id: &'a RawDoc) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            let server = self.server()?;
+            let at = server.remove_document(ns, id).await?;
+            // An earlier try may have removed it without a majority.
+            server.await_majority(at.unwrap_or_else(|| server.last_applied())).await
+        })
+    }
+    fn first_of_term_committed(&self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move {
+            let server = self.server()?;
+            match server.coordinator()?.read(|core| core.first_of_term()) {
+                Some(first) => server.await_majority(first).await,
+                None => Err(Error::new(ErrorCode::NotWritablePrimary, "not primary")),
+            }
+        })
+    }
+}
+
+impl Server {
+    /// None on a standalone node.
+    pub(crate) fn services(&self) -> Option<&Services> {
+        self.services.get()
+    }
+
+    async fn remove_document(&self, ns: &Namespace, id: &RawDoc) -> Result<Option<OpTime>> {
+        let (Some(coll), Some(id)) = (self.catalog.write_lock(ns).await?, id.elem("_id")) else {
+            return Ok(None);
+        };
+        retry_conflicts(&self.catalog, &Uninterrupted, || {
+            let mut unit = self.catalog.begin_write(&coll)?;
+            let Some((rid, old)) = find_id(unit.txn(), &coll, id)? else { return Ok(None) };
+            unit.delete(&WriteOp::default(), &coll, &rid, RawDoc::trusted(&old), &[])?;
+            unit.commit().map(Some)
+        })
+        .await
+    }
+
+    /// Returns when a majority holds the entry at `target`; fails when this node is primary no more.
+    pub(crate) async fn await_majority(&self, target: OpTime) -> Result<()> {
+        let log = self.storage.log();
+        log.ask_flush(target.ts);
+        if self.repl.is_alone() {
+            return log.wait_durable(target.ts).await;
+        }
+        let journaled =
+            self.repl.config().is_some_and(|config| config.write_concern_majority_journal_default);
+        let concern = Concern { want: Want::Majority, journaled };
+        let waiter = |id| Event::Await(Waiter { id, target, concern });
+        self.coordinator()?.ask(waiter).await.waited()
+    }
+}
