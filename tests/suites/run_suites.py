@@ -4,7 +4,9 @@
     run_suites.py URI [SUITE ...] --pymongo DIR [--only RE] [--json FILE] [-v]
 
 SUITE: crud collection-management index-management run-command command-logging-and-monitoring read-write-concern
-versioned-api bson-corpus (all of these when none is named), or any other directory under DIR/test with unified files.
+versioned-api bson-corpus (all of these when none is named); for a set of three members also server-discovery-and-monitoring
+retryable-reads retryable-writes server-selection sessions causal-consistency driver-behaviour (together: `set`); or any other
+directory under DIR/test with unified files.
 DIR is an unpacked pymongo sdist:  pip download --no-deps --no-binary pymongo pymongo==4.20.0 && tar xzf pymongo-4.20.0.tar.gz
 The interpreter running this needs dnspython, pytest and pytest-asyncio.
 
@@ -13,7 +15,11 @@ one test. `expected_failures.json` beside this script maps `suite/file::test` (r
 failure is accepted. A listed test that passes fails the run, so that the list can only tell the truth.
 
 A skip needs a reason that the server itself gives: its version, its topology, no authentication. The runner reads the test's
-requirements and looks whether one of them is really not met; if not, the skip counts as a failure.
+requirements and looks whether one of them is really not met; if not, the skip counts as a failure. The other good reason is that
+the client has no such method or leaves the test out for a bug of its own.
+
+`driver-behaviour` is pymongo's own Python tests about sets, run by pytest: what happens at a step-down, where reads go, monitoring,
+retries, connection pools. They skip by themselves; a skip there is believed.
 
 bson-corpus is run against the server, not against pymongo's codec: every valid document goes in as raw bytes and must come back as the same
 bytes; every invalid one must be refused or the connection closed.
@@ -28,12 +34,23 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import threading
+import xml.etree.ElementTree
 
 HERE = pathlib.Path(__file__).resolve().parent
 DIRS = {"crud": ["crud/unified"], "collection-management": ["collection_management"], "index-management": ["index_management"], "run-command": ["run_command/unified"],
         "command-logging-and-monitoring": ["command_logging", "command_monitoring"], "read-write-concern": ["read_write_concern/operation"], "versioned-api": ["versioned-api"]}
+# What a driver does with a set of several members.
+SET_DIRS = {"server-discovery-and-monitoring": ["discovery_and_monitoring/unified"], "retryable-reads": ["retryable_reads/unified"], "retryable-writes": ["retryable_writes/unified"],
+            "server-selection": ["server_selection_logging"], "sessions": ["sessions"], "causal-consistency": ["causal_consistency"]}
+DRIVER = [f"test/test_{x}.py" for x in ("read_preferences", "connections_survive_primary_stepdown_spec", "discovery_and_monitoring", "heartbeat_monitoring", "hello_latched",
+          "replica_set_reconfig", "retryable_reads", "retryable_writes", "server_selection", "server_selection_in_window", "session", "streaming_protocol", "monitor",
+          "connection_monitoring", "max_staleness", "causal_consistency")]
+SET = [*SET_DIRS, "driver-behaviour"]
 DEFAULT = [*DIRS, "bson-corpus"]
+# Helpers of other drivers that some tests call.
+NOT_IN_PYMONGO = {"listCollectionObjects", "listDatabaseObjects", "mapReduce"}
 TEST_LIMIT_S = 60
 
 
@@ -42,7 +59,6 @@ TEST_LIMIT_S = 60
 
 def child(src, path, suite, only):
     """Runs one unified file; JSON lines on the original stdout: {start: name} and {done: name, status, detail}."""
-    import tempfile
     import unittest
     import warnings
     say_to = os.fdopen(os.dup(1), "w", buffering=1)
@@ -158,7 +174,7 @@ def explain_skip(spec, name, detail, server):
     """(status, detail) of a test that the interpreter skipped."""
     if "runOnRequirements" not in detail:
         # what the client cannot do says so by itself
-        return ("skip", f"the client: {detail}") if re.search("PyMongo does not support|Implement PYTHON-", detail) else ("fail", f"skipped: {detail}")
+        return ("skip", f"the client: {detail}") if re.search("PyMongo does not support|Implement PYTHON-|^PYTHON ", detail) else ("fail", f"skipped: {detail}")
     test = next((t for t in spec["tests"] if t["description"] == name), {})
     for part in (spec, test):
         if part.get("runOnRequirements"):
@@ -168,20 +184,56 @@ def explain_skip(spec, name, detail, server):
     return "fail", "skipped though this server meets the requirements"
 
 
+def environment(uri):
+    """How pymongo's tests are told where the server is."""
+    m = re.match(r"mongodb://(?:([^:@]+):([^@]+)@)?([^:/?,]+)(?::(\d+))?", uri)
+    env = dict(os.environ, DB_IP=m.group(3), DB_PORT=m.group(4) or "27017", PYTHONDONTWRITEBYTECODE="1", DISABLE_FLAKY="1")
+    if m.group(1):
+        env.update(DB_USER=m.group(1), DB_PASSWORD=m.group(2))
+    return env
+
+
+def driver_behaviour(uri, src, only):
+    """[(test name, status, detail)] of pymongo's own Python tests; the unified ones among them are run by `run_file`."""
+    out = []
+    with tempfile.TemporaryDirectory() as d:
+        for f in DRIVER:
+            report = os.path.join(d, "report.xml")
+            cmd = [sys.executable, "-m", "pytest", "-q", "-m", "default", "-p", "no:cacheprovider", "--tb=short", f"--junitxml={report}", f]
+            subprocess.run(cmd + (["-k", only] if only else []), cwd=src, env=environment(uri), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=900, check=False)
+            if not os.path.exists(report):
+                out.append((f"{pathlib.Path(f).stem}::all", "fail", "pytest made no report"))
+                continue
+            found = {}
+            for case in xml.etree.ElementTree.parse(report).iter("testcase"):
+                cls = case.get("classname").rpartition(".")[2]
+                if cls.startswith("TestUnified"):
+                    continue
+                bad = [x for x in case if x.tag in ("failure", "error")]
+                skip = case.find("skipped")
+                status, detail = ("fail", bad[0].text or "") if bad else ("skip", skip.get("message")) if skip is not None else ("pass", "")
+                name = f"{pathlib.Path(f).stem}::{cls}.{case.get('name')}"
+                if found.get(name, ("",))[0] != "fail":
+                    found[name] = (status, detail)
+            os.remove(report)
+            out += [(n, *r) for n, r in found.items()]
+    return out
+
+
 def run_file(uri, src, path, suite, only, server):
     """[(test name, status, detail)]"""
     with open(path, encoding="utf-8") as f:
         spec = json.load(f)
     if not isinstance(spec, dict) or "schemaVersion" not in spec:
         return []
-    names = [t["description"] for t in spec["tests"] if not only or re.search(only, t["description"])]
+    tests = [t for t in spec["tests"] if not only or re.search(only, t["description"])]
+    lacks = {t["description"]: m for t in tests for m in NOT_IN_PYMONGO & {o["name"] for o in t["operations"]}}
+    out = [(n, "skip", f"the client: PyMongo does not support {m}()") for n, m in lacks.items()]
+    names = [t["description"] for t in tests if t["description"] not in lacks]
     if not names:
-        return []
-    m = re.match(r"mongodb://(?:([^:@]+):([^@]+)@)?([^:/?,]+)(?::(\d+))?", uri)
-    env = dict(os.environ, DB_IP=m.group(3), DB_PORT=m.group(4) or "27017", PYTHONDONTWRITEBYTECODE="1")
-    if m.group(1):
-        env.update(DB_USER=m.group(1), DB_PASSWORD=m.group(2))
-    p = subprocess.Popen([sys.executable, __file__, "--child", src, path, suite, only or ""], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
+        return out
+    env = environment(uri)
+    p = subprocess.Popen([sys.executable, __file__, "--child", src, path, suite, "|".join(f"^{re.escape(n)}$" for n in names)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
     state = {"at": None, "done": {}, "fatal": "", "err": ""}
     timer = [None]
 
@@ -209,7 +261,6 @@ def run_file(uri, src, path, suite, only, server):
     p.wait()
     timer[0].cancel()
     drain.join()
-    out = []
     for n in dict.fromkeys(names):
         if n in state["done"]:
             status, detail = state["done"][n]
@@ -292,13 +343,15 @@ def main():
     tot, all_results, unlisted, better = collections.Counter(), {}, [], []
     skips = collections.Counter()
     print(f"{'suite':32} applicable passed failed listed skipped")
-    for suite in a.suites or DEFAULT:
+    for suite in [s for x in a.suites or DEFAULT for s in (SET if x == "set" else [x])]:
         n = collections.Counter()
         if suite == "bson-corpus":
             results = [(f"{suite}/{t}", s, d) for t, s, d in corpus(a.uri, src, a.only)]
+        elif suite == "driver-behaviour":
+            results = [(f"{suite}/{t}", s, d) for t, s, d in driver_behaviour(a.uri, src, a.only)]
         else:
             results = []
-            for d in DIRS.get(suite, [suite]):
+            for d in {**DIRS, **SET_DIRS}.get(suite, [suite]):
                 for f in sorted((pathlib.Path(src) / "test" / d).rglob("*.json")):
                     results += [(f"{suite}/{f.stem}::{t}", s, de) for t, s, de in run_file(a.uri, src, str(f), suite, a.only, server)]
         for tid, status, detail in results:

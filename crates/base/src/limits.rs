@@ -129,6 +129,9 @@ pub const WRITE_ERRORS_BYTES_MAX: usize = 1024 * 1024;
 /// Documents that an update or delete of many changes in one unit: large enough to spread the cost of a commit,
 /// small enough that a write conflict repeats little.
 pub const MULTI_WRITE_UNIT_DOCS: usize = 64;
+/// Documents and bytes that MongoDB inserts in one unit; tests count by it.
+pub const INSERT_GROUP_DOCS_MAX: usize = 500;
+pub const INSERT_GROUP_BYTES_MAX: usize = 256 * 1024;
 /// Bytes that one `$push`, `$addToSet`, `$firstN` .. of one group may hold; they cannot spill (MongoDB's bound).
 pub const ACCUMULATED_ARRAY_BYTES_MAX: usize = 100 * 1024 * 1024;
 /// Bytes a `$group` keeps in memory before it spills, or fails when it may not (MongoDB's bound).

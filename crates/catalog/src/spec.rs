@@ -754,9 +754,12 @@ fn normalized(raw: &RawDoc, f: &Fields<'_>, collation: Option<&RawDoc>) -> DocBu
         match e.name() {
             "v" | "unique" | "prepareUnique" | "key" | "name" | "ns" | "dropDups" | "collation"
             | "clustered" => {}
-            "sparse" | "background" | "hidden" => {
+            "sparse" | "background" => {
+                b.bool(e.name(), e.value().is_truthy());
+            }
+            "hidden" => {
                 if e.value().is_truthy() {
-                    b.bool(e.name(), true);
+                    b.bool("hidden", true);
                 }
             }
             "expireAfterSeconds" => {

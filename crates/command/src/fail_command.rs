@@ -29,7 +29,7 @@ fn matches<'n, I: Iterator<Item = &'n str>>(
     mut names: impl FnMut() -> I,
 ) -> bool {
     let text = |field| data.get(field).and_then(|v| v.as_str());
-    if text("appName").is_some_and(|want| ctx.client.app_name() != Some(want)) {
+    if text("appName").is_some_and(|want| app_name(ctx, req) != Some(want)) {
         return false;
     }
     if text("threadName").is_some_and(|want| ctx.client.desc != want) {
@@ -49,6 +49,14 @@ fn matches<'n, I: Iterator<Item = &'n str>>(
     }
     let Some(list) = data.get("failCommands").and_then(|v| v.as_array()) else { return false };
     list.iter().any(|e| e.value().as_str().is_some_and(|want| names().any(|name| name == want)))
+}
+
+/// The first hello introduces the client, and may itself be what should fail.
+fn app_name<'a>(ctx: &'a OpCtx, req: &Request<'a>) -> Option<&'a str> {
+    ctx.client.app_name().or_else(|| match req.name {
+        "hello" => req.body.get_path("client.application.name")?.as_str(),
+        _ => None,
+    })
 }
 
 fn has_early_action(data: &RawDoc) -> bool {

@@ -161,6 +161,10 @@ pub struct FailPoints {
     pub fail_command: Arc<FailPoint>,
     /// Evaluated before a session's write commits.
     pub on_transactional_write: Arc<FailPoint>,
+    /// While on, any operation with a time limit has reached it.
+    pub max_time_always: Arc<FailPoint>,
+    /// While on, no operation reaches its time limit.
+    pub max_time_never: Arc<FailPoint>,
     by_name: BTreeMap<&'static str, Arc<FailPoint>>,
 }
 
@@ -174,8 +178,13 @@ impl FailPoints {
     pub fn new() -> FailPoints {
         let by_name: BTreeMap<_, _> = NAMES.iter().map(|name| (*name, Arc::new(FailPoint::new()))).collect();
         let get = |name| by_name.get(name).cloned().unwrap_or_else(|| Arc::new(FailPoint::new()));
-        let (fail_command, on_transactional_write) = (get("failCommand"), get("onPrimaryTransactionalWrite"));
-        FailPoints { fail_command, on_transactional_write, by_name }
+        FailPoints {
+            fail_command: get("failCommand"),
+            on_transactional_write: get("onPrimaryTransactionalWrite"),
+            max_time_always: get("maxTimeAlwaysTimeOut"),
+            max_time_never: get("maxTimeNeverTimeOut"),
+            by_name,
+        }
     }
     pub fn get(&self, name: &str) -> Option<&Arc<FailPoint>> {
         self.by_name.get(name)

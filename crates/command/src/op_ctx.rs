@@ -1,6 +1,7 @@
 //! One running operation: who asks, until when, under which concerns, and whether to stop.
 
 use crate::client::{ActiveOp, Client, OpStart};
+use crate::fail_point::FailPoint;
 use crate::generic_args::GenericArgs;
 use crate::instance::Instance;
 use crate::spec::Flags;
@@ -27,6 +28,7 @@ pub struct OpCtx {
     deadline: AtomicU64,
     state: Mutex<OpState>,
     change_stream: AtomicBool,
+    writes: AtomicBool,
     close: AtomicBool,
 }
 
@@ -105,6 +107,7 @@ impl OpCtx {
             deadline: AtomicU64::new(deadline.map_or(0, nanos)),
             state: Mutex::default(),
             change_stream: AtomicBool::new(false),
+            writes: AtomicBool::new(flags.has(Flags::WRITE)),
             close: AtomicBool::new(false),
         }
     }
@@ -148,9 +151,17 @@ impl OpCtx {
             return Err(interrupted(code));
         }
         match self.deadline() {
-            Some(at) if self.client.env.clock.mono() >= at => Err(time_exceeded()),
+            Some(at) if self.is_over(at) => Err(time_exceeded()),
             _ => Ok(()),
         }
+    }
+    fn is_over(&self, deadline: Duration) -> bool {
+        let points = &self.client.instance.fail_points;
+        let fires = |point: &FailPoint| point.check(&*self.client.env.rng, |_| true).is_some();
+        if fires(&points.max_time_never) {
+            return false;
+        }
+        self.client.env.clock.mono() >= deadline || fires(&points.max_time_always)
     }
     /// Lets other tasks run; then checks for interruption.
     pub async fn yield_now(&self) -> Result<()> {
@@ -160,7 +171,8 @@ impl OpCtx {
     /// Waits for `fut`, but no longer than the deadline or a kill.
     pub async fn interruptible<F: Future + Send>(&self, fut: F) -> Result<F::Output> {
         let mut fut = std::pin::pin!(fut);
-        let mut timer = self.deadline().map(|at| {
+        let limit = self.deadline().filter(|_| !self.client.instance.fail_points.max_time_never.is_active());
+        let mut timer = limit.map(|at| {
             let now = self.client.env.clock.mono();
             self.client.env.clock.sleep(at.saturating_sub(now))
         });
@@ -217,6 +229,13 @@ impl OpCtx {
     /// Marks an aggregate or getMore of a change stream: its errors carry `ResumableChangeStreamError`.
     pub fn set_change_stream(&self) {
         self.change_stream.store(true, Relaxed);
+    }
+    /// Called by a command that writes only sometimes: the reply then waits for the write concern.
+    pub fn will_write(&self) {
+        self.writes.store(true, Relaxed);
+    }
+    pub(crate) fn writes(&self) -> bool {
+        self.writes.load(Relaxed)
     }
     /// The connection closes instead of replying (fail points).
     pub fn close_connection(&self) {

@@ -258,7 +258,8 @@ fn append_write_concern_error(body: &mut DocBuilder, e: &WriteConcernError) {
 
 /// After a write (successful or not): wait until enough members have it.
 async fn wait_for_write<S: Node>(flags: Flags, node: &S, ctx: &OpCtx) -> Option<WriteConcernError> {
-    if !wants_write_concern(flags) || (ctx.args.in_txn() && !flags.has(Flags::WRITE_CONCERN)) {
+    if !wants_write_concern(flags) || !ctx.writes() || (ctx.args.in_txn() && !flags.has(Flags::WRITE_CONCERN))
+    {
         return None;
     }
     let wc = effective_write_concern(node, ctx);

@@ -120,6 +120,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let mut agg = server.prepare_aggregation(ctx, spec)?;
     let reply = match agg.take_sink() {
         Some(sink) => {
+            ctx.will_write();
             let writing = Writing { sink, collation, bypass_validation: args.bypass };
             server.write_aggregation(ctx, &req, agg, writing).await?;
             open_nothing(server, ctx, &req, open).await?

@@ -60,6 +60,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     }
     if let Some(left) = pin.info.time_left.filter(|_| !pin.info.await_data) {
         ctx.limit_to(ctx.started + left);
+        ctx.check_interrupt()?;
     }
     let mut r = next_batch(server, ctx, &args, pin).await?;
     if req.exhaust_allowed && r.1 != 0 {

@@ -3,6 +3,7 @@
 use super::prelude::*;
 use crate::top;
 use crate::writes::{ByCtx, Outcome, Retry, check_batch_size, ends_command};
+use pando_base::limits;
 use pando_session::retryable::{Done, Kind};
 
 struct Args {
@@ -61,10 +62,11 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         match locked {
             Ok(coll) => {
                 let op = retry.op(args.bypass_validation);
-                ctx.before_commit(op.session.is_some())?;
+                let (fit, refused) = before_commits(ctx, op.session.is_some(), &pending);
+                let stmt_ids = &stmt_ids[..fit.min(stmt_ids.len())];
                 let done = server
                     .catalog
-                    .insert_many(&op, &coll, &pending, &stmt_ids, args.ordered, &ByCtx(ctx))
+                    .insert_many(&op, &coll, &pending[..fit], stmt_ids, args.ordered, &ByCtx(ctx))
                     .await;
                 drop(coll);
                 out.n += done.n as i64;
@@ -72,8 +74,11 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
                     ctx.set_last_op(done.last);
                 }
                 let failed: Vec<usize> = done.errors.iter().map(|(i, _)| *i).collect();
-                note_inserted(&mut retry, &pending, &failed, args.ordered, done.last, &index_of);
+                note_inserted(&mut retry, &pending[..fit], &failed, args.ordered, done.last, &index_of);
                 out.errors.extend(done.errors.into_iter().map(|(i, e)| (index_of(i), e)));
+                if let Some(e) = refused {
+                    return Err(e);
+                }
             }
             Err(e) if ends_command(&e) => return Err(e),
             Err(e) => {
@@ -93,6 +98,26 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         d.n_inserted = Some(out.n as u64);
     });
     Ok(out.reply(server, ctx, &retry.retried))
+}
+
+/// Asks `onPrimaryTransactionalWrite` about each group of documents that MongoDB commits together: how many documents
+/// are before the group it refuses.
+fn before_commits(ctx: &OpCtx, in_session: bool, docs: &[&RawDoc]) -> (usize, Option<Error>) {
+    let mut at = 0;
+    while in_session && at < docs.len() && ctx.instance().fail_points.on_transactional_write.is_active() {
+        if let Err(e) = ctx.before_commit(in_session) {
+            return (at, Some(e));
+        }
+        let (begin, mut bytes) = (at, 0);
+        while at < docs.len()
+            && at - begin < limits::INSERT_GROUP_DOCS_MAX
+            && bytes < limits::INSERT_GROUP_BYTES_MAX
+        {
+            bytes += docs[at].byte_len();
+            at += 1;
+        }
+    }
+    (docs.len(), None)
 }
 
 fn not_done(retry: &mut Retry<'_>, n: usize, out: &mut Outcome) -> Vec<usize> {

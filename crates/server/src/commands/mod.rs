@@ -268,7 +268,7 @@ pub static TABLE: &[CommandSpec<Server>] = commands! {
     "getDiagnosticData" [] (ADMIN_ONLY | SECONDARY_OK) - "other";
     "getLastError" ["getlasterror"] (NO_AUTH | SECONDARY_OK | HIDDEN) - "Removed; write concerns took its place." => get_last_error::run;
     "getLog" [] (ADMIN_ONLY | SECONDARY_OK) - "The latest log lines." => get_log::run;
-    "getMore" [] (READ | SECONDARY_OK | IN_TXN | OWN_MAX_TIME | OWN_OPCOUNTER) v1 "The next batch of a cursor." => get_more::run;
+    "getMore" [] (READ | SECONDARY_OK | IN_TXN | READ_CONCERN | OWN_MAX_TIME | OWN_OPCOUNTER) v1 "The next batch of a cursor." => get_more::run;
     "getParameter" [] (ADMIN_ONLY | SECONDARY_OK) - "Server parameters." => get_parameter::run;
     "getShardMap" [] (ADMIN_ONLY | SECONDARY_OK) - "Refused: not part of a sharded cluster." => sharding_state::not_enabled;
     "getShardVersion" [] (ADMIN_ONLY | SHARD_ROLE | SECONDARY_OK) - "sharding";
