@@ -528,10 +528,12 @@ impl Runner {
         let (mut builder, mut keys) = (KeyBuilder::default(), KeySet::default());
         loop {
             for _ in 0..limits::INDEX_BUILD_STEP_DOCS {
-                let Some((key, doc)) = cursor.next()? else { return Ok(()) };
-                let record = Record::of(&record_id::from_storage_key(coll.is_clustered(), &key)?);
+                if !cursor.advance()? {
+                    return Ok(());
+                }
+                let record = Record::of(&record_id::from_storage_key(coll.is_clustered(), cursor.key())?);
                 for t in targets.iter_mut() {
-                    t.add(&record, RawDoc::trusted(&doc), &mut builder, &mut keys)?;
+                    t.add(&record, RawDoc::trusted(cursor.value()), &mut builder, &mut keys)?;
                 }
             }
             for t in targets.iter() {

@@ -11,7 +11,8 @@ use pando_base::{Error, Result, Timestamp};
 use pando_bson::keystring::{Directions, KeyBuilder};
 use pando_bson::{Elem, RawDoc};
 use pando_query::source::{
-    CollectionInfo, Direction, IndexCursor, IndexEntry, IndexScan, RecordCursor, RecordId, RecordScan, Source,
+    CollectionInfo, Direction, Found, IndexCursor, IndexEntry, IndexScan, Look, RecordCursor, RecordId,
+    RecordScan, Source, Verdict,
 };
 use pando_storage::{Cursor, Dir, ReadAt, Txn};
 use std::borrow::Borrow;
@@ -233,10 +234,22 @@ struct Records {
 
 impl RecordCursor for Records {
     fn next(&mut self) -> Result<Option<(RecordId, Bytes)>> {
-        match self.cursor.next()? {
-            Some((key, doc)) => Ok(Some((record_id::from_storage_key(self.clustered, &key)?, shared(doc)))),
-            None => Ok(None),
+        if !self.cursor.advance()? {
+            return Ok(None);
         }
+        let rid = record_id::from_storage_key(self.clustered, self.cursor.key())?;
+        Ok(Some((rid, shared(self.cursor.share()))))
+    }
+    fn find(&mut self, look: &mut Look<'_>) -> Result<Found> {
+        while self.cursor.advance()? {
+            let rid = record_id::from_storage_key(self.clustered, self.cursor.key())?;
+            match look(&rid, self.cursor.value())? {
+                Verdict::Take => return Ok(Found::Record(rid, shared(self.cursor.share()))),
+                Verdict::Pass => {}
+                Verdict::Stop => return Ok(Found::Stopped),
+            }
+        }
+        Ok(Found::End)
     }
 }
 

@@ -121,6 +121,37 @@ pub struct IndexScan<'a> {
 
 pub trait RecordCursor: Send {
     fn next(&mut self) -> Result<Option<(RecordId, Bytes)>>;
+    /// Shows `look` one record after the other, until it wants one or wants to stop. A store that can show a
+    /// document without handing it out does so here: most filters refuse most documents.
+    fn find(&mut self, look: &mut Look<'_>) -> Result<Found> {
+        while let Some((rid, doc)) = self.next()? {
+            match look(&rid, &doc)? {
+                Verdict::Take => return Ok(Found::Record(rid, doc)),
+                Verdict::Pass => {}
+                Verdict::Stop => return Ok(Found::Stopped),
+            }
+        }
+        Ok(Found::End)
+    }
+}
+
+/// Judges a record.
+pub type Look<'a> = dyn FnMut(&RecordId, &[u8]) -> Result<Verdict> + 'a;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    Take,
+    Pass,
+    /// This one is passed, and no other is wanted now.
+    Stop,
+}
+
+/// What [`RecordCursor::find`] came to.
+#[derive(Debug)]
+pub enum Found {
+    Record(RecordId, Bytes),
+    Stopped,
+    End,
 }
 
 pub trait IndexCursor: Send {

@@ -7,6 +7,7 @@
 //! the next batch from memory might miss them, so the tables are re-opened at the walk's position first.
 
 use crate::bytes::Bytes;
+use crate::history;
 use crate::kv::{KvIter, Tree};
 use crate::memtable::{MemIdent, MemRow};
 use crate::row;
@@ -40,8 +41,11 @@ pub struct Cursor {
     /// Memory has nothing beyond `rows`.
     rows_end: bool,
     epoch: u64,
+    /// Stand at a row unless `None`; at one that was given already if `given`.
     tables: Option<KvIter>,
-    table_row: Option<(Slice, Slice)>,
+    given: bool,
+    /// The present row, unless it is the tables'.
+    held: Option<(Bytes, Bytes)>,
     batch: usize,
     done: bool,
     /// Prepared keys before this (in walking order) are checked.
@@ -82,7 +86,8 @@ impl Cursor {
             rows_end: false,
             epoch: 0,
             tables: None,
-            table_row: None,
+            given: false,
+            held: None,
             batch: FIRST_BATCH,
             done: empty_range(lower, upper),
             checked: if backward { upper.map(Slice::from) } else { lower.map(Slice::from) },
@@ -99,8 +104,7 @@ impl Cursor {
         self.epoch = self.store.mem.epoch();
         let (mut low, mut high) = (self.lower.clone(), self.upper.clone());
         // Memory was walked up to `lower` (`upper`), but the tables perhaps not so far.
-        if let Some((k, _)) = &self.table_row {
-            let at = &k[4..];
+        if let Some(at) = self.table_key() {
             if !self.backward && matches!(&low, Bound::Included(l) | Bound::Excluded(l) if at <= &**l) {
                 low = Bound::Included(Slice::from(at));
             }
@@ -122,8 +126,8 @@ impl Cursor {
         };
         let (low, high) = (low.as_ref().map(|k| &k[..]), high.as_ref().map(|k| &k[..]));
         let mut tables = self.store.kv.range(Tree::of(self.ident), low, high, self.backward);
-        self.table_row = tables.next().transpose()?;
-        self.tables = self.table_row.is_some().then_some(tables);
+        self.given = false;
+        self.tables = if tables.step()? { Some(tables) } else { None };
         self.mem = self.store.mem.find(self.ident);
         self.rows_end = self.mem.is_none();
         Ok(())
@@ -149,8 +153,9 @@ impl Cursor {
             self.own_at = self.own.partition_point(|(k, _)| &**k < key);
         }
         self.rows.clear();
-        self.table_row = None;
         self.tables = None;
+        self.given = false;
+        self.held = None;
         self.batch = FIRST_BATCH;
         self.checked = if self.backward { self.upper.clone() } else { self.lower.clone() };
         self.done = empty_range(self.lower.as_ref().map(|k| &**k), self.upper.as_ref().map(|k| &**k));
@@ -188,82 +193,133 @@ impl Cursor {
 
     /// The next row, or `None` at the end.
     #[allow(clippy::should_implement_trait)]
-    // tour: find 7/9
     pub fn next(&mut self) -> Result<Option<(Bytes, Bytes)>> {
+        Ok(if self.advance()? { Some((Bytes::from(self.key()), self.share())) } else { None })
+    }
+
+    /// Goes to the next row; false at the end. The row can then be looked at where it lies.
+    // tour: find 7/9
+    pub fn advance(&mut self) -> Result<bool> {
         if self.done {
-            return Ok(None);
+            return Ok(false);
         }
+        self.held = None;
+        self.leave_given()?;
         loop {
             if self.rows.is_empty() && !self.rows_end {
                 self.refill()?;
             }
-            if self.rows.is_empty() && self.own_at >= self.own.len() && self.table_row.is_some() {
+            if self.rows.is_empty() && self.own_at >= self.own.len() && self.tables.is_some() {
                 // Only tables are left, as in most scans of what has been flushed.
-                if let Some(found) = self.next_of_tables()? {
-                    return Ok(Some(found));
+                if self.take_of_tables()? {
+                    return Ok(true);
                 }
                 continue;
             }
-            let table_key = self.table_row.as_ref().map(|(k, _)| &k[4..]);
+            let table_key = self.table_key();
             let mem_key = self.rows.front().map(|r| &*r.key);
             let own_key = self.own.get(self.own_at).map(|(k, _)| &**k);
             let Some(low) = lowest([own_key, mem_key, table_key], self.backward) else {
                 self.done = true;
                 self.check_prepared(None)?;
-                return Ok(None);
+                return Ok(false);
             };
             let (from_own, from_mem) = (own_key == Some(low), mem_key == Some(low));
-            let from_table = table_key == Some(low);
             if !from_own && !from_mem {
-                if let Some(found) = self.next_of_tables()? {
-                    return Ok(Some(found));
+                if self.take_of_tables()? {
+                    return Ok(true);
                 }
                 continue;
+            }
+            if table_key == Some(low) {
+                self.given = true;
             }
             let own = if from_own { self.own.get(self.own_at).cloned() } else { None };
             self.own_at += usize::from(from_own);
             let mem = if from_mem { self.rows.pop_front() } else { None };
-            if from_table {
-                self.advance_tables()?;
-            }
-            let Some((k, value)) = own.or(mem.map(|r| (r.key, r.value))) else { continue };
-            let key = Bytes::from(k);
-            self.pass(&key)?;
+            self.leave_given()?;
+            let Some((key, value)) = own.or(mem.map(|r| (r.key, r.value))) else { continue };
+            self.pass(Some(&key))?;
             if let Some(value) = value {
-                return Ok(Some((key, value)));
+                self.held = Some((Bytes::from(key), value));
+                return Ok(true);
             }
         }
     }
 
-    /// The tables' row the walk stands at, as the snapshot sees it; the walk moves on.
+    /// The row the cursor stands at, after [`Cursor::advance`] said that there is one.
     #[inline]
-    fn next_of_tables(&mut self) -> Result<Option<(Bytes, Bytes)>> {
-        let next = match &mut self.tables {
-            Some(tables) => tables.next().transpose()?,
-            None => None,
-        };
-        let Some((k, raw)) = std::mem::replace(&mut self.table_row, next) else { return Ok(None) };
-        let value = self.store.resolve(&self.snap, self.ident, &k[4..], raw)?;
-        let key = Bytes::from_slice(k, 4);
-        self.pass(&key)?;
-        Ok(value.map(|value| (key, value)))
+    pub fn key(&self) -> &[u8] {
+        match &self.held {
+            Some((key, _)) => key,
+            None => self.table_key().unwrap_or_default(),
+        }
+    }
+    #[inline]
+    pub fn value(&self) -> &[u8] {
+        match (&self.held, &self.tables) {
+            (Some((_, value)), _) => value,
+            (None, Some(tables)) => row::payload_of(tables.value()),
+            (None, None) => &[],
+        }
+    }
+    /// The value for as long as wanted, without copying it.
+    pub fn share(&self) -> Bytes {
+        match (&self.held, &self.tables) {
+            (Some((_, value)), _) => value.clone(),
+            (None, Some(tables)) => row::payload(tables.share()),
+            (None, None) => Bytes::new(),
+        }
     }
 
-    /// Checks prepared keys up to and with this one.
     #[inline]
-    fn pass(&mut self, key: &Bytes) -> Result<()> {
-        if self.snap.on_prepared == OnPrepared::Conflict && !self.store.prepares.is_empty() {
-            self.check_prepared(Some(key))?;
-            self.checked = Bound::Excluded(Slice::from(&**key));
+    fn table_key(&self) -> Option<&[u8]> {
+        self.tables.as_ref().map(|t| &t.key()[4..])
+    }
+
+    /// Leaves the tables' row if it was given.
+    #[inline]
+    fn leave_given(&mut self) -> Result<()> {
+        if std::mem::take(&mut self.given)
+            && let Some(tables) = &mut self.tables
+            && !tables.step()?
+        {
+            self.tables = None;
         }
         Ok(())
     }
 
-    fn advance_tables(&mut self) -> Result<()> {
-        self.table_row = match &mut self.tables {
-            Some(tables) => tables.next().transpose()?,
-            None => None,
+    /// Takes the tables' row as the snapshot sees it; false, and one row further, when it sees none.
+    #[inline]
+    fn take_of_tables(&mut self) -> Result<bool> {
+        let Some(tables) = &self.tables else { return Ok(false) };
+        let (ts, deleted) = row::header(tables.value())?;
+        let seen = ts == 0 || self.snap.sees(ts);
+        let older = match seen {
+            true => None,
+            false => history::find(&*self.store.kv, &self.snap, self.ident, &tables.key()[4..], ts)?,
         };
+        self.pass(None)?;
+        self.given = true;
+        if seen && !deleted {
+            return Ok(true);
+        }
+        if let (Some(value), Some(key)) = (older, self.table_key()) {
+            self.held = Some((Bytes::from(key), value));
+            return Ok(true);
+        }
+        self.leave_given()?;
+        Ok(false)
+    }
+
+    /// Checks prepared keys up to and with this one, the tables' if none is named.
+    #[inline]
+    fn pass(&mut self, key: Option<&[u8]>) -> Result<()> {
+        if self.snap.on_prepared == OnPrepared::Conflict && !self.store.prepares.is_empty() {
+            let key = Slice::from(key.or(self.table_key()).unwrap_or_default());
+            self.check_prepared(Some(&key))?;
+            self.checked = Bound::Excluded(key);
+        }
         Ok(())
     }
 

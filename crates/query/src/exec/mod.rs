@@ -103,8 +103,27 @@ pub(crate) enum Next {
     Eof,
 }
 
+/// Takes in one document after the other.
+pub type Each<'a> = dyn FnMut(&[u8]) -> Result<()> + 'a;
+
+/// Why [`Stage::feed`] returned.
+pub(crate) enum Fed {
+    Yield,
+    Eof,
+}
+
 pub(crate) trait Stage: Send {
     fn next(&mut self, cx: &mut Cx<'_>) -> Result<Next>;
+    /// Shows the documents of all rows to come, as far as the quota goes. A scan shows them where they lie.
+    fn feed(&mut self, cx: &mut Cx<'_>, each: &mut Each<'_>) -> Result<Fed> {
+        loop {
+            match self.next(cx)? {
+                Next::Row(row) => each(&row.doc.unwrap_or_default())?,
+                Next::Yield => return Ok(Fed::Yield),
+                Next::Eof => return Ok(Fed::Eof),
+            }
+        }
+    }
     /// Drops everything tied to the present snapshot.
     fn save(&mut self);
     fn stats(&self) -> StageStats;
@@ -270,6 +289,28 @@ impl Executor {
                     self.settle(src)?;
                 }
                 State::Settling => return Ok(Step::Eof),
+            }
+        }
+    }
+
+    /// Shows the documents of all rows to come to `each` without handing them out; never [`Step::Row`].
+    pub fn feed(&mut self, src: &mut dyn Source, quota: &mut Quota, each: &mut Each<'_>) -> Result<Step> {
+        loop {
+            if let State::Running { root, buffered, done: done @ false, .. } = &mut self.state
+                && buffered.is_empty()
+            {
+                let mut cx = Cx { src, quota, generation: self.generation };
+                return Ok(match root.feed(&mut cx, each)? {
+                    Fed::Yield => Step::NeedYield,
+                    Fed::Eof => {
+                        *done = !self.query.tailable;
+                        Step::Eof
+                    }
+                });
+            }
+            match self.next(src, quota)? {
+                Step::Row(row) => each(&row.doc)?,
+                end => return Ok(end),
             }
         }
     }

@@ -1,10 +1,10 @@
 //! Leaves: scans of records and of index entries.
 
 use super::record_set::RecordSet;
-use super::{Cx, KeyData, Next, Row, Stage, StageStats};
+use super::{Cx, Each, Fed, KeyData, Next, Row, Stage, StageStats};
 use crate::matcher::{Matcher, Operand};
 use crate::plan::{CollScan, IxScan, KeyCheck};
-use crate::source::{IndexCursor, IndexScan, RecordCursor, RecordId, RecordScan};
+use crate::source::{Found, IndexCursor, IndexScan, RecordCursor, RecordId, RecordScan, Verdict};
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::keystring::KeyReader;
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
@@ -61,48 +61,77 @@ impl CollScanStage {
         self.cursor = Some(cx.src.scan_records(scan)?);
         Ok(())
     }
-}
 
-impl Stage for CollScanStage {
-    fn next(&mut self, cx: &mut Cx<'_>) -> Result<Next> {
+    /// Walks on to a record that matches, for which `take` is true.
+    #[inline]
+    fn walk(&mut self, cx: &mut Cx<'_>, mut take: impl FnMut(&[u8]) -> Result<bool>) -> Result<Found> {
         if self.done {
-            return Ok(Next::Eof);
+            return Ok(Found::End);
         }
         if self.cursor.is_none() {
             self.open(cx)?;
         }
-        let Some(cursor) = &mut self.cursor else { return Ok(Next::Eof) };
-        loop {
-            if !cx.quota.tick() {
-                self.stats.need_yield += 1;
-                return Ok(Next::Yield);
+        let Some(cursor) = &mut self.cursor else { return Ok(Found::End) };
+        if !cx.quota.tick() {
+            self.stats.need_yield += 1;
+            return Ok(Found::Stopped);
+        }
+        let (scan, stats, last) = (&self.scan, &mut self.stats, &mut self.last);
+        let (quota, mut beyond) = (&mut *cx.quota, false);
+        stats.works += 1;
+        let found = cursor.find(&mut |rid, doc| {
+            beyond = scan.is_beyond(rid);
+            if beyond {
+                return Ok(Verdict::Stop);
             }
-            self.stats.works += 1;
-            let beyond = |rid: &RecordId| self.scan.max_exclusive && Some(rid) == self.scan.max.as_ref();
-            let Some((rid, doc)) = cursor.next()?.filter(|(rid, _)| !beyond(rid)) else {
-                self.stats.eof = true;
-                self.done = !self.scan.tailable;
-                self.at_end = true;
-                self.cursor = None;
-                return Ok(Next::Eof);
-            };
-            self.stats.docs_examined += 1;
-            self.at_end = false;
-            let matches = match &self.scan.filter {
+            stats.docs_examined += 1;
+            match last {
+                Some(last) => last.clone_from(rid),
+                None => *last = Some(rid.clone()),
+            }
+            let matches = match &scan.filter {
                 None => true,
-                Some(f) => f.matches(RawDoc::trusted(&doc))?,
+                Some(filter) => filter.matches(RawDoc::trusted(doc))?,
             };
-            if matches {
-                self.stats.advanced += 1;
-                self.last = Some(rid.clone());
-                return Ok(Next::Row(Row {
-                    rid: Some(rid),
-                    doc: Some(doc),
-                    key: None,
-                    generation: cx.generation,
-                }));
+            stats.advanced += u64::from(matches);
+            if matches && take(doc)? {
+                return Ok(Verdict::Take);
             }
-            self.last = Some(rid);
+            if !quota.tick() {
+                stats.need_yield += 1;
+                return Ok(Verdict::Stop);
+            }
+            stats.works += 1;
+            Ok(Verdict::Pass)
+        })?;
+        self.at_end = beyond || matches!(found, Found::End);
+        if self.at_end {
+            self.stats.eof = true;
+            self.done = !self.scan.tailable;
+            self.cursor = None;
+            return Ok(Found::End);
+        }
+        Ok(found)
+    }
+}
+
+impl Stage for CollScanStage {
+    fn next(&mut self, cx: &mut Cx<'_>) -> Result<Next> {
+        Ok(match self.walk(cx, |_| Ok(true))? {
+            Found::Record(rid, doc) => {
+                Next::Row(Row { rid: Some(rid), doc: Some(doc), key: None, generation: cx.generation })
+            }
+            Found::Stopped => Next::Yield,
+            Found::End => Next::Eof,
+        })
+    }
+    fn feed(&mut self, cx: &mut Cx<'_>, each: &mut Each<'_>) -> Result<Fed> {
+        match self.walk(cx, |doc| each(doc).map(|()| false))? {
+            Found::Record(_, doc) => {
+                Err(Error::internal(format!("a record of {} bytes was taken", doc.len())))
+            }
+            Found::Stopped => Ok(Fed::Yield),
+            Found::End => Ok(Fed::Eof),
         }
     }
     fn save(&mut self) {

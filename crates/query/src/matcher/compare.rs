@@ -56,6 +56,8 @@ pub struct Comparison {
 #[derive(Clone, Copy, Debug)]
 enum Fast {
     Int(i64),
+    /// Not NaN.
+    Double(f64),
     /// Strings in byte order.
     Text,
     /// Equal exactly when the encoded bytes are.
@@ -69,6 +71,7 @@ impl Comparison {
         let fast = match rhs.value() {
             Value::Int32(n) => Fast::Int(n.into()),
             Value::Int64(n) => Fast::Int(n),
+            Value::Double(d) if !d.is_nan() => Fast::Double(d),
             Value::String(_) if collation.is_none() => Fast::Text,
             Value::ObjectId(_) | Value::Boolean(_) if op == CmpOp::Eq => Fast::SameBytes,
             Value::DateTime(ms) => Fast::Date(ms),
@@ -92,6 +95,11 @@ impl Comparison {
                     None => false,
                 }
             }
+            (Fast::Double(d), ElementType::Double) => match e.data().first_chunk() {
+                // NaN is in no range and equal to no other number.
+                Some(bytes) => f64::from_le_bytes(*bytes).partial_cmp(&d).is_some_and(|o| self.op.holds(o)),
+                None => false,
+            },
             (Fast::Text, ElementType::String) => {
                 let (a, b) = (e.data(), self.rhs.data());
                 match self.op {

@@ -84,6 +84,14 @@ pub struct CollScan {
     pub tailable: bool,
 }
 
+impl CollScan {
+    /// The record that ends the scan and is not part of it.
+    #[inline]
+    pub(crate) fn is_beyond(&self, rid: &RecordId) -> bool {
+        self.max_exclusive && Some(rid) == self.max.as_ref()
+    }
+}
+
 #[derive(Debug)]
 pub struct IxScan {
     /// Position among the collection's indexes.

@@ -154,8 +154,8 @@ impl Filling {
         }
     }
 
-    fn add(&mut self, row: &Row, id: &GroupId, specs: &mut [AccSpec], ctx: &QueryCtx) -> Result<()> {
-        let scope = Scope::new(row.doc(), ctx);
+    fn add(&mut self, doc: &RawDoc, id: &GroupId, specs: &mut [AccSpec], ctx: &QueryCtx) -> Result<()> {
+        let scope = Scope::new(doc, ctx);
         let v = id.eval(&scope)?;
         self.key.clear();
         self.key.append_with(v.value().unwrap_or(Value::Null), Collation::order(&ctx.collation));
@@ -211,19 +211,17 @@ fn too_much_memory() -> Error {
 impl Group {
     /// Takes in all input; false when it has to yield first.
     fn fill(&mut self, f: &mut Filling, up: &mut Upstream<'_>) -> Result<bool> {
-        loop {
-            match up.next()? {
-                Step::Row(row) => {
-                    f.add(&row, &self.id, &mut self.accs, up.ctx())?;
-                    if f.bytes > GROUP_BYTES_MAX {
-                        let space = self.spill.as_ref().ok_or_else(too_much_memory)?;
-                        f.spill(self.accs.len(), space, up.ctx())?;
-                    }
-                }
-                Step::NeedYield => return Ok(false),
-                Step::Eof => return Ok(true),
+        let ctx = up.ctx();
+        let (id, accs, spill) = (&self.id, &mut self.accs, &self.spill);
+        let end = up.feed(&mut |doc| {
+            f.add(RawDoc::trusted(doc), id, accs, ctx)?;
+            if f.bytes > GROUP_BYTES_MAX {
+                let space = spill.as_ref().ok_or_else(too_much_memory)?;
+                f.spill(accs.len(), space, ctx)?;
             }
-        }
+            Ok(())
+        })?;
+        Ok(matches!(end, Step::Eof))
     }
 
     fn output(&self, id: Option<Value<'_>>, accs: &mut [Box<dyn Accumulator>]) -> Result<Row> {

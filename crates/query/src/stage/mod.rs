@@ -40,6 +40,7 @@ pub use sources::PipelineSource;
 pub(crate) use transform::{Transform, TransformStage, parse_update_stage};
 
 use crate::ctx::QueryCtx;
+use crate::exec::Each;
 use crate::expr::{ParseCtx, optimize_error};
 use crate::matcher::Matcher;
 use crate::sort::{SortPattern, SpillSpace};
@@ -89,6 +90,11 @@ pub enum Step {
 /// Where a pipeline's documents come from.
 pub trait Input {
     fn next(&mut self) -> Result<Step>;
+    /// Shows all documents to come to `each`, as far as it can go without a yield; never gives [`Step::Row`].
+    /// `None` when this input cannot.
+    fn feed(&mut self, _each: &mut Each<'_>) -> Option<Result<Step>> {
+        None
+    }
 }
 
 /// Documents from an iterator, for tests and sources that are small.
@@ -109,7 +115,7 @@ pub(crate) struct Upstream<'a> {
     ctx: &'a QueryCtx,
 }
 
-impl Upstream<'_> {
+impl<'a> Upstream<'a> {
     pub(crate) fn next(&mut self) -> Result<Step> {
         match (self.stages.split_last_mut(), self.returned.split_last_mut()) {
             (Some((last, before)), Some((count, returned))) => {
@@ -126,7 +132,21 @@ impl Upstream<'_> {
             _ => self.input.next().inspect_err(|_| *self.input_failed = true),
         }
     }
-    pub(crate) fn ctx(&self) -> &QueryCtx {
+    /// Shows all documents to come to `each`; never gives [`Step::Row`].
+    pub(crate) fn feed(&mut self, each: &mut Each<'_>) -> Result<Step> {
+        if self.stages.is_empty()
+            && let Some(end) = self.input.feed(each)
+        {
+            return end.inspect_err(|_| *self.input_failed = true);
+        }
+        loop {
+            match self.next()? {
+                Step::Row(row) => each(row.bytes())?,
+                end => return Ok(end),
+            }
+        }
+    }
+    pub(crate) fn ctx(&self) -> &'a QueryCtx {
         self.ctx
     }
 }

@@ -1,22 +1,24 @@
-//! Tables by the `lsm-tree` crate; every call into it is in this file.
+//! Tables by the `lsm-tree` crate; every call into it is in this file and in `run.rs`, which reads their blocks.
 //!
 //! What is used: its table files, block cache, levels and compaction. What is not: its memtables (ours keep
 //! versions and can be flushed up to a timestamp), its sequence numbers as versions, its garbage collection of
 //! versions. A run is written by handing the crate a sorted stream and registering the tables it made; for the
 //! crate each run has one sequence number, above all earlier ones, and only the newest entry of a key counts.
 
-use super::walk::{Entry, Source, Walk};
+use super::block;
+use super::run::{Blocks, RunWalk, above, below};
+use super::walk::Walk;
 use super::{Gc, Kv, KvBulk, KvIter, RunRow, Tree, TreeStats};
 use crate::row;
 use lsm_tree::compaction::filter::{CompactionFilter, Context, Factory, ItemAccessor, Verdict};
 use lsm_tree::compaction::{CompactionStrategy, Leveled};
-use lsm_tree::config::{BlockSizePolicy, CompressionPolicy, PinningPolicy};
+use lsm_tree::config::{BlockSizePolicy, CompressionPolicy, PinningPolicy, RestartIntervalPolicy};
 use lsm_tree::{
-    AbstractTree, AnyTree, Cache, CompressionType, Config, DescriptorTable, InternalValue,
+    AbstractTree, AnyTree, Cache, CompressionType, Config, DescriptorTable, GlobalTableId, InternalValue,
     SequenceNumberCounter, Slice, ValueType,
 };
 use pando_base::{Error, ErrorCode, Result, limits};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -27,6 +29,7 @@ const NEWEST: u64 = u64::MAX >> 1;
 pub(crate) struct LsmKv {
     trees: [lsm_tree::Tree; 3],
     cache: Arc<Cache>,
+    blocks: Arc<Blocks>,
     seqno: SequenceNumberCounter,
     gc: Arc<RwLock<Gc>>,
     strategies: [Arc<dyn CompactionStrategy + Send + Sync>; 3],
@@ -36,7 +39,7 @@ pub(crate) struct LsmKv {
 }
 
 #[cold]
-fn engine_error(e: lsm_tree::Error) -> Error {
+pub(super) fn engine_error(e: lsm_tree::Error) -> Error {
     match e {
         lsm_tree::Error::Io(e) => Error::from(e).context("table file"),
         other => Error::new(ErrorCode::InternalError, format!("table file: {other:?}")),
@@ -103,6 +106,7 @@ impl LsmKv {
                 .use_cache(cache.clone())
                 .use_descriptor_table(Some(files.clone()))
                 .data_block_size_policy(BlockSizePolicy::all(block_bytes(tree)))
+                .data_block_restart_interval_policy(RestartIntervalPolicy::all(block::restart_interval(tree)))
                 .data_block_compression_policy(CompressionPolicy::all(CompressionType::None))
                 .index_block_pinning_policy(PinningPolicy::all(true))
                 .filter_block_pinning_policy(PinningPolicy::all(true))
@@ -126,6 +130,7 @@ impl LsmKv {
         let (compacting, swept) = (Mutex::default(), Mutex::default());
         Ok(LsmKv {
             trees,
+            blocks: Arc::new(Blocks::new(cache.clone(), files)),
             cache,
             seqno,
             gc,
@@ -147,8 +152,19 @@ impl LsmKv {
                 self.tree(tree).drop_range::<&[u8], _>(&low[..]..&high[..]).map_err(engine_error)?;
             }
         }
+        if *swept != gc.dead {
+            self.forget_gone_tables();
+        }
         *swept = gc.dead.clone();
         Ok(())
+    }
+    fn forget_gone_tables(&self) {
+        let mut here = BTreeSet::new();
+        for tree in &self.trees {
+            let version = tree.current_version();
+            here.extend(version.iter_tables().map(|t| GlobalTableId::from((tree.id(), t.id()))));
+        }
+        self.blocks.retain(|id| here.contains(id));
     }
     fn set_gc(&self, gc: &Gc) {
         *self.gc.write().unwrap_or_else(PoisonError::into_inner) = gc.clone();
@@ -161,7 +177,8 @@ impl Kv for LsmKv {
     }
 
     fn range(&self, tree: Tree, lower: Bound<&[u8]>, upper: Bound<&[u8]>, backward: bool) -> KvIter {
-        let version = self.tree(tree).current_version();
+        let engine = self.tree(tree);
+        let version = engine.current_version();
         let (start, end) = if backward { (upper, lower) } else { (lower, upper) };
         let (start, end) = (start.map(Slice::from), end.map(Slice::from));
         let mut sources = Vec::new();
@@ -169,9 +186,8 @@ impl Kv for LsmKv {
             let first = run.partition_point(|t| below(t.metadata.key_range.max(), lower));
             let last = run.partition_point(|t| !above(t.metadata.key_range.min(), upper));
             if first < last {
-                let tables: Vec<lsm_tree::Table> = run[first..last].to_vec();
-                let (start, end) = (start.clone(), end.clone());
-                sources.push(RunWalk { tables: tables.into(), backward, start, end, open: None });
+                let (blocks, ends) = (self.blocks.clone(), (start.clone(), end.clone()));
+                sources.push(RunWalk::new(blocks, engine.id(), &run[first..last], backward, ends));
             }
         }
         Box::new(Walk::new(sources, backward))
@@ -214,6 +230,7 @@ impl Kv for LsmKv {
             let before = tree.current_version().id();
             tree.compact(strategy.clone(), self.seqno.get()).map_err(engine_error)?;
             if tree.current_version().id() != before {
+                self.forget_gone_tables();
                 return Ok(true);
             }
         }
@@ -223,7 +240,9 @@ impl Kv for LsmKv {
     fn compact_all(&self, tree: Tree, gc: &Gc) -> Result<()> {
         let _one = self.compacting.lock().unwrap_or_else(PoisonError::into_inner);
         self.set_gc(gc);
-        self.tree(tree).major_compact(limits::TABLE_BYTES, self.seqno.get()).map_err(engine_error)
+        self.tree(tree).major_compact(limits::TABLE_BYTES, self.seqno.get()).map_err(engine_error)?;
+        self.forget_gone_tables();
+        Ok(())
     }
 
     fn stats(&self, tree: Tree) -> TreeStats {
@@ -238,7 +257,7 @@ impl Kv for LsmKv {
 
     fn memory(&self) -> (u64, u64) {
         let pinned = self.trees.iter().map(|t| t.pinned_filter_size() + t.pinned_block_index_size());
-        (self.cache.size(), pinned.sum::<usize>() as u64)
+        (self.cache.size(), (pinned.sum::<usize>() + self.blocks.pinned_bytes()) as u64)
     }
 
     fn bulk(&self, tree: Tree) -> Result<Box<dyn KvBulk>> {
@@ -250,91 +269,6 @@ impl Kv for LsmKv {
             bytes: 0,
             tables: Vec::new(),
         }))
-    }
-}
-
-/// Is `key` outside, below the lower bound?
-fn below(key: &[u8], lower: Bound<&[u8]>) -> bool {
-    match lower {
-        Bound::Included(l) => key < l,
-        Bound::Excluded(l) => key <= l,
-        Bound::Unbounded => false,
-    }
-}
-/// Is `key` outside, above the upper bound?
-fn above(key: &[u8], upper: Bound<&[u8]>) -> bool {
-    match upper {
-        Bound::Included(u) => key > u,
-        Bound::Excluded(u) => key >= u,
-        Bound::Unbounded => false,
-    }
-}
-
-type TableIter = Box<dyn DoubleEndedIterator<Item = lsm_tree::Result<InternalValue>> + Send>;
-
-/// One run (tables that do not overlap), walked table by table.
-///
-/// The crate is told where to start but not where to end: it would look for the end in every block. The key is
-/// compared here instead, and only in tables that reach beyond the end.
-struct RunWalk {
-    tables: VecDeque<lsm_tree::Table>,
-    backward: bool,
-    start: Bound<Slice>,
-    end: Bound<Slice>,
-    open: Option<OpenTable>,
-}
-
-struct OpenTable {
-    rows: TableIter,
-    ends_here: bool,
-    /// The iterator opens the file when it needs to; a compaction removes it once nobody holds the table.
-    _table: lsm_tree::Table,
-}
-
-impl RunWalk {
-    fn next_table(&mut self) -> Option<OpenTable> {
-        let (start, end) = (self.start.clone(), self.end.as_ref().map(|k| &**k));
-        if self.backward {
-            let table = self.tables.pop_back()?;
-            let ends_here = below(table.metadata.key_range.min(), end);
-            let rows = Box::new(table.range((Bound::Unbounded, start)));
-            Some(OpenTable { rows, ends_here, _table: table })
-        } else {
-            let table = self.tables.pop_front()?;
-            let ends_here = above(table.metadata.key_range.max(), end);
-            let rows = Box::new(table.range((start, Bound::Unbounded)));
-            Some(OpenTable { rows, ends_here, _table: table })
-        }
-    }
-    fn is_beyond(&self, key: &[u8]) -> bool {
-        let end = self.end.as_ref().map(|k| &**k);
-        if self.backward { below(key, end) } else { above(key, end) }
-    }
-}
-
-impl Source for RunWalk {
-    fn next(&mut self) -> Option<Result<Entry>> {
-        loop {
-            let Some(OpenTable { rows, ends_here, .. }) = &mut self.open else {
-                self.open = Some(self.next_table()?);
-                // Only the first table holds the start.
-                self.start = Bound::Unbounded;
-                continue;
-            };
-            match if self.backward { rows.next_back() } else { rows.next() } {
-                None => self.open = None,
-                Some(Err(e)) => return Some(Err(engine_error(e))),
-                Some(Ok(row)) => {
-                    if *ends_here && self.is_beyond(&row.key.user_key) {
-                        self.tables.clear();
-                        self.open = None;
-                        return None;
-                    }
-                    let value = (!row.key.is_tombstone()).then_some(row.value);
-                    return Some(Ok(Entry { key: row.key.user_key, value, seqno: row.key.seqno }));
-                }
-            }
-        }
     }
 }
 

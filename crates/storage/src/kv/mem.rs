@@ -3,7 +3,7 @@
 //! Each run is also a file on the environment's disk, so a simulated crash finds the tables as real ones would
 //! be: a run is there entirely or not at all. Opening reads the files back; now and then they become one.
 
-use super::{Gc, Kv, KvBulk, KvIter, RunRow, Tree, TreeStats};
+use super::{Gc, Kv, KvBulk, KvIter, KvWalk, RunRow, Tree, TreeStats};
 use crate::row;
 use lsm_tree::Slice;
 use pando_base::{Error, Result, limits};
@@ -38,24 +38,34 @@ struct Walk {
     lower: Bound<Slice>,
     upper: Bound<Slice>,
     backward: bool,
+    row: (Slice, Slice),
 }
 
-impl Iterator for Walk {
-    type Item = Result<(Slice, Slice)>;
-    fn next(&mut self) -> Option<Self::Item> {
+impl KvWalk for Walk {
+    fn step(&mut self) -> Result<bool> {
         let bounds = (self.lower.as_ref().map(|k| &**k), self.upper.as_ref().map(|k| &**k));
         if crate::writes::empty_range(bounds.0, bounds.1) {
-            return None;
+            return Ok(false);
         }
         let mut range = self.map.range::<[u8], _>(bounds);
-        let (key, value) = (if self.backward { range.next_back() } else { range.next() })?;
-        let found = (key.clone(), value.clone());
+        let next = if self.backward { range.next_back() } else { range.next() };
+        let Some((key, value)) = next else { return Ok(false) };
+        self.row = (key.clone(), value.clone());
         if self.backward {
-            self.upper = Bound::Excluded(found.0.clone());
+            self.upper = Bound::Excluded(key.clone());
         } else {
-            self.lower = Bound::Excluded(found.0.clone());
+            self.lower = Bound::Excluded(key.clone());
         }
-        Some(Ok(found))
+        Ok(true)
+    }
+    fn key(&self) -> &[u8] {
+        &self.row.0
+    }
+    fn value(&self) -> &[u8] {
+        &self.row.1
+    }
+    fn share(&self) -> Slice {
+        self.row.1.clone()
     }
 }
 
@@ -183,7 +193,7 @@ impl Kv for MemKv {
     }
     fn range(&self, tree: Tree, lower: Bound<&[u8]>, upper: Bound<&[u8]>, backward: bool) -> KvIter {
         let (lower, upper) = (lower.map(Slice::from), upper.map(Slice::from));
-        Box::new(Walk { map: self.map(tree), lower, upper, backward })
+        Box::new(Walk { map: self.map(tree), lower, upper, backward, row: Default::default() })
     }
     fn write_run(&self, tree: Tree, rows: &mut dyn Iterator<Item = Result<RunRow>>) -> Result<()> {
         let _one = self.0.changing.lock().unwrap_or_else(PoisonError::into_inner);

@@ -4,8 +4,10 @@
 //! it compacts. All its writes are whole sorted runs, each atomic and durable when the call returns, and made
 //! only by one flusher at a time; reads come from any thread at any time.
 
+mod block;
 pub(crate) mod lsm;
 pub(crate) mod mem;
+mod run;
 mod walk;
 
 use lsm_tree::Slice;
@@ -28,7 +30,30 @@ impl Tree {
     }
 }
 
-pub(crate) type KvIter = Box<dyn Iterator<Item = Result<(Slice, Slice)>> + Send>;
+/// A walk over rows that looks at them where they lie.
+pub(crate) trait KvWalk: Send {
+    /// Goes to the next row; false at the end.
+    fn step(&mut self) -> Result<bool>;
+    /// The row it stands at, until the next step.
+    fn key(&self) -> &[u8];
+    fn value(&self) -> &[u8];
+    /// The value without copying it, for as long as wanted.
+    fn share(&self) -> Slice;
+}
+
+pub(crate) type KvIter = Box<dyn KvWalk>;
+
+impl Iterator for dyn KvWalk {
+    type Item = Result<(Slice, Slice)>;
+    fn next(&mut self) -> Option<Self::Item> {
+        match self.step() {
+            Ok(true) => Some(Ok((Slice::from(self.key()), self.share()))),
+            Ok(false) => None,
+            Err(e) => Some(Err(e)),
+        }
+    }
+}
+
 /// `None` removes the key.
 pub(crate) type RunRow = (Slice, Option<Slice>);
 

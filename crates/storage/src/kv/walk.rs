@@ -3,127 +3,135 @@
 //! Most walks stay in one source for long stretches (appended records, one compacted level), so the source in
 //! front is read on until its key reaches the lowest key of all the others; only then are all of them compared.
 
+use super::KvWalk;
 use lsm_tree::Slice;
 use pando_base::Result;
 use std::cmp::Ordering;
 
-/// A row of a source; `value: None` removes the key.
-pub(super) struct Entry {
-    pub(super) key: Slice,
-    pub(super) value: Option<Slice>,
-    /// Which of several rows with one key counts: the highest.
-    pub(super) seqno: u64,
-}
-
 /// Rows in walking order, at most one of each key.
 pub(super) trait Source: Send {
-    fn next(&mut self) -> Option<Result<Entry>>;
-}
-
-struct Head<S> {
-    source: S,
-    entry: Entry,
+    /// Goes to the next row; false at the end.
+    fn step(&mut self) -> Result<bool>;
+    /// The key of the row it stands at.
+    fn key(&self) -> &[u8];
+    /// Which of several rows with one key counts: the highest.
+    fn seqno(&self) -> u64;
+    /// `None` removes the key.
+    fn value(&self) -> Option<&[u8]>;
+    /// The value without copying it.
+    fn share(&self) -> Slice;
 }
 
 /// See the module text.
 pub(super) struct Walk<S> {
-    heads: Vec<Head<S>>,
-    /// The head in front, and the lowest key of the others.
+    /// Each stands at a row.
+    sources: Vec<S>,
+    /// The source in front, and the one whose key is the lowest of the others.
     front: usize,
-    bar: Option<Slice>,
+    next: Option<usize>,
     /// `Less`: ascending keys.
     ahead: Ordering,
+    /// The row in front was given.
+    given: bool,
     failed: Option<pando_base::Error>,
 }
 
 impl<S: Source> Walk<S> {
     pub(super) fn new(sources: impl IntoIterator<Item = S>, backward: bool) -> Walk<S> {
         let ahead = if backward { Ordering::Greater } else { Ordering::Less };
-        let mut walk = Walk { heads: Vec::new(), front: 0, bar: None, ahead, failed: None };
-        for mut source in sources {
-            match source.next() {
-                None => {}
-                Some(Ok(entry)) => walk.heads.push(Head { source, entry }),
-                Some(Err(e)) => walk.failed = Some(e),
-            }
-        }
-        walk.choose();
+        let sources: Vec<S> = sources.into_iter().collect();
+        let mut walk = Walk { sources, front: 0, next: None, ahead, given: false, failed: None };
+        walk.failed = walk.begin().err();
         walk
     }
 
-    /// Finds the head in front and the bar; older rows of its key in other sources are passed over.
-    fn choose(&mut self) {
-        self.bar = None;
-        self.front = 0;
-        if self.heads.len() < 2 {
-            return;
+    fn begin(&mut self) -> Result<()> {
+        let mut at = 0;
+        while at < self.sources.len() {
+            if self.sources[at].step()? {
+                at += 1;
+            } else {
+                self.sources.swap_remove(at);
+            }
         }
+        self.choose()
+    }
+
+    /// Finds the source in front and the next one; older rows of its key in other sources are passed over.
+    fn choose(&mut self) -> Result<()> {
         loop {
-            let (mut front, mut other) = (0, None::<usize>);
-            for at in 1..self.heads.len() {
-                let (a, b) = (&self.heads[at].entry, &self.heads[front].entry);
-                let order = a.key.cmp(&b.key);
-                if order == self.ahead || (order == Ordering::Equal && a.seqno > b.seqno) {
-                    other = Some(front);
+            let (mut front, mut next) = (0, None::<usize>);
+            for (at, source) in self.sources.iter().enumerate().skip(1) {
+                let best = &self.sources[front];
+                let order = source.key().cmp(best.key());
+                if order == self.ahead || (order == Ordering::Equal && source.seqno() > best.seqno()) {
+                    next = Some(front);
                     front = at;
-                } else if other.is_none_or(|o| a.key.cmp(&self.heads[o].entry.key) == self.ahead) {
-                    other = Some(at);
+                } else if next.is_none_or(|n| source.key().cmp(self.sources[n].key()) == self.ahead) {
+                    next = Some(at);
                 }
             }
-            let Some(other) = other else { return };
-            if self.heads[other].entry.key == self.heads[front].entry.key {
-                self.advance(other);
-                if self.heads.len() < 2 {
-                    self.front = 0;
-                    return;
+            (self.front, self.next) = (front, next);
+            match next {
+                Some(next) if self.sources[next].key() == self.sources[front].key() => {
+                    if !self.sources[next].step()? {
+                        self.sources.swap_remove(next);
+                    }
                 }
-                continue;
+                _ => return Ok(()),
             }
-            self.front = front;
-            self.bar = Some(self.heads[other].entry.key.clone());
-            return;
         }
     }
 
-    /// Steps one source and returns the row it stood at; a source at its end leaves.
-    fn advance(&mut self, at: usize) -> Entry {
-        let head = &mut self.heads[at];
-        match head.source.next() {
-            Some(Ok(next)) => std::mem::replace(&mut head.entry, next),
-            ended => {
-                if let Some(Err(e)) = ended {
-                    self.failed = Some(e);
-                }
-                self.heads.swap_remove(at).entry
+    /// Leaves the row that was given.
+    #[inline]
+    fn pass(&mut self) -> Result<()> {
+        let front = &mut self.sources[self.front];
+        if !front.step()? {
+            self.sources.swap_remove(self.front);
+            return self.choose();
+        }
+        match self.next {
+            Some(next) if self.sources[self.front].key().cmp(self.sources[next].key()) != self.ahead => {
+                self.choose()
+            }
+            _ => Ok(()),
+        }
+    }
+
+    #[inline]
+    fn step_or_fail(&mut self) -> Result<bool> {
+        loop {
+            if let Some(e) = self.failed.take() {
+                return Err(e);
+            }
+            if std::mem::replace(&mut self.given, true) && !self.sources.is_empty() {
+                self.pass()?;
+            }
+            match self.sources.get(self.front) {
+                None => return Ok(false),
+                Some(front) if front.value().is_some() => return Ok(true),
+                Some(_) => {}
             }
         }
     }
 }
 
-impl<S: Source> Iterator for Walk<S> {
-    type Item = Result<(Slice, Slice)>;
-
+impl<S: Source> KvWalk for Walk<S> {
     #[inline]
-    fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            if let Some(e) = self.failed.take() {
-                self.heads.clear();
-                return Some(Err(e));
-            }
-            if self.heads.is_empty() {
-                return None;
-            }
-            let count = self.heads.len();
-            let entry = self.advance(self.front);
-            let gone = self.heads.len() < count;
-            let passed = |bar: &Slice| self.heads[self.front].entry.key.cmp(bar) != self.ahead;
-            if gone || self.bar.as_ref().is_some_and(passed) {
-                self.choose();
-            }
-            if let Some(value) = entry.value {
-                return Some(Ok((entry.key, value)));
-            }
-        }
+    fn step(&mut self) -> Result<bool> {
+        self.step_or_fail().inspect_err(|_| self.sources.clear())
+    }
+    #[inline]
+    fn key(&self) -> &[u8] {
+        self.sources[self.front].key()
+    }
+    #[inline]
+    fn value(&self) -> &[u8] {
+        self.sources[self.front].value().unwrap_or_default()
+    }
+    fn share(&self) -> Slice {
+        self.sources[self.front].share()
     }
 }
 
@@ -132,12 +140,26 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
-    struct List(std::vec::IntoIter<(u8, Option<u8>, u64)>);
+    type Row = ([u8; 1], Option<[u8; 1]>, u64);
+    struct List(std::vec::IntoIter<Row>, Row);
 
     impl Source for List {
-        fn next(&mut self) -> Option<Result<Entry>> {
-            let slice = |b: u8| Slice::from(&[b][..]);
-            self.0.next().map(|(k, v, seqno)| Ok(Entry { key: slice(k), value: v.map(slice), seqno }))
+        fn step(&mut self) -> Result<bool> {
+            let next = self.0.next();
+            self.1 = next.unwrap_or_default();
+            Ok(next.is_some())
+        }
+        fn key(&self) -> &[u8] {
+            &self.1.0
+        }
+        fn seqno(&self) -> u64 {
+            self.1.2
+        }
+        fn value(&self) -> Option<&[u8]> {
+            self.1.1.as_ref().map(|v| &v[..])
+        }
+        fn share(&self) -> Slice {
+            Slice::from(self.value().unwrap_or_default())
         }
     }
 
@@ -165,14 +187,18 @@ mod tests {
                 runs.reverse();
             }
             let sources = runs.into_iter().map(|(seqno, run)| {
-                let mut rows: Vec<_> = run.into_iter().map(|(k, v)| (k, v, seqno)).collect();
+                let mut rows: Vec<Row> = run.into_iter().map(|(k, v)| ([k], v.map(|v| [v]), seqno)).collect();
                 if backward {
                     rows.reverse();
                 }
-                List(rows.into_iter())
+                List(rows.into_iter(), Row::default())
             });
-            let got: Vec<(u8, u8)> =
-                Walk::new(sources, backward).map(|r| r.map(|(k, v)| (k[0], v[0])).expect("a row")).collect();
+            let mut walk = Walk::new(sources, backward);
+            let mut got: Vec<(u8, u8)> = Vec::new();
+            while walk.step().expect("a row") {
+                got.push((walk.key()[0], walk.value()[0]));
+            }
+            assert!(!walk.step().expect("an end"), "the end stays the end");
             let mut want: Vec<(u8, u8)> = expected.into_iter().filter_map(|(k, v)| Some((k, v?))).collect();
             if backward {
                 want.reverse();
