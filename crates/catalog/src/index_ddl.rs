@@ -14,7 +14,7 @@ use crate::unit::WriteUnit;
 use crate::write::Interrupt;
 use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Uuid, limits};
 use pando_bson::RawDoc;
-use pando_storage::{Dir, IdentKind};
+use pando_storage::{Dir, IdentKind, ReadAt};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -192,8 +192,14 @@ impl Catalog {
     }
 
     pub(crate) fn is_empty_collection(&self, coll: &Collection) -> Result<bool> {
-        let unit = self.begin_unit(coll.replicated)?;
-        let mut c = unit.txn().scan(coll.records, Bound::Unbounded, Bound::Unbounded, Dir::Forward)?;
+        // Not a unit of work: a rollback replays the log behind a closed gate.
+        let storage = self.storage();
+        let txn = match (coll.replicated, storage.is_replaying()) {
+            (false, _) => storage.begin_local()?,
+            (true, true) => storage.begin(ReadAt::Applied)?,
+            (true, false) => storage.begin(ReadAt::Latest)?,
+        };
+        let mut c = txn.scan(coll.records, Bound::Unbounded, Bound::Unbounded, Dir::Forward)?;
         Ok(c.next()?.is_none())
     }
 

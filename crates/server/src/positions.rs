@@ -55,9 +55,11 @@ impl Server {
         // entry must not be taken for one of a later term.
         let term = self.catalog.term();
         let log = self.storage.log();
-        let (applied, durable) = (log.visible(), log.durable());
+        let applied = log.visible();
+        // The log is also durable up to a place that was reserved and given back: no entry stands there.
+        let durable = log.durable().min(applied);
         let committed = if self.repl.is_alone() || !self.repl.is_replicated() {
-            Position { op_time: OpTime::new(durable.min(applied), term), wall: wall(durable.min(applied)) }
+            Position { op_time: OpTime::new(durable, term), wall: wall(durable) }
         } else {
             self.progress.committed()
         };

@@ -438,6 +438,7 @@ impl Server {
     pub(crate) fn start_data_path(self: &Arc<Self>) -> Result<()> {
         let mut path = self.data_path.lock().unwrap_or_else(PoisonError::into_inner);
         if path.is_none() {
+            self.storage.log().follow()?;
             let top = self.top_of_log()?;
             // What was written just before may not be on disk yet.
             self.progress.take_over(&[top, top, self.progress.durable()]);

@@ -123,6 +123,10 @@ impl Server {
     pub fn service(self: &Arc<Self>) -> pando_shell::Service<Server> {
         pando_shell::Service::new(self.clone(), |server| &server.registry)
     }
+    /// Shows the replication core to those who watch from outside; `None` on a standalone node.
+    pub fn inspect<T>(&self, ask: impl FnOnce(&pando_repl::topology::Core) -> T) -> Option<T> {
+        self.coordinator.get().map(|c| c.read(ask))
+    }
     /// `host:port` as statistics name this server.
     pub fn host_port(&self) -> String {
         format!("{}:{}", self.config.host.facts().hostname, self.config.port)

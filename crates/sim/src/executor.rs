@@ -24,6 +24,7 @@ struct Task {
     name: &'static str,
     /// Away while it is being polled.
     future: Option<BoxFuture<'static, ()>>,
+    waker: Waker,
     queued: bool,
 }
 
@@ -66,7 +67,8 @@ impl Core {
         }
         state.next_id += 1;
         let id = state.next_id;
-        state.tasks.insert(id, Task { process, name, future: Some(future), queued: true });
+        let waker = Waker::from(Arc::new(TaskWaker { core: self.clone(), id }));
+        state.tasks.insert(id, Task { process, name, future: Some(future), waker, queued: true });
         state.ready.push(id);
     }
     pub(crate) fn sleep(self: &Arc<Self>, d: Duration) -> Sleep {
@@ -197,6 +199,13 @@ impl Sim {
         // Their destructors close streams, cancel timers and wake others.
         drop(dead);
     }
+    /// Ends all processes: what they hold of the world goes, and the world with it.
+    pub fn end(&self) {
+        let all = std::mem::take(&mut lock(&self.core.state).alive);
+        all.into_iter().for_each(|process| self.kill(process));
+        let timers = std::mem::take(&mut lock(&self.core.state).timers);
+        drop(timers);
+    }
     /// Names of the tasks that still run, for diagnosis.
     pub fn running(&self) -> Vec<&'static str> {
         lock(&self.core.state).tasks.values().map(|t| t.name).collect()
@@ -227,9 +236,9 @@ impl Sim {
         let Some(task) = state.tasks.get_mut(&id) else { return true };
         task.queued = false;
         let Some(mut future) = task.future.take() else { return true };
+        let waker = task.waker.clone();
         drop(state);
 
-        let waker = Waker::from(Arc::new(TaskWaker { core: self.core.clone(), id }));
         let done = future.as_mut().poll(&mut Context::from_waker(&waker)).is_ready();
 
         let mut state = lock(&self.core.state);

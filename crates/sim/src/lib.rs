@@ -1,27 +1,27 @@
 //! The simulator: a whole server, its clients, its disk and its network on one thread, from one seed.
 //!
 //! * [`executor`] — virtual time, random interleavings, processes that can be killed at any poll;
-//! * [`net`] — streams with latency, partial reads and breaks;
+//! * [`net`] — streams with latency, partial reads and breaks; [`links`] — cuts, delay and loss between machines;
 //! * [`world`] — the [`pando_env::Env`] made of these and of storage's faulty disk (which loses unsynced
 //!   bytes, tears writes and fails with EIO or ENOSPC);
 //! * [`node`] — a machine that runs one `pandod`; [`client`] — a client that speaks the wire protocol;
 //! * [`crud`] — the first scenario: random writes, crashes, and what must hold afterwards.
-//! * [`set`] — a real set of three members, with elections;
-//! * [`replication`] — members that follow a primary, under faults.
+//! * [`set`] — a real set of members under every kind of fault, and the rules that must hold at every moment.
 //!
 //! A failing run prints its seed; the same seed and commit give the same run, event for event.
 
 pub mod client;
 pub mod crud;
 pub mod executor;
+pub mod links;
 mod lying_disk;
 pub mod net;
 pub mod node;
-pub mod replication;
 pub mod set;
 pub mod world;
 
 pub use executor::{ProcessId, Sim, Stuck};
+pub use links::Machine;
 pub use net::NetOptions;
 pub use node::Node;
 pub use pando_storage::testing::FaultyDisk;

@@ -1,23 +1,25 @@
-//! `sim --seed N`, `sim --seeds COUNT [--from N]`, `sim meta --seed N`.
+//! `sim --seed N`, `sim --seeds COUNT [--from N]`, `sim meta --seed N`, `sim set --seeds COUNT`.
 
 use pando_sim::crud::{CrudOptions, Failure, Report, run};
-use pando_sim::{replication, set};
+use pando_sim::set;
+use std::collections::BTreeMap;
 use std::process::ExitCode;
+use std::time::Instant;
 
 const USAGE: &str =
-    "usage: sim [replication | set] [meta] [--seed N | --seeds COUNT [--from N]] [--lives N] [--users N] [--life-ms N] [--pause-ms N]
+    "usage: sim [set] [meta] [--seed N | --seeds COUNT [--from N]] [--lives N] [--users N] [--life-ms N]
+                 [--members N] [--seconds N] [--between-ms N] [--pause-ms N]
 
   --seed N       one run
   --seeds COUNT  seeds N, N+1, … (from 1, or --from)
-  replication    a primary and two members that follow it, instead of one server
-  set            a real set of three members, with elections
+  set            a real set of members, with elections, instead of one server
+                 (--seconds with faults, one every --between-ms; users pause for --pause-ms)
   meta           every run twice; the traces must be equal";
 
 struct Args {
     meta: bool,
-    replication: bool,
     set: bool,
-    pause_ms: u64,
+    set_options: set::Options,
     first: u64,
     count: u64,
     options: CrudOptions,
@@ -26,9 +28,8 @@ struct Args {
 fn parse(words: &[String]) -> Option<Args> {
     let mut args = Args {
         meta: false,
-        replication: false,
         set: false,
-        pause_ms: 12,
+        set_options: set::Options::default(),
         first: 1,
         count: 1,
         options: CrudOptions::default(),
@@ -38,14 +39,16 @@ fn parse(words: &[String]) -> Option<Args> {
         let mut number = || words.next().and_then(|w| w.parse::<u64>().ok());
         match word.as_str() {
             "meta" => args.meta = true,
-            "replication" => args.replication = true,
             "set" => args.set = true,
             "--seed" => args.first = number()?,
             "--seeds" => args.count = number()?,
             "--from" => args.first = number()?,
             "--lives" => args.options.lives = number()? as u32,
             "--users" => args.options.users = number()? as i64,
-            "--pause-ms" => args.pause_ms = number()?.max(1),
+            "--pause-ms" => args.set_options.pause_ms = number()?.max(1),
+            "--members" => args.set_options.members = number()? as u16,
+            "--seconds" => args.set_options.seconds = number()?,
+            "--between-ms" => args.set_options.between_ms = number()?.max(1),
             "--life-ms" => args.options.life_ms = number()?.max(1),
             _ => return None,
         }
@@ -64,61 +67,95 @@ fn show(failure: &Failure) {
     println!("again with: sim --seed {}", failure.seed);
 }
 
-/// A set of three; true when the seed failed.
-fn elect(seed: u64, meta: bool) -> bool {
-    let once = || set::run(seed, &set::Options::default());
-    match once() {
-        Ok(r) => {
-            println!(
-                "seed {seed}: {} acknowledged, {} terms, {:.1} s, trace {:016x}, {:?}",
-                r.acknowledged,
-                r.terms,
-                r.time.as_secs_f64(),
-                r.trace,
-                r.faults
-            );
-            let differs = meta && once().map_err(|f| f.problems) != Ok(r);
-            if differs {
-                println!("seed {seed}: two runs DIFFER");
-            }
-            differs
+/// What many seeds came to.
+#[derive(Default)]
+struct Total {
+    seeds: u64,
+    failed: u64,
+    seconds: f64,
+    faults: BTreeMap<&'static str, u32>,
+    report: set::Report,
+}
+
+impl Total {
+    fn add(&mut self, r: &set::Report) {
+        self.seconds += r.time.as_secs_f64();
+        for (what, n) in &r.faults {
+            *self.faults.entry(what).or_default() += n;
         }
-        Err(f) => {
-            println!("seed {seed} FAILED after {:?}", f.faults);
-            f.log.iter().rev().take(60).rev().for_each(|line| println!("    {line}"));
-            f.problems.iter().take(20).for_each(|p| println!("  * {p}"));
-            println!("again with: sim set --seed {seed}");
-            true
-        }
+        self.report.acknowledged += r.acknowledged;
+        self.report.committed += r.committed;
+        self.report.elections += r.elections;
+        self.report.rollbacks += r.rollbacks;
+        self.report.undone += r.undone;
+    }
+    fn show(&self) {
+        let (hours, faults) = (self.seconds / 3600.0, self.faults.values().sum::<u32>());
+        let r = &self.report;
+        println!(
+            "{} seeds, {} failed; {hours:.2} cluster-hours, {faults} faults ({:.0} an hour), {} elections, \
+             {} rollbacks of {} entries, {} entries committed, {} writes acknowledged; {:?}",
+            self.seeds,
+            self.failed,
+            f64::from(faults) / hours,
+            r.elections,
+            r.rollbacks,
+            r.undone,
+            r.committed,
+            r.acknowledged,
+            self.faults
+        );
     }
 }
 
-/// A primary and its followers; true when the seed failed.
-fn replicate(seed: u64, meta: bool, pause_ms: u64) -> bool {
-    let options = replication::Options { pause_ms, ..replication::Options::default() };
-    let once = || replication::run(seed, &options);
-    match once() {
+/// One seed of a set; a panic of the server is a failure as any other.
+fn set_once(seed: u64, options: &set::Options) -> Result<set::Report, Vec<String>> {
+    let run = || {
+        set::run(seed, options).map_err(|f| {
+            f.log.iter().rev().take(80).rev().for_each(|line| println!("    {line}"));
+            println!("    faults so far: {:?}", f.faults);
+            f.problems
+        })
+    };
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(run))
+        .unwrap_or_else(|_| Err(vec!["the server panicked".to_owned()]))
+}
+
+fn run_set(args: &Args, total: &mut Total, seed: u64) {
+    total.seeds += 1;
+    let started = Instant::now();
+    let outcome = set_once(seed, &args.set_options);
+    match &outcome {
         Ok(r) => {
+            total.add(r);
             println!(
-                "seed {seed}: {} entries, {:.1} s, trace {:016x}, {:?}",
-                r.entries,
+                "seed {seed}: {:.0} s, {} faults, {} elections, {} rollbacks of {}, {} acknowledged, {} committed, \
+                 {} polls, trace {:016x}, took {:.2} s",
                 r.time.as_secs_f64(),
+                r.faults.values().sum::<u32>(),
+                r.elections,
+                r.rollbacks,
+                r.undone,
+                r.acknowledged,
+                r.committed,
+                r.polls,
                 r.trace,
-                r.faults
+                started.elapsed().as_secs_f64()
             );
-            let differs = meta && once().map_err(|f| f.problems) != Ok(r);
-            if differs {
-                println!("seed {seed}: two runs DIFFER");
-            }
-            differs
         }
-        Err(f) => {
-            println!("seed {seed} FAILED after {:?}", f.faults);
-            f.log.iter().rev().take(60).rev().for_each(|line| println!("    {line}"));
-            f.problems.iter().take(20).for_each(|p| println!("  * {p}"));
-            println!("again with: sim replication --seed {seed}");
-            true
+        Err(problems) => {
+            total.failed += 1;
+            println!("seed {seed} FAILED");
+            problems.iter().take(20).for_each(|p| println!("  * {p}"));
+            println!("again with: sim set --seed {seed}");
         }
+    }
+    if args.meta && set_once(seed, &args.set_options) != outcome {
+        total.failed += 1;
+        println!("seed {seed}: two runs DIFFER");
+    }
+    if total.seeds % 20 == 0 {
+        total.show();
     }
 }
 
@@ -128,14 +165,10 @@ fn main() -> ExitCode {
         println!("{USAGE}");
         return ExitCode::FAILURE;
     };
-    let mut failed = 0;
+    let (mut failed, mut total) = (0, Total::default());
     for seed in args.first..args.first + args.count {
         if args.set {
-            failed += u32::from(elect(seed, args.meta));
-            continue;
-        }
-        if args.replication {
-            failed += u32::from(replicate(seed, args.meta, args.pause_ms));
+            run_set(&args, &mut total, seed);
             continue;
         }
         let outcome = run(seed, &args.options);
@@ -160,6 +193,11 @@ fn main() -> ExitCode {
             }
         }
     }
-    println!("{} seeds, {failed} failed", args.count);
+    if args.set {
+        total.show();
+        failed = total.failed;
+    } else {
+        println!("{} seeds, {failed} failed", args.count);
+    }
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -3,20 +3,27 @@
 //! Every chunk takes some latency; order within a stream holds. A read returns an arbitrary part of what has
 //! arrived, so framing is exercised. A writer waits when too much is under way. A stream end that is dropped
 //! (its task was killed) reads as closed at the other end. Connections can be made to break at random.
+//!
+//! Machines can be kept from reaching one another ([`crate::links`]). As with TCP, bytes sent into a cut are sent again
+//! until it heals; nobody learns of a peer's end through a cut; and a new connection needs both directions.
 
 use crate::executor::{Core, Sleep, lock, mix_bytes};
+use crate::links::{Links, Machine};
 use pando_env::{BoxFuture, Listener, Net, Stream};
 use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+/// First and longest pause before bytes that did not arrive are sent again.
+const RESEND: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(2));
 /// Bytes under way in one direction before a writer has to wait.
 const PIPE_BYTES_MAX: usize = 256 * 1024;
-const FIRST_FREE_PORT: u16 = 40_000;
+/// The next one is ever larger: no two connections share an address.
+const FIRST_FREE_PORT: u32 = 40_000;
 
 /// How the network behaves.
 #[derive(Clone, Copy, Debug)]
@@ -53,6 +60,15 @@ impl Pipe {
     }
 }
 
+fn break_pipe(pipe: &Mutex<Pipe>) {
+    let wakers = {
+        let mut pipe = lock(pipe);
+        pipe.broken = true;
+        pipe.wake()
+    };
+    wake(wakers);
+}
+
 fn wake(wakers: [Option<Waker>; 2]) {
     wakers.into_iter().flatten().for_each(Waker::wake);
 }
@@ -63,32 +79,72 @@ struct Backlog {
     acceptor: Option<Waker>,
 }
 
+/// The two machines of a connection and its two pipes.
+type Wire = ([Machine; 2], [Weak<Mutex<Pipe>>; 2]);
+
 #[derive(Default)]
 struct Wires {
     listeners: BTreeMap<String, Arc<Mutex<Backlog>>>,
-    next_port: u16,
+    /// Which machine an address belongs to, whether or not somebody listens.
+    homes: BTreeMap<String, Machine>,
+    connections: Vec<Wire>,
+    /// Connections when the gone ones were last dropped from the list.
+    swept: usize,
+    next_port: u32,
 }
 
-/// The network of a world; all processes share it.
+/// The network of a world as one of its machines sees it; all processes share it.
 #[derive(Clone)]
 pub struct SimNet {
     core: Arc<Core>,
     wires: Arc<Mutex<Wires>>,
     options: Arc<Mutex<NetOptions>>,
+    links: Arc<Mutex<Links>>,
+    machine: Machine,
 }
 
 impl SimNet {
     pub(crate) fn new(core: Arc<Core>, options: NetOptions) -> SimNet {
-        SimNet { core, wires: Arc::default(), options: Arc::new(Mutex::new(options)) }
+        let (wires, links) = (Arc::default(), Arc::default());
+        SimNet { core, wires, options: Arc::new(Mutex::new(options)), links, machine: Machine::OUTSIDE }
+    }
+    /// The same network, seen from a machine.
+    pub(crate) fn at(&self, machine: Machine) -> SimNet {
+        SimNet { machine, ..self.clone() }
+    }
+    /// What lies between the machines.
+    pub fn links(&self) -> MutexGuard<'_, Links> {
+        lock(&self.links)
+    }
+    /// Breaks the connections between machines of which `which` says so; both ends see a reset.
+    pub fn reset_connections(&self, which: impl Fn(Machine, Machine) -> bool) {
+        let mut wires = lock(&self.wires);
+        let (gone, kept) = std::mem::take(&mut wires.connections)
+            .into_iter()
+            .partition::<Vec<_>, _>(|([a, b], _)| which(*a, *b) || which(*b, *a));
+        wires.connections = kept;
+        drop(wires);
+        for pipe in gone.iter().flat_map(|(_, pipes)| pipes).filter_map(Weak::upgrade) {
+            break_pipe(&pipe);
+        }
+    }
+    fn connected(&self, peer: Machine, pipes: [&Arc<Mutex<Pipe>>; 2]) {
+        let mut wires = lock(&self.wires);
+        wires.connections.push(([self.machine, peer], pipes.map(Arc::downgrade)));
+        if wires.connections.len() > 2 * wires.swept + 64 {
+            wires.connections.retain(|(_, pipes)| pipes.iter().any(|p| p.strong_count() > 0));
+            wires.swept = wires.connections.len();
+        }
     }
     pub fn set_options(&self, options: NetOptions) {
         *lock(&self.options) = options;
     }
-    fn latency(&self) -> Duration {
+    fn latency(&self, peer: Machine) -> Duration {
         let (low, high) = lock(&self.options).latency_us;
-        Duration::from_micros(low + self.core.rng.below(high.saturating_sub(low) + 1))
+        let us = low + self.core.rng.below(high.saturating_sub(low) + 1);
+        Duration::from_micros(us) + self.links().extra(&self.core, self.machine, peer)
     }
-    fn free_port(&self) -> u16 {
+    fn free_port(&self) -> u32 {
         let mut wires = lock(&self.wires);
         wires.next_port = wires.next_port.max(FIRST_FREE_PORT - 1) + 1;
         wires.next_port
@@ -109,6 +165,7 @@ impl Net for SimNet {
             }
             let backlog = Arc::new(Mutex::new(Backlog::default()));
             wires.listeners.insert(addr.clone(), backlog.clone());
+            wires.homes.insert(addr.clone(), net.machine);
             drop(wires);
             Ok(Box::new(SimListener { net: net.clone(), addr, backlog }) as Box<dyn Listener>)
         })
@@ -116,15 +173,22 @@ impl Net for SimNet {
     fn connect(&self, addr: String) -> BoxFuture<'static, io::Result<Box<dyn Stream>>> {
         let net = self.clone();
         Box::pin(async move {
-            net.core.sleep(net.latency()).await;
+            let peer = lock(&net.wires).homes.get(&addr).copied().unwrap_or(net.machine);
+            net.core.sleep(net.latency(peer)).await;
+            let mut pause = RESEND.0;
+            while net.links().is_cut(net.machine, peer) || net.links().is_cut(peer, net.machine) {
+                net.core.sleep(pause).await;
+                pause = (pause * 2).min(RESEND.1);
+            }
             let Some(backlog) = lock(&net.wires).listeners.get(&addr).cloned() else {
                 return Err(io::ErrorKind::ConnectionRefused.into());
             };
             let client = format!("127.0.0.1:{}", net.free_port());
             let (there, back) =
                 (Arc::new(Mutex::new(Pipe::default())), Arc::new(Mutex::new(Pipe::default())));
-            let near = End::new(&net, &back, &there, (client.clone(), addr.clone()));
-            let far = End::new(&net, &there, &back, (addr, client));
+            let near = End::new(&net, peer, (&back, &there), (client.clone(), addr.clone()));
+            let far = End::new(&net.at(peer), net.machine, (&there, &back), (addr, client));
+            net.connected(peer, [&there, &back]);
             let acceptor = {
                 let mut backlog = lock(&backlog);
                 backlog.waiting.push_back(far);
@@ -178,14 +242,18 @@ struct End {
     outgoing: Arc<Mutex<Pipe>>,
     local: String,
     peer: String,
+    /// At the other end.
+    machine: Machine,
     arrival: Option<Pin<Box<Sleep>>>,
+    /// Pause before the next look whether a cut has healed.
+    resend: Duration,
 }
 
 impl End {
     fn new(
         net: &SimNet,
-        incoming: &Arc<Mutex<Pipe>>,
-        outgoing: &Arc<Mutex<Pipe>>,
+        machine: Machine,
+        (incoming, outgoing): (&Arc<Mutex<Pipe>>, &Arc<Mutex<Pipe>>),
         addrs: (String, String),
     ) -> End {
         End {
@@ -194,27 +262,46 @@ impl End {
             outgoing: outgoing.clone(),
             local: addrs.0,
             peer: addrs.1,
+            machine,
             arrival: None,
+            resend: RESEND.0,
         }
     }
     fn break_both(&self) {
-        for pipe in [&self.incoming, &self.outgoing] {
-            let wakers = {
-                let mut pipe = lock(pipe);
-                pipe.broken = true;
-                pipe.wake()
-            };
-            wake(wakers);
+        break_pipe(&self.incoming);
+        break_pipe(&self.outgoing);
+    }
+    /// Nothing comes through: true once it is worth another look.
+    fn poll_cut(&mut self, cx: &mut Context<'_>) -> bool {
+        if !self.net.links().is_cut(self.machine, self.net.machine) {
+            self.resend = RESEND.0;
+            return true;
         }
+        let pause = self.resend;
+        let sleep = self.arrival.get_or_insert_with(|| Box::pin(self.net.core.sleep(pause)));
+        if sleep.as_mut().poll(cx).is_ready() {
+            self.resend = (pause * 2).min(RESEND.1);
+            let next = self.arrival.insert(Box::pin(self.net.core.sleep(self.resend)));
+            let _ = next.as_mut().poll(cx);
+        }
+        lock(&self.incoming).reader = Some(cx.waker().clone());
+        false
     }
 
     fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut Vec<u8>, max: usize) -> Poll<io::Result<usize>> {
         loop {
             let now = self.net.core.now();
-            let mut pipe = lock(&self.incoming);
-            if pipe.broken {
+            if lock(&self.incoming).broken {
                 return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
             }
+            let waits_for_nothing = {
+                let pipe = lock(&self.incoming);
+                pipe.chunks.is_empty() && !pipe.closed
+            };
+            if !waits_for_nothing && !self.poll_cut(cx) {
+                return Poll::Pending;
+            }
+            let mut pipe = lock(&self.incoming);
             let Some((at, chunk)) = pipe.chunks.front_mut() else {
                 if pipe.closed {
                     return Poll::Ready(Ok(0));
@@ -260,9 +347,11 @@ impl End {
             self.break_both();
         }
         let now = self.net.core.now();
-        let latency = self.net.latency();
+        let latency = self.net.latency(self.machine);
+        // Nobody hears through a cut that the other end is gone.
+        let cut = self.net.links().is_cut(self.machine, self.net.machine);
         let mut pipe = lock(&self.outgoing);
-        if pipe.broken || pipe.abandoned {
+        if pipe.broken || (pipe.abandoned && !cut) {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
         }
         if pipe.bytes > PIPE_BYTES_MAX {

@@ -1,6 +1,7 @@
 //! A simulated machine that runs one `pandod`: what the binary's `main` does, in a process that can be killed.
 
 use crate::executor::{ProcessId, lock};
+use crate::links::Machine;
 use crate::lying_disk::LyingDisk;
 use crate::world::World;
 use pando_env::{Disk, Env};
@@ -8,7 +9,7 @@ use pando_server::{Config, Server};
 use pando_shell::listener;
 use pando_storage::testing::FaultyDisk;
 use pando_storage::{Backend, Options};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 pub const PORT: u16 = 27017;
 /// Small, so that checkpoints happen within seconds of virtual time.
@@ -35,13 +36,27 @@ pub struct Node {
     follow: Option<String>,
     /// Waits to be initiated.
     member: bool,
+    /// Counts starts.
+    boots: u32,
+    server: Arc<Mutex<Weak<Server>>>,
 }
 
 impl Node {
     pub fn new(world: &World, disk: FaultyDisk, lying: bool) -> Node {
         let process = world.sim.start_process();
         let (world, disk) = (world.clone(), Arc::new(disk));
-        Node { world, disk, process, exit: Arc::default(), lying, port: PORT, follow: None, member: false }
+        Node {
+            world,
+            disk,
+            process,
+            exit: Arc::default(),
+            lying,
+            port: PORT,
+            follow: None,
+            member: false,
+            boots: 0,
+            server: Arc::default(),
+        }
     }
     /// A machine whose server follows the member at `source`.
     pub fn follower(world: &World, disk: FaultyDisk, port: u16, source: String) -> Node {
@@ -54,19 +69,35 @@ impl Node {
     pub fn addr(&self) -> String {
         format!("127.0.0.1:{}", self.port)
     }
+    pub fn machine(&self) -> Machine {
+        Machine(self.port)
+    }
+    /// The running server, for those who look inside, once it has started.
+    pub fn server(&self) -> Option<Arc<Server>> {
+        lock(&self.server).upgrade()
+    }
+    /// How often it was started.
+    pub fn boots(&self) -> u32 {
+        self.boots
+    }
     /// Starts the server; it accepts connections some time later.
     pub fn boot(&mut self) {
         self.world.sim.kill(self.process);
         self.process = self.world.sim.start_process();
         self.exit = Arc::default();
+        self.server = Arc::default();
+        self.boots += 1;
+        let me = self.machine();
+        self.world.net.links().set_dark(me, false);
+        self.world.net.reset_connections(|a, _| a == me);
         let disk: Arc<dyn Disk> =
             if self.lying { Arc::new(LyingDisk(self.disk.clone())) } else { self.disk.clone() };
-        let env = self.world.env(self.process, disk);
-        let exit = self.exit.clone();
+        let env = self.world.env_at(me, self.process, disk);
+        let (exit, server) = (self.exit.clone(), self.server.clone());
         let (port, follow) = (self.port, self.follow.clone());
         let alone = follow.is_none() && !self.member;
         self.world.sim.spawn(self.process, "pandod", async move {
-            let how = match pandod(env, port, follow, alone).await {
+            let how = match pandod(env, port, follow, (alone, server)).await {
                 Ok(()) => Exit::Clean,
                 Err(why) => Exit::Failed(why),
             };
@@ -77,19 +108,29 @@ impl Node {
     pub fn exit(&self) -> Option<Exit> {
         lock(&self.exit).clone()
     }
-    /// Power is lost: the process is gone and so is what was not synced.
+    /// Power is lost: the process is gone and so is what was not synced. Others hear nothing until the next boot.
     pub fn lose_power(&self) {
-        self.world.sim.kill(self.process);
+        self.world.net.links().set_dark(self.machine(), true);
+        self.end_process();
         self.disk.crash();
+    }
+    fn end_process(&self) {
+        *lock(&self.server) = Weak::new();
+        self.world.sim.kill(self.process);
     }
     /// The process is killed; the machine lives on.
     pub fn kill(&self) {
-        self.world.sim.kill(self.process);
+        self.end_process();
         self.disk.kill();
     }
 }
 
-async fn pandod(env: Env, port: u16, follow: Option<String>, alone: bool) -> Result<(), String> {
+async fn pandod(
+    env: Env,
+    port: u16,
+    follow: Option<String>,
+    (alone, shown): (bool, Arc<Mutex<Weak<Server>>>),
+) -> Result<(), String> {
     let hosts = ["127.0.0.1".to_owned()];
     let bound = listener::bind(&env, &hosts, port, None).await.map_err(|e| e.to_string())?;
     let storage = Options { backend: Backend::Mem, memtable_bytes: MEMTABLE_BYTES, ..Options::default() };
@@ -102,6 +143,7 @@ async fn pandod(env: Env, port: u16, follow: Option<String>, alone: bool) -> Res
         ..Config::default()
     };
     let server = Server::start(env, config).await.map_err(|e| e.to_string())?;
+    *lock(&shown) = Arc::downgrade(&server);
     let stop = listener::Stop::new();
     bound.serve(&server.service(), 1000, &stop);
     server.wait_shutdown_requested().await;

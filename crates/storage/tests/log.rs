@@ -5,6 +5,7 @@ mod common;
 
 use common::{checkpoint, count, get, mem, open_on, put, replay};
 use pando_base::Timestamp;
+use pando_bson::DocBuilder;
 use pando_env::Disk;
 use pando_storage::testing::FaultyDisk;
 use pando_storage::{Ident, IdentKind, Options, ReadAt, Storage};
@@ -238,4 +239,25 @@ fn an_unused_reservation_is_no_hole_for_durability() {
     drop(slot);
     s.log().flush_once().unwrap();
     assert!(s.log().durable() >= ts);
+}
+
+#[test]
+fn an_entry_of_another_member_where_a_place_was_given_back_reaches_the_disk() {
+    let (disk, s, i) = world(mem());
+    let last = put(&s, i, b"k", Some(b"1"));
+    let given_back = s.log().reserve(3).last_ts();
+    s.log().flush_once().unwrap();
+    assert!(s.log().durable() >= given_back && s.log().last() == last);
+    // This member steps down; the next primary has never heard of those places.
+    s.log().follow().unwrap();
+    let entry = DocBuilder::new().finish();
+    let at = Timestamp(last.0 + 1);
+    s.log().append_foreign([(at, entry.as_bytes().into())]).unwrap();
+    assert!(s.log().durable() < at && s.all_durable() < at, "neither durable nor applied yet");
+    s.log().flush_once().unwrap();
+    assert!(s.log().durable() >= at);
+    drop(s);
+    disk.crash();
+    let (s, _) = open_on(disk, mem());
+    assert_eq!(s.log().last(), at);
 }

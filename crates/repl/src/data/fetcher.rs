@@ -134,8 +134,12 @@ impl Fetcher<'_> {
                 let text = "the sync source rolled back while it was being chosen";
                 return Err(End::Invalid(Error::new(ErrorCode::InvalidSyncSource, text)));
             }
-            if q.applied.ts < last.ts {
+            // By term first: entries of a newer term may have smaller timestamps, where clocks differ.
+            if q.applied < *last {
                 return Err(End::Refused(Refusal::Behind));
+            }
+            if q.applied.ts < last.ts {
+                return Err(End::Refused(Refusal::Diverged { mine: *last, theirs: q.applied }));
             }
         }
         let id = reply.get_path("cursor.id").and_then(|v| v.as_i64()).unwrap_or(0);

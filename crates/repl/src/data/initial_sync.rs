@@ -194,6 +194,8 @@ impl Attempt<'_> {
         b.doc("$readPreference", |d| {
             d.str("mode", "secondaryPreferred");
         });
+        // As members read it: the entry whole, with its record id.
+        b.i64("term", self.deps.upper.term());
         b.str("$db", "local");
         let reply = self.deps.pool.call(self.source, &b.finish(), LIMIT).await?;
         let batch = reply.get_path("cursor.firstBatch").and_then(|v| v.as_array());

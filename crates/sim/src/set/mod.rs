@@ -1,118 +1,234 @@
-//! A real set of three members under faults: elections, the data path and clients, all of it the server's own code.
+//! A real set of members under faults: elections, the data path and clients, all of it the server's own code.
 //!
-//! Users insert with `w: "majority"` wherever the primary is; members are killed or lose power, the primary above all.
-//! While that goes on nobody may be primary in a term that has one already; after everything has healed, every
-//! acknowledged write must be there and the members must agree.
-//!
-//! A member whose history has parted from the set's stops (rolling back is not built): it comes back with an empty
-//! disk and copies the set again.
+//! Users write wherever the primary is. Meanwhile members are killed or lose power, networks are cut in one direction or
+//! both, slow or lossy, clocks jump, and an operator steps primaries down ([`faults`], [`orders`]). After every twentieth
+//! of a second all members are looked at from outside ([`look`]) and every rule of [`invariants`] must hold. At the end
+//! everything heals: every promise made to the users must be kept, and the members must agree ([`agreement`]).
 
-mod acknowledged;
-mod one_primary;
+pub(crate) mod agreement;
+mod faults;
+mod invariants;
+mod look;
+mod orders;
+mod users;
 
 use crate::client::Client;
 use crate::executor::lock;
 use crate::node::Exit;
-use crate::{FaultyDisk, NetOptions, Node, World, replication};
-use acknowledged::Acknowledged;
-use one_primary::Primaries;
+use crate::{FaultyDisk, Machine, NetOptions, Node, World};
+use faults::Broken;
+pub use faults::Counts;
+use invariants::Invariant;
+use look::Watch;
 use pando_bson::{Bson, Document, doc};
 use pando_env::Env;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use users::acknowledged::{self, Acknowledged};
+use users::anything;
 
-const MEMBERS: u16 = 3;
 const PATIENCE: Duration = Duration::from_secs(900);
+/// Once everything has healed, there is a primary and agreement within this time.
+const LIVELY: Duration = Duration::from_secs(120);
+/// Members' ports, and machines, count from here.
+const FIRST_PORT: u16 = 27017;
+/// Users' machines count from here.
+const FIRST_CLIENT: u16 = 100;
+/// Between two looks.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Log lines that tell what happened between two looks.
+pub(crate) const ELECTED: i32 = 21450;
+pub(crate) const VOTED: i32 = 5_972_100;
+const ROLLED_BACK: i32 = 21612;
 
 /// How long and how wild.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
+    pub members: u16,
     pub users: i64,
-    pub faults: u32,
+    /// Virtual time with faults.
+    pub seconds: u64,
     /// Mean virtual time between two faults.
     pub between_ms: u64,
+    /// The longest that one lasts.
+    pub longest_ms: u64,
+    /// Mean virtual time between two commands of one user.
+    pub pause_ms: u64,
     /// Of a million writes to a connection, so many break it.
     pub break_ppm: u64,
+    /// Virtual time between the last fault and the last write.
+    pub calm_ms: u64,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { users: 2, faults: 5, between_ms: 6000, break_ppm: 50 }
+        Options {
+            members: 3,
+            users: 2,
+            seconds: 1800,
+            between_ms: 14_000,
+            longest_ms: 25_000,
+            pause_ms: 2000,
+            break_ppm: 50,
+            calm_ms: 20_000,
+        }
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     pub trace: u64,
     pub time: Duration,
+    pub polls: u64,
     pub acknowledged: usize,
-    /// Terms that had a primary.
-    pub terms: usize,
-    pub faults: Vec<&'static str>,
+    pub elections: u64,
+    pub rollbacks: u64,
+    /// Entries that rollbacks took back.
+    pub undone: u64,
+    pub committed: usize,
+    pub faults: Counts,
 }
 
 #[derive(Debug)]
 pub struct Failure {
     pub problems: Vec<String>,
     pub log: Vec<String>,
-    pub faults: Vec<&'static str>,
+    pub faults: Counts,
 }
 
 struct Run {
+    options: Options,
     world: World,
     nodes: Vec<Node>,
-    faults: Vec<&'static str>,
+    clients: Vec<Machine>,
+    operator: crate::ProcessId,
+    broken: Broken,
+    watch: Watch,
+    rules: Vec<Box<dyn Invariant>>,
     acknowledged: Arc<Mutex<Acknowledged>>,
-    primaries: Arc<Mutex<Primaries>>,
+    report: Report,
 }
 
 /// Runs one seed.
 pub fn run(seed: u64, options: &Options) -> Result<Report, Box<Failure>> {
-    let world = World::new(seed, NetOptions::default());
-    let member = |i: u16| {
-        let mut node = Node::member(&world, FaultyDisk::new(seed ^ u64::from(i) << 32), 27017 + i);
-        node.boot();
-        node
-    };
-    let nodes = (0..MEMBERS).map(member).collect();
-    let (acknowledged, primaries) = (Arc::default(), Arc::default());
-    let mut run = Run { world, nodes, faults: Vec::new(), acknowledged, primaries };
+    let mut run = Run::new(seed, options);
     run.initiate()?;
     let stop = Arc::new(AtomicBool::new(false));
     let people = run.world.sim.start_process();
     let addrs = run.addrs();
     for user in 0..options.users {
-        let env = run.env(people);
-        let writing = acknowledged::write(env, addrs.clone(), user, run.acknowledged.clone(), stop.clone());
+        let env = run.env_of(people, FIRST_CLIENT + user as u16);
+        let writing = acknowledged::write(
+            env,
+            addrs.clone(),
+            (user, options.pause_ms),
+            run.acknowledged.clone(),
+            stop.clone(),
+        );
         run.world.sim.spawn(people, "user", writing);
     }
-    let watching = one_primary::watch(run.env(people), addrs, run.primaries.clone());
-    run.world.sim.spawn(people, "watcher", watching);
+    let env = run.env_of(people, FIRST_CLIENT);
+    let writing = anything::write(env, run.addrs(), (0, options.pause_ms), stop.clone());
+    run.world.sim.spawn(people, "user", writing);
     run.world.net.set_options(NetOptions { break_ppm: options.break_ppm, ..NetOptions::default() });
-    for _ in 0..options.faults {
-        let wait = run.world.sim.below(options.between_ms * 2);
-        run.world.sim.run_for(Duration::from_millis(wait));
-        run.fault()?;
+    let end = run.world.sim.now() + Duration::from_secs(options.seconds);
+    let mut next = run.world.sim.now();
+    while run.world.sim.now() < end {
+        if run.world.sim.now() >= next {
+            run.fault();
+            next += Duration::from_millis(run.world.sim.below(options.between_ms * 2));
+        }
+        run.go_on(LOOK)?;
+        run.heal_due();
     }
     run.world.net.set_options(NetOptions::default());
-    run.world.sim.run_for(Duration::from_secs(20));
-    run.revive()?;
+    run.heal_all();
+    run.go_on(Duration::from_millis(options.calm_ms))?;
     stop.store(true, Relaxed);
-    run.world.sim.run_for(Duration::from_secs(25));
-    run.revive()?;
+    run.go_on(Duration::from_secs(10))?;
     run.check(people)
 }
 
+impl Drop for Run {
+    fn drop(&mut self) {
+        self.world.sim.end();
+    }
+}
+
 impl Run {
+    fn new(seed: u64, options: &Options) -> Run {
+        let world = World::new(seed, NetOptions::default());
+        world.watch_lines(&[ELECTED, VOTED, ROLLED_BACK]);
+        let member = |i: u16| {
+            let disk = FaultyDisk::new(seed.wrapping_mul(64).wrapping_add(u64::from(i)));
+            let mut node = Node::member(&world, disk, FIRST_PORT + i);
+            node.boot();
+            node
+        };
+        let nodes = (0..options.members).map(member).collect();
+        Run {
+            options: *options,
+            nodes,
+            clients: (0..options.users).map(|u| Machine(FIRST_CLIENT + u as u16)).collect(),
+            operator: world.sim.start_process(),
+            broken: Broken::default(),
+            watch: Watch::new(options.members.into()),
+            rules: invariants::all(),
+            acknowledged: Arc::default(),
+            report: Report::default(),
+            world,
+        }
+    }
     fn env(&self, process: crate::ProcessId) -> Env {
-        self.world.env(process, self.nodes[0].disk.clone())
+        self.env_of(process, FIRST_CLIENT - 1)
+    }
+    fn env_of(&self, process: crate::ProcessId, machine: u16) -> Env {
+        self.world.env_at(Machine(machine), process, self.nodes[0].disk.clone())
     }
     fn addrs(&self) -> Vec<String> {
         self.nodes.iter().map(Node::addr).collect()
     }
     fn fail(&self, problems: Vec<String>) -> Box<Failure> {
-        Box::new(Failure { problems, log: self.world.log_lines(), faults: self.faults.clone() })
+        let faults = self.broken.counts.clone();
+        Box::new(Failure { problems, log: self.world.log_lines(), faults })
+    }
+
+    /// Lets time pass, and looks at everybody again and again.
+    fn go_on(&mut self, how_long: Duration) -> Result<(), Box<Failure>> {
+        let end = self.world.sim.now() + how_long;
+        while self.world.sim.now() < end {
+            self.world.sim.run_for(LOOK);
+            self.look()?;
+        }
+        Ok(())
+    }
+
+    fn look(&mut self) -> Result<(), Box<Failure>> {
+        let mut problems = Vec::new();
+        let lines = self.world.take_lines();
+        for line in &lines {
+            match line.id {
+                ELECTED => self.report.elections += 1,
+                ROLLED_BACK => {
+                    self.report.rollbacks += 1;
+                    self.report.undone += number(&line.attr, "numOpsRolledBack").unwrap_or(0) as u64;
+                }
+                _ => {}
+            }
+        }
+        let rules = &mut self.rules;
+        let looked = self.watch.look(&self.nodes, lines, &mut |look| {
+            rules.iter_mut().for_each(|rule| rule.look(look, &mut problems));
+        });
+        problems.extend(looked.err());
+        for (i, node) in self.nodes.iter().enumerate() {
+            if let Some(Exit::Failed(why)) = node.exit() {
+                problems.push(format!("member {i} ended by itself: {why}"));
+            }
+        }
+        if problems.is_empty() { Ok(()) } else { Err(self.fail(problems)) }
     }
 
     fn initiate(&self) -> Result<(), Box<Failure>> {
@@ -143,52 +259,9 @@ impl Run {
         }
     }
 
-    /// One member at a time: the other two are a majority.
-    fn fault(&mut self) -> Result<(), Box<Failure>> {
-        self.revive()?;
-        let anyone = self.world.sim.below(u64::from(MEMBERS)) as usize;
-        let primary = lock(&self.primaries).last();
-        let who = if self.world.sim.below(3) > 0 { primary.unwrap_or(anyone) } else { anyone };
-        let absent = self.world.sim.below(2) == 0;
-        let power = self.world.sim.below(2) == 0;
-        if power {
-            self.nodes[who].lose_power();
-        } else {
-            self.nodes[who].kill();
-        }
-        if absent {
-            let wait = self.world.sim.below(15_000);
-            self.world.sim.run_for(Duration::from_millis(wait));
-        }
-        self.nodes[who].boot();
-        self.faults.push(match (power, absent) {
-            (true, true) => "power loss, absence",
-            (true, false) => "power loss",
-            (false, true) => "kill, absence",
-            (false, false) => "kill",
-        });
-        Ok(())
-    }
-
-    /// A member that stopped because it would have to roll back starts over with an empty disk.
-    fn revive(&mut self) -> Result<(), Box<Failure>> {
-        for i in 0..self.nodes.len() {
-            match self.nodes[i].exit() {
-                None => continue,
-                Some(Exit::Failed(why)) if why.contains("parted from ours") => {}
-                Some(other) => return Err(self.fail(vec![format!("member {i} ended by itself: {other:?}")])),
-            }
-            let seed = self.world.sim.below(u64::MAX);
-            self.nodes[i].disk = Arc::new(FaultyDisk::new(seed));
-            self.nodes[i].boot();
-            self.faults.push("copied anew");
-        }
-        Ok(())
-    }
-
-    fn check(self, people: crate::ProcessId) -> Result<Report, Box<Failure>> {
+    fn check(mut self, people: crate::ProcessId) -> Result<Report, Box<Failure>> {
         let sim = self.world.sim.clone();
-        let mut problems = lock(&self.primaries).problems();
+        let mut problems = Vec::new();
         let process = sim.start_process();
         let env = self.env(process);
         let addrs = self.addrs();
@@ -201,27 +274,44 @@ impl Run {
             order.extend(addrs.iter().enumerate().filter(|(i, _)| *i != at).map(|(_, a)| a.clone()));
             let mut c = connected(&env, &order[0]).await;
             let mut problems = acknowledged::check(&mut c, &acknowledged).await;
-            let agreed = replication::checks::run(env, order, told).await;
+            let agreed = agreement::run(env, order, told).await;
             problems.extend(agreed.err().into_iter().flatten());
             problems
         };
-        match sim.block_on(process, PATIENCE, checking) {
+        match sim.block_on(process, LIVELY, checking) {
             Ok(found) => problems.extend(found),
             Err(why) => {
                 let exits: Vec<_> = self.nodes.iter().map(Node::exit).collect();
                 problems.push(format!("no agreement: {why:?} {:?} exits {exits:?}", lock(&stage)));
             }
         }
+        self.look()?;
         sim.kill(people);
+        sim.kill(self.operator);
         if !problems.is_empty() {
             return Err(self.fail(problems));
         }
-        let (acknowledged, terms) = (lock(&self.acknowledged).len(), lock(&self.primaries).terms());
-        Ok(Report { trace: sim.trace(), time: sim.now(), acknowledged, terms, faults: self.faults })
+        let acknowledged = lock(&self.acknowledged).len();
+        Ok(Report {
+            trace: sim.trace(),
+            time: sim.now(),
+            polls: sim.polls(),
+            acknowledged,
+            committed: self.watch.committed.chain.len(),
+            faults: self.broken.counts.clone(),
+            ..self.report.clone()
+        })
     }
 }
 
 const PAUSE: Duration = Duration::from_millis(50);
+
+/// A number in the attributes of a log line.
+pub(crate) fn number(attr: &str, name: &str) -> Option<i64> {
+    let rest = attr.split_once(&format!("\"{name}\":"))?.1;
+    let end = rest.find(|c: char| !(c.is_ascii_digit() || c == '-')).unwrap_or(rest.len());
+    rest[..end].parse().ok()
+}
 
 async fn connected(env: &Env, addr: &str) -> Client {
     loop {
@@ -250,4 +340,8 @@ async fn primary_of(env: &Env, addrs: &[String]) -> usize {
         }
         env.clock.sleep(PAUSE).await;
     }
+}
+
+async fn primary_within(env: &Env, addrs: &[String], limit: Duration) -> Option<usize> {
+    env.timeout(limit, primary_of(env, addrs)).await
 }

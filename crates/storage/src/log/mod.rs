@@ -375,6 +375,24 @@ impl OpLog {
         Ok(())
     }
 
+    /// From now on entries come from another member. Places that were reserved here and given back count no more: a
+    /// new primary may put entries there, which must reach the disk and must not be seen before they are applied. No
+    /// slot may be open.
+    pub fn follow(&self) -> Result<()> {
+        let _one = self.0.flushing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.state();
+        if state.has_open() {
+            return Err(Error::internal("the log follows another one only while no slot is open"));
+        }
+        if state.last > 0 {
+            let (last, clock) = (state.last, state.last_reserved);
+            state.reset(last);
+            state.last_reserved = clock;
+            self.0.durable.fetch_min(last, Ordering::AcqRel);
+        }
+        Ok(())
+    }
+
     /// Entries from `from` on that are visible now, oldest first; with `backward`, from `from` down.
     pub fn read(&self, from: Bound<Timestamp>, backward: bool) -> OplogCursor {
         OplogCursor { log: self.clone(), from, backward, buffer: VecDeque::new(), limit: self.visible() }

@@ -1,6 +1,8 @@
 //! Random writers. What becomes of a single write does not matter here, only that all members agree on it.
 
 use crate::client::Client;
+use crate::set::primary_of;
+use crate::set::users::is_not_primary;
 use pando_bson::{DocBuf, Document, doc};
 use pando_env::Env;
 use std::sync::Arc;
@@ -10,21 +12,28 @@ use std::time::Duration;
 const COLLECTIONS: [&str; 4] = ["a", "b", "c", "cap"];
 const KEYS: u64 = 40;
 
-pub(super) async fn run(env: Env, addr: String, (user, pause_ms): (u64, u64), stop: Arc<AtomicBool>) {
+/// One user, who writes wherever the primary is.
+pub(in crate::set) async fn write(
+    env: Env,
+    addrs: Vec<String>,
+    (user, pause_ms): (u64, u64),
+    stop: Arc<AtomicBool>,
+) {
     let mut txn = 0i64;
     while !stop.load(Relaxed) {
-        let Ok(mut client) = Client::connect(&env, &addr).await else {
-            env.clock.sleep(Duration::from_millis(20)).await;
-            continue;
-        };
-        while !stop.load(Relaxed) {
-            txn += 1;
-            let body = command(&env, user, txn);
-            if client.command(&body).await.is_err() {
-                break;
+        let at = primary_of(&env, &addrs).await;
+        if let Ok(mut client) = Client::connect(&env, &addrs[at]).await {
+            while !stop.load(Relaxed) {
+                txn += 1;
+                let body = command(&env, user, txn);
+                match client.command(&body).await {
+                    Ok(reply) if !is_not_primary(&reply) => {}
+                    _ => break,
+                }
+                env.clock.sleep(Duration::from_millis(below(&env, pause_ms * 2))).await;
             }
-            env.clock.sleep(Duration::from_millis(below(&env, pause_ms * 2))).await;
         }
+        env.clock.sleep(Duration::from_millis(20)).await;
     }
 }
 
@@ -34,7 +43,7 @@ fn below(env: &Env, n: u64) -> u64 {
 
 fn command(env: &Env, user: u64, txn: i64) -> DocBuf {
     let mut body = match below(env, 40) {
-        0..=33 => write(env),
+        0..=33 => a_write(env),
         _ => definition(env),
     };
     if body.get("insert").is_some() || body.get("update").is_some() || body.get("delete").is_some() {
@@ -53,7 +62,7 @@ fn command(env: &Env, user: u64, txn: i64) -> DocBuf {
     body.to_raw()
 }
 
-fn write(env: &Env) -> Document {
+fn a_write(env: &Env) -> Document {
     let coll = COLLECTIONS[below(env, 4) as usize];
     let key = |env: &Env| below(env, KEYS) as i32;
     let n = |env: &Env| below(env, 9) as i32;

@@ -3,7 +3,8 @@
 
 use crate::client::Client;
 use crate::executor::lock;
-use pando_base::Timestamp;
+use crate::set::connected;
+use pando_base::{OpTime, Timestamp};
 use pando_bson::{DocBuf, DocBuilder, Document, RawDoc, Value, doc};
 use pando_env::Env;
 use std::collections::BTreeMap;
@@ -12,17 +13,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const PAUSE: Duration = Duration::from_millis(20);
-
-/// The reply may or may not arrive.
-pub(super) async fn shut_down(env: Env, addr: String) {
-    loop {
-        if let Ok(mut c) = Client::connect(&env, &addr).await {
-            let _ = c.command(&doc! { "shutdown": 1, "force": true, "$db": "admin" }.to_raw()).await;
-            return;
-        }
-        env.clock.sleep(PAUSE).await;
-    }
-}
 
 fn anywhere(mut body: Document, db: &str) -> DocBuf {
     body.push("$readPreference", doc! { "mode": "secondaryPreferred" });
@@ -45,20 +35,12 @@ fn batch(reply: &RawDoc) -> Vec<DocBuf> {
     batch.into_iter().flatten().filter_map(|e| e.value().as_doc()).map(RawDoc::to_buf).collect()
 }
 
-async fn connected(env: &Env, addr: &str) -> Client {
-    loop {
-        if let Ok(c) = Client::connect(env, addr).await {
-            return c;
-        }
-        env.clock.sleep(PAUSE).await;
-    }
-}
-
 /// Position of the last entry that was applied.
-async fn applied(c: &mut Client) -> Option<Timestamp> {
+async fn applied(c: &mut Client) -> Option<OpTime> {
     let status = ask(c, doc! { "replSetGetStatus": 1 }, "admin").await.ok()?;
     let state = status.get("myState").and_then(|v| v.as_i64());
-    let at = timestamp(status.get_path("optimes.appliedOpTime.ts")?)?;
+    let ts = timestamp(status.get_path("optimes.appliedOpTime.ts")?)?;
+    let at = OpTime::new(ts, status.get_path("optimes.appliedOpTime.t")?.as_i64()?);
     matches!(state, Some(1 | 2)).then_some(at)
 }
 

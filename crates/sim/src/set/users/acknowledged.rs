@@ -1,8 +1,8 @@
 //! Checker: what was acknowledged with `w: "majority"` is never lost.
 
-use super::primary_of;
 use crate::client::Client;
 use crate::executor::lock;
+use crate::set::primary_of;
 use pando_bson::doc;
 use pando_env::Env;
 use std::collections::BTreeSet;
@@ -11,13 +11,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Ids whose insert was acknowledged.
-pub(super) type Acknowledged = BTreeSet<i64>;
+pub(in crate::set) type Acknowledged = BTreeSet<i64>;
 
 /// One user: inserts one document after another, each acknowledged by a majority.
-pub(super) async fn write(
+pub(in crate::set) async fn write(
     env: Env,
     addrs: Vec<String>,
-    user: i64,
+    (user, pause_ms): (i64, u64),
     acknowledged: Arc<Mutex<Acknowledged>>,
     stop: Arc<AtomicBool>,
 ) {
@@ -39,14 +39,14 @@ pub(super) async fn write(
                 break;
             }
             lock(&acknowledged).insert(id);
-            env.clock.sleep(Duration::from_millis(env.rng.next_u64() % 60)).await;
+            env.clock.sleep(Duration::from_millis(env.rng.next_u64() % (pause_ms * 2))).await;
         }
         env.clock.sleep(Duration::from_millis(20)).await;
     }
 }
 
 /// What is missing at a primary.
-pub(super) async fn check(c: &mut Client, acknowledged: &Mutex<Acknowledged>) -> Vec<String> {
+pub(in crate::set) async fn check(c: &mut Client, acknowledged: &Mutex<Acknowledged>) -> Vec<String> {
     let mut found = BTreeSet::new();
     let mut body = doc! { "find": "acked", "batchSize": 5000, "$db": "d" }.to_raw();
     loop {

@@ -1,0 +1,23 @@
+//! As long as a process lives its commit point and its stable timestamp never move back (INV-9, INV-16).
+
+use super::{Invariant, Problems};
+use crate::set::look::Look;
+
+pub(super) struct Rule;
+
+impl Invariant for Rule {
+    fn look(&mut self, look: &Look<'_>, problems: &mut Problems) {
+        for (who, now, before) in look.running() {
+            let Some(before) = before.filter(|b| b.boots == now.boots) else { continue };
+            if now.committed < before.committed {
+                problems.push(format!(
+                    "member {who}: commit point from {} to {}",
+                    before.committed, now.committed
+                ));
+            }
+            if now.stable < before.stable {
+                problems.push(format!("member {who}: stable from {} to {}", before.stable, now.stable));
+            }
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! A leader takes nothing out of its log, and nobody loses entries but by a crash or a rollback (INV-6).
+
+use super::{Invariant, Problems};
+use crate::set::look::{Look, Loss};
+
+pub(super) struct Rule;
+
+impl Invariant for Rule {
+    fn look(&mut self, look: &Look<'_>, problems: &mut Problems) {
+        for (who, why, lost) in look.gone {
+            let led = |m: &Option<crate::set::look::Member>| m.as_ref().is_some_and(|m| m.leader);
+            let always = led(&look.members[*who]) && led(&look.before[*who]);
+            if *why == Loss::Unexplained || (*why == Loss::Rollback && always) {
+                let newest = lost.first().map(|e| e.at);
+                problems.push(format!("{} entries up to {newest:?} are gone from member {who}", lost.len()));
+            }
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! What a member called durable is there after any crash (INV-14, INV-24).
+
+use super::{Invariant, Problems};
+use crate::set::look::{Look, Loss};
+use pando_base::Timestamp;
+use std::collections::BTreeMap;
+
+#[derive(Default)]
+pub(super) struct Rule {
+    /// Synced up to here, at the look before.
+    synced: BTreeMap<usize, Timestamp>,
+}
+
+impl Invariant for Rule {
+    fn look(&mut self, look: &Look<'_>, problems: &mut Problems) {
+        for (who, _, lost) in look.gone.iter().filter(|(_, why, _)| *why == Loss::Crash) {
+            let synced = self.synced.get(who).copied().unwrap_or_default();
+            if let Some(e) = lost.iter().find(|e| e.at.ts <= synced) {
+                problems.push(format!("member {who} lost {} by a crash; it was synced up to {synced}", e.at));
+            }
+        }
+        for (who, now, _) in look.running() {
+            self.synced.insert(who, now.synced);
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! What can be seen of a set at one moment, from outside of it: states, positions, logs. Looking changes nothing and
+//! draws no chance.
+
+use crate::executor::mix_bytes;
+use crate::node::Node;
+use crate::world::Line;
+use pando_base::{OpTime, Term, Timestamp};
+use pando_bson::RawDoc;
+use pando_oplog::EntryView;
+use pando_repl::MemberState;
+use pando_repl::topology::ConfigId;
+use pando_server::Server;
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+/// One member as it says it is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Member {
+    /// Which start of the process this is.
+    pub(super) boots: u32,
+    pub(super) rbid: i32,
+    pub(super) state: MemberState,
+    pub(super) leader: bool,
+    pub(super) writable: bool,
+    pub(super) term: Term,
+    pub(super) committed: OpTime,
+    pub(super) config: ConfigId,
+    pub(super) applied: OpTime,
+    pub(super) durable: OpTime,
+    pub(super) written: OpTime,
+    pub(super) oldest: Timestamp,
+    pub(super) stable: Timestamp,
+    pub(super) all_durable: Timestamp,
+    /// Where its log is synced up to.
+    pub(super) synced: Timestamp,
+}
+
+impl Member {
+    fn of(server: &Server, boots: u32) -> Option<Member> {
+        let (storage, rbid) = (&server.storage, server.progress.rbid());
+        server.inspect(|core| Member {
+            boots,
+            rbid,
+            state: core.state(),
+            leader: core.is_leader(),
+            writable: core.is_writable(),
+            term: core.term(),
+            committed: core.commit_point().op,
+            config: core.config_id(),
+            applied: core.positions().applied.op,
+            durable: core.positions().durable.op,
+            written: core.positions().written.op,
+            oldest: storage.oldest(),
+            stable: storage.stable(),
+            all_durable: storage.all_durable(),
+            synced: storage.log().durable(),
+        })
+    }
+}
+
+/// An entry of a log, without its text.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Entry {
+    pub(super) at: OpTime,
+    pub(super) hash: u64,
+    /// The entry before it, if that was seen.
+    pub(super) before: Option<OpTime>,
+}
+
+/// An entry that is committed, and in which term it came to be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Promise {
+    pub(super) entry: Entry,
+    pub(super) in_term: Term,
+}
+
+/// Why entries disappeared from a log.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Loss {
+    /// The process or the machine had died.
+    Crash,
+    Rollback,
+    /// Neither: it must not happen.
+    Unexplained,
+}
+
+/// A member's log as it was last seen, also while the member is away.
+#[derive(Default)]
+pub(super) struct Log {
+    pub(super) entries: Vec<Entry>,
+    /// Synced up to here when last seen.
+    pub(super) synced: Timestamp,
+    seen: Option<(u32, i32)>,
+    visible: Timestamp,
+}
+
+impl Log {
+    pub(super) fn top(&self) -> OpTime {
+        self.entries.last().map_or(OpTime::NULL, |e| e.at)
+    }
+    /// The newest entry at or below `ts`.
+    pub(super) fn at(&self, ts: Timestamp) -> Option<&Entry> {
+        let n = self.entries.partition_point(|e| e.at.ts <= ts);
+        self.entries[..n].last()
+    }
+    pub(super) fn holds(&self, at: OpTime) -> bool {
+        self.at(at.ts).is_some_and(|e| e.at == at)
+    }
+    /// Entries after `after`, up to `upto`.
+    pub(super) fn between(&self, after: Timestamp, upto: Timestamp) -> &[Entry] {
+        let from = self.entries.partition_point(|e| e.at.ts <= after);
+        let to = self.entries.partition_point(|e| e.at.ts <= upto);
+        &self.entries[from.min(to)..to]
+    }
+
+    /// Takes in what happened since; what is gone, and how many entries are new.
+    fn refresh(&mut self, server: &Server, now: &Member) -> Result<(Vec<Entry>, Loss, usize), String> {
+        let log = server.storage.log();
+        let marks = (now.boots, now.rbid);
+        let why = match self.seen.replace(marks) {
+            Some(before) if before.1 != marks.1 => Loss::Rollback,
+            Some(before) if before.0 != marks.0 => Loss::Crash,
+            _ if now.state == MemberState::Rollback => Loss::Rollback,
+            _ => Loss::Unexplained,
+        };
+        let visible = log.visible();
+        let mut gone = Vec::new();
+        if why != Loss::Unexplained || visible < self.visible {
+            while let Some(last) = self.entries.last() {
+                let there = log.read(Bound::Included(last.at.ts), false).next().map_err(|e| e.to_string())?;
+                if there.is_some_and(|(ts, bytes)| ts == last.at.ts && mix_bytes(&bytes) == last.hash) {
+                    break;
+                }
+                gone.extend(self.entries.pop());
+            }
+        }
+        let had = self.entries.len();
+        let mut new = log.read(Bound::Excluded(self.top().ts), false);
+        while let Some((ts, bytes)) = new.next().map_err(|e| e.to_string())? {
+            let view = EntryView::parse(RawDoc::trusted(&bytes)).map_err(|e| e.to_string())?;
+            if view.op_time().ts != ts {
+                return Err(format!("the entry at {ts} says {}", view.op_time()));
+            }
+            let before = self.entries.last().map(|e| e.at);
+            self.entries.push(Entry { at: view.op_time(), hash: mix_bytes(&bytes), before });
+        }
+        self.visible = visible;
+        self.synced = now.synced;
+        Ok((gone, why, self.entries.len() - had))
+    }
+}
+
+/// What the set has committed, as one chain.
+#[derive(Default)]
+pub(super) struct Committed {
+    pub(super) chain: BTreeMap<Timestamp, Promise>,
+}
+
+impl Committed {
+    pub(super) fn newest(&self) -> OpTime {
+        self.chain.last_key_value().map_or(OpTime::NULL, |(_, p)| p.entry.at)
+    }
+    pub(super) fn holds(&self, e: &Entry) -> bool {
+        self.chain.get(&e.at.ts).is_some_and(|c| c.entry.at == e.at)
+    }
+}
+
+/// One moment: what is, what was at the last one, and what happened in between.
+pub(super) struct Look<'a> {
+    pub(super) members: &'a [Option<Member>],
+    pub(super) before: &'a [Option<Member>],
+    pub(super) logs: &'a [Log],
+    /// Entries that a member's log had and has no more.
+    pub(super) gone: &'a [(usize, Loss, Vec<Entry>)],
+    /// How many entries of a member's log are new.
+    pub(super) new: &'a [usize],
+    pub(super) committed: &'a Committed,
+    /// Entries that have become committed.
+    pub(super) newly_committed: &'a [Entry],
+    /// Watched log lines: member, id, attributes.
+    pub(super) lines: &'a [(usize, Line)],
+}
+
+impl Look<'_> {
+    /// Members that run, with their number and how they were at the last look.
+    pub(super) fn running(&self) -> impl Iterator<Item = (usize, &Member, Option<&Member>)> {
+        let both = self.members.iter().zip(self.before).enumerate();
+        both.filter_map(|(i, (now, before))| Some((i, now.as_ref()?, before.as_ref())))
+    }
+}
+
+/// What is remembered between two looks.
+pub(super) struct Watch {
+    members: Vec<Option<Member>>,
+    pub(super) logs: Vec<Log>,
+    pub(super) committed: Committed,
+}
+
+impl Watch {
+    pub(super) fn new(members: usize) -> Watch {
+        let logs = (0..members).map(|_| Log::default()).collect();
+        Watch { members: vec![None; members], logs, committed: Committed::default() }
+    }
+
+    /// The leader of the newest term, if it was seen.
+    pub(super) fn newest_leader(&self) -> Option<usize> {
+        let leaders = self
+            .members
+            .iter()
+            .enumerate()
+            .filter_map(|(i, m)| Some((m.as_ref()?.term, i, m.as_ref()?.leader)));
+        leaders.filter(|l| l.2).max().map(|(_, i, _)| i)
+    }
+
+    /// Looks at everybody and shows it to `judge`.
+    pub(super) fn look(
+        &mut self,
+        nodes: &[Node],
+        lines: Vec<Line>,
+        judge: &mut dyn FnMut(&Look<'_>),
+    ) -> Result<(), String> {
+        let servers: Vec<_> = nodes.iter().map(Node::server).collect();
+        let now: Vec<Option<Member>> =
+            servers.iter().zip(nodes).map(|(s, n)| Member::of(s.as_deref()?, n.boots())).collect();
+        let before = std::mem::replace(&mut self.members, now);
+        let (mut gone, mut new) = (Vec::new(), vec![0; nodes.len()]);
+        for (i, (server, member)) in servers.iter().zip(&self.members).enumerate() {
+            let (Some(server), Some(member)) = (server, member) else { continue };
+            if matches!(member.state, MemberState::Startup | MemberState::Startup2) {
+                self.logs[i] = Log::default();
+                continue;
+            }
+            let (lost, why, n) =
+                self.logs[i].refresh(server, member).map_err(|e| format!("log of member {i}: {e}"))?;
+            new[i] = n;
+            if !lost.is_empty() {
+                gone.push((i, why, lost));
+            }
+        }
+        let newly_committed = self.note_committed()?;
+        let lines: Vec<(usize, Line)> = lines
+            .into_iter()
+            .filter_map(|l| Some((nodes.iter().position(|n| n.machine() == l.machine)?, l)))
+            .collect();
+        judge(&Look {
+            members: &self.members,
+            before: &before,
+            logs: &self.logs,
+            gone: &gone,
+            new: &new,
+            committed: &self.committed,
+            newly_committed: &newly_committed,
+            lines: &lines,
+        });
+        Ok(())
+    }
+
+    /// Follows the newest commit point that anybody knows.
+    fn note_committed(&mut self) -> Result<Vec<Entry>, String> {
+        let point = self.members.iter().flatten().map(|m| m.committed).max().unwrap_or(OpTime::NULL);
+        let known = self.committed.newest();
+        if point.is_null() || point == known {
+            return Ok(Vec::new());
+        }
+        if point.ts <= known.ts {
+            return match self.committed.chain.get(&point.ts) {
+                Some(p) if p.entry.at == point => Ok(Vec::new()),
+                _ => Err(format!("the commit point {point} names no committed entry (newest {known})")),
+            };
+        }
+        let holder = self.logs.iter().find(|l| l.holds(point));
+        // Whoever held it has just died: later.
+        let Some(holder) = holder else { return Ok(Vec::new()) };
+        let starts_later = holder.entries.first().is_some_and(|e| e.at.ts > known.ts);
+        if !known.is_null() && !holder.holds(known) && !starts_later {
+            return Err(format!("{point} is committed by a log without {known}, which was committed before"));
+        }
+        let new = holder.between(known.ts, point.ts).to_vec();
+        let in_term = point.t;
+        self.committed.chain.extend(new.iter().map(|e| (e.at.ts, Promise { entry: *e, in_term })));
+        Ok(new)
+    }
+}

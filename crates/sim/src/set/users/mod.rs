@@ -1,0 +1,11 @@
+//! Who uses the set, and what was promised to them.
+
+pub(super) mod acknowledged;
+pub(super) mod anything;
+
+use pando_bson::RawDoc;
+
+/// The reply of a member that takes no writes, or takes them no more.
+fn is_not_primary(reply: &RawDoc) -> bool {
+    matches!(reply.get("code").and_then(|v| v.as_i64()), Some(10107 | 11602 | 13435 | 189 | 91 | 11600))
+}
