@@ -4,7 +4,6 @@ use pando_sim::crud::{CrudOptions, Failure, Report, run};
 use pando_sim::set;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
-use std::time::Instant;
 
 const USAGE: &str =
     "usage: sim [set] [meta] [--seed N | --seeds COUNT [--from N]] [--lives N] [--users N] [--life-ms N]
@@ -123,14 +122,13 @@ fn set_once(seed: u64, options: &set::Options) -> Result<set::Report, Vec<String
 
 fn run_set(args: &Args, total: &mut Total, seed: u64) {
     total.seeds += 1;
-    let started = Instant::now();
     let outcome = set_once(seed, &args.set_options);
     match &outcome {
         Ok(r) => {
             total.add(r);
             println!(
                 "seed {seed}: {:.0} s, {} faults, {} elections, {} rollbacks of {}, {} acknowledged, {} committed, \
-                 {} polls, trace {:016x}, took {:.2} s",
+                 {} polls, trace {:016x}",
                 r.time.as_secs_f64(),
                 r.faults.values().sum::<u32>(),
                 r.elections,
@@ -139,8 +137,7 @@ fn run_set(args: &Args, total: &mut Total, seed: u64) {
                 r.acknowledged,
                 r.committed,
                 r.polls,
-                r.trace,
-                started.elapsed().as_secs_f64()
+                r.trace
             );
         }
         Err(problems) => {
