@@ -298,6 +298,11 @@ pub const REPORT_MS_MAX: u64 = 10_000;
 pub const REPORT_PAUSE_MS: u64 = 500;
 /// How often a rollback looks whether the operations it told to stop have ended.
 pub const ROLLBACK_POLL_MS: u64 = 5;
+/// Write commands per second where nothing is held back (MongoDB's figure).
+pub const FLOW_CONTROL_TICKETS_MAX: i64 = 1_000_000_000;
+/// How often the rate of writes is decided, and how often in between the log's place is noted.
+pub const FLOW_CONTROL_PERIOD_MS: u64 = 1000;
+pub const FLOW_CONTROL_SAMPLES_PER_PERIOD: u32 = 5;
 /// A workflow's action that failed is tried again after this.
 pub const WORKFLOW_RETRY_MS: u64 = 500;
 /// How often a coordinator without a deadline asks its core anyway.

@@ -81,7 +81,14 @@ params! {
     enableTestCommands START Bool(false);
     fastFailureDetection BOTH Bool(true);
     featureCompatibilityVersion NEVER Text("7.0");
+    flowControlDecayConstant BOTH Double(0.5, 0.0, 1.0);
+    flowControlFudgeFactor BOTH Double(0.95, 0.0, 1.0);
+    flowControlMaxSamples BOTH Int(1_000_000, 1, MAX32);
+    flowControlMinTicketsPerSecond BOTH Int(100, 1, MAX32);
     flowControlTargetLagSeconds BOTH Int(10, 1, MAX32);
+    flowControlThresholdLagPercentage BOTH Double(0.5, 0.0, 1.0);
+    flowControlTicketAdderConstant BOTH Int(1000, 0, MAX32);
+    flowControlTicketMultiplierConstant BOTH Double(1.05, 1.0, f64::MAX);
     indexMaxNumGeneratedKeysPerDocument START Int(100_000, 1, MAX32);
     initialSyncMethod START Text("logical");
     initialSyncSourceReadPreference START Text("");

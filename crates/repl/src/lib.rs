@@ -8,6 +8,7 @@
 //! * [`data`] — the entries' way from a sync source into this node's log and tables;
 //! * [`config`] — the configuration document, of the topology crate;
 //! * [`state`] — what operations see: member state, term, topology version, and who waits for them;
+//! * [`flow_control`] — how fast a primary may write;
 //! * [`services`] — hooks at changes of role, and workflows that run on a primary;
 //! * [`await_replication`] — write concerns;
 //! * [`show`] — the documents that `hello` and `replSetGetStatus` answer with.
@@ -15,6 +16,7 @@
 pub mod await_replication;
 pub mod coordinator;
 pub mod data;
+pub mod flow_control;
 pub mod params;
 pub mod services;
 pub mod show;

@@ -25,6 +25,7 @@ mod cursor_reply;
 mod explaining;
 mod find_args;
 mod find_one;
+mod flow_control;
 mod follow;
 mod fsync_lock;
 mod lets;

@@ -1,6 +1,7 @@
 //! Start, shutdown, and the handle that commands hold.
 
 use crate::commands::TABLE;
+use crate::flow_control::Tickets;
 use crate::fsync_lock::FsyncLock;
 use crate::profiling::Profiling;
 use crate::rw_defaults::RwDefaults;
@@ -55,6 +56,7 @@ pub struct Server {
     pub(crate) oplog_retention_ms: AtomicU64,
     pub(crate) top: Top,
     pub(crate) fsync_lock: FsyncLock,
+    pub(crate) tickets: Tickets,
     pub(crate) ttl: TtlStats,
     pub(crate) spills: Arc<Spills>,
     pub(crate) stopping: Shutdown,
@@ -97,6 +99,7 @@ impl Server {
             oplog_retention_ms: AtomicU64::new(retention),
             top: Top::default(),
             fsync_lock: FsyncLock::default(),
+            tickets: Tickets::default(),
             ttl: TtlStats::default(),
             spills,
             stopping: Shutdown::default(),

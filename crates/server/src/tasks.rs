@@ -6,6 +6,7 @@
 //! | checkpoint | every `syncdelay` s, or when memory is full | flush tables up to the stable timestamp |
 //! | storage step | when there is something to compact | one bounded step of flushing or compaction |
 //! | timestamps | every second | move stable and oldest |
+//! | flow control | every second, on a primary | how fast it may write |
 //! | cursor reaper | every `clientCursorMonitorFrequencySecs` | drop idle cursors |
 //! | session reaper | every `logicalSessionRefreshMillis` | end idle sessions |
 //! | TTL | every `ttlMonitorSleepSecs` | delete expired documents |
@@ -30,6 +31,7 @@ pub(crate) fn spawn_all(server: &Arc<Server>) {
     env.spawn("checkpoint", checkpoint(s()));
     env.spawn("storage step", storage_step(s()));
     env.spawn("timestamps", move_timestamps(s()));
+    env.spawn("flow control", crate::flow_control::run(s()));
     env.spawn("cursor reaper", reap_cursors(s()));
     env.spawn("session reaper", reap_sessions(s()));
     env.spawn("ttl", crate::ttl::run(s()));

@@ -222,7 +222,7 @@ impl Server {
             ctx.set_last_op(last);
         }
     }
-    /// Before a write: no `fsync` lock, room in memory.
+    /// Before a write: no `fsync` lock, room in memory, a majority that can follow.
     pub(crate) async fn before_write(&self, ctx: &OpCtx) -> Result<()> {
         if self.fsync_lock.is_locked() {
             ctx.interruptible(self.fsync_lock.wait()).await?;
@@ -230,6 +230,6 @@ impl Server {
         if !self.storage.has_room() {
             ctx.interruptible(self.storage.wait_room()).await?;
         }
-        Ok(())
+        self.take_ticket(ctx).await
     }
 }

@@ -33,7 +33,7 @@ const SECTIONS: &[Section] = &[
     ("defaultRWConcern", default_rw_concern),
     ("electionMetrics", election_metrics),
     ("extra_info", extra_info),
-    ("flowControl", flow_control),
+    ("flowControl", |s, d| s.append_flow_control(d)),
     ("globalLock", global_lock),
     ("indexBulkBuilder", index_bulk_builder),
     ("locks", |_, _| {}),
@@ -167,17 +167,6 @@ fn extra_info(server: &Server, d: &mut DocBuilder) {
     d.i64("maximum_resident_set_kb", (u.resident_bytes >> 10) as i64);
     d.i64("page_faults", u.page_faults as i64);
     d.i64("threads", u.threads as i64);
-}
-
-fn flow_control(_: &Server, d: &mut DocBuilder) {
-    d.bool("enabled", true);
-    d.i32("targetRateLimit", 1_000_000_000);
-    d.i64("timeAcquiringMicros", 0);
-    d.f64("locksPerKiloOp", 0.0);
-    d.i32("sustainerRate", 0);
-    d.bool("isLagged", false);
-    d.i32("isLaggedCount", 0);
-    d.i64("isLaggedTimeMicros", 0);
 }
 
 fn global_lock(server: &Server, d: &mut DocBuilder) {

@@ -1,6 +1,7 @@
 //! Replica sets of several members in one process, talked to over sockets as drivers do.
 #![allow(clippy::disallowed_methods)]
 
+mod flow;
 mod services;
 mod shutdown;
 mod words;

@@ -53,7 +53,8 @@ fn a_workflow_resumes_on_the_next_primary_and_runs_on_one_only() {
             pando_testserver::is(&reply, "ok")
         })
         .await;
-        assert_eq!(code(&waiting.await.unwrap()), 11602);
+        // It may have been too late to wait.
+        assert!(matches!(code(&waiting.await.unwrap()), 11602 | 10107));
         assert_eq!(service(&set, first).await, ("paused".to_owned(), 0));
         let second = set.primary().await;
         assert_ne!(second, first);
@@ -85,10 +86,10 @@ fn what_waits_for_a_nudge_waits_on_after_a_restart_of_the_whole_set() {
         let mut c = set.connect(0).await;
         let shown = c.ok(demo("show")).await;
         assert_eq!(at(&shown, "state.phase").and_then(Bson::as_str), Some("held"));
-        let mut waiter = set.connect(0).await;
-        let waiting = spawn(async move { waiter.ok(demo("wait")).await });
         c.ok(demo("nudge")).await;
-        assert_eq!(number(&waiting.await.unwrap(), "result.counted"), 3);
+        set.until("the end", async |set| in_config(&mut set.connect(0).await, "demoWorkflows").await == 0)
+            .await;
+        assert_eq!(in_config(&mut c, "demoTally").await, 3);
         set.shut_down().await;
     });
 }

@@ -19,9 +19,6 @@ pub(crate) fn at<'a>(doc: &'a Document, path: &str) -> Option<&'a Bson> {
         Some((first, rest)) => at(doc.get(first)?.as_doc()?, rest),
     }
 }
-pub(crate) fn concern_code(reply: &Document) -> Option<i64> {
-    at(reply, "writeConcernError.code")?.as_i64()
-}
 /// May run on a secondary.
 pub(crate) fn anywhere(mut command: Document) -> Document {
     command.push("$readPreference", doc! { "mode": "secondaryPreferred" });

@@ -1,0 +1,166 @@
+//! The tickets that write commands of a primary take: refilled every second by the rule of [`pando_repl::flow_control`].
+
+use crate::Server;
+use crate::tasks::pause;
+use pando_base::{Millis, Result, Timestamp, limits};
+use pando_bson::{DocBuilder, RawDoc};
+use pando_command::{OpCtx, Param};
+use pando_env::sync::Notify;
+use pando_oplog::EntryView;
+use pando_repl::flow_control::{FlowControl, Period, Settings};
+use std::ops::Bound;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+pub(crate) struct Tickets {
+    /// Left in this period; negative while somebody waits.
+    left: AtomicI64,
+    permitted: AtomicI64,
+    refilled: Notify,
+    waited_micros: AtomicU64,
+    rule: Mutex<FlowControl>,
+}
+
+impl Default for Tickets {
+    fn default() -> Tickets {
+        Tickets {
+            left: AtomicI64::new(limits::FLOW_CONTROL_TICKETS_MAX),
+            permitted: AtomicI64::new(limits::FLOW_CONTROL_TICKETS_MAX),
+            refilled: Notify::new(),
+            waited_micros: AtomicU64::new(0),
+            rule: Mutex::default(),
+        }
+    }
+}
+
+impl Tickets {
+    #[inline]
+    fn try_take(&self) -> bool {
+        if self.left.fetch_sub(1, Relaxed) > 0 {
+            return true;
+        }
+        self.left.fetch_add(1, Relaxed);
+        false
+    }
+    /// Returns how many were taken since the last refill.
+    fn refill(&self, permitted: i64) -> u64 {
+        let left = self.left.swap(permitted, Relaxed);
+        let taken = self.permitted.swap(permitted, Relaxed) - left;
+        self.refilled.bump();
+        taken.max(0) as u64
+    }
+    fn taken(&self) -> u64 {
+        (self.permitted.load(Relaxed) - self.left.load(Relaxed)).max(0) as u64
+    }
+    fn rule(&self) -> std::sync::MutexGuard<'_, FlowControl> {
+        self.rule.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Server {
+    /// Before a write command's first write.
+    #[inline]
+    pub(crate) async fn take_ticket(&self, ctx: &OpCtx) -> Result<()> {
+        if self.tickets.try_take() { Ok(()) } else { self.wait_for_ticket(ctx).await }
+    }
+    async fn wait_for_ticket(&self, ctx: &OpCtx) -> Result<()> {
+        let t = &self.tickets;
+        let begun = self.env.clock.mono();
+        let wait = async {
+            loop {
+                let seen = t.refilled.version();
+                if t.try_take() {
+                    return;
+                }
+                t.refilled.changed(seen).await;
+            }
+        };
+        let waited = ctx.interruptible(wait).await;
+        let took = self.env.clock.mono().saturating_sub(begun);
+        t.waited_micros.fetch_add(took.as_micros() as u64, Relaxed);
+        waited
+    }
+
+    fn flow_settings(&self) -> Settings {
+        let p = &self.instance.params;
+        Settings {
+            target_lag_secs: p.int(Param::flowControlTargetLagSeconds),
+            threshold_fraction: p.double(Param::flowControlThresholdLagPercentage),
+            min_per_period: p.int(Param::flowControlMinTicketsPerSecond),
+            adder: p.int(Param::flowControlTicketAdderConstant),
+            multiplier: p.double(Param::flowControlTicketMultiplierConstant),
+            decay: p.double(Param::flowControlDecayConstant),
+            fudge: p.double(Param::flowControlFudgeFactor),
+            samples_max: p.int(Param::flowControlMaxSamples) as usize,
+        }
+    }
+    /// Age of the oldest own entry beyond the commit point.
+    fn majority_lag_ms(&self, committed: Timestamp) -> Millis {
+        let mut beyond = self.storage.log().read(Bound::Excluded(committed), false);
+        let oldest = beyond.next().ok().flatten();
+        let wall =
+            oldest.and_then(|(_, bytes)| EntryView::parse(RawDoc::trusted(&bytes)).ok().map(|e| e.wall));
+        wall.map_or(0, |wall| self.env.clock.wall_ms() - wall)
+    }
+    fn flow_is_controlled(&self) -> bool {
+        // Before the first commit point nobody can lag behind it.
+        !self.positions().committed.is_null()
+            && self.repl.is_primary()
+            && !self.repl.is_alone()
+            && self.instance.params.bool(Param::enableFlowControl)
+    }
+
+    pub(crate) fn append_flow_control(&self, d: &mut DocBuilder) {
+        let shown = self.tickets.rule().shown();
+        d.bool("enabled", self.instance.params.bool(Param::enableFlowControl));
+        d.i32("targetRateLimit", self.tickets.permitted.load(Relaxed) as i32);
+        d.i64("timeAcquiringMicros", self.tickets.waited_micros.load(Relaxed) as i64);
+        d.f64("locksPerKiloOp", shown.locks_per_kilo_op);
+        d.i32("sustainerRate", shown.sustainer_rate as i32);
+        d.bool("isLagged", shown.is_lagged);
+        d.i32("isLaggedCount", shown.lagged_count as i32);
+        d.i64("isLaggedTimeMicros", shown.lagged_micros as i64);
+    }
+}
+
+/// One turn per sample; the rate is decided once per period.
+pub(crate) async fn run(server: Arc<Server>) {
+    let turn =
+        Duration::from_millis(limits::FLOW_CONTROL_PERIOD_MS) / limits::FLOW_CONTROL_SAMPLES_PER_PERIOD;
+    let mut turns = 0;
+    let mut begun = server.env.clock.mono();
+    while pause(&server, turn).await {
+        turns += 1;
+        let due = turns % limits::FLOW_CONTROL_SAMPLES_PER_PERIOD == 0;
+        if !server.flow_is_controlled() {
+            if due {
+                server.tickets.refill(limits::FLOW_CONTROL_TICKETS_MAX);
+                server.tickets.rule().rest();
+            }
+            begun = server.env.clock.mono();
+            continue;
+        }
+        let settings = server.flow_settings();
+        let at = server.positions();
+        let ops = &server.instance.metrics.op_counters;
+        let written = ops.insert.get() + ops.update.get() + ops.delete.get();
+        let lag_ms = server.majority_lag_ms(at.committed.ts);
+        let mut rule = server.tickets.rule();
+        rule.sample(at.applied.ts, written, &settings);
+        if !due {
+            continue;
+        }
+        let now = server.env.clock.mono();
+        let period = Period {
+            micros: now.saturating_sub(begun).as_micros() as u64,
+            committed: at.committed.ts,
+            lag_ms,
+            tickets: server.tickets.taken(),
+        };
+        begun = now;
+        let permitted = rule.next(&period, &settings);
+        drop(rule);
+        server.tickets.refill(permitted);
+    }
+}
