@@ -8,7 +8,7 @@ use bytes::Bytes;
 use pando_base::{Error, Result, Timestamp};
 use pando_bson::{DocBuf, RawDoc};
 use pando_command::OpCtx;
-use pando_query::exec::{self, Each, Executor, Quota};
+use pando_query::exec::{self, Each, Executor, Fed, Quota};
 use pando_query::source::Source;
 use pando_query::stage::{Input, Pipeline, Row, RunEnv, Runner, Step};
 use std::time::Duration;
@@ -49,10 +49,9 @@ impl Input for PlanRows<'_> {
             exec::Step::Eof => Step::Eof,
         })
     }
-    fn feed(&mut self, each: &mut Each<'_>) -> Option<Result<Step>> {
+    fn feed(&mut self, each: &mut Each<'_>) -> Option<Result<Fed>> {
         let mut each = |doc: &[u8]| each(if doc.is_empty() { EMPTY_DOC } else { doc });
-        let end = self.exec.feed(self.source, self.quota, &mut each).map_err(|e| in_plan(e, ERROR_CONTEXT));
-        Some(end.map(|step| if matches!(step, exec::Step::Eof) { Step::Eof } else { Step::NeedYield }))
+        Some(self.exec.feed(self.source, self.quota, &mut each).map_err(|e| in_plan(e, ERROR_CONTEXT)))
     }
 }
 

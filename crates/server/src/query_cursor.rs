@@ -10,7 +10,7 @@ use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp};
 use pando_bson::{DocBuilder, RawDoc};
 use pando_catalog::Collection;
 use pando_command::{OpCtx, Param, ReadLevel};
-use pando_query::exec::{Executor, OutRow, Quota, Resources, Step};
+use pando_query::exec::{Executor, Fed, OutRow, Quota, Resources, Step};
 use pando_query::matcher::Matcher;
 use pando_query::plan::{Query, QueryKind, natural_of};
 use pando_query::projection::Projection;
@@ -272,33 +272,53 @@ impl QueryCursor {
         let mut quota = Quota::new(STEPS_PER_TURN);
         let context = if self.scan.noted { "Executor error during getMore" } else { self.first_context };
         while !batch.is_full() {
-            let step = self.scan.exec.next(&mut **source, &mut quota);
+            let fed = self.feed(batch, &mut **source, &mut quota);
             // What the planner refuses is said as it is; what happens while a plan runs gets MongoDB's prefix.
             let running = self.scan.exec.plan().is_some();
-            match step.map_err(|e: Error| if running { in_plan(e, context) } else { e })? {
-                Step::Row(row) => {
-                    let doc = if self.record_ids { with_record_id(&row) } else { row.doc };
-                    if !batch.has_room(doc.len()) {
-                        self.stash = Some(doc);
-                        return Ok(More::Yes);
-                    }
-                    batch.push(&doc);
-                }
-                Step::NeedYield => {
+            match fed.map_err(|e: Error| if running { in_plan(e, context) } else { e })? {
+                Fed::Stopped if self.stash.is_some() => return Ok(More::Yes),
+                Fed::Stopped => {}
+                Fed::NeedYield => {
                     quota = Quota::new(STEPS_PER_TURN);
                     self.scan.pause(server, ctx, source, &mut opened).await?;
                 }
                 // A tailing cursor on an empty collection has no position to wait at: it is over at once.
-                Step::Eof if self.tailable && self.scan.exec.stats().total_docs_examined() > 0 => {
+                Fed::Eof if self.tailable && self.scan.exec.stats().total_docs_examined() > 0 => {
                     return Ok(More::Yes);
                 }
-                Step::Eof => return Ok(More::No),
+                Fed::Eof => return Ok(More::No),
             }
         }
         // A query whose limit is reached has no cursor, even when the batch ends exactly there.
         let limit_met = self.scan.exec.query().limit.is_some_and(|limit| limit <= batch.len());
         Ok(if limit_met { More::No } else { More::Yes })
     }
+
+    /// Puts rows into the batch, until it is full or the quota is used up.
+    fn feed(&mut self, batch: &mut Batch<'_>, source: &mut dyn Source, quota: &mut Quota) -> Result<Fed> {
+        if self.record_ids {
+            return Ok(match self.scan.exec.next(source, quota)? {
+                Step::Row(row) => put(batch, &mut self.stash, &with_record_id(&row)),
+                Step::NeedYield => Fed::NeedYield,
+                Step::Eof => Fed::Eof,
+            });
+        }
+        let stash = &mut self.stash;
+        self.scan.exec.feed(source, quota, &mut |doc| {
+            put(batch, stash, doc);
+            Ok(stash.is_none() && !batch.is_full())
+        })
+    }
+}
+
+/// Adds a document, or puts it aside when there is no room.
+fn put(batch: &mut Batch<'_>, stash: &mut Option<Bytes>, doc: &[u8]) -> Fed {
+    if batch.has_room(doc.len()) {
+        batch.push(doc);
+    } else {
+        *stash = Some(Bytes::copy_from_slice(doc));
+    }
+    Fed::Stopped
 }
 
 fn with_record_id(row: &OutRow) -> Bytes {

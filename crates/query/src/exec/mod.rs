@@ -103,12 +103,16 @@ pub(crate) enum Next {
     Eof,
 }
 
-/// Takes in one document after the other.
-pub type Each<'a> = dyn FnMut(&[u8]) -> Result<()> + 'a;
+/// Takes in one document after the other; false when it wants no more.
+pub type Each<'a> = dyn FnMut(&[u8]) -> Result<bool> + 'a;
 
-/// Why [`Stage::feed`] returned.
-pub(crate) enum Fed {
-    Yield,
+/// Why [`Executor::feed`] returned.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fed {
+    /// The quota is used up; call again.
+    NeedYield,
+    /// No more is wanted.
+    Stopped,
     Eof,
 }
 
@@ -118,8 +122,9 @@ pub(crate) trait Stage: Send {
     fn feed(&mut self, cx: &mut Cx<'_>, each: &mut Each<'_>) -> Result<Fed> {
         loop {
             match self.next(cx)? {
-                Next::Row(row) => each(&row.doc.unwrap_or_default())?,
-                Next::Yield => return Ok(Fed::Yield),
+                Next::Row(row) if each(row.doc.as_deref().unwrap_or_default())? => {}
+                Next::Row(_) => return Ok(Fed::Stopped),
+                Next::Yield => return Ok(Fed::NeedYield),
                 Next::Eof => return Ok(Fed::Eof),
             }
         }
@@ -293,24 +298,21 @@ impl Executor {
         }
     }
 
-    /// Shows the documents of all rows to come to `each` without handing them out; never [`Step::Row`].
-    pub fn feed(&mut self, src: &mut dyn Source, quota: &mut Quota, each: &mut Each<'_>) -> Result<Step> {
+    /// Shows the documents of the rows to come to `each` without handing them out.
+    pub fn feed(&mut self, src: &mut dyn Source, quota: &mut Quota, each: &mut Each<'_>) -> Result<Fed> {
         loop {
             if let State::Running { root, buffered, done: done @ false, .. } = &mut self.state
                 && buffered.is_empty()
             {
-                let mut cx = Cx { src, quota, generation: self.generation };
-                return Ok(match root.feed(&mut cx, each)? {
-                    Fed::Yield => Step::NeedYield,
-                    Fed::Eof => {
-                        *done = !self.query.tailable;
-                        Step::Eof
-                    }
-                });
+                let fed = root.feed(&mut Cx { src, quota, generation: self.generation }, each)?;
+                *done = fed == Fed::Eof && !self.query.tailable;
+                return Ok(fed);
             }
             match self.next(src, quota)? {
-                Step::Row(row) => each(&row.doc)?,
-                end => return Ok(end),
+                Step::Row(row) if each(&row.doc)? => {}
+                Step::Row(_) => return Ok(Fed::Stopped),
+                Step::NeedYield => return Ok(Fed::NeedYield),
+                Step::Eof => return Ok(Fed::Eof),
             }
         }
     }

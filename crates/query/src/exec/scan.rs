@@ -62,9 +62,9 @@ impl CollScanStage {
         Ok(())
     }
 
-    /// Walks on to a record that matches, for which `take` is true.
+    /// Walks on to a record that matches and is not passed.
     #[inline]
-    fn walk(&mut self, cx: &mut Cx<'_>, mut take: impl FnMut(&[u8]) -> Result<bool>) -> Result<Found> {
+    fn walk(&mut self, cx: &mut Cx<'_>, mut judge: impl FnMut(&[u8]) -> Result<Verdict>) -> Result<Found> {
         if self.done {
             return Ok(Found::End);
         }
@@ -94,8 +94,9 @@ impl CollScanStage {
                 Some(filter) => filter.matches(RawDoc::trusted(doc))?,
             };
             stats.advanced += u64::from(matches);
-            if matches && take(doc)? {
-                return Ok(Verdict::Take);
+            let verdict = if matches { judge(doc)? } else { Verdict::Pass };
+            if verdict != Verdict::Pass {
+                return Ok(verdict);
             }
             if !quota.tick() {
                 stats.need_yield += 1;
@@ -117,7 +118,7 @@ impl CollScanStage {
 
 impl Stage for CollScanStage {
     fn next(&mut self, cx: &mut Cx<'_>) -> Result<Next> {
-        Ok(match self.walk(cx, |_| Ok(true))? {
+        Ok(match self.walk(cx, |_| Ok(Verdict::Take))? {
             Found::Record(rid, doc) => {
                 Next::Row(Row { rid: Some(rid), doc: Some(doc), key: None, generation: cx.generation })
             }
@@ -126,13 +127,16 @@ impl Stage for CollScanStage {
         })
     }
     fn feed(&mut self, cx: &mut Cx<'_>, each: &mut Each<'_>) -> Result<Fed> {
-        match self.walk(cx, |doc| each(doc).map(|()| false))? {
-            Found::Record(_, doc) => {
-                Err(Error::internal(format!("a record of {} bytes was taken", doc.len())))
-            }
-            Found::Stopped => Ok(Fed::Yield),
-            Found::End => Ok(Fed::Eof),
-        }
+        let mut wants = true;
+        let found = self.walk(cx, |doc| {
+            wants = each(doc)?;
+            Ok(if wants { Verdict::Pass } else { Verdict::Stop })
+        })?;
+        Ok(match found {
+            Found::End => Fed::Eof,
+            _ if wants => Fed::NeedYield,
+            _ => Fed::Stopped,
+        })
     }
     fn save(&mut self) {
         self.stats.saves += 1;

@@ -9,6 +9,7 @@ use super::{Needs, Row, RunEnv, Stage, Step, Upstream};
 use crate::accumulator::{self, AccSpec, Accumulator};
 use crate::collation::Collation;
 use crate::ctx::QueryCtx;
+use crate::exec::Fed;
 use crate::expr::{Expr, ParseCtx, Scope, Val};
 use crate::sort::{SortedRows, Sorter, SpillSpace};
 use bytes::Bytes;
@@ -219,9 +220,9 @@ impl Group {
                 let space = spill.as_ref().ok_or_else(too_much_memory)?;
                 f.spill(accs.len(), space, ctx)?;
             }
-            Ok(())
+            Ok(true)
         })?;
-        Ok(matches!(end, Step::Eof))
+        Ok(end == Fed::Eof)
     }
 
     fn output(&self, id: Option<Value<'_>>, accs: &mut [Box<dyn Accumulator>]) -> Result<Row> {

@@ -40,7 +40,7 @@ pub use sources::PipelineSource;
 pub(crate) use transform::{Transform, TransformStage, parse_update_stage};
 
 use crate::ctx::QueryCtx;
-use crate::exec::Each;
+use crate::exec::{Each, Fed};
 use crate::expr::{ParseCtx, optimize_error};
 use crate::matcher::Matcher;
 use crate::sort::{SortPattern, SpillSpace};
@@ -90,9 +90,8 @@ pub enum Step {
 /// Where a pipeline's documents come from.
 pub trait Input {
     fn next(&mut self) -> Result<Step>;
-    /// Shows all documents to come to `each`, as far as it can go without a yield; never gives [`Step::Row`].
-    /// `None` when this input cannot.
-    fn feed(&mut self, _each: &mut Each<'_>) -> Option<Result<Step>> {
+    /// Shows the documents to come to `each`, as far as it can go without a yield. `None` when this input cannot.
+    fn feed(&mut self, _each: &mut Each<'_>) -> Option<Result<Fed>> {
         None
     }
 }
@@ -132,8 +131,8 @@ impl<'a> Upstream<'a> {
             _ => self.input.next().inspect_err(|_| *self.input_failed = true),
         }
     }
-    /// Shows all documents to come to `each`; never gives [`Step::Row`].
-    pub(crate) fn feed(&mut self, each: &mut Each<'_>) -> Result<Step> {
+    /// Shows the documents to come to `each`.
+    pub(crate) fn feed(&mut self, each: &mut Each<'_>) -> Result<Fed> {
         if self.stages.is_empty()
             && let Some(end) = self.input.feed(each)
         {
@@ -141,8 +140,10 @@ impl<'a> Upstream<'a> {
         }
         loop {
             match self.next()? {
-                Step::Row(row) => each(row.bytes())?,
-                end => return Ok(end),
+                Step::Row(row) if each(row.bytes())? => {}
+                Step::Row(_) => return Ok(Fed::Stopped),
+                Step::NeedYield => return Ok(Fed::NeedYield),
+                Step::Eof => return Ok(Fed::Eof),
             }
         }
     }
