@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""Replica sets of `pandod` by the launchers people use for mongod: mlaunch and mongo-orchestration.
+
+    launchers.py BINARY [--port P]          # pip install 'mtools[mlaunch]==1.7.2' mongo-orchestration==0.11.2 pymongo
+
+BINARY is reached through a link named `mongod`, in a folder of its own: mlaunch looks for processes of that name. Each launcher
+starts three members, has them write and read, stops them, and (mlaunch) starts them again on the same data. Uses ports P (31320) to
+P+30. Ends with `N passed, N failed`.
+"""
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+import pymongo
+
+CHECKS = {"passed": 0, "failed": 0}
+STEP_S = 120
+
+
+def check(name, fn):
+    try:
+        ok, why = fn(), ""
+    except Exception as e:  # noqa: BLE001
+        ok, why = False, f"{type(e).__name__}: {str(e)[:300]}"
+    CHECKS["passed" if ok else "failed"] += 1
+    print(f"{'ok  ' if ok else 'FAIL'} {name} {why}", flush=True)
+
+
+def until(holds, seconds=60):
+    end = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.1)
+    return True
+
+
+def tool(*args):
+    r = subprocess.run([pathlib.Path(sys.executable).parent / args[0], *args[1:]], capture_output=True, text=True, timeout=STEP_S, check=False)
+    if r.returncode:
+        raise RuntimeError(r.stdout[-300:] + r.stderr[-300:])
+    return r.stdout
+
+
+def states(client):
+    return sorted(m["stateStr"] for m in client.admin.command("replSetGetStatus")["members"])
+
+
+def mlaunch(bins, home, port):
+    at = ["--dir", str(home / "ml")]
+    uri = f"mongodb://localhost:{port}/?replicaSet=ml"
+    full = ["PRIMARY", "SECONDARY", "SECONDARY"]
+    check("mlaunch init", lambda: "initialized" in tool("mlaunch", "init", "--replicaset", "--nodes", "3", "--name", "ml", "--port", str(port), "--binarypath", str(bins), *at))
+    client = pymongo.MongoClient(uri, serverSelectionTimeoutMS=30_000)
+    check("mlaunch: a majority write", lambda: client.t.c.with_options(write_concern=pymongo.WriteConcern("majority")).insert_one({"_id": 1}).acknowledged)
+    check("mlaunch: a primary and two secondaries", lambda: until(lambda: states(client) == full))
+    check("mlaunch list", lambda: tool("mlaunch", "list", *at).count("running") == 3)
+    check("mlaunch stop", lambda: "3 processes" in tool("mlaunch", "stop", *at))
+    check("mlaunch list after stop", lambda: until(lambda: tool("mlaunch", "list", *at).count("down") == 3))
+    check("mlaunch start", lambda: tool("mlaunch", "start", *at).count("launching") == 3)
+    check("mlaunch: the data is there", lambda: pymongo.MongoClient(uri, serverSelectionTimeoutMS=30_000).t.c.find_one() == {"_id": 1})
+    check("mlaunch kill", lambda: "3 processes" in tool("mlaunch", "kill", *at))
+
+
+def orchestration(bins, home, port):
+    base = f"http://127.0.0.1:{port}/v1"
+
+    def ask(method, path, body=None):
+        data = json.dumps(body).encode() if body is not None else None
+        with urllib.request.urlopen(urllib.request.Request(base + path, data, method=method), timeout=STEP_S) as r:
+            text = r.read()
+            return json.loads(text) if text else r.status
+
+    (home / "releases").write_text(json.dumps({"releases": {"pando": str(bins)}, "last_release": "pando"}))
+    cmd = [pathlib.Path(sys.executable).parent / "mongo-orchestration", "--no-fork", "-f", str(home / "releases"), "-e", "pando", "-b", "127.0.0.1", "-p", str(port), "start"]
+    service = subprocess.Popen(cmd, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def answers():
+        try:
+            return bool(ask("GET", "/releases"))
+        except OSError:
+            return False
+
+    member = lambda i, **rs: {"procParams": {"port": port + 1 + i}, "rsParams": rs}  # noqa: E731
+    wanted = {"id": "mo", "members": [member(0, priority=99, tags={"dc": "ny"}), member(1, priority=1.1), member(2, arbiterOnly=True)]}
+    id_of = lambda i: ask("GET", f"/replica_sets/mo/members/{i}")["server_id"]  # noqa: E731
+    act = lambda i, action: bool(ask("POST", f"/servers/{id_of(i)}", {"action": action}))  # noqa: E731
+    try:
+        check("mongo-orchestration answers", lambda: until(answers))
+        check("mongo-orchestration: a set with an arbiter", lambda: [m["state"] for m in ask("POST", "/replica_sets", wanted)["members"]] == [1, 2, 7])
+        client = pymongo.MongoClient(f"mongodb://localhost:{port + 1}/?replicaSet=mo", serverSelectionTimeoutMS=30_000)
+        check("mongo-orchestration: a write", lambda: client.t.c.insert_one({"_id": 1}).acknowledged)
+        for action in ("stop", "start", "restart"):
+            check(f"mongo-orchestration: {action} of a secondary", lambda action=action: act(1, action))
+        check("mongo-orchestration: a hidden member more", lambda: bool(ask("POST", "/replica_sets/mo/members", member(3, priority=0, hidden=True))))
+        check("mongo-orchestration: it is hidden", lambda: len(ask("GET", "/replica_sets/mo/hidden")["hidden"]) == 1)
+        check("mongo-orchestration: and goes", lambda: ask("DELETE", "/replica_sets/mo/members/3") == 204)
+        check("mongo-orchestration: step-down", lambda: until(lambda: states(client) == ["ARBITER", "PRIMARY", "SECONDARY"]) and act(0, "stepdown"))
+        check("mongo-orchestration: the end", lambda: ask("DELETE", "/replica_sets/mo") == 204)
+    finally:
+        service.terminate()
+        service.wait(30)
+
+
+def main():
+    ap = argparse.ArgumentParser(usage=__doc__)
+    ap.add_argument("binary")
+    ap.add_argument("--port", type=int, default=31320)
+    a = ap.parse_args()
+    home = pathlib.Path(tempfile.mkdtemp(prefix="launchers"))
+    bins = home / "bin"
+    bins.mkdir()
+    os.symlink(os.path.abspath(a.binary), bins / "mongod")
+    try:
+        mlaunch(bins, home, a.port)
+        orchestration(bins, home, a.port + 20)
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+    print(f"{CHECKS['passed']} passed, {CHECKS['failed']} failed")
+    return 1 if CHECKS["failed"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
