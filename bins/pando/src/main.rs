@@ -1,5 +1,7 @@
 //! `pando`: the command line tool. One file per subcommand.
 
+mod server;
+mod set;
 mod up;
 mod version;
 
@@ -12,7 +14,7 @@ struct Command {
     run: fn(&[String]) -> u8,
 }
 
-const COMMANDS: &[Command] = &[up::COMMAND, version::COMMAND];
+const COMMANDS: &[Command] = &[up::COMMAND, server::COMMAND, version::COMMAND];
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();

@@ -2,6 +2,8 @@
 //! initiates itself, log lines in a file; the terminal shows how to connect.
 
 use crate::Command;
+use crate::set::{self, Plan};
+use pando_base::limits;
 use pando_shell::Config;
 use pando_shell::log::Destination;
 use pando_shell::options::parse;
@@ -12,13 +14,16 @@ pub(crate) const COMMAND: Command =
     Command { name: "up", help: "start a database in ./pando-data and show how to connect", run };
 
 const HELP: &str = "\
-Usage: pando up [--data DIR] [--port N] [--log] [pandod options]
+Usage: pando up [--members N] [--data DIR] [--port P] [--log] [pandod options]
 
-Starts a single-node replica set that listens on localhost only. Ctrl-C stops it; the data stays.
+Starts a replica set that listens on localhost only. Ctrl-C stops it; the data stays.
 
-  --data DIR   where the data lives (./pando-data)
-  --port N     port to listen on (27017)
-  --log        show the log here instead of writing it to DIR/pando.log
+  --members N    how many members (1): an odd number up to 7. More than one are processes of their own, on the ports
+                 P, P+1, ..., with data and logs in DIR/SET/member1, member2, ...; one that ends is started again
+  --data DIR     where the data lives (./pando-data)
+  --port P       port to listen on (27017)
+  --replSet SET  name of the set (rs0)
+  --log          one member: show the log here instead of writing it to DIR/pando.log
 ";
 
 fn run(args: &[String]) -> u8 {
@@ -26,8 +31,9 @@ fn run(args: &[String]) -> u8 {
         print!("{HELP}");
         return exit::CLEAN;
     }
-    match configure(args) {
-        Ok(config) => up(config),
+    match set_of(args).map_or_else(|| configure(args).map(Wanted::One), |plan| plan.map(Wanted::Set)) {
+        Ok(Wanted::One(config)) => up(*config),
+        Ok(Wanted::Set(plan)) => set::up(plan),
         Err(refusal) => {
             eprintln!("{refusal}\n'pando up --help' tells more.");
             exit::BAD_OPTIONS
@@ -35,7 +41,66 @@ fn run(args: &[String]) -> u8 {
     }
 }
 
-fn configure(args: &[String]) -> Result<Config, String> {
+enum Wanted {
+    One(Box<Config>),
+    Set(Plan),
+}
+
+/// The plan for more than one member, if that is what the options say.
+fn set_of(args: &[String]) -> Option<Result<Plan, String>> {
+    let at = args.iter().position(|a| a == "--members" || a.starts_with("--members="))?;
+    if value_of(args, at).is_ok_and(|n| n == "1") {
+        return None;
+    }
+    Some(plan(args))
+}
+
+/// `--name value` or `--name=value`.
+fn value_of(args: &[String], at: usize) -> Result<String, String> {
+    match args[at].split_once('=') {
+        Some((_, value)) => Ok(value.to_owned()),
+        None => args.get(at + 1).cloned().ok_or_else(|| format!("{} needs a value", args[at])),
+    }
+}
+
+fn plan(args: &[String]) -> Result<Plan, String> {
+    let (mut members, mut data, mut set, mut port) = (0, "pando-data".to_owned(), "rs0".to_owned(), 27017);
+    let mut options = Vec::new();
+    let mut at = 0;
+    while at < args.len() {
+        let name = args[at].split('=').next().unwrap_or_default();
+        let value = || value_of(args, at);
+        match name {
+            "--members" => members = value()?.parse().unwrap_or(0),
+            "--data" | "--dbpath" => data = value()?,
+            "--replSet" => set = value()?,
+            "--port" => port = value()?.parse().map_err(|_| "--port takes a port number".to_owned())?,
+            "--fork" | "--logpath" | "--bind_ip" | "--log" => {
+                return Err(format!("{name} does not go together with --members"));
+            }
+            _ => {
+                options.push(args[at].clone());
+                at += 1;
+                continue;
+            }
+        }
+        at += if args[at].contains('=') { 1 } else { 2 };
+    }
+    if members % 2 == 0 || members > limits::SET_MEMBERS_MAX {
+        return Err(
+            "--members takes an odd number from 1 to 7: an even one survives no more failures".to_owned()
+        );
+    }
+    if usize::from(port) + members > usize::from(u16::MAX) || port == 0 {
+        return Err("--port must leave room for the ports of the other members".to_owned());
+    }
+    // Found out here, not by each member.
+    parse::command_line(&options)?;
+    let home = shown(&data).join(&set);
+    Ok(Plan { members, set, home, first_port: port, options })
+}
+
+fn configure(args: &[String]) -> Result<Box<Config>, String> {
     let mut rest = Vec::new();
     let mut data = "pando-data".to_owned();
     let mut log_here = false;
@@ -46,6 +111,8 @@ fn configure(args: &[String]) -> Result<Config, String> {
                 data = args.next().cloned().ok_or_else(|| format!("{arg} needs a folder"))?;
             }
             "--log" => log_here = true,
+            "--members" => drop(args.next()),
+            "--members=1" => {}
             _ => rest.push(arg.clone()),
         }
     }
@@ -61,7 +128,7 @@ fn configure(args: &[String]) -> Result<Config, String> {
     config.repl_set.get_or_insert_with(|| "rs0".to_owned());
     config.self_initiate = true;
     config.fork = false;
-    Ok(config)
+    Ok(Box::new(config))
 }
 
 /// Kept relative when given so: shorter to read.

@@ -309,3 +309,19 @@ pub const WORKFLOW_RETRY_MS: u64 = 500;
 pub const COORDINATOR_IDLE_MS: u64 = 1000;
 /// Entries of a sync source's log that a rollback looks at in one question.
 pub const COMMON_POINT_BATCH: i32 = 1000;
+
+/// `pando up --members`: how often ended processes are looked for, and how often members are asked for their state.
+pub const SET_TICK_MS: u64 = 100;
+pub const SET_STATUS_MS: u64 = 1_000;
+/// How long a member may take to answer before it counts as silent.
+pub const SET_CALL_MS: u64 = 2_000;
+/// How long members may take to start, and to stop.
+pub const SET_START_MS: u64 = 120_000;
+pub const SET_STOP_MS: u64 = 60_000;
+/// Pause before a member that ended is started again: doubled from the least to the most, and the least again once a
+/// member has run for a while.
+pub const SET_RESTART_MS_MIN: u64 = 500;
+pub const SET_RESTART_MS_MAX: u64 = 30_000;
+pub const SET_RESTART_FORGIVEN_MS: u64 = 60_000;
+/// Members of a set that `pando up` starts: more than seven cannot vote.
+pub const SET_MEMBERS_MAX: usize = 7;
