@@ -80,7 +80,7 @@ def orchestration(bins, home, port):
 
     (home / "releases").write_text(json.dumps({"releases": {"pando": str(bins)}, "last_release": "pando"}))
     cmd = [pathlib.Path(sys.executable).parent / "mongo-orchestration", "--no-fork", "-f", str(home / "releases"), "-e", "pando", "-b", "127.0.0.1", "-p", str(port), "start"]
-    service = subprocess.Popen(cmd, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    service = subprocess.Popen(cmd, cwd=home, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def answers():
         try:
