@@ -298,6 +298,10 @@ pub const REPORT_MS_MAX: u64 = 10_000;
 pub const REPORT_PAUSE_MS: u64 = 500;
 /// How often a rollback looks whether the operations it told to stop have ended.
 pub const ROLLBACK_POLL_MS: u64 = 5;
+/// How often a step-down tells writes to end that have not noticed yet.
+pub const STATE_LOCK_KILL_MS: u64 = 100;
+/// `dropDatabase` waits so long for a majority to drop the collections (MongoDB's).
+pub const DROP_DATABASE_WAIT_MS: i64 = 600_000;
 /// Write commands per second where nothing is held back (MongoDB's figure).
 pub const FLOW_CONTROL_TICKETS_MAX: i64 = 1_000_000_000;
 /// How often the rate of writes is decided, and how often in between the log's place is noted.

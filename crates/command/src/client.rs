@@ -6,6 +6,7 @@
 
 use crate::generic_args::Lsid;
 use crate::instance::Instance;
+use crate::spec::Flags;
 use pando_base::{Error, ErrorCode, OpTime, Result, limits};
 use pando_bson::{DocBuf, RawDoc, Value};
 use pando_env::sync::Notify;
@@ -59,6 +60,8 @@ pub struct ActiveOp {
     pub command: &'static str,
     /// A write goes on when its client leaves: it may have asked for no reply on purpose.
     pub is_write: bool,
+    /// Reads user data: may hold a snapshot.
+    pub is_read: bool,
     pub ns: String,
     /// The request's body, cut at [`limits::CURRENT_OP_BODY_BYTES_MAX`] (then empty and `truncated` is set).
     pub body: Vec<u8>,
@@ -185,7 +188,8 @@ impl Client {
         let a = &mut slot.op;
         a.op_id = op.op_id;
         a.command = op.command;
-        a.is_write = op.is_write;
+        a.is_write = op.flags.has(Flags::WRITE);
+        a.is_read = op.flags.has(Flags::READ);
         a.ns.clear();
         a.ns.push_str(op.db);
         a.body.clear();
@@ -241,7 +245,7 @@ impl Client {
 pub(crate) struct OpStart<'a> {
     pub(crate) op_id: u32,
     pub(crate) command: &'static str,
-    pub(crate) is_write: bool,
+    pub(crate) flags: Flags,
     pub(crate) db: &'a str,
     pub(crate) body: &'a RawDoc,
     pub(crate) started: Duration,

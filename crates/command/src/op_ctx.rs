@@ -88,7 +88,7 @@ impl OpCtx {
         client.begin_op(OpStart {
             op_id,
             command,
-            is_write: flags.has(Flags::WRITE),
+            flags,
             db,
             body,
             started,

@@ -80,6 +80,7 @@ params! {
     enableReconfigRollbackCommittedWritesCheck BOTH Bool(true);
     enableTestCommands START Bool(false);
     fastFailureDetection BOTH Bool(true);
+    fassertOnLockTimeoutForStepUpDown BOTH Int(30, 0, MAX32);
     featureCompatibilityVersion NEVER Text("7.0");
     flowControlDecayConstant BOTH Double(0.5, 0.0, 1.0);
     flowControlFudgeFactor BOTH Double(0.95, 0.0, 1.0);
@@ -141,6 +142,7 @@ params! {
     transactionLifetimeLimitSeconds BOTH Int(60, 1, MAX32);
     ttlMonitorEnabled BOTH Bool(true);
     ttlMonitorSleepSecs BOTH Int(60, 1, MAX32);
+    unsupportedSyncSource START Text("");
     wiredTigerConcurrentReadTransactions BOTH Int(128, 0, MAX32);
     wiredTigerConcurrentWriteTransactions BOTH Int(128, 0, MAX32);
     wiredTigerEngineRuntimeConfig BOTH Text("");

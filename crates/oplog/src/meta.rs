@@ -31,6 +31,8 @@ pub struct Meta {
     pub doc: u64,
     /// Carries out a statement of a retryable write.
     pub has_session: bool,
+    /// Changes a setting of the whole set that members keep in memory.
+    pub is_setting: bool,
 }
 
 impl Meta {
@@ -63,6 +65,7 @@ impl Meta {
             coll,
             doc: id.map_or(coll, |id| hash_value_with(id.value(), coll, None)),
             has_session,
+            is_setting: matches!(e.ns, "config.settings" | "admin.system.version"),
         })
     }
     pub fn end(&self) -> usize {

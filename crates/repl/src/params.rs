@@ -10,6 +10,10 @@ pub fn of(p: &Params) -> pando_topology::Params {
         Some(pando_bson::Bson::String(text)) => SourcePreference::parse(&text),
         _ => None,
     };
+    let only_sync_source = match rows("unsupportedSyncSource") {
+        Some(pando_bson::Bson::String(host)) if !host.is_empty() => Some(host),
+        _ => None,
+    };
     pando_topology::Params {
         election_offset_percent: (p.double(Param::replElectionTimeoutOffsetLimitFraction) * 100.0).round()
             as u32,
@@ -20,7 +24,7 @@ pub fn of(p: &Params) -> pando_topology::Params {
         source_changes_per_hour: p.int(Param::maxNumSyncSourceChangesPerHour) as usize,
         override_chaining: p.bool(Param::enableOverrideClusterChainingSetting),
         initial_sync_preference: preference,
-        only_sync_source: None,
+        only_sync_source,
         fast_failover: p.bool(Param::fastFailureDetection),
         prompt_start: p.bool(Param::fastFailureDetection),
         allow_multiple_arbiters: p.bool(Param::allowMultipleArbiters),

@@ -132,6 +132,8 @@ pub struct StatusAt {
     pub stable: Timestamp,
     pub now_ms: Millis,
     pub uptime_secs: i64,
+    /// Entries fetched between the last election and its first own entry.
+    pub catch_up_ops: Option<i64>,
 }
 
 /// The body of `replSetGetStatus` (R-STATE-4); the caller has checked that there is a configuration.
@@ -153,7 +155,7 @@ pub fn append_status(b: &mut DocBuilder, core: &Core, at: &StatusAt) {
     append_optimes(b, &at.positions);
     b.timestamp("lastStableRecoveryTimestamp", at.stable);
     if core.is_leader() {
-        append_election(b, core, config);
+        append_election(b, core, config, at);
     }
     b.array("members", |a| {
         for (i, m) in config.members.iter().enumerate() {
@@ -188,7 +190,7 @@ fn append_hosts(b: &mut DocBuilder, config: &ReplSetConfig) {
     }
 }
 
-fn append_election(b: &mut DocBuilder, core: &Core, config: &ReplSetConfig) {
+fn append_election(b: &mut DocBuilder, core: &Core, config: &ReplSetConfig, at: &StatusAt) {
     let Some(e) = core.election() else { return };
     b.doc("electionCandidateMetrics", |d| {
         d.str("lastElectionReason", e.reason.text());
@@ -201,6 +203,9 @@ fn append_election(b: &mut DocBuilder, core: &Core, config: &ReplSetConfig) {
         d.i64("electionTimeoutMillis", config.settings.election_timeout_ms);
         if e.prior_primary >= 0 {
             d.i32("priorPrimaryMemberId", e.prior_primary as i32);
+        }
+        if let Some(n) = at.catch_up_ops {
+            d.i64("numCatchUpOps", n);
         }
         if let Some(at) = e.new_term_start {
             d.date("newTermStartDate", at);

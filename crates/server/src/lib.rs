@@ -49,6 +49,7 @@ mod spill;
 mod statements;
 mod tasks;
 mod top;
+mod transitions;
 mod ttl;
 mod views;
 mod writes;

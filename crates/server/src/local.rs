@@ -89,11 +89,10 @@ impl Server {
 
     /// Reads back what `setDefaultRWConcern` and `setFeatureCompatibilityVersion` stored.
     pub(crate) fn restore_settings(&self) -> Result<()> {
-        if let Some(doc) = self.find_named(&settings_ns(), RW_DEFAULTS)? {
-            let mut v = ClusterWide::from_doc(&doc);
-            v.local_wall_ms = self.env.clock.wall_ms();
-            self.rw_defaults.set(v);
-        }
+        let stored = self.find_named(&settings_ns(), RW_DEFAULTS)?;
+        let mut v = stored.map_or_else(ClusterWide::default, |doc| ClusterWide::from_doc(&doc));
+        v.local_wall_ms = self.env.clock.wall_ms();
+        self.rw_defaults.set(v);
         if let Some(doc) = self.find_named(&versions_ns(), FEATURE_VERSION)?
             && let Some(version) = doc.get("version").and_then(|v| v.as_str())
         {

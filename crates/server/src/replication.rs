@@ -355,6 +355,8 @@ impl Effects for ServerEffects {
         Box::pin(async move {
             let server = self.server()?;
             server.services().inspect(|s| s.hooks.step_up_begin(term));
+            server.transitions.note(&server.instance.clients, "stepUp", 0);
+            server.count_catch_up()?;
             server.catalog.set_term(term);
             let op = server.append_noop(&doc! { "msg": "new primary" }.to_raw())?;
             let at = DataPosition { op_time: op, wall: server.env.clock.wall_ms() };
@@ -367,19 +369,7 @@ impl Effects for ServerEffects {
     fn take_state_lock(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             let Ok(server) = self.server() else { return };
-            server.catalog.gate().close();
-            server
-                .instance
-                .clients
-                .kill_where(ErrorCode::InterruptedDueToReplStateChange, |_, op| op.is_write);
-            server.catalog.gate().empty().await;
-            let log = server.storage.log();
-            // A failed sync ends the process elsewhere.
-            let _ = log.wait_durable(log.last()).await;
-            match server.top_of_log() {
-                Ok(top) => server.progress.reset(top),
-                Err(e) => server.fatal("The log could not be read", &e.message),
-            }
+            server.take_state_lock().await;
         })
     }
     fn release_state_lock(&self) {
@@ -393,6 +383,13 @@ impl Effects for ServerEffects {
     fn applied_sessions(&self, entries: &[&RawDoc]) {
         if let Ok(server) = self.server() {
             server.note_applied_statements(entries);
+        }
+    }
+    fn applied_settings(&self) {
+        if let Ok(server) = self.server()
+            && let Err(e) = server.restore_settings()
+        {
+            server.fatal("The set's settings could not be read", &e.message);
         }
     }
     fn diverged(&self, source: &str, why: &Error) {

@@ -104,10 +104,12 @@ impl Server {
     async fn quiet_down(&self) {
         let code = ErrorCode::InterruptedDueToReplStateChange;
         self.cursors.kill_where(self.env.clock.mono(), |_| true);
+        let mut killed = 0;
         loop {
-            let busy = self.instance.clients.kill_where(code, |_, op| reads_data(op.command));
+            let busy = self.instance.clients.kill_where(code, |_, op| op.is_read || op.is_write);
+            killed = killed.max(busy);
             if busy == 0 || self.stopping.is_stopping() {
-                return;
+                return self.transitions.note(&self.instance.clients, "rollback", killed);
             }
             self.env.clock.sleep(Duration::from_millis(limits::ROLLBACK_POLL_MS)).await;
         }
@@ -121,12 +123,6 @@ impl Server {
         }
         Ok(())
     }
-}
-
-/// Commands that hold no snapshot may go on.
-fn reads_data(command: &str) -> bool {
-    !(command.starts_with("replSet")
-        || matches!(command, "hello" | "isMaster" | "ping" | "serverStatus" | "currentOp"))
 }
 
 /// Nothing has been changed here yet: another source may do.

@@ -9,6 +9,7 @@ use crate::services::Services;
 use crate::shutdown::Shutdown;
 use crate::spill::Spills;
 use crate::top::Top;
+use crate::transitions::{CatchUps, Transitions};
 use crate::{Config, body::CursorBody, tasks, ttl::TtlStats};
 use pando_base::Result;
 use pando_bson::ObjectId;
@@ -57,6 +58,8 @@ pub struct Server {
     pub(crate) top: Top,
     pub(crate) fsync_lock: FsyncLock,
     pub(crate) tickets: Tickets,
+    pub(crate) transitions: Transitions,
+    pub(crate) catch_ups: CatchUps,
     pub(crate) ttl: TtlStats,
     pub(crate) spills: Arc<Spills>,
     pub(crate) stopping: Shutdown,
@@ -100,6 +103,8 @@ impl Server {
             top: Top::default(),
             fsync_lock: FsyncLock::default(),
             tickets: Tickets::default(),
+            transitions: Transitions::default(),
+            catch_ups: CatchUps::default(),
             ttl: TtlStats::default(),
             spills,
             stopping: Shutdown::default(),

@@ -86,6 +86,10 @@ impl Core {
             if let Some(CatchUp::Running { target, .. }) = &mut self.catch_up {
                 *target = Some(newest);
             }
+            let from = self.me.applied.op;
+            if let Some(e) = &mut self.election {
+                e.catch_up_from.get_or_insert(from);
+            }
             return;
         }
         if first_look {

@@ -81,6 +81,8 @@ pub struct ElectionRecord {
     pub last_seen: OpTime,
     pub votes_needed: usize,
     pub prior_primary: MemberId,
+    /// Where this node was when it began to fetch what others had beyond it.
+    pub catch_up_from: Option<OpTime>,
     pub new_term_start: Option<Millis>,
     pub majority_available: Option<Millis>,
 }
@@ -443,6 +445,7 @@ impl Core {
             last_seen: self.me.written.op,
             votes_needed: self.config.as_ref().map_or(1, |c| c.majority_votes()),
             prior_primary: self.last_primary,
+            catch_up_from: None,
             new_term_start: None,
             majority_available: None,
         });

@@ -40,6 +40,8 @@ pub trait Effects: Send + Sync + 'static {
 
     /// Entries of retryable writes have been applied, in order.
     fn applied_sessions(&self, entries: &[&RawDoc]);
+    /// Settings that members keep in memory have been applied.
+    fn applied_settings(&self);
     fn diverged(&self, source: &str, why: &Error);
     fn fatal(&self, what: &str, why: &Error);
     fn is_stopping(&self) -> bool;

@@ -61,6 +61,9 @@ impl Upper for Coordinator {
     fn applied_sessions(&self, entries: &[&RawDoc]) {
         self.effects.applied_sessions(entries);
     }
+    fn applied_settings(&self) {
+        self.effects.applied_settings();
+    }
     fn diverged(&self, source: &str, why: &Error) {
         self.effects.diverged(source, why);
     }

@@ -107,6 +107,9 @@ pub(crate) async fn apply(deps: &Deps, batch: Batch, why: Applying) -> Result<()
     if !with_session.is_empty() {
         deps.upper.applied_sessions(&with_session);
     }
+    if batch.entries().any(|(_, e)| e.is_setting) {
+        deps.upper.applied_settings();
+    }
     deps.progress.applied_to(Position { op_time: last.op_time, wall: last.wall });
     deps.upper.progressed();
     Ok(())

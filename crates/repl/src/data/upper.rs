@@ -33,6 +33,8 @@ pub trait Upper: Send + Sync + 'static {
     /// Written, durable or applied has moved.
     fn progressed(&self);
     /// Entries of retryable writes have been applied, in order.
+    /// Settings of the set have been applied.
+    fn applied_settings(&self) {}
     fn applied_sessions(&self, entries: &[&RawDoc]);
 
     /// The source's history parted from ours: only a rollback could go on (R-RB-1).

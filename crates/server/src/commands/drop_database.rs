@@ -1,6 +1,9 @@
 //! `dropDatabase`: removes all collections of a database.
 
 use super::prelude::*;
+use pando_base::{OpTime, limits};
+use pando_command::concern::Provenance;
+use pando_command::{Node, W, WriteConcern};
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     if req.first().value().as_i64() != Some(1) && !matches!(req.first().value(), Value::Boolean(true)) {
@@ -13,7 +16,42 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         return Err(arg.unknown());
     }
     server.before_write(ctx).await?;
-    let last = server.catalog.drop_database(req.db).await?;
-    server.wrote(ctx, last);
-    Ok(Reply::new())
+    loop {
+        let (dropped, newest) = server.catalog.drop_collections_of(req.db).await?;
+        if dropped == 0 {
+            return Ok(Reply::new());
+        }
+        server.wrote(ctx, newest);
+        await_drops(server, ctx, dropped, newest).await?;
+        if let Some(last) = server.catalog.finish_drop_database(req.db).await? {
+            server.wrote(ctx, last);
+            return Ok(Reply::new());
+        }
+    }
+}
+
+/// The database goes once its collections are gone on a majority, or on as many members as the client asks for.
+async fn await_drops(server: &Server, ctx: &OpCtx, dropped: usize, newest: OpTime) -> Result<()> {
+    if !server.repl.is_replicated() {
+        return Ok(());
+    }
+    let asked = ctx.args.write_concern.as_ref().filter(|wc| wc.w_given && !weaker_than_majority(&wc.w));
+    let mut wc = asked.cloned().unwrap_or_else(|| WriteConcern::of(W::Majority, Provenance::ClientSupplied));
+    let given = ctx.args.write_concern.as_ref().map_or(0, |wc| wc.wtimeout_ms);
+    wc.wtimeout_ms = if given > 0 { given } else { limits::DROP_DATABASE_WAIT_MS };
+    match server.await_write_concern(ctx, &wc).await {
+        None => Ok(()),
+        Some(e) => Err(Error::new(
+            e.code,
+            format!(
+                "dropDatabase {} failed waiting for {dropped} collection drop(s) (most recent drop optime: {{ ts: {}, \
+                 t: {} }}) to replicate. :: caused by :: {}",
+                ctx.db, newest.ts, newest.t, e.message
+            ),
+        )),
+    }
+}
+
+fn weaker_than_majority(w: &W) -> bool {
+    matches!(w, W::Nodes(0 | 1))
 }

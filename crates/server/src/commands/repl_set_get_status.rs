@@ -8,6 +8,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, _: Request<'_>) -> Result<
     let mut r = Reply::with_capacity(2048);
     let uptime = ctx.env().clock.mono().saturating_sub(server.instance.started).as_secs();
     let at = StatusAt {
+        catch_up_ops: server.catch_ups.last(),
         positions: server.positions(),
         stable: server.storage.stable(),
         now_ms: ctx.env().clock.wall_ms(),

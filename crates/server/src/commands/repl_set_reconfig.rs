@@ -6,13 +6,21 @@ use pando_repl::topology::Event;
 use std::sync::Arc;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    server.repl.require_config()?;
+    let present = server.repl.require_config()?;
     let Value::Document(d) = req.first().value() else {
         return Err(Error::bad_value("no configuration specified"));
     };
     let force = req.body.get("force").is_some_and(|v| v.is_truthy());
     let next = ReplSetConfig::parse(d)?;
     next.validate()?;
+    let formula = ReplSetConfig::implicit_write_concern_is_majority;
+    if server.rw_defaults.get().write.is_none() && formula(&present) != formula(&next) {
+        return Err(Error::new(
+            ErrorCode::NewReplicaSetConfigurationIncompatible,
+            "Reconfig attempted to install a config that would change the implicit default write concern. Use the \
+             setDefaultRWConcern command to set a cluster-wide write concern and try the reconfig again.",
+        ));
+    }
     let self_index = server.locate(&next).await;
     // A forced version leaps ahead, so that two forced ones on two sides of a partition differ.
     let bump = if force { 10_000 + (ctx.env().rng.next_u64() % 100_000) as i64 } else { 0 };

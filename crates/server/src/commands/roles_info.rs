@@ -78,7 +78,7 @@ fn refuse_privileges(wanted: bool) -> Result<()> {
     ))
 }
 
-fn exists(role: &str, db: &str) -> bool {
+pub(super) fn exists(role: &str, db: &str) -> bool {
     EVERYWHERE.contains(&role) || (db == "admin" && ADMIN.contains(&role))
 }
 

@@ -3,6 +3,7 @@
 use super::prelude::*;
 use crate::rw_defaults::{ClusterWide, append_write_concern};
 use pando_command::{Node, ReadConcern, ReadLevel, W, WriteConcern};
+use pando_repl::await_replication;
 
 fn on_a_set(server: &Server, command: &str) -> Result<()> {
     if server.repl.is_replicated() {
@@ -87,7 +88,7 @@ pub(super) async fn set(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
                 ));
             }
         } else {
-            check_default_write(&wc)?;
+            check_default_write(server, &wc)?;
             next.write = Some(wc);
         }
     }
@@ -102,12 +103,16 @@ pub(super) async fn set(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     Ok(r)
 }
 
-fn check_default_write(wc: &WriteConcern) -> Result<()> {
+fn check_default_write(server: &Server, wc: &WriteConcern) -> Result<()> {
     if wc.w == W::Nodes(0) {
-        return Err(Error::bad_value("w: 0 is not allowed as the default write concern"));
+        let text = "Unacknowledged write concern is not suitable for the default write concern";
+        return Err(Error::bad_value(text));
     }
-    if !wc.w_given {
-        return Err(Error::bad_value("missing field 'w' in the default write concern"));
+    match (&wc.w, server.repl.config()) {
+        (W::Mode(_) | W::Tags(_), Some(config)) => match await_replication::plan(wc, &config) {
+            Err(e) => Err(Error::new(e.code, e.message)),
+            Ok(_) => Ok(()),
+        },
+        _ => Ok(()),
     }
-    Ok(())
 }

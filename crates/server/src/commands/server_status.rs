@@ -156,7 +156,9 @@ fn election_metrics(server: &Server, d: &mut DocBuilder) {
         d.i64(name, n as i64);
     }
     zeros(d, &["numCatchUpsFailedWithNewTerm", "numCatchUpsFailedWithReplSetAbortPrimaryCatchUpCmd"]);
-    d.f64("averageCatchUpOps", 0.0);
+    let ended = c.catch_ups_succeeded + c.catch_ups_timed_out;
+    let average = if ended == 0 { 0.0 } else { server.catch_ups.total() as f64 / ended as f64 };
+    d.f64("averageCatchUpOps", average);
 }
 
 fn extra_info(server: &Server, d: &mut DocBuilder) {
@@ -445,6 +447,7 @@ fn metrics(server: &Server, d: &mut DocBuilder) {
     d.doc("repl", |x| {
         x.doc("network", |n| zeros(n, &["bytes", "ops", "notPrimaryUnacknowledgedWrites"]));
         x.doc("apply", |n| zeros(n, &["ops"]));
+        x.doc("stateTransition", |t| server.transitions.append(t));
     });
     d.doc("ttl", |x| {
         x.i64("deletedDocuments", server.ttl.deleted.get() as i64);

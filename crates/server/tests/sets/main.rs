@@ -1,7 +1,9 @@
 //! Replica sets of several members in one process, talked to over sockets as drivers do.
 #![allow(clippy::disallowed_methods)]
 
+mod defaults;
 mod flow;
 mod services;
 mod shutdown;
+mod transition;
 mod words;
