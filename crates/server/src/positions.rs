@@ -91,7 +91,8 @@ impl Server {
         let source = self.progress.source().unwrap_or_default();
         let index_of =
             |host: &str| config.members.iter().position(|m| m.host == host).map_or(-1, |i| i as i32);
-        let primary_index = if self.repl.is_primary() { state.self_index as i32 } else { -1 };
+        // Also on a secondary: who follows it hears this way that there is a primary (R-META-2).
+        let primary_index = state.primary.as_deref().map_or(-1, index_of);
         if ctx.args.wants_repl_data {
             ReplData {
                 term: state.term,

@@ -5,6 +5,7 @@
 //! * [`world`] — the [`pando_env::Env`] made of these and of storage's faulty disk (which loses unsynced
 //!   bytes, tears writes and fails with EIO or ENOSPC);
 //! * [`node`] — a machine that runs one `pandod`; [`client`] — a client that speaks the wire protocol;
+//! * [`rig`] — a set under a test's hand;
 //! * [`crud`] — the first scenario: random writes, crashes, and what must hold afterwards.
 //! * [`set`] — a real set of members under every kind of fault, and the rules that must hold at every moment.
 //!
@@ -17,6 +18,7 @@ pub mod links;
 mod lying_disk;
 pub mod net;
 pub mod node;
+pub mod rig;
 pub mod set;
 pub mod world;
 

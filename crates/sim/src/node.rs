@@ -39,6 +39,8 @@ pub struct Node {
     /// Counts starts.
     boots: u32,
     server: Arc<Mutex<Weak<Server>>>,
+    /// As the next boot takes them.
+    pub storage: Options,
 }
 
 impl Node {
@@ -56,6 +58,7 @@ impl Node {
             member: false,
             boots: 0,
             server: Arc::default(),
+            storage: Options { backend: Backend::Mem, memtable_bytes: MEMTABLE_BYTES, ..Options::default() },
         }
     }
     /// A machine whose server follows the member at `source`.
@@ -94,8 +97,8 @@ impl Node {
             if self.lying { Arc::new(LyingDisk(self.disk.clone())) } else { self.disk.clone() };
         let env = self.world.env_at(me, self.process, disk);
         let (exit, server) = (self.exit.clone(), self.server.clone());
-        let (port, follow) = (self.port, self.follow.clone());
-        let alone = follow.is_none() && !self.member;
+        let (port, follow) = (self.port, (self.follow.clone(), self.storage.clone()));
+        let alone = self.follow.is_none() && !self.member;
         self.world.sim.spawn(self.process, "pandod", async move {
             let how = match pandod(env, port, follow, (alone, server)).await {
                 Ok(()) => Exit::Clean,
@@ -128,12 +131,11 @@ impl Node {
 async fn pandod(
     env: Env,
     port: u16,
-    follow: Option<String>,
+    (follow, storage): (Option<String>, Options),
     (alone, shown): (bool, Arc<Mutex<Weak<Server>>>),
 ) -> Result<(), String> {
     let hosts = ["127.0.0.1".to_owned()];
     let bound = listener::bind(&env, &hosts, port, None).await.map_err(|e| e.to_string())?;
-    let storage = Options { backend: Backend::Mem, memtable_bytes: MEMTABLE_BYTES, ..Options::default() };
     let config = Config {
         port,
         repl_set: Some("rs0".to_owned()),

@@ -64,6 +64,9 @@ impl Upper for Coordinator {
     fn applied_settings(&self) {
         self.effects.applied_settings();
     }
+    fn too_stale(&self, stale: bool) {
+        self.tell(Event::TooStale(stale));
+    }
     fn diverged(&self, source: &str, why: &Error) {
         self.effects.diverged(source, why);
     }

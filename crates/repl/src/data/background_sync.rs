@@ -16,11 +16,14 @@ use std::time::Duration;
 const PROBE_LIMIT: Duration = Duration::from_secs(pando_base::limits::SYNC_SOURCE_PROBE_SECS_MAX);
 
 pub(crate) async fn run(deps: Deps, stop: Stop, to: Arc<Queue>, last: OpTime) {
-    let mut sync = BackgroundSync { deps, stop, to, last };
+    let mut sync = BackgroundSync { deps, stop, to, last, oldest_seen: None, too_stale: false };
     while !sync.stop.is_asked() {
         let pause = match sync.deps.upper.choose_source(sync.last) {
             Some(source) => sync.with_source(&source).await,
-            None => true,
+            None => {
+                sync.nobody_left();
+                true
+            }
         };
         if pause {
             sync.pause().await;
@@ -41,6 +44,9 @@ struct BackgroundSync {
     to: Arc<Queue>,
     /// Newest entry fetched.
     last: OpTime,
+    /// The oldest entry of a candidate that had nothing for us any more, since one was usable.
+    oldest_seen: Option<OpTime>,
+    too_stale: bool,
 }
 
 impl BackgroundSync {
@@ -53,6 +59,21 @@ impl BackgroundSync {
         self.stop.unless_asked(least).await;
         let most = Duration::from_millis(limits::SYNC_SOURCE_RETRY_MS);
         self.stop.unless_asked(env.timeout(most, news.changed(seen))).await;
+    }
+    /// Every candidate was tried. If their logs begin after ours ends, only a new copy helps; it is looked at again
+    /// now and then, since a member with more of the past may come (R-SYNC-9, R-SYNC-11).
+    fn nobody_left(&mut self) {
+        let Some(oldest) = self.oldest_seen.filter(|_| !self.too_stale) else { return };
+        self.too_stale = true;
+        self.deps.env.log.error(
+            Component::Repl,
+            21805,
+            "Too stale to catch up: empty this member's data directory and start it again, it will copy the set's data",
+            |a| {
+                a.show("lastOpTimeFetched", self.last).show("earliestOpTimeAvailable", oldest);
+            },
+        );
+        self.deps.upper.too_stale(true);
     }
     /// Follows `source` until that ends; true when the next try should wait a moment.
     async fn with_source(&mut self, source: &str) -> bool {
@@ -70,9 +91,13 @@ impl BackgroundSync {
         };
         if probe.oldest.ts > self.last.ts {
             let stale = Refusal::TooStale { oldest: probe.oldest };
+            self.oldest_seen = Some(self.oldest_seen.map_or(probe.oldest, |o| o.min(probe.oldest)));
             self.deny(source, limits::DENY_TOO_STALE_MS, &stale.error());
             return true;
         }
+        self.oldest_seen = None;
+        self.too_stale = false;
+        self.deps.upper.too_stale(false);
         self.deps.env.log.info(Component::Repl, 21799, "Sync source candidate chosen", |a| {
             a.str("syncSource", source).show("lastOpTimeFetched", self.last);
         });

@@ -95,3 +95,33 @@ impl Queue {
         self.changed.bump();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::Future;
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    fn chunk(bytes: usize) -> Arc<Chunk> {
+        Arc::new(Chunk { bytes: Bytes::from(vec![0; bytes]), entries: Vec::new() })
+    }
+
+    #[test]
+    fn a_full_queue_holds_the_fetcher_back() {
+        let queue = Queue::new(100);
+        let mut cx = Context::from_waker(Waker::noop());
+        // An empty queue takes any: a batch may be larger than the bound.
+        assert_eq!(pin!(queue.push(chunk(150))).poll(&mut cx), Poll::Ready(true));
+        let mut waiting = pin!(queue.push(chunk(60)));
+        assert_eq!(waiting.as_mut().poll(&mut cx), Poll::Pending);
+        assert_eq!(queue.bytes(), 150);
+        assert_eq!(queue.try_take_all().map(|c| c.len()), Some(1));
+        assert_eq!(waiting.poll(&mut cx), Poll::Ready(true));
+        assert_eq!(queue.bytes(), 60);
+        let mut waiting = pin!(queue.push(chunk(60)));
+        assert_eq!(waiting.as_mut().poll(&mut cx), Poll::Pending);
+        queue.close();
+        assert_eq!(waiting.poll(&mut cx), Poll::Ready(false));
+    }
+}

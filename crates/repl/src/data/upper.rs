@@ -37,6 +37,8 @@ pub trait Upper: Send + Sync + 'static {
     fn applied_settings(&self) {}
     fn applied_sessions(&self, entries: &[&RawDoc]);
 
+    /// No member has the entries that come after ours, or one has again (R-SYNC-9).
+    fn too_stale(&self, _stale: bool) {}
     /// The source's history parted from ours: only a rollback could go on (R-RB-1).
     fn diverged(&self, source: &str, why: &Error);
     /// Nothing can be done about this; the node must stop.

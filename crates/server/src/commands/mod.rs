@@ -277,11 +277,12 @@ pub static TABLE: &[CommandSpec<Server>] = commands! {
     "grantPrivilegesToRole" [] (NONE) - "users and roles";
     "grantRolesToRole" [] (NONE) - "users and roles";
     "grantRolesToUser" [] (NONE) - "users and roles";
-    "hello" ["isMaster", "ismaster"] (NO_AUTH | SECONDARY_OK | MAINTENANCE_OK | QUIET) v1 "Who this node is." => hello::run;
+    "hello" [] (NO_AUTH | SECONDARY_OK | MAINTENANCE_OK | QUIET) v1 "Who this node is." => hello::run;
     "hostInfo" ["hostinfo"] (SECONDARY_OK) - "The machine underneath." => host_info::run;
     "insert" [] (WRITE | IN_TXN | RETRYABLE | OWN_OPCOUNTER) v1 "Inserts documents." => insert::run;
     "internalRenameIfOptionsAndIndexesMatch" [] (ADMIN_ONLY) - "sharding";
     "invalidateUserCache" [] (SECONDARY_OK) - "Accepted; users are not cached." => nothing::run;
+    "isMaster" ["ismaster"] (NO_AUTH | SECONDARY_OK | MAINTENANCE_OK | QUIET) - "Who this node is, in older words." => hello::run;
     "killAllSessions" [] (SECONDARY_OK) - "Kills sessions of users." => sessions::kill_all;
     "killAllSessionsByPattern" [] (SECONDARY_OK) - "Kills sessions by pattern." => sessions::kill_by_pattern;
     "killCursors" [] (SECONDARY_OK | IN_TXN) v1 "Closes cursors." => kill_cursors::run;

@@ -1,0 +1,9 @@
+//! Systems of a replica set, each shown with whole members in a simulated world (`docs/systems.md` names the tests).
+
+mod commit_point;
+mod hello;
+mod messages;
+mod read_concern;
+mod roles;
+mod sync_source;
+mod write_concern;

@@ -1,0 +1,153 @@
+//! What is read where, when members lag or are cut off.
+
+use pando_bson::{Bson, doc};
+use pando_sim::rig::{Rig, words::*};
+
+#[test]
+fn local_reads_give_the_newest_a_member_has() {
+    let rig = Rig::of(21, 3);
+    let p = rig.primary();
+    rig.ok(p, insert(1, w(3)));
+    let s = rig.others(p)[0];
+    rig.isolate(s);
+    rig.ok(p, insert(2, w(2)));
+    assert_eq!(ids(&rig.ok(p, find("local"))), [1, 2]);
+    assert_eq!(ids(&rig.ok(s, find("local"))), [1]);
+    rig.heal();
+    rig.until("the secondary to apply it", |rig| ids(&rig.ok(s, find("local"))) == [1, 2]);
+}
+
+#[test]
+fn majority_reads_wait_for_the_commit_point_and_survive_a_failover() {
+    let rig = Rig::of(22, 3);
+    let p = rig.primary();
+    rig.ok(p, insert(1, majority()));
+    rig.isolate(p);
+    let alone = rig.ask(p, insert(2, doc! { "w": 1 }));
+    assert_eq!(number(&alone, "n"), 1);
+    assert_eq!(ids(&rig.ok(p, find("majority"))), [1]);
+    assert_eq!(ids(&rig.ok(p, find("local"))), [1, 2]);
+    rig.until("another primary", |rig| rig.others(p).into_iter().any(|i| rig.is_primary(i)));
+    let next = rig.others(p).into_iter().find(|i| rig.is_primary(*i)).unwrap();
+    // What it knew to be committed, and with the first entry of its term everything that was.
+    rig.until("the committed view", |rig| ids(&rig.ok(next, find("majority"))) == [1]);
+    rig.heal();
+    rig.until("one history", |rig| {
+        let found = rig.ask(p, find("local"));
+        found.get("ok").is_some_and(Bson::is_truthy) && ids(&found) == [1]
+    });
+}
+
+#[test]
+fn majority_reads_come_back_after_a_restart() {
+    let mut rig = Rig::of(23, 3);
+    let p = rig.primary();
+    rig.ok(p, insert(1, w(3)));
+    let s = rig.others(p)[0];
+    rig.nodes[s].kill();
+    rig.wait_ms(500);
+    rig.nodes[s].boot();
+    rig.until("a majority read of the restarted member", |rig| {
+        let found = rig.ask(s, find("majority"));
+        found.get("ok").is_some_and(Bson::is_truthy) && ids(&found) == [1]
+    });
+}
+
+#[test]
+fn a_stale_primary_answers_no_linearizable_read() {
+    let rig = Rig::of(24, 3);
+    let p = rig.primary();
+    rig.ok(p, insert(1, w(3)));
+    let ask = doc! { "find": "c", "readConcern": { "level": "linearizable" }, "maxTimeMS": 3000 };
+    assert_eq!(ids(&rig.ok(p, ask.clone())), [1]);
+    rig.isolate(p);
+    let stale = rig.start(p, ask.clone());
+    rig.wait_ms(2000);
+    assert!(stale.answer().is_none(), "a minority cannot know");
+    rig.until("an error", |_| stale.answer().is_some());
+    assert_eq!(code(&stale.answer().unwrap()), 50);
+    rig.until("another primary", |rig| rig.others(p).into_iter().any(|i| rig.is_primary(i)));
+    let s = rig.others(p).into_iter().find(|i| !rig.is_primary(*i)).unwrap();
+    let mut elsewhere = ask;
+    elsewhere.push("$readPreference", doc! { "mode": "secondaryPreferred" });
+    assert_eq!(code(&rig.ask(s, elsewhere)), 10107);
+}
+
+#[test]
+fn snapshot_reads_repeat_at_their_time() {
+    let rig = Rig::of(25, 3);
+    let p = rig.primary();
+    for i in 0..10 {
+        rig.ok(p, insert(i, majority()));
+    }
+    let first = rig.ok(p, find("snapshot"));
+    let at_time = at(&first, "cursor.atClusterTime").cloned().expect("the time of the snapshot");
+    rig.ok(
+        p,
+        doc! { "update": "c", "updates": [{ "q": {}, "u": { "$set": { "x": 1 } }, "multi": true }],
+        "writeConcern": { "w": "majority" } },
+    );
+    rig.ok(
+        p,
+        doc! { "delete": "c", "deletes": [{ "q": { "_id": 3 }, "limit": 1 }], "writeConcern": { "w": 3 } },
+    );
+    for i in [p, rig.others(p)[0]] {
+        let mut concern = doc! { "level": "snapshot" };
+        concern.push("atClusterTime", at_time.clone());
+        let mut again = anywhere(doc! { "find": "c", "sort": { "_id": 1 } });
+        again.push("readConcern", concern);
+        let again = rig.ok(i, again);
+        assert_eq!(at(&again, "cursor.firstBatch"), at(&first, "cursor.firstBatch"), "member {i}");
+    }
+    assert_eq!(ids(&rig.ok(p, find("snapshot"))).len(), 9);
+}
+
+#[test]
+fn a_lagging_member_waits_for_after_cluster_time_and_after_op_time() {
+    let rig = Rig::of(26, 3);
+    let p = rig.primary();
+    rig.ok(p, insert(1, w(3)));
+    let s = rig.others(p)[0];
+    rig.isolate(s);
+    let done = rig.ok(p, insert(2, w(2)));
+    let (time, op_time) = (at(&done, "opTime.ts").cloned().unwrap(), at(&done, "opTime").cloned().unwrap());
+    let read = |name: &str, value: Bson| {
+        let mut concern = doc! { "level": "local" };
+        concern.push(name, value);
+        let mut read = anywhere(doc! { "find": "c", "sort": { "_id": 1 } });
+        read.push("readConcern", concern);
+        // The set's time reaches a member with the question.
+        read.push(
+            "$clusterTime",
+            doc! { "clusterTime": time.clone(), "signature": {
+            "hash": Bson::Binary(pando_bson::Binary { subtype: 0, bytes: vec![0; 20] }), "keyId": 0_i64 } },
+        );
+        read
+    };
+    let by_time = rig.start(s, read("afterClusterTime", time.clone()));
+    let by_op_time = rig.start(s, read("afterOpTime", op_time));
+    rig.wait_ms(2000);
+    assert!(by_time.answer().is_none() && by_op_time.answer().is_none(), "{:?}", by_time.answer());
+    rig.heal();
+    rig.until("both answers", |_| by_time.answer().is_some() && by_op_time.answer().is_some());
+    assert_eq!(ids(&by_time.answer().unwrap()), [1, 2]);
+    assert_eq!(ids(&by_op_time.answer().unwrap()), [1, 2]);
+}
+
+#[test]
+fn a_secondary_serves_only_reads_that_allow_it() {
+    let rig = Rig::of(27, 3);
+    let p = rig.primary();
+    rig.ok(p, insert(1, w(3)));
+    let s = rig.others(p)[0];
+    let plain = doc! { "find": "c" };
+    assert_eq!(code(&rig.ask(s, plain.clone())), 13435);
+    for mode in ["secondary", "secondaryPreferred", "primaryPreferred", "nearest"] {
+        let mut allowed = plain.clone();
+        allowed.push("$readPreference", doc! { "mode": mode });
+        assert_eq!(ids(&rig.ok(s, allowed)), [1], "{mode}");
+    }
+    let mut primary = plain;
+    primary.push("$readPreference", doc! { "mode": "primary" });
+    assert_eq!(code(&rig.ask(s, primary)), 13435);
+}

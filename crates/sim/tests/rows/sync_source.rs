@@ -1,0 +1,124 @@
+//! Choosing whom to follow, and leaving.
+
+use pando_bson::{Bson, Document, doc};
+use pando_sim::rig::{Rig, words::*};
+use std::time::Duration;
+
+fn reconfig(rig: &Rig, p: usize, change: impl FnOnce(&mut Document)) {
+    let config = rig.admin(p, doc! { "replSetGetConfig": 1 });
+    let mut config = at(&config, "config").unwrap().as_doc().unwrap().clone();
+    config.set("version", number(&config, "version") as i32 + 1);
+    change(&mut config);
+    rig.admin(p, doc! { "replSetReconfig": config });
+}
+
+#[test]
+fn a_dead_source_is_replaced_without_a_restart() {
+    let rig = Rig::of(61, 3);
+    let [p, middle, last] = rig.chain();
+    rig.nodes[middle].kill();
+    rig.until("another source", |rig| rig.source_of(last) == Some(p));
+    rig.ok(p, insert(1, w(2)));
+    assert_eq!(ids(&rig.ok(last, find("local"))), [0, 1]);
+    assert_eq!(rig.nodes[last].exit(), None);
+}
+
+#[test]
+fn a_source_that_leaves_the_configuration_is_left() {
+    let rig = Rig::of(62, 3);
+    let [p, middle, last] = rig.chain();
+    let gone = rig.nodes[middle].addr();
+    reconfig(&rig, p, |config| {
+        let members = config.get("members").unwrap().as_array().unwrap().to_vec();
+        let kept: Vec<Bson> = members
+            .into_iter()
+            .filter(|m| m.as_doc().unwrap().get("host").and_then(Bson::as_str) != Some(&gone))
+            .collect();
+        config.set("members", kept);
+    });
+    rig.ok(p, insert(1, doc! { "w": 1 }));
+    rig.until("another source", |rig| rig.source_of(last) == Some(p));
+    rig.ok(p, insert(2, w(2)));
+    assert_eq!(ids(&rig.ok(last, find("local"))), [0, 1, 2]);
+}
+
+#[test]
+fn a_source_by_command_is_taken_once_and_bad_ones_are_refused() {
+    let rig = Rig::of(63, 3);
+    let [p, middle, last] = rig.chain();
+    let ask = |i: usize, host: &str| rig.ask(i, doc! { "replSetSyncFrom": host, "$db": "admin" });
+    let me = rig.nodes[last].addr();
+    assert_eq!(code(&ask(last, &me)), 72, "itself");
+    assert_eq!(code(&ask(last, "127.0.0.1:9")), 74, "a stranger");
+    assert_eq!(code(&ask(p, &rig.nodes[middle].addr())), 95, "the primary follows nobody");
+    // The command's choice holds until that source fails; after it the ordinary rules.
+    rig.nodes[middle].kill();
+    rig.until("the ordinary choice", |rig| rig.source_of(last) == Some(p));
+}
+
+#[test]
+fn without_chaining_everybody_follows_the_primary() {
+    let rig = Rig::of(64, 3);
+    let [p, _, last] = rig.chain();
+    reconfig(&rig, p, |config| {
+        let mut settings = config.get("settings").unwrap().as_doc().unwrap().clone();
+        settings.set("chainingAllowed", false);
+        config.set("settings", settings);
+    });
+    rig.ok(p, insert(1, majority()));
+    rig.until("the primary as source", |rig| rig.source_of(last) == Some(p));
+    rig.ok(p, insert(2, w(3)));
+}
+
+#[test]
+fn a_cut_off_middle_is_left_for_the_primary() {
+    // Only the first can be primary.
+    let follower = doc! { "priority": 0 };
+    let rig = Rig::with(65, &[doc! {}, follower.clone(), follower], doc! {});
+    let [p, middle, last] = rig.chain();
+    rig.part(p, middle);
+    for i in 1..4 {
+        rig.ok(p, insert(i, doc! { "w": 1 }));
+    }
+    // Without a source of its own and not ahead, the middle is of no use; it finds its way through the last one.
+    rig.until("the last to follow the primary", |rig| rig.source_of(last) == Some(p));
+    rig.until("the middle to follow the last", |rig| rig.source_of(middle) == Some(last));
+    rig.ok(p, insert(9, w(3)));
+    rig.heal();
+}
+
+#[test]
+fn without_any_source_a_member_waits_and_recovers() {
+    let rig = Rig::of(66, 3);
+    let p = rig.primary();
+    rig.ok(p, insert(0, w(3)));
+    let s = rig.others(p)[0];
+    rig.isolate(s);
+    rig.wait(Duration::from_secs(40));
+    assert_eq!(rig.source_of(s), None);
+    rig.ok(p, insert(1, w(2)));
+    rig.heal();
+    rig.until("a source", |rig| rig.source_of(s).is_some());
+    rig.ok(p, insert(2, w(3)));
+}
+
+#[test]
+fn a_member_behind_every_oplog_is_recovering_and_serves_nothing() {
+    let rig = Rig::with_oplog(67, 3, 1 << 20);
+    let p = rig.primary();
+    rig.ok(p, insert(0, w(3)));
+    let s = rig.others(p)[0];
+    rig.isolate(s);
+    let large = "x".repeat(64 << 10);
+    for i in 1..120 {
+        rig.ok(p, doc! { "insert": "c", "documents": [{ "_id": i, "x": large.as_str() }], "writeConcern": { "w": 2 } });
+        rig.wait_ms(200);
+    }
+    rig.heal();
+    rig.until("the member to find out", |rig| number(&rig.status(s), "myState") == 3);
+    let refused = rig.ask(s, find("local"));
+    assert_eq!(code(&refused), 13436, "{refused:?}");
+    let status = rig.admin(s, doc! { "serverStatus": 1 });
+    assert!(at(&status, "repl").is_some());
+    rig.ok(p, insert(1000, w(2)));
+}
