@@ -33,9 +33,9 @@ pub trait Upper: Send + Sync + 'static {
     /// Written, durable or applied has moved.
     fn progressed(&self);
     /// Entries of retryable writes have been applied, in order.
+    fn applied_sessions(&self, entries: &[&RawDoc]);
     /// Settings of the set have been applied.
     fn applied_settings(&self) {}
-    fn applied_sessions(&self, entries: &[&RawDoc]);
 
     /// No member has the entries that come after ours, or one has again (R-SYNC-9).
     fn too_stale(&self, _stale: bool) {}
