@@ -186,6 +186,8 @@ pub const DENY_TOO_STALE_MS: u64 = 60_000;
 pub const INITIAL_SYNC_ATTEMPTS_MAX: u32 = 10;
 /// Reconnections of an initial sync's oplog fetcher (`oplogFetcherInitialSyncMaxFetcherRestarts`).
 pub const INITIAL_SYNC_FETCHER_RESTARTS_MAX: u32 = 10;
+/// The log of a copied member begins so long before the copy, in seconds: as long as sessions live without use.
+pub const INITIAL_SYNC_HISTORY_SECS: u32 = 1_800;
 /// Times that copying one collection starts over after a cut connection.
 pub const CLONE_RETRIES_MAX: u32 = 10;
 /// Pause before that, and between attempts.

@@ -122,6 +122,13 @@ impl Catalog {
         let first = self.storage().log().first();
         let gap = sizes_as_of < recovery && !first.is_zero() && first > Timestamp(sizes_as_of.0 + 1);
         let from = if gap { recovery } else { sizes_as_of.min(recovery) };
+        // The size of a dropped collection is forgotten at once; the drop itself may have been undone, or lost.
+        let without_size: Vec<Arc<Collection>> = self
+            .snapshot()
+            .all_collections()
+            .filter(|c| c.replicated && !c.is_oplog() && !sizes.contains_key(&c.uuid))
+            .cloned()
+            .collect();
         let mut cursor = self.storage().log().read(Bound::Excluded(from), false);
         let mut applied = 0u64;
         while let Some((ts, entry)) = cursor.next()? {
@@ -147,8 +154,13 @@ impl Catalog {
                 },
             );
         }
-        if gap {
+        // After a checkpoint past the stable timestamp the stored sizes know of what is undone.
+        if gap || sizes_as_of > recovery {
             self.count_everything()?;
+        } else {
+            for was in without_size {
+                self.lookup_uuid(was.uuid).map_or(Ok(Totals::default()), |c| self.count_by_scan(&c))?;
+            }
         }
         Ok(applied)
     }

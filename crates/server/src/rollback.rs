@@ -96,8 +96,23 @@ impl Server {
         self.services().inspect(|s| s.hooks.rollback());
         let at = Position::new(common, point.at.wall);
         coordinator.tell(Event::Rewound(Positions::at(at)));
+        self.avoid_older_branches(source);
         coordinator.tell(Event::FollowerState(MemberState::Secondary));
         Ok(())
+    }
+
+    /// A member that is still on an older branch has newer entries than ours again: fetched from it, they would have
+    /// to be undone once more, over and over.
+    fn avoid_older_branches(&self, source: &str) {
+        let Some(coordinator) = self.coordinator.get() else { return };
+        let older: Vec<_> = coordinator.read(|core| {
+            let members = core.config().into_iter().flat_map(|c| &c.members);
+            let others = members.filter(|m| m.id != core.self_id() && m.host != source);
+            let behind = |id| core.member(id).is_some_and(|d| d.best.written.op.t < core.term());
+            others.filter(|m| behind(m.id)).map(|m| m.host.as_str().into()).collect()
+        });
+        let for_ms = limits::DENY_PROBE_FAILED_MS as i64;
+        older.into_iter().for_each(|host| coordinator.tell(Event::SyncSourceDenied { host, for_ms }));
     }
 
     /// Ends what reads or waits here: nobody may hold a snapshot while rows are taken back.

@@ -84,6 +84,8 @@ impl Total {
         }
         self.report.acknowledged += r.acknowledged;
         self.report.committed += r.committed;
+        self.report.register_commands += r.register_commands;
+        self.report.majority_reads += r.majority_reads;
         self.report.elections += r.elections;
         self.report.rollbacks += r.rollbacks;
         self.report.undone += r.undone;
@@ -93,7 +95,8 @@ impl Total {
         let r = &self.report;
         println!(
             "{} seeds, {} failed; {hours:.2} cluster-hours, {faults} faults ({:.0} an hour), {} elections, \
-             {} rollbacks of {} entries, {} entries committed, {} writes acknowledged; {:?}",
+             {} rollbacks of {} entries, {} entries committed, {} writes acknowledged, {} register commands, \
+             {} majority reads; {:?}",
             self.seeds,
             self.failed,
             f64::from(faults) / hours,
@@ -102,6 +105,8 @@ impl Total {
             r.undone,
             r.committed,
             r.acknowledged,
+            r.register_commands,
+            r.majority_reads,
             self.faults
         );
     }

@@ -110,7 +110,12 @@ impl Storage {
             let freed = rows.forget(|v| !v.local && v.ts > stable);
             self.store.mem.grew(-(freed as isize));
         }
-        self.store.meta().dropped.retain(|_, at| *at <= stable);
+        {
+            // Also on disk: a drop that is undone must not be carried out after a crash.
+            let mut meta = self.store.meta();
+            meta.dropped.retain(|_, at| *at <= stable);
+            meta.save(&*self.store.env.disk).map_err(|e| self.store.log.poison(e))?;
+        }
         if self.store.flushed.load(Ordering::Acquire) > stable {
             self.store.undo(stable).map_err(|e| self.store.log.poison(e))?;
         }

@@ -35,7 +35,10 @@ impl Storage {
     /// Opens what the last checkpoint and the logs hold. The caller then replays the oplog after
     /// [`Storage::recovery_ts`] between [`Storage::start_replay`] and [`Storage::end_replay`].
     pub fn open(env: Env, opts: Options) -> Result<Storage> {
-        let meta = Meta::load(&*env.disk)?.unwrap_or_default();
+        let mut meta = Meta::load(&*env.disk)?.unwrap_or_default();
+        // The replay says again what was dropped later, if the log still does.
+        let recovery = meta.recovery;
+        meta.dropped.retain(|_, at| *at <= recovery);
         let kv = open_tables(&env, &opts)?;
         let log = OpLog::open(env.clone(), opts.oplog_bytes_max)?;
         // Slots closed empty leave no entry, yet their timestamps may be where the tables stand: never again.

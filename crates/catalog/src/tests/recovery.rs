@@ -214,3 +214,33 @@ fn a_rollback_leaves_what_was_there_at_the_common_point() {
         assert_eq!(after(&w), now);
     }
 }
+
+#[test]
+fn a_collection_whose_drop_is_rolled_back_keeps_its_size_and_its_documents() {
+    let w = World::new();
+    w.insert("db.c", (0..20).map(|i| doc! { "_id": i }).collect());
+    let storage = w.catalog.storage();
+    storage.log().flush_once().unwrap();
+    storage.set_stable(storage.last_committed());
+    w.catalog.checkpoint().unwrap();
+    w.insert("db.c", vec![doc! { "_id": 20 }]);
+    let common = storage.last_committed();
+    w.run(w.catalog.drop_collection(&ns("db.c"))).unwrap();
+    storage.log().flush_once().unwrap();
+    // The drop is noted on disk, for when the stable timestamp has passed it.
+    w.insert("db.other", vec![doc! { "_id": 1 }]);
+    storage.set_stable(common);
+    w.catalog.checkpoint().unwrap();
+    w.catalog.roll_back(common).unwrap();
+    assert_eq!(w.catalog.lookup(&ns("db.c")).unwrap().count(), 21);
+    // It is not carried out later, not even after a restart.
+    let w = w.reopen();
+    w.insert("db.other", (0..9).map(|i| doc! { "_id": i }).collect());
+    let storage = w.catalog.storage();
+    storage.log().flush_once().unwrap();
+    storage.set_stable(storage.last_committed());
+    storage.set_oldest(storage.last_committed());
+    w.catalog.checkpoint().unwrap();
+    storage.compact_all().unwrap();
+    assert_eq!(w.ids("db.c").len(), 21);
+}

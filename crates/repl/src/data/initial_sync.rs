@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   source:   ──begin───────── writes and definitions go on ──────────stop──►
-//!   here:       │ entries from begin on ──► our log (durable)           │
+//!   here:       │ entries from half an hour before begin ──► our log     │
 //!               │ clone collections, as of begin                        │
 //!               └───────────────────────────────── apply begin..stop ───┴─ checkpoint ─► SECONDARY
 //! ```
@@ -18,7 +18,7 @@ use crate::data::metadata::{Metadata, op_time_of};
 use crate::data::progress::Position;
 use crate::data::queue::{Chunk, Queue};
 use crate::data::{Deps, Stop, applier, writer};
-use pando_base::{Error, ErrorCode, OpTime, Result, limits};
+use pando_base::{Error, ErrorCode, OpTime, Result, Timestamp, limits};
 use pando_bson::{DocBuilder, RawDoc, Value, doc};
 use pando_catalog::Applying;
 use pando_env::Component;
@@ -115,8 +115,8 @@ impl Attempt<'_> {
     async fn run(&self) -> Result<Position> {
         let probe = probe(self.deps, self.source).await?;
         let begin = self.source_applied().await?;
-        self.start_log(begin).await?;
-        let fetching = Fetching::start(self.deps, self.source, probe.rbid, begin);
+        let first = self.start_log(begin).await?;
+        let fetching = Fetching::start(self.deps, self.source, probe.rbid, first);
         let copied = self.copy(begin, &fetching).await;
         fetching.end().await;
         copied?;
@@ -133,7 +133,7 @@ impl Attempt<'_> {
             deps: self.deps,
             stop: self.stop,
             source: self.source,
-            at: pando_base::Timestamp::ZERO,
+            at: Timestamp::ZERO,
             collections: 0,
             documents: 0,
         };
@@ -181,13 +181,15 @@ impl Attempt<'_> {
         }
     }
 
-    /// Our log begins with the source's entry at `begin`: what a fetcher later finds in common.
-    async fn start_log(&self, begin: OpTime) -> Result<()> {
+    /// Our log begins some time before `begin`: retries of writes that the clones hold already must be known as such,
+    /// here too. Returns its first entry.
+    async fn start_log(&self, begin: OpTime) -> Result<OpTime> {
+        let from = begin.ts.secs().saturating_sub(limits::INITIAL_SYNC_HISTORY_SECS);
         let mut b = DocBuilder::new();
         b.str("find", "oplog.rs");
         b.doc("filter", |f| {
             f.doc("ts", |t| {
-                t.timestamp("$gte", begin.ts);
+                t.timestamp("$gte", Timestamp::new(from, 0));
             });
         });
         b.i32("batchSize", 1).bool("singleBatch", true);
@@ -202,11 +204,13 @@ impl Attempt<'_> {
         let first = batch.and_then(|b| b.first()).and_then(|e| e.value().as_doc());
         let first = first.ok_or_else(|| invalid_source("the sync source has lost its newest entry"))?;
         let meta = Meta::of(first, 0)?;
-        if meta.op_time != begin {
+        let at = meta.op_time;
+        if at > begin {
             return Err(invalid_source("the sync source's newest entry has changed"));
         }
         let chunk = Arc::new(Chunk { bytes: Bytes::from(first.as_bytes()), entries: vec![meta] });
-        writer::write(self.deps, [&chunk].into_iter())
+        writer::write(self.deps, [&chunk].into_iter())?;
+        Ok(at)
     }
 
     /// Applies our log's entries after `begin`, over copies of different ages.
@@ -268,7 +272,7 @@ struct Fetching {
 }
 
 impl Fetching {
-    fn start(deps: &Deps, source: &str, rbid: i32, begin: OpTime) -> Fetching {
+    fn start(deps: &Deps, source: &str, rbid: i32, first: OpTime) -> Fetching {
         let fetching = Fetching {
             stop: Stop::default(),
             queue: Arc::new(Queue::new(limits::FETCH_BUFFER_BYTES_MAX)),
@@ -277,7 +281,7 @@ impl Fetching {
         let (d, stop, queue) = (deps.clone(), fetching.stop.clone(), fetching.queue.clone());
         let (failed, source) = (fetching.failed.clone(), source.to_owned());
         fetching.stop.spawn(&deps.env, "initial sync fetcher", async move {
-            let end = fetch(&d, &stop, &queue, &source, rbid, begin).await;
+            let end = fetch(&d, &stop, &queue, &source, rbid, first).await;
             *failed.lock().unwrap_or_else(PoisonError::into_inner) = end.err();
         });
         let (d, queue, failed) = (deps.clone(), fetching.queue.clone(), fetching.failed.clone());
@@ -301,9 +305,9 @@ impl Fetching {
     }
 }
 
-/// Fetches from `begin` on until told to stop.
-async fn fetch(deps: &Deps, stop: &Stop, to: &Queue, source: &str, rbid: i32, begin: OpTime) -> Result<()> {
-    let mut last = begin;
+/// Fetches from `first` on until told to stop.
+async fn fetch(deps: &Deps, stop: &Stop, to: &Queue, source: &str, rbid: i32, first: OpTime) -> Result<()> {
+    let mut last = first;
     let mut restarts = 0;
     loop {
         let retried = restarts > 0;

@@ -91,6 +91,8 @@ pub(super) struct Log {
     /// Synced up to here when last seen.
     pub(super) synced: Timestamp,
     seen: Option<(u32, i32)>,
+    /// The last look was in the middle of a rollback.
+    rolling_back: bool,
     visible: Timestamp,
 }
 
@@ -120,9 +122,10 @@ impl Log {
         let why = match self.seen.replace(marks) {
             Some(before) if before.1 != marks.1 => Loss::Rollback,
             Some(before) if before.0 != marks.0 => Loss::Crash,
-            _ if now.state == MemberState::Rollback => Loss::Rollback,
+            _ if now.state == MemberState::Rollback || self.rolling_back => Loss::Rollback,
             _ => Loss::Unexplained,
         };
+        self.rolling_back = now.state == MemberState::Rollback;
         let visible = log.visible();
         let mut gone = Vec::new();
         if why != Loss::Unexplained || visible < self.visible {
@@ -160,8 +163,11 @@ impl Committed {
     pub(super) fn newest(&self) -> OpTime {
         self.chain.last_key_value().map_or(OpTime::NULL, |(_, p)| p.entry.at)
     }
+    pub(super) fn names(&self, at: OpTime) -> bool {
+        self.chain.get(&at.ts).is_some_and(|c| c.entry.at == at)
+    }
     pub(super) fn holds(&self, e: &Entry) -> bool {
-        self.chain.get(&e.at.ts).is_some_and(|c| c.entry.at == e.at)
+        self.names(e.at)
     }
 }
 

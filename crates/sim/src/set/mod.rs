@@ -27,6 +27,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use users::acknowledged::{self, Acknowledged};
 use users::anything;
+use users::caller::Place;
+use users::lists::{self, Lists};
+use users::register::{self, History};
 
 const PATIENCE: Duration = Duration::from_secs(900);
 /// Once everything has healed, there is a primary and agreement within this time.
@@ -83,6 +86,9 @@ pub struct Report {
     pub time: Duration,
     pub polls: u64,
     pub acknowledged: usize,
+    /// Reads and writes of registers, judged to be linearizable.
+    pub register_commands: usize,
+    pub majority_reads: usize,
     pub elections: u64,
     pub rollbacks: u64,
     /// Entries that rollbacks took back.
@@ -108,6 +114,8 @@ struct Run {
     watch: Watch,
     rules: Vec<Box<dyn Invariant>>,
     acknowledged: Arc<Mutex<Acknowledged>>,
+    registers: Arc<Mutex<History>>,
+    lists: Arc<Mutex<Lists>>,
     report: Report,
 }
 
@@ -117,21 +125,7 @@ pub fn run(seed: u64, options: &Options) -> Result<Report, Box<Failure>> {
     run.initiate()?;
     let stop = Arc::new(AtomicBool::new(false));
     let people = run.world.sim.start_process();
-    let addrs = run.addrs();
-    for user in 0..options.users {
-        let env = run.env_of(people, FIRST_CLIENT + user as u16);
-        let writing = acknowledged::write(
-            env,
-            addrs.clone(),
-            (user, options.pause_ms),
-            run.acknowledged.clone(),
-            stop.clone(),
-        );
-        run.world.sim.spawn(people, "user", writing);
-    }
-    let env = run.env_of(people, FIRST_CLIENT);
-    let writing = anything::write(env, run.addrs(), (0, options.pause_ms), stop.clone());
-    run.world.sim.spawn(people, "user", writing);
+    run.invite(people, &stop);
     run.world.net.set_options(NetOptions { break_ppm: options.break_ppm, ..NetOptions::default() });
     let end = run.world.sim.now() + Duration::from_secs(options.seconds);
     let mut next = run.world.sim.now();
@@ -177,6 +171,8 @@ impl Run {
             watch: Watch::new(options.members.into()),
             rules: invariants::all(),
             acknowledged: Arc::default(),
+            registers: Arc::default(),
+            lists: Arc::default(),
             report: Report::default(),
             world,
         }
@@ -193,6 +189,29 @@ impl Run {
     fn fail(&self, problems: Vec<String>) -> Box<Failure> {
         let faults = self.broken.counts.clone();
         Box::new(Failure { problems, log: self.world.log_lines(), faults })
+    }
+
+    /// Users of every kind, each on a machine of its own.
+    fn invite(&self, people: crate::ProcessId, stop: &Arc<AtomicBool>) {
+        let sim = &self.world.sim;
+        for user in 0..self.options.users {
+            let place = Place {
+                env: self.env_of(people, FIRST_CLIENT + user as u16),
+                addrs: self.addrs(),
+                user,
+                pause_ms: self.options.pause_ms,
+                stop: stop.clone(),
+            };
+            let (p, told) = (place.clone(), self.acknowledged.clone());
+            let pace = (user, p.pause_ms * 2);
+            sim.spawn(people, "set", acknowledged::write(p.env, p.addrs, pace, told, p.stop));
+            sim.spawn(people, "register", register::run(place.clone(), self.registers.clone()));
+            sim.spawn(people, "lists", lists::run(place.clone(), self.lists.clone()));
+            if user == 0 {
+                let (p, pace) = (place, (0, self.options.pause_ms));
+                sim.spawn(people, "anything", anything::write(p.env, p.addrs, pace, p.stop));
+            }
+        }
     }
 
     /// Lets time pass, and looks at everybody again and again.
@@ -265,7 +284,7 @@ impl Run {
         let process = sim.start_process();
         let env = self.env(process);
         let addrs = self.addrs();
-        let acknowledged = self.acknowledged.clone();
+        let (acknowledged, lists) = (self.acknowledged.clone(), self.lists.clone());
         let stage = Arc::new(Mutex::new(String::new()));
         let told = stage.clone();
         let checking = async move {
@@ -274,6 +293,7 @@ impl Run {
             order.extend(addrs.iter().enumerate().filter(|(i, _)| *i != at).map(|(_, a)| a.clone()));
             let mut c = connected(&env, &order[0]).await;
             let mut problems = acknowledged::check(&mut c, &acknowledged).await;
+            problems.extend(lists::check(&mut c, &lists).await);
             let agreed = agreement::run(env, order, told).await;
             problems.extend(agreed.err().into_iter().flatten());
             problems
@@ -288,15 +308,21 @@ impl Run {
         self.look()?;
         sim.kill(people);
         sim.kill(self.operator);
+        problems.extend(lock(&self.registers).problems());
+        let uncommitted =
+            lock(&self.lists).op_times.iter().find(|at| !self.watch.committed.names(**at)).copied();
+        problems.extend(uncommitted.map(|at| format!("{at} was acknowledged and is not committed")));
         if !problems.is_empty() {
             return Err(self.fail(problems));
         }
-        let acknowledged = lock(&self.acknowledged).len();
+        let acknowledged = lock(&self.acknowledged).len() + lock(&self.lists).op_times.len();
         Ok(Report {
             trace: sim.trace(),
             time: sim.now(),
             polls: sim.polls(),
             acknowledged,
+            register_commands: lock(&self.registers).commands(),
+            majority_reads: lock(&self.lists).reads,
             committed: self.watch.committed.chain.len(),
             faults: self.broken.counts.clone(),
             ..self.report.clone()

@@ -2,6 +2,9 @@
 
 pub(super) mod acknowledged;
 pub(super) mod anything;
+pub(super) mod caller;
+pub(super) mod lists;
+pub(super) mod register;
 
 use pando_bson::RawDoc;
 
