@@ -156,6 +156,8 @@ pub fn append_status(b: &mut DocBuilder, core: &Core, at: &StatusAt) {
     b.timestamp("lastStableRecoveryTimestamp", at.stable);
     if core.is_leader() {
         append_election(b, core, config, at);
+    } else {
+        append_participation(b, core);
     }
     b.array("members", |a| {
         for (i, m) in config.members.iter().enumerate() {
@@ -212,6 +214,25 @@ fn append_election(b: &mut DocBuilder, core: &Core, config: &ReplSetConfig, at: 
         }
         if let Some(at) = e.majority_available {
             d.date("wMajorityWriteAvailabilityDate", at);
+        }
+    });
+}
+
+/// The last real vote that this member was asked for.
+fn append_participation(b: &mut DocBuilder, core: &Core) {
+    let Some(v) = core.participant() else { return };
+    b.doc("electionParticipantMetrics", |d| {
+        d.bool("votedForCandidate", v.granted);
+        d.i64("electionTerm", v.term);
+        d.date("lastVoteDate", v.date);
+        d.i32("electionCandidateMemberId", v.candidate as i32);
+        d.str("voteReason", &v.reason);
+        op_time(d, "lastAppliedOpTimeAtElection", v.last_applied);
+        op_time(d, "maxAppliedOpTimeInSet", v.newest_in_set);
+        d.f64("priorityAtElection", core.self_member().map_or(1.0, |m| m.priority));
+        if let Some((written, applied)) = v.new_term {
+            d.date("newTermStartDate", written);
+            d.date("newTermAppliedDate", applied);
         }
     });
 }

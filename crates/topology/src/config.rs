@@ -717,6 +717,45 @@ mod tests {
     }
 
     #[test]
+    fn the_implicit_write_concern_follows_every_mix_of_members() {
+        // Voting members with data, arbiters, and whether the default is majority.
+        let table = [
+            (1, 0, true),
+            (2, 0, true),
+            (3, 0, true),
+            (5, 0, true),
+            (7, 0, true),
+            (1, 1, false),
+            (2, 1, false),
+            (3, 1, false),
+            (4, 1, true),
+            (5, 1, true),
+            (6, 1, true),
+            (2, 2, false),
+            (3, 2, false),
+            (4, 2, false),
+            (5, 2, true),
+            (4, 3, false),
+        ];
+        for (data, arbiters, majority) in table {
+            for voteless in 0..3 {
+                let mut c = ReplSetConfig::single("rs", "a:1");
+                let add = |c: &mut ReplSetConfig, n: usize, change: fn(Member) -> Member| {
+                    for _ in 0..n {
+                        let id = c.members.len() as i64;
+                        c.members.push(change(Member::new(id, &format!("m{id}:1"))));
+                    }
+                };
+                add(&mut c, data - 1, |m| m);
+                add(&mut c, arbiters, |m| Member { arbiter_only: true, priority: 0.0, ..m });
+                add(&mut c, voteless, |m| Member { votes: 0, priority: 0.0, ..m });
+                let got = c.implicit_write_concern_is_majority();
+                assert_eq!(got, majority, "{data} with data, {arbiters} arbiters, {voteless} without a vote");
+            }
+        }
+    }
+
+    #[test]
     fn majorities_follow_the_member_list() {
         let mut c = ReplSetConfig::single("rs", "a:1");
         assert_eq!((c.majority_votes(), c.write_majority()), (1, 1));

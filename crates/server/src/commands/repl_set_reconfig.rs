@@ -1,6 +1,7 @@
 //! `replSetReconfig`: a new configuration for a running set (R-CONF-5..8).
 
 use super::prelude::*;
+use pando_base::limits;
 use pando_repl::ReplSetConfig;
 use pando_repl::topology::Event;
 use std::sync::Arc;
@@ -11,7 +12,13 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         return Err(Error::bad_value("no configuration specified"));
     };
     let force = req.body.get("force").is_some_and(|v| v.is_truthy());
-    let next = ReplSetConfig::parse(d)?;
+    let next = ReplSetConfig::parse(d).map_err(|mut e| {
+        let members = d.get("members").and_then(|v| v.as_array()).map_or(0, |a| a.count());
+        if !(1..=limits::REPLSET_MEMBERS_MAX).contains(&members) {
+            e.code = ErrorCode::NewReplicaSetConfigurationIncompatible;
+        }
+        e
+    })?;
     next.validate()?;
     let formula = ReplSetConfig::implicit_write_concern_is_majority;
     if server.rw_defaults.get().write.is_none() && formula(&present) != formula(&next) {

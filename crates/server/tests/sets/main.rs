@@ -3,6 +3,8 @@
 
 mod defaults;
 mod flow;
+mod members;
+mod office;
 mod services;
 mod shutdown;
 mod transition;
