@@ -25,10 +25,14 @@ impl Client {
 
     /// Sends a command to database `db`; the reply, whatever its `ok`.
     pub fn command(&mut self, db: &str, cmd: &Document) -> io::Result<Document> {
-        let mut cmd = cmd.clone();
+        Ok(Document::from(&*self.run(db, cmd.clone())?))
+    }
+
+    /// The same; the reply as it came.
+    pub fn run(&mut self, db: &str, mut cmd: Document) -> io::Result<DocBuf> {
         cmd.push("$db", db);
         self.send(&cmd.to_raw())?;
-        Ok(Document::from(&*self.receive()?))
+        self.receive()
     }
 
     fn send(&mut self, body: &RawDoc) -> io::Result<()> {

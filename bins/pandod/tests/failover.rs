@@ -2,70 +2,33 @@
 //! majority acknowledged is lost, and the killed one comes back.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used)]
 
+mod common;
+
+use common::{PATIENCE, Server};
 use pando_bson::{DocBuf, Document, doc};
-use pando_wire::{Compressors, Frame, Scratch, decode, encode_msg};
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-const PATIENCE: Duration = Duration::from_secs(60);
 /// A tenth of a second is usual; the election timeout alone would be ten.
 const FAILOVER_MAX: Duration = Duration::from_secs(5);
 
 struct Member {
-    child: Child,
+    server: Server,
     port: u16,
     dir: PathBuf,
 }
 
 impl Member {
     fn start(dir: &Path, port: u16) -> Member {
-        std::fs::create_dir_all(dir).unwrap();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_pandod"))
-            .args(["--dbpath", ".", "--port", &port.to_string(), "--nounixsocket", "--replSet", "rs"])
-            .args(["--setParameter", "enableTestCommands=1"])
-            .current_dir(dir)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut out = BufReader::new(child.stdout.take().unwrap());
-        let port = loop {
-            let mut line = String::new();
-            assert_ne!(out.read_line(&mut line).unwrap(), 0, "the server ended early");
-            if line.contains("\"id\":23016,") {
-                let at = line.find("\"port\":").unwrap() + 7;
-                break line[at..].split(',').next().unwrap().parse().unwrap();
-            }
-        };
-        std::thread::spawn(move || std::io::copy(&mut out, &mut std::io::sink()));
-        Member { child, port, dir: dir.to_owned() }
+        let server = Server::member(dir, port, "enableTestCommands=1");
+        Member { port: server.port, server, dir: dir.to_owned() }
     }
     fn kill(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
+        self.server.kill();
     }
     /// The reply, or nothing when nobody answers.
-    fn run(&self, db: &str, mut command: Document) -> Option<DocBuf> {
-        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).ok()?;
-        stream.set_read_timeout(Some(PATIENCE)).ok()?;
-        command.set("$db", db);
-        let mut out = Vec::new();
-        encode_msg(&mut out, 1, 0, 0, &command.to_raw(), &[]);
-        stream.write_all(&out).ok()?;
-        let mut input = Vec::new();
-        loop {
-            if let Ok(Some((Frame::Msg(m), _))) = decode(&input, Compressors::NONE, &mut Scratch::new()) {
-                return Some(m.body.to_buf());
-            }
-            let mut chunk = [0; 64 * 1024];
-            match stream.read(&mut chunk) {
-                Ok(n) if n > 0 => input.extend_from_slice(&chunk[..n]),
-                _ => return None,
-            }
-        }
+    fn run(&self, db: &str, command: Document) -> Option<DocBuf> {
+        self.server.connect()?.run(db, command)
     }
     fn is(&self, what: &str) -> bool {
         let hello = self.run("admin", doc! { "hello": 1 });
@@ -85,13 +48,6 @@ impl Member {
             "count": "docs", "query": {}, "$readPreference": { "mode": "secondaryPreferred" }
         };
         self.run("failover", command).and_then(|r| r.get("n").and_then(|v| v.as_i64())).unwrap_or(-1)
-    }
-}
-
-impl Drop for Member {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

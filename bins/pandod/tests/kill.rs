@@ -3,83 +3,19 @@
 //! Three kills; `tests/crash/kill9.py` does the same two hundred times, with more kinds of writes and checks.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used)]
 
-use pando_bson::{DocBuf, Document, doc};
-use pando_wire::{Compressors, Frame, Scratch, decode, encode_msg};
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+mod common;
+
+use common::{Client, PATIENCE, Server};
+use pando_bson::{DocBuf, doc};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 const WRITERS: i64 = 3;
-const PATIENCE: Duration = Duration::from_secs(60);
-
-struct Server {
-    child: Child,
-    port: u16,
-}
 
 fn start(dir: &Path) -> Server {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_pandod"))
-        .args(["--dbpath", "data", "--port", "0", "--nounixsocket", "--replSet", "rs"])
-        // Checkpoints all the time, so that kills meet them.
-        .args(["--setParameter", "syncdelay=0.05"])
-        .current_dir(dir)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut out = BufReader::new(child.stdout.take().unwrap());
-    let port = loop {
-        let mut line = String::new();
-        assert_ne!(out.read_line(&mut line).unwrap(), 0, "the server ended early");
-        if line.contains("\"id\":23016,") {
-            let at = line.find("\"port\":").unwrap() + 7;
-            break line[at..].split(',').next().unwrap().parse().unwrap();
-        }
-    };
-    std::thread::spawn(move || std::io::copy(&mut out, &mut std::io::sink()));
-    Server { child, port }
-}
-
-struct Client {
-    stream: TcpStream,
-    input: Vec<u8>,
-}
-
-impl Client {
-    fn connect(port: u16) -> Option<Client> {
-        let stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
-        stream.set_read_timeout(Some(PATIENCE)).ok()?;
-        Some(Client { stream, input: Vec::new() })
-    }
-    /// The reply, or nothing when the server is gone.
-    fn run(&mut self, db: &str, mut command: Document) -> Option<DocBuf> {
-        command.set("$db", db);
-        let mut out = Vec::new();
-        encode_msg(&mut out, 1, 0, 0, &command.to_raw(), &[]);
-        self.stream.write_all(&out).ok()?;
-        loop {
-            if let Ok(Some((Frame::Msg(m), envelope))) =
-                decode(&self.input, Compressors::NONE, &mut Scratch::new())
-            {
-                let reply = m.body.to_buf();
-                self.input.drain(..envelope.consumed);
-                return Some(reply);
-            }
-            let mut chunk = [0; 64 * 1024];
-            match self.stream.read(&mut chunk) {
-                Ok(n) if n > 0 => self.input.extend_from_slice(&chunk[..n]),
-                _ => return None,
-            }
-        }
-    }
-    fn ok(&mut self, db: &str, command: Document) -> DocBuf {
-        let reply = self.run(db, command).unwrap();
-        assert_eq!(reply.get("ok").and_then(|v| v.as_f64()), Some(1.0), "{reply}");
-        reply
-    }
+    // Checkpoints all the time, so that kills meet them.
+    Server::member(&dir.join("data"), 0, "syncdelay=0.05")
 }
 
 fn number(reply: &DocBuf, path: &str) -> i64 {
@@ -189,8 +125,7 @@ fn nothing_acknowledged_with_j_is_lost_when_the_process_is_killed() {
                 .collect();
             s.spawn(|| index(port, &stop));
             std::thread::sleep(Duration::from_millis(load_ms));
-            server.child.kill().unwrap();
-            server.child.wait().unwrap();
+            server.kill();
             stop.store(true, Relaxed);
             for (n, w) in acknowledged.iter_mut().zip(writers) {
                 *n = w.join().unwrap();
@@ -215,6 +150,5 @@ fn nothing_acknowledged_with_j_is_lost_when_the_process_is_killed() {
         check(&mut c, &acknowledged);
     }
     assert!(acknowledged.iter().all(|n| *n > 5), "{acknowledged:?}");
-    server.child.kill().unwrap();
-    server.child.wait().unwrap();
+    server.kill();
 }

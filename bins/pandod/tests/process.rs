@@ -1,7 +1,10 @@
 //! The binary as launchers and service managers see it: exit codes, files, first lines.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used)]
 
-use std::io::{BufRead, BufReader, Read};
+mod common;
+
+use common::Server;
+use std::io::Read;
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -43,31 +46,9 @@ fn run(dir: &Dir, args: &[&str]) -> (i32, Output) {
     (out.status.code().unwrap_or(-1), out)
 }
 
-/// A server in the foreground and the port it found.
-struct Running {
-    child: Child,
-    port: u16,
-    lines: Vec<String>,
-}
-
-fn start(dir: &Dir, args: &[&str]) -> Running {
+fn start(dir: &Dir, args: &[&str]) -> Server {
     let base = ["--dbpath", "data", "--port", "0", "--nounixsocket"];
-    let mut child = pandod(dir, &[&base, args].concat()).stdout(Stdio::piped()).spawn().unwrap();
-    let mut lines = Vec::new();
-    let mut out = BufReader::new(child.stdout.take().unwrap());
-    let port = loop {
-        let mut line = String::new();
-        assert_ne!(out.read_line(&mut line).unwrap(), 0, "ended early: {lines:?}");
-        lines.push(line);
-        let line = lines.last().unwrap();
-        if line.contains("\"id\":23016,") {
-            let at = line.find("\"port\":").unwrap() + 7;
-            break line[at..].split(',').next().unwrap().parse().unwrap();
-        }
-    };
-    // Keep the pipe drained: a server must never block on its log.
-    std::thread::spawn(move || std::io::copy(&mut out, &mut std::io::sink()));
-    Running { child, port, lines }
+    Server::listening(&mut pandod(dir, &[&base, args].concat()))
 }
 
 fn signal(pid: u32, name: &str) {
