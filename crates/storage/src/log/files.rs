@@ -142,7 +142,8 @@ impl LogFiles {
         file.sync()?;
         if let (Some((_, from, _)), Some((_, to, len))) = (notes.first(), notes.last()) {
             // Readers of the newest entries find them in our memory; reusing the pages is cheaper than new ones.
-            file.forget_cached(from / PAGE * PAGE, to + *len as u64);
+            let (from, to) = whole_pages(*from, to + *len as u64);
+            file.forget_cached(from, to);
         }
         let mut segments = self.lock();
         if let Some(seg) = segments.back_mut() {
@@ -276,6 +277,12 @@ impl LogFiles {
     }
 }
 
+/// The pages of a written stretch that are full. The last one is written to again, and a page that is not cached would
+/// have to be read from the disk for that.
+fn whole_pages(from: u64, to: u64) -> (u64, u64) {
+    (from / PAGE * PAGE, to / PAGE * PAGE)
+}
+
 fn path(prefix: &str, number: u64) -> String {
     format!("{DIR}/{prefix}.{number:010}")
 }
@@ -284,6 +291,13 @@ fn path(prefix: &str, number: u64) -> String {
 mod tests {
     use super::*;
     use crate::testing::FaultyDisk;
+
+    #[test]
+    fn the_page_that_is_written_to_next_stays_in_the_cache() {
+        assert_eq!(whole_pages(100, 300), (0, 0));
+        assert_eq!(whole_pages(4000, 4200), (0, 4096));
+        assert_eq!(whole_pages(4200, 3 * 4096), (4096, 3 * 4096));
+    }
 
     /// Written, not synced, then the process is killed: the next one finds the record and calls it durable, so a power
     /// cut after that must not take it away.
