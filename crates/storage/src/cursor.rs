@@ -126,7 +126,7 @@ impl Cursor {
         };
         let (low, high) = (low.as_ref().map(|k| &k[..]), high.as_ref().map(|k| &k[..]));
         let mut tables = self.store.kv.range(Tree::of(self.ident), low, high, self.backward);
-        self.given = false;
+        (self.tables, self.given) = (None, false);
         self.tables = if tables.step()? { Some(tables) } else { None };
         self.mem = self.store.mem.find(self.ident);
         self.rows_end = self.mem.is_none();
@@ -281,10 +281,10 @@ impl Cursor {
     #[inline]
     fn leave_given(&mut self) -> Result<()> {
         if std::mem::take(&mut self.given)
-            && let Some(tables) = &mut self.tables
-            && !tables.step()?
+            && let Some(mut tables) = self.tables.take()
+            && tables.step()?
         {
-            self.tables = None;
+            self.tables = Some(tables);
         }
         Ok(())
     }

@@ -113,3 +113,38 @@ fn every_scan_gives_the_rows_of_a_map_in_order() {
         }
     }
 }
+
+#[test]
+fn a_damaged_block_is_an_error_of_the_scan_and_nothing_worse() {
+    let folder = Folder::new("scans-damaged");
+    let (s, _) = open_on(folder.0.clone(), lsm());
+    let i = s.create_ident(IdentKind::Records).unwrap();
+    for n in 0..200u32 {
+        put(&s, i, &n.to_be_bytes(), Some(&[7; 1000]));
+    }
+    checkpoint(&s);
+    drop(s);
+    let files = std::fs::read_dir(folder.0.root().join("tables/records/tables")).unwrap();
+    for file in files {
+        let path = file.unwrap().path();
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes[100_000] ^= 1;
+        std::fs::write(&path, bytes).unwrap();
+    }
+    let (s, _) = open_on(folder.0.clone(), lsm());
+    for dir in [Dir::Forward, Dir::Backward] {
+        let t = s.begin(ReadAt::Latest).unwrap();
+        let mut rows = t.scan(i, Bound::Unbounded, Bound::Unbounded, dir).unwrap();
+        let mut read = 0;
+        let error = loop {
+            match rows.advance() {
+                Ok(more) => assert!(more, "the damage was not seen"),
+                Err(e) => break e,
+            }
+            read += 1;
+        };
+        assert!(read > 50 && error.message.contains("table file"), "{read} rows, {error}");
+        assert!(!rows.advance().unwrap_or(false));
+        rows.seek(&3u32.to_be_bytes()).unwrap();
+    }
+}
