@@ -4,6 +4,7 @@ mod commit_point;
 mod hello;
 mod messages;
 mod read_concern;
+mod reconfig;
 mod roles;
 mod sync_source;
 mod write_concern;

@@ -151,3 +151,39 @@ fn a_secondary_serves_only_reads_that_allow_it() {
     primary.push("$readPreference", doc! { "mode": "primary" });
     assert_eq!(code(&rig.ask(s, primary)), 13435);
 }
+
+/// A scan in many batches beside writers: nothing twice, and nothing missed that was there all the time.
+#[test]
+fn a_long_scan_survives_writers() {
+    let rig = Rig::of(28, 1);
+    let p = rig.primary();
+    let docs: Vec<Bson> = (0..1000).map(|i| doc! { "_id": i, "n": 0 }.into()).collect();
+    let mut many = doc! { "insert": "c" };
+    many.push("documents", docs);
+    rig.ok(p, many);
+    let first = rig.ok(p, doc! { "find": "c", "batchSize": 20 });
+    let mut seen = ids(&first);
+    let mut id = number(&first, "cursor.id");
+    let mut round = 0;
+    while id != 0 {
+        round += 1;
+        // Multiples of seven come and go, all others change.
+        rig.ok(p, doc! { "delete": "c", "deletes": [{ "q": { "_id": round * 7 }, "limit": 1 }] });
+        rig.ok(
+            p,
+            doc! { "update": "c", "updates": [{ "q": {}, "u": { "$inc": { "n": 1 } }, "multi": true }] },
+        );
+        rig.ok(p, insert(10_000 - round, doc! { "w": 1 }));
+        let mut more = doc! { "collection": "c", "batchSize": 20 };
+        more.insert_at(0, "getMore", id);
+        let more = rig.ok(p, more);
+        let batch = at(&more, "cursor.nextBatch").and_then(Bson::as_array).unwrap();
+        seen.extend(batch.iter().filter_map(|d| d.as_doc()?.get("_id")?.as_i64()));
+        id = number(&more, "cursor.id");
+    }
+    let mut once = seen.clone();
+    once.sort_unstable();
+    once.dedup();
+    assert_eq!(once.len(), seen.len(), "something was seen twice");
+    assert!((0..1000).filter(|i| i % 7 != 0).all(|i| once.binary_search(&i).is_ok()), "something was missed");
+}

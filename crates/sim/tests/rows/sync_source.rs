@@ -122,3 +122,30 @@ fn a_member_behind_every_oplog_is_recovering_and_serves_nothing() {
     assert!(at(&status, "repl").is_some());
     rig.ok(p, insert(1000, w(2)));
 }
+
+/// The words of the log: one cut connection is taken up again, a source that cannot be reached is avoided.
+#[test]
+fn one_error_is_forgiven_and_more_end_with_another_source() {
+    const RECREATED: i32 = 21274;
+    const AVOIDED: i32 = 5_929_000;
+    let rig = Rig::of(68, 3);
+    let [p, middle, last] = rig.chain();
+    let (a, b) = (rig.nodes[middle].machine(), rig.nodes[last].machine());
+    rig.world.watch_lines(&[RECREATED, AVOIDED]);
+    let mut lines = Vec::new();
+    for i in 1..4 {
+        rig.world.net.reset_connections(|x, y| x == a && y == b);
+        rig.ok(p, insert(i, w(3)));
+        // Good batches in between give the budget back.
+        rig.wait_ms(12_000);
+        lines.extend(rig.world.take_lines());
+        assert_eq!(rig.source_of(last), Some(middle), "{lines:?}");
+    }
+    let of_last =
+        |lines: &[pando_sim::world::Line], id| lines.iter().filter(|l| l.machine == b && l.id == id).count();
+    assert_eq!((of_last(&lines, RECREATED), of_last(&lines, AVOIDED)), (3, 0), "{lines:?}");
+    rig.nodes[middle].kill();
+    rig.until("another source", |rig| rig.source_of(last) == Some(p));
+    let lines = rig.world.take_lines();
+    assert_eq!((of_last(&lines, RECREATED), of_last(&lines, AVOIDED)), (1, 1), "{lines:?}");
+}
