@@ -2,7 +2,7 @@
 
 use crate::concern::{ReadConcern, WriteConcern, had_wrong_type};
 use crate::request::{missing, unknown, wrong_type};
-use pando_base::{Error, ErrorCode, Result, Timestamp};
+use pando_base::{Error, ErrorCode, Result, Timestamp, limits};
 use pando_bson::{Bson, DocBuf, RawDoc, Value};
 
 /// A logical session's identity.
@@ -356,7 +356,38 @@ fn parse_read_preference(v: &Value<'_>) -> Result<ReadMode> {
             return Err(Error::bad_value("Only empty tags are allowed with primary read preference"));
         }
     }
+    check_staleness(mode, doc)?;
     Ok(mode)
+}
+
+/// Drivers choose members by it; a server only checks it.
+fn check_staleness(mode: ReadMode, preference: &RawDoc) -> Result<()> {
+    const NAME: &str = "maxStalenessSeconds";
+    let Some(v) = preference.get(NAME) else { return Ok(()) };
+    let Some(number) = v.as_f64() else {
+        return Err(Error::type_mismatch(format!(
+            "Expected field \"{NAME}\" to have numeric type, but found {}",
+            v.type_name()
+        )));
+    };
+    if number.fract() != 0.0 {
+        return Err(Error::bad_value(format!(
+            "Expected field \"{NAME}\" to have a value exactly representable as a 64-bit integer, but found {NAME}: \
+             {number}"
+        )));
+    }
+    if number < 0.0 {
+        return Err(Error::bad_value("maxStalenessSeconds must be a non-negative integer"));
+    }
+    if number > 0.0 && number < limits::MAX_STALENESS_SECS_MIN as f64 {
+        let text =
+            format!("maxStalenessSeconds value can not be less than {}", limits::MAX_STALENESS_SECS_MIN);
+        return Err(Error::new(ErrorCode::MaxStalenessOutOfRange, text));
+    }
+    if number > 0.0 && mode == ReadMode::Primary {
+        return Err(Error::bad_value("maxStalenessSeconds can not be set for the primary mode"));
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -393,6 +424,17 @@ mod tests {
         assert_eq!(fails(doc! { "$clusterTime": 1 }).0, 10065);
         assert_eq!(fails(doc! { "$clusterTime": {} }).0, 4);
         assert_eq!(fails(doc! { "$readPreference": { "mode": "foo" } }).0, 2);
+        let stale = |mode: &str, secs: Bson| {
+            let mut preference = doc! { "mode": mode };
+            preference.push("maxStalenessSeconds", secs);
+            fails(doc! { "$readPreference": preference }).0
+        };
+        assert_eq!(stale("secondary", Bson::Int32(89)), 160);
+        assert_eq!(stale("primary", Bson::Int32(5)), 160);
+        assert_eq!(stale("primary", Bson::Int32(100)), 2);
+        assert_eq!(stale("nearest", Bson::Int32(-1)), 2);
+        assert_eq!(stale("nearest", Bson::Double(99.5)), 2);
+        assert_eq!(stale("nearest", Bson::from("x")), 14);
     }
 
     #[test]

@@ -233,6 +233,8 @@ impl OpCtx {
     /// Called by a command that writes only sometimes: the reply then waits for the write concern.
     pub fn will_write(&self) {
         self.writes.store(true, Relaxed);
+        // A step-down ends it.
+        self.show(|op| op.is_write = true);
     }
     pub(crate) fn writes(&self) -> bool {
         self.writes.load(Relaxed)

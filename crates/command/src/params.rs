@@ -79,8 +79,8 @@ params! {
     enableOverrideClusterChainingSetting START Bool(false);
     enableReconfigRollbackCommittedWritesCheck BOTH Bool(true);
     enableTestCommands START Bool(false);
-    fastFailureDetection BOTH Bool(true);
     fassertOnLockTimeoutForStepUpDown BOTH Int(30, 0, MAX32);
+    fastFailureDetection BOTH Bool(true);
     featureCompatibilityVersion NEVER Text("7.0");
     flowControlDecayConstant BOTH Double(0.5, 0.0, 1.0);
     flowControlFudgeFactor BOTH Double(0.95, 0.0, 1.0);

@@ -64,7 +64,7 @@ fn a_new_primary_fetches_what_others_have_before_it_takes_writes() {
 #[test]
 fn a_message_with_a_higher_term_ends_the_office() {
     run(async {
-        let set = Set::of(3).await;
+        let set = impatient().await;
         let p = set.primary().await;
         let mut c = set.connect(p).await;
         let status = c.admin(doc! { "replSetGetStatus": 1 }).await;
@@ -123,7 +123,7 @@ fn a_forced_configuration_unseats_a_primary_without_priority() {
     run(async {
         // By a command on itself, and as it hears of it.
         for by_heartbeat in [false, true] {
-            let set = Set::of(3).await;
+            let set = impatient().await;
             let p = set.primary().await;
             let at_member = if by_heartbeat { set.secondaries().await[0] } else { p };
             let mut next = set.current(p).await;
@@ -150,5 +150,109 @@ fn a_forced_configuration_unseats_a_primary_without_priority() {
             );
             set.shut_down().await;
         }
+    });
+}
+
+async fn step_down(set: &Set, p: usize) {
+    set.until("a step-down", async |set| {
+        if !is(&set.hello(p).await, "isWritablePrimary") {
+            return true;
+        }
+        is(
+            &set.connect(p)
+                .await
+                .run(doc! { "replSetStepDown": 1, "secondaryCatchUpPeriodSecs": 1, "$db": "admin" })
+                .await,
+            "ok",
+        )
+    })
+    .await;
+}
+
+/// Changes the members until the set takes it: new voters bring changes of their own.
+async fn with_members(set: &Set, change: impl Fn(Vec<Bson>) -> Vec<Bson>) {
+    set.until("another configuration", async |set| {
+        let mut next = set.current(set.primary().await).await;
+        let Some(Bson::Array(members)) = next.remove("members") else { panic!("no members") };
+        next.push("members", change(members));
+        next.set("version", number(&next, "version") + 1);
+        is(&set.reconfig(next, false).await, "ok")
+    })
+    .await;
+}
+/// Inserts wherever the primary is, on a majority.
+async fn commit(set: &Set, id: i32) {
+    set.until("a committed write", async |set| {
+        let reply = set.connect(set.primary().await).await.run(insert(id, majority())).await;
+        is(&reply, "ok") && !reply.contains("writeConcernError")
+    })
+    .await;
+}
+
+#[test]
+fn what_is_committed_outlives_configurations_and_failovers() {
+    run(async {
+        let set = Set::of(3).await;
+        for round in 0..3 {
+            let p = set.primary().await;
+            let host = set.host((p + 1) % 3);
+            let is_out =
+                |m: &Bson| m.as_doc().and_then(|m| m.get("host")).and_then(Bson::as_str) == Some(&host);
+            // A member leaves; a majority of the rest acknowledges; it comes back.
+            with_members(&set, |all| all.into_iter().filter(|m| !is_out(m)).collect()).await;
+            commit(&set, 2 * round).await;
+            let back = doc! { "_id": 10 + round, "host": host.as_str() };
+            with_members(&set, |mut all| {
+                if !all.iter().any(is_out) {
+                    all.push(back.clone().into());
+                }
+                all
+            })
+            .await;
+            set.settled().await;
+            commit(&set, 2 * round + 1).await;
+            step_down(&set, p).await;
+            set.settled().await;
+            let at = set.primary().await;
+            assert_eq!(count(&mut set.connect(at).await).await, i64::from(2 * round + 2), "round {round}");
+        }
+        set.shut_down().await;
+    });
+}
+
+#[test]
+fn a_new_primary_drops_what_unfinished_commands_left() {
+    run(async {
+        let set = impatient().await;
+        let p = set.primary().await;
+        let mut c = set.connect(p).await;
+        for part in 0..4 {
+            let many: Vec<Bson> = (0..5000).map(|i| doc! { "_id": part * 5000 + i }.into()).collect();
+            let mut bulk = doc! { "insert": "c", "writeConcern": { "w": 3, "wtimeout": 30_000 } };
+            bulk.push("documents", many);
+            c.ok(bulk).await;
+        }
+        let mut writer = set.connect(p).await;
+        let out = doc! { "aggregate": "c", "pipeline": [{ "$out": "d" }], "cursor": {} };
+        let writing = pando_testserver::spawn(async move { writer.run(out).await });
+        // Held between two of its batches.
+        let temporary = async |set: &Set, i: usize| {
+            let mut c = set.connect(i).await;
+            let all = c.all(anywhere(doc! { "listCollections": 1 })).await;
+            all.iter().any(|d| at(d, "name").and_then(Bson::as_str).is_some_and(|n| n.starts_with("tmp.")))
+        };
+        set.until("a temporary collection", async |set| temporary(set, p).await).await;
+        c.admin(doc! { "fsync": 1, "lock": true }).await;
+        assert!(temporary(&set, p).await);
+        let forced = doc! { "replSetStepDown": 60, "secondaryCatchUpPeriodSecs": 0, "force": true };
+        c.admin(forced).await;
+        assert!(!is(&writing.await.unwrap(), "ok"));
+        let heir = set.primary().await;
+        assert_ne!(heir, p);
+        set.connect(p).await.admin(doc! { "fsyncUnlock": 1 }).await;
+        for i in 0..3 {
+            set.until("it is gone", async |set| !temporary(set, i).await).await;
+        }
+        set.shut_down().await;
     });
 }
