@@ -333,3 +333,5 @@ pub const SET_RESTART_MS_MAX: u64 = 30_000;
 pub const SET_RESTART_FORGIVEN_MS: u64 = 60_000;
 /// Members of a set that `pando up` starts: more than seven cannot vote.
 pub const SET_MEMBERS_MAX: usize = 7;
+/// How long a secondary waits for the primary to carry out a command without a time limit of its own.
+pub const PASSED_ON_MS_MAX: u64 = 24 * 3_600_000;

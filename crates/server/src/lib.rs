@@ -33,6 +33,7 @@ mod local;
 mod namespaces;
 mod node;
 mod oplog_tail;
+mod pass_on;
 mod pipeline_cursor;
 mod plan_use;
 mod positions;

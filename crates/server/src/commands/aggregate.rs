@@ -119,6 +119,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let collation = spec.collation;
     let mut agg = server.prepare_aggregation(ctx, spec)?;
     let reply = match agg.take_sink() {
+        Some(_) if !server.repl.accepts_writes() => server.pass_on(ctx, &req).await?,
         Some(sink) => {
             ctx.will_write();
             let writing = Writing { sink, collation, bypass_validation: args.bypass };

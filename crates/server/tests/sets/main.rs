@@ -5,6 +5,7 @@ mod defaults;
 mod flow;
 mod members;
 mod office;
+mod pass_on;
 mod services;
 mod shutdown;
 mod transition;
