@@ -200,7 +200,6 @@ async fn start(env: Env, config: &Config, port: u16, host: Arc<RealHost>) -> Res
         bind_ips: config.bind.clone(),
         repl_set: config.repl_set.clone(),
         auto_initiate: config.self_initiate.then(|| format!("127.0.0.1:{port}")),
-        follow: None,
         storage,
         argv: config.argv.clone(),
         parsed: config.parsed.to_raw(),

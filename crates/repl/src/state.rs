@@ -162,24 +162,6 @@ impl Repl {
         }
         self.changed.bump();
     }
-    /// Another member state, without a core.
-    pub fn enter(&self, member: MemberState) {
-        self.lock().member = member;
-        self.changed.bump();
-    }
-    /// Takes over a configuration without a core: a node that follows one given member.
-    pub fn install(&self, config: ReplSetConfig, self_index: usize, term: Term) {
-        {
-            let mut s = self.lock();
-            s.config = Some(Arc::new(config));
-            s.self_index = self_index;
-            s.term = term;
-            s.member = MemberState::Secondary;
-            s.counter += 1;
-            self.term.store(term, Relaxed);
-        }
-        self.changed.bump();
-    }
 }
 
 #[cfg(test)]

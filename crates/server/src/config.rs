@@ -27,8 +27,6 @@ pub struct Config {
     pub repl_set: Option<String>,
     /// Initiate a set of this one member under this host name if there is no configuration yet.
     pub auto_initiate: Option<String>,
-    /// Follow this member (`host:port`) for ever, without elections: what tests of the data path do.
-    pub follow: Option<String>,
     pub storage: pando_storage::Options,
     /// Command line as given, for `getCmdLineOpts`.
     pub argv: Vec<String>,
@@ -52,7 +50,6 @@ impl Default for Config {
             bind_ips: vec!["127.0.0.1".to_owned()],
             repl_set: None,
             auto_initiate: None,
-            follow: None,
             storage: pando_storage::Options::default(),
             argv: vec!["pandod".to_owned()],
             parsed: DocBuf::new(),

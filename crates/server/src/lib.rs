@@ -26,7 +26,6 @@ mod explaining;
 mod find_args;
 mod find_one;
 mod flow_control;
-mod follow;
 mod fsync_lock;
 mod lets;
 mod local;

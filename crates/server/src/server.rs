@@ -112,10 +112,6 @@ impl Server {
             fatal: Mutex::new(None),
         });
         tasks::spawn_all(&server);
-        if server.config.follow.is_some() {
-            server.start_following();
-            return Ok(server);
-        }
         let stepped_up = server.stepped_up.version();
         server.take_place().await?;
         if !replicated {

@@ -13,7 +13,8 @@ const USAGE: &str =
   --seeds COUNT  seeds N, N+1, … (from 1, or --from)
   set            a real set of members, with elections, instead of one server
                  (--seconds with faults, one every --between-ms; users pause for --pause-ms)
-  meta           every run twice; the traces must be equal";
+  meta           every run twice; the traces must be equal
+  --mutant NAME  with one rule of the protocol switched off (built with the feature `mutants`)";
 
 struct Args {
     meta: bool,
@@ -35,6 +36,13 @@ fn parse(words: &[String]) -> Option<Args> {
     };
     let mut words = words.iter();
     while let Some(word) = words.next() {
+        #[cfg(feature = "mutants")]
+        if word == "--mutant" {
+            use pando_topology::mutants::{Mutant, activate};
+            let name = words.next()?;
+            activate(Some(*Mutant::ALL.iter().find(|m| format!("{m:?}") == *name)?));
+            continue;
+        }
         let mut number = || words.next().and_then(|w| w.parse::<u64>().ok());
         match word.as_str() {
             "meta" => args.meta = true,

@@ -32,8 +32,6 @@ pub struct Node {
     /// The disk does not keep what it says it keeps.
     lying: bool,
     port: u16,
-    /// Follows this member instead of being a set of its own.
-    follow: Option<String>,
     /// Waits to be initiated.
     member: bool,
     /// Counts starts.
@@ -54,16 +52,11 @@ impl Node {
             exit: Arc::default(),
             lying,
             port: PORT,
-            follow: None,
             member: false,
             boots: 0,
             server: Arc::default(),
             storage: Options { backend: Backend::Mem, memtable_bytes: MEMTABLE_BYTES, ..Options::default() },
         }
-    }
-    /// A machine whose server follows the member at `source`.
-    pub fn follower(world: &World, disk: FaultyDisk, port: u16, source: String) -> Node {
-        Node { port, follow: Some(source), ..Node::new(world, disk, false) }
     }
     /// A machine whose server waits for a configuration.
     pub fn member(world: &World, disk: FaultyDisk, port: u16) -> Node {
@@ -97,10 +90,10 @@ impl Node {
             if self.lying { Arc::new(LyingDisk(self.disk.clone())) } else { self.disk.clone() };
         let env = self.world.env_at(me, self.process, disk);
         let (exit, server) = (self.exit.clone(), self.server.clone());
-        let (port, follow) = (self.port, (self.follow.clone(), self.storage.clone()));
-        let alone = self.follow.is_none() && !self.member;
+        let (port, storage) = (self.port, self.storage.clone());
+        let alone = !self.member;
         self.world.sim.spawn(self.process, "pandod", async move {
-            let how = match pandod(env, port, follow, (alone, server)).await {
+            let how = match pandod(env, port, storage, (alone, server)).await {
                 Ok(()) => Exit::Clean,
                 Err(why) => Exit::Failed(why),
             };
@@ -131,7 +124,7 @@ impl Node {
 async fn pandod(
     env: Env,
     port: u16,
-    (follow, storage): (Option<String>, Options),
+    storage: Options,
     (alone, shown): (bool, Arc<Mutex<Weak<Server>>>),
 ) -> Result<(), String> {
     let hosts = ["127.0.0.1".to_owned()];
@@ -140,7 +133,6 @@ async fn pandod(
         port,
         repl_set: Some("rs0".to_owned()),
         auto_initiate: alone.then(|| format!("127.0.0.1:{port}")),
-        follow,
         storage,
         ..Config::default()
     };

@@ -30,7 +30,9 @@ impl Storage {
         self.store.flush_floor.store(u64::MAX, Ordering::Release);
         // Rows that came meanwhile do not count against it: the next one takes them.
         let helped = done.is_ok() && self.store.mem.bytes() < before / 2;
-        let room = self.has_room();
+        // Well within bounds: what the checkpoint itself leaves in memory must not tip the balance, or a waiting writer
+        // and the checkpoints it asks for would wait for each other.
+        let room = self.store.mem.bytes() <= self.store.memory_soft() / 8 * 7;
         self.store.stuck.store(!room && !helped, Ordering::Release);
         self.store.hopeless.store(!room && !helped && past_stable, Ordering::Release);
         let again = helped || (!room && !past_stable && done.is_ok());

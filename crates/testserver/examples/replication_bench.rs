@@ -21,12 +21,11 @@ struct Server {
 }
 
 impl Server {
-    fn start(folder: &str, follow: Option<u16>) -> Server {
+    /// On this port; 0 picks one.
+    fn start(folder: &str, port: u16) -> Server {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.env("BENCH_ROLE", "server").env("BENCH_FOLDER", folder).stdout(Stdio::piped());
-        if let Some(port) = follow {
-            command.env("BENCH_FOLLOW", format!("127.0.0.1:{port}"));
-        }
+        command.env("BENCH_PORT", port.to_string());
         let mut child = command.spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
@@ -51,16 +50,10 @@ impl Drop for Server {
 /// The child: one server until it is killed.
 fn serve() {
     let folder = std::env::var("BENCH_FOLDER").unwrap();
-    let follow = std::env::var("BENCH_FOLLOW").ok();
+    let port = std::env::var("BENCH_PORT").unwrap().parse().unwrap();
     run(async move {
         let world = World::at(folder.into());
-        let server = world
-            .start(|c| {
-                c.repl_set = Some("rs".to_owned());
-                c.auto_initiate = follow.is_none().then(|| format!("127.0.0.1:{}", c.port));
-                c.follow = follow;
-            })
-            .await;
+        let server = world.start_at(port, |c| c.repl_set = Some("rs".to_owned())).await;
         println!("{}", server.port);
         loop {
             pause(1000).await;
@@ -75,6 +68,27 @@ async fn applied(c: &mut Client) -> Option<pando_base::Timestamp> {
     match (at.get("ts"), s.get("myState").and_then(Bson::as_i64)) {
         (Some(Bson::Timestamp(ts)), Some(1 | 2)) => Some(*ts),
         _ => None,
+    }
+}
+
+/// A set in which the second member has no vote: the first needs nobody to be primary.
+async fn initiate(primary: u16, secondary: u16) {
+    let mut c = Client::connect(primary).await;
+    let host = |port: u16| format!("127.0.0.1:{port}");
+    let members: Vec<Bson> = vec![
+        doc! { "_id": 0, "host": host(primary) }.into(),
+        doc! { "_id": 1, "host": host(secondary), "priority": 0, "votes": 0 }.into(),
+    ];
+    let mut config = doc! { "_id": "rs" };
+    config.push("members", members);
+    let mut body = Document::new();
+    body.push("replSetInitiate", config);
+    body.push("$db", "admin");
+    c.ok(body).await;
+    while c.run(doc! { "hello": 1, "$db": "admin" }).await.get("isWritablePrimary")
+        != Some(&Bson::Boolean(true))
+    {
+        pause(20).await;
     }
 }
 
@@ -153,8 +167,9 @@ fn main() {
     run(async move {
         let folder = std::env::temp_dir().join(format!("pando-repl-bench-{}", std::process::id()));
         let at = |name: &str| folder.join(name).to_string_lossy().into_owned();
-        let primary = Server::start(&at("primary"), None);
-        let mut secondary = Server::start(&at("secondary"), Some(primary.port));
+        let primary = Server::start(&at("primary"), 0);
+        let mut secondary = Server::start(&at("secondary"), 0);
+        initiate(primary.port, secondary.port).await;
         settle(primary.port, secondary.port).await;
         println!("| workload | primary ops/s | secondary behind at the end | primary CPU | secondary CPU |");
         println!("|---|---|---|---|---|");
@@ -176,9 +191,10 @@ fn main() {
         println!("| catching up with | ops | secondary ops/s | secondary CPU |");
         println!("|---|---|---|---|");
         for (name, work) in all {
+            let port = secondary.port;
             drop(secondary);
             let ops = load(primary.port, work, clients, seconds, 1 << 30).await;
-            secondary = Server::start(&at("secondary"), Some(primary.port));
+            secondary = Server::start(&at("secondary"), port);
             let (cpu, started) = (secondary.cpu(), Instant::now());
             settle(primary.port, secondary.port).await;
             let (took, cpu) = (started.elapsed().as_secs_f64(), secondary.cpu() - cpu);

@@ -106,6 +106,9 @@ async fn validate(
         let Some((db, coll)) = name.split_once('.') else { continue };
         let mut b = DocBuilder::new();
         b.str("validate", coll).bool("full", true).str("$db", db);
+        b.doc("$readPreference", |p| {
+            p.str("mode", "nearest");
+        });
         let reply = c.command(&b.finish()).await.map_err(|e: io::Error| e.to_string())?;
         if reply.get("valid").and_then(|v| v.as_bool()) != Some(true) {
             problems.push(format!("validate {name}: {reply}"));
