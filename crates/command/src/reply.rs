@@ -113,18 +113,16 @@ pub(crate) fn labels_of(
     labels
 }
 
-/// True for the errors that tell drivers the topology changed: the reply carries `topologyVersion`.
+/// True for the errors that tell drivers the topology changed: the reply carries `topologyVersion`. Not those of a
+/// shutdown: a driver would take one that came with a version it knows for old news.
 pub(crate) fn tells_topology(code: ErrorCode) -> bool {
     matches!(
         code,
         ErrorCode::NotWritablePrimary
             | ErrorCode::NotPrimaryNoSecondaryOk
-            | ErrorCode::LegacyNotPrimary
             | ErrorCode::InterruptedDueToReplStateChange
             | ErrorCode::NotPrimaryOrSecondary
             | ErrorCode::PrimarySteppedDown
-            | ErrorCode::ShutdownInProgress
-            | ErrorCode::InterruptedAtShutdown
     )
 }
 

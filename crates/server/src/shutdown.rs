@@ -7,6 +7,8 @@
 
 use crate::Server;
 use pando_base::{Error, ErrorCode, Millis, Result, limits};
+use pando_bson::DocBuilder;
+use pando_command::reply::append_topology;
 use pando_command::{Client, Param};
 use pando_env::Component;
 use pando_env::sync::Notify;
@@ -144,8 +146,10 @@ impl Server {
             return Ok(());
         };
         let left = (until - c.now()).max(0);
-        let extra = pando_bson::doc! { "remainingQuiesceTimeMillis": left }.to_raw();
+        let mut extra = DocBuilder::new();
+        append_topology(&mut extra, self.repl.topology_version());
+        extra.i64("remainingQuiesceTimeMillis", left);
         let text = "The server is in quiesce mode and will shut down";
-        Err(Error::new(ErrorCode::ShutdownInProgress, text).with_extra(extra.into_bytes()))
+        Err(Error::new(ErrorCode::ShutdownInProgress, text).with_extra(extra.finish().into_bytes()))
     }
 }

@@ -35,7 +35,7 @@ impl Seen {
                 .get("lastAppliedWallTime")
                 .or_else(|| status.get_path("optimes.lastAppliedWallTime"))
             {
-                Some(Value::DateTime(ms)) => Some(ms),
+                Some(Value::DateTime(ms)) if ms > 0 => Some(ms),
                 _ => None,
             },
         }
