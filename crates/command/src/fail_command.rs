@@ -54,7 +54,7 @@ fn matches<'n, I: Iterator<Item = &'n str>>(
 /// The first hello introduces the client, and may itself be what should fail.
 fn app_name<'a>(ctx: &'a OpCtx, req: &Request<'a>) -> Option<&'a str> {
     ctx.client.app_name().or_else(|| match req.name {
-        "hello" => req.body.get_path("client.application.name")?.as_str(),
+        "hello" | "isMaster" => req.body.get_path("client.application.name")?.as_str(),
         _ => None,
     })
 }

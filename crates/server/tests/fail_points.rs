@@ -18,16 +18,22 @@ fn a_client_that_has_not_introduced_itself_is_known_by_its_first_hello() {
         let world = World::new();
         let server = world.start_set().await;
         let mut c = server.connect().await;
-        let data = doc! { "failCommands": ["hello"], "errorCode": 91, "appName": "monitor" };
-        set(&mut c, "failCommand", doc! { "times": 1 }, data).await;
-        let hello = |app: &str| {
-            doc! { "hello": 1, "$db": "admin", "client": {
-                "application": { "name": app }, "driver": { "name": "d", "version": "1" }, "os": { "type": "o" }
-            } }
-        };
-        server.connect().await.ok(hello("other")).await;
-        assert_eq!(server.connect().await.err(hello("monitor")).await.0, 91);
-        server.connect().await.ok(hello("monitor")).await;
+        for name in ["hello", "isMaster", "ismaster"] {
+            let data = doc! { "failCommands": ["hello", "ismaster"], "errorCode": 91, "appName": "monitor" };
+            set(&mut c, "failCommand", doc! { "times": 1 }, data).await;
+            let hello = |app: &str| {
+                let mut d = Document::new();
+                d.push(name, 1);
+                d.push("$db", "admin");
+                d.push("client", doc! {
+                    "application": { "name": app }, "driver": { "name": "d", "version": "1" }, "os": { "type": "o" }
+                });
+                d
+            };
+            server.connect().await.ok(hello("other")).await;
+            assert_eq!(server.connect().await.err(hello("monitor")).await.0, 91, "{name}");
+            server.connect().await.ok(hello("monitor")).await;
+        }
         server.shut_down().await;
     });
 }
