@@ -56,8 +56,8 @@ impl Server {
         let term = self.catalog.term();
         let log = self.storage.log();
         let applied = log.visible();
-        // The log is also durable up to a place that was reserved and given back: no entry stands there.
-        let durable = log.durable().min(applied);
+        // Not `durable()`: a place that was reserved and given back names no entry, and no log could be found to hold it.
+        let durable = log.durable_entry().min(applied);
         let committed = if self.repl.is_alone() || !self.repl.is_replicated() {
             Position { op_time: OpTime::new(durable, term), wall: wall(durable) }
         } else {

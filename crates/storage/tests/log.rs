@@ -248,6 +248,7 @@ fn an_entry_of_another_member_where_a_place_was_given_back_reaches_the_disk() {
     let given_back = s.log().reserve(3).last_ts();
     s.log().flush_once().unwrap();
     assert!(s.log().durable() >= given_back && s.log().last() == last);
+    assert_eq!(s.log().durable_entry(), last, "a position names an entry");
     // This member steps down; the next primary has never heard of those places.
     s.log().follow().unwrap();
     let entry = DocBuilder::new().finish();

@@ -34,6 +34,8 @@ pub(crate) struct LogInner {
     keep_from: AtomicU64,
     state: Mutex<Slotting>,
     durable: AtomicU64,
+    /// Newest entry at or below `durable`, which may also be a place that was reserved and given back.
+    durable_entry: AtomicU64,
     /// Highest timestamp someone waits to be durable.
     wanted: AtomicU64,
     pub(crate) visible_changed: Notify,
@@ -154,6 +156,7 @@ impl OpLog {
             keep_from: AtomicU64::new(u64::MAX),
             state: Mutex::new(state),
             durable: AtomicU64::new(last),
+            durable_entry: AtomicU64::new(last),
             wanted: AtomicU64::new(0),
             visible_changed: Notify::new(),
             durable_changed: Notify::new(),
@@ -207,6 +210,10 @@ impl OpLog {
     /// Everything up to here is synced to disk.
     pub fn durable(&self) -> Timestamp {
         Timestamp(self.0.durable.load(Ordering::Acquire))
+    }
+    /// Newest entry that is synced to disk: what may be told to others as a position.
+    pub fn durable_entry(&self) -> Timestamp {
+        Timestamp(self.0.durable_entry.load(Ordering::Acquire))
     }
     /// Oldest entry; zero when the log is empty.
     pub fn first(&self) -> Timestamp {
@@ -294,9 +301,10 @@ impl OpLog {
             return Err(e);
         }
         let durable = self.0.durable.load(Ordering::Acquire);
-        let (entries, upto) = {
+        let (entries, upto, last) = {
             let mut state = self.0.state();
-            let upto = state.last.max(state.all_durable);
+            let last = state.last;
+            let upto = last.max(state.all_durable);
             let from = state.recent.partition_point(|(ts, _)| *ts <= durable);
             let entries: Vec<(u64, Bytes)> = state.recent.range(from..).cloned().collect();
             while state.recent_bytes > limits::LOG_RECENT_BYTES_MAX
@@ -306,11 +314,12 @@ impl OpLog {
                 state.recent_bytes -= old.len();
                 state.all_in_memory = false;
             }
-            (entries, upto)
+            (entries, upto, last)
         };
         if let Err(e) = self.0.files.append(entries.iter().map(|(ts, entry)| (*ts, &**entry))) {
             return Err(self.poison(e.context("the log cannot be written")));
         }
+        self.0.durable_entry.fetch_max(last, Ordering::AcqRel);
         self.0.durable.fetch_max(upto, Ordering::AcqRel);
         self.0.durable_changed.bump();
         Ok(())
@@ -370,6 +379,7 @@ impl OpLog {
         self.0.wanted.fetch_min(ts.0, Ordering::AcqRel);
         let durable = self.0.durable.load(Ordering::Acquire).min(ts.0);
         self.0.durable.store(durable, Ordering::Release);
+        self.0.durable_entry.fetch_min(last, Ordering::AcqRel);
         drop(state);
         self.0.visible_changed.bump();
         Ok(())
