@@ -10,6 +10,7 @@ use pando_base::{Error, Result, limits};
 use pando_env::Disk;
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 type Map = BTreeMap<Slice, Slice>;
@@ -30,6 +31,8 @@ pub(crate) struct Maps {
     files: Mutex<Vec<(String, u64)>>,
     /// Held by whoever changes the maps.
     changing: Mutex<()>,
+    /// A file could not be written or synced. Nothing is written after it: its rest would no longer be the last file.
+    failed: AtomicBool,
 }
 
 /// Walks a map that may be replaced meanwhile: keeps the old one and a position.
@@ -140,7 +143,13 @@ impl MemKv {
             good.push((kind, number));
         }
         let trees = maps.map(|m| RwLock::new(Arc::new(m)));
-        Ok(MemKv(Arc::new(Maps { disk, trees, files: Mutex::new(good), changing: Mutex::default() })))
+        Ok(MemKv(Arc::new(Maps {
+            disk,
+            trees,
+            files: Mutex::new(good),
+            changing: Mutex::default(),
+            failed: AtomicBool::new(false),
+        })))
     }
     fn map(&self, tree: Tree) -> Arc<Map> {
         self.0.trees[tree as usize].read().unwrap_or_else(PoisonError::into_inner).clone()
@@ -148,7 +157,15 @@ impl MemKv {
     fn replace(&self, tree: Tree, map: Map) {
         *self.0.trees[tree as usize].write().unwrap_or_else(PoisonError::into_inner) = Arc::new(map);
     }
-    fn write_file(&self, kind: &str, mut bytes: Vec<u8>) -> Result<()> {
+    fn write_file(&self, kind: &str, bytes: Vec<u8>) -> Result<()> {
+        if self.0.failed.load(Ordering::Acquire) {
+            return Err(Error::internal("an earlier write of a table file failed"));
+        }
+        let done = self.try_write_file(kind, bytes);
+        self.0.failed.store(done.is_err(), Ordering::Release);
+        done
+    }
+    fn try_write_file(&self, kind: &str, mut bytes: Vec<u8>) -> Result<()> {
         let crc = crc32c::crc32c(&bytes);
         bytes.extend_from_slice(&crc.to_le_bytes());
         let mut files = self.0.files.lock().unwrap_or_else(PoisonError::into_inner);
@@ -258,5 +275,30 @@ impl KvBulk for Bulk {
     }
     fn finish(self: Box<Self>) -> Result<()> {
         self.kv.write_run(self.tree, &mut self.rows.into_iter().map(|(k, v)| Ok((k, Some(v)))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::FaultyDisk;
+
+    /// What a failed sync left behind must stay the last file: only there is it taken for an interrupted write.
+    #[test]
+    fn nothing_is_written_after_a_failed_write() {
+        let disk = Arc::new(FaultyDisk::new(1));
+        let kv = MemKv::open(disk.clone()).unwrap();
+        let put = |n: u8| {
+            let row = (Slice::from([0, 0, 0, 1, n]), Some(Slice::from([0; 12])));
+            kv.write_run(Tree::Records, &mut std::iter::once(Ok(row)))
+        };
+        put(1).unwrap();
+        disk.lose_sync_in(0);
+        assert!(put(2).is_err());
+        let gc = Gc { below: u64::MAX, dead: Default::default() };
+        assert!(put(3).is_err() && kv.compact_all(Tree::Records, &gc).is_err());
+        disk.crash();
+        let again = MemKv::open(disk).unwrap();
+        assert_eq!(again.map(Tree::Records).len(), 1);
     }
 }
