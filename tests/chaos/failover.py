@@ -259,8 +259,10 @@ def main():
     try:
         for m in members:
             m.start()
-        time.sleep(1)
-        while not members[0].hello():
+        give_up = time.monotonic() + 60
+        while not all(m.hello() for m in members):
+            if time.monotonic() > give_up:
+                raise SystemExit("failover: the members do not answer within a minute")
             time.sleep(0.1)
         config = {"_id": "chaos", "members": [{"_id": m.i, "host": m.name} for m in members]}
         r = members[0].ask({"replSetInitiate": config}, timeout=30)
