@@ -205,6 +205,8 @@ pub const LOG_SEGMENTS_MIN: u64 = 16;
 pub const LOG_SEGMENT_BYTES_MIN: u64 = 64 << 10;
 /// Largest file of the log: a start scans the newest one whole.
 pub const LOG_SEGMENT_BYTES_MAX: u64 = 64 << 20;
+/// Bytes of a pinned file read at a time when it is checked.
+pub const PINNED_READ_BYTES: usize = 1 << 20;
 /// Bytes of the log handed to the disk in one call.
 pub const LOG_WRITE_BYTES: usize = 1 << 20;
 /// A record of the log that claims to be longer is none; well above the largest entry.

@@ -5,7 +5,7 @@ use pando_base::{Error, ErrorCode, Result};
 use pando_env::Disk;
 use std::collections::{BTreeMap, BTreeSet};
 
-const PATH: &str = "journal/checkpoint";
+pub(crate) const PATH: &str = "journal/checkpoint";
 const NEW_PATH: &str = "journal/checkpoint.new";
 const MAGIC: &[u8; 8] = b"PANDOCP2";
 
@@ -33,7 +33,7 @@ pub(crate) struct Meta {
 }
 
 impl Meta {
-    fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::from(&MAGIC[..]);
         let limit = u64::from(self.ident_limit);
         for n in [self.epoch, self.recovery, self.flushing, self.stable, self.undo_to, self.local_seq, limit]

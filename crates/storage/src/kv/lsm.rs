@@ -34,6 +34,8 @@ pub(crate) struct LsmKv {
     gc: Arc<RwLock<Gc>>,
     strategies: [Arc<dyn CompactionStrategy + Send + Sync>; 3],
     compacting: Mutex<()>,
+    /// Held while a tree's list of tables is replaced from outside a compaction.
+    registering: Arc<Mutex<()>>,
     /// Dead idents whose whole tables are already gone.
     swept: Mutex<BTreeSet<u32>>,
 }
@@ -119,9 +121,9 @@ impl LsmKv {
             }
         };
         let trees = [
-            open(Tree::Records, "records")?,
-            open(Tree::Indexes, "indexes")?,
-            open(Tree::History, "history")?,
+            open(Tree::Records, Tree::Records.name())?,
+            open(Tree::Indexes, Tree::Indexes.name())?,
+            open(Tree::History, Tree::History.name())?,
         ];
         let highest = trees.iter().filter_map(|t| t.get_highest_persisted_seqno()).max().unwrap_or(0);
         seqno.set(highest + 2);
@@ -136,6 +138,7 @@ impl LsmKv {
             gc,
             strategies: [leveled(), leveled(), leveled()],
             compacting,
+            registering: Arc::default(),
             swept,
         })
     }
@@ -217,6 +220,7 @@ impl Kv for LsmKv {
         }
         if let Some((tables, blobs)) = made.map_err(engine_error)? {
             let older = self.seqno.get();
+            let _one = self.registering.lock().unwrap_or_else(PoisonError::into_inner);
             engine.register_tables(&tables, blobs.as_deref(), None, &[], older).map_err(engine_error)?;
         }
         Ok(())
@@ -260,8 +264,23 @@ impl Kv for LsmKv {
         (self.cache.size(), (pinned.sum::<usize>() + self.blocks.pinned_bytes()) as u64)
     }
 
+    fn pin(&self, each: &mut dyn FnMut(String) -> Result<()>) -> Result<()> {
+        let _no_compaction = self.compacting.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one = self.registering.lock().unwrap_or_else(PoisonError::into_inner);
+        for (tree, engine) in Tree::ALL.into_iter().zip(&self.trees) {
+            let (dir, version) = (format!("tables/{}", tree.name()), engine.current_version());
+            for table in version.iter_tables() {
+                each(format!("{dir}/tables/{}", table.id()))?;
+            }
+            each(format!("{dir}/v{}", version.id()))?;
+            each(format!("{dir}/current"))?;
+        }
+        Ok(())
+    }
+
     fn bulk(&self, tree: Tree) -> Result<Box<dyn KvBulk>> {
         Ok(Box::new(Bulk {
+            registering: self.registering.clone(),
             tree: self.tree(tree).clone(),
             seqno: self.seqno.next(),
             counter: self.seqno.clone(),
@@ -275,6 +294,7 @@ impl Kv for LsmKv {
 /// Tables made one after the other and registered together.
 struct Bulk {
     tree: lsm_tree::Tree,
+    registering: Arc<Mutex<()>>,
     seqno: u64,
     counter: SequenceNumberCounter,
     rows: Vec<(Slice, Slice)>,
@@ -310,6 +330,7 @@ impl KvBulk for Bulk {
         if tables.is_empty() {
             return Ok(());
         }
+        let _one = self.registering.lock().unwrap_or_else(PoisonError::into_inner);
         self.tree.register_tables(&tables, None, None, &[], self.counter.get()).map_err(engine_error)
     }
 }

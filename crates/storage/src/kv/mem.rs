@@ -257,6 +257,11 @@ impl Kv for MemKv {
     fn memory(&self) -> (u64, u64) {
         (0, Tree::ALL.into_iter().map(|t| self.stats(t).bytes).sum())
     }
+    fn pin(&self, each: &mut dyn FnMut(String) -> Result<()>) -> Result<()> {
+        let _one = self.0.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let files = self.0.files.lock().unwrap_or_else(PoisonError::into_inner);
+        files.iter().try_for_each(|(kind, number)| each(format!("{DIR}/{kind}.{number:08}")))
+    }
     fn bulk(&self, tree: Tree) -> Result<Box<dyn KvBulk>> {
         Ok(Box::new(Bulk { kv: self.clone(), tree, rows: Vec::new() }))
     }

@@ -28,6 +28,14 @@ impl Tree {
     pub(crate) fn of(ident: u32) -> Tree {
         if ident & 1 == 0 { Tree::Records } else { Tree::Indexes }
     }
+    /// Its folder.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Tree::Records => "records",
+            Tree::Indexes => "indexes",
+            Tree::History => "history",
+        }
+    }
 }
 
 /// A walk over rows that looks at them where they lie.
@@ -87,6 +95,8 @@ pub(crate) trait Kv: Send + Sync {
     fn stats(&self, tree: Tree) -> TreeStats;
     /// Bytes of table blocks in memory: cached ones, and those that stay as long as their table.
     fn memory(&self) -> (u64, u64);
+    /// Names the files that are the tables now, none of which changes or goes while `each` runs.
+    fn pin(&self, each: &mut dyn FnMut(String) -> Result<()>) -> Result<()>;
     /// Starts a run that is written piece by piece and appears whole when finished.
     fn bulk(&self, tree: Tree) -> Result<Box<dyn KvBulk>>;
 }

@@ -20,7 +20,12 @@ pub(crate) struct LogFiles {
     buffer: Mutex<Vec<u8>>,
     /// Files that `truncate_front` has removed.
     dropped: AtomicU64,
+    /// How often records were removed at the end.
+    cuts: AtomicU64,
 }
+
+/// A file as far as its records are synced: path, file, length, first and last record.
+pub(crate) type PinnedSegment = (String, Arc<dyn DiskFile>, u64, u64, u64);
 
 const PAGE: u64 = 4096;
 
@@ -64,6 +69,7 @@ impl LogFiles {
             segments: Mutex::new(segments),
             buffer: Mutex::default(),
             dropped: AtomicU64::new(0),
+            cuts: AtomicU64::new(0),
         })
     }
 
@@ -82,6 +88,19 @@ impl LogFiles {
     }
     pub(crate) fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
+    }
+    pub(crate) fn cuts(&self) -> u64 {
+        self.cuts.load(Ordering::Acquire)
+    }
+    /// The files that hold records now.
+    pub(crate) fn pin(&self) -> Result<Vec<PinnedSegment>> {
+        let segments = self.lock();
+        let full = segments.iter().filter(|s| s.first != 0);
+        full.map(|s| {
+            let bytes = if s.sealed { s.file.len()? } else { s.synced };
+            Ok((s.path.clone(), s.file.clone(), bytes, s.first, s.last))
+        })
+        .collect()
     }
     pub(crate) fn count(&self) -> usize {
         self.lock().len()
@@ -213,6 +232,7 @@ impl LogFiles {
 
     /// Removes every record above `ts`. No append may run.
     pub(crate) fn truncate_after(&self, ts: u64) -> Result<()> {
+        self.cuts.fetch_add(1, Ordering::AcqRel);
         let mut segments = self.lock();
         while let Some(back) = segments.back() {
             if back.first != 0 && back.first <= ts {

@@ -58,6 +58,9 @@ impl LocalLog {
         let durable = AtomicU64::new(files.last());
         Ok(LocalLog { files, pending: Mutex::default(), flushing: Mutex::default(), durable })
     }
+    pub(crate) fn files(&self) -> &LogFiles {
+        &self.files
+    }
     pub(crate) fn last(&self) -> u64 {
         self.files.last()
     }

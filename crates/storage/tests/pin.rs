@@ -1,0 +1,101 @@
+//! A pinned checkpoint is copied while the store goes on, and the copy opens as the store was.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{Folder, checkpoint, count, get, lsm, mem, open_on, put, replay};
+use pando_env::Disk;
+use pando_storage::testing::FaultyDisk;
+use pando_storage::{Ident, IdentKind, Options, PinnedCheckpoint, PinnedKind, ReadAt, Storage};
+use std::sync::Arc;
+
+fn copy(pin: &PinnedCheckpoint, to: &dyn Disk) {
+    for (i, f) in pin.files().iter().enumerate() {
+        to.create_dir_all(f.path.rsplit_once('/').unwrap().0).unwrap();
+        let file = to.open(&f.path, true).unwrap();
+        let mut at = 0;
+        loop {
+            let part = pin.read(i, at, 1000).unwrap();
+            if part.is_empty() {
+                break;
+            }
+            file.write_at(at, &part).unwrap();
+            at += part.len() as u64;
+        }
+        assert_eq!(at, f.bytes);
+        let mut all = vec![0; at as usize];
+        file.read_at(0, &mut all).unwrap();
+        assert_eq!(crc32c::crc32c(&all), pin.checksum(i).unwrap());
+    }
+}
+
+fn fill(s: &Storage, i: Ident, round: u8) {
+    for n in 0..200u32 {
+        put(s, i, &n.to_be_bytes(), Some(&[round; 300]));
+    }
+}
+
+fn a_pinned_checkpoint_outlives_what_follows(opts: Options, from: Arc<dyn Disk>, to: Arc<dyn Disk>) {
+    let opts = Options { oplog_bytes_max: 64 << 10, ..opts };
+    let (s, _clock) = open_on(from, opts.clone());
+    let i = s.create_ident(IdentKind::Records).unwrap();
+    fill(&s, i, 1);
+    checkpoint(&s);
+    fill(&s, i, 2);
+    // In the log, above the checkpoint.
+    s.log().flush_once().unwrap();
+    let pin = s.pin_checkpoint().unwrap();
+    assert_eq!(pin.log_end, s.log().last());
+    assert!(pin.at < pin.log_end);
+    for round in 3..9 {
+        fill(&s, i, round);
+        put(&s, i, b"later", Some(b"row"));
+        checkpoint(&s);
+        s.set_oldest(s.stable());
+        s.compact_all().unwrap();
+    }
+    let front = pin.files().iter().find_map(|f| match f.kind {
+        PinnedKind::Oplog { first, .. } => Some(first),
+        _ => None,
+    });
+    assert!(s.log().first() > front.unwrap(), "the pinned log's files are gone from the folder");
+    copy(&pin, &*to);
+    let (copied, _clock) = open_on(to, opts);
+    replay(&copied);
+    assert_eq!(copied.log().last(), pin.log_end);
+    assert_eq!(count(&copied, ReadAt::Latest, i), 200);
+    for n in 0..200u32 {
+        assert_eq!(get(&copied, ReadAt::Latest, i, &n.to_be_bytes()), Some(vec![2; 300]));
+        assert_eq!(get(&s, ReadAt::Latest, i, &n.to_be_bytes()), Some(vec![8; 300]));
+    }
+}
+
+#[test]
+fn a_pinned_checkpoint_of_files_outlives_what_follows() {
+    let (from, to) = (Folder::new("pin-from"), Folder::new("pin-to"));
+    a_pinned_checkpoint_outlives_what_follows(lsm(), from.0.clone(), to.0.clone());
+}
+
+#[test]
+fn a_pinned_checkpoint_in_memory_outlives_what_follows() {
+    a_pinned_checkpoint_outlives_what_follows(
+        mem(),
+        Arc::new(FaultyDisk::new(1)),
+        Arc::new(FaultyDisk::new(2)),
+    );
+}
+
+/// A rollback takes back entries that the pinned log holds: what was read of it so far is worth nothing.
+#[test]
+fn a_log_that_is_cut_back_spoils_the_pin() {
+    let (s, _clock) = open_on(Arc::new(FaultyDisk::new(3)), mem());
+    let i = s.create_ident(IdentKind::Records).unwrap();
+    let first = put(&s, i, b"a", Some(b"1"));
+    put(&s, i, b"b", Some(b"2"));
+    s.log().flush_once().unwrap();
+    let pin = s.pin_checkpoint().unwrap();
+    let last = pin.files().len() - 1;
+    assert!(pin.read(last, 0, 1000).is_ok());
+    s.log().truncate_after(first).unwrap();
+    assert!(pin.read(last, 0, 1000).unwrap_err().message.contains("cut back"));
+}
