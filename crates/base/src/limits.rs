@@ -302,6 +302,8 @@ pub const REPORT_MS_MAX: u64 = 10_000;
 pub const REPORT_PAUSE_MS: u64 = 500;
 /// How often a rollback looks whether the operations it told to stop have ended.
 pub const ROLLBACK_POLL_MS: u64 = 5;
+/// Documents of a rollback file that are written at once.
+pub const ROLLBACK_FILE_WRITE_BYTES: usize = 1 << 20;
 /// A smaller `maxStalenessSeconds` cannot be told from the time between two heartbeats (MongoDB's).
 pub const MAX_STALENESS_SECS_MIN: i64 = 90;
 /// How often a step-down tells writes to end that have not noticed yet.

@@ -361,6 +361,16 @@ impl Catalog {
         Ok(())
     }
 
+    /// Stops all builds and waits until they have stopped. Where nobody may write they stay unfinished.
+    pub async fn end_builds(&self, why: &str) {
+        let jobs: Vec<Arc<Job>> = self.0.builds.jobs().values().cloned().collect();
+        jobs.iter().for_each(|job| job.ask_to_stop(why));
+        for job in jobs {
+            // Its own caller reports the error.
+            let _ = job.finished().await;
+        }
+    }
+
     /// Waits until no build runs on a collection.
     pub(crate) async fn wait_for_builds(&self, coll: &Collection, interrupt: &dyn Interrupt) -> Result<()> {
         let jobs = self.0.builds.of(coll.uuid);

@@ -71,6 +71,7 @@ params! {
     clientCursorMonitorFrequencySecs BOTH Int(4, 1, MAX32);
     clusterAuthMode RUN Text("undefined");
     connPoolMaxConnsPerHost START Int(200, ANY32, MAX32);
+    createRollbackDataFiles BOTH Bool(true);
     cursorTimeoutMillis BOTH Int(600_000, ANY32, MAX32);
     diagnosticDataCollectionEnabled BOTH Bool(true);
     enableElectionHandoff BOTH Bool(true);

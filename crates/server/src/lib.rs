@@ -41,6 +41,7 @@ mod query_ctx;
 mod query_cursor;
 mod replication;
 mod rollback;
+mod rollback_files;
 mod rw_defaults;
 mod server;
 mod services;

@@ -2,34 +2,87 @@
 //!
 //! ```text
 //!   diverged ─► ROLLBACK: no reads, cursors and operations end ─► common point ─► new rollback number on disk
-//!            ─► log cut, rows back to stable, log replayed ─► positions told ─► SECONDARY, follows again
+//!            ─► index builds end ─► rollback files ─► rows back to stable, log cut, log replayed
+//!            ─► sessions, settings, positions ─► hooks, summary ─► SECONDARY, follows again
 //! ```
 //! What was acknowledged by a majority is at or below the commit point, which the common point never passes.
+//! A crash anywhere finds the log either whole (this node parts from its source again, and rolls back again) or cut.
 
-use crate::Server;
-use pando_base::{Error, ErrorCode, Namespace, Result, limits};
-use pando_bson::{Value, doc};
+use crate::{Server, tasks};
+use pando_base::{Error, ErrorCode, Millis, Namespace, OpTime, Result, Timestamp, limits};
+use pando_bson::{DocBuilder, Value, doc};
+use pando_command::Param;
 use pando_env::Component;
-use pando_repl::data::common_point;
+use pando_query::date;
+use pando_repl::data::Undone;
+use pando_repl::data::common_point::{self, CommonPoint};
 use pando_repl::topology::{Event, MemberState, Position, Positions};
-use std::sync::Arc;
-use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 fn rollback_id_ns() -> Namespace {
     Namespace::unchecked("local", "system.rollback.id")
 }
 
+/// What this process knows of its rollbacks.
+#[derive(Default)]
+pub(crate) struct Rollbacks {
+    running: AtomicBool,
+    count: AtomicU64,
+    /// Number of the next rollback file.
+    pub(crate) files: Arc<AtomicU64>,
+    last: Mutex<Option<Last>>,
+}
+
+#[derive(Clone, Copy)]
+struct Last {
+    ended: Millis,
+    millis: i64,
+    common: OpTime,
+    entries: u64,
+    documents: u64,
+}
+
+struct Summary<'a> {
+    started: Millis,
+    source: &'a str,
+    rbid: i32,
+    common: OpTime,
+    stable: Timestamp,
+    undone: Arc<Undone>,
+    /// Documents in rollback files.
+    kept: u64,
+    replayed: u64,
+}
+
+impl Rollbacks {
+    fn note(&self, last: Last) {
+        self.count.fetch_add(1, SeqCst);
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(last);
+    }
+    /// `serverStatus.metrics.repl.rollback`.
+    pub(crate) fn append(&self, d: &mut DocBuilder) {
+        d.i64("count", self.count.load(SeqCst) as i64);
+        if let Some(last) = *self.last.lock().unwrap_or_else(PoisonError::into_inner) {
+            d.date("lastEnd", last.ended).i64("lastMillis", last.millis);
+            d.timestamp("lastCommonPoint", last.common.ts);
+            d.i64("lastEntriesRolledBack", last.entries as i64);
+            d.i64("lastDocumentsInFiles", last.documents as i64);
+        }
+    }
+}
+
 impl Server {
     /// The log of `source` has parted from ours. Ends with this node following again, or with the process.
     pub(crate) fn start_rollback(self: &Arc<Self>, source: String) {
-        if self.rolling_back.swap(true, SeqCst) {
+        if self.rollbacks.running.swap(true, SeqCst) {
             return;
         }
         let server = self.clone();
         self.env.spawn("rollback", async move {
             let done = server.roll_back(&source).await;
-            server.rolling_back.store(false, SeqCst);
+            server.rollbacks.running.store(false, SeqCst);
             match done {
                 Ok(()) => {}
                 Err(e) if is_of_the_source(&e) => {
@@ -59,46 +112,113 @@ impl Server {
         if coordinator.read(|core| core.is_leader()) {
             return Ok(());
         }
+        let started = self.env.clock.wall_ms();
         coordinator.tell(Event::FollowerState(MemberState::Rollback));
         self.stop_data_path().await?;
-        let log = &self.env.log;
-        log.info(Component::Rollback, 21611, "Starting rollback", |a| {
+        self.env.log.info(Component::Rollback, 21611, "Starting rollback", |a| {
             a.str("syncSource", source);
         });
+        self.quiet_down().await;
+        self.rollback_step("rollbackHangAfterTransitionToRollback").await;
         let point = common_point::find(&self.data_path_deps()?, source).await?;
         let common = point.at.op_time;
-        let committed = self.progress.committed().op_time;
-        if common < committed {
-            return Err(Error::internal(format!(
-                "the common point {common} lies before the commit point {committed}: committed writes would be lost"
-            )));
-        }
+        self.check_rollback(&point)?;
+        let rbid = self.count_rollback(common).await?;
+        self.rollback_step("rollbackHangAfterIncrementingRollbackId").await;
+        self.catalog.end_builds("the node rolls back").await;
+        let undone = Arc::new(point.undone);
+        let kept = if self.instance.params.bool(Param::createRollbackDataFiles) {
+            self.keep_undone_documents(undone.clone()).await?
+        } else {
+            0
+        };
+        self.rollback_step("rollbackHangAfterWritingRollbackFiles").await;
+        // Whoever reads the log may have begun since.
         self.quiet_down().await;
+        let stable = self.storage.stable();
+        let catalog = self.catalog.clone();
+        let replayed = self.env.offload(move || catalog.roll_back(common.ts)).await;
+        let replayed = replayed.unwrap_or_else(|| Err(Error::internal("the rollback panicked")))?;
+        self.rollback_step("rollbackHangAfterRecoveringToStable").await;
+        self.retryable.clear();
+        self.restore_settings()?;
+        self.restore_retryable_writes()?;
+        self.progress.reset(point.at);
+        self.services().inspect(|s| s.hooks.rollback());
+        self.tell_rollback(Summary { started, source, rbid, common, stable, undone, kept, replayed });
+        let at = Position::new(common, point.at.wall);
+        coordinator.tell(Event::Rewound(Positions::at(at)));
+        self.avoid_older_branches(source);
+        coordinator.tell(Event::FollowerState(MemberState::Secondary));
+        Ok(())
+    }
+
+    /// What must not be undone (R-RB-2).
+    fn check_rollback(&self, point: &CommonPoint) -> Result<()> {
+        let (common, committed) = (point.at.op_time, self.progress.committed().op_time);
+        let unrecoverable = |text: String| Err(Error::new(ErrorCode::UnrecoverableRollbackError, text));
+        if common < committed {
+            return unrecoverable(format!(
+                "the common point {common} lies before the commit point {committed}: committed writes would be lost"
+            ));
+        }
+        let limit = self.instance.params.int(Param::rollbackTimeLimitSecs);
+        if point.undone.spans_ms() / 1000 > limit {
+            return unrecoverable(format!(
+                "not willing to roll back more than {limit} seconds of data, have {} seconds (parameter \
+                 rollbackTimeLimitSecs)",
+                point.undone.spans_ms() / 1000
+            ));
+        }
+        Ok(())
+    }
+
+    /// The next rollback number, on disk before any data is changed (R-RB-3).
+    async fn count_rollback(&self, common: OpTime) -> Result<i32> {
         self.storage.log().wait_durable(common.ts).await?;
         let rbid = self.progress.rbid() + 1;
         let doc = doc! { "_id": "rollbackId", "rollbackId": rbid };
         self.local_replace_one(&rollback_id_ns(), &doc.to_raw()).await?;
         self.sync_local().await?;
         self.progress.set_rbid(rbid);
-        let catalog = self.catalog.clone();
-        let replayed = self.env.offload(move || catalog.roll_back(common.ts)).await;
-        let replayed = replayed.unwrap_or_else(|| Err(Error::internal("the rollback panicked")))?;
-        self.retryable.clear();
-        self.restore_settings()?;
-        self.restore_retryable_writes()?;
-        self.progress.reset(point.at);
-        log.info(Component::Rollback, 21612, "Rollback summary", |a| {
-            a.show("commonPoint", common)
-                .i64("rbid", i64::from(rbid))
-                .u64("numOpsRolledBack", point.undone)
-                .u64("numOpsReplayed", replayed);
+        Ok(rbid)
+    }
+
+    /// Stands still here while a test wants it.
+    async fn rollback_step(&self, name: &str) {
+        let Some(point) = self.instance.fail_points.get(name).filter(|p| p.is_active()) else { return };
+        if point.check(&*self.env.rng, |_| true).is_some() {
+            tasks::either(point.wait_while_active(), self.stopping.wait_stopping()).await;
+        }
+    }
+
+    fn tell_rollback(&self, s: Summary<'_>) {
+        let ended = self.env.clock.wall_ms();
+        let first = s.undone.oldest.map_or(OpTime::NULL, |p| p.op_time);
+        let last = s.undone.newest.map_or(OpTime::NULL, |p| p.op_time);
+        self.env.log.info(Component::Rollback, 21612, "Rollback summary", |a| {
+            a.str("startTime", &date::iso(s.started)).str("endTime", &date::iso(ended));
+            a.str("syncSource", s.source).i64("rbid", i64::from(s.rbid));
+            a.show("lastOptimeRolledBack", last).show("commonPoint", s.common);
+            a.show("firstOpTimeAfterCommonPoint", first).show("stableTimestamp", s.stable);
+            a.u64("affectedSessions", s.undone.sessions.len() as u64);
+            a.str(
+                "affectedNamespaces",
+                &Vec::from_iter(s.undone.namespaces.iter().map(String::as_str)).join(", "),
+            );
+            let commands = s.undone.commands.iter().map(|(name, n)| format!("{name}: {n}"));
+            a.str("rollbackCommandCounts", &Vec::from_iter(commands).join(", "));
+            a.u64("totalEntriesRolledBackIncludingNoops", s.undone.entries);
+            a.u64("documentsInRollbackFiles", s.kept).u64("numOpsReplayed", s.replayed);
         });
-        self.services().inspect(|s| s.hooks.rollback());
-        let at = Position::new(common, point.at.wall);
-        coordinator.tell(Event::Rewound(Positions::at(at)));
-        self.avoid_older_branches(source);
-        coordinator.tell(Event::FollowerState(MemberState::Secondary));
-        Ok(())
+        let last = Last {
+            ended,
+            millis: ended - s.started,
+            common: s.common,
+            entries: s.undone.entries,
+            documents: s.kept,
+        };
+        self.rollbacks.note(last);
     }
 
     /// A member that is still on an older branch has newer entries than ours again: fetched from it, they would have

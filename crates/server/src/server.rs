@@ -4,6 +4,7 @@ use crate::commands::TABLE;
 use crate::flow_control::Tickets;
 use crate::fsync_lock::FsyncLock;
 use crate::profiling::Profiling;
+use crate::rollback::Rollbacks;
 use crate::rw_defaults::RwDefaults;
 use crate::services::Services;
 use crate::shutdown::Shutdown;
@@ -23,7 +24,7 @@ use pando_repl::{Coordinator, Repl};
 use pando_session::retryable::Retryable;
 use pando_session::{Cursors, Sessions};
 use pando_storage::Storage;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -63,7 +64,7 @@ pub struct Server {
     pub(crate) ttl: TtlStats,
     pub(crate) spills: Arc<Spills>,
     pub(crate) stopping: Shutdown,
-    pub(crate) rolling_back: AtomicBool,
+    pub(crate) rollbacks: Rollbacks,
     /// Why the process must end at once.
     fatal: Mutex<Option<String>>,
 }
@@ -108,7 +109,7 @@ impl Server {
             ttl: TtlStats::default(),
             spills,
             stopping: Shutdown::default(),
-            rolling_back: AtomicBool::new(false),
+            rollbacks: Rollbacks::default(),
             fatal: Mutex::new(None),
         });
         tasks::spawn_all(&server);

@@ -25,6 +25,6 @@ pub mod world;
 pub use executor::{ProcessId, Sim, Stuck};
 pub use links::Machine;
 pub use net::NetOptions;
-pub use node::Node;
+pub use node::{Exit, Node};
 pub use pando_storage::testing::FaultyDisk;
 pub use world::World;

@@ -3,6 +3,7 @@
 use crate::data::Deps;
 use crate::data::metadata::op_time_of;
 use crate::data::progress::Position;
+use crate::data::undone::Undone;
 use pando_base::{Error, ErrorCode, OpTime, Result, Timestamp, limits};
 use pando_bson::{RawDoc, Value, doc};
 use pando_oplog::EntryView;
@@ -12,17 +13,17 @@ use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(limits::SYNC_SOURCE_CALL_SECS_MAX);
 
-/// The newest entry that both logs hold, and how many of ours come after it.
-#[derive(Clone, Copy, Debug)]
+/// The newest entry that both logs hold, and what of ours comes after it.
+#[derive(Clone, Debug)]
 pub struct CommonPoint {
     pub at: Position,
-    pub undone: u64,
+    pub undone: Undone,
 }
 
 pub async fn find(deps: &Deps, source: &str) -> Result<CommonPoint> {
     let mut mine = deps.catalog.storage().log().read(Bound::Unbounded, true);
     let mut theirs = Backward { deps, source, entries: VecDeque::new(), below: None, ended: false };
-    let mut undone = 0;
+    let mut undone = Undone::default();
     let mut other = theirs.next().await?;
     while let Some((_, bytes)) = mine.next()? {
         let e = EntryView::parse(RawDoc::trusted(&bytes))?;
@@ -32,7 +33,7 @@ pub async fn find(deps: &Deps, source: &str) -> Result<CommonPoint> {
         }
         match other {
             Some(o) if o == at.op_time => return Ok(CommonPoint { at, undone }),
-            Some(_) => undone += 1,
+            Some(_) => undone.note(&e)?,
             None => break,
         }
     }

@@ -13,7 +13,7 @@
 //! * [`initial_sync`], [`cloner`] — the first copy of the set's data;
 //! * [`reporter`] — positions to the source, ours and those of members behind us (R-UPOS-1);
 //! * [`progress`], [`metadata`], [`update_position`] — what is told about positions, here and between nodes;
-//! * [`common_point`] — where two logs part, for a rollback (R-RB-2);
+//! * [`common_point`], [`Undone`] — where two logs part, for a rollback, and what it takes back (R-RB-2);
 //! * [`upper`] — what all this asks of the coordinator above it.
 //!
 //! The log is the only journal, so there is no truncate-after point: what the log holds after a crash is a prefix
@@ -29,12 +29,14 @@ pub mod metadata;
 pub mod progress;
 mod queue;
 mod reporter;
+mod undone;
 pub mod update_position;
 pub mod upper;
 mod writer;
 
 pub use metadata::Metadata;
 pub use progress::{Position, Progress};
+pub use undone::Undone;
 pub use upper::Upper;
 
 use pando_base::limits;

@@ -447,6 +447,7 @@ fn metrics(server: &Server, d: &mut DocBuilder) {
     d.doc("repl", |x| {
         x.doc("network", |n| zeros(n, &["bytes", "ops", "notPrimaryUnacknowledgedWrites"]));
         x.doc("apply", |n| zeros(n, &["ops"]));
+        x.doc("rollback", |r| server.rollbacks.append(r));
         x.doc("stateTransition", |t| server.transitions.append(t));
     });
     d.doc("ttl", |x| {

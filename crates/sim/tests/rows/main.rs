@@ -6,5 +6,6 @@ mod messages;
 mod read_concern;
 mod reconfig;
 mod roles;
+mod rollback;
 mod sync_source;
 mod write_concern;

@@ -58,6 +58,8 @@ struct Faults {
     sync_loses_in: Option<u64>,
     write_fails_in: Option<u64>,
     capacity: Option<u64>,
+    /// Writes to files below this folder fail with ENOSPC.
+    full_folder: Option<String>,
     /// After a crash the old handles are dead.
     generation: u64,
 }
@@ -149,6 +151,15 @@ impl FaultyDisk {
     pub fn set_capacity(&self, bytes: Option<u64>) {
         lock(&self.state).faults.capacity = bytes;
     }
+    /// Files below this folder take no more bytes (ENOSPC).
+    pub fn set_full_folder(&self, folder: Option<&str>) {
+        lock(&self.state).faults.full_folder = folder.map(|f| format!("{f}/"));
+    }
+    /// All bytes of a file.
+    pub fn bytes(&self, path: &str) -> Vec<u8> {
+        let node = lock(&self.state).names.get(path).cloned();
+        node.map_or_else(Vec::new, |n| lock(&n).live.clone())
+    }
     /// Syncs of files so far.
     pub fn syncs(&self) -> u64 {
         lock(&self.state).syncs
@@ -180,6 +191,7 @@ impl FaultyDisk {
 }
 
 struct File {
+    path: String,
     node: Node,
     state: Arc<Mutex<State>>,
     generation: u64,
@@ -207,6 +219,9 @@ impl DiskFile for File {
             Some(0) => return Err(eio()),
             Some(n) => *n -= 1,
             None => {}
+        }
+        if state.faults.full_folder.as_ref().is_some_and(|f| self.path.starts_with(f)) {
+            return Err(io::ErrorKind::StorageFull.into());
         }
         if let Some(capacity) = state.faults.capacity
             && FaultyDisk::used(&state) + buf.len() as u64 > capacity
@@ -271,7 +286,8 @@ impl Disk for FaultyDisk {
             }
             None => return Err(io::ErrorKind::NotFound.into()),
         };
-        Ok(Arc::new(File { node, state: self.state.clone(), generation }))
+        let (path, state) = (path.to_owned(), self.state.clone());
+        Ok(Arc::new(File { path, node, state, generation }))
     }
     fn exists(&self, path: &str) -> bool {
         lock(&self.state).names.contains_key(path)

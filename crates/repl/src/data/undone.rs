@@ -1,0 +1,91 @@
+//! What a rollback takes back, gathered while the two logs are walked (R-RB-2).
+
+use crate::data::progress::Position;
+use pando_base::{Result, Uuid};
+use pando_bson::{DocBuilder, RawDoc, Value};
+use pando_oplog::EntryView;
+use pando_oplog::entry::OpType;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Our entries above the common point.
+#[derive(Clone, Debug, Default)]
+pub struct Undone {
+    pub entries: u64,
+    pub newest: Option<Position>,
+    pub oldest: Option<Position>,
+    /// `{_id: ..}` of documents that were inserted or updated, by collection: these go into rollback files. What a
+    /// deletion or a drop took is there again afterwards.
+    pub documents: BTreeMap<Uuid, BTreeSet<Vec<u8>>>,
+    pub namespaces: BTreeSet<String>,
+    pub sessions: BTreeSet<[u8; 16]>,
+    /// Operations by the name of their command; `insert`, `update` and `delete` count documents.
+    pub commands: BTreeMap<String, u64>,
+}
+
+impl Undone {
+    /// Entries come newest first.
+    pub(crate) fn note(&mut self, e: &EntryView<'_>) -> Result<()> {
+        let at = Position { op_time: e.op_time(), wall: e.wall };
+        self.entries += 1;
+        self.newest.get_or_insert(at);
+        self.oldest = Some(at);
+        self.note_session(e.doc);
+        self.note_operation(e)
+    }
+    /// Milliseconds from the oldest entry to the newest.
+    pub fn spans_ms(&self) -> i64 {
+        self.newest.map_or(0, |n| n.wall) - self.oldest.map_or(0, |o| o.wall)
+    }
+
+    fn note_operation(&mut self, e: &EntryView<'_>) -> Result<()> {
+        if e.op == OpType::Noop {
+            return Ok(());
+        }
+        if let Some(inner) = e.inner() {
+            return inner.into_iter().try_for_each(|op| self.note_operation(&op?));
+        }
+        if !self.namespaces.contains(e.ns) {
+            self.namespaces.insert(e.ns.to_owned());
+        }
+        match e.op {
+            OpType::Insert if e.o_is_array => {
+                let docs = e.o.iter().filter_map(|d| d.value().as_doc());
+                docs.for_each(|o| self.note_document(&EntryView { o, o_is_array: false, ..*e }));
+                self.count("insert", e.o.iter().count() as u64);
+            }
+            OpType::Insert => {
+                self.note_document(e);
+                self.count("insert", 1);
+            }
+            OpType::Update => {
+                self.note_document(e);
+                self.count("update", 1);
+            }
+            OpType::Delete => self.count("delete", 1),
+            OpType::Command => self.count(e.command().map_or("", |c| c.name()), 1),
+            OpType::Noop => {}
+        }
+        Ok(())
+    }
+    fn note_document(&mut self, e: &EntryView<'_>) {
+        if let (Some(uuid), Some(id)) = (e.ui, e.document_id()) {
+            let mut key = DocBuilder::new();
+            key.elem(id);
+            self.documents.entry(uuid).or_default().insert(key.finish().as_bytes().to_vec());
+        }
+    }
+    fn note_session(&mut self, entry: &RawDoc) {
+        let id = entry.get("lsid").and_then(|v| v.as_doc()).and_then(|d| d.get("id"));
+        if let Some(Value::Binary { bytes, .. }) = id
+            && let Ok(id) = bytes.try_into()
+        {
+            self.sessions.insert(id);
+        }
+    }
+    fn count(&mut self, what: &str, n: u64) {
+        match self.commands.get_mut(what) {
+            Some(count) => *count += n,
+            None => drop(self.commands.insert(what.to_owned(), n)),
+        }
+    }
+}
