@@ -32,7 +32,7 @@ use pando_env::log::Component;
 use pando_env::sync::Notify;
 use pando_oplog::EntryView;
 use pando_storage::{Dir, Ident, IdentKind, ReadAt, Txn};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -282,8 +282,9 @@ impl Catalog {
         loop {
             let seen = job.changed.version();
             if let Some(outcome) = job.outcome() {
-                return match (outcome, stopped) {
-                    (Err(_), Some(why)) => Err(why),
+                // Whoever ended the build may have ended its caller.
+                return match (outcome, stopped.map_or_else(|| interrupt.check(), Err)) {
+                    (Err(_), Err(why)) => Err(why),
                     (outcome, _) => outcome,
                 };
             }
@@ -404,6 +405,27 @@ impl Catalog {
         out
     }
 
+    /// Unfinished indexes whose build ended when this node stopped being primary start afresh. The collection must be
+    /// locked.
+    fn made_dormant(&self, coll: Arc<Collection>) -> Result<Arc<Collection>> {
+        let jobs: BTreeSet<Uuid> = self.0.builds.jobs().keys().copied().collect();
+        let abandoned = |b: &&Arc<Build>| b.active.load(Ordering::Acquire) && !jobs.contains(&b.uuid);
+        if !coll.building_indexes().iter().any(|i| i.building.as_ref().filter(abandoned).is_some()) {
+            return Ok(coll);
+        }
+        let mut parts = Parts::of(&coll);
+        for index in &mut parts.indexes {
+            let Some(b) = index.building.as_ref().filter(abandoned) else { continue };
+            let (spec, ident) = (index.spec.clone(), index.ident);
+            let unfinished = durable::Unfinished { spec, ident, side: b.side, build: b.uuid };
+            let at = self.storage().last_committed();
+            *index = Arc::new(self.dormant_index(unfinished, self.now_ms(), at)?);
+        }
+        let fresh = parts.assemble()?;
+        self.publish(|s| s.put(Named::Collection(fresh.clone())));
+        Ok(fresh)
+    }
+
     /// Takes up the builds that the last process left unfinished. They run in the background.
     pub async fn resume_builds(&self) -> Result<usize> {
         let colls: Vec<Arc<Collection>> =
@@ -412,6 +434,7 @@ impl Catalog {
         for seen in colls {
             let _alone = seen.shared.lock.exclusive().await;
             let Some(coll) = self.lookup_uuid(seen.uuid) else { continue };
+            let coll = self.made_dormant(coll)?;
             let mut by_build: BTreeMap<Uuid, Vec<IndexSpec>> = BTreeMap::new();
             for i in coll.building_indexes() {
                 if let Some(b) = i.building.as_ref().filter(|b| !b.active.load(Ordering::Acquire)) {

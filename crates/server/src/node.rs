@@ -3,6 +3,7 @@
 use crate::Server;
 use pando_base::{Error, ErrorCode, Result, Timestamp};
 use pando_bson::{DocBuf, DocBuilder};
+use pando_catalog::Collection;
 use pando_command::concern::Provenance;
 use pando_command::{
     Flags, Instance, Node, OpCtx, ReadLevel, ReadMode, ReplyTimes, TopologyVersion, W, WriteConcern,
@@ -10,8 +11,8 @@ use pando_command::{
 };
 use pando_env::BoxFuture;
 use pando_repl::await_replication::{self, Wait};
-use pando_repl::topology::Event;
 use pando_repl::topology::write_concern::{Waiter, Want};
+use pando_repl::topology::{Event, MemberState};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -174,6 +175,18 @@ impl Server {
             return Err(Error::new(
                 ErrorCode::NotPrimaryOrSecondary,
                 "node is not in primary or recovering state",
+            ));
+        }
+        Ok(())
+    }
+
+    /// `local` is open to reads at any time, but the log is not while it is being cut.
+    pub(crate) fn check_oplog_readable(&self, coll: &Collection) -> Result<()> {
+        if coll.is_oplog() && matches!(self.repl.state().member, MemberState::Rollback | MemberState::Startup)
+        {
+            return Err(Error::new(
+                ErrorCode::NotPrimaryOrSecondary,
+                "Oplog collection reads are not allowed while in the rollback or startup state.",
             ));
         }
         Ok(())

@@ -137,6 +137,7 @@ impl Server {
         query: Query,
         allow_disk_use: Option<bool>,
     ) -> Result<(Scan, Box<dyn Source>)> {
+        self.check_oplog_readable(coll)?;
         let point = self.read_point(ctx);
         let source = self.catalog.open_source(coll, self.read_at(point))?;
         let exec = Executor::new(query, &*source, self.resources(allow_disk_use))?;

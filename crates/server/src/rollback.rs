@@ -118,7 +118,8 @@ impl Server {
         self.env.log.info(Component::Rollback, 21611, "Starting rollback", |a| {
             a.str("syncSource", source);
         });
-        self.quiet_down().await;
+        let killed = self.quiet_down().await;
+        self.transitions.note(&self.instance.clients, "rollback", killed);
         self.rollback_step("rollbackHangAfterTransitionToRollback").await;
         let point = common_point::find(&self.data_path_deps()?, source).await?;
         let common = point.at.op_time;
@@ -141,7 +142,6 @@ impl Server {
         let replayed = replayed.unwrap_or_else(|| Err(Error::internal("the rollback panicked")))?;
         self.rollback_step("rollbackHangAfterRecoveringToStable").await;
         self.retryable.clear();
-        self.restore_settings()?;
         self.restore_retryable_writes()?;
         self.progress.reset(point.at);
         self.services().inspect(|s| s.hooks.rollback());
@@ -235,16 +235,23 @@ impl Server {
         older.into_iter().for_each(|host| coordinator.tell(Event::SyncSourceDenied { host, for_ms }));
     }
 
-    /// Ends what reads or waits here: nobody may hold a snapshot while rows are taken back.
-    async fn quiet_down(&self) {
+    /// Ends what reads or waits here: nobody may hold a snapshot while rows are taken back. Returns how many operations
+    /// of users were told to end.
+    async fn quiet_down(&self) -> usize {
         let code = ErrorCode::InterruptedDueToReplStateChange;
         self.cursors.kill_where(self.env.clock.mono(), |_| true);
         let mut killed = 0;
         loop {
-            let busy = self.instance.clients.kill_where(code, |_, op| op.is_read || op.is_write);
-            killed = killed.max(busy);
+            let kill = |users: bool| {
+                let is_user = |c: &pando_command::Client| c.is_connection() && !c.is_internal();
+                let clients = &self.instance.clients;
+                clients.kill_where(code, |c, op| is_user(c) == users && (op.is_read || op.is_write))
+            };
+            let users = kill(true);
+            let busy = users + kill(false);
+            killed = killed.max(users);
             if busy == 0 || self.stopping.is_stopping() {
-                return self.transitions.note(&self.instance.clients, "rollback", killed);
+                return killed;
             }
             self.env.clock.sleep(Duration::from_millis(limits::ROLLBACK_POLL_MS)).await;
         }

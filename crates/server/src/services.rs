@@ -30,7 +30,7 @@ impl Services {
     }
 }
 
-/// What a new primary owes to earlier ones, once writes are permitted.
+/// What a new primary owes to earlier ones once writes are permitted, and what a change of role leaves to do.
 struct Housekeeping(Weak<Server>);
 
 impl ReplicaSetAware for Housekeeping {
@@ -50,6 +50,20 @@ impl ReplicaSetAware for Housekeeping {
             }
             server.stepped_up.bump();
         });
+    }
+    /// The next primary takes unfinished index builds up.
+    fn on_step_down(&self) {
+        let Some(server) = self.0.upgrade() else { return };
+        server.env.clone().spawn("step-down", async move {
+            server.catalog.end_builds("the node is primary no more").await;
+        });
+    }
+    /// What is kept in memory of the set's settings may be undone.
+    fn on_rollback(&self) {
+        let Some(server) = self.0.upgrade() else { return };
+        if let Err(e) = server.restore_settings() {
+            server.fatal("The set's settings could not be read", &e.message);
+        }
     }
 }
 

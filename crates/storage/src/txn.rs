@@ -242,8 +242,10 @@ impl Txn {
             if ts == 0 && self.writes.ops().iter().any(|op| op.ts == 0) {
                 return Err(Error::internal("a unit with writes commits without a timestamp"));
             }
-            // A replay must come to its end; it makes room itself.
-            let bounded = !self.store.recovering.load(Ordering::Acquire);
+            // A replay makes room itself, and who applies another member's entries waits for it before each batch: both
+            // must come to their end.
+            let applies = self.snap.read == u64::MAX;
+            let bounded = !applies && !self.store.recovering.load(Ordering::Acquire);
             if bounded && self.store.mem.bytes() > self.store.memory_max() {
                 self.store.counters.refused.fetch_add(1, Ordering::Relaxed);
                 return Err(no_room());

@@ -1,3 +1,4 @@
+mod builds;
 mod crash;
 mod indexes;
 mod recovery;

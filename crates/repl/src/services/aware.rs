@@ -107,6 +107,9 @@ mod tests {
         fn on_step_down(&self) {
             self.note("down".into());
         }
+        fn on_rollback(&self) {
+            self.note("rollback".into());
+        }
         fn on_shutdown(&self) {
             self.note("shutdown".into());
         }
@@ -131,13 +134,27 @@ mod tests {
         hooks.step_up_begin(5);
         hooks.step_down();
         hooks.step_up_complete(5);
+        // Each one is told.
+        hooks.rollback();
+        hooks.rollback();
         hooks.shutdown();
         let of_a: Vec<String> =
             lines.lock().unwrap().iter().filter(|l| l.starts_with("a:")).cloned().collect();
-        let story = ["recovered", "data", "begin 3", "up 3", "down", "begin 5", "down", "shutdown"];
+        let story = [
+            "recovered",
+            "data",
+            "begin 3",
+            "up 3",
+            "down",
+            "begin 5",
+            "down",
+            "rollback",
+            "rollback",
+            "shutdown",
+        ];
         assert_eq!(of_a, story.map(|s| format!("a:{s}")));
         let all = lines.lock().unwrap().clone();
-        assert_eq!(all.len(), 16);
+        assert_eq!(all.len(), 20);
         assert!(all.chunks(2).all(|pair| pair[0][2..] == pair[1][2..]), "{all:?}");
     }
 }

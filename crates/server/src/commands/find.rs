@@ -126,6 +126,7 @@ impl Server {
             );
             return Err(Error::bad_value(text));
         }
+        self.check_oplog_readable(coll)?;
         let tail = if coll.is_oplog() { oplog_tail::start_of(args) } else { None };
         let (body, source) = match tail {
             Some(from) => {

@@ -161,3 +161,339 @@ fn a_member_that_cannot_write_rollback_files_ends_unchanged_and_rolls_back_when_
     let kept: Vec<Document> = files.iter().flat_map(|(_, bytes)| documents(bytes)).collect();
     assert_eq!(kept, [doc! { "_id": 2 }]);
 }
+
+const STEPS: [&str; 4] = [
+    "rollbackHangAfterTransitionToRollback",
+    "rollbackHangAfterIncrementingRollbackId",
+    "rollbackHangAfterWritingRollbackFiles",
+    "rollbackHangAfterRecoveringToStable",
+];
+
+fn switch(rig: &Rig, i: usize, point: &str, on: bool) {
+    let mode = doc! { "mode": if on { "alwaysOn" } else { "off" } }.to_raw();
+    let server = rig.nodes[i].server().expect("it runs");
+    server.instance.fail_points.configure(point, &mode).expect("a known fail point");
+}
+fn hangs_at(rig: &Rig, i: usize, point: &str) -> bool {
+    rig.nodes[i].server().is_some_and(|s| s.instance.fail_points.get(point).unwrap().times_entered() > 0)
+}
+fn rbid(rig: &Rig, i: usize) -> i64 {
+    number(&rig.admin(i, doc! { "replSetGetRBID": 1 }), "rbid")
+}
+
+#[test]
+fn a_member_in_rollback_ends_operations_and_refuses_reads() {
+    let mut undone = Document::new();
+    let p = Parted::after(
+        4,
+        |rig, p| drop(rig.ok(p, insert(1, w(3)))),
+        |rig, old| {
+            let many: Vec<Bson> = (10..40).map(|i| doc! { "_id": i }.into()).collect();
+            let mut bulk = doc! { "insert": "c", "writeConcern": w(1) };
+            bulk.push("documents", many);
+            undone = rig.ok(old, bulk);
+        },
+        |rig, new| drop(rig.ok(new, insert(3, majority()))),
+    );
+    let (rig, old) = (&p.rig, p.old);
+    rig.until("the old primary to step down", |rig| !rig.is_primary(old));
+    let cursor = rig.ok(old, anywhere(doc! { "find": "c", "batchSize": 2 }));
+    // It waits for what only this member has to be committed.
+    let mut causal = anywhere(doc! { "find": "c" });
+    let mut concern = doc! { "level": "majority" };
+    concern.push("afterClusterTime", undone.get("operationTime").cloned().unwrap());
+    causal.push("readConcern", concern);
+    let waiting = rig.start(old, causal);
+    rig.wait_ms(500);
+    assert!(waiting.answer().is_none());
+    switch(rig, old, STEPS[0], true);
+    rig.heal();
+    rig.until("the rollback", |rig| hangs_at(rig, old, STEPS[0]));
+    assert_eq!(number(&rig.status(old), "myState"), 9);
+    assert_eq!(code(&waiting.answer().expect("it has ended")), 11602);
+    let hello = rig.hello(old);
+    let is = |field: &str| hello.get(field).is_some_and(Bson::is_truthy);
+    assert!(!is("isWritablePrimary") && !is("secondary"), "{hello:?}");
+    for mut read in [
+        find("local"),
+        anywhere(doc! { "count": "c" }),
+        anywhere(doc! { "find": "oplog.rs", "$db": "local" }),
+    ] {
+        read.push("maxTimeMS", 1000);
+        assert_eq!(code(&rig.ask(old, read)), 13436);
+    }
+    let more = doc! { "getMore": number(&cursor, "cursor.id"), "collection": "c" };
+    assert!([43, 13436].contains(&code(&rig.ask(old, more))));
+    assert_eq!(code(&rig.ask(old, insert(4, w(1)))), 10107);
+    switch(rig, old, STEPS[0], false);
+    p.settle();
+    assert_eq!(ids(&rig.ok(old, find("local"))), [1, 3]);
+    let status = rig.admin(old, doc! { "serverStatus": 1 });
+    let killed = number(&status, "metrics.repl.stateTransition.userOperationsKilled");
+    let last = at(&status, "metrics.repl.stateTransition.lastStateTransition").and_then(Bson::as_str);
+    assert_eq!((last, killed), (Some("rollback"), 1));
+}
+
+#[test]
+fn each_rollback_has_a_number_that_lasts_and_those_who_follow_notice_it() {
+    let rig = Rig::of(5, 5);
+    let old = rig.primary();
+    let rest = rig.others(old);
+    let (friend, rest) = (rest[0], &rest[1..]);
+    rig.ok(old, insert(1, w(5)));
+    rig.admin(friend, doc! { "replSetSyncFrom": rig.nodes[old].addr() });
+    rig.until("the pair", |rig| rig.source_of(friend) == Some(old));
+    let before = (rbid(&rig, old), rbid(&rig, friend));
+    rest.iter().for_each(|i| [old, friend].into_iter().for_each(|lost| rig.part(*i, lost)));
+    rig.ok(old, insert(2, w(2)));
+    let elected = |rig: &Rig| rest.iter().copied().find(|i| rig.is_primary(*i));
+    rig.until("another primary", |rig| elected(rig).is_some());
+    let new = elected(&rig).unwrap();
+    rig.ok(new, insert(3, majority()));
+    rig.heal();
+    rig.until("one history", |rig| same(rig, old, new) && same(rig, friend, new));
+    assert_eq!((rbid(&rig, old), rbid(&rig, friend)), (before.0 + 1, before.1 + 1));
+    // Asked later, and after a power cut.
+    let mut rig = rig;
+    rig.wait_ms(1000);
+    rig.nodes[old].lose_power();
+    rig.nodes[old].boot();
+    rig.until("it is back", |rig| same(rig, old, new));
+    assert_eq!(rbid(&rig, old), before.0 + 1);
+}
+
+/// The members' logs as (timestamp, term), in order.
+fn log_of(rig: &Rig, i: usize) -> Vec<(pando_base::Timestamp, i64)> {
+    let server = rig.nodes[i].server().expect("it runs");
+    let mut cursor = server.storage.log().read(std::ops::Bound::Unbounded, false);
+    let mut all = Vec::new();
+    while let Some((ts, entry)) = cursor.next().unwrap() {
+        let term = RawDoc::trusted(&entry).get("t").and_then(|v| v.as_i64()).unwrap_or(-1);
+        all.push((ts, term));
+    }
+    all
+}
+
+fn bulk(from: i32, n: i32, concern: Document) -> Document {
+    let many: Vec<Bson> = (from..from + n).map(|i| doc! { "_id": i }.into()).collect();
+    let mut bulk = doc! { "insert": "c" };
+    bulk.push("documents", many);
+    bulk.push("writeConcern", concern);
+    bulk
+}
+
+#[test]
+fn the_common_point_is_where_the_longest_common_prefix_ends() {
+    for seed in 0..12u64 {
+        // Few and many, on both sides, over and under what is asked for at once.
+        let size = |salt: u64| {
+            let x = (seed + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left((salt * 13) as u32);
+            let max = [3, 40, 2500][(x % 3) as usize];
+            1 + (x >> 7) as i32 % max
+        };
+        let p = Parted::after(
+            100 + seed,
+            |rig, p| drop(rig.ok(p, bulk(0, size(1).abs().max(1), w(3)))),
+            |rig, old| drop(rig.ok(old, bulk(10_000, size(2).abs().max(1), w(1)))),
+            |rig, new| drop(rig.ok(new, bulk(20_000, size(3).abs().max(1), majority()))),
+        );
+        let (mine, theirs) = (log_of(&p.rig, p.old), log_of(&p.rig, p.new));
+        let prefix = mine.iter().zip(&theirs).take_while(|(a, b)| a == b).count();
+        p.heal_and_settle();
+        let status = p.rig.admin(p.old, doc! { "serverStatus": 1 });
+        let found = at(&status, "metrics.repl.rollback.lastCommonPoint").cloned();
+        assert_eq!(found, Some(Bson::Timestamp(mine[prefix - 1].0)), "seed {seed}");
+        assert_eq!(number_of(&status, "lastEntriesRolledBack"), (mine.len() - prefix) as i64, "seed {seed}");
+    }
+}
+
+fn retryable(mut command: Document, session: u8, number: i64) -> Document {
+    let id = Bson::Binary(pando_bson::Binary { subtype: 4, bytes: vec![session; 16] });
+    command.push("lsid", doc! { "id": id });
+    command.push("txnNumber", number);
+    command
+}
+/// Adds one to document 1, as the statement of this number.
+fn add_one(statement: i32, concern: Document) -> Document {
+    let mut c = doc! { "update": "c" };
+    c.push("updates", vec![Bson::from(doc! { "q": { "_id": 1 }, "u": { "$inc": { "n": 1 } } })]);
+    c.push("stmtIds", vec![Bson::from(statement)]);
+    c.push("writeConcern", concern);
+    c
+}
+fn counted(rig: &Rig, i: usize) -> i64 {
+    number(&rig.ok(i, find("local")), "cursor.firstBatch.0.n")
+}
+fn make_primary(rig: &Rig, i: usize) {
+    rig.until("the wanted primary", |rig| {
+        rig.is_primary(i) || {
+            rig.ask(i, doc! { "replSetStepUp": 1, "$db": "admin" });
+            false
+        }
+    });
+}
+
+#[test]
+fn a_rolled_back_statement_runs_again_and_one_that_was_kept_does_not() {
+    let p = Parted::after(
+        6,
+        |rig, p| {
+            rig.ok(p, insert(1, w(3)));
+            rig.ok(p, retryable(add_one(0, w(3)), 7, 1));
+            rig.ok(p, retryable(add_one(0, w(3)), 8, 4));
+        },
+        |rig, old| {
+            rig.ok(old, retryable(add_one(1, w(1)), 7, 1));
+            // A newer number: the older one must be known again afterwards.
+            rig.ok(old, retryable(add_one(0, w(1)), 8, 5));
+            assert_eq!(counted(rig, old), 4);
+        },
+        |rig, new| drop(rig.ok(new, insert(3, majority()))),
+    );
+    p.heal_and_settle();
+    let (rig, old) = (&p.rig, p.old);
+    assert_eq!(counted(rig, old), 2);
+    make_primary(rig, old);
+    rig.ok(old, retryable(add_one(0, majority()), 7, 1));
+    rig.ok(old, retryable(add_one(0, majority()), 8, 4));
+    assert_eq!(counted(rig, old), 2, "kept, so not run again");
+    rig.ok(old, retryable(add_one(1, majority()), 7, 1));
+    rig.ok(old, retryable(add_one(0, majority()), 8, 5));
+    assert_eq!(counted(rig, old), 4, "undone, so run again");
+}
+
+/// A follower applies three statements of one session in one batch; only the first is kept.
+#[test]
+fn statements_that_were_applied_together_are_known_one_by_one_after_a_rollback() {
+    let rig = Rig::of(7, 5);
+    let old = rig.primary();
+    let rest = rig.others(old);
+    let (friend, rest) = (rest[0], &rest[1..]);
+    rig.ok(old, insert(1, w(5)));
+    rig.admin(friend, doc! { "replSetSyncFrom": rig.nodes[old].addr() });
+    rig.until("the pair", |rig| rig.source_of(friend) == Some(old));
+    switch(&rig, friend, "rsSyncApplyStop", true);
+    rig.ok(old, retryable(add_one(0, majority()), 7, 1));
+    rig.wait_ms(1000);
+    rest.iter().for_each(|i| [old, friend].into_iter().for_each(|lost| rig.part(*i, lost)));
+    rig.ok(old, retryable(add_one(1, w(1)), 7, 1));
+    rig.ok(old, retryable(add_one(2, w(1)), 7, 1));
+    rig.wait_ms(500);
+    switch(&rig, friend, "rsSyncApplyStop", false);
+    rig.until("the whole batch", |rig| {
+        at(&rig.ask(friend, find("local")), "cursor.firstBatch.0.n").and_then(Bson::as_i64) == Some(3)
+    });
+    let elected = |rig: &Rig| rest.iter().copied().find(|i| rig.is_primary(*i));
+    rig.until("another primary", |rig| elected(rig).is_some());
+    let new = elected(&rig).unwrap();
+    rig.ok(new, insert(3, majority()));
+    rig.heal();
+    rig.until("one history", |rig| same(rig, old, new) && same(rig, friend, new));
+    make_primary(&rig, friend);
+    for statement in 0..3 {
+        rig.ok(friend, retryable(add_one(statement, majority()), 7, 1));
+    }
+    assert_eq!(counted(&rig, friend), 3, "the first was there already");
+}
+
+#[test]
+fn definitions_that_were_changed_alone_are_as_they_were() {
+    let count = |rig: &Rig, i, name: &str| number(&rig.ok(i, anywhere(doc! { "count": name })), "n");
+    let put = |rig: &Rig, i, name: &str, id: i32, concern| {
+        rig.ok(i, doc! { "insert": name, "documents": [{ "_id": id, "a": id }], "writeConcern": concern });
+    };
+    let index = |name: &str, field: &str| {
+        let mut key = Document::new();
+        key.push(field, 1);
+        let mut spec = doc! { "name": field };
+        spec.push("key", key);
+        let mut c = doc! { "createIndexes": name };
+        c.push("indexes", vec![Bson::from(spec)]);
+        c.push("writeConcern", doc! { "w": 1 });
+        c
+    };
+    let p = Parted::after(
+        8,
+        |rig, p| {
+            for name in ["dropped", "again", "renamed", "indexed", "target"] {
+                put(rig, p, name, 1, w(3));
+                put(rig, p, name, 2, w(3));
+            }
+            rig.ok(p, doc! { "createIndexes": "indexed", "indexes": [{ "key": { "b": 1 }, "name": "b" }], "writeConcern": w(3), "commitQuorum": "votingMembers" });
+            rig.wait_ms(500);
+        },
+        |rig, old| {
+            rig.ok(old, doc! { "drop": "dropped", "writeConcern": { "w": 1 } });
+            rig.ok(old, doc! { "drop": "again", "writeConcern": { "w": 1 } });
+            put(rig, old, "again", 7, w(1));
+            rig.ok(
+                old,
+                doc! { "renameCollection": "test.renamed", "to": "test.target", "dropTarget": true,
+                "writeConcern": { "w": 1 }, "$db": "admin" },
+            );
+            rig.ok(old, index("indexed", "a"));
+            put(rig, old, "indexed", 3, w(1));
+            rig.ok(old, doc! { "dropIndexes": "indexed", "index": "b", "writeConcern": { "w": 1 } });
+            put(rig, old, "only_here", 1, w(1));
+            rig.admin(
+                old,
+                doc! { "setDefaultRWConcern": 1, "defaultReadConcern": { "level": "majority" },
+                "writeConcern": { "w": 1 } },
+            );
+        },
+        |rig, new| drop(rig.ok(new, insert(3, majority()))),
+    );
+    p.heal_and_settle();
+    let (rig, old) = (&p.rig, p.old);
+    for name in ["dropped", "again", "renamed", "indexed", "target"] {
+        assert_eq!(count(rig, old, name), 2, "{name}");
+        let checked = rig.ok(old, anywhere(doc! { "validate": name, "full": true }));
+        assert!(checked.get("valid").is_some_and(Bson::is_truthy), "{checked:?}");
+    }
+    let listed = rig.ok(old, anywhere(doc! { "listIndexes": "indexed" }));
+    let names = at(&listed, "cursor.firstBatch").and_then(Bson::as_array).unwrap();
+    let names: Vec<_> = names.iter().filter_map(|i| i.as_doc()?.get("name")?.as_str()).collect();
+    assert_eq!(names, ["_id_", "b"]);
+    let there = rig.ok(old, anywhere(doc! { "listCollections": 1, "filter": { "name": "only_here" } }));
+    assert_eq!(at(&there, "cursor.firstBatch").and_then(Bson::as_array).map(<[Bson]>::len), Some(0));
+    // Services are told: the default that was set alone is forgotten.
+    let default = rig.admin(old, doc! { "getDefaultRWConcern": 1, "inMemory": true });
+    assert_eq!(at(&default, "defaultReadConcern.level").and_then(Bson::as_str), Some("local"), "{default:?}");
+    // Not carried out later either.
+    rig.wait(std::time::Duration::from_secs(400));
+    assert!(same(rig, old, p.new));
+    assert_eq!(count(rig, old, "dropped"), 2);
+}
+
+#[test]
+fn a_crash_at_any_step_of_a_rollback_ends_in_the_same_history() {
+    for (at, step) in STEPS.into_iter().enumerate() {
+        let mut p = Parted::usual(20 + at as u64);
+        switch(&p.rig, p.old, step, true);
+        p.rig.heal();
+        p.rig.until(step, |rig| hangs_at(rig, p.old, step));
+        p.rig.nodes[p.old].lose_power();
+        p.rig.nodes[p.old].boot();
+        p.settle();
+        assert_eq!(ids(&p.rig.ok(p.old, find("local"))), [1, 3], "{step}");
+    }
+}
+
+/// The disk fails at the n-th sync of a rollback: the process ends, power is lost, and the next one finds its way.
+#[test]
+fn a_failed_sync_in_a_rollback_ends_the_process_and_the_next_one_finds_the_same_history() {
+    let mut ended = 0;
+    for n in 0..12 {
+        let mut p = Parted::usual(40 + n);
+        p.rig.wait_ms(2000);
+        p.rig.nodes[p.old].disk.fail_sync_in(n);
+        p.rig.heal();
+        p.rig.until("an end", |rig| rig.nodes[p.old].exit().is_some() || same(rig, p.old, p.new));
+        ended += u32::from(p.rig.nodes[p.old].exit().is_some());
+        p.rig.nodes[p.old].lose_power();
+        p.rig.nodes[p.old].boot();
+        p.settle();
+        assert_eq!(ids(&p.rig.ok(p.old, find("local"))), [1, 3], "sync {n}");
+    }
+    assert!(ended >= 5, "{ended}");
+}
