@@ -4,8 +4,9 @@
 //! all entries: every change made since the copying began is applied over the copy later, in order, and applying it
 //! twice does no harm. Until then two copies may claim one unique key, so unique indexes made meanwhile keep their keys with record ids.
 //!
-//! A marker outlives a crash: with it set, a start finds an empty node instead of half a copy. All rows of the copy
-//! are above the stable timestamp (zero), so emptying is a rollback to nothing.
+//! A marker outlives a crash: with it set, a start finds an empty node instead of half a copy. Emptying is a rollback to
+//! nothing; a node whose history cannot be rolled back far enough is emptied the same way, and remembers what others
+//! may count on its having held.
 
 use crate::Catalog;
 use crate::apply::OP;
@@ -14,14 +15,25 @@ use crate::options::CollectionOptions;
 use crate::record_id;
 use crate::snapshot::Named;
 use crate::spec::IndexSpec;
-use pando_base::{Error, Namespace, Result, Timestamp, Uuid};
-use pando_bson::{DocBuf, RawDoc, Value};
+use pando_base::{Error, Namespace, OpTime, Result, Timestamp, Uuid};
+use pando_bson::{DocBuf, RawDoc, Value, doc};
 use pando_query::source::RecordId;
 use pando_storage::{Ident, ReadAt};
 use std::sync::atomic::Ordering;
 
 /// There while the node's data is an unfinished copy.
 const MARKER: &[u8] = b"initialSync";
+/// Where the last copy ended: `{ts}`.
+const INITIAL_DATA: &[u8] = b"initialData";
+/// What this node held before it gave its data up: `{ts, t}`.
+const PROMISED: &[u8] = b"promised";
+
+fn op_time_of(doc: &RawDoc) -> OpTime {
+    match (doc.get("ts"), doc.get("t").and_then(|v| v.as_i64())) {
+        (Some(Value::Timestamp(ts)), t) => OpTime::new(ts, t.unwrap_or(-1)),
+        _ => OpTime::NULL,
+    }
+}
 
 impl Catalog {
     /// Whether the node's data is an unfinished copy.
@@ -35,6 +47,8 @@ impl Catalog {
             unit.put(Ident::META, MARKER, DocBuf::new().as_bytes())?;
         } else {
             unit.delete(Ident::META, MARKER)?;
+            let ends = doc! { "ts": self.storage().stable() }.to_raw();
+            unit.put(Ident::META, INITIAL_DATA, ends.as_bytes())?;
         }
         unit.commit()?;
         self.0.copying.store(unfinished, Ordering::Release);
@@ -44,15 +58,40 @@ impl Catalog {
         self.0.copying.load(Ordering::Acquire)
     }
 
-    /// Forgets every replicated row and the whole log. Nobody may be reading or writing.
+    /// Forgets every replicated row and the whole log. Nobody may be reading or writing, and the marker must be set: a
+    /// crash on the way is answered by doing it again.
     pub fn discard_copy(&self) -> Result<()> {
-        if !self.storage().stable().is_zero() {
-            return Err(Error::internal("only a copy that was never finished can be discarded"));
+        if !self.is_copy_unfinished()? {
+            return Err(Error::internal("only a copy that is not finished can be discarded"));
         }
         self.storage().log().truncate_after(Timestamp::ZERO)?;
-        self.storage().recover_to_stable()?;
+        self.storage().start_afresh()?;
         self.forget_definitions();
         Ok(())
+    }
+
+    /// Where this node's history begins: the end of its initial sync. Zero if it never had one.
+    pub fn initial_data(&self) -> Result<Timestamp> {
+        let row = self.storage().begin(ReadAt::Applied)?.get(Ident::META, INITIAL_DATA)?;
+        Ok(row.map_or(Timestamp::ZERO, |doc| op_time_of(RawDoc::trusted(&doc)).ts))
+    }
+    /// What this node has told others to hold and may not hold any more.
+    pub fn promised(&self) -> Result<OpTime> {
+        let row = self.storage().begin(ReadAt::Applied)?.get(Ident::META, PROMISED)?;
+        Ok(row.map_or(OpTime::NULL, |doc| op_time_of(RawDoc::trusted(&doc))))
+    }
+    /// Makes this node empty, whatever it holds, so that it copies another member's data. Entries up to `promised` may
+    /// have been counted on by others.
+    pub fn give_up_data(&self, promised: OpTime) -> Result<()> {
+        let promised = promised.max(self.promised()?);
+        let mut unit = self.storage().begin_local()?;
+        unit.put(Ident::META, MARKER, DocBuf::new().as_bytes())?;
+        let doc = doc! { "ts": promised.ts, "t": promised.t }.to_raw();
+        unit.put(Ident::META, PROMISED, doc.as_bytes())?;
+        unit.commit()?;
+        self.0.copying.store(true, Ordering::Release);
+        self.storage().sync_local()?;
+        self.discard_copy()
     }
 
     /// Makes a collection as `listCollections` and `listIndexes` of the other member show it.

@@ -86,6 +86,7 @@ impl Server {
             positions: Positions::at(at),
             params,
             state,
+            promised: self.catalog.promised()?,
         })
     }
 
@@ -339,6 +340,10 @@ impl Effects for ServerEffects {
     }
     fn is_empty(&self) -> Result<bool> {
         let server = self.server()?;
+        // A rollback says itself how it ended.
+        if server.rollbacks.is_running() {
+            return Ok(false);
+        }
         Ok(server.progress.written().op_time.is_null() || server.catalog.is_copy_unfinished()?)
     }
     fn initial_sync(&self) -> BoxFuture<'_, Result<Position>> {

@@ -6,6 +6,8 @@
 //!            ─► sessions, settings, positions ─► hooks, summary ─► SECONDARY, follows again
 //! ```
 //! What was acknowledged by a majority is at or below the commit point, which the common point never passes.
+//! A member whose history begins after the common point gives its data up and copies the set's again.
+//!
 //! A crash anywhere finds the log either whole (this node parts from its source again, and rolls back again) or cut.
 
 use crate::{Server, tasks};
@@ -14,8 +16,8 @@ use pando_bson::{DocBuilder, Value, doc};
 use pando_command::Param;
 use pando_env::Component;
 use pando_query::date;
-use pando_repl::data::Undone;
 use pando_repl::data::common_point::{self, CommonPoint};
+use pando_repl::data::{Position as DataPosition, Undone};
 use pando_repl::topology::{Event, MemberState, Position, Positions};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,6 +25,13 @@ use std::time::Duration;
 
 fn rollback_id_ns() -> Namespace {
     Namespace::unchecked("local", "system.rollback.id")
+}
+
+/// How a rollback ended.
+enum Done {
+    Follows,
+    /// Without data. Entries up to here it had told others to hold.
+    Emptied(OpTime),
 }
 
 /// What this process knows of its rollbacks.
@@ -57,6 +66,9 @@ struct Summary<'a> {
 }
 
 impl Rollbacks {
+    pub(crate) fn is_running(&self) -> bool {
+        self.running.load(SeqCst)
+    }
     fn note(&self, last: Last) {
         self.count.fetch_add(1, SeqCst);
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(last);
@@ -84,7 +96,8 @@ impl Server {
             let done = server.roll_back(&source).await;
             server.rollbacks.running.store(false, SeqCst);
             match done {
-                Ok(()) => {}
+                Ok(Done::Follows) => {}
+                Ok(Done::Emptied(promised)) => server.tell(Event::Emptied { promised }),
                 Err(e) if is_of_the_source(&e) => {
                     server.env.log.info(
                         Component::Rollback,
@@ -94,23 +107,23 @@ impl Server {
                             a.str("syncSource", &source).str("error", &e.message);
                         },
                     );
-                    server.tell_follower_state(MemberState::Secondary);
+                    server.tell(Event::FollowerState(MemberState::Secondary));
                 }
                 Err(e) => server.fatal("Rollback failed", &e.message),
             }
         });
     }
 
-    fn tell_follower_state(&self, state: MemberState) {
+    fn tell(&self, event: Event) {
         if let Some(c) = self.coordinator.get() {
-            c.tell(Event::FollowerState(state));
+            c.tell(event);
         }
     }
 
-    async fn roll_back(self: &Arc<Self>, source: &str) -> Result<()> {
+    async fn roll_back(self: &Arc<Self>, source: &str) -> Result<Done> {
         let coordinator = self.coordinator()?.clone();
         if coordinator.read(|core| core.is_leader()) {
-            return Ok(());
+            return Ok(Done::Follows);
         }
         let started = self.env.clock.wall_ms();
         coordinator.tell(Event::FollowerState(MemberState::Rollback));
@@ -137,6 +150,10 @@ impl Server {
         // Whoever reads the log may have begun since.
         self.quiet_down().await;
         let stable = self.storage.stable();
+        if common.ts < stable {
+            self.give_data_up(common, stable).await?;
+            return Ok(Done::Emptied(common));
+        }
         let catalog = self.catalog.clone();
         let replayed = self.env.offload(move || catalog.roll_back(common.ts)).await;
         let replayed = replayed.unwrap_or_else(|| Err(Error::internal("the rollback panicked")))?;
@@ -150,6 +167,27 @@ impl Server {
         coordinator.tell(Event::Rewound(Positions::at(at)));
         self.avoid_older_branches(source);
         coordinator.tell(Event::FollowerState(MemberState::Secondary));
+        Ok(Done::Follows)
+    }
+
+    /// This member's history begins after the common point, with an initial sync from somebody whose newest writes have
+    /// been undone since: there is nothing to go back to. Whatever was committed is at or below the common point, which
+    /// the source holds, so this member copies the set's data once more.
+    async fn give_data_up(&self, common: OpTime, stable: Timestamp) -> Result<()> {
+        self.env.log.warn(
+            Component::Rollback,
+            9100020,
+            "The data of this member's initial sync was rolled back by others: it is given up, and copied again",
+            |a| {
+                a.show("commonPoint", common).show("initialDataTimestamp", stable);
+            },
+        );
+        let catalog = self.catalog.clone();
+        let emptied = self.env.offload(move || catalog.give_up_data(common)).await;
+        emptied.unwrap_or_else(|| Err(Error::internal("emptying this member panicked")))?;
+        self.retryable.clear();
+        self.progress.reset(DataPosition::NULL);
+        self.services().inspect(|s| s.hooks.rollback());
         Ok(())
     }
 
@@ -160,6 +198,13 @@ impl Server {
         if common < committed {
             return unrecoverable(format!(
                 "the common point {common} lies before the commit point {committed}: committed writes would be lost"
+            ));
+        }
+        // Stable moves beyond the end of the initial sync with the commit point only.
+        let (stable, began) = (self.storage.stable(), self.catalog.initial_data()?);
+        if common.ts < stable && stable > began {
+            return unrecoverable(format!(
+                "the common point {common} lies before the stable timestamp {stable}: committed writes would be lost"
             ));
         }
         let limit = self.instance.params.int(Param::rollbackTimeLimitSecs);

@@ -100,6 +100,19 @@ impl Storage {
         Ok(())
     }
 
+    /// Forgets every timestamped row, whatever was stable; the caller has cut the whole log. A crash in the middle leaves
+    /// tables of any state: the caller knows then that it must do this again.
+    pub fn start_afresh(&self) -> Result<()> {
+        {
+            let _one = self.store.checkpointing();
+            self.store.stable.store(0, Ordering::Release);
+            self.store.oldest.store(0, Ordering::Release);
+            self.store.lost_below.store(0, Ordering::Release);
+            self.store.meta().stable = 0;
+        }
+        self.recover_to_stable().map(drop)
+    }
+
     /// Forgets every row above the stable timestamp and returns it. The caller holds no transaction, cuts the log
     /// at the common point and replays it from the returned timestamp.
     pub fn recover_to_stable(&self) -> Result<Timestamp> {

@@ -45,6 +45,8 @@ pub struct Boot {
     pub params: Params,
     /// As a follower; STARTUP2 where an initial sync is needed.
     pub state: MemberState,
+    /// Told to be durable here by an earlier life, before this member gave its data up ([`crate::Event::Emptied`]).
+    pub promised: OpTime,
 }
 
 /// Work that waits for the disk.
@@ -86,6 +88,8 @@ pub struct Core {
     pub(crate) mode: LeaderMode,
     pub(crate) members: BTreeMap<MemberId, MemberData>,
     pub(crate) me: Positions,
+    /// What this member once held and others may count on: nobody with less gets its vote.
+    pub(crate) promised: OpTime,
     pub(crate) primary: Option<MemberId>,
     pub(crate) candidacy: Option<Candidacy>,
     pub(crate) election: Option<ElectionRecord>,
@@ -153,6 +157,7 @@ impl Core {
             mode: LeaderMode::NotLeader,
             members: BTreeMap::new(),
             me: boot.positions,
+            promised: boot.promised,
             primary: None,
             candidacy: None,
             election: None,
@@ -231,6 +236,12 @@ impl Core {
             Event::Progress(positions) => self.on_progress(&positions, out),
             Event::Rewound(positions) => {
                 self.me = positions;
+                self.on_positions_changed(out);
+            }
+            Event::Emptied { promised } => {
+                self.promised = self.promised.max(promised);
+                self.me = Positions::NULL;
+                self.on_follower_state(MemberState::Startup2, out);
                 self.on_positions_changed(out);
             }
             Event::FollowerState(state) => self.on_follower_state(state, out),

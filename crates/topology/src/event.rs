@@ -32,6 +32,11 @@ pub enum Event {
     Progress(Positions),
     /// After a rollback or an initial sync: positions are now exactly these.
     Rewound(Positions),
+    /// This member has given its data up and copies another's: from now on it is in STARTUP2. Entries up to `promised` it
+    /// had told others to hold.
+    Emptied {
+        promised: OpTime,
+    },
     /// The state this node has while not primary: STARTUP2 while it copies, RECOVERING, ROLLBACK, SECONDARY.
     FollowerState(MemberState),
     /// The buffer is applied and the fetcher stopped, as [`crate::Action::Drain`] asked in this term.

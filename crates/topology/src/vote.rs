@@ -132,11 +132,12 @@ impl Core {
                 request.set_name, self.set_name
             ));
         }
-        if request.last_applied < self.me.written.op && !broken(Mutant::VoteForStaleData) {
+        let mine = self.me.written.op.max(self.promised);
+        if request.last_applied < mine && !broken(Mutant::VoteForStaleData) {
             return Some(format!(
                 "candidate's data is staler than mine. candidate's last applied OpTime: {}, my last applied OpTime: {}",
                 text(request.last_applied),
-                text(self.me.written.op)
+                text(mine)
             ));
         }
         if !request.dry_run && self.last_vote.term >= request.term && !broken(Mutant::VoteTwice) {

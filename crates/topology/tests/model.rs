@@ -120,6 +120,7 @@ impl Node {
                 // Standing is the timeout's move here, whenever it comes.
                 params: Params { prompt_start: false, ..Params::default() },
                 state: MemberState::Secondary,
+                promised: pando_base::OpTime::NULL,
             }),
             log,
             durable,

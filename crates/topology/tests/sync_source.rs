@@ -116,6 +116,7 @@ fn choose(c: &Arc<ReplSetConfig>, others: &[Other], mine: u32) -> Option<i64> {
         positions: Positions::at(at(mine)),
         params: Params::default(),
         state: MemberState::Secondary,
+        promised: pando_base::OpTime::NULL,
     });
     let mut now = 1000;
     let mut out = Actions::new();

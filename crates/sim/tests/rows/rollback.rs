@@ -497,3 +497,100 @@ fn a_failed_sync_in_a_rollback_ends_the_process_and_the_next_one_finds_the_same_
     }
     assert!(ended >= 5, "{ended}");
 }
+
+/// A member copies the set's data from a primary that is alone, which then is undone: its history begins too late for a
+/// rollback.
+fn copied_too_late(seed: u64) -> (Rig, [usize; 3]) {
+    let mut rig = Rig::of(seed, 5);
+    let old = rig.primary();
+    let rest = rig.others(old);
+    let (fresh, rest) = (rest[0], rest[1..].to_vec());
+    rig.ok(old, insert(1, w(5)));
+    rig.nodes[fresh].lose_power();
+    rig.nodes[fresh].disk = std::sync::Arc::new(pando_sim::FaultyDisk::new(seed + 900));
+    rest.iter().for_each(|i| [old, fresh].into_iter().for_each(|lost| rig.part(*i, lost)));
+    rig.ok(old, insert(2, w(1)));
+    rig.nodes[fresh].boot();
+    rig.until("an initial sync", |rig| {
+        let found = rig.ask(fresh, find("local"));
+        found.get("ok").is_some_and(Bson::is_truthy) && ids(&found) == [1, 2]
+    });
+    let elected = |rig: &Rig| rest.iter().copied().find(|i| rig.is_primary(*i));
+    rig.until("another primary", |rig| elected(rig).is_some());
+    let new = elected(&rig).unwrap();
+    rig.ok(new, insert(3, majority()));
+    (rig, [old, fresh, new])
+}
+
+#[test]
+fn a_member_whose_history_begins_after_the_common_point_copies_the_set_again() {
+    let (rig, [old, fresh, new]) = copied_too_late(60);
+    rig.world.watch_lines(&[9100020]);
+    rig.heal();
+    rig.until("one history", |rig| same(rig, old, new) && same(rig, fresh, new));
+    let told = rig.world.take_lines();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!(ids(&rig.ok(fresh, find("local"))), [1, 3]);
+    assert_eq!(rig.nodes[fresh].boots(), 2, "no operator was needed");
+    let kept: Vec<String> =
+        rig.nodes[fresh].disk.paths().into_iter().filter(|p| p.ends_with(".bson")).collect();
+    assert_eq!(kept.len(), 1, "what it had and nobody else has: {kept:?}");
+    // It rolls back as everybody does from then on, and is part of majorities.
+    make_primary(&rig, fresh);
+    rig.ok(fresh, insert(5, w(5)));
+}
+
+/// Up to the moment at which the watched line is written.
+fn wait_for_line(rig: &Rig) {
+    let mut waited = 0;
+    while rig.world.take_lines().is_empty() {
+        assert!(waited < 120_000, "it does not come");
+        rig.wait_ms(1);
+        waited += 1;
+    }
+}
+
+#[test]
+fn a_crash_while_a_member_gives_its_data_up_ends_in_a_whole_copy() {
+    for n in 0..10 {
+        let (mut rig, [old, fresh, new]) = copied_too_late(70 + n);
+        rig.world.watch_lines(&[9100020]);
+        rig.heal();
+        wait_for_line(&rig);
+        rig.nodes[fresh].disk.fail_sync_in(n);
+        rig.until("an end", |rig| rig.nodes[fresh].exit().is_some() || same(rig, fresh, new));
+        rig.nodes[fresh].lose_power();
+        rig.nodes[fresh].boot();
+        rig.until("one history", |rig| same(rig, old, new) && same(rig, fresh, new));
+        assert_eq!(ids(&rig.ok(fresh, find("local"))), [1, 3], "sync {n}");
+    }
+}
+
+/// It had said to hold an entry that the set counts on: nobody without it gets its vote, now or later.
+#[test]
+fn a_member_that_gave_its_data_up_votes_as_if_it_still_had_what_it_promised() {
+    let (mut rig, [_, fresh, new]) = copied_too_late(90);
+    rig.world.watch_lines(&[9100020]);
+    rig.heal();
+    wait_for_line(&rig);
+    rig.isolate(fresh);
+    for again in [false, true] {
+        if again {
+            rig.nodes[fresh].lose_power();
+            rig.nodes[fresh].boot();
+            rig.wait_ms(500);
+        }
+        let status = rig.status(fresh);
+        assert_eq!(number(&status, "myState"), 5, "{status:?}");
+        let config = rig.admin(new, doc! { "replSetGetConfig": 1 });
+        let mut ask = doc! { "replSetRequestVotes": 1, "setName": "rs0", "dryRun": true, "term": 50_i64,
+        "candidateIndex": new as i64, "configVersion": number(&config, "config.version"),
+        "configTerm": number(&config, "config.term") };
+        ask.push("lastAppliedOpTime", doc! { "ts": pando_base::Timestamp::new(1, 1), "t": 1_i64 });
+        ask.push("$db", "admin");
+        let answer = rig.ask(fresh, ask);
+        assert!(!answer.get("voteGranted").is_some_and(Bson::is_truthy), "{answer:?}");
+        let why = answer.get("reason").and_then(Bson::as_str).unwrap_or_default();
+        assert!(why.contains("staler"), "{answer:?}");
+    }
+}

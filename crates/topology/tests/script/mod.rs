@@ -259,7 +259,15 @@ impl Script {
             a.get("state").map_or(MemberState::Secondary, |s| MemberState::from_text(s).expect("a state"));
         let positions = Positions::at(at);
         let set_name = "rs".to_owned();
-        self.core = Some(Core::new(Boot { set_name, config, last_vote: vote, positions, params, state }));
+        self.core = Some(Core::new(Boot {
+            set_name,
+            config,
+            last_vote: vote,
+            positions,
+            params,
+            state,
+            promised: pando_base::OpTime::NULL,
+        }));
         self.feed(Event::Tick);
     }
 

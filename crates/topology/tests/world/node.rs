@@ -101,6 +101,7 @@ impl Node {
             positions: self.positions(0),
             params: self.params.clone(),
             state: MemberState::Secondary,
+            promised: pando_base::OpTime::NULL,
         }));
     }
 
