@@ -38,6 +38,8 @@ pub const NAMES: &[&str] = &[
     "waitInFindBeforeMakingBatch",
     "waitAfterPinningCursorBeforeGetMoreBatch",
     "waitWithPinnedCursorDuringGetMoreBatch",
+    "failUpgrading",
+    "failDowngrading",
 ];
 
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -23,6 +23,7 @@ pub mod commands;
 mod config;
 mod cursor_reply;
 mod explaining;
+mod feature_version;
 mod find_args;
 mod find_one;
 mod flow_control;

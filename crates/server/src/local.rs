@@ -1,6 +1,7 @@
 //! Single documents of the `local` database and settings of the server itself.
 
 use crate::Server;
+use crate::feature_version::{FEATURE_VERSION, FeatureVersion};
 use crate::rw_defaults::ClusterWide;
 use crate::writes::ByCtx;
 use pando_base::{Namespace, OpTime, Result, Timestamp, limits};
@@ -8,7 +9,7 @@ use pando_bson::{Bson, DocBuf, DocBuilder, RawDoc, Value};
 use pando_catalog::{
     CollectionSource, Interrupt, Uninterrupted, UpdateForm, WriteOp, find_id, retry_conflicts,
 };
-use pando_command::{OpCtx, Param};
+use pando_command::OpCtx;
 use pando_oplog::entry::{EntryView, OpType};
 use pando_query::source::{Direction, RecordScan, Source};
 use pando_session::retryable::{Done, Kind};
@@ -93,11 +94,8 @@ impl Server {
         let mut v = stored.map_or_else(ClusterWide::default, |doc| ClusterWide::from_doc(&doc));
         v.local_wall_ms = self.env.clock.wall_ms();
         self.rw_defaults.set(v);
-        if let Some(doc) = self.find_named(&versions_ns(), FEATURE_VERSION)?
-            && let Some(version) = doc.get("version").and_then(|v| v.as_str())
-        {
-            self.instance.params.force_text(Param::featureCompatibilityVersion, version);
-        }
+        let stored = self.find_named(&versions_ns(), FEATURE_VERSION)?;
+        self.set_feature_version(stored.and_then(|d| FeatureVersion::from_doc(&d)).unwrap_or_default());
         Ok(())
     }
     /// The document whose `_id` is that text.
@@ -234,8 +232,6 @@ pub(crate) fn versions_ns() -> Namespace {
     Namespace::unchecked("admin", "system.version")
 }
 
-/// `_id` of the document in `admin.system.version`.
-pub(crate) const FEATURE_VERSION: &str = "featureCompatibilityVersion";
 /// `_id` of the document in `config.settings`.
 const RW_DEFAULTS: &str = "ReadWriteConcernDefaults";
 

@@ -1,6 +1,7 @@
 //! Start, shutdown, and the handle that commands hold.
 
 use crate::commands::TABLE;
+use crate::feature_version::FeatureVersion;
 use crate::flow_control::Tickets;
 use crate::fsync_lock::FsyncLock;
 use crate::profiling::Profiling;
@@ -14,8 +15,9 @@ use crate::transitions::{CatchUps, Transitions};
 use crate::{Config, body::CursorBody, tasks, ttl::TtlStats};
 use pando_base::Result;
 use pando_bson::ObjectId;
+use pando_catalog::lock::Lock;
 use pando_catalog::{Catalog, OpenOptions};
-use pando_command::{Instance, OpCtx, Registry};
+use pando_command::{Instance, OpCtx, Param, Registry};
 use pando_env::sync::Notify;
 use pando_env::{Component, Env};
 use pando_repl::data::initial_sync::InitialSync;
@@ -53,6 +55,9 @@ pub struct Server {
     pub sessions: Sessions,
     pub retryable: Retryable,
     pub(crate) rw_defaults: RwDefaults,
+    feature_version: Mutex<FeatureVersion>,
+    /// Held while it is changed.
+    pub(crate) feature_version_lock: Lock,
     pub(crate) profiling: Profiling,
     /// Milliseconds of oplog that its size bound does not take away; 0 = only the size counts.
     pub(crate) oplog_retention_ms: AtomicU64,
@@ -99,6 +104,8 @@ impl Server {
             sessions: Sessions::default(),
             retryable: Retryable::default(),
             rw_defaults: RwDefaults::default(),
+            feature_version: Mutex::default(),
+            feature_version_lock: Lock::new(),
             profiling: Profiling::default(),
             oplog_retention_ms: AtomicU64::new(retention),
             top: Top::default(),
@@ -124,6 +131,14 @@ impl Server {
         Ok(server)
     }
 
+    pub(crate) fn feature_version(&self) -> FeatureVersion {
+        *self.feature_version.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    /// Also as a parameter, which tells the version alone.
+    pub(crate) fn set_feature_version(&self, v: FeatureVersion) {
+        *self.feature_version.lock().unwrap_or_else(PoisonError::into_inner) = v;
+        self.instance.params.force_text(Param::featureCompatibilityVersion, v.version);
+    }
     /// What connections are served with.
     pub fn service(self: &Arc<Self>) -> pando_shell::Service<Server> {
         pando_shell::Service::new(self.clone(), |server| &server.registry)

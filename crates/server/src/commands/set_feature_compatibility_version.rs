@@ -1,12 +1,11 @@
-//! `setFeatureCompatibilityVersion`: which release's on-disk features may be used. All versions in reach keep the
-//! same form of data here, so the version is a document and a parameter, and nothing has to be converted.
+//! `setFeatureCompatibilityVersion`: which release's features may be used. All versions in reach keep the same form of
+//! data here, so nothing has to be converted between the phases (see [`crate::feature_version`]).
 
 use super::prelude::*;
-use pando_command::Param;
+use crate::feature_version::{FeatureVersion, known};
+use pando_command::concern::Provenance;
 use pando_command::request::wrong_type;
-
-/// Versions that a 7.0 server can be told to stay compatible with.
-const VERSIONS: [&str; 3] = ["6.0", "6.3", "7.0"];
+use pando_command::{Node, W, WriteConcern};
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     const OWNER: &str = "setFeatureCompatibilityVersion";
@@ -20,7 +19,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             _ => return Err(arg.unknown()),
         }
     }
-    if !VERSIONS.contains(&wanted) {
+    let Some(wanted) = known(wanted) else {
         return Err(Error::location(
             4_926_900,
             format!(
@@ -28,22 +27,54 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
                  https://docs.mongodb.com/master/release-notes/6.0-compatibility/#feature-compatibility."
             ),
         ));
-    }
-    let row = server.instance.params.find("featureCompatibilityVersion");
-    let now = row.map(|row| server.instance.params.get(&row));
-    let now = now.as_ref().and_then(|v| v.as_str()).unwrap_or_default();
+    };
+    // One at a time; who comes second sees what the first one left.
+    let _one = ctx.interruptible(server.feature_version_lock.exclusive()).await?;
+    let now = server.feature_version();
+    let upgrade = wanted > now.version || (now.target.is_some() && now.previous.is_none());
     if !confirmed {
-        return Err(Error::location(7_369_100, unconfirmed(wanted, wanted > now)));
+        return Err(Error::location(7_369_100, unconfirmed(wanted, upgrade)));
     }
-    if wanted != now {
-        let mut doc = DocBuilder::new();
-        doc.str("_id", crate::local::FEATURE_VERSION);
-        doc.str("version", wanted);
-        server.before_write(ctx).await?;
-        server.put_by_id(ctx, &crate::local::versions_ns(), &doc.finish()).await?;
-        server.instance.params.force_text(Param::featureCompatibilityVersion, wanted);
+    if now.is(wanted) {
+        return Ok(Reply::new());
+    }
+    for step in now.way_to(wanted)? {
+        if step.target.is_none() || step.cleaning {
+            fail_if_told(server, ctx, upgrade)?;
+        }
+        enter(server, ctx, step).await?;
     }
     Ok(Reply::new())
+}
+
+/// Makes a phase known here and waits until a majority holds it.
+async fn enter(server: &Server, ctx: &OpCtx, step: FeatureVersion) -> Result<()> {
+    server.before_write(ctx).await?;
+    server.put_by_id(ctx, &crate::local::versions_ns(), &step.to_doc()).await?;
+    server.set_feature_version(step);
+    ctx.env().log.info(pando_env::Component::Command, 5_853_300, "setFCV progress", |a| {
+        a.show("featureCompatibilityVersion", step);
+    });
+    if !server.repl.is_replicated() {
+        return Ok(());
+    }
+    let majority = WriteConcern::of(W::Majority, Provenance::ClientSupplied);
+    match server.await_write_concern(ctx, &majority).await {
+        None => Ok(()),
+        Some(e) => Err(Error::new(e.code, e.message)),
+    }
+}
+
+/// Fail points between the first phase and the last.
+fn fail_if_told(server: &Server, ctx: &OpCtx, upgrade: bool) -> Result<()> {
+    let (name, code, what) = match upgrade {
+        true => ("failUpgrading", 549_180, "upgrade"),
+        false => ("failDowngrading", 549_181, "downgrade"),
+    };
+    match server.instance.fail_points.find(name)?.check(&*ctx.env().rng, |_| true) {
+        Some(_) => Err(Error::location(code, format!("Failing {what} due to '{name}' failpoint set"))),
+        None => Ok(()),
+    }
 }
 
 fn unconfirmed(wanted: &str, upgrade: bool) -> String {
