@@ -29,6 +29,7 @@ pub(crate) struct Inner {
     observers: RwLock<Arc<[Arc<dyn OpObserver>]>>,
     term: AtomicI64,
     gate: WriteGate,
+    pub(crate) dropping: crate::drop_database::Dropping,
     /// `local.oplog.rs` can be read.
     exposes_oplog: bool,
     pub(crate) oids: ObjectIdSource,
@@ -84,6 +85,7 @@ impl Catalog {
             observers: RwLock::new(observers),
             term: AtomicI64::new(-1),
             gate: WriteGate::default(),
+            dropping: crate::drop_database::Dropping::default(),
             exposes_oplog: options.replset,
             builds: crate::build::Builds::default(),
             rebuilds: crate::rebuild::Rebuilds::default(),

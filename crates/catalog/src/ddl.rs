@@ -1,4 +1,4 @@
-//! Definition changes: create, drop, dropDatabase. Each is one unit (per collection) with its catalog row and its
+//! Definition changes: create and drop. Each is one unit (per collection) with its catalog row and its
 //! log entry; the snapshot is replaced while the lock is still held.
 
 use crate::Catalog;
@@ -57,6 +57,7 @@ impl Catalog {
         ns: &Namespace,
         options: CollectionOptions,
     ) -> Result<OpTime> {
+        self.check_not_dropping(ns)?;
         self.check_free(ns)?;
         let replicated = !ns.is_unreplicated();
         let mut unit = self.begin_unit(replicated)?;
@@ -233,47 +234,6 @@ impl Catalog {
             }
         }
         unit.commit()
-    }
-
-    /// Drops every collection of a database, views last.
-    pub async fn drop_database(&self, db: &str) -> Result<OpTime> {
-        loop {
-            if self.drop_collections_of(db).await?.0 == 0 {
-                return Ok(OpTime::NULL);
-            }
-            if let Some(last) = self.finish_drop_database(db).await? {
-                return Ok(last);
-            }
-        }
-    }
-    /// Its first half: how many there were, and the last entry.
-    pub async fn drop_collections_of(&self, db: &str) -> Result<(usize, OpTime)> {
-        names::check_database_droppable(self, db)?;
-        let _db = self.lock_database(db).await;
-        let mut colls = self.snapshot().collections(db);
-        let (mut dropped, mut newest) = (0, OpTime::NULL);
-        colls.sort_by_key(|c| c.ns.coll() == views::SYSTEM_VIEWS);
-        for c in colls {
-            self.abort_builds(&c.ns, "dropDatabase command").await?;
-            let Some(guard) = self.ddl_lock(&c.ns).await else { continue };
-            let mut unit = self.begin_unit(guard.coll.replicated)?;
-            self.remove_collection(&mut unit, &guard.coll)?;
-            newest = unit.commit()?;
-            dropped += 1;
-            self.forget(&guard.coll, newest.ts);
-        }
-        Ok((dropped, newest))
-    }
-    /// Its second half; nothing where collections were created meanwhile.
-    pub async fn finish_drop_database(&self, db: &str) -> Result<Option<OpTime>> {
-        let _db = self.lock_database(db).await;
-        if !self.snapshot().collections(db).is_empty() {
-            return Ok(None);
-        }
-        let mut unit = self.begin_unit(db != "local")?;
-        unit.stamp();
-        unit.observe(&Defined::DatabaseDropped { db })?;
-        unit.commit().map(Some)
     }
 
     /// Drops collections marked `temp`, as a start does.

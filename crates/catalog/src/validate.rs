@@ -7,7 +7,7 @@ use crate::keys::KeySet;
 use crate::record_id::{self, Record};
 use crate::write::Interrupt;
 use pando_base::limits;
-use pando_base::{Error, ErrorCode, Namespace, Result};
+use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp};
 use pando_bson::keystring::KeyBuilder;
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
 use pando_storage::{Dir, ReadAt, Txn};
@@ -17,9 +17,26 @@ use std::sync::Arc;
 /// Records and entries looked at between two yields.
 const STEP: usize = 1000;
 
+/// How much is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// The definitions alone.
+    Definitions,
+    /// The newest state.
+    Latest,
+    /// The state at a timestamp, which the report names.
+    At(Timestamp),
+    /// The newest state, and the count that is kept beside it; writers are held up for the moment in which both are
+    /// taken.
+    Counted,
+}
+
 /// What was found.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
+    /// Records were looked at.
+    pub looked: bool,
+    pub read_timestamp: Option<Timestamp>,
     pub records: u64,
     pub bytes: u64,
     /// The count kept beside the collection (equal to `records` unless something is wrong or writes went on).
@@ -44,9 +61,29 @@ impl Report {
     }
     /// The fields of the `validate` reply.
     pub fn append_to(&self, b: &mut DocBuilder, ns: &Namespace) {
+        b.str("ns", ns.as_str());
+        if self.looked {
+            self.append_found(b);
+        }
+        b.bool("valid", self.is_valid());
+        b.bool("repaired", false);
+        if let Some(at) = self.read_timestamp {
+            b.timestamp("readTimestamp", at);
+        }
+        for (name, list) in [("warnings", &self.warnings), ("errors", &self.errors)] {
+            b.array(name, |a| {
+                for text in list {
+                    a.str(text);
+                }
+            });
+        }
+        for name in ["extraIndexEntries", "missingIndexEntries", "corruptRecords"] {
+            b.array(name, |_| {});
+        }
+    }
+    fn append_found(&self, b: &mut DocBuilder) {
         let n = |v: u64| i64::try_from(v).unwrap_or(i64::MAX);
         let number = |b: &mut DocBuilder, name: &str, v: u64| crate::options::append_number(b, name, n(v));
-        b.str("ns", ns.as_str());
         number(b, "nInvalidDocuments", self.invalid_documents);
         b.i32("nNonCompliantDocuments", 0);
         number(b, "nrecords", self.records);
@@ -63,24 +100,24 @@ impl Report {
                 });
             }
         });
-        b.bool("valid", self.is_valid());
-        b.bool("repaired", false);
-        for (name, list) in [("warnings", &self.warnings), ("errors", &self.errors)] {
-            b.array(name, |a| {
-                for text in list {
-                    a.str(text);
-                }
-            });
-        }
-        for name in ["extraIndexEntries", "missingIndexEntries", "corruptRecords"] {
-            b.array(name, |_| {});
-        }
     }
 }
 
 impl Catalog {
     /// Checks a collection against its indexes, both ways, at one snapshot.
-    pub async fn validate(&self, ns: &Namespace, interrupt: &dyn Interrupt) -> Result<Report> {
+    pub async fn validate(
+        &self,
+        ns: &Namespace,
+        extent: Extent,
+        interrupt: &dyn Interrupt,
+    ) -> Result<Report> {
+        let held = match extent {
+            Extent::Counted => {
+                let _db = self.lock_database(ns.db()).await;
+                self.ddl_lock(ns).await
+            }
+            _ => None,
+        };
         let coll = match self.lookup(ns) {
             Some(c) => c,
             None if self.lookup_view(ns).is_some() => {
@@ -93,8 +130,17 @@ impl Catalog {
                 ));
             }
         };
-        let txn = self.storage().begin(ReadAt::Latest)?;
-        let mut report = Report { fast_count: coll.count(), ..Report::default() };
+        if extent == Extent::Definitions {
+            return Ok(Report::default());
+        }
+        let read_timestamp = match extent {
+            Extent::At(ts) => Some(ts),
+            _ => None,
+        };
+        let txn = self.storage().begin(read_timestamp.map_or(ReadAt::Latest, ReadAt::At))?;
+        let fast_count = coll.count();
+        drop(held);
+        let mut report = Report { looked: true, read_timestamp, fast_count, ..Report::default() };
         let expected = self.check_records(&coll, &txn, &mut report, interrupt).await?;
         for (index, expected) in coll.ready_indexes().iter().zip(expected) {
             let found = self.check_entries(&coll, index, &txn, expected, &mut report, interrupt).await?;
@@ -105,6 +151,12 @@ impl Catalog {
         }
         if report.extra_entries > 0 {
             report.warnings.push(format!("Detected {} extra index entries.", report.extra_entries));
+        }
+        if extent == Extent::Counted && report.fast_count != report.records {
+            report.errors.push(format!(
+                "fast count ({}) does not match number of records ({}) for collection '{ns}'",
+                report.fast_count, report.records
+            ));
         }
         Ok(report)
     }
@@ -233,7 +285,7 @@ impl Catalog {
             self.snapshot().all_collections().filter(|c| !c.is_oplog()).map(|c| c.ns.clone()).collect();
         let mut out = Vec::new();
         for ns in names {
-            let report = self.validate(&ns, interrupt).await?;
+            let report = self.validate(&ns, Extent::Latest, interrupt).await?;
             out.push((ns, report));
         }
         Ok(out)

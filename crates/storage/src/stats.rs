@@ -46,6 +46,8 @@ pub struct Stats {
     pub log_files_dropped: u64,
     /// Reserved groups of timestamps that are still open.
     pub open_slots: usize,
+    /// Dropped idents whose rows stay because somebody may still look or roll back behind the drop.
+    pub drop_pending: usize,
     pub checkpoints: u64,
 }
 
@@ -54,6 +56,10 @@ impl Storage {
         let (open_slots, log_recent_bytes) = {
             let state = self.log().0.state();
             (state.open_groups(), state.recent_bytes)
+        };
+        let (drop_pending, checkpoints) = {
+            let meta = self.store.meta();
+            (meta.dropped.len(), meta.epoch)
         };
         let (cached_bytes, pinned_bytes) = self.store.kv.memory();
         let tree = |t: Tree| {
@@ -77,7 +83,8 @@ impl Storage {
             log_recent_bytes,
             log_files_dropped: self.log().0.files.dropped(),
             open_slots,
-            checkpoints: self.store.meta().epoch,
+            drop_pending,
+            checkpoints,
         }
     }
 }

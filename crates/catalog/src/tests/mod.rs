@@ -1,5 +1,6 @@
 mod builds;
 mod crash;
+mod drops;
 mod indexes;
 mod recovery;
 mod upkeep;

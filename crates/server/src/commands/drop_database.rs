@@ -16,18 +16,16 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         return Err(arg.unknown());
     }
     server.before_write(ctx).await?;
-    loop {
-        let (dropped, newest) = server.catalog.drop_collections_of(req.db).await?;
-        if dropped == 0 {
-            return Ok(Reply::new());
-        }
-        server.wrote(ctx, newest);
-        await_drops(server, ctx, dropped, newest).await?;
-        if let Some(last) = server.catalog.finish_drop_database(req.db).await? {
-            server.wrote(ctx, last);
-            return Ok(Reply::new());
-        }
+    let dropping = server.catalog.begin_drop_database(req.db).await?;
+    let (dropped, newest) = dropping.collections().await?;
+    if dropped == 0 {
+        return Ok(Reply::new());
     }
+    server.wrote(ctx, newest);
+    await_drops(server, ctx, dropped, newest).await?;
+    let last = dropping.finish().await?;
+    server.wrote(ctx, last);
+    Ok(Reply::new())
 }
 
 /// The database goes once its collections are gone on a majority, or on as many members as the client asks for.

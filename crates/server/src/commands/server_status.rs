@@ -7,6 +7,7 @@ use crate::config::VERSION;
 use pando_command::metrics::{Compression, Latency, OpCounters};
 use pando_repl::topology::election::Reason;
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering::Relaxed;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let wanted = |name: &str| req.body.get(name).is_none_or(|v| v.is_truthy());
@@ -271,6 +272,10 @@ fn op_counters(d: &mut DocBuilder, c: &OpCounters) {
 fn oplog_truncation(server: &Server, d: &mut DocBuilder) {
     d.i64("totalTimeProcessingMicros", 0);
     d.str("processingMethod", "segments");
+    let hours = server.oplog_retention_ms.load(Relaxed) as f64 / 3_600_000.0;
+    if hours > 0.0 {
+        d.f64("oplogMinRetentionHours", hours);
+    }
     d.i64("totalTimeTruncatingMicros", 0);
     d.i64("truncateCount", server.storage.stats().log_files_dropped as i64);
 }
@@ -312,7 +317,7 @@ fn storage_engine(server: &Server, d: &mut DocBuilder) {
     d.bool("supportsCommittedReads", true);
     d.timestamp("oldestRequiredTimestampForCrashRecovery", server.storage.stable());
     d.bool("supportsPendingDrops", true);
-    d.i64("dropPendingIdents", 0);
+    d.i64("dropPendingIdents", server.storage.stats().drop_pending as i64);
     d.bool("supportsSnapshotReadConcern", true);
     d.bool("readOnly", false);
     d.bool("persistent", true);

@@ -2,6 +2,8 @@
 #![allow(clippy::disallowed_methods)]
 
 mod defaults;
+mod drops;
+mod feature_version;
 mod flow;
 mod members;
 mod office;

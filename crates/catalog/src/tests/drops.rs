@@ -1,0 +1,103 @@
+//! Drops in two phases (R-DROP-1): out of sight at once, off the disk when no rollback can reach the drop.
+use crate::testing::{World, ns};
+use pando_base::ErrorCode;
+use pando_bson::doc;
+use pando_storage::Backend;
+
+fn filled(w: &World) {
+    let pad = "x".repeat(500);
+    w.index("db.c", doc! { "key": { "a": 1 }, "name": "a" }).unwrap();
+    w.insert("db.c", (0..300).map(|i| doc! { "_id": i, "a": -i, "pad": pad.clone() }).collect());
+    stable_now(w);
+}
+
+/// Everything so far is committed by a majority and in the tables.
+fn stable_now(w: &World) {
+    let storage = w.catalog.storage();
+    storage.log().flush_once().unwrap();
+    storage.set_stable(storage.last_committed());
+    storage.set_oldest(storage.last_committed());
+    w.catalog.checkpoint().unwrap();
+}
+
+fn table_bytes(w: &World) -> u64 {
+    let s = w.catalog.storage().stats();
+    s.records.bytes + s.indexes.bytes + s.history.bytes
+}
+
+#[test]
+fn a_drop_keeps_its_rows_until_a_majority_has_it_and_can_be_rolled_back_before() {
+    for after_restart in [false, true] {
+        let mut w = World::on_files(&format!("drop-{after_restart}"));
+        filled(&w);
+        let common = w.catalog.storage().last_committed();
+        let before = (w.docs("db.c"), w.ids_by_index("db.c", "a"));
+        w.run(w.catalog.drop_collection(&ns("db.c"))).unwrap();
+        // Checkpoints and compactions come and go; the drop is not committed.
+        w.insert("db.other", vec![doc! { "_id": 1 }]);
+        w.catalog.storage().log().flush_once().unwrap();
+        w.catalog.checkpoint().unwrap();
+        w.catalog.storage().compact_all().unwrap();
+        if after_restart {
+            w = w.reopen();
+        }
+        assert!(w.catalog.lookup(&ns("db.c")).is_none());
+        assert!(w.catalog.storage().stats().drop_pending >= 3, "records and two indexes");
+        assert!(table_bytes(&w) > 150_000, "{}", table_bytes(&w));
+        w.catalog.roll_back(common).unwrap();
+        assert_eq!((w.docs("db.c"), w.ids_by_index("db.c", "a")), before);
+        assert_eq!(w.catalog.lookup(&ns("db.c")).unwrap().count(), 300);
+        assert_eq!(
+            w.catalog.storage().stats().drop_pending,
+            0,
+            "the collection is not to be dropped any more"
+        );
+    }
+}
+
+#[test]
+fn the_rows_of_a_committed_drop_leave_the_disk() {
+    let w = World::on_files("reaped");
+    filled(&w);
+    w.run(w.catalog.drop_collection(&ns("db.c"))).unwrap();
+    stable_now(&w);
+    w.catalog.storage().compact_all().unwrap();
+    assert_eq!(w.catalog.storage().stats().drop_pending, 0);
+    assert!(table_bytes(&w) < 20_000, "{}", table_bytes(&w));
+    let w = w.reopen_with(pando_storage::Options { backend: Backend::Lsm, ..Default::default() });
+    assert!(w.catalog.lookup(&ns("db.c")).is_none());
+}
+
+#[test]
+fn nothing_can_be_created_in_a_database_that_is_being_dropped() {
+    let w = World::new();
+    w.insert("db.a", vec![doc! { "_id": 1 }]);
+    w.insert("other.b", vec![doc! { "_id": 1 }]);
+    let dropping = w.run(w.catalog.begin_drop_database("db")).unwrap();
+    assert_eq!(w.run(dropping.collections()).unwrap().0, 1);
+    let refused = w.create("db.z", doc! {}).unwrap_err();
+    assert_eq!(refused.code, ErrorCode::DatabaseDropPending);
+    assert_eq!(
+        refused.message,
+        "Cannot create collection db.z - database is in the process of being dropped."
+    );
+    let view = w.create("db.v", doc! { "viewOn": "a", "pipeline": [] }).unwrap_err();
+    assert_eq!(
+        view.message,
+        "Cannot create collection db.system.views - database is in the process of being dropped."
+    );
+    let again = w.run(w.catalog.drop_database("db")).unwrap_err();
+    assert_eq!(again.message, "The database is currently being dropped. Database: db");
+    let index = w.index("db.x", doc! { "key": { "a": 1 }, "name": "a" }).unwrap_err();
+    assert_eq!(index.code, ErrorCode::DatabaseDropPending);
+    let (from, to) = (ns("other.b"), ns("db.b"));
+    let moved = w.run(w.catalog.rename_collection(&from, &to, false, &crate::Uninterrupted)).unwrap_err();
+    assert_eq!(moved.code, ErrorCode::DatabaseDropPending);
+    w.run(dropping.finish()).unwrap();
+    w.create("db.z", doc! {}).unwrap();
+    // A drop that is given up leaves a database that can be used.
+    let dropping = w.run(w.catalog.begin_drop_database("db")).unwrap();
+    w.run(dropping.collections()).unwrap();
+    drop(dropping);
+    w.create("db.z", doc! {}).unwrap();
+}
