@@ -110,6 +110,12 @@ impl Catalog {
             return Err(Error::bad_value("Must specify at least one index to create"));
         }
         names::check_writable(ns)?;
+        if ns.db() == "config" && ns.coll() == "transactions" {
+            return Err(Error::new(
+                ErrorCode::IllegalOperation,
+                "not allowed to create index on config.transactions",
+            ));
+        }
         let mut created_collection = false;
         loop {
             let db = self.lock_database(ns.db()).await;

@@ -10,16 +10,12 @@ fn is_known_system(ns: &Namespace) -> bool {
         || coll.starts_with("system.buckets.");
     anywhere
         || match ns.db() {
-            "admin" => matches!(
-                coll,
-                "system.version"
-                    | "system.roles"
-                    | "system.keys"
-                    | "system.new_users"
-                    | "system.backup_users"
-            ),
+            "admin" => {
+                matches!(coll, "system.version" | "system.roles" | "system.keys" | "system.backup_users")
+            }
             "config" => {
-                coll == "system.sessions" || coll == "system.preimages" || coll.starts_with("system.sharding")
+                matches!(coll, "system.sessions" | "system.preimages" | "system.indexBuilds")
+                    || coll.starts_with("system.sharding")
             }
             "local" => matches!(
                 coll,
@@ -48,11 +44,13 @@ pub fn check_creatable(ns: &Namespace) -> Result<()> {
 
 /// Error when users may not insert, update or delete there.
 pub fn check_writable(ns: &Namespace) -> Result<()> {
-    if ns.coll() == "system.views" {
+    let in_local = ns.db() == "local";
+    let own = matches!(ns.coll(), "system.views" | "system.profile");
+    if own || (in_local && ns.coll() == "oplog.rs") {
         return Err(Error::new(ErrorCode::InvalidNamespace, format!("cannot write to {ns}")));
     }
-    if ns.db() == "local" && ns.coll() == "oplog.rs" {
-        return Err(Error::new(ErrorCode::InvalidNamespace, format!("cannot write to {ns}")));
+    if in_local && ns.coll() == "system.rollback.id" {
+        return Err(Error::new(ErrorCode::InvalidNamespace, format!("Invalid system namespace: {ns}")));
     }
     check_creatable(ns)
 }
@@ -70,8 +68,57 @@ pub(crate) fn check_droppable(catalog: &Catalog, ns: &Namespace) -> Result<()> {
     if ns.db() == "local" && ns.coll() == "oplog.rs" && catalog.exposes_oplog() {
         return Err(Error::location(5_255_000, "can't drop live oplog while replicating"));
     }
-    if ns.coll() == "system.version" && ns.db() == "admin" {
+    let kept = ns.coll().starts_with("system.") && !is_droppable_system(ns);
+    if kept && (catalog.lookup(ns).is_some() || (ns.db() == "admin" && ns.coll() == "system.version")) {
         return Err(Error::new(ErrorCode::IllegalOperation, format!("can't drop system collection {ns}")));
+    }
+    Ok(())
+}
+
+/// System collections that may be dropped alone; the others go with their database.
+fn is_droppable_system(ns: &Namespace) -> bool {
+    let coll = ns.coll();
+    matches!(coll, "system.views" | "system.profile")
+        || coll.starts_with("system.buckets.")
+        || match ns.db() {
+            "admin" => coll == "system.keys",
+            "config" => matches!(coll, "system.sessions" | "system.preimages"),
+            "local" => coll == "system.healthlog",
+            _ => false,
+        }
+}
+
+/// Error when no collection may come from, or go to, such a name.
+pub(crate) fn check_renamable(from: &Namespace, to: &Namespace) -> Result<()> {
+    let illegal = |message: String| Err(Error::new(ErrorCode::IllegalOperation, message));
+    if from == to {
+        return illegal("Can't rename a collection to itself".to_owned());
+    }
+    let is_oplog = |ns: &Namespace| ns.db() == "local" && ns.coll() == "oplog.rs";
+    if is_oplog(from) {
+        return illegal("can't rename live oplog while replicating".to_owned());
+    }
+    if is_oplog(to) {
+        return illegal("can't rename to live oplog while replicating".to_owned());
+    }
+    if let Err(e) = check_writable(from) {
+        return illegal(format!("error with source namespace: {}", e.message));
+    }
+    if let Err(e) = check_writable(to) {
+        return illegal(format!("error with target namespace: {}", e.message));
+    }
+    if from.is_unreplicated() != to.is_unreplicated() {
+        return illegal(
+            "Cannot rename collections between a replicated and an unreplicated database".to_owned(),
+        );
+    }
+    if from.db() == "admin" && from.coll() == "system.version" {
+        return illegal(
+            "renaming the server configuration collection (admin.system.version) is not allowed".to_owned(),
+        );
+    }
+    if from.coll().starts_with("system.buckets.") {
+        return illegal("Renaming system.buckets collections is not allowed".to_owned());
     }
     Ok(())
 }

@@ -8,13 +8,13 @@ use pando_base::Result;
 use pando_storage::{Ident, ReadAt};
 
 /// Key of the row that holds it.
-const OPLOG_BYTES: &[u8] = b"oplogBytes";
+const OPLOG_SIZE: &[u8] = b"oplogBytes";
 
 impl Catalog {
     /// Changes the bound at once and durably.
     pub fn resize_oplog(&self, bytes: u64) -> Result<()> {
         let mut unit = self.storage().begin_local()?;
-        unit.put(Ident::META, OPLOG_BYTES, &bytes.to_le_bytes())?;
+        unit.put(Ident::META, OPLOG_SIZE, &bytes.to_le_bytes())?;
         unit.commit()?;
         self.storage().sync_local()?;
         self.storage().log().set_bytes_max(bytes);
@@ -23,7 +23,7 @@ impl Catalog {
 
     /// At the start: the log as a collection, with the size it was given last.
     pub(crate) fn restore_oplog(&self) -> Result<()> {
-        let stored = self.storage().begin(ReadAt::Applied)?.get(Ident::META, OPLOG_BYTES)?;
+        let stored = self.storage().begin(ReadAt::Applied)?.get(Ident::META, OPLOG_SIZE)?;
         if let Some(bytes) = stored.and_then(|row| row.first_chunk::<8>().map(|b| u64::from_le_bytes(*b))) {
             self.storage().log().set_bytes_max(bytes);
         }

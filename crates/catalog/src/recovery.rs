@@ -59,9 +59,7 @@ impl Catalog {
             catalog.storage().drop_unnamed(|ident| named.contains(&ident))?;
         }
         if exposes {
-            let size = i64::try_from(catalog.storage().log().bytes_max()).unwrap_or(i64::MAX);
-            let oplog = crate::oplog_source::collection(size)?;
-            catalog.publish(|s| s.put(Named::Collection(oplog)));
+            catalog.restore_oplog()?;
         }
         Ok(catalog)
     }

@@ -23,7 +23,7 @@ impl Catalog {
         drop_target: bool,
         interrupt: &dyn Interrupt,
     ) -> Result<OpTime> {
-        check_names(from, to)?;
+        names::check_renamable(from, to)?;
         let _dbs = self.lock_databases(from.db(), to.db()).await;
         let snap = self.snapshot();
         if snap.view(from).is_some() {
@@ -199,26 +199,4 @@ impl Catalog {
             self.env().tasks.yield_now().await;
         }
     }
-}
-
-fn check_names(from: &Namespace, to: &Namespace) -> Result<()> {
-    let illegal = |message: String| Err(Error::new(ErrorCode::IllegalOperation, message));
-    if from == to {
-        return illegal("Can't rename a collection to itself".to_owned());
-    }
-    if let Err(e) = names::check_creatable(from) {
-        return illegal(format!("error with source namespace: {}", e.message));
-    }
-    if let Err(e) = names::check_creatable(to) {
-        return illegal(format!("error with target namespace: {}", e.message));
-    }
-    if from.is_unreplicated() != to.is_unreplicated() {
-        return illegal(format!(
-            "Cannot rename collections between a replicated and an unreplicated database: {from} to {to}"
-        ));
-    }
-    if from.coll() == "oplog.rs" && from.db() == "local" {
-        return illegal("can't rename live oplog while replicating".to_owned());
-    }
-    Ok(())
 }

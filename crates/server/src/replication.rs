@@ -211,10 +211,6 @@ impl Server {
         Ok(OpTime::new(ts, term))
     }
 
-    pub(crate) fn set_oplog_size(&self, bytes: u64) {
-        self.storage.log().set_bytes_max(bytes);
-    }
-
     /// The newest entry of the log.
     pub(crate) fn top_of_log(&self) -> Result<DataPosition> {
         let mut cursor = self.storage.log().read(Bound::Unbounded, true);

@@ -78,7 +78,7 @@ impl Model {
                 .map(|d| (d.get("_id").and_then(|v| v.as_i64()).unwrap(), d))
                 .collect();
             assert_eq!(&found, docs, "seed {seed} {name}");
-            let report = w.run(w.catalog.validate(&coll.ns, &Uninterrupted)).unwrap();
+            let report = w.run(w.catalog.validate(&coll.ns, crate::Extent::Counted, &Uninterrupted)).unwrap();
             assert!(report.is_valid(), "seed {seed} {name}: {:?}", report.errors);
             assert_eq!(
                 (report.records, report.fast_count),

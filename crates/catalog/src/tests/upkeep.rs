@@ -1,5 +1,5 @@
-use crate::Uninterrupted;
 use crate::testing::{World, ns};
+use crate::{Extent, Uninterrupted};
 use pando_bson::{Bson, doc};
 use pando_storage::ReadAt;
 
@@ -32,7 +32,7 @@ fn validate_finds_missing_and_extra_entries() {
     let w = World::new();
     w.index("db.c", doc! { "key": { "a": 1 }, "name": "a_1" }).unwrap();
     w.insert("db.c", (0..5).map(|i| doc! { "_id": i, "a": i }).collect());
-    let check = || w.run(w.catalog.validate(&ns("db.c"), &Uninterrupted)).unwrap();
+    let check = || w.run(w.catalog.validate(&ns("db.c"), Extent::Counted, &Uninterrupted)).unwrap();
     let good = check();
     assert!(good.is_valid());
     assert_eq!(good.keys_per_index, [("_id_".to_owned(), 5), ("a_1".to_owned(), 5)]);

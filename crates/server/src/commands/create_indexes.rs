@@ -56,7 +56,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         Some(note) => r.body.str("note", note),
         None => {
             r.body.bool("createdCollectionAutomatically", done.created_collection);
-            if server.repl.is_replicated() {
+            if server.repl.is_replicated() && !ns.is_unreplicated() {
                 r.body.value("commitQuorum", quorum);
             }
             &mut r.body

@@ -235,7 +235,7 @@ pub static TABLE: &[CommandSpec<Server>] = commands! {
     "currentOp" [] (ADMIN_ONLY | SECONDARY_OK) - "Running operations." => current_op::run;
     "dataSize" ["datasize"] (READ | SECONDARY_OK) - "Bytes of a collection or of a key range of it." => data_size::run;
     "dbCheck" [] (NONE) - "other";
-    "dbHash" ["dbhash"] (READ | SECONDARY_OK) - "Digests of all collections of a database." => db_hash::run;
+    "dbHash" ["dbhash"] (READ | SECONDARY_OK | READ_CONCERN) - "Digests of all collections of a database." => db_hash::run;
     "dbStats" ["dbstats"] (READ | SECONDARY_OK) - "Sizes and counts of a database." => db_stats::run;
     "delete" [] (WRITE | IN_TXN | RETRYABLE | OWN_OPCOUNTER) v1 "Deletes documents." => delete::run;
     "distinct" [] (READ | SECONDARY_OPT_IN | IN_TXN | READ_CONCERN) - "The different values of a field." => distinct::run;

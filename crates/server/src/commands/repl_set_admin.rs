@@ -139,25 +139,39 @@ pub(super) async fn resize_oplog(server: &Server, ctx: &OpCtx, req: Request<'_>)
                 if mb > pando_base::limits::OPLOG_MB_MAX {
                     return Err(Error::location(
                         51024,
-                        format!("BSON field 'size' value must be <= 1073741824, actual value '{mb}'"),
+                        format!(
+                            "BSON field 'size' value must be <= 1.07374e+09, actual value '{}'",
+                            short(mb)
+                        ),
                     ));
                 }
                 size = Some(mb);
             }
             "minRetentionHours" => hours = Some(min_retention_hours(&arg)?),
-            _ => return Err(arg.unknown()),
+            // A real server ignores what it does not know here.
+            _ => {}
         }
     }
     if let Some(hours) = hours {
         server.oplog_retention_ms.store((hours * 3_600_000.0) as u64, Relaxed);
     }
     if let Some(mb) = size {
-        server.set_oplog_size((mb * 1024.0 * 1024.0) as u64);
+        server.catalog.resize_oplog((mb * 1024.0 * 1024.0) as u64)?;
         ctx.env().log.info(pando_env::Component::Repl, 20497, "replSetResizeOplog success", |a| {
             a.f64("size", mb);
         });
     }
     Ok(Reply::new())
+}
+
+/// A number in six digits, as C++ streams write it.
+fn short(n: f64) -> String {
+    let exponent = n.abs().log10().floor();
+    if n == 0.0 || exponent < 6.0 {
+        return n.to_string();
+    }
+    let digits = format!("{:.5}", n / 10f64.powf(exponent));
+    format!("{}e+{exponent:02}", digits.trim_end_matches('0').trim_end_matches('.'))
 }
 
 fn min_retention_hours(arg: &Arg<'_>) -> Result<f64> {
@@ -167,7 +181,7 @@ fn min_retention_hours(arg: &Arg<'_>) -> Result<f64> {
             51024,
             format!("BSON field 'minRetentionHours' value must be >= 0, actual value '{hours}'"),
         )),
-        None => Err(arg.wrong_type(&["decimal", "int", "double", "long"])),
+        None => Err(arg.wrong_type(&["long", "int", "decimal", "double"])),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::prelude::*;
 use crate::writes::ByCtx;
+use pando_catalog::Extent;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let ns = match req.first().value() {
@@ -9,22 +10,39 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         _ => req.ns_of_ddl()?,
     };
     let flag = |name: &str| req.body.get(name).is_some_and(|v| v.is_truthy());
-    let refuse = |text: &'static str| Err(Error::new(ErrorCode::InvalidOptions, text));
+    let refuse = |text: String| Err(Error::new(ErrorCode::InvalidOptions, text));
     let (full, background, repair) = (flag("full"), flag("background"), flag("repair"));
-    if full && background {
-        return refuse(
-            "Running the validate command with both { background: true } and { full: true } is not supported.",
-        );
+    let (metadata, counted) = (flag("metadata"), flag("enforceFastCount"));
+    for (on, other) in [(full, "full"), (counted, "enforceFastCount"), (repair, "repair")] {
+        if background && on {
+            return refuse(format!(
+                "Running the validate command with both {{ background: true }} and {{ {other}: true }} is not \
+                 supported."
+            ));
+        }
     }
     if repair && server.repl.is_replicated() {
         return refuse(
-            "Running the validate command with { repair: true } can only be performed in standalone mode.",
+            "Running the validate command with { repair: true } can only be performed in standalone mode."
+                .to_owned(),
+        );
+    }
+    if metadata && (background || full || counted || repair) {
+        return refuse(
+            "Running the validate command with { metadata: true } is not supported with any other options"
+                .to_owned(),
         );
     }
     if repair {
         return Err(Error::new(ErrorCode::CommandNotSupported, "this server does not repair collections"));
     }
-    let report = server.catalog.validate(&ns, &ByCtx(ctx)).await?;
+    let how = match (metadata, background) {
+        (true, _) => Extent::Definitions,
+        (_, true) => Extent::At(server.storage.log().visible()),
+        _ if full || counted => Extent::Counted,
+        _ => Extent::Latest,
+    };
+    let report = server.catalog.validate(&ns, how, &ByCtx(ctx)).await?;
     let mut r = Reply::with_capacity(1024);
     report.append_to(&mut r.body, &ns);
     Ok(r)
