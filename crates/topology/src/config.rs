@@ -264,7 +264,7 @@ impl ReplSetConfig {
                 self.members.len()
             )));
         }
-        let voters = self.members.iter().filter(|m| m.votes != 0).count();
+        let voters = self.voters();
         if voters == 0 || voters > VOTING_MEMBERS_MAX {
             return Err(invalid(format!(
                 "Replica set configuration contains {voters} voting members, but must be at least 1 and no \
@@ -433,7 +433,10 @@ impl Member {
                 "arbiterOnly" => m.arbiter_only = f.boolish()?,
                 "buildIndexes" => m.build_indexes = f.boolish()?,
                 "hidden" => m.hidden = f.boolish()?,
-                "newlyAdded" => m.newly_added = f.boolish()?,
+                "newlyAdded" => match f.boolish()? {
+                    true => m.newly_added = true,
+                    false => return Err(invalid("Value must be true if specified")),
+                },
                 "priority" => priority = Some(parse_priority(&f)?),
                 "tags" => {
                     f.doc()?;

@@ -64,6 +64,10 @@ pub enum Mutant {
     ReconfigBeforeCommitted,
     /// A new member votes before it has data.
     NewMemberVotesAtOnce,
+    /// A new member votes once it answers, copying or not.
+    NewMemberVotesWithoutData,
+    /// A new member counts for a write concern before the primary has made it a voter.
+    WaitCountsNewMembers,
     /// An older configuration replaces a newer one.
     OlderConfigInstalled,
     /// A sync source that is not ahead.
@@ -106,6 +110,8 @@ impl Mutant {
         Mutant::ManyVotersAtOnce,
         Mutant::ReconfigBeforeCommitted,
         Mutant::NewMemberVotesAtOnce,
+        Mutant::NewMemberVotesWithoutData,
+        Mutant::WaitCountsNewMembers,
         Mutant::OlderConfigInstalled,
         Mutant::SourceNotAhead,
         Mutant::SourceDenied,

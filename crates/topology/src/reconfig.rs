@@ -156,19 +156,13 @@ impl Core {
         if force {
             next.version = next.version.max(current.version) + bump;
         }
-        for m in &mut next.members {
-            m.newly_added = current
-                .members
-                .iter()
-                .any(|o| o.id == m.id && o.host == m.host && o.newly_added && m.votes != 0);
-        }
+        mark_newly_added(current, &mut next, force);
+        // First, then valid: members that do not vote yet do not count.
+        next.validate().map_err(|e| incompatible(e.message.to_string()))?;
         current.check_successor(&next, force)?;
-        if !force {
-            mark_newly_added(current, &mut next);
-        }
         let me = self_index.and_then(|i| next.members.get(i));
         match me {
-            None if !force => Err(Error::new(
+            None => Err(Error::new(
                 ErrorCode::NodeNotFound,
                 format!(
                     "No host described in new configuration with {{version: {}, term: {}}} for replica set {} maps \
@@ -270,8 +264,8 @@ impl Core {
         let complete = over || change.answers.len() == others;
         let me = change.self_index.map(|i| change.config.members[i].id);
         let good = |id: MemberId| Some(id) == me || change.answers.get(&id) == Some(&Ok(()));
-        let voters = change.config.members.iter().filter(|m| m.votes != 0).count();
-        let good_voters = change.config.members.iter().filter(|m| m.votes != 0 && good(m.id)).count();
+        let voters = change.config.voters();
+        let good_voters = change.config.members.iter().filter(|m| m.is_voter() && good(m.id)).count();
         let enough = good_voters > voters / 2
             && change.config.members.iter().any(|m| m.priority > 0.0 && !m.arbiter_only && good(m.id));
         let all = change.config.members.iter().all(|m| good(m.id));
@@ -312,9 +306,19 @@ impl Core {
             .collect();
         let what = if change.initiate {
             "replSetInitiate quorum check failed because not all proposed set members responded affirmatively: "
+                .to_owned()
         } else {
-            "Quorum check failed because not enough voting nodes responded; the following nodes did not respond \
-             affirmatively: "
+            let me = change.self_index.map(|i| change.config.members[i].id);
+            let good = |id| Some(id) == me || change.answers.get(&id) == Some(&Ok(()));
+            let voters = change.config.members.iter().filter(|m| m.is_voter() && good(m.id));
+            let there: Vec<&str> = voters.map(|m| m.host.as_str()).collect();
+            format!(
+                "Quorum check failed because not enough voting nodes responded; required {} but only the following \
+                 {} voting nodes responded: {}; the following nodes did not respond affirmatively: ",
+                change.config.majority_votes(),
+                there.len(),
+                there.join(", ")
+            )
         };
         if let Some(token) = change.token {
             let e = Error::new(ErrorCode::NodeNotFound, format!("{what}{}", failures.join(", ")));
@@ -489,7 +493,8 @@ impl Core {
     /// A new member has its data: from now on it votes.
     pub(crate) fn on_member_state(&mut self, id: MemberId, state: MemberState, out: &mut Actions) {
         let has_data =
-            matches!(state, MemberState::Secondary | MemberState::Recovering | MemberState::Rollback);
+            matches!(state, MemberState::Secondary | MemberState::Recovering | MemberState::Rollback)
+                || broken(Mutant::NewMemberVotesWithoutData);
         let waiting = self.config_member(id).is_some_and(|m| m.newly_added);
         if !has_data || !waiting || !self.is_writable() || self.change.is_some() {
             return;
@@ -500,6 +505,10 @@ impl Core {
         next.term = self.term;
         for m in next.members.iter_mut().filter(|m| m.id == id) {
             m.newly_added = false;
+        }
+        // Beyond the seventh it goes on copying and serving, without a vote.
+        if next.validate().is_err() {
+            return;
         }
         let mut change = ConfigChange::installing(Arc::new(next), self.self_index, None);
         change.stage = Stage::Precondition;
@@ -521,16 +530,19 @@ impl Core {
     }
 }
 
-/// New voters do not vote before they have the data.
-fn mark_newly_added(current: &ReplSetConfig, next: &mut ReplSetConfig) {
-    let old: BTreeSet<(MemberId, &str)> = current.members.iter().map(|m| (m.id, m.host.as_str())).collect();
+/// New voters do not vote before they have the data, and who waited for it goes on waiting. A forced configuration takes
+/// members as they are given.
+fn mark_newly_added(current: &ReplSetConfig, next: &mut ReplSetConfig, force: bool) {
+    if broken(Mutant::NewMemberVotesAtOnce) {
+        return;
+    }
+    let old: BTreeMap<(MemberId, &str), bool> =
+        current.members.iter().map(|m| ((m.id, m.host.as_str()), m.newly_added)).collect();
     for m in &mut next.members {
-        if broken(Mutant::NewMemberVotesAtOnce) {
-            return;
-        }
-        if m.votes != 0 && !m.arbiter_only && !old.contains(&(m.id, m.host.as_str())) {
-            m.newly_added = true;
-        }
+        m.newly_added = match old.get(&(m.id, m.host.as_str())) {
+            Some(waiting) => *waiting && !force,
+            None => m.votes != 0 && !m.arbiter_only && !force,
+        };
     }
 }
 
@@ -586,7 +598,7 @@ impl ReplSetConfig {
 
     fn check_single_voter_change(&self, next: &ReplSetConfig) -> Result<(), Error> {
         let voters = |c: &ReplSetConfig| -> BTreeSet<MemberId> {
-            c.members.iter().filter(|m| m.votes != 0).map(|m| m.id).collect()
+            c.members.iter().filter(|m| m.is_voter()).map(|m| m.id).collect()
         };
         let (old, new) = (voters(self), voters(next));
         if old.symmetric_difference(&new).count() > 1 && !broken(Mutant::ManyVotersAtOnce) {

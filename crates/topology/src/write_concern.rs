@@ -2,7 +2,7 @@
 //! they are kept by what they ask for and in the order of their targets, so progress looks at the first ones only.
 
 use crate::action::{Action, Actions};
-use crate::config::ReplSetConfig;
+use crate::config::{Member, ReplSetConfig};
 use crate::core::Core;
 use crate::member::{MemberState, Positions};
 use crate::mutants::{Mutant, broken};
@@ -118,7 +118,8 @@ impl Core {
             return false;
         }
         let holders = || {
-            config.members.iter().filter(|m| m.is_data_bearing() && !m.newly_added).filter(|m| {
+            let counts = |m: &&Member| !m.newly_added || broken(Mutant::WaitCountsNewMembers);
+            config.members.iter().filter(|m| m.is_data_bearing()).filter(counts).filter(|m| {
                 m.id == self.self_id()
                     || self.members.get(&m.id).is_some_and(|d| {
                         (d.state != MemberState::Startup2 || broken(Mutant::WaitCountsStartup2))

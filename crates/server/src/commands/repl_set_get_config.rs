@@ -1,9 +1,14 @@
 //! `replSetGetConfig`: the configuration in force.
 
 use super::prelude::*;
+use pando_repl::ReplSetConfig;
 
 pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let config = server.repl.require_config()?;
+    let mut config = ReplSetConfig::clone(&*server.repl.require_config()?);
+    // A reader sends it back with a change, and may not say who is new.
+    if !req.body.get("$_internalIncludeNewlyAdded").is_some_and(|v| v.is_truthy()) {
+        config.members.iter_mut().for_each(|m| m.newly_added = false);
+    }
     let commitment = req.body.get("commitmentStatus").is_some_and(|v| v.is_truthy());
     let mut r = Reply::with_capacity(1024);
     r.body.doc("config", |d| config.append_to(d));

@@ -29,13 +29,9 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         }
     };
     config.validate()?;
-    let mut own = Vec::new();
-    for m in &config.members {
-        if server.is_self(&m.host).await {
-            own.push(m.host.clone());
-        }
-    }
-    let me = config.check_initiate(set_name, |host| own.iter().any(|h| h == host))?;
+    let own = server.own_members(&config).await;
+    super::repl_set_reconfig::check_one_of_them(&config, &own)?;
+    let me = config.check_initiate(set_name, |host| own.iter().any(|i| config.members[*i].host == host))?;
     ctx.check_interrupt()?;
     server.initiate(config, me).await?;
     Ok(r)

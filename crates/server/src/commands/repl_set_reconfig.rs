@@ -19,7 +19,12 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         }
         e
     })?;
-    next.validate()?;
+    if next.members.iter().any(|m| m.newly_added) {
+        return Err(Error::new(
+            ErrorCode::InvalidReplicaSetConfig,
+            "Cannot provide newlyAdded field to member config during reconfig.",
+        ));
+    }
     let formula = ReplSetConfig::implicit_write_concern_is_majority;
     if server.rw_defaults.get().write.is_none() && formula(&present) != formula(&next) {
         return Err(Error::new(
@@ -28,7 +33,9 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
              setDefaultRWConcern command to set a cluster-wide write concern and try the reconfig again.",
         ));
     }
-    let self_index = server.locate(&next).await;
+    let own = server.own_members(&next).await;
+    check_one_of_them(&next, &own)?;
+    let self_index = own.first().copied();
     // A forced version leaps ahead, so that two forced ones on two sides of a partition differ.
     let bump = if force { 10_000 + (ctx.env().rng.next_u64() % 100_000) as i64 } else { 0 };
     let config = Arc::new(next);
@@ -36,4 +43,19 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         server.coordinator()?.command(|token| Event::Reconfig { token, config, self_index, force, bump });
     ctx.interruptible(asked).await??;
     Ok(Reply::new())
+}
+
+/// One process cannot be two members.
+pub(super) fn check_one_of_them(config: &ReplSetConfig, own: &[usize]) -> Result<()> {
+    let [a, b, ..] = *own else { return Ok(()) };
+    Err(Error::new(
+        ErrorCode::InvalidReplicaSetConfig,
+        format!(
+            "The hosts {} and {} all map to this node in new configuration with {} for replica set {}",
+            config.members[a].host,
+            config.members[b].host,
+            config.id(),
+            config.name
+        ),
+    ))
 }
