@@ -182,16 +182,14 @@ pub const DENY_PROBE_FAILED_MS: u64 = 10_000;
 pub const DENY_PROBE_TIMED_OUT_MS: u64 = 30_000;
 /// How long a source is avoided whose oplog starts after our newest entry.
 pub const DENY_TOO_STALE_MS: u64 = 60_000;
-/// Attempts of an initial sync before the node gives up (`numInitialSyncAttempts`).
-pub const INITIAL_SYNC_ATTEMPTS_MAX: u32 = 10;
-/// Reconnections of an initial sync's oplog fetcher (`oplogFetcherInitialSyncMaxFetcherRestarts`).
-pub const INITIAL_SYNC_FETCHER_RESTARTS_MAX: u32 = 10;
 /// The log of a copied member begins so long before the copy, in seconds: as long as sessions live without use.
 pub const INITIAL_SYNC_HISTORY_SECS: u32 = 1_800;
-/// Times that copying one collection starts over after a cut connection.
-pub const CLONE_RETRIES_MAX: u32 = 10;
-/// Pause before that, and between attempts.
+/// A source that has been silent for so long, in seconds, is given up when another member can be copied from.
+pub const INITIAL_SYNC_SOURCE_GONE_SECS: u64 = 30;
+/// Pause before the next try, and between attempts.
 pub const INITIAL_SYNC_PAUSE_MS: u64 = 1_000;
+/// Documents in the first batch of a collection; later ones are bounded by their size.
+pub const CLONE_FIRST_BATCH_DOCS: i32 = 1_000;
 /// Documents copied in one storage unit.
 pub const CLONE_UNIT_DOCS_MAX: usize = 256;
 /// Bytes of log entries that an initial sync reads back at once to apply them.

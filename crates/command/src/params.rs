@@ -70,6 +70,7 @@ params! {
     changeSyncSourceThresholdMillis BOTH Int(5, 0, i64::MAX);
     clientCursorMonitorFrequencySecs BOTH Int(4, 1, MAX32);
     clusterAuthMode RUN Text("undefined");
+    collectionClonerBatchSize BOTH Int(0, 0, MAX32);
     connPoolMaxConnsPerHost START Int(200, ANY32, MAX32);
     createRollbackDataFiles BOTH Bool(true);
     cursorTimeoutMillis BOTH Int(600_000, ANY32, MAX32);
@@ -94,6 +95,7 @@ params! {
     indexMaxNumGeneratedKeysPerDocument START Int(100_000, 1, MAX32);
     initialSyncMethod START Text("logical");
     initialSyncSourceReadPreference START Text("");
+    initialSyncTransientErrorRetryPeriodSeconds BOTH Int(86_400, 0, MAX32);
     internalDocumentSourceGroupMaxMemoryBytes BOTH Int(100 << 20, 1, i64::MAX);
     internalInsertMaxBatchSize BOTH Int(500, 1, MAX32);
     internalPipelineLengthLimit BOTH Int(1000, 1, MAX32);

@@ -1,7 +1,7 @@
 //! One batch of a cursor, written straight into the reply.
 
 use pando_base::limits;
-use pando_bson::{DocBuilder, ElementType, Nested};
+use pando_bson::{DocBuf, DocBuilder, ElementType, Nested};
 
 /// `cursor: {firstBatch | nextBatch: [...], id, ns}` under construction.
 pub(crate) struct Batch<'b> {
@@ -11,6 +11,7 @@ pub(crate) struct Batch<'b> {
     count: u32,
     docs_max: u64,
     started_at: usize,
+    resume: Option<DocBuf>,
 }
 
 /// Type, digits of the position and the zero behind them.
@@ -24,7 +25,7 @@ impl<'b> Batch<'b> {
         let cursor = b.open_nested(ElementType::Document, "cursor");
         let array = b.open_nested(ElementType::Array, name);
         let started_at = b.buffer_len();
-        Batch { b, cursor, array, count: 0, docs_max, started_at }
+        Batch { b, cursor, array, count: 0, docs_max, started_at, resume: None }
     }
     pub(crate) fn len(&self) -> u64 {
         u64::from(self.count)
@@ -65,9 +66,16 @@ impl<'b> Batch<'b> {
             self.b.reserve_exact(target.max(len + bytes) - len);
         }
     }
+    /// Where the batch ends, for a reader that may have to go on elsewhere.
+    pub(crate) fn tell_resume_token(&mut self, token: Option<DocBuf>) {
+        self.resume = token;
+    }
     /// Closes the batch; `more` adds fields behind `id` and `ns`.
     pub(crate) fn end(self, id: i64, ns: &str, more: impl FnOnce(&mut DocBuilder)) {
         self.b.close_nested(self.array);
+        if let Some(token) = &self.resume {
+            self.b.raw_doc("postBatchResumeToken", token);
+        }
         self.b.i64("id", id);
         self.b.str("ns", ns);
         more(self.b);

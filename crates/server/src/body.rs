@@ -65,6 +65,14 @@ impl CursorBody {
         }
     }
 
+    /// Where the last batch ended, when that was asked for.
+    pub(crate) fn resume_token(&self) -> Option<DocBuf> {
+        match self {
+            CursorBody::Query(q) => q.resume_token(),
+            _ => None,
+        }
+    }
+
     /// The fixed point a snapshot cursor reads at.
     pub(crate) fn at_cluster_time(&self) -> Option<pando_base::Timestamp> {
         match self {

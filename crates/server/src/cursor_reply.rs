@@ -55,6 +55,7 @@ impl Server {
         } else {
             body.fill(self, ctx, &mut batch, source).await?
         };
+        batch.tell_resume_token(body.resume_token());
         let docs = batch.len();
         let park = more == More::Yes && !open.single_batch;
         let ns = open.ns.clone();

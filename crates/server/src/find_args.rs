@@ -1,5 +1,6 @@
 //! The arguments of `find`, as `explain` and views need them too.
 
+use crate::resume_token;
 use pando_base::{Error, Result};
 use pando_bson::{RawDoc, Value};
 use pando_command::request::unstable_field;
@@ -30,6 +31,9 @@ pub(crate) struct FindArgs<'a> {
     /// Names a `term`: another member of the set reads the oplog.
     pub(crate) for_member: bool,
     pub(crate) by_uuid: bool,
+    /// Each batch tells where a scan could go on.
+    pub(crate) resume_token: bool,
+    pub(crate) resume_after: Option<&'a RawDoc>,
 }
 
 /// Arguments that complain about a null too.
@@ -110,6 +114,8 @@ impl<'a> FindArgs<'a> {
                 "ntoreturn" => to_return = true,
                 "term" => a.for_member = true,
                 "collectionUUID" => a.by_uuid = true,
+                "$_requestResumeToken" => a.resume_token = bool_field(&arg)?,
+                "$_resumeAfter" => a.resume_after = Some(doc_field(&arg)?).filter(|d| !d.is_empty()),
                 "oplogReplay"
                 | "legacyRuntimeConstants"
                 | "encryptionInformation"
@@ -151,6 +157,7 @@ impl<'a> FindArgs<'a> {
                 ));
             }
         }
+        resume_token::check(self)?;
         if let (Some(min), Some(max)) = (self.min, self.max)
             && !min.iter().map(|e| e.name()).eq(max.iter().map(|e| e.name()))
         {
@@ -175,6 +182,8 @@ fn is_unstable(name: &str) -> bool {
             | "readOnce"
             | "term"
             | "collectionUUID"
+            | "$_requestResumeToken"
+            | "$_resumeAfter"
     )
 }
 
@@ -204,6 +213,8 @@ fn is_known(name: &str) -> bool {
             | "encryptionInformation"
             | "options"
             | "collectionUUID"
+            | "$_requestResumeToken"
+            | "$_resumeAfter"
             | "includeQueryStatsMetrics"
             | "querySettings"
     )

@@ -41,6 +41,7 @@ mod profiling;
 mod query_ctx;
 mod query_cursor;
 mod replication;
+mod resume_token;
 mod rollback;
 mod rollback_files;
 mod rw_defaults;

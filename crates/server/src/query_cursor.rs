@@ -7,7 +7,7 @@ use crate::find_args::FindArgs;
 use crate::plan_use;
 use bytes::Bytes;
 use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp};
-use pando_bson::{DocBuilder, RawDoc};
+use pando_bson::{DocBuf, DocBuilder, RawDoc};
 use pando_catalog::Collection;
 use pando_command::{OpCtx, Param, ReadLevel};
 use pando_query::exec::{Executor, Fed, OutRow, Quota, Resources, Step};
@@ -55,6 +55,15 @@ pub struct QueryCursor {
     record_ids: bool,
     /// A row that did not fit into the last batch.
     stash: Option<Bytes>,
+    /// Of a cursor whose batches tell where they end.
+    resume: Option<Resume>,
+}
+
+#[derive(Default)]
+struct Resume {
+    /// The last row that was returned, and the one put aside.
+    last: Option<RecordId>,
+    stashed: Option<RecordId>,
 }
 
 impl Server {
@@ -114,6 +123,7 @@ impl Server {
         query.return_key = args.return_key;
         query.show_record_id = args.show_record_id;
         query.tailable = args.tailable;
+        query.resume_after = crate::resume_token::parse(args.resume_after)?;
         Ok(query)
     }
     pub(crate) fn open_query(
@@ -124,10 +134,9 @@ impl Server {
     ) -> Result<(CursorBody, Box<dyn Source>)> {
         let query = self.parse_find(ctx, &coll.ns, Some(coll), args)?;
         let (scan, source) = self.open_scan(ctx, coll, query, args.allow_disk_use)?;
-        Ok((
-            CursorBody::Query(Box::new(QueryCursor::new(scan, "Executor error during find command"))),
-            source,
-        ))
+        let mut cursor = QueryCursor::new(scan, "Executor error during find command");
+        cursor.resume = args.resume_token.then(Resume::default);
+        Ok((CursorBody::Query(Box::new(cursor)), source))
     }
     /// Plans `query` and opens what it reads from.
     pub(crate) fn open_scan(
@@ -234,7 +243,7 @@ impl QueryCursor {
     pub(crate) fn new(scan: Scan, context: &'static str) -> QueryCursor {
         let q = scan.exec.query();
         let (tailable, record_ids) = (q.tailable, q.show_record_id && !q.return_key);
-        QueryCursor { scan, first_context: context, tailable, record_ids, stash: None }
+        QueryCursor { scan, first_context: context, tailable, record_ids, stash: None, resume: None }
     }
     pub(crate) fn into_scan(self) -> Scan {
         self.scan
@@ -252,6 +261,9 @@ impl QueryCursor {
     ) -> Result<More> {
         if let Some(doc) = self.stash.take() {
             batch.push(&doc);
+            if let Some(resume) = &mut self.resume {
+                resume.last = resume.stashed.take();
+            }
         }
         let mut source = match source {
             Some(source) => source,
@@ -295,11 +307,26 @@ impl QueryCursor {
         Ok(if limit_met { More::No } else { More::Yes })
     }
 
+    fn put_row(&mut self, batch: &mut Batch<'_>, row: OutRow) -> Fed {
+        let fed = match self.record_ids {
+            true => put(batch, &mut self.stash, &with_record_id(&row)),
+            false => put(batch, &mut self.stash, &row.doc),
+        };
+        if let Some(resume) = &mut self.resume {
+            let place = if self.stash.is_some() { &mut resume.stashed } else { &mut resume.last };
+            *place = row.rid;
+        }
+        fed
+    }
+    pub(crate) fn resume_token(&self) -> Option<DocBuf> {
+        self.resume.as_ref().map(|r| crate::resume_token::document(r.last.as_ref()))
+    }
+
     /// Puts rows into the batch, until it is full or the quota is used up.
     fn feed(&mut self, batch: &mut Batch<'_>, source: &mut dyn Source, quota: &mut Quota) -> Result<Fed> {
-        if self.record_ids {
+        if self.record_ids || self.resume.is_some() {
             return Ok(match self.scan.exec.next(source, quota)? {
-                Step::Row(row) => put(batch, &mut self.stash, &with_record_id(&row)),
+                Step::Row(row) => self.put_row(batch, row),
                 Step::NeedYield => Fed::NeedYield,
                 Step::Eof => Fed::Eof,
             });

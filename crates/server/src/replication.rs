@@ -8,6 +8,7 @@ use pando_bson::{DocBuilder, RawDoc, doc};
 use pando_env::{BoxFuture, Component};
 use pando_oplog::entry::{Entry, EntryView, Identity, Object, OpType};
 use pando_repl::data::initial_sync::InitialSync;
+use pando_repl::data::sync_status::SyncStatus;
 use pando_repl::data::{DataPath, Deps, Position as DataPosition};
 use pando_repl::topology::message::LastVote;
 use pando_repl::topology::{Boot, ConfigNote, Event, MemberState, Position, Positions, StateChange};
@@ -148,12 +149,17 @@ impl Server {
 
     /// Which member of a configuration this process is (R-CONF-12).
     pub(crate) async fn locate(&self, config: &ReplSetConfig) -> Option<usize> {
+        self.own_members(config).await.first().copied()
+    }
+    /// More than one is a mistake.
+    pub(crate) async fn own_members(&self, config: &ReplSetConfig) -> Vec<usize> {
+        let mut own = Vec::new();
         for (i, m) in config.members.iter().enumerate() {
             if self.is_self(&m.host).await {
-                return Some(i);
+                own.push(i);
             }
         }
-        None
+        own
     }
 
     /// Whether `host` is an address of this very process.
@@ -467,6 +473,11 @@ impl Server {
             self.env.log.info(Component::Repl, 21107, "Finished oplog application", |_| {});
         }
         Ok(())
+    }
+    /// Of the initial sync that runs.
+    pub(crate) fn initial_sync_status(&self) -> Option<SyncStatus> {
+        let running = self.initial_sync.lock().unwrap_or_else(PoisonError::into_inner);
+        running.as_ref().map(|sync| sync.status.clone())
     }
     async fn initial_sync(self: &Arc<Self>) -> Result<Position> {
         let sync = InitialSync::default();

@@ -22,16 +22,28 @@ pub(super) struct CollScanStage {
 
 /// The record after which the scan would go on was overwritten: what lay between is lost.
 fn position_lost(last: &RecordId, at_end: bool) -> Error {
-    let last = match last {
-        RecordId::Long(n) => format!("RecordId({n})"),
-        RecordId::Key(_) => "RecordId(key)".to_owned(),
-    };
+    let last = shown(last);
     let what = match at_end {
         true => "failure to restore tailable cursor position",
         false => "position in capped collection being deleted",
     };
     let text = format!("CollectionScan died due to {what}. Last seen record id: {last}");
     Error::new(ErrorCode::CappedPositionLost, text)
+}
+
+fn resume_point_gone(at: &RecordId) -> Error {
+    let text = format!(
+        "Failed to resume collection scan: the recordId from which we are attempting to resume no longer exists in the \
+         collection. recordId: {}",
+        shown(at)
+    );
+    Error::new(ErrorCode::KeyNotFound, text)
+}
+fn shown(rid: &RecordId) -> String {
+    match rid {
+        RecordId::Long(n) => format!("RecordId({n})"),
+        RecordId::Key(_) => "RecordId(key)".to_owned(),
+    }
 }
 
 impl CollScanStage {
@@ -47,7 +59,14 @@ impl CollScanStage {
     }
 
     fn open(&mut self, cx: &mut Cx<'_>) -> Result<()> {
-        if let (true, Some(last)) = (cx.src.collection().capped, &self.last)
+        if self.last.is_none()
+            && let Some(after) = &self.scan.resume_after
+        {
+            if cx.src.fetch(after)?.is_none() {
+                return Err(resume_point_gone(after));
+            }
+            self.last = Some(after.clone());
+        } else if let (true, Some(last)) = (cx.src.collection().capped, &self.last)
             && cx.src.fetch(last)?.is_none()
         {
             return Err(position_lost(last, self.at_end));

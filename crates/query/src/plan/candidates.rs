@@ -144,6 +144,7 @@ impl Planner<'_> {
             max_exclusive: false,
             clustered: false,
             tailable: self.q.tailable,
+            resume_after: self.q.resume_after.clone(),
         };
         if self.info.clustered.is_some() {
             self.cluster_bounds(&mut scan);

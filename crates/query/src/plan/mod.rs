@@ -37,7 +37,7 @@ use crate::ctx::QueryCtx;
 use crate::matcher::Matcher;
 use crate::projection::Projection;
 use crate::sort::SortPattern;
-use crate::source::Direction;
+use crate::source::{Direction, RecordId};
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{DocBuf, RawDoc, Value};
 use std::sync::Arc;
@@ -62,6 +62,8 @@ pub struct Query {
     pub return_key: bool,
     pub show_record_id: bool,
     pub tailable: bool,
+    /// A collection scan goes on behind this record, which must still be there.
+    pub resume_after: Option<RecordId>,
     pub kind: QueryKind,
 }
 
@@ -124,6 +126,7 @@ impl Query {
             return_key: false,
             show_record_id: false,
             tailable: false,
+            resume_after: None,
             kind: QueryKind::Find,
         }
     }

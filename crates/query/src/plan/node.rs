@@ -82,6 +82,8 @@ pub struct CollScan {
     /// By `_id` of a clustered collection.
     pub clustered: bool,
     pub tailable: bool,
+    /// Goes on behind this record.
+    pub resume_after: Option<RecordId>,
 }
 
 impl CollScan {

@@ -1,8 +1,14 @@
 //! Copying every replicated collection of a source, while it goes on changing (R-IS-4, R-IS-5).
+//!
+//! Documents come in record order as a stream of batches, each with a token that tells where it ends. When the
+//! connection breaks, the copy goes on behind the last batch that was stored.
 
+use crate::data::patience::{Patience, stopped};
+use crate::data::sync_status::SyncStatus;
 use crate::data::{Deps, Stop};
 use pando_base::{Error, ErrorCode, Result, Timestamp, Uuid, limits};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value, doc};
+use pando_command::Param;
 use pando_env::Component;
 use pando_rpc::{Connection, Exhaust, Failure, Options};
 use std::time::Duration;
@@ -15,15 +21,20 @@ pub(crate) struct Cloner<'a> {
     pub(crate) deps: &'a Deps,
     pub(crate) stop: &'a Stop,
     pub(crate) source: &'a str,
+    pub(crate) status: &'a SyncStatus,
+    pub(crate) patience: Patience<'a>,
     /// Timestamp of the last unit of copied rows.
     pub(crate) at: Timestamp,
     pub(crate) collections: u64,
     pub(crate) documents: u64,
 }
 
-fn stopped() -> Failure {
-    let error = Error::new(ErrorCode::InterruptedAtShutdown, "the initial sync was told to stop");
-    Failure { kind: pando_rpc::Kind::Command, error }
+/// Where the copy of one collection stands.
+#[derive(Default)]
+struct Place {
+    copied: u64,
+    /// Of the last batch stored.
+    token: Option<DocBuf>,
 }
 
 fn with_db(b: &mut DocBuilder, db: &str) {
@@ -64,21 +75,19 @@ impl Cloner<'_> {
         Ok(out)
     }
     async fn call(&self, body: &RawDoc) -> Result<DocBuf, Failure> {
-        let mut tries = 0;
         loop {
             let call = self.deps.pool.call(self.source, body, LIMIT);
             match self.stop.unless_asked(call).await.ok_or_else(stopped)? {
-                Err(f) if f.breaks_connection() && tries < limits::CLONE_RETRIES_MAX => {
-                    tries += 1;
-                    self.pause().await?;
+                Ok(reply) => {
+                    self.patience.worked();
+                    return Ok(reply);
                 }
-                done => return done,
+                Err(f) => self.patience.after(f).await?,
             }
         }
     }
-    async fn pause(&self) -> Result<(), Failure> {
-        let pause = self.deps.env.clock.sleep(Duration::from_millis(limits::INITIAL_SYNC_PAUSE_MS));
-        self.stop.unless_asked(pause).await.ok_or_else(stopped)
+    fn wall(&self) -> i64 {
+        self.deps.env.clock.wall_ms()
     }
 
     /// Copied rows carry timestamps of their own, below every entry's, so that checkpoints can move on with them:
@@ -101,8 +110,10 @@ impl Cloner<'_> {
             .filter_map(|e| Some(e.value().as_doc()?.get("name")?.as_str()?.to_owned()))
             .filter(|name| name != "local")
             .collect();
+        self.status.databases(names.len());
         for db in names {
             self.database(&db).await?;
+            self.status.database_done(self.wall());
         }
         Ok(())
     }
@@ -111,12 +122,14 @@ impl Cloner<'_> {
         let mut b = DocBuilder::new();
         b.i32("listCollections", 1);
         with_db(&mut b, db);
-        for listed in self.list(&b.finish(), db).await? {
+        let mut all = self.list(&b.finish(), db).await?;
+        all.retain(|listed| {
             let text = |name: &str| listed.get(name).and_then(|v| v.as_str()).unwrap_or_default();
             // Views come with `system.views`; profiles are everybody's own.
-            if text("type") == "view" || text("name") == "system.profile" {
-                continue;
-            }
+            text("type") != "view" && text("name") != "system.profile"
+        });
+        self.status.database(db, all.len(), self.wall());
+        for listed in all {
             self.collection(db, &listed).await?;
         }
         Ok(())
@@ -127,30 +140,41 @@ impl Cloner<'_> {
         let Some(Value::Binary { bytes, .. }) = listed.get_path("info.uuid") else { return Ok(()) };
         let Some(uuid) = Uuid::from_slice(bytes) else { return Ok(()) };
         let Some(indexes) = gone_is_none(self.indexes(db, uuid).await)? else { return Ok(()) };
+        let ns = format!("{db}.{name}");
+        let (documents, bytes) = self.size_of(db, &name).await?;
+        self.status.collection(&ns, documents, bytes, indexes.len(), self.wall());
         let at = self.next_stamp();
         self.deps.catalog.clone_collection(db, listed, &indexes, at).map_err(cannot_store)?;
         self.publish();
         self.collections += 1;
-        let mut tries = 0;
-        let mut copied = 0;
+        let mut place = Place::default();
         loop {
-            let done = self.documents_of(db, uuid, &mut copied).await;
+            let done = self.documents_of(db, uuid, &mut place).await;
             match gone_is_none(done) {
                 Ok(_) => break,
+                // The record at which the last batch ended was deleted: what is stored already is passed over.
+                Err(f) if f.code() == ErrorCode::KeyNotFound && place.token.is_some() => place.token = None,
                 // It may have been renamed, or its plan was dropped under it: the copy goes on from what is there.
-                Err(f) if may_retry(&f) && tries < limits::CLONE_RETRIES_MAX => {
-                    tries += 1;
-                    self.pause().await?;
-                }
-                Err(f) => return Err(f),
+                Err(f) => self.patience.after(f).await?,
             }
         }
-        self.documents += copied;
+        self.documents += place.copied;
+        self.status.collection_done(self.wall());
         self.deps.env.log.info(Component::InitSync, 21142, "CollectionCloner finished", |a| {
-            a.str("namespace", &format!("{db}.{name}")).u64("documents", copied);
+            a.str("namespace", &ns).u64("documents", place.copied);
             a.u64("indexes", indexes.len() as u64);
         });
         Ok(())
+    }
+
+    /// Documents and bytes, about.
+    async fn size_of(&self, db: &str, name: &str) -> Result<(u64, u64), Failure> {
+        let mut b = DocBuilder::new();
+        b.str("collStats", name);
+        with_db(&mut b, db);
+        let Some(reply) = gone_is_none(self.call(&b.finish()).await)? else { return Ok((0, 0)) };
+        let number = |name: &str| reply.get(name).and_then(|v| v.as_i64()).map_or(0, |n| n.max(0) as u64);
+        Ok((number("count"), number("size")))
     }
 
     /// Ready indexes only: one that is being built comes with the entry that ends its build.
@@ -163,26 +187,38 @@ impl Cloner<'_> {
     }
 
     /// In record order, as a stream.
-    async fn documents_of(&mut self, db: &str, uuid: Uuid, copied: &mut u64) -> Result<(), Failure> {
+    async fn documents_of(&mut self, db: &str, uuid: Uuid, place: &mut Place) -> Result<(), Failure> {
         let mut connection = self.connect().await?;
         let mut b = DocBuilder::new();
         b.uuid("find", &uuid.0);
         b.doc("hint", |h| {
             h.i32("$natural", 1);
         });
-        b.bool("showRecordId", true).bool("noCursorTimeout", true).i32("batchSize", 1000);
+        let batch_size = self.deps.instance.params.int(Param::collectionClonerBatchSize).max(0);
+        b.bool("showRecordId", true).bool("noCursorTimeout", true);
+        b.i64(
+            "batchSize",
+            if batch_size > 0 { batch_size } else { i64::from(limits::CLONE_FIRST_BATCH_DOCS) },
+        );
+        b.bool("$_requestResumeToken", true);
+        if let Some(token) = &place.token {
+            b.raw_doc("$_resumeAfter", token);
+        }
         with_db(&mut b, db);
         let find = b.finish();
         let calling = connection.call(&find, LIMIT);
         let reply = self.stop.unless_asked(calling).await.ok_or_else(stopped)??;
         let id = reply.get_path("cursor.id").and_then(|v| v.as_i64()).unwrap_or(0);
         let ns = reply.get_path("cursor.ns").and_then(|v| v.as_str()).unwrap_or_default().to_owned();
-        *copied += self.keep(uuid, reply, "firstBatch").await?;
+        self.keep(uuid, reply, "firstBatch", place).await?;
         if id == 0 {
             return Ok(());
         }
         let mut b = DocBuilder::new();
         b.i64("getMore", id).str("collection", ns.split_once('.').map_or("", |(_, c)| c));
+        if batch_size > 0 {
+            b.i64("batchSize", batch_size);
+        }
         with_db(&mut b, db);
         let more = b.finish();
         let mut stream: Exhaust = connection.stream(&more, LIMIT).await?;
@@ -190,12 +226,12 @@ impl Cloner<'_> {
         loop {
             let reply = self.stop.unless_asked(stream.next(LIMIT)).await.ok_or_else(stopped)??;
             let left = reply.get_path("cursor.id").and_then(|v| v.as_i64()).unwrap_or(0);
-            *copied += self.keep(uuid, reply, "nextBatch").await?;
+            self.keep(uuid, reply, "nextBatch", place).await?;
             let now = self.deps.env.clock.mono();
             if now.saturating_sub(told) >= TELL_EVERY {
                 told = now;
                 self.deps.env.log.info(Component::InitSync, 21141, "Collection clone progress", |a| {
-                    a.str("namespace", &ns).u64("documents", *copied);
+                    a.str("namespace", &ns).u64("documents", place.copied);
                 });
             }
             if left == 0 {
@@ -208,7 +244,15 @@ impl Cloner<'_> {
     }
 
     /// Stores a batch of copies.
-    async fn keep(&mut self, uuid: Uuid, reply: &RawDoc, name: &str) -> Result<u64, Failure> {
+    async fn keep(
+        &mut self,
+        uuid: Uuid,
+        reply: &RawDoc,
+        name: &str,
+        place: &mut Place,
+    ) -> Result<(), Failure> {
+        self.patience.worked();
+        self.deps.hold("initialSyncHangDuringCollectionClone", self.stop).await;
         let docs: Vec<&RawDoc> = batch_of(reply, name).collect();
         let mut new = 0;
         for some in docs.chunks(limits::CLONE_UNIT_DOCS_MAX) {
@@ -221,7 +265,15 @@ impl Cloner<'_> {
             self.publish();
             self.deps.env.tasks.yield_now().await;
         }
-        Ok(new)
+        place.copied += new;
+        if let Some(token) = reply.get_path("cursor.postBatchResumeToken").and_then(|v| v.as_doc()) {
+            // Null says nothing new: the batch was empty.
+            place.token = Some(token.to_buf())
+                .filter(|t| !matches!(t.get("$recordId"), Some(Value::Null) | None))
+                .or(place.token.take());
+        }
+        self.status.batch(new, docs.iter().map(|d| d.byte_len() as u64).sum());
+        Ok(())
     }
 }
 
@@ -237,9 +289,4 @@ fn gone_is_none<T>(done: Result<T, Failure>) -> Result<Option<T>, Failure> {
         Err(f) if f.code() == ErrorCode::NamespaceNotFound => Ok(None),
         Err(f) => Err(f),
     }
-}
-
-fn may_retry(f: &Failure) -> bool {
-    let network = f.breaks_connection() && f.kind != pando_rpc::Kind::Protocol;
-    network || matches!(f.code(), ErrorCode::QueryPlanKilled | ErrorCode::CursorNotFound)
 }

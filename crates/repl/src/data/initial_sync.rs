@@ -11,19 +11,21 @@
 //! any time between begin and stop; applying every entry in between, in order and tolerantly, brings them to one
 //! point. Nobody reads here before that. A marker makes a crash on the way end in an empty node.
 
-use crate::data::background_sync::{end_of_oplog, probe};
+use crate::data::background_sync::{Probe, end_of_oplog, probe};
 use crate::data::cloner::Cloner;
 use crate::data::fetcher::{End, Fetcher};
 use crate::data::metadata::{Metadata, op_time_of};
+use crate::data::patience::Patience;
 use crate::data::progress::Position;
 use crate::data::queue::{Chunk, Queue};
+use crate::data::sync_status::SyncStatus;
 use crate::data::{Deps, Stop, applier, writer};
 use pando_base::{Error, ErrorCode, OpTime, Result, Timestamp, limits};
 use pando_bson::{DocBuilder, RawDoc, Value, doc};
 use pando_catalog::Applying;
+use pando_command::Param;
 use pando_env::Component;
 use pando_oplog::{EntryView, Meta};
-use pando_rpc::Failure;
 use pando_storage::Bytes;
 use std::collections::VecDeque;
 use std::ops::Bound;
@@ -36,6 +38,7 @@ const LIMIT: Duration = Duration::from_secs(limits::SYNC_SOURCE_CALL_SECS_MAX);
 #[derive(Clone, Default)]
 pub struct InitialSync {
     stop: Stop,
+    pub status: SyncStatus,
 }
 
 impl InitialSync {
@@ -44,7 +47,9 @@ impl InitialSync {
     pub async fn run(&self, deps: &Deps) -> Result<bool> {
         let log = &deps.env.log;
         deps.catalog.mark_copy(true)?;
-        for attempt in 1..=limits::INITIAL_SYNC_ATTEMPTS_MAX {
+        let attempts = deps.instance.params.int(Param::numInitialSyncAttempts).max(1) as u32;
+        self.status.begin("logical", attempts, deps.env.clock.wall_ms());
+        for attempt in 1..=attempts {
             let source = loop {
                 if self.stop.is_asked() {
                     return Ok(false);
@@ -58,7 +63,9 @@ impl InitialSync {
                 a.u64("initialSyncAttempt", u64::from(attempt)).str("syncSource", &source);
             });
             deps.progress.set_source(Some(source.clone()));
-            let done = Attempt { deps, stop: &self.stop, source: &source }.run().await;
+            self.status.attempt(&source, deps.env.clock.wall_ms());
+            let (stop, status) = (&self.stop, &self.status);
+            let done = Attempt { deps, stop, source: &source, status }.run().await;
             deps.progress.set_source(None);
             match done {
                 Ok(at) => {
@@ -73,9 +80,13 @@ impl InitialSync {
                     });
                     return Ok(false);
                 }
-                Err(e) => log.error(Component::InitSync, 21200, "Initial sync attempt failed", |a| {
-                    a.str("error", &e.message);
-                }),
+                Err(e) => {
+                    let why = format!("{}: {}", e.code.name(), e.message);
+                    self.status.attempt_failed(&why, deps.env.clock.wall_ms());
+                    log.error(Component::InitSync, 21200, "Initial sync attempt failed", |a| {
+                        a.u64("attemptsLeft", u64::from(attempts - attempt)).str("error", &why);
+                    });
+                }
             }
             deps.upper.deny_source(
                 &source,
@@ -105,6 +116,7 @@ struct Attempt<'a> {
     deps: &'a Deps,
     stop: &'a Stop,
     source: &'a str,
+    status: &'a SyncStatus,
 }
 
 fn invalid_source(text: &'static str) -> Error {
@@ -116,29 +128,53 @@ impl Attempt<'_> {
         let probe = probe(self.deps, self.source).await?;
         let begin = self.source_applied().await?;
         let first = self.start_log(begin).await?;
-        let fetching = Fetching::start(self.deps, self.source, probe.rbid, first);
+        self.status.begins_at(probe.rbid, begin.ts);
+        let fetching = Fetching::start(self.deps, self.source, self.status, probe.rbid, first);
         let copied = self.copy(begin, &fetching).await;
         fetching.end().await;
         copied?;
-        if self::probe(self.deps, self.source).await?.rbid != probe.rbid {
+        self.deps.hold("initialSyncHangBeforeFinish", self.stop).await;
+        if self.probe_again().await?.rbid != probe.rbid {
             return Err(invalid_source("the sync source rolled back during the initial sync"));
         }
         self.apply_after(begin).await?;
         self.finish().await
     }
 
+    fn patience(&self) -> Patience<'_> {
+        Patience { deps: self.deps, stop: self.stop, source: self.source, status: self.status }
+    }
+    /// By now much work would be lost with the source: it gets time.
+    async fn probe_again(&self) -> Result<Probe> {
+        let patience = self.patience();
+        loop {
+            match probe(self.deps, self.source).await {
+                Ok(probe) => {
+                    patience.worked();
+                    return Ok(probe);
+                }
+                Err(f) => patience.after(f).await?,
+            }
+        }
+    }
+
     /// Clones, and waits until the log holds everything that the clones may have seen.
     async fn copy(&self, begin: OpTime, fetching: &Fetching) -> Result<()> {
+        self.deps.hold("initialSyncHangBeforeCopyingDatabases", self.stop).await;
         let mut cloner = Cloner {
             deps: self.deps,
             stop: self.stop,
             source: self.source,
+            status: self.status,
+            patience: self.patience(),
             at: Timestamp::ZERO,
             collections: 0,
             documents: 0,
         };
         cloner.run().await?;
+        self.deps.hold("initialSyncHangAfterDataCloning", self.stop).await;
         let stop = self.source_applied().await?;
+        self.status.stops_at(stop.ts);
         self.deps.env.log.info(Component::InitSync, 21181, "Finished cloning data", |a| {
             a.u64("collections", cloner.collections).u64("documents", cloner.documents);
             a.show("beginApplyingTimestamp", begin.ts).show("stopTimestamp", stop.ts);
@@ -170,7 +206,14 @@ impl Attempt<'_> {
             "$readPreference": { "mode": "secondaryPreferred" },
             "$oplogQueryData": 1, "$replData": 1, "$db": "local"
         };
-        let reply = self.deps.pool.call(self.source, &ask.to_raw(), LIMIT).await?;
+        let (patience, ask) = (self.patience(), ask.to_raw());
+        let reply = loop {
+            match self.deps.pool.call(self.source, &ask, LIMIT).await {
+                Ok(reply) => break reply,
+                Err(f) => patience.after(f).await?,
+            }
+        };
+        patience.worked();
         match Metadata::of(&reply).query {
             Some(q) if !q.applied.ts.is_zero() => Ok(q.applied),
             _ => {
@@ -228,6 +271,7 @@ impl Attempt<'_> {
                 break;
             }
             applied += entries.len() as u64;
+            self.status.applied(entries.len() as u64);
             let mut waiting = VecDeque::from([(Arc::new(Chunk { bytes: bytes.into(), entries }), 0)]);
             while !waiting.is_empty() {
                 let batch = applier::Batch::of(&mut waiting);
@@ -272,16 +316,17 @@ struct Fetching {
 }
 
 impl Fetching {
-    fn start(deps: &Deps, source: &str, rbid: i32, first: OpTime) -> Fetching {
+    fn start(deps: &Deps, source: &str, status: &SyncStatus, rbid: i32, first: OpTime) -> Fetching {
         let fetching = Fetching {
             stop: Stop::default(),
             queue: Arc::new(Queue::new(limits::FETCH_BUFFER_BYTES_MAX)),
             failed: Arc::default(),
         };
         let (d, stop, queue) = (deps.clone(), fetching.stop.clone(), fetching.queue.clone());
-        let (failed, source) = (fetching.failed.clone(), source.to_owned());
+        let (failed, source, status) = (fetching.failed.clone(), source.to_owned(), status.clone());
         fetching.stop.spawn(&deps.env, "initial sync fetcher", async move {
-            let end = fetch(&d, &stop, &queue, &source, rbid, first).await;
+            let patience = Patience { deps: &d, stop: &stop, source: &source, status: &status };
+            let end = fetch(&patience, &queue, rbid, first).await;
             *failed.lock().unwrap_or_else(PoisonError::into_inner) = end.err();
         });
         let (d, queue, failed) = (deps.clone(), fetching.queue.clone(), fetching.failed.clone());
@@ -306,28 +351,26 @@ impl Fetching {
 }
 
 /// Fetches from `first` on until told to stop.
-async fn fetch(deps: &Deps, stop: &Stop, to: &Queue, source: &str, rbid: i32, first: OpTime) -> Result<()> {
+async fn fetch(patience: &Patience<'_>, to: &Queue, rbid: i32, first: OpTime) -> Result<()> {
+    let (deps, stop, source) = (patience.deps, patience.stop, patience.source);
     let mut last = first;
-    let mut restarts = 0;
+    let mut retried = false;
     loop {
-        let retried = restarts > 0;
         let mut fetcher = Fetcher { deps, stop, to, source, rbid, oldest: None, retried, good: 0 };
         let end = fetcher.run(&mut last).await;
         if fetcher.good > 1 {
-            restarts = 0;
+            patience.worked();
         }
-        let failure: Failure = match end {
+        match end {
             End::Stopped => return Ok(()),
             End::BetterSource => continue,
-            End::Failed(f) => f,
+            End::Failed(f) => match patience.after(f).await {
+                Err(_) if stop.is_asked() => return Ok(()),
+                tried => tried?,
+            },
             End::Refused(r) => return Err(r.error()),
             End::Invalid(e) => return Err(e),
-        };
-        if restarts == limits::INITIAL_SYNC_FETCHER_RESTARTS_MAX {
-            return Err(failure.error);
         }
-        restarts += 1;
-        let pause = deps.env.clock.sleep(Duration::from_millis(limits::INITIAL_SYNC_PAUSE_MS));
-        stop.unless_asked(pause).await;
+        retried = true;
     }
 }

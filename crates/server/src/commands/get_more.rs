@@ -91,6 +91,8 @@ async fn next_batch(
         let until = Until { deadline: ctx.started + wait, committed_after: args.known_committed };
         more = pin.body().await_data(server, ctx, &mut batch, until).await?;
     }
+    let token = pin.body().resume_token();
+    batch.tell_resume_token(token);
     let docs = batch.len();
     pin.info.batches += 1;
     pin.info.docs += docs;

@@ -3,7 +3,7 @@
 use super::prelude::*;
 use pando_repl::show::{StatusAt, append_status};
 
-pub(super) async fn run(server: &Server, ctx: &OpCtx, _: Request<'_>) -> Result<Reply> {
+pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     server.repl.require_config()?;
     let mut r = Reply::with_capacity(2048);
     let uptime = ctx.env().clock.mono().saturating_sub(server.instance.started).as_secs();
@@ -17,6 +17,12 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, _: Request<'_>) -> Result<
     match server.coordinator.get() {
         Some(c) => c.read(|core| append_status(&mut r.body, core, &at)),
         None => server.repl.append_followers_status(&mut r.body, &at),
+    }
+    // Left out when asked so; shown only as long as the sync runs.
+    if req.body.get("initialSync").is_none_or(|v| v.is_truthy())
+        && let Some(status) = server.initial_sync_status()
+    {
+        r.body.doc("initialSyncStatus", |d| status.append_to(d, at.now_ms));
     }
     Ok(r)
 }

@@ -2,6 +2,7 @@
 
 mod commit_point;
 mod hello;
+mod initial_sync;
 mod messages;
 mod read_concern;
 mod reconfig;

@@ -1,0 +1,254 @@
+//! A member comes to a running set: its copy, what it counts for meanwhile, and what may go wrong.
+
+use pando_bson::{Bson, Document, doc};
+use pando_sim::rig::{Rig, words::*};
+
+const NEW: usize = 2;
+
+/// Members 0 and 1 are a set; member 2 is there and knows nothing.
+fn pair_and_one(seed: u64) -> (Rig, usize) {
+    let rig = Rig::unnamed(seed, 3);
+    let config = rig.config(&[Document::new(), Document::new()], Document::new());
+    rig.ok(0, doc! { "replSetInitiate": config, "$db": "admin" });
+    rig.until("two members", |rig| rig.hello(1).get("secondary").is_some_and(Bson::is_truthy));
+    let p = rig.primary();
+    rig.ok(p, insert(0, w(2)));
+    (rig, p)
+}
+fn hang(rig: &Rig, i: usize, point: &str, on: bool) {
+    let mode = if on { "alwaysOn" } else { "off" };
+    let server = rig.nodes[i].server().expect("a running member");
+    let set = doc! { "configureFailPoint": point, "mode": mode }.to_raw();
+    server.instance.fail_points.configure(point, &set).unwrap();
+}
+fn set_param(rig: &Rig, i: usize, name: &str, value: i64) {
+    let mut command = doc! { "setParameter": 1 };
+    command.push(name, value);
+    rig.admin(i, command);
+}
+/// Member 2 joins, as `fields` say.
+fn add(rig: &Rig, p: usize, fields: &Document) {
+    add_member(rig, p, NEW, fields);
+}
+fn add_member(rig: &Rig, p: usize, new: usize, fields: &Document) {
+    let mut config =
+        at(&rig.admin(p, doc! { "replSetGetConfig": 1 }), "config").unwrap().as_doc().unwrap().clone();
+    config.set("version", number(&config, "version") as i32 + 1);
+    let mut members = config.get("members").unwrap().as_array().unwrap().to_vec();
+    let mut member = doc! { "_id": new as i32, "host": rig.nodes[new].addr() };
+    fields.iter().for_each(|(k, v)| member.push(k, v.clone()));
+    members.push(member.into());
+    config.set("members", members);
+    rig.insist(p, &doc! { "replSetReconfig": config, "$db": "admin" });
+}
+fn sync_status(rig: &Rig, i: usize) -> Option<Document> {
+    Some(rig.status(i).get("initialSyncStatus")?.as_doc()?.clone())
+}
+fn has_copied(rig: &Rig) -> bool {
+    sync_status(rig, NEW).is_some_and(|s| {
+        number(&s, "databases.databasesToClone") == 0 && number(&s, "databases.databasesCloned") > 0
+    })
+}
+fn is_secondary(rig: &Rig, i: usize) -> bool {
+    rig.hello(i).get("secondary").is_some_and(Bson::is_truthy)
+}
+fn is_marked(rig: &Rig, p: usize) -> bool {
+    let stored = rig.ok(p, doc! { "find": "system.replset", "$db": "local" });
+    let path = format!("cursor.firstBatch.0.members.{NEW}.newlyAdded");
+    at(&stored, &path).is_some_and(Bson::is_truthy)
+}
+fn fill(rig: &Rig, p: usize, coll: &str, n: i32) {
+    for from in (0..n).step_by(100) {
+        let docs: Vec<Bson> =
+            (from..from + 100).map(|i| doc! { "_id": i, "pad": "x".repeat(100) }.into()).collect();
+        let mut insert = doc! { "insert": coll };
+        insert.push("documents", docs);
+        insert.push("writeConcern", w(2));
+        rig.ok(p, insert);
+    }
+}
+fn hash(rig: &Rig, i: usize) -> String {
+    let reply = rig.ok(i, anywhere(doc! { "dbHash": 1 }));
+    format!("{:?}{:?}", at(&reply, "md5"), at(&reply, "uuids"))
+}
+
+#[test]
+fn a_new_voter_counts_for_nothing_until_it_has_the_data() {
+    let (rig, p) = pair_and_one(81);
+    hang(&rig, NEW, "initialSyncHangAfterDataCloning", true);
+    add(&rig, p, &Document::new());
+    rig.until("the copy", has_copied);
+    assert!(is_marked(&rig, p));
+    let shown = rig.admin(p, doc! { "replSetGetConfig": 1 });
+    assert_eq!(at(&shown, &format!("config.members.{NEW}.newlyAdded")), None);
+    assert_eq!(number(&rig.status(p), "votingMembersCount"), 2);
+    let before = number(&shown, "config.version");
+
+    // Of two voters one is away: the third, which copies, does not stand in for it.
+    let other = 1 - p;
+    hang(&rig, other, "stopReplProducer", true);
+    let reply = rig.ask(p, insert(1, doc! { "w": "majority", "wtimeout": 3_000 }));
+    assert_eq!(concern_code(&reply), Some(64), "{reply:?}");
+    let reply = rig.ask(p, insert(2, doc! { "w": 2, "wtimeout": 3_000 }));
+    assert_eq!(concern_code(&reply), Some(64), "{reply:?}");
+    hang(&rig, other, "stopReplProducer", false);
+    rig.ok(p, insert(3, majority()));
+    assert!(is_marked(&rig, p));
+
+    hang(&rig, NEW, "initialSyncHangAfterDataCloning", false);
+    rig.until("its vote", |rig| number(&rig.status(p), "votingMembersCount") == 3);
+    assert!(!is_marked(&rig, p) && is_secondary(&rig, NEW));
+    let shown = rig.admin(p, doc! { "replSetGetConfig": 1 });
+    assert_eq!(number(&shown, "config.version"), before + 1);
+    rig.ok(p, insert(4, w(3)));
+}
+
+fn requests(rig: &Rig) -> i64 {
+    (0..2).map(|i| number(&rig.admin(i, doc! { "serverStatus": 1 }), "network.numRequests")).sum()
+}
+
+#[test]
+fn a_cut_in_the_middle_of_a_collection_costs_no_document_twice() {
+    let (rig, p) = pair_and_one(82);
+    fill(&rig, p, "big", 3_000);
+    set_param(&rig, NEW, "collectionClonerBatchSize", 20);
+    hang(&rig, NEW, "initialSyncHangAfterDataCloning", true);
+    let asked = requests(&rig);
+    add(&rig, p, &doc! { "votes": 0, "priority": 0 });
+    let of_big = |rig: &Rig, name: &str| {
+        let status = sync_status(rig, NEW)?;
+        at(&status, "databases.test")?.as_doc()?.get("test.big")?.as_doc()?.get(name)?.as_i64()
+    };
+    let new = rig.nodes[NEW].machine();
+    let mut cuts = 0;
+    let end = rig.world.sim.now() + std::time::Duration::from_secs(120);
+    while !has_copied(&rig) && rig.world.sim.now() < end {
+        if cuts < 3 && of_big(&rig, "documentsCopied").is_some_and(|n| n > 700 * (cuts + 1) && n < 2_900) {
+            rig.world.net.reset_connections(|a, b| (a == new || b == new) && a.0 < 30_000 && b.0 < 30_000);
+            cuts += 1;
+        }
+        rig.wait_ms(1);
+    }
+    assert!(cuts > 1, "{cuts} cuts");
+    assert_eq!(of_big(&rig, "documentsCopied"), Some(3_000));
+    // 150 batches are the collection; at a cut one was on its way, and the first of a cursor may be followed by none.
+    let batches = of_big(&rig, "receivedBatches").unwrap();
+    assert!((150..=152 + cuts).contains(&batches), "{batches} batches with {cuts} cuts");
+    // They came as streams: hardly any was asked for.
+    let asked = requests(&rig) - asked;
+    assert!(asked < 110, "{asked} requests, {batches} batches");
+    hang(&rig, NEW, "initialSyncHangAfterDataCloning", false);
+    rig.until("the member", |rig| is_secondary(rig, NEW));
+    assert_eq!(hash(&rig, p), hash(&rig, NEW));
+}
+
+#[test]
+fn a_source_that_is_gone_is_replaced_and_the_failed_attempt_is_told() {
+    let (rig, p) = pair_and_one(83);
+    fill(&rig, p, "big", 300);
+    hang(&rig, NEW, "initialSyncHangAfterDataCloning", true);
+    add(&rig, p, &doc! { "votes": 0, "priority": 0 });
+    rig.until("a source", |rig| rig.source_of(NEW).is_some());
+    rig.until("the copy", has_copied);
+    let source = rig.source_of(NEW).unwrap();
+    rig.part(source, NEW);
+    let (a, b) = (rig.nodes[source].machine(), rig.nodes[NEW].machine());
+    rig.world.net.reset_connections(|x, y| (x, y) == (a, b) || (y, x) == (a, b));
+    hang(&rig, NEW, "initialSyncHangAfterDataCloning", false);
+    let mut told = None;
+    rig.until("the other source", |rig| {
+        told = sync_status(rig, NEW).filter(|s| number(s, "failedInitialSyncAttempts") == 1).or(told.take());
+        is_secondary(rig, NEW)
+    });
+    let told = told.expect("a failed attempt in the status");
+    let host = at(&told, "initialSyncAttempts.0.syncSource").and_then(Bson::as_str);
+    assert_eq!(host, Some(rig.nodes[source].addr().as_str()));
+    assert!(number(&told, "initialSyncAttempts.0.operationsRetried") > 0, "{told:?}");
+    rig.heal();
+    rig.ok(rig.primary(), insert(7, w(3)));
+}
+
+#[test]
+fn a_silent_source_gets_the_time_that_the_parameter_gives() {
+    let (rig, p) = pair_and_one(84);
+    fill(&rig, p, "big", 300);
+    hang(&rig, NEW, "initialSyncHangAfterDataCloning", true);
+    set_param(&rig, NEW, "initialSyncTransientErrorRetryPeriodSeconds", 5);
+    set_param(&rig, NEW, "numInitialSyncAttempts", 2);
+    add(&rig, p, &doc! { "votes": 0, "priority": 0 });
+    rig.until("the copy", has_copied);
+    hang(&rig, NEW, "initialSyncHangAfterDataCloning", false);
+    rig.isolate(NEW);
+    let new = rig.nodes[NEW].machine();
+    rig.world.net.reset_connections(|a, b| (a == new || b == new) && a.0 < 30_000 && b.0 < 30_000);
+    rig.until("the end of the first attempt", |rig| {
+        sync_status(rig, NEW).is_some_and(|s| number(&s, "failedInitialSyncAttempts") == 1)
+    });
+    rig.heal();
+    rig.until("a second attempt that succeeds", |rig| is_secondary(rig, NEW));
+    assert_eq!(hash(&rig, p), hash(&rig, NEW));
+}
+
+#[test]
+fn reads_below_the_end_of_the_copy_are_refused() {
+    let (rig, p) = pair_and_one(85);
+    let early = rig.ok(p, insert(50, majority()));
+    let early = early.get("operationTime").unwrap().clone();
+    rig.wait_ms(2_000);
+    rig.ok(p, insert(51, majority()));
+    add(&rig, p, &doc! { "votes": 0, "priority": 0 });
+    rig.until("the new member", |rig| is_secondary(rig, NEW));
+    rig.ok(p, insert(52, w(3)));
+    rig.wait_ms(2_000);
+    let read = |i: usize, time: &Bson| {
+        let mut concern = doc! { "level": "snapshot" };
+        concern.push("atClusterTime", time.clone());
+        let mut find = doc! { "find": "c" };
+        find.push("readConcern", concern);
+        rig.ask(i, anywhere(find))
+    };
+    assert_eq!(code(&read(NEW, &early)), 239);
+    let later = rig.ok(p, insert(53, w(3))).get("operationTime").unwrap().clone();
+    rig.wait_ms(2_000);
+    assert_eq!(ids(&read(NEW, &later)).len(), 5, "{:?}", read(NEW, &later));
+}
+
+#[test]
+fn a_source_that_rolls_back_is_not_trusted() {
+    let rig = Rig::unnamed(86, 4);
+    let config = rig.config(&vec![Document::new(); 3], Document::new());
+    rig.ok(0, doc! { "replSetInitiate": config, "$db": "admin" });
+    rig.until("three members", |rig| (0..3).all(|i| rig.is_primary(i) || is_secondary(rig, i)));
+    rig.ok(rig.primary(), insert(0, w(3)));
+    let new = 3;
+    hang(&rig, new, "initialSyncHangBeforeFinish", true);
+    add_member(&rig, rig.primary(), new, &doc! { "votes": 0, "priority": 0 });
+    rig.until("a source", |rig| rig.source_of(new).is_some());
+    let source = rig.source_of(new).unwrap();
+    rig.until("its office", |rig| {
+        rig.ask(source, doc! { "replSetStepUp": 1, "$db": "admin" });
+        rig.wait_ms(2_000);
+        rig.is_primary(source)
+    });
+    // The voters lose it; the new member goes on reading from it.
+    let voters: Vec<usize> = (0..3).filter(|i| *i != source).collect();
+    voters.iter().for_each(|i| rig.part(source, *i));
+    rig.ok(source, insert(1, doc! { "w": 1 }));
+    rig.until("another primary", |rig| voters.iter().any(|i| rig.is_primary(*i)));
+    let next = voters.iter().copied().find(|i| rig.is_primary(*i)).unwrap();
+    rig.ok(next, insert(2, majority()));
+    rig.heal();
+    rig.until("the rollback", |rig| {
+        is_secondary(rig, source) && ids(&rig.ok(source, find("local"))) == [0, 2]
+    });
+    hang(&rig, new, "initialSyncHangBeforeFinish", false);
+    let mut why = None;
+    rig.until("a second attempt that succeeds", |rig| {
+        let failed = sync_status(rig, new)
+            .and_then(|s| Some(at(&s, "initialSyncAttempts.0.status")?.as_str()?.to_owned()));
+        why = failed.or(why.take());
+        is_secondary(rig, new)
+    });
+    assert!(why.as_ref().is_some_and(|w| w.contains("rolled back")), "{why:?}");
+    rig.until("all entries", |rig| ids(&rig.ok(new, find("local"))) == [0, 2]);
+}
