@@ -10,6 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 const CLOSED: u64 = 1 << 63;
+/// Closed for the life of this process, whatever its role.
+const READ_ONLY: u64 = 1 << 62;
 
 #[derive(Clone, Default)]
 pub struct WriteGate(Arc<Inner>);
@@ -29,11 +31,24 @@ impl WriteGate {
     /// Closed: the operation began on a primary that is none any more (or never was).
     pub fn enter(&self) -> Result<Entered> {
         let entered = Entered(self.0.clone());
-        if self.0.state.fetch_add(1, SeqCst) & CLOSED != 0 {
+        let before = self.0.state.fetch_add(1, SeqCst);
+        if before & READ_ONLY != 0 {
+            drop(entered);
+            let text = "Cannot execute a write operation in read-only mode";
+            return Err(Error::new(ErrorCode::IllegalOperation, text));
+        }
+        if before & CLOSED != 0 {
             drop(entered);
             return Err(Error::new(ErrorCode::NotWritablePrimary, "not primary"));
         }
         Ok(entered)
+    }
+    /// Nothing is written by this process.
+    pub fn make_read_only(&self) {
+        self.0.state.fetch_or(READ_ONLY, SeqCst);
+    }
+    pub fn is_read_only(&self) -> bool {
+        self.0.state.load(SeqCst) & READ_ONLY != 0
     }
     pub fn open(&self) {
         self.0.state.fetch_and(!CLOSED, SeqCst);
@@ -42,13 +57,13 @@ impl WriteGate {
         self.0.state.fetch_or(CLOSED, SeqCst);
     }
     pub fn is_open(&self) -> bool {
-        self.0.state.load(SeqCst) & CLOSED == 0
+        self.0.state.load(SeqCst) & (CLOSED | READ_ONLY) == 0
     }
     /// Resolves when nobody is inside. Close it first.
     pub async fn empty(&self) {
         loop {
             let seen = self.0.left.version();
-            if self.0.state.load(SeqCst) & !CLOSED == 0 {
+            if self.0.state.load(SeqCst) & !(CLOSED | READ_ONLY) == 0 {
                 return;
             }
             self.0.left.changed(seen).await;
@@ -59,7 +74,7 @@ impl WriteGate {
 impl Drop for Entered {
     fn drop(&mut self) {
         // Only a closed gate has somebody waiting for the last one.
-        if self.0.state.fetch_sub(1, SeqCst) == CLOSED | 1 {
+        if self.0.state.fetch_sub(1, SeqCst) & !READ_ONLY == CLOSED | 1 {
             self.0.left.bump();
         }
     }
@@ -82,5 +97,10 @@ mod tests {
         assert!(empty.as_mut().poll(&mut cx).is_ready());
         gate.open();
         assert!(gate.enter().is_ok() && gate.is_open());
+        gate.make_read_only();
+        assert_eq!(gate.enter().err().map(|e| e.code), Some(ErrorCode::IllegalOperation));
+        gate.close();
+        gate.open();
+        assert!(!gate.is_open() && gate.is_read_only());
     }
 }

@@ -127,6 +127,7 @@ params! {
     priorityTakeoverFreshnessWindowSeconds START Int(2, 0, MAX32);
     quiet BOTH Bool(false);
     rangeDeleterBatchDelayMS BOTH Int(20, 0, MAX32);
+    recoverFromOplogAsStandalone START Bool(false);
     redactClientLogData BOTH Bool(false);
     replElectionTimeoutOffsetLimitFraction START Double(0.15, 0.01, 1.0);
     replWriterThreadCount START Int(16, 1, 256);
@@ -139,6 +140,7 @@ params! {
     slowOpThresholdMs NEVER Int(100, ANY32, MAX32);
     storeFindAndModifyImagesInSideCollection BOTH Bool(true);
     syncdelay BOTH Double(60.0, 0.0, 32_400.0);
+    takeUnstableCheckpointOnShutdown START Bool(false);
     testingDiagnosticsEnabled TEST Bool(false);
     tlsMode RUN Text("disabled");
     traceExceptions BOTH Bool(false);

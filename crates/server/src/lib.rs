@@ -30,6 +30,7 @@ mod flow_control;
 mod fsync_lock;
 mod lets;
 mod local;
+mod member_alone;
 mod namespaces;
 mod node;
 mod oplog_tail;

@@ -47,6 +47,50 @@ impl Server {
         }
         self.primary_positions()
     }
+    /// What is wrong between the timestamps of this node, if anything: for the monitors of the tests. The smaller ones
+    /// are read first, since all of them move on meanwhile.
+    pub fn timestamp_problem(&self) -> Option<String> {
+        let (storage, log, p) = (&self.storage, self.storage.log(), &self.progress);
+        let before = (self.repl.is_readable(), p.rbid());
+        let (oldest, stable, snapshot) = (storage.oldest(), storage.stable(), self.committed());
+        let (durable_entry, visible) = (log.durable_entry(), log.visible());
+        let (durable, applied) = (p.durable().op_time, p.applied().op_time);
+        let (written, committed) = (p.written().op_time, p.committed().op_time.ts);
+        let (all_durable, last) = (storage.all_durable(), log.last());
+        let (following, alone) = (self.is_following(), self.repl.is_alone());
+        let mut wrong = Vec::new();
+        let mut check = |holds: bool, what: &str| {
+            if !holds {
+                wrong.push(what.to_owned())
+            }
+        };
+        check(oldest <= stable, "oldest <= stable");
+        check(stable <= all_durable, "stable <= all_durable");
+        check(durable_entry <= last, "durable <= last");
+        if following {
+            check(applied.ts <= all_durable, "lastApplied <= all_durable");
+            check(durable <= written && applied <= written, "lastDurable, lastApplied <= lastWritten");
+            check(
+                snapshot <= applied.ts && snapshot <= committed,
+                "committed snapshot <= lastApplied, lastCommitted",
+            );
+        } else {
+            check(visible <= all_durable, "visible <= all_durable");
+        }
+        if !following && self.repl.is_replicated() {
+            check(snapshot <= visible.max(log.visible()), "committed snapshot <= lastApplied");
+            check(alone || snapshot <= committed, "committed snapshot <= lastCommitted");
+        }
+        // A change of role or a rollback in between.
+        let same = before == (true, p.rbid()) && following == self.is_following() && self.repl.is_readable();
+        (same && !wrong.is_empty()).then(|| {
+            format!(
+                "{wrong:?}: oldest {oldest}, stable {stable}, committed snapshot {snapshot}, durable entry {durable_entry}, \
+                 visible {visible}, lastDurable {durable}, lastApplied {applied}, lastWritten {written}, \
+                 lastCommitted {committed}, all_durable {all_durable}, last {last}"
+            )
+        })
+    }
     /// Positions of a node that writes its own log.
     pub(crate) fn primary_positions(&self) -> Positions {
         // Wall times of entries are their timestamps' seconds: good enough between whole seconds.

@@ -18,7 +18,7 @@ use pando_storage::ReadAt;
 use std::ops::Bound;
 use std::sync::{Arc, PoisonError, Weak};
 
-fn config_ns() -> Namespace {
+pub(crate) fn config_ns() -> Namespace {
     Namespace::unchecked("local", "system.replset")
 }
 fn election_ns() -> Namespace {
@@ -30,6 +30,7 @@ impl Server {
     pub(crate) async fn take_place(self: &Arc<Self>) -> Result<()> {
         if !self.repl.is_replicated() {
             self.catalog.set_term(-1);
+            self.look_for_a_set()?;
             return self.restore_settings();
         }
         self.catalog.gate().close();

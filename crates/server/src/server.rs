@@ -26,7 +26,7 @@ use pando_repl::{Coordinator, Repl};
 use pando_session::retryable::Retryable;
 use pando_session::{Cursors, Sessions};
 use pando_storage::Storage;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -70,6 +70,8 @@ pub struct Server {
     pub(crate) spills: Arc<Spills>,
     pub(crate) stopping: Shutdown,
     pub(crate) rollbacks: Rollbacks,
+    /// Standalone, on the data of a set's member.
+    pub(crate) member_alone: AtomicBool,
     /// Why the process must end at once.
     fatal: Mutex<Option<String>>,
 }
@@ -81,6 +83,9 @@ impl Server {
         let instance = Instance::new(env.clone(), params);
         let replicated = config.repl_set.is_some();
         config.storage.replicated = true;
+        if replicated {
+            crate::member_alone::check_params(&instance.params)?;
+        }
         let retention = config.oplog_min_retention.as_millis() as u64;
         let storage = Storage::open(env.clone(), config.storage.clone())?;
         let catalog = Catalog::open(env.clone(), storage.clone(), OpenOptions { replset: replicated })?;
@@ -117,11 +122,15 @@ impl Server {
             spills,
             stopping: Shutdown::default(),
             rollbacks: Rollbacks::default(),
+            member_alone: AtomicBool::new(false),
             fatal: Mutex::new(None),
         });
         tasks::spawn_all(&server);
         let stepped_up = server.stepped_up.version();
         server.take_place().await?;
+        if server.catalog.gate().is_read_only() {
+            return Ok(server);
+        }
         if !replicated {
             server.catalog.drop_temp_collections().await?;
             server.catalog.resume_builds().await?;
@@ -159,6 +168,10 @@ impl Server {
     }
     pub async fn wait_shutdown_requested(&self) {
         self.stopping.wait_requested().await;
+    }
+    /// Background work has been told to end.
+    pub fn is_stopping(&self) -> bool {
+        self.stopping.is_stopping()
     }
     pub fn is_shutdown_requested(&self) -> bool {
         self.stopping.is_requested()

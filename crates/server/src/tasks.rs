@@ -130,6 +130,9 @@ impl Server {
     /// With one member whatever is durable can never be rolled back (R-TS-1); the window below it stays readable
     /// (R-TS-2).
     pub(crate) fn advance_stable(&self) {
+        if self.is_member_alone() && !self.instance.params.bool(Param::takeUnstableCheckpointOnShutdown) {
+            return;
+        }
         let stable = self.committed();
         // An unfinished copy has no history yet.
         if stable.is_zero() || (self.is_following() && !self.repl.is_readable()) {

@@ -37,7 +37,10 @@ pub(crate) async fn run(server: Arc<Server>) {
         if !pause(&server, Duration::from_secs(every as u64)).await {
             return;
         }
-        if !server.instance.params.bool(Param::ttlMonitorEnabled) || !server.repl.accepts_writes() {
+        if !server.instance.params.bool(Param::ttlMonitorEnabled)
+            || !server.repl.accepts_writes()
+            || server.is_member_alone()
+        {
             continue;
         }
         let now = server.env.clock.wall_ms();

@@ -77,3 +77,70 @@ fn a_standalone_servers_data_and_definitions_survive_restart_and_crash() {
         server.shut_down().await;
     });
 }
+
+#[test]
+fn a_sets_member_started_alone_can_be_looked_at_and_comes_back_unchanged() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        c.ok(doc! { "insert": "c", "documents": [{ "_id": 1 }], "writeConcern": { "w": "majority" } }).await;
+        server.shut_down().await;
+        let stable = {
+            let server = world.start_standalone().await;
+            let (stable, last) = (server.server.storage.stable(), server.server.storage.log().last());
+            // For maintenance it may be written to; what the set might have to undo stays above stable.
+            let mut c = server.connect().await;
+            c.ok(doc! { "insert": "maintenance", "documents": [{ "_id": 1 }] }).await;
+            c.ok(doc! { "fsync": 1, "$db": "admin" }).await;
+            assert!(server.server.storage.log().last() > last);
+            server.shut_down().await;
+            stable
+        };
+        let read_only = |take: bool| {
+            move |c: &mut pando_server::Config| {
+                c.params.set_at_startup("recoverFromOplogAsStandalone", "true").unwrap();
+                c.params
+                    .set_at_startup("takeUnstableCheckpointOnShutdown", if take { "1" } else { "0" })
+                    .unwrap();
+            }
+        };
+        let server = world.start(read_only(false)).await;
+        assert_eq!(server.server.storage.stable(), stable);
+        let mut c = server.connect().await;
+        assert_eq!(c.all(doc! { "find": "c" }).await.len(), 1);
+        let hello = c.ok(doc! { "hello": 1 }).await;
+        assert_eq!(hello.get("readOnly"), Some(&Bson::Boolean(true)));
+        let reply = c.run(doc! { "insert": "c", "documents": [{ "_id": 2 }] }).await;
+        let code = reply
+            .get("writeErrors")
+            .and_then(Bson::as_array)
+            .and_then(|e| e[0].as_doc()?.get("code")?.as_i64());
+        assert_eq!(code, Some(20), "{reply:?}");
+        assert_eq!(c.err(doc! { "create": "d" }).await.0, 20);
+        assert_eq!(c.err(doc! { "drop": "c" }).await.0, 20);
+        server.shut_down().await;
+        let server = world.start(read_only(true)).await;
+        server.shut_down().await;
+        let server = world.start(read_only(false)).await;
+        let storage = &server.server.storage;
+        assert_eq!(storage.recovery_ts(), storage.log().last(), "nothing is left to replay");
+        server.shut_down().await;
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        c.ok(doc! { "insert": "c", "documents": [{ "_id": 3 }], "writeConcern": { "w": "majority" } }).await;
+        assert_eq!(c.all(doc! { "find": "c" }).await.len(), 2);
+        server.shut_down().await;
+    });
+}
+
+#[test]
+fn a_member_of_a_running_set_cannot_be_told_to_recover_as_a_standalone_one() {
+    run(async {
+        let world = World::new();
+        let config = pando_server::Config { repl_set: Some("rs".to_owned()), ..Default::default() };
+        config.params.set_at_startup("recoverFromOplogAsStandalone", "true").unwrap();
+        let e = pando_server::Server::start(world.env(), config).await.err().expect("refused");
+        assert_eq!(e.code, pando_base::ErrorCode::BadValue);
+    });
+}

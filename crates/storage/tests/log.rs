@@ -7,7 +7,7 @@ use common::{checkpoint, count, get, mem, open_on, put, replay};
 use pando_base::Timestamp;
 use pando_bson::DocBuilder;
 use pando_env::Disk;
-use pando_storage::testing::FaultyDisk;
+use pando_storage::testing::{FaultyDisk, SeededRng};
 use pando_storage::{Ident, IdentKind, Options, ReadAt, Storage};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -261,4 +261,69 @@ fn an_entry_of_another_member_where_a_place_was_given_back_reaches_the_disk() {
     disk.crash();
     let (s, _) = open_on(disk, mem());
     assert_eq!(s.log().last(), at);
+}
+
+fn commit_in(s: &Storage, i: Ident, slot: pando_storage::Slot, n: u8) -> Timestamp {
+    let ts = slot.ts();
+    let mut t = s.begin(ReadAt::Latest).unwrap();
+    t.put(i, &ts.0.to_be_bytes(), &[n]).unwrap();
+    let mut doc = DocBuilder::new();
+    doc.i64("n", i64::from(n));
+    t.log_entry(slot, &doc.finish());
+    t.commit().unwrap();
+    ts
+}
+
+/// Writers leave holes: reserved places that are still open when power is lost. Nothing after the first of them is kept.
+#[test]
+fn no_entry_after_a_lost_hole_is_kept() {
+    let mut holes = 0;
+    for seed in 0..60u64 {
+        let disk = Arc::new(FaultyDisk::new(seed));
+        let rng = SeededRng::new(seed + 7);
+        let (s, _) = open_on(disk.clone(), small_log());
+        let i = s.create_ident(IdentKind::Records).unwrap();
+        let mut open = Vec::new();
+        let mut entries = Vec::new();
+        for n in 0..120u8 {
+            match rng.below(8) {
+                0 | 1 => open.push(s.log().reserve_one()),
+                2 if !open.is_empty() => {
+                    // Filled late, or given back.
+                    let slot = open.swap_remove(rng.below(open.len() as u64) as usize);
+                    if rng.below(2) == 0 {
+                        entries.push(commit_in(&s, i, slot, n));
+                    }
+                }
+                3 => s.log().flush_once().unwrap(),
+                _ => {
+                    let slot = s.log().reserve_one();
+                    entries.push(commit_in(&s, i, slot, n));
+                }
+            }
+        }
+        if rng.below(2) == 0 {
+            s.log().flush_once().unwrap();
+        }
+        let hole = open.iter().map(|slot| slot.ts()).min();
+        let synced = entries.iter().copied().filter(|ts| *ts <= s.log().durable()).max();
+        holes += usize::from(hole.is_some());
+        // Lost with the process, not given back in order.
+        open.into_iter().for_each(std::mem::forget);
+        drop(s);
+        disk.crash();
+        let (s, _) = open_on(disk, small_log());
+        let mut log = s.log().read(Bound::Unbounded, false);
+        let mut kept = Vec::new();
+        while let Some((ts, _)) = log.next().unwrap() {
+            kept.push(ts);
+        }
+        entries.sort_unstable();
+        let last = kept.last().copied().unwrap_or_default();
+        let expected: Vec<Timestamp> = entries.into_iter().take_while(|ts| *ts <= last).collect();
+        assert_eq!(kept, expected, "seed {seed}: a gap");
+        assert!(hole.is_none_or(|h| last < h), "seed {seed}: an entry after a hole");
+        assert!(synced.is_none_or(|at| last >= at), "seed {seed}: a synced entry is gone");
+    }
+    assert!(holes > 20, "{holes}");
 }

@@ -6,8 +6,8 @@ use pando_server::{Config, Server};
 use pando_shell::Stop;
 use pando_shell::listener;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
@@ -56,7 +56,8 @@ impl World {
         let server = Server::start(env, config).await.expect("the server starts");
         let stop = Stop::new();
         bound.serve(&server.service(), 1000, &stop);
-        Running { server, port, stop }
+        let problem = watch(server.clone());
+        Running { server, port, stop, problem }
     }
     /// A replica set of one that initiates itself.
     pub async fn start_set(&self) -> Running {
@@ -84,9 +85,29 @@ pub struct Running {
     pub server: Arc<Server>,
     pub port: u16,
     stop: Stop,
+    problem: Arc<Mutex<Option<String>>>,
+}
+
+/// Looks at the server's timestamps now and then; what is wrong fails the test when the server ends.
+fn watch(server: Arc<Server>) -> Arc<Mutex<Option<String>>> {
+    let problem: Arc<Mutex<Option<String>>> = Arc::default();
+    let found = problem.clone();
+    crate::spawn(async move {
+        while !server.is_stopping() {
+            if let Some(what) = server.timestamp_problem() {
+                found.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(what);
+            }
+            crate::pause(5).await;
+        }
+    });
+    problem
 }
 
 impl Running {
+    fn check_timestamps(&self) {
+        let problem = self.problem.lock().unwrap_or_else(PoisonError::into_inner).take();
+        assert_eq!(problem, None, "timestamps out of order");
+    }
     pub async fn connect(&self) -> Client {
         Client::connect(self.port).await
     }
@@ -97,12 +118,14 @@ impl Running {
     }
     /// The same without a word to clients and other members.
     pub(crate) async fn end(self) {
+        self.check_timestamps();
         self.stop.stop();
         self.server.shutdown().await.expect("a clean shutdown");
     }
     /// Everything stops where it is: nothing more is flushed. (The folder is as a crash would leave it, apart from
     /// what the operating system already has.)
     pub fn abandon(self) {
+        self.check_timestamps();
         self.stop.stop();
         self.server.abandon();
     }

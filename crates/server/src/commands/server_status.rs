@@ -319,7 +319,7 @@ fn storage_engine(server: &Server, d: &mut DocBuilder) {
     d.bool("supportsPendingDrops", true);
     d.i64("dropPendingIdents", server.storage.stats().drop_pending as i64);
     d.bool("supportsSnapshotReadConcern", true);
-    d.bool("readOnly", false);
+    d.bool("readOnly", server.catalog.gate().is_read_only());
     d.bool("persistent", true);
     d.bool("backupCursorOpen", false);
 }

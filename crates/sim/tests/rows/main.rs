@@ -8,5 +8,6 @@ mod read_concern;
 mod reconfig;
 mod roles;
 mod rollback;
+mod startup;
 mod sync_source;
 mod write_concern;
