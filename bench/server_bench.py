@@ -7,12 +7,11 @@
 Every phase runs on one server, then on the other, `--rounds` times over with the order swapped each round, so that a
 busy machine hurts both alike; the table gives the median. Clients are processes with pymongo. A Python client costs
 50 to 100 us a call, so with one client ops/s says more about Python than about the server: read the CPU column
-(user + system time of the server process between start and end of the phase; the kernel counts it in ticks of
-10 ms, hence phases of thousands of operations). --b may be left out to measure one server alone.
+(user + system time of the server process between start and end of the phase). --b may be left out to measure one
+server alone.
 """
 import argparse
 import json
-import multiprocessing as mp
 import os
 import random
 import re
@@ -25,7 +24,8 @@ import pymongo
 from bson.raw_bson import RawBSONDocument
 from pymongo.write_concern import WriteConcern
 
-TICK = os.sysconf("SC_CLK_TCK")
+from harness import clients as run_clients, document, process_cpu
+
 DB, COLL = "bench", "docs"
 ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
 
@@ -43,10 +43,7 @@ class Target:
         self.results = {}
 
     def cpu(self):
-        """Seconds. The kernel counts in ticks of 10 ms; the scheduler's own clock is finer but forgets ended threads."""
-        with open(f"/proc/{self.pid}/stat") as f:
-            v = f.read().rsplit(") ", 1)[1].split()
-        return (int(v[11]) + int(v[12])) / TICK
+        return process_cpu(self.pid)
 
     def rss(self):
         with open(f"/proc/{self.pid}/status") as f:
@@ -63,12 +60,11 @@ def collection(uri, a, raw=False):
 
 
 def documents(n, start, seed):
-    """1 KiB each: half of the filler random, half one repeated letter, so that compression has something to do but not all."""
     rnd = random.Random(seed)
     filler = "".join(rnd.choices(ALPHABET, k=1 << 15))
     for i in range(start, start + n):
         o = rnd.randrange(len(filler) - 460)
-        yield {"_id": i, "k": rnd.randrange(1 << 30), "g": i % 100, "v": rnd.random(), "who": f"user {i:09}", "filler": filler[o:o + 455] + "z" * 455}
+        yield document(i, rnd, filler[o:o + 455])
 
 
 # ------------------------------------------------------------ client processes
@@ -95,18 +91,11 @@ def op_of(kind, coll, raw, a, seed, n):
     raise ValueError(kind)
 
 
-def client(a, uri, kind, seed, n, ready, go, out):
+def client(a, uri, kind, seed, n):
     coll, raw = collection(uri, a), collection(uri, a, raw=True)
-    args, fn = op_of(kind, coll, raw, a, seed, n)
+    calls = op_of(kind, coll, raw, a, seed, n)
     coll.find_one({"_id": 0})
-    ready.release()
-    go.wait()
-    lat, clock = [], time.perf_counter
-    for x in args:
-        t = clock()
-        fn(x)
-        lat.append(clock() - t)
-    out.put(lat)
+    return calls
 
 
 def point_phase(kind, clients, ops):
@@ -114,20 +103,8 @@ def point_phase(kind, clients, ops):
         n = max(20, int(ops * a.scale) // clients)
         if kind == "insert_one":
             collection(t.uri, a).delete_many({"_id": {"$gte": 100_000_000}})
-        ready, go, out = mp.Semaphore(0), mp.Event(), mp.Queue()
-        ps = [mp.Process(target=client, args=(a, t.uri, kind, 1 + i + 100 * rnd_no + 7 * clients, n, ready, go, out)) for i in range(clients)]
-        for p in ps:
-            p.start()
-        for _ in ps:
-            if not ready.acquire(timeout=120):
-                raise RuntimeError("a client did not come up")
-        c0, t0 = t.cpu(), time.perf_counter()
-        go.set()
-        lat = [x for _ in ps for x in out.get(timeout=600)]
-        dt = time.perf_counter() - t0
-        cpu = t.cpu() - c0
-        for p in ps:
-            p.join()
+        argses = [(a, t.uri, kind, 1 + i + 100 * rnd_no + 7 * clients, n) for i in range(clients)]
+        lat, dt, cpu = run_clients(client, argses, t.cpu, t.cpu)
         return len(lat), dt, cpu, lat
     return run
 

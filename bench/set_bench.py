@@ -37,7 +37,8 @@ import pymongo
 from pymongo.read_preferences import SecondaryPreferred
 from pymongo.write_concern import WriteConcern
 
-TICK = os.sysconf("SC_CLK_TCK")
+import harness
+
 DB = "bench"
 MEMBERS = 3
 START_S = 90
@@ -53,9 +54,7 @@ class Member:
         self.proc = subprocess.Popen(cmd, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def cpu(self):
-        with open(f"/proc/{self.proc.pid}/stat") as f:
-            v = f.read().rsplit(") ", 1)[1].split()
-        return (int(v[11]) + int(v[12])) / TICK
+        return harness.process_cpu(self.proc.pid)
 
     def rss(self):
         with open(f"/proc/{self.proc.pid}/status") as f:
@@ -103,51 +102,36 @@ class Set:
 
 
 def document(rnd, i):
-    return {"_id": i, "k": rnd.randrange(1 << 30), "g": i % 100, "v": rnd.random(), "who": f"user {i:09}", "filler": "%0455x" % rnd.getrandbits(1820) + "z" * 455}
+    return harness.document(i, rnd, "%0455x" % rnd.getrandbits(1820))
 
 
 # ------------------------------------------------------------ writes
 
 
-def writer(uri, kind, concern, docs, seed, n, ready, go, out):
+def writer(uri, kind, concern, docs, seed, n):
     coll = pymongo.MongoClient(uri)[DB].get_collection("docs", write_concern=WriteConcern(**concern))
     rnd = random.Random(seed)
-    if kind == "insert_one":
-        args, fn = [document(rnd, seed * 10_000_000 + i) for i in range(n)], coll.insert_one
-    else:
-        args, fn = [rnd.randrange(docs) for _ in range(n)], lambda i: coll.update_one({"_id": i}, {"$inc": {"n": 1}})
     coll.find_one({"_id": 0})
-    ready.release()
-    go.wait()
-    lat, clock = [], time.perf_counter
-    for x in args:
-        t = clock()
-        fn(x)
-        lat.append(clock() - t)
-    out.put(lat)
+    if kind == "insert_one":
+        return [document(rnd, seed * 10_000_000 + i) for i in range(n)], coll.insert_one
+    return [rnd.randrange(docs) for _ in range(n)], lambda i: coll.update_one({"_id": i}, {"$inc": {"n": 1}})
 
 
 def writes(kind, concern, clients):
     def run(target, a, rnd_no):
         n = max(10, a.ops // clients)
         target.seed += 1
-        ready, go, out = mp.Semaphore(0), mp.Event(), mp.Queue()
-        ps = [mp.Process(target=writer, args=(target.set.uri, kind, CONCERNS[concern], a.docs, 1 + target.seed * 100 + i, n, ready, go, out)) for i in range(clients)]
-        for p in ps:
-            p.start()
-        for _ in ps:
-            if not ready.acquire(timeout=120):
-                raise RuntimeError("a client did not come up")
-        target.set.settle()
-        c0, t0 = target.set.cpu(), time.perf_counter()
-        go.set()
-        lat = [x for _ in ps for x in out.get(timeout=900)]
-        dt = time.perf_counter() - t0
-        # What the secondaries still have to do belongs to these operations.
-        target.set.settle()
-        cpu = target.set.cpu() - c0
-        for p in ps:
-            p.join()
+        argses = [(target.set.uri, kind, CONCERNS[concern], a.docs, 1 + target.seed * 100 + i, n) for i in range(clients)]
+
+        def begin():
+            target.set.settle()
+            return target.set.cpu()
+
+        def end():
+            # What the secondaries still have to do belongs to these operations.
+            target.set.settle()
+            return target.set.cpu()
+        lat, dt, cpu = harness.clients(writer, argses, begin, end)
         return {"ops_s": len(lat) / dt, "cpu_us": cpu / len(lat) * 1e6, "lat": lat}
     return run
 
