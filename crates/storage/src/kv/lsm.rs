@@ -90,7 +90,7 @@ impl CompactionFilter for GcFilter {
 /// Bytes of a data block: index entries are short and wanted one by one, records are long and often scanned.
 fn block_bytes(tree: Tree) -> u32 {
     match tree {
-        Tree::Records => 16 << 10,
+        Tree::Records => 32 << 10,
         Tree::Indexes | Tree::History => 4 << 10,
     }
 }

@@ -1,7 +1,8 @@
 //! A walk over the runs of one tree: sorted sources merged, the newest row of a key first seen.
 //!
-//! Most walks stay in one source for long stretches (appended records, one compacted level), so the source in
-//! front is read on until its key reaches the lowest key of all the others; only then are all of them compared.
+//! Sources are kept in the order of their keys. Most walks stay in one for long stretches (appended records, one
+//! compacted level): the source in front is read on until its key reaches that of the next, and then takes its new
+//! place among the others.
 
 use super::KvWalk;
 use lsm_tree::Slice;
@@ -24,11 +25,9 @@ pub(super) trait Source: Send {
 
 /// See the module text.
 pub(super) struct Walk<S> {
-    /// Each stands at a row.
     sources: Vec<S>,
-    /// The source in front, and the one whose key is the lowest of the others.
-    front: usize,
-    next: Option<usize>,
+    /// Those that stand at a row, by its key; of equal keys the newest row is first.
+    order: Vec<usize>,
     /// `Less`: ascending keys.
     ahead: Ordering,
     /// The row in front was given.
@@ -40,60 +39,67 @@ impl<S: Source> Walk<S> {
     pub(super) fn new(sources: impl IntoIterator<Item = S>, backward: bool) -> Walk<S> {
         let ahead = if backward { Ordering::Greater } else { Ordering::Less };
         let sources: Vec<S> = sources.into_iter().collect();
-        let mut walk = Walk { sources, front: 0, next: None, ahead, given: false, failed: None };
+        let mut walk =
+            Walk { order: Vec::with_capacity(sources.len()), sources, ahead, given: false, failed: None };
         walk.failed = walk.begin().err();
         walk
     }
 
     fn begin(&mut self) -> Result<()> {
-        let mut at = 0;
-        while at < self.sources.len() {
+        for at in 0..self.sources.len() {
             if self.sources[at].step()? {
-                at += 1;
-            } else {
-                self.sources.swap_remove(at);
+                self.order.insert(0, at);
+                self.sink(0);
             }
         }
-        self.choose()
+        self.pass_over()
     }
 
-    /// Finds the source in front and the next one; older rows of its key in other sources are passed over.
-    fn choose(&mut self) -> Result<()> {
-        loop {
-            let (mut front, mut next) = (0, None::<usize>);
-            for (at, source) in self.sources.iter().enumerate().skip(1) {
-                let best = &self.sources[front];
-                let order = source.key().cmp(best.key());
-                if order == self.ahead || (order == Ordering::Equal && source.seqno() > best.seqno()) {
-                    next = Some(front);
-                    front = at;
-                } else if next.is_none_or(|n| source.key().cmp(self.sources[n].key()) == self.ahead) {
-                    next = Some(at);
-                }
-            }
-            (self.front, self.next) = (front, next);
-            match next {
-                Some(next) if self.sources[next].key() == self.sources[front].key() => {
-                    if !self.sources[next].step()? {
-                        self.sources.swap_remove(next);
-                    }
-                }
-                _ => return Ok(()),
+    /// Does the row of source `a` come before that of `b`?
+    #[inline]
+    fn is_before(&self, a: usize, b: usize) -> bool {
+        let (a, b) = (&self.sources[a], &self.sources[b]);
+        match a.key().cmp(b.key()) {
+            Ordering::Equal => a.seqno() > b.seqno(),
+            order => order == self.ahead,
+        }
+    }
+
+    /// Moves the source at `from` behind those whose rows come before its own.
+    fn sink(&mut self, from: usize) {
+        let mut to = from;
+        while to + 1 < self.order.len() && self.is_before(self.order[to + 1], self.order[from]) {
+            to += 1;
+        }
+        self.order[from..=to].rotate_left(1);
+    }
+
+    /// Passes over older rows of the key in front.
+    fn pass_over(&mut self) -> Result<()> {
+        while let [front, next, ..] = self.order[..]
+            && self.sources[front].key() == self.sources[next].key()
+        {
+            if self.sources[next].step()? {
+                self.sink(1);
+            } else {
+                self.order.remove(1);
             }
         }
+        Ok(())
     }
 
     /// Leaves the row that was given.
     #[inline]
     fn pass(&mut self) -> Result<()> {
-        let front = &mut self.sources[self.front];
+        let front = &mut self.sources[self.order[0]];
         if !front.step()? {
-            self.sources.swap_remove(self.front);
-            return self.choose();
+            self.order.remove(0);
+            return self.pass_over();
         }
-        match self.next {
-            Some(next) if self.sources[self.front].key().cmp(self.sources[next].key()) != self.ahead => {
-                self.choose()
+        match self.order[..] {
+            [front, next, ..] if self.sources[front].key().cmp(self.sources[next].key()) != self.ahead => {
+                self.sink(0);
+                self.pass_over()
             }
             _ => Ok(()),
         }
@@ -105,12 +111,12 @@ impl<S: Source> Walk<S> {
             if let Some(e) = self.failed.take() {
                 return Err(e);
             }
-            if std::mem::replace(&mut self.given, true) && !self.sources.is_empty() {
+            if std::mem::replace(&mut self.given, true) && !self.order.is_empty() {
                 self.pass()?;
             }
-            match self.sources.get(self.front) {
+            match self.order.first() {
                 None => return Ok(false),
-                Some(front) if front.value().is_some() => return Ok(true),
+                Some(&front) if self.sources[front].value().is_some() => return Ok(true),
                 Some(_) => {}
             }
         }
@@ -120,18 +126,18 @@ impl<S: Source> Walk<S> {
 impl<S: Source> KvWalk for Walk<S> {
     #[inline]
     fn step(&mut self) -> Result<bool> {
-        self.step_or_fail().inspect_err(|_| self.sources.clear())
+        self.step_or_fail().inspect_err(|_| self.order.clear())
     }
     #[inline]
     fn key(&self) -> &[u8] {
-        self.sources[self.front].key()
+        self.sources[self.order[0]].key()
     }
     #[inline]
     fn value(&self) -> &[u8] {
-        self.sources[self.front].value().unwrap_or_default()
+        self.sources[self.order[0]].value().unwrap_or_default()
     }
     fn share(&self) -> Slice {
-        self.sources[self.front].share()
+        self.sources[self.order[0]].share()
     }
 }
 
