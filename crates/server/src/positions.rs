@@ -158,6 +158,7 @@ impl Server {
                 primary_index,
                 sync_source_index: index_of(&source),
                 sync_source_host: source,
+                positions_awaited: self.progress.positions_awaited(self.env.clock.mono()),
             }
             .append_to(b);
         }

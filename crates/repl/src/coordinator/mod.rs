@@ -35,6 +35,7 @@ use pando_base::{Error, ErrorCode, Millis, Result};
 use pando_env::Env;
 use pando_env::sync::Notify;
 use pando_rpc::{Options, Pool};
+use pando_topology::write_concern::Want;
 use pando_topology::{Action, Boot, Core, Event, Position, Positions};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -142,6 +143,9 @@ impl Coordinator {
     }
 
     fn step(&self, inner: &mut Inner, event: Event) {
+        if waits_for_others(&event) {
+            self.progress.await_positions(self.env.clock.mono());
+        }
         let mut actions = Vec::new();
         let now = self.now();
         inner.core.step(now, event, &mut actions);
@@ -202,5 +206,14 @@ impl Coordinator {
     /// How far this node is now: after a commit on a primary, after each stage on a secondary.
     pub fn progressed(&self, written: Position, applied: Position, durable: Position) {
         self.tell(Event::Progress(Positions { written, applied, durable }));
+    }
+}
+
+/// Is it for other members' positions that somebody waits now?
+fn waits_for_others(event: &Event) -> bool {
+    match event {
+        Event::Await(waiter) => !matches!(waiter.concern.want, Want::Nodes(0 | 1)),
+        Event::StepDown { .. } => true,
+        _ => false,
     }
 }

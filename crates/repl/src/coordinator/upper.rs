@@ -25,6 +25,7 @@ impl Upper for Coordinator {
     }
     fn saw_metadata(&self, source: &str, m: &Metadata, last_fetched: OpTime) {
         let (Some(repl), Some(query)) = (&m.repl, &m.query) else { return };
+        self.progress.source_waits(query.positions_awaited);
         self.tell(Event::Fetched {
             from: source.into(),
             repl: wire::repl_metadata(repl),

@@ -269,16 +269,6 @@ pub fn oplog_metadata(d: &OplogQueryData) -> OplogQueryMetadata {
         sync_source_host: d.sync_source_host.clone(),
     }
 }
-pub fn oplog_query_data(m: &OplogQueryMetadata) -> OplogQueryData {
-    OplogQueryData {
-        committed: to_data(m.committed),
-        applied: m.applied,
-        rbid: m.rbid as i32,
-        primary_index: m.primary_index as i32,
-        sync_source_index: m.sync_source_index as i32,
-        sync_source_host: m.sync_source_host.clone(),
-    }
-}
 
 #[cfg(test)]
 mod tests {

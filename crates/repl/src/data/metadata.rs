@@ -27,6 +27,8 @@ pub struct OplogQueryData {
     pub primary_index: i32,
     pub sync_source_index: i32,
     pub sync_source_host: String,
+    /// Somebody waits for the positions of those that follow: they report at once. Ours; when it is missing, yes.
+    pub positions_awaited: bool,
 }
 
 /// Both, as a reply brought them.
@@ -111,6 +113,7 @@ impl OplogQueryData {
             d.i32("primaryIndex", self.primary_index);
             d.i32("syncSourceIndex", self.sync_source_index);
             d.str("syncSourceHost", &self.sync_source_host);
+            d.bool("positionsAwaited", self.positions_awaited);
         });
     }
     pub fn parse(d: &RawDoc) -> OplogQueryData {
@@ -121,6 +124,7 @@ impl OplogQueryData {
             primary_index: int(d, "primaryIndex", -1) as i32,
             sync_source_index: int(d, "syncSourceIndex", -1) as i32,
             sync_source_host: d.get("syncSourceHost").and_then(|v| v.as_str()).unwrap_or_default().to_owned(),
+            positions_awaited: d.get("positionsAwaited").is_none_or(|v| v.is_truthy()),
         }
     }
 }
@@ -160,6 +164,7 @@ mod tests {
                 primary_index: 0,
                 sync_source_index: -1,
                 sync_source_host: String::new(),
+                positions_awaited: false,
             }),
         };
         let mut b = DocBuilder::new();

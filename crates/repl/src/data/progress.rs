@@ -4,10 +4,11 @@
 //! batches, and positions are ends of batches.
 
 use crate::data::update_position::MemberPosition;
-use pando_base::{Millis, OpTime, Timestamp};
+use pando_base::{Millis, OpTime, Timestamp, limits};
 use pando_env::sync::Notify;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// A place in the log and when its entry was made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,6 +31,10 @@ struct State {
     unsynced: VecDeque<Position>,
     /// Whom we follow.
     source: Option<String>,
+    /// What the source said of its own waiters.
+    source_waits: bool,
+    /// Until when (monotonic) the other members' positions are wanted at once, for a waiter of this node.
+    awaited_until: Duration,
     rbid: i32,
     /// What members that report to this one have told of themselves and others.
     others: BTreeMap<i64, MemberPosition>,
@@ -40,6 +45,7 @@ struct State {
 pub struct Progress {
     state: Mutex<State>,
     changed: Shown,
+    urgent: Shown,
 }
 
 /// `Notify` has no `Debug` of its own.
@@ -61,10 +67,12 @@ impl Default for Progress {
             committed: Position::NULL,
             unsynced: VecDeque::new(),
             source: None,
+            source_waits: true,
+            awaited_until: Duration::ZERO,
             rbid: 1,
             others: BTreeMap::new(),
         };
-        Progress { state: Mutex::new(state), changed: Shown::default() }
+        Progress { state: Mutex::new(state), changed: Shown::default(), urgent: Shown::default() }
     }
 }
 
@@ -153,8 +161,33 @@ impl Progress {
         self.lock().source.clone()
     }
     pub fn set_source(&self, source: Option<String>) {
-        self.lock().source = source;
+        {
+            let mut s = self.lock();
+            s.source = source;
+            // Until it says otherwise.
+            s.source_waits = true;
+        }
         self.changed.0.bump();
+    }
+    /// Bumped when somebody began to wait for positions.
+    pub fn urgent(&self) -> &Notify {
+        &self.urgent.0
+    }
+    /// What the source last said of its waiters, and those of its own source.
+    pub fn source_waits(&self, waits: bool) {
+        let began = !std::mem::replace(&mut self.lock().source_waits, waits) && waits;
+        if began {
+            self.urgent.0.bump();
+        }
+    }
+    /// Somebody here waits for other members, at `now`; more of the kind will follow.
+    pub fn await_positions(&self, now: Duration) {
+        self.lock().awaited_until = now + Duration::from_millis(limits::POSITIONS_AWAITED_MS);
+    }
+    /// Does somebody, here or further up, wait for the positions of those that follow this node?
+    pub fn positions_awaited(&self, now: Duration) -> bool {
+        let s = self.lock();
+        now < s.awaited_until || (s.source.is_some() && s.source_waits)
     }
     /// Takes in a report; positions only move forward. True when it was news (R-UPOS-2).
     pub fn saw_member(&self, m: MemberPosition) -> bool {

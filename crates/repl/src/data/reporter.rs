@@ -1,13 +1,15 @@
 //! Tells the sync source how far this member, and those behind it, are (R-UPOS-1).
 //!
-//! One report is under way at a time; what moves meanwhile goes into the next. Without news a report is a sign of
-//! life, sent twice per election timeout.
+//! One report is under way at a time; what moves meanwhile goes into the next. While nobody waits for positions, as the
+//! source tells with each batch, a report waits for more of them: otherwise every single write costs two or three
+//! reports of every member. Without news a report is a sign of life, sent twice per election timeout.
 
 use crate::data::{Deps, Stop};
 use pando_base::limits;
 use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_millis(limits::REPORT_MS_MAX);
+const GATHER: Duration = Duration::from_millis(limits::REPORT_GATHER_MS);
 const PAUSE: Duration = Duration::from_millis(limits::REPORT_PAUSE_MS);
 
 pub(crate) async fn run(deps: Deps, stop: Stop) {
@@ -17,7 +19,7 @@ pub(crate) async fn run(deps: Deps, stop: Stop) {
             let call = deps.pool.call(&source, &body, LIMIT);
             match stop.unless_asked(call).await {
                 None => return,
-                Some(Ok(_)) => {}
+                Some(Ok(_)) => gather(&deps, &stop).await,
                 Some(Err(f)) => {
                     deps.env.log.info(
                         pando_env::Component::Repl,
@@ -33,6 +35,22 @@ pub(crate) async fn run(deps: Deps, stop: Stop) {
         }
         let keep_alive = deps.upper.election_timeout() / 2;
         stop.unless_asked(deps.env.timeout(keep_alive, deps.progress.changed().changed(seen))).await;
+    }
+}
+
+/// A moment for more news, as long as nobody waits for it.
+async fn gather(deps: &Deps, stop: &Stop) {
+    let until = deps.env.clock.mono() + GATHER;
+    loop {
+        let seen = deps.progress.urgent().version();
+        let now = deps.env.clock.mono();
+        if now >= until || deps.progress.positions_awaited(now) {
+            return;
+        }
+        let news = deps.env.timeout(until - now, deps.progress.urgent().changed(seen));
+        if stop.unless_asked(news).await.is_none() {
+            return;
+        }
     }
 }
 
