@@ -93,7 +93,7 @@ impl Node {
         let (port, storage) = (self.port, self.storage.clone());
         let alone = !self.member;
         self.world.sim.spawn(self.process, "pandod", async move {
-            let how = match pandod(env, port, storage, (alone, server)).await {
+            let how = match pandod(env, port, storage, alone, server).await {
                 Ok(()) => Exit::Clean,
                 Err(why) => Exit::Failed(why),
             };
@@ -125,7 +125,8 @@ async fn pandod(
     env: Env,
     port: u16,
     storage: Options,
-    (alone, shown): (bool, Arc<Mutex<Weak<Server>>>),
+    alone: bool,
+    shown: Arc<Mutex<Weak<Server>>>,
 ) -> Result<(), String> {
     let hosts = ["127.0.0.1".to_owned()];
     let bound = listener::bind(&env, &hosts, port, None).await.map_err(|e| e.to_string())?;

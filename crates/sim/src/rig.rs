@@ -175,6 +175,13 @@ impl Rig {
         });
     }
 
+    /// The configuration in force with the next version, for a reconfiguration.
+    pub fn next_config(&self, i: usize) -> Document {
+        let reply = self.admin(i, doc! { "replSetGetConfig": 1 });
+        let mut config = reply.get("config").and_then(Bson::as_doc).cloned().unwrap_or_default();
+        config.set("version", words::number(&config, "version") as i32 + 1);
+        config
+    }
     pub fn hello(&self, i: usize) -> Document {
         self.ask(i, doc! { "hello": 1, "$db": "admin" })
     }

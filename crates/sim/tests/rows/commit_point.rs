@@ -37,9 +37,7 @@ fn the_point_moves_without_heartbeats() {
     let p = rig.primary();
     rig.ok(p, insert(1, w(3)));
     // Long intervals between heartbeats: what moves the followers' point is the source's answers.
-    let mut config =
-        at(&rig.admin(p, doc! { "replSetGetConfig": 1 }), "config").unwrap().as_doc().unwrap().clone();
-    config.set("version", number(&config, "version") as i32 + 1);
+    let mut config = rig.next_config(p);
     let mut settings = config.get("settings").unwrap().as_doc().unwrap().clone();
     settings.set("heartbeatIntervalMillis", 60_000);
     config.set("settings", settings);

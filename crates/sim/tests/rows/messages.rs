@@ -118,10 +118,8 @@ fn a_newer_configuration_travels_by_heartbeat() {
     rig.ok(p, insert(1, w(3)));
     let away = rig.others(p)[0];
     rig.isolate(away);
-    let config = rig.admin(p, doc! { "replSetGetConfig": 1 });
-    let mut config = at(&config, "config").unwrap().as_doc().unwrap().clone();
-    let version = number(&config, "version") + 1;
-    config.set("version", version as i32);
+    let config = rig.next_config(p);
+    let version = number(&config, "version");
     rig.admin(p, doc! { "replSetReconfig": config });
     let version_of =
         |rig: &Rig, i: usize| number(&rig.admin(i, doc! { "replSetGetConfig": 1 }), "config.version");

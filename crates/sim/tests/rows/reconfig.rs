@@ -1,14 +1,8 @@
 //! Changes of the configuration under way while members come and go.
 
-use pando_bson::{Bson, Document, doc};
+use pando_bson::{Bson, doc};
 use pando_sim::rig::{Rig, words::*};
 
-fn next(rig: &Rig, p: usize) -> Document {
-    let config = rig.admin(p, doc! { "replSetGetConfig": 1 });
-    let mut config = at(&config, "config").unwrap().as_doc().unwrap().clone();
-    config.set("version", number(&config, "version") as i32 + 1);
-    config
-}
 fn version(rig: &Rig, i: usize) -> i64 {
     number(&rig.admin(i, doc! { "replSetGetConfig": 1 }), "config.version")
 }
@@ -19,7 +13,7 @@ fn an_error_after_the_installation_leaves_the_configuration_in_force() {
     let p = rig.primary();
     rig.ok(p, insert(1, w(3)));
     let before = version(&rig, p);
-    let config = next(&rig, p);
+    let config = rig.next_config(p);
     // Others are reached for the quorum check, but not for the configuration that follows it.
     let asked = rig.start(p, doc! { "replSetReconfig": config, "maxTimeMS": 3000, "$db": "admin" });
     rig.until("the installation", |rig| version(rig, p) == before + 1 || asked.answer().is_some());
@@ -39,7 +33,7 @@ fn committed_writes_remain_through_changes_and_failovers() {
     for round in 0..6 {
         let p = rig.primary();
         rig.ok(p, insert(round, majority()));
-        let mut config = next(&rig, p);
+        let mut config = rig.next_config(p);
         let mut members = config.get("members").unwrap().as_array().unwrap().to_vec();
         // Voters come and go one at a time, never the primary.
         let other = rig.others(p)[(round % 2) as usize];

@@ -5,9 +5,7 @@ use pando_sim::rig::{Rig, words::*};
 use std::time::Duration;
 
 fn reconfig(rig: &Rig, p: usize, change: impl FnOnce(&mut Document)) {
-    let config = rig.admin(p, doc! { "replSetGetConfig": 1 });
-    let mut config = at(&config, "config").unwrap().as_doc().unwrap().clone();
-    config.set("version", number(&config, "version") as i32 + 1);
+    let mut config = rig.next_config(p);
     change(&mut config);
     rig.admin(p, doc! { "replSetReconfig": config });
 }
