@@ -3,8 +3,6 @@
 use crate::Server;
 use pando_base::{Error, ErrorCode, OpTime, Result, Timestamp};
 use pando_command::{OpCtx, ReadLevel};
-use pando_repl::topology::Event;
-use pando_repl::topology::write_concern::{Concern, Waiter, Want};
 
 impl Server {
     pub(crate) async fn await_readable(&self, ctx: &OpCtx) -> Result<()> {
@@ -42,8 +40,16 @@ impl Server {
         ctx.interruptible(log.wait_applied(after)).await
     }
 
+    /// Entries of an older term are not after it, whatever their timestamps.
     async fn await_op_time(&self, ctx: &OpCtx, after: OpTime) -> Result<()> {
-        ctx.interruptible(self.storage.log().wait_applied(after.ts)).await
+        ctx.interruptible(self.storage.log().wait_applied(after.ts)).await?;
+        loop {
+            let seen = self.progress.changed().version();
+            if self.last_applied() >= after {
+                return Ok(());
+            }
+            ctx.interruptible(self.progress.changed().changed(seen)).await?;
+        }
     }
 
     async fn await_committed(&self, ctx: &OpCtx, after: Timestamp) -> Result<()> {
@@ -70,13 +76,7 @@ impl Server {
             ));
         }
         let target = self.write_noop("linearizable read")?;
-        if self.repl.is_alone() {
-            return ctx.interruptible(self.storage.log().wait_durable(target.ts)).await?;
-        }
-        self.storage.log().ask_flush(target.ts);
-        let concern = Concern { want: Want::Majority, journaled: false };
-        let waiting = self.coordinator()?.ask(|id| Event::Await(Waiter { id, target, concern }));
-        ctx.interruptible(waiting).await?.waited()?;
+        ctx.interruptible(self.await_majority(target)).await??;
         self.await_committed(ctx, target.ts).await
     }
 }

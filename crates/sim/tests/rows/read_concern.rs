@@ -124,6 +124,11 @@ fn a_lagging_member_waits_for_after_cluster_time_and_after_op_time() {
         );
         read
     };
+    let mut of_the_next_term = op_time.as_doc().unwrap().clone();
+    of_the_next_term.set("t", number(&of_the_next_term, "t") + 1);
+    let mut of_the_next_term = read("afterOpTime", Bson::Document(of_the_next_term));
+    of_the_next_term.push("maxTimeMS", 8000);
+    let of_the_next_term = rig.start(s, of_the_next_term);
     let by_time = rig.start(s, read("afterClusterTime", time.clone()));
     let by_op_time = rig.start(s, read("afterOpTime", op_time));
     rig.wait_ms(2000);
@@ -132,6 +137,9 @@ fn a_lagging_member_waits_for_after_cluster_time_and_after_op_time() {
     rig.until("both answers", |_| by_time.answer().is_some() && by_op_time.answer().is_some());
     assert_eq!(ids(&by_time.answer().unwrap()), [1, 2]);
     assert_eq!(ids(&by_op_time.answer().unwrap()), [1, 2]);
+    // The term comes first: an entry with that timestamp is not after it.
+    rig.until("an end of the third", |_| of_the_next_term.answer().is_some());
+    assert_eq!(code(&of_the_next_term.answer().unwrap()), 50);
 }
 
 #[test]
