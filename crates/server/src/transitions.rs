@@ -83,8 +83,9 @@ impl Server {
             }
         }
         let log = self.storage.log();
-        // A failed sync ends the process elsewhere.
-        let _ = log.wait_durable(log.last()).await;
+        if let Err(e) = log.wait_durable(log.last()).await {
+            return self.fatal("The log could not be synced at a change of role", &e.message);
+        }
         match self.top_of_log() {
             Ok(top) => self.progress.reset(top),
             Err(e) => self.fatal("The log could not be read", &e.message),
