@@ -19,13 +19,11 @@ pub trait Upper: Send + Sync + 'static {
     fn saw_metadata(&self, source: &str, m: &Metadata, last_fetched: OpTime);
 
     /// A connection to this member broke or was refused: it may be gone.
-    fn connection_lost(&self, _host: &str) {}
+    fn connection_lost(&self, host: &str);
     /// Bumped when something was heard of the other members: another choice of source may be possible.
-    fn news(&self) -> Notify {
-        Notify::new()
-    }
+    fn news(&self) -> Notify;
     /// Nobody is followed now.
-    fn source_left(&self) {}
+    fn source_left(&self);
 
     /// The body of `replSetUpdatePosition` for the source: this member and those that report to it. `None` while
     /// there is nothing to report (R-UPOS-3).
@@ -35,10 +33,10 @@ pub trait Upper: Send + Sync + 'static {
     /// Entries of retryable writes have been applied, in order.
     fn applied_sessions(&self, entries: &[&RawDoc]);
     /// Settings of the set have been applied.
-    fn applied_settings(&self) {}
+    fn applied_settings(&self);
 
     /// No member has the entries that come after ours, or one has again (R-SYNC-9).
-    fn too_stale(&self, _stale: bool) {}
+    fn too_stale(&self, stale: bool);
     /// The source's history parted from ours: only a rollback could go on (R-RB-1).
     fn diverged(&self, source: &str, why: &Error);
     /// Nothing can be done about this; the node must stop.
@@ -48,7 +46,5 @@ pub trait Upper: Send + Sync + 'static {
     fn committed(&self) -> OpTime;
     fn election_timeout(&self) -> Duration;
     /// `secondaryDelaySecs` (R-APPLY-3).
-    fn delay(&self) -> Duration {
-        Duration::ZERO
-    }
+    fn delay(&self) -> Duration;
 }

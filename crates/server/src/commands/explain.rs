@@ -77,7 +77,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         }
         "update" => {
             let docs = one_statement(&inner, "updates")?;
-            let s = update::parse_statement(0, docs)?;
+            let s = update::parse_statement(docs)?;
             let lets = inner.body.get("let").and_then(|v| v.as_doc());
             write(server, ctx, &inner, &Write::update(&UpdateStatement { lets, ..s }), verbosity).await
         }

@@ -10,7 +10,7 @@ use pando_query::plan::Hint;
 use pando_session::retryable::Kind;
 
 /// One element of `updates`, as written.
-pub(super) fn parse_statement(i: usize, doc: &RawDoc) -> Result<UpdateStatement<'_>> {
+pub(super) fn parse_statement(doc: &RawDoc) -> Result<UpdateStatement<'_>> {
     const OWNER: &str = "update.updates";
     let mut s = UpdateStatement::default();
     let (mut q, mut u) = (None, None);
@@ -47,7 +47,6 @@ pub(super) fn parse_statement(i: usize, doc: &RawDoc) -> Result<UpdateStatement<
             _ => return Err(arg.unknown()),
         }
     }
-    let _ = i;
     s.filter = q.ok_or_else(|| missing(OWNER, "q"))?;
     s.update = u.ok_or_else(|| missing(OWNER, "u"))?;
     Ok(s)
@@ -73,7 +72,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let ns = req.ns()?;
     pando_catalog::names::check_writable(&ns)?;
     let docs = req.required_docs("update", "updates")?;
-    let statements = docs.enumerate().map(|(i, d)| parse_statement(i, d)).collect::<Result<Vec<_>>>()?;
+    let statements = docs.map(parse_statement).collect::<Result<Vec<_>>>()?;
     check_batch_size(statements.len())?;
     server.before_write(ctx).await?;
     let checked = if by_uuid { server.check_collection_uuid("update", &req, &ns) } else { Ok(()) };
