@@ -127,3 +127,26 @@ fn a_newer_configuration_travels_by_heartbeat() {
     rig.heal();
     rig.until("the newer configuration", |rig| version_of(rig, away) == version);
 }
+
+#[test]
+fn positions_are_gathered_unless_somebody_waits_for_them() {
+    let rig = Rig::of(57, 3);
+    let p = rig.primary();
+    rig.ok(p, insert(0, w(3)));
+    let count =
+        || number(&rig.admin(p, doc! { "serverStatus": 1 }), "metrics.commands.replSetUpdatePosition.total");
+    // Reports heard and time passed while forty writes go by.
+    let forty = |from: i32, concern: Document| {
+        rig.wait_ms(2000);
+        let (before, begun) = (count(), rig.world.sim.now());
+        (from..from + 40).for_each(|i| drop(rig.ok(p, insert(i, concern.clone()))));
+        (count() - before, rig.world.sim.now() - begun)
+    };
+    let (unawaited, took) = forty(100, w(1));
+    // Each of two members: one per ten milliseconds, and the first and the last.
+    let most = 2 * (took.as_millis() as i64 / 10 + 2);
+    assert!(unawaited <= most, "{unawaited} reports in {took:?}");
+    let (awaited, took) = forty(200, w(3));
+    assert!(awaited >= 80, "{awaited} reports");
+    assert!(took < Duration::from_millis(40 * 10), "nobody gathers while a write waits: {took:?}");
+}
