@@ -1,5 +1,9 @@
 //! `pando`: the command line tool. One file per subcommand.
 
+mod args;
+mod backup;
+mod progress;
+mod restore;
 mod server;
 mod set;
 mod up;
@@ -14,7 +18,8 @@ struct Command {
     run: fn(&[String]) -> u8,
 }
 
-const COMMANDS: &[Command] = &[up::COMMAND, server::COMMAND, version::COMMAND];
+const COMMANDS: &[Command] =
+    &[up::COMMAND, server::COMMAND, backup::COMMAND, restore::COMMAND, version::COMMAND];
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -31,6 +36,17 @@ fn main() -> ExitCode {
         None => {
             eprintln!("pando: there is no command '{name}'\n\n{}", usage());
             ExitCode::from(pandod::exit::BAD_OPTIONS)
+        }
+    }
+}
+
+/// The exit code of a command that did something; tells why it could not.
+fn ended(done: Result<(), String>) -> u8 {
+    match done {
+        Ok(()) => pandod::exit::CLEAN,
+        Err(e) => {
+            eprintln!("{e}");
+            pandod::exit::FAILED
         }
     }
 }

@@ -203,6 +203,16 @@ pub const LOG_SEGMENTS_MIN: u64 = 16;
 pub const LOG_SEGMENT_BYTES_MIN: u64 = 64 << 10;
 /// Largest file of the log: a start scans the newest one whole.
 pub const LOG_SEGMENT_BYTES_MAX: u64 = 64 << 20;
+/// Checkpoints held still for backups at a time: each keeps its files on the disk.
+pub const BACKUPS_OPEN_MAX: usize = 4;
+/// A backup from which nobody reads for so long is given up.
+pub const BACKUP_IDLE_MS: u64 = 600_000;
+/// Bytes of a file in one reply of `_readBackup`.
+pub const BACKUP_READ_BYTES: usize = 4 << 20;
+/// One call of `pando backup` waits so long: opening a backup takes a checkpoint first.
+pub const BACKUP_CALL_MS: u64 = 600_000;
+/// Free bytes that a backup or restore leaves beside its files.
+pub const BACKUP_SPARE_BYTES: u64 = 64 << 20;
 /// Bytes of a pinned file read at a time when it is checked.
 pub const PINNED_READ_BYTES: usize = 1 << 20;
 /// Bytes of the log handed to the disk in one call.

@@ -17,6 +17,7 @@ mod agg_sources;
 mod agg_write;
 mod aggregation;
 mod await_read_concern;
+mod backups;
 mod batch;
 mod body;
 pub mod commands;

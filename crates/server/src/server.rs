@@ -1,5 +1,6 @@
 //! Start, shutdown, and the handle that commands hold.
 
+use crate::backups::Backups;
 use crate::commands::TABLE;
 use crate::feature_version::FeatureVersion;
 use crate::flow_control::Tickets;
@@ -67,6 +68,7 @@ pub struct Server {
     pub(crate) transitions: Transitions,
     pub(crate) catch_ups: CatchUps,
     pub(crate) ttl: TtlStats,
+    pub(crate) backups: Backups,
     pub(crate) spills: Arc<Spills>,
     pub(crate) stopping: Shutdown,
     pub(crate) rollbacks: Rollbacks,
@@ -119,6 +121,7 @@ impl Server {
             transitions: Transitions::default(),
             catch_ups: CatchUps::default(),
             ttl: TtlStats::default(),
+            backups: Backups::default(),
             spills,
             stopping: Shutdown::default(),
             rollbacks: Rollbacks::default(),

@@ -93,6 +93,7 @@ async fn checkpoint(server: Arc<Server>) {
             return;
         }
         let now = server.env.clock.mono();
+        server.backups.expire(now);
         let due = every > 0.0 && (now - last).as_secs_f64() >= every;
         if !due && !server.storage.wants_checkpoint() {
             continue;

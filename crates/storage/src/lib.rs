@@ -56,3 +56,12 @@ pub use txn::{BeginOptions, Dir, Mark, PreparedTxn, Txn};
 
 /// Commit timestamps are cluster times.
 pub type Ts = pando_base::Timestamp;
+
+/// crc32c, with which files of a pinned checkpoint are checked.
+pub fn checksum(bytes: &[u8]) -> u32 {
+    crc32c::crc32c(bytes)
+}
+/// The same over what was summed up so far and more.
+pub fn checksum_more(sum: u32, bytes: &[u8]) -> u32 {
+    crc32c::crc32c_append(sum, bytes)
+}

@@ -7,6 +7,7 @@
 mod prelude;
 
 mod aggregate;
+mod backup;
 mod build_info;
 mod clear_log;
 mod coll_mod;
@@ -192,6 +193,9 @@ pub static TABLE: &[CommandSpec<Server>] = commands! {
     "_transferMods" [] (ADMIN_ONLY | SHARD_ROLE) - "sharding";
     "abortShardSplit" [] (ADMIN_ONLY) - "serverless";
     "abortTransaction" [] (ADMIN_ONLY) v1 "transactions";
+    "_closeBackup" [] (ADMIN_ONLY | SECONDARY_OK) - "Lets the files of a backup go." => backup::close;
+    "_openBackup" [] (ADMIN_ONLY | SECONDARY_OK) - "Holds a checkpoint still and names its files." => backup::open;
+    "_readBackup" [] (ADMIN_ONLY | SECONDARY_OK) - "A piece of a file of a backup." => backup::read;
     "aggregate" [] (READ | SECONDARY_OPT_IN | IN_TXN | READ_CONCERN | WRITE_CONCERN) v1 "Runs a pipeline of stages over a collection." => aggregate::run;
     "analyzeShardKey" [] (ADMIN_ONLY) - "other";
     "appendOplogNote" [] (ADMIN_ONLY | WRITE) - "Writes an entry without effect to the oplog." => repl_set_admin::append_note;

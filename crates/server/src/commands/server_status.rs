@@ -321,7 +321,7 @@ fn storage_engine(server: &Server, d: &mut DocBuilder) {
     d.bool("supportsSnapshotReadConcern", true);
     d.bool("readOnly", server.catalog.gate().is_read_only());
     d.bool("persistent", true);
-    d.bool("backupCursorOpen", false);
+    d.bool("backupCursorOpen", server.backups.is_any_open());
 }
 
 fn transactions(_: &Server, d: &mut DocBuilder) {

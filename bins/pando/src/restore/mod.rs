@@ -1,0 +1,229 @@
+//! `pando restore`: a data folder from a backup, as of its end or of an earlier or later moment.
+//!
+//! ```text
+//!   files copied and checked ─► log cut, or added to from a running server ─► log replayed ─► folder gets its name
+//! ```
+//! The work is done in `<dbpath>.restoring`; what is there in the end is whole.
+
+pub(crate) mod moment;
+mod oplog;
+
+use crate::Command;
+use crate::args::Args;
+use crate::backup::manifest::{FILES, Manifest, NAME};
+use crate::backup::{create, empty_folder, enough_space, words};
+use crate::progress::{Progress, size};
+use moment::shown;
+use pando_base::{Namespace, Timestamp, limits};
+use pando_catalog::{Catalog, OpenOptions, Uninterrupted};
+use pando_env::{Env, Log};
+use pando_env_tokio::{RealNet, runtime};
+use pando_storage::{Storage, checksum_more};
+use pandod::exit;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+pub(crate) const COMMAND: Command =
+    Command { name: "restore", help: "make a data folder from a backup, as of any moment", run };
+
+const HELP: &str = "\
+Usage: pando restore BACKUP --dbpath DIR [--until MOMENT] [--oplog-from HOST:PORT] [--keep-set] [--check]
+
+Makes a data folder from what 'pando backup' wrote. Start a server on it as on any other.
+
+  --dbpath DIR            the new data folder: it must not exist yet, or be empty
+  --until MOMENT          as of the end of this moment: seconds, seconds:increment (a place in the oplog), or a date as
+                          2026-11-22T02:03:04Z (the end of the backup)
+  --oplog-from HOST:PORT  a running member that still has the oplog from the backup's end to MOMENT (without --until: to
+                          its own end)
+  --keep-set              the folder stays a member of its replica set; otherwise it belongs to none
+  --check                 look at every document and index entry, too
+";
+
+fn run(args: &[String]) -> u8 {
+    if args.iter().any(|a| a == "--help" || a == "-h") {
+        print!("{HELP}");
+        return exit::CLEAN;
+    }
+    let wanted = match Args::parse(args, &["dbpath", "until", "oplog-from"], &["keep-set", "check"])
+        .and_then(wanted)
+    {
+        Ok(wanted) => wanted,
+        Err(e) => {
+            eprintln!("{e}\n'pando restore --help' tells more.");
+            return exit::BAD_OPTIONS;
+        }
+    };
+    crate::ended(runtime().map_err(|e| e.to_string()).and_then(|rt| rt.block_on(restore(&wanted))))
+}
+
+struct Wanted {
+    backup: PathBuf,
+    dbpath: PathBuf,
+    until: Option<Timestamp>,
+    oplog_from: Option<String>,
+    keep_set: bool,
+    check: bool,
+}
+
+fn wanted(args: Args) -> Result<Wanted, String> {
+    let [backup] = &args.rest[..] else { return Err("name one backup".to_owned()) };
+    let dbpath = args.get("dbpath").ok_or("--dbpath names the new data folder")?;
+    let until = args.get("until").map(moment::parse).transpose()?;
+    let keep_set = args.has("keep-set");
+    if keep_set && until.is_some() {
+        return Err(
+            "a member cannot go back behind its set: --keep-set and --until do not go together".to_owned()
+        );
+    }
+    Ok(Wanted {
+        backup: PathBuf::from(backup),
+        dbpath: PathBuf::from(dbpath),
+        until,
+        oplog_from: args.get("oplog-from").map(str::to_owned),
+        keep_set,
+        check: args.has("check"),
+    })
+}
+
+async fn restore(w: &Wanted) -> Result<(), String> {
+    let manifest = Manifest::load(&w.backup)?;
+    reachable(w, &manifest)?;
+    empty_folder(&w.dbpath)?;
+    let name = w.dbpath.file_name().ok_or("--dbpath names no folder")?.to_string_lossy();
+    let partial = w.dbpath.with_file_name(format!("{name}.restoring"));
+    // Left by an earlier attempt.
+    if partial.exists() {
+        std::fs::remove_dir_all(&partial).map_err(|e| words(&partial, &e))?;
+    }
+    let env =
+        pando_env_tokio::env(&partial, Log::none(), RealNet::default()).map_err(|e| words(&partial, &e))?;
+    let done = async {
+        copy(&env, &manifest, &w.backup, &partial)?;
+        fit_oplog(&env, w, &manifest).await?;
+        open(&env, w).await
+    };
+    let done = done.await;
+    drop(env);
+    let end = match done {
+        Ok(end) => end,
+        Err(e) => {
+            // The next attempt clears it away as well.
+            let _ = std::fs::remove_dir_all(&partial);
+            return Err(e);
+        }
+    };
+    if w.dbpath.exists() {
+        std::fs::remove_dir(&w.dbpath).map_err(|e| words(&w.dbpath, &e))?;
+    }
+    std::fs::rename(&partial, &w.dbpath).map_err(|e| words(&w.dbpath, &e))?;
+    println!(
+        "Restored {} to {}: everything up to {}.",
+        size(manifest.bytes()),
+        w.dbpath.display(),
+        shown(end)
+    );
+    Ok(())
+}
+
+/// Can the moment be reached from this backup?
+fn reachable(w: &Wanted, m: &Manifest) -> Result<(), String> {
+    let Some(until) = w.until else { return Ok(()) };
+    if until < m.checkpoint {
+        return Err(format!(
+            "the backup begins at {}, after {}: use an earlier one",
+            shown(m.checkpoint),
+            shown(until)
+        ));
+    }
+    if until.secs() > m.oplog_end.secs() && w.oplog_from.is_none() {
+        return Err(format!(
+            "the backup ends at {}, before {}: name a member that has the oplog from there on (--oplog-from), or use a \
+             later backup",
+            shown(m.oplog_end),
+            shown(until)
+        ));
+    }
+    Ok(())
+}
+
+fn copy(env: &Env, m: &Manifest, backup: &Path, to: &Path) -> Result<(), String> {
+    enough_space(env, to, m.bytes())?;
+    let mut progress = Progress::new(env, "restore", m.bytes());
+    let mut piece = vec![0; limits::BACKUP_READ_BYTES];
+    for f in &m.files {
+        let (from, to) = (backup.join(FILES).join(&f.path), to.join(&f.path));
+        let mut source = std::fs::File::open(&from).map_err(|e| words(&from, &e))?;
+        let mut copy = create(&to)?;
+        let (mut crc32c, mut bytes) = (0, 0);
+        loop {
+            let n = source.read(&mut piece).map_err(|e| words(&from, &e))?;
+            if n == 0 {
+                break;
+            }
+            copy.write_all(&piece[..n]).map_err(|e| words(&to, &e))?;
+            crc32c = checksum_more(crc32c, &piece[..n]);
+            bytes += n as u64;
+            progress.add(n as u64);
+        }
+        copy.sync_all().map_err(|e| words(&to, &e))?;
+        if (bytes, crc32c) != (f.bytes, f.crc32c) {
+            return Err(format!(
+                "{} is damaged: it is not what {NAME} says it was when the backup was taken. Use another backup",
+                from.display()
+            ));
+        }
+    }
+    progress.finish();
+    Ok(())
+}
+
+/// Makes the log end where it is wanted.
+async fn fit_oplog(env: &Env, w: &Wanted, m: &Manifest) -> Result<(), String> {
+    let storage = storage(env)?;
+    let log = storage.log();
+    if let Some(until) = w.until.filter(|until| *until < log.last()) {
+        return log.truncate_after(until).map_err(|e| e.to_string());
+    }
+    match &w.oplog_from {
+        Some(host) => oplog::add(env, log, host, w.until.unwrap_or(Timestamp::MAX)).await,
+        None if log.last() < m.oplog_end => Err("the backup's oplog is shorter than it says".to_owned()),
+        None => Ok(()),
+    }
+}
+
+fn storage(env: &Env) -> Result<Storage, String> {
+    let options = pando_storage::Options { replicated: true, ..Default::default() };
+    Storage::open(env.clone(), options).map_err(|e| format!("the backup cannot be opened: {e}"))
+}
+
+/// Replays the log and leaves a checkpoint. Returns where the data stand.
+async fn open(env: &Env, w: &Wanted) -> Result<Timestamp, String> {
+    let storage = storage(env)?;
+    eprintln!("replaying the oplog");
+    let opened = Catalog::open(env.clone(), storage.clone(), OpenOptions { replset: true });
+    let catalog = opened.map_err(|e| format!("the oplog cannot be replayed: {e}"))?;
+    let end = storage.log().last();
+    if w.check {
+        for (ns, report) in catalog.validate_all(&Uninterrupted).await.map_err(|e| e.to_string())? {
+            if let Some(error) = report.errors.first() {
+                return Err(format!("{ns} is damaged: {error}. Use another backup"));
+            }
+        }
+    }
+    if !w.keep_set {
+        forget_set(&catalog).await.map_err(|e| e.to_string())?;
+    }
+    storage.set_stable(storage.last_committed());
+    let done = catalog.checkpoint().and_then(|_| storage.log().flush_once());
+    done.map_err(|e| format!("the data cannot be written: {e}"))?;
+    Ok(end)
+}
+
+/// What makes a folder a member of a set. Its log stays: a new set goes on from there.
+async fn forget_set(catalog: &Catalog) -> pando_base::Result<()> {
+    for name in ["system.replset", "replset.election", "replset.initialSyncId", "system.rollback.id"] {
+        catalog.delete_all(&Namespace::unchecked("local", name)).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,60 @@
+//! A backup over the wire: `_openBackup` holds a checkpoint still and names its files, `_readBackup` gives a piece of one,
+//! `_closeBackup` lets them go. Work goes on meanwhile.
+
+use super::prelude::*;
+use crate::config::VERSION;
+use pando_base::limits;
+
+pub(super) async fn open(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    for arg in req.args("_openBackup") {
+        return Err(arg.unknown());
+    }
+    server.backups.check_room()?;
+    server.checkpoint().await?;
+    let storage = server.storage.clone();
+    let pinned = server.env.offload(move || storage.pin_checkpoint()).await;
+    let pinned = pinned.unwrap_or_else(|| Err(Error::internal("the checkpoint failed")))?;
+    let (id, pin) = server.backups.add(pinned, server.env.clock.mono());
+    let mut r = Reply::with_capacity(64 * pin.files().len());
+    r.body.i64("backup", id);
+    r.body.str("host", &server.host_port());
+    r.body.str("version", VERSION);
+    r.body.timestamp("checkpoint", pin.at);
+    r.body.timestamp("oplogEnd", pin.log_end);
+    r.body.array("files", |a| {
+        for f in pin.files() {
+            a.doc(|d| {
+                d.str("path", &f.path);
+                d.i64("bytes", f.bytes as i64);
+            });
+        }
+    });
+    Ok(r)
+}
+
+pub(super) async fn read(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let (mut file, mut offset) = (0, 0);
+    for arg in req.args("_readBackup") {
+        match arg.name() {
+            "file" => file = arg.i64_at_least(0)? as usize,
+            "offset" => offset = arg.i64_at_least(0)? as u64,
+            _ => return Err(arg.unknown()),
+        }
+    }
+    let pin = server.backups.find(id_of(&req)?, server.env.clock.mono())?;
+    let piece = server.env.offload(move || pin.read(file, offset, limits::BACKUP_READ_BYTES)).await;
+    let piece = piece.unwrap_or_else(|| Err(Error::internal("the read failed")))?;
+    let mut r = Reply::with_capacity(piece.len() + 64);
+    r.body.i64("crc32c", i64::from(pando_storage::checksum(&piece)));
+    r.body.binary("data", 0, &piece);
+    Ok(r)
+}
+
+pub(super) async fn close(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    server.backups.close(id_of(&req)?)?;
+    Ok(Reply::new())
+}
+
+fn id_of(req: &Request<'_>) -> Result<i64> {
+    req.first().value().as_i64().ok_or_else(|| Error::bad_value("the number of a backup is wanted"))
+}
