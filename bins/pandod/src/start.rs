@@ -56,14 +56,19 @@ pub struct Ended {
     pub code: u8,
     /// What went wrong, for the terminal; the log has it too.
     pub error: Option<String>,
+    /// It has other files now and is to be started again.
+    again: bool,
 }
 
 impl Ended {
     fn with(code: u8) -> Ended {
-        Ended { code, error: None }
+        Ended { code, error: None, again: false }
+    }
+    fn error(code: u8, error: impl Display) -> Ended {
+        Ended { code, error: Some(error.to_string()), again: false }
     }
     fn failed(error: impl Display) -> Ended {
-        Ended { code: exit::FAILED, error: Some(error.to_string()) }
+        Ended::error(exit::FAILED, error)
     }
 }
 
@@ -84,7 +89,12 @@ pub fn serve(config: Config, ready: impl FnOnce(&Running)) -> Ended {
         Ok(rt) => rt,
         Err(e) => return Ended::failed(format!("Failed to start the runtime: {e}")),
     };
-    let ended = runtime.block_on(run(config, &log, &sink, ready));
+    let mut ended = runtime.block_on(run(config, &log, &sink, ready));
+    if ended.again {
+        log.info(Component::Control, 9100023, "Starting again", |_| {});
+        // A new image of the same process: nothing of the old one can reach the new files.
+        ended = Ended::failed(process::start_again());
+    }
     log.info(Component::Control, 20565, "Now exiting", |_| {});
     log.info(Component::Control, 23138, "Shutting down", |a| {
         a.i64("exitCode", i64::from(ended.code));
@@ -103,7 +113,7 @@ async fn run(config: Config, log: &Log, sink: &JsonLog, ready: impl FnOnce(&Runn
             log.error(Component::Control, f.id, f.text, |a| {
                 a.json("error", &f.json);
             });
-            return Ended { code: f.code, error: Some(f.error) };
+            return Ended::error(f.code, f.error);
         }
     };
     let stop = Stop::new();
@@ -125,16 +135,16 @@ async fn run(config: Config, log: &Log, sink: &JsonLog, ready: impl FnOnce(&Runn
     stop.stop();
     let ended = running.server.shutdown().await;
     if let Some(why) = running.server.fatal_error() {
-        return Ended { code: exit::ABRUPT, error: Some(why) };
+        return Ended::error(exit::ABRUPT, why);
     }
     if let Err(e) = ended {
         log.error(Component::Control, 4784932, "The server did not stop cleanly", |a| {
             a.show("error", &e);
         });
-        return Ended { code: exit::ABRUPT, error: Some(e.to_string()) };
+        return Ended::error(exit::ABRUPT, e);
     }
     match lock.release() {
-        Ok(()) => Ended::with(exit::CLEAN),
+        Ok(()) => Ended { again: running.server.wants_restart(), ..Ended::with(exit::CLEAN) },
         Err(e) => Ended::failed(e),
     }
 }

@@ -213,6 +213,8 @@ pub const BACKUP_READ_BYTES: usize = 4 << 20;
 pub const BACKUP_CALL_MS: u64 = 600_000;
 /// Free bytes that a backup or restore leaves beside its files.
 pub const BACKUP_SPARE_BYTES: u64 = 64 << 20;
+/// Chunks of files under way at once in a copy: one on the wire, one on the disk, one to spare.
+pub const FILE_COPY_STREAMS: usize = 3;
 /// Bytes of a pinned file read at a time when it is checked.
 pub const PINNED_READ_BYTES: usize = 1 << 20;
 /// Bytes of the log handed to the disk in one call.

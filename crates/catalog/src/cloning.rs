@@ -80,6 +80,18 @@ impl Catalog {
         let row = self.storage().begin(ReadAt::Applied)?.get(Ident::META, PROMISED)?;
         Ok(row.map_or(OpTime::NULL, |doc| op_time_of(RawDoc::trusted(&doc))))
     }
+    /// The files here were another node's: its promises are not ours, and ours are not known to it.
+    pub fn take_over_copy(&self, promised: OpTime) -> Result<()> {
+        let mut unit = self.storage().begin_local()?;
+        if promised.is_null() {
+            unit.delete(Ident::META, PROMISED)?;
+        } else {
+            let doc = doc! { "ts": promised.ts, "t": promised.t }.to_raw();
+            unit.put(Ident::META, PROMISED, doc.as_bytes())?;
+        }
+        unit.commit()?;
+        self.storage().sync_local()
+    }
     /// Makes this node empty, whatever it holds, so that it copies another member's data. Entries up to `promised` may
     /// have been counted on by others.
     pub fn give_up_data(&self, promised: OpTime) -> Result<()> {

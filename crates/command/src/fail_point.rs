@@ -24,6 +24,7 @@ pub const NAMES: &[&str] = &[
     "initialSyncHangDuringCollectionClone",
     "initialSyncHangAfterDataCloning",
     "initialSyncHangBeforeFinish",
+    "initialSyncHangCopyingFiles",
     "failGetMoreAfterCursorCheckout",
     "onPrimaryTransactionalWrite",
     "waitInHello",

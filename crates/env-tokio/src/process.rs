@@ -144,6 +144,17 @@ pub fn report_ready() {
     }
 }
 
+/// Becomes a new run of the same program with the same arguments; returns only when that fails.
+pub fn start_again() -> io::Error {
+    use std::os::unix::process::CommandExt;
+    let mut args = std::env::args_os();
+    let name = args.next().unwrap_or_default();
+    match std::env::current_exe() {
+        Ok(exe) => std::process::Command::new(exe).arg0(name).args(args).exec(),
+        Err(e) => e,
+    }
+}
+
 /// Blocks this thread; for tools that wait for another process.
 pub fn pause(d: std::time::Duration) {
     std::thread::sleep(d);

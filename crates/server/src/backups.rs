@@ -14,50 +14,47 @@ struct Open {
 }
 
 #[derive(Default)]
-struct All {
-    open: BTreeMap<i64, Open>,
-    last: i64,
-}
-
-#[derive(Default)]
-pub(crate) struct Backups(Mutex<All>);
+pub(crate) struct Backups(Mutex<BTreeMap<i64, Open>>);
 
 impl Backups {
-    fn lock(&self) -> MutexGuard<'_, All> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<i64, Open>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
     pub(crate) fn is_any_open(&self) -> bool {
-        !self.lock().open.is_empty()
+        !self.lock().is_empty()
     }
     /// Error when there are as many as may be.
     pub(crate) fn check_room(&self) -> Result<()> {
-        if self.lock().open.len() < limits::BACKUPS_OPEN_MAX {
+        if self.lock().len() < limits::BACKUPS_OPEN_MAX {
             return Ok(());
         }
         let text = format!("{} backups are being taken from this server already", limits::BACKUPS_OPEN_MAX);
         Err(Error::new(ErrorCode::ConflictingOperationInProgress, text))
     }
-    pub(crate) fn add(&self, pin: PinnedCheckpoint, now: Duration) -> (i64, Arc<PinnedCheckpoint>) {
-        let pin = Arc::new(pin);
-        let mut all = self.lock();
-        all.last += 1;
-        let id = all.last;
-        all.open.insert(id, Open { pin: pin.clone(), used: now });
+    /// Numbers are drawn: one that was given by an earlier process must not name another backup.
+    pub(crate) fn add(
+        &self,
+        pin: PinnedCheckpoint,
+        draw: u64,
+        now: Duration,
+    ) -> (i64, Arc<PinnedCheckpoint>) {
+        let (id, pin) = ((draw >> 1) as i64, Arc::new(pin));
+        self.lock().insert(id, Open { pin: pin.clone(), used: now });
         (id, pin)
     }
     pub(crate) fn find(&self, id: i64, now: Duration) -> Result<Arc<PinnedCheckpoint>> {
         let mut all = self.lock();
-        let Some(open) = all.open.get_mut(&id) else { return Err(gone(id)) };
+        let Some(open) = all.get_mut(&id) else { return Err(gone(id)) };
         open.used = now;
         Ok(open.pin.clone())
     }
     pub(crate) fn close(&self, id: i64) -> Result<()> {
-        self.lock().open.remove(&id).map(drop).ok_or_else(|| gone(id))
+        self.lock().remove(&id).map(drop).ok_or_else(|| gone(id))
     }
     /// Lets go what nobody has used for long.
     pub(crate) fn expire(&self, now: Duration) {
         let idle = Duration::from_millis(limits::BACKUP_IDLE_MS);
-        self.lock().open.retain(|_, open| now.saturating_sub(open.used) < idle);
+        self.lock().retain(|_, open| now.saturating_sub(open.used) < idle);
     }
 }
 

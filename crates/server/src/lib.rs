@@ -35,6 +35,7 @@ mod member_alone;
 mod namespaces;
 mod node;
 mod oplog_tail;
+mod own;
 mod pass_on;
 mod pipeline_cursor;
 mod plan_use;

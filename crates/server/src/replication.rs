@@ -7,7 +7,7 @@ use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Term, limits};
 use pando_bson::{DocBuilder, RawDoc, doc};
 use pando_env::{BoxFuture, Component};
 use pando_oplog::entry::{Entry, EntryView, Identity, Object, OpType};
-use pando_repl::data::initial_sync::InitialSync;
+use pando_repl::data::initial_sync::{Ended, InitialSync};
 use pando_repl::data::sync_status::SyncStatus;
 use pando_repl::data::{DataPath, Deps, Position as DataPosition};
 use pando_repl::topology::message::LastVote;
@@ -483,10 +483,20 @@ impl Server {
     async fn initial_sync(self: &Arc<Self>) -> Result<Position> {
         let sync = InitialSync::default();
         *self.initial_sync.lock().unwrap_or_else(PoisonError::into_inner) = Some(sync.clone());
-        let done = sync.run(&self.data_path_deps()?).await;
+        let own = self.own()?;
+        let done = sync.run(&self.data_path_deps()?, own.as_bytes()).await;
         self.initial_sync.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if !done? {
-            return Err(Error::new(ErrorCode::ShutdownInProgress, "the initial sync was stopped"));
+        let ended = match done? {
+            Ended::Copied => None,
+            Ended::Stopped => Some("the initial sync was stopped"),
+            Ended::CopiedFiles => {
+                self.request_restart();
+                self.stopping.wait_stopping().await;
+                Some("the server starts again with the copied files")
+            }
+        };
+        if let Some(why) = ended {
+            return Err(Error::new(ErrorCode::ShutdownInProgress, why));
         }
         self.restore_settings()?;
         self.restore_retryable_writes()?;

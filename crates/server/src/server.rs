@@ -26,8 +26,8 @@ use pando_repl::data::{DataPath, Progress};
 use pando_repl::{Coordinator, Repl};
 use pando_session::retryable::Retryable;
 use pando_session::{Cursors, Sessions};
-use pando_storage::Storage;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use pando_storage::{Storage, staging};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -62,6 +62,8 @@ pub struct Server {
     pub(crate) profiling: Profiling,
     /// Milliseconds of oplog that its size bound does not take away; 0 = only the size counts.
     pub(crate) oplog_retention_ms: AtomicU64,
+    /// The process is to start again with other files.
+    restart: AtomicBool,
     pub(crate) top: Top,
     pub(crate) fsync_lock: FsyncLock,
     pub(crate) tickets: Tickets,
@@ -89,6 +91,9 @@ impl Server {
             crate::member_alone::check_params(&instance.params)?;
         }
         let retention = config.oplog_min_retention.as_millis() as u64;
+        if staging::adopt_staged(&*env.disk)? {
+            env.log.info(Component::InitSync, 9100021, "The copied files are this node's data now", |_| {});
+        }
         let storage = Storage::open(env.clone(), config.storage.clone())?;
         let catalog = Catalog::open(env.clone(), storage.clone(), OpenOptions { replset: replicated })?;
         let spills = Spills::open(&env)?;
@@ -115,6 +120,7 @@ impl Server {
             feature_version_lock: Lock::new(),
             profiling: Profiling::default(),
             oplog_retention_ms: AtomicU64::new(retention),
+            restart: AtomicBool::new(false),
             top: Top::default(),
             fsync_lock: FsyncLock::default(),
             tickets: Tickets::default(),
@@ -130,6 +136,7 @@ impl Server {
         });
         tasks::spawn_all(&server);
         let stepped_up = server.stepped_up.version();
+        server.take_back_own().await?;
         server.take_place().await?;
         if server.catalog.gate().is_read_only() {
             return Ok(server);
@@ -168,6 +175,15 @@ impl Server {
     /// [`Server::wait_shutdown_requested`].
     pub fn request_shutdown(&self) {
         self.stopping.request(None);
+    }
+    /// The same, to start again at once: a copy of another member's files waits to be taken over.
+    pub(crate) fn request_restart(&self) {
+        self.restart.store(true, SeqCst);
+        self.stopping.request(Some(self.env.clock.mono()));
+    }
+    /// Whoever runs the process starts it again after [`Server::shutdown`].
+    pub fn wants_restart(&self) -> bool {
+        self.restart.load(SeqCst)
     }
     pub async fn wait_shutdown_requested(&self) {
         self.stopping.wait_requested().await;

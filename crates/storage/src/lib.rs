@@ -33,6 +33,7 @@ mod pin;
 mod prepared;
 mod row;
 mod snapshot;
+pub mod staging;
 mod stats;
 mod storage;
 mod store;

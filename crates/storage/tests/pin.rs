@@ -5,6 +5,7 @@ mod common;
 
 use common::{Folder, checkpoint, count, get, lsm, mem, open_on, put, replay};
 use pando_env::Disk;
+use pando_storage::staging::{Staging, adopt_staged, forget_kept, take_kept};
 use pando_storage::testing::FaultyDisk;
 use pando_storage::{Ident, IdentKind, Options, PinnedCheckpoint, PinnedKind, ReadAt, Storage};
 use std::sync::Arc;
@@ -98,4 +99,49 @@ fn a_log_that_is_cut_back_spoils_the_pin() {
     assert!(pin.read(last, 0, 1000).is_ok());
     s.log().truncate_after(first).unwrap();
     assert!(pin.read(last, 0, 1000).unwrap_err().message.contains("cut back"));
+}
+
+/// The copying node dies at any moment of the change: it is the one store or the other, and comes to the new one.
+#[test]
+fn a_copy_takes_the_place_of_a_store_whenever_the_power_fails() {
+    let (theirs, _clock) = open_on(Arc::new(FaultyDisk::new(7)), mem());
+    let i = theirs.create_ident(IdentKind::Records).unwrap();
+    fill(&theirs, i, 1);
+    checkpoint(&theirs);
+    let pin = theirs.pin_checkpoint().unwrap();
+    for seed in 0..60 {
+        let disk = Arc::new(FaultyDisk::new(seed));
+        let (mine, _clock) = open_on(disk.clone(), mem());
+        mine.create_ident(IdentKind::Records).unwrap();
+        put(&mine, i, b"mine", Some(b"1"));
+        checkpoint(&mine);
+        drop(mine);
+        let staging = Staging::begin(disk.clone(), pin.files().iter().map(|f| f.path.as_str())).unwrap();
+        for (n, f) in pin.files().iter().enumerate() {
+            staging.write(&f.path, 0, &pin.read(n, 0, usize::MAX).unwrap()).unwrap();
+            staging.end_file(&f.path, f.bytes).unwrap();
+        }
+        staging.keep(b"own").unwrap();
+        if seed % 2 == 0 {
+            staging.complete().unwrap();
+        } else {
+            drop(staging);
+        }
+        // Dies at some sync of the change, again and again.
+        for step in 0..40 {
+            disk.lose_sync_in((seed + step) % 12);
+            let done = adopt_staged(&*disk);
+            disk.crash();
+            if done.is_ok() {
+                break;
+            }
+        }
+        let whole = adopt_staged(&*disk).is_ok();
+        let (now, _clock) = open_on(disk.clone(), mem());
+        replay(&now);
+        let rows = count(&now, ReadAt::Latest, i);
+        assert!(whole && rows == if seed % 2 == 0 { 200 } else { 1 }, "seed {seed}: {rows} rows");
+        assert_eq!(take_kept(&*disk).unwrap().is_some(), seed % 2 == 0);
+        forget_kept(&*disk).unwrap();
+    }
 }

@@ -14,6 +14,7 @@
 use crate::data::background_sync::{Probe, end_of_oplog, probe};
 use crate::data::cloner::Cloner;
 use crate::data::fetcher::{End, Fetcher};
+use crate::data::file_copy::{self, FileCopy};
 use crate::data::metadata::{Metadata, op_time_of};
 use crate::data::patience::Patience;
 use crate::data::progress::Position;
@@ -41,66 +42,95 @@ pub struct InitialSync {
     pub status: SyncStatus,
 }
 
+/// How an initial sync ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ended {
+    /// This node is at one point of the set's history.
+    Copied,
+    /// Another member's files lie ready; the next start takes them over.
+    CopiedFiles,
+    /// It was told to stop.
+    Stopped,
+}
+
 impl InitialSync {
-    /// Copies the set's data; returns when this node is at one point of its history, or was told to stop (`false`).
-    /// After too many failed attempts there is an error.
-    pub async fn run(&self, deps: &Deps) -> Result<bool> {
-        let log = &deps.env.log;
+    /// Copies the set's data, as `initialSyncMethod` says. `own` is kept for the start with copied files. After too many
+    /// failed attempts there is an error.
+    pub async fn run(&self, deps: &Deps, own: &[u8]) -> Result<Ended> {
+        let mut by_files = file_copy::is_wanted(deps)?;
         deps.catalog.mark_copy(true)?;
         let attempts = deps.instance.params.int(Param::numInitialSyncAttempts).max(1) as u32;
-        self.status.begin("logical", attempts, deps.env.clock.wall_ms());
-        for attempt in 1..=attempts {
-            let source = loop {
-                if self.stop.is_asked() {
-                    return Ok(false);
-                }
-                if let Some(source) = deps.upper.choose_source(OpTime::NULL) {
-                    break source;
-                }
-                self.pause(deps).await;
-            };
-            log.info(Component::InitSync, 21164, "Starting initial sync attempt", |a| {
-                a.u64("initialSyncAttempt", u64::from(attempt)).str("syncSource", &source);
-            });
-            deps.progress.set_source(Some(source.clone()));
-            self.status.attempt(&source, deps.env.clock.wall_ms());
-            let (stop, status) = (&self.stop, &self.status);
-            let done = Attempt { deps, stop, source: &source, status }.run().await;
+        self.status.begin(file_copy::method(by_files), attempts, deps.env.clock.wall_ms());
+        let mut attempt = 0;
+        while attempt < attempts {
+            let Some(source) = self.find_source(deps, attempt + 1).await else { return Ok(Ended::Stopped) };
+            let done = self.attempt(deps, &source, own, by_files).await;
             deps.progress.set_source(None);
             match done {
-                Ok(at) => {
-                    log.info(Component::InitSync, 21163, "Initial sync attempt finished successfully", |a| {
-                        a.show("lastApplied", at.op_time);
-                    });
-                    return Ok(true);
-                }
-                Err(e) if self.stop.is_asked() => {
-                    log.info(Component::InitSync, 21163, "Initial sync stopped", |a| {
+                Ok(ended) => return Ok(ended),
+                Err(_) if self.stop.is_asked() => return Ok(Ended::Stopped),
+                Err(e) if by_files && e.code == ErrorCode::InvalidSyncSource => {
+                    let text = "Falling back to logical initial sync";
+                    deps.env.log.warn(Component::InitSync, 5780600, text, |a| {
                         a.str("error", &e.message);
                     });
-                    return Ok(false);
+                    by_files = false;
+                    self.status.set_method(file_copy::method(false));
                 }
                 Err(e) => {
-                    let why = format!("{}: {}", e.code.name(), e.message);
-                    self.status.attempt_failed(&why, deps.env.clock.wall_ms());
-                    log.error(Component::InitSync, 21200, "Initial sync attempt failed", |a| {
-                        a.u64("attemptsLeft", u64::from(attempts - attempt)).str("error", &why);
-                    });
+                    attempt += 1;
+                    self.failed(deps, &source, attempts - attempt, &e);
+                    deps.catalog.discard_copy()?;
+                    deps.progress.reset(Position::NULL);
+                    self.pause(deps).await;
                 }
             }
-            deps.upper.deny_source(
-                &source,
-                Duration::from_millis(limits::DENY_PROBE_FAILED_MS),
-                "an initial sync from it failed",
-            );
-            deps.catalog.discard_copy()?;
-            deps.progress.reset(Position::NULL);
-            self.pause(deps).await;
         }
         Err(Error::new(
             ErrorCode::InitialSyncFailure,
             "The maximum number of retries have been exhausted for initial sync",
         ))
+    }
+    async fn find_source(&self, deps: &Deps, attempt: u32) -> Option<String> {
+        let source = loop {
+            if self.stop.is_asked() {
+                return None;
+            }
+            if let Some(source) = deps.upper.choose_source(OpTime::NULL) {
+                break source;
+            }
+            self.pause(deps).await;
+        };
+        deps.env.log.info(Component::InitSync, 21164, "Starting initial sync attempt", |a| {
+            a.u64("initialSyncAttempt", u64::from(attempt)).str("syncSource", &source);
+        });
+        deps.progress.set_source(Some(source.clone()));
+        self.status.attempt(&source, deps.env.clock.wall_ms());
+        Some(source)
+    }
+    async fn attempt(&self, deps: &Deps, source: &str, own: &[u8], by_files: bool) -> Result<Ended> {
+        let (stop, status) = (&self.stop, &self.status);
+        let log = &deps.env.log;
+        if by_files {
+            FileCopy { deps, stop, source, status }.run(own).await?;
+            log.info(Component::InitSync, 9100022, "The sync source's files are copied", |_| {});
+            return Ok(Ended::CopiedFiles);
+        }
+        let at = Attempt { deps, stop, source, status }.run().await?;
+        log.info(Component::InitSync, 21163, "Initial sync attempt finished successfully", |a| {
+            a.show("lastApplied", at.op_time);
+        });
+        Ok(Ended::Copied)
+    }
+    /// For a while without that source.
+    fn failed(&self, deps: &Deps, source: &str, left: u32, e: &Error) {
+        let why = format!("{}: {}", e.code.name(), e.message);
+        self.status.attempt_failed(&why, deps.env.clock.wall_ms());
+        deps.env.log.error(Component::InitSync, 21200, "Initial sync attempt failed", |a| {
+            a.u64("attemptsLeft", u64::from(left)).str("error", &why);
+        });
+        let millis = Duration::from_millis(limits::DENY_PROBE_FAILED_MS);
+        deps.upper.deny_source(source, millis, "an initial sync from it failed");
     }
     /// The attempt under way ends soon.
     pub fn stop(&self) {

@@ -10,7 +10,7 @@
 //! * [`fetcher`] — one source, one connection, batches checked and queued;
 //! * [`writer`] — entries into the log at their timestamps (R-APPLY-14);
 //! * [`applier`] — batches, workers, what readers see (R-APPLY-1..8);
-//! * [`initial_sync`], [`cloner`] — the first copy of the set's data; [`patience`] with its source, [`sync_status`];
+//! * [`initial_sync`], [`cloner`], [`file_copy`] — the first copy of the set's data; [`patience`] with its source, [`sync_status`];
 //! * [`reporter`] — positions to the source, ours and those of members behind us (R-UPOS-1);
 //! * [`progress`], [`metadata`], [`update_position`] — what is told about positions, here and between nodes;
 //! * [`common_point`], [`Undone`] — where two logs part, for a rollback, and what it takes back (R-RB-2);
@@ -24,6 +24,7 @@ mod background_sync;
 mod cloner;
 pub mod common_point;
 mod fetcher;
+mod file_copy;
 pub mod initial_sync;
 pub mod metadata;
 mod patience;

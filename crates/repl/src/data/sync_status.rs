@@ -42,6 +42,8 @@ struct Attempt {
     databases_to_clone: u64,
     databases: Vec<Database>,
     bytes_total: u64,
+    /// Of a copy by files.
+    file_bytes: u64,
 }
 
 #[derive(Default)]
@@ -115,6 +117,16 @@ impl SyncStatus {
 
     // --- what is copied
 
+    pub(crate) fn set_method(&self, method: &'static str) {
+        self.lock().method = method;
+    }
+    pub(crate) fn files(&self, bytes: u64) {
+        self.lock().now.bytes_total = bytes;
+    }
+    pub(crate) fn file_bytes(&self, bytes: u64) {
+        self.lock().now.file_bytes += bytes;
+    }
+
     pub(crate) fn databases(&self, n: usize) {
         self.lock().now.databases_to_clone = n as u64;
     }
@@ -164,6 +176,7 @@ impl SyncStatus {
         let inner = self.lock();
         let at = &inner.now;
         let copied: u64 = at.databases.iter().flat_map(|db| &db.list).map(|c| c.bytes).sum();
+        let copied = copied + at.file_bytes;
         let elapsed = now - inner.start;
         b.str("method", inner.method);
         b.i32("failedInitialSyncAttempts", inner.failed.len() as i32);

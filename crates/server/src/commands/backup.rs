@@ -4,17 +4,22 @@
 use super::prelude::*;
 use crate::config::VERSION;
 use pando_base::limits;
+use pando_storage::PinnedKind;
 
 pub(super) async fn open(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
     for arg in req.args("_openBackup") {
         return Err(arg.unknown());
+    }
+    if server.repl.is_replicated() && !server.repl.is_readable() {
+        let text = "node is not in primary or recovering state";
+        return Err(Error::new(ErrorCode::NotPrimaryOrSecondary, text));
     }
     server.backups.check_room()?;
     server.checkpoint().await?;
     let storage = server.storage.clone();
     let pinned = server.env.offload(move || storage.pin_checkpoint()).await;
     let pinned = pinned.unwrap_or_else(|| Err(Error::internal("the checkpoint failed")))?;
-    let (id, pin) = server.backups.add(pinned, server.env.clock.mono());
+    let (id, pin) = server.backups.add(pinned, server.env.rng.next_u64(), server.env.clock.mono());
     let mut r = Reply::with_capacity(64 * pin.files().len());
     r.body.i64("backup", id);
     r.body.str("host", &server.host_port());
@@ -26,6 +31,9 @@ pub(super) async fn open(server: &Server, _: &OpCtx, req: Request<'_>) -> Result
             a.doc(|d| {
                 d.str("path", &f.path);
                 d.i64("bytes", f.bytes as i64);
+                if let PinnedKind::Oplog { last, .. } = f.kind {
+                    d.timestamp("oplogUpTo", last);
+                }
             });
         }
     });

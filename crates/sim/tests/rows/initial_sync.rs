@@ -3,10 +3,10 @@
 use pando_bson::{Bson, Document, doc};
 use pando_sim::rig::{Rig, words::*};
 
-const NEW: usize = 2;
+pub(crate) const NEW: usize = 2;
 
 /// Members 0 and 1 are a set; member 2 is there and knows nothing.
-fn pair_and_one(seed: u64) -> (Rig, usize) {
+pub(crate) fn pair_and_one(seed: u64) -> (Rig, usize) {
     let rig = Rig::unnamed(seed, 3);
     let config = rig.config(&[Document::new(), Document::new()], Document::new());
     rig.ok(0, doc! { "replSetInitiate": config, "$db": "admin" });
@@ -15,7 +15,7 @@ fn pair_and_one(seed: u64) -> (Rig, usize) {
     rig.ok(p, insert(0, w(2)));
     (rig, p)
 }
-fn hang(rig: &Rig, i: usize, point: &str, on: bool) {
+pub(crate) fn hang(rig: &Rig, i: usize, point: &str, on: bool) {
     let mode = if on { "alwaysOn" } else { "off" };
     let server = rig.nodes[i].server().expect("a running member");
     let set = doc! { "configureFailPoint": point, "mode": mode }.to_raw();
@@ -27,7 +27,7 @@ fn set_param(rig: &Rig, i: usize, name: &str, value: i64) {
     rig.admin(i, command);
 }
 /// Member 2 joins, as `fields` say.
-fn add(rig: &Rig, p: usize, fields: &Document) {
+pub(crate) fn add(rig: &Rig, p: usize, fields: &Document) {
     add_member(rig, p, NEW, fields);
 }
 fn add_member(rig: &Rig, p: usize, new: usize, fields: &Document) {
@@ -41,23 +41,23 @@ fn add_member(rig: &Rig, p: usize, new: usize, fields: &Document) {
     config.set("members", members);
     rig.insist(p, &doc! { "replSetReconfig": config, "$db": "admin" });
 }
-fn sync_status(rig: &Rig, i: usize) -> Option<Document> {
+pub(crate) fn sync_status(rig: &Rig, i: usize) -> Option<Document> {
     Some(rig.status(i).get("initialSyncStatus")?.as_doc()?.clone())
 }
-fn has_copied(rig: &Rig) -> bool {
+pub(crate) fn has_copied(rig: &Rig) -> bool {
     sync_status(rig, NEW).is_some_and(|s| {
         number(&s, "databases.databasesToClone") == 0 && number(&s, "databases.databasesCloned") > 0
     })
 }
-fn is_secondary(rig: &Rig, i: usize) -> bool {
+pub(crate) fn is_secondary(rig: &Rig, i: usize) -> bool {
     rig.hello(i).get("secondary").is_some_and(Bson::is_truthy)
 }
-fn is_marked(rig: &Rig, p: usize) -> bool {
+pub(crate) fn is_marked(rig: &Rig, p: usize) -> bool {
     let stored = rig.ok(p, doc! { "find": "system.replset", "$db": "local" });
     let path = format!("cursor.firstBatch.0.members.{NEW}.newlyAdded");
     at(&stored, &path).is_some_and(Bson::is_truthy)
 }
-fn fill(rig: &Rig, p: usize, coll: &str, n: i32) {
+pub(crate) fn fill(rig: &Rig, p: usize, coll: &str, n: i32) {
     for from in (0..n).step_by(100) {
         let docs: Vec<Bson> =
             (from..from + 100).map(|i| doc! { "_id": i, "pad": "x".repeat(100) }.into()).collect();
@@ -67,7 +67,7 @@ fn fill(rig: &Rig, p: usize, coll: &str, n: i32) {
         rig.ok(p, insert);
     }
 }
-fn hash(rig: &Rig, i: usize) -> String {
+pub(crate) fn hash(rig: &Rig, i: usize) -> String {
     let reply = rig.ok(i, anywhere(doc! { "dbHash": 1 }));
     format!("{:?}{:?}", at(&reply, "md5"), at(&reply, "uuids"))
 }

@@ -1,6 +1,7 @@
 //! Systems of a replica set, each shown with whole members in a simulated world (`docs/systems.md` names the tests).
 
 mod commit_point;
+mod file_copy;
 mod hello;
 mod initial_sync;
 mod messages;

@@ -1,0 +1,134 @@
+//! A member comes to a running set by copying another member's files.
+
+use super::initial_sync::{NEW, add, fill, hang, hash, is_marked, is_secondary, pair_and_one, sync_status};
+use pando_bson::{Bson, Document, doc};
+use pando_sim::rig::{Rig, words::*};
+
+fn by_files(rig: &Rig) {
+    let server = rig.nodes[NEW].server().expect("a running member");
+    server.instance.params.set_at_startup("initialSyncMethod", "fileCopyBased").unwrap();
+}
+/// What a supervisor does: the process ended to start again with other files.
+fn start_again(rig: &mut Rig) {
+    rig.until("the end of the process", |rig| rig.nodes[NEW].exit().is_some());
+    assert!(matches!(rig.nodes[NEW].exit(), Some(pando_sim::Exit::Clean)), "{:?}", rig.nodes[NEW].exit());
+    rig.nodes[NEW].boot();
+}
+fn copied(rig: &Rig) -> i64 {
+    sync_status(rig, NEW).map_or(0, |s| number(&s, "approxTotalBytesCopied"))
+}
+fn dozen(rig: &Rig, p: usize, from: i32) {
+    for i in from..from + 12 {
+        rig.ok(p, insert(i, w(2)));
+    }
+}
+
+#[test]
+fn a_member_made_of_copied_files_equals_its_source_and_follows() {
+    let (mut rig, p) = pair_and_one(91);
+    fill(&rig, p, "big", 3_000);
+    let index = doc! { "createIndexes": "big", "indexes": [{ "key": { "pad": 1, "_id": -1 }, "name": "i" }] };
+    rig.ok(p, index);
+    rig.ok(p, doc! { "create": "capped", "capped": true, "size": 4096 });
+    by_files(&rig);
+    hang(&rig, NEW, "initialSyncHangCopyingFiles", true);
+    add(&rig, p, &Document::new());
+    rig.until("the list of files", |rig| {
+        sync_status(rig, NEW).is_some_and(|s| number(&s, "approxTotalDataSize") > 0)
+    });
+    let status = sync_status(&rig, NEW).unwrap();
+    assert_eq!(at(&status, "method").and_then(Bson::as_str), Some("fileCopyBased"));
+    // The set goes on meanwhile, and the connections break.
+    dozen(&rig, p, 100);
+    let new = rig.nodes[NEW].machine();
+    hang(&rig, NEW, "initialSyncHangCopyingFiles", false);
+    rig.world.net.reset_connections(|a, b| (a == new || b == new) && a.0 < 30_000 && b.0 < 30_000);
+    start_again(&mut rig);
+    rig.until("a secondary", |rig| is_secondary(rig, NEW));
+    dozen(&rig, p, 200);
+    rig.until("its vote", |rig| !is_marked(rig, p));
+    rig.ok(p, insert(1_000, w(3)));
+    for source in 0..2 {
+        assert_eq!(hash(&rig, source), hash(&rig, NEW));
+    }
+    // It is itself, not its source: its own place, vote and heirs.
+    let me = rig.hello(NEW);
+    assert_eq!(at(&me, "me").and_then(Bson::as_str), Some(rig.nodes[NEW].addr().as_str()));
+    rig.until("an office of its own", |rig| {
+        rig.ask(NEW, doc! { "replSetStepUp": 1, "$db": "admin" });
+        rig.wait_ms(2_000);
+        rig.is_primary(NEW)
+    });
+    rig.ok(NEW, insert(1_001, w(3)));
+    let valid = rig.ok(NEW, doc! { "validate": "big" });
+    assert!(at(&valid, "valid").is_some_and(Bson::is_truthy), "{valid:?}");
+}
+
+#[test]
+fn a_copy_of_files_that_is_cut_goes_on_with_the_chunk_that_was_on_its_way() {
+    let (mut rig, p) = pair_and_one(92);
+    fill(&rig, p, "big", 1_000);
+    by_files(&rig);
+    hang(&rig, NEW, "initialSyncHangCopyingFiles", true);
+    add(&rig, p, &doc! { "votes": 0, "priority": 0 });
+    rig.until("the list of files", |rig| {
+        sync_status(rig, NEW).is_some_and(|s| number(&s, "approxTotalDataSize") > 0)
+    });
+    let total = number(&sync_status(&rig, NEW).unwrap(), "approxTotalDataSize");
+    rig.isolate(NEW);
+    let new = rig.nodes[NEW].machine();
+    rig.world.net.reset_connections(|a, b| (a == new || b == new) && a.0 < 30_000 && b.0 < 30_000);
+    hang(&rig, NEW, "initialSyncHangCopyingFiles", false);
+    rig.wait_ms(8_000);
+    assert!(copied(&rig) < total && rig.nodes[NEW].exit().is_none());
+    rig.heal();
+    let mut last = None;
+    rig.until("the end", |rig| {
+        last = sync_status(rig, NEW).or(last.take());
+        rig.nodes[NEW].exit().is_some()
+    });
+    assert_eq!(number(&last.unwrap(), "failedInitialSyncAttempts"), 0);
+    start_again(&mut rig);
+    rig.until("a secondary", |rig| is_secondary(rig, NEW));
+    rig.ok(p, insert(5, w(3)));
+    assert_eq!(hash(&rig, p), hash(&rig, NEW));
+}
+
+#[test]
+fn a_member_killed_while_it_copies_files_begins_again() {
+    let (mut rig, p) = pair_and_one(93);
+    fill(&rig, p, "big", 500);
+    by_files(&rig);
+    hang(&rig, NEW, "initialSyncHangCopyingFiles", true);
+    add(&rig, p, &doc! { "votes": 0, "priority": 0 });
+    rig.until("the list of files", |rig| {
+        sync_status(rig, NEW).is_some_and(|s| number(&s, "approxTotalDataSize") > 0)
+    });
+    rig.nodes[NEW].lose_power();
+    rig.nodes[NEW].boot();
+    // By the other method this time: what was staged is gone.
+    rig.until("a secondary", |rig| is_secondary(rig, NEW));
+    rig.ok(p, insert(5, w(3)));
+    assert_eq!(hash(&rig, p), hash(&rig, NEW));
+}
+
+#[test]
+fn a_source_that_gives_no_files_is_copied_from_logically() {
+    let (rig, p) = pair_and_one(94);
+    fill(&rig, p, "big", 500);
+    for source in 0..2 {
+        // As many copies as a member bears.
+        for _ in 0..4 {
+            rig.admin(source, doc! { "_openBackup": 1 });
+        }
+    }
+    by_files(&rig);
+    hang(&rig, NEW, "initialSyncHangAfterDataCloning", true);
+    add(&rig, p, &doc! { "votes": 0, "priority": 0 });
+    rig.until("the copy", super::initial_sync::has_copied);
+    let status = sync_status(&rig, NEW).unwrap();
+    assert_eq!(at(&status, "method").and_then(Bson::as_str), Some("logical"));
+    hang(&rig, NEW, "initialSyncHangAfterDataCloning", false);
+    rig.until("a secondary", |rig| is_secondary(rig, NEW));
+    assert_eq!(hash(&rig, p), hash(&rig, NEW));
+}

@@ -1,0 +1,230 @@
+//! Files of another node's checkpoint on their way to becoming this node's.
+//!
+//! ```text
+//!   list written ─► files written, synced ─► state "complete" │ start: old files go ─► state "moving" ─► renamed ─► state gone
+//! ```
+//! They are taken over at a start, before anything is opened: a running store cannot exchange its files. Up to
+//! "complete" a crash leaves the node's own files, and what was staged is thrown away; from then on a start goes on
+//! where the last one was.
+
+use crate::log::files::DIR as JOURNAL;
+use pando_base::{Error, ErrorCode, Result};
+use pando_env::Disk;
+use std::collections::BTreeSet;
+use std::io::ErrorKind;
+use std::sync::Arc;
+
+const DIR: &str = "filecopy";
+const LIST: &str = "filecopy/list";
+const STATE: &str = "filecopy/state";
+const NEW_STATE: &str = "filecopy/state.new";
+/// What the copying node wants to keep of itself ([`Staging::keep`]).
+const KEPT: &str = "adopted";
+const COMPLETE: &[u8] = b"complete";
+const MOVING: &[u8] = b"moving";
+
+pub struct Staging {
+    disk: Arc<dyn Disk>,
+    dirs: BTreeSet<String>,
+}
+
+impl Staging {
+    /// Makes room for files of these paths (as [`crate::PinnedFile::path`] names them); what an earlier copy left goes.
+    pub fn begin<'a>(disk: Arc<dyn Disk>, paths: impl Iterator<Item = &'a str>) -> Result<Staging> {
+        discard(&*disk)?;
+        let mut list = String::new();
+        let mut dirs = BTreeSet::new();
+        for path in paths {
+            list.push_str(check(path)?);
+            list.push('\n');
+            dirs.insert(format!("{DIR}/{}", dir_of(path)));
+        }
+        dirs.insert(DIR.to_owned());
+        for dir in &dirs {
+            disk.create_dir_all(dir)?;
+        }
+        put(&*disk, LIST, list.as_bytes())?;
+        disk.sync_dir(DIR)?;
+        Ok(Staging { disk, dirs })
+    }
+    pub fn write(&self, path: &str, offset: u64, bytes: &[u8]) -> Result<()> {
+        let file = self.disk.open(&format!("{DIR}/{}", check(path)?), true)?;
+        Ok(file.write_at(offset, bytes)?)
+    }
+    /// The file is whole: its bytes reach the disk.
+    pub fn end_file(&self, path: &str, bytes: u64) -> Result<()> {
+        let file = self.disk.open(&format!("{DIR}/{}", check(path)?), true)?;
+        file.truncate(bytes)?;
+        file.sync()?;
+        file.forget_cached(0, bytes);
+        Ok(())
+    }
+    /// Bytes that [`take_kept`] gives back after the files were taken over.
+    pub fn keep(&self, bytes: &[u8]) -> Result<()> {
+        put(&*self.disk, &format!("{DIR}/{KEPT}"), bytes)
+    }
+    /// All files are whole: the next start takes them over.
+    pub fn complete(self) -> Result<()> {
+        for dir in &self.dirs {
+            self.disk.sync_dir(dir)?;
+        }
+        put_state(&*self.disk, COMPLETE)
+    }
+}
+
+fn dir_of(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(dir, _)| dir)
+}
+
+/// Paths come from another node.
+fn check(path: &str) -> Result<&str> {
+    let ours = path.starts_with("tables/") || path.strip_prefix(JOURNAL).is_some_and(|p| p.starts_with('/'));
+    let plain = |part: &str| {
+        !part.is_empty()
+            && part != ".."
+            && part != "."
+            && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '.' || c == '_')
+    };
+    if ours && path.split('/').all(plain) {
+        return Ok(path);
+    }
+    Err(Error::new(ErrorCode::InvalidSyncSource, format!("{path:?} is no file of a checkpoint")))
+}
+
+fn put(disk: &dyn Disk, path: &str, bytes: &[u8]) -> Result<()> {
+    let file = disk.open(path, true)?;
+    file.truncate(0)?;
+    file.write_at(0, bytes)?;
+    Ok(file.sync()?)
+}
+fn get(disk: &dyn Disk, path: &str) -> Result<Option<Vec<u8>>> {
+    if !disk.exists(path) {
+        return Ok(None);
+    }
+    let file = disk.open(path, false)?;
+    let mut bytes = vec![0; file.len()? as usize];
+    let got = file.read_at(0, &mut bytes)?;
+    bytes.truncate(got);
+    Ok(Some(bytes))
+}
+fn put_state(disk: &dyn Disk, state: &[u8]) -> Result<()> {
+    put(disk, NEW_STATE, state)?;
+    disk.rename(NEW_STATE, STATE)?;
+    Ok(disk.sync_dir(DIR)?)
+}
+fn remove(disk: &dyn Disk, path: &str) -> Result<()> {
+    match disk.remove(path) {
+        Err(e) if e.kind() != ErrorKind::NotFound => Err(e.into()),
+        _ => Ok(()),
+    }
+}
+fn listed(disk: &dyn Disk) -> Result<Vec<String>> {
+    let list = get(disk, LIST)?.unwrap_or_default();
+    let list = String::from_utf8(list).map_err(|_| Error::internal(format!("{LIST} is damaged")))?;
+    Ok(list.lines().map(str::to_owned).collect())
+}
+
+/// A copy that never came to its end.
+fn discard(disk: &dyn Disk) -> Result<()> {
+    if !disk.exists(LIST) {
+        return Ok(());
+    }
+    for path in listed(disk)? {
+        remove(disk, &format!("{DIR}/{path}"))?;
+    }
+    remove(disk, &format!("{DIR}/{KEPT}"))?;
+    remove(disk, NEW_STATE)?;
+    remove(disk, LIST)?;
+    Ok(disk.sync_dir(DIR)?)
+}
+
+/// At a start, before [`crate::Storage::open`]: a complete copy takes the place of the node's own files. True when
+/// there was one.
+pub fn adopt_staged(disk: &dyn Disk) -> Result<bool> {
+    let state = get(disk, STATE)?;
+    match state.as_deref() {
+        None => {
+            discard(disk)?;
+            return Ok(false);
+        }
+        Some(s) if s == COMPLETE => {
+            for dir in own_dirs() {
+                remove_files(disk, &dir)?;
+            }
+            put_state(disk, MOVING)?;
+        }
+        Some(s) if s == MOVING => {}
+        Some(_) => return Err(Error::internal(format!("{STATE} is damaged"))),
+    }
+    let paths = listed(disk)?;
+    let mut dirs = BTreeSet::new();
+    for path in &paths {
+        let staged = format!("{DIR}/{}", check(path)?);
+        dirs.insert(dir_of(path));
+        if disk.exists(&staged) {
+            disk.create_dir_all(dir_of(path))?;
+            disk.rename(&staged, path)?;
+        }
+    }
+    let kept = format!("{DIR}/{KEPT}");
+    if disk.exists(&kept) {
+        disk.rename(&kept, KEPT)?;
+    }
+    for dir in dirs {
+        disk.sync_dir(dir)?;
+    }
+    disk.sync_dir("")?;
+    remove(disk, STATE)?;
+    disk.sync_dir(DIR)?;
+    discard(disk)?;
+    Ok(true)
+}
+
+/// What [`Staging::keep`] was given, until [`forget_kept`].
+pub fn take_kept(disk: &dyn Disk) -> Result<Option<Vec<u8>>> {
+    get(disk, KEPT)
+}
+pub fn forget_kept(disk: &dyn Disk) -> Result<()> {
+    remove(disk, KEPT)?;
+    Ok(disk.sync_dir("")?)
+}
+
+/// Every folder that tables and logs lie in.
+fn own_dirs() -> Vec<String> {
+    let mut dirs = vec![JOURNAL.to_owned(), "tables".to_owned()];
+    for tree in crate::kv::Tree::ALL {
+        dirs.push(format!("tables/{}", tree.name()));
+        dirs.push(format!("tables/{}/tables", tree.name()));
+    }
+    dirs
+}
+fn remove_files(disk: &dyn Disk, dir: &str) -> Result<()> {
+    let names = match disk.list(dir) {
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(()),
+        names => names?,
+    };
+    if names.is_empty() {
+        return Ok(());
+    }
+    for name in names {
+        remove(disk, &format!("{dir}/{name}"))?;
+    }
+    Ok(disk.sync_dir(dir)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_cannot_name_files_outside_the_checkpoint() {
+        for good in ["journal/oplog.0000000001", "tables/records/tables/17", "tables/whole.00000001"] {
+            assert!(check(good).is_ok(), "{good}");
+        }
+        for bad in
+            ["/etc/x", "journal", "../journal/x", "tables/../x", "tables//x", "filecopy/state", "tables/a b"]
+        {
+            assert!(check(bad).is_err(), "{bad}");
+        }
+    }
+}
