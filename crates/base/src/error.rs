@@ -88,10 +88,12 @@ impl std::error::Error for Error {}
 
 impl From<std::io::Error> for Error {
     fn from(e: std::io::Error) -> Error {
-        let code = match e.kind() {
-            std::io::ErrorKind::StorageFull => ErrorCode::OutOfDiskSpace,
-            _ => ErrorCode::InternalError,
-        };
-        Error::new(code, e.to_string())
+        match e.kind() {
+            std::io::ErrorKind::StorageFull => {
+                let text = format!("the disk is full, make room for the data directory ({e})");
+                Error::new(ErrorCode::OutOfDiskSpace, text)
+            }
+            _ => Error::internal(e.to_string()),
+        }
     }
 }

@@ -21,6 +21,7 @@ mod bytes;
 mod checkpoint;
 mod conflict;
 mod cursor;
+mod damage;
 mod flush;
 mod history;
 mod ident;

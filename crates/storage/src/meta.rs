@@ -1,7 +1,8 @@
 //! The checkpoint file: where the tables stand, in a few dozen bytes that are replaced atomically.
 
+use crate::damage::damaged;
 use crate::log::files::DIR;
-use pando_base::{Error, ErrorCode, Result};
+use pando_base::Result;
 use pando_env::Disk;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -99,8 +100,7 @@ impl Meta {
         let mut bytes = vec![0; file.len()? as usize];
         let got = file.read_at(0, &mut bytes)?;
         bytes.truncate(got);
-        let bad = || Error::new(ErrorCode::InternalError, format!("{PATH} is damaged"));
-        Meta::decode(&bytes).map(Some).ok_or_else(bad)
+        Meta::decode(&bytes).map(Some).ok_or_else(|| damaged(format!("checkpoint file {PATH}")))
     }
     /// Replaces the file; durable on return.
     pub(crate) fn save(&mut self, disk: &dyn Disk) -> Result<()> {

@@ -35,11 +35,13 @@ impl Storage {
     /// Opens what the last checkpoint and the logs hold. The caller then replays the oplog after
     /// [`Storage::recovery_ts`] between [`Storage::start_replay`] and [`Storage::end_replay`].
     pub fn open(env: Env, opts: Options) -> Result<Storage> {
-        let mut meta = Meta::load(&*env.disk)?.unwrap_or_default();
+        let meta = Meta::load(&*env.disk)?;
+        let is_new = meta.is_none();
+        let mut meta = meta.unwrap_or_default();
         // The replay says again what was dropped later, if the log still does.
         let recovery = meta.recovery;
         meta.dropped.retain(|_, at| *at <= recovery);
-        let kv = open_tables(&env, &opts)?;
+        let kv = open_tables(&env, &opts, is_new)?;
         let log = OpLog::open(env.clone(), opts.oplog_bytes_max)?;
         // Slots closed empty leave no entry, yet their timestamps may be where the tables stand: never again.
         log.start_above(meta.recovery.max(meta.flushing).max(meta.stable));
@@ -250,7 +252,7 @@ impl Storage {
     }
 }
 
-fn open_tables(env: &Env, opts: &Options) -> Result<Box<dyn Kv>> {
+fn open_tables(env: &Env, opts: &Options, is_new: bool) -> Result<Box<dyn Kv>> {
     Ok(match opts.backend {
         Backend::Mem => Box::new(MemKv::open(env.disk.clone())?),
         Backend::Lsm => {
@@ -259,7 +261,7 @@ fn open_tables(env: &Env, opts: &Options) -> Result<Box<dyn Kv>> {
                 .real_path()
                 .ok_or_else(|| Error::internal("the disk has no folder for table files"))?;
             env.disk.create_dir_all("tables")?;
-            Box::new(LsmKv::open(&root.join("tables"), opts.cache_bytes)?)
+            Box::new(LsmKv::open(&root.join("tables"), opts.cache_bytes, is_new)?)
         }
     })
 }

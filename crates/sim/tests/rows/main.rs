@@ -1,5 +1,6 @@
 //! Systems of a replica set, each shown with whole members in a simulated world (`docs/systems.md` names the tests).
 
+mod bad_disk;
 mod commit_point;
 mod file_copy;
 mod hello;

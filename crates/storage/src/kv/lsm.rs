@@ -6,9 +6,11 @@
 //! crate each run has one sequence number, above all earlier ones, and only the newest entry of a key counts.
 
 use super::block;
+use super::manifest;
 use super::run::{Blocks, RunWalk, above, below};
 use super::walk::Walk;
 use super::{Gc, Kv, KvBulk, KvIter, RunRow, Tree, TreeStats};
+use crate::damage::damaged;
 use crate::row;
 use lsm_tree::compaction::filter::{CompactionFilter, Context, Factory, ItemAccessor, Verdict};
 use lsm_tree::compaction::{CompactionStrategy, Leveled};
@@ -17,7 +19,7 @@ use lsm_tree::{
     AbstractTree, AnyTree, Cache, CompressionType, Config, DescriptorTable, GlobalTableId, InternalValue,
     SequenceNumberCounter, Slice, ValueType,
 };
-use pando_base::{Error, ErrorCode, Result, limits};
+use pando_base::{Error, Result, limits};
 use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::path::Path;
@@ -44,7 +46,8 @@ pub(crate) struct LsmKv {
 pub(super) fn engine_error(e: lsm_tree::Error) -> Error {
     match e {
         lsm_tree::Error::Io(e) => Error::from(e).context("table file"),
-        other => Error::new(ErrorCode::InternalError, format!("table file: {other:?}")),
+        lsm_tree::Error::ChecksumMismatch { .. } => damaged("a block does not match its checksum"),
+        other => damaged(format!("{other:?}")),
     }
 }
 
@@ -96,7 +99,11 @@ fn block_bytes(tree: Tree) -> u32 {
 }
 
 impl LsmKv {
-    pub(crate) fn open(dir: &Path, cache_bytes: usize) -> Result<LsmKv> {
+    /// `fresh`: nothing was ever written here.
+    pub(crate) fn open(dir: &Path, cache_bytes: usize, fresh: bool) -> Result<LsmKv> {
+        for tree in Tree::ALL {
+            manifest::check(&dir.join(tree.name()), fresh)?;
+        }
         let seqno = SequenceNumberCounter::default();
         let visible = SequenceNumberCounter::default();
         let cache = Arc::new(Cache::with_capacity_bytes(cache_bytes as u64));
@@ -115,7 +122,7 @@ impl LsmKv {
                 .index_block_partitioning_policy(PinningPolicy::all(false))
                 .filter_block_partitioning_policy(PinningPolicy::all(false))
                 .with_compaction_filter_factory(Some(factory));
-            match config.open().map_err(engine_error)? {
+            match config.open().map_err(|e| engine_error(e).context(dir.join(name).display()))? {
                 AnyTree::Standard(tree) => Ok(tree),
                 AnyTree::Blob(_) => Err(Error::internal("tables of an unknown kind")),
             }
@@ -176,7 +183,13 @@ impl LsmKv {
 
 impl Kv for LsmKv {
     fn get(&self, tree: Tree, key: &[u8]) -> Result<Option<Slice>> {
-        self.tree(tree).get(key, NEWEST).map_err(engine_error)
+        self.tree(tree).get(key, NEWEST).map_err(|e| {
+            let version = self.tree(tree).current_version();
+            let holds = |t: &&lsm_tree::Table| t.metadata.key_range.contains_key(key);
+            let names: Vec<_> =
+                version.iter_tables().filter(holds).map(|t| t.path.display().to_string()).collect();
+            engine_error(e).context(format!("table file {}", names.join(" or ")))
+        })
     }
 
     fn range(&self, tree: Tree, lower: Bound<&[u8]>, upper: Bound<&[u8]>, backward: bool) -> KvIter {

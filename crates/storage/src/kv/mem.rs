@@ -128,7 +128,7 @@ impl MemKv {
                     disk.remove(&path)?;
                     break;
                 }
-                return Err(Error::internal(format!("table file {path} is damaged")));
+                return Err(crate::damage::damaged(format!("table file {path}")));
             };
             if kind == WHOLE {
                 maps = [Map::new(), Map::new(), Map::new()];

@@ -6,6 +6,7 @@
 
 mod block;
 pub(crate) mod lsm;
+mod manifest;
 pub(crate) mod mem;
 mod run;
 mod walk;

@@ -41,14 +41,18 @@ struct BlockAt {
 
 #[cold]
 fn damaged(table: &Table) -> Error {
-    Error::internal(format!("table file {} is damaged", table.path.display()))
+    crate::damage::damaged(format!("table file {}", table.path.display()))
+}
+fn error_in(table: &Table, e: lsm_tree::Error) -> Error {
+    engine_error(e).context(format!("table file {}", table.path.display()))
 }
 
 impl TableIndex {
     fn read(table: &Table) -> Result<TableIndex> {
         let file = File::open(&*table.path)?;
         let (at, compression) = (table.regions.tli, table.metadata.index_block_compression);
-        let index = IndexBlock::new(Block::from_file(&file, at, compression).map_err(engine_error)?);
+        let index =
+            IndexBlock::new(Block::from_file(&file, at, compression).map_err(|e| error_in(table, e))?);
         let (mut keys, mut blocks) = (Vec::new(), Vec::new());
         let bytes = index.as_slice();
         for block in index.iter() {
@@ -101,7 +105,7 @@ impl Blocks {
         let compression = table.metadata.data_block_compression;
         load_block(id, &table.path, &self.files, &self.cache, &handle, BlockType::Data, compression)
             .map(|block| block.data)
-            .map_err(engine_error)
+            .map_err(|e| error_in(table, e))
     }
     /// Forgets the tables that are no more.
     pub(super) fn retain(&self, wanted: impl Fn(&GlobalTableId) -> bool) {

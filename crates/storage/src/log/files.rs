@@ -2,8 +2,9 @@
 
 use super::record;
 use super::segment::{Segment, SegmentView};
+use crate::damage::damaged;
+use pando_base::Result;
 use pando_base::limits::LOG_WRITE_BYTES;
-use pando_base::{Error, ErrorCode, Result};
 use pando_env::{Disk, DiskFile};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -43,10 +44,7 @@ impl LogFiles {
             let newest = i + 1 == numbers.len();
             let path = path(prefix, *number);
             if segments.back().is_some_and(|s| s.number + 1 != *number) {
-                return Err(Error::new(
-                    ErrorCode::InternalError,
-                    format!("log file before {path} is missing"),
-                ));
+                return Err(damaged(format!("the log file before {path} is missing")));
             }
             match Segment::open(&*disk, path.clone(), *number, newest)? {
                 Some(seg) => segments.push_back(seg),

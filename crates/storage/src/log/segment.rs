@@ -4,7 +4,8 @@
 //! the file being written it is kept in memory and rebuilt by the scan at open.
 
 use super::record;
-use pando_base::{Error, ErrorCode, Result};
+use crate::damage::damaged;
+use pando_base::{Error, Result};
 use pando_env::{Disk, DiskFile};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -42,7 +43,7 @@ pub(crate) struct SegmentView {
 }
 
 fn corrupt(path: &str, at: u64, what: &str) -> Error {
-    Error::new(ErrorCode::InternalError, format!("log file {path} is damaged at byte {at}: {what}"))
+    damaged(format!("log file {path}, byte {at}: {what}"))
 }
 
 impl Segment {
