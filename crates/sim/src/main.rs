@@ -97,13 +97,14 @@ impl Total {
         self.report.elections += r.elections;
         self.report.rollbacks += r.rollbacks;
         self.report.undone += r.undone;
+        self.report.initial_syncs += r.initial_syncs;
     }
     fn show(&self) {
         let (hours, faults) = (self.seconds / 3600.0, self.faults.values().sum::<u32>());
         let r = &self.report;
         println!(
             "{} seeds, {} failed; {hours:.2} cluster-hours, {faults} faults ({:.0} an hour), {} elections, \
-             {} rollbacks of {} entries, {} entries committed, {} writes acknowledged, {} register commands, \
+             {} rollbacks of {} entries, {} initial syncs, {} entries committed, {} writes acknowledged, {} register commands, \
              {} majority reads; {:?}",
             self.seeds,
             self.failed,
@@ -111,6 +112,7 @@ impl Total {
             r.elections,
             r.rollbacks,
             r.undone,
+            r.initial_syncs,
             r.committed,
             r.acknowledged,
             r.register_commands,

@@ -110,6 +110,12 @@ impl Node {
         self.end_process();
         self.disk.crash();
     }
+    /// The machine is gone; another one, with an empty disk, has its address.
+    pub fn lose_disk(&mut self) {
+        self.lose_power();
+        let seed = self.world.sim.below(u64::MAX);
+        self.disk = Arc::new(FaultyDisk::new(seed));
+    }
     fn end_process(&self) {
         *lock(&self.server) = Weak::new();
         self.world.sim.kill(self.process);

@@ -1,5 +1,6 @@
-//! What must hold once everything has healed: every secondary reaches the end of the primary's log, holds the same
-//! data under the same hashes, has a log that is a part of the primary's, and `validate` finds nothing.
+//! What must hold once everything has healed: no member is newly added, every secondary reaches the end of the primary's
+//! log, holds the same data under the same hashes, has a log that is a part of the primary's, and `validate` finds
+//! nothing.
 
 use crate::client::Client;
 use crate::executor::lock;
@@ -133,6 +134,14 @@ fn compare(
     }
 }
 
+/// Does a member still count for nothing because it had no data?
+async fn syncs_members(c: &mut Client) -> Result<bool, String> {
+    let reply = ask(c, doc! { "replSetGetConfig": 1 }, "admin").await?;
+    let members = reply.get_path("config.members").and_then(|v| v.as_array());
+    let mut docs = members.into_iter().flatten().filter_map(|e| e.value().as_doc());
+    Ok(docs.any(|m| m.get("newlyAdded").is_some()))
+}
+
 /// Number of entries in the primary's log, or what is wrong.
 pub(crate) async fn run(env: Env, addrs: Vec<String>, stage: Arc<Mutex<String>>) -> Result<u64, Vec<String>> {
     let mut primary = connected(&env, &addrs[0]).await;
@@ -143,6 +152,10 @@ pub(crate) async fn run(env: Env, addrs: Vec<String>, stage: Arc<Mutex<String>>)
             None => env.clock.sleep(PAUSE).await,
         }
     };
+    while syncs_members(&mut primary).await.map_err(|e| vec![e])? {
+        "a member is newly added".clone_into(&mut lock(&stage));
+        env.clock.sleep(PAUSE).await;
+    }
     let mut problems = Vec::new();
     let story = log_of(&mut primary).await.map_err(|e| vec![e])?;
     let data = data_of(&mut primary).await.map_err(|e| vec![e])?;

@@ -42,7 +42,11 @@ pub(super) struct Broken {
 }
 
 impl Broken {
-    fn count(&mut self, what: &'static str) {
+    /// A member that is down comes back now.
+    pub(super) fn boots_now(&mut self, who: usize) {
+        self.due.retain(|(_, heal)| !matches!(heal, Heal::Boot(i) if *i == who));
+    }
+    pub(super) fn count(&mut self, what: &'static str) {
         *self.counts.entry(what).or_default() += 1;
     }
 }
@@ -117,7 +121,7 @@ impl Run {
     /// Something breaks.
     pub(super) fn fault(&mut self) {
         let who = self.somebody();
-        match self.below(20) {
+        match self.below(21) {
             0..=2 => self.stop(who, false),
             3..=5 => self.stop(who, true),
             6 if self.below(4) == 0 => {
@@ -150,7 +154,8 @@ impl Run {
                 self.broken.count("clock jump");
                 self.world.set_skew(self.nodes[who].machine(), ms);
             }
-            18 => self.order("step-down", who, super::orders::Order::StepDown),
+            18 => self.replace(who),
+            19 => self.order("step-down", who, super::orders::Order::StepDown),
             _ => self.order("reconfiguration", who, super::orders::Order::Prefer(who)),
         }
     }

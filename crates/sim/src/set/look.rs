@@ -208,6 +208,15 @@ impl Watch {
         Watch { members: vec![None; members], logs, committed: Committed::default() }
     }
 
+    /// Another machine stands in the place of this member.
+    pub(super) fn forget(&mut self, who: usize) {
+        self.members[who] = None;
+        self.logs[who] = Log::default();
+    }
+    pub(super) fn state(&self, who: usize) -> Option<MemberState> {
+        self.members[who].as_ref().map(|m| m.state)
+    }
+
     /// The leader of the newest term, if it was seen.
     pub(super) fn newest_leader(&self) -> Option<usize> {
         let leaders = self

@@ -1,7 +1,8 @@
 //! A real set of members under faults: elections, the data path and clients, all of it the server's own code.
 //!
 //! Users write wherever the primary is. Meanwhile members are killed or lose power, networks are cut in one direction or
-//! both, slow or lossy, clocks jump, and an operator steps primaries down ([`faults`], [`orders`]). After every twentieth
+//! both, slow or lossy, clocks jump, an operator steps primaries down and replaces machines ([`faults`], [`orders`],
+//! [`replace`]). After every twentieth
 //! of a second all members are looked at from outside ([`look`]) and every rule of [`invariants`] must hold. At the end
 //! everything heals: every promise made to the users must be kept, and the members must agree ([`agreement`]).
 
@@ -10,6 +11,7 @@ mod faults;
 mod invariants;
 mod look;
 mod orders;
+mod replace;
 mod users;
 
 use crate::client::Client;
@@ -22,6 +24,7 @@ use invariants::Invariant;
 use look::Watch;
 use pando_bson::{Bson, Document, doc};
 use pando_env::Env;
+use replace::Replacement;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -45,6 +48,7 @@ const LOOK: Duration = Duration::from_millis(50);
 pub(crate) const ELECTED: i32 = 21450;
 pub(crate) const VOTED: i32 = 5_972_100;
 const ROLLED_BACK: i32 = 21612;
+const COPIED: i32 = 21163;
 
 /// How long and how wild.
 #[derive(Clone, Copy, Debug)]
@@ -91,6 +95,7 @@ pub struct Report {
     pub majority_reads: usize,
     pub elections: u64,
     pub rollbacks: u64,
+    pub initial_syncs: u64,
     /// Entries that rollbacks took back.
     pub undone: u64,
     pub committed: usize,
@@ -111,6 +116,8 @@ struct Run {
     clients: Vec<Machine>,
     operator: crate::ProcessId,
     broken: Broken,
+    replacement: Option<Replacement>,
+    next_member_id: i32,
     watch: Watch,
     rules: Vec<Box<dyn Invariant>>,
     acknowledged: Arc<Mutex<Acknowledged>>,
@@ -139,6 +146,7 @@ pub fn run(seed: u64, options: &Options) -> Result<Report, Box<Failure>> {
     }
     run.world.net.set_options(NetOptions::default());
     run.heal_all();
+    run.end_replacing()?;
     run.go_on(Duration::from_millis(options.calm_ms))?;
     stop.store(true, Relaxed);
     run.go_on(Duration::from_secs(10))?;
@@ -154,7 +162,7 @@ impl Drop for Run {
 impl Run {
     fn new(seed: u64, options: &Options) -> Run {
         let world = World::new(seed, NetOptions::default());
-        world.watch_lines(&[ELECTED, VOTED, ROLLED_BACK]);
+        world.watch_lines(&[ELECTED, VOTED, ROLLED_BACK, COPIED]);
         let member = |i: u16| {
             let disk = FaultyDisk::new(seed.wrapping_mul(64).wrapping_add(u64::from(i)));
             let mut node = Node::member(&world, disk, FIRST_PORT + i);
@@ -168,6 +176,8 @@ impl Run {
             clients: (0..options.users).map(|u| Machine(FIRST_CLIENT + u as u16)).collect(),
             operator: world.sim.start_process(),
             broken: Broken::default(),
+            replacement: None,
+            next_member_id: i32::from(options.members),
             watch: Watch::new(options.members.into()),
             rules: invariants::all(),
             acknowledged: Arc::default(),
@@ -220,6 +230,19 @@ impl Run {
         while self.world.sim.now() < end {
             self.world.sim.run_for(LOOK);
             self.look()?;
+            self.go_on_replacing();
+        }
+        Ok(())
+    }
+
+    /// A replacement that is under way comes to its end.
+    fn end_replacing(&mut self) -> Result<(), Box<Failure>> {
+        let end = self.world.sim.now() + LIVELY;
+        while let Some(what) = self.replacing() {
+            if self.world.sim.now() >= end {
+                return Err(self.fail(vec![format!("a replacement does not end: {what}")]));
+            }
+            self.go_on(LOOK)?;
         }
         Ok(())
     }
@@ -230,9 +253,11 @@ impl Run {
         for line in &lines {
             match line.id {
                 ELECTED => self.report.elections += 1,
+                COPIED => self.report.initial_syncs += 1,
                 ROLLED_BACK => {
                     self.report.rollbacks += 1;
-                    self.report.undone += number(&line.attr, "numOpsRolledBack").unwrap_or(0) as u64;
+                    self.report.undone +=
+                        number(&line.attr, "totalEntriesRolledBackIncludingNoops").unwrap_or(0) as u64;
                 }
                 _ => {}
             }

@@ -44,4 +44,8 @@ impl Invariant for Rule {
             claim.holders.len() < majority && !refuted
         });
     }
+    fn forget(&mut self, who: usize) {
+        // Whether it held them is lost with its disk, unless it was seen.
+        self.open.retain(|claim| claim.holders.contains(&who) || claim.without.contains(&who));
+    }
 }

@@ -19,4 +19,7 @@ impl Invariant for Rule {
             }
         }
     }
+    fn forget(&mut self, who: usize) {
+        self.installed.remove(&who);
+    }
 }

@@ -29,4 +29,7 @@ impl Invariant for Rule {
             }
         }
     }
+    fn forget(&mut self, who: usize) {
+        self.votes.retain(|(voter, _), _| *voter != who);
+    }
 }

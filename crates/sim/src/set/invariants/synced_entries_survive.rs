@@ -23,4 +23,7 @@ impl Invariant for Rule {
             self.synced.insert(who, now.synced);
         }
     }
+    fn forget(&mut self, who: usize) {
+        self.synced.remove(&who);
+    }
 }

@@ -27,4 +27,7 @@ impl Invariant for Rule {
             }
         }
     }
+    fn forget(&mut self, who: usize) {
+        self.kept.remove(&who);
+    }
 }

@@ -36,4 +36,7 @@ impl Invariant for Rule {
             }
         }
     }
+    fn forget(&mut self, who: usize) {
+        self.began.remove(&who);
+    }
 }
