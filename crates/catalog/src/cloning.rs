@@ -64,8 +64,8 @@ impl Catalog {
         if !self.is_copy_unfinished()? {
             return Err(Error::internal("only a copy that is not finished can be discarded"));
         }
-        self.storage().log().truncate_after(Timestamp::ZERO)?;
         self.storage().start_afresh()?;
+        self.storage().log().truncate_after(Timestamp::ZERO)?;
         self.forget_definitions();
         Ok(())
     }

@@ -243,6 +243,7 @@ impl Server {
             self.env.offload(move || storage.log().flush_once().and_then(|()| storage.sync_local())).await;
         flushed.unwrap_or_else(|| Err(pando_base::Error::internal("the last flush failed")))?;
         self.checkpoint().await?;
+        self.storage.note_log_ends()?;
         log.info(Component::Control, 20565, "Now exiting", |_| {});
         Ok(())
     }

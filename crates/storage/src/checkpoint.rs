@@ -100,7 +100,7 @@ impl Storage {
         Ok(())
     }
 
-    /// Forgets every timestamped row, whatever was stable; the caller has cut the whole log. A crash in the middle leaves
+    /// Forgets every timestamped row, whatever was stable; the caller then cuts the whole log. A crash in the middle leaves
     /// tables of any state: the caller knows then that it must do this again.
     pub fn start_afresh(&self) -> Result<()> {
         {
@@ -129,6 +129,8 @@ impl Storage {
             // Also on disk: a drop that is undone must not be carried out after a crash.
             let mut meta = self.store.meta();
             meta.dropped.retain(|_, at| *at <= stable);
+            // The log is about to be cut.
+            meta.log_end = meta.log_end.min(stable);
             meta.save(&*self.store.env.disk).map_err(|e| self.store.log.poison(e))?;
         }
         if self.store.flushed.load(Ordering::Acquire) > stable {
@@ -196,6 +198,7 @@ impl Store {
             meta.recovery = meta.recovery.max(upto);
             meta.local_seq = meta.local_seq.max(local_upto);
             meta.flushing = 0;
+            meta.log_end = meta.log_end.max(upto.min(self.log.durable_entry().0));
             self.bury(&mut meta, gc);
             meta.save(&*self.env.disk)?;
             meta.recovery

@@ -31,6 +31,10 @@ pub(crate) struct Meta {
     pub(crate) dead: BTreeSet<u32>,
     /// How often this file was written.
     pub(crate) epoch: u64,
+    /// The logs reached at least this far when the file was written (a timestamp, and a number of the local log): a
+    /// shorter one has lost synced records.
+    pub(crate) log_end: u64,
+    pub(crate) local_end: u64,
 }
 
 impl Meta {
@@ -50,6 +54,8 @@ impl Meta {
         for ident in &self.dead {
             out.extend_from_slice(&ident.to_le_bytes());
         }
+        out.extend_from_slice(&self.log_end.to_le_bytes());
+        out.extend_from_slice(&self.local_end.to_le_bytes());
         let crc = crc32c::crc32c(&out);
         out.extend_from_slice(&crc.to_le_bytes());
         out
@@ -88,6 +94,9 @@ impl Meta {
         for _ in 0..dead {
             meta.dead.insert(word(4)? as u32);
         }
+        // Files of earlier versions end here.
+        meta.log_end = word(8).unwrap_or(0);
+        meta.local_end = word(8).unwrap_or(0);
         Some(meta)
     }
 
@@ -133,6 +142,8 @@ mod tests {
             dropped: BTreeMap::from([(34, 6), (36, 7)]),
             dead: BTreeSet::from([32]),
             epoch: 3,
+            log_end: 7,
+            local_end: 9,
         };
         let mut bytes = meta.encode();
         assert_eq!(Meta::decode(&bytes), Some(meta));

@@ -82,7 +82,9 @@ impl Storage {
             files.push(PinnedFile { path, bytes, kind, from: Source::File(file) });
             log_end = log_end.max(last);
         }
-        let meta = store.meta().clone();
+        let mut meta = store.meta().clone();
+        // Who restores to a point in time cuts the log.
+        meta.log_end = meta.log_end.min(meta.recovery);
         let from = meta.encode();
         files.push(PinnedFile {
             path: meta::PATH.to_owned(),

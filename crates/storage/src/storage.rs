@@ -2,6 +2,7 @@
 
 use crate::bulk::BulkLoad;
 use crate::conflict::Conflicts;
+use crate::damage::damaged;
 use crate::ident::{Ident, IdentKind};
 use crate::kv::lsm::LsmKv;
 use crate::kv::mem::MemKv;
@@ -44,8 +45,10 @@ impl Storage {
         let kv = open_tables(&env, &opts, is_new)?;
         let log = OpLog::open(env.clone(), opts.oplog_bytes_max)?;
         // Slots closed empty leave no entry, yet their timestamps may be where the tables stand: never again.
+        let log_ends = log.last().0;
         log.start_above(meta.recovery.max(meta.flushing).max(meta.stable));
         let local_log = LocalLog::open(env.disk.clone())?;
+        check_ends(&meta, log_ends, local_log.last())?;
         let seed = env.rng.next_u64();
         let local_seq = meta.local_seq.max(local_log.last());
         let store = Store {
@@ -266,9 +269,34 @@ fn open_tables(env: &Env, opts: &Options, is_new: bool) -> Result<Box<dyn Kv>> {
     })
 }
 
+/// A damaged end of a log looks like a write that was cut off, and has been cut; not where it is known to have been
+/// synced.
+fn check_ends(meta: &Meta, log_ends: u64, local_ends: u64) -> Result<()> {
+    let (has, had) = (Timestamp(log_ends), Timestamp(meta.log_end));
+    if has < had {
+        return Err(damaged(format!(
+            "the last file journal/oplog.* ends at {has}, but was synced up to {had}"
+        )));
+    }
+    let (has, had) = (local_ends.max(meta.local_seq), meta.local_end);
+    if has < had {
+        return Err(damaged(format!(
+            "the last file journal/local.* ends at {has}, but was synced up to {had}"
+        )));
+    }
+    Ok(())
+}
+
 const IDENT_BLOCK: u32 = 4096;
 
 impl Storage {
+    /// At a clean end, everything synced: the next start knows where the logs end.
+    pub fn note_log_ends(&self) -> Result<()> {
+        let mut meta = self.store.meta();
+        meta.log_end = self.store.log.durable_entry().0;
+        meta.local_end = self.store.local_log.durable();
+        meta.save(&*self.store.env.disk).map_err(|e| self.store.log.poison(e))
+    }
     /// Syncs every untimestamped unit committed so far (votes, markers: before acting on them).
     pub fn sync_local(&self) -> Result<()> {
         self.store.local_log.flush().map_err(|e| self.store.log.poison(e))
