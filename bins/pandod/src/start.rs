@@ -117,7 +117,10 @@ async fn run(config: Config, log: &Log, sink: &JsonLog, ready: impl FnOnce(&Runn
         }
     };
     let stop = Stop::new();
-    if !config.repair {
+    let mut broken = Vec::new();
+    if config.repair {
+        broken = running.server.check_all().await;
+    } else {
         if let Some(path) = &config.pid_file
             && let Err(e) = std::fs::write(path, format!("{}\n", std::process::id()))
         {
@@ -142,6 +145,9 @@ async fn run(config: Config, log: &Log, sink: &JsonLog, ready: impl FnOnce(&Runn
             a.show("error", &e);
         });
         return Ended::error(exit::ABRUPT, e);
+    }
+    if !broken.is_empty() {
+        return Ended::failed(format!("--repair could not mend everything: {}", broken.join("\n")));
     }
     match lock.release() {
         Ok(()) => Ended { again: running.server.wants_restart(), ..Ended::with(exit::CLEAN) },

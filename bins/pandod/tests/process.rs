@@ -188,3 +188,53 @@ fn count(dir: &Path, prefix: &str) -> usize {
     let names = std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name());
     names.filter(|n| n.to_string_lossy().starts_with(prefix)).count()
 }
+
+/// A server with some documents that has ended cleanly.
+fn filled(dir: &Dir) {
+    let mut server = start(dir, &[]);
+    let mut c = server.connect().unwrap();
+    for i in 0..300 {
+        let doc = pando_bson::doc! { "_id": i, "a": i, "s": "x".repeat(1000) };
+        let mut insert = pando_bson::doc! { "insert": "c" };
+        insert.push("documents", vec![pando_bson::Bson::from(doc)]);
+        c.ok("test", insert);
+    }
+    let mut index = pando_bson::doc! { "createIndexes": "c" };
+    let spec = pando_bson::doc! { "key": { "a": 1 }, "name": "a" };
+    index.push("indexes", vec![pando_bson::Bson::from(spec)]);
+    c.ok("test", index);
+    signal(server.child.id(), "-TERM");
+    assert_eq!(wait(&mut server.child), 0);
+}
+
+#[test]
+fn repair_checks_all_data_and_names_the_file_that_cannot_be_read() {
+    let dir = Dir::new("repair");
+    filled(&dir);
+    let repair = ["--dbpath", "data", "--port", "0", "--nounixsocket", "--repair"];
+    let (code, out) = run(&dir, &repair);
+    assert_eq!(code, 0, "{}", String::from_utf8_lossy(&out.stdout));
+    let tables = dir.file("data/tables/records/tables");
+    let table = std::fs::read_dir(tables).unwrap().next().unwrap().unwrap().path();
+    let mut bytes = std::fs::read(&table).unwrap();
+    bytes[60_000] ^= 4;
+    std::fs::write(&table, &bytes).unwrap();
+    let (code, out) = run(&dir, &repair);
+    let said = String::from_utf8_lossy(&out.stdout).into_owned() + &String::from_utf8_lossy(&out.stderr);
+    assert_eq!(code, 1, "{said}");
+    assert!(
+        said.contains(table.file_name().unwrap().to_str().unwrap()) && said.contains("is damaged"),
+        "{said}"
+    );
+    // A list of tables that is damaged: it does not start at all, and says which file and what to do.
+    bytes[60_000] ^= 4;
+    std::fs::write(&table, bytes).unwrap();
+    let current = dir.file("data/tables/records/current");
+    let mut bytes = std::fs::read(&current).unwrap();
+    bytes[3] ^= 1;
+    std::fs::write(&current, bytes).unwrap();
+    let (code, out) = run(&dir, &repair);
+    let said = String::from_utf8_lossy(&out.stdout).into_owned() + &String::from_utf8_lossy(&out.stderr);
+    assert_eq!(code, 100, "{said}");
+    assert!(said.contains("tables/records/") && said.contains("Empty it and let this member copy"), "{said}");
+}

@@ -192,6 +192,10 @@ impl Catalog {
         }
         Ok(())
     }
+    /// Counts a collection anew. Nobody else may be writing.
+    pub fn recount_all_of(&self, ns: &pando_base::Namespace) -> Result<()> {
+        self.lookup(ns).map_or(Ok(()), |c| self.count_by_scan(&c).map(drop))
+    }
     pub(crate) fn count_by_scan(&self, c: &Collection) -> Result<Totals> {
         let txn = self.storage().begin(ReadAt::Applied)?;
         let mut cursor = txn.scan(c.records, Bound::Unbounded, Bound::Unbounded, Dir::Forward)?;

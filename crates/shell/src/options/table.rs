@@ -194,7 +194,7 @@ const STORAGE: &[Opt] = &[
     refused("nojournal", "", Flag, "the log cannot be turned off"),
     opt("", "storage.journal.enabled", Flag, ""),
     none("directoryperdb", "storage.directoryPerDB", Flag, "no effect: collections share files"),
-    opt("repair", "", Flag, "Recover and check all data, then exit"),
+    opt("repair", "", Flag, "Recover, check all data, mend counts and indexes, then exit"),
     none("upgrade", "", Flag, "no effect: data files are upgraded when opened"),
     refused("restore", "", Flag, "restoring part of a backup is not supported"),
     opt(
