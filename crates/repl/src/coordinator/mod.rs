@@ -166,8 +166,14 @@ impl Coordinator {
     fn at_once(&self, inner: &mut Inner, action: Action) -> Option<Action> {
         match action {
             Action::State(change) => {
+                // Who is told that writes are taken here may write at once; who is told that they are not, not any more.
+                if change.writable {
+                    self.effects.state_changed(&change);
+                }
                 self.repl.show_core(&inner.core);
-                self.effects.state_changed(&change);
+                if !change.writable {
+                    self.effects.state_changed(&change);
+                }
                 notes::state(&self.env.log, &change);
                 // The driver may have to start or stop following.
                 return Some(Action::State(change));
