@@ -2,6 +2,10 @@
 
 mod args;
 mod backup;
+mod client;
+mod dump;
+mod form;
+mod load;
 mod progress;
 mod restore;
 mod server;
@@ -18,8 +22,15 @@ struct Command {
     run: fn(&[String]) -> u8,
 }
 
-const COMMANDS: &[Command] =
-    &[up::COMMAND, server::COMMAND, backup::COMMAND, restore::COMMAND, version::COMMAND];
+const COMMANDS: &[Command] = &[
+    up::COMMAND,
+    server::COMMAND,
+    backup::COMMAND,
+    restore::COMMAND,
+    dump::COMMAND,
+    load::COMMAND,
+    version::COMMAND,
+];
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();

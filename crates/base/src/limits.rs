@@ -211,6 +211,12 @@ pub const BACKUP_IDLE_MS: u64 = 600_000;
 pub const BACKUP_READ_BYTES: usize = 4 << 20;
 /// One call of `pando backup` waits so long: opening a backup takes a checkpoint first.
 pub const BACKUP_CALL_MS: u64 = 600_000;
+/// Documents of a dump that are read and sent at a time.
+pub const DUMP_PART_BYTES: usize = 8 << 20;
+/// Entries of the oplog may be longer than documents.
+pub const DUMP_DOCUMENT_BYTES_MAX: usize = 48 << 20;
+/// Documents in one insert of `pando load`.
+pub const LOAD_INSERT_DOCS: usize = 1000;
 /// Free bytes that a backup or restore leaves beside its files.
 pub const BACKUP_SPARE_BYTES: u64 = 64 << 20;
 /// Chunks of files under way at once in a copy: one on the wire, one on the disk, one to spare.

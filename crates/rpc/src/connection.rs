@@ -20,6 +20,8 @@ pub struct Options {
     pub connect_limit: Duration,
     /// How this connection shows in the peer's logs and `currentOp`.
     pub name: &'static str,
+    /// As a member of the set. Members say in every command what a client leaves to defaults, and see more of the oplog.
+    pub internal: bool,
 }
 
 impl Default for Options {
@@ -27,6 +29,7 @@ impl Default for Options {
         Options {
             connect_limit: Duration::from_millis(limits::RPC_CONNECT_MS),
             name: "PandoDB Internal Client",
+            internal: true,
         }
     }
 }
@@ -74,7 +77,7 @@ impl Connection {
             usable: true,
             peer: Peer::default(),
         };
-        c.peer = handshake::run(&mut c, options.name, options.connect_limit).await?;
+        c.peer = handshake::run(&mut c, options).await?;
         Ok(c)
     }
     pub fn addr(&self) -> &str {

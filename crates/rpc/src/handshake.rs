@@ -1,9 +1,8 @@
 //! The first exchange on a connection: `hello` as a server says it to another.
 
-use crate::connection::Connection;
+use crate::connection::{Connection, Options};
 use crate::failure::{Failure, Outcome};
 use pando_bson::{DocBuf, DocBuilder};
-use std::time::Duration;
 
 /// Wire versions that this build speaks as an internal client.
 const WIRE_VERSIONS: (i32, i32) = (0, 21);
@@ -17,28 +16,30 @@ pub struct Peer {
     pub is_secondary: bool,
 }
 
-fn hello(name: &str) -> DocBuf {
+fn hello(options: &Options) -> DocBuf {
     let mut b = DocBuilder::new();
     b.i32("hello", 1);
     b.doc("client", |c| {
         c.doc("driver", |d| {
-            d.str("name", name).str("version", env!("CARGO_PKG_VERSION"));
+            d.str("name", options.name).str("version", env!("CARGO_PKG_VERSION"));
         });
         c.doc("os", |o| {
             o.str("type", std::env::consts::OS);
         });
     });
-    b.doc("internalClient", |c| {
-        c.i32("minWireVersion", WIRE_VERSIONS.0).i32("maxWireVersion", WIRE_VERSIONS.1);
-    });
-    // A node's connections outlive changes of role at the other end.
-    b.bool("hangUpOnStepDown", false);
+    if options.internal {
+        b.doc("internalClient", |c| {
+            c.i32("minWireVersion", WIRE_VERSIONS.0).i32("maxWireVersion", WIRE_VERSIONS.1);
+        });
+        // A node's connections outlive changes of role at the other end.
+        b.bool("hangUpOnStepDown", false);
+    }
     b.str("$db", "admin");
     b.finish()
 }
 
-pub(crate) async fn run(c: &mut Connection, name: &str, limit: Duration) -> Outcome<Peer> {
-    let reply = c.call(&hello(name), limit).await?;
+pub(crate) async fn run(c: &mut Connection, options: &Options) -> Outcome<Peer> {
+    let reply = c.call(&hello(options), options.connect_limit).await?;
     let truthy = |field: &str| reply.get(field).is_some_and(|v| v.is_truthy());
     let peer = Peer {
         set_name: reply.get("setName").and_then(|v| v.as_str()).map(str::to_owned),

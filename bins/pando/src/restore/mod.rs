@@ -87,6 +87,12 @@ fn wanted(args: Args) -> Result<Wanted, String> {
 }
 
 async fn restore(w: &Wanted) -> Result<(), String> {
+    if w.backup.is_file() || is_dump(&w.backup) {
+        return Err(format!(
+            "{} is a dump, not a backup: 'pando load' reads it into a server",
+            w.backup.display()
+        ));
+    }
     let manifest = Manifest::load(&w.backup)?;
     reachable(w, &manifest)?;
     empty_folder(&w.dbpath)?;
@@ -124,6 +130,18 @@ async fn restore(w: &Wanted) -> Result<(), String> {
         shown(end)
     );
     Ok(())
+}
+
+/// What 'pando dump' and mongodump write: folders of BSON files, no list of files.
+fn is_dump(folder: &Path) -> bool {
+    let Ok(entries) = std::fs::read_dir(folder) else { return false };
+    let has_bson = |p: &Path| {
+        let names = std::fs::read_dir(p).into_iter().flatten().filter_map(Result::ok).map(|e| e.file_name());
+        names
+            .map(|n| n.to_string_lossy().into_owned())
+            .any(|n| n.ends_with(".bson") || n.ends_with(".bson.gz"))
+    };
+    !folder.join(NAME).exists() && entries.filter_map(Result::ok).any(|e| has_bson(&e.path()))
 }
 
 /// Can the moment be reached from this backup?
