@@ -99,6 +99,8 @@ pub(crate) struct Job {
     specs: Vec<IndexSpec>,
     names: Vec<String>,
     stop: Mutex<Option<String>>,
+    /// It ends without a word in the log: its indexes stay unfinished.
+    abandoned: AtomicBool,
     outcome: Mutex<Option<Result<OpTime>>>,
     changed: Notify,
 }
@@ -267,6 +269,7 @@ impl Catalog {
             specs,
             names,
             stop: Mutex::default(),
+            abandoned: AtomicBool::new(false),
             outcome: Mutex::default(),
             changed: Notify::new(),
         });
@@ -305,6 +308,7 @@ impl Catalog {
             let job = build.job.clone();
             let mut outcome = Runner { catalog: catalog.clone(), job: job.clone() }.run(build.scan).await;
             if let Err(e) = &outcome
+                && !job.abandoned.load(Ordering::Acquire)
                 && let Err(worse) = catalog.abort_build(&job, e).await
             {
                 outcome = Err(worse);
@@ -362,12 +366,23 @@ impl Catalog {
         Ok(())
     }
 
-    /// Stops all builds and waits until they have stopped. Where nobody may write they stay unfinished.
+    /// Stops all builds and waits until they have stopped. Their indexes stay unfinished, for
+    /// [`Catalog::resume_builds`] here or on another member.
     pub async fn end_builds(&self, why: &str) {
         let jobs: Vec<Arc<Job>> = self.0.builds.jobs().values().cloned().collect();
-        jobs.iter().for_each(|job| job.ask_to_stop(why));
+        for job in &jobs {
+            job.abandoned.store(true, Ordering::Release);
+            job.ask_to_stop(why);
+        }
         for job in jobs {
             // Its own caller reports the error.
+            let _ = job.finished().await;
+        }
+    }
+    /// Those that were told to end by [`Catalog::end_builds`] have.
+    async fn await_abandoned(&self) {
+        let jobs: Vec<Arc<Job>> = self.0.builds.jobs().values().cloned().collect();
+        for job in jobs.iter().filter(|j| j.abandoned.load(Ordering::Acquire)) {
             let _ = job.finished().await;
         }
     }
@@ -428,6 +443,7 @@ impl Catalog {
 
     /// Takes up the builds that the last process left unfinished. They run in the background.
     pub async fn resume_builds(&self) -> Result<usize> {
+        self.await_abandoned().await;
         let colls: Vec<Arc<Collection>> =
             self.snapshot().all_collections().filter(|c| !c.building_indexes().is_empty()).cloned().collect();
         let mut n = 0;

@@ -88,3 +88,21 @@ fn a_rollback_in_the_middle_of_a_build_leaves_whole_indexes() {
         }
     }
 }
+
+#[test]
+fn a_build_goes_on_where_the_node_is_primary_again_before_it_has_stopped() {
+    let w = World::new();
+    w.insert("db.c", (0..3000).map(|i| doc! { "_id": i, "a": i % 7 }).collect());
+    let mut build = pin!(begun(&w));
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(build.as_mut().poll(&mut cx).is_pending());
+    w.tasks.turn();
+    w.catalog.gate().close();
+    let mut ending = pin!(w.catalog.end_builds("primary no more"));
+    assert!(ending.as_mut().poll(&mut cx).is_pending());
+    finish(&w);
+    let aborted =
+        w.log().iter().any(|(_, o)| o.iter().next().is_some_and(|(name, _)| name == "abortIndexBuild"));
+    assert!(!aborted);
+    assert!(w.run(build).is_err());
+}

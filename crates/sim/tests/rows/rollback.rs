@@ -594,3 +594,25 @@ fn a_member_that_gave_its_data_up_votes_as_if_it_still_had_what_it_promised() {
         assert!(why.contains("staler"), "{answer:?}");
     }
 }
+
+#[test]
+fn a_rollback_of_more_time_than_allowed_ends_the_process() {
+    let mut p = Parted::after(
+        95,
+        |rig, p| drop(rig.ok(p, insert(1, w(3)))),
+        |rig, old| {
+            rig.ok(old, insert(2, w(1)));
+            rig.wait_ms(4000);
+            rig.ok(old, insert(4, w(1)));
+        },
+        |rig, new| drop(rig.ok(new, insert(3, majority()))),
+    );
+    p.rig.admin(p.old, doc! { "setParameter": 1, "rollbackTimeLimitSecs": 2 });
+    p.rig.heal();
+    p.rig.until("the end of the process", |rig| rig.nodes[p.old].exit().is_some());
+    let Some(Exit::Failed(why)) = p.rig.nodes[p.old].exit() else { panic!("not an error") };
+    assert!(why.contains("rollbackTimeLimitSecs"), "{why}");
+    assert!(p.files().is_empty(), "nothing was begun");
+    p.rig.nodes[p.old].boot();
+    p.settle();
+}
