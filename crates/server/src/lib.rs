@@ -26,6 +26,7 @@ mod config;
 mod cursor_reply;
 mod explaining;
 mod feature_version;
+mod feature_version_guard;
 mod find_args;
 mod find_one;
 mod flow_control;

@@ -3,6 +3,7 @@
 use crate::backups::Backups;
 use crate::commands::TABLE;
 use crate::feature_version::FeatureVersion;
+use crate::feature_version_guard::FeatureVersionGuard;
 use crate::flow_control::Tickets;
 use crate::fsync_lock::FsyncLock;
 use crate::profiling::Profiling;
@@ -134,6 +135,7 @@ impl Server {
             member_alone: AtomicBool::new(false),
             fatal: Mutex::new(None),
         });
+        server.catalog.add_observer(Arc::new(FeatureVersionGuard(Arc::downgrade(&server))));
         tasks::spawn_all(&server);
         let stepped_up = server.stepped_up.version();
         server.take_back_own().await?;

@@ -144,6 +144,18 @@ fn the_feature_compatibility_version_survives_a_restart() {
         let mut confirmed = set("6.0");
         confirmed.push("confirm", true);
         c.ok(confirmed).await;
+        // Nor can its document be made nonsense, or go.
+        let by_id = doc! { "_id": "featureCompatibilityVersion" };
+        let nonsense = doc! { "q": by_id.clone(), "u": { "$set": { "version": "3.0" } } };
+        let update = doc! { "update": "system.version", "updates": [nonsense], "$db": "admin" };
+        let delete =
+            doc! { "delete": "system.version", "deletes": [{ "q": by_id, "limit": 1 }], "$db": "admin" };
+        for (command, code) in [(update, 4_926_900), (delete, 40670)] {
+            let reply = c.run(command).await;
+            let errors = reply.get("writeErrors").and_then(Bson::as_array).expect("an error");
+            let found = errors[0].as_doc().and_then(|e| e.get("code")?.as_i64());
+            assert_eq!(found, Some(code), "{reply:?}");
+        }
         server.shut_down().await;
 
         let server = world.start_set().await;

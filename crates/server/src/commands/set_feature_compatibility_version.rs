@@ -47,11 +47,10 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     Ok(Reply::new())
 }
 
-/// Makes a phase known here and waits until a majority holds it.
+/// Writes a phase down, from which it holds here, and waits until a majority has it.
 async fn enter(server: &Server, ctx: &OpCtx, step: FeatureVersion) -> Result<()> {
     server.before_write(ctx).await?;
     server.put_by_id(ctx, &crate::local::versions_ns(), &step.to_doc()).await?;
-    server.set_feature_version(step);
     ctx.env().log.info(pando_env::Component::Command, 5_853_300, "setFCV progress", |a| {
         a.show("featureCompatibilityVersion", step);
     });
