@@ -25,6 +25,8 @@ from pymongo.read_preferences import SecondaryPreferred
 
 TICK = os.sysconf("SC_CLK_TCK")
 PATIENCE_S = 900
+# As a set at rest has it: small beside the data. (PandoDB copies half an hour of oplog with the data.)
+OPLOG_MB = 50
 
 
 class Member:
@@ -33,7 +35,7 @@ class Member:
         shutil.rmtree(home, ignore_errors=True)
         home.mkdir(parents=True)
         cmd = [binary, "--dbpath", str(home), "--port", str(port), "--replSet", "sync", "--bind_ip", "127.0.0.1", "--nounixsocket",
-               "--logpath", str(home / "log"), "--wiredTigerCacheSizeGB", str(cache), *extra]
+               "--logpath", str(home / "log"), "--wiredTigerCacheSizeGB", str(cache), "--oplogSize", str(OPLOG_MB), *extra]
         self.proc = subprocess.Popen(cmd, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def cpu(self):

@@ -190,6 +190,8 @@ pub const INITIAL_SYNC_SOURCE_GONE_SECS: u64 = 30;
 pub const INITIAL_SYNC_PAUSE_MS: u64 = 1_000;
 /// Documents in the first batch of a collection; later ones are bounded by their size.
 pub const CLONE_FIRST_BATCH_DOCS: i32 = 1_000;
+/// A collection of so many documents is copied straight into tables; for a smaller one that would cost more syncs than it saves.
+pub const CLONE_BULK_DOCS_MIN: u64 = 1_000;
 /// Documents copied in one storage unit.
 pub const CLONE_UNIT_DOCS_MAX: usize = 256;
 /// Bytes of log entries that an initial sync reads back at once to apply them.

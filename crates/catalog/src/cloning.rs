@@ -179,7 +179,7 @@ impl Catalog {
 }
 
 /// Copies `doc` without its last field when that is `$recordId`, and returns that field's number.
-fn split_record_id(doc: &RawDoc, plain: &mut Vec<u8>) -> Result<Option<i64>> {
+pub(crate) fn split_record_id(doc: &RawDoc, plain: &mut Vec<u8>) -> Result<Option<i64>> {
     plain.clear();
     let last = doc.iter().last().filter(|e| e.name_bytes() == b"$recordId");
     let Some(last) = last else {

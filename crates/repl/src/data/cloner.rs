@@ -8,6 +8,7 @@ use crate::data::sync_status::SyncStatus;
 use crate::data::{Deps, Stop};
 use pando_base::{Error, ErrorCode, Result, Timestamp, Uuid, limits};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value, doc};
+use pando_catalog::CloneLoad;
 use pando_command::Param;
 use pando_env::Component;
 use pando_rpc::{Connection, Exhaust, Failure, Options};
@@ -32,6 +33,8 @@ pub(crate) struct Cloner<'a> {
 /// Where the copy of one collection stands.
 #[derive(Default)]
 struct Place {
+    /// Of a large collection.
+    load: Option<CloneLoad>,
     copied: u64,
     /// Of the last batch stored.
     token: Option<DocBuf>,
@@ -147,7 +150,12 @@ impl Cloner<'_> {
         self.deps.catalog.clone_collection(db, listed, &indexes, at).map_err(cannot_store)?;
         self.publish();
         self.collections += 1;
+        let capped = listed.get_path("options.capped").is_some_and(|v| v.is_truthy());
+        let internal = matches!(db, "admin" | "config");
         let mut place = Place::default();
+        if documents >= limits::CLONE_BULK_DOCS_MIN && !capped && !internal {
+            place.load = Some(self.deps.catalog.clone_load(uuid, at).map_err(cannot_store)?);
+        }
         loop {
             let done = self.documents_of(db, uuid, &mut place).await;
             match gone_is_none(done) {
@@ -157,6 +165,12 @@ impl Cloner<'_> {
                 // It may have been renamed, or its plan was dropped under it: the copy goes on from what is there.
                 Err(f) => self.patience.after(f).await?,
             }
+        }
+        if let Some(load) = place.load.take() {
+            let after = self.next_stamp();
+            let done = self.deps.env.offload(move || load.finish(after)).await;
+            done.unwrap_or_else(panicked).map_err(cannot_store)?;
+            self.publish();
         }
         self.documents += place.copied;
         self.status.collection_done(self.wall());
@@ -248,11 +262,16 @@ impl Cloner<'_> {
         &mut self,
         uuid: Uuid,
         reply: &RawDoc,
-        name: &str,
+        name: &'static str,
         place: &mut Place,
     ) -> Result<(), Failure> {
         self.patience.worked();
         self.deps.hold("initialSyncHangDuringCollectionClone", self.stop).await;
+        if let Some(load) = place.load.take() {
+            let new = self.keep_in_bulk(load, reply, name, place).await?;
+            self.stored(reply, new, reply.byte_len() as u64, place);
+            return Ok(());
+        }
         let docs: Vec<&RawDoc> = batch_of(reply, name).collect();
         let mut new = 0;
         for some in docs.chunks(limits::CLONE_UNIT_DOCS_MAX) {
@@ -265,16 +284,39 @@ impl Cloner<'_> {
             self.publish();
             self.deps.env.tasks.yield_now().await;
         }
-        place.copied += new;
-        if let Some(token) = reply.get_path("cursor.postBatchResumeToken").and_then(|v| v.as_doc()) {
-            // Null says nothing new: the batch was empty.
-            place.token = Some(token.to_buf())
-                .filter(|t| !matches!(t.get("$recordId"), Some(Value::Null) | None))
-                .or(place.token.take());
-        }
-        self.status.batch(new, docs.iter().map(|d| d.byte_len() as u64).sum());
+        self.stored(reply, new, docs.iter().map(|d| d.byte_len() as u64).sum(), place);
         Ok(())
     }
+    /// The same for a large collection, beside the tasks that must not wait for the disk.
+    async fn keep_in_bulk(
+        &self,
+        mut load: CloneLoad,
+        reply: &RawDoc,
+        name: &'static str,
+        place: &mut Place,
+    ) -> Result<u64, Failure> {
+        let reply = reply.to_buf();
+        let work = move || {
+            let pushed = load.push(batch_of(&reply, name));
+            pushed.map(|new| (load, new))
+        };
+        let (load, new) = self.deps.env.offload(work).await.unwrap_or_else(panicked).map_err(cannot_store)?;
+        place.load = Some(load);
+        Ok(new)
+    }
+    fn stored(&self, reply: &RawDoc, new: u64, bytes: u64, place: &mut Place) {
+        place.copied += new;
+        let token = reply.get_path("cursor.postBatchResumeToken").and_then(|v| v.as_doc());
+        // Null says nothing new: the batch was empty.
+        if let Some(token) = token.filter(|t| !matches!(t.get("$recordId"), Some(Value::Null) | None)) {
+            place.token = Some(token.to_buf());
+        }
+        self.status.batch(new, bytes);
+    }
+}
+
+fn panicked<T>() -> Result<T> {
+    Err(Error::internal("storing copied documents panicked"))
 }
 
 /// Nothing the source can help.

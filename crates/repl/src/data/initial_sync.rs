@@ -96,10 +96,15 @@ impl InitialSync {
             if self.stop.is_asked() {
                 return None;
             }
+            let news = deps.upper.news();
+            let seen = news.version();
             if let Some(source) = deps.upper.choose_source(OpTime::NULL) {
                 break source;
             }
-            self.pause(deps).await;
+            let least = deps.env.clock.sleep(Duration::from_millis(limits::SYNC_SOURCE_RETRY_MS_MIN));
+            self.stop.unless_asked(least).await;
+            let most = Duration::from_millis(limits::INITIAL_SYNC_PAUSE_MS);
+            self.stop.unless_asked(deps.env.timeout(most, news.changed(seen))).await;
         };
         deps.env.log.info(Component::InitSync, 21164, "Starting initial sync attempt", |a| {
             a.u64("initialSyncAttempt", u64::from(attempt)).str("syncSource", &source);

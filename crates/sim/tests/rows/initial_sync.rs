@@ -252,3 +252,64 @@ fn a_source_that_rolls_back_is_not_trusted() {
     assert!(why.as_ref().is_some_and(|w| w.contains("rolled back")), "{why:?}");
     rig.until("all entries", |rig| ids(&rig.ok(new, find("local"))) == [0, 2]);
 }
+
+#[test]
+fn a_large_collection_is_loaded_in_bulk_with_its_indexes() {
+    let (rig, p) = pair_and_one(87);
+    for (coll, options) in [
+        ("plain", doc! {}),
+        ("clustered", doc! { "clusteredIndex": { "key": { "_id": 1 }, "unique": true } }),
+    ] {
+        let mut create = doc! { "create": coll };
+        options.iter().for_each(|(k, v)| create.push(k, v.clone()));
+        rig.ok(p, create);
+        let indexes: Vec<Bson> = vec![
+            doc! { "key": { "pad": 1, "_id": -1 }, "name": "pair" }.into(),
+            doc! { "key": { "n": 1 }, "name": "n", "unique": true }.into(),
+            doc! { "key": { "tags": 1 }, "name": "tags", "partialFilterExpression": { "n": { "$gt": 500 } } }
+                .into(),
+            doc! { "key": { "sub.$**": 1 }, "name": "any" }.into(),
+        ];
+        let mut create = doc! { "createIndexes": coll };
+        create.push("indexes", indexes);
+        rig.ok(p, create);
+        for from in (0..2_000).step_by(100) {
+            let docs: Vec<Bson> = (from..from + 100)
+                .map(|i| doc! { "_id": i, "n": i, "pad": i % 7, "tags": [i, i + 1], "sub": { "a": i, "b": [1, i] } }.into())
+                .collect();
+            let mut insert = doc! { "insert": coll };
+            insert.push("documents", docs);
+            insert.push("writeConcern", w(2));
+            rig.ok(p, insert);
+        }
+    }
+    // Changed while it is copied, and afterwards.
+    hang(&rig, NEW, "initialSyncHangAfterDataCloning", true);
+    add(&rig, p, &doc! { "votes": 0, "priority": 0 });
+    rig.until("the copy", has_copied);
+    for coll in ["plain", "clustered"] {
+        let change = doc! { "q": { "_id": { "$lt": 1_000 } }, "u": { "$set": { "tags": [7] }, "$inc": { "n": 10_000 } }, "multi": true };
+        let mut update = doc! { "update": coll };
+        update.push("updates", vec![Bson::from(change)]);
+        rig.ok(p, update);
+        rig.ok(p, doc! { "delete": coll, "deletes": [{ "q": { "pad": 3 }, "limit": 0 }] });
+    }
+    hang(&rig, NEW, "initialSyncHangAfterDataCloning", false);
+    rig.until("the member", |rig| is_secondary(rig, NEW));
+    rig.ok(p, insert(1, w(3)));
+    assert_eq!(hash(&rig, p), hash(&rig, NEW));
+    for coll in ["plain", "clustered"] {
+        let valid = rig.ok(NEW, anywhere(doc! { "validate": coll, "full": true }));
+        assert!(at(&valid, "valid").is_some_and(Bson::is_truthy), "{valid:?}");
+        for i in [p, NEW] {
+            let count = |query: Document| {
+                let mut find = doc! { "count": coll };
+                query.iter().for_each(|(k, v)| find.push(k, v.clone()));
+                number(&rig.ok(i, anywhere(find)), "n")
+            };
+            assert_eq!(count(doc! {}), 1_714);
+            assert_eq!(count(doc! { "query": { "tags": 1_602, "n": { "$gt": 500 } }, "hint": "tags" }), 2);
+            assert_eq!(count(doc! { "query": { "sub.b": 1_600 }, "hint": "any" }), 1);
+        }
+    }
+}
