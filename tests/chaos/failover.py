@@ -11,15 +11,19 @@ what was acknowledged. Each round does one thing to the primary, once all member
   stepdown  replSetStepDown
   cut       the primary's network goes silent (each member has a network namespace of its own; needs root and `ip`)
   all-down  SIGKILL of all three at once
+  random    SIGKILL of one, two or all members, whoever they are; they come back after up to two seconds
 
 and measures until another member says it is a writable primary, and until a write is acknowledged. In the end every
-acknowledged document must be on every member, and dbHash must agree. Standard library only; runs a mongod as well.
+acknowledged document must be on every member, and dbHash must agree. With --unsynced (pandod only) a killed process
+loses all it had not synced; then half of the writers write at w: 1 with j: true, and what they were told is on disk must be
+in the collection or, rolled back by a new primary, in a rollback file. Standard library only; runs a mongod as well.
 Ends with `N passed, N failed` (rounds; a lost document fails the last one).
 """
 import argparse
 import json
 import os
 import pathlib
+import random
 import shutil
 import signal
 import statistics
@@ -48,6 +52,8 @@ class Member:
     def start(self):
         cmd = [self.a.binary, "--dbpath", str(self.home), "--port", str(self.port), "--replSet", "chaos",
                "--logpath", str(self.home / "log"), "--logappend", "--bind_ip", f"127.0.0.1,{self.host}"]
+        if self.a.unsynced:
+            cmd += ["--setParameter", "enableTestCommands=1", "--setParameter", "unsyncedWritesInMemory=1"]
         if self.a.mode == "cut":
             cmd = ["ip", "netns", "exec", f"pando{self.i}"] + cmd
         self.proc = subprocess.Popen(cmd, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -104,17 +110,21 @@ class Net:
 
 
 class Writers:
-    """Insert at w: majority until told to stop; `acked` holds what was acknowledged."""
+    """Insert at w: majority until told to stop; `acked` holds what was acknowledged, `on_disk` what was at w: 1, j: true."""
 
-    def __init__(self, members, count):
+    def __init__(self, members, count, journaled):
         self.members, self.stop, self.lock = members, threading.Event(), threading.Lock()
-        self.acked, self.unknown, self.last = [], [], 0.0
+        self.acked, self.on_disk, self.unknown, self.last = [], [], [], 0.0
+        self.journaled = journaled
         self.threads = [threading.Thread(target=self.run, args=(w,), daemon=True) for w in range(count)]
         for t in self.threads:
             t.start()
 
     def run(self, w):
         n, at, conn = 0, 0, None
+        journaled = self.journaled and w % 2 == 1
+        concern = {"w": 1, "j": True} if journaled else {"w": "majority", "wtimeout": 15000}
+        told = self.on_disk if journaled else self.acked
         while not self.stop.is_set():
             key = f"{w}-{n}"
             n += 1
@@ -127,11 +137,11 @@ class Writers:
                         continue
                     conn = wire.Conn(m.name, timeout=15)
                 r = conn.command("chaos", {"insert": "c", "documents": [{"_id": key, "w": w}],
-                                           "writeConcern": {"w": "majority", "wtimeout": 15000}})
+                                           "writeConcern": concern})
                 good = r.get("ok") == 1 and not r.get("writeErrors") and not r.get("writeConcernError")
                 with self.lock:
-                    (self.acked if good else self.unknown).append(key)
-                    if good:
+                    (told if good else self.unknown).append(key)
+                    if good and not journaled:
                         self.last = time.time()
                 if r.get("ok") != 1:
                     conn.close()
@@ -169,6 +179,8 @@ def one_round(a, members, net, writers):
     """(seconds to another writable primary, seconds to an acknowledged write)"""
     primary = settle(members)
     time.sleep(a.rest)
+    if a.mode == "random":
+        return kill_some(members, writers)
     t0 = time.time()
     if a.mode == "kill":
         primary.kill()
@@ -207,6 +219,30 @@ def one_round(a, members, net, writers):
     return found, wrote
 
 
+def kill_some(members, writers):
+    """Kills members at random moments, and starts them again; (seconds from the last start to a primary, to a write)"""
+    doomed = random.sample(members, random.choice([1, 1, 2, 3]))
+    together = random.random() < .5
+    for m in doomed:
+        time.sleep(0 if together else random.random() * .5)
+        m.kill()
+    for m in doomed:
+        time.sleep(random.choice([0, 0, random.random()]))
+        m.start()
+    t0, found = time.time(), None
+    while found is None and time.time() - t0 < FAILOVER_S:
+        if any(m.hello(0.3).get("isWritablePrimary") for m in members):
+            found = time.time() - t0
+    while writers.last < t0 and time.time() - t0 < FAILOVER_S:
+        time.sleep(0.005)
+    return found, time.time() - t0
+
+
+def rolled_back(members):
+    """What the members' rollback files hold, as one run of bytes: keys are found in it as they are."""
+    return b"".join(f.read_bytes() for m in members for f in m.home.glob("rollback/**/*.bson"))
+
+
 def stamp(ts):
     """(seconds, increment)"""
     return ts["$timestamp"]["t"], ts["$timestamp"]["i"]
@@ -215,7 +251,7 @@ def stamp(ts):
 def check(members, writers):
     """Acknowledged documents that some member does not have, and members that differ."""
     primary = settle(members)
-    hashes, lost = {}, []
+    hashes, lost, aside = {}, [], []
     goal = primary.ask({"find": "oplog.rs", "sort": {"$natural": -1}, "limit": 1}, db="local")["cursor"]["firstBatch"][0]["ts"]
     for m in members:
         end = time.time() + SETTLE_S
@@ -235,19 +271,24 @@ def check(members, writers):
             have |= {d["_id"] for d in r["cursor"]["nextBatch"]}
             cur = r["cursor"]["id"]
         lost += [(m.name, k) for k in writers.acked if k not in have]
+        aside = [k for k in writers.on_disk if k not in have]
         hashes[m.name] = c.ok("chaos", {"dbHash": 1, "$readPreference": {"mode": "secondaryPreferred"}})["md5"]
         c.close()
+    files = rolled_back(members)
+    lost += [("rollback files", k) for k in aside if k.encode() + b"\0" not in files]
+    print(f"{len(writers.on_disk)} acknowledged at w: 1, j: true; {len(aside)} of them rolled back, into {len(files)} bytes of files")
     return lost, hashes
 
 
 def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("binary")
-    ap.add_argument("--mode", choices=["kill", "stop", "stepdown", "cut", "all-down"], default="kill")
+    ap.add_argument("--mode", choices=["kill", "stop", "stepdown", "cut", "all-down", "random"], default="kill")
     ap.add_argument("-n", type=int, default=20)
     ap.add_argument("--port", type=int, default=28300)
     ap.add_argument("--writers", type=int, default=4)
     ap.add_argument("--rest", type=float, default=0.5, help="seconds of load before each round")
+    ap.add_argument("--unsynced", action="store_true", help="a killed process loses what it had not synced")
     ap.add_argument("--dir")
     ap.add_argument("--json")
     a = ap.parse_args()
@@ -269,7 +310,7 @@ def main():
         if r.get("ok") != 1:
             raise SystemExit(f"failover: {r}")
         settle(members)
-        writers = Writers(members, a.writers)
+        writers = Writers(members, a.writers, a.unsynced)
         for n in range(a.n):
             f, w = one_round(a, members, net, writers)
             if f is None:

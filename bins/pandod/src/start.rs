@@ -3,6 +3,7 @@
 use crate::exit;
 use crate::version;
 use pando_base::Error;
+use pando_command::params::Param;
 use pando_env::log::{Attrs, LogSink, push_json_string};
 use pando_env::{Component, Env, Host, Log};
 use pando_env_tokio::lock::DataLock;
@@ -200,6 +201,9 @@ async fn listen_and_open(
 }
 
 async fn start(env: Env, config: &Config, port: u16, host: Arc<RealHost>) -> Result<Arc<Server>, Error> {
+    let params = config.params().map_err(Error::bad_value)?;
+    let env =
+        if params.bool(Param::unsyncedWritesInMemory) { pando_env_tokio::losing_unsynced(env) } else { env };
     let mut storage = pando_storage::Options { replicated: config.repl_set.is_some(), ..Default::default() };
     if let Some(bytes) = config.oplog_bytes {
         storage.oplog_bytes_max = bytes;
@@ -219,7 +223,7 @@ async fn start(env: Env, config: &Config, port: u16, host: Arc<RealHost>) -> Res
         storage,
         argv: config.argv.clone(),
         parsed: config.parsed.to_raw(),
-        params: config.params().map_err(Error::bad_value)?,
+        params,
         host,
         compressors: names.collect(),
         max_connections: u32::try_from(config.max_connections).unwrap_or(u32::MAX),

@@ -40,6 +40,7 @@ const RUN: When = When { startup: false, runtime: true, test_only: false };
 const BOTH: When = When { startup: true, runtime: true, test_only: false };
 const NEVER: When = When { startup: false, runtime: false, test_only: false };
 const TEST: When = When { startup: true, runtime: true, test_only: true };
+const TEST_START: When = When { startup: true, runtime: false, test_only: true };
 const MAX32: i64 = i32::MAX as i64;
 const ANY32: i64 = i32::MIN as i64;
 
@@ -148,6 +149,7 @@ params! {
     ttlMonitorEnabled BOTH Bool(true);
     ttlMonitorSleepSecs BOTH Int(60, 1, MAX32);
     unsupportedSyncSource START Text("");
+    unsyncedWritesInMemory TEST_START Bool(false);
     wiredTigerConcurrentReadTransactions BOTH Int(128, 0, MAX32);
     wiredTigerConcurrentWriteTransactions BOTH Int(128, 0, MAX32);
     wiredTigerEngineRuntimeConfig BOTH Text("");

@@ -14,6 +14,7 @@ mod net;
 pub mod process;
 mod rng;
 mod tasks;
+mod unsynced;
 
 pub use clock::RealClock;
 pub use disk::RealDisk;
@@ -37,6 +38,11 @@ pub fn env(data: &Path, log: Log, net: RealNet) -> io::Result<Env> {
         tasks: Arc::new(RealTasks),
         log,
     })
+}
+
+/// The same world, whose unsynced bytes are lost when the process is killed: for tests.
+pub fn losing_unsynced(env: Env) -> Env {
+    Env { disk: Arc::new(unsynced::UnsyncedInMemory::new(env.disk)), ..env }
 }
 
 /// The runtime of the binaries. At least four workers, so that one that waits for the disk does not hold up
