@@ -244,3 +244,36 @@ fn a_collection_whose_drop_is_rolled_back_keeps_its_size_and_its_documents() {
     storage.compact_all().unwrap();
     assert_eq!(w.ids("db.c").len(), 21);
 }
+
+#[test]
+fn a_node_that_gives_its_data_up_is_empty_and_remembers_what_it_promised() {
+    for w in [World::new(), World::on_files("given-up")] {
+        w.index("db.c", doc! { "key": { "a": 1 }, "name": "a_1" }).unwrap();
+        w.insert("db.c", (0..200).map(|i| doc! { "_id": i, "a": -i }).collect());
+        let storage = w.catalog.storage();
+        storage.log().flush_once().unwrap();
+        storage.set_stable(storage.last_committed());
+        w.catalog.checkpoint().unwrap();
+        w.update("db.c", 3, doc! { "_id": 3, "a": 100 }).unwrap();
+        w.insert("db.other", vec![doc! { "_id": 1 }]);
+        storage.log().flush_once().unwrap();
+        let promised = pando_base::OpTime::new(storage.last_committed(), 1);
+        w.catalog.give_up_data(promised).unwrap();
+        let is_empty = |w: &World| {
+            let storage = w.catalog.storage();
+            assert!(w.catalog.lookup(&ns("db.c")).is_none() && w.catalog.lookup(&ns("db.other")).is_none());
+            assert!(w.log().is_empty() && storage.stable().is_zero() && storage.recovery_ts().is_zero());
+            assert_eq!(w.catalog.promised().unwrap(), promised);
+            assert!(w.catalog.is_copy_unfinished().unwrap());
+        };
+        is_empty(&w);
+        // The marker says what to do, whenever the process ends.
+        let w = w.reopen();
+        is_empty(&w);
+        w.catalog.mark_copy(false).unwrap();
+        w.insert("db.c", vec![doc! { "_id": 3, "a": 1 }, doc! { "_id": 500, "a": 2 }]);
+        let w = w.reopen();
+        assert_eq!(w.ids("db.c"), [3, 500]);
+        assert_eq!(w.catalog.promised().unwrap(), promised);
+    }
+}

@@ -171,6 +171,7 @@ impl Run {
             Ok(Err(e)) => Err(self.fail(vec![format!("checks ended with {e}")])),
             Ok(Ok((found, mut problems))) => {
                 problems.extend(lock(&self.shared.model).settle(&found, on_durable_disk));
+                problems.extend(self.timestamp_problem());
                 if problems.is_empty() { Ok(()) } else { Err(self.fail(problems)) }
             }
         }
@@ -204,6 +205,7 @@ impl Run {
         if sim.below(2) == 0 {
             self.into_a_build();
         }
+        lock(&self.shared.problems).extend(self.timestamp_problem());
         self.end_life(end, people)?;
         sim.kill(people);
         self.world.net.set_options(NetOptions::default());
@@ -211,6 +213,9 @@ impl Run {
         if none { Ok(end) } else { Err(self.fail(Vec::new())) }
     }
 
+    fn timestamp_problem(&self) -> Option<String> {
+        self.node.server()?.timestamp_problem()
+    }
     /// Lets time pass until an index build is some way on.
     fn into_a_build(&self) {
         let sim = &self.world.sim;
