@@ -8,6 +8,7 @@ mod flow;
 mod members;
 mod office;
 mod pass_on;
+mod rollback;
 mod services;
 mod shutdown;
 mod transition;
