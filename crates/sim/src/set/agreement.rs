@@ -4,7 +4,7 @@
 
 use crate::client::Client;
 use crate::executor::lock;
-use crate::set::connected;
+use crate::set::{connected, is_growing};
 use pando_base::{OpTime, Timestamp};
 use pando_bson::{DocBuf, DocBuilder, Document, RawDoc, Value, doc};
 use pando_env::Env;
@@ -134,14 +134,6 @@ fn compare(
     }
 }
 
-/// Does a member still count for nothing because it had no data?
-async fn syncs_members(c: &mut Client) -> Result<bool, String> {
-    let reply = ask(c, doc! { "replSetGetConfig": 1 }, "admin").await?;
-    let members = reply.get_path("config.members").and_then(|v| v.as_array());
-    let mut docs = members.into_iter().flatten().filter_map(|e| e.value().as_doc());
-    Ok(docs.any(|m| m.get("newlyAdded").is_some()))
-}
-
 /// Number of entries in the primary's log, or what is wrong.
 pub(crate) async fn run(env: Env, addrs: Vec<String>, stage: Arc<Mutex<String>>) -> Result<u64, Vec<String>> {
     let mut primary = connected(&env, &addrs[0]).await;
@@ -152,7 +144,7 @@ pub(crate) async fn run(env: Env, addrs: Vec<String>, stage: Arc<Mutex<String>>)
             None => env.clock.sleep(PAUSE).await,
         }
     };
-    while syncs_members(&mut primary).await.map_err(|e| vec![e])? {
+    while is_growing(&mut primary).await != Some(false) {
         "a member is newly added".clone_into(&mut lock(&stage));
         env.clock.sleep(PAUSE).await;
     }

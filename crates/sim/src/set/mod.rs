@@ -380,6 +380,16 @@ async fn hello(env: &Env, addr: &str) -> Option<pando_bson::DocBuf> {
     env.timeout(Duration::from_secs(1), asking).await?
 }
 
+/// Does a member in the configuration of this one still count for nothing, because it has no data yet?
+async fn is_growing(c: &mut Client) -> Option<bool> {
+    // `replSetGetConfig` does not tell.
+    let ask = doc! { "find": "system.replset", "$db": "local", "$readPreference": { "mode": "nearest" } };
+    let reply = c.command(&ask.to_raw()).await.ok()?;
+    let kept = reply.get_path("cursor.firstBatch")?.as_array()?.first()?.value().as_doc()?;
+    let mut members = kept.get("members")?.as_array()?.iter().filter_map(|e| e.value().as_doc());
+    Some(members.any(|m| m.get("newlyAdded").is_some()))
+}
+
 /// The member that takes writes.
 async fn primary_of(env: &Env, addrs: &[String]) -> usize {
     loop {

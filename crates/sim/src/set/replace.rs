@@ -4,7 +4,7 @@
 //! An operator who wipes the disk of a member that is still counted breaks the set's promises; so each step waits until
 //! a majority has the configuration of the one before.
 
-use super::{Run, primary_within};
+use super::{Run, is_growing, primary_within};
 use crate::client::Client;
 use crate::executor::lock;
 use pando_bson::{Bson, Document, RawDoc, doc};
@@ -97,6 +97,10 @@ async fn give(env: &Env, addrs: &[String], host: &str, id: Option<i32>) -> Optio
     if addrs[at] == host && id.is_none() {
         let leave = doc! { "replSetStepDown": 30, "secondaryCatchUpPeriodSecs": 5, "$db": "admin" };
         c.command(&leave.to_raw()).await.ok()?;
+        return None;
+    }
+    // With two voters and a third that does not count yet, one that is taken out leaves a majority of one.
+    if id.is_none() && is_growing(&mut c).await? {
         return None;
     }
     let ask = doc! { "replSetGetConfig": 1, "$db": "admin" }.to_raw();
