@@ -47,6 +47,7 @@ mod query_ctx;
 mod query_cursor;
 mod replication;
 mod resume_token;
+mod resync;
 mod rollback;
 mod rollback_files;
 mod rw_defaults;

@@ -400,6 +400,9 @@ impl Effects for ServerEffects {
             server.fatal("The set's settings could not be read", &e.message);
         }
     }
+    fn resync(&self) -> Result<()> {
+        self.server()?.start_resync()
+    }
     fn diverged(&self, source: &str, why: &Error) {
         if let Ok(server) = self.server() {
             server.env.log.info(

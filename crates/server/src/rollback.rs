@@ -66,6 +66,13 @@ struct Summary<'a> {
 }
 
 impl Rollbacks {
+    /// False when one is under way.
+    pub(crate) fn begin(&self) -> bool {
+        !self.running.swap(true, SeqCst)
+    }
+    pub(crate) fn end(&self) {
+        self.running.store(false, SeqCst);
+    }
     pub(crate) fn is_running(&self) -> bool {
         self.running.load(SeqCst)
     }
@@ -114,7 +121,7 @@ impl Server {
         });
     }
 
-    fn tell(&self, event: Event) {
+    pub(crate) fn tell(&self, event: Event) {
         if let Some(c) = self.coordinator.get() {
             c.tell(event);
         }
@@ -282,7 +289,7 @@ impl Server {
 
     /// Ends what reads or waits here: nobody may hold a snapshot while rows are taken back. Returns how many operations
     /// of users were told to end.
-    async fn quiet_down(&self) -> usize {
+    pub(crate) async fn quiet_down(&self) -> usize {
         let code = ErrorCode::InterruptedDueToReplStateChange;
         self.cursors.kill_where(self.env.clock.mono(), |_| true);
         let mut killed = 0;

@@ -42,6 +42,8 @@ pub trait Effects: Send + Sync + 'static {
     fn applied_sessions(&self, entries: &[&RawDoc]);
     /// Settings that members keep in memory have been applied.
     fn applied_settings(&self);
+    /// Gives this node's data up, to copy the set's again.
+    fn resync(&self) -> Result<()>;
     fn diverged(&self, source: &str, why: &Error);
     fn fatal(&self, what: &str, why: &Error);
     fn is_stopping(&self) -> bool;

@@ -142,6 +142,10 @@ impl Coordinator {
         inner.answers.fail_all(&e);
     }
 
+    /// An operator gives this node's data up.
+    pub fn ask_resync(&self) -> Result<()> {
+        self.effects.resync()
+    }
     fn step(&self, inner: &mut Inner, event: Event) {
         if waits_for_others(&event) {
             self.progress.await_positions(self.env.clock.mono());

@@ -68,6 +68,10 @@ impl Upper for Coordinator {
     fn too_stale(&self, stale: bool) {
         self.tell(Event::TooStale(stale));
     }
+    fn resync(&self) {
+        // Refused when something else of the kind is under way, or this node has become primary.
+        let _ = self.effects.resync();
+    }
     fn diverged(&self, source: &str, why: &Error) {
         self.effects.diverged(source, why);
     }

@@ -332,6 +332,7 @@ pub static TABLE: &[CommandSpec<Server>] = commands! {
     "replSetStepUp" [] (ADMIN_ONLY | SECONDARY_OK) - "Makes a secondary stand for election." => repl_set_admin::step_up;
     "replSetSyncFrom" [] (ADMIN_ONLY | SECONDARY_OK) - "Chooses a secondary's sync source." => repl_set_admin::sync_from;
     "replSetUpdatePosition" [] (ADMIN_ONLY | SECONDARY_OK | MAINTENANCE_OK | QUIET) - "How far members behind this one are." => repl_set_admin::update_position;
+    "resync" [] (ADMIN_ONLY | SECONDARY_OK) - "Gives this member's data up and copies the set's again." => repl_set_admin::resync;
     "revokePrivilegesFromRole" [] (NONE) - "users and roles";
     "revokeRolesFromRole" [] (NONE) - "users and roles";
     "revokeRolesFromUser" [] (NONE) - "users and roles";

@@ -40,6 +40,13 @@ pub(super) async fn freeze(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Re
     order(server, ctx, |token| Event::Freeze { token, secs }).await
 }
 
+/// `resync`: this member's data is given up and copied anew.
+pub(super) async fn resync(server: &Server, _: &OpCtx, _: Request<'_>) -> Result<Reply> {
+    server.repl.require_config()?;
+    server.coordinator()?.ask_resync()?;
+    Ok(Reply::new())
+}
+
 pub(super) async fn maintenance(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     server.repl.require_replication()?;
     let on = req.first().value().is_truthy();
