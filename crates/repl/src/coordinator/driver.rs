@@ -72,7 +72,8 @@ impl Roles {
             c.tell(Event::FollowerState(MemberState::Secondary));
             return;
         }
-        if wants != self.following && !c.read(|core| core.is_leader()) {
+        // A leader catches up by following, also one that was elected before it ever followed; its drain ends that.
+        if wants != self.following && (wants || !c.read(|core| core.is_leader())) {
             self.follow(c, wants).await;
         }
     }
