@@ -321,7 +321,7 @@ pub const REPORT_PAUSE_MS: u64 = 500;
 /// Between two reports of positions while nobody waits for them (R-UPOS-1): what came meanwhile goes in one.
 pub const REPORT_GATHER_MS: u64 = 10;
 /// After a write or read that waits for other members, how long their positions are wanted at once.
-pub const POSITIONS_AWAITED_MS: u64 = 1_000;
+pub const POSITIONS_AWAITED_MS: u64 = 200;
 /// How often a rollback looks whether the operations it told to stop have ended.
 pub const ROLLBACK_POLL_MS: u64 = 5;
 /// Documents of a rollback file that are written at once.

@@ -1,8 +1,8 @@
 //! Tells the sync source how far this member, and those behind it, are (R-UPOS-1).
 //!
 //! One report is under way at a time; what moves meanwhile goes into the next. While nobody waits for positions, as the
-//! source tells with each batch, a report waits for more of them: otherwise every single write costs two or three
-//! reports of every member. Without news a report is a sign of life, sent twice per election timeout.
+//! source tells with each batch, a report waits for more of them, and what is written meanwhile is synced once: otherwise
+//! every single write costs every member a sync and two or three reports. Without news a report is a sign of life, sent twice per election timeout.
 
 use crate::data::{Deps, Stop};
 use pando_base::limits;
@@ -15,6 +15,8 @@ const PAUSE: Duration = Duration::from_millis(limits::REPORT_PAUSE_MS);
 pub(crate) async fn run(deps: Deps, stop: Stop) {
     while !stop.is_asked() {
         let seen = deps.progress.changed().version();
+        // For the report after this one.
+        deps.catalog.storage().log().ask_flush(deps.progress.written().op_time.ts);
         if let (Some(source), Some(body)) = (deps.progress.source(), deps.upper.position_report()) {
             let call = deps.pool.call(&source, &body, LIMIT);
             match stop.unless_asked(call).await {

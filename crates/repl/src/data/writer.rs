@@ -1,8 +1,9 @@
 //! Entries into this node's log, at their own timestamps (the first half of R-APPLY-14).
 //!
-//! Everything that waits is appended at once; the flusher's next sync makes it durable (group commit). Whoever
-//! follows this node may fetch an entry as soon as it is written. A delayed member writes an entry only when it is old
-//! enough (R-APPLY-3), so that neither its data nor its acknowledgements are ahead of the delay.
+//! Everything that waits is appended at once; the flusher's next sync makes it durable (group commit). It is asked for
+//! here while somebody waits for positions, and by the reporter otherwise. Whoever follows this node may fetch an entry
+//! as soon as it is written. A delayed member writes an entry only when it is old enough (R-APPLY-3), so that neither its
+//! data nor its acknowledgements are ahead of the delay.
 
 use crate::data::progress::Position;
 use crate::data::queue::{Chunk, Queue};
@@ -81,7 +82,9 @@ pub(crate) fn write<'a>(deps: &Deps, chunks: impl Iterator<Item = &'a Arc<Chunk>
     log.append_foreign(entries)?;
     log.publish_written(last.op_time.ts);
     deps.progress.wrote(Position { op_time: last.op_time, wall: last.wall });
-    log.ask_flush(last.op_time.ts);
+    if deps.progress.positions_awaited(deps.env.clock.mono()) {
+        log.ask_flush(last.op_time.ts);
+    }
     deps.upper.progressed();
     Ok(())
 }
