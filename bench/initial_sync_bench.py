@@ -23,7 +23,8 @@ import time
 import pymongo
 from pymongo.read_preferences import SecondaryPreferred
 
-TICK = os.sysconf("SC_CLK_TCK")
+import harness
+
 PATIENCE_S = 900
 # As a set at rest has it: small beside the data. (PandoDB copies half an hour of oplog with the data.)
 OPLOG_MB = 50
@@ -39,9 +40,7 @@ class Member:
         self.proc = subprocess.Popen(cmd, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def cpu(self):
-        with open(f"/proc/{self.proc.pid}/stat") as f:
-            v = f.read().rsplit(") ", 1)[1].split()
-        return (int(v[11]) + int(v[12])) / TICK
+        return harness.process_cpu(self.proc.pid)
 
     def rss(self):
         with open(f"/proc/{self.proc.pid}/status") as f:

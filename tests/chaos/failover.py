@@ -276,7 +276,8 @@ def check(members, writers):
         c.close()
     files = rolled_back(members)
     lost += [("rollback files", k) for k in aside if k.encode() + b"\0" not in files]
-    print(f"{len(writers.on_disk)} acknowledged at w: 1, j: true; {len(aside)} of them rolled back, into {len(files)} bytes of files")
+    if writers.on_disk:
+        print(f"{len(writers.on_disk)} acknowledged at w: 1, j: true; {len(aside)} of them rolled back, into {len(files)} bytes of files")
     return lost, hashes
 
 

@@ -20,7 +20,7 @@ check("count, distinct", () => d.n.countDocuments() === 500 && d.t.distinct("a")
 check("findAndModify", () => d.t.findOneAndUpdate({ _id: 3 }, { $set: { a: "y" } }, { returnDocument: "after" }).a === "y");
 check("bulkWrite", () => d.t.bulkWrite([{ insertOne: { document: { _id: 9 } } }, { deleteOne: { filter: { _id: 9 } } }]).deletedCount === 1);
 check("errors", () => { try { d.t.insertOne({ _id: 1 }); } catch (e) { return e.code === 11000; } return false; });
-check("rs.status, rs.conf", () => rs.status().members[0].stateStr === "PRIMARY" && rs.conf().members.length === 1);
+check("rs.status, rs.conf", () => rs.status().members.some(m => m.stateStr === "PRIMARY") && rs.conf().members.length === rs.status().members.length);
 check("stats", () => d.n.stats().count === 500 && d.stats().collections >= 2);
 check("serverStatus, currentOp, hostInfo", () => db.serverStatus().ok === 1 && db.currentOp().ok === 1 && db.hostInfo().ok === 1);
 check("show dbs, collections", () => db.getMongo().getDBNames().includes("smoke_sh") && d.getCollectionNames().includes("n"));

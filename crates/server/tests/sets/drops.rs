@@ -7,14 +7,7 @@ use pando_testserver::{Set, is, pause, run, spawn};
 #[test]
 fn a_database_goes_once_a_majority_has_dropped_its_collections() {
     run(async {
-        let set = Set::of(3).await;
-        let p = set.primary().await;
-        let s = set.secondaries().await;
-        let mut c = set.connect(p).await;
-        c.ok(insert(0, doc! { "w": 3, "wtimeout": 30_000 })).await;
-        for i in &s {
-            set.fail_point(*i, "stopReplProducer", true).await;
-        }
+        let (set, p, s, mut c) = held_back().await;
         // A wait that ends too soon: the collections are gone, the database's own entry is not written.
         let wait = doc! { "w": "majority", "wtimeout": 300 };
         let late = c.run(doc! { "dropDatabase": 1, "writeConcern": wait }).await;

@@ -18,14 +18,7 @@ async fn impatient() -> Set {
 #[test]
 fn a_new_primary_fetches_what_others_have_before_it_takes_writes() {
     run(async {
-        let set = Set::of(3).await;
-        let p = set.primary().await;
-        let s = set.secondaries().await;
-        let mut c = set.connect(p).await;
-        c.ok(insert(0, doc! { "w": 3, "wtimeout": 30_000 })).await;
-        for i in &s {
-            set.fail_point(*i, "stopReplProducer", true).await;
-        }
+        let (set, _, s, mut c) = held_back().await;
         for id in 1..=10 {
             c.ok(insert(id, doc! { "w": 1 })).await;
         }

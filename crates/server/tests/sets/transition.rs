@@ -91,14 +91,7 @@ fn an_elected_member_that_lags_fetches_what_it_lacks_before_it_writes() {
 #[test]
 fn a_step_down_needs_an_heir_unless_it_is_forced_and_only_one_is_tried_at_a_time() {
     run(async {
-        let set = Set::of(3).await;
-        let p = set.primary().await;
-        let s = set.secondaries().await;
-        let mut c = set.connect(p).await;
-        c.ok(insert(0, doc! { "w": 3, "wtimeout": 30_000 })).await;
-        for i in &s {
-            set.fail_point(*i, "stopReplProducer", true).await;
-        }
+        let (set, p, s, mut c) = held_back().await;
         c.ok(insert(1, doc! { "w": 1 })).await;
         let step_down = |secs: i32, catch_up: i32, force: bool| -> Document {
             doc! {

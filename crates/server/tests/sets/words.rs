@@ -1,7 +1,7 @@
 //! What the tests of sets say often.
 
 use pando_bson::{Bson, Document, doc};
-use pando_testserver::Client;
+use pando_testserver::{Client, Set};
 
 pub(crate) fn code(reply: &Document) -> i64 {
     reply.get("code").and_then(Bson::as_i64).unwrap_or(0)
@@ -32,4 +32,17 @@ pub(crate) fn majority() -> Document {
 }
 pub(crate) async fn count(c: &mut Client) -> i64 {
     number(&c.run(anywhere(doc! { "count": "c" })).await, "n")
+}
+/// Three members that all have document 0, of which the secondaries fetch nothing more: the set, its primary, the
+/// secondaries, a client of the primary.
+pub(crate) async fn held_back() -> (Set, usize, Vec<usize>, Client) {
+    let set = Set::of(3).await;
+    let p = set.primary().await;
+    let s = set.secondaries().await;
+    let mut c = set.connect(p).await;
+    c.ok(insert(0, doc! { "w": 3, "wtimeout": 30_000 })).await;
+    for i in &s {
+        set.fail_point(*i, "stopReplProducer", true).await;
+    }
+    (set, p, s, c)
 }
