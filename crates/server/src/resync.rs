@@ -13,7 +13,7 @@ impl Server {
         if self.coordinator()?.read(|core| core.is_leader()) {
             return Err(Error::new(ErrorCode::NotSecondary, "primaries cannot resync"));
         }
-        if !self.rollbacks.begin() || self.initial_sync_status().is_some() {
+        if self.initial_sync_status().is_some() || !self.rollbacks.begin() {
             let text = "this member rolls back or copies the set's data already";
             return Err(Error::new(ErrorCode::ConflictingOperationInProgress, text));
         }

@@ -69,8 +69,12 @@ impl Upper for Coordinator {
         self.tell(Event::TooStale(stale));
     }
     fn resync(&self) {
-        // Refused when something else of the kind is under way, or this node has become primary.
-        let _ = self.effects.resync();
+        // Something else of the kind may be under way, or this node may have become primary.
+        if let Err(e) = self.effects.resync() {
+            self.env.log.info(pando_env::Component::Repl, 5_860_011, "No resync now", |a| {
+                a.str("error", &e.message);
+            });
+        }
     }
     fn diverged(&self, source: &str, why: &Error) {
         self.effects.diverged(source, why);

@@ -78,16 +78,7 @@ impl Cloner<'_> {
         Ok(out)
     }
     async fn call(&self, body: &RawDoc) -> Result<DocBuf, Failure> {
-        loop {
-            let call = self.deps.pool.call(self.source, body, LIMIT);
-            match self.stop.unless_asked(call).await.ok_or_else(stopped)? {
-                Ok(reply) => {
-                    self.patience.worked();
-                    return Ok(reply);
-                }
-                Err(f) => self.patience.after(f).await?,
-            }
-        }
+        self.patience.trying(|| self.deps.pool.call(self.source, body, LIMIT)).await
     }
     fn wall(&self) -> i64 {
         self.deps.env.clock.wall_ms()

@@ -189,13 +189,7 @@ impl Work {
     async fn chunk(self: &Arc<Self>, file: usize, offset: u64) -> Result<()> {
         let patience =
             Patience { deps: &self.deps, stop: &self.stop, source: &self.source, status: &self.status };
-        let reply = loop {
-            match self.read(file, offset).await {
-                Ok(reply) => break reply,
-                Err(f) => patience.after(f).await?,
-            }
-        };
-        patience.worked();
+        let reply = patience.trying(|| self.read(file, offset)).await?;
         let this = self.clone();
         let stored = self.deps.env.offload(move || this.store(file, offset, &reply)).await;
         stored.unwrap_or_else(|| Err(Error::internal("storing a copied file panicked")))
@@ -206,7 +200,7 @@ impl Work {
             "_readBackup": self.pin, "file": self.files[file].number, "offset": offset as i64, "$db": "admin"
         };
         let (ask, pool) = (ask.to_raw(), &self.deps.pool);
-        self.stop.unless_asked(pool.call(&self.source, &ask, LIMIT)).await.ok_or_else(stopped)?
+        pool.call(&self.source, &ask, LIMIT).await
     }
     /// Checks a chunk and writes it; the last one of a file brings the file to the disk.
     fn store(&self, file: usize, offset: u64, reply: &RawDoc) -> Result<()> {

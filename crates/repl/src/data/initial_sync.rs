@@ -181,16 +181,7 @@ impl Attempt<'_> {
     }
     /// By now much work would be lost with the source: it gets time.
     async fn probe_again(&self) -> Result<Probe> {
-        let patience = self.patience();
-        loop {
-            match probe(self.deps, self.source).await {
-                Ok(probe) => {
-                    patience.worked();
-                    return Ok(probe);
-                }
-                Err(f) => patience.after(f).await?,
-            }
-        }
+        Ok(self.patience().trying(|| probe(self.deps, self.source)).await?)
     }
 
     /// Clones, and waits until the log holds everything that the clones may have seen.
@@ -241,14 +232,8 @@ impl Attempt<'_> {
             "$readPreference": { "mode": "secondaryPreferred" },
             "$oplogQueryData": 1, "$replData": 1, "$db": "local"
         };
-        let (patience, ask) = (self.patience(), ask.to_raw());
-        let reply = loop {
-            match self.deps.pool.call(self.source, &ask, LIMIT).await {
-                Ok(reply) => break reply,
-                Err(f) => patience.after(f).await?,
-            }
-        };
-        patience.worked();
+        let ask = ask.to_raw();
+        let reply = self.patience().trying(|| self.deps.pool.call(self.source, &ask, LIMIT)).await?;
         match Metadata::of(&reply).query {
             Some(q) if !q.applied.ts.is_zero() => Ok(q.applied),
             _ => {

@@ -31,6 +31,21 @@ fn is_transient(f: &Failure) -> bool {
 }
 
 impl Patience<'_> {
+    /// Does `operation` until it succeeds, or until no more can be hoped for.
+    pub(crate) async fn trying<T, F>(&self, mut operation: impl FnMut() -> F) -> Result<T, Failure>
+    where
+        F: Future<Output = Result<T, Failure>> + Send,
+    {
+        loop {
+            match self.stop.unless_asked(operation()).await.ok_or_else(stopped)? {
+                Ok(v) => {
+                    self.worked();
+                    return Ok(v);
+                }
+                Err(f) => self.after(f).await?,
+            }
+        }
+    }
     /// After a failed operation: returns when it may be tried again, or with the failure when it may not.
     pub(crate) async fn after(&self, f: Failure) -> Result<(), Failure> {
         if !is_transient(&f) || self.is_lost() {
@@ -40,7 +55,7 @@ impl Patience<'_> {
         self.stop.unless_asked(pause).await.ok_or_else(stopped)
     }
     fn is_lost(&self) -> bool {
-        let silent = self.status.unreachable(self.deps.env.clock.mono());
+        let silent = self.status.retries(self.deps.env.clock.mono());
         let params = &self.deps.instance.params;
         let secs = params.int(Param::initialSyncTransientErrorRetryPeriodSeconds).max(0) as u64;
         if silent >= Duration::from_secs(secs) {

@@ -1,8 +1,9 @@
 //! Tells the sync source how far this member, and those behind it, are (R-UPOS-1).
 //!
 //! One report is under way at a time; what moves meanwhile goes into the next. While nobody waits for positions, as the
-//! source tells with each batch, a report waits for more of them, and what is written meanwhile is synced once: otherwise
-//! every single write costs every member a sync and two or three reports. Without news a report is a sign of life, sent twice per election timeout.
+//! source tells with each batch, a report waits for more of them, and what is written meanwhile is synced once:
+//! otherwise every single write costs every member a sync and two or three reports. Without news a report is a sign of
+//! life, sent twice per election timeout.
 
 use crate::data::{Deps, Stop};
 use pando_base::limits;

@@ -102,7 +102,7 @@ impl SyncStatus {
     // --- a source that does not answer
 
     /// An operation failed and may be tried again; for how long nothing has succeeded.
-    pub(crate) fn unreachable(&self, now: Duration) -> Duration {
+    pub(crate) fn retries(&self, now: Duration) -> Duration {
         let mut inner = self.lock();
         inner.now.retried += 1;
         let since = *inner.now.silent_since.get_or_insert(now);
@@ -265,11 +265,11 @@ mod tests {
         let s = SyncStatus::default();
         s.begin("logical", 10, 1_000);
         s.attempt("a:1", 1_000);
-        assert_eq!(s.unreachable(secs(5)), secs(0));
-        assert_eq!(s.unreachable(secs(8)), secs(3));
+        assert_eq!(s.retries(secs(5)), secs(0));
+        assert_eq!(s.retries(secs(8)), secs(3));
         s.reached(secs(9));
         s.reached(secs(10));
-        assert_eq!(s.unreachable(secs(20)), secs(0));
+        assert_eq!(s.retries(secs(20)), secs(0));
         s.reached(secs(21));
         s.attempt_failed("gone", 4_000);
         s.attempt("b:1", 5_000);
