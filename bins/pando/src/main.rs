@@ -13,6 +13,7 @@ mod set;
 mod up;
 mod version;
 
+use pandod::exit;
 use std::process::ExitCode;
 
 /// One subcommand.
@@ -36,7 +37,7 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let Some(name) = args.first() else {
         print!("{}", usage());
-        return ExitCode::from(pandod::exit::BAD_OPTIONS);
+        return ExitCode::from(exit::BAD_OPTIONS);
     };
     if matches!(name.as_str(), "help" | "--help" | "-h") {
         print!("{}", usage());
@@ -46,18 +47,37 @@ fn main() -> ExitCode {
         Some(command) => ExitCode::from((command.run)(&args[1..])),
         None => {
             eprintln!("pando: there is no command '{name}'\n\n{}", usage());
-            ExitCode::from(pandod::exit::BAD_OPTIONS)
+            ExitCode::from(exit::BAD_OPTIONS)
         }
     }
 }
 
-/// The exit code of a command that did something; tells why it could not.
-fn ended(done: Result<(), String>) -> u8 {
-    match done {
-        Ok(()) => pandod::exit::CLEAN,
+/// A subcommand from what was typed to its exit code: help, what is `wanted`, and then `act`.
+fn carry_out<T, F: Future<Output = Result<(), String>>>(
+    name: &str,
+    help: &str,
+    args: &[String],
+    wanted: impl FnOnce() -> Result<T, String>,
+    act: impl FnOnce(T) -> F,
+) -> u8 {
+    // `-h` names the host in some of them.
+    if args.iter().any(|a| a == "--help") || args == ["-h"] {
+        print!("{help}");
+        return exit::CLEAN;
+    }
+    let wanted = match wanted() {
+        Ok(wanted) => wanted,
+        Err(e) => {
+            eprintln!("{e}\n'pando {name} --help' tells more.");
+            return exit::BAD_OPTIONS;
+        }
+    };
+    let runtime = pando_env_tokio::runtime().map_err(|e| e.to_string());
+    match runtime.and_then(|rt| rt.block_on(act(wanted))) {
+        Ok(()) => exit::CLEAN,
         Err(e) => {
             eprintln!("{e}");
-            pandod::exit::FAILED
+            exit::FAILED
         }
     }
 }

@@ -35,7 +35,7 @@ impl Staging {
         let mut list = String::new();
         let mut dirs = BTreeSet::new();
         for path in paths {
-            list.push_str(check(path)?);
+            list.push_str(checked_path(path)?);
             list.push('\n');
             dirs.insert(format!("{DIR}/{}", dir_of(path)));
         }
@@ -48,12 +48,12 @@ impl Staging {
         Ok(Staging { disk, dirs })
     }
     pub fn write(&self, path: &str, offset: u64, bytes: &[u8]) -> Result<()> {
-        let file = self.disk.open(&format!("{DIR}/{}", check(path)?), true)?;
+        let file = self.disk.open(&format!("{DIR}/{}", checked_path(path)?), true)?;
         Ok(file.write_at(offset, bytes)?)
     }
     /// The file is whole: its bytes reach the disk.
     pub fn end_file(&self, path: &str, bytes: u64) -> Result<()> {
-        let file = self.disk.open(&format!("{DIR}/{}", check(path)?), true)?;
+        let file = self.disk.open(&format!("{DIR}/{}", checked_path(path)?), true)?;
         file.truncate(bytes)?;
         file.sync()?;
         file.forget_cached(0, bytes);
@@ -76,8 +76,9 @@ fn dir_of(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(dir, _)| dir)
 }
 
-/// Paths come from another node.
-fn check(path: &str) -> Result<&str> {
+/// A path that a checkpoint's file can have, from another node or a list that anyone may have written: it leads nowhere
+/// else. `InvalidSyncSource` for any other.
+pub fn checked_path(path: &str) -> Result<&str> {
     let ours = path.starts_with("tables/") || path.strip_prefix(JOURNAL).is_some_and(|p| p.starts_with('/'));
     let plain = |part: &str| {
         !part.is_empty()
@@ -159,7 +160,7 @@ pub fn adopt_staged(disk: &dyn Disk) -> Result<bool> {
     let paths = listed(disk)?;
     let mut dirs = BTreeSet::new();
     for path in &paths {
-        let staged = format!("{DIR}/{}", check(path)?);
+        let staged = format!("{DIR}/{}", checked_path(path)?);
         dirs.insert(dir_of(path));
         if disk.exists(&staged) {
             disk.create_dir_all(dir_of(path))?;
@@ -219,12 +220,12 @@ mod tests {
     #[test]
     fn a_source_cannot_name_files_outside_the_checkpoint() {
         for good in ["journal/oplog.0000000001", "tables/records/tables/17", "tables/whole.00000001"] {
-            assert!(check(good).is_ok(), "{good}");
+            assert!(checked_path(good).is_ok(), "{good}");
         }
         for bad in
             ["/etc/x", "journal", "../journal/x", "tables/../x", "tables//x", "filecopy/state", "tables/a b"]
         {
-            assert!(check(bad).is_err(), "{bad}");
+            assert!(checked_path(bad).is_err(), "{bad}");
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use pando_base::Timestamp;
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
+use pando_storage::staging::checked_path;
 use std::path::Path;
 
 pub(crate) const NAME: &str = "backup.bson";
@@ -59,11 +60,7 @@ impl Manifest {
         let mut files = Vec::new();
         for e in doc.get("files")?.as_array()? {
             let f = e.value().as_doc()?;
-            let path = f.get("path")?.as_str()?.to_owned();
-            // Nothing may be written beside the data folder.
-            if path.starts_with('/') || path.split('/').any(|part| part == "..") {
-                return None;
-            }
+            let path = checked_path(f.get("path")?.as_str()?).ok()?.to_owned();
             files.push(File {
                 path,
                 bytes: u64::try_from(f.get("bytes")?.as_i64()?).ok()?,

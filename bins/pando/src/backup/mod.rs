@@ -14,9 +14,8 @@ use crate::progress::{Progress, size};
 use manifest::{FILES, File, Manifest};
 use pando_base::limits;
 use pando_env::{Env, Log};
-use pando_env_tokio::{RealNet, process, runtime};
+use pando_env_tokio::{RealNet, process};
 use pando_storage::checksum_more;
-use pandod::exit;
 use source::Source;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -36,18 +35,8 @@ Copies the files of one checkpoint and the oplog behind it into a new folder. Re
 ";
 
 fn run(args: &[String]) -> u8 {
-    if args.iter().any(|a| a == "--help" || a == "-h") {
-        print!("{HELP}");
-        return exit::CLEAN;
-    }
-    let args = match Args::parse(args, &["out|o", "host", "dbpath"], &[]).and_then(checked) {
-        Ok(args) => args,
-        Err(e) => {
-            eprintln!("{e}\n'pando backup --help' tells more.");
-            return exit::BAD_OPTIONS;
-        }
-    };
-    crate::ended(runtime().map_err(|e| e.to_string()).and_then(|rt| rt.block_on(backup(&args))))
+    let wanted = || Args::parse(args, &["out|o", "host", "dbpath"], &[]).and_then(checked);
+    crate::carry_out("backup", HELP, args, wanted, backup)
 }
 
 fn checked(args: Args) -> Result<Args, String> {
@@ -61,7 +50,7 @@ fn checked(args: Args) -> Result<Args, String> {
     }
 }
 
-async fn backup(args: &Args) -> Result<(), String> {
+async fn backup(args: Args) -> Result<(), String> {
     let out = PathBuf::from(args.get("out").unwrap_or_default());
     empty_folder(&out)?;
     let env = pando_env_tokio::env(&out, Log::none(), RealNet::default()).map_err(|e| words(&out, &e))?;

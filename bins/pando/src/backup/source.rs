@@ -6,6 +6,7 @@ use pando_env::{Env, Log};
 use pando_env_tokio::RealNet;
 use pando_env_tokio::lock::DataLock;
 use pando_rpc::{Connection, Options};
+use pando_storage::staging::checked_path;
 use pando_storage::{PinnedCheckpoint, Storage, checksum};
 use std::path::Path;
 use std::time::Duration;
@@ -44,7 +45,8 @@ impl Source {
         let mut files = Vec::new();
         for e in reply.get("files").and_then(|v| v.as_array()).ok_or_else(malformed)? {
             let f = e.value().as_doc().ok_or_else(malformed)?;
-            let path = f.get("path").and_then(|v| v.as_str()).ok_or_else(malformed)?.to_owned();
+            let path = f.get("path").and_then(|v| v.as_str()).ok_or_else(malformed)?;
+            let path = checked_path(path).map_err(|_| malformed())?.to_owned();
             files.push((path, f.get("bytes").and_then(|v| v.as_i64()).ok_or_else(malformed)? as u64));
         }
         let backup = reply.get("backup").and_then(|v| v.as_i64()).ok_or_else(malformed)?;

@@ -9,8 +9,7 @@ use crate::progress::{Progress, size};
 use pando_base::Timestamp;
 use pando_bson::{Bson, Document, Value, doc};
 use pando_env::{Env, Log};
-use pando_env_tokio::{RealNet, runtime};
-use pandod::exit;
+use pando_env_tokio::RealNet;
 use std::path::{Path, PathBuf};
 
 pub(crate) const COMMAND: Command =
@@ -32,19 +31,11 @@ server quickly, or to come back to any moment, 'pando backup' is the better tool
 ";
 
 fn run(args: &[String]) -> u8 {
-    if args.iter().any(|a| a == "--help") {
-        print!("{HELP}");
-        return exit::CLEAN;
-    }
-    let known = ["out|o", "archive", "host|h", "db|d", "collection|c"];
-    let args = match Args::parse(args, &known, &["gzip", "oplog"]).and_then(checked) {
-        Ok(args) => args,
-        Err(e) => {
-            eprintln!("{e}\n'pando dump --help' tells more.");
-            return exit::BAD_OPTIONS;
-        }
+    let wanted = || {
+        let known = ["out|o", "archive", "host|h", "db|d", "collection|c"];
+        Args::parse(args, &known, &["gzip", "oplog"]).and_then(checked)
     };
-    crate::ended(runtime().map_err(|e| e.to_string()).and_then(|rt| rt.block_on(dump(&args))))
+    crate::carry_out("dump", HELP, args, wanted, dump)
 }
 
 fn checked(args: Args) -> Result<Args, String> {
@@ -59,16 +50,16 @@ fn checked(args: Args) -> Result<Args, String> {
     }
 }
 
-async fn dump(args: &Args) -> Result<(), String> {
+async fn dump(args: Args) -> Result<(), String> {
     let env =
         pando_env_tokio::env(Path::new("."), Log::none(), RealNet::default()).map_err(|e| e.to_string())?;
     let mut client = Client::connect(&env, args.get("host").unwrap_or("127.0.0.1:27017")).await?;
     let start = if args.has("oplog") { Some(top_of_oplog(&mut client).await?) } else { None };
-    let mut metas = definitions(&mut client, args).await?;
+    let mut metas = definitions(&mut client, &args).await?;
     if start.is_some() {
         metas.push(Meta::bare(Place::oplog()));
     }
-    let mut writer = writer(&mut client, args, &metas).await?;
+    let mut writer = writer(&mut client, &args, &metas).await?;
     let done = documents(&env, &mut client, &metas, &mut writer).await?;
     if let Some(start) = start {
         let end = top_of_oplog(&mut client).await?;

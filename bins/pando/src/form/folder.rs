@@ -48,6 +48,13 @@ pub(crate) struct Writer {
 
 impl Writer {
     pub(crate) fn create(home: &Path, gzip: bool, metas: &[Meta]) -> Result<Writer, String> {
+        let leads_out = |db: &str| db == ".." || db == "." || db.contains(['/', '\\', '\0']);
+        if let Some(m) = metas.iter().find(|m| leads_out(&m.place.db)) {
+            return Err(format!(
+                "{:?} is no name of a database: it cannot be dumped into a folder",
+                m.place.db
+            ));
+        }
         let w = Writer { home: home.to_owned(), gzip, at: None };
         for m in metas.iter().filter(|m| !m.place.is_oplog()) {
             let path = w.path(&m.place, "metadata.json");
@@ -193,5 +200,15 @@ mod tests {
             assert_eq!((escaped(name).as_str(), unescaped(file).as_str()), (file, name));
         }
         assert_eq!(unescaped("100%"), "100%");
+    }
+
+    #[test]
+    fn a_server_cannot_make_a_dump_write_beside_its_folder() {
+        for db in ["..", "../x", "/etc", "a\\b"] {
+            let metas = [Meta::bare(Place::new(db, "c"))];
+            assert!(
+                Writer::create(Path::new("/nowhere"), false, &metas).is_err_and(|e| e.contains("no name"))
+            );
+        }
     }
 }

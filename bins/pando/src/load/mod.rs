@@ -16,8 +16,7 @@ use oplog::Replay;
 use pando_base::limits;
 use pando_bson::{Bson, DocBuf, DocBuilder, Document, Value, doc};
 use pando_env::{Env, Log};
-use pando_env_tokio::{RealNet, runtime};
-use pandod::exit;
+use pando_env_tokio::RealNet;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -39,28 +38,22 @@ documents, indexes, views.
 ";
 
 fn run(args: &[String]) -> u8 {
-    if args.iter().any(|a| a == "--help") {
-        print!("{HELP}");
-        return exit::CLEAN;
-    }
-    let known = ["archive", "host|h", "db|d", "collection|c"];
-    let args = match Args::parse(args, &known, &["drop", "oplog-replay", "no-indexes", "gzip"]) {
-        Ok(args) if args.has("archive") == (args.rest.len() == 1) || args.rest.len() > 1 => {
-            Err("name one dump: a folder, or --archive FILE".to_owned())
-        }
-        other => other,
+    let wanted = || {
+        let known = ["archive", "host|h", "db|d", "collection|c"];
+        Args::parse(args, &known, &["drop", "oplog-replay", "no-indexes", "gzip"]).and_then(checked)
     };
-    let args = match args {
-        Ok(args) => args,
-        Err(e) => {
-            eprintln!("{e}\n'pando load --help' tells more.");
-            return exit::BAD_OPTIONS;
-        }
-    };
-    crate::ended(runtime().map_err(|e| e.to_string()).and_then(|rt| rt.block_on(load(&args))))
+    crate::carry_out("load", HELP, args, wanted, load)
 }
 
-async fn load(args: &Args) -> Result<(), String> {
+fn checked(args: Args) -> Result<Args, String> {
+    // Exactly one of a folder and an archive.
+    if args.rest.len() + usize::from(args.has("archive")) == 1 {
+        return Ok(args);
+    }
+    Err("name one dump: a folder, or --archive FILE".to_owned())
+}
+
+async fn load(args: Args) -> Result<(), String> {
     let reader = match args.get("archive") {
         Some(file) => Reader::Archive(Box::new(archive::Reader::open(Path::new(file))?)),
         None => Reader::Folder(folder::Reader::open(Path::new(&args.rest[0]))?),
@@ -68,7 +61,7 @@ async fn load(args: &Args) -> Result<(), String> {
     let env =
         pando_env_tokio::env(Path::new("."), Log::none(), RealNet::default()).map_err(|e| e.to_string())?;
     let client = Client::connect(&env, args.get("host").unwrap_or("127.0.0.1:27017")).await?;
-    let metas = reader.metas().iter().filter(|m| is_wanted(args, &m.place)).cloned().collect();
+    let metas = reader.metas().iter().filter(|m| is_wanted(&args, &m.place)).cloned().collect();
     let mut loading = Loading {
         client,
         drop: args.has("drop"),

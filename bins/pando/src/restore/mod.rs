@@ -17,9 +17,8 @@ use moment::shown;
 use pando_base::{Namespace, Timestamp, limits};
 use pando_catalog::{Catalog, OpenOptions, Uninterrupted};
 use pando_env::{Env, Log};
-use pando_env_tokio::{RealNet, runtime};
+use pando_env_tokio::RealNet;
 use pando_storage::{Storage, checksum_more};
-use pandod::exit;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -41,20 +40,9 @@ Makes a data folder from what 'pando backup' wrote. Start a server on it as on a
 ";
 
 fn run(args: &[String]) -> u8 {
-    if args.iter().any(|a| a == "--help" || a == "-h") {
-        print!("{HELP}");
-        return exit::CLEAN;
-    }
-    let wanted = match Args::parse(args, &["dbpath", "until", "oplog-from"], &["keep-set", "check"])
-        .and_then(wanted)
-    {
-        Ok(wanted) => wanted,
-        Err(e) => {
-            eprintln!("{e}\n'pando restore --help' tells more.");
-            return exit::BAD_OPTIONS;
-        }
-    };
-    crate::ended(runtime().map_err(|e| e.to_string()).and_then(|rt| rt.block_on(restore(&wanted))))
+    let wanted =
+        || Args::parse(args, &["dbpath", "until", "oplog-from"], &["keep-set", "check"]).and_then(wanted);
+    crate::carry_out("restore", HELP, args, wanted, restore)
 }
 
 struct Wanted {
@@ -86,7 +74,7 @@ fn wanted(args: Args) -> Result<Wanted, String> {
     })
 }
 
-async fn restore(w: &Wanted) -> Result<(), String> {
+async fn restore(w: Wanted) -> Result<(), String> {
     if w.backup.is_file() || is_dump(&w.backup) {
         return Err(format!(
             "{} is a dump, not a backup: 'pando load' reads it into a server",
@@ -94,7 +82,7 @@ async fn restore(w: &Wanted) -> Result<(), String> {
         ));
     }
     let manifest = Manifest::load(&w.backup)?;
-    reachable(w, &manifest)?;
+    reachable(&w, &manifest)?;
     empty_folder(&w.dbpath)?;
     let name = w.dbpath.file_name().ok_or("--dbpath names no folder")?.to_string_lossy();
     let partial = w.dbpath.with_file_name(format!("{name}.restoring"));
@@ -106,8 +94,8 @@ async fn restore(w: &Wanted) -> Result<(), String> {
         pando_env_tokio::env(&partial, Log::none(), RealNet::default()).map_err(|e| words(&partial, &e))?;
     let done = async {
         copy(&env, &manifest, &w.backup, &partial)?;
-        fit_oplog(&env, w, &manifest).await?;
-        open(&env, w).await
+        fit_oplog(&env, &w, &manifest).await?;
+        open(&env, &w).await
     };
     let done = done.await;
     drop(env);
