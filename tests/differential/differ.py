@@ -34,7 +34,7 @@ from gen import data  # noqa: E402
 
 DB, WRITE_COLL, SEED = "df", "w", 20260101
 GOLDEN = HERE / "golden"
-MODULES = ["match", "project", "update", "fam", "index", "agg", "expr", "ddl"]
+MODULES = ["match", "project", "update", "fam", "index", "agg", "join", "expr", "ddl"]
 VOLATILE = ("$clusterTime", "operationTime", "electionId", "opTime", "ok", "codeName")
 NOW_MS = (1704067200000, 2840140800000)  # 2024..2060: dates the server made; data sets hold none of them
 
@@ -107,15 +107,20 @@ class Asker:
             self.c.ok(DB, {"create": name, **s["options"]})
         for ix in s.get("indexes", ()):
             self.c.ok(DB, {"createIndexes": name, "indexes": [ix]})
+        if s.get("on"):
+            self.load(s["on"])
         docs = self.docs_of(name)
-        self.c.ok(DB, {"insert": name, "documents": docs})
+        if docs:
+            self.c.ok(DB, {"insert": name, "documents": docs})
         self.loaded.add(name)
 
     def answer(self, case):
         """The comparable answer to a case: a dict as stored under `expect`."""
         if "setup" in case:
-            self.load(case["setup"])
-            return self.reply(case, self.docs_of(case["setup"]))
+            for name in [case["setup"], *case.get("also", ())]:
+                if name in self.setups:
+                    self.load(name)
+            return self.reply(case, self.docs_of(case["setup"]) if case["setup"] in self.setups else [])
         db = case.get("db", DB)
         # a plain collection left by the case before is emptied, not dropped: thousands of drops cost a server dear
         plain = not any(k in case for k in ("pre", "before", "then", "db")) and set(case["cmd"]) & {"update", "delete", "insert", "findAndModify"}

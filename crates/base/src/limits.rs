@@ -361,3 +361,21 @@ pub const SET_RESTART_FORGIVEN_MS: u64 = 60_000;
 pub const SET_MEMBERS_MAX: usize = 7;
 /// How long a secondary waits for the primary to carry out a command without a time limit of its own.
 pub const PASSED_ON_MS_MAX: u64 = 24 * 3_600_000;
+/// Pipelines inside of pipelines.
+pub const SUB_PIPELINE_DEPTH_MAX: usize = 20;
+/// Results of a `$facet` before it gives up.
+pub const FACET_OUTPUT_BYTES_MAX: usize = 100 * 1024 * 1024;
+/// Input that the branches of a `$facet` share at a time: enough that switching between them costs little.
+pub const FACET_ROUND_DOCS: usize = 256;
+/// The same in bytes.
+pub const FACET_ROUND_BYTES: usize = 4 * 1024 * 1024;
+/// Matches of one document in a `$lookup`.
+pub const LOOKUP_OUTPUT_BYTES_MAX: usize = 100 * 1024 * 1024;
+/// What a `$lookup` remembers of a foreign collection that it reads whole.
+pub const LOOKUP_CACHE_BYTES_MAX: usize = 100 * 1024 * 1024;
+/// Documents that one `$graphLookup` has visited, and its frontier.
+pub const GRAPH_LOOKUP_BYTES_MAX: usize = 100 * 1024 * 1024;
+/// An entry of a `$lookup`'s table beside its key.
+pub const LOOKUP_ENTRY_BYTES: usize = 64;
+/// Matches that a `$lookup` takes from an index in one go; a value with more is an ordinary query, which can yield.
+pub const LOOKUP_PROBE_DOCS_MAX: usize = 1000;

@@ -26,6 +26,12 @@ pub struct Variables {
     /// The command's `let` document, in order, already evaluated; `None` is a missing value. The last of a name
     /// counts.
     pub lets: Vec<(String, Option<Bson>)>,
+    /// Names that will have values when the sub-pipeline being checked runs.
+    pub unbound: Vec<String>,
+    /// The database that stages name other collections of.
+    pub db: String,
+    /// How many pipelines this one is inside of.
+    pub depth: usize,
 }
 
 /// A source of random bits (the environment's in a server, a counter in tests).

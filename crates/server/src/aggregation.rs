@@ -7,6 +7,7 @@
 
 use crate::Server;
 use crate::body::CursorBody;
+use crate::others::Others;
 use crate::pipeline_cursor::{ERROR_CONTEXT, From, PipelineCursor};
 use crate::query_cursor::QueryCursor;
 use pando_base::{Error, ErrorCode, Namespace, Result};
@@ -16,10 +17,9 @@ use pando_command::OpCtx;
 use pando_query::QueryCtx;
 use pando_query::collation::Collation;
 use pando_query::matcher::Matcher;
-use pando_query::plan::{Hint, Query, QueryKind};
-use pando_query::projection::Projection;
+use pando_query::plan::{Hint, Query};
 use pando_query::source::Source;
-use pando_query::stage::{FindPart, Pipeline, PipelineSource, RunEnv, Sink};
+use pando_query::stage::{Pipeline, PipelineSource, RunEnv, Sink};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -136,7 +136,8 @@ impl Server {
             Some(v) => Some(v.collation.as_deref().unwrap_or(&simple)),
             None => spec.collation,
         };
-        let q = self.query_ctx(ctx, coll.as_deref(), collation, spec.lets)?;
+        let mut q = self.query_ctx(ctx, coll.as_deref(), collation, spec.lets)?;
+        Arc::make_mut(&mut q.vars).db = spec.ns.db().to_owned();
         let mut pipeline = Pipeline::parse(&spec.pipeline, &q)?;
         check_first_stage(&spec.ns, &spec.pipeline, pipeline.source())?;
         if ctx.api.strict {
@@ -162,21 +163,22 @@ impl Server {
         agg: Aggregation,
     ) -> Result<(CursorBody, Option<Box<dyn Source>>)> {
         let Aggregation { coll, below, mut pipeline, q, hint, allow_disk_use, .. } = agg;
-        let env = RunEnv { spill: self.resources(allow_disk_use).spill };
+        let others = Others::new(self, self.read_point(ctx));
+        let env = RunEnv { spill: self.resources(allow_disk_use).spill, collections: Some(others.clone()) };
         let docs = match pipeline.source() {
             PipelineSource::Collection => None,
             PipelineSource::CollStats(spec) => Some(vec![self.coll_stats_stage(ctx, &below, &coll, spec)?]),
             PipelineSource::IndexStats => Some(self.index_stats_stage(coll.as_deref())),
             PipelineSource::CurrentOp(spec) => Some(self.current_op_stage(ctx, spec)?),
             PipelineSource::LocalSessions(spec) => Some(self.local_sessions_stage(ctx, spec)?),
-            PipelineSource::Documents(docs) => Some(docs.clone()),
+            PipelineSource::Documents(docs) => Some(docs.eval(&q).map_err(|e| e.context(ERROR_CONTEXT))?),
         };
         let (from, source) = match (docs, coll) {
             (Some(docs), _) => (From::Docs(docs.into_iter()), None),
             (None, None) => (From::Docs(Vec::new().into_iter()), None),
             (None, Some(coll)) => {
                 let find = pipeline.take_find();
-                let query = query_of(&coll, find, &q, hint)?;
+                let query = find.into_query(coll.ns.as_str(), &coll.info, &q, hint)?;
                 let (scan, source) = self.open_scan(ctx, &coll, query, allow_disk_use)?;
                 if pipeline.is_empty() {
                     let cursor = QueryCursor::new(scan, ERROR_CONTEXT);
@@ -186,7 +188,7 @@ impl Server {
             }
         };
         let runner = pipeline.start(&env)?;
-        Ok((CursorBody::Pipeline(Box::new(PipelineCursor::new(runner, from))), source))
+        Ok((CursorBody::Pipeline(Box::new(PipelineCursor::new(runner, from, others))), source))
     }
 }
 
@@ -207,7 +209,7 @@ impl Aggregation {
         let find = pipeline.take_find();
         let taken = before - pipeline.stage_names().count();
         let query = match &self.coll {
-            Some(coll) => query_of(coll, find, &self.q, self.hint.clone())?,
+            Some(coll) => find.into_query(coll.ns.as_str(), &coll.info, &self.q, self.hint.clone())?,
             None => {
                 let matcher = find.matcher.unwrap_or_else(|| Arc::new(Matcher::all()));
                 Query::new(self.below.as_str(), matcher, self.q.clone())
@@ -229,39 +231,6 @@ fn joined(a: &RawDoc, b: &RawDoc) -> DocBuf {
         out.value(stage.value());
     }
     out.finish()
-}
-
-/// The part of a pipeline that a find plan does, as a query.
-fn query_of(coll: &Collection, find: FindPart, q: &QueryCtx, hint: Option<Hint>) -> Result<Query> {
-    let matcher = find.matcher.unwrap_or_else(|| Arc::new(Matcher::all()));
-    let mut query = Query::new(coll.ns.as_str(), matcher, q.clone());
-    query.sort = find.sort;
-    query.skip = find.skip;
-    query.limit = find.limit;
-    query.hint = hint;
-    let Some(fields) = find.fields else { return Ok(query) };
-    if fields.is_empty() {
-        // The stages above only count rows.
-        if query.sort.is_none() {
-            query.kind = QueryKind::Count;
-        }
-        return Ok(query);
-    }
-    let holds = |i: &pando_query::source::IndexInfo| {
-        fields.iter().all(|want| i.fields.iter().any(|have| have.path == *want))
-    };
-    if coll.info.indexes.iter().any(holds) {
-        // An index may answer without the documents. (Without such an index cutting them down is wasted work.)
-        let mut b = DocBuilder::new();
-        for path in &fields {
-            b.i32(path, 1);
-        }
-        if !fields.iter().any(|f| f == "_id" || f.starts_with("_id.")) {
-            b.i32("_id", 0);
-        }
-        query.projection = Some(Arc::new(Projection::parse(&b.finish(), q)?));
-    }
-    Ok(query)
 }
 
 /// `value` as an array of stages.

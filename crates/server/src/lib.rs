@@ -37,6 +37,7 @@ mod member_alone;
 mod namespaces;
 mod node;
 mod oplog_tail;
+mod others;
 mod own;
 mod pass_on;
 mod pipeline_cursor;

@@ -3,14 +3,16 @@
 use crate::Server;
 use crate::batch::Batch;
 use crate::body::More;
+use crate::others::Others;
 use crate::query_cursor::{STEPS_PER_TURN, Scan, in_plan};
 use bytes::Bytes;
-use pando_base::{Error, Result, Timestamp};
+use pando_base::{Error, ErrorCode, Result, Timestamp};
 use pando_bson::{DocBuf, RawDoc};
 use pando_command::OpCtx;
 use pando_query::exec::{self, Each, Executor, Fed, Quota};
 use pando_query::source::Source;
 use pando_query::stage::{Input, Pipeline, Row, RunEnv, Runner, Step};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What MongoDB puts before everything that goes wrong while an aggregation runs.
@@ -28,6 +30,7 @@ pub(crate) enum From {
 pub struct PipelineCursor {
     runner: Runner,
     from: From,
+    others: Arc<Others>,
     /// A row that did not fit into the last batch.
     stash: Option<Row>,
 }
@@ -56,13 +59,14 @@ impl Input for PlanRows<'_> {
 }
 
 impl PipelineCursor {
-    pub(crate) fn new(runner: Runner, from: From) -> PipelineCursor {
-        PipelineCursor { runner, from, stash: None }
+    pub(crate) fn new(runner: Runner, from: From, others: Arc<Others>) -> PipelineCursor {
+        PipelineCursor { runner, from, others, stash: None }
     }
     /// A plan whose rows are the results.
-    pub(crate) fn passing_on(scan: Scan) -> Result<PipelineCursor> {
+    pub(crate) fn passing_on(server: &Server, scan: Scan) -> Result<PipelineCursor> {
         let runner = Pipeline::parse(RawDoc::empty(), &Default::default())?.start(&RunEnv::default())?;
-        Ok(PipelineCursor::new(runner, From::Plan(Box::new(scan))))
+        let others = Others::new(server, scan.point);
+        Ok(PipelineCursor::new(runner, From::Plan(Box::new(scan)), others))
     }
     /// Rows that each stage gave so far.
     pub(crate) fn returned(&self) -> &[u64] {
@@ -94,6 +98,7 @@ impl PipelineCursor {
                     }
                 },
             };
+            check_size(&row)?;
             if !batch.has_room(row.bytes().len()) {
                 self.stash = Some(row);
                 break;
@@ -110,6 +115,7 @@ impl PipelineCursor {
         ctx: &OpCtx,
         source: Option<Box<dyn Source>>,
     ) -> Result<Turn> {
+        self.others.renew(server);
         let source = match (&self.from, source) {
             (From::Docs(_), _) => None,
             (From::Plan(_), Some(source)) => Some(source),
@@ -136,12 +142,28 @@ impl PipelineCursor {
                 Step::NeedYield => match (&mut self.from, &mut turn.source) {
                     (From::Plan(scan), Some(source)) => {
                         turn.quota = Quota::new(STEPS_PER_TURN);
+                        let opened = turn.opened;
                         scan.pause(server, ctx, source, &mut turn.opened).await?;
+                        if turn.opened != opened {
+                            self.others.renew(server);
+                            self.runner.save();
+                        }
                     }
-                    _ => ctx.yield_now().await?,
+                    _ => self.pause_others(server, ctx, turn).await?,
                 },
             }
         }
+    }
+    /// As [`Scan::pause`], when there is no scan.
+    async fn pause_others(&mut self, server: &Server, ctx: &OpCtx, turn: &mut Turn) -> Result<()> {
+        ctx.yield_now().await?;
+        let now = ctx.env().clock.mono();
+        if now.saturating_sub(turn.opened) > Duration::from_secs(pando_base::limits::SNAPSHOT_AGE_SECS_MAX) {
+            self.others.renew(server);
+            self.runner.save();
+            turn.opened = now;
+        }
+        Ok(())
     }
     fn step(&mut self, turn: &mut Turn) -> Result<Step> {
         match (&mut self.from, &mut turn.source) {
@@ -158,7 +180,21 @@ impl PipelineCursor {
         if let From::Plan(scan) = &mut self.from {
             scan.end_batch(server, ctx, goes_on);
         }
+        self.runner.save();
     }
+}
+
+/// Stages may pass on documents that are too large for a reply (10334).
+fn check_size(row: &Row) -> Result<()> {
+    let (size, max) = (row.bytes().len(), pando_base::limits::BSON_INTERNAL_BYTES_MAX);
+    if size <= max {
+        return Ok(());
+    }
+    let first = row.doc().first().map(|e| format!(" First element: {}", e.name())).unwrap_or_default();
+    let text = format!(
+        "BSONObj size: {size} (0x{size:X}) is invalid. Size must be between 0 and {max}(16MB){first}"
+    );
+    Err(Error::new(ErrorCode::BSONObjectTooLarge, text).context(ERROR_CONTEXT))
 }
 
 /// One uninterrupted stretch of pulling.

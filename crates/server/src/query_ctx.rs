@@ -33,7 +33,7 @@ impl Server {
         let vars = Variables {
             now_ms: ctx.env().clock.wall_ms(),
             cluster_time: replicated.then(|| self.storage.log().clock()),
-            lets: Vec::new(),
+            ..Variables::default()
         };
         let mut q = QueryCtx {
             collation: match collation {

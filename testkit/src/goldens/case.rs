@@ -9,6 +9,8 @@ pub struct Case {
     pub id: String,
     /// A read-only case on this data set.
     pub setup: Option<String>,
+    /// Further data sets that it reads.
+    pub also: Vec<String>,
     /// Otherwise: the contents of collection `w` before the command.
     pub docs: Vec<Bson>,
     pub before: Vec<Document>,
@@ -42,6 +44,11 @@ fn text(d: &Document, name: &str) -> Option<String> {
     d.get(name).and_then(Bson::as_str).map(str::to_owned)
 }
 
+fn texts(d: &Document, name: &str) -> Vec<String> {
+    let items = d.get(name).and_then(Bson::as_array).unwrap_or_default();
+    items.iter().filter_map(|x| x.as_str().map(str::to_owned)).collect()
+}
+
 impl Case {
     /// The case leaves nothing behind but documents in a plain collection.
     pub(super) fn is_plain_write(&self) -> bool {
@@ -58,6 +65,7 @@ impl Case {
         Case {
             id: text(&d, "id").expect("every case has an id"),
             setup: text(&d, "setup"),
+            also: texts(&d, "also"),
             docs: d.get("docs").and_then(Bson::as_array).unwrap_or_default().to_vec(),
             before: docs_field(&d, "before"),
             pre: docs_field(&d, "pre"),
@@ -98,6 +106,17 @@ impl Setups {
             Some(other) => self.docs(other),
             None => s.get("docs").and_then(Bson::as_array).expect("a data set has documents"),
         }
+    }
+
+    /// Whether there is a data set of that name.
+    pub fn has(&self, name: &str) -> bool {
+        self.all.contains_key(name)
+    }
+
+    /// What a view is created with, and the data set it is on.
+    pub fn view(&self, name: &str) -> Option<(&Document, &str)> {
+        let s = &self.all[name];
+        Some((s.get("options")?.as_doc()?, s.get("on")?.as_str()?))
     }
 
     pub fn indexes(&self, name: &str) -> &[Bson] {

@@ -131,7 +131,8 @@ impl<'a> Replay<'a> {
     /// Replays a case; `None` when the answer is the recorded one.
     pub fn check(&mut self, case: &Case) -> Option<Difference> {
         let docs = match &case.setup {
-            Some(s) => self.setups.docs(s).to_vec(),
+            Some(s) if self.setups.has(s) => self.setups.docs(s).to_vec(),
+            Some(_) => Vec::new(),
             None => case.docs.clone(),
         };
         match self.answer(case) {
@@ -149,10 +150,16 @@ impl<'a> Replay<'a> {
     }
 
     fn load(&mut self, name: &str) {
-        if !self.loaded.insert(name.to_owned()) {
+        if !self.setups.has(name) || !self.loaded.insert(name.to_owned()) {
             return;
         }
         self.ask(DB, &doc! { "drop": name });
+        if let Some((options, on)) = self.setups.view(name) {
+            let mut cmd = doc! { "create": name };
+            options.iter().for_each(|(k, v)| cmd.push(k, v.clone()));
+            assert!(is_ok(&self.ask(DB, &cmd)), "view {name}");
+            return self.load(on);
+        }
         for ix in self.setups.indexes(name) {
             let cmd = doc! { "createIndexes": name, "indexes": [ix.clone()] };
             assert!(is_ok(&self.ask(DB, &cmd)), "index of data set {name}");
@@ -165,6 +172,7 @@ impl<'a> Replay<'a> {
     fn answer(&mut self, case: &Case) -> std::io::Result<Got> {
         if let Some(s) = &case.setup {
             self.load(s);
+            case.also.iter().for_each(|name| self.load(name));
             let main = self.reply(&case.db, &case.cmd, case.raw, case.unordered)?;
             return Ok(Got { main, ..Got::default() });
         }

@@ -124,7 +124,30 @@ def values():
     return [{"_id": 1, "i": 7, "l": L(9), "d": 2.5, "n": D("1.25"), "s": "Hello", "u": "héé日", "arr": [3, 1, 2], "objs": [{"k": "a", "v": 1}, {"k": "b", "v": 2}], "o": {"x": 1, "y": {"z": 2}}, "t": DATE(1600000000123), "b": True, "nil": None, "e": [], "nest": [[1, 2], [3]]}]
 
 
-SETS = {"values": values, "mixed": mixed, "arrays": arrays, "nums": nums, "strs": strs, "people": people, "bits": bits}
+def left():
+    """One side of joins: scalars, arrays, paths through arrays, and what is hard to compare."""
+    out = [{"_id": i, "a": i % 7, "l": [i % 5, (i * 3) % 7], "d": {"e": i % 4}, "s": ["ab", "AB", "b", "é"][i % 4]} for i in range(20)]
+    odd = [{"a": None, "l": [], "d": None}, {"l": None}, {"a": 2.0, "l": [[1, 2], 3], "d": {"e": [1, 2]}}, {"a": D("3"), "l": [{"a": 1}, {"a": [2, 3]}], "d": [{"e": 1}, {"e": 3}]}, {"a": "x", "l": [None], "d": {"e": None}}, {"a": {"m": 1}, "l": [[]], "d": {"m": 1}}, {"a": TS(1, 1)}, {"a": RE("^a"), "l": [RE("^a"), 1]}, {"a": NAN, "l": [{"a": 1}, {}]}, {"a": L(4), "l": [[[1]]], "d": {"e": [[1], 2]}}, {"a": [1, [2]], "l": {"a": [{"b": 1}]}}, {"z": True, "l": [{}, {"a": None}]}, {"z": DATE(5), "l": 3, "d": {"e": {"f": 1}}}, {"z": OID(1), "l": "x", "d": {"e": []}}]
+    return out + [{"_id": 20 + i, **d} for i, d in enumerate(odd)]
+
+
+def right():
+    out = [{"_id": i, "x": i % 6, "k": (i * 7) % 11, "n": {"m": i % 5}, "s": ["AB", "ab", "B", "e"][i % 4]} for i in range(25)]
+    odd = [{"x": None, "n": None}, {"k": 1}, {"x": [1, 2], "n": {"m": [1, 3]}}, {"x": [], "n": []}, {"x": [[1, 2]], "n": [{"m": 1}, {"m": 2}]}, {"x": True}, {"x": D("2"), "n": {"m": L(3)}}, {"x": RE("^a"), "n": {"m": {"f": 1}}}, {"x": "x", "n": {"m": None}}, {"x": {"m": 1}, "n": {"m": 1}}, {"x": NAN, "z": True}, {"x": [None, 3], "z": DATE(5)}, {"x": [{"m": 1}, 4], "z": OID(1)}, {"x": "abc", "k": [4, 9], "n": [{}, {"m": 3}]}, {"x": [[]], "n": [[{"m": 2}]]}]
+    return out + [{"_id": 25 + i, **d} for i, d in enumerate(odd)]
+
+
+def chain():
+    """A graph: chains, a ring, branches, dead ends."""
+    out = [{"_id": i, "to": (i + 1) if i % 6 else None, "many": [(i * 2) % 25, (i * 5) % 25], "docs": [{"to": (i + 3) % 25}, {"to": "no"}], "kind": "abc"[i % 3], "name": "n%d" % i} for i in range(25)]
+    for i in range(1, 25):
+        out[i]["boss"] = "n%d" % (i // 2)
+    out[7]["to"] = 1
+    del out[12]["to"]
+    return out
+
+
+SETS = {"left": left, "right": right, "chain": chain, "values": values, "mixed": mixed, "arrays": arrays, "nums": nums, "strs": strs, "people": people, "bits": bits}
 INDEXES = {
     # name: (data set, key pattern, options)
     "mixed_a": ("mixed", {"a": 1}, {}),
@@ -149,6 +172,7 @@ INDEXES = {
     "nums_zk": ("nums", {"z.k": 1, "z.l": -1}, {"sparse": True}),
     "nums_wild": ("nums", {"$**": 1}, {"wildcardProjection": {"a": 1, "z": 1, "c": 1}}),
     "nums_f": ("nums", {"f": 1}, {"hidden": False}),
+    "right_x": ("right", {"x": 1}, {}),
     "strs_s": ("strs", {"s": 1}, {}),
 }
 
@@ -158,6 +182,8 @@ def setups():
     out = {n: {"docs": f()} for n, f in SETS.items()}
     for n, (base, key, opt) in INDEXES.items():
         out[n] = {"same_docs_as": base, "indexes": [{"key": key, "name": "ix", **opt}]}
+    out["right_view"] = {"docs": [], "options": {"viewOn": "right", "pipeline": [{"$match": {"_id": {"$lt": 35}}}, {"$set": {"v": 1}}]}, "on": "right"}
+    out["chain_view"] = {"docs": [], "options": {"viewOn": "chain", "pipeline": [{"$match": {"kind": {"$ne": "c"}}}]}, "on": "chain"}
     return out
 
 

@@ -18,8 +18,8 @@ mod registry;
 mod scope;
 mod value;
 
-pub(crate) use parse::named;
 pub use parse::{ParseCtx, check_user_var_name};
+pub(crate) use parse::{check_object_name as check_field_name, named};
 pub use path::FieldPath;
 pub use scope::{Frame, Scope, VarId};
 pub use value::{Val, shown};

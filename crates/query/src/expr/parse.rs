@@ -77,6 +77,9 @@ impl<'a> ParseCtx<'a> {
 
     fn builtin(&self, name: &str, path: FieldPath) -> Result<Expr> {
         let vars = &self.ctx.vars;
+        if vars.unbound.iter().any(|n| n == name) {
+            return Ok(Expr::Var(VarId::UNBOUND, path));
+        }
         if let Some((_, v)) = vars.lets.iter().rev().find(|(n, _)| n == name) {
             let mut holder = Document::new();
             if let Some(v) = v {
@@ -180,7 +183,7 @@ impl<'a> ParseCtx<'a> {
 }
 
 /// Names in an object expression: as in paths, and without dots.
-fn check_object_name(name: &str) -> Result<()> {
+pub(crate) fn check_object_name(name: &str) -> Result<()> {
     check_name(name)?;
     if name.contains('.') {
         return Err(Error::location(

@@ -8,6 +8,11 @@ use pando_bson::{RawDoc, Value};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VarId(pub(super) u32);
 
+impl VarId {
+    /// A variable whose value is not known yet: missing, but never folded.
+    pub(super) const UNBOUND: VarId = VarId(u32::MAX);
+}
+
 /// One bound variable; frames form a list from the innermost outwards.
 #[derive(Clone, Copy)]
 pub struct Frame<'s> {

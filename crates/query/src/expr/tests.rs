@@ -11,6 +11,7 @@ pub(super) fn eval_over(doc: &Document, expression: impl Into<Bson>) -> Result<O
         now_ms: 1_600_000_000_123,
         cluster_time: None,
         lets: vec![("outer".to_owned(), Some(Bson::Int32(7)))],
+        ..Variables::default()
     };
     let ctx = QueryCtx { vars: Arc::new(vars), ..QueryCtx::default() };
     let mut holder = Document::new();

@@ -16,12 +16,23 @@
 
 mod add_fields;
 mod bucket;
+mod bucket_auto;
 mod count;
+mod facet;
+mod foreign;
+mod granularity;
+mod graph_lookup;
 mod group;
 mod group_table;
 mod limit;
+mod local_values;
+mod lookup;
+mod lookup_hash;
+mod lookup_probe;
+mod lookup_spec;
 mod matching;
 mod needs;
+mod redact;
 mod registry;
 mod replace_root;
 mod sample;
@@ -32,23 +43,29 @@ mod sort;
 mod sort_by_count;
 mod sources;
 mod transform;
+mod union_with;
 mod unwind;
 
+pub use foreign::{Collections, Target};
 pub(crate) use needs::Needs;
 pub use sinks::{Into, Merge, Sink, WhenMatched, WhenNotMatched};
-pub use sources::PipelineSource;
+pub use sources::{Literal, PipelineSource};
 pub(crate) use transform::{Transform, TransformStage, parse_update_stage};
 
 use crate::ctx::QueryCtx;
 use crate::exec::{Each, Fed};
 use crate::expr::{ParseCtx, optimize_error};
 use crate::matcher::Matcher;
+use crate::plan::{Hint, Query, QueryKind};
+use crate::projection::Projection;
 use crate::sort::{SortPattern, SpillSpace};
+use crate::source::{CollectionInfo, IndexInfo};
 use bytes::Bytes;
 use pando_base::limits::PIPELINE_STAGES_MAX;
 use pando_base::{Error, Result};
-use pando_bson::{DocBuf, RawDoc, Value};
+use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
 use std::sync::Arc;
+use unwind::Unwind;
 
 /// A document on its way through a pipeline.
 #[derive(Clone, Debug)]
@@ -157,6 +174,8 @@ impl<'a> Upstream<'a> {
 pub struct RunEnv {
     /// Where blocking stages may spill; `None` when `allowDiskUse` is false.
     pub spill: Option<Arc<dyn SpillSpace>>,
+    /// The other collections; `None` where no stage may read them.
+    pub collections: Option<Arc<dyn Collections>>,
 }
 
 /// One stage, from parsed to running.
@@ -181,6 +200,15 @@ pub(crate) trait Stage: Send {
     fn as_limit(&self) -> Option<u64> {
         None
     }
+    /// An `$unwind` right behind, which this stage does as well from then on.
+    fn absorb_unwind(&mut self, _unwind: &Unwind) -> bool {
+        false
+    }
+    fn as_unwind(&self) -> Option<&Unwind> {
+        None
+    }
+    /// Lets go of snapshots of other collections; the next pull may open newer ones.
+    fn save(&mut self) {}
 }
 
 /// The part of a pipeline that a find plan does, in this order: filter, sort, skip, limit.
@@ -195,6 +223,45 @@ pub struct FindPart {
     pub fields: Option<Vec<String>>,
 }
 
+impl FindPart {
+    /// The part as a query on the collection `ns`.
+    pub fn into_query(
+        self,
+        ns: &str,
+        info: &CollectionInfo,
+        q: &QueryCtx,
+        hint: Option<Hint>,
+    ) -> Result<Query> {
+        let matcher = self.matcher.unwrap_or_else(|| Arc::new(Matcher::all()));
+        let mut query = Query::new(ns, matcher, q.clone());
+        query.sort = self.sort;
+        query.skip = self.skip;
+        query.limit = self.limit;
+        query.hint = hint;
+        let Some(fields) = self.fields else { return Ok(query) };
+        if fields.is_empty() {
+            // The stages above only count rows.
+            if query.sort.is_none() {
+                query.kind = QueryKind::Count;
+            }
+            return Ok(query);
+        }
+        let holds = |i: &IndexInfo| fields.iter().all(|want| i.fields.iter().any(|have| have.path == *want));
+        if info.indexes.iter().any(holds) {
+            // An index may answer without the documents. (Without such an index cutting them down is wasted work.)
+            let mut b = DocBuilder::new();
+            for path in &fields {
+                b.i32(path, 1);
+            }
+            if !fields.iter().any(|f| f == "_id" || f.starts_with("_id.")) {
+                b.i32("_id", 0);
+            }
+            query.projection = Some(Arc::new(Projection::parse(&b.finish(), q)?));
+        }
+        Ok(query)
+    }
+}
+
 /// A compiled pipeline.
 pub struct Pipeline {
     stages: Vec<Box<dyn Stage>>,
@@ -206,6 +273,12 @@ pub struct Pipeline {
 impl Pipeline {
     /// Parses the `pipeline` array of an aggregate.
     pub fn parse(pipeline: &RawDoc, ctx: &QueryCtx) -> Result<Pipeline> {
+        let mut pipeline = Pipeline::parse_only(pipeline, ctx)?;
+        pipeline.optimize().map_err(|e| optimize_error("pipeline", e))?;
+        Ok(pipeline)
+    }
+    /// Parses a pipeline inside a stage.
+    pub(crate) fn parse_only(pipeline: &RawDoc, ctx: &QueryCtx) -> Result<Pipeline> {
         if pipeline.count() > PIPELINE_STAGES_MAX {
             return Err(Error::failed_to_parse(format!(
                 "Pipeline length must be no longer than {PIPELINE_STAGES_MAX} stages."
@@ -224,7 +297,7 @@ impl Pipeline {
                 sink = Some(found);
                 continue;
             }
-            if let Some(found) = sources::parse(stage)? {
+            if let Some(found) = sources::parse(stage, ctx)? {
                 if at > 0 {
                     return Err(Error::location(
                         40602,
@@ -236,9 +309,7 @@ impl Pipeline {
             }
             registry::parse(stage, &mut ParseCtx::new(ctx), &mut stages)?;
         }
-        let mut pipeline = Pipeline { stages, source, sink, ctx: ctx.clone() };
-        pipeline.optimize().map_err(|e| optimize_error("pipeline", e))?;
-        Ok(pipeline)
+        Ok(Pipeline { stages, source, sink, ctx: ctx.clone() })
     }
 
     pub fn source(&self) -> &PipelineSource {
@@ -255,9 +326,21 @@ impl Pipeline {
         self.stages.iter().map(|s| s.name())
     }
 
-    fn optimize(&mut self) -> Result<()> {
+    pub(crate) fn optimize(&mut self) -> Result<()> {
         for stage in &mut self.stages {
             stage.optimize(&self.ctx)?;
+        }
+        let mut at = 1;
+        while at < self.stages.len() {
+            let (before, behind) = self.stages.split_at_mut(at);
+            let absorbed = match (before.last_mut(), behind[0].as_unwind()) {
+                (Some(stage), Some(unwind)) => stage.absorb_unwind(unwind),
+                _ => false,
+            };
+            if absorbed {
+                self.stages.remove(at);
+            }
+            at += 1;
         }
         // A sort that is followed by a limit keeps only the top.
         for at in 1..self.stages.len() {
@@ -280,14 +363,17 @@ impl Pipeline {
         }
         self.stages.drain(..taken);
         let mut needs = Needs::default();
+        self.add_needs(&mut needs);
+        find.fields = needs.fields();
+        find
+    }
+    pub(crate) fn add_needs(&self, needs: &mut Needs) {
         for stage in &self.stages {
-            stage.needs(&mut needs);
+            stage.needs(needs);
             if needs.is_settled() {
                 break;
             }
         }
-        find.fields = needs.fields();
-        find
     }
 
     /// Ready to pull.
@@ -341,15 +427,23 @@ impl Runner {
     /// The next result.
     pub fn next(&mut self, input: &mut dyn Input) -> Result<Step> {
         let mut input_failed = false;
+        let step = self.pull(input, &mut input_failed);
+        step.map_err(|e| if input_failed { e } else { e.context("PlanExecutor error during aggregation") })
+    }
+    /// Lets go of the present snapshots of other collections.
+    pub fn save(&mut self) {
+        self.stages.iter_mut().for_each(|s| s.save());
+    }
+    /// The next result, with errors as they are.
+    pub(crate) fn pull(&mut self, input: &mut dyn Input, input_failed: &mut bool) -> Result<Step> {
         let mut all = Upstream {
             stages: &mut self.stages,
             returned: &mut self.returned,
             input,
-            input_failed: &mut input_failed,
+            input_failed,
             ctx: &self.ctx,
         };
-        let step = all.next();
-        step.map_err(|e| if input_failed { e } else { e.context("PlanExecutor error during aggregation") })
+        all.next()
     }
 }
 

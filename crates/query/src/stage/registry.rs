@@ -1,8 +1,8 @@
 //! The table of stages. A row's parser appends one stage, or the few that it stands for.
 
 use super::{
-    Stage, add_fields, bucket, count, group, limit, matching, replace_root, sample, skip, sort,
-    sort_by_count, transform, unwind,
+    Stage, add_fields, bucket, bucket_auto, count, facet, graph_lookup, group, limit, lookup_spec, matching,
+    redact, replace_root, sample, skip, sort, sort_by_count, transform, union_with, unwind,
 };
 use crate::expr::ParseCtx;
 use pando_base::{Error, ErrorCode, Result};
@@ -14,11 +14,16 @@ type Parse = fn(Elem<'_>, &mut ParseCtx<'_>, &mut Vec<Box<dyn Stage>>) -> Result
 static TABLE: &[(&str, Parse)] = &[
     ("$addFields", add_fields::parse),
     ("$bucket", bucket::parse),
+    ("$bucketAuto", bucket_auto::parse),
     ("$count", count::parse),
+    ("$facet", facet::parse),
+    ("$graphLookup", graph_lookup::parse),
     ("$group", group::parse),
     ("$limit", limit::parse),
+    ("$lookup", lookup_spec::parse),
     ("$match", matching::parse),
     ("$project", transform::parse_project),
+    ("$redact", redact::parse),
     ("$replaceRoot", replace_root::parse_root),
     ("$replaceWith", replace_root::parse_with),
     ("$sample", sample::parse),
@@ -26,29 +31,24 @@ static TABLE: &[(&str, Parse)] = &[
     ("$skip", skip::parse),
     ("$sort", sort::parse),
     ("$sortByCount", sort_by_count::parse),
+    ("$unionWith", union_with::parse),
     ("$unset", transform::parse_unset),
     ("$unwind", unwind::parse),
 ];
 
 /// MongoDB's other stages: known, not here.
 const KNOWN: &[&str] = &[
-    "$bucketAuto",
     "$changeStream",
     "$changeStreamSplitLargeEvent",
     "$densify",
-    "$facet",
     "$fill",
     "$geoNear",
-    "$graphLookup",
     "$listCatalog",
     "$listSampledQueries",
     "$listSessions",
-    "$lookup",
     "$planCacheStats",
-    "$redact",
     "$setWindowFields",
     "$shardedDataDistribution",
-    "$unionWith",
 ];
 
 /// Stages that MongoDB has only on Atlas.

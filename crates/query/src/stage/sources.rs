@@ -1,7 +1,9 @@
 //! First stages whose documents come from somewhere else than a find plan: the caller supplies them.
 
+use crate::ctx::QueryCtx;
+use crate::expr::{Expr, ParseCtx};
 use pando_base::{Error, Result};
-use pando_bson::{DocBuf, Elem, Value};
+use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc, Value};
 
 /// Where the first stage reads.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,7 +19,7 @@ pub enum PipelineSource {
     /// Logical sessions of this node; the stage's specification.
     LocalSessions(DocBuf),
     /// Literal documents.
-    Documents(Vec<DocBuf>),
+    Documents(Literal),
 }
 
 pub(super) fn is_source(name: &str) -> bool {
@@ -25,7 +27,7 @@ pub(super) fn is_source(name: &str) -> bool {
 }
 
 /// The source that a stage stands for; `None` for ordinary stages.
-pub(super) fn parse(e: Elem<'_>) -> Result<Option<PipelineSource>> {
+pub(super) fn parse(e: Elem<'_>, ctx: &QueryCtx) -> Result<Option<PipelineSource>> {
     Ok(Some(match (e.name(), e.value()) {
         ("$collStats", Value::Document(spec)) => {
             for f in spec {
@@ -75,24 +77,57 @@ pub(super) fn parse(e: Elem<'_>) -> Result<Option<PipelineSource>> {
                 v.type_name()
             )));
         }
-        ("$documents", Value::Array(docs)) => {
-            let mut out = Vec::new();
-            for d in docs {
-                match d.value() {
-                    Value::Document(d) => out.push(d.to_buf()),
-                    _ => {
-                        return Err(Error::location(
-                            5858203,
-                            "an array is expected to contain only objects".to_owned(),
-                        ));
-                    }
-                }
-            }
-            PipelineSource::Documents(out)
-        }
-        ("$documents", _) => {
-            return Err(Error::location(5858202, "error during aggregation :: $documents must be an array"));
-        }
+        ("$documents", v) => PipelineSource::Documents(Literal::parse(v, ctx)?),
         _ => return Ok(None),
     }))
+}
+
+/// The argument of `$documents`: an expression that gives an array of documents.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Literal(DocBuf);
+
+impl Literal {
+    fn parse(v: Value<'_>, ctx: &QueryCtx) -> Result<Literal> {
+        ParseCtx::new(ctx).parse(v)?;
+        let mut b = DocBuilder::new();
+        b.value("", v);
+        Ok(Literal(b.finish()))
+    }
+    pub fn eval(&self, ctx: &QueryCtx) -> Result<Vec<DocBuf>> {
+        let Some(e) = self.0.first() else { return Ok(Vec::new()) };
+        let expr = Expr::parse(e.value(), ctx)?;
+        let list = expr.eval_doc(RawDoc::empty(), ctx)?;
+        let Some(list) = list.as_array() else {
+            return Err(Error::location(5858203, "an array is expected"));
+        };
+        let mut out = Vec::new();
+        for d in list {
+            match d.value() {
+                Value::Document(d) => out.push(d.to_buf()),
+                v => return Err(not_an_object(v, ctx)),
+            }
+        }
+        Ok(out)
+    }
+}
+
+/// MongoDB's words: it puts the elements under a field with a random name.
+fn not_an_object(v: Value<'_>, ctx: &QueryCtx) -> Error {
+    let (a, b) = (ctx.random.next_u64(), ctx.random.next_u64());
+    let name = format!(
+        "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
+        a >> 32,
+        (a >> 16) & 0xffff,
+        a & 0xffff,
+        b >> 48,
+        b & 0xffff_ffff_ffff
+    );
+    Error::location(
+        40228,
+        format!(
+            "elements within the array passed to $documents must evaluate to an object, but resulting value was: {v:#}. Type \
+             of resulting value: '{}'. Input document: {{{name}: {v:#}}}",
+            v.type_name()
+        ),
+    )
 }

@@ -5,10 +5,11 @@ use crate::expr::{FieldPath, ParseCtx};
 use pando_base::{Error, Result};
 use pando_bson::{DocBuf, DocBuilder, Elem, ElementType, RawDoc, Value};
 
-struct Unwind {
-    path: FieldPath,
-    preserve: bool,
-    index: Option<FieldPath>,
+#[derive(Clone)]
+pub(crate) struct Unwind {
+    pub(super) path: FieldPath,
+    pub(super) preserve: bool,
+    pub(super) index: Option<FieldPath>,
     /// The document being unwound, the offset of its next element, and that element's position.
     current: Option<(Row, usize, i64)>,
 }
@@ -100,7 +101,12 @@ fn at_path<'d>(doc: &'d RawDoc, parts: &[Box<str>]) -> Option<Elem<'d>> {
 }
 
 /// Writes `doc` with the value at a path replaced, removed (`None`), or added with the documents that lead to it.
-fn write_with(doc: &RawDoc, parts: &[Box<str>], value: Option<(ElementType, &[u8])>, b: &mut DocBuilder) {
+pub(super) fn write_with(
+    doc: &RawDoc,
+    parts: &[Box<str>],
+    value: Option<(ElementType, &[u8])>,
+    b: &mut DocBuilder,
+) {
     let Some((head, rest)) = parts.split_first() else { return };
     let mut found = false;
     for e in doc {
@@ -141,7 +147,7 @@ fn put(
 }
 
 impl Unwind {
-    fn emit(&self, doc: &RawDoc, value: Option<(ElementType, &[u8])>, index: Option<i64>) -> Row {
+    pub(super) fn emit(&self, doc: &RawDoc, value: Option<(ElementType, &[u8])>, index: Option<i64>) -> Row {
         let mut b = DocBuilder::with_capacity(doc.byte_len() + 32);
         write_with(doc, self.path.parts(), value, &mut b);
         let Some(at) = &self.index else { return b.finish().into() };
@@ -215,5 +221,8 @@ impl Stage for Unwind {
     }
     fn needs(&self, needs: &mut Needs) {
         needs.add(&self.path.dotted());
+    }
+    fn as_unwind(&self) -> Option<&Unwind> {
+        Some(self)
     }
 }

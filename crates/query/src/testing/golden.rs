@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-fn folder() -> PathBuf {
+pub(super) fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/differential/golden")
 }
 
@@ -25,7 +25,7 @@ struct Setups {
     built: BTreeMap<String, (Vec<Document>, MemSource)>,
 }
 
-fn docs_of(all: &Document, name: &str) -> Vec<Document> {
+pub(super) fn docs_of(all: &Document, name: &str) -> Vec<Document> {
     let s = all.get(name).and_then(Bson::as_doc).unwrap();
     match s.get("docs") {
         Some(docs) => docs.as_array().unwrap().iter().map(|d| d.as_doc().unwrap().clone()).collect(),
@@ -122,7 +122,7 @@ fn rows(q: Query, src: &mut MemSource) -> Result<Vec<DocBuf>> {
     }
 }
 
-fn canonical(docs: &[DocBuf], unordered: bool) -> Vec<String> {
+pub(super) fn canonical(docs: &[DocBuf], unordered: bool) -> Vec<String> {
     let mut out: Vec<String> = docs.iter().map(|d| to_canonical(d)).collect();
     if unordered {
         out.sort();

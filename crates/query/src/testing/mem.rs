@@ -16,6 +16,7 @@ use std::sync::atomic::Ordering;
 
 type Entries = BTreeMap<(Vec<u8>, RecordId), Vec<u8>>;
 
+#[derive(Clone)]
 pub(crate) struct MemSource {
     pub(crate) info: Arc<CollectionInfo>,
     docs: Arc<BTreeMap<RecordId, Bytes>>,

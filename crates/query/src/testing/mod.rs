@@ -2,4 +2,5 @@
 
 mod golden;
 pub(crate) mod mem;
+mod pipelines;
 mod plans;

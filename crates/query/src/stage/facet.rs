@@ -1,0 +1,261 @@
+//! `$facet`: several pipelines over the same input, their results as arrays of one document.
+//!
+//! Documents go in by rounds. In each round every pipeline is pulled until it asks for a document beyond the round,
+//! which it is told by "yield": so the input is read once and only one round of it is held.
+
+use super::foreign::deeper;
+use super::{Input, Needs, Pipeline, PipelineSource, Row, RunEnv, Runner, Stage, Step, Upstream};
+use crate::ctx::QueryCtx;
+use crate::expr::{ParseCtx, check_field_name};
+use pando_base::limits::{FACET_OUTPUT_BYTES_MAX, FACET_ROUND_BYTES, FACET_ROUND_DOCS};
+use pando_base::{Error, ErrorCode, Result};
+use pando_bson::{ArrayBuilder, DocBuilder, Elem, RawDoc, Value};
+
+struct Facet {
+    facets: Vec<Branch>,
+    /// The documents of this round.
+    round: Vec<Row>,
+    round_bytes: usize,
+    /// The branch whose turn it is, while a round is being given out.
+    giving: Option<usize>,
+    input_done: bool,
+    output_bytes: usize,
+    done: bool,
+}
+
+struct Branch {
+    name: Box<str>,
+    pipeline: Option<Pipeline>,
+    runner: Option<Runner>,
+    /// Documents of the round it has taken.
+    taken: usize,
+    ended: bool,
+    out: ArrayBuilder,
+}
+
+/// Stages that may not stand in a facet.
+const REFUSED: &[&str] = &[
+    "$facet",
+    "$out",
+    "$merge",
+    "$collStats",
+    "$geoNear",
+    "$indexStats",
+    "$planCacheStats",
+    "$documents",
+    "$listSessions",
+    "$listLocalSessions",
+    "$changeStream",
+    "$listCatalog",
+];
+
+pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Stage>>) -> Result<()> {
+    let spec = match e.value() {
+        Value::Document(spec) if !spec.is_empty() => spec,
+        _ => {
+            return Err(Error::location(
+                40169,
+                format!("the $facet specification must be a non-empty object, but found: {e}"),
+            ));
+        }
+    };
+    let ctx = deeper(p.ctx)?;
+    let mut facets: Vec<Branch> = Vec::new();
+    for f in spec {
+        check_field_name(f.name())?;
+        let Value::Array(stages) = f.value() else {
+            let text = format!("arguments to $facet must be arrays, {} is type {}", f.name(), f.ty.name());
+            return Err(Error::location(40170, text));
+        };
+        check_stages(f.name(), stages)?;
+        let pipeline = Pipeline::parse_only(stages, &ctx)?;
+        if let PipelineSource::CurrentOp(_) = pipeline.source() {
+            return Err(Error::new(
+                ErrorCode::InvalidNamespace,
+                "$currentOp must be run against the 'admin' database with {aggregate: 1}",
+            ));
+        }
+        let branch = Branch {
+            name: f.name().into(),
+            pipeline: Some(pipeline),
+            runner: None,
+            taken: 0,
+            ended: false,
+            out: ArrayBuilder::new(),
+        };
+        match facets.iter_mut().find(|b| *b.name == *f.name()) {
+            Some(before) => *before = branch,
+            None => facets.push(branch),
+        }
+    }
+    out.push(Box::new(Facet {
+        facets,
+        round: Vec::new(),
+        round_bytes: 0,
+        giving: None,
+        input_done: false,
+        output_bytes: 0,
+        done: false,
+    }));
+    Ok(())
+}
+
+fn check_stages(name: &str, stages: &RawDoc) -> Result<()> {
+    for s in stages {
+        let stage = match s.value() {
+            Value::Document(d) => d,
+            _ => {
+                return Err(Error::location(
+                    40171,
+                    format!(
+                        "elements of arrays in $facet spec must be non-empty objects, {name} argument contained an \
+                         element of type {}: {s}",
+                        s.ty.name()
+                    ),
+                ));
+            }
+        };
+        if let Some(first) = stage.first()
+            && REFUSED.contains(&first.name())
+        {
+            let text = format!("{} is not allowed to be used within a $facet stage", first.name());
+            return Err(Error::location(40600, text));
+        }
+    }
+    Ok(())
+}
+
+/// A round as a branch sees it.
+struct Round<'a> {
+    rows: &'a [Row],
+    taken: &'a mut usize,
+    last: bool,
+    starved: bool,
+}
+
+impl Input for Round<'_> {
+    fn next(&mut self) -> Result<Step> {
+        if let Some(row) = self.rows.get(*self.taken) {
+            *self.taken += 1;
+            return Ok(Step::Row(row.clone()));
+        }
+        if self.last {
+            return Ok(Step::Eof);
+        }
+        self.starved = true;
+        Ok(Step::NeedYield)
+    }
+}
+
+impl Facet {
+    /// Pulls a branch as far as the round goes; false when it wants to yield in between.
+    fn give(&mut self, at: usize) -> Result<bool> {
+        let branch = &mut self.facets[at];
+        let runner = branch.runner.as_mut().ok_or_else(|| Error::internal("not started"))?;
+        while !branch.ended {
+            let mut input =
+                Round { rows: &self.round, taken: &mut branch.taken, last: self.input_done, starved: false };
+            let step = runner.pull(&mut input, &mut false)?;
+            match step {
+                Step::Row(row) => {
+                    self.output_bytes += row.bytes().len();
+                    if self.output_bytes > FACET_OUTPUT_BYTES_MAX {
+                        return Err(Error::location(
+                            4031700,
+                            format!(
+                                "document constructed by $facet is {} bytes, which exceeds the limit of \
+                                 {FACET_OUTPUT_BYTES_MAX} bytes",
+                                self.output_bytes
+                            ),
+                        ));
+                    }
+                    branch.out.raw_doc(row.doc());
+                }
+                Step::NeedYield if input.starved => return Ok(true),
+                Step::NeedYield => return Ok(false),
+                Step::Eof => branch.ended = true,
+            }
+        }
+        Ok(true)
+    }
+
+    /// Collects the next round; false when the input wants to yield first.
+    fn collect(&mut self, up: &mut Upstream<'_>) -> Result<bool> {
+        while self.round.len() < FACET_ROUND_DOCS && self.round_bytes < FACET_ROUND_BYTES {
+            match up.next()? {
+                Step::Row(row) => {
+                    self.round_bytes += row.bytes().len();
+                    self.round.push(row);
+                }
+                Step::NeedYield => return Ok(false),
+                Step::Eof => {
+                    self.input_done = true;
+                    break;
+                }
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl Stage for Facet {
+    fn name(&self) -> &'static str {
+        "$facet"
+    }
+    fn start(&mut self, env: &RunEnv) -> Result<()> {
+        for branch in &mut self.facets {
+            let pipeline = branch.pipeline.take().ok_or_else(|| Error::internal("started twice"))?;
+            branch.runner = Some(pipeline.start(env)?);
+        }
+        Ok(())
+    }
+    fn next(&mut self, up: &mut Upstream<'_>) -> Result<Step> {
+        if self.done {
+            return Ok(Step::Eof);
+        }
+        loop {
+            while let Some(at) = self.giving {
+                if !self.give(at)? {
+                    return Ok(Step::NeedYield);
+                }
+                self.giving = (at + 1 < self.facets.len()).then_some(at + 1);
+                if self.giving.is_none() {
+                    self.round.clear();
+                    self.round_bytes = 0;
+                    self.facets.iter_mut().for_each(|b| b.taken = 0);
+                }
+            }
+            if self.input_done || self.facets.iter().all(|b| b.ended) {
+                break;
+            }
+            if !self.collect(up)? {
+                return Ok(Step::NeedYield);
+            }
+            self.giving = Some(0);
+        }
+        self.done = true;
+        let mut b = DocBuilder::with_capacity(self.output_bytes + 64);
+        for branch in &mut self.facets {
+            b.raw_array(&branch.name, &std::mem::take(&mut branch.out).finish());
+        }
+        Ok(Step::Row(b.finish().into()))
+    }
+    fn optimize(&mut self, _: &QueryCtx) -> Result<()> {
+        self.facets.iter_mut().filter_map(|b| b.pipeline.as_mut()).try_for_each(Pipeline::optimize)
+    }
+    fn needs(&self, needs: &mut Needs) {
+        for branch in &self.facets {
+            let Some(pipeline) = &branch.pipeline else { continue };
+            let mut own = Needs::default();
+            pipeline.add_needs(&mut own);
+            match own.fields() {
+                Some(fields) => needs.paths().extend(fields),
+                None => return needs.whole(),
+            }
+        }
+        needs.settle();
+    }
+    fn save(&mut self) {
+        self.facets.iter_mut().filter_map(|b| b.runner.as_mut()).for_each(Runner::save);
+    }
+}

@@ -1,0 +1,353 @@
+//! `$graphLookup`: follows references through another collection, breadth first.
+//!
+//! Each round asks for all documents whose `connectToField` is in the frontier; those not met before join the result, and
+//! their `connectFromField` values are the next frontier.
+
+use super::foreign::{Foreign, Sub};
+use super::local_values::visit_path;
+use super::lookup_spec::parse_from;
+use super::unwind::write_with;
+use super::{Needs, Pipeline, Row, RunEnv, Stage, Step, Upstream};
+use crate::collation::Collation;
+use crate::ctx::QueryCtx;
+use crate::expr::{Expr, FieldPath, ParseCtx, Val};
+use crate::matcher::{Matcher, exact_i64};
+use crate::plan::Query;
+use pando_base::limits::GRAPH_LOOKUP_BYTES_MAX;
+use pando_base::{Error, ErrorCode, Result};
+use pando_bson::keystring::KeyBuilder;
+use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, Elem, ElementType, RawDoc, Value};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+struct Spec {
+    from: String,
+    as_path: FieldPath,
+    start_with: Expr,
+    connect_from: FieldPath,
+    connect_to: FieldPath,
+    max_depth: Option<i64>,
+    depth_field: Option<FieldPath>,
+    restrict: Option<DocBuf>,
+}
+
+struct GraphLookup {
+    spec: Spec,
+    ctx: QueryCtx,
+    foreign: Option<Foreign>,
+    search: Option<Search>,
+}
+
+/// The walk for one input document.
+struct Search {
+    row: Row,
+    frontier: Vec<Val<'static>>,
+    /// Keys of all values that ever were in the frontier.
+    asked: BTreeSet<Box<[u8]>>,
+    /// Keys of the `_id`s met.
+    met: BTreeSet<Box<[u8]>>,
+    found: Vec<DocBuf>,
+    bytes: usize,
+    depth: i64,
+    sub: Option<Box<Sub>>,
+}
+
+fn max_depth(v: Value<'_>) -> Result<i64> {
+    if !v.is_number() {
+        return Err(Error::location(
+            40100,
+            format!("maxDepth must be numeric, found type: {}", v.type_name()),
+        ));
+    }
+    if v.as_f64().is_some_and(|n| n < 0.0) {
+        return Err(Error::location(
+            40101,
+            format!("maxDepth requires a nonnegative argument, found: {v:#}"),
+        ));
+    }
+    exact_i64(v).ok_or_else(|| {
+        let whole = v.as_f64().unwrap_or(0.0).trunc();
+        Error::location(40102, format!("maxDepth could not be represented as a long long: {whole}"))
+    })
+}
+
+pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Stage>>) -> Result<()> {
+    let Value::Document(spec) = e.value() else {
+        return Err(Error::failed_to_parse(format!(
+            "the $graphLookup stage specification must be an object, but found {}",
+            e.ty.name()
+        )));
+    };
+    let (mut from, mut as_path, mut start_with, mut connect_from, mut connect_to) =
+        (None, None, None, None, None);
+    let (mut depth, mut depth_field, mut restrict) = (None, None, None);
+    for f in spec {
+        match (f.name(), f.value()) {
+            ("startWith", v) => start_with = Some(p.parse(v)?),
+            ("maxDepth", v) => depth = Some(max_depth(v)?),
+            ("restrictSearchWithMatch", Value::Document(filter)) => {
+                Matcher::parse(filter, p.ctx).map_err(|e| {
+                    e.context("Failed to parse 'restrictSearchWithMatch' option to $graphLookup")
+                })?;
+                restrict = Some(filter.to_buf());
+            }
+            ("restrictSearchWithMatch", v) => {
+                let text = format!("restrictSearchWithMatch must be an object, found {}", v.type_name());
+                return Err(Error::location(40185, text));
+            }
+            ("from", v) => from = Some(check_from(parse_from("$graphLookup", v)?, p)?),
+            (name @ ("as" | "connectFromField" | "connectToField" | "depthField"), v) => {
+                let Value::String(path) = v else {
+                    let text = format!("expected string as argument for {name}, found: {}", v.type_name());
+                    return Err(Error::location(40103, text));
+                };
+                let path = Some(FieldPath::parse(path)?);
+                match name {
+                    "as" => as_path = path,
+                    "connectFromField" => connect_from = path,
+                    "connectToField" => connect_to = path,
+                    _ => depth_field = path,
+                }
+            }
+            (other, _) => {
+                return Err(Error::location(40104, format!("Unknown argument to $graphLookup: {other}")));
+            }
+        }
+    }
+    if from.is_none() {
+        return Err(Error::failed_to_parse(format!(
+            "missing 'from' option to $graphLookup stage specification: {spec}"
+        )));
+    }
+    let (Some(from), Some(as_path), Some(start_with), Some(connect_from), Some(connect_to)) =
+        (from, as_path, start_with, connect_from, connect_to)
+    else {
+        return Err(Error::location(
+            40105,
+            "$graphLookup requires 'from', 'as', 'startWith', 'connectFromField', and 'connectToField' to be specified.",
+        ));
+    };
+    let spec =
+        Spec { from, as_path, start_with, connect_from, connect_to, max_depth: depth, depth_field, restrict };
+    out.push(Box::new(GraphLookup { spec, ctx: p.ctx.clone(), foreign: None, search: None }));
+    Ok(())
+}
+
+fn check_from(name: &str, p: &ParseCtx<'_>) -> Result<String> {
+    if name.is_empty() {
+        let text = format!("invalid $graphLookup namespace: {}.", p.ctx.vars.db);
+        return Err(Error::new(ErrorCode::InvalidNamespace, text));
+    }
+    Ok(name.to_owned())
+}
+
+fn key(v: Value<'_>, ctx: &QueryCtx) -> Box<[u8]> {
+    let mut b = KeyBuilder::default();
+    b.append_with(v, Collation::order(&ctx.collation));
+    b.finish().into()
+}
+
+impl Search {
+    fn grow(&mut self, bytes: usize) -> Result<()> {
+        self.bytes += bytes;
+        if self.bytes > GRAPH_LOOKUP_BYTES_MAX {
+            return Err(Error::location(40099, "$graphLookup reached maximum memory consumption"));
+        }
+        Ok(())
+    }
+    fn ask(&mut self, v: Value<'_>, ctx: &QueryCtx) -> Result<()> {
+        let key = key(v, ctx);
+        let size = key.len() * 2;
+        if self.asked.insert(key) {
+            self.frontier.push(Val::Ref(v).into_owned());
+            self.grow(size)?;
+        }
+        Ok(())
+    }
+    fn meet(&mut self, row: &Row, spec: &Spec, ctx: &QueryCtx, ns: &str) -> Result<()> {
+        let doc = row.doc();
+        let id = doc.get("_id").ok_or_else(|| {
+            Error::location(
+                40271,
+                format!(
+                    "Documents in the '{ns}' namespace must contain an _id for de-duplication in $graphLookup"
+                ),
+            )
+        })?;
+        if !self.met.insert(key(id, ctx)) {
+            return Ok(());
+        }
+        self.grow(row.bytes().len())?;
+        let mut result = Ok(());
+        visit_path(doc, &spec.connect_from, &mut |v| {
+            if result.is_ok() {
+                result = self.ask(v, ctx);
+            }
+        });
+        result?;
+        self.found.push(match &spec.depth_field {
+            None => doc.to_buf(),
+            Some(path) => {
+                let mut b = DocBuilder::with_capacity(doc.byte_len() + 32);
+                let depth = self.depth.to_le_bytes();
+                write_with(doc, path.parts(), Some((ElementType::Int64, &depth)), &mut b);
+                b.finish()
+            }
+        });
+        Ok(())
+    }
+}
+
+impl Spec {
+    /// What the frontier asks for. Null does not stand for a missing field here.
+    fn filter(&self, frontier: &[Val<'static>]) -> DocBuf {
+        let to = self.connect_to.dotted();
+        let null = frontier.iter().any(Val::is_nullish);
+        let mut b = DocBuilder::new();
+        b.array("$and", |all| {
+            if let Some(restrict) = &self.restrict {
+                all.raw_doc(restrict);
+            }
+            if frontier.iter().any(|v| matches!(v.value(), Some(Value::Regex { .. }))) {
+                all.doc(|d| {
+                    d.array("$or", |any| {
+                        for v in frontier {
+                            any.doc(|d| {
+                                d.doc(&to, |d| v.put_to(d, "$eq"));
+                            });
+                        }
+                    });
+                });
+            } else {
+                all.doc(|d| {
+                    d.doc(&to, |d| {
+                        d.array("$in", |a| frontier.iter().for_each(|v| v.push_to(a)));
+                    });
+                });
+            }
+            if null {
+                all.doc(|d| {
+                    d.doc(&to, |d| {
+                        d.bool("$exists", true);
+                    });
+                });
+            }
+        });
+        b.finish()
+    }
+}
+
+impl GraphLookup {
+    fn begin(&self, row: Row, ctx: &QueryCtx) -> Result<Search> {
+        let start = self.spec.start_with.eval_doc(row.doc(), ctx)?.into_owned();
+        let mut search = Search {
+            row,
+            frontier: Vec::new(),
+            asked: BTreeSet::new(),
+            met: BTreeSet::new(),
+            found: Vec::new(),
+            bytes: 0,
+            depth: 0,
+            sub: None,
+        };
+        match (start.as_array(), start.value()) {
+            (Some(list), _) => list.iter().try_for_each(|e| search.ask(e.value(), ctx))?,
+            (None, Some(v)) => search.ask(v, ctx)?,
+            (None, None) => {}
+        }
+        Ok(search)
+    }
+    /// A run for the frontier, if there is one to ask about.
+    fn round(&self, foreign: &mut Foreign, search: &mut Search) -> Result<Option<Sub>> {
+        if search.frontier.is_empty() || self.spec.max_depth.is_some_and(|max| search.depth > max) {
+            return Ok(None);
+        }
+        let filter = self.spec.filter(&std::mem::take(&mut search.frontier));
+        if foreign.target.view.is_none() {
+            let matcher = Arc::new(Matcher::parse(&filter, &self.ctx)?);
+            let ctx = self.ctx.clone();
+            return foreign.run_query(|ns| Query::new(ns, matcher, ctx)).map(Some);
+        }
+        let mut stages = ArrayBuilder::new();
+        stages.doc(|d| {
+            d.raw_doc("$match", &filter);
+        });
+        let stages = foreign.stages([&*stages.finish()]);
+        foreign.run(Pipeline::parse(&stages, &self.ctx)?).map(Some)
+    }
+    fn output(&self, search: Search) -> Row {
+        let mut array = ArrayBuilder::new();
+        for d in &search.found {
+            array.raw_doc(d);
+        }
+        let array = array.finish();
+        let doc: &RawDoc = search.row.doc();
+        let mut b = DocBuilder::with_capacity(doc.byte_len() + array.byte_len() + 32);
+        write_with(doc, self.spec.as_path.parts(), Some((ElementType::Array, array.as_bytes())), &mut b);
+        b.finish().into()
+    }
+    fn pull(
+        &self,
+        foreign: &mut Foreign,
+        current: &mut Option<Search>,
+        up: &mut Upstream<'_>,
+    ) -> Result<Step> {
+        loop {
+            let Some(search) = current else {
+                match up.next()? {
+                    Step::Row(row) => *current = Some(self.begin(row, up.ctx())?),
+                    step => return Ok(step),
+                }
+                continue;
+            };
+            if search.sub.is_none() {
+                search.sub = self.round(foreign, search)?.map(Box::new);
+            }
+            let Some(sub) = &mut search.sub else {
+                return Ok(current.take().map_or(Step::Eof, |s| Step::Row(self.output(s))));
+            };
+            match sub.next(foreign)? {
+                Step::Row(row) => search.meet(&row, &self.spec, &self.ctx, &foreign.target.ns)?,
+                Step::NeedYield => return Ok(Step::NeedYield),
+                Step::Eof => {
+                    search.sub = None;
+                    search.depth += 1;
+                }
+            }
+        }
+    }
+}
+
+impl Stage for GraphLookup {
+    fn name(&self) -> &'static str {
+        "$graphLookup"
+    }
+    fn start(&mut self, env: &RunEnv) -> Result<()> {
+        self.foreign = Some(Foreign::new(env, &self.ctx, &self.spec.from)?);
+        Ok(())
+    }
+    fn next(&mut self, up: &mut Upstream<'_>) -> Result<Step> {
+        let mut foreign = self.foreign.take().ok_or_else(|| Error::internal("not started"))?;
+        let mut search = self.search.take();
+        let step = self.pull(&mut foreign, &mut search, up);
+        self.search = search;
+        self.foreign = Some(foreign);
+        step
+    }
+    fn optimize(&mut self, ctx: &QueryCtx) -> Result<()> {
+        self.spec.start_with.optimize(ctx)
+    }
+    fn needs(&self, needs: &mut Needs) {
+        if !self.spec.start_with.dependencies(needs.paths()) {
+            needs.whole();
+        }
+    }
+    fn save(&mut self) {
+        if let Some(sub) = self.search.as_mut().and_then(|s| s.sub.as_mut()) {
+            sub.save();
+        }
+        if let Some(foreign) = &mut self.foreign {
+            foreign.save();
+        }
+    }
+}

@@ -1,0 +1,371 @@
+//! `$lookup`: for each document, those of another collection that belong to it.
+//!
+//! How they are found is decided once per run ([`Way`]): through an index without planning anew ([`Probe`]), from the
+//! whole collection held by value ([`HashSide`]), from results that do not depend on the document at all, or by
+//! running the sub-pipeline for each document. An `$unwind` of the result right behind is done here as well, so that
+//! the array is never built.
+
+use super::foreign::{Foreign, Sub, starts_with_documents};
+use super::local_values::filter;
+use super::lookup_hash::HashSide;
+use super::lookup_probe::{Probe, has_index};
+use super::lookup_spec::LookupSpec;
+use super::unwind::{Unwind, write_with};
+use super::{Needs, Pipeline, Row, RunEnv, Stage, Step, Upstream};
+use crate::ctx::QueryCtx;
+use crate::matcher::Matcher;
+use crate::plan::Query;
+use bytes::Bytes;
+use pando_base::limits::{LOOKUP_CACHE_BYTES_MAX, LOOKUP_OUTPUT_BYTES_MAX};
+use pando_base::{Error, Result};
+use pando_bson::{ArrayBuilder, Bson, DocBuf, DocBuilder, ElementType, RawDoc};
+use std::sync::Arc;
+
+pub(super) struct Lookup {
+    spec: LookupSpec,
+    unwind: Option<Unwind>,
+    foreign: Option<Foreign>,
+    way: Way,
+    current: Option<Current>,
+}
+
+/// How matches are found.
+enum Way {
+    Undecided,
+    /// Reading the collection into the table.
+    Building(Box<Sub>, Box<HashSide>),
+    Hash(Box<HashSide>),
+    Probe(Probe),
+    /// Results that are the same for every document, while they are being collected and afterwards.
+    Collecting(Box<Sub>, Vec<Bytes>, usize),
+    Same(Vec<Bytes>),
+    /// A run for each document.
+    Each,
+}
+
+/// A document whose matches are being given out.
+struct Current {
+    row: Row,
+    found: Found,
+    array: ArrayBuilder,
+    matched: i64,
+}
+
+enum Found {
+    Rows(std::vec::IntoIter<Bytes>),
+    /// Numbers of rows of the hash table.
+    Numbers(std::vec::IntoIter<u32>),
+    /// All of [`Way::Same`], from here on.
+    Same(usize),
+    Running(Box<Sub>),
+}
+
+impl Lookup {
+    pub(super) fn new(spec: LookupSpec) -> Lookup {
+        Lookup { spec, unwind: None, foreign: None, way: Way::Undecided, current: None }
+    }
+}
+
+impl LookupSpec {
+    /// The results do not depend on the document.
+    fn is_uncorrelated(&self) -> bool {
+        let Some(pipeline) = &self.pipeline else { return false };
+        let text = pipeline.as_bytes();
+        let has = |name: &[u8]| text.windows(name.len()).any(|w| w == name);
+        self.fields.is_none() && self.lets.is_empty() && !has(b"$rand") && !has(b"$sample")
+    }
+    /// The context of the sub-pipeline for one document.
+    fn bind(&self, doc: &RawDoc, outer: &QueryCtx) -> Result<QueryCtx> {
+        let mut ctx = self.ctx.clone();
+        if !self.lets.is_empty() {
+            let vars = Arc::make_mut(&mut ctx.vars);
+            for (name, e) in &self.lets {
+                let v = e.eval_doc(doc, outer)?;
+                vars.lets.push((name.clone(), v.value().map(Bson::from)));
+            }
+        }
+        Ok(ctx)
+    }
+    /// The sub-pipeline for one document.
+    fn run(&self, foreign: &mut Foreign, doc: &RawDoc, outer: &QueryCtx) -> Result<Sub> {
+        let ctx = self.bind(doc, outer)?;
+        let equal = self.fields.as_ref().map(|(local, path)| filter(doc, local, &path.dotted()));
+        if let (Some(equal), None, None) = (&equal, &self.pipeline, &foreign.target.view) {
+            let matcher = Arc::new(Matcher::parse(equal, &ctx)?);
+            return foreign.run_query(|ns| Query::new(ns, matcher, ctx));
+        }
+        let first = equal.map(|equal| {
+            let mut b = ArrayBuilder::new();
+            b.doc(|d| {
+                d.raw_doc("$match", &equal);
+            });
+            b.finish()
+        });
+        let mut lists: Vec<&RawDoc> = first.iter().map(|l| &**l).collect();
+        let own = self.pipeline.as_deref().map(split_source);
+        if let Some((source, rest)) = &own {
+            lists.insert(0, source);
+            lists.push(rest);
+        }
+        let stages = foreign.stages(lists);
+        foreign.run(Pipeline::parse(&stages, &ctx)?)
+    }
+}
+
+/// A `$documents` in front, and the stages behind it: the equality comes between them.
+fn split_source(stages: &RawDoc) -> (DocBuf, DocBuf) {
+    let (mut source, mut rest) = (ArrayBuilder::new(), ArrayBuilder::new());
+    let first = usize::from(starts_with_documents(stages));
+    for (i, stage) in stages.iter().enumerate() {
+        if i < first {
+            source.value(stage.value())
+        } else {
+            rest.value(stage.value())
+        };
+    }
+    (source.finish(), rest.finish())
+}
+
+impl Lookup {
+    fn decide(&self, foreign: &mut Foreign, ctx: &QueryCtx) -> Result<Way> {
+        if self.spec.is_uncorrelated() {
+            let sub = self.spec.run(foreign, RawDoc::empty(), ctx)?;
+            return Ok(Way::Collecting(Box::new(sub), Vec::new(), 0));
+        }
+        let Some((_, path)) = &self.spec.fields else { return Ok(Way::Each) };
+        let path = path.dotted();
+        if self.spec.pipeline.is_some() || foreign.target.view.is_some() {
+            return Ok(Way::Each);
+        }
+        let Some(info) = foreign.info()? else { return Ok(Way::Same(Vec::new())) };
+        if let Some(probe) = Probe::new(&info, &path, &self.spec.ctx) {
+            return Ok(Way::Probe(probe));
+        }
+        if has_index(&info, &path) {
+            return Ok(Way::Each);
+        }
+        let all = Arc::new(Matcher::all());
+        let sub = foreign.run_query(|ns| Query::new(ns, all, self.spec.ctx.clone()))?;
+        Ok(Way::Building(Box::new(sub), Box::new(HashSide::new(&path, &self.spec.ctx)?)))
+    }
+
+    /// Reads what has to be read before the first document; false when that wants to yield.
+    fn prepare(&mut self, foreign: &mut Foreign, ctx: &QueryCtx) -> Result<bool> {
+        loop {
+            match &mut self.way {
+                Way::Undecided => self.way = self.decide(foreign, ctx)?,
+                Way::Building(sub, side) => match sub.next(foreign)? {
+                    Step::NeedYield => return Ok(false),
+                    Step::Row(row) => {
+                        side.add(row)?;
+                        if side.bytes > LOOKUP_CACHE_BYTES_MAX {
+                            self.way = Way::Each;
+                        }
+                    }
+                    Step::Eof => {
+                        if let Way::Building(_, side) = std::mem::replace(&mut self.way, Way::Each) {
+                            self.way = Way::Hash(side);
+                        }
+                        foreign.save();
+                    }
+                },
+                Way::Collecting(sub, rows, bytes) => match sub.next(foreign)? {
+                    Step::NeedYield => return Ok(false),
+                    Step::Row(row) => {
+                        *bytes += row.bytes().len();
+                        rows.push(row.into_bytes());
+                        if *bytes > LOOKUP_CACHE_BYTES_MAX {
+                            self.way = Way::Each;
+                        }
+                    }
+                    Step::Eof => {
+                        let rows = std::mem::take(rows);
+                        self.way = Way::Same(rows);
+                        foreign.save();
+                    }
+                },
+                _ => return Ok(true),
+            }
+        }
+    }
+
+    fn find(&mut self, foreign: &mut Foreign, doc: &RawDoc, ctx: &QueryCtx) -> Result<Found> {
+        if let (Way::Hash(side), Some((local, _))) = (&mut self.way, &self.spec.fields) {
+            return Ok(Found::Numbers(side.matches(doc, local)?.into_iter()));
+        }
+        if let (Way::Probe(probe), Some((local, _))) = (&mut self.way, &self.spec.fields)
+            && let Some(rows) = probe.matches(foreign, doc, local, &self.spec.ctx)?
+        {
+            return Ok(Found::Rows(rows.into_iter()));
+        }
+        if let Way::Same(_) = self.way {
+            return Ok(Found::Same(0));
+        }
+        Ok(Found::Running(Box::new(self.spec.run(foreign, doc, ctx)?)))
+    }
+
+    /// The next match of the current document.
+    fn next_match(way: &Way, foreign: &mut Foreign, found: &mut Found) -> Result<Step> {
+        let row = match (found, way) {
+            (Found::Rows(rows), _) => rows.next(),
+            (Found::Numbers(numbers), Way::Hash(side)) => {
+                numbers.next().map(|n| side.rows[n as usize].clone())
+            }
+            (Found::Same(at), Way::Same(rows)) => {
+                *at += 1;
+                rows.get(*at - 1).cloned()
+            }
+            (Found::Running(sub), _) => return sub.next(foreign),
+            _ => None,
+        };
+        Ok(row.map_or(Step::Eof, |bytes| Step::Row(Row::new(bytes))))
+    }
+
+    /// What is given out for the current document once a match (or their end) is known.
+    fn take_match(&mut self, found: Option<Row>, foreign: &Foreign) -> Result<Option<Row>> {
+        let Some(cur) = &mut self.current else { return Ok(None) };
+        match (&self.unwind, found) {
+            (Some(unwind), Some(row)) => {
+                let out = unwind.emit(
+                    cur.row.doc(),
+                    Some((ElementType::Document, row.doc().as_bytes())),
+                    Some(cur.matched),
+                );
+                cur.matched += 1;
+                Ok(Some(out))
+            }
+            (Some(unwind), None) => {
+                let out =
+                    (unwind.preserve && cur.matched == 0).then(|| unwind.emit(cur.row.doc(), None, None));
+                self.current = None;
+                Ok(out)
+            }
+            (None, Some(row)) => {
+                cur.array.raw_doc(row.doc());
+                if cur.array.byte_len() > LOOKUP_OUTPUT_BYTES_MAX {
+                    return Err(too_large(&foreign.target.ns));
+                }
+                Ok(None)
+            }
+            (None, None) => {
+                let Some(cur) = self.current.take() else { return Ok(None) };
+                let array = cur.array.finish();
+                let mut b = DocBuilder::with_capacity(cur.row.doc().byte_len() + array.byte_len() + 32);
+                let value = Some((ElementType::Array, array.as_bytes()));
+                write_with(cur.row.doc(), self.spec.as_path.parts(), value, &mut b);
+                Ok(Some(b.finish().into()))
+            }
+        }
+    }
+
+    fn pull(&mut self, foreign: &mut Foreign, up: &mut Upstream<'_>) -> Result<Step> {
+        loop {
+            if let Some(cur) = &mut self.current {
+                let found = match Lookup::next_match(&self.way, foreign, &mut cur.found)? {
+                    Step::NeedYield => return Ok(Step::NeedYield),
+                    Step::Row(row) => Some(row),
+                    Step::Eof => None,
+                };
+                if let Some(row) = self.take_match(found, foreign)? {
+                    return Ok(Step::Row(row));
+                }
+                continue;
+            }
+            let ctx = up.ctx();
+            let row = match up.next()? {
+                Step::Row(row) => row,
+                step => return Ok(step),
+            };
+            // Nothing is read from the other side before there is a document to join; a yield here must not lose it.
+            self.current = Some(Current {
+                row,
+                found: Found::Rows(Vec::new().into_iter()),
+                array: ArrayBuilder::new(),
+                matched: -1,
+            });
+            if !self.begin(foreign, ctx)? {
+                return Ok(Step::NeedYield);
+            }
+        }
+    }
+
+    /// Finds the matches of the current document; false when something has to be read first and wants to yield.
+    fn begin(&mut self, foreign: &mut Foreign, ctx: &QueryCtx) -> Result<bool> {
+        if !self.prepare(foreign, ctx)? {
+            return Ok(false);
+        }
+        let Some(mut cur) = self.current.take() else { return Ok(true) };
+        cur.found = self.find(foreign, cur.row.doc(), ctx)?;
+        cur.matched = 0;
+        self.current = Some(cur);
+        Ok(true)
+    }
+}
+
+fn too_large(ns: &str) -> Error {
+    let coll = ns.split_once('.').map_or(ns, |(_, coll)| coll);
+    Error::location(
+        4568,
+        format!(
+            "Total size of documents in {coll} matching pipeline's $lookup stage exceeds {LOOKUP_OUTPUT_BYTES_MAX} bytes"
+        ),
+    )
+}
+
+impl Stage for Lookup {
+    fn name(&self) -> &'static str {
+        "$lookup"
+    }
+    fn start(&mut self, env: &RunEnv) -> Result<()> {
+        self.foreign = Some(Foreign::new(env, &self.spec.ctx, &self.spec.from)?);
+        Ok(())
+    }
+    fn next(&mut self, up: &mut Upstream<'_>) -> Result<Step> {
+        let mut foreign = self.foreign.take().ok_or_else(|| Error::internal("not started"))?;
+        // A document that was waiting for the other side.
+        let waiting = self.current.as_ref().is_some_and(|c| c.matched < 0);
+        let step = match waiting {
+            true => match self.begin(&mut foreign, up.ctx()) {
+                Ok(true) => self.pull(&mut foreign, up),
+                Ok(false) => Ok(Step::NeedYield),
+                Err(e) => Err(e),
+            },
+            false => self.pull(&mut foreign, up),
+        };
+        self.foreign = Some(foreign);
+        step
+    }
+    fn optimize(&mut self, ctx: &QueryCtx) -> Result<()> {
+        self.spec.lets.iter_mut().try_for_each(|(_, e)| e.optimize(ctx))
+    }
+    fn absorb_unwind(&mut self, unwind: &Unwind) -> bool {
+        if self.unwind.is_some() || unwind.path != self.spec.as_path {
+            return false;
+        }
+        self.unwind = Some(unwind.clone());
+        true
+    }
+    fn needs(&self, needs: &mut Needs) {
+        let mut complete = true;
+        for (_, e) in &self.spec.lets {
+            complete &= e.dependencies(needs.paths());
+        }
+        if let Some((local, _)) = &self.spec.fields {
+            needs.add(&local.dotted());
+        }
+        if !complete {
+            needs.whole();
+        }
+    }
+    fn save(&mut self) {
+        if let Way::Building(sub, _) | Way::Collecting(sub, ..) = &mut self.way {
+            sub.save();
+        }
+        if let Some(Current { found: Found::Running(sub), .. }) = &mut self.current {
+            sub.save();
+        }
+        if let Some(foreign) = &mut self.foreign {
+            foreign.save();
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! `$redact`: keeps, drops or looks into each document and its sub-documents, as an expression says.
+
+use super::{Needs, Row, Stage, Step, Upstream};
+use crate::ctx::QueryCtx;
+use crate::expr::{Expr, ParseCtx, Scope, Val, VarId, shown};
+use pando_base::{Error, Result};
+use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, Elem, RawDoc, Value};
+
+struct Redact {
+    expr: Expr,
+    /// `$$CURRENT`: the document being judged.
+    current: VarId,
+}
+
+pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Stage>>) -> Result<()> {
+    let mark = p.mark();
+    let current = p.bind("CURRENT");
+    let expr = p.parse(e.value());
+    p.forget(mark);
+    out.push(Box::new(Redact { expr: expr?, current }));
+    Ok(())
+}
+
+impl Redact {
+    /// `None` when the document is dropped.
+    fn redact(&self, doc: &RawDoc, scope: &Scope<'_>) -> Result<Option<DocBuf>> {
+        let this = Val::Ref(Value::Document(doc));
+        let frame = scope.frame(self.current, &this);
+        let verdict = self.expr.eval(&scope.within(&frame))?;
+        match verdict.as_str() {
+            Some("keep") => Ok(Some(doc.to_buf())),
+            Some("prune") => Ok(None),
+            Some("descend") => {
+                let mut b = DocBuilder::with_capacity(doc.byte_len());
+                for e in doc {
+                    match e.value() {
+                        Value::Document(d) => {
+                            if let Some(d) = self.redact(d, scope)? {
+                                b.raw_doc(e.name(), &d);
+                            }
+                        }
+                        Value::Array(a) => {
+                            b.raw_array(e.name(), &self.redact_array(a, scope)?);
+                        }
+                        _ => {
+                            b.elem(e);
+                        }
+                    }
+                }
+                Ok(Some(b.finish()))
+            }
+            _ => Err(Error::location(
+                17053,
+                format!(
+                    "$redact's expression should not return anything aside from the variables $$KEEP, $$DESCEND, and \
+                     $$PRUNE, but returned {}",
+                    shown(&verdict)
+                ),
+            )),
+        }
+    }
+    fn redact_array(&self, array: &RawDoc, scope: &Scope<'_>) -> Result<DocBuf> {
+        let mut out = ArrayBuilder::new();
+        for e in array {
+            match e.value() {
+                Value::Document(d) => {
+                    if let Some(d) = self.redact(d, scope)? {
+                        out.raw_doc(&d);
+                    }
+                }
+                Value::Array(a) => {
+                    out.value(Value::Array(&self.redact_array(a, scope)?));
+                }
+                v => {
+                    out.value(v);
+                }
+            }
+        }
+        Ok(out.finish())
+    }
+}
+
+impl Stage for Redact {
+    fn name(&self) -> &'static str {
+        "$redact"
+    }
+    fn next(&mut self, up: &mut Upstream<'_>) -> Result<Step> {
+        loop {
+            let row = match up.next()? {
+                Step::Row(row) => row,
+                step => return Ok(step),
+            };
+            if let Some(doc) = self.redact(row.doc(), &Scope::new(row.doc(), up.ctx()))? {
+                return Ok(Step::Row(Row::from(doc)));
+            }
+        }
+    }
+    fn optimize(&mut self, ctx: &QueryCtx) -> Result<()> {
+        self.expr.optimize(ctx)
+    }
+    fn needs(&self, needs: &mut Needs) {
+        needs.whole();
+    }
+}

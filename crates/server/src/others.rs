@@ -1,0 +1,51 @@
+//! The collections that the stages of an aggregation read beside its own.
+
+use crate::Server;
+use crate::query_cursor::ReadPoint;
+use pando_base::{Namespace, Result};
+use pando_catalog::Catalog;
+use pando_query::collation::Collation;
+use pando_query::source::Source;
+use pando_query::stage::{Collections, Target};
+use pando_storage::ReadAt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+pub(crate) struct Others {
+    catalog: Catalog,
+    point: ReadPoint,
+    /// What the point means now.
+    at: Mutex<ReadAt>,
+}
+
+impl Others {
+    pub(crate) fn new(server: &Server, point: ReadPoint) -> Arc<Others> {
+        let at = Mutex::new(server.read_at(point));
+        Arc::new(Others { catalog: server.catalog.clone(), point, at })
+    }
+    /// Snapshots opened from now on are those of now.
+    pub(crate) fn renew(&self, server: &Server) {
+        *self.at.lock().unwrap_or_else(PoisonError::into_inner) = server.read_at(self.point);
+    }
+}
+
+impl Collections for Others {
+    fn resolve(&self, ns: &str) -> Result<Target> {
+        let own = Target { ns: ns.to_owned(), view: None, collation: None };
+        // A pipeline of `$documents` names no collection.
+        let Ok(parsed) = Namespace::parse(ns) else { return Ok(own) };
+        Ok(match self.catalog.snapshot().resolve_view(&parsed)? {
+            None => own,
+            Some(view) => Target {
+                ns: view.ns.as_str().to_owned(),
+                view: Some(view.pipeline),
+                collation: view.collation.as_deref().map(Collation::parse).transpose()?.flatten(),
+            },
+        })
+    }
+    fn open(&self, ns: &str) -> Result<Option<Box<dyn Source>>> {
+        let Ok(ns) = Namespace::parse(ns) else { return Ok(None) };
+        let Some(coll) = self.catalog.lookup(&ns) else { return Ok(None) };
+        let at = *self.at.lock().unwrap_or_else(PoisonError::into_inner);
+        self.catalog.open_source(&coll, at).map(Some)
+    }
+}
