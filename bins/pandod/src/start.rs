@@ -216,6 +216,7 @@ async fn start(env: Env, config: &Config, port: u16, host: Arc<RealHost>) -> Res
     let server_config = pando_server::Config {
         allocator: crate::allocator::NAME,
         oplog_min_retention: config.oplog_min_retention,
+        majority_reads: config.majority_reads,
         port,
         bind_ips: config.bind.clone(),
         repl_set: config.repl_set.clone(),

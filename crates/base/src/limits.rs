@@ -324,6 +324,10 @@ pub const REPORT_GATHER_MS: u64 = 10;
 pub const POSITIONS_AWAITED_MS: u64 = 200;
 /// How often a rollback looks whether the operations it told to stop have ended.
 pub const ROLLBACK_POLL_MS: u64 = 5;
+/// Bytes of `_id`s that a rollback holds at a time; with more of them its entries are read several times.
+pub const ROLLBACK_IDS_BYTES_MAX: usize = 32 << 20;
+/// Documents that a rollback asks its source for at once.
+pub const REFETCH_DOCS: usize = 500;
 /// Documents of a rollback file that are written at once.
 pub const ROLLBACK_FILE_WRITE_BYTES: usize = 1 << 20;
 /// A smaller `maxStalenessSeconds` cannot be told from the time between two heartbeats (MongoDB's).

@@ -16,7 +16,6 @@ use crate::build_slots::{Slot, Slots};
 use crate::build_target::{Target, made_ready};
 use crate::collection::{Collection, Index};
 use crate::durable::{self, Parts};
-use crate::index_ddl::format_of;
 use crate::index_entries;
 use crate::keys::{Key, KeySet};
 use crate::observer::Defined;
@@ -243,7 +242,7 @@ impl Catalog {
     }
 
     pub(crate) fn unfinished_index(&self, spec: IndexSpec, uuid: Uuid) -> Result<Index> {
-        let format = format_of(&spec);
+        let format = self.format_for(&spec);
         let ident = self.storage().create_ident(IdentKind::Index)?;
         let side = self.storage().create_ident(IdentKind::Records)?;
         let mut index = durable::new_index(spec, ident, format, Timestamp::MAX, self.now_ms())?;

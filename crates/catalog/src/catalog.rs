@@ -37,6 +37,7 @@ pub(crate) struct Inner {
     pub(crate) rebuilds: crate::rebuild::Rebuilds,
     /// The data is an unfinished copy of another member's.
     pub(crate) copying: AtomicBool,
+    pub(crate) before_min_valid: AtomicBool,
 }
 
 /// How a server opens its catalog.
@@ -90,6 +91,7 @@ impl Catalog {
             builds: crate::build::Builds::default(),
             rebuilds: crate::rebuild::Rebuilds::default(),
             copying: AtomicBool::new(false),
+            before_min_valid: AtomicBool::new(false),
         }))
     }
     pub fn env(&self) -> &Env {

@@ -13,6 +13,7 @@ use crate::apply::OP;
 use crate::durable;
 use crate::options::CollectionOptions;
 use crate::record_id;
+use crate::refetch::MIN_VALID;
 use crate::snapshot::Named;
 use crate::spec::IndexSpec;
 use pando_base::{Error, Namespace, OpTime, Result, Timestamp, Uuid};
@@ -28,7 +29,10 @@ const INITIAL_DATA: &[u8] = b"initialData";
 /// What this node held before it gave its data up: `{ts, t}`.
 const PROMISED: &[u8] = b"promised";
 
-fn op_time_of(doc: &RawDoc) -> OpTime {
+fn ends_at(ts: Timestamp) -> DocBuf {
+    doc! { "ts": ts }.to_raw()
+}
+pub(crate) fn op_time_of(doc: &RawDoc) -> OpTime {
     match (doc.get("ts"), doc.get("t").and_then(|v| v.as_i64())) {
         (Some(Value::Timestamp(ts)), t) => OpTime::new(ts, t.unwrap_or(-1)),
         _ => OpTime::NULL,
@@ -47,8 +51,7 @@ impl Catalog {
             unit.put(Ident::META, MARKER, DocBuf::new().as_bytes())?;
         } else {
             unit.delete(Ident::META, MARKER)?;
-            let ends = doc! { "ts": self.storage().stable() }.to_raw();
-            unit.put(Ident::META, INITIAL_DATA, ends.as_bytes())?;
+            unit.put(Ident::META, INITIAL_DATA, ends_at(self.storage().stable()).as_bytes())?;
         }
         unit.commit()?;
         self.0.copying.store(unfinished, Ordering::Release);
@@ -75,6 +78,12 @@ impl Catalog {
         let row = self.storage().begin(ReadAt::Applied)?.get(Ident::META, INITIAL_DATA)?;
         Ok(row.map_or(Timestamp::ZERO, |doc| op_time_of(RawDoc::trusted(&doc)).ts))
     }
+    /// This node's history begins here.
+    pub(crate) fn note_initial_data(&self, at: Timestamp) -> Result<()> {
+        let mut unit = self.storage().begin_local()?;
+        unit.put(Ident::META, INITIAL_DATA, ends_at(at).as_bytes())?;
+        unit.commit().map(drop)
+    }
     /// What this node has told others to hold and may not hold any more.
     pub fn promised(&self) -> Result<OpTime> {
         let row = self.storage().begin(ReadAt::Applied)?.get(Ident::META, PROMISED)?;
@@ -100,7 +109,9 @@ impl Catalog {
         unit.put(Ident::META, MARKER, DocBuf::new().as_bytes())?;
         let doc = doc! { "ts": promised.ts, "t": promised.t }.to_raw();
         unit.put(Ident::META, PROMISED, doc.as_bytes())?;
+        unit.delete(Ident::META, MIN_VALID)?;
         unit.commit()?;
+        self.0.before_min_valid.store(false, Ordering::Release);
         self.0.copying.store(true, Ordering::Release);
         self.storage().sync_local()?;
         self.discard_copy()

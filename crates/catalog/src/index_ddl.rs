@@ -223,7 +223,7 @@ impl Catalog {
         Ok(last)
     }
 
-    fn format_for(&self, spec: &IndexSpec) -> KeyFormat {
+    pub(crate) fn format_for(&self, spec: &IndexSpec) -> KeyFormat {
         if self.is_copying() && !spec.is_id_index() { KeyFormat::WithRid } else { format_of(spec) }
     }
     /// A version of the collection with one more ready, empty index.

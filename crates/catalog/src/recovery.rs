@@ -48,20 +48,28 @@ impl Catalog {
             catalog.discard_copy()?;
             catalog.0.copying.store(true, std::sync::atomic::Ordering::Release);
         }
-        catalog.storage().start_replay();
-        let applied = catalog
-            .load_rows(catalog.storage().recovery_ts())
-            .and_then(|()| catalog.replay(catalog.storage().recovery_ts()));
-        catalog.storage().end_replay();
-        if applied? > 0 {
-            catalog.finish_rebuilds(catalog.storage().log().last())?;
-            let named = catalog.named_idents();
-            catalog.storage().drop_unnamed(|ident| named.contains(&ident))?;
+        if !catalog.resume_fetched()? {
+            catalog.replay_log()?;
         }
         if exposes {
             catalog.restore_oplog()?;
         }
         Ok(catalog)
+    }
+
+    /// From where the tables stand to the end of the log.
+    pub(crate) fn replay_log(&self) -> Result<()> {
+        let storage = self.storage();
+        storage.start_replay();
+        let applied =
+            self.load_rows(storage.recovery_ts()).and_then(|()| self.replay(storage.recovery_ts()));
+        storage.end_replay();
+        if applied? > 0 {
+            self.finish_rebuilds(storage.log().last())?;
+            let named = self.named_idents();
+            storage.drop_unnamed(|ident| named.contains(&ident))?;
+        }
+        Ok(())
     }
 
     /// The tables stand at `at`.
@@ -129,12 +137,14 @@ impl Catalog {
             .collect();
         let mut cursor = self.storage().log().read(Bound::Excluded(from), false);
         let mut applied = 0u64;
+        let uneven = self.is_before_min_valid();
+        let why = if uneven { Applying::InitialSync } else { Applying::Replay };
         while let Some((ts, entry)) = cursor.next()? {
             let view = EntryView::parse(RawDoc::trusted(&entry))?;
             if ts <= recovery {
                 self.recount(&view, &sizes);
             } else {
-                self.apply_entry(&view, Applying::Replay)?;
+                self.apply_entry(&view, why)?;
                 applied += 1;
                 if self.storage().wants_checkpoint() {
                     self.make_room(ts)?;
@@ -153,7 +163,7 @@ impl Catalog {
             );
         }
         // After a checkpoint past the stable timestamp the stored sizes know of what is undone.
-        if gap || sizes_as_of > recovery {
+        if gap || uneven || sizes_as_of > recovery {
             self.count_everything()?;
         } else {
             for was in without_size {
@@ -185,7 +195,7 @@ impl Catalog {
     }
 
     /// Counts by scanning, when the log no longer reaches back to the stored sizes.
-    fn count_everything(&self) -> Result<()> {
+    pub(crate) fn count_everything(&self) -> Result<()> {
         let colls: Vec<Arc<Collection>> = self.snapshot().all_collections().cloned().collect();
         for c in colls {
             self.count_by_scan(&c)?;

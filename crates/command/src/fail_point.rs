@@ -19,6 +19,7 @@ pub const NAMES: &[&str] = &[
     "rollbackHangAfterTransitionToRollback",
     "rollbackHangAfterIncrementingRollbackId",
     "rollbackHangAfterWritingRollbackFiles",
+    "rollbackHangBeforeFetching",
     "rollbackHangAfterRecoveringToStable",
     "initialSyncHangBeforeCopyingDatabases",
     "initialSyncHangDuringCollectionClone",

@@ -93,6 +93,7 @@ params! {
     flowControlThresholdLagPercentage BOTH Double(0.5, 0.0, 1.0);
     flowControlTicketAdderConstant BOTH Int(1000, 0, MAX32);
     flowControlTicketMultiplierConstant BOTH Double(1.05, 1.0, f64::MAX);
+    forceRollbackViaRefetch TEST Bool(false);
     indexMaxNumGeneratedKeysPerDocument START Int(100_000, 1, MAX32);
     initialSyncMethod START Text("logical");
     initialSyncSourceReadPreference START Text("");

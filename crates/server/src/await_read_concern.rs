@@ -19,6 +19,12 @@ impl Server {
         match rc.level() {
             ReadLevel::Local | ReadLevel::Available => Ok(()),
             ReadLevel::Linearizable => self.confirm_leadership(ctx).await,
+            ReadLevel::Majority if !self.config.majority_reads => Err(Error::new(
+                ErrorCode::ReadConcernMajorityNotEnabled,
+                "Majority read concern is not enabled.",
+            )),
+            // Reads what is written without holes, not what is committed.
+            ReadLevel::Snapshot if !self.config.majority_reads => Ok(()),
             ReadLevel::Majority | ReadLevel::Snapshot => {
                 let after = rc.after_cluster_time.or(rc.after_op_time.map(|t| t.ts));
                 // Without a commit point there is nothing that could be read.

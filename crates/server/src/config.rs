@@ -41,6 +41,9 @@ pub struct Config {
     pub allocator: &'static str,
     /// `--oplogMinRetentionHours`.
     pub oplog_min_retention: Duration,
+    /// `--enableMajorityReadConcern`. Without it stable follows what is written, not what is committed, and what a rollback
+    /// takes back is fetched from another member.
+    pub majority_reads: bool,
 }
 
 impl Default for Config {
@@ -59,6 +62,7 @@ impl Default for Config {
             max_connections: 65_536,
             allocator: "system",
             oplog_min_retention: Duration::ZERO,
+            majority_reads: true,
         }
     }
 }

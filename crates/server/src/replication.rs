@@ -34,6 +34,7 @@ impl Server {
             return self.restore_settings();
         }
         self.catalog.gate().close();
+        self.look_at_min_valid()?;
         let boot = self.boot().await?;
         let fresh = boot.config.is_none();
         let alone = boot.config.as_ref().is_some_and(|(c, _)| c.members.len() == 1);
@@ -62,6 +63,15 @@ impl Server {
         Ok(())
     }
 
+    /// After a rollback that fetched documents the log may reach far enough already.
+    fn look_at_min_valid(&self) -> Result<()> {
+        let top = self.top_of_log()?.op_time;
+        match self.catalog.min_valid()? {
+            Some(mark) if top >= mark.at && !self.catalog.reach_min_valid()? => self.catalog.give_up_data(top),
+            _ => Ok(()),
+        }
+    }
+
     async fn boot(&self) -> Result<Boot> {
         let set_name = self.repl.require_replication()?.to_owned();
         let top = self.top_of_log()?;
@@ -78,7 +88,7 @@ impl Server {
         let state = if at.op.is_null() || self.catalog.is_copy_unfinished()? {
             MemberState::Startup2
         } else {
-            MemberState::Secondary
+            self.follower_state()
         };
         let params = pando_repl::params::of(&self.instance.params);
         Ok(Boot {

@@ -3,7 +3,6 @@
 use crate::Server;
 use pando_base::{Error, ErrorCode, OpTime, Result};
 use pando_env::Component;
-use pando_repl::data::Position;
 use pando_repl::topology::{Event, MemberState};
 use std::sync::Arc;
 
@@ -48,11 +47,7 @@ impl Server {
                 a.show("lastWritten", promised);
             },
         );
-        let catalog = self.catalog.clone();
-        let emptied = self.env.offload(move || catalog.give_up_data(promised)).await;
-        emptied.unwrap_or_else(|| Err(Error::internal("emptying this member panicked")))?;
-        self.retryable.clear();
-        self.progress.reset(Position::NULL);
+        self.empty(promised).await?;
         Ok(promised)
     }
 }

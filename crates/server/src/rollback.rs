@@ -5,6 +5,10 @@
 //!            ─► index builds end ─► rollback files ─► rows back to stable, log cut, log replayed
 //!            ─► sessions, settings, positions ─► hooks, summary ─► SECONDARY, follows again
 //! ```
+//! Where stable runs ahead of the commit point (`enableMajorityReadConcern: false`) rows cannot be taken back to it: what is
+//! undone is fetched from the source instead, and the member is RECOVERING until its log is applied up to what it may have
+//! fetched (R-REF-1..3).
+
 //! What was acknowledged by a majority is at or below the commit point, which the common point never passes.
 //! A member whose history begins after the common point gives its data up and copies the set's again.
 //!
@@ -17,6 +21,8 @@ use pando_command::Param;
 use pando_env::Component;
 use pando_query::date;
 use pando_repl::data::common_point::{self, CommonPoint};
+use pando_repl::data::refetch;
+use pando_repl::data::rollback_way::{self, Facts, Way};
 use pando_repl::data::{Position as DataPosition, Undone};
 use pando_repl::topology::{Event, MemberState, Position, Positions};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -62,7 +68,14 @@ struct Summary<'a> {
     undone: Arc<Undone>,
     /// Documents in rollback files.
     kept: u64,
-    replayed: u64,
+    /// Entries of the log, or documents of the source.
+    redone: Redone,
+}
+
+#[derive(Clone, Copy)]
+enum Redone {
+    Replayed(u64),
+    Fetched(u64),
 }
 
 impl Rollbacks {
@@ -114,7 +127,7 @@ impl Server {
                             a.str("syncSource", &source).str("error", &e.message);
                         },
                     );
-                    server.tell(Event::FollowerState(MemberState::Secondary));
+                    server.tell(Event::FollowerState(server.follower_state()));
                 }
                 Err(e) => server.fatal("Rollback failed", &e.message),
             }
@@ -143,13 +156,20 @@ impl Server {
         self.rollback_step("rollbackHangAfterTransitionToRollback").await;
         let point = common_point::find(&self.data_path_deps()?, source).await?;
         let common = point.at.op_time;
-        self.check_rollback(&point)?;
+        let way = self.way_back(&point)?;
+        let fetched = match way {
+            Way::Refetch => {
+                self.rollback_step("rollbackHangBeforeFetching").await;
+                Some(refetch::fetch(&self.data_path_deps()?, source, common.ts).await?)
+            }
+            _ => None,
+        };
         let rbid = self.count_rollback(common).await?;
         self.rollback_step("rollbackHangAfterIncrementingRollbackId").await;
         self.catalog.end_builds("the node rolls back").await;
         let undone = Arc::new(point.undone);
         let kept = if self.instance.params.bool(Param::createRollbackDataFiles) {
-            self.keep_undone_documents(undone.clone()).await?
+            self.keep_undone_documents(common.ts).await?
         } else {
             0
         };
@@ -157,23 +177,28 @@ impl Server {
         // Whoever reads the log may have begun since.
         self.quiet_down().await;
         let stable = self.storage.stable();
-        if common.ts < stable {
+        if way == Way::CopyAgain {
             self.give_data_up(common, stable).await?;
             return Ok(Done::Emptied(common));
         }
         let catalog = self.catalog.clone();
-        let replayed = self.env.offload(move || catalog.roll_back(common.ts)).await;
-        let replayed = replayed.unwrap_or_else(|| Err(Error::internal("the rollback panicked")))?;
+        let redone = self.env.offload(move || match fetched {
+            Some(f) => {
+                catalog.roll_back_fetched(common.ts, f.min_valid).map(|()| Redone::Fetched(f.documents))
+            }
+            None => catalog.roll_back(common.ts).map(Redone::Replayed),
+        });
+        let redone = redone.await.unwrap_or_else(|| Err(Error::internal("the rollback panicked")))?;
         self.rollback_step("rollbackHangAfterRecoveringToStable").await;
         self.retryable.clear();
         self.restore_retryable_writes()?;
         self.progress.reset(point.at);
         self.services().inspect(|s| s.hooks.rollback());
-        self.tell_rollback(Summary { started, source, rbid, common, stable, undone, kept, replayed });
+        self.tell_rollback(Summary { started, source, rbid, common, stable, undone, kept, redone });
         let at = Position::new(common, point.at.wall);
         coordinator.tell(Event::Rewound(Positions::at(at)));
         self.avoid_older_branches(source);
-        coordinator.tell(Event::FollowerState(MemberState::Secondary));
+        coordinator.tell(Event::FollowerState(self.follower_state()));
         Ok(Done::Follows)
     }
 
@@ -189,40 +214,44 @@ impl Server {
                 a.show("commonPoint", common).show("initialDataTimestamp", stable);
             },
         );
-        let catalog = self.catalog.clone();
-        let emptied = self.env.offload(move || catalog.give_up_data(common)).await;
-        emptied.unwrap_or_else(|| Err(Error::internal("emptying this member panicked")))?;
-        self.retryable.clear();
-        self.progress.reset(DataPosition::NULL);
+        self.empty(common).await?;
         self.services().inspect(|s| s.hooks.rollback());
         Ok(())
     }
-
-    /// What must not be undone (R-RB-2).
-    fn check_rollback(&self, point: &CommonPoint) -> Result<()> {
-        let (common, committed) = (point.at.op_time, self.progress.committed().op_time);
-        let unrecoverable = |text: String| Err(Error::new(ErrorCode::UnrecoverableRollbackError, text));
-        if common < committed {
-            return unrecoverable(format!(
-                "the common point {common} lies before the commit point {committed}: committed writes would be lost"
-            ));
-        }
-        // Stable moves beyond the end of the initial sync with the commit point only.
-        let (stable, began) = (self.storage.stable(), self.catalog.initial_data()?);
-        if common.ts < stable && stable > began {
-            return unrecoverable(format!(
-                "the common point {common} lies before the stable timestamp {stable}: committed writes would be lost"
-            ));
-        }
-        let limit = self.instance.params.int(Param::rollbackTimeLimitSecs);
-        if point.undone.spans_ms() / 1000 > limit {
-            return unrecoverable(format!(
-                "not willing to roll back more than {limit} seconds of data, have {} seconds (parameter \
-                 rollbackTimeLimitSecs)",
-                point.undone.spans_ms() / 1000
-            ));
-        }
+    /// This member holds nothing any more. Others may count on its entries up to `promised`.
+    pub(crate) async fn empty(&self, promised: OpTime) -> Result<()> {
+        let catalog = self.catalog.clone();
+        let emptied = self.env.offload(move || catalog.give_up_data(promised)).await;
+        emptied.unwrap_or_else(|| Err(Error::internal("emptying this member panicked")))?;
+        self.retryable.clear();
+        self.progress.reset(DataPosition::NULL);
         Ok(())
+    }
+    /// Of a member that follows: nobody reads data that is not of one time.
+    pub(crate) fn follower_state(&self) -> MemberState {
+        if self.catalog.is_before_min_valid() { MemberState::Recovering } else { MemberState::Secondary }
+    }
+
+    fn way_back(&self, point: &CommonPoint) -> Result<Way> {
+        let undone = &point.undone;
+        let unfetchable = ["dropDatabase", "prepareTransaction"].into_iter().find(|c| undone.has(c));
+        let way = rollback_way::choose(&Facts {
+            common: point.at.op_time,
+            committed: self.progress.committed().op_time,
+            stable: self.storage.stable(),
+            began: self.catalog.initial_data()?,
+            majority_reads: self.config.majority_reads,
+            force_refetch: self.instance.params.bool(Param::forceRollbackViaRefetch),
+            uneven: self.catalog.is_before_min_valid(),
+            definitions_known: self.catalog.remembers_definitions(point.at.op_time.ts)?,
+            unfetchable,
+            spans_secs: undone.spans_ms() / 1000,
+            limit_secs: self.instance.params.int(Param::rollbackTimeLimitSecs),
+        });
+        match way {
+            Way::Never(text) => Err(Error::new(ErrorCode::UnrecoverableRollbackError, text)),
+            way => Ok(way),
+        }
     }
 
     /// The next rollback number, on disk before any data is changed (R-RB-3).
@@ -261,7 +290,11 @@ impl Server {
             let commands = s.undone.commands.iter().map(|(name, n)| format!("{name}: {n}"));
             a.str("rollbackCommandCounts", &Vec::from_iter(commands).join(", "));
             a.u64("totalEntriesRolledBackIncludingNoops", s.undone.entries);
-            a.u64("documentsInRollbackFiles", s.kept).u64("numOpsReplayed", s.replayed);
+            a.u64("documentsInRollbackFiles", s.kept);
+            match s.redone {
+                Redone::Replayed(n) => a.u64("numOpsReplayed", n),
+                Redone::Fetched(n) => a.u64("documentsRefetched", n),
+            };
         });
         let last = Last {
             ended,

@@ -5,28 +5,29 @@
 //! rolls back again.
 
 use crate::Server;
-use pando_base::{Error, Result, Uuid, limits};
+use pando_base::{Error, Result, Timestamp, Uuid, limits};
 use pando_bson::RawDoc;
-use pando_catalog::{Catalog, find_by_id};
+use pando_catalog::{Catalog, Collection, find_by_id};
 use pando_env::{Component, Disk, Env};
 use pando_query::date;
-use pando_repl::data::Undone;
+use pando_repl::data::touched::Touched;
 use pando_storage::ReadAt;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 pub(crate) const DIR: &str = "rollback";
 
 impl Server {
-    /// Returns how many documents were kept.
-    pub(crate) async fn keep_undone_documents(&self, undone: Arc<Undone>) -> Result<u64> {
+    /// Of what the entries above `common` inserted or updated. Returns how many documents were kept.
+    pub(crate) async fn keep_undone_documents(&self, common: Timestamp) -> Result<u64> {
         let files = Files {
             env: self.env.clone(),
             catalog: self.catalog.clone(),
             next: self.rollbacks.files.clone(),
+            open: None,
+            documents: 0,
         };
-        let written = self.env.offload(move || files.write_all(&undone)).await;
+        let written = self.env.offload(move || files.write_all(common)).await;
         written.unwrap_or_else(|| Err(Error::internal("writing rollback files panicked")))
     }
 }
@@ -36,12 +37,30 @@ struct Files {
     catalog: Catalog,
     /// Number of the next file of this process.
     next: Arc<AtomicU64>,
+    open: Option<Open>,
+    documents: u64,
+}
+
+/// The collection that is being written.
+struct Open {
+    uuid: Uuid,
+    /// `None` when it was dropped.
+    coll: Option<Arc<Collection>>,
+    file: Option<File>,
+    documents: u64,
 }
 
 impl Files {
-    fn write_all(&self, undone: &Undone) -> Result<u64> {
-        let written = undone.documents.iter().map(|(uuid, ids)| self.write_of(*uuid, ids));
-        written.sum::<Result<u64>>().map_err(|e| {
+    fn write_all(mut self, common: Timestamp) -> Result<u64> {
+        let mut touched = Touched::new(self.catalog.storage().log(), common, false);
+        let mut write_all = || -> Result<u64> {
+            while let Some(some) = touched.next()? {
+                some.iter().try_for_each(|(uuid, id)| self.write(*uuid, id))?;
+            }
+            self.finish()?;
+            Ok(self.documents)
+        };
+        write_all().map_err(|e| {
             e.context(
                 "rollback files cannot be written (make room in the data directory, or start with \
                  --setParameter createRollbackDataFiles=false to do without them)",
@@ -49,37 +68,52 @@ impl Files {
         })
     }
 
-    fn write_of(&self, uuid: Uuid, ids: &BTreeSet<Vec<u8>>) -> Result<u64> {
-        let Some(coll) = self.catalog.lookup_uuid(uuid) else {
-            self.env.log.info(
-                Component::Rollback,
-                21608,
-                "The collection of rolled back documents is dropped; no rollback file is written",
-                |a| {
-                    a.show("uuid", uuid);
-                },
-            );
-            return Ok(0);
-        };
-        let txn = self.catalog.begin_read(ReadAt::Applied)?;
-        let mut file = None;
-        let mut documents = 0;
-        for id in ids {
-            // Deleted again by a later entry.
-            let Some((_, doc)) = find_by_id(&txn, &coll, RawDoc::trusted(id))? else { continue };
-            if file.is_none() {
-                file = Some(File::create(&*self.env.disk, self.new_path(uuid))?);
+    /// Collections come one after the other.
+    fn write(&mut self, uuid: Uuid, id: &[u8]) -> Result<()> {
+        if self.open.as_ref().is_none_or(|open| open.uuid != uuid) {
+            self.finish()?;
+            let coll = self.catalog.lookup_uuid(uuid);
+            if coll.is_none() {
+                self.tell_dropped(uuid);
             }
-            file.as_mut().map_or(Ok(()), |f| f.add(&doc))?;
-            documents += 1;
+            self.open = Some(Open { uuid, coll, file: None, documents: 0 });
         }
-        let Some(mut file) = file else { return Ok(0) };
+        let Some(Open { coll: Some(coll), .. }) = &self.open else { return Ok(()) };
+        let txn = self.catalog.begin_read(ReadAt::Applied)?;
+        // Deleted again by a later entry.
+        let Some((_, doc)) = find_by_id(&txn, coll, RawDoc::trusted(id))? else { return Ok(()) };
+        if self.open.as_ref().is_some_and(|open| open.file.is_none()) {
+            let file = File::create(&*self.env.disk, self.new_path(uuid))?;
+            if let Some(open) = &mut self.open {
+                open.file = Some(file);
+            }
+        }
+        let Some(Open { file: Some(file), documents, .. }) = &mut self.open else { return Ok(()) };
+        *documents += 1;
+        file.add(&doc)
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        let Some(Open { uuid, coll: Some(coll), file: Some(mut file), documents }) = self.open.take() else {
+            return Ok(());
+        };
         file.finish(&*self.env.disk)?;
+        self.documents += documents;
         self.env.log.info(Component::Rollback, 21609, "Wrote a rollback file", |a| {
             a.str("namespace", coll.ns.as_str()).show("uuid", uuid).str("file", &file.path);
             a.u64("documents", documents);
         });
-        Ok(documents)
+        Ok(())
+    }
+    fn tell_dropped(&self, uuid: Uuid) {
+        self.env.log.info(
+            Component::Rollback,
+            21608,
+            "The collection of rolled back documents is dropped; no rollback file is written",
+            |a| {
+                a.show("uuid", uuid);
+            },
+        );
     }
 
     /// A name that no other process has used either.

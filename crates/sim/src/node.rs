@@ -39,6 +39,7 @@ pub struct Node {
     server: Arc<Mutex<Weak<Server>>>,
     /// As the next boot takes them.
     pub storage: Options,
+    pub majority_reads: bool,
 }
 
 impl Node {
@@ -56,6 +57,7 @@ impl Node {
             boots: 0,
             server: Arc::default(),
             storage: Options { backend: Backend::Mem, memtable_bytes: MEMTABLE_BYTES, ..Options::default() },
+            majority_reads: true,
         }
     }
     /// A machine whose server waits for a configuration.
@@ -90,10 +92,16 @@ impl Node {
             if self.lying { Arc::new(LyingDisk(self.disk.clone())) } else { self.disk.clone() };
         let env = self.world.env_at(me, self.process, disk);
         let (exit, server) = (self.exit.clone(), self.server.clone());
-        let (port, storage) = (self.port, self.storage.clone());
-        let alone = !self.member;
+        let config = Config {
+            port: self.port,
+            repl_set: Some("rs0".to_owned()),
+            auto_initiate: (!self.member).then(|| format!("127.0.0.1:{}", self.port)),
+            storage: self.storage.clone(),
+            majority_reads: self.majority_reads,
+            ..Config::default()
+        };
         self.world.sim.spawn(self.process, "pandod", async move {
-            let how = match pandod(env, port, storage, alone, server).await {
+            let how = match pandod(env, config, server).await {
                 Ok(()) => Exit::Clean,
                 Err(why) => Exit::Failed(why),
             };
@@ -127,22 +135,9 @@ impl Node {
     }
 }
 
-async fn pandod(
-    env: Env,
-    port: u16,
-    storage: Options,
-    alone: bool,
-    shown: Arc<Mutex<Weak<Server>>>,
-) -> Result<(), String> {
+async fn pandod(env: Env, config: Config, shown: Arc<Mutex<Weak<Server>>>) -> Result<(), String> {
     let hosts = ["127.0.0.1".to_owned()];
-    let bound = listener::bind(&env, &hosts, port, None).await.map_err(|e| e.to_string())?;
-    let config = Config {
-        port,
-        repl_set: Some("rs0".to_owned()),
-        auto_initiate: alone.then(|| format!("127.0.0.1:{port}")),
-        storage,
-        ..Config::default()
-    };
+    let bound = listener::bind(&env, &hosts, config.port, None).await.map_err(|e| e.to_string())?;
     let server = Server::start(env, config).await.map_err(|e| e.to_string())?;
     *lock(&shown) = Arc::downgrade(&server);
     let stop = listener::Stop::new();

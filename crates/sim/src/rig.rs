@@ -70,6 +70,11 @@ impl Rig {
         let rig = Rig::unnamed_with(seed, members, |n| n.storage.oplog_bytes_max = bytes);
         rig.initiated(&vec![Document::new(); usize::from(members)], Document::new())
     }
+    /// Equal members with `enableMajorityReadConcern: false`.
+    pub fn without_majority_reads(seed: u64, members: u16) -> Rig {
+        let rig = Rig::unnamed_with(seed, members, |n| n.majority_reads = false);
+        rig.initiated(&vec![Document::new(); usize::from(members)], Document::new())
+    }
     fn initiated(self, members: &[Document], settings: Document) -> Rig {
         let rig = self;
         let config = rig.config(members, settings);

@@ -113,6 +113,32 @@ impl Storage {
         self.recover_to_stable().map(drop)
     }
 
+    /// Forgets every row above `to`, also where stable has passed it. Rows whose older version is not kept any more (see
+    /// [`Storage::remembers`]) are gone, or older than they should be: the caller writes what was changed after `to`
+    /// anew, at `to`.
+    pub fn rewind_to(&self, to: Timestamp) -> Result<()> {
+        {
+            let _one = self.store.checkpointing();
+            self.store.stable.store(to.0, Ordering::Release);
+            self.store.oldest.fetch_min(to.0, Ordering::AcqRel);
+            self.store.meta().stable = to.0;
+        }
+        self.recover_to_stable()?;
+        self.store.oldest.store(to.0, Ordering::Release);
+        Ok(())
+    }
+    /// Brings rows that were written at `to` after [`Storage::rewind_to`] to the tables, as often as there are some.
+    pub fn checkpoint_rewound(&self, to: Timestamp) -> Result<()> {
+        {
+            // The tables stand there already; they shall take what came since.
+            let _one = self.store.checkpointing();
+            let mut meta = self.store.meta();
+            meta.recovery = meta.recovery.min(to.0.saturating_sub(1));
+            self.store.recovery.store(meta.recovery, Ordering::Release);
+        }
+        self.checkpoint_replayed(to)
+    }
+
     /// Forgets every row above the stable timestamp and returns it. The caller holds no transaction, cuts the log
     /// at the common point and replays it from the returned timestamp.
     pub fn recover_to_stable(&self) -> Result<Timestamp> {

@@ -222,6 +222,11 @@ impl Storage {
     pub fn oldest(&self) -> Timestamp {
         Timestamp(self.store.oldest.load(Ordering::Acquire))
     }
+    /// Whether every row can be read as of `ts`.
+    pub fn remembers(&self, ts: Timestamp) -> bool {
+        let lost = self.store.lost_below.load(Ordering::Acquire).max(self.store.readable_from);
+        ts.0 >= self.store.oldest.load(Ordering::Acquire).max(lost)
+    }
     pub fn all_durable(&self) -> Timestamp {
         self.store.log.all_durable()
     }

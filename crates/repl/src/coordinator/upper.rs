@@ -5,7 +5,7 @@ use crate::data::{Metadata, Upper};
 use pando_base::{Error, OpTime, Term};
 use pando_bson::{DocBuf, RawDoc};
 use pando_env::sync::Notify;
-use pando_topology::{Event, Host, Positions, SourceChoice};
+use pando_topology::{Event, Host, MemberState, Positions, SourceChoice};
 use std::time::Duration;
 
 impl Upper for Coordinator {
@@ -67,6 +67,9 @@ impl Upper for Coordinator {
     }
     fn too_stale(&self, stale: bool) {
         self.tell(Event::TooStale(stale));
+    }
+    fn data_is_valid(&self) {
+        self.tell(Event::FollowerState(MemberState::Secondary));
     }
     fn resync(&self) {
         // Something else of the kind may be under way, or this node may have become primary.

@@ -79,11 +79,28 @@ pub(crate) async fn run(deps: Deps, stop: Stop, from: Arc<Queue>) {
             }
         }
         deps.hold("rsSyncApplyStop", &stop).await;
-        if let Err(e) = apply(&deps, batch, Applying::Steady).await {
+        let uneven = deps.catalog.is_before_min_valid();
+        let why = if uneven { Applying::InitialSync } else { Applying::Steady };
+        let applied = apply(&deps, batch, why).await;
+        if let Err(e) = applied.and_then(|()| if uneven { look_at_min_valid(&deps) } else { Ok(()) }) {
             deps.upper.fatal("Failed to apply a batch of oplog entries", &e);
             return;
         }
     }
+}
+
+/// After a rollback that fetched documents: is everything applied that they may have seen?
+fn look_at_min_valid(deps: &Deps) -> Result<()> {
+    let Some(mark) = deps.catalog.min_valid()? else { return Ok(()) };
+    if deps.progress.applied().op_time < mark.at {
+        return Ok(());
+    }
+    if deps.catalog.reach_min_valid()? {
+        deps.upper.data_is_valid();
+    } else {
+        deps.upper.resync();
+    }
+    Ok(())
 }
 
 /// Applies one batch and publishes it.

@@ -13,7 +13,8 @@
 //! * [`initial_sync`], [`cloner`], [`file_copy`] — the first copy of the set's data; [`patience`] with its source, [`sync_status`];
 //! * [`reporter`] — positions to the source, ours and those of members behind us (R-UPOS-1);
 //! * [`progress`], [`metadata`], [`update_position`] — what is told about positions, here and between nodes;
-//! * [`common_point`], [`Undone`] — where two logs part, for a rollback, and what it takes back (R-RB-2);
+//! * [`common_point`], [`Undone`], [`touched`], [`rollback_way`], [`refetch`] — where two logs part, what a rollback takes back,
+//!   which way it goes, and what it asks its source for (R-RB-2, R-REF-1);
 //! * [`upper`] — what all this asks of the coordinator above it.
 //!
 //! The log is the only journal, so there is no truncate-after point: what the log holds after a crash is a prefix
@@ -30,8 +31,11 @@ pub mod metadata;
 mod patience;
 pub mod progress;
 mod queue;
+pub mod refetch;
 mod reporter;
+pub mod rollback_way;
 pub mod sync_status;
+pub mod touched;
 mod undone;
 pub mod update_position;
 pub mod upper;

@@ -1,8 +1,8 @@
 //! What a rollback takes back, gathered while the two logs are walked (R-RB-2).
 
 use crate::data::progress::Position;
-use pando_base::{Result, Uuid};
-use pando_bson::{DocBuilder, RawDoc, Value};
+use pando_base::Result;
+use pando_bson::{RawDoc, Value};
 use pando_oplog::EntryView;
 use pando_oplog::entry::OpType;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,9 +13,6 @@ pub struct Undone {
     pub entries: u64,
     pub newest: Option<Position>,
     pub oldest: Option<Position>,
-    /// `{_id: ..}` of documents that were inserted or updated, by collection: these go into rollback files. What a
-    /// deletion or a drop took is there again afterwards.
-    pub documents: BTreeMap<Uuid, BTreeSet<Vec<u8>>>,
     pub namespaces: BTreeSet<String>,
     pub sessions: BTreeSet<[u8; 16]>,
     /// Operations by the name of their command; `insert`, `update` and `delete` count documents.
@@ -32,6 +29,10 @@ impl Undone {
         self.note_session(e.doc);
         self.note_operation(e)
     }
+    /// Whether a command of this name is among the operations.
+    pub fn has(&self, command: &str) -> bool {
+        self.commands.contains_key(command)
+    }
     /// Milliseconds from the oldest entry to the newest.
     pub fn spans_ms(&self) -> i64 {
         self.newest.map_or(0, |n| n.wall) - self.oldest.map_or(0, |o| o.wall)
@@ -41,6 +42,9 @@ impl Undone {
         if e.op == OpType::Noop {
             return Ok(());
         }
+        if e.o.get("prepare").is_some_and(|v| v.is_truthy()) {
+            self.count("prepareTransaction", 1);
+        }
         if let Some(inner) = e.inner() {
             return inner.into_iter().try_for_each(|op| self.note_operation(&op?));
         }
@@ -49,30 +53,15 @@ impl Undone {
         }
         match e.op {
             OpType::Insert if e.o_is_array => {
-                let docs = e.o.iter().filter_map(|d| d.value().as_doc());
-                docs.for_each(|o| self.note_document(&EntryView { o, o_is_array: false, ..*e }));
                 self.count("insert", e.o.iter().count() as u64);
             }
-            OpType::Insert => {
-                self.note_document(e);
-                self.count("insert", 1);
-            }
-            OpType::Update => {
-                self.note_document(e);
-                self.count("update", 1);
-            }
+            OpType::Insert => self.count("insert", 1),
+            OpType::Update => self.count("update", 1),
             OpType::Delete => self.count("delete", 1),
             OpType::Command => self.count(e.command().map_or("", |c| c.name()), 1),
             OpType::Noop => {}
         }
         Ok(())
-    }
-    fn note_document(&mut self, e: &EntryView<'_>) {
-        if let (Some(uuid), Some(id)) = (e.ui, e.document_id()) {
-            let mut key = DocBuilder::new();
-            key.elem(id);
-            self.documents.entry(uuid).or_default().insert(key.finish().as_bytes().to_vec());
-        }
     }
     fn note_session(&mut self, entry: &RawDoc) {
         let id = entry.get("lsid").and_then(|v| v.as_doc()).and_then(|d| d.get("id"));

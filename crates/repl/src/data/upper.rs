@@ -37,6 +37,8 @@ pub trait Upper: Send + Sync + 'static {
 
     /// No member has the entries that come after ours, or one has again (R-SYNC-9).
     fn too_stale(&self, stale: bool);
+    /// The data is of one time again, after a rollback that fetched documents.
+    fn data_is_valid(&self);
     /// This node's data is of no use any more: the set's is to be copied again.
     fn resync(&self);
     /// The source's history parted from ours: only a rollback could go on (R-RB-1).

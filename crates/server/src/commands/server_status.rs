@@ -314,7 +314,7 @@ fn security(_: &Server, d: &mut DocBuilder) {
 fn storage_engine(server: &Server, d: &mut DocBuilder) {
     // Tools refuse names they do not know; the true one is in buildInfo.
     d.str("name", "wiredTiger");
-    d.bool("supportsCommittedReads", true);
+    d.bool("supportsCommittedReads", server.config.majority_reads);
     d.timestamp("oldestRequiredTimestampForCrashRecovery", server.storage.stable());
     d.bool("supportsPendingDrops", true);
     d.i64("dropPendingIdents", server.storage.stats().drop_pending as i64);

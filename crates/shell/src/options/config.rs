@@ -28,6 +28,7 @@ pub struct Config {
     pub self_initiate: bool,
     pub oplog_bytes: Option<u64>,
     pub oplog_min_retention: Duration,
+    pub majority_reads: bool,
     pub cache_bytes: Option<usize>,
     /// `--syncdelay`; `None` = the parameter's default.
     pub checkpoint_secs: Option<f64>,
@@ -71,6 +72,7 @@ impl Default for Config {
             self_initiate: false,
             oplog_bytes: None,
             oplog_min_retention: Duration::ZERO,
+            majority_reads: true,
             cache_bytes: None,
             checkpoint_secs: None,
             flush_ms: None,
@@ -112,7 +114,8 @@ impl Config {
         }
         match s.text("replication.enableMajorityReadConcern") {
             None | Some("1" | "true") => {}
-            Some(_) => return Err("--enableMajorityReadConcern=false is no longer supported".to_owned()),
+            Some("0" | "false") => c.majority_reads = false,
+            Some(_) => return Err("BadValue: --enableMajorityReadConcern is true or false".to_owned()),
         }
         profiling(&mut c, s)?;
         for key in ["net.tls.mode", "net.ssl.mode"] {
@@ -425,6 +428,14 @@ mod tests {
     }
 
     #[test]
+    fn majority_reads_can_be_turned_off() {
+        assert!(config("--replSet rs").unwrap().majority_reads);
+        assert!(config("--replSet rs --enableMajorityReadConcern").unwrap().majority_reads);
+        assert!(!config("--replSet rs --enableMajorityReadConcern=false").unwrap().majority_reads);
+        assert!(!config("--replSet rs --enableMajorityReadConcern false").unwrap().majority_reads);
+    }
+
+    #[test]
     fn contradictions_and_wrong_values_are_refused() {
         for line in [
             "--port 99999",
@@ -434,7 +445,7 @@ mod tests {
             "--logRotate reopen",
             "--syncdelay -1",
             "--journalCommitInterval 0",
-            "--enableMajorityReadConcern=false",
+            "--enableMajorityReadConcern=perhaps",
             "--tlsMode requireTLS",
             "--networkMessageCompressors lz4",
             "--replSet /x",

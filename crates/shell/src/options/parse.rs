@@ -177,7 +177,11 @@ pub fn command_line(args: &[String]) -> Result<Settings, Refusal> {
                 }
                 Setting::Text(inline.unwrap_or_else(|| "v".to_owned()))
             }
-            _ if opt.cli == "enableMajorityReadConcern" && inline.is_none() => Setting::Text("1".to_owned()),
+            // May stand alone.
+            _ if opt.cli == "enableMajorityReadConcern" && inline.is_none() => {
+                let next = rest.peek().is_some_and(|n| matches!(n.as_str(), "true" | "false" | "0" | "1"));
+                Setting::Text(if next { rest.next().cloned() } else { None }.unwrap_or_else(|| "1".to_owned()))
+            }
             _ => {
                 let text = match inline {
                     Some(text) => text,

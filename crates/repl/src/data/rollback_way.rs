@@ -1,0 +1,135 @@
+//! Which way back a member takes when its log has parted from its source's (R-RB-2, R-REF-1). No I/O: the shell brings
+//! the facts and goes the way.
+
+use pando_base::{OpTime, Timestamp};
+
+/// What is known once the common point is found.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    pub common: OpTime,
+    /// The newest commit point this member has heard of.
+    pub committed: OpTime,
+    pub stable: Timestamp,
+    /// Where this member's history begins: the end of its initial sync.
+    pub began: Timestamp,
+    /// Not `enableMajorityReadConcern: false`: stable follows the commit point.
+    pub majority_reads: bool,
+    pub force_refetch: bool,
+    /// The data is not of one time yet: an earlier rollback fetched documents and has not reached its minValid.
+    pub uneven: bool,
+    /// Definitions of collections are known as of the common point.
+    pub definitions_known: bool,
+    /// A name of a command above the common point that only the history can undo.
+    pub unfetchable: Option<&'static str>,
+    pub spans_secs: i64,
+    pub limit_secs: i64,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Way {
+    /// Rows back to stable, then the log up to the common point.
+    ToTimestamp,
+    /// What was changed is fetched from the source.
+    Refetch,
+    /// There is nothing to go back to: the set's data is copied once more.
+    CopyAgain,
+    /// Data that others count on would be lost, or nobody can say what is right.
+    Never(String),
+}
+
+pub fn choose(f: &Facts) -> Way {
+    let (common, committed, stable) = (f.common, f.committed, f.stable);
+    if common < committed {
+        return Way::Never(format!(
+            "the common point {common} lies before the commit point {committed}: committed writes would be lost"
+        ));
+    }
+    if f.spans_secs > f.limit_secs {
+        return Way::Never(format!(
+            "not willing to roll back more than {} seconds of data, have {} seconds (parameter \
+             rollbackTimeLimitSecs)",
+            f.limit_secs, f.spans_secs
+        ));
+    }
+    if f.uneven {
+        return Way::CopyAgain;
+    }
+    if !f.majority_reads || f.force_refetch {
+        return match f.unfetchable {
+            Some(command) => Way::Never(format!(
+                "rollback via refetch cannot undo a {command}: empty this member's data directory and start it again, it \
+                 copies the set's data"
+            )),
+            None if f.definitions_known => Way::Refetch,
+            None => Way::CopyAgain,
+        };
+    }
+    if common.ts >= stable {
+        return Way::ToTimestamp;
+    }
+    // Stable moves beyond the end of the initial sync with the commit point only.
+    if stable <= f.began {
+        return Way::CopyAgain;
+    }
+    Way::Never(format!(
+        "the common point {common} lies before the stable timestamp {stable}: committed writes would be lost"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(n: u32) -> OpTime {
+        OpTime::new(Timestamp::new(n, 1), 1)
+    }
+    fn facts() -> Facts {
+        Facts {
+            common: at(10),
+            committed: at(9),
+            stable: at(8).ts,
+            began: Timestamp::ZERO,
+            majority_reads: true,
+            force_refetch: false,
+            uneven: false,
+            definitions_known: true,
+            unfetchable: None,
+            spans_secs: 5,
+            limit_secs: 100,
+        }
+    }
+    fn refused(f: Facts, word: &str) {
+        match choose(&f) {
+            Way::Never(why) => assert!(why.contains(word), "{why}"),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_usual_way_is_to_the_timestamp_and_refetch_where_stable_runs_ahead_or_when_told() {
+        assert_eq!(choose(&facts()), Way::ToTimestamp);
+        assert_eq!(choose(&Facts { force_refetch: true, ..facts() }), Way::Refetch);
+        let ahead = Facts { majority_reads: false, stable: at(30).ts, ..facts() };
+        assert_eq!(choose(&ahead), Way::Refetch);
+        assert_eq!(choose(&Facts { definitions_known: false, ..ahead }), Way::CopyAgain);
+    }
+    #[test]
+    fn nothing_committed_is_undone_whatever_the_way() {
+        refused(Facts { committed: at(11), ..facts() }, "commit point");
+        refused(Facts { committed: at(11), majority_reads: false, ..facts() }, "commit point");
+        refused(Facts { stable: at(11).ts, ..facts() }, "stable timestamp");
+    }
+    #[test]
+    fn without_history_the_data_is_copied_again() {
+        let synced = Facts { stable: at(11).ts, began: at(11).ts, ..facts() };
+        assert_eq!(choose(&synced), Way::CopyAgain);
+        assert_eq!(choose(&Facts { uneven: true, ..facts() }), Way::CopyAgain);
+        refused(Facts { uneven: true, committed: at(12), ..facts() }, "commit point");
+    }
+    #[test]
+    fn what_cannot_be_fetched_and_what_is_too_long_ago_ends_the_member() {
+        refused(Facts { force_refetch: true, unfetchable: Some("dropDatabase"), ..facts() }, "dropDatabase");
+        assert_eq!(choose(&Facts { unfetchable: Some("dropDatabase"), ..facts() }), Way::ToTimestamp);
+        refused(Facts { spans_secs: 101, ..facts() }, "rollbackTimeLimitSecs");
+    }
+}
