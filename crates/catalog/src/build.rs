@@ -14,8 +14,9 @@
 use crate::Catalog;
 use crate::build_slots::{Slot, Slots};
 use crate::build_target::{Target, made_ready};
-use crate::collection::{Collection, Index};
+use crate::collection::{Collection, Index, KeyFormat};
 use crate::durable::{self, Parts};
+use crate::index_ddl::format_of;
 use crate::index_entries;
 use crate::keys::{Key, KeySet};
 use crate::observer::Defined;
@@ -34,7 +35,7 @@ use pando_storage::{Dir, Ident, IdentKind, ReadAt, Txn};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// The unfinished state of one index.
@@ -104,11 +105,15 @@ pub(crate) struct Job {
     changed: Notify,
 }
 
+/// Says whether builds stand still at their beginning.
+type Held = Box<dyn Fn() -> bool + Send + Sync>;
+
 /// Builds that run in this process.
 #[derive(Default)]
 pub(crate) struct Builds {
     jobs: Mutex<BTreeMap<Uuid, Arc<Job>>>,
     pub(crate) slots: Slots,
+    held: OnceLock<Held>,
 }
 
 impl Builds {
@@ -242,7 +247,15 @@ impl Catalog {
     }
 
     pub(crate) fn unfinished_index(&self, spec: IndexSpec, uuid: Uuid) -> Result<Index> {
-        let format = self.format_for(&spec);
+        let format = format_of(&spec);
+        self.unfinished_index_as(spec, uuid, format)
+    }
+    pub(crate) fn unfinished_index_as(
+        &self,
+        spec: IndexSpec,
+        uuid: Uuid,
+        format: KeyFormat,
+    ) -> Result<Index> {
         let ident = self.storage().create_ident(IdentKind::Index)?;
         let side = self.storage().create_ident(IdentKind::Records)?;
         let mut index = durable::new_index(spec, ident, format, Timestamp::MAX, self.now_ms())?;
@@ -317,6 +330,11 @@ impl Catalog {
             *job.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
             job.changed.bump();
         });
+    }
+
+    /// For tests: builds that have been registered wait while `held` says so.
+    pub fn hold_builds_while(&self, held: impl Fn() -> bool + Send + Sync + 'static) {
+        let _ = self.0.builds.held.set(Box::new(held));
     }
 
     /// Takes unfinished indexes out again.
@@ -536,6 +554,10 @@ impl Runner {
     }
 
     async fn run(&self, scan: Txn) -> Result<OpTime> {
+        while self.catalog.0.builds.held.get().is_some_and(|held| held()) {
+            self.job.check_stop()?;
+            self.catalog.env().clock.sleep(Duration::from_millis(limits::INTERRUPT_CHECK_MS)).await;
+        }
         let coll = self.collection()?;
         let memory = limits::INDEX_BUILD_MEMORY_BYTES / self.job.names.len().max(1);
         let mut targets: Vec<Target> = coll

@@ -62,7 +62,7 @@ impl Catalog {
             catalog: self.clone(),
             records: self.storage().bulk(coll.records, at)?,
             at,
-            indexes: coll.indexes.iter().map(entries).collect(),
+            indexes: coll.indexes.iter().filter(|i| i.is_ready()).map(entries).collect(),
             last: Vec::new(),
             totals: Totals::default(),
             plain: Vec::new(),

@@ -10,7 +10,7 @@
 
 use crate::Catalog;
 use crate::apply::OP;
-use crate::durable;
+use crate::durable::{self, Parts};
 use crate::options::CollectionOptions;
 use crate::record_id;
 use crate::refetch::MIN_VALID;
@@ -20,6 +20,7 @@ use pando_base::{Error, Namespace, OpTime, Result, Timestamp, Uuid};
 use pando_bson::{DocBuf, RawDoc, Value, doc};
 use pando_query::source::RecordId;
 use pando_storage::{Ident, ReadAt};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// There while the node's data is an unfinished copy.
@@ -139,8 +140,22 @@ impl Catalog {
         let mut unit = self.begin_applied(at)?;
         let mut coll =
             self.add_collection(&mut unit, &Namespace::unchecked(db, name), uuid, options, id_index)?;
-        for spec in indexes {
-            let spec = IndexSpec::from_stored(spec)?;
+        for listed in indexes {
+            // `{spec, buildUUID}`: the other member has not finished it. Nor have we then; the entry that ends the build ends
+            // it here, too, and should this member be primary by then, it takes the build up.
+            let building = match (listed.get("buildUUID"), listed.get("spec").and_then(|v| v.as_doc())) {
+                (Some(Value::Binary { bytes, .. }), Some(spec)) => {
+                    Some((Uuid::from_slice(bytes).ok_or_else(bad)?, spec))
+                }
+                _ => None,
+            };
+            if let Some((build, spec)) = building {
+                let mut parts = Parts::of(&coll);
+                parts.indexes.push(Arc::new(self.unfinished_index(IndexSpec::from_stored(spec)?, build)?));
+                coll = parts.assemble()?;
+                continue;
+            }
+            let spec = IndexSpec::from_stored(listed)?;
             if !spec.is_id_index() {
                 coll = self.with_new_index(&unit, &coll, spec)?;
             }

@@ -45,13 +45,20 @@ impl Catalog {
         ts: Timestamp,
     ) -> Result<()> {
         let mut parts = Parts::of(coll);
+        let mut gone = Vec::new();
         for spec in specs {
-            if coll.index(&spec.name).is_none() {
-                parts.indexes.push(Arc::new(self.unfinished_index(spec.clone(), self.new_uuid())?));
+            let format = self.format_for(spec);
+            // Over data of different ages two documents may have one key.
+            gone.extend(parts.indexes.extract_if(.., |i| i.spec.name == spec.name && i.format != format));
+            if !parts.indexes.iter().any(|i| i.spec.name == spec.name) {
+                let index = self.unfinished_index_as(spec.clone(), self.new_uuid(), format)?;
+                parts.indexes.push(Arc::new(index));
             }
             self.0.rebuilds.add(coll.uuid, &spec.name);
         }
-        self.apply_parts(ts, parts)
+        self.apply_parts(ts, parts)?;
+        gone.iter().for_each(|i| self.drop_index_rows(i, ts));
+        Ok(())
     }
 
     /// Makes the noted indexes; every row is as of `at`.

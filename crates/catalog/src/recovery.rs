@@ -61,8 +61,7 @@ impl Catalog {
     pub(crate) fn replay_log(&self) -> Result<()> {
         let storage = self.storage();
         storage.start_replay();
-        let applied =
-            self.load_rows(storage.recovery_ts()).and_then(|()| self.replay(storage.recovery_ts()));
+        let applied = self.load_rows(storage.recovery_ts()).and_then(|()| self.replay(storage.recovery_ts()));
         storage.end_replay();
         if applied? > 0 {
             self.finish_rebuilds(storage.log().last())?;

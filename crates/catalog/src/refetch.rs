@@ -183,7 +183,9 @@ impl Catalog {
         let mut documents = Documents { file, at: 0, buffer: Vec::new() };
         let mut current: Option<(Arc<Collection>, Vec<IndexSpec>)> = None;
         while let Some(entry) = documents.next()? {
-            let Some((uuid, id)) = key_of(entry) else { return Err(Error::internal("a damaged fetched entry")) };
+            let Some((uuid, id)) = key_of(entry) else {
+                return Err(Error::internal("a damaged fetched entry"));
+            };
             if current.as_ref().is_none_or(|(coll, _)| coll.uuid != uuid) {
                 self.done_with(current.take(), common)?;
                 // Made after the common point, or dropped there: nothing to put right.

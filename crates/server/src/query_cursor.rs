@@ -74,7 +74,9 @@ impl Server {
     pub(crate) fn read_point(&self, ctx: &OpCtx) -> ReadPoint {
         match (ctx.read_concern.level(), ctx.read_concern.at_cluster_time) {
             (_, Some(at)) => ReadPoint::At(at),
-            (ReadLevel::Snapshot, None) if !self.config.majority_reads => ReadPoint::At(self.last_applied().ts),
+            (ReadLevel::Snapshot, None) if !self.config.majority_reads => {
+                ReadPoint::At(self.last_applied().ts)
+            }
             (ReadLevel::Snapshot, None) => ReadPoint::At(self.committed()),
             (ReadLevel::Majority | ReadLevel::Linearizable, None) => ReadPoint::Committed,
             _ => ReadPoint::Latest,

@@ -67,7 +67,9 @@ impl Server {
     fn look_at_min_valid(&self) -> Result<()> {
         let top = self.top_of_log()?.op_time;
         match self.catalog.min_valid()? {
-            Some(mark) if top >= mark.at && !self.catalog.reach_min_valid()? => self.catalog.give_up_data(top),
+            Some(mark) if top >= mark.at && !self.catalog.reach_min_valid()? => {
+                self.catalog.give_up_data(top)
+            }
             _ => Ok(()),
         }
     }

@@ -99,6 +99,11 @@ impl Server {
         let catalog = Catalog::open(env.clone(), storage.clone(), OpenOptions { replset: replicated })?;
         let spills = Spills::open(&env)?;
         let repl = Repl::new(config.repl_set.clone(), new_object_id(&env));
+        let (points, rng) = (instance.clone(), env.rng.clone());
+        catalog.hold_builds_while(move || {
+            let point = points.fail_points.get("hangAfterStartingIndexBuild").filter(|p| p.is_active());
+            point.is_some_and(|p| p.check(&*rng, |_| true).is_some())
+        });
         let server = Arc::new(Server {
             env,
             config,

@@ -182,13 +182,13 @@ impl Cloner<'_> {
         Ok((number("count"), number("size")))
     }
 
-    /// Ready indexes only: one that is being built comes with the entry that ends its build.
+    /// Those that are being built come as `{spec, buildUUID}`.
     async fn indexes(&self, db: &str, uuid: Uuid) -> Result<Vec<DocBuf>, Failure> {
         let mut b = DocBuilder::new();
         b.uuid("listIndexes", &uuid.0).bool("includeBuildUUIDs", true);
         with_db(&mut b, db);
         let all = self.list(&b.finish(), db).await?;
-        Ok(all.into_iter().filter(|d| d.get("buildUUID").is_none() && d.get("clustered").is_none()).collect())
+        Ok(all.into_iter().filter(|d| d.get("clustered").is_none()).collect())
     }
 
     /// In record order, as a stream.

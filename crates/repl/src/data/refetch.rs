@@ -2,10 +2,10 @@
 //!
 //! Everything is in a file here before anything is changed: a source that fails on the way can be replaced by another.
 
+use crate::data::Deps;
 use crate::data::background_sync::{end_of_oplog, probe};
 use crate::data::metadata::op_time_of;
 use crate::data::touched::{Key, Touched};
-use crate::data::Deps;
 use pando_base::{Error, ErrorCode, OpTime, Result, Timestamp, Uuid, limits};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
 use pando_catalog::FetchedFile;

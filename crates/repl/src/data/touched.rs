@@ -30,7 +30,15 @@ pub struct Touched {
 impl Touched {
     pub fn new(log: &OpLog, above: Timestamp, deleted: bool) -> Touched {
         let bytes_max = limits::ROLLBACK_IDS_BYTES_MAX;
-        Touched { log: log.clone(), above, deleted, last: None, bytes_max, ended: false, databases: BTreeMap::new() }
+        Touched {
+            log: log.clone(),
+            above,
+            deleted,
+            last: None,
+            bytes_max,
+            ended: false,
+            databases: BTreeMap::new(),
+        }
     }
     /// The next ones; `None` after the last.
     pub fn next(&mut self) -> Result<Option<BTreeSet<Key>>> {
@@ -83,7 +91,9 @@ impl Pass {
         let (Some(uuid), Some(id)) = (e.ui, e.document_id()) else { return };
         let mut key = DocBuilder::new();
         key.elem(id);
-        self.databases.entry(uuid).or_insert_with(|| e.ns.split_once('.').map_or(e.ns, |(db, _)| db).to_owned());
+        self.databases
+            .entry(uuid)
+            .or_insert_with(|| e.ns.split_once('.').map_or(e.ns, |(db, _)| db).to_owned());
         self.take((uuid, key.finish().as_bytes().to_vec()));
     }
     fn take(&mut self, key: Key) {

@@ -180,7 +180,9 @@ pub fn command_line(args: &[String]) -> Result<Settings, Refusal> {
             // May stand alone.
             _ if opt.cli == "enableMajorityReadConcern" && inline.is_none() => {
                 let next = rest.peek().is_some_and(|n| matches!(n.as_str(), "true" | "false" | "0" | "1"));
-                Setting::Text(if next { rest.next().cloned() } else { None }.unwrap_or_else(|| "1".to_owned()))
+                Setting::Text(
+                    if next { rest.next().cloned() } else { None }.unwrap_or_else(|| "1".to_owned()),
+                )
             }
             _ => {
                 let text = match inline {

@@ -239,7 +239,12 @@ const REPLICATION: &[Opt] = &[
     opt("replSet", "replication.replSetName", Text, "Name of the replica set this server is a member of"),
     opt("", "replication.replSet", Text, ""),
     opt("oplogSize", "replication.oplogSizeMB", Int, "Size of the oplog in MB"),
-    opt("enableMajorityReadConcern", "replication.enableMajorityReadConcern", Text, "false: no majority reads, stable follows what is written"),
+    opt(
+        "enableMajorityReadConcern",
+        "replication.enableMajorityReadConcern",
+        Text,
+        "false: no majority reads, stable follows what is written",
+    ),
     refused("serverless", "replication.serverless", Text, "serverless mode is not supported yet"),
 ];
 

@@ -363,3 +363,50 @@ fn set_param_of_bool(rig: &Rig, i: usize, name: &str) {
     command.push(name, true);
     rig.admin(i, command);
 }
+
+/// A new member is there while an index is being built; then the builder dies.
+#[test]
+fn an_index_build_that_began_before_an_initial_sync_ends_on_the_new_member() {
+    for (seed, unique) in [(110, false), (111, true)] {
+        let (mut rig, p) = pair_and_one(seed);
+        fill(&rig, p, "built", 300);
+        hang(&rig, p, "hangAfterStartingIndexBuild", true);
+        let mut spec = doc! { "key": { "pad": 1, "_id": -1 }, "name": "i" };
+        spec.push("unique", unique);
+        let mut create = doc! { "createIndexes": "built" };
+        create.push("indexes", vec![Bson::from(spec)]);
+        let building = rig.start(p, create);
+        let listed = |rig: &Rig, i: usize| {
+            let reply = rig.ask(i, anywhere(doc! { "listIndexes": "built", "includeBuildUUIDs": true }));
+            at(&reply, "cursor.firstBatch").and_then(Bson::as_array).unwrap_or_default().to_vec()
+        };
+        let unfinished = |rig: &Rig, i: usize| {
+            let all = listed(rig, i);
+            all.len() == 2 && all.iter().any(|d| d.as_doc().is_some_and(|d| d.contains("buildUUID")))
+        };
+        rig.until("the build", |rig| unfinished(rig, 1 - p));
+        add(&rig, p, &Document::new());
+        rig.until("a new secondary", |rig| is_secondary(rig, NEW) && !is_marked(rig, p));
+        assert!(unfinished(&rig, NEW), "{:?}", listed(&rig, NEW));
+        let mut one = doc! { "insert": "built", "documents": [{ "_id": 1000, "pad": "later" }] };
+        one.push("writeConcern", w(3));
+        rig.ok(p, one);
+        assert!(building.answer().is_none());
+        rig.nodes[p].lose_power();
+        rig.until("the new member in office", |rig| {
+            rig.ask(NEW, doc! { "replSetStepUp": 1, "$db": "admin" });
+            rig.wait_ms(2_000);
+            rig.is_primary(NEW)
+        });
+        rig.until("the index everywhere", |rig| {
+            [NEW, 1 - p].into_iter().all(|i| listed(rig, i).len() == 2 && !unfinished(rig, i))
+        });
+        rig.nodes[p].boot();
+        rig.until("all of them", |rig| is_secondary(rig, p) && !unfinished(rig, p));
+        for i in 0..3 {
+            let valid = rig.ok(i, anywhere(doc! { "validate": "built", "full": true }));
+            assert!(at(&valid, "valid").is_some_and(Bson::is_truthy), "{valid:?}");
+            assert_eq!(number(&valid, "keysPerIndex.i"), 301, "{valid:?}");
+        }
+    }
+}

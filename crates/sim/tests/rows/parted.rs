@@ -122,4 +122,3 @@ pub(super) fn make_primary(rig: &Rig, i: usize) {
         }
     });
 }
-

@@ -56,7 +56,17 @@ fn entangled(rig: Rig, arrays: bool) -> Parted {
             rig.ok(old, delete(4));
             rig.ok(old, insert(4, w(1)));
             rig.ok(old, insert(60, w(1)));
-            rig.ok(old, update(5, if arrays { doc! { "m": [1, 2, 3] } } else { doc! { "m": -5 } }));
+            rig.ok(
+                old,
+                update(
+                    5,
+                    if arrays {
+                        doc! { "m": [1, 2, 3] }
+                    } else {
+                        doc! { "m": -5 }
+                    },
+                ),
+            );
             rig.ok(old, update(6, doc! { "u": 3 }));
         },
         |rig, new| {
@@ -127,13 +137,19 @@ fn definitions_that_were_changed_alone_are_as_the_set_has_them() {
         Rig::without_majority_reads(230, 3),
         |rig, p| {
             for name in ["dropped", "indexed"] {
-                rig.ok(p, doc! { "insert": name, "documents": [{ "_id": 1 }, { "_id": 2 }], "writeConcern": w(3) });
+                rig.ok(
+                    p,
+                    doc! { "insert": name, "documents": [{ "_id": 1 }, { "_id": 2 }], "writeConcern": w(3) },
+                );
             }
             rig.ok(p, insert(1, w(3)));
         },
         |rig, old| {
-            rig.ok(old, doc! { "delete": "dropped", "deletes": [{ "q": { "_id": 1 }, "limit": 1 }],
-            "writeConcern": { "w": 1 } });
+            rig.ok(
+                old,
+                doc! { "delete": "dropped", "deletes": [{ "q": { "_id": 1 }, "limit": 1 }],
+                "writeConcern": { "w": 1 } },
+            );
             rig.ok(old, doc! { "drop": "dropped", "writeConcern": { "w": 1 } });
             rig.ok(old, doc! { "insert": "only_here", "documents": [{ "_id": 1 }], "writeConcern": w(1) });
         },
@@ -170,7 +186,8 @@ fn a_dropped_database_cannot_be_fetched_back_and_the_node_says_so() {
             }
             rig.isolate(old);
             assert!(logged(rig), "{:?}", asked.answer());
-            let elsewhere = rig.others(old).into_iter().any(|i| log_of(rig, i).len() == log_of(rig, old).len());
+            let elsewhere =
+                rig.others(old).into_iter().any(|i| log_of(rig, i).len() == log_of(rig, old).len());
             assert!(!elsewhere, "it was too late");
         },
         |rig, new| drop(rig.ok(new, insert(3, majority()))),
