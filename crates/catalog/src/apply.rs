@@ -79,17 +79,7 @@ impl Catalog {
             self.apply_document(&EntryView { o, o_is_array: false, rid: None, ..*e }, why)
         })
     }
-    /// Writes that belong together; they become visible together, since the batch of such an entry holds nothing
-    /// else (R-APPLY-2).
-    fn apply_group(&self, e: &EntryView<'_>, why: Applying) -> Result<()> {
-        let is_set = |name: &str| e.o.get(name).is_some_and(|v| v.is_truthy());
-        if is_set("prepare") || is_set("partialTxn") {
-            return Err(Error::internal("entries of prepared or large transactions cannot be applied yet"));
-        }
-        e.inner().into_iter().flatten().try_for_each(|op| self.apply_entry(&op?, why))
-    }
-
-    fn apply_command(&self, e: &EntryView<'_>, why: Applying) -> Result<()> {
+    pub(crate) fn apply_command(&self, e: &EntryView<'_>, why: Applying) -> Result<()> {
         let Some(first) = e.command() else { return Err(Error::internal("a command entry without command")) };
         let db = e.ns.split_once('.').map_or(e.ns, |(db, _)| db);
         if let Some(uuid) = e.ui
@@ -128,7 +118,7 @@ impl Catalog {
     }
 
     /// The catalog row as loaded already has this entry's effect.
-    fn row_is_newer(&self, uuid: Uuid, ts: Timestamp) -> Result<bool> {
+    pub(crate) fn row_is_newer(&self, uuid: Uuid, ts: Timestamp) -> Result<bool> {
         let txn = self.storage().begin(pando_storage::ReadAt::Applied)?;
         Ok(txn.newest_ts(Ident::CATALOG, &uuid.0)?.is_some_and(|at| at >= ts))
     }
@@ -297,7 +287,7 @@ fn record_of(unit: &WriteUnit, coll: &Collection, e: &EntryView<'_>) -> Result<O
     }
 }
 
-fn without_first(doc: &RawDoc) -> DocBuf {
+pub(crate) fn without_first(doc: &RawDoc) -> DocBuf {
     let mut b = pando_bson::DocBuilder::new();
     for e in doc.iter().skip(1) {
         b.elem(e);

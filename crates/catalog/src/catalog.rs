@@ -50,10 +50,18 @@ pub struct OpenOptions {
 /// A collection that this holder may write to; definitions cannot change meanwhile.
 pub struct WriteGuard {
     coll: Arc<Collection>,
-    _lock: Guard,
+    /// `None`: an open transaction holds it.
+    lock: Option<Guard>,
 }
 
 impl WriteGuard {
+    /// For a statement of the transaction that holds the collection's lock, or has made the collection.
+    pub fn held_by_transaction(coll: Arc<Collection>) -> WriteGuard {
+        WriteGuard { coll, lock: None }
+    }
+    pub fn is_shared_with_transaction(&self) -> bool {
+        self.lock.is_none()
+    }
     pub fn collection(&self) -> &Arc<Collection> {
         &self.coll
     }
@@ -185,7 +193,7 @@ impl Catalog {
             // Its definition may have changed while we waited, or the name may mean another collection now.
             match self.lookup(ns) {
                 Some(now) if now.uuid == coll.uuid => {
-                    return Ok(Some(WriteGuard { coll: now, _lock: guard }));
+                    return Ok(Some(WriteGuard { coll: now, lock: Some(guard) }));
                 }
                 _ => drop(guard),
             }

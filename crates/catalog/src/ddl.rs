@@ -69,7 +69,7 @@ impl Catalog {
     }
 
     /// Error when something of that name exists, or the database in other letter case.
-    fn check_free(&self, ns: &Namespace) -> Result<()> {
+    pub(crate) fn check_free(&self, ns: &Namespace) -> Result<()> {
         let snap = self.snapshot();
         match snap.get(ns) {
             Some(Named::Collection(_)) => {

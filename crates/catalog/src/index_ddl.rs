@@ -48,13 +48,13 @@ pub struct IndexesDropped {
 }
 
 /// The specifications of one command after parsing.
-struct Wanted {
-    specs: Vec<IndexSpec>,
+pub(crate) struct Wanted {
+    pub(crate) specs: Vec<IndexSpec>,
     /// How many named the clustered index, which is there by definition.
     clustered: usize,
 }
 
-fn parse_all(raw: &[&RawDoc], coll: Option<&Collection>) -> Result<Wanted> {
+pub(crate) fn parse_all(raw: &[&RawDoc], coll: Option<&Collection>) -> Result<Wanted> {
     let default = coll.and_then(|c| c.options.collation.as_deref());
     let mut wanted = Wanted { specs: Vec::with_capacity(raw.len()), clustered: 0 };
     for doc in raw {
@@ -82,7 +82,7 @@ fn parse_all(raw: &[&RawDoc], coll: Option<&Collection>) -> Result<Wanted> {
     Ok(wanted)
 }
 
-fn check_kinds<'a>(specs: impl IntoIterator<Item = &'a IndexSpec>) -> Result<()> {
+pub(crate) fn check_kinds<'a>(specs: impl IntoIterator<Item = &'a IndexSpec>) -> Result<()> {
     specs.into_iter().try_for_each(IndexSpec::check_kind)
 }
 
@@ -353,7 +353,7 @@ pub(crate) fn without_index(coll: &Collection, gone: impl Fn(&Index) -> bool) ->
 }
 
 /// The answer when every wanted index is ready already.
-fn all_there(wanted: &Wanted, coll: &Collection) -> Result<Option<IndexesCreated>> {
+pub(crate) fn all_there(wanted: &Wanted, coll: &Collection) -> Result<Option<IndexesCreated>> {
     for spec in &wanted.specs {
         if conflict::with_collection(spec, coll)? != Verdict::Exists {
             return Ok(None);

@@ -6,6 +6,7 @@
 //!   (one WriteUnit)  │ observers → log entry  observer.rs
 //!                    └ commit                 unit.rs
 //!   ddl.rs index_ddl.rs rename.rs coll_mod.rs   rows of the catalog (durable.rs), then a new snapshot (snapshot.rs)
+//!   transaction.rs                            a unit that stays open between statements
 //!   build.rs                                  index builds beside writers
 //!   read.rs oplog_source.rs                   query::Source at a storage snapshot
 //!   apply.rs recovery.rs                      entries of the log back into rows
@@ -17,6 +18,7 @@
 //! hold a [`WriteGuard`] so that definitions stand still; definition changes wait for writers (see [`lock`]).
 
 mod apply;
+mod apply_group;
 mod apply_run;
 mod build;
 mod build_slots;
@@ -61,6 +63,7 @@ mod sorter;
 mod spec;
 mod stats;
 mod touched;
+mod transaction;
 mod ttl;
 mod unit;
 mod validate;
@@ -91,6 +94,7 @@ pub use sizes::{Sizes, Totals};
 pub use snapshot::{CatalogSnapshot, Named};
 pub use spec::{IndexSpec, Requested, is_id_key, same_key, without_unknown_options};
 pub use stats::CollectionStats;
+pub use transaction::Committed;
 pub use unit::{Marks, SessionRef, WriteOp, WriteUnit};
 pub use validate::{Extent, Report as ValidateReport};
 pub use views::ResolvedView;

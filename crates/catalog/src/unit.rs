@@ -11,11 +11,12 @@ use crate::gate::Entered;
 use crate::keys::KeySet;
 use crate::observer::{Defined, OpObserver};
 use crate::sizes::Totals;
+use crate::transaction::Collected;
 use pando_base::{Error, Millis, OpTime, Result, Term, Timestamp, Uuid};
 use pando_bson::RawDoc;
 use pando_bson::keystring::KeyBuilder;
 use pando_oplog::Entry;
-use pando_oplog::entry::{Identity, Object, OpType, Session};
+use pando_oplog::entry::{Chain, Identity, Object, OpType, Session};
 use pando_storage::{Mark, Slot, Slots, Txn};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -46,6 +47,8 @@ enum Journal {
     Applied { ts: Timestamp, marks: Option<Marks> },
     /// No timestamps, no entries: the `local` database.
     Local,
+    /// A multi-document transaction: timestamp and entries come with the commit.
+    Collected(Collected),
 }
 
 /// Array paths met while a batch of entries was applied by several workers. The catalog rows that tell of them are
@@ -104,11 +107,17 @@ pub struct UnitMark {
     after: usize,
     last: OpTime,
     session_prev: Option<OpTime>,
+    collected: usize,
 }
 
 impl WriteUnit {
     pub(crate) fn logged(catalog: &Catalog, txn: Txn, entered: Entered) -> WriteUnit {
         let mut unit = WriteUnit::new(catalog, txn, Journal::Logged { reserved: None, open: None });
+        unit.entered = Some(entered);
+        unit
+    }
+    pub(crate) fn for_transaction(catalog: &Catalog, txn: Txn, entered: Entered) -> WriteUnit {
+        let mut unit = WriteUnit::new(catalog, txn, Journal::Collected(Collected::default()));
         unit.entered = Some(entered);
         unit
     }
@@ -174,7 +183,22 @@ impl WriteUnit {
         match &self.journal {
             Journal::Logged { open, .. } => open.as_ref().map_or(self.last.ts, Slot::ts),
             Journal::Applied { ts, .. } => *ts,
-            Journal::Local => Timestamp::ZERO,
+            Journal::Local | Journal::Collected(_) => Timestamp::ZERO,
+        }
+    }
+    pub(crate) fn term(&self) -> Term {
+        self.term
+    }
+    pub(crate) fn collected(&self) -> Option<&Collected> {
+        match &self.journal {
+            Journal::Collected(c) => Some(c),
+            _ => None,
+        }
+    }
+    pub(crate) fn collected_mut(&mut self) -> Result<&mut Collected> {
+        match &mut self.journal {
+            Journal::Collected(c) => Ok(c),
+            _ => Err(Error::internal("a unit of one command is no transaction")),
         }
     }
 
@@ -197,7 +221,14 @@ impl WriteUnit {
     }
     /// Leaves the entry of the write that was stamped last.
     pub(crate) fn log(&mut self, op: &WriteOp<'_>, stmt_ids: &[i32], parts: EntryParts<'_>) -> Result<()> {
-        let Journal::Logged { open, .. } = &mut self.journal else { return Ok(()) };
+        let open = match &mut self.journal {
+            Journal::Logged { open, .. } => open,
+            Journal::Collected(ops) => {
+                ops.push(op, &parts);
+                return Ok(());
+            }
+            Journal::Applied { .. } | Journal::Local => return Ok(()),
+        };
         let slot =
             open.take().ok_or_else(|| Error::internal("a log entry without a timestamp taken for it"))?;
         let session = op.session.map(|s| Session {
@@ -227,6 +258,22 @@ impl WriteUnit {
             self.session_prev = Some(self.last);
         }
         Ok(())
+    }
+
+    /// Leaves one entry of a transaction.
+    pub(crate) fn log_chain(&mut self, slot: Slot, chain: &Chain<'_>, o: &RawDoc) {
+        self.buf.clear();
+        let wall = self.catalog.env().clock.wall_ms();
+        chain.append_to(&mut self.buf, o, slot.ts(), self.term, wall);
+        self.last = OpTime::new(slot.ts(), self.term);
+        self.txn.log_entry(slot, RawDoc::trusted(&self.buf));
+    }
+    /// Commits a transaction whose entries are there: everything carries the last one's timestamp.
+    pub(crate) fn commit_at(mut self, at: Timestamp) -> Result<OpTime> {
+        for (_, ts, _) in &mut self.deltas {
+            *ts = at;
+        }
+        self.commit()
     }
 
     /// Leaves a no-op entry for writes that the log does not tell (parts of an unfinished index). They need one
@@ -303,12 +350,16 @@ impl WriteUnit {
             after: self.after.len(),
             last: self.last,
             session_prev: self.session_prev,
+            collected: self.collected().map_or(0, |c| c.ops.len()),
         }
     }
     /// Undoes what came after the mark.
     pub fn back_to(&mut self, mark: UnitMark) {
         if let Journal::Logged { open, .. } = &mut self.journal {
             *open = None;
+        }
+        if let Journal::Collected(c) = &mut self.journal {
+            c.truncate(mark.collected);
         }
         self.txn.back_to(mark.txn);
         self.deltas.truncate(mark.deltas);

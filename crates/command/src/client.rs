@@ -70,6 +70,8 @@ pub struct ActiveOp {
     pub started: Duration,
     pub started_wall_ms: i64,
     pub lsid: Option<Lsid>,
+    /// A statement of a transaction.
+    pub in_txn: bool,
     pub plan_summary: String,
     /// Progress of long work (index builds, validate).
     pub msg: String,
@@ -200,6 +202,7 @@ impl Client {
         a.started = op.started;
         a.started_wall_ms = op.started_wall_ms;
         a.lsid = op.lsid;
+        a.in_txn = false;
         a.plan_summary.clear();
         a.msg.clear();
         a.progress = None;

@@ -28,6 +28,7 @@ pub mod request;
 mod slow;
 mod spec;
 mod stable_api;
+mod transaction_rules;
 
 pub use args::{Arg, Args};
 pub use client::{ActiveOp, Client, Clients};

@@ -4,8 +4,8 @@
 
 use crate::concern::{WriteConcern, WriteConcernError};
 use crate::instance::Instance;
-use crate::{Flags, OpCtx};
-use pando_base::{Result, Timestamp};
+use crate::{Flags, OpCtx, Request};
+use pando_base::{Error, ErrorCode, Result, Timestamp};
 use pando_bson::{DocBuf, DocBuilder, ObjectId};
 use pando_env::BoxFuture;
 use std::sync::Arc;
@@ -38,6 +38,16 @@ pub trait Node: Send + Sync + Sized + 'static {
     fn advance_cluster_time(&self, _seen: Timestamp) -> Result<()> {
         Ok(())
     }
+    /// Before a statement of a transaction: takes its session for this operation alone, and what the transaction holds
+    /// open; waits for the read concern of a first statement.
+    fn check_out<'a>(&'a self, _ctx: &'a OpCtx, _req: &'a Request<'a>) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async {
+            let text = "Transaction numbers are only allowed on a replica set member or mongos";
+            Err(Error::new(ErrorCode::IllegalOperation, text))
+        })
+    }
+    /// After it: gives the session back. A statement that failed ends the transaction.
+    fn check_in(&self, _ctx: &OpCtx, _failed: bool) {}
     /// Waits until what `readConcern` asks for can be read here; not called for a plain local read.
     fn await_read_concern<'a>(&'a self, _ctx: &'a OpCtx) -> BoxFuture<'a, Result<()>> {
         Box::pin(async { Ok(()) })

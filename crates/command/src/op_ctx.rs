@@ -8,10 +8,11 @@ use crate::spec::Flags;
 use pando_base::{Error, ErrorCode, OpTime, Result};
 use pando_bson::RawDoc;
 use pando_env::Env;
+use std::any::Any;
 use std::future::Future;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -27,6 +28,7 @@ pub struct OpCtx {
     /// Monotonic nanoseconds; 0 = none. Atomic because a getMore takes over its cursor's remaining time.
     deadline: AtomicU64,
     state: Mutex<OpState>,
+    attached: OnceLock<Arc<dyn Any + Send + Sync>>,
     change_stream: AtomicBool,
     writes: AtomicBool,
     close: AtomicBool,
@@ -106,6 +108,7 @@ impl OpCtx {
             started,
             deadline: AtomicU64::new(deadline.map_or(0, nanos)),
             state: Mutex::default(),
+            attached: OnceLock::new(),
             change_stream: AtomicBool::new(false),
             writes: AtomicBool::new(flags.has(Flags::WRITE)),
             close: AtomicBool::new(false),
@@ -201,6 +204,15 @@ impl OpCtx {
     /// Sleeps, but no longer than the deadline or a kill.
     pub async fn sleep(&self, d: Duration) -> Result<()> {
         self.interruptible(self.client.env.clock.sleep(d)).await
+    }
+
+    /// Hangs something of the role's on the operation (its transaction). Once.
+    pub fn attach<T: Send + Sync + 'static>(&self, what: Arc<T>) {
+        let _ = self.attached.set(what);
+    }
+    #[inline]
+    pub fn attached<T: Send + Sync + 'static>(&self) -> Option<&T> {
+        self.attached.get()?.downcast_ref()
     }
 
     fn state(&self) -> MutexGuard<'_, OpState> {

@@ -15,7 +15,7 @@ use crate::params::Param;
 use crate::reply::{Encoded, Next, append_times, error_body, labels_of};
 use crate::request::Sequence;
 use crate::spec::{CommandSpec, Flags, Registry};
-use crate::{OpCtx, Request, slow, stable_api};
+use crate::{OpCtx, Request, slow, stable_api, transaction_rules};
 use pando_base::codes::class;
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{DocBuilder, RawDoc, Value};
@@ -201,11 +201,20 @@ async fn execute<S: Node>(
         node.advance_cluster_time(seen)?;
     }
     node.admit(ctx, spec.flags)?;
-    if ctx.args.read_concern.may_wait() {
+    let in_txn = ctx.args.in_txn();
+    if in_txn {
+        ctx.check_interrupt()?;
+        node.check_out(ctx, &req).await?;
+    } else if ctx.args.read_concern.may_wait() {
         node.await_read_concern(ctx).await?;
     }
-    ctx.check_interrupt()?;
-    let result = handler(node, ctx, req).await;
+    let result = match ctx.check_interrupt() {
+        Ok(()) => handler(node, ctx, req).await,
+        Err(e) => Err(e),
+    };
+    if in_txn {
+        node.check_in(ctx, result.is_err());
+    }
     if ctx.must_close() {
         return Err(Stop::Close);
     }
@@ -281,6 +290,13 @@ fn effective_write_concern<S: Node>(node: &S, ctx: &OpCtx) -> WriteConcern {
     }
 }
 
+pub(crate) fn ends_transaction(command: &str) -> bool {
+    matches!(
+        command,
+        "commitTransaction" | "abortTransaction" | "prepareTransaction" | "coordinateCommitTransaction"
+    )
+}
+
 /// Checks that need only the row and the envelope.
 fn check_allowed<S: Node>(spec: &CommandSpec<S>, node: &S, ctx: &OpCtx, req: &Request<'_>) -> Result<()> {
     let instance = node.instance();
@@ -302,7 +318,7 @@ fn check_allowed<S: Node>(spec: &CommandSpec<S>, node: &S, ctx: &OpCtx, req: &Re
     if spec.handler.is_none() {
         return Ok(());
     }
-    check_transaction_fields(spec.name, flags, &ctx.args)?;
+    check_transaction_fields(spec.name, flags, ctx, req)?;
     check_concerns(spec.name, flags, &ctx.args)
 }
 
@@ -339,20 +355,14 @@ fn check_api<S>(spec: &CommandSpec<S>, api: &ApiParams, required: bool, body: &R
     Ok(())
 }
 
-fn check_transaction_fields(name: &str, flags: Flags, args: &GenericArgs) -> Result<()> {
+fn check_transaction_fields(name: &str, flags: Flags, ctx: &OpCtx, req: &Request<'_>) -> Result<()> {
+    let args = &ctx.args;
     if args.in_txn() {
-        if !flags.has(Flags::IN_TXN) {
-            return Err(Error::new(
-                ErrorCode::OperationNotSupportedInTransaction,
-                match name {
-                    "count" => "Cannot run 'count' in a multi-document transaction. Please see \
-                         https://dochub.mongodb.org/core/transaction-count for a recommended alternative."
-                        .to_owned(),
-                    _ => "This command is not supported in transactions".to_owned(),
-                },
-            ));
-        }
-        return Ok(());
+        return transaction_rules::check(name, flags, args, req);
+    }
+    if ends_transaction(name) && args.txn_number.is_none() {
+        let text = format!("{name} must be run within a transaction");
+        return Err(Error::new(ErrorCode::CommandFailed, text));
     }
     if args.txn_number.is_some() && !flags.any(Flags::RETRYABLE) {
         if flags.has(Flags::IN_TXN) {
@@ -370,7 +380,7 @@ fn check_transaction_fields(name: &str, flags: Flags, args: &GenericArgs) -> Res
 }
 
 fn check_concerns(name: &str, flags: Flags, args: &GenericArgs) -> Result<()> {
-    let ends_txn = matches!(name, "commitTransaction" | "abortTransaction");
+    let ends_txn = ends_transaction(name);
     if args.write_concern.is_some() {
         if !wants_write_concern(flags) {
             return Err(Error::new(ErrorCode::InvalidOptions, "Command does not support writeConcern"));
@@ -390,6 +400,13 @@ fn check_concerns(name: &str, flags: Flags, args: &GenericArgs) -> Result<()> {
         return Err(Error::new(
             ErrorCode::InvalidOptions,
             "Only the first command in a transaction may specify a readConcern",
+        ));
+    }
+    if args.in_txn() && matches!(rc.level(), ReadLevel::Linearizable | ReadLevel::Available) {
+        return Err(Error::new(
+            ErrorCode::InvalidOptions,
+            "The readConcern level must be either 'local' (default), 'majority' or 'snapshot' in order to run in a \
+             transaction",
         ));
     }
     let beyond_local = !matches!(rc.level(), ReadLevel::Local | ReadLevel::Available);
@@ -426,11 +443,21 @@ async fn failure<S: Node>(node: &S, ctx: &OpCtx, e: &Error) -> DocBuilder {
         }
     };
     labels.dedup();
+    // Who hears that there is no such transaction must be able to rely on it: it might have been committed by a
+    // primary that is none any more.
+    let gone = e.code == ErrorCode::NoSuchTransaction && ctx.command == "commitTransaction";
+    let wce = match ctx.last_op() {
+        _ if gone && ctx.args.write_concern.is_some() => {
+            wait_for_write(Flags::WRITE_CONCERN, node, ctx).await
+        }
+        Some(_) if !ctx.args.in_txn() => wait_for_write(Flags::WRITE, node, ctx).await,
+        _ => None,
+    };
+    if wce.is_some() && gone {
+        labels.retain(|l| l != "TransientTransactionError");
+    }
     let mut body = error_body(e, &labels, node.topology_version());
-    if ctx.last_op().is_some()
-        && !ctx.args.in_txn()
-        && let Some(wce) = wait_for_write(Flags::WRITE, node, ctx).await
-    {
+    if let Some(wce) = wce {
         append_write_concern_error(&mut body, &wce);
     }
     body

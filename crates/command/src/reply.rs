@@ -91,15 +91,14 @@ pub(crate) fn labels_of(
     change_stream: bool,
 ) -> Vec<String> {
     let mut labels = Vec::new();
-    let ends_txn =
-        matches!(command, "commitTransaction" | "abortTransaction" | "coordinateCommitTransaction");
+    let ends_txn = crate::pipeline::ends_transaction(command);
     let retriable = code.is(class::RETRIABLE);
     if retriable && (args.is_retryable_write() || ends_txn) {
         labels.push("RetryableWriteError".to_owned());
     }
     if args.in_txn() {
-        let transient = retriable || code.is(class::TRANSIENT_IN_TXN);
-        if (transient && !ends_txn) || (ends_txn && code == ErrorCode::NoSuchTransaction) {
+        // Of an end that did not arrive nobody can tell whether it took place.
+        if code.is(class::TRANSIENT_IN_TXN) || (retriable && !ends_txn) {
             labels.push("TransientTransactionError".to_owned());
         }
     }

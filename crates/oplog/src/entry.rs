@@ -96,34 +96,7 @@ impl Entry<'_> {
             b.raw_doc("lsid", s.lsid);
             b.i64("txnNumber", s.txn_number);
         }
-        b.str("op", self.op.as_str());
-        b.str("ns", self.ns);
-        if let Some(ui) = &self.ui {
-            b.uuid("ui", &ui.0);
-        }
-        if self.from_migrate {
-            b.bool("fromMigrate", true);
-        }
-        match self.o {
-            Object::Doc(doc) => b.raw_doc("o", doc),
-            Object::Id(id) => b.doc("o", |o| {
-                o.elem(id);
-            }),
-        };
-        match self.o2 {
-            Identity::None => {}
-            Identity::Doc(doc) => {
-                b.raw_doc("o2", doc);
-            }
-            Identity::Id(id) => {
-                b.doc("o2", |o| {
-                    o.elem(id);
-                });
-            }
-        }
-        if let Some(rid) = self.rid {
-            b.i64("rid", rid);
-        }
+        append_operation(&mut b, self.op, self.ns, self.ui, self.from_migrate, self.o, self.o2, self.rid);
         match self.session.map(|s| s.stmt_ids) {
             Some([one]) => {
                 b.i32("stmtId", *one);
@@ -150,6 +123,77 @@ impl Entry<'_> {
         }
         *buf = b.into_buffer();
         ts_at
+    }
+}
+
+/// One operation of an `applyOps` entry.
+#[allow(clippy::too_many_arguments)]
+pub fn append_operation(
+    b: &mut DocBuilder,
+    op: OpType,
+    ns: &str,
+    ui: Option<Uuid>,
+    from_migrate: bool,
+    o: Object<'_>,
+    o2: Identity<'_>,
+    rid: Option<i64>,
+) {
+    b.str("op", op.as_str());
+    b.str("ns", ns);
+    if let Some(ui) = &ui {
+        b.uuid("ui", &ui.0);
+    }
+    if from_migrate {
+        b.bool("fromMigrate", true);
+    }
+    match o {
+        Object::Doc(doc) => b.raw_doc("o", doc),
+        Object::Id(id) => b.doc("o", |o| {
+            o.elem(id);
+        }),
+    };
+    match o2 {
+        Identity::None => {}
+        Identity::Doc(doc) => {
+            b.raw_doc("o2", doc);
+        }
+        Identity::Id(id) => {
+            b.doc("o2", |o| {
+                o.elem(id);
+            });
+        }
+    }
+    if let Some(rid) = rid {
+        b.i64("rid", rid);
+    }
+}
+
+/// An entry of a transaction: a command on `admin.$cmd` that points back to the one before.
+#[derive(Clone, Copy, Debug)]
+pub struct Chain<'a> {
+    pub lsid: &'a RawDoc,
+    pub txn_number: i64,
+    /// [`OpTime::NULL`] for the first.
+    pub prev: OpTime,
+}
+
+impl Chain<'_> {
+    pub fn append_to(&self, buf: &mut Vec<u8>, o: &RawDoc, ts: Timestamp, term: Term, wall: Millis) {
+        let mut b = DocBuilder::append_to(std::mem::take(buf));
+        b.raw_doc("lsid", self.lsid);
+        b.i64("txnNumber", self.txn_number);
+        b.str("op", OpType::Command.as_str());
+        b.str("ns", "admin.$cmd");
+        b.raw_doc("o", o);
+        b.timestamp("ts", ts);
+        b.i64("t", term);
+        b.i64("v", 2);
+        b.date("wall", wall);
+        b.doc("prevOpTime", |p| {
+            p.timestamp("ts", self.prev.ts);
+            p.i64("t", self.prev.t);
+        });
+        *buf = b.into_buffer();
     }
 }
 
@@ -264,7 +308,13 @@ fn malformed(doc: &RawDoc) -> Error {
 
 /// The entry as clients read it; `None` when it is that already.
 pub fn without_rid(entry: &RawDoc) -> Option<DocBuf> {
-    let rid = entry.elem("rid")?;
+    match entry.elem("rid") {
+        Some(rid) => Some(cut_rid(entry, rid)),
+        None => without_inner_rids(entry),
+    }
+}
+
+fn cut_rid(entry: &RawDoc, rid: Elem<'_>) -> DocBuf {
     let bytes = entry.as_bytes();
     // Type, name and terminator stand before the value.
     let value = rid.data().as_ptr().addr() - bytes.as_ptr().addr();
@@ -274,7 +324,33 @@ pub fn without_rid(entry: &RawDoc) -> Option<DocBuf> {
     out.extend_from_slice(&bytes[end..]);
     let len = (out.len() as u32).to_le_bytes();
     out[..4].copy_from_slice(&len);
-    Some(DocBuf::from_trusted(out))
+    DocBuf::from_trusted(out)
+}
+
+/// Those of a transaction's operations.
+fn without_inner_rids(entry: &RawDoc) -> Option<DocBuf> {
+    let ops =
+        entry.get("o")?.as_doc()?.first().filter(|e| e.name_bytes() == b"applyOps")?.value().as_array()?;
+    let mut b = DocBuilder::with_capacity(entry.byte_len());
+    for e in entry {
+        match (e.name_bytes(), e.value()) {
+            (b"o", Value::Document(o)) => b.doc("o", |d| {
+                d.array("applyOps", |a: &mut ArrayBuilder| {
+                    for op in ops.iter().filter_map(|op| op.value().as_doc()) {
+                        match op.elem("rid") {
+                            Some(rid) => a.raw_doc(&cut_rid(op, rid)),
+                            None => a.raw_doc(op),
+                        };
+                    }
+                });
+                for rest in o.iter().skip(1) {
+                    d.elem(rest);
+                }
+            }),
+            _ => b.elem(e),
+        };
+    }
+    Some(b.finish())
 }
 
 /// `{$v: 2, diff: <diff>}`: the `o` of a `u` entry that carries a difference.

@@ -151,6 +151,7 @@ impl Server {
             match name {
                 "idleConnections" => want.idle_connections = flag,
                 "idleCursors" => want.idle_cursors = flag,
+                "idleSessions" => want.no_idle_sessions = !flag,
                 _ => {}
             }
         }

@@ -85,6 +85,28 @@ fn check_first_stage(ns: &Namespace, raw: &RawDoc, source: &PipelineSource) -> R
     }
 }
 
+/// Stages that do not go with a transaction (263).
+fn check_in_transaction(pipeline: &RawDoc) -> Result<()> {
+    let names = pipeline.iter().filter_map(|e| e.value().as_doc()?.first()).map(|e| e.name());
+    for name in names {
+        let text = match name {
+            "$out" | "$merge" => format!("{name} cannot be used in a transaction"),
+            "$collStats" | "$indexStats" => {
+                format!("Stage not supported inside of a multi-document transaction: {name}")
+            }
+            "$currentOp" | "$changeStream" | "$listLocalSessions" | "$listSessions" | "$planCacheStats" => {
+                format!(
+                    "Operation not permitted in transaction :: caused by :: Aggregation stage {name} cannot run within a \
+                 multi-document transaction."
+                )
+            }
+            _ => continue,
+        };
+        return Err(Error::new(ErrorCode::OperationNotSupportedInTransaction, text));
+    }
+    Ok(())
+}
+
 /// First stages outside Stable API version 1 (323).
 fn check_stable(source: &PipelineSource) -> Result<()> {
     let name = match source {
@@ -117,15 +139,18 @@ impl Server {
     pub(crate) fn prepare_aggregation(&self, ctx: &OpCtx, spec: AggSpec<'_>) -> Result<Aggregation> {
         let snapshot = self.catalog.snapshot();
         let (mut coll, mut view, mut below) = (None, None, spec.ns.clone());
-        match snapshot.get(&spec.ns) {
-            Some(Named::Collection(c)) => coll = Some(c.clone()),
+        match self.named(ctx, &spec.ns) {
+            Some(Named::Collection(c)) => coll = Some(c),
             Some(Named::View(_)) => view = snapshot.resolve_view(&spec.ns)?,
             None => {}
         }
         if let Some(v) = &view {
             check_view_collation(spec.collation, v)?;
             below = v.ns.clone();
-            coll = snapshot.collection(&v.ns).cloned();
+            coll = match self.named(ctx, &v.ns) {
+                Some(Named::Collection(c)) => Some(c),
+                _ => None,
+            };
         }
         const SIMPLE: &str = "simple";
         let mut simple = DocBuilder::new();
@@ -139,6 +164,9 @@ impl Server {
         let mut q = self.query_ctx(ctx, coll.as_deref(), collation, spec.lets)?;
         Arc::make_mut(&mut q.vars).db = spec.ns.db().to_owned();
         let mut pipeline = Pipeline::parse(&spec.pipeline, &q)?;
+        if ctx.in_txn() {
+            check_in_transaction(&spec.pipeline)?;
+        }
         check_first_stage(&spec.ns, &spec.pipeline, pipeline.source())?;
         if ctx.api.strict {
             check_stable(pipeline.source())?;

@@ -83,6 +83,7 @@ impl Server {
         let info = CursorInfo {
             ns: open.ns,
             lsid: ctx.lsid,
+            txn_number: ctx.txn_number.filter(|_| ctx.in_txn()),
             no_timeout: open.no_timeout,
             tailable: open.tailable,
             await_data: open.await_data,

@@ -85,7 +85,7 @@ impl Server {
             query.kind = QueryKind::Count;
         }
         let mut source: Box<dyn Source> = match coll {
-            Some(coll) => self.catalog.open_source(coll, self.read_at(self.read_point(ctx)))?,
+            Some(coll) => self.open_source(ctx, coll, self.read_point(ctx))?,
             None => Box::new(Nothing(Arc::default())),
         };
         let mut exec = match (&work, coll) {

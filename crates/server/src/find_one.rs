@@ -2,7 +2,7 @@
 
 use crate::Server;
 use crate::query_ctx::simple_id;
-use crate::query_cursor::STEPS_PER_TURN;
+use crate::query_cursor::{ReadPoint, STEPS_PER_TURN};
 use bytes::Bytes;
 use pando_base::{Error, Result};
 use pando_bson::{Elem, RawDoc};
@@ -14,7 +14,6 @@ use pando_query::matcher::{MatchDetails, Matcher};
 use pando_query::plan::{Hint, Query, natural_of};
 use pando_query::sort::SortPattern;
 use pando_query::source::{RecordId, Source};
-use pando_storage::ReadAt;
 use std::sync::Arc;
 
 /// A document with its place, and where in which array the filter matched.
@@ -79,7 +78,7 @@ impl<'a> Lookup<'a> {
             return Ok(Some(Target::ById));
         }
         let query = Query { limit: Some(1), ..self.query.clone() };
-        let mut source = server.catalog.open_source(coll.collection(), ReadAt::Latest)?;
+        let mut source = server.open_source(ctx, coll.collection(), ReadPoint::Latest)?;
         let mut exec = Executor::new(query, &*source, server.resources(None))?;
         loop {
             match exec.next(&mut *source, &mut Quota::new(STEPS_PER_TURN))? {
@@ -139,8 +138,8 @@ impl<'a> Lookup<'a> {
     }
 
     /// The record ids of all matches of one snapshot, in batches.
-    pub(crate) fn all(&self, server: &Server, coll: &WriteGuard) -> Result<Candidates> {
-        let source = server.catalog.open_source(coll.collection(), ReadAt::Latest)?;
+    pub(crate) async fn all(&self, server: &Server, ctx: &OpCtx, coll: &WriteGuard) -> Result<Candidates> {
+        let source = server.open_source(ctx, coll.collection(), ReadPoint::Latest)?;
         let query = match self.id {
             // As a plan it needs its filter.
             Some(id) => {
@@ -152,7 +151,12 @@ impl<'a> Lookup<'a> {
             None => self.query.clone(),
         };
         let exec = Executor::new(query, &*source, server.resources(None))?;
-        Ok(Candidates { exec, source, failed: None })
+        let mut all = Candidates { exec, source, found: None, failed: None };
+        if ctx.in_txn() {
+            // The unit's own writes would come into the scan's way: everything is found before anything is written.
+            all.find_all(ctx).await?;
+        }
+        Ok(all)
     }
 
     /// Whether a duplicate key error may come from a race of two upserts with this filter: the key's fields are
@@ -180,6 +184,8 @@ impl<'a> Lookup<'a> {
 pub(crate) struct Candidates {
     exec: Executor,
     source: Box<dyn Source>,
+    /// All there are, each once.
+    found: Option<std::vec::IntoIter<RecordId>>,
     /// Met behind candidates that were handed out first: what came before an error is still written.
     failed: Option<Error>,
 }
@@ -189,6 +195,9 @@ impl Candidates {
     pub(crate) async fn next_batch(&mut self, ctx: &OpCtx, n: usize) -> Result<Vec<RecordId>> {
         if let Some(e) = self.failed.take() {
             return Err(e);
+        }
+        if let Some(found) = &mut self.found {
+            return Ok(found.take(n).collect());
         }
         let mut out = Vec::with_capacity(n);
         while out.len() < n {
@@ -204,6 +213,19 @@ impl Candidates {
             }
         }
         Ok(out)
+    }
+    async fn find_all(&mut self, ctx: &OpCtx) -> Result<()> {
+        let mut found = Vec::new();
+        let mut seen = std::collections::HashSet::new();
+        loop {
+            let batch = self.next_batch(ctx, pando_base::limits::MULTI_WRITE_UNIT_DOCS).await?;
+            if batch.is_empty() {
+                break;
+            }
+            found.extend(batch.into_iter().filter(|rid| seen.insert(rid.clone())));
+        }
+        self.found = Some(found.into_iter());
+        Ok(())
     }
     pub(crate) fn note(&self, server: &Server, ctx: &OpCtx, coll: &Collection) {
         server.note_plan(ctx, &self.exec, coll);

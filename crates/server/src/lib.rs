@@ -59,6 +59,7 @@ mod spill;
 mod statements;
 mod tasks;
 mod top;
+mod transaction;
 mod transitions;
 mod ttl;
 mod views;

@@ -13,6 +13,7 @@ use pando_command::OpCtx;
 use pando_oplog::entry::{EntryView, OpType};
 use pando_query::source::{Direction, RecordScan, Source};
 use pando_session::retryable::{Done, Kind};
+use pando_session::transaction::Outcome;
 use pando_storage::ReadAt;
 use std::ops::Bound;
 
@@ -136,6 +137,10 @@ impl Server {
             if e.wall < oldest {
                 break;
             }
+            if let Some((id, number, outcome)) = transaction_of(&e) {
+                self.retryable.learn(id, number, outcome, e.op_time(), now);
+                continue;
+            }
             let Some((id, txn_number, stmts)) = statements_of(e.doc) else { continue };
             let Some(done) = done_of(&e) else { continue };
             self.retryable.restore(id, txn_number, &stmts, &done, now);
@@ -198,6 +203,11 @@ impl Server {
     pub(crate) fn note_applied_statements(&self, entries: &[&RawDoc]) {
         let now = self.env.clock.mono();
         for doc in entries {
+            let Ok(e) = EntryView::parse(doc) else { continue };
+            if let Some((id, number, outcome)) = transaction_of(&e) {
+                self.retryable.learn(id, number, outcome, e.op_time(), now);
+                continue;
+            }
             let Some((id, txn_number, stmts)) = statements_of(doc) else { continue };
             let Some(done) = EntryView::parse(doc).ok().as_ref().and_then(done_of) else { continue };
             self.retryable.applied(id, txn_number, &stmts, &done, now);
@@ -235,14 +245,35 @@ pub(crate) fn versions_ns() -> Namespace {
 /// `_id` of the document in `config.settings`.
 const RW_DEFAULTS: &str = "ReadWriteConcernDefaults";
 
-/// Session, number and statements of an entry that belongs to a retryable write.
-fn statements_of(entry: &RawDoc) -> Option<([u8; 16], i64, Vec<i32>)> {
+/// Session, number and outcome of an entry that belongs to a transaction.
+fn transaction_of(e: &EntryView<'_>) -> Option<([u8; 16], i64, Outcome)> {
+    let first = e.command().filter(|_| e.op == OpType::Command)?;
+    let is_set = |name: &str| e.o.get(name).is_some_and(|v| v.is_truthy());
+    let outcome = match first.name() {
+        "applyOps" if is_set("partialTxn") => Outcome::Partial,
+        "applyOps" if is_set("prepare") => Outcome::Prepared,
+        "applyOps" | "commitTransaction" => Outcome::Committed,
+        "abortTransaction" => Outcome::Aborted,
+        _ => return None,
+    };
+    let (id, number) = session_of(e.doc)?;
+    Some((id, number, outcome))
+}
+
+/// Session and number of an entry.
+fn session_of(entry: &RawDoc) -> Option<([u8; 16], i64)> {
     // These two come first in an entry.
     let Value::Document(lsid) = entry.get("lsid")? else { return None };
     let Value::Binary { bytes, .. } = lsid.get("id")? else { return None };
+    Some((bytes.try_into().ok()?, entry.get("txnNumber")?.as_i64()?))
+}
+
+/// Session, number and statements of an entry that belongs to a retryable write.
+fn statements_of(entry: &RawDoc) -> Option<([u8; 16], i64, Vec<i32>)> {
+    let (id, number) = session_of(entry)?;
     let stmts = match entry.get("stmtId")? {
         Value::Array(ids) => ids.iter().filter_map(|e| e.value().as_i64()).map(|n| n as i32).collect(),
         one => vec![one.as_i64()? as i32],
     };
-    Some((bytes.try_into().ok()?, entry.get("txnNumber")?.as_i64()?, stmts))
+    Some((id, number, stmts))
 }

@@ -6,7 +6,7 @@ use pando_bson::{DocBuf, DocBuilder};
 use pando_catalog::Collection;
 use pando_command::concern::Provenance;
 use pando_command::{
-    Flags, Instance, Node, OpCtx, ReadLevel, ReadMode, ReplyTimes, TopologyVersion, W, WriteConcern,
+    Flags, Instance, Node, OpCtx, ReadLevel, ReadMode, ReplyTimes, Request, TopologyVersion, W, WriteConcern,
     WriteConcernError,
 };
 use pando_env::BoxFuture;
@@ -28,12 +28,6 @@ impl Node for Server {
         }
         if !self.repl.is_replicated() {
             return check_standalone(ctx);
-        }
-        if ctx.in_txn() {
-            return Err(Error::new(
-                ErrorCode::OperationNotSupportedInTransaction,
-                "multi-document transactions are not supported by this server yet",
-            ));
         }
         if !self.repl.is_primary() && ctx.db != "local" {
             self.admit_elsewhere(ctx, flags)?;
@@ -62,6 +56,12 @@ impl Node for Server {
         Ok(())
     }
 
+    fn check_out<'a>(&'a self, ctx: &'a OpCtx, req: &'a Request<'a>) -> BoxFuture<'a, Result<()>> {
+        Box::pin(self.check_out_session(ctx, req))
+    }
+    fn check_in(&self, ctx: &OpCtx, failed: bool) {
+        self.check_in_session(ctx, failed);
+    }
     fn await_read_concern<'a>(&'a self, ctx: &'a OpCtx) -> BoxFuture<'a, Result<()>> {
         Box::pin(self.await_readable(ctx))
     }

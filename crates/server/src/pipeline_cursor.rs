@@ -119,7 +119,7 @@ impl PipelineCursor {
         let source = match (&self.from, source) {
             (From::Docs(_), _) => None,
             (From::Plan(_), Some(source)) => Some(source),
-            (From::Plan(scan), None) => Some(scan.reopen(server)?),
+            (From::Plan(scan), None) => Some(scan.reopen(server, ctx)?),
         };
         let quota = Quota::new(STEPS_PER_TURN);
         Ok(Turn { source, quota, opened: ctx.env().clock.mono(), rows: 0 })

@@ -69,9 +69,12 @@ struct Resume {
 impl Server {
     /// Nothing in the request asks for anything but the newest data.
     pub(crate) fn reads_latest(&self, ctx: &OpCtx) -> bool {
-        matches!(ctx.read_concern.level(), ReadLevel::Local | ReadLevel::Available)
+        !ctx.in_txn() && matches!(ctx.read_concern.level(), ReadLevel::Local | ReadLevel::Available)
     }
     pub(crate) fn read_point(&self, ctx: &OpCtx) -> ReadPoint {
+        if ctx.in_txn() {
+            return ReadPoint::Latest;
+        }
         match (ctx.read_concern.level(), ctx.read_concern.at_cluster_time) {
             (_, Some(at)) => ReadPoint::At(at),
             (ReadLevel::Snapshot, None) if !self.config.majority_reads => {
@@ -151,7 +154,7 @@ impl Server {
     ) -> Result<(Scan, Box<dyn Source>)> {
         self.check_oplog_readable(coll)?;
         let point = self.read_point(ctx);
-        let source = self.catalog.open_source(coll, self.read_at(point))?;
+        let source = self.open_source(ctx, coll, point)?;
         let exec = Executor::new(query, &*source, self.resources(allow_disk_use))?;
         Ok((Scan { coll: coll.clone(), point, exec, noted: false }, source))
     }
@@ -164,7 +167,7 @@ impl Server {
     ) -> Result<u64> {
         let mut query = self.parse_find(ctx, &coll.ns, Some(coll), args)?;
         query.kind = QueryKind::Count;
-        let mut source = self.catalog.open_source(coll, self.read_at(self.read_point(ctx)))?;
+        let mut source = self.open_source(ctx, coll, self.read_point(ctx))?;
         let mut exec = Executor::new(query, &*source, self.resources(None))?;
         let mut n = 0;
         loop {
@@ -208,9 +211,11 @@ impl Scan {
         }
     }
     /// What to read from now; 175 when the collection is not what the plan was made for.
-    pub(crate) fn reopen(&self, server: &Server) -> Result<Box<dyn Source>> {
-        plan_use::still_valid(&server.catalog, &self.coll, self.exec.plan())?;
-        server.catalog.open_source(&self.coll, server.read_at(self.point))
+    pub(crate) fn reopen(&self, server: &Server, ctx: &OpCtx) -> Result<Box<dyn Source>> {
+        if !ctx.in_txn() {
+            plan_use::still_valid(&server.catalog, &self.coll, self.exec.plan())?;
+        }
+        server.open_source(ctx, &self.coll, self.point)
     }
     /// Lets others run; a snapshot that has become old is exchanged for a new one.
     pub(crate) async fn pause(
@@ -224,7 +229,7 @@ impl Scan {
         let now = ctx.env().clock.mono();
         if now.saturating_sub(*opened) > Duration::from_secs(pando_base::limits::SNAPSHOT_AGE_SECS_MAX) {
             self.exec.save();
-            *source = self.reopen(server)?;
+            *source = self.reopen(server, ctx)?;
             *opened = now;
         }
         Ok(())
@@ -270,7 +275,7 @@ impl QueryCursor {
         }
         let mut source = match source {
             Some(source) => source,
-            None => self.scan.reopen(server)?,
+            None => self.scan.reopen(server, ctx)?,
         };
         let more = self.pull(server, ctx, batch, &mut source).await;
         self.scan.end_batch(server, ctx, matches!(more, Ok(More::Yes)));

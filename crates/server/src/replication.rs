@@ -338,6 +338,7 @@ impl Effects for ServerEffects {
             hooks.inspect(|h| h.step_up_complete(change.term));
         } else if server.catalog.gate().is_open() {
             server.catalog.gate().close();
+            server.abort_open_transactions();
             server.progress.take_over(&server.own_positions());
         }
         match change.to {
@@ -377,6 +378,7 @@ impl Effects for ServerEffects {
             server.services().inspect(|s| s.hooks.step_up_begin(term));
             server.transitions.note(&server.instance.clients, "stepUp", 0);
             server.count_catch_up()?;
+            server.retryable.abort_partial();
             server.catalog.set_term(term);
             let op = server.append_noop(&doc! { "msg": "new primary" }.to_raw())?;
             let at = DataPosition { op_time: op, wall: server.env.clock.wall_ms() };

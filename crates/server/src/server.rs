@@ -55,7 +55,8 @@ pub struct Server {
     pub(crate) initial_sync: Mutex<Option<InitialSync>>,
     pub cursors: Cursors<CursorBody>,
     pub sessions: Sessions,
-    pub retryable: Retryable,
+    pub retryable: Arc<Retryable>,
+    pub(crate) txn_metrics: Arc<crate::transaction::metrics::Metrics>,
     pub(crate) rw_defaults: RwDefaults,
     feature_version: Mutex<FeatureVersion>,
     /// Held while it is changed.
@@ -120,7 +121,8 @@ impl Server {
             initial_sync: Mutex::default(),
             cursors: Cursors::default(),
             sessions: Sessions::default(),
-            retryable: Retryable::default(),
+            retryable: Arc::default(),
+            txn_metrics: Arc::default(),
             rw_defaults: RwDefaults::default(),
             feature_version: Mutex::default(),
             feature_version_lock: Lock::new(),
@@ -226,12 +228,14 @@ impl Server {
         }
         self.catalog.gate().close();
         self.instance.begin_shutdown();
+        self.abort_open_transactions();
         let deadline = self.env.clock.mono() + DRAIN_LIMIT;
         loop {
             let running = self
                 .instance
                 .clients
                 .kill_where(pando_base::ErrorCode::InterruptedAtShutdown, |c, _| c.is_connection());
+            self.abort_open_transactions();
             if running == 0 || self.env.clock.mono() >= deadline {
                 break;
             }

@@ -7,10 +7,10 @@
 
 use crate::Server;
 use crate::find_one::{Found, Lookup, Target};
-use crate::writes::{ByCtx, Retry};
+use crate::writes::Retry;
 use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, limits};
 use pando_bson::{Bson, DocBuf, RawDoc, Value};
-use pando_catalog::{Catalog, Collection, UpdateForm, WriteGuard, WriteOp, WriteUnit, retry_conflicts};
+use pando_catalog::{Collection, UpdateForm, WriteGuard, WriteOp, WriteUnit};
 use pando_command::OpCtx;
 use pando_query::QueryCtx;
 use pando_query::matcher::Matcher;
@@ -18,7 +18,6 @@ use pando_query::plan::Hint;
 use pando_query::source::RecordId;
 use pando_query::update::{LogForm, UpdatePlan};
 use pando_session::retryable::{Done, Kind};
-use std::borrow::Cow;
 
 /// One element of `updates`.
 #[derive(Clone)]
@@ -92,7 +91,7 @@ impl Default for DeleteStatement<'_> {
 /// findAndModify: failures of the plan itself get MongoDB's prefix; what its parser or planner refuses does not.
 pub(crate) fn in_plan(e: Error) -> Error {
     match e.code {
-        ErrorCode::WriteConflict | ErrorCode::FailedToParse | ErrorCode::CommandNotSupportedOnView => e,
+        ErrorCode::FailedToParse | ErrorCode::CommandNotSupportedOnView => e,
         _ if crate::writes::ends_command(&e) || e.message.starts_with("error processing query") => e,
         _ => e.context("Plan executor error during findAndModify"),
     }
@@ -136,7 +135,7 @@ impl Server {
         ctx: &OpCtx,
         ns: &Namespace,
         s: &UpdateStatement<'_>,
-        retry: &mut Retry<'_>,
+        retry: &mut Retry,
     ) -> Result<Updated> {
         if s.multi && retry.is_retryable() {
             return Err(Error::new(
@@ -145,9 +144,9 @@ impl Server {
             ));
         }
         let guard = if s.upsert {
-            Some(self.catalog.write_lock_or_create(ns).await?)
+            Some(self.lock_or_create(ctx, ns).await?)
         } else {
-            self.catalog.write_lock(ns).await?
+            self.lock_for_write(ctx, ns).await?
         };
         let Some(coll) = guard else {
             // Mistakes are mistakes also where there is nothing to update.
@@ -173,12 +172,12 @@ impl Server {
         ns: &Namespace,
         s: &UpdateStatement<'_>,
         sort: Option<&RawDoc>,
-        retry: &mut Retry<'_>,
+        retry: &mut Retry,
     ) -> Result<(Updated, Images)> {
         let guard = if s.upsert {
-            Some(self.catalog.write_lock_or_create(ns).await?)
+            Some(self.lock_or_create(ctx, ns).await?)
         } else {
-            self.catalog.write_lock(ns).await?
+            self.lock_for_write(ctx, ns).await?
         };
         let Some(coll) = guard else {
             let q = self.update_ctx(ctx, None, s)?;
@@ -198,7 +197,7 @@ impl Server {
         &self,
         job: &Job<'_>,
         s: &UpdateStatement<'_>,
-        retry: &mut Retry<'_>,
+        retry: &mut Retry,
     ) -> Result<(Updated, Images)> {
         let stmt = [retry.stmt_id(s.index)];
         let stmt_ids: &[i32] = if retry.is_retryable() { &stmt } else { &[] };
@@ -208,22 +207,23 @@ impl Server {
             let tried = match &target {
                 None => None,
                 Some(target) => {
-                    retry_conflicts(&self.catalog, &ByCtx(job.ctx), || {
-                        let mut unit = self.catalog.begin_write(job.coll)?;
-                        let position = job.plan.needs_position();
-                        let Some(found) = job.lookup.in_unit(target, job.coll, &unit, position)? else {
-                            return Ok(None);
-                        };
-                        let new = job.apply(&mut unit, &op, &found, stmt_ids)?;
-                        job.ctx.before_commit(new.is_some() && op.session.is_some())?;
-                        Ok(Some((new, found, unit.commit()?)))
-                    })
-                    .await?
+                    let (tried, last) = self
+                        .in_unit(job.ctx, job.coll, |unit| {
+                            let position = job.plan.needs_position();
+                            let Some(found) = job.lookup.in_unit(target, job.coll, unit, position)? else {
+                                return Ok(None);
+                            };
+                            let new = job.apply(unit, &op, &found, stmt_ids)?;
+                            job.ctx.before_commit(new.is_some() && op.session.is_some())?;
+                            Ok(Some((new, found)))
+                        })
+                        .await?;
+                    tried.map(|(new, found)| (new, found, last))
                 }
             };
             if let Some((new, found, last)) = tried {
                 let modified = u64::from(new.is_some());
-                if modified == 1 {
+                if modified == 1 && !last.is_null() {
                     job.ctx.set_last_op(last);
                     let image = None;
                     retry.note(s.index, Done { kind: Kind::Update, inserted_id: None, image, op_time: last });
@@ -245,7 +245,11 @@ impl Server {
                     return Ok((Updated { upserted: Some(id), ..Updated::default() }, images));
                 }
                 // Someone else inserted what we were about to: then it can be updated.
-                Err(e) if e.code == ErrorCode::DuplicateKey && job.lookup.is_point_query_of(&e) => {
+                Err(e)
+                    if e.code == ErrorCode::DuplicateKey
+                        && !job.ctx.in_txn()
+                        && job.lookup.is_point_query_of(&e) =>
+                {
                     job.ctx.check_interrupt()?;
                 }
                 Err(e) => return Err(e),
@@ -257,7 +261,7 @@ impl Server {
         &self,
         job: &Job<'_>,
         s: &UpdateStatement<'_>,
-        retry: &mut Retry<'_>,
+        retry: &mut Retry,
         stmt_ids: &[i32],
     ) -> Result<(Bson, DocBuf)> {
         let new_id = || crate::server::new_object_id(&self.env);
@@ -267,11 +271,11 @@ impl Server {
         };
         let op = retry.op(s.bypass_validation);
         job.ctx.before_commit(op.session.is_some())?;
-        let last = retry_conflicts(&self.catalog, &ByCtx(job.ctx), || {
-            self.catalog.insert_final(&op, job.coll, &[Cow::Borrowed(&*doc)], stmt_ids)
-        })
-        .await?;
+        let last = self.insert_final(job.ctx, &op, job.coll, &doc, stmt_ids).await?;
         let id = doc.get("_id").map_or(Bson::Null, Bson::from);
+        if last.is_null() {
+            return Ok((id, doc));
+        }
         job.ctx.set_last_op(last);
         let done = Done { kind: Kind::Insert, inserted_id: Some(id.clone()), image: None, op_time: last };
         retry.note(s.index, done);
@@ -282,28 +286,26 @@ impl Server {
         &self,
         job: &Job<'_>,
         s: &UpdateStatement<'_>,
-        retry: &mut Retry<'_>,
+        retry: &mut Retry,
     ) -> Result<Updated> {
         if job.plan.is_replacement() {
             return Err(Error::failed_to_parse("multi update is not supported for replacement-style update"));
         }
         let op = retry.op(s.bypass_validation);
         let mut total = Updated::default();
-        let mut candidates = job.lookup.all(self, job.coll)?;
+        let mut candidates = job.lookup.all(self, job.ctx, job.coll).await?;
         loop {
             let batch = candidates.next_batch(job.ctx, limits::MULTI_WRITE_UNIT_DOCS).await?;
             if batch.is_empty() {
                 candidates.note(self, job.ctx, job.coll);
                 break;
             }
-            let unit = retry_conflicts(&self.catalog, &ByCtx(job.ctx), || {
-                job.update_batch(&self.catalog, &op, &batch)
-            })
-            .await?;
+            let (unit, last) =
+                self.in_unit(job.ctx, job.coll, |unit| job.update_batch(unit, &op, &batch)).await?;
             total.matched += unit.matched;
             total.modified += unit.modified;
-            if !unit.last.is_null() {
-                job.ctx.set_last_op(unit.last);
+            if !last.is_null() {
+                job.ctx.set_last_op(last);
             }
             if let Some(e) = unit.failed {
                 return Err(e);
@@ -323,7 +325,7 @@ impl Server {
         ctx: &OpCtx,
         ns: &Namespace,
         s: &DeleteStatement<'_>,
-        retry: &mut Retry<'_>,
+        retry: &mut Retry,
     ) -> Result<u64> {
         if s.multi && retry.is_retryable() {
             return Err(Error::new(
@@ -331,7 +333,7 @@ impl Server {
                 "Cannot use (or request) retryable writes with limit=0",
             ));
         }
-        let Some(coll) = self.catalog.write_lock(ns).await? else {
+        let Some(coll) = self.lock_for_write(ctx, ns).await? else {
             let q = self.query_ctx(ctx, None, s.collation, s.lets)?;
             Matcher::parse(s.filter, &q)?;
             return Ok(0);
@@ -351,27 +353,28 @@ impl Server {
         coll: &WriteGuard,
         lookup: &Lookup<'_>,
         index: usize,
-        retry: &mut Retry<'_>,
+        retry: &mut Retry,
     ) -> Result<Option<(Found, OpTime)>> {
         let stmt = [retry.stmt_id(index)];
         let stmt_ids: &[i32] = if retry.is_retryable() { &stmt } else { &[] };
         let deleted = loop {
             let Some(target) = lookup.first(self, ctx, coll).await? else { break None };
             let op = retry.op(false);
-            let deleted = retry_conflicts(&self.catalog, &ByCtx(ctx), || {
-                let mut unit = self.catalog.begin_write(coll)?;
-                let Some(found) = lookup.in_unit(&target, coll, &unit, false)? else { return Ok(None) };
-                unit.delete(&op, coll, &found.rid, RawDoc::trusted(&found.doc), stmt_ids)?;
-                ctx.before_commit(op.session.is_some())?;
-                Ok(Some((found, unit.commit()?)))
-            })
-            .await?;
+            let (found, last) = self
+                .in_unit(ctx, coll, |unit| {
+                    let Some(found) = lookup.in_unit(&target, coll, unit, false)? else { return Ok(None) };
+                    unit.delete(&op, coll, &found.rid, RawDoc::trusted(&found.doc), stmt_ids)?;
+                    ctx.before_commit(op.session.is_some())?;
+                    Ok(Some(found))
+                })
+                .await?;
+            let deleted = found.map(|found| (found, last));
             if deleted.is_some() || matches!(target, Target::ById) {
                 break deleted;
             }
             ctx.yield_now().await?;
         };
-        if let Some((_, last)) = &deleted {
+        if let Some((_, last)) = deleted.as_ref().filter(|(_, last)| !last.is_null()) {
             ctx.set_last_op(*last);
             retry.note(index, Done { kind: Kind::Delete, inserted_id: None, image: None, op_time: *last });
         }
@@ -379,7 +382,7 @@ impl Server {
     }
 
     async fn delete_many(&self, ctx: &OpCtx, coll: &WriteGuard, lookup: &Lookup<'_>) -> Result<u64> {
-        let mut candidates = lookup.all(self, coll)?;
+        let mut candidates = lookup.all(self, ctx, coll).await?;
         let mut total = 0;
         loop {
             let batch = candidates.next_batch(ctx, limits::MULTI_WRITE_UNIT_DOCS).await?;
@@ -387,17 +390,17 @@ impl Server {
                 candidates.note(self, ctx, coll);
                 return Ok(total);
             }
-            let (n, last) = retry_conflicts(&self.catalog, &ByCtx(ctx), || {
-                let mut unit = self.catalog.begin_write(coll)?;
-                let mut n = 0;
-                for rid in &batch {
-                    let Some(found) = lookup.record_in_unit(rid, coll, &unit, false)? else { continue };
-                    unit.delete(&Default::default(), coll, rid, RawDoc::trusted(&found.doc), &[])?;
-                    n += 1;
-                }
-                Ok((n, unit.commit()?))
-            })
-            .await?;
+            let (n, last) = self
+                .in_unit(ctx, coll, |unit| {
+                    let mut n = 0;
+                    for rid in &batch {
+                        let Some(found) = lookup.record_in_unit(rid, coll, unit, false)? else { continue };
+                        unit.delete(&Default::default(), coll, rid, RawDoc::trusted(&found.doc), &[])?;
+                        n += 1;
+                    }
+                    Ok(n)
+                })
+                .await?;
             total += n;
             if !last.is_null() {
                 ctx.set_last_op(last);
@@ -438,18 +441,16 @@ pub(crate) fn parse_update(s: &UpdateStatement<'_>, q: &QueryCtx) -> Result<Upda
 struct BatchDone {
     matched: u64,
     modified: u64,
-    last: OpTime,
     /// Why the document after those could not be updated. Those before it stay updated.
     failed: Option<Error>,
 }
 
 impl Job<'_> {
-    fn update_batch(&self, catalog: &Catalog, op: &WriteOp<'_>, batch: &[RecordId]) -> Result<BatchDone> {
-        let mut unit = catalog.begin_write(self.coll)?;
-        let mut done = BatchDone { matched: 0, modified: 0, last: OpTime::NULL, failed: None };
+    fn update_batch(&self, unit: &mut WriteUnit, op: &WriteOp<'_>, batch: &[RecordId]) -> Result<BatchDone> {
+        let mut done = BatchDone { matched: 0, modified: 0, failed: None };
         for rid in batch {
             let mark = unit.mark();
-            match self.update_record(&mut unit, op, rid) {
+            match self.update_record(unit, op, rid) {
                 Ok(None) => {}
                 Ok(Some(changed)) => {
                     done.matched += 1;
@@ -463,7 +464,6 @@ impl Job<'_> {
                 }
             }
         }
-        done.last = unit.commit()?;
         Ok(done)
     }
 

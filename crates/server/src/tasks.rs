@@ -9,6 +9,7 @@
 //! | flow control | every second, on a primary | how fast it may write |
 //! | cursor reaper | every `clientCursorMonitorFrequencySecs` | drop idle cursors |
 //! | session reaper | every `logicalSessionRefreshMillis` | end idle sessions |
+//! | transaction lifetimes | every half `transactionLifetimeLimitSeconds` | end transactions open for too long |
 //! | TTL | every `ttlMonitorSleepSecs` | delete expired documents |
 //! | profiler | when there are entries | write them to `system.profile` |
 //! | noop writer | every `periodicNoopIntervalSecs` when idle | an entry, so that time moves on |
@@ -34,6 +35,7 @@ pub(crate) fn spawn_all(server: &Arc<Server>) {
     env.spawn("flow control", crate::flow_control::run(s()));
     env.spawn("cursor reaper", reap_cursors(s()));
     env.spawn("session reaper", reap_sessions(s()));
+    env.spawn("transaction lifetimes", crate::transaction::expire(s()));
     env.spawn("ttl", crate::ttl::run(s()));
     env.spawn("noop writer", write_noops(s()));
     env.spawn("profiler", crate::profiling::run(s()));

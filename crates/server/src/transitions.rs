@@ -68,6 +68,7 @@ impl Server {
         gate.close();
         let code = ErrorCode::InterruptedDueToReplStateChange;
         let killed = self.instance.clients.kill_where(code, |_, op| op.is_write);
+        self.abort_open_transactions();
         self.transitions.note(&self.instance.clients, "stepDown", killed);
         let limit = self.instance.params.int(pando_command::Param::fassertOnLockTimeoutForStepUpDown);
         let limit = Duration::from_secs(limit.max(0) as u64);
@@ -76,6 +77,7 @@ impl Server {
         while self.env.timeout(turn, gate.empty()).await.is_none() {
             // Whoever began since then, or did not look yet.
             self.instance.clients.kill_where(code, |_, op| op.is_write);
+            self.abort_open_transactions();
             waited += turn;
             if !limit.is_zero() && waited >= limit {
                 let why = "operations that write do not end";

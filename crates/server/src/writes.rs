@@ -3,13 +3,12 @@
 
 use crate::Server;
 use pando_base::codes::class;
-use pando_base::{Error, ErrorCode, OpTime, Result, limits};
+use pando_base::{Error, ErrorCode, OpTime, Result, Timestamp, limits};
 use pando_bson::{ArrayBuilder, Bson, DocBuf, DocBuilder, RawDoc};
 use pando_catalog::{Interrupt, SessionRef, WriteOp};
 use pando_command::args::safe_i64;
 use pando_command::{OpCtx, Reply};
 use pando_repl::state::election_id;
-use pando_session::NO_USER_DIGEST;
 use pando_session::retryable::{Begin, Loan};
 
 /// Stops long writes when their operation is killed or out of time.
@@ -50,8 +49,8 @@ pub(crate) fn ends_command(e: &Error) -> bool {
 }
 
 /// A write command's retryable-write side: the session's record and the statement numbers.
-pub(crate) struct Retry<'s> {
-    loan: Option<Loan<'s>>,
+pub(crate) struct Retry {
+    loan: Option<Loan>,
     lsid: DocBuf,
     txn_number: i64,
     ids: StmtIds,
@@ -64,9 +63,9 @@ enum StmtIds {
     Listed(Vec<i32>),
 }
 
-impl<'s> Retry<'s> {
+impl Retry {
     /// Takes the session's record if the command is a retryable write.
-    pub(crate) async fn begin(server: &'s Server, ctx: &OpCtx, body: &RawDoc) -> Result<Retry<'s>> {
+    pub(crate) async fn begin(server: &Server, ctx: &OpCtx, body: &RawDoc) -> Result<Retry> {
         let mut retry = Retry {
             loan: None,
             lsid: DocBuf::new(),
@@ -74,13 +73,12 @@ impl<'s> Retry<'s> {
             ids: StmtIds::From(0),
             retried: Vec::new(),
         };
-        let (Some(lsid), Some(txn_number)) = (&ctx.lsid, ctx.txn_number) else { return Ok(retry) };
+        let (Some(lsid), Some(txn_number), false) = (&ctx.lsid, ctx.txn_number, ctx.in_txn()) else {
+            return Ok(retry);
+        };
         retry.ids = statement_ids(body)?;
         retry.txn_number = txn_number;
-        let mut b = DocBuilder::with_capacity(80);
-        b.uuid("id", &lsid.id);
-        b.binary("uid", 0, &lsid.uid.unwrap_or(NO_USER_DIGEST));
-        retry.lsid = b.finish();
+        retry.lsid = crate::transaction::lsid_doc(lsid);
         loop {
             match server.retryable.begin(lsid, txn_number, ctx.started)? {
                 Begin::Yours(loan) => {
@@ -156,8 +154,14 @@ impl Outcome {
         if ctx.last_op().is_none() && server.repl.is_replicated() {
             ctx.client.set_last_op(server.last_applied());
         }
-        append_position(server, ctx.client.last_op(), b);
+        if ctx.in_txn() {
+            append_position(server, OpTime::NULL, b);
+            b.timestamp("opTime", Timestamp::ZERO);
+        } else {
+            append_position(server, ctx.client.last_op(), b);
+        }
         if !retried.is_empty() {
+            server.txn_metrics.retried(retried.len());
             b.array("retriedStmtIds", |a| {
                 for id in retried {
                     a.bson(&Bson::Int32(*id));

@@ -18,6 +18,8 @@ use std::time::Duration;
 pub struct CursorInfo {
     pub ns: Namespace,
     pub lsid: Option<Lsid>,
+    /// The transaction in which it was opened.
+    pub txn_number: Option<i64>,
     /// Never reaped for idleness.
     pub no_timeout: bool,
     pub tailable: bool,
@@ -128,11 +130,13 @@ impl<T: Send> Cursors<T> {
         id: i64,
         ns: &Namespace,
         lsid: Option<&Lsid>,
+        txn_number: Option<i64>,
         op_id: u32,
     ) -> Result<Pinned<'a, T>> {
         let mut table = self.lock();
         let entry = table.open.get_mut(&id).ok_or_else(|| not_found(id))?;
         check_session(id, entry.info.lsid.as_ref(), lsid)?;
+        check_transaction(id, entry.info.txn_number, txn_number)?;
         if entry.info.ns != *ns {
             return Err(Error::new(
                 ErrorCode::Unauthorized,
@@ -269,6 +273,17 @@ fn check_session(id: i64, owner: Option<&Lsid>, caller: Option<&Lsid>) -> Result
     }
 }
 
+fn check_transaction(id: i64, owner: Option<i64>, caller: Option<i64>) -> Result<()> {
+    let (code, why) = match (owner, caller) {
+        (a, b) if a == b => return Ok(()),
+        (None, Some(b)) => (50739, format!("was not created in a transaction, in transaction {b}")),
+        (Some(a), None) => (50740, format!("was created in transaction {a}, without a txnNumber")),
+        (Some(a), Some(b)) => (50741, format!("was created in transaction {a}, in transaction {b}")),
+        (None, None) => return Ok(()),
+    };
+    Err(Error::location(code, format!("Cannot run getMore on cursor {id}, which {why}")))
+}
+
 /// A cursor in use. Dropping it ends the cursor; [`Pinned::park`] keeps it for the next getMore.
 pub struct Pinned<'a, T: Send> {
     cursors: &'a Cursors<T>,
@@ -345,6 +360,7 @@ mod tests {
         CursorInfo {
             ns: ns("db.c"),
             lsid,
+            txn_number: None,
             no_timeout: false,
             tailable: false,
             await_data: false,
@@ -364,19 +380,22 @@ mod tests {
     fn a_pinned_cursor_is_in_use_until_it_is_parked() {
         let cursors = Cursors::default();
         let id = cursors.park(&rng(), info(None), 7);
-        let mut pin = cursors.pin(id, &ns("db.c"), None, 1).unwrap();
+        let mut pin = cursors.pin(id, &ns("db.c"), None, None, 1).unwrap();
         *pin.body() += 1;
-        assert_eq!(cursors.pin(id, &ns("db.c"), None, 2).err().unwrap().code, ErrorCode::CursorInUse);
+        assert_eq!(cursors.pin(id, &ns("db.c"), None, None, 2).err().unwrap().code, ErrorCode::CursorInUse);
         assert!(pin.park(S(1)));
-        assert_eq!(*cursors.pin(id, &ns("db.c"), None, 3).unwrap().body(), 8);
-        assert_eq!(cursors.pin(id, &ns("db.c"), None, 4).err().unwrap().code, ErrorCode::CursorNotFound);
+        assert_eq!(*cursors.pin(id, &ns("db.c"), None, None, 3).unwrap().body(), 8);
+        assert_eq!(
+            cursors.pin(id, &ns("db.c"), None, None, 4).err().unwrap().code,
+            ErrorCode::CursorNotFound
+        );
     }
 
     #[test]
     fn killing_a_pinned_cursor_ends_it_when_it_comes_back() {
         let cursors = Cursors::default();
         let id = cursors.park(&rng(), info(None), 7);
-        let pin = cursors.pin(id, &ns("db.c"), None, 9).unwrap();
+        let pin = cursors.pin(id, &ns("db.c"), None, None, 9).unwrap();
         assert_eq!(cursors.kill(id, S(0)), Killed::InUse(9));
         assert!(!pin.park(S(1)));
         assert_eq!(cursors.kill(id, S(0)), Killed::NotFound);
@@ -389,7 +408,8 @@ mod tests {
         let (a, b) = (Lsid { id: [1; 16], uid: None }, Lsid { id: [2; 16], uid: None });
         let free = cursors.park(&rng(), info(None), ());
         let owned = cursors.park(&rng(), info(Some(a)), ());
-        let code = |id, n: &str, s: Option<&Lsid>| cursors.pin(id, &ns(n), s, 1).err().map(|e| e.code.0);
+        let code =
+            |id, n: &str, s: Option<&Lsid>| cursors.pin(id, &ns(n), s, None, 1).err().map(|e| e.code.0);
         assert_eq!(code(free, "db.d", None), Some(13));
         assert_eq!(code(free, "db.c", Some(&a)), Some(50736));
         assert_eq!(code(owned, "db.c", None), Some(50737));
@@ -405,8 +425,8 @@ mod tests {
         let used = cursors.park(&rng(), CursorInfo { last_use: S(500), ..info(None) }, ());
         assert_eq!(cursors.reap(S(600), S(600)), vec![old]);
         assert_eq!(cursors.stats().timed_out, 1);
-        assert!(cursors.pin(kept, &ns("db.c"), None, 1).is_ok());
-        assert!(cursors.pin(used, &ns("db.c"), None, 1).is_ok());
+        assert!(cursors.pin(kept, &ns("db.c"), None, None, 1).is_ok());
+        assert!(cursors.pin(used, &ns("db.c"), None, None, 1).is_ok());
     }
 
     #[test]

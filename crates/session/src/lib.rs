@@ -3,11 +3,13 @@
 //! * [`cursors`] — results parked between `find` and `getMore`;
 //! * [`sessions`] — the logical sessions table (`startSession`, `refreshSessions`, `endSessions`);
 //! * [`retryable`] — the statements of each session's newest `txnNumber`, so that a retry is answered, not
-//!   executed.
+//!   executed; who uses a session, and what its transaction holds between statements;
+//! * [`transaction`] — the states of a session's transaction, and which requests fit them.
 
 pub mod cursors;
 pub mod retryable;
 pub mod sessions;
+pub mod transaction;
 
 pub use cursors::{CursorInfo, Cursors, Pinned};
 pub use sessions::Sessions;

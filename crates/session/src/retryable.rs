@@ -6,13 +6,15 @@
 //! carry `lsid`, `txnNumber` and `stmtId`. (What a retried findAndModify must return is kept aside by a clean
 //! shutdown; after a crash it is read from the document's history, and when that is gone the retry gets 217.)
 //!
-//! One operation at a time uses a session: [`Retryable::begin`] lends the record out.
+//! One operation at a time uses a session: [`Retryable::begin`] and [`Retryable::check_out`] lend the record out. It
+//! also knows the state of the session's transaction and keeps what is open of it between two statements.
 
-use crate::lsid_text;
-use pando_base::{Error, ErrorCode, OpTime, Result};
+use crate::transaction::{Machine, Outcome, State};
+use pando_base::{OpTime, Result};
 use pando_bson::{Bson, DocBuf};
 use pando_command::generic_args::Lsid;
 use pando_env::sync::{Changed, Notify};
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -37,17 +39,33 @@ pub struct Done {
     pub op_time: OpTime,
 }
 
+/// What a transaction holds between two statements; dropping it aborts it.
+pub type Parked = Arc<dyn Any + Send + Sync>;
+
 #[derive(Debug)]
 struct Record {
-    txn_number: i64,
+    machine: Machine,
     done: BTreeMap<i32, Done>,
     last_op: OpTime,
     last_use: Duration,
+    parked: Option<Parked>,
 }
 
 enum Slot {
     Idle(Record),
-    Lent,
+    /// `doomed`: whatever is open is aborted when it comes back.
+    Lent {
+        doomed: bool,
+    },
+}
+
+/// How [`Retryable::abort`] found a session.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Aborted {
+    Now,
+    /// An operation uses it, which must be interrupted; the transaction ends when it comes back.
+    InUse,
+    Nothing,
 }
 
 /// The table, keyed by session id.
@@ -59,8 +77,8 @@ pub struct Retryable {
 }
 
 /// Answer to [`Retryable::begin`].
-pub enum Begin<'a> {
-    Yours(Loan<'a>),
+pub enum Begin {
+    Yours(Loan),
     /// Another operation uses the session; try again when this resolves.
     Wait(Changed),
 }
@@ -69,40 +87,103 @@ impl Retryable {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<[u8; 16], Slot>> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    /// Starts or continues `txn_number`; 225 when a newer one was seen.
-    pub fn begin(&self, lsid: &Lsid, txn_number: i64, now: Duration) -> Result<Begin<'_>> {
+    /// Starts or continues the retryable write `txn_number`; 225 when a newer number was seen. An open transaction of an
+    /// older one ends.
+    pub fn begin(self: &Arc<Self>, lsid: &Lsid, txn_number: i64, now: Duration) -> Result<Begin> {
+        let mut loan = match self.check_out(lsid, now) {
+            Begin::Yours(loan) => loan,
+            wait @ Begin::Wait(_) => return Ok(wait),
+        };
+        if loan.record_mut().machine.write(lsid, txn_number)? {
+            loan.start_over();
+        }
+        Ok(Begin::Yours(loan))
+    }
+    /// Lends a session out, whatever it was doing last.
+    pub fn check_out(self: &Arc<Self>, lsid: &Lsid, now: Duration) -> Begin {
         let version = self.returned.version();
         let mut slots = self.lock();
-        let slot = slots.entry(lsid.id).or_insert_with(|| Slot::Idle(Record::new(txn_number, now)));
-        let Slot::Idle(record) = slot else { return Ok(Begin::Wait(self.returned.changed(version))) };
-        if record.txn_number > txn_number {
-            return Err(Error::new(
-                ErrorCode::TransactionTooOld,
-                format!(
-                    "Retryable write with txnNumber {txn_number} is prohibited on session {} because a newer \
-                     retryable write with txnNumber {} has already started on this session.",
-                    lsid_text(lsid),
-                    record.txn_number
-                ),
-            ));
-        }
-        let Slot::Idle(mut record) = std::mem::replace(slot, Slot::Lent) else {
-            unreachable!("checked above")
+        let slot = slots.entry(lsid.id).or_insert_with(|| Slot::Idle(Record::new(Machine::default(), now)));
+        let mut record = match std::mem::replace(slot, Slot::Lent { doomed: false }) {
+            Slot::Idle(record) => record,
+            lent @ Slot::Lent { .. } => {
+                *slot = lent;
+                return Begin::Wait(self.returned.changed(version));
+            }
         };
         drop(slots);
         record.last_use = now;
-        if record.txn_number < txn_number {
-            self.forget_images(&record);
-            record = Record::new(txn_number, now);
+        Begin::Yours(Loan { table: self.clone(), id: lsid.id, record: Some(record) })
+    }
+    /// Ends the session's transaction unless it is prepared.
+    pub fn abort(&self, id: &[u8; 16]) -> Aborted {
+        let mut slots = self.lock();
+        let parked = match slots.get_mut(id) {
+            None => return Aborted::Nothing,
+            Some(Slot::Lent { doomed }) => {
+                *doomed = true;
+                return Aborted::InUse;
+            }
+            Some(Slot::Idle(record)) if record.machine.state() != State::InProgress => {
+                return Aborted::Nothing;
+            }
+            Some(Slot::Idle(record)) => {
+                record.machine.abort_unprepared();
+                record.parked.take()
+            }
+        };
+        drop(slots);
+        // Much may hang on it: dropped outside the lock.
+        drop(parked);
+        Aborted::Now
+    }
+    /// Sessions with an open transaction that no operation uses now.
+    pub fn parked(&self) -> Vec<([u8; 16], Parked)> {
+        let slots = self.lock();
+        let parked = |slot: &Slot| match slot {
+            Slot::Idle(record) => record.parked.clone(),
+            Slot::Lent { .. } => None,
+        };
+        slots.iter().filter_map(|(id, slot)| Some((*id, parked(slot)?))).collect()
+    }
+    /// An entry of a transaction that was read from the log; in the order of the log, or newest first (`newest`).
+    pub fn learn(&self, id: [u8; 16], number: i64, outcome: Outcome, at: OpTime, now: Duration) {
+        let mut slots = self.lock();
+        let slot = slots.entry(id).or_insert_with(|| Slot::Idle(Record::new(Machine::default(), now)));
+        let Slot::Idle(record) = slot else { return };
+        if record.machine.number() > number || (record.machine.number() == number && record.last_op >= at) {
+            return;
         }
-        Ok(Begin::Yours(Loan { table: self, id: lsid.id, record: Some(record) }))
+        self.forget_images(record);
+        let mut machine = std::mem::take(&mut record.machine);
+        machine.learn(number, outcome);
+        *record = Record { last_op: at, ..Record::new(machine, now) };
+    }
+    /// A new primary: chains that lack their end never get one.
+    pub fn abort_partial(&self) {
+        for slot in self.lock().values_mut() {
+            if let Slot::Idle(record) = slot
+                && record.parked.is_none()
+            {
+                record.machine.abort_unprepared();
+            }
+        }
+    }
+    /// Every session with its number, state and last position, for `config.transactions`.
+    pub fn states(&self) -> Vec<([u8; 16], i64, State, OpTime)> {
+        let slots = self.lock();
+        let state = |slot: &Slot| match slot {
+            Slot::Idle(r) if !r.last_op.is_null() => Some((r.machine.number(), r.machine.state(), r.last_op)),
+            _ => None,
+        };
+        slots.iter().filter_map(|(id, slot)| state(slot).map(|(n, s, at)| (*id, n, s, at))).collect()
     }
     /// Recovery: one oplog entry of a retryable write, newest first.
     pub fn restore(&self, id: [u8; 16], txn_number: i64, stmts: &[i32], done: &Done, now: Duration) {
         let mut slots = self.lock();
-        let slot = slots.entry(id).or_insert_with(|| Slot::Idle(Record::new(txn_number, now)));
+        let slot = slots.entry(id).or_insert_with(|| Slot::Idle(Record::written(txn_number, now)));
         let Slot::Idle(record) = slot else { return };
-        if record.txn_number != txn_number {
+        if record.machine.number() != txn_number || record.machine.state().is_transaction() {
             return;
         }
         if record.last_op.is_null() {
@@ -116,12 +197,12 @@ impl Retryable {
     /// newer number replaces an older one.
     pub fn applied(&self, id: [u8; 16], txn_number: i64, stmts: &[i32], done: &Done, now: Duration) {
         let mut slots = self.lock();
-        let slot = slots.entry(id).or_insert_with(|| Slot::Idle(Record::new(txn_number, now)));
+        let slot = slots.entry(id).or_insert_with(|| Slot::Idle(Record::written(txn_number, now)));
         let Slot::Idle(record) = slot else { return };
-        if record.txn_number < txn_number {
+        if record.machine.number() < txn_number {
             self.forget_images(record);
-            *record = Record::new(txn_number, now);
-        } else if record.txn_number > txn_number {
+            *record = Record::written(txn_number, now);
+        } else if record.machine.number() > txn_number {
             return;
         }
         record.last_op = done.op_time;
@@ -137,7 +218,7 @@ impl Retryable {
             let Slot::Idle(record) = slot else { continue };
             for (stmt, done) in &record.done {
                 if let Some(image) = &done.image {
-                    out.push((*id, record.txn_number, *stmt, image.clone()));
+                    out.push((*id, record.machine.number(), *stmt, image.clone()));
                 }
             }
         }
@@ -147,19 +228,20 @@ impl Retryable {
     pub fn restore_image(&self, id: [u8; 16], txn_number: i64, stmt: i32, image: DocBuf) {
         let mut slots = self.lock();
         let Some(Slot::Idle(record)) = slots.get_mut(&id) else { return };
-        if let (true, Some(done)) = (record.txn_number == txn_number, record.done.get_mut(&stmt)) {
+        if let (true, Some(done)) = (record.machine.number() == txn_number, record.done.get_mut(&stmt)) {
             self.image_bytes.fetch_add(image.byte_len(), Relaxed);
             done.image = Some(Arc::new(image));
         }
     }
     /// After a rollback: what is known of statements is read from the log anew.
     pub fn clear(&self) {
-        self.lock().retain(|_, slot| matches!(slot, Slot::Lent));
+        self.lock().retain(|_, slot| matches!(slot, Slot::Lent { .. }));
     }
     /// Forgets sessions not used for `idle_max`.
     pub fn reap(&self, now: Duration, idle_max: Duration) {
         self.lock().retain(|_, slot| match slot {
-            Slot::Idle(r) if now.saturating_sub(r.last_use) >= idle_max => {
+            // What is open, or prepared, is not idle.
+            Slot::Idle(r) if r.parked.is_none() && now.saturating_sub(r.last_use) >= idle_max => {
                 self.forget_images(r);
                 false
             }
@@ -176,21 +258,66 @@ impl Retryable {
 }
 
 impl Record {
-    fn new(txn_number: i64, now: Duration) -> Record {
-        Record { txn_number, done: BTreeMap::new(), last_op: OpTime::NULL, last_use: now }
+    fn new(machine: Machine, now: Duration) -> Record {
+        Record { machine, done: BTreeMap::new(), last_op: OpTime::NULL, last_use: now, parked: None }
+    }
+    fn written(txn_number: i64, now: Duration) -> Record {
+        Record::new(Machine::retryable_write(txn_number), now)
     }
 }
 
 /// A session's record in the hands of one operation; returned when dropped.
-pub struct Loan<'a> {
-    table: &'a Retryable,
+pub struct Loan {
+    table: Arc<Retryable>,
     id: [u8; 16],
     record: Option<Record>,
 }
 
-impl Loan<'_> {
+impl Loan {
     fn record(&self) -> &Record {
         self.record.as_ref().expect("the record is here until the loan is dropped")
+    }
+    fn record_mut(&mut self) -> &mut Record {
+        self.record.as_mut().expect("the record is here until the loan is dropped")
+    }
+    /// The active number has changed: nothing of the one before counts any more.
+    fn start_over(&mut self) {
+        let table = self.table.clone();
+        let record = self.record_mut();
+        table.forget_images(record);
+        record.done.clear();
+        record.last_op = OpTime::NULL;
+        drop(record.parked.take());
+    }
+    pub fn machine(&self) -> &Machine {
+        &self.record().machine
+    }
+    /// `startTransaction`.
+    pub fn start(&mut self, lsid: &Lsid, number: i64) -> Result<()> {
+        self.record_mut().machine.start(lsid, number)?;
+        self.start_over();
+        Ok(())
+    }
+    pub fn become_(&mut self, next: State) {
+        self.record_mut().machine.become_(next);
+    }
+    /// Takes what the statement before left open.
+    pub fn unpark(&mut self) -> Option<Parked> {
+        self.record_mut().parked.take()
+    }
+    /// Leaves it for the next statement.
+    pub fn park(&mut self, open: Parked) {
+        self.record_mut().parked = Some(open);
+    }
+    /// Ends the transaction unless it is decided.
+    pub fn abort(&mut self) {
+        let record = self.record_mut();
+        record.machine.abort_unprepared();
+        drop(record.parked.take());
+    }
+    /// The transaction's last entry.
+    pub fn set_last_op(&mut self, at: OpTime) {
+        self.record_mut().last_op = at;
     }
     /// The earlier outcome of a statement.
     pub fn done(&self, stmt: i32) -> Option<&Done> {
@@ -210,18 +337,27 @@ impl Loan<'_> {
                 self.table.image_bytes.fetch_add(bytes, Relaxed);
             }
         }
-        if let Some(record) = &mut self.record {
-            record.last_op = done.op_time;
-            record.done.insert(stmt, done);
-        }
+        let record = self.record_mut();
+        record.last_op = done.op_time;
+        record.done.insert(stmt, done);
     }
 }
 
-impl Drop for Loan<'_> {
+impl Drop for Loan {
     fn drop(&mut self) {
-        if let Some(record) = self.record.take() {
-            self.table.lock().insert(self.id, Slot::Idle(record));
+        let Some(mut record) = self.record.take() else { return };
+        let mut over = None;
+        {
+            let mut slots = self.table.lock();
+            if matches!(slots.get(&self.id), Some(Slot::Lent { doomed: true })) {
+                record.machine.abort_unprepared();
+                if record.machine.state() != State::Prepared {
+                    over = record.parked.take();
+                }
+            }
+            slots.insert(self.id, Slot::Idle(record));
         }
+        drop(over);
         self.table.returned.bump();
     }
 }
@@ -229,11 +365,11 @@ impl Drop for Loan<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pando_base::Timestamp;
+    use pando_base::{ErrorCode, Timestamp};
 
     const S: Lsid = Lsid { id: [7; 16], uid: None };
 
-    fn loan(t: &Retryable, n: i64) -> Loan<'_> {
+    fn loan(t: &Arc<Retryable>, n: i64) -> Loan {
         match t.begin(&S, n, Duration::ZERO) {
             Ok(Begin::Yours(loan)) => loan,
             Ok(Begin::Wait(_)) => panic!("session in use"),
@@ -251,7 +387,7 @@ mod tests {
 
     #[test]
     fn a_statement_is_remembered_until_the_next_number() {
-        let t = Retryable::default();
+        let t = Arc::new(Retryable::default());
         loan(&t, 1).note(0, done(5));
         let l = loan(&t, 1);
         assert!(l.done(0).is_some() && l.done(1).is_none());
@@ -265,7 +401,7 @@ mod tests {
 
     #[test]
     fn one_operation_at_a_time_uses_a_session() {
-        let t = Retryable::default();
+        let t = Arc::new(Retryable::default());
         let l = loan(&t, 1);
         assert!(matches!(t.begin(&S, 1, Duration::ZERO), Ok(Begin::Wait(_))));
         drop(l);
@@ -274,11 +410,49 @@ mod tests {
 
     #[test]
     fn entries_of_the_oplog_bring_the_table_back() {
-        let t = Retryable::default();
+        let t = Arc::new(Retryable::default());
         t.restore(S.id, 4, &[0, 1], &done(2), Duration::ZERO);
         t.restore(S.id, 3, &[0, 5], &done(1), Duration::ZERO);
         let l = loan(&t, 4);
         assert!(l.done(0).is_some() && l.done(1).is_some() && l.done(5).is_none());
         assert_eq!(l.last_op().ts.secs(), 2);
+    }
+
+    struct Open(Arc<std::sync::atomic::AtomicBool>);
+    impl Drop for Open {
+        fn drop(&mut self) {
+            self.0.store(true, Relaxed);
+        }
+    }
+
+    #[test]
+    fn an_open_transaction_ends_with_a_newer_number_a_kill_or_a_doomed_loan() {
+        let t = Arc::new(Retryable::default());
+        let out = |t: &Arc<Retryable>| match t.check_out(&S, Duration::ZERO) {
+            Begin::Yours(loan) => loan,
+            Begin::Wait(_) => panic!("session in use"),
+        };
+        let open = |n| {
+            let gone = Arc::new(std::sync::atomic::AtomicBool::new(false));
+            let mut l = out(&t);
+            l.start(&S, n).unwrap();
+            l.park(Arc::new(Open(gone.clone())));
+            gone
+        };
+        let gone = open(1);
+        assert!(out(&t).machine().state() == State::InProgress && !gone.load(Relaxed));
+        out(&t).start(&S, 2).unwrap();
+        assert!(gone.load(Relaxed));
+        let gone = open(3);
+        drop(loan(&t, 4));
+        assert!(gone.load(Relaxed));
+        let gone = open(5);
+        assert!(t.abort(&S.id) == Aborted::Now && gone.load(Relaxed));
+        assert_eq!(t.abort(&S.id), Aborted::Nothing);
+        let gone = open(6);
+        let l = out(&t);
+        assert!(t.abort(&S.id) == Aborted::InUse && !gone.load(Relaxed));
+        drop(l);
+        assert!(gone.load(Relaxed) && out(&t).machine().state() == State::AbortedUnprepared);
     }
 }

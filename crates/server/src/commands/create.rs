@@ -9,6 +9,18 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let options = CollectionOptions::from_command(req.body, |name| is_generic(name.as_bytes()))?;
     let noted = options.auto_index_id.is_some();
     server.before_write(ctx).await?;
+    if let Some(open) = server.open_txn(ctx) {
+        open.with(|unit| {
+            if let Some(pando_catalog::Named::View(_)) = server.catalog.snapshot().get(&ns) {
+                return Err(Error::new(
+                    ErrorCode::NamespaceExists,
+                    format!("A view already exists. NS: {ns}"),
+                ));
+            }
+            server.catalog.create_within(unit, &ns, options)
+        })?;
+        return Ok(reply(noted));
+    }
     let same = server.same_as_existing(&ns, &options)?;
     if same {
         return Ok(reply(noted));

@@ -47,7 +47,13 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     server.before_write(ctx).await?;
     let active_max = server.instance.params.int(Param::maxNumActiveUserIndexBuilds);
     server.catalog.set_active_builds_max(active_max.max(1) as usize);
-    let done = server.catalog.create_indexes(&ns, &specs, &ByCtx(ctx)).await?;
+    let done = match server.open_txn(ctx) {
+        Some(open) => {
+            let existing = open.collection(server, &ns)?;
+            open.with(|unit| server.catalog.create_indexes_within(unit, &ns, existing.as_ref(), &specs))?
+        }
+        None => server.catalog.create_indexes(&ns, &specs, &ByCtx(ctx)).await?,
+    };
     server.wrote(ctx, done.last);
     let mut r = Reply::new();
     r.body.i32("numIndexesBefore", done.before as i32);

@@ -1,6 +1,7 @@
 //! `currentOp`: what is running, as one reply (the `$currentOp` stage tells the same).
 
 use super::prelude::*;
+use crate::transaction::OpenTxn;
 use pando_catalog::{Index, Phase};
 use pando_command::{ActiveOp, Client};
 use std::sync::Arc;
@@ -13,6 +14,8 @@ pub(crate) struct Want {
     /// Connections without a running operation too.
     pub(crate) idle_connections: bool,
     pub(crate) idle_cursors: bool,
+    /// No transactions between two statements.
+    pub(crate) no_idle_sessions: bool,
 }
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
@@ -65,6 +68,9 @@ pub(crate) fn rows(server: &Server, ctx: &OpCtx, want: Want) -> Vec<DocBuf> {
             .iter()
             .filter_map(|(ns, _, indexes)| build_row(&host, ns, indexes, now, wall)),
     );
+    if !want.no_idle_sessions {
+        rows.extend(server.idle_transactions().iter().map(|open| idle_session(&host, open, now)));
+    }
     if want.idle_cursors {
         rows.extend(server.cursors.idle().iter().map(|(id, c)| idle_cursor(&host, *id, c, now)));
     }
@@ -133,6 +139,45 @@ fn row(host: &str, client: &Client, op: Option<&ActiveOp>, now: Duration, wall: 
     b.bool("waitingForFlowControl", false);
     b.doc("flowControlStats", |_| {});
     b.finish()
+}
+
+/// A transaction between two statements.
+fn idle_session(host: &str, open: &OpenTxn, now: Duration) -> DocBuf {
+    let mut b = DocBuilder::with_capacity(512);
+    b.str("type", "idleSession");
+    b.str("host", host);
+    b.str("desc", "inactive transaction");
+    b.raw_doc("lsid", &crate::transaction::lsid_doc(&open.lsid));
+    b.doc("transaction", |t| append_transaction(t, open, now));
+    b.bool("waitingForLock", false);
+    b.bool("active", false);
+    b.doc("locks", |l| {
+        for name in ["ReplicationStateTransition", "Global", "Database", "Collection"] {
+            l.str(name, "w");
+        }
+    });
+    b.doc("lockStats", |_| {});
+    b.finish()
+}
+
+fn append_transaction(t: &mut DocBuilder, open: &OpenTxn, now: Duration) {
+    let (age, active) = open.spent(now);
+    t.doc("parameters", |p| {
+        p.i64("txnNumber", open.number);
+        p.i32("txnRetryCounter", 0);
+        p.bool("autocommit", false);
+        p.doc("readConcern", |rc| {
+            rc.str("level", open.read_concern.level().text());
+            let given = open.read_concern.given;
+            rc.str("provenance", if given { "clientSupplied" } else { "implicitDefault" });
+        });
+    });
+    t.timestamp("readTimestamp", open.read_timestamp);
+    t.str("startWallClockTime", &iso(open.started_wall_ms));
+    t.i64("timeOpenMicros", age.as_micros() as i64);
+    t.i64("timeActiveMicros", active.as_micros() as i64);
+    t.i64("timeInactiveMicros", age.saturating_sub(active).as_micros() as i64);
+    t.str("expiryTime", &iso(open.started_wall_ms + open.lifetime.as_millis() as i64));
 }
 
 /// An index build goes on in a task of its own, whoever waits for it.

@@ -78,8 +78,9 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             Ok(n) => out.n += n as i64,
             Err(e) if ends_command(&e) => return Err(e),
             Err(e) => {
+                server.write_failed(ctx, &e)?;
                 out.errors.push((i, e));
-                if ordered {
+                if ordered || ctx.in_txn() {
                     break;
                 }
             }

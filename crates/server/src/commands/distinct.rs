@@ -62,10 +62,9 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let args = Args::parse(&req)?;
     let ns = server.readable_ns_or_uuid(&req)?;
     server.check_collection_uuid("distinct", &req, &ns)?;
-    let snapshot = server.catalog.snapshot();
     let point = server.read_point(ctx);
     let mut values = Values::new(args.key);
-    match snapshot.get(&ns) {
+    match &server.named(ctx, &ns) {
         None => drop(server.parse_find(ctx, &ns, None, &args.find)?),
         Some(Named::View(view)) => {
             values.ctx = server.view_query_ctx(ctx, view)?;
@@ -74,7 +73,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         Some(Named::Collection(coll)) => {
             let query = server.parse_find(ctx, &ns, Some(coll), &args.find)?;
             values.ctx = query.ctx.clone();
-            let mut source = server.catalog.open_source(coll, server.read_at(point))?;
+            let mut source = server.open_source(ctx, coll, point)?;
             let mut exec = plan(server, query, args.key, &*source)?;
             loop {
                 let step = exec

@@ -20,8 +20,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         server.check_collection_uuid("FindCommandRequest", &req, &ns)?;
     }
     server.instance.metrics.op_counters.query.inc();
-    let snapshot = server.catalog.snapshot();
-    let reply = match snapshot.get(&ns) {
+    let reply = match &server.named(ctx, &ns) {
         None => {
             // Mistakes are mistakes also where there is nothing to find.
             server.parse_find(ctx, &ns, None, &args)?;
@@ -118,6 +117,12 @@ impl Server {
         coll: &Arc<Collection>,
         args: &FindArgs<'_>,
     ) -> Result<Reply> {
+        if args.tailable && ctx.in_txn() {
+            return Err(Error::new(
+                ErrorCode::InvalidOptions,
+                "It is illegal to open a tailable cursor in a transaction",
+            ));
+        }
         if args.tailable && !coll.is_capped() {
             let text = format!(
                 "error processing query: ns={}Tree: $and\nSort: {{}}\nProj: {{}}\n tailable cursor requested on non \

@@ -164,11 +164,11 @@ async fn remove(
     ctx: &OpCtx,
     ns: &Namespace,
     args: &Args<'_>,
-    retry: &mut Retry<'_>,
+    retry: &mut Retry,
 ) -> Result<(LastError, Option<DocBuf>)> {
     let nothing = LastError { n: 0, updated_existing: None, upserted: None };
     let filter = args.query.unwrap_or(RawDoc::empty());
-    let Some(coll) = server.catalog.write_lock(ns).await? else { return Ok((nothing, None)) };
+    let Some(coll) = server.lock_for_write(ctx, ns).await? else { return Ok((nothing, None)) };
     let q = server.query_ctx(ctx, Some(coll.collection()), args.collation, args.lets)?;
     let projection = args.fields.map(|f| Projection::parse(f, &q)).transpose()?;
     let lookup = Lookup::new(filter, args.hint.clone(), args.sort, q.clone(), coll.collection())?;
@@ -185,7 +185,7 @@ async fn update(
     ctx: &OpCtx,
     ns: &Namespace,
     args: &Args<'_>,
-    retry: &mut Retry<'_>,
+    retry: &mut Retry,
 ) -> Result<(LastError, Option<DocBuf>)> {
     let s = UpdateStatement {
         filter: args.query.unwrap_or(RawDoc::empty()),
@@ -256,14 +256,14 @@ fn image_from_history(server: &Server, ctx: &OpCtx, args: &Args<'_>, done: &Done
 }
 
 /// Remembers what was returned, for a retry.
-fn note_image(retry: &mut Retry<'_>, kind: Kind, value: &DocBuf, id: Option<Bson>, at: pando_base::OpTime) {
+fn note_image(retry: &mut Retry, kind: Kind, value: &DocBuf, id: Option<Bson>, at: pando_base::OpTime) {
     if retry.is_retryable() {
         let image = Some(std::sync::Arc::new(value.clone()));
         retry.note(0, Done { kind, inserted_id: id, image, op_time: at });
     }
 }
 
-fn retried(server: &Server, ctx: &OpCtx, args: &Args<'_>, done: &Done, retry: &Retry<'_>) -> Result<Reply> {
+fn retried(server: &Server, ctx: &OpCtx, args: &Args<'_>, done: &Done, retry: &Retry) -> Result<Reply> {
     let image = match &done.image {
         Some(image) => image.clone(),
         None => std::sync::Arc::new(image_from_history(server, ctx, args, done)?),

@@ -49,7 +49,8 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let args = parse(ctx, &req)?;
     server.instance.metrics.op_counters.getmore.inc();
     let ns = Namespace::unchecked(req.db, args.coll);
-    let pin = server.cursors.pin(args.id, &ns, ctx.lsid.as_ref(), ctx.op_id)?;
+    let txn_number = ctx.txn_number.filter(|_| ctx.in_txn());
+    let pin = server.cursors.pin(args.id, &ns, ctx.lsid.as_ref(), txn_number, ctx.op_id)?;
     if let Some(data) = after_checkout(server, ctx) {
         return Err(data);
     }

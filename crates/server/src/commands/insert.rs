@@ -56,7 +56,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     if !pending.is_empty() {
         let checked = if args.by_uuid { server.check_collection_uuid("insert", &req, &ns) } else { Ok(()) };
         let locked = match checked {
-            Ok(()) => server.catalog.write_lock_or_create(&ns).await,
+            Ok(()) => server.lock_or_create(ctx, &ns).await,
             Err(e) => Err(e),
         };
         match locked {
@@ -64,10 +64,15 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
                 let op = retry.op(args.bypass_validation);
                 let (fit, refused) = before_commits(ctx, op.session.is_some(), &pending);
                 let stmt_ids = &stmt_ids[..fit.min(stmt_ids.len())];
-                let done = server
-                    .catalog
-                    .insert_many(&op, &coll, &pending[..fit], stmt_ids, args.ordered, &ByCtx(ctx))
-                    .await;
+                let done = match server.open_txn(ctx) {
+                    Some(open) => server.insert_within(open, &op, &coll, &pending[..fit]),
+                    None => {
+                        server
+                            .catalog
+                            .insert_many(&op, &coll, &pending[..fit], stmt_ids, args.ordered, &ByCtx(ctx))
+                            .await
+                    }
+                };
                 drop(coll);
                 out.n += done.n as i64;
                 if !done.last.is_null() {
@@ -82,13 +87,16 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             }
             Err(e) if ends_command(&e) => return Err(e),
             Err(e) => {
-                let last = if args.ordered { 1 } else { pending.len() };
+                let last = if args.ordered || ctx.in_txn() { 1 } else { pending.len() };
                 out.errors.extend((0..last).map(|i| (index_of(i), e.clone())));
             }
         }
     }
     if let Some((_, e)) = out.errors.iter().find(|(_, e)| ends_command(e)) {
         return Err(e.clone());
+    }
+    if let Some((_, e)) = out.errors.first() {
+        server.write_failed(ctx, e)?;
     }
     server.instance.metrics.documents.inserted.add(out.n as u64);
     server.top.add(ns.as_str(), top::Kind::Insert, true, ctx.elapsed());
@@ -120,7 +128,7 @@ fn before_commits(ctx: &OpCtx, in_session: bool, docs: &[&RawDoc]) -> (usize, Op
     (docs.len(), None)
 }
 
-fn not_done(retry: &mut Retry<'_>, n: usize, out: &mut Outcome) -> Vec<usize> {
+fn not_done(retry: &mut Retry, n: usize, out: &mut Outcome) -> Vec<usize> {
     let mut todo = Vec::with_capacity(n);
     for i in 0..n {
         match retry.done(i) {
@@ -132,7 +140,7 @@ fn not_done(retry: &mut Retry<'_>, n: usize, out: &mut Outcome) -> Vec<usize> {
 }
 
 fn note_inserted(
-    retry: &mut Retry<'_>,
+    retry: &mut Retry,
     pending: &[&RawDoc],
     failed: &[usize],
     ordered: bool,

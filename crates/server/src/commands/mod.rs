@@ -79,6 +79,7 @@ mod shutdown;
 mod sleep;
 mod test_api;
 mod top;
+mod transactions;
 mod update;
 mod users_info;
 mod validate;
@@ -192,7 +193,7 @@ pub static TABLE: &[CommandSpec<Server>] = commands! {
     "_shardsvrSetUserWriteBlockMode" [] (ADMIN_ONLY | SHARD_ROLE) - "sharding";
     "_transferMods" [] (ADMIN_ONLY | SHARD_ROLE) - "sharding";
     "abortShardSplit" [] (ADMIN_ONLY) - "serverless";
-    "abortTransaction" [] (ADMIN_ONLY) v1 "transactions";
+    "abortTransaction" [] (ADMIN_ONLY | IN_TXN | WRITE_CONCERN) v1 "Ends a transaction without a trace." => transactions::abort;
     "_closeBackup" [] (ADMIN_ONLY | SECONDARY_OK) - "Lets the files of a backup go." => backup::close;
     "_openBackup" [] (ADMIN_ONLY | SECONDARY_OK) - "Holds a checkpoint still and names its files." => backup::open;
     "_readBackup" [] (ADMIN_ONLY | SECONDARY_OK) - "A piece of a file of a backup." => backup::read;
@@ -220,7 +221,7 @@ pub static TABLE: &[CommandSpec<Server>] = commands! {
     "collMod" [] (WRITE) v1 "Changes options of a collection, view or index." => coll_mod::run;
     "collStats" ["collstats"] (READ | SECONDARY_OK) - "Sizes and counts of a collection." => coll_stats::run;
     "commitShardSplit" [] (ADMIN_ONLY) - "serverless";
-    "commitTransaction" [] (ADMIN_ONLY) v1 "transactions";
+    "commitTransaction" [] (ADMIN_ONLY | IN_TXN | WRITE_CONCERN) v1 "Makes a transaction's writes take place." => transactions::commit;
     "compact" [] (SECONDARY_OK) - "Rewrites tables to give space back." => compact::run;
     "compactStructuredEncryptionData" [] (NONE) - "other";
     "configureFailPoint" [] (ADMIN_ONLY | NO_AUTH | SECONDARY_OK | TEST_ONLY) - "Switches a fail point." => configure_fail_point::run;

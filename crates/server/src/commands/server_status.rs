@@ -324,25 +324,8 @@ fn storage_engine(server: &Server, d: &mut DocBuilder) {
     d.bool("backupCursorOpen", server.backups.is_any_open());
 }
 
-fn transactions(_: &Server, d: &mut DocBuilder) {
-    zeros(
-        d,
-        &[
-            "retriedCommandsCount",
-            "retriedStatementsCount",
-            "transactionsCollectionWriteCount",
-            "currentActive",
-            "currentInactive",
-            "currentOpen",
-            "totalAborted",
-            "totalCommitted",
-            "totalStarted",
-            "totalPrepared",
-            "totalPreparedThenCommitted",
-            "totalPreparedThenAborted",
-            "currentPrepared",
-        ],
-    );
+fn transactions(server: &Server, d: &mut DocBuilder) {
+    server.txn_metrics.append_to(d);
 }
 
 fn transport_security(_: &Server, d: &mut DocBuilder) {

@@ -111,6 +111,11 @@ fn kill_where(server: &Server, ctx: &OpCtx, which: impl Fn(&Lsid) -> bool) {
         .instance
         .clients
         .kill_where(ErrorCode::Interrupted, |_, op| op.op_id != me && op.lsid.as_ref().is_some_and(&which));
+    for open in server.idle_transactions() {
+        if which(&open.lsid) {
+            server.abort_session(&open.lsid.id, ErrorCode::Interrupted);
+        }
+    }
     let now = ctx.env().clock.mono();
     server.cursors.kill_where(now, |c| c.lsid.as_ref().is_some_and(&which));
 }

@@ -99,8 +99,9 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             // What is no pipeline at all is the command's fault; statements before it stay done.
             Err(e) if is_no_pipeline(&s) => return Err(e),
             Err(e) => {
+                server.write_failed(ctx, &e)?;
                 out.errors.push((i, e));
-                if ordered {
+                if ordered || ctx.in_txn() {
                     break;
                 }
             }

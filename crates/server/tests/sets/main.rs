@@ -11,5 +11,6 @@ mod pass_on;
 mod rollback;
 mod services;
 mod shutdown;
+mod transactions;
 mod transition;
 mod words;

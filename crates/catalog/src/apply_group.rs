@@ -1,0 +1,161 @@
+//! Entries of transactions back into rows: one unit at the last entry's timestamp, whatever the number of entries.
+//!
+//! One unit, because a replay skips what stands at an entry's timestamp already: two operations on one document, or a
+//! collection and its first documents, must not hide each other.
+
+use crate::Catalog;
+use crate::apply::{Applying, apply_to, without_first};
+use crate::collection::Collection;
+use crate::durable::{self, Parts};
+use crate::options::CollectionOptions;
+use crate::snapshot::Named;
+use crate::spec::IndexSpec;
+use crate::unit::WriteUnit;
+use pando_base::{Error, Namespace, Result, Timestamp, Uuid};
+use pando_bson::RawDoc;
+use pando_oplog::entry::{EntryView, OpType};
+use pando_storage::{Bytes, IdentKind};
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// A group on its way into rows.
+struct Group<'a> {
+    catalog: &'a Catalog,
+    why: Applying,
+    unit: WriteUnit,
+    /// Collections that the group makes.
+    made: Vec<Arc<Collection>>,
+    /// Whether a collection's row was at or beyond this entry before the group began.
+    newer: BTreeMap<Uuid, bool>,
+}
+
+impl Catalog {
+    /// An `applyOps` entry. A part of a chain waits for the chain's end.
+    pub(crate) fn apply_group(&self, e: &EntryView<'_>, why: Applying) -> Result<()> {
+        let is_set = |name: &str| e.o.get(name).is_some_and(|v| v.is_truthy());
+        if is_set("prepare") {
+            return Err(Error::internal("entries of prepared transactions cannot be applied yet"));
+        }
+        if is_set("partialTxn") {
+            return Ok(());
+        }
+        let parts = self.earlier_parts(e.doc)?;
+        let mut group = Group {
+            catalog: self,
+            why,
+            unit: self.begin_applied(e.ts)?,
+            made: Vec::new(),
+            newer: BTreeMap::new(),
+        };
+        for part in &parts {
+            group.apply_all(&EntryView { ts: e.ts, ..EntryView::parse(RawDoc::trusted(part))? })?;
+        }
+        group.apply_all(e)?;
+        let Group { unit, made, .. } = group;
+        unit.commit()?;
+        if !made.is_empty() {
+            self.publish(|s| made.into_iter().for_each(|c| s.put(Named::Collection(c))));
+        }
+        Ok(())
+    }
+
+    /// The entries of a transaction before its last one, oldest first, from this node's own log.
+    pub fn earlier_parts(&self, last: &RawDoc) -> Result<Vec<Bytes>> {
+        let mut parts: Vec<Bytes> = Vec::new();
+        let mut prev = previous_of(last);
+        while !prev.is_zero() {
+            let found = self.storage().log().read(Bound::Included(prev), false).next()?;
+            let Some((_, part)) = found.filter(|(ts, _)| *ts == prev) else {
+                return Err(Error::internal(format!(
+                    "the transaction that ends with {last} lacks its entry at {prev}"
+                )));
+            };
+            prev = previous_of(RawDoc::trusted(&part));
+            parts.push(part);
+        }
+        parts.reverse();
+        Ok(parts)
+    }
+}
+
+/// The timestamp of the entry before, in the same transaction.
+fn previous_of(entry: &RawDoc) -> Timestamp {
+    match entry.get_path("prevOpTime.ts") {
+        Some(pando_bson::Value::Timestamp(ts)) => ts,
+        _ => Timestamp::ZERO,
+    }
+}
+
+impl Group<'_> {
+    fn apply_all(&mut self, e: &EntryView<'_>) -> Result<()> {
+        e.inner().into_iter().flatten().try_for_each(|op| {
+            let op = op?;
+            self.apply(&op).map_err(|err| err.context(format_args!("while applying {}", op.doc)))
+        })
+    }
+
+    fn apply(&mut self, e: &EntryView<'_>) -> Result<()> {
+        match e.op {
+            OpType::Noop => Ok(()),
+            OpType::Command => self.apply_command(e),
+            OpType::Insert | OpType::Update | OpType::Delete => {
+                let made = self.made.iter().find(|c| Some(c.uuid) == e.ui).cloned();
+                let Some(coll) = made.or_else(|| self.catalog.target(e)) else {
+                    return self.catalog.no_collection(e, self.why);
+                };
+                apply_to(&mut self.unit, &coll, e, self.why)
+            }
+        }
+    }
+
+    fn apply_command(&mut self, e: &EntryView<'_>) -> Result<()> {
+        let Some(uuid) = e.ui else { return Err(Error::internal("a definition without UUID")) };
+        if !self.newer.contains_key(&uuid) {
+            let newer = self.catalog.row_is_newer(uuid, e.ts)?;
+            self.newer.insert(uuid, newer);
+        }
+        if self.newer.get(&uuid) == Some(&true) {
+            return Ok(());
+        }
+        match e.command().map(|c| c.name()) {
+            Some("create") => self.create(e, uuid),
+            Some("createIndexes") => self.create_index(e, uuid),
+            _ => Err(Error::internal("a transaction holds no such definition change")),
+        }
+    }
+
+    fn create(&mut self, e: &EntryView<'_>, uuid: Uuid) -> Result<()> {
+        if let Some(there) = self.catalog.lookup_uuid(uuid) {
+            // Copied while another collection still had its name: now the name may be free.
+            self.catalog.publish(|s| s.put(Named::Collection(there)));
+            return Ok(());
+        }
+        let db = e.ns.split_once('.').map_or(e.ns, |(db, _)| db);
+        let name = e.o.get("create").and_then(|v| v.as_str()).unwrap_or_default();
+        let options = CollectionOptions::from_stored(&without_first(e.o))?;
+        let id_index = e.o.get("idIndex").and_then(|v| v.as_doc()).map(IndexSpec::from_stored).transpose()?;
+        let ns = Namespace::unchecked(db, name);
+        let coll = self.catalog.add_collection(&mut self.unit, &ns, uuid, options, id_index)?;
+        self.made.push(coll);
+        Ok(())
+    }
+
+    fn create_index(&mut self, e: &EntryView<'_>, uuid: Uuid) -> Result<()> {
+        let Some(at) = self.made.iter().position(|c| c.uuid == uuid) else {
+            // Copied with its indexes.
+            return Ok(());
+        };
+        let spec = IndexSpec::from_stored(&without_first(e.o))?;
+        let storage = self.catalog.storage();
+        let format = self.catalog.format_for(&spec);
+        let ident = storage.create_ident(IdentKind::Index)?;
+        let index = durable::new_index(spec, ident, format, e.ts, self.catalog.now_ms())?;
+        let mut parts = Parts::of(&self.made[at]);
+        parts.indexes.push(Arc::new(index));
+        let coll = parts.assemble()?;
+        durable::put_row(&mut self.unit.txn, &coll, [].iter())?;
+        self.made[at] = coll;
+        Ok(())
+    }
+}

@@ -1,0 +1,158 @@
+//! How transactions end: by their client's word, or from outside.
+
+use super::OpenTxn;
+use super::metrics::Last;
+use crate::Server;
+use crate::tasks::pause;
+use pando_base::{Error, ErrorCode, Result};
+use pando_bson::{DocBuf, DocBuilder};
+use pando_command::{Lsid, OpCtx, Param, W};
+use pando_env::Component;
+use pando_session::NO_USER_DIGEST;
+use pando_session::retryable::Aborted;
+use pando_session::transaction::State;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A session as log entries and `config.transactions` name it.
+pub(crate) fn lsid_doc(lsid: &Lsid) -> DocBuf {
+    let mut b = DocBuilder::with_capacity(80);
+    b.uuid("id", &lsid.id);
+    b.binary("uid", 0, &lsid.uid.unwrap_or(NO_USER_DIGEST));
+    b.finish()
+}
+
+impl Server {
+    pub(crate) async fn commit_transaction(&self, ctx: &OpCtx) -> Result<()> {
+        let (Some(statement), Some(lsid), Some(number)) = (self.statement(ctx), &ctx.lsid, ctx.txn_number)
+        else {
+            return Err(Error::internal("a commit outside of a transaction"));
+        };
+        ctx.will_write();
+        let again = statement.with_loan(|loan| {
+            let again = !loan.machine().may_commit(lsid, number)?;
+            Ok(again.then(|| loan.last_op()))
+        })?;
+        if let Some(last) = again {
+            // Also when the first try left no entry: whatever it read lies before what is there now.
+            ctx.set_last_op(if last.is_null() { self.last_applied() } else { last });
+            return Ok(());
+        }
+        let open = statement.open().ok_or_else(|| Error::internal("nothing is open to commit"))?;
+        let unit = open.take_unit()?;
+        statement.with_loan(|loan| {
+            loan.become_(State::CommittingUnprepared);
+            Ok(())
+        })?;
+        let done = match ctx.before_commit(unit.operations().0 > 0) {
+            Ok(()) => {
+                let ms = self.instance.params.int(Param::maxTransactionLockRequestTimeoutMillis).max(1);
+                let patience = Duration::from_millis(ms as u64);
+                self.catalog.commit_transaction(unit, &lsid_doc(lsid), number, patience).await
+            }
+            Err(e) => Err(e),
+        };
+        open.ended(done.is_ok());
+        let done = done?;
+        statement.with_loan(|loan| {
+            loan.become_(State::Committed);
+            if !done.last.is_null() {
+                loan.set_last_op(done.last);
+            }
+            Ok(())
+        })?;
+        let write_concern =
+            ctx.write_concern.clone().unwrap_or_else(|| pando_command::Node::default_write_concern(self));
+        if done.last.is_null() {
+            // What it read must not be rolled back: an entry behind it is waited for.
+            if write_concern.w != W::Nodes(1) && write_concern.w != W::Nodes(0) {
+                ctx.set_last_op(self.write_noop("read-only transaction")?);
+            }
+        } else {
+            ctx.set_last_op(done.last);
+        }
+        self.txn_metrics.note_last(Last { operations: done.operations, bytes: done.bytes, write_concern });
+        Ok(())
+    }
+
+    pub(crate) fn abort_transaction(&self, ctx: &OpCtx) -> Result<()> {
+        let (Some(statement), Some(lsid), Some(number)) = (self.statement(ctx), &ctx.lsid, ctx.txn_number)
+        else {
+            return Err(Error::internal("an abort outside of a transaction"));
+        };
+        statement.with_loan(|loan| {
+            loan.machine().may_abort(lsid, number)?;
+            loan.abort();
+            Ok(())
+        })?;
+        if let Some(open) = statement.open() {
+            open.abort();
+        }
+        ctx.will_write();
+        Ok(())
+    }
+
+    fn parked_transactions(&self) -> Vec<Arc<OpenTxn>> {
+        let parked = self.retryable.parked();
+        parked.into_iter().filter_map(|(_, open)| open.downcast::<OpenTxn>().ok()).collect()
+    }
+    /// Open transactions that no statement uses now.
+    pub(crate) fn idle_transactions(&self) -> Vec<Arc<OpenTxn>> {
+        self.parked_transactions()
+    }
+
+    /// Ends a session's transaction; an operation that uses it is interrupted.
+    pub(crate) fn abort_session(&self, id: &[u8; 16], why: ErrorCode) {
+        if self.retryable.abort(id) == Aborted::InUse {
+            self.instance.clients.kill_where(why, |_, op| op.in_txn && op.lsid.is_some_and(|l| l.id == *id));
+        }
+        let now = self.env.clock.mono();
+        self.cursors.kill_where(now, |c| c.txn_number.is_some() && c.lsid.is_some_and(|l| l.id == *id));
+    }
+    /// This node is about to stop writing: nothing stays open. Operations that use their transaction now are ended by the
+    /// caller.
+    pub(crate) fn abort_open_transactions(&self) {
+        for open in self.parked_transactions() {
+            self.abort_session(&open.lsid.id, ErrorCode::InterruptedDueToReplStateChange);
+        }
+    }
+    fn abort_expired(&self) {
+        let now = self.env.clock.mono();
+        for open in self.parked_transactions() {
+            let age = now.saturating_sub(open.started);
+            if age < open.lifetime {
+                continue;
+            }
+            let id = open.lsid.id;
+            self.env.log.info(
+                Component::Txn,
+                20707,
+                "Aborting transaction because it has been running for longer than \
+                 'transactionLifetimeLimitSeconds'",
+                |a| {
+                    a.i64("txnNumber", open.number);
+                    a.str("sessionId", &pando_base::Uuid(id).to_string());
+                },
+            );
+            drop(open);
+            self.abort_session(&id, ErrorCode::TransactionExceededLifetimeLimitSeconds);
+        }
+        let limit = self.instance.params.int(Param::transactionLifetimeLimitSeconds).max(1) as u64;
+        let limit = Duration::from_secs(limit);
+        // A statement that runs for so long.
+        self.instance.clients.kill_where(ErrorCode::TransactionExceededLifetimeLimitSeconds, |_, op| {
+            op.in_txn && now.saturating_sub(op.started) >= limit
+        });
+    }
+}
+
+/// Ends transactions that are open for too long.
+pub(crate) async fn expire(server: Arc<Server>) {
+    loop {
+        let limit = server.instance.params.int(Param::transactionLifetimeLimitSeconds).max(1) as u64;
+        if !pause(&server, Duration::from_millis((limit * 500).clamp(500, 60_000))).await {
+            return;
+        }
+        server.abort_expired();
+    }
+}

@@ -1,0 +1,217 @@
+//! One open transaction.
+
+use super::metrics::Metrics;
+use crate::Server;
+use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp};
+use pando_catalog::{Collection, Named, View, WriteGuard, WriteUnit};
+use pando_command::{Lsid, OpCtx, Param, ReadConcern};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+pub(crate) struct OpenTxn {
+    pub(crate) lsid: Lsid,
+    pub(crate) number: i64,
+    pub(crate) read_concern: ReadConcern,
+    /// Zero unless it reads at one time by its read concern.
+    pub(crate) read_timestamp: Timestamp,
+    /// Monotonic, and wall time.
+    pub(crate) started: Duration,
+    pub(crate) started_wall_ms: i64,
+    pub(crate) lifetime: Duration,
+    body: Mutex<Body>,
+    times: Mutex<Times>,
+    metrics: Arc<Metrics>,
+}
+
+/// Fields are dropped in their order: first the unit, then the locks that protect it.
+#[derive(Default)]
+struct Body {
+    /// `None` once it is over.
+    unit: Option<WriteUnit>,
+    held: BTreeMap<String, Held>,
+}
+
+enum Held {
+    Collection(WriteGuard),
+    View(Arc<View>),
+}
+
+/// How long statements ran.
+#[derive(Default)]
+struct Times {
+    active: Duration,
+    since: Option<Duration>,
+}
+
+impl OpenTxn {
+    pub(crate) fn begin(
+        ctx: &OpCtx,
+        lsid: Lsid,
+        number: i64,
+        unit: WriteUnit,
+        read_timestamp: Timestamp,
+        metrics: Arc<Metrics>,
+    ) -> OpenTxn {
+        metrics.started();
+        let secs = ctx.instance().params.int(Param::transactionLifetimeLimitSeconds).max(1) as u64;
+        OpenTxn {
+            lsid,
+            number,
+            read_concern: ctx.read_concern.clone(),
+            read_timestamp,
+            started: ctx.env().clock.mono(),
+            started_wall_ms: ctx.env().clock.wall_ms(),
+            lifetime: Duration::from_secs(secs),
+            body: Mutex::new(Body { unit: Some(unit), held: BTreeMap::new() }),
+            times: Mutex::default(),
+            metrics,
+        }
+    }
+    fn body(&self) -> MutexGuard<'_, Body> {
+        self.body.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    /// Works on the unit; 251 when the transaction has ended meanwhile.
+    pub(crate) fn with<T>(&self, work: impl FnOnce(&mut WriteUnit) -> Result<T>) -> Result<T> {
+        match &mut self.body().unit {
+            Some(unit) => work(unit),
+            None => Err(self.aborted()),
+        }
+    }
+    pub(crate) fn aborted(&self) -> Error {
+        Error::new(
+            ErrorCode::NoSuchTransaction,
+            format!("Transaction with {{ txnNumber: {} }} has been aborted.", self.number),
+        )
+    }
+    /// Takes the unit for its commit; the locks stay until the transaction goes.
+    pub(crate) fn take_unit(&self) -> Result<WriteUnit> {
+        let unit = self.body().unit.take().ok_or_else(|| self.aborted())?;
+        Ok(unit)
+    }
+    /// Lets everything go, once.
+    pub(crate) fn abort(&self) {
+        let over = std::mem::take(&mut *self.body());
+        if over.unit.is_some() {
+            self.metrics.aborted();
+        }
+    }
+    /// After the unit was taken and has failed or committed.
+    pub(crate) fn ended(&self, committed: bool) {
+        if committed {
+            self.metrics.committed()
+        } else {
+            self.metrics.aborted()
+        }
+        drop(std::mem::take(&mut *self.body()));
+    }
+
+    fn times(&self) -> MutexGuard<'_, Times> {
+        self.times.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    pub(crate) fn statement_begins(&self, now: Duration) {
+        self.times().since = Some(now);
+        self.metrics.activated();
+    }
+    pub(crate) fn statement_ends(&self, now: Duration) {
+        let mut times = self.times();
+        if let Some(since) = times.since.take() {
+            times.active += now.saturating_sub(since);
+            self.metrics.deactivated();
+        }
+    }
+    /// Time since the start, and how much of it statements ran.
+    pub(crate) fn spent(&self, now: Duration) -> (Duration, Duration) {
+        let times = self.times();
+        let running = times.since.map_or(Duration::ZERO, |since| now.saturating_sub(since));
+        (now.saturating_sub(self.started), times.active + running)
+    }
+
+    /// What a name means in this transaction: what it made, what it has met, or what exists.
+    pub(crate) fn named(&self, server: &Server, ns: &Namespace) -> Option<Named> {
+        let body = self.body();
+        if let Some(made) = body.unit.as_ref().and_then(|u| u.created(ns)) {
+            return Some(Named::Collection(made.clone()));
+        }
+        match body.held.get(ns.as_str()) {
+            Some(Held::Collection(guard)) => Some(Named::Collection(guard.collection().clone())),
+            Some(Held::View(view)) => Some(Named::View(view.clone())),
+            None => server.catalog.snapshot().get(ns).cloned(),
+        }
+    }
+    /// The collection in this transaction; 166 for a view.
+    pub(crate) fn collection(&self, server: &Server, ns: &Namespace) -> Result<Option<Arc<Collection>>> {
+        match self.named(server, ns) {
+            Some(Named::Collection(c)) => Ok(Some(c)),
+            Some(Named::View(_)) => Err(Error::new(
+                ErrorCode::CommandNotSupportedOnView,
+                format!("Namespace {ns} is a view, not a collection"),
+            )),
+            None => Ok(None),
+        }
+    }
+
+    /// Locks what a name stands for until the transaction ends, so that its definition stands still. A definition change
+    /// under way is waited for only briefly: it may itself wait for this transaction.
+    pub(crate) async fn meet(&self, server: &Server, ctx: &OpCtx, ns: &Namespace) -> Result<()> {
+        let mut ns = ns.clone();
+        loop {
+            {
+                let body = self.body();
+                let made = body.unit.as_ref().is_some_and(|u| u.created(&ns).is_some());
+                if made || body.held.contains_key(ns.as_str()) {
+                    return Ok(());
+                }
+            }
+            let snapshot = server.catalog.snapshot();
+            if let Some(Named::View(view)) = snapshot.get(&ns) {
+                self.body().held.insert(ns.as_str().to_owned(), Held::View(view.clone()));
+                let below = snapshot.resolve_view(&ns)?;
+                let Some(below) = below else { return Ok(()) };
+                ns = below.ns;
+                continue;
+            }
+            let Some(guard) = self.lock(server, ctx, &ns).await? else { return Ok(()) };
+            self.check_visible(guard.collection())?;
+            let mut body = self.body();
+            if body.unit.is_some() {
+                body.held.insert(ns.as_str().to_owned(), Held::Collection(guard));
+            }
+            return Ok(());
+        }
+    }
+    async fn lock(&self, server: &Server, ctx: &OpCtx, ns: &Namespace) -> Result<Option<WriteGuard>> {
+        let ms = server.instance.params.int(Param::maxTransactionLockRequestTimeoutMillis);
+        let locked = server.catalog.write_lock(ns);
+        let Ok(ms) = u64::try_from(ms) else { return ctx.interruptible(locked).await? };
+        let limited = server.env.timeout(Duration::from_millis(ms), locked);
+        ctx.interruptible(limited).await?.unwrap_or_else(|| {
+            Err(Error::new(
+                ErrorCode::LockTimeout,
+                format!("Unable to acquire IX lock on '{ns}' within {ms}ms."),
+            ))
+        })
+    }
+    /// The definition may be younger than what the transaction sees (246).
+    fn check_visible(&self, coll: &Collection) -> Result<()> {
+        let read = self.with(|u| Ok(u.txn().read_ts()))?;
+        let newest = coll.ready_indexes().iter().map(|i| i.ready_at).max().unwrap_or(coll.since);
+        let newest = newest.max(coll.since);
+        if newest <= read {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorCode::SnapshotUnavailable,
+            format!(
+                "Unable to read from a snapshot due to pending collection catalog changes; please retry the \
+                 operation. Snapshot timestamp is {read}. Collection minimum is {newest}"
+            ),
+        ))
+    }
+}
+
+impl Drop for OpenTxn {
+    fn drop(&mut self) {
+        self.abort();
+    }
+}
