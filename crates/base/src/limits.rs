@@ -6,6 +6,8 @@
 pub const BSON_USER_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Room the server itself may add around a user document (replies, oplog entries).
 pub const BSON_INTERNAL_BYTES_MAX: usize = BSON_USER_BYTES_MAX + 16 * 1024;
+/// Type, digits of the position and the zero behind them: what an array's element takes beside its value.
+pub const BSON_ARRAY_ELEMENT_BYTES_MAX: usize = 12;
 /// Nesting levels the parser walks before it refuses (MongoDB's `maxBSONDepth`).
 pub const BSON_DEPTH_MAX: usize = 200;
 /// Nesting levels of a document that may be stored (one more gives code 15, Overflow).

@@ -268,7 +268,7 @@ fn groups_of(ops: &[DocBuf]) -> Result<Vec<&[DocBuf]>> {
             let text = "An operation of the transaction is too large for an oplog entry";
             return Err(Error::new(ErrorCode::TransactionTooLarge, text));
         }
-        bytes += op.byte_len() + ARRAY_ELEMENT_BYTES_MAX;
+        bytes += op.byte_len() + limits::BSON_ARRAY_ELEMENT_BYTES_MAX;
         if i > from && bytes > limits::BSON_USER_BYTES_MAX {
             groups.push(&ops[from..i]);
             (from, bytes) = (i, op.byte_len());
@@ -278,11 +278,8 @@ fn groups_of(ops: &[DocBuf]) -> Result<Vec<&[DocBuf]>> {
     Ok(groups)
 }
 
-/// Type, digits of the position and the zero behind them.
-const ARRAY_ELEMENT_BYTES_MAX: usize = 12;
-
 fn apply_ops(ops: &[DocBuf], partial: bool, count: Option<usize>) -> DocBuf {
-    let bytes: usize = ops.iter().map(|op| op.byte_len() + ARRAY_ELEMENT_BYTES_MAX).sum();
+    let bytes: usize = ops.iter().map(|op| op.byte_len() + limits::BSON_ARRAY_ELEMENT_BYTES_MAX).sum();
     let mut b = DocBuilder::with_capacity(bytes + 64);
     b.array("applyOps", |a: &mut ArrayBuilder| {
         for op in ops {

@@ -2,7 +2,7 @@
 
 use crate::OpCtx;
 use crate::Request;
-use crate::reply::labels_of;
+use crate::reply::labels_of_late;
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{DocBuf, RawDoc, Value};
 use std::time::Duration;
@@ -113,7 +113,7 @@ pub(crate) fn write_concern_error<'n, I: Iterator<Item = &'n str>>(
         Some(list) => list.iter().filter_map(|e| e.value().as_str()).map(str::to_owned).collect(),
         None => {
             let code = error.get("code").and_then(|v| v.as_i64()).unwrap_or(0);
-            labels_of(ErrorCode(code as i32), ctx.command, &ctx.args, false)
+            labels_of_late(ErrorCode(code as i32), ctx.command, &ctx.args)
         }
     };
     Some(LateFailure { error, labels })

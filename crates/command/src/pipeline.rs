@@ -12,7 +12,7 @@ use crate::fail_command;
 use crate::generic_args::{ApiParams, GenericArgs};
 use crate::node::Node;
 use crate::params::Param;
-use crate::reply::{Encoded, Next, append_times, error_body, labels_of};
+use crate::reply::{Encoded, Next, append_times, error_body, labels_of, labels_of_late};
 use crate::request::Sequence;
 use crate::spec::{CommandSpec, Flags, Registry};
 use crate::{OpCtx, Request, slow, stable_api, transaction_rules};
@@ -234,7 +234,7 @@ async fn execute<S: Node>(
         Some(e) => {
             append_write_concern_error(&mut body, &e);
             body.f64("ok", 1.0);
-            append_labels(&mut body, &labels_of(e.code, ctx.command, &ctx.args, false));
+            append_labels(&mut body, &labels_of_late(e.code, ctx.command, &ctx.args));
         }
     }
     Ok((body, reply.next))

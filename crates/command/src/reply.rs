@@ -112,6 +112,13 @@ pub(crate) fn labels_of(
     labels
 }
 
+/// Those of a write concern error: the operation itself took place, so there is no transaction to begin anew.
+pub(crate) fn labels_of_late(code: ErrorCode, command: &str, args: &GenericArgs) -> Vec<String> {
+    let mut labels = labels_of(code, command, args, false);
+    labels.retain(|l| l != "TransientTransactionError");
+    labels
+}
+
 /// True for the errors that tell drivers the topology changed: the reply carries `topologyVersion`. Not those of a
 /// shutdown: a driver would take one that came with a version it knows for old news.
 pub(crate) fn tells_topology(code: ErrorCode) -> bool {
