@@ -74,6 +74,7 @@ codes! {
     40 ConflictingUpdateOperators 0;
     43 CursorNotFound RESUMABLE;
     46 LockBusy 0;
+    47 NoMatchingDocument 0;
     48 NamespaceExists 0;
     49 InvalidRoleModification 0;
     50 MaxTimeMSExpired 0;

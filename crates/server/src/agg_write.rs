@@ -79,7 +79,7 @@ impl Server {
         let cursor = match body {
             CursorBody::Pipeline(p) => *p,
             CursorBody::Query(q) => PipelineCursor::passing_on(self, q.into_scan())?,
-            CursorBody::List(_) | CursorBody::Oplog(_) => {
+            CursorBody::List(_) | CursorBody::Oplog(_) | CursorBody::ChangeStream(_) => {
                 return Err(Error::internal("an aggregation is a plan or a pipeline"));
             }
         };

@@ -7,6 +7,7 @@
 
 use crate::Server;
 use crate::body::CursorBody;
+use crate::change_stream::{self, ChangeStream};
 use crate::others::Others;
 use crate::pipeline_cursor::{ERROR_CONTEXT, From, PipelineCursor};
 use crate::query_cursor::QueryCursor;
@@ -68,6 +69,8 @@ fn check_first_stage(ns: &Namespace, raw: &RawDoc, source: &PipelineSource) -> R
         PipelineSource::CurrentOp(_) => {
             Err(invalid("$currentOp must be run against the 'admin' database with {aggregate: 1}".to_owned()))
         }
+        // Of a database or a cluster.
+        PipelineSource::ChangeStream(_) => Ok(()),
         PipelineSource::Documents(_) if without => Ok(()),
         PipelineSource::Documents(_) => {
             Err(invalid("'$documents' can only be run with {aggregate: 1}".to_owned()))
@@ -168,13 +171,18 @@ impl Server {
             check_in_transaction(&spec.pipeline)?;
         }
         check_first_stage(&spec.ns, &spec.pipeline, pipeline.source())?;
+        if let PipelineSource::ChangeStream(spec_of) = pipeline.source() {
+            change_stream::check(ctx, &spec.ns, spec_of, &spec.pipeline)?;
+        }
         if ctx.api.strict {
             check_stable(pipeline.source())?;
         }
         let mut raw = Cow::Borrowed(&*spec.pipeline);
         if let Some(v) = &view {
             if *pipeline.source() != PipelineSource::Collection {
-                return Err(on_view(&spec.ns));
+                let e = on_view(&spec.ns);
+                let streams = matches!(pipeline.source(), PipelineSource::ChangeStream(_));
+                return Err(if streams { e } else { e.context(ERROR_CONTEXT) });
             }
             raw = Cow::Owned(joined(&v.pipeline, &spec.pipeline));
             pipeline = Pipeline::parse(&raw, &q)?;
@@ -193,7 +201,13 @@ impl Server {
         let Aggregation { coll, below, mut pipeline, q, hint, allow_disk_use, .. } = agg;
         let others = Others::new(self, self.read_point(ctx));
         let env = RunEnv { spill: self.resources(allow_disk_use).spill, collections: Some(others.clone()) };
+        if let PipelineSource::ChangeStream(spec) = pipeline.source() {
+            let spec = spec.clone();
+            let stream = ChangeStream::open(self, ctx, &below, &spec, pipeline, &env)?;
+            return Ok((CursorBody::ChangeStream(Box::new(stream)), None));
+        }
         let docs = match pipeline.source() {
+            PipelineSource::ChangeStream(_) => None,
             PipelineSource::Collection => None,
             PipelineSource::CollStats(spec) => Some(vec![self.coll_stats_stage(ctx, &below, &coll, spec)?]),
             PipelineSource::IndexStats => Some(self.index_stats_stage(coll.as_deref())),
@@ -227,6 +241,10 @@ impl Aggregation {
     pub(crate) fn ctx(&self) -> &QueryCtx {
         &self.q
     }
+    /// Events come as long as the client asks.
+    pub(crate) fn is_endless(&self) -> bool {
+        matches!(self.pipeline.source(), PipelineSource::ChangeStream(_))
+    }
     pub(crate) fn reads_collection(&self) -> bool {
         *self.pipeline.source() == PipelineSource::Collection
     }
@@ -250,7 +268,6 @@ impl Aggregation {
 /// 166.
 pub(crate) fn on_view(ns: &Namespace) -> Error {
     Error::new(ErrorCode::CommandNotSupportedOnView, format!("Namespace {ns} is a view, not a collection"))
-        .context(ERROR_CONTEXT)
 }
 
 fn joined(a: &RawDoc, b: &RawDoc) -> DocBuf {

@@ -2,6 +2,7 @@
 
 use crate::Server;
 use crate::batch::Batch;
+use crate::change_stream::ChangeStream;
 use crate::oplog_tail::OplogTail;
 use crate::pipeline_cursor::PipelineCursor;
 use crate::query_cursor::QueryCursor;
@@ -19,6 +20,7 @@ pub enum CursorBody {
     /// The oplog from some timestamp on: what members that follow this one ask for.
     Oplog(Box<OplogTail>),
     Pipeline(Box<PipelineCursor>),
+    ChangeStream(Box<ChangeStream>),
 }
 
 /// When a wait for data ends.
@@ -51,6 +53,7 @@ impl CursorBody {
             CursorBody::Query(q) => q.fill(server, ctx, batch, source).await,
             CursorBody::Pipeline(p) => p.fill(server, ctx, batch, source).await,
             CursorBody::Oplog(o) => o.fill(ctx, batch).await,
+            CursorBody::ChangeStream(c) => c.fill(server, ctx, batch).await,
             CursorBody::List(docs) => {
                 while !batch.is_full() {
                     match docs.as_slice().first() {
@@ -69,8 +72,14 @@ impl CursorBody {
     pub(crate) fn resume_token(&self) -> Option<DocBuf> {
         match self {
             CursorBody::Query(q) => q.resume_token(),
+            CursorBody::ChangeStream(c) => Some(c.resume_token()),
             _ => None,
         }
+    }
+
+    /// A change stream whose collection or database is gone.
+    pub(crate) fn is_invalidated(&self) -> bool {
+        matches!(self, CursorBody::ChangeStream(c) if c.is_invalidated())
     }
 
     /// The fixed point a snapshot cursor reads at.
@@ -78,7 +87,7 @@ impl CursorBody {
         match self {
             CursorBody::Query(q) => q.at_cluster_time(),
             CursorBody::Pipeline(p) => p.at_cluster_time(),
-            CursorBody::List(_) | CursorBody::Oplog(_) => None,
+            CursorBody::List(_) | CursorBody::Oplog(_) | CursorBody::ChangeStream(_) => None,
         }
     }
 
@@ -90,6 +99,9 @@ impl CursorBody {
         batch: &mut Batch<'_>,
         until: Until,
     ) -> Result<More> {
+        if let CursorBody::ChangeStream(c) = self {
+            return c.await_data(server, ctx, batch, until).await;
+        }
         let commit_point_moved =
             || until.committed_after.is_some_and(|known| server.positions().committed > known);
         let from = ctx.env().clock.mono();

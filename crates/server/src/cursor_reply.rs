@@ -59,7 +59,7 @@ impl Server {
         let docs = batch.len();
         let park = more == More::Yes && !open.single_batch;
         let ns = open.ns.clone();
-        let at = body.at_cluster_time();
+        let (at, invalidated) = (body.at_cluster_time(), body.is_invalidated());
         let id = if park { self.park(ctx, req, open, body, docs) } else { 0 };
         if !park {
             self.cursors.count_unparked();
@@ -67,6 +67,9 @@ impl Server {
         batch.end(id, ns.as_str(), |c| {
             if let Some(at) = at {
                 c.timestamp("atClusterTime", at);
+            }
+            if invalidated {
+                c.bool("invalidated", true);
             }
         });
         self.instance.metrics.documents.returned.add(docs);

@@ -20,6 +20,7 @@ mod await_read_concern;
 mod backups;
 mod batch;
 mod body;
+mod change_stream;
 mod check_all;
 pub mod commands;
 mod config;

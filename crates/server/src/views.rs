@@ -108,7 +108,7 @@ impl Server {
         let (mut cursor, source) = match self.open_aggregation(ctx, agg)? {
             (CursorBody::Pipeline(cursor), source) => (*cursor, source),
             (CursorBody::Query(q), source) => (PipelineCursor::passing_on(self, q.into_scan())?, source),
-            (CursorBody::List(_) | CursorBody::Oplog(_), _) => return Ok(()),
+            (CursorBody::List(_) | CursorBody::Oplog(_) | CursorBody::ChangeStream(_), _) => return Ok(()),
         };
         let mut turn = cursor.begin(self, ctx, source)?;
         while let Some(row) = cursor.next(self, ctx, &mut turn).await? {

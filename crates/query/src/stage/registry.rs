@@ -38,7 +38,6 @@ static TABLE: &[(&str, Parse)] = &[
 
 /// MongoDB's other stages: known, not here.
 const KNOWN: &[&str] = &[
-    "$changeStream",
     "$changeStreamSplitLargeEvent",
     "$densify",
     "$fill",

@@ -12,6 +12,8 @@ pub enum PipelineSource {
     Collection,
     /// One document of statistics; the stage's specification.
     CollStats(DocBuf),
+    /// The oplog as events; the stage's specification.
+    ChangeStream(DocBuf),
     /// One document per index.
     IndexStats,
     /// Operations in progress; the stage's specification.
@@ -23,7 +25,10 @@ pub enum PipelineSource {
 }
 
 pub(super) fn is_source(name: &str) -> bool {
-    matches!(name, "$collStats" | "$indexStats" | "$currentOp" | "$documents" | "$listLocalSessions")
+    matches!(
+        name,
+        "$changeStream" | "$collStats" | "$indexStats" | "$currentOp" | "$documents" | "$listLocalSessions"
+    )
 }
 
 /// The source that a stage stands for; `None` for ordinary stages.
@@ -44,6 +49,13 @@ pub(super) fn parse(e: Elem<'_>, ctx: &QueryCtx) -> Result<Option<PipelineSource
             return Err(Error::location(
                 5447000,
                 format!("$collStats must take a nested object but found: {e:#}"),
+            ));
+        }
+        ("$changeStream", Value::Document(spec)) => PipelineSource::ChangeStream(spec.to_buf()),
+        ("$changeStream", _) => {
+            return Err(Error::location(
+                6_188_500,
+                format!("$changeStream must take a nested object but found: {e:#}"),
             ));
         }
         ("$indexStats", Value::Document(spec)) if spec.is_empty() => PipelineSource::IndexStats,

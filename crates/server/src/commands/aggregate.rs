@@ -158,6 +158,9 @@ impl Server {
         open: Open,
         agg: Aggregation,
     ) -> Result<Reply> {
+        let endless = agg.is_endless();
+        let open =
+            Open { tailable: open.tailable || endless, await_data: open.await_data || endless, ..open };
         let (body, source) = self.open_aggregation(ctx, agg)?;
         self.open_cursor(ctx, req, open, body, source).await
     }

@@ -2,7 +2,7 @@
 
 use super::prelude::*;
 use crate::batch::Batch;
-use crate::body::{More, Until};
+use crate::body::{CursorBody, More, Until};
 use pando_base::OpTime;
 use pando_command::Next;
 use pando_command::request::{missing, wrong_type};
@@ -50,7 +50,10 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     server.instance.metrics.op_counters.getmore.inc();
     let ns = Namespace::unchecked(req.db, args.coll);
     let txn_number = ctx.txn_number.filter(|_| ctx.in_txn());
-    let pin = server.cursors.pin(args.id, &ns, ctx.lsid.as_ref(), txn_number, ctx.op_id)?;
+    let mut pin = server.cursors.pin(args.id, &ns, ctx.lsid.as_ref(), txn_number, ctx.op_id)?;
+    if matches!(pin.body(), CursorBody::ChangeStream(_)) {
+        ctx.set_change_stream();
+    }
     if let Some(data) = after_checkout(server, ctx) {
         return Err(data);
     }
@@ -92,7 +95,7 @@ async fn next_batch(
         let until = Until { deadline: ctx.started + wait, committed_after: args.known_committed };
         more = pin.body().await_data(server, ctx, &mut batch, until).await?;
     }
-    let token = pin.body().resume_token();
+    let (token, invalidated) = (pin.body().resume_token(), pin.body().is_invalidated());
     batch.tell_resume_token(token);
     let docs = batch.len();
     pin.info.batches += 1;
@@ -112,7 +115,11 @@ async fn next_batch(
         }
     };
     let id = if kept { id } else { 0 };
-    batch.end(id, ns.as_str(), |_| {});
+    batch.end(id, ns.as_str(), |c| {
+        if invalidated {
+            c.bool("invalidated", true);
+        }
+    });
     server.instance.metrics.documents.returned.add(docs);
     server.top.add(ns.as_str(), crate::top::Kind::GetMore, false, ctx.elapsed());
     ctx.debug(|d| {

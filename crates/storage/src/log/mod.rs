@@ -492,6 +492,10 @@ impl OplogCursor {
         self.from = Bound::Excluded(Timestamp(ts));
         Ok(Some((Timestamp(ts), entry)))
     }
+    /// Lets the walk go on to what is visible now, but not past `limit`.
+    pub fn refresh_to(&mut self, limit: Timestamp) {
+        self.limit = limit.min(self.log.visible());
+    }
     /// Lets the walk go on to what is visible now.
     pub fn refresh(&mut self) {
         self.limit = self.log.visible();

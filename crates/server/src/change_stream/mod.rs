@@ -1,0 +1,329 @@
+//! Change streams: the oplog as events, for clients (SYS-073).
+//!
+//! ```text
+//! log, up to the majority commit point ─► entry ─► events in scope ─► the client's stages ─► batch, with a token
+//! ```
+//! A stream shows what cannot be rolled back any more, so it stays true through every failover, and any member can go
+//! on with it: a token names a place in the log, which is the same on all of them.
+
+mod description;
+mod event;
+mod scope;
+mod spec;
+mod token;
+
+use crate::Server;
+use crate::batch::Batch;
+use crate::body::{More, Until};
+use event::{Event, Maker};
+use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp};
+use pando_bson::{DocBuf, RawDoc, Value};
+use pando_command::{OpCtx, ReadLevel};
+use pando_query::stage::{Input, Pipeline, Row, RunEnv, Runner, Step};
+use pando_storage::OplogCursor;
+use scope::Scope;
+use spec::{Spec, Start};
+use std::collections::VecDeque;
+use std::ops::Bound;
+use token::Token;
+
+/// Entries between two looks at whether to stop.
+const STEP: u32 = 1000;
+
+/// Stages that may follow: those that look at one event at a time.
+const STAGES: &[&str] = &[
+    "$addFields",
+    "$changeStreamSplitLargeEvent",
+    "$match",
+    "$project",
+    "$redact",
+    "$replaceRoot",
+    "$replaceWith",
+    "$set",
+    "$unset",
+];
+
+/// An open stream.
+pub struct ChangeStream {
+    spec: Spec,
+    scope: Scope,
+    runner: Runner,
+    tail: OplogCursor,
+    /// The newest entry read; zero before the first.
+    read: Timestamp,
+    /// The event behind which the stream begins, until it is found.
+    looking_for: Option<Token>,
+    pending: VecDeque<Event>,
+    /// What the stages were given last.
+    given: Option<Given>,
+    /// A result that did not fit into the last batch.
+    stash: Option<(Row, Given)>,
+    /// Going on from here misses nothing and repeats nothing.
+    position: Token,
+    invalidated: bool,
+}
+
+#[derive(Clone)]
+struct Given {
+    token: Token,
+    ends: bool,
+}
+
+/// The events of one entry as the input of stages.
+struct Events<'a> {
+    pending: &'a mut VecDeque<Event>,
+    given: &'a mut Option<Given>,
+}
+
+impl Input for Events<'_> {
+    fn next(&mut self) -> Result<Step> {
+        let Some(e) = self.pending.pop_front() else { return Ok(Step::NeedYield) };
+        *self.given = Some(Given { token: e.token, ends: e.ends });
+        Ok(Step::Row(Row::from(e.doc)))
+    }
+}
+
+pub(super) fn history_lost() -> Error {
+    Error::new(
+        ErrorCode::ChangeStreamHistoryLost,
+        "Resume of change stream was not possible, as the resume point may no longer be in the oplog.",
+    )
+    .with_label(FINAL)
+}
+
+/// Checks that need no log: where it may be opened, and with what.
+pub(crate) fn check(ctx: &OpCtx, ns: &Namespace, spec: &RawDoc, pipeline: &RawDoc) -> Result<()> {
+    let stages = pipeline.iter().skip(1).filter_map(|e| e.value().as_doc()?.first());
+    if let Some(name) = stages.map(|e| e.name()).find(|name| !STAGES.contains(name)) {
+        return Err(Error::new(
+            ErrorCode::IllegalOperation,
+            format!("{name} is not permitted in a $changeStream pipeline"),
+        ));
+    }
+    Scope::of(ns, &Spec::parse(spec)?)?;
+    let level = ctx.read_concern.level.filter(|_| ctx.read_concern.given);
+    let Some(level) = level.filter(|l| *l != ReadLevel::Majority) else { return Ok(()) };
+    let level = level.text();
+    Err(Error::new(
+        ErrorCode::InvalidOptions,
+        format!(
+            "Command aggregate does not support {{ readConcern: {{ level: \"{level}\", provenance: \"clientSupplied\" }} \
+             }} :: caused by :: Aggregation stage $changeStream cannot run with a readConcern other than 'majority'. \
+             Current readConcern: {level}"
+        ),
+    ))
+}
+
+impl ChangeStream {
+    pub(crate) fn open(
+        server: &Server,
+        ctx: &OpCtx,
+        ns: &Namespace,
+        spec: &RawDoc,
+        pipeline: Pipeline,
+        env: &RunEnv,
+    ) -> Result<ChangeStream> {
+        ctx.set_change_stream();
+        if !server.repl.is_replicated() {
+            return Err(Error::location(40573, "The $changeStream stage is only supported on replica sets"));
+        }
+        let spec = Spec::parse(spec)?;
+        let scope = Scope::of(ns, &spec)?;
+        let (from, looking_for) = match &spec.start {
+            Start::Now => (Timestamp(server.last_applied().ts.0 + 1), None),
+            Start::At(ts) => (*ts, None),
+            Start::After(token) => (token.time, Some(token.clone())),
+        };
+        if !matches!(spec.start, Start::Now) {
+            check_history(server, from)?;
+        }
+        Ok(ChangeStream {
+            runner: pipeline.start(env)?,
+            tail: server.storage.log().read(Bound::Included(from), false),
+            read: Timestamp::ZERO,
+            position: looking_for.clone().unwrap_or_else(|| Token::high_water(from)),
+            looking_for,
+            pending: VecDeque::new(),
+            given: None,
+            stash: None,
+            invalidated: false,
+            spec,
+            scope,
+        })
+    }
+
+    pub(crate) fn resume_token(&self) -> DocBuf {
+        self.position.doc().clone()
+    }
+    pub(crate) fn is_invalidated(&self) -> bool {
+        self.invalidated
+    }
+
+    /// Appends events until the batch is full or the commit point is reached.
+    pub(crate) async fn fill(&mut self, server: &Server, ctx: &OpCtx, batch: &mut Batch<'_>) -> Result<More> {
+        ctx.set_change_stream();
+        if !self.read.is_zero() && server.storage.log().first() > self.read {
+            return Err(history_lost());
+        }
+        self.tail.refresh_to(server.committed());
+        while !batch.is_full() && !self.invalidated {
+            let next = match self.stash.take() {
+                Some(next) => Some(next),
+                None => self.next(server, ctx).await?,
+            };
+            let Some((row, given)) = next else { break };
+            if !batch.has_room(row.bytes().len()) {
+                self.stash = Some((row, given));
+                break;
+            }
+            batch.push(row.bytes());
+            self.position = given.token;
+            self.invalidated = given.ends;
+        }
+        Ok(if self.invalidated { More::No } else { More::Yes })
+    }
+
+    /// The next event that the stages let through; `None` at the commit point.
+    async fn next(&mut self, server: &Server, ctx: &OpCtx) -> Result<Option<(Row, Given)>> {
+        let mut step = 0;
+        loop {
+            let mut events = Events { pending: &mut self.pending, given: &mut self.given };
+            match self.runner.next(&mut events)? {
+                Step::Row(row) => {
+                    let Some(given) = self.given.clone() else {
+                        return Err(Error::internal("a change stream's stages made an event of nothing"));
+                    };
+                    check_token(&row, &given.token).map_err(|e| e.context(when(ctx)))?;
+                    return Ok(Some((row, given)));
+                }
+                Step::NeedYield | Step::Eof => {}
+            }
+            // The last event was not for this client; what it says of the stream counts all the same.
+            if let Some(given) = self.given.take().filter(|g| g.ends) {
+                self.position = given.token;
+                self.invalidated = true;
+                return Ok(None);
+            }
+            if self.position.time < self.read && self.looking_for.is_none() {
+                self.position = Token::high_water(self.read);
+            }
+            step += 1;
+            if step == STEP {
+                step = 0;
+                ctx.yield_now().await?;
+            }
+            let Some((ts, entry)) = self.tail.next()? else { return Ok(None) };
+            self.read = ts;
+            let (server, spec, scope) = (server, &self.spec, &self.scope);
+            let mut maker = Maker { server, spec, scope, out: Vec::new() };
+            maker.entry(RawDoc::trusted(&entry))?;
+            self.pending.extend(maker.out);
+            self.skip_to_start().map_err(|e| e.context(when(ctx)))?;
+        }
+    }
+
+    /// Drops what lies before the token that the stream was opened with, and that event itself.
+    fn skip_to_start(&mut self) -> Result<()> {
+        let Some(wanted) = &self.looking_for else { return Ok(()) };
+        while let Some(e) = self.pending.pop_front() {
+            if e.token.is_same(wanted) {
+                self.looking_for = None;
+                return Ok(());
+            }
+            if e.token.is_after(wanted) {
+                return Err(not_found(&e.token));
+            }
+        }
+        if self.read > wanted.time {
+            return Err(not_found(wanted));
+        }
+        Ok(())
+    }
+
+    /// Waits for events, then fills the batch.
+    pub(crate) async fn await_data(
+        &mut self,
+        server: &Server,
+        ctx: &OpCtx,
+        batch: &mut Batch<'_>,
+        until: Until,
+    ) -> Result<More> {
+        let from = ctx.env().clock.mono();
+        loop {
+            let progress = server.progress.changed().version();
+            let seen = server.committed();
+            let more = self.fill(server, ctx, batch).await?;
+            let left = until.deadline.saturating_sub(ctx.env().clock.mono());
+            if batch.len() > 0 || more == More::No || left.is_zero() {
+                ctx.debug(|d| d.awaited = ctx.env().clock.mono().saturating_sub(from));
+                return Ok(more);
+            }
+            let wait = ctx.env().timeout(left, wait_committed(server, seen, progress));
+            ctx.interruptible(wait).await?;
+        }
+    }
+}
+
+/// The commit point passes `seen`, or something else has changed.
+async fn wait_committed(server: &Server, seen: Timestamp, progress: u64) {
+    let log = server.storage.log();
+    // Somebody waits: entries are made durable, and members report them, at once.
+    if server.repl.is_alone() {
+        log.wait_visible(seen).await;
+        let _ = log.wait_durable(log.visible()).await;
+        return;
+    }
+    server.progress.await_positions(server.env.clock.mono());
+    server.progress.changed().changed(progress).await;
+}
+
+/// The log must reach back to where a stream begins.
+fn check_history(server: &Server, from: Timestamp) -> Result<()> {
+    let log = server.storage.log();
+    if log.first() <= from {
+        return Ok(());
+    }
+    let first = log.read(Bound::Unbounded, false).next()?;
+    // Nothing came before this one.
+    let initiating = first.is_some_and(|(_, entry)| {
+        RawDoc::trusted(&entry).get_path("o.msg").and_then(|v| v.as_str()) == Some("initiating set")
+    });
+    if initiating { Ok(()) } else { Err(history_lost()) }
+}
+
+fn not_found(seen: &Token) -> Error {
+    Error::new(
+        ErrorCode::ChangeStreamFatalError,
+        format!("cannot resume stream; the resume token was not found. {}", seen.doc()),
+    )
+    .with_label(FINAL)
+}
+const FINAL: &str = "NonResumableChangeStreamError";
+
+fn when(ctx: &OpCtx) -> &'static str {
+    match ctx.command {
+        "getMore" => "Executor error during getMore",
+        _ => crate::pipeline_cursor::ERROR_CONTEXT,
+    }
+}
+
+/// The event's `_id` is what a client comes back with.
+fn check_token(row: &Row, token: &Token) -> Result<()> {
+    let doc = RawDoc::trusted(row.bytes());
+    if let Some(Value::Document(id)) = doc.get("_id")
+        && id.as_bytes() == token.doc().as_bytes()
+    {
+        return Ok(());
+    }
+    let found = doc.elem("_id").map_or_else(|| "{}".to_owned(), |e| format!("{{ {e} }}"));
+    Err(Error::new(
+        ErrorCode::ChangeStreamFatalError,
+        format!(
+            "Encountered an event whose _id field, which contains the resume token, was modified by the pipeline. \
+             Modifying the _id field of an event makes it impossible to resume the stream from that point. Only \
+             transformations that retain the unmodified _id field are allowed. Expected: {{ _id: {} }} but found: {found}",
+            token.doc()
+        ),
+    )
+    .with_label(FINAL))
+}

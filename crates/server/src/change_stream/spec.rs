@@ -1,0 +1,164 @@
+//! The argument of `$changeStream`.
+
+use super::token::Token;
+use pando_base::{Error, ErrorCode, Result, Timestamp};
+use pando_bson::{Elem, RawDoc, Value};
+
+/// Whether updates bring the whole document.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum FullDocument {
+    /// Of inserts and replacements only.
+    Default,
+    /// As it is when the event is read.
+    UpdateLookup,
+    /// As the update left it, if that is known.
+    WhenAvailable,
+    /// The same; a stream without it ends.
+    Required,
+}
+
+/// Whether events bring the document as it was before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum BeforeChange {
+    Off,
+    WhenAvailable,
+    Required,
+}
+
+/// Where a stream begins.
+#[derive(Clone, Debug)]
+pub(crate) enum Start {
+    Now,
+    At(Timestamp),
+    /// `resumeAfter`, `startAfter`.
+    After(Token),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Spec {
+    pub(crate) full_document: FullDocument,
+    pub(crate) before_change: BeforeChange,
+    pub(crate) start: Start,
+    pub(crate) all_changes: bool,
+    pub(crate) expanded: bool,
+    pub(crate) system_events: bool,
+    pub(crate) migrations: bool,
+    pub(crate) raw_description: bool,
+    pub(crate) on_config: bool,
+}
+
+fn wrong(field: &str, v: &Value<'_>, wanted: &str) -> Error {
+    Error::type_mismatch(format!(
+        "BSON field '$changeStream.{field}' is the wrong type '{}', expected type '{wanted}'",
+        v.type_name()
+    ))
+}
+fn bool_of(e: &Elem<'_>) -> Result<bool> {
+    match e.value() {
+        Value::Boolean(b) => Ok(b),
+        v => Err(Error::type_mismatch(format!(
+            "Field '{}' should be a boolean value, but found: {}",
+            e.name(),
+            v.type_name()
+        ))),
+    }
+}
+fn one_of<T: Copy>(e: &Elem<'_>, choices: &[(&str, T)]) -> Result<T> {
+    let v = e.value();
+    let Value::String(said) = v else { return Err(wrong(e.name(), &v, "string")) };
+    let found = choices.iter().find(|(name, _)| *name == said);
+    found.map(|(_, choice)| *choice).ok_or_else(|| {
+        Error::bad_value(format!(
+            "Enumeration value '{said}' for field '$changeStream.{}' is not a valid value.",
+            e.name()
+        ))
+    })
+}
+fn token_of(e: &Elem<'_>) -> Result<Token> {
+    match e.value() {
+        Value::Document(d) => Token::parse(d),
+        v => Err(wrong(e.name(), &v, "object")),
+    }
+}
+
+impl Spec {
+    pub(crate) fn parse(doc: &RawDoc) -> Result<Spec> {
+        let (mut resume, mut after, mut at) = (None, None, None);
+        let mut s = Spec {
+            full_document: FullDocument::Default,
+            before_change: BeforeChange::Off,
+            start: Start::Now,
+            all_changes: false,
+            expanded: false,
+            system_events: false,
+            migrations: false,
+            raw_description: false,
+            on_config: false,
+        };
+        for e in doc {
+            match e.name() {
+                "fullDocument" => {
+                    let choices = [
+                        ("default", FullDocument::Default),
+                        ("updateLookup", FullDocument::UpdateLookup),
+                        ("whenAvailable", FullDocument::WhenAvailable),
+                        ("required", FullDocument::Required),
+                    ];
+                    s.full_document = one_of(&e, &choices)?;
+                }
+                "fullDocumentBeforeChange" => {
+                    let choices = [
+                        ("off", BeforeChange::Off),
+                        ("whenAvailable", BeforeChange::WhenAvailable),
+                        ("required", BeforeChange::Required),
+                    ];
+                    s.before_change = one_of(&e, &choices)?;
+                }
+                "resumeAfter" => resume = Some(token_of(&e)?),
+                "startAfter" => after = Some(token_of(&e)?),
+                "startAtOperationTime" => match e.value() {
+                    Value::Timestamp(ts) => at = Some(ts),
+                    v => return Err(wrong(e.name(), &v, "timestamp")),
+                },
+                "allChangesForCluster" => s.all_changes = bool_of(&e)?,
+                "showExpandedEvents" => s.expanded = bool_of(&e)?,
+                "showSystemEvents" => s.system_events = bool_of(&e)?,
+                "showMigrationEvents" => s.migrations = bool_of(&e)?,
+                "showRawUpdateDescription" => s.raw_description = bool_of(&e)?,
+                "allowToRunOnConfigDB" => s.on_config = bool_of(&e)?,
+                name => {
+                    return Err(Error::location(
+                        40415,
+                        format!("BSON field '$changeStream.{name}' is an unknown field."),
+                    ));
+                }
+            }
+        }
+        if resume.is_some() && after.is_some() {
+            return Err(Error::location(
+                50865,
+                "Do not specify both 'resumeAfter' and 'startAfter' in a $changeStream stage",
+            ));
+        }
+        if at.is_some() && (resume.is_some() || after.is_some()) {
+            return Err(Error::location(
+                40674,
+                "Only one type of resume option is allowed, but multiple were found",
+            ));
+        }
+        if resume.as_ref().is_some_and(|t| t.from_invalidate) {
+            return Err(Error::new(
+                ErrorCode::InvalidResumeToken,
+                "Attempting to resume a change stream using 'resumeAfter' is not allowed from an invalidate \
+                 notification",
+            ));
+        }
+        s.start = match (resume.or(after), at) {
+            (Some(token), _) if token.is_event => Start::After(token),
+            (Some(mark), _) => Start::At(mark.time),
+            (None, Some(at)) => Start::At(at),
+            (None, None) => Start::Now,
+        };
+        Ok(s)
+    }
+}
