@@ -1,6 +1,7 @@
 //! Replica sets of several members in one process, talked to over sockets as drivers do.
 #![allow(clippy::disallowed_methods)]
 
+mod change_streams;
 mod defaults;
 mod drops;
 mod feature_version;

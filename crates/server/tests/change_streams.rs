@@ -1,0 +1,224 @@
+//! What a change stream shows, and where it can go on.
+
+use pando_bson::{Bson, Document, doc};
+use pando_testserver::{Client, Running, World, run};
+
+fn watch(coll: Bson, spec: Document) -> Document {
+    watch_through(coll, spec, Vec::new())
+}
+fn watch_through(coll: Bson, spec: Document, stages: Vec<Document>) -> Document {
+    let mut pipeline = vec![Bson::Document(doc! { "$changeStream": spec })];
+    pipeline.extend(stages.into_iter().map(Bson::Document));
+    doc! { "aggregate": coll, "pipeline": Bson::Array(pipeline), "cursor": {} }
+}
+
+struct Stream {
+    id: i64,
+    coll: String,
+    token: Document,
+    batch: Vec<Document>,
+}
+
+impl Stream {
+    fn of(reply: &Document) -> Stream {
+        let cursor = reply.get("cursor").and_then(Bson::as_doc).expect("a cursor");
+        let docs = cursor.get("firstBatch").or_else(|| cursor.get("nextBatch"));
+        let Some(Bson::Array(docs)) = docs else { panic!("no batch: {cursor:?}") };
+        let ns = cursor.get("ns").and_then(Bson::as_str).unwrap();
+        Stream {
+            id: cursor.get("id").and_then(Bson::as_i64).unwrap(),
+            coll: ns.split_once('.').unwrap().1.to_owned(),
+            token: cursor.get("postBatchResumeToken").and_then(Bson::as_doc).unwrap().clone(),
+            batch: docs.iter().filter_map(|d| d.as_doc().cloned()).collect(),
+        }
+    }
+    async fn open(c: &mut Client, command: Document) -> Stream {
+        Stream::of(&c.ok(command).await)
+    }
+    async fn more(&mut self, c: &mut Client, max_time_ms: i64) {
+        let next = doc! { "getMore": self.id, "collection": self.coll.clone(), "maxTimeMS": max_time_ms };
+        *self = Stream::of(&c.ok(next).await);
+    }
+    /// All events there are, up to `n`.
+    async fn events(&mut self, c: &mut Client, n: usize) -> Vec<Document> {
+        let mut all = std::mem::take(&mut self.batch);
+        while all.len() < n && self.id != 0 {
+            self.more(c, 5_000).await;
+            assert!(!self.batch.is_empty(), "only {all:?}");
+            all.append(&mut self.batch);
+        }
+        all
+    }
+}
+
+/// An event without what differs from run to run.
+fn bare(event: &Document) -> Document {
+    let mut out = Document::new();
+    for (name, value) in event.iter() {
+        if !matches!(name, "_id" | "clusterTime" | "wallTime" | "collectionUUID" | "lsid" | "txnNumber") {
+            out.push(name, value.clone());
+        }
+    }
+    out
+}
+fn kind(event: &Document) -> &str {
+    event.get("operationType").and_then(Bson::as_str).unwrap()
+}
+fn token(event: &Document) -> Document {
+    event.get("_id").and_then(Bson::as_doc).unwrap().clone()
+}
+async fn one_member(world: &World) -> (Running, Client) {
+    let server = world.start_set().await;
+    let c = server.connect().await;
+    (server, c)
+}
+async fn insert(c: &mut Client, id: i32) {
+    c.ok(doc! { "insert": "c", "documents": [{ "_id": id }] }).await;
+}
+
+#[test]
+fn writes_become_events_in_their_order() {
+    run(async {
+        let world = World::new();
+        let (server, mut c) = one_member(&world).await;
+        c.ok(doc! { "create": "c" }).await;
+        let mut s = Stream::open(&mut c, watch("c".into(), doc! { "fullDocument": "updateLookup" })).await;
+        assert!(s.batch.is_empty() && s.id != 0);
+        let old = doc! { "_id": 1, "a": 1, "f": "x".repeat(100), "l": [1, 2, 3] };
+        c.ok(doc! { "insert": "c", "documents": [old.clone()] }).await;
+        let set = doc! { "$set": { "a": 2, "n.0": true }, "$unset": { "f": 1 } };
+        c.ok(doc! { "update": "c", "updates": [{ "q": { "_id": 1 }, "u": set }] }).await;
+        c.ok(doc! { "update": "c", "updates": [{ "q": { "_id": 1 }, "u": { "b": 1 } }] }).await;
+        c.ok(doc! { "insert": "other", "documents": [{ "_id": 1 }] }).await;
+        c.ok(doc! { "delete": "c", "deletes": [{ "q": {}, "limit": 0 }] }).await;
+        c.ok(doc! { "drop": "c" }).await;
+        let events = s.events(&mut c, 6).await;
+        let (ns, key) = (doc! { "db": "test", "coll": "c" }, doc! { "_id": 1 });
+        let seen: Vec<Document> = events.iter().map(bare).collect();
+        let expected = [
+            doc! { "operationType": "insert", "fullDocument": old, "ns": ns.clone(), "documentKey": key.clone() },
+            doc! { "operationType": "update", "fullDocument": Bson::Null, "ns": ns.clone(), "documentKey": key.clone(),
+            "updateDescription": {
+                "updatedFields": { "a": 2, "n": { "0": true } }, "removedFields": ["f"], "truncatedArrays": []
+            } },
+            doc! { "operationType": "replace", "fullDocument": { "_id": 1, "b": 1 }, "ns": ns.clone(),
+            "documentKey": key.clone() },
+            doc! { "operationType": "delete", "ns": ns.clone(), "documentKey": key },
+            doc! { "operationType": "drop", "ns": ns },
+            doc! { "operationType": "invalidate" },
+        ];
+        assert_eq!(seen, expected);
+        assert_eq!(s.id, 0, "an invalidated stream is over");
+        server.shut_down().await;
+    });
+}
+
+#[test]
+fn a_stream_goes_on_behind_any_of_its_tokens() {
+    run(async {
+        let world = World::new();
+        let (server, mut c) = one_member(&world).await;
+        let mut s = Stream::open(&mut c, watch("c".into(), doc! {})).await;
+        let begin = s.token.clone();
+        for id in 0..5 {
+            insert(&mut c, id).await;
+        }
+        let events = s.events(&mut c, 5).await;
+        for (i, e) in events.iter().enumerate() {
+            let resume = watch("c".into(), doc! { "resumeAfter": token(e) });
+            let rest = Stream::open(&mut c, resume).await.events(&mut c, 4 - i).await;
+            assert_eq!(rest, events[i + 1..], "after {i}");
+        }
+        let again = watch("c".into(), doc! { "startAfter": begin });
+        assert_eq!(Stream::open(&mut c, again).await.events(&mut c, 5).await, events);
+        let from = events[2].get("clusterTime").unwrap().clone();
+        let at = watch("c".into(), doc! { "startAtOperationTime": from });
+        assert_eq!(Stream::open(&mut c, at).await.events(&mut c, 3).await, events[2..]);
+        // Entries that are nothing to the stream move its token on.
+        c.ok(doc! { "insert": "other", "documents": [{}] }).await;
+        s.more(&mut c, 200).await;
+        assert!(s.batch.is_empty());
+        insert(&mut c, 5).await;
+        let resume = watch("c".into(), doc! { "resumeAfter": s.token.clone() });
+        assert_eq!(Stream::open(&mut c, resume).await.events(&mut c, 1).await.len(), 1);
+        // A token of another collection's event is not found.
+        let mut other = Stream::open(&mut c, watch(1.into(), doc! {})).await;
+        c.ok(doc! { "insert": "other", "documents": [{}] }).await;
+        let foreign = token(&other.events(&mut c, 1).await[0]);
+        insert(&mut c, 6).await;
+        let (code, text) = c.err(watch("c".into(), doc! { "resumeAfter": foreign })).await;
+        assert!(code == 280 && text.contains("the resume token was not found"), "{text}");
+        server.shut_down().await;
+    });
+}
+
+#[test]
+fn after_an_invalidation_only_start_after_goes_on() {
+    run(async {
+        let world = World::new();
+        let (server, mut c) = one_member(&world).await;
+        insert(&mut c, 1).await;
+        let mut s = Stream::open(&mut c, watch("c".into(), doc! {})).await;
+        c.ok(doc! { "drop": "c" }).await;
+        let end = token(&s.events(&mut c, 2).await[1]);
+        assert_eq!(s.token, end);
+        assert_eq!(c.err(watch("c".into(), doc! { "resumeAfter": end.clone() })).await.0, 260);
+        insert(&mut c, 2).await;
+        let mut s = Stream::open(&mut c, watch("c".into(), doc! { "startAfter": end })).await;
+        assert_eq!(kind(&s.events(&mut c, 1).await[0]), "insert");
+        server.shut_down().await;
+    });
+}
+
+#[test]
+fn databases_and_clusters_are_watched_as_a_whole() {
+    run(async {
+        let world = World::new();
+        let (server, mut c) = one_member(&world).await;
+        let mut db = Stream::open(&mut c, watch(1.into(), doc! { "showExpandedEvents": true })).await;
+        let mut all = watch(1.into(), doc! { "allChangesForCluster": true });
+        all.push("$db", "admin");
+        let id = Stream::open(&mut c, all).await.id;
+        insert(&mut c, 1).await;
+        c.ok(doc! { "createIndexes": "c", "indexes": [{ "key": { "x": 1 }, "name": "x" }] }).await;
+        c.ok(doc! { "collMod": "c", "index": { "name": "x", "hidden": true } }).await;
+        c.ok(doc! { "insert": "far", "documents": [{ "_id": 1 }], "$db": "away" }).await;
+        c.ok(doc! { "renameCollection": "test.c", "to": "test.d", "$db": "admin" }).await;
+        c.ok(doc! { "dropDatabase": 1 }).await;
+        let kinds: Vec<String> = db.events(&mut c, 8).await.iter().map(|e| kind(e).to_owned()).collect();
+        let expected =
+            ["create", "insert", "createIndexes", "modify", "rename", "drop", "dropDatabase", "invalidate"];
+        assert_eq!(kinds, expected);
+        let next = doc! { "getMore": id, "collection": "$cmd.aggregate", "$db": "admin" };
+        let cluster = Stream::of(&c.ok(next).await);
+        let kinds: Vec<&str> = cluster.batch.iter().map(kind).collect();
+        assert_eq!(kinds, ["insert", "insert", "rename", "drop", "dropDatabase"]);
+        assert_ne!(cluster.id, 0, "a cluster has no end");
+        server.shut_down().await;
+    });
+}
+
+#[test]
+fn stages_choose_and_shape_events_but_leave_the_token() {
+    run(async {
+        let world = World::new();
+        let (server, mut c) = one_member(&world).await;
+        let stages =
+            vec![doc! { "$match": { "documentKey._id": { "$gt": 2 } } }, doc! { "$project": { "ns": 0 } }];
+        let mut s = Stream::open(&mut c, watch_through("c".into(), doc! {}, stages)).await;
+        for id in 0..5 {
+            insert(&mut c, id).await;
+        }
+        let events = s.events(&mut c, 2).await;
+        assert!(events.iter().all(|e| e.get("ns").is_none() && e.get("fullDocument").is_some()));
+        let id_gone = vec![doc! { "$project": { "_id": 0 } }];
+        let s = Stream::open(&mut c, watch_through("c".into(), doc! {}, id_gone)).await;
+        insert(&mut c, 9).await;
+        let (code, text) = c.err(doc! { "getMore": s.id, "collection": "c" }).await;
+        assert!(code == 280 && text.contains("was modified by the pipeline"), "{text}");
+        let group = vec![doc! { "$group": { "_id": 1 } }];
+        let (code, text) = c.err(watch_through("c".into(), doc! {}, group)).await;
+        assert_eq!((code, &text[..]), (20, "$group is not permitted in a $changeStream pipeline"));
+        server.shut_down().await;
+    });
+}
