@@ -385,3 +385,11 @@ pub const GRAPH_LOOKUP_BYTES_MAX: usize = 100 * 1024 * 1024;
 pub const LOOKUP_ENTRY_BYTES: usize = 64;
 /// Matches that a `$lookup` takes from an index in one go; a value with more is an ordinary query, which can yield.
 pub const LOOKUP_PROBE_DOCS_MAX: usize = 1000;
+/// One partition of a `$setWindowFields`.
+pub const WINDOW_BYTES_MAX: usize = 100 * 1024 * 1024;
+/// Documents that window functions look at between two chances for others to run.
+pub const WINDOW_STEPS_PER_TURN: usize = 4096;
+/// Documents that one `$densify` makes.
+pub const DENSIFY_DOCS_MAX: u64 = 500_000;
+/// What a `$densify` remembers of its partitions.
+pub const DENSIFY_PARTITION_BYTES_MAX: usize = 100 * 1024 * 1024;

@@ -147,7 +147,27 @@ def chain():
     return out
 
 
-SETS = {"left": left, "right": right, "chain": chain, "values": values, "mixed": mixed, "arrays": arrays, "nums": nums, "strs": strs, "people": people, "bits": bits}
+def steps():
+    """A series with gaps, ties and odd values, for windows and densifying."""
+    rnd = random.Random(31)
+    out = []
+    for i in range(24):
+        d = {"_id": i, "p": "abc"[i * 7 % 3], "v": [i * 3 % 11, L(i), float(i) / 2, i][i % 4], "x": rnd.randrange(15), "t": DATE(1704067200000 - 1000 * 86400000 + i * 43200000 * (1 + i % 3)), "n": {"q": i % 2}}
+        if i % 3:
+            d["gap"] = [None, i * 2, float(i)][i % 3] if i % 6 else None
+        if i % 5 == 0:
+            d["m"] = ["x", 5, None, D("2.5"), [1]][i // 5]
+        if i % 4 == 1:
+            d["arr"] = i % 2
+        if i == 17:
+            d["arr"] = [1]
+        if i == 20:
+            del d["x"]
+        out.append(d)
+    return out
+
+
+SETS = {"steps": steps, "left": left, "right": right, "chain": chain, "values": values, "mixed": mixed, "arrays": arrays, "nums": nums, "strs": strs, "people": people, "bits": bits}
 INDEXES = {
     # name: (data set, key pattern, options)
     "mixed_a": ("mixed", {"a": 1}, {}),

@@ -31,6 +31,9 @@ impl Accumulator for Push {
         }
         Ok(())
     }
+    fn goes_on(&self) -> bool {
+        false
+    }
     fn result(&mut self) -> Result<Val<'static>> {
         Ok(Val::Array(std::mem::take(&mut self.0).finish()))
     }
@@ -63,6 +66,9 @@ impl Accumulator for AddToSet {
             check_bytes("$addToSet", self.values.byte_len())?;
         }
         Ok(())
+    }
+    fn goes_on(&self) -> bool {
+        false
     }
     fn result(&mut self) -> Result<Val<'static>> {
         Ok(Val::Array(std::mem::take(&mut self.values).finish()))

@@ -14,7 +14,7 @@ mod registry;
 mod std_dev;
 pub(crate) mod sum;
 
-pub(crate) use registry::{AccSpec, parse, parse_percentile};
+pub(crate) use registry::{AccSpec, parse, parse_percentile, parse_window};
 
 use crate::ctx::QueryCtx;
 use crate::expr::Val;
@@ -23,6 +23,10 @@ use pando_base::Result;
 pub(crate) trait Accumulator: Send {
     fn add(&mut self, v: Val<'_>, ctx: &QueryCtx) -> Result<()>;
     fn result(&mut self) -> Result<Val<'static>>;
+    /// Whether it can go on after a result was taken.
+    fn goes_on(&self) -> bool {
+        true
+    }
     /// As `add`, for accumulators that choose by a sort key.
     fn add_keyed(&mut self, _key: &[u8], v: Val<'_>, ctx: &QueryCtx) -> Result<()> {
         self.add(v, ctx)

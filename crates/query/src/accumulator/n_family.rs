@@ -133,6 +133,9 @@ impl Accumulator for NFamily {
     fn add_keyed(&mut self, key: &[u8], v: Val<'_>, _: &QueryCtx) -> Result<()> {
         self.add_sorted(key, v, |(old, _)| **old <= *key)
     }
+    fn goes_on(&self) -> bool {
+        false
+    }
     fn result(&mut self) -> Result<Val<'static>> {
         let mut values = std::mem::take(&mut self.kept).into_iter().map(|(_, v)| v);
         if self.single {

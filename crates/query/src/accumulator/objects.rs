@@ -37,6 +37,9 @@ impl Accumulator for MergeObjects {
         self.0 = merged(&self.0, d);
         Ok(())
     }
+    fn goes_on(&self) -> bool {
+        false
+    }
     fn result(&mut self) -> Result<Val<'static>> {
         Ok(Val::Doc(std::mem::take(&mut self.0)))
     }

@@ -76,19 +76,44 @@ pub(crate) fn parse(field: &str, spec: &RawDoc, p: &mut ParseCtx<'_>) -> Result<
     let Some((name, parse)) = TABLE.iter().find(|(n, _)| *n == e.name()) else {
         return Err(Error::location(15952, format!("unknown group operator '{}'", e.name())));
     };
+    if UNARY.contains(name) && matches!(e.value(), Value::Array(_)) {
+        return Err(Error::location(40237, format!("The {name} accumulator is a unary operator")));
+    }
     let (arg, make) = parse(name, e, p)?;
     Ok(AccSpec { field: field.into(), arg, make })
 }
 
+/// The same over a window; `None` for what is no accumulator there. Arrays are arguments like any other.
+pub(crate) fn parse_window(e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<Option<AccSpec>> {
+    match TABLE.iter().find(|(n, _)| *n == e.name() && *n != "$mergeObjects") {
+        None => Ok(None),
+        Some((name, parse)) => {
+            let (arg, make) = parse(name, e, p)?;
+            Ok(Some(AccSpec { field: "".into(), arg, make }))
+        }
+    }
+}
+
+const UNARY: &[&str] = &[
+    "$addToSet",
+    "$avg",
+    "$first",
+    "$last",
+    "$max",
+    "$mergeObjects",
+    "$min",
+    "$push",
+    "$stdDevPop",
+    "$stdDevSamp",
+    "$sum",
+];
+
 fn unary(
-    name: &'static str,
+    _: &'static str,
     e: Elem<'_>,
     p: &mut ParseCtx<'_>,
     make: fn() -> Box<dyn Accumulator>,
 ) -> Result<(Arg, Make)> {
-    if matches!(e.value(), Value::Array(_)) {
-        return Err(Error::location(40237, format!("The {name} accumulator is a unary operator")));
-    }
     Ok((Arg::Unary(p.parse(e.value())?), Make::Plain(make)))
 }
 

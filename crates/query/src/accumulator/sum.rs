@@ -25,7 +25,7 @@ pub(crate) struct Total {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-enum Width {
+pub(crate) enum Width {
     #[default]
     Int,
     Long,
@@ -51,6 +51,16 @@ impl Total {
                 self.widest = Width::Decimal;
             }
         }
+    }
+    /// Takes a finite number out again. The result's type is then that of the numbers left.
+    pub(crate) fn remove(&mut self, n: Number, left: Width) {
+        match n {
+            Number::Int(n) => self.whole -= i128::from(n),
+            Number::Long(n) => self.whole -= i128::from(n),
+            Number::Double(d) => self.add_double(-d),
+            Number::Decimal(d) => self.decimal = self.decimal.map(|sum| sum - d),
+        }
+        self.widest = left;
     }
     fn add_double(&mut self, d: f64) {
         self.special += d;

@@ -18,7 +18,9 @@ mod add_fields;
 mod bucket;
 mod bucket_auto;
 mod count;
+mod densify;
 mod facet;
+mod fill;
 mod foreign;
 mod granularity;
 mod graph_lookup;
@@ -45,6 +47,7 @@ mod sources;
 mod transform;
 mod union_with;
 mod unwind;
+mod window;
 
 pub use foreign::{Collections, Target};
 pub(crate) use needs::Needs;

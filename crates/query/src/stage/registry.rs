@@ -1,8 +1,9 @@
 //! The table of stages. A row's parser appends one stage, or the few that it stands for.
 
 use super::{
-    Stage, add_fields, bucket, bucket_auto, count, facet, graph_lookup, group, limit, lookup_spec, matching,
-    redact, replace_root, sample, skip, sort, sort_by_count, transform, union_with, unwind,
+    Stage, add_fields, bucket, bucket_auto, count, densify, facet, fill, graph_lookup, group, limit,
+    lookup_spec, matching, redact, replace_root, sample, skip, sort, sort_by_count, transform, union_with,
+    unwind, window,
 };
 use crate::expr::ParseCtx;
 use pando_base::{Error, ErrorCode, Result};
@@ -16,7 +17,9 @@ static TABLE: &[(&str, Parse)] = &[
     ("$bucket", bucket::parse),
     ("$bucketAuto", bucket_auto::parse),
     ("$count", count::parse),
+    ("$densify", densify::parse),
     ("$facet", facet::parse),
+    ("$fill", fill::parse),
     ("$graphLookup", graph_lookup::parse),
     ("$group", group::parse),
     ("$limit", limit::parse),
@@ -28,6 +31,7 @@ static TABLE: &[(&str, Parse)] = &[
     ("$replaceWith", replace_root::parse_with),
     ("$sample", sample::parse),
     ("$set", add_fields::parse),
+    ("$setWindowFields", window::parse),
     ("$skip", skip::parse),
     ("$sort", sort::parse),
     ("$sortByCount", sort_by_count::parse),
@@ -39,14 +43,11 @@ static TABLE: &[(&str, Parse)] = &[
 /// MongoDB's other stages: known, not here.
 const KNOWN: &[&str] = &[
     "$changeStreamSplitLargeEvent",
-    "$densify",
-    "$fill",
     "$geoNear",
     "$listCatalog",
     "$listSampledQueries",
     "$listSessions",
     "$planCacheStats",
-    "$setWindowFields",
     "$shardedDataDistribution",
 ];
 

@@ -200,6 +200,11 @@ fn facets_answer_as_the_real_server() {
 }
 
 #[test]
+fn windows_answer_as_the_real_server() {
+    replay(&["agg.window", "agg.fill", "agg.densify"]);
+}
+
+#[test]
 fn errors_are_those_of_this_crate() {
     // A guard against a replay that accepts anything.
     let world = Arc::new(World::load());

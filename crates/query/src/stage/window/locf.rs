@@ -1,0 +1,35 @@
+//! `$locf`: the last value that was there.
+
+use super::Function;
+use super::partition::Partition;
+use crate::ctx::QueryCtx;
+use crate::expr::{Expr, Val};
+use pando_base::Result;
+
+pub(super) struct Locf {
+    input: Expr,
+    last: Val<'static>,
+}
+
+impl Locf {
+    pub(super) fn new(input: Expr) -> Locf {
+        Locf { input, last: Val::NULL }
+    }
+}
+
+impl Function for Locf {
+    fn begin(&mut self, _: &Partition, _: &QueryCtx) -> Result<()> {
+        self.last = Val::NULL;
+        Ok(())
+    }
+    fn value(&mut self, p: &Partition, at: usize, ctx: &QueryCtx) -> Result<(Val<'static>, usize)> {
+        let v = self.input.eval_doc(p.rows[at].doc(), ctx)?;
+        if !v.is_nullish() {
+            self.last = v.into_owned();
+        }
+        Ok((self.last.clone(), 1))
+    }
+    fn optimize(&mut self, ctx: &QueryCtx) -> Result<()> {
+        self.input.optimize(ctx)
+    }
+}
