@@ -5,10 +5,10 @@
 
 use crate::collection::Collection;
 use crate::spec::IndexSpec;
-use crate::unit::{EntryParts, WriteOp, WriteUnit};
+use crate::unit::{WriteOp, WriteUnit};
 use pando_base::{Namespace, Result, Uuid};
 use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc};
-use pando_oplog::entry::{Identity, Object, OpType};
+use pando_oplog::entry::{Identity, Object, OpType, Operation};
 
 /// A document came in.
 pub struct Inserted<'a> {
@@ -82,52 +82,65 @@ fn identity(id: Option<Elem<'_>>) -> Identity<'_> {
     id.map_or(Identity::None, Identity::Id)
 }
 
+/// In the entry it lives as long as change streams can ask for it, on every member.
+fn pre_image<'a>(coll: &Collection, old: &'a RawDoc) -> Option<&'a RawDoc> {
+    coll.options.change_stream_pre_and_post_images.then_some(old)
+}
+
 impl OpObserver for LogWriter {
     // tour: insert 5/9
     fn inserted(&self, unit: &mut WriteUnit, op: &WriteOp<'_>, e: &Inserted<'_>) -> Result<()> {
-        let parts = EntryParts {
+        let parts = Operation {
             op: OpType::Insert,
             ns: e.coll.ns.as_str(),
             ui: Some(e.coll.uuid),
+            from_migrate: false,
             o: Object::Doc(e.doc),
             o2: identity(id_of(e.doc)),
             rid: e.rid,
+            pre: None,
         };
         unit.log(op, e.stmt_ids, parts)
     }
     fn updated(&self, unit: &mut WriteUnit, op: &WriteOp<'_>, e: &Updated<'_>) -> Result<()> {
-        let parts = EntryParts {
+        let parts = Operation {
             op: OpType::Update,
             ns: e.coll.ns.as_str(),
             ui: Some(e.coll.uuid),
+            from_migrate: false,
             o: Object::Doc(e.o),
             // A replacement may write the same number as another type; the key is what it was.
             o2: identity(id_of(e.old)),
             rid: e.rid,
+            pre: pre_image(e.coll, e.old),
         };
         unit.log(op, e.stmt_ids, parts)
     }
     fn deleted(&self, unit: &mut WriteUnit, op: &WriteOp<'_>, e: &Deleted<'_>) -> Result<()> {
         let o = id_of(e.old).map_or(Object::Doc(RawDoc::empty()), Object::Id);
-        let parts = EntryParts {
+        let parts = Operation {
             op: OpType::Delete,
             ns: e.coll.ns.as_str(),
             ui: Some(e.coll.uuid),
+            from_migrate: false,
             o,
             o2: Identity::None,
             rid: e.rid,
+            pre: pre_image(e.coll, e.old),
         };
         unit.log(op, e.stmt_ids, parts)
     }
     fn defined(&self, unit: &mut WriteUnit, e: &Defined<'_>) -> Result<()> {
         let Command { ns, ui, o, o2 } = command(e);
-        let parts = EntryParts {
+        let parts = Operation {
             op: OpType::Command,
             ns: ns.as_str(),
             ui,
+            from_migrate: false,
             o: Object::Doc(&o),
             o2: o2.as_deref().map_or(Identity::None, Identity::Doc),
             rid: None,
+            pre: None,
         };
         unit.log(&WriteOp::default(), &[], parts)
     }

@@ -12,7 +12,7 @@ use crate::sizes::Sizes;
 use bytes::Bytes;
 use pando_base::{Error, Namespace, Result, Timestamp, Uuid};
 use pando_bson::RawDoc;
-use pando_oplog::entry::without_rid;
+use pando_oplog::entry::for_clients;
 use pando_query::source::{
     CollectionInfo, Direction, IndexCursor, IndexScan, RecordCursor, RecordId, RecordScan, Source,
 };
@@ -104,7 +104,7 @@ impl Source for OplogSource {
 
 /// An entry as clients read it.
 fn shown(entry: pando_storage::Bytes) -> Bytes {
-    match without_rid(RawDoc::trusted(&entry)) {
+    match for_clients(RawDoc::trusted(&entry)) {
         Some(bare) => Bytes::from(bare.into_bytes()),
         None => shared(entry),
     }

@@ -14,11 +14,11 @@ use crate::observer::Defined;
 use crate::options::CollectionOptions;
 use crate::snapshot::Named;
 use crate::spec::IndexSpec;
-use crate::unit::{EntryParts, WriteOp, WriteUnit};
+use crate::unit::{WriteOp, WriteUnit};
 use crate::validation;
 use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Timestamp, limits};
 use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, RawDoc, Value};
-use pando_oplog::entry::{Chain, append_operation};
+use pando_oplog::entry::{Chain, Operation};
 use pando_storage::{Dir, IdentKind, ReadAt};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -34,9 +34,9 @@ pub(crate) struct Collected {
 }
 
 impl Collected {
-    pub(crate) fn push(&mut self, op: &WriteOp<'_>, parts: &EntryParts<'_>) {
+    pub(crate) fn push(&mut self, op: &WriteOp<'_>, parts: &Operation<'_>) {
         let mut b = DocBuilder::with_capacity(256);
-        append_operation(&mut b, parts.op, parts.ns, parts.ui, op.from_migrate, parts.o, parts.o2, parts.rid);
+        Operation { from_migrate: op.from_migrate, ..*parts }.append_to(&mut b);
         let doc = b.finish();
         self.bytes += doc.byte_len();
         self.ops.push(doc);

@@ -16,7 +16,7 @@ use pando_base::{Error, Millis, OpTime, Result, Term, Timestamp, Uuid};
 use pando_bson::RawDoc;
 use pando_bson::keystring::KeyBuilder;
 use pando_oplog::Entry;
-use pando_oplog::entry::{Chain, Identity, Object, OpType, Session};
+use pando_oplog::entry::{Chain, Identity, Object, OpType, Operation, Session};
 use pando_storage::{Mark, Slot, Slots, Txn};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -220,7 +220,7 @@ impl WriteUnit {
         }
     }
     /// Leaves the entry of the write that was stamped last.
-    pub(crate) fn log(&mut self, op: &WriteOp<'_>, stmt_ids: &[i32], parts: EntryParts<'_>) -> Result<()> {
+    pub(crate) fn log(&mut self, op: &WriteOp<'_>, stmt_ids: &[i32], parts: Operation<'_>) -> Result<()> {
         let open = match &mut self.journal {
             Journal::Logged { open, .. } => open,
             Journal::Collected(ops) => {
@@ -239,13 +239,7 @@ impl WriteUnit {
         });
         let entry = Entry {
             session: if stmt_ids.is_empty() { None } else { session },
-            op: parts.op,
-            ns: parts.ns,
-            ui: parts.ui,
-            from_migrate: op.from_migrate,
-            o: parts.o,
-            o2: parts.o2,
-            rid: parts.rid,
+            operation: Operation { from_migrate: op.from_migrate, ..parts },
             term: self.term,
             wall: self.wall,
         };
@@ -282,13 +276,15 @@ impl WriteUnit {
         let mut o = pando_bson::DocBuilder::new();
         o.str("msg", msg);
         let o = o.finish();
-        let parts = EntryParts {
+        let parts = Operation {
             op: OpType::Noop,
             ns: "",
             ui: None,
+            from_migrate: false,
             o: Object::Doc(&o),
             o2: Identity::None,
             rid: None,
+            pre: None,
         };
         self.log(&WriteOp::default(), &[], parts)
     }
@@ -400,14 +396,4 @@ impl WriteUnit {
         }
         Ok(last)
     }
-}
-
-/// The content of a log entry, without what the unit knows itself.
-pub(crate) struct EntryParts<'a> {
-    pub(crate) op: OpType,
-    pub(crate) ns: &'a str,
-    pub(crate) ui: Option<Uuid>,
-    pub(crate) o: Object<'a>,
-    pub(crate) o2: Identity<'a>,
-    pub(crate) rid: Option<i64>,
 }

@@ -1,5 +1,5 @@
 //! One log entry as BSON, in MongoDB's field order:
-//! `lsid, txnNumber, op, ns, ui, fromMigrate, o, o2, rid, stmtId, ts, t, v, wall, prevOpTime` (R-OPLOG-2).
+//! `lsid, txnNumber, op, ns, ui, fromMigrate, o, o2, rid, pre, stmtId, ts, t, v, wall, prevOpTime` (R-OPLOG-2).
 //!
 //! Entries are written straight into a buffer ([`Entry::append_to`]) and read in place ([`EntryView`]);
 //! no tree is built on either side. The timestamp may be filled in late ([`set_timestamp`]), so that the
@@ -7,7 +7,8 @@
 //!
 //! `rid` is the record id of the document. Replaying an entry puts the same record under the same id again, so a
 //! replay over tables that stand at different timestamps is exact, and members of a set agree on record ids.
-//! MongoDB's entries have no such field, so only members get to see it ([`without_rid`]).
+//! `pre` is the document as it was, in collections that keep images for change streams. MongoDB's entries have no such
+//! fields, so only members get to see them ([`for_clients`]).
 
 use pando_base::{Error, Millis, OpTime, Result, Term, Timestamp, Uuid};
 use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, Elem, ElementType, RawDoc, Value};
@@ -68,6 +69,14 @@ pub enum Identity<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Entry<'a> {
     pub session: Option<Session<'a>>,
+    pub operation: Operation<'a>,
+    pub term: Term,
+    pub wall: Millis,
+}
+
+/// What is done to what: an entry's own, or one of an `applyOps` entry.
+#[derive(Clone, Copy, Debug)]
+pub struct Operation<'a> {
     pub op: OpType,
     pub ns: &'a str,
     pub ui: Option<Uuid>,
@@ -76,8 +85,8 @@ pub struct Entry<'a> {
     pub o2: Identity<'a>,
     /// Record id; `None` for commands and for collections whose record ids derive from `_id`.
     pub rid: Option<i64>,
-    pub term: Term,
-    pub wall: Millis,
+    /// The document before, where change streams may ask for it.
+    pub pre: Option<&'a RawDoc>,
 }
 
 /// `o`: the content.
@@ -96,7 +105,7 @@ impl Entry<'_> {
             b.raw_doc("lsid", s.lsid);
             b.i64("txnNumber", s.txn_number);
         }
-        append_operation(&mut b, self.op, self.ns, self.ui, self.from_migrate, self.o, self.o2, self.rid);
+        self.operation.append_to(&mut b);
         match self.session.map(|s| s.stmt_ids) {
             Some([one]) => {
                 b.i32("stmtId", *one);
@@ -126,45 +135,39 @@ impl Entry<'_> {
     }
 }
 
-/// One operation of an `applyOps` entry.
-#[allow(clippy::too_many_arguments)]
-pub fn append_operation(
-    b: &mut DocBuilder,
-    op: OpType,
-    ns: &str,
-    ui: Option<Uuid>,
-    from_migrate: bool,
-    o: Object<'_>,
-    o2: Identity<'_>,
-    rid: Option<i64>,
-) {
-    b.str("op", op.as_str());
-    b.str("ns", ns);
-    if let Some(ui) = &ui {
-        b.uuid("ui", &ui.0);
-    }
-    if from_migrate {
-        b.bool("fromMigrate", true);
-    }
-    match o {
-        Object::Doc(doc) => b.raw_doc("o", doc),
-        Object::Id(id) => b.doc("o", |o| {
-            o.elem(id);
-        }),
-    };
-    match o2 {
-        Identity::None => {}
-        Identity::Doc(doc) => {
-            b.raw_doc("o2", doc);
+impl Operation<'_> {
+    pub fn append_to(&self, b: &mut DocBuilder) {
+        b.str("op", self.op.as_str());
+        b.str("ns", self.ns);
+        if let Some(ui) = &self.ui {
+            b.uuid("ui", &ui.0);
         }
-        Identity::Id(id) => {
-            b.doc("o2", |o| {
+        if self.from_migrate {
+            b.bool("fromMigrate", true);
+        }
+        match self.o {
+            Object::Doc(doc) => b.raw_doc("o", doc),
+            Object::Id(id) => b.doc("o", |o| {
                 o.elem(id);
-            });
+            }),
+        };
+        match self.o2 {
+            Identity::None => {}
+            Identity::Doc(doc) => {
+                b.raw_doc("o2", doc);
+            }
+            Identity::Id(id) => {
+                b.doc("o2", |o| {
+                    o.elem(id);
+                });
+            }
         }
-    }
-    if let Some(rid) = rid {
-        b.i64("rid", rid);
+        if let Some(rid) = self.rid {
+            b.i64("rid", rid);
+        }
+        if let Some(pre) = self.pre {
+            b.raw_doc("pre", pre);
+        }
     }
 }
 
@@ -216,6 +219,7 @@ pub struct EntryView<'a> {
     pub o_is_array: bool,
     pub o2: Option<&'a RawDoc>,
     pub rid: Option<i64>,
+    pub pre: Option<&'a RawDoc>,
     pub ts: Timestamp,
     pub term: Term,
     pub wall: Millis,
@@ -248,6 +252,7 @@ impl<'a> EntryView<'a> {
             o_is_array: false,
             o2: None,
             rid: None,
+            pre: None,
             ts: Timestamp::ZERO,
             term: -1,
             wall: 0,
@@ -262,6 +267,7 @@ impl<'a> EntryView<'a> {
                 (b"o", Value::Array(a)) => (o, view.o_is_array) = (Some(a), true),
                 (b"o2", Value::Document(d)) => view.o2 = Some(d),
                 (b"rid", Value::Int64(rid)) => view.rid = Some(rid),
+                (b"pre", Value::Document(pre)) => view.pre = Some(pre),
                 (b"ts", Value::Timestamp(ts)) => view.ts = ts,
                 (b"t", v) if v.as_i64().is_some() => view.term = v.as_i64().unwrap_or(-1),
                 (b"wall", Value::DateTime(ms)) => view.wall = ms,
@@ -307,28 +313,29 @@ fn malformed(doc: &RawDoc) -> Error {
 }
 
 /// The entry as clients read it; `None` when it is that already.
-pub fn without_rid(entry: &RawDoc) -> Option<DocBuf> {
-    match entry.elem("rid") {
-        Some(rid) => Some(cut_rid(entry, rid)),
-        None => without_inner_rids(entry),
-    }
+pub fn for_clients(entry: &RawDoc) -> Option<DocBuf> {
+    without_own(entry).or_else(|| without_inner(entry))
 }
 
-fn cut_rid(entry: &RawDoc, rid: Elem<'_>) -> DocBuf {
+/// Cuts `rid` and `pre` out, which stand next to each other.
+fn without_own(entry: &RawDoc) -> Option<DocBuf> {
+    let (rid, pre) = (entry.elem("rid"), entry.elem("pre"));
+    let (first, last) = (rid.or(pre)?, pre.or(rid)?);
     let bytes = entry.as_bytes();
+    let at = |data: &[u8]| data.as_ptr().addr() - bytes.as_ptr().addr();
     // Type, name and terminator stand before the value.
-    let value = rid.data().as_ptr().addr() - bytes.as_ptr().addr();
-    let (start, end) = (value - b"\x12rid\0".len(), value + rid.data().len());
+    let start = at(first.data()) - (first.name_bytes().len() + 2);
+    let end = at(last.data()) + last.data().len();
     let mut out = Vec::with_capacity(bytes.len());
     out.extend_from_slice(&bytes[..start]);
     out.extend_from_slice(&bytes[end..]);
     let len = (out.len() as u32).to_le_bytes();
     out[..4].copy_from_slice(&len);
-    DocBuf::from_trusted(out)
+    Some(DocBuf::from_trusted(out))
 }
 
 /// Those of a transaction's operations.
-fn without_inner_rids(entry: &RawDoc) -> Option<DocBuf> {
+fn without_inner(entry: &RawDoc) -> Option<DocBuf> {
     let ops =
         entry.get("o")?.as_doc()?.first().filter(|e| e.name_bytes() == b"applyOps")?.value().as_array()?;
     let mut b = DocBuilder::with_capacity(entry.byte_len());
@@ -337,8 +344,8 @@ fn without_inner_rids(entry: &RawDoc) -> Option<DocBuf> {
             (b"o", Value::Document(o)) => b.doc("o", |d| {
                 d.array("applyOps", |a: &mut ArrayBuilder| {
                     for op in ops.iter().filter_map(|op| op.value().as_doc()) {
-                        match op.elem("rid") {
-                            Some(rid) => a.raw_doc(&cut_rid(op, rid)),
+                        match without_own(op) {
+                            Some(bare) => a.raw_doc(&bare),
                             None => a.raw_doc(op),
                         };
                     }
@@ -369,13 +376,16 @@ mod tests {
     fn plain<'a>(op: OpType, o: &'a RawDoc, o2: Identity<'a>) -> Entry<'a> {
         Entry {
             session: None,
-            op,
-            ns: "db.c",
-            ui: Some(Uuid([7; 16])),
-            from_migrate: false,
-            o: Object::Doc(o),
-            o2,
-            rid: None,
+            operation: Operation {
+                op,
+                ns: "db.c",
+                ui: Some(Uuid([7; 16])),
+                from_migrate: false,
+                o: Object::Doc(o),
+                o2,
+                rid: None,
+                pre: None,
+            },
             term: 3,
             wall: 1000,
         }
@@ -387,7 +397,7 @@ mod tests {
         let lsid = doc! { "id": 5 }.to_raw();
         let mut entry = plain(OpType::Insert, &o, o.elem("_id").map_or(Identity::None, Identity::Id));
         entry.session = Some(Session { lsid: &lsid, txn_number: 9, stmt_ids: &[0], prev: OpTime::NULL });
-        entry.rid = Some(12);
+        entry.operation.rid = Some(12);
         let mut buf = Vec::new();
         entry.append_to(&mut buf, Timestamp::new(5, 1));
         assert_eq!(EntryView::parse(RawDoc::trusted(&buf)).unwrap().rid, Some(12));
@@ -417,11 +427,11 @@ mod tests {
         let mut entry = plain(OpType::Insert, &o, Identity::None);
         let mut bare = Vec::new();
         entry.append_to(&mut bare, Timestamp::new(5, 1));
-        entry.rid = Some(12);
+        entry.operation.rid = Some(12);
         let mut buf = Vec::new();
         entry.append_to(&mut buf, Timestamp::new(5, 1));
-        assert_eq!(without_rid(RawDoc::trusted(&buf)).unwrap().as_bytes(), bare);
-        assert!(without_rid(RawDoc::trusted(&bare)).is_none());
+        assert_eq!(for_clients(RawDoc::trusted(&buf)).unwrap().as_bytes(), bare);
+        assert!(for_clients(RawDoc::trusted(&bare)).is_none());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::find_args::FindArgs;
 use pando_base::{Result, Timestamp};
 use pando_bson::{RawDoc, Value};
 use pando_command::OpCtx;
-use pando_oplog::entry::without_rid;
+use pando_oplog::entry::for_clients;
 use pando_storage::{Bytes, OpLog, OplogCursor};
 use std::ops::Bound;
 
@@ -54,7 +54,7 @@ impl OplogTail {
         OplogTail { cursor: log.read(from, false), stash: None, tailable, for_member }
     }
     fn push(&self, batch: &mut Batch<'_>, entry: &[u8]) {
-        let bare = if self.for_member { None } else { without_rid(RawDoc::trusted(entry)) };
+        let bare = if self.for_member { None } else { for_clients(RawDoc::trusted(entry)) };
         batch.push(bare.as_deref().map_or(entry, RawDoc::as_bytes));
     }
     /// Appends entries until the batch is full or the visible end is reached.

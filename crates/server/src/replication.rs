@@ -6,7 +6,7 @@ use crate::services::Services;
 use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Term, limits};
 use pando_bson::{DocBuilder, RawDoc, doc};
 use pando_env::{BoxFuture, Component};
-use pando_oplog::entry::{Entry, EntryView, Identity, Object, OpType};
+use pando_oplog::entry::{Entry, EntryView, Identity, Object, OpType, Operation};
 use pando_repl::data::initial_sync::{Ended, InitialSync};
 use pando_repl::data::sync_status::SyncStatus;
 use pando_repl::data::{DataPath, Deps, Position as DataPosition};
@@ -212,13 +212,16 @@ impl Server {
         let slot = self.storage.log().reserve_one();
         let entry = Entry {
             session: None,
-            op: OpType::Noop,
-            ns: "",
-            ui: None,
-            from_migrate: false,
-            o: Object::Doc(o),
-            o2: Identity::None,
-            rid: None,
+            operation: Operation {
+                op: OpType::Noop,
+                ns: "",
+                ui: None,
+                from_migrate: false,
+                o: Object::Doc(o),
+                o2: Identity::None,
+                rid: None,
+                pre: None,
+            },
             term,
             wall: self.env.clock.wall_ms(),
         };

@@ -222,3 +222,91 @@ fn stages_choose_and_shape_events_but_leave_the_token() {
         server.shut_down().await;
     });
 }
+
+#[test]
+fn a_collection_with_images_shows_documents_before_and_after() {
+    run(async {
+        let world = World::new();
+        let (server, mut c) = one_member(&world).await;
+        c.ok(doc! { "create": "c", "changeStreamPreAndPostImages": { "enabled": true } }).await;
+        c.ok(doc! { "create": "plain" }).await;
+        let spec = doc! { "fullDocument": "required", "fullDocumentBeforeChange": "required" };
+        let mut s = Stream::open(&mut c, watch("c".into(), spec.clone())).await;
+        let (old, filler) = (doc! { "_id": 1, "a": 1, "f": "x".repeat(100) }, "x".repeat(100));
+        c.ok(doc! { "insert": "c", "documents": [old.clone()] }).await;
+        c.ok(doc! { "update": "c", "updates": [{ "q": {}, "u": { "$set": { "a": 2 } } }] }).await;
+        // The document has moved on by the time the event is read.
+        c.ok(doc! { "update": "c", "updates": [{ "q": {}, "u": { "b": 1 } }] }).await;
+        c.ok(doc! { "delete": "c", "deletes": [{ "q": {}, "limit": 0 }] }).await;
+        let events = s.events(&mut c, 4).await;
+        let full = |i: usize| events[i].get("fullDocument").and_then(Bson::as_doc);
+        let before = |i: usize| events[i].get("fullDocumentBeforeChange").and_then(Bson::as_doc);
+        let new = doc! { "_id": 1, "a": 2, "f": filler };
+        assert_eq!((full(0), before(0)), (Some(&old), None));
+        assert_eq!((full(1), before(1)), (Some(&new), Some(&old)));
+        assert_eq!((full(2), before(2)), (Some(&doc! { "_id": 1, "b": 1 }), Some(&new)));
+        assert_eq!((full(3), before(3)), (None, Some(&doc! { "_id": 1, "b": 1 })));
+        // Clients do not see where the images are kept.
+        let log = doc! { "find": "oplog.rs", "filter": { "pre": { "$exists": true } }, "$db": "local" };
+        assert!(c.all(log).await.is_empty());
+        // Without images: nothing, or the end.
+        let maybe = doc! { "fullDocument": "whenAvailable", "fullDocumentBeforeChange": "whenAvailable" };
+        let mut maybe = Stream::open(&mut c, watch("plain".into(), maybe)).await;
+        let strict = Stream::open(&mut c, watch("plain".into(), spec)).await;
+        c.ok(doc! { "insert": "plain", "documents": [old] }).await;
+        c.ok(doc! { "update": "plain", "updates": [{ "q": {}, "u": { "$set": { "a": 2 } } }] }).await;
+        let update = &maybe.events(&mut c, 2).await[1];
+        assert_eq!(update.get("fullDocument"), Some(&Bson::Null));
+        assert_eq!(update.get("fullDocumentBeforeChange"), Some(&Bson::Null));
+        let (code, text) = c.err(doc! { "getMore": strict.id, "collection": "plain" }).await;
+        assert!(code == 47 && text.contains("post-image was not found for event"), "{text}");
+        server.shut_down().await;
+    });
+}
+
+#[test]
+fn a_transaction_is_shown_operation_by_operation() {
+    run(async {
+        let world = World::new();
+        let (server, mut c) = one_member(&world).await;
+        c.ok(doc! { "create": "c" }).await;
+        c.ok(doc! { "create": "other" }).await;
+        let mut s = Stream::open(&mut c, watch("c".into(), doc! {})).await;
+        let within = |mut command: Document, first: bool| {
+            command.push(
+                "lsid",
+                doc! { "id": Bson::Binary(pando_bson::Binary { subtype: 4, bytes: vec![7; 16] }) },
+            );
+            command.push("txnNumber", 1_i64);
+            command.push("autocommit", false);
+            if first {
+                command.push("startTransaction", true);
+            }
+            command
+        };
+        // Enough for several entries.
+        for i in 0..5 {
+            let large = doc! { "_id": i, "f": "x".repeat(5 << 20) };
+            c.ok(within(doc! { "insert": "c", "documents": [large] }, i == 0)).await;
+        }
+        c.ok(within(doc! { "insert": "other", "documents": [{ "_id": 1 }] }, false)).await;
+        c.ok(within(doc! { "delete": "c", "deletes": [{ "q": { "_id": 0 }, "limit": 1 }] }, false)).await;
+        s.more(&mut c, 100).await;
+        assert!(s.batch.is_empty(), "nothing before the commit");
+        let mut commit = within(doc! { "commitTransaction": 1 }, false);
+        commit.push("$db", "admin");
+        c.ok(commit).await;
+        let events = s.events(&mut c, 6).await;
+        let kinds: Vec<&str> = events.iter().map(kind).collect();
+        assert_eq!(kinds, ["insert", "insert", "insert", "insert", "insert", "delete"]);
+        for e in &events {
+            assert_eq!(e.get("clusterTime"), events[0].get("clusterTime"));
+            assert_eq!(e.get("txnNumber"), Some(&Bson::Int64(1)));
+            assert!(e.get("lsid").is_some());
+        }
+        // From the middle of it.
+        let resume = watch("c".into(), doc! { "resumeAfter": token(&events[3]) });
+        assert_eq!(Stream::open(&mut c, resume).await.events(&mut c, 2).await, events[4..]);
+        server.shut_down().await;
+    });
+}

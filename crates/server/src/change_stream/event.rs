@@ -137,7 +137,7 @@ impl Maker<'_> {
         let full = match (kind, diff) {
             ("delete", _) => None,
             (_, None) => Some(Full::Entry(e.o)),
-            (_, Some(_)) => self.after_update(e, id)?,
+            (_, Some(_)) => self.after_update(e, id, &at)?,
         };
         let token = self.token(&at, e.ui, Some(&key), false);
         let mut b = self.begin(&token, kind, &at, e.ui);
@@ -156,29 +156,37 @@ impl Maker<'_> {
             }
         }
         if kind != "insert" {
-            self.before_change(&mut b, &token)?;
+            self.before_change(&mut b, kind, e, &at)?;
         }
         self.out.push(Event { token, doc: b.finish(), ends: false });
         Ok(())
     }
 
     /// `fullDocument` of an update.
-    fn after_update<'e>(&self, e: &EntryView<'e>, id: Elem<'_>) -> Result<Option<Full<'e>>> {
+    fn after_update<'e>(&self, e: &EntryView<'e>, id: Elem<'_>, at: &At<'_>) -> Result<Option<Full<'e>>> {
         match self.spec.full_document {
             FullDocument::Default => Ok(None),
             FullDocument::UpdateLookup => {
                 let found = self.current(e.ui, id)?;
                 Ok(Some(found.map_or(Full::Gone, Full::Found)))
             }
-            FullDocument::WhenAvailable => Ok(Some(Full::Gone)),
-            FullDocument::Required => Err(missing_image("post", "fullDocument")),
+            FullDocument::WhenAvailable | FullDocument::Required => match (e.pre, e.diff()) {
+                (Some(pre), Some(diff)) => Ok(Some(Full::Found(pando_oplog::diff::apply(pre, diff)?))),
+                _ if self.spec.full_document == FullDocument::WhenAvailable => Ok(Some(Full::Gone)),
+                _ => Err(missing_image("post-image for all update events", "update", e, at)),
+            },
         }
     }
-    fn before_change(&self, b: &mut DocBuilder, _: &Token) -> Result<()> {
-        match self.spec.before_change {
-            BeforeChange::Off => {}
-            BeforeChange::WhenAvailable => drop(b.null("fullDocumentBeforeChange")),
-            BeforeChange::Required => return Err(missing_image("pre", "fullDocumentBeforeChange")),
+    fn before_change(&self, b: &mut DocBuilder, kind: &str, e: &EntryView<'_>, at: &At<'_>) -> Result<()> {
+        let name = "fullDocumentBeforeChange";
+        match (self.spec.before_change, e.pre) {
+            (BeforeChange::Off, _) => {}
+            (_, Some(pre)) => drop(b.raw_doc(name, pre)),
+            (BeforeChange::WhenAvailable, None) => drop(b.null(name)),
+            (BeforeChange::Required, None) => {
+                let which = "pre-image for all update, delete and replace events";
+                return Err(missing_image(which, kind, e, at));
+            }
         }
         Ok(())
     }
@@ -364,12 +372,16 @@ fn described(command: &str, e: &EntryView<'_>) -> Option<(&'static str, DocBuf)>
     Some((kind, b.finish()))
 }
 
-fn missing_image(which: &str, option: &str) -> Error {
+fn missing_image(which: &str, kind: &str, e: &EntryView<'_>, at: &At<'_>) -> Error {
+    let image = which.split(' ').next().unwrap_or_default();
+    let (db, coll) = e.ns.split_once('.').unwrap_or_default();
     Error::new(
         ErrorCode::NoMatchingDocument,
         format!(
-            "Change stream was configured to require a {which}-image for all update, delete and replace events, but \
-             the {which}-image was not found ({option})"
+            "Change stream was configured to require a {which}, but the {image} was not found for event: \
+             {{operationType: \"{kind}\", ns: {{db: \"{db}\", coll: \"{coll}\"}}, clusterTime: Timestamp({}, {})}}",
+            at.time.secs(),
+            at.time.inc()
         ),
     )
 }

@@ -216,7 +216,7 @@ impl ChangeStream {
             self.read = ts;
             let (server, spec, scope) = (server, &self.spec, &self.scope);
             let mut maker = Maker { server, spec, scope, out: Vec::new() };
-            maker.entry(RawDoc::trusted(&entry))?;
+            maker.entry(RawDoc::trusted(&entry)).map_err(|e| e.context(when(ctx)))?;
             self.pending.extend(maker.out);
             self.skip_to_start().map_err(|e| e.context(when(ctx)))?;
         }
