@@ -84,10 +84,6 @@ impl Catalog {
         command: &RawDoc,
         change: Option<&IndexChange>,
     ) -> Result<OpTime> {
-        let same_indexes = parts.indexes.iter().zip(&coll.indexes).all(|(a, b)| a.spec.doc == b.spec.doc);
-        if parts.options == coll.options && same_indexes {
-            return Ok(OpTime::NULL);
-        }
         let mut old = DocBuilder::new();
         old.doc("collectionOptions_old", |o| {
             o.uuid("uuid", &coll.uuid.0);
