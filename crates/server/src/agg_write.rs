@@ -78,7 +78,7 @@ impl Server {
         let (body, source) = self.open_aggregation(ctx, agg)?;
         let cursor = match body {
             CursorBody::Pipeline(p) => *p,
-            CursorBody::Query(q) => PipelineCursor::passing_on(self, q.into_scan())?,
+            CursorBody::Query(q) => PipelineCursor::passing_on(self, ctx, q.into_scan())?,
             CursorBody::List(_) | CursorBody::Oplog(_) | CursorBody::ChangeStream(_) => {
                 return Err(Error::internal("an aggregation is a plan or a pipeline"));
             }

@@ -199,7 +199,7 @@ impl Server {
         agg: Aggregation,
     ) -> Result<(CursorBody, Option<Box<dyn Source>>)> {
         let Aggregation { coll, below, mut pipeline, q, hint, allow_disk_use, .. } = agg;
-        let others = Others::new(self, self.read_point(ctx));
+        let others = Others::new(self, ctx, self.read_point(ctx));
         let env = RunEnv { spill: self.resources(allow_disk_use).spill, collections: Some(others.clone()) };
         if let PipelineSource::ChangeStream(spec) = pipeline.source() {
             let spec = spec.clone();

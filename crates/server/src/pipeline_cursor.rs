@@ -63,9 +63,9 @@ impl PipelineCursor {
         PipelineCursor { runner, from, others, stash: None }
     }
     /// A plan whose rows are the results.
-    pub(crate) fn passing_on(server: &Server, scan: Scan) -> Result<PipelineCursor> {
+    pub(crate) fn passing_on(server: &Server, ctx: &OpCtx, scan: Scan) -> Result<PipelineCursor> {
         let runner = Pipeline::parse(RawDoc::empty(), &Default::default())?.start(&RunEnv::default())?;
-        let others = Others::new(server, scan.point);
+        let others = Others::new(server, ctx, scan.point);
         Ok(PipelineCursor::new(runner, From::Plan(Box::new(scan)), others))
     }
     /// Rows that each stage gave so far.

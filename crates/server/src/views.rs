@@ -107,7 +107,7 @@ impl Server {
         let agg = self.prepare_aggregation(ctx, as_aggregation(view, args)?)?;
         let (mut cursor, source) = match self.open_aggregation(ctx, agg)? {
             (CursorBody::Pipeline(cursor), source) => (*cursor, source),
-            (CursorBody::Query(q), source) => (PipelineCursor::passing_on(self, q.into_scan())?, source),
+            (CursorBody::Query(q), source) => (PipelineCursor::passing_on(self, ctx, q.into_scan())?, source),
             (CursorBody::List(_) | CursorBody::Oplog(_) | CursorBody::ChangeStream(_), _) => return Ok(()),
         };
         let mut turn = cursor.begin(self, ctx, source)?;

@@ -78,6 +78,7 @@ fn pred_text(p: &Pred) -> String {
         }
         Pred::Size(n) => format!("$size : {n}"),
         Pred::Mod(m) => format!("mod {} % x == {}", m.divisor, m.remainder),
+        Pred::Implied(c) => format!("$_internalExpr {} {}", c.op.name(), c.rhs.value()),
         Pred::Bits(b) => format!("{}: {:?}", b.op.name(), b.positions),
     }
 }

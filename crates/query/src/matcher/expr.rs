@@ -1,6 +1,7 @@
 //! `$expr`: an aggregation expression as a condition.
 
-use super::node::ExprTest;
+use super::expr_bounds::implied;
+use super::node::{ExprTest, Node};
 use crate::ctx::QueryCtx;
 use crate::expr::{Expr, ParseCtx, optimize_error};
 use pando_base::Result;
@@ -18,8 +19,10 @@ impl ExprTest for Condition {
     }
 }
 
-pub(super) fn compile(expression: Value<'_>, ctx: &QueryCtx) -> Result<Arc<dyn ExprTest>> {
+/// The condition, and what it implies about single fields.
+pub(super) fn compile(expression: Value<'_>, ctx: &QueryCtx) -> Result<(Arc<dyn ExprTest>, Vec<Node>)> {
     let mut expr = ParseCtx::new(ctx).parse(expression)?;
     expr.optimize(ctx).map_err(|e| optimize_error("expression", e))?;
-    Ok(Arc::new(Condition { expr, ctx: ctx.clone() }))
+    let implied = implied(&expr, ctx);
+    Ok((Arc::new(Condition { expr, ctx: ctx.clone() }), implied))
 }

@@ -11,6 +11,7 @@ mod compare;
 mod debug;
 mod eval;
 mod expr;
+mod expr_bounds;
 mod in_list;
 mod modulo;
 mod node;

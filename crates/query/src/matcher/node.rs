@@ -52,6 +52,8 @@ pub enum Pred {
     Size(i64),
     Mod(Modulo),
     Bits(BitTest),
+    /// Implied by an `$expr` beside it: holds by itself for every document, and bounds an index scan.
+    Implied(Comparison),
 }
 
 #[derive(Clone, Debug)]
@@ -225,6 +227,10 @@ impl Pred {
                 if !r.options.is_empty() {
                     b.str("$options", &r.options);
                 }
+            }
+            Pred::Implied(c) => {
+                let name = format!("$_internalExpr{}", &c.op.name()[1..2].to_uppercase());
+                b.raw(c.rhs.ty(), &(name + &c.op.name()[2..]), c.rhs.data());
             }
             Pred::Exists => {
                 b.bool("$exists", true);

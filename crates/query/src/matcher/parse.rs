@@ -165,7 +165,12 @@ fn parse_list(e: Elem<'_>, level: Level, ctx: &QueryCtx) -> Result<Vec<Node>> {
 fn parse_expr(e: Elem<'_>, ctx: &QueryCtx) -> Result<Node> {
     let mut b = DocBuilder::new();
     b.raw(e.ty, "", e.data());
-    Ok(Node::Expr(ExprNode { source: b.finish(), eval: super::expr::compile(e.value(), ctx)? }))
+    let (eval, implied) = super::expr::compile(e.value(), ctx)?;
+    let expr = Node::Expr(ExprNode { source: b.finish(), eval });
+    if implied.is_empty() {
+        return Ok(expr);
+    }
+    Ok(Node::And(std::iter::once(expr).chain(implied).collect()))
 }
 
 fn parse_sample_rate(v: Value<'_>, ctx: &QueryCtx) -> Result<Node> {

@@ -103,6 +103,7 @@ fn rank(node: &Node) -> u8 {
     match node {
         Node::Leaf(l) => match &l.pred {
             Pred::Cmp(c) if c.op == crate::matcher::CmpOp::Eq => 0,
+            Pred::Implied(c) if c.op == crate::matcher::CmpOp::Eq => 0,
             Pred::In(_) => 1,
             Pred::Cmp(_) => 2,
             Pred::Regex(_) => 3,

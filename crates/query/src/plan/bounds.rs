@@ -116,7 +116,8 @@ fn pred_bounds(pred: &Pred, field: FieldTraits<'_>) -> Option<Bounds> {
         Pred::Exists => (IntervalList::everything(), Tightness::InexactFetch),
         Pred::Type(set) => type_bounds(*set, field),
         Pred::Mod(_) => (IntervalList::one(class_range(ElementType::Int32)), covered(field)),
-        Pred::Size(_) | Pred::Bits(_) => return None,
+        Pred::Implied(c) if !field.multikey => implied_bounds(c, field),
+        Pred::Implied(_) | Pred::Size(_) | Pred::Bits(_) => return None,
     })
 }
 
@@ -155,6 +156,19 @@ fn comparison_bounds(c: &Comparison, field: FieldTraits<'_>) -> Bounds {
         CmpOp::Gte => Interval::new(rhs.clone(), true, class.high, class.high_inclusive),
     };
     (IntervalList::one(interval).normalize(field.order), exact)
+}
+
+/// An expression compares across types.
+fn implied_bounds(c: &Comparison, field: FieldTraits<'_>) -> Bounds {
+    let (min, max, rhs) = (op(Value::MinKey), op(Value::MaxKey), c.rhs.clone());
+    let interval = match c.op {
+        CmpOp::Eq => Interval::point(rhs),
+        CmpOp::Lt => Interval::new(min, true, rhs, false),
+        CmpOp::Lte => Interval::new(min, true, rhs, true),
+        CmpOp::Gt => Interval::new(rhs, false, max, true),
+        CmpOp::Gte => Interval::new(rhs, true, max, true),
+    };
+    (IntervalList::one(interval).normalize(field.order), Tightness::Exact)
 }
 
 /// Arrays are not keys themselves, their elements are.

@@ -96,6 +96,7 @@ fn shape(n: &crate::matcher::Node, out: &mut String) {
                 Pred::Size(_) => "sz",
                 Pred::Mod(_) => "mo",
                 Pred::Bits(b) => b.op.name(),
+                Pred::Implied(c) => c.op.name(),
             };
             // Constants that change which indexes are eligible belong to the shape.
             let kind = match &l.pred {

@@ -55,6 +55,7 @@ fn any_operand(node: &Node, test: &dyn Fn(&Operand) -> bool) -> bool {
     match node {
         Node::Leaf(l) => match &l.pred {
             Pred::Cmp(c) => test(&c.rhs),
+            Pred::Implied(c) => test(&c.rhs),
             Pred::In(list) => list.values().iter().any(test),
             _ => false,
         },
@@ -94,6 +95,7 @@ fn sparse_serves(node: &Node) -> bool {
         Node::Leaf(l) => match &l.pred {
             Pred::Cmp(c) => !(is_null(&c.rhs) && c.op.includes_equal()),
             Pred::In(list) => !list.has_null(),
+            Pred::Implied(c) => matches!(c.op, CmpOp::Eq | CmpOp::Gt | CmpOp::Gte),
             _ => true,
         },
         _ => true,
@@ -120,6 +122,7 @@ fn wildcard_serves(node: &Node) -> bool {
             Pred::Cmp(c) => c.op != CmpOp::Eq || !is_null(&c.rhs),
             Pred::In(list) => !list.values().iter().any(whole),
             Pred::Type(set) => !set.contains(ElementType::Document) && !set.contains(ElementType::Null),
+            Pred::Implied(_) => false,
             _ => true,
         },
         Node::ElemMatchValue(m) => m.all.iter().all(wildcard_serves),

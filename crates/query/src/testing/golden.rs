@@ -283,7 +283,7 @@ fn filters_answer_as_the_real_server() {
 
 #[test]
 fn expressions_and_schemas_in_filters_answer_as_the_real_server() {
-    let tally = replay(&["match.expr", "match.schema"]);
+    let tally = replay(&["match.expr", "match.exprindex", "match.schema"]);
     assert!(tally.ran > 150 && tally.wrong.is_empty());
 }
 

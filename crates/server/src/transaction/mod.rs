@@ -18,3 +18,4 @@ mod units;
 
 pub(crate) use ends::{expire, lsid_doc};
 pub(crate) use open::OpenTxn;
+pub(crate) use source::TxnSource;

@@ -3,7 +3,7 @@
 use super::metrics::Metrics;
 use crate::Server;
 use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp};
-use pando_catalog::{Collection, Named, View, WriteGuard, WriteUnit};
+use pando_catalog::{Catalog, Collection, Named, View, WriteGuard, WriteUnit};
 use pando_command::{Lsid, OpCtx, Param, ReadConcern};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -129,6 +129,9 @@ impl OpenTxn {
 
     /// What a name means in this transaction: what it made, what it has met, or what exists.
     pub(crate) fn named(&self, server: &Server, ns: &Namespace) -> Option<Named> {
+        self.named_in(&server.catalog, ns)
+    }
+    pub(crate) fn named_in(&self, catalog: &Catalog, ns: &Namespace) -> Option<Named> {
         let body = self.body();
         if let Some(made) = body.unit.as_ref().and_then(|u| u.created(ns)) {
             return Some(Named::Collection(made.clone()));
@@ -136,7 +139,7 @@ impl OpenTxn {
         match body.held.get(ns.as_str()) {
             Some(Held::Collection(guard)) => Some(Named::Collection(guard.collection().clone())),
             Some(Held::View(view)) => Some(Named::View(view.clone())),
-            None => server.catalog.snapshot().get(ns).cloned(),
+            None => catalog.snapshot().get(ns).cloned(),
         }
     }
     /// The collection in this transaction; 166 for a view.
