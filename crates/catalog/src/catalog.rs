@@ -199,6 +199,21 @@ impl Catalog {
             }
         }
     }
+    /// The same without waiting (24 when it would have to).
+    pub fn try_write_lock(&self, ns: &Namespace) -> Result<Option<WriteGuard>> {
+        let coll = match self.0.current.load().get(ns) {
+            Some(Named::Collection(c)) => c.clone(),
+            Some(Named::View(_)) => return Err(is_a_view(ns)),
+            None => return Ok(None),
+        };
+        let busy =
+            || Error::new(ErrorCode::LockTimeout, format!("Unable to acquire IX lock on '{ns}' within 0ms."));
+        let guard = coll.shared.lock.try_shared().ok_or_else(busy)?;
+        match self.lookup(ns) {
+            Some(now) if now.uuid == coll.uuid => Ok(Some(WriteGuard { coll: now, lock: Some(guard) })),
+            _ => Err(busy()),
+        }
+    }
     /// Locks a collection for writing, creating it with default options when there is none.
     pub async fn write_lock_or_create(&self, ns: &Namespace) -> Result<WriteGuard> {
         loop {

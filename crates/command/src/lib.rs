@@ -39,6 +39,7 @@ pub use instance::Instance;
 pub use node::{Node, ReplyTimes, TopologyVersion};
 pub use op_ctx::{OpCtx, OpDebug};
 pub use params::{Param, Params};
+pub use pipeline::ends_transaction;
 pub use reply::{Next, Reply};
 pub use request::{Docs, Request, Sequence};
 pub use spec::{CommandCounts, CommandSpec, Flags, Handler, Registry};

@@ -47,7 +47,7 @@ pub trait Node: Send + Sync + Sized + 'static {
         })
     }
     /// After it: gives the session back. A statement that failed ends the transaction.
-    fn check_in(&self, _ctx: &OpCtx, _failed: bool) {}
+    fn check_in(&self, _ctx: &OpCtx, _failed: Option<&Error>) {}
     /// Waits until what `readConcern` asks for can be read here; not called for a plain local read.
     fn await_read_concern<'a>(&'a self, _ctx: &'a OpCtx) -> BoxFuture<'a, Result<()>> {
         Box::pin(async { Ok(()) })

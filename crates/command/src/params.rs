@@ -76,6 +76,7 @@ params! {
     createRollbackDataFiles BOTH Bool(true);
     cursorTimeoutMillis BOTH Int(600_000, ANY32, MAX32);
     diagnosticDataCollectionEnabled BOTH Bool(true);
+    disableLogicalSessionCacheRefresh START Bool(false);
     enableElectionHandoff BOTH Bool(true);
     enableFlowControl BOTH Bool(true);
     enableLocalhostAuthBypass START Bool(true);

@@ -213,7 +213,7 @@ async fn execute<S: Node>(
         Err(e) => Err(e),
     };
     if in_txn {
-        node.check_in(ctx, result.is_err());
+        node.check_in(ctx, result.as_ref().err());
     }
     if ctx.must_close() {
         return Err(Stop::Close);
@@ -290,7 +290,7 @@ fn effective_write_concern<S: Node>(node: &S, ctx: &OpCtx) -> WriteConcern {
     }
 }
 
-pub(crate) fn ends_transaction(command: &str) -> bool {
+pub fn ends_transaction(command: &str) -> bool {
     matches!(
         command,
         "commitTransaction" | "abortTransaction" | "prepareTransaction" | "coordinateCommitTransaction"

@@ -207,6 +207,9 @@ impl Server {
             return Ok((CursorBody::ChangeStream(Box::new(stream)), None));
         }
         let docs = match pipeline.source() {
+            PipelineSource::Collection if coll.is_none() && crate::transaction::is_table(&below) => {
+                Some(self.transaction_records()?)
+            }
             PipelineSource::ChangeStream(_) => None,
             PipelineSource::Collection => None,
             PipelineSource::CollStats(spec) => Some(vec![self.coll_stats_stage(ctx, &below, &coll, spec)?]),

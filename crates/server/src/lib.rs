@@ -55,6 +55,7 @@ mod rollback_files;
 mod rw_defaults;
 mod server;
 mod services;
+mod session_refresh;
 mod shutdown;
 mod spill;
 mod statements;

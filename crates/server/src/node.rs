@@ -59,8 +59,13 @@ impl Node for Server {
     fn check_out<'a>(&'a self, ctx: &'a OpCtx, req: &'a Request<'a>) -> BoxFuture<'a, Result<()>> {
         Box::pin(self.check_out_session(ctx, req))
     }
-    fn check_in(&self, ctx: &OpCtx, failed: bool) {
-        self.check_in_session(ctx, failed);
+    fn check_in(&self, ctx: &OpCtx, failed: Option<&Error>) {
+        // An end that is written wrongly is no end, and what is no pipeline at all was never begun.
+        let begun = |e: &&Error| {
+            let no_pipeline = e.code.0 == 40324 && !ctx.start_transaction;
+            !pando_command::ends_transaction(ctx.command) && !no_pipeline
+        };
+        self.check_in_session(ctx, failed.filter(begun).is_some());
     }
     fn await_read_concern<'a>(&'a self, ctx: &'a OpCtx) -> BoxFuture<'a, Result<()>> {
         Box::pin(self.await_readable(ctx))

@@ -2,9 +2,9 @@
 
 use crate::Server;
 use crate::query_cursor::ReadPoint;
-use crate::transaction::{OpenTxn, TxnSource};
+use crate::transaction::OpenTxn;
 use pando_base::{Namespace, Result};
-use pando_catalog::{Catalog, Named};
+use pando_catalog::Catalog;
 use pando_command::OpCtx;
 use pando_query::collation::Collation;
 use pando_query::source::Source;
@@ -14,18 +14,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 pub(crate) struct Others {
     catalog: Catalog,
-    /// The transaction that the aggregation belongs to.
-    txn: Option<Arc<OpenTxn>>,
     point: ReadPoint,
     /// What the point means now.
     at: Mutex<ReadAt>,
+    /// Whose view of them is wanted.
+    transaction: Option<Arc<OpenTxn>>,
 }
 
 impl Others {
     pub(crate) fn new(server: &Server, ctx: &OpCtx, point: ReadPoint) -> Arc<Others> {
         let at = Mutex::new(server.read_at(point));
-        let txn = server.open_txn(ctx).cloned();
-        Arc::new(Others { catalog: server.catalog.clone(), txn, point, at })
+        Arc::new(Others {
+            catalog: server.catalog.clone(),
+            point,
+            at,
+            transaction: server.open_txn(ctx).cloned(),
+        })
     }
     /// Snapshots opened from now on are those of now.
     pub(crate) fn renew(&self, server: &Server) {
@@ -49,9 +53,8 @@ impl Collections for Others {
     }
     fn open(&self, ns: &str) -> Result<Option<Box<dyn Source>>> {
         let Ok(ns) = Namespace::parse(ns) else { return Ok(None) };
-        if let Some(txn) = &self.txn {
-            let Some(Named::Collection(coll)) = txn.named_in(&self.catalog, &ns) else { return Ok(None) };
-            return Ok(Some(Box::new(TxnSource::new(txn.clone(), coll)?)));
+        if let Some(open) = &self.transaction {
+            return open.source_of(&self.catalog, &ns);
         }
         let Some(coll) = self.catalog.lookup(&ns) else { return Ok(None) };
         let at = *self.at.lock().unwrap_or_else(PoisonError::into_inner);

@@ -8,7 +8,7 @@
 //! | timestamps | every second | move stable and oldest |
 //! | flow control | every second, on a primary | how fast it may write |
 //! | cursor reaper | every `clientCursorMonitorFrequencySecs` | drop idle cursors |
-//! | session reaper | every `logicalSessionRefreshMillis` | end idle sessions |
+//! | session refresh | every `logicalSessionRefreshMillis` | record sessions in use, end those that are over |
 //! | transaction lifetimes | every half `transactionLifetimeLimitSeconds` | end transactions open for too long |
 //! | TTL | every `ttlMonitorSleepSecs` | delete expired documents |
 //! | profiler | when there are entries | write them to `system.profile` |
@@ -34,7 +34,7 @@ pub(crate) fn spawn_all(server: &Arc<Server>) {
     env.spawn("timestamps", move_timestamps(s()));
     env.spawn("flow control", crate::flow_control::run(s()));
     env.spawn("cursor reaper", reap_cursors(s()));
-    env.spawn("session reaper", reap_sessions(s()));
+    env.spawn("session refresh", crate::session_refresh::run(s()));
     env.spawn("transaction lifetimes", crate::transaction::expire(s()));
     env.spawn("ttl", crate::ttl::run(s()));
     env.spawn("noop writer", write_noops(s()));
@@ -199,22 +199,6 @@ async fn reap_cursors(server: Arc<Server>) {
                 a.i64("cursorId", id);
             });
         }
-    }
-}
-
-async fn reap_sessions(server: Arc<Server>) {
-    loop {
-        let every = server.instance.params.int(Param::logicalSessionRefreshMillis).max(1);
-        if !pause(&server, Duration::from_millis(every as u64)).await {
-            return;
-        }
-        let minutes = server.instance.params.int(Param::localLogicalSessionTimeoutMinutes).max(1);
-        let idle_max = Duration::from_secs(minutes as u64 * 60);
-        let now = server.env.clock.mono();
-        server.sessions.reap(now, idle_max);
-        server.retryable.reap(now, idle_max);
-        // Cursors of sessions that are over, by time or by endSessions.
-        server.cursors.kill_where(now, |c| c.lsid.as_ref().is_some_and(|l| !server.sessions.contains(&l.id)));
     }
 }
 

@@ -449,3 +449,95 @@ fn definitions_may_be_made_in_a_transaction_and_conflict_with_others_of_their_na
         server.shut_down().await;
     });
 }
+
+#[test]
+fn the_table_of_transactions_matches_the_last_entry_of_each_session() {
+    run(async {
+        let (world, server, mut a, _b) = world().await;
+        a.ok(within(insert(4), 1, 3, true)).await;
+        a.ok(end("commitTransaction", 1, 3)).await;
+        let mut write = insert(5);
+        write.push("lsid", session(2));
+        write.push("txnNumber", 8i64);
+        a.ok(write).await;
+        a.ok(within(insert(6), 3, 1, true)).await;
+        a.ok(end("abortTransaction", 3, 1)).await;
+        a.ok(within(doc! { "find": "c" }, 4, 1, true)).await;
+        a.ok(end("commitTransaction", 4, 1)).await;
+        let expected = async |a: &mut Client| {
+            let records = doc! { "find": "transactions", "sort": { "txnNum": 1 }, "$db": "config" };
+            let records = a.all(records).await;
+            let entries = log(a).await;
+            assert_eq!(records.len(), 2, "aborted and read-only ones leave none: {records:?}");
+            for (record, (number, state)) in records.iter().zip([(3, Some("committed")), (8, None)]) {
+                assert_eq!(record.get("txnNum").and_then(Bson::as_i64), Some(number));
+                assert_eq!(record.get("state").and_then(Bson::as_str), state);
+                let of = |e: &&Document| e.get("txnNumber").and_then(Bson::as_i64) == Some(number);
+                let entry = entries.iter().rev().find(of).unwrap();
+                let at = record.get("lastWriteOpTime").and_then(Bson::as_doc).unwrap();
+                assert_eq!((at.get("ts"), at.get("t")), (entry.get("ts"), entry.get("t")));
+                assert_eq!(record.get("lastWriteDate"), entry.get("wall"));
+                assert_eq!(record.get("_id"), entry.get("lsid"));
+            }
+        };
+        expected(&mut a).await;
+        let only = doc! { "aggregate": "transactions", "$db": "config", "cursor": {},
+        "pipeline": [{ "$match": { "state": "committed" } }, { "$count": "n" }] };
+        assert_eq!(a.all(only).await, [doc! { "n": 1 }]);
+        server.shut_down().await;
+        let server = world.start_set().await;
+        expected(&mut server.connect().await).await;
+        server.shut_down().await;
+    });
+}
+
+#[test]
+fn a_transaction_may_read_at_a_time_that_is_over() {
+    run(async {
+        let (_w, server, mut a, mut b) = world().await;
+        let written = b.ok(set(1, 1)).await;
+        let at = written.get("operationTime").cloned().unwrap();
+        b.ok(set(1, 2)).await;
+        b.ok(insert(4)).await;
+        let mut first = doc! { "find": "c", "sort": { "_id": 1 } };
+        first.push("readConcern", doc! { "level": "snapshot", "atClusterTime": at.clone() });
+        let seen = a.ok(within(first, 1, 1, true)).await;
+        let batch = seen.get("cursor").and_then(|c| c.as_doc()?.get("firstBatch")?.as_array()).unwrap();
+        assert_eq!((batch.len(), batch[0].clone()), (3, Bson::Document(doc! { "_id": 1, "x": 1, "n": 1 })));
+        // What has changed since cannot be written.
+        assert_eq!(code(&a.run(within(set(1, 3), 1, 1, false)).await), 112);
+        let future = doc! { "level": "snapshot", "atClusterTime": Bson::Timestamp(pando_base::Timestamp::new(u32::MAX - 1, 1)) };
+        let mut first = doc! { "find": "c" };
+        first.push("readConcern", future);
+        assert_eq!(code(&a.run(within(first, 1, 2, true)).await), 72);
+        let mut first = doc! { "find": "c" };
+        first.push(
+            "readConcern",
+            doc! { "level": "snapshot", "atClusterTime": Bson::Timestamp(pando_base::Timestamp::new(1, 1)) },
+        );
+        let old = a.run(within(first, 1, 3, true)).await;
+        // The collection is younger.
+        assert_eq!((code(&old), labels(&old)), (246, vec!["TransientTransactionError"]));
+        server.shut_down().await;
+    });
+}
+
+#[test]
+fn stages_that_read_other_collections_read_the_transactions_own_writes() {
+    run(async {
+        let (_w, server, mut a, mut b) = world().await;
+        b.ok(doc! { "insert": "d", "documents": [{ "_id": 1, "y": 1 }] }).await;
+        a.ok(within(doc! { "find": "c" }, 1, 1, true)).await;
+        b.ok(doc! { "insert": "d", "documents": [{ "_id": 2, "y": 1 }] }).await;
+        a.ok(within(doc! { "insert": "d", "documents": [{ "_id": 3, "y": 1 }] }, 1, 1, false)).await;
+        let lookup = doc! { "from": "d", "localField": "x", "foreignField": "y", "as": "found" };
+        let joined = doc! { "aggregate": "c", "cursor": {},
+        "pipeline": [{ "$match": { "_id": 1 } }, { "$lookup": lookup }] };
+        let joined = a.ok(within(joined, 1, 1, false)).await;
+        let rows = joined.get("cursor").and_then(|c| c.as_doc()?.get("firstBatch")?.as_array()).unwrap();
+        let found = rows[0].as_doc().and_then(|d| d.get("found")?.as_array()).unwrap();
+        let ids: Vec<_> = found.iter().filter_map(|d| d.as_doc()?.get("_id")?.as_i64()).collect();
+        assert_eq!(ids, [1, 3]);
+        server.shut_down().await;
+    });
+}

@@ -1,12 +1,14 @@
 //! The logical sessions table: which sessions exist and when each was last used.
 //!
+//! The set's own record of them is a collection; this table says what must be written there ([`Sessions::changes`]).
+//!
 //! A session comes into being by being named in any command; it ends after thirty idle minutes, or when its
 //! client says so. What hangs on it (cursors, transactions) ends with it: [`Sessions::reap`] tells the caller
 //! which ones are over.
 
 use pando_base::{Error, ErrorCode, Result};
 use pando_command::generic_args::Lsid;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -15,20 +17,36 @@ pub const TIMEOUT_MINUTES: u64 = pando_base::limits::SESSION_TIMEOUT_MINUTES;
 
 /// The table. Times are monotonic.
 #[derive(Default)]
-pub struct Sessions(Mutex<BTreeMap<[u8; 16], Duration>>);
+pub struct Sessions(Mutex<Table>);
+
+#[derive(Default)]
+struct Table {
+    used: BTreeMap<[u8; 16], Duration>,
+    /// By their clients' word, and not yet taken out of the set's record.
+    ended: BTreeSet<[u8; 16]>,
+    /// Uses up to here are in the set's record.
+    told: Option<Duration>,
+}
+
+/// What the set's record does not know yet.
+#[derive(Clone, Debug, Default)]
+pub struct Changes {
+    pub used: Vec<[u8; 16]>,
+    pub ended: Vec<[u8; 16]>,
+}
 
 impl Sessions {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<[u8; 16], Duration>> {
+    fn lock(&self) -> MutexGuard<'_, Table> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
     /// Notes a use; a new session is refused (261) when `max` exist.
     pub fn touch(&self, lsid: &Lsid, now: Duration, max: usize) -> Result<()> {
         let mut table = self.lock();
-        if let Some(last) = table.get_mut(&lsid.id) {
+        if let Some(last) = table.used.get_mut(&lsid.id) {
             *last = now;
             return Ok(());
         }
-        if table.len() >= max {
+        if table.used.len() >= max {
             return Err(Error::new(
                 ErrorCode::TooManyLogicalSessions,
                 format!(
@@ -37,35 +55,65 @@ impl Sessions {
                 ),
             ));
         }
-        table.insert(lsid.id, now);
+        table.used.insert(lsid.id, now);
+        table.ended.remove(&lsid.id);
         Ok(())
     }
     /// `endSessions`: forgets it at the next [`Sessions::reap`] at the latest.
     pub fn end(&self, lsid: &Lsid) {
-        self.lock().remove(&lsid.id);
+        let mut table = self.lock();
+        table.used.remove(&lsid.id);
+        table.ended.insert(lsid.id);
+    }
+    /// What has happened since the last [`Sessions::told`].
+    pub fn changes(&self) -> Changes {
+        let table = self.lock();
+        let since = |last: &Duration| table.told.is_none_or(|told| *last >= told);
+        let used = table.used.iter().filter(|(_, last)| since(last)).map(|(id, _)| *id).collect();
+        Changes { used, ended: table.ended.iter().copied().collect() }
+    }
+    /// The set's record holds `changes`, which were taken at `at`.
+    pub fn told(&self, changes: &Changes, at: Duration) {
+        let mut table = self.lock();
+        table.told = Some(at);
+        for id in &changes.ended {
+            table.ended.remove(id);
+        }
+    }
+    /// Sessions that were not used since `at`: the set's record decides whether they live.
+    pub fn unused_since(&self, at: Duration) -> Vec<[u8; 16]> {
+        self.lock().used.iter().filter(|(_, last)| **last < at).map(|(id, _)| *id).collect()
+    }
+    /// Forgets a session unless it was used since `at`.
+    pub fn forget(&self, id: &[u8; 16], at: Duration) {
+        let mut table = self.lock();
+        if table.used.get(id).is_some_and(|last| *last < at) {
+            table.used.remove(id);
+        }
     }
     pub fn contains(&self, id: &[u8; 16]) -> bool {
-        self.lock().contains_key(id)
+        self.lock().used.contains_key(id)
     }
     pub fn count(&self) -> usize {
-        self.lock().len()
+        self.lock().used.len()
     }
     /// Removes and returns sessions unused for `idle_max`.
     pub fn reap(&self, now: Duration, idle_max: Duration) -> Vec<[u8; 16]> {
         let mut table = self.lock();
         let old: Vec<[u8; 16]> = table
+            .used
             .iter()
             .filter(|(_, last)| now.saturating_sub(**last) >= idle_max)
             .map(|(id, _)| *id)
             .collect();
         for id in &old {
-            table.remove(id);
+            table.used.remove(id);
         }
         old
     }
     /// All sessions with the time since their last use, for `$listLocalSessions`.
     pub fn all(&self, now: Duration) -> Vec<([u8; 16], Duration)> {
-        self.lock().iter().map(|(id, last)| (*id, now.saturating_sub(*last))).collect()
+        self.lock().used.iter().map(|(id, last)| (*id, now.saturating_sub(*last))).collect()
     }
 }
 
@@ -86,6 +134,28 @@ mod tests {
         assert_eq!(s.count(), 1);
         s.end(&a);
         assert_eq!(s.count(), 0);
+    }
+
+    #[test]
+    fn what_was_told_is_not_told_again_and_an_end_until_it_was() {
+        let s = Sessions::default();
+        let id = |n| Lsid { id: [n; 16], uid: None };
+        let t = Duration::from_secs;
+        s.touch(&id(1), t(1), 9).unwrap();
+        s.touch(&id(2), t(2), 9).unwrap();
+        s.end(&id(2));
+        let first = s.changes();
+        assert_eq!((&first.used[..], &first.ended[..]), (&[[1; 16]][..], &[[2; 16]][..]));
+        assert_eq!(s.changes().ended.len(), 1, "nobody has heard of it yet");
+        s.touch(&id(3), t(11), 9).unwrap();
+        s.told(&first, t(10));
+        let second = s.changes();
+        assert_eq!((&second.used[..], second.ended.len()), (&[[3; 16]][..], 0));
+        assert_eq!(s.unused_since(t(10)), [[1; 16]]);
+        s.touch(&id(1), t(12), 9).unwrap();
+        s.forget(&[1; 16], t(10));
+        s.forget(&[3; 16], t(12));
+        assert!(s.contains(&[1; 16]) && !s.contains(&[3; 16]));
     }
 
     #[test]

@@ -94,6 +94,7 @@ impl Total {
         self.report.committed += r.committed;
         self.report.register_commands += r.register_commands;
         self.report.majority_reads += r.majority_reads;
+        self.report.transfers += r.transfers;
         self.report.elections += r.elections;
         self.report.rollbacks += r.rollbacks;
         self.report.undone += r.undone;
@@ -105,7 +106,7 @@ impl Total {
         println!(
             "{} seeds, {} failed; {hours:.2} cluster-hours, {faults} faults ({:.0} an hour), {} elections, \
              {} rollbacks of {} entries, {} initial syncs, {} entries committed, {} writes acknowledged, {} register commands, \
-             {} majority reads; {:?}",
+             {} majority reads, {} transfers; {:?}",
             self.seeds,
             self.failed,
             f64::from(faults) / hours,
@@ -117,6 +118,7 @@ impl Total {
             r.acknowledged,
             r.register_commands,
             r.majority_reads,
+            r.transfers,
             self.faults
         );
     }

@@ -19,6 +19,7 @@ fn rules_and_promises_hold_over_twenty_seeds() {
     let reports: Vec<Report> = (1..=20).map(once).collect();
     let sum = |of: fn(&Report) -> u64| reports.iter().map(of).sum::<u64>();
     assert!(sum(|r| r.elections) > 30 && sum(|r| r.acknowledged as u64) > 1000, "{reports:?}");
+    assert!(sum(|r| r.transfers as u64) > 300, "{reports:?}");
     // Two for each set at its beginning, and new machines.
     assert!(sum(|r| r.initial_syncs) > 45, "{reports:?}");
 }

@@ -21,6 +21,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     }
     server.instance.metrics.op_counters.query.inc();
     let reply = match &server.named(ctx, &ns) {
+        None if crate::transaction::is_table(&ns) => server.find_on_view(ctx, &req, &ns, &args).await?,
         None => {
             // Mistakes are mistakes also where there is nothing to find.
             server.parse_find(ctx, &ns, None, &args)?;

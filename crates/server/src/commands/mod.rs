@@ -315,7 +315,7 @@ pub static TABLE: &[CommandSpec<Server>] = commands! {
     "recipientForgetMigration" [] (ADMIN_ONLY) - "serverless";
     "recipientSyncData" [] (ADMIN_ONLY) - "serverless";
     "recipientVoteImportedFiles" [] (ADMIN_ONLY) - "serverless";
-    "refreshLogicalSessionCacheNow" [] (NO_AUTH | SECONDARY_OK | TEST_ONLY) - "Accepted; sessions live in memory." => nothing::run;
+    "refreshLogicalSessionCacheNow" [] (NO_AUTH | SECONDARY_OK | TEST_ONLY) - "Records the sessions in use at once." => sessions::refresh_now;
     "refreshSessions" [] (SECONDARY_OK) v1 "Keeps sessions alive." => sessions::refresh;
     "renameCollection" [] (ADMIN_ONLY | WRITE) - "Gives a collection another name." => rename_collection::run;
     "replSetAbortPrimaryCatchUp" [] (ADMIN_ONLY | SECONDARY_OK) - "Ends a new primary's catching up." => repl_set_admin::abort_catch_up;

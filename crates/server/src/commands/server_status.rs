@@ -202,18 +202,7 @@ fn index_bulk_builder(_: &Server, d: &mut DocBuilder) {
 
 fn session_cache(server: &Server, d: &mut DocBuilder) {
     d.i32("activeSessionsCount", server.sessions.count() as i32);
-    for name in [
-        "sessionsCollectionJobCount",
-        "lastSessionsCollectionJobDurationMillis",
-        "lastSessionsCollectionJobEntriesRefreshed",
-        "lastSessionsCollectionJobEntriesEnded",
-        "lastSessionsCollectionJobCursorsClosed",
-        "transactionReaperJobCount",
-        "lastTransactionReaperJobDurationMillis",
-        "lastTransactionReaperJobEntriesCleanedUp",
-    ] {
-        d.i32(name, 0);
-    }
+    server.session_rounds.append_to(d);
     d.i32("sessionCatalogSize", server.retryable.count() as i32);
 }
 

@@ -57,6 +57,11 @@ pub(super) async fn refresh(server: &Server, ctx: &OpCtx, req: Request<'_>) -> R
     Ok(Reply::new())
 }
 
+pub(super) async fn refresh_now(server: &Server, _: &OpCtx, _: Request<'_>) -> Result<Reply> {
+    server.refresh_sessions().await?;
+    Ok(Reply::new())
+}
+
 /// Ended sessions lose their cursors at the next sweep, as in MongoDB; a client may still be draining one.
 pub(super) async fn end(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
     for lsid in named(&req)? {

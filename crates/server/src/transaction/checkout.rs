@@ -70,7 +70,7 @@ impl Server {
         // A change of role ends it.
         ctx.show(|op| (op.is_write, op.in_txn) = (true, true));
         let mut loan = self.wait_for_session(ctx, lsid).await?;
-        let ends = matches!(ctx.command, "commitTransaction" | "abortTransaction" | "prepareTransaction");
+        let ends = pando_command::ends_transaction(ctx.command);
         if ctx.start_transaction {
             loan.start(lsid, number)?;
         } else if !ends {

@@ -14,8 +14,9 @@ mod ends;
 pub(crate) mod metrics;
 mod open;
 mod source;
+mod table;
 mod units;
 
 pub(crate) use ends::{expire, lsid_doc};
 pub(crate) use open::OpenTxn;
-pub(crate) use source::TxnSource;
+pub(crate) use table::is_table;

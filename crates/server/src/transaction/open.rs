@@ -183,6 +183,25 @@ impl OpenTxn {
             return Ok(());
         }
     }
+    /// The same at once: a collection, made, met, or to be locked now.
+    pub(super) fn meet_now(&self, catalog: &Catalog, ns: &Namespace) -> Result<Option<Arc<Collection>>> {
+        {
+            let body = self.body();
+            if let Some(made) = body.unit.as_ref().and_then(|u| u.created(ns)) {
+                return Ok(Some(made.clone()));
+            }
+            match body.held.get(ns.as_str()) {
+                Some(Held::Collection(guard)) => return Ok(Some(guard.collection().clone())),
+                Some(Held::View(_)) => return Ok(None),
+                None => {}
+            }
+        }
+        let Some(guard) = catalog.try_write_lock(ns)? else { return Ok(None) };
+        self.check_visible(guard.collection())?;
+        let coll = guard.collection().clone();
+        self.body().held.insert(ns.as_str().to_owned(), Held::Collection(guard));
+        Ok(Some(coll))
+    }
     async fn lock(&self, server: &Server, ctx: &OpCtx, ns: &Namespace) -> Result<Option<WriteGuard>> {
         let ms = server.instance.params.int(Param::maxTransactionLockRequestTimeoutMillis);
         let locked = server.catalog.write_lock(ns);

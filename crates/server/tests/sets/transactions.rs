@@ -223,3 +223,100 @@ fn a_transaction_that_was_rolled_back_is_unknown_to_everybody() {
         set.shut_down().await;
     });
 }
+
+#[test]
+fn a_transaction_that_was_open_when_a_member_came_is_whole_on_it() {
+    run(async {
+        let set = Set::started(2).await;
+        let config = set.config(&[doc! {}, doc! { "priority": 0, "votes": 0 }]);
+        let alone = doc! { "_id": config.get("_id").cloned().unwrap(), "version": 1,
+        "members": [{ "_id": 0, "host": set.host(0) }], "settings": { "heartbeatIntervalMillis": 250 } };
+        set.connect(0).await.admin(doc! { "replSetInitiate": alone }).await;
+        set.until("it is primary", async |set| is(&set.hello(0).await, "isWritablePrimary")).await;
+        let mut c = set.connect(0).await;
+        let many: Vec<Bson> = (0..500).map(|i| doc! { "_id": i, "n": 0 }.into()).collect();
+        let mut bulk = doc! { "insert": "c" };
+        bulk.push("documents", many);
+        c.ok(bulk).await;
+        c.ok(doc! { "insert": "e", "documents": [{ "_id": 0 }] }).await;
+        let touch = |n: i32| doc! { "update": "c", "updates": [{ "q": { "_id": { "$mod": [10, n] } }, "u": { "$set": { "n": 7 } }, "multi": true }] };
+        c.ok(within(touch(3), 1, 1, true)).await;
+        set.fail_point(1, "initialSyncHangAfterDataCloning", true).await;
+        let mut two = config.clone();
+        two.set("version", 2);
+        two.set("settings", doc! { "heartbeatIntervalMillis": 250 });
+        assert!(is(&set.reconfig(two, true).await, "ok"));
+        set.until("the copy is made", async |set| {
+            let data = doc! { "waitForFailPoint": "initialSyncHangAfterDataCloning", "timesEntered": 1, "maxTimeMS": 200 };
+            is(&set.connect(1).await.admin(data).await, "ok")
+        })
+        .await;
+        // Over several entries, the last of which comes while the new member waits.
+        c.ok(within(touch(4), 1, 1, false)).await;
+        let pad = "x".repeat(6 << 20);
+        for id in 1..6 {
+            c.ok(within(
+                doc! { "insert": "e", "documents": [{ "_id": id, "pad": pad.clone() }] },
+                1,
+                1,
+                false,
+            ))
+            .await;
+        }
+        c.ok(commit(1, 1, doc! { "w": 1 })).await;
+        set.fail_point(1, "initialSyncHangAfterDataCloning", false).await;
+        set.until("it is a secondary", async |set| is(&set.hello(1).await, "secondary")).await;
+        let hash = async |i: usize| {
+            set.connect(i).await.run(anywhere(doc! { "dbHash": 1 })).await.get("md5").cloned()
+        };
+        set.until("one content", async |_| hash(0).await == hash(1).await).await;
+        let seven = doc! { "count": "c", "query": { "n": 7 } };
+        assert_eq!(number(&set.connect(1).await.run(anywhere(seven)).await, "n"), 100);
+        set.shut_down().await;
+    });
+}
+
+#[test]
+fn sessions_are_recorded_for_the_whole_set_and_end_there() {
+    run(async {
+        let set = Set::of(3).await;
+        let p = set.primary().await;
+        let s = set.secondaries().await;
+        let lsid = |n: u8| doc! { "id": Bson::Binary(Binary { subtype: 4, bytes: vec![n; 16] }) };
+        let mut c = set.connect(p).await;
+        c.ok(insert(0, majority())).await;
+        let recorded = async |set: &Set| {
+            let all = doc! { "find": "system.sessions", "$db": "config" };
+            let all = set.connect(p).await.all(all).await;
+            let mut ids: Vec<u8> = all
+                .iter()
+                .filter_map(|d| match at(d, "_id.id") {
+                    Some(Bson::Binary(b)) => Some(b.bytes[0]),
+                    _ => None,
+                })
+                .collect();
+            ids.sort_unstable();
+            ids
+        };
+        c.ok(doc! { "find": "c", "lsid": lsid(1) }).await;
+        // A secondary has the primary write.
+        let mut elsewhere = set.connect(s[0]).await;
+        elsewhere.ok(anywhere(doc! { "find": "c", "lsid": lsid(2) })).await;
+        for i in [p, s[0]] {
+            let told =
+                set.connect(i).await.run(doc! { "refreshLogicalSessionCacheNow": 1, "$db": "admin" }).await;
+            assert!(is(&told, "ok"), "{told:?}");
+        }
+        assert_eq!(recorded(&set).await, [1, 2]);
+        let indexes = c.all(doc! { "listIndexes": "system.sessions", "$db": "config" }).await;
+        let ttl =
+            indexes.iter().find(|i| i.get("name").and_then(Bson::as_str) == Some("lsidTTLIndex")).unwrap();
+        assert_eq!(number(ttl, "expireAfterSeconds"), 1800);
+        elsewhere.ok(doc! { "endSessions": [lsid(2)] }).await;
+        set.connect(s[0]).await.run(doc! { "refreshLogicalSessionCacheNow": 1, "$db": "admin" }).await;
+        assert_eq!(recorded(&set).await, [1]);
+        let status = c.admin(doc! { "serverStatus": 1 }).await;
+        assert_eq!(number(&status, "logicalSessionRecordCache.lastSessionsCollectionJobEntriesRefreshed"), 1);
+        set.shut_down().await;
+    });
+}

@@ -30,6 +30,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use users::acknowledged::{self, Acknowledged};
 use users::anything;
+use users::bank::{self, Bank};
 use users::caller::Place;
 use users::lists::{self, Lists};
 use users::register::{self, History};
@@ -41,6 +42,8 @@ const LIVELY: Duration = Duration::from_secs(120);
 const FIRST_PORT: u16 = 27017;
 /// Users' machines count from here.
 const FIRST_CLIENT: u16 = 100;
+/// Until users have ended: one may be looking for a primary, and then wait for its reply.
+const LAST_COMMANDS: Duration = Duration::from_secs(30);
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -93,6 +96,7 @@ pub struct Report {
     /// Reads and writes of registers, judged to be linearizable.
     pub register_commands: usize,
     pub majority_reads: usize,
+    pub transfers: usize,
     pub elections: u64,
     pub rollbacks: u64,
     pub initial_syncs: u64,
@@ -123,6 +127,7 @@ struct Run {
     acknowledged: Arc<Mutex<Acknowledged>>,
     registers: Arc<Mutex<History>>,
     lists: Arc<Mutex<Lists>>,
+    bank: Arc<Mutex<Bank>>,
     report: Report,
 }
 
@@ -149,7 +154,7 @@ pub fn run(seed: u64, options: &Options) -> Result<Report, Box<Failure>> {
     run.end_replacing()?;
     run.go_on(Duration::from_millis(options.calm_ms))?;
     stop.store(true, Relaxed);
-    run.go_on(Duration::from_secs(10))?;
+    run.go_on(LAST_COMMANDS)?;
     run.check(people)
 }
 
@@ -183,6 +188,7 @@ impl Run {
             acknowledged: Arc::default(),
             registers: Arc::default(),
             lists: Arc::default(),
+            bank: Arc::default(),
             report: Report::default(),
             world,
         }
@@ -217,6 +223,7 @@ impl Run {
             sim.spawn(people, "set", acknowledged::write(p.env, p.addrs, pace, told, p.stop));
             sim.spawn(people, "register", register::run(place.clone(), self.registers.clone()));
             sim.spawn(people, "lists", lists::run(place.clone(), self.lists.clone()));
+            sim.spawn(people, "bank", bank::run(place.clone(), self.bank.clone()));
             if user == 0 {
                 let (p, pace) = (place, (0, self.options.pause_ms));
                 sim.spawn(people, "anything", anything::write(p.env, p.addrs, pace, p.stop));
@@ -310,6 +317,7 @@ impl Run {
         let env = self.env(process);
         let addrs = self.addrs();
         let (acknowledged, lists) = (self.acknowledged.clone(), self.lists.clone());
+        let bank = self.bank.clone();
         let stage = Arc::new(Mutex::new(String::new()));
         let told = stage.clone();
         let checking = async move {
@@ -319,6 +327,7 @@ impl Run {
             let mut c = connected(&env, &order[0]).await;
             let mut problems = acknowledged::check(&mut c, &acknowledged).await;
             problems.extend(lists::check(&mut c, &lists).await);
+            problems.extend(bank::check(&mut c, &bank).await);
             let agreed = agreement::run(env, order, told).await;
             problems.extend(agreed.err().into_iter().flatten());
             problems
@@ -348,6 +357,7 @@ impl Run {
             acknowledged,
             register_commands: lock(&self.registers).commands(),
             majority_reads: lock(&self.lists).reads,
+            transfers: lock(&self.bank).transfers(),
             committed: self.watch.committed.chain.len(),
             faults: self.broken.counts.clone(),
             ..self.report.clone()

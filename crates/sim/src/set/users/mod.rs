@@ -2,6 +2,7 @@
 
 pub(super) mod acknowledged;
 pub(super) mod anything;
+pub(super) mod bank;
 pub(super) mod caller;
 pub(super) mod lists;
 pub(super) mod register;
