@@ -11,7 +11,7 @@ use pando_env_tokio::process::{self, Asked, Signals};
 use pando_env_tokio::{RealClock, RealHost, RealNet};
 use pando_server::Server;
 use pando_shell::listener::{self, Bound};
-use pando_shell::log::JsonLog;
+use pando_shell::log::{Destination, JsonLog};
 use pando_shell::{Config, Service, Stop};
 use pando_wire::{Compressor, Compressors};
 use std::fmt::Display;
@@ -75,7 +75,12 @@ impl Ended {
 
 /// Runs a server until it is asked to stop. `ready` is called when clients can connect.
 pub fn serve(config: Config, ready: impl FnOnce(&Running)) -> Ended {
-    let sink = match JsonLog::open(Arc::new(RealClock::new()), config.log.destination.clone()) {
+    let mut destination = config.log.destination.clone();
+    if let Destination::File { append, .. } = &mut destination {
+        // What led to the new start is in the file.
+        *append |= process::was_started_again();
+    }
+    let sink = match JsonLog::open(Arc::new(RealClock::new()), destination) {
         Ok(sink) => sink,
         Err(e) => return Ended::failed(format!("Failed to open the log file: {e}")),
     };

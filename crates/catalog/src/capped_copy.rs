@@ -29,6 +29,12 @@ impl Catalog {
         let source = self.capped_source(ns).await?;
         let suffix: String = self.new_uuid().to_string().chars().take(5).collect();
         let tmp = Namespace::unchecked(ns.db(), &format!("tmp{suffix}.convertToCapped.{}", ns.coll()));
+        if ns.coll().starts_with("system.") {
+            return Err(Error::bad_value(format!("Invalid namespace: {tmp}")));
+        }
+        if source.coll.is_oplog() {
+            return Err(Error::new(ErrorCode::IllegalOperation, "the oplog is what it is"));
+        }
         let options = CollectionOptions { temp: true, ..capped_options(&source.coll, size) };
         self.create_collection_locked(&tmp, options)?;
         if let Err(e) = self.copy_newest(&source.coll, &tmp, interrupt).await {

@@ -243,6 +243,9 @@ impl Catalog {
 
     /// Drops indexes by name, key pattern or all of them.
     pub async fn drop_indexes(&self, ns: &Namespace, which: DropWhich<'_>) -> Result<IndexesDropped> {
+        if ns.coll() == "system.views" {
+            return Err(Error::location(51_070, "Modifications to system.views must take an exclusive lock"));
+        }
         let _db = self.lock_database(ns.db()).await;
         if self.lookup_view(ns).is_some() {
             return Err(crate::catalog::is_a_view(ns));

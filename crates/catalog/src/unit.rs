@@ -27,6 +27,8 @@ pub struct WriteOp<'a> {
     pub session: Option<SessionRef<'a>>,
     pub bypass_validation: bool,
     pub from_migrate: bool,
+    /// The client named a session, retryable or not.
+    pub on_session: bool,
 }
 
 /// The session of a retryable write.

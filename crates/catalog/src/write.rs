@@ -280,6 +280,7 @@ impl WriteUnit {
         rid: i64,
         stmt_ids: &[i32],
     ) -> Result<()> {
+        check_session(op, coll)?;
         self.stamp();
         let (record, rid) = record_id::for_insert(coll, doc, rid)?;
         if coll.is_clustered() {
@@ -324,6 +325,7 @@ impl WriteUnit {
         form: UpdateForm<'_>,
         stmt_ids: &[i32],
     ) -> Result<()> {
+        check_session(op, coll)?;
         if new.byte_len() > limits::BSON_USER_BYTES_MAX && !self.is_applying() {
             return Err(Error::location(
                 17419,
@@ -406,6 +408,7 @@ impl WriteUnit {
         old: &RawDoc,
         stmt_ids: &[i32],
     ) -> Result<()> {
+        check_session(op, coll)?;
         self.stamp();
         let record = record_id::Record::of(rid);
         self.txn.delete(coll.records, &record.key)?;
@@ -426,4 +429,15 @@ impl WriteUnit {
         }
         Ok(())
     }
+}
+
+/// What is known of sessions is not for sessions to change.
+fn check_session(op: &WriteOp<'_>, coll: &Collection) -> Result<()> {
+    if op.on_session && coll.ns.coll() == "transactions" && coll.ns.db() == "config" {
+        return Err(Error::location(
+            40_528,
+            "Direct writes against config.transactions cannot be performed using a transaction or on a session.",
+        ));
+    }
+    Ok(())
 }

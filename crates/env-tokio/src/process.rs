@@ -144,15 +144,24 @@ pub fn report_ready() {
     }
 }
 
+const AGAIN: &str = "PANDOD_STARTED_AGAIN";
+
 /// Becomes a new run of the same program with the same arguments; returns only when that fails.
 pub fn start_again() -> io::Error {
     use std::os::unix::process::CommandExt;
     let mut args = std::env::args_os();
     let name = args.next().unwrap_or_default();
     match std::env::current_exe() {
-        Ok(exe) => std::process::Command::new(exe).arg0(name).args(args).exec(),
+        Ok(exe) => {
+            let mut again = std::process::Command::new(exe);
+            again.arg0(name).args(args).env(AGAIN, std::process::id().to_string()).exec()
+        }
         Err(e) => e,
     }
+}
+/// Is this the run that [`start_again`] made? It has the number of the one before; a child has not.
+pub fn was_started_again() -> bool {
+    std::env::var(AGAIN).is_ok_and(|pid| pid == std::process::id().to_string())
 }
 
 /// Blocks this thread; for tools that wait for another process.

@@ -325,6 +325,7 @@ impl Server {
     pub(crate) async fn quiet_down(&self) -> usize {
         let code = ErrorCode::InterruptedDueToReplStateChange;
         self.cursors.kill_where(self.env.clock.mono(), |_| true);
+        self.abort_open_transactions();
         let mut killed = 0;
         loop {
             let kill = |users: bool| {

@@ -51,6 +51,7 @@ pub(crate) fn ends_command(e: &Error) -> bool {
 /// A write command's retryable-write side: the session's record and the statement numbers.
 pub(crate) struct Retry {
     loan: Option<Loan>,
+    on_session: bool,
     lsid: DocBuf,
     txn_number: i64,
     ids: StmtIds,
@@ -68,6 +69,7 @@ impl Retry {
     pub(crate) async fn begin(server: &Server, ctx: &OpCtx, body: &RawDoc) -> Result<Retry> {
         let mut retry = Retry {
             loan: None,
+            on_session: ctx.lsid.is_some(),
             lsid: DocBuf::new(),
             txn_number: 0,
             ids: StmtIds::From(0),
@@ -117,7 +119,12 @@ impl Retry {
         Some(SessionRef { lsid: &self.lsid, txn_number: self.txn_number, prev: loan.last_op() })
     }
     pub(crate) fn op(&self, bypass_validation: bool) -> WriteOp<'_> {
-        WriteOp { session: self.session(), bypass_validation, from_migrate: false }
+        WriteOp {
+            session: self.session(),
+            bypass_validation,
+            from_migrate: false,
+            on_session: self.on_session,
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 //! `local.system.replset` keeps. Every mistake is code 93 with MongoDB's text; a mistake inside a member is
 //! prefixed with that member.
 
+use crate::horizons;
 use pando_base::{Error, ErrorCode, Result, Term};
 use pando_bson::fields::{missing, safe_i64, unknown, wrong_type};
 use pando_bson::{Bson, DocBuf, DocBuilder, Document, Elem, ElementType, ObjectId, RawDoc, Value};
@@ -119,7 +120,7 @@ impl std::hash::Hash for ReplSetConfig {
     }
 }
 
-fn invalid(message: impl Into<std::borrow::Cow<'static, str>>) -> Error {
+pub(crate) fn invalid(message: impl Into<std::borrow::Cow<'static, str>>) -> Error {
     Error::new(ErrorCode::InvalidReplicaSetConfig, message)
 }
 
@@ -211,6 +212,16 @@ impl ReplSetConfig {
                 }
                 "members" => (config.members, has_members) = (Self::parse_members(f.array()?)?, true),
                 "settings" => config.settings = Settings::parse(f.doc()?)?,
+                // Written by `--repair`: this member's data is not to be trusted.
+                "repaired" => match e.value() {
+                    Value::Boolean(false) => {}
+                    Value::Boolean(true) => return Err(invalid("Replicated data has been repaired")),
+                    v => {
+                        let ty = v.type_name();
+                        let text = format!("Field 'repaired' should be a boolean value, but found: {ty}");
+                        return Err(invalid(text));
+                    }
+                },
                 other => return Err(as_invalid(unknown(OWNER, other))),
             }
         }
@@ -255,6 +266,7 @@ impl ReplSetConfig {
             return Err(too_many_members(self.members.len()));
         }
         self.validate_distinct()?;
+        horizons::check_all(&self.members)?;
         self.validate_tags()?;
         let local = self.members.iter().filter(|m| is_local_host(&m.host)).count();
         if local != 0 && local != self.members.len() {
@@ -468,6 +480,9 @@ impl Member {
         if self.id < 0 {
             return Err(invalid(format!("_id field value of {} can't be a negative number", self.id)));
         }
+        if let Some(horizons) = &self.horizons {
+            horizons::check(&self.host, horizons)?;
+        }
         if self.arbiter_only && self.votes == 0 {
             return Err(invalid("Arbiter must vote (cannot have 0 votes)"));
         }
@@ -546,7 +561,7 @@ fn parse_tags(doc: &RawDoc) -> Result<Vec<(String, String)>> {
 }
 
 /// Adds the default port; refuses what cannot be an address.
-fn with_port(host: &str) -> Result<String> {
+pub(crate) fn with_port(host: &str) -> Result<String> {
     if host.is_empty() {
         return Err(Error::failed_to_parse(format!(
             "Empty host component parsing HostAndPort from \"{host}\""

@@ -58,6 +58,7 @@ pub mod election;
 pub mod event;
 pub mod fast_failover;
 pub mod heartbeat;
+mod horizons;
 pub mod liveness;
 pub mod maintenance;
 pub mod member;

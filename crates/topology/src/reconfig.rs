@@ -151,7 +151,7 @@ impl Core {
             return Err(in_progress());
         }
         let mut next = wanted.clone();
-        next.settings.replica_set_id = current.settings.replica_set_id;
+        next.settings.replica_set_id = next.settings.replica_set_id.or(current.settings.replica_set_id);
         next.term = if force { -1 } else { self.term };
         if force {
             next.version = next.version.max(current.version) + bump;
@@ -566,6 +566,15 @@ impl ReplSetConfig {
                 next.id(),
                 self.id(),
                 next.name
+            )));
+        }
+        if let (Some(old), Some(new)) = (self.settings.replica_set_id, next.settings.replica_set_id)
+            && old != new
+        {
+            return Err(incompatible(format!(
+                "New and old configurations differ in replica set ID; old was {}, and new is {}",
+                old.to_hex(),
+                new.to_hex()
             )));
         }
         for n in &next.members {

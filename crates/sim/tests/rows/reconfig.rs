@@ -53,3 +53,32 @@ fn committed_writes_remain_through_changes_and_failovers() {
     rig.ok(p, insert(99, majority()));
     assert_eq!(ids(&rig.ok(p, find("majority"))), [0, 1, 2, 3, 4, 5, 99]);
 }
+
+#[test]
+fn a_set_keeps_its_id_and_does_not_take_repaired_data() {
+    let rig = Rig::of(79, 3);
+    let p = rig.primary();
+    let ask = |change: &dyn Fn(&mut pando_bson::Document)| {
+        let mut config = rig.next_config(p);
+        change(&mut config);
+        let told = rig.ask(p, doc! { "replSetReconfig": config, "$db": "admin" });
+        (code(&told), told.get("errmsg").and_then(Bson::as_str).unwrap_or_default().to_owned())
+    };
+    let id = at(&rig.admin(p, doc! { "replSetGetConfig": 1 }), "config.settings.replicaSetId").cloned();
+    let other = |config: &mut pando_bson::Document| {
+        let settings = doc! { "replicaSetId": pando_bson::ObjectId([7; 12]) };
+        config.set("settings", settings);
+    };
+    let (code, text) = ask(&other);
+    assert_eq!(code, 103, "{text}");
+    assert!(text.starts_with("New and old configurations differ in replica set ID; old was "), "{text}");
+    let (code, text) = ask(&|config| config.push("repaired", true));
+    assert_eq!((code, &*text), (93, "Replicated data has been repaired"));
+    let (code, text) = ask(&|config| config.push("repaired", 5));
+    assert_eq!((code, &*text), (93, "Field 'repaired' should be a boolean value, but found: int"));
+    assert_eq!(ask(&|config| config.push("repaired", false)).1, "");
+    // Without the setting it stays.
+    assert_eq!(ask(&|config| config.set("settings", doc! { "chainingAllowed": true })).1, "");
+    let now = at(&rig.admin(p, doc! { "replSetGetConfig": 1 }), "config.settings.replicaSetId").cloned();
+    assert!(now.is_some() && now == id, "{now:?}");
+}
