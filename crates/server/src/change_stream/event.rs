@@ -6,11 +6,10 @@ use super::spec::{BeforeChange, FullDocument, Spec};
 use super::token::{Place, Token};
 use crate::Server;
 use pando_base::{Error, ErrorCode, Millis, Result, Timestamp, Uuid};
-use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc, Value};
+use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc};
 use pando_catalog::find_id;
 use pando_oplog::entry::{EntryView, OpType};
 use pando_storage::ReadAt;
-use std::ops::Bound;
 
 #[derive(Debug)]
 pub(super) struct Event {
@@ -60,34 +59,23 @@ impl Maker<'_> {
                     if is_set("partialTxn") || is_set("prepare") {
                         return Ok(());
                     }
-                    self.transaction(&e, vec![entry.to_buf()])
+                    self.transaction(&e)
                 }
-                Some("commitTransaction") => self.transaction(&e, Vec::new()),
+                Some("commitTransaction") => self.transaction(&e),
                 _ => self.command(&e, at),
             },
             _ => self.document(&e, at),
         }
     }
 
-    /// The operations of a transaction's entries, oldest first; `last` are those that are at hand.
-    fn transaction(&mut self, e: &EntryView<'_>, last: Vec<DocBuf>) -> Result<()> {
+    /// The operations of all entries of a transaction. One that was prepared ends with an entry of none.
+    fn transaction(&mut self, e: &EntryView<'_>) -> Result<()> {
         if e.doc.get("txnNumber").is_none() {
             return Ok(());
         }
-        let mut chain = last;
-        let mut prev = prev_of(e.doc);
-        while let Some(ts) = prev {
-            let mut cursor = self.server.storage.log().read(Bound::Included(ts), false);
-            let entry = cursor.next()?.filter(|(at, _)| *at == ts).map(|(_, bytes)| bytes);
-            let Some(entry) = entry else {
-                return Err(super::history_lost());
-            };
-            let entry = RawDoc::trusted(&entry).to_buf();
-            prev = prev_of(&entry);
-            chain.push(entry);
-        }
+        let earlier = self.server.catalog.earlier_parts(e.doc).map_err(|_| super::history_lost())?;
         let mut index = 0;
-        for entry in chain.iter().rev() {
+        for entry in earlier.iter().map(|bytes| RawDoc::trusted(bytes)).chain([e.doc]) {
             let entry = EntryView::parse(entry)?;
             for op in entry.inner().into_iter().flatten() {
                 let op = op?;
@@ -324,14 +312,6 @@ enum Full<'a> {
     Entry(&'a RawDoc),
     Found(DocBuf),
     Gone,
-}
-
-/// Where the transaction's entry before this one is.
-fn prev_of(entry: &RawDoc) -> Option<Timestamp> {
-    match entry.get_path("prevOpTime.ts") {
-        Some(Value::Timestamp(ts)) if !ts.is_zero() => Some(ts),
-        _ => None,
-    }
 }
 
 /// `operationType` and `operationDescription` of the events that only `showExpandedEvents` shows.
