@@ -251,12 +251,10 @@ impl Aggregation {
     pub(crate) fn reads_collection(&self) -> bool {
         *self.pipeline.source() == PipelineSource::Collection
     }
-    /// The find below, and how many stages went into it.
-    pub(crate) fn as_query(&self) -> Result<(Query, usize)> {
+    /// The find below, and what is left above it, stage by stage as explain shows it.
+    pub(crate) fn as_query(&self) -> Result<(Query, Vec<Option<DocBuf>>)> {
         let mut pipeline = Pipeline::parse(&self.raw, &self.q)?;
-        let before = pipeline.stage_names().count();
         let find = pipeline.take_find();
-        let taken = before - pipeline.stage_names().count();
         let query = match &self.coll {
             Some(coll) => find.into_query(coll.ns.as_str(), &coll.info, &self.q, self.hint.clone())?,
             None => {
@@ -264,7 +262,7 @@ impl Aggregation {
                 Query::new(self.below.as_str(), matcher, self.q.clone())
             }
         };
-        Ok((query, taken))
+        Ok((query, pipeline.shown().to_vec()))
     }
 }
 

@@ -192,11 +192,9 @@ impl Server {
         verbosity: Verbosity,
         b: &mut DocBuilder,
     ) -> Result<()> {
-        let raw = agg.raw.clone();
-        let (query, taken) = agg.as_query()?;
+        let (query, rest) = agg.as_query()?;
         let coll = agg.coll.clone();
-        let all = raw.count();
-        if taken == all && agg.reads_collection() {
+        if rest.is_empty() && agg.reads_collection() {
             let mut planned = DocBuilder::new();
             self.explain_query(ctx, coll.as_ref(), query, Work::Find, verbosity, &mut planned).await?;
             append_optimized(b, &planned.finish());
@@ -221,12 +219,9 @@ impl Server {
                     }
                 });
             }
-            let rest: Vec<&RawDoc> = raw.iter().skip(taken).filter_map(|s| s.value().as_doc()).collect();
-            // A stage that stands for several (`$sortByCount`) leaves only the last one's count known.
-            let one_each = rest.len() == returned.len();
             for (i, spec) in rest.iter().enumerate() {
-                let n =
-                    if one_each { returned.get(i) } else { returned.last().filter(|_| i + 1 == rest.len()) };
+                let Some(spec) = spec else { continue };
+                let n = returned.get(i);
                 stages.doc(|d| {
                     d.elems_of(spec);
                     if let Some(n) = n {

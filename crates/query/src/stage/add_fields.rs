@@ -23,6 +23,6 @@ pub(super) fn transform(e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<Transform> 
 }
 
 pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Stage>>) -> Result<()> {
-    out.push(Box::new(TransformStage { name: stage_name(e), transform: transform(e, p)? }));
+    out.push(Box::new(TransformStage { transform: transform(e, p)? }));
     Ok(())
 }

@@ -311,9 +311,6 @@ impl BucketAuto {
 }
 
 impl Stage for BucketAuto {
-    fn name(&self) -> &'static str {
-        "$bucketAuto"
-    }
     fn start(&mut self, env: &RunEnv) -> Result<()> {
         self.spill = env.spill.clone();
         Ok(())

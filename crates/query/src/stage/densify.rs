@@ -322,9 +322,6 @@ impl Densify {
 }
 
 impl Stage for Densify {
-    fn name(&self) -> &'static str {
-        "$densify"
-    }
     fn next(&mut self, up: &mut Upstream<'_>) -> Result<Step> {
         loop {
             if let Some(row) = self.out.pop_front() {

@@ -199,9 +199,6 @@ impl Facet {
 }
 
 impl Stage for Facet {
-    fn name(&self) -> &'static str {
-        "$facet"
-    }
     fn start(&mut self, env: &RunEnv) -> Result<()> {
         for branch in &mut self.facets {
             let pipeline = branch.pipeline.take().ok_or_else(|| Error::internal("started twice"))?;

@@ -6,6 +6,7 @@
 use super::foreign::{Foreign, Sub};
 use super::local_values::visit_path;
 use super::lookup_spec::parse_from;
+use super::match_forward::same_root;
 use super::unwind::write_with;
 use super::{Needs, Pipeline, Row, RunEnv, Stage, Step, Upstream};
 use crate::collation::Collation;
@@ -319,9 +320,6 @@ impl GraphLookup {
 }
 
 impl Stage for GraphLookup {
-    fn name(&self) -> &'static str {
-        "$graphLookup"
-    }
     fn start(&mut self, env: &RunEnv) -> Result<()> {
         self.foreign = Some(Foreign::new(env, &self.ctx, &self.spec.from)?);
         Ok(())
@@ -341,6 +339,9 @@ impl Stage for GraphLookup {
         if !self.spec.start_with.dependencies(needs.paths()) {
             needs.whole();
         }
+    }
+    fn leaves_alone(&self, path: &str) -> bool {
+        !same_root(&self.spec.as_path.dotted(), path)
     }
     fn save(&mut self) {
         if let Some(sub) = self.search.as_mut().and_then(|s| s.sub.as_mut()) {

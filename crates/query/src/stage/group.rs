@@ -267,9 +267,6 @@ impl Group {
 }
 
 impl Stage for Group {
-    fn name(&self) -> &'static str {
-        "$group"
-    }
     fn start(&mut self, env: &RunEnv) -> Result<()> {
         self.spill = env.spill.clone();
         Ok(())

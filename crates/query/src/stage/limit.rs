@@ -25,9 +25,6 @@ pub(super) fn limit(n: u64) -> Box<dyn Stage> {
 }
 
 impl Stage for Limit {
-    fn name(&self) -> &'static str {
-        "$limit"
-    }
     fn next(&mut self, up: &mut Upstream<'_>) -> Result<Step> {
         if self.left == 0 {
             return Ok(Step::Eof);

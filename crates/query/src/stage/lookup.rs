@@ -10,6 +10,7 @@ use super::local_values::filter;
 use super::lookup_hash::HashSide;
 use super::lookup_probe::{Probe, has_index};
 use super::lookup_spec::LookupSpec;
+use super::match_forward::same_root;
 use super::unwind::{Unwind, write_with};
 use super::{Needs, Pipeline, Row, RunEnv, Stage, Step, Upstream};
 use crate::ctx::QueryCtx;
@@ -313,9 +314,6 @@ fn too_large(ns: &str) -> Error {
 }
 
 impl Stage for Lookup {
-    fn name(&self) -> &'static str {
-        "$lookup"
-    }
     fn start(&mut self, env: &RunEnv) -> Result<()> {
         self.foreign = Some(Foreign::new(env, &self.spec.ctx, &self.spec.from)?);
         Ok(())
@@ -356,6 +354,9 @@ impl Stage for Lookup {
         if !complete {
             needs.whole();
         }
+    }
+    fn leaves_alone(&self, path: &str) -> bool {
+        !same_root(&self.spec.as_path.dotted(), path)
     }
     fn save(&mut self) {
         if let Way::Building(sub, _) | Way::Collecting(sub, ..) = &mut self.way {

@@ -1,6 +1,7 @@
 //! `$match`.
 
 use super::{FindPart, Needs, Stage, Step, Upstream};
+use crate::ctx::QueryCtx;
 use crate::expr::ParseCtx;
 use crate::matcher::Matcher;
 use pando_base::{Error, Result};
@@ -9,7 +10,7 @@ use std::sync::Arc;
 
 pub(super) struct Match {
     matcher: Arc<Matcher>,
-    ctx: crate::ctx::QueryCtx,
+    ctx: QueryCtx,
 }
 
 pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Stage>>) -> Result<()> {
@@ -17,9 +18,13 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
         return Err(Error::location(15959, "the match filter must be an expression in an object"));
     };
     refuse_where(filter)?;
-    let matcher = Arc::new(Matcher::parse(filter, p.ctx)?);
-    out.push(Box::new(Match { matcher, ctx: p.ctx.clone() }));
+    out.push(stage(filter, p.ctx)?);
     Ok(())
+}
+
+pub(super) fn stage(filter: &RawDoc, ctx: &QueryCtx) -> Result<Box<dyn Stage>> {
+    let matcher = Arc::new(Matcher::parse(filter, ctx)?);
+    Ok(Box::new(Match { matcher, ctx: ctx.clone() }))
 }
 
 fn refuse_where(filter: &RawDoc) -> Result<()> {
@@ -52,9 +57,6 @@ fn filter_paths(filter: &RawDoc, needs: &mut Needs) -> bool {
 }
 
 impl Stage for Match {
-    fn name(&self) -> &'static str {
-        "$match"
-    }
     fn next(&mut self, up: &mut Upstream<'_>) -> Result<Step> {
         loop {
             match up.next()? {
@@ -67,6 +69,9 @@ impl Stage for Match {
         if !filter_paths(self.matcher.filter(), needs) {
             needs.whole();
         }
+    }
+    fn as_filter(&self) -> Option<&RawDoc> {
+        Some(self.matcher.filter())
     }
     fn push_down(&mut self, find: &mut FindPart) -> bool {
         // Behind a sort the filter may as well come first; behind a skip or limit it may not.

@@ -32,6 +32,7 @@ mod lookup;
 mod lookup_hash;
 mod lookup_probe;
 mod lookup_spec;
+mod match_forward;
 mod matching;
 mod needs;
 mod redact;
@@ -183,7 +184,6 @@ pub struct RunEnv {
 
 /// One stage, from parsed to running.
 pub(crate) trait Stage: Send {
-    fn name(&self) -> &'static str;
     fn next(&mut self, up: &mut Upstream<'_>) -> Result<Step>;
     /// Called once before the first `next`.
     fn start(&mut self, _env: &RunEnv) -> Result<()> {
@@ -208,6 +208,14 @@ pub(crate) trait Stage: Send {
         false
     }
     fn as_unwind(&self) -> Option<&Unwind> {
+        None
+    }
+    /// Whether a condition on `path` has the same outcome before this stage as behind it.
+    fn leaves_alone(&self, _path: &str) -> bool {
+        false
+    }
+    /// The filter of a `$match`, and the same stage with another filter.
+    fn as_filter(&self) -> Option<&RawDoc> {
         None
     }
     /// Lets go of snapshots of other collections; the next pull may open newer ones.
@@ -268,6 +276,8 @@ impl FindPart {
 /// A compiled pipeline.
 pub struct Pipeline {
     stages: Vec<Box<dyn Stage>>,
+    /// What explain shows of each; `None` for all but the last of those that one specification stands for.
+    shown: Vec<Option<DocBuf>>,
     source: PipelineSource,
     sink: Option<Sink>,
     ctx: QueryCtx,
@@ -287,7 +297,7 @@ impl Pipeline {
                 "Pipeline length must be no longer than {PIPELINE_STAGES_MAX} stages."
             )));
         }
-        let mut stages = Vec::new();
+        let (mut stages, mut shown) = (Vec::new(), Vec::new());
         let mut source = PipelineSource::Collection;
         let mut sink: Option<Sink> = None;
         for (at, e) in pipeline.iter().enumerate() {
@@ -311,8 +321,10 @@ impl Pipeline {
                 continue;
             }
             registry::parse(stage, &mut ParseCtx::new(ctx), &mut stages)?;
+            shown.resize(stages.len().max(shown.len() + 1) - 1, None);
+            shown.push(Some(spec.to_buf()));
         }
-        Ok(Pipeline { stages, source, sink, ctx: ctx.clone() })
+        Ok(Pipeline { stages, shown, source, sink, ctx: ctx.clone() })
     }
 
     pub fn source(&self) -> &PipelineSource {
@@ -325,14 +337,16 @@ impl Pipeline {
     pub fn is_empty(&self) -> bool {
         self.stages.is_empty()
     }
-    pub fn stage_names(&self) -> impl Iterator<Item = &'static str> {
-        self.stages.iter().map(|s| s.name())
+    /// What explain shows of each stage.
+    pub fn shown(&self) -> &[Option<DocBuf>] {
+        &self.shown
     }
 
     pub(crate) fn optimize(&mut self) -> Result<()> {
         for stage in &mut self.stages {
             stage.optimize(&self.ctx)?;
         }
+        self.move_filters_forward()?;
         let mut at = 1;
         while at < self.stages.len() {
             let (before, behind) = self.stages.split_at_mut(at);
@@ -342,6 +356,7 @@ impl Pipeline {
             };
             if absorbed {
                 self.stages.remove(at);
+                self.show_unwinding(at);
             }
             at += 1;
         }
@@ -365,6 +380,7 @@ impl Pipeline {
             taken += 1;
         }
         self.stages.drain(..taken);
+        self.shown.drain(..taken);
         let mut needs = Needs::default();
         self.add_needs(&mut needs);
         find.fields = needs.fields();

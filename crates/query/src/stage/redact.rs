@@ -81,9 +81,6 @@ impl Redact {
 }
 
 impl Stage for Redact {
-    fn name(&self) -> &'static str {
-        "$redact"
-    }
     fn next(&mut self, up: &mut Upstream<'_>) -> Result<Step> {
         loop {
             let row = match up.next()? {

@@ -39,11 +39,11 @@ pub(super) fn with(e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<Transform> {
 }
 
 pub(super) fn parse_root(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Stage>>) -> Result<()> {
-    out.push(Box::new(TransformStage { name: "$replaceRoot", transform: root(e, p)? }));
+    out.push(Box::new(TransformStage { transform: root(e, p)? }));
     Ok(())
 }
 
 pub(super) fn parse_with(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Stage>>) -> Result<()> {
-    out.push(Box::new(TransformStage { name: "$replaceRoot", transform: with(e, p)? }));
+    out.push(Box::new(TransformStage { transform: with(e, p)? }));
     Ok(())
 }

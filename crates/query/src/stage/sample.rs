@@ -62,9 +62,6 @@ impl Sample {
 }
 
 impl Stage for Sample {
-    fn name(&self) -> &'static str {
-        "$sample"
-    }
     fn next(&mut self, up: &mut Upstream<'_>) -> Result<Step> {
         while !self.full {
             match up.next()? {

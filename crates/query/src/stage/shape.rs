@@ -117,6 +117,15 @@ struct Draft {
 }
 
 impl Shape {
+    /// The field under the first name of this path comes out as it went in.
+    pub(crate) fn leaves_alone(&self, path: &str) -> bool {
+        let name = path.split('.').next().unwrap_or(path);
+        let child = self.root.find(name.as_bytes()).map(|i| &self.root.children[i].1);
+        match self.mode {
+            Mode::Include => matches!(child, Some(Child::Keep)),
+            Mode::Exclude | Mode::Add => child.is_none(),
+        }
+    }
     /// `$project`.
     pub(crate) fn project(spec: &RawDoc, p: &mut ParseCtx<'_>) -> Result<Shape> {
         if spec.is_empty() {

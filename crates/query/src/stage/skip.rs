@@ -18,9 +18,6 @@ pub(super) fn parse(e: Elem<'_>, _: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
 }
 
 impl Stage for Skip {
-    fn name(&self) -> &'static str {
-        "$skip"
-    }
     fn next(&mut self, up: &mut Upstream<'_>) -> Result<Step> {
         loop {
             let step = up.next()?;

@@ -62,9 +62,6 @@ impl Sort {
 }
 
 impl Stage for Sort {
-    fn name(&self) -> &'static str {
-        "$sort"
-    }
     fn start(&mut self, env: &RunEnv) -> Result<()> {
         self.spill = env.spill.clone();
         Ok(())
@@ -108,6 +105,9 @@ impl Stage for Sort {
             return false;
         }
         find.sort = Some(self.pattern.clone());
+        true
+    }
+    fn leaves_alone(&self, _: &str) -> bool {
         true
     }
     fn absorb_limit(&mut self, limit: u64) {

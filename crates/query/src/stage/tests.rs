@@ -237,7 +237,7 @@ fn the_find_plan_takes_the_leading_stages() {
     ))
     .expect("parses");
     let find = p.take_find();
-    assert_eq!(p.stage_names().collect::<Vec<_>>(), ["$group"]);
+    assert!(p.shown().len() == 1 && p.shown()[0].as_ref().is_some_and(|d| d.elem("$group").is_some()));
     assert_eq!(
         Document::from(find.matcher.expect("a filter").filter()),
         doc! { "$and": [{ "a": 1 }, { "c": 2 }] }

@@ -31,14 +31,10 @@ impl Transform {
 }
 
 pub(crate) struct TransformStage {
-    pub(super) name: &'static str,
     pub(super) transform: Transform,
 }
 
 impl Stage for TransformStage {
-    fn name(&self) -> &'static str {
-        self.name
-    }
     fn next(&mut self, up: &mut Upstream<'_>) -> Result<Step> {
         match up.next()? {
             Step::Row(row) => Ok(Step::Row(Row::from(self.transform.apply(row.doc(), up.ctx())?))),
@@ -47,6 +43,12 @@ impl Stage for TransformStage {
     }
     fn optimize(&mut self, ctx: &QueryCtx) -> Result<()> {
         self.transform.optimize(ctx)
+    }
+    fn leaves_alone(&self, path: &str) -> bool {
+        match &self.transform {
+            Transform::Shape(shape) => shape.leaves_alone(path),
+            Transform::NewRoot(..) => false,
+        }
     }
     fn needs(&self, needs: &mut Needs) {
         match &self.transform {
@@ -102,13 +104,12 @@ pub(super) fn unset(e: Elem<'_>, _: &mut ParseCtx<'_>) -> Result<Transform> {
 }
 
 pub(super) fn parse_project(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Stage>>) -> Result<()> {
-    out.push(Box::new(TransformStage { name: "$project", transform: project(e, p)? }));
+    out.push(Box::new(TransformStage { transform: project(e, p)? }));
     Ok(())
 }
 
 pub(super) fn parse_unset(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Stage>>) -> Result<()> {
-    // MongoDB turns it into an exclusion `$project` before it runs.
-    out.push(Box::new(TransformStage { name: "$project", transform: unset(e, p)? }));
+    out.push(Box::new(TransformStage { transform: unset(e, p)? }));
     Ok(())
 }
 

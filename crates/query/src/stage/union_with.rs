@@ -77,9 +77,6 @@ fn wrong_type(field: &str, v: Value<'_>, wanted: &str) -> Error {
 }
 
 impl Stage for UnionWith {
-    fn name(&self) -> &'static str {
-        "$unionWith"
-    }
     fn start(&mut self, env: &RunEnv) -> Result<()> {
         if self.coll.is_empty() && !starts_with_documents(&self.pipeline) {
             return Err(Error::new(

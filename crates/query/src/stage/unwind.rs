@@ -1,5 +1,6 @@
 //! `$unwind`: one document per element of an array.
 
+use super::match_forward::same_root;
 use super::{Needs, Row, Stage, Step, Upstream};
 use crate::expr::{FieldPath, ParseCtx};
 use pando_base::{Error, Result};
@@ -201,9 +202,6 @@ impl Unwind {
 }
 
 impl Stage for Unwind {
-    fn name(&self) -> &'static str {
-        "$unwind"
-    }
     fn next(&mut self, up: &mut Upstream<'_>) -> Result<Step> {
         loop {
             if let Some(row) = self.next_element() {
@@ -221,6 +219,10 @@ impl Stage for Unwind {
     }
     fn needs(&self, needs: &mut Needs) {
         needs.add(&self.path.dotted());
+    }
+    fn leaves_alone(&self, path: &str) -> bool {
+        let other = |p: &FieldPath| !same_root(&p.dotted(), path);
+        other(&self.path) && self.index.as_ref().is_none_or(other)
     }
     fn as_unwind(&self) -> Option<&Unwind> {
         Some(self)

@@ -176,9 +176,6 @@ impl WindowFields {
 }
 
 impl Stage for WindowFields {
-    fn name(&self) -> &'static str {
-        "$_internalSetWindowFields"
-    }
     fn start(&mut self, env: &RunEnv) -> Result<()> {
         self.spill = env.spill.clone();
         Ok(())
