@@ -455,4 +455,21 @@ mod tests {
         drop(l);
         assert!(gone.load(Relaxed) && out(&t).machine().state() == State::AbortedUnprepared);
     }
+
+    #[test]
+    fn a_chain_without_its_end_is_over_when_this_node_becomes_primary() {
+        let t = Arc::new(Retryable::default());
+        let at = |n| OpTime::new(Timestamp::new(n, 1), 1);
+        t.learn(S.id, 4, Outcome::Partial, at(1), Duration::ZERO);
+        t.learn(S.id, 4, Outcome::Partial, at(2), Duration::ZERO);
+        t.learn([9; 16], 2, Outcome::Prepared, at(3), Duration::ZERO);
+        t.learn([8; 16], 1, Outcome::Committed, at(4), Duration::ZERO);
+        t.abort_partial();
+        let mut left: Vec<_> = t.states().into_iter().map(|(id, n, state, _)| (id[0], n, state)).collect();
+        left.sort_by_key(|(id, ..)| *id);
+        let over = [(7, 4, State::AbortedUnprepared), (8, 1, State::Committed), (9, 2, State::Prepared)];
+        assert_eq!(left, over);
+        let Begin::Yours(mut loan) = t.check_out(&S, Duration::ZERO) else { panic!("in use") };
+        assert!(loan.machine().proceed(&S, 4).is_err() && loan.start(&S, 5).is_ok());
+    }
 }

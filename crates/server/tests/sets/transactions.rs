@@ -320,3 +320,35 @@ fn sessions_are_recorded_for_the_whole_set_and_end_there() {
         set.shut_down().await;
     });
 }
+
+#[test]
+fn a_time_that_a_client_has_seen_is_known_to_the_member_it_asks_next() {
+    run(async {
+        let set = Set::of(3).await;
+        let p = set.primary().await;
+        let s = set.secondaries().await;
+        let mut c = set.connect(p).await;
+        let written = c.ok(insert(0, doc! { "w": 3, "wtimeout": 30_000 })).await;
+        let Some(Bson::Timestamp(seen)) = at(&written, "$clusterTime.clusterTime") else {
+            panic!("{written:?}")
+        };
+        // Ahead of every clock here.
+        let ahead = pando_base::Timestamp::new(seen.secs() + 1000, 1);
+        let mut ping = doc! { "ping": 1 };
+        let mut told = doc! { "clusterTime": Bson::Timestamp(ahead) };
+        let hash = Bson::Binary(Binary { subtype: 0, bytes: vec![0; 20] });
+        told.push("signature", doc! { "hash": hash, "keyId": 0i64 });
+        ping.push("$clusterTime", told);
+        let time_of = |reply: &Document| match at(reply, "$clusterTime.clusterTime") {
+            Some(Bson::Timestamp(t)) => *t,
+            other => panic!("{other:?}"),
+        };
+        assert!(time_of(&c.ok(doc! { "ping": 1 }).await) < ahead);
+        assert!(time_of(&set.connect(s[0]).await.ok(ping.clone()).await) >= ahead);
+        assert!(time_of(&c.ok(ping).await) >= ahead);
+        // The next write comes after everything that was seen.
+        let next = c.ok(insert(1, majority())).await;
+        assert!(matches!(at(&next, "operationTime"), Some(Bson::Timestamp(t)) if *t > ahead), "{next:?}");
+        set.shut_down().await;
+    });
+}
