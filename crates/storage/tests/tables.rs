@@ -8,7 +8,7 @@ use pando_base::{ErrorCode, Timestamp};
 use pando_bson::RawDoc;
 use pando_env::Disk;
 use pando_storage::testing::FaultyDisk;
-use pando_storage::{Dir, IdentKind, Options, ReadAt, Storage};
+use pando_storage::{Dir, Ident, IdentKind, Options, ReadAt, Storage};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -437,4 +437,33 @@ fn long_and_odd_keys_are_stored_and_too_long_ones_refused() {
         checkpoint(&s);
         assert_eq!(get(&s, ReadAt::Latest, i, b"empty value").unwrap(), b"");
     });
+}
+
+#[test]
+fn appended_records_are_written_to_a_table_once_however_often_the_servers_own_rows_change() {
+    let folder = Folder::new("appended");
+    let (s, _) = open_on(folder.0.clone(), lsm());
+    let i = s.create_ident(IdentKind::Records).unwrap();
+    let files = || -> std::collections::BTreeSet<_> {
+        let dir = std::fs::read_dir(folder.0.root().join("tables/records/tables")).unwrap();
+        dir.map(|f| f.unwrap().file_name()).collect()
+    };
+    let mut before = std::collections::BTreeSet::new();
+    for round in 0..12u32 {
+        for n in 0..50u32 {
+            put(&s, i, &(round * 50 + n).to_be_bytes(), Some(&[7; 500]));
+        }
+        for own in [Ident::CATALOG, Ident::META] {
+            put(&s, own, b"a", Some(&round.to_be_bytes()));
+            put(&s, own, &round.to_be_bytes(), Some(b"1"));
+        }
+        checkpoint(&s);
+        while s.step().unwrap() {}
+        let now = files();
+        assert!(now.is_superset(&before) && now.len() == before.len() + 1, "{round}: {before:?} {now:?}");
+        before = now;
+    }
+    assert_eq!(s.stats().records.runs, 1);
+    assert_eq!(count(&s, ReadAt::Latest, i), 600);
+    assert_eq!(get(&s, ReadAt::Latest, Ident::META, b"a").unwrap(), 11u32.to_be_bytes());
 }

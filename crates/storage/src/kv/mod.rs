@@ -11,6 +11,7 @@ pub(crate) mod mem;
 mod run;
 mod walk;
 
+use crate::ident::Ident;
 use lsm_tree::Slice;
 use pando_base::Result;
 use std::collections::BTreeSet;
@@ -26,8 +27,11 @@ pub(crate) enum Tree {
 
 impl Tree {
     pub(crate) const ALL: [Tree; 3] = [Tree::Records, Tree::Indexes, Tree::History];
+    /// The catalog and the server's own small rows, some of which change with every checkpoint, come first in key order:
+    /// among the records they would make each run overlap all others, and appended records would be merged over and
+    /// over. Among the indexes they are not worth a mention.
     pub(crate) fn of(ident: u32) -> Tree {
-        if ident & 1 == 0 { Tree::Records } else { Tree::Indexes }
+        if ident & 1 == 0 && ident >= Ident::FIRST_FREE { Tree::Records } else { Tree::Indexes }
     }
     /// Its folder.
     pub(crate) fn name(self) -> &'static str {
