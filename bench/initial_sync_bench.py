@@ -26,8 +26,12 @@ from pymongo.read_preferences import SecondaryPreferred
 import harness
 
 PATIENCE_S = 900
-# As a set at rest has it: small beside the data. (PandoDB copies half an hour of oplog with the data.)
+# As a set at rest has it: small beside the data. Large, it holds the load itself.
 OPLOG_MB = 50
+
+
+def oplog_mb():
+    return int(os.environ.get("OPLOG_MB", OPLOG_MB))
 
 
 class Member:
@@ -36,7 +40,7 @@ class Member:
         shutil.rmtree(home, ignore_errors=True)
         home.mkdir(parents=True)
         cmd = [binary, "--dbpath", str(home), "--port", str(port), "--replSet", "sync", "--bind_ip", "127.0.0.1", "--nounixsocket",
-               "--logpath", str(home / "log"), "--wiredTigerCacheSizeGB", str(cache), "--oplogSize", str(OPLOG_MB), *extra]
+               "--logpath", str(home / "log"), "--wiredTigerCacheSizeGB", str(cache), "--oplogSize", str(oplog_mb()), *extra]
         self.proc = subprocess.Popen(cmd, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def cpu(self):

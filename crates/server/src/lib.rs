@@ -32,6 +32,7 @@ mod find_args;
 mod find_one;
 mod flow_control;
 mod fsync_lock;
+mod kept_sessions;
 mod lets;
 mod local;
 mod member_alone;

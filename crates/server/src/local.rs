@@ -125,14 +125,19 @@ impl Server {
         Ok(found.map(|(_, doc)| RawDoc::trusted(&doc).to_buf()))
     }
 
-    /// Rebuilds the table of carried-out retryable writes from the newest part of the oplog: a driver tries again
-    /// at once, not after minutes.
+    /// Rebuilds the table of carried-out retryable writes from what was kept of it, and from what the oplog says since.
+    /// Without the former from the newest part of the oplog: a driver tries again at once, not after minutes.
     pub(crate) fn restore_retryable_writes(&self) -> Result<()> {
         let now = self.env.clock.mono();
         let oldest = self.env.clock.wall_ms() - limits::RETRY_RESTORE_AGE_MS;
+        let kept = self.kept_sessions()?;
+        let known = kept.as_ref().map_or(Timestamp::ZERO, |kept| kept.upto.ts);
         let mut cursor = self.storage.log().read(Bound::Unbounded, true);
         for _ in 0..limits::RETRY_RESTORE_ENTRIES_MAX {
-            let Some((_, bytes)) = cursor.next()? else { break };
+            let Some((ts, bytes)) = cursor.next()? else { break };
+            if ts <= known {
+                break;
+            }
             let e = EntryView::parse(RawDoc::trusted(&bytes))?;
             if e.wall < oldest {
                 break;
@@ -145,6 +150,10 @@ impl Server {
             let Some(done) = done_of(&e) else { continue };
             self.retryable.restore(id, txn_number, &stmts, &done, now);
         }
+        for doc in kept.iter().flat_map(|kept| &kept.sessions) {
+            self.retryable.restore_kept(doc, now);
+        }
+        self.sessions_known.set();
         Ok(())
     }
 

@@ -4,7 +4,7 @@ use crate::Server;
 use crate::server::new_object_id;
 use crate::services::Services;
 use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Term, limits};
-use pando_bson::{DocBuilder, RawDoc, doc};
+use pando_bson::{DocBuf, DocBuilder, RawDoc, doc};
 use pando_env::{BoxFuture, Component};
 use pando_oplog::entry::{Entry, EntryView, Identity, Object, OpType, Operation};
 use pando_repl::data::initial_sync::{Ended, InitialSync};
@@ -410,6 +410,14 @@ impl Effects for ServerEffects {
             server.note_applied_statements(entries);
         }
     }
+    fn take_sessions(&self, sessions: &[DocBuf]) {
+        if let Ok(server) = self.server() {
+            server.take_sessions(sessions);
+        }
+    }
+    fn keep_sessions(&self, upto: OpTime) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move { self.server()?.keep_copied_sessions(upto).await })
+    }
     fn applied_settings(&self) {
         if let Ok(server) = self.server()
             && let Err(e) = server.restore_settings()
@@ -504,6 +512,7 @@ impl Server {
         let sync = InitialSync::default();
         *self.initial_sync.lock().unwrap_or_else(PoisonError::into_inner) = Some(sync.clone());
         let own = self.own()?;
+        self.forget_sessions();
         let done = sync.run(&self.data_path_deps()?, own.as_bytes()).await;
         self.initial_sync.lock().unwrap_or_else(PoisonError::into_inner).take();
         let ended = match done? {

@@ -190,7 +190,7 @@ impl Server {
         });
         let redone = redone.await.unwrap_or_else(|| Err(Error::internal("the rollback panicked")))?;
         self.rollback_step("rollbackHangAfterRecoveringToStable").await;
-        self.retryable.clear();
+        self.forget_sessions();
         self.restore_retryable_writes()?;
         self.progress.reset(point.at);
         self.services().inspect(|s| s.hooks.rollback());

@@ -15,7 +15,7 @@
 //! | noop writer | every `periodicNoopIntervalSecs` when idle | an entry, so that time moves on |
 
 use crate::Server;
-use pando_base::{Result, Timestamp};
+use pando_base::{Result, Timestamp, limits};
 use pando_command::Param;
 use pando_env::Component;
 use std::future::Future;
@@ -84,6 +84,10 @@ async fn checkpoint(server: Arc<Server>) {
     /// Seconds between two looks at most.
     const POLL: f64 = 1.0;
     let mut last = server.env.clock.mono();
+    // What a start has replayed at length goes to the tables soon: else a server that is killed more often than it takes
+    // checkpoints would replay more each time.
+    let replayed = server.storage.stats().memtable_bytes > limits::EARLY_CHECKPOINT_BYTES;
+    let mut early = replayed.then(|| server.storage.log().last());
     loop {
         // A full memory, and a writer that waits for room, must not wait for the next look.
         let every = server.instance.params.double(Param::syncdelay);
@@ -96,11 +100,11 @@ async fn checkpoint(server: Arc<Server>) {
         }
         let now = server.env.clock.mono();
         server.backups.expire(now);
-        let due = every > 0.0 && (now - last).as_secs_f64() >= every;
+        let due = every > 0.0 && ((now - last).as_secs_f64() >= every || server.is_early_due(early));
         if !due && !server.storage.wants_checkpoint() {
             continue;
         }
-        last = now;
+        (last, early) = (now, None);
         if let Err(e) = server.checkpoint().await {
             server.env.log.error(Component::Storage, 22435, "Checkpoint failed", |a| {
                 a.str("error", &e.message);
@@ -119,10 +123,18 @@ impl Server {
         self.advance_stable();
         self.keep_recent_oplog();
         let catalog = self.catalog.clone();
-        self.env
-            .offload(move || catalog.checkpoint())
-            .await
-            .unwrap_or_else(|| Err(pando_base::Error::internal("the checkpoint failed")))
+        let done = self.env.offload(move || catalog.checkpoint()).await;
+        let at = done.unwrap_or_else(|| Err(pando_base::Error::internal("the checkpoint failed")))?;
+        if self.repl.is_replicated() {
+            self.keep_sessions().await?;
+        }
+        Ok(at)
+    }
+    /// What was replayed is stable.
+    fn is_early_due(&self, replayed: Option<Timestamp>) -> bool {
+        let Some(replayed) = replayed else { return false };
+        self.advance_stable();
+        self.storage.stable() >= replayed
     }
     /// `oplogMinRetentionHours`: what is younger stays whatever the oplog's size.
     fn keep_recent_oplog(&self) {

@@ -9,6 +9,10 @@
 //! One operation at a time uses a session: [`Retryable::begin`] and [`Retryable::check_out`] lend the record out. It
 //! also knows the state of the session's transaction and keeps what is open of it between two statements.
 
+mod kept;
+
+pub use kept::Collected;
+
 use crate::transaction::{Machine, Outcome, State};
 use pando_base::{OpTime, Result};
 use pando_bson::{Bson, DocBuf};

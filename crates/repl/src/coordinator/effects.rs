@@ -1,7 +1,7 @@
 //! What the coordinator needs of the server around it.
 
-use pando_base::{Error, Result, Term};
-use pando_bson::RawDoc;
+use pando_base::{Error, OpTime, Result, Term};
+use pando_bson::{DocBuf, RawDoc};
 use pando_env::BoxFuture;
 use pando_topology::message::LastVote;
 use pando_topology::{ConfigNote, Position, ReplSetConfig, StateChange};
@@ -40,6 +40,10 @@ pub trait Effects: Send + Sync + 'static {
 
     /// Entries of retryable writes have been applied, in order.
     fn applied_sessions(&self, entries: &[&RawDoc]);
+    /// What sessions have done, as a source of an initial sync tells it; the entries after that are applied on top.
+    fn take_sessions(&self, sessions: &[DocBuf]);
+    /// Makes that durable, with all entries up to this one.
+    fn keep_sessions(&self, upto: OpTime) -> BoxFuture<'_, Result<()>>;
     /// Settings that members keep in memory have been applied.
     fn applied_settings(&self);
     /// Gives this node's data up, to copy the set's again.

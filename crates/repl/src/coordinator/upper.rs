@@ -2,8 +2,9 @@
 
 use crate::coordinator::{Coordinator, Said, wire};
 use crate::data::{Metadata, Upper};
-use pando_base::{Error, OpTime, Term};
+use pando_base::{Error, OpTime, Result, Term};
 use pando_bson::{DocBuf, RawDoc};
+use pando_env::BoxFuture;
 use pando_env::sync::Notify;
 use pando_topology::{Event, Host, MemberState, Positions, SourceChoice};
 use std::time::Duration;
@@ -61,6 +62,12 @@ impl Upper for Coordinator {
     }
     fn applied_sessions(&self, entries: &[&RawDoc]) {
         self.effects.applied_sessions(entries);
+    }
+    fn take_sessions(&self, sessions: &[DocBuf]) {
+        self.effects.take_sessions(sessions);
+    }
+    fn keep_sessions(&self, upto: OpTime) -> BoxFuture<'_, Result<()>> {
+        self.effects.keep_sessions(upto)
     }
     fn applied_settings(&self) {
         self.effects.applied_settings();

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   source:   ──begin───────── writes and definitions go on ──────────stop──►
-//!   here:       │ entries from half an hour before begin ──► our log     │
+//!   here:       │ sessions; entries from the commit point ──► our log    │
 //!               │ clone collections, as of begin                        │
 //!               └───────────────────────────────── apply begin..stop ───┴─ checkpoint ─► SECONDARY
 //! ```
@@ -22,7 +22,7 @@ use crate::data::queue::{Chunk, Queue};
 use crate::data::sync_status::SyncStatus;
 use crate::data::{Deps, Stop, applier, writer};
 use pando_base::{Error, ErrorCode, OpTime, Result, Timestamp, limits};
-use pando_bson::{DocBuilder, RawDoc, Value, doc};
+use pando_bson::{DocBuf, DocBuilder, RawDoc, Value, doc};
 use pando_catalog::Applying;
 use pando_command::Param;
 use pando_env::Component;
@@ -147,6 +147,12 @@ impl InitialSync {
     }
 }
 
+/// What the source's sessions have done, all entries up to `upto` included.
+struct Sessions {
+    upto: Timestamp,
+    docs: Vec<DocBuf>,
+}
+
 struct Attempt<'a> {
     deps: &'a Deps,
     stop: &'a Stop,
@@ -161,8 +167,10 @@ fn invalid_source(text: &'static str) -> Error {
 impl Attempt<'_> {
     async fn run(&self) -> Result<Position> {
         let probe = probe(self.deps, self.source).await?;
-        let begin = self.source_applied().await?;
-        let first = self.start_log(begin).await?;
+        let sessions = self.sessions().await;
+        let (begin, committed) = self.source_applied().await?;
+        let known = sessions.as_ref().zip(committed).map(|(s, committed)| s.upto.min(committed.ts));
+        let first = self.start_log(begin, known).await?;
         self.status.begins_at(probe.rbid, begin.ts);
         let fetching = Fetching::start(self.deps, self.source, self.status, probe.rbid, first);
         let copied = self.copy(begin, &fetching).await;
@@ -172,8 +180,12 @@ impl Attempt<'_> {
         if self.probe_again().await?.rbid != probe.rbid {
             return Err(invalid_source("the sync source rolled back during the initial sync"));
         }
+        let sessions = sessions.filter(|_| known.is_some());
+        if let Some(sessions) = &sessions {
+            self.take_sessions(sessions, begin)?;
+        }
         self.apply_after(begin).await?;
-        self.finish().await
+        self.finish(sessions.is_some()).await
     }
 
     fn patience(&self) -> Patience<'_> {
@@ -199,7 +211,7 @@ impl Attempt<'_> {
         };
         cloner.run().await?;
         self.deps.hold("initialSyncHangAfterDataCloning", self.stop).await;
-        let stop = self.source_applied().await?;
+        let (stop, _) = self.source_applied().await?;
         self.status.stops_at(stop.ts);
         self.deps.env.log.info(Component::InitSync, 21181, "Finished cloning data", |a| {
             a.u64("collections", cloner.collections).u64("documents", cloner.documents);
@@ -225,8 +237,8 @@ impl Attempt<'_> {
     }
 
     /// What the source has applied: a copy taken from now on holds at least that. (A secondary's log may be ahead
-    /// of its data.)
-    async fn source_applied(&self) -> Result<OpTime> {
+    /// of its data.) And what a majority has by then.
+    async fn source_applied(&self) -> Result<(OpTime, Option<OpTime>)> {
         let ask = doc! {
             "find": "oplog.rs", "sort": { "$natural": -1 }, "limit": 1, "singleBatch": true,
             "$readPreference": { "mode": "secondaryPreferred" },
@@ -235,24 +247,48 @@ impl Attempt<'_> {
         let ask = ask.to_raw();
         let reply = self.patience().trying(|| self.deps.pool.call(self.source, &ask, LIMIT)).await?;
         match Metadata::of(&reply).query {
-            Some(q) if !q.applied.ts.is_zero() => Ok(q.applied),
+            Some(q) if !q.applied.ts.is_zero() => {
+                Ok((q.applied, Some(q.committed.op_time).filter(|c| !c.ts.is_zero())))
+            }
             _ => {
                 let newest = end_of_oplog(self.deps, self.source, -1).await?;
                 let newest = newest.ok_or_else(|| invalid_source("the sync source has an empty oplog"))?;
-                Ok(op_time_of(Some(Value::Document(&newest))))
+                Ok((op_time_of(Some(Value::Document(&newest))), None))
             }
         }
     }
 
-    /// Our log begins some time before `begin`: retries of writes that the clones hold already must be known as such,
-    /// here too. Returns its first entry.
-    async fn start_log(&self, begin: OpTime) -> Result<OpTime> {
-        let from = begin.ts.secs().saturating_sub(limits::INITIAL_SYNC_HISTORY_SECS);
+    /// What sessions have done on the source: retries of writes that the clones hold already must be known as such, here
+    /// too. `None` when the source does not tell, or when a transaction is open whose entries may lie further back.
+    async fn sessions(&self) -> Option<Sessions> {
+        let ask = doc! { "_keptSessions": 1, "$db": "admin" }.to_raw();
+        let reply = self.deps.pool.call(self.source, &ask, LIMIT).await.ok()?;
+        let settled = matches!(reply.get("settled"), Some(Value::Boolean(true)));
+        let list = reply.get("sessions").and_then(|v| v.as_array()).filter(|_| settled)?;
+        let docs = list.iter().filter_map(|e| e.value().as_doc().map(RawDoc::to_buf)).collect();
+        Some(Sessions { upto: op_time_of(reply.get("upto")).ts, docs })
+    }
+    /// Puts them in place, and what our log says between them and `begin`.
+    fn take_sessions(&self, sessions: &Sessions, begin: OpTime) -> Result<()> {
+        self.deps.upper.take_sessions(&sessions.docs);
+        let mut cursor = self.deps.catalog.storage().log().read(Bound::Excluded(sessions.upto), false);
+        while let Some((_, entry)) = cursor.next()?.filter(|(ts, _)| *ts <= begin.ts) {
+            self.deps.upper.applied_sessions(&[RawDoc::trusted(&entry)]);
+        }
+        Ok(())
+    }
+
+    /// Our log begins at `known`: where the source's sessions are known and a majority was, so that a rollback finds a
+    /// common entry. Otherwise as long before `begin` as sessions live, and tells of them itself. Returns its first entry.
+    async fn start_log(&self, begin: OpTime, known: Option<Timestamp>) -> Result<OpTime> {
+        let long_ago =
+            || Timestamp::new(begin.ts.secs().saturating_sub(limits::INITIAL_SYNC_HISTORY_SECS), 0);
+        let from = known.map_or_else(long_ago, |known| known.min(begin.ts));
         let mut b = DocBuilder::new();
         b.str("find", "oplog.rs");
         b.doc("filter", |f| {
             f.doc("ts", |t| {
-                t.timestamp("$gte", Timestamp::new(from, 0));
+                t.timestamp("$gte", from);
             });
         });
         b.i32("batchSize", 1).bool("singleBatch", true);
@@ -305,7 +341,7 @@ impl Attempt<'_> {
     }
 
     /// History starts here: the tables stand at the last entry, and only then the marker goes.
-    async fn finish(&self) -> Result<Position> {
+    async fn finish(&self, with_sessions: bool) -> Result<Position> {
         let storage = self.deps.catalog.storage();
         let mut cursor = storage.log().read(Bound::Unbounded, true);
         let (_, top) = cursor.next()?.ok_or_else(|| Error::internal("an initial sync left no log"))?;
@@ -321,6 +357,9 @@ impl Attempt<'_> {
         let stands = stands.unwrap_or_else(|| Err(Error::internal("the checkpoint panicked")))?;
         if stands < at.op_time.ts {
             return Err(Error::internal("the checkpoint of an initial sync does not hold all of it"));
+        }
+        if with_sessions {
+            self.deps.upper.keep_sessions(at.op_time).await?;
         }
         self.deps.catalog.mark_copy(false)?;
         self.deps.progress.reset(at);

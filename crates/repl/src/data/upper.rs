@@ -3,8 +3,9 @@
 //! Calls are short and never block; they may come from any task.
 
 use crate::data::metadata::Metadata;
-use pando_base::{Error, OpTime, Term};
+use pando_base::{Error, OpTime, Result, Term};
 use pando_bson::{DocBuf, RawDoc};
+use pando_env::BoxFuture;
 use pando_env::sync::Notify;
 use std::time::Duration;
 
@@ -32,6 +33,10 @@ pub trait Upper: Send + Sync + 'static {
     fn progressed(&self);
     /// Entries of retryable writes have been applied, in order.
     fn applied_sessions(&self, entries: &[&RawDoc]);
+    /// What sessions have done, as a source of an initial sync tells it; the entries after that are applied on top.
+    fn take_sessions(&self, sessions: &[DocBuf]);
+    /// Makes that durable, with all entries up to this one.
+    fn keep_sessions(&self, upto: OpTime) -> BoxFuture<'_, Result<()>>;
     /// Settings of the set have been applied.
     fn applied_settings(&self);
 

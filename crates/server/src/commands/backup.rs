@@ -16,6 +16,7 @@ pub(super) async fn open(server: &Server, _: &OpCtx, req: Request<'_>) -> Result
     }
     server.backups.check_room()?;
     server.checkpoint().await?;
+    let kept = server.kept_sessions()?;
     let storage = server.storage.clone();
     let pinned = server.env.offload(move || storage.pin_checkpoint()).await;
     let pinned = pinned.unwrap_or_else(|| Err(Error::internal("the checkpoint failed")))?;
@@ -26,6 +27,9 @@ pub(super) async fn open(server: &Server, _: &OpCtx, req: Request<'_>) -> Result
     r.body.str("version", VERSION);
     r.body.timestamp("checkpoint", pin.at);
     r.body.timestamp("oplogEnd", pin.log_end);
+    if let Some(kept) = kept.filter(|k| k.is_settled_at(k.upto.ts.min(pin.at))) {
+        r.body.timestamp("sessionsUpto", kept.upto.ts);
+    }
     r.body.array("files", |a| {
         for f in pin.files() {
             a.doc(|d| {

@@ -44,6 +44,7 @@ mod get_parameter;
 mod hello;
 mod host_info;
 mod insert;
+mod kept_sessions;
 mod kill_cursors;
 mod kill_op;
 mod list_collections;
@@ -195,6 +196,7 @@ pub static TABLE: &[CommandSpec<Server>] = commands! {
     "abortShardSplit" [] (ADMIN_ONLY) - "serverless";
     "abortTransaction" [] (ADMIN_ONLY | IN_TXN | WRITE_CONCERN) v1 "Ends a transaction without a trace." => transactions::abort;
     "_closeBackup" [] (ADMIN_ONLY | SECONDARY_OK) - "Lets the files of a backup go." => backup::close;
+    "_keptSessions" [] (ADMIN_ONLY | SECONDARY_OK) - "What sessions have done, for a member that copies." => kept_sessions::run;
     "_openBackup" [] (ADMIN_ONLY | SECONDARY_OK) - "Holds a checkpoint still and names its files." => backup::open;
     "_readBackup" [] (ADMIN_ONLY | SECONDARY_OK) - "A piece of a file of a backup." => backup::read;
     "aggregate" [] (READ | SECONDARY_OPT_IN | IN_TXN | READ_CONCERN | WRITE_CONCERN) v1 "Runs a pipeline of stages over a collection." => aggregate::run;

@@ -2,6 +2,7 @@
 
 mod bad_disk;
 mod commit_point;
+mod copied_sessions;
 mod file_copy;
 mod hello;
 mod initial_sync;

@@ -207,14 +207,14 @@ fn the_common_point_is_where_the_longest_common_prefix_ends() {
     }
 }
 
-fn retryable(mut command: Document, session: u8, number: i64) -> Document {
+pub(crate) fn retryable(mut command: Document, session: u8, number: i64) -> Document {
     let id = Bson::Binary(pando_bson::Binary { subtype: 4, bytes: vec![session; 16] });
     command.push("lsid", doc! { "id": id });
     command.push("txnNumber", number);
     command
 }
 /// Adds one to document 1, as the statement of this number.
-fn add_one(statement: i32, concern: Document) -> Document {
+pub(crate) fn add_one(statement: i32, concern: Document) -> Document {
     let mut c = doc! { "update": "c" };
     c.push("updates", vec![Bson::from(doc! { "q": { "_id": 1 }, "u": { "$inc": { "n": 1 } } })]);
     c.push("stmtIds", vec![Bson::from(statement)]);

@@ -126,7 +126,7 @@ fn a_member_behind_every_oplog_is_recovering_and_serves_nothing() {
 fn one_error_is_forgiven_and_more_end_with_another_source() {
     const RECREATED: i32 = 21274;
     const AVOIDED: i32 = 5_929_000;
-    let rig = Rig::of(68, 3);
+    let rig = Rig::of(69, 3);
     let [p, middle, last] = rig.chain();
     let (a, b) = (rig.nodes[middle].machine(), rig.nodes[last].machine());
     rig.world.watch_lines(&[RECREATED, AVOIDED]);
