@@ -1,25 +1,16 @@
 //! What a process finds when it starts, and what it may lose.
 
+use super::parted::{bulk, hash};
 use pando_bson::{Bson, Document, doc};
 use pando_sim::FaultyDisk;
 use pando_sim::rig::{Rig, words::*};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-fn hash(rig: &Rig, i: usize) -> Option<Bson> {
-    rig.ask(i, anywhere(doc! { "dbHash": 1 })).get("md5").cloned()
-}
 fn same(rig: &Rig, a: usize, b: usize) -> bool {
     let hello = rig.hello(a);
     let serves = ["secondary", "isWritablePrimary"].iter().any(|f| hello.get(f).is_some_and(Bson::is_truthy));
     serves && hash(rig, a).is_some() && hash(rig, a) == hash(rig, b)
-}
-fn bulk(from: i32, n: i32, concern: Document) -> Document {
-    let many: Vec<Bson> = (from..from + n).map(|i| doc! { "_id": i }.into()).collect();
-    let mut bulk = doc! { "insert": "c" };
-    bulk.push("documents", many);
-    bulk.push("writeConcern", concern);
-    bulk
 }
 fn unsynced() -> Document {
     doc! { "w": 1, "j": false }

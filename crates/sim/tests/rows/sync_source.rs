@@ -129,6 +129,8 @@ fn one_error_is_forgiven_and_more_end_with_another_source() {
     let rig = Rig::of(69, 3);
     let [p, middle, last] = rig.chain();
     let (a, b) = (rig.nodes[middle].machine(), rig.nodes[last].machine());
+    // It follows, and not only means to.
+    rig.wait_ms(1_000);
     rig.world.watch_lines(&[RECREATED, AVOIDED]);
     let mut lines = Vec::new();
     for i in 1..4 {
