@@ -39,6 +39,8 @@ await check("distinct, countDocuments", async () => same((await c.distinct("g"))
 await check("aggregate", async () => same(await c.aggregate([{ $match: { k: { $lt: 70 } } }, { $group: { _id: "$g", n: { $sum: 1 } } }, { $sort: { _id: 1 } }, { $limit: 1 }]).toArray(), [{ _id: 0, n: 10 }]));
 await check("listCollections, listIndexes", async () => (await db.listCollections().toArray()).some(x => x.name === "things") && (await c.indexes()).length === 3);
 await check("session", () => client.withSession(async s => (await c.findOne({ _id: 1 }, { session: s }))._id === 1));
+await check("transaction", async () => { await db.createCollection("acc"); await client.withSession(s => s.withTransaction(async () => { await db.collection("acc").insertOne({ _id: 1, n: 5 }, { session: s }); await db.collection("acc").updateOne({ _id: 1 }, { $inc: { n: 1 } }, { session: s }); })); return (await db.collection("acc").findOne({ _id: 1 })).n === 6; });
+await check("change stream", async () => { const w = c.watch(); const next = w.next(); await new Promise(r => setTimeout(r, 200)); await c.insertOne({ _id: "cs" }); const e = await next; await w.close(); await c.deleteOne({ _id: "cs" }); return e.operationType === "insert" && e.documentKey._id === "cs"; });
 await check("20 operations at once", async () => (await Promise.all(Array.from({ length: 20 }, (_, i) => c.findOne({ k: i })))).every((d, i) => d.k === i));
 await check("deleteMany, drop", async () => (await c.deleteMany({ g: 1 })).deletedCount === 429 && await db.dropDatabase());
 await client.close();

@@ -21,6 +21,8 @@ check("findAndModify", () => d.t.findOneAndUpdate({ _id: 3 }, { $set: { a: "y" }
 check("bulkWrite", () => d.t.bulkWrite([{ insertOne: { document: { _id: 9 } } }, { deleteOne: { filter: { _id: 9 } } }]).deletedCount === 1);
 check("errors", () => { try { d.t.insertOne({ _id: 1 }); } catch (e) { return e.code === 11000; } return false; });
 check("rs.status, rs.conf", () => rs.status().members.some(m => m.stateStr === "PRIMARY") && rs.conf().members.length === rs.status().members.length);
+check("transaction", () => { const s = db.getMongo().startSession(); const t = s.getDatabase("smoke_sh").t; s.startTransaction(); t.insertOne({ _id: "txn" }); s.commitTransaction(); s.startTransaction(); t.deleteOne({ _id: "txn" }); s.abortTransaction(); return d.t.countDocuments({ _id: "txn" }) === 1; });
+check("change stream", () => { const w = d.t.watch(); d.t.deleteOne({ _id: "txn" }); let e = null; for (let i = 0; i < 50 && !e; i++) e = w.tryNext(); w.close(); return e.operationType === "delete"; });
 check("stats", () => d.n.stats().count === 500 && d.stats().collections >= 2);
 check("serverStatus, currentOp, hostInfo", () => db.serverStatus().ok === 1 && db.currentOp().ok === 1 && db.hostInfo().ok === 1);
 check("show dbs, collections", () => db.getMongo().getDBNames().includes("smoke_sh") && d.getCollectionNames().includes("n"));

@@ -95,6 +95,36 @@ def retried():
     return db.rw.find_one({"_id": 1})["n"] == 1
 
 
+def transferred():
+    db.acc.insert_many([{"_id": "a", "n": 10}, {"_id": "b", "n": 0}])
+
+    def move(s, n):
+        db.acc.update_one({"_id": "a"}, {"$inc": {"n": -n}}, session=s)
+        db.acc.update_one({"_id": "b"}, {"$inc": {"n": n}}, session=s)
+        return db.acc.find_one({"_id": "a"}, session=s)["n"], db.acc.find_one({"_id": "a"})["n"]
+
+    with client.start_session() as s:
+        inside = s.with_transaction(lambda s: move(s, 4))
+        s.start_transaction()
+        move(s, 6)
+        s.abort_transaction()
+    return inside == (6, 10) and [d["n"] for d in db.acc.find().sort("_id")] == [6, 4]
+
+
+def watched():
+    with c.watch(full_document="updateLookup") as stream:
+        c.insert_one({"_id": "cs"})
+        c.update_one({"_id": "cs"}, {"$set": {"x": 1}})
+        first, second = stream.next(), stream.next()
+    with c.watch(resume_after=first["_id"]) as stream:
+        again = stream.next()
+    c.delete_one({"_id": "cs"})
+    return first["operationType"] == "insert" and second["fullDocument"]["x"] == 1 and again["_id"] == second["_id"]
+
+
+check("transactions: committed and aborted", transferred)
+check("change stream, resumed", watched)
+check("$lookup", lambda: [len(d["hits"]) for d in db.af.aggregate([{"$lookup": {"from": "things", "localField": "_id", "foreignField": "_id", "as": "hits"}}])] == [1])
 check("awaitData wakes at an insert", tail)
 check("rename", lambda: (db.bw.rename("bw2"), "bw2" in db.list_collection_names() and "bw" not in db.list_collection_names())[1])
 check("list_databases, stats", lambda: "smoke_py" in client.list_database_names() and db.command("dbStats")["collections"] >= 6 and db.command("collStats", "things")["count"] == 5001)
