@@ -5,7 +5,7 @@
 
 SUITE: crud collection-management index-management run-command command-logging-and-monitoring read-write-concern
 versioned-api bson-corpus (all of these when none is named); for a set of three members also server-discovery-and-monitoring
-retryable-reads retryable-writes server-selection sessions causal-consistency driver-behaviour (together: `set`); or any other
+retryable-reads retryable-writes server-selection sessions causal-consistency transactions transactions-convenient-api driver-behaviour (together: `set`); or any other
 directory under DIR/test with unified files.
 DIR is an unpacked pymongo sdist:  pip download --no-deps --no-binary pymongo pymongo==4.20.0 && tar xzf pymongo-4.20.0.tar.gz
 The interpreter running this needs dnspython, pytest and pytest-asyncio.
@@ -43,7 +43,8 @@ DIRS = {"crud": ["crud/unified"], "collection-management": ["collection_manageme
         "command-logging-and-monitoring": ["command_logging", "command_monitoring"], "read-write-concern": ["read_write_concern/operation"], "versioned-api": ["versioned-api"]}
 # What a driver does with a set of several members.
 SET_DIRS = {"server-discovery-and-monitoring": ["discovery_and_monitoring/unified"], "retryable-reads": ["retryable_reads/unified"], "retryable-writes": ["retryable_writes/unified"],
-            "server-selection": ["server_selection_logging"], "sessions": ["sessions"], "causal-consistency": ["causal_consistency"]}
+            "server-selection": ["server_selection_logging"], "sessions": ["sessions"], "causal-consistency": ["causal_consistency"],
+            "transactions": ["transactions/unified"], "transactions-convenient-api": ["transactions-convenient-api/unified"]}
 DRIVER = [f"test/test_{x}.py" for x in ("read_preferences", "connections_survive_primary_stepdown_spec", "discovery_and_monitoring", "heartbeat_monitoring", "hello_latched",
           "replica_set_reconfig", "retryable_reads", "retryable_writes", "server_selection", "server_selection_in_window", "session", "streaming_protocol", "monitor",
           "connection_monitoring", "max_staleness", "causal_consistency")]

@@ -541,3 +541,22 @@ fn stages_that_read_other_collections_read_the_transactions_own_writes() {
         server.shut_down().await;
     });
 }
+
+#[test]
+fn a_commit_waits_as_long_as_writes_are_locked_out() {
+    run(async {
+        let (_w, server, mut a, mut b) = world().await;
+        a.ok(within(insert(4), 1, 1, true)).await;
+        b.admin(doc! { "fsync": 1, "lock": true }).await;
+        let committing = spawn(async move {
+            a.ok(end("commitTransaction", 1, 1)).await;
+        });
+        pause(150).await;
+        assert!(!committing.is_finished());
+        assert_eq!(ids(&mut b).await, [1, 2, 3]);
+        b.admin(doc! { "fsyncUnlock": 1 }).await;
+        committing.await.unwrap();
+        assert_eq!(ids(&mut b).await, [1, 2, 3, 4]);
+        server.shut_down().await;
+    });
+}

@@ -39,6 +39,9 @@ impl Server {
             return Ok(());
         }
         let open = statement.open().ok_or_else(|| Error::internal("nothing is open to commit"))?;
+        if open.with(|unit| Ok(unit.operations().0 > 0))? {
+            self.before_write(ctx).await?;
+        }
         let unit = open.take_unit()?;
         statement.with_loan(|loan| {
             loan.become_(State::CommittingUnprepared);
