@@ -401,3 +401,5 @@ pub const WINDOW_STEPS_PER_TURN: usize = 4096;
 pub const DENSIFY_DOCS_MAX: u64 = 500_000;
 /// What a `$densify` remembers of its partitions.
 pub const DENSIFY_PARTITION_BYTES_MAX: usize = 100 * 1024 * 1024;
+/// Rows that the stages of a pipeline pass on between two chances for others to run.
+pub const STAGE_ROWS_PER_TURN: u32 = 4096;

@@ -110,6 +110,8 @@ const PARTIAL: &[(&str, &str)] = &[
     ("$collStats", "partial: not inside sub-pipelines"),
     ("$indexStats", "partial: not inside sub-pipelines"),
     ("$setWindowFields", "partial: a partition must fit into 100 MiB"),
+    ("$listSessions", "partial: the sessions of this node, `config.system.sessions` is not kept"),
+    ("$planCacheStats", "partial: no creationExecStats, no candidatePlanScores"),
     ("$meta", "partial: no textScore, no geoNear values"),
 ];
 

@@ -79,24 +79,24 @@ impl Server {
     }
 
     /// The sessions that this node knows. Nobody is logged in, so all belong to nobody.
-    pub(crate) fn local_sessions_stage(&self, ctx: &OpCtx, spec: &RawDoc) -> Result<Vec<DocBuf>> {
+    pub(crate) fn sessions_stage(
+        &self,
+        ctx: &OpCtx,
+        stage: &'static str,
+        spec: &RawDoc,
+    ) -> Result<Vec<DocBuf>> {
         let all_users = match spec.get("allUsers") {
             None => false,
             Some(Value::Boolean(b)) => b,
             Some(v) => {
-                return Err(pando_command::request::wrong_type(
-                    "$listLocalSessions",
-                    "allUsers",
-                    &v,
-                    &["bool"],
-                ));
+                return Err(pando_command::request::wrong_type(stage, "allUsers", &v, &["bool"]));
             }
         };
         let named = spec.get("users").and_then(|v| v.as_array()).is_some_and(|users| !users.is_empty());
         if named && all_users {
             return Err(Error::new(
                 ErrorCode::UnsupportedFormat,
-                "$listLocalSessions may not specify {allUsers:true} and {users:[...]} at the same time",
+                format!("{stage} may not specify {{allUsers:true}} and {{users:[...]}} at the same time"),
             ));
         }
         if named {
@@ -114,6 +114,26 @@ impl Server {
             b.finish()
         };
         Ok(rows.into_iter().map(row).collect())
+    }
+
+    pub(crate) fn plan_cache_stage(&self, ns: &Namespace, coll: Option<&Collection>) -> Result<Vec<DocBuf>> {
+        let Some(coll) = coll else {
+            let text = format!("collection '{ns}' does not exist");
+            return Err(Error::location(50933, text).context(ERROR_CONTEXT));
+        };
+        let host = self.host_port();
+        let row = |entry: pando_query::plan::CachedPlan| {
+            let mut b = DocBuilder::with_capacity(1024);
+            b.str("version", "1").str("queryHash", &entry.hashes.0).str("planCacheKey", &entry.hashes.1);
+            b.bool("isActive", true);
+            crate::commands::coll_stats::int(&mut b, "works", entry.works);
+            b.date("timeOfCreation", entry.created_ms);
+            b.raw_doc("createdFromQuery", &entry.query);
+            b.raw_doc("cachedPlan", &entry.plan);
+            b.bool("indexFilterSet", false).str("host", &host);
+            b.finish()
+        };
+        Ok(coll.info.plan_cache.all().into_iter().map(row).collect())
     }
 
     pub(crate) fn current_op_stage(&self, ctx: &OpCtx, spec: &RawDoc) -> Result<Vec<DocBuf>> {

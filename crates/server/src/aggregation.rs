@@ -80,6 +80,9 @@ fn check_first_stage(ns: &Namespace, raw: &RawDoc, source: &PipelineSource) -> R
             "$listLocalSessions must be run against the database with {aggregate: 1}, not a collection"
                 .to_owned(),
         )),
+        PipelineSource::Sessions(_) if ns.as_str() != "config.system.sessions" => {
+            Err(invalid("$listSessions may only be run against config.system.sessions".to_owned()))
+        }
         _ if !without => Ok(()),
         _ => Err(invalid(match name {
             None => "{aggregate: 1} is not valid for an empty pipeline.".to_owned(),
@@ -115,6 +118,8 @@ fn check_stable(source: &PipelineSource) -> Result<()> {
     let name = match source {
         PipelineSource::IndexStats => "$indexStats",
         PipelineSource::LocalSessions(_) => "$listLocalSessions",
+        PipelineSource::Sessions(_) => "$listSessions",
+        PipelineSource::PlanCacheStats => "$planCacheStats",
         PipelineSource::CurrentOp(_) => "$currentOp",
         PipelineSource::CollStats(spec) if spec.iter().any(|f| f.name() != "count") => {
             return Err(Error::new(
@@ -215,7 +220,11 @@ impl Server {
             PipelineSource::CollStats(spec) => Some(vec![self.coll_stats_stage(ctx, &below, &coll, spec)?]),
             PipelineSource::IndexStats => Some(self.index_stats_stage(coll.as_deref())),
             PipelineSource::CurrentOp(spec) => Some(self.current_op_stage(ctx, spec)?),
-            PipelineSource::LocalSessions(spec) => Some(self.local_sessions_stage(ctx, spec)?),
+            PipelineSource::LocalSessions(spec) => {
+                Some(self.sessions_stage(ctx, "$listLocalSessions", spec)?)
+            }
+            PipelineSource::Sessions(spec) => Some(self.sessions_stage(ctx, "$listSessions", spec)?),
+            PipelineSource::PlanCacheStats => Some(self.plan_cache_stage(&below, coll.as_deref())?),
             PipelineSource::Documents(docs) => Some(docs.eval(&q).map_err(|e| e.context(ERROR_CONTEXT))?),
         };
         let (from, source) = match (docs, coll) {

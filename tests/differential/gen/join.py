@@ -139,3 +139,24 @@ def autos(rnd):
 
 
 TOPICS = {"agg.lookup": lookups, "agg.union": unions, "agg.facet": facets, "agg.graph": graphs, "agg.redact": redacts, "agg.bucketauto": autos}
+
+
+def admin(rnd):
+    for s in [5, {"x": 1}, None, []]:
+        yield case({"$planCacheStats": s}, coll="nums", also=[])
+        yield case({"$listSessions": s if s != {"x": 1} else {"y": 1}}, coll="nums", also=[])
+    yield case({"$planCacheStats": {}}, coll="nums", also=[])
+    yield case({"$planCacheStats": {}}, coll="nosuch", also=[])
+    yield case({"$match": {}}, {"$planCacheStats": {}}, coll="nums", also=[])
+    yield case({"$match": {}}, {"$listSessions": {}}, coll="nums", also=[])
+    yield case({"$listSessions": {}}, coll="nums", also=[])
+    yield case({"$facet": {"a": [{"$planCacheStats": {}}]}}, coll="nums", also=[])
+    for s in [{"$planCacheStats": {}}, {"$listSessions": {}}]:
+        yield {"setup": "nums", "cmd": {"aggregate": 1, "pipeline": [s], "cursor": {}}}
+    # filters that move towards the input
+    for st in [[{"$addFields": {"x": "$a"}}], [{"$project": {"a": 1, "b": 1, "z.k": 1}}], [{"$project": {"b": 0}}], [{"$unset": "z.k"}], [{"$unwind": "$z"}], [{"$sort": {"a": 1, "_id": -1}}], [{"$addFields": {"a": 5}}], [{"$addFields": {"z.n": "$b"}}], [{"$project": {"a": "$b", "c": 1}}], [{"$unwind": {"path": "$c", "includeArrayIndex": "a"}}], [{"$lookup": {"from": "chain", "localField": "a", "foreignField": "_id", "as": "z"}}], [{"$limit": 60}], [{"$skip": 20}], [{"$replaceWith": {"a": "$b", "_id": "$_id"}}], [{"$sort": {"_id": 1}}, {"$limit": 50}]]:
+        for m in [{"a": 5}, {"a": {"$gt": 3}, "c": "cat"}, {"$or": [{"a": 1}, {"x": 2}]}, {"$and": [{"a": {"$lt": 8}}, {"z.k": {"$gte": 1}}]}, {"z.k": 2}, {"c": {"$in": ["ant", "bee"]}, "$expr": {"$gt": ["$a", 2]}}, {"$nor": [{"a": 3}, {"c": "dog"}]}, {"x": {"$exists": False}, "b": None}]:
+            yield case(BYID, *st, {"$match": m}, {"$sort": {"_id": 1}}, {"$project": {"d": 0, "f": 0}}, coll="nums", also=["chain"])
+
+
+TOPICS["agg.admin"] = admin

@@ -161,10 +161,11 @@ impl Race {
         let root = winner.root.unwrap_or_else(|| build.stage(&winner.solution.root));
         let trial = raced.then(|| root.stats());
         if raced {
-            src.collection().plan_cache.put(
-                std::mem::take(&mut self.shape),
-                crate::plan::CachedPlan { signature: winner.solution.signature.clone(), works: winner.works },
-            );
+            let shape = std::mem::take(&mut self.shape);
+            let info = src.collection();
+            let cached =
+                crate::plan::explain::cached(&self.query, &shape, &winner.solution, winner.works, info);
+            info.plan_cache.put(shape, cached);
         }
         Ok(Outcome {
             plan: winner.solution.root,

@@ -1,6 +1,7 @@
 //! Remembered winners: which plan was best for a query shape.
 
 use super::Query;
+use pando_bson::DocBuf;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -17,6 +18,13 @@ pub struct CachedPlan {
     pub signature: String,
     /// Steps it took to win; taking many more means that the choice has grown bad.
     pub works: u64,
+    /// The query it was chosen for, and the plan, as explain shows them.
+    pub query: DocBuf,
+    pub plan: DocBuf,
+    /// `queryHash` and `planCacheKey`.
+    pub hashes: (String, String),
+    /// Unix milliseconds.
+    pub created_ms: i64,
 }
 
 impl PlanCache {
@@ -30,6 +38,10 @@ impl PlanCache {
             entries.pop_first();
         }
         entries.insert(shape, plan);
+    }
+    /// All entries.
+    pub fn all(&self) -> Vec<CachedPlan> {
+        self.lock().values().cloned().collect()
     }
     pub fn remove(&self, shape: &str) {
         self.lock().remove(shape);

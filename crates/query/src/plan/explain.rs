@@ -5,6 +5,7 @@
 //! delete) puts its own stage on top with [`Top`].
 
 use super::access::BoundField;
+use super::cache::CachedPlan;
 use super::interval::{Interval, IntervalList};
 use super::node::{IxScan, PlanNode, ProjectKind, SortKeySource};
 use super::{Query, QueryKind, query_shape};
@@ -13,7 +14,7 @@ use crate::exec::{Executor, StageStats};
 use crate::matcher::{Matcher, Node, Operand};
 use crate::source::{CollectionInfo, Direction, FieldKind, IndexInfo};
 use pando_bson::extjson::to_relaxed;
-use pando_bson::{DocBuf, DocBuilder, StringOrder, Value};
+use pando_bson::{DocBuf, DocBuilder, RawDoc, StringOrder, Value};
 
 /// A stage that a command puts above the plan, with the fields it shows in plans and in counters.
 #[derive(Clone, Debug)]
@@ -35,6 +36,39 @@ fn short_hash(text: &str) -> String {
     format!("{hash:08X}")
 }
 
+fn hashes(shape: &str, info: &CollectionInfo) -> (String, String) {
+    let indexes: String = info.indexes.iter().map(|i| format!("{};", i.name)).collect();
+    (short_hash(shape), short_hash(&format!("{shape}{indexes}")))
+}
+
+/// A winner as the cache remembers it.
+pub(crate) fn cached(
+    q: &Query,
+    shape: &str,
+    solution: &super::Solution,
+    works: u64,
+    info: &CollectionInfo,
+) -> CachedPlan {
+    let mut query = DocBuilder::new();
+    query.raw_doc("query", q.matcher.filter());
+    query.raw_doc("sort", q.sort.as_ref().map_or(RawDoc::empty(), |s| &s.spec));
+    query.raw_doc("projection", q.projection.as_ref().map_or(RawDoc::empty(), |p| p.spec()));
+    if let Some(c) = &q.ctx.collation {
+        query.raw_doc("collation", c.spec());
+    }
+    let mut plan = DocBuilder::new();
+    let memory = pando_base::limits::SORT_MEMORY_BYTES_MAX;
+    Writer { q, info, memory }.whole(&solution.root, None, None, &mut plan);
+    CachedPlan {
+        signature: solution.signature.clone(),
+        works,
+        query: query.finish(),
+        plan: plan.finish(),
+        hashes: hashes(shape, info),
+        created_ms: q.ctx.vars.now_ms,
+    }
+}
+
 /// The `queryPlanner` document.
 pub fn query_planner(ex: &Executor, info: &CollectionInfo, top: Option<&Top>) -> DocBuf {
     let q = ex.query();
@@ -47,10 +81,9 @@ pub fn query_planner(ex: &Executor, info: &CollectionInfo, top: Option<&Top>) ->
     }
     let eof = matches!(ex.plan(), Some(PlanNode::Eof) | None);
     if !eof {
-        let shape = query_shape(q);
-        let indexes: String = info.indexes.iter().map(|i| format!("{};", i.name)).collect();
-        b.str("queryHash", &short_hash(&shape));
-        b.str("planCacheKey", &short_hash(&format!("{shape}{indexes}")));
+        let (query_hash, key) = hashes(&query_shape(q), info);
+        b.str("queryHash", &query_hash);
+        b.str("planCacheKey", &key);
     }
     b.bool("maxIndexedOrSolutionsReached", false)
         .bool("maxIndexedAndSolutionsReached", false)

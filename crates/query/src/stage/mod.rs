@@ -65,8 +65,8 @@ use crate::projection::Projection;
 use crate::sort::{SortPattern, SpillSpace};
 use crate::source::{CollectionInfo, IndexInfo};
 use bytes::Bytes;
-use pando_base::limits::PIPELINE_STAGES_MAX;
-use pando_base::{Error, Result};
+use pando_base::limits::{PIPELINE_STAGES_MAX, STAGE_ROWS_PER_TURN};
+use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
 use std::sync::Arc;
 use unwind::Unwind;
@@ -132,6 +132,8 @@ pub(crate) struct Upstream<'a> {
     input: &'a mut dyn Input,
     /// An error came from the input: it has its own context.
     input_failed: &'a mut bool,
+    /// Rows that stages may still give before others get a chance to run: some make many out of one.
+    budget: &'a mut u32,
     ctx: &'a QueryCtx,
 }
 
@@ -139,11 +141,17 @@ impl<'a> Upstream<'a> {
     pub(crate) fn next(&mut self) -> Result<Step> {
         match (self.stages.split_last_mut(), self.returned.split_last_mut()) {
             (Some((last, before)), Some((count, returned))) => {
+                if *self.budget == 0 {
+                    *self.budget = STAGE_ROWS_PER_TURN;
+                    return Ok(Step::NeedYield);
+                }
+                *self.budget -= 1;
                 let step = last.next(&mut Upstream {
                     stages: before,
                     returned,
                     input: self.input,
                     input_failed: self.input_failed,
+                    budget: self.budget,
                     ctx: self.ctx,
                 })?;
                 *count += u64::from(matches!(step, Step::Row(_)));
@@ -311,6 +319,12 @@ impl Pipeline {
                 continue;
             }
             if let Some(found) = sources::parse(stage, ctx)? {
+                if at > 0 && matches!(found, PipelineSource::Sessions(_)) && ctx.vars.db != "config" {
+                    return Err(Error::new(
+                        ErrorCode::InvalidNamespace,
+                        "$listSessions may only be run against config.system.sessions",
+                    ));
+                }
                 if at > 0 {
                     return Err(Error::location(
                         40602,
@@ -400,7 +414,8 @@ impl Pipeline {
         for stage in &mut self.stages {
             stage.start(env)?;
         }
-        Ok(Runner { returned: vec![0; self.stages.len()], stages: self.stages, ctx: self.ctx })
+        let returned = vec![0; self.stages.len()];
+        Ok(Runner { returned, stages: self.stages, budget: STAGE_ROWS_PER_TURN, ctx: self.ctx })
     }
 }
 
@@ -435,6 +450,7 @@ pub fn check_names(pipeline: &RawDoc) -> Result<()> {
 pub struct Runner {
     stages: Vec<Box<dyn Stage>>,
     returned: Vec<u64>,
+    budget: u32,
     ctx: QueryCtx,
 }
 
@@ -460,6 +476,7 @@ impl Runner {
             returned: &mut self.returned,
             input,
             input_failed,
+            budget: &mut self.budget,
             ctx: &self.ctx,
         };
         all.next()

@@ -46,8 +46,6 @@ const KNOWN: &[&str] = &[
     "$geoNear",
     "$listCatalog",
     "$listSampledQueries",
-    "$listSessions",
-    "$planCacheStats",
     "$shardedDataDistribution",
 ];
 

@@ -20,6 +20,10 @@ pub enum PipelineSource {
     CurrentOp(DocBuf),
     /// Logical sessions of this node; the stage's specification.
     LocalSessions(DocBuf),
+    /// Logical sessions of the set; the stage's specification.
+    Sessions(DocBuf),
+    /// Remembered plan choices of the collection.
+    PlanCacheStats,
     /// Literal documents.
     Documents(Literal),
 }
@@ -27,7 +31,14 @@ pub enum PipelineSource {
 pub(super) fn is_source(name: &str) -> bool {
     matches!(
         name,
-        "$changeStream" | "$collStats" | "$indexStats" | "$currentOp" | "$documents" | "$listLocalSessions"
+        "$changeStream"
+            | "$collStats"
+            | "$indexStats"
+            | "$currentOp"
+            | "$documents"
+            | "$listLocalSessions"
+            | "$listSessions"
+            | "$planCacheStats"
     )
 }
 
@@ -72,20 +83,32 @@ pub(super) fn parse(e: Elem<'_>, ctx: &QueryCtx) -> Result<Option<PipelineSource
                 v.type_name()
             )));
         }
-        ("$listLocalSessions", Value::Document(spec)) => {
+        (name @ ("$listLocalSessions" | "$listSessions"), Value::Document(spec)) => {
             for f in spec {
                 if !matches!(f.name(), "allUsers" | "users" | "$_internalPredicate") {
                     return Err(Error::location(
                         40415,
-                        format!("BSON field '$listLocalSessions.{}' is an unknown field.", f.name()),
+                        format!("BSON field '{name}.{}' is an unknown field.", f.name()),
                     ));
                 }
             }
-            PipelineSource::LocalSessions(spec.to_buf())
+            match name {
+                "$listSessions" => PipelineSource::Sessions(spec.to_buf()),
+                _ => PipelineSource::LocalSessions(spec.to_buf()),
+            }
         }
-        ("$listLocalSessions", v) => {
+        ("$planCacheStats", Value::Document(spec)) if spec.is_empty() => PipelineSource::PlanCacheStats,
+        ("$planCacheStats", v) => {
+            let what = if v.as_doc().is_some() {
+                "parameters object must be empty"
+            } else {
+                "value must be an object"
+            };
+            return Err(Error::failed_to_parse(format!("$planCacheStats {what}. Found: {}", v.type_name())));
+        }
+        (name @ ("$listLocalSessions" | "$listSessions"), v) => {
             return Err(Error::type_mismatch(format!(
-                "$listLocalSessions options must be specified in an object, but found: {}",
+                "{name} options must be specified in an object, but found: {}",
                 v.type_name()
             )));
         }
