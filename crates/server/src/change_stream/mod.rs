@@ -196,6 +196,11 @@ impl ChangeStream {
                     check_token(&row, &given.token).map_err(|e| e.context(when(ctx)))?;
                     return Ok(Some((row, given)));
                 }
+                // The stages want a pause: the events at hand come first, then the log goes on.
+                Step::NeedYield if !self.pending.is_empty() => {
+                    ctx.yield_now().await?;
+                    continue;
+                }
                 Step::NeedYield | Step::Eof => {}
             }
             // The last event was not for this client; what it says of the stream counts all the same.
