@@ -141,7 +141,7 @@ impl Catalog {
         while let Some((ts, entry)) = cursor.next()? {
             let view = EntryView::parse(RawDoc::trusted(&entry))?;
             if ts <= recovery {
-                self.recount(&view, &sizes);
+                self.recount_all(&view, &sizes)?;
             } else {
                 self.apply_entry(&view, why)?;
                 applied += 1;
@@ -184,6 +184,21 @@ impl Catalog {
         done.map(drop)
     }
 
+    /// The same for every operation of a transaction, as of its last entry.
+    fn recount_all(&self, e: &EntryView<'_>, stored: &BTreeMap<Uuid, StoredSize>) -> Result<()> {
+        let Some(own) = e.inner() else {
+            self.recount(e, stored);
+            return Ok(());
+        };
+        if e.o.get("partialTxn").is_some() {
+            return Ok(());
+        }
+        for part in self.earlier_parts(e.doc)? {
+            let part = EntryView { ts: e.ts, ..EntryView::parse(RawDoc::trusted(&part))? };
+            part.inner().into_iter().flatten().try_for_each(|op| op.map(|op| self.recount(&op, stored)))?;
+        }
+        own.into_iter().try_for_each(|op| op.map(|op| self.recount(&op, stored)))
+    }
     /// Corrects totals for an entry between the stored sizes and the checkpoint.
     fn recount(&self, e: &EntryView<'_>, stored: &BTreeMap<Uuid, StoredSize>) {
         let Some(coll) = e.ui.and_then(|uuid| self.lookup_uuid(uuid)) else { return };
