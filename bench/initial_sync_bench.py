@@ -7,6 +7,7 @@ For each binary: a set of one is loaded with `--mb` megabytes (documents of abou
 then, `--rounds` times, an empty second member joins without a vote and is timed from replSetReconfig until it is SECONDARY and holds
 everything. CPU is that of the source and of the new member in that time, user and system. With `--files` the members of A
 join once more by initialSyncMethod=fileCopyBased. At the end of each sync the dbHash of both members is compared.
+The environment's OPLOG_MB makes the oplog larger, so that it still holds the load.
 The two binaries take turns, so that a busy machine hurts both alike; only processes started here are measured and ended.
 """
 import argparse
