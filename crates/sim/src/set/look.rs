@@ -157,6 +157,8 @@ impl Log {
 #[derive(Default)]
 pub(super) struct Committed {
     pub(super) chain: BTreeMap<Timestamp, Promise>,
+    /// Behind the first, before the second of two times: committed while no running member's log had the entries.
+    unseen: Vec<(Timestamp, Timestamp)>,
 }
 
 impl Committed {
@@ -165,6 +167,11 @@ impl Committed {
     }
     pub(super) fn names(&self, at: OpTime) -> bool {
         self.chain.get(&at.ts).is_some_and(|c| c.entry.at == at)
+    }
+    /// It was committed, for all that was seen.
+    pub(super) fn may_name(&self, at: OpTime) -> bool {
+        let unseen = || self.unseen.iter().any(|(from, to)| *from < at.ts && at.ts < *to);
+        self.names(at) || (!self.chain.contains_key(&at.ts) && unseen())
     }
     pub(super) fn holds(&self, e: &Entry) -> bool {
         self.names(e.at)
@@ -283,12 +290,19 @@ impl Watch {
                 _ => Err(format!("the commit point {point} names no committed entry (newest {known})")),
             };
         }
-        let holder = self.logs.iter().find(|l| l.holds(point));
+        // The log of a member that was copied may begin behind what is known: another one tells more.
+        let holders = || self.logs.iter().filter(|l| l.holds(point));
+        let holder = holders().find(|l| l.holds(known)).or_else(|| holders().next());
         // Whoever held it has just died: later.
         let Some(holder) = holder else { return Ok(Vec::new()) };
-        let starts_later = holder.entries.first().is_some_and(|e| e.at.ts > known.ts);
-        if !known.is_null() && !holder.holds(known) && !starts_later {
-            return Err(format!("{point} is committed by a log without {known}, which was committed before"));
+        let first = holder.entries.first().map_or(OpTime::NULL, |e| e.at);
+        if !known.is_null() && !holder.holds(known) {
+            if first.ts <= known.ts {
+                return Err(format!(
+                    "{point} is committed by a log without {known}, which was committed before"
+                ));
+            }
+            self.committed.unseen.push((known.ts, first.ts));
         }
         let new = holder.between(known.ts, point.ts).to_vec();
         let in_term = point.t;

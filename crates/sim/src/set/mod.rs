@@ -344,7 +344,7 @@ impl Run {
         sim.kill(self.operator);
         problems.extend(lock(&self.registers).problems());
         let uncommitted =
-            lock(&self.lists).op_times.iter().find(|at| !self.watch.committed.names(**at)).copied();
+            lock(&self.lists).op_times.iter().find(|at| !self.watch.committed.may_name(**at)).copied();
         problems.extend(uncommitted.map(|at| format!("{at} was acknowledged and is not committed")));
         if !problems.is_empty() {
             return Err(self.fail(problems));
