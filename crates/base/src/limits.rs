@@ -192,7 +192,8 @@ pub const KEPT_SESSIONS_BYTES_MAX: usize = 12 << 20;
 /// How often, and with what pause, a checkpoint asks for a session that is in use.
 pub const KEPT_SESSIONS_TRIES_MAX: u32 = 20;
 pub const KEPT_SESSIONS_RETRY_MS: u64 = 5;
-/// The log of a copied member begins so long before the copy, in seconds: as long as sessions live without use.
+/// The log of a copied member begins so long before the copy, in seconds: as long as sessions live without use, and
+/// for as long a member that was away may find a common entry with it.
 pub const INITIAL_SYNC_HISTORY_SECS: u32 = 1_800;
 /// A source that has been silent for so long, in seconds, is given up when another member can be copied from.
 pub const INITIAL_SYNC_SOURCE_GONE_SECS: u64 = 30;
