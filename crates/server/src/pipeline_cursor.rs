@@ -185,7 +185,7 @@ impl PipelineCursor {
 }
 
 /// Stages may pass on documents that are too large for a reply (10334).
-fn check_size(row: &Row) -> Result<()> {
+pub(crate) fn check_size(row: &Row) -> Result<()> {
     let (size, max) = (row.bytes().len(), pando_base::limits::BSON_INTERNAL_BYTES_MAX);
     if size <= max {
         return Ok(());

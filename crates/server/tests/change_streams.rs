@@ -310,3 +310,19 @@ fn a_transaction_is_shown_operation_by_operation() {
         server.shut_down().await;
     });
 }
+
+#[test]
+fn an_event_that_is_too_large_is_refused() {
+    run(async {
+        let world = World::new();
+        let (server, mut c) = one_member(&world).await;
+        c.ok(doc! { "create": "c", "changeStreamPreAndPostImages": { "enabled": true } }).await;
+        c.ok(doc! { "insert": "c", "documents": [{ "_id": 1, "f": "x".repeat(9 << 20) }] }).await;
+        let s =
+            Stream::open(&mut c, watch("c".into(), doc! { "fullDocumentBeforeChange": "required" })).await;
+        let new = doc! { "f": "y".repeat(9 << 20) };
+        c.ok(doc! { "update": "c", "updates": [{ "q": {}, "u": new }] }).await;
+        assert_eq!(c.err(doc! { "getMore": s.id, "collection": "c" }).await.0, 10334);
+        server.shut_down().await;
+    });
+}

@@ -15,6 +15,7 @@ mod token;
 use crate::Server;
 use crate::batch::Batch;
 use crate::body::{More, Until};
+use crate::pipeline_cursor::check_size;
 use event::{Event, Maker};
 use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp};
 use pando_bson::{DocBuf, RawDoc, Value};
@@ -193,6 +194,8 @@ impl ChangeStream {
                     let Some(given) = self.given.clone() else {
                         return Err(Error::internal("a change stream's stages made an event of nothing"));
                     };
+                    // With images an event may be larger than any document.
+                    check_size(&row)?;
                     check_token(&row, &given.token).map_err(|e| e.context(when(ctx)))?;
                     return Ok(Some((row, given)));
                 }
@@ -275,6 +278,7 @@ async fn wait_committed(server: &Server, seen: Timestamp, progress: u64) {
     // Somebody waits: entries are made durable, and members report them, at once.
     if server.repl.is_alone() {
         log.wait_visible(seen).await;
+        // A log that cannot be synced ends the process.
         let _ = log.wait_durable(log.visible()).await;
         return;
     }
