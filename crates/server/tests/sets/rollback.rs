@@ -10,11 +10,7 @@ fn a_primary_that_wrote_alone_rolls_back_to_its_successors_history() {
         let set = Set::of(3).await;
         let p = set.primary().await;
         // No catching up: the successor shall not have what this one wrote last.
-        let mut config = set.current(p).await;
-        let version = number(&config, "version");
-        config.set("version", version + 1);
-        config.set("settings", doc! { "heartbeatIntervalMillis": 250, "catchUpTimeoutMillis": 0 });
-        assert!(is(&set.reconfig(config, false).await, "ok"));
+        without_catching_up(&set, p).await;
         let mut c = set.connect(p).await;
         c.ok(insert(1, doc! { "w": 3, "wtimeout": 30_000 })).await;
         let rest: Vec<usize> = (0..3).filter(|i| *i != p).collect();

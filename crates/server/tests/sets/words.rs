@@ -1,7 +1,7 @@
 //! What the tests of sets say often.
 
 use pando_bson::{Bson, Document, doc};
-use pando_testserver::{Client, Set};
+use pando_testserver::{Client, Set, is};
 
 pub(crate) fn code(reply: &Document) -> i64 {
     reply.get("code").and_then(Bson::as_i64).unwrap_or(0)
@@ -45,4 +45,12 @@ pub(crate) async fn held_back() -> (Set, usize, Vec<usize>, Client) {
         set.fail_point(*i, "stopReplProducer", true).await;
     }
     (set, p, s, c)
+}
+/// A new primary begins without what only the old one has.
+pub(crate) async fn without_catching_up(set: &Set, primary: usize) {
+    let mut config = set.current(primary).await;
+    let version = number(&config, "version");
+    config.set("version", version + 1);
+    config.set("settings", doc! { "heartbeatIntervalMillis": 250, "catchUpTimeoutMillis": 0 });
+    assert!(is(&set.reconfig(config, false).await, "ok"));
 }
