@@ -95,6 +95,7 @@ impl Total {
         self.report.register_commands += r.register_commands;
         self.report.majority_reads += r.majority_reads;
         self.report.transfers += r.transfers;
+        self.report.transactions += r.transactions;
         self.report.elections += r.elections;
         self.report.rollbacks += r.rollbacks;
         self.report.undone += r.undone;
@@ -106,7 +107,7 @@ impl Total {
         println!(
             "{} seeds, {} failed; {hours:.2} cluster-hours, {faults} faults ({:.0} an hour), {} elections, \
              {} rollbacks of {} entries, {} initial syncs, {} entries committed, {} writes acknowledged, {} register commands, \
-             {} majority reads, {} transfers; {:?}",
+             {} majority reads, {} transfers, {} transactions with lists; {:?}",
             self.seeds,
             self.failed,
             f64::from(faults) / hours,
@@ -119,6 +120,7 @@ impl Total {
             r.register_commands,
             r.majority_reads,
             r.transfers,
+            r.transactions,
             self.faults
         );
     }

@@ -30,6 +30,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use users::acknowledged::{self, Acknowledged};
 use users::anything;
+use users::appends::{self, Appends};
 use users::bank::{self, Bank};
 use users::caller::Place;
 use users::lists::{self, Lists};
@@ -97,6 +98,8 @@ pub struct Report {
     pub register_commands: usize,
     pub majority_reads: usize,
     pub transfers: usize,
+    /// Transactions and reads of lists, judged to be free of anomalies.
+    pub transactions: usize,
     pub elections: u64,
     pub rollbacks: u64,
     pub initial_syncs: u64,
@@ -128,6 +131,7 @@ struct Run {
     registers: Arc<Mutex<History>>,
     lists: Arc<Mutex<Lists>>,
     bank: Arc<Mutex<Bank>>,
+    appends: Arc<Mutex<Appends>>,
     report: Report,
 }
 
@@ -189,6 +193,7 @@ impl Run {
             registers: Arc::default(),
             lists: Arc::default(),
             bank: Arc::default(),
+            appends: Arc::default(),
             report: Report::default(),
             world,
         }
@@ -224,6 +229,7 @@ impl Run {
             sim.spawn(people, "register", register::run(place.clone(), self.registers.clone()));
             sim.spawn(people, "lists", lists::run(place.clone(), self.lists.clone()));
             sim.spawn(people, "bank", bank::run(place.clone(), self.bank.clone()));
+            sim.spawn(people, "appends", appends::run(place.clone(), self.appends.clone()));
             if user == 0 {
                 let (p, pace) = (place, (0, self.options.pause_ms));
                 sim.spawn(people, "anything", anything::write(p.env, p.addrs, pace, p.stop));
@@ -317,7 +323,7 @@ impl Run {
         let env = self.env(process);
         let addrs = self.addrs();
         let (acknowledged, lists) = (self.acknowledged.clone(), self.lists.clone());
-        let bank = self.bank.clone();
+        let (bank, appends) = (self.bank.clone(), self.appends.clone());
         let stage = Arc::new(Mutex::new(String::new()));
         let told = stage.clone();
         let checking = async move {
@@ -328,6 +334,7 @@ impl Run {
             let mut problems = acknowledged::check(&mut c, &acknowledged).await;
             problems.extend(lists::check(&mut c, &lists).await);
             problems.extend(bank::check(&mut c, &bank).await);
+            problems.extend(appends::check(&mut c, &appends).await);
             let agreed = agreement::run(env, order, told).await;
             problems.extend(agreed.err().into_iter().flatten());
             problems
@@ -358,6 +365,7 @@ impl Run {
             register_commands: lock(&self.registers).commands(),
             majority_reads: lock(&self.lists).reads,
             transfers: lock(&self.bank).transfers(),
+            transactions: lock(&self.appends).committed(),
             committed: self.watch.committed.chain.len(),
             faults: self.broken.counts.clone(),
             ..self.report.clone()

@@ -3,15 +3,15 @@
 //! acknowledged by a majority stays, and one that a primary said it knows nothing of, with a majority behind it, never
 //! shows up.
 
-use super::caller::{Caller, Place, docs, is_done, majority};
+use super::caller::{Caller, Place, docs, is_done};
+use super::session::{Ended, Session};
 use crate::client::Client;
 use crate::executor::lock;
-use pando_bson::{Binary, Bson, DocBuf, Document, RawDoc, doc};
+use pando_bson::{Bson, DocBuf, Document, doc};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 const ACCOUNTS: u64 = 5;
-const TRIES_MAX: u32 = 40;
 
 #[derive(Default)]
 pub(in crate::set) struct Bank {
@@ -27,31 +27,8 @@ impl Bank {
     }
 }
 
-/// One user's session.
-struct Session {
-    user: i64,
-    number: i64,
-}
-
-impl Session {
-    fn within(&self, mut body: Document, db: &str, start: bool) -> DocBuf {
-        let mut bytes = vec![9; 16];
-        bytes[..8].copy_from_slice(&self.user.to_le_bytes());
-        let mut lsid = Document::new();
-        lsid.push("id", Bson::Binary(Binary { subtype: 4, bytes }));
-        body.push("lsid", lsid);
-        body.push("txnNumber", self.number);
-        body.push("autocommit", false);
-        if start {
-            body.push("startTransaction", true);
-        }
-        body.push("$db", db);
-        body.to_raw()
-    }
-}
-
 pub(in crate::set) async fn run(place: Place, bank: Arc<Mutex<Bank>>) {
-    let mut session = Session { user: place.user, number: 0 };
+    let mut session = Session::new(place.user, 9);
     let mut c = Caller::new(place);
     while !c.stopped() {
         session.number += 1;
@@ -78,8 +55,8 @@ async fn transfer(c: &mut Caller, session: &Session, bank: &Mutex<Bank>) {
     let mut leave = doc! { "insert": "receipts" };
     let told = doc! { "_id": receipt, "from": from as i64, "to": to as i64, "n": n };
     leave.push("documents", vec![Bson::from(told)]);
-    let first = session.within(add(from, -n), "d", true);
-    let rest = [session.within(add(to, n), "d", false), session.within(leave, "d", false)];
+    let first = session.within(add(from, -n), "d", Some(Document::new()));
+    let rest = [session.within(add(to, n), "d", None), session.within(leave, "d", None)];
     for body in [first].iter().chain(&rest) {
         if !c.ask_primary(body).await.is_some_and(|r| is_done(&r)) {
             return;
@@ -88,32 +65,11 @@ async fn transfer(c: &mut Caller, session: &Session, bank: &Mutex<Bank>) {
             c.pause().await;
         }
     }
-    let mut commit = doc! { "commitTransaction": 1 };
-    commit.push("writeConcern", majority());
-    let commit = session.within(commit, "admin", false);
-    for _ in 0..TRIES_MAX {
-        if c.stopped() {
-            return;
-        }
-        match c.ask_primary(&commit).await {
-            Some(reply) if is_done(&reply) => {
-                lock(bank).committed.insert(receipt);
-                return;
-            }
-            Some(reply) if is_unknown(&reply) => {
-                lock(bank).unknown.insert(receipt);
-                return;
-            }
-            _ => c.pause().await,
-        }
+    match session.commit(c).await {
+        Ended::Committed(_) => drop(lock(bank).committed.insert(receipt)),
+        Ended::Unknown => drop(lock(bank).unknown.insert(receipt)),
+        Ended::NobodyKnows => {}
     }
-}
-
-/// `TransientTransactionError` on a commit: begin anew, nothing of this one will ever be seen.
-fn is_unknown(reply: &RawDoc) -> bool {
-    let labels = reply.get("errorLabels").and_then(|v| v.as_array());
-    let transient = Some("TransientTransactionError");
-    labels.is_some_and(|l| l.iter().any(|e| e.value().as_str() == transient))
 }
 
 fn find(coll: &str, level: &str) -> DocBuf {

@@ -2,10 +2,12 @@
 
 pub(super) mod acknowledged;
 pub(super) mod anything;
+pub(super) mod appends;
 pub(super) mod bank;
 pub(super) mod caller;
 pub(super) mod lists;
 pub(super) mod register;
+mod session;
 
 use pando_bson::RawDoc;
 

@@ -1,0 +1,70 @@
+//! A session's transactions, as a driver carries them out.
+
+use super::caller::{Caller, is_done, majority, operation_time};
+use pando_base::Timestamp;
+use pando_bson::{Binary, Bson, DocBuf, Document, RawDoc, doc};
+
+const TRIES_MAX: u32 = 40;
+
+pub(super) struct Session {
+    id: Vec<u8>,
+    pub(super) user: i64,
+    /// Of the transaction under way.
+    pub(super) number: i64,
+}
+
+pub(super) enum Ended {
+    /// At this operation time, by a majority.
+    Committed(Option<Timestamp>),
+    /// `TransientTransactionError`, with a majority behind it: begin anew, nothing of this one will ever be seen.
+    Unknown,
+    NobodyKnows,
+}
+
+impl Session {
+    /// Users' sessions of one kind have a number in common.
+    pub(super) fn new(user: i64, kind: u8) -> Session {
+        let mut id = vec![kind; 16];
+        id[..8].copy_from_slice(&user.to_le_bytes());
+        Session { id, user, number: 0 }
+    }
+
+    /// A command of the transaction; `start` says it is the first one and under which read concern.
+    pub(super) fn within(&self, mut body: Document, db: &str, start: Option<Document>) -> DocBuf {
+        let mut lsid = Document::new();
+        lsid.push("id", Bson::Binary(Binary { subtype: 4, bytes: self.id.clone() }));
+        body.push("lsid", lsid);
+        body.push("txnNumber", self.number);
+        body.push("autocommit", false);
+        if let Some(concern) = start {
+            body.push("startTransaction", true);
+            body.push("readConcern", concern);
+        }
+        body.push("$db", db);
+        body.to_raw()
+    }
+
+    /// Asks again until somebody knows.
+    pub(super) async fn commit(&self, c: &mut Caller) -> Ended {
+        let mut commit = doc! { "commitTransaction": 1 };
+        commit.push("writeConcern", majority());
+        let commit = self.within(commit, "admin", None);
+        for _ in 0..TRIES_MAX {
+            if c.stopped() {
+                return Ended::NobodyKnows;
+            }
+            match c.ask_primary(&commit).await {
+                Some(reply) if is_done(&reply) => return Ended::Committed(operation_time(&reply)),
+                Some(reply) if is_unknown(&reply) => return Ended::Unknown,
+                _ => c.pause().await,
+            }
+        }
+        Ended::NobodyKnows
+    }
+}
+
+fn is_unknown(reply: &RawDoc) -> bool {
+    let labels = reply.get("errorLabels").and_then(|v| v.as_array());
+    let transient = Some("TransientTransactionError");
+    labels.is_some_and(|l| l.iter().any(|e| e.value().as_str() == transient))
+}
