@@ -184,6 +184,9 @@ pub const DENY_PROBE_FAILED_MS: u64 = 10_000;
 pub const DENY_PROBE_TIMED_OUT_MS: u64 = 30_000;
 /// How long a source is avoided whose oplog starts after our newest entry.
 pub const DENY_TOO_STALE_MS: u64 = 60_000;
+/// How long a member whose log has parted waits for members that are down or behind, before it copies the set's data
+/// again because nobody else can tell where: a member that restarts is back by then.
+pub const NO_COMMON_POINT_WAIT_MS: i64 = 60_000;
 /// A start that leaves so many bytes of replayed rows in memory is followed by a checkpoint at once.
 pub const EARLY_CHECKPOINT_BYTES: usize = 4 << 20;
 /// Bytes of one row of the sessions that a checkpoint keeps, roughly, and of all of them: beyond, a start reads the log.
@@ -192,8 +195,8 @@ pub const KEPT_SESSIONS_BYTES_MAX: usize = 12 << 20;
 /// How often, and with what pause, a checkpoint asks for a session that is in use.
 pub const KEPT_SESSIONS_TRIES_MAX: u32 = 20;
 pub const KEPT_SESSIONS_RETRY_MS: u64 = 5;
-/// The log of a copied member begins so long before the copy, in seconds: as long as sessions live without use, and
-/// for as long a member that was away may find a common entry with it.
+/// The log of a copied member begins so long before the copy, in seconds, where its source cannot tell what sessions have
+/// done: as long as they live without use.
 pub const INITIAL_SYNC_HISTORY_SECS: u32 = 1_800;
 /// A source that has been silent for so long, in seconds, is given up when another member can be copied from.
 pub const INITIAL_SYNC_SOURCE_GONE_SECS: u64 = 30;

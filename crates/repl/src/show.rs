@@ -257,7 +257,7 @@ fn append_self(
     }
     d.str("syncSourceHost", source);
     d.i32("syncSourceId", source_id);
-    d.str("infoMessage", "");
+    d.str("infoMessage", &info_of_self(core));
     if let Some(e) = core.election().filter(|_| core.is_leader()) {
         d.timestamp("electionTime", e.time);
         d.date("electionDate", i64::from(e.time.secs()) * 1000);
@@ -266,6 +266,16 @@ fn append_self(
     d.i64("configTerm", config.term);
     d.bool("self", true);
     d.str("lastHeartbeatMessage", "");
+}
+
+fn info_of_self(core: &Core) -> String {
+    match &Vec::from_iter(core.without_common_point())[..] {
+        [] => String::new(),
+        asked => format!(
+            "the oplog has parted from those of {}, which do not show where; other members are asked",
+            asked.join(", ")
+        ),
+    }
 }
 
 fn append_other(d: &mut DocBuilder, core: &Core, m: &crate::config::Member, at: &StatusAt) {

@@ -428,6 +428,9 @@ impl Effects for ServerEffects {
     fn resync(&self) -> Result<()> {
         self.server()?.start_resync()
     }
+    fn copy_again(&self, reached: OpTime) -> Result<()> {
+        self.server()?.start_copy_again(reached)
+    }
     fn diverged(&self, source: &str, why: &Error) {
         if let Ok(server) = self.server() {
             server.env.log.info(

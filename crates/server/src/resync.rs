@@ -1,14 +1,28 @@
-//! A member gives its data up and copies the set's once more: it is too stale to catch up, or its operator says so.
+//! A member gives its data up and copies the set's once more: it is too stale to catch up, its operator says so, or its log
+//! has parted from everybody's and nobody can tell where.
 
 use crate::Server;
-use pando_base::{Error, ErrorCode, OpTime, Result};
+use pando_base::{Error, ErrorCode, OpTime, Result, Timestamp};
+use pando_bson::RawDoc;
+use pando_command::Param;
 use pando_env::Component;
-use pando_repl::topology::{Event, MemberState};
+use pando_oplog::EntryView;
+use pando_repl::topology::Event;
+use std::ops::Bound;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
 
 impl Server {
     /// Begins it; the member is in STARTUP2 soon and comes back by itself.
     pub(crate) fn start_resync(self: &Arc<Self>) -> Result<()> {
+        self.begin_giving_up(None)
+    }
+    /// The same after a parting that lies somewhere before `reached`: what may be lost is kept in rollback files.
+    pub(crate) fn start_copy_again(self: &Arc<Self>, reached: OpTime) -> Result<()> {
+        self.begin_giving_up(Some(reached))
+    }
+
+    fn begin_giving_up(self: &Arc<Self>, parted: Option<OpTime>) -> Result<()> {
         if self.coordinator()?.read(|core| core.is_leader()) {
             return Err(Error::new(ErrorCode::NotSecondary, "primaries cannot resync"));
         }
@@ -18,36 +32,83 @@ impl Server {
         }
         let server = self.clone();
         self.env.spawn("resync", async move {
-            let done = server.give_up_for_resync().await;
+            let done = server.give_up(parted).await;
             server.rollbacks.end();
             match done {
-                Ok(promised) => {
+                Ok(Some(promised)) => {
                     server.tell(Event::TooStale(false));
                     server.tell(Event::Emptied { promised });
                 }
+                Ok(None) => {}
                 Err(e) => server.fatal("Resync failed", &e.message),
             }
         });
         Ok(())
     }
 
-    /// What this member has told others to hold.
-    async fn give_up_for_resync(self: &Arc<Self>) -> Result<OpTime> {
-        self.tell(Event::FollowerState(MemberState::Rollback));
+    /// Returns what this member has told others to hold; nothing where it leads the set meanwhile.
+    async fn give_up(self: &Arc<Self>, parted: Option<OpTime>) -> Result<Option<OpTime>> {
+        if !self.leave_service()? {
+            return Ok(None);
+        }
         self.stop_data_path().await?;
         self.quiet_down().await;
         self.catalog.end_builds("the node copies the set's data again").await;
         self.quiet_down().await;
-        let promised = self.progress.written().op_time;
+        let promised = match parted {
+            None => self.progress.written().op_time,
+            Some(reached) => self.newest_not_after(reached)?,
+        };
+        if parted.is_some() {
+            self.keep_what_may_be_lost(promised).await?;
+        }
         self.env.log.warn(
             Component::Repl,
             9100024,
             "This member's data is given up, the set's is copied again",
             |a| {
-                a.show("lastWritten", promised);
+                a.show("lastWritten", self.progress.written().op_time);
+                a.show("promised", promised);
             },
         );
         self.empty(promised).await?;
-        Ok(promised)
+        Ok(Some(promised))
+    }
+
+    /// Our newest entry that the set may count on, if all since `reached` has parted from it. `reached` itself is committed
+    /// (the oldest entry of somebody's log is), so whoever may be elected has it: to promise more would bind this member's
+    /// vote for nothing.
+    fn newest_not_after(&self, reached: OpTime) -> Result<OpTime> {
+        let mut entries = self.storage.log().read(Bound::Included(reached.ts), true);
+        while let Some((_, entry)) = entries.next()? {
+            let at = EntryView::parse(RawDoc::trusted(&entry))?.op_time();
+            if at <= reached {
+                return Ok(at);
+            }
+        }
+        Ok(OpTime::NULL)
+    }
+
+    /// What lies beyond what is known to be committed, as after any rollback; the number of rollbacks tells those that follow
+    /// this member that its log is another one.
+    async fn keep_what_may_be_lost(&self, promised: OpTime) -> Result<()> {
+        let stable = if self.config.majority_reads { self.storage.stable() } else { Timestamp::ZERO };
+        let sure = self.progress.committed().op_time.ts.max(stable);
+        let rbid = self.count_rollback(promised).await?;
+        let kept = if self.instance.params.bool(Param::createRollbackDataFiles) {
+            self.keep_undone_documents(sure).await?
+        } else {
+            0
+        };
+        self.rollbacks.copied_again.fetch_add(1, SeqCst);
+        self.env.log.warn(
+            Component::Rollback,
+            9100027,
+            "No member can tell where this member's oplog has parted from the set's: its data will be copied again",
+            |a| {
+                a.i64("rbid", i64::from(rbid)).show("keptSince", sure).u64("documentsInRollbackFiles", kept);
+            },
+        );
+        Ok(())
     }
 }

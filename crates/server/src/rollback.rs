@@ -20,7 +20,7 @@ use pando_bson::{DocBuilder, Value, doc};
 use pando_command::Param;
 use pando_env::Component;
 use pando_query::date;
-use pando_repl::data::common_point::{self, CommonPoint};
+use pando_repl::data::common_point::{self, CommonPoint, Found};
 use pando_repl::data::refetch;
 use pando_repl::data::rollback_way::{self, Facts, Way};
 use pando_repl::data::{Position as DataPosition, Undone};
@@ -36,6 +36,8 @@ fn rollback_id_ns() -> Namespace {
 /// How a rollback ended.
 enum Done {
     Follows,
+    /// The source's log does not show where they parted, but before this.
+    CannotTell(OpTime),
     /// Without data. Entries up to here it had told others to hold.
     Emptied(OpTime),
 }
@@ -45,6 +47,10 @@ enum Done {
 pub(crate) struct Rollbacks {
     running: AtomicBool,
     count: AtomicU64,
+    /// Sources that could not tell where the logs parted.
+    without_common_point: AtomicU64,
+    /// Times the set's data was copied again, for want of a way back.
+    pub(crate) copied_again: AtomicU64,
     /// Number of the next rollback file.
     pub(crate) files: Arc<AtomicU64>,
     last: Mutex<Option<Last>>,
@@ -96,6 +102,8 @@ impl Rollbacks {
     /// `serverStatus.metrics.repl.rollback`.
     pub(crate) fn append(&self, d: &mut DocBuilder) {
         d.i64("count", self.count.load(SeqCst) as i64);
+        d.i64("sourcesWithoutCommonPoint", self.without_common_point.load(SeqCst) as i64);
+        d.i64("copiedAgain", self.copied_again.load(SeqCst) as i64);
         if let Some(last) = *self.last.lock().unwrap_or_else(PoisonError::into_inner) {
             d.date("lastEnd", last.ended).i64("lastMillis", last.millis);
             d.timestamp("lastCommonPoint", last.common.ts);
@@ -117,6 +125,7 @@ impl Server {
             server.rollbacks.running.store(false, SeqCst);
             match done {
                 Ok(Done::Follows) => {}
+                Ok(Done::CannotTell(reached)) => server.ask_another(&source, reached),
                 Ok(Done::Emptied(promised)) => server.tell(Event::Emptied { promised }),
                 Err(e) if is_of_the_source(&e) => {
                     server.env.log.info(
@@ -134,6 +143,21 @@ impl Server {
         });
     }
 
+    /// Nothing has been changed. Which member is asked next, and when nobody is left, the coordinator knows.
+    fn ask_another(&self, source: &str, reached: OpTime) {
+        self.env.log.warn(
+            Component::Rollback,
+            9100026,
+            "The oplogs of this node and its sync source have no entry in common: another member is asked where they parted",
+            |a| {
+                a.str("syncSource", source).show("partedBefore", reached);
+            },
+        );
+        self.rollbacks.without_common_point.fetch_add(1, SeqCst);
+        self.tell(Event::NoCommonPoint { host: source.into(), reached });
+        self.tell(Event::FollowerState(self.follower_state()));
+    }
+
     pub(crate) fn tell(&self, event: Event) {
         if let Some(c) = self.coordinator.get() {
             c.tell(event);
@@ -142,11 +166,10 @@ impl Server {
 
     async fn roll_back(self: &Arc<Self>, source: &str) -> Result<Done> {
         let coordinator = self.coordinator()?.clone();
-        if coordinator.read(|core| core.is_leader()) {
+        if !self.leave_service()? {
             return Ok(Done::Follows);
         }
         let started = self.env.clock.wall_ms();
-        coordinator.tell(Event::FollowerState(MemberState::Rollback));
         self.stop_data_path().await?;
         self.env.log.info(Component::Rollback, 21611, "Starting rollback", |a| {
             a.str("syncSource", source);
@@ -154,7 +177,14 @@ impl Server {
         let killed = self.quiet_down().await;
         self.transitions.note(&self.instance.clients, "rollback", killed);
         self.rollback_step("rollbackHangAfterTransitionToRollback").await;
-        let point = common_point::find(&self.data_path_deps()?, source).await?;
+        let point = match common_point::find(&self.data_path_deps()?, source).await? {
+            Found::At(point) => *point,
+            Found::NoneSince(reached) => {
+                let may = rollback_way::without_common_point(reached, self.progress.committed().op_time);
+                may.map_err(|text| Error::new(ErrorCode::UnrecoverableRollbackError, text))?;
+                return Ok(Done::CannotTell(reached));
+            }
+        };
         let common = point.at.op_time;
         let way = self.way_back(&point)?;
         let fetched = match way {
@@ -215,6 +245,7 @@ impl Server {
             },
         );
         self.empty(common).await?;
+        self.rollbacks.copied_again.fetch_add(1, SeqCst);
         self.services().inspect(|s| s.hooks.rollback());
         Ok(())
     }
@@ -226,6 +257,16 @@ impl Server {
         self.retryable.clear();
         self.progress.reset(DataPosition::NULL);
         Ok(())
+    }
+    /// From now on this member cannot be elected; false where it was before.
+    pub(crate) fn leave_service(&self) -> Result<bool> {
+        let coordinator = self.coordinator()?;
+        coordinator.tell(Event::FollowerState(MemberState::Rollback));
+        let leads = coordinator.read(|core| core.is_leader());
+        if leads {
+            coordinator.tell(Event::FollowerState(self.follower_state()));
+        }
+        Ok(!leads)
     }
     /// Of a member that follows: nobody reads data that is not of one time.
     pub(crate) fn follower_state(&self) -> MemberState {
@@ -255,7 +296,7 @@ impl Server {
     }
 
     /// The next rollback number, on disk before any data is changed (R-RB-3).
-    async fn count_rollback(&self, common: OpTime) -> Result<i32> {
+    pub(crate) async fn count_rollback(&self, common: OpTime) -> Result<i32> {
         self.storage.log().wait_durable(common.ts).await?;
         let rbid = self.progress.rbid() + 1;
         let doc = doc! { "_id": "rollbackId", "rollbackId": rbid };

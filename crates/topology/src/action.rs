@@ -164,6 +164,11 @@ pub enum SourceChoice {
     Use(Peer),
     /// Ask again in a second.
     None(&'static str),
+    /// This node's log has parted from everybody's, and nobody can tell where, but before `reached`: its data is to be
+    /// given up and the set's copied again.
+    CopyAgain {
+        reached: OpTime,
+    },
 }
 
 /// What a command answers beside `ok`.

@@ -10,6 +10,7 @@ use crate::fast_failover::Suspicion;
 use crate::member::{Host, MemberData, MemberId, MemberState, Position, Positions};
 use crate::message::{LastVote, OplogQueryMetadata, Peer, ReplSetMetadata, VoteReply, VoteRequest};
 use crate::mutants::{Mutant, broken};
+use crate::no_common_point::CannotTell;
 use crate::params::Params;
 use crate::reconfig::ConfigChange;
 use crate::step_down::StepDownAttempt;
@@ -116,6 +117,8 @@ pub struct Core {
     pub(crate) forced_source: Option<String>,
     pub(crate) source_was_forced: bool,
     pub(crate) denied: BTreeMap<String, Millis>,
+    /// Their logs have parted from this one's and do not show where.
+    pub(crate) cannot_tell: BTreeMap<String, CannotTell>,
     pub(crate) source_changes: VecDeque<Millis>,
     pub(crate) last_oplog_metadata: Option<OplogQueryMetadata>,
 
@@ -178,6 +181,7 @@ impl Core {
             forced_source: None,
             source_was_forced: false,
             denied: BTreeMap::new(),
+            cannot_tell: BTreeMap::new(),
             source_changes: VecDeque::new(),
             last_oplog_metadata: None,
             suspicion: None,
@@ -236,11 +240,13 @@ impl Core {
             Event::Progress(positions) => self.on_progress(&positions, out),
             Event::Rewound(positions) => {
                 self.me = positions;
+                self.cannot_tell.clear();
                 self.on_positions_changed(out);
             }
             Event::Emptied { promised } => {
                 self.promised = self.promised.max(promised);
                 self.me = Positions::NULL;
+                self.cannot_tell.clear();
                 self.on_follower_state(MemberState::Startup2, out);
                 self.on_positions_changed(out);
             }
@@ -274,6 +280,7 @@ impl Core {
             Event::SyncSourceDenied { host, for_ms } => {
                 self.denied.insert(host.to_string(), self.now + for_ms);
             }
+            Event::NoCommonPoint { host, reached } => self.on_no_common_point(&host, reached),
             Event::TooStale(stale) => self.on_too_stale(stale, out),
             other => self.dispatch_command(other, out),
         }
@@ -333,6 +340,10 @@ impl Core {
             return;
         }
         self.follower_state = state;
+        if self.state() != MemberState::Secondary {
+            // Elected with a log that is about to be cut, it would lead with another one than was voted for.
+            self.lose("this member is no secondary any more", out);
+        }
         self.schedule_election();
         self.stand_if_alone(out);
         self.look_at_whole_start();

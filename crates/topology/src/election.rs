@@ -111,6 +111,7 @@ pub enum Unelectable {
     ArbiterIAm,
     NoPriority,
     NoData,
+    HeldMoreOnce,
     NotSecondary,
     CannotSeeMajority,
     StepDownPeriodActive,
@@ -126,6 +127,9 @@ impl Unelectable {
             Unelectable::ArbiterIAm => "member is an arbiter",
             Unelectable::NoPriority => "member has zero priority",
             Unelectable::NoData => "node has no applied oplog entries",
+            Unelectable::HeldMoreOnce => {
+                "this member held more before it copied the set's data again, and others may count on that"
+            }
             Unelectable::NotSecondary => "member is not currently a secondary",
             Unelectable::CannotSeeMajority => "I cannot see a majority",
             Unelectable::StepDownPeriodActive => "I am still waiting for stepdown period to end",
@@ -166,6 +170,9 @@ impl Core {
         }
         if self.me.applied.op.is_null() {
             return Some(Unelectable::NoData);
+        }
+        if self.me.written.op < self.promised && !broken(Mutant::StandWithLessThanPromised) {
+            return Some(Unelectable::HeldMoreOnce);
         }
         if self.shut_down || self.quiesce_until.is_some() {
             return Some(Unelectable::ShuttingDown);

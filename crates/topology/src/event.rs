@@ -123,6 +123,11 @@ pub enum Event {
         host: Host,
         for_ms: Millis,
     },
+    /// This source's log has parted from this node's, and from their ends down to `reached` no entry is the same.
+    NoCommonPoint {
+        host: Host,
+        reached: OpTime,
+    },
     /// Every candidate's oplog begins after this node's newest entry; `false` when that is over.
     TooStale(bool),
 

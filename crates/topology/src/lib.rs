@@ -31,7 +31,8 @@
 //!    After every batch, once its first entry has been found to follow this node's log, tell [`Event::Fetched`] with the
 //!    metadata of the reply; [`Action::ChangeSyncSource`] means stop
 //!    and ask again; without a source, ask again now rather than in a second. [`Core::should_change_source`] and [`Core::should_change_source_on_error`] answer without changing
-//!    anything. A source that failed a probe: [`Event::SyncSourceDenied`]. While fetching, the source is told
+//!    anything. A source that failed a probe: [`Event::SyncSourceDenied`]; one whose log has parted from this
+//!    node's and does not show where: [`Event::NoCommonPoint`]. While fetching, the source is told
 //!    [`Event::SyncSourceChosen`]; when the fetcher ends, `SyncSourceChosen(None)`.
 //! 8. **Commit point.** [`Action::CommitPoint`] may lie beyond this node's log; the stable timestamp is the smaller of
 //!    it, what is applied here, and what has no holes. [`Core::committed_applied`] gives the first two.
@@ -64,6 +65,7 @@ pub mod maintenance;
 pub mod member;
 pub mod message;
 pub mod mutants;
+mod no_common_point;
 pub mod params;
 pub mod reconfig;
 pub mod step_down;

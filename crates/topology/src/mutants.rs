@@ -76,6 +76,14 @@ pub enum Mutant {
     SourceDenied,
     /// A hidden sync source where a visible one would do.
     SourceHidden,
+    /// A source that cannot tell where the logs parted is asked again.
+    AskAgainWhoCannotTell,
+    /// A member copies again although somebody who might tell has not been asked.
+    CopyAgainUnasked,
+    /// A member copies again without waiting for members that are down or behind.
+    CopyAgainAtOnce,
+    /// A member stands for election with less than it once held.
+    StandWithLessThanPromised,
 }
 
 impl Mutant {
@@ -116,6 +124,10 @@ impl Mutant {
         Mutant::SourceNotAhead,
         Mutant::SourceDenied,
         Mutant::SourceHidden,
+        Mutant::AskAgainWhoCannotTell,
+        Mutant::CopyAgainUnasked,
+        Mutant::CopyAgainAtOnce,
+        Mutant::StandWithLessThanPromised,
     ];
 }
 

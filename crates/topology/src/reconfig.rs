@@ -15,7 +15,7 @@ use crate::member::{Host, MemberId, MemberState};
 use crate::message::{Failure, HeartbeatReply};
 use crate::mutants::{Mutant, broken};
 use crate::timer::Timer;
-use pando_base::{Error, ErrorCode};
+use pando_base::{Error, ErrorCode, OpTime};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -426,6 +426,10 @@ impl Core {
         self.remember_commit_point();
         self.config = Some(change.config.clone());
         self.self_index = change.self_index;
+        if change.force {
+            // Whoever forces a configuration takes what may be lost.
+            self.promised = OpTime::NULL;
+        }
         self.reset_members();
         if first {
             self.term = 0;

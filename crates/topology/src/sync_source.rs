@@ -33,7 +33,10 @@ impl Core {
             }
             Err(why) => {
                 self.on_sync_source_chosen(None, out);
-                SourceChoice::None(why)
+                match self.nobody_can_tell(last_fetched) {
+                    Some(reached) if !initial_sync => SourceChoice::CopyAgain { reached },
+                    _ => SourceChoice::None(why),
+                }
             }
         };
         out.push(Action::SyncSource { token, choice });
@@ -71,6 +74,9 @@ impl Core {
         if let Some(host) = self.params.only_sync_source.clone() {
             self.source_was_forced = true;
             let found = named(self, &host).ok_or("the host of unsupportedSyncSource is not a member")?;
+            if self.is_put_aside(&host) {
+                return Err("the oplog of unsupportedSyncSource has no entry in common with this node's");
+            }
             return Ok(Peer { id: found.0, host: found.1 });
         }
         if let Some(host) = self.forced_source.take()
@@ -107,7 +113,7 @@ impl Core {
     }
 
     /// R-SYNC-5.
-    fn source_preference(&self, initial_sync: bool) -> SourcePreference {
+    pub(crate) fn source_preference(&self, initial_sync: bool) -> SourcePreference {
         let primary_only = !self.chains() && !self.is_catching_up();
         if initial_sync {
             if let Some(p) = self.params.initial_sync_preference {
@@ -133,7 +139,8 @@ impl Core {
         (!behind && !self.is_denied(&peer.host)).then_some(peer)
     }
     fn is_denied(&self, host: &str) -> bool {
-        !broken(Mutant::SourceDenied) && self.denied.get(host).is_some_and(|until| *until > self.now)
+        let for_a_while = self.denied.get(host).is_some_and(|until| *until > self.now);
+        for_a_while && !broken(Mutant::SourceDenied) || self.is_put_aside(host)
     }
 
     /// R-SYNC-7.
@@ -174,6 +181,16 @@ impl Core {
         preference: SourcePreference,
         first_pass: bool,
     ) -> bool {
+        self.could_be_source(m, data, last_fetched, preference, first_pass) && !self.is_denied(&m.host)
+    }
+    pub(crate) fn could_be_source(
+        &self,
+        m: &Member,
+        data: &MemberData,
+        last_fetched: OpTime,
+        preference: SourcePreference,
+        first_pass: bool,
+    ) -> bool {
         let Some(me) = self.self_member() else { return false };
         if !data.is_up() || !data.state.is_readable() {
             return false;
@@ -191,7 +208,7 @@ impl Core {
         if me.build_indexes && !m.build_indexes {
             return false;
         }
-        (data.heard.applied.op > last_fetched || broken(Mutant::SourceNotAhead)) && !self.is_denied(&m.host)
+        data.heard.applied.op > last_fetched || broken(Mutant::SourceNotAhead)
     }
 
     fn passes_first(&self, me: &Member, m: &Member, data: &MemberData) -> bool {

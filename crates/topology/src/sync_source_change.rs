@@ -34,6 +34,8 @@ impl Core {
             self.schedule_election();
         }
         self.last_oplog_metadata = Some(oplog);
+        // The log goes on there: there is nothing to be asked any more.
+        self.cannot_tell.clear();
         self.tell_commit_point(out);
         if let Some(reason) = self.should_change_source(from, last_fetched) {
             out.push(Action::ChangeSyncSource { reason });

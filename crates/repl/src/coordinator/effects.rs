@@ -48,6 +48,8 @@ pub trait Effects: Send + Sync + 'static {
     fn applied_settings(&self);
     /// Gives this node's data up, to copy the set's again.
     fn resync(&self) -> Result<()>;
+    /// The same, because the log has parted from everybody's before `reached` and nobody can tell where.
+    fn copy_again(&self, reached: OpTime) -> Result<()>;
     fn diverged(&self, source: &str, why: &Error);
     fn fatal(&self, what: &str, why: &Error);
     fn is_stopping(&self) -> bool;

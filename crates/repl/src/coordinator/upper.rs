@@ -14,6 +14,10 @@ impl Upper for Coordinator {
         match self.choose(last_fetched, last_fetched.is_null()) {
             SourceChoice::Use(peer) => Some(peer.host.to_string()),
             SourceChoice::None(_) => None,
+            SourceChoice::CopyAgain { reached } => {
+                self.tell_refused(self.effects.copy_again(reached));
+                None
+            }
         }
     }
     fn deny_source(&self, host: &str, how_long: Duration, _why: &str) {
@@ -79,12 +83,7 @@ impl Upper for Coordinator {
         self.tell(Event::FollowerState(MemberState::Secondary));
     }
     fn resync(&self) {
-        // Something else of the kind may be under way, or this node may have become primary.
-        if let Err(e) = self.effects.resync() {
-            self.env.log.info(pando_env::Component::Repl, 5_860_011, "No resync now", |a| {
-                a.str("error", &e.message);
-            });
-        }
+        self.tell_refused(self.effects.resync());
     }
     fn diverged(&self, source: &str, why: &Error) {
         self.effects.diverged(source, why);
@@ -109,6 +108,14 @@ impl Upper for Coordinator {
 }
 
 impl Coordinator {
+    /// Something else of the kind may be under way, or this node may have become primary.
+    fn tell_refused(&self, resync: Result<()>) {
+        if let Err(e) = resync {
+            self.env.log.info(pando_env::Component::Repl, 5_860_011, "No resync now", |a| {
+                a.str("error", &e.message);
+            });
+        }
+    }
     /// A member to copy from, for steady following or for an initial sync.
     pub fn choose(&self, last_fetched: OpTime, initial_sync: bool) -> SourceChoice {
         let mut inner = self.lock();

@@ -94,9 +94,7 @@ impl BackgroundSync {
             }
         };
         if probe.oldest.ts > self.last.ts {
-            let stale = Refusal::TooStale { oldest: probe.oldest };
-            self.oldest_seen = Some(self.oldest_seen.map_or(probe.oldest, |o| o.min(probe.oldest)));
-            self.deny(source, limits::DENY_TOO_STALE_MS, &stale.error());
+            self.begins_too_late(source, probe.oldest);
             return true;
         }
         self.oldest_seen = None;
@@ -109,7 +107,13 @@ impl BackgroundSync {
         let end = self.follow(source, &probe).await;
         self.deps.progress.set_source(None);
         self.deps.upper.source_left();
-        self.judge(source, end)
+        self.judge(source, end).await
+    }
+
+    /// Its log no longer has, or never had, what comes after ours.
+    fn begins_too_late(&mut self, source: &str, oldest: OpTime) {
+        self.oldest_seen = Some(self.oldest_seen.map_or(oldest, |o| o.min(oldest)));
+        self.deny(source, limits::DENY_TOO_STALE_MS, &Refusal::TooStale { oldest }.error());
     }
 
     /// Runs the fetcher, again after a cut connection if it had been of use.
@@ -152,8 +156,7 @@ impl BackgroundSync {
         }
     }
 
-    fn judge(&self, source: &str, end: End) -> bool {
-        let upper = &self.deps.upper;
+    async fn judge(&mut self, source: &str, end: End) -> bool {
         match end {
             End::Stopped | End::BetterSource => false,
             End::Failed(f) => {
@@ -166,7 +169,17 @@ impl BackgroundSync {
                 true
             }
             End::Refused(Refusal::Diverged { mine, theirs }) => {
-                upper.diverged(source, &Refusal::Diverged { mine, theirs }.error());
+                // Since the probe this host may have copied the set's data, into a log that begins later.
+                match self.stop.unless_asked(probe(&self.deps, source)).await {
+                    Some(Ok(probe)) if probe.oldest.ts > mine.ts => {
+                        self.begins_too_late(source, probe.oldest)
+                    }
+                    Some(Ok(_)) => {
+                        self.deps.upper.diverged(source, &Refusal::Diverged { mine, theirs }.error());
+                    }
+                    Some(Err(f)) => self.deny(source, limits::DENY_PROBE_FAILED_MS, &f.error),
+                    None => {}
+                }
                 true
             }
             End::Refused(r) => {

@@ -20,27 +20,44 @@ pub struct CommonPoint {
     pub undone: Undone,
 }
 
-pub async fn find(deps: &Deps, source: &str) -> Result<CommonPoint> {
+/// What the two logs show.
+#[derive(Clone, Debug)]
+pub enum Found {
+    At(Box<CommonPoint>),
+    /// One of them ends before: from here on no entry is the same.
+    NoneSince(OpTime),
+}
+
+pub async fn find(deps: &Deps, source: &str) -> Result<Found> {
     let mut mine = deps.catalog.storage().log().read(Bound::Unbounded, true);
     let mut theirs = Backward { deps, source, entries: VecDeque::new(), below: None, ended: false };
     let mut undone = Undone::default();
     let mut other = theirs.next().await?;
+    let (mut newest, mut reached) = (None, OpTime::NULL);
     while let Some((_, bytes)) = mine.next()? {
         let e = EntryView::parse(RawDoc::trusted(&bytes))?;
         let at = Position { op_time: e.op_time(), wall: e.wall };
-        while other.is_some_and(|o| o.ts > at.op_time.ts) {
+        newest.get_or_insert(at.op_time);
+        while let Some(o) = other.filter(|o| o.ts > at.op_time.ts) {
+            reached = o;
             other = theirs.next().await?;
         }
         match other {
-            Some(o) if o == at.op_time => return Ok(CommonPoint { at, undone }),
-            Some(_) => undone.note(&e)?,
+            Some(o) if o == at.op_time => return Ok(Found::At(Box::new(CommonPoint { at, undone }))),
+            Some(_) => {
+                reached = at.op_time;
+                undone.note(&e)?;
+            }
             None => break,
         }
     }
-    Err(Error::new(
-        ErrorCode::OplogStartMissing,
-        format!("the oplogs of this node and {source} have no entry in common; this member must be resynced"),
-    ))
+    match newest {
+        Some(newest) if !reached.is_null() && reached.ts <= newest.ts => Ok(Found::NoneSince(reached)),
+        _ => Err(Error::new(
+            ErrorCode::InvalidSyncSource,
+            format!("the oplog of {source} begins after this node's newest entry"),
+        )),
+    }
 }
 
 /// A source's log from its end on, some entries at a time.

@@ -150,15 +150,14 @@ impl FileCopy<'_> {
     }
 }
 
-/// All that a start needs: of the log, what the checkpoint has not, what the sessions that it keeps do not know, and as
-/// much of the past as others may need for a rollback.
+/// All that a start needs: of the log, what the checkpoint has not, what the sessions that it keeps do not know (without
+/// them, as much of the past as retries may ask for), and what a majority had not.
 fn files_of(pinned: &RawDoc) -> Result<Vec<File>> {
     let bad = || unusable("the sync source's list of files cannot be read".to_owned());
     let Some(Value::Timestamp(at)) = pinned.get("checkpoint") else { return Err(bad()) };
-    let long_ago = Timestamp::new(at.secs().saturating_sub(limits::INITIAL_SYNC_HISTORY_SECS), 0);
-    let from = match pinned.get("sessionsUpto") {
-        Some(Value::Timestamp(upto)) => long_ago.min(upto),
-        _ => long_ago,
+    let from = match (pinned.get("sessionsUpto"), pinned.get("committed")) {
+        (Some(Value::Timestamp(upto)), Some(Value::Timestamp(committed))) => at.min(upto).min(committed),
+        _ => Timestamp::new(at.secs().saturating_sub(limits::INITIAL_SYNC_HISTORY_SECS), 0),
     };
     let list = pinned.get("files").and_then(|v| v.as_array()).ok_or_else(bad)?;
     let mut files = Vec::new();

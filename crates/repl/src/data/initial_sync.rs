@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   source:   ──begin───────── writes and definitions go on ──────────stop──►
-//!   here:       │ sessions; entries from half an hour ago ──► our log    │
+//!   here:       │ sessions; entries from the commit point ──► our log    │
 //!               │ clone collections, as of begin                        │
 //!               └───────────────────────────────── apply begin..stop ───┴─ checkpoint ─► SECONDARY
 //! ```
@@ -278,13 +278,12 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    /// Our log begins half an hour before `begin`, and not behind `known`, where the source's sessions are known: a member
-    /// that must roll back beside us finds the common entry in it, however long it was away within that time. (With a log
-    /// from the commit point on it found none, and ended.) Without `known` that log tells of the sessions. Returns its
-    /// first entry.
+    /// Our log begins at `known`: where the source's sessions are known and a majority was, so that nobody has to roll back
+    /// beyond it. Otherwise as long before `begin` as sessions live, and tells of them itself. Returns its first entry.
     async fn start_log(&self, begin: OpTime, known: Option<Timestamp>) -> Result<OpTime> {
-        let long_ago = Timestamp::new(begin.ts.secs().saturating_sub(limits::INITIAL_SYNC_HISTORY_SECS), 0);
-        let from = known.map_or(long_ago, |known| known.min(long_ago));
+        let long_ago =
+            || Timestamp::new(begin.ts.secs().saturating_sub(limits::INITIAL_SYNC_HISTORY_SECS), 0);
+        let from = known.map_or_else(long_ago, |known| known.min(begin.ts));
         let mut b = DocBuilder::new();
         b.str("find", "oplog.rs");
         b.doc("filter", |f| {

@@ -37,6 +37,17 @@ pub enum Way {
     Never(String),
 }
 
+/// Two logs from their ends down to `reached` have no entry in common: may another source be asked, and the data be given
+/// up if none can tell more?
+pub fn without_common_point(reached: OpTime, committed: OpTime) -> Result<(), String> {
+    if committed < reached || committed.is_null() {
+        return Ok(());
+    }
+    Err(format!(
+        "the oplogs have no entry in common since {reached}, before the commit point {committed}: committed writes would be lost"
+    ))
+}
+
 pub fn choose(f: &Facts) -> Way {
     let (common, committed, stable) = (f.common, f.committed, f.stable);
     if common < committed {
@@ -125,6 +136,15 @@ mod tests {
         assert_eq!(choose(&synced), Way::CopyAgain);
         assert_eq!(choose(&Facts { uneven: true, ..facts() }), Way::CopyAgain);
         refused(Facts { uneven: true, committed: at(12), ..facts() }, "commit point");
+    }
+    #[test]
+    fn logs_without_a_common_entry_are_a_matter_for_others_unless_they_reach_below_the_commit_point() {
+        assert!(without_common_point(at(10), at(9)).is_ok());
+        assert!(without_common_point(at(10), OpTime::NULL).is_ok());
+        for committed in [at(10), at(11)] {
+            let why = without_common_point(at(10), committed).unwrap_err();
+            assert!(why.contains("commit point"), "{why}");
+        }
     }
     #[test]
     fn what_cannot_be_fetched_and_what_is_too_long_ago_ends_the_member() {

@@ -15,6 +15,7 @@ pub(super) async fn open(server: &Server, _: &OpCtx, req: Request<'_>) -> Result
         return Err(Error::new(ErrorCode::NotPrimaryOrSecondary, text));
     }
     server.backups.check_room()?;
+    let committed = server.committed();
     server.checkpoint().await?;
     let kept = server.kept_sessions()?;
     let storage = server.storage.clone();
@@ -29,6 +30,9 @@ pub(super) async fn open(server: &Server, _: &OpCtx, req: Request<'_>) -> Result
     r.body.timestamp("oplogEnd", pin.log_end);
     if let Some(kept) = kept.filter(|k| k.is_settled_at(k.upto.ts.min(pin.at))) {
         r.body.timestamp("sessionsUpto", kept.upto.ts);
+    }
+    if !committed.is_zero() {
+        r.body.timestamp("committed", committed);
     }
     r.body.array("files", |a| {
         for f in pin.files() {

@@ -1,15 +1,23 @@
-//! A copied member answers retries of writes from before its copy.
+//! A copied member answers retries of writes from before its own log.
 
 use super::initial_sync::{NEW, add, fill, is_secondary, pair_and_one};
 use super::rollback::{add_one, retryable};
 use pando_bson::{Bson, Document, doc};
-use pando_sim::rig::words::*;
+use pando_sim::rig::{Rig, words::*};
+
+/// The timestamp of the oldest entry of a member's log.
+fn first_entry(rig: &Rig, i: usize) -> Option<Bson> {
+    let mut c = doc! { "find": "oplog.rs", "sort": { "$natural": 1 }, "limit": 1, "$db": "local" };
+    c.push("$readPreference", doc! { "mode": "secondaryPreferred" });
+    at(&rig.ask(i, c), "cursor.firstBatch.0.ts").cloned()
+}
 
 fn a_retry_after_a_copy(seed: u64, method: &str) {
     let (mut rig, p) = pair_and_one(seed);
     rig.ok(p, insert(1, majority()));
-    rig.ok(p, retryable(add_one(0, majority()), 7, 1));
+    let once = rig.ok(p, retryable(add_one(0, majority()), 7, 1));
     rig.ok(p, retryable(add_one(0, majority()), 8, 3));
+    let Some(Bson::Timestamp(written)) = at(&once, "opTime.ts").cloned() else { panic!("{once:?}") };
     fill(&rig, p, "big", 500);
     rig.wait_ms(3_000);
     let server = rig.nodes[NEW].server().expect("a running member");
@@ -21,6 +29,10 @@ fn a_retry_after_a_copy(seed: u64, method: &str) {
         rig.nodes[NEW].boot();
     }
     rig.until("a secondary", |rig| is_secondary(rig, NEW));
+    if method == "logical" {
+        let first = first_entry(&rig, NEW);
+        assert!(matches!(first, Some(Bson::Timestamp(ts)) if ts > written), "{first:?} {written:?}");
+    }
     // What it was told outlives its process.
     rig.nodes[NEW].lose_power();
     rig.nodes[NEW].boot();
@@ -39,7 +51,7 @@ fn a_retry_after_a_copy(seed: u64, method: &str) {
 }
 
 #[test]
-fn a_member_that_was_copied_logically_answers_a_retry_from_before_its_copy() {
+fn a_member_that_was_copied_logically_answers_a_retry_from_before_its_log() {
     a_retry_after_a_copy(120, "logical");
 }
 #[test]

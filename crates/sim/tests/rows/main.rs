@@ -7,6 +7,7 @@ mod file_copy;
 mod hello;
 mod initial_sync;
 mod messages;
+mod no_common_point;
 mod parted;
 mod read_concern;
 mod reconfig;

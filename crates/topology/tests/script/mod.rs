@@ -173,6 +173,13 @@ impl Script {
                 let for_ms = a.number("for").expect("for=<ms>");
                 self.feed(Event::SyncSourceDenied { host, for_ms });
             }
+            "cannot-tell" => {
+                let host = Host::from(format!("{}:1", a.word(0)).as_str());
+                let reached = optime(a.get("reached").expect("reached="));
+                self.feed(Event::NoCommonPoint { host, reached });
+            }
+            "emptied" => self.feed(Event::Emptied { promised: optime(a.word(0)) }),
+            "rewound" => self.feed(Event::Rewound(Positions::at(position(a.word(0))))),
             "stale" => self.feed(Event::TooStale(a.flag("on"))),
             _ => self.run_command(a),
         }

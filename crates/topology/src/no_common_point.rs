@@ -1,0 +1,75 @@
+//! Sources that cannot tell where this member's log has parted from theirs, and what then (R-RB-2).
+//!
+//! A log that begins after the parting shows that there was one and not where. Such a source is put aside and another
+//! asked. Once nobody is left who might know, the set's data is copied again:
+//!
+//! ```text
+//!   every other member with data has been asked ──────────────────────► copy again
+//!   everybody ahead of this member has, others are down or behind ─ after a while ─► copy again
+//!   somebody ahead has not been asked ────────────────────────────────► wait for it
+//! ```
+
+use crate::core::Core;
+use crate::member::{Host, MemberId};
+use crate::mutants::{Mutant, broken};
+use crate::params::SourcePreference;
+use pando_base::{Millis, OpTime, limits};
+
+/// What a source without a common entry told.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct CannotTell {
+    pub(crate) since: Millis,
+    /// Both logs were compared from their ends down to here: the parting lies before.
+    pub(crate) reached: OpTime,
+}
+
+impl Core {
+    pub(crate) fn on_no_common_point(&mut self, host: &Host, reached: OpTime) {
+        let told = CannotTell { since: self.now, reached };
+        self.cannot_tell.entry(host.to_string()).or_insert(told);
+    }
+
+    pub(crate) fn is_put_aside(&self, host: &str) -> bool {
+        !broken(Mutant::AskAgainWhoCannotTell) && self.cannot_tell.contains_key(host)
+    }
+
+    /// Whose logs have no entry in common with this member's.
+    pub fn without_common_point(&self) -> impl Iterator<Item = &str> {
+        self.cannot_tell.keys().map(String::as_str)
+    }
+
+    /// Nobody can tell: the parting lies before the entry returned.
+    pub(crate) fn nobody_can_tell(&self, last_fetched: OpTime) -> Option<OpTime> {
+        let since = self.cannot_tell.values().map(|told| told.since).min()?;
+        let reached = self.cannot_tell.values().map(|told| told.reached).min()?;
+        let config = self.config.as_ref()?;
+        let others = || config.members.iter().filter(|m| m.id != self.self_id() && !m.arbiter_only);
+        let asked = |m: &crate::config::Member| self.cannot_tell.contains_key(&m.host);
+        let mut ahead = others().filter(|m| self.may_tell(m.id, last_fetched)).peekable();
+        // Copied from whom?
+        ahead.peek()?;
+        if !ahead.all(asked) && !broken(Mutant::CopyAgainUnasked) {
+            return None;
+        }
+        let waited = self.now - since >= limits::NO_COMMON_POINT_WAIT_MS;
+        (waited || others().all(asked) || broken(Mutant::CopyAgainAtOnce)).then_some(reached)
+    }
+
+    /// A source, were it not put aside or denied for a while.
+    fn may_tell(&self, id: MemberId, last_fetched: OpTime) -> bool {
+        let preference = self.source_preference(false);
+        if preference == SourcePreference::Primary && self.primary != Some(id) {
+            return false;
+        }
+        if self
+            .params
+            .only_sync_source
+            .as_ref()
+            .is_some_and(|host| self.peer(id).is_none_or(|p| *p.host != **host))
+        {
+            return false;
+        }
+        let (Some(m), Some(data)) = (self.config_member(id), self.members.get(&id)) else { return false };
+        self.could_be_source(m, data, last_fetched, preference, false)
+    }
+}
