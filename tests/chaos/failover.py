@@ -165,6 +165,21 @@ def states(members):
     return out
 
 
+def start_set(members, name):
+    for m in members:
+        m.start()
+    give_up = time.monotonic() + 60
+    while not all(m.hello() for m in members):
+        if time.monotonic() > give_up:
+            raise SystemExit("the members do not answer within a minute")
+        time.sleep(0.1)
+    config = {"_id": name, "members": [{"_id": m.i, "host": m.name} for m in members]}
+    r = members[0].ask({"replSetInitiate": config}, timeout=30)
+    if r.get("ok") != 1:
+        raise SystemExit(f"replSetInitiate: {r}")
+    settle(members)
+
+
 def settle(members):
     end = time.time() + SETTLE_S
     while time.time() < end:
@@ -299,18 +314,7 @@ def main():
     members = [Member(a, i, home) for i in range(MEMBERS)]
     passed, found, wrote, writers = 0, [], [], None
     try:
-        for m in members:
-            m.start()
-        give_up = time.monotonic() + 60
-        while not all(m.hello() for m in members):
-            if time.monotonic() > give_up:
-                raise SystemExit("failover: the members do not answer within a minute")
-            time.sleep(0.1)
-        config = {"_id": "chaos", "members": [{"_id": m.i, "host": m.name} for m in members]}
-        r = members[0].ask({"replSetInitiate": config}, timeout=30)
-        if r.get("ok") != 1:
-            raise SystemExit(f"failover: {r}")
-        settle(members)
+        start_set(members, "chaos")
         writers = Writers(members, a.writers, a.unsynced)
         for n in range(a.n):
             f, w = one_round(a, members, net, writers)

@@ -12,7 +12,9 @@ use crate::fail_command;
 use crate::generic_args::{ApiParams, GenericArgs};
 use crate::node::Node;
 use crate::params::Param;
-use crate::reply::{Encoded, Next, append_times, error_body, labels_of, labels_of_late};
+use crate::reply::{
+    Encoded, Next, append_times, append_topology, error_body, labels_of, labels_of_late, tells_topology,
+};
 use crate::request::Sequence;
 use crate::spec::{CommandSpec, Flags, Registry};
 use crate::{OpCtx, Request, slow, stable_api, transaction_rules};
@@ -233,6 +235,10 @@ async fn execute<S: Node>(
         None => drop(body.f64("ok", 1.0)),
         Some(e) => {
             append_write_concern_error(&mut body, &e);
+            // Without it a driver takes a late reply of a former office for news, and waits for a primary it has.
+            if let Some(tv) = node.topology_version().filter(|_| tells_topology(e.code)) {
+                append_topology(&mut body, tv);
+            }
             body.f64("ok", 1.0);
             append_labels(&mut body, &labels_of_late(e.code, ctx.command, &ctx.args));
         }

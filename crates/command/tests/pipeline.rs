@@ -109,13 +109,13 @@ impl Node for Toy {
         _: &'a OpCtx,
         wc: &'a WriteConcern,
     ) -> BoxFuture<'a, Option<WriteConcernError>> {
-        let bad = wc.w == W::Nodes(2);
+        let code = match wc.w {
+            W::Nodes(2) => Some(ErrorCode::UnsatisfiableWriteConcern),
+            W::Nodes(3) => Some(ErrorCode::PrimarySteppedDown),
+            _ => None,
+        };
         Box::pin(async move {
-            bad.then(|| WriteConcernError {
-                code: ErrorCode::UnsatisfiableWriteConcern,
-                message: "Not enough data-bearing nodes".to_owned(),
-                info: None,
-            })
+            code.map(|code| WriteConcernError { code, message: "not enough".to_owned(), info: None })
         })
     }
     fn reply_times(&self, _: &OpCtx) -> Option<ReplyTimes> {
@@ -295,6 +295,15 @@ fn an_unmet_write_concern_keeps_the_result() {
     assert_eq!(r.get("ok").and_then(|v| v.as_f64()), Some(1.0));
     let e = r.get("writeConcernError").and_then(|v| v.as_doc()).unwrap();
     assert_eq!(e.get("code").and_then(|v| v.as_i64()), Some(100));
+    assert!(!r.contains("topologyVersion"));
+}
+
+/// A driver that hears of it late, when it knows the next primary, would forget that one.
+#[test]
+fn a_write_that_a_step_down_left_waiting_names_the_topology() {
+    let r = rig().run(with(insert(), doc! { "writeConcern": { "w": 3 } }));
+    let counter = r.get("topologyVersion").and_then(|v| v.as_doc()?.get("counter")?.as_i64());
+    assert_eq!((r.get("ok").and_then(|v| v.as_f64()), counter), (Some(1.0), Some(6)));
 }
 
 #[test]
