@@ -173,6 +173,13 @@ class Stream(threading.Thread):
             self.history.line(f"event {self.number} {at} {e}")
 
 
+def await_file(path):
+    """Until the program that writes it has begun."""
+    give_up = time.monotonic() + 30
+    while not path.stat().st_size and time.monotonic() < give_up:
+        time.sleep(.02)
+
+
 def fail_over(members):
     """Seconds until another primary, or None."""
     primary = failover.settle(members)
@@ -235,6 +242,7 @@ def main():
         if a.rust:
             facts = open(home / "rust.txt", "w")
             rust = subprocess.Popen([a.rust, uri, str(a.workers)], stdin=subprocess.PIPE, stdout=facts)
+            await_file(home / "rust.txt")
         for w in workers:
             w.start()
         for n in range(a.n):

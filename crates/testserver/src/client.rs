@@ -65,11 +65,13 @@ impl Client {
         command.set("$db", "admin");
         self.ok(command).await
     }
-    /// Runs a command that must succeed.
+    /// Runs a command that must succeed, its write concern included.
     pub async fn ok(&mut self, command: Document) -> Document {
         let shown = format!("{command:?}");
         let reply = self.run(command).await;
-        assert_eq!(reply.get("ok").and_then(Bson::as_f64), Some(1.0), "{shown} gave {reply:?}");
+        let fine =
+            reply.get("ok").and_then(Bson::as_f64) == Some(1.0) && reply.get("writeConcernError").is_none();
+        assert!(fine, "{shown} gave {reply:?}");
         reply
     }
     /// Runs a command that must fail; returns code and message.

@@ -31,11 +31,12 @@ impl Server {
         ctx.will_write();
         let again = statement.with_loan(|loan| {
             let again = !loan.machine().may_commit(lsid, number)?;
-            Ok(again.then(|| loan.last_op()))
+            Ok(again)
         })?;
-        if let Some(last) = again {
-            // Also when the first try left no entry: whatever it read lies before what is there now.
-            ctx.set_last_op(if last.is_null() { self.last_applied() } else { last });
+        if again {
+            // Its own entry may be of an earlier term, in which nobody counts any more; and whatever a first try without
+            // an entry read lies before what is there now, too.
+            ctx.set_last_op(self.last_applied());
             return Ok(());
         }
         let open = statement.open().ok_or_else(|| Error::internal("nothing is open to commit"))?;
