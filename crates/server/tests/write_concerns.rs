@@ -32,18 +32,18 @@ fn a_concern_that_cannot_be_met_is_an_error_beside_a_write_that_was_made() {
         ];
         for write in writes {
             let shown = format!("{write:?}");
-            let reply = c.ok(with(write, two())).await;
+            let reply = c.run(with(write, two())).await;
             assert_eq!(concern_error(&reply), Some(100), "{shown} gave {reply:?}");
         }
         assert_eq!(c.all(doc! { "find": "c" }).await, [doc! { "_id": 1, "a": 1, "b": 1 }]);
         assert_eq!(c.all(doc! { "find": "e" }).await.len(), 1);
 
         // A failed statement keeps its own error.
-        let reply = c.ok(with(doc! { "insert": "c", "documents": [{ "_id": 1 }] }, two())).await;
+        let reply = c.run(with(doc! { "insert": "c", "documents": [{ "_id": 1 }] }, two())).await;
         assert!(reply.contains("writeErrors"));
         assert_eq!(concern_error(&reply), Some(100));
         let named = with(doc! { "insert": "c", "documents": [{ "_id": 2 }] }, doc! { "w": "nope" });
-        assert_eq!(concern_error(&c.ok(named).await), Some(79));
+        assert_eq!(concern_error(&c.run(named).await), Some(79));
         server.shut_down().await;
     });
 }
@@ -68,7 +68,7 @@ fn malformed_concerns_are_refused_before_anything_is_written() {
         let data =
             doc! { "failCommands": ["insert"], "writeConcernError": { "code": 91, "errmsg": "later" } };
         c.admin(doc! { "configureFailPoint": "failCommand", "mode": { "times": 1 }, "data": data }).await;
-        assert_eq!(concern_error(&c.ok(insert()).await), Some(91));
+        assert_eq!(concern_error(&c.run(insert()).await), Some(91));
         assert_eq!(c.all(doc! { "find": "c" }).await.len(), 1);
         server.shut_down().await;
     });

@@ -243,8 +243,8 @@ fn a_transaction_that_was_open_when_a_member_came_is_whole_on_it() {
         two.set("settings", doc! { "heartbeatIntervalMillis": 250 });
         assert!(is(&set.reconfig(two, true).await, "ok"));
         set.until("the copy is made", async |set| {
-            let data = doc! { "waitForFailPoint": "initialSyncHangAfterDataCloning", "timesEntered": 1, "maxTimeMS": 200 };
-            is(&set.connect(1).await.admin(data).await, "ok")
+            let data = doc! { "waitForFailPoint": "initialSyncHangAfterDataCloning", "timesEntered": 1, "maxTimeMS": 200, "$db": "admin" };
+            is(&set.connect(1).await.run(data).await, "ok")
         })
         .await;
         // Over several entries, the last of which comes while the new member waits.
