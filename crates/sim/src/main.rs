@@ -100,13 +100,16 @@ impl Total {
         self.report.rollbacks += r.rollbacks;
         self.report.undone += r.undone;
         self.report.initial_syncs += r.initial_syncs;
+        self.report.without_common_point += r.without_common_point;
+        self.report.copied_again += r.copied_again;
     }
     fn show(&self) {
         let (hours, faults) = (self.seconds / 3600.0, self.faults.values().sum::<u32>());
         let r = &self.report;
         println!(
             "{} seeds, {} failed; {hours:.2} cluster-hours, {faults} faults ({:.0} an hour), {} elections, \
-             {} rollbacks of {} entries, {} initial syncs, {} entries committed, {} writes acknowledged, {} register commands, \
+             {} rollbacks of {} entries, {} initial syncs, {} sources without a common entry, {} copies for want of \
+             one, {} entries committed, {} writes acknowledged, {} register commands, \
              {} majority reads, {} transfers, {} transactions with lists; {:?}",
             self.seeds,
             self.failed,
@@ -115,6 +118,8 @@ impl Total {
             r.rollbacks,
             r.undone,
             r.initial_syncs,
+            r.without_common_point,
+            r.copied_again,
             r.committed,
             r.acknowledged,
             r.register_commands,

@@ -53,6 +53,8 @@ pub(crate) const ELECTED: i32 = 21450;
 pub(crate) const VOTED: i32 = 5_972_100;
 const ROLLED_BACK: i32 = 21612;
 const COPIED: i32 = 21163;
+const CANNOT_TELL: i32 = 9_100_026;
+const COPIES_AGAIN: i32 = 9_100_027;
 
 /// How long and how wild.
 #[derive(Clone, Copy, Debug)]
@@ -103,6 +105,9 @@ pub struct Report {
     pub elections: u64,
     pub rollbacks: u64,
     pub initial_syncs: u64,
+    /// Sources whose log did not show where another had parted from it, and members that gave up asking.
+    pub without_common_point: u64,
+    pub copied_again: u64,
     /// Entries that rollbacks took back.
     pub undone: u64,
     pub committed: usize,
@@ -171,7 +176,7 @@ impl Drop for Run {
 impl Run {
     fn new(seed: u64, options: &Options) -> Run {
         let world = World::new(seed, NetOptions::default());
-        world.watch_lines(&[ELECTED, VOTED, ROLLED_BACK, COPIED]);
+        world.watch_lines(&[ELECTED, VOTED, ROLLED_BACK, COPIED, CANNOT_TELL, COPIES_AGAIN]);
         let member = |i: u16| {
             let disk = FaultyDisk::new(seed.wrapping_mul(64).wrapping_add(u64::from(i)));
             let mut node = Node::member(&world, disk, FIRST_PORT + i);
@@ -267,6 +272,8 @@ impl Run {
             match line.id {
                 ELECTED => self.report.elections += 1,
                 COPIED => self.report.initial_syncs += 1,
+                CANNOT_TELL => self.report.without_common_point += 1,
+                COPIES_AGAIN => self.report.copied_again += 1,
                 ROLLED_BACK => {
                     self.report.rollbacks += 1;
                     self.report.undone +=
