@@ -24,14 +24,14 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
                 }
                 specs = Some(list);
             }
-            // One member decides alone; the field is checked and has no further effect.
-            "commitQuorum" => {
-                quorum = arg.value();
+            // The primary decides alone; the field is checked and has no further effect.
+            "commitQuorum" if !matches!(arg.value(), Value::Null) => {
                 if !server.repl.is_replicated() {
                     return Err(Error::bad_value("Standalones can't specify commitQuorum"));
                 }
-                check_quorum(&quorum)?;
+                quorum = checked_quorum(server, arg.value())?;
             }
+            "commitQuorum" => {}
             "ignoreUnknownIndexOptions" => ignore_unknown = arg.boolish()?,
             "isTimeseriesNamespace" | "collectionUUID" => {}
             _ => return Err(arg.unknown()),
@@ -71,19 +71,35 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     Ok(r)
 }
 
-fn check_quorum(v: &Value<'_>) -> Result<()> {
+/// A number of members that hold data, or a name for some of them.
+fn checked_quorum<'a>(server: &Server, v: Value<'a>) -> Result<Value<'a>> {
+    let config = server.repl.config();
+    let config = config.as_deref();
+    const MAX: i64 = pando_base::limits::REPLSET_MEMBERS_MAX as i64;
     match v {
-        Value::String(_) => Ok(()),
-        v if v.is_number() => match v.as_i64() {
-            Some(0..=1) => Ok(()),
-            _ => Err(Error::new(
+        Value::String("majority" | "votingMembers") => Ok(v),
+        Value::String(mode) if config.is_some_and(|c| c.settings.get_last_error_modes.contains(mode)) => {
+            Ok(v)
+        }
+        Value::String(mode) => Err(Error::new(
+            ErrorCode::UnknownReplWriteConcern,
+            format!("No write concern mode named '{mode}' found in replica set configuration"),
+        )),
+        v if v.is_number() => match v.as_i64().unwrap_or(v.as_f64().unwrap_or(-1.0) as i64) {
+            n @ 0..=MAX if config.is_none_or(|c| n as usize <= c.data_bearing()) => {
+                Ok(Value::Int32(n as i32))
+            }
+            0..=MAX => Err(Error::new(
                 ErrorCode::UnsatisfiableCommitQuorum,
                 "Not enough data-bearing nodes to satisfy commit quorum",
             )),
+            _ => Err(Error::failed_to_parse(format!(
+                "commitQuorum has to be a non-negative number and not greater than {MAX}"
+            ))),
         },
-        v => Err(Error::failed_to_parse(format!(
-            "commitQuorum has to be a number or a string, got {}",
-            v.type_name()
-        ))),
+        v => {
+            let expected = ["long", "int", "decimal", "double", "string"];
+            Err(wrong_type("createIndexes", "commitQuorum", &v, &expected))
+        }
     }
 }

@@ -92,3 +92,25 @@ fn bare_writes_take_the_default_of_the_set() {
         at(&got, "defaultWriteConcern.w").and_then(Bson::as_i64) == Some(1)
     });
 }
+
+#[test]
+fn a_commit_quorum_is_checked_against_the_members_that_hold_data() {
+    let rig =
+        Rig::with(160, &[doc! {}, doc! { "votes": 0, "priority": 0 }, doc! { "arbiterOnly": true }], doc! {});
+    let p = rig.primary();
+    rig.ok(p, insert(1, w(2)));
+    let create = |quorum: Bson| {
+        let mut c = doc! { "createIndexes": "c", "indexes": [{ "key": { "a": 1 }, "name": "a" }] };
+        c.push("commitQuorum", quorum);
+        rig.ask(p, c)
+    };
+    assert_eq!(code(&create(3.into())), 278, "the arbiter holds nothing");
+    assert_eq!(code(&create("a mode".into())), 79);
+    assert_eq!(code(&create((-1).into())), 9);
+    assert_eq!(code(&create(51.into())), 9);
+    assert_eq!(code(&create(true.into())), 14);
+    let done = create(2.5.into());
+    assert_eq!(done.get("commitQuorum"), Some(&Bson::Int32(2)), "{done:?}");
+    let there = create("majority".into());
+    assert_eq!(number(&there, "numIndexesAfter"), 2, "{there:?}");
+}
