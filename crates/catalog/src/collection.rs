@@ -14,6 +14,7 @@ use pando_bson::{DocBuf, DocBuilder};
 use pando_query::collation::Collation;
 use pando_query::matcher::Matcher;
 use pando_query::source::{CollectionInfo, IndexInfo, Multikey, Wildcard};
+use pando_query::text::TextSpec;
 use pando_storage::Ident;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -114,6 +115,7 @@ pub struct Index {
     pub building: Option<Arc<Build>>,
     pub keys: KeyGen,
     pub wildcard: Option<Arc<Wildcard>>,
+    pub text: Option<Arc<TextSpec>>,
     pub state: Arc<IndexState>,
 }
 

@@ -4,6 +4,7 @@ use crate::collection::Collection;
 use crate::spec::{IndexSpec, is_id_key};
 use pando_base::{Error, ErrorCode, Result, limits};
 use pando_bson::{Elem, RawDoc};
+use pando_query::source::IndexKind;
 
 /// What a specification is to a collection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -97,6 +98,15 @@ pub(crate) fn with_collection(wanted: &IndexSpec, coll: &Collection) -> Result<V
             r?;
             return Ok(if i.is_ready() { Verdict::Exists } else { Verdict::Building });
         }
+    }
+    if wanted.kind == IndexKind::Text
+        && let Some(other) = coll.indexes.iter().find(|i| i.spec.kind == IndexKind::Text)
+    {
+        let text = format!(
+            "only one text index per collection allowed, found existing text index \"{}\"",
+            other.spec.name
+        );
+        return Err(Error::new(ErrorCode::CannotCreateIndex, text));
     }
     Ok(Verdict::New)
 }

@@ -106,6 +106,7 @@ pub(crate) fn index_info(i: &Index) -> IndexInfo {
         collation: i.keys.collation.clone(),
         multikey: copy_marks(&i.state.seen),
         wildcard: i.wildcard.clone(),
+        text: i.text.clone(),
     }
 }
 
@@ -141,6 +142,7 @@ pub(crate) fn new_index(
         format,
         ready_at,
         building: None,
+        text: keys.text().cloned(),
         keys,
         wildcard,
         state: IndexState::new(tracked, now_ms),

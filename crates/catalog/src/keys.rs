@@ -14,6 +14,7 @@ use pando_query::QueryCtx;
 use pando_query::collation::Collation;
 use pando_query::matcher::Matcher;
 use pando_query::source::{FieldKind, IndexKind};
+use pando_query::text::TextSpec;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -27,6 +28,7 @@ pub struct KeyGen {
     pub collation: Option<Arc<Collation>>,
     pub partial: Option<Arc<Matcher>>,
     wildcard: Option<Arc<WildcardPaths>>,
+    text: Option<Arc<TextSpec>>,
 }
 
 #[derive(Debug)]
@@ -93,14 +95,14 @@ impl KeySet {
             .iter()
             .map(|r| Key { bytes: &self.buf[r.key.clone()], type_bits: &self.buf[r.bits.clone()] })
     }
-    fn push(&mut self, b: &KeyBuilder) {
+    pub(crate) fn push(&mut self, b: &KeyBuilder) {
         let start = self.buf.len();
         self.buf.extend_from_slice(b.bytes());
         let end = self.buf.len();
         self.buf.extend_from_slice(b.type_bits());
         self.keys.push(KeyRef { key: start..end, bits: end..self.buf.len() });
     }
-    fn sort(&mut self) {
+    pub(crate) fn sort(&mut self) {
         if self.keys.len() > 1 {
             let buf = &self.buf;
             self.keys.sort_by(|a, b| buf[a.key.clone()].cmp(&buf[b.key.clone()]));
@@ -187,7 +189,14 @@ impl KeyGen {
             collation,
             partial,
             wildcard,
+            text: match spec.kind {
+                IndexKind::Text => Some(Arc::new(TextSpec::from_index(&spec.doc)?)),
+                _ => None,
+            },
         })
+    }
+    pub(crate) fn text(&self) -> Option<&Arc<TextSpec>> {
+        self.text.as_ref()
     }
     pub fn field_count(&self) -> usize {
         self.fields.len()
@@ -226,7 +235,12 @@ impl KeyGen {
                 self.wildcard_keys(doc, b, out)?;
                 out.sort();
             }
-            IndexKind::Text | IndexKind::Geo2d | IndexKind::Geo2dSphere => {
+            IndexKind::Text => {
+                if let Some(text) = &self.text {
+                    self.text_keys(text, doc, b, out)?;
+                }
+            }
+            IndexKind::Geo2d | IndexKind::Geo2dSphere => {
                 return Err(Error::internal("no keys for this index kind"));
             }
         }
@@ -347,14 +361,14 @@ fn key_directions(spec: &IndexSpec, wildcard: Option<usize>) -> Directions {
     Directions(bits)
 }
 
-enum Walk<'a> {
+pub(crate) enum Walk<'a> {
     Missing,
     Value(Elem<'a>),
     Array,
 }
 
 #[inline]
-fn plain_walk<'a>(doc: &'a RawDoc, parts: &[Box<str>]) -> Walk<'a> {
+pub(crate) fn plain_walk<'a>(doc: &'a RawDoc, parts: &[Box<str>]) -> Walk<'a> {
     let mut doc = doc;
     for (i, part) in parts.iter().enumerate() {
         let Some(e) = doc.elem(part) else { return Walk::Missing };

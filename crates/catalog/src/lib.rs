@@ -63,6 +63,7 @@ mod snapshot;
 mod sorter;
 mod spec;
 mod stats;
+mod text_index;
 mod touched;
 mod transaction;
 mod ttl;

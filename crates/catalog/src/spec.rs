@@ -101,7 +101,10 @@ impl IndexSpec {
         if fields.clustered {
             return Ok(Requested::Clustered { spec: with_v });
         }
-        let doc = normalized(raw, &fields, collation.as_deref());
+        let mut doc = normalized(raw, &fields, collation.as_deref());
+        if fields.kind == IndexKind::Text {
+            doc = crate::text_index::stored(&doc).map_err(in_full)?;
+        }
         Ok(Requested::Index(Box::new(IndexSpec::from_stored(&doc)?)))
     }
 
@@ -210,7 +213,8 @@ impl IndexSpec {
                     ));
                 }
             }
-            IndexKind::Text | IndexKind::Geo2d | IndexKind::Geo2dSphere => {
+            IndexKind::Text => {}
+            IndexKind::Geo2d | IndexKind::Geo2dSphere => {
                 let plugin = plugin_name(&self.key).unwrap_or("special");
                 return Err(cannot_create(format!(
                     "Index type '{plugin}' is not supported by this server yet"
@@ -400,7 +404,7 @@ fn check_fields(raw: &RawDoc) -> Result<Fields<'_>> {
             }
             "partialFilterExpression" => {
                 let filter = must_be_object(e)?;
-                Matcher::parse(filter, &QueryCtx::default())?;
+                Matcher::parse_restricted(filter, &QueryCtx::default())?;
                 f.partial = Some(filter);
             }
             "collation" => {
@@ -423,6 +427,12 @@ fn check_fields(raw: &RawDoc) -> Result<Fields<'_>> {
                 return Err(cannot_create(format!(
                     "Invalid index specification {raw}; the field 'weights' can only be specified with text indexes"
                 )));
+            }
+            "weights" if !matches!(e.value(), Value::Document(_) | Value::String(_)) => {
+                return Err(must_be(e, "an object"));
+            }
+            "default_language" | "language_override" if e.value().as_str().is_none() => {
+                return Err(must_be(e, "a string"));
             }
             "weights"
             | "default_language"
@@ -528,20 +538,23 @@ fn check_key_pattern(key: &RawDoc) -> Result<()> {
     let wildcards = key.iter().filter(|e| is_wildcard_name(e.name())).count();
     let plugin = plugin_name(key);
     for e in key {
-        check_key_value(e, wildcards > 0)?;
+        check_key_value(e, plugin, wildcards > 0)?;
         check_key_name(e, plugin)?;
     }
     if wildcards > 1 {
         return Err(cannot_create("wildcard indexes do not allow more than one wildcard field"));
     }
-    if wildcards == 1 && plugin == Some("text") {
+    if wildcards == 1 && plugin == Some("text") && key.get("$**").and_then(|v| v.as_str()).is_none() {
         return Err(cannot_create("wildcard indexes do not allow compounding"));
     }
     Ok(())
 }
 
-fn check_key_value(e: Elem<'_>, wildcard: bool) -> Result<()> {
+fn check_key_value(e: Elem<'_>, plugin: Option<&str>, wildcard: bool) -> Result<()> {
     match e.value() {
+        Value::String(s) if Some(s) != plugin => {
+            Err(cannot_create("Can't use more than one index plugin for a single index."))
+        }
         Value::String("") => Err(cannot_create("Values in the index key pattern cannot be empty strings")),
         Value::String("wildcard") => Err(cannot_create(
             "The key pattern value for an 'wildcard' index must be a non-zero number, not a string.",
@@ -578,7 +591,11 @@ fn check_key_name(e: Elem<'_>, plugin: Option<&str>) -> Result<()> {
         return Err(cannot_create("Index keys cannot be an empty field."));
     }
     let text_wildcard = e.value().as_str() == Some("text");
-    if is_wildcard_name(name) && (plugin.is_none() || text_wildcard) {
+    if matches!(name, "_fts" | "_ftsx") && (plugin != Some("text") || !crate::text_index::is_stored_field(e))
+    {
+        return Err(cannot_create(format!("Index key contains an illegal field name: '{name}'")));
+    }
+    if (is_wildcard_name(name) && plugin.is_none()) || (text_wildcard && name == "$**") {
         return match name.strip_suffix(".$**") {
             Some(prefix) => check_components(prefix),
             None => Ok(()),

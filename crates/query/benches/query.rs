@@ -144,6 +144,7 @@ fn index(name: &str, path: &str) -> IndexInfo {
         collation: None,
         multikey: Multikey::new(1),
         wildcard: None,
+        text: None,
     }
 }
 

@@ -5,6 +5,7 @@
 //! * [`expr`] — aggregation expressions; [`stage`] — pipeline stages and accumulators; [`update`] — update operators
 //! * [`number`] — arithmetic with MongoDB's promotions
 //! * [`collation`], [`regex`], [`jsonschema`], [`sort`] — what those share
+//! * [`text`] — terms and scores of text search
 //! * [`plan`] — filter + sort + indexes to a plan; [`exec`] — the resumable pull executor that runs it
 //!
 //! No clock, no randomness, no I/O: the caller supplies them in [`ctx::QueryCtx`], [`source::Source`] and
@@ -17,6 +18,7 @@ pub mod date;
 pub mod exec;
 pub mod expand;
 pub mod expr;
+pub mod facts;
 pub mod jsonschema;
 pub mod matcher;
 pub mod mismatch;
@@ -27,6 +29,7 @@ pub mod regex;
 pub mod sort;
 pub mod source;
 pub mod stage;
+pub mod text;
 pub mod update;
 mod value_set;
 

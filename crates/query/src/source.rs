@@ -17,6 +17,7 @@
 
 use crate::collation::Collation;
 use crate::matcher::Matcher;
+use crate::text::TextSpec;
 use bytes::Bytes;
 use pando_base::{Result, Timestamp};
 use pando_bson::DocBuf;
@@ -209,6 +210,8 @@ pub struct IndexInfo {
     pub multikey: Multikey,
     /// For [`IndexKind::Wildcard`].
     pub wildcard: Option<Arc<Wildcard>>,
+    /// For [`IndexKind::Text`].
+    pub text: Option<Arc<TextSpec>>,
 }
 
 /// A field of a key pattern.

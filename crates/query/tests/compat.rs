@@ -101,7 +101,7 @@ const INDEXES: &[(&str, &str)] = &[
     ("hashed, compound hashed", "done"),
     ("wildcard, compound wildcard", "done"),
     ("clustered", "done"),
-    ("text", "missing"),
+    ("text", "done"),
     ("2d", "missing"),
     ("2dsphere", "missing"),
 ];
@@ -112,7 +112,7 @@ const PARTIAL: &[(&str, &str)] = &[
     ("$setWindowFields", "partial: a partition must fit into 100 MiB"),
     ("$listSessions", "partial: the sessions of this node, `config.system.sessions` is not kept"),
     ("$planCacheStats", "partial: no creationExecStats, no candidatePlanScores"),
-    ("$meta", "partial: no textScore, no geoNear values"),
+    ("$meta", "partial: no geoNear values"),
 ];
 
 fn doc(text: &str) -> DocBuf {

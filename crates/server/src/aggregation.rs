@@ -229,7 +229,10 @@ impl Server {
         };
         let (from, source) = match (docs, coll) {
             (Some(docs), _) => (From::Docs(docs.into_iter()), None),
-            (None, None) => (From::Docs(Vec::new().into_iter()), None),
+            (None, None) => {
+                pipeline.check_text_without_collection(&below)?;
+                (From::Docs(Vec::new().into_iter()), None)
+            }
             (None, Some(coll)) => {
                 let find = pipeline.take_find();
                 let query = find.into_query(coll.ns.as_str(), &coll.info, &q, hint)?;

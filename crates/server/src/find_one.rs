@@ -64,6 +64,7 @@ impl<'a> Lookup<'a> {
                 query.sort = Some(Arc::new(SortPattern::parse(spec)?)).filter(|s| !s.is_empty());
             }
         }
+        query.resolve_text(&coll.info)?;
         Ok(Lookup { id, query })
     }
 

@@ -47,7 +47,7 @@ impl Input for PlanRows<'_> {
         let step = self.exec.next(self.source, self.quota).map_err(|e: Error| in_plan(e, ERROR_CONTEXT))?;
         Ok(match step {
             exec::Step::Row(row) if row.doc.is_empty() => Step::Row(Row::new(Bytes::from_static(EMPTY_DOC))),
-            exec::Step::Row(row) => Step::Row(Row::new(row.doc)),
+            exec::Step::Row(row) => Step::Row(Row::new(row.doc).with_facts(row.facts)),
             exec::Step::NeedYield => Step::NeedYield,
             exec::Step::Eof => Step::Eof,
         })

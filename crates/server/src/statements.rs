@@ -14,10 +14,11 @@ use pando_catalog::{Collection, UpdateForm, WriteGuard, WriteOp, WriteUnit};
 use pando_command::OpCtx;
 use pando_query::QueryCtx;
 use pando_query::matcher::Matcher;
-use pando_query::plan::Hint;
+use pando_query::plan::{Hint, Query};
 use pando_query::source::RecordId;
 use pando_query::update::{LogForm, UpdatePlan};
 use pando_session::retryable::{Done, Kind};
+use std::sync::Arc;
 
 /// One element of `updates`.
 #[derive(Clone)]
@@ -88,6 +89,12 @@ impl Default for DeleteStatement<'_> {
     }
 }
 
+/// Mistakes in a filter are mistakes also where there is no collection.
+fn check_filter(ns: &Namespace, filter: &RawDoc, q: &QueryCtx) -> Result<()> {
+    let matcher = Arc::new(Matcher::parse(filter, q)?);
+    Query::new(ns.as_str(), matcher, q.clone()).check_text_without_collection()
+}
+
 /// findAndModify: failures of the plan itself get MongoDB's prefix; what its parser or planner refuses does not.
 pub(crate) fn in_plan(e: Error) -> Error {
     match e.code {
@@ -151,7 +158,7 @@ impl Server {
         let Some(coll) = guard else {
             // Mistakes are mistakes also where there is nothing to update.
             let q = self.update_ctx(ctx, None, s)?;
-            Matcher::parse(s.filter, &q)?;
+            check_filter(ns, s.filter, &q)?;
             parse_update(s, &q)?;
             return Ok(Updated::default());
         };
@@ -181,7 +188,7 @@ impl Server {
         };
         let Some(coll) = guard else {
             let q = self.update_ctx(ctx, None, s)?;
-            Matcher::parse(s.filter, &q)?;
+            check_filter(ns, s.filter, &q)?;
             parse_update(s, &q)?;
             return Ok(Default::default());
         };
@@ -335,7 +342,7 @@ impl Server {
         }
         let Some(coll) = self.lock_for_write(ctx, ns).await? else {
             let q = self.query_ctx(ctx, None, s.collation, s.lets)?;
-            Matcher::parse(s.filter, &q)?;
+            check_filter(ns, s.filter, &q)?;
             return Ok(0);
         };
         let q = self.query_ctx(ctx, Some(coll.collection()), s.collation, s.lets)?;

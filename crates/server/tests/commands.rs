@@ -292,3 +292,42 @@ fn re_index_and_compact_keep_the_data_of_a_standalone_server() {
         server.shut_down().await;
     });
 }
+
+#[test]
+fn bulk_write_answers_each_operation_and_sums_up() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        let bulk = |ops: Vec<Document>, ordered: bool| {
+            let ops: Vec<Bson> = ops.into_iter().map(Bson::Document).collect();
+            doc! { "bulkWrite": 1, "ops": Bson::Array(ops), "ordered": ordered, "$db": "admin",
+            "nsInfo": [{ "ns": "test.a" }, { "ns": "test.b" }] }
+        };
+        let r = c
+            .ok(bulk(
+                vec![
+                    doc! { "insert": 0, "document": { "_id": 1, "x": 1 } },
+                    doc! { "insert": 1, "document": { "_id": 1 } },
+                    doc! { "update": 0, "filter": { "_id": 1 }, "updateMods": { "$inc": { "x": 1 } } },
+                    doc! { "update": 0, "filter": { "_id": 2 }, "updateMods": { "$set": { "x": 9 } }, "upsert": true },
+                    doc! { "delete": 1, "filter": {}, "multi": true },
+                ],
+                true,
+            ))
+            .await;
+        let count = |r: &Document, name: &str| r.get(name).and_then(Bson::as_i64).unwrap();
+        let sums = ["nErrors", "nInserted", "nMatched", "nModified", "nUpserted", "nDeleted"];
+        assert_eq!(sums.map(|s| count(&r, s)), [0, 2, 1, 1, 1, 1]);
+        let again = vec![
+            doc! { "insert": 0, "document": { "_id": 1 } },
+            doc! { "insert": 0, "document": { "_id": 3 } },
+        ];
+        let r = c.ok(bulk(again.clone(), true)).await;
+        assert_eq!((count(&r, "nErrors"), count(&r, "nInserted")), (1, 0));
+        let r = c.ok(bulk(again, false)).await;
+        assert_eq!((count(&r, "nErrors"), count(&r, "nInserted")), (1, 1));
+        assert_eq!(refused(&mut c, bulk(vec![doc! { "insert": 2, "document": {} }], true)).await, 2);
+        server.shut_down().await;
+    });
+}

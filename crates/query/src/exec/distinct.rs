@@ -143,6 +143,7 @@ impl Stage for DistinctStage {
                 doc: Some(doc),
                 key: None,
                 generation: cx.generation,
+                facts: None,
             }));
         }
     }

@@ -8,7 +8,7 @@ use crate::sort::SortKeys;
 use bytes::Bytes;
 use pando_base::Result;
 use pando_bson::keystring::KeyReader;
-use pando_bson::{ArrayBuilder, Bson, DocBuf, DocBuilder, Document, RawDoc};
+use pando_bson::{Bson, DocBuf, DocBuilder, Document, RawDoc};
 use std::sync::Arc;
 
 /// Record ids into documents.
@@ -200,12 +200,16 @@ impl ProjectStage {
             }
             (None, None) => RawDoc::empty(),
         };
-        let mut meta = RowMeta { record_id: row.rid.as_ref(), ..RowMeta::default() };
+        let mut meta =
+            RowMeta { record_id: row.rid.as_ref(), facts: row.facts.as_deref(), ..RowMeta::default() };
         if let Some(m) = &self.positional {
             meta.array_index = m.matches_position(doc)?.and_then(|d| d.array_index);
         }
         let sort_key = match &mut self.sort_keys {
-            Some(keys) => Some(sort_key_values(doc, keys)?),
+            Some(keys) => {
+                let score = row.facts.as_ref().and_then(|f| f.text_score).unwrap_or(0.0);
+                Some(keys.values(doc, score)?)
+            }
             None => None,
         };
         meta.sort_key = sort_key.as_deref();
@@ -216,17 +220,6 @@ impl ProjectStage {
         meta.index_key = index_key.as_deref();
         self.projection.apply(doc, &meta)
     }
-}
-
-/// A document's sort key as an array of values.
-fn sort_key_values(doc: &RawDoc, keys: &mut SortKeys) -> Result<DocBuf> {
-    let bytes = keys.key(doc, &|_| 0.0)?.to_vec();
-    let mut reader = KeyReader::new(&bytes, keys.pattern().directions(), keys.type_bits());
-    let mut out = ArrayBuilder::new();
-    while let Some(v) = reader.next_value()? {
-        out.bson(&v);
-    }
-    Ok(out.finish())
 }
 
 /// An index key under the names of its pattern.

@@ -22,10 +22,12 @@ mod record_set;
 mod scan;
 mod sort;
 pub mod stats;
+mod text;
 
 pub use race::Rejected;
 pub use stats::StageStats;
 
+use crate::facts::Facts;
 use crate::plan::{PlanNode, Query, Solution, solutions};
 use crate::source::{RecordId, Source};
 use bytes::Bytes;
@@ -69,6 +71,7 @@ pub struct OutRow {
     /// The document, projected if the query says so. Empty when only counting.
     pub doc: Bytes,
     pub rid: Option<RecordId>,
+    pub facts: Option<Box<Facts>>,
 }
 
 /// A row between stages.
@@ -79,6 +82,7 @@ pub(crate) struct Row {
     pub(crate) key: Option<Box<KeyData>>,
     /// [`Cx::generation`] when the row was made.
     pub(crate) generation: u32,
+    pub(crate) facts: Option<Box<Facts>>,
 }
 
 /// An index entry's key.
@@ -166,6 +170,21 @@ impl Build<'_> {
                 let recheck = (!self.query.matcher.is_trivial()).then(|| self.query.matcher.clone());
                 Box::new(flow::FetchStage::new(self.stage(input), filter.clone(), recheck))
             }
+            PlanNode::TextMatch(t) => {
+                Box::new(text::TextMatchStage::new(self.stage(&t.input), t.meaning.clone()))
+            }
+            PlanNode::TextOr { inputs, filter, key_fields } => Box::new(text::TextOrStage::new(
+                inputs.iter().map(|n| self.stage(n)).collect(),
+                filter.clone(),
+                key_fields.clone(),
+            )),
+            PlanNode::KeyOr { inputs, filter, key_fields } => {
+                let filtered = |n| {
+                    let stage = text::KeyFilterStage::new(self.stage(n), filter.clone(), key_fields.clone());
+                    Box::new(stage) as Box<dyn Stage>
+                };
+                Box::new(combine::OrStage::new(inputs.iter().map(filtered).collect()))
+            }
             PlanNode::Or { inputs } => {
                 Box::new(combine::OrStage::new(inputs.iter().map(|n| self.stage(n)).collect()))
             }
@@ -226,7 +245,8 @@ enum State {
 impl Executor {
     /// Plans the query against the source's collection.
     // tour: find 5/9
-    pub fn new(query: Query, src: &dyn Source, resources: Resources) -> Result<Executor> {
+    pub fn new(mut query: Query, src: &dyn Source, resources: Resources) -> Result<Executor> {
+        query.resolve_text(src.collection())?;
         let candidates = solutions(&query, src.collection())?;
         Ok(Executor::with_solutions(query, candidates, src, resources))
     }
@@ -381,7 +401,7 @@ impl Executor {
 }
 
 pub(crate) fn out_row(row: Row) -> OutRow {
-    OutRow { doc: row.doc.unwrap_or_default(), rid: row.rid }
+    OutRow { doc: row.doc.unwrap_or_default(), rid: row.rid, facts: row.facts }
 }
 
 #[cfg(test)]

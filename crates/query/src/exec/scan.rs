@@ -138,9 +138,13 @@ impl CollScanStage {
 impl Stage for CollScanStage {
     fn next(&mut self, cx: &mut Cx<'_>) -> Result<Next> {
         Ok(match self.walk(cx, |_| Ok(Verdict::Take))? {
-            Found::Record(rid, doc) => {
-                Next::Row(Row { rid: Some(rid), doc: Some(doc), key: None, generation: cx.generation })
-            }
+            Found::Record(rid, doc) => Next::Row(Row {
+                rid: Some(rid),
+                doc: Some(doc),
+                key: None,
+                generation: cx.generation,
+                facts: None,
+            }),
             Found::Stopped => Next::Yield,
             Found::End => Next::Eof,
         })
@@ -202,6 +206,7 @@ impl Stage for IdHackStage {
                     doc: Some(doc),
                     key: None,
                     generation: cx.generation,
+                    facts: None,
                 }));
             }
         }
@@ -346,7 +351,13 @@ impl Stage for IxScanStage {
                     directions: self.scan.bounds.directions(),
                 })
             });
-            return Ok(Next::Row(Row { rid: Some(entry.rid), doc: None, key, generation: cx.generation }));
+            return Ok(Next::Row(Row {
+                rid: Some(entry.rid),
+                doc: None,
+                key,
+                generation: cx.generation,
+                facts: None,
+            }));
         }
         self.done = true;
         self.stats.eof = true;

@@ -2,6 +2,7 @@
 
 use super::{Cx, KeyData, Next, Resources, Row, Stage, StageStats};
 use crate::collation::Collation;
+use crate::facts::Facts;
 use crate::plan::SortKeySource;
 use crate::sort::{Payload, SortKeys, SortPattern, SortedRows, Sorter};
 use crate::source::RecordId;
@@ -52,7 +53,10 @@ impl SortStage {
         let Phase::Collecting(sorter) = &mut self.phase else { return Ok(()) };
         let from_index;
         let key: &[u8] = match (&self.keys, &row.doc) {
-            (SortKeySource::Documents, Some(doc)) => self.maker.key(RawDoc::trusted(doc), &|_| 0.0)?,
+            (SortKeySource::Documents, Some(doc)) => {
+                let score = row.facts.as_ref().and_then(|f| f.text_score).unwrap_or(0.0);
+                self.maker.key(RawDoc::trusted(doc), &|_| score)?
+            }
             _ => {
                 from_index = key_from_index(&row, &self.keys)?;
                 &from_index
@@ -170,10 +174,13 @@ fn take<'a>(bytes: &mut &'a [u8]) -> Result<Option<&'a [u8]>> {
 
 impl Payload for Row {
     fn byte_len(&self) -> usize {
-        self.doc.as_ref().map_or(0, Bytes::len) + self.key.as_ref().map_or(0, |k| k.bytes.len())
+        self.doc.as_ref().map_or(0, Bytes::len)
+            + self.key.as_ref().map_or(0, |k| k.bytes.len())
+            + self.facts.as_ref().map_or(0, |f| f.byte_len())
     }
     fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.generation.to_le_bytes());
+        Facts::encode(self.facts.as_deref(), out);
         put(out, self.doc.as_deref());
         match &self.rid {
             None => put(out, None),
@@ -200,6 +207,7 @@ impl Payload for Row {
             Ok(u32::from_le_bytes(*head))
         };
         let generation = word(&mut bytes)?;
+        let facts = Facts::decode(&mut bytes)?;
         let doc = take(&mut bytes)?.map(Bytes::copy_from_slice);
         let rid = match take(&mut bytes)? {
             None => None,
@@ -220,6 +228,6 @@ impl Payload for Row {
                 Some(Box::new(KeyData { bytes: key.into(), type_bits: type_bits.into(), directions }))
             }
         };
-        Ok(Row { rid, doc, key, generation })
+        Ok(Row { rid, doc, key, generation, facts })
     }
 }

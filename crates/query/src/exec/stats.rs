@@ -20,6 +20,8 @@ pub struct StageStats {
     pub sorted_bytes: u64,
     pub spills: u64,
     pub spilled_bytes: u64,
+    /// Documents that a text search found by a term and refused.
+    pub docs_rejected: u64,
     pub inputs: Vec<StageStats>,
 }
 

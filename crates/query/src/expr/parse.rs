@@ -6,6 +6,7 @@ use super::scope::VarId;
 use super::value::Val;
 use super::{Expr, Nary};
 use crate::ctx::QueryCtx;
+use crate::projection::MetaField;
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{Document, RawDoc, Value};
 
@@ -15,11 +16,13 @@ pub struct ParseCtx<'a> {
     /// Bound variables, innermost last.
     vars: Vec<(String, VarId)>,
     next: u32,
+    /// What `$meta` was asked for.
+    pub metas: Vec<MetaField>,
 }
 
 impl<'a> ParseCtx<'a> {
     pub fn new(ctx: &'a QueryCtx) -> ParseCtx<'a> {
-        ParseCtx { ctx, vars: Vec::new(), next: 0 }
+        ParseCtx { ctx, vars: Vec::new(), next: 0, metas: Vec::new() }
     }
 
     /// Makes a variable known until the mark is given back to [`ParseCtx::forget`].

@@ -2,6 +2,7 @@
 
 use super::value::Val;
 use crate::ctx::QueryCtx;
+use crate::facts::Facts;
 use pando_bson::{RawDoc, Value};
 
 /// A variable bound by `$let`, `$map`, `$filter`, `$reduce` or an outer pipeline. Unique within one parse.
@@ -27,12 +28,17 @@ pub struct Scope<'s> {
     /// `$$ROOT`
     pub root: &'s RawDoc,
     pub ctx: &'s QueryCtx,
+    /// What `$meta` can tell.
+    pub facts: Option<&'s Facts>,
     frame: Option<&'s Frame<'s>>,
 }
 
 impl<'s> Scope<'s> {
     pub fn new(root: &'s RawDoc, ctx: &'s QueryCtx) -> Scope<'s> {
-        Scope { root, ctx, frame: None }
+        Scope { root, ctx, facts: None, frame: None }
+    }
+    pub fn with_facts(self, facts: Option<&'s Facts>) -> Scope<'s> {
+        Scope { facts, ..self }
     }
     /// The value of a variable; missing when it was bound to nothing.
     pub(super) fn var(&self, id: VarId) -> Option<Value<'s>> {
@@ -63,6 +69,6 @@ impl<'s> Scope<'s> {
     where
         's: 'i,
     {
-        Scope { root: self.root, ctx: self.ctx, frame: Some(frame) }
+        Scope { root: self.root, ctx: self.ctx, facts: self.facts, frame: Some(frame) }
     }
 }

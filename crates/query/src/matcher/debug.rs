@@ -47,6 +47,7 @@ impl Node {
             },
             Node::JsonSchema(s) => writeln!(out, "{indent}$jsonSchema {}", s.source()),
             Node::SampleRate(s) => writeln!(out, "{indent}$sampleRate: {}", s.rate),
+            Node::Text(t) => writeln!(out, "{indent}{}", t.debug()),
             Node::AlwaysTrue => writeln!(out, "{indent}$alwaysTrue"),
             Node::AlwaysFalse => writeln!(out, "{indent}$alwaysFalse"),
         };

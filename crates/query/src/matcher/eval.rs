@@ -109,6 +109,13 @@ pub(super) fn eval(node: &Node, view: &mut View<'_, '_>, mut details: Option<&mu
                 false
             }
         },
+        Node::Text(t) => match t.holds(view.doc) {
+            Ok(yes) => yes,
+            Err(error) => {
+                view.error.get_or_insert(error);
+                false
+            }
+        },
         Node::JsonSchema(s) => s.accepts(view.doc),
         Node::SampleRate(s) => s.random.next_f64() < s.rate,
         Node::AlwaysTrue => true,
@@ -204,7 +211,9 @@ pub(crate) fn eval_single(node: &Node, e: Option<&Elem<'_>>) -> bool {
         Node::ElemMatchObject(m) => matching_member(m, e.copied()).is_some(),
         Node::ElemMatchValue(m) => matching_value(m, e.copied()).is_some(),
         Node::AlwaysTrue => true,
-        Node::Expr(_) | Node::JsonSchema(_) | Node::SampleRate(_) | Node::AlwaysFalse => false,
+        Node::Expr(_) | Node::JsonSchema(_) | Node::SampleRate(_) | Node::Text(_) | Node::AlwaysFalse => {
+            false
+        }
     }
 }
 

@@ -4,6 +4,8 @@ use super::expr_bounds::implied;
 use super::node::{ExprTest, Node};
 use crate::ctx::QueryCtx;
 use crate::expr::{Expr, ParseCtx, optimize_error};
+use crate::plan::no_text_score;
+use crate::projection::MetaField;
 use pando_base::Result;
 use pando_bson::{RawDoc, Value};
 use std::sync::Arc;
@@ -21,7 +23,11 @@ impl ExprTest for Condition {
 
 /// The condition, and what it implies about single fields.
 pub(super) fn compile(expression: Value<'_>, ctx: &QueryCtx) -> Result<(Arc<dyn ExprTest>, Vec<Node>)> {
-    let mut expr = ParseCtx::new(ctx).parse(expression)?;
+    let mut p = ParseCtx::new(ctx);
+    let mut expr = p.parse(expression)?;
+    if p.metas.contains(&MetaField::TextScore) {
+        return Err(no_text_score());
+    }
     expr.optimize(ctx).map_err(|e| optimize_error("expression", e))?;
     let implied = implied(&expr, ctx);
     Ok((Arc::new(Condition { expr, ctx: ctx.clone() }), implied))

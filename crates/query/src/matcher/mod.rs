@@ -22,6 +22,7 @@ mod parse;
 mod path;
 mod regexp;
 mod restricted;
+mod text;
 mod type_set;
 
 pub use bits::{BitOp, BitTest};
@@ -36,6 +37,8 @@ pub use operand::Operand;
 pub use path::Path;
 pub(crate) use path::{Leaf as ArrayAtEnd, any as walk};
 pub use regexp::RegexPred;
+pub(crate) use text::no_index as no_text_index;
+pub use text::{TextMeaning, TextNode};
 pub use type_set::{TypeSet, type_of_code, type_of_name};
 
 use crate::collation::Collation;

@@ -6,6 +6,7 @@ use super::in_list::InList;
 use super::modulo::Modulo;
 use super::path::Path;
 use super::regexp::RegexPred;
+use super::text::TextNode;
 use super::type_set::TypeSet;
 use crate::ctx::Random;
 use crate::jsonschema::Schema;
@@ -29,6 +30,7 @@ pub enum Node {
     Expr(ExprNode),
     JsonSchema(Arc<Schema>),
     SampleRate(SampleRate),
+    Text(Arc<TextNode>),
     AlwaysTrue,
     AlwaysFalse,
 }
@@ -175,6 +177,7 @@ impl Node {
             Node::SampleRate(s) => {
                 b.f64("$sampleRate", s.rate);
             }
+            Node::Text(t) => t.write(b),
             Node::AlwaysTrue => {
                 b.i32("$alwaysTrue", 1);
             }

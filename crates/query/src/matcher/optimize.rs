@@ -160,7 +160,7 @@ fn rank(n: &Node) -> u8 {
         Node::Expr(_) | Node::SampleRate(_) => 23,
         Node::AlwaysFalse => 24,
         Node::AlwaysTrue => 25,
-        Node::JsonSchema(_) => 26,
+        Node::JsonSchema(_) | Node::Text(_) => 26,
     }
 }
 

@@ -108,11 +108,9 @@ fn parse_keyword(op: &str, e: Elem<'_>, level: Level, ctx: &QueryCtx) -> Result<
             return Err(Error::bad_value("no globalScriptEngine in $where parsing"));
         }
         "text" => {
-            if !matches!(e.value(), Value::Document(_)) {
-                return Err(Error::bad_value("$text expects an object"));
-            }
+            let node = super::text::parse(e)?;
             top_only("$text")?;
-            return Err(Error::new(ErrorCode::IndexNotFound, "text index required for $text query"));
+            node
         }
         "not" => {
             return Err(Error::bad_value(

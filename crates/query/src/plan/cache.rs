@@ -118,6 +118,7 @@ fn shape(n: &crate::matcher::Node, out: &mut String) {
             out.push_str(&format!("{op}{}:{kind}", l.path.dotted()));
         }
         Node::Expr(_) => out.push_str("xp"),
+        Node::Text(_) => out.push_str("te"),
         Node::JsonSchema(_) => out.push_str("js"),
         Node::SampleRate(_) => out.push_str("sr"),
         Node::AlwaysTrue => out.push_str("at"),

@@ -32,7 +32,11 @@ pub fn solutions(q: &Query, info: &CollectionInfo) -> Result<Vec<Solution>> {
     if q.sort.is_none() && q.projection.as_ref().is_some_and(|p| p.metas().contains(&MetaField::SortKey)) {
         return Err(pando_base::Error::bad_value("cannot use sortKey $meta projection without a sort"));
     }
+    q.check_text_score()?;
     let p = Planner::new(q, info);
+    if p.has_text() {
+        return p.text_solutions();
+    }
     let natural = match &q.hint {
         Some(Hint::Natural(dir)) => Some(*dir),
         _ => q.natural,
@@ -74,15 +78,15 @@ pub(super) struct Planner<'q> {
 }
 
 /// A scan with what is left to do above it.
-struct Rows {
-    node: PlanNode,
+pub(super) struct Rows {
+    pub(super) node: PlanNode,
     /// To check on documents.
-    filter: Option<Arc<Matcher>>,
-    sorted: bool,
+    pub(super) filter: Option<Arc<Matcher>>,
+    pub(super) sorted: bool,
     /// The one access behind it, when there is just one.
-    access: Option<Access>,
-    dir: Direction,
-    signature: String,
+    pub(super) access: Option<Access>,
+    pub(super) dir: Direction,
+    pub(super) signature: String,
 }
 
 impl<'q> Planner<'q> {
@@ -97,7 +101,7 @@ impl Planner<'_> {
         &self.info.indexes[a.index]
     }
 
-    fn matcher_of(&self, nodes: Vec<Node>) -> Option<Arc<Matcher>> {
+    pub(super) fn matcher_of(&self, nodes: Vec<Node>) -> Option<Arc<Matcher>> {
         if nodes.is_empty() {
             return None;
         }
@@ -471,7 +475,7 @@ impl Planner<'_> {
     }
 
     /// A scan per branch of a disjunction, which is conjunct `at`; `None` if some branch has no index.
-    fn union(&self, branches: &[Node], at: usize, hinted: Option<usize>) -> Option<Rows> {
+    pub(super) fn union(&self, branches: &[Node], at: usize, hinted: Option<usize>) -> Option<Rows> {
         let mut scans = Vec::new();
         for branch in branches {
             scans.push(self.branch(branch, at, hinted)?);
@@ -545,6 +549,9 @@ impl Planner<'_> {
     /// The best single-index way to answer one branch, with the other conjuncts' help where that bounds more.
     fn branch(&self, branch: &Node, at: usize, hinted: Option<usize>) -> Option<Rows> {
         let own = conjuncts(branch);
+        if let Some(rows) = self.text_rows(own) {
+            return Some(rows);
+        }
         let others = self.conj.iter().enumerate().filter(|(i, _)| *i != at).map(|(_, n)| n.clone());
         let mut context: Vec<Node> = own.to_vec();
         context.extend(others);
@@ -589,11 +596,11 @@ impl Planner<'_> {
     }
 
     /// Puts fetch, sort, skip, projection and limit on top of a scan.
-    fn finish(&self, rows: Rows) -> Solution {
+    pub(super) fn finish(&self, rows: Rows) -> Solution {
         let q = self.q;
         let Rows { mut node, filter, sorted, access, dir, signature } = rows;
         let has_docs = match &node {
-            PlanNode::CollScan(_) => true,
+            PlanNode::CollScan(_) | PlanNode::TextMatch(_) => true,
             PlanNode::Or { inputs } | PlanNode::SortMerge { inputs, .. } => {
                 inputs.iter().all(|n| matches!(n, PlanNode::Fetch { .. }))
             }

@@ -7,12 +7,13 @@
 use super::access::BoundField;
 use super::cache::CachedPlan;
 use super::interval::{Interval, IntervalList};
-use super::node::{IxScan, PlanNode, ProjectKind, SortKeySource};
+use super::node::{IxScan, PlanNode, ProjectKind, SortKeySource, TextMatch};
 use super::{Query, QueryKind, query_shape};
 use crate::collation::Collation;
 use crate::exec::{Executor, StageStats};
 use crate::matcher::{Matcher, Node, Operand};
-use crate::source::{CollectionInfo, Direction, FieldKind, IndexInfo};
+use crate::sort::SortPattern;
+use crate::source::{CollectionInfo, Direction, FieldKind, IndexInfo, IndexKind};
 use pando_bson::extjson::to_relaxed;
 use pando_bson::{DocBuf, DocBuilder, RawDoc, StringOrder, Value};
 
@@ -173,6 +174,11 @@ fn shown(node: &PlanNode, s: &StageStats) -> Shown {
 }
 
 impl Writer<'_> {
+    /// Of whole documents, without anything beside them.
+    fn is_simple_sort(&self, keys: &SortKeySource) -> bool {
+        matches!(keys, SortKeySource::Documents) && !self.q.wants_text_score()
+    }
+
     fn whole(&self, plan: &PlanNode, stats: Option<&StageStats>, top: Option<&Top>, b: &mut DocBuilder) {
         if let Some(top) = top {
             b.str("stage", top.stage);
@@ -227,7 +233,8 @@ impl Writer<'_> {
             PlanNode::CollScan(c) => c.filter.as_ref(),
             PlanNode::IxScan(s) => s.filter.as_ref(),
             PlanNode::DistinctScan(s) => s.scan.filter.as_ref(),
-            PlanNode::Fetch { filter, .. } => filter.as_ref(),
+            PlanNode::Fetch { filter, .. } | PlanNode::TextOr { filter, .. } => filter.as_ref(),
+            PlanNode::KeyOr { filter, .. } => Some(filter),
             _ => None,
         };
         if let Some(f) = filter {
@@ -240,7 +247,17 @@ impl Writer<'_> {
         let inputs = node.inputs();
         let input_stats = |i: usize| stats.and_then(|s| s.inputs.get(i));
         match (node, inputs) {
-            (PlanNode::Or { .. } | PlanNode::SortMerge { .. }, _) => {
+            (PlanNode::TextOr { .. }, [one]) => {
+                b.doc("inputStage", |b| self.stage(one, input_stats(0), b));
+            }
+            (PlanNode::TextOr { .. }, []) => {}
+            (
+                PlanNode::Or { .. }
+                | PlanNode::SortMerge { .. }
+                | PlanNode::TextOr { .. }
+                | PlanNode::KeyOr { .. },
+                _,
+            ) => {
                 b.array("inputStages", |a| {
                     for (i, n) in inputs.iter().enumerate() {
                         a.doc(|b| self.stage(n, input_stats(i), b));
@@ -294,18 +311,24 @@ impl Writer<'_> {
                     number(b, "alreadyHasObj", 0);
                 }
             }
-            PlanNode::Or { .. } => self.dups(stats, b),
+            PlanNode::TextMatch(t) => self.text_match(t, stats, b),
+            PlanNode::TextOr { .. } => {
+                if let Some(s) = stats {
+                    number(b, "docsExamined", s.docs_examined);
+                }
+            }
+            PlanNode::Or { .. } | PlanNode::KeyOr { .. } => self.dups(stats, b),
             PlanNode::SortMerge { pattern, .. } => {
                 b.raw_doc("sortPattern", &pattern.spec);
                 self.dups(stats, b);
             }
             PlanNode::Sort { pattern, limit, keys, .. } => {
-                b.raw_doc("sortPattern", &pattern.spec);
+                b.raw_doc("sortPattern", &shown_pattern(pattern));
                 number(b, "memLimit", self.memory as u64);
                 if *limit > 0 {
                     number(b, "limitAmount", *limit);
                 }
-                b.str("type", if matches!(keys, SortKeySource::Documents) { "simple" } else { "default" });
+                b.str("type", if self.is_simple_sort(keys) { "simple" } else { "default" });
                 if let Some(s) = stats {
                     number(b, "totalDataSizeSorted", s.sorted_bytes);
                     b.bool("usedDisk", s.spills > 0);
@@ -318,6 +341,29 @@ impl Writer<'_> {
                 b.raw_doc("transformBy", projection.spec());
             }
             PlanNode::SortKeyGenerator { .. } | PlanNode::ReturnKey { .. } | PlanNode::Eof => {}
+        }
+    }
+
+    fn text_match(&self, t: &TextMatch, stats: Option<&StageStats>, b: &mut DocBuilder) {
+        let q = &t.meaning.query;
+        b.raw_doc("indexPrefix", &t.prefix);
+        b.str("indexName", self.info.indexes.get(t.index).map_or("", |i| &i.name));
+        b.doc("parsedTextQuery", |b| {
+            let mut list = |name: &str, words: &mut dyn Iterator<Item = &String>| {
+                b.array(name, |a| {
+                    words.for_each(|w| {
+                        a.str(w);
+                    });
+                });
+            };
+            list("terms", &mut q.terms.iter());
+            list("negatedTerms", &mut q.negated_terms.iter());
+            list("phrases", &mut q.phrases.iter());
+            list("negatedPhrases", &mut q.negated_phrases.iter());
+        });
+        b.i32("textIndexVersion", t.meaning.spec.version);
+        if let Some(s) = stats {
+            number(b, "docsRejected", s.docs_rejected);
         }
     }
 
@@ -345,8 +391,10 @@ impl Writer<'_> {
         if let Some(c) = &index.collation {
             b.raw_doc("collation", c.spec());
         }
-        b.bool("isMultiKey", scan.dedup);
-        b.doc("multiKeyPaths", |b| {
+        let multikey = if index.kind == IndexKind::Text { index.multikey.is_multikey() } else { scan.dedup };
+        b.bool("isMultiKey", multikey);
+        let is_text = index.kind == IndexKind::Text;
+        let paths_of = |b: &mut DocBuilder| {
             if scan.fields.is_empty() {
                 for (i, f) in index.fields.iter().enumerate() {
                     paths(&f.path, index.multikey.field(i), b);
@@ -355,7 +403,10 @@ impl Writer<'_> {
             for f in &scan.fields {
                 paths(&f.name, f.multikey, b);
             }
-        });
+        };
+        if !is_text {
+            b.doc("multiKeyPaths", paths_of);
+        }
         b.bool("isUnique", index.unique)
             .bool("isSparse", index.sparse)
             .bool("isPartial", index.partial.is_some())
@@ -368,7 +419,7 @@ impl Writer<'_> {
         b.str("direction", direction(scan.dir));
         let order = Collation::order(&index.collation);
         b.doc("indexBounds", |b| {
-            for f in &scan.fields {
+            for f in scan.fields.iter().filter(|_| index.kind != IndexKind::Text) {
                 b.array(&f.name, |a| {
                     for text in bounds_text(f, scan.dir, order) {
                         a.str(&text);
@@ -417,6 +468,24 @@ fn count_bounds(scan: &IxScan) -> Option<CountEnds> {
         end_inclusive &= i.high_inclusive;
     }
     Some(CountEnds { start: start.finish(), start_inclusive, end: end.finish(), end_inclusive })
+}
+
+/// Parts by metadata have names of their own.
+fn shown_pattern(pattern: &SortPattern) -> DocBuf {
+    let mut b = DocBuilder::new();
+    let mut computed = 0;
+    for (part, e) in pattern.parts.iter().zip(pattern.spec.iter()) {
+        match part.meta {
+            Some(_) => {
+                b.value(&format!("$computed{computed}"), e.value());
+                computed += 1;
+            }
+            None => {
+                b.elem(e);
+            }
+        }
+    }
+    b.finish()
 }
 
 /// A covered projection of dotted paths is shown as any other.
@@ -496,7 +565,13 @@ pub fn one_line(node: &PlanNode, info: &CollectionInfo) -> String {
         out.push_str(&format!("({})", facts.join("; ")));
     }
     match (node, node.inputs()) {
-        (PlanNode::Or { .. } | PlanNode::SortMerge { .. }, many) => {
+        (
+            PlanNode::Or { .. }
+            | PlanNode::SortMerge { .. }
+            | PlanNode::TextOr { .. }
+            | PlanNode::KeyOr { .. },
+            many,
+        ) => {
             let all: Vec<String> = many.iter().map(|n| one_line(n, info)).collect();
             out.push_str(&format!(" <- [{}]", all.join(" | ")));
         }

@@ -9,6 +9,7 @@
 //! * `predicates`, `eligible`, `access` — which conditions an index may serve, with arrays, sparse, partial,
 //!   collation and wildcard rules
 //! * `key_bounds` — intervals as ranges of key bytes
+//! * `text` — plans for `$text`
 //! * `candidates` — whole plans; `explain` — how they are shown; `cache` — remembered choices
 
 mod access;
@@ -24,6 +25,7 @@ mod key_bounds;
 mod node;
 mod order;
 mod predicates;
+mod text;
 
 pub use access::BoundField;
 pub use cache::{CachedPlan, PlanCache, query_shape};
@@ -31,7 +33,8 @@ pub use candidates::{Solution, solutions};
 pub use distinct::distinct_plan;
 pub use eligible::{implies, wildcard_covers};
 pub use key_bounds::{KeyBounds, KeyCheck};
-pub use node::{CollScan, DistinctScan, IxScan, PlanNode, ProjectKind, SortKeySource};
+pub use node::{CollScan, DistinctScan, IxScan, PlanNode, ProjectKind, SortKeySource, TextMatch};
+pub(crate) use text::no_text_score;
 
 use crate::ctx::QueryCtx;
 use crate::matcher::Matcher;
@@ -65,6 +68,8 @@ pub struct Query {
     /// A collection scan goes on behind this record, which must still be there.
     pub resume_after: Option<RecordId>,
     pub kind: QueryKind,
+    /// Rows have to carry their text score, whatever sort and projection say.
+    pub text_score: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -128,6 +133,7 @@ impl Query {
             tailable: false,
             resume_after: None,
             kind: QueryKind::Find,
+            text_score: false,
         }
     }
 

@@ -2,10 +2,11 @@
 
 use super::access::BoundField;
 use super::key_bounds::KeyBounds;
-use crate::matcher::{Matcher, Operand};
+use crate::matcher::{Matcher, Operand, TextMeaning};
 use crate::projection::Projection;
 use crate::sort::SortPattern;
 use crate::source::{Direction, RecordId};
+use pando_bson::DocBuf;
 use std::sync::Arc;
 
 /// One stage and what feeds it.
@@ -22,6 +23,20 @@ pub enum PlanNode {
     Fetch {
         input: Box<PlanNode>,
         filter: Option<Arc<Matcher>>,
+    },
+    /// What only the document can tell of a text search.
+    TextMatch(TextMatch),
+    /// Records of all inputs with the sum of their scores; `filter` is over keys.
+    TextOr {
+        inputs: Vec<PlanNode>,
+        filter: Option<Arc<Matcher>>,
+        key_fields: Vec<String>,
+    },
+    /// Like [`PlanNode::Or`], of rows whose keys match.
+    KeyOr {
+        inputs: Vec<PlanNode>,
+        filter: Arc<Matcher>,
+        key_fields: Vec<String>,
     },
     /// All rows of all inputs, each record once.
     Or {
@@ -68,6 +83,16 @@ pub enum PlanNode {
     },
     /// Nothing.
     Eof,
+}
+
+#[derive(Clone, Debug)]
+pub struct TextMatch {
+    /// Position among the collection's indexes.
+    pub index: usize,
+    /// Values of the fields before the term.
+    pub prefix: DocBuf,
+    pub meaning: Arc<TextMeaning>,
+    pub input: Box<PlanNode>,
 }
 
 #[derive(Clone, Debug)]
@@ -149,7 +174,9 @@ impl PlanNode {
             PlanNode::IxScan(_) => "IXSCAN",
             PlanNode::DistinctScan(_) => "DISTINCT_SCAN",
             PlanNode::Fetch { .. } => "FETCH",
-            PlanNode::Or { .. } => "OR",
+            PlanNode::TextMatch(_) => "TEXT_MATCH",
+            PlanNode::TextOr { .. } => "TEXT_OR",
+            PlanNode::Or { .. } | PlanNode::KeyOr { .. } => "OR",
             PlanNode::SortMerge { .. } => "SORT_MERGE",
             PlanNode::Sort { .. } => "SORT",
             PlanNode::SortKeyGenerator { .. } => "SORT_KEY_GENERATOR",
@@ -172,7 +199,11 @@ impl PlanNode {
             | PlanNode::Limit { input, .. }
             | PlanNode::Project { input, .. }
             | PlanNode::ReturnKey { input, .. } => std::slice::from_ref(input),
-            PlanNode::Or { inputs } | PlanNode::SortMerge { inputs, .. } => inputs,
+            PlanNode::TextMatch(t) => std::slice::from_ref(&*t.input),
+            PlanNode::Or { inputs }
+            | PlanNode::SortMerge { inputs, .. }
+            | PlanNode::TextOr { inputs, .. }
+            | PlanNode::KeyOr { inputs, .. } => inputs,
             PlanNode::CollScan(_)
             | PlanNode::IdHack { .. }
             | PlanNode::IxScan(_)

@@ -1,7 +1,9 @@
 //! Fields whose value is an aggregation expression or a literal.
 
+use super::MetaField;
 use crate::ctx::QueryCtx;
-use crate::expr::Expr;
+use crate::expr::{Expr, ParseCtx, Scope};
+use crate::facts::Facts;
 use pando_base::Result;
 use pando_bson::{DocBuilder, RawDoc, Value};
 use std::fmt;
@@ -10,15 +12,25 @@ use std::fmt;
 pub struct Computed {
     expr: Expr,
     ctx: QueryCtx,
+    pub(super) metas: Vec<MetaField>,
 }
 
 impl Computed {
     pub(super) fn parse(v: Value<'_>, ctx: &QueryCtx) -> Result<Computed> {
-        Ok(Computed { expr: Expr::parse(v, ctx)?, ctx: ctx.clone() })
+        let mut p = ParseCtx::new(ctx);
+        let mut expr = p.parse(v)?;
+        expr.optimize(ctx)?;
+        Ok(Computed { expr, metas: std::mem::take(&mut p.metas), ctx: ctx.clone() })
     }
     /// Adds the value under `name`; a missing one (or `$$REMOVE`) leaves the field out.
-    pub(super) fn write(&self, root: &RawDoc, name: &str, out: &mut DocBuilder) -> Result<()> {
-        self.expr.eval_doc(root, &self.ctx)?.put_to(out, name);
+    pub(super) fn write(
+        &self,
+        root: &RawDoc,
+        facts: Option<&Facts>,
+        name: &str,
+        out: &mut DocBuilder,
+    ) -> Result<()> {
+        self.expr.eval(&Scope::new(root, &self.ctx).with_facts(facts))?.put_to(out, name);
         Ok(())
     }
 }

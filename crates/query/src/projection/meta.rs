@@ -59,9 +59,13 @@ impl MetaField {
                     out.raw_doc(name, key);
                 }
             }
-            // No row carries these without a text, geo or search stage.
-            MetaField::TextScore
-            | MetaField::GeoNearDistance
+            MetaField::TextScore => {
+                if let Some(score) = row.facts.and_then(|f| f.text_score) {
+                    out.f64(name, score);
+                }
+            }
+            // No row carries these without a geo or search stage.
+            MetaField::GeoNearDistance
             | MetaField::GeoNearPoint
             | MetaField::SearchScore
             | MetaField::SearchHighlights

@@ -21,6 +21,7 @@ pub use parse::positional_path;
 pub use slice::Slice;
 
 use crate::ctx::QueryCtx;
+use crate::facts::Facts;
 use crate::matcher;
 use crate::source::RecordId;
 use pando_base::Result;
@@ -73,6 +74,7 @@ pub struct RowMeta<'a> {
     /// Position of the array element that satisfied the filter ([`matcher::MatchDetails`]).
     pub array_index: Option<u32>,
     pub record_id: Option<&'a RecordId>,
+    pub facts: Option<&'a Facts>,
     /// The sort key's values, as an array.
     pub sort_key: Option<&'a RawDoc>,
     /// The index key, as a document.

@@ -99,10 +99,6 @@ impl Parser<'_> {
             "$elemMatch" if single => self.elem_match(path, first),
             "$meta" if single => {
                 let meta = MetaField::parse(first.value())?;
-                if meta == MetaField::TextScore {
-                    let text = "query requires text score metadata, but it is not available";
-                    return Err(Error::location(40218, text));
-                }
                 self.metas.push(meta);
                 self.add(path, Node::Meta(meta))
             }
@@ -182,6 +178,7 @@ impl Parser<'_> {
             return Err(Error::location(31252, text));
         }
         let value = Arc::new(Computed::parse(v, self.ctx)?);
+        self.metas.extend(&value.metas);
         self.mode = Some(Mode::Inclusion);
         self.add(path, Node::Computed(value))
     }

@@ -4,8 +4,8 @@ use super::SortPattern;
 use crate::collation::Collation;
 use crate::expand::expand;
 use pando_base::{Error, Result};
-use pando_bson::keystring::KeyBuilder;
-use pando_bson::{Elem, ElementType, RawDoc, Value};
+use pando_bson::keystring::{KeyBuilder, KeyReader};
+use pando_bson::{ArrayBuilder, DocBuf, Elem, ElementType, RawDoc, Value};
 use std::sync::Arc;
 
 /// Makes sort keys of one pattern, one after another.
@@ -79,6 +79,17 @@ impl SortKeys {
             self.builder = key;
         }
         Ok(self.builder.bytes())
+    }
+
+    /// The key as an array of values.
+    pub fn values(&mut self, doc: &RawDoc, score: f64) -> Result<DocBuf> {
+        let bytes = self.key(doc, &|_| score)?.to_vec();
+        let mut reader = KeyReader::new(&bytes, self.pattern.directions(), self.type_bits());
+        let mut out = ArrayBuilder::new();
+        while let Some(v) = reader.next_value()? {
+            out.bson(&v);
+        }
+        Ok(out.finish())
     }
 
     /// Type bits of the key made last, to decode it with.

@@ -37,6 +37,7 @@ pub struct SortPart {
 /// `{$meta: "..."}` in a sort.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SortMeta {
+    TextScore,
     RandVal,
     SearchScore,
 }
@@ -94,6 +95,9 @@ impl SortPattern {
         let bits = self.parts.iter().enumerate();
         Directions(bits.fold(0, |bits, (i, p)| bits | u32::from(p.descending) << i))
     }
+    pub fn needs_text_score(&self) -> bool {
+        self.parts.iter().any(|p| p.meta == Some(SortMeta::TextScore))
+    }
     pub fn needs_meta(&self) -> bool {
         self.parts.iter().any(|p| p.meta.is_some())
     }
@@ -104,9 +108,7 @@ fn parse_meta(d: &RawDoc) -> Result<SortMeta> {
         return Err(Error::location(17312, "$meta is the only expression supported by $sort right now"));
     };
     match e.value().as_str() {
-        Some("textScore") => {
-            Err(Error::location(40218, "query requires text score metadata, but it is not available"))
-        }
+        Some("textScore") => Ok(SortMeta::TextScore),
         Some("randVal") => Ok(SortMeta::RandVal),
         Some("searchScore") => Ok(SortMeta::SearchScore),
         _ => Err(Error::location(31138, format!("Illegal $meta sort: {e}"))),

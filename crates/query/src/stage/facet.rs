@@ -7,6 +7,8 @@ use super::foreign::deeper;
 use super::{Input, Needs, Pipeline, PipelineSource, Row, RunEnv, Runner, Stage, Step, Upstream};
 use crate::ctx::QueryCtx;
 use crate::expr::{ParseCtx, check_field_name};
+use crate::plan::no_text_score;
+use crate::projection::MetaField;
 use pando_base::limits::{FACET_OUTPUT_BYTES_MAX, FACET_ROUND_BYTES, FACET_ROUND_DOCS};
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{ArrayBuilder, DocBuilder, Elem, RawDoc, Value};
@@ -69,6 +71,11 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
         };
         check_stages(f.name(), stages)?;
         let pipeline = Pipeline::parse_only(stages, &ctx)?;
+        if pipeline.has_text() {
+            return Err(no_text_score());
+        }
+        // Sort keys do not go into a facet.
+        p.metas.extend(pipeline.metas().iter().filter(|m| **m == MetaField::TextScore));
         if let PipelineSource::CurrentOp(_) = pipeline.source() {
             return Err(Error::new(
                 ErrorCode::InvalidNamespace,

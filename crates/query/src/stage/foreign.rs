@@ -164,7 +164,7 @@ impl Input for PlanRows<'_> {
     fn next(&mut self) -> Result<Step> {
         Ok(match self.exec.next(self.source, self.quota)? {
             exec::Step::Row(row) if row.doc.is_empty() => Step::Row(Row::new(Bytes::from_static(EMPTY_DOC))),
-            exec::Step::Row(row) => Step::Row(Row::new(row.doc)),
+            exec::Step::Row(row) => Step::Row(Row::new(row.doc).with_facts(row.facts)),
             exec::Step::NeedYield => Step::NeedYield,
             exec::Step::Eof => Step::Eof,
         })

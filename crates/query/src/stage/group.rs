@@ -22,6 +22,7 @@ use std::sync::Arc;
 pub(super) struct Group {
     id: GroupId,
     accs: Vec<AccSpec>,
+    reads_facts: bool,
     spill: Option<Arc<dyn SpillSpace>>,
     state: State,
 }
@@ -90,7 +91,7 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
         accs.push(accumulator::parse(name, acc, p)?);
     }
     let id = id.ok_or_else(|| Error::location(15955, "a group specification must include an _id"))?;
-    out.push(Box::new(Group { id, accs, spill: None, state: State::Fresh }));
+    out.push(Box::new(Group { id, accs, reads_facts: false, spill: None, state: State::Fresh }));
     Ok(())
 }
 
@@ -155,9 +156,9 @@ impl Filling {
         }
     }
 
-    fn add(&mut self, doc: &RawDoc, id: &GroupId, specs: &mut [AccSpec], ctx: &QueryCtx) -> Result<()> {
-        let scope = Scope::new(doc, ctx);
-        let v = id.eval(&scope)?;
+    fn add(&mut self, scope: &Scope<'_>, id: &GroupId, specs: &mut [AccSpec]) -> Result<()> {
+        let ctx = scope.ctx;
+        let v = id.eval(scope)?;
         self.key.clear();
         self.key.append_with(v.value().unwrap_or(Value::Null), Collation::order(&ctx.collation));
         let (group, new) = self.table.find_or_add(self.key.bytes());
@@ -176,7 +177,7 @@ impl Filling {
         let accs = &mut self.accs[group * specs.len()..];
         for (spec, acc) in specs.iter_mut().zip(accs) {
             let before = acc.heap_bytes();
-            spec.feed(&mut **acc, &scope)?;
+            spec.feed(&mut **acc, scope)?;
             self.bytes = self.bytes + acc.heap_bytes() - before;
         }
         Ok(())
@@ -214,15 +215,24 @@ impl Group {
     fn fill(&mut self, f: &mut Filling, up: &mut Upstream<'_>) -> Result<bool> {
         let ctx = up.ctx();
         let (id, accs, spill) = (&self.id, &mut self.accs, &self.spill);
-        let end = up.feed(&mut |doc| {
-            f.add(RawDoc::trusted(doc), id, accs, ctx)?;
+        let mut add = |scope: &Scope<'_>| {
+            f.add(scope, id, accs)?;
             if f.bytes > GROUP_BYTES_MAX {
                 let space = spill.as_ref().ok_or_else(too_much_memory)?;
                 f.spill(accs.len(), space, ctx)?;
             }
             Ok(true)
-        })?;
-        Ok(end == Fed::Eof)
+        };
+        if !self.reads_facts {
+            return Ok(up.feed(&mut |doc| add(&Scope::new(RawDoc::trusted(doc), ctx)))? == Fed::Eof);
+        }
+        loop {
+            match up.next()? {
+                Step::Row(row) => add(&Scope::new(row.doc(), ctx).with_facts(row.facts()))?,
+                Step::NeedYield => return Ok(false),
+                Step::Eof => return Ok(true),
+            };
+        }
     }
 
     fn output(&self, id: Option<Value<'_>>, accs: &mut [Box<dyn Accumulator>]) -> Result<Row> {
@@ -267,6 +277,12 @@ impl Group {
 }
 
 impl Stage for Group {
+    fn drops_facts(&self) -> bool {
+        true
+    }
+    fn reads_facts(&mut self) {
+        self.reads_facts = true;
+    }
     fn start(&mut self, env: &RunEnv) -> Result<()> {
         self.spill = env.spill.clone();
         Ok(())

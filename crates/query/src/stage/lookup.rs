@@ -233,11 +233,11 @@ impl Lookup {
                     Some(cur.matched),
                 );
                 cur.matched += 1;
-                Ok(Some(out))
+                Ok(Some(cur.row.becomes(out)))
             }
             (Some(unwind), None) => {
-                let out =
-                    (unwind.preserve && cur.matched == 0).then(|| unwind.emit(cur.row.doc(), None, None));
+                let out = (unwind.preserve && cur.matched == 0)
+                    .then(|| cur.row.becomes(unwind.emit(cur.row.doc(), None, None)));
                 self.current = None;
                 Ok(out)
             }
@@ -254,7 +254,7 @@ impl Lookup {
                 let mut b = DocBuilder::with_capacity(cur.row.doc().byte_len() + array.byte_len() + 32);
                 let value = Some((ElementType::Array, array.as_bytes()));
                 write_with(cur.row.doc(), self.spec.as_path.parts(), value, &mut b);
-                Ok(Some(b.finish().into()))
+                Ok(Some(cur.row.becomes(b.finish().into())))
             }
         }
     }

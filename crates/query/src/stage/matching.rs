@@ -70,6 +70,9 @@ impl Stage for Match {
             needs.whole();
         }
     }
+    fn has_text(&self) -> bool {
+        self.matcher.has_text()
+    }
     fn as_filter(&self) -> Option<&RawDoc> {
         Some(self.matcher.filter())
     }

@@ -34,6 +34,7 @@ mod lookup_probe;
 mod lookup_spec;
 mod match_forward;
 mod matching;
+mod metas;
 mod needs;
 mod redact;
 mod registry;
@@ -59,9 +60,10 @@ pub(crate) use transform::{Transform, TransformStage, parse_update_stage};
 use crate::ctx::QueryCtx;
 use crate::exec::{Each, Fed};
 use crate::expr::{ParseCtx, optimize_error};
+use crate::facts::Facts;
 use crate::matcher::Matcher;
 use crate::plan::{Hint, Query, QueryKind};
-use crate::projection::Projection;
+use crate::projection::{MetaField, Projection};
 use crate::sort::{SortPattern, SpillSpace};
 use crate::source::{CollectionInfo, IndexInfo};
 use bytes::Bytes;
@@ -75,11 +77,22 @@ use unwind::Unwind;
 #[derive(Clone, Debug)]
 pub struct Row {
     bytes: Bytes,
+    facts: Option<Box<Facts>>,
 }
 
 impl Row {
     pub fn new(bytes: Bytes) -> Row {
-        Row { bytes }
+        Row { bytes, facts: None }
+    }
+    pub fn with_facts(self, facts: Option<Box<Facts>>) -> Row {
+        Row { facts, ..self }
+    }
+    pub fn facts(&self) -> Option<&Facts> {
+        self.facts.as_deref()
+    }
+    /// The document of another row, with what is known of this one.
+    pub(crate) fn becomes(&self, next: Row) -> Row {
+        next.with_facts(self.facts.clone())
     }
     #[inline]
     pub fn doc(&self) -> &RawDoc {
@@ -95,7 +108,7 @@ impl Row {
 
 impl From<DocBuf> for Row {
     fn from(doc: DocBuf) -> Row {
-        Row { bytes: Bytes::from(doc.into_bytes()) }
+        Row::new(Bytes::from(doc.into_bytes()))
     }
 }
 
@@ -226,6 +239,21 @@ pub(crate) trait Stage: Send {
     fn as_filter(&self) -> Option<&RawDoc> {
         None
     }
+    /// Its rows are new ones, of which nothing is known.
+    fn drops_facts(&self) -> bool {
+        false
+    }
+    fn is_sort(&self) -> bool {
+        false
+    }
+    /// A `$match` with `$text`.
+    fn has_text(&self) -> bool {
+        false
+    }
+    /// Somebody behind a `$sort` asks for its keys.
+    fn keep_sort_key(&mut self) {}
+    /// Somebody asks what is known of rows: their bytes alone do not do.
+    fn reads_facts(&mut self) {}
     /// Lets go of snapshots of other collections; the next pull may open newer ones.
     fn save(&mut self) {}
 }
@@ -240,6 +268,8 @@ pub struct FindPart {
     /// Dotted paths that the rest of the pipeline reads; `None` when it needs whole documents. With `Some`, a plan
     /// may return documents that have only these (an index may cover them).
     pub fields: Option<Vec<String>>,
+    /// Rows have to carry their text score.
+    pub text_score: bool,
 }
 
 impl FindPart {
@@ -257,6 +287,7 @@ impl FindPart {
         query.skip = self.skip;
         query.limit = self.limit;
         query.hint = hint;
+        query.text_score = self.text_score;
         let Some(fields) = self.fields else { return Ok(query) };
         if fields.is_empty() {
             // The stages above only count rows.
@@ -288,6 +319,10 @@ pub struct Pipeline {
     shown: Vec<Option<DocBuf>>,
     source: PipelineSource,
     sink: Option<Sink>,
+    /// What its stages ask `$meta` for.
+    metas: Vec<MetaField>,
+    text_score: bool,
+    unsorted: bool,
     ctx: QueryCtx,
 }
 
@@ -295,6 +330,7 @@ impl Pipeline {
     /// Parses the `pipeline` array of an aggregate.
     pub fn parse(pipeline: &RawDoc, ctx: &QueryCtx) -> Result<Pipeline> {
         let mut pipeline = Pipeline::parse_only(pipeline, ctx)?;
+        pipeline.check_metas()?;
         pipeline.optimize().map_err(|e| optimize_error("pipeline", e))?;
         Ok(pipeline)
     }
@@ -308,6 +344,7 @@ impl Pipeline {
         let (mut stages, mut shown) = (Vec::new(), Vec::new());
         let mut source = PipelineSource::Collection;
         let mut sink: Option<Sink> = None;
+        let mut uses = metas::Uses::default();
         for (at, e) in pipeline.iter().enumerate() {
             let spec = stage_spec(e.value())?;
             let Some(stage) = spec.first() else { return Err(not_one_field()) };
@@ -334,11 +371,16 @@ impl Pipeline {
                 source = found;
                 continue;
             }
-            registry::parse(stage, &mut ParseCtx::new(ctx), &mut stages)?;
+            let mut p = ParseCtx::new(ctx);
+            let first = stages.len();
+            registry::parse(stage, &mut p, &mut stages)?;
+            uses.note(at, &p.metas, &mut stages, first)?;
             shown.resize(stages.len().max(shown.len() + 1) - 1, None);
             shown.push(Some(spec.to_buf()));
         }
-        Ok(Pipeline { stages, shown, source, sink, ctx: ctx.clone() })
+        let text_score = uses.text_score();
+        let metas::Uses { metas, unsorted, .. } = uses;
+        Ok(Pipeline { stages, shown, source, sink, metas, text_score, unsorted, ctx: ctx.clone() })
     }
 
     pub fn source(&self) -> &PipelineSource {
@@ -385,7 +427,7 @@ impl Pipeline {
 
     /// Takes away the leading stages that a find plan can do, and says which fields the rest needs.
     pub fn take_find(&mut self) -> FindPart {
-        let mut find = FindPart::default();
+        let mut find = FindPart { text_score: self.text_score, ..FindPart::default() };
         let mut taken = 0;
         while let Some(stage) = self.stages.get_mut(taken) {
             if !stage.push_down(&mut find) {

@@ -1,6 +1,6 @@
 //! `$redact`: keeps, drops or looks into each document and its sub-documents, as an expression says.
 
-use super::{Needs, Row, Stage, Step, Upstream};
+use super::{Needs, Stage, Step, Upstream};
 use crate::ctx::QueryCtx;
 use crate::expr::{Expr, ParseCtx, Scope, Val, VarId, shown};
 use pando_base::{Error, Result};
@@ -87,8 +87,9 @@ impl Stage for Redact {
                 Step::Row(row) => row,
                 step => return Ok(step),
             };
-            if let Some(doc) = self.redact(row.doc(), &Scope::new(row.doc(), up.ctx()))? {
-                return Ok(Step::Row(Row::from(doc)));
+            let scope = Scope::new(row.doc(), up.ctx()).with_facts(row.facts());
+            if let Some(doc) = self.redact(row.doc(), &scope)? {
+                return Ok(Step::Row(row.becomes(doc.into())));
             }
         }
     }

@@ -190,9 +190,9 @@ impl Shape {
         }
     }
 
-    pub(crate) fn apply(&self, doc: &RawDoc, ctx: &QueryCtx) -> Result<DocBuf> {
-        let mut b = DocBuilder::with_capacity(doc.byte_len() + 64);
-        self.object(&self.root, Some(doc), &Scope::new(doc, ctx), &mut b)?;
+    pub(crate) fn apply(&self, scope: &Scope<'_>) -> Result<DocBuf> {
+        let mut b = DocBuilder::with_capacity(scope.root.byte_len() + 64);
+        self.object(&self.root, Some(scope.root), scope, &mut b)?;
         Ok(b.finish())
     }
 

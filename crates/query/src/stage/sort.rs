@@ -3,7 +3,10 @@
 use super::{FindPart, Needs, Row, RunEnv, Stage, Step, Upstream};
 use crate::ctx::QueryCtx;
 use crate::expr::ParseCtx;
-use crate::sort::{SortKeys, SortPattern, SortedRows, Sorter, SpillSpace};
+use crate::facts::Facts;
+use crate::plan::no_text_score;
+use crate::projection::MetaField;
+use crate::sort::{Payload, SortKeys, SortPattern, SortedRows, Sorter, SpillSpace};
 use bytes::Bytes;
 use pando_base::limits::SORT_MEMORY_BYTES_MAX;
 use pando_base::{Error, Result};
@@ -14,14 +17,16 @@ struct Sort {
     pattern: Arc<SortPattern>,
     keys: SortKeys,
     limit: Option<u64>,
+    /// Rows go on with their keys.
+    keep_key: bool,
     spill: Option<Arc<dyn SpillSpace>>,
     state: State,
 }
 
 enum State {
     Fresh,
-    Filling(Sorter<Bytes>),
-    Draining(SortedRows<Bytes>),
+    Filling(Sorter<Row>),
+    Draining(SortedRows<Row>),
     Done,
 }
 
@@ -33,8 +38,10 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
         return Err(Error::location(15976, "$sort stage must have at least one sort key"));
     }
     let pattern = SortPattern::parse(spec)?;
-    if pattern.needs_meta() {
-        return Err(Error::location(40218, "query requires text score metadata, but it is not available"));
+    if pattern.needs_text_score() {
+        p.metas.push(MetaField::TextScore);
+    } else if pattern.needs_meta() {
+        return Err(no_text_score());
     }
     out.push(sort(pattern, p.ctx));
     Ok(())
@@ -43,16 +50,40 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
 pub(super) fn sort(pattern: SortPattern, ctx: &QueryCtx) -> Box<dyn Stage> {
     let pattern = Arc::new(pattern);
     let keys = SortKeys::new(pattern.clone(), ctx.collation.clone());
-    Box::new(Sort { pattern, keys, limit: None, spill: None, state: State::Fresh })
+    Box::new(Sort { pattern, keys, limit: None, keep_key: false, spill: None, state: State::Fresh })
+}
+
+impl Payload for Row {
+    fn byte_len(&self) -> usize {
+        self.bytes().len() + self.facts().map_or(0, Facts::byte_len)
+    }
+    fn encode(&self, out: &mut Vec<u8>) {
+        Facts::encode(self.facts(), out);
+        out.extend_from_slice(self.bytes());
+    }
+    fn decode(mut bytes: &[u8]) -> Result<Row> {
+        let facts = Facts::decode(&mut bytes)?;
+        Ok(Row::new(Bytes::copy_from_slice(bytes)).with_facts(facts))
+    }
 }
 
 impl Sort {
-    fn fill(&mut self, sorter: &mut Sorter<Bytes>, up: &mut Upstream<'_>) -> Result<bool> {
+    fn with_key(&mut self, row: Row, score: f64) -> Result<Row> {
+        let sort_key = Some(self.keys.values(row.doc(), score)?);
+        let facts = Facts { sort_key, ..row.facts().cloned().unwrap_or_default() };
+        Ok(row.with_facts(Some(Box::new(facts))))
+    }
+    fn fill(&mut self, sorter: &mut Sorter<Row>, up: &mut Upstream<'_>) -> Result<bool> {
         loop {
             match up.next()? {
                 Step::Row(row) => {
-                    let key = self.keys.key(row.doc(), &|_| 0.0)?;
-                    sorter.add(key, row.into_bytes())?;
+                    let score = row.facts().and_then(|f| f.text_score).unwrap_or(0.0);
+                    let row = match self.keep_key {
+                        true => self.with_key(row, score)?,
+                        false => row,
+                    };
+                    let key = self.keys.key(row.doc(), &|_| score)?;
+                    sorter.add(key, row)?;
                 }
                 Step::NeedYield => return Ok(false),
                 Step::Eof => return Ok(true),
@@ -83,9 +114,9 @@ impl Stage for Sort {
                 }
                 State::Draining(mut rows) => {
                     return Ok(match rows.next_row()? {
-                        Some((_, doc)) => {
+                        Some((_, row)) => {
                             self.state = State::Draining(rows);
-                            Step::Row(Row::new(doc))
+                            Step::Row(row)
                         }
                         None => Step::Eof,
                     });
@@ -95,13 +126,13 @@ impl Stage for Sort {
         }
     }
     fn needs(&self, needs: &mut Needs) {
-        for part in &self.pattern.parts {
+        for part in self.pattern.parts.iter().filter(|p| p.meta.is_none()) {
             needs.add(&part.path);
         }
     }
     fn push_down(&mut self, find: &mut FindPart) -> bool {
         // A later sort replaces an earlier one only when nothing was cut off in between.
-        if find.sort.is_some() || find.skip > 0 || find.limit.is_some() {
+        if self.keep_key || find.sort.is_some() || find.skip > 0 || find.limit.is_some() {
             return false;
         }
         find.sort = Some(self.pattern.clone());
@@ -109,6 +140,12 @@ impl Stage for Sort {
     }
     fn leaves_alone(&self, _: &str) -> bool {
         true
+    }
+    fn is_sort(&self) -> bool {
+        true
+    }
+    fn keep_sort_key(&mut self) {
+        self.keep_key = true;
     }
     fn absorb_limit(&mut self, limit: u64) {
         self.limit = Some(limit);

@@ -1,9 +1,9 @@
 //! Stages that turn one document into one document, also the stages of pipeline updates.
 
 use super::shape::{Shape, new_root};
-use super::{Needs, Row, Stage, Step, Upstream, add_fields, registry, replace_root, stage_spec};
+use super::{Needs, Stage, Step, Upstream, add_fields, registry, replace_root, stage_spec};
 use crate::ctx::QueryCtx;
-use crate::expr::{Expr, ParseCtx};
+use crate::expr::{Expr, ParseCtx, Scope};
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{DocBuf, Elem, RawDoc, Value};
 
@@ -17,9 +17,12 @@ pub(crate) enum Transform {
 
 impl Transform {
     pub(crate) fn apply(&self, doc: &RawDoc, ctx: &QueryCtx) -> Result<DocBuf> {
+        self.apply_in(&Scope::new(doc, ctx))
+    }
+    fn apply_in(&self, scope: &Scope<'_>) -> Result<DocBuf> {
         match self {
-            Transform::Shape(shape) => shape.apply(doc, ctx),
-            Transform::NewRoot(e, label) => new_root(e.eval_doc(doc, ctx)?, label, doc),
+            Transform::Shape(shape) => shape.apply(scope),
+            Transform::NewRoot(e, label) => new_root(e.eval(scope)?, label, scope.root),
         }
     }
     pub(crate) fn optimize(&mut self, ctx: &QueryCtx) -> Result<()> {
@@ -37,7 +40,10 @@ pub(crate) struct TransformStage {
 impl Stage for TransformStage {
     fn next(&mut self, up: &mut Upstream<'_>) -> Result<Step> {
         match up.next()? {
-            Step::Row(row) => Ok(Step::Row(Row::from(self.transform.apply(row.doc(), up.ctx())?))),
+            Step::Row(row) => {
+                let scope = Scope::new(row.doc(), up.ctx()).with_facts(row.facts());
+                Ok(Step::Row(row.becomes(self.transform.apply_in(&scope)?.into())))
+            }
             step => Ok(step),
         }
     }

@@ -168,7 +168,7 @@ impl Unwind {
         let (row, offset, position) = self.current.take()?;
         let array = at_path(row.doc(), self.path.parts())?;
         let (e, next) = RawDoc::trusted(array.data()).elem_at(offset)?;
-        let out = self.emit(row.doc(), Some((e.ty, e.data())), Some(position));
+        let out = row.becomes(self.emit(row.doc(), Some((e.ty, e.data())), Some(position)));
         self.current = Some((row, next, position + 1));
         Some(out)
     }
@@ -181,7 +181,9 @@ impl Unwind {
                 self.current = Some((row, 4, 0));
                 self.next_element()
             }
-            Some((_, Value::Array(_))) => self.preserve.then(|| self.emit(row.doc(), None, None)),
+            Some((_, Value::Array(_))) => {
+                self.preserve.then(|| row.becomes(self.emit(row.doc(), None, None)))
+            }
             None => self.preserve.then(|| self.without_array(&row)),
             Some((_, Value::Null | Value::Undefined)) => self.preserve.then(|| self.without_array(&row)),
             Some(_) => Some(self.without_array(&row)),
@@ -195,7 +197,7 @@ impl Unwind {
             Some(at) => {
                 let mut b = DocBuilder::with_capacity(row.doc().byte_len() + 16);
                 write_with(row.doc(), at.parts(), Some((ElementType::Null, &[])), &mut b);
-                b.finish().into()
+                row.becomes(b.finish().into())
             }
         }
     }

@@ -112,6 +112,7 @@ fn index_info(spec: &Document, default: &Option<Arc<Collation>>) -> IndexInfo {
             None => default.clone(),
         },
         wildcard,
+        text: None,
     }
 }
 

@@ -9,6 +9,7 @@ mod prelude;
 mod aggregate;
 mod backup;
 mod build_info;
+mod bulk_write;
 mod clear_log;
 mod coll_mod;
 pub(crate) mod coll_stats;
@@ -206,6 +207,7 @@ pub static TABLE: &[CommandSpec<Server>] = commands! {
     "authenticate" [] (SECONDARY_OK | NO_AUTH | SENSITIVE) v1 "users and roles";
     "autoSplitVector" [] (SHARD_ROLE) - "sharding";
     "buildInfo" ["buildinfo"] (NO_AUTH | SECONDARY_OK) - "Version and build facts." => build_info::run;
+    "bulkWrite" [] (WRITE | IN_TXN | RETRYABLE | OWN_OPCOUNTER | ADMIN_ONLY) v1 "Writes to several collections at once." => bulk_write::run;
     "checkMetadataConsistency" [] (NONE) - "other";
     "checkShardingIndex" [] (SHARD_ROLE) - "sharding";
     "cleanupOrphaned" [] (ADMIN_ONLY | SHARD_ROLE) - "sharding";

@@ -4,6 +4,7 @@
 use crate::accumulator::percentile::Percentile;
 use crate::accumulator::{Accumulator, parse_percentile};
 use crate::expr::{Call, Expr, Op, ParseCtx, Scope, Val, parts};
+use crate::projection::MetaField;
 use pando_base::{Error, Result};
 use pando_bson::Value;
 
@@ -89,44 +90,34 @@ impl Op for Rand {
     parts!();
 }
 
-/// Metadata that rows do not carry here.
-struct Meta {
-    text_score: bool,
-}
+/// What is known of the row beside its document.
+struct Meta(MetaField);
 
-pub(in crate::expr) fn parse_meta(_: &'static str, v: Value<'_>, _: &mut ParseCtx<'_>) -> Result<Expr> {
-    let Value::String(name) = v else {
-        return Err(Error::location(17307, "$meta only supports string arguments"));
-    };
-    match name {
-        "textScore" => Ok(Expr::Op(Box::new(Meta { text_score: true }))),
-        "randVal"
-        | "sortKey"
-        | "indexKey"
-        | "recordId"
-        | "geoNearDistance"
-        | "geoNearPoint"
-        | "searchScore"
-        | "searchHighlights"
-        | "searchScoreDetails"
-        | "timeseriesBucketMinTime"
-        | "timeseriesBucketMaxTime" => Ok(Expr::Op(Box::new(Meta { text_score: false }))),
-        other => Err(Error::location(17308, format!("Unsupported argument to $meta: {other}"))),
+pub(in crate::expr) fn parse_meta(_: &'static str, v: Value<'_>, p: &mut ParseCtx<'_>) -> Result<Expr> {
+    const NEVER_THERE: &[&str] =
+        &["searchScoreDetails", "timeseriesBucketMinTime", "timeseriesBucketMaxTime"];
+    if v.as_str().is_some_and(|name| NEVER_THERE.contains(&name)) {
+        return Ok(Expr::Op(Box::new(Meta(MetaField::RandVal))));
     }
+    let field = MetaField::parse(v)?;
+    p.metas.push(field);
+    Ok(Expr::Op(Box::new(Meta(field))))
 }
 
 impl Op for Meta {
     fn name(&self) -> &'static str {
         "$meta"
     }
-    fn eval<'s>(&'s self, _: &Scope<'s>) -> Result<Val<'s>> {
-        if self.text_score {
-            return Err(Error::location(
-                40218,
-                "query requires text score metadata, but it is not available",
-            ));
-        }
-        Ok(Val::Missing)
+    fn eval<'s>(&'s self, scope: &Scope<'s>) -> Result<Val<'s>> {
+        let Some(facts) = scope.facts else { return Ok(Val::Missing) };
+        Ok(match self.0 {
+            MetaField::TextScore => facts.text_score.map_or(Val::Missing, Val::double),
+            MetaField::SortKey => match &facts.sort_key {
+                Some(key) => Val::Ref(Value::Array(key)),
+                None => Val::Missing,
+            },
+            _ => Val::Missing,
+        })
     }
     parts!();
 }

@@ -1,0 +1,89 @@
+//! What the stages of a pipeline ask `$meta` for, and whether there is somebody to tell.
+
+use super::{Pipeline, Stage};
+use crate::plan::no_text_score;
+use crate::projection::MetaField;
+use pando_base::{Error, ErrorCode, Namespace, Result};
+
+/// Grows while stages are parsed.
+#[derive(Default)]
+pub(super) struct Uses {
+    pub(super) metas: Vec<MetaField>,
+    has_text: bool,
+    /// Position of the `$sort` whose keys are in the rows.
+    sort: Option<usize>,
+    dropped: bool,
+    /// Sort keys are asked for where there is no sort.
+    pub(super) unsorted: bool,
+}
+
+impl Uses {
+    /// The stage at `at` was parsed into those of `stages` from `first` on.
+    pub(super) fn note(
+        &mut self,
+        at: usize,
+        metas: &[MetaField],
+        stages: &mut [Box<dyn Stage>],
+        first: usize,
+    ) -> Result<()> {
+        let made = &mut stages[first..];
+        if made.iter().any(|s| s.has_text()) {
+            if at > 0 {
+                return Err(Error::location(
+                    17313,
+                    "$match with $text is only allowed as the first pipeline stage",
+                ));
+            }
+            self.has_text = true;
+        }
+        let asks = metas.iter().any(|m| matches!(m, MetaField::TextScore | MetaField::SortKey));
+        if asks {
+            made.iter_mut().for_each(|s| s.reads_facts());
+        }
+        if metas.contains(&MetaField::SortKey) && !self.dropped {
+            match self.sort {
+                Some(sort) => stages[sort].keep_sort_key(),
+                None => self.unsorted = true,
+            }
+        }
+        for (i, stage) in stages.iter().enumerate().skip(first) {
+            if stage.is_sort() {
+                self.sort = Some(i);
+            }
+            self.dropped |= stage.drops_facts();
+        }
+        self.metas.extend_from_slice(metas);
+        Ok(())
+    }
+    pub(super) fn text_score(&self) -> bool {
+        self.has_text && self.metas.contains(&MetaField::TextScore)
+    }
+}
+
+impl Pipeline {
+    /// 2 when sort keys, 40218 when a text score is asked for and there is no search.
+    pub(super) fn check_metas(&self) -> Result<()> {
+        if self.unsorted {
+            return Err(Error::bad_value("cannot use sortKey $meta projection without a sort"));
+        }
+        match self.metas.contains(&MetaField::TextScore) && !self.has_text() {
+            true => Err(no_text_score()),
+            false => Ok(()),
+        }
+    }
+    /// It begins with a text search.
+    pub fn has_text(&self) -> bool {
+        self.stages.first().is_some_and(|s| s.has_text())
+    }
+    /// 27 when it begins with a text search but there is no collection.
+    pub fn check_text_without_collection(&self, ns: &Namespace) -> Result<()> {
+        if !self.has_text() {
+            return Ok(());
+        }
+        let text = format!("text index required for $text query (no such collection '{ns}')");
+        Err(Error::new(ErrorCode::IndexNotFound, text))
+    }
+    pub(super) fn metas(&self) -> &[MetaField] {
+        &self.metas
+    }
+}

@@ -1,0 +1,158 @@
+//! What a search string asks for.
+//!
+//! Words are wanted (one of them is enough), `-words` must not be there, `"phrases"` must be there as written and
+//! `-"phrases"` must not.
+
+use super::fields::each_field;
+use super::tokens::{Sensitivity, Tokens, folded};
+use super::{Language, TextSpec};
+use pando_base::Result;
+use pando_bson::RawDoc;
+use std::collections::BTreeSet;
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct TextQuery {
+    pub language: Language,
+    pub sensitivity: Sensitivity,
+    /// What to look up in the index, where letters are always folded.
+    pub lookups: BTreeSet<String>,
+    /// The same with the letters that count.
+    pub terms: BTreeSet<String>,
+    pub negated_terms: BTreeSet<String>,
+    pub phrases: Vec<String>,
+    pub negated_phrases: Vec<String>,
+}
+
+/// Where the next character stands.
+#[derive(Default)]
+struct Place {
+    negated: bool,
+    /// Where the open phrase began.
+    phrase: Option<usize>,
+}
+
+/// The tab is not among them.
+fn is_space(c: char) -> bool {
+    matches!(c, ' ' | '\n' | '\r' | '\u{b}' | '\u{c}')
+}
+
+impl TextQuery {
+    pub fn parse(search: &str, language: Language, sensitivity: Sensitivity) -> TextQuery {
+        let mut q = TextQuery {
+            language,
+            sensitivity,
+            lookups: BTreeSet::new(),
+            terms: BTreeSet::new(),
+            negated_terms: BTreeSet::new(),
+            phrases: Vec::new(),
+            negated_phrases: Vec::new(),
+        };
+        let (mut wanted, mut unwanted) = (String::new(), String::new());
+        let mut place = Place::default();
+        let mut after_space = true;
+        for (at, c) in search.char_indices() {
+            if is_space(c) {
+                // A negation goes as far as the next space.
+                place.negated &= place.phrase.is_some();
+            } else if c == '"' {
+                q.quote(&mut place, search, at);
+            } else if c == '-' {
+                place.negated |= place.phrase.is_none() && after_space;
+            }
+            let words = match (place.negated, place.phrase) {
+                (true, Some(_)) => None,
+                (true, None) => Some(&mut unwanted),
+                (false, _) => Some(&mut wanted),
+            };
+            if let Some(words) = words {
+                words.push(if matches!(c, '-' | '"') || is_space(c) { ' ' } else { c });
+            }
+            // Words of different kinds do not grow together.
+            wanted.extend(place.negated.then_some(' '));
+            unwanted.extend((!place.negated).then_some(' '));
+            after_space = is_space(c);
+        }
+        q.add_terms(&wanted, &unwanted);
+        q
+    }
+
+    /// A phrase begins or ends at `at`.
+    fn quote(&mut self, place: &mut Place, search: &str, at: usize) {
+        match place.phrase.take() {
+            None => place.phrase = Some(at + 1),
+            Some(start) if place.negated => self.negated_phrases.push(search[start..at].to_owned()),
+            Some(start) => self.phrases.push(search[start..at].to_owned()),
+        }
+    }
+
+    fn add_terms(&mut self, wanted: &str, unwanted: &str) {
+        let folding = Tokens::new(self.language, Sensitivity::default());
+        folding.each(wanted, |t| {
+            self.lookups.insert(t);
+        });
+        let exact = Tokens::new(self.language, self.sensitivity);
+        exact.each(wanted, |t| {
+            self.terms.insert(t);
+        });
+        exact.each(unwanted, |t| {
+            self.negated_terms.insert(t);
+        });
+    }
+
+    /// Whether a document that the index found for some term is a match.
+    pub fn accepts(&self, doc: &RawDoc, spec: &TextSpec) -> Result<bool> {
+        if self.sensitivity.any() && !self.has_term(doc, spec, &self.terms, self.sensitivity)? {
+            return Ok(false);
+        }
+        if self.has_term(doc, spec, &self.negated_terms, self.sensitivity)? {
+            return Ok(false);
+        }
+        for phrase in &self.phrases {
+            if !self.has_phrase(doc, spec, phrase)? {
+                return Ok(false);
+            }
+        }
+        for phrase in &self.negated_phrases {
+            if self.has_phrase(doc, spec, phrase)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The same for any document.
+    pub fn matches(&self, doc: &RawDoc, spec: &TextSpec) -> Result<bool> {
+        Ok(self.has_term(doc, spec, &self.lookups, Sensitivity::default())? && self.accepts(doc, spec)?)
+    }
+
+    fn has_term(
+        &self,
+        doc: &RawDoc,
+        spec: &TextSpec,
+        terms: &BTreeSet<String>,
+        sensitivity: Sensitivity,
+    ) -> Result<bool> {
+        // A word of the search may be a stop word in the language of the document.
+        let mut found = false;
+        if terms.is_empty() {
+            return Ok(false);
+        }
+        each_field(spec, doc, &mut |field| {
+            Tokens::new(field.language, sensitivity)
+                .with_stop_words()
+                .each(field.text, |t| found |= terms.contains(&t));
+            !found
+        })?;
+        Ok(found)
+    }
+
+    fn has_phrase(&self, doc: &RawDoc, spec: &TextSpec, phrase: &str) -> Result<bool> {
+        let phrase = folded(phrase, self.language, self.sensitivity);
+        let mut found = false;
+        each_field(spec, doc, &mut |field| {
+            found = folded(field.text, self.language, self.sensitivity).contains(&phrase);
+            !found
+        })?;
+        Ok(found)
+    }
+}

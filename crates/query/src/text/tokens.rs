@@ -1,0 +1,68 @@
+//! A text into terms.
+
+use super::Language;
+use super::delimiters::is_delimiter;
+use super::fold::{lower, plain};
+use rust_stemmers::Stemmer;
+
+/// Which differences between letters count.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Sensitivity {
+    pub case: bool,
+    pub diacritics: bool,
+}
+
+impl Sensitivity {
+    pub(super) fn any(self) -> bool {
+        self.case || self.diacritics
+    }
+}
+
+/// Makes terms of one language, one text after another.
+pub(super) struct Tokens {
+    language: Language,
+    stemmer: Option<Stemmer>,
+    sensitivity: Sensitivity,
+    stop_words: bool,
+}
+
+impl Tokens {
+    pub(super) fn new(language: Language, sensitivity: Sensitivity) -> Tokens {
+        Tokens { language, stemmer: language.stemmer(), sensitivity, stop_words: false }
+    }
+
+    /// The same with stop words among the terms.
+    pub(super) fn with_stop_words(self) -> Tokens {
+        Tokens { stop_words: true, ..self }
+    }
+
+    /// Calls `each` with every term of `text` that is not a stop word.
+    pub(super) fn each(&self, text: &str, mut each: impl FnMut(String)) {
+        let mut small = String::new();
+        for token in text.split(|c| is_delimiter(c, self.language)).filter(|t| !t.is_empty()) {
+            small.clear();
+            small.extend(token.chars().map(|c| lower(c, self.language)));
+            if !self.stop_words && self.language.is_stop_word(&small) {
+                continue;
+            }
+            let word = if self.sensitivity.case { token } else { small.as_str() };
+            let stem = match &self.stemmer {
+                Some(stemmer) => stemmer.stem(word),
+                None => word.into(),
+            };
+            each(match self.sensitivity.diacritics {
+                true => stem.into_owned(),
+                false => stem.chars().filter_map(plain).collect(),
+            });
+        }
+    }
+}
+
+/// A text as phrases are compared.
+pub(super) fn folded(text: &str, language: Language, sensitivity: Sensitivity) -> String {
+    let cased = text.chars().map(|c| if sensitivity.case { c } else { lower(c, language) });
+    match sensitivity.diacritics {
+        true => cased.collect(),
+        false => cased.filter_map(plain).collect(),
+    }
+}
