@@ -5,6 +5,10 @@ use pando_sim::set;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
+/// A tenth of a run's time otherwise.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const USAGE: &str =
     "usage: sim [set] [meta] [--seed N | --seeds COUNT [--from N]] [--lives N] [--users N] [--life-ms N]
                  [--members N] [--seconds N] [--between-ms N] [--pause-ms N]
