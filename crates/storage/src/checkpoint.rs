@@ -151,6 +151,7 @@ impl Storage {
             let freed = rows.forget(|v| !v.local && v.ts > stable);
             self.store.mem.grew(-(freed as isize));
         }
+        self.store.lates.forget_above(stable);
         {
             // Also on disk: a drop that is undone must not be carried out after a crash.
             let mut meta = self.store.meta();
@@ -232,7 +233,10 @@ impl Store {
         self.recovery.store(recovery, Ordering::Release);
         flush::forget(self, &cut, &idents);
         self.local_log.forget(local_upto)?;
-        self.log.truncate_front(recovery.min(stable), self.prepares.oldest())?;
+        if !self.hold_front.load(Ordering::Acquire) {
+            let point = recovery.min(stable);
+            self.log.truncate_front(point, self.prepares.oldest(point))?;
+        }
         self.bound_history(stable)?;
         Ok(recovery)
     }

@@ -335,7 +335,7 @@ impl Cursor {
         } else {
             (checked, to.map_or(high, Bound::Included))
         };
-        if self.store.prepares.blocks_range(self.ident, lower, upper, self.snap.read) {
+        if self.store.prepares.blocks_range(self.ident, lower, upper, &self.snap) {
             return Err(store::prepare_conflict());
         }
         Ok(())

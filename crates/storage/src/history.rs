@@ -33,17 +33,22 @@ pub(crate) fn find_value(
     let mut unseen = current;
     let above = row::history_key(ident, key, snap.read.saturating_add(1));
     let last = row::history_key(ident, key, u64::MAX);
-    // The version replaced first after the read timestamp covers it, if any does.
-    if snap.read < u64::MAX
-        && let Some(item) =
-            kv.range(Tree::History, Bound::Included(&above), Bound::Included(&last), false).next()
-    {
-        let (_, value) = item?;
-        let (start, _) = row::header(&value)?;
-        if start == 0 || snap.sees(start) {
-            return Ok(Some(value));
+    // The version replaced first after the read timestamp covers it, if any does. (One that the snapshot sees replaced
+    // all the same was so by a prepared transaction that takes effect before its entry.)
+    if snap.read < u64::MAX {
+        let later = kv.range(Tree::History, Bound::Included(&above), Bound::Included(&last), false);
+        for item in later {
+            let (k, value) = item?;
+            if snap.sees(row::stop_of(&k)) {
+                continue;
+            }
+            let (start, _) = row::header(&value)?;
+            if start == 0 || snap.sees(start) {
+                return Ok(Some(value));
+            }
+            unseen = start;
+            break;
         }
-        unseen = start;
     }
     if snap.in_flight.is_empty() {
         return Ok(None);

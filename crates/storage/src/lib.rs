@@ -26,6 +26,7 @@ mod flush;
 mod history;
 mod ident;
 mod kv;
+mod late;
 mod log;
 mod memtable;
 mod meta;
@@ -54,7 +55,8 @@ pub use pin::{PinnedCheckpoint, PinnedFile, PinnedKind};
 pub use snapshot::{OnPrepared, ReadAt};
 pub use stats::{Stats, TableStats};
 pub use storage::Storage;
-pub use txn::{BeginOptions, Dir, Mark, PreparedTxn, Txn};
+pub use store::PREPARE_CONFLICT;
+pub use txn::{BeginOptions, Decision, Dir, Mark, PreparedTxn, Txn};
 
 /// Commit timestamps are cluster times.
 pub type Ts = pando_base::Timestamp;

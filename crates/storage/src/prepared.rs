@@ -1,17 +1,27 @@
 //! Keys written by prepared transactions: undecided, so a reader at or above the prepare timestamp cannot know
 //! what it should see.
 
+use crate::snapshot::Snapshot;
 use lsm_tree::Slice;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Mutex, PoisonError, RwLock};
 
 #[derive(Default)]
 pub(crate) struct Prepares {
     /// Lets readers pass without the lock when nothing is prepared.
     count: AtomicUsize,
     keys: RwLock<BTreeMap<(u32, Slice), u64>>,
+    /// By the prepare timestamp.
+    entries: Mutex<BTreeMap<u64, Entries>>,
+}
+
+/// What the log must keep of a prepared transaction.
+struct Entries {
+    first: u64,
+    /// Where its decision is, once there is one: recovery to a point before that needs the entries still.
+    decided: u64,
 }
 
 impl Prepares {
@@ -32,20 +42,35 @@ impl Prepares {
     pub(crate) fn is_empty(&self) -> bool {
         self.count.load(Ordering::Acquire) == 0
     }
-    pub(crate) fn blocks(&self, ident: u32, key: &[u8], read: u64) -> bool {
+    /// The log keeps its entries from `first` on.
+    pub(crate) fn open(&self, ts: u64, first: u64) {
+        self.entries().insert(ts, Entries { first, decided: u64::MAX });
+    }
+    /// Decided by the entry at `at`; with 0 it is forgotten.
+    pub(crate) fn decided(&self, ts: u64, first: u64, at: u64) {
+        let mut entries = self.entries();
+        entries.remove(&ts);
+        if at > 0 {
+            entries.insert(ts, Entries { first, decided: at });
+        }
+    }
+    fn entries(&self) -> std::sync::MutexGuard<'_, BTreeMap<u64, Entries>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    pub(crate) fn blocks(&self, ident: u32, key: &[u8], snap: &Snapshot) -> bool {
         if self.is_empty() {
             return false;
         }
         let map = self.keys.read().unwrap_or_else(PoisonError::into_inner);
-        map.get(&(ident, Slice::from(key))).is_some_and(|ts| *ts <= read)
+        map.get(&(ident, Slice::from(key))).is_some_and(|ts| snap.holds(*ts))
     }
-    /// Whether a key within the bounds is prepared at or below `read`.
+    /// Whether a key within the bounds is prepared at a time that the snapshot sees.
     pub(crate) fn blocks_range(
         &self,
         ident: u32,
         lower: Bound<&[u8]>,
         upper: Bound<&[u8]>,
-        read: u64,
+        snap: &Snapshot,
     ) -> bool {
         if self.is_empty() {
             return false;
@@ -65,13 +90,16 @@ impl Prepares {
                         Bound::Unbounded => true,
                     }
             })
-            .any(|(_, ts)| *ts <= read)
+            .any(|(_, ts)| snap.holds(*ts))
     }
-    /// The oldest prepare timestamp: the log must keep its entry (R-OPLOG-12).
-    pub(crate) fn oldest(&self) -> Option<u64> {
-        if self.is_empty() {
-            return None;
-        }
-        self.keys.read().unwrap_or_else(PoisonError::into_inner).values().min().copied()
+    /// The oldest entry that the log must keep for recovery from `point` on (R-OPLOG-12).
+    pub(crate) fn oldest(&self, point: u64) -> Option<u64> {
+        let mut entries = self.entries();
+        entries.retain(|_, e| e.decided > point);
+        entries.values().map(|e| e.first).min()
+    }
+    /// The oldest entry of those undecided.
+    pub(crate) fn oldest_open(&self) -> Option<u64> {
+        self.entries().values().filter(|e| e.decided == u64::MAX).map(|e| e.first).min()
     }
 }

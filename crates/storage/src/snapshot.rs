@@ -5,6 +5,7 @@
 //! the second. So a writer reads its own committed writes at once, without waiting for older holes to close,
 //! and rows that a commit has put in place before its slot closes stay invisible.
 
+use crate::late::Late;
 use pando_base::Timestamp;
 
 /// Where a transaction reads.
@@ -38,12 +39,26 @@ pub(crate) struct Snapshot {
     /// Smallest timestamp that this snapshot needs versions at.
     pub(crate) pin: u64,
     pub(crate) on_prepared: OnPrepared,
+    pub(crate) late: Late,
 }
 
 impl Snapshot {
     #[inline]
     pub(crate) fn sees(&self, ts: u64) -> bool {
+        self.holds(ts) || (!matches!(self.late, Late::Nothing) && self.sees_late(ts))
+    }
+    /// At or below the read timestamp, and not in flight.
+    #[inline]
+    pub(crate) fn holds(&self, ts: u64) -> bool {
         ts <= self.read && (self.in_flight.is_empty() || !self.is_in_flight(ts))
+    }
+    #[cold]
+    fn sees_late(&self, ts: u64) -> bool {
+        match &self.late {
+            Late::Nothing => false,
+            Late::These(entries) => entries.contains(&ts),
+            Late::All(all) => all.shows(ts, self),
+        }
     }
     fn is_in_flight(&self, ts: u64) -> bool {
         let at = self.in_flight.partition_point(|(_, last)| *last < ts);

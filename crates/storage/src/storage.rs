@@ -58,6 +58,8 @@ impl Storage {
             kv,
             conflicts: Conflicts::new(seed),
             prepares: Prepares::default(),
+            lates: Arc::default(),
+            hold_front: AtomicBool::new(false),
             next_txn: AtomicU64::new(1),
             next_ident: AtomicU32::new(meta.ident_limit.max(Ident::FIRST_FREE)),
             stable: AtomicU64::new(meta.stable),
@@ -134,6 +136,7 @@ impl Storage {
             }
         };
         snap.on_prepared = how.on_prepared;
+        snap.late = self.store.lates.seen_by(&snap, &self.store.prepares);
         let oldest = self.store.oldest.load(Ordering::Acquire).max(self.store.readable_from);
         let too_low = matches!(at, ReadAt::At(ts) if ts.0 < oldest);
         let read = snap.read;
@@ -206,6 +209,27 @@ impl Storage {
     /// Moves on when a prepared transaction is decided.
     pub fn prepare_changes(&self) -> &Notify {
         &self.store.prepare_changed
+    }
+    /// Whether it is not known yet which transactions are prepared: then the log keeps all that it has.
+    pub fn hold_log(&self, hold: bool) {
+        self.store.hold_front.store(hold, Ordering::Release);
+    }
+    /// The oldest entry of a prepared transaction that is undecided.
+    pub fn oldest_prepared(&self) -> Option<Timestamp> {
+        self.store.prepares.oldest_open().map(Timestamp)
+    }
+    /// A replay has met the commit, at `entry`, of a transaction whose entries begin at `first`. `None`: it was given up.
+    pub fn replayed_decision(
+        &self,
+        first: Timestamp,
+        prepare: Timestamp,
+        commit: Option<Timestamp>,
+        entry: Timestamp,
+    ) {
+        self.store.prepares.decided(prepare.0, first.0, entry.0);
+        if let Some(commit) = commit {
+            self.store.lates.add(entry.0, prepare.0, commit.0, self.store.gc_below_unfloored());
+        }
     }
     /// The point that no rollback can reach; checkpoints stand at it (R-TS-1). Never moves back.
     pub fn set_stable(&self, ts: Timestamp) {

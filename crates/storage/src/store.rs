@@ -4,6 +4,7 @@ use crate::bytes::Bytes;
 use crate::conflict::Conflicts;
 use crate::history;
 use crate::kv::{Kv, Tree};
+use crate::late::Lates;
 use crate::log::OpLog;
 use crate::log::local::LocalLog;
 use crate::memtable::{Found, MemTable};
@@ -19,7 +20,7 @@ use pando_base::{Error, ErrorCode, Result, Timestamp};
 use pando_env::Env;
 use pando_env::sync::Notify;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub(crate) struct Store {
     pub(crate) env: Env,
@@ -29,6 +30,9 @@ pub(crate) struct Store {
     pub(crate) log: OpLog,
     pub(crate) conflicts: Conflicts,
     pub(crate) prepares: Prepares,
+    pub(crate) lates: Arc<Lates>,
+    /// Not known yet which transactions are prepared: nothing of the log's front goes.
+    pub(crate) hold_front: AtomicBool,
     pub(crate) next_txn: AtomicU64,
     pub(crate) next_ident: AtomicU32,
     pub(crate) stable: AtomicU64,
@@ -108,7 +112,7 @@ impl Store {
         if snap.pin < self.lost_below.load(Ordering::Acquire) { Err(too_old(snap.read)) } else { Ok(()) }
     }
     pub(crate) fn check_prepared(&self, snap: &Snapshot, ident: u32, key: &[u8]) -> Result<()> {
-        if snap.on_prepared == OnPrepared::Conflict && self.prepares.blocks(ident, key, snap.read) {
+        if snap.on_prepared == OnPrepared::Conflict && self.prepares.blocks(ident, key, snap) {
             return Err(prepare_conflict());
         }
         Ok(())
@@ -187,9 +191,10 @@ pub(crate) fn too_old(ts: u64) -> Error {
         format!("Read timestamp {} is older than the oldest available timestamp.", Timestamp(ts)),
     )
 }
+/// A read met a key that a prepared transaction has written: it waits for [`crate::Storage::prepare_changes`] and tries
+/// again. Never shown to clients.
+pub const PREPARE_CONFLICT: ErrorCode = ErrorCode(-31808);
+
 pub(crate) fn prepare_conflict() -> Error {
-    Error::new(
-        ErrorCode::PreparedTransactionInProgress,
-        "the key was written by a prepared transaction that is still undecided",
-    )
+    Error::new(PREPARE_CONFLICT, "the key was written by a prepared transaction that is still undecided")
 }

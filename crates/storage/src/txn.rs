@@ -65,6 +65,8 @@ pub struct Txn {
     begun_local: u64,
     taken: Vec<u64>,
     hooks: Mutex<Hooks>,
+    /// Its snapshot keeps the versions it sees.
+    pinned: bool,
 }
 
 impl Txn {
@@ -83,6 +85,7 @@ impl Txn {
             begun_local,
             taken: Vec::new(),
             hooks: Mutex::default(),
+            pinned: true,
         }
     }
 
@@ -250,7 +253,7 @@ impl Txn {
                 self.store.counters.refused.fetch_add(1, Ordering::Relaxed);
                 return Err(no_room());
             }
-            self.apply(ts);
+            self.apply(|own| if own == 0 { ts } else { own });
         }
         if !self.slots.is_empty() {
             let slots = std::mem::take(&mut self.slots);
@@ -271,13 +274,12 @@ impl Txn {
     }
     /// Puts the rows into the memory tables.
     // tour: insert 7/9
-    fn apply(&self, ts: u64) {
+    fn apply(&self, at: impl Fn(u64) -> u64) {
         let gc = self.store.gc_below();
         for ident in self.writes.idents() {
             let rows = self.store.mem.get_or_add(ident);
             let versions = self.writes.ops().iter().filter(|op| op.ident == ident).map(|op| {
-                let at = if op.ts == 0 { ts } else { op.ts };
-                (&op.key, Version::new(at, false, op.fresh, op.value.clone()))
+                (&op.key, Version::new(at(op.ts), false, op.fresh, op.value.clone()))
             });
             let grown = rows.apply(versions, gc);
             self.store.grew(grown);
@@ -298,40 +300,62 @@ impl Txn {
         }
     }
 
-    /// First phase of a two-phase commit: the entry is logged at once in its own slot, the writes stay undecided
-    /// and their keys taken. `prepare_ts` is the slot's timestamp.
-    pub fn prepare(mut self, slot: Slot, entry: &RawDoc) -> Result<PreparedTxn> {
-        if !self.slots.is_empty() || self.local {
-            return Err(Error::internal("a prepared unit has exactly one log entry"));
-        }
+    /// First phase of a two-phase commit: what was logged appears at once, the writes stay undecided and their keys taken.
+    /// The prepare timestamp is that of the last entry.
+    pub fn prepare(mut self) -> Result<PreparedTxn> {
+        let Some(ts) = self.slots.iter().map(|(s, _)| s.ts().0).max().filter(|_| !self.local) else {
+            return Err(Error::internal("a unit is prepared by a log entry"));
+        };
+        let first = self.slots.iter().map(|(s, _)| s.ts().0).min().unwrap_or(ts);
+        self.take_all()?;
+        let slots = std::mem::take(&mut self.slots);
+        let prepared = self.undecided(first, ts);
+        let log = prepared.txn.store.log.0.clone();
+        log.close(slots.into_iter().map(|(slot, entry)| (slot.take().1, Some(entry))));
+        Ok(prepared)
+    }
+    /// A unit whose entries, from `first` to `prepare_ts`, are in the log already.
+    pub fn prepare_again(mut self, first: Timestamp, prepare_ts: Timestamp) -> Result<PreparedTxn> {
+        self.take_all()?;
+        Ok(self.undecided(first.0, prepare_ts.0))
+    }
+    /// `put_new` takes no key; from now on others must see it taken.
+    fn take_all(&mut self) -> Result<()> {
         for op in self.writes.ops() {
-            // put_new takes no key; from now on others must see it taken.
             match self.store.conflicts.take(op.hash, self.id) {
                 None => return Err(Error::write_conflict()),
                 Some(true) => self.taken.push(op.hash),
                 Some(false) => {}
             }
         }
-        let (ts, place) = slot.take();
-        self.store.prepares.add(self.writes.ops().iter().map(|op| (op.ident, &op.key)), ts);
-        self.store.log.0.close([(place, Some(Bytes::from(entry.as_bytes())))].into_iter());
-        Ok(PreparedTxn { txn: self, prepare_ts: ts })
+        Ok(())
     }
-    /// Rebuilds a prepared unit after a restart from its writes, without a log entry.
-    pub fn prepare_again(mut self, prepare_ts: Timestamp) -> Result<PreparedTxn> {
-        for op in self.writes.ops() {
-            if self.store.conflicts.take(op.hash, self.id) == Some(true) {
-                self.taken.push(op.hash);
-            }
+    fn undecided(mut self, first: u64, ts: u64) -> PreparedTxn {
+        self.store.prepares.open(ts, first);
+        self.store.prepares.add(self.writes.ops().iter().map(|op| (op.ident, &op.key)), ts);
+        // It reads no more.
+        self.unpin();
+        PreparedTxn { txn: self, first, prepare_ts: ts, open: true }
+    }
+    fn unpin(&mut self) {
+        if std::mem::replace(&mut self.pinned, false) {
+            self.store.log.unpin(self.snap.pin);
         }
-        self.store.prepares.add(self.writes.ops().iter().map(|op| (op.ident, &op.key)), prepare_ts.0);
-        Ok(PreparedTxn { txn: self, prepare_ts: prepare_ts.0 })
+    }
+    /// Takes back the writes of one ident; others may write there again.
+    pub fn give_back(&mut self, i: Ident) {
+        let mut out = self.writes.remove_ident(i.0);
+        out.retain(|hash| self.taken.contains(hash));
+        self.taken.retain(|hash| !out.contains(hash));
+        out.sort_unstable();
+        out.dedup();
+        self.store.conflicts.release(&out);
     }
 }
 
 impl Drop for Txn {
     fn drop(&mut self) {
-        self.store.log.unpin(self.snap.pin);
+        self.unpin();
         self.finish_if_open();
     }
 }
@@ -349,56 +373,84 @@ impl Txn {
 #[must_use]
 pub struct PreparedTxn {
     txn: Txn,
+    first: u64,
     prepare_ts: u64,
+    open: bool,
+}
+
+/// Where the log tells of a decision.
+pub enum Decision<'a> {
+    /// In an entry to be written now.
+    Here(Slot, &'a RawDoc),
+    /// In an entry that is there already, of another member's.
+    At(Timestamp),
+}
+
+impl Decision<'_> {
+    fn ts(&self) -> u64 {
+        match self {
+            Decision::Here(slot, _) => slot.ts().0,
+            Decision::At(ts) => ts.0,
+        }
+    }
 }
 
 impl PreparedTxn {
     pub fn prepare_ts(&self) -> Timestamp {
         Timestamp(self.prepare_ts)
     }
-    /// Commits at `commit_ts` (at or above the prepare timestamp, above stable); the decision's own entry, if
-    /// this member writes one, takes `entry`'s slot (the durable timestamp).
-    pub fn commit(mut self, commit_ts: Timestamp, entry: Option<(Slot, &RawDoc)>) -> Result<()> {
-        let stable = self.txn.store.stable.load(Ordering::Acquire);
-        if commit_ts.0 < self.prepare_ts || commit_ts.0 <= stable {
-            return Err(Error::bad_value(format!(
-                "commit timestamp {commit_ts} must not be below the prepare timestamp {} and must be above the stable timestamp {}",
+    /// The first of its entries.
+    pub fn first_ts(&self) -> Timestamp {
+        Timestamp(self.first)
+    }
+    /// Bytes of keys and values.
+    pub fn written_bytes(&self) -> usize {
+        self.txn.writes.bytes()
+    }
+    /// Commits: readers at or above `commit_ts` see it, which lies between the prepare timestamp and the decision's
+    /// entry. The rows carry that entry's timestamp.
+    pub fn commit(mut self, commit_ts: Timestamp, decision: Decision<'_>) -> Result<()> {
+        let entry = decision.ts();
+        if commit_ts.0 < self.prepare_ts || commit_ts.0 > entry {
+            return Err(Error::internal(format!(
+                "the commit timestamp {commit_ts} must lie between the prepare timestamp {} and the entry at {}",
                 Timestamp(self.prepare_ts),
-                Timestamp(stable)
+                Timestamp(entry)
             )));
         }
-        self.txn.apply(commit_ts.0);
-        self.undecide();
-        if let Some((slot, entry)) = entry {
-            let (_, place) = slot.take();
-            self.txn.store.log.0.close([(place, Some(Bytes::from(entry.as_bytes())))].into_iter());
-        }
-        self.txn.finish(Some(commit_ts));
+        self.txn.apply(|_| entry);
+        let store = &self.txn.store;
+        store.lates.add(entry, self.prepare_ts, commit_ts.0, store.gc_below_unfloored());
+        self.end(entry, decision);
+        self.txn.finish(Some(Timestamp(entry)));
         Ok(())
     }
-    /// Gives the unit up; the decision's entry, if any, is logged.
-    pub fn abort(mut self, entry: Option<(Slot, &RawDoc)>) {
-        self.undecide();
-        if let Some((slot, entry)) = entry {
+    /// Gives the unit up.
+    pub fn abort(mut self, decision: Decision<'_>) {
+        self.end(decision.ts(), decision);
+        self.txn.finish(None);
+    }
+    fn end(&mut self, at: u64, decision: Decision<'_>) {
+        self.undecide(at);
+        if let Decision::Here(slot, entry) = decision {
             let (_, place) = slot.take();
             self.txn.store.log.0.close([(place, Some(Bytes::from(entry.as_bytes())))].into_iter());
         }
-        self.txn.finish(None);
     }
     /// The keys are decided; those waiting may look again.
-    fn undecide(&mut self) {
-        if self.prepare_ts != 0 {
+    fn undecide(&mut self, at: u64) {
+        if std::mem::replace(&mut self.open, false) {
             let store = &self.txn.store;
             store.prepares.remove(self.txn.writes.ops().iter().map(|op| (op.ident, &op.key)));
+            store.prepares.decided(self.prepare_ts, self.first, at);
             store.prepare_changed.bump();
-            self.prepare_ts = 0;
         }
     }
 }
 
 impl Drop for PreparedTxn {
     fn drop(&mut self) {
-        self.undecide();
+        self.undecide(0);
     }
 }
 

@@ -84,6 +84,20 @@ impl Writes {
             *self.ordered.get_mut().unwrap_or_else(PoisonError::into_inner) = Ordered::default();
         }
     }
+    /// Takes the writes of one ident out again; returns their hashes.
+    pub(crate) fn remove_ident(&mut self, ident: u32) -> Vec<u64> {
+        let mut hashes = Vec::new();
+        self.ops.retain(|op| {
+            let out = op.ident == ident;
+            if out {
+                hashes.push(op.hash);
+            }
+            !out
+        });
+        self.rehash();
+        *self.ordered.get_mut().unwrap_or_else(PoisonError::into_inner) = Ordered::default();
+        hashes
+    }
     /// The transaction's own last write of a key.
     pub(crate) fn find(&self, ident: u32, key: &[u8], hash: impl FnOnce() -> u64) -> Option<&Op> {
         if self.ops.len() > SEARCHED && !self.ambiguous {

@@ -8,7 +8,7 @@ use pando_base::Timestamp;
 use pando_bson::DocBuilder;
 use pando_env::Disk;
 use pando_storage::testing::{FaultyDisk, SeededRng};
-use pando_storage::{Ident, IdentKind, Options, ReadAt, Storage};
+use pando_storage::{Decision, Ident, IdentKind, Options, ReadAt, Storage};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -186,12 +186,14 @@ fn the_front_goes_by_whole_files_never_past_the_checkpoint_or_a_prepared_unit() 
     let mut t = s.begin(ReadAt::Latest).unwrap();
     t.put(i, b"prepared", b"1").unwrap();
     let entry = pando_bson::doc! {"i": 0}.to_raw();
-    let prepared = t.prepare(s.log().reserve_one(), &entry).unwrap();
+    t.log_entry(s.log().reserve_one(), &entry);
+    let prepared = t.prepare().unwrap();
     let at = prepared.prepare_ts();
     fill(10_000);
     checkpoint(&s);
     assert!(s.log().first() <= at, "the prepare entry is kept");
-    prepared.abort(None);
+    let decided = s.log().reserve_one();
+    prepared.abort(Decision::Here(decided, &entry));
     fill(20_000);
     checkpoint(&s);
     assert!(s.log().first() > at);

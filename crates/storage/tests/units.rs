@@ -5,7 +5,7 @@ use pando_base::{ErrorCode, Timestamp};
 use pando_bson::{RawDoc, doc};
 use pando_storage::testing;
 use pando_storage::{
-    Backend, BeginOptions, Dir, Ident, IdentKind, OnPrepared, Options, ReadAt, Slot, Storage,
+    Backend, BeginOptions, Decision, Dir, Ident, IdentKind, OnPrepared, Options, PREPARE_CONFLICT, ReadAt, Slot, Storage,
 };
 use std::ops::Bound;
 
@@ -189,11 +189,12 @@ fn prepared_keys_block_those_who_ask_and_nobody_else() {
     t.put(i, b"k", b"1").unwrap();
     t.put_new(i, b"n", b"1").unwrap();
     let before = s.last_committed();
-    let prepared = t.prepare(s.log().reserve_one(), RawDoc::empty()).unwrap();
+    t.log_entry(s.log().reserve_one(), RawDoc::empty());
+    let prepared = t.prepare().unwrap();
     assert!(prepared.prepare_ts() > before);
     let strict = BeginOptions { on_prepared: OnPrepared::Conflict };
     let r = s.begin_with(ReadAt::Latest, strict).unwrap();
-    assert_eq!(r.get(i, b"k").unwrap_err().code, ErrorCode::PreparedTransactionInProgress);
+    assert_eq!(r.get(i, b"k").unwrap_err().code, PREPARE_CONFLICT);
     assert!(r.get(i, b"x").unwrap().is_some());
     let mut c = r.scan(i, Bound::Included(b"l"), Bound::Unbounded, Dir::Forward).unwrap();
     assert!(c.next().is_err(), "the prepared insert of n lies before x");
@@ -208,7 +209,7 @@ fn prepared_keys_block_those_who_ask_and_nobody_else() {
     drop(w);
     let slot = s.log().reserve_one();
     let commit_ts = slot.ts();
-    prepared.commit(commit_ts, Some((slot, RawDoc::empty()))).unwrap();
+    prepared.commit(commit_ts, Decision::Here(slot, RawDoc::empty())).unwrap();
     assert_eq!(get(&s, ReadAt::Latest, i, b"n").as_deref(), Some(&b"1"[..]));
     assert_eq!(get(&s, ReadAt::At(Timestamp(commit_ts.0 - 1)), i, b"n"), None);
 }
@@ -218,8 +219,9 @@ fn an_aborted_prepare_frees_its_keys() {
     let (s, i) = open();
     let mut t = s.begin(ReadAt::Latest).unwrap();
     t.put(i, b"k", b"1").unwrap();
-    let prepared = t.prepare(s.log().reserve_one(), RawDoc::empty()).unwrap();
-    prepared.abort(Some((s.log().reserve_one(), RawDoc::empty())));
+    t.log_entry(s.log().reserve_one(), RawDoc::empty());
+    let prepared = t.prepare().unwrap();
+    prepared.abort(Decision::Here(s.log().reserve_one(), RawDoc::empty()));
     let strict = BeginOptions { on_prepared: OnPrepared::Conflict };
     assert!(s.begin_with(ReadAt::Latest, strict).unwrap().get(i, b"k").unwrap().is_none());
     put(&s, i, b"k", b"2");
@@ -234,4 +236,61 @@ fn reading_below_oldest_is_refused() {
     s.set_oldest(b);
     assert_eq!(s.begin(ReadAt::At(a)).err().unwrap().code, ErrorCode::SnapshotTooOld);
     assert!(s.begin(ReadAt::At(b)).is_ok());
+}
+
+#[test]
+fn a_prepared_unit_takes_effect_at_its_commit_timestamp_and_is_there_from_its_entry_on() {
+    let (s, i) = open();
+    put(&s, i, b"k", b"0");
+    let mut t = s.begin(ReadAt::Latest).unwrap();
+    t.put(i, b"k", b"1").unwrap();
+    t.put(i, b"n", b"1").unwrap();
+    t.log_entry(s.log().reserve_one(), RawDoc::empty());
+    let prepared = t.prepare().unwrap();
+    let at = prepared.prepare_ts();
+    // What comes meanwhile is stable, and in the tables.
+    put(&s, i, b"other", b"1");
+    let between = put(&s, i, b"other", b"2");
+    s.set_stable(between);
+    s.checkpoint().unwrap();
+    let strict = BeginOptions { on_prepared: OnPrepared::Conflict };
+    let waits = s.begin_with(ReadAt::At(between), strict).unwrap();
+    let ignores = s.begin(ReadAt::At(between)).unwrap();
+    let begun_before = s.begin_with(ReadAt::At(Timestamp(at.0 - 1)), strict).unwrap();
+    assert_eq!(waits.get(i, b"k").unwrap_err().code, PREPARE_CONFLICT);
+    let slot = s.log().reserve_one();
+    let entry = slot.ts();
+    prepared.commit(at, Decision::Here(slot, RawDoc::empty())).unwrap();
+    let see = |t: &pando_storage::Txn, key: &[u8]| t.get(i, key).unwrap().map(|b| b.to_vec());
+    assert_eq!(see(&waits, b"k").as_deref(), Some(&b"1"[..]), "who waited sees it");
+    assert_eq!(see(&ignores, b"k").as_deref(), Some(&b"0"[..]), "who does not wait sees no part of it");
+    assert_eq!(see(&begun_before, b"n"), None);
+    for ts in [at, between, entry] {
+        assert_eq!(get(&s, ReadAt::At(ts), i, b"k").as_deref(), Some(&b"1"[..]), "{ts}");
+    }
+    assert_eq!(get(&s, ReadAt::At(Timestamp(at.0 - 1)), i, b"k").as_deref(), Some(&b"0"[..]));
+    drop((waits, ignores, begun_before));
+    // Replaced, and all of it in the tables: the history knows the same.
+    let replaced = put(&s, i, b"k", b"2");
+    s.set_stable(replaced);
+    s.checkpoint().unwrap();
+    assert_eq!(get(&s, ReadAt::At(between), i, b"k").as_deref(), Some(&b"1"[..]));
+    assert_eq!(get(&s, ReadAt::At(Timestamp(at.0 - 1)), i, b"k").as_deref(), Some(&b"0"[..]));
+}
+
+#[test]
+fn a_commit_above_the_stable_timestamp_is_forgotten_by_a_rollback_whatever_its_own_timestamp() {
+    let (s, i) = open();
+    put(&s, i, b"k", b"0");
+    let mut t = s.begin(ReadAt::Latest).unwrap();
+    t.put(i, b"k", b"1").unwrap();
+    t.log_entry(s.log().reserve_one(), RawDoc::empty());
+    let prepared = t.prepare().unwrap();
+    let at = prepared.prepare_ts();
+    let stable = put(&s, i, b"other", b"1");
+    s.set_stable(stable);
+    prepared.commit(at, Decision::Here(s.log().reserve_one(), RawDoc::empty())).unwrap();
+    s.checkpoint().unwrap();
+    assert_eq!(s.recover_to_stable().unwrap(), stable);
+    assert_eq!(get(&s, ReadAt::At(stable), i, b"k").as_deref(), Some(&b"0"[..]));
 }
