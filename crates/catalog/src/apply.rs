@@ -93,6 +93,8 @@ impl Catalog {
         }
         match first.name() {
             "applyOps" => self.apply_group(e, why),
+            "commitTransaction" => self.apply_commit(e, why),
+            "abortTransaction" => self.apply_abort(e),
             "create" => self.apply_create(e, db),
             "drop" => self.apply_drop(e),
             "renameCollection" => self.apply_rename(e),

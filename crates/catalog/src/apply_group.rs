@@ -14,13 +14,12 @@ use crate::unit::WriteUnit;
 use pando_base::{Error, Namespace, Result, Timestamp, Uuid};
 use pando_bson::RawDoc;
 use pando_oplog::entry::{EntryView, OpType};
-use pando_storage::{Bytes, IdentKind};
+use pando_storage::IdentKind;
 use std::collections::BTreeMap;
-use std::ops::Bound;
 use std::sync::Arc;
 
 /// A group on its way into rows.
-struct Group<'a> {
+pub(crate) struct Group<'a> {
     catalog: &'a Catalog,
     why: Applying,
     unit: WriteUnit,
@@ -31,25 +30,28 @@ struct Group<'a> {
 }
 
 impl Catalog {
-    /// An `applyOps` entry. A part of a chain waits for the chain's end.
+    /// An `applyOps` entry. A part of a chain waits for the chain's end. One that prepares is applied by members that
+    /// follow; whoever recovers waits for its decision, or for the end of the log.
     pub(crate) fn apply_group(&self, e: &EntryView<'_>, why: Applying) -> Result<()> {
         let is_set = |name: &str| e.o.get(name).is_some_and(|v| v.is_truthy());
-        if is_set("prepare") {
-            return Err(Error::internal("entries of prepared transactions cannot be applied yet"));
+        match is_set("prepare") {
+            true if why == Applying::Steady => self.apply_prepare(e),
+            true => Ok(()),
+            false if is_set("partialTxn") => Ok(()),
+            false => self.apply_whole(e, why).map(drop),
         }
-        if is_set("partialTxn") {
-            return Ok(());
-        }
+    }
+
+    /// All operations of the transaction that ends with this entry. Returns where the first of its entries is, and where
+    /// the last one before this.
+    pub(crate) fn apply_whole(&self, e: &EntryView<'_>, why: Applying) -> Result<(Timestamp, Timestamp)> {
         let parts = self.earlier_parts(e.doc)?;
-        let mut group = Group {
-            catalog: self,
-            why,
-            unit: self.begin_applied(e.ts)?,
-            made: Vec::new(),
-            newer: BTreeMap::new(),
-        };
+        let mut group = Group::new(self, why, self.begin_applied(e.ts)?);
+        let (mut first, mut last) = (e.ts, e.ts);
         for part in &parts {
-            group.apply_all(&EntryView { ts: e.ts, ..EntryView::parse(RawDoc::trusted(part))? })?;
+            let part = EntryView::parse(RawDoc::trusted(part))?;
+            (first, last) = (first.min(part.ts), part.ts);
+            group.apply_all(&EntryView { ts: e.ts, ..part })?;
         }
         group.apply_all(e)?;
         let Group { unit, made, .. } = group;
@@ -57,38 +59,18 @@ impl Catalog {
         if !made.is_empty() {
             self.publish(|s| made.into_iter().for_each(|c| s.put(Named::Collection(c))));
         }
-        Ok(())
-    }
-
-    /// The entries of a transaction before its last one, oldest first, from this node's own log.
-    pub fn earlier_parts(&self, last: &RawDoc) -> Result<Vec<Bytes>> {
-        let mut parts: Vec<Bytes> = Vec::new();
-        let mut prev = previous_of(last);
-        while !prev.is_zero() {
-            let found = self.storage().log().read(Bound::Included(prev), false).next()?;
-            let Some((_, part)) = found.filter(|(ts, _)| *ts == prev) else {
-                return Err(Error::internal(format!(
-                    "the transaction that ends with {last} lacks its entry at {prev}"
-                )));
-            };
-            prev = previous_of(RawDoc::trusted(&part));
-            parts.push(part);
-        }
-        parts.reverse();
-        Ok(parts)
+        Ok((first, last))
     }
 }
 
-/// The timestamp of the entry before, in the same transaction.
-fn previous_of(entry: &RawDoc) -> Timestamp {
-    match entry.get_path("prevOpTime.ts") {
-        Some(pando_bson::Value::Timestamp(ts)) => ts,
-        _ => Timestamp::ZERO,
+impl<'a> Group<'a> {
+    pub(crate) fn new(catalog: &'a Catalog, why: Applying, unit: WriteUnit) -> Group<'a> {
+        Group { catalog, why, unit, made: Vec::new(), newer: BTreeMap::new() }
     }
-}
-
-impl Group<'_> {
-    fn apply_all(&mut self, e: &EntryView<'_>) -> Result<()> {
+    pub(crate) fn into_unit(self) -> WriteUnit {
+        self.unit
+    }
+    pub(crate) fn apply_all(&mut self, e: &EntryView<'_>) -> Result<()> {
         e.inner().into_iter().flatten().try_for_each(|op| {
             let op = op?;
             self.apply(&op).map_err(|err| err.context(format_args!("while applying {}", op.doc)))

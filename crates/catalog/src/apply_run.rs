@@ -74,6 +74,27 @@ impl Catalog {
         unit.commit().map(|_| Some(()))
     }
 
+    /// Before a transaction is prepared: what it has met of arrays is noted in units of their own.
+    pub(crate) async fn write_marks_early(&self, marks: Vec<PendingMarks>) -> Result<()> {
+        let mut by_collection: BTreeMap<_, Vec<PendingMarks>> = BTreeMap::new();
+        for m in marks {
+            by_collection.entry(m.collection).or_default().push(m);
+        }
+        for (uuid, marks) in by_collection {
+            let Some(coll) = self.lookup_uuid(uuid) else { continue };
+            crate::retry_conflicts(self, &crate::write::Uninterrupted, || {
+                let mut unit = self.begin_write(&coll)?;
+                unit.stamp();
+                durable::put_row(&mut unit.txn, &coll, marks.iter())?;
+                unit.log_noop("array paths of a transaction")?;
+                unit.commit()
+            })
+            .await?;
+            marks.iter().for_each(durable::mark_durable);
+        }
+        Ok(())
+    }
+
     /// After all workers of a batch: what they met of arrays goes into the catalog rows, as of the batch's first
     /// entry. Then the batch may be published.
     pub fn finish_batch(&self, first: Timestamp, marks: &Marks) -> Result<()> {

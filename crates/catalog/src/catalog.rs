@@ -38,6 +38,7 @@ pub(crate) struct Inner {
     /// The data is an unfinished copy of another member's.
     pub(crate) copying: AtomicBool,
     pub(crate) before_min_valid: AtomicBool,
+    pub(crate) prepared: crate::prepared::PreparedTable,
 }
 
 /// How a server opens its catalog.
@@ -100,6 +101,7 @@ impl Catalog {
             rebuilds: crate::rebuild::Rebuilds::default(),
             copying: AtomicBool::new(false),
             before_min_valid: AtomicBool::new(false),
+            prepared: Default::default(),
         }))
     }
     pub fn env(&self) -> &Env {

@@ -188,6 +188,10 @@ impl Index {
 }
 
 impl Collection {
+    /// Of its records and of its indexes.
+    pub fn idents(&self) -> impl Iterator<Item = Ident> {
+        std::iter::once(self.records).chain(self.indexes.iter().map(|i| i.ident))
+    }
     /// Ready indexes, in the order of `info.indexes`.
     pub fn ready_indexes(&self) -> &[Arc<Index>] {
         &self.indexes[..self.info.indexes.len()]

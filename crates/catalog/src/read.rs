@@ -14,7 +14,7 @@ use pando_query::source::{
     CollectionInfo, Direction, Found, IndexCursor, IndexEntry, IndexScan, Look, RecordCursor, RecordId,
     RecordScan, Source, Verdict,
 };
-use pando_storage::{Cursor, Dir, ReadAt, Txn};
+use pando_storage::{BeginOptions, Cursor, Dir, OnPrepared, ReadAt, Txn};
 use std::borrow::Borrow;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -53,10 +53,22 @@ struct Near {
 impl Catalog {
     /// Opens a collection for reading at a point in time.
     pub fn open_source(&self, coll: &Arc<Collection>, at: ReadAt) -> Result<Box<dyn Source>> {
+        self.open_source_with(coll, at, OnPrepared::Ignore)
+    }
+    /// The same, with a say in what is done about prepared transactions.
+    pub fn open_source_with(
+        &self,
+        coll: &Arc<Collection>,
+        at: ReadAt,
+        on_prepared: OnPrepared,
+    ) -> Result<Box<dyn Source>> {
         if coll.is_oplog() {
             return Ok(Box::new(OplogSource::new(self, coll.clone())));
         }
-        Ok(Box::new(CollectionSource::new(coll.clone(), self.storage().begin(at)?)))
+        Ok(Box::new(CollectionSource::new(
+            coll.clone(),
+            self.storage().begin_with(at, BeginOptions { on_prepared })?,
+        )))
     }
 }
 

@@ -186,18 +186,23 @@ impl Catalog {
 
     /// The same for every operation of a transaction, as of its last entry.
     fn recount_all(&self, e: &EntryView<'_>, stored: &BTreeMap<Uuid, StoredSize>) -> Result<()> {
-        let Some(own) = e.inner() else {
-            self.recount(e, stored);
-            return Ok(());
+        let decides = e.op == OpType::Command && e.o.first().is_some_and(|c| c.name() == "commitTransaction");
+        let own = match e.inner() {
+            Some(own) => Some(own),
+            None if decides => None,
+            None => {
+                self.recount(e, stored);
+                return Ok(());
+            }
         };
-        if e.o.get("partialTxn").is_some() {
+        if e.o.get("partialTxn").is_some() || e.o.get("prepare").is_some() {
             return Ok(());
         }
         for part in self.earlier_parts(e.doc)? {
             let part = EntryView { ts: e.ts, ..EntryView::parse(RawDoc::trusted(&part))? };
             part.inner().into_iter().flatten().try_for_each(|op| op.map(|op| self.recount(&op, stored)))?;
         }
-        own.into_iter().try_for_each(|op| op.map(|op| self.recount(&op, stored)))
+        own.into_iter().flatten().try_for_each(|op| op.map(|op| self.recount(&op, stored)))
     }
     /// Corrects totals for an entry between the stored sizes and the checkpoint.
     fn recount(&self, e: &EntryView<'_>, stored: &BTreeMap<Uuid, StoredSize>) {

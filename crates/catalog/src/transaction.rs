@@ -6,20 +6,22 @@
 //! `applyOps`, or a chain of them, linked by `prevOpTime`, when the operations do not fit into one document.
 
 use crate::Catalog;
-use crate::collection::Collection;
+use crate::collection::{Collection, Shared};
 use crate::conflict::{self, Verdict};
 use crate::durable::{self, Parts};
 use crate::index_ddl::{IndexesCreated, all_there, check_kinds, format_of, parse_all};
 use crate::observer::Defined;
 use crate::options::CollectionOptions;
+use crate::sizes::Totals;
 use crate::snapshot::Named;
 use crate::spec::IndexSpec;
 use crate::unit::{WriteOp, WriteUnit};
 use crate::validation;
-use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Timestamp, limits};
+use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Timestamp, Uuid, limits};
 use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, RawDoc, Value};
 use pando_oplog::entry::{Chain, Operation};
-use pando_storage::{Dir, IdentKind, ReadAt};
+use pando_storage::{BeginOptions, Dir, IdentKind, OnPrepared, PreparedTxn, ReadAt, Slots};
+use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
@@ -59,7 +61,8 @@ impl Catalog {
     /// Opens a transaction on the state at `at`.
     pub fn begin_transaction(&self, at: ReadAt) -> Result<WriteUnit> {
         let entered = self.gate().enter()?;
-        Ok(WriteUnit::for_transaction(self, self.storage().begin(at)?, entered))
+        let waits = BeginOptions { on_prepared: OnPrepared::Conflict };
+        Ok(WriteUnit::for_transaction(self, self.storage().begin_with(at, waits)?, entered))
     }
 
     /// Inserts documents within a transaction; what was inserted before an error stays.
@@ -245,18 +248,64 @@ impl WriteUnit {
             durable::put_row(txn, &coll, marks.iter().filter(|m| m.collection == coll.uuid))?;
             published.push(coll);
         }
+        self.log_groups(slots, groups, lsid, number, false);
+        let last = self.commit_at(at)?;
+        Ok((Committed { last, operations, bytes }, published))
+    }
+}
+
+impl WriteUnit {
+    /// Leaves the entries of a transaction. Each names the one before.
+    fn log_groups(
+        &mut self,
+        slots: Slots,
+        groups: Vec<&[DocBuf]>,
+        lsid: &RawDoc,
+        number: i64,
+        prepare: bool,
+    ) {
         let mut prev = OpTime::NULL;
         let n = groups.len();
+        let operations = groups.iter().map(|ops| ops.len()).sum();
         for (i, (slot, ops)) in slots.zip(groups).enumerate() {
             let chain = Chain { lsid, txn_number: number, prev };
             prev = OpTime::new(slot.ts(), self.term());
             let partial = i + 1 < n;
-            let o = apply_ops(ops, partial, (!partial && n > 1).then_some(operations));
+            let kind = Part { partial, prepare: prepare && !partial };
+            let o = apply_ops(ops, kind, (!partial && n > 1).then_some(operations));
             self.log_chain(slot, &chain, &o);
         }
-        let last = self.commit_at(at)?;
-        Ok((Committed { last, operations, bytes }, published))
     }
+    pub(crate) fn made_collections(&self) -> bool {
+        self.collected().is_some_and(|c| !c.created.is_empty())
+    }
+    /// The collections that the operations are about.
+    pub(crate) fn collections(&self) -> BTreeSet<Uuid> {
+        let ops = self.collected().map_or(&[][..], |c| &c.ops);
+        let uuid = |op: &DocBuf| match op.get("ui") {
+            Some(Value::Binary { bytes, .. }) => Uuid::from_slice(bytes),
+            _ => None,
+        };
+        ops.iter().filter_map(uuid).collect()
+    }
+    /// Leaves the entries, and the writes undecided.
+    pub(crate) fn prepare_collected(
+        mut self,
+        lsid: &RawDoc,
+        number: i64,
+    ) -> Result<(PreparedTxn, Vec<(Arc<Shared>, Totals)>, OpTime)> {
+        let collected = std::mem::take(self.collected_mut()?);
+        let groups = groups_of(&collected.ops)?;
+        let slots = self.catalog.storage().log().reserve(groups.len());
+        self.log_groups(slots, groups, lsid, number, true);
+        self.prepare()
+    }
+}
+
+/// What an `applyOps` entry says beside its operations.
+struct Part {
+    partial: bool,
+    prepare: bool,
 }
 
 /// Splits the operations so that each group fits into one entry.
@@ -278,7 +327,7 @@ fn groups_of(ops: &[DocBuf]) -> Result<Vec<&[DocBuf]>> {
     Ok(groups)
 }
 
-fn apply_ops(ops: &[DocBuf], partial: bool, count: Option<usize>) -> DocBuf {
+fn apply_ops(ops: &[DocBuf], part: Part, count: Option<usize>) -> DocBuf {
     let bytes: usize = ops.iter().map(|op| op.byte_len() + limits::BSON_ARRAY_ELEMENT_BYTES_MAX).sum();
     let mut b = DocBuilder::with_capacity(bytes + 64);
     b.array("applyOps", |a: &mut ArrayBuilder| {
@@ -286,8 +335,11 @@ fn apply_ops(ops: &[DocBuf], partial: bool, count: Option<usize>) -> DocBuf {
             a.raw_doc(op);
         }
     });
-    if partial {
+    if part.partial {
         b.bool("partialTxn", true);
+    }
+    if part.prepare {
+        b.bool("prepare", true);
     }
     if let Some(n) = count {
         b.value("count", Value::Int64(n as i64));

@@ -17,7 +17,7 @@ use pando_bson::RawDoc;
 use pando_bson::keystring::KeyBuilder;
 use pando_oplog::Entry;
 use pando_oplog::entry::{Chain, Identity, Object, OpType, Operation, Session};
-use pando_storage::{Mark, Slot, Slots, Txn};
+use pando_storage::{Mark, PreparedTxn, Slot, Slots, Txn};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What the operation brings to its log entries and checks.
@@ -270,6 +270,30 @@ impl WriteUnit {
             *ts = at;
         }
         self.commit()
+    }
+
+    /// Array paths met so far, which somebody else is going to note.
+    pub(crate) fn take_marks(&mut self) -> Vec<PendingMarks> {
+        std::mem::take(&mut self.marks)
+    }
+    /// Leaves the writes undecided; the last entry is where this is told.
+    pub(crate) fn prepare(self) -> Result<(PreparedTxn, Vec<(Arc<Shared>, Totals)>, OpTime)> {
+        let WriteUnit { txn, deltas, last, .. } = self;
+        let deltas = deltas.into_iter().map(|(shared, _, delta)| (shared, delta)).collect();
+        Ok((txn.prepare()?, deltas, last))
+    }
+    /// The same where the entries, from `first` to `at`, are there already.
+    pub(crate) fn prepare_applied(
+        self,
+        first: Timestamp,
+        at: Timestamp,
+    ) -> Result<(PreparedTxn, Vec<(Arc<Shared>, Totals)>)> {
+        let WriteUnit { txn, journal, marks, deltas, .. } = self;
+        if let Journal::Applied { marks: Some(to), .. } = &journal {
+            to.0.lock().unwrap_or_else(PoisonError::into_inner).extend(marks);
+        }
+        let deltas = deltas.into_iter().map(|(shared, _, delta)| (shared, delta)).collect();
+        Ok((txn.prepare_again(first, at)?, deltas))
     }
 
     /// Leaves a no-op entry for writes that the log does not tell (parts of an unfinished index). They need one

@@ -36,7 +36,7 @@ pub use concern::{ReadConcern, ReadLevel, W, WriteConcern, WriteConcernError};
 pub use fail_point::{FailPoint, FailPoints};
 pub use generic_args::{GenericArgs, Lsid, ReadMode};
 pub use instance::Instance;
-pub use node::{Node, ReplyTimes, TopologyVersion};
+pub use node::{Attempt, Node, ReplyTimes, TopologyVersion};
 pub use op_ctx::{OpCtx, OpDebug};
 pub use params::{Param, Params};
 pub use pipeline::ends_transaction;

@@ -26,6 +26,10 @@ pub struct ReplyTimes {
     pub operation_time: Timestamp,
 }
 
+/// The state of things before a handler ran.
+#[derive(Default)]
+pub struct Attempt(pub Option<Box<dyn std::any::Any + Send>>);
+
 /// A role's side of the pipeline.
 pub trait Node: Send + Sync + Sized + 'static {
     fn instance(&self) -> &Arc<Instance>;
@@ -48,6 +52,20 @@ pub trait Node: Send + Sync + Sized + 'static {
     }
     /// After it: gives the session back. A statement that failed ends the transaction.
     fn check_in(&self, _ctx: &OpCtx, _failed: Option<&Error>) {}
+    /// Before a handler runs: what [`Node::try_again`] compares with.
+    fn attempt(&self, _ctx: &OpCtx) -> Attempt {
+        Attempt::default()
+    }
+    /// The handler met something that is undecided: undoes what it did and waits until it should run again; `None` when
+    /// the error is its answer.
+    fn try_again<'a>(
+        &'a self,
+        _ctx: &'a OpCtx,
+        _attempt: Attempt,
+        _error: &Error,
+    ) -> Option<BoxFuture<'a, Result<()>>> {
+        None
+    }
     /// Waits until what `readConcern` asks for can be read here; not called for a plain local read.
     fn await_read_concern<'a>(&'a self, _ctx: &'a OpCtx) -> BoxFuture<'a, Result<()>> {
         Box::pin(async { Ok(()) })

@@ -211,7 +211,19 @@ async fn execute<S: Node>(
         node.await_read_concern(ctx).await?;
     }
     let result = match ctx.check_interrupt() {
-        Ok(()) => handler(node, ctx, req).await,
+        Ok(()) => loop {
+            let attempt = node.attempt(ctx);
+            let result = handler(node, ctx, req).await;
+            let again = result.as_ref().err().and_then(|e| node.try_again(ctx, attempt, e));
+            match again {
+                None => break result,
+                Some(ready) => {
+                    if let Err(e) = ready.await {
+                        break Err(e);
+                    }
+                }
+            }
+        },
         Err(e) => Err(e),
     };
     if in_txn {

@@ -6,8 +6,8 @@ use pando_bson::{DocBuf, DocBuilder};
 use pando_catalog::Collection;
 use pando_command::concern::Provenance;
 use pando_command::{
-    Flags, Instance, Node, OpCtx, ReadLevel, ReadMode, ReplyTimes, Request, TopologyVersion, W, WriteConcern,
-    WriteConcernError,
+    Attempt, Flags, Instance, Node, OpCtx, ReadLevel, ReadMode, ReplyTimes, Request, TopologyVersion, W,
+    WriteConcern, WriteConcernError,
 };
 use pando_env::BoxFuture;
 use pando_repl::await_replication::{self, Wait};
@@ -66,6 +66,17 @@ impl Node for Server {
             !pando_command::ends_transaction(ctx.command) && !no_pipeline
         };
         self.check_in_session(ctx, failed.filter(begun).is_some());
+    }
+    fn attempt(&self, ctx: &OpCtx) -> Attempt {
+        self.attempt_of(ctx)
+    }
+    fn try_again<'a>(
+        &'a self,
+        ctx: &'a OpCtx,
+        attempt: Attempt,
+        error: &Error,
+    ) -> Option<BoxFuture<'a, Result<()>>> {
+        self.after_decision(ctx, attempt, error)
     }
     fn await_read_concern<'a>(&'a self, ctx: &'a OpCtx) -> BoxFuture<'a, Result<()>> {
         Box::pin(self.await_readable(ctx))

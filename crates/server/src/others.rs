@@ -3,18 +3,20 @@
 use crate::Server;
 use crate::query_cursor::ReadPoint;
 use crate::transaction::OpenTxn;
+use crate::transaction::conflicts::on_prepared;
 use pando_base::{Namespace, Result};
 use pando_catalog::Catalog;
 use pando_command::OpCtx;
 use pando_query::collation::Collation;
 use pando_query::source::Source;
 use pando_query::stage::{Collections, Target};
-use pando_storage::ReadAt;
+use pando_storage::{OnPrepared, ReadAt};
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub(crate) struct Others {
     catalog: Catalog,
     point: ReadPoint,
+    on_prepared: OnPrepared,
     /// What the point means now.
     at: Mutex<ReadAt>,
     /// Whose view of them is wanted.
@@ -27,6 +29,7 @@ impl Others {
         Arc::new(Others {
             catalog: server.catalog.clone(),
             point,
+            on_prepared: on_prepared(&ctx.read_concern),
             at,
             transaction: server.open_txn(ctx).cloned(),
         })
@@ -58,6 +61,6 @@ impl Collections for Others {
         }
         let Some(coll) = self.catalog.lookup(&ns) else { return Ok(None) };
         let at = *self.at.lock().unwrap_or_else(PoisonError::into_inner);
-        self.catalog.open_source(&coll, at).map(Some)
+        self.catalog.open_source_with(&coll, at, self.on_prepared).map(Some)
     }
 }

@@ -5,6 +5,7 @@ use crate::batch::Batch;
 use crate::body::More;
 use crate::others::Others;
 use crate::query_cursor::{STEPS_PER_TURN, Scan, in_plan};
+use crate::transaction::conflicts::Undecided;
 use bytes::Bytes;
 use pando_base::{Error, ErrorCode, Result, Timestamp};
 use pando_bson::{DocBuf, RawDoc};
@@ -86,6 +87,10 @@ impl PipelineCursor {
         batch: &mut Batch<'_>,
         source: Option<Box<dyn Source>>,
     ) -> Result<More> {
+        if source.is_none() {
+            let wait = self.must_be_decided(server, ctx)?;
+            server.past_prepared(ctx, wait).await?;
+        }
         let mut turn = self.begin(server, ctx, source)?;
         while !batch.is_full() {
             let row = match self.stash.take() {
@@ -107,6 +112,13 @@ impl PipelineCursor {
         }
         self.end(server, ctx, true);
         Ok(More::Yes)
+    }
+    /// What is waited for before a batch that goes on.
+    fn must_be_decided(&self, server: &Server, ctx: &OpCtx) -> Result<Option<Undecided>> {
+        match &self.from {
+            From::Docs(_) => Ok(None),
+            From::Plan(scan) => scan.must_be_decided(server, ctx),
+        }
     }
     /// What pulling needs until [`PipelineCursor::end`].
     pub(crate) fn begin(

@@ -5,6 +5,7 @@ use crate::batch::Batch;
 use crate::body::{CursorBody, More};
 use crate::find_args::FindArgs;
 use crate::plan_use;
+use crate::transaction::conflicts::{Undecided, on_prepared};
 use bytes::Bytes;
 use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp};
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
@@ -16,7 +17,7 @@ use pando_query::plan::{Query, QueryKind, natural_of};
 use pando_query::projection::Projection;
 use pando_query::sort::SortPattern;
 use pando_query::source::{RecordId, Source};
-use pando_storage::ReadAt;
+use pando_storage::{OnPrepared, ReadAt};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -44,6 +45,8 @@ pub(crate) struct Scan {
     pub(crate) point: ReadPoint,
     pub(crate) exec: Executor,
     noted: bool,
+    /// What its batches do about prepared transactions.
+    on_prepared: OnPrepared,
 }
 
 /// The state of a query between batches.
@@ -69,7 +72,10 @@ struct Resume {
 impl Server {
     /// Nothing in the request asks for anything but the newest data.
     pub(crate) fn reads_latest(&self, ctx: &OpCtx) -> bool {
-        !ctx.in_txn() && matches!(ctx.read_concern.level(), ReadLevel::Local | ReadLevel::Available)
+        let level = ctx.read_concern.level();
+        !ctx.in_txn()
+            && matches!(level, ReadLevel::Local | ReadLevel::Available)
+            && on_prepared(&ctx.read_concern) == OnPrepared::Ignore
     }
     pub(crate) fn read_point(&self, ctx: &OpCtx) -> ReadPoint {
         if ctx.in_txn() {
@@ -160,7 +166,8 @@ impl Server {
         let point = self.read_point(ctx);
         let source = self.open_source(ctx, coll, point)?;
         let exec = Executor::new(query, &*source, self.resources(allow_disk_use))?;
-        Ok((Scan { coll: coll.clone(), point, exec, noted: false }, source))
+        let on_prepared = on_prepared(&ctx.read_concern);
+        Ok((Scan { coll: coll.clone(), point, exec, noted: false, on_prepared }, source))
     }
     /// How many documents a find with these arguments would return.
     pub(crate) async fn count_matching(
@@ -214,12 +221,25 @@ impl Scan {
             _ => None,
         }
     }
+    /// Before a batch that goes on, what was prepared up to here must be decided: rows behind it could not be told from
+    /// those it has passed.
+    pub(crate) fn must_be_decided(&self, server: &Server, ctx: &OpCtx) -> Result<Option<Undecided>> {
+        let upto = match server.open_txn(ctx) {
+            Some(open) => open.with(|unit| Ok(unit.txn().read_ts()))?,
+            None if self.on_prepared == OnPrepared::Ignore => return Ok(None),
+            None => self.at_cluster_time().unwrap_or_else(|| server.storage.log().clock()),
+        };
+        Ok(Some((self.coll.clone(), upto)))
+    }
     /// What to read from now; 175 when the collection is not what the plan was made for.
     pub(crate) fn reopen(&self, server: &Server, ctx: &OpCtx) -> Result<Box<dyn Source>> {
         if !ctx.in_txn() {
             plan_use::still_valid(&server.catalog, &self.coll, self.exec.plan())?;
         }
-        server.open_source(ctx, &self.coll, self.point)
+        if ctx.in_txn() {
+            return server.open_source(ctx, &self.coll, self.point);
+        }
+        server.catalog.open_source_with(&self.coll, server.read_at(self.point), self.on_prepared)
     }
     /// Lets others run; a snapshot that has become old is exchanged for a new one.
     pub(crate) async fn pause(
@@ -233,6 +253,8 @@ impl Scan {
         let now = ctx.env().clock.mono();
         if now.saturating_sub(*opened) > Duration::from_secs(pando_base::limits::SNAPSHOT_AGE_SECS_MAX) {
             self.exec.save();
+            let wait = self.must_be_decided(server, ctx)?;
+            server.past_prepared(ctx, wait).await?;
             *source = self.reopen(server, ctx)?;
             *opened = now;
         }
@@ -279,7 +301,11 @@ impl QueryCursor {
         }
         let mut source = match source {
             Some(source) => source,
-            None => self.scan.reopen(server, ctx)?,
+            None => {
+                let wait = self.scan.must_be_decided(server, ctx)?;
+                server.past_prepared(ctx, wait).await?;
+                self.scan.reopen(server, ctx)?
+            }
         };
         let more = self.pull(server, ctx, batch, &mut source).await;
         self.scan.end_batch(server, ctx, matches!(more, Ok(More::Yes)));

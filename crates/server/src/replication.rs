@@ -41,6 +41,7 @@ impl Server {
         self.progress.reset(self.top_of_log()?);
         self.restore_settings()?;
         self.restore_retryable_writes()?;
+        self.restore_prepared()?;
         self.restore_retry_images().await?;
         self.restore_rollback_id()?;
         let has_data = boot.state != MemberState::Startup2 && !fresh;
@@ -342,6 +343,7 @@ impl Effects for ServerEffects {
         } else if server.catalog.gate().is_open() {
             server.catalog.gate().close();
             server.abort_open_transactions();
+            server.catalog.yield_prepared();
             server.progress.take_over(&server.own_positions());
         }
         match change.to {
@@ -382,6 +384,7 @@ impl Effects for ServerEffects {
             server.transitions.note(&server.instance.clients, "stepUp", 0);
             server.count_catch_up()?;
             server.retryable.abort_partial();
+            server.catalog.lock_prepared()?;
             server.catalog.set_term(term);
             let op = server.append_noop(&doc! { "msg": "new primary" }.to_raw())?;
             let at = DataPosition { op_time: op, wall: server.env.clock.wall_ms() };
@@ -515,6 +518,7 @@ impl Server {
         let sync = InitialSync::default();
         *self.initial_sync.lock().unwrap_or_else(PoisonError::into_inner) = Some(sync.clone());
         let own = self.own()?;
+        self.catalog.forget_prepared();
         self.forget_sessions();
         let done = sync.run(&self.data_path_deps()?, own.as_bytes()).await;
         self.initial_sync.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -532,6 +536,7 @@ impl Server {
         }
         self.restore_settings()?;
         self.restore_retryable_writes()?;
+        self.restore_prepared()?;
         let top = self.top_of_log()?;
         self.progress.reset(top);
         self.services().inspect(|s| s.hooks.initial_data_available());

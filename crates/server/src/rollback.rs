@@ -211,6 +211,7 @@ impl Server {
             self.give_data_up(common, stable).await?;
             return Ok(Done::Emptied(common));
         }
+        self.catalog.forget_prepared();
         let catalog = self.catalog.clone();
         let redone = self.env.offload(move || match fetched {
             Some(f) => {
@@ -222,6 +223,7 @@ impl Server {
         self.rollback_step("rollbackHangAfterRecoveringToStable").await;
         self.forget_sessions();
         self.restore_retryable_writes()?;
+        self.restore_prepared()?;
         self.progress.reset(point.at);
         self.services().inspect(|s| s.hooks.rollback());
         self.tell_rollback(Summary { started, source, rbid, common, stable, undone, kept, redone });
@@ -251,6 +253,7 @@ impl Server {
     }
     /// This member holds nothing any more. Others may count on its entries up to `promised`.
     pub(crate) async fn empty(&self, promised: OpTime) -> Result<()> {
+        self.catalog.forget_prepared();
         let catalog = self.catalog.clone();
         let emptied = self.env.offload(move || catalog.give_up_data(promised)).await;
         emptied.unwrap_or_else(|| Err(Error::internal("emptying this member panicked")))?;

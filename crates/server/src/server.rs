@@ -99,6 +99,8 @@ impl Server {
             env.log.info(Component::InitSync, 9100021, "The copied files are this node's data now", |_| {});
         }
         let storage = Storage::open(env.clone(), config.storage.clone())?;
+        // Until it is known which transactions are prepared.
+        storage.hold_log(replicated);
         let catalog = Catalog::open(env.clone(), storage.clone(), OpenOptions { replset: replicated })?;
         let spills = Spills::open(&env)?;
         let repl = Repl::new(config.repl_set.clone(), new_object_id(&env));

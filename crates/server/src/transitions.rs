@@ -84,6 +84,7 @@ impl Server {
                 return self.fatal("The replication state transition lock cannot be had", why);
             }
         }
+        self.catalog.yield_prepared();
         let log = self.storage.log();
         if let Err(e) = log.wait_durable(log.last()).await {
             return self.fatal("The log could not be synced at a change of role", &e.message);

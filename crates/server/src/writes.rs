@@ -82,7 +82,17 @@ impl Retry {
         retry.txn_number = txn_number;
         retry.lsid = crate::transaction::lsid_doc(lsid);
         loop {
-            match server.retryable.begin(lsid, txn_number, ctx.started)? {
+            let decided = server.storage.prepare_changes();
+            let seen = decided.version();
+            let begun = match server.retryable.begin(lsid, txn_number, ctx.started) {
+                // What is prepared on the session is decided first.
+                Err(e) if e.code == ErrorCode::PreparedTransactionInProgress => {
+                    ctx.interruptible(decided.changed(seen)).await?;
+                    continue;
+                }
+                begun => begun?,
+            };
+            match begun {
                 Begin::Yours(loan) => {
                     retry.loan = Some(loan);
                     return Ok(retry);

@@ -173,6 +173,10 @@ impl Retryable {
             }
         }
     }
+    /// Positions of the prepare entries of sessions whose newest number is prepared.
+    pub fn prepared(&self) -> Vec<OpTime> {
+        self.states().into_iter().filter(|(_, _, s, _)| *s == State::Prepared).map(|(.., at)| at).collect()
+    }
     /// Every session with its number, state and last position, for `config.transactions`.
     pub fn states(&self) -> Vec<([u8; 16], i64, State, OpTime)> {
         let slots = self.lock();
@@ -244,7 +248,8 @@ impl Retryable {
     /// Forgets sessions not used for `idle_max`.
     pub fn reap(&self, now: Duration, idle_max: Duration) {
         self.lock().retain(|_, slot| match slot {
-            // What is open, or prepared, is not idle.
+            // What is prepared, or open, is not idle.
+            Slot::Idle(r) if r.machine.state() == State::Prepared => true,
             Slot::Idle(r) if r.parked.is_none() && now.saturating_sub(r.last_use) >= idle_max => {
                 self.forget_images(r);
                 false

@@ -92,6 +92,15 @@ impl Prepares {
             })
             .any(|(_, ts)| snap.holds(*ts))
     }
+    /// Whether any key of the ident is prepared at or below `upto`.
+    pub(crate) fn any_in(&self, ident: u32, upto: u64) -> bool {
+        if self.is_empty() {
+            return false;
+        }
+        let map = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        let low = Bound::Included((ident, Slice::empty()));
+        map.range((low, Bound::Unbounded)).take_while(|((i, _), _)| *i == ident).any(|(_, ts)| *ts <= upto)
+    }
     /// The oldest entry that the log must keep for recovery from `point` on (R-OPLOG-12).
     pub(crate) fn oldest(&self, point: u64) -> Option<u64> {
         let mut entries = self.entries();

@@ -214,6 +214,10 @@ impl Storage {
     pub fn hold_log(&self, hold: bool) {
         self.store.hold_front.store(hold, Ordering::Release);
     }
+    /// Whether an undecided transaction that was prepared at or before `upto` has written to one of these.
+    pub fn has_prepared(&self, mut idents: impl Iterator<Item = Ident>, upto: Timestamp) -> bool {
+        !self.store.prepares.is_empty() && idents.any(|i| self.store.prepares.any_in(i.0, upto.0))
+    }
     /// The oldest entry of a prepared transaction that is undecided.
     pub fn oldest_prepared(&self) -> Option<Timestamp> {
         self.store.prepares.oldest_open().map(Timestamp)

@@ -278,9 +278,12 @@ impl Txn {
         let gc = self.store.gc_below();
         for ident in self.writes.idents() {
             let rows = self.store.mem.get_or_add(ident);
-            let versions = self.writes.ops().iter().filter(|op| op.ident == ident).map(|op| {
-                (&op.key, Version::new(at(op.ts), false, op.fresh, op.value.clone()))
-            });
+            let versions = self
+                .writes
+                .ops()
+                .iter()
+                .filter(|op| op.ident == ident)
+                .map(|op| (&op.key, Version::new(at(op.ts), false, op.fresh, op.value.clone())));
             let grown = rows.apply(versions, gc);
             self.store.grew(grown);
         }

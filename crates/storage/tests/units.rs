@@ -5,7 +5,8 @@ use pando_base::{ErrorCode, Timestamp};
 use pando_bson::{RawDoc, doc};
 use pando_storage::testing;
 use pando_storage::{
-    Backend, BeginOptions, Decision, Dir, Ident, IdentKind, OnPrepared, Options, PREPARE_CONFLICT, ReadAt, Slot, Storage,
+    Backend, BeginOptions, Decision, Dir, Ident, IdentKind, OnPrepared, Options, PREPARE_CONFLICT, ReadAt,
+    Slot, Storage,
 };
 use std::ops::Bound;
 

@@ -2,7 +2,10 @@
 
 use super::prelude::*;
 use crate::transaction::OpenTxn;
+use pando_base::Timestamp;
+use pando_catalog::PreparedView;
 use pando_catalog::{Index, Phase};
+use pando_command::Lsid;
 use pando_command::{ActiveOp, Client};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -70,6 +73,7 @@ pub(crate) fn rows(server: &Server, ctx: &OpCtx, want: Want) -> Vec<DocBuf> {
     );
     if !want.no_idle_sessions {
         rows.extend(server.idle_transactions().iter().map(|open| idle_session(&host, open, now)));
+        rows.extend(server.catalog.prepared().iter().map(|p| prepared_session(&host, p, now)));
     }
     if want.idle_cursors {
         rows.extend(server.cursors.idle().iter().map(|(id, c)| idle_cursor(&host, *id, c, now)));
@@ -138,6 +142,32 @@ fn row(host: &str, client: &Client, op: Option<&ActiveOp>, now: Duration, wall: 
     b.doc("lockStats", |_| {});
     b.bool("waitingForFlowControl", false);
     b.doc("flowControlStats", |_| {});
+    b.finish()
+}
+
+/// A prepared transaction. One that came with the log, from another member, knows little of its statements.
+fn prepared_session(host: &str, p: &PreparedView, now: Duration) -> DocBuf {
+    if let Some(open) = p.about.as_ref().and_then(|about| about.downcast_ref::<OpenTxn>()) {
+        return idle_session(host, open, now);
+    }
+    let (id, number) = p.id;
+    let mut b = DocBuilder::with_capacity(256);
+    b.str("type", "idleSession");
+    b.str("host", host);
+    b.str("desc", "inactive transaction");
+    b.raw_doc("lsid", &crate::transaction::lsid_doc(&Lsid { id, uid: None }));
+    b.doc("transaction", |t| {
+        t.doc("parameters", |p| {
+            p.i64("txnNumber", number);
+            p.i32("txnRetryCounter", 0);
+            p.bool("autocommit", false);
+        });
+        t.timestamp("readTimestamp", Timestamp::ZERO);
+    });
+    b.bool("waitingForLock", false);
+    b.bool("active", false);
+    b.doc("locks", |_| {});
+    b.doc("lockStats", |_| {});
     b.finish()
 }
 

@@ -313,7 +313,7 @@ pub static TABLE: &[CommandSpec<Server>] = commands! {
     "planCacheClearFilters" [] (SECONDARY_OPT_IN) - "Removes index filters (there are none)." => plan_cache::clear_filters;
     "planCacheListFilters" [] (SECONDARY_OPT_IN) - "Lists index filters (there are none)." => plan_cache::list_filters;
     "planCacheSetFilter" [] (NONE) - "other";
-    "prepareTransaction" [] (ADMIN_ONLY) - "transactions";
+    "prepareTransaction" [] (ADMIN_ONLY | IN_TXN | WRITE_CONCERN) - "Logs a transaction and leaves it undecided (for its coordinator)." => transactions::prepare;
     "profile" [] (SECONDARY_OK) - "Which operations are profiled." => profile::run;
     "reIndex" [] (SECONDARY_OK) - "Builds indexes again, on a standalone server." => re_index::run;
     "recipientForgetMigration" [] (ADMIN_ONLY) - "serverless";

@@ -314,7 +314,7 @@ fn storage_engine(server: &Server, d: &mut DocBuilder) {
 }
 
 fn transactions(server: &Server, d: &mut DocBuilder) {
-    server.txn_metrics.append_to(d);
+    server.txn_metrics.append_to(d, server.catalog.prepared_count());
 }
 
 fn transport_security(_: &Server, d: &mut DocBuilder) {

@@ -1,22 +1,36 @@
-//! `commitTransaction`, `abortTransaction`: the end of a multi-document transaction.
+//! `prepareTransaction`, `commitTransaction`, `abortTransaction`: the end of a multi-document transaction.
 
 use super::prelude::*;
+use pando_base::Timestamp;
+
+pub(super) async fn prepare(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    if let Some(arg) = req.args("prepareTransaction").next() {
+        return Err(arg.unknown());
+    }
+    let at = server.prepare_transaction(ctx).await?;
+    let mut reply = Reply::new();
+    reply.body.timestamp("prepareTimestamp", at);
+    Ok(reply)
+}
 
 pub(super) async fn commit(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let mut at = None;
     for arg in req.args("commitTransaction") {
         match arg.name() {
             "recoveryToken" => {}
-            "commitTimestamp" => {
-                return Err(Error::new(
-                    ErrorCode::InvalidOptions,
-                    "commitTransaction provided commitTimestamp to unprepared transaction.",
-                ));
-            }
+            "commitTimestamp" => at = Some(timestamp(&arg)?),
             _ => return Err(arg.unknown()),
         }
     }
-    server.commit_transaction(ctx).await?;
+    server.commit_transaction(ctx, at).await?;
     Ok(Reply::new())
+}
+
+fn timestamp(arg: &pando_command::Arg<'_>) -> Result<Timestamp> {
+    match arg.value() {
+        Value::Timestamp(ts) => Ok(ts),
+        _ => Err(arg.wrong_type(&["timestamp"])),
+    }
 }
 
 pub(super) async fn abort(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
@@ -25,6 +39,6 @@ pub(super) async fn abort(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Res
             return Err(arg.unknown());
         }
     }
-    server.abort_transaction(ctx)?;
+    server.abort_transaction(ctx).await?;
     Ok(Reply::new())
 }

@@ -42,6 +42,9 @@ impl Statement {
 impl Drop for Statement {
     fn drop(&mut self) {
         if let Some(loan) = self.loan().as_mut() {
+            if loan.machine().state() == State::Prepared {
+                return;
+            }
             if let Some(open) = &self.open {
                 open.abort();
             }
@@ -69,7 +72,8 @@ impl Server {
         }
         // A change of role ends it.
         ctx.show(|op| (op.is_write, op.in_txn) = (true, true));
-        let mut loan = self.wait_for_session(ctx, lsid).await?;
+        let newer = ctx.start_transaction.then_some(number);
+        let mut loan = self.wait_for_session(ctx, lsid, newer).await?;
         let ends = pando_command::ends_transaction(ctx.command);
         if ctx.start_transaction {
             loan.start(lsid, number)?;
@@ -103,9 +107,16 @@ impl Server {
         met
     }
 
-    async fn wait_for_session(&self, ctx: &OpCtx, lsid: &Lsid) -> Result<Loan> {
+    /// A newer number waits also until what is prepared on the session is decided.
+    async fn wait_for_session(&self, ctx: &OpCtx, lsid: &Lsid, newer: Option<i64>) -> Result<Loan> {
         loop {
+            let decided = self.storage.prepare_changes();
+            let seen = decided.version();
             match self.retryable.check_out(lsid, ctx.started) {
+                Begin::Yours(loan) if newer.is_some_and(|n| loan.machine().holds_back(n)) => {
+                    drop(loan);
+                    ctx.interruptible(decided.changed(seen)).await?;
+                }
                 Begin::Yours(loan) => return Ok(loan),
                 Begin::Wait(changed) => ctx.interruptible(changed).await?,
             }
@@ -174,6 +185,9 @@ impl Server {
         let number = open.number;
         if loan.machine().state() == State::InProgress && !failed && !statement.failed.load(Relaxed) {
             loan.park(open.clone());
+            return;
+        }
+        if loan.machine().state() == State::Prepared {
             return;
         }
         if matches!(loan.machine().state(), State::InProgress | State::CommittingUnprepared) {

@@ -4,7 +4,7 @@ use super::OpenTxn;
 use super::metrics::Last;
 use crate::Server;
 use crate::tasks::pause;
-use pando_base::{Error, ErrorCode, Result};
+use pando_base::{Error, ErrorCode, Result, Timestamp};
 use pando_bson::{DocBuf, DocBuilder};
 use pando_command::{Lsid, OpCtx, Param, W};
 use pando_env::Component;
@@ -23,7 +23,7 @@ pub(crate) fn lsid_doc(lsid: &Lsid) -> DocBuf {
 }
 
 impl Server {
-    pub(crate) async fn commit_transaction(&self, ctx: &OpCtx) -> Result<()> {
+    pub(crate) async fn commit_transaction(&self, ctx: &OpCtx, at: Option<Timestamp>) -> Result<()> {
         let (Some(statement), Some(lsid), Some(number)) = (self.statement(ctx), &ctx.lsid, ctx.txn_number)
         else {
             return Err(Error::internal("a commit outside of a transaction"));
@@ -38,6 +38,16 @@ impl Server {
             // an entry read lies before what is there now, too.
             ctx.set_last_op(self.last_applied());
             return Ok(());
+        }
+        if statement.with_loan(|loan| Ok(loan.machine().state() == State::Prepared))? {
+            return self.commit_prepared(ctx, statement, at).await;
+        }
+        if at.is_some() {
+            statement.fail();
+            return Err(Error::new(
+                ErrorCode::InvalidOptions,
+                "commitTransaction cannot provide commitTimestamp to unprepared transaction.",
+            ));
         }
         let open = statement.open().ok_or_else(|| Error::internal("nothing is open to commit"))?;
         if open.with(|unit| Ok(unit.operations().0 > 0))? {
@@ -79,16 +89,22 @@ impl Server {
         Ok(())
     }
 
-    pub(crate) fn abort_transaction(&self, ctx: &OpCtx) -> Result<()> {
+    pub(crate) async fn abort_transaction(&self, ctx: &OpCtx) -> Result<()> {
         let (Some(statement), Some(lsid), Some(number)) = (self.statement(ctx), &ctx.lsid, ctx.txn_number)
         else {
             return Err(Error::internal("an abort outside of a transaction"));
         };
-        statement.with_loan(|loan| {
+        let prepared = statement.with_loan(|loan| {
             loan.machine().may_abort(lsid, number)?;
-            loan.abort();
-            Ok(())
+            let prepared = loan.machine().state() == State::Prepared;
+            if !prepared {
+                loan.abort();
+            }
+            Ok(prepared)
         })?;
+        if prepared {
+            return self.abort_prepared(ctx, statement).await;
+        }
         if let Some(open) = statement.open() {
             open.abort();
         }

@@ -12,6 +12,9 @@ pub(crate) struct Metrics {
     aborted: AtomicI64,
     active: AtomicI64,
     open: AtomicI64,
+    prepared: AtomicI64,
+    prepared_committed: AtomicI64,
+    prepared_aborted: AtomicI64,
     /// Commands and statements that were answered from an earlier try.
     retried_commands: AtomicI64,
     retried_statements: AtomicI64,
@@ -44,6 +47,19 @@ impl Metrics {
         self.aborted.fetch_add(1, Relaxed);
         self.open.fetch_sub(1, Relaxed);
     }
+    /// From now on it is counted among those that the catalog knows.
+    pub(crate) fn prepared(&self) {
+        self.prepared.fetch_add(1, Relaxed);
+        self.open.fetch_sub(1, Relaxed);
+    }
+    pub(crate) fn prepared_ended(&self, committed: bool) {
+        let (all, of_prepared) = match committed {
+            true => (&self.committed, &self.prepared_committed),
+            false => (&self.aborted, &self.prepared_aborted),
+        };
+        all.fetch_add(1, Relaxed);
+        of_prepared.fetch_add(1, Relaxed);
+    }
     pub(crate) fn retried(&self, statements: usize) {
         self.retried_commands.fetch_add(1, Relaxed);
         self.retried_statements.fetch_add(statements as i64, Relaxed);
@@ -51,8 +67,8 @@ impl Metrics {
     pub(crate) fn note_last(&self, last: Last) {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(last);
     }
-    pub(crate) fn append_to(&self, d: &mut DocBuilder) {
-        let (open, active) = (self.open.load(Relaxed), self.active.load(Relaxed));
+    pub(crate) fn append_to(&self, d: &mut DocBuilder, now_prepared: usize) {
+        let (open, active) = (self.open.load(Relaxed) + now_prepared as i64, self.active.load(Relaxed));
         for (name, n) in [
             ("retriedCommandsCount", self.retried_commands.load(Relaxed)),
             ("retriedStatementsCount", self.retried_statements.load(Relaxed)),
@@ -63,10 +79,10 @@ impl Metrics {
             ("totalAborted", self.aborted.load(Relaxed)),
             ("totalCommitted", self.committed.load(Relaxed)),
             ("totalStarted", self.started.load(Relaxed)),
-            ("totalPrepared", 0),
-            ("totalPreparedThenCommitted", 0),
-            ("totalPreparedThenAborted", 0),
-            ("currentPrepared", 0),
+            ("totalPrepared", self.prepared.load(Relaxed)),
+            ("totalPreparedThenCommitted", self.prepared_committed.load(Relaxed)),
+            ("totalPreparedThenAborted", self.prepared_aborted.load(Relaxed)),
+            ("currentPrepared", now_prepared as i64),
         ] {
             d.i64(name, n);
         }

@@ -10,9 +10,11 @@
 //! `killSessions` and a shutdown end it from outside ([`ends`]).
 
 mod checkout;
+pub(crate) mod conflicts;
 mod ends;
 pub(crate) mod metrics;
 mod open;
+mod prepares;
 mod source;
 mod table;
 mod units;

@@ -89,6 +89,17 @@ impl OpenTxn {
         let unit = self.body().unit.take().ok_or_else(|| self.aborted())?;
         Ok(unit)
     }
+    /// Takes the unit and the locks, which stay with it whatever becomes of this node's role.
+    pub(crate) fn take_to_prepare(&self) -> Result<(WriteUnit, Vec<WriteGuard>)> {
+        let mut body = self.body();
+        let unit = body.unit.take().ok_or_else(|| self.aborted())?;
+        let held = std::mem::take(&mut body.held).into_values();
+        let guards = held.filter_map(|held| match held {
+            Held::Collection(guard) => Some(guard),
+            Held::View(_) => None,
+        });
+        Ok((unit, guards.collect()))
+    }
     /// Lets everything go, once.
     pub(crate) fn abort(&self) {
         let over = std::mem::take(&mut *self.body());

@@ -1,6 +1,7 @@
 //! Where statements read and write: in a unit of their own, or in that of their transaction.
 
 use super::OpenTxn;
+use super::conflicts::on_prepared;
 use super::source::TxnSource;
 use crate::Server;
 use crate::query_cursor::ReadPoint;
@@ -13,6 +14,7 @@ use pando_catalog::{
 };
 use pando_command::OpCtx;
 use pando_query::source::Source;
+use pando_storage::PREPARE_CONFLICT;
 use std::sync::Arc;
 
 impl Server {
@@ -25,7 +27,10 @@ impl Server {
     ) -> Result<Box<dyn Source>> {
         match self.open_txn(ctx) {
             Some(open) => Ok(Box::new(TxnSource::new(open.clone(), coll.clone())?)),
-            None => self.catalog.open_source(coll, self.read_at(point)),
+            None => {
+                let waits = on_prepared(&ctx.read_concern);
+                self.catalog.open_source_with(coll, self.read_at(point), waits)
+            }
         }
     }
     /// Locks a collection for writing; in a transaction it is locked already, or was made by it.
@@ -127,6 +132,9 @@ impl Server {
     /// the transaction again end the command too.
     pub(crate) fn write_failed(&self, ctx: &OpCtx, e: &Error) -> Result<()> {
         let Some(statement) = self.statement(ctx) else { return Ok(()) };
+        if e.code == PREPARE_CONFLICT {
+            return Err(e.clone());
+        }
         statement.fail();
         if e.code.is(class::RETRIABLE | class::TRANSIENT_IN_TXN) { Err(e.clone()) } else { Ok(()) }
     }

@@ -9,6 +9,7 @@ mod flow;
 mod members;
 mod office;
 mod pass_on;
+mod prepared;
 mod rollback;
 mod services;
 mod shutdown;

@@ -115,10 +115,23 @@ impl Machine {
             State::InProgress => Ok(()),
             State::Prepared => Err(Error::new(
                 ErrorCode::PreparedTransactionInProgress,
-                format!("Transaction with {{ txnNumber: {number} }} has been prepared."),
+                "Cannot call any operation other than abort, prepare or commit on a prepared transaction",
             )),
             _ => Err(self.over()),
         }
+    }
+    /// `prepareTransaction`; false when it is prepared already.
+    pub fn may_prepare(&self, lsid: &Lsid, number: i64) -> Result<bool> {
+        self.find(lsid, number)?;
+        match self.state {
+            State::InProgress => Ok(true),
+            State::Prepared => Ok(false),
+            _ => Err(self.over()),
+        }
+    }
+    /// A newer number waits until what is prepared is decided.
+    pub fn holds_back(&self, number: i64) -> bool {
+        number > self.number && self.state.holds_the_session()
     }
     /// `commitTransaction`; false when it is committed already.
     pub fn may_commit(&self, lsid: &Lsid, number: i64) -> Result<bool> {
@@ -294,6 +307,7 @@ mod tests {
         m.abort_unprepared();
         assert_eq!((code(m.proceed(&S, 1)), code(m.start(&S, 2)), code(m.write(&S, 2))), (267, 267, 267));
         assert_eq!((m.may_commit(&S, 1).ok(), code(m.may_abort(&S, 1))), (Some(true), 0));
+        assert_eq!((m.may_prepare(&S, 1).ok(), m.holds_back(2), m.holds_back(1)), (Some(false), true, false));
     }
 
     #[test]
