@@ -407,3 +407,9 @@ pub const DENSIFY_DOCS_MAX: u64 = 500_000;
 pub const DENSIFY_PARTITION_BYTES_MAX: usize = 100 * 1024 * 1024;
 /// Rows that the stages of a pipeline pass on between two chances for others to run.
 pub const STAGE_ROWS_PER_TURN: u32 = 4096;
+/// Measurements in one bucket of a time series, as in MongoDB.
+pub const BUCKET_MEASUREMENTS_MAX: usize = 1000;
+/// Bytes of measurements in one bucket, as in MongoDB.
+pub const BUCKET_BYTES_MAX: usize = 125 * 1024;
+/// Sources of time series whose open buckets are remembered; one forgotten costs a bucket that is not full.
+pub const OPEN_BUCKETS_MAX: usize = 100_000;

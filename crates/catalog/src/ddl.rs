@@ -10,6 +10,7 @@ use crate::options::CollectionOptions;
 use crate::sizes::Sizes;
 use crate::snapshot::Named;
 use crate::spec::IndexSpec;
+use crate::time_series;
 use crate::unit::{WriteOp, WriteUnit};
 use crate::views;
 use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Timestamp, Uuid};
@@ -31,6 +32,9 @@ impl Catalog {
     pub async fn create(&self, ns: &Namespace, mut options: CollectionOptions) -> Result<OpTime> {
         if let Some(c) = &options.collation {
             options.collation = crate::collation::full_form(c)?;
+        }
+        if options.time_series.is_some() && !ns.coll().starts_with(time_series::BUCKETS) {
+            return self.create_time_series(ns, options).await;
         }
         if options.is_view() {
             return self.create_view(ns, &options).await;
@@ -78,10 +82,11 @@ impl Catalog {
                     format!("Collection {ns} already exists."),
                 ));
             }
-            Some(Named::View(_)) => {
+            Some(Named::View(view)) => {
+                let kind = if view.buckets().is_some() { "timeseries collection" } else { "view" };
                 return Err(Error::new(
                     ErrorCode::NamespaceExists,
-                    format!("A view already exists. NS: {ns}"),
+                    format!("A {kind} already exists. NS: {ns}"),
                 ));
             }
             None => {}
@@ -128,7 +133,7 @@ impl Catalog {
         Ok(coll)
     }
 
-    async fn create_view(&self, ns: &Namespace, options: &CollectionOptions) -> Result<OpTime> {
+    pub(crate) async fn create_view(&self, ns: &Namespace, options: &CollectionOptions) -> Result<OpTime> {
         names::check_creatable(ns)?;
         let view = views::from_options(ns, options)?;
         let system = Namespace::unchecked(ns.db(), views::SYSTEM_VIEWS);
@@ -162,10 +167,18 @@ impl Catalog {
     pub async fn drop_collection(&self, ns: &Namespace) -> Result<Dropped> {
         names::check_droppable(self, ns)?;
         let _db = self.lock_database(ns.db()).await;
-        if self.lookup_view(ns).is_some() {
+        if let Some(view) = self.lookup_view(ns) {
             let last = self.change_view_doc(ns, None).await?;
-            return Ok(Dropped { indexes_were: None, last });
+            if !view.on.coll().starts_with(time_series::BUCKETS) {
+                return Ok(Dropped { indexes_were: None, last });
+            }
+            return self.drop_one(&view.on).await;
         }
+        self.drop_one(ns).await
+    }
+
+    /// With the database's lock held.
+    async fn drop_one(&self, ns: &Namespace) -> Result<Dropped> {
         let not_found = || Error::new(ErrorCode::NamespaceNotFound, "ns not found");
         self.abort_builds(ns, "collection dropped").await?;
         let guard = self.ddl_lock(ns).await.ok_or_else(not_found)?;

@@ -66,6 +66,7 @@ mod sorter;
 mod spec;
 mod stats;
 mod text_index;
+mod time_series;
 mod touched;
 mod transaction;
 mod ttl;

@@ -2,6 +2,7 @@
 
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc, Value};
+use pando_query::timeseries::TimeSeries;
 
 /// What `create` may say about a collection or view.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -21,6 +22,8 @@ pub struct CollectionOptions {
     /// Goes away at the next start.
     pub temp: bool,
     pub view: Option<ViewDefinition>,
+    /// Of a collection of buckets; in a command, of the time series to be made.
+    pub time_series: Option<TimeSeries>,
     /// `autoIndexId` as it was given. `false` only unreplicated collections may have, and it is never stored.
     pub auto_index_id: Option<bool>,
 }
@@ -184,11 +187,20 @@ impl CollectionOptions {
         if let Some(d) = &self.collation {
             b.raw_doc("collation", d);
         }
-        if let Some(clustered) = &self.clustered {
-            b.raw_doc("clusteredIndex", &clustered.to_doc());
+        match &self.clustered {
+            Some(_) if self.time_series.is_some() => {
+                b.bool("clusteredIndex", true);
+            }
+            Some(clustered) => {
+                b.raw_doc("clusteredIndex", &clustered.to_doc());
+            }
+            None => {}
         }
         if let Some(seconds) = self.expire_after_seconds {
             b.i64("expireAfterSeconds", seconds);
+        }
+        if let Some(series) = &self.time_series {
+            b.doc("timeseries", |d| series.append_to(d));
         }
     }
     pub fn to_doc(&self) -> DocBuf {
@@ -254,6 +266,9 @@ fn parse_field<'a>(o: &mut CollectionOptions, raw: &mut Raw<'a>, e: Elem<'a>, or
             o.validation_action = Some(ValidationAction::parse(string(e)?, "create.validationAction")?);
         }
         "collation" => o.collation = Some(object(e)?.to_buf()),
+        "clusteredIndex" if origin == Origin::Stored && matches!(e.value(), Value::Boolean(true)) => {
+            o.clustered = Some(ClusteredIndex { name: "_id_".to_owned() });
+        }
         "clusteredIndex" => o.clustered = parse_clustered(e)?,
         "expireAfterSeconds" => o.expire_after_seconds = Some(bounded("create", e, 0, i64::MAX, "<=")?),
         "changeStreamPreAndPostImages" => o.change_stream_pre_and_post_images = parse_images(e, "create")?,
@@ -269,10 +284,8 @@ fn parse_field<'a>(o: &mut CollectionOptions, raw: &mut Raw<'a>, e: Elem<'a>, or
         "temp" if origin == Origin::Stored => o.temp = e.value().is_truthy(),
         "temp" => return Err(invalid("the 'temp' field is an invalid option")),
         "timeseries" => {
-            return Err(Error::new(
-                ErrorCode::CommandNotSupported,
-                "time-series collections are not supported by this server yet",
-            ));
+            let spec = e.value().as_doc().ok_or_else(|| wrong_type("create", e, "type 'object'"))?;
+            o.time_series = Some(TimeSeries::parse(spec)?);
         }
         "encryptedFields" => {
             return Err(Error::new(
@@ -315,7 +328,11 @@ fn finish(mut o: CollectionOptions, raw: Raw<'_>, origin: Origin) -> Result<Coll
         (false, None) if raw.max.is_some() => return Err(invalid(CAPPED_NEEDED)),
         _ => {}
     }
-    if o.expire_after_seconds.is_some() && o.clustered.is_none() && origin == Origin::Command {
+    if o.expire_after_seconds.is_some()
+        && o.clustered.is_none()
+        && o.time_series.is_none()
+        && origin == Origin::Command
+    {
         return Err(invalid(
             "'expireAfterSeconds' is only supported on time-series collections or when the 'clusteredIndex' \
              option is specified",

@@ -9,7 +9,7 @@ use crate::unit::WriteOp;
 use crate::write::Interrupt;
 use pando_base::{ErrorCode, Millis, Namespace, Result, limits};
 use pando_bson::keystring::KeyBuilder;
-use pando_bson::{RawDoc, Value};
+use pando_bson::{ObjectId, RawDoc, Value};
 use pando_env::log::Component;
 use pando_query::source::{Direction, IndexScan, RecordId, RecordScan, Source};
 use std::sync::Arc;
@@ -91,7 +91,7 @@ impl Catalog {
         let mut source = CollectionSource::within(coll.clone(), unit.txn());
         let found = match by {
             By::Index(index) => expired_by_index(&mut source, coll, index, cutoff)?,
-            By::Clustered => expired_by_id(&mut source, cutoff)?,
+            By::Clustered => expired_by_id(&mut source, coll, cutoff)?,
         };
         let mut docs = Vec::with_capacity(found.len());
         for rid in found {
@@ -142,14 +142,26 @@ fn expired_by_index(
 
 fn expired_by_id(
     source: &mut CollectionSource<&pando_storage::Txn>,
+    coll: &Collection,
     cutoff: Millis,
 ) -> Result<Vec<RecordId>> {
-    let key = |ms: Millis| {
+    let key = |v: Value<'_>| {
         let mut b = KeyBuilder::default();
-        b.append(Value::DateTime(ms));
+        b.append(v);
         RecordId::Key(b.finish().into())
     };
-    let (min, max) = (key(Millis::MIN), key(cutoff));
+    let (min, max) = match &coll.options.time_series {
+        None => (key(Value::DateTime(Millis::MIN)), key(Value::DateTime(cutoff))),
+        // A bucket's `_id` has the second it begins at: all of its span must be over.
+        Some(series) => {
+            let secs = cutoff.div_euclid(1000) - series.granularity.span_secs();
+            let Ok(secs) = u32::try_from(secs) else { return Ok(Vec::new()) };
+            let mut id = [0; 12];
+            let first = key(Value::ObjectId(ObjectId(id)));
+            id[..4].copy_from_slice(&secs.to_be_bytes());
+            (first, key(Value::ObjectId(ObjectId(id))))
+        }
+    };
     let scan = RecordScan { dir: Direction::Forward, min: Some(&min), max: Some(&max), after: None };
     let mut cursor = source.scan_records(scan)?;
     let mut found = Vec::new();

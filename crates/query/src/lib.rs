@@ -6,6 +6,7 @@
 //! * [`number`] — arithmetic with MongoDB's promotions
 //! * [`collation`], [`regex`], [`jsonschema`], [`sort`] — what those share
 //! * [`text`] — terms and scores of text search
+//! * [`timeseries`] — measurements in buckets
 //! * [`plan`] — filter + sort + indexes to a plan; [`exec`] — the resumable pull executor that runs it
 //!
 //! No clock, no randomness, no I/O: the caller supplies them in [`ctx::QueryCtx`], [`source::Source`] and
@@ -30,6 +31,7 @@ pub mod sort;
 pub mod source;
 pub mod stage;
 pub mod text;
+pub mod timeseries;
 pub mod update;
 mod value_set;
 

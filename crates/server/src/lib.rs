@@ -61,6 +61,7 @@ mod shutdown;
 mod spill;
 mod statements;
 mod tasks;
+mod timeseries;
 mod top;
 mod transaction;
 mod transitions;

@@ -69,6 +69,7 @@ pub struct Server {
     /// The process is to start again with other files.
     restart: AtomicBool,
     pub(crate) top: Top,
+    pub(crate) open_buckets: crate::timeseries::OpenBuckets,
     pub(crate) fsync_lock: FsyncLock,
     pub(crate) tickets: Tickets,
     pub(crate) transitions: Transitions,
@@ -136,6 +137,7 @@ impl Server {
             oplog_retention_ms: AtomicU64::new(retention),
             restart: AtomicBool::new(false),
             top: Top::default(),
+            open_buckets: Default::default(),
             fsync_lock: FsyncLock::default(),
             tickets: Tickets::default(),
             transitions: Transitions::default(),

@@ -48,6 +48,7 @@ mod sort_by_count;
 mod sources;
 mod transform;
 mod union_with;
+mod unpack_bucket;
 mod unwind;
 mod window;
 

@@ -3,7 +3,7 @@
 use super::{
     Stage, add_fields, bucket, bucket_auto, count, densify, facet, fill, graph_lookup, group, limit,
     lookup_spec, matching, redact, replace_root, sample, skip, sort, sort_by_count, transform, union_with,
-    unwind, window,
+    unpack_bucket, unwind, window,
 };
 use crate::expr::ParseCtx;
 use pando_base::{Error, ErrorCode, Result};
@@ -38,6 +38,7 @@ static TABLE: &[(&str, Parse)] = &[
     ("$unionWith", union_with::parse),
     ("$unset", transform::parse_unset),
     ("$unwind", unwind::parse),
+    ("$_internalUnpackBucket", unpack_bucket::parse),
 ];
 
 /// MongoDB's other stages: known, not here.

@@ -62,6 +62,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     server.before_write(ctx).await?;
     let checked = if by_uuid { server.check_collection_uuid("delete", &req, &ns) } else { Ok(()) };
     let mut retry = Retry::begin(server, ctx, req.body).await?;
+    let series = server.time_series(&ns);
     let mut out = Outcome::default();
     for (i, s) in statements.iter().enumerate() {
         server.instance.metrics.op_counters.delete.inc();
@@ -71,7 +72,10 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         }
         let s = DeleteStatement { lets, index: i, ..s.clone() };
         let done = match &checked {
-            Ok(()) => server.delete_statement(ctx, &ns, &s, &mut retry).await,
+            Ok(()) => match &series {
+                Some(series) => server.delete_measurements(ctx, series, &s, &mut retry).await,
+                None => server.delete_statement(ctx, &ns, &s, &mut retry).await,
+            },
             Err(e) => Err(e.clone()),
         };
         match done {

@@ -40,6 +40,14 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     check_batch_size(docs.len())?;
     server.before_write(ctx).await?;
     server.instance.metrics.op_counters.insert.add(docs.len() as u64);
+    if let Some(series) = server.time_series(&ns) {
+        let done = server.insert_measurements(ctx, &series, &docs, args.ordered).await?;
+        if !done.last.is_null() {
+            ctx.set_last_op(done.last);
+        }
+        let out = Outcome { n: done.n as i64, errors: done.errors, ..Outcome::default() };
+        return Ok(out.reply(server, ctx, &[]));
+    }
     let mut retry = Retry::begin(server, ctx, req.body).await?;
     let mut out = Outcome::default();
 

@@ -25,7 +25,10 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     for named in server.catalog.snapshot().list(req.db) {
         let show = |name_only| match &named {
             Named::Collection(c) => c.list_doc(name_only),
-            Named::View(v) => v.list_doc(name_only),
+            Named::View(v) => match v.buckets().and_then(|ns| server.catalog.lookup(ns)) {
+                Some(buckets) => v.list_time_series(&buckets.options, name_only),
+                None => v.list_doc(name_only),
+            },
         };
         // The filter sees the whole row, whatever is returned.
         if let Some(f) = &filter

@@ -77,6 +77,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     server.before_write(ctx).await?;
     let checked = if by_uuid { server.check_collection_uuid("update", &req, &ns) } else { Ok(()) };
     let mut retry = Retry::begin(server, ctx, req.body).await?;
+    let series = server.time_series(&ns);
     let mut out = Outcome { n_modified: Some(0), ..Outcome::default() };
     for (i, s) in statements.iter().enumerate() {
         server.instance.metrics.op_counters.update.inc();
@@ -90,7 +91,10 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         }
         let s = UpdateStatement { lets, bypass_validation: bypass, index: i, ..s.clone() };
         let done = match &checked {
-            Ok(()) => server.update_statement(ctx, &ns, &s, &mut retry).await,
+            Ok(()) => match &series {
+                Some(series) => server.update_measurements(ctx, series, &s, &mut retry).await,
+                None => server.update_statement(ctx, &ns, &s, &mut retry).await,
+            },
             Err(e) => Err(e.clone()),
         };
         match done {

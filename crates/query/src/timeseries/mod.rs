@@ -1,0 +1,15 @@
+//! Time series: measurements kept in buckets, as pure code.
+//!
+//! [`TimeSeries`] says which field is the time and which tells the source; [`Bucket`] takes measurements in. The view
+//! that users read is `$_internalUnpackBucket` over the collection of buckets.
+
+mod bucket;
+mod definition;
+mod meta_only;
+
+pub use bucket::Bucket;
+pub use definition::{Granularity, TimeSeries};
+pub use meta_only::{filter_on_meta, update_on_meta};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,54 @@
+use super::{Bucket, TimeSeries, filter_on_meta, update_on_meta};
+use pando_bson::{Bson, Document, ObjectId, Value, doc};
+
+fn series() -> TimeSeries {
+    TimeSeries::parse(&doc! { "timeField": "t", "metaField": "m" }.to_raw()).unwrap()
+}
+
+fn at(ms: i64, m: Document, x: i32) -> Document {
+    doc! { "_id": x, "t": Bson::DateTime(ms), "m": m, "x": x, "o": { "p": x } }
+}
+
+#[test]
+fn a_bucket_has_columns_and_extremes_and_reads_back() {
+    let s = series();
+    let first = at(90_500, doc! { "z": 1, "a": 2 }, 5).to_raw();
+    let mut b = Bucket::new(&s, &first, ObjectId([7; 12])).unwrap();
+    b.add(&s, &first);
+    b.add(&s, &at(70_000, doc! { "a": 2, "z": 1 }, 3).to_raw());
+    let doc = b.to_doc();
+    let d = Document::from(&*doc);
+    let control = d.get("control").and_then(Bson::as_doc).unwrap();
+    let of = |name: &str| control.get(name).and_then(Bson::as_doc).unwrap().clone();
+    let id = |n: i32| doc! { "t": 0, "_id": n };
+    assert_eq!(
+        (of("min").get("t"), of("max").get("t")),
+        (Some(&Bson::DateTime(60_000)), Some(&Bson::DateTime(90_500)))
+    );
+    assert_eq!((of("min").get("_id"), of("max").get("_id")), (id(3).get("_id"), id(5).get("_id")));
+    assert_eq!(of("min").get("o"), Some(&Bson::Document(doc! { "p": 3 })));
+    assert_eq!(d.get("meta"), Some(&Bson::Document(doc! { "a": 2, "z": 1 })));
+    assert_eq!(Bucket::from_doc(&s, &doc).unwrap().to_doc(), doc);
+}
+
+#[test]
+fn a_bucket_takes_its_span_and_no_more() {
+    let s = series();
+    let b = Bucket::new(&s, &at(90_500, doc! {}, 5).to_raw(), ObjectId([7; 12])).unwrap();
+    assert!(b.has_room(&s, 60_000, 10) && b.has_room(&s, 60_000 + 3_599_999, 10));
+    assert!(!b.has_room(&s, 59_999, 10) && !b.has_room(&s, 60_000 + 3_600_000, 10));
+    assert!(!b.has_room(&s, 60_000, 1 << 20));
+}
+
+#[test]
+fn only_the_source_may_be_asked_for_and_changed() {
+    let s = series();
+    let f = filter_on_meta(&s, &doc! { "m.a": 1, "$or": [{ "m": 2 }] }.to_raw()).unwrap();
+    assert_eq!(Document::from(&*f), doc! { "meta.a": 1, "$or": [{ "meta": 2 }] });
+    assert_eq!(filter_on_meta(&s, &doc! { "x": 1 }.to_raw()).unwrap_err().code.0, 72);
+    let update = doc! { "$set": { "m.a": 1 } }.to_raw();
+    let u = update_on_meta(&s, Value::Document(&update)).unwrap();
+    assert_eq!(Document::from(&*u), doc! { "$set": { "meta.a": 1 } });
+    let other = doc! { "$set": { "x": 1 } }.to_raw();
+    assert_eq!(update_on_meta(&s, Value::Document(&other)).unwrap_err().code.0, 72);
+}
