@@ -9,7 +9,7 @@ fn refuse(text: String) -> Error {
 }
 
 /// `m` or `m.x` as the buckets call it.
-fn renamed(series: &TimeSeries, path: &str) -> Option<String> {
+pub(super) fn renamed(series: &TimeSeries, path: &str) -> Option<String> {
     let rest = path.strip_prefix(series.meta_field.as_deref()?)?;
     (rest.is_empty() || rest.starts_with('.')).then(|| format!("meta{rest}"))
 }

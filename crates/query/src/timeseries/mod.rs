@@ -5,10 +5,12 @@
 
 mod bucket;
 mod definition;
+mod indexes;
 mod meta_only;
 
 pub use bucket::Bucket;
 pub use definition::{Granularity, TimeSeries};
+pub use indexes::{index_of_users, index_on_buckets, key_on_buckets};
 pub use meta_only::{filter_on_meta, update_on_meta};
 
 #[cfg(test)]

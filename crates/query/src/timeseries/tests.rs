@@ -1,4 +1,4 @@
-use super::{Bucket, TimeSeries, filter_on_meta, update_on_meta};
+use super::{Bucket, TimeSeries, filter_on_meta, index_of_users, index_on_buckets, update_on_meta};
 use pando_bson::{Bson, Document, ObjectId, Value, doc};
 
 fn series() -> TimeSeries {
@@ -51,4 +51,19 @@ fn only_the_source_may_be_asked_for_and_changed() {
     assert_eq!(Document::from(&*u), doc! { "$set": { "meta.a": 1 } });
     let other = doc! { "$set": { "x": 1 } }.to_raw();
     assert_eq!(update_on_meta(&s, Value::Document(&other)).unwrap_err().code.0, 72);
+}
+
+#[test]
+fn an_index_is_listed_as_it_was_asked_for() {
+    let s = series();
+    let spec = doc! { "key": { "m.a": 1, "t": -1, "x": 1 }, "name": "i" }.to_raw();
+    let stored = index_on_buckets(&s, &spec).unwrap();
+    let key = doc! {
+        "meta.a": 1, "control.max.t": -1, "control.min.t": -1, "control.min.x": 1, "control.max.x": 1,
+    };
+    assert_eq!(Document::from(&*stored), doc! { "key": key, "name": "i" });
+    assert_eq!(index_of_users(&s, &stored).unwrap(), spec);
+    let unique = doc! { "key": { "t": 1 }, "name": "i", "unique": true }.to_raw();
+    assert_eq!(index_on_buckets(&s, &unique).unwrap_err().code.0, 72);
+    assert!(index_of_users(&s, &doc! { "key": { "_id": 1 } }.to_raw()).is_none());
 }

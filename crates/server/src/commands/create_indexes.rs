@@ -4,6 +4,7 @@ use super::prelude::*;
 use crate::writes::ByCtx;
 use pando_command::Param;
 use pando_command::request::{missing, wrong_type};
+use pando_query::timeseries::index_on_buckets;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let ns = req.ns()?;
@@ -44,6 +45,13 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     };
     let specs = if ignore_unknown { known.iter().map(|s| &**s).collect() } else { specs };
     server.check_collection_uuid("createIndexes", &req, &ns)?;
+    let series = server.time_series(&ns);
+    let on_buckets: Vec<DocBuf> = match &series {
+        Some(s) => specs.iter().map(|spec| index_on_buckets(&s.of, spec)).collect::<Result<_>>()?,
+        None => Vec::new(),
+    };
+    let specs = if series.is_some() { on_buckets.iter().map(|s| &**s).collect() } else { specs };
+    let ns = series.map_or(ns, |s| s.buckets);
     server.before_write(ctx).await?;
     let active_max = server.instance.params.int(Param::maxNumActiveUserIndexBuilds);
     server.catalog.set_active_builds_max(active_max.max(1) as usize);

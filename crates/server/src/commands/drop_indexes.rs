@@ -3,6 +3,7 @@
 use super::prelude::*;
 use pando_catalog::DropWhich;
 use pando_command::request::missing;
+use pando_query::timeseries::key_on_buckets;
 
 /// The misplaced quote is MongoDB's.
 fn not_an_index(found: &str, expected: &str) -> Error {
@@ -23,11 +24,19 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         }
     }
     let index = index.ok_or_else(|| missing(OWNER, "index"))?;
+    let series = server.time_series(&ns);
+    let on_buckets;
     let mut names = Vec::new();
     let which = match index {
         Value::String("*") => DropWhich::All,
         Value::String(name) => DropWhich::Name(name),
-        Value::Document(key) => DropWhich::Key(key),
+        Value::Document(key) => match &series {
+            Some(s) => {
+                on_buckets = key_on_buckets(&s.of, key)?;
+                DropWhich::Key(&on_buckets)
+            }
+            None => DropWhich::Key(key),
+        },
         Value::Array(list) => {
             for e in list {
                 match e.value() {
@@ -44,6 +53,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     };
     server.check_collection_uuid(OWNER, &req, &ns)?;
     server.before_write(ctx).await?;
+    let ns = series.as_ref().map_or(ns, |s| s.buckets.clone());
     let done = server.catalog.drop_indexes(&ns, which).await?;
     server.wrote(ctx, done.last);
     let mut r = Reply::new();

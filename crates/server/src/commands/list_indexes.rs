@@ -4,6 +4,7 @@ use super::prelude::*;
 use crate::cursor_reply::cursor_option;
 use pando_catalog::Collection;
 use pando_command::request::unstable_field;
+use pando_query::timeseries::index_of_users;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let ns = server.ns_or_uuid(&req)?;
@@ -22,8 +23,9 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             _ => return Err(arg.unknown()),
         }
     }
+    let series = server.time_series(&ns);
     let coll = server
-        .existing_collection(&ns)?
+        .existing_collection(series.as_ref().map_or(&ns, |s| &s.buckets))?
         .ok_or_else(|| Error::new(ErrorCode::NamespaceNotFound, format!("ns does not exist: {ns}")))?;
     let shape = match (build_uuids, build_info) {
         (true, true) => {
@@ -36,7 +38,10 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         (false, true) => Shape::WithInfo,
         (false, false) => Shape::Plain,
     };
-    let docs = list(&coll, shape);
+    let mut docs = list(&coll, shape);
+    if let Some(series) = &series {
+        docs = docs.iter().filter_map(|d| index_of_users(&series.of, d)).collect();
+    }
     server.list_cursor(ctx, &req, ns, batch_size, docs).await
 }
 

@@ -1,0 +1,86 @@
+//! Indexes of a time series: made on its buckets under other names, listed under the users' names.
+
+use super::TimeSeries;
+use super::meta_only::renamed;
+use pando_base::{Error, ErrorCode, Result};
+use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
+
+const MIN: &str = "control.min.";
+const MAX: &str = "control.max.";
+
+/// The key over buckets: a source as it is, a time or measurement by its least and greatest value.
+pub fn key_on_buckets(series: &TimeSeries, key: &RawDoc) -> Result<DocBuf> {
+    let mut b = DocBuilder::new();
+    for e in key {
+        if let Some(path) = renamed(series, e.name()) {
+            b.raw(e.ty, &path, e.data());
+            continue;
+        }
+        let ends = match e.value().as_f64() {
+            Some(n) if n >= 0.0 => [MIN, MAX],
+            Some(_) => [MAX, MIN],
+            None => {
+                return Err(Error::new(
+                    ErrorCode::CannotCreateIndex,
+                    format!(
+                        "Invalid index spec for time-series collection: {key}. Indexes on measurement fields must be \
+                         ascending or descending"
+                    ),
+                ));
+            }
+        };
+        for end in ends {
+            b.raw(e.ty, &format!("{end}{}", e.name()), e.data());
+        }
+    }
+    Ok(b.finish())
+}
+
+/// An index specification over buckets.
+pub fn index_on_buckets(series: &TimeSeries, spec: &RawDoc) -> Result<DocBuf> {
+    if spec.get("unique").is_some_and(|v| v.is_truthy()) {
+        let text = "Unique indexes are not supported on time-series collections";
+        return Err(Error::new(ErrorCode::InvalidOptions, text));
+    }
+    let mut b = DocBuilder::with_capacity(spec.byte_len() + 64);
+    for e in spec {
+        match (e.name(), e.value()) {
+            ("key", Value::Document(key)) => b.raw_doc("key", &key_on_buckets(series, key)?),
+            _ => b.elem(e),
+        };
+    }
+    Ok(b.finish())
+}
+
+/// The specification as users know it; `None` when its key is none of theirs.
+pub fn index_of_users(series: &TimeSeries, spec: &RawDoc) -> Option<DocBuf> {
+    let mut b = DocBuilder::with_capacity(spec.byte_len());
+    for e in spec {
+        match (e.name(), e.value()) {
+            ("key", Value::Document(key)) => b.raw_doc("key", &key_of_users(series, key)?),
+            _ => b.elem(e),
+        };
+    }
+    Some(b.finish())
+}
+
+fn key_of_users(series: &TimeSeries, key: &RawDoc) -> Option<DocBuf> {
+    let mut b = DocBuilder::new();
+    let mut fields = key.iter();
+    while let Some(e) = fields.next() {
+        if let Some(rest) = e.name().strip_prefix("meta").filter(|r| r.is_empty() || r.starts_with('.')) {
+            b.raw(e.ty, &format!("{}{rest}", series.meta_field.as_deref()?), e.data());
+            continue;
+        }
+        let (name, other) = match e.name().strip_prefix(MIN) {
+            Some(name) => (name, MAX),
+            None => (e.name().strip_prefix(MAX)?, MIN),
+        };
+        let second = fields.next()?;
+        if second.name().strip_prefix(other)? != name {
+            return None;
+        }
+        b.raw(e.ty, name, e.data());
+    }
+    Some(b.finish())
+}
