@@ -281,6 +281,7 @@ impl Core {
                 self.denied.insert(host.to_string(), self.now + for_ms);
             }
             Event::NoCommonPoint { host, reached } => self.on_no_common_point(&host, reached),
+            Event::BeginsTooLate { host, oldest } => self.on_begins_too_late(&host, oldest),
             Event::TooStale(stale) => self.on_too_stale(stale, out),
             other => self.dispatch_command(other, out),
         }

@@ -128,6 +128,11 @@ pub enum Event {
         host: Host,
         reached: OpTime,
     },
+    /// This source's log begins with `oldest`, after this node's newest entry.
+    BeginsTooLate {
+        host: Host,
+        oldest: OpTime,
+    },
     /// Every candidate's oplog begins after this node's newest entry; `false` when that is over.
     TooStale(bool),
 

@@ -29,6 +29,13 @@ impl Core {
         self.cannot_tell.entry(host.to_string()).or_insert(told);
     }
 
+    /// A log that begins after this one ends is no sign of a parting; but where there was one, it cannot tell, either.
+    pub(crate) fn on_begins_too_late(&mut self, host: &Host, oldest: OpTime) {
+        if !self.cannot_tell.is_empty() {
+            self.on_no_common_point(host, oldest);
+        }
+    }
+
     pub(crate) fn is_put_aside(&self, host: &str) -> bool {
         !broken(Mutant::AskAgainWhoCannotTell) && self.cannot_tell.contains_key(host)
     }

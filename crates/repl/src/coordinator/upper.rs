@@ -76,6 +76,9 @@ impl Upper for Coordinator {
     fn applied_settings(&self) {
         self.effects.applied_settings();
     }
+    fn begins_too_late(&self, source: &str, oldest: OpTime) {
+        self.tell(Event::BeginsTooLate { host: source.into(), oldest });
+    }
     fn too_stale(&self, stale: bool) {
         self.tell(Event::TooStale(stale));
     }

@@ -113,6 +113,7 @@ impl BackgroundSync {
     /// Its log no longer has, or never had, what comes after ours.
     fn begins_too_late(&mut self, source: &str, oldest: OpTime) {
         self.oldest_seen = Some(self.oldest_seen.map_or(oldest, |o| o.min(oldest)));
+        self.deps.upper.begins_too_late(source, oldest);
         self.deny(source, limits::DENY_TOO_STALE_MS, &Refusal::TooStale { oldest }.error());
     }
 

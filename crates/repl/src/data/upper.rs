@@ -40,6 +40,8 @@ pub trait Upper: Send + Sync + 'static {
     /// Settings of the set have been applied.
     fn applied_settings(&self);
 
+    /// This source's log begins after ours ends.
+    fn begins_too_late(&self, source: &str, oldest: OpTime);
     /// No member has the entries that come after ours, or one has again (R-SYNC-9).
     fn too_stale(&self, stale: bool);
     /// The data is of one time again, after a rollback that fetched documents.

@@ -9,11 +9,10 @@ use pando_sim::FaultyDisk;
 use pando_sim::rig::{Rig, words::*};
 use std::sync::Arc;
 
-/// A write whose timestamp lies far ahead: copies that begin their log meanwhile begin it before that.
-fn write_ahead(rig: &Rig, i: usize, id: i32) {
+/// The timestamps that come lie far ahead: copies that begin their log meanwhile begin it before that.
+fn go_ahead(rig: &Rig, i: usize, secs: u32) {
     let log = rig.nodes[i].server().expect("it runs").storage.log().clone();
-    log.advance_clock(Timestamp::new(log.clock().secs() + 1_000, 1));
-    rig.ok(i, insert(id, w(1)));
+    log.advance_clock(Timestamp::new(log.clock().secs() + secs, 1));
 }
 fn copy_anew(rig: &Rig, i: usize) {
     rig.admin(i, doc! { "resync": 1 });
@@ -37,7 +36,8 @@ fn with_a_short_log(seed: u64) -> (Rig, [usize; 3]) {
     let old = rig.primary();
     rig.ok(old, insert(1, w(3)));
     rig.isolate(old);
-    write_ahead(&rig, old, 2);
+    go_ahead(&rig, old, 1_000);
+    rig.ok(old, insert(2, w(1)));
     let elected = |rig: &Rig| rig.others(old).into_iter().find(|i| rig.is_primary(*i));
     rig.until("another primary", |rig| elected(rig).is_some());
     let new = elected(&rig).unwrap();
@@ -102,6 +102,23 @@ fn when_nobody_can_tell_the_set_is_copied_again_and_nothing_is_lost_silently() {
     rig.until("a primary", |rig| rig.is_primary(old) || rig.is_primary(new));
     let p = rig.primary_now().expect("a primary");
     rig.ok(p, insert(5, majority()));
+}
+
+/// One log begins between the parting and the end of ours, the other one after that: neither tells.
+#[test]
+fn a_log_that_begins_after_ours_ends_cannot_tell_either() {
+    let (rig, [old, new, short]) = with_a_short_log(132);
+    make_primary(&rig, short);
+    go_ahead(&rig, short, 2_000);
+    rig.ok(short, insert(4, majority()));
+    rig.wait_ms(3_000);
+    copy_anew(&rig, new);
+    assert!(log_of(&rig, new)[0].0 > log_of(&rig, old).last().unwrap().0);
+    rig.heal();
+    rig.until("one history", |rig| same(rig, old, short) && same(rig, new, short));
+    assert_eq!(ids(&rig.ok(old, find("local"))), [1, 3, 4]);
+    assert!(kept(&rig, old).contains(&2));
+    assert_eq!(number(&rollback_metrics(&rig, old), "copiedAgain"), 1);
 }
 
 #[test]

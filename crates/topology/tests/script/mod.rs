@@ -178,6 +178,11 @@ impl Script {
                 let reached = optime(a.get("reached").expect("reached="));
                 self.feed(Event::NoCommonPoint { host, reached });
             }
+            "too-late" => {
+                let host = Host::from(format!("{}:1", a.word(0)).as_str());
+                let oldest = optime(a.get("oldest").expect("oldest="));
+                self.feed(Event::BeginsTooLate { host, oldest });
+            }
             "emptied" => self.feed(Event::Emptied { promised: optime(a.word(0)) }),
             "rewound" => self.feed(Event::Rewound(Positions::at(position(a.word(0))))),
             "stale" => self.feed(Event::TooStale(a.flag("on"))),
