@@ -74,6 +74,12 @@ pub const SORT_MEMORY_BYTES_MAX: usize = 100 * 1024 * 1024;
 /// Records that a plan tells apart so that it gives each once: about 800 million neighbours, or 1.5 million
 /// of which no two lie within 65,536 ids.
 pub const RECORD_SET_BYTES_MAX: usize = 100 * 1024 * 1024;
+/// Cells that stand for one stored geometry in an index on places (MongoDB's 50).
+pub const GEO_INDEX_CELLS_MAX: usize = 50;
+/// Cells that a query about places looks through (MongoDB's 20 on the sphere).
+pub const GEO_QUERY_CELLS_MAX: usize = 20;
+/// Documents that a search for what is near holds on to; of others it knows the record and the distance.
+pub const GEO_NEAR_DOCUMENTS_KEPT_MAX: usize = 1_000;
 /// Index scans that a sort over `$in` points may be split into; more are sorted in memory instead.
 pub const SORT_MERGE_SCANS_MAX: usize = 200;
 /// Query shapes whose best plan one collection remembers (MongoDB's 5,000).

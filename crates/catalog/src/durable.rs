@@ -107,6 +107,7 @@ pub(crate) fn index_info(i: &Index) -> IndexInfo {
         multikey: copy_marks(&i.state.seen),
         wildcard: i.wildcard.clone(),
         text: i.text.clone(),
+        geo: i.keys.geo.clone(),
     }
 }
 

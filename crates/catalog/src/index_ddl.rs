@@ -14,6 +14,7 @@ use crate::unit::WriteUnit;
 use crate::write::Interrupt;
 use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Uuid, limits};
 use pando_bson::RawDoc;
+use pando_query::source::IndexKind;
 use pando_storage::{Dir, IdentKind, ReadAt};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -184,7 +185,11 @@ impl Catalog {
         // Without a slot there is nothing to build: an empty collection, or one that is not replicated.
         if slot.is_none() && self.is_empty_collection(&coll)? {
             conflict::among(&new, false)?;
-            check_kinds(&new)?;
+            let places = |s: &IndexSpec| matches!(s.kind, IndexKind::Geo2d | IndexKind::Geo2dSphere);
+            check_kinds(&new).map_err(|e| match new.iter().any(places) {
+                true => failed(e.context(format_args!("index build on empty collection failed: {uuid}"))),
+                false => e,
+            })?;
             return self.create_on_empty(&coll, new);
         }
         conflict::among(&new, true).map_err(failed)?;

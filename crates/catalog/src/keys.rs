@@ -4,6 +4,7 @@
 //! buffer. An array on a path gives one key per element; two different arrays in one compound key are refused
 //! (code 171). Which path components met an array is noted, because the planner must know.
 
+use crate::geo_spec;
 use crate::spec::IndexSpec;
 use crate::wildcard::{Coverage, PathFilter};
 use pando_base::{Error, ErrorCode, Result};
@@ -12,6 +13,7 @@ use pando_bson::keystring::{Directions, KeyBuilder};
 use pando_bson::{Elem, ElementType, RawDoc, Value};
 use pando_query::QueryCtx;
 use pando_query::collation::Collation;
+use pando_query::geo::GeoIndex;
 use pando_query::matcher::Matcher;
 use pando_query::source::{FieldKind, IndexKind};
 use pando_query::text::TextSpec;
@@ -21,7 +23,7 @@ use std::sync::Arc;
 /// Everything needed to make keys of one index. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct KeyGen {
-    fields: Arc<[FieldPath]>,
+    pub(crate) fields: Arc<[FieldPath]>,
     kind: IndexKind,
     directions: Directions,
     sparse: bool,
@@ -29,12 +31,15 @@ pub struct KeyGen {
     pub partial: Option<Arc<Matcher>>,
     wildcard: Option<Arc<WildcardPaths>>,
     text: Option<Arc<TextSpec>>,
+    pub geo: Option<Arc<GeoIndex>>,
+    /// `2dsphereIndexVersion`
+    pub(crate) geo_version: i64,
 }
 
 #[derive(Debug)]
-struct FieldPath {
-    parts: Vec<Box<str>>,
-    kind: FieldKind,
+pub(crate) struct FieldPath {
+    pub(crate) parts: Vec<Box<str>>,
+    pub(crate) kind: FieldKind,
 }
 
 #[derive(Debug)]
@@ -109,7 +114,7 @@ impl KeySet {
             self.keys.dedup_by(|a, b| buf[a.key.clone()] == buf[b.key.clone()]);
         }
     }
-    fn mark(&mut self, fields: usize, field: usize, component: usize) {
+    pub(crate) fn mark(&mut self, fields: usize, field: usize, component: usize) {
         self.multikey = true;
         if self.marks.len() < fields {
             self.marks.resize(fields, 0);
@@ -193,6 +198,8 @@ impl KeyGen {
                 IndexKind::Text => Some(Arc::new(TextSpec::from_index(&spec.doc)?)),
                 _ => None,
             },
+            geo: geo_spec::parameters(spec)?.map(Arc::new),
+            geo_version: geo_spec::version(&spec.doc),
         })
     }
     pub(crate) fn text(&self) -> Option<&Arc<TextSpec>> {
@@ -205,7 +212,7 @@ impl KeyGen {
     pub fn directions(&self) -> Directions {
         self.directions
     }
-    fn order(&self) -> Option<&dyn StringOrder> {
+    pub(crate) fn order(&self) -> Option<&dyn StringOrder> {
         self.collation.as_deref().map(|c| c as &dyn StringOrder)
     }
     /// Whether the index covers this document at all.
@@ -240,9 +247,7 @@ impl KeyGen {
                     self.text_keys(text, doc, b, out)?;
                 }
             }
-            IndexKind::Geo2d | IndexKind::Geo2dSphere => {
-                return Err(Error::internal("no keys for this index kind"));
-            }
+            IndexKind::Geo2d | IndexKind::Geo2dSphere => self.geo_keys(doc, b, out)?,
         }
         Ok(())
     }

@@ -38,6 +38,8 @@ mod document;
 mod drop_database;
 mod durable;
 mod gate;
+mod geo_keys;
+mod geo_spec;
 mod hashed;
 mod history_iterator;
 mod index_ddl;

@@ -3,7 +3,7 @@
 use pando_base::{Error, ErrorCode, Result, limits};
 use pando_bson::{RawDoc, Value};
 
-/// Accepts equality, `$eq $gt $gte $lt $lte $in $type $exists: true`, `$and` and `$or`.
+/// Accepts equality, `$eq $gt $gte $lt $lte $in $type $exists: true`, `$geoWithin $geoIntersects`, `$and` and `$or`.
 pub(crate) fn check(filter: &RawDoc) -> Result<()> {
     check_tree(filter, 0)
 }
@@ -58,7 +58,8 @@ fn is_operators(doc: &RawDoc) -> bool {
 
 fn check_operator(path: &str, op: &str, v: Value<'_>) -> Result<()> {
     match op {
-        "$eq" | "$gt" | "$gte" | "$lt" | "$lte" | "$type" | "$in" => Ok(()),
+        "$eq" | "$gt" | "$gte" | "$lt" | "$lte" | "$type" | "$in" | "$geoWithin" | "$within"
+        | "$geoIntersects" => Ok(()),
         "$exists" if v.is_truthy() => Ok(()),
         "$exists" => Err(refuse(format_args!("$not\n    {path} exists"))),
         "$ne" => Err(refuse(format_args!("$not\n    {path} $eq {v}"))),

@@ -93,6 +93,7 @@ impl IndexSpec {
         check_ttl(raw, &fields)?;
         let in_full = |e: Error| e.context(format_args!("Error in specification {with_v}"));
         check_options(&fields).map_err(in_full)?;
+        crate::geo_spec::check(raw, fields.kind, collation.as_deref()).map_err(in_full)?;
         if fields.clustered && !fields.unique {
             return Err(in_spec(cannot_create(
                 "The 'unique' field is required when 'clustered' is specified",
@@ -213,13 +214,8 @@ impl IndexSpec {
                     ));
                 }
             }
+            IndexKind::Geo2d | IndexKind::Geo2dSphere => crate::geo_spec::check_kind(self)?,
             IndexKind::Text => {}
-            IndexKind::Geo2d | IndexKind::Geo2dSphere => {
-                let plugin = plugin_name(&self.key).unwrap_or("special");
-                return Err(cannot_create(format!(
-                    "Index type '{plugin}' is not supported by this server yet"
-                )));
-            }
             IndexKind::Btree | IndexKind::Wildcard => {}
         }
         if self.fields.len() > limits::INDEX_FIELDS_MAX {
@@ -535,6 +531,7 @@ fn check_key_pattern(key: &RawDoc) -> Result<()> {
     if key.is_empty() {
         return Err(cannot_create("Index keys cannot be empty."));
     }
+    crate::geo_spec::check_one_plugin(key)?;
     let wildcards = key.iter().filter(|e| is_wildcard_name(e.name())).count();
     let plugin = plugin_name(key);
     for e in key {
@@ -786,11 +783,13 @@ fn normalized(raw: &RawDoc, f: &Fields<'_>, collation: Option<&RawDoc>) -> DocBu
                     seconds(e.value()).unwrap_or(i64::from(i32::MAX)),
                 );
             }
+            _ if crate::geo_spec::put_option(e, &mut b) => {}
             _ => {
                 b.elem(e);
             }
         }
     }
+    crate::geo_spec::put_default(raw, f.kind, &mut b);
     if let Some(c) = collation {
         b.raw_doc("collation", c);
     }

@@ -145,6 +145,7 @@ fn index(name: &str, path: &str) -> IndexInfo {
         multikey: Multikey::new(1),
         wildcard: None,
         text: None,
+        geo: None,
     }
 }
 

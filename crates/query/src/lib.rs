@@ -3,6 +3,7 @@
 //! * [`matcher`] — filters (`{a: {$gt: 5}}`) over raw documents
 //! * [`projection`] — which fields of a document are returned
 //! * [`expr`] — aggregation expressions; [`stage`] — pipeline stages and accumulators; [`update`] — update operators
+//! * [`geo`] — places: geometries, what contains or is near what
 //! * [`number`] — arithmetic with MongoDB's promotions
 //! * [`collation`], [`regex`], [`jsonschema`], [`sort`] — what those share
 //! * [`text`] — terms and scores of text search
@@ -20,6 +21,7 @@ pub mod exec;
 pub mod expand;
 pub mod expr;
 pub mod facts;
+pub mod geo;
 pub mod jsonschema;
 pub mod matcher;
 pub mod mismatch;

@@ -179,6 +179,11 @@ fn predicate(path: &str, v: Value<'_>, clause: &RawDoc, doc: &RawDoc, inverted: 
         found.append_values(out);
         return;
     }
+    if matches!(name, "$geoWithin" | "$within" | "$geoIntersects") {
+        out.str("reason", place_reason(doc, path, name, inverted));
+        found.append_values(out);
+        return;
+    }
     let negative = matches!(name, "$ne" | "$nin");
     let reason = match (name, inverted != negative) {
         ("$in" | "$nin", false) => "no matching value found in array",
@@ -204,6 +209,23 @@ fn predicate(path: &str, v: Value<'_>, clause: &RawDoc, doc: &RawDoc, inverted: 
     found.append_values(out);
     if name == "$type" {
         found.append_types(out);
+    }
+}
+
+fn place_reason(doc: &RawDoc, path: &str, name: &str, inverted: bool) -> &'static str {
+    let is_place = |e: Option<&Elem<'_>>| e.is_some_and(|e| crate::geo::parse::geometry(*e).is_ok());
+    match (name, inverted) {
+        _ if !crate::matcher::any_at(doc, &Path::new(path), &mut |e| is_place(e)) => {
+            "could not find a valid geometry at the given path"
+        }
+        ("$geoIntersects", false) => {
+            "none of the considered geometries intersected the expression’s geometry"
+        }
+        ("$geoIntersects", true) => {
+            "at least one of considered geometries intersected the expression’s geometry"
+        }
+        (_, false) => "none of the considered geometries were contained within the expression’s geometry",
+        (_, true) => "at least one of considered geometries was contained within the expression’s geometry",
     }
 }
 

@@ -212,6 +212,8 @@ pub struct IndexInfo {
     pub wildcard: Option<Arc<Wildcard>>,
     /// For [`IndexKind::Text`].
     pub text: Option<Arc<TextSpec>>,
+    /// For [`IndexKind::Geo2d`] and [`IndexKind::Geo2dSphere`].
+    pub geo: Option<Arc<crate::geo::GeoIndex>>,
 }
 
 /// A field of a key pattern.

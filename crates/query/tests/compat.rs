@@ -102,8 +102,8 @@ const INDEXES: &[(&str, &str)] = &[
     ("wildcard, compound wildcard", "done"),
     ("clustered", "done"),
     ("text", "done"),
-    ("2d", "missing"),
-    ("2dsphere", "missing"),
+    ("2d", "done"),
+    ("2dsphere", "done"),
 ];
 /// What is there with less than all of it.
 const PARTIAL: &[(&str, &str)] = &[

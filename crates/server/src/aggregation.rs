@@ -231,6 +231,7 @@ impl Server {
             (Some(docs), _) => (From::Docs(docs.into_iter()), None),
             (None, None) => {
                 pipeline.check_text_without_collection(&below)?;
+                pipeline.needs_collection(below.as_str())?;
                 (From::Docs(Vec::new().into_iter()), None)
             }
             (None, Some(coll)) => {

@@ -200,11 +200,11 @@ INDEXES = {
 def setups():
     """name -> {"docs": name of the data set or documents, "indexes": [...]} as stored in golden/setups.json."""
     out = {n: {"docs": f()} for n, f in SETS.items()}
-    from . import text, timeseries
+    from . import geo, text, timeseries
 
-    out |= {n: {"docs": f()} for n, f in text.SETS.items()}
+    out |= {n: {"docs": f()} for n, f in (text.SETS | geo.SETS).items()}
     out |= {n: {"docs": f(), "options": timeseries.OPTIONS[n]} for n, f in timeseries.SETS.items()}
-    for n, (base, key, opt) in (INDEXES | text.INDEXES).items():
+    for n, (base, key, opt) in (INDEXES | text.INDEXES | geo.INDEXES).items():
         out[n] = {"same_docs_as": base, "indexes": [{"key": key, "name": "ix", **opt}]}
     out["right_view"] = {"docs": [], "options": {"viewOn": "right", "pipeline": [{"$match": {"_id": {"$lt": 35}}}, {"$set": {"v": 1}}]}, "on": "right"}
     out["chain_view"] = {"docs": [], "options": {"viewOn": "chain", "pipeline": [{"$match": {"kind": {"$ne": "c"}}}]}, "on": "chain"}

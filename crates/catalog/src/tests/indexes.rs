@@ -203,7 +203,6 @@ fn specifications_are_refused_with_mongodbs_codes() {
         (doc! { "key": { "b": 1 }, "name": "b", "wildcardProjection": { "a": 1 } }, 2),
         (doc! { "key": { "b": 1 }, "name": "b", "partialFilterExpression": { "a": { "$ne": 1 } } }, 67),
         (doc! { "key": { "b": 1 }, "name": "b", "partialFilterExpression": { "a": 1 }, "sparse": true }, 67),
-        (doc! { "key": { "b": "2dsphere" }, "name": "b" }, 67),
     ];
     for (spec, code) in cases {
         let text = format!("{spec:?}");

@@ -17,6 +17,7 @@
 mod combine;
 mod distinct;
 mod flow;
+mod near;
 mod race;
 mod record_set;
 mod scan;
@@ -165,6 +166,7 @@ impl Build<'_> {
             PlanNode::CollScan(c) => Box::new(scan::CollScanStage::new(c.clone())),
             PlanNode::IdHack { key } => Box::new(scan::IdHackStage::new(key.clone())),
             PlanNode::IxScan(s) => Box::new(scan::IxScanStage::new(s.clone())),
+            PlanNode::GeoNear(n) => Box::new(near::NearStage::new(n.clone(), self.query.matcher.clone())),
             PlanNode::DistinctScan(s) => Box::new(distinct::DistinctStage::new(s.clone())),
             PlanNode::Fetch { input, filter } => {
                 let recheck = (!self.query.matcher.is_trivial()).then(|| self.query.matcher.clone());

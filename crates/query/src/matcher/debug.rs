@@ -1,6 +1,6 @@
 //! The filter as the planner's error messages show it: one condition per line, children indented.
 
-use super::node::{Node, Pred};
+use super::node::{Leaf, Node, Pred};
 use std::fmt::Write;
 
 impl Node {
@@ -30,6 +30,10 @@ impl Node {
                 n.write_debug(out, level + 1);
                 Ok(())
             }
+            Node::Leaf(Leaf { path, pred: Pred::Near(n), .. }) => {
+                writeln!(out, "{indent}{}", n.debug_text(path.dotted()))
+            }
+            Node::Leaf(Leaf { pred: Pred::Geo(g), .. }) => writeln!(out, "{indent}GEO raw = {}", g.source),
             Node::Leaf(l) => writeln!(out, "{indent}{} {}", l.path.dotted(), pred_text(&l.pred)),
             Node::ElemMatchObject(m) => {
                 let _ = writeln!(out, "{indent}{} $elemMatch (obj)", m.path.dotted());
@@ -80,6 +84,8 @@ fn pred_text(p: &Pred) -> String {
         Pred::Size(n) => format!("$size : {n}"),
         Pred::Mod(m) => format!("mod {} % x == {}", m.divisor, m.remainder),
         Pred::Implied(c) => format!("$_internalExpr {} {}", c.op.name(), c.rhs.value()),
+        Pred::Geo(g) => g.source.to_string(),
+        Pred::Near(n) => n.source.to_string(),
         Pred::Bits(b) => format!("{}: {:?}", b.op.name(), b.positions),
     }
 }

@@ -98,7 +98,7 @@ pub(super) fn eval(node: &Node, view: &mut View<'_, '_>, mut details: Option<&mu
         Node::Nor(none) => !none.iter().any(|n| eval(n, view, None)),
         Node::Not(n) => !eval(n, view, None),
         // Arrays on the way, even empty ones, must not speak against it.
-        Node::Leaf(Leaf { pred: Pred::Implied(_), .. }) => true,
+        Node::Leaf(Leaf { pred: Pred::Implied(_) | Pred::Near(_), .. }) => true,
         Node::Leaf(l) => eval_leaf(l, view, details),
         Node::ElemMatchObject(m) => eval_elem_match(m, view, details),
         Node::ElemMatchValue(m) => eval_elem_match_value(m, view, details),
@@ -246,7 +246,8 @@ impl Pred {
             }),
             Pred::Mod(m) => m.test(e),
             Pred::Bits(b) => b.test(e),
-            Pred::Implied(_) => true,
+            Pred::Geo(g) => g.test(e),
+            Pred::Implied(_) | Pred::Near(_) => true,
         }
     }
 }

@@ -14,6 +14,7 @@ mod expr;
 mod expr_bounds;
 mod in_list;
 mod modulo;
+mod near;
 mod node;
 pub mod number;
 mod operand;
@@ -37,6 +38,7 @@ pub use operand::Operand;
 pub use path::Path;
 pub(crate) use path::{Leaf as ArrayAtEnd, any as walk};
 pub use regexp::RegexPred;
+pub(crate) use restricted::refuse_near;
 pub(crate) use text::no_index as no_text_index;
 pub use text::{TextMeaning, TextNode};
 pub use type_set::{TypeSet, type_of_code, type_of_name};
@@ -71,11 +73,9 @@ impl Matcher {
 
     pub fn parse(filter: &RawDoc, ctx: &QueryCtx) -> Result<Matcher> {
         let root = parse::parse_filter(filter, ctx)?;
-        Ok(Matcher {
-            filter: filter.to_buf(),
-            scope: optimize::finish(root),
-            collation: ctx.collation.clone(),
-        })
+        let scope = optimize::finish(root);
+        near::check(&scope.root)?;
+        Ok(Matcher { filter: filter.to_buf(), scope, collation: ctx.collation.clone() })
     }
 
     /// A filter that may not use `$text`, `$where` or `$near` (a validator's, a projection's).

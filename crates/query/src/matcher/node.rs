@@ -9,6 +9,7 @@ use super::regexp::RegexPred;
 use super::text::TextNode;
 use super::type_set::TypeSet;
 use crate::ctx::Random;
+use crate::geo::{GeoQuery, NearQuery};
 use crate::jsonschema::Schema;
 use pando_bson::{DocBuf, DocBuilder};
 use std::fmt;
@@ -54,6 +55,10 @@ pub enum Pred {
     Size(i64),
     Mod(Modulo),
     Bits(BitTest),
+    /// `$geoWithin`, `$geoIntersects`.
+    Geo(Arc<GeoQuery>),
+    /// `$near`: an order rather than a condition; it holds for every document.
+    Near(Arc<NearQuery>),
     /// Implied by an `$expr` beside it: holds by itself for every document, and bounds an index scan.
     Implied(Comparison),
 }
@@ -254,6 +259,12 @@ impl Pred {
                     a.value(pando_bson::Value::Int64(m.divisor));
                     a.value(pando_bson::Value::Int64(m.remainder));
                 });
+            }
+            Pred::Geo(g) => {
+                b.elems_of(&g.source);
+            }
+            Pred::Near(n) => {
+                b.elems_of(&n.source);
             }
             Pred::Bits(t) => {
                 b.array(t.op.name(), |a| {

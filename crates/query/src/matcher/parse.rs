@@ -10,6 +10,7 @@ use super::path::Path;
 use super::regexp::RegexPred;
 use super::type_set::TypeSet;
 use crate::ctx::QueryCtx;
+use crate::geo::{GeoQuery, NearQuery, is_near};
 use crate::jsonschema::Schema;
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{DocBuilder, Elem, ElementType, RawDoc, Value};
@@ -198,12 +199,27 @@ fn parse_always(e: Elem<'_>, node: Node) -> Result<Node> {
 
 /// `{path: {$gt: 1, $lt: 5}}` appends one node per operator.
 pub(super) fn parse_operators(path: &str, ops: &RawDoc, ctx: &QueryCtx, all: &mut Vec<Node>) -> Result<()> {
+    if let Some(first) = ops.first()
+        && is_near(first.name())
+        && matches!(first.value(), Value::Document(_) | Value::Array(_))
+    {
+        if path.is_empty() {
+            return Err(near_inside());
+        }
+        all.push(Node::leaf(path, Pred::Near(Arc::new(NearQuery::parse(ops)?))));
+        return Ok(());
+    }
     for e in ops {
         if let Some(node) = parse_operator(path, ops, e, ctx)? {
             all.push(node);
         }
     }
     Ok(())
+}
+
+/// `$near` orders the whole result, so it cannot be part of something else.
+pub(super) fn near_inside() -> Error {
+    Error::bad_value("geo $near must be top-level expr")
 }
 
 fn parse_operator(path: &str, ops: &RawDoc, e: Elem<'_>, ctx: &QueryCtx) -> Result<Option<Node>> {
@@ -248,21 +264,10 @@ fn parse_operator(path: &str, ops: &RawDoc, e: Elem<'_>, ctx: &QueryCtx) -> Resu
         "$bitsAnySet" => leaf(Pred::Bits(BitTest::parse(BitOp::AnySet, path, e)?)),
         "$bitsAnyClear" => leaf(Pred::Bits(BitTest::parse(BitOp::AnyClear, path, e)?)),
         "$where" => return Err(Error::bad_value("$where cannot be applied to a field")),
-        "$near" | "$nearSphere" | "$geoNear" if path.is_empty() => {
-            return Err(Error::bad_value(format!("geo {} must be top-level expr", e.name())));
-        }
         "$near" | "$nearSphere" | "$geoNear" => {
-            return Err(Error::new(
-                ErrorCode::NoQueryExecutionPlans,
-                "error processing query: planner returned error :: caused by :: unable to find index for $geoNear query",
-            ));
+            return Err(Error::bad_value(format!("near must be first in: {ops}")));
         }
-        geo @ ("$geoWithin" | "$within" | "$geoIntersects") => {
-            return Err(Error::new(
-                ErrorCode::NotImplemented,
-                format!("{geo} is not supported by this server"),
-            ));
-        }
+        "$geoWithin" | "$within" | "$geoIntersects" => leaf(Pred::Geo(Arc::new(GeoQuery::parse(ops)?))),
         other => return Err(Error::bad_value(format!("unknown operator: {other}"))),
     }))
 }

@@ -21,6 +21,20 @@ pub(super) fn check(filter: &RawDoc) -> Result<()> {
     Ok(())
 }
 
+/// Refuses only what sorts by distance (a `$match`'s filter).
+pub(crate) fn refuse_near(filter: &RawDoc) -> Result<()> {
+    for e in filter {
+        match (e.name(), e.value()) {
+            ("$and" | "$or" | "$nor", Value::Array(members)) => {
+                members.iter().filter_map(|m| m.value().as_doc()).try_for_each(refuse_near)?;
+            }
+            (name, v) if !name.starts_with('$') => check_conditions(v)?,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 /// `{$op: ...}` of a field.
 fn check_conditions(v: Value<'_>) -> Result<()> {
     let Value::Document(ops) = v else { return Ok(()) };

@@ -60,10 +60,36 @@ pub(super) fn accesses(position: usize, index: &IndexInfo, wanted: &Wanted<'_>) 
     if lead.is_empty() {
         return Vec::new();
     }
+    let places = |i: usize| !candidates(index, i, names[i], bits[i], wanted).is_empty();
+    if index.geo.is_some() && !(0..names.len()).any(|i| index.fields[i].kind == FieldKind::Geo && places(i)) {
+        return Vec::new();
+    }
     // On an array field each condition is a choice of its own.
     let choices = if bits[0] != 0 { groups_of(&lead, bits[0]) } else { vec![lead] };
     let builder = Builder { position, index, names: &names, bits: &bits, wanted };
     choices.into_iter().take(MAX_LEAD_CHOICES).map(|lead| builder.build(lead)).collect()
+}
+
+/// The fields of an index that is searched for what is near; `None` when its first field is another one, which no
+/// condition bounds.
+pub(super) fn near_access(
+    position: usize,
+    index: &IndexInfo,
+    wanted: &Wanted<'_>,
+    place: usize,
+) -> Option<Access> {
+    let bits: Vec<u64> = (0..index.fields.len()).map(|i| index.multikey.field(i)).collect();
+    let names: Vec<&str> = index.fields.iter().map(|f| f.path.as_str()).collect();
+    let mut lead = Vec::new();
+    if place > 0 {
+        lead = candidates(index, 0, names[0], bits[0], wanted);
+        if bits[0] != 0 {
+            lead = groups_of(&lead, bits[0]).into_iter().next()?;
+        }
+        lead.first()?;
+    }
+    let builder = Builder { position, index, names: &names, bits: &bits, wanted };
+    Some(builder.build(lead))
 }
 
 /// Alternatives tried for the first field of one index.

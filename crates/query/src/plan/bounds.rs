@@ -1,6 +1,7 @@
 //! One predicate into the intervals of one index field, and how exactly they tell what matches.
 
 use super::interval::{Interval, IntervalList, Order};
+use crate::geo::GeoIndex;
 use crate::matcher::{CmpOp, Comparison, InList, Node, Operand, Pred, RegexPred, TypeSet};
 use crate::regex::literal_prefix;
 use pando_base::Timestamp;
@@ -27,6 +28,8 @@ pub struct FieldTraits<'a> {
     /// Strings in keys are collation sort keys.
     pub collated: bool,
     pub order: Order<'a>,
+    /// Keys are cells.
+    pub geo: Option<&'a GeoIndex>,
 }
 
 pub type Bounds = (IntervalList, Tightness);
@@ -86,6 +89,9 @@ fn null_bounds() -> IntervalList {
 
 /// Bounds of `node` on a field with these traits; `None` when the field cannot serve it.
 pub fn bounds_of(node: &Node, field: FieldTraits<'_>) -> Option<Bounds> {
+    if let Some(index) = field.geo {
+        return geo_bounds(node, index);
+    }
     if field.hashed {
         return hashed_bounds(node, field.order);
     }
@@ -108,6 +114,17 @@ pub fn bounds_of(node: &Node, field: FieldTraits<'_>) -> Option<Bounds> {
     }
 }
 
+/// Cells say only roughly where something is.
+fn geo_bounds(node: &Node, index: &GeoIndex) -> Option<Bounds> {
+    match node {
+        Node::Leaf(l) => match &l.pred {
+            Pred::Geo(q) => Some((index.bounds(q)?, Tightness::InexactFetch)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
 fn pred_bounds(pred: &Pred, field: FieldTraits<'_>) -> Option<Bounds> {
     Some(match pred {
         Pred::Cmp(c) => comparison_bounds(c, field),
@@ -117,7 +134,7 @@ fn pred_bounds(pred: &Pred, field: FieldTraits<'_>) -> Option<Bounds> {
         Pred::Type(set) => type_bounds(*set, field),
         Pred::Mod(_) => (IntervalList::one(class_range(ElementType::Int32)), covered(field)),
         Pred::Implied(c) if !field.multikey => implied_bounds(c, field),
-        Pred::Implied(_) | Pred::Size(_) | Pred::Bits(_) => return None,
+        Pred::Implied(_) | Pred::Size(_) | Pred::Bits(_) | Pred::Geo(_) | Pred::Near(_) => return None,
     })
 }
 

@@ -108,6 +108,8 @@ fn shape(n: &crate::matcher::Node, out: &mut String) {
                 Pred::Size(_) => "sz",
                 Pred::Mod(_) => "mo",
                 Pred::Bits(b) => b.op.name(),
+                Pred::Geo(_) => "ge",
+                Pred::Near(_) => "ne",
                 Pred::Implied(c) => c.op.name(),
             };
             // Constants that change which indexes are eligible belong to the shape.

@@ -46,6 +46,12 @@ pub fn solutions(q: &Query, info: &CollectionInfo) -> Result<Vec<Solution>> {
             "$natural hint must be in the same direction as $natural sort order",
         ));
     }
+    if let (Some(_), Some(_)) = (q.matcher.root().near(), natural) {
+        let what = if q.natural.is_some() { "sort order" } else { "hint" };
+        return Err(pando_base::Error::bad_value(format!(
+            "geoNear expression not allowed with $natural {what}"
+        )));
+    }
     if q.tailable || natural.is_some() {
         return Ok(vec![p.collection_scan(natural.unwrap_or(Direction::Forward))]);
     }
@@ -56,6 +62,9 @@ pub fn solutions(q: &Query, info: &CollectionInfo) -> Result<Vec<Solution>> {
         return Ok(vec![one]);
     }
     let hinted = p.hinted_index()?;
+    if let Some((path, near)) = q.matcher.root().near() {
+        return p.near(path, near, hinted);
+    }
     if q.min.is_some() || q.max.is_some() {
         return p.min_max(hinted).map(|s| vec![s]);
     }
@@ -208,7 +217,7 @@ impl Planner<'_> {
         all.filter(|(i, index)| {
             hinted.is_none_or(|h| h == *i)
                 && !index.hidden
-                && !matches!(index.kind, IndexKind::Text | IndexKind::Geo2d | IndexKind::Geo2dSphere)
+                && index.kind != IndexKind::Text
                 && (index.partial.as_ref().is_none_or(|p| implies(root, p.root())))
         })
         .map(|(i, _)| i)
@@ -254,7 +263,9 @@ impl Planner<'_> {
                 gives_order |= rows.sorted;
                 out.push(self.finish(rows));
             }
-            let whole = self.q.sort.is_some() && !index.sparse && index.kind != IndexKind::Wildcard;
+            let whole = self.q.sort.is_some()
+                && !index.sparse
+                && matches!(index.kind, IndexKind::Btree | IndexKind::Hashed);
             if whole && !gives_order {
                 let rows = self.index_rows(whole_index(i, index, self.conj.len()));
                 if rows.sorted {
@@ -292,10 +303,8 @@ impl Planner<'_> {
                 }
                 return no_plan("No query solutions");
             }
-            IndexKind::Text | IndexKind::Geo2d | IndexKind::Geo2dSphere => {
-                return no_plan("No query solutions");
-            }
-            IndexKind::Btree | IndexKind::Hashed => {}
+            IndexKind::Text => return no_plan("No query solutions"),
+            IndexKind::Btree | IndexKind::Hashed | IndexKind::Geo2d | IndexKind::Geo2dSphere => {}
         }
         let rows = self.index_rows(whole_index(i, index, self.conj.len()));
         Ok(self.finish(rows))
@@ -364,6 +373,20 @@ impl Planner<'_> {
 
     pub(super) fn index_scan(&self, access: &Access, dir: Direction, keep_key: bool) -> IxScan {
         let index = self.index(access);
+        IxScan {
+            index: access.index,
+            dir,
+            bounds: KeyBounds::new(&access.fields, Collation::order(&index.collation)),
+            fields: access.fields.clone(),
+            filter: self.key_filter(access),
+            dedup: access.multikey,
+            keep_key,
+            wild_path: access.wild_path.clone(),
+        }
+    }
+
+    /// What is left to check on keys.
+    pub(super) fn key_filter(&self, access: &Access) -> Option<Arc<Matcher>> {
         let key_nodes = access.key_filter.iter().map(|n| match n {
             Node::Leaf(l) => {
                 let mut l = l.clone();
@@ -372,20 +395,10 @@ impl Planner<'_> {
             }
             other => other.clone(),
         });
-        let filter = self.matcher_of(key_nodes.collect());
-        IxScan {
-            index: access.index,
-            dir,
-            bounds: KeyBounds::new(&access.fields, Collation::order(&index.collation)),
-            fields: access.fields.clone(),
-            filter,
-            dedup: access.multikey,
-            keep_key,
-            wild_path: access.wild_path.clone(),
-        }
+        self.matcher_of(key_nodes.collect())
     }
 
-    fn leftover(&self, access: &Access) -> Option<Arc<Matcher>> {
+    pub(super) fn leftover(&self, access: &Access) -> Option<Arc<Matcher>> {
         let left: Vec<Node> =
             self.conj.iter().zip(&access.done).filter(|(_, done)| !**done).map(|(n, _)| n.clone()).collect();
         self.matcher_of(left)
@@ -600,7 +613,7 @@ impl Planner<'_> {
         let q = self.q;
         let Rows { mut node, filter, sorted, access, dir, signature } = rows;
         let has_docs = match &node {
-            PlanNode::CollScan(_) | PlanNode::TextMatch(_) => true,
+            PlanNode::CollScan(_) | PlanNode::TextMatch(_) | PlanNode::GeoNear(_) => true,
             PlanNode::Or { inputs } | PlanNode::SortMerge { inputs, .. } => {
                 inputs.iter().all(|n| matches!(n, PlanNode::Fetch { .. }))
             }

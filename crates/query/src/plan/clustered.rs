@@ -78,6 +78,7 @@ impl Planner<'_> {
             hashed: false,
             collated: self.info.collation.is_some(),
             order: Collation::order(&self.info.collation),
+            geo: None,
         };
         if !same_collation(&self.q.ctx.collation, &self.info.collation) {
             return;

@@ -25,8 +25,12 @@ pub(super) fn serves(
     query_collation: &Option<Arc<Collation>>,
 ) -> bool {
     let kind = index.fields[field].kind;
-    if matches!(kind, FieldKind::Text | FieldKind::Geo) {
-        return false;
+    match kind {
+        FieldKind::Text => return false,
+        FieldKind::Geo => return matches!(node, Node::Leaf(l) if matches!(l.pred, Pred::Geo(_))),
+        // Arrays are one value in the further fields of a `2d` index.
+        _ if index.kind == IndexKind::Geo2d => return false,
+        _ => {}
     }
     if !same_collation(&index.collation, query_collation) && compares_strings(node) {
         return false;
@@ -48,6 +52,7 @@ pub(super) fn traits(index: &IndexInfo, field: usize, multikey: bool) -> FieldTr
         hashed: index.fields[field].kind == FieldKind::Hashed,
         collated: index.collation.is_some(),
         order: Collation::order(&index.collation),
+        geo: index.geo.as_deref().filter(|_| index.fields[field].kind == FieldKind::Geo),
     }
 }
 

@@ -299,6 +299,16 @@ impl Writer<'_> {
                     number(b, "dupsDropped", s.dups_dropped);
                 }
             }
+            PlanNode::GeoNear(n) => {
+                if let Some(index) = self.info.indexes.get(n.index) {
+                    b.raw_doc("keyPattern", &index.key_pattern);
+                    b.str("indexName", &index.name).i32("indexVersion", index.version);
+                }
+                if let Some(s) = stats {
+                    number(b, "keysExamined", s.keys_examined);
+                    number(b, "docsExamined", s.docs_examined);
+                }
+            }
             PlanNode::DistinctScan(d) => {
                 self.index(&d.scan, b);
                 if let Some(s) = stats {

@@ -22,6 +22,7 @@ mod eligible;
 pub mod explain;
 pub mod interval;
 mod key_bounds;
+mod near;
 mod node;
 mod order;
 mod predicates;
@@ -33,7 +34,8 @@ pub use candidates::{Solution, solutions};
 pub use distinct::distinct_plan;
 pub use eligible::{implies, wildcard_covers};
 pub use key_bounds::{KeyBounds, KeyCheck};
-pub use node::{CollScan, DistinctScan, IxScan, PlanNode, ProjectKind, SortKeySource, TextMatch};
+pub use near::NearOutput;
+pub use node::{CollScan, DistinctScan, GeoNear, IxScan, PlanNode, ProjectKind, SortKeySource, TextMatch};
 pub(crate) use text::no_text_score;
 
 use crate::ctx::QueryCtx;
@@ -70,6 +72,8 @@ pub struct Query {
     pub kind: QueryKind,
     /// Rows have to carry their text score, whatever sort and projection say.
     pub text_score: bool,
+    /// The query is of a `$geoNear`.
+    pub near_output: Option<Arc<NearOutput>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -134,6 +138,7 @@ impl Query {
             resume_after: None,
             kind: QueryKind::Find,
             text_score: false,
+            near_output: None,
         }
     }
 
@@ -141,11 +146,14 @@ impl Query {
     #[cold]
     pub(crate) fn error(&self, code: i32, message: &str) -> Error {
         let sort = self.sort.as_ref().map_or_else(DocBuf::new, |s| s.spec.clone());
+        let shown = |name: &str, n: u64| if n > 0 { format!(" {name}={n}") } else { String::new() };
+        let limit = shown("limit", self.limit.filter(|_| self.near_output.is_none()).unwrap_or(0));
+        let skip = shown("skip", self.skip);
         let proj = self.projection.as_ref().map_or_else(DocBuf::new, |p| p.spec().to_buf());
         Error::location(
             code,
             format!(
-                "error processing query: ns={}Tree: {}Sort: {}\nProj: {}\n planner returned error :: caused by :: {message}",
+                "error processing query: ns={}{limit}{skip}Tree: {}Sort: {}\nProj: {}\n planner returned error :: caused by :: {message}",
                 self.ns,
                 self.matcher.root().debug_tree(),
                 &*sort,

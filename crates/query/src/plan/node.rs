@@ -2,7 +2,10 @@
 
 use super::access::BoundField;
 use super::key_bounds::KeyBounds;
-use crate::matcher::{Matcher, Operand, TextMeaning};
+use super::near::NearOutput;
+use crate::collation::Collation;
+use crate::geo::{GeoIndex, NearQuery};
+use crate::matcher::{Matcher, Operand, Path, TextMeaning};
 use crate::projection::Projection;
 use crate::sort::SortPattern;
 use crate::source::{Direction, RecordId};
@@ -18,6 +21,8 @@ pub enum PlanNode {
         key: Operand,
     },
     IxScan(Arc<IxScan>),
+    /// Nearest first.
+    GeoNear(Arc<GeoNear>),
     /// The index entries' distinct values of one field.
     DistinctScan(Arc<DistinctScan>),
     Fetch {
@@ -135,6 +140,23 @@ pub struct IxScan {
     pub wild_path: Option<String>,
 }
 
+/// A search for what is near a place.
+#[derive(Debug)]
+pub struct GeoNear {
+    /// Position among the collection's indexes.
+    pub index: usize,
+    pub geo: Arc<GeoIndex>,
+    /// The index's fields, and which of them is the place.
+    pub fields: Vec<BoundField>,
+    pub place: usize,
+    pub near: Arc<NearQuery>,
+    pub path: Path,
+    /// Over the key's fields.
+    pub filter: Option<Arc<Matcher>>,
+    pub collation: Option<Arc<Collation>>,
+    pub output: Option<Arc<NearOutput>>,
+}
+
 #[derive(Debug)]
 pub struct DistinctScan {
     pub scan: IxScan,
@@ -172,6 +194,8 @@ impl PlanNode {
             PlanNode::CollScan(_) => "COLLSCAN",
             PlanNode::IdHack { .. } => "IDHACK",
             PlanNode::IxScan(_) => "IXSCAN",
+            PlanNode::GeoNear(n) if n.is_sphere() => "GEO_NEAR_2DSPHERE",
+            PlanNode::GeoNear(_) => "GEO_NEAR_2D",
             PlanNode::DistinctScan(_) => "DISTINCT_SCAN",
             PlanNode::Fetch { .. } => "FETCH",
             PlanNode::TextMatch(_) => "TEXT_MATCH",
@@ -207,6 +231,7 @@ impl PlanNode {
             PlanNode::CollScan(_)
             | PlanNode::IdHack { .. }
             | PlanNode::IxScan(_)
+            | PlanNode::GeoNear(_)
             | PlanNode::DistinctScan(_)
             | PlanNode::Eof => &[],
         }

@@ -18,6 +18,7 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
         return Err(Error::location(15959, "the match filter must be an expression in an object"));
     };
     refuse_where(filter)?;
+    crate::matcher::refuse_near(filter)?;
     out.push(stage(filter, p.ctx)?);
     Ok(())
 }

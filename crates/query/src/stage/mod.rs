@@ -22,6 +22,7 @@ mod densify;
 mod facet;
 mod fill;
 mod foreign;
+mod geo_near;
 mod granularity;
 mod graph_lookup;
 mod group;
@@ -53,6 +54,7 @@ mod unwind;
 mod window;
 
 pub use foreign::{Collections, Target};
+pub use geo_near::NearPart;
 pub(crate) use needs::Needs;
 pub use sinks::{Into, Merge, Sink, WhenMatched, WhenNotMatched};
 pub use sources::{Literal, PipelineSource};
@@ -255,6 +257,10 @@ pub(crate) trait Stage: Send {
     fn keep_sort_key(&mut self) {}
     /// Somebody asks what is known of rows: their bytes alone do not do.
     fn reads_facts(&mut self) {}
+    /// A `$geoNear`, which has to become the find plan.
+    fn is_near(&self) -> bool {
+        false
+    }
     /// Lets go of snapshots of other collections; the next pull may open newer ones.
     fn save(&mut self) {}
 }
@@ -271,6 +277,8 @@ pub struct FindPart {
     pub fields: Option<Vec<String>>,
     /// Rows have to carry their text score.
     pub text_score: bool,
+    /// A `$geoNear` in front.
+    pub near: Option<NearPart>,
 }
 
 impl FindPart {
@@ -282,6 +290,11 @@ impl FindPart {
         q: &QueryCtx,
         hint: Option<Hint>,
     ) -> Result<Query> {
+        if let Some(near) = self.near {
+            let mut query = near.into_query(ns, info, q)?;
+            (query.limit, query.hint) = (self.limit, hint);
+            return Ok(query);
+        }
         let matcher = self.matcher.unwrap_or_else(|| Arc::new(Matcher::all()));
         let mut query = Query::new(ns, matcher, q.clone());
         query.sort = self.sort;
@@ -332,6 +345,7 @@ impl Pipeline {
     pub fn parse(pipeline: &RawDoc, ctx: &QueryCtx) -> Result<Pipeline> {
         let mut pipeline = Pipeline::parse_only(pipeline, ctx)?;
         pipeline.check_metas()?;
+        pipeline.check_near()?;
         pipeline.optimize().map_err(|e| optimize_error("pipeline", e))?;
         Ok(pipeline)
     }
@@ -384,6 +398,20 @@ impl Pipeline {
         Ok(Pipeline { stages, shown, source, sink, metas, text_score, unsorted, ctx: ctx.clone() })
     }
 
+    /// `$geoNear` is the find plan, so nothing that does anything may be in front of it.
+    fn check_near(&self) -> Result<()> {
+        let Some(at) = self.stages.iter().rposition(|s| s.is_near()) else { return Ok(()) };
+        let idle = |s: &Box<dyn Stage>| s.as_filter().is_some_and(RawDoc::is_empty);
+        if self.stages[..at].iter().all(idle) { Ok(()) } else { Err(geo_near::misplaced()) }
+    }
+    /// Why a pipeline cannot run when there is no collection `ns`.
+    pub fn needs_collection(&self, ns: &str) -> Result<()> {
+        match self.stages.iter().any(|s| s.is_near()) {
+            true => Err(geo_near::no_collection(ns)),
+            false => Ok(()),
+        }
+    }
+
     pub fn source(&self) -> &PipelineSource {
         &self.source
     }
@@ -431,7 +459,8 @@ impl Pipeline {
         let mut find = FindPart { text_score: self.text_score, ..FindPart::default() };
         let mut taken = 0;
         while let Some(stage) = self.stages.get_mut(taken) {
-            if !stage.push_down(&mut find) {
+            // Conditions behind a `$geoNear` may be on what it adds.
+            if find.near.is_some() && stage.as_limit().is_none() || !stage.push_down(&mut find) {
                 break;
             }
             taken += 1;

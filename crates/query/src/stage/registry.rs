@@ -1,9 +1,9 @@
 //! The table of stages. A row's parser appends one stage, or the few that it stands for.
 
 use super::{
-    Stage, add_fields, bucket, bucket_auto, count, densify, facet, fill, graph_lookup, group, limit,
-    lookup_spec, matching, redact, replace_root, sample, skip, sort, sort_by_count, transform, union_with,
-    unpack_bucket, unwind, window,
+    Stage, add_fields, bucket, bucket_auto, count, densify, facet, fill, geo_near, graph_lookup, group,
+    limit, lookup_spec, matching, redact, replace_root, sample, skip, sort, sort_by_count, transform,
+    union_with, unpack_bucket, unwind, window,
 };
 use crate::expr::ParseCtx;
 use pando_base::{Error, ErrorCode, Result};
@@ -20,6 +20,7 @@ static TABLE: &[(&str, Parse)] = &[
     ("$densify", densify::parse),
     ("$facet", facet::parse),
     ("$fill", fill::parse),
+    ("$geoNear", geo_near::parse),
     ("$graphLookup", graph_lookup::parse),
     ("$group", group::parse),
     ("$limit", limit::parse),
@@ -42,13 +43,8 @@ static TABLE: &[(&str, Parse)] = &[
 ];
 
 /// MongoDB's other stages: known, not here.
-const KNOWN: &[&str] = &[
-    "$changeStreamSplitLargeEvent",
-    "$geoNear",
-    "$listCatalog",
-    "$listSampledQueries",
-    "$shardedDataDistribution",
-];
+const KNOWN: &[&str] =
+    &["$changeStreamSplitLargeEvent", "$listCatalog", "$listSampledQueries", "$shardedDataDistribution"];
 
 /// Stages that MongoDB has only on Atlas.
 const ATLAS: &[&str] = &["$listSearchIndexes", "$search", "$searchMeta", "$vectorSearch"];

@@ -113,6 +113,7 @@ fn index_info(spec: &Document, default: &Option<Arc<Collation>>) -> IndexInfo {
         },
         wildcard,
         text: None,
+        geo: None,
     }
 }
 

@@ -1,0 +1,142 @@
+//! Regions of the sphere as cells: few of them, together no smaller than the region.
+
+use super::distance;
+use super::exact::{Crossing, crossing};
+use super::ring::Polygon;
+use super::shape::{Part, Shape};
+use s2::cap::Cap;
+use s2::cell::Cell;
+use s2::cellid::CellID;
+use s2::point::Point;
+use s2::region::{Region, RegionCoverer};
+
+/// What cells are wanted of.
+pub(super) enum Area {
+    Shape(Shape),
+    /// Between two angles of a place.
+    Annulus {
+        center: Point,
+        inner: f64,
+        outer: f64,
+    },
+}
+
+/// A region is looked for a little further than it reaches, so that rounding loses nothing.
+const SLACK: f64 = 1e-8;
+
+/// Cells between two levels that cover the area.
+pub(super) fn cover(area: Area, levels: (u8, u8), cells_max: usize) -> Vec<CellID> {
+    let coverer =
+        RegionCoverer { min_level: levels.0, max_level: levels.1, level_mod: 1, max_cells: cells_max };
+    coverer.covering(&area).0
+}
+
+impl Region for Area {
+    fn cap_bound(&self) -> Cap {
+        Cap::full()
+    }
+    fn contains_cell(&self, cell: &Cell) -> bool {
+        let frame = Frame::new(cell);
+        match self {
+            Area::Shape(shape) => {
+                let mut inside = false;
+                shape.for_each_part(&mut |part| {
+                    inside = frame.is_inside(part);
+                    !inside
+                });
+                inside
+            }
+            Area::Annulus { center, inner, outer } => {
+                frame.within_cap(center, *outer) && !frame.meets_cap(center, inner - SLACK)
+            }
+        }
+    }
+    fn intersects_cell(&self, cell: &Cell) -> bool {
+        let frame = Frame::new(cell);
+        match self {
+            Area::Shape(shape) => {
+                let mut meets = false;
+                shape.for_each_part(&mut |part| {
+                    meets = frame.meets(part);
+                    !meets
+                });
+                meets
+            }
+            Area::Annulus { center, inner, outer } => {
+                frame.meets_cap(center, outer + SLACK) && !frame.within_cap(center, inner - SLACK)
+            }
+        }
+    }
+    fn cell_union_bound(&self) -> Vec<CellID> {
+        (0..6).map(CellID::from_face).collect()
+    }
+}
+
+/// A cell with its corners.
+struct Frame {
+    id: CellID,
+    corners: [Point; 4],
+    middle: Point,
+    /// Angle from the middle to the furthest corner.
+    reach: f64,
+}
+
+impl Frame {
+    fn new(cell: &Cell) -> Frame {
+        let id = CellID::from(cell);
+        let corners = cell.vertices();
+        let middle = Point(cell.center().0.normalize());
+        let reach = corners.iter().map(|c| distance::angle(&middle, c)).fold(0.0, f64::max) + SLACK;
+        Frame { id, corners, middle, reach }
+    }
+    fn holds(&self, p: &Point) -> bool {
+        self.id.contains(&CellID::from(p))
+    }
+    fn sides(&self) -> impl Iterator<Item = (&Point, &Point)> {
+        (0..4).map(|i| (&self.corners[i], &self.corners[(i + 1) % 4]))
+    }
+    fn crossed_by(&self, a: &Point, b: &Point) -> bool {
+        self.sides().any(|(c, d)| crossing(a, b, c, d) != Crossing::No)
+    }
+
+    fn meets(&self, part: Part<'_>) -> bool {
+        match part {
+            Part::Spot(s) => self.id.contains(&s.leaf),
+            Part::Line(l) => {
+                l.iter().any(|p| self.holds(p)) || l.windows(2).any(|w| self.crossed_by(&w[0], &w[1]))
+            }
+            Part::Polygon(p) => self.meets_polygon(p),
+            Part::Cap { center, radius } => self.meets_cap(&center, radius + SLACK),
+        }
+    }
+
+    fn meets_polygon(&self, p: &Polygon) -> bool {
+        p.may_meet_cap(&self.middle, self.reach)
+            && (self.corners.iter().any(|c| p.contains_point(c))
+                || p.edges().any(|(a, b)| self.holds(a) || self.crossed_by(a, b)))
+    }
+
+    fn is_inside(&self, part: Part<'_>) -> bool {
+        match part {
+            Part::Spot(s) => s.leaf == self.id,
+            Part::Line(_) => false,
+            Part::Polygon(p) => {
+                p.may_meet_cap(&self.middle, self.reach)
+                    && self.corners.iter().all(|c| p.contains_point(c))
+                    && !p.edges().any(|(a, b)| self.holds(a) || self.crossed_by(a, b))
+            }
+            Part::Cap { center, radius } => self.within_cap(&center, radius),
+        }
+    }
+
+    fn meets_cap(&self, center: &Point, radius: f64) -> bool {
+        radius >= 0.0
+            && (self.holds(center) || self.sides().any(|(a, b)| distance::to_edge(center, a, b) <= radius))
+    }
+
+    /// The other side of the world's cap does not reach here.
+    fn within_cap(&self, center: &Point, radius: f64) -> bool {
+        let opposite = Point(center.0 * -1.0);
+        radius > 0.0 && !self.meets_cap(&opposite, std::f64::consts::PI - radius)
+    }
+}

@@ -1,0 +1,193 @@
+//! `$geoNear`: what is near a place, nearest first, with the distance added. It becomes the find plan below the pipeline.
+
+use super::{FindPart, Needs, Stage, Step, Upstream};
+use crate::ctx::QueryCtx;
+use crate::expr::{Expr, FieldPath, ParseCtx};
+use crate::matcher::Matcher;
+use crate::plan::{NearOutput, Query};
+use crate::source::{CollectionInfo, FieldKind, IndexKind};
+use pando_base::{Error, ErrorCode, Result};
+use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc, Value};
+use std::sync::Arc;
+
+/// A `$geoNear` on its way into a query.
+#[derive(Clone, Debug)]
+pub struct NearPart {
+    /// `{$near: <place>, $maxDistance: …}`
+    near: DocBuf,
+    /// The path of the place, if it is given.
+    key: Option<String>,
+    query: DocBuf,
+    output: Arc<NearOutput>,
+}
+
+struct GeoNear(NearPart);
+
+pub(super) fn misplaced() -> Error {
+    Error::location(40603, "$geoNear is only valid as the first stage in an optimized pipeline")
+}
+
+/// Options that there were, with what is said of them now.
+const GONE: [(&str, i32, &str); 3] = [
+    ("limit", 50858, "$geoNear no longer supports the 'limit' parameter. Use a $limit stage instead."),
+    ("num", 50857, "$geoNear no longer supports the 'num' parameter. Use a $limit stage instead."),
+    ("start", 50856, "$geoNear no longer supports the 'start' argument."),
+];
+
+pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Stage>>) -> Result<()> {
+    let (Value::Document(spec) | Value::Array(spec)) = e.value() else {
+        return Err(Error::location(10065, "invalid parameter: expected an object ($geoNear)"));
+    };
+    for (name, code, text) in GONE {
+        if spec.elem(name).is_some() {
+            return Err(Error::location(code, text));
+        }
+    }
+    let spherical = spec.get("spherical").is_some_and(|v| v.is_truthy());
+    let Some(place) = spec.get("near") else {
+        return Err(Error::location(5_860_400, "$geoNear requires a 'near' argument"));
+    };
+    let distance_field =
+        field(spec, "distanceField", 16606, "requires a 'distanceField' option as a String")?.ok_or_else(
+            || Error::location(16606, "$geoNear requires a 'distanceField' option as a String"),
+        )?;
+    let multiplier = number(spec, "distanceMultiplier")?.unwrap_or(1.0);
+    let place_field = field(spec, "includeLocs", 16607, "requires that 'includeLocs' option is a String")?;
+    let query = match spec.get("query") {
+        None => DocBuf::new(),
+        Some(Value::Document(d)) => {
+            if d.elem("$where").is_some() {
+                return Err(Error::bad_value("$where is not allowed in this context"));
+            }
+            Matcher::parse(d, p.ctx)?;
+            d.to_buf()
+        }
+        Some(_) => return Err(Error::type_mismatch("query must be an object")),
+    };
+    let key = match spec.get("key") {
+        None => None,
+        Some(Value::String("")) => {
+            return Err(Error::bad_value("$geoNear parameter 'key' cannot be the empty string"));
+        }
+        Some(Value::String(key)) => Some(key.to_owned()),
+        Some(v) => {
+            return Err(Error::type_mismatch(format!(
+                "$geoNear parameter 'key' must be of type string but found type: {}",
+                v.type_name()
+            )));
+        }
+    };
+    let near = near_doc(place, spherical, spec, p.ctx)?;
+    let output = Arc::new(NearOutput { distance_field, multiplier, place_field });
+    out.push(Box::new(GeoNear(NearPart { near, key, query, output })));
+    Ok(())
+}
+
+fn field(spec: &RawDoc, name: &str, code: i32, text: &str) -> Result<Option<String>> {
+    match spec.get(name) {
+        None => Ok(None),
+        Some(Value::String(path)) => {
+            FieldPath::parse(path)?;
+            Ok(Some(path.to_owned()))
+        }
+        Some(_) => Err(Error::location(code, format!("$geoNear {text}"))),
+    }
+}
+
+fn number(spec: &RawDoc, name: &str) -> Result<Option<f64>> {
+    let Some(v) = spec.get(name) else { return Ok(None) };
+    let n = match v {
+        Value::Decimal128(_) => v.to_string().parse().ok(),
+        v if v.is_number() => v.as_f64(),
+        _ => None,
+    };
+    match n {
+        None => Err(Error::type_mismatch(format!("{name} must be a number"))),
+        Some(n) if n >= 0.0 => Ok(Some(n)),
+        Some(_) => Err(Error::bad_value(format!("{name} must be nonnegative"))),
+    }
+}
+
+/// The stage's options as the operator of a query.
+fn near_doc(place: Value<'_>, spherical: bool, spec: &RawDoc, ctx: &QueryCtx) -> Result<DocBuf> {
+    let expr = Expr::parse(place, ctx)?;
+    let place = expr.eval_doc(RawDoc::empty(), ctx)?;
+    let mut b = DocBuilder::new();
+    place.put_to(&mut b, if spherical { "$nearSphere" } else { "$near" });
+    for name in ["minDistance", "maxDistance"] {
+        if let Some(n) = number(spec, name)? {
+            b.f64(&format!("${name}"), n);
+        }
+    }
+    let doc = b.finish();
+    if !matches!(doc.first().map(|e| e.value()), Some(Value::Document(_) | Value::Array(_))) {
+        return Err(Error::location(
+            5_860_401,
+            "$geoNear requires near argument to be a GeoJSON object or a legacy point(array)",
+        ));
+    }
+    crate::geo::NearQuery::parse(&doc)?;
+    Ok(doc)
+}
+
+impl NearPart {
+    pub(super) fn into_query(self, ns: &str, info: &CollectionInfo, ctx: &QueryCtx) -> Result<Query> {
+        let key = match self.key {
+            Some(key) => key,
+            None => only_place(ns, info)?,
+        };
+        let mut filter = DocBuilder::new();
+        filter.array("$and", |a| {
+            a.raw_doc(&self.query);
+            a.doc(|d| {
+                d.raw_doc(&key, &self.near);
+            });
+        });
+        let matcher = Matcher::parse(&filter.finish(), ctx)?;
+        let mut query = Query::new(ns, Arc::new(matcher), ctx.clone());
+        query.near_output = Some(self.output);
+        Ok(query)
+    }
+}
+
+/// The field of the only index on places: `2d` counts first.
+fn only_place(ns: &str, info: &CollectionInfo) -> Result<String> {
+    let refused = |text: String| Err(Error::new(ErrorCode::IndexNotFound, text));
+    for (kind, name) in [(IndexKind::Geo2d, "2d"), (IndexKind::Geo2dSphere, "2dsphere")] {
+        let mut found = info.indexes.iter().filter(|i| i.kind == kind && !i.hidden);
+        let Some(one) = found.next() else { continue };
+        if found.next().is_some() {
+            return refused(format!(
+                "There is more than one {name} index on {ns}; unsure which to use for $geoNear"
+            ));
+        }
+        if let Some(f) = one.fields.iter().find(|f| f.kind == FieldKind::Geo) {
+            return Ok(f.path.clone());
+        }
+    }
+    refused("$geoNear requires a 2d or 2dsphere index, but none were found".to_owned())
+}
+
+/// Why a collection that is not there cannot be searched.
+pub(super) fn no_collection(ns: &str) -> Error {
+    Error::new(
+        ErrorCode::NamespaceNotFound,
+        format!("$geoNear requires a geo index to run, but {ns} does not exist"),
+    )
+}
+
+impl Stage for GeoNear {
+    fn next(&mut self, _: &mut Upstream<'_>) -> Result<Step> {
+        Err(misplaced())
+    }
+    fn needs(&self, needs: &mut Needs) {
+        needs.whole();
+    }
+    fn push_down(&mut self, find: &mut FindPart) -> bool {
+        find.near = Some(self.0.clone());
+        true
+    }
+    fn is_near(&self) -> bool {
+        true
+    }
+}
