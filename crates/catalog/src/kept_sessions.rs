@@ -20,12 +20,12 @@ pub struct KeptSessions {
 }
 
 impl KeptSessions {
-    /// No transaction that began at or before `at` was open then: whoever applies entries from there on needs no older ones.
-    pub fn is_settled_at(&self, at: Timestamp) -> bool {
-        self.sessions.iter().all(|s| match (s.get("outcome").and_then(|v| v.as_str()), s.get("ts")) {
-            (None, _) => true,
-            (Some("committed" | "aborted"), Some(Value::Timestamp(last))) => last <= at,
-            _ => false,
+    /// The last entries of transactions that were open at `at`: whoever applies entries from there on needs all of them.
+    pub fn active_at(&self, at: Timestamp) -> impl Iterator<Item = Timestamp> {
+        self.sessions.iter().filter_map(move |s| match (s.get("outcome")?.as_str()?, s.get("ts")?) {
+            ("committed" | "aborted", Value::Timestamp(last)) if last <= at => None,
+            (_, Value::Timestamp(last)) => Some(last),
+            _ => None,
         })
     }
 }

@@ -463,7 +463,7 @@ async fn failure<S: Node>(node: &S, ctx: &OpCtx, e: &Error) -> DocBuilder {
     labels.dedup();
     // Who hears that there is no such transaction must be able to rely on it: it might have been committed by a
     // primary that is none any more.
-    let gone = e.code == ErrorCode::NoSuchTransaction && ctx.command == "commitTransaction";
+    let gone = e.code == ErrorCode::NoSuchTransaction && ends_transaction(ctx.command);
     let wce = match ctx.last_op() {
         _ if gone && ctx.args.write_concern.is_some() => {
             wait_for_write(Flags::WRITE_CONCERN, node, ctx).await
@@ -471,7 +471,7 @@ async fn failure<S: Node>(node: &S, ctx: &OpCtx, e: &Error) -> DocBuilder {
         Some(_) if !ctx.args.in_txn() => wait_for_write(Flags::WRITE, node, ctx).await,
         _ => None,
     };
-    if wce.is_some() && gone {
+    if wce.is_some() && gone && ctx.command == "commitTransaction" {
         labels.retain(|l| l != "TransientTransactionError");
     }
     let mut body = error_body(e, &labels, node.topology_version());

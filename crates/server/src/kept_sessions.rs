@@ -9,9 +9,9 @@
 //! A member that copies this one gets the same documents, and needs no log from before its copy.
 
 use crate::Server;
-use pando_base::{Error, OpTime, Result, limits};
+use pando_base::{Error, OpTime, Result, Timestamp, limits};
 use pando_bson::{DocBuf, RawDoc};
-use pando_catalog::KeptSessions;
+use pando_catalog::{KeptSessions, TransactionHistory};
 use pando_oplog::EntryView;
 use pando_session::retryable::Collected;
 use std::ops::Bound;
@@ -59,6 +59,17 @@ impl Server {
         }
         let kept = self.collect_sessions_upto(upto).await;
         Ok(kept.filter(|_| self.sessions_known.now() == known))
+    }
+    /// The first entry of a transaction that was not over at `at`; the end of what is known when there is none.
+    pub(crate) fn oldest_active(&self, kept: &KeptSessions, at: Timestamp) -> Result<Timestamp> {
+        let mut oldest = kept.end.ts;
+        for last in kept.active_at(at) {
+            let parts = TransactionHistory::new(self.storage.log(), last).oldest_first()?;
+            if let Some(first) = parts.first() {
+                oldest = oldest.min(EntryView::parse(RawDoc::trusted(first))?.ts);
+            }
+        }
+        Ok(oldest)
     }
     async fn collect_sessions_upto(&self, upto: OpTime) -> Option<KeptSessions> {
         let mut kept = Collected::default();

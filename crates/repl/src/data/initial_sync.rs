@@ -150,6 +150,8 @@ impl InitialSync {
 /// What the source's sessions have done, all entries up to `upto` included.
 struct Sessions {
     upto: Timestamp,
+    /// The first entry of transactions that were not over then.
+    oldest_active: Timestamp,
     docs: Vec<DocBuf>,
 }
 
@@ -169,7 +171,8 @@ impl Attempt<'_> {
         let probe = probe(self.deps, self.source).await?;
         let sessions = self.sessions().await;
         let (begin, committed) = self.source_applied().await?;
-        let known = sessions.as_ref().zip(committed).map(|(s, committed)| s.upto.min(committed.ts));
+        let begins = |(s, committed): (&Sessions, OpTime)| s.upto.min(s.oldest_active).min(committed.ts);
+        let known = sessions.as_ref().zip(committed).map(begins);
         let first = self.start_log(begin, known).await?;
         self.status.begins_at(probe.rbid, begin.ts);
         let fetching = Fetching::start(self.deps, self.source, self.status, probe.rbid, first);
@@ -259,14 +262,17 @@ impl Attempt<'_> {
     }
 
     /// What sessions have done on the source: retries of writes that the clones hold already must be known as such, here
-    /// too. `None` when the source does not tell, or when a transaction is open whose entries may lie further back.
+    /// too. `None` when the source does not tell.
     async fn sessions(&self) -> Option<Sessions> {
         let ask = doc! { "_keptSessions": 1, "$db": "admin" }.to_raw();
         let reply = self.deps.pool.call(self.source, &ask, LIMIT).await.ok()?;
-        let settled = matches!(reply.get("settled"), Some(Value::Boolean(true)));
-        let list = reply.get("sessions").and_then(|v| v.as_array()).filter(|_| settled)?;
+        let oldest_active = match reply.get("oldestActive")? {
+            Value::Timestamp(ts) => ts,
+            _ => return None,
+        };
+        let list = reply.get("sessions").and_then(|v| v.as_array())?;
         let docs = list.iter().filter_map(|e| e.value().as_doc().map(RawDoc::to_buf)).collect();
-        Some(Sessions { upto: op_time_of(reply.get("upto")).ts, docs })
+        Some(Sessions { upto: op_time_of(reply.get("upto")).ts, oldest_active, docs })
     }
     /// Puts them in place, and what our log says between them and `begin`.
     fn take_sessions(&self, sessions: &Sessions, begin: OpTime) -> Result<()> {

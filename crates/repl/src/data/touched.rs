@@ -5,6 +5,7 @@
 
 use pando_base::{Result, Timestamp, Uuid, limits};
 use pando_bson::{DocBuilder, RawDoc};
+use pando_catalog::TransactionHistory;
 use pando_oplog::EntryView;
 use pando_oplog::entry::OpType;
 use pando_storage::OpLog;
@@ -48,7 +49,14 @@ impl Touched {
         let mut pass = Pass { after: self.last.take(), bytes_max: self.bytes_max, ..Pass::default() };
         let mut entries = self.log.read(Bound::Excluded(self.above), false);
         while let Some((_, entry)) = entries.next()? {
-            pass.note(&EntryView::parse(RawDoc::trusted(&entry))?, self.deleted)?;
+            let e = EntryView::parse(RawDoc::trusted(&entry))?;
+            pass.note(&e, self.deleted)?;
+            // What was prepared before, and took place here.
+            if e.op == OpType::Command && e.command().is_some_and(|c| c.name() == "commitTransaction") {
+                for part in TransactionHistory::before(&self.log, e.doc).oldest_first()? {
+                    pass.note(&EntryView::parse(RawDoc::trusted(&part))?, self.deleted)?;
+                }
+            }
         }
         self.databases.append(&mut pass.databases);
         self.ended = !pass.left_out;

@@ -28,8 +28,10 @@ pub(super) async fn open(server: &Server, _: &OpCtx, req: Request<'_>) -> Result
     r.body.str("version", VERSION);
     r.body.timestamp("checkpoint", pin.at);
     r.body.timestamp("oplogEnd", pin.log_end);
-    if let Some(kept) = kept.filter(|k| k.is_settled_at(k.upto.ts.min(pin.at))) {
-        r.body.timestamp("sessionsUpto", kept.upto.ts);
+    if let Some(kept) = kept
+        && let Ok(active) = server.oldest_active(&kept, kept.upto.ts.min(pin.at))
+    {
+        r.body.timestamp("sessionsUpto", kept.upto.ts.min(active));
     }
     if !committed.is_zero() {
         r.body.timestamp("committed", committed);

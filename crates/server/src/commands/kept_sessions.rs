@@ -17,7 +17,7 @@ pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<
     r.body.doc("upto", |b| {
         b.timestamp("ts", kept.upto.ts).i64("t", kept.upto.t);
     });
-    r.body.bool("settled", kept.is_settled_at(kept.upto.ts));
+    r.body.timestamp("oldestActive", server.oldest_active(&kept, kept.upto.ts)?);
     r.body.array("sessions", |a| {
         for session in &kept.sessions {
             a.raw_doc(session);

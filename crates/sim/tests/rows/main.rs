@@ -9,6 +9,7 @@ mod initial_sync;
 mod messages;
 mod no_common_point;
 mod parted;
+mod prepared;
 mod read_concern;
 mod reconfig;
 mod refetch;

@@ -1,4 +1,4 @@
-//! Transfers between accounts, each a transaction that also leaves a receipt. Whatever happens: the accounts sum up to
+//! Transfers between accounts, each a transaction that also leaves a receipt; a third of them are prepared first. Whatever happens: the accounts sum up to
 //! nothing, for every reader that sees them at one time; every account is what its receipts say; a receipt whose commit was
 //! acknowledged by a majority stays, and one that a primary said it knows nothing of, with a majority behind it, never
 //! shows up.
@@ -65,7 +65,15 @@ async fn transfer(c: &mut Caller, session: &Session, bank: &Mutex<Bank>) {
             c.pause().await;
         }
     }
-    match session.commit(c).await {
+    let ended = match c.below(3) {
+        0 => {
+            let gives_up = c.below(4) == 0;
+            session.commit_in_two_phases(c, gives_up).await
+        }
+        _ => session.commit(c).await,
+    };
+    match ended {
+        Ended::Lost => lock(bank).problems.push(format!("prepared transfer {receipt:x} was lost")),
         Ended::Committed(_) => drop(lock(bank).committed.insert(receipt)),
         Ended::Unknown => drop(lock(bank).unknown.insert(receipt)),
         Ended::NobodyKnows => {}

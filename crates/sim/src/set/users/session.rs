@@ -2,7 +2,7 @@
 
 use super::caller::{Caller, is_done, majority, operation_time};
 use pando_base::Timestamp;
-use pando_bson::{Binary, Bson, DocBuf, Document, RawDoc, doc};
+use pando_bson::{Binary, Bson, DocBuf, Document, RawDoc, Value, doc};
 
 const TRIES_MAX: u32 = 40;
 
@@ -19,6 +19,8 @@ pub(super) enum Ended {
     /// `TransientTransactionError`, with a majority behind it: begin anew, nothing of this one will ever be seen.
     Unknown,
     NobodyKnows,
+    /// It was prepared by a majority, and somebody with a majority behind it knows nothing of it.
+    Lost,
 }
 
 impl Session {
@@ -60,6 +62,54 @@ impl Session {
             }
         }
         Ended::NobodyKnows
+    }
+}
+
+impl Session {
+    /// Prepares, and decides as a coordinator does: what is decided is said again until it is done.
+    pub(super) async fn commit_in_two_phases(&self, c: &mut Caller, gives_up: bool) -> Ended {
+        let Some(at) = self.prepare(c).await.filter(|_| !gives_up) else {
+            let told = self.decide(c, doc! { "abortTransaction": 1 }).await;
+            return if told.is_some() { Ended::Unknown } else { Ended::NobodyKnows };
+        };
+        c.pause().await;
+        match self.decide(c, doc! { "commitTransaction": 1, "commitTimestamp": at }).await {
+            Some(reply) if is_done(&reply) => Ended::Committed(operation_time(&reply)),
+            Some(_) => Ended::Lost,
+            None => Ended::NobodyKnows,
+        }
+    }
+    async fn prepare(&self, c: &mut Caller) -> Option<Timestamp> {
+        let mut prepare = doc! { "prepareTransaction": 1 };
+        prepare.push("writeConcern", majority());
+        let prepare = self.within(prepare, "admin", None);
+        for _ in 0..TRIES_MAX {
+            match c.ask_primary(&prepare).await {
+                Some(reply) if is_done(&reply) => match reply.get("prepareTimestamp")? {
+                    Value::Timestamp(at) => return Some(at),
+                    _ => return None,
+                },
+                Some(reply) if is_unknown(&reply) => return None,
+                _ if c.stopped() => return None,
+                _ => c.pause().await,
+            }
+        }
+        None
+    }
+    /// The reply of a primary that has done it, or knows with a majority behind it that there is nothing to do.
+    async fn decide(&self, c: &mut Caller, mut command: Document) -> Option<DocBuf> {
+        command.push("writeConcern", majority());
+        let command = self.within(command, "admin", None);
+        while !c.stopped() {
+            match c.ask_primary(&command).await {
+                Some(reply) if is_done(&reply) => return Some(reply),
+                Some(reply) if is_unknown(&reply) && reply.get("writeConcernError").is_none() => {
+                    return Some(reply);
+                }
+                _ => c.pause().await,
+            }
+        }
+        None
     }
 }
 
