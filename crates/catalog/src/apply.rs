@@ -59,7 +59,7 @@ impl Catalog {
         // A collection that is gone was dropped by a later entry.
         let Some(coll) = self.target(e) else { return self.no_collection(e, why) };
         let mut unit = self.begin_applied(e.ts)?;
-        apply_to(&mut unit, &coll, e, why)?;
+        apply_to(&mut unit, &coll, e, why, i64::MAX)?;
         unit.commit().map(drop)
     }
     pub(crate) fn no_collection(&self, e: &EntryView<'_>, why: Applying) -> Result<()> {
@@ -196,12 +196,14 @@ impl Catalog {
     }
 }
 
-/// Applies an `i`, `u` or `d` entry within a unit whose timestamp is the entry's.
+/// Applies an `i`, `u` or `d` entry within a unit whose timestamp is the entry's. `first_rid`: no record had this id, or a
+/// higher one, before.
 pub(crate) fn apply_to(
     unit: &mut WriteUnit,
     coll: &Collection,
     e: &EntryView<'_>,
     why: Applying,
+    first_rid: i64,
 ) -> Result<()> {
     let rid = match record_of(unit, coll, e)? {
         Some(rid) => rid,
@@ -209,7 +211,7 @@ pub(crate) fn apply_to(
         None => return missing(coll, e, why),
     };
     if let (RecordId::Long(n), OpType::Insert, Applying::Steady) = (&rid, e.op, why)
-        && coll.shared.is_fresh_rid(*n)
+        && (coll.shared.is_fresh_rid(*n) || *n >= first_rid)
     {
         return unit.insert(&OP, coll, e.o, *n, &[]);
     }

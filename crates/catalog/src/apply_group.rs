@@ -86,7 +86,7 @@ impl<'a> Group<'a> {
                 let Some(coll) = made.or_else(|| self.catalog.target(e)) else {
                     return self.catalog.no_collection(e, self.why);
                 };
-                apply_to(&mut self.unit, &coll, e, self.why)
+                apply_to(&mut self.unit, &coll, e, self.why, i64::MAX)
             }
         }
     }

@@ -56,17 +56,18 @@ impl Catalog {
     fn apply_unit(&self, entries: &[EntryView<'_>], why: Applying, marks: &Marks) -> Result<Option<()>> {
         let Some(first) = entries.first() else { return Ok(Some(())) };
         let mut unit = self.begin_applied_marking(first.ts, marks)?;
-        let mut last: Option<Arc<Collection>> = None;
+        let (mut last, mut first_rid): (Option<Arc<Collection>>, i64) = (None, i64::MAX);
         for e in entries.iter().filter(|e| e.op != OpType::Noop) {
             if last.as_ref().is_none_or(|c| Some(c.uuid) != e.ui) {
                 last = self.target(e);
+                first_rid = last.as_ref().map_or(i64::MAX, |c| marks.first_rid(c));
             }
             let Some(coll) = &last else {
                 self.no_collection(e, why)?;
                 continue;
             };
             unit.apply_at(e.ts);
-            match apply_to(&mut unit, coll, e, why) {
+            match apply_to(&mut unit, coll, e, why, first_rid) {
                 Err(e) if e.code == ErrorCode::WriteConflict => return Ok(None),
                 done => done.map_err(|err| err.context(format_args!("while applying {}", e.doc)))?,
             }
@@ -98,7 +99,7 @@ impl Catalog {
     /// After all workers of a batch: what they met of arrays goes into the catalog rows, as of the batch's first
     /// entry. Then the batch may be published.
     pub fn finish_batch(&self, first: Timestamp, marks: &Marks) -> Result<()> {
-        let met = std::mem::take(&mut *marks.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let met = std::mem::take(&mut *marks.arrays.lock().unwrap_or_else(PoisonError::into_inner));
         if met.is_empty() {
             return Ok(());
         }

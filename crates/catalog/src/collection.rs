@@ -84,6 +84,10 @@ impl Shared {
     pub(crate) fn take_rids(&self, n: usize) -> i64 {
         self.next_rid.fetch_add(n as i64, Ordering::Relaxed)
     }
+    /// No record had this id so far.
+    pub(crate) fn next_rid(&self) -> i64 {
+        self.next_rid.load(Ordering::Relaxed)
+    }
     /// Whether no record had this id so far; from now on one has.
     pub(crate) fn is_fresh_rid(&self, rid: i64) -> bool {
         self.next_rid.fetch_max(rid.saturating_add(1), Ordering::Relaxed) <= rid

@@ -12,7 +12,7 @@ use crate::keys::KeySet;
 use crate::observer::{Defined, OpObserver};
 use crate::sizes::Totals;
 use crate::transaction::Collected;
-use pando_base::{Error, Millis, OpTime, Result, Term, Timestamp, Uuid};
+use pando_base::{Error, HashMap, Millis, OpTime, Result, Term, Timestamp, Uuid};
 use pando_bson::RawDoc;
 use pando_bson::keystring::KeyBuilder;
 use pando_oplog::Entry;
@@ -57,7 +57,18 @@ enum Journal {
 /// written once, at the batch's first timestamp ([`Catalog::finish_batch`]): a mark that comes early does no harm,
 /// one that a checkpoint in the middle of the batch misses would.
 #[derive(Clone, Default)]
-pub struct Marks(pub(crate) Arc<Mutex<Vec<PendingMarks>>>);
+pub struct Marks {
+    pub(crate) arrays: Arc<Mutex<Vec<PendingMarks>>>,
+    first_rids: Arc<Mutex<HashMap<Uuid, i64>>>,
+}
+
+impl Marks {
+    /// No record had this id, or a higher one, before the batch: its workers meet new ones out of their order.
+    pub(crate) fn first_rid(&self, coll: &Collection) -> i64 {
+        let mut rids = self.first_rids.lock().unwrap_or_else(PoisonError::into_inner);
+        *rids.entry(coll.uuid).or_insert_with(|| coll.shared.next_rid())
+    }
+}
 
 type AfterCommit = Box<dyn FnOnce(Timestamp) + Send>;
 
@@ -290,7 +301,7 @@ impl WriteUnit {
     ) -> Result<(PreparedTxn, Vec<(Arc<Shared>, Totals)>)> {
         let WriteUnit { txn, journal, marks, deltas, .. } = self;
         if let Journal::Applied { marks: Some(to), .. } = &journal {
-            to.0.lock().unwrap_or_else(PoisonError::into_inner).extend(marks);
+            to.arrays.lock().unwrap_or_else(PoisonError::into_inner).extend(marks);
         }
         let deltas = deltas.into_iter().map(|(shared, _, delta)| (shared, delta)).collect();
         Ok((txn.prepare_again(first, at)?, deltas))
@@ -412,7 +423,7 @@ impl WriteUnit {
         drop(journal);
         match deferred {
             Some(to) if !marks.is_empty() => {
-                to.0.lock().unwrap_or_else(PoisonError::into_inner).extend(marks);
+                to.arrays.lock().unwrap_or_else(PoisonError::into_inner).extend(marks);
             }
             Some(_) => {}
             None => marks.iter().for_each(durable::mark_durable),

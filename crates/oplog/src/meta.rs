@@ -29,8 +29,6 @@ pub struct Meta {
     pub coll: u64,
     /// Hash of the collection and the document's `_id`: entries about one document share it.
     pub doc: u64,
-    /// Carries out a statement of a retryable write.
-    pub has_session: bool,
     /// Changes a setting of the whole set that members keep in memory.
     pub is_setting: bool,
 }
@@ -54,7 +52,6 @@ impl Meta {
             _ => Kind::Document,
         };
         let id = if kind == Kind::Document { e.document_id() } else { None };
-        let has_session = doc.first().is_some_and(|f| f.name_bytes() == b"lsid");
         let small = |n: usize| u32::try_from(n).map_err(|_| Error::internal("an oplog batch is too large"));
         Ok(Meta {
             at: small(at)?,
@@ -64,7 +61,6 @@ impl Meta {
             kind,
             coll,
             doc: id.map_or(coll, |id| hash_value_with(id.value(), coll, None)),
-            has_session,
             is_setting: matches!(e.ns, "config.settings" | "admin.system.version"),
         })
     }

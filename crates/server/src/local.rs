@@ -146,7 +146,7 @@ impl Server {
                 self.retryable.learn(id, number, outcome, e.op_time(), now);
                 continue;
             }
-            let Some((id, txn_number, stmts)) = statements_of(e.doc) else { continue };
+            let Some((id, txn_number, stmts)) = statements_of(&e) else { continue };
             let Some(done) = done_of(&e) else { continue };
             self.retryable.restore(id, txn_number, &stmts, &done, now);
         }
@@ -209,17 +209,14 @@ impl Server {
 
 impl Server {
     /// Entries of retryable writes came from the primary: this node must know them should it become one.
-    pub(crate) fn note_applied_statements(&self, entries: &[&RawDoc]) {
+    pub(crate) fn note_applied_statements(&self, entries: &[EntryView<'_>]) {
         let now = self.env.clock.mono();
-        for doc in entries {
-            let Ok(e) = EntryView::parse(doc) else { continue };
-            if let Some((id, number, outcome)) = transaction_of(&e) {
+        for e in entries {
+            if let Some((id, number, outcome)) = transaction_of(e) {
                 self.retryable.learn(id, number, outcome, e.op_time(), now);
-                continue;
+            } else if let (Some((id, txn_number, stmts)), Some(done)) = (statements_of(e), done_of(e)) {
+                self.retryable.applied(id, txn_number, &stmts, &done, now);
             }
-            let Some((id, txn_number, stmts)) = statements_of(doc) else { continue };
-            let Some(done) = EntryView::parse(doc).ok().as_ref().and_then(done_of) else { continue };
-            self.retryable.applied(id, txn_number, &stmts, &done, now);
         }
     }
 }
@@ -265,22 +262,20 @@ fn transaction_of(e: &EntryView<'_>) -> Option<([u8; 16], i64, Outcome)> {
         "abortTransaction" => Outcome::Aborted,
         _ => return None,
     };
-    let (id, number) = session_of(e.doc)?;
+    let (id, number) = session_of(e)?;
     Some((id, number, outcome))
 }
 
 /// Session and number of an entry.
-fn session_of(entry: &RawDoc) -> Option<([u8; 16], i64)> {
-    // These two come first in an entry.
-    let Value::Document(lsid) = entry.get("lsid")? else { return None };
-    let Value::Binary { bytes, .. } = lsid.get("id")? else { return None };
-    Some((bytes.try_into().ok()?, entry.get("txnNumber")?.as_i64()?))
+fn session_of(e: &EntryView<'_>) -> Option<([u8; 16], i64)> {
+    let Value::Binary { bytes, .. } = e.lsid?.get("id")? else { return None };
+    Some((bytes.try_into().ok()?, e.txn_number?))
 }
 
 /// Session, number and statements of an entry that belongs to a retryable write.
-fn statements_of(entry: &RawDoc) -> Option<([u8; 16], i64, Vec<i32>)> {
-    let (id, number) = session_of(entry)?;
-    let stmts = match entry.get("stmtId")? {
+fn statements_of(e: &EntryView<'_>) -> Option<([u8; 16], i64, Vec<i32>)> {
+    let (id, number) = session_of(e)?;
+    let stmts = match e.stmt_id? {
         Value::Array(ids) => ids.iter().filter_map(|e| e.value().as_i64()).map(|n| n as i32).collect(),
         one => vec![one.as_i64()? as i32],
     };

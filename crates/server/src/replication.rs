@@ -408,7 +408,7 @@ impl Effects for ServerEffects {
         }
     }
 
-    fn applied_sessions(&self, entries: &[&RawDoc]) {
+    fn applied_sessions(&self, entries: &[EntryView<'_>]) {
         if let Ok(server) = self.server() {
             server.note_applied_statements(entries);
         }

@@ -201,7 +201,7 @@ impl Retryable {
             record.done.entry(*stmt).or_insert_with(|| done.clone());
         }
     }
-    /// A statement that the primary carried out and this node applied; they come in the order of the log, and a
+    /// A statement that the primary carried out and this node applied. Those of one batch may come in any order; a
     /// newer number replaces an older one.
     pub fn applied(&self, id: [u8; 16], txn_number: i64, stmts: &[i32], done: &Done, now: Duration) {
         let mut slots = self.lock();
@@ -213,7 +213,7 @@ impl Retryable {
         } else if record.machine.number() > txn_number {
             return;
         }
-        record.last_op = done.op_time;
+        record.last_op = record.last_op.max(done.op_time);
         record.last_use = now;
         for stmt in stmts {
             record.done.insert(*stmt, done.clone());

@@ -216,7 +216,7 @@ impl Store {
         }
         self.flushed.fetch_max(upto, Ordering::AcqRel);
         self.local_flushed.fetch_max(local_upto, Ordering::AcqRel);
-        for tree in [Tree::History, Tree::Indexes, Tree::Records] {
+        for tree in [Tree::History, Tree::Indexes].into_iter().chain(Tree::records()) {
             self.kv.write_run(tree, &mut Walk::new(self, cut, tree, &idents))?;
         }
         self.mem.next_epoch();

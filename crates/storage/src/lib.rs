@@ -43,6 +43,7 @@ mod store;
 pub mod testing;
 mod txn;
 mod undo;
+mod upgrade;
 mod writes;
 
 pub use bulk::BulkLoad;

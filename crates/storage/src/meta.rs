@@ -2,13 +2,15 @@
 
 use crate::damage::damaged;
 use crate::log::files::DIR;
-use pando_base::Result;
+use pando_base::{Error, ErrorCode, Result};
 use pando_env::Disk;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) const PATH: &str = "journal/checkpoint";
 const NEW_PATH: &str = "journal/checkpoint.new";
-const MAGIC: &[u8; 8] = b"PANDOCP2";
+const MAGIC: &[u8; 8] = b"PANDOCP3";
+/// All records lay in one tree.
+const MAGIC_ONE_TREE: &[u8; 8] = b"PANDOCP2";
 
 /// What must survive besides rows and logs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,6 +37,8 @@ pub(crate) struct Meta {
     /// shorter one has lost synced records.
     pub(crate) log_end: u64,
     pub(crate) local_end: u64,
+    /// Read from a file of when all records lay in one tree.
+    pub(crate) one_tree: bool,
 }
 
 impl Meta {
@@ -62,7 +66,12 @@ impl Meta {
     }
     fn decode(b: &[u8]) -> Option<Meta> {
         let (body, crc) = b.split_last_chunk::<4>()?;
-        if crc32c::crc32c(body) != u32::from_le_bytes(*crc) || body.first_chunk::<8>() != Some(MAGIC) {
+        let one_tree = match body.first_chunk::<8>()? {
+            MAGIC => false,
+            MAGIC_ONE_TREE => true,
+            _ => return None,
+        };
+        if crc32c::crc32c(body) != u32::from_le_bytes(*crc) {
             return None;
         }
         let mut at = 8;
@@ -84,6 +93,7 @@ impl Meta {
             undo_to: word(8)?,
             local_seq: word(8)?,
             ident_limit: word(8)? as u32,
+            one_tree,
             ..Meta::default()
         };
         let (dropped, dead) = (word(4)?, word(4)?);
@@ -109,6 +119,10 @@ impl Meta {
         let mut bytes = vec![0; file.len()? as usize];
         let got = file.read_at(0, &mut bytes)?;
         bytes.truncate(got);
+        if is_newer(&bytes) {
+            let text = format!("{PATH} was written by a later version, which this one cannot read");
+            return Err(Error::new(ErrorCode::CannotUpgrade, text));
+        }
         Meta::decode(&bytes).map(Some).ok_or_else(|| damaged(format!("checkpoint file {PATH}")))
     }
     /// Replaces the file; durable on return.
@@ -124,6 +138,11 @@ impl Meta {
         disk.sync_dir(DIR)?;
         Ok(())
     }
+}
+
+fn is_newer(bytes: &[u8]) -> bool {
+    let ((family, version), theirs) = (MAGIC.split_at(7), bytes.get(7));
+    bytes.starts_with(family) && theirs.is_some_and(|v| v.is_ascii_digit() && *v > version[0])
 }
 
 #[cfg(test)]
@@ -144,9 +163,11 @@ mod tests {
             epoch: 3,
             log_end: 7,
             local_end: 9,
+            one_tree: false,
         };
         let mut bytes = meta.encode();
         assert_eq!(Meta::decode(&bytes), Some(meta));
+        assert!(!is_newer(&bytes) && !is_newer(MAGIC_ONE_TREE) && is_newer(b"PANDOCP4"));
         bytes[12] ^= 1;
         assert_eq!(Meta::decode(&bytes), None);
     }

@@ -66,8 +66,14 @@ impl Storage {
             let s = self.store.kv.stats(t);
             TableStats { tables: s.tables, runs: s.runs, bytes: s.bytes }
         };
+        // A read of records looks into one tree.
+        let records = Tree::records().map(tree).fold(TableStats::default(), |a, b| TableStats {
+            tables: a.tables + b.tables,
+            runs: a.runs.max(b.runs),
+            bytes: a.bytes + b.bytes,
+        });
         Stats {
-            records: tree(Tree::Records),
+            records,
             indexes: tree(Tree::Indexes),
             history: tree(Tree::History),
             cached_bytes,

@@ -18,6 +18,7 @@ use crate::snapshot::ReadAt;
 use crate::stats::Counters;
 use crate::store::{Store, too_old};
 use crate::txn::{BeginOptions, Txn};
+use crate::upgrade;
 use crate::writes::Writes;
 use pando_base::{Error, Result, Timestamp};
 use pando_env::Env;
@@ -42,8 +43,8 @@ impl Storage {
         // The replay says again what was dropped later, if the log still does.
         let recovery = meta.recovery;
         meta.dropped.retain(|_, at| *at <= recovery);
-        let kv = open_tables(&env, &opts, is_new)?;
-        move_server_rows(&*kv)?;
+        let kv = open_tables(&env, &opts, |tree| is_new || (meta.one_tree && upgrade::is_newer(tree)))?;
+        upgrade::upgrade(&*kv, &mut meta, &*env.disk)?;
         let log = OpLog::open(env.clone(), opts.oplog_bytes_max)?;
         // Slots closed empty leave no entry, yet their timestamps may be where the tables stand: never again.
         let log_ends = log.last().0;
@@ -289,7 +290,7 @@ impl Storage {
     }
 }
 
-fn open_tables(env: &Env, opts: &Options, is_new: bool) -> Result<Box<dyn Kv>> {
+fn open_tables(env: &Env, opts: &Options, fresh: impl Fn(Tree) -> bool) -> Result<Box<dyn Kv>> {
     Ok(match opts.backend {
         Backend::Mem => Box::new(MemKv::open(env.disk.clone())?),
         Backend::Lsm => {
@@ -298,22 +299,9 @@ fn open_tables(env: &Env, opts: &Options, is_new: bool) -> Result<Box<dyn Kv>> {
                 .real_path()
                 .ok_or_else(|| Error::internal("the disk has no folder for table files"))?;
             env.disk.create_dir_all("tables")?;
-            Box::new(LsmKv::open(&root.join("tables"), opts.cache_bytes, is_new)?)
+            Box::new(LsmKv::open(&root.join("tables"), opts.cache_bytes, fresh)?)
         }
     })
-}
-
-/// The catalog and the server's small rows lay among the records once: they move to where they are now looked for. A crash between the
-/// two runs leaves both, and the next open does the same again.
-fn move_server_rows(kv: &dyn Kv) -> Result<()> {
-    let end = Ident::FIRST_FREE.to_be_bytes();
-    let old = kv.range(Tree::Records, Bound::Unbounded, Bound::Excluded(&end), false);
-    let rows = old.collect::<Result<Vec<_>>>()?;
-    if rows.is_empty() {
-        return Ok(());
-    }
-    kv.write_run(Tree::Indexes, &mut rows.iter().map(|(k, v)| Ok((k.clone(), Some(v.clone())))))?;
-    kv.write_run(Tree::Records, &mut rows.into_iter().map(|(k, _)| Ok((k, None))))
 }
 
 /// A damaged end of a log looks like a write that was cut off, and has been cut; not where it is known to have been
@@ -376,30 +364,5 @@ impl Store {
                 self.mem.grew(grown);
             }
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::FaultyDisk;
-
-    #[test]
-    fn the_servers_rows_of_an_older_store_move_to_where_they_are_looked_for() {
-        let kv = MemKv::open(Arc::new(FaultyDisk::new(1))).unwrap();
-        let old = [row::key(Ident::CATALOG.0, b"c"), row::key(Ident::META.0, b"m"), row::key(40, b"r")];
-        let rows = |value: &[u8]| old.clone().map(|k| Ok((k, Some(row::value(7, Some(&value.into()))))));
-        kv.write_run(Tree::Records, &mut rows(b"1").into_iter()).unwrap();
-        for _ in 0..2 {
-            move_server_rows(&kv).unwrap();
-            let keys = |tree| -> Vec<_> {
-                kv.range(tree, Bound::Unbounded, Bound::Unbounded, false).map(|r| r.unwrap().0).collect()
-            };
-            assert_eq!(keys(Tree::Indexes), old[..2]);
-            assert_eq!(keys(Tree::Records), old[2..]);
-        }
-        let moved = kv.get(Tree::of(Ident::META.0), &old[1]).unwrap();
-        assert_eq!(moved, kv.get(Tree::Indexes, &old[1]).unwrap());
-        assert!(moved.is_some());
     }
 }

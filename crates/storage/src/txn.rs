@@ -169,7 +169,10 @@ impl Txn {
             Some(false) => {}
             Some(true) => {
                 self.taken.push(hash);
-                self.store.check_newest(&self.snap, self.begun_local, i.0, key)?;
+                // Whoever applies another member's entries sees all there is; only the server's own rows can be local.
+                if self.snap.read != u64::MAX || i.0 < Ident::FIRST_FREE {
+                    self.store.check_newest(&self.snap, self.begun_local, i.0, key)?;
+                }
             }
         }
         let replay = !self.local && self.store.recovering.load(Ordering::Relaxed);

@@ -25,7 +25,7 @@ impl Store {
             meta.save(&*self.env.disk)?;
         }
         let snap = Snapshot { read: to, ..Snapshot::default() };
-        for tree in [Tree::Indexes, Tree::Records] {
+        for tree in [Tree::Indexes].into_iter().chain(Tree::records()) {
             let rows = self.kv.range(tree, Bound::Unbounded, Bound::Unbounded, false);
             let mut older = rows.filter_map(|item| self.older_row(&snap, item).transpose());
             self.kv.write_run(tree, &mut older)?;

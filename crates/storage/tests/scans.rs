@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Folder, checkpoint, lsm, open_on, put};
+use common::{Folder, checkpoint, lsm, open_on, put, record_tables};
 use pando_storage::{Dir, Ident, IdentKind, ReadAt, Storage};
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -124,9 +124,7 @@ fn a_damaged_block_is_an_error_of_the_scan_and_nothing_worse() {
     }
     checkpoint(&s);
     drop(s);
-    let files = std::fs::read_dir(folder.0.root().join("tables/records/tables")).unwrap();
-    for file in files {
-        let path = file.unwrap().path();
+    for path in record_tables(&folder) {
         let mut bytes = std::fs::read(&path).unwrap();
         bytes[100_000] ^= 1;
         std::fs::write(&path, bytes).unwrap();

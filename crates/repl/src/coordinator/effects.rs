@@ -1,8 +1,9 @@
 //! What the coordinator needs of the server around it.
 
 use pando_base::{Error, OpTime, Result, Term};
-use pando_bson::{DocBuf, RawDoc};
+use pando_bson::DocBuf;
 use pando_env::BoxFuture;
+use pando_oplog::EntryView;
 use pando_topology::message::LastVote;
 use pando_topology::{ConfigNote, Position, ReplSetConfig, StateChange};
 use std::sync::Arc;
@@ -38,8 +39,8 @@ pub trait Effects: Send + Sync + 'static {
     fn take_state_lock(&self) -> BoxFuture<'_, ()>;
     fn release_state_lock(&self);
 
-    /// Entries of retryable writes have been applied, in order.
-    fn applied_sessions(&self, entries: &[&RawDoc]);
+    /// Entries of sessions have been applied: those about one document in order, writes of one batch beside each other.
+    fn applied_sessions(&self, entries: &[EntryView<'_>]);
     /// What sessions have done, as a source of an initial sync tells it; the entries after that are applied on top.
     fn take_sessions(&self, sessions: &[DocBuf]);
     /// Makes that durable, with all entries up to this one.

@@ -3,9 +3,10 @@
 use crate::coordinator::{Coordinator, Said, wire};
 use crate::data::{Metadata, Upper};
 use pando_base::{Error, OpTime, Result, Term};
-use pando_bson::{DocBuf, RawDoc};
+use pando_bson::DocBuf;
 use pando_env::BoxFuture;
 use pando_env::sync::Notify;
+use pando_oplog::EntryView;
 use pando_topology::{Event, Host, MemberState, Positions, SourceChoice};
 use std::time::Duration;
 
@@ -64,7 +65,7 @@ impl Upper for Coordinator {
             durable: at(p.durable()),
         }));
     }
-    fn applied_sessions(&self, entries: &[&RawDoc]) {
+    fn applied_sessions(&self, entries: &[EntryView<'_>]) {
         self.effects.applied_sessions(entries);
     }
     fn take_sessions(&self, sessions: &[DocBuf]) {

@@ -8,7 +8,6 @@ use crate::data::progress::Position;
 use crate::data::queue::{Chunk, Queue};
 use crate::data::{Deps, Stop};
 use pando_base::{Error, HashMap, Result, limits};
-use pando_bson::RawDoc;
 use pando_catalog::{Applying, Catalog, Marks, Spread};
 use pando_oplog::meta::{BatchLimits, Kind, batch_prefix};
 use pando_oplog::{EntryView, Meta};
@@ -119,11 +118,6 @@ pub(crate) async fn apply(deps: &Deps, batch: Batch, why: Applying) -> Result<()
         apply_documents(deps, &batch, why, first.op_time.ts).await?;
     }
     storage.log().publish(last.op_time.ts);
-    let with_session: Vec<&RawDoc> =
-        batch.entries().filter(|(_, e)| e.has_session).map(|(c, e)| c.doc(e)).collect();
-    if !with_session.is_empty() {
-        deps.upper.applied_sessions(&with_session);
-    }
     if batch.entries().any(|(_, e)| e.is_setting) {
         deps.upper.applied_settings();
     }
@@ -134,9 +128,15 @@ pub(crate) async fn apply(deps: &Deps, batch: Batch, why: Applying) -> Result<()
 
 /// May take long (an index build): away from the async workers.
 async fn apply_alone(deps: &Deps, batch: &Arc<Batch>, why: Applying) -> Result<()> {
-    let (catalog, batch) = (deps.catalog.clone(), batch.clone());
-    let work =
-        move || batch.entries().try_for_each(|(c, e)| catalog.apply_entry(&EntryView::parse(c.doc(e))?, why));
+    let (deps_there, batch) = (deps.clone(), batch.clone());
+    let work = move || {
+        batch.entries().try_for_each(|(c, e)| {
+            let view = EntryView::parse(c.doc(e))?;
+            deps_there.catalog.apply_entry(&view, why)?;
+            note_sessions(&deps_there, std::slice::from_ref(&view));
+            Ok(())
+        })
+    };
     deps.env.offload(work).await.unwrap_or_else(|| Err(Error::internal("applying an entry panicked")))
 }
 
@@ -151,19 +151,19 @@ async fn apply_documents(
     let lanes = lanes_of(&deps.catalog, batch, workers)?;
     if workers == 1 {
         for lane in &lanes {
-            apply_lane(&deps.catalog, batch, lane, why, &marks)?;
+            apply_lane(deps, batch, lane, why, &marks)?;
         }
     } else {
         let failed = Arc::new(Mutex::new(None));
         let working: Vec<_> = lanes
             .into_iter()
             .map(|lane| {
-                let (catalog, batch, marks) = (deps.catalog.clone(), batch.clone(), marks.clone());
+                let (deps_there, batch, marks) = (deps.clone(), batch.clone(), marks.clone());
                 let failed = failed.clone();
                 deps.env.tasks.offload(Box::new(move || {
                     let panicked = Error::internal("a worker of the applier panicked");
                     let mut guard = FailOnPanic(failed, Some(panicked));
-                    guard.1 = apply_lane(&catalog, &batch, &lane, why, &marks).err();
+                    guard.1 = apply_lane(&deps_there, &batch, &lane, why, &marks).err();
                 }))
             })
             .collect();
@@ -217,7 +217,7 @@ fn lanes_of(catalog: &Catalog, batch: &Batch, workers: usize) -> Result<Vec<Vec<
     Ok(lanes)
 }
 
-fn apply_lane(catalog: &Catalog, batch: &Batch, lane: &[Place], why: Applying, marks: &Marks) -> Result<()> {
+fn apply_lane(deps: &Deps, batch: &Batch, lane: &[Place], why: Applying, marks: &Marks) -> Result<()> {
     for some in lane.chunks(limits::APPLY_UNIT_OPS_MAX) {
         let views = some
             .iter()
@@ -226,7 +226,15 @@ fn apply_lane(catalog: &Catalog, batch: &Batch, lane: &[Place], why: Applying, m
                 EntryView::parse(chunk.doc(&chunk.entries[*at as usize]))
             })
             .collect::<Result<Vec<_>>>()?;
-        catalog.apply_run(&views, why, marks)?;
+        deps.catalog.apply_run(&views, why, marks)?;
+        note_sessions(deps, &views);
     }
     Ok(())
+}
+
+/// While the entries are still in the processor's cache.
+fn note_sessions(deps: &Deps, applied: &[EntryView<'_>]) {
+    if applied.iter().any(|e| e.lsid.is_some()) {
+        deps.upper.applied_sessions(applied);
+    }
 }

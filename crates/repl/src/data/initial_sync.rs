@@ -279,7 +279,7 @@ impl Attempt<'_> {
         self.deps.upper.take_sessions(&sessions.docs);
         let mut cursor = self.deps.catalog.storage().log().read(Bound::Excluded(sessions.upto), false);
         while let Some((_, entry)) = cursor.next()?.filter(|(ts, _)| *ts <= begin.ts) {
-            self.deps.upper.applied_sessions(&[RawDoc::trusted(&entry)]);
+            self.deps.upper.applied_sessions(&[EntryView::parse(RawDoc::trusted(&entry))?]);
         }
         Ok(())
     }

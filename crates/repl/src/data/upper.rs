@@ -4,9 +4,10 @@
 
 use crate::data::metadata::Metadata;
 use pando_base::{Error, OpTime, Result, Term};
-use pando_bson::{DocBuf, RawDoc};
+use pando_bson::DocBuf;
 use pando_env::BoxFuture;
 use pando_env::sync::Notify;
+use pando_oplog::EntryView;
 use std::time::Duration;
 
 pub trait Upper: Send + Sync + 'static {
@@ -31,8 +32,8 @@ pub trait Upper: Send + Sync + 'static {
     fn position_report(&self) -> Option<DocBuf>;
     /// Written, durable or applied has moved.
     fn progressed(&self);
-    /// Entries of retryable writes have been applied, in order.
-    fn applied_sessions(&self, entries: &[&RawDoc]);
+    /// Entries of sessions have been applied: those about one document in order, writes of one batch beside each other.
+    fn applied_sessions(&self, entries: &[EntryView<'_>]);
     /// What sessions have done, as a source of an initial sync tells it; the entries after that are applied on top.
     fn take_sessions(&self, sessions: &[DocBuf]);
     /// Makes that durable, with all entries up to this one.

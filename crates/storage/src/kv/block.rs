@@ -25,7 +25,7 @@ const REMOVED_WEAKLY: u8 = 2;
 /// Rows from one head to the next.
 pub(super) fn restart_interval(tree: Tree) -> u8 {
     match tree {
-        Tree::Records => 1,
+        Tree::Records(_) => 1,
         Tree::Indexes | Tree::History => 16,
     }
 }

@@ -29,12 +29,12 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 const NEWEST: u64 = u64::MAX >> 1;
 
 pub(crate) struct LsmKv {
-    trees: [lsm_tree::Tree; 3],
+    /// By number.
+    trees: Vec<lsm_tree::Tree>,
     cache: Arc<Cache>,
     blocks: Arc<Blocks>,
     seqno: SequenceNumberCounter,
     gc: Arc<RwLock<Gc>>,
-    strategies: [Arc<dyn CompactionStrategy + Send + Sync>; 3],
     compacting: Mutex<()>,
     /// Held while a tree's list of tables is replaced from outside a compaction.
     registering: Arc<Mutex<()>>,
@@ -75,7 +75,12 @@ impl Factory for GcFactory {
 impl CompactionFilter for GcFilter {
     fn filter_item(&mut self, item: ItemAccessor<'_>, _ctx: &Context) -> lsm_tree::Result<Verdict> {
         let key = item.key();
-        if !self.gc.dead.is_empty() && self.gc.dead.contains(&row::ident_of(key)) {
+        let ident = row::ident_of(key);
+        if !self.gc.dead.is_empty() && self.gc.dead.contains(&ident) {
+            return Ok(Verdict::Destroy);
+        }
+        // Left from when all records lay in one tree.
+        if matches!(self.tree, Tree::Records(_)) && Tree::of(ident) != self.tree {
             return Ok(Verdict::Destroy);
         }
         if self.tree == Tree::History {
@@ -90,26 +95,38 @@ impl CompactionFilter for GcFilter {
     }
 }
 
+/// How a tree moves and merges. Where its newest runs are small (a flush wrote to many trees), more of them wait for each
+/// other, since what is below them is merged as a whole; levels are of the same size either way.
+fn strategy(tree: &lsm_tree::Tree) -> Arc<dyn CompactionStrategy + Send + Sync> {
+    let version = tree.current_version();
+    let newest = version.iter_levels().next().into_iter().flat_map(|level| level.iter());
+    let bytes: u64 = newest.flat_map(|run| run.iter()).map(|table| table.metadata.file_size).sum();
+    let (tables, table_bytes) =
+        if bytes < limits::TABLE_BYTES { (8, limits::TABLE_BYTES / 2) } else { (4, limits::TABLE_BYTES) };
+    Arc::new(Leveled::default().with_l0_threshold(tables).with_table_target_size(table_bytes))
+}
+
 /// Bytes of a data block: index entries are short and wanted one by one, records are long and often scanned.
 fn block_bytes(tree: Tree) -> u32 {
     match tree {
-        Tree::Records => 32 << 10,
+        Tree::Records(_) => 32 << 10,
         Tree::Indexes | Tree::History => 4 << 10,
     }
 }
 
 impl LsmKv {
-    /// `fresh`: nothing was ever written here.
-    pub(crate) fn open(dir: &Path, cache_bytes: usize, fresh: bool) -> Result<LsmKv> {
+    /// `fresh`: nothing was ever written to this tree.
+    pub(crate) fn open(dir: &Path, cache_bytes: usize, fresh: impl Fn(Tree) -> bool) -> Result<LsmKv> {
         for tree in Tree::ALL {
-            manifest::check(&dir.join(tree.name()), fresh)?;
+            manifest::check(&dir.join(tree.name()), fresh(tree))?;
         }
         let seqno = SequenceNumberCounter::default();
         let visible = SequenceNumberCounter::default();
         let cache = Arc::new(Cache::with_capacity_bytes(cache_bytes as u64));
         let files = Arc::new(DescriptorTable::new(limits::TABLE_FILES_OPEN_MAX));
         let gc: Arc<RwLock<Gc>> = Arc::default();
-        let open = |tree: Tree, name: &str| -> Result<lsm_tree::Tree> {
+        let open = |tree: Tree| -> Result<lsm_tree::Tree> {
+            let name = tree.name();
             let factory: Arc<dyn Factory> = Arc::new(GcFactory { tree, gc: gc.clone() });
             let config = Config::new(dir.join(name), seqno.clone(), visible.clone())
                 .use_cache(cache.clone())
@@ -127,15 +144,10 @@ impl LsmKv {
                 AnyTree::Blob(_) => Err(Error::internal("tables of an unknown kind")),
             }
         };
-        let trees = [
-            open(Tree::Records, Tree::Records.name())?,
-            open(Tree::Indexes, Tree::Indexes.name())?,
-            open(Tree::History, Tree::History.name())?,
-        ];
+        let trees = Tree::ALL.into_iter().map(open).collect::<Result<Vec<_>>>()?;
         let highest = trees.iter().filter_map(|t| t.get_highest_persisted_seqno()).max().unwrap_or(0);
         seqno.set(highest + 2);
         visible.set(highest + 2);
-        let leveled = || -> Arc<dyn CompactionStrategy + Send + Sync> { Arc::new(Leveled::default()) };
         let (compacting, swept) = (Mutex::default(), Mutex::default());
         Ok(LsmKv {
             trees,
@@ -143,14 +155,13 @@ impl LsmKv {
             cache,
             seqno,
             gc,
-            strategies: [leveled(), leveled(), leveled()],
             compacting,
             registering: Arc::default(),
             swept,
         })
     }
     fn tree(&self, tree: Tree) -> &lsm_tree::Tree {
-        &self.trees[tree as usize]
+        &self.trees[usize::from(tree.number())]
     }
     /// Drops the tables that hold nothing but a dead ident's rows.
     fn sweep(&self, gc: &Gc) -> Result<()> {
@@ -243,9 +254,9 @@ impl Kv for LsmKv {
         let _one = self.compacting.lock().unwrap_or_else(PoisonError::into_inner);
         self.set_gc(gc);
         self.sweep(gc)?;
-        for (tree, strategy) in self.trees.iter().zip(&self.strategies) {
+        for tree in &self.trees {
             let before = tree.current_version().id();
-            tree.compact(strategy.clone(), self.seqno.get()).map_err(engine_error)?;
+            tree.compact(strategy(tree), self.seqno.get()).map_err(engine_error)?;
             if tree.current_version().id() != before {
                 self.forget_gone_tables();
                 return Ok(true);

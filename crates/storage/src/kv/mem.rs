@@ -26,7 +26,8 @@ pub(crate) struct MemKv(Arc<Maps>);
 
 pub(crate) struct Maps {
     disk: Arc<dyn Disk>,
-    trees: [RwLock<Arc<Map>>; 3],
+    /// By number.
+    trees: Vec<RwLock<Arc<Map>>>,
     /// Numbers of the files, ascending.
     files: Mutex<Vec<(String, u64)>>,
     /// Held by whoever changes the maps.
@@ -75,7 +76,7 @@ impl KvWalk for Walk {
 const REMOVED: u32 = u32::MAX;
 
 fn encode(out: &mut Vec<u8>, tree: Tree, key: &[u8], value: Option<&[u8]>) {
-    out.push(tree as u8);
+    out.push(tree.number());
     out.extend_from_slice(&(key.len() as u32).to_le_bytes());
     out.extend_from_slice(&value.map_or(REMOVED, |v| v.len() as u32).to_le_bytes());
     out.extend_from_slice(key);
@@ -114,7 +115,7 @@ impl MemKv {
             }
         }
         files.sort_by_key(|(_, n)| *n);
-        let mut maps = [Map::new(), Map::new(), Map::new()];
+        let mut maps = vec![Map::new(); Tree::ALL.len()];
         let mut good: Vec<(String, u64)> = Vec::new();
         let count = files.len();
         for (i, (kind, number)) in files.into_iter().enumerate() {
@@ -131,7 +132,7 @@ impl MemKv {
                 return Err(crate::damage::damaged(format!("table file {path}")));
             };
             if kind == WHOLE {
-                maps = [Map::new(), Map::new(), Map::new()];
+                maps = vec![Map::new(); Tree::ALL.len()];
             }
             for (tree, key, value) in rows {
                 let Some(map) = maps.get_mut(tree) else { continue };
@@ -142,7 +143,7 @@ impl MemKv {
             }
             good.push((kind, number));
         }
-        let trees = maps.map(|m| RwLock::new(Arc::new(m)));
+        let trees = maps.into_iter().map(|m| RwLock::new(Arc::new(m))).collect();
         Ok(MemKv(Arc::new(Maps {
             disk,
             trees,
@@ -152,10 +153,11 @@ impl MemKv {
         })))
     }
     fn map(&self, tree: Tree) -> Arc<Map> {
-        self.0.trees[tree as usize].read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.trees[usize::from(tree.number())].read().unwrap_or_else(PoisonError::into_inner).clone()
     }
     fn replace(&self, tree: Tree, map: Map) {
-        *self.0.trees[tree as usize].write().unwrap_or_else(PoisonError::into_inner) = Arc::new(map);
+        *self.0.trees[usize::from(tree.number())].write().unwrap_or_else(PoisonError::into_inner) =
+            Arc::new(map);
     }
     fn write_file(&self, kind: &str, bytes: Vec<u8>) -> Result<()> {
         if self.0.failed.load(Ordering::Acquire) {
@@ -195,7 +197,8 @@ impl MemKv {
 
 /// Whether a compaction may drop this row.
 pub(crate) fn is_garbage(tree: Tree, key: &[u8], value: &[u8], gc: &Gc) -> bool {
-    if gc.dead.contains(&row::ident_of(key)) {
+    let ident = row::ident_of(key);
+    if gc.dead.contains(&ident) || (matches!(tree, Tree::Records(_)) && Tree::of(ident) != tree) {
         return true;
     }
     match tree {
@@ -295,15 +298,15 @@ mod tests {
         let kv = MemKv::open(disk.clone()).unwrap();
         let put = |n: u8| {
             let row = (Slice::from([0, 0, 0, 1, n]), Some(Slice::from([0; 12])));
-            kv.write_run(Tree::Records, &mut std::iter::once(Ok(row)))
+            kv.write_run(Tree::Indexes, &mut std::iter::once(Ok(row)))
         };
         put(1).unwrap();
         disk.lose_sync_in(0);
         assert!(put(2).is_err());
         let gc = Gc { below: u64::MAX, dead: Default::default() };
-        assert!(put(3).is_err() && kv.compact_all(Tree::Records, &gc).is_err());
+        assert!(put(3).is_err() && kv.compact_all(Tree::Indexes, &gc).is_err());
         disk.crash();
         let again = MemKv::open(disk).unwrap();
-        assert_eq!(again.map(Tree::Records).len(), 1);
+        assert_eq!(again.map(Tree::Indexes).len(), 1);
     }
 }

@@ -1,6 +1,6 @@
 //! Ordered tables on disk, seen through four calls.
 //!
-//! A backend holds three trees. It knows nothing about versions or timestamps beyond what [`Gc`] tells it while
+//! A backend holds some trees. It knows nothing about versions or timestamps beyond what [`Gc`] tells it while
 //! it compacts. All its writes are whole sorted runs, each atomic and durable when the call returns, and made
 //! only by one flusher at a time; reads come from any thread at any time.
 
@@ -17,26 +17,63 @@ use pando_base::Result;
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
-/// The trees. Record stores are apart from indexes so that appended records compact trivially.
+/// The trees. Record stores are apart from indexes so that appended records compact trivially, and spread over several
+/// trees by their ident: a tree moves and merges by whole levels, so a load into one collection would be merged over
+/// and over when rows of another, between which its keys lie, are written beside it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Tree {
-    Records = 0,
-    Indexes = 1,
-    History = 2,
+    /// Below [`RECORD_TREES`].
+    Records(u8),
+    Indexes,
+    History,
 }
 
+pub(crate) const RECORD_TREES: u8 = 8;
+
 impl Tree {
-    pub(crate) const ALL: [Tree; 3] = [Tree::Records, Tree::Indexes, Tree::History];
+    /// Each at its number.
+    pub(crate) const ALL: [Tree; 10] = [
+        Tree::Records(0),
+        Tree::Indexes,
+        Tree::History,
+        Tree::Records(1),
+        Tree::Records(2),
+        Tree::Records(3),
+        Tree::Records(4),
+        Tree::Records(5),
+        Tree::Records(6),
+        Tree::Records(7),
+    ];
+    pub(crate) fn records() -> impl Iterator<Item = Tree> {
+        (0..RECORD_TREES).map(Tree::Records)
+    }
+    pub(crate) fn number(self) -> u8 {
+        match self {
+            Tree::Records(0) => 0,
+            Tree::Indexes => 1,
+            Tree::History => 2,
+            Tree::Records(n) => 2 + n,
+        }
+    }
     /// The catalog and the server's own small rows, some of which change with every checkpoint, come first in key order:
     /// among the records they would make each run overlap all others, and appended records would be merged over and
     /// over. Among the indexes they are not worth a mention.
     pub(crate) fn of(ident: u32) -> Tree {
-        if ident & 1 == 0 && ident >= Ident::FIRST_FREE { Tree::Records } else { Tree::Indexes }
+        if ident & 1 == 1 || ident < Ident::FIRST_FREE {
+            return Tree::Indexes;
+        }
+        // The golden ratio: collections are spread whatever the step from one number to the next.
+        let spread = (ident >> 1).wrapping_mul(0x9e37_79b9);
+        Tree::Records((spread >> (32 - RECORD_TREES.ilog2())) as u8)
     }
     /// Its folder.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Tree::Records => "records",
+            Tree::Records(0) => "records",
+            Tree::Records(n) => {
+                ["records1", "records2", "records3", "records4", "records5", "records6", "records7"]
+                    [usize::from(n) - 1]
+            }
             Tree::Indexes => "indexes",
             Tree::History => "history",
         }

@@ -85,3 +85,16 @@ pub fn checkpoint(s: &Storage) {
     s.set_stable(s.all_durable());
     s.checkpoint().unwrap();
 }
+
+/// The table files of all trees of records.
+#[allow(dead_code)]
+pub fn record_tables(folder: &Folder) -> Vec<std::path::PathBuf> {
+    let mut found = Vec::new();
+    for tree in std::fs::read_dir(folder.0.root().join("tables")).unwrap() {
+        let tree = tree.unwrap().path();
+        if tree.file_name().unwrap().to_str().unwrap().starts_with("records") {
+            found.extend(std::fs::read_dir(tree.join("tables")).unwrap().map(|f| f.unwrap().path()));
+        }
+    }
+    found
+}
