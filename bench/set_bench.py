@@ -70,17 +70,27 @@ class Set:
     def __init__(self, binary, home, port, count, cache):
         self.name = f"bench{count}"
         self.members = [Member(binary, home / f"{count}-{i}", port + i, self.name, cache) for i in range(count)]
+        self.uri = f"mongodb://127.0.0.1:{port}/?replicaSet={self.name}"
         config = {"_id": self.name, "members": [{"_id": i, "host": f"127.0.0.1:{m.port}", "priority": 2 if i == 0 else 1} for i, m in enumerate(self.members)]}
+        try:
+            self._settle(config)
+        except BaseException:
+            self.end()
+            raise
+
+    def _settle(self, config):
+        count = len(self.members)
+        for m in self.members:
+            m.client().admin.command("ping")
         first = self.members[0].client()
         first.admin.command("replSetInitiate", config)
-        self.uri = f"mongodb://127.0.0.1:{port}/?replicaSet={self.name}"
         end = time.monotonic() + START_S
         while True:
             states = sorted(m["stateStr"] for m in first.admin.command("replSetGetStatus")["members"])
             if states == ["PRIMARY"] + ["SECONDARY"] * (count - 1) and first.admin.command("hello")["isWritablePrimary"]:
                 return
             if time.monotonic() > end:
-                raise RuntimeError(f"{binary}: {states}")
+                raise RuntimeError(f"{self.name}: {states}")
             time.sleep(0.1)
 
     def cpu(self):
