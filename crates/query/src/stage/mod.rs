@@ -73,6 +73,7 @@ use bytes::Bytes;
 use pando_base::limits::{PIPELINE_STAGES_MAX, STAGE_ROWS_PER_TURN};
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use unwind::Unwind;
 
@@ -206,6 +207,15 @@ pub struct RunEnv {
     pub collections: Option<Arc<dyn Collections>>,
 }
 
+fn add_needs(stages: &[Box<dyn Stage>], needs: &mut Needs) {
+    for stage in stages {
+        stage.needs(needs);
+        if needs.is_settled() {
+            break;
+        }
+    }
+}
+
 /// One stage, from parsed to running.
 pub(crate) trait Stage: Send {
     fn next(&mut self, up: &mut Upstream<'_>) -> Result<Step>;
@@ -238,6 +248,8 @@ pub(crate) trait Stage: Send {
     fn leaves_alone(&self, _path: &str) -> bool {
         false
     }
+    /// Nobody looks at other fields of the documents that come in, this stage included.
+    fn keep_fields(&mut self, _names: BTreeSet<String>) {}
     /// The filter of a `$match`, and the same stage with another filter.
     fn as_filter(&self) -> Option<&RawDoc> {
         None
@@ -451,7 +463,22 @@ impl Pipeline {
                 self.stages[at - 1].absorb_limit(limit);
             }
         }
+        self.narrow_unwound();
         Ok(())
+    }
+    /// An `$unwind` copies its document once per element: only what is looked at behind it.
+    fn narrow_unwound(&mut self) {
+        for at in 0..self.stages.len() {
+            if self.stages[at].as_unwind().is_none() {
+                continue;
+            }
+            let mut needs = Needs::default();
+            add_needs(&self.stages[at..], &mut needs);
+            if let Some(paths) = needs.fields() {
+                let root = |path: &String| path.split('.').next().unwrap_or_default().to_owned();
+                self.stages[at].keep_fields(paths.iter().map(root).collect());
+            }
+        }
     }
 
     /// Takes away the leading stages that a find plan can do, and says which fields the rest needs.
@@ -473,12 +500,7 @@ impl Pipeline {
         find
     }
     pub(crate) fn add_needs(&self, needs: &mut Needs) {
-        for stage in &self.stages {
-            stage.needs(needs);
-            if needs.is_settled() {
-                break;
-            }
-        }
+        add_needs(&self.stages, needs);
     }
 
     /// Ready to pull.

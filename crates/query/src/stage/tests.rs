@@ -146,6 +146,33 @@ fn unwinding_gives_a_document_per_element() {
 }
 
 #[test]
+fn unwinding_copies_only_what_is_looked_at_behind_it() {
+    let kept = |stages: Vec<Bson>| {
+        let p = pipeline(stages).expect("parses");
+        let keep = p.stages.iter().find_map(|s| s.as_unwind()).expect("an $unwind").keep.clone();
+        keep.map(|names| names.into_iter().collect::<Vec<_>>().join(" "))
+    };
+    let by_element = bson_array!({ "$unwind": "$l" }, { "$group": { "_id": "$l", "n": { "$sum": "$d.p" } } });
+    assert_eq!(kept(by_element.clone()).as_deref(), Some("d l"));
+    assert_eq!(
+        kept(bson_array!({ "$unwind": "$l" }, { "$match": { "v": 1 } }, { "$count": "n" })).as_deref(),
+        Some("l")
+    );
+    assert_eq!(kept(bson_array!({ "$unwind": "$l" }, { "$sort": { "l": 1 } })), None);
+    assert_eq!(
+        kept(bson_array!({ "$unwind": "$l" }, { "$group": { "_id": "$l", "all": { "$push": "$$ROOT" } } })),
+        None
+    );
+    let docs = [
+        doc! { "_id": 1, "l": [1, 2], "d": { "p": 3 }, "other": "x" },
+        doc! { "_id": 2, "l": 1, "d": { "p": 4 } },
+    ];
+    let mut got = run(by_element, &docs);
+    got.sort_by_key(|d| d.get("_id").map(|v| format!("{v:?}")));
+    assert_eq!(got, [doc! { "_id": 1, "n": 7 }, doc! { "_id": 2, "n": 3 }]);
+}
+
+#[test]
 fn sorting_skipping_limiting_and_counting() {
     let docs = sample_docs();
     let ids = |stages| -> Vec<i64> {

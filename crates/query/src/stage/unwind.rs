@@ -5,12 +5,15 @@ use super::{Needs, Row, Stage, Step, Upstream};
 use crate::expr::{FieldPath, ParseCtx};
 use pando_base::{Error, Result};
 use pando_bson::{DocBuf, DocBuilder, Elem, ElementType, RawDoc, Value};
+use std::collections::BTreeSet;
 
 #[derive(Clone)]
 pub(crate) struct Unwind {
     pub(super) path: FieldPath,
     pub(super) preserve: bool,
     pub(super) index: Option<FieldPath>,
+    /// The fields that anybody looks at; `None` for all.
+    pub(super) keep: Option<BTreeSet<String>>,
     /// The document being unwound, the offset of its next element, and that element's position.
     current: Option<(Row, usize, i64)>,
 }
@@ -87,7 +90,7 @@ pub(super) fn parse(e: Elem<'_>, _: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
         ));
     };
     let path = FieldPath::parse(dotted)?;
-    out.push(Box::new(Unwind { path, preserve, index, current: None }));
+    out.push(Box::new(Unwind { path, preserve, index, keep: None, current: None }));
     Ok(())
 }
 
@@ -178,7 +181,7 @@ impl Unwind {
         let found = at_path(row.doc(), self.path.parts());
         match found.map(|e| (e, e.value())) {
             Some((_, Value::Array(a))) if !a.is_empty() => {
-                self.current = Some((row, 4, 0));
+                self.current = Some((self.narrowed(row), 4, 0));
                 self.next_element()
             }
             Some((_, Value::Array(_))) => {
@@ -188,6 +191,15 @@ impl Unwind {
             Some((_, Value::Null | Value::Undefined)) => self.preserve.then(|| self.without_array(&row)),
             Some(_) => Some(self.without_array(&row)),
         }
+    }
+
+    fn narrowed(&self, row: Row) -> Row {
+        let Some(keep) = &self.keep else { return row };
+        let mut b = DocBuilder::with_capacity(row.doc().byte_len());
+        for e in row.doc().iter().filter(|e| keep.contains(e.name())) {
+            b.elem(e);
+        }
+        b.finish().into()
     }
 
     /// The document as it is, with a null index when one is wanted.
@@ -225,6 +237,9 @@ impl Stage for Unwind {
     fn leaves_alone(&self, path: &str) -> bool {
         let other = |p: &FieldPath| !same_root(&p.dotted(), path);
         other(&self.path) && self.index.as_ref().is_none_or(other)
+    }
+    fn keep_fields(&mut self, names: BTreeSet<String>) {
+        self.keep = Some(names);
     }
     fn as_unwind(&self) -> Option<&Unwind> {
         Some(self)
