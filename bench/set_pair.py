@@ -1,4 +1,4 @@
-"""What the benches of whole sets share: a set of three of each binary, phases on one and the other in turn, a table of ratios."""
+"""What the benches of whole sets share: a set of each binary, phases on one and the other in turn, a table of ratios."""
 import json
 import os
 import pathlib
@@ -15,15 +15,15 @@ import set_bench
 class Pair:
     """The sets of one or two binaries. A phase is (name, function of a set, its round); it gives a dict of figures."""
 
-    def __init__(self, specs, port, cache):
+    def __init__(self, specs, port, cache, count=set_bench.MEMBERS):
         self.home = pathlib.Path(tempfile.mkdtemp(prefix="set_pair"))
         self.targets, self.names = [set_bench.Target(s) for s in specs if s], []
-        self.port, self.cache = port, cache
+        self.port, self.cache, self.count = port, cache, count
 
     def __enter__(self):
         try:
             for i, t in enumerate(self.targets):
-                t.set = set_bench.Set(t.binary, self.home / t.name, self.port + 10 * i, set_bench.MEMBERS, self.cache)
+                t.set = set_bench.Set(t.binary, self.home / t.name, self.port + 10 * i, self.count, self.cache)
         except BaseException:
             self.__exit__()
             raise
