@@ -31,7 +31,8 @@ impl Server {
             Ok((!now).then(|| loan.last_op()))
         })?;
         if let Some(at) = there {
-            ctx.set_last_op(at);
+            // Its entry may be of an earlier term, in which nobody counts any more.
+            ctx.set_last_op(self.last_applied());
             return Ok(at.ts);
         }
         let done = self.prepare_open(ctx, statement, &lsid, number).await;
