@@ -207,6 +207,20 @@ impl Catalog {
         self.insert_final(op, coll, &fixed, stmt_ids)
     }
 
+    /// Inserts a document in its final form, which several statements of a session have made.
+    pub fn insert_of_statements(
+        &self,
+        op: &WriteOp<'_>,
+        coll: &Collection,
+        doc: &RawDoc,
+        stmt_ids: &[i32],
+    ) -> Result<OpTime> {
+        let mut unit = self.begin_write(coll)?;
+        let rid = coll.shared.take_rids(1);
+        unit.insert(op, coll, doc, rid, stmt_ids)?;
+        unit.commit()
+    }
+
     /// Inserts documents that are in their final form already (an upsert's keeps its `Timestamp(0, 0)`).
     pub fn insert_final(
         &self,

@@ -8,13 +8,14 @@ use crate::find_one::Lookup;
 use crate::query_cursor::ReadPoint;
 use crate::server::new_object_id;
 use crate::statements::{DeleteStatement, UpdateStatement, Updated};
-use crate::writes::{ByCtx, Retry};
+use crate::writes::{ByCtx, Retry, ends_command};
 use pando_base::{Error, ErrorCode, HashMap, Namespace, OpTime, Result, Uuid, limits};
 use pando_bson::{Bson, DocBuf, DocBuilder, ObjectId, RawDoc, Value};
 use pando_catalog::lock::Lock;
-use pando_catalog::{Named, WriteGuard, find_id};
+use pando_catalog::{Named, WriteGuard, find_id, retry_conflicts};
 use pando_command::OpCtx;
 use pando_query::timeseries::{Bucket, TimeSeries, filter_on_meta, update_on_meta};
+use pando_session::retryable::{Done, Kind};
 use std::sync::{Mutex, PoisonError};
 
 /// Open buckets: per collection of buckets and source.
@@ -56,6 +57,8 @@ struct Filling {
     bucket: Bucket,
     /// As it is stored; `None` for a new one.
     stored: Option<DocBuf>,
+    /// The measurements that are new in it, by their places in the command.
+    new: Vec<usize>,
 }
 
 #[derive(Default)]
@@ -84,6 +87,7 @@ impl Server {
         series: &Series,
         docs: &[&RawDoc],
         ordered: bool,
+        retry: &mut Retry,
     ) -> Result<Measured> {
         if ctx.in_txn() {
             return Err(Error::new(
@@ -98,19 +102,28 @@ impl Server {
         };
         let mut filled: Vec<Filling> = Vec::new();
         for (i, doc) in docs.iter().enumerate() {
-            match self.put_measurement(&coll, &series.of, doc, &mut filled) {
-                Ok(()) => done.n += 1,
-                Err(e) => {
-                    done.errors.push((i, e));
-                    if ordered {
-                        break;
-                    }
+            if retry.done(i).is_some() {
+                done.n += 1;
+                continue;
+            }
+            if let Err(e) = self.put_measurement(&coll, &series.of, doc, i, &mut filled) {
+                done.errors.push((i, e));
+                if ordered {
+                    break;
                 }
             }
         }
         for f in filled {
-            done.last = self.write_bucket(ctx, &coll, f).await?.max(done.last);
+            match self.write_bucket(ctx, &coll, &series.of, &f, docs, retry).await {
+                Ok(last) => {
+                    done.last = last.max(done.last);
+                    done.n += f.new.len();
+                }
+                Err(e) if ends_command(&e) => return Err(e),
+                Err(e) => done.errors.extend(f.new.iter().map(|i| (*i, e.clone()))),
+            }
         }
+        done.errors.sort_by_key(|(i, _)| *i);
         Ok(done)
     }
 
@@ -120,6 +133,7 @@ impl Server {
         coll: &WriteGuard,
         series: &TimeSeries,
         doc: &RawDoc,
+        at: usize,
         filled: &mut Vec<Filling>,
     ) -> Result<()> {
         let time = series.time_of(doc)?;
@@ -129,20 +143,21 @@ impl Server {
         if let Some(f) = filled.iter_mut().rev().find(|f| f.source == source) {
             if fits(&f.bucket) {
                 f.bucket.add(series, &doc);
+                f.new.push(at);
                 return Ok(());
             }
         } else if let Some(stored) = self.open_bucket(coll, &source)? {
             let mut bucket = Bucket::from_doc(series, &stored)?;
             if fits(&bucket) {
                 bucket.add(series, &doc);
-                filled.push(Filling { source, bucket, stored: Some(stored) });
+                filled.push(Filling { source, bucket, stored: Some(stored), new: vec![at] });
                 return Ok(());
             }
         }
         let mut bucket = Bucket::new(series, &doc, new_object_id(&self.env))?;
         bucket.add(series, &doc);
         self.open_buckets.put((coll.uuid, source.clone()), bucket.id);
-        filled.push(Filling { source, bucket, stored: None });
+        filled.push(Filling { source, bucket, stored: None, new: vec![at] });
         Ok(())
     }
 
@@ -156,31 +171,93 @@ impl Server {
         Ok(find_id(&txn, coll, id)?.map(|(_, doc)| RawDoc::trusted(&doc).to_buf()))
     }
 
-    async fn write_bucket(&self, ctx: &OpCtx, coll: &WriteGuard, f: Filling) -> Result<OpTime> {
-        let doc = f.bucket.to_doc();
-        let Some(stored) = f.stored else {
-            let none: &[i32] = &[];
-            let done =
-                self.catalog.insert_many(&Default::default(), coll, &[&*doc], none, true, &ByCtx(ctx)).await;
-            return match done.errors.into_iter().next() {
-                Some((_, e)) => Err(e),
-                None => Ok(done.last),
-            };
+    /// Writes it, with the statements that it holds as those of its entry.
+    async fn write_bucket(
+        &self,
+        ctx: &OpCtx,
+        coll: &WriteGuard,
+        series: &TimeSeries,
+        f: &Filling,
+        docs: &[&RawDoc],
+        retry: &mut Retry,
+    ) -> Result<OpTime> {
+        let statements: Vec<i32> = match retry.is_retryable() {
+            true => f.new.iter().map(|i| retry.stmt_id(*i)).collect(),
+            false => Vec::new(),
         };
-        let (_, last) = self
-            .in_unit(ctx, coll, |unit| {
-                let Some(id) = stored.elem("_id") else { return Ok(()) };
-                let Some((rid, old)) = find_id(unit.txn(), coll, id)? else {
-                    return Err(Error::new(ErrorCode::WriteConflict, "the bucket is gone"));
+        let written = match &f.stored {
+            Some(stored) => self.grow_bucket(ctx, coll, f, stored, &statements, retry).await?,
+            None => None,
+        };
+        let last = match written {
+            Some(last) => last,
+            None => {
+                let bucket = match &f.stored {
+                    None => f.bucket.to_doc(),
+                    // Deleted or changed by its source meanwhile: what is new gets a bucket of its own.
+                    Some(_) => self.bucket_of(coll, series, f, docs)?,
                 };
-                if old[..] != stored.as_bytes()[..] {
-                    return Err(Error::new(ErrorCode::WriteConflict, "the bucket has changed meanwhile"));
-                }
+                let op = retry.op(false);
+                ctx.before_commit(op.session.is_some())?;
+                let insert = || self.catalog.insert_of_statements(&op, coll, &bucket, &statements);
+                retry_conflicts(&self.catalog, &ByCtx(ctx), insert).await?
+            }
+        };
+        if !last.is_null() {
+            for i in &f.new {
+                retry.note(*i, Done { kind: Kind::Insert, inserted_id: None, image: None, op_time: last });
+            }
+        }
+        Ok(last)
+    }
+
+    /// `None` when the stored bucket is not what it was.
+    async fn grow_bucket(
+        &self,
+        ctx: &OpCtx,
+        coll: &WriteGuard,
+        f: &Filling,
+        stored: &RawDoc,
+        statements: &[i32],
+        retry: &Retry,
+    ) -> Result<Option<OpTime>> {
+        let (op, doc) = (retry.op(false), f.bucket.to_doc());
+        let (done, last) = self
+            .in_unit(ctx, coll, |unit| {
+                let Some(id) = stored.elem("_id") else { return Ok(false) };
+                let found = find_id(unit.txn(), coll, id)?;
+                let Some((rid, old)) = found.filter(|(_, old)| old[..] == stored.as_bytes()[..]) else {
+                    return Ok(false);
+                };
+                ctx.before_commit(op.session.is_some())?;
                 let form = pando_catalog::UpdateForm::Replacement;
-                unit.update(&Default::default(), coll, &rid, RawDoc::trusted(&old), &doc, form, &[])
+                unit.update(&op, coll, &rid, RawDoc::trusted(&old), &doc, form, statements)?;
+                Ok(true)
             })
             .await?;
-        Ok(last)
+        Ok(done.then_some(last))
+    }
+
+    /// A bucket of the new measurements alone.
+    fn bucket_of(
+        &self,
+        coll: &WriteGuard,
+        series: &TimeSeries,
+        f: &Filling,
+        docs: &[&RawDoc],
+    ) -> Result<DocBuf> {
+        let mut bucket: Option<Bucket> = None;
+        for i in &f.new {
+            let doc = self.catalog.fix_for_insert(docs[*i])?;
+            let into = match &mut bucket {
+                Some(bucket) => bucket,
+                None => bucket.insert(Bucket::new(series, &doc, new_object_id(&self.env))?),
+            };
+            into.add(series, &doc);
+        }
+        let bucket = bucket.ok_or_else(|| Error::internal("a bucket without measurements"))?;
+        self.open_buckets.put((coll.uuid, f.source.clone()), bucket.id);
+        Ok(bucket.to_doc())
     }
 
     /// A delete by source. Returns how many measurements went.

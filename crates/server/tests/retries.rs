@@ -103,3 +103,32 @@ fn a_retried_statement_says_so_and_runs_once() {
         server.shut_down().await;
     });
 }
+
+#[test]
+fn a_retried_insert_into_a_time_series_is_stored_once() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        c.ok(doc! { "create": "ts", "timeseries": { "timeField": "t", "metaField": "m" } }).await;
+        let at = |i: i64| Bson::DateTime(1_700_000_000_000 + i * 1000);
+        let docs = |n: i64| -> Vec<Bson> {
+            (0..n).map(|i| doc! { "_id": i, "t": at(i), "m": i % 2 }.into()).collect()
+        };
+        let insert = |n: i64, number: i64| {
+            let mut command = doc! { "insert": "ts" };
+            command.push("documents", docs(n));
+            retryable(command, 1, number)
+        };
+        // Two new buckets, then the same ones grow.
+        let first = essence(c.ok(insert(6, 1)).await);
+        let again = c.ok(insert(6, 1)).await;
+        assert_eq!(again.get("retriedStmtIds").and_then(|v| v.as_array().map(|a| a.len())), Some(6));
+        assert_eq!(essence(again), first);
+        c.ok(insert(4, 2)).await;
+        let (server, mut c) = restarted(&world, server, false).await;
+        assert_eq!(c.ok(insert(4, 2)).await.get("n"), Some(&Bson::Int32(4)));
+        assert_eq!(c.all(doc! { "find": "ts" }).await.len(), 10);
+        server.shut_down().await;
+    });
+}

@@ -41,12 +41,13 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     server.before_write(ctx).await?;
     server.instance.metrics.op_counters.insert.add(docs.len() as u64);
     if let Some(series) = server.time_series(&ns) {
-        let done = server.insert_measurements(ctx, &series, &docs, args.ordered).await?;
+        let mut retry = Retry::begin(server, ctx, req.body).await?;
+        let done = server.insert_measurements(ctx, &series, &docs, args.ordered, &mut retry).await?;
         if !done.last.is_null() {
             ctx.set_last_op(done.last);
         }
         let out = Outcome { n: done.n as i64, errors: done.errors, ..Outcome::default() };
-        return Ok(out.reply(server, ctx, &[]));
+        return Ok(out.reply(server, ctx, &retry.retried));
     }
     let mut retry = Retry::begin(server, ctx, req.body).await?;
     let mut out = Outcome::default();
