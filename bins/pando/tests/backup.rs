@@ -99,8 +99,10 @@ fn a_backup_of_a_stopped_server_is_checked_before_it_is_used() {
     assert!(code == 1 && said.contains("is not empty"), "{said}");
 
     // One bit of one table.
-    let tables = backup.join("files/tables/records/tables");
-    let table = std::fs::read_dir(&tables).unwrap().next().unwrap().unwrap().path();
+    let trees = std::fs::read_dir(backup.join("files/tables")).unwrap().map(|t| t.unwrap().path());
+    let records = trees.filter(|t| t.file_name().is_some_and(|n| n.to_string_lossy().starts_with("records")));
+    let mut tables = records.filter_map(|t| std::fs::read_dir(t.join("tables")).ok()).flatten();
+    let table = tables.next().unwrap().unwrap().path();
     let mut bytes = std::fs::read(&table).unwrap();
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
