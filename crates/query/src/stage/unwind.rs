@@ -199,7 +199,7 @@ impl Unwind {
         for e in row.doc().iter().filter(|e| keep.contains(e.name())) {
             b.elem(e);
         }
-        b.finish().into()
+        row.becomes(b.finish().into())
     }
 
     /// The document as it is, with a null index when one is wanted.
