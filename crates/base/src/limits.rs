@@ -50,9 +50,6 @@ pub const OPLOG_BYTES: u64 = 990 << 20;
 pub const STORAGE_HISTORY_BYTES_MAX: u64 = 4 << 30;
 /// Idle time after which a logical session is over (`localLogicalSessionTimeoutMinutes`).
 pub const SESSION_TIMEOUT_MINUTES: u64 = 30;
-/// Documents kept so that a retried findAndModify returns what the first try returned; past this a retry
-/// gets 217 instead of more memory being used.
-pub const RETRY_IMAGES_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Age in milliseconds of the oldest log entries that a start reads to learn which retryable writes were carried
 /// out: as long as a session lives.
 pub const RETRY_RESTORE_AGE_MS: i64 = 30 * 60 * 1000;
@@ -198,6 +195,8 @@ pub const EARLY_CHECKPOINT_BYTES: usize = 4 << 20;
 /// Bytes of one row of the sessions that a checkpoint keeps, roughly, and of all of them: beyond, a start reads the log.
 pub const KEPT_SESSIONS_PART_BYTES: usize = 1 << 20;
 pub const KEPT_SESSIONS_BYTES_MAX: usize = 12 << 20;
+/// What retried findAndModify commands return, where it is not in the node's log: with the above less than a reply may hold.
+pub const KEPT_IMAGES_BYTES_MAX: usize = 3 << 20;
 /// How often, and with what pause, a checkpoint asks for a session that is in use.
 pub const KEPT_SESSIONS_TRIES_MAX: u32 = 20;
 pub const KEPT_SESSIONS_RETRY_MS: u64 = 5;

@@ -8,7 +8,7 @@ use crate::spec::IndexSpec;
 use crate::unit::{WriteOp, WriteUnit};
 use pando_base::{Namespace, Result, Uuid};
 use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc};
-use pando_oplog::entry::{Identity, Object, OpType, Operation};
+use pando_oplog::entry::{Identity, ImageKind, Object, OpType, Operation, RetryImage};
 
 /// A document came in.
 pub struct Inserted<'a> {
@@ -87,6 +87,23 @@ fn pre_image<'a>(coll: &Collection, old: &'a RawDoc) -> Option<&'a RawDoc> {
     coll.options.change_stream_pre_and_post_images.then_some(old)
 }
 
+/// In the entry it goes wherever the entry goes: into a crash, to other members, away with a rollback.
+fn retry_image<'a>(
+    op: &WriteOp<'_>,
+    stmt_ids: &[i32],
+    pre: Option<&'a RawDoc>,
+    old: &'a RawDoc,
+    updated: Option<&Updated<'a>>,
+) -> Option<RetryImage<'a>> {
+    let kind = op.image.filter(|_| !stmt_ids.is_empty())?;
+    let is_diff = |o: &RawDoc| o.first().is_some_and(|e| e.name_bytes() == b"$v");
+    let doc = match (kind, updated) {
+        (ImageKind::Post, Some(e)) => is_diff(e.o).then_some(e.new),
+        _ => pre.is_none().then_some(old),
+    };
+    Some(RetryImage { kind, doc })
+}
+
 impl OpObserver for LogWriter {
     // tour: insert 5/9
     fn inserted(&self, unit: &mut WriteUnit, op: &WriteOp<'_>, e: &Inserted<'_>) -> Result<()> {
@@ -99,10 +116,12 @@ impl OpObserver for LogWriter {
             o2: identity(id_of(e.doc)),
             rid: e.rid,
             pre: None,
+            image: None,
         };
         unit.log(op, e.stmt_ids, parts)
     }
     fn updated(&self, unit: &mut WriteUnit, op: &WriteOp<'_>, e: &Updated<'_>) -> Result<()> {
+        let pre = pre_image(e.coll, e.old);
         let parts = Operation {
             op: OpType::Update,
             ns: e.coll.ns.as_str(),
@@ -112,12 +131,14 @@ impl OpObserver for LogWriter {
             // A replacement may write the same number as another type; the key is what it was.
             o2: identity(id_of(e.old)),
             rid: e.rid,
-            pre: pre_image(e.coll, e.old),
+            pre,
+            image: retry_image(op, e.stmt_ids, pre, e.old, Some(e)),
         };
         unit.log(op, e.stmt_ids, parts)
     }
     fn deleted(&self, unit: &mut WriteUnit, op: &WriteOp<'_>, e: &Deleted<'_>) -> Result<()> {
         let o = id_of(e.old).map_or(Object::Doc(RawDoc::empty()), Object::Id);
+        let pre = pre_image(e.coll, e.old);
         let parts = Operation {
             op: OpType::Delete,
             ns: e.coll.ns.as_str(),
@@ -126,7 +147,8 @@ impl OpObserver for LogWriter {
             o,
             o2: Identity::None,
             rid: e.rid,
-            pre: pre_image(e.coll, e.old),
+            pre,
+            image: retry_image(op, e.stmt_ids, pre, e.old, None),
         };
         unit.log(op, e.stmt_ids, parts)
     }
@@ -141,6 +163,7 @@ impl OpObserver for LogWriter {
             o2: o2.as_deref().map_or(Identity::None, Identity::Doc),
             rid: None,
             pre: None,
+            image: None,
         };
         unit.log(&WriteOp::default(), &[], parts)
     }

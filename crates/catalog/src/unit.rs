@@ -16,7 +16,7 @@ use pando_base::{Error, HashMap, Millis, OpTime, Result, Term, Timestamp, Uuid};
 use pando_bson::RawDoc;
 use pando_bson::keystring::KeyBuilder;
 use pando_oplog::Entry;
-use pando_oplog::entry::{Chain, Identity, Object, OpType, Operation, Session};
+use pando_oplog::entry::{Chain, Identity, ImageKind, Object, OpType, Operation, Session};
 use pando_storage::{Mark, PreparedTxn, Slot, Slots, Txn};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -29,6 +29,8 @@ pub struct WriteOp<'a> {
     pub from_migrate: bool,
     /// The client named a session, retryable or not.
     pub on_session: bool,
+    /// A findAndModify: what a retry of it will return.
+    pub image: Option<ImageKind>,
 }
 
 /// The session of a retryable write.
@@ -322,6 +324,7 @@ impl WriteUnit {
             o2: Identity::None,
             rid: None,
             pre: None,
+            image: None,
         };
         self.log(&WriteOp::default(), &[], parts)
     }

@@ -1,5 +1,6 @@
 //! One log entry as BSON, in MongoDB's field order:
-//! `lsid, txnNumber, op, ns, ui, fromMigrate, o, o2, rid, pre, stmtId, ts, t, v, wall, prevOpTime` (R-OPLOG-2).
+//! `lsid, txnNumber, op, ns, ui, fromMigrate, o, o2, needsRetryImage, rid, pre, image, stmtId,
+//! ts, t, v, wall, prevOpTime` (R-OPLOG-2).
 //!
 //! Entries are written straight into a buffer ([`Entry::append_to`]) and read in place ([`EntryView`]);
 //! no tree is built on either side. The timestamp may be filled in late ([`set_timestamp`]), so that the
@@ -7,8 +8,9 @@
 //!
 //! `rid` is the record id of the document. Replaying an entry puts the same record under the same id again, so a
 //! replay over tables that stand at different timestamps is exact, and members of a set agree on record ids.
-//! `pre` is the document as it was, in collections that keep images for change streams. MongoDB's entries have no such
-//! fields, so only members get to see them ([`for_clients`]).
+//! `pre` is the document as it was, in collections that keep images for change streams. `image` is what a retried
+//! findAndModify returns, where the entry does not say it otherwise. MongoDB's entries have no such fields, so only
+//! members get to see them ([`for_clients`]).
 
 use pando_base::{Error, Millis, OpTime, Result, Term, Timestamp, Uuid};
 use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, Elem, ElementType, RawDoc, Value};
@@ -43,6 +45,33 @@ impl OpType {
             _ => return None,
         })
     }
+}
+
+/// Which state of its document a retried findAndModify returns.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ImageKind {
+    Pre,
+    Post,
+}
+
+impl ImageKind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ImageKind::Pre => "preImage",
+            ImageKind::Post => "postImage",
+        }
+    }
+    pub fn parse(s: &str) -> Option<ImageKind> {
+        [ImageKind::Pre, ImageKind::Post].into_iter().find(|kind| kind.as_str() == s)
+    }
+}
+
+/// What the entry keeps for a retried findAndModify.
+#[derive(Clone, Copy, Debug)]
+pub struct RetryImage<'a> {
+    pub kind: ImageKind,
+    /// `None` where `pre` or `o` is that document.
+    pub doc: Option<&'a RawDoc>,
 }
 
 /// The logical session part of a retryable write.
@@ -87,6 +116,7 @@ pub struct Operation<'a> {
     pub rid: Option<i64>,
     /// The document before, where change streams may ask for it.
     pub pre: Option<&'a RawDoc>,
+    pub image: Option<RetryImage<'a>>,
 }
 
 /// `o`: the content.
@@ -162,11 +192,17 @@ impl Operation<'_> {
                 });
             }
         }
+        if let Some(image) = &self.image {
+            b.str("needsRetryImage", image.kind.as_str());
+        }
         if let Some(rid) = self.rid {
             b.i64("rid", rid);
         }
         if let Some(pre) = self.pre {
             b.raw_doc("pre", pre);
+        }
+        if let Some(doc) = self.image.and_then(|image| image.doc) {
+            b.raw_doc("image", doc);
         }
     }
 }
@@ -220,6 +256,8 @@ pub struct EntryView<'a> {
     pub o2: Option<&'a RawDoc>,
     pub rid: Option<i64>,
     pub pre: Option<&'a RawDoc>,
+    pub needs_image: Option<ImageKind>,
+    pub image: Option<&'a RawDoc>,
     pub lsid: Option<&'a RawDoc>,
     pub txn_number: Option<i64>,
     /// One statement's number, or an array of them.
@@ -257,6 +295,8 @@ impl<'a> EntryView<'a> {
             o2: None,
             rid: None,
             pre: None,
+            needs_image: None,
+            image: None,
             lsid: None,
             txn_number: None,
             stmt_id: None,
@@ -275,6 +315,8 @@ impl<'a> EntryView<'a> {
                 (b"o2", Value::Document(d)) => view.o2 = Some(d),
                 (b"rid", Value::Int64(rid)) => view.rid = Some(rid),
                 (b"pre", Value::Document(pre)) => view.pre = Some(pre),
+                (b"needsRetryImage", Value::String(kind)) => view.needs_image = ImageKind::parse(kind),
+                (b"image", Value::Document(image)) => view.image = Some(image),
                 (b"lsid", Value::Document(lsid)) => view.lsid = Some(lsid),
                 (b"txnNumber", Value::Int64(n)) => view.txn_number = Some(n),
                 (b"stmtId", ids) => view.stmt_id = Some(ids),
@@ -317,6 +359,17 @@ impl<'a> EntryView<'a> {
     }
 }
 
+impl<'a> EntryView<'a> {
+    /// What a retried findAndModify returns, when this entry was made by one.
+    pub fn retry_image(&self) -> Option<&'a RawDoc> {
+        match self.needs_image? {
+            ImageKind::Pre => self.image.or(self.pre),
+            ImageKind::Post if self.diff().is_none() => self.image.or(Some(self.o)),
+            ImageKind::Post => self.image,
+        }
+    }
+}
+
 #[cold]
 fn malformed(doc: &RawDoc) -> Error {
     Error::internal(format!("malformed oplog entry: {doc}"))
@@ -327,10 +380,11 @@ pub fn for_clients(entry: &RawDoc) -> Option<DocBuf> {
     without_own(entry).or_else(|| without_inner(entry))
 }
 
-/// Cuts `rid` and `pre` out, which stand next to each other.
+/// Cuts `rid`, `pre` and `image` out, which stand next to each other.
 fn without_own(entry: &RawDoc) -> Option<DocBuf> {
-    let (rid, pre) = (entry.elem("rid"), entry.elem("pre"));
-    let (first, last) = (rid.or(pre)?, pre.or(rid)?);
+    let mut own = ["rid", "pre", "image"].into_iter().filter_map(|name| entry.elem(name));
+    let first = own.next()?;
+    let last = own.last().unwrap_or(first);
     let bytes = entry.as_bytes();
     let at = |data: &[u8]| data.as_ptr().addr() - bytes.as_ptr().addr();
     // Type, name and terminator stand before the value.
@@ -395,6 +449,7 @@ mod tests {
                 o2,
                 rid: None,
                 pre: None,
+                image: None,
             },
             term: 3,
             wall: 1000,
@@ -442,6 +497,32 @@ mod tests {
         entry.append_to(&mut buf, Timestamp::new(5, 1));
         assert_eq!(for_clients(RawDoc::trusted(&buf)).unwrap().as_bytes(), bare);
         assert!(for_clients(RawDoc::trusted(&bare)).is_none());
+    }
+
+    #[test]
+    fn clients_see_that_an_image_is_kept_and_members_see_the_image() {
+        let (o, old) = (doc! { "_id": 1, "b": 2 }.to_raw(), doc! { "_id": 1, "a": 1 }.to_raw());
+        let diff = diff_object(&doc! { "i": { "b": 2 } }.to_raw());
+        let cases = [
+            (&o, ImageKind::Pre, Some(&old), None, Some(&old)),
+            (&o, ImageKind::Pre, None, Some(&old), Some(&old)),
+            (&o, ImageKind::Post, None, None, Some(&o)),
+            (&diff, ImageKind::Post, Some(&o), Some(&old), Some(&o)),
+            (&diff, ImageKind::Post, None, Some(&old), None),
+        ];
+        for (content, kind, image, pre, wanted) in cases {
+            let mut entry = plain(OpType::Update, content, Identity::Doc(&o));
+            entry.operation.rid = Some(12);
+            entry.operation.pre = pre.map(|d| &**d);
+            entry.operation.image = Some(RetryImage { kind, doc: image.map(|d| &**d) });
+            let mut buf = Vec::new();
+            entry.append_to(&mut buf, Timestamp::new(5, 1));
+            let view = EntryView::parse(RawDoc::trusted(&buf)).unwrap();
+            assert_eq!(view.retry_image(), wanted.map(|d| &**d), "{view:?}");
+            let bare = for_clients(RawDoc::trusted(&buf)).unwrap();
+            let view = EntryView::parse(&bare).unwrap();
+            assert_eq!((view.needs_image, view.image, view.pre, view.rid), (Some(kind), None, None, None));
+        }
     }
 
     #[test]

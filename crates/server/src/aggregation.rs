@@ -213,7 +213,7 @@ impl Server {
         }
         let docs = match pipeline.source() {
             PipelineSource::Collection if coll.is_none() && crate::transaction::is_table(&below) => {
-                Some(self.transaction_records()?)
+                Some(self.table(&below)?)
             }
             PipelineSource::ChangeStream(_) => None,
             PipelineSource::Collection => None,

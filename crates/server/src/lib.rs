@@ -51,6 +51,7 @@ mod query_cursor;
 mod replication;
 mod resume_token;
 mod resync;
+mod retry_images;
 mod rollback;
 mod rollback_files;
 mod rw_defaults;

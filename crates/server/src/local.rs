@@ -6,15 +6,12 @@ use crate::rw_defaults::ClusterWide;
 use crate::writes::ByCtx;
 use pando_base::{Namespace, OpTime, Result, Timestamp, limits};
 use pando_bson::{Bson, DocBuf, DocBuilder, RawDoc, Value};
-use pando_catalog::{
-    CollectionSource, Interrupt, Uninterrupted, UpdateForm, WriteOp, find_id, retry_conflicts,
-};
+use pando_catalog::{CollectionSource, Interrupt, UpdateForm, WriteOp, find_id, retry_conflicts};
 use pando_command::OpCtx;
 use pando_oplog::entry::{EntryView, OpType};
 use pando_query::source::{Direction, RecordScan, Source};
-use pando_session::retryable::{Done, Kind};
+use pando_session::retryable::{Done, Image, Kind};
 use pando_session::transaction::Outcome;
-use pando_storage::ReadAt;
 use std::ops::Bound;
 
 impl Server {
@@ -113,18 +110,6 @@ impl Server {
         self.put_by_id(ctx, &settings_ns(), &v.to_doc(RW_DEFAULTS)).await
     }
 
-    /// The document that the log's entry at `entry` is about, as it was at `at`.
-    pub(crate) fn document_of_entry(&self, entry: Timestamp, at: Timestamp) -> Result<Option<DocBuf>> {
-        let mut cursor = self.storage.log().read(Bound::Included(entry), false);
-        let Some((ts, bytes)) = cursor.next()? else { return Ok(None) };
-        let e = EntryView::parse(RawDoc::trusted(&bytes))?;
-        let id = e.o2.and_then(|o2| o2.elem("_id")).or_else(|| e.o.elem("_id"));
-        let (Some(id), Some(uuid)) = (id, e.ui.filter(|_| ts == entry)) else { return Ok(None) };
-        let Some(coll) = self.catalog.lookup_uuid(uuid) else { return Ok(None) };
-        let found = find_id(&self.catalog.begin_read(ReadAt::At(at))?, &coll, id)?;
-        Ok(found.map(|(_, doc)| RawDoc::trusted(&doc).to_buf()))
-    }
-
     /// Rebuilds the table of carried-out retryable writes from what was kept of it, and from what the oplog says since.
     /// Without the former from the newest part of the oplog: a driver tries again at once, not after minutes.
     pub(crate) fn restore_retryable_writes(&self) -> Result<()> {
@@ -156,55 +141,6 @@ impl Server {
         self.sessions_known.set();
         Ok(())
     }
-
-    /// A clean shutdown keeps what retried findAndModify commands must return.
-    pub(crate) async fn save_retry_images(&self) -> Result<()> {
-        let images = self.retryable.images();
-        if images.is_empty() {
-            return Ok(());
-        }
-        let docs: Vec<DocBuf> = images
-            .iter()
-            .map(|(id, txn_number, stmt, image)| {
-                let mut b = DocBuilder::with_capacity(image.byte_len() + 128);
-                b.doc("_id", |d| {
-                    d.uuid("session", id);
-                    d.i32("stmtId", *stmt);
-                });
-                b.i64("txnNum", *txn_number);
-                b.raw_doc("image", image);
-                b.finish()
-            })
-            .collect();
-        let coll = self.catalog.write_lock_or_create(&images_ns()).await?;
-        let op = WriteOp { bypass_validation: true, ..WriteOp::default() };
-        let docs: Vec<&RawDoc> = docs.iter().map(|d| &**d).collect();
-        let done = self.catalog.insert_many(&op, &coll, &docs, &[], false, &Uninterrupted).await;
-        done.errors.into_iter().next().map_or(Ok(()), |(_, e)| Err(e))
-    }
-    /// Takes back what [`Server::save_retry_images`] left.
-    pub(crate) async fn restore_retry_images(&self) -> Result<()> {
-        let Some(coll) = self.catalog.lookup(&images_ns()) else { return Ok(()) };
-        let mut source = CollectionSource::new(coll, self.catalog.read_latest()?);
-        let mut scan = source.scan_records(RecordScan::all(Direction::Forward))?;
-        while let Some((_, doc)) = scan.next()? {
-            let doc = RawDoc::trusted(&doc);
-            let key = doc.get("_id").and_then(|v| v.as_doc());
-            let session = match key.and_then(|k| k.get("session")) {
-                Some(Value::Binary { bytes, .. }) => bytes.try_into().ok(),
-                _ => None,
-            };
-            let stmt = key.and_then(|k| k.get("stmtId")?.as_i64());
-            let number = doc.get("txnNum").and_then(|v| v.as_i64());
-            let image = doc.get("image").and_then(|v| v.as_doc());
-            if let (Some(id), Some(stmt), Some(number), Some(image)) = (session, stmt, number, image) {
-                self.retryable.restore_image(id, number, stmt as i32, image.to_buf());
-            }
-        }
-        drop(scan);
-        drop(source);
-        self.catalog.drop_collection(&images_ns()).await.map(drop)
-    }
 }
 
 impl Server {
@@ -233,13 +169,9 @@ fn done_of(e: &EntryView<'_>) -> Option<Done> {
         Kind::Insert => e.o.get("_id").map(Bson::from),
         _ => None,
     };
-    Some(Done { kind, inserted_id, image: None, op_time: e.op_time() })
+    Some(Done { kind, inserted_id, image: e.needs_image.map(Image::in_log), op_time: e.op_time() })
 }
 
-/// Images of findAndModify between two processes.
-fn images_ns() -> Namespace {
-    Namespace::unchecked("local", "retryImages")
-}
 fn settings_ns() -> Namespace {
     Namespace::unchecked("config", "settings")
 }

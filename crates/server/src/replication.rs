@@ -42,7 +42,6 @@ impl Server {
         self.restore_settings()?;
         self.restore_retryable_writes()?;
         self.restore_prepared()?;
-        self.restore_retry_images().await?;
         self.restore_rollback_id()?;
         let has_data = boot.state != MemberState::Startup2 && !fresh;
         let services = self.services.get_or_init(|| Services::new(self));
@@ -222,6 +221,7 @@ impl Server {
                 o2: Identity::None,
                 rid: None,
                 pre: None,
+                image: None,
             },
             term,
             wall: self.env.clock.wall_ms(),

@@ -255,7 +255,6 @@ impl Server {
         if let Some(why) = self.fatal_error() {
             return Err(pando_base::Error::internal(why));
         }
-        self.save_retry_images().await?;
         log.info(Component::Storage, 4784930, "Shutting down the storage engine", |_| {});
         let storage = self.storage.clone();
         let flushed =

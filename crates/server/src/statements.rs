@@ -232,7 +232,7 @@ impl Server {
                 let modified = u64::from(new.is_some());
                 if modified == 1 && !last.is_null() {
                     job.ctx.set_last_op(last);
-                    let image = None;
+                    let image = retry.kept_image();
                     retry.note(s.index, Done { kind: Kind::Update, inserted_id: None, image, op_time: last });
                 }
                 let images = Images { old: Some(found.doc), new };
@@ -383,7 +383,8 @@ impl Server {
         };
         if let Some((_, last)) = deleted.as_ref().filter(|(_, last)| !last.is_null()) {
             ctx.set_last_op(*last);
-            retry.note(index, Done { kind: Kind::Delete, inserted_id: None, image: None, op_time: *last });
+            let image = retry.kept_image();
+            retry.note(index, Done { kind: Kind::Delete, inserted_id: None, image, op_time: *last });
         }
         Ok(deleted)
     }

@@ -8,8 +8,9 @@ use pando_bson::{ArrayBuilder, Bson, DocBuf, DocBuilder, RawDoc};
 use pando_catalog::{Interrupt, SessionRef, WriteOp};
 use pando_command::args::safe_i64;
 use pando_command::{OpCtx, Reply};
+use pando_oplog::entry::ImageKind;
 use pando_repl::state::election_id;
-use pando_session::retryable::{Begin, Loan};
+use pando_session::retryable::{Begin, Image, Loan};
 
 /// Stops long writes when their operation is killed or out of time.
 pub(crate) struct ByCtx<'a>(pub(crate) &'a OpCtx);
@@ -55,6 +56,8 @@ pub(crate) struct Retry {
     lsid: DocBuf,
     txn_number: i64,
     ids: StmtIds,
+    /// A findAndModify: what its retry will return.
+    pub(crate) image: Option<ImageKind>,
     pub(crate) retried: Vec<i32>,
 }
 
@@ -73,6 +76,7 @@ impl Retry {
             lsid: DocBuf::new(),
             txn_number: 0,
             ids: StmtIds::From(0),
+            image: None,
             retried: Vec::new(),
         };
         let (Some(lsid), Some(txn_number), false) = (&ctx.lsid, ctx.txn_number, ctx.in_txn()) else {
@@ -100,6 +104,10 @@ impl Retry {
                 Begin::Wait(changed) => ctx.interruptible(changed).await?,
             }
         }
+    }
+    /// What a statement that is carried out now leaves for its retry.
+    pub(crate) fn kept_image(&self) -> Option<Image> {
+        self.image.map(Image::in_log)
     }
     pub(crate) fn is_retryable(&self) -> bool {
         self.loan.is_some()
@@ -134,6 +142,7 @@ impl Retry {
             bypass_validation,
             from_migrate: false,
             on_session: self.on_session,
+            image: self.image,
         }
     }
 }

@@ -56,6 +56,10 @@ async fn retried_after_a_restart(cleanly: bool) {
     for (i, command) in commands().into_iter().enumerate() {
         replies.push(essence(c.ok(retryable(command, i as u8 + 1, 1)).await));
     }
+    // Nothing of it has to be replayed, and old versions of documents may go.
+    c.admin(doc! { "fsync": 1 }).await;
+    c.ok(doc! { "delete": "c", "deletes": [{ "q": { "_id": 5 }, "limit": 1 }] }).await;
+    c.admin(doc! { "fsync": 1 }).await;
     let before = c.all(doc! { "find": "c", "sort": { "_id": 1 } }).await;
 
     let (server, mut c) = restarted(&world, server, cleanly).await;
@@ -100,6 +104,51 @@ fn a_retried_statement_says_so_and_runs_once() {
         assert!(!c.ok(update()).await.contains("retriedStmtIds"));
         assert!(c.ok(update()).await.contains("retriedStmtIds"));
         assert_eq!(c.all(doc! { "find": "c" }).await, [doc! { "_id": 1, "n": 1 }]);
+        server.shut_down().await;
+    });
+}
+
+#[test]
+fn the_entry_of_a_find_and_modify_names_its_image_and_the_image_collection_shows_it() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        c.ok(doc! { "insert": "c", "documents": [{ "_id": 1, "n": 0 }, { "_id": 2 }] }).await;
+        let inc = doc! { "findAndModify": "c", "query": { "_id": 1 }, "update": { "$inc": { "n": 1 } } };
+        let mut post = inc.clone();
+        post.push("new", true);
+        let replace = doc! { "findAndModify": "c", "query": { "_id": 1 }, "update": { "r": 1 }, "new": true };
+        let remove = doc! { "findAndModify": "c", "query": { "_id": 2 }, "remove": true };
+        let up = doc! { "findAndModify": "c", "query": { "_id": 9 }, "update": { "n": 1 }, "upsert": true };
+        let plain = doc! { "update": "c", "updates": [{ "q": { "_id": 1 }, "u": { "r": 2 } }] };
+        for (i, command) in [inc.clone(), post, replace, remove.clone(), up, plain].into_iter().enumerate() {
+            c.ok(retryable(command, i as u8 + 1, 7)).await;
+        }
+        let log = doc! { "find": "oplog.rs", "filter": { "txnNumber": 7 }, "$db": "local" };
+        let entries = c.all(log).await;
+        let kinds: Vec<_> = entries.iter().map(|e| e.get("needsRetryImage").and_then(Bson::as_str)).collect();
+        let (pre, post) = (Some("preImage"), Some("postImage"));
+        assert_eq!(kinds, [pre, post, post, pre, None, None]);
+        assert!(entries.iter().all(|e| !e.contains("image") && !e.contains("pre")));
+
+        let images = doc! { "find": "image_collection", "sort": { "ts": 1 }, "$db": "config" };
+        let images = c.all(images).await;
+        let shown: Vec<_> = images.iter().map(|i| i.get("image").cloned().unwrap()).collect();
+        let one = |n: i32| Bson::Document(doc! { "_id": 1, "n": n });
+        let wanted = [one(0), one(2), doc! { "_id": 1, "r": 1 }.into(), doc! { "_id": 2 }.into()];
+        assert_eq!(shown, wanted);
+        let names: Vec<_> = images[0].iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["_id", "txnNum", "ts", "imageKind", "image", "invalidated"]);
+        assert_eq!(images[0].get("ts"), entries[0].get("ts"));
+
+        // Another statement under the same number is no retry.
+        let other = |command: &Document, session: u8| retryable(command.clone(), session, 7);
+        c.ok(other(&remove, 1)).await;
+        for (command, session, code) in [(&inc, 4, 40_606), (&inc, 5, 40_608), (&inc, 6, 40_612)] {
+            let (found, text) = c.err(other(command, session)).await;
+            assert_eq!(found, code, "{text}");
+        }
         server.shut_down().await;
     });
 }

@@ -3,24 +3,24 @@
 //! A driver that loses a connection sends the same write again with the same `{lsid, txnNumber}`. A statement
 //! that left an oplog entry is then answered from here instead of being run twice; one that changed nothing is
 //! simply run again. The table lives in memory; after a restart it is rebuilt from the oplog, whose entries
-//! carry `lsid`, `txnNumber` and `stmtId`. (What a retried findAndModify must return is kept aside by a clean
-//! shutdown; after a crash it is read from the document's history, and when that is gone the retry gets 217.)
+//! carry `lsid`, `txnNumber` and `stmtId`. What a retried findAndModify returns is in its entry; a member that was copied
+//! logically has got the newest of older ones with the table.
 //!
 //! One operation at a time uses a session: [`Retryable::begin`] and [`Retryable::check_out`] lend the record out. It
 //! also knows the state of the session's transaction and keeps what is open of it between two statements.
 
 mod kept;
 
-pub use kept::Collected;
+pub use kept::{Collected, with_images};
 
 use crate::transaction::{Machine, Outcome, State};
 use pando_base::{OpTime, Result};
 use pando_bson::{Bson, DocBuf};
 use pando_command::generic_args::Lsid;
 use pando_env::sync::{Changed, Notify};
+use pando_oplog::entry::ImageKind;
 use std::any::Any;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -38,9 +38,23 @@ pub struct Done {
     pub kind: Kind,
     /// `_id` of the inserted document, when an update inserted it.
     pub inserted_id: Option<Bson>,
-    /// What findAndModify returned; `None` = not kept.
-    pub image: Option<Arc<DocBuf>>,
+    /// A findAndModify.
+    pub image: Option<Image>,
     pub op_time: OpTime,
+}
+
+/// What a retried findAndModify returns.
+#[derive(Clone, Debug)]
+pub struct Image {
+    pub kind: ImageKind,
+    /// Only where the entry is not in this node's log; there `None` = nobody knows it any more.
+    pub doc: Option<Arc<DocBuf>>,
+}
+
+impl Image {
+    pub fn in_log(kind: ImageKind) -> Image {
+        Image { kind, doc: None }
+    }
 }
 
 /// What a transaction holds between two statements; dropping it aborts it.
@@ -77,7 +91,6 @@ pub enum Aborted {
 pub struct Retryable {
     slots: Mutex<BTreeMap<[u8; 16], Slot>>,
     returned: Notify,
-    image_bytes: AtomicUsize,
 }
 
 /// Answer to [`Retryable::begin`].
@@ -158,7 +171,6 @@ impl Retryable {
         if record.machine.number() > number || (record.machine.number() == number && record.last_op >= at) {
             return;
         }
-        self.forget_images(record);
         let mut machine = std::mem::take(&mut record.machine);
         machine.learn(number, outcome);
         *record = Record { last_op: at, ..Record::new(machine, now) };
@@ -186,6 +198,18 @@ impl Retryable {
         };
         slots.iter().filter_map(|(id, slot)| state(slot).map(|(n, s, at)| (*id, n, s, at))).collect()
     }
+    /// The newest findAndModify of each session, with its number, for `config.image_collection`.
+    pub fn find_and_modifies(&self) -> Vec<([u8; 16], i64, Done)> {
+        let slots = self.lock();
+        let newest = |slot: &Slot| match slot {
+            Slot::Idle(r) => {
+                let done = r.done.values().filter(|d| d.image.is_some()).max_by_key(|d| d.op_time)?;
+                Some((r.machine.number(), done.clone()))
+            }
+            Slot::Lent { .. } => None,
+        };
+        slots.iter().filter_map(|(id, slot)| newest(slot).map(|(n, done)| (*id, n, done))).collect()
+    }
     /// Recovery: one oplog entry of a retryable write, newest first.
     pub fn restore(&self, id: [u8; 16], txn_number: i64, stmts: &[i32], done: &Done, now: Duration) {
         let mut slots = self.lock();
@@ -208,7 +232,6 @@ impl Retryable {
         let slot = slots.entry(id).or_insert_with(|| Slot::Idle(Record::written(txn_number, now)));
         let Slot::Idle(record) = slot else { return };
         if record.machine.number() < txn_number {
-            self.forget_images(record);
             *record = Record::written(txn_number, now);
         } else if record.machine.number() > txn_number {
             return;
@@ -217,28 +240,6 @@ impl Retryable {
         record.last_use = now;
         for stmt in stmts {
             record.done.insert(*stmt, done.clone());
-        }
-    }
-    /// All kept images: session, number, statement, document.
-    pub fn images(&self) -> Vec<([u8; 16], i64, i32, Arc<DocBuf>)> {
-        let mut out = Vec::new();
-        for (id, slot) in self.lock().iter() {
-            let Slot::Idle(record) = slot else { continue };
-            for (stmt, done) in &record.done {
-                if let Some(image) = &done.image {
-                    out.push((*id, record.machine.number(), *stmt, image.clone()));
-                }
-            }
-        }
-        out
-    }
-    /// Recovery, after [`Retryable::restore`]: what the last process kept for a statement.
-    pub fn restore_image(&self, id: [u8; 16], txn_number: i64, stmt: i32, image: DocBuf) {
-        let mut slots = self.lock();
-        let Some(Slot::Idle(record)) = slots.get_mut(&id) else { return };
-        if let (true, Some(done)) = (record.machine.number() == txn_number, record.done.get_mut(&stmt)) {
-            self.image_bytes.fetch_add(image.byte_len(), Relaxed);
-            done.image = Some(Arc::new(image));
         }
     }
     /// After a rollback: what is known of statements is read from the log anew.
@@ -250,19 +251,12 @@ impl Retryable {
         self.lock().retain(|_, slot| match slot {
             // What is prepared, or open, is not idle.
             Slot::Idle(r) if r.machine.state() == State::Prepared => true,
-            Slot::Idle(r) if r.parked.is_none() && now.saturating_sub(r.last_use) >= idle_max => {
-                self.forget_images(r);
-                false
-            }
+            Slot::Idle(r) if r.parked.is_none() && now.saturating_sub(r.last_use) >= idle_max => false,
             _ => true,
         });
     }
     pub fn count(&self) -> usize {
         self.lock().len()
-    }
-    fn forget_images(&self, record: &Record) {
-        let bytes: usize = record.done.values().filter_map(|d| d.image.as_ref()).map(|i| i.byte_len()).sum();
-        self.image_bytes.fetch_sub(bytes, Relaxed);
     }
 }
 
@@ -291,9 +285,7 @@ impl Loan {
     }
     /// The active number has changed: nothing of the one before counts any more.
     fn start_over(&mut self) {
-        let table = self.table.clone();
         let record = self.record_mut();
-        table.forget_images(record);
         record.done.clear();
         record.last_op = OpTime::NULL;
         drop(record.parked.take());
@@ -337,15 +329,7 @@ impl Loan {
         self.record().last_op
     }
     /// Notes a statement whose unit of work has committed.
-    pub fn note(&mut self, stmt: i32, mut done: Done) {
-        if let Some(image) = &done.image {
-            let bytes = image.byte_len();
-            if self.table.image_bytes.load(Relaxed) + bytes > pando_base::limits::RETRY_IMAGES_BYTES_MAX {
-                done.image = None;
-            } else {
-                self.table.image_bytes.fetch_add(bytes, Relaxed);
-            }
-        }
+    pub fn note(&mut self, stmt: i32, done: Done) {
         let record = self.record_mut();
         record.last_op = done.op_time;
         record.done.insert(stmt, done);
@@ -375,6 +359,7 @@ impl Drop for Loan {
 mod tests {
     use super::*;
     use pando_base::{ErrorCode, Timestamp};
+    use std::sync::atomic::Ordering::Relaxed;
 
     const S: Lsid = Lsid { id: [7; 16], uid: None };
 

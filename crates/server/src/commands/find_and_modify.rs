@@ -4,9 +4,9 @@ use super::prelude::*;
 use crate::find_one::Lookup;
 use crate::statements::{UpdateStatement, Updated, in_plan};
 use crate::writes::Retry;
-use pando_base::Timestamp;
 use pando_bson::Bson;
 use pando_command::request::wrong_type;
+use pando_oplog::entry::ImageKind;
 use pando_query::QueryCtx;
 use pando_query::matcher::Matcher;
 use pando_query::plan::Hint;
@@ -111,8 +111,10 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     server.before_write(ctx).await?;
     let mut retry = Retry::begin(server, ctx, req.body).await?;
     if let Some(done) = retry.done(0) {
-        return retried(server, ctx, &args, &done, &retry);
+        let shown = server.retried_find_and_modify(&req, args.remove, args.new, args.upsert, &done)?;
+        return retried(server, ctx, &args, &done, shown, &retry);
     }
+    retry.image = Some(if args.new { ImageKind::Post } else { ImageKind::Pre });
     let counter = if args.remove {
         &server.instance.metrics.op_counters.delete
     } else {
@@ -173,10 +175,9 @@ async fn remove(
     let projection = args.fields.map(|f| Projection::parse(f, &q)).transpose()?;
     let lookup = Lookup::new(filter, args.hint.clone(), args.sort, q.clone(), coll.collection())?;
     let deleted = server.delete_one(ctx, &coll, &lookup, 0, retry).await.map_err(in_plan)?;
-    let Some((found, last)) = deleted else { return Ok((nothing, None)) };
+    let Some((found, _)) = deleted else { return Ok((nothing, None)) };
     let value = project(projection.as_ref(), filter, &q, RawDoc::trusted(&found.doc))?;
     server.instance.metrics.documents.deleted.inc();
-    note_image(retry, Kind::Delete, &value, None, last);
     Ok((LastError { n: 1, updated_existing: None, upserted: None }, Some(value)))
 }
 
@@ -219,10 +220,6 @@ async fn update(
         }
         _ => None,
     };
-    if let (Some(at), true) = (ctx.last_op(), modified > 0 || upserted.is_some()) {
-        let kind = if upserted.is_some() { Kind::Insert } else { Kind::Update };
-        note_image(retry, kind, shown.as_ref().unwrap_or(&DocBuf::new()), upserted, at);
-    }
     Ok((last, shown))
 }
 
@@ -237,45 +234,27 @@ fn project(projection: Option<&Projection>, filter: &RawDoc, q: &QueryCtx, doc: 
     p.apply(doc, &row).map_err(in_plan)
 }
 
-/// The document as the first try returned it, from before a restart: the log says which one it was, and the store
-/// keeps its versions for a while.
-fn image_from_history(server: &Server, ctx: &OpCtx, args: &Args<'_>, done: &Done) -> Result<DocBuf> {
-    if done.kind == Kind::Insert && !args.new {
-        return Ok(DocBuf::new());
-    }
-    let at = if args.new { done.op_time.ts } else { Timestamp(done.op_time.ts.0 - 1) };
-    let found = server.document_of_entry(done.op_time.ts, at).ok().flatten().ok_or_else(|| {
-        Error::new(
-            ErrorCode::IncompleteTransactionHistory,
-            "the document that the first try of this findAndModify returned is no longer kept",
-        )
-    })?;
+/// The reply of the first try, told again.
+fn retried(
+    server: &Server,
+    ctx: &OpCtx,
+    args: &Args<'_>,
+    done: &Done,
+    shown: Option<DocBuf>,
+    retry: &Retry,
+) -> Result<Reply> {
     let q = server.query_ctx(ctx, None, args.collation, args.lets)?;
     let projection = args.fields.map(|f| Projection::parse(f, &q)).transpose()?;
-    project(projection.as_ref(), args.query.unwrap_or(RawDoc::empty()), &q, &found)
-}
-
-/// Remembers what was returned, for a retry.
-fn note_image(retry: &mut Retry, kind: Kind, value: &DocBuf, id: Option<Bson>, at: pando_base::OpTime) {
-    if retry.is_retryable() {
-        let image = Some(std::sync::Arc::new(value.clone()));
-        retry.note(0, Done { kind, inserted_id: id, image, op_time: at });
-    }
-}
-
-fn retried(server: &Server, ctx: &OpCtx, args: &Args<'_>, done: &Done, retry: &Retry) -> Result<Reply> {
-    let image = match &done.image {
-        Some(image) => image.clone(),
-        None => std::sync::Arc::new(image_from_history(server, ctx, args, done)?),
-    };
+    let filter = args.query.unwrap_or(RawDoc::empty());
+    let shown = shown.map(|doc| project(projection.as_ref(), filter, &q, &doc)).transpose()?;
+    let is_upsert = done.kind == Kind::Insert;
     let last = LastError {
         n: 1,
-        updated_existing: (!args.remove).then_some(done.kind == Kind::Update),
-        upserted: done.inserted_id.clone(),
+        updated_existing: (done.kind != Kind::Delete).then_some(!is_upsert),
+        upserted: done.inserted_id.clone().filter(|_| is_upsert),
     };
-    let no_value = done.kind == Kind::Insert && !args.new;
-    let mut r = Reply::with_capacity(256 + image.byte_len());
-    append(&mut r.body, &last, (!no_value).then_some(&**image));
+    let mut r = Reply::with_capacity(256 + shown.as_ref().map_or(0, |v| v.byte_len()));
+    append(&mut r.body, &last, shown.as_deref());
     r.body.i32("retriedStmtId", retry.retried.first().copied().unwrap_or(0));
     Ok(r)
 }

@@ -1,6 +1,7 @@
 //! `_keptSessions`: what sessions have done here, for a member that copies the data (R-IS).
 
 use super::prelude::*;
+use pando_base::limits;
 
 pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
     for arg in req.args("_keptSessions") {
@@ -13,14 +14,19 @@ pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<
     let Some(kept) = server.collect_sessions().await? else {
         return Err(Error::new(ErrorCode::LockBusy, "sessions are in use, or too many"));
     };
-    let mut r = Reply::with_capacity(kept.sessions.iter().map(|s| s.byte_len() + 16).sum::<usize>() + 128);
+    let total = kept.sessions.iter().map(|s| s.byte_len()).sum::<usize>();
+    let mut r = Reply::with_capacity(total + kept.sessions.len() * 16 + 128);
     r.body.doc("upto", |b| {
         b.timestamp("ts", kept.upto.ts).i64("t", kept.upto.t);
     });
     r.body.timestamp("oldestActive", server.oldest_active(&kept, kept.upto.ts)?);
     r.body.array("sessions", |a| {
+        let mut bytes = total.saturating_sub(limits::KEPT_SESSIONS_BYTES_MAX);
         for session in &kept.sessions {
-            a.raw_doc(session);
+            // The copy's log begins later than these entries.
+            let more =
+                pando_session::retryable::with_images(session, &mut bytes, |at| server.image_of_entry(at));
+            a.raw_doc(more.as_deref().unwrap_or(session));
         }
     });
     Ok(r)

@@ -13,12 +13,19 @@ use pando_repl::data::metadata::append_op_time;
 use pando_session::transaction::State;
 use std::ops::Bound;
 
+const TRANSACTIONS: &str = "config.transactions";
+const IMAGES: &str = "config.image_collection";
+
 pub(crate) fn is_table(ns: &Namespace) -> bool {
-    ns.as_str() == "config.transactions"
+    matches!(ns.as_str(), TRANSACTIONS | IMAGES)
 }
 
 impl Server {
-    pub(crate) fn transaction_records(&self) -> Result<Vec<DocBuf>> {
+    /// What a find reads in the place of a collection.
+    pub(crate) fn table(&self, ns: &Namespace) -> Result<Vec<DocBuf>> {
+        if ns.as_str() == IMAGES { self.image_records() } else { self.transaction_records() }
+    }
+    fn transaction_records(&self) -> Result<Vec<DocBuf>> {
         let mut records = Vec::new();
         for (id, number, state, last) in self.retryable.states() {
             let Some((wall, start)) = self.of_entry(last, state)? else { continue };

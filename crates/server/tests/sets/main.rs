@@ -10,6 +10,7 @@ mod members;
 mod office;
 mod pass_on;
 mod prepared;
+mod retries;
 mod rollback;
 mod services;
 mod shutdown;

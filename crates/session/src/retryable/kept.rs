@@ -3,11 +3,13 @@
 //!
 //! A session that an operation uses at that moment cannot be looked at; the caller comes again for it.
 
-use super::{Done, Kind, Retryable, Slot};
+use super::{Done, Image, Kind, Retryable, Slot};
 use crate::transaction::{Outcome, State};
-use pando_base::OpTime;
-use pando_bson::{Bson, DocBuf, DocBuilder, RawDoc, Value};
+use pando_base::{OpTime, limits};
+use pando_bson::{ArrayBuilder, Bson, DocBuf, DocBuilder, RawDoc, Value};
+use pando_oplog::entry::ImageKind;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What was collected so far.
@@ -17,6 +19,8 @@ pub struct Collected {
     /// The newest entry that any of them knows.
     pub newest: OpTime,
     pub bytes: usize,
+    /// Of documents that only retried findAndModify commands need; those beyond the bound are left out.
+    pub image_bytes: usize,
     /// In use when they were looked at; `None` before the first look.
     missing: Option<BTreeSet<[u8; 16]>>,
 }
@@ -50,9 +54,13 @@ impl Retryable {
                     continue;
                 }
             };
-            let doc = session(*id, record.machine.number(), outcome, record.last_op, record.done.iter());
+            let mut image_bytes = into.image_bytes;
+            let done = record.done.iter();
+            let number = record.machine.number();
+            let doc = session(*id, number, outcome, record.last_op, done, &mut image_bytes);
             into.newest = into.newest.max(record.last_op);
-            into.bytes += doc.byte_len();
+            into.bytes += doc.byte_len() - (image_bytes - into.image_bytes);
+            into.image_bytes = image_bytes;
             into.sessions.push(doc);
         }
         let all = missing.is_empty();
@@ -78,10 +86,11 @@ impl Retryable {
                 _ => Kind::Delete,
             };
             let inserted_id = d.get("id").map(Bson::from);
-            all.push((
-                d.get("s")?.as_i64()? as i32,
-                Done { kind, inserted_id, image: None, op_time: op_time(d)? },
-            ));
+            let image = d.get("needs").and_then(|v| ImageKind::parse(v.as_str()?)).map(|kind| {
+                let doc = d.get("image").and_then(|v| v.as_doc());
+                Image { kind, doc: doc.map(|doc| Arc::new(doc.to_buf())) }
+            });
+            all.push((d.get("s")?.as_i64()? as i32, Done { kind, inserted_id, image, op_time: op_time(d)? }));
         }
         all.sort_by_key(|(_, done)| std::cmp::Reverse(done.op_time));
         for (stmt, done) in all {
@@ -97,6 +106,7 @@ fn session<'a>(
     outcome: Option<Outcome>,
     last: OpTime,
     done: impl Iterator<Item = (&'a i32, &'a Done)>,
+    image_bytes: &mut usize,
 ) -> DocBuf {
     let mut b = DocBuilder::new();
     b.uuid("session", &id).i64("txnNumber", number);
@@ -117,10 +127,49 @@ fn session<'a>(
                 if let Some(id) = &d.inserted_id {
                     b.bson("id", id);
                 }
+                if let Some(image) = &d.image {
+                    b.str("needs", image.kind.as_str());
+                    append_image(b, image.doc.as_deref().map(|d| &**d), image_bytes);
+                }
             });
         }
     });
     b.finish()
+}
+
+fn append_image(b: &mut DocBuilder, image: Option<&RawDoc>, bytes: &mut usize) {
+    let Some(image) = image.filter(|i| *bytes + i.byte_len() <= limits::KEPT_IMAGES_BYTES_MAX) else {
+        return;
+    };
+    *bytes += image.byte_len();
+    b.raw_doc("image", image);
+}
+
+/// A document of [`Retryable::collect`] with the images that its reader cannot find in a log of its own.
+pub fn with_images(
+    doc: &RawDoc,
+    bytes: &mut usize,
+    mut image_of: impl FnMut(OpTime) -> Option<DocBuf>,
+) -> Option<DocBuf> {
+    let lacks = |d: &RawDoc| d.elem("needs").is_some() && d.elem("image").is_none();
+    let done = doc.get("done")?.as_array()?;
+    if !done.iter().filter_map(|e| e.value().as_doc()).any(lacks) {
+        return None;
+    }
+    let mut b = DocBuilder::with_capacity(doc.byte_len() + 256);
+    for e in doc.iter().filter(|e| e.name_bytes() != b"done") {
+        b.elem(e);
+    }
+    b.array("done", |a: &mut ArrayBuilder| {
+        for d in done.iter().filter_map(|e| e.value().as_doc()) {
+            let found = lacks(d).then(|| image_of(op_time(d)?)).flatten();
+            a.doc(|b| {
+                b.elems_of(d);
+                append_image(b, found.as_deref(), bytes);
+            });
+        }
+    });
+    Some(b.finish())
 }
 
 fn op_time(doc: &RawDoc) -> Option<OpTime> {
@@ -187,6 +236,38 @@ mod tests {
         assert!(two.done(0).is_none() && two.done(5).is_some());
         let three = again.states().into_iter().find(|(id, ..)| *id == [3; 16]);
         assert_eq!(three, Some(([3; 16], 2, State::Committed, done(8).op_time)));
+    }
+
+    #[test]
+    fn images_are_kept_within_a_bound_and_what_lies_beyond_is_known_to_be_lost() {
+        let t = Arc::new(Retryable::default());
+        let image = Some(Image::in_log(ImageKind::Post));
+        for session in 1..5 {
+            lent(&t, session, 1).note(0, Done { image: image.clone(), ..done(u32::from(session)) });
+        }
+        let mut kept = Collected::default();
+        assert!(t.collect(&mut kept));
+        let mut large = DocBuilder::new();
+        large.binary("b", 0, &vec![7; limits::KEPT_IMAGES_BYTES_MAX / 3]);
+        let large = large.finish();
+        let again = Arc::new(Retryable::default());
+        for doc in &kept.sessions {
+            let more = with_images(doc, &mut kept.image_bytes, |_| Some(large.clone()))
+                .expect("an image is missing");
+            assert!(with_images(&more, &mut 0, |_| None).is_none_or(|d| d.byte_len() < 1000));
+            again.restore_kept(&more, Duration::ZERO).expect("a session");
+        }
+        // They stay with the table when it is kept by its new owner.
+        let mut once_more = Collected::default();
+        assert!(again.collect(&mut once_more));
+        assert!(once_more.bytes < 10_000 && once_more.image_bytes == 2 * large.byte_len());
+        let known = (1..5).filter(|id| {
+            let loan = lent(&again, *id, 1);
+            let image = loan.done(0).and_then(|d| d.image.clone()).expect("a findAndModify");
+            assert_eq!(image.kind, ImageKind::Post);
+            image.doc.is_some_and(|doc| *doc == large)
+        });
+        assert_eq!(known.count(), 2);
     }
 
     #[test]
