@@ -100,6 +100,9 @@ impl Total {
         self.report.majority_reads += r.majority_reads;
         self.report.transfers += r.transfers;
         self.report.transactions += r.transactions;
+        self.report.events += r.events;
+        self.report.resumed += r.resumed;
+        self.report.begun_anew += r.begun_anew;
         self.report.elections += r.elections;
         self.report.rollbacks += r.rollbacks;
         self.report.undone += r.undone;
@@ -114,7 +117,8 @@ impl Total {
             "{} seeds, {} failed; {hours:.2} cluster-hours, {faults} faults ({:.0} an hour), {} elections, \
              {} rollbacks of {} entries, {} initial syncs, {} sources without a common entry, {} copies for want of \
              one, {} entries committed, {} writes acknowledged, {} register commands, \
-             {} majority reads, {} transfers, {} transactions with lists; {:?}",
+             {} majority reads, {} transfers, {} transactions with lists, {} events of change \
+             streams ({} resumed, {} begun anew); {:?}",
             self.seeds,
             self.failed,
             f64::from(faults) / hours,
@@ -130,6 +134,9 @@ impl Total {
             r.majority_reads,
             r.transfers,
             r.transactions,
+            r.events,
+            r.resumed,
+            r.begun_anew,
             self.faults
         );
     }

@@ -37,7 +37,7 @@ fn batch(reply: &RawDoc) -> Vec<DocBuf> {
 }
 
 /// Position of the last entry that was applied.
-async fn applied(c: &mut Client) -> Option<OpTime> {
+pub(super) async fn applied(c: &mut Client) -> Option<OpTime> {
     let status = ask(c, doc! { "replSetGetStatus": 1 }, "admin").await.ok()?;
     let state = status.get("myState").and_then(|v| v.as_i64());
     let ts = timestamp(status.get_path("optimes.appliedOpTime.ts")?)?;

@@ -3,6 +3,7 @@
 
 use crate::executor::mix_bytes;
 use crate::node::Node;
+use crate::set::story::Story;
 use crate::world::Line;
 use pando_base::{OpTime, Term, Timestamp};
 use pando_bson::RawDoc;
@@ -116,7 +117,12 @@ impl Log {
     }
 
     /// Takes in what happened since; what is gone, and how many entries are new.
-    fn refresh(&mut self, server: &Server, now: &Member) -> Result<(Vec<Entry>, Loss, usize), String> {
+    fn refresh(
+        &mut self,
+        server: &Server,
+        now: &Member,
+        story: &mut Story,
+    ) -> Result<(Vec<Entry>, Loss, usize), String> {
         let log = server.storage.log();
         let marks = (now.boots, now.rbid);
         let why = match self.seen.replace(marks) {
@@ -145,7 +151,9 @@ impl Log {
                 return Err(format!("the entry at {ts} says {}", view.op_time()));
             }
             let before = self.entries.last().map(|e| e.at);
-            self.entries.push(Entry { at: view.op_time(), hash: mix_bytes(&bytes), before });
+            let hash = mix_bytes(&bytes);
+            story.note(hash, &view);
+            self.entries.push(Entry { at: view.op_time(), hash, before });
         }
         self.visible = visible;
         self.synced = now.synced;
@@ -158,7 +166,7 @@ impl Log {
 pub(super) struct Committed {
     pub(super) chain: BTreeMap<Timestamp, Promise>,
     /// Behind the first, before the second of two times: committed while no running member's log had the entries.
-    unseen: Vec<(Timestamp, Timestamp)>,
+    pub(super) unseen: Vec<(Timestamp, Timestamp)>,
 }
 
 impl Committed {
@@ -207,12 +215,14 @@ pub(super) struct Watch {
     members: Vec<Option<Member>>,
     pub(super) logs: Vec<Log>,
     pub(super) committed: Committed,
+    pub(super) story: Story,
 }
 
 impl Watch {
     pub(super) fn new(members: usize) -> Watch {
         let logs = (0..members).map(|_| Log::default()).collect();
-        Watch { members: vec![None; members], logs, committed: Committed::default() }
+        let (committed, story) = (Committed::default(), Story::default());
+        Watch { members: vec![None; members], logs, committed, story }
     }
 
     /// Another machine stands in the place of this member.
@@ -252,8 +262,8 @@ impl Watch {
                 self.logs[i] = Log::default();
                 continue;
             }
-            let (lost, why, n) =
-                self.logs[i].refresh(server, member).map_err(|e| format!("log of member {i}: {e}"))?;
+            let refreshed = self.logs[i].refresh(server, member, &mut self.story);
+            let (lost, why, n) = refreshed.map_err(|e| format!("log of member {i}: {e}"))?;
             new[i] = n;
             if !lost.is_empty() {
                 gone.push((i, why, lost));

@@ -12,6 +12,7 @@ mod invariants;
 mod look;
 mod orders;
 mod replace;
+mod story;
 mod users;
 
 use crate::client::Client;
@@ -35,6 +36,7 @@ use users::bank::{self, Bank};
 use users::caller::Place;
 use users::lists::{self, Lists};
 use users::register::{self, History};
+use users::watcher::{self, Watched};
 
 const PATIENCE: Duration = Duration::from_secs(900);
 /// Once everything has healed, there is a primary and agreement within this time.
@@ -102,6 +104,10 @@ pub struct Report {
     pub transfers: usize,
     /// Transactions and reads of lists, judged to be free of anomalies.
     pub transactions: usize,
+    /// Shown by the change stream, how often it was resumed, and begun anew because no log reached back far enough.
+    pub events: usize,
+    pub resumed: usize,
+    pub begun_anew: usize,
     pub elections: u64,
     pub rollbacks: u64,
     pub initial_syncs: u64,
@@ -137,6 +143,7 @@ struct Run {
     lists: Arc<Mutex<Lists>>,
     bank: Arc<Mutex<Bank>>,
     appends: Arc<Mutex<Appends>>,
+    watched: Arc<Mutex<Watched>>,
     report: Report,
 }
 
@@ -199,6 +206,7 @@ impl Run {
             lists: Arc::default(),
             bank: Arc::default(),
             appends: Arc::default(),
+            watched: Arc::default(),
             report: Report::default(),
             world,
         }
@@ -236,6 +244,7 @@ impl Run {
             sim.spawn(people, "bank", bank::run(place.clone(), self.bank.clone()));
             sim.spawn(people, "appends", appends::run(place.clone(), self.appends.clone()));
             if user == 0 {
+                sim.spawn(people, "watcher", watcher::run(place.clone(), self.watched.clone()));
                 let (p, pace) = (place, (0, self.options.pause_ms));
                 sim.spawn(people, "anything", anything::write(p.env, p.addrs, pace, p.stop));
             }
@@ -330,7 +339,7 @@ impl Run {
         let env = self.env(process);
         let addrs = self.addrs();
         let (acknowledged, lists) = (self.acknowledged.clone(), self.lists.clone());
-        let (bank, appends) = (self.bank.clone(), self.appends.clone());
+        let (bank, appends, watched) = (self.bank.clone(), self.appends.clone(), self.watched.clone());
         let stage = Arc::new(Mutex::new(String::new()));
         let told = stage.clone();
         let checking = async move {
@@ -342,6 +351,7 @@ impl Run {
             problems.extend(lists::check(&mut c, &lists).await);
             problems.extend(bank::check(&mut c, &bank).await);
             problems.extend(appends::check(&mut c, &appends).await);
+            problems.extend(watcher::catch_up(&env, &mut c, &watched, &told).await);
             let agreed = agreement::run(env, order, told).await;
             problems.extend(agreed.err().into_iter().flatten());
             problems
@@ -357,12 +367,15 @@ impl Run {
         sim.kill(people);
         sim.kill(self.operator);
         problems.extend(lock(&self.registers).problems());
+        let expected = self.watch.story.of(&self.watch.committed);
+        problems.extend(watcher::judge(&lock(&self.watched), &expected));
         let uncommitted =
             lock(&self.lists).op_times.iter().find(|at| !self.watch.committed.may_name(**at)).copied();
         problems.extend(uncommitted.map(|at| format!("{at} was acknowledged and is not committed")));
         if !problems.is_empty() {
             return Err(self.fail(problems));
         }
+        let watched = lock(&self.watched);
         let acknowledged = lock(&self.acknowledged).len() + lock(&self.lists).op_times.len();
         Ok(Report {
             trace: sim.trace(),
@@ -373,6 +386,9 @@ impl Run {
             majority_reads: lock(&self.lists).reads,
             transfers: lock(&self.bank).transfers(),
             transactions: lock(&self.appends).committed(),
+            events: watched.events(),
+            resumed: watched.resumed,
+            begun_anew: watched.begun_anew(),
             committed: self.watch.committed.chain.len(),
             faults: self.broken.counts.clone(),
             ..self.report.clone()

@@ -8,6 +8,7 @@ pub(super) mod caller;
 pub(super) mod lists;
 pub(super) mod register;
 mod session;
+pub(super) mod watcher;
 
 use pando_bson::RawDoc;
 
