@@ -187,9 +187,9 @@ pub const DENY_PROBE_FAILED_MS: u64 = 10_000;
 pub const DENY_PROBE_TIMED_OUT_MS: u64 = 30_000;
 /// How long a source is avoided whose oplog starts after our newest entry.
 pub const DENY_TOO_STALE_MS: u64 = 60_000;
-/// How long a member whose log has parted waits for members that are down or behind, before it copies the set's data
-/// again because nobody else can tell where: a member that restarts is back by then.
-pub const NO_COMMON_POINT_WAIT_MS: i64 = 60_000;
+/// How long a member waits for members that are down or behind, before it copies the set's data again because nobody
+/// else can tell where its log has parted, or has what comes after it: a member that restarts is back by then.
+pub const COPY_AGAIN_WAIT_MS: i64 = 60_000;
 /// A start that leaves so many bytes of replayed rows in memory is followed by a checkpoint at once.
 pub const EARLY_CHECKPOINT_BYTES: usize = 4 << 20;
 /// Bytes of one row of the sessions that a checkpoint keeps, roughly, and of all of them: beyond, a start reads the log.

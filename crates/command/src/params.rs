@@ -135,7 +135,7 @@ params! {
     replElectionTimeoutOffsetLimitFraction START Double(0.15, 0.01, 1.0);
     replWriterThreadCount START Int(16, 1, 256);
     requireApiVersion BOTH Bool(false);
-    resyncWhenTooStale BOTH Bool(false);
+    resyncWhenTooStale BOTH Bool(true);
     rollbackTimeLimitSecs BOTH Int(86_400, 1, MAX32);
     scramIterationCount BOTH Int(10_000, 5_000, MAX32);
     scramSHA256IterationCount BOTH Int(15_000, 5_000, MAX32);

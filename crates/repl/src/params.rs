@@ -27,6 +27,7 @@ pub fn of(p: &Params) -> pando_topology::Params {
         only_sync_source,
         fast_failover: p.bool(Param::fastFailureDetection),
         prompt_start: p.bool(Param::fastFailureDetection),
+        resync_when_too_stale: p.bool(Param::resyncWhenTooStale),
         allow_multiple_arbiters: p.bool(Param::allowMultipleArbiters),
     }
 }

@@ -11,7 +11,9 @@ use pando_repl::data::initial_sync::{Ended, InitialSync};
 use pando_repl::data::sync_status::SyncStatus;
 use pando_repl::data::{DataPath, Deps, Position as DataPosition};
 use pando_repl::topology::message::LastVote;
-use pando_repl::topology::{Boot, ConfigNote, Event, MemberState, Position, Positions, StateChange};
+use pando_repl::topology::{
+    Boot, ConfigNote, Event, MemberState, Position, Positions, StateChange, WhyCopyAgain,
+};
 use pando_repl::{Coordinator, Effects, ReplSetConfig};
 use pando_rpc::{Options, Pool};
 use pando_storage::ReadAt;
@@ -431,8 +433,8 @@ impl Effects for ServerEffects {
     fn resync(&self) -> Result<()> {
         self.server()?.start_resync()
     }
-    fn copy_again(&self, reached: OpTime) -> Result<()> {
-        self.server()?.start_copy_again(reached)
+    fn copy_again(&self, why: WhyCopyAgain) -> Result<()> {
+        self.server()?.start_copy_again(why)
     }
     fn diverged(&self, source: &str, why: &Error) {
         if let Ok(server) = self.server() {

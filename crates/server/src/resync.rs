@@ -7,7 +7,7 @@ use pando_bson::RawDoc;
 use pando_command::Param;
 use pando_env::Component;
 use pando_oplog::EntryView;
-use pando_repl::topology::Event;
+use pando_repl::topology::{Event, WhyCopyAgain};
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
@@ -17,12 +17,12 @@ impl Server {
     pub(crate) fn start_resync(self: &Arc<Self>) -> Result<()> {
         self.begin_giving_up(None)
     }
-    /// The same after a parting that lies somewhere before `reached`: what may be lost is kept in rollback files.
-    pub(crate) fn start_copy_again(self: &Arc<Self>, reached: OpTime) -> Result<()> {
-        self.begin_giving_up(Some(reached))
+    /// The same because no member can be followed any more: what may be lost is kept in rollback files.
+    pub(crate) fn start_copy_again(self: &Arc<Self>, why: WhyCopyAgain) -> Result<()> {
+        self.begin_giving_up(Some(why))
     }
 
-    fn begin_giving_up(self: &Arc<Self>, parted: Option<OpTime>) -> Result<()> {
+    fn begin_giving_up(self: &Arc<Self>, why: Option<WhyCopyAgain>) -> Result<()> {
         if self.coordinator()?.read(|core| core.is_leader()) {
             return Err(Error::new(ErrorCode::NotSecondary, "primaries cannot resync"));
         }
@@ -32,7 +32,7 @@ impl Server {
         }
         let server = self.clone();
         self.env.spawn("resync", async move {
-            let done = server.give_up(parted).await;
+            let done = server.give_up(why).await;
             server.rollbacks.end();
             match done {
                 Ok(Some(promised)) => {
@@ -47,7 +47,7 @@ impl Server {
     }
 
     /// Returns what this member has told others to hold; nothing where it leads the set meanwhile.
-    async fn give_up(self: &Arc<Self>, parted: Option<OpTime>) -> Result<Option<OpTime>> {
+    async fn give_up(self: &Arc<Self>, why: Option<WhyCopyAgain>) -> Result<Option<OpTime>> {
         if !self.leave_service()? {
             return Ok(None);
         }
@@ -55,12 +55,12 @@ impl Server {
         self.quiet_down().await;
         self.catalog.end_builds("the node copies the set's data again").await;
         self.quiet_down().await;
-        let promised = match parted {
-            None => self.progress.written().op_time,
-            Some(reached) => self.newest_not_after(reached)?,
+        let promised = match why {
+            Some(WhyCopyAgain::Parted { before }) => self.newest_not_after(before)?,
+            Some(WhyCopyAgain::TooStale) | None => self.progress.written().op_time,
         };
-        if parted.is_some() {
-            self.keep_what_may_be_lost(promised).await?;
+        if let Some(why) = why {
+            self.keep_what_may_be_lost(why, promised).await?;
         }
         self.env.log.warn(
             Component::Repl,
@@ -91,7 +91,7 @@ impl Server {
 
     /// What lies beyond what is known to be committed, as after any rollback; the number of rollbacks tells those that follow
     /// this member that its log is another one.
-    async fn keep_what_may_be_lost(&self, promised: OpTime) -> Result<()> {
+    async fn keep_what_may_be_lost(&self, why: WhyCopyAgain, promised: OpTime) -> Result<()> {
         let stable = if self.config.majority_reads { self.storage.stable() } else { Timestamp::ZERO };
         let sure = self.progress.committed().op_time.ts.max(stable);
         let rbid = self.count_rollback(promised).await?;
@@ -101,14 +101,19 @@ impl Server {
             0
         };
         self.rollbacks.copied_again.fetch_add(1, SeqCst);
-        self.env.log.warn(
-            Component::Rollback,
-            9100027,
-            "No member can tell where this member's oplog has parted from the set's: its data will be copied again",
-            |a| {
-                a.i64("rbid", i64::from(rbid)).show("keptSince", sure).u64("documentsInRollbackFiles", kept);
-            },
-        );
+        let (id, text) = match why {
+            WhyCopyAgain::Parted { .. } => (
+                9100027,
+                "No member can tell where this member's oplog has parted from the set's: its data will be copied again",
+            ),
+            WhyCopyAgain::TooStale => (
+                9100028,
+                "No member's oplog goes back to where this member's ends: its data will be copied again",
+            ),
+        };
+        self.env.log.warn(Component::Rollback, id, text, |a| {
+            a.i64("rbid", i64::from(rbid)).show("keptSince", sure).u64("documentsInRollbackFiles", kept);
+        });
         Ok(())
     }
 }

@@ -164,11 +164,16 @@ pub enum SourceChoice {
     Use(Peer),
     /// Ask again in a second.
     None(&'static str),
-    /// This node's log has parted from everybody's, and nobody can tell where, but before `reached`: its data is to be
-    /// given up and the set's copied again.
-    CopyAgain {
-        reached: OpTime,
-    },
+    /// Nobody can be followed any more: this node's data is to be given up and the set's copied again.
+    CopyAgain(WhyCopyAgain),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WhyCopyAgain {
+    /// This node's log has parted from everybody's, and nobody can tell where, but before this entry.
+    Parted { before: OpTime },
+    /// Everybody's log begins after this node's ends.
+    TooStale,
 }
 
 /// What a command answers beside `ok`.

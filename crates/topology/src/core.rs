@@ -119,6 +119,8 @@ pub struct Core {
     pub(crate) denied: BTreeMap<String, Millis>,
     /// Their logs have parted from this one's and do not show where.
     pub(crate) cannot_tell: BTreeMap<String, CannotTell>,
+    /// Whose log begins after this member's ends, and since when that is known.
+    pub(crate) begins_too_late: BTreeMap<String, Millis>,
     pub(crate) source_changes: VecDeque<Millis>,
     pub(crate) last_oplog_metadata: Option<OplogQueryMetadata>,
 
@@ -182,6 +184,7 @@ impl Core {
             source_was_forced: false,
             denied: BTreeMap::new(),
             cannot_tell: BTreeMap::new(),
+            begins_too_late: BTreeMap::new(),
             source_changes: VecDeque::new(),
             last_oplog_metadata: None,
             suspicion: None,
@@ -240,13 +243,13 @@ impl Core {
             Event::Progress(positions) => self.on_progress(&positions, out),
             Event::Rewound(positions) => {
                 self.me = positions;
-                self.cannot_tell.clear();
+                self.forget_useless_sources();
                 self.on_positions_changed(out);
             }
             Event::Emptied { promised } => {
                 self.promised = self.promised.max(promised);
                 self.me = Positions::NULL;
-                self.cannot_tell.clear();
+                self.forget_useless_sources();
                 self.on_follower_state(MemberState::Startup2, out);
                 self.on_positions_changed(out);
             }

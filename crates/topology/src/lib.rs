@@ -73,12 +73,13 @@ pub mod sync_source;
 pub mod sync_source_change;
 pub mod takeover;
 pub mod timer;
+mod too_stale;
 pub mod update_position;
 pub mod vote;
 pub mod whole_start;
 pub mod write_concern;
 
-pub use action::{Action, Actions, CommandReply, ConfigNote, Note, SourceChoice, StateChange};
+pub use action::{Action, Actions, CommandReply, ConfigNote, Note, SourceChoice, StateChange, WhyCopyAgain};
 pub use config::{Member, ReplSetConfig};
 pub use config_order::ConfigId;
 pub use core::{Boot, Core, LeaderMode};

@@ -1,4 +1,4 @@
-//! Being out of service without leaving: `replSetFreeze`, `replSetMaintenance`, and an oplog too old to continue from.
+//! Being out of service without leaving: `replSetFreeze` and `replSetMaintenance`.
 
 use crate::action::{Action, Actions, CommandReply};
 use crate::core::Core;
@@ -65,17 +65,6 @@ impl Core {
         Ok(CommandReply::Done)
     }
 
-    pub(crate) fn on_too_stale(&mut self, stale: bool, out: &mut Actions) {
-        if self.too_stale != stale {
-            self.too_stale = stale;
-            self.schedule_election();
-            self.stand_if_alone(out);
-        }
-    }
-
-    pub fn is_too_stale(&self) -> bool {
-        self.too_stale
-    }
     pub fn is_in_maintenance(&self) -> bool {
         self.maintenance > 0 && self.follower_state == MemberState::Secondary
     }

@@ -82,6 +82,8 @@ pub enum Mutant {
     CopyAgainUnasked,
     /// A member copies again without waiting for members that are down or behind.
     CopyAgainAtOnce,
+    /// A member that is too stale copies again although its operator wants to be asked.
+    CopyAgainUnallowed,
     /// A member stands for election with less than it once held.
     StandWithLessThanPromised,
 }
@@ -127,6 +129,7 @@ impl Mutant {
         Mutant::AskAgainWhoCannotTell,
         Mutant::CopyAgainUnasked,
         Mutant::CopyAgainAtOnce,
+        Mutant::CopyAgainUnallowed,
         Mutant::StandWithLessThanPromised,
     ];
 }

@@ -29,11 +29,9 @@ impl Core {
         self.cannot_tell.entry(host.to_string()).or_insert(told);
     }
 
-    /// A log that begins after this one ends is no sign of a parting; but where there was one, it cannot tell, either.
-    pub(crate) fn on_begins_too_late(&mut self, host: &Host, oldest: OpTime) {
-        if !self.cannot_tell.is_empty() {
-            self.on_no_common_point(host, oldest);
-        }
+    pub(crate) fn forget_useless_sources(&mut self) {
+        self.cannot_tell.clear();
+        self.begins_too_late.clear();
     }
 
     pub(crate) fn is_put_aside(&self, host: &str) -> bool {
@@ -49,17 +47,25 @@ impl Core {
     pub(crate) fn nobody_can_tell(&self, last_fetched: OpTime) -> Option<OpTime> {
         let since = self.cannot_tell.values().map(|told| told.since).min()?;
         let reached = self.cannot_tell.values().map(|told| told.reached).min()?;
-        let config = self.config.as_ref()?;
+        self.asked_in_vain(|host| self.cannot_tell.contains_key(host), since, last_fetched).then_some(reached)
+    }
+
+    /// Everybody ahead of this member has been asked, there is somebody to copy from, and who is down or behind has had
+    /// time to come `since` the first answer.
+    pub(crate) fn asked_in_vain(
+        &self,
+        asked: impl Fn(&str) -> bool,
+        since: Millis,
+        last_fetched: OpTime,
+    ) -> bool {
+        let Some(config) = &self.config else { return false };
         let others = || config.members.iter().filter(|m| m.id != self.self_id() && !m.arbiter_only);
-        let asked = |m: &crate::config::Member| self.cannot_tell.contains_key(&m.host);
         let mut ahead = others().filter(|m| self.may_tell(m.id, last_fetched)).peekable();
-        // Copied from whom?
-        ahead.peek()?;
-        if !ahead.all(asked) && !broken(Mutant::CopyAgainUnasked) {
-            return None;
+        if ahead.peek().is_none() || (!ahead.all(|m| asked(&m.host)) && !broken(Mutant::CopyAgainUnasked)) {
+            return false;
         }
-        let waited = self.now - since >= limits::NO_COMMON_POINT_WAIT_MS;
-        (waited || others().all(asked) || broken(Mutant::CopyAgainAtOnce)).then_some(reached)
+        let waited = self.now - since >= limits::COPY_AGAIN_WAIT_MS;
+        waited || others().all(|m| asked(&m.host)) || broken(Mutant::CopyAgainAtOnce)
     }
 
     /// A source, were it not put aside or denied for a while.

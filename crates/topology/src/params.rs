@@ -28,6 +28,8 @@ pub struct Params {
     pub fast_failover: bool,
     /// The same parameter: a set that starts as a whole elects at once.
     pub prompt_start: bool,
+    /// `resyncWhenTooStale` (ours): a member that is too stale for everybody copies the set's data again by itself.
+    pub resync_when_too_stale: bool,
     /// `allowMultipleArbiters`.
     pub allow_multiple_arbiters: bool,
 }
@@ -46,6 +48,7 @@ impl Default for Params {
             only_sync_source: None,
             fast_failover: true,
             prompt_start: true,
+            resync_when_too_stale: true,
             allow_multiple_arbiters: false,
         }
     }

@@ -5,7 +5,7 @@
 //! Among those the nearest, and the primary among equals; the primary too when nobody is ahead (ours: a follower is
 //! then already listening when the next entry is written, which matters most right after an election).
 
-use crate::action::{Action, Actions, CommandReply, SourceChoice};
+use crate::action::{Action, Actions, CommandReply, SourceChoice, WhyCopyAgain};
 use crate::config::Member;
 use crate::core::Core;
 use crate::event::Token;
@@ -33,13 +33,20 @@ impl Core {
             }
             Err(why) => {
                 self.on_sync_source_chosen(None, out);
-                match self.nobody_can_tell(last_fetched) {
-                    Some(reached) if !initial_sync => SourceChoice::CopyAgain { reached },
+                match self.why_copy_again(last_fetched) {
+                    Some(why) if !initial_sync => SourceChoice::CopyAgain(why),
                     _ => SourceChoice::None(why),
                 }
             }
         };
         out.push(Action::SyncSource { token, choice });
+    }
+
+    fn why_copy_again(&self, last_fetched: OpTime) -> Option<WhyCopyAgain> {
+        match self.nobody_can_tell(last_fetched) {
+            Some(before) => Some(WhyCopyAgain::Parted { before }),
+            None => self.too_stale_for_everybody(last_fetched).then_some(WhyCopyAgain::TooStale),
+        }
     }
 
     pub(crate) fn on_sync_source_chosen(&mut self, host: Option<Host>, out: &mut Actions) {

@@ -35,7 +35,7 @@ impl Core {
         }
         self.last_oplog_metadata = Some(oplog);
         // The log goes on there: there is nothing to be asked any more.
-        self.cannot_tell.clear();
+        self.forget_useless_sources();
         self.tell_commit_point(out);
         if let Some(reason) = self.should_change_source(from, last_fetched) {
             out.push(Action::ChangeSyncSource { reason });

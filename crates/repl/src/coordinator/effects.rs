@@ -5,7 +5,7 @@ use pando_bson::DocBuf;
 use pando_env::BoxFuture;
 use pando_oplog::EntryView;
 use pando_topology::message::LastVote;
-use pando_topology::{ConfigNote, Position, ReplSetConfig, StateChange};
+use pando_topology::{ConfigNote, Position, ReplSetConfig, StateChange, WhyCopyAgain};
 use std::sync::Arc;
 
 /// Implemented by the server. What is not a future is short and never blocks.
@@ -49,8 +49,8 @@ pub trait Effects: Send + Sync + 'static {
     fn applied_settings(&self);
     /// Gives this node's data up, to copy the set's again.
     fn resync(&self) -> Result<()>;
-    /// The same, because the log has parted from everybody's before `reached` and nobody can tell where.
-    fn copy_again(&self, reached: OpTime) -> Result<()>;
+    /// The same, because no member can be followed any more; what may not be in the set's history is kept.
+    fn copy_again(&self, why: WhyCopyAgain) -> Result<()>;
     fn diverged(&self, source: &str, why: &Error);
     fn fatal(&self, what: &str, why: &Error);
     fn is_stopping(&self) -> bool;

@@ -15,8 +15,8 @@ impl Upper for Coordinator {
         match self.choose(last_fetched, last_fetched.is_null()) {
             SourceChoice::Use(peer) => Some(peer.host.to_string()),
             SourceChoice::None(_) => None,
-            SourceChoice::CopyAgain { reached } => {
-                self.tell_refused(self.effects.copy_again(reached));
+            SourceChoice::CopyAgain(why) => {
+                self.tell_refused(self.effects.copy_again(why));
                 None
             }
         }
@@ -83,11 +83,11 @@ impl Upper for Coordinator {
     fn too_stale(&self, stale: bool) {
         self.tell(Event::TooStale(stale));
     }
-    fn data_is_valid(&self) {
-        self.tell(Event::FollowerState(MemberState::Secondary));
-    }
     fn resync(&self) {
         self.tell_refused(self.effects.resync());
+    }
+    fn data_is_valid(&self) {
+        self.tell(Event::FollowerState(MemberState::Secondary));
     }
     fn diverged(&self, source: &str, why: &Error) {
         self.effects.diverged(source, why);

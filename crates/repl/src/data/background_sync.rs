@@ -7,7 +7,6 @@ use crate::data::queue::Queue;
 use crate::data::{Deps, Stop};
 use pando_base::{Error, ErrorCode, OpTime, limits};
 use pando_bson::{DocBuf, RawDoc, Value, doc};
-use pando_command::Param;
 use pando_env::Component;
 use pando_oplog::fetch::Refusal;
 use pando_rpc::{Failure, Kind};
@@ -69,15 +68,12 @@ impl BackgroundSync {
         self.deps.env.log.error(
             Component::Repl,
             21805,
-            "Too stale to catch up: run { resync: 1 } on this member, or set resyncWhenTooStale, and it copies the set's data",
+            "Too stale to catch up: copies the set's data again when nobody turns up with a longer oplog (resyncWhenTooStale), or at once by { resync: 1 } on this member",
             |a| {
                 a.show("lastOpTimeFetched", self.last).show("earliestOpTimeAvailable", oldest);
             },
         );
         self.deps.upper.too_stale(true);
-        if self.deps.instance.params.bool(Param::resyncWhenTooStale) {
-            self.deps.upper.resync();
-        }
     }
     /// Follows `source` until that ends; true when the next try should wait a moment.
     async fn with_source(&mut self, source: &str) -> bool {

@@ -1,5 +1,6 @@
 //! Choosing whom to follow, and leaving.
 
+use crate::initial_sync::with_a_stale_member;
 use pando_bson::{Bson, Document, doc};
 use pando_sim::rig::{Rig, words::*};
 use std::time::Duration;
@@ -102,17 +103,8 @@ fn without_any_source_a_member_waits_and_recovers() {
 
 #[test]
 fn a_member_behind_every_oplog_is_recovering_and_serves_nothing() {
-    let rig = Rig::with_oplog(67, 3, 1 << 20);
+    let (rig, s) = with_a_stale_member(67, false);
     let p = rig.primary();
-    rig.ok(p, insert(0, w(3)));
-    let s = rig.others(p)[0];
-    rig.isolate(s);
-    let large = "x".repeat(64 << 10);
-    for i in 1..120 {
-        rig.ok(p, doc! { "insert": "c", "documents": [{ "_id": i, "x": large.as_str() }], "writeConcern": { "w": 2 } });
-        rig.wait_ms(200);
-    }
-    rig.heal();
     rig.until("the member to find out", |rig| number(&rig.status(s), "myState") == 3);
     let refused = rig.ask(s, find("local"));
     assert_eq!(code(&refused), 13436, "{refused:?}");

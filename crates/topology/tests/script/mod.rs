@@ -262,6 +262,7 @@ impl Script {
         });
         let mut params = Params::default();
         params.fast_failover = !a.flag("slow");
+        params.resync_when_too_stale = !a.flag("ask-operator");
         // Its own stories only: most begin with everybody there and go on from the timeout.
         params.prompt_start = a.flag("prompt");
         params.election_handoff = !a.flag("no-handoff");

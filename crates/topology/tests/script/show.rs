@@ -105,8 +105,11 @@ fn action_on_self(action: &Action) -> Option<String> {
         Action::TakeStateLock { .. } => "take the state lock".to_owned(),
         Action::ReleaseStateLock { .. } => "release the state lock".to_owned(),
         Action::SyncSource { choice: SourceChoice::Use(peer), .. } => format!("sync from n{}", peer.id),
-        Action::SyncSource { choice: SourceChoice::CopyAgain { reached }, .. } => {
-            format!("copy again: nobody can tell, parted before {}", at(*reached))
+        Action::SyncSource { choice: SourceChoice::CopyAgain(WhyCopyAgain::Parted { before }), .. } => {
+            format!("copy again: nobody can tell, parted before {}", at(*before))
+        }
+        Action::SyncSource { choice: SourceChoice::CopyAgain(WhyCopyAgain::TooStale), .. } => {
+            "copy again: too stale for everybody".to_owned()
         }
         Action::SyncSource { choice: SourceChoice::None(why), .. } => format!("sync from nobody: {why}"),
         Action::ChangeSyncSource { reason } => format!("change sync source: {reason}"),
