@@ -1,10 +1,11 @@
 //! oldest ≤ stable ≤ what is committed and what has no holes; applied and durable ≤ written (INV-15).
 //!
-//! A member's history begins where its first copy of the set ended: there it is stable, whatever is committed.
+//! A member's history begins where its copy of the set ended: there it is stable, whatever is committed.
 
 use super::{Invariant, Problems};
 use crate::set::look::Look;
 use pando_base::Timestamp;
+use pando_repl::MemberState;
 use std::collections::BTreeMap;
 
 #[derive(Default)]
@@ -25,6 +26,9 @@ impl Invariant for Rule {
             }
             if now.applied > now.written || now.durable > now.written {
                 wrong("applied or durable beyond written");
+            }
+            if now.state == MemberState::Startup2 {
+                self.began.remove(&who);
             }
             if look.logs[who].entries.is_empty() {
                 continue;
