@@ -414,6 +414,8 @@ pub const DENSIFY_PARTITION_BYTES_MAX: usize = 100 * 1024 * 1024;
 pub const STAGE_ROWS_PER_TURN: u32 = 4096;
 /// Measurements in one bucket of a time series, as in MongoDB.
 pub const BUCKET_MEASUREMENTS_MAX: usize = 1000;
+/// Seconds that one bucket may span, as in MongoDB: a year.
+pub const BUCKET_SPAN_SECS_MAX: i64 = 365 * 24 * 3600;
 /// Bytes of measurements in one bucket, as in MongoDB.
 pub const BUCKET_BYTES_MAX: usize = 125 * 1024;
 /// Sources of time series whose open buckets are remembered; one forgotten costs a bucket that is not full.

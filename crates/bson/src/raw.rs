@@ -120,7 +120,7 @@ impl fmt::Debug for RawDoc {
 }
 
 /// An owned document as bytes.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct DocBuf(pub(crate) Vec<u8>);
 
 impl DocBuf {

@@ -80,8 +80,8 @@ impl Catalog {
     }
 
     async fn capped_source(&self, ns: &Namespace) -> Result<crate::catalog::DdlGuard> {
-        if self.lookup_view(ns).is_some() {
-            return Err(crate::catalog::is_a_view(ns));
+        if let Some(view) = self.lookup_view(ns) {
+            return Err(crate::catalog::is_a_view(&view));
         }
         self.abort_builds(ns, "collection converted to capped").await?;
         self.ddl_lock(ns).await.ok_or_else(|| no_source(ns))

@@ -185,7 +185,7 @@ impl Catalog {
         loop {
             let coll = match self.0.current.load().get(ns) {
                 Some(Named::Collection(c)) => c.clone(),
-                Some(Named::View(_)) => return Err(is_a_view(ns)),
+                Some(Named::View(v)) => return Err(is_a_view(v)),
                 None => return Ok(None),
             };
             let guard = match coll.shared.lock.try_shared() {
@@ -205,7 +205,7 @@ impl Catalog {
     pub fn try_write_lock(&self, ns: &Namespace) -> Result<Option<WriteGuard>> {
         let coll = match self.0.current.load().get(ns) {
             Some(Named::Collection(c)) => c.clone(),
-            Some(Named::View(_)) => return Err(is_a_view(ns)),
+            Some(Named::View(v)) => return Err(is_a_view(v)),
             None => return Ok(None),
         };
         let busy =
@@ -263,6 +263,11 @@ impl Catalog {
     }
 }
 
-pub(crate) fn is_a_view(ns: &Namespace) -> Error {
-    Error::new(ErrorCode::CommandNotSupportedOnView, format!("Namespace {ns} is a view, not a collection"))
+/// 166.
+pub fn is_a_view(view: &View) -> Error {
+    let kind = match view.buckets() {
+        Some(_) => "a timeseries collection",
+        None => "a view, not a collection",
+    };
+    Error::new(ErrorCode::CommandNotSupportedOnView, format!("Namespace {} is {kind}", view.ns))
 }

@@ -6,7 +6,7 @@ use crate::durable::{self, Parts};
 use crate::observer::Defined;
 use crate::options::{
     CAPPED_BYTES_MAX, Capped, ValidationAction, ValidationLevel, append_number, bounded, invalid,
-    parse_images, wrong_type,
+    parse_images, ttl_seconds, wrong_type,
 };
 use crate::record_id;
 use crate::snapshot::Named;
@@ -38,9 +38,15 @@ impl Catalog {
     ) -> Result<Modified> {
         let command = checked_fields(body, is_generic)?;
         let _db = self.lock_database(ns.db()).await;
-        if self.lookup_view(ns).is_some() {
-            return self.modify_view(ns, &command).await;
+        match self.lookup_view(ns) {
+            Some(view) if view.buckets().is_some() => self.modify_series(&view, &command).await,
+            Some(_) => self.modify_view(ns, &command).await,
+            None => self.modify_collection(ns, command).await,
         }
+    }
+
+    /// With the database's lock held.
+    pub(crate) async fn modify_collection(&self, ns: &Namespace, command: DocBuf) -> Result<Modified> {
         let guard = self
             .ddl_lock(ns)
             .await
@@ -55,6 +61,7 @@ impl Catalog {
         }
         let change = IndexChange::parse(&coll, &command)?;
         check_collection_options(&coll, &command)?;
+        check_series_options(&coll, &command)?;
         let dry_run = command.get("dryRun").is_some_and(|v| v.is_truthy());
         if dry_run && change.as_ref().is_none_or(|c| c.unique != Some(true)) {
             return Err(invalid("dry run mode requires an valid index modification."));
@@ -108,6 +115,7 @@ impl Catalog {
         let mut new = (*view).clone();
         for e in command.iter().skip(1) {
             match (e.name(), e.value()) {
+                ("timeseries", _) => return Err(not_a_series()),
                 ("viewOn", Value::String("")) => return Err(Error::bad_value("'viewOn' cannot be empty")),
                 ("viewOn", Value::String(on)) => new.on = Namespace::unchecked(ns.db(), on),
                 ("pipeline", Value::Array(stages)) => new.pipeline = stages.to_buf(),
@@ -203,6 +211,8 @@ fn checked_fields(body: &RawDoc, is_generic: impl Fn(&str) -> bool) -> Result<Do
                     | "changeStreamPreAndPostImages"
                     | "expireAfterSeconds"
                     | "dryRun"
+                    | "timeseries"
+                    | "isTimeseriesNamespace"
             );
         if !known {
             return Err(Error::location(
@@ -213,6 +223,34 @@ fn checked_fields(body: &RawDoc, is_generic: impl Fn(&str) -> bool) -> Result<Do
         b.elem(e);
     }
     Ok(b.finish())
+}
+
+pub(crate) fn not_a_series() -> Error {
+    Error::new(
+        ErrorCode::InvalidOptions,
+        "option only supported on a time-series collection: isTimeseriesNamespace",
+    )
+}
+
+/// Options of time series on others, and of others on time series.
+fn check_series_options(coll: &Collection, command: &RawDoc) -> Result<()> {
+    let of_series = coll.options.time_series.is_some();
+    for e in command.iter().skip(1) {
+        match e.name() {
+            "timeseries" if !of_series => return Err(not_a_series()),
+            name
+            @ ("validator" | "validationLevel" | "validationAction" | "changeStreamPreAndPostImages")
+                if of_series =>
+            {
+                return Err(Error::new(
+                    ErrorCode::InvalidOptions,
+                    format!("option not supported on a time-series collection: {name}"),
+                ));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 fn check_collection_options(coll: &Collection, command: &RawDoc) -> Result<()> {
@@ -279,9 +317,11 @@ pub(crate) fn changed_parts(coll: &Collection, command: &RawDoc) -> Result<Parts
                     ),
                 ));
             }
-            ("expireAfterSeconds", _) => {
-                o.expire_after_seconds = Some(bounded("collMod", e, 0, i64::MAX, "<=")?)
+            ("expireAfterSeconds", v) => o.expire_after_seconds = Some(ttl_seconds("collMod", e, v)?),
+            ("timeseries", Value::Document(change)) => {
+                o.time_series = o.time_series.as_ref().map(|s| s.modified(change)).transpose()?;
             }
+            ("timeseries", _) => return Err(wrong_type("collMod", e, "type 'object'")),
             ("index", Value::Document(d)) => change_index(&mut parts.indexes, d)?,
             _ => {}
         }

@@ -239,7 +239,8 @@ impl Collection {
     /// `listIndexes`' documents, ready ones (and with `building`, unfinished ones too).
     pub fn index_docs(&self, building: bool) -> Vec<DocBuf> {
         let mut docs = Vec::new();
-        if let Some(c) = &self.options.clustered {
+        // Buckets are clustered in an older way, which is not listed.
+        if let Some(c) = self.options.clustered.as_ref().filter(|_| self.options.time_series.is_none()) {
             let mut b = DocBuilder::new();
             b.elems_of(&c.to_doc());
             b.bool("clustered", true);

@@ -174,6 +174,11 @@ impl Catalog {
             }
             return self.drop_one(&view.on).await;
         }
+        // Buckets go with the view of them.
+        let view = ns.coll().strip_prefix(time_series::BUCKETS).map(|c| Namespace::unchecked(ns.db(), c));
+        if let Some(view) = view.filter(|v| self.lookup_view(v).is_some_and(|v| v.on == *ns)) {
+            self.change_view_doc(&view, None).await?;
+        }
         self.drop_one(ns).await
     }
 

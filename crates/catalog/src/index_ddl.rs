@@ -120,8 +120,8 @@ impl Catalog {
         let mut created_collection = false;
         loop {
             let db = self.lock_database(ns.db()).await;
-            if self.lookup_view(ns).is_some() {
-                return Err(crate::catalog::is_a_view(ns));
+            if let Some(view) = self.lookup_view(ns) {
+                return Err(crate::catalog::is_a_view(&view));
             }
             let Some(seen) = self.lookup(ns) else {
                 // Everything that can be checked beforehand is, so that a refused index leaves no collection.
@@ -252,8 +252,8 @@ impl Catalog {
             return Err(Error::location(51_070, "Modifications to system.views must take an exclusive lock"));
         }
         let _db = self.lock_database(ns.db()).await;
-        if self.lookup_view(ns).is_some() {
-            return Err(crate::catalog::is_a_view(ns));
+        if let Some(view) = self.lookup_view(ns) {
+            return Err(crate::catalog::is_a_view(&view));
         }
         let coll = self
             .lookup(ns)

@@ -270,7 +270,7 @@ fn parse_field<'a>(o: &mut CollectionOptions, raw: &mut Raw<'a>, e: Elem<'a>, or
             o.clustered = Some(ClusteredIndex { name: "_id_".to_owned() });
         }
         "clusteredIndex" => o.clustered = parse_clustered(e)?,
-        "expireAfterSeconds" => o.expire_after_seconds = Some(bounded("create", e, 0, i64::MAX, "<=")?),
+        "expireAfterSeconds" => o.expire_after_seconds = Some(ttl_seconds("create", e, e.value())?),
         "changeStreamPreAndPostImages" => o.change_stream_pre_and_post_images = parse_images(e, "create")?,
         "storageEngine" => {
             o.storage_engine = Some(parse_storage_engine(object(e)?)?).filter(|d| !d.is_empty())
@@ -501,6 +501,16 @@ fn boolean(e: Elem<'_>) -> Result<bool> {
         | Value::Decimal128(_)) => Ok(v.is_truthy()),
         _ => Err(wrong_type("create", e, "types '[bool, long, int, decimal, double']")),
     }
+}
+
+/// `expireAfterSeconds` of a clustered collection or a time series.
+pub(crate) fn ttl_seconds(command: &str, e: Elem<'_>, v: Value<'_>) -> Result<i64> {
+    if !v.is_number() {
+        return Err(wrong_type(command, e, "types '[long, int, decimal, double']"));
+    }
+    crate::spec::check_ttl_value(v).map_err(|why| {
+        Error::new(ErrorCode::InvalidOptions, format!("TTL index 'expireAfterSeconds' option {why}"))
+    })
 }
 
 /// A number cut to an integer, between `min` and `max` inclusive; `upper` is the sign in the error text.

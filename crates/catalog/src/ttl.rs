@@ -154,7 +154,7 @@ fn expired_by_id(
         None => (key(Value::DateTime(Millis::MIN)), key(Value::DateTime(cutoff))),
         // A bucket's `_id` has the second it begins at: all of its span must be over.
         Some(series) => {
-            let secs = cutoff.div_euclid(1000) - series.granularity.span_secs();
+            let secs = cutoff.div_euclid(1000) - series.bucketing.span_secs();
             let Ok(secs) = u32::try_from(secs) else { return Ok(Vec::new()) };
             let mut id = [0; 12];
             let first = key(Value::ObjectId(ObjectId(id)));

@@ -9,6 +9,7 @@ use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
 use pando_catalog::Collection;
 use pando_command::OpCtx;
+use pando_query::timeseries::index_of_users;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -55,15 +56,21 @@ impl Server {
         Ok(b.finish())
     }
 
-    pub(crate) fn index_stats_stage(&self, coll: Option<&Collection>) -> Vec<DocBuf> {
+    /// `as_measurements`: of a time series, as its users know them.
+    pub(crate) fn index_stats_stage(&self, coll: Option<&Collection>, as_measurements: bool) -> Vec<DocBuf> {
         let Some(coll) = coll else { return Vec::new() };
+        let series = coll.options.time_series.as_ref().filter(|_| as_measurements);
         let host = self.host_port();
         let building = coll.building_indexes().iter().map(|i| (i, true));
         let all = coll.ready_indexes().iter().map(|i| (i, false)).chain(building);
-        all.map(|(i, building)| {
+        all.filter_map(|(i, building)| {
             let mut b = DocBuilder::with_capacity(256);
             b.str("name", i.name());
-            b.raw_doc("key", &i.spec.key);
+            let spec = match series {
+                Some(series) => index_of_users(series, &i.spec.doc)?,
+                None => i.spec.doc.clone(),
+            };
+            b.raw_doc("key", spec.get("key")?.as_doc()?);
             b.str("host", &host);
             b.doc("accesses", |d| {
                 d.i64("ops", i.state.accesses.load(Relaxed) as i64);
@@ -72,8 +79,8 @@ impl Server {
             if building {
                 b.bool("building", true);
             }
-            b.raw_doc("spec", &i.spec.doc);
-            b.finish()
+            b.raw_doc("spec", &spec);
+            Some(b.finish())
         })
         .collect()
     }

@@ -13,7 +13,7 @@ use crate::pipeline_cursor::{ERROR_CONTEXT, From, PipelineCursor};
 use crate::query_cursor::QueryCursor;
 use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, RawDoc, Value};
-use pando_catalog::{Collection, Named, ResolvedView};
+use pando_catalog::{Collection, Named, ResolvedView, is_a_view};
 use pando_command::OpCtx;
 use pando_query::QueryCtx;
 use pando_query::collation::Collation;
@@ -21,6 +21,7 @@ use pando_query::matcher::Matcher;
 use pando_query::plan::{Hint, Query};
 use pando_query::source::Source;
 use pando_query::stage::{Pipeline, PipelineSource, RunEnv, Sink};
+use pando_query::timeseries::{TimeSeries, key_on_buckets};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -184,8 +185,14 @@ impl Server {
         }
         let mut raw = Cow::Borrowed(&*spec.pipeline);
         if let Some(v) = &view {
+            let of_buckets = coll.as_ref().is_some_and(|c| c.options.time_series.is_some());
+            if *pipeline.source() == PipelineSource::IndexStats && of_buckets {
+                let AggSpec { hint, allow_disk_use, .. } = spec;
+                let raw = raw.into_owned();
+                return Ok(Aggregation { coll, below, view, raw, pipeline, q, hint, allow_disk_use });
+            }
             if *pipeline.source() != PipelineSource::Collection {
-                let e = on_view(&spec.ns);
+                let e = snapshot.view(&spec.ns).map_or_else(|| on_view(&spec.ns), |v| is_a_view(v));
                 let streams = matches!(pipeline.source(), PipelineSource::ChangeStream(_));
                 return Err(if streams { e } else { e.context(ERROR_CONTEXT) });
             }
@@ -193,7 +200,12 @@ impl Server {
             pipeline = Pipeline::parse(&raw, &q)?;
         }
         let raw = raw.into_owned();
-        let AggSpec { hint, allow_disk_use, .. } = spec;
+        let AggSpec { mut hint, allow_disk_use, .. } = spec;
+        if view.is_some()
+            && let Some(series) = coll.as_ref().and_then(|c| c.options.time_series.as_ref())
+        {
+            hint = hint_on_buckets(hint, series)?;
+        }
         Ok(Aggregation { coll, below, view, raw, pipeline, q, hint, allow_disk_use })
     }
 
@@ -203,7 +215,7 @@ impl Server {
         ctx: &OpCtx,
         agg: Aggregation,
     ) -> Result<(CursorBody, Option<Box<dyn Source>>)> {
-        let Aggregation { coll, below, mut pipeline, q, hint, allow_disk_use, .. } = agg;
+        let Aggregation { coll, below, view, mut pipeline, q, hint, allow_disk_use, .. } = agg;
         let others = Others::new(self, ctx, self.read_point(ctx));
         let env = RunEnv { spill: self.resources(allow_disk_use).spill, collections: Some(others.clone()) };
         if let PipelineSource::ChangeStream(spec) = pipeline.source() {
@@ -218,7 +230,7 @@ impl Server {
             PipelineSource::ChangeStream(_) => None,
             PipelineSource::Collection => None,
             PipelineSource::CollStats(spec) => Some(vec![self.coll_stats_stage(ctx, &below, &coll, spec)?]),
-            PipelineSource::IndexStats => Some(self.index_stats_stage(coll.as_deref())),
+            PipelineSource::IndexStats => Some(self.index_stats_stage(coll.as_deref(), view.is_some())),
             PipelineSource::CurrentOp(spec) => Some(self.current_op_stage(ctx, spec)?),
             PipelineSource::LocalSessions(spec) => {
                 Some(self.sessions_stage(ctx, "$listLocalSessions", spec)?)
@@ -277,6 +289,14 @@ impl Aggregation {
         };
         Ok((query, pipeline.shown().to_vec()))
     }
+}
+
+/// A key pattern as users of a time series know it, as its buckets do.
+pub(crate) fn hint_on_buckets(hint: Option<Hint>, series: &TimeSeries) -> Result<Option<Hint>> {
+    Ok(match hint {
+        Some(Hint::Pattern(key)) => Some(Hint::Pattern(key_on_buckets(series, &key)?)),
+        other => other,
+    })
 }
 
 /// 166.

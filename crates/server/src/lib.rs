@@ -32,6 +32,7 @@ mod find_args;
 mod find_one;
 mod flow_control;
 mod fsync_lock;
+mod inserting;
 mod kept_sessions;
 mod lets;
 mod local;

@@ -1,6 +1,7 @@
 //! Finding what a command's first element names, and sizes of what is there.
 
 use crate::Server;
+use crate::timeseries::Series;
 use pando_base::{Error, ErrorCode, Namespace, Result, Uuid};
 use pando_bson::{DocBuilder, Value};
 use pando_catalog::{CatalogSnapshot, Collection, Named};
@@ -43,7 +44,24 @@ impl Server {
         ns: &Namespace,
     ) -> Result<()> {
         let Some(arg) = req.args(owner).find(|a| a.name() == "collectionUUID") else { return Ok(()) };
-        let wanted = Uuid(arg.uuid()?);
+        self.check_uuid(ns, Uuid(arg.uuid()?))
+    }
+    /// The same for writes and definitions: a time series goes by the UUID of its buckets.
+    pub(crate) fn uuid_of_write(
+        &self,
+        given: bool,
+        owner: &'static str,
+        req: &Request<'_>,
+        ns: &Namespace,
+        series: Option<&Series>,
+    ) -> Result<()> {
+        match given {
+            true => self.check_collection_uuid(owner, req, series.map_or(ns, |s| &s.buckets)),
+            false => Ok(()),
+        }
+    }
+    /// 361 when the collection `ns` is not the one with that UUID.
+    pub(crate) fn check_uuid(&self, ns: &Namespace, wanted: Uuid) -> Result<()> {
         if self.catalog.lookup(ns).is_some_and(|c| c.uuid == wanted) {
             return Ok(());
         }
@@ -63,10 +81,7 @@ impl Server {
     pub(crate) fn existing_collection(&self, ns: &Namespace) -> Result<Option<Arc<Collection>>> {
         match self.catalog.snapshot().get(ns) {
             Some(Named::Collection(c)) => Ok(Some(c.clone())),
-            Some(Named::View(_)) => Err(Error::new(
-                ErrorCode::CommandNotSupportedOnView,
-                format!("Namespace {ns} is a view, not a collection"),
-            )),
+            Some(Named::View(v)) => Err(pando_catalog::is_a_view(v)),
             None => Ok(None),
         }
     }

@@ -6,12 +6,15 @@
 //! others may have changed it since.
 
 use crate::Server;
+use crate::find_args::bool_field;
 use crate::find_one::{Found, Lookup, Target};
+use crate::timeseries::Series;
 use crate::writes::Retry;
 use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, limits};
 use pando_bson::{Bson, DocBuf, RawDoc, Value};
 use pando_catalog::{Collection, UpdateForm, WriteGuard, WriteOp, WriteUnit};
-use pando_command::OpCtx;
+use pando_command::request::wrong_type;
+use pando_command::{Arg, OpCtx};
 use pando_query::QueryCtx;
 use pando_query::matcher::Matcher;
 use pando_query::plan::{Hint, Query};
@@ -59,6 +62,34 @@ impl Default for UpdateStatement<'_> {
 }
 
 impl<'a> UpdateStatement<'a> {
+    /// Takes in an option that an update has in every command; false when it is none.
+    pub(crate) fn take(&mut self, owner: &'static str, arg: &Arg<'a>) -> Result<bool> {
+        match arg.name() {
+            "multi" => self.multi = arg.bool()?,
+            "upsert" => self.upsert = arg.bool()?,
+            "collation" => self.collation = Some(arg.doc()?).filter(|d| !d.is_empty()),
+            "arrayFilters" => {
+                let filters = arg.array()?;
+                if let Some(bad) = filters.iter().find(|e| e.value().as_doc().is_none()) {
+                    let path = format!("arrayFilters.{}", bad.name());
+                    return Err(wrong_type(owner, &path, &bad.value(), &["object"]));
+                }
+                self.array_filters = Some(filters);
+            }
+            "hint" => self.hint = Hint::parse(arg.value())?,
+            "upsertSupplied" => self.upsert_supplied = bool_field(arg)?,
+            "sampleId" => {}
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+    /// What changes a document: operators or a document, or a pipeline.
+    pub(crate) fn change(arg: &Arg<'a>) -> Result<Value<'a>> {
+        match arg.value() {
+            v @ (Value::Document(_) | Value::Array(_)) => Ok(v),
+            _ => Err(Error::failed_to_parse("Update argument must be either an object or an array")),
+        }
+    }
     /// What an upsert inserts when the client says so.
     fn supplied(&self) -> Option<&'a RawDoc> {
         self.constants?.get("new").and_then(|v| v.as_doc()).filter(|_| self.upsert_supplied)
@@ -74,6 +105,20 @@ pub(crate) struct DeleteStatement<'a> {
     pub(crate) hint: Option<Hint>,
     pub(crate) multi: bool,
     pub(crate) index: usize,
+}
+
+impl<'a> DeleteStatement<'a> {
+    /// Takes in an option that a delete has in every command; false when it is none.
+    pub(crate) fn take(&mut self, arg: &Arg<'a>) -> Result<bool> {
+        match arg.name() {
+            "collation" if matches!(arg.value(), Value::Null) => {}
+            "collation" => self.collation = Some(arg.doc()?).filter(|d| !d.is_empty()),
+            "hint" => self.hint = Hint::parse(arg.value())?,
+            "sampleId" => {}
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
 }
 
 impl Default for DeleteStatement<'_> {
@@ -134,6 +179,36 @@ impl Server {
                 crate::lets::with_constants(constants, q)
             }
             _ => Ok(q),
+        }
+    }
+
+    /// Updates documents, or sources of a time series.
+    pub(crate) async fn update_in(
+        &self,
+        ctx: &OpCtx,
+        ns: &Namespace,
+        series: Option<&Series>,
+        s: &UpdateStatement<'_>,
+        retry: &mut Retry,
+    ) -> Result<Updated> {
+        match series {
+            Some(series) => self.update_measurements(ctx, series, s, retry).await,
+            None => self.update_statement(ctx, ns, s, retry).await,
+        }
+    }
+
+    /// Deletes documents, or the measurements of some sources of a time series. Returns how many.
+    pub(crate) async fn delete_in(
+        &self,
+        ctx: &OpCtx,
+        ns: &Namespace,
+        series: Option<&Series>,
+        s: &DeleteStatement<'_>,
+        retry: &mut Retry,
+    ) -> Result<u64> {
+        match series {
+            Some(series) => self.delete_measurements(ctx, series, s, retry).await,
+            None => self.delete_statement(ctx, ns, s, retry).await,
         }
     }
 

@@ -104,7 +104,41 @@ impl Server {
         args: &FindArgs<'_>,
         each: &mut (dyn FnMut(&RawDoc) -> Result<()> + Send),
     ) -> Result<()> {
-        let agg = self.prepare_aggregation(ctx, as_aggregation(view, args)?)?;
+        self.for_each_of(ctx, as_aggregation(view, args)?, each).await
+    }
+
+    /// How many documents a query on a view gives.
+    pub(crate) async fn count_on_view(
+        &self,
+        ctx: &OpCtx,
+        view: &Namespace,
+        args: &FindArgs<'_>,
+    ) -> Result<u64> {
+        let mut spec = as_aggregation(view, args)?;
+        let mut stages = ArrayBuilder::new();
+        for stage in spec.pipeline.iter() {
+            stages.value(stage.value());
+        }
+        stages.doc(|d| {
+            d.str("$count", "n");
+        });
+        spec.pipeline = Cow::Owned(stages.finish());
+        let mut n = 0;
+        let mut each = |doc: &RawDoc| {
+            n = doc.get("n").and_then(|v| v.as_i64()).unwrap_or(0) as u64;
+            Ok(())
+        };
+        self.for_each_of(ctx, spec, &mut each).await?;
+        Ok(n)
+    }
+
+    async fn for_each_of(
+        &self,
+        ctx: &OpCtx,
+        spec: AggSpec<'_>,
+        each: &mut (dyn FnMut(&RawDoc) -> Result<()> + Send),
+    ) -> Result<()> {
+        let agg = self.prepare_aggregation(ctx, spec)?;
         let (mut cursor, source) = match self.open_aggregation(ctx, agg)? {
             (CursorBody::Pipeline(cursor), source) => (*cursor, source),
             (CursorBody::Query(q), source) => (PipelineCursor::passing_on(self, ctx, q.into_scan())?, source),

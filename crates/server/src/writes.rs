@@ -4,10 +4,10 @@
 use crate::Server;
 use pando_base::codes::class;
 use pando_base::{Error, ErrorCode, OpTime, Result, Timestamp, limits};
-use pando_bson::{ArrayBuilder, Bson, DocBuf, DocBuilder, RawDoc};
+use pando_bson::{ArrayBuilder, Bson, DocBuf, DocBuilder, RawDoc, Value};
 use pando_catalog::{Interrupt, SessionRef, WriteOp};
 use pando_command::args::safe_i64;
-use pando_command::{OpCtx, Reply};
+use pando_command::{Arg, OpCtx, Reply, Request};
 use pando_oplog::entry::ImageKind;
 use pando_repl::state::election_id;
 use pando_session::retryable::{Begin, Image, Loan};
@@ -18,6 +18,59 @@ pub(crate) struct ByCtx<'a>(pub(crate) &'a OpCtx);
 impl Interrupt for ByCtx<'_> {
     fn check(&self) -> Result<()> {
         self.0.check_interrupt()
+    }
+}
+
+/// What write commands are told beside their statements.
+pub(crate) struct WriteArgs<'a> {
+    pub(crate) ordered: bool,
+    pub(crate) bypass_validation: bool,
+    pub(crate) lets: Option<&'a RawDoc>,
+    /// `collectionUUID` is among the arguments.
+    pub(crate) by_uuid: bool,
+    /// A time series, named by its collection of buckets.
+    pub(crate) by_buckets: bool,
+}
+
+impl Default for WriteArgs<'_> {
+    fn default() -> Self {
+        WriteArgs { ordered: true, bypass_validation: false, lets: None, by_uuid: false, by_buckets: false }
+    }
+}
+
+impl<'a> WriteArgs<'a> {
+    /// Reads the arguments of the command `owner`, whose statements are the sequence `statements`.
+    pub(crate) fn parse(
+        req: &Request<'a>,
+        owner: &'static str,
+        statements: &'static str,
+    ) -> Result<WriteArgs<'a>> {
+        let mut a = WriteArgs::default();
+        for arg in req.args(owner) {
+            if matches!(arg.value(), Value::Null) || arg.name() == statements {
+                continue;
+            }
+            match arg.name() {
+                "collectionUUID" => a.by_uuid = true,
+                "isTimeseriesNamespace" => a.by_buckets = arg.boolish()?,
+                "encryptionInformation" => {}
+                "legacyRuntimeConstants" if owner != "insert" => {}
+                _ if a.take(owner, &arg)? => {}
+                _ => return Err(arg.unknown()),
+            }
+        }
+        req.only_sequences(owner, &[statements])?;
+        Ok(a)
+    }
+    /// Takes in an argument that `bulkWrite` has as well; false when it is none.
+    pub(crate) fn take(&mut self, owner: &str, arg: &Arg<'a>) -> Result<bool> {
+        match arg.name() {
+            "ordered" => self.ordered = arg.bool()?,
+            "bypassDocumentValidation" if owner != "delete" => self.bypass_validation = arg.boolish()?,
+            "let" if owner != "insert" => self.lets = Some(arg.doc()?),
+            _ => return Ok(false),
+        }
+        Ok(true)
     }
 }
 

@@ -91,4 +91,55 @@ def definitions(rnd):
         yield {"docs": [], "cmd": {"create": "w", "timeseries": {"timeField": "t"}, **o}, "after": False}
 
 
-TOPICS = {"ts.reads": reads, "ts.unpack": unpack, "ts.writes": writes, "ts.definitions": definitions}
+def changes(rnd):
+    make = {"create": "w", "timeseries": {"timeField": "t", "metaField": "m"}}
+    look = [{"listCollections": 1, "filter": {"name": {"$in": ["w", "system.buckets.w"]}}}]
+    mods = [{"timeseries": {"granularity": g}} for g in ("seconds", "minutes", "hours", "x", 5)]
+    mods += [{"timeseries": {}}, {"timeseries": {"a": 1}}, {"timeseries": 1}, {"expireAfterSeconds": 100}, {"expireAfterSeconds": "off"}, {"expireAfterSeconds": "x"}, {"expireAfterSeconds": -1}, {"expireAfterSeconds": L(2 ** 40)}, {"validator": {}}, {"validationLevel": "off"}, {"validationAction": "warn"}, {"viewOn": "x"}, {"pipeline": []}, {"changeStreamPreAndPostImages": {"enabled": True}}, {"index": {"name": "nope", "hidden": True}}, {"dryRun": True}, {"a": 1}]
+    for m in mods:
+        yield {"docs": [], "pre": [make], "cmd": {"collMod": "w", **m}, "then": look, "after": False}
+    for first in ("minutes", "hours"):
+        for then in ("seconds", "minutes", "hours"):
+            yield {"docs": [], "pre": [make, {"collMod": "w", "timeseries": {"granularity": first}}], "cmd": {"collMod": "w", "timeseries": {"granularity": then}}, "then": look, "after": False}
+    # Measurements before and after a change.
+    d = lambda i, s: {"_id": i, "t": DATE(T0 + s * 1000), "m": i % 2}
+    for g in ("minutes", "hours"):
+        wide = {"collMod": "w", "timeseries": {"granularity": g}}
+        for f in [{"t": {"$gte": DATE(T0 + 5000_000)}}, {"t": {"$lt": DATE(T0 + 5000_000)}}, {"m": 1, "t": DATE(T0 + 9000_000)}, {"t": {"$in": [DATE(T0), DATE(T0 + 100_000_000)]}}]:
+            yield {"docs": [], "pre": [make, {"insert": "w", "documents": [d(1, 0), d(2, 4000), d(3, 9000)]}, wide, {"insert": "w", "documents": [d(4, 4500), d(5, 9000), d(6, 100_000)]}], "cmd": {"aggregate": "w", "pipeline": [{"$match": f}, {"$sort": BYID}, ROW], "cursor": {}}, "after": False}
+    for other in [{"create": "w"}, {"create": "w", "viewOn": "p", "pipeline": []}]:
+        yield {"docs": [], "pre": [other], "cmd": {"collMod": "w", "timeseries": {"granularity": "hours"}}, "after": False}
+
+
+def indexes(rnd):
+    make = {"create": "w", "timeseries": {"timeField": "t"}}
+    meta = {"create": "w", "timeseries": {"timeField": "t", "metaField": "m"}}
+    for i in [{"key": {"t": 1}}, {"key": {"t": -1}}, {"key": {"t": 1}, "hidden": True}, {"key": {"t": 1}, "sparse": True}]:
+        yield {"docs": [], "pre": [make], "cmd": {"createIndexes": "w", "indexes": [{**i, "name": "i"}]}, "then": [{"listIndexes": "w"}, {"listIndexes": "system.buckets.w"}], "after": False}
+    for i in [{"key": {"x": "text"}}, {"key": {"t": 1}, "expireAfterSeconds": 10}, {"key": {"x": 1}, "sparse": True}, {"key": {"m": 1}, "unique": True}, {"key": {"t": 1}, "unique": True}]:
+        yield {"docs": [], "pre": [meta], "cmd": {"createIndexes": "w", "indexes": [{**i, "name": "i"}]}, "after": False}
+    some = {"insert": "w", "documents": [{"_id": i, "t": DATE(T0 + i * 1000_000), "x": i} for i in range(9)]}
+    index = {"createIndexes": "w", "indexes": [{"key": {"t": 1}, "name": "i"}]}
+    for hint in ["i", {"t": 1}, {"t": -1}, {"x": 1}, "j", {"$natural": 1}]:
+        for cmd in [{"find": "w", "filter": {"t": {"$gt": DATE(T0 + 3000_000)}}, "sort": BYID, "projection": {"_id": 1}}, {"aggregate": "w", "pipeline": [{"$match": {"t": {"$lt": DATE(T0 + 3000_000)}}}, {"$count": "n"}], "cursor": {}}]:
+            yield {"docs": [], "pre": [make, some, index], "cmd": {**cmd, "hint": hint}, "after": False}
+    for c in [{"dropIndexes": "w", "index": {"t": 1}}, {"dropIndexes": "w", "index": "i"}, {"dropIndexes": "w", "index": {"x": 1}}, {"drop": "system.buckets.w"}, {"convertToCapped": "w", "size": 1000}, {"findAndModify": "w", "query": {}, "remove": True}, {"renameCollection": "df.w", "to": "df.w2"}]:
+        yield {"docs": [], "pre": [make, some, index], "cmd": c, "then": [{"listCollections": 1, "filter": {"name": {"$in": ["w", "system.buckets.w"]}}, "nameOnly": True}], "after": False}
+
+
+def into_buckets(rnd):
+    """Conditions, sorts and groups that may be asked of buckets."""
+    at = lambda: DATE(T0 + rnd.randrange(-10, 130) * 97_000 + rnd.randrange(2) * 500)
+    op = lambda: rnd.choice(["$gt", "$gte", "$lt", "$lte", "$eq"])
+    expr = lambda: {op(): ["$t", at()] if rnd.random() < .6 else [at(), "$t"]}
+    leaf = [lambda: {"t": {op(): at()}}, lambda: {"t": {op(): at(), "$ne": at()}}, lambda: {"t": {"$in": [at(), at(), at()]}}, lambda: {"t": {"$nin": [at()]}}, lambda: {"t": {"$not": {op(): at()}}}, lambda: {"$nor": [{"t": {op(): at()}}, {"m.sensor": 1}]}, lambda: {"$expr": expr()}, lambda: {"$expr": {"$and": [expr(), expr()]}}, lambda: {"$expr": {"$or": [expr(), expr()]}}, lambda: {"m.sensor": {"$in": [1, 3]}}, lambda: {"m": {"$exists": rnd.choice([True, False])}}, lambda: {"m.nothing": None}, lambda: {"m.site": {"$regex": "^a"}}, lambda: {"t": {"$type": "date"}}, lambda: {"t": {"$gt": 5}}, lambda: {"t": None}, lambda: {"m.sensor": {"$mod": [2, 1]}}, lambda: {"$or": [{"m.sensor": 1}, {"t": {op(): at()}}]}, lambda: {"$or": [{"m.sensor": 1}, {"m.site": "b"}]}, lambda: {"$and": [{"t": {op(): at()}}, {"$or": [{"x": 3}, {"m.sensor": 0}]}]}, lambda: {"$comment": "c"}]
+    for _ in range(260):
+        f = {"$and": [rnd.choice(leaf)() for _ in range(rnd.randrange(1, 4))]}
+        yield {"setup": "series", "cmd": {"aggregate": "series", "pipeline": [{"$match": f}, {"$sort": BYID}, {"$replaceWith": {"_id": "$_id", "x": "$x"}}], "cursor": {}}}
+    tails = [[{"$group": {"_id": "$m.sensor", "n": {"$sum": 1}}}, {"$sort": BYID}], [{"$count": "n"}], [{"$sort": {"m": -1}}, {"$group": {"_id": None, "all": {"$push": "$m.sensor"}}}], [{"$sort": {"m.sensor": 1}}, {"$limit": 7}, {"$project": {"_id": 0, "m.sensor": 1}}], [{"$project": {"m": 1}}, {"$match": {"m.site": "a"}}, {"$sort": BYID}, {"$replaceWith": {"_id": "$_id", "m": "$m"}}], [{"$addFields": {"k": "$x"}}, {"$match": {"m.sensor": 2, "t": {"$gt": at()}}}, {"$sort": BYID}, {"$project": {"k": 1}}], [{"$match": {"t": {"$lte": at()}}}, {"$unwind": "$o.q"}, {"$group": {"_id": "$o.q", "n": {"$sum": 1}}}, {"$sort": BYID}], [{"$set": {"m": 5}}, {"$match": {"m": 5}}, {"$count": "n"}], [{"$unset": "m"}, {"$match": {"m": None}}, {"$count": "n"}], [{"$lookup": {"from": "series", "localField": "m.sensor", "foreignField": "_id", "as": "l"}}, {"$match": {"m.sensor": 1}}, {"$sort": BYID}, {"$project": {"l._id": 1}}]]
+    for tail in tails:
+        for _ in range(6):
+            yield {"setup": "series", "cmd": {"aggregate": "series", "pipeline": [{"$match": rnd.choice(leaf)()}, *tail], "cursor": {}}}
+
+
+TOPICS = {"ts.reads": reads, "ts.unpack": unpack, "ts.writes": writes, "ts.definitions": definitions, "ts.changes": changes, "ts.indexes": indexes, "ts.into_buckets": into_buckets}

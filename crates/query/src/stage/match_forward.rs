@@ -6,7 +6,7 @@ use pando_base::Result;
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
 
 /// The conditions that all have to hold, each as a filter of its own.
-fn conditions(filter: &RawDoc, out: &mut Vec<DocBuf>) {
+pub(super) fn conditions(filter: &RawDoc, out: &mut Vec<DocBuf>) {
     for e in filter {
         match (e.name(), e.value()) {
             ("$and", Value::Array(list)) => {
@@ -25,7 +25,7 @@ fn conditions(filter: &RawDoc, out: &mut Vec<DocBuf>) {
     }
 }
 
-fn joined(parts: &[DocBuf]) -> DocBuf {
+pub(super) fn joined(parts: &[DocBuf]) -> DocBuf {
     let mut b = DocBuilder::new();
     match parts {
         [one] => {
@@ -58,7 +58,7 @@ fn fields(condition: &RawDoc, out: &mut Vec<String>) -> Option<()> {
     Some(())
 }
 
-fn spec(filter: &RawDoc) -> DocBuf {
+pub(super) fn spec(filter: &RawDoc) -> DocBuf {
     let mut b = DocBuilder::new();
     b.raw_doc("$match", filter);
     b.finish()

@@ -2,6 +2,7 @@
 
 use super::{FindPart, Needs, Stage, Step, Upstream};
 use crate::ctx::QueryCtx;
+use crate::exec::{Each, Fed};
 use crate::expr::ParseCtx;
 use crate::matcher::Matcher;
 use pando_base::{Error, Result};
@@ -65,6 +66,13 @@ impl Stage for Match {
                 step => return Ok(step),
             }
         }
+    }
+    fn feed(&mut self, up: &mut Upstream<'_>, each: &mut Each<'_>) -> Option<Result<Fed>> {
+        let matcher = &self.matcher;
+        Some(up.feed(&mut |doc| match matcher.matches(RawDoc::trusted(doc))? {
+            true => each(doc),
+            false => Ok(true),
+        }))
     }
     fn needs(&self, needs: &mut Needs) {
         if !filter_paths(self.matcher.filter(), needs) {

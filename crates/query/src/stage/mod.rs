@@ -27,6 +27,7 @@ mod granularity;
 mod graph_lookup;
 mod group;
 mod group_table;
+mod into_buckets;
 mod limit;
 mod local_values;
 mod lookup;
@@ -184,6 +185,9 @@ impl<'a> Upstream<'a> {
         {
             return end.inspect_err(|_| *self.input_failed = true);
         }
+        if let Some(end) = self.feed_from_last(each) {
+            return end;
+        }
         loop {
             match self.next()? {
                 Step::Row(row) if each(row.bytes())? => {}
@@ -192,6 +196,24 @@ impl<'a> Upstream<'a> {
                 Step::Eof => return Ok(Fed::Eof),
             }
         }
+    }
+    /// `None` when the last of the stages gives rows only.
+    fn feed_from_last(&mut self, each: &mut Each<'_>) -> Option<Result<Fed>> {
+        let (last, before) = self.stages.split_last_mut()?;
+        let (count, returned) = self.returned.split_last_mut()?;
+        let mut up = Upstream {
+            stages: before,
+            returned,
+            input: self.input,
+            input_failed: self.input_failed,
+            budget: self.budget,
+            ctx: self.ctx,
+        };
+        let mut counted = |doc: &[u8]| {
+            *count += 1;
+            each(doc)
+        };
+        last.feed(&mut up, &mut counted)
     }
     pub(crate) fn ctx(&self) -> &'a QueryCtx {
         self.ctx
@@ -219,6 +241,10 @@ fn add_needs(stages: &[Box<dyn Stage>], needs: &mut Needs) {
 /// One stage, from parsed to running.
 pub(crate) trait Stage: Send {
     fn next(&mut self, up: &mut Upstream<'_>) -> Result<Step>;
+    /// Shows its documents to `each` without making rows of them. `None` when it does not do that.
+    fn feed(&mut self, _up: &mut Upstream<'_>, _each: &mut Each<'_>) -> Option<Result<Fed>> {
+        None
+    }
     /// Called once before the first `next`.
     fn start(&mut self, _env: &RunEnv) -> Result<()> {
         Ok(())
@@ -252,6 +278,14 @@ pub(crate) trait Stage: Send {
     fn keep_fields(&mut self, _names: BTreeSet<String>) {}
     /// The filter of a `$match`, and the same stage with another filter.
     fn as_filter(&self) -> Option<&RawDoc> {
+        None
+    }
+    /// It unpacks the buckets of this series.
+    fn as_unpack(&self) -> Option<unpack_bucket::Series<'_>> {
+        None
+    }
+    /// How explain shows it, when that is not as it was written.
+    fn shown(&self) -> Option<DocBuf> {
         None
     }
     /// Its rows are new ones, of which nothing is known.
@@ -444,6 +478,7 @@ impl Pipeline {
             stage.optimize(&self.ctx)?;
         }
         self.move_filters_forward()?;
+        self.push_into_buckets()?;
         let mut at = 1;
         while at < self.stages.len() {
             let (before, behind) = self.stages.split_at_mut(at);
@@ -464,6 +499,7 @@ impl Pipeline {
             }
         }
         self.narrow_unwound();
+        self.narrow_unpacked();
         Ok(())
     }
     /// An `$unwind` copies its document once per element: only what is looked at behind it.

@@ -1,21 +1,82 @@
 //! `$_internalUnpackBucket`: the measurements of a time series' buckets as documents.
 //!
 //! A bucket holds measurements of one source and one stretch of time as columns: `data.x.0` is field `x` of the
-//! first measurement. A view of this stage alone is what users see of the collection of buckets.
+//! first measurement. A view of this stage alone is what users see of the collection of buckets. Columns are walked side
+//! by side, only those that somebody behind looks at.
 
 use super::{Needs, Row, Stage, Step, Upstream};
+use crate::exec::{Each, Fed};
 use crate::expr::ParseCtx;
+use pando_base::limits::STAGE_ROWS_PER_TURN;
 use pando_base::{Error, Result};
-use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc, Value};
+use pando_bson::{DocBuf, DocBuilder, Elem, ElementType, RawDoc, Value};
+use std::collections::BTreeSet;
+use std::ops::Range;
 
 pub(super) struct UnpackBucket {
     time_field: String,
     meta_field: Option<String>,
+    span_secs: Option<i64>,
     /// Fields that are wanted, or that are not.
     listed: Vec<String>,
     includes: bool,
-    /// The bucket being unpacked, and the next row in it.
-    current: Option<(Row, usize)>,
+    current: Option<Open>,
+}
+
+/// A bucket that is being unpacked.
+struct Open {
+    bucket: Row,
+    /// Of `meta`, when it is wanted: type and where its value lies.
+    meta: Option<(ElementType, Range<usize>)>,
+    time: Column,
+    columns: Vec<Column>,
+    at: u32,
+}
+
+/// A column, and how far it has been walked.
+struct Column {
+    name: Range<usize>,
+    /// Where its document lies in the bucket.
+    doc: Range<usize>,
+    /// The next element in that document.
+    next: usize,
+}
+
+/// The number of a measurement as its columns name it.
+struct Digits {
+    text: [u8; 10],
+    from: usize,
+}
+
+impl Digits {
+    fn of(mut n: u32) -> Digits {
+        let mut d = Digits { text: [b'0'; 10], from: 10 };
+        loop {
+            d.from -= 1;
+            d.text[d.from] = b'0' + (n % 10) as u8;
+            n /= 10;
+            if n == 0 {
+                return d;
+            }
+        }
+    }
+    fn bytes(&self) -> &[u8] {
+        &self.text[self.from..]
+    }
+}
+
+impl Column {
+    /// Its value in this row, if it has one.
+    #[inline]
+    fn value<'b>(&mut self, bucket: &'b [u8], row: &Digits) -> Option<Elem<'b>> {
+        let doc = RawDoc::trusted(&bucket[self.doc.clone()]);
+        let (e, next) = doc.elem_at(self.next)?;
+        if !e.is_named(row.bytes()) {
+            return None;
+        }
+        self.next = next;
+        Some(e)
+    }
 }
 
 fn names(e: Elem<'_>) -> Result<Vec<String>> {
@@ -41,6 +102,7 @@ pub(super) fn parse(e: Elem<'_>, _: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
     let mut stage = UnpackBucket {
         time_field: String::new(),
         meta_field: None,
+        span_secs: None,
         listed: Vec::new(),
         includes: false,
         current: None,
@@ -61,7 +123,8 @@ pub(super) fn parse(e: Elem<'_>, _: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
                 stage.listed = names(f)?;
                 stage.includes = f.name() == "include";
             }
-            "bucketMaxSpanSeconds" | "assumeNoMixedSchemaData" | "usesExtendedRange" | "fixedBuckets" => {}
+            "bucketMaxSpanSeconds" => stage.span_secs = f.value().as_i64(),
+            "assumeNoMixedSchemaData" | "usesExtendedRange" | "fixedBuckets" => {}
             other => {
                 return Err(Error::location(
                     5_346_506,
@@ -80,39 +143,81 @@ pub(super) fn parse(e: Elem<'_>, _: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
     Ok(())
 }
 
+fn check(series: &UnpackBucket, bucket: &RawDoc) -> Result<()> {
+    let version = bucket.get("control").and_then(|c| c.as_doc()?.get("version")?.as_i64());
+    if version.is_some_and(|v| v != 1) {
+        return Err(Error::location(5_346_510, "this server reads buckets of version 1 only (uncompressed)"));
+    }
+    if series.meta_field.is_none() && bucket.elem("meta").is_some() {
+        return Err(Error::location(
+            5_369_601,
+            "The $_internalUnpackBucket stage expects buckets to have missing metadata regions if the metaField \
+             parameter is not provided",
+        ));
+    }
+    Ok(())
+}
+
+/// Where `part` lies in `whole`, which it is a slice of.
+fn place(whole: &[u8], part: &[u8]) -> Range<usize> {
+    let from = part.as_ptr() as usize - whole.as_ptr() as usize;
+    from..from + part.len()
+}
+
 impl UnpackBucket {
     fn shows(&self, name: &str) -> bool {
         self.listed.iter().any(|n| n == name) == self.includes
     }
 
-    /// Measurement `at` of a bucket; `None` behind the last.
-    fn measurement(&self, bucket: &RawDoc, at: usize) -> Option<DocBuf> {
-        let data = bucket.get("data")?.as_doc()?;
-        let row = at.to_string();
-        let times = data.get(&self.time_field)?.as_doc()?;
-        let time = times.elem(&row)?;
-        let mut b = DocBuilder::with_capacity(128);
+    /// `None` for a bucket without measurements.
+    fn open(&self, bucket: Row) -> Result<Option<Open>> {
+        let doc = bucket.doc();
+        check(self, doc)?;
+        let whole = &bucket.bytes()[..];
+        let column = |e: Elem<'_>| {
+            let doc = e.value().as_doc()?;
+            Some(Column { name: place(whole, e.name_bytes()), doc: place(whole, doc.as_bytes()), next: 4 })
+        };
+        let Some(data) = doc.get("data").and_then(|d| d.as_doc()) else { return Ok(None) };
+        let Some(time) = data.elem(&self.time_field).and_then(column) else { return Ok(None) };
+        let others = data.iter().filter(|c| c.name() != self.time_field && self.shows(c.name()));
+        let columns = others.filter_map(column).collect();
+        let meta = match &self.meta_field {
+            Some(field) if self.shows(field) => doc.elem("meta").map(|e| (e.ty, place(whole, e.data()))),
+            _ => None,
+        };
+        Ok(Some(Open { meta, time, columns, at: 0, bucket }))
+    }
+
+    /// Appends the next measurement; false behind the last.
+    fn append(&self, open: &mut Open, b: &mut DocBuilder) -> bool {
+        let whole = &open.bucket.bytes()[..];
+        let row = Digits::of(open.at);
+        let Some(time) = open.time.value(whole, &row) else { return false };
         if self.shows(&self.time_field) {
             b.raw(time.ty, &self.time_field, time.data());
         }
-        if let (Some(field), Some(meta)) = (&self.meta_field, bucket.elem("meta"))
-            && self.shows(field)
-        {
-            b.raw(meta.ty, field, meta.data());
+        if let (Some(field), Some((ty, data))) = (&self.meta_field, &open.meta) {
+            b.raw(*ty, field, &whole[data.clone()]);
         }
-        for column in data.iter().filter(|c| c.name() != self.time_field && self.shows(c.name())) {
-            if let Some(v) = column.value().as_doc().and_then(|d| d.elem(&row)) {
-                b.raw(v.ty, column.name(), v.data());
+        for column in &mut open.columns {
+            if let Some(v) = column.value(whole, &row) {
+                let name = std::str::from_utf8(&whole[column.name.clone()]).unwrap_or_default();
+                b.raw(v.ty, name, v.data());
             }
         }
-        Some(b.finish())
+        open.at += 1;
+        true
     }
 
     fn next_measurement(&mut self) -> Option<DocBuf> {
-        let (bucket, at) = self.current.take()?;
-        let doc = self.measurement(bucket.doc(), at)?;
-        self.current = Some((bucket, at + 1));
-        Some(doc)
+        let mut open = self.current.take()?;
+        let mut b = DocBuilder::with_capacity(128);
+        if !self.append(&mut open, &mut b) {
+            return None;
+        }
+        self.current = Some(open);
+        Some(b.finish())
     }
 }
 
@@ -123,32 +228,87 @@ impl Stage for UnpackBucket {
                 return Ok(Step::Row(doc.into()));
             }
             match up.next()? {
-                Step::Row(bucket) => {
-                    let version =
-                        bucket.doc().get("control").and_then(|c| c.as_doc()?.get("version")?.as_i64());
-                    if version.is_some_and(|v| v != 1) {
-                        return Err(Error::location(
-                            5_346_510,
-                            "this server reads buckets of version 1 only (uncompressed)",
-                        ));
-                    }
-                    if self.meta_field.is_none() && bucket.doc().get("meta").is_some() {
-                        return Err(Error::location(
-                            5_369_601,
-                            "The $_internalUnpackBucket stage expects buckets to have missing metadata regions if the \
-                             metaField parameter is not provided",
-                        ));
-                    }
-                    self.current = Some((bucket, 0));
-                }
+                Step::Row(bucket) => self.current = self.open(bucket)?,
                 step => return Ok(step),
             }
         }
     }
+    fn feed(&mut self, up: &mut Upstream<'_>, each: &mut Each<'_>) -> Option<Result<Fed>> {
+        Some(self.feed_all(up, each))
+    }
     fn needs(&self, needs: &mut Needs) {
         needs.whole();
     }
+    fn keep_fields(&mut self, names: BTreeSet<String>) {
+        let names = names.into_iter().filter(|n| self.shows(n)).collect();
+        (self.listed, self.includes) = (names, true);
+    }
+    fn as_unpack(&self) -> Option<Series<'_>> {
+        Some(Series {
+            time_field: &self.time_field,
+            meta_field: self.meta_field.as_deref(),
+            span_secs: self.span_secs,
+        })
+    }
+    fn shown(&self) -> Option<DocBuf> {
+        let mut b = DocBuilder::new();
+        b.doc("$_internalUnpackBucket", |d| {
+            d.array(if self.includes { "include" } else { "exclude" }, |a| {
+                self.listed.iter().for_each(|n| {
+                    a.str(n);
+                });
+            });
+            d.str("timeField", &self.time_field);
+            if let Some(m) = &self.meta_field {
+                d.str("metaField", m);
+            }
+            if let Some(n) = self.span_secs {
+                d.i32("bucketMaxSpanSeconds", n as i32);
+            }
+        });
+        Some(b.finish())
+    }
     fn drops_facts(&self) -> bool {
         true
+    }
+}
+
+/// What the stage knows of the series.
+pub(crate) struct Series<'a> {
+    pub(super) time_field: &'a str,
+    pub(super) meta_field: Option<&'a str>,
+    pub(super) span_secs: Option<i64>,
+}
+
+impl UnpackBucket {
+    /// One buffer for all measurements.
+    fn feed_all(&mut self, up: &mut Upstream<'_>, each: &mut Each<'_>) -> Result<Fed> {
+        let (mut buf, mut left) = (Vec::with_capacity(256), STAGE_ROWS_PER_TURN);
+        loop {
+            if let Some(mut open) = self.current.take() {
+                loop {
+                    if left == 0 {
+                        self.current = Some(open);
+                        return Ok(Fed::NeedYield);
+                    }
+                    left -= 1;
+                    buf.clear();
+                    let mut b = DocBuilder::append_to(std::mem::take(&mut buf));
+                    if !self.append(&mut open, &mut b) {
+                        break;
+                    }
+                    buf = b.into_buffer();
+                    if !each(&buf)? {
+                        self.current = Some(open);
+                        return Ok(Fed::Stopped);
+                    }
+                }
+            }
+            match up.next()? {
+                Step::Row(bucket) => self.current = self.open(bucket)?,
+                Step::NeedYield => return Ok(Fed::NeedYield),
+                Step::Eof => return Ok(Fed::Eof),
+            }
+        }
     }
 }

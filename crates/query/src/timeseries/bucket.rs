@@ -1,25 +1,53 @@
 //! One bucket: columns of measurements, with the least and greatest value of each field.
+//!
+//! A column is kept as the bytes of its document's elements, so that reading and writing a bucket copies them and
+//! adding a measurement appends.
 
 use super::TimeSeries;
+use super::extremes::{Difference, Extremes};
+use pando_base::Result;
 use pando_base::limits::{BUCKET_BYTES_MAX, BUCKET_MEASUREMENTS_MAX};
-use pando_base::{Error, Result};
-use pando_bson::compare::cmp_values;
-use pando_bson::{Bson, DocBuf, DocBuilder, Document, ObjectId, RawDoc};
+use pando_bson::{Bson, DocBuf, DocBuilder, Document, ElementType, ObjectId, RawDoc, Value};
 use std::cmp::Ordering;
 
 /// A bucket in memory.
 #[derive(Clone, Debug)]
 pub struct Bucket {
     pub id: ObjectId,
-    /// Normalized; `None` when the measurements have none.
-    meta: Option<Bson>,
-    min: Document,
-    max: Document,
-    /// Field names with `(row, value)`.
-    columns: Vec<(String, Vec<(usize, Bson)>)>,
+    /// `meta` as an element of its own; empty when the measurements have none.
+    meta: DocBuf,
+    min: Extremes,
+    max: Extremes,
+    columns: Vec<Column>,
     count: usize,
     bytes: usize,
     start_ms: i64,
+}
+
+#[derive(Clone, Debug)]
+struct Column {
+    name: String,
+    elems: Vec<u8>,
+    /// How many of the bytes were there when the bucket was read.
+    stored: usize,
+}
+
+impl Column {
+    fn push(&mut self, row: &str, ty: ElementType, data: &[u8]) {
+        self.elems.push(ty as u8);
+        self.elems.extend_from_slice(row.as_bytes());
+        self.elems.push(0);
+        self.elems.extend_from_slice(data);
+    }
+}
+
+/// Why a measurement does not go into a bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoRoom {
+    Count,
+    Size,
+    TimeForward,
+    TimeBackward,
 }
 
 /// Sub-documents with their fields in order, so that equal sources are equal bytes.
@@ -40,47 +68,41 @@ fn normalized(v: Bson) -> Bson {
     }
 }
 
-fn holder(v: &Bson) -> DocBuf {
-    let mut b = DocBuilder::new();
-    b.bson("", v);
-    b.finish()
+/// A document of these elements.
+fn append_elems(b: &mut DocBuilder, name: &str, elems: &[u8]) {
+    let mut doc = Vec::with_capacity(elems.len() + 5);
+    doc.extend_from_slice(&(elems.len() as u32 + 5).to_le_bytes());
+    doc.extend_from_slice(elems);
+    doc.push(0);
+    b.raw(ElementType::Document, name, &doc);
 }
 
-fn compare(a: &Bson, b: &Bson) -> Ordering {
-    let (a, b) = (holder(a), holder(b));
-    match (a.first(), b.first()) {
-        (Some(a), Some(b)) => cmp_values(a.value(), b.value()),
-        _ => Ordering::Equal,
-    }
+fn elems_of(doc: &RawDoc) -> &[u8] {
+    let bytes = doc.as_bytes();
+    bytes.get(4..bytes.len() - 1).unwrap_or_default()
 }
 
-/// Takes `v` into the extreme that `wanted` stands for: documents and arrays member by member.
-fn take_in(extreme: &mut Bson, v: &Bson, wanted: Ordering) {
-    match (&mut *extreme, v) {
-        (Bson::Document(a), Bson::Document(b)) => {
-            for (name, value) in b.iter() {
-                take_field(a, name, value, wanted);
-            }
-        }
-        (Bson::Array(a), Bson::Array(b)) => {
-            for (mine, theirs) in a.iter_mut().zip(b) {
-                take_in(mine, theirs, wanted);
-            }
-            let have = a.len();
-            a.extend(b.iter().skip(have).cloned());
-        }
-        _ => {
-            if compare(v, extreme) == wanted {
-                *extreme = v.clone();
-            }
-        }
-    }
+/// The beginning of the `_id`s of buckets that begin then. Times that it cannot tell are told by its least and its
+/// greatest value, so that the order of `_id`s stays that of times.
+pub fn id_seconds(start_ms: i64) -> u32 {
+    start_ms.div_euclid(1000).clamp(0, i64::from(u32::MAX)) as u32
 }
 
-fn take_field(d: &mut Document, name: &str, v: &Bson, wanted: Ordering) {
-    match d.get_mut(name) {
-        Some(mine) => take_in(mine, v, wanted),
-        None => d.push(name, v.clone()),
+/// How many rows a column of dates has, from its length alone where rows are numbered without gaps.
+fn rows_of_dates(column: &RawDoc) -> usize {
+    let (mut left, mut rows) = (elems_of(column).len(), 0);
+    let (mut digits, mut of_them) = (1, 10);
+    loop {
+        let one = 10 + digits;
+        let n = (left / one).min(of_them);
+        (left, rows) = (left - n * one, rows + n);
+        if left == 0 {
+            return rows;
+        }
+        if n < of_them {
+            return column.count();
+        }
+        (digits, of_them) = (digits + 1, rows * 9);
     }
 }
 
@@ -89,14 +111,14 @@ impl Bucket {
     pub fn new(series: &TimeSeries, measurement: &RawDoc, unique: ObjectId) -> Result<Bucket> {
         let start_ms = series.bucket_start(series.time_of(measurement)?);
         let mut id = unique.0;
-        id[..4].copy_from_slice(&((start_ms.div_euclid(1000)) as u32).to_be_bytes());
-        let mut min = Document::new();
-        min.push(series.time_field.clone(), Bson::DateTime(start_ms));
+        id[..4].copy_from_slice(&id_seconds(start_ms).to_be_bytes());
+        let mut min = Extremes::new(Ordering::Less);
+        min.push(&series.time_field, Bson::DateTime(start_ms));
         Ok(Bucket {
             id: ObjectId(id),
-            meta: Bucket::meta_of(series, measurement),
+            meta: Bucket::source_of(series, measurement),
             min,
-            max: Document::new(),
+            max: Extremes::new(Ordering::Greater),
             columns: Vec::new(),
             count: 0,
             bytes: 0,
@@ -104,93 +126,170 @@ impl Bucket {
         })
     }
 
-    fn meta_of(series: &TimeSeries, measurement: &RawDoc) -> Option<Bson> {
-        let v = measurement.get(series.meta_field.as_deref()?)?;
-        Some(normalized(Bson::from(v)))
-    }
-
-    /// What measurements of one source have in common.
-    pub fn source_of(series: &TimeSeries, measurement: &RawDoc) -> Vec<u8> {
-        Bucket::meta_of(series, measurement).map_or_else(Vec::new, |m| holder(&m).into_bytes())
-    }
-
-    /// Reads a stored bucket.
-    pub fn from_doc(series: &TimeSeries, doc: &RawDoc) -> Result<Bucket> {
-        let damaged = || Error::internal(format!("this is no bucket of version 1: {doc}"));
-        let d = Document::from(doc);
-        let Some(Bson::ObjectId(id)) = d.get("_id") else { return Err(damaged()) };
-        let control = d.get("control").and_then(Bson::as_doc).ok_or_else(damaged)?;
-        let part = |name: &str| control.get(name).and_then(Bson::as_doc).cloned().ok_or_else(damaged);
-        let (min, max) = (part("min")?, part("max")?);
-        let Some(Bson::DateTime(start_ms)) = min.get(&series.time_field) else { return Err(damaged()) };
-        let data = d.get("data").and_then(Bson::as_doc).ok_or_else(damaged)?;
-        let mut columns = Vec::new();
-        let mut count = 0;
-        for (name, column) in data.iter() {
-            let column = column.as_doc().ok_or_else(damaged)?;
-            let mut rows = Vec::new();
-            for (row, v) in column.iter() {
-                rows.push((row.parse().map_err(|_| damaged())?, v.clone()));
+    /// What measurements of one source have in common: `{meta: ..}`, or nothing.
+    pub fn source_of(series: &TimeSeries, measurement: &RawDoc) -> DocBuf {
+        let meta = series.meta_field.as_deref().and_then(|name| measurement.elem(name));
+        let mut b = DocBuilder::new();
+        match meta.map(|e| (e, e.value())) {
+            None => {}
+            Some((_, v @ (Value::Document(_) | Value::Array(_)))) => {
+                b.bson("meta", &normalized(Bson::from(v)));
             }
-            if *name == series.time_field {
-                count = rows.len();
+            Some((e, _)) => {
+                b.raw(e.ty, "meta", e.data());
             }
-            columns.push((name.to_owned(), rows));
         }
-        let meta = d.get("meta").cloned();
-        let (id, start_ms) = (*id, *start_ms);
-        Ok(Bucket { id, meta, min, max, columns, count, bytes: doc.byte_len(), start_ms })
+        b.finish()
+    }
+
+    /// Reads a stored bucket; `None` when it takes no more measurements: closed, compressed, damaged.
+    pub fn from_doc(series: &TimeSeries, doc: &RawDoc) -> Option<Bucket> {
+        let Some(Value::ObjectId(id)) = doc.get("_id") else { return None };
+        let control = doc.get("control")?.as_doc()?;
+        let closed = control.get("closed").is_some_and(|v| v.is_truthy());
+        if closed || control.get("version")?.as_i64() != Some(1) {
+            return None;
+        }
+        let min = control.get("min")?.as_doc()?;
+        let Some(Value::DateTime(start_ms)) = min.get(&series.time_field) else { return None };
+        let data = doc.get("data")?.as_doc()?;
+        let mut columns = Vec::new();
+        for column in data {
+            let elems = elems_of(column.value().as_doc()?).to_vec();
+            columns.push(Column { name: column.name().to_owned(), stored: elems.len(), elems });
+        }
+        let mut meta = DocBuilder::new();
+        if let Some(e) = doc.elem("meta") {
+            meta.elem(e);
+        }
+        Some(Bucket {
+            id,
+            meta: meta.finish(),
+            min: Extremes::stored(Ordering::Less, min),
+            max: Extremes::stored(Ordering::Greater, control.get("max")?.as_doc()?),
+            columns,
+            count: rows_of_dates(data.get(&series.time_field)?.as_doc()?),
+            bytes: doc.byte_len(),
+            start_ms,
+        })
+    }
+
+    /// `{meta: ..}`, or nothing.
+    pub fn source(&self) -> &RawDoc {
+        &self.meta
+    }
+
+    pub fn start_ms(&self) -> i64 {
+        self.start_ms
     }
 
     /// Whether a measurement of the same source may go into this bucket.
-    pub fn has_room(&self, series: &TimeSeries, time_ms: i64, bytes: usize) -> bool {
-        self.count < BUCKET_MEASUREMENTS_MAX
-            && self.bytes + bytes <= BUCKET_BYTES_MAX
-            && time_ms >= self.start_ms
-            && time_ms < self.start_ms + series.granularity.span_secs() * 1000
+    pub fn room_for(
+        &self,
+        series: &TimeSeries,
+        time_ms: i64,
+        bytes: usize,
+    ) -> std::result::Result<(), NoRoom> {
+        if time_ms < self.start_ms {
+            return Err(NoRoom::TimeBackward);
+        }
+        if time_ms >= self.start_ms + series.span_ms() {
+            return Err(NoRoom::TimeForward);
+        }
+        if self.count >= BUCKET_MEASUREMENTS_MAX {
+            return Err(NoRoom::Count);
+        }
+        if self.count > 0 && self.bytes + bytes > BUCKET_BYTES_MAX {
+            return Err(NoRoom::Size);
+        }
+        Ok(())
     }
 
     pub fn add(&mut self, series: &TimeSeries, measurement: &RawDoc) {
+        let row = self.count.to_string();
+        let mut next = 0;
         for e in measurement {
             if Some(e.name()) == series.meta_field.as_deref() {
                 continue;
             }
-            let v = Bson::from(e.value());
             if e.name() != series.time_field {
-                take_field(&mut self.min, e.name(), &v, Ordering::Less);
+                self.min.take(e.name(), e.value());
             }
-            take_field(&mut self.max, e.name(), &v, Ordering::Greater);
-            let at = match self.columns.iter().position(|(n, _)| n == e.name()) {
-                Some(at) => at,
-                None => {
-                    self.columns.push((e.name().to_owned(), Vec::new()));
-                    self.columns.len() - 1
-                }
+            self.max.take(e.name(), e.value());
+            // Fields mostly come in the same order.
+            let at = match self.columns.get(next) {
+                Some(c) if c.name == e.name() => next,
+                _ => self.column(e.name()),
             };
-            self.columns[at].1.push((self.count, v));
+            self.columns[at].push(&row, e.ty, e.data());
+            next = at + 1;
         }
         self.count += 1;
         self.bytes += measurement.byte_len();
     }
 
+    fn column(&mut self, name: &str) -> usize {
+        match self.columns.iter().position(|c| c.name == name) {
+            Some(at) => at,
+            None => {
+                self.columns.push(Column { name: name.to_owned(), elems: Vec::new(), stored: 0 });
+                self.columns.len() - 1
+            }
+        }
+    }
+
     pub fn to_doc(&self) -> DocBuf {
-        let mut b = DocBuilder::with_capacity(self.bytes + 256);
+        let mut b = DocBuilder::with_capacity(self.bytes * 2 + 256);
         b.object_id("_id", self.id);
         b.doc("control", |c| {
             c.i32("version", 1);
-            c.raw_doc("min", &self.min.to_raw());
-            c.raw_doc("max", &self.max.to_raw());
+            self.min.append_to(c, "min");
+            self.max.append_to(c, "max");
         });
-        if let Some(meta) = &self.meta {
-            b.bson("meta", meta);
-        }
+        b.elems_of(&self.meta);
         b.doc("data", |d| {
-            for (name, rows) in &self.columns {
-                d.doc(name, |c| {
-                    for (row, v) in rows {
-                        c.bson(&row.to_string(), v);
+            for c in &self.columns {
+                append_elems(d, &c.name, &c.elems);
+            }
+        });
+        b.finish()
+    }
+
+    /// A `$v: 2` difference between the bucket as it was read and as it is now.
+    pub fn diff(&self) -> DocBuf {
+        let mut b = DocBuilder::new();
+        let ends: Vec<(&str, Difference)> = [("min", &self.min), ("max", &self.max)]
+            .into_iter()
+            .filter_map(|(n, e)| Some((n, e.diff()?)))
+            .collect();
+        if !ends.is_empty() {
+            b.doc("scontrol", |c| {
+                if ends.iter().any(|(_, d)| matches!(d, Difference::Whole(_))) {
+                    c.doc("u", |u| {
+                        for (name, d) in &ends {
+                            if let Difference::Whole(new) = d {
+                                u.raw_doc(name, new);
+                            }
+                        }
+                    });
+                }
+                for (name, d) in &ends {
+                    if let Difference::Parts(diff) = d {
+                        c.raw_doc(&format!("s{name}"), diff);
+                    }
+                }
+            });
+        }
+        b.doc("sdata", |d| {
+            if self.columns.iter().any(|c| c.stored == 0) {
+                d.doc("i", |i| {
+                    for c in self.columns.iter().filter(|c| c.stored == 0) {
+                        append_elems(i, &c.name, &c.elems);
                     }
                 });
+            }
+            for c in self.columns.iter().filter(|c| c.stored > 0 && c.stored < c.elems.len()) {
+                d.doc(&format!("s{}", c.name), |s| append_elems(s, "i", &c.elems[c.stored..]));
             }
         });
         b.finish()

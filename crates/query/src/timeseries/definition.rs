@@ -1,13 +1,22 @@
 //! What `create` says of a time series.
 
+use pando_base::limits::BUCKET_SPAN_SECS_MAX;
 use pando_base::{Error, ErrorCode, Result};
-use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, RawDoc, Value};
+use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, Elem, RawDoc, Value};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct TimeSeries {
     pub time_field: String,
     pub meta_field: Option<String>,
-    pub granularity: Granularity,
+    pub bucketing: Bucketing,
+}
+
+/// What decides where buckets begin and how long they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bucketing {
+    Granularity(Granularity),
+    /// Buckets of so many seconds, which begin at multiples of them.
+    Span(i64),
 }
 
 /// How far apart the measurements of one source are.
@@ -46,39 +55,124 @@ impl Granularity {
     }
 }
 
-const OWNER: &str = "create.timeseries";
+impl Bucketing {
+    /// How much time one bucket may span.
+    pub fn span_secs(self) -> i64 {
+        match self {
+            Bucketing::Granularity(g) => g.span_secs(),
+            Bucketing::Span(secs) => secs,
+        }
+    }
+    /// Buckets begin at multiples of this.
+    pub fn rounding_secs(self) -> i64 {
+        match self {
+            Bucketing::Granularity(g) => g.rounding_secs(),
+            Bucketing::Span(secs) => secs,
+        }
+    }
+    /// From the three options together.
+    fn of(granularity: Option<Granularity>, span: Option<i64>, rounding: Option<i64>) -> Result<Bucketing> {
+        let invalid = |text: &'static str| Err(Error::new(ErrorCode::InvalidOptions, text));
+        let fixed = |name: &str, default: i64| {
+            Error::location(
+                5_510_500,
+                format!(
+                    "Timeseries '{name}' is not configurable to a value other than the default of {default} for the \
+                     provided granularity"
+                ),
+            )
+        };
+        match (granularity, span, rounding) {
+            (None, Some(span), Some(rounding)) if span == rounding => Ok(Bucketing::Span(span)),
+            (None, Some(_), Some(_)) => {
+                invalid("Timeseries 'bucketRoundingSeconds' needs to be equal to 'bucketMaxSpanSeconds'")
+            }
+            // Before 6.3 the span could be said alone, when it was that of the granularity.
+            (None, Some(span), None) if span != Granularity::Seconds.span_secs() => invalid(ALONGSIDE),
+            (None, None, Some(_)) => invalid(ALONGSIDE),
+            _ => {
+                let g = granularity.unwrap_or(Granularity::Seconds);
+                if span.is_some_and(|n| n != g.span_secs()) {
+                    return Err(fixed("bucketMaxSpanSeconds", g.span_secs()));
+                }
+                if rounding.is_some_and(|n| n != g.rounding_secs()) {
+                    return Err(fixed("bucketRoundingSeconds", g.rounding_secs()));
+                }
+                Ok(Bucketing::Granularity(g))
+            }
+        }
+    }
+}
 
-fn wrong_type(name: &str, v: Value<'_>, want: &str) -> Error {
+const ALONGSIDE: &str =
+    "Timeseries 'bucketMaxSpanSeconds' and 'bucketRoundingSeconds' need to be set alongside each other";
+
+fn wrong_type(owner: &str, name: &str, v: Value<'_>, want: &str) -> Error {
     Error::type_mismatch(format!(
-        "BSON field '{OWNER}.{name}' is the wrong type '{}', expected type '{want}'",
+        "BSON field '{owner}.{name}' is the wrong type '{}', expected {want}",
         v.type_name()
     ))
+}
+
+/// `{granularity, bucketMaxSpanSeconds, bucketRoundingSeconds}` of a command.
+#[derive(Default)]
+struct Options {
+    granularity: Option<Granularity>,
+    span: Option<i64>,
+    rounding: Option<i64>,
+}
+
+impl Options {
+    /// Takes one field in; false when it is none of the three.
+    fn take(&mut self, owner: &str, e: Elem<'_>) -> Result<bool> {
+        let v = e.value();
+        match e.name() {
+            "granularity" => {
+                let name = v.as_str().ok_or_else(|| wrong_type(owner, "granularity", v, "type 'string'"))?;
+                let known = Granularity::ALL.into_iter().find(|g| g.name() == name);
+                self.granularity = Some(known.ok_or_else(|| {
+                    Error::bad_value(format!(
+                        "Enumeration value '{name}' for field '{owner}.granularity' is not a valid value."
+                    ))
+                })?);
+            }
+            "bucketMaxSpanSeconds" => self.span = Some(seconds(owner, e)?),
+            "bucketRoundingSeconds" => self.rounding = Some(seconds(owner, e)?),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+fn seconds(owner: &str, e: Elem<'_>) -> Result<i64> {
+    let (name, v) = (e.name(), e.value());
+    if !v.is_number() {
+        return Err(wrong_type(owner, name, v, "types '[long, int, decimal, double']"));
+    }
+    let n = v.as_i64().unwrap_or_else(|| v.as_f64().unwrap_or(0.0) as i64);
+    let bound = |sign: &str, bound: i64| {
+        let text = format!("BSON field '{name}' value must be {sign} {bound}, actual value '{n}'");
+        Err(Error::location(51024, text))
+    };
+    match n {
+        ..1 => bound(">=", 1),
+        1..=BUCKET_SPAN_SECS_MAX => Ok(n),
+        _ => bound("<=", BUCKET_SPAN_SECS_MAX),
+    }
 }
 
 impl TimeSeries {
     /// The `timeseries` document of `create`, or as stored.
     pub fn parse(spec: &RawDoc) -> Result<TimeSeries> {
-        let (mut time, mut meta, mut granularity, mut span, mut rounding) = (None, None, None, None, None);
-        for e in spec {
+        const OWNER: &str = "create.timeseries";
+        let (mut time, mut meta, mut options) = (None, None, Options::default());
+        for e in spec.iter().filter(|e| !matches!(e.value(), Value::Null | Value::Undefined)) {
             let v = e.value();
+            let text = |name| v.as_str().ok_or_else(|| wrong_type(OWNER, name, v, "type 'string'"));
             match e.name() {
-                "timeField" => {
-                    time = Some(v.as_str().ok_or_else(|| wrong_type("timeField", v, "string"))?.to_owned());
-                }
-                "metaField" => {
-                    meta = Some(v.as_str().ok_or_else(|| wrong_type("metaField", v, "string"))?.to_owned());
-                }
-                "granularity" => {
-                    let name = v.as_str().ok_or_else(|| wrong_type("granularity", v, "string"))?;
-                    let known = Granularity::ALL.into_iter().find(|g| g.name() == name);
-                    granularity = Some(known.ok_or_else(|| {
-                        Error::bad_value(format!(
-                            "Enumeration value '{name}' for field '{OWNER}.granularity' is not a valid value."
-                        ))
-                    })?);
-                }
-                "bucketMaxSpanSeconds" => span = v.as_i64(),
-                "bucketRoundingSeconds" => rounding = v.as_i64(),
+                "timeField" => time = Some(text("timeField")?.to_owned()),
+                "metaField" => meta = Some(text("metaField")?.to_owned()),
+                _ if options.take(OWNER, e)? => {}
                 other => {
                     return Err(Error::location(
                         40415,
@@ -90,19 +184,40 @@ impl TimeSeries {
         let time_field = time.ok_or_else(|| {
             Error::location(40414, format!("BSON field '{OWNER}.timeField' is missing but a required field"))
         })?;
-        let granularity = granularity.unwrap_or(Granularity::Seconds);
-        let fits = |n: Option<i64>, default: i64| n.is_none_or(|n| n == default);
-        if !fits(span, granularity.span_secs()) || !fits(rounding, granularity.rounding_secs()) {
-            return Err(Error::location(
-                5_510_500,
-                format!(
-                    "Timeseries 'bucketMaxSpanSeconds' is not configurable to a value other than the default of {} \
-                     for the provided granularity",
-                    granularity.span_secs()
-                ),
-            ));
+        let Options { granularity, span, rounding } = options;
+        let bucketing = Bucketing::of(granularity, span, rounding)?;
+        Ok(TimeSeries { time_field, meta_field: meta, bucketing })
+    }
+
+    /// As `collMod` changes it: buckets only grow, so that no measurement has to move.
+    pub fn modified(&self, change: &RawDoc) -> Result<TimeSeries> {
+        const OWNER: &str = "collMod.timeseries";
+        let mut options = Options::default();
+        for e in change.iter().filter(|e| !matches!(e.value(), Value::Null | Value::Undefined)) {
+            if !options.take(OWNER, e)? {
+                let text = format!("BSON field '{OWNER}.{}' is an unknown field.", e.name());
+                return Err(Error::location(40415, text));
+            }
         }
-        Ok(TimeSeries { time_field, meta_field: meta, granularity })
+        let Options { granularity, span, rounding } = options;
+        let bucketing = match (granularity, span, rounding) {
+            (None, None, None) => self.bucketing,
+            _ => Bucketing::of(granularity, span, rounding)?,
+        };
+        let refuse = |text: &'static str| Err(Error::new(ErrorCode::InvalidOptions, text));
+        if bucketing.span_secs() < self.bucketing.span_secs() {
+            return refuse(match bucketing {
+                Bucketing::Granularity(_) => {
+                    "Invalid transition for timeseries.granularity. Can only transition from 'seconds' to 'minutes' or \
+                     'minutes' to 'hours'."
+                }
+                Bucketing::Span(_) => {
+                    "Invalid transition for timeseries bucketing parameters. 'bucketMaxSpanSeconds' and \
+                     'bucketRoundingSeconds' cannot be decreased."
+                }
+            });
+        }
+        Ok(TimeSeries { bucketing, ..self.clone() })
     }
 
     /// Checks the names; `ns` is the collection's, for messages.
@@ -127,8 +242,13 @@ impl TimeSeries {
         if let Some(m) = &self.meta_field {
             b.str("metaField", m);
         }
-        b.str("granularity", self.granularity.name());
-        b.i32("bucketMaxSpanSeconds", self.granularity.span_secs() as i32);
+        if let Bucketing::Granularity(g) = self.bucketing {
+            b.str("granularity", g.name());
+        }
+        b.i32("bucketMaxSpanSeconds", self.bucketing.span_secs() as i32);
+        if let Bucketing::Span(secs) = self.bucketing {
+            b.i32("bucketRoundingSeconds", secs as i32);
+        }
     }
 
     /// The pipeline of the view that users see.
@@ -140,16 +260,31 @@ impl TimeSeries {
                 if let Some(m) = &self.meta_field {
                     u.str("metaField", m);
                 }
-                u.i32("bucketMaxSpanSeconds", self.granularity.span_secs() as i32);
+                u.i32("bucketMaxSpanSeconds", self.bucketing.span_secs() as i32);
             });
         });
         a.finish()
     }
 
+    /// The index of sources and times that a series has from its beginning.
+    pub fn first_index(&self) -> Option<DocBuf> {
+        let meta = self.meta_field.as_deref()?;
+        let mut b = DocBuilder::new();
+        b.doc("key", |k| {
+            k.i32(meta, 1).i32(&self.time_field, 1);
+        });
+        b.str("name", &format!("{meta}_1_{}_1", self.time_field));
+        Some(b.finish())
+    }
+
     /// The time that a bucket for this measurement begins at, in milliseconds.
     pub fn bucket_start(&self, time_ms: i64) -> i64 {
-        let step = self.granularity.rounding_secs() * 1000;
+        let step = self.bucketing.rounding_secs() * 1000;
         time_ms.div_euclid(step) * step
+    }
+
+    pub fn span_ms(&self) -> i64 {
+        self.bucketing.span_secs() * 1000
     }
 
     /// The time of a measurement; code 2 when it has none.

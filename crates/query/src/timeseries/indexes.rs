@@ -23,8 +23,8 @@ pub fn key_on_buckets(series: &TimeSeries, key: &RawDoc) -> Result<DocBuf> {
                 return Err(Error::new(
                     ErrorCode::CannotCreateIndex,
                     format!(
-                        "Invalid index spec for time-series collection: {key}. Indexes on measurement fields must be \
-                         ascending or descending"
+                        "BadValue: Invalid index spec for time-series collection: {key}. Indexes on measurement fields must \
+                         be ascending or descending (numbers only), or '2dsphere': {e}"
                     ),
                 ));
             }
@@ -36,12 +36,31 @@ pub fn key_on_buckets(series: &TimeSeries, key: &RawDoc) -> Result<DocBuf> {
     Ok(b.finish())
 }
 
+/// Kinds of indexes that time series have not.
+fn check_kind(series: &TimeSeries, spec: &RawDoc) -> Result<()> {
+    let refuse = |text: &'static str| Err(Error::new(ErrorCode::InvalidOptions, text));
+    let on = |name: &str| spec.get(name).is_some_and(|v| v.is_truthy());
+    if on("unique") {
+        return refuse("Unique indexes are not supported on time-series collections");
+    }
+    if spec.elem("expireAfterSeconds").is_some() {
+        return refuse("TTL indexes are not supported on time-series collections");
+    }
+    let Some(key) = spec.get("key").and_then(|v| v.as_doc()) else { return Ok(()) };
+    if key.iter().any(|e| matches!(e.value(), Value::String("text"))) {
+        return refuse("Text indexes are not supported on time-series collections");
+    }
+    let measured =
+        |e: pando_bson::Elem<'_>| e.name() != series.time_field && renamed(series, e.name()).is_none();
+    if on("sparse") && key.iter().any(measured) {
+        return refuse("Sparse indexes are not supported on time-series measurements");
+    }
+    Ok(())
+}
+
 /// An index specification over buckets.
 pub fn index_on_buckets(series: &TimeSeries, spec: &RawDoc) -> Result<DocBuf> {
-    if spec.get("unique").is_some_and(|v| v.is_truthy()) {
-        let text = "Unique indexes are not supported on time-series collections";
-        return Err(Error::new(ErrorCode::InvalidOptions, text));
-    }
+    check_kind(series, spec)?;
     let mut b = DocBuilder::with_capacity(spec.byte_len() + 64);
     for e in spec {
         match (e.name(), e.value()) {

@@ -5,11 +5,12 @@
 
 mod bucket;
 mod definition;
+mod extremes;
 mod indexes;
 mod meta_only;
 
-pub use bucket::Bucket;
-pub use definition::{Granularity, TimeSeries};
+pub use bucket::{Bucket, NoRoom, id_seconds};
+pub use definition::{Bucketing, Granularity, TimeSeries};
 pub use indexes::{index_of_users, index_on_buckets, key_on_buckets};
 pub use meta_only::{filter_on_meta, update_on_meta};
 

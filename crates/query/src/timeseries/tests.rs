@@ -1,4 +1,4 @@
-use super::{Bucket, TimeSeries, filter_on_meta, index_of_users, index_on_buckets, update_on_meta};
+use super::{Bucket, NoRoom, TimeSeries, filter_on_meta, index_of_users, index_on_buckets, update_on_meta};
 use pando_bson::{Bson, Document, ObjectId, Value, doc};
 
 fn series() -> TimeSeries {
@@ -34,10 +34,67 @@ fn a_bucket_has_columns_and_extremes_and_reads_back() {
 #[test]
 fn a_bucket_takes_its_span_and_no_more() {
     let s = series();
-    let b = Bucket::new(&s, &at(90_500, doc! {}, 5).to_raw(), ObjectId([7; 12])).unwrap();
-    assert!(b.has_room(&s, 60_000, 10) && b.has_room(&s, 60_000 + 3_599_999, 10));
-    assert!(!b.has_room(&s, 59_999, 10) && !b.has_room(&s, 60_000 + 3_600_000, 10));
-    assert!(!b.has_room(&s, 60_000, 1 << 20));
+    let mut b = Bucket::new(&s, &at(90_500, doc! {}, 5).to_raw(), ObjectId([7; 12])).unwrap();
+    assert_eq!(b.room_for(&s, 60_000, 10), Ok(()));
+    assert_eq!(b.room_for(&s, 60_000 + 3_599_999, 10), Ok(()));
+    assert_eq!(b.room_for(&s, 59_999, 10), Err(NoRoom::TimeBackward));
+    assert_eq!(b.room_for(&s, 60_000 + 3_600_000, 10), Err(NoRoom::TimeForward));
+    for x in 0..1000 {
+        assert_eq!(b.room_for(&s, 60_000, 10), Ok(()), "{x}");
+        b.add(&s, &at(90_500, doc! {}, x).to_raw());
+    }
+    assert_eq!(b.room_for(&s, 60_000, 10), Err(NoRoom::Count));
+    assert_eq!(Bucket::from_doc(&s, &b.to_doc()).unwrap().room_for(&s, 60_000, 10), Err(NoRoom::Count));
+}
+
+#[test]
+fn one_large_measurement_fills_a_bucket() {
+    let s = series();
+    let large = doc! { "t": Bson::DateTime(0), "x": "y".repeat(1 << 17) }.to_raw();
+    let mut b = Bucket::new(&s, &large, ObjectId([7; 12])).unwrap();
+    assert_eq!(b.room_for(&s, 0, large.byte_len()), Ok(()));
+    b.add(&s, &large);
+    assert_eq!(b.room_for(&s, 0, 10), Err(NoRoom::Size));
+}
+
+#[test]
+fn the_difference_that_a_bucket_tells_makes_the_old_one_into_the_new() {
+    let s = series();
+    let mut b = Bucket::new(&s, &at(90_500, doc! {}, 5).to_raw(), ObjectId([7; 12])).unwrap();
+    b.add(&s, &at(90_500, doc! {}, 5).to_raw());
+    for (t, extra) in [(91_000, 1), (80_000, 20), (95_000, -3)] {
+        let old = b.to_doc();
+        let mut grown = Bucket::from_doc(&s, &old).unwrap();
+        let mut more = at(t, doc! {}, extra);
+        more.push(format!("new{extra}"), Bson::Array(vec![Bson::Int32(extra)]));
+        grown.add(&s, &more.to_raw());
+        assert_eq!(pando_oplog::diff::apply(&old, &grown.diff()).unwrap(), grown.to_doc());
+        b = grown;
+    }
+}
+
+#[test]
+fn buckets_only_grow_and_two_options_go_together() {
+    let parse = |d: Document| TimeSeries::parse(&d.to_raw());
+    let own =
+        parse(doc! { "timeField": "t", "bucketMaxSpanSeconds": 300, "bucketRoundingSeconds": 300 }).unwrap();
+    assert_eq!((own.bucket_start(301_000), own.span_ms()), (300_000, 300_000));
+    let wider = doc! { "bucketMaxSpanSeconds": 600, "bucketRoundingSeconds": 600 }.to_raw();
+    assert_eq!(own.modified(&wider).unwrap().span_ms(), 600_000);
+    assert_eq!(own.modified(&wider).unwrap().modified(&doc! {}.to_raw()).unwrap().span_ms(), 600_000);
+    let narrower = doc! { "bucketMaxSpanSeconds": 60, "bucketRoundingSeconds": 60 }.to_raw();
+    assert_eq!(own.modified(&narrower).unwrap_err().code.0, 72);
+    for (bad, code) in [
+        (doc! { "timeField": "t", "bucketMaxSpanSeconds": 300 }, 72),
+        (doc! { "timeField": "t", "bucketRoundingSeconds": 300 }, 72),
+        (doc! { "timeField": "t", "bucketMaxSpanSeconds": 300, "bucketRoundingSeconds": 301 }, 72),
+        (doc! { "timeField": "t", "bucketMaxSpanSeconds": 0, "bucketRoundingSeconds": 0 }, 51024),
+        (doc! { "timeField": "t", "granularity": "hours", "bucketMaxSpanSeconds": 300 }, 5_510_500),
+    ] {
+        assert_eq!(parse(bad).unwrap_err().code.0, code);
+    }
+    let hours = series().modified(&doc! { "granularity": "hours" }.to_raw()).unwrap();
+    assert_eq!(hours.modified(&doc! { "granularity": "minutes" }.to_raw()).unwrap_err().code.0, 72);
 }
 
 #[test]

@@ -6,22 +6,30 @@
 use super::prelude::*;
 use crate::body::CursorBody;
 use crate::cursor_reply::{Open, cursor_option};
+use crate::inserting::Inserting;
 use crate::statements::{DeleteStatement, UpdateStatement};
-use crate::writes::{ByCtx, Retry, check_batch_size, ends_command};
+use crate::timeseries::Series;
+use crate::writes::{Retry, WriteArgs, check_batch_size, ends_command};
+use pando_base::Uuid;
 use pando_bson::Bson;
 use pando_command::Args;
 use pando_command::request::{missing, wrong_type};
-use pando_query::plan::Hint;
 use pando_session::retryable::{Done, Kind};
 
 const OWNER: &str = "bulkWrite";
 
 struct BulkArgs<'a> {
-    ordered: bool,
-    bypass_validation: bool,
+    write: WriteArgs<'a>,
     errors_only: bool,
-    lets: Option<&'a RawDoc>,
     batch_size: Option<u64>,
+}
+
+/// One collection or time series that operations are about.
+struct Target {
+    ns: Namespace,
+    series: Option<Series>,
+    /// Whether the collection is the one that the client means.
+    checked: Result<()>,
 }
 
 enum Op<'a> {
@@ -46,30 +54,21 @@ struct Run<'a> {
     server: &'a Server,
     ctx: &'a OpCtx,
     args: BulkArgs<'a>,
-    namespaces: Vec<Namespace>,
+    targets: Vec<Target>,
     ops: Vec<(usize, Op<'a>)>,
     retry: Retry,
     totals: Totals,
 }
 
 fn parse<'a>(req: &Request<'a>) -> Result<BulkArgs<'a>> {
-    let mut a = BulkArgs {
-        ordered: true,
-        bypass_validation: false,
-        errors_only: false,
-        lets: None,
-        batch_size: None,
-    };
+    let mut a = BulkArgs { write: WriteArgs::default(), errors_only: false, batch_size: None };
     for arg in req.args(OWNER) {
         if matches!(arg.value(), Value::Null) {
             continue;
         }
         match arg.name() {
             "ops" | "nsInfo" => {}
-            "ordered" => a.ordered = arg.bool()?,
-            "bypassDocumentValidation" => a.bypass_validation = arg.boolish()?,
             "errorsOnly" => a.errors_only = arg.bool()?,
-            "let" => a.lets = Some(arg.doc()?),
             "cursor" => {
                 a.batch_size = match arg.value() {
                     Value::Document(d) => {
@@ -83,6 +82,7 @@ fn parse<'a>(req: &Request<'a>) -> Result<BulkArgs<'a>> {
                     v => return Err(wrong_type(OWNER, "cursor", &v, &["object"])),
                 }
             }
+            _ if a.write.take(OWNER, &arg)? => {}
             _ => return Err(arg.unknown()),
         }
     }
@@ -90,13 +90,23 @@ fn parse<'a>(req: &Request<'a>) -> Result<BulkArgs<'a>> {
     Ok(a)
 }
 
-fn parse_namespace(doc: &RawDoc) -> Result<Namespace> {
+/// One element of `nsInfo`.
+struct NsInfo {
+    ns: Namespace,
+    uuid: Option<Uuid>,
+    by_buckets: bool,
+}
+
+fn parse_namespace(doc: &RawDoc) -> Result<NsInfo> {
     const OWNER: &str = "bulkWrite.nsInfo";
-    let mut ns = None;
+    let (mut ns, mut uuid, mut by_buckets) = (None, None, false);
     for arg in Args::of_doc(OWNER, doc) {
         match arg.name() {
             "ns" => ns = Some(arg.str()?),
-            "collectionUUID" | "encryptionInformation" | "isTimeseriesNamespace" => {}
+            _ if matches!(arg.value(), Value::Null) => {}
+            "collectionUUID" => uuid = Some(Uuid(arg.uuid()?)),
+            "isTimeseriesNamespace" => by_buckets = arg.boolish()?,
+            "encryptionInformation" => {}
             _ => return Err(arg.unknown()),
         }
     }
@@ -104,7 +114,14 @@ fn parse_namespace(doc: &RawDoc) -> Result<Namespace> {
     let (db, coll) = ns.split_once('.').unwrap_or((ns, ""));
     let ns = Namespace::new(db, coll)?;
     pando_catalog::names::check_writable(&ns)?;
-    Ok(ns)
+    Ok(NsInfo { ns, uuid, by_buckets })
+}
+
+fn target(server: &Server, info: NsInfo) -> Result<Target> {
+    let series = server.series_to_write(&info.ns, info.by_buckets)?;
+    let named = series.as_ref().map_or(&info.ns, |s| &s.buckets);
+    let checked = info.uuid.map_or(Ok(()), |uuid| server.check_uuid(named, uuid));
+    Ok(Target { ns: info.ns, series, checked })
 }
 
 /// The position of the operation's collection, and the operation.
@@ -143,26 +160,15 @@ fn parse_update<'a>(doc: &'a RawDoc) -> Result<(i64, Op<'a>)> {
     let (mut at, mut filter, mut mods) = (0, None, None);
     let mut s = UpdateStatement::default();
     for arg in Args::of_doc(OWNER, doc) {
-        let v = arg.value();
+        if matches!(arg.value(), Value::Null) && arg.name() != "updateMods" {
+            continue;
+        }
         match arg.name() {
             "update" => at = arg.i64_at_least(0)?,
             "filter" => filter = Some(arg.doc()?),
-            "updateMods" => match v {
-                Value::Document(_) | Value::Array(_) => mods = Some(v),
-                _ => {
-                    return Err(Error::failed_to_parse(
-                        "Update argument must be either an object or an array",
-                    ));
-                }
-            },
-            "multi" => s.multi = arg.bool()?,
-            "upsert" => s.upsert = arg.bool()?,
-            "upsertSupplied" => s.upsert_supplied = arg.bool()?,
+            "updateMods" => mods = Some(UpdateStatement::change(&arg)?),
             "constants" => s.constants = Some(arg.doc()?),
-            "collation" => s.collation = Some(arg.doc()?).filter(|d| !d.is_empty()),
-            "arrayFilters" => s.array_filters = Some(arg.array()?),
-            "hint" => s.hint = Hint::parse(v)?,
-            "sampleId" => {}
+            _ if s.take(OWNER, &arg)? => {}
             _ => return Err(arg.unknown()),
         }
     }
@@ -180,9 +186,7 @@ fn parse_delete<'a>(doc: &'a RawDoc) -> Result<(i64, Op<'a>)> {
             "delete" => at = arg.i64_at_least(0)?,
             "filter" => filter = Some(arg.doc()?),
             "multi" => s.multi = arg.bool()?,
-            "collation" => s.collation = Some(arg.doc()?).filter(|d| !d.is_empty()),
-            "hint" => s.hint = Hint::parse(arg.value())?,
-            "sampleId" => {}
+            _ if s.take(&arg)? => {}
             _ => return Err(arg.unknown()),
         }
     }
@@ -192,18 +196,18 @@ fn parse_delete<'a>(doc: &'a RawDoc) -> Result<(i64, Op<'a>)> {
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let args = parse(&req)?;
-    let namespaces =
-        req.required_docs(OWNER, "nsInfo")?.map(parse_namespace).collect::<Result<Vec<Namespace>>>()?;
+    let infos = req.required_docs(OWNER, "nsInfo")?.map(parse_namespace).collect::<Result<Vec<_>>>()?;
     let ops = req.required_docs(OWNER, "ops")?.map(parse_op).collect::<Result<Vec<_>>>()?;
     check_batch_size(ops.len())?;
-    check_batch_size(namespaces.len())?;
-    if let Some(i) = ops.iter().position(|(at, _)| *at >= namespaces.len()) {
+    check_batch_size(infos.len())?;
+    if let Some(i) = ops.iter().position(|(at, _)| *at >= infos.len()) {
         return Err(Error::bad_value(format!("BulkWrite ops entry {i} has an invalid nsInfo index.")));
     }
     let batch_size = args.batch_size;
     server.before_write(ctx).await?;
+    let targets = infos.into_iter().map(|info| target(server, info)).collect::<Result<Vec<_>>>()?;
     let retry = Retry::begin(server, ctx, req.body).await?;
-    let mut run = Run { server, ctx, args, namespaces, ops, retry, totals: Totals::default() };
+    let mut run = Run { server, ctx, args, targets, ops, retry, totals: Totals::default() };
     run.all().await?;
     let Run { totals, retry, .. } = run;
     let ns = Namespace::unchecked("admin", "$cmd.bulkWrite");
@@ -242,13 +246,13 @@ impl Run<'_> {
                 false => self.one(at).await?,
             };
             at = end.max(at + 1);
-            if failed && (self.args.ordered || self.ctx.in_txn()) {
+            if failed && (self.args.write.ordered || self.ctx.in_txn()) {
                 break;
             }
             self.ctx.yield_now().await?;
         }
         let documents = &self.server.instance.metrics.documents;
-        documents.inserted.add((self.totals.inserted + self.totals.upserted) as u64);
+        documents.inserted.add(self.totals.upserted as u64);
         documents.updated.add(self.totals.modified as u64);
         documents.deleted.add(self.totals.deleted as u64);
         Ok(())
@@ -293,84 +297,67 @@ impl Run<'_> {
     /// Inserts that stand together; true when one failed.
     async fn insert(&mut self, from: usize, to: usize) -> Result<bool> {
         self.server.instance.metrics.op_counters.insert.add((to - from) as u64);
-        let todo: Vec<usize> = (from..to).filter(|i| self.retry.done(*i).is_none()).collect();
-        let docs: Vec<&RawDoc> = todo
+        let docs: Vec<&RawDoc> = self.ops[from..to]
             .iter()
-            .filter_map(|i| match self.ops[*i].1 {
-                Op::Insert(doc) => Some(doc),
+            .filter_map(|(_, op)| match op {
+                Op::Insert(doc) => Some(*doc),
                 _ => None,
             })
             .collect();
-        let ns = self.namespaces[self.ops[from].0].clone();
-        let (mut errors, mut last) = (Vec::new(), pando_base::OpTime::NULL);
-        if !docs.is_empty() {
-            match self.server.lock_or_create(self.ctx, &ns).await {
-                Err(e) => errors.extend((0..docs.len()).map(|i| (i, e.clone()))),
-                Ok(coll) => {
-                    let stmt_ids: Vec<i32> = match self.retry.is_retryable() {
-                        true => todo.iter().map(|i| self.retry.stmt_id(*i)).collect(),
-                        false => Vec::new(),
-                    };
-                    let op = self.retry.op(self.args.bypass_validation);
-                    let done = match self.server.open_txn(self.ctx) {
-                        Some(open) => self.server.insert_within(open, &op, &coll, &docs),
-                        None => {
-                            let (catalog, by) = (&self.server.catalog, ByCtx(self.ctx));
-                            catalog.insert_many(&op, &coll, &docs, &stmt_ids, self.args.ordered, &by).await
-                        }
-                    };
-                    (errors, last) = (done.errors, done.last);
-                }
-            }
-        }
-        if !last.is_null() {
-            self.ctx.set_last_op(last);
-        }
-        let stops = self.args.ordered || self.ctx.in_txn();
+        let target = &self.targets[self.ops[from].0];
+        let how = Inserting {
+            ordered: self.args.write.ordered,
+            bypass_validation: self.args.write.bypass_validation,
+            series: target.series.as_ref(),
+            checked: target.checked.clone(),
+        };
+        let (ctx, retry) = (self.ctx, &mut self.retry);
+        let done = self.server.insert_documents(ctx, &target.ns, &docs, from, &how, retry).await?;
+        let stops = self.args.write.ordered || self.ctx.in_txn();
         for i in from..to {
-            let place = todo.iter().position(|t| *t == i);
-            if let Some((_, e)) = errors.iter().find(|(at, _)| Some(*at) == place) {
+            if let Some((_, e)) = done.errors.iter().find(|(at, _)| *at == i) {
                 self.failure(i, e)?;
                 if stops {
                     return Ok(true);
                 }
                 continue;
             }
-            if place.is_some() && !last.is_null() {
-                let done = Done { kind: Kind::Insert, inserted_id: None, image: None, op_time: last };
-                self.retry.note(i, done);
-            }
             self.totals.inserted += 1;
             self.reply(i, 1, |_| {});
         }
-        Ok(!errors.is_empty())
+        Ok(!done.errors.is_empty())
     }
 
     /// An update or a delete; true when it failed.
     async fn one(&mut self, i: usize) -> Result<bool> {
-        let (server, ctx, lets) = (self.server, self.ctx, self.args.lets);
-        let ns = self.namespaces[self.ops[i].0].clone();
+        let (server, ctx, lets) = (self.server, self.ctx, self.args.write.lets);
+        let Target { ns, series, checked } = &self.targets[self.ops[i].0];
+        let series = series.as_ref();
         let before = self.retry.done(i);
         let result = match &self.ops[i].1 {
             Op::Update(s) => {
                 server.instance.metrics.op_counters.update.inc();
-                let bypass_validation = self.args.bypass_validation;
+                let bypass_validation = self.args.write.bypass_validation;
                 let s = UpdateStatement { lets, index: i, bypass_validation, ..(**s).clone() };
-                match before {
-                    Some(done) => Ok(Changed::again(done)),
-                    None => server.update_statement(ctx, &ns, &s, &mut self.retry).await.map(|u| Changed {
-                        matched: u.matched as i64,
-                        modified: u.modified as i64,
-                        upserted: u.upserted,
-                    }),
+                match (before, checked) {
+                    (Some(done), _) => Ok(Changed::again(done)),
+                    (None, Err(e)) => Err(e.clone()),
+                    (None, Ok(())) => {
+                        server.update_in(ctx, ns, series, &s, &mut self.retry).await.map(|u| Changed {
+                            matched: u.matched as i64,
+                            modified: u.modified as i64,
+                            upserted: u.upserted,
+                        })
+                    }
                 }
             }
             Op::Delete(s) => {
                 server.instance.metrics.op_counters.delete.inc();
                 let s = DeleteStatement { lets, index: i, ..s.clone() };
-                let n = match before {
-                    Some(_) => Ok(1),
-                    None => server.delete_statement(ctx, &ns, &s, &mut self.retry).await,
+                let n = match (before, checked) {
+                    (Some(_), _) => Ok(1),
+                    (None, Err(e)) => Err(e.clone()),
+                    (None, Ok(())) => server.delete_in(ctx, ns, series, &s, &mut self.retry).await,
                 };
                 match n {
                     Ok(n) => {

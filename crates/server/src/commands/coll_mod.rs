@@ -5,7 +5,8 @@ use pando_command::generic_args::is_generic;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let ns = req.ns()?;
-    server.check_collection_uuid("collMod", &req, &ns)?;
+    let series = server.time_series(&ns);
+    server.uuid_of_write(true, "collMod", &req, &ns, series.as_ref())?;
     server.before_write(ctx).await?;
     // The UUID is checked already and no change.
     let aside = |name: &str| is_generic(name.as_bytes()) || name == "collectionUUID";

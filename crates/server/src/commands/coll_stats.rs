@@ -19,7 +19,9 @@ pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<
     }
     let mut r = Reply::with_capacity(1024);
     r.body.str("ns", ns.as_str());
-    match server.existing_collection(&ns)? {
+    let series = server.time_series(&ns);
+    match server.existing_collection(series.as_ref().map_or(&ns, |s| &s.buckets))? {
+        Some(coll) if series.is_some() => server.append_series_storage(&mut r.body, &coll, scale)?,
         Some(coll) => append_storage(&mut r.body, &coll, &server.space_of(&coll)?, scale),
         None => append_missing(&mut r.body),
     }
@@ -34,16 +36,40 @@ pub(crate) fn int(b: &mut DocBuilder, name: &str, n: u64) {
     };
 }
 
+impl Server {
+    /// Of a time series, whose collection of buckets `c` is: there is no count of measurements.
+    pub(crate) fn append_series_storage(&self, b: &mut DocBuilder, c: &Collection, scale: i64) -> Result<()> {
+        let space = self.space_of(c)?;
+        let Space { count, data, .. } = space;
+        int(b, "size", data / scale as u64);
+        b.doc("timeseries", |d| {
+            d.str("bucketsNs", c.ns.as_str());
+            int(d, "bucketCount", count);
+            if count > 0 {
+                int(d, "avgBucketSize", data / count);
+            }
+            self.open_buckets.counts(c.uuid).append_to(d);
+        });
+        append_space(b, c, &space, scale);
+        Ok(())
+    }
+}
+
 /// `storageStats` of the `$collStats` stage is the same.
 pub(crate) fn append_storage(b: &mut DocBuilder, c: &Collection, space: &Space, scale: i64) {
-    let scale = scale as u64;
-    let Space { count, data, storage, .. } = *space;
-    let index_total = space.index_total();
-    int(b, "size", data / scale);
+    let Space { count, data, .. } = *space;
+    int(b, "size", data / scale as u64);
     int(b, "count", count);
     if count > 0 {
         int(b, "avgObjSize", data / count);
     }
+    append_space(b, c, space, scale);
+}
+
+fn append_space(b: &mut DocBuilder, c: &Collection, space: &Space, scale: i64) {
+    let scale = scale as u64;
+    let storage = space.storage;
+    let index_total = space.index_total();
     b.i32("numOrphanDocs", 0);
     int(b, "storageSize", storage / scale);
     b.i32("freeStorageSize", 0);

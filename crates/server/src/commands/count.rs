@@ -14,6 +14,9 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     }
     let ns = server.readable_ns_or_uuid(&req)?;
     let args = parse(&req)?;
+    if args.by_uuid {
+        server.check_collection_uuid("count", &req, &ns)?;
+    }
     server.instance.metrics.op_counters.command.inc();
     let snapshot = server.catalog.snapshot();
     let n = match snapshot.get(&ns) {
@@ -21,16 +24,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             server.parse_find(ctx, &ns, None, &args)?;
             0
         }
-        Some(Named::View(_)) => {
-            let mut n = 0;
-            server
-                .for_each_on_view(ctx, &ns, &args, &mut |_| {
-                    n += 1;
-                    Ok(())
-                })
-                .await?;
-            n
-        }
+        Some(Named::View(_)) => server.count_on_view(ctx, &ns, &args).await?,
         Some(Named::Collection(coll)) => {
             let all =
                 args.filter.is_none_or(RawDoc::is_empty) && args.hint.is_none() && server.reads_latest(ctx);
@@ -83,7 +77,8 @@ pub(super) fn parse<'a>(req: &Request<'a>) -> Result<FindArgs<'a>> {
             "skip" => a.skip = arg.i64_at_least(0)? as u64,
             "hint" => a.hint = Hint::parse(arg.value())?,
             "collation" => a.collation = Some(arg.doc()?).filter(|d| !d.is_empty()),
-            "fields" | "queryOptions" | "collectionUUID" | "encryptionInformation" | "mirrored" => {}
+            "collectionUUID" => a.by_uuid = true,
+            "fields" | "queryOptions" | "encryptionInformation" | "mirrored" => {}
             _ => return Err(arg.unknown()),
         }
     }

@@ -9,7 +9,7 @@ use pando_query::timeseries::index_on_buckets;
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let ns = req.ns()?;
     let mut specs: Option<Vec<&RawDoc>> = None;
-    let (mut quorum, mut ignore_unknown) = (Value::String("votingMembers"), false);
+    let (mut quorum, mut ignore_unknown, mut by_buckets) = (Value::String("votingMembers"), false, false);
     for arg in req.args("createIndexes") {
         match arg.name() {
             "indexes" => {
@@ -34,7 +34,8 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             }
             "commitQuorum" => {}
             "ignoreUnknownIndexOptions" => ignore_unknown = arg.boolish()?,
-            "isTimeseriesNamespace" | "collectionUUID" => {}
+            "isTimeseriesNamespace" => by_buckets = arg.boolish()?,
+            "collectionUUID" => {}
             _ => return Err(arg.unknown()),
         }
     }
@@ -44,8 +45,8 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         false => Vec::new(),
     };
     let specs = if ignore_unknown { known.iter().map(|s| &**s).collect() } else { specs };
-    server.check_collection_uuid("createIndexes", &req, &ns)?;
-    let series = server.time_series(&ns);
+    let series = server.series_of_definition(&ns, by_buckets)?;
+    server.uuid_of_write(true, "createIndexes", &req, &ns, series.as_ref())?;
     let on_buckets: Vec<DocBuf> = match &series {
         Some(s) => specs.iter().map(|spec| index_on_buckets(&s.of, spec)).collect::<Result<_>>()?,
         None => Vec::new(),

@@ -2,11 +2,10 @@
 
 use super::prelude::*;
 use crate::statements::DeleteStatement;
-use crate::writes::{Outcome, Retry, check_batch_size, ends_command};
+use crate::writes::{Outcome, Retry, WriteArgs, check_batch_size, ends_command};
 use pando_command::Args;
 use pando_command::args::safe_i64;
 use pando_command::request::missing;
-use pando_query::plan::Hint;
 
 pub(super) fn parse_statement(doc: &RawDoc) -> Result<DeleteStatement<'_>> {
     const OWNER: &str = "delete.deletes";
@@ -18,10 +17,7 @@ pub(super) fn parse_statement(doc: &RawDoc) -> Result<DeleteStatement<'_>> {
             "q" => q = Some(arg.doc()?),
             // Anything that is not a number counts as 0, as in MongoDB.
             "limit" => limit = Some((safe_i64(&v).unwrap_or(0), v.as_f64().unwrap_or(0.0))),
-            "collation" if matches!(v, Value::Null) => {}
-            "collation" => s.collation = Some(arg.doc()?).filter(|d| !d.is_empty()),
-            "hint" => s.hint = Hint::parse(v)?,
-            "sampleId" => {}
+            _ if s.take(&arg)? => {}
             _ => return Err(arg.unknown()),
         }
     }
@@ -39,30 +35,16 @@ pub(super) fn parse_statement(doc: &RawDoc) -> Result<DeleteStatement<'_>> {
 }
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let (mut ordered, mut lets, mut by_uuid) = (true, None, false);
-    for arg in req.args("delete") {
-        if matches!(arg.value(), Value::Null) {
-            continue;
-        }
-        match arg.name() {
-            "deletes" => {}
-            "ordered" => ordered = arg.bool()?,
-            "let" => lets = Some(arg.doc()?),
-            "collectionUUID" => by_uuid = true,
-            "isTimeseriesNamespace" | "encryptionInformation" | "legacyRuntimeConstants" => {}
-            _ => return Err(arg.unknown()),
-        }
-    }
-    req.only_sequences("delete", &["deletes"])?;
+    let args = WriteArgs::parse(&req, "delete", "deletes")?;
     let ns = req.ns()?;
     pando_catalog::names::check_writable(&ns)?;
     let statements =
         req.required_docs("delete", "deletes")?.map(parse_statement).collect::<Result<Vec<_>>>()?;
     check_batch_size(statements.len())?;
     server.before_write(ctx).await?;
-    let checked = if by_uuid { server.check_collection_uuid("delete", &req, &ns) } else { Ok(()) };
+    let series = server.series_to_write(&ns, args.by_buckets)?;
+    let checked = server.uuid_of_write(args.by_uuid, "delete", &req, &ns, series.as_ref());
     let mut retry = Retry::begin(server, ctx, req.body).await?;
-    let series = server.time_series(&ns);
     let mut out = Outcome::default();
     for (i, s) in statements.iter().enumerate() {
         server.instance.metrics.op_counters.delete.inc();
@@ -70,12 +52,9 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             out.n += 1;
             continue;
         }
-        let s = DeleteStatement { lets, index: i, ..s.clone() };
+        let s = DeleteStatement { lets: args.lets, index: i, ..s.clone() };
         let done = match &checked {
-            Ok(()) => match &series {
-                Some(series) => server.delete_measurements(ctx, series, &s, &mut retry).await,
-                None => server.delete_statement(ctx, &ns, &s, &mut retry).await,
-            },
+            Ok(()) => server.delete_in(ctx, &ns, series.as_ref(), &s, &mut retry).await,
             Err(e) => Err(e.clone()),
         };
         match done {
@@ -84,7 +63,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             Err(e) => {
                 server.write_failed(ctx, &e)?;
                 out.errors.push((i, e));
-                if ordered || ctx.in_txn() {
+                if args.ordered || ctx.in_txn() {
                     break;
                 }
             }

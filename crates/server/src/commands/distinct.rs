@@ -68,7 +68,15 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         None => drop(server.parse_find(ctx, &ns, None, &args.find)?),
         Some(Named::View(view)) => {
             values.ctx = server.view_query_ctx(ctx, view)?;
-            server.for_each_on_view(ctx, &ns, &args.find, &mut |doc| values.add(doc)).await?;
+            let root = args.key.split('.').next().unwrap_or_default();
+            let mut only = DocBuilder::new();
+            only.i32(root, 1);
+            if root != "_id" {
+                only.i32("_id", 0);
+            }
+            let only = only.finish();
+            let find = FindArgs { projection: Some(&only), ..args.find.clone() };
+            server.for_each_on_view(ctx, &ns, &find, &mut |doc| values.add(doc)).await?;
         }
         Some(Named::Collection(coll)) => {
             let query = server.parse_find(ctx, &ns, Some(coll), &args.find)?;

@@ -20,7 +20,9 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             if let Some(n) = dropped.indexes_were {
                 r.body.i32("nIndexesWas", n as i32);
             }
-            r.body.str("ns", ns.as_str());
+            // A time series that is dropped by its buckets is told by its name.
+            let shown = ns.as_str().replacen(".system.buckets.", ".", 1);
+            r.body.str("ns", &shown);
         }
         Err(e) if e.code == ErrorCode::NamespaceNotFound => {}
         Err(e) => return Err(e),

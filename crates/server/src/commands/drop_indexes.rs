@@ -15,16 +15,17 @@ fn not_an_index(found: &str, expected: &str) -> Error {
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     const OWNER: &str = "dropIndexes";
     let ns = req.ns()?;
-    let mut index = None;
+    let (mut index, mut by_buckets) = (None, false);
     for arg in req.args(OWNER) {
         match arg.name() {
             "index" => index = Some(arg.value()),
-            "isTimeseriesNamespace" | "collectionUUID" => {}
+            "isTimeseriesNamespace" => by_buckets = arg.boolish()?,
+            "collectionUUID" => {}
             _ => return Err(arg.unknown()),
         }
     }
     let index = index.ok_or_else(|| missing(OWNER, "index"))?;
-    let series = server.time_series(&ns);
+    let series = server.series_of_definition(&ns, by_buckets)?;
     let on_buckets;
     let mut names = Vec::new();
     let which = match index {
@@ -51,7 +52,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         }
         v => return Err(not_an_index(v.type_name(), "string, object")),
     };
-    server.check_collection_uuid(OWNER, &req, &ns)?;
+    server.uuid_of_write(true, OWNER, &req, &ns, series.as_ref())?;
     server.before_write(ctx).await?;
     let ns = series.as_ref().map_or(ns, |s| s.buckets.clone());
     let done = server.catalog.drop_indexes(&ns, which).await?;

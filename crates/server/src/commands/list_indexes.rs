@@ -59,7 +59,7 @@ enum Shape {
 fn list(coll: &Collection, shape: Shape) -> Vec<DocBuf> {
     let docs = coll.index_docs(true);
     // The clustered index comes first and is nobody's build.
-    let clustered = usize::from(coll.is_clustered());
+    let clustered = usize::from(coll.is_clustered() && coll.options.time_series.is_none());
     let shown = |(i, doc): (usize, DocBuf)| {
         let index = i.checked_sub(clustered).and_then(|i| coll.indexes.get(i));
         let build = index.and_then(|i| i.building.as_ref());

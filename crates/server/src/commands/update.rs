@@ -1,12 +1,10 @@
 //! `update`: a list of statements `{q, u, ...}` against one collection.
 
 use super::prelude::*;
-use crate::find_args::bool_field;
 use crate::statements::{UpdateStatement, Updated};
-use crate::writes::{Outcome, Retry, check_batch_size, ends_command};
+use crate::writes::{Outcome, Retry, WriteArgs, check_batch_size, ends_command};
 use pando_command::Args;
-use pando_command::request::{missing, wrong_type};
-use pando_query::plan::Hint;
+use pando_command::request::missing;
 use pando_session::retryable::Kind;
 
 /// One element of `updates`, as written.
@@ -15,35 +13,14 @@ pub(super) fn parse_statement(doc: &RawDoc) -> Result<UpdateStatement<'_>> {
     let mut s = UpdateStatement::default();
     let (mut q, mut u) = (None, None);
     for arg in Args::of_doc(OWNER, doc) {
-        let v = arg.value();
-        if matches!(v, Value::Null) && !matches!(arg.name(), "u") {
+        if matches!(arg.value(), Value::Null) && !matches!(arg.name(), "u") {
             continue;
         }
         match arg.name() {
             "q" => q = Some(arg.doc()?),
-            "u" => match v {
-                Value::Document(_) | Value::Array(_) => u = Some(v),
-                _ => {
-                    return Err(Error::failed_to_parse(
-                        "Update argument must be either an object or an array",
-                    ));
-                }
-            },
+            "u" => u = Some(UpdateStatement::change(&arg)?),
             "c" => s.constants = Some(arg.doc()?),
-            "multi" => s.multi = arg.bool()?,
-            "upsert" => s.upsert = arg.bool()?,
-            "collation" => s.collation = Some(arg.doc()?).filter(|d| !d.is_empty()),
-            "arrayFilters" => {
-                let filters = arg.array()?;
-                if let Some(bad) = filters.iter().find(|e| e.value().as_doc().is_none()) {
-                    let path = format!("arrayFilters.{}", bad.name());
-                    return Err(wrong_type(OWNER, &path, &bad.value(), &["object"]));
-                }
-                s.array_filters = Some(filters);
-            }
-            "hint" => s.hint = Hint::parse(v)?,
-            "upsertSupplied" => s.upsert_supplied = bool_field(&arg)?,
-            "sampleId" => {}
+            _ if s.take(OWNER, &arg)? => {}
             _ => return Err(arg.unknown()),
         }
     }
@@ -53,31 +30,16 @@ pub(super) fn parse_statement(doc: &RawDoc) -> Result<UpdateStatement<'_>> {
 }
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let (mut ordered, mut bypass, mut lets, mut by_uuid) = (true, false, None, false);
-    for arg in req.args("update") {
-        if matches!(arg.value(), Value::Null) {
-            continue;
-        }
-        match arg.name() {
-            "updates" => {}
-            "ordered" => ordered = arg.bool()?,
-            "bypassDocumentValidation" => bypass = arg.boolish()?,
-            "let" => lets = Some(arg.doc()?),
-            "collectionUUID" => by_uuid = true,
-            "isTimeseriesNamespace" | "encryptionInformation" | "legacyRuntimeConstants" => {}
-            _ => return Err(arg.unknown()),
-        }
-    }
-    req.only_sequences("update", &["updates"])?;
+    let args = WriteArgs::parse(&req, "update", "updates")?;
     let ns = req.ns()?;
     pando_catalog::names::check_writable(&ns)?;
     let docs = req.required_docs("update", "updates")?;
     let statements = docs.map(parse_statement).collect::<Result<Vec<_>>>()?;
     check_batch_size(statements.len())?;
     server.before_write(ctx).await?;
-    let checked = if by_uuid { server.check_collection_uuid("update", &req, &ns) } else { Ok(()) };
+    let series = server.series_to_write(&ns, args.by_buckets)?;
+    let checked = server.uuid_of_write(args.by_uuid, "update", &req, &ns, series.as_ref());
     let mut retry = Retry::begin(server, ctx, req.body).await?;
-    let series = server.time_series(&ns);
     let mut out = Outcome { n_modified: Some(0), ..Outcome::default() };
     for (i, s) in statements.iter().enumerate() {
         server.instance.metrics.op_counters.update.inc();
@@ -89,12 +51,10 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             }
             continue;
         }
-        let s = UpdateStatement { lets, bypass_validation: bypass, index: i, ..s.clone() };
+        let WriteArgs { lets, bypass_validation, .. } = args;
+        let s = UpdateStatement { lets, bypass_validation, index: i, ..s.clone() };
         let done = match &checked {
-            Ok(()) => match &series {
-                Some(series) => server.update_measurements(ctx, series, &s, &mut retry).await,
-                None => server.update_statement(ctx, &ns, &s, &mut retry).await,
-            },
+            Ok(()) => server.update_in(ctx, &ns, series.as_ref(), &s, &mut retry).await,
             Err(e) => Err(e.clone()),
         };
         match done {
@@ -105,7 +65,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             Err(e) => {
                 server.write_failed(ctx, &e)?;
                 out.errors.push((i, e));
-                if ordered || ctx.in_txn() {
+                if args.ordered || ctx.in_txn() {
                     break;
                 }
             }

@@ -1,0 +1,105 @@
+//! Deletes and updates of sources: what they say of the meta field, said of the buckets.
+
+use super::Series;
+use crate::Server;
+use crate::aggregation::hint_on_buckets;
+use crate::find_one::Lookup;
+use crate::query_cursor::ReadPoint;
+use crate::statements::{DeleteStatement, UpdateStatement, Updated};
+use crate::writes::Retry;
+use pando_base::{Error, ErrorCode, Result, limits};
+use pando_bson::{Bson, DocBuilder, RawDoc, Value};
+use pando_command::OpCtx;
+use pando_query::plan::Hint;
+use pando_query::timeseries::{TimeSeries, filter_on_meta, update_on_meta};
+
+impl Server {
+    /// A delete by source. Returns how many measurements went.
+    pub(crate) async fn delete_measurements(
+        &self,
+        ctx: &OpCtx,
+        series: &Series,
+        s: &DeleteStatement<'_>,
+        retry: &mut Retry,
+    ) -> Result<u64> {
+        if !s.multi {
+            return Err(Error::new(
+                ErrorCode::IllegalOperation,
+                "Cannot perform a non-multi delete on a time-series collection",
+            ));
+        }
+        let filter = filter_on_meta(&series.of, s.filter)?;
+        let hint = hint_on_buckets(s.hint.clone(), &series.of)?;
+        let found = self.matching_buckets(ctx, series, &filter, hint.clone()).await?;
+        let n = found.iter().map(|(_, n)| n).sum();
+        let s = DeleteStatement { filter: &filter, hint, ..s.clone() };
+        self.delete_statement(ctx, &series.buckets, &s, retry).await?;
+        Ok(n)
+    }
+
+    /// An update of sources.
+    pub(crate) async fn update_measurements(
+        &self,
+        ctx: &OpCtx,
+        series: &Series,
+        s: &UpdateStatement<'_>,
+        retry: &mut Retry,
+    ) -> Result<Updated> {
+        let refuse = |text: &'static str| Err(Error::new(ErrorCode::InvalidOptions, text));
+        if s.upsert {
+            return refuse("Cannot perform an upsert on a time-series collection");
+        }
+        if !s.multi {
+            return refuse("Cannot perform a non-multi update on a time-series collection");
+        }
+        let filter = filter_on_meta(&series.of, s.filter)?;
+        let hint = hint_on_buckets(s.hint.clone(), &series.of)?;
+        let update = update_on_meta(&series.of, s.update)?;
+        let mut total = Updated::default();
+        for (id, n) in self.matching_buckets(ctx, series, &filter, hint).await? {
+            let mut one = DocBuilder::new();
+            one.bson("_id", &id);
+            let one = one.finish();
+            let update = Value::Document(&update);
+            let s = UpdateStatement { filter: &one, update, multi: false, hint: None, ..s.clone() };
+            let done = self.update_statement(ctx, &series.buckets, &s, retry).await?;
+            total.matched += done.matched * n;
+            total.modified += done.modified * n;
+        }
+        Ok(total)
+    }
+
+    /// The buckets of some sources, with how many measurements each has.
+    async fn matching_buckets(
+        &self,
+        ctx: &OpCtx,
+        series: &Series,
+        filter: &RawDoc,
+        hint: Option<Hint>,
+    ) -> Result<Vec<(Bson, u64)>> {
+        let Some(coll) = self.lock_for_write(ctx, &series.buckets).await? else { return Ok(Vec::new()) };
+        let q = self.query_ctx(ctx, Some(coll.collection()), None, None)?;
+        let lookup = Lookup::new(filter, hint, None, q, coll.collection())?;
+        let mut candidates = lookup.all(self, ctx, &coll).await?;
+        let mut out = Vec::new();
+        loop {
+            let batch = candidates.next_batch(ctx, limits::MULTI_WRITE_UNIT_DOCS).await?;
+            if batch.is_empty() {
+                return Ok(out);
+            }
+            let mut source = self.open_source(ctx, coll.collection(), ReadPoint::Latest)?;
+            for rid in &batch {
+                let Some(doc) = source.fetch(rid)? else { continue };
+                let bucket = RawDoc::trusted(&doc);
+                if let Some(id) = bucket.get("_id") {
+                    out.push((Bson::from(id), measurements(&series.of, bucket)));
+                }
+            }
+        }
+    }
+}
+
+fn measurements(series: &TimeSeries, bucket: &RawDoc) -> u64 {
+    let times = bucket.get("data").and_then(|d| d.as_doc()?.get(&series.time_field)?.as_doc());
+    times.map_or(0, |t| t.count() as u64)
+}

@@ -1,0 +1,239 @@
+//! Time series through the whole server: where measurements go, what errors stop, what a restart finds.
+
+use pando_bson::{Bson, Document, doc};
+use pando_testserver::{Client, Running, World, run};
+
+const HOUR: i64 = 3_600_000;
+
+fn at(ms: i64) -> Bson {
+    Bson::DateTime(1_700_000_000_000 - 1_700_000_000_000 % HOUR + ms)
+}
+
+async fn started() -> (World, Running, Client) {
+    let world = World::new();
+    let server = world.start_set().await;
+    let mut c = server.connect().await;
+    c.ok(doc! { "create": "ts", "timeseries": { "timeField": "t", "metaField": "m" } }).await;
+    (world, server, c)
+}
+
+fn insert(docs: Vec<Document>, ordered: bool) -> Document {
+    let docs = docs.into_iter().map(Bson::Document).collect::<Vec<_>>();
+    let mut command = doc! { "insert": "ts", "ordered": ordered };
+    command.push("documents", docs);
+    command
+}
+
+async fn buckets(c: &mut Client) -> Vec<Document> {
+    c.all(doc! { "find": "system.buckets.ts", "sort": { "_id": 1 } }).await
+}
+
+fn number(d: &Document, path: &[&str]) -> i64 {
+    let (last, before) = path.split_last().unwrap();
+    let mut d = d.clone();
+    for name in before {
+        d = d.get(name).and_then(Bson::as_doc).unwrap().clone();
+    }
+    d.get(last).and_then(Bson::as_i64).unwrap()
+}
+
+/// What failed: `(index, code)`.
+fn failed(reply: &Document) -> Vec<(i64, i64)> {
+    let errors = reply.get("writeErrors").and_then(Bson::as_array).unwrap_or_default();
+    errors
+        .iter()
+        .map(|e| e.as_doc().unwrap())
+        .map(|e| (number(e, &["index"]), number(e, &["code"])))
+        .collect()
+}
+
+#[test]
+fn a_batch_writes_each_bucket_once() {
+    run(async {
+        let (_world, server, mut c) = started().await;
+        let docs = |from: i64| (from..from + 300).map(|i| doc! { "t": at(i), "m": i % 3, "x": i }).collect();
+        c.ok(insert(docs(0), true)).await;
+        c.ok(insert(docs(300), false)).await;
+        let stats = c.ok(doc! { "collStats": "ts" }).await;
+        let of = |name: &str| number(&stats, &["timeseries", name]);
+        assert_eq!((of("bucketCount"), of("numBucketInserts"), of("numBucketUpdates")), (3, 3, 3));
+        assert_eq!((of("numMeasurementsCommitted"), of("avgNumMeasurementsPerCommit")), (600, 100));
+        let entries = c.all(doc! {
+            "find": "oplog.rs", "$db": "local", "filter": { "ns": "test.system.buckets.ts", "op": { "$in": ["i", "u"] } },
+        }).await;
+        assert_eq!(entries.len(), 6);
+        assert_eq!(c.all(doc! { "find": "ts" }).await.len(), 600);
+        server.shut_down().await;
+    });
+}
+
+#[test]
+fn an_ordered_insert_stops_at_the_measurement_whose_bucket_fails() {
+    run(async {
+        let (_world, server, mut c) = started().await;
+        c.ok(doc! { "createIndexes": "ts", "indexes": [{ "key": { "m.loc": "2dsphere" }, "name": "loc" }] })
+            .await;
+        let place = |x: i32| doc! { "type": "Point", "coordinates": [x, 0] };
+        let docs = || -> Vec<Document> {
+            [1, 2, 999, 3, 2].iter().map(|x| doc! { "t": at(0), "m": { "loc": place(*x) } }).collect()
+        };
+        let reply = c.ok(insert(docs(), true)).await;
+        assert_eq!((number(&reply, &["n"]), failed(&reply)), (2, vec![(2, 16755)]));
+        assert_eq!(c.all(doc! { "find": "ts" }).await.len(), 2);
+        let reply = c.ok(insert(docs(), false)).await;
+        assert_eq!((number(&reply, &["n"]), failed(&reply)), (4, vec![(2, 16755)]));
+        assert_eq!((c.all(doc! { "find": "ts" }).await.len(), buckets(&mut c).await.len()), (6, 3));
+        // What is no measurement stops it as well.
+        let reply = c.ok(insert(vec![doc! { "t": at(0) }, doc! { "x": 1 }, doc! { "t": at(1) }], true)).await;
+        assert_eq!((number(&reply, &["n"]), failed(&reply)), (1, vec![(1, 2)]));
+        server.shut_down().await;
+    });
+}
+
+#[test]
+fn buckets_are_taken_up_again_after_a_restart_and_by_measurements_that_come_late() {
+    run(async {
+        let (world, server, mut c) = started().await;
+        let one = |ms: i64, m: &str| insert(vec![doc! { "t": at(ms), "m": m }], true);
+        for (ms, m) in [(0, "a"), (0, "b"), (3 * HOUR, "a")] {
+            c.ok(one(ms, m)).await;
+        }
+        server.shut_down().await;
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        for (ms, m) in [(1, "b"), (1, "a"), (3 * HOUR + 1, "a"), (2, "a"), (2, "b")] {
+            c.ok(one(ms, m)).await;
+        }
+        assert_eq!((buckets(&mut c).await.len(), c.all(doc! { "find": "ts" }).await.len()), (3, 8));
+        // Nothing goes into one that is closed.
+        let close = doc! { "q": {}, "u": { "$set": { "control.closed": true } }, "multi": true };
+        c.ok(doc! { "update": "system.buckets.ts", "updates": [close] }).await;
+        c.ok(one(3, "b")).await;
+        assert_eq!(buckets(&mut c).await.len(), 4);
+        server.shut_down().await;
+    });
+}
+
+#[test]
+fn a_series_without_sources_goes_on_after_a_restart() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        c.ok(doc! { "create": "ts", "timeseries": { "timeField": "t" } }).await;
+        c.ok(insert(vec![doc! { "t": at(0) }, doc! { "t": at(2 * HOUR) }], true)).await;
+        server.shut_down().await;
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        c.ok(insert(vec![doc! { "t": at(5) }, doc! { "t": at(2 * HOUR + 5) }, doc! { "t": at(6) }], true))
+            .await;
+        assert_eq!(buckets(&mut c).await.len(), 2);
+        server.shut_down().await;
+    });
+}
+
+fn bulk(ops: Vec<Document>, info: Document) -> Document {
+    let mut command = doc! { "bulkWrite": 1 };
+    command.push("ops", ops.into_iter().map(Bson::Document).collect::<Vec<_>>());
+    command.push("nsInfo", vec![Bson::Document(info)]);
+    command.push("$db", "admin");
+    command
+}
+
+#[test]
+fn bulk_write_speaks_of_measurements_and_sources() {
+    run(async {
+        let (_world, server, mut c) = started().await;
+        let ops = || {
+            vec![
+                doc! { "insert": 0, "document": { "t": at(0), "m": 1 } },
+                doc! { "insert": 0, "document": { "t": at(1), "m": 1 } },
+                doc! { "insert": 0, "document": { "t": at(1), "m": 2 } },
+                doc! { "update": 0, "filter": { "m": 1 }, "updateMods": { "$set": { "m": 3 } }, "multi": true },
+                doc! { "delete": 0, "filter": { "m": 2 }, "multi": true },
+            ]
+        };
+        let reply = c.ok(bulk(ops(), doc! { "ns": "test.ts" })).await;
+        let sums =
+            ["nErrors", "nInserted", "nMatched", "nModified", "nDeleted"].map(|n| number(&reply, &[n]));
+        assert_eq!(sums, [0, 3, 2, 2, 1]);
+        let reply =
+            c.ok(bulk(ops(), doc! { "ns": "test.system.buckets.ts", "isTimeseriesNamespace": true })).await;
+        assert_eq!((number(&reply, &["nInserted"]), number(&reply, &["nDeleted"])), (3, 1));
+        let wrong = bulk(ops(), doc! { "ns": "test.ts", "isTimeseriesNamespace": true });
+        assert_eq!(c.err(wrong).await.0, 5_916_400);
+        server.shut_down().await;
+    });
+}
+
+#[test]
+fn a_wrong_uuid_is_told_by_every_write() {
+    run(async {
+        let (_world, server, mut c) = started().await;
+        let wrong = || Bson::Binary(pando_bson::Binary { subtype: 4, bytes: vec![7; 16] });
+        for (mut command, coll) in [
+            (insert(vec![doc! { "t": at(0) }], true), "system.buckets.ts"),
+            (doc! { "insert": "c", "documents": [{}] }, "c"),
+            (
+                doc! { "update": "ts", "updates": [{ "q": {}, "u": { "$set": { "m": 1 } }, "multi": true }] },
+                "system.buckets.ts",
+            ),
+            (doc! { "delete": "ts", "deletes": [{ "q": {}, "limit": 0 }] }, "system.buckets.ts"),
+        ] {
+            command.push("collectionUUID", wrong());
+            let reply = c.ok(command).await;
+            assert_eq!(failed(&reply), [(0, 361)]);
+            let error =
+                reply.get("writeErrors").and_then(Bson::as_array).unwrap()[0].as_doc().unwrap().clone();
+            assert_eq!(error.get("expectedCollection").and_then(Bson::as_str), Some(coll));
+        }
+        for mut command in [
+            doc! { "collMod": "ts" },
+            doc! { "count": "ts" },
+            doc! { "find": "ts" },
+            doc! { "aggregate": "ts", "pipeline": [], "cursor": {} },
+            doc! { "createIndexes": "ts", "indexes": [{ "key": { "m": 1 }, "name": "m" }] },
+            doc! { "dropIndexes": "ts", "index": "*" },
+        ] {
+            command.push("collectionUUID", wrong());
+            assert_eq!(c.err(command).await.0, 361);
+        }
+        let info = doc! { "ns": "test.ts", "collectionUUID": wrong() };
+        let reply = c.ok(bulk(vec![doc! { "insert": 0, "document": { "t": at(0) } }], info)).await;
+        assert_eq!((number(&reply, &["nErrors"]), number(&reply, &["nInserted"])), (1, 0));
+        assert!(buckets(&mut c).await.is_empty());
+        server.shut_down().await;
+    });
+}
+
+#[test]
+fn coll_mod_widens_buckets_and_the_view_follows() {
+    run(async {
+        let (world, server, mut c) = started().await;
+        c.ok(insert(vec![doc! { "t": at(0), "m": 1 }], true)).await;
+        let granularity = |g: &str| doc! { "collMod": "ts", "timeseries": { "granularity": g } };
+        c.ok(granularity("minutes")).await;
+        assert_eq!(c.err(granularity("seconds")).await.0, 72);
+        assert_eq!(c.err(doc! { "collMod": "ts", "validator": {} }).await.0, 72);
+        assert_eq!(c.err(doc! { "collMod": "ts", "timeseries": { "a": 1 } }).await.0, 40415);
+        c.ok(doc! { "collMod": "ts", "expireAfterSeconds": 100_000_000 }).await;
+        c.ok(doc! { "collMod": "ts", "index": { "keyPattern": { "m": 1, "t": 1 }, "hidden": true } }).await;
+        let shown = doc! { "listCollections": 1, "filter": { "name": "ts" } };
+        let options = c.all(shown.clone()).await.remove(0).get("options").cloned();
+        let series = doc! {
+            "timeField": "t", "metaField": "m", "granularity": "minutes", "bucketMaxSpanSeconds": 86400,
+        };
+        let wanted = doc! { "expireAfterSeconds": 100_000_000i64, "timeseries": series };
+        assert_eq!(options, Some(Bson::Document(wanted.clone())));
+        server.shut_down().await;
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        assert_eq!(c.all(shown).await.remove(0).get("options"), Some(&Bson::Document(wanted)));
+        let views = c.all(doc! { "find": "system.views" }).await;
+        assert!(format!("{views:?}").contains("86400"), "{views:?}");
+        // The old bucket takes what is within the new span.
+        c.ok(insert(vec![doc! { "t": at(5 * HOUR), "m": 1 }], true)).await;
+        assert_eq!(c.all(doc! { "find": "ts" }).await.len(), 2);
+        server.shut_down().await;
+    });
+}
