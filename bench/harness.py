@@ -1,5 +1,6 @@
-"""What both benches share: the CPU time of a process, and clients that start together and time each call."""
+"""What the benches share: the CPU time of a process, clients that start together and time each call, medians and a table of ratios."""
 import multiprocessing as mp
+import statistics
 import time
 
 CLIENT_UP_S = 120
@@ -50,3 +51,38 @@ def clients(make, argses, begin, end):
     for p in ps:
         p.join()
     return lat, dt, cpu
+
+
+def timed(target, make, argses):
+    """A phase of `clients`; what the secondaries still have to do belongs to its operations."""
+    def counted():
+        target.set.settle()
+        return target.set.cpu()
+    lat, dt, cpu = clients(make, argses, counted, counted)
+    return {"ops_s": len(lat) / dt, "cpu_us": cpu / len(lat) * 1e6, "lat": lat}
+
+
+def summary(runs):
+    """Medians of the rounds; percentiles of all latencies."""
+    r = {k: statistics.median(x[k] for x in runs) for k in runs[0] if k != "lat"}
+    lats = sorted(v for x in runs for v in x.get("lat", ()))
+    if lats:
+        r["p50_us"], r["p99_us"] = lats[len(lats) // 2] * 1e6, lats[int(len(lats) * .99)] * 1e6
+    return r
+
+
+def words(r):
+    more = "".join(f" {k} {v:,.0f}" for k, v in r.items() if k not in ("ops_s", "cpu_us"))
+    return f"{r['ops_s']:>9,.0f} ops/s {r['cpu_us']:>8.1f} us CPU{more}"
+
+
+def pair_table(targets, names):
+    if len(targets) == 1:
+        return [f"{n}: {words(targets[0].results[n])}" for n in names]
+    ta, tb = targets
+    ratio = lambda x, y, k: f"{x[k] / max(y[k], 1e-9):.2f}" if k in x and k in y else ""  # noqa: E731
+    out = [f"| phase | {ta.name} ops/s | {tb.name} ops/s | **throughput ratio** | p50 ratio | p99 ratio | {ta.name} CPU µs/op | {tb.name} CPU µs/op | **CPU ratio** |", "|---|---|---|---|---|---|---|---|---|"]
+    for n in names:
+        x, y = ta.results[n], tb.results[n]
+        out.append(f"| {n} | {x['ops_s']:,.0f} | {y['ops_s']:,.0f} | **{ratio(x, y, 'ops_s')}** | {ratio(x, y, 'p50_us')} | {ratio(x, y, 'p99_us')} | {x['cpu_us']:,.0f} | {y['cpu_us']:,.0f} | **{ratio(x, y, 'cpu_us')}** |")
+    return out

@@ -27,7 +27,6 @@ import random
 import re
 import shutil
 import signal
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -132,17 +131,7 @@ def writes(kind, concern, clients):
         n = max(10, a.ops // clients)
         target.seed += 1
         argses = [(target.set.uri, kind, CONCERNS[concern], a.docs, 1 + target.seed * 100 + i, n) for i in range(clients)]
-
-        def begin():
-            target.set.settle()
-            return target.set.cpu()
-
-        def end():
-            # What the secondaries still have to do belongs to these operations.
-            target.set.settle()
-            return target.set.cpu()
-        lat, dt, cpu = harness.clients(writer, argses, begin, end)
-        return {"ops_s": len(lat) / dt, "cpu_us": cpu / len(lat) * 1e6, "lat": lat}
+        return harness.timed(target, writer, argses)
     return run
 
 
@@ -259,28 +248,11 @@ def phases(a):
     return [p for p in out if re.search(a.phases, p[0])]
 
 
-def summary(runs):
-    r = {k: statistics.median(x[k] for x in runs) for k in runs[0] if k != "lat"}
-    lats = sorted(v for x in runs for v in x.get("lat", ()))
-    if lats:
-        r["p50_us"], r["p99_us"] = lats[len(lats) // 2] * 1e6, lats[int(len(lats) * .99)] * 1e6
-    return r
-
-
-def words(r):
-    more = "".join(f" {k} {r[k]:,.0f}" for k in ("p50_us", "p99_us", "primary_ops_s", "lag_ms", "rest_ms") if k in r)
-    return f"{r['ops_s']:>9,.0f} ops/s {r['cpu_us']:>8.1f} us CPU{more}"
-
-
 def table(targets, names):
-    ratio = lambda x, y, k: f"{x[k] / max(y[k], 1e-9):.2f}" if k in x and k in y else ""  # noqa: E731
+    out = harness.pair_table(targets, names)
     if len(targets) == 1:
-        return [f"{n}: {words(targets[0].results[n])}" for n in names]
+        return out
     ta, tb = targets
-    out = [f"| phase | {ta.name} ops/s | {tb.name} ops/s | **throughput ratio** | p50 ratio | p99 ratio | {ta.name} CPU us/op | {tb.name} CPU us/op | **CPU ratio** |", "|---|---|---|---|---|---|---|---|---|"]
-    for n in names:
-        x, y = ta.results[n], tb.results[n]
-        out.append(f"| {n} | {x['ops_s']:,.0f} | {y['ops_s']:,.0f} | **{ratio(x, y, 'ops_s')}** | {ratio(x, y, 'p50_us')} | {ratio(x, y, 'p99_us')} | {x['cpu_us']:,.0f} | {y['cpu_us']:,.0f} | **{ratio(x, y, 'cpu_us')}** |")
     for n in names:
         for k, what in (("primary_ops_s", "documents/s the primary wrote meanwhile"), ("lag_ms", "largest lag, ms"), ("rest_ms", "ms from the last acknowledgement until all members had everything")):
             if k in ta.results[n]:
@@ -312,8 +284,8 @@ def measure(targets, a, count, home, names):
             names.append(name)
             print(f"{name:38}", flush=True)
             for t in targets:
-                t.results[name] = summary(runs[t.name])
-                print(f"    {t.name:10} {words(t.results[name])}", flush=True)
+                t.results[name] = harness.summary(runs[t.name])
+                print(f"    {t.name:10} {harness.words(t.results[name])}", flush=True)
         for t in targets:
             print(f"# {t.name}: RSS of the members, MiB: {', '.join(f'{m.rss():.0f}' for m in t.set.members)}", flush=True)
     finally:

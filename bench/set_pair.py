@@ -4,11 +4,11 @@ import os
 import pathlib
 import re
 import shutil
-import statistics
 import tempfile
 
 import pymongo
 
+import harness
 import set_bench
 
 
@@ -46,42 +46,17 @@ class Pair:
             self.names.append(name)
             print(name, flush=True)
             for t in self.targets:
-                t.results[name] = summary(runs[t.name])
-                print(f"    {t.name:10} {words(t.results[name])}", flush=True)
+                t.results[name] = harness.summary(runs[t.name])
+                print(f"    {t.name:10} {harness.words(t.results[name])}", flush=True)
 
     def report(self, a):
-        rows = table(self.targets, self.names)
+        rows = harness.pair_table(self.targets, self.names)
         print("\n" + "\n".join(rows))
         print(f"\nload average at the end: {os.getloadavg()[0]:.1f}; median of {a.rounds} rounds; pymongo {pymongo.version}")
         if a.md:
             pathlib.Path(a.md).write_text("\n".join(rows) + "\n")
         if a.json:
             pathlib.Path(a.json).write_text(json.dumps({t.name: t.results for t in self.targets}, indent=1))
-
-
-def summary(runs):
-    r = {k: statistics.median(x[k] for x in runs) for k in runs[0] if k != "lat"}
-    lats = sorted(v for x in runs for v in x.get("lat", ()))
-    if lats:
-        r["p50_us"], r["p99_us"] = lats[len(lats) // 2] * 1e6, lats[int(len(lats) * .99)] * 1e6
-    return r
-
-
-def words(r):
-    more = "".join(f" {k} {v:,.0f}" for k, v in r.items() if k not in ("ops_s", "cpu_us"))
-    return f"{r['ops_s']:>9,.0f} ops/s {r['cpu_us']:>8.1f} us CPU{more}"
-
-
-def table(targets, names):
-    if len(targets) == 1:
-        return [f"{n}: {words(targets[0].results[n])}" for n in names]
-    ta, tb = targets
-    ratio = lambda x, y, k: f"{x[k] / max(y[k], 1e-9):.2f}" if k in x and k in y else ""  # noqa: E731
-    out = [f"| phase | {ta.name} ops/s | {tb.name} ops/s | **throughput ratio** | p50 ratio | p99 ratio | {ta.name} CPU µs/op | {tb.name} CPU µs/op | **CPU ratio** |", "|---|---|---|---|---|---|---|---|---|"]
-    for n in names:
-        x, y = ta.results[n], tb.results[n]
-        out.append(f"| {n} | {x['ops_s']:,.0f} | {y['ops_s']:,.0f} | **{ratio(x, y, 'ops_s')}** | {ratio(x, y, 'p50_us')} | {ratio(x, y, 'p99_us')} | {x['cpu_us']:,.0f} | {y['cpu_us']:,.0f} | **{ratio(x, y, 'cpu_us')}** |")
-    return out
 
 
 def arguments(ap):

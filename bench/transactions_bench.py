@@ -76,12 +76,7 @@ def phase(make, concern, clients, a):
         n = max(10, a.ops // clients)
         target.seed += 1
         argses = [(target.set.uri, concern, a.accounts, 1 + target.seed * 100 + i, n) for i in range(clients)]
-
-        def counted():
-            target.set.settle()
-            return target.set.cpu()
-        lat, dt, cpu = harness.clients(make, argses, counted, counted)
-        return {"ops_s": len(lat) / dt, "cpu_us": cpu / len(lat) * 1e6, "lat": lat}
+        return harness.timed(target, make, argses)
     return run
 
 
