@@ -25,8 +25,8 @@ impl Catalog {
         size: i64,
         interrupt: &dyn Interrupt,
     ) -> Result<OpTime> {
-        let _db = self.lock_database(ns.db()).await;
-        let source = self.capped_source(ns).await?;
+        let _db = self.unless_interrupted(interrupt, self.lock_database(ns.db())).await?;
+        let source = self.unless_interrupted(interrupt, self.capped_source(ns)).await??;
         let suffix: String = self.new_uuid().to_string().chars().take(5).collect();
         let tmp = Namespace::unchecked(ns.db(), &format!("tmp{suffix}.convertToCapped.{}", ns.coll()));
         if ns.coll().starts_with("system.") {
@@ -58,8 +58,8 @@ impl Catalog {
         interrupt: &dyn Interrupt,
     ) -> Result<OpTime> {
         crate::names::check_creatable(to)?;
-        let _db = self.lock_database(from.db()).await;
-        let source = self.capped_source(from).await?;
+        let _db = self.unless_interrupted(interrupt, self.lock_database(from.db())).await?;
+        let source = self.unless_interrupted(interrupt, self.capped_source(from)).await??;
         if self.snapshot().get(to).is_some() {
             return Err(Error::new(
                 ErrorCode::NamespaceExists,

@@ -10,7 +10,7 @@ use crate::unit::{Marks, WriteUnit};
 use arc_swap::ArcSwap;
 use pando_base::{Error, ErrorCode, Namespace, Result, Term, Timestamp, Uuid};
 use pando_env::Env;
-use pando_storage::{ReadAt, Storage, Txn};
+use pando_storage::{BeginOptions, OnPrepared, ReadAt, Storage, Txn};
 use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -240,6 +240,16 @@ impl Catalog {
     /// Begins a unit of work that writes to collections like `coll`.
     pub fn begin_write(&self, coll: &Collection) -> Result<WriteUnit> {
         self.begin_unit(coll.replicated)
+    }
+    /// The same for a write that must not look past what prepared transactions have written: it fails with
+    /// [`PREPARE_CONFLICT`](pando_storage::PREPARE_CONFLICT) at the first of it.
+    pub fn begin_write_waiting(&self, coll: &Collection) -> Result<WriteUnit> {
+        if !coll.replicated {
+            return self.begin_unit(false);
+        }
+        let entered = self.gate().enter()?;
+        let waits = BeginOptions { on_prepared: OnPrepared::Conflict };
+        Ok(WriteUnit::logged(self, self.storage().begin_with(ReadAt::Latest, waits)?, entered))
     }
     pub(crate) fn begin_unit(&self, replicated: bool) -> Result<WriteUnit> {
         if replicated {

@@ -2,6 +2,7 @@
 //! log entry; the snapshot is replaced while the lock is still held.
 
 use crate::Catalog;
+use crate::catalog::DdlGuard;
 use crate::collection::{Collection, Index, KeyFormat, Shared, View};
 use crate::durable::{self, Parts};
 use crate::names;
@@ -168,11 +169,14 @@ impl Catalog {
         names::check_droppable(self, ns)?;
         let _db = self.lock_database(ns.db()).await;
         if let Some(view) = self.lookup_view(ns) {
-            let last = self.change_view_doc(ns, None).await?;
             if !view.on.coll().starts_with(time_series::BUCKETS) {
+                let last = self.change_view_doc(ns, None).await?;
                 return Ok(Dropped { indexes_were: None, last });
             }
-            return self.drop_one(&view.on).await;
+            // Whoever gives up waiting leaves both.
+            let buckets = self.lock_to_drop(&view.on).await?;
+            self.change_view_doc(ns, None).await?;
+            return self.drop_locked(&buckets);
         }
         // Buckets go with the view of them.
         let view = ns.coll().strip_prefix(time_series::BUCKETS).map(|c| Namespace::unchecked(ns.db(), c));
@@ -184,9 +188,14 @@ impl Catalog {
 
     /// With the database's lock held.
     async fn drop_one(&self, ns: &Namespace) -> Result<Dropped> {
+        self.drop_locked(&self.lock_to_drop(ns).await?)
+    }
+    async fn lock_to_drop(&self, ns: &Namespace) -> Result<DdlGuard> {
         let not_found = || Error::new(ErrorCode::NamespaceNotFound, "ns not found");
         self.abort_builds(ns, "collection dropped").await?;
-        let guard = self.ddl_lock(ns).await.ok_or_else(not_found)?;
+        self.ddl_lock(ns).await.ok_or_else(not_found)
+    }
+    fn drop_locked(&self, guard: &DdlGuard) -> Result<Dropped> {
         let indexes = guard.coll.index_count();
         let mut unit = self.begin_unit(guard.coll.replicated)?;
         self.remove_collection(&mut unit, &guard.coll)?;

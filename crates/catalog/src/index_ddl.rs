@@ -119,7 +119,7 @@ impl Catalog {
         }
         let mut created_collection = false;
         loop {
-            let db = self.lock_database(ns.db()).await;
+            let db = self.unless_interrupted(interrupt, self.lock_database(ns.db())).await?;
             if let Some(view) = self.lookup_view(ns) {
                 return Err(crate::catalog::is_a_view(&view));
             }
@@ -136,7 +136,8 @@ impl Catalog {
             if let Some(unchanged) = all_there(&wanted, &seen)? {
                 return Ok(IndexesCreated { created_collection, ..unchanged });
             }
-            let Some(guard) = self.ddl_lock(ns).await else { continue };
+            let locked = self.unless_interrupted(interrupt, self.ddl_lock(ns)).await?;
+            let Some(guard) = locked else { continue };
             let coll = guard.coll.clone();
             let mut new = Vec::new();
             let mut someone_builds = false;

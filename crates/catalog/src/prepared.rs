@@ -192,8 +192,13 @@ impl Catalog {
     /// After a recovery: the transaction whose prepare entry is at `at` is undecided.
     pub fn restore_prepared(&self, at: Timestamp) -> Result<()> {
         let mut history = crate::TransactionHistory::new(self.storage().log(), at);
-        let Some(entry) = history.next()? else { return Ok(()) };
-        self.apply_prepare(&EntryView::parse(RawDoc::trusted(&entry))?)
+        let lost = || Error::internal(format!("the log lacks the prepare entry of a transaction at {at}"));
+        let entry = history.next()?.ok_or_else(lost)?;
+        let entry = EntryView::parse(RawDoc::trusted(&entry))?;
+        if !entry.o.get("prepare").is_some_and(|v| v.is_truthy()) {
+            return Err(lost());
+        }
+        self.apply_prepare(&entry)
     }
     /// Before a rollback: whatever is prepared is made anew from the log afterwards, which must not lose anything until
     /// then.

@@ -24,7 +24,7 @@ impl Catalog {
         interrupt: &dyn Interrupt,
     ) -> Result<OpTime> {
         names::check_renamable(from, to)?;
-        let _dbs = self.lock_databases(from.db(), to.db()).await;
+        let _dbs = self.unless_interrupted(interrupt, self.lock_databases(from.db(), to.db())).await?;
         let snap = self.snapshot();
         if snap.view(from).is_some() {
             return Err(Error::new(
@@ -58,8 +58,8 @@ impl Catalog {
         }
         // Both locks in name order.
         let (first, second) = if from.as_str() < to.as_str() { (from, to) } else { (to, from) };
-        let a = self.ddl_lock(first).await;
-        let b = self.ddl_lock(second).await;
+        let a = self.unless_interrupted(interrupt, self.ddl_lock(first)).await?;
+        let b = self.unless_interrupted(interrupt, self.ddl_lock(second)).await?;
         let (source, target) = if first == from { (a, b) } else { (b, a) };
         let source = source.ok_or_else(no_source)?;
         self.refuse_while_building(from)?;

@@ -19,6 +19,7 @@ use pando_base::{Error, ErrorCode, OpTime, Result, limits};
 use pando_bson::{DocBuf, RawDoc};
 use pando_oplog::entry;
 use pando_query::source::RecordId;
+use pando_storage::PREPARE_CONFLICT;
 use std::borrow::Cow;
 use std::future::Future;
 use std::time::Duration;
@@ -60,7 +61,8 @@ pub enum UpdateForm<'a> {
 /// Backoff between tries of a unit that met a write conflict.
 const CONFLICT_YIELDS: u32 = 4;
 
-/// Runs `unit` until it does not end in a write conflict. It must start from a new snapshot each time.
+/// Runs `unit` until it ends neither in a write conflict nor at something undecided. It must start from a new snapshot each
+/// time.
 pub async fn retry_conflicts<T>(
     catalog: &Catalog,
     interrupt: &dyn Interrupt,
@@ -68,14 +70,37 @@ pub async fn retry_conflicts<T>(
 ) -> Result<T> {
     let mut tries = 0;
     catalog.await_room(interrupt).await?;
+    let decided = catalog.storage().prepare_changes();
     loop {
+        let seen = decided.version();
         match unit() {
             Err(e) if e.code == ErrorCode::WriteConflict => {
                 interrupt.check()?;
                 after_conflict(catalog, tries).await;
                 tries += 1;
             }
+            Err(e) if e.code == PREPARE_CONFLICT => {
+                catalog.unless_interrupted(interrupt, decided.changed(seen)).await?;
+            }
             done => return done,
+        }
+    }
+}
+
+impl Catalog {
+    /// Waits for `fut` as long as the operation may.
+    pub(crate) async fn unless_interrupted<F: Future + Send>(
+        &self,
+        interrupt: &dyn Interrupt,
+        fut: F,
+    ) -> Result<F::Output> {
+        let mut fut = std::pin::pin!(fut);
+        let look = Duration::from_millis(limits::INTERRUPT_CHECK_MS);
+        loop {
+            if let Some(done) = self.env().timeout(look, fut.as_mut()).await {
+                return Ok(done);
+            }
+            interrupt.check()?;
         }
     }
 }
@@ -215,7 +240,7 @@ impl Catalog {
         doc: &RawDoc,
         stmt_ids: &[i32],
     ) -> Result<OpTime> {
-        let mut unit = self.begin_write(coll)?;
+        let mut unit = self.begin_write_waiting(coll)?;
         let rid = coll.shared.take_rids(1);
         unit.insert(op, coll, doc, rid, stmt_ids)?;
         unit.commit()
@@ -231,7 +256,7 @@ impl Catalog {
     ) -> Result<OpTime> {
         // A capped collection's records become visible in record order: hold the turn until the commit.
         let _turn = coll.is_capped().then(|| capped::turn(coll));
-        let mut unit = self.begin_write(coll)?;
+        let mut unit = self.begin_write_waiting(coll)?;
         if !op.bypass_validation {
             for doc in docs {
                 validation::check_insert(self, coll, doc)?;

@@ -4,7 +4,7 @@ use crate::Server;
 use crate::query_ctx::simple_id;
 use crate::query_cursor::{ReadPoint, STEPS_PER_TURN};
 use bytes::Bytes;
-use pando_base::{Error, Result};
+use pando_base::{Error, Result, Timestamp};
 use pando_bson::{Elem, RawDoc};
 use pando_catalog::{Collection, CollectionSource, WriteGuard, WriteUnit, find_id};
 use pando_command::OpCtx;
@@ -14,6 +14,7 @@ use pando_query::matcher::{MatchDetails, Matcher};
 use pando_query::plan::{Hint, Query, natural_of};
 use pando_query::sort::SortPattern;
 use pando_query::source::{RecordId, Source};
+use pando_storage::PREPARE_CONFLICT;
 use std::sync::Arc;
 
 /// A document with its place, and where in which array the filter matched.
@@ -78,8 +79,21 @@ impl<'a> Lookup<'a> {
         if self.id.is_some() {
             return Ok(Some(Target::ById));
         }
+        let decided = server.storage.prepare_changes();
+        loop {
+            let seen = decided.version();
+            match self.first_decided(server, ctx, coll).await {
+                // In a transaction the whole statement begins again.
+                Err(e) if e.code == PREPARE_CONFLICT && !ctx.in_txn() => {
+                    ctx.interruptible(decided.changed(seen)).await?;
+                }
+                found => return found,
+            }
+        }
+    }
+    async fn first_decided(&self, server: &Server, ctx: &OpCtx, coll: &WriteGuard) -> Result<Option<Target>> {
         let query = Query { limit: Some(1), ..self.query.clone() };
-        let mut source = server.open_source(ctx, coll.collection(), ReadPoint::Latest)?;
+        let mut source = server.open_target(ctx, coll.collection())?;
         let mut exec = Executor::new(query, &*source, server.resources(None))?;
         loop {
             match exec.next(&mut *source, &mut Quota::new(STEPS_PER_TURN))? {
@@ -140,7 +154,24 @@ impl<'a> Lookup<'a> {
 
     /// The record ids of all matches of one snapshot, in batches.
     pub(crate) async fn all(&self, server: &Server, ctx: &OpCtx, coll: &WriteGuard) -> Result<Candidates> {
-        let source = server.open_source(ctx, coll.collection(), ReadPoint::Latest)?;
+        let decided = server.storage.prepare_changes();
+        loop {
+            let seen = decided.version();
+            match self.all_decided(server, ctx, coll).await {
+                Err(e) if e.code == PREPARE_CONFLICT && !ctx.in_txn() => {
+                    ctx.interruptible(decided.changed(seen)).await?;
+                }
+                found => return found,
+            }
+        }
+    }
+    async fn all_decided(&self, server: &Server, ctx: &OpCtx, coll: &WriteGuard) -> Result<Candidates> {
+        // A scan that has written cannot begin again. What is prepared after this look came later than the command.
+        let undecided = server.storage.has_prepared(coll.idents(), Timestamp::MAX);
+        let source = match undecided {
+            true => server.open_target(ctx, coll.collection())?,
+            false => server.open_source(ctx, coll.collection(), ReadPoint::Latest)?,
+        };
         let query = match self.id {
             // As a plan it needs its filter.
             Some(id) => {
@@ -153,7 +184,7 @@ impl<'a> Lookup<'a> {
         };
         let exec = Executor::new(query, &*source, server.resources(None))?;
         let mut all = Candidates { exec, source, found: None, failed: None };
-        if ctx.in_txn() {
+        if ctx.in_txn() || undecided {
             // The unit's own writes would come into the scan's way: everything is found before anything is written.
             all.find_all(ctx).await?;
         }

@@ -154,6 +154,129 @@ fn some_readers_see_what_was_before_and_others_wait_for_the_decision() {
 }
 
 #[test]
+fn writes_wait_at_everything_undecided_that_they_look_at_and_at_nothing_else() {
+    run(async {
+        let (_w, server, mut a, mut b) = world().await;
+        // A scan looks at the first key behind its bounds, too: 9.
+        let more: Vec<Bson> = [5, 6, 9].iter().map(|n| doc! { "_id": *n, "n": *n }.into()).collect();
+        let mut insert = doc! { "insert": "c" };
+        insert.push("documents", more);
+        b.ok(insert).await;
+        b.ok(doc! { "createIndexes": "c", "indexes": [{ "key": { "n": 1 }, "name": "n_1" }] }).await;
+        a.ok(within(set(1, 10), 1, 1, true)).await;
+        a.ok(within(doc! { "insert": "c", "documents": [{ "_id": 3, "n": 3 }] }, 1, 1, false)).await;
+        a.ok(within(doc! { "delete": "c", "deletes": [{ "q": { "_id": 2 }, "limit": 1 }] }, 1, 1, false))
+            .await;
+        let at = prepared_at(&a.ok(prepare(1)).await);
+        let update = |q: Document, multi: bool| doc! { "update": "c", "updates": [{ "q": q, "u": { "$inc": { "u": 1 } }, "multi": multi }] };
+        let delete =
+            |q: Document, limit: i32| doc! { "delete": "c", "deletes": [{ "q": q, "limit": limit }] };
+        let waiting = [
+            update(doc! { "_id": 3 }, false),
+            update(doc! { "n": 1 }, false),
+            update(doc! { "n": 3 }, false),
+            update(doc! { "u": 7 }, false),
+            update(doc! { "_id": 3 }, true),
+            update(doc! { "u": 7 }, true),
+            delete(doc! { "_id": 3 }, 1),
+            delete(doc! { "u": 7 }, 0),
+            doc! { "findAndModify": "c", "query": { "n": { "$lt": 5 } }, "remove": true },
+            // The key may be free in a moment.
+            doc! { "insert": "c", "documents": [{ "_id": 2, "n": 7 }] },
+            doc! { "dbHash": 1 },
+        ];
+        for command in &waiting {
+            let reply = b.run(limited(command.clone())).await;
+            assert_eq!(code(&reply), 50, "{command:?}: {reply:?}");
+        }
+        for command in [update(doc! { "_id": 5 }, false), update(doc! { "n": { "$gte": 5, "$lt": 9 } }, true)]
+        {
+            b.ok(limited(command)).await;
+        }
+        let mut late = Vec::new();
+        for command in [update(doc! { "_id": 3 }, false), update(doc! { "u": { "$exists": false } }, true)] {
+            let mut c = server.connect().await;
+            late.push(spawn(async move { c.ok(command).await.get("n").and_then(Bson::as_i64) }));
+        }
+        pause(100).await;
+        a.ok(commit(1, at)).await;
+        let mut n = Vec::new();
+        for waiter in late {
+            n.push(waiter.await.unwrap());
+        }
+        assert_eq!(n[0], Some(1), "the document came with the commit");
+        // 1 and 9, and 3 unless it has its `u` already.
+        assert!(matches!(n[1], Some(2 | 3)), "{n:?}");
+        b.ok(doc! { "insert": "c", "documents": [{ "_id": 2, "n": 7 }] }).await;
+        let u = doc! { "count": "c", "query": { "u": { "$exists": true } } };
+        assert_eq!(b.ok(u).await.get("n").and_then(Bson::as_i64), Some(5));
+        server.shut_down().await;
+    });
+}
+
+#[test]
+fn definition_changes_behind_one_end_when_their_time_is_up_or_they_are_killed() {
+    run(async {
+        let (_w, server, mut a, mut b) = world().await;
+        b.ok(doc! { "createIndexes": "c", "indexes": [{ "key": { "n": 1 }, "name": "n_1" }] }).await;
+        a.ok(within(set(1, 10), 1, 1, true)).await;
+        let at = prepared_at(&a.ok(prepare(1)).await);
+        let changes = [
+            doc! { "drop": "c" },
+            doc! { "dropDatabase": 1 },
+            doc! { "collMod": "c", "index": { "name": "n_1", "hidden": true } },
+            doc! { "dropIndexes": "c", "index": "n_1" },
+            doc! { "createIndexes": "c", "indexes": [{ "key": { "m": 1 }, "name": "m_1" }] },
+            doc! { "convertToCapped": "c", "size": 100_000 },
+            doc! { "renameCollection": "test.c", "to": "test.d", "$db": "admin" },
+        ];
+        for change in changes {
+            let reply = b.run(limited(change.clone())).await;
+            assert_eq!(code(&reply), 50, "{change:?}: {reply:?}");
+        }
+        let mut c = server.connect().await;
+        let dropping = spawn(async move { c.run(doc! { "drop": "c" }).await });
+        let mut c = server.connect().await;
+        pause(100).await;
+        // Behind the drop, which has the database's lock.
+        let writing = spawn(async move { c.run(limited(set(2, 5))).await });
+        assert_eq!(code(&writing.await.unwrap()), 50);
+        let ops = b.admin(doc! { "currentOp": 1, "command.drop": "c" }).await;
+        let op = ops.get("inprog").and_then(|v| v.as_array()?.first()?.as_doc()?.get("opid").cloned());
+        b.admin(doc! { "killOp": 1, "op": op.expect("the drop is shown") }).await;
+        assert_eq!(code(&dropping.await.unwrap()), 11601);
+        a.ok(commit(1, at)).await;
+        assert_eq!(first(&b.ok(find(1, doc! {})).await), Some(10));
+        b.ok(doc! { "drop": "c" }).await;
+        server.shut_down().await;
+    });
+}
+
+#[test]
+fn a_start_without_majority_reads_refuses_what_is_prepared() {
+    run(async {
+        let (world, server, mut a, _) = world().await;
+        a.ok(within(set(1, 10), 1, 1, true)).await;
+        let at = prepared_at(&a.ok(prepare(1)).await);
+        server.abandon();
+        let refused = world
+            .try_start_at(0, |c| {
+                c.repl_set = Some("rs".to_owned());
+                c.majority_reads = false;
+            })
+            .await;
+        let error = refused.err().expect("nobody could decide it");
+        assert_eq!(error.code.0, 51_146, "{error}");
+        // Nothing is lost by the attempt.
+        let server = world.start_set().await;
+        let mut a = server.connect().await;
+        a.ok(commit(1, at)).await;
+        assert_eq!(first(&a.ok(find(1, doc! {})).await), Some(10));
+        server.shut_down().await;
+    });
+}
+
+#[test]
 fn an_aborted_one_leaves_an_entry_and_nothing_else() {
     run(async {
         let (_w, server, mut a, mut b) = world().await;

@@ -47,17 +47,25 @@ impl World {
     }
     /// The same on a given port.
     pub async fn start_at(&self, port: u16, change: impl FnOnce(&mut Config)) -> Running {
+        self.try_start_at(port, change).await.expect("the server starts")
+    }
+    /// The same where the server may refuse.
+    pub async fn try_start_at(
+        &self,
+        port: u16,
+        change: impl FnOnce(&mut Config),
+    ) -> pando_base::Result<Running> {
         let env = self.env();
         let bound = listener::bind(&env, &["127.0.0.1".to_owned()], port, None).await.expect("a free port");
         let mut config = Config { port: bound.port(), ..Config::default() };
         config.params.set_at_startup("enableTestCommands", "1").expect("a known parameter");
         change(&mut config);
         let port = config.port;
-        let server = Server::start(env, config).await.expect("the server starts");
+        let server = Server::start(env, config).await?;
         let stop = Stop::new();
         bound.serve(&server.service(), 1000, &stop);
         let problem = watch(server.clone());
-        Running { server, port, stop, problem }
+        Ok(Running { server, port, stop, problem })
     }
     /// A replica set of one that initiates itself.
     pub async fn start_set(&self) -> Running {

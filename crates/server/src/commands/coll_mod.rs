@@ -10,7 +10,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     server.before_write(ctx).await?;
     // The UUID is checked already and no change.
     let aside = |name: &str| is_generic(name.as_bytes()) || name == "collectionUUID";
-    let done = server.catalog.coll_mod(&ns, req.body, aside).await?;
+    let done = ctx.interruptible(server.catalog.coll_mod(&ns, req.body, aside)).await??;
     server.wrote(ctx, done.last);
     Ok(Reply::from_doc(&done.reply))
 }

@@ -36,6 +36,13 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     if let ReadPoint::At(ts) = at {
         check_definitions(server, req.db, ts)?;
     }
+    let upto = match at {
+        ReadPoint::At(ts) => ts,
+        _ => Timestamp::MAX,
+    };
+    for coll in server.catalog.snapshot().collections(req.db) {
+        server.past_prepared(ctx, Some((coll, upto))).await?;
+    }
     let hash = server.catalog.db_hash(req.db, &only, server.read_at(at), &ByCtx(ctx)).await?;
     let mut r = Reply::with_capacity(1024);
     let b = &mut r.body;

@@ -13,7 +13,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     server.check_collection_uuid("drop", &req, &ns)?;
     server.before_write(ctx).await?;
     let mut r = Reply::new();
-    match server.catalog.drop_collection(&ns).await {
+    match ctx.interruptible(server.catalog.drop_collection(&ns)).await? {
         Ok(dropped) => {
             server.wrote(ctx, dropped.last);
             server.top.forget(ns.as_str());

@@ -16,8 +16,8 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         return Err(arg.unknown());
     }
     server.before_write(ctx).await?;
-    let dropping = server.catalog.begin_drop_database(req.db).await?;
-    let (dropped, newest) = dropping.collections().await?;
+    let dropping = ctx.interruptible(server.catalog.begin_drop_database(req.db)).await??;
+    let (dropped, newest) = ctx.interruptible(dropping.collections()).await??;
     if dropped == 0 {
         return Ok(Reply::new());
     }

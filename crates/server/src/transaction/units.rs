@@ -14,7 +14,7 @@ use pando_catalog::{
 };
 use pando_command::OpCtx;
 use pando_query::source::Source;
-use pando_storage::PREPARE_CONFLICT;
+use pando_storage::{OnPrepared, PREPARE_CONFLICT};
 use std::sync::Arc;
 
 impl Server {
@@ -33,10 +33,23 @@ impl Server {
             }
         }
     }
+    /// Opens it for a write's search; outside of a transaction something undecided is met as
+    /// [`PREPARE_CONFLICT`](pando_storage::PREPARE_CONFLICT).
+    pub(crate) fn open_target(&self, ctx: &OpCtx, coll: &Arc<Collection>) -> Result<Box<dyn Source>> {
+        if self.open_txn(ctx).is_some() {
+            return self.open_source(ctx, coll, ReadPoint::Latest);
+        }
+        self.catalog.open_source_with(coll, self.read_at(ReadPoint::Latest), OnPrepared::Conflict)
+    }
     /// Locks a collection for writing; in a transaction it is locked already, or was made by it.
     pub(crate) async fn lock_for_write(&self, ctx: &OpCtx, ns: &Namespace) -> Result<Option<WriteGuard>> {
         match self.open_txn(ctx) {
-            None => self.catalog.write_lock(ns).await,
+            None => match self.catalog.try_write_lock(ns) {
+                Err(e) if e.code == ErrorCode::LockTimeout => {
+                    ctx.interruptible(self.catalog.write_lock(ns)).await?
+                }
+                done => done,
+            },
             Some(open) => {
                 let Some(coll) = open.collection(self, ns)? else { return Ok(None) };
                 check_not_capped(&coll)?;
@@ -45,10 +58,12 @@ impl Server {
         }
     }
     pub(crate) async fn lock_or_create(&self, ctx: &OpCtx, ns: &Namespace) -> Result<WriteGuard> {
-        let Some(open) = self.open_txn(ctx) else { return self.catalog.write_lock_or_create(ns).await };
         if let Some(guard) = self.lock_for_write(ctx, ns).await? {
             return Ok(guard);
         }
+        let Some(open) = self.open_txn(ctx) else {
+            return ctx.interruptible(self.catalog.write_lock_or_create(ns)).await?;
+        };
         let options = CollectionOptions::default();
         let coll = open.with(|unit| self.catalog.create_within(unit, ns, options))?;
         Ok(WriteGuard::held_by_transaction(coll))
@@ -74,7 +89,7 @@ impl Server {
             });
         }
         retry_conflicts(&self.catalog, &ByCtx(ctx), || {
-            let mut unit = self.catalog.begin_write(coll)?;
+            let mut unit = self.catalog.begin_write_waiting(coll)?;
             let done = work(&mut unit)?;
             Ok((done, unit.commit()?))
         })
