@@ -50,6 +50,9 @@ pub const OPLOG_BYTES: u64 = 990 << 20;
 pub const STORAGE_HISTORY_BYTES_MAX: u64 = 4 << 30;
 /// Idle time after which a logical session is over (`localLogicalSessionTimeoutMinutes`).
 pub const SESSION_TIMEOUT_MINUTES: u64 = 30;
+/// What a write of an open transaction takes beside its bytes: its place in the list, in the table of its keys and among the
+/// writers, an entry's share of the log's buffer.
+pub const TRANSACTION_WRITE_OVERHEAD_BYTES: usize = 256;
 /// Age in milliseconds of the oldest log entries that a start reads to learn which retryable writes were carried
 /// out: as long as a session lives.
 pub const RETRY_RESTORE_AGE_MS: i64 = 30 * 60 * 1000;

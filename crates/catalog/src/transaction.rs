@@ -57,6 +57,15 @@ pub struct Committed {
     pub bytes: usize,
 }
 
+impl WriteUnit {
+    /// What an open transaction holds in memory, roughly.
+    pub fn memory(&self) -> usize {
+        let told = self.collected().map_or(0, |c| c.bytes);
+        let overhead = self.txn.written_count() * limits::TRANSACTION_WRITE_OVERHEAD_BYTES;
+        told + self.txn.written_bytes() + overhead
+    }
+}
+
 impl Catalog {
     /// Opens a transaction on the state at `at`.
     pub fn begin_transaction(&self, at: ReadAt) -> Result<WriteUnit> {

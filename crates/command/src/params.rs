@@ -149,6 +149,7 @@ params! {
     tlsMode RUN Text("disabled");
     traceExceptions BOTH Bool(false);
     transactionLifetimeLimitSeconds BOTH Int(60, 1, MAX32);
+    transactionTooLargeForCacheThreshold BOTH Double(0.75, 0.0, 1.0);
     ttlMonitorEnabled BOTH Bool(true);
     ttlMonitorSleepSecs BOTH Int(60, 1, MAX32);
     unsupportedSyncSource START Text("");

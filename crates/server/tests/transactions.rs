@@ -366,6 +366,48 @@ fn a_transaction_that_is_open_too_long_ends() {
 }
 
 #[test]
+fn open_transactions_hold_a_part_of_the_cache_at_most() {
+    run(async {
+        let (_w, server, mut a, mut b) = world().await;
+        let bytes = async |c: &mut Client| {
+            let status = c.admin(doc! { "serverStatus": 1 }).await;
+            let of = |section: &str| status.get(section).and_then(Bson::as_doc).unwrap().clone();
+            let operation = of("metrics").get("operation").and_then(Bson::as_doc).unwrap().clone();
+            let too_large =
+                operation.get("transactionTooLargeForCacheErrors").and_then(Bson::as_i64).unwrap();
+            (of("transactions").get("currentOpenBytes").and_then(Bson::as_i64).unwrap(), too_large)
+        };
+        let cache = server.server.storage.memory_limit() as f64;
+        let part = f64::from(5 << 20) / cache;
+        a.admin(doc! { "setParameter": 1, "transactionTooLargeForCacheThreshold": part }).await;
+        // Each document is held twice: as a row and as the log will tell it.
+        let megabyte =
+            |id: i32| doc! { "insert": "c", "documents": [{ "_id": id, "s": "x".repeat(1 << 20) }] };
+        a.ok(within(megabyte(100), 1, 1, true)).await;
+        assert!(bytes(&mut a).await.0 > 2 << 20);
+        b.ok(within(set(1, 9), 2, 1, true)).await;
+        b.ok(within(megabyte(200), 2, 1, false)).await;
+        let full = b.run(within(megabyte(201), 2, 1, false)).await;
+        assert_eq!((code(&full), labels(&full)), (112, vec!["TransientTransactionError"]), "{full:?}");
+        // Tried again when there is room, it turns out to be too large for itself.
+        b.ok(within(megabyte(200), 2, 2, true)).await;
+        a.ok(end("commitTransaction", 1, 1)).await;
+        b.ok(within(megabyte(201), 2, 2, false)).await;
+        let large = b.run(within(megabyte(202), 2, 2, false)).await;
+        let errors = large.get("writeErrors").and_then(Bson::as_array).expect("it is this write's error");
+        assert_eq!(errors[0].as_doc().map(code), Some(388), "{large:?}");
+        assert!(labels(&large).is_empty(), "it is no use to try again");
+        assert_eq!(bytes(&mut a).await, (0, 1));
+        assert_eq!(code(&b.run(end("commitTransaction", 2, 2)).await), 251);
+        // Reading needs nothing, whatever others hold.
+        a.ok(within(megabyte(300), 1, 2, true)).await;
+        b.ok(within(doc! { "find": "c", "filter": { "_id": 1 } }, 2, 3, true)).await;
+        b.ok(end("commitTransaction", 2, 3)).await;
+        server.shut_down().await;
+    });
+}
+
+#[test]
 fn killed_sessions_lose_their_transaction_and_the_figures_tell() {
     run(async {
         let (_w, server, mut a, mut b) = world().await;

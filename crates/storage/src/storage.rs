@@ -260,6 +260,10 @@ impl Storage {
     pub fn all_durable(&self) -> Timestamp {
         self.store.log.all_durable()
     }
+    /// The bound on memory that cached blocks and waiting rows share.
+    pub fn memory_limit(&self) -> usize {
+        self.store.opts.memory()
+    }
     /// Whether a unit that writes should await [`Storage::wait_room`] before it begins.
     pub fn has_room(&self) -> bool {
         self.store.mem.bytes() <= self.store.memory_soft()

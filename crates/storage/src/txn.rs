@@ -102,6 +102,10 @@ impl Txn {
         self.writes.bytes()
     }
 
+    pub fn written_count(&self) -> usize {
+        self.writes.len()
+    }
+
     /// The row of `key`, own writes included.
     pub fn get(&self, i: Ident, key: &[u8]) -> Result<Option<Bytes>> {
         if let Some(op) = self.own(i.0, key) {

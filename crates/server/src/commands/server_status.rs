@@ -415,6 +415,7 @@ fn metrics(server: &Server, d: &mut DocBuilder) {
     });
     d.doc("operation", |x| {
         x.i64("scanAndOrder", docs.sorted_in_memory.get() as i64);
+        x.i64("transactionTooLargeForCacheErrors", server.txn_metrics.memory.too_large() as i64);
         x.i64("writeConflicts", docs.write_conflicts.get() as i64);
     });
     d.doc("queryExecutor", |x| {

@@ -145,7 +145,8 @@ impl Server {
             ReadAt::Latest => Timestamp::ZERO,
             _ => unit.txn().read_ts(),
         };
-        let open = OpenTxn::begin(ctx, *lsid, number, unit, read_timestamp, self.txn_metrics.clone());
+        let (metrics, cache) = (self.txn_metrics.clone(), self.storage.memory_limit());
+        let open = OpenTxn::begin(ctx, *lsid, number, unit, read_timestamp, metrics, cache);
         Ok(Arc::new(open))
     }
 

@@ -1,9 +1,10 @@
 //! `serverStatus.transactions`.
 
+use super::memory::Memory;
 use pando_bson::DocBuilder;
 use pando_command::WriteConcern;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 #[derive(Default)]
 pub(crate) struct Metrics {
@@ -19,6 +20,7 @@ pub(crate) struct Metrics {
     retried_commands: AtomicI64,
     retried_statements: AtomicI64,
     last: Mutex<Option<Last>>,
+    pub(crate) memory: Arc<Memory>,
 }
 
 /// `lastCommittedTransaction`.
@@ -83,6 +85,7 @@ impl Metrics {
             ("totalPreparedThenCommitted", self.prepared_committed.load(Relaxed)),
             ("totalPreparedThenAborted", self.prepared_aborted.load(Relaxed)),
             ("currentPrepared", now_prepared as i64),
+            ("currentOpenBytes", self.memory.bytes() as i64),
         ] {
             d.i64(name, n);
         }

@@ -12,6 +12,7 @@
 mod checkout;
 pub(crate) mod conflicts;
 mod ends;
+mod memory;
 pub(crate) mod metrics;
 mod open;
 mod prepares;

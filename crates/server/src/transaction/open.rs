@@ -1,5 +1,6 @@
 //! One open transaction.
 
+use super::memory::Share;
 use super::metrics::Metrics;
 use crate::Server;
 use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp};
@@ -30,6 +31,7 @@ struct Body {
     /// `None` once it is over.
     unit: Option<WriteUnit>,
     held: BTreeMap<String, Held>,
+    memory: Option<Share>,
 }
 
 enum Held {
@@ -52,8 +54,11 @@ impl OpenTxn {
         unit: WriteUnit,
         read_timestamp: Timestamp,
         metrics: Arc<Metrics>,
+        cache_bytes: usize,
     ) -> OpenTxn {
         metrics.started();
+        let part = ctx.instance().params.double(Param::transactionTooLargeForCacheThreshold);
+        let memory = Share::new(metrics.memory.clone(), (cache_bytes as f64 * part) as usize);
         let secs = ctx.instance().params.int(Param::transactionLifetimeLimitSeconds).max(1) as u64;
         OpenTxn {
             lsid,
@@ -63,7 +68,7 @@ impl OpenTxn {
             started: ctx.env().clock.mono(),
             started_wall_ms: ctx.env().clock.wall_ms(),
             lifetime: Duration::from_secs(secs),
-            body: Mutex::new(Body { unit: Some(unit), held: BTreeMap::new() }),
+            body: Mutex::new(Body { unit: Some(unit), held: BTreeMap::new(), memory: Some(memory) }),
             times: Mutex::default(),
             metrics,
         }
@@ -73,10 +78,13 @@ impl OpenTxn {
     }
     /// Works on the unit; 251 when the transaction has ended meanwhile.
     pub(crate) fn with<T>(&self, work: impl FnOnce(&mut WriteUnit) -> Result<T>) -> Result<T> {
-        match &mut self.body().unit {
-            Some(unit) => work(unit),
-            None => Err(self.aborted()),
+        let mut body = self.body();
+        let Body { unit: Some(unit), memory, .. } = &mut *body else { return Err(self.aborted()) };
+        let done = work(unit)?;
+        if let Some(memory) = memory {
+            memory.set(unit.memory())?;
         }
+        Ok(done)
     }
     pub(crate) fn aborted(&self) -> Error {
         Error::new(

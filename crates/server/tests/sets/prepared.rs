@@ -151,6 +151,8 @@ fn members_that_start_again_one_after_the_other_keep_what_is_prepared() {
         set.until("two prepared everywhere", async |set| on_all(set, "currentPrepared").await).await;
         let p = set.primary().await;
         let mut c = set.connect(p).await;
+        // As a coordinator does: the new primary may not know yet that a majority has it.
+        c.ok(prepare(1)).await;
         c.ok(commit(1, first)).await;
         c.ok(abort(2)).await;
         assert_eq!(
