@@ -134,9 +134,32 @@ fn compare(
     }
 }
 
+/// Whoever prepared a transaction and did not come to decide it is gone by now: it is given up. True when nothing is left.
+async fn give_up_undecided(c: &mut Client) -> Option<bool> {
+    let idle = doc! { "currentOp": 1, "type": "idleSession" };
+    let ops = ask(c, idle, "admin").await.ok()?;
+    let mut left = 0;
+    for op in ops.get("inprog")?.as_array()?.iter().filter_map(|e| e.value().as_doc()) {
+        let number = op.get_path("transaction.parameters.txnNumber")?.as_i64()?;
+        let mut abort = DocBuilder::new();
+        let id = op.get("lsid")?.as_doc()?.elem("id")?;
+        abort.i32("abortTransaction", 1).doc("lsid", |d| {
+            d.elem(id);
+        });
+        abort.i64("txnNumber", number).bool("autocommit", false).str("$db", "admin");
+        c.command(&abort.finish()).await.ok()?;
+        left += 1;
+    }
+    Some(left == 0)
+}
+
 /// Number of entries in the primary's log, or what is wrong.
 pub(crate) async fn run(env: Env, addrs: Vec<String>, stage: Arc<Mutex<String>>) -> Result<u64, Vec<String>> {
     let mut primary = connected(&env, &addrs[0]).await;
+    while give_up_undecided(&mut primary).await != Some(true) {
+        "transactions are undecided".clone_into(&mut lock(&stage));
+        env.clock.sleep(PAUSE).await;
+    }
     let goal = loop {
         // The newest entry; idle primaries write a no-op now and then, so take what is there once.
         match applied(&mut primary).await {
