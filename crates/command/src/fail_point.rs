@@ -30,6 +30,7 @@ pub const NAMES: &[&str] = &[
     "onPrimaryTransactionalWrite",
     "waitInHello",
     "hangBeforeCheckingForInterrupt",
+    "pauseJournalFlusherThread",
     "maxTimeAlwaysTimeOut",
     "maxTimeNeverTimeOut",
     "WTPreserveSnapshotHistoryIndefinitely",

@@ -125,6 +125,7 @@ params! {
     notablescan BOTH Bool(false);
     numInitialSyncAttempts BOTH Int(10, 1, MAX32);
     oplogBatchDelayMillis BOTH Int(0, 0, 1000);
+    oplogFetcherUsesExhaust START Bool(true);
     periodicNoopIntervalSecs START Int(10, 1, MAX32);
     planCacheSize BOTH Text("5%");
     priorityTakeoverFreshnessWindowSeconds START Int(2, 0, MAX32);

@@ -99,9 +99,16 @@ impl Connection {
         self.reply(received)
     }
     /// Runs a command whose replies may keep coming. The connection is busy until the stream has ended.
-    pub async fn stream(mut self, body: &RawDoc, limit: Duration) -> Outcome<Exhaust> {
-        self.send(body, flags::EXHAUST_ALLOWED, limit).await?;
-        Ok(Exhaust::new(self))
+    pub async fn stream(self, body: &RawDoc, limit: Duration) -> Outcome<Exhaust> {
+        self.stream_of(body, flags::EXHAUST_ALLOWED, limit).await
+    }
+    /// The same one reply at a time: every one has to be asked for.
+    pub async fn one_by_one(self, body: &RawDoc, limit: Duration) -> Outcome<Exhaust> {
+        self.stream_of(body, 0, limit).await
+    }
+    async fn stream_of(mut self, body: &RawDoc, bits: u32, limit: Duration) -> Outcome<Exhaust> {
+        self.send(body, bits, limit).await?;
+        Ok(Exhaust::new(self, bits))
     }
 
     pub(crate) async fn send(&mut self, body: &RawDoc, bits: u32, limit: Duration) -> Outcome<()> {

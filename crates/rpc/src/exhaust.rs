@@ -1,7 +1,7 @@
 //! A request whose replies keep coming without further requests.
 //!
-//! The server may end the stream at any reply (a server that knows no exhaust ends it at the first); the caller
-//! then goes on with ordinary calls.
+//! The server may end the stream at any reply (one that knows no exhaust, or was not allowed any, ends it at the first); the
+//! caller then asks again.
 
 use crate::connection::Connection;
 use crate::failure::{Failure, Outcome};
@@ -10,12 +10,13 @@ use std::time::Duration;
 
 pub struct Exhaust {
     connection: Connection,
+    bits: u32,
     more: bool,
 }
 
 impl Exhaust {
-    pub(crate) fn new(connection: Connection) -> Exhaust {
-        Exhaust { connection, more: true }
+    pub(crate) fn new(connection: Connection, bits: u32) -> Exhaust {
+        Exhaust { connection, bits, more: true }
     }
     /// Whether another reply will come by itself.
     pub fn is_open(&self) -> bool {
@@ -36,7 +37,7 @@ impl Exhaust {
         if self.more {
             return Err(Failure::protocol(self.connection.addr(), "the stream has not ended"));
         }
-        self.connection.send(body, pando_wire::flags::EXHAUST_ALLOWED, limit).await?;
+        self.connection.send(body, self.bits, limit).await?;
         self.more = true;
         Ok(())
     }

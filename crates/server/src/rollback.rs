@@ -176,7 +176,7 @@ impl Server {
         });
         let killed = self.quiet_down().await;
         self.transitions.note(&self.instance.clients, "rollback", killed);
-        self.rollback_step("rollbackHangAfterTransitionToRollback").await;
+        self.hold("rollbackHangAfterTransitionToRollback").await;
         let point = match common_point::find(&self.data_path_deps()?, source).await? {
             Found::At(point) => *point,
             Found::NoneSince(reached) => {
@@ -189,13 +189,13 @@ impl Server {
         let way = self.way_back(&point)?;
         let fetched = match way {
             Way::Refetch => {
-                self.rollback_step("rollbackHangBeforeFetching").await;
+                self.hold("rollbackHangBeforeFetching").await;
                 Some(refetch::fetch(&self.data_path_deps()?, source, common.ts).await?)
             }
             _ => None,
         };
         let rbid = self.count_rollback(common).await?;
-        self.rollback_step("rollbackHangAfterIncrementingRollbackId").await;
+        self.hold("rollbackHangAfterIncrementingRollbackId").await;
         self.catalog.end_builds("the node rolls back").await;
         let undone = Arc::new(point.undone);
         let kept = if self.instance.params.bool(Param::createRollbackDataFiles) {
@@ -203,7 +203,7 @@ impl Server {
         } else {
             0
         };
-        self.rollback_step("rollbackHangAfterWritingRollbackFiles").await;
+        self.hold("rollbackHangAfterWritingRollbackFiles").await;
         // Whoever reads the log may have begun since.
         self.quiet_down().await;
         let stable = self.storage.stable();
@@ -220,7 +220,7 @@ impl Server {
             None => catalog.roll_back(common.ts).map(Redone::Replayed),
         });
         let redone = redone.await.unwrap_or_else(|| Err(Error::internal("the rollback panicked")))?;
-        self.rollback_step("rollbackHangAfterRecoveringToStable").await;
+        self.hold("rollbackHangAfterRecoveringToStable").await;
         self.forget_sessions();
         self.restore_retryable_writes()?;
         self.restore_prepared()?;
@@ -310,7 +310,7 @@ impl Server {
     }
 
     /// Stands still here while a test wants it.
-    async fn rollback_step(&self, name: &str) {
+    pub(crate) async fn hold(&self, name: &str) {
         let Some(point) = self.instance.fail_points.get(name).filter(|p| p.is_active()) else { return };
         if point.check(&*self.env.rng, |_| true).is_some() {
             tasks::either(point.wait_while_active(), self.stopping.wait_stopping()).await;

@@ -70,6 +70,7 @@ async fn flush_log(server: Arc<Server>) {
         if !log.has_unsynced() {
             continue;
         }
+        server.hold("pauseJournalFlusherThread").await;
         let flushing = log.clone();
         match server.env.offload(move || flushing.flush_once()).await {
             Some(Ok(())) => server.note_synced(),

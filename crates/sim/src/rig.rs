@@ -75,7 +75,7 @@ impl Rig {
         let rig = Rig::unnamed_with(seed, members, |n| n.majority_reads = false);
         rig.initiated(&vec![Document::new(); usize::from(members)], Document::new())
     }
-    fn initiated(self, members: &[Document], settings: Document) -> Rig {
+    pub fn initiated(self, members: &[Document], settings: Document) -> Rig {
         let rig = self;
         let config = rig.config(members, settings);
         rig.ok(0, doc! { "replSetInitiate": config, "$db": "admin" });

@@ -84,6 +84,8 @@ pub enum Mutant {
     CopyAgainAtOnce,
     /// A member that is too stale copies again although its operator wants to be asked.
     CopyAgainUnallowed,
+    /// `w: "majority", j: true` counts members that have only written, where that is enough to be committed.
+    MajorityForgetsJournal,
     /// A member stands for election with less than it once held.
     StandWithLessThanPromised,
 }
@@ -130,6 +132,7 @@ impl Mutant {
         Mutant::CopyAgainUnasked,
         Mutant::CopyAgainAtOnce,
         Mutant::CopyAgainUnallowed,
+        Mutant::MajorityForgetsJournal,
         Mutant::StandWithLessThanPromised,
     ];
 }

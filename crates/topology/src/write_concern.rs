@@ -137,7 +137,15 @@ impl Core {
         };
         match &concern.want {
             Want::Nodes(n) => holders().count() >= *n as usize,
-            Want::Majority => self.committed.op.t == target.t && self.committed_applied().ts >= target.ts,
+            Want::Majority => {
+                let committed = self.committed.op.t == target.t && self.committed_applied().ts >= target.ts;
+                // Committed is on a majority's disks, unless being written is enough for this set.
+                let on_disk = config.write_concern_majority_journal_default || !concern.journaled || {
+                    let voters = holders().filter(|m| m.is_voter()).count();
+                    voters >= config.write_majority() || broken(Mutant::MajorityForgetsJournal)
+                };
+                committed && on_disk
+            }
             Want::Mode(name) => config.mode_tags(name).is_some_and(|tags| tagged(&tags)),
             Want::Tags(tags) => tagged(tags),
         }

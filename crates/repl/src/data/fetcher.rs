@@ -8,6 +8,7 @@ use crate::data::queue::{Chunk, Queue};
 use crate::data::{Deps, Stop};
 use pando_base::{Error, ErrorCode, OpTime, Timestamp, limits};
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
+use pando_command::Param;
 use pando_oplog::fetch::{self, Refusal};
 use pando_rpc::{Connection, Exhaust, Failure, Options};
 use pando_storage::Bytes;
@@ -115,7 +116,10 @@ impl Fetcher<'_> {
         let await_ms = (self.deps.upper.election_timeout() / 2).as_millis() as u64;
         let limit = network_limit(await_ms);
         let body = self.get_more(cursor, await_ms);
-        let mut stream: Exhaust = connection.stream(&body, limit).await?;
+        let mut stream: Exhaust = match self.deps.instance.params.bool(Param::oplogFetcherUsesExhaust) {
+            true => connection.stream(&body, limit).await?,
+            false => connection.one_by_one(&body, limit).await?,
+        };
         loop {
             if !stream.is_open() {
                 // The source ends its streams (or knows none): ask for each batch.

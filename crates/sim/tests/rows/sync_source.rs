@@ -141,3 +141,32 @@ fn one_error_is_forgiven_and_more_end_with_another_source() {
     let lines = rig.world.take_lines();
     assert_eq!((of_last(&lines, RECREATED), of_last(&lines, AVOIDED)), (1, 1), "{lines:?}");
 }
+
+fn requests(rig: &Rig, i: usize) -> i64 {
+    number(&rig.admin(i, doc! { "serverStatus": 1 }), "network.numRequests")
+}
+
+/// How many requests a primary gets while it writes so many batches for one follower, beside those of an idle while.
+fn requests_for_batches(exhaust: bool) -> i64 {
+    let rig = Rig::unnamed(90, 2);
+    for node in &rig.nodes {
+        let params = &node.server().unwrap().instance.params;
+        params.set_at_startup("oplogFetcherUsesExhaust", if exhaust { "true" } else { "false" }).unwrap();
+    }
+    let rig = rig.initiated(&[doc! {}, doc! {}], doc! {});
+    let p = rig.primary();
+    rig.ok(p, insert(-1, w(2)));
+    let follower = rig.others(p)[0];
+    let before = requests(&rig, p);
+    for i in 0..100 {
+        rig.ok(p, insert(i, doc! { "w": 1 }));
+        rig.until("the follower", |rig| ids(&rig.ok(follower, find("local"))).len() == i as usize + 2);
+    }
+    requests(&rig, p) - before
+}
+
+#[test]
+fn batches_come_without_being_asked_for_unless_that_is_turned_off() {
+    let (with, without) = (requests_for_batches(true), requests_for_batches(false));
+    assert!(without - with > 80, "{with} requests with exhaust, {without} without");
+}

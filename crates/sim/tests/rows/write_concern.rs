@@ -1,5 +1,6 @@
 //! Write concerns with members that can be reached or not.
 
+use crate::initial_sync::hang;
 use pando_bson::{Bson, doc};
 use pando_sim::rig::{Rig, words::*};
 
@@ -113,4 +114,28 @@ fn a_commit_quorum_is_checked_against_the_members_that_hold_data() {
     assert_eq!(done.get("commitQuorum"), Some(&Bson::Int32(2)), "{done:?}");
     let there = create("majority".into());
     assert_eq!(number(&there, "numIndexesAfter"), 2, "{there:?}");
+}
+
+/// A majority whose disks stand still holds a majority write back, unless being written is enough for the set.
+#[test]
+fn a_majority_of_stalled_journals_stalls_majority_writes_if_the_set_says_so() {
+    for journaled in [true, false] {
+        let rig = Rig::of(15, 3);
+        let p = rig.primary();
+        let mut config = rig.next_config(p);
+        config.push("writeConcernMajorityJournalDefault", journaled);
+        rig.admin(p, doc! { "replSetReconfig": config });
+        rig.ok(p, insert(1, w(3)));
+        for s in rig.others(p) {
+            hang(&rig, s, "pauseJournalFlusherThread", true);
+        }
+        let answer = rig.ask(p, insert(2, doc! { "w": "majority", "wtimeout": 3_000 }));
+        assert_eq!(concern_code(&answer), journaled.then_some(64), "{answer:?}");
+        let synced = rig.ask(p, insert(3, doc! { "w": "majority", "j": true, "wtimeout": 3_000 }));
+        assert_eq!(concern_code(&synced), Some(64), "{synced:?}");
+        for s in rig.others(p) {
+            hang(&rig, s, "pauseJournalFlusherThread", false);
+        }
+        rig.ok(p, insert(4, doc! { "w": "majority", "wtimeout": 10_000 }));
+    }
 }
