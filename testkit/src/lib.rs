@@ -5,4 +5,5 @@
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, clippy::disallowed_types)]
 
 pub mod client;
+pub mod compat;
 pub mod goldens;

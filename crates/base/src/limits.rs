@@ -423,3 +423,23 @@ pub const BUCKET_SPAN_SECS_MAX: i64 = 365 * 24 * 3600;
 pub const BUCKET_BYTES_MAX: usize = 125 * 1024;
 /// Sources of time series whose open buckets are remembered; one forgotten costs a bucket that is not full.
 pub const OPEN_BUCKETS_MAX: usize = 100_000;
+
+/// Memory of one operation's scripts (`internalQueryJavaScriptHeapSizeLimitMB`).
+pub const JS_HEAP_MEGABYTES: i64 = 100;
+/// Longest single call of a script (`internalQueryJavaScriptFnTimeoutMillis`).
+pub const JS_CALL_MS: i64 = 60_000;
+/// The interpreter's share of a thread's stack (2 MiB), below expressions nested as deeply as allowed.
+pub const JS_STACK_BYTES_MAX: usize = 1 << 20;
+/// Nesting of an object that a script returns (MongoDB's bound).
+pub const JS_OBJECT_DEPTH_MAX: usize = 150;
+/// Longest array that built-in loops of scripts walk: so many dense elements fill two thirds of the heap, and a
+/// walk takes less than 200 ms.
+pub const JS_ARRAY_MAX: usize = 4 << 20;
+/// Length of text times length of what is looked for in it: the search compares so many characters at worst.
+pub const JS_SEARCH_STEPS_MAX: usize = 200_000_000;
+/// Arguments of `$accumulator` calls gathered for one trip into the interpreter.
+pub const JS_GATHERED_CALLS_BYTES_MAX: usize = 64 << 10;
+/// Pieces of memory from this size on are a reason to ask whether a script must stop.
+pub const JS_LARGE_PIECE_BYTES: usize = 64 << 10;
+/// Longest that a busy script waits for others to take its thread's tasks over.
+pub const JS_ASIDE_MS_MAX: u64 = 20;

@@ -15,7 +15,6 @@ use crate::views;
 use pando_base::{Error, ErrorCode, Namespace, OpTime, Result};
 use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc, Value};
 use pando_query::QueryCtx;
-use pando_query::matcher::Matcher;
 use pando_query::source::RecordId;
 use pando_storage::{Dir, Txn};
 use std::ops::Bound;
@@ -259,7 +258,7 @@ fn check_collection_options(coll: &Collection, command: &RawDoc) -> Result<()> {
             "validator" => {
                 let filter = e.value().as_doc().ok_or_else(|| wrong_type("collMod", e, "type 'object'"))?;
                 let ctx = QueryCtx::default().with_collation(coll.collation().cloned());
-                Matcher::parse_restricted(filter, &ctx)
+                durable::validator_matcher(filter, &ctx)
                     .map_err(|e| e.context("Parsing of collection validator failed"))?;
             }
             "cappedSize" | "cappedMax" if !coll.is_capped() => {

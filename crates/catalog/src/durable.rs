@@ -80,10 +80,19 @@ impl Parts {
     }
 }
 
+/// Scripts cannot judge what is stored: every member would have to run them.
+pub(crate) fn validator_matcher(filter: &RawDoc, ctx: &QueryCtx) -> Result<Matcher> {
+    let matcher = Matcher::parse_restricted(filter, ctx)?;
+    if matcher.runs_scripts() {
+        return Err(Error::location(4_660_800, "$function cannot be used inside a validator."));
+    }
+    Ok(matcher)
+}
+
 fn parse_validator(o: &CollectionOptions, collation: Option<Arc<Collation>>) -> Result<Option<Validator>> {
     let Some(filter) = &o.validator else { return Ok(None) };
     let ctx = QueryCtx::default().with_collation(collation);
-    let matcher = Matcher::parse_restricted(filter, &ctx)?;
+    let matcher = validator_matcher(filter, &ctx)?;
     Ok(Some(Validator {
         matcher: Arc::new(matcher),
         level: o.validation_level.unwrap_or_default(),

@@ -37,7 +37,7 @@ pub use fail_point::{FailPoint, FailPoints};
 pub use generic_args::{GenericArgs, Lsid, ReadMode};
 pub use instance::Instance;
 pub use node::{Attempt, Node, ReplyTimes, TopologyVersion};
-pub use op_ctx::{OpCtx, OpDebug};
+pub use op_ctx::{OpCtx, OpDebug, OpWatch};
 pub use params::{Param, Params};
 pub use pipeline::ends_transaction;
 pub use reply::{Next, Reply};

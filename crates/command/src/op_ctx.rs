@@ -34,6 +34,44 @@ pub struct OpCtx {
     close: AtomicBool,
 }
 
+/// Whether an operation must stop, for work that cannot borrow it. Keeps the deadline of its beginning.
+#[derive(Clone)]
+pub struct OpWatch {
+    client: Arc<Client>,
+    op_id: u32,
+    deadline: Option<Duration>,
+}
+
+impl OpWatch {
+    /// As [`OpCtx::check_interrupt`].
+    pub fn check_interrupt(&self) -> Result<()> {
+        check_interrupt(&self.client, self.op_id, self.deadline)
+    }
+    pub fn env(&self) -> &Env {
+        &self.client.env
+    }
+}
+
+#[inline]
+fn check_interrupt(client: &Client, op_id: u32, deadline: Option<Duration>) -> Result<()> {
+    if let Some(code) = client.kill_code(op_id) {
+        return Err(interrupted(code));
+    }
+    match deadline {
+        Some(at) if is_over(client, at) => Err(time_exceeded()),
+        _ => Ok(()),
+    }
+}
+
+fn is_over(client: &Client, deadline: Duration) -> bool {
+    let points = &client.instance.fail_points;
+    let fires = |point: &FailPoint| point.check(&*client.env.rng, |_| true).is_some();
+    if fires(&points.max_time_never) {
+        return false;
+    }
+    client.env.clock.mono() >= deadline || fires(&points.max_time_always)
+}
+
 #[derive(Default)]
 struct OpState {
     last_op: Option<OpTime>,
@@ -150,21 +188,11 @@ impl OpCtx {
     /// Cheap: call it every few hundred rows or before every wait.
     #[inline]
     pub fn check_interrupt(&self) -> Result<()> {
-        if let Some(code) = self.client.kill_code(self.op_id) {
-            return Err(interrupted(code));
-        }
-        match self.deadline() {
-            Some(at) if self.is_over(at) => Err(time_exceeded()),
-            _ => Ok(()),
-        }
+        check_interrupt(&self.client, self.op_id, self.deadline())
     }
-    fn is_over(&self, deadline: Duration) -> bool {
-        let points = &self.client.instance.fail_points;
-        let fires = |point: &FailPoint| point.check(&*self.client.env.rng, |_| true).is_some();
-        if fires(&points.max_time_never) {
-            return false;
-        }
-        self.client.env.clock.mono() >= deadline || fires(&points.max_time_always)
+    /// What outlives this borrow: whether the operation must stop.
+    pub fn watch(&self) -> OpWatch {
+        OpWatch { client: self.client.clone(), op_id: self.op_id, deadline: self.deadline() }
     }
     /// Lets other tasks run; then checks for interruption.
     pub async fn yield_now(&self) -> Result<()> {

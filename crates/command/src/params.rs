@@ -4,7 +4,7 @@
 //! `setParameter` and the command line ask by name. Whoever needs a new parameter adds a row here.
 
 use crate::args::safe_i64;
-use pando_base::{Error, ErrorCode, Result};
+use pando_base::{Error, ErrorCode, Result, limits};
 use pando_bson::{Bson, Value};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -106,6 +106,9 @@ params! {
     internalQueryExecYieldPeriodMS BOTH Int(10, 0, MAX32);
     internalQueryMaxBlockingSortMemoryUsageBytes BOTH Int(100 << 20, 0, i64::MAX);
     internalQueryPlanEvaluationWorks BOTH Int(10_000, 1, MAX32);
+    internalQueryJavaScriptFnTimeoutMillis BOTH Int(limits::JS_CALL_MS, 1, MAX32);
+    internalQueryJavaScriptHeapSizeLimitMB BOTH Int(limits::JS_HEAP_MEGABYTES, 1, MAX32);
+    javascriptEnabled START Bool(false);
     journalCommitInterval BOTH Int(100, 1, 500);
     localLogicalSessionTimeoutMinutes START Int(30, 1, MAX32);
     logComponentVerbosity BOTH Log;

@@ -1,6 +1,7 @@
 //! Tasks on the current tokio runtime.
 
 use pando_env::{BoxFuture, Spawn};
+use std::time::Duration;
 
 pub struct RealTasks;
 
@@ -14,6 +15,17 @@ impl Spawn for RealTasks {
             // A panic in `work` shows as its missing result.
             let _ = handle.await;
         })
+    }
+    fn step_aside(&self, wait: Duration) {
+        // A runtime of one thread (a test's) has nobody to hand tasks to.
+        let workers = tokio::runtime::Handle::try_current().map(|h| h.runtime_flavor());
+        if matches!(workers, Ok(tokio::runtime::RuntimeFlavor::MultiThread)) {
+            // The worker's tasks go to a new thread; when the block ends before it has started, they come back.
+            tokio::task::block_in_place(|| std::thread::sleep(wait));
+        }
+    }
+    fn block_for(&self, d: Duration) {
+        std::thread::sleep(d);
     }
     fn yield_now(&self) -> BoxFuture<'static, ()> {
         Box::pin(tokio::task::yield_now())

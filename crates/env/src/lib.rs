@@ -53,6 +53,10 @@ pub trait Spawn: Send + Sync {
     fn offload(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()>;
     /// Lets other tasks run.
     fn yield_now(&self) -> BoxFuture<'static, ()>;
+    /// This thread will be busy for long: tasks that wait for it go to others, if those take them in this time.
+    fn step_aside(&self, _wait: Duration) {}
+    /// Blocks this thread for a while; only for work that cannot be awaited.
+    fn block_for(&self, _d: Duration) {}
 }
 
 /// A service's whole world. Cheap to clone.

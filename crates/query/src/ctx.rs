@@ -12,6 +12,8 @@ pub struct QueryCtx {
     /// `None` is the simple (binary) collation.
     pub collation: Option<Arc<Collation>>,
     pub vars: Arc<Variables>,
+    /// Runs JavaScript; `None` where that is not allowed.
+    pub scripts: Option<Arc<dyn crate::script::Scripts>>,
     /// For `$rand`, `$sampleRate` and `$sample`.
     pub random: Arc<dyn Random>,
 }
@@ -71,7 +73,12 @@ impl std::fmt::Debug for QueryCtx {
 impl Default for QueryCtx {
     /// Simple collation, no variables, a fixed random sequence.
     fn default() -> QueryCtx {
-        QueryCtx { collation: None, vars: Arc::default(), random: Arc::new(SeededRandom::new(0)) }
+        QueryCtx {
+            collation: None,
+            vars: Arc::default(),
+            scripts: None,
+            random: Arc::new(SeededRandom::new(0)),
+        }
     }
 }
 

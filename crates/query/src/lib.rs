@@ -6,6 +6,7 @@
 //! * [`geo`] — places: geometries, what contains or is near what
 //! * [`number`] — arithmetic with MongoDB's promotions
 //! * [`collation`], [`regex`], [`jsonschema`], [`sort`] — what those share
+//! * [`script`] — JavaScript, run by an engine from outside
 //! * [`text`] — terms and scores of text search
 //! * [`timeseries`] — measurements in buckets
 //! * [`plan`] — filter + sort + indexes to a plan; [`exec`] — the resumable pull executor that runs it
@@ -29,6 +30,7 @@ pub mod number;
 pub mod plan;
 pub mod projection;
 pub mod regex;
+pub mod script;
 pub mod sort;
 pub mod source;
 pub mod stage;

@@ -9,7 +9,9 @@ use crate::query_cursor::QueryCursor;
 use pando_base::{OpTime, Result};
 use pando_bson::DocBuf;
 use pando_command::OpCtx;
+use pando_query::script::Scripts;
 use pando_query::source::Source;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The rest of a result.
@@ -40,6 +42,14 @@ pub(crate) enum More {
 }
 
 impl CursorBody {
+    /// What runs its JavaScript.
+    pub(crate) fn scripts(&self) -> Option<&Arc<dyn Scripts>> {
+        match self {
+            CursorBody::Query(q) => q.scripts(),
+            CursorBody::Pipeline(p) => p.scripts(),
+            _ => None,
+        }
+    }
     /// Appends documents until the batch is full or there are no more. `source` is what the query was opened on
     /// a moment ago, if it was.
     pub(crate) async fn fill(

@@ -56,6 +56,7 @@ mod retry_images;
 mod rollback;
 mod rollback_files;
 mod rw_defaults;
+mod scripts;
 mod server;
 mod services;
 mod session_refresh;

@@ -11,6 +11,7 @@ use pando_base::{Error, ErrorCode, Result, Timestamp};
 use pando_bson::{DocBuf, RawDoc};
 use pando_command::OpCtx;
 use pando_query::exec::{self, Each, Executor, Fed, Quota};
+use pando_query::script::Scripts;
 use pando_query::source::Source;
 use pando_query::stage::{Input, Pipeline, Row, RunEnv, Runner, Step};
 use std::sync::Arc;
@@ -70,6 +71,9 @@ impl PipelineCursor {
         Ok(PipelineCursor::new(runner, From::Plan(Box::new(scan)), others))
     }
     /// Rows that each stage gave so far.
+    pub(crate) fn scripts(&self) -> Option<&Arc<dyn Scripts>> {
+        self.runner.ctx().scripts.as_ref()
+    }
     pub(crate) fn returned(&self) -> &[u64] {
         self.runner.returned()
     }

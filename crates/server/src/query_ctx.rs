@@ -35,13 +35,15 @@ impl Server {
             cluster_time: replicated.then(|| self.storage.log().clock()),
             ..Variables::default()
         };
+        let random: Arc<dyn Random> = Arc::new(FromEnv(self.env.rng.clone()));
         let mut q = QueryCtx {
             collation: match collation {
                 Some(spec) => Collation::parse(spec)?,
                 None => coll.and_then(|c| c.collation().cloned()),
             },
             vars: Arc::new(vars),
-            random: Arc::new(FromEnv(self.env.rng.clone())),
+            scripts: self.scripts(ctx, &random),
+            random,
         };
         if let Some(lets) = lets.filter(|d| !d.is_empty()) {
             q = crate::lets::evaluate(lets, q)?;

@@ -15,6 +15,7 @@ use pando_query::exec::{Executor, Fed, OutRow, Quota, Resources, Step};
 use pando_query::matcher::Matcher;
 use pando_query::plan::{Query, QueryKind, natural_of};
 use pando_query::projection::Projection;
+use pando_query::script::Scripts;
 use pando_query::sort::SortPattern;
 use pando_query::source::{RecordId, Source};
 use pando_storage::{OnPrepared, ReadAt};
@@ -278,6 +279,9 @@ impl QueryCursor {
         let q = scan.exec.query();
         let (tailable, record_ids) = (q.tailable, q.show_record_id && !q.return_key);
         QueryCursor { scan, first_context: context, tailable, record_ids, stash: None, resume: None }
+    }
+    pub(crate) fn scripts(&self) -> Option<&Arc<dyn Scripts>> {
+        self.scan.exec.ctx().scripts.as_ref()
     }
     pub(crate) fn into_scan(self) -> Scan {
         self.scan

@@ -3,8 +3,8 @@
 use pando_base::ErrorCode;
 use pando_command::CommandSpec;
 use pando_server::Server;
+use pando_testkit::compat::check;
 use std::fmt::Write;
-use std::path::Path;
 
 const BEGIN: &str = "<!-- commands: from the registry -->\n";
 const END: &str = "<!-- end of commands -->\n";
@@ -36,14 +36,5 @@ fn table() -> String {
 
 #[test]
 fn compat_lists_the_registry() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../COMPAT.md");
-    let text = std::fs::read_to_string(&path).expect("COMPAT.md is in the root");
-    let (before, rest) = text.split_once(BEGIN).expect("the table's begin mark");
-    let (listed, after) = rest.split_once(END).expect("the table's end mark");
-    if std::env::var_os("BLESS").is_some() {
-        std::fs::write(&path, format!("{before}{BEGIN}{}{END}{after}", table()))
-            .expect("COMPAT.md is writable");
-        return;
-    }
-    assert!(listed == table(), "COMPAT.md is behind the registry: run with BLESS=1");
+    check(env!("CARGO_MANIFEST_DIR"), BEGIN, END, &table(), "the registry");
 }

@@ -11,6 +11,7 @@ mod n_family;
 mod objects;
 pub(crate) mod percentile;
 mod registry;
+mod script;
 mod std_dev;
 pub(crate) mod sum;
 

@@ -2,6 +2,7 @@
 
 use super::n_family::check_n;
 use super::percentile::Percentile;
+use super::script::ScriptSpec;
 use super::{
     Accumulator, AddToSet, Avg, First, Last, MergeObjects, MinMax, NFamily, NKind, Push, StdDev, Sum,
 };
@@ -35,12 +36,14 @@ enum Make {
     N { name: &'static str, kind: NKind, n: Expr },
     Single { name: &'static str, kind: NKind },
     Percentile { ps: Vec<f64>, single: bool },
+    Script(ScriptSpec),
 }
 
 type Parse = fn(&'static str, Elem<'_>, &mut ParseCtx<'_>) -> Result<(Arg, Make)>;
 
 #[rustfmt::skip]
 static TABLE: &[(&str, Parse)] = &[
+    ("$accumulator", |_, e, p| script(e, p)),
     ("$addToSet", |n, e, p| unary(n, e, p, || Box::<AddToSet>::default())),
     ("$avg", |n, e, p| unary(n, e, p, || Box::<Avg>::default())),
     ("$bottom", |n, e, p| keyed(n, e, p, NKind::Bottom, true)),
@@ -85,7 +88,7 @@ pub(crate) fn parse(field: &str, spec: &RawDoc, p: &mut ParseCtx<'_>) -> Result<
 
 /// The same over a window; `None` for what is no accumulator there. Arrays are arguments like any other.
 pub(crate) fn parse_window(e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<Option<AccSpec>> {
-    match TABLE.iter().find(|(n, _)| *n == e.name() && *n != "$mergeObjects") {
+    match TABLE.iter().find(|(n, _)| *n == e.name() && !NOT_IN_WINDOWS.contains(n)) {
         None => Ok(None),
         Some((name, parse)) => {
             let (arg, make) = parse(name, e, p)?;
@@ -94,7 +97,10 @@ pub(crate) fn parse_window(e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<Option<A
     }
 }
 
+const NOT_IN_WINDOWS: &[&str] = &["$accumulator", "$mergeObjects"];
+
 const UNARY: &[&str] = &[
+    "$accumulator",
     "$addToSet",
     "$avg",
     "$first",
@@ -124,6 +130,11 @@ fn count(e: Elem<'_>) -> Result<(Arg, Make)> {
         }
         _ => Err(Error::type_mismatch("$count takes no arguments, i.e. $count:{}")),
     }
+}
+
+fn script(e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<(Arg, Make)> {
+    let (args, spec) = super::script::parse(e.value(), p)?;
+    Ok((Arg::Unary(args), Make::Script(spec)))
 }
 
 fn not_an_object(code: i32, e: Elem<'_>) -> Error {
@@ -262,6 +273,7 @@ impl AccSpec {
                 Box::new(NFamily::new(name, *kind, n, false))
             }
             Make::Single { name, kind } => Box::new(NFamily::new(name, *kind, 1, true)),
+            Make::Script(spec) => Box::new(spec.start(id.as_doc().unwrap_or(RawDoc::empty()), ctx)?),
             Make::Percentile { ps, single } => Box::new(Percentile::new(ps.clone(), *single)),
         })
     }
@@ -283,10 +295,11 @@ impl AccSpec {
         match &mut self.arg {
             Arg::Unary(e) | Arg::Keyed { output: e, .. } => e.optimize(ctx)?,
         }
-        if let Make::N { n, .. } = &mut self.make {
-            n.optimize(ctx)?;
+        match &mut self.make {
+            Make::N { n, .. } => n.optimize(ctx),
+            Make::Script(spec) => spec.init_args().map_or(Ok(()), |e| e.optimize(ctx)),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// Adds the paths it reads; false when it reads whole documents.

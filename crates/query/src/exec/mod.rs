@@ -28,6 +28,7 @@ mod text;
 pub use race::Rejected;
 pub use stats::StageStats;
 
+use crate::ctx::QueryCtx;
 use crate::facts::Facts;
 use crate::plan::{PlanNode, Query, Solution, solutions};
 use crate::source::{RecordId, Source};
@@ -245,6 +246,9 @@ enum State {
 }
 
 impl Executor {
+    pub fn ctx(&self) -> &QueryCtx {
+        &self.query.ctx
+    }
     /// Plans the query against the source's collection.
     // tour: find 5/9
     pub fn new(mut query: Query, src: &dyn Source, resources: Resources) -> Result<Executor> {

@@ -264,6 +264,12 @@ impl Expr {
             Expr::Op(op) => op.parts().into_iter().for_each(|e| e.walk(visit)),
         }
     }
+    /// Calls JavaScript.
+    pub fn runs_scripts(&self) -> bool {
+        let mut any = false;
+        self.walk(&mut |e| any |= matches!(e, Expr::Op(op) if op.name() == ops::function::NAME));
+        any
+    }
     /// Adds the document paths that the value depends on; false when it needs the whole document.
     pub fn dependencies(&self, paths: &mut std::collections::BTreeSet<String>) -> bool {
         let mut complete = true;

@@ -194,6 +194,7 @@ static TABLE: &[(&str, Def)] = &[
     // types, sizes, the rest
     ("$binarySize", fixed(1, misc::binary_size)),
     ("$bsonSize", fixed(1, misc::bson_size)),
+    ("$function", Def::Parse(function::parse)),
     ("$isNumber", fixed(1, misc::is_number)),
     ("$median", Def::Parse(misc::parse_quantile)),
     ("$meta", Def::Parse(misc::parse_meta)),

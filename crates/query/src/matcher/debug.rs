@@ -46,7 +46,7 @@ impl Node {
                 Ok(())
             }
             Node::Expr(e) => match e.source.first() {
-                Some(v) => writeln!(out, "{indent}$expr {}", v.value()),
+                Some(v) => writeln!(out, "{indent}{} {}", e.keyword, v.value()),
                 None => Ok(()),
             },
             Node::JsonSchema(s) => writeln!(out, "{indent}$jsonSchema {}", s.source()),

@@ -19,6 +19,9 @@ impl ExprTest for Condition {
     fn holds(&self, doc: &RawDoc) -> Result<bool> {
         Ok(self.expr.eval_doc(doc, &self.ctx)?.is_truthy())
     }
+    fn runs_scripts(&self) -> bool {
+        self.expr.runs_scripts()
+    }
 }
 
 /// The condition, and what it implies about single fields.

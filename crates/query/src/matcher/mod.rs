@@ -23,6 +23,7 @@ mod parse;
 mod path;
 mod regexp;
 mod restricted;
+mod script;
 mod text;
 mod type_set;
 
@@ -39,6 +40,7 @@ pub use path::Path;
 pub(crate) use path::{Leaf as ArrayAtEnd, any as walk};
 pub use regexp::RegexPred;
 pub(crate) use restricted::refuse_near;
+pub(crate) use script::refuse as refuse_where;
 pub(crate) use text::no_index as no_text_index;
 pub use text::{TextMeaning, TextNode};
 pub use type_set::{TypeSet, type_of_code, type_of_name};
@@ -90,6 +92,10 @@ impl Matcher {
         Matcher { filter: scope.root.to_doc(), scope, collation }
     }
 
+    /// Runs JavaScript.
+    pub fn runs_scripts(&self) -> bool {
+        script::any(self.root())
+    }
     /// As written.
     pub fn filter(&self) -> &RawDoc {
         &self.filter

@@ -27,7 +27,7 @@ pub enum Node {
     ElemMatchObject(ElemMatchObject),
     /// An array at the path holds a value for which all of these hold; their paths are empty.
     ElemMatchValue(ElemMatchValue),
-    /// An aggregation expression over the whole document.
+    /// An aggregation expression or a script over the whole document.
     Expr(ExprNode),
     JsonSchema(Arc<Schema>),
     SampleRate(SampleRate),
@@ -86,14 +86,17 @@ pub struct Scope {
 
 #[derive(Clone)]
 pub struct ExprNode {
+    /// `$expr` or `$where`.
+    pub(crate) keyword: &'static str,
     /// As written, wrapped: `{"": <expression>}`.
     pub source: DocBuf,
     pub(crate) eval: Arc<dyn ExprTest>,
 }
 
-/// A compiled aggregation expression used as a condition.
+/// A compiled expression or script used as a condition.
 pub(crate) trait ExprTest: Send + Sync {
     fn holds(&self, doc: &pando_bson::RawDoc) -> pando_base::Result<bool>;
+    fn runs_scripts(&self) -> bool;
 }
 
 impl fmt::Debug for ExprNode {
@@ -173,7 +176,7 @@ impl Node {
             }
             Node::Expr(e) => {
                 if let Some(v) = e.source.first() {
-                    b.raw(v.ty, "$expr", v.data());
+                    b.raw(v.ty, e.keyword, v.data());
                 }
             }
             Node::JsonSchema(s) => {

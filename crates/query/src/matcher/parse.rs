@@ -106,7 +106,7 @@ fn parse_keyword(op: &str, e: Elem<'_>, level: Level, ctx: &QueryCtx) -> Result<
         "alwaysFalse" => parse_always(e, Node::AlwaysFalse)?,
         "where" => {
             top_only("$where")?;
-            return Err(Error::bad_value("no globalScriptEngine in $where parsing"));
+            super::script::parse(e.value(), ctx)?
         }
         "text" => {
             let node = super::text::parse(e)?;
@@ -165,7 +165,7 @@ fn parse_expr(e: Elem<'_>, ctx: &QueryCtx) -> Result<Node> {
     let mut b = DocBuilder::new();
     b.raw(e.ty, "", e.data());
     let (eval, implied) = super::expr::compile(e.value(), ctx)?;
-    let expr = Node::Expr(ExprNode { source: b.finish(), eval });
+    let expr = Node::Expr(ExprNode { keyword: "$expr", source: b.finish(), eval });
     if implied.is_empty() {
         return Ok(expr);
     }

@@ -119,6 +119,7 @@ fn shape(n: &crate::matcher::Node, out: &mut String) {
             };
             out.push_str(&format!("{op}{}:{kind}", l.path.dotted()));
         }
+        Node::Expr(e) if e.keyword == "$where" => out.push_str("wh"),
         Node::Expr(_) => out.push_str("xp"),
         Node::Text(_) => out.push_str("te"),
         Node::JsonSchema(_) => out.push_str("js"),

@@ -56,9 +56,7 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
     let query = match spec.get("query") {
         None => DocBuf::new(),
         Some(Value::Document(d)) => {
-            if d.elem("$where").is_some() {
-                return Err(Error::bad_value("$where is not allowed in this context"));
-            }
+            crate::matcher::refuse_where(d)?;
             Matcher::parse(d, p.ctx)?;
             d.to_buf()
         }

@@ -18,7 +18,7 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
     let Value::Document(filter) = e.value() else {
         return Err(Error::location(15959, "the match filter must be an expression in an object"));
     };
-    refuse_where(filter)?;
+    crate::matcher::refuse_where(filter)?;
     crate::matcher::refuse_near(filter)?;
     out.push(stage(filter, p.ctx)?);
     Ok(())
@@ -27,13 +27,6 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
 pub(super) fn stage(filter: &RawDoc, ctx: &QueryCtx) -> Result<Box<dyn Stage>> {
     let matcher = Arc::new(Matcher::parse(filter, ctx)?);
     Ok(Box::new(Match { matcher, ctx: ctx.clone() }))
-}
-
-fn refuse_where(filter: &RawDoc) -> Result<()> {
-    match filter.elem("$where") {
-        Some(_) => Err(Error::bad_value("$where is not allowed in this context")),
-        None => Ok(()),
-    }
 }
 
 /// Adds the paths that a filter names; false when it may look at anything.

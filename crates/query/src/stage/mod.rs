@@ -585,6 +585,9 @@ pub struct Runner {
 }
 
 impl Runner {
+    pub fn ctx(&self) -> &QueryCtx {
+        &self.ctx
+    }
     /// Rows that each stage gave so far.
     pub fn returned(&self) -> &[u64] {
         &self.returned

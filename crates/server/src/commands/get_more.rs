@@ -66,6 +66,9 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         ctx.limit_to(ctx.started + left);
         ctx.check_interrupt()?;
     }
+    if let Some(scripts) = pin.body().scripts() {
+        scripts.follow(crate::scripts::operation(ctx));
+    }
     let mut r = next_batch(server, ctx, &args, pin).await?;
     if req.exhaust_allowed && r.1 != 0 {
         r.0.next = Some(match args.known_committed {

@@ -138,6 +138,9 @@ impl Config {
                 _ => c.set_parameters.push((name.clone(), text.clone())),
             }
         }
+        if s.flag("security.javascriptEnabled") && !s.flag("noscripting") {
+            c.set_parameters.push(("javascriptEnabled".to_owned(), "true".to_owned()));
+        }
         if s.flag("notablescan") {
             c.set_parameters.push(("notablescan".to_owned(), "true".to_owned()));
         }

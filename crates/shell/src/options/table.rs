@@ -264,8 +264,8 @@ const SECURITY: &[Opt] = &[
     refused("clusterAuthMode", "security.clusterAuthMode", Text, NO_AUTH_YET),
     refused("transitionToAuth", "security.transitionToAuth", Flag, NO_AUTH_YET),
     refused("clusterIpSourceAllowlist", "security.clusterIpSourceAllowlist", Text, NO_AUTH_YET),
-    none("noscripting", "", Flag, "no effect: there is no scripting engine"),
-    none("", "security.javascriptEnabled", Flag, "there is no scripting engine"),
+    opt("noscripting", "", Flag, "Refuse $where, $function and $accumulator (the default here)"),
+    opt("", "security.javascriptEnabled", Flag, ""),
     refused("awsIamSessionToken", "", Text, NO_AUTH_YET),
 ];
 

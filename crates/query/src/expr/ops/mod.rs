@@ -10,6 +10,7 @@ pub(super) mod convert;
 pub(super) mod date_count;
 pub(super) mod date_parts;
 pub(super) mod date_text;
+pub(super) mod function;
 pub(super) mod iterate;
 pub(super) mod literal;
 pub(super) mod math;
