@@ -12,6 +12,7 @@ the table then. --b may be left out.
 """
 import argparse
 import random
+import statistics
 import sys
 import threading
 import time
@@ -38,7 +39,22 @@ SHAPES = {
         {"$gt": [{"$add": [{"$multiply": ["$v", 100]}, {"$mod": ["$k", 7]}]}, 95]},
         {"$eq": [{"$substrCP": ["$who", 0, 4]}, "user"]},
         {"$in": [{"$toInt": {"$floor": {"$multiply": ["$v", 10]}}}, [1, 9, 10]]}]}}}, {"$count": "n"}],
+    "$lookup of many, indexed": [{"$match": {"_id": {"$lt": 20}}}, {"$lookup": {"from": "docs", "localField": "_id", "foreignField": "g", "as": "all"}},
+                                 {"$project": {"n": {"$size": "$all"}, "sum": {"$sum": "$all.v"}}}, {"$sort": {"_id": 1}}],
+    "$setWindowFields, running sum": [{"$match": {"g": {"$lt": 20}}}, {"$setWindowFields": {"partitionBy": "$g", "sortBy": {"k": 1}, "output": {
+        "run": {"$sum": "$v", "window": {"documents": ["unbounded", "current"]}}}}}, {"$group": {"_id": "$g", "top": {"$max": "$run"}}}, {"$sort": {"_id": 1}}],
+    "$geoWithin, a polygon": [{"$match": {"at": {"$geoWithin": {"$geometry": {
+        "type": "Polygon", "coordinates": [[[5, 45], [15, 45], [15, 55], [5, 55], [5, 45]]]}}}}}, {"$count": "n"}],
+    "$geoNear, the 50 nearest": [{"$geoNear": {"near": {"type": "Point", "coordinates": [8, 50]}, "distanceField": "d", "key": "at"}},
+                                 {"$limit": 50}, {"$project": {"_id": 1}}],
+    "$text, one word": [{"$match": {"$text": {"$search": "harbour"}}}, {"$count": "n"}],
+    "$text, the best of two words": [{"$match": {"$text": {"$search": "castle winter"}}}, {"$sort": {"score": {"$meta": "textScore"}, "_id": 1}},
+                                     {"$limit": 20}, {"$project": {"_id": 1}}],
 }
+# Where they run, when not on `docs`.
+COLLECTION = {"$lookup of many, indexed": "people", **{name: "places" for name in SHAPES if name.startswith(("$geo", "$text"))}}
+WORDS = ("quiet harbour market garden bakery river bridge museum station library castle tower school theatre square park coffee bread cheese "
+         "flower music painting history travel mountain island forest winter summer morning evening").split()
 
 
 def load(target, docs):
@@ -48,24 +64,31 @@ def load(target, docs):
         db.docs.insert_many([{"_id": i, "k": rnd.randrange(1 << 30), "g": i % 100, "v": rnd.random(), "who": f"user {i:09}",
                               "tags": [f"tag{rnd.randrange(50)}" for _ in range(5)], "text": "x" * 300} for i in range(at, min(docs, at + 1000))])
     db.people.insert_many([{"_id": i, "number": i, "name": f"name {i}"} for i in range(1000)])
+    for at in range(0, docs // 4, 1000):
+        db.places.insert_many([{"_id": i, "about": " ".join(rnd.choices(WORDS, k=30)),
+                                "at": {"type": "Point", "coordinates": [rnd.uniform(-20, 40), rnd.uniform(35, 65)]}}
+                               for i in range(at, min(docs // 4, at + 1000))])
     db.docs.create_index("k")
+    db.docs.create_index("g")
     db.people.create_index("number")
+    db.places.create_index([("at", "2dsphere")])
+    db.places.create_index([("about", "text")])
     target.set.settle()
 
 
-def run_all(db, pipeline, **options):
-    return list(db.docs.aggregate(pipeline, **options))
+def run_all(db, name):
+    return list(db[COLLECTION.get(name, "docs")].aggregate(SHAPES[name]))
 
 
-def shape(pipeline, a):
+def shape(name, a):
     def run(target, _):
         db = pymongo.MongoClient(target.set.uri)[DB]
-        run_all(db, pipeline)
+        run_all(db, name)
         c0, lat = target.set.cpu(), []
         begun = time.perf_counter()
         for _ in range(a.times):
             t = time.perf_counter()
-            run_all(db, pipeline)
+            run_all(db, name)
             lat.append(time.perf_counter() - t)
         return {"ops_s": a.times / (time.perf_counter() - begun), "cpu_us": (target.set.cpu() - c0) / a.times * 1e6, "lat": lat}
     return run
@@ -124,8 +147,8 @@ def large(a):
 
 def same_answers(targets):
     """Both must do the same work."""
-    for name, pipeline in SHAPES.items():
-        answers = [run_all(pymongo.MongoClient(t.set.uri)[DB], pipeline) for t in targets]
+    for name in SHAPES:
+        answers = [run_all(pymongo.MongoClient(t.set.uri)[DB], name) for t in targets]
         rounded = [[bson.encode({"d": _rounded(d)}) for d in a] for a in answers]
         if any(r != rounded[0] for r in rounded):
             raise RuntimeError(f"{name}: the answers differ")
@@ -140,6 +163,15 @@ def _rounded(v):
     return [_rounded(x) for x in v] if isinstance(v, list) else v
 
 
+def tell_ratios(pair):
+    """Of the queries that fit into memory."""
+    if len(pair.targets) == 2:
+        ours, theirs = (t.results for t in pair.targets)
+        ratios = [ours[name]["ops_s"] / theirs[name]["ops_s"] for name in pair.names if name in SHAPES]
+        if ratios:
+            print(f"throughput ratio: median {statistics.median(ratios):.2f}, least {min(ratios):.2f} of {len(ratios)}")
+
+
 def main():
     ap = set_pair.arguments(argparse.ArgumentParser(usage=__doc__))
     ap.add_argument("--docs", type=int, default=100_000)
@@ -151,8 +183,9 @@ def main():
         for t in pair.targets:
             load(t, a.docs)
         same_answers(pair.targets)
-        pair.run([(name, shape(p, a)) for name, p in SHAPES.items()] + large(a), a.rounds, a.phases)
+        pair.run([(name, shape(name, a)) for name in SHAPES] + large(a), a.rounds, a.phases)
         pair.report(a)
+        tell_ratios(pair)
 
 
 if __name__ == "__main__":

@@ -47,6 +47,10 @@ impl Quota {
     pub fn new(steps: u32) -> Quota {
         Quota { left: steps }
     }
+    /// Counts work that is more than a row's.
+    pub(crate) fn spend(&mut self, steps: u32) {
+        self.left = self.left.saturating_sub(steps);
+    }
     #[inline]
     pub(crate) fn tick(&mut self) -> bool {
         if self.left == 0 {

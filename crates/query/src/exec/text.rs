@@ -161,6 +161,9 @@ impl Stage for KeyFilterStage {
     }
 }
 
+/// Letters compared with phrases that count as one step of a turn.
+const LETTERS_PER_STEP: usize = 4096;
+
 /// Documents that have everything the search asks for.
 pub(super) struct TextMatchStage {
     input: Box<dyn Stage>,
@@ -182,6 +185,9 @@ impl Stage for TextMatchStage {
             match &next {
                 Next::Row(Row { doc: Some(doc), .. }) => {
                     let doc: &Bytes = doc;
+                    // With many phrases, or long ones, a few documents take as long as many others.
+                    let work = self.meaning.query.work_bytes(doc.len()) / LETTERS_PER_STEP;
+                    cx.quota.spend(u32::try_from(work).unwrap_or(u32::MAX));
                     if !self.meaning.query.accepts(RawDoc::trusted(doc), &self.meaning.spec)? {
                         self.stats.docs_rejected += 1;
                         continue;

@@ -12,6 +12,7 @@
 
 mod cover;
 pub mod distance;
+mod edge_index;
 mod exact;
 mod flat;
 mod grid;

@@ -1,5 +1,6 @@
 //! GeoJSON objects, coordinate pairs and the older shapes of queries.
 
+use super::edge_index::EdgeIndex;
 use super::exact::{Crossing, crossing};
 use super::flat::FlatPolygon;
 use super::ring::{Polygon, Ring, ring_contains, rings_cross};
@@ -8,6 +9,7 @@ use pando_base::{Error, Result};
 use pando_bson::{Elem, ElementType, RawDoc, Value};
 use s2::latlng::LatLng;
 use s2::point::Point;
+use std::collections::HashMap;
 
 fn bad<T>(message: impl Into<std::borrow::Cow<'static, str>>) -> Result<T> {
     Err(Error::bad_value(message.into().into_owned()))
@@ -259,18 +261,25 @@ fn closed(e: Option<Elem<'_>>) -> Result<Vec<Point>> {
     Ok(points)
 }
 
+/// Equal for equal points.
+fn bits(p: &Point) -> [u64; 3] {
+    [p.0.x, p.0.y, p.0.z].map(|c| (c + 0.0).to_bits())
+}
+
 /// What is wrong with a loop's points.
 fn loop_fault(points: &[Point]) -> Option<String> {
     let n = points.len();
+    let mut seen = HashMap::new();
     for (j, p) in points.iter().enumerate() {
-        if let Some(i) = points[..j].iter().position(|q| q == p) {
+        if let Some(i) = seen.insert(bits(p), j) {
             return Some(format!("Duplicate vertices: {i} and {j}"));
         }
     }
     let at = |i: usize| &points[i % n];
+    let index = EdgeIndex::new((0..n).map(|i| (at(i), at(i + 1))));
     for i in 0..n {
-        for j in i + 2..n {
-            if i == 0 && j == n - 1 {
+        for j in index.near(at(i), at(i + 1)) {
+            if j < i + 2 || (i == 0 && j == n - 1) {
                 continue;
             }
             if crossing(at(i), at(i + 1), at(j), at(j + 1)) != Crossing::No {
@@ -332,18 +341,14 @@ fn rings_fault(rings: &[Ring]) -> Option<String> {
     if rings.len() < 2 {
         return None;
     }
-    let mut edges: Vec<(Point, Point, usize, usize)> = Vec::new();
+    let mut edges: HashMap<[[u64; 3]; 2], (usize, usize)> = HashMap::new();
     for (i, ring) in rings.iter().enumerate() {
         for (k, (a, b)) in ring.edges().enumerate() {
-            let same =
-                |e: &&(Point, Point, usize, usize)| (e.0 == *a && e.1 == *b) || (e.0 == *b && e.1 == *a);
-            if let Some(other) = edges.iter().find(same) {
-                return Some(format!(
-                    "Duplicate edge: loop {i}, edge {k} and loop {}, edge {}",
-                    other.2, other.3
-                ));
+            let mut ends = [bits(a), bits(b)];
+            ends.sort_unstable();
+            if let Some((loop_, edge)) = edges.insert(ends, (i, k)) {
+                return Some(format!("Duplicate edge: loop {i}, edge {k} and loop {loop_}, edge {edge}"));
             }
-            edges.push((*a, *b, i, k));
         }
     }
     for (i, ring) in rings.iter().enumerate() {

@@ -1,5 +1,6 @@
 //! Loops and polygons on the sphere.
 
+use super::edge_index::EdgeIndex;
 use super::exact::{Crossing, corner_holds_vertex, crossing, ordered, passes, sign};
 use super::shape::Spot;
 use s2::cell::Cell;
@@ -176,7 +177,16 @@ impl Polygon {
 
     /// Some edges cross in their insides.
     fn crosses(&self, other: &Polygon) -> bool {
-        self.edges().any(|(a, b)| other.edges().any(|(c, d)| crossing(a, b, c, d) == Crossing::Yes))
+        let theirs: Vec<_> = other.edges().collect();
+        if self.edges().count().saturating_mul(theirs.len()) <= ALL_PAIRS {
+            return self
+                .edges()
+                .any(|(a, b)| theirs.iter().any(|(c, d)| crossing(a, b, c, d) == Crossing::Yes));
+        }
+        let index = EdgeIndex::new(theirs.iter().copied());
+        let crosses =
+            |a: &Point, b: &Point, j: usize| crossing(a, b, theirs[j].0, theirs[j].1) == Crossing::Yes;
+        self.edges().any(|(a, b)| index.near(a, b).into_iter().any(|j| crosses(a, b, j)))
     }
 
     /// Whether `test` holds of the two corners at every vertex that both have.
@@ -195,6 +205,9 @@ impl Polygon {
         true
     }
 }
+
+/// So few pairs of edges are looked at faster than an index is made.
+const ALL_PAIRS: usize = 4096;
 
 /// The corner (a0, v, a2) takes in the corner (b0, v, b2).
 fn wedge_contains(a0: &Point, v: &Point, a2: &Point, b0: &Point, b2: &Point) -> bool {

@@ -21,6 +21,11 @@ pub struct TextQuery {
     pub negated_terms: BTreeSet<String>,
     pub phrases: Vec<String>,
     pub negated_phrases: Vec<String>,
+    /// As they are compared, without repetitions.
+    folded_phrases: BTreeSet<String>,
+    folded_negated_phrases: BTreeSet<String>,
+    /// Letters in them.
+    phrase_bytes: usize,
 }
 
 /// Where the next character stands.
@@ -46,6 +51,9 @@ impl TextQuery {
             negated_terms: BTreeSet::new(),
             phrases: Vec::new(),
             negated_phrases: Vec::new(),
+            folded_phrases: BTreeSet::new(),
+            folded_negated_phrases: BTreeSet::new(),
+            phrase_bytes: 0,
         };
         let (mut wanted, mut unwanted) = (String::new(), String::new());
         let mut place = Place::default();
@@ -73,7 +81,17 @@ impl TextQuery {
             after_space = is_space(c);
         }
         q.add_terms(&wanted, &unwanted);
+        let fold = |p: &String| folded(p, language, sensitivity);
+        q.folded_phrases = q.phrases.iter().map(fold).collect();
+        q.folded_negated_phrases = q.negated_phrases.iter().map(fold).collect();
+        q.phrase_bytes = q.folded_phrases.iter().chain(&q.folded_negated_phrases).map(String::len).sum();
         q
+    }
+
+    /// Roughly the letters that [`TextQuery::accepts`] looks at in a document of this size.
+    pub(crate) fn work_bytes(&self, doc_bytes: usize) -> usize {
+        let phrases = self.folded_phrases.len() + self.folded_negated_phrases.len();
+        doc_bytes.saturating_mul(1 + phrases).saturating_add(self.phrase_bytes)
     }
 
     /// A phrase begins or ends at `at`.
@@ -107,17 +125,23 @@ impl TextQuery {
         if self.has_term(doc, spec, &self.negated_terms, self.sensitivity)? {
             return Ok(false);
         }
-        for phrase in &self.phrases {
-            if !self.has_phrase(doc, spec, phrase)? {
-                return Ok(false);
-            }
+        self.phrases_fit(doc, spec)
+    }
+
+    /// All wanted phrases are there, each within one field, and none of the unwanted.
+    fn phrases_fit(&self, doc: &RawDoc, spec: &TextSpec) -> Result<bool> {
+        if self.folded_phrases.is_empty() && self.folded_negated_phrases.is_empty() {
+            return Ok(true);
         }
-        for phrase in &self.negated_phrases {
-            if self.has_phrase(doc, spec, phrase)? {
-                return Ok(false);
-            }
-        }
-        Ok(true)
+        let mut missing: Vec<&String> = self.folded_phrases.iter().collect();
+        let mut refused = false;
+        each_field(spec, doc, &mut |field| {
+            let text = folded(field.text, self.language, self.sensitivity);
+            missing.retain(|phrase| !text.contains(phrase.as_str()));
+            refused |= self.folded_negated_phrases.iter().any(|phrase| text.contains(phrase.as_str()));
+            !refused
+        })?;
+        Ok(!refused && missing.is_empty())
     }
 
     /// The same for any document.
@@ -141,16 +165,6 @@ impl TextQuery {
             Tokens::new(field.language, sensitivity)
                 .with_stop_words()
                 .each(field.text, |t| found |= terms.contains(&t));
-            !found
-        })?;
-        Ok(found)
-    }
-
-    fn has_phrase(&self, doc: &RawDoc, spec: &TextSpec, phrase: &str) -> Result<bool> {
-        let phrase = folded(phrase, self.language, self.sensitivity);
-        let mut found = false;
-        each_field(spec, doc, &mut |field| {
-            found = folded(field.text, self.language, self.sensitivity).contains(&phrase);
             !found
         })?;
         Ok(found)

@@ -55,6 +55,20 @@ fn a_document_names_its_language() {
 }
 
 #[test]
+fn each_phrase_may_stand_in_another_field_and_an_unwanted_one_in_none() {
+    let spec = spec(doc! { "a": 1, "b": 1 });
+    let accepts = |search: &str| {
+        let doc = doc! { "a": "The Quick fox", "b": "lazy dog barks" }.to_raw();
+        let q = TextQuery::parse(search, Language::English, Sensitivity::default());
+        q.accepts(&doc, &spec).expect("strings")
+    };
+    assert!(accepts(r#""quick FOX" "lazy dog" fox"#));
+    assert!(!accepts(r#""quick FOX" "lazy cat""#));
+    assert!(!accepts(r#"fox "quick fox" -"dog barks""#));
+    assert!(!accepts(r#""fox lazy""#), "not across fields");
+}
+
+#[test]
 fn words_negations_and_phrases_are_told_apart() {
     let q = query("Running \"Dogs RUN\" -Cats -\"Big Cat\"", "english");
     assert_eq!(words(&q.terms), "dog run");
