@@ -326,3 +326,101 @@ fn an_event_that_is_too_large_is_refused() {
         server.shut_down().await;
     });
 }
+
+/// A stream of an update whose event has 27 MB, in fragments.
+fn in_fragments(spec: Document, stages: Vec<Document>) -> Document {
+    let mut whole = doc! { "fullDocumentBeforeChange": "required", "fullDocument": "required" };
+    spec.iter().for_each(|(name, v)| whole.push(name, v.clone()));
+    watch_through("c".into(), whole, stages)
+}
+fn splits() -> Document {
+    doc! { "$changeStreamSplitLargeEvent": {} }
+}
+async fn large_update(c: &mut Client) -> Stream {
+    c.ok(doc! { "create": "c", "changeStreamPreAndPostImages": { "enabled": true } }).await;
+    c.ok(doc! { "insert": "c", "documents": [{ "_id": 1, "f": "x".repeat(9 << 20) }] }).await;
+    let s = Stream::open(c, in_fragments(doc! {}, vec![splits()])).await;
+    let set = doc! { "$set": { "f": "y".repeat(9 << 20) } };
+    c.ok(doc! { "update": "c", "updates": [{ "q": {}, "u": set }] }).await;
+    insert(c, 2).await;
+    s
+}
+fn fields(event: &Document) -> Vec<&str> {
+    event.iter().map(|(name, _)| name).collect()
+}
+
+#[test]
+fn a_large_event_comes_in_fragments_when_the_last_stage_says_so() {
+    run(async {
+        let world = World::new();
+        let (server, mut c) = one_member(&world).await;
+        let mut s = large_update(&mut c).await;
+        let events = s.events(&mut c, 4).await;
+        let large = ["fullDocument", "fullDocumentBeforeChange", "updateDescription"];
+        let parts: Vec<_> = events[..3].iter().map(fields).collect();
+        assert_eq!(parts[0][..2], ["_id", "splitEvent"]);
+        assert!(parts[0].contains(&"operationType") && parts[0].contains(&"documentKey"));
+        for (n, event) in events[..3].iter().enumerate() {
+            let at = Bson::Document(doc! { "fragment": n as i32 + 1, "of": 3 });
+            assert_eq!(event.get("splitEvent"), Some(&at));
+            assert_eq!(parts[n].last(), Some(&large[n]), "{parts:?}");
+        }
+        assert_eq!(kind(&events[3]), "insert");
+        assert!(events[3].get("splitEvent").is_none());
+        server.shut_down().await;
+    });
+}
+
+#[test]
+fn a_stream_goes_on_with_the_next_fragment() {
+    run(async {
+        let world = World::new();
+        let (server, mut c) = one_member(&world).await;
+        let events = large_update(&mut c).await.events(&mut c, 4).await;
+        for seen in 0..3 {
+            let behind = doc! { "resumeAfter": token(&events[seen]) };
+            let mut s = Stream::open(&mut c, in_fragments(behind.clone(), vec![splits()])).await;
+            let rest = s.events(&mut c, 3 - seen).await;
+            assert!(
+                rest == events[seen + 1..],
+                "behind {seen}: {:?}",
+                rest.iter().map(fields).collect::<Vec<_>>()
+            );
+            let (code, text) = refused(&mut c, in_fragments(behind.clone(), vec![])).await;
+            assert!(code == 280 && text.contains("must include"), "{text}");
+            let small = doc! { "$project": { "fullDocumentBeforeChange": 0, "fullDocument": 0 } };
+            let (code, text) = refused(&mut c, in_fragments(behind, vec![small, splits()])).await;
+            assert!(code == 280 && text.contains("was not split"), "{text}");
+        }
+        server.shut_down().await;
+    });
+}
+/// Why a stream ends, at its beginning or after it.
+async fn refused(c: &mut Client, command: Document) -> (i64, String) {
+    let mut reply = c.run(command).await;
+    if reply.get("cursor").is_some() {
+        reply = c.run(doc! { "getMore": Stream::of(&reply).id, "collection": "c" }).await;
+    }
+    let text = reply.get("errmsg").and_then(Bson::as_str).unwrap_or_default().to_owned();
+    (reply.get("code").and_then(Bson::as_i64).unwrap_or(0), text)
+}
+
+#[test]
+fn the_stage_that_splits_is_the_last_of_a_stream() {
+    run(async {
+        let world = World::new();
+        let (server, mut c) = one_member(&world).await;
+        let rest = doc! { "$match": { "operationType": "insert" } };
+        for (stages, code) in [
+            (vec![splits(), rest.clone()], 7_182_802),
+            (vec![splits(), splits()], 7_182_802),
+            (vec![rest, doc! { "$changeStreamSplitLargeEvent": { "a": 1 } }], 7_182_800),
+        ] {
+            assert_eq!(refused(&mut c, watch_through("c".into(), doc! {}, stages)).await.0, code);
+        }
+        let without =
+            doc! { "aggregate": "c", "pipeline": [{ "$changeStreamSplitLargeEvent": {} }], "cursor": {} };
+        assert_eq!(refused(&mut c, without).await.0, 20);
+        server.shut_down().await;
+    });
+}

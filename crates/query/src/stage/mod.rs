@@ -48,6 +48,7 @@ mod skip;
 mod sort;
 mod sort_by_count;
 mod sources;
+mod split_event;
 mod transform;
 mod union_with;
 mod unpack_bucket;
@@ -379,6 +380,7 @@ pub struct Pipeline {
     shown: Vec<Option<DocBuf>>,
     source: PipelineSource,
     sink: Option<Sink>,
+    splits_events: bool,
     /// What its stages ask `$meta` for.
     metas: Vec<MetaField>,
     text_score: bool,
@@ -405,12 +407,20 @@ impl Pipeline {
         let (mut stages, mut shown) = (Vec::new(), Vec::new());
         let mut source = PipelineSource::Collection;
         let mut sink: Option<Sink> = None;
+        let mut splits_events = false;
         let mut uses = metas::Uses::default();
         for (at, e) in pipeline.iter().enumerate() {
             let spec = stage_spec(e.value())?;
             let Some(stage) = spec.first() else { return Err(not_one_field()) };
             if let Some(sink) = &sink {
                 return Err(sinks::not_last(sink.name()));
+            }
+            if splits_events {
+                return Err(split_event::not_last());
+            }
+            if split_event::parse(stage, &source)? {
+                splits_events = true;
+                continue;
             }
             if let Some(found) = sinks::parse(stage, ctx)? {
                 sink = Some(found);
@@ -441,9 +451,23 @@ impl Pipeline {
         }
         let text_score = uses.text_score();
         let metas::Uses { metas, unsorted, .. } = uses;
-        Ok(Pipeline { stages, shown, source, sink, metas, text_score, unsorted, ctx: ctx.clone() })
+        Ok(Pipeline {
+            stages,
+            shown,
+            source,
+            sink,
+            splits_events,
+            metas,
+            text_score,
+            unsorted,
+            ctx: ctx.clone(),
+        })
     }
 
+    /// A change stream whose large events are to come in fragments.
+    pub fn splits_events(&self) -> bool {
+        self.splits_events
+    }
     /// `$geoNear` is the find plan, so nothing that does anything may be in front of it.
     fn check_near(&self) -> Result<()> {
         let Some(at) = self.stages.iter().rposition(|s| s.is_near()) else { return Ok(()) };

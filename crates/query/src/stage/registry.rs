@@ -43,8 +43,7 @@ static TABLE: &[(&str, Parse)] = &[
 ];
 
 /// MongoDB's other stages: known, not here.
-const KNOWN: &[&str] =
-    &["$changeStreamSplitLargeEvent", "$listCatalog", "$listSampledQueries", "$shardedDataDistribution"];
+const KNOWN: &[&str] = &["$listCatalog", "$listSampledQueries", "$shardedDataDistribution"];
 
 /// Stages that MongoDB has only on Atlas.
 const ATLAS: &[&str] = &["$listSearchIndexes", "$search", "$searchMeta", "$vectorSearch"];
@@ -73,5 +72,6 @@ pub(super) fn is_known(name: &str) -> bool {
         || ATLAS.contains(&name)
         || TABLE.iter().any(|(n, _)| *n == name)
         || super::sources::is_source(name)
+        || name == super::split_event::NAME
         || super::sinks::is_sink(name)
 }

@@ -10,6 +10,7 @@ mod description;
 mod event;
 mod scope;
 mod spec;
+mod split;
 mod token;
 
 use crate::Server;
@@ -17,6 +18,7 @@ use crate::batch::Batch;
 use crate::body::{More, Until};
 use crate::pipeline_cursor::check_size;
 use event::{Event, Maker};
+use pando_base::limits::BSON_USER_BYTES_MAX;
 use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp};
 use pando_bson::{DocBuf, RawDoc, Value};
 use pando_command::{OpCtx, ReadLevel};
@@ -57,6 +59,12 @@ pub struct ChangeStream {
     pending: VecDeque<Event>,
     /// What the stages were given last.
     given: Option<Given>,
+    /// Large events come in fragments.
+    splits: bool,
+    /// What is left of one.
+    fragments: VecDeque<(Row, Given)>,
+    /// The stream was opened behind so many fragments of this event.
+    seen: Option<(Token, usize)>,
     /// A result that did not fit into the last batch.
     stash: Option<(Row, Given)>,
     /// Going on from here misses nothing and repeats nothing.
@@ -139,6 +147,9 @@ impl ChangeStream {
             check_history(server, from)?;
         }
         Ok(ChangeStream {
+            splits: pipeline.splits_events(),
+            fragments: VecDeque::new(),
+            seen: None,
             runner: pipeline.start(env)?,
             tail: server.storage.log().read(Bound::Included(from), false),
             read: Timestamp::ZERO,
@@ -188,15 +199,27 @@ impl ChangeStream {
     async fn next(&mut self, server: &Server, ctx: &OpCtx) -> Result<Option<(Row, Given)>> {
         let mut step = 0;
         loop {
+            if let Some(fragment) = self.fragments.pop_front() {
+                return Ok(Some(fragment));
+            }
             let mut events = Events { pending: &mut self.pending, given: &mut self.given };
             match self.runner.next(&mut events)? {
                 Step::Row(row) => {
                     let Some(given) = self.given.clone() else {
                         return Err(Error::internal("a change stream's stages made an event of nothing"));
                     };
-                    // With images an event may be larger than any document.
-                    check_size(&row)?;
                     check_token(&row, &given.token).map_err(|e| e.context(when(ctx)))?;
+                    let seen = self.seen.take().filter(|(event, _)| event.is_same(&given.token));
+                    // With images an event may be larger than any document.
+                    if self.splits && row.bytes().len() > BSON_USER_BYTES_MAX {
+                        let seen = seen.map_or(0, |(_, n)| n);
+                        self.fragments = fragments(&row, &given, seen).map_err(|e| e.context(when(ctx)))?;
+                        continue;
+                    }
+                    check_size(&row)?;
+                    if seen.is_some() {
+                        return Err(not_split().context(when(ctx)));
+                    }
                     return Ok(Some((row, given)));
                 }
                 // The stages want a pause: the events at hand come first, then the log goes on.
@@ -235,6 +258,15 @@ impl ChangeStream {
         let Some(wanted) = &self.looking_for else { return Ok(()) };
         while let Some(e) = self.pending.pop_front() {
             if e.token.is_same(wanted) {
+                self.looking_for = None;
+                return Ok(());
+            }
+            if let Some(n) = wanted.fragment_of(&e.token) {
+                if !self.splits {
+                    return Err(must_split());
+                }
+                self.seen = Some((e.token.clone(), n + 1));
+                self.pending.push_front(e);
                 self.looking_for = None;
                 return Ok(());
             }
@@ -306,6 +338,30 @@ fn not_found(seen: &Token) -> Error {
         format!("cannot resume stream; the resume token was not found. {}", seen.doc()),
     )
     .with_label(FINAL)
+}
+fn must_split() -> Error {
+    Error::new(
+        ErrorCode::ChangeStreamFatalError,
+        "To resume from a split event, the $changeStream pipeline must include a $changeStreamSplitLargeEvent stage",
+    )
+    .with_label(FINAL)
+}
+fn not_split() -> Error {
+    Error::new(
+        ErrorCode::ChangeStreamFatalError,
+        "Attempted to resume from a split event fragment, but the event in the resumed stream was not split",
+    )
+    .with_label(FINAL)
+}
+
+/// Those of a large event that come behind the first `seen`.
+fn fragments(row: &Row, given: &Given, seen: usize) -> Result<VecDeque<(Row, Given)>> {
+    let all = split::split(RawDoc::trusted(row.bytes()), &given.token, BSON_USER_BYTES_MAX)?;
+    let last = all.len();
+    let rest = all.into_iter().enumerate().skip(seen);
+    Ok(rest
+        .map(|(n, (token, doc))| (Row::from(doc), Given { token, ends: given.ends && n + 1 == last }))
+        .collect())
 }
 const FINAL: &str = "NonResumableChangeStreamError";
 

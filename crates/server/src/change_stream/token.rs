@@ -104,6 +104,26 @@ impl Token {
     pub(crate) fn doc(&self) -> &DocBuf {
         &self.doc
     }
+    /// Of a fragment of this event, counted from 0.
+    pub(crate) fn fragment(&self, n: usize) -> Token {
+        let mut key = self.key.clone();
+        key.pop();
+        put_number(&mut key, n as i32);
+        key.push(END);
+        let mut b = DocBuilder::new();
+        b.str("_data", &hex(&key));
+        if let Some(bits) = self.doc.elem("_typeBits") {
+            b.elem(bits);
+        }
+        Token { key, doc: b.finish(), ..self.clone() }
+    }
+    /// Which fragment of `event` this is the token of.
+    pub(crate) fn fragment_of(&self, event: &Token) -> Option<usize> {
+        let (_end, base) = event.key.split_last()?;
+        let mut rest = Head(self.key.strip_prefix(base)?);
+        let n = rest.number().ok()?;
+        (rest.0 == [END]).then_some(n as usize)
+    }
     pub(crate) fn is_same(&self, other: &Token) -> bool {
         self.key == other.key
     }

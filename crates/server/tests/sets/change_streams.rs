@@ -99,3 +99,23 @@ fn members_show_the_same_events() {
         set.shut_down().await;
     });
 }
+
+#[test]
+fn the_fail_point_of_drivers_waits_for_a_clients_own_command() {
+    run(async {
+        let set = Set::of(3).await;
+        let p = set.primary().await;
+        let mut c = set.connect(p).await;
+        let (id, _, _) = cursor(&c.ok(watch(doc! {})).await);
+        let mut once = doc! { "configureFailPoint": "failGetMoreAfterCursorCheckout" };
+        once.push("mode", doc! { "times": 1 });
+        once.push("data", doc! { "errorCode": 6 });
+        c.admin(once).await;
+        // Both secondaries ask for more of the log after each.
+        for i in 0..3 {
+            c.ok(insert(i, doc! { "w": 3, "wtimeout": 30_000 })).await;
+        }
+        assert_eq!(code(&c.run(doc! { "getMore": id, "collection": "c" }).await), 6);
+        set.shut_down().await;
+    });
+}
