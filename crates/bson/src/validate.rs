@@ -42,6 +42,11 @@ impl RawDoc {
 
     /// Checks the document at the front of `bytes`; more may follow it.
     pub fn validate_prefix(bytes: &[u8]) -> Result<&RawDoc> {
+        RawDoc::validate_prefix_within(bytes, limits::BSON_INTERNAL_BYTES_MAX)
+    }
+
+    /// The same for a document of up to `max` bytes.
+    pub fn validate_prefix_within(bytes: &[u8], max: usize) -> Result<&RawDoc> {
         let len = match bytes.first_chunk::<4>() {
             Some(head) => i32::from_le_bytes(*head),
             None => return Err(outermost("BSON data has to be at least 5 bytes")),
@@ -53,7 +58,7 @@ impl RawDoc {
         if doc.last() != Some(&0) {
             return Err(outermost("BSON object not terminated with EOO"));
         }
-        if doc.len() > limits::BSON_INTERNAL_BYTES_MAX {
+        if doc.len() > max {
             return Err(too_large(RawDoc::trusted(doc)));
         }
         let mut frames = Frames::default();

@@ -10,7 +10,7 @@ use crate::handshake::{self, Peer};
 use pando_base::limits;
 use pando_bson::RawDoc;
 use pando_env::{Env, Stream};
-use pando_wire::{Compressors, Frame, Scratch, WireError, flags};
+use pando_wire::{WireError, flags};
 use std::time::Duration;
 
 /// How to connect.
@@ -50,7 +50,6 @@ pub struct Connection {
     input: Vec<u8>,
     /// Length of the message at the front that the next receive drops.
     read: usize,
-    scratch: Scratch,
     out: Vec<u8>,
     next_id: i32,
     usable: bool,
@@ -71,7 +70,6 @@ impl Connection {
             stream,
             input: Vec::new(),
             read: 0,
-            scratch: Scratch::new(),
             out: Vec::new(),
             next_id: 1,
             usable: true,
@@ -143,9 +141,8 @@ impl Connection {
                 wanted => self.read_some(wanted, deadline).await?,
             }
         };
-        let bits = match pando_wire::decode(&self.input[..len], Compressors::NONE, &mut self.scratch) {
-            Ok(Some((Frame::Msg(m), _))) if m.sequences.is_empty() => m.flags,
-            Ok(_) => return Err(Failure::protocol(&self.addr, "not a reply")),
+        let bits = match pando_wire::decode_reply(&self.input[..len]) {
+            Ok(m) => m.flags,
             Err(WireError::Close(why)) => return Err(Failure::protocol(&self.addr, why)),
             Err(WireError::Reply(_, e)) => return Err(Failure::protocol(&self.addr, &e.message)),
         };

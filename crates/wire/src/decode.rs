@@ -99,16 +99,33 @@ pub fn decode<'a>(
     Ok(Some((frame, envelope)))
 }
 
+/// A member's reply, whole. It may be larger than any document of a user: a log entry can carry one before and one after.
+pub fn decode_reply(input: &[u8]) -> Result<OpMsg<'_>, WireError> {
+    let not_a_reply = WireError::Close("not a reply");
+    let header = Header::read(input).filter(|h| h.op_code == op::MSG && h.length == input.len());
+    let Some(header) = header else { return Err(not_a_reply) };
+    let mut envelope = Envelope {
+        request_id: header.request_id,
+        consumed: header.length,
+        style: Style::Msg,
+        flags: 0,
+        compressor: None,
+    };
+    let reply = op_msg(input, &mut envelope, limits::WIRE_MESSAGE_BYTES_MAX)?;
+    if reply.sequences.is_empty() { Ok(reply) } else { Err(not_a_reply) }
+}
+
 fn plain<'a>(message: &'a [u8], op_code: i32, envelope: &mut Envelope) -> Result<Frame<'a>, WireError> {
     match op_code {
-        op::MSG => op_msg(message, envelope).map(Frame::Msg),
+        op::MSG => op_msg(message, envelope, limits::BSON_INTERNAL_BYTES_MAX).map(Frame::Msg),
         op::QUERY => legacy::op_query(message, envelope).map(Frame::Query),
         op::GET_MORE => Err(legacy::removed("OP_GET_MORE", envelope)),
         _ => Err(WireError::Close("unknown opcode")),
     }
 }
 
-fn op_msg<'a>(message: &'a [u8], envelope: &mut Envelope) -> Result<OpMsg<'a>, WireError> {
+/// With a body of up to `max` bytes.
+fn op_msg<'a>(message: &'a [u8], envelope: &mut Envelope, max: usize) -> Result<OpMsg<'a>, WireError> {
     let rest = &message[Header::LEN..];
     let Some(bits) = rest.first_chunk::<4>().map(|b| u32::from_le_bytes(*b)) else {
         return Err(WireError::Close("OP_MSG without flags"));
@@ -129,10 +146,10 @@ fn op_msg<'a>(message: &'a [u8], envelope: &mut Envelope) -> Result<OpMsg<'a>, W
         }
         sections = body;
     }
-    sections_of(sections, bits).map_err(|e| WireError::Reply(*envelope, e))
+    sections_of(sections, bits, max).map_err(|e| WireError::Reply(*envelope, e))
 }
 
-fn sections_of(mut rest: &[u8], flags: u32) -> Result<OpMsg<'_>, Error> {
+fn sections_of(mut rest: &[u8], flags: u32, max: usize) -> Result<OpMsg<'_>, Error> {
     let mut body: Option<&RawDoc> = None;
     let mut sequences: Vec<Sequence<'_>> = Vec::new();
     while let Some((kind, after)) = rest.split_first() {
@@ -141,7 +158,7 @@ fn sections_of(mut rest: &[u8], flags: u32) -> Result<OpMsg<'_>, Error> {
                 if body.is_some() {
                     return Err(Error::location(40430, "Multiple body sections in message"));
                 }
-                let doc = RawDoc::validate_prefix(after)?;
+                let doc = RawDoc::validate_prefix_within(after, max)?;
                 body = Some(doc);
                 &after[doc.byte_len()..]
             }

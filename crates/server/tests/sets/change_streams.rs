@@ -119,3 +119,20 @@ fn the_fail_point_of_drivers_waits_for_a_clients_own_command() {
         set.shut_down().await;
     });
 }
+
+#[test]
+fn an_entry_with_two_large_documents_reaches_every_member() {
+    run(async {
+        let set = Set::of(3).await;
+        let p = set.primary().await;
+        let mut c = set.connect(p).await;
+        c.ok(doc! { "create": "c", "changeStreamPreAndPostImages": { "enabled": true } }).await;
+        let large = |letter: &str| letter.repeat(15 << 20);
+        c.ok(doc! { "insert": "c", "documents": [{ "_id": 1, "f": large("x") }] }).await;
+        let mut update = doc! { "update": "c", "updates": [{ "q": {}, "u": { "f": large("y") } }] };
+        update.push("writeConcern", doc! { "w": 3, "wtimeout": 60_000 });
+        c.ok(update).await;
+        c.ok(insert(2, doc! { "w": 3, "wtimeout": 30_000 })).await;
+        set.shut_down().await;
+    });
+}
