@@ -2,7 +2,8 @@
 
 use crate::collection::{Collection, View};
 use crate::gate::WriteGate;
-use crate::lock::{Guard, Lock};
+use crate::lock::{Counts, Guard, Lock};
+use crate::lock_order::Resource;
 use crate::observer::{LogWriter, OpObserver};
 use crate::oid::ObjectIdSource;
 use crate::snapshot::{CatalogSnapshot, Named};
@@ -26,6 +27,8 @@ pub(crate) struct Inner {
     current: ArcSwap<CatalogSnapshot>,
     changing: Mutex<()>,
     db_locks: Mutex<BTreeMap<String, Lock>>,
+    /// Of collections that are gone.
+    dropped: Mutex<Counts>,
     observers: RwLock<Arc<[Arc<dyn OpObserver>]>>,
     term: AtomicI64,
     gate: WriteGate,
@@ -66,6 +69,20 @@ impl WriteGuard {
     pub fn collection(&self) -> &Arc<Collection> {
         &self.coll
     }
+    /// A transaction keeps it from here on, whatever task its statements run on.
+    pub fn leave_task(mut self) -> WriteGuard {
+        if let Some(lock) = &mut self.lock {
+            lock.leave_task();
+        }
+        self
+    }
+    /// One of [`Catalog::try_write_lock`] in the hands of this task.
+    pub async fn join_task(mut self) -> WriteGuard {
+        if let Some(lock) = self.lock.take() {
+            self.lock = Some(lock.join_task().await);
+        }
+        self
+    }
 }
 
 impl Deref for WriteGuard {
@@ -92,6 +109,7 @@ impl Catalog {
             current: ArcSwap::default(),
             changing: Mutex::new(()),
             db_locks: Mutex::default(),
+            dropped: Mutex::default(),
             observers: RwLock::new(observers),
             term: AtomicI64::new(-1),
             gate: WriteGate::default(),
@@ -166,7 +184,8 @@ impl Catalog {
     pub(crate) async fn lock_database(&self, db: &str) -> Guard {
         let lock = {
             let mut all = self.0.db_locks.lock().unwrap_or_else(PoisonError::into_inner);
-            all.entry(db.to_owned()).or_default().clone()
+            let new = || Lock::of(Resource::Database(db.to_owned()));
+            all.entry(db.to_owned()).or_insert_with(new).clone()
         };
         lock.exclusive().await
     }
@@ -180,6 +199,22 @@ impl Catalog {
         (first, Some(second))
     }
 
+    /// How often the locks of databases and of collections were taken since the start.
+    pub fn lock_counts(&self) -> (Counts, Counts) {
+        let (mut databases, mut collections) =
+            (Counts::default(), *self.0.dropped.lock().unwrap_or_else(PoisonError::into_inner));
+        let all = self.0.db_locks.lock().unwrap_or_else(PoisonError::into_inner);
+        all.values().for_each(|lock| databases.add(lock.counts()));
+        drop(all);
+        self.snapshot().all_collections().for_each(|c| collections.add(c.shared.lock.counts()));
+        (databases, collections)
+    }
+    /// A collection is gone; what was counted of its lock is not.
+    pub(crate) fn keep_lock_counts(&self, coll: &Collection) {
+        let counts = Counts { queued: 0, ..coll.shared.lock.counts() };
+        self.0.dropped.lock().unwrap_or_else(PoisonError::into_inner).add(counts);
+    }
+
     /// Locks a collection for writing. `None` when there is none of that name; an error for a view.
     pub async fn write_lock(&self, ns: &Namespace) -> Result<Option<WriteGuard>> {
         loop {
@@ -189,7 +224,7 @@ impl Catalog {
                 None => return Ok(None),
             };
             let guard = match coll.shared.lock.try_shared() {
-                Some(g) => g,
+                Some(g) => g.join_task().await,
                 None => coll.shared.lock.shared().await,
             };
             // Its definition may have changed while we waited, or the name may mean another collection now.

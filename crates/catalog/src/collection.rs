@@ -65,7 +65,7 @@ pub struct Shared {
 impl Shared {
     pub(crate) fn new(next_rid: i64, sizes: Sizes) -> Arc<Shared> {
         Arc::new(Shared {
-            lock: Lock::new(),
+            lock: Lock::of(crate::lock_order::Resource::Collection),
             next_rid: AtomicI64::new(next_rid),
             sizes,
             capped_turn: Mutex::new(()),

@@ -214,6 +214,7 @@ impl Catalog {
     /// Takes a dropped collection out of the snapshot; its rows go once no reader can be below `at`.
     pub(crate) fn forget(&self, coll: &Collection, at: Timestamp) {
         coll.shared.mark_dropped();
+        self.keep_lock_counts(coll);
         self.publish(|s| {
             s.remove(coll);
             if coll.ns.coll() == views::SYSTEM_VIEWS {

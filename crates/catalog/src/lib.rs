@@ -47,6 +47,7 @@ mod index_entries;
 mod kept_sessions;
 mod keys;
 pub mod lock;
+mod lock_order;
 pub mod names;
 pub mod observer;
 mod oid;

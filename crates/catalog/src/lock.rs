@@ -6,7 +6,9 @@
 //!
 //! **Order, so that there is no deadlock:** first the definition lock of the database (two databases: by name),
 //! then locks of collections by namespace. A writer holds one collection's lock and asks for nothing else.
+//! `lock_order.rs` watches over that.
 
+use crate::lock_order::{self, Resource};
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
@@ -23,6 +25,29 @@ struct State {
     exclusive: bool,
     next_ticket: u64,
     queue: VecDeque<Waiter>,
+    resource: Resource,
+    counts: Counts,
+}
+
+/// How often locks were taken, and how often somebody had to wait first.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Counts {
+    pub shared: u64,
+    pub exclusive: u64,
+    pub shared_waits: u64,
+    pub exclusive_waits: u64,
+    /// Waiting now.
+    pub queued: u64,
+}
+
+impl Counts {
+    pub fn add(&mut self, other: Counts) {
+        self.shared += other.shared;
+        self.exclusive += other.exclusive;
+        self.shared_waits += other.shared_waits;
+        self.exclusive_waits += other.exclusive_waits;
+        self.queued += other.queued;
+    }
 }
 
 #[derive(Debug)]
@@ -37,9 +62,27 @@ struct Waiter {
 pub struct Guard {
     lock: Lock,
     exclusive: bool,
+    /// Where debug assertions are on.
+    order: Option<lock_order::Ticket>,
 }
 
 impl Guard {
+    /// From here on somebody else than a task keeps it.
+    pub fn leave_task(&mut self) {
+        self.order = None;
+    }
+    /// A lock that was taken without waiting belongs to this task.
+    pub async fn join_task(mut self) -> Guard {
+        if cfg!(debug_assertions) {
+            let resource = self.lock.state().resource.clone();
+            self.order = std::future::poll_fn(|cx| {
+                lock_order::check(task_of(cx), &resource);
+                Poll::Ready(lock_order::note(task_of(cx), &resource))
+            })
+            .await;
+        }
+        self
+    }
     pub fn is_exclusive(&self) -> bool {
         self.exclusive
     }
@@ -48,6 +91,13 @@ impl Guard {
 impl Lock {
     pub fn new() -> Lock {
         Lock::default()
+    }
+    pub fn of(resource: Resource) -> Lock {
+        Lock(Arc::new(Mutex::new(State { resource, ..State::default() })))
+    }
+    pub fn counts(&self) -> Counts {
+        let s = self.state();
+        Counts { queued: s.queue.len() as u64, ..s.counts }
     }
     /// Takes the lock shared if that is possible at once.
     pub fn try_shared(&self) -> Option<Guard> {
@@ -71,7 +121,7 @@ impl Lock {
             return None;
         }
         drop(s);
-        Some(Guard { lock: self.clone(), exclusive })
+        Some(Guard { lock: self.clone(), exclusive, order: None })
     }
 }
 
@@ -81,6 +131,8 @@ impl State {
         if free {
             self.exclusive = exclusive;
             self.shared += u32::from(!exclusive);
+            self.counts.shared += u64::from(!exclusive);
+            self.counts.exclusive += u64::from(exclusive);
         }
         free
     }
@@ -127,11 +179,16 @@ impl Future for Acquire {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Guard> {
         let lock = self.lock.clone();
         let mut s = lock.state();
+        if cfg!(debug_assertions) && self.ticket.is_none() {
+            lock_order::check(task_of(cx), &s.resource);
+        }
         let at = match self.ticket {
             None if s.queue.is_empty() && s.grant(self.exclusive) => {
-                return Poll::Ready(Guard { lock: self.lock.clone(), exclusive: self.exclusive });
+                return Poll::Ready(self.guard(cx, &s.resource));
             }
             None => {
+                s.counts.shared_waits += u64::from(!self.exclusive);
+                s.counts.exclusive_waits += u64::from(self.exclusive);
                 let ticket = s.next_ticket;
                 s.next_ticket += 1;
                 s.queue.push_back(Waiter { ticket, exclusive: self.exclusive, waker: None });
@@ -146,13 +203,24 @@ impl Future for Acquire {
             s.queue.remove(at);
             self.ticket = None;
             s.wake_head();
-            return Poll::Ready(Guard { lock: self.lock.clone(), exclusive: self.exclusive });
+            return Poll::Ready(self.guard(cx, &s.resource));
         }
         if let Some(w) = s.queue.get_mut(at) {
             w.waker = Some(cx.waker().clone());
         }
         Poll::Pending
     }
+}
+
+impl Acquire {
+    fn guard(&self, cx: &Context<'_>, resource: &Resource) -> Guard {
+        let order = if cfg!(debug_assertions) { lock_order::note(task_of(cx), resource) } else { None };
+        Guard { lock: self.lock.clone(), exclusive: self.exclusive, order }
+    }
+}
+
+fn task_of(cx: &Context<'_>) -> usize {
+    cx.waker().data().addr()
 }
 
 impl Drop for Acquire {

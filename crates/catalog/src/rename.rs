@@ -122,6 +122,7 @@ impl Catalog {
         });
         if let Some(t) = target {
             t.shared.mark_dropped();
+            self.keep_lock_counts(t);
             self.drop_rows(t, at);
         }
     }

@@ -408,6 +408,81 @@ fn open_transactions_hold_a_part_of_the_cache_at_most() {
 }
 
 #[test]
+fn transactions_of_one_set_work_without_majority_reads() {
+    run(async {
+        let world = World::new();
+        let start = |port: Option<u16>| {
+            let world = &world;
+            async move {
+                let change = |c: &mut pando_server::Config| {
+                    c.repl_set = Some("rs".to_owned());
+                    c.auto_initiate = Some(format!("127.0.0.1:{}", c.port));
+                    c.majority_reads = false;
+                };
+                match port {
+                    Some(port) => world.start_at(port, change).await,
+                    None => world.start(change).await,
+                }
+            }
+        };
+        let server = start(None).await;
+        let (mut a, mut b) = (server.connect().await, server.connect().await);
+        a.ok(insert(1)).await;
+        let mut first = within(doc! { "find": "c" }, 1, 1, true);
+        first.push("readConcern", doc! { "level": "snapshot" });
+        assert_eq!(a.all(first).await.len(), 1);
+        b.ok(insert(2)).await;
+        assert_eq!(a.all(within(doc! { "find": "c" }, 1, 1, false)).await.len(), 1, "one snapshot");
+        a.ok(within(insert(3), 1, 1, false)).await;
+        assert_eq!(ids(&mut b).await, [1, 2], "seen inside only");
+        let mut commit = end("commitTransaction", 1, 1);
+        commit.push("writeConcern", doc! { "w": "majority", "j": true });
+        a.ok(commit).await;
+        assert_eq!(ids(&mut b).await, [1, 2, 3]);
+        a.ok(within(insert(4), 1, 2, true)).await;
+        assert_eq!(code(&a.run(end("prepareTransaction", 1, 2)).await), 148);
+        server.abandon();
+        let server = start(None).await;
+        assert_eq!(ids(&mut server.connect().await).await, [1, 2, 3]);
+        server.shut_down().await;
+    });
+}
+
+#[test]
+fn the_status_tells_how_often_locks_were_taken_and_who_waits() {
+    run(async {
+        let (_w, server, mut a, mut b) = world().await;
+        let figure = async |c: &mut Client, path: &[&str]| {
+            let mut at = Bson::Document(c.admin(doc! { "serverStatus": 1 }).await);
+            for name in path {
+                at = at.as_doc().and_then(|d| d.get(name)).cloned().unwrap_or(Bson::Int32(0));
+            }
+            at.as_i64().unwrap()
+        };
+        let writers = ["locks", "Collection", "acquireCount", "w"];
+        let before = figure(&mut b, &writers).await;
+        for n in 0..10 {
+            a.ok(set(1, n)).await;
+        }
+        let taken = figure(&mut b, &writers).await - before;
+        assert!((10..20).contains(&taken), "{taken}");
+        a.ok(within(set(1, 9), 1, 1, true)).await;
+        let mut c = server.connect().await;
+        let waiting = spawn(async move { c.ok(doc! { "drop": "c" }).await });
+        while figure(&mut b, &["globalLock", "currentQueue", "writers"]).await == 0 {
+            pause(5).await;
+        }
+        a.ok(end("abortTransaction", 1, 1)).await;
+        waiting.await.unwrap();
+        assert!(figure(&mut b, &["locks", "Collection", "acquireWaitCount", "W"]).await >= 1);
+        assert!(figure(&mut b, &["locks", "Database", "acquireCount", "W"]).await >= 1);
+        assert!(figure(&mut b, &writers).await >= before + 10, "kept when the collection is gone");
+        assert_eq!(figure(&mut b, &["globalLock", "currentQueue", "writers"]).await, 0);
+        server.shut_down().await;
+    });
+}
+
+#[test]
 fn killed_sessions_lose_their_transaction_and_the_figures_tell() {
     run(async {
         let (_w, server, mut a, mut b) = world().await;

@@ -37,7 +37,7 @@ const SECTIONS: &[Section] = &[
     ("flowControl", |s, d| s.append_flow_control(d)),
     ("globalLock", global_lock),
     ("indexBulkBuilder", index_bulk_builder),
-    ("locks", |_, _| {}),
+    ("locks", locks),
     ("logicalSessionRecordCache", session_cache),
     ("network", network),
     ("opLatencies", op_latencies),
@@ -175,13 +175,37 @@ fn extra_info(server: &Server, d: &mut DocBuilder) {
 fn global_lock(server: &Server, d: &mut DocBuilder) {
     let up = server.env.clock.mono().saturating_sub(server.instance.started);
     d.i64("totalTime", up.as_micros() as i64);
-    for (name, total) in
-        [("currentQueue", 0), ("activeClients", server.instance.metrics.connections.active.get() as i32)]
-    {
+    let (databases, collections) = server.catalog.lock_counts();
+    // Nobody waits for a lock in order to read.
+    let queued = (databases.queued + collections.queued) as i32;
+    let active = server.instance.metrics.connections.active.get() as i32;
+    for (name, total, writers) in [("currentQueue", queued, queued), ("activeClients", active, 0)] {
         d.doc(name, |x| {
             x.i32("total", total);
             x.i32("readers", 0);
-            x.i32("writers", 0);
+            x.i32("writers", writers);
+        });
+    }
+}
+
+/// Those that there are: definitions of a database change one at a time, writers of a collection share its lock. Readers take
+/// none.
+fn locks(server: &Server, d: &mut DocBuilder) {
+    let (databases, collections) = server.catalog.lock_counts();
+    for (name, n) in [("Database", databases), ("Collection", collections)] {
+        d.doc(name, |l| {
+            for (what, shared, alone) in [
+                ("acquireCount", n.shared, n.exclusive),
+                ("acquireWaitCount", n.shared_waits, n.exclusive_waits),
+            ] {
+                if shared + alone > 0 {
+                    l.doc(what, |x| {
+                        for (mode, n) in [("w", shared), ("W", alone)].into_iter().filter(|(_, n)| *n > 0) {
+                            x.i64(mode, n as i64);
+                        }
+                    });
+                }
+            }
         });
     }
 }

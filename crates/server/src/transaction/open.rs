@@ -197,7 +197,7 @@ impl OpenTxn {
             self.check_visible(guard.collection())?;
             let mut body = self.body();
             if body.unit.is_some() {
-                body.held.insert(ns.as_str().to_owned(), Held::Collection(guard));
+                body.held.insert(ns.as_str().to_owned(), Held::Collection(guard.leave_task()));
             }
             return Ok(());
         }

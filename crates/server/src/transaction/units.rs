@@ -48,6 +48,7 @@ impl Server {
                 Err(e) if e.code == ErrorCode::LockTimeout => {
                     ctx.interruptible(self.catalog.write_lock(ns)).await?
                 }
+                Ok(Some(guard)) => Ok(Some(guard.join_task().await)),
                 done => done,
             },
             Some(open) => {

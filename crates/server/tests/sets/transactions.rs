@@ -221,6 +221,43 @@ fn a_transaction_that_was_rolled_back_is_unknown_to_everybody() {
 }
 
 #[test]
+fn what_transactions_read_is_safe_when_their_commit_is_whatever_level_they_asked_for() {
+    run(async {
+        let (set, p, rest, mut c) = held_back().await;
+        // Nobody else has it, and both levels show it.
+        c.ok(insert(1, doc! { "w": 1 })).await;
+        for (session, level) in [(1, "local"), (2, "majority")] {
+            let mut read = within(doc! { "find": "c", "filter": { "_id": 1 } }, session, 1, true);
+            read.push("readConcern", doc! { "level": level });
+            assert_eq!(c.all(read).await.len(), 1, "{level}");
+            c.ok(within(bare(10 + i32::from(session)), session, 1, false)).await;
+            // So only a commit by a majority says that what was read stays.
+            let told = c.run(commit(session, 1, doc! { "w": "majority", "wtimeout": 200 })).await;
+            assert_eq!(number(&told, "writeConcernError.code"), 64, "{level}: {told:?}");
+        }
+        c.admin(doc! { "replSetStepDown": 60, "secondaryCatchUpPeriodSecs": 0, "force": true }).await;
+        set.until("a successor without it", async |set| {
+            let mut c = set.connect(rest[0]).await;
+            c.run(doc! { "replSetStepUp": 1, "$db": "admin" }).await;
+            // A new primary fetches what others have, as long as it may.
+            c.run(doc! { "replSetAbortPrimaryCatchUp": 1, "$db": "admin" }).await;
+            is(&set.hello(rest[0]).await, "isWritablePrimary")
+        })
+        .await;
+        set.connect(rest[0]).await.ok(insert(3, doc! { "w": 1 })).await;
+        for i in &rest {
+            set.fail_point(*i, "stopReplProducer", false).await;
+        }
+        set.until("all of it is gone, at either level", async |set| {
+            let counted = set.connect(p).await.run(anywhere(doc! { "count": "c" })).await;
+            is(&set.hello(p).await, "secondary") && counted.get("n").and_then(Bson::as_i64) == Some(2)
+        })
+        .await;
+        set.shut_down().await;
+    });
+}
+
+#[test]
 fn a_transaction_that_was_open_when_a_member_came_is_whole_on_it() {
     run(async {
         let set = Set::started(2).await;
