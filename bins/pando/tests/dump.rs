@@ -26,6 +26,11 @@ fn fill(c: &mut Connected) {
     c.ok("app", doc! { "insert": "checked", "documents": [{ "_id": 1, "x": 7 }] });
     let locale = doc! { "locale": "de", "strength": 2 };
     c.ok("app", doc! { "create": "german", "collation": locale });
+    c.ok("app", doc! { "create": "series", "timeseries": { "timeField": "t", "metaField": "m" } });
+    let at = |i: i64| doc! { "_id": i, "t": Bson::DateTime(i * 60_000), "m": i % 3, "x": i };
+    let mut insert = doc! { "insert": "series" };
+    insert.push("documents", (0..300).map(|i| Bson::Document(at(i))).collect::<Vec<_>>());
+    c.ok("app", insert);
     c.ok("other", doc! { "insert": "odd/name ü", "documents": [{ "_id": { "k": 1 }, "n": 1.5 }] });
     c.ok("other", doc! { "create": "empty" });
 }

@@ -104,10 +104,10 @@ params! {
     internalPipelineLengthLimit BOTH Int(1000, 1, MAX32);
     internalQueryExecYieldIterations BOTH Int(1000, ANY32, MAX32);
     internalQueryExecYieldPeriodMS BOTH Int(10, 0, MAX32);
-    internalQueryMaxBlockingSortMemoryUsageBytes BOTH Int(100 << 20, 0, i64::MAX);
-    internalQueryPlanEvaluationWorks BOTH Int(10_000, 1, MAX32);
     internalQueryJavaScriptFnTimeoutMillis BOTH Int(limits::JS_CALL_MS, 1, MAX32);
     internalQueryJavaScriptHeapSizeLimitMB BOTH Int(limits::JS_HEAP_MEGABYTES, 1, MAX32);
+    internalQueryMaxBlockingSortMemoryUsageBytes BOTH Int(100 << 20, 0, i64::MAX);
+    internalQueryPlanEvaluationWorks BOTH Int(10_000, 1, MAX32);
     javascriptEnabled START Bool(false);
     journalCommitInterval BOTH Int(100, 1, 500);
     localLogicalSessionTimeoutMinutes START Int(30, 1, MAX32);

@@ -237,3 +237,34 @@ fn coll_mod_widens_buckets_and_the_view_follows() {
         server.shut_down().await;
     });
 }
+
+#[test]
+fn conditions_on_source_and_time_read_few_buckets() {
+    run(async {
+        let (_world, server, mut c) = started().await;
+        let docs = (0..600).map(|i| doc! { "t": at(i % 30 * HOUR), "m": i % 20, "x": i }).collect();
+        c.ok(insert(docs, true)).await;
+        let all = buckets(&mut c).await.len() as i64;
+        let window = || doc! { "$gte": at(10 * HOUR), "$lt": at(12 * HOUR) };
+        for (filter, docs, keys, stage) in [
+            (doc! { "m": 0, "t": window() }, 2, 2, "IXSCAN"),
+            (doc! { "m": 0 }, 3, 3, "IXSCAN"),
+            (doc! { "t": window() }, all / 5, 0, "CLUSTERED_IXSCAN"),
+            (doc! { "x": 5 }, all, 0, "COLLSCAN"),
+        ] {
+            let found = c.all(doc! { "find": "ts", "filter": filter.clone() }).await.len();
+            let find = doc! { "find": "ts", "filter": filter.clone() };
+            let told = c.ok(doc! { "explain": find, "verbosity": "executionStats" }).await;
+            let stages = told.get("stages").and_then(Bson::as_array).unwrap();
+            let cursor = stages[0].as_doc().and_then(|s| s.get("$cursor")?.as_doc()).unwrap();
+            let of = |name: &str| number(cursor, &["executionStats", name]);
+            assert!(
+                of("totalDocsExamined") <= docs && of("totalKeysExamined") <= keys,
+                "{filter:?}: {cursor:?}"
+            );
+            assert!(format!("{cursor:?}").contains(stage), "{filter:?}: {cursor:?}");
+            assert!(format!("{:?}", stages[1]).contains("$_internalUnpackBucket") && found > 0);
+        }
+        server.shut_down().await;
+    });
+}

@@ -10,6 +10,7 @@ use pando_base::Timestamp;
 use pando_bson::{Bson, Document, Value, doc};
 use pando_env::{Env, Log};
 use pando_env_tokio::RealNet;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 pub(crate) const COMMAND: Command =
@@ -119,6 +120,9 @@ async fn definitions(client: &mut Client, args: &Args) -> Result<Vec<Meta>, Stri
             }
         }
     }
+    // Buckets come with their series.
+    let series: BTreeSet<Place> = metas.iter().filter(|m| m.is_series()).map(Meta::data).collect();
+    metas.retain(|m| !series.contains(&m.place));
     metas.sort_by(|a, b| a.place.cmp(&b.place));
     match (metas.is_empty(), args.get("collection")) {
         (true, Some(coll)) => Err(format!("there is no collection {coll}")),
@@ -153,12 +157,13 @@ async fn documents(
     let mut progress = Progress::new(env, "dump", metas.iter().map(|m| m.bytes).sum());
     let (mut n, mut bytes) = (0, 0);
     for m in metas.iter().filter(|m| !m.is_view() && !m.place.is_oplog()) {
-        let mut find = doc! { "find": m.place.coll.as_str(), "noCursorTimeout": true };
+        let data = m.data();
+        let mut find = doc! { "find": data.coll.as_str(), "noCursorTimeout": true };
         if m.options.get("capped").is_none() {
             // The order in which they will be inserted again.
             find.push("hint", doc! { "$natural": 1 });
         }
-        n += copy(client, &m.place.db, find, &m.place, writer, |more| {
+        n += copy(client, &m.place.db, find, &data, writer, |more| {
             bytes += more;
             progress.add(more);
         })

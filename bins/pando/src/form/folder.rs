@@ -1,7 +1,7 @@
 //! A dump as a folder: one folder per database, two files per collection.
 
 use super::stream::{self, Next, Sink};
-use super::{Meta, Part, Place};
+use super::{BUCKETS, Meta, Part, Place};
 use crate::backup::words;
 use pando_base::limits;
 use pando_bson::DocBuf;
@@ -126,9 +126,10 @@ impl Reader {
             let mut json = String::new();
             stream::open(path)?.read_to_string(&mut json).map_err(|e| words(path, &e))?;
             let meta = Meta::from_json(Place::new(db, &unescaped(stem)), &json)?;
-            match without.iter().position(|(s, _)| s == stem) {
-                Some(i) => self.files.push_back((meta.place.clone(), without.remove(i).1)),
-                None if meta.kind == "collection" => {
+            let data = if meta.is_series() { format!("{BUCKETS}{stem}") } else { stem.to_owned() };
+            match without.iter().position(|(s, _)| *s == data) {
+                Some(i) => self.files.push_back((meta.data(), without.remove(i).1)),
+                None if !meta.is_view() && !meta.kind.is_empty() => {
                     return Err(format!(
                         "{} has no documents beside it: the dump was cut off",
                         path.display()

@@ -38,6 +38,9 @@ impl std::fmt::Display for Place {
     }
 }
 
+/// What the names of collections of buckets begin with.
+pub(crate) const BUCKETS: &str = "system.buckets.";
+
 /// What is known of a collection besides its documents.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Meta {
@@ -58,6 +61,16 @@ impl Meta {
     }
     pub(crate) fn is_view(&self) -> bool {
         self.kind == "view" || self.options.contains("viewOn")
+    }
+    pub(crate) fn is_series(&self) -> bool {
+        self.kind == "timeseries"
+    }
+    /// Where its documents are: a time series' lie in its collection of buckets.
+    pub(crate) fn data(&self) -> Place {
+        match self.is_series() {
+            true => Place::new(&self.place.db, &format!("{BUCKETS}{}", self.place.coll)),
+            false => self.place.clone(),
+        }
     }
     /// The text of a `metadata.json`; empty for the oplog.
     pub(crate) fn to_json(&self) -> String {
