@@ -19,6 +19,10 @@ fn find_where(code: &str) -> Document {
     doc! { "find": "c", "filter": { "$where": code } }
 }
 
+fn allow_scripts(c: &mut pando_server::Config) {
+    c.params.set_at_startup("javascriptEnabled", "true").expect("a parameter");
+}
+
 #[test]
 fn scripts_are_refused_unless_the_server_was_told_to_run_them() {
     run(async {
@@ -38,10 +42,7 @@ fn scripts_are_refused_unless_the_server_was_told_to_run_them() {
 fn scripts_filter_compute_and_group() {
     run(async {
         let world = World::new();
-        let allow = |c: &mut pando_server::Config| {
-            c.params.set_at_startup("javascriptEnabled", "true").expect("a parameter");
-        };
-        let server = world.start(allow).await;
+        let server = world.start(allow_scripts).await;
         let mut c = server.connect().await;
         docs(&mut c).await;
         assert_eq!(c.all(find_where("this.k == 1 && obj._id > 1")).await.len(), 2);
@@ -78,10 +79,7 @@ fn scripts_filter_compute_and_group() {
 fn endless_scripts_hold_up_nobody_and_can_be_killed() {
     run(async {
         let world = World::new();
-        let allow = |c: &mut pando_server::Config| {
-            c.params.set_at_startup("javascriptEnabled", "true").expect("a parameter");
-        };
-        let server = world.start(allow).await;
+        let server = world.start(allow_scripts).await;
         let mut c = server.connect().await;
         docs(&mut c).await;
         let mut endless = Vec::new();
