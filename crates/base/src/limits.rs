@@ -116,6 +116,9 @@ pub const SIZE_CHANGES_KEPT_MAX: usize = 16 * 1024;
 pub const INSERT_UNIT_DOCS_MAX: usize = 500;
 /// Bytes of one storage unit of a bulk insert: keeps its log slots open for a few milliseconds at most.
 pub const INSERT_UNIT_BYTES_MAX: usize = 2 * 1024 * 1024;
+/// Events of one transaction that a change stream makes ahead, and operations it looks at in one turn.
+pub const CHANGE_STREAM_PENDING_BYTES: usize = 1024 * 1024;
+pub const CHANGE_STREAM_STEP_OPS: usize = 1000;
 /// Views on views; MongoDB's bound (one more gives code 165).
 pub const VIEW_DEPTH_MAX: usize = 20;
 /// Bytes of a view's whole pipeline, views below included (code 195).

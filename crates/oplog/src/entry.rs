@@ -275,14 +275,19 @@ impl<'a> EntryView<'a> {
     }
     /// The operations of an `applyOps` entry, each with the entry's own time (R-OPLOG-4).
     pub fn inner(&self) -> Option<impl Iterator<Item = Result<EntryView<'a>>>> {
-        let first = self.command()?;
         let outer = *self;
-        let ops = (first.name_bytes() == b"applyOps").then(|| first.value().as_array())??;
-        Some(ops.iter().map(move |op| {
-            let doc = op.value().as_doc().ok_or_else(|| malformed(outer.doc))?;
-            let view = EntryView::parse_any(doc)?;
-            Ok(EntryView { ts: outer.ts, term: outer.term, wall: outer.wall, ..view })
-        }))
+        Some(self.operations()?.iter().map(move |op| outer.operation(op)))
+    }
+    /// The array of an `applyOps` entry.
+    pub fn operations(&self) -> Option<&'a RawDoc> {
+        let first = self.command()?;
+        (first.name_bytes() == b"applyOps").then(|| first.value().as_array())?
+    }
+    /// One element of it.
+    pub fn operation(&self, op: Elem<'a>) -> Result<EntryView<'a>> {
+        let doc = op.value().as_doc().ok_or_else(|| malformed(self.doc))?;
+        let view = EntryView::parse_any(doc)?;
+        Ok(EntryView { ts: self.ts, term: self.term, wall: self.wall, ..view })
     }
     fn parse_any(doc: &'a RawDoc) -> Result<EntryView<'a>> {
         let mut view = EntryView {

@@ -67,10 +67,29 @@ fn kind(event: &Document) -> &str {
 fn token(event: &Document) -> Document {
     event.get("_id").and_then(Bson::as_doc).unwrap().clone()
 }
+fn number_in(d: &Document, section: &str, name: &str) -> i64 {
+    d.get(section).and_then(Bson::as_doc).and_then(|s| s.get(name)?.as_i64()).unwrap()
+}
 async fn one_member(world: &World) -> (Running, Client) {
     let server = world.start_set().await;
     let c = server.connect().await;
     (server, c)
+}
+/// The command as part of a transaction.
+fn within(mut command: Document, first: bool) -> Document {
+    let id = Bson::Binary(pando_bson::Binary { subtype: 4, bytes: vec![7; 16] });
+    command.push("lsid", doc! { "id": id });
+    command.push("txnNumber", 1_i64);
+    command.push("autocommit", false);
+    if first {
+        command.push("startTransaction", true);
+    }
+    command
+}
+fn commit() -> Document {
+    let mut commit = within(doc! { "commitTransaction": 1 }, false);
+    commit.push("$db", "admin");
+    commit
 }
 async fn insert(c: &mut Client, id: i32) {
     c.ok(doc! { "insert": "c", "documents": [{ "_id": id }] }).await;
@@ -272,18 +291,6 @@ fn a_transaction_is_shown_operation_by_operation() {
         c.ok(doc! { "create": "c" }).await;
         c.ok(doc! { "create": "other" }).await;
         let mut s = Stream::open(&mut c, watch("c".into(), doc! {})).await;
-        let within = |mut command: Document, first: bool| {
-            command.push(
-                "lsid",
-                doc! { "id": Bson::Binary(pando_bson::Binary { subtype: 4, bytes: vec![7; 16] }) },
-            );
-            command.push("txnNumber", 1_i64);
-            command.push("autocommit", false);
-            if first {
-                command.push("startTransaction", true);
-            }
-            command
-        };
         // Enough for several entries.
         for i in 0..5 {
             let large = doc! { "_id": i, "f": "x".repeat(5 << 20) };
@@ -293,9 +300,7 @@ fn a_transaction_is_shown_operation_by_operation() {
         c.ok(within(doc! { "delete": "c", "deletes": [{ "q": { "_id": 0 }, "limit": 1 }] }, false)).await;
         s.more(&mut c, 100).await;
         assert!(s.batch.is_empty(), "nothing before the commit");
-        let mut commit = within(doc! { "commitTransaction": 1 }, false);
-        commit.push("$db", "admin");
-        c.ok(commit).await;
+        c.ok(commit()).await;
         let events = s.events(&mut c, 6).await;
         let kinds: Vec<&str> = events.iter().map(kind).collect();
         assert_eq!(kinds, ["insert", "insert", "insert", "insert", "insert", "delete"]);
@@ -307,6 +312,46 @@ fn a_transaction_is_shown_operation_by_operation() {
         // From the middle of it.
         let resume = watch("c".into(), doc! { "resumeAfter": token(&events[3]) });
         assert_eq!(Stream::open(&mut c, resume).await.events(&mut c, 2).await, events[4..]);
+        server.shut_down().await;
+    });
+}
+
+/// Of a transaction of 6 MB, batches of 100 events: a stream makes a part of it at a time.
+#[test]
+fn a_stream_holds_little_of_a_large_transaction() {
+    const DOCS: i32 = 1500;
+    run(async {
+        let world = World::new();
+        let (server, mut c) = one_member(&world).await;
+        c.ok(doc! { "create": "c" }).await;
+        let mut s = Stream::open(&mut c, watch("c".into(), doc! {})).await;
+        for from in (0..DOCS).step_by(500) {
+            let docs = (from..from + 500).map(|i| doc! { "_id": i, "f": "x".repeat(4 << 10) });
+            let docs = Bson::Array(docs.map(Bson::Document).collect());
+            c.ok(within(doc! { "insert": "c", "documents": docs }, from == 0)).await;
+        }
+        c.ok(commit()).await;
+        let (mut ids, mut held) = (Vec::new(), Vec::new());
+        let mut middle = None;
+        while ids.len() < DOCS as usize {
+            let next = doc! { "getMore": s.id, "collection": "c", "batchSize": 100, "maxTimeMS": 5_000 };
+            s = Stream::of(&c.ok(next).await);
+            assert_eq!(s.batch.len(), 100);
+            let id = |e: &Document| number_in(e, "documentKey", "_id");
+            ids.extend(s.batch.iter().map(id));
+            middle = Some(token(&s.batch[0]));
+            let status = c.ok(doc! { "serverStatus": 1, "$db": "admin" }).await;
+            let metrics = status.get("metrics").and_then(Bson::as_doc).unwrap();
+            held.push(number_in(metrics, "changeStreams", "pendingBytes"));
+        }
+        assert!(ids.into_iter().eq(0..i64::from(DOCS)), "each once, in order");
+        let most = (pando_base::limits::CHANGE_STREAM_PENDING_BYTES + (8 << 10)) as i64;
+        assert!(held.iter().all(|h| *h < most) && held.iter().any(|h| *h > 0), "{held:?}");
+        assert_eq!(held.last(), Some(&0));
+        // Going on within it reads it again, up to that place.
+        let mut resumed =
+            Stream::open(&mut c, watch("c".into(), doc! { "resumeAfter": middle.unwrap() })).await;
+        assert_eq!(resumed.events(&mut c, 99).await.len(), 99);
         server.shut_down().await;
     });
 }

@@ -1,15 +1,17 @@
 //! One log entry as the events that a stream shows of it: none, one, or many when it is a transaction.
 
 use super::description;
+use super::pending::Pending;
 use super::scope::{Scope, Watched};
 use super::spec::{BeforeChange, FullDocument, Spec};
 use super::token::{Place, Token};
+use super::unfolding::{Unfolding, Wants};
 use crate::Server;
-use pando_base::{Error, ErrorCode, Millis, Result, Timestamp, Uuid};
+use pando_base::{Error, ErrorCode, Millis, Result, Timestamp, Uuid, limits};
 use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc};
 use pando_catalog::find_id;
 use pando_oplog::entry::{EntryView, OpType};
-use pando_storage::ReadAt;
+use pando_storage::{Bytes, ReadAt};
 
 #[derive(Debug)]
 pub(super) struct Event {
@@ -34,7 +36,7 @@ pub(super) struct Maker<'a> {
     pub(super) server: &'a Server,
     pub(super) spec: &'a Spec,
     pub(super) scope: &'a Scope,
-    pub(super) out: Vec<Event>,
+    pub(super) out: &'a mut Pending,
 }
 
 fn namespace(b: &mut DocBuilder, name: &str, ns: &str) {
@@ -48,47 +50,50 @@ fn namespace(b: &mut DocBuilder, name: &str, ns: &str) {
 }
 
 impl Maker<'_> {
-    pub(super) fn entry(&mut self, entry: &RawDoc) -> Result<()> {
-        let e = EntryView::parse(entry)?;
-        let at = At { time: e.ts, wall: e.wall, index: 0, txn: None };
+    /// A transaction is given back, for [`Maker::operations`].
+    pub(super) fn entry(&mut self, entry: Bytes) -> Result<Option<Unfolding>> {
+        let e = EntryView::parse(RawDoc::trusted(&entry))?;
         match e.op {
-            OpType::Noop => Ok(()),
-            OpType::Command => match e.command().map(|c| c.name().to_owned()).as_deref() {
+            OpType::Noop => return Ok(None),
+            OpType::Command => match e.command().map(|c| c.name()) {
                 Some("applyOps") => {
                     let is_set = |name: &str| e.o.get(name).is_some_and(|v| v.is_truthy());
-                    if is_set("partialTxn") || is_set("prepare") {
-                        return Ok(());
+                    let undecided = is_set("partialTxn") || is_set("prepare");
+                    if undecided || e.txn_number.is_none() {
+                        return Ok(None);
                     }
-                    self.transaction(&e)
+                    return Unfolding::new(self.server, entry).map(Some);
                 }
-                Some("commitTransaction") => self.transaction(&e),
-                _ => self.command(&e, at),
+                Some("commitTransaction") if e.txn_number.is_some() => {
+                    return Unfolding::new(self.server, entry).map(Some);
+                }
+                Some("commitTransaction") => return Ok(None),
+                _ => {}
             },
-            _ => self.document(&e, at),
+            _ => {}
         }
+        self.operation(&e, At { time: e.ts, wall: e.wall, index: 0, txn: None })?;
+        Ok(None)
     }
 
-    /// The operations of all entries of a transaction. One that was prepared ends with an entry of none.
-    fn transaction(&mut self, e: &EntryView<'_>) -> Result<()> {
-        if e.doc.get("txnNumber").is_none() {
-            return Ok(());
+    /// The next operations of a transaction; `false` when there are no more.
+    pub(super) fn operations(&mut self, of: &mut Unfolding) -> Result<bool> {
+        let last = of.last().clone();
+        let last = EntryView::parse(RawDoc::trusted(&last))?;
+        let mut left = limits::CHANGE_STREAM_STEP_OPS;
+        of.step(self.server, |op, index| {
+            self.operation(op, At { time: last.ts, wall: last.wall, index, txn: Some(last.doc) })?;
+            left -= 1;
+            Ok(if left == 0 || self.out.is_full() { Wants::Pause } else { Wants::More })
+        })
+    }
+
+    fn operation(&mut self, e: &EntryView<'_>, at: At<'_>) -> Result<()> {
+        match e.op {
+            OpType::Noop => Ok(()),
+            OpType::Command => self.command(e, at),
+            OpType::Insert | OpType::Update | OpType::Delete => self.document(e, at),
         }
-        let earlier = self.server.catalog.earlier_parts(e.doc).map_err(|_| super::history_lost())?;
-        let mut index = 0;
-        for entry in earlier.iter().map(|bytes| RawDoc::trusted(bytes)).chain([e.doc]) {
-            let entry = EntryView::parse(entry)?;
-            for op in entry.inner().into_iter().flatten() {
-                let op = op?;
-                let at = At { time: e.ts, wall: e.wall, index, txn: Some(e.doc) };
-                index += 1;
-                match op.op {
-                    OpType::Command => self.command(&op, at)?,
-                    OpType::Noop => {}
-                    _ => self.document(&op, at)?,
-                }
-            }
-        }
-        Ok(())
     }
 
     fn document(&mut self, e: &EntryView<'_>, at: At<'_>) -> Result<()> {

@@ -8,27 +8,34 @@
 
 mod description;
 mod event;
+mod pending;
 mod scope;
 mod spec;
 mod split;
 mod token;
+mod unfolding;
+
+pub(crate) use pending::Metrics;
 
 use crate::Server;
 use crate::batch::Batch;
 use crate::body::{More, Until};
 use crate::pipeline_cursor::check_size;
-use event::{Event, Maker};
+use event::Maker;
 use pando_base::limits::BSON_USER_BYTES_MAX;
 use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp};
 use pando_bson::{DocBuf, RawDoc, Value};
 use pando_command::{OpCtx, ReadLevel};
 use pando_query::stage::{Input, Pipeline, Row, RunEnv, Runner, Step};
 use pando_storage::OplogCursor;
+use pending::Pending;
 use scope::Scope;
 use spec::{Spec, Start};
 use std::collections::VecDeque;
 use std::ops::Bound;
+use std::sync::atomic::Ordering::Relaxed;
 use token::Token;
+use unfolding::Unfolding;
 
 /// Entries between two looks at whether to stop.
 const STEP: u32 = 1000;
@@ -56,7 +63,9 @@ pub struct ChangeStream {
     read: Timestamp,
     /// The event behind which the stream begins, until it is found.
     looking_for: Option<Token>,
-    pending: VecDeque<Event>,
+    /// A transaction whose events are not all made yet.
+    unfolding: Option<Unfolding>,
+    pending: Pending,
     /// What the stages were given last.
     given: Option<Given>,
     /// Large events come in fragments.
@@ -80,13 +89,13 @@ struct Given {
 
 /// The events of one entry as the input of stages.
 struct Events<'a> {
-    pending: &'a mut VecDeque<Event>,
+    pending: &'a mut Pending,
     given: &'a mut Option<Given>,
 }
 
 impl Input for Events<'_> {
     fn next(&mut self) -> Result<Step> {
-        let Some(e) = self.pending.pop_front() else { return Ok(Step::NeedYield) };
+        let Some(e) = self.pending.pop() else { return Ok(Step::NeedYield) };
         *self.given = Some(Given { token: e.token, ends: e.ends });
         Ok(Step::Row(Row::from(e.doc)))
     }
@@ -146,6 +155,9 @@ impl ChangeStream {
         if !matches!(spec.start, Start::Now) {
             check_history(server, from)?;
         }
+        if spec.expanded {
+            server.change_streams.expanded.fetch_add(1, Relaxed);
+        }
         Ok(ChangeStream {
             splits: pipeline.splits_events(),
             fragments: VecDeque::new(),
@@ -155,7 +167,8 @@ impl ChangeStream {
             read: Timestamp::ZERO,
             position: looking_for.clone().unwrap_or_else(|| Token::high_water(from)),
             looking_for,
-            pending: VecDeque::new(),
+            unfolding: None,
+            pending: Pending::new(&server.change_streams),
             given: None,
             stash: None,
             invalidated: false,
@@ -214,9 +227,12 @@ impl ChangeStream {
                     if self.splits && row.bytes().len() > BSON_USER_BYTES_MAX {
                         let seen = seen.map_or(0, |(_, n)| n);
                         self.fragments = fragments(&row, &given, seen).map_err(|e| e.context(when(ctx)))?;
+                        server.change_streams.large_split.fetch_add(1, Relaxed);
                         continue;
                     }
-                    check_size(&row)?;
+                    check_size(&row).inspect_err(|_| {
+                        server.change_streams.large_failed.fetch_add(1, Relaxed);
+                    })?;
                     if seen.is_some() {
                         return Err(not_split().context(when(ctx)));
                     }
@@ -235,28 +251,42 @@ impl ChangeStream {
                 self.invalidated = true;
                 return Ok(None);
             }
-            if self.position.time < self.read && self.looking_for.is_none() {
-                self.position = Token::high_water(self.read);
-            }
             step += 1;
-            if step == STEP {
+            if step == STEP || self.unfolding.is_some() {
                 step = 0;
                 ctx.yield_now().await?;
             }
-            let Some((ts, entry)) = self.tail.next()? else { return Ok(None) };
-            self.read = ts;
-            let (server, spec, scope) = (server, &self.spec, &self.scope);
-            let mut maker = Maker { server, spec, scope, out: Vec::new() };
-            maker.entry(RawDoc::trusted(&entry)).map_err(|e| e.context(when(ctx)))?;
-            self.pending.extend(maker.out);
-            self.skip_to_start().map_err(|e| e.context(when(ctx)))?;
+            let more = self.make_events(server).map_err(|e| e.context(when(ctx)))?;
+            if !more {
+                return Ok(None);
+            }
         }
+    }
+
+    /// Goes on with the transaction at hand, or with the next entry; `false` at the commit point.
+    fn make_events(&mut self, server: &Server) -> Result<bool> {
+        let (spec, scope) = (&self.spec, &self.scope);
+        let mut maker = Maker { server, spec, scope, out: &mut self.pending };
+        if let Some(transaction) = &mut self.unfolding {
+            if !maker.operations(transaction)? {
+                self.unfolding = None;
+            }
+        } else {
+            if self.position.time < self.read && self.looking_for.is_none() {
+                self.position = Token::high_water(self.read);
+            }
+            let Some((ts, entry)) = self.tail.next()? else { return Ok(false) };
+            self.read = ts;
+            self.unfolding = maker.entry(entry)?;
+        }
+        self.skip_to_start()?;
+        Ok(true)
     }
 
     /// Drops what lies before the token that the stream was opened with, and that event itself.
     fn skip_to_start(&mut self) -> Result<()> {
         let Some(wanted) = &self.looking_for else { return Ok(()) };
-        while let Some(e) = self.pending.pop_front() {
+        while let Some(e) = self.pending.pop() {
             if e.token.is_same(wanted) {
                 self.looking_for = None;
                 return Ok(());
@@ -266,7 +296,7 @@ impl ChangeStream {
                     return Err(must_split());
                 }
                 self.seen = Some((e.token.clone(), n + 1));
-                self.pending.push_front(e);
+                self.pending.put_back(e);
                 self.looking_for = None;
                 return Ok(());
             }

@@ -412,6 +412,7 @@ fn mem(server: &Server, d: &mut DocBuilder) {
 
 fn metrics(server: &Server, d: &mut DocBuilder) {
     let docs = &server.instance.metrics.documents;
+    d.doc("changeStreams", |c| server.change_streams.append(c));
     d.doc("commands", |c| {
         c.i64("<UNKNOWN>", server.registry.unknown.get() as i64);
         for (spec, counts) in server.registry.rows() {
