@@ -84,6 +84,10 @@ pub const GEO_NEAR_DOCUMENTS_KEPT_MAX: usize = 1_000;
 pub const SORT_MERGE_SCANS_MAX: usize = 200;
 /// Query shapes whose best plan one collection remembers (MongoDB's 5,000).
 pub const PLAN_CACHE_ENTRIES_MAX: usize = 5_000;
+/// Of these, how many tell how their race went: some kilobytes each.
+pub const PLAN_CACHE_TRIALS_MAX: usize = 500;
+/// How many times more steps than so far will do for the next winner, when the last one took more.
+pub const PLAN_CACHE_WORKS_GROWTH: u64 = 2;
 /// Steps of a trial between candidate plans, or three tenths of the records if that is more.
 pub const PLAN_TRIAL_WORKS_MIN: u64 = 10_000;
 /// Candidate plans that are tried against each other.

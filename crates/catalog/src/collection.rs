@@ -59,6 +59,7 @@ pub struct Shared {
     pub(crate) capped_turn: Mutex<()>,
     /// No live record of a capped collection lies before this id.
     pub(crate) capped_front: AtomicI64,
+    pub index_filters: Arc<pando_query::plan::IndexFilters>,
     dropped: AtomicBool,
 }
 
@@ -70,6 +71,7 @@ impl Shared {
             sizes,
             capped_turn: Mutex::new(()),
             capped_front: AtomicI64::new(0),
+            index_filters: Arc::default(),
             dropped: AtomicBool::new(false),
         })
     }

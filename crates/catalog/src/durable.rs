@@ -63,6 +63,7 @@ impl Parts {
             // The oplog has no rows of its own.
             keyed_by_ts: records == Ident(0),
             plan_cache: PlanCache::default(),
+            index_filters: shared.index_filters.clone(),
         };
         let validator = parse_validator(&options, collation)?;
         Ok(Arc::new(Collection {

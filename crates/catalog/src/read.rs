@@ -141,6 +141,7 @@ fn older_info(coll: &Collection, read_ts: Timestamp) -> (Arc<CollectionInfo>, Op
         capped: coll.info.capped,
         keyed_by_ts: coll.info.keyed_by_ts,
         plan_cache: Default::default(),
+        index_filters: coll.info.index_filters.clone(),
     };
     (Arc::new(info), Some(usable))
 }

@@ -99,6 +99,8 @@ pub struct OpDebug {
     pub cursor_exhausted: bool,
     pub has_sort_stage: bool,
     pub used_disk: bool,
+    /// Why a remembered plan was given up.
+    pub replanned: Option<String>,
     /// Time spent waiting for documents that had yet to be written (tailing): not slowness.
     pub awaited: Duration,
     pub yields: u64,

@@ -132,6 +132,9 @@ fn describe(
             b.bool(name, true);
         }
     }
+    if let Some(why) = &d.replanned {
+        b.bool("replanned", true).str("replanReason", why);
+    }
     if d.write_conflicts > 0 {
         b.i64("writeConflicts", d.write_conflicts as i64);
     }

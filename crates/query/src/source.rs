@@ -187,6 +187,7 @@ pub struct CollectionInfo {
     pub keyed_by_ts: bool,
     /// Remembered plan choices; starts empty with each new `CollectionInfo`.
     pub plan_cache: crate::plan::PlanCache,
+    pub index_filters: Arc<crate::plan::IndexFilters>,
 }
 
 /// One index as the planner and the key generator see it.

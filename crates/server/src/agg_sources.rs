@@ -6,7 +6,7 @@ use crate::commands::coll_stats::append_storage;
 use crate::commands::current_op::{Want, rows};
 use crate::pipeline_cursor::ERROR_CONTEXT;
 use pando_base::{Error, ErrorCode, Namespace, Result};
-use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
+use pando_bson::{Bson, DocBuf, DocBuilder, RawDoc, Value};
 use pando_catalog::Collection;
 use pando_command::OpCtx;
 use pando_query::timeseries::index_of_users;
@@ -132,12 +132,25 @@ impl Server {
         let row = |entry: pando_query::plan::CachedPlan| {
             let mut b = DocBuilder::with_capacity(1024);
             b.str("version", "1").str("queryHash", &entry.hashes.0).str("planCacheKey", &entry.hashes.1);
-            b.bool("isActive", true);
+            b.bool("isActive", entry.active);
             crate::commands::coll_stats::int(&mut b, "works", entry.works);
             b.date("timeOfCreation", entry.created_ms);
             b.raw_doc("createdFromQuery", &entry.query);
             b.raw_doc("cachedPlan", &entry.plan);
-            b.bool("indexFilterSet", false).str("host", &host);
+            if !entry.trial.is_empty() {
+                b.array("creationExecStats", |a| {
+                    for (counters, _) in &entry.trial {
+                        a.raw_doc(counters);
+                    }
+                });
+                b.array("candidatePlanScores", |a| {
+                    for (_, score) in &entry.trial {
+                        a.bson(&Bson::Double(*score));
+                    }
+                });
+            }
+            b.bool("indexFilterSet", entry.index_filter);
+            b.i64("estimatedSizeBytes", entry.size() as i64).str("host", &host);
             b.finish()
         };
         Ok(coll.info.plan_cache.all().into_iter().map(row).collect())

@@ -81,6 +81,7 @@ impl Server {
     ) -> Result<()> {
         let one = matches!(work, Work::Update { multi: false, .. } | Work::Delete { multi: false });
         let skip = query.skip;
+        query.explained = true;
         if let Work::Count = work {
             query.kind = QueryKind::Count;
         }

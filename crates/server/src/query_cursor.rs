@@ -211,6 +211,7 @@ impl Server {
             d.docs_examined = Some(docs);
             d.has_sort_stage = sorts;
             d.used_disk = stats.used_disk();
+            d.replanned = exec.replanned().map(str::to_owned);
         });
     }
 }

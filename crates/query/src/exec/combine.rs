@@ -39,7 +39,6 @@ impl Stage for OrStage {
                     return Ok(Next::Row(row));
                 }
                 Next::Yield => {
-                    self.stats.need_yield += 1;
                     return Ok(Next::Yield);
                 }
                 Next::Eof => self.at += 1,
@@ -94,7 +93,6 @@ impl Stage for MergeStage {
                         Next::Row(row) => Head::Row(key_from_index(&row, &self.keys[i])?, row),
                         Next::Eof => Head::Ended,
                         Next::Yield => {
-                            self.stats.need_yield += 1;
                             return Ok(Next::Yield);
                         }
                     };

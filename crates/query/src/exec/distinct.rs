@@ -84,7 +84,6 @@ impl Stage for DistinctStage {
                 return Ok(Next::Eof);
             }
             if !cx.quota.tick() {
-                self.stats.need_yield += 1;
                 return Ok(Next::Yield);
             }
             let cursor = match &mut self.cursor {

@@ -36,7 +36,6 @@ impl Stage for FetchStage {
             let mut row = match self.input.next(cx)? {
                 Next::Row(row) => row,
                 Next::Yield => {
-                    self.stats.need_yield += 1;
                     return Ok(Next::Yield);
                 }
                 Next::Eof => {
@@ -102,7 +101,7 @@ impl Stage for SkipStage {
                 }
                 Next::Row(_) => self.stats.advanced += 1,
                 Next::Eof => self.stats.eof = true,
-                Next::Yield => self.stats.need_yield += 1,
+                Next::Yield => {}
             }
             return Ok(next);
         }
@@ -142,7 +141,7 @@ impl Stage for LimitStage {
                 self.stats.advanced += 1;
             }
             Next::Eof => self.stats.eof = true,
-            Next::Yield => self.stats.need_yield += 1,
+            Next::Yield => {}
         }
         Ok(next)
     }
@@ -275,7 +274,7 @@ impl Stage for ProjectStage {
             other => {
                 match other {
                     Next::Eof => self.stats.eof = true,
-                    _ => self.stats.need_yield += 1,
+                    _ => {}
                 }
                 other
             }

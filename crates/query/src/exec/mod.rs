@@ -25,7 +25,7 @@ mod sort;
 pub mod stats;
 mod text;
 
-pub use race::Rejected;
+pub use race::{Rejected, Trial};
 pub use stats::StageStats;
 
 use crate::ctx::QueryCtx;
@@ -232,9 +232,10 @@ pub struct Executor {
     resources: Resources,
     state: State,
     generation: u32,
-    /// Counters of the winner at the end of the trial.
-    trial: Option<StageStats>,
+    /// The winner at the end of the trial.
+    trial: Option<Trial>,
     rejected: Vec<Rejected>,
+    replanned: Option<String>,
 }
 
 enum State {
@@ -266,7 +267,15 @@ impl Executor {
         let query = Arc::new(query);
         let root = Build { query: &query, resources: &resources }.stage(&plan);
         let state = State::Running { plan, root, buffered: Default::default(), done: false };
-        Executor { query, resources, state, generation: 0, trial: None, rejected: Vec::new() }
+        Executor {
+            query,
+            resources,
+            state,
+            generation: 0,
+            trial: None,
+            rejected: Vec::new(),
+            replanned: None,
+        }
     }
 
     fn with_solutions(
@@ -289,6 +298,7 @@ impl Executor {
             generation: 0,
             trial: None,
             rejected: Vec::new(),
+            replanned: None,
         }
     }
 
@@ -363,6 +373,7 @@ impl Executor {
             let outcome = race.finish(src)?;
             self.rejected = outcome.rejected;
             self.trial = outcome.trial;
+            self.replanned = outcome.replanned;
             self.state = State::Running {
                 plan: outcome.plan,
                 root: outcome.root,
@@ -401,9 +412,13 @@ impl Executor {
             _ => StageStats::default(),
         }
     }
-    /// Counters of the winner at the end of the trial; `None` if there was no trial.
-    pub fn trial(&self) -> Option<&StageStats> {
+    /// The winner at the end of the trial; `None` if there was no trial.
+    pub fn trial(&self) -> Option<&Trial> {
         self.trial.as_ref()
+    }
+    /// Why a cached plan was given up.
+    pub fn replanned(&self) -> Option<&str> {
+        self.replanned.as_deref()
     }
     pub fn resources(&self) -> &Resources {
         &self.resources

@@ -263,7 +263,6 @@ impl Stage for NearStage {
                 Next::Row(Row { rid: Some(rid), .. }) => self.consider(cx, rid)?,
                 Next::Row(_) => {}
                 Next::Yield => {
-                    self.stats.need_yield += 1;
                     return Ok(Next::Yield);
                 }
                 Next::Eof => {

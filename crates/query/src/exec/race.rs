@@ -1,11 +1,11 @@
 //! Candidate plans run against each other for a while; the one that gives most rows per step wins.
 //!
-//! The winner's signature is kept in the collection's plan cache under the query's shape. The next query of that
-//! shape starts with it alone, under a watch: when it takes ten times the steps it took then and still has not
-//! filled its trial, the candidates race again.
+//! The winner's signature is kept in the collection's plan cache under the query's shape. Once it has won twice, the
+//! next query of that shape starts with it alone, under a watch: when it takes ten times the steps it took then and
+//! still has not filled its trial, the candidates race again.
 
 use super::{Build, Cx, Next, OutRow, Quota, Resources, Stage, StageStats, out_row};
-use crate::plan::{PlanNode, Query, Solution, query_shape};
+use crate::plan::{PlanNode, Query, Solution, cache_key, explain};
 use crate::source::Source;
 use pando_base::{Result, limits};
 use std::collections::VecDeque;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// Rows that end a trial.
 const TRIAL_ROWS: usize = 101;
 /// Steps each candidate takes in turn.
-const TURN_STEPS: u32 = 16;
+const TURN_STEPS: u32 = 1;
 /// A cached plan may take this many times its remembered steps.
 const WATCH_FACTOR: u64 = 10;
 
@@ -26,7 +26,9 @@ pub(super) struct Race {
     field: Vec<usize>,
     turn: usize,
     works_max: u64,
-    shape: String,
+    key: String,
+    /// Why the cached plan was given up.
+    replanned: Option<String>,
 }
 
 struct Runner {
@@ -44,15 +46,23 @@ pub(super) struct Outcome {
     pub(super) root: Box<dyn Stage>,
     pub(super) rows: VecDeque<OutRow>,
     pub(super) done: bool,
-    pub(super) trial: Option<StageStats>,
+    pub(super) trial: Option<Trial>,
     pub(super) rejected: Vec<Rejected>,
+    pub(super) replanned: Option<String>,
+}
+
+/// How a candidate did in the race.
+#[derive(Clone, Debug, Default)]
+pub struct Trial {
+    pub stats: StageStats,
+    pub score: f64,
 }
 
 /// A candidate that lost, and how far it came.
 #[derive(Clone, Debug)]
 pub struct Rejected {
     pub plan: PlanNode,
-    pub stats: StageStats,
+    pub trial: Trial,
 }
 
 impl Race {
@@ -62,7 +72,7 @@ impl Race {
         src: &dyn Source,
         resources: &Resources,
     ) -> Race {
-        let shape = query_shape(query);
+        let key = cache_key(query);
         let runners: Vec<Runner> = candidates
             .into_iter()
             .map(|solution| Runner {
@@ -75,7 +85,7 @@ impl Race {
             })
             .collect();
         let all_works = (src.record_count() * 3 / 10).max(limits::PLAN_TRIAL_WORKS_MIN);
-        let cached = src.collection().plan_cache.get(&shape);
+        let cached = src.collection().plan_cache.get(&key).filter(|c| c.active && !query.explained);
         let known = cached.and_then(|c| {
             let at = runners.iter().position(|r| r.solution.signature == c.signature)?;
             Some((at, c.works.saturating_mul(WATCH_FACTOR)))
@@ -84,7 +94,16 @@ impl Race {
             Some((at, watch)) => (vec![at], watch.max(u64::from(TURN_STEPS))),
             None => ((0..runners.len()).collect(), all_works),
         };
-        Race { query: query.clone(), resources: resources.clone(), runners, field, turn: 0, works_max, shape }
+        Race {
+            query: query.clone(),
+            resources: resources.clone(),
+            runners,
+            field,
+            turn: 0,
+            works_max,
+            key,
+            replanned: None,
+        }
     }
 
     /// Runs until a winner can be named (true) or the quota is used up (false).
@@ -94,8 +113,8 @@ impl Race {
             if self.turn.is_multiple_of(self.field.len()) && self.settled() {
                 return Ok(true);
             }
-            if self.field.len() == 1 && self.runners[self.field[0]].works >= self.works_max {
-                self.start_over(cx.src);
+            if let Some(why) = self.disappointment() {
+                self.start_over(cx.src, why);
                 continue;
             }
             let at = self.field[self.turn % self.field.len()];
@@ -112,24 +131,43 @@ impl Race {
         }
     }
 
+    /// Why the cached plan that runs alone is not worth going on with.
+    fn disappointment(&self) -> Option<String> {
+        let [lone] = self.field[..] else { return None };
+        let Runner { works, failed, .. } = &self.runners[lone];
+        if let Some(e) = failed {
+            return Some(format!("cached plan returned: {e}"));
+        }
+        (*works >= self.works_max).then(|| {
+            format!(
+                "cached plan was less efficient than expected: expected trial execution to take {} works but it took \
+                 at least {works} works",
+                self.works_max / WATCH_FACTOR
+            )
+        })
+    }
+
     fn settled(&self) -> bool {
         let mut running = self.field.iter().map(|i| &self.runners[*i]);
         let lone = self.field.len() == 1;
         running.any(|r| r.ended || r.rows.len() >= TRIAL_ROWS)
-            || self.field.iter().all(|i| {
-                let r = &self.runners[*i];
-                r.failed.is_some() || (!lone && r.works >= self.works_max)
-            })
+            || (!lone
+                && self.field.iter().all(|i| {
+                    let r = &self.runners[*i];
+                    r.failed.is_some() || r.works >= self.works_max
+                }))
     }
 
-    /// The cached plan has grown bad: forget it and let all candidates run from the start.
-    fn start_over(&mut self, src: &dyn Source) {
-        src.collection().plan_cache.remove(&self.shape);
+    /// The cached plan has grown bad: let all candidates run from the start.
+    fn start_over(&mut self, src: &dyn Source, why: String) {
+        src.collection().plan_cache.deactivate(&self.key);
+        self.replanned = Some(why);
         for r in &mut self.runners {
             r.root = None;
             r.rows.clear();
             r.works = 0;
             r.ended = false;
+            r.failed = None;
         }
         self.field = (0..self.runners.len()).collect();
         self.turn = 0;
@@ -154,18 +192,19 @@ impl Race {
             .unwrap_or(0);
         let raced = self.field.len() > 1;
         let winner = self.runners.remove(best);
+        let score = winner.score();
         if let Some(e) = winner.failed {
             return Err(e);
         }
+        let mut rejected: Vec<Rejected> = self.runners.into_iter().map(Rejected::from).collect();
+        rejected.sort_by(|a, b| b.trial.score.total_cmp(&a.trial.score));
         let build = Build { query: &self.query, resources: &self.resources };
         let root = winner.root.unwrap_or_else(|| build.stage(&winner.solution.root));
-        let trial = raced.then(|| root.stats());
-        if raced {
-            let shape = std::mem::take(&mut self.shape);
+        let trial = raced.then(|| Trial { stats: root.stats(), score });
+        if let Some(trial) = trial.as_ref().filter(|_| !self.query.explained) {
             let info = src.collection();
-            let cached =
-                crate::plan::explain::cached(&self.query, &shape, &winner.solution, winner.works, info);
-            info.plan_cache.put(shape, cached);
+            let entry = explain::cached(&self.query, &winner.solution, winner.works, trial, &rejected, info);
+            info.plan_cache.put(std::mem::take(&mut self.key), entry);
         }
         Ok(Outcome {
             plan: winner.solution.root,
@@ -173,7 +212,8 @@ impl Race {
             rows: winner.rows,
             done: winner.ended,
             trial,
-            rejected: self.runners.into_iter().map(Rejected::from).collect(),
+            rejected,
+            replanned: self.replanned,
         })
     }
 }
@@ -181,7 +221,7 @@ impl Race {
 impl From<Runner> for Rejected {
     fn from(r: Runner) -> Rejected {
         let stats = r.root.as_ref().map_or_else(StageStats::default, |root| root.stats());
-        Rejected { plan: r.solution.root, stats }
+        Rejected { trial: Trial { stats, score: r.score() }, plan: r.solution.root }
     }
 }
 

@@ -92,7 +92,6 @@ impl CollScanStage {
         }
         let Some(cursor) = &mut self.cursor else { return Ok(Found::End) };
         if !cx.quota.tick() {
-            self.stats.need_yield += 1;
             return Ok(Found::Stopped);
         }
         let (scan, stats, last) = (&self.scan, &mut self.stats, &mut self.last);
@@ -118,7 +117,6 @@ impl CollScanStage {
                 return Ok(verdict);
             }
             if !quota.tick() {
-                stats.need_yield += 1;
                 return Ok(Verdict::Stop);
             }
             stats.works += 1;
@@ -314,7 +312,6 @@ impl Stage for IxScanStage {
         };
         loop {
             if !cx.quota.tick() {
-                self.stats.need_yield += 1;
                 return Ok(Next::Yield);
             }
             self.stats.works += 1;

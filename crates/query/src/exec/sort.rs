@@ -108,7 +108,6 @@ impl Stage for SortStage {
                     match self.input.next(cx)? {
                         Next::Row(row) => self.collect(row)?,
                         Next::Yield => {
-                            self.stats.need_yield += 1;
                             return Ok(Next::Yield);
                         }
                         Next::Eof => {
@@ -126,7 +125,6 @@ impl Stage for SortStage {
                 }
                 Phase::Giving(rows) => {
                     if !cx.quota.tick() {
-                        self.stats.need_yield += 1;
                         return Ok(Next::Yield);
                     }
                     self.stats.works += 1;

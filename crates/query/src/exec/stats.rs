@@ -7,8 +7,6 @@ pub struct StageStats {
     pub works: u64,
     /// Rows given.
     pub advanced: u64,
-    /// Times it ran out of quota.
-    pub need_yield: u64,
     pub saves: u64,
     pub eof: bool,
     pub keys_examined: u64,

@@ -90,7 +90,6 @@ impl Stage for TextOrStage {
             match next {
                 Next::Row(row) => self.add(row)?,
                 Next::Yield => {
-                    self.stats.need_yield += 1;
                     return Ok(Next::Yield);
                 }
                 Next::Eof => self.at += 1,
@@ -195,7 +194,7 @@ impl Stage for TextMatchStage {
                     self.stats.advanced += 1;
                 }
                 Next::Row(_) => return Err(Error::internal("a text search without documents")),
-                Next::Yield => self.stats.need_yield += 1,
+                Next::Yield => {}
                 Next::Eof => self.stats.eof = true,
             }
             return Ok(next);

@@ -1,6 +1,10 @@
 //! Remembered winners: which plan was best for a query shape.
+//!
+//! A winner is not trusted at once. The first one is kept inactive; the second race of its shape makes the entry
+//! active when it was won with no more steps, and otherwise doubles the steps that will do. An active entry saves
+//! the race; when its plan takes far more steps than then, it is made inactive again.
 
-use super::Query;
+use pando_base::limits;
 use pando_bson::DocBuf;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -12,39 +16,80 @@ pub struct PlanCache {
     entries: Mutex<BTreeMap<String, CachedPlan>>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct CachedPlan {
     /// [`super::Solution::signature`] of the winner.
     pub signature: String,
     /// Steps it took to win; taking many more means that the choice has grown bad.
     pub works: u64,
+    pub active: bool,
     /// The query it was chosen for, and the plan, as explain shows them.
     pub query: DocBuf,
     pub plan: DocBuf,
+    /// Counters of all candidates at the end of the race, the winner's first, and their scores.
+    pub trial: Vec<(DocBuf, f64)>,
     /// `queryHash` and `planCacheKey`.
     pub hashes: (String, String),
+    pub index_filter: bool,
     /// Unix milliseconds.
     pub created_ms: i64,
 }
 
-impl PlanCache {
-    pub fn get(&self, shape: &str) -> Option<CachedPlan> {
-        self.lock().get(shape).cloned()
+impl CachedPlan {
+    /// Bytes it takes, nearly.
+    pub fn size(&self) -> usize {
+        let trial: usize = self.trial.iter().map(|(d, _)| d.as_bytes().len() + size_of::<f64>()).sum();
+        size_of::<CachedPlan>()
+            + self.signature.len()
+            + self.query.as_bytes().len()
+            + self.plan.as_bytes().len()
+            + trial
     }
-    pub fn put(&self, shape: String, plan: CachedPlan) {
+}
+
+/// What a new winner does to the entry that is there.
+fn merged(old: Option<CachedPlan>, new: CachedPlan) -> CachedPlan {
+    match old {
+        Some(old) if new.works <= old.works => CachedPlan { active: true, ..new },
+        Some(old) if !old.active => {
+            let works = old.works.saturating_mul(limits::PLAN_CACHE_WORKS_GROWTH).max(old.works + 1);
+            CachedPlan { works, ..old }
+        }
+        Some(old) => old,
+        None => new,
+    }
+}
+
+impl PlanCache {
+    pub fn get(&self, key: &str) -> Option<CachedPlan> {
+        self.lock().get(key).cloned()
+    }
+    /// Takes note of the winner of a race.
+    pub fn put(&self, key: String, mut plan: CachedPlan) {
         let mut entries = self.lock();
-        if entries.len() >= pando_base::limits::PLAN_CACHE_ENTRIES_MAX && !entries.contains_key(&shape) {
+        if entries.len() >= limits::PLAN_CACHE_ENTRIES_MAX && !entries.contains_key(&key) {
             // Any entry will do: a lost one costs one more trial.
             entries.pop_first();
         }
-        entries.insert(shape, plan);
+        if entries.len() >= limits::PLAN_CACHE_TRIALS_MAX {
+            plan.trial.clear();
+        }
+        let old = entries.remove(&key);
+        entries.insert(key, merged(old, plan));
     }
     /// All entries.
     pub fn all(&self) -> Vec<CachedPlan> {
         self.lock().values().cloned().collect()
     }
-    pub fn remove(&self, shape: &str) {
-        self.lock().remove(shape);
+    /// Its plan was not as good as remembered.
+    pub fn deactivate(&self, key: &str) {
+        if let Some(entry) = self.lock().get_mut(key) {
+            entry.active = false;
+        }
+    }
+    /// Forgets all plans of a shape, given its `queryHash`.
+    pub fn forget_shape(&self, query_hash: &str) {
+        self.lock().retain(|_, e| e.hashes.0 != query_hash);
     }
     pub fn clear(&self) {
         self.lock().clear();
@@ -60,71 +105,50 @@ impl PlanCache {
     }
 }
 
-/// A query without its constants: operators and paths, sort, projection, collation.
-pub fn query_shape(q: &Query) -> String {
-    let mut out = String::new();
-    shape(q.matcher.root(), &mut out);
-    if let Some(s) = &q.sort {
-        out.push_str(&format!("|{}", &*s.spec));
-    }
-    if let Some(p) = &q.projection {
-        out.push_str(&format!("@{}", p.spec()));
-    }
-    if let Some(c) = &q.ctx.collation {
-        out.push_str(&format!("#{}", c.spec()));
-    }
-    out
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn shape(n: &crate::matcher::Node, out: &mut String) {
-    use crate::matcher::{Node, Pred};
-    let list = |name: &str, v: &[Node], out: &mut String| {
-        out.push_str(name);
-        out.push('[');
-        for n in v {
-            shape(n, out);
-            out.push(',');
+    fn won(signature: &str, works: u64) -> CachedPlan {
+        CachedPlan {
+            signature: signature.into(),
+            works,
+            active: false,
+            query: DocBuf::new(),
+            plan: DocBuf::new(),
+            trial: Vec::new(),
+            hashes: ("H".into(), "K".into()),
+            index_filter: false,
+            created_ms: 0,
         }
-        out.push(']');
-    };
-    match n {
-        Node::And(v) => list("an", v, out),
-        Node::Or(v) => list("or", v, out),
-        Node::Nor(v) => list("nr", v, out),
-        Node::Not(n) => list("nt", std::slice::from_ref(n), out),
-        Node::ElemMatchObject(m) => {
-            list(&format!("eo{}", m.path.dotted()), std::slice::from_ref(&m.scope.root), out)
-        }
-        Node::ElemMatchValue(m) => list(&format!("ev{}", m.path.dotted()), &m.all, out),
-        Node::Leaf(l) => {
-            let op = match &l.pred {
-                Pred::Cmp(c) => c.op.name(),
-                Pred::In(list) if list.has_null() => "$in0",
-                Pred::In(list) if !list.regexes.is_empty() => "$in/",
-                Pred::In(_) => "$in",
-                Pred::Regex(_) => "re",
-                Pred::Exists => "ex",
-                Pred::Type(_) => "ty",
-                Pred::Size(_) => "sz",
-                Pred::Mod(_) => "mo",
-                Pred::Bits(b) => b.op.name(),
-                Pred::Geo(_) => "ge",
-                Pred::Near(_) => "ne",
-                Pred::Implied(c) => c.op.name(),
-            };
-            // Constants that change which indexes are eligible belong to the shape.
-            let kind = match &l.pred {
-                Pred::Cmp(c) => c.rhs.ty().name(),
-                _ => "",
-            };
-            out.push_str(&format!("{op}{}:{kind}", l.path.dotted()));
-        }
-        Node::Expr(e) if e.keyword == "$where" => out.push_str("wh"),
-        Node::Expr(_) => out.push_str("xp"),
-        Node::Text(_) => out.push_str("te"),
-        Node::JsonSchema(_) => out.push_str("js"),
-        Node::SampleRate(_) => out.push_str("sr"),
-        Node::AlwaysTrue => out.push_str("at"),
-        Node::AlwaysFalse => out.push_str("af"),
+    }
+    fn state(cache: &PlanCache) -> (String, u64, bool) {
+        let e = cache.get("k").unwrap();
+        (e.signature, e.works, e.active)
+    }
+
+    #[test]
+    fn a_winner_is_used_once_it_has_won_twice() {
+        let cache = PlanCache::default();
+        cache.put("k".into(), won("x", 10));
+        assert_eq!(state(&cache), ("x".into(), 10, false));
+        cache.put("k".into(), won("y", 30));
+        assert_eq!(state(&cache), ("x".into(), 20, false), "more steps: wait for one that takes fewer");
+        cache.put("k".into(), won("y", 15));
+        assert_eq!(state(&cache), ("y".into(), 15, true));
+        cache.put("k".into(), won("z", 99));
+        assert_eq!(state(&cache), ("y".into(), 15, true), "an active entry is not made worse");
+        cache.deactivate("k");
+        assert_eq!(state(&cache), ("y".into(), 15, false));
+    }
+
+    #[test]
+    fn a_shape_is_forgotten_by_its_hash() {
+        let cache = PlanCache::default();
+        cache.put("k".into(), won("x", 10));
+        cache.forget_shape("other");
+        assert_eq!(cache.len(), 1);
+        cache.forget_shape("H");
+        assert!(cache.is_empty());
     }
 }

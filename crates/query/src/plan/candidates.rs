@@ -2,6 +2,7 @@
 
 use super::access::{Access, Wanted, accesses, whole_index};
 use super::eligible::{implies, same_collation, wildcard_covers};
+use super::filters::IndexFilter;
 use super::interval::IntervalList;
 use super::key_bounds::KeyBounds;
 use super::node::{CollScan, IxScan, PlanNode, ProjectKind, SortKeySource};
@@ -84,6 +85,7 @@ pub(super) struct Planner<'q> {
     pub(super) info: &'q CollectionInfo,
     pub(super) conj: &'q [Node],
     pub(super) predicates: Vec<Predicate<'q>>,
+    allowed: Option<Arc<IndexFilter>>,
 }
 
 /// A scan with what is left to do above it.
@@ -101,7 +103,7 @@ pub(super) struct Rows {
 impl<'q> Planner<'q> {
     pub(super) fn new(q: &'q Query, info: &'q CollectionInfo) -> Planner<'q> {
         let conj = conjuncts(q.matcher.root());
-        Planner { q, info, conj, predicates: collect(conj) }
+        Planner { q, info, conj, predicates: collect(conj), allowed: info.index_filters.of(q) }
     }
 }
 
@@ -200,6 +202,7 @@ impl Planner<'_> {
     pub(super) fn hinted_index(&self) -> Result<Option<usize>> {
         let found = match &self.q.hint {
             None | Some(Hint::Natural(_)) => return Ok(None),
+            _ if self.allowed.is_some() => return Ok(None),
             Some(Hint::Name(name)) => self.info.indexes.iter().position(|i| i.name == *name),
             Some(Hint::Pattern(key)) => self.info.indexes.iter().position(|i| i.key_pattern == *key),
         };
@@ -218,6 +221,7 @@ impl Planner<'_> {
             hinted.is_none_or(|h| h == *i)
                 && !index.hidden
                 && index.kind != IndexKind::Text
+                && self.allowed.as_ref().is_none_or(|f| f.allows(index))
                 && (index.partial.as_ref().is_none_or(|p| implies(root, p.root())))
         })
         .map(|(i, _)| i)
@@ -234,6 +238,7 @@ impl Planner<'_> {
             _ => false,
         };
         hinted.is_none()
+            && self.allowed.is_none()
             && self.conj.iter().any(exact)
             && self
                 .info

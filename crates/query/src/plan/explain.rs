@@ -8,9 +8,9 @@ use super::access::BoundField;
 use super::cache::CachedPlan;
 use super::interval::{Interval, IntervalList};
 use super::node::{IxScan, PlanNode, ProjectKind, SortKeySource, TextMatch};
-use super::{Query, QueryKind, query_shape};
+use super::{Query, QueryKind, cache_key, query_shape};
 use crate::collation::Collation;
-use crate::exec::{Executor, StageStats};
+use crate::exec::{Executor, Rejected, StageStats, Trial};
 use crate::matcher::{Matcher, Node, Operand};
 use crate::sort::SortPattern;
 use crate::source::{CollectionInfo, Direction, FieldKind, IndexInfo, IndexKind};
@@ -37,17 +37,23 @@ fn short_hash(text: &str) -> String {
     format!("{hash:08X}")
 }
 
-fn hashes(shape: &str, info: &CollectionInfo) -> (String, String) {
+/// The `queryHash` of a query, which names its shape.
+pub fn query_hash(q: &Query) -> String {
+    short_hash(&query_shape(q))
+}
+
+fn hashes(q: &Query, info: &CollectionInfo) -> (String, String) {
     let indexes: String = info.indexes.iter().map(|i| format!("{};", i.name)).collect();
-    (short_hash(shape), short_hash(&format!("{shape}{indexes}")))
+    (query_hash(q), short_hash(&format!("{}{indexes}", cache_key(q))))
 }
 
 /// A winner as the cache remembers it.
 pub(crate) fn cached(
     q: &Query,
-    shape: &str,
     solution: &super::Solution,
     works: u64,
+    trial: &Trial,
+    rejected: &[Rejected],
     info: &CollectionInfo,
 ) -> CachedPlan {
     let mut query = DocBuilder::new();
@@ -58,14 +64,24 @@ pub(crate) fn cached(
         query.raw_doc("collation", c.spec());
     }
     let mut plan = DocBuilder::new();
-    let memory = pando_base::limits::SORT_MEMORY_BYTES_MAX;
-    Writer { q, info, memory }.whole(&solution.root, None, None, &mut plan);
+    let writer = Writer { q, info, memory: pando_base::limits::SORT_MEMORY_BYTES_MAX };
+    writer.whole(&solution.root, None, None, &mut plan);
+    let losers = rejected.iter().map(|r| (&r.plan, &r.trial));
+    let all = [(&solution.root, trial)].into_iter().chain(losers);
+    let counters = |(plan, trial): (&PlanNode, &Trial)| {
+        let mut b = DocBuilder::new();
+        writer.trial(plan, trial, false, &mut b);
+        (b.finish(), trial.score)
+    };
     CachedPlan {
         signature: solution.signature.clone(),
         works,
+        active: false,
         query: query.finish(),
         plan: plan.finish(),
-        hashes: hashes(shape, info),
+        trial: all.map(counters).collect(),
+        hashes: hashes(q, info),
+        index_filter: info.index_filters.of(q).is_some(),
         created_ms: q.ctx.vars.now_ms,
     }
 }
@@ -75,14 +91,15 @@ pub fn query_planner(ex: &Executor, info: &CollectionInfo, top: Option<&Top>) ->
     let q = ex.query();
     let writer = Writer { q, info, memory: ex.resources().sort_bytes_max };
     let mut b = DocBuilder::new();
-    b.str("namespace", &q.ns).bool("indexFilterSet", false);
+    let by_id = ex.plan().is_some_and(|p| p.any(&|n| matches!(n, PlanNode::IdHack { .. })));
+    b.str("namespace", &q.ns).bool("indexFilterSet", !by_id && info.index_filters.of(q).is_some());
     b.raw_doc("parsedQuery", &q.matcher.root().to_doc());
     if let Some(c) = &q.ctx.collation {
         b.raw_doc("collation", c.spec());
     }
     let eof = matches!(ex.plan(), Some(PlanNode::Eof) | None);
     if !eof {
-        let (query_hash, key) = hashes(&query_shape(q), info);
+        let (query_hash, key) = hashes(q, info);
         b.str("queryHash", &query_hash);
         b.str("planCacheKey", &key);
     }
@@ -122,16 +139,10 @@ pub fn execution_stats(
     }
     if all_plans {
         b.array("allPlansExecution", |a| {
-            let winner = ex.trial().zip(ex.plan());
-            let losers = ex.rejected().iter().map(|r| (&r.stats, &r.plan));
-            for (stats, plan) in winner.into_iter().chain(losers) {
-                a.doc(|b| {
-                    number(b, "nReturned", stats.advanced);
-                    number(b, "executionTimeMillisEstimate", 0);
-                    number(b, "totalKeysExamined", stats.total_keys_examined());
-                    number(b, "totalDocsExamined", stats.total_docs_examined());
-                    b.doc("executionStages", |b| writer.whole(plan, Some(stats), None, b));
-                });
+            let winner = ex.plan().zip(ex.trial());
+            let losers = ex.rejected().iter().map(|r| (&r.plan, &r.trial));
+            for (plan, trial) in winner.into_iter().chain(losers) {
+                a.doc(|b| writer.trial(plan, trial, true, b));
             }
         });
     }
@@ -208,13 +219,27 @@ impl Writer<'_> {
         }
     }
 
+    /// What a candidate did in the race.
+    fn trial(&self, plan: &PlanNode, trial: &Trial, with_score: bool, b: &mut DocBuilder) {
+        let stats = &trial.stats;
+        number(b, "nReturned", stats.advanced);
+        number(b, "executionTimeMillisEstimate", 0);
+        number(b, "totalKeysExamined", stats.total_keys_examined());
+        number(b, "totalDocsExamined", stats.total_docs_examined());
+        if with_score {
+            b.f64("score", trial.score);
+        }
+        b.doc("executionStages", |b| self.whole(plan, Some(stats), None, b));
+    }
+
     fn counters(&self, s: &Shown, stats: &StageStats, b: &mut DocBuilder) {
         number(b, "nReturned", s.advanced);
         number(b, "executionTimeMillisEstimate", 0);
         number(b, "works", s.works);
         number(b, "advanced", s.advanced);
         number(b, "needTime", s.works.saturating_sub(s.advanced + u64::from(s.eof)));
-        number(b, "needYield", stats.need_yield);
+        // No stage asks for one: turns end with the quota, which counts as saving.
+        number(b, "needYield", 0);
         number(b, "saveState", stats.saves);
         number(b, "restoreState", stats.saves);
         number(b, "isEOF", u64::from(s.eof));

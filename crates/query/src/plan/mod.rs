@@ -10,7 +10,8 @@
 //!   collation and wildcard rules
 //! * `key_bounds` — intervals as ranges of key bytes
 //! * `text` — plans for `$text`
-//! * `candidates` — whole plans; `explain` — how they are shown; `cache` — remembered choices
+//! * `candidates` — whole plans; `explain` — how they are shown; `cache`, `shape` — remembered choices
+//! * `filters` — which indexes a shape may use
 
 mod access;
 pub mod bounds;
@@ -20,22 +21,26 @@ mod clustered;
 mod distinct;
 mod eligible;
 pub mod explain;
+mod filters;
 pub mod interval;
 mod key_bounds;
 mod near;
 mod node;
 mod order;
 mod predicates;
+mod shape;
 mod text;
 
 pub use access::BoundField;
-pub use cache::{CachedPlan, PlanCache, query_shape};
+pub use cache::{CachedPlan, PlanCache};
 pub use candidates::{Solution, solutions};
 pub use distinct::distinct_plan;
 pub use eligible::{implies, wildcard_covers};
+pub use filters::{IndexFilter, IndexFilters};
 pub use key_bounds::{KeyBounds, KeyCheck};
 pub use near::NearOutput;
 pub use node::{CollScan, DistinctScan, GeoNear, IxScan, PlanNode, ProjectKind, SortKeySource, TextMatch};
+pub use shape::{cache_key, query_shape};
 pub(crate) use text::no_text_score;
 
 use crate::ctx::QueryCtx;
@@ -74,6 +79,8 @@ pub struct Query {
     pub text_score: bool,
     /// The query is of a `$geoNear`.
     pub near_output: Option<Arc<NearOutput>>,
+    /// Only asked how it would run: all candidates race, and nothing is remembered.
+    pub explained: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -139,6 +146,7 @@ impl Query {
             kind: QueryKind::Find,
             text_score: false,
             near_output: None,
+            explained: false,
         }
     }
 

@@ -1,23 +1,53 @@
-//! `planCacheClear` and the index filter commands.
+//! `planCacheClear`: forgets remembered plans, of one query shape or of all.
 
 use super::prelude::*;
+use crate::find_args::FindArgs;
+use pando_catalog::Collection;
+use pando_query::plan::Query;
+use pando_query::plan::explain::query_hash;
 
-pub(super) async fn clear(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
+pub(super) async fn clear(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     if let Some(coll) = server.existing_collection(&req.ns_of_ddl()?)? {
-        coll.info.plan_cache.clear();
+        match shape(server, ctx, &req, &coll)? {
+            Some(query) => coll.info.plan_cache.forget_shape(&query_hash(&query)),
+            None => coll.info.plan_cache.clear(),
+        }
     }
     Ok(Reply::new())
 }
 
-/// There are no filters to remove: `planCacheSetFilter` is not supported.
-pub(super) async fn clear_filters(_: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    req.ns_of_ddl()?;
-    Ok(Reply::new())
+/// The query that a command about plans names; `None` when it means all.
+pub(super) fn shape(
+    server: &Server,
+    ctx: &OpCtx,
+    req: &Request<'_>,
+    coll: &Collection,
+) -> Result<Option<Query>> {
+    if req.body.elem("query").is_some() {
+        return named(server, ctx, req, coll).map(Some);
+    }
+    match ["sort", "projection", "collation"].iter().any(|name| req.body.elem(name).is_some()) {
+        true => Err(Error::bad_value("sort, projection, or collation provided without query")),
+        false => Ok(None),
+    }
 }
 
-pub(super) async fn list_filters(_: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    req.ns_of_ddl()?;
-    let mut r = Reply::new();
-    r.body.array("filters", |_| {});
-    Ok(r)
+/// The query named by `query`, `sort`, `projection` and `collation`.
+pub(super) fn named(server: &Server, ctx: &OpCtx, req: &Request<'_>, coll: &Collection) -> Result<Query> {
+    let part = |name: &str, kind: &str| match req.body.get(name) {
+        None => Ok(None),
+        Some(Value::Document(d)) => Ok(Some(d)),
+        Some(_) => Err(Error::bad_value(format!("{kind} field {name} must be an object"))),
+    };
+    let Some(filter) = part("query", "required")? else {
+        return Err(Error::bad_value("required field query missing"));
+    };
+    let args = FindArgs {
+        filter: Some(filter),
+        sort: part("sort", "optional")?,
+        projection: part("projection", "optional")?,
+        collation: part("collation", "optional")?.filter(|d| !d.is_empty()),
+        ..FindArgs::default()
+    };
+    server.parse_find(ctx, &coll.ns, Some(coll), &args)
 }
