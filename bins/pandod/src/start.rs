@@ -222,6 +222,7 @@ async fn start(env: Env, config: &Config, port: u16, host: Arc<RealHost>) -> Res
         allocator: crate::allocator::NAME,
         oplog_min_retention: config.oplog_min_retention,
         majority_reads: config.majority_reads,
+        signs_cluster_times: false,
         port,
         bind_ips: config.bind.clone(),
         repl_set: config.repl_set.clone(),

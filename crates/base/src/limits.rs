@@ -290,8 +290,12 @@ pub const VALIDATE_ERRORS_MAX: usize = 100;
 pub const CAPPED_BYTES_MAX: i64 = 1 << 50;
 /// Documents in a first batch when the client names no size (MongoDB's).
 pub const FIRST_BATCH_DOCS: u64 = 101;
-/// A cluster time further ahead than this is refused (`maxAcceptableLogicalClockDriftSecs`).
-pub const CLOCK_DRIFT_SECS_MAX: u32 = 365 * 24 * 3600;
+/// Keys for signing cluster times that are there at any time: the one in use and the next.
+pub const CLUSTER_TIME_KEYS_AHEAD: usize = 2;
+/// Seconds between two looks at whether a key is to be made; one is good for months.
+pub const CLUSTER_TIME_KEYS_CHECK_SECS: u64 = 300;
+/// A server that lacks a key reads their collection again, this often at most.
+pub const CLUSTER_TIME_KEYS_READ_MS: u64 = 1000;
 /// A query's snapshot is given up after this long, so that history need not be kept for a slow query.
 pub const SNAPSHOT_AGE_SECS_MAX: u64 = 20;
 /// How long an awaitData cursor waits when its client does not say (MongoDB's).

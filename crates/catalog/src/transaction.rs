@@ -322,7 +322,9 @@ fn groups_of(ops: &[DocBuf]) -> Result<Vec<&[DocBuf]>> {
     let mut groups = Vec::new();
     let (mut from, mut bytes) = (0, 0);
     for (i, op) in ops.iter().enumerate() {
-        if op.byte_len() > limits::BSON_INTERNAL_BYTES_MAX {
+        // The document before comes on top, as outside of transactions.
+        let image = op.get("pre").and_then(|v| v.as_doc()).map_or(0, RawDoc::byte_len);
+        if op.byte_len() - image > limits::BSON_INTERNAL_BYTES_MAX {
             let text = "An operation of the transaction is too large for an oplog entry";
             return Err(Error::new(ErrorCode::TransactionTooLarge, text));
         }

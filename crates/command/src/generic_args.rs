@@ -1,5 +1,6 @@
 //! The arguments every command accepts: one walk over the body before the handler runs.
 
+use crate::cluster_time::Signature;
 use crate::concern::{ReadConcern, WriteConcern, had_wrong_type};
 use crate::request::{missing, unknown, wrong_type};
 use pando_base::{Error, ErrorCode, Result, Timestamp, limits};
@@ -47,7 +48,7 @@ pub struct GenericArgs {
     pub autocommit: Option<bool>,
     pub start_transaction: bool,
     /// The newest cluster time the client has seen.
-    pub cluster_time: Option<Timestamp>,
+    pub cluster_time: Option<(Timestamp, Signature)>,
     pub read_mode: ReadMode,
     /// `$readPreference` was present.
     pub read_pref_given: bool,
@@ -275,7 +276,7 @@ fn lsid_uuid(v: &Value<'_>) -> Result<[u8; 16]> {
     }
 }
 
-fn parse_cluster_time(v: &Value<'_>) -> Result<Option<Timestamp>> {
+fn parse_cluster_time(v: &Value<'_>) -> Result<Option<(Timestamp, Signature)>> {
     let Value::Document(doc) = v else {
         return Err(Error::location(10065, "invalid parameter: expected an object ($clusterTime)"));
     };
@@ -285,7 +286,7 @@ fn parse_cluster_time(v: &Value<'_>) -> Result<Option<Timestamp>> {
         None => return Err(missing_expected("clusterTime")),
     };
     match doc.get("signature") {
-        Some(Value::Document(_)) => Ok(Some(time)),
+        Some(Value::Document(d)) => Ok(Some((time, Signature::parse(d)))),
         Some(v) => Err(had_wrong_type("signature", "object", &v)),
         None => Err(missing_expected("signature")),
     }
@@ -442,7 +443,7 @@ mod tests {
         let d = doc! { "insert": "c", "ordered": true, "$db": "x", "maxTimeMS": 50.0, "comment": "hi",
         "$clusterTime": { "clusterTime": Timestamp::new(5, 1), "signature": { "keyId": 0i64 } } };
         let g = GenericArgs::parse(&d.to_raw()).unwrap();
-        assert_eq!(g.cluster_time, Some(Timestamp::new(5, 1)));
+        assert_eq!(g.cluster_time, Some((Timestamp::new(5, 1), Signature::default())));
         assert_eq!(g.max_time_ms, Some(50));
         assert_eq!(g.comment, Some(Bson::from("hi")));
         assert!(!g.in_txn() && !g.is_retryable_write());

@@ -12,6 +12,7 @@
 
 pub mod args;
 pub mod client;
+pub mod cluster_time;
 pub mod concern;
 mod fail_command;
 pub mod fail_point;

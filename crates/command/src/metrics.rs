@@ -1,6 +1,9 @@
 //! Counters that `serverStatus` reports. One place, so that a metric has one writer and one name.
 
+use crate::concern::{ReadConcern, ReadLevel};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 /// Only grows.
 #[derive(Default, Debug)]
@@ -54,6 +57,16 @@ pub struct Latency {
     pub micros: Counter,
 }
 
+impl Latency {
+    pub fn took(&self, time: Duration) {
+        self.ops.inc();
+        self.micros.add(time.as_micros() as u64);
+    }
+    pub fn millis(&self) -> i64 {
+        (self.micros.get() / 1000) as i64
+    }
+}
+
 #[derive(Default, Debug)]
 pub struct Latencies {
     pub reads: Latency,
@@ -104,6 +117,50 @@ pub struct Asserts {
     pub user: Counter,
 }
 
+/// What a member fetches from its sync source, and what it applies (`metrics.repl`).
+#[derive(Default, Debug)]
+pub struct Replication {
+    pub fetched_bytes: Counter,
+    pub fetched_ops: Counter,
+    pub batches: Latency,
+    pub empty_batches: Counter,
+    pub readers_created: Counter,
+    pub applied_batches: Latency,
+    pub applied_ops: Counter,
+    pub position_updates: Counter,
+    /// Fetched, and not applied yet.
+    pub buffered_bytes: Gauge,
+    pub buffered_ops: Gauge,
+}
+
+/// Reads by the level of their read concern (`readConcernCounters`).
+#[derive(Default, Debug)]
+pub struct ReadConcerns {
+    /// The client named no level.
+    pub none: Counter,
+    pub local: Counter,
+    pub available: Counter,
+    pub majority: Counter,
+    pub linearizable: Counter,
+    pub snapshot_at: Counter,
+    pub snapshot: Counter,
+}
+
+impl ReadConcerns {
+    pub fn count(&self, rc: &ReadConcern) {
+        let counter = match rc.level {
+            None => &self.none,
+            Some(ReadLevel::Local) => &self.local,
+            Some(ReadLevel::Available) => &self.available,
+            Some(ReadLevel::Majority) => &self.majority,
+            Some(ReadLevel::Linearizable) => &self.linearizable,
+            Some(ReadLevel::Snapshot) if rc.at_cluster_time.is_some() => &self.snapshot_at,
+            Some(ReadLevel::Snapshot) => &self.snapshot,
+        };
+        counter.inc();
+    }
+}
+
 /// Documents touched by user operations (`metrics.document`, `metrics.queryExecutor`, `metrics.operation`).
 #[derive(Default, Debug)]
 pub struct Documents {
@@ -123,6 +180,9 @@ pub struct Documents {
 pub struct Metrics {
     pub op_counters: OpCounters,
     pub op_counters_repl: OpCounters,
+    pub replication: Arc<Replication>,
+    pub read_concerns: ReadConcerns,
+    pub read_concerns_in_transactions: ReadConcerns,
     pub latencies: Latencies,
     pub network: Network,
     pub connections: Connections,

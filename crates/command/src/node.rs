@@ -2,6 +2,7 @@
 //!
 //! A replica-set member, a standalone node and a router each implement [`Node`]; the pipeline is the same.
 
+use crate::cluster_time::Signature;
 use crate::concern::{WriteConcern, WriteConcernError};
 use crate::instance::Instance;
 use crate::{Flags, OpCtx, Request};
@@ -22,6 +23,8 @@ pub struct TopologyVersion {
 pub struct ReplyTimes {
     /// `$clusterTime.clusterTime`: the newest this node knows.
     pub cluster_time: Timestamp,
+    /// The proof of it; zeros where nothing is signed.
+    pub signature: Signature,
     /// `operationTime`: a causal session may read after this.
     pub operation_time: Timestamp,
 }
@@ -38,8 +41,8 @@ pub trait Node: Send + Sync + Sized + 'static {
     /// preference or the command allows otherwise (13435), recovering nodes answer little (13436).
     fn admit(&self, ctx: &OpCtx, flags: Flags) -> Result<()>;
 
-    /// Takes in a `$clusterTime` (205 when it is too far ahead).
-    fn advance_cluster_time(&self, _seen: Timestamp) -> Result<()> {
+    /// Takes in a `$clusterTime` (205 when it is too far ahead; 204 and 211 when it is not properly signed).
+    fn advance_cluster_time(&self, _seen: Timestamp, _signature: &Signature) -> Result<()> {
         Ok(())
     }
     /// Before a statement of a transaction: takes its session for this operation alone, and what the transaction holds

@@ -62,6 +62,7 @@ macro_rules! params {
 }
 
 params! {
+    KeysRotationIntervalSec START Int(7_776_000, 1, MAX32);
     acceptApiVersion2 START Bool(false);
     allowDiskUseByDefault BOTH Bool(true);
     allowMultipleArbiters START Bool(false);
@@ -114,6 +115,7 @@ params! {
     logComponentVerbosity BOTH Log;
     logLevel BOTH Log;
     logicalSessionRefreshMillis START Int(300_000, 1, MAX32);
+    maxAcceptableLogicalClockDriftSecs START Int(31_536_000, 1, MAX32);
     maxBSONDepth START Int(200, 20, 250);
     maxIndexBuildMemoryUsageMegabytes BOTH Int(200, 50, MAX32);
     maxLogSizeKB BOTH Int(10, 1, MAX32);

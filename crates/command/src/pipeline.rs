@@ -199,8 +199,8 @@ async fn execute<S: Node>(
         body.f64("ok", 1.0);
         return Ok((body, None));
     }
-    if let Some(seen) = ctx.args.cluster_time {
-        node.advance_cluster_time(seen)?;
+    if let Some((seen, signature)) = &ctx.args.cluster_time {
+        node.advance_cluster_time(*seen, signature)?;
     }
     node.admit(ctx, spec.flags)?;
     let in_txn = ctx.args.in_txn();
@@ -508,8 +508,12 @@ fn finish<S: Node>(
     } else {
         &metrics.latencies.commands
     };
-    class.ops.inc();
-    class.micros.add(took.as_micros() as u64);
+    class.took(took);
+    if flags.has(Flags::READ) && flags.has(Flags::READ_CONCERN) && req.name != "getMore" {
+        let counts =
+            if ctx.args.in_txn() { &metrics.read_concerns_in_transactions } else { &metrics.read_concerns };
+        counts.count(&ctx.args.read_concern);
+    }
     if flags.has(Flags::QUIET) {
         return;
     }

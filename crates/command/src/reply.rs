@@ -74,11 +74,7 @@ pub(crate) fn append_times(b: &mut DocBuilder, times: Option<ReplyTimes>) {
     let Some(t) = times else { return };
     b.doc("$clusterTime", |c| {
         c.timestamp("clusterTime", t.cluster_time);
-        c.doc("signature", |s| {
-            // Without authentication there are no keys to sign with.
-            s.binary("hash", 0, &[0; 20]);
-            s.i64("keyId", 0);
-        });
+        c.doc("signature", |s| t.signature.append(s));
     });
     b.timestamp("operationTime", t.operation_time);
 }

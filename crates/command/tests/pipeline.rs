@@ -3,6 +3,7 @@
 
 use pando_base::{Error, ErrorCode, Millis, Result, Timestamp};
 use pando_bson::{Document, ObjectId, RawDoc, doc};
+use pando_command::cluster_time::Signature;
 use pando_command::concern::{Provenance, W};
 use pando_command::pipeline::{Incoming, Outcome, run};
 use pando_command::{
@@ -120,7 +121,7 @@ impl Node for Toy {
     }
     fn reply_times(&self, _: &OpCtx) -> Option<ReplyTimes> {
         let t = Timestamp::new(9, 1);
-        Some(ReplyTimes { cluster_time: t, operation_time: t })
+        Some(ReplyTimes { cluster_time: t, signature: Signature::default(), operation_time: t })
     }
     fn topology_version(&self) -> Option<TopologyVersion> {
         Some(TopologyVersion { process_id: ObjectId([1; 12]), counter: 6 })

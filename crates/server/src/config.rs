@@ -41,6 +41,9 @@ pub struct Config {
     pub allocator: &'static str,
     /// `--oplogMinRetentionHours`.
     pub oplog_min_retention: Duration,
+    /// Whether times that clients hand on must be signed. As with MongoDB, they are where clients have to say who they are;
+    /// no option does that yet.
+    pub signs_cluster_times: bool,
     /// `--enableMajorityReadConcern`. Without it stable follows what is written, not what is committed, and what a rollback
     /// takes back is fetched from another member.
     pub majority_reads: bool,
@@ -62,6 +65,7 @@ impl Default for Config {
             max_connections: 65_536,
             allocator: "system",
             oplog_min_retention: Duration::ZERO,
+            signs_cluster_times: false,
             majority_reads: true,
         }
     }

@@ -22,6 +22,7 @@ mod batch;
 mod body;
 mod change_stream;
 mod check_all;
+mod cluster_time_keys;
 pub mod commands;
 mod config;
 mod cursor_reply;

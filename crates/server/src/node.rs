@@ -4,10 +4,11 @@ use crate::Server;
 use pando_base::{Error, ErrorCode, Result, Timestamp};
 use pando_bson::{DocBuf, DocBuilder};
 use pando_catalog::Collection;
+use pando_command::cluster_time::Signature;
 use pando_command::concern::Provenance;
 use pando_command::{
-    Attempt, Flags, Instance, Node, OpCtx, ReadLevel, ReadMode, ReplyTimes, Request, TopologyVersion, W,
-    WriteConcern, WriteConcernError,
+    Attempt, Flags, Instance, Node, OpCtx, Param, ReadLevel, ReadMode, ReplyTimes, Request, TopologyVersion,
+    W, WriteConcern, WriteConcernError,
 };
 use pando_env::BoxFuture;
 use pando_repl::await_replication::{self, Wait};
@@ -38,12 +39,14 @@ impl Node for Server {
         }
     }
 
-    fn advance_cluster_time(&self, seen: Timestamp) -> Result<()> {
-        if !self.repl.is_replicated() {
+    fn advance_cluster_time(&self, seen: Timestamp, signature: &Signature) -> Result<()> {
+        if !self.repl.is_replicated() || seen <= self.storage.log().clock() {
             return Ok(());
         }
+        self.check_cluster_time(seen, signature)?;
+        let drift = self.instance.params.int(Param::maxAcceptableLogicalClockDriftSecs);
         let now_secs = (self.env.clock.wall_ms() / 1000).max(0) as u32;
-        if seen.secs() > now_secs.saturating_add(pando_base::limits::CLOCK_DRIFT_SECS_MAX) {
+        if seen.secs() > now_secs.saturating_add(drift as u32) {
             return Err(Error::new(
                 ErrorCode::ClusterTimeFailsRateLimiter,
                 format!(
@@ -122,7 +125,8 @@ impl Node for Server {
             None if ctx.read_concern.level() == ReadLevel::Majority => self.committed(),
             None => self.last_applied().ts,
         };
-        Some(ReplyTimes { cluster_time: log.clock().max(operation_time), operation_time })
+        let cluster_time = log.clock().max(operation_time);
+        Some(ReplyTimes { cluster_time, signature: self.sign_cluster_time(cluster_time), operation_time })
     }
 
     fn append_metadata(&self, ctx: &OpCtx, reply: &mut DocBuilder) {

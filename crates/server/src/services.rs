@@ -39,7 +39,8 @@ impl ReplicaSetAware for Housekeeping {
         server.env.clone().spawn("step-up", async move {
             let done = async {
                 server.catalog.drop_temp_collections().await?;
-                server.catalog.resume_builds().await
+                server.catalog.resume_builds().await?;
+                server.make_cluster_time_keys().await
             };
             // Whoever steps down meanwhile leaves it to the next primary.
             if let Err(e) = done.await {
@@ -61,6 +62,7 @@ impl ReplicaSetAware for Housekeeping {
     /// What is kept in memory of the set's settings may be undone.
     fn on_rollback(&self) {
         let Some(server) = self.0.upgrade() else { return };
+        server.cluster_time_keys.forget();
         if let Err(e) = server.restore_settings() {
             server.fatal("The set's settings could not be read", &e.message);
         }

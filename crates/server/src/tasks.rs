@@ -9,6 +9,7 @@
 //! | flow control | every second, on a primary | how fast it may write |
 //! | cursor reaper | every `clientCursorMonitorFrequencySecs` | drop idle cursors |
 //! | session refresh | every `logicalSessionRefreshMillis` | record sessions in use, end those that are over |
+//! | cluster time keys | every five minutes, on a primary | make the next key in time |
 //! | transaction lifetimes | every half `transactionLifetimeLimitSeconds` | end transactions open for too long |
 //! | TTL | every `ttlMonitorSleepSecs` | delete expired documents |
 //! | profiler | when there are entries | write them to `system.profile` |
@@ -35,6 +36,7 @@ pub(crate) fn spawn_all(server: &Arc<Server>) {
     env.spawn("flow control", crate::flow_control::run(s()));
     env.spawn("cursor reaper", reap_cursors(s()));
     env.spawn("session refresh", crate::session_refresh::run(s()));
+    env.spawn("cluster time keys", crate::cluster_time_keys::run(s()));
     env.spawn("transaction lifetimes", crate::transaction::expire(s()));
     env.spawn("ttl", crate::ttl::run(s()));
     env.spawn("noop writer", write_noops(s()));

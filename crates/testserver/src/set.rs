@@ -2,6 +2,7 @@
 
 use crate::{Client, Running, World, pause};
 use pando_bson::{Bson, Document, doc};
+use pando_server::Config;
 use std::time::{Duration, Instant};
 
 /// A loaded machine is slow; nothing here takes that long.
@@ -11,17 +12,19 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub struct Member {
     world: World,
     port: u16,
+    change: fn(&mut Config),
     running: Option<Running>,
 }
 
 impl Member {
     async fn start(&mut self) {
-        let port = self.port;
+        let (port, change) = (self.port, self.change);
         let running = self
             .world
             .start_at(port, |c| {
                 c.repl_set = Some("rs".to_owned());
                 c.params.set_at_startup("enableTestCommands", "1").expect("a known parameter");
+                change(c);
             })
             .await;
         self.port = running.port;
@@ -46,7 +49,14 @@ impl Set {
     }
     /// One member per document, which is added to its entry in the configuration.
     pub async fn with(members: &[Document]) -> Set {
-        let set = Set::started(members.len()).await;
+        Set::started(members.len()).await.initiated(members).await
+    }
+    /// The same for servers that are started with `change` made to what they are told.
+    pub async fn configured(n: usize, change: fn(&mut Config)) -> Set {
+        Set::started_with(n, change).await.initiated(&vec![Document::new(); n]).await
+    }
+    async fn initiated(self, members: &[Document]) -> Set {
+        let set = self;
         let config = set.config(members);
         let reply = set.connect(0).await.admin(doc! { "replSetInitiate": config }).await;
         assert_eq!(reply.get("ok"), Some(&Bson::Double(1.0)));
@@ -55,9 +65,12 @@ impl Set {
     }
     /// Servers that wait for a configuration.
     pub async fn started(n: usize) -> Set {
+        Set::started_with(n, |_| {}).await
+    }
+    async fn started_with(n: usize, change: fn(&mut Config)) -> Set {
         let mut set = Set { members: Vec::new() };
         for _ in 0..n {
-            let mut member = Member { world: World::new(), port: 0, running: None };
+            let mut member = Member { world: World::new(), port: 0, change, running: None };
             member.start().await;
             set.members.push(member);
         }

@@ -10,7 +10,7 @@ use crate::data::{Deps, Stop};
 use pando_base::{Error, HashMap, Result, limits};
 use pando_catalog::{Applying, Catalog, Marks, Spread};
 use pando_oplog::meta::{BatchLimits, Kind, batch_prefix};
-use pando_oplog::{EntryView, Meta};
+use pando_oplog::{EntryView, Meta, OpType};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -112,11 +112,15 @@ pub(crate) async fn apply(deps: &Deps, batch: Batch, why: Applying) -> Result<()
     if !storage.has_room() {
         storage.wait_room().await;
     }
+    let from = deps.env.clock.mono();
     if first.kind == Kind::Alone {
         apply_alone(deps, &batch, why).await?;
     } else {
         apply_documents(deps, &batch, why, first.op_time.ts).await?;
     }
+    let metrics = &deps.instance.metrics.replication;
+    metrics.applied_batches.took(deps.env.clock.mono().saturating_sub(from));
+    metrics.applied_ops.add(batch.ops as u64);
     storage.log().publish(last.op_time.ts);
     if batch.entries().any(|(_, e)| e.is_setting) {
         deps.upper.applied_settings();
@@ -133,6 +137,7 @@ async fn apply_alone(deps: &Deps, batch: &Arc<Batch>, why: Applying) -> Result<(
         batch.entries().try_for_each(|(c, e)| {
             let view = EntryView::parse(c.doc(e))?;
             deps_there.catalog.apply_entry(&view, why)?;
+            count(&deps_there, &view);
             note_sessions(&deps_there, std::slice::from_ref(&view));
             Ok(())
         })
@@ -227,9 +232,25 @@ fn apply_lane(deps: &Deps, batch: &Batch, lane: &[Place], why: Applying, marks: 
             })
             .collect::<Result<Vec<_>>>()?;
         deps.catalog.apply_run(&views, why, marks)?;
+        views.iter().for_each(|e| count(deps, e));
         note_sessions(deps, &views);
     }
     Ok(())
+}
+
+/// `opcountersRepl`: a transaction counts as what it does.
+fn count(deps: &Deps, e: &EntryView<'_>) {
+    let counts = &deps.instance.metrics.op_counters_repl;
+    match e.op {
+        OpType::Insert => counts.insert.inc(),
+        OpType::Update => counts.update.inc(),
+        OpType::Delete => counts.delete.inc(),
+        OpType::Command => match e.inner() {
+            Some(ops) => ops.flatten().for_each(|op| count(deps, &op)),
+            None => counts.command.inc(),
+        },
+        OpType::Noop => {}
+    }
 }
 
 /// While the entries are still in the processor's cache.

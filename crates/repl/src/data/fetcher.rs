@@ -107,6 +107,8 @@ impl Fetcher<'_> {
         let options = Options { name: "OplogFetcher", ..Options::default() };
         let connecting = Connection::connect(&self.deps.env, self.source, &options);
         let mut connection = self.stop.unless_asked(connecting).await.ok_or(End::Stopped)??;
+        let metrics = &self.deps.instance.metrics.replication;
+        metrics.readers_created.inc();
         let find_ms =
             if self.retried { limits::OPLOG_RETRIED_FIND_MS } else { limits::OPLOG_INITIAL_FIND_MS };
         let find = self.find(*last, find_ms);
@@ -125,7 +127,9 @@ impl Fetcher<'_> {
                 // The source ends its streams (or knows none): ask for each batch.
                 stream.again(&self.get_more(cursor, await_ms), limit).await?;
             }
+            let from = self.deps.env.clock.mono();
             let reply = self.stop.unless_asked(stream.next(limit)).await.ok_or(End::Stopped)??;
+            metrics.batches.took(self.deps.env.clock.mono().saturating_sub(from));
             self.deps.hold("stopReplProducer", self.stop).await;
             self.batch(reply, "nextBatch", last, false).await?;
         }
@@ -174,6 +178,12 @@ impl Fetcher<'_> {
         if is_first {
             let known = fetch::check_first(&entries, *last, self.oldest).map_err(End::Refused)?;
             entries.drain(..known);
+        }
+        let metrics = &self.deps.instance.metrics.replication;
+        metrics.fetched_bytes.add(array.byte_len() as u64);
+        metrics.fetched_ops.add(entries.len() as u64);
+        if entries.is_empty() {
+            metrics.empty_batches.inc();
         }
         if let Some(newest) = entries.last() {
             *last = newest.op_time;

@@ -384,7 +384,7 @@ impl Fetching {
     fn start(deps: &Deps, source: &str, status: &SyncStatus, rbid: i32, first: OpTime) -> Fetching {
         let fetching = Fetching {
             stop: Stop::default(),
-            queue: Arc::new(Queue::new(limits::FETCH_BUFFER_BYTES_MAX)),
+            queue: Arc::new(Queue::new(limits::FETCH_BUFFER_BYTES_MAX, &deps.instance.metrics.replication)),
             failed: Arc::default(),
         };
         let (d, stop, queue) = (deps.clone(), fetching.stop.clone(), fetching.queue.clone());

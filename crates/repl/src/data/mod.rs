@@ -148,16 +148,17 @@ impl Stop {
 pub struct DataPath {
     stop: Stop,
     fetched: Arc<Queue>,
-    written: Arc<Queue>,
 }
 
 impl DataPath {
     /// Starts following from where the log ends. The log takes no writes of this node meanwhile.
     pub fn start(deps: Deps) -> DataPath {
         let stop = Stop::default();
-        let fetched = Arc::new(Queue::new(limits::FETCH_BUFFER_BYTES_MAX));
-        let written = Arc::new(Queue::new(limits::APPLY_BUFFER_BYTES_MAX));
-        let path = DataPath { stop, fetched: fetched.clone(), written: written.clone() };
+        let fetched =
+            Arc::new(Queue::new(limits::FETCH_BUFFER_BYTES_MAX, &deps.instance.metrics.replication));
+        let written =
+            Arc::new(Queue::new(limits::APPLY_BUFFER_BYTES_MAX, &deps.instance.metrics.replication));
+        let path = DataPath { stop, fetched: fetched.clone() };
         let last = deps.progress.written().op_time;
         path.spawn(&deps, "background sync", |d, s| background_sync::run(d, s, fetched.clone(), last));
         path.spawn(&deps, "oplog writer", |d, s| writer::run(d, s, fetched.clone(), written.clone()));
@@ -179,9 +180,5 @@ impl DataPath {
         // The writer ends behind the last fetched batch, the applier behind the last written one.
         self.fetched.close();
         self.stop.wait_ended().await;
-    }
-    /// Bytes waiting to be written and to be applied.
-    pub fn queued_bytes(&self) -> (usize, usize) {
-        (self.fetched.bytes(), self.written.bytes())
     }
 }

@@ -1,5 +1,6 @@
 //! A queue between two stages, bounded by the bytes of its entries.
 
+use pando_command::metrics::Replication;
 use pando_env::sync::Notify;
 use pando_oplog::Meta;
 use pando_storage::Bytes;
@@ -30,16 +31,29 @@ pub(crate) struct Queue {
     inner: Mutex<Inner>,
     changed: Notify,
     bytes_max: usize,
+    /// Where what waits is counted.
+    counted: Arc<Replication>,
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        self.try_take_all();
+    }
 }
 
 impl Queue {
-    pub(crate) fn new(bytes_max: usize) -> Queue {
-        Queue { inner: Mutex::default(), changed: Notify::new(), bytes_max }
+    pub(crate) fn new(bytes_max: usize, counted: &Arc<Replication>) -> Queue {
+        Queue { inner: Mutex::default(), changed: Notify::new(), bytes_max, counted: counted.clone() }
+    }
+    fn count(&self, bytes: i64, ops: i64) {
+        self.counted.buffered_bytes.add(bytes);
+        self.counted.buffered_ops.add(ops);
     }
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    pub(crate) fn bytes(&self) -> usize {
+    #[cfg(test)]
+    fn bytes(&self) -> usize {
         self.lock().bytes
     }
     /// Adds a chunk once there is room (an empty queue takes any). False when the queue is closed.
@@ -54,6 +68,7 @@ impl Queue {
                 }
                 if inner.bytes == 0 || inner.bytes + bytes <= self.bytes_max {
                     inner.bytes += bytes;
+                    self.count(bytes as i64, chunk.entries.len() as i64);
                     inner.chunks.push_back(chunk);
                     break;
                 }
@@ -86,6 +101,9 @@ impl Queue {
         if chunks.is_empty() {
             return None;
         }
+        for chunk in &chunks {
+            self.count(-(chunk.bytes.len() as i64), -(chunk.entries.len() as i64));
+        }
         self.changed.bump();
         Some(chunks)
     }
@@ -109,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_full_queue_holds_the_fetcher_back() {
-        let queue = Queue::new(100);
+        let queue = Queue::new(100, &Arc::default());
         let mut cx = Context::from_waker(Waker::noop());
         // An empty queue takes any: a batch may be larger than the bound.
         assert_eq!(pin!(queue.push(chunk(150))).poll(&mut cx), Poll::Ready(true));

@@ -22,7 +22,10 @@ pub(crate) async fn run(deps: Deps, stop: Stop) {
             let call = deps.pool.call(&source, &body, LIMIT);
             match stop.unless_asked(call).await {
                 None => return,
-                Some(Ok(_)) => gather(&deps, &stop).await,
+                Some(Ok(_)) => {
+                    deps.instance.metrics.replication.position_updates.inc();
+                    gather(&deps, &stop).await;
+                }
                 Some(Err(f)) => {
                     deps.env.log.info(
                         pando_env::Component::Repl,

@@ -4,6 +4,7 @@
 
 use super::prelude::*;
 use crate::config::VERSION;
+use pando_base::limits;
 use pando_command::metrics::{Compression, Latency, OpCounters};
 use pando_repl::topology::election::Reason;
 use std::collections::BTreeMap;
@@ -293,12 +294,22 @@ fn oplog_truncation(server: &Server, d: &mut DocBuilder) {
     d.i64("truncateCount", server.storage.stats().log_files_dropped as i64);
 }
 
-fn read_concern_counters(_: &Server, d: &mut DocBuilder) {
-    for name in ["nonTransactionOps", "transactionOps"] {
+fn read_concern_counters(server: &Server, d: &mut DocBuilder) {
+    let m = &server.instance.metrics;
+    let kinds =
+        [("nonTransactionOps", &m.read_concerns), ("transactionOps", &m.read_concerns_in_transactions)];
+    for (name, n) in kinds {
+        let levels =
+            [("none", &n.none), ("local", &n.local), ("available", &n.available), ("majority", &n.majority)];
         d.doc(name, |x| {
-            zeros(x, &["none", "local", "available", "majority"]);
-            x.doc("snapshot", |s| zeros(s, &["withClusterTime", "withoutClusterTime"]));
-            zeros(x, &["linearizable"]);
+            for (name, n) in levels {
+                x.i64(name, n.get() as i64);
+            }
+            x.doc("snapshot", |s| {
+                s.i64("withClusterTime", n.snapshot_at.get() as i64);
+                s.i64("withoutClusterTime", n.snapshot.get() as i64);
+            });
+            x.i64("linearizable", n.linearizable.get() as i64);
         });
     }
 }
@@ -448,14 +459,43 @@ fn metrics(server: &Server, d: &mut DocBuilder) {
         x.i64("scannedObjects", docs.scanned_docs.get() as i64);
     });
     d.doc("repl", |x| {
-        x.doc("network", |n| zeros(n, &["bytes", "ops", "notPrimaryUnacknowledgedWrites"]));
-        x.doc("apply", |n| zeros(n, &["ops"]));
+        append_replication_metrics(server, x);
         x.doc("rollback", |r| server.rollbacks.append(r));
         x.doc("stateTransition", |t| server.transitions.append(t));
     });
     d.doc("ttl", |x| {
         x.i64("deletedDocuments", server.ttl.deleted.get() as i64);
         x.i64("passes", server.ttl.passes.get() as i64);
+    });
+}
+
+/// What this member fetches and applies; MongoDB's names.
+fn append_replication_metrics(server: &Server, d: &mut DocBuilder) {
+    let m = &server.instance.metrics.replication;
+    let times = |d: &mut DocBuilder, l: &Latency| {
+        d.i64("num", l.ops.get() as i64).i64("totalMillis", l.millis());
+    };
+    d.doc("apply", |x| {
+        x.doc("batches", |b| times(b, &m.applied_batches));
+        x.i64("ops", m.applied_ops.get() as i64);
+    });
+    d.doc("buffer", |x| {
+        x.i64("count", m.buffered_ops.get());
+        x.i64("maxSizeBytes", (limits::FETCH_BUFFER_BYTES_MAX + limits::APPLY_BUFFER_BYTES_MAX) as i64);
+        x.i64("sizeBytes", m.buffered_bytes.get());
+    });
+    d.doc("network", |x| {
+        x.i64("bytes", m.fetched_bytes.get() as i64);
+        x.doc("getmores", |g| {
+            times(g, &m.batches);
+            g.i64("numEmptyBatches", m.empty_batches.get() as i64);
+        });
+        zeros(x, &["notPrimaryLegacyUnacknowledgedWrites", "notPrimaryUnacknowledgedWrites"]);
+        x.i64("ops", m.fetched_ops.get() as i64);
+        x.i64("readersCreated", m.readers_created.get() as i64);
+        x.doc("replSetUpdatePosition", |u| {
+            u.i64("num", m.position_updates.get() as i64);
+        });
     });
 }
 

@@ -2,6 +2,7 @@
 #![allow(clippy::disallowed_methods)]
 
 mod change_streams;
+mod cluster_time;
 mod defaults;
 mod drops;
 mod feature_version;

@@ -196,3 +196,34 @@ fn a_member_that_applies_slowly_answers_from_what_it_has() {
         set.shut_down().await;
     });
 }
+
+#[test]
+fn a_member_counts_what_it_fetches_and_applies() {
+    run(async {
+        let set = Set::of(2).await;
+        let (p, s) = (set.primary().await, set.secondaries().await[0]);
+        let mut c = set.connect(p).await;
+        let before = set.connect(s).await.admin(doc! { "serverStatus": 1 }).await;
+        for i in 0..20 {
+            c.ok(insert(i, doc! { "w": 2, "wtimeout": 30_000 })).await;
+        }
+        let mut delete = doc! { "delete": "c", "deletes": [{ "q": {}, "limit": 0 }] };
+        delete.push("writeConcern", doc! { "w": 2, "wtimeout": 30_000 });
+        c.ok(delete).await;
+        let mut read = doc! { "find": "c", "readConcern": { "level": "majority" } };
+        read.push("$readPreference", doc! { "mode": "secondary" });
+        set.connect(s).await.ok(read).await;
+        let after = set.connect(s).await.admin(doc! { "serverStatus": 1 }).await;
+        let grown = |path: &str| number(&after, path) - number(&before, path);
+        assert_eq!(grown("opcountersRepl.insert"), 20);
+        assert_eq!(grown("opcountersRepl.delete"), 20);
+        for path in ["metrics.repl.apply.ops", "metrics.repl.network.ops"] {
+            assert!(grown(path) >= 40, "{path}: {}", grown(path));
+        }
+        assert!(grown("metrics.repl.apply.batches.num") > 0 && grown("metrics.repl.network.bytes") > 4000);
+        assert!(grown("metrics.repl.network.replSetUpdatePosition.num") > 0);
+        assert_eq!(number(&after, "metrics.repl.buffer.count"), 0);
+        assert_eq!(grown("readConcernCounters.nonTransactionOps.majority"), 1);
+        set.shut_down().await;
+    });
+}

@@ -3,6 +3,7 @@
 
 use pando_base::{Result, Timestamp};
 use pando_bson::{Document, RawDoc, doc};
+use pando_command::cluster_time::Signature;
 use pando_command::concern::{Provenance, W};
 use pando_command::{
     CommandSpec, Flags, Instance, Next, Node, OpCtx, Params, Registry, Reply, ReplyTimes, Request,
@@ -40,7 +41,7 @@ impl Node for Toy {
     }
     fn reply_times(&self, _: &OpCtx) -> Option<ReplyTimes> {
         let t = Timestamp::new(9, 1);
-        Some(ReplyTimes { cluster_time: t, operation_time: t })
+        Some(ReplyTimes { cluster_time: t, signature: Signature::default(), operation_time: t })
     }
     fn topology_version(&self) -> Option<TopologyVersion> {
         None

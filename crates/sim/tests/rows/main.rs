@@ -15,6 +15,7 @@ mod reconfig;
 mod refetch;
 mod roles;
 mod rollback;
+mod session_expiry;
 mod startup;
 mod sync_source;
 mod write_concern;

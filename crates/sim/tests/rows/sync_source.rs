@@ -157,6 +157,8 @@ fn requests_for_batches(exhaust: bool) -> i64 {
     let p = rig.primary();
     rig.ok(p, insert(-1, w(2)));
     let follower = rig.others(p)[0];
+    // A new primary's own writes are over.
+    rig.wait_ms(5_000);
     let before = requests(&rig, p);
     for i in 0..100 {
         rig.ok(p, insert(i, doc! { "w": 1 }));

@@ -1,0 +1,130 @@
+//! `admin.system.keys`: the keys that a set signs its cluster times with. A primary makes them, ahead of time, and takes none into
+//! use before a majority holds it; all members read them (T-CC-2, T-CC-3).
+
+use crate::Server;
+use crate::tasks::pause;
+use pando_base::{Namespace, Result, Timestamp, limits};
+use pando_bson::RawDoc;
+use pando_catalog::{CollectionSource, Uninterrupted};
+use pando_command::Param;
+use pando_command::cluster_time::{BYTES, Key, Keys, Signature};
+use pando_env::Component;
+use pando_query::source::{Direction, RecordScan, Source};
+use pando_storage::ReadAt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+fn keys_ns() -> Namespace {
+    Namespace::unchecked("admin", "system.keys")
+}
+
+/// What this server knows of them.
+#[derive(Default)]
+pub(crate) struct ClusterTimeKeys(Mutex<Known>);
+
+#[derive(Default)]
+struct Known {
+    keys: Keys,
+    /// When they were read last.
+    read: Option<Duration>,
+}
+
+impl ClusterTimeKeys {
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    /// What was read may have been undone.
+    pub(crate) fn forget(&self) {
+        *self.known() = Known::default();
+    }
+}
+
+impl Server {
+    /// Zeros where nothing is signed, and before the set has a key.
+    pub(crate) fn sign_cluster_time(&self, time: Timestamp) -> Signature {
+        if !self.config.signs_cluster_times {
+            return Signature::default();
+        }
+        let mut known = self.cluster_time_keys.known();
+        if let Some(signature) = known.keys.sign(time) {
+            return signature;
+        }
+        self.read_again(&mut known);
+        known.keys.sign(time).unwrap_or_default()
+    }
+    /// A time from outside that is ahead of this server's (204, 211).
+    pub(crate) fn check_cluster_time(&self, time: Timestamp, signature: &Signature) -> Result<()> {
+        if !self.config.signs_cluster_times {
+            return Ok(());
+        }
+        let mut known = self.cluster_time_keys.known();
+        known.keys.check(time, signature).or_else(|e| {
+            let lacks_key = e.code == pando_base::ErrorCode::KeyNotFound;
+            if lacks_key && self.read_again(&mut known) { known.keys.check(time, signature) } else { Err(e) }
+        })
+    }
+    /// Not at every request that names a key of its own invention.
+    fn read_again(&self, known: &mut Known) -> bool {
+        let now = self.env.clock.mono();
+        let pause = Duration::from_millis(limits::CLUSTER_TIME_KEYS_READ_MS);
+        if known.read.is_some_and(|read| now < read + pause) {
+            return false;
+        }
+        known.read = Some(now);
+        match self.committed_keys() {
+            Ok(keys) => known.keys = Keys::new(keys),
+            Err(e) => self.env.log.warn(Component::Storage, 9_100_030, "Keys could not be read", |a| {
+                a.str("error", &e.message);
+            }),
+        }
+        true
+    }
+    /// A key that can still be rolled back signs nothing.
+    fn committed_keys(&self) -> Result<Vec<Key>> {
+        self.keys_at(ReadAt::At(self.committed()))
+    }
+    fn keys_at(&self, at: ReadAt) -> Result<Vec<Key>> {
+        let Some(coll) = self.catalog.lookup(&keys_ns()) else { return Ok(Vec::new()) };
+        let mut source = CollectionSource::new(coll, self.storage.begin(at)?);
+        let mut rows = source.scan_records(RecordScan::all(Direction::Forward))?;
+        let mut keys = Vec::new();
+        while let Some((_, doc)) = rows.next()? {
+            keys.extend(Key::parse(RawDoc::trusted(&doc)));
+        }
+        Ok(keys)
+    }
+    /// On a primary: the keys for now and for the time behind.
+    pub(crate) async fn make_cluster_time_keys(&self) -> Result<()> {
+        let secret = || {
+            let mut bytes = [0; BYTES];
+            self.env.rng.fill(&mut bytes);
+            bytes
+        };
+        let interval = self.instance.params.int(Param::KeysRotationIntervalSec) as u32;
+        // A set that rests has a clock that rests: its next write jumps to the time of day.
+        let wall = Timestamp::new((self.env.clock.wall_ms() / 1000).max(0) as u32, 0);
+        let now = self.storage.log().clock().max(wall);
+        let made = Keys::new(self.keys_at(ReadAt::Latest)?).missing(now, interval, secret);
+        for key in made {
+            let at = self.put_document(&Uninterrupted, &keys_ns(), &key.to_doc()).await?;
+            self.await_majority(at).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Keys last for months, so that nobody waits for this.
+pub(crate) async fn run(server: Arc<Server>) {
+    let lasts = server.instance.params.int(Param::KeysRotationIntervalSec) as u64;
+    let every = Duration::from_secs(limits::CLUSTER_TIME_KEYS_CHECK_SECS.min(lasts.div_ceil(2)));
+    while pause(&server, every).await {
+        if !server.repl.accepts_writes() || !server.repl.is_replicated() {
+            continue;
+        }
+        if let Err(e) = server.make_cluster_time_keys().await {
+            server.env.log.warn(Component::Repl, 9_100_031, "Keys were not made; will try again", |a| {
+                a.str("error", &e.message);
+            });
+        }
+    }
+}
