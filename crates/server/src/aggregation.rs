@@ -276,8 +276,8 @@ impl Aggregation {
     pub(crate) fn reads_collection(&self) -> bool {
         *self.pipeline.source() == PipelineSource::Collection
     }
-    /// The find below, and what is left above it, stage by stage as explain shows it.
-    pub(crate) fn as_query(&self) -> Result<(Query, Vec<Option<DocBuf>>)> {
+    /// The find below, and what is above it.
+    pub(crate) fn as_query(&self) -> Result<Planned> {
         let mut pipeline = Pipeline::parse(&self.raw, &self.q)?;
         let find = pipeline.take_find();
         let query = match &self.coll {
@@ -287,8 +287,24 @@ impl Aggregation {
                 Query::new(self.below.as_str(), matcher, self.q.clone())
             }
         };
-        Ok((query, pipeline.shown().to_vec()))
+        let first = self.raw.iter().next().and_then(|e| Some(e.value().as_doc()?.to_buf()));
+        Ok(Planned {
+            query,
+            source: first.filter(|_| !self.reads_collection()),
+            rest: pipeline.shown().to_vec(),
+            sink: pipeline.take_sink().map(|s| s.shown(self.below.db())),
+        })
     }
+}
+
+/// An aggregation as explain shows it.
+pub(crate) struct Planned {
+    pub(crate) query: Query,
+    /// A first stage that reads no plan.
+    pub(crate) source: Option<DocBuf>,
+    /// Stage by stage.
+    pub(crate) rest: Vec<Option<DocBuf>>,
+    pub(crate) sink: Option<DocBuf>,
 }
 
 /// A key pattern as users of a time series know it, as its buckets do.

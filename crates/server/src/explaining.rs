@@ -2,8 +2,6 @@
 //! nothing.
 
 use crate::Server;
-use crate::aggregation::Aggregation;
-use crate::body::CursorBody;
 use crate::commands::distinct;
 use crate::config::{GIT_VERSION, VERSION};
 use crate::query_cursor::STEPS_PER_TURN;
@@ -28,13 +26,13 @@ pub(crate) enum Verbosity {
     AllPlans,
 }
 
-/// What is done with the rows of a plan.
+/// What is done with the rows of a plan. A `findAndModify` gives fields of the document (none: all of them).
 pub(crate) enum Work {
     Find,
     Count,
     Distinct(String),
-    Update { plan: Box<UpdatePlan>, multi: bool, upsert: bool },
-    Delete { multi: bool },
+    Update { plan: Box<UpdatePlan>, multi: bool, upsert: bool, gives: Option<DocBuf> },
+    Delete { multi: bool, gives: Option<DocBuf> },
 }
 
 /// A collection that does not exist.
@@ -61,6 +59,9 @@ impl Source for Nothing {
     }
 }
 
+/// The plan goes from value to value of an index.
+pub(crate) struct Stepped(pub(crate) bool);
+
 /// Counters of the stage on top.
 #[derive(Default)]
 struct Done {
@@ -78,12 +79,15 @@ impl Server {
         work: Work,
         verbosity: Verbosity,
         b: &mut DocBuilder,
-    ) -> Result<()> {
-        let one = matches!(work, Work::Update { multi: false, .. } | Work::Delete { multi: false });
-        let skip = query.skip;
+    ) -> Result<Stepped> {
+        let one = matches!(work, Work::Update { multi: false, .. } | Work::Delete { multi: false, .. });
         query.explained = true;
+        let (mut skip, mut most) = (0, u64::MAX);
         if let Work::Count = work {
             query.kind = QueryKind::Count;
+            // The count itself skips and ends.
+            skip = std::mem::take(&mut query.skip);
+            most = query.limit.take().filter(|n| *n > 0).map_or(u64::MAX, |n| n.saturating_add(skip));
         }
         let mut source: Box<dyn Source> = match coll {
             Some(coll) => self.open_source(ctx, coll, self.read_point(ctx))?,
@@ -113,26 +117,27 @@ impl Server {
                         };
                         done.modified += u64::from(!plan.apply(doc, details)?.noop);
                     }
-                    if one {
+                    if one || done.rows >= most {
                         break;
                     }
                 }
             }
         }
         let millis = ctx.env().clock.mono().saturating_sub(started).as_millis() as i64;
-        let mut top = if coll.is_some() { top_of(&work, &done) } else { None };
+        let shows_top = coll.is_some() || matches!(work, Work::Count);
+        let mut top = if shows_top { top_of(&work, &done) } else { None };
         if let (Some(top), Work::Count) = (&mut top, &work) {
-            let (n, skipped) = (done.rows, skip.min(exec.stats().total_docs_examined().max(done.rows)));
-            top.stats_fields = counts(&[("nCounted", n), ("nSkipped", skipped)]);
+            let skipped = skip.min(done.rows);
+            top.stats_fields = counts(&[("nCounted", done.rows - skipped), ("nSkipped", skipped)]);
         }
         let info = source.collection().clone();
         b.raw_doc("queryPlanner", &query_planner(&exec, &info, top.as_ref()));
         if verbosity != Verbosity::Planner {
-            let returned = if top.is_some() { 0 } else { done.rows };
+            let returned = top.as_ref().map_or(done.rows, |t| t.returned);
             let all = verbosity == Verbosity::AllPlans;
             b.raw_doc("executionStats", &execution_stats(&exec, &info, top.as_ref(), returned, millis, all));
         }
-        Ok(())
+        Ok(Stepped(exec.plan().is_some_and(|p| p.any(&|n| matches!(n, PlanNode::DistinctScan(_))))))
     }
 
     /// A count of everything, which is answered from the collection's counter.
@@ -183,66 +188,6 @@ impl Server {
                 s.array("allPlansExecution", |_| {});
             }
         });
-    }
-
-    /// Either one plan, when the whole pipeline went into it, or `stages`.
-    pub(crate) async fn explain_pipeline(
-        &self,
-        ctx: &OpCtx,
-        agg: Aggregation,
-        verbosity: Verbosity,
-        b: &mut DocBuilder,
-    ) -> Result<()> {
-        let (query, rest) = agg.as_query()?;
-        let coll = agg.coll.clone();
-        if rest.is_empty() && agg.reads_collection() {
-            let mut planned = DocBuilder::new();
-            self.explain_query(ctx, coll.as_ref(), query, Work::Find, verbosity, &mut planned).await?;
-            append_optimized(b, &planned.finish());
-            return Ok(());
-        }
-        let mut cursor = DocBuilder::new();
-        let mut returned = Vec::new();
-        if agg.reads_collection() {
-            self.explain_query(ctx, coll.as_ref(), query, Work::Find, verbosity, &mut cursor).await?;
-        }
-        if verbosity != Verbosity::Planner {
-            returned = self.run_silently(ctx, agg).await?;
-        }
-        let cursor = cursor.finish();
-        b.array("stages", |stages| {
-            if !cursor.is_empty() {
-                stages.doc(|d| {
-                    d.raw_doc("$cursor", &cursor);
-                    if let Some(n) = cursor.get_path("executionStats.nReturned") {
-                        d.value("nReturned", n);
-                        d.i64("executionTimeMillisEstimate", 0);
-                    }
-                });
-            }
-            for (i, spec) in rest.iter().enumerate() {
-                let Some(spec) = spec else { continue };
-                let n = returned.get(i);
-                stages.doc(|d| {
-                    d.elems_of(spec);
-                    if let Some(n) = n {
-                        d.i64("nReturned", *n as i64);
-                        d.i64("executionTimeMillisEstimate", 0);
-                    }
-                });
-            }
-        });
-        Ok(())
-    }
-
-    /// Runs an aggregation to its end; how many rows each stage gave.
-    async fn run_silently(&self, ctx: &OpCtx, agg: Aggregation) -> Result<Vec<u64>> {
-        let (CursorBody::Pipeline(mut cursor), source) = self.open_aggregation(ctx, agg)? else {
-            return Ok(Vec::new());
-        };
-        let mut turn = cursor.begin(self, ctx, source)?;
-        while cursor.next(self, ctx, &mut turn).await?.is_some() {}
-        Ok(cursor.returned().to_vec())
     }
 
     /// What follows the plans in every reply.
@@ -310,24 +255,11 @@ fn top_of(work: &Work, done: &Done) -> Option<Top> {
         }
         Work::Delete { .. } => ("DELETE", counts(&[("nWouldDelete", done.rows)])),
     };
-    Some(Top { stats_fields: fields, ..Top::new(stage) })
-}
-
-/// Copies the plan of an aggregation that became a find, marked as such.
-fn append_optimized(b: &mut DocBuilder, planned: &RawDoc) {
-    for e in planned {
-        match e.value().as_doc() {
-            Some(planner) if e.name() == "queryPlanner" => {
-                b.doc("queryPlanner", |p| {
-                    for e in planner {
-                        p.elem(e);
-                        if e.name() == "planCacheKey" {
-                            p.bool("optimizedPipeline", true);
-                        }
-                    }
-                });
-            }
-            _ => drop(b.elem(e)),
-        }
-    }
+    let gives = match work {
+        Work::Update { gives, .. } | Work::Delete { gives, .. } => gives.clone(),
+        _ => None,
+    };
+    let returned = if gives.is_some() { done.rows } else { 0 };
+    let projection = gives.filter(|p| !p.is_empty());
+    Some(Top { stats_fields: fields, returned, projection, ..Top::new(stage) })
 }

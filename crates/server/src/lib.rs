@@ -27,6 +27,7 @@ pub mod commands;
 mod config;
 mod cursor_reply;
 mod explaining;
+mod explaining_pipelines;
 mod feature_version;
 mod feature_version_guard;
 mod find_args;

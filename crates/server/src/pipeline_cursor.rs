@@ -13,7 +13,7 @@ use pando_command::OpCtx;
 use pando_query::exec::{self, Each, Executor, Fed, Quota};
 use pando_query::script::Scripts;
 use pando_query::source::Source;
-use pando_query::stage::{Input, Pipeline, Row, RunEnv, Runner, Step};
+use pando_query::stage::{Input, JoinStats, Pipeline, Row, RunEnv, Runner, Step};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -76,6 +76,17 @@ impl PipelineCursor {
     }
     pub(crate) fn returned(&self) -> &[u64] {
         self.runner.returned()
+    }
+    /// What joins read so far, stage by stage.
+    pub(crate) fn joins(&self) -> Vec<Option<JoinStats>> {
+        self.runner.joins()
+    }
+    /// Documents that wait and come from no plan.
+    pub(crate) fn at_hand(&self) -> u64 {
+        match &self.from {
+            From::Plan(_) => 0,
+            From::Docs(docs) => docs.len() as u64,
+        }
     }
     pub(crate) fn at_cluster_time(&self) -> Option<Timestamp> {
         match &self.from {

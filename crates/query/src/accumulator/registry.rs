@@ -9,6 +9,7 @@ use super::{
 use crate::ctx::QueryCtx;
 use crate::expr::{Expr, ParseCtx, Scope, Val};
 use crate::number::Number;
+use crate::plan::Pick;
 use crate::sort::{SortKeys, SortPattern};
 use pando_base::{Error, Result};
 use pando_bson::{Elem, RawDoc, Value};
@@ -18,6 +19,7 @@ use std::sync::Arc;
 /// One output field of a `$group`: what is evaluated per document, and what collects it per group.
 pub(crate) struct AccSpec {
     pub(crate) field: Box<str>,
+    name: &'static str,
     arg: Arg,
     make: Make,
 }
@@ -83,7 +85,7 @@ pub(crate) fn parse(field: &str, spec: &RawDoc, p: &mut ParseCtx<'_>) -> Result<
         return Err(Error::location(40237, format!("The {name} accumulator is a unary operator")));
     }
     let (arg, make) = parse(name, e, p)?;
-    Ok(AccSpec { field: field.into(), arg, make })
+    Ok(AccSpec { field: field.into(), name, arg, make })
 }
 
 /// The same over a window; `None` for what is no accumulator there. Arrays are arguments like any other.
@@ -92,7 +94,7 @@ pub(crate) fn parse_window(e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<Option<A
         None => Ok(None),
         Some((name, parse)) => {
             let (arg, make) = parse(name, e, p)?;
-            Ok(Some(AccSpec { field: "".into(), arg, make }))
+            Ok(Some(AccSpec { field: "".into(), name, arg, make }))
         }
     }
 }
@@ -262,6 +264,14 @@ pub(crate) fn parse_percentile(
 }
 
 impl AccSpec {
+    /// The one document of a group that it looks at.
+    pub(crate) fn pick(&self) -> Option<Pick> {
+        match self.name {
+            "$first" => Some(Pick::First),
+            "$last" => Some(Pick::Last),
+            _ => None,
+        }
+    }
     /// A fresh accumulator for the group with this id.
     pub(crate) fn start(&self, id: &Val<'_>, ctx: &QueryCtx) -> Result<Box<dyn Accumulator>> {
         Ok(match &self.make {

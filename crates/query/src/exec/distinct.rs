@@ -1,12 +1,13 @@
 //! The distinct values of one index field: after each entry, past all that share its value.
 //!
 //! Rows are documents with just that field. A null key may stand for a missing field, which is no value; such
-//! documents are fetched, until one has a null indeed.
+//! documents are fetched, until one has a null indeed. Where a group wants one entry per value, null is a value like
+//! others, and rows are what an index scan gives.
 
 use super::scan::{Position, key_matches, open, remember};
-use super::{Cx, Next, Row, Stage, StageStats};
+use super::{Cx, KeyData, Next, Row, Stage, StageStats};
 use crate::matcher::Path;
-use crate::plan::{DistinctScan, KeyCheck};
+use crate::plan::{DistinctScan, Gives, KeyCheck};
 use crate::source::IndexCursor;
 use bytes::Bytes;
 use pando_base::Result;
@@ -119,6 +120,17 @@ impl Stage for DistinctStage {
             }
             let (key, type_bits) = (entry.key.to_vec(), entry.type_bits.to_vec());
             let rid = entry.rid;
+            if plan.gives == Gives::Entries {
+                self.value(&key, &type_bits)?;
+                self.seek = true;
+                self.stats.advanced += 1;
+                let key = plan.scan.keep_key.then(|| {
+                    let directions = plan.scan.bounds.directions();
+                    Box::new(KeyData { bytes: key.into(), type_bits: type_bits.into(), directions })
+                });
+                let generation = cx.generation;
+                return Ok(Next::Row(Row { rid: Some(rid), doc: None, key, generation, facts: None }));
+            }
             let doc = match self.value(&key, &type_bits)? {
                 // An empty array.
                 Bson::Undefined => {

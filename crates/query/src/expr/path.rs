@@ -59,6 +59,11 @@ impl FieldPath {
     pub fn is_whole(&self) -> bool {
         self.parts.is_empty()
     }
+    /// `rest` below this path, if it is the name of a field of the document: deeper paths see arrays otherwise.
+    pub(crate) fn renamed(&self, rest: Option<&str>) -> Option<String> {
+        let [name] = &self.parts[..] else { return None };
+        Some(rest.map_or_else(|| name.to_string(), |rest| format!("{name}.{rest}")))
+    }
     pub fn dotted(&self) -> String {
         self.parts.join(".")
     }

@@ -69,12 +69,15 @@ pub fn solutions(q: &Query, info: &CollectionInfo) -> Result<Vec<Solution>> {
     if q.min.is_some() || q.max.is_some() {
         return p.min_max(hinted).map(|s| vec![s]);
     }
+    if let Some(one) = q.firsts.as_ref().and_then(|f| p.firsts(f, hinted)) {
+        return Ok(vec![one]);
+    }
     let mut out = p.indexed(hinted);
     out.truncate(limits::CANDIDATE_PLANS_MAX);
     if out.is_empty() {
         out.push(match hinted {
             Some(i) => p.hinted_whole_index(i)?,
-            None => p.collection_scan(Direction::Forward),
+            None => p.collection_scan(p.cluster_order().unwrap_or(Direction::Forward)),
         });
     }
     Ok(out)
@@ -175,7 +178,7 @@ impl Planner<'_> {
         let rows = Rows {
             node: PlanNode::CollScan(scan),
             filter: None,
-            sorted: self.q.sort.is_none(),
+            sorted: self.q.sort.is_none() || self.cluster_order() == Some(dir),
             access: None,
             dir,
             signature: "COLLSCAN".into(),
@@ -430,11 +433,16 @@ impl Planner<'_> {
         {
             return rows;
         }
-        let dir = order.unwrap_or(Direction::Forward);
+        let rows = self.rows_of(access, order.unwrap_or(Direction::Forward));
+        Rows { sorted: order.is_some(), ..rows }
+    }
+
+    /// A scan whose order is the wanted one.
+    pub(super) fn rows_of(&self, access: Access, dir: Direction) -> Rows {
         Rows {
             node: self.scan_node(&access, dir, false),
             filter: self.leftover(&access),
-            sorted: order.is_some(),
+            sorted: true,
             dir,
             signature: self.signature(&access, dir),
             access: Some(access),
@@ -728,7 +736,7 @@ impl Planner<'_> {
     }
 
     /// Whether the index key holds all that the projection asks for.
-    fn covers(&self, a: &Access) -> bool {
+    pub(super) fn covers(&self, a: &Access) -> bool {
         let index = self.index(a);
         if index.collation.is_some() || self.q.kind != QueryKind::Find || self.q.show_record_id {
             return false;

@@ -36,6 +36,14 @@ impl Planner<'_> {
         Ok(Some(self.scanned(scan)))
     }
 
+    /// The direction in which the records themselves are in the wanted order.
+    pub(super) fn cluster_order(&self) -> Option<Direction> {
+        let [part] = &self.q.sort.as_ref()?.parts[..] else { return None };
+        let by_id = part.path == "_id" && part.meta.is_none() && self.info.clustered.is_some();
+        let ordered = by_id && same_collation(&self.q.ctx.collation, &self.info.collation);
+        ordered.then_some(if part.descending { Direction::Backward } else { Direction::Forward })
+    }
+
     fn min_max_scan(&self, min: Option<&DocBuf>, max: Option<&DocBuf>) -> Result<CollScan> {
         let one_id = |d: &DocBuf| d.count() == 1 && d.elem("_id").is_some();
         if !min.into_iter().chain(max).all(one_id)

@@ -7,15 +7,17 @@
 use super::access::BoundField;
 use super::cache::CachedPlan;
 use super::interval::{Interval, IntervalList};
-use super::node::{IxScan, PlanNode, ProjectKind, SortKeySource, TextMatch};
+use super::node::{DistinctScan, Gives, IxScan, PlanNode, ProjectKind, SortKeySource, TextMatch};
 use super::{Query, QueryKind, cache_key, query_shape};
 use crate::collation::Collation;
 use crate::exec::{Executor, Rejected, StageStats, Trial};
 use crate::matcher::{Matcher, Node, Operand};
 use crate::sort::SortPattern;
-use crate::source::{CollectionInfo, Direction, FieldKind, IndexInfo, IndexKind};
+use crate::source::{CollectionInfo, Direction, FieldKind, IndexInfo, IndexKind, RecordId};
 use pando_bson::extjson::to_relaxed;
-use pando_bson::{DocBuf, DocBuilder, RawDoc, StringOrder, Value};
+use pando_bson::keystring::{Directions, KeyReader};
+use pando_bson::{Bson, DocBuf, DocBuilder, RawDoc, StringOrder, Value};
+use std::sync::Arc;
 
 /// A stage that a command puts above the plan, with the fields it shows in plans and in counters.
 #[derive(Clone, Debug)]
@@ -23,11 +25,15 @@ pub struct Top {
     pub stage: &'static str,
     pub plan_fields: DocBuf,
     pub stats_fields: DocBuf,
+    /// Rows that it gives in turn: a `findAndModify` gives the document.
+    pub returned: u64,
+    /// What a `findAndModify` shows of the document.
+    pub projection: Option<DocBuf>,
 }
 
 impl Top {
     pub fn new(stage: &'static str) -> Top {
-        Top { stage, plan_fields: DocBuf::new(), stats_fields: DocBuf::new() }
+        Top { stage, plan_fields: DocBuf::new(), stats_fields: DocBuf::new(), returned: 0, projection: None }
     }
 }
 
@@ -93,12 +99,16 @@ pub fn query_planner(ex: &Executor, info: &CollectionInfo, top: Option<&Top>) ->
     let mut b = DocBuilder::new();
     let by_id = ex.plan().is_some_and(|p| p.any(&|n| matches!(n, PlanNode::IdHack { .. })));
     b.str("namespace", &q.ns).bool("indexFilterSet", !by_id && info.index_filters.of(q).is_some());
-    b.raw_doc("parsedQuery", &q.matcher.root().to_doc());
+    let eof = matches!(ex.plan(), Some(PlanNode::Eof) | None);
+    // A write by `_id` is not planned at all, nor is one of nothing.
+    let planned = top.is_none_or(|t| t.stage == "COUNT") || !(by_id || eof);
+    if planned {
+        b.raw_doc("parsedQuery", &q.matcher.root().to_doc());
+    }
     if let Some(c) = &q.ctx.collation {
         b.raw_doc("collation", c.spec());
     }
-    let eof = matches!(ex.plan(), Some(PlanNode::Eof) | None);
-    if !eof {
+    if planned && !eof {
         let (query_hash, key) = hashes(q, info);
         b.str("queryHash", &query_hash);
         b.str("planCacheKey", &key);
@@ -192,17 +202,32 @@ impl Writer<'_> {
 
     fn whole(&self, plan: &PlanNode, stats: Option<&StageStats>, top: Option<&Top>, b: &mut DocBuilder) {
         if let Some(top) = top {
+            if let Some(projection) = &top.projection {
+                b.str("stage", "PROJECTION_DEFAULT");
+                if let Some(s) = stats {
+                    self.counters(&shown(plan, s), s, b);
+                }
+                b.raw_doc("transformBy", projection);
+                let below = Top { projection: None, ..top.clone() };
+                b.doc("inputStage", |b| self.whole(plan, stats, Some(&below), b));
+                return;
+            }
             b.str("stage", top.stage);
             if let Some(s) = stats {
-                let mut counters = shown(plan, s);
-                counters.advanced = 0;
-                counters.eof = true;
+                let counters = Shown { advanced: top.returned, eof: true, ..shown(plan, s) };
                 self.counters(&counters, s, b);
                 b.elems_of(&top.stats_fields);
             }
             b.elems_of(&top.plan_fields);
             b.doc("inputStage", |b| self.whole(plan, stats, None, b));
             return;
+        }
+        if let PlanNode::IxScan(scan) = plan
+            && self.q.kind == QueryKind::Count
+            && scan.filter.is_none()
+            && let Some(ends) = count_bounds(scan)
+        {
+            return self.count_scan(scan, &ends, stats, b);
         }
         let rooted_or = matches!(self.q.matcher.root(), Node::Or(_))
             && self.q.hint.is_none()
@@ -246,13 +271,26 @@ impl Writer<'_> {
     }
 
     fn stage(&self, node: &PlanNode, stats: Option<&StageStats>, b: &mut DocBuilder) {
-        if let PlanNode::IxScan(scan) = node
-            && self.q.kind == QueryKind::Count
-            && scan.filter.is_none()
-            && let Some(ends) = count_bounds(scan)
+        if let PlanNode::DistinctScan(d) = node
+            && d.gives == Gives::Values
         {
-            return self.count_scan(scan, &ends, stats, b);
+            return self.values(d, stats, b);
         }
+        self.stage_itself(node, stats, b);
+    }
+
+    /// A scan for `distinct` makes documents of its keys.
+    fn values(&self, d: &Arc<DistinctScan>, stats: Option<&StageStats>, b: &mut DocBuilder) {
+        let node = PlanNode::DistinctScan(d.clone());
+        b.str("stage", if d.key.contains('.') { "PROJECTION_DEFAULT" } else { "PROJECTION_COVERED" });
+        if let Some(s) = stats {
+            self.counters(&shown(&node, s), s, b);
+        }
+        b.doc("transformBy", |_| {});
+        b.doc("inputStage", |b| self.stage_itself(&node, stats, b));
+    }
+
+    fn stage_itself(&self, node: &PlanNode, stats: Option<&StageStats>, b: &mut DocBuilder) {
         b.str("stage", shown_name(node));
         let filter = match node {
             PlanNode::CollScan(c) => c.filter.as_ref(),
@@ -305,6 +343,11 @@ impl Writer<'_> {
         match node {
             PlanNode::CollScan(c) => {
                 b.str("direction", direction(c.dir));
+                for (name, end) in [("minRecord", &c.min), ("maxRecord", &c.max)] {
+                    if let Some(v) = end.as_ref().and_then(record_value) {
+                        b.bson(name, &v);
+                    }
+                }
                 if let Some(s) = stats {
                     number(b, "docsExamined", s.docs_examined);
                 }
@@ -439,7 +482,7 @@ impl Writer<'_> {
                 paths(&f.name, f.multikey, b);
             }
         };
-        if !is_text {
+        if !is_text && index.kind != IndexKind::Hashed {
             b.doc("multiKeyPaths", paths_of);
         }
         b.bool("isUnique", index.unique)
@@ -477,6 +520,14 @@ impl Writer<'_> {
             b.raw_doc("startKey", &ends.start).bool("startKeyInclusive", ends.start_inclusive);
             b.raw_doc("endKey", &ends.end).bool("endKeyInclusive", ends.end_inclusive);
         });
+    }
+}
+
+/// The `_id` that a record of a clustered collection lies under, or the time of an oplog entry.
+fn record_value(rid: &RecordId) -> Option<Bson> {
+    match rid {
+        RecordId::Long(n) => Some(Bson::Int64(*n)),
+        RecordId::Key(key) => KeyReader::new(key, Directions(0), &[]).next_value().ok()?,
     }
 }
 

@@ -34,12 +34,14 @@ mod text;
 pub use access::BoundField;
 pub use cache::{CachedPlan, PlanCache};
 pub use candidates::{Solution, solutions};
-pub use distinct::distinct_plan;
+pub use distinct::{Firsts, Pick, distinct_plan};
 pub use eligible::{implies, wildcard_covers};
 pub use filters::{IndexFilter, IndexFilters};
 pub use key_bounds::{KeyBounds, KeyCheck};
 pub use near::NearOutput;
-pub use node::{CollScan, DistinctScan, GeoNear, IxScan, PlanNode, ProjectKind, SortKeySource, TextMatch};
+pub use node::{
+    CollScan, DistinctScan, GeoNear, Gives, IxScan, PlanNode, ProjectKind, SortKeySource, TextMatch,
+};
 pub use shape::{cache_key, query_shape};
 pub(crate) use text::no_text_score;
 
@@ -81,6 +83,8 @@ pub struct Query {
     pub near_output: Option<Arc<NearOutput>>,
     /// Only asked how it would run: all candidates race, and nothing is remembered.
     pub explained: bool,
+    /// One document of each group is enough.
+    pub firsts: Option<Firsts>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -105,7 +109,7 @@ impl Hint {
         match v {
             Value::String(name) => Ok(Some(Hint::Name(name.to_owned()))),
             Value::Document(d) if d.is_empty() => Ok(None),
-            Value::Document(d) => Ok(Some(match natural_of(d)? {
+            Value::Document(d) => Ok(Some(match natural(d, "hint")? {
                 Some(dir) => Hint::Natural(dir),
                 None => Hint::Pattern(d.to_buf()),
             })),
@@ -116,9 +120,13 @@ impl Hint {
 
 /// The direction of `{$natural: ±1}`; `None` when the document is something else.
 pub fn natural_of(d: &RawDoc) -> Result<Option<Direction>> {
+    natural(d, "sort")
+}
+
+fn natural(d: &RawDoc, what: &str) -> Result<Option<Direction>> {
     let Some(e) = d.elem("$natural") else { return Ok(None) };
     if d.count() > 1 {
-        return Err(Error::bad_value(format!("Cannot include '$natural' in compound sort: {d}")));
+        return Err(Error::bad_value(format!("Cannot include '$natural' in compound {what}: {d}")));
     }
     let backward = e.value().as_f64().is_some_and(|n| n < 0.0);
     Ok(Some(if backward { Direction::Backward } else { Direction::Forward }))
@@ -147,6 +155,7 @@ impl Query {
             text_score: false,
             near_output: None,
             explained: false,
+            firsts: None,
         }
     }
 

@@ -159,11 +159,21 @@ pub struct GeoNear {
 
 #[derive(Debug)]
 pub struct DistinctScan {
-    pub scan: IxScan,
+    pub scan: Arc<IxScan>,
     /// Position of the field whose values are wanted.
     pub field: usize,
     /// Its path.
     pub key: String,
+    pub gives: Gives,
+}
+
+/// The rows of a [`DistinctScan`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Gives {
+    /// Documents with nothing but the field.
+    Values,
+    /// As an index scan gives them.
+    Entries,
 }
 
 /// Where a sort takes its keys from.

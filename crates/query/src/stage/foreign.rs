@@ -7,12 +7,13 @@ use super::{Input, Pipeline, PipelineSource, Row, RunEnv, Runner, Step};
 use crate::collation::Collation;
 use crate::ctx::QueryCtx;
 use crate::exec::{self, Executor, Quota, Resources};
-use crate::plan::Query;
+use crate::plan::{PlanNode, Query};
 use crate::source::{CollectionInfo, Source};
 use bytes::Bytes;
 use pando_base::limits::SUB_PIPELINE_DEPTH_MAX;
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{ArrayBuilder, DocBuf, RawDoc};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The collections of a server, all read as of the same point.
@@ -45,6 +46,53 @@ pub(super) struct Foreign {
     source: Option<Box<dyn Source>>,
     /// Shared by all runs, so that many short ones yield as one long one does.
     quota: Quota,
+    pub(super) stats: JoinStats,
+}
+
+/// What was read of another collection.
+#[derive(Clone, Debug, Default)]
+pub struct JoinStats {
+    pub docs: u64,
+    pub keys: u64,
+    pub collection_scans: u64,
+    pub indexes: BTreeSet<String>,
+}
+
+impl JoinStats {
+    /// Adds a plan that has run.
+    fn add(&mut self, exec: &Executor, info: &CollectionInfo) {
+        let stats = exec.stats();
+        self.docs += stats.total_docs_examined();
+        self.keys += stats.total_keys_examined();
+        if let Some(plan) = exec.plan() {
+            self.add_scans(plan, info);
+        }
+    }
+    /// Adds documents found through an index without a plan.
+    pub(super) fn add_probe(&mut self, found: u64, index: &str) {
+        self.keys += found;
+        self.docs += found;
+        if !self.indexes.contains(index) {
+            self.indexes.insert(index.to_owned());
+        }
+    }
+    fn add_scans(&mut self, plan: &PlanNode, info: &CollectionInfo) {
+        let index = match plan {
+            PlanNode::CollScan(_) => {
+                self.collection_scans += 1;
+                None
+            }
+            PlanNode::IdHack { .. } => info.indexes.iter().position(|i| i.is_id_index()),
+            PlanNode::IxScan(s) => Some(s.index),
+            PlanNode::DistinctScan(d) => Some(d.scan.index),
+            PlanNode::GeoNear(n) => Some(n.index),
+            _ => None,
+        };
+        if let Some(i) = index.and_then(|i| info.indexes.get(i)) {
+            self.indexes.insert(i.name.clone());
+        }
+        plan.inputs().iter().for_each(|n| self.add_scans(n, info));
+    }
 }
 
 impl Foreign {
@@ -59,7 +107,8 @@ impl Foreign {
             ));
         }
         let quota = Quota::new(STEPS_PER_TURN);
-        Ok(Foreign { env: env.clone(), collections, target, source: None, quota })
+        let stats = JoinStats::default();
+        Ok(Foreign { env: env.clone(), collections, target, source: None, quota, stats })
     }
     pub(super) fn save(&mut self) {
         self.source = None;
@@ -189,10 +238,14 @@ impl Sub {
                     ));
                 };
                 let mut rows = PlanRows { exec, source: &mut **source, quota: &mut foreign.quota };
-                match &mut self.runner {
+                let step = match &mut self.runner {
                     Some(runner) => runner.pull(&mut rows, &mut failed)?,
                     None => rows.next()?,
+                };
+                if matches!(step, Step::Eof) {
+                    foreign.stats.add(exec, info);
                 }
+                step
             }
         };
         if matches!(step, Step::NeedYield) {

@@ -5,12 +5,13 @@
 //! merged at the end.
 
 use super::group_table::{GROUP_OVERHEAD_BYTES, GroupTable};
-use super::{Needs, Row, RunEnv, Stage, Step, Upstream};
+use super::{Needs, Origin, Row, RunEnv, Stage, Step, Upstream};
 use crate::accumulator::{self, AccSpec, Accumulator};
 use crate::collation::Collation;
 use crate::ctx::QueryCtx;
 use crate::exec::Fed;
 use crate::expr::{Expr, ParseCtx, Scope, Val};
+use crate::plan::{Firsts, Pick};
 use crate::sort::{SortedRows, Sorter, SpillSpace};
 use bytes::Bytes;
 use pando_base::limits::GROUP_BYTES_MAX;
@@ -333,6 +334,28 @@ impl Stage for Group {
             e.optimize(ctx)?;
         }
         self.accs.iter_mut().try_for_each(|a| a.optimize(ctx))
+    }
+    fn origin(&self, path: &str) -> Option<Origin> {
+        let rest = path.strip_prefix("_id")?;
+        let path = match (&self.id, rest.strip_prefix('.')) {
+            (GroupId::One(Expr::Field(from)), None) if rest.is_empty() => from.renamed(None),
+            (GroupId::One(Expr::Field(from)), Some(rest)) => from.renamed(Some(rest)),
+            (GroupId::Fields(fields), Some(rest)) => {
+                let (name, rest) = rest.split_once('.').map_or((rest, None), |(n, r)| (n, Some(r)));
+                match fields.iter().find(|(n, _)| **n == *name) {
+                    Some((_, Expr::Field(from))) => from.renamed(rest),
+                    _ => None,
+                }
+            }
+            _ => None,
+        }?;
+        Some(Origin { path, same: false })
+    }
+    fn as_firsts(&self) -> Option<Firsts> {
+        let GroupId::One(Expr::Field(path)) = &self.id else { return None };
+        let mut picks = self.accs.iter().map(AccSpec::pick);
+        let pick = picks.next().unwrap_or(Some(Pick::Any))?;
+        picks.all(|p| p == Some(pick)).then(|| Firsts { path: path.dotted(), pick })
     }
     fn needs(&self, needs: &mut Needs) {
         let mut complete = true;

@@ -5,12 +5,12 @@
 //! running the sub-pipeline for each document. An `$unwind` of the result right behind is done here as well, so that
 //! the array is never built.
 
-use super::foreign::{Foreign, Sub, starts_with_documents};
+use super::foreign::{Foreign, JoinStats, Sub, starts_with_documents};
 use super::local_values::filter;
 use super::lookup_hash::HashSide;
 use super::lookup_probe::{Probe, has_index};
 use super::lookup_spec::LookupSpec;
-use super::match_forward::same_root;
+use super::match_forward::{self, same_root};
 use super::unwind::{Unwind, write_with};
 use super::{Needs, Pipeline, Row, RunEnv, Stage, Step, Upstream};
 use crate::ctx::QueryCtx;
@@ -25,6 +25,8 @@ use std::sync::Arc;
 pub(super) struct Lookup {
     spec: LookupSpec,
     unwind: Option<Unwind>,
+    /// [`LookupSpec::joined`].
+    joined: Option<Arc<Matcher>>,
     foreign: Option<Foreign>,
     way: Way,
     current: Option<Current>,
@@ -63,7 +65,7 @@ enum Found {
 
 impl Lookup {
     pub(super) fn new(spec: LookupSpec) -> Lookup {
-        Lookup { spec, unwind: None, foreign: None, way: Way::Undecided, current: None }
+        Lookup { spec, unwind: None, joined: None, foreign: None, way: Way::Undecided, current: None }
     }
 }
 
@@ -92,25 +94,30 @@ impl LookupSpec {
         let ctx = self.bind(doc, outer)?;
         let equal = self.fields.as_ref().map(|(local, path)| filter(doc, local, &path.dotted()));
         if let (Some(equal), None, None) = (&equal, &self.pipeline, &foreign.target.view) {
-            let matcher = Arc::new(Matcher::parse(equal, &ctx)?);
+            let both =
+                self.joined.as_ref().map(|joined| match_forward::joined(&[equal.clone(), joined.clone()]));
+            let matcher = Arc::new(Matcher::parse(both.as_ref().unwrap_or(equal), &ctx)?);
             return foreign.run_query(|ns| Query::new(ns, matcher, ctx));
         }
-        let first = equal.map(|equal| {
-            let mut b = ArrayBuilder::new();
-            b.doc(|d| {
-                d.raw_doc("$match", &equal);
-            });
-            b.finish()
-        });
+        let first = equal.as_ref().map(|filter| match_stage(filter));
+        let last = self.joined.as_ref().map(|filter| match_stage(filter));
         let mut lists: Vec<&RawDoc> = first.iter().map(|l| &**l).collect();
         let own = self.pipeline.as_deref().map(split_source);
         if let Some((source, rest)) = &own {
             lists.insert(0, source);
             lists.push(rest);
         }
+        lists.extend(last.as_deref());
         let stages = foreign.stages(lists);
         foreign.run(Pipeline::parse(&stages, &ctx)?)
     }
+}
+
+/// An array with one `$match`.
+fn match_stage(filter: &RawDoc) -> DocBuf {
+    let mut b = ArrayBuilder::new();
+    b.raw_doc(&match_forward::spec(filter));
+    b.finish()
 }
 
 /// A `$documents` in front, and the stages behind it: the equality comes between them.
@@ -145,8 +152,8 @@ impl Lookup {
         if has_index(&info, &path) {
             return Ok(Way::Each);
         }
-        let all = Arc::new(Matcher::all());
-        let sub = foreign.run_query(|ns| Query::new(ns, all, self.spec.ctx.clone()))?;
+        let wanted = self.joined.clone().unwrap_or_else(|| Arc::new(Matcher::all()));
+        let sub = foreign.run_query(|ns| Query::new(ns, wanted, self.spec.ctx.clone()))?;
         Ok(Way::Building(Box::new(sub), Box::new(HashSide::new(&path, &self.spec.ctx)?)))
     }
 
@@ -195,8 +202,17 @@ impl Lookup {
             return Ok(Found::Numbers(side.matches(doc, local)?.into_iter()));
         }
         if let (Way::Probe(probe), Some((local, _))) = (&mut self.way, &self.spec.fields)
-            && let Some(rows) = probe.matches(foreign, doc, local, &self.spec.ctx)?
+            && let Some(mut rows) = probe.matches(foreign, doc, local, &self.spec.ctx)?
         {
+            if let Some(joined) = &self.joined {
+                let mut wanted = Vec::with_capacity(rows.len());
+                for row in rows {
+                    if joined.matches(RawDoc::trusted(&row))? {
+                        wanted.push(row);
+                    }
+                }
+                rows = wanted;
+            }
             return Ok(Found::Rows(rows.into_iter()));
         }
         if let Way::Same(_) = self.way {
@@ -342,6 +358,24 @@ impl Stage for Lookup {
         }
         self.unwind = Some(unwind.clone());
         true
+    }
+    fn join_stats(&self) -> Option<JoinStats> {
+        self.foreign.as_ref().map(|f| f.stats.clone())
+    }
+    fn is_one_for_one(&self) -> bool {
+        self.unwind.is_none()
+    }
+    fn joined_field(&self) -> Option<&str> {
+        let plain = self.unwind.as_ref().is_some_and(|u| !u.preserve && u.index.is_none());
+        match self.spec.as_path.parts() {
+            [name] if plain => Some(name),
+            _ => None,
+        }
+    }
+    fn filter_joined(&mut self, filter: &RawDoc) -> Result<()> {
+        self.joined = Some(Arc::new(Matcher::parse(filter, &self.spec.ctx)?));
+        self.spec.joined = Some(filter.to_buf());
+        Ok(())
     }
     fn needs(&self, needs: &mut Needs) {
         let mut complete = true;

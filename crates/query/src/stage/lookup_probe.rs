@@ -79,12 +79,19 @@ impl Probe {
         self.key.append_with(v, Collation::order(&ctx.collation));
         if self.unique {
             let rid = source.find_key(self.index, self.key.bytes())?;
-            return match rid {
-                Some(rid) => Ok(Some(source.fetch(&rid)?.into_iter().collect())),
-                None => Ok(Some(Vec::new())),
+            let found = match rid {
+                Some(rid) => source.fetch(&rid)?.into_iter().collect(),
+                None => Vec::new(),
             };
+            return Ok(Some(self.counted(foreign, found)));
         }
-        self.range(source)
+        Ok(self.range(source)?.map(|found| self.counted(foreign, found)))
+    }
+
+    fn counted(&self, foreign: &mut Foreign, found: Vec<Bytes>) -> Vec<Bytes> {
+        let n = found.len() as u64;
+        foreign.stats.add_probe(n, &self.info.indexes[self.index].name);
+        found
     }
 
     fn range(&mut self, source: &mut dyn Source) -> Result<Option<Vec<Bytes>>> {

@@ -16,6 +16,8 @@ pub(super) struct LookupSpec {
     pub(super) fields: Option<(FieldPath, FieldPath)>,
     pub(super) lets: Vec<(String, Expr)>,
     pub(super) pipeline: Option<DocBuf>,
+    /// What joined documents have to match beside all else.
+    pub(super) joined: Option<DocBuf>,
     /// Of the sub-pipeline, without this stage's variables.
     pub(super) ctx: QueryCtx,
 }
@@ -98,6 +100,7 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
         fields,
         lets: variables,
         pipeline: pipeline.map(|p| p.to_buf()),
+        joined: None,
         ctx,
     })));
     Ok(())

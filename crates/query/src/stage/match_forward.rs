@@ -1,9 +1,9 @@
-//! Filters move towards the input, past stages that leave their fields alone, so that fewer documents are worked on and
-//! an index may find them.
+//! Filters move towards the input, past stages that leave their fields alone or only rename them, and into joins, so
+//! that fewer documents are worked on and an index may find them.
 
-use super::{Pipeline, matching};
+use super::{Origin, Pipeline, Stage, matching};
 use pando_base::Result;
-use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
+use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, RawDoc, Value};
 
 /// The conditions that all have to hold, each as a filter of its own.
 pub(super) fn conditions(filter: &RawDoc, out: &mut Vec<DocBuf>) {
@@ -58,6 +58,64 @@ fn fields(condition: &RawDoc, out: &mut Vec<String>) -> Option<()> {
     Some(())
 }
 
+/// The condition with its paths as `to` names them; `None` when one of them has no other name.
+fn renamed(condition: &RawDoc, to: &dyn Fn(&str) -> Option<String>) -> Option<DocBuf> {
+    let mut b = DocBuilder::new();
+    for e in condition {
+        match (e.name(), e.value()) {
+            ("$and" | "$or" | "$nor", Value::Array(list)) => {
+                let mut all = ArrayBuilder::new();
+                for c in list {
+                    all.raw_doc(&renamed(c.value().as_doc()?, to)?);
+                }
+                b.raw_array(e.name(), &all.finish());
+            }
+            (name, _) if name.starts_with('$') => return None,
+            (name, v) => {
+                b.value(&to(name)?, v);
+            }
+        }
+    }
+    Some(b.finish())
+}
+
+/// Whether the condition tells equal values apart, or null from what is missing.
+fn is_particular(condition: &RawDoc, collated: bool) -> bool {
+    let operand = |v: Value<'_>| match v {
+        Value::Regex { .. } => collated,
+        Value::MinKey | Value::MaxKey => true,
+        _ => false,
+    };
+    let operator = |name: &str, v: Value<'_>| match (name, v) {
+        ("$in" | "$nin", Value::Array(list)) => list.iter().any(|e| operand(e.value())),
+        ("$eq" | "$ne" | "$gt" | "$gte" | "$lt" | "$lte" | "$mod", v) => operand(v),
+        _ => true,
+    };
+    condition.iter().any(|e| match (e.name(), e.value()) {
+        ("$and" | "$or" | "$nor", Value::Array(list)) => {
+            list.iter().any(|c| c.value().as_doc().is_none_or(|d| is_particular(d, collated)))
+        }
+        (_, Value::Document(d)) if d.first().is_some_and(|f| f.name().starts_with('$')) => {
+            d.iter().any(|op| match (op.name(), op.value()) {
+                ("$not", Value::Document(inner)) => inner.iter().any(|i| operator(i.name(), i.value())),
+                (name, v) => operator(name, v),
+            })
+        }
+        (_, v) => operand(v),
+    })
+}
+
+/// The condition as it is before a stage; `None` when it has to stay behind.
+fn before(stage: &dyn Stage, condition: &RawDoc, collated: bool) -> Option<DocBuf> {
+    let mut paths = Vec::new();
+    fields(condition, &mut paths)?;
+    let same = |p: &String| stage.origin(p).is_some_and(|o: Origin| o.same);
+    if !paths.iter().all(same) && is_particular(condition, collated) {
+        return None;
+    }
+    renamed(condition, &|p| stage.origin(p).map(|o| o.path))
+}
+
 pub(super) fn spec(filter: &RawDoc) -> DocBuf {
     let mut b = DocBuilder::new();
     b.raw_doc("$match", filter);
@@ -82,27 +140,92 @@ impl Pipeline {
         }
         let mut all = Vec::new();
         conditions(filter, &mut all);
-        let free = |c: &DocBuf| {
-            let mut paths = Vec::new();
-            fields(c, &mut paths).is_some() && paths.iter().all(|p| before.leaves_alone(p))
-        };
-        let (moving, staying): (Vec<DocBuf>, Vec<DocBuf>) = all.into_iter().partition(free);
+        let (mut moving, mut staying) = (Vec::new(), Vec::new());
+        for c in all {
+            match self::before(&**before, &c, self.ctx.collation.is_some()) {
+                Some(moved) => moving.push(moved),
+                None => staying.push(c),
+            }
+        }
         if moving.is_empty() {
             return Ok(false);
         }
         let first = joined(&moving);
         let stage = matching::stage(&first, &self.ctx)?;
-        if staying.is_empty() {
-            self.stages.remove(at);
-            self.shown.remove(at);
-        } else {
-            let rest = joined(&staying);
-            self.stages[at] = matching::stage(&rest, &self.ctx)?;
-            self.shown[at] = Some(spec(&rest));
-        }
+        self.keep_filter(at, &staying)?;
         self.stages.insert(at - 1, stage);
         self.shown.insert(at - 1, Some(spec(&first)));
         Ok(true)
+    }
+
+    /// Leaves these conditions of the filter at `at`; without any it goes away.
+    fn keep_filter(&mut self, at: usize, staying: &[DocBuf]) -> Result<()> {
+        if staying.is_empty() {
+            self.stages.remove(at);
+            self.shown.remove(at);
+            return Ok(());
+        }
+        let rest = joined(staying);
+        self.stages[at] = matching::stage(&rest, &self.ctx)?;
+        self.shown[at] = Some(spec(&rest));
+        Ok(())
+    }
+
+    /// Conditions on joined documents go into the join, where each of them becomes a document of its own.
+    pub(super) fn filter_joined_documents(&mut self) -> Result<()> {
+        let mut at = 1;
+        while at < self.stages.len() {
+            let (Some(field), Some(filter)) =
+                (self.stages[at - 1].joined_field(), self.stages[at].as_filter())
+            else {
+                at += 1;
+                continue;
+            };
+            let inside = |path: &str| path.strip_prefix(field)?.strip_prefix('.').map(str::to_owned);
+            let (mut all, mut moving, mut staying) = (Vec::new(), Vec::new(), Vec::new());
+            conditions(filter, &mut all);
+            for c in all {
+                match renamed(&c, &inside) {
+                    Some(moved) => moving.push(moved),
+                    None => staying.push(c),
+                }
+            }
+            if !moving.is_empty() {
+                let filter = joined(&moving);
+                self.stages[at - 1].filter_joined(&filter)?;
+                self.show_joined_filter(at - 1, &filter);
+                self.keep_filter(at, &staying)?;
+            }
+            at += 1;
+        }
+        Ok(())
+    }
+
+    /// Explain shows a filter on joined documents as the end of the join's own pipeline.
+    fn show_joined_filter(&mut self, at: usize, filter: &RawDoc) {
+        let Some(Some(stage)) = self.shown.get_mut(at) else { return };
+        let Some((name, old)) = stage.first().and_then(|e| Some((e.name(), e.value().as_doc()?))) else {
+            return;
+        };
+        let mut pipeline = ArrayBuilder::new();
+        for own in old.get("pipeline").and_then(|p| p.as_array()).into_iter().flatten() {
+            pipeline.value(own.value());
+        }
+        pipeline.raw_doc(&spec(filter));
+        let mut b = DocBuilder::new();
+        b.doc(name, |d| {
+            old.iter().filter(|e| !matches!(e.name(), "pipeline" | "unwinding")).for_each(|e| {
+                d.elem(e);
+            });
+            if old.elem("let").is_none() {
+                d.doc("let", |_| {});
+            }
+            d.raw_array("pipeline", &pipeline.finish());
+            if let Some(e) = old.elem("unwinding") {
+                d.elem(e);
+            }
+        });
+        *stage = b.finish();
     }
 
     /// The stage before `at` has taken in an `$unwind`: explain shows it there.
@@ -162,6 +285,40 @@ mod tests {
         );
         assert_eq!(all[0], "{ $match: { a: 5 } }");
         assert!(all.last().unwrap().contains("$sort"), "{all:?}");
+    }
+
+    #[test]
+    fn a_filter_follows_a_field_to_its_old_name() {
+        for (stage, condition) in [
+            (r#"{"$project":{"z":"$a"}}"#, r#"{"z.x":5}"#),
+            (r#"{"$addFields":{"z":"$a"}}"#, r#"{"z.x":5}"#),
+            (r#"{"$group":{"_id":"$a"}}"#, r#"{"_id.x":5}"#),
+            (r#"{"$group":{"_id":{"y":"$a"}}}"#, r#"{"_id.y.x":5}"#),
+            (r#"{"$setWindowFields":{"partitionBy":"$a","output":{"r":{"$sum":1}}}}"#, r#"{"a.x":5}"#),
+        ] {
+            let all = shown(&format!("[{stage},{{\"$match\":{condition}}}]"));
+            assert_eq!(all[0], "{ $match: { a.x: 5 } }", "{all:?}");
+            assert_eq!(all.len(), 2);
+        }
+        // A group shows null for what is missing, so these ask for something else there.
+        for condition in [r#"{"_id":{"$exists":true}}"#, r#"{"_id":{"$type":"null"}}"#] {
+            let all = shown(&format!("[{{\"$group\":{{\"_id\":\"$a\"}}}},{{\"$match\":{condition}}}]"));
+            assert!(all[0].contains("$group"), "{all:?}");
+        }
+    }
+
+    #[test]
+    fn a_filter_on_joined_documents_goes_into_the_join() {
+        let join = r#"{"$lookup":{"from":"o","localField":"a","foreignField":"b","as":"j"}}"#;
+        let all =
+            shown(&format!(r#"[{join},{{"$unwind":"$j"}},{{"$match":{{"j.c":1,"j":{{"$ne":2}},"a":3}}}}]"#));
+        assert_eq!(all[0], "{ $match: { a: 3 } }");
+        assert!(all[1].contains("pipeline: [ { $match: { c: 1 } } ], unwinding"), "{all:?}");
+        assert_eq!(all[2], "{ $match: { j: { $ne: 2 } } }");
+        let kept = format!(
+            r#"[{join},{{"$unwind":{{"path":"$j","preserveNullAndEmptyArrays":true}}}},{{"$match":{{"j.c":1}}}}]"#
+        );
+        assert_eq!(shown(&kept).len(), 2, "documents without a match are asked as well");
     }
 
     #[test]

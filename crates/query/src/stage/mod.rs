@@ -55,7 +55,7 @@ mod unpack_bucket;
 mod unwind;
 mod window;
 
-pub use foreign::{Collections, Target};
+pub use foreign::{Collections, JoinStats, Target};
 pub use geo_near::NearPart;
 pub(crate) use needs::Needs;
 pub use sinks::{Into, Merge, Sink, WhenMatched, WhenNotMatched};
@@ -67,7 +67,7 @@ use crate::exec::{Each, Fed};
 use crate::expr::{ParseCtx, optimize_error};
 use crate::facts::Facts;
 use crate::matcher::Matcher;
-use crate::plan::{Hint, Query, QueryKind};
+use crate::plan::{Firsts, Hint, Query, QueryKind};
 use crate::projection::{MetaField, Projection};
 use crate::sort::{SortPattern, SpillSpace};
 use crate::source::{CollectionInfo, IndexInfo};
@@ -275,10 +275,30 @@ pub(crate) trait Stage: Send {
     fn leaves_alone(&self, _path: &str) -> bool {
         false
     }
+    /// Where the value that a condition on `path` looks at lies before this stage; `None` when that is nowhere.
+    fn origin(&self, path: &str) -> Option<Origin> {
+        self.leaves_alone(path).then(|| Origin { path: path.to_owned(), same: true })
+    }
+    /// Gives one document for each that comes in, in the same order.
+    fn is_one_for_one(&self) -> bool {
+        false
+    }
+    /// A `$lookup` that gives one document per match: the field they are in.
+    fn joined_field(&self) -> Option<&str> {
+        None
+    }
+    /// Only joins documents of the other side that match.
+    fn filter_joined(&mut self, _filter: &RawDoc) -> Result<()> {
+        Ok(())
+    }
     /// Nobody looks at other fields of the documents that come in, this stage included.
     fn keep_fields(&mut self, _names: BTreeSet<String>) {}
     /// The filter of a `$match`, and the same stage with another filter.
     fn as_filter(&self) -> Option<&RawDoc> {
+        None
+    }
+    /// A `$group` that looks at one document of each group.
+    fn as_firsts(&self) -> Option<Firsts> {
         None
     }
     /// It unpacks the buckets of this series.
@@ -308,8 +328,19 @@ pub(crate) trait Stage: Send {
     fn is_near(&self) -> bool {
         false
     }
+    /// What it read of another collection.
+    fn join_stats(&self) -> Option<JoinStats> {
+        None
+    }
     /// Lets go of snapshots of other collections; the next pull may open newer ones.
     fn save(&mut self) {}
+}
+
+/// A value before some stage.
+pub(crate) struct Origin {
+    pub(crate) path: String,
+    /// The very value. Otherwise what is missing may have become null, and equal values one of them.
+    pub(crate) same: bool,
 }
 
 /// The part of a pipeline that a find plan does, in this order: filter, sort, skip, limit.
@@ -326,6 +357,8 @@ pub struct FindPart {
     pub text_score: bool,
     /// A `$geoNear` in front.
     pub near: Option<NearPart>,
+    /// A `$group` behind it needs one document of each group.
+    pub firsts: Option<Firsts>,
 }
 
 impl FindPart {
@@ -349,6 +382,7 @@ impl FindPart {
         query.limit = self.limit;
         query.hint = hint;
         query.text_score = self.text_score;
+        query.firsts = self.firsts;
         let Some(fields) = self.fields else { return Ok(query) };
         if fields.is_empty() {
             // The stages above only count rows.
@@ -516,6 +550,8 @@ impl Pipeline {
             }
             at += 1;
         }
+        self.filter_joined_documents()?;
+        self.move_limits_forward();
         // A sort that is followed by a limit keeps only the top.
         for at in 1..self.stages.len() {
             if let Some(limit) = self.stages[at].as_limit() {
@@ -525,6 +561,24 @@ impl Pipeline {
         self.narrow_unwound();
         self.narrow_unpacked();
         Ok(())
+    }
+    /// A limit in front of what reshapes single documents saves work, and may meet a sort.
+    fn move_limits_forward(&mut self) {
+        for at in 1..self.stages.len() {
+            let mut to = at;
+            while self.stages[at].as_limit().is_some() && to > 0 && self.stages[to - 1].is_one_for_one() {
+                to -= 1;
+            }
+            self.stages[to..=at].rotate_right(1);
+            self.shown[to..=at].rotate_right(1);
+        }
+        // Of two sorts the later one decides.
+        for at in (1..self.stages.len()).rev() {
+            if self.stages[at].is_sort() && self.stages[at - 1].is_sort() {
+                self.stages.remove(at - 1);
+                self.shown.remove(at - 1);
+            }
+        }
     }
     /// An `$unwind` copies its document once per element: only what is looked at behind it.
     fn narrow_unwound(&mut self) {
@@ -557,6 +611,9 @@ impl Pipeline {
         let mut needs = Needs::default();
         self.add_needs(&mut needs);
         find.fields = needs.fields();
+        if find.skip == 0 && find.limit.is_none() && find.near.is_none() && !find.text_score {
+            find.firsts = self.stages.first().and_then(|s| s.as_firsts());
+        }
         find
     }
     pub(crate) fn add_needs(&self, needs: &mut Needs) {
@@ -621,6 +678,10 @@ impl Runner {
         let mut input_failed = false;
         let step = self.pull(input, &mut input_failed);
         step.map_err(|e| if input_failed { e } else { e.context("PlanExecutor error during aggregation") })
+    }
+    /// What joins read so far, stage by stage.
+    pub fn joins(&self) -> Vec<Option<JoinStats>> {
+        self.stages.iter().map(|s| s.join_stats()).collect()
     }
     /// Lets go of the present snapshots of other collections.
     pub fn save(&mut self) {

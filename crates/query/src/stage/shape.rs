@@ -126,6 +126,15 @@ impl Shape {
             Mode::Exclude | Mode::Add => child.is_none(),
         }
     }
+    /// The field that the first name of this path renames.
+    pub(crate) fn renames(&self, path: &str) -> Option<String> {
+        let (name, rest) = path.split_once('.').map_or((path, None), |(n, r)| (n, Some(r)));
+        let child = self.root.find(name.as_bytes()).map(|i| &self.root.children[i].1)?;
+        match child {
+            Child::Compute(Expr::Field(from)) => from.renamed(rest),
+            _ => None,
+        }
+    }
     /// `$project`.
     pub(crate) fn project(spec: &RawDoc, p: &mut ParseCtx<'_>) -> Result<Shape> {
         if spec.is_empty() {

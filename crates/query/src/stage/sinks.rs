@@ -3,7 +3,7 @@
 use crate::ctx::QueryCtx;
 use crate::expr::{Expr, FieldPath, check_user_var_name};
 use pando_base::{Error, ErrorCode, Result};
-use pando_bson::{DocBuf, Elem, RawDoc, Value};
+use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc, Value};
 
 /// What becomes of a pipeline's results.
 pub enum Sink {
@@ -307,6 +307,42 @@ impl Sink {
             Sink::Out(_) => "$out",
             Sink::Merge(_) => "$merge",
         }
+    }
+    /// How explain shows it; `db` is that of the command.
+    pub fn shown(&self, db: &str) -> DocBuf {
+        let into = |d: &mut DocBuilder, to: &Into| {
+            d.str("db", to.db.as_deref().unwrap_or(db)).str("coll", &to.coll);
+        };
+        let mut b = DocBuilder::new();
+        b.doc(self.name(), |d| match self {
+            Sink::Out(to) => into(d, to),
+            Sink::Merge(m) => {
+                d.doc("into", |d| into(d, &m.into));
+                match m.on.as_deref() {
+                    None => d.str("on", "_id"),
+                    Some([one]) => d.str("on", one),
+                    Some(many) => d.array("on", |a| {
+                        for path in many {
+                            a.str(path);
+                        }
+                    }),
+                };
+                match &m.when_matched {
+                    WhenMatched::Pipeline(stages) => d.raw_array("whenMatched", stages),
+                    WhenMatched::Replace => d.str("whenMatched", "replace"),
+                    WhenMatched::Merge => d.str("whenMatched", "merge"),
+                    WhenMatched::KeepExisting => d.str("whenMatched", "keepExisting"),
+                    WhenMatched::Fail => d.str("whenMatched", "fail"),
+                };
+                let otherwise = match m.when_not_matched {
+                    WhenNotMatched::Insert => "insert",
+                    WhenNotMatched::Discard => "discard",
+                    WhenNotMatched::Fail => "fail",
+                };
+                d.str("whenNotMatched", otherwise);
+            }
+        });
+        b.finish()
     }
     /// Refuses what may not be read so and written.
     pub fn check_level(&self, linearizable: bool, shown: &str) -> Result<()> {

@@ -1,7 +1,7 @@
 //! Stages that turn one document into one document, also the stages of pipeline updates.
 
 use super::shape::{Shape, new_root};
-use super::{Needs, Stage, Step, Upstream, add_fields, registry, replace_root, stage_spec};
+use super::{Needs, Origin, Stage, Step, Upstream, add_fields, registry, replace_root, stage_spec};
 use crate::ctx::QueryCtx;
 use crate::expr::{Expr, ParseCtx, Scope};
 use pando_base::{Error, ErrorCode, Result};
@@ -55,6 +55,15 @@ impl Stage for TransformStage {
             Transform::Shape(shape) => shape.leaves_alone(path),
             Transform::NewRoot(..) => false,
         }
+    }
+    fn origin(&self, path: &str) -> Option<Origin> {
+        let Transform::Shape(shape) = &self.transform else { return None };
+        let as_it_was = || shape.leaves_alone(path).then(|| path.to_owned());
+        let path = as_it_was().or_else(|| shape.renames(path))?;
+        Some(Origin { path, same: true })
+    }
+    fn is_one_for_one(&self) -> bool {
+        true
     }
     fn needs(&self, needs: &mut Needs) {
         match &self.transform {

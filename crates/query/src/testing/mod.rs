@@ -4,3 +4,4 @@ mod golden;
 pub(crate) mod mem;
 mod pipelines;
 mod plans;
+mod rewrites;

@@ -59,10 +59,10 @@ impl Collections for World {
     }
 }
 
-struct Rows<'a> {
-    exec: &'a mut Executor,
-    src: &'a mut MemSource,
-    quota: &'a mut Quota,
+pub(super) struct Rows<'a> {
+    pub(super) exec: &'a mut Executor,
+    pub(super) src: &'a mut MemSource,
+    pub(super) quota: &'a mut Quota,
 }
 
 impl Input for Rows<'_> {

@@ -7,11 +7,13 @@ use crate::explaining::Work;
 use crate::find_args::FindArgs;
 use crate::statements::{DeleteStatement, UpdateStatement, parse_update};
 use crate::views::as_aggregation;
+use pando_bson::ArrayBuilder;
 use pando_catalog::Named;
 use pando_command::request::wrong_type;
 use pando_query::matcher::Matcher;
 use pando_query::plan::{Hint, Query, natural_of};
 use pando_query::sort::SortPattern;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 fn parse<'a>(req: &Request<'a>) -> Result<(&'a RawDoc, Verbosity)> {
@@ -90,6 +92,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             let args = find_and_modify::parse(&inner)?;
             write(server, ctx, &inner, &Write::find_and_modify(&args), verbosity).await
         }
+        "explain" => Err(Error::new(ErrorCode::IllegalOperation, "Explain cannot explain itself.")),
         name => Err(Error::new(ErrorCode::IllegalOperation, format!("Cannot explain cmd: {name}"))),
     }
 }
@@ -122,7 +125,11 @@ async fn query(
     let coll = match snapshot.get(ns) {
         Some(Named::View(_)) => {
             crate::views::check_options(args)?;
-            let agg = server.prepare_aggregation(ctx, as_aggregation(ns, args)?)?;
+            let mut spec = as_aggregation(ns, args)?;
+            if let Work::Count = work {
+                spec.pipeline = Cow::Owned(counted(&spec.pipeline));
+            }
+            let agg = server.prepare_aggregation(ctx, spec)?;
             return finish_pipeline(server, ctx, req, agg, verbosity).await;
         }
         Some(Named::Collection(c)) => Some(c),
@@ -135,10 +142,24 @@ async fn query(
         (Some(coll), Work::Count) if everything => {
             server.explain_fast_count(coll, args.limit, args.skip, verbosity, &mut r.body);
         }
-        _ => server.explain_query(ctx, coll, parsed, work, verbosity, &mut r.body).await?,
+        _ => {
+            server.explain_query(ctx, coll, parsed, work, verbosity, &mut r.body).await?;
+        }
     }
     server.append_explain_tail(req.body, Some(req.db), &mut r.body);
     Ok(r)
+}
+
+/// The stages, and behind them a count.
+fn counted(pipeline: &RawDoc) -> DocBuf {
+    let mut b = ArrayBuilder::new();
+    for stage in pipeline {
+        b.value(stage.value());
+    }
+    b.doc(|d| {
+        d.str("$count", "count");
+    });
+    b.finish()
 }
 
 pub(crate) async fn aggregation(
@@ -194,6 +215,8 @@ struct Write<'a> {
     update: Option<UpdateStatement<'a>>,
     multi: bool,
     upsert: bool,
+    /// What a `findAndModify` shows of the document; empty = all.
+    fields: Option<&'a RawDoc>,
 }
 
 impl<'a> Write<'a> {
@@ -207,6 +230,7 @@ impl<'a> Write<'a> {
             update: Some(s.clone()),
             multi: s.multi,
             upsert: s.upsert,
+            fields: None,
         }
     }
     fn delete(s: &DeleteStatement<'a>) -> Write<'a> {
@@ -219,6 +243,7 @@ impl<'a> Write<'a> {
             update: None,
             multi: s.multi,
             upsert: false,
+            fields: None,
         }
     }
     fn find_and_modify(a: &find_and_modify::Args<'a>) -> Write<'a> {
@@ -238,6 +263,7 @@ impl<'a> Write<'a> {
             update: (!a.remove).then_some(statement),
             multi: false,
             upsert: a.upsert,
+            fields: Some(a.fields.unwrap_or(RawDoc::empty())),
         }
     }
 }
@@ -252,9 +278,12 @@ async fn write(
     let ns = req.ns()?;
     let coll = server.existing_collection(&ns)?;
     let q = server.query_ctx(ctx, coll.as_deref(), w.collation, w.lets)?;
+    let gives = w.fields.map(RawDoc::to_buf);
     let work = match &w.update {
-        Some(s) => Work::Update { plan: Box::new(parse_update(s, &q)?), multi: w.multi, upsert: w.upsert },
-        None => Work::Delete { multi: w.multi },
+        Some(s) => {
+            Work::Update { plan: Box::new(parse_update(s, &q)?), multi: w.multi, upsert: w.upsert, gives }
+        }
+        None => Work::Delete { multi: w.multi, gives },
     };
     let mut query = Query::new(ns.as_str(), Arc::new(Matcher::parse(w.filter, &q)?), q);
     query.hint = w.hint.clone();
@@ -262,6 +291,7 @@ async fn write(
         query.natural = natural_of(sort)?;
         if query.natural.is_none() {
             query.sort = Some(Arc::new(SortPattern::parse(sort)?)).filter(|s| !s.is_empty());
+            query.limit = query.sort.is_some().then_some(1);
         }
     }
     let mut r = begin();

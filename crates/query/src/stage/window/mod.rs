@@ -25,8 +25,9 @@ mod sum;
 
 pub(super) use spec::parse;
 
+use super::match_forward::same_root;
 use super::unwind::write_with;
-use super::{Needs, Row, RunEnv, Stage, Step, Upstream};
+use super::{Needs, Origin, Row, RunEnv, Stage, Step, Upstream};
 use crate::collation::Collation;
 use crate::ctx::QueryCtx;
 use crate::expr::{Expr, FieldPath, Val};
@@ -229,6 +230,13 @@ impl Stage for WindowFields {
             e.optimize(ctx)?;
         }
         self.outputs.iter_mut().try_for_each(|o| o.function.optimize(ctx))
+    }
+    /// Whole partitions go, or none of their documents.
+    fn origin(&self, path: &str) -> Option<Origin> {
+        let Some(Expr::Field(by)) = &self.partition_by else { return None };
+        let untouched = self.outputs.iter().all(|o| !same_root(&o.path.dotted(), path));
+        let within = by.renamed(None)? == path.split('.').next()?;
+        (untouched && within).then(|| Origin { path: path.to_owned(), same: false })
     }
     fn needs(&self, needs: &mut Needs) {
         needs.whole();

@@ -1,0 +1,154 @@
+//! What `explain` shows of aggregations: one plan, or the stages above it with what they gave and read.
+
+use crate::Server;
+use crate::aggregation::{Aggregation, Planned};
+use crate::body::CursorBody;
+use crate::explaining::{Verbosity, Work};
+use pando_base::Result;
+use pando_bson::{DocBuf, DocBuilder, RawDoc};
+use pando_command::OpCtx;
+use pando_query::stage::JoinStats;
+
+/// What stages did in a run whose results nobody sees.
+#[derive(Default)]
+struct Ran {
+    /// Documents of a first stage that reads no plan.
+    source: u64,
+    returned: Vec<u64>,
+    joins: Vec<Option<JoinStats>>,
+}
+
+impl Server {
+    /// Either one plan, when the whole pipeline went into it, or `stages`.
+    pub(crate) async fn explain_pipeline(
+        &self,
+        ctx: &OpCtx,
+        agg: Aggregation,
+        verbosity: Verbosity,
+        b: &mut DocBuilder,
+    ) -> Result<()> {
+        let Planned { query, source, mut rest, sink } = agg.as_query()?;
+        let coll = agg.coll.clone();
+        let near = query.near_output.is_some();
+        if rest.is_empty() && sink.is_none() && source.is_none() && !near {
+            let mut planned = DocBuilder::new();
+            self.explain_query(ctx, coll.as_ref(), query, Work::Find, verbosity, &mut planned).await?;
+            append_optimized(b, &planned.finish());
+            return Ok(());
+        }
+        let mut cursor = DocBuilder::new();
+        if source.is_none() {
+            let stepped =
+                self.explain_query(ctx, coll.as_ref(), query, Work::Find, verbosity, &mut cursor).await?;
+            if let (true, Some(Some(group))) = (stepped.0, rest.first_mut()) {
+                *group = group_by_distinct_scan(group);
+            }
+        }
+        let ran = match verbosity {
+            Verbosity::Planner => None,
+            _ => Some(self.run_silently(ctx, agg).await?),
+        };
+        let cursor = cursor.finish();
+        b.array("stages", |stages| {
+            stages.doc(|d| match &source {
+                Some(spec) => {
+                    d.elems_of(spec);
+                    if let Some(ran) = &ran {
+                        append_returned(ran.source, d);
+                    }
+                }
+                None => {
+                    d.raw_doc(if near { "$geoNearCursor" } else { "$cursor" }, &cursor);
+                    if let Some(n) = cursor.get_path("executionStats.nReturned").and_then(|n| n.as_i64()) {
+                        append_returned(n as u64, d);
+                    }
+                }
+            });
+            for (i, spec) in rest.iter().enumerate() {
+                let Some(spec) = spec else { continue };
+                stages.doc(|d| {
+                    d.elems_of(spec);
+                    let Some(ran) = &ran else { return };
+                    if let Some(Some(join)) = ran.joins.get(i) {
+                        append_join(join, d);
+                    }
+                    append_returned(ran.returned.get(i).copied().unwrap_or(0), d);
+                });
+            }
+            if let Some(sink) = &sink {
+                stages.doc(|d| {
+                    d.elems_of(sink);
+                    if ran.is_some() {
+                        append_returned(0, d);
+                    }
+                });
+            }
+        });
+        Ok(())
+    }
+
+    /// Runs an aggregation to its end.
+    async fn run_silently(&self, ctx: &OpCtx, agg: Aggregation) -> Result<Ran> {
+        let (CursorBody::Pipeline(mut cursor), source) = self.open_aggregation(ctx, agg)? else {
+            return Ok(Ran::default());
+        };
+        let at_hand = cursor.at_hand();
+        let mut turn = cursor.begin(self, ctx, source)?;
+        while cursor.next(self, ctx, &mut turn).await?.is_some() {}
+        Ok(Ran { source: at_hand, returned: cursor.returned().to_vec(), joins: cursor.joins() })
+    }
+}
+
+fn append_returned(n: u64, d: &mut DocBuilder) {
+    d.i64("nReturned", n as i64);
+    d.i64("executionTimeMillisEstimate", 0);
+}
+
+fn append_join(join: &JoinStats, d: &mut DocBuilder) {
+    d.i64("totalDocsExamined", join.docs as i64);
+    d.i64("totalKeysExamined", join.keys as i64);
+    d.i64("collectionScans", join.collection_scans as i64);
+    d.array("indexesUsed", |a| {
+        for name in &join.indexes {
+            a.str(name);
+        }
+    });
+}
+
+/// A `$group` of which the plan gives one document per group.
+fn group_by_distinct_scan(group: &RawDoc) -> DocBuf {
+    let fields = group.get("$group").and_then(|v| v.as_doc()).unwrap_or(RawDoc::empty());
+    let mut b = DocBuilder::new();
+    b.doc("$groupByDistinctScan", |d| {
+        d.doc("newRoot", |d| {
+            for f in fields {
+                let picked = f.value().as_doc().and_then(|acc| acc.first()).filter(|_| f.name() != "_id");
+                d.value(f.name(), picked.map_or(f.value(), |e| e.value()));
+            }
+        });
+    });
+    b.finish()
+}
+
+/// Copies the plan of an aggregation that became a find, marked as such.
+fn append_optimized(b: &mut DocBuilder, planned: &RawDoc) {
+    for e in planned {
+        match e.value().as_doc() {
+            Some(planner) if e.name() == "queryPlanner" => {
+                b.doc("queryPlanner", |p| {
+                    let after =
+                        if planner.elem("planCacheKey").is_some() { "planCacheKey" } else { "parsedQuery" };
+                    for e in planner {
+                        p.elem(e);
+                        if e.name() == after {
+                            p.bool("optimizedPipeline", true);
+                        }
+                    }
+                });
+            }
+            _ => {
+                b.elem(e);
+            }
+        }
+    }
+}
