@@ -234,6 +234,7 @@ async fn start(env: Env, config: &Config, port: u16, host: Arc<RealHost>) -> Res
         host,
         compressors: names.collect(),
         max_connections: u32::try_from(config.max_connections).unwrap_or(u32::MAX),
+        ..pando_server::Config::default()
     };
     let server = Server::start(env, server_config).await?;
     let offered = config.compressors.iter().filter_map(|name| Compressor::from_name(name));

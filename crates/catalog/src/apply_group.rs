@@ -1,7 +1,8 @@
 //! Entries of transactions back into rows: one unit at the last entry's timestamp, whatever the number of entries.
 //!
 //! One unit, because a replay skips what stands at an entry's timestamp already: two operations on one document, or a
-//! collection and its first documents, must not hide each other.
+//! collection and its first documents, must not hide each other. A member that follows replays nothing: it spreads
+//! operations over workers, each document's to one of them ([`Catalog::apply_run`], [`Catalog::prepare_share`]).
 
 use crate::Catalog;
 use crate::apply::{Applying, apply_to, without_first};
@@ -70,14 +71,14 @@ impl<'a> Group<'a> {
     pub(crate) fn into_unit(self) -> WriteUnit {
         self.unit
     }
-    pub(crate) fn apply_all(&mut self, e: &EntryView<'_>) -> Result<()> {
-        e.inner().into_iter().flatten().try_for_each(|op| {
-            let op = op?;
-            self.apply(&op).map_err(|err| err.context(format_args!("while applying {}", op.doc)))
-        })
+    fn apply_all(&mut self, e: &EntryView<'_>) -> Result<()> {
+        e.inner().into_iter().flatten().try_for_each(|op| self.apply(&op?))
+    }
+    pub(crate) fn apply(&mut self, op: &EntryView<'_>) -> Result<()> {
+        self.apply_any(op).map_err(|err| err.context(format_args!("while applying {}", op.doc)))
     }
 
-    fn apply(&mut self, e: &EntryView<'_>) -> Result<()> {
+    fn apply_any(&mut self, e: &EntryView<'_>) -> Result<()> {
         match e.op {
             OpType::Noop => Ok(()),
             OpType::Command => self.apply_command(e),

@@ -35,14 +35,14 @@ impl Catalog {
         }
     }
 
-    /// Applies `i`, `u`, `d` and `n` entries in their order.
+    /// Applies `i`, `u`, `d` and `n` entries, or operations of transactions, in their order.
     pub fn apply_run(&self, entries: &[EntryView<'_>], why: Applying, marks: &Marks) -> Result<()> {
         let mut rest = entries;
         while !rest.is_empty() {
-            let (now, later) = rest.split_at(unit_len(rest));
+            let (now, later) = rest.split_at(unit_len(rest, why));
             if self.apply_unit(now, why, marks)?.is_none() {
-                for e in now {
-                    while self.apply_unit(std::slice::from_ref(e), why, marks)?.is_none() {
+                for one in now.chunk_by(|a, b| a.ts == b.ts) {
+                    while self.apply_unit(one, why, marks)?.is_none() {
                         std::thread::yield_now();
                     }
                 }
@@ -118,9 +118,9 @@ impl Catalog {
     }
 }
 
-fn unit_len(entries: &[EntryView<'_>]) -> usize {
+fn unit_len(entries: &[EntryView<'_>], why: Applying) -> usize {
     let mut bytes = 0;
-    entries
+    let n = entries
         .iter()
         .take(limits::APPLY_UNIT_OPS_MAX)
         .take_while(|e| {
@@ -128,5 +128,17 @@ fn unit_len(entries: &[EntryView<'_>]) -> usize {
             bytes <= limits::APPLY_UNIT_BYTES_MAX
         })
         .count()
-        .max(1)
+        .max(1);
+    n + same_entry(&entries[n - 1..], why, |e| e.ts)
+}
+
+/// How many more than the first must share its unit: who skips what stands at an entry's timestamp already must not meet
+/// an earlier operation of that same entry there.
+pub fn same_entry<T, K: PartialEq>(rest: &[T], why: Applying, entry: impl Fn(&T) -> K) -> usize {
+    match rest {
+        [first, more @ ..] if why != Applying::Steady => {
+            more.iter().take_while(|e| entry(e) == entry(first)).count()
+        }
+        _ => 0,
+    }
 }

@@ -81,7 +81,7 @@ mod wildcard;
 mod write;
 
 pub use apply::Applying;
-pub use apply_run::Spread;
+pub use apply_run::{Spread, same_entry};
 pub use build::{Build, Phase, Progress};
 pub use catalog::{Catalog, OpenOptions, WriteGuard, is_a_view};
 pub use clone_load::CloneLoad;
@@ -98,7 +98,7 @@ pub use index_ddl::{DropWhich, IndexesCreated, IndexesDropped};
 pub use kept_sessions::KeptSessions;
 pub use oplog_source::{OplogSource, rid_of as oplog_rid};
 pub use options::CollectionOptions;
-pub use prepared::{About, PreparedView, TxnId};
+pub use prepared::{About, PreparedView, Share, TxnId};
 pub use read::{CollectionSource, find_by_id, find_id};
 pub use refetch::{FetchedFile, MinValid};
 pub use sizes::{Sizes, Totals};

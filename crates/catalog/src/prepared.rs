@@ -4,11 +4,13 @@
 //!   prepare entry ──► undecided unit, its keys taken ──► commit entry: rows appear │ abort entry: nothing
 //!        primary: written here, locks held                secondary: applied, no locks
 //! ```
+//! A member that follows spreads the writes over its workers; each prepares its share, one decision ends all of them.
 //! Nothing but the log's word ends one. A step-down yields its locks, a step-up takes them again; a start, a rollback
 //! and an initial sync make the undecided ones anew from their entries when all others are applied.
 
 use crate::Catalog;
 use crate::apply::Applying;
+use crate::apply_group::Group;
 use crate::catalog::WriteGuard;
 use crate::collection::Shared;
 use crate::sizes::Totals;
@@ -19,6 +21,7 @@ use pando_oplog::entry::{Chain, EntryView};
 use pando_storage::{Decision, Ident, PreparedTxn, ReadAt};
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Session and number.
@@ -37,6 +40,13 @@ struct Prepared {
     about: Option<About>,
 }
 
+/// What one worker has prepared of a transaction.
+pub struct Share {
+    unit: PreparedTxn,
+    deltas: Vec<(Arc<Shared>, Totals)>,
+    collections: BTreeSet<Uuid>,
+}
+
 /// All that are prepared on this node.
 #[derive(Default)]
 pub(crate) struct PreparedTable(Mutex<BTreeMap<TxnId, Prepared>>);
@@ -46,6 +56,8 @@ pub struct PreparedView {
     pub id: TxnId,
     pub at: OpTime,
     pub about: Option<About>,
+    /// Shares that one decision ends.
+    pub shares: usize,
 }
 
 impl PreparedTable {
@@ -138,27 +150,54 @@ impl Catalog {
         Ok(at)
     }
 
-    /// An `applyOps` entry that prepares, on a member that follows.
+    /// An `applyOps` entry that prepares, on a member that follows: all of it as one share.
     pub(crate) fn apply_prepare(&self, e: &EntryView<'_>) -> Result<()> {
-        let id = id_of(e.doc).ok_or_else(|| Error::internal("a prepare entry without session"))?;
         let parts = self.earlier_parts(e.doc)?;
+        let parts: Vec<_> =
+            parts.iter().map(|p| EntryView::parse(RawDoc::trusted(p))).collect::<Result<_>>()?;
+        let first = parts.first().map_or(e.ts, |p| p.ts);
+        let operations = parts.iter().chain([e]).flat_map(|p| p.inner().into_iter().flatten());
         let marks = Marks::default();
+        let share = self.prepare_share(operations, first..=e.ts, &marks)?;
+        self.hold_prepared(e, [share], &marks)
+    }
+    /// One worker's operations of a transaction whose entries lie between these timestamps. No document may be in two
+    /// shares.
+    pub fn prepare_share<'a>(
+        &self,
+        operations: impl Iterator<Item = Result<EntryView<'a>>>,
+        entries: RangeInclusive<Timestamp>,
+        marks: &Marks,
+    ) -> Result<Share> {
         let txn = self.storage().begin(ReadAt::Applied)?;
         let unit = WriteUnit::applied(self, txn, Timestamp::ZERO, Some(marks.clone()));
+        let mut group = Group::new(self, Applying::Steady, unit);
         let mut collections = BTreeSet::new();
-        let mut first = e.ts;
-        let mut group = crate::apply_group::Group::new(self, Applying::Steady, unit);
-        for part in &parts {
-            let part = EntryView::parse(RawDoc::trusted(part))?;
-            first = first.min(part.ts);
-            group.apply_all(&EntryView { ts: e.ts, ..part })?;
-            collect(&part, &mut collections)?;
+        for op in operations {
+            let op = op?;
+            group.apply(&EntryView { ts: *entries.end(), ..op })?;
+            collections.extend(op.ui);
         }
-        group.apply_all(e)?;
-        collect(e, &mut collections)?;
-        let unit = group.into_unit();
-        let (unit, deltas) = unit.prepare_applied(first, e.ts)?;
-        self.finish_batch(e.ts, &marks)?;
+        let (unit, deltas) = group.into_unit().prepare_applied(*entries.start(), *entries.end())?;
+        Ok(Share { unit, deltas, collections })
+    }
+    /// From now on the shares of this entry are one transaction, which one decision ends.
+    pub fn hold_prepared(
+        &self,
+        e: &EntryView<'_>,
+        shares: impl IntoIterator<Item = Share>,
+        marks: &Marks,
+    ) -> Result<()> {
+        let id = id_of(e.doc).ok_or_else(|| Error::internal("a prepare entry without session"))?;
+        let mut shares = shares.into_iter();
+        let nothing = || Error::internal("a prepare entry without a share");
+        let Share { mut unit, mut deltas, mut collections } = shares.next().ok_or_else(nothing)?;
+        for share in shares {
+            unit.join(share.unit)?;
+            deltas.extend(share.deltas);
+            collections.extend(share.collections);
+        }
+        self.finish_batch(e.ts, marks)?;
         let last = e.op_time();
         let prepared = Prepared { unit, deltas, last, collections, held: Vec::new(), about: None };
         self.0.prepared.lock().insert(id, prepared);
@@ -209,7 +248,13 @@ impl Catalog {
     }
     pub fn prepared(&self) -> Vec<PreparedView> {
         let table = self.0.prepared.lock();
-        table.iter().map(|(id, p)| PreparedView { id: *id, at: p.last, about: p.about.clone() }).collect()
+        let view = |(id, p): (&TxnId, &Prepared)| PreparedView {
+            id: *id,
+            at: p.last,
+            about: p.about.clone(),
+            shares: p.unit.units(),
+        };
+        table.iter().map(view).collect()
     }
     pub fn prepared_count(&self) -> usize {
         self.0.prepared.lock().len()
@@ -239,12 +284,4 @@ fn decision_doc(commit: Option<Timestamp>) -> DocBuf {
         None => b.i32("abortTransaction", 1),
     };
     b.finish()
-}
-
-/// The collections that an entry's operations are about.
-pub(crate) fn collect(e: &EntryView<'_>, into: &mut BTreeSet<Uuid>) -> Result<()> {
-    for op in e.inner().into_iter().flatten() {
-        into.extend(op?.ui);
-    }
-    Ok(())
 }

@@ -139,7 +139,7 @@ params! {
     recoverFromOplogAsStandalone START Bool(false);
     redactClientLogData BOTH Bool(false);
     replElectionTimeoutOffsetLimitFraction START Double(0.15, 0.01, 1.0);
-    replWriterThreadCount START Int(16, 1, 256);
+    replWriterThreadCount START Int(limits::APPLY_WORKERS_MAX as i64, 1, 256);
     requireApiVersion BOTH Bool(false);
     resyncWhenTooStale BOTH Bool(true);
     rollbackTimeLimitSecs BOTH Int(86_400, 1, MAX32);

@@ -286,8 +286,11 @@ impl<'a> EntryView<'a> {
     /// One element of it.
     pub fn operation(&self, op: Elem<'a>) -> Result<EntryView<'a>> {
         let doc = op.value().as_doc().ok_or_else(|| malformed(self.doc))?;
-        let view = EntryView::parse_any(doc)?;
-        Ok(EntryView { ts: self.ts, term: self.term, wall: self.wall, ..view })
+        EntryView::parse_operation(doc, self.op_time(), self.wall)
+    }
+    /// One operation of an entry made at this time.
+    pub fn parse_operation(doc: &'a RawDoc, at: OpTime, wall: Millis) -> Result<EntryView<'a>> {
+        Ok(EntryView { ts: at.ts, term: at.t, wall, ..EntryView::parse_any(doc)? })
     }
     fn parse_any(doc: &'a RawDoc) -> Result<EntryView<'a>> {
         let mut view = EntryView {

@@ -1,5 +1,6 @@
 //! What the process is told when it starts.
 
+use pando_base::limits;
 use pando_bson::DocBuf;
 use pando_command::Params;
 use pando_env::Host;
@@ -47,6 +48,8 @@ pub struct Config {
     /// `--enableMajorityReadConcern`. Without it stable follows what is written, not what is committed, and what a rollback
     /// takes back is fetched from another member.
     pub majority_reads: bool,
+    /// Writes for which a secondary puts one more worker to work.
+    pub writes_per_worker: usize,
 }
 
 impl Default for Config {
@@ -67,6 +70,7 @@ impl Default for Config {
             oplog_min_retention: Duration::ZERO,
             signs_cluster_times: false,
             majority_reads: true,
+            writes_per_worker: limits::APPLY_ENTRIES_PER_WORKER_MIN,
         }
     }
 }

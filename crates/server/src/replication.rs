@@ -3,8 +3,9 @@
 use crate::Server;
 use crate::server::new_object_id;
 use crate::services::Services;
-use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Term, limits};
+use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Term};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, doc};
+use pando_command::Param;
 use pando_env::{BoxFuture, Component};
 use pando_oplog::entry::{Entry, EntryView, Identity, Object, OpType, Operation};
 use pando_repl::data::initial_sync::{Ended, InitialSync};
@@ -245,7 +246,8 @@ impl Server {
     }
     pub(crate) fn apply_workers(&self) -> usize {
         let cores = self.config.host.facts().cores as usize;
-        (cores * 2).clamp(2, limits::APPLY_WORKERS_MAX)
+        let wanted = self.instance.params.int(Param::replWriterThreadCount) as usize;
+        (cores * 2).max(2).min(wanted)
     }
 
     /// Tells the core how far a primary's own log is.
@@ -496,6 +498,7 @@ impl Server {
             upper: self.coordinator()?.clone(),
             pool: Pool::new(self.env.clone(), Options::default()),
             workers: self.apply_workers(),
+            writes_per_worker: self.config.writes_per_worker,
             instance: self.instance.clone(),
         })
     }

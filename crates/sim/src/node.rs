@@ -98,6 +98,8 @@ impl Node {
             auto_initiate: (!self.member).then(|| format!("127.0.0.1:{}", self.port)),
             storage: self.storage.clone(),
             majority_reads: self.majority_reads,
+            // Small transactions are spread, too.
+            writes_per_worker: 1,
             ..Config::default()
         };
         self.world.sim.spawn(self.process, "pandod", async move {

@@ -281,6 +281,10 @@ pub mod words {
     pub fn w(n: i32) -> Document {
         doc! { "w": n, "wtimeout": 60_000 }
     }
+    /// Of all members, on their disks.
+    pub fn on_disk(n: i32) -> Document {
+        doc! { "w": n, "j": true, "wtimeout": 60_000 }
+    }
     pub fn majority() -> Document {
         doc! { "w": "majority", "wtimeout": 60_000 }
     }

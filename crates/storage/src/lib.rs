@@ -42,6 +42,7 @@ mod store;
 #[doc(hidden)]
 pub mod testing;
 mod txn;
+mod undecided;
 mod undo;
 mod upgrade;
 mod writes;
@@ -57,7 +58,8 @@ pub use snapshot::{OnPrepared, ReadAt};
 pub use stats::{Stats, TableStats};
 pub use storage::Storage;
 pub use store::PREPARE_CONFLICT;
-pub use txn::{BeginOptions, Decision, Dir, Mark, PreparedTxn, Txn};
+pub use txn::{BeginOptions, Dir, Mark, Txn};
+pub use undecided::{Decision, PreparedTxn};
 
 /// Commit timestamps are cluster times.
 pub type Ts = pando_base::Timestamp;

@@ -15,6 +15,7 @@ use crate::memtable::Version;
 use crate::row;
 use crate::snapshot::{OnPrepared, Snapshot};
 use crate::store::Store;
+use crate::undecided::PreparedTxn;
 use crate::writes::{Op, Writes};
 use lsm_tree::Slice;
 use pando_base::{Error, ErrorCode, Result, Timestamp};
@@ -281,7 +282,7 @@ impl Txn {
     }
     /// Puts the rows into the memory tables.
     // tour: insert 7/9
-    fn apply(&self, at: impl Fn(u64) -> u64) {
+    pub(crate) fn apply(&self, at: impl Fn(u64) -> u64) {
         let gc = self.store.gc_below();
         for ident in self.writes.idents() {
             let rows = self.store.mem.get_or_add(ident);
@@ -299,7 +300,7 @@ impl Txn {
     /// Gives the unit up (as dropping it does).
     pub fn abort(self) {}
 
-    fn finish(&mut self, committed: Option<Timestamp>) {
+    pub(crate) fn finish(&mut self, committed: Option<Timestamp>) {
         self.slots.clear();
         self.store.conflicts.release(&self.taken);
         self.taken.clear();
@@ -319,8 +320,8 @@ impl Txn {
         let first = self.slots.iter().map(|(s, _)| s.ts().0).min().unwrap_or(ts);
         self.take_all()?;
         let slots = std::mem::take(&mut self.slots);
+        let log = self.store.log.0.clone();
         let prepared = self.undecided(first, ts);
-        let log = prepared.txn.store.log.0.clone();
         log.close(slots.into_iter().map(|(slot, entry)| (slot.take().1, Some(entry))));
         Ok(prepared)
     }
@@ -342,10 +343,16 @@ impl Txn {
     }
     fn undecided(mut self, first: u64, ts: u64) -> PreparedTxn {
         self.store.prepares.open(ts, first);
-        self.store.prepares.add(self.writes.ops().iter().map(|op| (op.ident, &op.key)), ts);
+        self.store.prepares.add(self.written_keys(), ts);
         // It reads no more.
         self.unpin();
-        PreparedTxn { txn: self, first, prepare_ts: ts, open: true }
+        PreparedTxn::of(self, first, ts)
+    }
+    pub(crate) fn written_keys(&self) -> impl Iterator<Item = (u32, &Slice)> {
+        self.writes.ops().iter().map(|op| (op.ident, &op.key))
+    }
+    pub(crate) fn store(&self) -> &Arc<Store> {
+        &self.store
     }
     fn unpin(&mut self) {
         if std::mem::replace(&mut self.pinned, false) {
@@ -376,91 +383,6 @@ impl Txn {
         if !self.taken.is_empty() || !self.slots.is_empty() || !hooks.abort.is_empty() {
             self.finish(None);
         }
-    }
-}
-
-/// A unit whose writes are logged but undecided. Dropping it aborts it without a log entry (shutdown).
-#[must_use]
-pub struct PreparedTxn {
-    txn: Txn,
-    first: u64,
-    prepare_ts: u64,
-    open: bool,
-}
-
-/// Where the log tells of a decision.
-pub enum Decision<'a> {
-    /// In an entry to be written now.
-    Here(Slot, &'a RawDoc),
-    /// In an entry that is there already, of another member's.
-    At(Timestamp),
-}
-
-impl Decision<'_> {
-    fn ts(&self) -> u64 {
-        match self {
-            Decision::Here(slot, _) => slot.ts().0,
-            Decision::At(ts) => ts.0,
-        }
-    }
-}
-
-impl PreparedTxn {
-    pub fn prepare_ts(&self) -> Timestamp {
-        Timestamp(self.prepare_ts)
-    }
-    /// The first of its entries.
-    pub fn first_ts(&self) -> Timestamp {
-        Timestamp(self.first)
-    }
-    /// Bytes of keys and values.
-    pub fn written_bytes(&self) -> usize {
-        self.txn.writes.bytes()
-    }
-    /// Commits: readers at or above `commit_ts` see it, which lies between the prepare timestamp and the decision's
-    /// entry. The rows carry that entry's timestamp.
-    pub fn commit(mut self, commit_ts: Timestamp, decision: Decision<'_>) -> Result<()> {
-        let entry = decision.ts();
-        if commit_ts.0 < self.prepare_ts || commit_ts.0 > entry {
-            return Err(Error::internal(format!(
-                "the commit timestamp {commit_ts} must lie between the prepare timestamp {} and the entry at {}",
-                Timestamp(self.prepare_ts),
-                Timestamp(entry)
-            )));
-        }
-        self.txn.apply(|_| entry);
-        let store = &self.txn.store;
-        store.lates.add(entry, self.prepare_ts, commit_ts.0, store.gc_below_unfloored());
-        self.end(entry, decision);
-        self.txn.finish(Some(Timestamp(entry)));
-        Ok(())
-    }
-    /// Gives the unit up.
-    pub fn abort(mut self, decision: Decision<'_>) {
-        self.end(decision.ts(), decision);
-        self.txn.finish(None);
-    }
-    fn end(&mut self, at: u64, decision: Decision<'_>) {
-        self.undecide(at);
-        if let Decision::Here(slot, entry) = decision {
-            let (_, place) = slot.take();
-            self.txn.store.log.0.close([(place, Some(Bytes::from(entry.as_bytes())))].into_iter());
-        }
-    }
-    /// The keys are decided; those waiting may look again.
-    fn undecide(&mut self, at: u64) {
-        if std::mem::replace(&mut self.open, false) {
-            let store = &self.txn.store;
-            store.prepares.remove(self.txn.writes.ops().iter().map(|op| (op.ident, &op.key)));
-            store.prepares.decided(self.prepare_ts, self.first, at);
-            store.prepare_changed.bump();
-        }
-    }
-}
-
-impl Drop for PreparedTxn {
-    fn drop(&mut self) {
-        self.undecide(0);
     }
 }
 

@@ -5,8 +5,8 @@ use pando_base::{ErrorCode, Timestamp};
 use pando_bson::{RawDoc, doc};
 use pando_storage::testing;
 use pando_storage::{
-    Backend, BeginOptions, Decision, Dir, Ident, IdentKind, OnPrepared, Options, PREPARE_CONFLICT, ReadAt,
-    Slot, Storage,
+    Backend, BeginOptions, Decision, Dir, Ident, IdentKind, OnPrepared, Options, PREPARE_CONFLICT,
+    PreparedTxn, ReadAt, Slot, Storage,
 };
 use std::ops::Bound;
 
@@ -294,4 +294,71 @@ fn a_commit_above_the_stable_timestamp_is_forgotten_by_a_rollback_whatever_its_o
     s.checkpoint().unwrap();
     assert_eq!(s.recover_to_stable().unwrap(), stable);
     assert_eq!(get(&s, ReadAt::At(stable), i, b"k").as_deref(), Some(&b"0"[..]));
+}
+
+/// Three units of one key each: what one worker after the other has prepared of one transaction.
+fn three_units(s: &Storage, i: Ident) -> PreparedTxn {
+    let at = s.log().reserve_one().ts();
+    let unit = |key: &[u8]| {
+        let mut t = s.begin(ReadAt::Applied).unwrap();
+        t.put(i, key, b"1").unwrap();
+        t.prepare_again(at, at).unwrap()
+    };
+    let mut prepared = unit(b"a");
+    prepared.join(unit(b"b")).unwrap();
+    prepared.join(unit(b"c")).unwrap();
+    assert_eq!(prepared.units(), 3);
+    prepared
+}
+const KEYS: [&[u8]; 3] = [b"a", b"b", b"c"];
+
+#[test]
+fn one_decision_commits_all_units_of_a_prepared_transaction_in_one_moment() {
+    let (s, i) = open();
+    let before = put(&s, i, b"a", b"0");
+    let prepared = three_units(&s, i);
+    let at = prepared.prepare_ts();
+    put(&s, i, b"other", b"1");
+    let strict = BeginOptions { on_prepared: OnPrepared::Conflict };
+    for key in KEYS {
+        let waits = s.begin_with(ReadAt::Latest, strict).unwrap();
+        assert_eq!(waits.get(i, key).unwrap_err().code, PREPARE_CONFLICT);
+        let mut w = s.begin(ReadAt::Latest).unwrap();
+        assert_eq!(w.put(i, key, b"2").unwrap_err().code, ErrorCode::WriteConflict);
+    }
+    let slot = s.log().reserve_one();
+    let entry = slot.ts();
+    prepared.commit(at, Decision::Here(slot, RawDoc::empty())).unwrap();
+    for key in KEYS {
+        for ts in [at, entry] {
+            assert_eq!(get(&s, ReadAt::At(ts), i, key).as_deref(), Some(&b"1"[..]), "{ts}");
+        }
+        put(&s, i, key, b"2");
+    }
+    assert_eq!(get(&s, ReadAt::At(before), i, b"a").as_deref(), Some(&b"0"[..]));
+}
+
+#[test]
+fn one_decision_gives_up_all_units_of_a_prepared_transaction() {
+    let (s, i) = open();
+    let by_entry = three_units(&s, i);
+    by_entry.abort(Decision::Here(s.log().reserve_one(), RawDoc::empty()));
+    let by_nothing = three_units(&s, i);
+    drop(by_nothing);
+    let strict = BeginOptions { on_prepared: OnPrepared::Conflict };
+    for key in KEYS {
+        assert_eq!(s.begin_with(ReadAt::Latest, strict).unwrap().get(i, key).unwrap(), None);
+        put(&s, i, key, b"2");
+    }
+}
+
+#[test]
+fn units_of_two_prepared_transactions_are_not_joined() {
+    let (s, i) = open();
+    let mut one = three_units(&s, i);
+    let mut t = s.begin(ReadAt::Applied).unwrap();
+    t.put(i, b"d", b"1").unwrap();
+    let at = s.log().reserve_one().ts();
+    assert!(one.join(t.prepare_again(at, at).unwrap()).is_err());
+    put(&s, i, b"d", b"2");
 }

@@ -57,7 +57,8 @@ impl World {
     ) -> pando_base::Result<Running> {
         let env = self.env();
         let bound = listener::bind(&env, &["127.0.0.1".to_owned()], port, None).await.expect("a free port");
-        let mut config = Config { port: bound.port(), ..Config::default() };
+        // Small transactions are spread, too.
+        let mut config = Config { port: bound.port(), writes_per_worker: 2, ..Config::default() };
         config.params.set_at_startup("enableTestCommands", "1").expect("a known parameter");
         change(&mut config);
         let port = config.port;

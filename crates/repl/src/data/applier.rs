@@ -2,18 +2,20 @@
 //!
 //! A batch is applied by several workers, entries about one document by one of them in order (R-APPLY-5). Its rows
 //! carry the entries' timestamps, so nothing of it can be read until the batch is published: readers move from
-//! the end of one batch to the end of the next (R-APPLY-7). Definition changes are batches of their own.
+//! the end of one batch to the end of the next (R-APPLY-7). Definition changes are batches of their own. So are
+//! transactions of several entries, and those that prepare: each worker prepares its share, one decision ends them all.
 
+use crate::data::lanes::{Lanes, Place, on_workers};
 use crate::data::progress::Position;
 use crate::data::queue::{Chunk, Queue};
 use crate::data::{Deps, Stop};
-use pando_base::{Error, HashMap, Result, limits};
-use pando_catalog::{Applying, Catalog, Marks, Spread};
+use pando_base::{Error, ErrorCode, Result, Timestamp, limits};
+use pando_catalog::{Applying, Marks, same_entry};
 use pando_oplog::meta::{BatchLimits, Kind, batch_prefix};
 use pando_oplog::{EntryView, Meta, OpType};
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 const LIMITS: BatchLimits =
     BatchLimits { ops: limits::APPLY_BATCH_OPS_MAX, bytes: limits::APPLY_BATCH_BYTES_MAX };
@@ -21,8 +23,8 @@ const LIMITS: BatchLimits =
 /// Entries that are applied together, in the order of the log.
 #[derive(Default)]
 pub(crate) struct Batch {
-    parts: Vec<(Arc<Chunk>, Range<usize>)>,
-    ops: usize,
+    pub(crate) parts: Vec<(Arc<Chunk>, Range<usize>)>,
+    pub(crate) ops: usize,
     bytes: usize,
 }
 
@@ -33,7 +35,7 @@ impl Batch {
         batch.take_from(waiting);
         batch
     }
-    fn entries(&self) -> impl DoubleEndedIterator<Item = (&Arc<Chunk>, &Meta)> {
+    pub(crate) fn entries(&self) -> impl DoubleEndedIterator<Item = (&Arc<Chunk>, &Meta)> {
         self.parts.iter().flat_map(|(c, r)| c.entries[r.clone()].iter().map(move |e| (c, e)))
     }
     /// Takes as many of the waiting entries as may share a batch; true when it can take no more.
@@ -44,8 +46,8 @@ impl Batch {
             if n == 0 {
                 return true;
             }
-            let alone = rest[0].kind == Kind::Alone;
-            self.ops += n;
+            let alone = rest[0].kind.stands_alone();
+            self.ops += rest[..n].iter().map(|e| e.ops as usize).sum::<usize>();
             self.bytes += rest[..n].iter().map(|e| e.len as usize).sum::<usize>();
             self.parts.push((chunk.clone(), *at..*at + n));
             *at += n;
@@ -113,14 +115,14 @@ pub(crate) async fn apply(deps: &Deps, batch: Batch, why: Applying) -> Result<()
         storage.wait_room().await;
     }
     let from = deps.env.clock.mono();
-    if first.kind == Kind::Alone {
-        apply_alone(deps, &batch, why).await?;
-    } else {
-        apply_documents(deps, &batch, why, first.op_time.ts).await?;
+    match first.kind {
+        Kind::Alone => apply_alone(deps, &batch, why).await?,
+        Kind::Spread => apply_spread(deps, &batch, why).await?,
+        _ => apply_documents(deps, deps.lanes(&batch)?, why, first.op_time.ts).await?,
     }
     let metrics = &deps.instance.metrics.replication;
     metrics.applied_batches.took(deps.env.clock.mono().saturating_sub(from));
-    metrics.applied_ops.add(batch.ops as u64);
+    metrics.applied_ops.add(batch.entries().count() as u64);
     storage.log().publish(last.op_time.ts);
     if batch.entries().any(|(_, e)| e.is_setting) {
         deps.upper.applied_settings();
@@ -145,95 +147,63 @@ async fn apply_alone(deps: &Deps, batch: &Arc<Batch>, why: Applying) -> Result<(
     deps.env.offload(work).await.unwrap_or_else(|| Err(Error::internal("applying an entry panicked")))
 }
 
-async fn apply_documents(
-    deps: &Deps,
-    batch: &Arc<Batch>,
-    why: Applying,
-    first: pando_base::Timestamp,
-) -> Result<()> {
-    let marks = Marks::default();
-    let workers = (batch.ops / limits::APPLY_ENTRIES_PER_WORKER_MIN).clamp(1, deps.workers);
-    let lanes = lanes_of(&deps.catalog, batch, workers)?;
-    if workers == 1 {
-        for lane in &lanes {
-            apply_lane(deps, batch, lane, why, &marks)?;
-        }
-    } else {
-        let failed = Arc::new(Mutex::new(None));
-        let working: Vec<_> = lanes
-            .into_iter()
-            .map(|lane| {
-                let (deps_there, batch, marks) = (deps.clone(), batch.clone(), marks.clone());
-                let failed = failed.clone();
-                deps.env.tasks.offload(Box::new(move || {
-                    let panicked = Error::internal("a worker of the applier panicked");
-                    let mut guard = FailOnPanic(failed, Some(panicked));
-                    guard.1 = apply_lane(&deps_there, &batch, &lane, why, &marks).err();
-                }))
-            })
-            .collect();
-        for work in working {
-            work.await;
-        }
-        if let Some(e) = failed.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            return Err(e);
-        }
+/// The end of a chain, or an entry that prepares. What defines something, and what is not applied when its turn comes, is
+/// left to the catalog.
+async fn apply_spread(deps: &Deps, batch: &Arc<Batch>, why: Applying) -> Result<()> {
+    let lanes = deps.lanes(batch)?;
+    let Some((chunk, e)) = batch.entries().next() else { return Ok(()) };
+    let entry = EntryView::parse(chunk.doc(e))?;
+    let prepares = entry.o.get("prepare").is_some_and(|v| v.is_truthy());
+    if lanes.defines || (prepares && why != Applying::Steady) {
+        return apply_alone(deps, batch, why).await;
+    }
+    if !prepares {
+        return apply_documents(deps, lanes, why, entry.ts).await;
+    }
+    match prepare_shares(deps, lanes, &entry).await {
+        // Two keys have one hash: within a single unit that does no harm.
+        Err(e) if e.code == ErrorCode::WriteConflict => apply_alone(deps, batch, why).await,
+        done => done,
+    }
+}
+
+async fn prepare_shares(deps: &Deps, lanes: Lanes, entry: &EntryView<'_>) -> Result<()> {
+    let (span, marks) = (lanes.span()?, Marks::default());
+    let met = marks.clone();
+    let shares = on_workers(deps, Arc::new(lanes), move |deps, lanes, lane| {
+        let operations = lane.iter().map(|place| lanes.view(*place));
+        deps.catalog.prepare_share(operations, span.clone(), &met)
+    });
+    deps.catalog.hold_prepared(entry, shares.await?, &marks)?;
+    count(deps, entry);
+    note_sessions(deps, std::slice::from_ref(entry));
+    Ok(())
+}
+
+async fn apply_documents(deps: &Deps, lanes: Lanes, why: Applying, first: Timestamp) -> Result<()> {
+    let (marks, batch) = (Marks::default(), lanes.batch.clone());
+    let met = marks.clone();
+    on_workers(deps, Arc::new(lanes), move |deps, lanes, lane| apply_lane(deps, lanes, lane, why, &met))
+        .await?;
+    for (chunk, e) in batch.entries().filter(|(_, e)| matches!(e.kind, Kind::Writes | Kind::Spread)) {
+        note_sessions(deps, &[EntryView::parse(chunk.doc(e))?]);
     }
     deps.catalog.finish_batch(first, &marks)
 }
 
-/// Leaves its error behind when it is dropped, also by a panic.
-struct FailOnPanic(Arc<Mutex<Option<Error>>>, Option<Error>);
-
-impl Drop for FailOnPanic {
-    fn drop(&mut self) {
-        if let Some(e) = self.1.take() {
-            *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(e);
-        }
-    }
-}
-
-/// Part and place within its chunk.
-type Place = (u32, u32);
-
-/// Who applies what: entries about one document go to one worker.
-fn lanes_of(catalog: &Catalog, batch: &Batch, workers: usize) -> Result<Vec<Vec<Place>>> {
-    let mut lanes: Vec<Vec<Place>> = (0..workers).map(|_| Vec::with_capacity(batch.ops / workers)).collect();
-    let mut spreads: HashMap<u64, Spread> = HashMap::default();
-    for (part, (chunk, range)) in batch.parts.iter().enumerate() {
-        for at in range.clone() {
-            let e = &chunk.entries[at];
-            if e.kind == Kind::Noop {
-                continue;
-            }
-            let spread = match spreads.get(&e.coll) {
-                _ if workers == 1 => Spread::ByCollection,
-                Some(known) => *known,
-                None => {
-                    let spread = catalog.spread_of(&EntryView::parse(chunk.doc(e))?);
-                    *spreads.entry(e.coll).or_insert(spread)
-                }
-            };
-            let hash = if spread == Spread::ByDocument { e.doc } else { e.coll };
-            let lane = (hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % workers;
-            lanes[lane].push((part as u32, at as u32));
-        }
-    }
-    Ok(lanes)
-}
-
-fn apply_lane(deps: &Deps, batch: &Batch, lane: &[Place], why: Applying, marks: &Marks) -> Result<()> {
-    for some in lane.chunks(limits::APPLY_UNIT_OPS_MAX) {
-        let views = some
-            .iter()
-            .map(|(part, at)| {
-                let chunk = &batch.parts[*part as usize].0;
-                EntryView::parse(chunk.doc(&chunk.entries[*at as usize]))
-            })
-            .collect::<Result<Vec<_>>>()?;
+fn apply_lane(deps: &Deps, lanes: &Lanes, lane: &[Place], why: Applying, marks: &Marks) -> Result<()> {
+    let mut rest = lane;
+    while !rest.is_empty() {
+        let n = rest.len().min(limits::APPLY_UNIT_OPS_MAX);
+        let n = n + same_entry(&rest[n - 1..], why, |place| place.entry());
+        let (now, later) = rest.split_at(n);
+        let views = now.iter().map(|place| lanes.view(*place)).collect::<Result<Vec<_>>>()?;
         deps.catalog.apply_run(&views, why, marks)?;
-        views.iter().for_each(|e| count(deps, e));
+        // What lies in earlier entries was counted when they came.
+        let came_now = now.iter().zip(&views).filter(|(place, _)| place.entry().is_some());
+        came_now.for_each(|(_, e)| count(deps, e));
         note_sessions(deps, &views);
+        rest = later;
     }
     Ok(())
 }
@@ -250,6 +220,13 @@ fn count(deps: &Deps, e: &EntryView<'_>) {
             None => counts.command.inc(),
         },
         OpType::Noop => {}
+    }
+}
+
+impl Deps {
+    fn lanes(&self, batch: &Arc<Batch>) -> Result<Lanes> {
+        let workers = (batch.ops / self.writes_per_worker).clamp(1, self.workers);
+        Lanes::of(&self.catalog, batch, workers)
     }
 }
 

@@ -27,6 +27,7 @@ pub mod common_point;
 mod fetcher;
 mod file_copy;
 pub mod initial_sync;
+mod lanes;
 pub mod metadata;
 mod patience;
 pub mod progress;
@@ -67,6 +68,8 @@ pub struct Deps {
     pub pool: Pool,
     /// Tasks that apply a batch.
     pub workers: usize,
+    /// Writes for which one more of them pays.
+    pub writes_per_worker: usize,
     /// Its fail points hold the data path still.
     pub instance: Arc<Instance>,
 }

@@ -1,6 +1,7 @@
 //! Systems of a replica set, each shown with whole members in a simulated world (`docs/systems.md` names the tests).
 
 mod bad_disk;
+mod chains;
 mod commit_point;
 mod copied_sessions;
 mod file_copy;
@@ -16,6 +17,7 @@ mod refetch;
 mod roles;
 mod rollback;
 mod session_expiry;
+mod split;
 mod startup;
 mod sync_source;
 mod write_concern;

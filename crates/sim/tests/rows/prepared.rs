@@ -50,7 +50,7 @@ fn a_commit_that_is_rolled_back_leaves_its_transaction_prepared() {
         140,
         |rig, p| {
             rig.ok(p, insert(1, w(3)));
-            prepared.set(prepare(rig, p, w(3)));
+            prepared.set(prepare(rig, p, on_disk(3)));
         },
         |rig, old| {
             rig.ok(old, commit(prepared.get(), w(1)));
