@@ -7,7 +7,7 @@ use crate::keys::{KeyGen, KeySet};
 use pando_base::{Error, Result};
 use pando_bson::keystring::KeyBuilder;
 use pando_bson::{DocBuf, DocBuilder, Elem, ElementType, RawDoc, Value};
-use pando_query::geo::{Crs, GeoIndex, Grid, Shape, Xy, each_place, parse};
+use pando_query::geo::{Crs, GeoIndex, Grid, Shape, Xy, each_below, each_place, parse};
 use pando_query::source::FieldKind;
 use std::collections::BTreeSet;
 
@@ -43,13 +43,17 @@ impl KeyGen {
                 continue;
             }
             let mut cells = BTreeSet::new();
-            for e in places(doc, &parts) {
+            let found = if f.rows { rows(doc, &parts) } else { places(doc, &parts) };
+            for e in found {
                 if self.geo_version > 1 && is_nothing(e) {
                     continue;
                 }
                 placed = true;
-                let shape = self.shape_of(e).map_err(|why| {
-                    Error::location(16755, format!("Can't extract geo keys: {doc}  {}", why.message))
+                let shape = self.shape_of(e).map_err(|why| match f.rows {
+                    true => Error::location(183_934, format!("Can't extract geo keys: {}", why.message)),
+                    false => {
+                        Error::location(16755, format!("Can't extract geo keys: {doc}  {}", why.message))
+                    }
                 })?;
                 cells.extend(index.keys(shape));
             }
@@ -173,6 +177,18 @@ impl KeyGen {
 fn places<'d>(doc: &'d RawDoc, parts: &[&str]) -> Vec<Elem<'d>> {
     let mut found = Vec::new();
     each_place(doc, parts, &mut |e| found.push(e));
+    found
+}
+
+/// What the rows of a bucket's column (`data.place`) have under the rest of the path.
+fn rows<'d>(bucket: &'d RawDoc, parts: &[&str]) -> Vec<Elem<'d>> {
+    let (column, rest) = parts.split_at(parts.len().min(2));
+    let mut found = Vec::new();
+    for e in places(bucket, column) {
+        for row in e.value().as_doc().into_iter().flatten() {
+            each_below(row, rest, &mut |e| found.push(e));
+        }
+    }
     found
 }
 

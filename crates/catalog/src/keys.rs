@@ -15,8 +15,9 @@ use pando_query::QueryCtx;
 use pando_query::collation::Collation;
 use pando_query::geo::GeoIndex;
 use pando_query::matcher::Matcher;
-use pando_query::source::{FieldKind, IndexKind};
+use pando_query::source::{FieldKind, IndexField, IndexKind};
 use pando_query::text::TextSpec;
+use pando_query::timeseries::BUCKET_2DSPHERE;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -40,6 +41,8 @@ pub struct KeyGen {
 pub(crate) struct FieldPath {
     pub(crate) parts: Vec<Box<str>>,
     pub(crate) kind: FieldKind,
+    /// A place in a column of a time series' bucket: each row gives keys.
+    pub(crate) rows: bool,
 }
 
 #[derive(Debug)]
@@ -187,7 +190,7 @@ impl KeyGen {
             wildcard = Some(Arc::new(WildcardPaths { at, prefix, filter }));
         }
         Ok(KeyGen {
-            fields: spec.fields.iter().map(|f| FieldPath { parts: parts(&f.path), kind: f.kind }).collect(),
+            fields: spec.fields.iter().zip(spec.key.iter()).map(|(f, e)| field_path(f, e)).collect(),
             kind: spec.kind,
             directions: key_directions(spec, wildcard.as_ref().map(|w| w.at)),
             sparse: spec.sparse,
@@ -370,6 +373,11 @@ pub(crate) enum Walk<'a> {
     Missing,
     Value(Elem<'a>),
     Array,
+}
+
+fn field_path(f: &IndexField, e: Elem<'_>) -> FieldPath {
+    let rows = e.value().as_str() == Some(BUCKET_2DSPHERE);
+    FieldPath { parts: parts(&f.path), kind: f.kind, rows }
 }
 
 #[inline]

@@ -12,6 +12,7 @@ use pando_bson::{DocBuf, DocBuilder, Elem, ElementType, RawDoc, Value};
 use pando_query::QueryCtx;
 use pando_query::matcher::Matcher;
 use pando_query::source::{FieldKind, IndexField, IndexKind};
+use pando_query::timeseries::BUCKET_2DSPHERE;
 
 /// One index as specified.
 #[derive(Clone, Debug)]
@@ -277,7 +278,7 @@ fn index_field(e: Elem<'_>) -> IndexField {
     let kind = match e.value() {
         Value::String("hashed") => FieldKind::Hashed,
         Value::String("text") => FieldKind::Text,
-        Value::String("2d" | "2dsphere") => FieldKind::Geo,
+        Value::String("2d" | "2dsphere" | BUCKET_2DSPHERE) => FieldKind::Geo,
         v if v.as_f64().is_some_and(|n| n < 0.0) => FieldKind::Descending,
         _ => FieldKind::Ascending,
     };
@@ -298,7 +299,7 @@ fn kind_of(key: &RawDoc) -> IndexKind {
         Some("hashed") => IndexKind::Hashed,
         Some("text") => IndexKind::Text,
         Some("2d") => IndexKind::Geo2d,
-        Some("2dsphere") => IndexKind::Geo2dSphere,
+        Some("2dsphere" | BUCKET_2DSPHERE) => IndexKind::Geo2dSphere,
         _ if key.iter().any(|e| is_wildcard_name(e.name())) => IndexKind::Wildcard,
         _ => IndexKind::Btree,
     }
@@ -560,6 +561,7 @@ fn check_key_value(e: Elem<'_>, plugin: Option<&str>, wildcard: bool) -> Result<
             Err(cannot_create("GeoHaystack indexes cannot be created in version 5.0 and above"))
         }
         Value::String("hashed" | "text" | "2d" | "2dsphere") => Ok(()),
+        Value::String(BUCKET_2DSPHERE) if e.name().starts_with("data.") => Ok(()),
         Value::String(other) => Err(cannot_create(format!("Unknown index plugin '{other}'"))),
         Value::Decimal128(d) if !d.is_zero() => Ok(()),
         v if v.is_number() => match v.as_f64() {

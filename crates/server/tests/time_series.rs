@@ -268,3 +268,82 @@ fn conditions_on_source_and_time_read_few_buckets() {
         server.shut_down().await;
     });
 }
+
+/// Ten measurements an hour apart on the equator and a step north of it, from two sources.
+async fn with_places(c: &mut Client) {
+    let docs = (0..10).map(|i| {
+        let mut d =
+            doc! { "_id": i, "t": at(i64::from(i) * HOUR), "m": { "p": [f64::from(i % 2) * 10.0, 0.0] } };
+        d.push("place", doc! { "type": "Point", "coordinates": [f64::from(i), f64::from(i % 3)] });
+        d
+    });
+    c.ok(insert(docs.collect(), true)).await;
+}
+fn index(key: Document, name: &str) -> Document {
+    doc! { "createIndexes": "ts", "indexes": [{ "key": key, "name": name }] }
+}
+fn near(options: Document) -> Document {
+    let mut spec = doc! { "near": { "type": "Point", "coordinates": [0.0, 0.0] }, "distanceField": "d" };
+    options.into_fields().into_iter().for_each(|(name, v)| spec.push(name, v));
+    let mut command = doc! { "aggregate": "ts", "cursor": {} };
+    command.push("pipeline", vec![Bson::Document(doc! { "$geoNear": spec })]);
+    command
+}
+fn ids_of(docs: &[Document]) -> Vec<i64> {
+    docs.iter().map(|d| number(d, &["_id"])).collect()
+}
+
+#[test]
+fn places_of_measurements_and_sources_are_found_nearest_first() {
+    run(async {
+        let (_world, server, mut c) = started().await;
+        with_places(&mut c).await;
+        let by_place = c.all(near(doc! { "key": "place" })).await;
+        assert_eq!(ids_of(&by_place), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        let metres = by_place[1].get("d").and_then(Bson::as_f64).unwrap();
+        assert!((157_000.0..158_000.0).contains(&metres), "{metres}");
+        let some = c.all(near(doc! { "key": "place", "minDistance": 100_000, "maxDistance": 400_000 })).await;
+        assert_eq!(ids_of(&some), [1, 2, 3]);
+        assert_eq!(c.err(near(doc! {})).await.0, 5_892_921);
+        assert_eq!(c.err(near(doc! { "key": "place", "query": { "_id": 1 } })).await.0, 1_938_439);
+        // A source has its own index on places, and is what is searched.
+        assert_eq!(c.err(near(doc! { "key": "m.p" })).await.0, 291);
+        c.ok(index(doc! { "m.p": "2dsphere" }, "source")).await;
+        let by_source = c.all(near(doc! { "key": "m.p" })).await;
+        let distances: Vec<f64> =
+            by_source.iter().map(|d| d.get("d").and_then(Bson::as_f64).unwrap()).collect();
+        assert!(distances.len() == 10 && distances[4] == 0.0 && distances[5] > 1_000_000.0, "{distances:?}");
+        server.shut_down().await;
+    });
+}
+
+#[test]
+fn an_index_on_places_of_measurements_finds_their_buckets() {
+    run(async {
+        let (_world, server, mut c) = started().await;
+        with_places(&mut c).await;
+        c.ok(index(doc! { "place": "2dsphere", "t": 1 }, "place")).await;
+        let listed = c.all(doc! { "listIndexes": "ts" }).await;
+        assert!(
+            listed
+                .iter()
+                .any(|i| i.get("key") == Some(&Bson::Document(doc! { "place": "2dsphere", "t": 1 })))
+        );
+        let within = || {
+            let region = doc! { "$centerSphere": [[2.0, 2.0], 0.03] };
+            doc! { "find": "ts", "filter": { "place": { "$geoWithin": region } }, "sort": { "_id": 1 } }
+        };
+        assert_eq!(ids_of(&c.all(within()).await), [1, 2]);
+        let plan = c.ok(doc! { "explain": within(), "verbosity": "executionStats" }).await;
+        assert!(format!("{plan:?}").contains("2dsphere_bucket"), "{plan:?}");
+        let near_ones = c.all(near(doc! { "key": "place", "maxDistance": 400_000 })).await;
+        assert_eq!(ids_of(&near_ones), [0, 1, 2, 3]);
+        // What comes later is found too, what is no place is refused.
+        let later = doc! { "_id": 10, "t": at(HOUR), "m": { "p": [0.0, 0.0] }, "place": [2.0, 2.0] };
+        c.ok(insert(vec![later], true)).await;
+        assert_eq!(ids_of(&c.all(within()).await), [1, 2, 10]);
+        let bad = doc! { "_id": 11, "t": at(0), "m": 1, "place": "nowhere" };
+        assert_eq!(failed(&c.run(insert(vec![bad], true)).await), [(0, 183_934)]);
+        server.shut_down().await;
+    });
+}

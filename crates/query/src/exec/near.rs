@@ -8,7 +8,7 @@ use super::scan::IxScanStage;
 use super::{Cx, Next, Row, Stage, StageStats};
 use crate::geo::{GeoIndex, NearResult, Xy};
 use crate::matcher::Matcher;
-use crate::plan::GeoNear;
+use crate::plan::{GeoNear, NearOutput};
 use crate::source::RecordId;
 use bytes::Bytes;
 use pando_base::limits::GEO_NEAR_DOCUMENTS_KEPT_MAX;
@@ -197,12 +197,19 @@ impl NearStage {
 
     fn with_output(&self, doc: &Bytes, found: &NearResult<'_>) -> Bytes {
         let Some(output) = &self.plan.output else { return doc.clone() };
-        let distance = Value::Double(found.distance * output.multiplier);
-        let mut doc = with_field(RawDoc::trusted(doc), &output.distance_field, distance);
-        if let Some(field) = &output.place_field {
-            doc = with_field(&doc, field, found.place.value());
+        Bytes::from(output.added_to(RawDoc::trusted(doc), found).into_bytes())
+    }
+}
+
+impl NearOutput {
+    /// The document with what is known of its nearness.
+    pub(crate) fn added_to(&self, doc: &RawDoc, found: &NearResult<'_>) -> DocBuf {
+        let distance = Value::Double(found.distance * self.multiplier);
+        let doc = with_field(doc, &self.distance_field, distance);
+        match &self.place_field {
+            Some(field) => with_field(&doc, field, found.place.value()),
+            None => doc,
         }
-        Bytes::from(doc.into_bytes())
     }
 }
 

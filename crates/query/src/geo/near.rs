@@ -234,10 +234,11 @@ fn bound(e: Elem<'_>, codes: [i32; 2]) -> Result<f64> {
 pub fn each_place<'a>(doc: &'a RawDoc, parts: &[&str], f: &mut dyn FnMut(Elem<'a>)) {
     let Some((first, rest)) = parts.split_first() else { return };
     let Some(e) = doc.elem(first) else { return };
-    below(e, rest, f);
+    each_below(e, rest, f);
 }
 
-fn below<'a>(e: Elem<'a>, rest: &[&str], f: &mut dyn FnMut(Elem<'a>)) {
+/// The values that the rest of a path leads to.
+pub fn each_below<'a>(e: Elem<'a>, rest: &[&str], f: &mut dyn FnMut(Elem<'a>)) {
     if rest.is_empty() {
         return f(e);
     }
@@ -249,7 +250,7 @@ fn below<'a>(e: Elem<'a>, rest: &[&str], f: &mut dyn FnMut(Elem<'a>)) {
                 && rest[0].bytes().all(|b| b.is_ascii_digit())
                 && let Some(x) = items.elem(rest[0])
             {
-                below(x, &rest[1..], f);
+                each_below(x, &rest[1..], f);
             }
             for x in items.iter().filter(|x| x.ty == ElementType::Document) {
                 each_place(RawDoc::trusted(x.data()), rest, f);

@@ -19,7 +19,12 @@ pub struct GeoQuery {
     pub shape: Shape,
     /// As written: `{$geoWithin: {…}}`.
     pub source: DocBuf,
+    /// It is asked of a column of a time series' bucket: whether any row may match.
+    pub rows: bool,
 }
+
+/// A condition on buckets.
+pub(crate) const BUCKET_OPERATOR: &str = "$_internalBucketGeoWithin";
 
 impl GeoQuery {
     /// Parses the operators of a field; the first one is this one, and there may be no other.
@@ -55,7 +60,28 @@ impl GeoQuery {
         }
         let mut source = DocBuilder::new();
         source.elem(e);
-        Ok(GeoQuery { op, shape, source: source.finish() })
+        Ok(GeoQuery { op, shape, source: source.finish(), rows: false })
+    }
+
+    /// Parses `{withinRegion: {…}, field: "loc"}`; gives the field, too.
+    pub(crate) fn parse_of_bucket(e: Elem<'_>) -> Result<(String, GeoQuery)> {
+        let spec = e.value().as_doc();
+        let region = spec.and_then(|d| d.get("withinRegion")?.as_doc());
+        let field = spec.and_then(|d| d.get("field")?.as_str());
+        let (Some(region), Some(field)) = (region, field) else {
+            let text = format!("{BUCKET_OPERATOR} requires both 'withinRegion' and 'field' field");
+            return Err(Error::type_mismatch(text));
+        };
+        let mut ops = DocBuilder::new();
+        ops.raw_doc("$geoWithin", region);
+        let mut query = GeoQuery::parse(&ops.finish())?;
+        // What is within meets, and the same is asked for `$geoIntersects` (which no circle meets).
+        if query.shape.fits_sphere() && !matches!(query.shape, Shape::Cap { .. }) {
+            query.op = GeoOp::Intersects;
+        }
+        let mut source = DocBuilder::new();
+        source.elem(e);
+        Ok((field.to_owned(), GeoQuery { source: source.finish(), rows: true, ..query }))
     }
 
     /// The plane's answer is wanted, not the sphere's.
@@ -68,7 +94,23 @@ impl GeoQuery {
         let Some(e) = e.filter(|e| matches!(e.value(), Value::Document(_) | Value::Array(_))) else {
             return false;
         };
-        let Ok(stored) = geometry(*e) else { return false };
+        if self.rows {
+            return RawDoc::trusted(e.data()).iter().any(|row| {
+                let elements = row.value().as_array().into_iter().flatten();
+                self.may_match(row) || elements.into_iter().any(|x| self.may_match(x))
+            });
+        }
+        self.test_place(*e)
+    }
+
+    /// Circles are also asked for by `$geoNear`, to which what lies across the edge is near.
+    fn may_match(&self, e: Elem<'_>) -> bool {
+        let across = |e| !matches!(geometry(e), Ok(Shape::Point(_)) | Err(_));
+        self.test_place(e) || (matches!(self.shape, Shape::Cap { .. }) && across(e))
+    }
+
+    fn test_place(&self, e: Elem<'_>) -> bool {
+        let Ok(stored) = geometry(e) else { return false };
         if stored.crs() == Crs::Strict {
             return false;
         }

@@ -170,6 +170,9 @@ impl Node {
                 }
                 None => list(b, "$nor", std::slice::from_ref(n)),
             },
+            Node::Leaf(Leaf { pred: Pred::Geo(g), .. }) if g.rows => {
+                b.elems_of(&g.source);
+            }
             Node::Leaf(_) | Node::ElemMatchObject(_) | Node::ElemMatchValue(_) => {
                 let path = self.path().map_or("", Path::dotted);
                 b.doc(path, |d| self.write_operators(d));

@@ -108,6 +108,10 @@ fn parse_keyword(op: &str, e: Elem<'_>, level: Level, ctx: &QueryCtx) -> Result<
             top_only("$where")?;
             super::script::parse(e.value(), ctx)?
         }
+        "_internalBucketGeoWithin" => {
+            let (field, query) = GeoQuery::parse_of_bucket(e)?;
+            Node::leaf(&format!("data.{field}"), Pred::Geo(Arc::new(query)))
+        }
         "text" => {
             let node = super::text::parse(e)?;
             top_only("$text")?;

@@ -1,10 +1,12 @@
 //! `$geoNear`: what is near a place, nearest first, with the distance added. It becomes the find plan below the pipeline.
 
-use super::{FindPart, Needs, Stage, Step, Upstream};
+use super::{FindPart, Needs, Stage, Step, Upstream, matching, sort};
 use crate::ctx::QueryCtx;
 use crate::expr::{Expr, FieldPath, ParseCtx};
-use crate::matcher::Matcher;
+use crate::geo::NearQuery;
+use crate::matcher::{Matcher, Path};
 use crate::plan::{NearOutput, Query};
+use crate::sort::SortPattern;
 use crate::source::{CollectionInfo, FieldKind, IndexKind};
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc, Value};
@@ -18,7 +20,8 @@ pub struct NearPart {
     /// The path of the place, if it is given.
     key: Option<String>,
     query: DocBuf,
-    output: Arc<NearOutput>,
+    /// `None` when a stage behind adds it.
+    output: Option<Arc<NearOutput>>,
 }
 
 struct GeoNear(NearPart);
@@ -77,7 +80,7 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
     };
     let near = near_doc(place, spherical, spec, p.ctx)?;
     let output = Arc::new(NearOutput { distance_field, multiplier, place_field });
-    out.push(Box::new(GeoNear(NearPart { near, key, query, output })));
+    out.push(Box::new(GeoNear(NearPart { near, key, query, output: Some(output) })));
     Ok(())
 }
 
@@ -143,8 +146,111 @@ impl NearPart {
         });
         let matcher = Matcher::parse(&filter.finish(), ctx)?;
         let mut query = Query::new(ns, Arc::new(matcher), ctx.clone());
-        query.near_output = Some(self.output);
+        query.near_output = self.output;
         Ok(query)
+    }
+}
+
+/// `$geoNear` on a time series, in place of the stages `[unpack, $geoNear]`.
+///
+/// By the source, buckets come nearest first and so do their measurements; by a measurement, buckets that may hold one near
+/// enough are unpacked, and measurements sorted.
+pub(super) fn on_buckets(
+    part: &NearPart,
+    unpack: Box<dyn Stage>,
+    key_of_source: impl Fn(&str) -> Option<String>,
+    ctx: &QueryCtx,
+) -> Result<Vec<Box<dyn Stage>>> {
+    let refused = |code, text| Err(Error::location(code, text));
+    let Some(key) = &part.key else {
+        return refused(5_892_921, "Must specify 'key' option for $geoNear on a time-series collection");
+    };
+    if !part.query.is_empty() {
+        let text = "Must not specify 'query' for $geoNear on a time-series collection; use $match instead";
+        return refused(1_938_439, text);
+    }
+    let Some(output) = part.output.clone() else { return Err(misplaced()) };
+    let near = Arc::new(NearQuery::parse(&part.near)?);
+    let field = output.distance_field.clone();
+    let path = Path::new(key);
+    let distances =
+        |keeps_all| Box::new(Distances { near: near.clone(), path: path.clone(), output, keeps_all });
+    if let Some(key) = key_of_source(key) {
+        let part = NearPart { key: Some(key), output: None, ..part.clone() };
+        return Ok(vec![Box::new(GeoNear(part)), unpack, distances(true)]);
+    }
+    let mut stages = Vec::new();
+    if let Some(filter) = around(key, &near) {
+        stages.push(matching::stage(&filter, ctx)?);
+    }
+    let mut by_distance = DocBuilder::new();
+    by_distance.i32(&field, 1);
+    let sorted = sort::sort(SortPattern::parse(&by_distance.finish())?, ctx);
+    stages.extend([unpack, distances(false) as Box<dyn Stage>, sorted]);
+    Ok(stages)
+}
+
+/// The buckets that may hold something near enough, where that can be said.
+fn around(key: &str, near: &NearQuery) -> Option<DocBuf> {
+    // A little more, for what is lost between units.
+    let radius = near.reach(near.max) * (1.0 + 1e-9) + 1e-9;
+    if !near.on_sphere || radius >= std::f64::consts::PI || key.contains('.') {
+        return None;
+    }
+    let mut b = DocBuilder::new();
+    b.doc(crate::geo::BUCKET_OPERATOR, |d| {
+        d.doc("withinRegion", |r| {
+            r.array("$centerSphere", |a| {
+                a.array(|p| {
+                    p.value(Value::Double(near.center.at.x));
+                    p.value(Value::Double(near.center.at.y));
+                });
+                a.value(Value::Double(radius));
+            });
+        });
+        d.str("field", key);
+    });
+    Some(b.finish())
+}
+
+/// Adds to each measurement how near it is.
+struct Distances {
+    near: Arc<NearQuery>,
+    path: Path,
+    output: Arc<NearOutput>,
+    /// The buckets have been chosen already.
+    keeps_all: bool,
+}
+
+impl Stage for Distances {
+    fn next(&mut self, up: &mut Upstream<'_>) -> Result<Step> {
+        loop {
+            let row = match up.next()? {
+                Step::Row(row) => row,
+                other => return Ok(other),
+            };
+            let Some(found) = self.near.measure(row.doc(), &self.path) else {
+                if self.keeps_all {
+                    return Ok(Step::Row(row));
+                }
+                continue;
+            };
+            if self.keeps_all || self.near.accepts(&found) {
+                return Ok(Step::Row(self.output.added_to(row.doc(), &found).into()));
+            }
+        }
+    }
+    fn needs(&self, needs: &mut Needs) {
+        needs.whole();
+    }
+    fn shown(&self) -> Option<DocBuf> {
+        let mut b = DocBuilder::new();
+        b.doc("$_internalComputeGeoNearDistance", |d| {
+            d.elems_of(&self.near.source);
+            d.str("key", self.path.dotted()).str("distanceField", &self.output.distance_field);
+            d.f64("distanceMultiplier", self.output.multiplier);
+        });
+        Some(b.finish())
     }
 }
 
@@ -185,7 +291,7 @@ impl Stage for GeoNear {
         find.near = Some(self.0.clone());
         true
     }
-    fn is_near(&self) -> bool {
-        true
+    fn as_near(&self) -> Option<&NearPart> {
+        Some(&self.0)
     }
 }

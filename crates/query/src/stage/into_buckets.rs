@@ -6,7 +6,7 @@
 
 use super::match_forward::{conditions, joined, spec};
 use super::unpack_bucket::Series;
-use super::{Needs, Pipeline, add_needs, matching, sort};
+use super::{Needs, Pipeline, add_needs, geo_near, matching, sort};
 use crate::sort::SortPattern;
 use crate::timeseries::id_seconds;
 use pando_base::Result;
@@ -14,6 +14,21 @@ use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, ObjectId, RawDoc, Value};
 use std::collections::BTreeSet;
 
 impl Pipeline {
+    /// `$geoNear` on a time series.
+    pub(super) fn measure_in_buckets(&mut self) -> Result<()> {
+        let Some(part) = self.stages.get(1).and_then(|s| s.as_near()).cloned() else { return Ok(()) };
+        let Some(series) = self.stages[0].as_unpack() else { return Ok(()) };
+        let ask = Ask::of(&series);
+        let behind = self.stages.split_off(2);
+        let shown = self.shown.split_off(2);
+        self.stages.truncate(1);
+        let Some(unpack) = self.stages.pop() else { return Ok(()) };
+        self.stages = geo_near::on_buckets(&part, unpack, |key| ask.renamed(key), &self.ctx)?;
+        self.shown = self.stages.iter().map(|s| s.shown()).collect();
+        self.stages.extend(behind);
+        self.shown.extend(shown);
+        Ok(())
+    }
     /// Called when filters have moved as far forward as they can.
     pub(super) fn push_into_buckets(&mut self) -> Result<()> {
         let Some(series) = self.stages.first().and_then(|s| s.as_unpack()) else { return Ok(()) };
@@ -184,9 +199,29 @@ impl Ask {
                     }
                     _ => {}
                 },
+                (path, Value::Document(ops)) if self.is_column(path) => self.places(path, ops, out),
                 _ => out.extend(self.of_source(c).filter(|_| c.count() == 1)),
             }
         }
+    }
+
+    /// A measured field that has a column of its own.
+    fn is_column(&self, path: &str) -> bool {
+        !path.starts_with('$') && !path.contains('.') && path != self.time && self.renamed(path).is_none()
+    }
+    /// `$geoWithin` and `$geoIntersects` of a measurement, asked of its bucket.
+    fn places(&self, path: &str, ops: &RawDoc, out: &mut Vec<DocBuf>) {
+        let Some(op) = ops.first().filter(|_| ops.count() == 1) else { return };
+        let (true, Value::Document(region)) =
+            (matches!(op.name(), "$geoWithin" | "$geoIntersects"), op.value())
+        else {
+            return;
+        };
+        let mut b = DocBuilder::new();
+        b.doc(crate::geo::BUCKET_OPERATOR, |d| {
+            d.raw_doc("withinRegion", region).str("field", path);
+        });
+        out.push(b.finish());
     }
 
     /// `None` when a branch may hold for any bucket.

@@ -325,8 +325,8 @@ pub(crate) trait Stage: Send {
     /// Somebody asks what is known of rows: their bytes alone do not do.
     fn reads_facts(&mut self) {}
     /// A `$geoNear`, which has to become the find plan.
-    fn is_near(&self) -> bool {
-        false
+    fn as_near(&self) -> Option<&NearPart> {
+        None
     }
     /// What it read of another collection.
     fn join_stats(&self) -> Option<JoinStats> {
@@ -504,13 +504,14 @@ impl Pipeline {
     }
     /// `$geoNear` is the find plan, so nothing that does anything may be in front of it.
     fn check_near(&self) -> Result<()> {
-        let Some(at) = self.stages.iter().rposition(|s| s.is_near()) else { return Ok(()) };
-        let idle = |s: &Box<dyn Stage>| s.as_filter().is_some_and(RawDoc::is_empty);
+        let Some(at) = self.stages.iter().rposition(|s| s.as_near().is_some()) else { return Ok(()) };
+        let idle =
+            |s: &Box<dyn Stage>| s.as_filter().is_some_and(RawDoc::is_empty) || s.as_unpack().is_some();
         if self.stages[..at].iter().all(idle) { Ok(()) } else { Err(geo_near::misplaced()) }
     }
     /// Why a pipeline cannot run when there is no collection `ns`.
     pub fn needs_collection(&self, ns: &str) -> Result<()> {
-        match self.stages.iter().any(|s| s.is_near()) {
+        match self.stages.iter().any(|s| s.as_near().is_some()) {
             true => Err(geo_near::no_collection(ns)),
             false => Ok(()),
         }
@@ -535,6 +536,7 @@ impl Pipeline {
         for stage in &mut self.stages {
             stage.optimize(&self.ctx)?;
         }
+        self.measure_in_buckets()?;
         self.move_filters_forward()?;
         self.push_into_buckets()?;
         let mut at = 1;

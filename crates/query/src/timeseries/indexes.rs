@@ -7,6 +7,9 @@ use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
 
 const MIN: &str = "control.min.";
 const MAX: &str = "control.max.";
+const DATA: &str = "data.";
+/// A `2dsphere` index over columns: a bucket has the keys of all its rows.
+pub const BUCKET_2DSPHERE: &str = "2dsphere_bucket";
 
 /// The key over buckets: a source as it is, a time or measurement by its least and greatest value.
 pub fn key_on_buckets(series: &TimeSeries, key: &RawDoc) -> Result<DocBuf> {
@@ -14,6 +17,10 @@ pub fn key_on_buckets(series: &TimeSeries, key: &RawDoc) -> Result<DocBuf> {
     for e in key {
         if let Some(path) = renamed(series, e.name()) {
             b.raw(e.ty, &path, e.data());
+            continue;
+        }
+        if e.value().as_str() == Some("2dsphere") && e.name() != series.time_field {
+            b.str(&format!("{DATA}{}", e.name()), BUCKET_2DSPHERE);
             continue;
         }
         let ends = match e.value().as_f64() {
@@ -89,6 +96,10 @@ fn key_of_users(series: &TimeSeries, key: &RawDoc) -> Option<DocBuf> {
     while let Some(e) = fields.next() {
         if let Some(rest) = e.name().strip_prefix("meta").filter(|r| r.is_empty() || r.starts_with('.')) {
             b.raw(e.ty, &format!("{}{rest}", series.meta_field.as_deref()?), e.data());
+            continue;
+        }
+        if let (Some(name), Some(BUCKET_2DSPHERE)) = (e.name().strip_prefix(DATA), e.value().as_str()) {
+            b.str(name, "2dsphere");
             continue;
         }
         let (name, other) = match e.name().strip_prefix(MIN) {

@@ -11,7 +11,7 @@ mod meta_only;
 
 pub use bucket::{Bucket, NoRoom, id_seconds};
 pub use definition::{Bucketing, Granularity, TimeSeries};
-pub use indexes::{index_of_users, index_on_buckets, key_on_buckets};
+pub use indexes::{BUCKET_2DSPHERE, index_of_users, index_on_buckets, key_on_buckets};
 pub use meta_only::{filter_on_meta, update_on_meta};
 
 #[cfg(test)]
