@@ -435,6 +435,19 @@ pub const BUCKET_BYTES_MAX: usize = 125 * 1024;
 /// Sources of time series whose open buckets are remembered; one forgotten costs a bucket that is not full.
 pub const OPEN_BUCKETS_MAX: usize = 100_000;
 
+/// Longer words are kept as they are: no language has them, and a stemmer takes long over them.
+pub const STEMMED_BYTES_MAX: usize = 1024;
+/// Steps of work between two questions whether the operation goes on: well under a millisecond.
+pub const PATIENCE_STEPS: usize = 4096;
+/// Work that goes on for longer without a chance for others hands them to another thread.
+pub const PATIENCE_LONG_TURN_MS: u64 = 5;
+/// Longest that it waits for that.
+pub const PATIENCE_ASIDE_MS_MAX: u64 = 20;
+/// Values that running expressions hold together: as much as a whole stage may hold.
+pub const EXPRESSION_VALUES_BYTES_MAX: usize = 100 * 1024 * 1024;
+/// Constant parts of an operation's expressions that are evaluated ahead: what would take more is evaluated when it is needed.
+pub const FOLDED_BYTES_MAX: usize = 32 * 1024 * 1024;
+
 /// Memory of one operation's scripts (`internalQueryJavaScriptHeapSizeLimitMB`).
 pub const JS_HEAP_MEGABYTES: i64 = 100;
 /// Longest single call of a script (`internalQueryJavaScriptFnTimeoutMillis`).

@@ -4,7 +4,7 @@
 //! in a `2d` index. A document without a place has no keys (but for `2dsphere` indexes of version 1).
 
 use crate::keys::{KeyGen, KeySet};
-use pando_base::{Error, Result};
+use pando_base::{Error, Result, patience};
 use pando_bson::keystring::KeyBuilder;
 use pando_bson::{DocBuf, DocBuilder, Elem, ElementType, RawDoc, Value};
 use pando_query::geo::{Crs, GeoIndex, Grid, Shape, Xy, each_below, each_place, parse};
@@ -49,13 +49,16 @@ impl KeyGen {
                     continue;
                 }
                 placed = true;
-                let shape = self.shape_of(e).map_err(|why| match f.rows {
+                let shape = self.shape_of(e);
+                patience::check()?;
+                let shape = shape.map_err(|why| match f.rows {
                     true => Error::location(183_934, format!("Can't extract geo keys: {}", why.message)),
                     false => {
                         Error::location(16755, format!("Can't extract geo keys: {doc}  {}", why.message))
                     }
                 })?;
                 cells.extend(index.keys(shape));
+                patience::check()?;
             }
             fields.push(match cells.is_empty() {
                 true => vec![Part::Value(Value::Null)],

@@ -7,7 +7,7 @@
 use crate::geo_spec;
 use crate::spec::IndexSpec;
 use crate::wildcard::{Coverage, PathFilter};
-use pando_base::{Error, ErrorCode, Result};
+use pando_base::{Error, ErrorCode, Result, patience};
 use pando_bson::compare::StringOrder;
 use pando_bson::keystring::{Directions, KeyBuilder};
 use pando_bson::{Elem, ElementType, RawDoc, Value};
@@ -20,6 +20,9 @@ use pando_query::text::TextSpec;
 use pando_query::timeseries::BUCKET_2DSPHERE;
 use std::ops::Range;
 use std::sync::Arc;
+
+/// Bytes of a document that are walked in one step.
+const BYTES_PER_STEP: usize = 256;
 
 /// Everything needed to make keys of one index. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -252,7 +255,8 @@ impl KeyGen {
             }
             IndexKind::Geo2d | IndexKind::Geo2dSphere => self.geo_keys(doc, b, out)?,
         }
-        Ok(())
+        // Keys of work that was given up are not all there are.
+        patience::spend(1 + doc.byte_len() / BYTES_PER_STEP)
     }
 
     /// The one key of a document without arrays on the indexed paths; `false` when there is an array.

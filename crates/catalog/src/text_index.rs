@@ -4,7 +4,7 @@
 //! the fields before the text, a term, its score, and the values of the fields behind.
 
 use crate::keys::{KeyGen, KeySet, Walk, plain_walk};
-use pando_base::{Error, ErrorCode, Result};
+use pando_base::{Error, ErrorCode, Result, patience};
 use pando_bson::keystring::KeyBuilder;
 use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc, Value};
 use pando_query::text::{Language, SCORE_FIELD, TERM_FIELD, TextSpec};
@@ -159,7 +159,9 @@ impl KeyGen {
     ) -> Result<()> {
         let before = plain_values(&spec.prefix, doc)?;
         let behind = plain_values(&spec.suffix, doc)?;
-        for (term, score) in spec.scores(doc)? {
+        let scores = spec.scores(doc)?;
+        patience::check()?;
+        for (term, score) in scores {
             b.restart(self.directions());
             for v in &before {
                 b.append(*v);

@@ -194,6 +194,13 @@ impl Client {
         a.is_read = op.flags.has(Flags::READ);
         a.ns.clear();
         a.ns.push_str(op.db);
+        // Known from the first moment: planning may take a while.
+        if let (true, Some(Value::String(coll))) =
+            (a.is_read || a.is_write, op.body.first().map(|e| e.value()))
+        {
+            a.ns.push('.');
+            a.ns.push_str(coll);
+        }
         a.body.clear();
         a.truncated = op.body.byte_len() > limits::CURRENT_OP_BODY_BYTES_MAX;
         if !a.truncated {

@@ -5,6 +5,7 @@ use crate::fail_point::FailPoint;
 use crate::generic_args::GenericArgs;
 use crate::instance::Instance;
 use crate::spec::Flags;
+use pando_base::patience::Operation;
 use pando_base::{Error, ErrorCode, OpTime, Result};
 use pando_bson::RawDoc;
 use pando_env::Env;
@@ -25,8 +26,7 @@ pub struct OpCtx {
     pub args: GenericArgs,
     /// Monotonic time at which the request was taken up.
     pub started: Duration,
-    /// Monotonic nanoseconds; 0 = none. Atomic because a getMore takes over its cursor's remaining time.
-    deadline: AtomicU64,
+    watch: Arc<OpWatch>,
     state: Mutex<OpState>,
     attached: OnceLock<Arc<dyn Any + Send + Sync>>,
     change_stream: AtomicBool,
@@ -34,21 +34,36 @@ pub struct OpCtx {
     close: AtomicBool,
 }
 
-/// Whether an operation must stop, for work that cannot borrow it. Keeps the deadline of its beginning.
-#[derive(Clone)]
+/// Whether an operation must stop, for work that cannot borrow it.
 pub struct OpWatch {
     client: Arc<Client>,
     op_id: u32,
-    deadline: Option<Duration>,
+    /// Monotonic nanoseconds; 0 = none. Atomic because a getMore takes over its cursor's remaining time.
+    deadline: AtomicU64,
 }
 
 impl OpWatch {
-    /// As [`OpCtx::check_interrupt`].
-    pub fn check_interrupt(&self) -> Result<()> {
-        check_interrupt(&self.client, self.op_id, self.deadline)
+    fn deadline(&self) -> Option<Duration> {
+        match self.deadline.load(Relaxed) {
+            0 => None,
+            at => Some(Duration::from_nanos(at)),
+        }
     }
-    pub fn env(&self) -> &Env {
-        &self.client.env
+}
+
+impl Operation for OpWatch {
+    #[inline]
+    fn check(&self) -> Result<()> {
+        check_interrupt(&self.client, self.op_id, self.deadline())
+    }
+    fn now(&self) -> Duration {
+        self.client.env.clock.mono()
+    }
+    fn step_aside(&self, wait: Duration) {
+        self.client.env.tasks.step_aside(wait);
+    }
+    fn pause(&self, d: Duration) {
+        self.client.env.tasks.block_for(d);
     }
 }
 
@@ -139,14 +154,15 @@ impl OpCtx {
         });
         let limit = args.max_time_ms.filter(|ms| *ms > 0 && !flags.has(Flags::OWN_MAX_TIME));
         let deadline = limit.map(|ms| started + Duration::from_millis(ms as u64));
+        let deadline = AtomicU64::new(deadline.map_or(0, nanos));
         OpCtx {
+            watch: Arc::new(OpWatch { client: client.clone(), op_id, deadline }),
             client,
             op_id,
             command,
             db: db.to_owned(),
             args,
             started,
-            deadline: AtomicU64::new(deadline.map_or(0, nanos)),
             state: Mutex::default(),
             attached: OnceLock::new(),
             change_stream: AtomicBool::new(false),
@@ -172,15 +188,12 @@ impl OpCtx {
     /// Monotonic end of the operation's time, if limited.
     #[inline]
     pub fn deadline(&self) -> Option<Duration> {
-        match self.deadline.load(Relaxed) {
-            0 => None,
-            at => Some(Duration::from_nanos(at)),
-        }
+        self.watch.deadline()
     }
     /// Sets or shortens the deadline (getMore takes over its cursor's remaining time).
     pub fn limit_to(&self, deadline: Duration) {
         let at = self.deadline().map_or(deadline, |d| d.min(deadline));
-        self.deadline.store(nanos(at), Relaxed);
+        self.watch.deadline.store(nanos(at), Relaxed);
     }
     /// Time since the request was taken up.
     pub fn elapsed(&self) -> Duration {
@@ -190,11 +203,11 @@ impl OpCtx {
     /// Cheap: call it every few hundred rows or before every wait.
     #[inline]
     pub fn check_interrupt(&self) -> Result<()> {
-        check_interrupt(&self.client, self.op_id, self.deadline())
+        self.watch.check()
     }
     /// What outlives this borrow: whether the operation must stop.
-    pub fn watch(&self) -> OpWatch {
-        OpWatch { client: self.client.clone(), op_id: self.op_id, deadline: self.deadline() }
+    pub fn watch(&self) -> Arc<OpWatch> {
+        self.watch.clone()
     }
     /// Lets other tasks run; then checks for interruption.
     pub async fn yield_now(&self) -> Result<()> {

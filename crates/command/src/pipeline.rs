@@ -19,7 +19,7 @@ use crate::request::Sequence;
 use crate::spec::{CommandSpec, Flags, Registry};
 use crate::{OpCtx, Request, slow, stable_api, transaction_rules};
 use pando_base::codes::class;
-use pando_base::{Error, ErrorCode, Result};
+use pando_base::{Error, ErrorCode, Result, patience};
 use pando_bson::{DocBuilder, RawDoc, Value};
 use std::sync::Arc;
 use std::time::Duration;
@@ -101,7 +101,8 @@ pub async fn run<S: Node>(
         exhaust_allowed: msg.exhaust_allowed,
         legacy: msg.legacy_db.is_some(),
     };
-    let (body, next, error) = match execute(spec, node, &ctx, req).await {
+    let running = std::pin::pin!(execute(spec, node, &ctx, req));
+    let (body, next, error) = match patience::within(ctx.watch(), running).await {
         Ok((body, next)) => (body, next, None),
         Err(Stop::Close) => {
             counts.failed.inc();

@@ -11,7 +11,7 @@ use icu_collator::options::{AlternateHandling, CaseLevel, CollatorOptions, MaxVa
 use icu_collator::preferences::{CollationCaseFirst, CollationNumericOrdering};
 use icu_collator::{CollatorBorrowed, CollatorPreferences};
 use icu_locale_core::Locale;
-use pando_base::{Error, ErrorCode, Result};
+use pando_base::{Error, ErrorCode, Result, patience};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, StringOrder, Value};
 use std::cmp::Ordering;
 use std::fmt;
@@ -80,12 +80,18 @@ impl fmt::Debug for Collation {
     }
 }
 
+/// Bytes compared or mapped in one step.
+const BYTES_PER_STEP: usize = 16;
+
 impl StringOrder for Collation {
     fn cmp(&self, a: &str, b: &str) -> Ordering {
+        // Asked for others' sake; the caller gives up, if it must.
+        patience::is_over(a.len().min(b.len()) / BYTES_PER_STEP);
         let order = self.collator.compare(a, b);
         if self.identical { order.then_with(|| a.cmp(b)) } else { order }
     }
     fn sort_key(&self, s: &str, out: &mut Vec<u8>) {
+        patience::is_over(s.len() / BYTES_PER_STEP);
         // Writing into a Vec cannot fail.
         let _ = self.collator.write_sort_key_to(s, out);
         if self.identical {

@@ -2,9 +2,10 @@
 
 use crate::collation::Collation;
 use pando_base::Timestamp;
+use pando_base::limits::FOLDED_BYTES_MAX;
 use pando_bson::{Bson, Value};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// Shared by filters, expressions, updates and stages of one operation. Cheap to clone.
 #[derive(Clone)]
@@ -16,6 +17,8 @@ pub struct QueryCtx {
     pub scripts: Option<Arc<dyn crate::script::Scripts>>,
     /// For `$rand`, `$sampleRate` and `$sample`.
     pub random: Arc<dyn Random>,
+    /// Bytes of expressions that were evaluated ahead.
+    pub folded: Arc<AtomicUsize>,
 }
 
 /// System and user variables (`$$NOW`, `let`).
@@ -78,6 +81,7 @@ impl Default for QueryCtx {
             vars: Arc::default(),
             scripts: None,
             random: Arc::new(SeededRandom::new(0)),
+            folded: Arc::default(),
         }
     }
 }
@@ -86,6 +90,11 @@ impl QueryCtx {
     /// Order of two values under the collation.
     pub fn compare(&self, a: Value<'_>, b: Value<'_>) -> std::cmp::Ordering {
         pando_bson::compare::cmp_values_with(a, b, Collation::order(&self.collation))
+    }
+    /// Whether so much more of what can be known ahead may be kept.
+    pub(crate) fn may_keep(&self, bytes: usize) -> bool {
+        let fits = |kept: usize| Some(kept + bytes).filter(|n| *n <= FOLDED_BYTES_MAX);
+        bytes == 0 || self.folded.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok()
     }
     pub fn with_collation(mut self, collation: Option<Arc<Collation>>) -> QueryCtx {
         self.collation = collation;

@@ -2,10 +2,10 @@
 //! [`QueryCtx`] brings along, or by none.
 
 use crate::ctx::QueryCtx;
+pub use pando_base::patience::Operation;
 use pando_base::{Error, Result};
 use pando_bson::{DocBuf, RawDoc, Value};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// The scripts of one operation. A call may be stopped by the operation's end at any point.
 pub trait Scripts: Send + Sync {
@@ -24,18 +24,6 @@ pub trait Scripts: Send + Sync {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FunctionId(pub u32);
-
-/// The operation that scripts run for.
-pub trait Operation: Send + Sync {
-    /// An error once it was killed or is out of time.
-    fn check(&self) -> Result<()>;
-    /// Monotonic.
-    fn now(&self) -> Duration;
-    /// This thread is busy for long: whatever waits for it goes elsewhere, within this time if it can.
-    fn step_aside(&self, wait: Duration);
-    /// Does nothing for a while.
-    fn pause(&self, d: Duration);
-}
 
 /// A function's text, compiled when it is called.
 pub(crate) struct Script {

@@ -2,6 +2,7 @@
 
 use crate::collation::Collation;
 use crate::ctx::QueryCtx;
+use pando_base::patience;
 use pando_bson::Value;
 use pando_bson::keystring::{Directions, KeyBuilder};
 use std::collections::BTreeSet;
@@ -14,6 +15,8 @@ pub(crate) struct ValueSet {
     scratch: Option<KeyBuilder>,
 }
 
+/// What finding a place among many takes.
+const SEARCH_STEPS: usize = 4;
 /// Per key: the box, the table's share.
 const KEY_OVERHEAD_BYTES: usize = 48;
 
@@ -26,6 +29,7 @@ impl ValueSet {
     }
     /// True when the value was not in the set.
     pub(crate) fn insert(&mut self, v: Value<'_>, ctx: &QueryCtx) -> bool {
+        patience::is_over(SEARCH_STEPS);
         let key: Box<[u8]> = self.key(v, ctx).into();
         let size = key.len() + KEY_OVERHEAD_BYTES;
         let new = self.keys.insert(key);

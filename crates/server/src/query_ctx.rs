@@ -44,6 +44,7 @@ impl Server {
             vars: Arc::new(vars),
             scripts: self.scripts(ctx, &random),
             random,
+            folded: Arc::default(),
         };
         if let Some(lets) = lets.filter(|d| !d.is_empty()) {
             q = crate::lets::evaluate(lets, q)?;

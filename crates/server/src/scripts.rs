@@ -1,34 +1,16 @@
 //! JavaScript for queries: one engine per operation, where the server allows it.
 
 use crate::Server;
-use pando_base::Result;
-use pando_command::{OpCtx, OpWatch, Param};
+use pando_command::{OpCtx, Param};
 use pando_js::{Engine, Limits};
 use pando_query::ctx::Random;
 use pando_query::script::{Operation, Scripts};
 use std::sync::Arc;
 use std::time::Duration;
 
-struct Watched(OpWatch);
-
-impl Operation for Watched {
-    fn check(&self) -> Result<()> {
-        self.0.check_interrupt()
-    }
-    fn now(&self) -> Duration {
-        self.0.env().clock.mono()
-    }
-    fn step_aside(&self, wait: Duration) {
-        self.0.env().tasks.step_aside(wait);
-    }
-    fn pause(&self, d: Duration) {
-        self.0.env().tasks.block_for(d);
-    }
-}
-
 /// The operation as its scripts see it.
 pub(crate) fn operation(ctx: &OpCtx) -> Arc<dyn Operation> {
-    Arc::new(Watched(ctx.watch()))
+    ctx.watch()
 }
 
 impl Server {

@@ -51,6 +51,7 @@ impl Stage for FetchStage {
                 // Gone since the index entry was read, if the snapshot changed in between.
                 let Some(doc) = cx.src.fetch(rid)? else { continue };
                 self.stats.docs_examined += 1;
+                cx.quota.spend_document(doc.len());
                 if row.generation != cx.generation
                     && let Some(m) = &self.recheck
                     && !m.matches(RawDoc::trusted(&doc))?

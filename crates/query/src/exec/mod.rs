@@ -33,7 +33,7 @@ use crate::facts::Facts;
 use crate::plan::{PlanNode, Query, Solution, solutions};
 use crate::source::{RecordId, Source};
 use bytes::Bytes;
-use pando_base::Result;
+use pando_base::{Result, patience};
 use race::Race;
 use std::sync::Arc;
 
@@ -50,6 +50,11 @@ impl Quota {
     /// Counts work that is more than a row's.
     pub(crate) fn spend(&mut self, steps: u32) {
         self.left = self.left.saturating_sub(steps);
+    }
+    /// A document is looked at: as much as many steps when it is large.
+    #[inline]
+    pub(crate) fn spend_document(&mut self, bytes: usize) {
+        self.spend((bytes >> 14) as u32);
     }
     #[inline]
     pub(crate) fn tick(&mut self) -> bool {
@@ -159,6 +164,9 @@ impl Default for Resources {
     }
 }
 
+/// What building one of many stages takes.
+const STAGE_STEPS: usize = 20;
+
 /// What building stages needs to know.
 pub(crate) struct Build<'a> {
     pub(crate) query: &'a Query,
@@ -166,6 +174,10 @@ pub(crate) struct Build<'a> {
 }
 
 impl Build<'_> {
+    /// All inputs of a stage, or as many as there is time for.
+    fn stages(&self, nodes: &[PlanNode]) -> Vec<Box<dyn Stage>> {
+        nodes.iter().take_while(|_| !patience::is_over(STAGE_STEPS)).map(|n| self.stage(n)).collect()
+    }
     pub(crate) fn stage(&self, node: &PlanNode) -> Box<dyn Stage> {
         match node {
             PlanNode::CollScan(c) => Box::new(scan::CollScanStage::new(c.clone())),
@@ -180,11 +192,9 @@ impl Build<'_> {
             PlanNode::TextMatch(t) => {
                 Box::new(text::TextMatchStage::new(self.stage(&t.input), t.meaning.clone()))
             }
-            PlanNode::TextOr { inputs, filter, key_fields } => Box::new(text::TextOrStage::new(
-                inputs.iter().map(|n| self.stage(n)).collect(),
-                filter.clone(),
-                key_fields.clone(),
-            )),
+            PlanNode::TextOr { inputs, filter, key_fields } => {
+                Box::new(text::TextOrStage::new(self.stages(inputs), filter.clone(), key_fields.clone()))
+            }
             PlanNode::KeyOr { inputs, filter, key_fields } => {
                 let filtered = |n| {
                     let stage = text::KeyFilterStage::new(self.stage(n), filter.clone(), key_fields.clone());
@@ -192,15 +202,10 @@ impl Build<'_> {
                 };
                 Box::new(combine::OrStage::new(inputs.iter().map(filtered).collect()))
             }
-            PlanNode::Or { inputs } => {
-                Box::new(combine::OrStage::new(inputs.iter().map(|n| self.stage(n)).collect()))
+            PlanNode::Or { inputs } => Box::new(combine::OrStage::new(self.stages(inputs))),
+            PlanNode::SortMerge { inputs, keys, pattern, dedup } => {
+                Box::new(combine::MergeStage::new(self.stages(inputs), keys.clone(), pattern, *dedup))
             }
-            PlanNode::SortMerge { inputs, keys, pattern, dedup } => Box::new(combine::MergeStage::new(
-                inputs.iter().map(|n| self.stage(n)).collect(),
-                keys.clone(),
-                pattern,
-                *dedup,
-            )),
             PlanNode::Sort { input, pattern, limit, keys } => Box::new(sort::SortStage::new(
                 self.stage(input),
                 pattern.clone(),
@@ -259,6 +264,7 @@ impl Executor {
     pub fn new(mut query: Query, src: &dyn Source, resources: Resources) -> Result<Executor> {
         query.resolve_text(src.collection())?;
         let candidates = solutions(&query, src.collection())?;
+        patience::check()?;
         Ok(Executor::with_solutions(query, candidates, src, resources))
     }
 
@@ -308,6 +314,13 @@ impl Executor {
 
     /// The next row.
     pub fn next(&mut self, src: &mut dyn Source, quota: &mut Quota) -> Result<Step> {
+        let step = self.next_step(src, quota)?;
+        // What was given up half-way looks like an end.
+        patience::check()?;
+        Ok(step)
+    }
+
+    fn next_step(&mut self, src: &mut dyn Source, quota: &mut Quota) -> Result<Step> {
         loop {
             let mut cx = Cx { src: &mut *src, quota: &mut *quota, generation: self.generation };
             match &mut self.state {
@@ -345,6 +358,7 @@ impl Executor {
                 && buffered.is_empty()
             {
                 let fed = root.feed(&mut Cx { src, quota, generation: self.generation }, each)?;
+                patience::check()?;
                 *done = fed == Fed::Eof && !self.query.tailable;
                 return Ok(fed);
             }

@@ -103,6 +103,7 @@ impl CollScanStage {
                 return Ok(Verdict::Stop);
             }
             stats.docs_examined += 1;
+            quota.spend_document(doc.len());
             match last {
                 Some(last) => last.clone_from(rid),
                 None => *last = Some(rid.clone()),

@@ -15,17 +15,19 @@ mod ops;
 mod parse;
 mod path;
 mod registry;
+mod room;
 mod scope;
 mod value;
 
 pub use parse::{ParseCtx, check_user_var_name};
 pub(crate) use parse::{check_object_name as check_field_name, named};
 pub use path::FieldPath;
+pub(crate) use room::Held;
 pub use scope::{Frame, Scope, VarId};
 pub use value::{Val, shown};
 
 use crate::ctx::QueryCtx;
-use pando_base::{Error, Result};
+use pando_base::{Error, Result, patience};
 use pando_bson::{ArrayBuilder, DocBuilder, RawDoc, Value};
 use std::fmt;
 
@@ -249,7 +251,9 @@ impl Expr {
             }
         }
         let value = self.eval(&Scope::new(RawDoc::empty(), ctx))?.into_owned();
-        *self = Expr::Const(value);
+        if ctx.may_keep(value.heap_bytes()) {
+            *self = Expr::Const(value);
+        }
         Ok(())
     }
 
@@ -287,17 +291,19 @@ impl Expr {
 }
 
 fn eval_object<'s>(fields: &'s [(Box<str>, Expr)], scope: &Scope<'s>) -> Result<Val<'s>> {
-    let mut b = DocBuilder::new();
+    let (mut b, mut held) = (DocBuilder::new(), Held::default());
     for (name, e) in fields {
         e.eval(scope)?.put_to(&mut b, name);
+        held.grow_to(b.byte_len(), 0)?;
     }
     Ok(Val::Doc(b.finish()))
 }
 
 fn eval_array<'s>(items: &'s [Expr], scope: &Scope<'s>) -> Result<Val<'s>> {
-    let mut b = ArrayBuilder::new();
+    let (mut b, mut held) = (ArrayBuilder::new(), Held::default());
     for e in items {
         e.eval(scope)?.push_to(&mut b);
+        held.grow_to(b.byte_len(), 0)?;
     }
     Ok(Val::Array(b.finish()))
 }
@@ -315,13 +321,33 @@ impl Nary {
         let call = Call { name: self.name, ctx: scope.ctx };
         match &*self.args {
             [] => (self.f)(&[], &call),
-            [a] => (self.f)(&[a.eval(scope)?], &call),
-            [a, b] => (self.f)(&[a.eval(scope)?, b.eval(scope)?], &call),
-            args => {
-                let args = args.iter().map(|a| a.eval(scope)).collect::<Result<Vec<_>>>()?;
-                (self.f)(&args, &call)
+            [a] => {
+                let a = a.eval(scope)?;
+                let _held = Held::of(&a)?;
+                patience::spend(1 + room::steps(&a))?;
+                (self.f)(&[a], &call)
             }
+            [a, b] => {
+                let a = a.eval(scope)?;
+                let _held = Held::of(&a)?;
+                let b = b.eval(scope)?;
+                let _held_too = Held::of(&b)?;
+                patience::spend(1 + room::steps(&a) + room::steps(&b))?;
+                (self.f)(&[a, b], &call)
+            }
+            args => self.eval_many(args, scope, &call),
         }
+    }
+    fn eval_many<'s>(&self, args: &'s [Expr], scope: &Scope<'s>, call: &Call<'_>) -> Result<Val<'s>> {
+        let (mut values, mut held, mut bytes) = (Vec::with_capacity(args.len()), Held::default(), 0);
+        for a in args {
+            let v = a.eval(scope)?;
+            patience::spend(1 + room::steps(&v))?;
+            bytes += v.heap_bytes();
+            held.set(bytes)?;
+            values.push(v);
+        }
+        (self.f)(&values, call)
     }
 }
 

@@ -7,7 +7,7 @@ use super::value::Val;
 use super::{Expr, Nary};
 use crate::ctx::QueryCtx;
 use crate::projection::MetaField;
-use pando_base::{Error, ErrorCode, Result};
+use pando_base::{Error, ErrorCode, Result, patience};
 use pando_bson::{Document, RawDoc, Value};
 
 /// The names an expression may use, and the operation it belongs to.
@@ -41,6 +41,8 @@ impl<'a> ParseCtx<'a> {
 
     /// Parses any expression.
     pub fn parse(&mut self, v: Value<'_>) -> Result<Expr> {
+        // Parsed, optimized, walked for what it needs.
+        patience::spend(8)?;
         match v {
             Value::String(s) if s.starts_with('$') => self.path(s),
             Value::Document(d) => self.object(d),

@@ -4,6 +4,7 @@ use super::distance;
 use super::exact::{Crossing, crossing};
 use super::ring::Polygon;
 use super::shape::{Part, Shape};
+use pando_base::patience;
 use s2::cap::Cap;
 use s2::cell::Cell;
 use s2::cellid::CellID;
@@ -79,6 +80,20 @@ struct Frame {
     middle: Point,
     /// Angle from the middle to the furthest corner.
     reach: f64,
+    /// The same through the sphere.
+    chord: f64,
+}
+
+/// Edges up to this long (through the sphere) bend so little that the ends say where they can be.
+const SHORT_EDGE: f64 = 0.05;
+
+/// What looking at all edges takes.
+fn steps(part: Part<'_>) -> usize {
+    match part {
+        Part::Line(l) => l.len() / 4,
+        Part::Polygon(p) => p.edge_count() / 4,
+        Part::Spot(_) | Part::Cap { .. } => 1,
+    }
 }
 
 impl Frame {
@@ -87,7 +102,8 @@ impl Frame {
         let corners = cell.vertices();
         let middle = Point(cell.center().0.normalize());
         let reach = corners.iter().map(|c| distance::angle(&middle, c)).fold(0.0, f64::max) + SLACK;
-        Frame { id, corners, middle, reach }
+        let chord = corners.iter().map(|c| (c.0 - middle.0).norm()).fold(0.0, f64::max);
+        Frame { id, corners, middle, reach, chord }
     }
     fn holds(&self, p: &Point) -> bool {
         self.id.contains(&CellID::from(p))
@@ -95,15 +111,28 @@ impl Frame {
     fn sides(&self) -> impl Iterator<Item = (&Point, &Point)> {
         (0..4).map(|i| (&self.corners[i], &self.corners[(i + 1) % 4]))
     }
+    /// The edge begins in the cell or crosses its boundary.
+    fn touches(&self, a: &Point, b: &Point) -> bool {
+        self.may_reach(a, b) && (self.holds(a) || self.crossed_by(a, b))
+    }
+    /// `false` is certain: the edge stays out of the cap around the cell.
+    fn may_reach(&self, a: &Point, b: &Point) -> bool {
+        let (to_a, length) = ((a.0 - self.middle.0).norm(), (a.0 - b.0).norm());
+        // No point of a short edge is further from its beginning than its end is, arcs and rounding allowed for.
+        length > SHORT_EDGE || to_a <= self.chord + 1.001 * length + SLACK
+    }
     fn crossed_by(&self, a: &Point, b: &Point) -> bool {
         self.sides().any(|(c, d)| crossing(a, b, c, d) != Crossing::No)
     }
 
     fn meets(&self, part: Part<'_>) -> bool {
+        if patience::is_over(steps(part)) {
+            return false;
+        }
         match part {
             Part::Spot(s) => self.id.contains(&s.leaf),
             Part::Line(l) => {
-                l.iter().any(|p| self.holds(p)) || l.windows(2).any(|w| self.crossed_by(&w[0], &w[1]))
+                l.windows(2).any(|w| self.touches(&w[0], &w[1])) || l.last().is_some_and(|p| self.holds(p))
             }
             Part::Polygon(p) => self.meets_polygon(p),
             Part::Cap { center, radius } => self.meets_cap(&center, radius + SLACK),
@@ -112,18 +141,21 @@ impl Frame {
 
     fn meets_polygon(&self, p: &Polygon) -> bool {
         p.may_meet_cap(&self.middle, self.reach)
-            && (self.corners.iter().any(|c| p.contains_point(c))
-                || p.edges().any(|(a, b)| self.holds(a) || self.crossed_by(a, b)))
+            && (p.edges().any(|(a, b)| self.touches(a, b)) || p.contains_point(&self.corners[0]))
     }
 
     fn is_inside(&self, part: Part<'_>) -> bool {
+        if patience::is_over(steps(part)) {
+            return false;
+        }
         match part {
             Part::Spot(s) => s.leaf == self.id,
             Part::Line(_) => false,
             Part::Polygon(p) => {
+                // No boundary runs through it: where one corner is, all of it is.
                 p.may_meet_cap(&self.middle, self.reach)
-                    && self.corners.iter().all(|c| p.contains_point(c))
-                    && !p.edges().any(|(a, b)| self.holds(a) || self.crossed_by(a, b))
+                    && !p.edges().any(|(a, b)| self.touches(a, b))
+                    && p.contains_point(&self.corners[0])
             }
             Part::Cap { center, radius } => self.within_cap(&center, radius),
         }

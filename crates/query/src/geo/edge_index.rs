@@ -3,6 +3,7 @@
 //! Along one axis every edge takes an interval. Edges are kept by the length of theirs, each class in the order of where
 //! they begin, so that those which reach into an interval lie together.
 
+use pando_base::patience;
 use s2::point::Point;
 
 /// Room for rounding.
@@ -64,7 +65,11 @@ impl EdgeIndex {
         for (longest, members) in &self.classes {
             let from = members.partition_point(|(start, _)| *start < lo - longest);
             let reached = members[from..].iter().take_while(|(start, _)| *start <= hi);
+            let before = out.len();
             out.extend(reached.map(|(_, i)| *i).filter(|i| overlap(&self.boxes[*i], &mine)));
+            if patience::is_over(1 + (out.len() - before)) {
+                break;
+            }
         }
         out.sort_unstable();
         out

@@ -1,6 +1,7 @@
 //! The plane: polygons without curvature, and distances in the coordinates' own unit.
 
 use super::shape::Xy;
+use pando_base::patience;
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct FlatPolygon {
@@ -10,6 +11,9 @@ pub struct FlatPolygon {
 impl FlatPolygon {
     /// Corners and edges along the axes are inside; of other edges those on the right are.
     pub(super) fn contains(&self, p: Xy) -> bool {
+        if patience::is_over(self.points.len() / 8) {
+            return false;
+        }
         let mut inside = false;
         let mut from = self.points[self.points.len() - 1];
         for &to in &self.points {

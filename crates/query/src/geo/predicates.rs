@@ -1,10 +1,12 @@
 //! What lies within what, and what meets what.
 
 use super::distance;
+use super::edge_index::EdgeIndex;
 use super::exact::{Crossing, crossing, meeting, vertex_crossing};
 use super::flat;
 use super::ring::{Polygon, edge_meets_spot};
 use super::shape::{Part, Shape, Spot, Xy};
+use pando_base::patience;
 use s2::point::Point;
 use std::f64::consts::PI;
 
@@ -19,7 +21,7 @@ pub(super) fn contains(outer: &Shape, inner: &Shape) -> bool {
             let held = |part: Part<'_>| {
                 let mut held = false;
                 outer.for_each_part(&mut |region| {
-                    held = part_contains(region, part);
+                    held = patience::is_over(1) || part_contains(region, part);
                     !held
                 });
                 held
@@ -77,7 +79,7 @@ pub(super) fn meets(a: &Shape, b: &Shape) -> bool {
     let mut met = false;
     a.for_each_part(&mut |p| {
         b.for_each_part(&mut |q| {
-            met = parts_meet(p, q);
+            met = patience::is_over(1) || parts_meet(p, q);
             !met
         });
         !met
@@ -90,7 +92,7 @@ fn parts_meet(a: Part<'_>, b: Part<'_>) -> bool {
         (Part::Spot(p), Part::Spot(q)) => p.leaf == q.leaf,
         (Part::Spot(spot), Part::Line(l)) | (Part::Line(l), Part::Spot(spot)) => line_meets_spot(l, &spot),
         (Part::Spot(spot), Part::Polygon(p)) | (Part::Polygon(p), Part::Spot(spot)) => p.meets_spot(&spot),
-        (Part::Line(l), Part::Line(m)) => edges(l).any(|(a, b)| edges(m).any(|(c, d)| touch(a, b, c, d))),
+        (Part::Line(l), Part::Line(m)) => lines_meet(l, m),
         (Part::Line(l), Part::Polygon(p)) | (Part::Polygon(p), Part::Line(l)) => line_meets_polygon(l, p),
         (Part::Polygon(p), Part::Polygon(q)) => p.meets(q),
         // MongoDB answers this way for circles.
@@ -106,8 +108,21 @@ fn touch(a: &Point, b: &Point, c: &Point, d: &Point) -> bool {
     crossing(a, b, c, d) != Crossing::No
 }
 
+/// So many pairs of edges are worth an index.
+const ALL_PAIRS: usize = 4096;
+
+fn lines_meet(l: &[Point], m: &[Point]) -> bool {
+    if l.len().saturating_mul(m.len()) <= ALL_PAIRS {
+        return edges(l).any(|(a, b)| edges(m).any(|(c, d)| touch(a, b, c, d)));
+    }
+    let index = EdgeIndex::new(edges(m));
+    edges(l).any(|(a, b)| {
+        patience::is_over(4) || index.near(a, b).into_iter().any(|j| touch(a, b, &m[j], &m[j + 1]))
+    })
+}
+
 fn line_meets_spot(line: &[Point], spot: &Spot) -> bool {
-    edges(line).any(|(a, b)| edge_meets_spot(a, b, spot))
+    patience::is_over(line.len() / 8) || edges(line).any(|(a, b)| edge_meets_spot(a, b, spot))
 }
 
 fn line_meets_polygon(line: &[Point], p: &Polygon) -> bool {
@@ -133,6 +148,9 @@ fn holds_line(p: &Polygon, line: &[Point]) -> bool {
 fn inside_share(p: &Polygon, a: &Point, b: &Point) -> f64 {
     let length = distance::angle(a, b);
     let mut at = Vec::new();
+    if patience::is_over(p.edge_count() / 4) {
+        return 0.0;
+    }
     for (c, d) in p.edges() {
         match crossing(a, b, c, d) {
             Crossing::No => {}

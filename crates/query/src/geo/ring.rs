@@ -3,6 +3,7 @@
 use super::edge_index::EdgeIndex;
 use super::exact::{Crossing, corner_holds_vertex, crossing, ordered, passes, sign};
 use super::shape::Spot;
+use pando_base::{HashMap, patience};
 use s2::cell::Cell;
 use s2::point::Point;
 use std::f64::consts::PI;
@@ -70,8 +71,18 @@ impl Ring {
         {
             return false;
         }
+        if patience::is_over(self.points.len() / 4) {
+            return false;
+        }
         let origin = Point::origin();
         self.edges().fold(self.origin_inside, |inside, (a, b)| inside ^ passes(&origin, p, a, b))
+    }
+
+    /// `true` is certain: both lie in caps that do not meet.
+    fn is_apart(&self, other: &Ring) -> bool {
+        let (Some((a, x)), Some((b, y))) = (&self.cap, &other.cap) else { return false };
+        let reach = |cos: f64| cos.clamp(-1.0, 1.0).acos();
+        a.0.angle(&b.0).rad() > reach(*x) + reach(*y) + 1e-9
     }
 
     /// By the angles turned at the vertices.
@@ -112,6 +123,9 @@ impl Polygon {
     pub(super) fn edges(&self) -> impl Iterator<Item = (&Point, &Point)> {
         self.rings.iter().flat_map(Ring::edges)
     }
+    pub(super) fn edge_count(&self) -> usize {
+        self.rings.iter().map(|r| r.points.len()).sum()
+    }
     pub(super) fn contains_point(&self, p: &Point) -> bool {
         self.rings.iter().filter(|r| r.contains(p)).count() % 2 == 1
     }
@@ -133,7 +147,7 @@ impl Polygon {
     }
 
     fn shares_vertex(&self, p: &Point) -> bool {
-        self.rings.iter().any(|r| r.points.contains(p))
+        !patience::is_over(self.edge_count() / 16) && self.rings.iter().any(|r| r.points.contains(p))
     }
 
     pub(super) fn contains(&self, other: &Polygon) -> bool {
@@ -178,7 +192,7 @@ impl Polygon {
     /// Some edges cross in their insides.
     fn crosses(&self, other: &Polygon) -> bool {
         let theirs: Vec<_> = other.edges().collect();
-        if self.edges().count().saturating_mul(theirs.len()) <= ALL_PAIRS {
+        if self.edge_count().saturating_mul(theirs.len()) <= ALL_PAIRS {
             return self
                 .edges()
                 .any(|(a, b)| theirs.iter().any(|(c, d)| crossing(a, b, c, d) == Crossing::Yes));
@@ -186,15 +200,19 @@ impl Polygon {
         let index = EdgeIndex::new(theirs.iter().copied());
         let crosses =
             |a: &Point, b: &Point, j: usize| crossing(a, b, theirs[j].0, theirs[j].1) == Crossing::Yes;
-        self.edges().any(|(a, b)| index.near(a, b).into_iter().any(|j| crosses(a, b, j)))
+        self.edges()
+            .any(|(a, b)| patience::is_over(4) || index.near(a, b).into_iter().any(|j| crosses(a, b, j)))
     }
 
     /// Whether `test` holds of the two corners at every vertex that both have.
     fn wedges(&self, other: &Polygon, test: impl Fn(&Point, &Point, &Point, &Point, &Point) -> bool) -> bool {
+        let shared = SharedVertices::new(other);
         for ring in &self.rings {
             for (i, v) in ring.points.iter().enumerate() {
-                for theirs in &other.rings {
-                    let Some(j) = theirs.points.iter().position(|p| p == v) else { continue };
+                if patience::is_over(1) {
+                    return false;
+                }
+                for (theirs, j) in shared.at(v) {
                     let ((a0, a2), (b0, b2)) = (ring.around(i), theirs.around(j));
                     if !test(a0, v, a2, b0, b2) {
                         return false;
@@ -205,6 +223,50 @@ impl Polygon {
         true
     }
 }
+
+/// Where a polygon's vertices are in its loops.
+enum SharedVertices<'p> {
+    Few(&'p Polygon),
+    /// By the place: loop and number, in order.
+    Many(HashMap<[u64; 3], Vec<(usize, usize)>>, &'p Polygon),
+}
+
+impl<'p> SharedVertices<'p> {
+    fn new(p: &'p Polygon) -> SharedVertices<'p> {
+        if p.edge_count() <= VERTICES_LISTED {
+            return SharedVertices::Few(p);
+        }
+        let mut all: HashMap<[u64; 3], Vec<(usize, usize)>> = HashMap::default();
+        for (r, ring) in p.rings.iter().enumerate() {
+            for (i, v) in ring.points.iter().enumerate() {
+                all.entry(bits(v)).or_default().push((r, i));
+            }
+        }
+        SharedVertices::Many(all, p)
+    }
+    /// The loops that have this vertex, and where first.
+    fn at(&self, v: &Point) -> Vec<(&'p Ring, usize)> {
+        match self {
+            SharedVertices::Few(p) => {
+                let first = |r: &'p Ring| Some((r, r.points.iter().position(|q| q == v)?));
+                p.rings.iter().filter_map(first).collect()
+            }
+            SharedVertices::Many(all, p) => {
+                let mut found: Vec<(usize, usize)> = all.get(&bits(v)).cloned().unwrap_or_default();
+                found.dedup_by_key(|(r, _)| *r);
+                found.into_iter().map(|(r, i)| (&p.rings[r], i)).collect()
+            }
+        }
+    }
+}
+
+/// Equal for equal points.
+pub(super) fn bits(p: &Point) -> [u64; 3] {
+    [p.0.x, p.0.y, p.0.z].map(|c| (c + 0.0).to_bits())
+}
+
+/// So few vertices are compared one by one.
+const VERTICES_LISTED: usize = 64;
 
 /// So few pairs of edges are looked at faster than an index is made.
 const ALL_PAIRS: usize = 4096;
@@ -220,12 +282,18 @@ fn wedge_meets(a0: &Point, v: &Point, a2: &Point, b0: &Point, b2: &Point) -> boo
 
 /// Whether one loop is inside of another one; their edges may meet in vertices.
 pub(super) fn ring_contains(outer: &Ring, inner: &Ring) -> bool {
+    if outer.is_apart(inner) || patience::is_over((outer.points.len() + inner.points.len()) / 4) {
+        return false;
+    }
     let lone = |r: &Ring| Polygon { rings: vec![Ring { hole: false, ..r.clone() }] };
     lone(outer).contains(&lone(inner))
 }
 
 /// Whether two loops' edges cross, in their insides or at a vertex.
 pub(super) fn rings_cross(a: &Ring, b: &Ring) -> bool {
+    if a.is_apart(b) || patience::is_over((a.points.len() + b.points.len()) / 4) {
+        return false;
+    }
     let lone = |r: &Ring| Polygon { rings: vec![Ring { hole: false, ..r.clone() }] };
     let (x, y) = (lone(a), lone(b));
     x.crosses(&y) || (x.meets(&y) && !x.contains(&y) && !y.contains(&x))

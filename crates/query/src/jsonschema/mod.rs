@@ -11,7 +11,7 @@ use crate::ctx::QueryCtx;
 use crate::matcher::{TypeSet, decimal_is_nan};
 use crate::number::Number;
 use crate::regex::Regex;
-use pando_base::Result;
+use pando_base::{Result, patience};
 use pando_bson::compare::{cmp_elems, cmp_numbers};
 use pando_bson::{DocBuf, Elem, ElementType, RawDoc, Value};
 use std::cmp::Ordering;
@@ -135,8 +135,13 @@ fn duplicate(items: &RawDoc) -> Option<Elem<'_>> {
     repeated.map(|w| w[1]).min_by_key(|(at, _)| *at).map(|(_, e)| e)
 }
 
+/// A field, looked for as long as there is time.
+fn found<'d>(doc: &'d RawDoc, name: &str) -> Option<Elem<'d>> {
+    if patience::is_over(1 + doc.byte_len() / 256) { None } else { doc.elem(name) }
+}
+
 fn missing<'r>(doc: &RawDoc, names: &'r [String]) -> Vec<&'r str> {
-    names.iter().map(String::as_str).filter(|n| doc.elem(n).is_none()).collect()
+    names.iter().map(String::as_str).filter(|n| found(doc, n).is_none()).collect()
 }
 
 impl Additional {
@@ -150,7 +155,9 @@ impl Additional {
 
 /// A property that neither `properties` nor `patternProperties` speaks of.
 fn is_additional(name: &str, named: &[String], patterns: &[Arc<Regex>]) -> bool {
-    !named.iter().any(|n| n == name) && !patterns.iter().any(|p| p.is_match(name))
+    !patience::is_over(named.len() / 4)
+        && !named.iter().any(|n| n == name)
+        && !patterns.iter().any(|p| p.is_match(name))
 }
 
 impl Rule {
@@ -160,6 +167,9 @@ impl Rule {
     }
 
     fn accepts(&self, v: Elem<'_>) -> bool {
+        if patience::is_over(1) {
+            return false;
+        }
         match self.kind_of_value() {
             Some(ElementType::Double) if !v.value().is_number() => return true,
             Some(ElementType::Double) | None => {}
@@ -169,7 +179,9 @@ impl Rule {
         match &self.test {
             Test::Type(set) => set.contains(v.ty),
             Test::Enum => match self.operand() {
-                Value::Array(items) => items.iter().any(|i| cmp_elems(&i, &v, None) == Ordering::Equal),
+                Value::Array(items) => {
+                    items.iter().any(|i| patience::is_over(1) || cmp_elems(&i, &v, None) == Ordering::Equal)
+                }
                 _ => false,
             },
             Test::MultipleOf(n) => Number::of(v.value()).is_some_and(|value| (value % *n).is_zero()),
@@ -203,7 +215,7 @@ impl Rule {
             Test::Required(names) => missing(doc_of(&v), names).is_empty(),
             Test::Properties(all) => {
                 let doc = doc_of(&v);
-                all.iter().all(|(name, rules)| doc.elem(name).is_none_or(|e| rules.accept(e)))
+                all.iter().all(|(name, rules)| found(doc, name).is_none_or(|e| rules.accept(e)))
             }
             Test::PatternProperties(all) => {
                 let fits = |e: Elem<'_>| all.iter().all(|(_, p, r)| !p.is_match(e.name()) || r.accept(e));
@@ -214,7 +226,7 @@ impl Rule {
                 extra.all(|e| allowed.accepts(e))
             }
             Test::Dependencies(all) => all.iter().all(|(name, d)| {
-                doc_of(&v).elem(name).is_none()
+                found(doc_of(&v), name).is_none()
                     || match d {
                         Dependency::Properties(names) => missing(doc_of(&v), names).is_empty(),
                         Dependency::Schema(rules) => rules.accept(v),

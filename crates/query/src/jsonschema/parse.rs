@@ -5,7 +5,7 @@ use crate::ctx::QueryCtx;
 use crate::matcher::{TypeSet, exact_i64, type_of_name};
 use crate::number::Number;
 use crate::regex::Regex;
-use pando_base::{Error, ErrorCode, Result, limits};
+use pando_base::{Error, ErrorCode, Result, limits, patience};
 use pando_bson::compare::cmp_numbers;
 use pando_bson::{DocBuilder, Elem, ElementType, RawDoc, Value};
 use std::cmp::Ordering;
@@ -45,11 +45,15 @@ const KNOWN: &[&str] = &[
     "uniqueItems",
 ];
 
+/// What a keyword takes to parse.
+const SCHEMA_STEPS: usize = 16;
+
 pub(super) fn rules(schema: &RawDoc, ctx: &QueryCtx, depth: usize) -> Result<Rules> {
     if depth > limits::BSON_DEPTH_MAX {
         return Err(Error::new(ErrorCode::Overflow, "$jsonSchema exceeds the nesting limit"));
     }
     for e in schema {
+        patience::spend(SCHEMA_STEPS)?;
         check_keyword(e.name())?;
     }
     let mut p = Parser { schema, ctx, depth, out: Rules::default() };

@@ -2,7 +2,7 @@
 
 use super::node::{ElemMatchObject, ElemMatchValue, Leaf, Node, Pred, Scope};
 use super::path::{self, Candidate, Path};
-use pando_base::Error;
+use pando_base::{Error, Result, patience};
 use pando_bson::{Elem, ElementType, RawDoc};
 
 /// What a match can tell about where it happened, for `$` in projections and updates.
@@ -25,7 +25,7 @@ pub(super) struct View<'a, 's> {
     at: usize,
     /// Stands for a whole document of one element.
     single: Option<Elem<'a>>,
-    pub(super) error: Option<Error>,
+    error: Option<Error>,
 }
 
 impl<'a, 's> View<'a, 's> {
@@ -34,6 +34,14 @@ impl<'a, 's> View<'a, 's> {
     }
     pub(super) fn single(e: Elem<'a>, scope: &'s Scope) -> View<'a, 's> {
         View { at: 0, single: Some(e), ..View::new(RawDoc::empty(), scope) }
+    }
+    /// What was found, unless something went wrong on the way.
+    #[inline]
+    pub(super) fn verdict(self, yes: bool) -> Result<bool> {
+        match self.error {
+            None => patience::check().map(|()| yes),
+            Some(e) => Err(e),
+        }
     }
 
     #[inline]
@@ -84,7 +92,7 @@ pub(super) fn eval(node: &Node, view: &mut View<'_, '_>, mut details: Option<&mu
     match node {
         Node::And(all) => {
             for n in all {
-                if !eval(n, view, details.as_deref_mut()) {
+                if patience::is_over(1) || !eval(n, view, details.as_deref_mut()) {
                     if let Some(d) = details {
                         *d = MatchDetails::default();
                     }
@@ -94,8 +102,8 @@ pub(super) fn eval(node: &Node, view: &mut View<'_, '_>, mut details: Option<&mu
             true
         }
         // Which branch holds says nothing about positions.
-        Node::Or(any) => any.iter().any(|n| eval(n, view, None)),
-        Node::Nor(none) => !none.iter().any(|n| eval(n, view, None)),
+        Node::Or(any) => any.iter().any(|n| patience::is_over(1) || eval(n, view, None)),
+        Node::Nor(none) => !none.iter().any(|n| patience::is_over(1) || eval(n, view, None)),
         Node::Not(n) => !eval(n, view, None),
         // Arrays on the way, even empty ones, must not speak against it.
         Node::Leaf(Leaf { pred: Pred::Implied(_) | Pred::Near(_), .. }) => true,
@@ -171,7 +179,10 @@ fn matching_member<'a>(m: &ElemMatchObject, e: Option<Elem<'a>>) -> Option<&'a [
     RawDoc::trusted(array.data())
         .iter()
         .filter(|x| matches!(x.ty, ElementType::Document | ElementType::Array))
-        .find(|x| eval(&m.scope.root, &mut View::new(RawDoc::trusted(x.data()), &m.scope), None))
+        .find(|x| {
+            patience::is_over(1)
+                || eval(&m.scope.root, &mut View::new(RawDoc::trusted(x.data()), &m.scope), None)
+        })
         .map(|x| x.name_bytes())
 }
 
@@ -196,16 +207,16 @@ fn matching_value<'a>(m: &ElemMatchValue, e: Option<Elem<'a>>) -> Option<&'a [u8
     let array = e.filter(|e| e.ty == ElementType::Array)?;
     RawDoc::trusted(array.data())
         .iter()
-        .find(|x| m.all.iter().all(|n| eval_single(n, Some(x))))
+        .find(|x| patience::is_over(1) || m.all.iter().all(|n| eval_single(n, Some(x))))
         .map(|x| x.name_bytes())
 }
 
 /// Whether a predicate without a path holds for one value, arrays not unwound.
 pub(crate) fn eval_single(node: &Node, e: Option<&Elem<'_>>) -> bool {
     match node {
-        Node::And(all) => all.iter().all(|n| eval_single(n, e)),
-        Node::Or(any) => any.iter().any(|n| eval_single(n, e)),
-        Node::Nor(none) => !none.iter().any(|n| eval_single(n, e)),
+        Node::And(all) => all.iter().all(|n| !patience::is_over(1) && eval_single(n, e)),
+        Node::Or(any) => any.iter().any(|n| patience::is_over(1) || eval_single(n, e)),
+        Node::Nor(none) => !none.iter().any(|n| patience::is_over(1) || eval_single(n, e)),
         Node::Not(n) => !eval_single(n, e),
         Node::Leaf(l) => l.pred.test(e),
         Node::ElemMatchObject(m) => matching_member(m, e.copied()).is_some(),

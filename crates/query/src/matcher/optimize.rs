@@ -167,7 +167,9 @@ fn rank(n: &Node) -> u8 {
 }
 
 fn order(a: &Node, b: &Node) -> Ordering {
-    let path = |n: &Node| n.path().map(|p| p.dotted().to_owned());
+    fn path(n: &Node) -> Option<&str> {
+        n.path().map(|p| p.dotted())
+    }
     rank(a).cmp(&rank(b)).then_with(|| path(a).cmp(&path(b))).then_with(|| {
         let (x, y) = (inner(a), inner(b));
         for (p, q) in x.iter().zip(y) {

@@ -12,7 +12,7 @@ use super::type_set::TypeSet;
 use crate::ctx::QueryCtx;
 use crate::geo::{GeoQuery, NearQuery, is_near};
 use crate::jsonschema::Schema;
-use pando_base::{Error, ErrorCode, Result};
+use pando_base::{Error, ErrorCode, Result, patience};
 use pando_bson::{DocBuilder, Elem, ElementType, RawDoc, Value};
 use std::sync::Arc;
 
@@ -42,6 +42,7 @@ fn parse_doc(filter: &RawDoc, level: Level, ctx: &QueryCtx) -> Result<Node> {
 
 /// `{name: e}`: an operator document, a regex or an equality.
 fn parse_field(name: &str, e: Elem<'_>, ctx: &QueryCtx, all: &mut Vec<Node>) -> Result<()> {
+    patience::spend(2)?;
     match e.value() {
         Value::Document(ops) if is_operators(ops, false) => parse_operators(name, ops, ctx, all),
         Value::Regex { pattern, options } => {
@@ -283,6 +284,8 @@ fn parse_in(op: &str, v: Value<'_>, ctx: &QueryCtx) -> Result<InList> {
     let mut values = Vec::new();
     let mut regexes = Vec::new();
     for e in items {
+        // It will be sorted, and its bounds made.
+        patience::spend(4)?;
         match e.value() {
             Value::Document(d) if is_operators(d, false) => {
                 return Err(Error::bad_value("cannot nest $ under $in"));

@@ -8,6 +8,7 @@
 //! * a component that is a number is tried both as a field name and as an array position, and an element
 //!   reached by position at the end of the path is not unwound further.
 
+use pando_base::patience;
 use pando_bson::{Elem, ElementType, RawDoc};
 
 /// A field path split at its dots.
@@ -94,6 +95,9 @@ fn child<'a>(e: &Elem<'a>, part: &Part) -> Option<Elem<'a>> {
     RawDoc::trusted(e.data()).elem(&part.name)
 }
 
+/// Bytes of an array walked in one step.
+const BYTES_PER_STEP: usize = 32;
+
 fn in_array<'a>(
     items: &'a RawDoc,
     whole: Option<Elem<'a>>,
@@ -101,6 +105,9 @@ fn in_array<'a>(
     leaf: Leaf,
     test: &mut dyn FnMut(Candidate<'a>) -> bool,
 ) -> bool {
+    if patience::is_over(items.byte_len() / BYTES_PER_STEP) {
+        return false;
+    }
     let Some((next, after)) = rest.split_first() else {
         if leaf == Leaf::Elements && items.iter().any(|x| test((Some(x), Some(x.name_bytes())))) {
             return true;

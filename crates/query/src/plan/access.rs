@@ -12,6 +12,7 @@ use super::predicates::Predicate;
 use crate::collation::Collation;
 use crate::matcher::{Node, Pred};
 use crate::source::{FieldKind, IndexInfo, IndexKind};
+use pando_base::patience;
 use pando_bson::{ElementType, Value, canonical_type};
 use std::sync::Arc;
 
@@ -111,6 +112,9 @@ fn candidates<'a>(
     wanted: &Wanted<'a>,
 ) -> Vec<Bounded<'a>> {
     let traits = traits(index, field, bits != 0);
+    if patience::is_over(wanted.predicates.len()) {
+        return Vec::new();
+    }
     let mut out: Vec<Bounded<'a>> = wanted
         .predicates
         .iter()

@@ -14,7 +14,7 @@ use crate::matcher::{CmpOp, Matcher, Node, Path, Pred};
 use crate::projection::MetaField;
 use crate::sort::SortPattern;
 use crate::source::{CollectionInfo, Direction, FieldKind, IndexInfo, IndexKind, RecordId};
-use pando_base::{ErrorCode, Result, limits};
+use pando_base::{ErrorCode, Result, limits, patience};
 use pando_bson::keystring::KeyBuilder;
 use pando_bson::{DocBuf, ElementType, Value};
 use std::sync::Arc;
@@ -27,6 +27,9 @@ pub struct Solution {
     pub signature: String,
 }
 
+/// What planning one branch of a disjunction takes.
+const BRANCH_STEPS: usize = 50;
+
 // tour: find 4/9
 /// The plans for `q`, best guesses first; at least one.
 pub fn solutions(q: &Query, info: &CollectionInfo) -> Result<Vec<Solution>> {
@@ -36,7 +39,8 @@ pub fn solutions(q: &Query, info: &CollectionInfo) -> Result<Vec<Solution>> {
     q.check_text_score()?;
     let p = Planner::new(q, info);
     if p.has_text() {
-        return p.text_solutions();
+        let found = p.text_solutions();
+        return patience::check().and(found);
     }
     let natural = match &q.hint {
         Some(Hint::Natural(dir)) => Some(*dir),
@@ -73,6 +77,7 @@ pub fn solutions(q: &Query, info: &CollectionInfo) -> Result<Vec<Solution>> {
         return Ok(vec![one]);
     }
     let mut out = p.indexed(hinted);
+    patience::check()?;
     out.truncate(limits::CANDIDATE_PLANS_MAX);
     if out.is_empty() {
         out.push(match hinted {
@@ -264,6 +269,9 @@ impl Planner<'_> {
             return vec![self.finish(rows)];
         }
         for &i in &usable {
+            if self.is_enough(&out) {
+                break;
+            }
             let index = &self.info.indexes[i];
             let mut gives_order = false;
             for access in accesses(i, index, &wanted) {
@@ -282,6 +290,9 @@ impl Planner<'_> {
             }
         }
         for (i, node) in self.conj.iter().enumerate() {
+            if self.is_enough(&out) {
+                break;
+            }
             if let Node::Or(branches) = node
                 && let Some(rows) = self.union(branches, i, hinted)
             {
@@ -289,6 +300,10 @@ impl Planner<'_> {
             }
         }
         out
+    }
+    /// More plans than these are not tried; and the work on one takes as long as the filter is large.
+    fn is_enough(&self, out: &[Solution]) -> bool {
+        patience::is_over(self.conj.len()) || out.len() >= limits::CANDIDATE_PLANS_MAX
     }
 
     /// A hinted index that no condition can use, from end to end.
@@ -504,6 +519,9 @@ impl Planner<'_> {
     pub(super) fn union(&self, branches: &[Node], at: usize, hinted: Option<usize>) -> Option<Rows> {
         let mut scans = Vec::new();
         for branch in branches {
+            if patience::is_over(BRANCH_STEPS + self.conj.len()) {
+                return None;
+            }
             scans.push(self.branch(branch, at, hinted)?);
         }
         if let Some(mut one) = self.single_scan(&scans) {
@@ -553,7 +571,7 @@ impl Planner<'_> {
     fn single_scan(&self, scans: &[Rows]) -> Option<Access> {
         let first = scans.first()?.access.as_ref()?;
         let order = Collation::order(&self.index(first).collation);
-        let mut union = IntervalList::default();
+        let mut union = Vec::new();
         for s in scans {
             let a = s.access.as_ref()?;
             let same = a.index == first.index
@@ -565,10 +583,10 @@ impl Planner<'_> {
             if !same {
                 return None;
             }
-            union = union.union(a.fields[0].intervals.clone(), order);
+            union.extend(a.fields[0].intervals.0.iter().cloned());
         }
         let mut all = first.clone();
-        all.fields[0].intervals = union;
+        all.fields[0].intervals = IntervalList(union).normalize(order);
         Some(all)
     }
 

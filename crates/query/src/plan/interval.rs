@@ -1,6 +1,7 @@
 //! Intervals of values and ordered lists of them: what an index scan visits in one field.
 
 use crate::matcher::Operand;
+use pando_base::patience;
 use pando_bson::compare::cmp_elems;
 use pando_bson::{ElementType, StringOrder, Value};
 use std::cmp::Ordering;
@@ -100,6 +101,9 @@ impl IntervalList {
         self.0.sort_by(|a, b| by_low(a, b, order).then_with(|| by_high(a, b, order)));
         let mut out: Vec<Interval> = Vec::with_capacity(self.0.len());
         for i in self.0 {
+            if patience::is_over(1) {
+                break;
+            }
             match out.last_mut() {
                 Some(last) if touches(last, &i, order) => {
                     if by_high(last, &i, order).is_lt() {
@@ -121,7 +125,9 @@ impl IntervalList {
     pub fn intersect(&self, other: &IntervalList, order: Order<'_>) -> IntervalList {
         let mut out = Vec::new();
         let (mut i, mut j) = (0, 0);
-        while let (Some(a), Some(b)) = (self.0.get(i), other.0.get(j)) {
+        while let (Some(a), Some(b)) = (self.0.get(i), other.0.get(j))
+            && !patience::is_over(1)
+        {
             let low = if by_low(a, b, order).is_ge() { a } else { b };
             let high = if by_high(a, b, order).is_le() { a } else { b };
             let both =

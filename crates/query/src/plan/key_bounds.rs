@@ -8,6 +8,7 @@ use super::access::BoundField;
 use super::interval::Order;
 use crate::matcher::Operand;
 use crate::source::{Direction, FieldKind};
+use pando_base::patience;
 use pando_bson::keystring::{AFTER, Directions, KeyBuilder, KeyReader};
 use std::cmp::Ordering;
 
@@ -183,6 +184,7 @@ fn field_ranges(f: &BoundField, order: Order<'_>) -> Vec<KeyRange> {
     let list = if descending { f.intervals.reversed() } else { f.intervals.clone() };
     list.0
         .iter()
+        .take_while(|_| !patience::is_over(2))
         .map(|i| KeyRange {
             low: segment(&i.low, descending, order),
             low_inclusive: i.low_inclusive,

@@ -16,7 +16,7 @@ use super::predicates::conjuncts;
 use crate::matcher::{Leaf, Node, Path, Pred, TextMeaning, no_text_index};
 use crate::projection::MetaField;
 use crate::source::{CollectionInfo, Direction, FieldKind, IndexInfo, IndexKind};
-use pando_base::{Error, ErrorCode, Result};
+use pando_base::{Error, ErrorCode, Result, patience};
 use pando_bson::keystring::{AFTER, Directions, KeyBuilder};
 use pando_bson::{DocBuf, DocBuilder, ElementType};
 use std::sync::Arc;
@@ -165,6 +165,7 @@ impl Planner<'_> {
             .query
             .lookups
             .iter()
+            .take_while(|_| !patience::is_over(SCAN_STEPS))
             .map(|term| {
                 let scan =
                     term_scan(position, index, &prefix, term, of_scan.clone(), scored || filter.is_some());
@@ -221,6 +222,9 @@ fn unscored(
         (_, Some(filter)) => PlanNode::KeyOr { inputs: scans, filter, key_fields },
     }
 }
+
+/// What making one scan takes.
+const SCAN_STEPS: usize = 20;
 
 /// All entries of one term, best scores first.
 fn term_scan(

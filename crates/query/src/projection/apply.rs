@@ -1,8 +1,9 @@
 //! The walk over a document's bytes.
 
+use super::parse::NAMES_PER_STEP;
 use super::{Folder, Mode, Node, RowMeta, slice};
 use crate::matcher::first_matching_member;
-use pando_base::{Error, Result};
+use pando_base::{Error, Result, patience};
 use pando_bson::{ArrayBuilder, DocBuilder, Elem, ElementType, RawDoc};
 
 pub(super) struct Walk<'a> {
@@ -26,6 +27,7 @@ impl Walk<'_> {
     pub(super) fn document(&self, folder: &Folder, doc: &RawDoc, out: &mut DocBuilder) -> Result<()> {
         let mut left = folder.children.len();
         for e in doc {
+            patience::spend(folder.children.len() / NAMES_PER_STEP)?;
             let Some(node) = folder.child(e.name_bytes()) else {
                 if self.mode == Mode::Exclusion {
                     out.elem(e);

@@ -3,7 +3,7 @@
 use super::{Computed, Folder, MetaField, Mode, Node, Projection, Slice, slice};
 use crate::ctx::QueryCtx;
 use crate::matcher::Matcher;
-use pando_base::{Error, Result, limits};
+use pando_base::{Error, Result, limits, patience};
 use pando_bson::{DocBuilder, Elem, RawDoc, Value};
 use std::sync::Arc;
 
@@ -24,6 +24,9 @@ pub(super) fn parse(spec: &RawDoc, ctx: &QueryCtx) -> Result<Projection> {
     }
     Ok(p.finish(spec))
 }
+
+/// Names compared in one step.
+pub(super) const NAMES_PER_STEP: usize = 8;
 
 struct Parser<'c> {
     ctx: &'c QueryCtx,
@@ -203,6 +206,7 @@ impl Parser<'_> {
     /// Puts a leaf into the tree.
     fn add(&mut self, path: &str, node: Node) -> Result<()> {
         check_path(path)?;
+        patience::spend(1 + self.root.children.len() / NAMES_PER_STEP)?;
         self.simple &= matches!(node, Node::Include | Node::Exclude) && !path.contains('.');
         let adds = matches!(node, Node::Computed(_) | Node::ElemMatch(_) | Node::Meta(_));
         let mut folder = &mut self.root;

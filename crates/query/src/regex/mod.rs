@@ -6,7 +6,7 @@
 
 mod translate;
 
-use pando_base::{Error, Result, limits};
+use pando_base::{Error, Result, limits, patience};
 use std::fmt;
 use translate::{Translated, translate};
 
@@ -37,6 +37,11 @@ impl fmt::Debug for Regex {
     }
 }
 
+/// Bytes searched in one step.
+const BYTES_PER_STEP: usize = 256;
+/// What compiling the shortest pattern takes.
+const COMPILE_STEPS: usize = 200;
+
 #[cold]
 fn invalid(why: &str) -> Error {
     Error::location(51091, format!("Regular expression is invalid: {why}"))
@@ -61,6 +66,7 @@ impl Regex {
     }
 
     fn compile(pattern: &str, options: &str, captures: bool) -> Result<Regex> {
+        patience::spend(COMPILE_STEPS + pattern.len())?;
         check_options(options)?;
         if pattern.contains('\0') {
             return Err(Error::bad_value("Regular expression cannot contain an embedded null byte"));
@@ -95,7 +101,7 @@ impl Regex {
                     .backtrack_limit(limits::REGEX_BACKTRACKS_MAX)
                     .delegate_size_limit(limits::REGEX_PROGRAM_BYTES_MAX)
                     .build()
-                    .map_err(|e| invalid(&last_line(&e.to_string())))?,
+                    .map_err(|e| invalid(&refusal(&e)))?,
             ),
         };
         Ok(Regex { tier })
@@ -103,12 +109,18 @@ impl Regex {
 
     #[inline]
     pub fn is_match(&self, subject: &str) -> bool {
+        if patience::is_over(subject.len() / BYTES_PER_STEP) {
+            return false;
+        }
         match &self.tier {
             Tier::Contains(s) => subject.contains(s.as_str()),
             Tier::StartsWith(s) => subject.starts_with(s.as_str()),
             Tier::Linear(r) => r.is_match(subject),
             Tier::LinearBytes(r) => r.is_match(subject.as_bytes()),
-            Tier::Backtracking(r) => r.is_match(subject).unwrap_or(false),
+            // Up to some tens of milliseconds.
+            Tier::Backtracking(r) => {
+                !patience::is_over(limits::PATIENCE_STEPS) && r.is_match(subject).unwrap_or(false)
+            }
         }
     }
 
@@ -124,6 +136,10 @@ impl Regex {
 
     /// The first match at or after byte `from` (a character boundary): byte ranges of the match and its groups.
     pub fn captures_at(&self, subject: &str, from: usize) -> Result<Option<Vec<Option<(usize, usize)>>>> {
+        let bytes = subject.len().saturating_sub(from);
+        // A backtracking match may take some tens of milliseconds.
+        let heavy = matches!(self.tier, Tier::Backtracking(_));
+        patience::spend(if heavy { limits::PATIENCE_STEPS } else { 1 + bytes / BYTES_PER_STEP })?;
         let whole = |at: Option<usize>, len: usize| at.map(|i| vec![Some((from + i, from + i + len))]);
         let tail = subject.get(from..).unwrap_or_default();
         Ok(match &self.tier {
@@ -145,6 +161,17 @@ impl Regex {
                 }
             },
         })
+    }
+}
+
+fn refusal(e: &fancy_regex::Error) -> String {
+    use fancy_regex::{CompileError, Error};
+    let Error::CompileError(why) = e else { return last_line(&e.to_string()) };
+    match **why {
+        CompileError::LookBehindNotConst | CompileError::VariableLookBehindRequiresFeature => {
+            "lookbehind assertion is not fixed length".to_owned()
+        }
+        _ => last_line(&e.to_string()),
     }
 }
 
@@ -303,6 +330,17 @@ mod tests {
         }
     }
 
+    #[test]
+    fn lookbehinds_have_a_fixed_length_as_in_pcre() {
+        for bad in ["(?<=a.*b)c", "(?<=a(b|cd))c", "(?<=a{2,3})c"] {
+            let e = Regex::new(bad, "").err().map(|e| e.message.clone());
+            assert!(
+                e.as_ref().is_some_and(|m| m.ends_with("lookbehind assertion is not fixed length")),
+                "{bad}: {e:?}"
+            );
+        }
+        assert!(m("(?<=ab|c)d", "", "xcd") && m("(?<!ab|c)d", "", "xxd"));
+    }
     #[test]
     fn hopeless_backtracking_gives_up() {
         assert!(!m(r"(?=a)(a+)+\1$", "", &"a".repeat(40).replace("aaaa", "aaab")));

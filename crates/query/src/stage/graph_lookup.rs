@@ -15,7 +15,7 @@ use crate::expr::{Expr, FieldPath, ParseCtx, Val};
 use crate::matcher::{Matcher, exact_i64};
 use crate::plan::Query;
 use pando_base::limits::GRAPH_LOOKUP_BYTES_MAX;
-use pando_base::{Error, ErrorCode, Result};
+use pando_base::{Error, ErrorCode, Result, patience};
 use pando_bson::keystring::KeyBuilder;
 use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, Elem, ElementType, RawDoc, Value};
 use std::collections::BTreeSet;
@@ -148,6 +148,11 @@ fn key(v: Value<'_>, ctx: &QueryCtx) -> Box<[u8]> {
     b.finish().into()
 }
 
+/// A value that was asked for, beside its bytes.
+const ASKED_OVERHEAD: usize = 96;
+/// What remembering one takes.
+const ASK_STEPS: usize = 8;
+
 impl Search {
     fn grow(&mut self, bytes: usize) -> Result<()> {
         self.bytes += bytes;
@@ -158,7 +163,8 @@ impl Search {
     }
     fn ask(&mut self, v: Value<'_>, ctx: &QueryCtx) -> Result<()> {
         let key = key(v, ctx);
-        let size = key.len() * 2;
+        let size = key.len() * 2 + ASKED_OVERHEAD;
+        patience::spend(ASK_STEPS)?;
         if self.asked.insert(key) {
             self.frontier.push(Val::Ref(v).into_owned());
             self.grow(size)?;

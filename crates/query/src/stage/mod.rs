@@ -72,8 +72,10 @@ use crate::projection::{MetaField, Projection};
 use crate::sort::{SortPattern, SpillSpace};
 use crate::source::{CollectionInfo, IndexInfo};
 use bytes::Bytes;
-use pando_base::limits::{PIPELINE_STAGES_MAX, STAGE_ROWS_PER_TURN};
-use pando_base::{Error, ErrorCode, Result};
+use pando_base::limits::{
+    BSON_INTERNAL_BYTES_MAX, EXPRESSION_VALUES_BYTES_MAX, PIPELINE_STAGES_MAX, STAGE_ROWS_PER_TURN,
+};
+use pando_base::{Error, ErrorCode, Result, patience};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -173,7 +175,11 @@ impl<'a> Upstream<'a> {
                     budget: self.budget,
                     ctx: self.ctx,
                 })?;
-                *count += u64::from(matches!(step, Step::Row(_)));
+                if let Step::Row(row) = &step {
+                    *count += 1;
+                    check_row(row)?;
+                }
+                patience::check()?;
                 Ok(step)
             }
             _ => self.input.next().inspect_err(|_| *self.input_failed = true),
@@ -219,6 +225,24 @@ impl<'a> Upstream<'a> {
     pub(crate) fn ctx(&self) -> &'a QueryCtx {
         self.ctx
     }
+}
+
+/// A row on its way from stage to stage: as large as a value may be, and then the document around it.
+const ROW_BYTES_MAX: usize = EXPRESSION_VALUES_BYTES_MAX + BSON_INTERNAL_BYTES_MAX;
+/// Bytes of a row that are copied in one step.
+const ROW_BYTES_PER_STEP: usize = 1024;
+
+#[inline]
+fn check_row(row: &Row) -> Result<()> {
+    let bytes = row.bytes().len();
+    patience::spend(1 + bytes / ROW_BYTES_PER_STEP)?;
+    if bytes <= ROW_BYTES_MAX {
+        return Ok(());
+    }
+    let max = BSON_INTERNAL_BYTES_MAX;
+    let text =
+        format!("BSONObj size: {bytes} (0x{bytes:X}) is invalid. Size must be between 0 and {max}(16MB)");
+    Err(Error::new(ErrorCode::BSONObjectTooLarge, text))
 }
 
 /// What a stage needs from the run it is part of.

@@ -6,7 +6,7 @@
 use super::fields::each_field;
 use super::tokens::{Sensitivity, Tokens, folded};
 use super::{Language, TextSpec};
-use pando_base::Result;
+use pando_base::{Result, patience};
 use pando_bson::RawDoc;
 use std::collections::BTreeSet;
 
@@ -59,6 +59,9 @@ impl TextQuery {
         let mut place = Place::default();
         let mut after_space = true;
         for (at, c) in search.char_indices() {
+            if patience::is_over(1) {
+                break;
+            }
             if is_space(c) {
                 // A negation goes as far as the next space.
                 place.negated &= place.phrase.is_some();
@@ -137,8 +140,12 @@ impl TextQuery {
         let mut refused = false;
         each_field(spec, doc, &mut |field| {
             let text = folded(field.text, self.language, self.sensitivity);
-            missing.retain(|phrase| !text.contains(phrase.as_str()));
-            refused |= self.folded_negated_phrases.iter().any(|phrase| text.contains(phrase.as_str()));
+            let steps = text.len() / 64 + 1;
+            missing.retain(|phrase| !patience::is_over(steps) && !text.contains(phrase.as_str()));
+            refused |= self
+                .folded_negated_phrases
+                .iter()
+                .any(|phrase| patience::is_over(steps) || text.contains(phrase.as_str()));
             !refused
         })?;
         Ok(!refused && missing.is_empty())

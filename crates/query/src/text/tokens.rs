@@ -3,6 +3,8 @@
 use super::Language;
 use super::delimiters::is_delimiter;
 use super::fold::{lower, plain};
+use pando_base::limits::STEMMED_BYTES_MAX;
+use pando_base::patience;
 use rust_stemmers::Stemmer;
 
 /// Which differences between letters count.
@@ -17,6 +19,9 @@ impl Sensitivity {
         self.case || self.diacritics
     }
 }
+
+/// What making a term takes.
+const TOKEN_STEPS: usize = 4;
 
 /// Makes terms of one language, one text after another.
 pub(super) struct Tokens {
@@ -41,26 +46,40 @@ impl Tokens {
         let mut small = String::new();
         for token in text.split(|c| is_delimiter(c, self.language)).filter(|t| !t.is_empty()) {
             small.clear();
-            small.extend(token.chars().map(|c| lower(c, self.language)));
+            small.extend(unhurried(token).map(|c| lower(c, self.language)));
             if !self.stop_words && self.language.is_stop_word(&small) {
                 continue;
             }
             let word = if self.sensitivity.case { token } else { small.as_str() };
+            if patience::is_over(TOKEN_STEPS + token.len() / 32) {
+                return;
+            }
             let stem = match &self.stemmer {
-                Some(stemmer) => stemmer.stem(word),
-                None => word.into(),
+                Some(stemmer) if word.len() <= STEMMED_BYTES_MAX => stemmer.stem(word),
+                _ => word.into(),
             };
             each(match self.sensitivity.diacritics {
                 true => stem.into_owned(),
-                false => stem.chars().filter_map(plain).collect(),
+                false => unhurried(&stem).filter_map(plain).collect(),
             });
         }
     }
 }
 
+/// The letters, as many as there is time for.
+fn unhurried(text: &str) -> impl Iterator<Item = char> {
+    text.chars().enumerate().map_while(|(i, c)| {
+        let over = i % LETTERS_PER_LOOK == LETTERS_PER_LOOK - 1 && patience::is_over(LETTERS_PER_LOOK / 4);
+        (!over).then_some(c)
+    })
+}
+
+/// Letters taken before somebody asks whether there is time for more.
+const LETTERS_PER_LOOK: usize = 1024;
+
 /// A text as phrases are compared.
 pub(super) fn folded(text: &str, language: Language, sensitivity: Sensitivity) -> String {
-    let cased = text.chars().map(|c| if sensitivity.case { c } else { lower(c, language) });
+    let cased = unhurried(text).map(|c| if sensitivity.case { c } else { lower(c, language) });
     match sensitivity.diacritics {
         true => cased.collect(),
         false => cased.filter_map(plain).collect(),

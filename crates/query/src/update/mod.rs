@@ -27,7 +27,7 @@ use apply::{Applier, dollar_prefixed};
 use array_filters::ArrayFilters;
 use ops::{Apply, Arg, Modifier, OPERATORS, RenameFrom, RenameTo, value_depth};
 use pando_base::limits::{BSON_INTERNAL_BYTES_MAX, BSON_STORED_DEPTH_MAX, BSON_USER_BYTES_MAX};
-use pando_base::{Error, ErrorCode, Result, Timestamp};
+use pando_base::{Error, ErrorCode, Result, Timestamp, patience};
 use pando_bson::compare::values_equal;
 use pando_bson::{DocBuf, DocBuilder, Elem, ElementType, ObjectId, RawDoc, Value};
 use path::{Part, parse as parse_path};
@@ -130,6 +130,8 @@ impl UpdatePlan {
             Kind::Replacement(new) => self.replace(doc, new, Target::Stored)?,
             Kind::Pipeline(stages) => pipeline::apply(stages, doc, Target::Stored, &self.ctx)?,
         };
+        // Conditions on elements that were given up look like answers.
+        patience::check()?;
         if !outcome.noop {
             check_size(&outcome.new_doc)?;
         }

@@ -1,7 +1,7 @@
 //! Arrays as values: `$arrayElemAt`, `$first`, `$last`, `$concatArrays`, `$in`, `$indexOfArray`, `$isArray`,
 //! `$range`, `$reverseArray`, `$size`, `$slice`.
 
-use crate::expr::{Call, Val, shown};
+use crate::expr::{Call, Held, Val, shown};
 use crate::matcher::exact_i64;
 use crate::number::Number;
 use pando_base::limits::EXPRESSION_ARRAY_BYTES_MAX;
@@ -79,7 +79,7 @@ pub(in crate::expr) fn last<'v>(args: &[Val<'v>], call: &Call<'_>) -> Result<Val
 }
 
 pub(in crate::expr) fn concat_arrays<'v>(args: &[Val<'v>], _: &Call<'_>) -> Result<Val<'v>> {
-    let mut out = ArrayBuilder::new();
+    let (mut out, mut held) = (ArrayBuilder::new(), Held::default());
     for arg in args {
         if arg.is_nullish() {
             return Ok(Val::NULL);
@@ -90,6 +90,7 @@ pub(in crate::expr) fn concat_arrays<'v>(args: &[Val<'v>], _: &Call<'_>) -> Resu
                 format!("$concatArrays only supports arrays, not {}", arg.type_name()),
             ));
         };
+        held.grow_to(out.byte_len() + a.byte_len(), a.byte_len())?;
         for e in a {
             out.raw(e.ty, e.data());
         }
@@ -195,9 +196,10 @@ pub(in crate::expr) fn range<'v>(args: &[Val<'v>], _: &Call<'_>) -> Result<Val<'
             ),
         ));
     }
-    let mut out = ArrayBuilder::new();
+    let (mut out, mut held) = (ArrayBuilder::new(), Held::default());
     let mut n = start;
     while if step > 0 { n < stop } else { n > stop } {
+        held.grow_to(out.byte_len(), 0)?;
         // Both ends are 32-bit, so everything between is.
         out.value(Value::Int32(n as i32));
         n += step;

@@ -3,8 +3,8 @@
 
 use super::array::exact_i32;
 use crate::accumulator::{Accumulator, NFamily, NKind, check_n};
-use crate::expr::{Expr, Op, ParseCtx, Scope, Val, VarId, check_user_var_name, parts, shown};
-use pando_base::{Error, Result};
+use crate::expr::{Expr, Held, Op, ParseCtx, Scope, Val, VarId, check_user_var_name, parts, shown};
+use pando_base::{Error, Result, patience};
 use pando_bson::{ArrayBuilder, Elem, RawDoc, Value};
 use std::cmp::Ordering;
 
@@ -70,10 +70,12 @@ impl Op for Map {
                 format!("input to $map must be an array not {}", input.type_name()),
             ));
         };
-        let mut out = ArrayBuilder::new();
+        let _held = Held::of(&input)?;
+        let (mut out, mut made) = (ArrayBuilder::new(), Held::default());
         for e in array {
             let frame = scope.frame_value(self.var, Some(e.value()));
             self.body.eval(&scope.within(&frame))?.push_to(&mut out);
+            made.grow_to(out.byte_len(), 0)?;
         }
         Ok(Val::Array(out.finish()))
     }
@@ -145,8 +147,10 @@ impl Op for Filter {
                 })?;
             }
         }
-        let mut out = ArrayBuilder::new();
+        let _held = Held::of(&input)?;
+        let (mut out, mut made) = (ArrayBuilder::new(), Held::default());
         for e in array {
+            made.grow_to(out.byte_len(), 0)?;
             if left == 0 {
                 break;
             }
@@ -214,8 +218,11 @@ impl Op for Reduce {
                 format!("$reduce requires that 'input' be an array, found: {}", shown(&input)),
             ));
         };
+        let _held = Held::of(&input)?;
         let mut value = self.initial.eval(scope)?.into_owned();
+        let mut made = Held::default();
         for e in array {
+            made.grow_to(value.heap_bytes(), value.heap_bytes())?;
             let this = scope.frame_value(self.this, Some(e.value()));
             let inner = scope.within(&this);
             let so_far = inner.frame(self.value, &value);
@@ -285,7 +292,7 @@ impl Op for Zip {
         "$zip"
     }
     fn eval<'s>(&'s self, scope: &Scope<'s>) -> Result<Val<'s>> {
-        let mut values = Vec::with_capacity(self.inputs.len());
+        let (mut values, mut held, mut bytes) = (Vec::with_capacity(self.inputs.len()), Held::default(), 0);
         for e in &self.inputs {
             let v = e.eval(scope)?;
             if v.is_nullish() {
@@ -297,6 +304,8 @@ impl Op for Zip {
                     format!("$zip found a non-array expression in input: {}", shown(&v)),
                 ));
             }
+            bytes += v.heap_bytes();
+            held.set(bytes)?;
             values.push(v);
         }
         let defaults = self.defaults.iter().map(|e| e.eval(scope)).collect::<Result<Vec<_>>>()?;
@@ -304,8 +313,9 @@ impl Op for Zip {
         let lengths = arrays.iter().map(|a| a.count());
         let rows = if self.longest { lengths.max() } else { lengths.min() }.unwrap_or(0);
         let mut columns: Vec<_> = arrays.iter().map(|a| a.iter()).collect();
-        let mut out = ArrayBuilder::new();
+        let (mut out, mut made) = (ArrayBuilder::new(), Held::default());
         for _ in 0..rows {
+            made.grow_to(out.byte_len(), columns.len() * 16)?;
             out.array(|row| {
                 for (i, column) in columns.iter_mut().enumerate() {
                     match (column.next(), defaults.get(i)) {
@@ -428,7 +438,10 @@ impl Op for SortArray {
                 ),
             ));
         };
+        let _held = Held::of(&input)?;
         let mut elements: Vec<Elem<'_>> = array.iter().collect();
+        let mut listed = Held::default();
+        listed.grow_to(std::mem::size_of_val(&*elements), array.byte_len())?;
         let directed = |o: Ordering, down: bool| if down { o.reverse() } else { o };
         elements.sort_by(|a, b| match &self.order {
             SortOrder::Whole { descending } => directed(scope.ctx.compare(a.value(), b.value()), *descending),
@@ -496,7 +509,9 @@ impl Op for OverArray {
             return Err(Error::location(5788200, "Input must be an array"));
         };
         let mut acc = NFamily::new(self.name, self.kind, n, false);
+        let _held = Held::of(&input)?;
         for e in array {
+            patience::spend(1)?;
             acc.add(Val::Ref(e.value()), scope.ctx)?;
         }
         acc.result()

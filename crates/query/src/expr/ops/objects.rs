@@ -1,12 +1,13 @@
 //! `$mergeObjects`, `$objectToArray`, `$arrayToObject`, `$getField`, `$setField`, `$unsetField`.
 
 use crate::accumulator::merged;
-use crate::expr::{Call, Expr, Op, ParseCtx, Scope, Val, named, parts, shown};
-use pando_base::{Error, Result};
+use crate::expr::{Call, Expr, Held, Op, ParseCtx, Scope, Val, named, parts, shown};
+use pando_base::{Error, HashMap, Result, patience};
 use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, RawDoc, Value};
+use std::collections::hash_map::Entry;
 
 pub(in crate::expr) fn merge_objects<'v>(args: &[Val<'v>], _: &Call<'_>) -> Result<Val<'v>> {
-    let mut out = DocBuf::new();
+    let (mut out, mut held) = (DocBuf::new(), Held::default());
     // A single array stands for its elements.
     let elements: Vec<Val<'_>> = match args {
         [one] if one.as_array().is_some() => {
@@ -28,6 +29,7 @@ pub(in crate::expr) fn merge_objects<'v>(args: &[Val<'v>], _: &Call<'_>) -> Resu
                 ),
             ));
         };
+        held.grow_to(out.byte_len() + d.byte_len(), out.byte_len() + d.byte_len())?;
         out = merged(&out, d);
     }
     Ok(Val::Doc(out))
@@ -55,16 +57,24 @@ pub(in crate::expr) fn object_to_array<'v>(args: &[Val<'v>], _: &Call<'_>) -> Re
 
 /// Later values of a name win, in the place of the first.
 #[derive(Default)]
-struct Pairs<'a>(Vec<(&'a str, Value<'a>)>);
+struct Pairs<'a> {
+    list: Vec<(&'a str, Value<'a>)>,
+    /// Where each name stands in the list.
+    places: HashMap<&'a str, usize>,
+}
 
 impl<'a> Pairs<'a> {
     fn put(&mut self, key: &'a str, v: Value<'a>) -> Result<()> {
         if key.contains('\0') {
             return Err(Error::location(4940400, "Key field cannot contain an embedded null byte"));
         }
-        match self.0.iter_mut().find(|(k, _)| *k == key) {
-            Some(slot) => slot.1 = v,
-            None => self.0.push((key, v)),
+        patience::spend(1)?;
+        match self.places.entry(key) {
+            Entry::Occupied(place) => self.list[*place.get()].1 = v,
+            Entry::Vacant(place) => {
+                place.insert(self.list.len());
+                self.list.push((key, v));
+            }
         }
         Ok(())
     }
@@ -109,7 +119,7 @@ pub(in crate::expr) fn array_to_object<'v>(args: &[Val<'v>], _: &Call<'_>) -> Re
         }
     }
     let mut b = DocBuilder::new();
-    for (key, v) in pairs.0 {
+    for (key, v) in pairs.list {
         b.value(key, v);
     }
     Ok(Val::Doc(b.finish()))

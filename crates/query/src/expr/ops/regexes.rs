@@ -1,7 +1,7 @@
 //! `$regexMatch`, `$regexFind`, `$regexFindAll`.
 
 use crate::ctx::QueryCtx;
-use crate::expr::{Expr, Op, ParseCtx, Scope, Val, named, parts};
+use crate::expr::{Expr, Held, Op, ParseCtx, Scope, Val, named, parts};
 use crate::regex::Regex;
 use pando_base::{Error, Result};
 use pando_bson::{ArrayBuilder, DocBuilder, Value};
@@ -122,13 +122,14 @@ fn found_doc(s: &str, groups: &Groups, from: usize, counted: usize) -> (DocBuild
 }
 
 fn find_all(regex: &Regex, s: &str) -> Result<Val<'static>> {
-    let mut out = ArrayBuilder::new();
+    let (mut out, mut held) = (ArrayBuilder::new(), Held::default());
     let (mut at, mut counted_to, mut counted) = (0, 0, 0);
     while let Some(groups) = regex.captures_at(s, at)? {
         let Some((start, end)) = groups.first().copied().flatten() else { break };
         let (doc, index) = found_doc(s, &groups, counted_to, counted);
         (counted_to, counted) = (start, index);
         out.raw_doc(&doc.finish());
+        held.grow_to(out.byte_len(), 0)?;
         // An empty match moves on by one character.
         at = match end > start {
             true => end,

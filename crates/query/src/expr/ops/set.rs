@@ -1,15 +1,43 @@
 //! Arrays as sets: `$setUnion`, `$setIntersection`, `$setDifference`, `$setEquals`, `$setIsSubset`,
 //! `$allElementsTrue`, `$anyElementTrue`. Results are sorted, as MongoDB's sets are.
 
-use crate::expr::{Call, Expr, Nary, Op, ParseCtx, Scope, Val, parts};
+use crate::expr::{Call, Expr, Held, Nary, Op, ParseCtx, Scope, Val, parts};
 use crate::value_set::ValueSet;
-use pando_base::{Error, Result};
+use pando_base::{Error, Result, patience};
 use pando_bson::{ArrayBuilder, Elem, RawDoc, Value};
 
-fn set_of<'a>(a: &'a RawDoc, call: &Call<'_>) -> (ValueSet, Vec<Elem<'a>>) {
-    let mut set = ValueSet::default();
-    let unique = a.iter().filter(|e| set.insert(e.value(), call.ctx)).collect();
-    (set, unique)
+/// Values seen so far, and where they are.
+#[derive(Default)]
+struct Distinct<'a> {
+    set: ValueSet,
+    list: Vec<Elem<'a>>,
+    held: Held,
+}
+
+/// Steps that finding a value in a set takes.
+const SEARCH_STEPS: usize = 8;
+
+impl<'a> Distinct<'a> {
+    fn of(a: &'a RawDoc, call: &Call<'_>) -> Result<Distinct<'a>> {
+        let mut out = Distinct::default();
+        out.add(a, call)?;
+        Ok(out)
+    }
+    /// Puts what is new into the list.
+    fn add(&mut self, a: &'a RawDoc, call: &Call<'_>) -> Result<()> {
+        for e in a {
+            patience::spend(SEARCH_STEPS)?;
+            if self.set.insert(e.value(), call.ctx) {
+                self.list.push(e);
+                self.held.set(self.set.heap_bytes() + size_of::<Elem<'_>>() * self.list.len())?;
+            }
+        }
+        Ok(())
+    }
+    fn contains(&mut self, e: &Elem<'_>, call: &Call<'_>) -> bool {
+        // Over: then what is found does not matter.
+        patience::is_over(SEARCH_STEPS) || self.set.contains(e.value(), call.ctx)
+    }
 }
 
 fn array_of<'e>(elements: impl IntoIterator<Item = Elem<'e>>) -> Val<'static> {
@@ -21,8 +49,7 @@ fn array_of<'e>(elements: impl IntoIterator<Item = Elem<'e>>) -> Val<'static> {
 }
 
 pub(in crate::expr) fn union<'v>(args: &[Val<'v>], call: &Call<'_>) -> Result<Val<'v>> {
-    let mut set = ValueSet::default();
-    let mut all: Vec<Elem<'_>> = Vec::new();
+    let mut all = Distinct::default();
     for arg in args {
         if arg.is_nullish() {
             return Ok(Val::NULL);
@@ -36,9 +63,9 @@ pub(in crate::expr) fn union<'v>(args: &[Val<'v>], call: &Call<'_>) -> Result<Va
                 ),
             ));
         };
-        all.extend(a.iter().filter(|e| set.insert(e.value(), call.ctx)));
+        all.add(a, call)?;
     }
-    Ok(sorted(all, call))
+    Ok(sorted(all.list, call))
 }
 
 fn sorted(mut elements: Vec<Elem<'_>>, call: &Call<'_>) -> Val<'static> {
@@ -61,12 +88,13 @@ pub(in crate::expr) fn intersection<'v>(args: &[Val<'v>], call: &Call<'_>) -> Re
                 ),
             ));
         };
-        let (mut set, unique) = set_of(a, call);
+        let mut these = Distinct::of(a, call)?;
         kept = Some(match kept {
-            None => unique,
-            Some(kept) => kept.into_iter().filter(|e| set.contains(e.value(), call.ctx)).collect(),
+            None => these.list,
+            Some(kept) => kept.into_iter().filter(|e| these.contains(e, call)).collect(),
         });
     }
+    patience::check()?;
     Ok(sorted(kept.unwrap_or_default(), call))
 }
 
@@ -86,10 +114,11 @@ pub(in crate::expr) fn difference<'v>(args: &[Val<'v>], call: &Call<'_>) -> Resu
         })
     };
     let (a, b) = (operand(0, 17048, "First")?, operand(1, 17049, "Second")?);
-    let (mut seen, _) = set_of(b, call);
     // In the order of the first array, without repeats.
-    let left = a.iter().filter(|e| seen.insert(e.value(), call.ctx));
-    Ok(array_of(left))
+    let mut seen = Distinct::of(b, call)?;
+    seen.list.clear();
+    seen.add(a, call)?;
+    Ok(array_of(seen.list))
 }
 
 /// `$setEquals` counts its arguments itself.
@@ -153,21 +182,22 @@ pub(in crate::expr) fn parse_is_subset(
 }
 
 fn equals<'v>(args: &[Val<'v>], call: &Call<'_>) -> Result<Val<'v>> {
-    let mut first: Option<(ValueSet, usize)> = None;
+    let mut first: Option<Distinct<'_>> = None;
     let mut all_equal = true;
     for (i, arg) in args.iter().enumerate() {
         let Some(a) = arg.as_array() else {
             return Err(Error::location(17044, not_equals_operand(i, arg)));
         };
-        let (set, unique) = set_of(a, call);
+        let these = Distinct::of(a, call)?;
         match &mut first {
-            None => first = Some((set, unique.len())),
-            Some((reference, len)) => {
-                all_equal &=
-                    *len == unique.len() && unique.iter().all(|e| reference.contains(e.value(), call.ctx));
+            None => first = Some(these),
+            Some(reference) => {
+                all_equal &= reference.list.len() == these.list.len()
+                    && these.list.iter().all(|e| reference.contains(e, call));
             }
         }
     }
+    patience::check()?;
     Ok(Val::bool(all_equal))
 }
 
@@ -184,8 +214,10 @@ fn is_subset<'v>(args: &[Val<'v>], call: &Call<'_>) -> Result<Val<'v>> {
         })
     };
     let (a, b) = (operand(0, 17046, "First")?, operand(1, 17042, "Second")?);
-    let (mut set, _) = set_of(b, call);
-    Ok(Val::bool(a.iter().all(|e| set.contains(e.value(), call.ctx))))
+    let mut set = Distinct::of(b, call)?;
+    let all = a.iter().all(|e| set.contains(&e, call));
+    patience::check()?;
+    Ok(Val::bool(all))
 }
 
 fn elements<'v>(args: &'v [Val<'_>], call: &Call<'_>, code: i32) -> Result<&'v RawDoc> {

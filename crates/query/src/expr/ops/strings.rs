@@ -3,9 +3,9 @@
 //! Two ways to count: bytes, and code points (`CP`).
 
 use super::array::{exact_i32, search_range};
-use crate::expr::{Call, Expr, Nary, Op, ParseCtx, Scope, Val, named, parts, shown};
+use crate::expr::{Call, Expr, Held, Nary, Op, ParseCtx, Scope, Val, named, parts, shown};
 use crate::number::Number;
-use pando_base::{Error, Result};
+use pando_base::{Error, HashSet, Result, patience};
 use pando_bson::{ArrayBuilder, Value};
 use std::borrow::Cow;
 
@@ -32,13 +32,16 @@ pub(super) fn coerced<'a>(v: &'a Val<'_>) -> Result<Cow<'a, str>> {
 }
 
 pub(in crate::expr) fn concat<'v>(args: &[Val<'v>], _: &Call<'_>) -> Result<Val<'v>> {
-    let mut out = String::new();
+    let (mut out, mut held) = (String::new(), Held::default());
     for arg in args {
         if arg.is_nullish() {
             return Ok(Val::NULL);
         }
         match arg.as_str() {
-            Some(s) => out.push_str(s),
+            Some(s) => {
+                held.grow_to(out.len() + s.len(), s.len())?;
+                out.push_str(s);
+            }
             None => {
                 return Err(Error::location(
                     16702,
@@ -172,15 +175,17 @@ pub(in crate::expr) fn index_of_bytes<'v>(args: &[Val<'v>], call: &Call<'_>) -> 
     let Some((s, wanted)) = search_strings(args, call.name, 40091)? else { return Ok(Val::NULL) };
     let (start, end) = search_range(args, call.name)?;
     let end = end.unwrap_or(s.len()).min(s.len());
-    let Some(window) = s.as_bytes().get(start..end) else { return Ok(Val::int(-1)) };
-    Ok(find_bytes(window, wanted.as_bytes()).map_or(Val::int(-1), |at| Val::count(start + at)))
-}
-
-fn find_bytes(haystack: &[u8], needle: &[u8]) -> Option<usize> {
-    if needle.is_empty() {
-        return Some(0);
+    if start > end {
+        return Ok(Val::int(-1));
     }
-    haystack.windows(needle.len()).position(|w| w == needle)
+    if wanted.is_empty() {
+        return Ok(Val::count(start));
+    }
+    // What is looked for begins and ends with whole characters.
+    let first = (start..=end).find(|at| s.is_char_boundary(*at)).unwrap_or(end);
+    let last = (first..=end).rev().find(|at| s.is_char_boundary(*at)).unwrap_or(first);
+    let found = s.get(first..last).and_then(|window| window.find(wanted));
+    Ok(found.map_or(Val::int(-1), |at| Val::count(first + at)))
 }
 
 pub(in crate::expr) fn index_of_cp<'v>(args: &[Val<'v>], call: &Call<'_>) -> Result<Val<'v>> {
@@ -302,7 +307,9 @@ impl Op for Trim {
                 ),
             ));
         };
-        Ok(Val::string(self.trim(s, |c| set.contains(c))))
+        patience::spend(set.len())?;
+        let set: HashSet<char> = set.chars().collect();
+        Ok(Val::string(self.trim(s, |c| set.contains(&c))))
     }
     parts!(input, chars);
     fn folds(&self) -> bool {
@@ -356,6 +363,20 @@ pub(in crate::expr) fn parse_replace(name: &'static str, v: Value<'_>, p: &mut P
     Ok(Expr::Op(Box::new(Replace { name, all: name == "$replaceAll", input, find, replacement })))
 }
 
+/// The first so many places where `find` stands, changed.
+fn replaced(s: &str, find: &str, new: &str, places: usize) -> Result<String> {
+    let (mut out, mut held, mut done) = (String::new(), Held::default(), 0);
+    for (at, part) in s.match_indices(find).take(places) {
+        held.grow_to(out.len() + (at - done) + new.len(), at - done + new.len())?;
+        out.push_str(&s[done..at]);
+        out.push_str(new);
+        done = at + part.len();
+    }
+    held.grow_to(out.len() + s.len() - done, s.len() - done)?;
+    out.push_str(&s[done..]);
+    Ok(out)
+}
+
 impl Op for Replace {
     fn name(&self) -> &'static str {
         self.name
@@ -376,7 +397,7 @@ impl Op for Replace {
         let replacement = value(&self.replacement, 51744, "replacement")?;
         match (input.as_str(), find.as_str(), replacement.as_str()) {
             (Some(s), Some(find), Some(new)) => {
-                Ok(Val::Str(if self.all { s.replace(find, new) } else { s.replacen(find, new, 1) }))
+                replaced(s, find, new, if self.all { usize::MAX } else { 1 }).map(Val::Str)
             }
             _ => Ok(Val::NULL),
         }

@@ -1,6 +1,6 @@
 //! `$let`.
 
-use crate::expr::{Expr, Frame, Op, ParseCtx, Scope, Val, VarId, check_user_var_name, parts};
+use crate::expr::{Expr, Frame, Held, Op, ParseCtx, Scope, Val, VarId, check_user_var_name, parts};
 use pando_base::{Error, Result};
 use pando_bson::Value;
 
@@ -50,6 +50,7 @@ fn bind_all<'s>(
         return Ok(body.eval(inner)?.into_owned());
     };
     let value = e.eval(outer)?;
+    let _held = Held::of(&value)?;
     let frame: Frame<'_> = inner.frame(*id, &value);
     bind_all(rest, body, outer, &inner.within(&frame))
 }
