@@ -1,7 +1,26 @@
 //! Which filters a partial index may have: those that the planner can prove to follow from a query.
 
 use pando_base::{Error, ErrorCode, Result, limits};
-use pando_bson::{RawDoc, Value};
+use pando_bson::{DocBuilder, RawDoc, Value};
+use pando_query::QueryCtx;
+use pando_query::matcher::Matcher;
+
+/// Refuses what no index filter may hold at all, wherever it stands (224).
+pub(crate) fn refuse_features(filter: &RawDoc) -> Result<()> {
+    for e in filter {
+        match (e.name(), e.value()) {
+            (name @ ("$expr" | "$jsonSchema"), _) => {
+                let text = format!("{name} is not allowed in this context");
+                return Err(Error::new(ErrorCode::QueryFeatureNotAllowed, text));
+            }
+            ("$and" | "$or" | "$nor", Value::Array(branches)) => {
+                branches.iter().filter_map(|b| b.value().as_doc()).try_for_each(refuse_features)?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
 
 /// Accepts equality, `$eq $gt $gte $lt $lte $in $type $exists: true`, `$geoWithin $geoIntersects`, `$and` and `$or`.
 pub(crate) fn check(filter: &RawDoc) -> Result<()> {
@@ -13,6 +32,31 @@ fn refuse(expression: impl std::fmt::Display) -> Error {
         ErrorCode::CannotCreateIndex,
         format!("Expression not supported in partial index: {expression}\n"),
     )
+}
+
+/// The condition as it is parsed.
+fn refuse_filter(filter: &RawDoc) -> Error {
+    match Matcher::parse(filter, &QueryCtx::default()) {
+        Ok(m) => refuse(m.root().debug_tree().trim_end()),
+        Err(e) => e,
+    }
+}
+
+fn refuse_condition(path: &str, op: &str, v: Value<'_>) -> Error {
+    let mut b = DocBuilder::new();
+    b.doc(path, |d| {
+        d.value(op, v);
+    });
+    refuse_filter(&b.finish())
+}
+
+/// Stands for equality, as an element of `$all`.
+fn is_plain(v: Value<'_>) -> bool {
+    match v {
+        Value::Regex { .. } => false,
+        Value::Document(d) => !is_operators(d),
+        _ => true,
+    }
 }
 
 fn check_tree(filter: &RawDoc, depth: usize) -> Result<()> {
@@ -37,7 +81,11 @@ fn check_tree(filter: &RawDoc, depth: usize) -> Result<()> {
                 }
             }
             ("$comment", _) => {}
-            (name, v) if name.starts_with('$') => return Err(refuse(format_args!("{name} {v}"))),
+            (name, _) if name.starts_with('$') => {
+                let mut alone = DocBuilder::new();
+                alone.elem(e);
+                return Err(refuse_filter(&alone.finish()));
+            }
             (path, Value::Document(ops)) if is_operators(ops) => {
                 for op in ops {
                     check_operator(path, op.name(), op.value())?;
@@ -64,7 +112,8 @@ fn check_operator(path: &str, op: &str, v: Value<'_>) -> Result<()> {
         "$exists" => Err(refuse(format_args!("$not\n    {path} exists"))),
         "$ne" => Err(refuse(format_args!("$not\n    {path} $eq {v}"))),
         "$regex" => Err(refuse(format_args!("{path} regex /{}/", v.as_str().unwrap_or_default()))),
-        _ => Err(refuse(format_args!("{path} {op} {v}"))),
+        "$all" if matches!(v, Value::Array(list) if list.iter().all(|e| is_plain(e.value()))) => Ok(()),
+        _ => Err(refuse_condition(path, op, v)),
     }
 }
 
@@ -93,9 +142,14 @@ mod tests {
             doc! { "a": { "$regex": "x" } },
             doc! { "a": { "$not": { "$gt": 1 } } },
             doc! { "$nor": [{ "a": 1 }] },
-            doc! { "$expr": { "$eq": ["$a", 1] } },
+            doc! { "a": { "$elemMatch": { "$gt": 1 } } },
         ] {
             assert_eq!(code(bad), 67);
+        }
+        for refused in
+            [doc! { "$expr": { "$eq": ["$a", 1] } }, doc! { "$or": [{ "$and": [{ "$jsonSchema": {} }] }] }]
+        {
+            assert_eq!(refuse_features(&refused.to_raw()).map_err(|e| e.code.0), Err(224));
         }
     }
 }

@@ -401,6 +401,7 @@ fn check_fields(raw: &RawDoc) -> Result<Fields<'_>> {
             }
             "partialFilterExpression" => {
                 let filter = must_be_object(e)?;
+                crate::partial::refuse_features(filter)?;
                 Matcher::parse_restricted(filter, &QueryCtx::default())?;
                 f.partial = Some(filter);
             }

@@ -229,14 +229,18 @@ impl Server {
             }
             PipelineSource::ChangeStream(_) => None,
             PipelineSource::Collection => None,
-            PipelineSource::CollStats(spec) => Some(vec![self.coll_stats_stage(ctx, &below, &coll, spec)?]),
-            PipelineSource::IndexStats => Some(self.index_stats_stage(coll.as_deref(), view.is_some())),
+            PipelineSource::IndexStats => {
+                Some(self.about_collections().index_stats(coll.as_deref(), view.is_some()))
+            }
+            about @ (PipelineSource::CollStats(_) | PipelineSource::PlanCacheStats) => {
+                let found = self.about_collections().documents(&below, coll.as_deref(), about);
+                found.map_err(|e| e.context(ERROR_CONTEXT))?
+            }
             PipelineSource::CurrentOp(spec) => Some(self.current_op_stage(ctx, spec)?),
             PipelineSource::LocalSessions(spec) => {
                 Some(self.sessions_stage(ctx, "$listLocalSessions", spec)?)
             }
             PipelineSource::Sessions(spec) => Some(self.sessions_stage(ctx, "$listSessions", spec)?),
-            PipelineSource::PlanCacheStats => Some(self.plan_cache_stage(&below, coll.as_deref())?),
             PipelineSource::Documents(docs) => Some(docs.eval(&q).map_err(|e| e.context(ERROR_CONTEXT))?),
         };
         let (from, source) = match (docs, coll) {

@@ -13,6 +13,7 @@
 //! `env-tokio` and in the simulator. Who listens for connections is not its business: a connection asks
 //! [`pando_command::pipeline::run`] with the server as its [`pando_command::Node`].
 
+mod about_collections;
 mod agg_sources;
 mod agg_write;
 mod aggregation;

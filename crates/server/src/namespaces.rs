@@ -4,7 +4,7 @@ use crate::Server;
 use crate::timeseries::Series;
 use pando_base::{Error, ErrorCode, Namespace, Result, Uuid};
 use pando_bson::{DocBuilder, Value};
-use pando_catalog::{CatalogSnapshot, Collection, Named};
+use pando_catalog::{Catalog, CatalogSnapshot, Collection, Named};
 use pando_command::Request;
 use std::sync::Arc;
 
@@ -144,8 +144,12 @@ fn pages(bytes: u64) -> u64 {
 
 impl Server {
     pub(crate) fn space_of(&self, c: &Collection) -> Result<Space> {
-        let s = self.catalog.stats_of(c)?;
-        let indexes = s.index_bytes.into_iter().map(|(name, n)| (name, pages(n))).collect();
-        Ok(Space { count: s.count, data: s.bytes, storage: pages(s.storage_bytes), indexes })
+        space_of(&self.catalog, c)
     }
+}
+
+pub(crate) fn space_of(catalog: &Catalog, c: &Collection) -> Result<Space> {
+    let s = catalog.stats_of(c)?;
+    let indexes = s.index_bytes.into_iter().map(|(name, n)| (name, pages(n))).collect();
+    Ok(Space { count: s.count, data: s.bytes, storage: pages(s.storage_bytes), indexes })
 }

@@ -1,15 +1,17 @@
 //! The collections that the stages of an aggregation read beside its own.
 
 use crate::Server;
+use crate::about_collections::AboutCollections;
 use crate::query_cursor::ReadPoint;
 use crate::transaction::OpenTxn;
 use crate::transaction::conflicts::on_prepared;
 use pando_base::{Namespace, Result};
+use pando_bson::DocBuf;
 use pando_catalog::Catalog;
 use pando_command::OpCtx;
 use pando_query::collation::Collation;
 use pando_query::source::Source;
-use pando_query::stage::{Collections, Target};
+use pando_query::stage::{Collections, PipelineSource, Target};
 use pando_storage::{OnPrepared, ReadAt};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -21,6 +23,7 @@ pub(crate) struct Others {
     at: Mutex<ReadAt>,
     /// Whose view of them is wanted.
     transaction: Option<Arc<OpenTxn>>,
+    about: AboutCollections,
 }
 
 impl Others {
@@ -32,6 +35,7 @@ impl Others {
             on_prepared: on_prepared(&ctx.read_concern),
             at,
             transaction: server.open_txn(ctx).cloned(),
+            about: server.about_collections(),
         })
     }
     /// Snapshots opened from now on are those of now.
@@ -53,6 +57,10 @@ impl Collections for Others {
                 collation: view.collation.as_deref().map(Collation::parse).transpose()?.flatten(),
             },
         })
+    }
+    fn about(&self, ns: &str, stage: &PipelineSource) -> Result<Option<Vec<DocBuf>>> {
+        let Ok(ns) = Namespace::parse(ns) else { return Ok(None) };
+        self.about.documents(&ns, self.catalog.lookup(&ns).as_deref(), stage)
     }
     fn open(&self, ns: &str) -> Result<Option<Box<dyn Source>>> {
         let Ok(ns) = Namespace::parse(ns) else { return Ok(None) };

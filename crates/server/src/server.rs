@@ -70,7 +70,7 @@ pub struct Server {
     pub(crate) oplog_retention_ms: AtomicU64,
     /// The process is to start again with other files.
     restart: AtomicBool,
-    pub(crate) top: Top,
+    pub(crate) top: Arc<Top>,
     pub(crate) open_buckets: crate::timeseries::OpenBuckets,
     pub(crate) fsync_lock: FsyncLock,
     pub(crate) tickets: Tickets,
@@ -140,7 +140,7 @@ impl Server {
             profiling: Profiling::default(),
             oplog_retention_ms: AtomicU64::new(retention),
             restart: AtomicBool::new(false),
-            top: Top::default(),
+            top: Arc::default(),
             open_buckets: Default::default(),
             fsync_lock: FsyncLock::default(),
             tickets: Tickets::default(),

@@ -3,7 +3,7 @@
 //! Documents go in by rounds. In each round every pipeline is pulled until it asks for a document beyond the round,
 //! which it is told by "yield": so the input is read once and only one round of it is held.
 
-use super::foreign::deeper;
+use super::foreign::{deeper, refuse_elsewhere};
 use super::{Input, Needs, Pipeline, PipelineSource, Row, RunEnv, Runner, Stage, Step, Upstream};
 use crate::ctx::QueryCtx;
 use crate::expr::{ParseCtx, check_field_name};
@@ -122,6 +122,9 @@ fn check_stages(name: &str, stages: &RawDoc) -> Result<()> {
                 ));
             }
         };
+        if let Some(first) = stage.first() {
+            refuse_elsewhere(first.name())?;
+        }
         if let Some(first) = stage.first()
             && REFUSED.contains(&first.name())
         {

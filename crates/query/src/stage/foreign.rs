@@ -20,6 +20,10 @@ use std::sync::Arc;
 pub trait Collections: Send + Sync {
     /// What a name stands for now.
     fn resolve(&self, ns: &str) -> Result<Target>;
+    /// What a first stage about the collection says; `None` for stages that do not go into a sub-pipeline.
+    fn about(&self, _ns: &str, _stage: &PipelineSource) -> Result<Option<Vec<DocBuf>>> {
+        Ok(None)
+    }
     /// `None` when there is no such collection.
     fn open(&self, ns: &str) -> Result<Option<Box<dyn Source>>>;
 }
@@ -148,7 +152,10 @@ impl Foreign {
                 let ns = self.target.ns.clone();
                 let spill = self.env.spill.clone();
                 match self.source()? {
-                    None => From::Docs(Vec::new().into_iter()),
+                    None => {
+                        pipeline.needs_collection(&ns)?;
+                        From::Docs(Vec::new().into_iter())
+                    }
                     Some(source) => {
                         let find = pipeline.take_find();
                         let q = pipeline.ctx.clone();
@@ -157,12 +164,10 @@ impl Foreign {
                     }
                 }
             }
-            _ => {
-                return Err(Error::new(
-                    ErrorCode::NotImplemented,
-                    "this first stage is not supported in a sub-pipeline by this server",
-                ));
-            }
+            about => match self.collections.about(&self.target.ns, about)? {
+                Some(docs) => From::Docs(docs.into_iter()),
+                None => return Err(Error::internal("a first stage that no sub-pipeline may have")),
+            },
         };
         Ok(Sub { runner: Some(pipeline.start(&self.env)?), from })
     }
@@ -296,17 +301,32 @@ pub(super) fn starts_with_documents(stages: &RawDoc) -> bool {
     first.is_some_and(|e| e.name() == "$documents")
 }
 
-/// Refuses stages that write.
-pub(super) fn refuse_sinks(stages: &RawDoc, code: i32, stage: &str) -> Result<()> {
+/// Refuses stages that write or read what is no collection.
+pub(super) fn refuse_stages(stages: &RawDoc, code: i32, stage: &str) -> Result<()> {
     for s in stages {
-        if let Some(name) = s.value().as_doc().and_then(|d| d.first()).map(|e| e.name())
-            && super::sinks::is_sink(name)
-        {
+        let Some(name) = s.value().as_doc().and_then(|d| d.first()).map(|e| e.name()) else { continue };
+        refuse_elsewhere(name)?;
+        // A change stream is told by the first of the stages that it stands for.
+        let shown = if name == "$changeStream" { "$_internalChangeStreamOplogMatch" } else { name };
+        if super::sinks::is_sink(name) || name == "$changeStream" {
             return Err(Error::location(
                 code,
-                format!("{name} is not allowed within a {stage}'s sub-pipeline"),
+                format!("{shown} is not allowed within a {stage}'s sub-pipeline"),
             ));
         }
     }
     Ok(())
+}
+
+/// Stages that are for one special namespace, where no sub-pipeline is.
+pub(super) fn refuse_elsewhere(name: &str) -> Result<()> {
+    let text = match name {
+        "$currentOp" => "$currentOp must be run against the 'admin' database with {aggregate: 1}",
+        "$listSessions" => "$listSessions may only be run against config.system.sessions",
+        "$listLocalSessions" => {
+            "$listLocalSessions must be run against the database with {aggregate: 1}, not a collection"
+        }
+        _ => return Ok(()),
+    };
+    Err(Error::new(ErrorCode::InvalidNamespace, text))
 }

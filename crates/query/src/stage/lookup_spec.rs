@@ -1,8 +1,8 @@
 //! The specification of a `$lookup`.
 
-use super::foreign::{deeper, refuse_sinks, stages_array, starts_with_documents};
+use super::foreign::{deeper, refuse_stages, stages_array, starts_with_documents};
 use super::lookup::Lookup;
-use super::{Pipeline, Stage};
+use super::{Pipeline, PipelineSource, Stage, not_first};
 use crate::ctx::QueryCtx;
 use crate::expr::{Expr, FieldPath, ParseCtx, check_user_var_name};
 use pando_base::{Error, ErrorCode, Result};
@@ -89,10 +89,16 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
     }
     let ctx = deeper(p.ctx)?;
     if let Some(stages) = pipeline {
-        refuse_sinks(stages, 51047, "$lookup")?;
+        refuse_stages(stages, 51047, "$lookup")?;
         let mut checked = ctx.clone();
         Arc::make_mut(&mut checked.vars).unbound.extend(variables.iter().map(|(n, _)| n.clone()));
-        Pipeline::parse_only(stages, &checked)?;
+        let parsed = Pipeline::parse_only(stages, &checked)?;
+        // The equality would come in front.
+        let first = stages.iter().next().and_then(|s| s.value().as_doc()?.first()).map_or("", |e| e.name());
+        let own = matches!(parsed.source(), PipelineSource::Collection | PipelineSource::Documents(_));
+        if fields.is_some() && !own {
+            return Err(not_first(first));
+        }
     }
     out.push(Box::new(Lookup::new(LookupSpec {
         from: from.unwrap_or("").to_owned(),

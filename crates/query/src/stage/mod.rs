@@ -492,10 +492,7 @@ impl Pipeline {
                     ));
                 }
                 if at > 0 {
-                    return Err(Error::location(
-                        40602,
-                        format!("{} is only valid as the first stage in a pipeline.", stage.name()),
-                    ));
+                    return Err(not_first(stage.name()));
                 }
                 source = found;
                 continue;
@@ -654,6 +651,10 @@ impl Pipeline {
         let returned = vec![0; self.stages.len()];
         Ok(Runner { returned, stages: self.stages, budget: STAGE_ROWS_PER_TURN, ctx: self.ctx })
     }
+}
+
+fn not_first(stage: &str) -> Error {
+    Error::location(40602, format!("{stage} is only valid as the first stage in a pipeline"))
 }
 
 fn not_one_field() -> Error {

@@ -1,6 +1,6 @@
 //! `$unionWith`: behind the input's documents come those of another collection, through a pipeline of its own.
 
-use super::foreign::{Foreign, Sub, deeper, refuse_sinks, starts_with_documents};
+use super::foreign::{Foreign, Sub, deeper, refuse_stages, starts_with_documents};
 use super::{Needs, Pipeline, RunEnv, Stage, Step, Upstream};
 use crate::ctx::QueryCtx;
 use crate::expr::ParseCtx;
@@ -56,7 +56,7 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
             return Err(wrong_type(&format!("pipeline.{}", stage.name()), stage.value(), "object"));
         }
     }
-    refuse_sinks(pipeline, 31441, "$unionWith")?;
+    refuse_stages(pipeline, 31441, "$unionWith")?;
     let ctx = deeper(p.ctx)?;
     Pipeline::parse_only(pipeline, &ctx)?;
     out.push(Box::new(UnionWith {

@@ -1,0 +1,62 @@
+//! Stages about a collection as the first ones of sub-pipelines.
+
+use pando_bson::{Bson, Document, doc};
+use pando_testserver::{Client, World, run};
+
+/// The results, or the error's code.
+async fn aggregate(c: &mut Client, coll: &str, stages: Vec<Document>) -> Result<Vec<Document>, i64> {
+    let stages = Bson::Array(stages.into_iter().map(Bson::Document).collect());
+    let reply = c.run(doc! { "aggregate": coll, "pipeline": stages, "cursor": {} }).await;
+    if let Some(code) = reply.get("code").and_then(Bson::as_i64) {
+        return Err(code);
+    }
+    let batch =
+        reply.get("cursor").and_then(|c| c.as_doc()?.get("firstBatch")?.as_array().map(<[Bson]>::to_vec));
+    Ok(batch.expect("a batch").iter().filter_map(|d| d.as_doc().cloned()).collect())
+}
+
+fn lookup(from: &str, stage: Document) -> Document {
+    doc! { "$lookup": { "from": from, "pipeline": vec![Bson::Document(stage)], "as": "j" } }
+}
+
+#[test]
+fn counts_and_indexes_of_another_collection_can_be_joined() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        let docs = |n: i32| Bson::Array((0..n).map(|i| Bson::Document(doc! { "_id": i })).collect());
+        c.ok(doc! { "insert": "c", "documents": docs(5) }).await;
+        c.ok(doc! { "insert": "o", "documents": docs(1) }).await;
+        c.ok(doc! { "create": "v", "viewOn": "c", "pipeline": Vec::<Bson>::new() }).await;
+        let count = || doc! { "$collStats": { "count": {} } };
+        let field = |rows: &[Document], path: &str| rows[0].to_raw().get_path(path).map(|v| v.to_string());
+        for from in ["c", "v"] {
+            let rows =
+                aggregate(&mut c, "o", vec![lookup(from, count()), doc! { "$unwind": "$j" }]).await.unwrap();
+            assert_eq!(field(&rows, "j.count").as_deref(), Some("5"));
+        }
+        let rows =
+            aggregate(&mut c, "o", vec![lookup("c", doc! { "$indexStats": {} }), doc! { "$unwind": "$j" }])
+                .await
+                .unwrap();
+        assert_eq!(field(&rows, "j.name").as_deref(), Some("\"_id_\""));
+        let union = doc! { "$unionWith": { "coll": "c", "pipeline": vec![Bson::Document(count())] } };
+        assert_eq!(aggregate(&mut c, "o", vec![union]).await.unwrap().len(), 2);
+
+        let mut equal = lookup("c", count());
+        let Some(Bson::Document(spec)) = equal.get_mut("$lookup") else { unreachable!() };
+        spec.push("localField", "_id");
+        spec.push("foreignField", "_id");
+        for (stage, code) in [
+            (equal, 40602),
+            (lookup("missing", count()), 26),
+            (lookup("missing", doc! { "$planCacheStats": {} }), 50933),
+            (lookup("c", doc! { "$currentOp": {} }), 73),
+            (lookup("c", doc! { "$changeStream": {} }), 51047),
+            (doc! { "$facet": { "x": vec![Bson::Document(doc! { "$listSessions": {} })] } }, 73),
+        ] {
+            assert_eq!(aggregate(&mut c, "o", vec![stage]).await.unwrap_err(), code);
+        }
+    });
+}
