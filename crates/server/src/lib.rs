@@ -39,6 +39,7 @@ mod inserting;
 mod kept_sessions;
 mod lets;
 mod local;
+mod map_reduce;
 mod member_alone;
 mod namespaces;
 mod node;

@@ -59,6 +59,8 @@ pub struct Server {
     pub retryable: Arc<Retryable>,
     pub(crate) sessions_known: crate::kept_sessions::Known,
     pub(crate) cluster_time_keys: crate::cluster_time_keys::ClusterTimeKeys,
+    /// How many there were.
+    pub(crate) map_reduces: AtomicU64,
     pub(crate) change_streams: Arc<crate::change_stream::Metrics>,
     pub(crate) txn_metrics: Arc<crate::transaction::metrics::Metrics>,
     pub(crate) rw_defaults: RwDefaults,
@@ -132,6 +134,7 @@ impl Server {
             session_rounds: Default::default(),
             retryable: Arc::default(),
             cluster_time_keys: Default::default(),
+            map_reduces: AtomicU64::new(0),
             change_streams: Arc::default(),
             txn_metrics: Arc::default(),
             rw_defaults: RwDefaults::default(),

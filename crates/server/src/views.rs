@@ -132,7 +132,8 @@ impl Server {
         Ok(n)
     }
 
-    async fn for_each_of(
+    /// Hands over all results.
+    pub(crate) async fn for_each_of(
         &self,
         ctx: &OpCtx,
         spec: AggSpec<'_>,

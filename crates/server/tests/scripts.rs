@@ -111,3 +111,81 @@ fn endless_scripts_hold_up_nobody_and_can_be_killed() {
         server.shut_down().await;
     });
 }
+
+/// The sum of `_id` by `k`, and what `more` adds or replaces.
+fn map_reduce(more: Document) -> Document {
+    let mut command = doc! {
+        "mapReduce": "c",
+        "map": "function() { emit(this.k, this._id) }",
+        "reduce": "function(key, values) { return Array.sum(values) }",
+        "out": { "inline": 1 },
+    };
+    more.into_fields().into_iter().for_each(|(name, v)| command.set(name, v));
+    command
+}
+async fn reduced(c: &mut Client, more: Document) -> Vec<(f64, f64)> {
+    let reply = c.ok(map_reduce(more)).await;
+    let results = reply.get("results").and_then(Bson::as_array).expect("results").to_vec();
+    pairs(results.iter().filter_map(Bson::as_doc))
+}
+fn pairs<'a>(docs: impl Iterator<Item = &'a Document>) -> Vec<(f64, f64)> {
+    let number = |d: &Document, name: &str| d.get(name).and_then(Bson::as_f64).unwrap();
+    let mut all: Vec<_> = docs.map(|d| (number(d, "_id"), number(d, "value"))).collect();
+    all.sort_by(|a, b| a.0.total_cmp(&b.0));
+    all
+}
+
+#[test]
+fn map_reduce_gives_each_keys_values_as_one() {
+    run(async {
+        let world = World::new();
+        let server = world.start(allow_scripts).await;
+        let mut c = server.connect().await;
+        docs(&mut c).await;
+        assert_eq!(reduced(&mut c, doc! {}).await, [(0.0, 18.0), (1.0, 12.0), (2.0, 15.0)]);
+        let scoped = doc! {
+            "map": "function() { emit(this.k, this._id * factor) }",
+            "scope": { "factor": 2 },
+            "finalize": "function(key, value) { return value + factor }",
+            "query": { "_id": { "$gt": 2 } }, "sort": { "_id": 1 }, "limit": 3,
+        };
+        // 3, 4 and 5, each the only value of its key.
+        assert_eq!(reduced(&mut c, scoped).await, [(0.0, 8.0), (1.0, 10.0), (2.0, 12.0)]);
+        // More values than are reduced at once.
+        let many = "function() { for (var i = 0; i < 1000; i++) emit(this.k, 1) }";
+        assert_eq!(
+            reduced(&mut c, doc! { "map": many }).await,
+            [(0.0, 4000.0), (1.0, 3000.0), (2.0, 3000.0)]
+        );
+        assert_eq!(c.err(map_reduce(doc! { "map": "function() { emit(1) }" })).await.0, 31220);
+        assert_eq!(c.err(map_reduce(doc! { "limit": 0 })).await.0, 15958);
+        assert_eq!(c.err(map_reduce(doc! { "out": { "inline": 1, "replace": "r" } })).await.0, 72);
+        let endless = map_reduce(doc! { "map": "function() { while (true) {} }", "maxTimeMS": 100 });
+        assert_eq!(c.err(endless).await.0, 50);
+        server.shut_down().await;
+    });
+}
+
+#[test]
+fn map_reduce_replaces_merges_into_and_reduces_into_a_collection() {
+    run(async {
+        let world = World::new();
+        let server = world.start(allow_scripts).await;
+        let mut c = server.connect().await;
+        docs(&mut c).await;
+        let found = async |c: &mut Client| pairs(c.all(doc! { "find": "r" }).await.iter());
+        let reply = c.ok(map_reduce(doc! { "out": "r" })).await;
+        assert_eq!(reply.get("result"), Some(&Bson::from("r")));
+        assert_eq!(found(&mut c).await, [(0.0, 18.0), (1.0, 12.0), (2.0, 15.0)]);
+        let of_zero = |out: Document| map_reduce(doc! { "query": { "k": 0 }, "out": out });
+        c.ok(of_zero(doc! { "reduce": "r" })).await;
+        assert_eq!(found(&mut c).await, [(0.0, 36.0), (1.0, 12.0), (2.0, 15.0)]);
+        c.ok(of_zero(doc! { "merge": "r" })).await;
+        assert_eq!(found(&mut c).await, [(0.0, 18.0), (1.0, 12.0), (2.0, 15.0)]);
+        c.ok(of_zero(doc! { "replace": "r" })).await;
+        assert_eq!(found(&mut c).await, [(0.0, 18.0)]);
+        c.ok(doc! { "create": "v", "viewOn": "c" }).await;
+        assert_eq!(c.err(map_reduce(doc! { "mapReduce": "v" })).await.0, 166);
+        server.shut_down().await;
+    });
+}

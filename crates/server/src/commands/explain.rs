@@ -1,7 +1,7 @@
 //! `explain`: how a command would run, or ran.
 
 use super::prelude::*;
-use super::{aggregate, count, delete, distinct, find_and_modify, update};
+use super::{aggregate, count, delete, distinct, find_and_modify, map_reduce, update};
 pub(crate) use crate::explaining::Verbosity;
 use crate::explaining::Work;
 use crate::find_args::FindArgs;
@@ -60,6 +60,12 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             let ns = aggregate::target(server, &inner)?;
             let args = aggregate::Args::parse(&inner, true)?;
             aggregation(server, ctx, &inner, ns, &args, verbosity).await
+        }
+        "mapReduce" => {
+            let ns = map_reduce::target(server, &inner)?;
+            let args = map_reduce::Args::parse(&inner)?;
+            let agg = server.prepare_aggregation(ctx, args.spec(ns))?;
+            finish_pipeline(server, ctx, &inner, agg, verbosity).await
         }
         "find" => {
             let ns = server.readable_ns_or_uuid(&inner)?;

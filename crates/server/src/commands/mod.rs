@@ -56,6 +56,7 @@ mod list_indexes;
 mod lock_info;
 mod log_rotate;
 mod logout;
+mod map_reduce;
 mod no_users;
 mod nothing;
 mod ping;
@@ -307,7 +308,7 @@ pub static TABLE: &[CommandSpec<Server>] = commands! {
     "logRotate" [] (ADMIN_ONLY | SECONDARY_OK) - "Begins a new log file." => log_rotate::run;
     "logout" [] (NO_AUTH | SECONDARY_OK) - "Ends the login of this connection." => logout::run;
     "makeSnapshot" [] (ADMIN_ONLY | SECONDARY_OK) - "replication between members";
-    "mapReduce" [] (NONE) - "other";
+    "mapReduce" ["mapreduce"] (READ | SECONDARY_OPT_IN | WRITE_CONCERN) - "Maps documents to keys and values, and reduces each key's values to one (deprecated)." => map_reduce::run;
     "mergeChunks" [] (ADMIN_ONLY | SHARD_ROLE) - "sharding";
     "ping" [] (NO_AUTH | SECONDARY_OK | MAINTENANCE_OK) v1 "Is the server there?" => ping::run;
     "planCacheClear" [] (SECONDARY_OPT_IN) - "Forgets remembered plans." => plan_cache::clear;
