@@ -30,7 +30,7 @@ pub(super) struct Group {
 
 enum GroupId {
     One(Expr),
-    /// An object of expressions; what is missing becomes null.
+    /// An object of expressions. What is missing becomes null if there is just one, and is left out among several.
     Fields(Vec<(Box<str>, Expr)>),
 }
 
@@ -124,7 +124,8 @@ impl GroupId {
                 for (name, e) in fields {
                     match e.eval(scope)?.value() {
                         Some(v) => b.value(name, v),
-                        None => b.null(name),
+                        None if fields.len() == 1 => b.null(name),
+                        None => &mut b,
                     };
                 }
                 Ok(Val::Doc(b.finish()))
