@@ -10,6 +10,16 @@ pub struct Facts {
     pub text_score: Option<f64>,
     /// The values it was sorted by, as an array.
     pub sort_key: Option<DocBuf>,
+    pub near: Option<Nearness>,
+}
+
+/// How near a row is to what was searched.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Nearness {
+    /// In the query's unit.
+    pub distance: f64,
+    /// The place that is so near, as the only element.
+    pub place: DocBuf,
 }
 
 impl Facts {
@@ -17,19 +27,26 @@ impl Facts {
         Box::new(Facts { text_score: Some(score), ..Facts::default() })
     }
     pub(crate) fn byte_len(&self) -> usize {
-        size_of::<Facts>() + self.sort_key.as_ref().map_or(0, |k| k.byte_len())
+        let key = self.sort_key.as_ref().map_or(0, |k| k.byte_len());
+        size_of::<Facts>() + key + self.near.as_ref().map_or(0, |n| n.place.byte_len())
     }
     /// For a run on disk: a byte that says what is there, then that.
     pub(crate) fn encode(facts: Option<&Facts>, out: &mut Vec<u8>) {
         let none = Facts::default();
         let facts = facts.unwrap_or(&none);
-        out.push(u8::from(facts.text_score.is_some()) | u8::from(facts.sort_key.is_some()) << 1);
+        let bits = [facts.text_score.is_some(), facts.sort_key.is_some(), facts.near.is_some()];
+        out.push(bits.iter().enumerate().fold(0, |kinds, (i, there)| kinds | u8::from(*there) << i));
         if let Some(score) = facts.text_score {
             out.extend_from_slice(&score.to_le_bytes());
         }
         if let Some(key) = &facts.sort_key {
             out.extend_from_slice(&(key.byte_len() as u32).to_le_bytes());
             out.extend_from_slice(key.as_bytes());
+        }
+        if let Some(near) = &facts.near {
+            out.extend_from_slice(&near.distance.to_le_bytes());
+            out.extend_from_slice(&(near.place.byte_len() as u32).to_le_bytes());
+            out.extend_from_slice(near.place.as_bytes());
         }
     }
     /// Takes what [`Facts::encode`] wrote from the front of `bytes`.
@@ -39,15 +56,22 @@ impl Facts {
         if kinds == 0 {
             return Ok(None);
         }
+        let number =
+            |bytes: &mut &[u8]| take(bytes, 8).and_then(|b| b.first_chunk().copied()).map(f64::from_le_bytes);
+        let doc = |bytes: &mut &[u8]| {
+            let len = take(bytes, 4).and_then(|b| b.first_chunk().copied())?;
+            Some(RawDoc::trusted(take(bytes, u32::from_le_bytes(len) as usize)?).to_buf())
+        };
         let mut facts = Facts::default();
         if kinds & 1 != 0 {
-            let score = take(bytes, 8).and_then(|b| b.first_chunk().copied()).ok_or_else(short)?;
-            facts.text_score = Some(f64::from_le_bytes(score));
+            facts.text_score = Some(number(bytes).ok_or_else(short)?);
         }
         if kinds & 2 != 0 {
-            let len = take(bytes, 4).and_then(|b| b.first_chunk().copied()).ok_or_else(short)?;
-            let key = take(bytes, u32::from_le_bytes(len) as usize).ok_or_else(short)?;
-            facts.sort_key = Some(RawDoc::trusted(key).to_buf());
+            facts.sort_key = Some(doc(bytes).ok_or_else(short)?);
+        }
+        if kinds & 4 != 0 {
+            let distance = number(bytes).ok_or_else(short)?;
+            facts.near = Some(Nearness { distance, place: doc(bytes).ok_or_else(short)? });
         }
         Ok(Some(Box::new(facts)))
     }

@@ -137,7 +137,7 @@ impl Server {
         query.show_record_id = args.show_record_id;
         query.tailable = args.tailable;
         query.resume_after = crate::resume_token::parse(args.resume_after)?;
-        query.check_text_score()?;
+        query.check_metas()?;
         if coll.is_none() {
             query.check_text_without_collection()?;
         }

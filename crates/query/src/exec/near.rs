@@ -177,10 +177,14 @@ impl NearStage {
                     _ => continue,
                 },
             };
+            let mut facts = None;
             let doc = match &self.plan.output {
-                None => doc,
-                Some(_) => match self.plan.near.measure(RawDoc::trusted(&doc), &self.plan.path) {
-                    Some(found) => self.with_output(&doc, &found),
+                None if !self.plan.tells => doc,
+                _ => match self.plan.near.measure(RawDoc::trusted(&doc), &self.plan.path) {
+                    Some(found) => {
+                        facts = self.plan.tells.then(|| found.facts());
+                        self.with_output(&doc, &found)
+                    }
                     None => continue,
                 },
             };
@@ -189,6 +193,7 @@ impl NearStage {
                 rid: Some(next.rid),
                 doc: Some(doc),
                 generation: cx.generation,
+                facts,
                 ..Row::default()
             }));
         }

@@ -3,9 +3,10 @@
 use super::distance::{self, EARTH_RADIUS_M};
 use super::parse::{geometry, pair_with_distance, query_point};
 use super::shape::{Crs, GeoPoint, Shape};
+use crate::facts::{Facts, Nearness};
 use crate::matcher::Path;
 use pando_base::{Error, Result};
-use pando_bson::{DocBuf, Elem, ElementType, RawDoc, Value};
+use pando_bson::{DocBuf, DocBuilder, Elem, ElementType, RawDoc, Value};
 
 #[derive(Clone, Debug)]
 pub struct NearQuery {
@@ -32,6 +33,16 @@ pub struct NearResult<'a> {
     /// In the unit of searching: radians, or the plane's unit.
     pub(crate) reach: f64,
     pub place: Elem<'a>,
+}
+
+impl NearResult<'_> {
+    /// For `$meta`.
+    pub fn facts(&self) -> Box<Facts> {
+        let mut place = DocBuilder::new();
+        place.value("", self.place.value());
+        let near = Some(Nearness { distance: self.distance, place: place.finish() });
+        Box::new(Facts { near, ..Facts::default() })
+    }
 }
 
 fn bad<T>(message: impl Into<String>) -> Result<T> {
@@ -171,7 +182,7 @@ impl NearQuery {
     }
 
     /// The nearest of the places that a document has under the path.
-    pub(crate) fn measure<'a>(&self, doc: &'a RawDoc, path: &Path) -> Option<NearResult<'a>> {
+    pub fn measure<'a>(&self, doc: &'a RawDoc, path: &Path) -> Option<NearResult<'a>> {
         let mut best: Option<NearResult<'a>> = None;
         let parts: Vec<&str> = path.components().collect();
         each_place(doc, &parts, &mut |e| {

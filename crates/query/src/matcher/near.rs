@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 impl Node {
     /// The `$near` of a filter, and its path.
-    pub(crate) fn near(&self) -> Option<(&super::Path, &Arc<NearQuery>)> {
+    pub fn near(&self) -> Option<(&super::Path, &Arc<NearQuery>)> {
         match self {
             Node::Leaf(l) => match &l.pred {
                 Pred::Near(n) => Some((&l.path, n)),

@@ -36,7 +36,7 @@ pub fn solutions(q: &Query, info: &CollectionInfo) -> Result<Vec<Solution>> {
     if q.sort.is_none() && q.projection.as_ref().is_some_and(|p| p.metas().contains(&MetaField::SortKey)) {
         return Err(pando_base::Error::bad_value("cannot use sortKey $meta projection without a sort"));
     }
-    q.check_text_score()?;
+    q.check_metas()?;
     let p = Planner::new(q, info);
     if p.has_text() {
         let found = p.text_solutions();

@@ -43,7 +43,7 @@ pub use node::{
     CollScan, DistinctScan, GeoNear, Gives, IxScan, PlanNode, ProjectKind, SortKeySource, TextMatch,
 };
 pub use shape::{cache_key, query_shape};
-pub(crate) use text::no_text_score;
+pub(crate) use text::{check_nearness, no_text_score};
 
 use crate::ctx::QueryCtx;
 use crate::matcher::Matcher;
@@ -79,6 +79,8 @@ pub struct Query {
     pub kind: QueryKind,
     /// Rows have to carry their text score, whatever sort and projection say.
     pub text_score: bool,
+    /// Rows have to tell how near they are, whatever the projection says.
+    pub nearness: bool,
     /// The query is of a `$geoNear`.
     pub near_output: Option<Arc<NearOutput>>,
     /// Only asked how it would run: all candidates race, and nothing is remembered.
@@ -153,6 +155,7 @@ impl Query {
             resume_after: None,
             kind: QueryKind::Find,
             text_score: false,
+            nearness: false,
             near_output: None,
             explained: false,
             firsts: None,

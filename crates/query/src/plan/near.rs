@@ -51,6 +51,7 @@ impl Planner<'_> {
                 collation: index.collation.clone(),
                 fields: access.fields.clone(),
                 output: self.q.near_output.clone(),
+                tells: self.q.wants_nearness(),
             }));
             out.push(self.finish(Rows {
                 node,

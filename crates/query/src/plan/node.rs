@@ -155,6 +155,8 @@ pub struct GeoNear {
     pub filter: Option<Arc<Matcher>>,
     pub collation: Option<Arc<Collation>>,
     pub output: Option<Arc<NearOutput>>,
+    /// Rows have to tell how near they are.
+    pub tells: bool,
 }
 
 #[derive(Debug)]

@@ -54,12 +54,35 @@ impl Query {
             || self.projection.as_ref().is_some_and(|p| p.metas().contains(&MetaField::TextScore))
     }
     /// 40218 when a text score is asked for without a search.
-    pub fn check_text_score(&self) -> Result<()> {
+    fn check_text_score(&self) -> Result<()> {
         match self.wants_text_score() && !self.matcher.has_text() {
             true => Err(no_text_score()),
             false => Ok(()),
         }
     }
+
+    fn projected_metas(&self) -> &[MetaField] {
+        self.projection.as_ref().map_or(&[], |p| p.metas())
+    }
+    /// Rows have to tell how near they are.
+    pub(crate) fn wants_nearness(&self) -> bool {
+        self.nearness || self.projected_metas().iter().any(|m| m.is_of_near())
+    }
+    /// 40218 when something is asked for that no row of this query has.
+    pub fn check_metas(&self) -> Result<()> {
+        self.check_text_score()?;
+        match self.matcher.root().near() {
+            Some(_) => Ok(()),
+            None => check_nearness(self.projected_metas()),
+        }
+    }
+}
+
+/// 40218 when one of these is known of rows of a geo search only.
+pub(crate) fn check_nearness(metas: &[MetaField]) -> Result<()> {
+    let Some(missing) = metas.iter().find(|m| m.is_of_near()) else { return Ok(()) };
+    let what = if *missing == MetaField::GeoNearDistance { "distance" } else { "point" };
+    Err(Error::location(40218, format!("query requires $geoNear {what} metadata, but it is not available")))
 }
 
 pub(crate) fn no_text_score() -> Error {

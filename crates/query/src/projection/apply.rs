@@ -92,7 +92,7 @@ impl Walk<'_> {
     }
 
     fn scalar_under_folder(&self, f: &Folder, e: Elem<'_>, out: &mut DocBuilder) -> Result<()> {
-        if f.adds && self.mode == Mode::Inclusion {
+        if f.adds {
             let mut result = Ok(());
             out.doc(e.name(), |b| result = self.document(f, RawDoc::empty(), b));
             return result;

@@ -32,9 +32,17 @@ impl MetaField {
             "sortKey" => MetaField::SortKey,
             "searchScore" => MetaField::SearchScore,
             "searchHighlights" => MetaField::SearchHighlights,
-            "randVal" => MetaField::RandVal,
+            // What no row here has reads as that.
+            "randVal" | "searchScoreDetails" | "timeseriesBucketMinTime" | "timeseriesBucketMaxTime" => {
+                MetaField::RandVal
+            }
             other => return Err(Error::location(17308, format!("Unsupported argument to $meta: {other}"))),
         })
+    }
+
+    /// Only a geo search knows it.
+    pub(crate) fn is_of_near(self) -> bool {
+        matches!(self, MetaField::GeoNearDistance | MetaField::GeoNearPoint)
     }
 
     /// Adds the value under `name`, if the row has it.
@@ -64,12 +72,18 @@ impl MetaField {
                     out.f64(name, score);
                 }
             }
-            // No row carries these without a geo or search stage.
-            MetaField::GeoNearDistance
-            | MetaField::GeoNearPoint
-            | MetaField::SearchScore
-            | MetaField::SearchHighlights
-            | MetaField::RandVal => {}
+            MetaField::GeoNearDistance => {
+                if let Some(near) = row.facts.and_then(|f| f.near.as_ref()) {
+                    out.f64(name, near.distance);
+                }
+            }
+            MetaField::GeoNearPoint => {
+                if let Some(place) = row.facts.and_then(|f| f.near.as_ref()?.place.get("")) {
+                    out.value(name, place);
+                }
+            }
+            // No row carries these without a search stage.
+            MetaField::SearchScore | MetaField::SearchHighlights | MetaField::RandVal => {}
         }
     }
 }

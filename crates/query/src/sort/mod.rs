@@ -39,7 +39,6 @@ pub struct SortPart {
 pub enum SortMeta {
     TextScore,
     RandVal,
-    SearchScore,
 }
 
 impl SortPattern {
@@ -110,7 +109,13 @@ fn parse_meta(d: &RawDoc) -> Result<SortMeta> {
     match e.value().as_str() {
         Some("textScore") => Ok(SortMeta::TextScore),
         Some("randVal") => Ok(SortMeta::RandVal),
-        Some("searchScore") => Ok(SortMeta::SearchScore),
+        Some("geoNearDistance") => {
+            Err(Error::location(40218, "query requires $geoNear distance metadata, but it is not available"))
+        }
+        Some(name @ ("searchScore" | "searchHighlights")) => {
+            let code = if name == "searchScore" { 31218 } else { 31219 };
+            Err(Error::location(code, format!("$meta sort by '{name}' metadata is not supported")))
+        }
         _ => Err(Error::location(31138, format!("Illegal $meta sort: {e}"))),
     }
 }

@@ -1,7 +1,7 @@
 //! What the stages of a pipeline ask `$meta` for, and whether there is somebody to tell.
 
 use super::{Pipeline, Stage};
-use crate::plan::no_text_score;
+use crate::plan::{check_nearness, no_text_score};
 use crate::projection::MetaField;
 use pando_base::{Error, ErrorCode, Namespace, Result};
 
@@ -36,7 +36,8 @@ impl Uses {
             }
             self.has_text = true;
         }
-        let asks = metas.iter().any(|m| matches!(m, MetaField::TextScore | MetaField::SortKey));
+        let known = |m: &MetaField| matches!(m, MetaField::TextScore | MetaField::SortKey) || m.is_of_near();
+        let asks = metas.iter().any(known);
         if asks {
             made.iter_mut().for_each(|s| s.reads_facts());
         }
@@ -55,6 +56,9 @@ impl Uses {
         self.metas.extend_from_slice(metas);
         Ok(())
     }
+    pub(super) fn nearness(&self) -> bool {
+        self.metas.iter().any(|m| m.is_of_near())
+    }
     pub(super) fn text_score(&self) -> bool {
         self.has_text && self.metas.contains(&MetaField::TextScore)
     }
@@ -65,6 +69,9 @@ impl Pipeline {
     pub(super) fn check_metas(&self) -> Result<()> {
         if self.unsorted {
             return Err(Error::bad_value("cannot use sortKey $meta projection without a sort"));
+        }
+        if !self.stages.first().is_some_and(|s| s.as_near().is_some()) {
+            check_nearness(&self.metas)?;
         }
         match self.metas.contains(&MetaField::TextScore) && !self.has_text() {
             true => Err(no_text_score()),

@@ -379,6 +379,8 @@ pub struct FindPart {
     pub fields: Option<Vec<String>>,
     /// Rows have to carry their text score.
     pub text_score: bool,
+    /// Rows have to tell how near they are.
+    pub nearness: bool,
     /// A `$geoNear` in front.
     pub near: Option<NearPart>,
     /// A `$group` behind it needs one document of each group.
@@ -396,7 +398,7 @@ impl FindPart {
     ) -> Result<Query> {
         if let Some(near) = self.near {
             let mut query = near.into_query(ns, info, q)?;
-            (query.limit, query.hint) = (self.limit, hint);
+            (query.limit, query.hint, query.nearness) = (self.limit, hint, self.nearness);
             return Ok(query);
         }
         let matcher = self.matcher.unwrap_or_else(|| Arc::new(Matcher::all()));
@@ -442,6 +444,7 @@ pub struct Pipeline {
     /// What its stages ask `$meta` for.
     metas: Vec<MetaField>,
     text_score: bool,
+    nearness: bool,
     unsorted: bool,
     ctx: QueryCtx,
 }
@@ -504,7 +507,7 @@ impl Pipeline {
             shown.resize(stages.len().max(shown.len() + 1) - 1, None);
             shown.push(Some(spec.to_buf()));
         }
-        let text_score = uses.text_score();
+        let (text_score, nearness) = (uses.text_score(), uses.nearness());
         let metas::Uses { metas, unsorted, .. } = uses;
         Ok(Pipeline {
             stages,
@@ -514,6 +517,7 @@ impl Pipeline {
             splits_events,
             metas,
             text_score,
+            nearness,
             unsorted,
             ctx: ctx.clone(),
         })
@@ -620,7 +624,8 @@ impl Pipeline {
 
     /// Takes away the leading stages that a find plan can do, and says which fields the rest needs.
     pub fn take_find(&mut self) -> FindPart {
-        let mut find = FindPart { text_score: self.text_score, ..FindPart::default() };
+        let mut find =
+            FindPart { text_score: self.text_score, nearness: self.nearness, ..FindPart::default() };
         let mut taken = 0;
         while let Some(stage) = self.stages.get_mut(taken) {
             // Conditions behind a `$geoNear` may be on what it adds.

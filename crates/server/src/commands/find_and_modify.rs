@@ -10,7 +10,7 @@ use pando_oplog::entry::ImageKind;
 use pando_query::QueryCtx;
 use pando_query::matcher::Matcher;
 use pando_query::plan::Hint;
-use pando_query::projection::{Projection, RowMeta};
+use pando_query::projection::{MetaField, Projection, RowMeta};
 use pando_session::retryable::{Done, Kind};
 
 #[derive(Default)]
@@ -172,7 +172,7 @@ async fn remove(
     let filter = args.query.unwrap_or(RawDoc::empty());
     let Some(coll) = server.lock_for_write(ctx, ns).await? else { return Ok((nothing, None)) };
     let q = server.query_ctx(ctx, Some(coll.collection()), args.collation, args.lets)?;
-    let projection = args.fields.map(|f| Projection::parse(f, &q)).transpose()?;
+    let projection = args.fields.map(|f| fields(f, &q)).transpose()?;
     let lookup = Lookup::new(filter, args.hint.clone(), args.sort, q.clone(), coll.collection())?;
     let deleted = server.delete_one(ctx, &coll, &lookup, 0, retry).await.map_err(in_plan)?;
     let Some((found, _)) = deleted else { return Ok((nothing, None)) };
@@ -200,7 +200,7 @@ async fn update(
         ..UpdateStatement::default()
     };
     let q = server.query_ctx(ctx, None, args.collation, args.lets)?;
-    let projection = args.fields.map(|f| Projection::parse(f, &q)).transpose()?;
+    let projection = args.fields.map(|f| fields(f, &q)).transpose()?;
     if args.new && projection.as_ref().is_some_and(Projection::needs_array_index) {
         return Err(Error::bad_value("cannot use a positional projection and return the new document"));
     }
@@ -223,6 +223,15 @@ async fn update(
     Ok((last, shown))
 }
 
+/// The projection of the reply.
+fn fields(spec: &RawDoc, q: &QueryCtx) -> Result<Projection> {
+    let projection = Projection::parse(spec, q)?;
+    match projection.metas().contains(&MetaField::SortKey) {
+        true => Err(Error::bad_value("Cannot use a $meta sortKey projection in findAndModify commands.")),
+        false => Ok(projection),
+    }
+}
+
 /// The document as `fields` shows it. A positional projection asks the filter again which element matched.
 fn project(projection: Option<&Projection>, filter: &RawDoc, q: &QueryCtx, doc: &RawDoc) -> Result<DocBuf> {
     let Some(p) = projection else { return Ok(doc.to_buf()) };
@@ -230,6 +239,13 @@ fn project(projection: Option<&Projection>, filter: &RawDoc, q: &QueryCtx, doc: 
     if p.needs_array_index() {
         let details = Matcher::parse(filter, q)?.matches_position(doc)?;
         row.array_index = details.and_then(|d| d.array_index);
+    }
+    let facts;
+    if p.metas().iter().any(|m| matches!(m, MetaField::GeoNearDistance | MetaField::GeoNearPoint)) {
+        let matcher = Matcher::parse(filter, q)?;
+        let found = matcher.root().near().and_then(|(path, near)| near.measure(doc, path));
+        facts = found.map(|found| found.facts());
+        row.facts = facts.as_deref();
     }
     p.apply(doc, &row).map_err(in_plan)
 }
@@ -244,7 +260,7 @@ fn retried(
     retry: &Retry,
 ) -> Result<Reply> {
     let q = server.query_ctx(ctx, None, args.collation, args.lets)?;
-    let projection = args.fields.map(|f| Projection::parse(f, &q)).transpose()?;
+    let projection = args.fields.map(|f| fields(f, &q)).transpose()?;
     let filter = args.query.unwrap_or(RawDoc::empty());
     let shown = shown.map(|doc| project(projection.as_ref(), filter, &q, &doc)).transpose()?;
     let is_upsert = done.kind == Kind::Insert;

@@ -94,11 +94,6 @@ impl Op for Rand {
 struct Meta(MetaField);
 
 pub(in crate::expr) fn parse_meta(_: &'static str, v: Value<'_>, p: &mut ParseCtx<'_>) -> Result<Expr> {
-    const NEVER_THERE: &[&str] =
-        &["searchScoreDetails", "timeseriesBucketMinTime", "timeseriesBucketMaxTime"];
-    if v.as_str().is_some_and(|name| NEVER_THERE.contains(&name)) {
-        return Ok(Expr::Op(Box::new(Meta(MetaField::RandVal))));
-    }
     let field = MetaField::parse(v)?;
     p.metas.push(field);
     Ok(Expr::Op(Box::new(Meta(field))))
@@ -116,6 +111,10 @@ impl Op for Meta {
                 Some(key) => Val::Ref(Value::Array(key)),
                 None => Val::Missing,
             },
+            MetaField::GeoNearDistance => {
+                facts.near.as_ref().map_or(Val::Missing, |n| Val::double(n.distance))
+            }
+            MetaField::GeoNearPoint => Val::option(facts.near.as_ref().and_then(|n| n.place.get(""))),
             _ => Val::Missing,
         })
     }
