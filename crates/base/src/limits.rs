@@ -221,6 +221,8 @@ pub const INITIAL_SYNC_PAUSE_MS: u64 = 1_000;
 pub const CLONE_FIRST_BATCH_DOCS: i32 = 1_000;
 /// A collection of so many documents is copied straight into tables; for a smaller one that would cost more syncs than it saves.
 pub const CLONE_BULK_DOCS_MIN: u64 = 1_000;
+/// Tenths of a second that an interrupted `createIndexes` waits for its build to be taken back before it says so.
+pub const INDEX_BUILD_ABORT_WAITS: usize = 10;
 /// Documents copied in one storage unit.
 pub const CLONE_UNIT_DOCS_MAX: usize = 256;
 /// Bytes of log entries that an initial sync reads back at once to apply them.

@@ -293,7 +293,7 @@ impl Catalog {
     pub(crate) async fn run_build(&self, build: Registered, interrupt: &dyn Interrupt) -> Result<OpTime> {
         let job = build.job.clone();
         self.spawn_build(build);
-        let mut stopped = None;
+        let (mut stopped, mut patience) = (None, limits::INDEX_BUILD_ABORT_WAITS);
         loop {
             let seen = job.changed.version();
             if let Some(outcome) = job.outcome() {
@@ -309,6 +309,11 @@ impl Catalog {
                 job.ask_to_stop(&e.message);
                 stopped = Some(e);
             }
+            if let Some(why) = stopped.take_if(|_| patience == 0) {
+                // Somebody holds the collection's lock for long; the build goes when it is free.
+                return Err(why);
+            }
+            patience -= usize::from(stopped.is_some());
             // Interruptions are looked for ten times a second.
             self.env().timeout(Duration::from_millis(100), job.changed.changed(seen)).await;
         }
@@ -344,7 +349,7 @@ impl Catalog {
             a.show("error", cause);
         });
         let Some(coll) = self.lookup_uuid(job.collection) else { return Ok(()) };
-        let _alone = coll.shared.lock.exclusive().await;
+        let _alone = coll.shared.lock.exclusive(&self.env().clock).await;
         let Some(coll) = self.lookup_uuid(job.collection) else { return Ok(()) };
         let mine: Vec<Arc<Index>> =
             coll.building_indexes().iter().filter(|i| is_of(i, job.uuid)).cloned().collect();
@@ -465,7 +470,7 @@ impl Catalog {
             self.snapshot().all_collections().filter(|c| !c.building_indexes().is_empty()).cloned().collect();
         let mut n = 0;
         for seen in colls {
-            let _alone = seen.shared.lock.exclusive().await;
+            let _alone = seen.shared.lock.exclusive(&self.env().clock).await;
             let Some(coll) = self.lookup_uuid(seen.uuid) else { continue };
             let coll = self.made_dormant(coll)?;
             let mut by_build: BTreeMap<Uuid, Vec<IndexSpec>> = BTreeMap::new();
@@ -579,7 +584,8 @@ impl Runner {
         while self.drain_some(&coll, &mut targets)? {
             self.pause().await?;
         }
-        let _alone = coll.shared.lock.exclusive().await;
+        let alone = coll.shared.lock.exclusive(&self.catalog.env().clock);
+        let _alone = self.catalog.unless_interrupted(&*self.job, alone).await?;
         self.job.check_stop()?;
         let coll = self.collection()?;
         while self.drain_some(&coll, &mut targets)? {}

@@ -187,7 +187,7 @@ impl Catalog {
             let new = || Lock::of(Resource::Database(db.to_owned()));
             all.entry(db.to_owned()).or_insert_with(new).clone()
         };
-        lock.exclusive().await
+        lock.exclusive(&self.env().clock).await
     }
     /// Both, in name order.
     pub(crate) async fn lock_databases(&self, a: &str, b: &str) -> (Guard, Option<Guard>) {
@@ -225,7 +225,7 @@ impl Catalog {
             };
             let guard = match coll.shared.lock.try_shared() {
                 Some(g) => g.join_task().await,
-                None => coll.shared.lock.shared().await,
+                None => coll.shared.lock.shared(&self.env().clock).await,
             };
             // Its definition may have changed while we waited, or the name may mean another collection now.
             match self.lookup(ns) {
@@ -266,7 +266,7 @@ impl Catalog {
     /// Locks a collection for a change of its definition. The database's lock must be held.
     pub(crate) async fn ddl_lock(&self, ns: &Namespace) -> Option<DdlGuard> {
         let coll = self.lookup(ns)?;
-        let guard = coll.shared.lock.exclusive().await;
+        let guard = coll.shared.lock.exclusive(&self.env().clock).await;
         // Names change only under the database's lock, versions under the collection's.
         let coll = self.lookup(ns)?;
         Some(DdlGuard { coll, _lock: guard })

@@ -4,10 +4,13 @@
 //! gate is closed and the last unit has left, nothing of this node's own comes into the log any more. What is
 //! replicated from another member, and the `local` database, do not pass it.
 
+use crate::lock::Counts;
 use pando_base::{Error, ErrorCode, Result};
+use pando_env::op_locks::{self, Class, Mode, OpLocks};
 use pando_env::sync::Notify;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 const CLOSED: u64 = 1 << 63;
 /// Closed for the life of this process, whatever its role.
@@ -20,17 +23,34 @@ pub struct WriteGate(Arc<Inner>);
 struct Inner {
     /// The closed bit, and how many are inside.
     state: AtomicU64,
+    /// Since the start.
+    entered: AtomicU64,
     left: Notify,
+    /// Those who closed it.
+    alone: Mutex<Counts>,
 }
 
 /// Inside the gate until dropped.
 #[must_use]
-pub struct Entered(Arc<Inner>);
+pub struct Entered(Arc<Inner>, Option<Arc<OpLocks>>);
+
+impl Entered {
+    /// From here on a transaction holds it, whatever its operation.
+    pub fn of_no_operation(mut self) -> Entered {
+        self.leave_op();
+        self
+    }
+    fn leave_op(&mut self) {
+        if let Some(op) = self.1.take() {
+            op.released(Class::ReplicationStateTransition, Mode::Shared);
+        }
+    }
+}
 
 impl WriteGate {
     /// Closed: the operation began on a primary that is none any more (or never was).
     pub fn enter(&self) -> Result<Entered> {
-        let entered = Entered(self.0.clone());
+        let mut entered = Entered(self.0.clone(), None);
         let before = self.0.state.fetch_add(1, SeqCst);
         if before & READ_ONLY != 0 {
             drop(entered);
@@ -41,7 +61,29 @@ impl WriteGate {
             drop(entered);
             return Err(Error::new(ErrorCode::NotWritablePrimary, "not primary"));
         }
+        self.0.entered.fetch_add(1, Relaxed);
+        entered.1 = op_locks::current();
+        if let Some(op) = &entered.1 {
+            op.acquired(Class::ReplicationStateTransition, Mode::Shared);
+        }
         Ok(entered)
+    }
+    /// It was closed, and had to be waited for until it was empty.
+    pub fn note_alone(&self, waited: Option<Duration>) {
+        let mut counts = self.0.alone.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.exclusive += 1;
+        if let Some(waited) = waited {
+            counts.exclusive_waits += 1;
+            counts.exclusive_us += waited.as_micros() as u64;
+        }
+    }
+    pub fn counts(&self) -> Counts {
+        let counts = *self.0.alone.lock().unwrap_or_else(PoisonError::into_inner);
+        Counts { shared: self.0.entered.load(Relaxed), ..counts }
+    }
+    /// How many are inside.
+    pub fn inside(&self) -> u64 {
+        self.0.state.load(SeqCst) & !(CLOSED | READ_ONLY)
     }
     /// Nothing is written by this process.
     pub fn make_read_only(&self) {
@@ -63,7 +105,7 @@ impl WriteGate {
     pub async fn empty(&self) {
         loop {
             let seen = self.0.left.version();
-            if self.0.state.load(SeqCst) & !(CLOSED | READ_ONLY) == 0 {
+            if self.inside() == 0 {
                 return;
             }
             self.0.left.changed(seen).await;
@@ -73,6 +115,7 @@ impl WriteGate {
 
 impl Drop for Entered {
     fn drop(&mut self) {
+        self.leave_op();
         // Only a closed gate has somebody waiting for the last one.
         if self.0.state.fetch_sub(1, SeqCst) & !READ_ONLY == CLOSED | 1 {
             self.0.left.bump();

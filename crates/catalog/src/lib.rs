@@ -96,6 +96,7 @@ pub use hashed::hash_value;
 pub use history_iterator::TransactionHistory;
 pub use index_ddl::{DropWhich, IndexesCreated, IndexesDropped};
 pub use kept_sessions::KeptSessions;
+pub use lock_order::Resource;
 pub use oplog_source::{OplogSource, rid_of as oplog_rid};
 pub use options::CollectionOptions;
 pub use prepared::{About, PreparedView, Share, TxnId};

@@ -9,11 +9,14 @@
 //! `lock_order.rs` watches over that.
 
 use crate::lock_order::{self, Resource};
+use pando_env::Clock;
+use pando_env::op_locks::{self, Class, Mode, OpLocks};
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 /// A fair shared/exclusive lock.
 #[derive(Clone, Default, Debug)]
@@ -36,6 +39,9 @@ pub struct Counts {
     pub exclusive: u64,
     pub shared_waits: u64,
     pub exclusive_waits: u64,
+    /// How long those waits were.
+    pub shared_us: u64,
+    pub exclusive_us: u64,
     /// Waiting now.
     pub queued: u64,
 }
@@ -46,6 +52,8 @@ impl Counts {
         self.exclusive += other.exclusive;
         self.shared_waits += other.shared_waits;
         self.exclusive_waits += other.exclusive_waits;
+        self.shared_us += other.shared_us;
+        self.exclusive_us += other.exclusive_us;
         self.queued += other.queued;
     }
 }
@@ -64,12 +72,27 @@ pub struct Guard {
     exclusive: bool,
     /// Where debug assertions are on.
     order: Option<lock_order::Ticket>,
+    /// Whose operation it is held for.
+    op: Option<(Arc<OpLocks>, Class)>,
 }
 
 impl Guard {
+    fn new(lock: Lock, exclusive: bool, order: Option<lock_order::Ticket>, class: Option<Class>) -> Guard {
+        let op = class.and_then(|class| Some((op_locks::current()?, class)));
+        if let Some((op, class)) = &op {
+            op.acquired(*class, Mode::of(exclusive));
+        }
+        Guard { lock, exclusive, order, op }
+    }
+    fn leave_op(&mut self) {
+        if let Some((op, class)) = self.op.take() {
+            op.released(class, Mode::of(self.exclusive));
+        }
+    }
     /// From here on somebody else than a task keeps it.
     pub fn leave_task(&mut self) {
         self.order = None;
+        self.leave_op();
     }
     /// A lock that was taken without waiting belongs to this task.
     pub async fn join_task(mut self) -> Guard {
@@ -106,11 +129,14 @@ impl Lock {
     pub fn try_exclusive(&self) -> Option<Guard> {
         self.try_lock(true)
     }
-    pub fn shared(&self) -> Acquire {
-        Acquire { lock: self.clone(), exclusive: false, ticket: None }
+    pub fn shared(&self, clock: &Arc<dyn Clock>) -> Acquire {
+        self.acquire(false, clock)
     }
-    pub fn exclusive(&self) -> Acquire {
-        Acquire { lock: self.clone(), exclusive: true, ticket: None }
+    pub fn exclusive(&self, clock: &Arc<dyn Clock>) -> Acquire {
+        self.acquire(true, clock)
+    }
+    fn acquire(&self, exclusive: bool, clock: &Arc<dyn Clock>) -> Acquire {
+        Acquire { lock: self.clone(), exclusive, waiting: None, clock: clock.clone() }
     }
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -120,8 +146,9 @@ impl Lock {
         if !s.queue.is_empty() || !s.grant(exclusive) {
             return None;
         }
+        let class = s.resource.class();
         drop(s);
-        Some(Guard { lock: self.clone(), exclusive, order: None })
+        Some(Guard::new(self.clone(), exclusive, None, class))
     }
 }
 
@@ -156,6 +183,7 @@ impl State {
 
 impl Drop for Guard {
     fn drop(&mut self) {
+        self.leave_op();
         let mut s = self.lock.state();
         if self.exclusive {
             s.exclusive = false;
@@ -167,11 +195,18 @@ impl Drop for Guard {
 }
 
 /// Resolves to the [`Guard`].
-#[derive(Debug)]
 pub struct Acquire {
     lock: Lock,
     exclusive: bool,
-    ticket: Option<u64>,
+    waiting: Option<Waiting>,
+    clock: Arc<dyn Clock>,
+}
+
+/// A place in the queue.
+struct Waiting {
+    ticket: u64,
+    since: Duration,
+    op: Option<(Arc<OpLocks>, Class)>,
 }
 
 impl Future for Acquire {
@@ -179,29 +214,25 @@ impl Future for Acquire {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Guard> {
         let lock = self.lock.clone();
         let mut s = lock.state();
-        if cfg!(debug_assertions) && self.ticket.is_none() {
+        if cfg!(debug_assertions) && self.waiting.is_none() {
             lock_order::check(task_of(cx), &s.resource);
         }
-        let at = match self.ticket {
+        let at = match &self.waiting {
             None if s.queue.is_empty() && s.grant(self.exclusive) => {
                 return Poll::Ready(self.guard(cx, &s.resource));
             }
             None => {
-                s.counts.shared_waits += u64::from(!self.exclusive);
-                s.counts.exclusive_waits += u64::from(self.exclusive);
-                let ticket = s.next_ticket;
-                s.next_ticket += 1;
-                s.queue.push_back(Waiter { ticket, exclusive: self.exclusive, waker: None });
-                self.ticket = Some(ticket);
+                let waiting = self.begin_to_wait(&mut s);
+                self.waiting = Some(waiting);
                 s.queue.len() - 1
             }
-            Some(ticket) => s.queue.partition_point(|w| w.ticket < ticket),
+            Some(waiting) => s.queue.partition_point(|w| w.ticket < waiting.ticket),
         };
         // First come, first served, except that shared requests pass together.
         let at_turn = at == 0 || (!self.exclusive && s.queue.iter().take(at).all(|w| !w.exclusive));
         if at_turn && s.grant(self.exclusive) {
             s.queue.remove(at);
-            self.ticket = None;
+            self.end_wait(&mut s);
             s.wake_head();
             return Poll::Ready(self.guard(cx, &s.resource));
         }
@@ -215,7 +246,30 @@ impl Future for Acquire {
 impl Acquire {
     fn guard(&self, cx: &Context<'_>, resource: &Resource) -> Guard {
         let order = if cfg!(debug_assertions) { lock_order::note(task_of(cx), resource) } else { None };
-        Guard { lock: self.lock.clone(), exclusive: self.exclusive, order }
+        Guard::new(self.lock.clone(), self.exclusive, order, resource.class())
+    }
+    fn begin_to_wait(&self, s: &mut State) -> Waiting {
+        s.counts.shared_waits += u64::from(!self.exclusive);
+        s.counts.exclusive_waits += u64::from(self.exclusive);
+        let ticket = s.next_ticket;
+        s.next_ticket += 1;
+        s.queue.push_back(Waiter { ticket, exclusive: self.exclusive, waker: None });
+        let op = s.resource.class().and_then(|class| Some((op_locks::current()?, class)));
+        if let Some((op, class)) = &op {
+            op.waits(*class, Mode::of(self.exclusive));
+        }
+        Waiting { ticket, since: self.clock.mono(), op }
+    }
+    /// Returns the place that was left.
+    fn end_wait(&mut self, s: &mut State) -> Option<u64> {
+        let Waiting { ticket, since, op } = self.waiting.take()?;
+        let took = self.clock.mono().saturating_sub(since);
+        let sum = if self.exclusive { &mut s.counts.exclusive_us } else { &mut s.counts.shared_us };
+        *sum += took.as_micros() as u64;
+        if let Some((op, class)) = op {
+            op.waited(class, Mode::of(self.exclusive), took);
+        }
+        Some(ticket)
     }
 }
 
@@ -225,8 +279,12 @@ fn task_of(cx: &Context<'_>) -> usize {
 
 impl Drop for Acquire {
     fn drop(&mut self) {
-        if let Some(ticket) = self.ticket {
-            let mut s = self.lock.state();
+        if self.waiting.is_none() {
+            return;
+        }
+        let lock = self.lock.clone();
+        let mut s = lock.state();
+        if let Some(ticket) = self.end_wait(&mut s) {
             s.queue.retain(|w| w.ticket != ticket);
             s.wake_head();
         }
@@ -237,6 +295,9 @@ impl Drop for Acquire {
 mod tests {
     use super::*;
 
+    fn clock() -> Arc<dyn Clock> {
+        pando_storage::testing::env().clock
+    }
     fn poll(f: &mut Acquire) -> Option<Guard> {
         let mut cx = Context::from_waker(Waker::noop());
         match Pin::new(f).poll(&mut cx) {
@@ -249,9 +310,9 @@ mod tests {
     fn a_waiting_exclusive_request_stops_new_shared_ones() {
         let lock = Lock::new();
         let reader = lock.try_shared().unwrap();
-        let mut writer = lock.exclusive();
+        let mut writer = lock.exclusive(&clock());
         assert!(poll(&mut writer).is_none());
-        let mut late = lock.shared();
+        let mut late = lock.shared(&clock());
         assert!(poll(&mut late).is_none() && lock.try_shared().is_none());
         drop(reader);
         let held = poll(&mut writer).unwrap();
@@ -274,7 +335,7 @@ mod tests {
     fn an_abandoned_request_does_not_block_the_queue() {
         let lock = Lock::new();
         let a = lock.try_shared().unwrap();
-        let mut writer = lock.exclusive();
+        let mut writer = lock.exclusive(&clock());
         assert!(poll(&mut writer).is_none());
         drop(writer);
         assert!(lock.try_shared().is_some());

@@ -8,6 +8,7 @@
 //!
 //! A task is known by the address of its waker, which stays the same as long as the task lives.
 
+use pando_env::op_locks::Class;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
@@ -17,9 +18,22 @@ use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 pub enum Resource {
     Database(String),
     Collection,
+    FeatureVersion,
     /// Something else, with rules of its own.
     #[default]
     Other,
+}
+
+impl Resource {
+    /// As whose lock it is counted.
+    pub fn class(&self) -> Option<Class> {
+        match self {
+            Resource::Database(_) => Some(Class::Database),
+            Resource::Collection => Some(Class::Collection),
+            Resource::FeatureVersion => Some(Class::FeatureCompatibilityVersion),
+            Resource::Other => None,
+        }
+    }
 }
 
 static HELD: LazyLock<Mutex<HashMap<usize, Vec<(u64, Resource)>>>> = LazyLock::new(Mutex::default);

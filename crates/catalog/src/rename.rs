@@ -134,7 +134,7 @@ impl Catalog {
         to: &Namespace,
         interrupt: &dyn Interrupt,
     ) -> Result<OpTime> {
-        let source = self.ddl_lock(from).await.ok_or_else(|| {
+        let source = self.unless_interrupted(interrupt, self.ddl_lock(from)).await?.ok_or_else(|| {
             Error::new(ErrorCode::NamespaceNotFound, format!("Source collection {from} does not exist"))
         })?;
         let suffix: String = self.new_uuid().to_string().chars().take(5).collect();
@@ -148,7 +148,14 @@ impl Catalog {
             return Err(e);
         }
         let copy = self.ddl_lock(&tmp).await.ok_or_else(|| Error::internal("the copy is gone"))?;
-        let target = self.ddl_lock(to).await;
+        let target = match self.unless_interrupted(interrupt, self.ddl_lock(to)).await {
+            Ok(target) => target,
+            Err(e) => {
+                drop(copy);
+                self.drop_copy(&tmp).await?;
+                return Err(e);
+            }
+        };
         let target_coll = target.as_ref().map(|t| &*t.coll);
         let mut unit = self.begin_unit(copy.coll.replicated)?;
         let renamed = self.rename_in(&mut unit, &copy.coll, to, target_coll, false)?;

@@ -133,7 +133,8 @@ impl WriteUnit {
     }
     pub(crate) fn for_transaction(catalog: &Catalog, txn: Txn, entered: Entered) -> WriteUnit {
         let mut unit = WriteUnit::new(catalog, txn, Journal::Collected(Collected::default()));
-        unit.entered = Some(entered);
+        // It outlives the statement that opens it.
+        unit.entered = Some(entered.of_no_operation());
         unit
     }
     pub(crate) fn local(catalog: &Catalog, txn: Txn) -> WriteUnit {

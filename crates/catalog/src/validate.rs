@@ -113,8 +113,8 @@ impl Catalog {
     ) -> Result<Report> {
         let held = match extent {
             Extent::Counted => {
-                let _db = self.lock_database(ns.db()).await;
-                self.ddl_lock(ns).await
+                let _db = self.unless_interrupted(interrupt, self.lock_database(ns.db())).await?;
+                self.unless_interrupted(interrupt, self.ddl_lock(ns)).await?
             }
             _ => None,
         };

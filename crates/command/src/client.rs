@@ -9,6 +9,7 @@ use crate::instance::Instance;
 use crate::spec::Flags;
 use pando_base::{Error, ErrorCode, OpTime, Result, limits};
 use pando_bson::{DocBuf, RawDoc, Value};
+use pando_env::op_locks::OpLocks;
 use pando_env::sync::Notify;
 use pando_env::{Component, Env};
 use pando_wire::{Compressor, Compressors};
@@ -78,6 +79,7 @@ pub struct ActiveOp {
     pub progress: Option<(u64, u64)>,
     pub yields: u64,
     pub cursor: Option<DocBuf>,
+    pub locks: Arc<OpLocks>,
 }
 
 fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -184,7 +186,8 @@ impl Client {
         }
     }
 
-    pub(crate) fn begin_op(&self, op: OpStart<'_>) {
+    /// Returns where the operation's locks are noted.
+    pub(crate) fn begin_op(&self, op: OpStart<'_>) -> Arc<OpLocks> {
         let mut slot = lock(&self.slot);
         slot.op_id = op.op_id;
         let a = &mut slot.op;
@@ -215,6 +218,11 @@ impl Client {
         a.progress = None;
         a.yields = 0;
         a.cursor = None;
+        match Arc::get_mut(&mut a.locks) {
+            Some(locks) => locks.reset(),
+            None => a.locks = Arc::default(),
+        }
+        a.locks.clone()
     }
     pub(crate) fn end_op(&self) {
         lock(&self.slot).op_id = 0;

@@ -19,6 +19,7 @@ pub mod fail_point;
 pub mod generic_args;
 pub mod instance;
 pub mod json;
+pub mod locks;
 pub mod metrics;
 pub mod node;
 mod op_ctx;

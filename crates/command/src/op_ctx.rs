@@ -9,6 +9,7 @@ use pando_base::patience::Operation;
 use pando_base::{Error, ErrorCode, OpTime, Result};
 use pando_bson::RawDoc;
 use pando_env::Env;
+use pando_env::op_locks::{self, OpLocks};
 use std::any::Any;
 use std::future::Future;
 use std::ops::Deref;
@@ -32,6 +33,8 @@ pub struct OpCtx {
     change_stream: AtomicBool,
     writes: AtomicBool,
     close: AtomicBool,
+    /// What it holds, and has waited for.
+    pub locks: Arc<OpLocks>,
 }
 
 /// Whether an operation must stop, for work that cannot borrow it.
@@ -142,7 +145,7 @@ impl OpCtx {
         started: Duration,
     ) -> OpCtx {
         let op_id = client.instance.clients.next_op_id();
-        client.begin_op(OpStart {
+        let locks = client.begin_op(OpStart {
             op_id,
             command,
             flags,
@@ -168,6 +171,7 @@ impl OpCtx {
             change_stream: AtomicBool::new(false),
             writes: AtomicBool::new(flags.has(Flags::WRITE)),
             close: AtomicBool::new(false),
+            locks,
         }
     }
     /// For work the server starts itself (TTL, index builds, recovery). `client` comes from
@@ -213,6 +217,15 @@ impl OpCtx {
     pub async fn yield_now(&self) -> Result<()> {
         self.client.env.tasks.yield_now().await;
         self.check_interrupt()
+    }
+    /// `work`, whose locks are this operation's.
+    pub(crate) async fn run<F: Future>(&self, work: std::pin::Pin<&mut F>) -> F::Output {
+        let mut work = work;
+        std::future::poll_fn(|cx| {
+            let _works_for = op_locks::enter(&self.locks);
+            work.as_mut().poll(cx)
+        })
+        .await
     }
     /// Waits for `fut`, but no longer than the deadline or a kill.
     pub async fn interruptible<F: Future + Send>(&self, fut: F) -> Result<F::Output> {

@@ -102,7 +102,8 @@ pub async fn run<S: Node>(
         legacy: msg.legacy_db.is_some(),
     };
     let running = std::pin::pin!(execute(spec, node, &ctx, req));
-    let (body, next, error) = match patience::within(ctx.watch(), running).await {
+    let running = std::pin::pin!(patience::within(ctx.watch(), running));
+    let (body, next, error) = match ctx.run(running).await {
         Ok((body, next)) => (body, next, None),
         Err(Stop::Close) => {
             counts.failed.inc();

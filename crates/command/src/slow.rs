@@ -146,6 +146,7 @@ fn describe(
         b.i32("errCode", e.code.0);
     }
     b.i64("reslen", reply.byte_len() as i64);
+    b.doc("locks", |l| crate::locks::append_taken(l, &ctx.locks));
     b.str("remote", ctx.client.remote.as_deref().unwrap_or(""));
     b.str("protocol", if req.legacy { "op_query" } else { "op_msg" });
     b.i64("durationMillis", took.as_millis() as i64);

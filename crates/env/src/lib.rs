@@ -8,6 +8,7 @@ pub mod disk;
 pub mod host;
 pub mod log;
 pub mod net;
+pub mod op_locks;
 pub mod sync;
 
 pub use disk::{Disk, DiskFile};

@@ -17,6 +17,7 @@ use crate::transitions::{CatchUps, Transitions};
 use crate::{Config, body::CursorBody, tasks, ttl::TtlStats};
 use pando_base::Result;
 use pando_bson::ObjectId;
+use pando_catalog::Resource;
 use pando_catalog::lock::Lock;
 use pando_catalog::{Catalog, OpenOptions};
 use pando_command::{Instance, OpCtx, Param, Registry};
@@ -139,7 +140,7 @@ impl Server {
             txn_metrics: Arc::default(),
             rw_defaults: RwDefaults::default(),
             feature_version: Mutex::default(),
-            feature_version_lock: Lock::new(),
+            feature_version_lock: Lock::of(Resource::FeatureVersion),
             profiling: Profiling::default(),
             oplog_retention_ms: AtomicU64::new(retention),
             restart: AtomicBool::new(false),

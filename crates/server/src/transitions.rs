@@ -66,6 +66,7 @@ impl Server {
     pub(crate) async fn take_state_lock(&self) {
         let gate = self.catalog.gate();
         gate.close();
+        let (from, waits) = (self.env.clock.mono(), gate.inside() > 0);
         let code = ErrorCode::InterruptedDueToReplStateChange;
         let killed = self.instance.clients.kill_where(code, |_, op| op.is_write);
         self.abort_open_transactions();
@@ -84,6 +85,7 @@ impl Server {
                 return self.fatal("The replication state transition lock cannot be had", why);
             }
         }
+        gate.note_alone(waits.then(|| self.env.clock.mono().saturating_sub(from)));
         self.catalog.yield_prepared();
         let log = self.storage.log();
         if let Err(e) = log.wait_durable(log.last()).await {

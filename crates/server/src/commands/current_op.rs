@@ -6,7 +6,7 @@ use pando_base::Timestamp;
 use pando_catalog::PreparedView;
 use pando_catalog::{Index, Phase};
 use pando_command::Lsid;
-use pando_command::{ActiveOp, Client};
+use pando_command::{ActiveOp, Client, locks};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -137,9 +137,9 @@ fn row(host: &str, client: &Client, op: Option<&ActiveOp>, now: Duration, wall: 
         });
     }
     b.i32("numYields", op.yields as i32);
-    b.doc("locks", |_| {});
-    b.bool("waitingForLock", false);
-    b.doc("lockStats", |_| {});
+    b.doc("locks", |l| locks::append_held(l, &op.locks));
+    b.bool("waitingForLock", op.locks.is_waiting());
+    b.doc("lockStats", |l| locks::append_taken(l, &op.locks));
     b.bool("waitingForFlowControl", false);
     b.doc("flowControlStats", |_| {});
     b.finish()

@@ -5,7 +5,9 @@
 use super::prelude::*;
 use crate::config::VERSION;
 use pando_base::limits;
+use pando_command::locks::append_class;
 use pando_command::metrics::{Compression, Latency, OpCounters};
+use pando_env::op_locks::{Class, Taken};
 use pando_repl::topology::election::Reason;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
@@ -189,25 +191,19 @@ fn global_lock(server: &Server, d: &mut DocBuilder) {
     }
 }
 
-/// Those that there are: definitions of a database change one at a time, writers of a collection share its lock. Readers take
-/// none.
+/// Those that there are: definitions of a database change one at a time, writers of a collection share its lock, and all writes
+/// pass a gate that a step-down closes. Readers take none.
 fn locks(server: &Server, d: &mut DocBuilder) {
     let (databases, collections) = server.catalog.lock_counts();
-    for (name, n) in [("Database", databases), ("Collection", collections)] {
-        d.doc(name, |l| {
-            for (what, shared, alone) in [
-                ("acquireCount", n.shared, n.exclusive),
-                ("acquireWaitCount", n.shared_waits, n.exclusive_waits),
-            ] {
-                if shared + alone > 0 {
-                    l.doc(what, |x| {
-                        for (mode, n) in [("w", shared), ("W", alone)].into_iter().filter(|(_, n)| *n > 0) {
-                            x.i64(mode, n as i64);
-                        }
-                    });
-                }
-            }
-        });
+    for (class, n) in [
+        (Class::FeatureCompatibilityVersion, server.feature_version_lock.counts()),
+        (Class::ReplicationStateTransition, server.catalog.gate().counts()),
+        (Class::Database, databases),
+        (Class::Collection, collections),
+    ] {
+        let shared = Taken { acquired: n.shared, waits: n.shared_waits, micros: n.shared_us };
+        let alone = Taken { acquired: n.exclusive, waits: n.exclusive_waits, micros: n.exclusive_us };
+        append_class(d, class, [shared, alone]);
     }
 }
 

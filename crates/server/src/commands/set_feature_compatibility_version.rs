@@ -29,7 +29,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         ));
     };
     // One at a time; who comes second sees what the first one left.
-    let _one = ctx.interruptible(server.feature_version_lock.exclusive()).await?;
+    let _one = ctx.interruptible(server.feature_version_lock.exclusive(&ctx.env().clock)).await?;
     let now = server.feature_version();
     let upgrade = wanted > now.version || (now.target.is_some() && now.previous.is_none());
     if !confirmed {

@@ -124,7 +124,7 @@ impl OpenBuckets {
         let lock = &self.turns[usize::from(coll.0[0]) % TURNS];
         match lock.try_exclusive() {
             Some(turn) => Ok((turn, false)),
-            None => Ok((ctx.interruptible(lock.exclusive()).await?, true)),
+            None => Ok((ctx.interruptible(lock.exclusive(&ctx.env().clock)).await?, true)),
         }
     }
 }
