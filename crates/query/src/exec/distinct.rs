@@ -8,7 +8,7 @@ use super::scan::{Position, key_matches, open, remember};
 use super::{Cx, KeyData, Next, Row, Stage, StageStats};
 use crate::matcher::Path;
 use crate::plan::{DistinctScan, Gives, KeyCheck};
-use crate::source::IndexCursor;
+use crate::source::{IndexCursor, IndexEntry, RecordId};
 use bytes::Bytes;
 use pando_base::Result;
 use pando_bson::keystring::{AFTER, KeyReader};
@@ -69,6 +69,32 @@ impl DistinctStage {
     }
 }
 
+struct Entry {
+    key: Vec<u8>,
+    type_bits: Vec<u8>,
+    rid: RecordId,
+}
+
+impl Entry {
+    fn of(e: &IndexEntry<'_>) -> Entry {
+        Entry { key: e.key.to_vec(), type_bits: e.type_bits.to_vec(), rid: e.rid.clone() }
+    }
+}
+
+/// Steps tried before a seek, which costs as much as many of them: values often lie close together.
+const NEAR_STEPS: usize = 3;
+
+/// The first entry at or past the target, if it is near.
+fn step(cursor: &mut dyn IndexCursor, target: &[u8], forward: bool) -> Result<Option<Entry>> {
+    for _ in 0..NEAR_STEPS {
+        let Some(entry) = cursor.next()? else { return Ok(None) };
+        if (entry.key >= target) == forward {
+            return Ok(Some(Entry::of(&entry)));
+        }
+    }
+    Ok(None)
+}
+
 /// Whether the document holds a null at the path.
 fn has_null(doc: &RawDoc, path: &str) -> bool {
     let path = Path::new(path);
@@ -93,18 +119,29 @@ impl Stage for DistinctStage {
                 None => self.cursor.insert(open(&plan.scan, &self.last, cx)?),
             };
             self.stats.works += 1;
+            let mut near = None;
             if self.seek {
-                self.stats.seeks += 1;
-                cursor.seek(&self.target)?;
+                near = step(&mut **cursor, &self.target, plan.scan.dir.is_forward())?;
+                if near.is_none() {
+                    self.stats.seeks += 1;
+                    cursor.seek(&self.target)?;
+                }
             }
-            let Some(entry) = cursor.next()? else {
-                self.done = true;
-                continue;
+            let entry = match near {
+                Some(entry) => entry,
+                None => match cursor.next()? {
+                    Some(entry) => Entry::of(&entry),
+                    None => {
+                        self.done = true;
+                        continue;
+                    }
+                },
             };
             self.seek = false;
             self.stats.keys_examined += 1;
-            remember(&mut self.last, entry.key, &entry.rid);
-            match plan.scan.bounds.check(entry.key, plan.scan.dir, &mut self.target) {
+            let Entry { key, type_bits, rid } = entry;
+            remember(&mut self.last, &key, &rid);
+            match plan.scan.bounds.check(&key, plan.scan.dir, &mut self.target) {
                 KeyCheck::Inside => {}
                 KeyCheck::Seek => {
                     self.seek = true;
@@ -115,11 +152,9 @@ impl Stage for DistinctStage {
                     continue;
                 }
             }
-            if !key_matches(&plan.scan, &plan.scan.filter, entry.key, entry.type_bits)? {
+            if !key_matches(&plan.scan, &plan.scan.filter, &key, &type_bits)? {
                 continue;
             }
-            let (key, type_bits) = (entry.key.to_vec(), entry.type_bits.to_vec());
-            let rid = entry.rid;
             if plan.gives == Gives::Entries {
                 self.value(&key, &type_bits)?;
                 self.seek = true;
