@@ -347,3 +347,51 @@ fn an_index_on_places_of_measurements_finds_their_buckets() {
         server.shut_down().await;
     });
 }
+
+fn delete(q: Document, limit: i32) -> Document {
+    doc! { "delete": "ts", "deletes": [{ "q": q, "limit": limit }] }
+}
+async fn left(c: &mut Client) -> Vec<i64> {
+    ids_of(&c.all(doc! { "find": "ts", "sort": { "_id": 1 } }).await)
+}
+
+#[test]
+fn measurements_are_deleted_by_any_condition() {
+    run(async {
+        let (_world, server, mut c) = started().await;
+        let docs = (0..20).map(|i| doc! { "_id": i, "t": at(i64::from(i) * 60_000), "m": i % 2, "v": i % 5 });
+        c.ok(insert(docs.collect(), true)).await;
+        assert_eq!(buckets(&mut c).await.len(), 2);
+        let n = |reply: Document| reply.get("n").and_then(Bson::as_i64).unwrap();
+        assert_eq!(n(c.ok(delete(doc! { "v": { "$gte": 3 } }, 0)).await), 8);
+        assert_eq!(left(&mut c).await, [0, 1, 2, 5, 6, 7, 10, 11, 12, 15, 16, 17]);
+        assert_eq!(n(c.ok(delete(doc! { "v": 1 }, 1)).await), 1);
+        assert_eq!(n(c.ok(delete(doc! { "_id": 2, "m": 0 }, 1)).await), 1);
+        let times = doc! { "$gte": at(10 * 60_000), "$lt": at(12 * 60_000) };
+        assert_eq!(n(c.ok(delete(doc! { "t": times }, 0)).await), 2);
+        assert_eq!(n(c.ok(delete(doc! { "v": 77 }, 0)).await), 0);
+        let now = left(&mut c).await;
+        assert_eq!(now.len(), 8, "{now:?}");
+        // What a bucket says of its measurements is true of those that stayed.
+        let of_odd = doc! { "aggregate": "ts", "cursor": {}, "pipeline": [
+            { "$match": { "m": 1, "t": { "$gte": at(17 * 60_000) } } },
+            { "$group": { "_id": Bson::Null, "n": { "$sum": 1 } } },
+        ] };
+        assert_eq!(number(&c.all(of_odd).await[0], &["n"]), 1);
+        // A retried delete of one takes one.
+        let lsid = doc! { "id": Bson::Binary(pando_bson::Binary { subtype: 4, bytes: vec![5; 16] }) };
+        let mut once = delete(doc! { "m": 0 }, 1);
+        once.push("lsid", lsid);
+        once.push("txnNumber", 1_i64);
+        for _ in 0..2 {
+            assert_eq!(n(c.ok(once.clone()).await), 1);
+        }
+        assert_eq!(left(&mut c).await.len(), 7);
+        // The last measurement takes its bucket along, and the source begins another.
+        assert_eq!(n(c.ok(delete(doc! { "_id": { "$gte": 0 } }, 0)).await), 7);
+        assert!(buckets(&mut c).await.is_empty());
+        c.ok(insert(vec![doc! { "_id": 1, "t": at(0), "m": 0 }], true)).await;
+        assert_eq!(left(&mut c).await, [1]);
+        server.shut_down().await;
+    });
+}

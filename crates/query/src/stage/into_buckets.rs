@@ -8,7 +8,7 @@ use super::match_forward::{conditions, joined, spec};
 use super::unpack_bucket::Series;
 use super::{Needs, Pipeline, add_needs, geo_near, matching, sort};
 use crate::sort::SortPattern;
-use crate::timeseries::id_seconds;
+use crate::timeseries::{TimeSeries, id_seconds};
 use pando_base::Result;
 use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, ObjectId, RawDoc, Value};
 use std::collections::BTreeSet;
@@ -103,6 +103,24 @@ impl Pipeline {
         }
         self.shown[at] = self.stages[at].shown();
     }
+}
+
+/// A condition on the buckets that may hold measurements which meet `filter`.
+pub fn bucket_filter(series: &TimeSeries, filter: &RawDoc) -> DocBuf {
+    let ask = Ask {
+        time: series.time_field.clone(),
+        meta: series.meta_field.clone(),
+        span_ms: Some(series.span_ms()),
+    };
+    let (mut conds, mut of_buckets) = (Vec::new(), Vec::new());
+    conditions(filter, &mut conds);
+    for c in conds {
+        match ask.of_source(&c) {
+            Some(moved) => of_buckets.push(moved),
+            None => ask.loosely(&c, &mut of_buckets),
+        }
+    }
+    if of_buckets.is_empty() { DocBuf::new() } else { joined(&of_buckets) }
 }
 
 /// Translates questions about measurements into questions about buckets.

@@ -57,10 +57,12 @@ mod window;
 
 pub use foreign::{Collections, JoinStats, Target};
 pub use geo_near::NearPart;
+pub use into_buckets::bucket_filter;
 pub(crate) use needs::Needs;
 pub use sinks::{Into, Merge, Sink, WhenMatched, WhenNotMatched};
 pub use sources::{Literal, PipelineSource};
 pub(crate) use transform::{Transform, TransformStage, parse_update_stage};
+pub use unpack_bucket::measurements;
 
 use crate::ctx::QueryCtx;
 use crate::exec::{Each, Fed};

@@ -7,6 +7,7 @@
 use super::{Needs, Row, Stage, Step, Upstream};
 use crate::exec::{Each, Fed};
 use crate::expr::ParseCtx;
+use crate::timeseries::TimeSeries;
 use pando_base::limits::STAGE_ROWS_PER_TURN;
 use pando_base::{Error, Result};
 use pando_bson::{DocBuf, DocBuilder, Elem, ElementType, RawDoc, Value};
@@ -271,6 +272,20 @@ impl Stage for UnpackBucket {
     fn drops_facts(&self) -> bool {
         true
     }
+}
+
+/// The measurements of one bucket.
+pub fn measurements(series: &TimeSeries, bucket: &RawDoc) -> Result<Vec<DocBuf>> {
+    let mut stage = UnpackBucket {
+        time_field: series.time_field.clone(),
+        meta_field: series.meta_field.clone(),
+        span_secs: None,
+        listed: Vec::new(),
+        includes: false,
+        current: None,
+    };
+    stage.current = stage.open(bucket.to_buf().into())?;
+    Ok(std::iter::from_fn(|| stage.next_measurement()).collect())
 }
 
 /// What the stage knows of the series.

@@ -5,8 +5,8 @@
 
 use super::TimeSeries;
 use super::extremes::{Difference, Extremes};
-use pando_base::Result;
 use pando_base::limits::{BUCKET_BYTES_MAX, BUCKET_MEASUREMENTS_MAX};
+use pando_base::{Error, Result};
 use pando_bson::{Bson, DocBuf, DocBuilder, Document, ElementType, ObjectId, RawDoc, Value};
 use std::cmp::Ordering;
 
@@ -144,10 +144,13 @@ impl Bucket {
 
     /// Reads a stored bucket; `None` when it takes no more measurements: closed, compressed, damaged.
     pub fn from_doc(series: &TimeSeries, doc: &RawDoc) -> Option<Bucket> {
+        let closed = doc.get_path("control.closed").is_some_and(|v| v.is_truthy());
+        if closed { None } else { Bucket::read(series, doc) }
+    }
+    fn read(series: &TimeSeries, doc: &RawDoc) -> Option<Bucket> {
         let Some(Value::ObjectId(id)) = doc.get("_id") else { return None };
         let control = doc.get("control")?.as_doc()?;
-        let closed = control.get("closed").is_some_and(|v| v.is_truthy());
-        if closed || control.get("version")?.as_i64() != Some(1) {
+        if control.get("version")?.as_i64() != Some(1) {
             return None;
         }
         let min = control.get("min")?.as_doc()?;
@@ -172,6 +175,19 @@ impl Bucket {
             bytes: doc.byte_len(),
             start_ms,
         })
+    }
+
+    /// The stored bucket with these measurements instead of its own: its `_id` and the beginning of its span stay.
+    pub fn rebuilt(series: &TimeSeries, stored: &RawDoc, measurements: &[DocBuf]) -> Result<DocBuf> {
+        let Some(mut bucket) = Bucket::read(series, stored) else {
+            return Err(Error::internal("a bucket that cannot be read gives no measurement away"));
+        };
+        bucket.min = Extremes::new(Ordering::Less);
+        bucket.min.push(&series.time_field, Bson::DateTime(bucket.start_ms));
+        bucket.max = Extremes::new(Ordering::Greater);
+        (bucket.columns, bucket.count) = (Vec::new(), 0);
+        measurements.iter().for_each(|m| bucket.add(series, m));
+        Ok(bucket.to_doc())
     }
 
     /// `{meta: ..}`, or nothing.

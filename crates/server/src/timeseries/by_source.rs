@@ -14,7 +14,7 @@ use pando_query::plan::Hint;
 use pando_query::timeseries::{TimeSeries, filter_on_meta, update_on_meta};
 
 impl Server {
-    /// A delete by source. Returns how many measurements went.
+    /// A delete. Returns how many measurements went.
     pub(crate) async fn delete_measurements(
         &self,
         ctx: &OpCtx,
@@ -22,13 +22,10 @@ impl Server {
         s: &DeleteStatement<'_>,
         retry: &mut Retry,
     ) -> Result<u64> {
-        if !s.multi {
-            return Err(Error::new(
-                ErrorCode::IllegalOperation,
-                "Cannot perform a non-multi delete on a time-series collection",
-            ));
-        }
-        let filter = filter_on_meta(&series.of, s.filter)?;
+        let filter = match filter_on_meta(&series.of, s.filter) {
+            Ok(filter) if s.multi => filter,
+            _ => return self.delete_measured(ctx, series, s, retry).await,
+        };
         let hint = hint_on_buckets(s.hint.clone(), &series.of)?;
         let found = self.matching_buckets(ctx, series, &filter, hint.clone()).await?;
         let n = found.iter().map(|(_, n)| n).sum();

@@ -1,0 +1,129 @@
+//! Deletes of single measurements, by any condition: buckets that may hold some are unpacked and written without them.
+
+use super::Series;
+use crate::Server;
+use crate::aggregation::hint_on_buckets;
+use crate::find_one::Lookup;
+use crate::statements::DeleteStatement;
+use crate::writes::Retry;
+use pando_base::{Error, ErrorCode, Result};
+use pando_bson::{DocBuf, RawDoc};
+use pando_catalog::{UpdateForm, WriteGuard, WriteOp, WriteUnit};
+use pando_command::OpCtx;
+use pando_query::matcher::Matcher;
+use pando_query::source::RecordId;
+use pando_query::stage::{bucket_filter, measurements};
+use pando_query::timeseries::Bucket;
+use pando_session::retryable::{Done, Kind};
+
+/// Buckets that one unit of work writes again: each may be as large as many documents.
+const BUCKETS_PER_UNIT: usize = 16;
+
+/// A delete on its way through the buckets.
+struct Deleting<'a> {
+    series: &'a Series,
+    coll: &'a WriteGuard,
+    buckets: Lookup<'a>,
+    matcher: Matcher,
+    multi: bool,
+}
+
+impl Server {
+    /// Returns how many measurements went.
+    pub(super) async fn delete_measured(
+        &self,
+        ctx: &OpCtx,
+        series: &Series,
+        s: &DeleteStatement<'_>,
+        retry: &mut Retry,
+    ) -> Result<u64> {
+        if ctx.in_txn() {
+            return Err(Error::new(
+                ErrorCode::OperationNotSupportedInTransaction,
+                format!(
+                    "Cannot perform a delete on a time-series collection in a multi-document transaction: {}",
+                    series.buckets
+                ),
+            ));
+        }
+        let Some(coll) = self.lock_for_write(ctx, &series.buckets).await? else { return Ok(0) };
+        let q = self.query_ctx(ctx, Some(coll.collection()), s.collation, s.lets)?;
+        let matcher = Matcher::parse(s.filter, &q)?;
+        let filter = bucket_filter(&series.of, s.filter);
+        let hint = hint_on_buckets(s.hint.clone(), &series.of)?;
+        let buckets = Lookup::new(&filter, hint, None, q, coll.collection())?;
+        let deleting = Deleting { series, coll: &coll, buckets, matcher, multi: s.multi };
+        deleting.run(self, ctx, s.index, retry).await
+    }
+}
+
+impl Deleting<'_> {
+    async fn run(&self, server: &Server, ctx: &OpCtx, index: usize, retry: &mut Retry) -> Result<u64> {
+        let stmt = [retry.stmt_id(index)];
+        let stmt_ids: &[i32] = if retry.is_retryable() && !self.multi { &stmt } else { &[] };
+        let mut candidates = self.buckets.all(server, ctx, self.coll).await?;
+        let mut total = 0;
+        loop {
+            let batch = candidates.next_batch(ctx, BUCKETS_PER_UNIT).await?;
+            if batch.is_empty() || (total > 0 && !self.multi) {
+                candidates.note(server, ctx, self.coll);
+                return Ok(total);
+            }
+            let op = if self.multi { WriteOp::default() } else { retry.op(false) };
+            let (n, last) = server
+                .in_unit(ctx, self.coll, |unit| self.from_buckets(ctx, unit, &op, &batch, stmt_ids))
+                .await?;
+            total += n;
+            if !last.is_null() {
+                ctx.set_last_op(last);
+            }
+            if n > 0 && !self.multi {
+                let done = Done { kind: Kind::Delete, inserted_id: None, image: None, op_time: last };
+                retry.note(index, done);
+            }
+            ctx.yield_now().await?;
+            server.before_write(ctx).await?;
+        }
+    }
+
+    fn from_buckets(
+        &self,
+        ctx: &OpCtx,
+        unit: &mut WriteUnit,
+        op: &WriteOp<'_>,
+        buckets: &[RecordId],
+        stmt_ids: &[i32],
+    ) -> Result<u64> {
+        let mut total = 0;
+        for rid in buckets {
+            let Some(found) = self.buckets.record_in_unit(rid, self.coll, unit, false)? else { continue };
+            let old = RawDoc::trusted(&found.doc);
+            let (n, kept) = self.without_matches(old)?;
+            if n == 0 {
+                continue;
+            }
+            if kept.is_empty() {
+                unit.delete(op, self.coll, rid, old, stmt_ids)?;
+            } else {
+                let new = Bucket::rebuilt(&self.series.of, old, &kept)?;
+                unit.update(op, self.coll, rid, old, &new, UpdateForm::Replacement, stmt_ids)?;
+            }
+            total += n;
+            if !self.multi {
+                break;
+            }
+        }
+        ctx.before_commit(op.session.is_some())?;
+        Ok(total)
+    }
+
+    /// How many measurements go, and those that stay.
+    fn without_matches(&self, bucket: &RawDoc) -> Result<(u64, Vec<DocBuf>)> {
+        let (mut n, mut kept) = (0, Vec::new());
+        for measurement in measurements(&self.series.of, bucket)? {
+            let goes = (self.multi || n == 0) && self.matcher.matches(&measurement)?;
+            if goes { n += 1 } else { kept.push(measurement) }
+        }
+        Ok((n, kept))
+    }
+}
