@@ -418,7 +418,9 @@ pub const GRAPH_LOOKUP_BYTES_MAX: usize = 100 * 1024 * 1024;
 pub const LOOKUP_ENTRY_BYTES: usize = 64;
 /// Matches that a `$lookup` takes from an index in one go; a value with more is an ordinary query, which can yield.
 pub const LOOKUP_PROBE_DOCS_MAX: usize = 1000;
-/// One partition of a `$setWindowFields`.
+/// Stretches of a spilled partition held in memory: several functions follow both ends of their windows.
+pub const WINDOW_STRETCHES_MAX: usize = 16;
+/// One partition of a `$setWindowFields` in memory.
 pub const WINDOW_BYTES_MAX: usize = 100 * 1024 * 1024;
 /// Documents that window functions look at between two chances for others to run.
 pub const WINDOW_STEPS_PER_TURN: usize = 4096;

@@ -109,10 +109,8 @@ const INDEXES: &[(&str, &str)] = &[
 const PARTIAL: &[(&str, &str)] = &[
     ("$collStats", "partial: not inside sub-pipelines"),
     ("$indexStats", "partial: not inside sub-pipelines"),
-    ("$setWindowFields", "partial: a partition must fit into 100 MiB"),
     ("$listSessions", "partial: the sessions of this node, `config.system.sessions` is not kept"),
     ("$planCacheStats", "partial: no creationExecStats, no candidatePlanScores"),
-    ("$meta", "partial: no geoNear values"),
 ];
 
 fn doc(text: &str) -> DocBuf {

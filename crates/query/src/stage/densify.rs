@@ -219,7 +219,10 @@ impl Densify {
             let names = self.spec.names(row.doc());
             self.bytes += names.bytes().len() + key.len();
             if self.bytes > DENSIFY_PARTITION_BYTES_MAX {
-                return Err(Error::location(6_007_200, "$densify exceeded memory limit of its partitions"));
+                return Err(Error::location(
+                    6_007_200,
+                    format!("$densify exceeded memory limit of {DENSIFY_PARTITION_BYTES_MAX}"),
+                ));
             }
             self.partitions.insert(key.clone(), Track { names, origin, next: 0 });
             self.order.push(key.clone());

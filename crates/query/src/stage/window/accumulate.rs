@@ -47,8 +47,8 @@ impl Function for Accumulate {
             Some(now) if grown(&now) => (now.acc, now.added.end),
             _ => (self.spec.start(&Val::Missing, ctx)?, window.start),
         };
-        for row in &p.rows[from..window.end] {
-            self.spec.feed(&mut *acc, &Scope::new(row.doc(), ctx))?;
+        for i in from..window.end {
+            self.spec.feed(&mut *acc, &Scope::new(p.row(i)?.doc(), ctx))?;
         }
         let value = acc.result()?;
         let steps = window.end - from + 1;

@@ -48,7 +48,7 @@ impl Bounds {
 
     /// The window of document `at`; asked in order.
     pub(super) fn window(&mut self, p: &Partition, at: usize) -> Result<Range<usize>> {
-        let n = p.rows.len();
+        let n = p.len();
         if self.is_whole() {
             return Ok(0..n);
         }
@@ -73,7 +73,7 @@ impl Bounds {
         if !self.sorted_upwards {
             return Err(Error::location(5_429_404, "Missing _sortExpr with range-based bounds"));
         }
-        let n = p.rows.len();
+        let n = p.len();
         let base = self.check(p, at)?;
         let (mut low, mut high) = (self.last.start, self.last.end.max(self.last.start));
         low = match self.lower {
@@ -82,7 +82,7 @@ impl Bounds {
             Bound::Current => at,
             bound => {
                 let edge = self.edge(base, bound)?;
-                while low < n && below(p, low, edge) {
+                while low < n && below(p, low, edge)? {
                     low += 1;
                 }
                 low
@@ -94,7 +94,7 @@ impl Bounds {
             bound => {
                 let edge = self.edge(base, bound)?;
                 high = high.max(low);
-                while high < n && !above(p, high, edge) {
+                while high < n && !above(p, high, edge)? {
                     high += 1;
                 }
                 high
@@ -106,13 +106,14 @@ impl Bounds {
     }
 
     fn check(&self, p: &Partition, at: usize) -> Result<Place> {
+        let kind = p.sort_value(at)?;
         let text = |wanted: &str| {
             format!(
                 "Invalid range: Expected the sortBy field to be a {wanted}, but it was {}",
-                p.sort_value(at).type_name()
+                kind.type_name()
             )
         };
-        match (p.place(at), self.unit) {
+        match (p.place(at)?, self.unit) {
             (Some(place @ Place::Date(_)), Some(_)) | (Some(place @ Place::Number(_)), None) => Ok(place),
             (Some(Place::Date(_)), None) => Err(Error::location(
                 5_429_413,
@@ -137,20 +138,20 @@ impl Bounds {
     }
 }
 
-fn compare(p: &Partition, at: usize, edge: Place) -> std::cmp::Ordering {
+fn compare(p: &Partition, at: usize, edge: Place) -> Result<std::cmp::Ordering> {
     use pando_bson::Value;
-    let value = p.sort_value(at);
+    let value = p.sort_value(at)?;
     let edge = match edge {
         Place::Number(n) => n.value(),
         Place::Date(ms) => Value::DateTime(ms),
     };
-    cmp_values(value.value().unwrap_or(Value::Null), edge)
+    Ok(cmp_values(value.value().unwrap_or(Value::Null), edge))
 }
 
-fn below(p: &Partition, at: usize, edge: Place) -> bool {
-    compare(p, at, edge).is_lt()
+fn below(p: &Partition, at: usize, edge: Place) -> Result<bool> {
+    Ok(compare(p, at, edge)?.is_lt())
 }
 
-fn above(p: &Partition, at: usize, edge: Place) -> bool {
-    compare(p, at, edge).is_gt()
+fn above(p: &Partition, at: usize, edge: Place) -> Result<bool> {
+    Ok(compare(p, at, edge)?.is_gt())
 }

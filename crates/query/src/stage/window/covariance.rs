@@ -51,7 +51,8 @@ impl Sums {
 
 impl Covariance {
     fn pair(&self, p: &Partition, at: usize, ctx: &QueryCtx) -> Result<Option<(Number, Number)>> {
-        let v = self.input.eval_doc(p.rows[at].doc(), ctx)?;
+        let row = p.row(at)?;
+        let v = self.input.eval_doc(row.doc(), ctx)?;
         let Some(list) = v.as_array().filter(|a| a.count() == 2) else { return Ok(None) };
         let mut numbers = list.iter().map(|e| Number::of(e.value()));
         Ok(match (numbers.next().flatten(), numbers.next().flatten()) {

@@ -17,7 +17,7 @@ pub(super) struct Derivative {
 
 impl Derivative {
     fn place(&self, p: &Partition, at: usize) -> Result<Number> {
-        match (p.place(at), self.unit_ms) {
+        match (p.place(at)?, self.unit_ms) {
             (Some(Place::Date(ms)), Some(_)) => Ok(Number::Long(ms)),
             (_, Some(_)) => Err(Error::location(
                 5_624_900,
@@ -64,8 +64,10 @@ impl Function for Derivative {
         }
         let (first, last) = (window.start, window.end - 1);
         let (x1, x2) = (self.place(p, first)?, self.place(p, last)?);
-        let y1 = self.input.eval_doc(p.rows[first].doc(), ctx)?;
-        let y2 = self.input.eval_doc(p.rows[last].doc(), ctx)?;
+        let row_y1 = p.row(first)?;
+        let y1 = self.input.eval_doc(row_y1.doc(), ctx)?;
+        let row_y2 = p.row(last)?;
+        let y2 = self.input.eval_doc(row_y2.doc(), ctx)?;
         let (Some(dy), dx) = (minus(&y2, &y1)?, x2 - x1) else { return Ok((Val::NULL, 1)) };
         if dx.is_zero() {
             return Ok((Val::NULL, 1));

@@ -42,7 +42,8 @@ impl Function for ExpMovingAvg {
         Ok(())
     }
     fn value(&mut self, p: &Partition, at: usize, ctx: &QueryCtx) -> Result<(Val<'static>, usize)> {
-        let v = self.input.eval_doc(p.rows[at].doc(), ctx)?;
+        let row = p.row(at)?;
+        let v = self.input.eval_doc(row.doc(), ctx)?;
         if let Some(n) = v.value().and_then(Number::of) {
             self.decimal |= n.is_decimal();
             let alpha = self.alpha.of(self.decimal);

@@ -24,7 +24,7 @@ impl Function for FirstLast {
             return Ok((Val::NULL, 1));
         }
         let end = if self.last { window.end - 1 } else { window.start };
-        Ok((self.input.eval_doc(p.rows[end].doc(), ctx)?.into_owned(), 1))
+        Ok((self.input.eval_doc(p.row(end)?.doc(), ctx)?.into_owned(), 1))
     }
     fn optimize(&mut self, ctx: &QueryCtx) -> Result<()> {
         self.input.optimize(ctx)

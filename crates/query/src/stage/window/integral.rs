@@ -22,7 +22,7 @@ pub(super) struct Integral {
 
 impl Integral {
     fn place(&self, p: &Partition, at: usize) -> Result<Number> {
-        match (p.place(at), self.unit_ms) {
+        match (p.place(at)?, self.unit_ms) {
             (Some(Place::Date(ms)), Some(_)) => Ok(Number::Long(ms)),
             (_, Some(_)) => {
                 Err(Error::location(5_423_901, "$integral with 'unit' expects the sortBy field to be a Date"))
@@ -37,7 +37,7 @@ impl Integral {
     /// The area between a document and the one before it.
     fn piece(&self, p: &Partition, at: usize, ctx: &QueryCtx) -> Result<Option<Number>> {
         let y = |i: usize| -> Result<Option<Number>> {
-            Ok(self.input.eval_doc(p.rows[i].doc(), ctx)?.value().and_then(Number::of))
+            Ok(self.input.eval_doc(p.row(i)?.doc(), ctx)?.value().and_then(Number::of))
         };
         let (x1, x2) = (self.place(p, at - 1)?, self.place(p, at)?);
         let (Some(y1), Some(y2)) = (y(at - 1)?, y(at)?) else { return Ok(None) };

@@ -23,7 +23,7 @@ impl LinearFill {
     }
     fn place(&self, p: &Partition, at: usize) -> Result<Number> {
         if at > 0 {
-            let (a, b) = (p.sort_value(at - 1), p.sort_value(at));
+            let (a, b) = (p.sort_value(at - 1)?, p.sort_value(at)?);
             if pando_bson::compare::cmp_values(
                 a.value().unwrap_or(Value::Null),
                 b.value().unwrap_or(Value::Null),
@@ -33,7 +33,7 @@ impl LinearFill {
                 return Err(Error::location(6_050_106, "There can be no repeated values in the sort field"));
             }
         }
-        match p.place(at) {
+        match p.place(at)? {
             Some(Place::Date(ms)) => Ok(Number::Long(ms)),
             Some(Place::Number(n)) => Ok(n),
             None => Err(Error::type_mismatch(
@@ -43,7 +43,8 @@ impl LinearFill {
     }
     /// The value there; `None` when it is to be filled.
     fn known(&self, p: &Partition, at: usize, ctx: &QueryCtx) -> Result<Option<Number>> {
-        let v = self.input.eval_doc(p.rows[at].doc(), ctx)?;
+        let row = p.row(at)?;
+        let v = self.input.eval_doc(row.doc(), ctx)?;
         if v.is_nullish() {
             return Ok(None);
         }
@@ -67,7 +68,7 @@ impl Function for LinearFill {
         let mut steps = 1;
         if !self.exhausted && self.right.as_ref().is_none_or(|(i, ..)| *i < at) {
             self.right = None;
-            for i in at + 1..p.rows.len() {
+            for i in at + 1..p.len() {
                 steps += 1;
                 if let Some(y) = self.known(p, i, ctx)? {
                     self.right = Some((i, self.place(p, i)?, y));

@@ -23,7 +23,8 @@ impl Function for Locf {
         Ok(())
     }
     fn value(&mut self, p: &Partition, at: usize, ctx: &QueryCtx) -> Result<(Val<'static>, usize)> {
-        let v = self.input.eval_doc(p.rows[at].doc(), ctx)?;
+        let row = p.row(at)?;
+        let v = self.input.eval_doc(row.doc(), ctx)?;
         if !v.is_nullish() {
             self.last = v.into_owned();
         }

@@ -51,7 +51,8 @@ impl Function for MinMax {
         let window = self.bounds.window(p, at)?;
         let from = self.held.end.max(window.start);
         for i in from..window.end {
-            let v = self.input.eval_doc(p.rows[i].doc(), ctx)?;
+            let row = p.row(i)?;
+            let v = self.input.eval_doc(row.doc(), ctx)?;
             if !v.is_nullish() {
                 self.add(i, v.into_owned(), ctx);
             }

@@ -1,7 +1,7 @@
 //! `$setWindowFields`: fields computed over the documents around each one.
 //!
 //! ```text
-//! input ─► sorted by partition and sortBy ─► one partition in memory ─► per document: every function's value
+//! input ─► sorted by partition and sortBy ─► one partition in memory or in a file ─► per document: every function's value
 //! ```
 //!
 //! One function per file; [`spec`] parses, [`bounds`] says which neighbours a window holds.
@@ -21,6 +21,7 @@ mod rank;
 mod shift;
 mod spec;
 mod std_dev;
+mod store;
 mod sum;
 
 pub(super) use spec::parse;
@@ -33,12 +34,13 @@ use crate::ctx::QueryCtx;
 use crate::expr::{Expr, FieldPath, Val};
 use crate::sort::{SortKeys, SortPattern, SortedRows, Sorter, SpillSpace};
 use bytes::Bytes;
-use pando_base::limits::{SORT_MEMORY_BYTES_MAX, WINDOW_BYTES_MAX, WINDOW_STEPS_PER_TURN};
-use pando_base::{Error, Result};
+use pando_base::limits::{SORT_MEMORY_BYTES_MAX, WINDOW_STEPS_PER_TURN};
+use pando_base::{Error, Result, patience};
 use pando_bson::keystring::KeyBuilder;
 use pando_bson::{DocBuilder, Value};
 use partition::Partition;
 use std::sync::Arc;
+use store::Store;
 
 /// One window function over the documents of a partition, asked for each of them in order.
 trait Function: Send {
@@ -77,14 +79,8 @@ enum State {
     Done,
 }
 
-fn too_large(bytes: usize) -> Error {
-    Error::location(
-        5_414_201,
-        format!(
-            "Exceeded memory limit in DocumentSourceSetWindowFields, used {bytes} bytes but max allowed is {WINDOW_BYTES_MAX}"
-        ),
-    )
-}
+/// Bytes of a document that are copied in one step.
+const BYTES_PER_STEP: usize = 1024;
 
 impl WindowFields {
     /// The key bytes of the partition that a document is in. Arrays are refused when it is that partition's turn.
@@ -126,8 +122,8 @@ impl WindowFields {
         ctx: &QueryCtx,
     ) -> Result<Option<Partition>> {
         let Some((key, first)) = ahead.take() else { return Ok(None) };
-        let mut bytes = first.len();
-        let mut all = vec![Row::new(first)];
+        let mut all = Store::new(self.spill.clone());
+        all.push(Row::new(first))?;
         while let Some((_, row)) = rows.next_row()? {
             let row = Row::new(row);
             let own = self.partition_key(&row, ctx, true)?;
@@ -135,11 +131,8 @@ impl WindowFields {
                 *ahead = Some((own.into(), row.into_bytes()));
                 break;
             }
-            bytes += row.bytes().len() + size_of::<Row>();
-            if bytes > WINDOW_BYTES_MAX {
-                return Err(too_large(bytes));
-            }
-            all.push(row);
+            patience::spend(1 + row.bytes().len() / BYTES_PER_STEP)?;
+            all.push(row)?;
         }
         let partition = Partition::new(all, self.sort_path.clone());
         for output in &mut self.outputs {
@@ -149,7 +142,7 @@ impl WindowFields {
     }
 
     fn give(&mut self, p: &Partition, at: usize, ctx: &QueryCtx) -> Result<(Row, usize)> {
-        let mut row = p.rows[at].clone();
+        let mut row = p.row(at)?;
         let mut steps = 0;
         for output in &mut self.outputs {
             let (v, looked) = output.function.value(p, at, ctx)?;
@@ -206,7 +199,7 @@ impl Stage for WindowFields {
                         return Ok(Step::NeedYield);
                     }
                 }
-                State::Giving(rows, ahead, p, at) if at == p.rows.len() => {
+                State::Giving(rows, ahead, p, at) if at == p.len() => {
                     self.state = State::Between(rows, ahead);
                     steps += 1;
                 }

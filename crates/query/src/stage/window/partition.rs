@@ -1,12 +1,14 @@
 //! The documents of one partition, in order.
 
+use super::store::Store;
 use crate::expr::{FieldPath, Val};
 use crate::number::Number;
 use crate::stage::Row;
+use pando_base::Result;
 use pando_bson::Value;
 
 pub(super) struct Partition {
-    pub(super) rows: Vec<Row>,
+    rows: Store,
     sort_path: Option<FieldPath>,
     /// Documents looked at since the last yield.
     pub(super) steps: usize,
@@ -21,20 +23,24 @@ pub(super) enum Place {
 }
 
 impl Partition {
-    pub(super) fn new(rows: Vec<Row>, sort_path: Option<FieldPath>) -> Partition {
+    pub(super) fn new(rows: Store, sort_path: Option<FieldPath>) -> Partition {
         Partition { rows, sort_path, steps: 0 }
     }
-    /// What document `at` is sorted by, when that is one field.
-    pub(super) fn sort_value(&self, at: usize) -> Val<'_> {
-        match &self.sort_path {
-            Some(path) => path.of_doc(self.rows[at].doc()),
-            None => Val::Missing,
-        }
+    pub(super) fn len(&self) -> usize {
+        self.rows.len()
     }
-    pub(super) fn place(&self, at: usize) -> Option<Place> {
-        match self.sort_value(at).value()? {
+    pub(super) fn row(&self, at: usize) -> Result<Row> {
+        self.rows.row(at)
+    }
+    /// What document `at` is sorted by, when that is one field.
+    pub(super) fn sort_value(&self, at: usize) -> Result<Val<'static>> {
+        let Some(path) = &self.sort_path else { return Ok(Val::Missing) };
+        Ok(path.of_doc(self.row(at)?.doc()).into_owned())
+    }
+    pub(super) fn place(&self, at: usize) -> Result<Option<Place>> {
+        Ok(self.sort_value(at)?.value().and_then(|v| match v {
             Value::DateTime(ms) => Some(Place::Date(ms)),
             v => Number::of(v).map(Place::Number),
-        }
+        }))
     }
 }

@@ -32,7 +32,7 @@ impl Function for Rank {
     }
     fn value(&mut self, p: &Partition, at: usize, ctx: &QueryCtx) -> Result<(Val<'static>, usize)> {
         let tied = at > 0 && self.kind != Kind::Number && {
-            let (a, b) = (p.sort_value(at - 1), p.sort_value(at));
+            let (a, b) = (p.sort_value(at - 1)?, p.sort_value(at)?);
             let known = |v: &Val<'_>| !v.is_missing();
             known(&a) == known(&b)
                 && ctx.compare(a.value().unwrap_or(Value::Null), b.value().unwrap_or(Value::Null)).is_eq()

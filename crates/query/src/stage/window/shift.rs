@@ -15,8 +15,8 @@ pub(super) struct Shift {
 impl Function for Shift {
     fn value(&mut self, p: &Partition, at: usize, ctx: &QueryCtx) -> Result<(Val<'static>, usize)> {
         let other = usize::try_from((at as i64).saturating_add(self.by)).ok();
-        Ok(match other.and_then(|i| p.rows.get(i)) {
-            Some(row) => (self.output.eval_doc(row.doc(), ctx)?.into_owned(), 1),
+        Ok(match other.filter(|i| *i < p.len()) {
+            Some(i) => (self.output.eval_doc(p.row(i)?.doc(), ctx)?.into_owned(), 1),
             None => (self.default.clone(), 1),
         })
     }

@@ -23,7 +23,8 @@ impl Function for StdDev {
         let window = self.bounds.window(p, at)?;
         let steps = window.len() + 1;
         let (mut count, mut mean, mut m2) = (0i64, 0f64, 0f64);
-        for row in &p.rows[window] {
+        for i in window {
+            let row = p.row(i)?;
             let v = self.input.eval_doc(row.doc(), ctx)?;
             let Some(x) = v.value().and_then(Number::of).map(Number::to_f64) else { continue };
             count += 1;

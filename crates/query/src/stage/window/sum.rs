@@ -35,7 +35,7 @@ impl WindowSum {
         }
     }
     fn number(&self, p: &Partition, at: usize, ctx: &QueryCtx) -> Result<Option<Number>> {
-        Ok(self.input.eval_doc(p.rows[at].doc(), ctx)?.value().and_then(Number::of))
+        Ok(self.input.eval_doc(p.row(at)?.doc(), ctx)?.value().and_then(Number::of))
     }
     fn clear(&mut self, at: usize) {
         (self.held, self.total, self.counts, self.stuck) = (at..at, Total::default(), [0; 4], false);
