@@ -123,6 +123,14 @@ pub const INSERT_UNIT_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// Events of one transaction that a change stream makes ahead, and operations it looks at in one turn.
 pub const CHANGE_STREAM_PENDING_BYTES: usize = 1024 * 1024;
 pub const CHANGE_STREAM_STEP_OPS: usize = 1000;
+/// Levels of nesting of a value that an expression makes step by step; walks over values recurse.
+pub const VALUE_DEPTH_MAX: usize = 1000;
+/// Steps of a `$reduce` between two looks at how deep its value is: each adds no more levels than a command may have.
+pub const REDUCE_STEPS_PER_LOOK: usize = 8;
+/// Levels of nesting of all stages of a pipeline together: each may wrap what the one before made.
+pub const PIPELINE_DEPTH_MAX: usize = 8000;
+/// Stack of a worker: enough to walk over the deepest value there can be. Only what is used takes memory.
+pub const WORKER_STACK_BYTES: usize = 16 * 1024 * 1024;
 /// Views on views; MongoDB's bound (one more gives code 165).
 pub const VIEW_DEPTH_MAX: usize = 20;
 /// Bytes of a view's whole pipeline, views below included (code 195).

@@ -12,6 +12,7 @@
 pub mod builder;
 pub mod compare;
 pub mod decimal128;
+pub mod depth;
 pub mod extjson;
 pub mod fields;
 pub mod hash;

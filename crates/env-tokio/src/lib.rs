@@ -52,6 +52,7 @@ pub fn runtime() -> io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(cores.max(4))
         .thread_name("pando-worker")
+        .thread_stack_size(pando_base::limits::WORKER_STACK_BYTES)
         .enable_all()
         .build()
 }

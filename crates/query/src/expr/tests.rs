@@ -186,3 +186,20 @@ fn dependencies_are_the_paths_of_the_document() {
     let whole = Expr::parse(Value::String("$$ROOT"), &ctx).expect("parses");
     assert!(!whole.dependencies(&mut Default::default()));
 }
+
+/// `{$reduce: …}` that wraps its value `n` times.
+fn wrapping(n: i32) -> Document {
+    doc! { "$reduce": { "input": { "$range": [0, n] }, "initialValue": 1, "in": ["$$value"] } }
+}
+#[test]
+fn a_value_that_nests_step_by_step_is_given_up() {
+    assert_eq!(eval(doc! { "$size": wrapping(900) }), Some(Bson::Int32(1)));
+    assert!(refused(doc! { "$size": wrapping(1100) }).contains("1000 levels"));
+    assert!(refused(doc! { "$size": wrapping(1_000_000) }).contains("1000 levels"), "and soon");
+    // Many elements are no levels.
+    let all = doc! { "$reduce": {
+        "input": { "$range": [0, 3000] }, "initialValue": [],
+        "in": { "$concatArrays": ["$$value", [["$$this"]]] },
+    } };
+    assert_eq!(eval(doc! { "$size": all }), Some(Bson::Int32(3000)));
+}

@@ -1,5 +1,8 @@
 //! What an expression evaluates to.
 
+use pando_base::limits::VALUE_DEPTH_MAX;
+use pando_base::{Error, ErrorCode, Result};
+use pando_bson::depth::is_deeper_than;
 use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, RawDoc, Value};
 
 /// A value in flight: borrowed from the document, the plan or a variable, or made by an operator.
@@ -98,6 +101,15 @@ impl<'a> Val<'a> {
             Val::Str(s) => s.len(),
             Val::Doc(d) | Val::Array(d) | Val::Other(d) => d.byte_len(),
         }
+    }
+    /// Made step by step, a value could nest deeper than anybody can walk over (15).
+    pub(crate) fn check_depth(&self) -> Result<()> {
+        let Some(Value::Document(d) | Value::Array(d)) = self.value() else { return Ok(()) };
+        if !is_deeper_than(d, VALUE_DEPTH_MAX) {
+            return Ok(());
+        }
+        let text = format!("a computed value exceeds the limit of {VALUE_DEPTH_MAX} levels of nesting");
+        Err(Error::new(ErrorCode::Overflow, text))
     }
     pub fn is_missing(&self) -> bool {
         matches!(self, Val::Missing)

@@ -84,6 +84,7 @@ impl LookupSpec {
             let vars = Arc::make_mut(&mut ctx.vars);
             for (name, e) in &self.lets {
                 let v = e.eval_doc(doc, outer)?;
+                v.check_depth()?;
                 vars.lets.push((name.clone(), v.value().map(Bson::from)));
             }
         }

@@ -75,9 +75,11 @@ use crate::sort::{SortPattern, SpillSpace};
 use crate::source::{CollectionInfo, IndexInfo};
 use bytes::Bytes;
 use pando_base::limits::{
-    BSON_INTERNAL_BYTES_MAX, EXPRESSION_VALUES_BYTES_MAX, PIPELINE_STAGES_MAX, STAGE_ROWS_PER_TURN,
+    BSON_INTERNAL_BYTES_MAX, EXPRESSION_VALUES_BYTES_MAX, PIPELINE_DEPTH_MAX, PIPELINE_STAGES_MAX,
+    STAGE_ROWS_PER_TURN,
 };
 use pando_base::{Error, ErrorCode, Result, patience};
+use pando_bson::depth::depth;
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -466,6 +468,15 @@ impl Pipeline {
             return Err(Error::failed_to_parse(format!(
                 "Pipeline length must be no longer than {PIPELINE_STAGES_MAX} stages."
             )));
+        }
+        if depth(pipeline) > PIPELINE_DEPTH_MAX / PIPELINE_STAGES_MAX {
+            let levels: usize = pipeline.iter().filter_map(|s| s.value().as_doc()).map(depth).sum();
+            if levels > PIPELINE_DEPTH_MAX {
+                let text = format!(
+                    "Stages of a pipeline must have no more than {PIPELINE_DEPTH_MAX} levels of nesting together"
+                );
+                return Err(Error::new(ErrorCode::Overflow, text));
+            }
         }
         let (mut stages, mut shown) = (Vec::new(), Vec::new());
         let mut source = PipelineSource::Collection;

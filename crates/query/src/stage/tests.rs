@@ -352,3 +352,19 @@ fn each_stage_counts_the_rows_it_gave() {
     while let Step::Row(_) = runner.next(&mut input).expect("runs") {}
     assert_eq!(runner.returned(), [3, 2, 1]);
 }
+
+#[test]
+fn stages_nest_no_deeper_together_than_values_can_be_walked() {
+    let wrap =
+        |levels: usize| (0..levels).fold(Bson::from("$r"), |inner, _| Bson::Document(doc! { "x": inner }));
+    let pipeline = |n: usize, levels: usize| {
+        let stage = || Bson::Document(doc! { "$set": { "r": wrap(levels) } });
+        let mut d = Document::new();
+        d.push("p", Bson::Array((0..n).map(|_| stage()).collect()));
+        let raw = d.to_raw();
+        let stages = raw.get("p").and_then(|v| v.as_array()).unwrap();
+        Pipeline::parse(stages, &QueryCtx::default()).map(drop).map_err(|e| e.code.0)
+    };
+    assert_eq!(pipeline(900, 5), Ok(()));
+    assert_eq!(pipeline(900, 100), Err(15));
+}

@@ -4,6 +4,7 @@
 use super::array::exact_i32;
 use crate::accumulator::{Accumulator, NFamily, NKind, check_n};
 use crate::expr::{Expr, Held, Op, ParseCtx, Scope, Val, VarId, check_user_var_name, parts, shown};
+use pando_base::limits::REDUCE_STEPS_PER_LOOK;
 use pando_base::{Error, Result, patience};
 use pando_bson::{ArrayBuilder, Elem, RawDoc, Value};
 use std::cmp::Ordering;
@@ -221,14 +222,18 @@ impl Op for Reduce {
         let _held = Held::of(&input)?;
         let mut value = self.initial.eval(scope)?.into_owned();
         let mut made = Held::default();
-        for e in array {
+        for (step, e) in array.iter().enumerate() {
             made.grow_to(value.heap_bytes(), value.heap_bytes())?;
+            if step.is_multiple_of(REDUCE_STEPS_PER_LOOK) {
+                value.check_depth()?;
+            }
             let this = scope.frame_value(self.this, Some(e.value()));
             let inner = scope.within(&this);
             let so_far = inner.frame(self.value, &value);
             let next = self.body.eval(&inner.within(&so_far))?.into_owned();
             value = next;
         }
+        value.check_depth()?;
         Ok(value)
     }
     parts!(input, initial, body);
