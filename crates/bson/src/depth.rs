@@ -4,7 +4,7 @@ use crate::raw::{Iter, RawDoc};
 use crate::types::ElementType;
 
 /// One byte for the type, a name and its end, a length, an end.
-const LEVEL_BYTES_MIN: usize = 7;
+const BYTES_PER_LEVEL: usize = 7;
 
 /// Levels of nesting; 1 for a document of scalars.
 pub fn depth(doc: &RawDoc) -> usize {
@@ -18,7 +18,7 @@ pub fn depth(doc: &RawDoc) -> usize {
 
 /// Whether there are more than `limit` levels. Small documents are not looked at.
 pub fn is_deeper_than(doc: &RawDoc, limit: usize) -> bool {
-    doc.byte_len() > limit * LEVEL_BYTES_MIN && !walk(doc, |levels| levels <= limit)
+    doc.byte_len() > limit * BYTES_PER_LEVEL && !walk(doc, |levels| levels <= limit)
 }
 
 /// Calls `goes_on` with the level of each document and array; false when that was its answer.

@@ -2,7 +2,8 @@
 
 use super::{Apply, Arg, ArrayOut, Effect, Modifier, Stored, value_depth};
 use crate::update::path::Path;
-use pando_base::{Error, Result};
+use crate::value_set::ValueSet;
+use pando_base::{Error, Result, patience};
 use pando_bson::{Elem, ElementType, Value};
 
 #[derive(Debug)]
@@ -28,12 +29,9 @@ pub(super) fn parse(arg: &Arg<'_>) -> Result<Box<dyn Modifier>> {
     if spec.count() > 1 {
         return Err(Error::bad_value(format!("Found unexpected fields after $each in $addToSet: {spec:#}")));
     }
-    let mut values: Vec<Stored> = Vec::new();
-    for item in items {
-        if !values.iter().any(|v| arg.ctx.compare(v.value(), item.value()).is_eq()) {
-            values.push(Stored::of(item));
-        }
-    }
+    let mut seen = ValueSet::default();
+    let values = items.iter().filter(|item| seen.insert(item.value(), arg.ctx)).map(Stored::of).collect();
+    patience::check()?;
     Ok(Box::new(AddToSet { values }))
 }
 
@@ -51,12 +49,22 @@ impl Modifier for AddToSet {
             grown.elem(e);
         }
         let mut added = false;
-        for v in &self.values {
-            if !array.iter().any(|e| cx.compare(v.value(), e.value()).is_eq()) {
+        if let [one] = &self.values[..] {
+            added = !array.iter().any(|e| cx.compare(one.value(), e.value()).is_eq());
+            if added {
+                grown.elem(one.elem());
+            }
+        } else {
+            let mut seen = ValueSet::default();
+            for e in array {
+                seen.insert(e.value(), cx.ctx);
+            }
+            for v in self.values.iter().filter(|v| seen.insert(v.value(), cx.ctx)) {
                 grown.elem(v.elem());
                 added = true;
             }
         }
+        patience::check()?;
         grown.end();
         Ok(if added { Effect::Set(ElementType::Array) } else { Effect::Same })
     }

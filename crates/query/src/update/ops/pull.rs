@@ -4,7 +4,8 @@ use super::{Apply, Arg, ArrayOut, Blocked, Effect, Modifier, Stored};
 use crate::matcher::Matcher;
 use crate::update::array_filters::refuse_document_operators;
 use crate::update::path::Path;
-use pando_base::{Error, Result};
+use crate::value_set::ValueSet;
+use pando_base::{Error, Result, patience};
 use pando_bson::{DocBuilder, Elem, ElementType, Value};
 
 /// Which elements go.
@@ -80,14 +81,26 @@ pub(super) fn parse_all(arg: &Arg<'_>) -> Result<Box<dyn Modifier>> {
 }
 
 impl Pull {
-    fn takes(&self, cx: &Apply<'_>, e: Elem<'_>) -> Result<bool> {
+    /// Many values are looked up rather than compared with one by one.
+    fn known(&self, cx: &Apply<'_>) -> Option<ValueSet> {
+        let Pull::Values(values) = self else { return None };
+        let mut known = ValueSet::default();
+        for v in values {
+            known.insert(v.value(), cx.ctx);
+        }
+        (values.len() > 1).then_some(known)
+    }
+    fn takes(&self, cx: &Apply<'_>, e: Elem<'_>, known: Option<&mut ValueSet>) -> Result<bool> {
         match self {
             Pull::Documents(filter) => match e.value() {
                 Value::Document(d) => filter.matches(d),
                 _ => Ok(false),
             },
             Pull::Elements(filter) => filter.matches_elem(Elem::new(e.ty, ELEMENT, e.data())),
-            Pull::Values(values) => Ok(values.iter().any(|v| cx.compare(v.value(), e.value()).is_eq())),
+            Pull::Values(values) => match known {
+                Some(known) => Ok(known.contains(e.value(), cx.ctx)),
+                None => Ok(values.iter().any(|v| cx.compare(v.value(), e.value()).is_eq())),
+            },
         }
     }
 }
@@ -98,9 +111,10 @@ impl Modifier for Pull {
             return Err(Error::bad_value("Cannot apply $pull to a non-array value"));
         };
         let mut kept = ArrayOut::begin(out);
-        let mut pulled = false;
+        let (mut pulled, mut known) = (false, self.known(cx));
         for e in array {
-            if self.takes(cx, e)? {
+            patience::spend(1)?;
+            if self.takes(cx, e, known.as_mut())? {
                 pulled = true;
             } else {
                 kept.elem(e);
