@@ -3,7 +3,7 @@
 use super::prelude::*;
 use crate::find_args::FindArgs;
 use crate::query_cursor::{ReadPoint, STEPS_PER_TURN};
-use pando_base::limits;
+use pando_base::{limits, patience};
 use pando_bson::keystring::{Directions, KeyBuilder};
 use pando_bson::{Bson, Elem, ElementType};
 use pando_catalog::Named;
@@ -119,6 +119,8 @@ pub(crate) fn plan(server: &Server, query: Query, key: &str, source: &dyn Source
     }
 }
 
+/// What looking up one value takes.
+const DISTINCT_STEPS: usize = 4;
 /// Type, name and terminator of an array's element.
 const ELEMENT_BYTES: usize = 8;
 
@@ -143,6 +145,7 @@ impl<'k> Values<'k> {
     }
     fn add(&mut self, doc: &RawDoc) -> Result<()> {
         each_at(doc, self.key, &mut |e| {
+            patience::spend(DISTINCT_STEPS)?;
             let v = e.value();
             self.scratch.clear();
             // Unlike in an index, a symbol is equal to the string under any collation.

@@ -2,9 +2,12 @@
 
 use super::{Apply, Arg, ArrayOut, Effect, Modifier, Stored, id_text, integral, value_depth};
 use crate::update::path::Path;
-use pando_base::{Error, Result};
+use pando_base::{Error, Result, patience};
 use pando_bson::{Elem, ElementType, RawDoc, Value};
 use std::cmp::Ordering;
+
+/// What comparing two elements takes.
+const COMPARE_STEPS: usize = 2;
 
 #[derive(Debug, Default)]
 struct Push {
@@ -154,7 +157,11 @@ impl Push {
         all.splice(at..at, self.values.iter().map(Stored::elem));
         let mut appended = at_end && !old.is_empty();
         if let Some(sort) = &self.sort {
-            all.sort_by(|a, b| sort.compare(cx, *a, *b));
+            all.sort_by(|a, b| {
+                // Once begun it is sorted to the end, while what waits for this thread goes elsewhere.
+                patience::is_over(COMPARE_STEPS);
+                sort.compare(cx, *a, *b)
+            });
             appended = false;
         }
         if let Some(slice) = self.slice {
@@ -182,6 +189,7 @@ impl Modifier for Push {
             )));
         };
         let (result, appended) = self.result(cx, array);
+        patience::check()?;
         let old_len = array.count();
         // A sort counts as a change even when it moves nothing.
         if self.values.is_empty() && result.len() == old_len && (self.sort.is_none() || old_len == 0) {
