@@ -106,12 +106,8 @@ const INDEXES: &[(&str, &str)] = &[
     ("2dsphere", "done"),
 ];
 /// What is there with less than all of it.
-const PARTIAL: &[(&str, &str)] = &[
-    ("$collStats", "partial: not inside sub-pipelines"),
-    ("$indexStats", "partial: not inside sub-pipelines"),
-    ("$listSessions", "partial: the sessions of this node, `config.system.sessions` is not kept"),
-    ("$planCacheStats", "partial: no creationExecStats, no candidatePlanScores"),
-];
+const PARTIAL: &[(&str, &str)] =
+    &[("$listSessions", "partial: the sessions of this node, `config.system.sessions` is not kept")];
 
 fn doc(text: &str) -> DocBuf {
     parse(text).expect("a document").to_raw()

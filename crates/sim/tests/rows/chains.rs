@@ -1,20 +1,12 @@
 //! Transactions that several entries tell, of which a new primary has the first ones only.
 
 use super::parted::*;
-use super::rollback::retryable;
+use super::rollback::{retryable, within};
 use pando_base::Timestamp;
 use pando_bson::{Document, doc};
 use pando_sim::rig::{Rig, words::*};
 use std::ops::Bound;
 
-fn within(command: Document, number: i64, start: bool) -> Document {
-    let mut command = retryable(command, 9, number);
-    command.push("autocommit", false);
-    if start {
-        command.push("startTransaction", true);
-    }
-    command
-}
 fn commit(number: i64, concern: Document) -> Document {
     let mut commit = doc! { "commitTransaction": 1, "$db": "admin" };
     commit.push("writeConcern", concern);

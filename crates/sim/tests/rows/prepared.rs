@@ -2,18 +2,12 @@
 
 use super::initial_sync::{NEW, add, is_secondary, pair_and_one};
 use super::parted::*;
-use super::rollback::retryable;
 use pando_base::Timestamp;
 use pando_bson::{Bson, Document, doc};
 use pando_sim::rig::{Rig, words::*};
 
 fn within(command: Document, start: bool) -> Document {
-    let mut command = retryable(command, 9, 1);
-    command.push("autocommit", false);
-    if start {
-        command.push("startTransaction", true);
-    }
-    command
+    super::rollback::within(command, 1, start)
 }
 fn one_more() -> Document {
     doc! { "update": "c", "updates": [{ "q": { "_id": 1 }, "u": { "$inc": { "n": 1 } } }] }

@@ -213,6 +213,15 @@ pub(crate) fn retryable(mut command: Document, session: u8, number: i64) -> Docu
     command.push("txnNumber", number);
     command
 }
+/// A statement of session 9's transaction of this number.
+pub(crate) fn within(command: Document, number: i64, start: bool) -> Document {
+    let mut command = retryable(command, 9, number);
+    command.push("autocommit", false);
+    if start {
+        command.push("startTransaction", true);
+    }
+    command
+}
 /// Adds one to document 1, as the statement of this number.
 pub(crate) fn add_one(statement: i32, concern: Document) -> Document {
     let mut c = doc! { "update": "c" };

@@ -3,21 +3,13 @@
 
 use super::initial_sync::is_secondary;
 use super::parted::*;
-use super::rollback::retryable;
+use super::rollback::within;
 use pando_base::Timestamp;
 use pando_bson::{Bson, Document, doc};
 use pando_sim::rig::{Rig, words::*};
 
 const DOCS: i32 = 40;
 
-fn within(command: Document, number: i64, start: bool) -> Document {
-    let mut command = retryable(command, 9, number);
-    command.push("autocommit", false);
-    if start {
-        command.push("startTransaction", true);
-    }
-    command
-}
 fn ends(name: &str, number: i64, fields: Document) -> Document {
     let mut command = Document::new();
     command.push(name, 1);
