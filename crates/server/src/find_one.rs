@@ -5,13 +5,15 @@ use crate::query_ctx::simple_id;
 use crate::query_cursor::{ReadPoint, STEPS_PER_TURN};
 use bytes::Bytes;
 use pando_base::{Error, Result, Timestamp};
-use pando_bson::{Elem, RawDoc};
+use pando_bson::{DocBuf, Elem, RawDoc, doc};
 use pando_catalog::{Collection, CollectionSource, WriteGuard, WriteUnit, find_id};
 use pando_command::OpCtx;
 use pando_query::QueryCtx;
-use pando_query::exec::{Executor, Quota, Step};
+use pando_query::exec::{Executor, OutRow, Quota, Step};
+use pando_query::facts::Facts;
 use pando_query::matcher::{MatchDetails, Matcher};
 use pando_query::plan::{Hint, Query, natural_of};
+use pando_query::projection::{MetaField, Projection, RowMeta};
 use pando_query::sort::SortPattern;
 use pando_query::source::{RecordId, Source};
 use pando_storage::PREPARE_CONFLICT;
@@ -22,6 +24,21 @@ pub(crate) struct Found {
     pub(crate) rid: RecordId,
     pub(crate) doc: Bytes,
     pub(crate) details: Option<MatchDetails>,
+    pub(crate) told: Option<Arc<Told>>,
+}
+
+/// What a search knows of a document beside it, if the lookup was made to tell.
+#[derive(Default)]
+pub(crate) struct Told {
+    facts: Option<Box<Facts>>,
+    index_key: Option<DocBuf>,
+}
+
+impl Told {
+    pub(crate) fn row(&self) -> RowMeta<'_> {
+        let (facts, index_key) = (self.facts.as_deref(), self.index_key.as_deref());
+        RowMeta { facts, index_key, ..RowMeta::default() }
+    }
 }
 
 /// A parsed filter and the way to what it matches.
@@ -29,6 +46,7 @@ pub(crate) struct Lookup<'a> {
     /// `{_id: x}` alone: one point get.
     id: Option<Elem<'a>>,
     query: Query,
+    tells: bool,
 }
 
 /// Which document to write.
@@ -36,7 +54,7 @@ pub(crate) enum Target {
     /// Looked up by `_id` inside the unit.
     ById,
     /// Found before; looked at again inside the unit.
-    Record(RecordId),
+    Record(RecordId, Option<Arc<Told>>),
 }
 
 impl<'a> Lookup<'a> {
@@ -66,7 +84,25 @@ impl<'a> Lookup<'a> {
             }
         }
         query.resolve_text(&coll.info)?;
-        Ok(Lookup { id, query })
+        query.check_metas()?;
+        Ok(Lookup { id, query, tells: false })
+    }
+
+    /// What it finds comes with what `$meta` asks for.
+    pub(crate) fn tell(mut self, metas: &[MetaField]) -> Result<Lookup<'a>> {
+        if self.id.is_some() {
+            return Ok(self);
+        }
+        let searched = self.query.matcher.has_text();
+        self.query.text_score |= searched && metas.contains(&MetaField::TextScore);
+        self.query.nearness |=
+            metas.iter().any(|m| matches!(m, MetaField::GeoNearDistance | MetaField::GeoNearPoint));
+        if metas.contains(&MetaField::IndexKey) {
+            let spec = doc! { "_id": 1, "key": { "$meta": "indexKey" } }.to_raw();
+            self.query.projection = Some(Arc::new(Projection::parse(&spec, &self.query.ctx)?));
+        }
+        self.tells = !metas.is_empty();
+        Ok(self)
     }
 
     /// The first match in the newest snapshot; `None` when there is none.
@@ -99,7 +135,8 @@ impl<'a> Lookup<'a> {
             match exec.next(&mut *source, &mut Quota::new(STEPS_PER_TURN))? {
                 Step::Row(row) => {
                     server.note_plan(ctx, &exec, coll);
-                    return Ok(row.rid.map(Target::Record));
+                    let told = self.tells.then(|| Arc::new(told(&row)));
+                    return Ok(row.rid.map(|rid| Target::Record(rid, told)));
                 }
                 Step::NeedYield => ctx.yield_now().await?,
                 Step::Eof => {
@@ -120,10 +157,18 @@ impl<'a> Lookup<'a> {
         match (target, self.id) {
             (Target::ById, Some(id)) => {
                 let found = find_id(unit.txn(), coll, id)?;
-                Ok(found.map(|(rid, doc)| Found { rid, doc: Bytes::from_owner(doc), details: None }))
+                Ok(found.map(|(rid, doc)| Found {
+                    rid,
+                    doc: Bytes::from_owner(doc),
+                    details: None,
+                    told: None,
+                }))
             }
             (Target::ById, None) => Ok(None),
-            (Target::Record(rid), _) => self.record_in_unit(rid, coll, unit, position),
+            (Target::Record(rid, told), _) => {
+                let found = self.record_in_unit(rid, coll, unit, position)?;
+                Ok(found.map(|found| Found { told: told.clone(), ..found }))
+            }
         }
     }
     pub(crate) fn record_in_unit(
@@ -143,7 +188,7 @@ impl<'a> Lookup<'a> {
             false if self.matches(RawDoc::trusted(&doc))? => None,
             false => return Ok(None),
         };
-        Ok(Some(Found { rid: rid.clone(), doc, details }))
+        Ok(Some(Found { rid: rid.clone(), doc, details, told: None }))
     }
     fn matches(&self, doc: &RawDoc) -> Result<bool> {
         match self.id {
@@ -210,6 +255,12 @@ impl<'a> Lookup<'a> {
             _ => false,
         })
     }
+}
+
+fn told(row: &OutRow) -> Told {
+    let doc = if row.doc.is_empty() { RawDoc::empty() } else { RawDoc::trusted(&row.doc) };
+    let key = doc.get("key").and_then(|v| v.as_doc());
+    Told { facts: row.facts.clone(), index_key: key.map(RawDoc::to_buf) }
 }
 
 /// See [`Lookup::all`].

@@ -7,7 +7,7 @@
 
 use crate::Server;
 use crate::find_args::bool_field;
-use crate::find_one::{Found, Lookup, Target};
+use crate::find_one::{Found, Lookup, Target, Told};
 use crate::timeseries::Series;
 use crate::writes::Retry;
 use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, limits};
@@ -18,6 +18,7 @@ use pando_command::{Arg, OpCtx};
 use pando_query::QueryCtx;
 use pando_query::matcher::Matcher;
 use pando_query::plan::{Hint, Query};
+use pando_query::projection::MetaField;
 use pando_query::source::RecordId;
 use pando_query::update::{LogForm, UpdatePlan};
 use pando_session::retryable::{Done, Kind};
@@ -254,6 +255,7 @@ impl Server {
         ns: &Namespace,
         s: &UpdateStatement<'_>,
         sort: Option<&RawDoc>,
+        shown: &[MetaField],
         retry: &mut Retry,
     ) -> Result<(Updated, Images)> {
         let guard = if s.upsert {
@@ -269,7 +271,7 @@ impl Server {
         };
         let q = self.update_ctx(ctx, Some(coll.collection()), s)?;
         let plan = parse_update(s, &q)?;
-        let lookup = Lookup::new(s.filter, s.hint.clone(), sort, q, coll.collection())?;
+        let lookup = Lookup::new(s.filter, s.hint.clone(), sort, q, coll.collection())?.tell(shown)?;
         let job = Job { ctx, coll: &coll, lookup, plan };
         self.update_one(&job, s, retry).await.map_err(in_plan)
     }
@@ -310,10 +312,10 @@ impl Server {
                     let image = retry.kept_image();
                     retry.note(s.index, Done { kind: Kind::Update, inserted_id: None, image, op_time: last });
                 }
-                let images = Images { old: Some(found.doc), new };
+                let images = Images { old: Some(found.doc), new, told: found.told };
                 return Ok((Updated { matched: 1, modified, upserted: None }, images));
             }
-            if let Some(Target::Record(_)) = target {
+            if let Some(Target::Record(..)) = target {
                 // It changed between finding and writing: look again.
                 job.ctx.yield_now().await?;
                 continue;
@@ -323,7 +325,7 @@ impl Server {
             }
             match self.insert_upsert(job, s, retry, stmt_ids).await {
                 Ok((id, doc)) => {
-                    let images = Images { old: None, new: Some(doc) };
+                    let images = Images { old: None, new: Some(doc), told: None };
                     return Ok((Updated { upserted: Some(id), ..Updated::default() }, images));
                 }
                 // Someone else inserted what we were about to: then it can be updated.
@@ -499,6 +501,8 @@ impl Server {
 pub(crate) struct Images {
     pub(crate) old: Option<bytes::Bytes>,
     pub(crate) new: Option<DocBuf>,
+    /// What was known of the old one.
+    pub(crate) told: Option<Arc<Told>>,
 }
 
 pub(crate) fn parse_update(s: &UpdateStatement<'_>, q: &QueryCtx) -> Result<UpdatePlan> {

@@ -76,3 +76,68 @@ fn nearness_is_refused_where_nothing_is_near_and_a_score_replaces_a_string() {
         server.shut_down().await;
     });
 }
+
+#[test]
+fn find_and_modify_shows_what_its_search_knew_of_the_document() {
+    run(async {
+        let world = World::new();
+        let server = world.start(|_| {}).await;
+        let mut c = server.connect().await;
+        places(&mut c).await;
+        let fields = doc! { "_id": 1, "score": { "$meta": "textScore" }, "key": { "$meta": "indexKey" }, "at": { "$meta": "recordId" } };
+        let search = doc! { "$text": { "$search": "red" }, "_id": 1 };
+        let change = doc! { "$set": { "t": "blue" } };
+        let modify = doc! { "findAndModify": "c", "query": search, "update": change.clone(), "new": true, "fields": fields.clone() };
+        let found = doc! { "_id": 1, "score": 1.1, "at": Bson::Null };
+        assert_eq!(c.ok(modify).await.get("value"), Some(&Bson::Document(found)));
+        let above = doc! { "_id": doc! { "$gt": 0 } };
+        let modify = doc! { "findAndModify": "c", "query": above, "update": change, "fields": fields };
+        let found = doc! { "_id": 1, "at": Bson::Null, "key": doc! { "_id": 1 } };
+        let done = c.ok(modify).await;
+        let Some(Bson::Document(value)) = done.get("value") else { panic!("{done:?}") };
+        assert_eq!((value.get("key"), value.get("score")), (found.get("key"), None), "{done:?}");
+        server.shut_down().await;
+    });
+}
+
+#[test]
+fn rows_can_be_sorted_by_distance_the_farthest_first() {
+    run(async {
+        let world = World::new();
+        let server = world.start(|_| {}).await;
+        let mut c = server.connect().await;
+        places(&mut c).await;
+        let by = doc! { "d": doc! { "$meta": "geoNearDistance" } };
+        let near = doc! { "at": { "$near": pair(2, 0) } };
+        let find = doc! { "find": "c", "filter": near, "sort": by.clone(), "projection": shown("sortKey") };
+        let rows = c.all(find).await;
+        assert_eq!(rows[0], doc! { "_id": 0, "d": array(vec![Bson::from(2.0)]) });
+        let stage = doc! { "$geoNear": { "near": pair(2, 0), "key": "at", "distanceField": "x" } };
+        let stages = array(vec![Bson::Document(stage), Bson::Document(doc! { "$sort": by.clone() })]);
+        let rows = c.all(doc! { "aggregate": "c", "pipeline": stages, "cursor": {} }).await;
+        assert_eq!(rows[0].get("x"), Some(&Bson::from(2.0)));
+        assert_eq!(c.err(doc! { "find": "c", "sort": by }).await.0, 40218);
+        server.shut_down().await;
+    });
+}
+
+#[test]
+fn a_sort_key_without_a_sort_is_empty_or_refused() {
+    run(async {
+        let world = World::new();
+        let server = world.start(|_| {}).await;
+        let mut c = server.connect().await;
+        places(&mut c).await;
+        let pipeline = |stages: Vec<Document>| {
+            let stages = stages.into_iter().map(Bson::Document).collect();
+            doc! { "aggregate": "c", "pipeline": array(stages), "cursor": {} }
+        };
+        let key = doc! { "k": doc! { "$meta": "sortKey" } };
+        let rows = c.all(pipeline(vec![doc! { "$limit": 1 }, doc! { "$project": key.clone() }])).await;
+        assert_eq!(rows, [doc! { "_id": 0, "k": array(Vec::new()) }]);
+        assert_eq!(c.err(pipeline(vec![doc! { "$project": key.clone() }])).await.0, 2);
+        let grouped = vec![doc! { "$group": doc! { "_id": "$s" } }, doc! { "$project": key }];
+        assert_eq!(c.all(pipeline(grouped)).await, [doc! { "_id": "text" }]);
+        server.shut_down().await;
+    });
+}

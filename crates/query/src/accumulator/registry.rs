@@ -295,7 +295,7 @@ impl AccSpec {
             Arg::Unary(e) => acc.add(e.eval(scope)?, scope.ctx),
             Arg::Keyed { output, keys } => {
                 let v = output.eval(scope)?;
-                let key = keys.key(scope.root, &|_| 0.0)?;
+                let key = keys.key(scope.root, scope.facts)?;
                 acc.add_keyed(key, v, scope.ctx)
             }
         }

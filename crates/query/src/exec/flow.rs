@@ -206,10 +206,7 @@ impl ProjectStage {
             meta.array_index = m.matches_position(doc)?.and_then(|d| d.array_index);
         }
         let sort_key = match &mut self.sort_keys {
-            Some(keys) => {
-                let score = row.facts.as_ref().and_then(|f| f.text_score).unwrap_or(0.0);
-                Some(keys.values(doc, score)?)
-            }
+            Some(keys) => Some(keys.values(doc, row.facts.as_deref())?),
             None => None,
         };
         meta.sort_key = sort_key.as_deref();

@@ -54,8 +54,7 @@ impl SortStage {
         let from_index;
         let key: &[u8] = match (&self.keys, &row.doc) {
             (SortKeySource::Documents, Some(doc)) => {
-                let score = row.facts.as_ref().and_then(|f| f.text_score).unwrap_or(0.0);
-                self.maker.key(RawDoc::trusted(doc), &|_| score)?
+                self.maker.key(RawDoc::trusted(doc), row.facts.as_deref())?
             }
             _ => {
                 from_index = key_from_index(&row, &self.keys)?;

@@ -6,7 +6,7 @@ use crate::ctx::QueryCtx;
 use crate::expr::{Expr, ParseCtx, optimize_error};
 use crate::plan::no_text_score;
 use crate::projection::MetaField;
-use pando_base::Result;
+use pando_base::{Error, Result};
 use pando_bson::{RawDoc, Value};
 use std::sync::Arc;
 
@@ -30,6 +30,9 @@ pub(super) fn compile(expression: Value<'_>, ctx: &QueryCtx) -> Result<(Arc<dyn 
     let mut expr = p.parse(expression)?;
     if p.metas.contains(&MetaField::TextScore) {
         return Err(no_text_score());
+    }
+    if p.metas.contains(&MetaField::SortKey) {
+        return Err(Error::location(40218, "query requires sort key metadata, but it is not available"));
     }
     expr.optimize(ctx).map_err(|e| optimize_error("expression", e))?;
     let implied = implied(&expr, ctx);

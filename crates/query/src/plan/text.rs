@@ -66,14 +66,19 @@ impl Query {
     }
     /// Rows have to tell how near they are.
     pub(crate) fn wants_nearness(&self) -> bool {
-        self.nearness || self.projected_metas().iter().any(|m| m.is_of_near())
+        self.nearness
+            || self.sort.as_ref().is_some_and(|s| s.needs_nearness())
+            || self.projected_metas().iter().any(|m| m.is_of_near())
     }
     /// 40218 when something is asked for that no row of this query has.
     pub fn check_metas(&self) -> Result<()> {
         self.check_text_score()?;
         match self.matcher.root().near() {
             Some(_) => Ok(()),
-            None => check_nearness(self.projected_metas()),
+            None => {
+                check_nearness(self.projected_metas())?;
+                check_nearness(&self.sort.iter().flat_map(|s| s.metas()).collect::<Vec<_>>())
+            }
         }
     }
 }

@@ -55,7 +55,9 @@ impl MetaField {
                 Some(RecordId::Key(k)) => {
                     out.binary(name, 0, k);
                 }
-                None => {}
+                None => {
+                    out.null(name);
+                }
             },
             MetaField::SortKey => {
                 if let Some(key) = row.sort_key {

@@ -1,8 +1,9 @@
 //! Sort keys of documents.
 
-use super::SortPattern;
+use super::{SortMeta, SortPattern};
 use crate::collation::Collation;
 use crate::expand::expand;
+use crate::facts::Facts;
 use pando_base::{Error, Result};
 use pando_bson::keystring::{KeyBuilder, KeyReader};
 use pando_bson::{ArrayBuilder, DocBuf, Elem, ElementType, RawDoc, Value};
@@ -30,13 +31,13 @@ impl SortKeys {
         &self.pattern
     }
 
-    /// The key of `doc`; `meta` supplies the values of metadata parts.
-    pub fn key(&mut self, doc: &RawDoc, meta: &dyn Fn(usize) -> f64) -> Result<&[u8]> {
+    /// The key of `doc`; `facts` has the values of metadata parts.
+    pub fn key(&mut self, doc: &RawDoc, facts: Option<&Facts>) -> Result<&[u8]> {
         self.builder.clear();
         let order = Collation::order(&self.collation);
         for (i, part) in self.pattern.parts.iter().enumerate() {
-            if part.meta.is_some() {
-                self.builder.append(Value::Double(meta(i)));
+            if let Some(meta) = part.meta {
+                self.builder.append(meta.of(facts));
                 continue;
             }
             match plain(doc, &self.paths[i]) {
@@ -46,14 +47,14 @@ impl SortKeys {
                 Found::Missing => {
                     self.builder.append(Value::Null);
                 }
-                Found::Array => return self.key_with_arrays(doc, meta),
+                Found::Array => return self.key_with_arrays(doc, facts),
             }
         }
         Ok(self.builder.bytes())
     }
 
     #[cold]
-    fn key_with_arrays(&mut self, doc: &RawDoc, meta: &dyn Fn(usize) -> f64) -> Result<&[u8]> {
+    fn key_with_arrays(&mut self, doc: &RawDoc, facts: Option<&Facts>) -> Result<&[u8]> {
         let parts = &self.pattern.parts;
         let plain: Vec<usize> = (0..parts.len()).filter(|i| parts[*i].meta.is_none()).collect();
         let paths: Vec<Vec<&str>> =
@@ -64,9 +65,9 @@ impl SortKeys {
         expand(&paths, doc, &mut |values| {
             b.clear();
             let mut values = values.iter();
-            for (i, part) in parts.iter().enumerate() {
+            for part in parts {
                 match part.meta {
-                    Some(_) => b.append(Value::Double(meta(i))),
+                    Some(meta) => b.append(meta.of(facts)),
                     None => b.append_with(values.next().copied().unwrap_or(Value::Null), order),
                 };
             }
@@ -82,8 +83,8 @@ impl SortKeys {
     }
 
     /// The key as an array of values.
-    pub fn values(&mut self, doc: &RawDoc, score: f64) -> Result<DocBuf> {
-        let bytes = self.key(doc, &|_| score)?.to_vec();
+    pub fn values(&mut self, doc: &RawDoc, facts: Option<&Facts>) -> Result<DocBuf> {
+        let bytes = self.key(doc, facts)?.to_vec();
         let mut reader = KeyReader::new(&bytes, self.pattern.directions(), self.type_bits());
         let mut out = ArrayBuilder::new();
         while let Some(v) = reader.next_value()? {
@@ -95,6 +96,18 @@ impl SortKeys {
     /// Type bits of the key made last, to decode it with.
     pub fn type_bits(&self) -> &[u8] {
         self.builder.type_bits()
+    }
+}
+
+impl SortMeta {
+    /// Null where the row does not know it. Nobody makes random values.
+    fn of(self, facts: Option<&Facts>) -> Value<'static> {
+        let known = facts.and_then(|f| match self {
+            SortMeta::TextScore => f.text_score,
+            SortMeta::GeoNearDistance => f.near.as_ref().map(|n| n.distance),
+            SortMeta::RandVal => None,
+        });
+        known.map_or(Value::Null, Value::Double)
     }
 }
 
@@ -130,7 +143,7 @@ mod tests {
             .iter()
             .map(|d| {
                 let id = d.get("_id").and_then(Bson::as_i64).unwrap();
-                (keys.key(&d.to_raw(), &|_| 0.0).unwrap().to_vec(), id)
+                (keys.key(&d.to_raw(), None).unwrap().to_vec(), id)
             })
             .collect();
         rows.sort();
@@ -159,7 +172,7 @@ mod tests {
         assert_eq!(order(doc! { "a.b": 1, "a.c": 1 }, &docs), [2, 1]);
         let two = doc! { "_id": 3, "a": [1], "b": [2] }.to_raw();
         let pattern = Arc::new(SortPattern::parse(&doc! { "a": 1, "b": 1 }.to_raw()).unwrap());
-        let e = SortKeys::new(pattern, None).key(&two, &|_| 0.0).unwrap_err();
+        let e = SortKeys::new(pattern, None).key(&two, None).unwrap_err();
         assert_eq!(e.message, "cannot sort with keys that are parallel arrays");
     }
 }

@@ -14,7 +14,7 @@ pub use key::SortKeys;
 pub use sorter::{Payload, SortStats, SortedRows, Sorter};
 pub use spill::{SpillFile, SpillSpace};
 
-use crate::projection::check_path;
+use crate::projection::{MetaField, check_path};
 use pando_base::{Error, Result, limits};
 use pando_bson::keystring::Directions;
 use pando_bson::{DocBuf, RawDoc, Value};
@@ -38,6 +38,7 @@ pub struct SortPart {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SortMeta {
     TextScore,
+    GeoNearDistance,
     RandVal,
 }
 
@@ -97,8 +98,13 @@ impl SortPattern {
     pub fn needs_text_score(&self) -> bool {
         self.parts.iter().any(|p| p.meta == Some(SortMeta::TextScore))
     }
-    pub fn needs_meta(&self) -> bool {
-        self.parts.iter().any(|p| p.meta.is_some())
+    pub fn needs_nearness(&self) -> bool {
+        self.parts.iter().any(|p| p.meta == Some(SortMeta::GeoNearDistance))
+    }
+    /// What its rows have to know.
+    pub fn metas(&self) -> impl Iterator<Item = MetaField> {
+        let score = self.needs_text_score().then_some(MetaField::TextScore);
+        score.into_iter().chain(self.needs_nearness().then_some(MetaField::GeoNearDistance))
     }
 }
 
@@ -109,9 +115,7 @@ fn parse_meta(d: &RawDoc) -> Result<SortMeta> {
     match e.value().as_str() {
         Some("textScore") => Ok(SortMeta::TextScore),
         Some("randVal") => Ok(SortMeta::RandVal),
-        Some("geoNearDistance") => {
-            Err(Error::location(40218, "query requires $geoNear distance metadata, but it is not available"))
-        }
+        Some("geoNearDistance") => Ok(SortMeta::GeoNearDistance),
         Some(name @ ("searchScore" | "searchHighlights")) => {
             let code = if name == "searchScore" { 31218 } else { 31219 };
             Err(Error::location(code, format!("$meta sort by '{name}' metadata is not supported")))

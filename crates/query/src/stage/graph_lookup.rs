@@ -291,7 +291,7 @@ impl GraphLookup {
         let doc: &RawDoc = search.row.doc();
         let mut b = DocBuilder::with_capacity(doc.byte_len() + array.byte_len() + 32);
         write_with(doc, self.spec.as_path.parts(), Some((ElementType::Array, array.as_bytes())), &mut b);
-        b.finish().into()
+        search.row.becomes(b.finish().into())
     }
     fn pull(
         &self,

@@ -1,9 +1,11 @@
 //! What the stages of a pipeline ask `$meta` for, and whether there is somebody to tell.
 
-use super::{Pipeline, Stage};
+use super::{Needs, Pipeline, Row, Stage, Step, Upstream};
+use crate::facts::Facts;
 use crate::plan::{check_nearness, no_text_score};
 use crate::projection::MetaField;
 use pando_base::{Error, ErrorCode, Namespace, Result};
+use pando_bson::DocBuf;
 
 /// Grows while stages are parsed.
 #[derive(Default)]
@@ -15,13 +17,17 @@ pub(super) struct Uses {
     dropped: bool,
     /// Sort keys are asked for where there is no sort.
     pub(super) unsorted: bool,
+    /// And that by a projection of the collection itself.
+    pub(super) misplaced: bool,
+    /// Something but filters and unions came before.
+    reshaped: bool,
 }
 
 impl Uses {
     /// The stage at `at` was parsed into those of `stages` from `first` on.
     pub(super) fn note(
         &mut self,
-        at: usize,
+        (at, name): (usize, &str),
         metas: &[MetaField],
         stages: &mut [Box<dyn Stage>],
         first: usize,
@@ -44,6 +50,7 @@ impl Uses {
         if metas.contains(&MetaField::SortKey) && !self.dropped {
             match self.sort {
                 Some(sort) => stages[sort].keep_sort_key(),
+                None if name == "$project" && !self.reshaped => self.misplaced = true,
                 None => self.unsorted = true,
             }
         }
@@ -53,6 +60,7 @@ impl Uses {
             }
             self.dropped |= stage.drops_facts();
         }
+        self.reshaped |= !matches!(name, "$match" | "$unionWith");
         self.metas.extend_from_slice(metas);
         Ok(())
     }
@@ -67,7 +75,7 @@ impl Uses {
 impl Pipeline {
     /// 2 when sort keys, 40218 when a text score is asked for and there is no search.
     pub(super) fn check_metas(&self) -> Result<()> {
-        if self.unsorted {
+        if self.misplaced {
             return Err(Error::bad_value("cannot use sortKey $meta projection without a sort"));
         }
         if !self.stages.first().is_some_and(|s| s.as_near().is_some()) {
@@ -93,4 +101,21 @@ impl Pipeline {
     pub(super) fn metas(&self) -> &[MetaField] {
         &self.metas
     }
+}
+
+/// In front of all stages where a sort key is asked for and nothing sorts: it has no values.
+pub(super) struct Unsorted;
+
+impl Stage for Unsorted {
+    fn next(&mut self, up: &mut Upstream<'_>) -> Result<Step> {
+        Ok(match up.next()? {
+            Step::Row(row) => {
+                let sort_key = Some(DocBuf::default());
+                let facts = Facts { sort_key, ..row.facts().cloned().unwrap_or_default() };
+                Step::Row(Row::with_facts(row, Some(Box::new(facts))))
+            }
+            other => other,
+        })
+    }
+    fn needs(&self, _: &mut Needs) {}
 }

@@ -450,6 +450,7 @@ pub struct Pipeline {
     text_score: bool,
     nearness: bool,
     unsorted: bool,
+    misplaced: bool,
     ctx: QueryCtx,
 }
 
@@ -516,12 +517,12 @@ impl Pipeline {
             let mut p = ParseCtx::new(ctx);
             let first = stages.len();
             registry::parse(stage, &mut p, &mut stages)?;
-            uses.note(at, &p.metas, &mut stages, first)?;
+            uses.note((at, stage.name()), &p.metas, &mut stages, first)?;
             shown.resize(stages.len().max(shown.len() + 1) - 1, None);
             shown.push(Some(spec.to_buf()));
         }
         let (text_score, nearness) = (uses.text_score(), uses.nearness());
-        let metas::Uses { metas, unsorted, .. } = uses;
+        let metas::Uses { metas, unsorted, misplaced, .. } = uses;
         Ok(Pipeline {
             stages,
             shown,
@@ -532,6 +533,7 @@ impl Pipeline {
             text_score,
             nearness,
             unsorted,
+            misplaced,
             ctx: ctx.clone(),
         })
     }
@@ -654,6 +656,10 @@ impl Pipeline {
         find.fields = needs.fields();
         if find.skip == 0 && find.limit.is_none() && find.near.is_none() && !find.text_score {
             find.firsts = self.stages.first().and_then(|s| s.as_firsts());
+        }
+        if self.unsorted {
+            self.stages.insert(0, Box::new(metas::Unsorted));
+            self.shown.insert(0, None);
         }
         find
     }

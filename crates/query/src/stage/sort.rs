@@ -4,8 +4,6 @@ use super::{FindPart, Needs, Row, RunEnv, Stage, Step, Upstream};
 use crate::ctx::QueryCtx;
 use crate::expr::ParseCtx;
 use crate::facts::Facts;
-use crate::plan::no_text_score;
-use crate::projection::MetaField;
 use crate::sort::{Payload, SortKeys, SortPattern, SortedRows, Sorter, SpillSpace};
 use bytes::Bytes;
 use pando_base::limits::SORT_MEMORY_BYTES_MAX;
@@ -38,11 +36,7 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
         return Err(Error::location(15976, "$sort stage must have at least one sort key"));
     }
     let pattern = SortPattern::parse(spec)?;
-    if pattern.needs_text_score() {
-        p.metas.push(MetaField::TextScore);
-    } else if pattern.needs_meta() {
-        return Err(no_text_score());
-    }
+    p.metas.extend(pattern.metas());
     out.push(sort(pattern, p.ctx));
     Ok(())
 }
@@ -68,8 +62,8 @@ impl Payload for Row {
 }
 
 impl Sort {
-    fn with_key(&mut self, row: Row, score: f64) -> Result<Row> {
-        let sort_key = Some(self.keys.values(row.doc(), score)?);
+    fn with_key(&mut self, row: Row) -> Result<Row> {
+        let sort_key = Some(self.keys.values(row.doc(), row.facts())?);
         let facts = Facts { sort_key, ..row.facts().cloned().unwrap_or_default() };
         Ok(row.with_facts(Some(Box::new(facts))))
     }
@@ -77,12 +71,11 @@ impl Sort {
         loop {
             match up.next()? {
                 Step::Row(row) => {
-                    let score = row.facts().and_then(|f| f.text_score).unwrap_or(0.0);
                     let row = match self.keep_key {
-                        true => self.with_key(row, score)?,
+                        true => self.with_key(row)?,
                         false => row,
                     };
-                    let key = self.keys.key(row.doc(), &|_| score)?;
+                    let key = self.keys.key(row.doc(), row.facts())?;
                     sorter.add(key, row)?;
                 }
                 Step::NeedYield => return Ok(false),

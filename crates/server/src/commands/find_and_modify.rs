@@ -1,7 +1,7 @@
 //! `findAndModify`: changes one document and returns it, as it was or as it is now.
 
 use super::prelude::*;
-use crate::find_one::Lookup;
+use crate::find_one::{Lookup, Told};
 use crate::statements::{UpdateStatement, Updated, in_plan};
 use crate::writes::Retry;
 use pando_bson::Bson;
@@ -9,8 +9,9 @@ use pando_command::request::wrong_type;
 use pando_oplog::entry::ImageKind;
 use pando_query::QueryCtx;
 use pando_query::matcher::Matcher;
-use pando_query::plan::Hint;
-use pando_query::projection::{MetaField, Projection, RowMeta};
+use pando_query::plan::{Hint, natural_of};
+use pando_query::projection::{MetaField, Projection};
+use pando_query::sort::SortPattern;
 use pando_session::retryable::{Done, Kind};
 
 #[derive(Default)]
@@ -172,11 +173,13 @@ async fn remove(
     let filter = args.query.unwrap_or(RawDoc::empty());
     let Some(coll) = server.lock_for_write(ctx, ns).await? else { return Ok((nothing, None)) };
     let q = server.query_ctx(ctx, Some(coll.collection()), args.collation, args.lets)?;
-    let projection = args.fields.map(|f| fields(f, &q)).transpose()?;
-    let lookup = Lookup::new(filter, args.hint.clone(), args.sort, q.clone(), coll.collection())?;
+    let projection = projection(args, &q)?;
+    let metas = projection.as_ref().map_or(&[][..], Projection::metas);
+    let lookup =
+        Lookup::new(filter, args.hint.clone(), args.sort, q.clone(), coll.collection())?.tell(metas)?;
     let deleted = server.delete_one(ctx, &coll, &lookup, 0, retry).await.map_err(in_plan)?;
     let Some((found, _)) = deleted else { return Ok((nothing, None)) };
-    let value = project(projection.as_ref(), filter, &q, RawDoc::trusted(&found.doc))?;
+    let value = project(projection.as_ref(), filter, &q, RawDoc::trusted(&found.doc), found.told.as_deref())?;
     server.instance.metrics.documents.deleted.inc();
     Ok((LastError { n: 1, updated_existing: None, upserted: None }, Some(value)))
 }
@@ -200,11 +203,12 @@ async fn update(
         ..UpdateStatement::default()
     };
     let q = server.query_ctx(ctx, None, args.collation, args.lets)?;
-    let projection = args.fields.map(|f| fields(f, &q)).transpose()?;
+    let projection = projection(args, &q)?;
     if args.new && projection.as_ref().is_some_and(Projection::needs_array_index) {
         return Err(Error::bad_value("cannot use a positional projection and return the new document"));
     }
-    let (done, images) = server.find_and_update(ctx, ns, &s, args.sort, retry).await?;
+    let metas = projection.as_ref().map_or(&[][..], Projection::metas);
+    let (done, images) = server.find_and_update(ctx, ns, &s, args.sort, metas, retry).await?;
     let Updated { matched, modified, upserted } = done;
     server.instance.metrics.documents.updated.add(modified);
     let last = LastError {
@@ -212,11 +216,12 @@ async fn update(
         updated_existing: Some(matched > 0),
         upserted: upserted.clone(),
     };
+    let told = images.told.as_deref();
     let shown = match (args.new, images.new, images.old) {
-        (true, Some(new), _) => Some(project(projection.as_ref(), s.filter, &q, &new)?),
+        (true, Some(new), _) => Some(project(projection.as_ref(), s.filter, &q, &new, told)?),
         // Nothing changed: the old document is the new one.
         (true, None, Some(old)) | (false, _, Some(old)) => {
-            Some(project(projection.as_ref(), s.filter, &q, RawDoc::trusted(&old))?)
+            Some(project(projection.as_ref(), s.filter, &q, RawDoc::trusted(&old), told)?)
         }
         _ => None,
     };
@@ -224,28 +229,32 @@ async fn update(
 }
 
 /// The projection of the reply.
-fn fields(spec: &RawDoc, q: &QueryCtx) -> Result<Projection> {
+fn projection(args: &Args<'_>, q: &QueryCtx) -> Result<Option<Projection>> {
+    let Some(spec) = args.fields else { return Ok(None) };
+    // What is wrong with the sort comes first.
+    if let Some(sort) = args.sort.filter(|s| !matches!(natural_of(s), Ok(Some(_)))) {
+        SortPattern::parse(sort)?;
+    }
     let projection = Projection::parse(spec, q)?;
     match projection.metas().contains(&MetaField::SortKey) {
         true => Err(Error::bad_value("Cannot use a $meta sortKey projection in findAndModify commands.")),
-        false => Ok(projection),
+        false => Ok(Some(projection)),
     }
 }
 
 /// The document as `fields` shows it. A positional projection asks the filter again which element matched.
-fn project(projection: Option<&Projection>, filter: &RawDoc, q: &QueryCtx, doc: &RawDoc) -> Result<DocBuf> {
+fn project(
+    projection: Option<&Projection>,
+    filter: &RawDoc,
+    q: &QueryCtx,
+    doc: &RawDoc,
+    told: Option<&Told>,
+) -> Result<DocBuf> {
     let Some(p) = projection else { return Ok(doc.to_buf()) };
-    let mut row = RowMeta::default();
+    let mut row = told.map(Told::row).unwrap_or_default();
     if p.needs_array_index() {
         let details = Matcher::parse(filter, q)?.matches_position(doc)?;
         row.array_index = details.and_then(|d| d.array_index);
-    }
-    let facts;
-    if p.metas().iter().any(|m| matches!(m, MetaField::GeoNearDistance | MetaField::GeoNearPoint)) {
-        let matcher = Matcher::parse(filter, q)?;
-        let found = matcher.root().near().and_then(|(path, near)| near.measure(doc, path));
-        facts = found.map(|found| found.facts());
-        row.facts = facts.as_deref();
     }
     p.apply(doc, &row).map_err(in_plan)
 }
@@ -260,9 +269,9 @@ fn retried(
     retry: &Retry,
 ) -> Result<Reply> {
     let q = server.query_ctx(ctx, None, args.collation, args.lets)?;
-    let projection = args.fields.map(|f| fields(f, &q)).transpose()?;
+    let projection = projection(args, &q)?;
     let filter = args.query.unwrap_or(RawDoc::empty());
-    let shown = shown.map(|doc| project(projection.as_ref(), filter, &q, &doc)).transpose()?;
+    let shown = shown.map(|doc| project(projection.as_ref(), filter, &q, &doc, None)).transpose()?;
     let is_upsert = done.kind == Kind::Insert;
     let last = LastError {
         n: 1,

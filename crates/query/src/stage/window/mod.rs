@@ -104,7 +104,7 @@ impl WindowFields {
                 Step::Row(row) => {
                     let mut key = self.partition_key(&row, up.ctx(), false)?;
                     if let Some(keys) = &mut self.sort {
-                        key.extend_from_slice(keys.key(row.doc(), &|_| 0.0)?);
+                        key.extend_from_slice(keys.key(row.doc(), row.facts())?);
                     }
                     sorter.add(&key, row.into_bytes())?;
                 }

@@ -100,6 +100,7 @@ pub(in crate::stage) fn parse(
         }
     }
     let sort = sort.filter(|d| !d.is_empty()).map(SortPattern::parse).transpose()?;
+    p.metas.extend(sort.iter().flat_map(SortPattern::metas));
     let mut outputs: Vec<Output> = Vec::new();
     for f in output {
         let path = FieldPath::parse(f.name())?;
