@@ -141,6 +141,10 @@ pub const INTERRUPT_CHECK_MS: u64 = 100;
 pub const INDEX_BUILD_MEMORY_BYTES: usize = 200 * 1024 * 1024;
 /// Documents handled by a background index build between two yields: about a millisecond.
 pub const INDEX_BUILD_STEP_DOCS: usize = 1000;
+/// Bytes of documents, or of index entries, that it handles at most between two yields.
+pub const INDEX_BUILD_STEP_BYTES: usize = 1024 * 1024;
+/// Bytes of documents that an applied index is built over in one storage unit.
+pub const INDEX_BUILD_IN_PLACE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// Duplicate keys a unique index build remembers before it gives up at once.
 pub const INDEX_BUILD_DUPLICATES_MAX: usize = 1000;
 /// Expired documents deleted by one storage unit of the TTL sweeper.

@@ -15,7 +15,9 @@
 use crate::limits::{PATIENCE_ASIDE_MS_MAX, PATIENCE_LONG_TURN_MS, PATIENCE_STEPS};
 use crate::{Error, Result};
 use std::cell::{Cell, RefCell};
+use std::cmp::Ordering;
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -113,6 +115,40 @@ impl Turn {
     }
 }
 
+/// A comparison of two short values through a few calls.
+pub const COMPARE_STEPS: usize = 2;
+
+/// Sorts, stable, as long as the operation is wanted; then gives up with the elements in any order.
+///
+/// `steps` is what one comparison costs.
+pub fn sort_by<T>(v: &mut [T], steps: usize, mut cmp: impl FnMut(&T, &T) -> Ordering) -> Result<()> {
+    unless_over(|| v.sort_by(|a, b| still_wanted(steps, || cmp(a, b))))
+}
+
+/// The same where equal elements may change places.
+pub fn sort_unstable_by<T>(v: &mut [T], steps: usize, mut cmp: impl FnMut(&T, &T) -> Ordering) -> Result<()> {
+    unless_over(|| v.sort_unstable_by(|a, b| still_wanted(steps, || cmp(a, b))))
+}
+
+/// What a comparison unwinds with: the library's sorts know no other way out, and leave every element in place.
+struct Over;
+
+#[inline]
+fn still_wanted(steps: usize, cmp: impl FnOnce() -> Ordering) -> Ordering {
+    if is_over(steps) {
+        resume_unwind(Box::new(Over));
+    }
+    cmp()
+}
+
+fn unless_over(sort: impl FnOnce()) -> Result<()> {
+    match catch_unwind(AssertUnwindSafe(sort)) {
+        Ok(()) => check(),
+        Err(cause) if cause.is::<Over>() => check(),
+        Err(cause) => resume_unwind(cause),
+    }
+}
+
 /// A future that is polled on behalf of an operation.
 pub struct Within<F> {
     operation: Arc<dyn Operation>,
@@ -200,6 +236,20 @@ mod tests {
             (4..8).contains(&op.asides.load(Relaxed)),
             "steps aside each time it has taken twice as long"
         );
+    }
+
+    #[test]
+    fn a_sort_ends_with_its_operation_and_keeps_every_element() {
+        let mixed: Vec<u64> = (0..200_000u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20).collect();
+        let mut sorted = mixed.clone();
+        run_within(limited(u64::MAX), || sort_by(&mut sorted, 1, u64::cmp)).unwrap();
+        assert!(sorted.is_sorted());
+        let mut left = mixed;
+        let e = run_within(limited(3), || sort_unstable_by(&mut left, 1, u64::cmp)).unwrap_err();
+        assert_eq!(e.code, ErrorCode::MaxTimeMSExpired);
+        assert!(!left.is_sorted());
+        left.sort_unstable();
+        assert_eq!(left, sorted);
     }
 
     #[test]

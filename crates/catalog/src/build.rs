@@ -25,9 +25,11 @@ use crate::snapshot::Named;
 use crate::spec::IndexSpec;
 use crate::unit::WriteUnit;
 use crate::write::Interrupt;
-use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Timestamp, Uuid, limits};
+use pando_base::patience::Operation;
+use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Timestamp, Uuid, limits, patience};
 use pando_bson::keystring::KeyBuilder;
 use pando_bson::{DocBuilder, RawDoc};
+use pando_env::Env;
 use pando_env::log::Component;
 use pando_env::sync::Notify;
 use pando_oplog::EntryView;
@@ -128,6 +130,27 @@ impl Builds {
 impl Interrupt for Job {
     fn check(&self) -> Result<()> {
         self.check_stop()
+    }
+}
+
+/// Keys and sorts of a build end when it is asked to stop, and let others have this thread meanwhile.
+struct JobWatch {
+    job: Arc<Job>,
+    env: Env,
+}
+
+impl Operation for JobWatch {
+    fn check(&self) -> Result<()> {
+        self.job.check_stop()
+    }
+    fn now(&self) -> Duration {
+        self.env.clock.mono()
+    }
+    fn step_aside(&self, wait: Duration) {
+        self.env.tasks.step_aside(wait);
+    }
+    fn pause(&self, d: Duration) {
+        self.env.tasks.block_for(d);
     }
 }
 
@@ -323,7 +346,9 @@ impl Catalog {
         let catalog = self.clone();
         self.env().spawn("index-build", async move {
             let job = build.job.clone();
-            let mut outcome = Runner { catalog: catalog.clone(), job: job.clone() }.run(build.scan).await;
+            let runner = Runner { catalog: catalog.clone(), job: job.clone() };
+            let watch = Arc::new(JobWatch { job: job.clone(), env: catalog.env().clone() });
+            let mut outcome = patience::within(watch, Box::pin(runner.run(build.scan))).await;
             if let Err(e) = &outcome
                 && !job.abandoned.load(Ordering::Acquire)
                 && let Err(worse) = catalog.abort_build(&job, e).await
@@ -603,18 +628,20 @@ impl Runner {
         let mut cursor = scan.scan(coll.records, Bound::Unbounded, Bound::Unbounded, Dir::Forward)?;
         let (mut builder, mut keys) = (KeyBuilder::default(), KeySet::default());
         loop {
-            for _ in 0..limits::INDEX_BUILD_STEP_DOCS {
+            let (mut docs, mut bytes) = (0, 0);
+            while docs < limits::INDEX_BUILD_STEP_DOCS && bytes < limits::INDEX_BUILD_STEP_BYTES {
                 if !cursor.advance()? {
                     return Ok(());
                 }
+                docs += 1;
+                bytes += cursor.value().len();
                 let record = Record::of(&record_id::from_storage_key(coll.is_clustered(), cursor.key())?);
                 for t in targets.iter_mut() {
                     t.add(&record, RawDoc::trusted(cursor.value()), &mut builder, &mut keys)?;
                 }
             }
             for t in targets.iter() {
-                let docs = limits::INDEX_BUILD_STEP_DOCS as u64;
-                t.build.progress.docs_done.fetch_add(docs, Ordering::Relaxed);
+                t.build.progress.docs_done.fetch_add(docs as u64, Ordering::Relaxed);
             }
             self.pause().await?;
         }
@@ -634,9 +661,10 @@ impl Runner {
         for t in targets.iter_mut() {
             let mut unit = self.catalog.begin_unit(true)?;
             let mut cursor = unit.txn.scan(t.build.side, Bound::Unbounded, Bound::Unbounded, Dir::Forward)?;
-            let mut rows = Vec::new();
-            while rows.len() < limits::INDEX_BUILD_STEP_DOCS {
+            let (mut rows, mut bytes) = (Vec::new(), 0);
+            while rows.len() < limits::INDEX_BUILD_STEP_DOCS && bytes < limits::INDEX_BUILD_STEP_BYTES {
                 let Some(row) = cursor.next()? else { break };
+                bytes += row.1.len();
                 rows.push(row);
             }
             if rows.is_empty() {

@@ -74,8 +74,11 @@ impl Load {
     /// of the two documents may have changed since.
     pub(crate) fn some(&mut self, coll: &Collection, t: &mut Target) -> Result<bool> {
         let bare = t.index.format == KeyFormat::Bare;
-        for _ in 0..limits::INDEX_BUILD_STEP_DOCS * 4 {
+        let (mut entries, mut bytes) = (0, 0);
+        while entries < limits::INDEX_BUILD_STEP_DOCS * 4 && bytes < limits::INDEX_BUILD_STEP_BYTES {
             let Some((key, value)) = self.sorted.next(&mut self.pair)? else { return Ok(false) };
+            entries += 1;
+            bytes += key.len() + value.len();
             if bare && self.last.as_deref() == Some(key) {
                 let (record, bits) = split_bare(value)?;
                 t.doubt(coll, key.to_vec(), record.to_vec(), bits.to_vec())?;

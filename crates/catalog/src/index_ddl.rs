@@ -331,7 +331,8 @@ impl Catalog {
         }
         let replaying = self.storage().is_replaying();
         // A few entries fit into one unit; the rows of a replay may be ahead of this entry.
-        let large = coll.count() > limits::INDEX_BUILD_STEP_DOCS as u64;
+        let large = coll.count() > limits::INDEX_BUILD_STEP_DOCS as u64
+            || coll.data_bytes() > limits::INDEX_BUILD_IN_PLACE_BYTES_MAX;
         if large || (replaying && !self.is_empty_collection(&coll)?) {
             self.rebuild_later(&coll, &missing, e.ts)?;
             return if replaying { Ok(()) } else { self.finish_rebuilds(e.ts) };

@@ -1,6 +1,6 @@
 //! Sorting index entries: in memory up to a bound, then in runs on disk that are merged.
 
-use pando_base::{Error, Result, limits};
+use pando_base::{Error, Result, limits, patience};
 use pando_env::{Disk, DiskFile};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,18 +14,34 @@ pub(crate) struct Sorter {
     disk: Arc<dyn Disk>,
     name: String,
     memory_bytes: usize,
-    buf: Vec<u8>,
+    /// Keys and values. Blocks, because a buffer that grows would be there twice for a moment.
+    blocks: Vec<Vec<u8>>,
+    block_bytes: usize,
     refs: Vec<Entry>,
     runs: Vec<Run>,
 }
+
+/// Bytes of two keys compared in a step.
+const KEY_BYTES_PER_STEP: usize = 128;
 
 /// The first eight key bytes decide most comparisons without touching the buffer.
 #[derive(Clone, Copy)]
 struct Entry {
     prefix: u64,
-    at: usize,
+    block: u32,
+    at: u32,
     key: u32,
     value: u32,
+}
+
+impl Entry {
+    fn key<'b>(&self, blocks: &'b [Vec<u8>]) -> &'b [u8] {
+        &self.pair(blocks)[..self.key as usize]
+    }
+    /// The value right behind the key.
+    fn pair<'b>(&self, blocks: &'b [Vec<u8>]) -> &'b [u8] {
+        &blocks[self.block as usize][self.at as usize..][..(self.key + self.value) as usize]
+    }
 }
 
 struct Run {
@@ -43,25 +59,57 @@ fn prefix(key: &[u8]) -> u64 {
 
 impl Sorter {
     pub(crate) fn new(disk: Arc<dyn Disk>, name: String, memory_bytes: usize) -> Sorter {
-        Sorter { disk, name, memory_bytes, buf: Vec::new(), refs: Vec::new(), runs: Vec::new() }
+        Sorter {
+            disk,
+            name,
+            memory_bytes,
+            blocks: Vec::new(),
+            block_bytes: 0,
+            refs: Vec::new(),
+            runs: Vec::new(),
+        }
     }
     pub(crate) fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        let at = self.buf.len();
-        self.buf.extend_from_slice(key);
-        self.buf.extend_from_slice(value);
-        self.refs.push(Entry { prefix: prefix(key), at, key: key.len() as u32, value: value.len() as u32 });
-        if self.buf.len() + self.refs.len() * size_of::<Entry>() > self.memory_bytes {
+        let size = key.len() + value.len();
+        if self.bytes_with(size) > self.memory_bytes {
             self.spill()?;
         }
+        if self.blocks.last().is_none_or(|b| b.capacity() - b.len() < size) {
+            let block = Vec::with_capacity(limits::SORT_IO_BYTES.max(size));
+            self.block_bytes += block.capacity();
+            self.blocks.push(block);
+        }
+        let at = self.blocks.len() - 1;
+        let block = &mut self.blocks[at];
+        self.refs.push(Entry {
+            prefix: prefix(key),
+            block: at as u32,
+            at: block.len() as u32,
+            key: key.len() as u32,
+            value: value.len() as u32,
+        });
+        block.extend_from_slice(key);
+        block.extend_from_slice(value);
         Ok(())
     }
-    fn sort(&mut self) {
-        let buf = &self.buf;
-        let key = |e: &Entry| &buf[e.at..e.at + e.key as usize];
-        self.refs.sort_unstable_by(|a, b| a.prefix.cmp(&b.prefix).then_with(|| key(a).cmp(key(b))));
+    /// Memory there will be, at most, after one more pair: the table of entries doubles, and is copied, when it is full.
+    fn bytes_with(&self, size: usize) -> usize {
+        let full = self.refs.len() == self.refs.capacity();
+        let entries = self.refs.capacity() * if full { 3 } else { 1 };
+        self.block_bytes + size + entries * size_of::<Entry>()
+    }
+    fn sort(&mut self) -> Result<()> {
+        let blocks = &self.blocks;
+        let longest = self.refs.iter().map(|e| e.key as usize).max().unwrap_or_default();
+        patience::sort_unstable_by(&mut self.refs, 1 + longest / KEY_BYTES_PER_STEP, |a, b| {
+            a.prefix.cmp(&b.prefix).then_with(|| a.key(blocks).cmp(b.key(blocks)))
+        })
     }
     fn spill(&mut self) -> Result<()> {
-        self.sort();
+        if self.refs.is_empty() {
+            return Ok(());
+        }
+        self.sort()?;
         self.disk.create_dir_all(FOLDER)?;
         let path = format!("{FOLDER}/{}-{}", self.name, self.runs.len());
         let file = self.disk.open(&path, true)?;
@@ -70,7 +118,7 @@ impl Sorter {
         for e in &self.refs {
             out.extend_from_slice(&e.key.to_le_bytes());
             out.extend_from_slice(&e.value.to_le_bytes());
-            out.extend_from_slice(&self.buf[e.at..e.at + (e.key + e.value) as usize]);
+            out.extend_from_slice(e.pair(&self.blocks));
             if out.len() >= limits::SORT_IO_BYTES {
                 file.write_at(len, &out)?;
                 len += out.len() as u64;
@@ -80,13 +128,14 @@ impl Sorter {
         file.write_at(len, &out)?;
         len += out.len() as u64;
         self.runs.push(Run { path, file, len });
-        self.buf.clear();
+        self.blocks.clear();
+        self.block_bytes = 0;
         self.refs.clear();
         Ok(())
     }
     /// The pairs in key order.
     pub(crate) fn finish(mut self) -> Result<Sorted> {
-        self.sort();
+        self.sort()?;
         let mut readers = Vec::new();
         let mut heap = BinaryHeap::new();
         for (i, run) in self.runs.iter().enumerate() {
@@ -126,16 +175,12 @@ impl Sorted {
         let mem = self.sorter.refs.get(self.next).copied();
         let from_mem = match (&mem, self.heap.peek()) {
             (None, None) => return Ok(None),
-            (Some(e), Some(Reverse((k, ..)))) => self.sorter.buf[e.at..e.at + e.key as usize] <= k[..],
+            (Some(e), Some(Reverse((k, ..)))) => e.key(&self.sorter.blocks) <= &k[..],
             (mem, _) => mem.is_some(),
         };
         if let (true, Some(e)) = (from_mem, mem) {
             self.next += 1;
-            let split = e.at + e.key as usize;
-            return Ok(Some((
-                &self.sorter.buf[e.at..split],
-                &self.sorter.buf[split..split + e.value as usize],
-            )));
+            return Ok(Some(e.pair(&self.sorter.blocks).split_at(e.key as usize)));
         }
         let Some(Reverse((k, i, v))) = self.heap.pop() else { return Ok(None) };
         if let Some((k2, v2)) = self.readers[i].next()? {

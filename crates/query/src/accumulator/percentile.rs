@@ -8,7 +8,7 @@ use crate::ctx::QueryCtx;
 use crate::expr::Val;
 use crate::number::Number;
 use pando_base::limits::ACCUMULATED_ARRAY_BYTES_MAX;
-use pando_base::{Error, ErrorCode, Result};
+use pando_base::{Error, ErrorCode, Result, patience};
 
 pub(crate) struct Percentile {
     ps: Vec<f64>,
@@ -46,7 +46,7 @@ impl Accumulator for Percentile {
         Ok(())
     }
     fn result(&mut self) -> Result<Val<'static>> {
-        self.values.sort_by(f64::total_cmp);
+        patience::sort_unstable_by(&mut self.values, 1, f64::total_cmp)?;
         let value = |p: f64| discrete(&self.values, p).map_or(Val::NULL, Val::double);
         if self.single {
             return Ok(self.ps.first().map_or(Val::NULL, |p| value(*p)));

@@ -8,6 +8,9 @@ use s2::cell::Cell;
 use s2::point::Point;
 use std::f64::consts::PI;
 
+/// Looking whether two small loops are near each other.
+const PAIR_STEPS: usize = 4;
+
 /// A closed chain of at least three points; inside is on the left.
 #[derive(Clone, Debug)]
 pub(super) struct Ring {
@@ -282,7 +285,10 @@ fn wedge_meets(a0: &Point, v: &Point, a2: &Point, b0: &Point, b2: &Point) -> boo
 
 /// Whether one loop is inside of another one; their edges may meet in vertices.
 pub(super) fn ring_contains(outer: &Ring, inner: &Ring) -> bool {
-    if outer.is_apart(inner) || patience::is_over((outer.points.len() + inner.points.len()) / 4) {
+    if patience::is_over(PAIR_STEPS) || outer.is_apart(inner) {
+        return false;
+    }
+    if patience::is_over((outer.points.len() + inner.points.len()) / 4) {
         return false;
     }
     let lone = |r: &Ring| Polygon { rings: vec![Ring { hole: false, ..r.clone() }] };
@@ -291,7 +297,10 @@ pub(super) fn ring_contains(outer: &Ring, inner: &Ring) -> bool {
 
 /// Whether two loops' edges cross, in their insides or at a vertex.
 pub(super) fn rings_cross(a: &Ring, b: &Ring) -> bool {
-    if a.is_apart(b) || patience::is_over((a.points.len() + b.points.len()) / 4) {
+    if patience::is_over(PAIR_STEPS) || a.is_apart(b) {
+        return false;
+    }
+    if patience::is_over((a.points.len() + b.points.len()) / 4) {
         return false;
     }
     let lone = |r: &Ring| Polygon { rings: vec![Ring { hole: false, ..r.clone() }] };

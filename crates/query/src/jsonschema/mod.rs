@@ -126,11 +126,10 @@ fn doc_of<'a>(v: &Elem<'a>) -> &'a RawDoc {
     RawDoc::trusted(v.data())
 }
 
-/// Two array elements that are equal, by value.
 /// The first item that is equal to one before it.
 fn duplicate(items: &RawDoc) -> Option<Elem<'_>> {
     let mut all: Vec<(usize, Elem<'_>)> = items.iter().enumerate().collect();
-    all.sort_by(|a, b| cmp_elems(&a.1, &b.1, None));
+    patience::sort_by(&mut all, patience::COMPARE_STEPS, |a, b| cmp_elems(&a.1, &b.1, None)).ok()?;
     let repeated = all.windows(2).filter(|w| cmp_elems(&w[0].1, &w[1].1, None) == Ordering::Equal);
     repeated.map(|w| w[1]).min_by_key(|(at, _)| *at).map(|(_, e)| e)
 }

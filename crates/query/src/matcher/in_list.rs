@@ -29,8 +29,12 @@ impl InList {
         collation: Option<Arc<Collation>>,
     ) -> InList {
         let order = |a: &Operand, b: &Operand| cmp_elems(&a.elem(), &b.elem(), Collation::order(&collation));
-        values.sort_by(order);
-        values.dedup_by(|a, b| order(a, b) == Ordering::Equal);
+        // Not sorted only when nobody wants it any more.
+        if patience::sort_by(&mut values, patience::COMPARE_STEPS, order).is_ok() {
+            values.dedup_by(|a, b| {
+                patience::is_over(patience::COMPARE_STEPS) || order(a, b) == Ordering::Equal
+            });
+        }
         let has_null = values.iter().any(|v| v.ty() == ElementType::Null);
         let ints = values
             .iter()

@@ -98,7 +98,10 @@ impl IntervalList {
     /// Sorts, drops empty intervals and merges those that overlap or touch.
     pub fn normalize(mut self, order: Order<'_>) -> IntervalList {
         self.0.retain(|i| !i.is_empty(order));
-        self.0.sort_by(|a, b| by_low(a, b, order).then_with(|| by_high(a, b, order)));
+        let by_ends = |a: &Interval, b: &Interval| by_low(a, b, order).then_with(|| by_high(a, b, order));
+        if patience::sort_by(&mut self.0, patience::COMPARE_STEPS, by_ends).is_err() {
+            return self;
+        }
         let mut out: Vec<Interval> = Vec::with_capacity(self.0.len());
         for i in self.0 {
             if patience::is_over(1) {

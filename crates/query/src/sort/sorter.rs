@@ -1,7 +1,7 @@
 //! Sorters: everything, or the first few, in memory up to a bound and then in sorted runs on disk.
 
 use super::spill::{SpillFile, SpillSpace};
-use pando_base::{Error, ErrorCode, Result};
+use pando_base::{Error, ErrorCode, Result, patience};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
@@ -77,6 +77,9 @@ impl<P> Ord for Row<P> {
 /// Bookkeeping per row beside its bytes.
 const ROW_OVERHEAD_BYTES: usize = 64;
 
+/// Bytes of two keys compared in a step.
+const KEY_BYTES_PER_STEP: usize = 128;
+
 struct Run {
     file: Arc<dyn SpillFile>,
     at: u64,
@@ -146,7 +149,7 @@ impl<P: Payload> Sorter<P> {
             ));
         };
         self.rows.extend(std::mem::take(&mut self.top));
-        self.rows.sort_unstable();
+        self.sort_rows()?;
         let mut file = space.create()?;
         let mut buf = Vec::with_capacity(IO_BYTES + 4096);
         let mut payload = Vec::new();
@@ -172,10 +175,15 @@ impl<P: Payload> Sorter<P> {
         Ok(())
     }
 
+    fn sort_rows(&mut self) -> Result<()> {
+        let longest = self.rows.iter().map(|r| r.key.len()).max().unwrap_or_default();
+        patience::sort_unstable_by(&mut self.rows, 1 + longest / KEY_BYTES_PER_STEP, Row::cmp)
+    }
+
     /// Ends the input.
     pub fn finish(mut self) -> Result<SortedRows<P>> {
         self.rows.extend(std::mem::take(&mut self.top));
-        self.rows.sort_unstable();
+        self.sort_rows()?;
         let left = self.limit.unwrap_or(usize::MAX);
         if self.runs.is_empty() {
             self.rows.reverse();

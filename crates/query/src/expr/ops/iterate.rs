@@ -448,7 +448,7 @@ impl Op for SortArray {
         let mut listed = Held::default();
         listed.grow_to(std::mem::size_of_val(&*elements), array.byte_len())?;
         let directed = |o: Ordering, down: bool| if down { o.reverse() } else { o };
-        elements.sort_by(|a, b| match &self.order {
+        patience::sort_by(&mut elements, patience::COMPARE_STEPS, |a, b| match &self.order {
             SortOrder::Whole { descending } => directed(scope.ctx.compare(a.value(), b.value()), *descending),
             SortOrder::Fields(fields) => fields
                 .iter()
@@ -457,7 +457,7 @@ impl Op for SortArray {
                 })
                 .find(|o| o.is_ne())
                 .unwrap_or(Ordering::Equal),
-        });
+        })?;
         let mut out = ArrayBuilder::new();
         for e in elements {
             out.raw(e.ty, e.data());

@@ -16,7 +16,6 @@ struct Distinct<'a> {
 
 /// Steps that finding a value in a set takes.
 const SEARCH_STEPS: usize = 8;
-
 impl<'a> Distinct<'a> {
     fn of(a: &'a RawDoc, call: &Call<'_>) -> Result<Distinct<'a>> {
         let mut out = Distinct::default();
@@ -65,12 +64,12 @@ pub(in crate::expr) fn union<'v>(args: &[Val<'v>], call: &Call<'_>) -> Result<Va
         };
         all.add(a, call)?;
     }
-    Ok(sorted(all.list, call))
+    sorted(all.list, call)
 }
 
-fn sorted(mut elements: Vec<Elem<'_>>, call: &Call<'_>) -> Val<'static> {
-    elements.sort_by(|a, b| call.ctx.compare(a.value(), b.value()));
-    array_of(elements)
+fn sorted(mut elements: Vec<Elem<'_>>, call: &Call<'_>) -> Result<Val<'static>> {
+    patience::sort_by(&mut elements, patience::COMPARE_STEPS, |a, b| call.ctx.compare(a.value(), b.value()))?;
+    Ok(array_of(elements))
 }
 
 pub(in crate::expr) fn intersection<'v>(args: &[Val<'v>], call: &Call<'_>) -> Result<Val<'v>> {
@@ -95,7 +94,7 @@ pub(in crate::expr) fn intersection<'v>(args: &[Val<'v>], call: &Call<'_>) -> Re
         });
     }
     patience::check()?;
-    Ok(sorted(kept.unwrap_or_default(), call))
+    sorted(kept.unwrap_or_default(), call)
 }
 
 pub(in crate::expr) fn difference<'v>(args: &[Val<'v>], call: &Call<'_>) -> Result<Val<'v>> {

@@ -6,9 +6,6 @@ use pando_base::{Error, Result, patience};
 use pando_bson::{Elem, ElementType, RawDoc, Value};
 use std::cmp::Ordering;
 
-/// What comparing two elements takes.
-const COMPARE_STEPS: usize = 2;
-
 #[derive(Debug, Default)]
 struct Push {
     values: Vec<Stored>,
@@ -151,17 +148,13 @@ impl Push {
     }
 
     /// The result's elements. The flag says that they are the old ones followed by all new ones.
-    fn result<'e>(&'e self, cx: &Apply<'_>, old: &'e RawDoc) -> (Vec<Elem<'e>>, bool) {
+    fn result<'e>(&'e self, cx: &Apply<'_>, old: &'e RawDoc) -> Result<(Vec<Elem<'e>>, bool)> {
         let mut all: Vec<Elem<'e>> = old.iter().collect();
         let (at, at_end) = self.place(all.len());
         all.splice(at..at, self.values.iter().map(Stored::elem));
         let mut appended = at_end && !old.is_empty();
         if let Some(sort) = &self.sort {
-            all.sort_by(|a, b| {
-                // Once begun it is sorted to the end, while what waits for this thread goes elsewhere.
-                patience::is_over(COMPARE_STEPS);
-                sort.compare(cx, *a, *b)
-            });
+            patience::sort_by(&mut all, patience::COMPARE_STEPS, |a, b| sort.compare(cx, *a, *b))?;
             appended = false;
         }
         if let Some(slice) = self.slice {
@@ -175,7 +168,7 @@ impl Push {
                 }
             }
         }
-        (all, appended)
+        Ok((all, appended))
     }
 }
 
@@ -188,8 +181,7 @@ impl Modifier for Push {
                 id_text(cx.root)
             )));
         };
-        let (result, appended) = self.result(cx, array);
-        patience::check()?;
+        let (result, appended) = self.result(cx, array)?;
         let old_len = array.count();
         // A sort counts as a change even when it moves nothing.
         if self.values.is_empty() && result.len() == old_len && (self.sort.is_none() || old_len == 0) {
@@ -211,7 +203,7 @@ impl Modifier for Push {
         })
     }
     fn create(&self, cx: &Apply<'_>, out: &mut Vec<u8>) -> Result<Option<ElementType>> {
-        let (result, _) = self.result(cx, RawDoc::empty());
+        let (result, _) = self.result(cx, RawDoc::empty())?;
         let mut written = ArrayOut::begin(out);
         for e in result {
             written.elem(e);
