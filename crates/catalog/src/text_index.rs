@@ -46,6 +46,8 @@ pub(crate) fn stored(doc: &RawDoc) -> Result<DocBuf> {
             "textIndexVersion" => {
                 b.i32("textIndexVersion", version(e.value())?);
             }
+            // Only the first version takes it.
+            "default_language" if e.value().as_str() == Some("") => {}
             _ => {
                 b.elem(e);
             }
@@ -56,12 +58,16 @@ pub(crate) fn stored(doc: &RawDoc) -> Result<DocBuf> {
             w.i32(path, *n);
         }
     });
+    let is_first = doc.get("textIndexVersion").is_some_and(|v| matches!(version(v), Ok(1)));
     let text = |name: &str| doc.get(name).and_then(|v| v.as_str());
     match text("default_language") {
         None => {
             b.str("default_language", "english");
         }
-        Some(name) if Language::of_name(name).is_some() => {}
+        Some("") if is_first => {
+            b.str("default_language", "english");
+        }
+        Some(name) if is_first || Language::of_name(name).is_some() => {}
         Some(_) => return Err(refuse("default_language is not valid")),
     }
     match text("language_override") {

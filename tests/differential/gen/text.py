@@ -188,4 +188,28 @@ def writes(rnd):
         yield {"docs": docs, "cmd": c}
 
 
-TOPICS = {"text.words": words, "text.searches": searches, "text.filters": filters, "text.refused": refused, "text.pipelines": pipelines, "text.indexes": indexes, "text.writes": writes, "meta.sortkey": sort_keys}
+WORDS = ["Café", "cafe", "CAFÉ", "ÉCOLE", "école", "ecole", "naïve", "straße", "STRASSE", "running", "Running", "runs", "don't", "foo-bar", "foo_bar", "foo@bar.com", "l'avion", "avion", "über", "ÜBER", "the cat", "ПРИВЕТ", "привет", "日本語", "日本", "ΑΡΧΉ", "αρχή", "dog’s", "dogs", "a\u0301", "á", "C++", "€100", "100", "İstanbul", "istanbul", "mid\u00a0space", "end—dash", "“quoted”", "quoted"]
+
+
+def versions(rnd):
+    """Indexes as older servers made them."""
+    docs = [{"_id": i, "t": w} for i, w in enumerate(WORDS)]
+    look = {"projection": {"_id": 1, **SCORE}, "sort": {"_id": 1}}
+    for v in [1, 2]:
+        pre = [{"createIndexes": "w", "indexes": [{"key": {"t": "text"}, "name": "x", "textIndexVersion": v}]}]
+        for search in WORDS + ['"Café"', '"cafe"', '"CAFÉ"', '"foo-bar"', "-cafe naïve café", '"RUN"', '"привет"']:
+            for kw in [{}, {"caseSensitive": True}, {"diacriticSensitive": True}, {"language": "none"}]:
+                yield {"docs": docs, "pre": pre, "cmd": {"find": "w", "filter": text(search, **kw), **look}, "after": False}
+        shapes = [{"_id": 1, "a": {"b": "fox dog fox"}, "c": ["fox", "cat", {"d": "fox"}]}, {"_id": 2, "a": [{"b": "fox"}, {"b": "dogs dogs"}], "c": [["fox"]]}, {"_id": 3, "a": {"lang": "french", "b": "continuellement"}}, {"_id": 4, "a": {"b": "continuellement"}, "lang": "french"}, {"_id": 5, "c": "Fox"}, {"_id": 6, "a": {"b": ["fox", "fox dog"]}}, {"_id": 7, "lang": "zz", "c": "foxes"}, {"_id": 8, "lang": 5, "c": "foxes"}]
+        for key in [{"a.b": "text", "c": "text"}, {"$**": "text"}]:
+            pre = [{"createIndexes": "w", "indexes": [{"key": key, "name": "x", "textIndexVersion": v, "weights": {"a.b": 3}, "language_override": "lang"}]}] + [{"insert": "w", "documents": shapes, "ordered": False}]
+            for search in ["fox", "dog", "cat", "continuel", "continuellement", "french", "foxes"]:
+                yield {"docs": [], "pre": pre, "cmd": {"find": "w", "filter": text(search), **look}, "after": False}
+        for language in ["english", "English", "french", "klingon", "", "none", "ENGLISH", 5]:
+            make = {"createIndexes": "w", "indexes": [{"key": {"t": "text"}, "name": "x", "textIndexVersion": v, "default_language": language}]}
+            yield {"docs": docs, "cmd": make, "then": [{"listIndexes": "w"}, {"find": "w", "filter": text("running the"), **look}], "after": False}
+            if language != 5:
+                yield {"docs": docs, "pre": [{**make, "indexes": [{**make["indexes"][0], "default_language": "french"}]}], "cmd": {"find": "w", "filter": text("running the", language=language), **look}, "after": False}
+
+
+TOPICS = {"text.words": words, "text.searches": searches, "text.filters": filters, "text.refused": refused, "text.pipelines": pipelines, "text.indexes": indexes, "text.writes": writes, "text.versions": versions, "meta.sortkey": sort_keys}

@@ -1,7 +1,7 @@
 //! `$text` in a filter: parsed here, given its meaning by the collection's text index, answered by a plan.
 
 use super::{Matcher, Node};
-use crate::text::{Language, Sensitivity, TextQuery, TextSpec};
+use crate::text::{Sensitivity, TextQuery, TextSpec};
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{DocBuilder, Elem, RawDoc, Value};
 use std::sync::Arc;
@@ -49,7 +49,11 @@ pub(super) fn parse(e: Elem<'_>) -> Result<Node> {
     if spec.count() > known {
         return Err(Error::bad_value("extra fields in $text"));
     }
-    let sensitivity = Sensitivity { case: case.unwrap_or(false), diacritics: diacritics.unwrap_or(false) };
+    let sensitivity = Sensitivity {
+        case: case.unwrap_or(false),
+        diacritics: diacritics.unwrap_or(false),
+        ..Sensitivity::default()
+    };
     Ok(Node::Text(Arc::new(TextNode { search, language, sensitivity, meaning: None })))
 }
 
@@ -88,14 +92,15 @@ impl TextNode {
     fn with_meaning(&self, spec: &Arc<TextSpec>) -> Result<TextNode> {
         let language = match self.language.as_deref().filter(|name| !name.is_empty()) {
             None => spec.default_language(),
-            Some(name) => Language::of_name(name).ok_or_else(|| {
+            Some(name) => spec.language_of(name).ok_or_else(|| {
                 Error::bad_value(format!(
                     "unsupported language: \"{name}\" for text index version {}",
                     spec.version
                 ))
             })?,
         };
-        let query = TextQuery::parse(&self.search, language, self.sensitivity);
+        let sensitivity = Sensitivity { ascii: spec.letters().ascii, ..self.sensitivity };
+        let query = TextQuery::parse(&self.search, language, sensitivity);
         let meaning = Some(Arc::new(TextMeaning { query, spec: spec.clone() }));
         Ok(TextNode { meaning, ..self.clone() })
     }

@@ -15,9 +15,12 @@ pub(super) struct Field<'d> {
 fn language_of(doc: &RawDoc, spec: &TextSpec, outer: Language) -> Result<Language> {
     let Some(v) = doc.get(&spec.language_override) else { return Ok(outer) };
     let Value::String(name) = v else {
+        if spec.is_first() {
+            return Ok(outer);
+        }
         return Err(Error::location(17261, "found language override field in document with non-string type"));
     };
-    Language::of_name(name)
+    spec.language_of(name)
         .ok_or_else(|| Error::location(17262, format!("language override unsupported: {name}")))
 }
 
@@ -64,8 +67,13 @@ impl<'d> Walk<'_, 'd> {
                         self.stopped = !(self.each)(Field { text, language, weight });
                     }
                 }
+                // The first version did not look for paths in the members of arrays.
+                Value::Document(_) if is_array && self.spec.is_first() && !self.spec.is_wildcard() => {}
                 Value::Document(d) if self.spec.reaches_below(here) => {
-                    let language = language_of(d, self.spec, language)?;
+                    let language = match self.spec.is_first() {
+                        true => language,
+                        false => language_of(d, self.spec, language)?,
+                    };
                     self.document(d, here, false, language)?;
                 }
                 // Arrays in arrays are looked into by wildcard indexes only.

@@ -43,11 +43,39 @@ const NAMES: &[(Language, &str, &str)] = &[
     (Language::Turkish, "turkish", "tr"),
 ];
 
+/// More names, for indexes of version 1.
+const ALIASES: &[(Language, &[&str])] = &[
+    (Language::Danish, &["dan"]),
+    (Language::Dutch, &["dut", "nld"]),
+    (Language::English, &["eng", "porter"]),
+    (Language::Finnish, &["fin"]),
+    (Language::French, &["fra", "fre"]),
+    (Language::German, &["deu", "ger"]),
+    (Language::Hungarian, &["hun"]),
+    (Language::Italian, &["ita"]),
+    (Language::Norwegian, &["no", "nor"]),
+    (Language::Portuguese, &["por"]),
+    (Language::Romanian, &["ron", "rum"]),
+    (Language::Russian, &["rus"]),
+    (Language::Spanish, &["esl", "spa"]),
+    (Language::Swedish, &["swe"]),
+    (Language::Turkish, &["tur"]),
+];
+
 impl Language {
     /// By name or code, in any case.
     pub fn of_name(name: &str) -> Option<Language> {
         let same = |n: &str| n.eq_ignore_ascii_case(name);
         NAMES.iter().find(|(_, long, code)| same(long) || same(code)).map(|(l, ..)| *l)
+    }
+    /// By a name that an index of version 1 may have: in lower case, `""` for English, any other for no language.
+    pub(super) fn of_first(name: &str) -> Language {
+        let aliases = ALIASES.iter().find(|(_, aliases)| aliases.contains(&name)).map(|(l, _)| *l);
+        match name {
+            "" => Language::English,
+            _ if name.bytes().any(|b| b.is_ascii_uppercase()) => Language::None,
+            _ => aliases.or_else(|| Language::of_name(name)).unwrap_or(Language::None),
+        }
     }
     pub fn name(self) -> &'static str {
         NAMES.iter().find(|(l, ..)| *l == self).map_or("none", |(_, name, _)| name)

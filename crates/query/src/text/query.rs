@@ -107,7 +107,7 @@ impl TextQuery {
     }
 
     fn add_terms(&mut self, wanted: &str, unwanted: &str) {
-        let folding = Tokens::new(self.language, Sensitivity::default());
+        let folding = Tokens::new(self.language, self.sensitivity.of_index());
         folding.each(wanted, |t| {
             self.lookups.insert(t);
         });
@@ -153,7 +153,8 @@ impl TextQuery {
 
     /// The same for any document.
     pub fn matches(&self, doc: &RawDoc, spec: &TextSpec) -> Result<bool> {
-        Ok(self.has_term(doc, spec, &self.lookups, Sensitivity::default())? && self.accepts(doc, spec)?)
+        Ok(self.has_term(doc, spec, &self.lookups, self.sensitivity.of_index())?
+            && self.accepts(doc, spec)?)
     }
 
     fn has_term(

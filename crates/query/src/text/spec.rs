@@ -41,6 +41,11 @@ impl TextSpec {
         let doc = |name: &str| index.get(name).and_then(|v| v.as_doc()).unwrap_or(RawDoc::empty());
         let text = |name: &str| index.get(name).and_then(|v| v.as_str());
         let language = text("default_language").unwrap_or("english");
+        let version = index.get("textIndexVersion").and_then(|v| v.as_i64()).unwrap_or(3) as i32;
+        let known = match version {
+            1 => Some(Language::of_first(language)),
+            _ => Language::of_name(language),
+        };
         let names: Vec<&str> = doc("key").iter().map(|e| e.name()).collect();
         let at = names.iter().position(|n| *n == TERM_FIELD).unwrap_or(names.len());
         let owned = |part: &[&str]| part.iter().map(|n| (*n).to_owned()).collect();
@@ -49,10 +54,10 @@ impl TextSpec {
                 .iter()
                 .map(|e| (e.name().to_owned(), e.value().as_f64().unwrap_or(DEFAULT_WEIGHT)))
                 .collect(),
-            default_language: Language::of_name(language)
+            default_language: known
                 .ok_or_else(|| Error::internal(format!("a text index in an unknown language: {language}")))?,
             language_override: text("language_override").unwrap_or("language").to_owned(),
-            version: index.get("textIndexVersion").and_then(|v| v.as_i64()).unwrap_or(3) as i32,
+            version,
             prefix: owned(&names[..at]),
             suffix: owned(names.get(at + 2..).unwrap_or_default()),
         })
@@ -61,12 +66,30 @@ impl TextSpec {
     pub fn default_language(&self) -> Language {
         self.default_language
     }
+    /// How the terms in the index are made.
+    pub(crate) fn letters(&self) -> Sensitivity {
+        Sensitivity { ascii: self.version < 3, ..Sensitivity::default() }
+    }
+    /// Version 1 takes any name, in lower case, and does without a language for those it does not know.
+    pub(crate) fn language_of(&self, name: &str) -> Option<Language> {
+        match self.is_first() {
+            true => Some(Language::of_first(name)),
+            false => Language::of_name(name),
+        }
+    }
+    /// An index of version 1, which looks into documents in its own way.
+    pub(super) fn is_first(&self) -> bool {
+        self.version == 1
+    }
     pub(super) fn is_wildcard(&self) -> bool {
         self.weights.contains_key(WILDCARD)
     }
     /// The weight of a text at `path`; `None` when it is not covered.
     pub(super) fn weight_of(&self, path: &str) -> Option<f64> {
-        self.weights.get(path).or_else(|| self.weights.get(WILDCARD)).copied()
+        match self.weights.get(WILDCARD) {
+            Some(all) if self.is_first() => Some(*all),
+            all => self.weights.get(path).or(all).copied(),
+        }
     }
     /// Some text at or below `path` is covered.
     pub(super) fn reaches(&self, path: &str) -> bool {
@@ -80,11 +103,12 @@ impl TextSpec {
     /// The terms of a document with their scores, ascending.
     pub fn scores(&self, doc: &RawDoc) -> Result<BTreeMap<String, f64>> {
         let mut scores = BTreeMap::new();
-        let mut tokens = Tokens::new(self.default_language, Sensitivity::default());
+        let letters = self.letters();
+        let mut tokens = Tokens::new(self.default_language, letters);
         let mut last = self.default_language;
         each_field(self, doc, &mut |field| {
             if field.language != last {
-                tokens = Tokens::new(field.language, Sensitivity::default());
+                tokens = Tokens::new(field.language, letters);
                 last = field.language;
             }
             add_scores(&tokens, field.text, field.weight, &mut scores);

@@ -4,9 +4,13 @@ use super::{Language, Sensitivity, TextQuery, TextSpec};
 use pando_bson::{Document, doc};
 
 fn spec(weights: Document) -> TextSpec {
+    spec_of(3, weights, "english")
+}
+
+fn spec_of(version: i32, weights: Document, language: &str) -> TextSpec {
     let d = doc! {
         "key": { "p": 1, "_fts": "text", "_ftsx": 1, "s": -1 }, "weights": weights,
-        "default_language": "english", "language_override": "language", "textIndexVersion": 3,
+        "default_language": language, "language_override": "language", "textIndexVersion": version,
     };
     TextSpec::from_index(&d.to_raw()).unwrap()
 }
@@ -124,9 +128,35 @@ fn only_a_document_with_everything_matches() {
 #[test]
 fn letters_that_count_are_looked_at_in_the_document() {
     let s = spec(doc! { "a": 1 });
-    let exact = Sensitivity { case: true, diacritics: true };
+    let exact = Sensitivity { case: true, diacritics: true, ..Sensitivity::default() };
     let q = TextQuery::parse("Café", Language::None, exact);
     let holds = |text: &str| q.matches(&doc! { "a": text, "language": "none" }.to_raw(), &s).unwrap();
     assert!(holds("un Café"));
     assert!(!holds("un café") && !holds("un Cafe"));
+}
+
+#[test]
+fn indexes_before_version_3_know_the_letters_of_ascii() {
+    for version in [1, 2] {
+        let s = spec_of(version, doc! { "a": 1 }, "english");
+        let d = doc! { "a": "CAFÉ Café\u{2014}dash" };
+        let terms: Vec<String> = scores(&s, d).into_iter().map(|(t, _)| t).collect();
+        assert_eq!(terms, ["cafÉ", "café\u{2014}dash"]);
+        let q = TextQuery::parse("Café", Language::English, s.letters());
+        assert_eq!(words(&q.lookups), "café");
+        assert!(q.matches(&doc! { "a": "CAFé" }.to_raw(), &s).unwrap());
+        assert!(!q.matches(&doc! { "a": "cafe" }.to_raw(), &s).unwrap());
+    }
+}
+
+#[test]
+fn the_first_version_takes_any_language_and_looks_at_paths_plainly() {
+    let s = spec_of(1, doc! { "a.b": 3, "c": 1 }, "klingon");
+    assert_eq!(s.default_language(), Language::None);
+    let d = doc! { "a": [{ "b": "fox" }], "c": ["the"], "language": 5 };
+    assert_eq!(scores(&s, d), [("the".to_owned(), 1.1)]);
+    let d = doc! { "a": { "b": "running", "language": "english" }, "language": "eng" };
+    assert_eq!(scores(&s, d), [("run".to_owned(), 3.0)]);
+    let all = spec_of(1, doc! { "$**": 1, "a.b": 3 }, "");
+    assert_eq!(scores(&all, doc! { "a": { "b": "foxes" } }), [("fox".to_owned(), 1.0)]);
 }

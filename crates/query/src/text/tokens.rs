@@ -12,11 +12,27 @@ use rust_stemmers::Stemmer;
 pub struct Sensitivity {
     pub case: bool,
     pub diacritics: bool,
+    /// Only letters and delimiters of ASCII are known, as in text indexes before version 3: others are what they are.
+    pub ascii: bool,
 }
 
 impl Sensitivity {
+    /// What the terms in an index are made with.
+    pub(super) fn of_index(self) -> Sensitivity {
+        Sensitivity { ascii: self.ascii, ..Sensitivity::default() }
+    }
+    /// Not all that an index finds fits.
     pub(super) fn any(self) -> bool {
-        self.case || self.diacritics
+        self.case || self.diacritics && !self.ascii
+    }
+    fn lower(self, c: char, language: Language) -> char {
+        if self.ascii { c.to_ascii_lowercase() } else { lower(c, language) }
+    }
+    fn delimits(self, c: char, language: Language) -> bool {
+        (c.is_ascii() || !self.ascii) && is_delimiter(c, language)
+    }
+    fn keeps_diacritics(self) -> bool {
+        self.diacritics || self.ascii
     }
 }
 
@@ -44,9 +60,9 @@ impl Tokens {
     /// Calls `each` with every term of `text` that is not a stop word.
     pub(super) fn each(&self, text: &str, mut each: impl FnMut(String)) {
         let mut small = String::new();
-        for token in text.split(|c| is_delimiter(c, self.language)).filter(|t| !t.is_empty()) {
+        for token in text.split(|c| self.sensitivity.delimits(c, self.language)).filter(|t| !t.is_empty()) {
             small.clear();
-            small.extend(unhurried(token).map(|c| lower(c, self.language)));
+            small.extend(unhurried(token).map(|c| self.sensitivity.lower(c, self.language)));
             if !self.stop_words && self.language.is_stop_word(&small) {
                 continue;
             }
@@ -58,7 +74,7 @@ impl Tokens {
                 Some(stemmer) if word.len() <= STEMMED_BYTES_MAX => stemmer.stem(word),
                 _ => word.into(),
             };
-            each(match self.sensitivity.diacritics {
+            each(match self.sensitivity.keeps_diacritics() {
                 true => stem.into_owned(),
                 false => unhurried(&stem).filter_map(plain).collect(),
             });
@@ -79,8 +95,8 @@ const LETTERS_PER_LOOK: usize = 1024;
 
 /// A text as phrases are compared.
 pub(super) fn folded(text: &str, language: Language, sensitivity: Sensitivity) -> String {
-    let cased = unhurried(text).map(|c| if sensitivity.case { c } else { lower(c, language) });
-    match sensitivity.diacritics {
+    let cased = unhurried(text).map(|c| if sensitivity.case { c } else { sensitivity.lower(c, language) });
+    match sensitivity.keeps_diacritics() {
         true => cased.collect(),
         false => cased.filter_map(plain).collect(),
     }
