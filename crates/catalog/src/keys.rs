@@ -242,6 +242,7 @@ impl KeyGen {
                     expand(self, doc, out, &mut sink)?;
                     out.sort();
                 }
+                self.mark_hidden_values(doc, out);
             }
             IndexKind::Hashed => self.hashed_key(doc, b, out)?,
             IndexKind::Wildcard => {

@@ -20,6 +20,7 @@
 mod apply;
 mod apply_group;
 mod apply_run;
+mod bucket_keys;
 mod build;
 mod build_slots;
 mod build_target;

@@ -85,6 +85,7 @@ fn pred_text(p: &Pred) -> String {
         Pred::Mod(m) => format!("mod {} % x == {}", m.divisor, m.remainder),
         Pred::Implied(c) => format!("$_internalExpr {} {}", c.op.name(), c.rhs.value()),
         Pred::Geo(g) => g.source.to_string(),
+        Pred::Bucket(t) => t.spec().to_string(),
         Pred::Near(n) => n.source.to_string(),
         Pred::Bits(b) => format!("{}: {:?}", b.op.name(), b.positions),
     }

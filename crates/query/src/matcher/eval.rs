@@ -258,6 +258,7 @@ impl Pred {
             Pred::Mod(m) => m.test(e),
             Pred::Bits(b) => b.test(e),
             Pred::Geo(g) => g.test(e),
+            Pred::Bucket(t) => t.test(e),
             Pred::Implied(_) | Pred::Near(_) => true,
         }
     }

@@ -7,6 +7,7 @@
 //! The planner reads the same tree ([`Matcher::root`]) to find index bounds; explain prints it.
 
 mod bits;
+mod bucket;
 mod compare;
 mod debug;
 mod eval;
@@ -28,6 +29,8 @@ mod text;
 mod type_set;
 
 pub use bits::{BitOp, BitTest};
+pub use bucket::BucketTest;
+pub(crate) use bucket::{BUCKET_HOLDS, is_askable};
 pub use compare::{CmpOp, Comparison};
 pub use eval::MatchDetails;
 pub(crate) use eval::first_matching_member;

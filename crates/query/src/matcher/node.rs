@@ -1,6 +1,7 @@
 //! The tree of a filter, and its form in explain output.
 
 use super::bits::BitTest;
+use super::bucket::BucketTest;
 use super::compare::{CmpOp, Comparison};
 use super::in_list::InList;
 use super::modulo::Modulo;
@@ -59,6 +60,8 @@ pub enum Pred {
     Geo(Arc<GeoQuery>),
     /// `$near`: an order rather than a condition; it holds for every document.
     Near(Arc<NearQuery>),
+    /// Of a bucket's `control`: whether its measurements may meet a condition.
+    Bucket(Arc<BucketTest>),
     /// Implied by an `$expr` beside it: holds by itself for every document, and bounds an index scan.
     Implied(Comparison),
 }
@@ -173,6 +176,9 @@ impl Node {
             Node::Leaf(Leaf { pred: Pred::Geo(g), .. }) if g.rows => {
                 b.elems_of(&g.source);
             }
+            Node::Leaf(Leaf { pred: Pred::Bucket(t), .. }) => {
+                b.elems_of(t.spec());
+            }
             Node::Leaf(_) | Node::ElemMatchObject(_) | Node::ElemMatchValue(_) => {
                 let path = self.path().map_or("", Path::dotted);
                 b.doc(path, |d| self.write_operators(d));
@@ -241,6 +247,9 @@ impl Pred {
                 if !r.options.is_empty() {
                     b.str("$options", &r.options);
                 }
+            }
+            Pred::Bucket(t) => {
+                b.elems_of(t.spec());
             }
             Pred::Implied(c) => {
                 let name = format!("$_internalExpr{}", &c.op.name()[1..2].to_uppercase());

@@ -152,7 +152,7 @@ fn rank(n: &Node) -> u8 {
             Pred::In(_) => 13,
             Pred::Bits(b) => 14 + b.op as u8,
             Pred::Type(_) => 20,
-            Pred::Geo(_) => 21,
+            Pred::Geo(_) | Pred::Bucket(_) => 21,
             Pred::Near(_) => 26,
             // Behind the expression, which decides.
             Pred::Implied(_) => 27,

@@ -1,6 +1,7 @@
 //! Filter documents into trees, with MongoDB's complaints.
 
 use super::bits::{BitOp, BitTest};
+use super::bucket::BucketTest;
 use super::compare::{CmpOp, Comparison};
 use super::in_list::InList;
 use super::modulo::Modulo;
@@ -113,6 +114,7 @@ fn parse_keyword(op: &str, e: Elem<'_>, level: Level, ctx: &QueryCtx) -> Result<
             let (field, query) = GeoQuery::parse_of_bucket(e)?;
             Node::leaf(&format!("data.{field}"), Pred::Geo(Arc::new(query)))
         }
+        "_internalBucketHolds" => BucketTest::parse(e, ctx)?.into_node(),
         "text" => {
             let node = super::text::parse(e)?;
             top_only("$text")?;

@@ -43,7 +43,7 @@ fn undefined() -> Interval {
 }
 
 /// `[lowest, highest]` of a value's type class, and whether the high end belongs to it.
-fn class_range(ty: ElementType) -> Interval {
+pub(crate) fn class_range(ty: ElementType) -> Interval {
     let empty = RawDoc::empty();
     let range =
         |low: Value<'_>, high: Value<'_>, inclusive| Interval::new(op(low), true, op(high), inclusive);
@@ -134,7 +134,9 @@ fn pred_bounds(pred: &Pred, field: FieldTraits<'_>) -> Option<Bounds> {
         Pred::Type(set) => type_bounds(*set, field),
         Pred::Mod(_) => (IntervalList::one(class_range(ElementType::Int32)), covered(field)),
         Pred::Implied(c) if !field.multikey => implied_bounds(c, field),
-        Pred::Implied(_) | Pred::Size(_) | Pred::Bits(_) | Pred::Geo(_) | Pred::Near(_) => return None,
+        Pred::Implied(_) | Pred::Bucket(_) | Pred::Size(_) | Pred::Bits(_) | Pred::Geo(_) | Pred::Near(_) => {
+            return None;
+        }
     })
 }
 

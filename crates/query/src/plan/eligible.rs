@@ -2,7 +2,7 @@
 
 use super::bounds::FieldTraits;
 use crate::collation::Collation;
-use crate::matcher::{CmpOp, Comparison, Node, Operand, Pred};
+use crate::matcher::{CmpOp, Comparison, Leaf, Node, Operand, Pred};
 use crate::source::{FieldKind, IndexInfo, IndexKind};
 use pando_bson::compare::{canonical_type, cmp_elems};
 use pando_bson::{ElementType, RawDoc, Value};
@@ -142,6 +142,8 @@ pub fn implies(query: &Node, partial: &Node) -> bool {
         return true;
     }
     match partial {
+        // It stands beside the condition that implies it.
+        Node::Leaf(Leaf { pred: Pred::Implied(_), .. }) => return true,
         Node::And(all) => return all.iter().all(|p| implies(query, p)),
         Node::Or(any) => {
             if any.iter().any(|p| implies(query, p)) {
@@ -201,6 +203,7 @@ fn pred_implies(q: &Pred, p: &Pred) -> bool {
                 .collect();
             class.iter().all(|t| p.contains(*t))
         }
+        (Pred::Bucket(q), Pred::Bucket(p)) => q.implies(p),
         (Pred::Regex(q), Pred::Regex(p)) => q.pattern == p.pattern && q.options == p.options,
         _ => {
             let doc = |pred: &Pred| Node::leaf("", pred.clone()).to_doc();
@@ -213,7 +216,7 @@ fn equal(a: &Operand, b: &Operand, collation: &Option<Arc<Collation>>) -> bool {
     cmp_elems(&a.elem(), &b.elem(), Collation::order(collation)).is_eq()
 }
 
-fn comparison_implies(q: &Comparison, p: &Comparison) -> bool {
+pub(crate) fn comparison_implies(q: &Comparison, p: &Comparison) -> bool {
     if canonical_type(q.rhs.ty()) != canonical_type(p.rhs.ty()) {
         return false;
     }

@@ -60,6 +60,7 @@ fn shape(n: &crate::matcher::Node, exact: bool, out: &mut String) {
                 Pred::Mod(_) => "mo",
                 Pred::Bits(b) => b.op.name(),
                 Pred::Geo(_) => "ge",
+                Pred::Bucket(_) => "bu",
                 Pred::Near(_) => "ne",
                 Pred::Implied(c) => c.op.name(),
             };

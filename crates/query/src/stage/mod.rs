@@ -15,6 +15,7 @@
 //! with pipeline updates.
 
 mod add_fields;
+mod ask_buckets;
 mod bucket;
 mod bucket_auto;
 mod count;
@@ -55,9 +56,9 @@ mod unpack_bucket;
 mod unwind;
 mod window;
 
+pub use ask_buckets::bucket_filter;
 pub use foreign::{Collections, JoinStats, Target};
 pub use geo_near::NearPart;
-pub use into_buckets::bucket_filter;
 pub(crate) use needs::Needs;
 pub use sinks::{Into, Merge, Sink, WhenMatched, WhenNotMatched};
 pub use sources::{Literal, PipelineSource};
@@ -752,5 +753,7 @@ impl Runner {
     }
 }
 
+#[cfg(test)]
+mod ask_buckets_tests;
 #[cfg(test)]
 mod tests;

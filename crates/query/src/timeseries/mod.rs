@@ -5,12 +5,14 @@
 
 mod bucket;
 mod definition;
+mod extent;
 mod extremes;
 mod indexes;
 mod meta_only;
 
 pub use bucket::{Bucket, NoRoom, id_seconds};
 pub use definition::{Bucketing, Granularity, TimeSeries};
+pub use extent::{Extent, hides_values};
 pub use indexes::{BUCKET_2DSPHERE, index_of_users, index_on_buckets, key_on_buckets};
 pub use meta_only::{filter_on_meta, update_on_meta};
 

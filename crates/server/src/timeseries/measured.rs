@@ -49,7 +49,8 @@ impl Server {
         let Some(coll) = self.lock_for_write(ctx, &series.buckets).await? else { return Ok(0) };
         let q = self.query_ctx(ctx, Some(coll.collection()), s.collation, s.lets)?;
         let matcher = Matcher::parse(s.filter, &q)?;
-        let filter = bucket_filter(&series.of, s.filter);
+        let collated = q.collation.is_some() || coll.collation().is_some();
+        let filter = bucket_filter(&series.of, s.filter, collated);
         let hint = hint_on_buckets(s.hint.clone(), &series.of)?;
         let buckets = Lookup::new(&filter, hint, None, q, coll.collection())?;
         let deleting = Deleting { series, coll: &coll, buckets, matcher, multi: s.multi };

@@ -1,0 +1,164 @@
+//! Queries of time series through the whole server: what is asked of buckets never changes what comes out.
+
+use pando_bson::{Bson, Document, doc};
+use pando_testserver::{Client, Running, World, run};
+
+const HOUR: i64 = 3_600_000;
+
+fn at(ms: i64) -> Bson {
+    Bson::DateTime(1_700_000_000_000 - 1_700_000_000_000 % HOUR + ms)
+}
+
+async fn started() -> (World, Running, Client) {
+    let world = World::new();
+    let server = world.start_set().await;
+    let mut c = server.connect().await;
+    c.ok(doc! { "create": "ts", "timeseries": { "timeField": "t", "metaField": "m" } }).await;
+    (world, server, c)
+}
+
+async fn insert(c: &mut Client, docs: Vec<Document>) {
+    let docs: Vec<Bson> = docs.into_iter().map(Bson::Document).collect();
+    c.ok(doc! { "insert": "ts", "documents": docs }).await;
+}
+
+async fn index(c: &mut Client, key: Document, name: &str) {
+    c.ok(doc! { "createIndexes": "ts", "indexes": [{ "key": key, "name": name }] }).await;
+}
+
+async fn ids(c: &mut Client, filter: &Document) -> Vec<i64> {
+    let all = c.all(doc! { "find": "ts", "filter": filter.clone(), "projection": { "_id": 1 } }).await;
+    let mut ids: Vec<i64> = all.iter().map(|d| d.get("_id").and_then(Bson::as_i64).unwrap()).collect();
+    ids.sort_unstable();
+    ids
+}
+
+/// What the filter finds among measurements that are all unpacked.
+async fn ids_of_all(c: &mut Client, filter: &Document) -> Vec<i64> {
+    let stages = vec![
+        Bson::Document(doc! { "$limit": 1_000_000 }),
+        Bson::Document(doc! { "$match": filter.clone() }),
+        Bson::Document(doc! { "$sort": { "_id": 1 } }),
+    ];
+    let all = c.all(doc! { "aggregate": "ts", "cursor": {}, "pipeline": stages }).await;
+    all.iter().map(|d| d.get("_id").and_then(Bson::as_i64).unwrap()).collect()
+}
+
+/// Buckets and keys that were looked at, and the plan.
+async fn examined(c: &mut Client, filter: &Document) -> (i64, i64, String) {
+    let find = doc! { "find": "ts", "filter": filter.clone() };
+    let told = c.ok(doc! { "explain": find, "verbosity": "executionStats" }).await;
+    let stages = told.get("stages").and_then(Bson::as_array).unwrap();
+    let cursor = stages[0].as_doc().and_then(|s| s.get("$cursor")?.as_doc()).unwrap();
+    let stats = cursor.get("executionStats").and_then(Bson::as_doc).unwrap();
+    let of = |name: &str| stats.get(name).and_then(Bson::as_i64).unwrap();
+    (of("totalDocsExamined"), of("totalKeysExamined"), format!("{:?}", cursor.get("queryPlanner")))
+}
+
+#[test]
+fn an_index_on_measured_values_leads_to_few_buckets() {
+    run(async {
+        let (_world, server, mut c) = started().await;
+        // Forty buckets, each with values of its own.
+        let docs =
+            (0..400).map(|i| doc! { "_id": i, "t": at(i % 10), "m": i / 10, "x": i, "o": { "p": i % 7 } });
+        insert(&mut c, docs.collect()).await;
+        index(&mut c, doc! { "x": 1 }, "x").await;
+        index(&mut c, doc! { "o.p": -1 }, "p").await;
+        for (filter, found, docs) in [
+            (doc! { "x": 55 }, 1, 1),
+            (doc! { "x": { "$lt": 12 } }, 12, 2),
+            (doc! { "x": { "$gte": 388.0 } }, 12, 2),
+            (doc! { "x": { "$gt": 100, "$lte": 110 } }, 10, 2),
+            (doc! { "x": { "$in": [100, 105] } }, 2, 1),
+            (doc! { "$expr": { "$eq": [397, "$x"] } }, 1, 1),
+            (doc! { "x": "a" }, 0, 0),
+        ] {
+            assert_eq!(ids(&mut c, &filter).await.len(), found, "{filter:?}");
+            let (n, _, plan) = examined(&mut c, &filter).await;
+            assert!(n <= docs && plan.contains("IXSCAN"), "{filter:?}: {n} {plan}");
+        }
+        // One array among them, hidden between numbers and a boolean: the index may not answer any more.
+        insert(
+            &mut c,
+            vec![
+                doc! { "_id": 500, "t": at(0), "m": 77, "x": 1000 },
+                doc! { "_id": 501, "t": at(0), "m": 77, "x": [5, 3000] },
+                doc! { "_id": 502, "t": at(0), "m": 77, "x": true },
+            ],
+        )
+        .await;
+        assert_eq!(ids(&mut c, &doc! { "x": { "$lt": 6 } }).await, [0, 1, 2, 3, 4, 5, 501]);
+        assert_eq!(ids(&mut c, &doc! { "x": 3000 }).await, [501]);
+        server.shut_down().await;
+    });
+}
+
+/// A small generator of numbers, so that every run asks the same.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % n
+    }
+    fn value(&mut self, kinds: usize) -> Bson {
+        match self.below(kinds) {
+            0..4 => Bson::Int32(self.below(60) as i32),
+            4 => Bson::Double(self.below(120) as f64 / 2.0),
+            5 => Bson::String(["a", "b", ""][self.below(3)].to_owned()),
+            6 => Bson::Document(doc! { "y": self.below(9) as i32 }),
+            7 => Bson::Boolean(true),
+            8 => Bson::Null,
+            _ => Bson::Array(vec![self.value(4), self.value(8)]),
+        }
+    }
+    fn filter(&mut self) -> Document {
+        let op = ["$eq", "$gt", "$gte", "$lt", "$lte"][self.below(5)];
+        let path = ["x", "x", "x.y"][self.below(3)];
+        let (mut inner, mut d) = (Document::new(), Document::new());
+        inner.push(op, self.value(8));
+        d.push(path, Bson::Document(inner));
+        if self.below(3) == 0 {
+            d.push("m", self.below(9) as i32);
+        }
+        match self.below(4) {
+            0 => {
+                let both = vec![Bson::Document(d), Bson::Document(self.filter())];
+                doc! { "$or": both }
+            }
+            _ => d,
+        }
+    }
+}
+
+#[test]
+fn with_and_without_indexes_the_same_measurements_are_found() {
+    run(async {
+        // Columns of numbers only; of scalars and documents; of anything.
+        for kinds in [5, 9, 11] {
+            let (_world, server, mut c) = started().await;
+            let mut r = Random(kinds as u64);
+            index(&mut c, doc! { "x": 1 }, "up").await;
+            index(&mut c, doc! { "x.y": -1 }, "down").await;
+            index(&mut c, doc! { "m": 1, "x": -1 }, "with_source").await;
+            let docs = (0..300).map(|i| {
+                let mut d = doc! { "_id": i, "t": at(r.below(40) as i64 * HOUR / 8), "m": r.below(9) as i32 };
+                if r.below(5) > 0 {
+                    d.push("x", r.value(kinds));
+                }
+                d
+            });
+            insert(&mut c, docs.collect()).await;
+            for _ in 0..150 {
+                let filter = r.filter();
+                assert_eq!(
+                    ids(&mut c, &filter).await,
+                    ids_of_all(&mut c, &filter).await,
+                    "{kinds} {filter:?}"
+                );
+            }
+            server.shut_down().await;
+        }
+    });
+}
