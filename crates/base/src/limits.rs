@@ -450,6 +450,8 @@ pub const BUCKET_SPAN_SECS_MAX: i64 = 365 * 24 * 3600;
 pub const BUCKET_BYTES_MAX: usize = 125 * 1024;
 /// Sources of time series whose open buckets are remembered; one forgotten costs a bucket that is not full.
 pub const OPEN_BUCKETS_MAX: usize = 100_000;
+/// Rows beyond the wanted ones that a sort by time lets wait before it drops those that come too late.
+pub const BOUNDED_SORT_SLACK_ROWS: usize = 1000;
 
 /// Longer words are kept as they are: no language has them, and a stemmer takes long over them.
 pub const STEMMED_BYTES_MAX: usize = 1024;

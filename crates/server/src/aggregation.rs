@@ -252,7 +252,8 @@ impl Server {
             }
             (None, Some(coll)) => {
                 let find = pipeline.take_find();
-                let query = find.into_query(coll.ns.as_str(), &coll.info, &q, hint)?;
+                let mut query = find.into_query(coll.ns.as_str(), &coll.info, &q, hint)?;
+                pipeline.order_buckets(&mut query, &coll.info)?;
                 let (scan, source) = self.open_scan(ctx, &coll, query, allow_disk_use)?;
                 if pipeline.is_empty() {
                     let cursor = QueryCursor::new(scan, ERROR_CONTEXT);
@@ -285,7 +286,11 @@ impl Aggregation {
         let mut pipeline = Pipeline::parse(&self.raw, &self.q)?;
         let find = pipeline.take_find();
         let query = match &self.coll {
-            Some(coll) => find.into_query(coll.ns.as_str(), &coll.info, &self.q, self.hint.clone())?,
+            Some(coll) => {
+                let mut query = find.into_query(coll.ns.as_str(), &coll.info, &self.q, self.hint.clone())?;
+                pipeline.order_buckets(&mut query, &coll.info)?;
+                query
+            }
             None => {
                 let matcher = find.matcher.unwrap_or_else(|| Arc::new(Matcher::all()));
                 Query::new(self.below.as_str(), matcher, self.q.clone())

@@ -162,3 +162,109 @@ fn with_and_without_indexes_the_same_measurements_are_found() {
         }
     });
 }
+
+/// The values of `fields` in the order of the rows.
+async fn rows(c: &mut Client, pipeline: Vec<Document>) -> Vec<Document> {
+    let stages: Vec<Bson> = pipeline.into_iter().map(Bson::Document).collect();
+    c.all(doc! { "aggregate": "ts", "cursor": {}, "pipeline": stages }).await
+}
+
+async fn sorts_as_it_goes(c: &mut Client, pipeline: Vec<Document>) -> bool {
+    let stages: Vec<Bson> = pipeline.into_iter().map(Bson::Document).collect();
+    let aggregate = doc! { "aggregate": "ts", "cursor": {}, "pipeline": stages };
+    let told = c.ok(doc! { "explain": aggregate, "verbosity": "queryPlanner" }).await;
+    format!("{told:?}").contains("$_internalBoundedSort")
+}
+
+#[test]
+fn a_sort_by_time_gives_rows_as_buckets_come() {
+    run(async {
+        let (_world, server, mut c) = started().await;
+        let mut r = Random(3);
+        // Before 1970, in the last second that an `_id` can tell, behind it, and around now.
+        let eras = [-5_000_000_000_000, 0, 4_294_967_295_000, 9_000_000_000_000];
+        for (at, era) in [0, 0, 0, 0, 1, 2, 3, 4].into_iter().enumerate() {
+            let start = if era == 0 { 1_700_000_000_000 } else { eras[era - 1] };
+            let docs = (0..60).map(|i| {
+                let t = start + r.below(60) as i64 * HOUR / 9 - 1000 * (r.below(3) as i64);
+                doc! { "_id": (at * 1000 + i) as i32, "t": Bson::DateTime(t), "m": r.below(4) as i32, "x": r.below(9) as i32 }
+            });
+            insert(&mut c, docs.collect()).await;
+        }
+        let sorts = [
+            (doc! { "t": 1 }, true),
+            (doc! { "t": -1 }, true),
+            (doc! { "m": 1, "t": 1 }, true),
+            (doc! { "m": -1, "t": -1 }, true),
+            (doc! { "m": 1, "t": -1 }, false),
+            (doc! { "t": 1, "x": -1 }, true),
+            (doc! { "x": 1, "t": 1 }, false),
+        ];
+        let filters = [
+            doc! {},
+            doc! { "x": { "$gt": 3 } },
+            doc! { "m": 2 },
+            doc! { "t": { "$gte": Bson::DateTime(1_700_000_000_000) } },
+        ];
+        for (sort, merges) in &sorts {
+            for filter in &filters {
+                let mut total = sort.clone();
+                total.push("_id", 1);
+                let wanted = rows(
+                    &mut c,
+                    vec![
+                        doc! { "$limit": 1_000_000 },
+                        doc! { "$match": filter.clone() },
+                        doc! { "$sort": total.clone() },
+                    ],
+                )
+                .await;
+                let matching = doc! { "$match": filter.clone() };
+                let with_ids = rows(&mut c, vec![matching.clone(), doc! { "$sort": total }]).await;
+                assert_eq!(with_ids, wanted, "{sort:?} {filter:?}");
+                let pipeline = || vec![matching.clone(), doc! { "$sort": sort.clone() }];
+                let keys = |rows: &[Document]| -> Vec<Vec<Option<Bson>>> {
+                    let names: Vec<&str> = sort.iter().map(|(k, _)| k).collect();
+                    rows.iter().map(|d| names.iter().map(|n| d.get(n).cloned()).collect()).collect()
+                };
+                let found = rows(&mut c, pipeline()).await;
+                assert_eq!(keys(&found), keys(&wanted), "{sort:?} {filter:?}");
+                let mut few = pipeline();
+                few.push(doc! { "$limit": 7 });
+                assert_eq!(keys(&rows(&mut c, few).await), keys(&wanted)[..7.min(wanted.len())], "{sort:?}");
+                if filter.is_empty() {
+                    assert_eq!(sorts_as_it_goes(&mut c, pipeline()).await, *merges, "{sort:?}");
+                }
+            }
+        }
+        server.shut_down().await;
+    });
+}
+
+#[test]
+fn the_last_measurements_of_a_source_are_found_in_its_last_bucket() {
+    run(async {
+        let (_world, server, mut c) = started().await;
+        let docs = (0..400).map(|i| doc! { "_id": i, "t": at(i / 4 * HOUR), "m": i % 4 });
+        insert(&mut c, docs.collect()).await;
+        for (filter, sort) in [
+            (doc! { "m": 1 }, doc! { "t": -1 }),
+            (doc! {}, doc! { "t": -1 }),
+            (doc! { "m": 1 }, doc! { "t": 1 }),
+            (doc! {}, doc! { "m": 1, "t": 1 }),
+        ] {
+            let pipeline = vec![
+                Bson::Document(doc! { "$match": filter }),
+                Bson::Document(doc! { "$sort": sort.clone() }),
+                Bson::Document(doc! { "$limit": 1 }),
+            ];
+            let aggregate = doc! { "aggregate": "ts", "cursor": {}, "pipeline": pipeline };
+            let told = c.ok(doc! { "explain": aggregate, "verbosity": "executionStats" }).await;
+            let stages = told.get("stages").and_then(Bson::as_array).unwrap();
+            let unpacked =
+                stages[1].as_doc().and_then(|s| s.get("nReturned").and_then(Bson::as_i64)).unwrap();
+            assert!(unpacked <= 10, "{sort:?}: {told:?}");
+        }
+        server.shut_down().await;
+    });
+}

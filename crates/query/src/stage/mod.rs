@@ -16,8 +16,10 @@
 
 mod add_fields;
 mod ask_buckets;
+mod bounded_sort;
 mod bucket;
 mod bucket_auto;
+mod bucket_order;
 mod count;
 mod densify;
 mod facet;
@@ -345,6 +347,12 @@ pub(crate) trait Stage: Send {
     fn is_sort(&self) -> bool {
         false
     }
+    /// A `$sort` that another may do instead.
+    fn as_sort(&self) -> Option<sort::SortAsked> {
+        None
+    }
+    /// Buckets come in this order from now on.
+    fn follow_order(&mut self, _order: bucket_order::BucketOrder) {}
     /// A `$match` with `$text`.
     fn has_text(&self) -> bool {
         false

@@ -21,6 +21,12 @@ struct Sort {
     state: State,
 }
 
+/// What a `$sort` that nobody asks for keys is to do.
+pub(crate) struct SortAsked {
+    pub(super) pattern: Arc<SortPattern>,
+    pub(super) limit: Option<u64>,
+}
+
 enum State {
     Fresh,
     Filling(Sorter<Row>),
@@ -139,6 +145,9 @@ impl Stage for Sort {
     }
     fn keep_sort_key(&mut self) {
         self.keep_key = true;
+    }
+    fn as_sort(&self) -> Option<SortAsked> {
+        (!self.keep_key).then(|| SortAsked { pattern: self.pattern.clone(), limit: self.limit })
     }
     fn absorb_limit(&mut self, limit: u64) {
         self.limit = Some(limit);

@@ -4,6 +4,7 @@
 //! first measurement. A view of this stage alone is what users see of the collection of buckets. Columns are walked side
 //! by side, only those that somebody behind looks at.
 
+use super::bucket_order::BucketOrder;
 use super::{Needs, Row, Stage, Step, Upstream};
 use crate::exec::{Each, Fed};
 use crate::expr::ParseCtx;
@@ -22,6 +23,7 @@ pub(super) struct UnpackBucket {
     listed: Vec<String>,
     includes: bool,
     current: Option<Open>,
+    order: Option<BucketOrder>,
 }
 
 /// A bucket that is being unpacked.
@@ -107,6 +109,7 @@ pub(super) fn parse(e: Elem<'_>, _: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
         listed: Vec::new(),
         includes: false,
         current: None,
+        order: None,
     };
     let text = |f: Elem<'_>, code: i32| match f.value() {
         Value::String(s) => Ok(s.to_owned()),
@@ -171,8 +174,11 @@ impl UnpackBucket {
     }
 
     /// `None` for a bucket without measurements.
-    fn open(&self, bucket: Row) -> Result<Option<Open>> {
+    fn open(&mut self, bucket: Row) -> Result<Option<Open>> {
         let doc = bucket.doc();
+        if let Some(order) = &mut self.order {
+            order.opens(doc)?;
+        }
         check(self, doc)?;
         let whole = &bucket.bytes()[..];
         let column = |e: Elem<'_>| {
@@ -244,6 +250,9 @@ impl Stage for UnpackBucket {
         let names = names.into_iter().filter(|n| self.shows(n)).collect();
         (self.listed, self.includes) = (names, true);
     }
+    fn follow_order(&mut self, order: BucketOrder) {
+        self.order = Some(order);
+    }
     fn as_unpack(&self) -> Option<Series<'_>> {
         Some(Series {
             time_field: &self.time_field,
@@ -283,6 +292,7 @@ pub fn measurements(series: &TimeSeries, bucket: &RawDoc) -> Result<Vec<DocBuf>>
         listed: Vec::new(),
         includes: false,
         current: None,
+        order: None,
     };
     stage.current = stage.open(bucket.to_buf().into())?;
     Ok(std::iter::from_fn(|| stage.next_measurement()).collect())

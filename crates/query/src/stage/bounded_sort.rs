@@ -1,0 +1,200 @@
+//! `$_internalBoundedSort`: a `$sort` by time over buckets that come nearly in order. Rows wait only until no later bucket
+//! can hold an earlier one; when too many wait, it goes on as any sort.
+
+use super::bucket_order::Frontier;
+use super::sort::SortAsked;
+use super::{Needs, Row, RunEnv, Stage, Step, Upstream};
+use crate::ctx::QueryCtx;
+use crate::sort::{SortKeys, SortedRows, Sorter, SpillSpace};
+use pando_base::Result;
+use pando_base::limits::{BOUNDED_SORT_SLACK_ROWS, SORT_MEMORY_BYTES_MAX};
+use pando_bson::Value;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+struct BoundedSort {
+    asked: SortAsked,
+    keys: SortKeys,
+    time_field: String,
+    frontier: Arc<Frontier>,
+    spill: Option<Arc<dyn SpillSpace>>,
+    waiting: BinaryHeap<Reverse<Waiting>>,
+    /// Of the rows that wait.
+    bytes: usize,
+    arrived: u64,
+    /// How many more are wanted.
+    left: Option<u64>,
+    state: State,
+}
+
+enum State {
+    Merging,
+    /// Nothing more comes.
+    Draining,
+    Filling(Sorter<Row>),
+    Sorted(SortedRows<Row>),
+}
+
+struct Waiting {
+    key: Box<[u8]>,
+    arrived: u64,
+    group: u64,
+    time: i64,
+    row: Row,
+}
+
+impl PartialEq for Waiting {
+    fn eq(&self, other: &Waiting) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+impl Eq for Waiting {}
+impl PartialOrd for Waiting {
+    fn partial_cmp(&self, other: &Waiting) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Waiting {
+    fn cmp(&self, other: &Waiting) -> std::cmp::Ordering {
+        self.key.cmp(&other.key).then(self.arrived.cmp(&other.arrived))
+    }
+}
+
+impl Waiting {
+    fn byte_len(&self) -> usize {
+        self.key.len() + self.row.bytes().len() + std::mem::size_of::<Waiting>()
+    }
+}
+
+pub(super) fn stage(
+    asked: SortAsked,
+    frontier: Arc<Frontier>,
+    time_field: &str,
+    ctx: &QueryCtx,
+) -> Box<dyn Stage> {
+    Box::new(BoundedSort {
+        keys: SortKeys::new(asked.pattern.clone(), ctx.collation.clone()),
+        left: asked.limit,
+        asked,
+        time_field: time_field.to_owned(),
+        frontier,
+        spill: None,
+        waiting: BinaryHeap::new(),
+        bytes: 0,
+        arrived: 0,
+        state: State::Merging,
+    })
+}
+
+impl BoundedSort {
+    fn take(&mut self, row: Row) -> Result<()> {
+        let time = match row.doc().get(&self.time_field) {
+            Some(Value::DateTime(ms)) => ms,
+            // It waits for all others.
+            _ if self.frontier.descending => i64::MIN,
+            _ => i64::MAX,
+        };
+        let key = self.keys.key(row.doc(), None)?.into();
+        let one = Waiting { key, arrived: self.arrived, group: self.frontier.group(), time, row };
+        self.arrived += 1;
+        self.bytes += one.byte_len();
+        self.waiting.push(Reverse(one));
+        self.drop_unwanted();
+        if self.bytes > SORT_MEMORY_BYTES_MAX {
+            self.give_up()?;
+        }
+        Ok(())
+    }
+
+    /// Behind a limit only so many rows have to wait.
+    fn drop_unwanted(&mut self) {
+        let Some(wanted) = self.left.and_then(|n| usize::try_from(n).ok()) else { return };
+        if self.waiting.len() < wanted.saturating_mul(2).saturating_add(BOUNDED_SORT_SLACK_ROWS) {
+            return;
+        }
+        let mut all = std::mem::take(&mut self.waiting).into_vec();
+        all.sort_unstable_by(|a, b| b.cmp(a));
+        all.truncate(wanted);
+        self.bytes = all.iter().map(|w| w.0.byte_len()).sum();
+        self.waiting = all.into();
+    }
+
+    /// Too many rows overlap.
+    fn give_up(&mut self) -> Result<()> {
+        let limit = self.left.and_then(|n| usize::try_from(n).ok());
+        let mut sorter = Sorter::new(limit, SORT_MEMORY_BYTES_MAX, self.spill.clone());
+        let mut all = std::mem::take(&mut self.waiting).into_vec();
+        all.sort_unstable_by_key(|w| w.0.arrived);
+        for Reverse(w) in all {
+            sorter.add(&w.key, w.row)?;
+        }
+        self.state = State::Filling(sorter);
+        Ok(())
+    }
+
+    /// The next row, if no later one can come before it.
+    fn first(&mut self) -> Option<Row> {
+        let Reverse(top) = self.waiting.peek()?;
+        if !matches!(self.state, State::Draining) && !self.frontier.has_passed(top.group, top.time) {
+            return None;
+        }
+        let Reverse(top) = self.waiting.pop()?;
+        self.bytes -= top.byte_len();
+        Some(top.row)
+    }
+
+    fn give(&mut self, row: Row) -> Step {
+        self.left = self.left.map(|n| n - 1);
+        Step::Row(row)
+    }
+}
+
+impl Stage for BoundedSort {
+    fn start(&mut self, env: &RunEnv) -> Result<()> {
+        self.spill = env.spill.clone();
+        Ok(())
+    }
+    fn next(&mut self, up: &mut Upstream<'_>) -> Result<Step> {
+        loop {
+            if self.left == Some(0) {
+                return Ok(Step::Eof);
+            }
+            match &mut self.state {
+                State::Merging | State::Draining => {
+                    if let Some(row) = self.first() {
+                        return Ok(self.give(row));
+                    }
+                    if matches!(self.state, State::Draining) {
+                        return Ok(Step::Eof);
+                    }
+                    match up.next()? {
+                        Step::Row(row) => self.take(row)?,
+                        Step::NeedYield => return Ok(Step::NeedYield),
+                        Step::Eof => self.state = State::Draining,
+                    }
+                }
+                State::Filling(sorter) => match up.next()? {
+                    Step::Row(row) => sorter.add(self.keys.key(row.doc(), None)?, row)?,
+                    Step::NeedYield => return Ok(Step::NeedYield),
+                    Step::Eof => {
+                        if let State::Filling(sorter) = std::mem::replace(&mut self.state, State::Draining) {
+                            self.state = State::Sorted(sorter.finish()?);
+                        }
+                    }
+                },
+                State::Sorted(rows) => {
+                    return Ok(match rows.next_row()? {
+                        Some((_, row)) => self.give(row),
+                        None => Step::Eof,
+                    });
+                }
+            }
+        }
+    }
+    fn needs(&self, needs: &mut Needs) {
+        for part in &self.asked.pattern.parts {
+            needs.add(&part.path);
+        }
+    }
+}
