@@ -48,7 +48,8 @@ impl NFamily {
             return Err(Error::new(
                 ErrorCode::ExceededMemoryLimit,
                 format!(
-                    "{} used too much memory and cannot spill to disk. Memory limit: {ACCUMULATED_ARRAY_BYTES_MAX} bytes",
+                    "{} used too much memory and spilling to disk cannot reduce memory consumption any further. Memory limit: \
+                     {ACCUMULATED_ARRAY_BYTES_MAX} bytes",
                     self.name
                 ),
             ));

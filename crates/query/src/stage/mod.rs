@@ -109,6 +109,15 @@ impl Row {
     pub(crate) fn becomes(&self, next: Row) -> Row {
         next.with_facts(self.facts.clone())
     }
+    /// With these fields only.
+    fn narrowed(self, keep: Option<&BTreeSet<String>>) -> Row {
+        let Some(keep) = keep else { return self };
+        let mut b = DocBuilder::with_capacity(self.doc().byte_len());
+        for e in self.doc().iter().filter(|e| keep.contains(e.name())) {
+            b.elem(e);
+        }
+        self.becomes(b.finish().into())
+    }
     #[inline]
     pub fn doc(&self) -> &RawDoc {
         RawDoc::trusted(&self.bytes)
@@ -324,6 +333,10 @@ pub(crate) trait Stage: Send {
     }
     /// Nobody looks at other fields of the documents that come in, this stage included.
     fn keep_fields(&mut self, _names: BTreeSet<String>) {}
+    /// It has many rows at a time, or the same several times.
+    fn holds_rows(&self) -> bool {
+        false
+    }
     /// The filter of a `$match`, and the same stage with another filter.
     fn as_filter(&self) -> Option<&RawDoc> {
         None
@@ -609,7 +622,7 @@ impl Pipeline {
                 self.stages[at - 1].absorb_limit(limit);
             }
         }
-        self.narrow_unwound();
+        self.narrow_held();
         self.narrow_unpacked();
         Ok(())
     }
@@ -631,10 +644,10 @@ impl Pipeline {
             }
         }
     }
-    /// An `$unwind` copies its document once per element: only what is looked at behind it.
-    fn narrow_unwound(&mut self) {
+    /// Where rows are held or copied, they have only the fields that somebody looks at.
+    fn narrow_held(&mut self) {
         for at in 0..self.stages.len() {
-            if self.stages[at].as_unwind().is_none() {
+            if !self.stages[at].holds_rows() {
                 continue;
             }
             let mut needs = Needs::default();

@@ -1,18 +1,27 @@
-//! `$sample`: a reservoir of the wanted size, given back in random order.
+//! `$sample`: the first ones in a random order.
 
-use super::{Needs, Row, Stage, Step, Upstream};
+use super::{Needs, Row, RunEnv, Stage, Step, Upstream};
 use crate::expr::ParseCtx;
 use crate::number::Number;
+use crate::sort::{SortedRows, Sorter, SpillSpace};
 use pando_base::limits::SORT_MEMORY_BYTES_MAX;
-use pando_base::{Error, ErrorCode, Result};
+use pando_base::{Error, Result};
 use pando_bson::{Elem, Value};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 struct Sample {
-    size: u64,
-    seen: u64,
-    bytes: usize,
-    kept: Vec<Row>,
-    full: bool,
+    size: usize,
+    keep: Option<BTreeSet<String>>,
+    spill: Option<Arc<dyn SpillSpace>>,
+    state: State,
+}
+
+enum State {
+    Fresh,
+    Filling(Sorter<Row>),
+    Draining(SortedRows<Row>),
+    Done,
 }
 
 pub(super) fn parse(e: Elem<'_>, _: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Stage>>) -> Result<()> {
@@ -34,49 +43,62 @@ pub(super) fn parse(e: Elem<'_>, _: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
         size = Some(n as u64);
     }
     let size = size.ok_or_else(|| Error::location(28749, "$sample stage must specify a size"))?;
-    out.push(Box::new(Sample { size, seen: 0, bytes: 0, kept: Vec::new(), full: false }));
+    let size = usize::try_from(size).unwrap_or(usize::MAX);
+    out.push(Box::new(Sample { size, keep: None, spill: None, state: State::Fresh }));
     Ok(())
 }
 
 impl Sample {
-    fn keep(&mut self, row: Row, up: &Upstream<'_>) -> Result<()> {
-        self.seen += 1;
-        if (self.kept.len() as u64) < self.size {
-            self.bytes += row.bytes().len();
-            self.kept.push(row);
-        } else {
-            let at = up.ctx().random.next_u64() % self.seen;
-            if let Some(slot) = usize::try_from(at).ok().and_then(|at| self.kept.get_mut(at)) {
-                self.bytes = self.bytes - slot.bytes().len() + row.bytes().len();
-                *slot = row;
+    fn fill(&self, sorter: &mut Sorter<Row>, up: &mut Upstream<'_>) -> Result<bool> {
+        loop {
+            match up.next()? {
+                Step::Row(row) => {
+                    let key = up.ctx().random.next_u64().to_be_bytes();
+                    if sorter.wants(&key) {
+                        sorter.add(&key, row.narrowed(self.keep.as_ref()))?;
+                    }
+                }
+                Step::NeedYield => return Ok(false),
+                Step::Eof => return Ok(true),
             }
         }
-        if self.bytes > SORT_MEMORY_BYTES_MAX {
-            return Err(Error::new(
-                ErrorCode::QueryExceededMemoryLimitNoDiskUseAllowed,
-                format!("$sample exceeded memory limit of {SORT_MEMORY_BYTES_MAX} bytes"),
-            ));
-        }
-        Ok(())
     }
 }
 
 impl Stage for Sample {
+    fn start(&mut self, env: &RunEnv) -> Result<()> {
+        self.spill = env.spill.clone();
+        Ok(())
+    }
     fn next(&mut self, up: &mut Upstream<'_>) -> Result<Step> {
-        while !self.full {
-            match up.next()? {
-                Step::Row(row) => self.keep(row, up)?,
-                Step::NeedYield => return Ok(Step::NeedYield),
-                Step::Eof => {
-                    for i in (1..self.kept.len()).rev() {
-                        let j = up.ctx().random.next_u64() % (i as u64 + 1);
-                        self.kept.swap(i, j as usize);
-                    }
-                    self.full = true;
+        loop {
+            match std::mem::replace(&mut self.state, State::Done) {
+                State::Fresh if self.size == 0 => return Ok(Step::Eof),
+                State::Fresh => {
+                    let sorter = Sorter::new(Some(self.size), SORT_MEMORY_BYTES_MAX, self.spill.clone());
+                    self.state = State::Filling(sorter);
                 }
+                State::Filling(mut sorter) => {
+                    if !self.fill(&mut sorter, up)? {
+                        self.state = State::Filling(sorter);
+                        return Ok(Step::NeedYield);
+                    }
+                    self.state = State::Draining(sorter.finish()?);
+                }
+                State::Draining(mut rows) => {
+                    let Some((_, row)) = rows.next_row()? else { return Ok(Step::Eof) };
+                    self.state = State::Draining(rows);
+                    return Ok(Step::Row(row));
+                }
+                State::Done => return Ok(Step::Eof),
             }
         }
-        Ok(self.kept.pop().map_or(Step::Eof, Step::Row))
     }
     fn needs(&self, _: &mut Needs) {}
+    fn holds_rows(&self) -> bool {
+        true
+    }
+    fn keep_fields(&mut self, names: BTreeSet<String>) {
+        self.keep = Some(names);
+    }
 }

@@ -345,6 +345,36 @@ fn a_group_that_does_not_fit_spills_and_loses_nothing() {
 }
 
 #[test]
+fn stages_that_hold_rows_hold_what_is_looked_at_and_may_spill() {
+    let run = |stages: Vec<Bson>, spill: bool| {
+        let files = Arc::new(AtomicUsize::new(0));
+        let space = MemSpace(files.clone());
+        let spill = spill.then(|| Arc::new(space) as Arc<dyn SpillSpace>);
+        let mut runner =
+            pipeline(stages).expect("parses").start(&RunEnv { spill, collections: None }).expect("starts");
+        let (mut input, mut rows) = (Many(0), Vec::new());
+        loop {
+            match runner.next(&mut input) {
+                Ok(Step::Row(row)) => rows.push(row.into_bytes()),
+                Ok(Step::NeedYield) => {}
+                Ok(Step::Eof) => return Ok((rows, files.load(Ordering::Relaxed))),
+                Err(e) => return Err(e.code.0),
+            }
+        }
+    };
+    let sum = doc! { "$setWindowFields": { "partitionBy": { "$mod": ["$g", 2] }, "output": { "n": { "$sum": 1 } } } };
+    let last = doc! { "$group": { "_id": Bson::Null, "n": { "$last": "$n" } } };
+    let (rows, files) = run(bson_array![sum.clone(), last], false).expect("has room");
+    assert_eq!((rows.len(), files), (1, 0));
+    assert_eq!(RawDoc::trusted(&rows[0]).get("n").and_then(|v| v.as_i64()), Some(3000));
+    assert_eq!(run(bson_array![sum], false), Err(292));
+    let sample = doc! { "$sample": { "size": 5000 } };
+    assert_eq!(run(bson_array![sample.clone()], false), Err(292));
+    let (rows, files) = run(bson_array![sample], true).expect("spills");
+    assert!(rows.len() == 5000 && files > 0);
+}
+
+#[test]
 fn each_stage_counts_the_rows_it_gave() {
     let stages = bson_array![{ "$unwind": "$l" }, { "$match": { "l": { "$gt": 1 } } }, { "$skip": 1 }];
     let mut runner = pipeline(stages).expect("parses").start(&RunEnv::default()).expect("starts");

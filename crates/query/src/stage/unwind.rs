@@ -181,7 +181,7 @@ impl Unwind {
         let found = at_path(row.doc(), self.path.parts());
         match found.map(|e| (e, e.value())) {
             Some((_, Value::Array(a))) if !a.is_empty() => {
-                self.current = Some((self.narrowed(row), 4, 0));
+                self.current = Some((row.narrowed(self.keep.as_ref()), 4, 0));
                 self.next_element()
             }
             Some((_, Value::Array(_))) => {
@@ -191,15 +191,6 @@ impl Unwind {
             Some((_, Value::Null | Value::Undefined)) => self.preserve.then(|| self.without_array(&row)),
             Some(_) => Some(self.without_array(&row)),
         }
-    }
-
-    fn narrowed(&self, row: Row) -> Row {
-        let Some(keep) = &self.keep else { return row };
-        let mut b = DocBuilder::with_capacity(row.doc().byte_len());
-        for e in row.doc().iter().filter(|e| keep.contains(e.name())) {
-            b.elem(e);
-        }
-        row.becomes(b.finish().into())
     }
 
     /// The document as it is, with a null index when one is wanted.
@@ -237,6 +228,9 @@ impl Stage for Unwind {
     fn leaves_alone(&self, path: &str) -> bool {
         let other = |p: &FieldPath| !same_root(&p.dotted(), path);
         other(&self.path) && self.index.as_ref().is_none_or(other)
+    }
+    fn holds_rows(&self) -> bool {
+        true
     }
     fn keep_fields(&mut self, names: BTreeSet<String>) {
         self.keep = Some(names);

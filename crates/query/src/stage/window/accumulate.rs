@@ -7,6 +7,7 @@ use crate::accumulator::{AccSpec, Accumulator};
 use crate::ctx::QueryCtx;
 use crate::expr::{Scope, Val};
 use pando_base::Result;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 pub(super) struct Accumulate {
@@ -29,6 +30,9 @@ impl Accumulate {
 }
 
 impl Function for Accumulate {
+    fn needs(&self, paths: &mut BTreeSet<String>) -> bool {
+        self.spec.needs(paths)
+    }
     fn begin(&mut self, _: &Partition, _: &QueryCtx) -> Result<()> {
         self.bounds.restart();
         self.now = None;

@@ -8,6 +8,7 @@ use crate::expr::{Expr, Val};
 use crate::number::Number;
 use pando_base::Result;
 use pando_bson::Value;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 pub(super) struct Covariance {
@@ -63,6 +64,9 @@ impl Covariance {
 }
 
 impl Function for Covariance {
+    fn needs(&self, paths: &mut BTreeSet<String>) -> bool {
+        self.input.dependencies(paths)
+    }
     fn begin(&mut self, _: &Partition, _: &QueryCtx) -> Result<()> {
         self.bounds.restart();
         (self.held, self.sums) = (0..0, Sums::default());

@@ -8,6 +8,7 @@ use crate::expr::{Expr, Val};
 use crate::number::Number;
 use pando_base::{Error, Result};
 use pando_bson::Value;
+use std::collections::BTreeSet;
 
 pub(super) struct Derivative {
     pub(super) input: Expr,
@@ -53,6 +54,9 @@ fn minus(b: &Val<'_>, a: &Val<'_>) -> Result<Option<Number>> {
 }
 
 impl Function for Derivative {
+    fn needs(&self, paths: &mut BTreeSet<String>) -> bool {
+        self.input.dependencies(paths)
+    }
     fn begin(&mut self, _: &Partition, _: &QueryCtx) -> Result<()> {
         self.bounds.restart();
         Ok(())

@@ -7,6 +7,7 @@ use crate::expr::{Expr, Val};
 use crate::number::Number;
 use pando_base::Result;
 use pando_bson::Decimal128;
+use std::collections::BTreeSet;
 
 pub(super) struct ExpMovingAvg {
     pub(super) input: Expr,
@@ -37,6 +38,9 @@ impl Alpha {
 }
 
 impl Function for ExpMovingAvg {
+    fn needs(&self, paths: &mut BTreeSet<String>) -> bool {
+        self.input.dependencies(paths)
+    }
     fn begin(&mut self, _: &Partition, _: &QueryCtx) -> Result<()> {
         self.last = None;
         Ok(())

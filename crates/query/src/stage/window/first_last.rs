@@ -6,6 +6,7 @@ use super::partition::Partition;
 use crate::ctx::QueryCtx;
 use crate::expr::{Expr, Val};
 use pando_base::Result;
+use std::collections::BTreeSet;
 
 pub(super) struct FirstLast {
     pub(super) input: Expr,
@@ -14,6 +15,9 @@ pub(super) struct FirstLast {
 }
 
 impl Function for FirstLast {
+    fn needs(&self, paths: &mut BTreeSet<String>) -> bool {
+        self.input.dependencies(paths)
+    }
     fn begin(&mut self, _: &Partition, _: &QueryCtx) -> Result<()> {
         self.bounds.restart();
         Ok(())

@@ -9,6 +9,7 @@ use crate::expr::Expr;
 use crate::expr::Val;
 use crate::number::Number;
 use pando_base::{Error, Result};
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 pub(super) struct Integral {
@@ -46,6 +47,9 @@ impl Integral {
 }
 
 impl Function for Integral {
+    fn needs(&self, paths: &mut BTreeSet<String>) -> bool {
+        self.input.dependencies(paths)
+    }
     fn begin(&mut self, _: &Partition, _: &QueryCtx) -> Result<()> {
         self.bounds.restart();
         (self.held, self.total) = (0..0, Total::default());

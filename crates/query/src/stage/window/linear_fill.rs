@@ -7,6 +7,7 @@ use crate::expr::{Expr, Val};
 use crate::number::Number;
 use pando_base::{Error, Result};
 use pando_bson::Value;
+use std::collections::BTreeSet;
 
 pub(super) struct LinearFill {
     input: Expr,
@@ -54,6 +55,9 @@ impl LinearFill {
 }
 
 impl Function for LinearFill {
+    fn needs(&self, paths: &mut BTreeSet<String>) -> bool {
+        self.input.dependencies(paths)
+    }
     fn begin(&mut self, _: &Partition, _: &QueryCtx) -> Result<()> {
         (self.left, self.right, self.exhausted) = (None, None, false);
         Ok(())

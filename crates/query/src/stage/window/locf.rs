@@ -5,6 +5,7 @@ use super::partition::Partition;
 use crate::ctx::QueryCtx;
 use crate::expr::{Expr, Val};
 use pando_base::Result;
+use std::collections::BTreeSet;
 
 pub(super) struct Locf {
     input: Expr,
@@ -18,6 +19,9 @@ impl Locf {
 }
 
 impl Function for Locf {
+    fn needs(&self, paths: &mut BTreeSet<String>) -> bool {
+        self.input.dependencies(paths)
+    }
     fn begin(&mut self, _: &Partition, _: &QueryCtx) -> Result<()> {
         self.last = Val::NULL;
         Ok(())

@@ -8,6 +8,7 @@ use crate::expr::{Expr, Val};
 use pando_base::Result;
 use pando_bson::Value;
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -41,6 +42,9 @@ impl MinMax {
 }
 
 impl Function for MinMax {
+    fn needs(&self, paths: &mut BTreeSet<String>) -> bool {
+        self.input.dependencies(paths)
+    }
     fn begin(&mut self, _: &Partition, _: &QueryCtx) -> Result<()> {
         self.bounds.restart();
         self.held = 0..0;

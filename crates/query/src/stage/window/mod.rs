@@ -1,10 +1,11 @@
 //! `$setWindowFields`: fields computed over the documents around each one.
 //!
 //! ```text
-//! input ─► sorted by partition and sortBy ─► one partition in memory or in a file ─► per document: every function's value
+//! input ─► [$sort] by partition and sortBy ─► one partition in memory or in a file ─► per document: every function's value
 //! ```
 //!
-//! One function per file; [`spec`] parses, [`bounds`] says which neighbours a window holds.
+//! The sort is a stage of its own in front, which may become an index; what is partitioned by more than a field is sorted
+//! in here. One function per file; [`spec`] parses, [`bounds`] says which neighbours a window holds.
 
 mod accumulate;
 mod bounds;
@@ -33,12 +34,12 @@ use crate::collation::Collation;
 use crate::ctx::QueryCtx;
 use crate::expr::{Expr, FieldPath, Val};
 use crate::sort::{SortKeys, SortPattern, SortedRows, Sorter, SpillSpace};
-use bytes::Bytes;
 use pando_base::limits::{SORT_MEMORY_BYTES_MAX, WINDOW_STEPS_PER_TURN};
 use pando_base::{Error, Result, patience};
 use pando_bson::keystring::KeyBuilder;
 use pando_bson::{DocBuilder, Value};
 use partition::Partition;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use store::Store;
 
@@ -53,6 +54,10 @@ trait Function: Send {
     fn optimize(&mut self, _ctx: &QueryCtx) -> Result<()> {
         Ok(())
     }
+    /// Adds the paths it reads; false when it reads whole documents.
+    fn needs(&self, _paths: &mut BTreeSet<String>) -> bool {
+        true
+    }
 }
 
 struct Output {
@@ -62,21 +67,44 @@ struct Output {
 
 struct WindowFields {
     partition_by: Option<Expr>,
+    /// What the documents of a partition are sorted by in here, with their partition.
     sort: Option<SortKeys>,
+    /// Documents come in order.
+    sorted: bool,
     /// The path of a sort by one field.
     sort_path: Option<FieldPath>,
     outputs: Vec<Output>,
+    /// Fields that somebody looks at.
+    keep: Option<BTreeSet<String>>,
     spill: Option<Arc<dyn SpillSpace>>,
     state: State,
 }
 
 enum State {
     Fresh,
-    Filling(Sorter<Bytes>),
-    /// Between partitions: the rest, and the first row of the next with its partition key.
-    Between(SortedRows<Bytes>, Option<(Box<[u8]>, Bytes)>),
-    Giving(SortedRows<Bytes>, Option<(Box<[u8]>, Bytes)>, Partition, usize),
+    Filling(Sorter<Row>),
+    Gathering(Box<Gathering>),
+    Giving(Box<Gathering>, Partition, usize),
     Done,
+}
+
+/// A partition that documents are taken in for.
+struct Gathering {
+    /// Otherwise they come from the stage before.
+    sorted: Option<SortedRows<Row>>,
+    key: Option<Vec<u8>>,
+    rows: Store,
+    /// The first document of the next partition, and its key.
+    ahead: Option<(Vec<u8>, Row)>,
+}
+
+impl Gathering {
+    fn next(&mut self, up: &mut Upstream<'_>) -> Result<Step> {
+        match &mut self.sorted {
+            Some(rows) => Ok(rows.next_row()?.map_or(Step::Eof, |(_, row)| Step::Row(row))),
+            None => up.next(),
+        }
+    }
 }
 
 /// Bytes of a document that are copied in one step.
@@ -98,7 +126,7 @@ impl WindowFields {
         Ok(key.finish())
     }
 
-    fn fill(&mut self, sorter: &mut Sorter<Bytes>, up: &mut Upstream<'_>) -> Result<bool> {
+    fn fill(&mut self, sorter: &mut Sorter<Row>, up: &mut Upstream<'_>) -> Result<bool> {
         loop {
             match up.next()? {
                 Step::Row(row) => {
@@ -106,7 +134,7 @@ impl WindowFields {
                     if let Some(keys) = &mut self.sort {
                         key.extend_from_slice(keys.key(row.doc(), row.facts())?);
                     }
-                    sorter.add(&key, row.into_bytes())?;
+                    sorter.add(&key, row.narrowed(self.keep.as_ref()))?;
                 }
                 Step::NeedYield => return Ok(false),
                 Step::Eof => return Ok(true),
@@ -114,31 +142,44 @@ impl WindowFields {
         }
     }
 
-    /// Takes the rows of one partition.
-    fn gather(
-        &mut self,
-        rows: &mut SortedRows<Bytes>,
-        ahead: &mut Option<(Box<[u8]>, Bytes)>,
-        ctx: &QueryCtx,
-    ) -> Result<Option<Partition>> {
-        let Some((key, first)) = ahead.take() else { return Ok(None) };
-        let mut all = Store::new(self.spill.clone());
-        all.push(Row::new(first))?;
-        while let Some((_, row)) = rows.next_row()? {
-            let row = Row::new(row);
-            let own = self.partition_key(&row, ctx, true)?;
-            if *own != *key {
-                *ahead = Some((own.into(), row.into_bytes()));
-                break;
+    /// Takes the documents of one partition in; false when it has to yield first.
+    fn gather(&self, g: &mut Gathering, up: &mut Upstream<'_>) -> Result<bool> {
+        loop {
+            let (key, row) = match g.ahead.take() {
+                Some(ahead) => ahead,
+                None => match g.next(up)? {
+                    Step::Row(row) => (self.partition_key(&row, up.ctx(), true)?, row),
+                    Step::NeedYield => return Ok(false),
+                    Step::Eof => return Ok(true),
+                },
+            };
+            if g.key.as_ref().is_some_and(|own| *own != key) {
+                g.ahead = Some((key, row));
+                return Ok(true);
             }
+            g.key = Some(key);
             patience::spend(1 + row.bytes().len() / BYTES_PER_STEP)?;
-            all.push(row)?;
+            g.rows.push(row.narrowed(self.keep.as_ref()))?;
         }
-        let partition = Partition::new(all, self.sort_path.clone());
+    }
+
+    /// The partition that was gathered; `None` at the end.
+    fn partition(&mut self, g: &mut Gathering, ctx: &QueryCtx) -> Result<Option<Partition>> {
+        let rows = std::mem::replace(&mut g.rows, Store::new(self.spill.clone()));
+        if rows.len() == 0 {
+            return Ok(None);
+        }
+        g.key = None;
+        let partition = Partition::new(rows, self.sort_path.clone());
         for output in &mut self.outputs {
             output.function.begin(&partition, ctx)?;
         }
         Ok(Some(partition))
+    }
+
+    fn gathering(&self, sorted: Option<SortedRows<Row>>) -> State {
+        let rows = Store::new(self.spill.clone());
+        State::Gathering(Box::new(Gathering { sorted, key: None, rows, ahead: None }))
     }
 
     fn give(&mut self, p: &Partition, at: usize, ctx: &QueryCtx) -> Result<(Row, usize)> {
@@ -153,19 +194,9 @@ impl WindowFields {
             let mut b = DocBuilder::with_capacity(row.doc().byte_len() + holder.byte_len() + 32);
             let value = holder.first().map(|e| (e.ty, e.data()));
             write_with(row.doc(), output.path.parts(), value, &mut b);
-            row = b.finish().into();
+            row = row.becomes(b.finish().into());
         }
         Ok((row, steps))
-    }
-
-    fn first_row(&self, rows: &mut SortedRows<Bytes>, ctx: &QueryCtx) -> Result<Option<(Box<[u8]>, Bytes)>> {
-        match rows.next_row()? {
-            None => Ok(None),
-            Some((_, row)) => {
-                let row = Row::new(row);
-                Ok(Some((self.partition_key(&row, ctx, true)?.into(), row.into_bytes())))
-            }
-        }
     }
 }
 
@@ -178,6 +209,7 @@ impl Stage for WindowFields {
         let mut steps = 0;
         loop {
             match std::mem::replace(&mut self.state, State::Done) {
+                State::Fresh if self.sorted => self.state = self.gathering(None),
                 State::Fresh => {
                     let sorter = Sorter::new(None, SORT_MEMORY_BYTES_MAX, self.spill.clone());
                     self.state = State::Filling(sorter);
@@ -187,31 +219,33 @@ impl Stage for WindowFields {
                         self.state = State::Filling(sorter);
                         return Ok(Step::NeedYield);
                     }
-                    let mut rows = sorter.finish()?;
-                    let ahead = self.first_row(&mut rows, up.ctx())?;
-                    self.state = State::Between(rows, ahead);
+                    self.state = self.gathering(Some(sorter.finish()?));
                 }
-                State::Between(mut rows, mut ahead) => {
-                    let Some(p) = self.gather(&mut rows, &mut ahead, up.ctx())? else { return Ok(Step::Eof) };
-                    self.state = State::Giving(rows, ahead, p, 0);
+                State::Gathering(mut g) => {
+                    if !self.gather(&mut g, up)? {
+                        self.state = State::Gathering(g);
+                        return Ok(Step::NeedYield);
+                    }
+                    let Some(p) = self.partition(&mut g, up.ctx())? else { return Ok(Step::Eof) };
+                    self.state = State::Giving(g, p, 0);
                     // Gathering may have taken a while.
                     if steps > 0 {
                         return Ok(Step::NeedYield);
                     }
                 }
-                State::Giving(rows, ahead, p, at) if at == p.len() => {
-                    self.state = State::Between(rows, ahead);
+                State::Giving(g, p, at) if at == p.len() => {
+                    self.state = State::Gathering(g);
                     steps += 1;
                 }
-                State::Giving(rows, ahead, mut p, at) => {
+                State::Giving(g, mut p, at) => {
                     if p.steps > WINDOW_STEPS_PER_TURN {
                         p.steps = 0;
-                        self.state = State::Giving(rows, ahead, p, at);
+                        self.state = State::Giving(g, p, at);
                         return Ok(Step::NeedYield);
                     }
                     let (row, looked) = self.give(&p, at, up.ctx())?;
                     p.steps += looked;
-                    self.state = State::Giving(rows, ahead, p, at + 1);
+                    self.state = State::Giving(g, p, at + 1);
                     return Ok(Step::Row(row));
                 }
                 State::Done => return Ok(Step::Eof),
@@ -231,22 +265,73 @@ impl Stage for WindowFields {
         let within = by.renamed(None)? == path.split('.').next()?;
         (untouched && within).then(|| Origin { path: path.to_owned(), same: false })
     }
+    fn holds_rows(&self) -> bool {
+        true
+    }
+    fn keep_fields(&mut self, names: BTreeSet<String>) {
+        self.keep = Some(names);
+    }
     fn needs(&self, needs: &mut Needs) {
-        needs.whole();
+        let mut complete = self.partition_by.as_ref().is_none_or(|e| e.dependencies(needs.paths()));
+        for output in &self.outputs {
+            complete &= output.function.needs(needs.paths());
+            // A path is written into what is there.
+            if let [root, _, ..] = output.path.parts() {
+                needs.add(root);
+            }
+        }
+        if !complete {
+            needs.whole();
+        }
+        let sorted = self.sort.iter().flat_map(|s| &s.pattern().parts);
+        sorted.filter(|p| p.meta.is_none()).for_each(|p| needs.add(&p.path));
+        self.sort_path.iter().for_each(|p| needs.add(&p.dotted()));
     }
 }
 
-/// The stage for parsed parts.
-fn stage(
+/// The stages for parsed parts.
+fn push_stages(
     partition_by: Option<Expr>,
     sort: Option<SortPattern>,
     outputs: Vec<Output>,
     ctx: &QueryCtx,
-) -> Result<Box<dyn Stage>> {
+    out: &mut Vec<Box<dyn Stage>>,
+) -> Result<()> {
     let sort_path = match sort.as_ref().map(|s| s.parts.as_slice()) {
-        Some([part]) => Some(FieldPath::parse(&part.path)?),
+        Some([part]) if part.meta.is_none() => Some(FieldPath::parse(&part.path)?),
         _ => None,
     };
-    let sort = sort.map(|s| SortKeys::new(Arc::new(s), ctx.collation.clone()));
-    Ok(Box::new(WindowFields { partition_by, sort, sort_path, outputs, spill: None, state: State::Fresh }))
+    let mut order = DocBuilder::new();
+    let sorted = match &partition_by {
+        Some(Expr::Field(path)) if !path.is_whole() => {
+            order.i32(&path.dotted(), 1);
+            true
+        }
+        Some(e) => e.as_const().is_some(),
+        None => true,
+    };
+    let mut keys = None;
+    if sorted {
+        sort.iter().flat_map(|s| s.spec.iter()).for_each(|e| {
+            order.elem(e);
+        });
+        let order = order.finish();
+        if !order.is_empty() {
+            out.push(super::sort::sort(SortPattern::parse(&order)?, ctx));
+        }
+    } else {
+        keys = sort.map(|s| SortKeys::new(Arc::new(s), ctx.collation.clone()));
+    }
+    let (keep, spill, state) = (None, None, State::Fresh);
+    out.push(Box::new(WindowFields {
+        partition_by,
+        sort: keys,
+        sorted,
+        sort_path,
+        outputs,
+        keep,
+        spill,
+        state,
+    }));
+    Ok(())
 }

@@ -5,6 +5,7 @@ use super::partition::Partition;
 use crate::ctx::QueryCtx;
 use crate::expr::{Expr, Val};
 use pando_base::Result;
+use std::collections::BTreeSet;
 
 pub(super) struct Shift {
     pub(super) output: Expr,
@@ -13,6 +14,9 @@ pub(super) struct Shift {
 }
 
 impl Function for Shift {
+    fn needs(&self, paths: &mut BTreeSet<String>) -> bool {
+        self.output.dependencies(paths)
+    }
     fn value(&mut self, p: &Partition, at: usize, ctx: &QueryCtx) -> Result<(Val<'static>, usize)> {
         let other = usize::try_from((at as i64).saturating_add(self.by)).ok();
         Ok(match other.filter(|i| *i < p.len()) {

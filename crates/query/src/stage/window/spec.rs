@@ -14,7 +14,7 @@ use super::rank::{Kind, Rank};
 use super::shift::Shift;
 use super::std_dev::StdDev;
 use super::sum::WindowSum;
-use super::{Function, Output, stage};
+use super::{Function, Output, push_stages};
 use crate::accumulator::{self, sum::Total};
 use crate::date::Unit;
 use crate::expr::{Expr, FieldPath, ParseCtx, Val};
@@ -111,8 +111,7 @@ pub(in crate::stage) fn parse(
         }
         outputs.push(Output { path, function });
     }
-    out.push(stage(partition_by, sort, outputs, p.ctx)?);
-    Ok(())
+    push_stages(partition_by, sort, outputs, p.ctx, out)
 }
 
 /// One path leads to the other.

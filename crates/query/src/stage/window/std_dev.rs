@@ -7,6 +7,7 @@ use crate::ctx::QueryCtx;
 use crate::expr::{Expr, Val};
 use crate::number::Number;
 use pando_base::Result;
+use std::collections::BTreeSet;
 
 pub(super) struct StdDev {
     pub(super) input: Expr,
@@ -15,6 +16,9 @@ pub(super) struct StdDev {
 }
 
 impl Function for StdDev {
+    fn needs(&self, paths: &mut BTreeSet<String>) -> bool {
+        self.input.dependencies(paths)
+    }
     fn begin(&mut self, _: &Partition, _: &QueryCtx) -> Result<()> {
         self.bounds.restart();
         Ok(())

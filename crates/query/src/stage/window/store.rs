@@ -2,6 +2,7 @@
 //!
 //! Windows move forward, so documents are read back in stretches, one for each end of a window that somebody follows.
 
+use crate::facts::Facts;
 use crate::sort::{SpillFile, SpillSpace};
 use crate::stage::Row;
 use bytes::Bytes;
@@ -52,7 +53,7 @@ impl Store {
         if let Some(disk) = &mut self.disk {
             return disk.append(&row);
         }
-        self.bytes += row.bytes().len() + size_of::<Row>();
+        self.bytes += row.bytes().len() + row.facts().map_or(0, Facts::byte_len) + size_of::<Row>();
         self.memory.push(row);
         if self.bytes <= self.bytes_max {
             return Ok(());
@@ -77,6 +78,9 @@ impl Store {
 
 impl Disk {
     fn append(&mut self, row: &Row) -> Result<()> {
+        let mut facts = Vec::new();
+        Facts::encode(row.facts(), &mut facts);
+        self.file.append(&facts)?;
         self.file.append(row.bytes())?;
         self.ends.push(self.file.len());
         Ok(())
@@ -111,8 +115,13 @@ impl Disk {
             return Err(Error::internal("a partition on disk is damaged"));
         }
         let buf = Bytes::from(buf);
-        let place = |i: usize| (self.start(i) - from) as usize..(self.ends[i] - from) as usize;
-        Ok(Stretch { first: at, rows: (at..=last).map(|i| Row::new(buf.slice(place(i)))).collect() })
+        let row = |i: usize| {
+            let (start, end) = ((self.start(i) - from) as usize, (self.ends[i] - from) as usize);
+            let mut rest = &buf[start..end];
+            let facts = Facts::decode(&mut rest)?;
+            Ok(Row::new(buf.slice(end - rest.len()..end)).with_facts(facts))
+        };
+        Ok(Stretch { first: at, rows: (at..=last).map(row).collect::<Result<_>>()? })
     }
 }
 

@@ -8,6 +8,7 @@ use crate::ctx::QueryCtx;
 use crate::expr::{Expr, Val};
 use crate::number::Number;
 use pando_base::Result;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 pub(super) struct WindowSum {
@@ -85,6 +86,9 @@ fn kind(n: Number) -> usize {
 }
 
 impl Function for WindowSum {
+    fn needs(&self, paths: &mut BTreeSet<String>) -> bool {
+        self.input.dependencies(paths)
+    }
     fn begin(&mut self, _: &Partition, _: &QueryCtx) -> Result<()> {
         self.bounds.restart();
         self.clear(0);
