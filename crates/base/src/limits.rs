@@ -452,6 +452,10 @@ pub const BUCKET_BYTES_MAX: usize = 125 * 1024;
 pub const OPEN_BUCKETS_MAX: usize = 100_000;
 /// Rows beyond the wanted ones that a sort by time lets wait before it drops those that come too late.
 pub const BOUNDED_SORT_SLACK_ROWS: usize = 1000;
+/// Measurements of a compressed bucket. Other servers stop at 1,000 unless they are told otherwise.
+pub const UNPACKED_BUCKET_ROWS_MAX: usize = 1_000_000;
+/// Bytes that the columns of a compressed bucket may come to: a few bytes can repeat a large value often.
+pub const UNPACKED_BUCKET_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Longer words are kept as they are: no language has them, and a stemmer takes long over them.
 pub const STEMMED_BYTES_MAX: usize = 1024;

@@ -10,6 +10,7 @@
 //! iteration simply ends.
 
 pub mod builder;
+pub mod column;
 pub mod compare;
 pub mod decimal128;
 pub mod depth;

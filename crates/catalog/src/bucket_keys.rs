@@ -4,6 +4,7 @@
 //! key that no measurement of the bucket meets its condition.
 
 use crate::keys::{FieldPath, KeyGen, KeySet};
+use pando_base::{Error, ErrorCode};
 use pando_bson::RawDoc;
 use pando_query::timeseries::hides_values;
 
@@ -18,6 +19,17 @@ fn measured(f: &FieldPath) -> Option<&[Box<str>]> {
 }
 
 impl KeyGen {
+    /// What is wrong with an array at both ends, as users of a time series know it.
+    #[cold]
+    pub(crate) fn of_buckets(&self, e: Error) -> Error {
+        match e.code == ErrorCode::CannotIndexParallelArrays
+            && self.fields.iter().any(|f| measured(f).is_some())
+        {
+            true => Error::location(5_930_501, "Indexed measurement field contains an array value"),
+            false => e,
+        }
+    }
+
     #[inline]
     pub(crate) fn mark_hidden_values(&self, doc: &RawDoc, out: &mut KeySet) {
         for (i, f) in self.fields.iter().enumerate() {

@@ -9,6 +9,8 @@ use pando_bson::keystring::KeyBuilder;
 use pando_bson::{DocBuf, DocBuilder, Elem, ElementType, RawDoc, Value};
 use pando_query::geo::{Crs, GeoIndex, Grid, Shape, Xy, each_below, each_place, parse};
 use pando_query::source::FieldKind;
+use pando_query::timeseries::uncompressed;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 /// One field's part of a key.
@@ -43,7 +45,11 @@ impl KeyGen {
                 continue;
             }
             let mut cells = BTreeSet::new();
-            let found = if f.rows { rows(doc, &parts) } else { places(doc, &parts) };
+            let plain = match (f.rows, parts.get(1)) {
+                (true, Some(column)) => uncompressed(doc, &|name| name == *column)?,
+                _ => Cow::Borrowed(doc),
+            };
+            let found = if f.rows { rows(&plain, &parts) } else { places(doc, &parts) };
             for e in found {
                 if self.geo_version > 1 && is_nothing(e) {
                     continue;

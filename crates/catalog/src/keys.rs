@@ -239,7 +239,7 @@ impl KeyGen {
             IndexKind::Btree => {
                 if !self.simple_key(doc, b, out) {
                     let mut sink = |values: &[Value<'_>], out: &mut KeySet| self.emit(values, b, out);
-                    expand(self, doc, out, &mut sink)?;
+                    expand(self, doc, out, &mut sink).map_err(|e| self.of_buckets(e))?;
                     out.sort();
                 }
                 self.mark_hidden_values(doc, out);

@@ -10,7 +10,7 @@ mod oplog;
 use crate::Command;
 use crate::args::Args;
 use crate::client::Client;
-use crate::form::{BUCKETS, Meta, Part, Place, Reader, archive, folder};
+use crate::form::{Meta, Part, Place, Reader, archive, folder};
 use crate::progress::Progress;
 use oplog::Replay;
 use pando_base::limits;
@@ -173,10 +173,6 @@ impl Loading {
     }
 
     async fn insert(&mut self, place: &Place, docs: &[DocBuf]) -> Result<(), String> {
-        let version = |d: &DocBuf| d.get_path("control.version").and_then(|v| v.as_i64());
-        if place.coll.starts_with(BUCKETS) && docs.iter().any(|d| version(d) != Some(1)) {
-            return Err(format!("{place} holds compressed buckets, which cannot be read yet: leave it out"));
-        }
         for part in docs.chunks(limits::LOAD_INSERT_DOCS) {
             let mut b = DocBuilder::with_capacity(part.iter().map(|d| d.as_bytes().len() + 8).sum());
             b.str("insert", &place.coll);

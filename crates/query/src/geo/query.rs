@@ -1,5 +1,6 @@
 //! `$geoWithin` and `$geoIntersects`.
 
+use super::near::each_below;
 use super::parse::{geometry, specifier};
 use super::predicates::{contains, meets};
 use super::shape::{Crs, Shape};
@@ -94,13 +95,27 @@ impl GeoQuery {
         let Some(e) = e.filter(|e| matches!(e.value(), Value::Document(_) | Value::Array(_))) else {
             return false;
         };
-        if self.rows {
-            return RawDoc::trusted(e.data()).iter().any(|row| {
-                let elements = row.value().as_array().into_iter().flatten();
-                self.may_match(row) || elements.into_iter().any(|x| self.may_match(x))
-            });
-        }
         self.test_place(*e)
+    }
+
+    /// Whether a bucket may hold a measurement that matches; `path` begins with `data`.
+    pub(crate) fn test_bucket(&self, bucket: &RawDoc, path: &str) -> bool {
+        let mut parts = path.split('.').skip(1);
+        let column = parts.next().and_then(|name| bucket.get("data")?.as_doc()?.elem(name));
+        let rest: Vec<&str> = parts.collect();
+        match column.map(|c| c.value()) {
+            None => false,
+            Some(Value::Document(rows)) => rows.iter().any(|row| {
+                let mut any = false;
+                each_below(row, &rest, &mut |e| {
+                    let elements = e.value().as_array().into_iter().flatten();
+                    any |= self.may_match(e) || elements.into_iter().any(|x| self.may_match(x));
+                });
+                any
+            }),
+            // A compressed one.
+            Some(_) => true,
+        }
     }
 
     /// Circles are also asked for by `$geoNear`, to which what lies across the edge is near.

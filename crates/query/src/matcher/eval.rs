@@ -107,6 +107,7 @@ pub(super) fn eval(node: &Node, view: &mut View<'_, '_>, mut details: Option<&mu
         Node::Not(n) => !eval(n, view, None),
         // Arrays on the way, even empty ones, must not speak against it.
         Node::Leaf(Leaf { pred: Pred::Implied(_) | Pred::Near(_), .. }) => true,
+        Node::Leaf(Leaf { pred: Pred::Geo(g), path, .. }) if g.rows => g.test_bucket(view.doc, path.dotted()),
         Node::Leaf(l) => eval_leaf(l, view, details),
         Node::ElemMatchObject(m) => eval_elem_match(m, view, details),
         Node::ElemMatchValue(m) => eval_elem_match_value(m, view, details),

@@ -66,6 +66,11 @@ fn constant(v: Value<'_>) -> Option<Value<'_>> {
     }
 }
 
+/// Numbers in paths may stand for places in arrays.
+fn has_positions(path: &str) -> bool {
+    path.split('.').any(|part| part.bytes().all(|b| b.is_ascii_digit()))
+}
+
 /// The path that an expression names.
 fn field_of(v: Value<'_>) -> Option<&str> {
     v.as_str()?.strip_prefix('$').filter(|path| !path.starts_with('$'))
@@ -163,7 +168,7 @@ impl Ask {
     }
     /// `$geoWithin` and `$geoIntersects` of a measurement, asked of its bucket.
     fn places(&self, path: &str, ops: &RawDoc, out: &mut Vec<DocBuf>) {
-        let Some(op) = ops.first().filter(|_| ops.count() == 1 && !path.contains('.')) else { return };
+        let Some(op) = ops.first().filter(|_| ops.count() == 1 && !has_positions(path)) else { return };
         let (true, Value::Document(region)) =
             (matches!(op.name(), "$geoWithin" | "$geoIntersects"), op.value())
         else {

@@ -8,7 +8,7 @@ use super::bucket_order::BucketOrder;
 use super::{Needs, Row, Stage, Step, Upstream};
 use crate::exec::{Each, Fed};
 use crate::expr::ParseCtx;
-use crate::timeseries::TimeSeries;
+use crate::timeseries::{TimeSeries, is_compressed, uncompressed};
 use pando_base::limits::STAGE_ROWS_PER_TURN;
 use pando_base::{Error, Result};
 use pando_bson::{DocBuf, DocBuilder, Elem, ElementType, RawDoc, Value};
@@ -148,10 +148,6 @@ pub(super) fn parse(e: Elem<'_>, _: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
 }
 
 fn check(series: &UnpackBucket, bucket: &RawDoc) -> Result<()> {
-    let version = bucket.get("control").and_then(|c| c.as_doc()?.get("version")?.as_i64());
-    if version.is_some_and(|v| v != 1) {
-        return Err(Error::location(5_346_510, "this server reads buckets of version 1 only (uncompressed)"));
-    }
     if series.meta_field.is_none() && bucket.elem("meta").is_some() {
         return Err(Error::location(
             5_369_601,
@@ -180,6 +176,14 @@ impl UnpackBucket {
             order.opens(doc)?;
         }
         check(self, doc)?;
+        let bucket = match is_compressed(doc)? {
+            true => {
+                let wanted = |name: &str| name == self.time_field || self.shows(name);
+                uncompressed(doc, &wanted)?.into_owned().into()
+            }
+            false => bucket,
+        };
+        let doc = bucket.doc();
         let whole = &bucket.bytes()[..];
         let column = |e: Elem<'_>| {
             let doc = e.value().as_doc()?;

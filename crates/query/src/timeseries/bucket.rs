@@ -3,8 +3,8 @@
 //! A column is kept as the bytes of its document's elements, so that reading and writing a bucket copies them and
 //! adding a measurement appends.
 
-use super::TimeSeries;
 use super::extremes::{Difference, Extremes};
+use super::{TimeSeries, uncompressed};
 use pando_base::limits::{BUCKET_BYTES_MAX, BUCKET_MEASUREMENTS_MAX};
 use pando_base::{Error, Result};
 use pando_bson::{Bson, DocBuf, DocBuilder, Document, ElementType, ObjectId, RawDoc, Value};
@@ -179,7 +179,8 @@ impl Bucket {
 
     /// The stored bucket with these measurements instead of its own: its `_id` and the beginning of its span stay.
     pub fn rebuilt(series: &TimeSeries, stored: &RawDoc, measurements: &[DocBuf]) -> Result<DocBuf> {
-        let Some(mut bucket) = Bucket::read(series, stored) else {
+        let stored = uncompressed(stored, &|_| true)?;
+        let Some(mut bucket) = Bucket::read(series, &stored) else {
             return Err(Error::internal("a bucket that cannot be read gives no measurement away"));
         };
         bucket.min = Extremes::new(Ordering::Less);

@@ -4,6 +4,7 @@
 //! that users read is `$_internalUnpackBucket` over the collection of buckets.
 
 mod bucket;
+mod compressed;
 mod definition;
 mod extent;
 mod extremes;
@@ -11,6 +12,7 @@ mod indexes;
 mod meta_only;
 
 pub use bucket::{Bucket, NoRoom, id_seconds};
+pub use compressed::{is_compressed, measurements_in, uncompressed};
 pub use definition::{Bucketing, Granularity, TimeSeries};
 pub use extent::{Extent, hides_values};
 pub use indexes::{BUCKET_2DSPHERE, index_of_users, index_on_buckets, key_on_buckets};

@@ -11,7 +11,7 @@ use pando_base::{Error, ErrorCode, Result, limits};
 use pando_bson::{Bson, DocBuilder, RawDoc, Value};
 use pando_command::OpCtx;
 use pando_query::plan::Hint;
-use pando_query::timeseries::{TimeSeries, filter_on_meta, update_on_meta};
+use pando_query::timeseries::{filter_on_meta, measurements_in, update_on_meta};
 
 impl Server {
     /// A delete. Returns how many measurements went.
@@ -89,14 +89,9 @@ impl Server {
                 let Some(doc) = source.fetch(rid)? else { continue };
                 let bucket = RawDoc::trusted(&doc);
                 if let Some(id) = bucket.get("_id") {
-                    out.push((Bson::from(id), measurements(&series.of, bucket)));
+                    out.push((Bson::from(id), measurements_in(&series.of, bucket)));
                 }
             }
         }
     }
-}
-
-fn measurements(series: &TimeSeries, bucket: &RawDoc) -> u64 {
-    let times = bucket.get("data").and_then(|d| d.as_doc()?.get(&series.time_field)?.as_doc());
-    times.map_or(0, |t| t.count() as u64)
 }
