@@ -300,7 +300,7 @@ impl Aggregation {
         Ok(Planned {
             query,
             source: first.filter(|_| !self.reads_collection()),
-            rest: pipeline.shown().to_vec(),
+            rest: pipeline.explained(),
             sink: pipeline.take_sink().map(|s| s.shown(self.below.db())),
         })
     }

@@ -115,7 +115,9 @@ impl Server {
                             true => exec.query().matcher.matches_position(doc)?,
                             false => None,
                         };
-                        done.modified += u64::from(!plan.apply(doc, details)?.noop);
+                        // Errors come to light; whether something changes does not count, as in MongoDB.
+                        plan.apply(doc, details)?;
+                        done.modified += 1;
                     }
                     if one || done.rows >= most {
                         break;
@@ -131,7 +133,8 @@ impl Server {
             top.stats_fields = counts(&[("nCounted", done.rows - skipped), ("nSkipped", skipped)]);
         }
         let info = source.collection().clone();
-        b.raw_doc("queryPlanner", &query_planner(&exec, &info, top.as_ref()));
+        let exists = coll.is_some() || matches!(work, Work::Find | Work::Distinct(_));
+        b.raw_doc("queryPlanner", &query_planner(&exec, &info, top.as_ref(), exists));
         if verbosity != Verbosity::Planner {
             let returned = top.as_ref().map_or(done.rows, |t| t.returned);
             let all = verbosity == Verbosity::AllPlans;

@@ -7,15 +7,14 @@ use crate::explaining::{Verbosity, Work};
 use pando_base::Result;
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
 use pando_command::OpCtx;
-use pando_query::stage::JoinStats;
+use pando_query::stage::{JoinStats, RanStage};
 
 /// What stages did in a run whose results nobody sees.
 #[derive(Default)]
 struct Ran {
     /// Documents of a first stage that reads no plan.
     source: u64,
-    returned: Vec<u64>,
-    joins: Vec<Option<JoinStats>>,
+    stages: Vec<RanStage>,
 }
 
 impl Server {
@@ -66,13 +65,11 @@ impl Server {
             });
             for (i, spec) in rest.iter().enumerate() {
                 let Some(spec) = spec else { continue };
-                stages.doc(|d| {
-                    d.elems_of(spec);
-                    let Some(ran) = &ran else { return };
-                    if let Some(Some(join)) = ran.joins.get(i) {
-                        append_join(join, d);
+                stages.doc(|d| match &ran {
+                    Some(ran) => append_ran(spec, ran.stages.get(i), d),
+                    None => {
+                        d.elems_of(spec);
                     }
-                    append_returned(ran.returned.get(i).copied().unwrap_or(0), d);
                 });
             }
             if let Some(sink) = &sink {
@@ -95,13 +92,53 @@ impl Server {
         let at_hand = cursor.at_hand();
         let mut turn = cursor.begin(self, ctx, source)?;
         while cursor.next(self, ctx, &mut turn).await?.is_some() {}
-        Ok(Ran { source: at_hand, returned: cursor.returned().to_vec(), joins: cursor.joins() })
+        Ok(Ran { source: at_hand, stages: cursor.ran() })
     }
 }
 
 fn append_returned(n: u64, d: &mut DocBuilder) {
     d.i64("nReturned", n as i64);
     d.i64("executionTimeMillisEstimate", 0);
+}
+
+/// A stage with what it did.
+fn append_ran(spec: &RawDoc, ran: Option<&RanStage>, d: &mut DocBuilder) {
+    let Some(ran) = ran else {
+        d.elems_of(spec);
+        return append_returned(0, d);
+    };
+    match spec.get("$facet").and_then(|v| v.as_doc()) {
+        Some(facets) => {
+            d.doc("$facet", |d| append_facets(facets, &ran.facets, d));
+        }
+        None => {
+            d.elems_of(spec);
+        }
+    }
+    if let Some(join) = &ran.join {
+        append_join(join, d);
+    }
+    if let Some(held) = ran.held.as_ref().filter(|_| spec.elem("$groupByDistinctScan").is_none()) {
+        held.write(d);
+    }
+    append_returned(ran.returned, d);
+}
+
+fn append_facets(facets: &RawDoc, ran: &[(u64, Vec<RanStage>)], d: &mut DocBuilder) {
+    for (facet, (input, ran)) in facets.iter().zip(ran) {
+        let stages = facet.value().as_array().unwrap_or(RawDoc::empty());
+        d.array(facet.name(), |a| {
+            for (i, stage) in stages.iter().filter_map(|e| e.value().as_doc()).enumerate() {
+                a.doc(|d| match i.checked_sub(1) {
+                    Some(i) => append_ran(stage, ran.get(i), d),
+                    None => {
+                        d.elems_of(stage);
+                        append_returned(*input, d);
+                    }
+                });
+            }
+        });
+    }
 }
 
 fn append_join(join: &JoinStats, d: &mut DocBuilder) {

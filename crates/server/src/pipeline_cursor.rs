@@ -13,7 +13,7 @@ use pando_command::OpCtx;
 use pando_query::exec::{self, Each, Executor, Fed, Quota};
 use pando_query::script::Scripts;
 use pando_query::source::Source;
-use pando_query::stage::{Input, JoinStats, Pipeline, Row, RunEnv, Runner, Step};
+use pando_query::stage::{Input, Pipeline, RanStage, Row, RunEnv, Runner, Step};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -74,12 +74,9 @@ impl PipelineCursor {
     pub(crate) fn scripts(&self) -> Option<&Arc<dyn Scripts>> {
         self.runner.ctx().scripts.as_ref()
     }
-    pub(crate) fn returned(&self) -> &[u64] {
-        self.runner.returned()
-    }
-    /// What joins read so far, stage by stage.
-    pub(crate) fn joins(&self) -> Vec<Option<JoinStats>> {
-        self.runner.joins()
+    /// What was done so far, stage by stage.
+    pub(crate) fn ran(&self) -> Vec<RanStage> {
+        self.runner.ran()
     }
     /// Documents that wait and come from no plan.
     pub(crate) fn at_hand(&self) -> u64 {

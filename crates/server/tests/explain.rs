@@ -29,6 +29,11 @@ const LEFT_OUT: &[&str] = &[
     "ok",
     "$clusterTime",
     "operationTime",
+    "maxAccumulatorMemoryUsageBytes",
+    "totalOutputDataSizeBytes",
+    "totalDataSizeSortedBytesEstimate",
+    "maxFunctionMemoryUsageBytes",
+    "maxTotalMemoryUsageBytes",
 ];
 
 /// What is compared, with fields in one order and one kind of integer.

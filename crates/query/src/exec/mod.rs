@@ -214,7 +214,7 @@ impl Build<'_> {
                 self.query.ctx.collation.clone(),
                 self.resources,
             )),
-            PlanNode::SortKeyGenerator { input, .. } => self.stage(input),
+            PlanNode::SortKeyGenerator { input, .. } | PlanNode::Reads { input, .. } => self.stage(input),
             PlanNode::Skip { input, n } => Box::new(flow::SkipStage::new(self.stage(input), *n)),
             PlanNode::Limit { input, n } => Box::new(flow::LimitStage::new(self.stage(input), *n)),
             PlanNode::Project { input, projection, key_fields, .. } => Box::new(flow::ProjectStage::new(

@@ -17,6 +17,7 @@ mod path;
 mod registry;
 mod room;
 mod scope;
+pub(crate) mod spelled;
 mod value;
 
 pub use parse::{ParseCtx, check_user_var_name};

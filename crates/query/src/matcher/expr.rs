@@ -3,11 +3,12 @@
 use super::expr_bounds::implied;
 use super::node::{ExprTest, Node};
 use crate::ctx::QueryCtx;
+use crate::expr::spelled::spelled;
 use crate::expr::{Expr, ParseCtx, optimize_error};
 use crate::plan::no_text_score;
 use crate::projection::MetaField;
 use pando_base::{Error, Result};
-use pando_bson::{RawDoc, Value};
+use pando_bson::{DocBuf, RawDoc, Value};
 use std::sync::Arc;
 
 struct Condition {
@@ -21,6 +22,9 @@ impl ExprTest for Condition {
     }
     fn runs_scripts(&self) -> bool {
         self.expr.runs_scripts()
+    }
+    fn spelled(&self, source: &RawDoc) -> Option<DocBuf> {
+        source.first().map(|e| spelled(e.value(), &self.ctx))
     }
 }
 

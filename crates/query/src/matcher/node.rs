@@ -100,6 +100,10 @@ pub struct ExprNode {
 pub(crate) trait ExprTest: Send + Sync {
     fn holds(&self, doc: &pando_bson::RawDoc) -> pando_base::Result<bool>;
     fn runs_scripts(&self) -> bool;
+    /// `source` as explain shows it, when that is not as written.
+    fn spelled(&self, _source: &pando_bson::RawDoc) -> Option<DocBuf> {
+        None
+    }
 }
 
 impl fmt::Debug for ExprNode {
@@ -184,7 +188,8 @@ impl Node {
                 b.doc(path, |d| self.write_operators(d));
             }
             Node::Expr(e) => {
-                if let Some(v) = e.source.first() {
+                let spelled = e.eval.spelled(&e.source);
+                if let Some(v) = spelled.as_deref().unwrap_or(&e.source).first() {
                     b.raw(v.ty, e.keyword, v.data());
                 }
             }

@@ -5,10 +5,10 @@ use super::eligible::{implies, same_collation, wildcard_covers};
 use super::filters::IndexFilter;
 use super::interval::IntervalList;
 use super::key_bounds::KeyBounds;
-use super::node::{CollScan, IxScan, PlanNode, ProjectKind, SortKeySource};
+use super::node::{CollScan, IxScan, PlanNode, SortKeySource};
 use super::order::{key_sort, order_of, score};
 use super::predicates::{Predicate, collect, conjuncts};
-use super::{Hint, Query, QueryKind};
+use super::{Hint, Query};
 use crate::collation::Collation;
 use crate::matcher::{CmpOp, Matcher, Node, Path, Pred};
 use crate::projection::MetaField;
@@ -116,7 +116,7 @@ impl<'q> Planner<'q> {
 }
 
 impl Planner<'_> {
-    fn index(&self, a: &Access) -> &IndexInfo {
+    pub(super) fn index(&self, a: &Access) -> &IndexInfo {
         &self.info.indexes[a.index]
     }
 
@@ -390,7 +390,7 @@ impl Planner<'_> {
         Ok(self.finish(rows))
     }
 
-    fn scan_node(&self, access: &Access, dir: Direction, keep_key: bool) -> PlanNode {
+    pub(super) fn scan_node(&self, access: &Access, dir: Direction, keep_key: bool) -> PlanNode {
         PlanNode::IxScan(Arc::new(self.index_scan(access, dir, keep_key)))
     }
 
@@ -540,7 +540,8 @@ impl Planner<'_> {
         let sorted = self.q.sort.as_ref().and_then(|s| self.merged(&scans, s));
         let fetched = |s: &Rows, keep_key: bool| {
             let node = match &s.access {
-                Some(a) => self.scan_node(a, s.dir, keep_key),
+                // Not merged, the direction does not matter.
+                Some(a) => self.scan_node(a, if keep_key { s.dir } else { Direction::Forward }, keep_key),
                 None => s.node.clone(),
             };
             match &s.filter {
@@ -637,135 +638,5 @@ impl Planner<'_> {
     /// Key sources, when every branch comes in the wanted order.
     fn merged(&self, scans: &[Rows], sort: &SortPattern) -> Option<Vec<SortKeySource>> {
         scans.iter().map(|s| if s.sorted { key_sort(s.access.as_ref()?, sort) } else { None }).collect()
-    }
-
-    /// Puts fetch, sort, skip, projection and limit on top of a scan.
-    pub(super) fn finish(&self, rows: Rows) -> Solution {
-        let q = self.q;
-        let Rows { mut node, filter, sorted, access, dir, signature } = rows;
-        let has_docs = match &node {
-            PlanNode::CollScan(_) | PlanNode::TextMatch(_) | PlanNode::GeoNear(_) => true,
-            PlanNode::Or { inputs } | PlanNode::SortMerge { inputs, .. } => {
-                inputs.iter().all(|n| matches!(n, PlanNode::Fetch { .. }))
-            }
-            _ => false,
-        };
-        let covered = access.as_ref().filter(|a| filter.is_none() && self.covers(a));
-        let needs_docs =
-            filter.is_some() || (covered.is_none() && q.kind == QueryKind::Find && !q.return_key);
-        let shows_key = q.projection.as_ref().is_some_and(|p| p.metas().contains(&MetaField::IndexKey));
-        if let Some(a) = &access
-            && (covered.is_some() || q.return_key || shows_key)
-            && q.min.is_none()
-            && q.max.is_none()
-        {
-            node = self.scan_node(a, dir, true);
-        }
-        let mut fetched = has_docs;
-        if let Some(f) = filter {
-            node = node.fetch(Some(f));
-            fetched = true;
-        }
-        let sort_limit = q.limit.map_or(0, |n| n.saturating_add(q.skip));
-        match (&q.sort, sorted) {
-            (Some(sort), false) => {
-                let by_key = access
-                    .as_ref()
-                    .filter(|_| !fetched && q.min.is_none() && q.max.is_none())
-                    .filter(|a| same_collation(&self.index(a).collation, &q.ctx.collation))
-                    .and_then(|a| Some((a, key_sort(a, sort)?)))
-                    .filter(|(a, _)| {
-                        !a.fields
-                            .iter()
-                            .any(|f| f.multikey != 0 && sort.parts.iter().any(|p| p.path == f.name))
-                    });
-                let keys = match by_key {
-                    Some((a, keys)) => {
-                        node = self.scan_node(a, dir, true);
-                        if covered.is_some() {
-                            node = self.projected(node, covered, true);
-                        }
-                        keys
-                    }
-                    None => {
-                        if !fetched {
-                            node = node.fetch(None);
-                            fetched = true;
-                        }
-                        SortKeySource::Documents
-                    }
-                };
-                let by_documents = matches!(keys, SortKeySource::Documents);
-                node =
-                    PlanNode::Sort { input: Box::new(node), pattern: sort.clone(), limit: sort_limit, keys };
-                node = self.skipped(node);
-                if !by_documents && covered.is_some() {
-                    return Solution { root: node, signature };
-                }
-                if needs_docs && !fetched {
-                    node = node.fetch(None);
-                }
-                return Solution { root: self.projected(node, access.as_ref(), false), signature };
-            }
-            _ => node = self.skipped(node),
-        }
-        if needs_docs && !fetched {
-            node = node.fetch(None);
-        }
-        if let Some(sort) = &q.sort
-            && q.projection.as_ref().is_some_and(|p| p.metas().contains(&MetaField::SortKey))
-        {
-            node = PlanNode::SortKeyGenerator { input: Box::new(node), pattern: sort.clone() };
-        }
-        let node = self.projected(node, access.as_ref(), covered.is_some());
-        Solution { root: self.limited(node), signature }
-    }
-
-    fn skipped(&self, node: PlanNode) -> PlanNode {
-        match self.q.skip {
-            0 => node,
-            n => PlanNode::Skip { input: Box::new(node), n },
-        }
-    }
-
-    fn limited(&self, node: PlanNode) -> PlanNode {
-        match self.q.limit {
-            None | Some(0) => node,
-            Some(n) => PlanNode::Limit { input: Box::new(node), n },
-        }
-    }
-
-    /// `access` is the index scan below, `covered` when it is all there is.
-    fn projected(&self, node: PlanNode, access: Option<&Access>, covered: bool) -> PlanNode {
-        if self.q.return_key {
-            let fields = access.map_or_else(Vec::new, |a| a.fields.iter().map(|f| f.name.clone()).collect());
-            return PlanNode::ReturnKey { input: Box::new(node), fields };
-        }
-        let Some(p) = self.q.projection.as_ref().filter(|_| self.q.kind == QueryKind::Find) else {
-            return node;
-        };
-        let kind = match ((p.is_inclusion() && p.is_simple()), covered) {
-            (true, true) => ProjectKind::Covered,
-            (true, false) => ProjectKind::Simple,
-            (false, _) => ProjectKind::Default,
-        };
-        let key_fields = access.map_or_else(Vec::new, |a| a.fields.iter().map(|f| f.name.clone()).collect());
-        PlanNode::Project { input: Box::new(node), projection: p.clone(), kind, key_fields }
-    }
-
-    /// Whether the index key holds all that the projection asks for.
-    pub(super) fn covers(&self, a: &Access) -> bool {
-        let index = self.index(a);
-        if index.collation.is_some() || self.q.kind != QueryKind::Find || self.q.show_record_id {
-            return false;
-        }
-        let Some(paths) = self.q.projection.as_ref().and_then(|p| p.only_fields()) else { return false };
-        paths.iter().all(|path| {
-            a.fields.iter().any(|f| {
-                f.name == *path
-                    && f.multikey == 0
-                    && matches!(f.kind, FieldKind::Ascending | FieldKind::Descending)
-            })
-        })
     }
 }

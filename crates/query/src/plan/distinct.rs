@@ -128,7 +128,9 @@ impl PlanNode {
                     gives: Gives::Entries,
                 }));
             }
-            PlanNode::Fetch { input, .. } | PlanNode::Project { input, .. } => {
+            PlanNode::Fetch { input, .. }
+            | PlanNode::Project { input, .. }
+            | PlanNode::Reads { input, .. } => {
                 input.step_by_value(field, key);
             }
             _ => {}

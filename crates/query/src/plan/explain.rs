@@ -70,7 +70,7 @@ pub(crate) fn cached(
         query.raw_doc("collation", c.spec());
     }
     let mut plan = DocBuilder::new();
-    let writer = Writer { q, info, memory: pando_base::limits::SORT_MEMORY_BYTES_MAX };
+    let writer = Writer { q, info, memory: pando_base::limits::SORT_MEMORY_BYTES_MAX, writes: false };
     writer.whole(&solution.root, None, None, &mut plan);
     let losers = rejected.iter().map(|r| (&r.plan, &r.trial));
     let all = [(&solution.root, trial)].into_iter().chain(losers);
@@ -93,15 +93,17 @@ pub(crate) fn cached(
 }
 
 /// The `queryPlanner` document.
-pub fn query_planner(ex: &Executor, info: &CollectionInfo, top: Option<&Top>) -> DocBuf {
+/// `exists` is false for a write to a collection that does not: it is not even parsed.
+pub fn query_planner(ex: &Executor, info: &CollectionInfo, top: Option<&Top>, exists: bool) -> DocBuf {
     let q = ex.query();
-    let writer = Writer { q, info, memory: ex.resources().sort_bytes_max };
+    let writes = top.is_some_and(|t| t.stage != "COUNT");
+    let writer = Writer { q, info, memory: ex.resources().sort_bytes_max, writes };
     let mut b = DocBuilder::new();
     let by_id = ex.plan().is_some_and(|p| p.any(&|n| matches!(n, PlanNode::IdHack { .. })));
     b.str("namespace", &q.ns).bool("indexFilterSet", !by_id && info.index_filters.of(q).is_some());
     let eof = matches!(ex.plan(), Some(PlanNode::Eof) | None);
     // A write by `_id` is not planned at all, nor is one of nothing.
-    let planned = top.is_none_or(|t| t.stage == "COUNT") || !(by_id || eof);
+    let planned = exists && (top.is_none_or(|t| t.stage == "COUNT") || !(by_id || eof));
     if planned {
         b.raw_doc("parsedQuery", &q.matcher.root().to_doc());
     }
@@ -136,7 +138,8 @@ pub fn execution_stats(
     millis: i64,
     all_plans: bool,
 ) -> DocBuf {
-    let writer = Writer { q: ex.query(), info, memory: ex.resources().sort_bytes_max };
+    let writes = top.is_some_and(|t| t.stage != "COUNT");
+    let writer = Writer { q: ex.query(), info, memory: ex.resources().sort_bytes_max, writes };
     let stats = ex.stats();
     let mut b = DocBuilder::new();
     b.bool("executionSuccess", true);
@@ -171,6 +174,8 @@ struct Writer<'a> {
     q: &'a Query,
     info: &'a CollectionInfo,
     memory: usize,
+    /// The rows are written to.
+    writes: bool,
 }
 
 /// Counters as shown: stages that only pass rows on take a step per step of their input.
@@ -181,6 +186,9 @@ struct Shown {
 }
 
 fn shown(node: &PlanNode, s: &StageStats) -> Shown {
+    if let PlanNode::SortKeyGenerator { input, .. } | PlanNode::Reads { input, .. } = node {
+        return shown(input, s);
+    }
     let inputs: u64 = node.inputs().iter().zip(&s.inputs).map(|(n, s)| shown(n, s).works).sum();
     let works = match node {
         PlanNode::Fetch { .. }
@@ -197,7 +205,7 @@ fn shown(node: &PlanNode, s: &StageStats) -> Shown {
 impl Writer<'_> {
     /// Of whole documents, without anything beside them.
     fn is_simple_sort(&self, keys: &SortKeySource) -> bool {
-        matches!(keys, SortKeySource::Documents) && !self.q.wants_text_score()
+        matches!(keys, SortKeySource::Documents) && !self.q.wants_text_score() && !self.writes
     }
 
     fn whole(&self, plan: &PlanNode, stats: Option<&StageStats>, top: Option<&Top>, b: &mut DocBuilder) {
@@ -327,7 +335,7 @@ impl Writer<'_> {
                     }
                 });
             }
-            (PlanNode::SortKeyGenerator { .. }, [one]) => {
+            (PlanNode::SortKeyGenerator { .. } | PlanNode::Reads { .. }, [one]) => {
                 // It has no stage of its own at run time, so no counters either.
                 b.doc("inputStage", |b| self.stage(one, stats, b));
             }
@@ -415,7 +423,7 @@ impl Writer<'_> {
             }
             PlanNode::Skip { n, .. } => number(b, "skipAmount", *n),
             PlanNode::Limit { n, .. } => number(b, "limitAmount", *n),
-            PlanNode::Project { projection, .. } => {
+            PlanNode::Project { projection, .. } | PlanNode::Reads { projection, .. } => {
                 b.raw_doc("transformBy", projection.spec());
             }
             PlanNode::SortKeyGenerator { .. } | PlanNode::ReturnKey { .. } | PlanNode::Eof => {}

@@ -10,7 +10,7 @@
 //!   collation and wildcard rules
 //! * `key_bounds` — intervals as ranges of key bytes
 //! * `text` — plans for `$text`
-//! * `candidates` — whole plans; `explain` — how they are shown; `cache`, `shape` — remembered choices
+//! * `candidates`, `finish` — whole plans; `explain` — how they are shown; `cache`, `shape` — remembered choices
 //! * `filters` — which indexes a shape may use
 
 mod access;
@@ -22,6 +22,7 @@ mod distinct;
 mod eligible;
 pub mod explain;
 mod filters;
+mod finish;
 pub mod interval;
 mod key_bounds;
 mod near;
@@ -86,6 +87,8 @@ pub struct Query {
     pub near_output: Option<Arc<NearOutput>>,
     /// Only asked how it would run: all candidates race, and nothing is remembered.
     pub explained: bool,
+    /// What of the rows is read by those who get them; `None` = everything, or the projection says it.
+    pub reads: Option<Arc<Projection>>,
     /// One document of each group is enough.
     pub firsts: Option<Firsts>,
 }
@@ -159,6 +162,7 @@ impl Query {
             nearness: false,
             near_output: None,
             explained: false,
+            reads: None,
             firsts: None,
         }
     }

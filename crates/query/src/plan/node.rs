@@ -81,6 +81,11 @@ pub enum PlanNode {
         kind: ProjectKind,
         key_fields: Vec<String>,
     },
+    /// Says what is read of the rows by those who get them. They go on whole: cutting them down would be work for nothing.
+    Reads {
+        input: Box<PlanNode>,
+        projection: Arc<Projection>,
+    },
     /// Rows are the index keys used.
     ReturnKey {
         input: Box<PlanNode>,
@@ -221,6 +226,8 @@ impl PlanNode {
             PlanNode::Project { kind: ProjectKind::Simple, .. } => "PROJECTION_SIMPLE",
             PlanNode::Project { kind: ProjectKind::Covered, .. } => "PROJECTION_COVERED",
             PlanNode::Project { kind: ProjectKind::Default, .. } => "PROJECTION_DEFAULT",
+            PlanNode::Reads { projection, .. } if projection.is_simple() => "PROJECTION_SIMPLE",
+            PlanNode::Reads { .. } => "PROJECTION_DEFAULT",
             PlanNode::ReturnKey { .. } => "RETURN_KEY",
             PlanNode::Eof => "EOF",
         }
@@ -234,6 +241,7 @@ impl PlanNode {
             | PlanNode::Skip { input, .. }
             | PlanNode::Limit { input, .. }
             | PlanNode::Project { input, .. }
+            | PlanNode::Reads { input, .. }
             | PlanNode::ReturnKey { input, .. } => std::slice::from_ref(input),
             PlanNode::TextMatch(t) => std::slice::from_ref(&*t.input),
             PlanNode::Or { inputs }

@@ -21,11 +21,14 @@ pub use parse::positional_path;
 pub use slice::Slice;
 
 use crate::ctx::QueryCtx;
+use crate::expr::Scope;
 use crate::facts::Facts;
 use crate::matcher;
 use crate::source::RecordId;
+use crate::stage::shape::Shape;
 use pando_base::Result;
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// A parsed projection.
@@ -37,6 +40,16 @@ pub struct Projection {
     positional: bool,
     metas: Vec<MetaField>,
     simple: bool,
+    stage: Option<Arc<OfStage>>,
+}
+
+/// A `$project` with computed fields, which shapes documents its own way.
+#[derive(Debug)]
+struct OfStage {
+    shape: Shape,
+    ctx: QueryCtx,
+    /// Dotted paths that it reads; `None` for the whole document.
+    reads: Option<Vec<String>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -86,6 +99,25 @@ impl Projection {
     pub fn parse(spec: &RawDoc, ctx: &QueryCtx) -> Result<Projection> {
         parse::parse(spec, ctx)
     }
+    /// A stage's, which is shown as `spec`.
+    pub(crate) fn of_stage(spec: DocBuf, shape: Shape, ctx: &QueryCtx) -> Projection {
+        let mut paths = BTreeSet::new();
+        let complete = shape.needs(&mut paths) == Some(true);
+        let reads = complete.then(|| paths.into_iter().collect());
+        Projection {
+            spec,
+            mode: Mode::Inclusion,
+            root: Folder::default(),
+            positional: false,
+            metas: Vec::new(),
+            simple: false,
+            stage: Some(Arc::new(OfStage { shape, ctx: ctx.clone(), reads })),
+        }
+    }
+    /// The same, with another specification to show.
+    pub fn shown_as(self, spec: DocBuf) -> Projection {
+        Projection { spec, ..self }
+    }
     /// As written.
     pub fn spec(&self) -> &RawDoc {
         &self.spec
@@ -112,14 +144,24 @@ impl Projection {
     /// The dotted paths that a plain inclusion returns (`_id` among them unless excluded); `None` when the whole
     /// document, or anything but plain values of these paths, is needed.
     pub fn only_fields(&self) -> Option<Vec<String>> {
+        if let Some(stage) = &self.stage {
+            return stage.reads.clone();
+        }
         if self.mode == Mode::Exclusion {
             return None;
         }
         let mut out = Vec::new();
         self.root.collect_plain(String::new(), &mut out).then_some(out)
     }
+    /// As [`Projection::only_fields`], when these come out as they went in.
+    pub fn kept_fields(&self) -> Option<Vec<String>> {
+        if self.stage.is_some() { None } else { self.only_fields() }
+    }
     /// The projected document.
     pub fn apply(&self, doc: &RawDoc, row: &RowMeta<'_>) -> Result<DocBuf> {
+        if let Some(stage) = &self.stage {
+            return stage.shape.apply(&Scope::new(doc, &stage.ctx).with_facts(row.facts));
+        }
         if self.is_identity() {
             return Ok(doc.to_buf());
         }

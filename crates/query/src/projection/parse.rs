@@ -258,6 +258,7 @@ impl Parser<'_> {
             positional: self.positional,
             metas: self.metas,
             simple: self.simple,
+            stage: None,
         }
     }
 }

@@ -1,12 +1,11 @@
 //! `$bucket`: a `$group` by a `$switch` over the boundaries, then a `$sort`.
 
-use super::{Stage, group, sort};
 use crate::expr::ParseCtx;
 use pando_base::{Error, Result};
 use pando_bson::compare::canonical_type;
-use pando_bson::{DocBuilder, Elem, Value};
+use pando_bson::{DocBuf, DocBuilder, Elem, Value};
 
-pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Stage>>) -> Result<()> {
+pub(super) fn rewritten(e: Elem<'_>, p: &ParseCtx<'_>) -> Result<DocBuf> {
     let Value::Document(spec) = e.value() else {
         return Err(Error::location(
             40201,
@@ -55,14 +54,7 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
         return Err(Error::location(40198, "$bucket requires 'groupBy' and 'boundaries' to be specified."));
     };
     let bounds = check_boundaries(boundaries, default, p)?;
-    let spec = rewritten(group_by, &bounds, default, output);
-    for e in &*spec {
-        match e.name() {
-            "$group" => group::parse(e, p, out)?,
-            _ => sort::parse(e, p, out)?,
-        }
-    }
-    Ok(())
+    Ok(as_group(group_by, &bounds, default, output))
 }
 
 fn check_boundaries<'a>(
@@ -118,7 +110,7 @@ fn check_boundaries<'a>(
     Ok(bounds)
 }
 
-fn rewritten(
+fn as_group(
     group_by: Value<'_>,
     bounds: &[Value<'_>],
     default: Option<Value<'_>>,

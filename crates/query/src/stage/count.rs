@@ -1,11 +1,10 @@
 //! `$count`: a `$group` of everything and a `$project` that drops its `_id`.
 
-use super::{Stage, group, transform};
 use crate::expr::ParseCtx;
 use pando_base::{Error, Result};
-use pando_bson::{DocBuilder, Elem, Value};
+use pando_bson::{DocBuf, DocBuilder, Elem, Value};
 
-pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Stage>>) -> Result<()> {
+pub(super) fn rewritten(e: Elem<'_>, _: &ParseCtx<'_>) -> Result<DocBuf> {
     let Value::String(field) = e.value() else {
         return Err(Error::location(40156, "the count field must be a non-empty string"));
     };
@@ -29,14 +28,8 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
         });
     });
     spec.doc("$project", |pr| {
+        pr.bool(field, true);
         pr.bool("_id", false);
     });
-    let spec = spec.finish();
-    for e in &*spec {
-        match e.name() {
-            "$group" => group::parse(e, p, out)?,
-            _ => transform::parse_project(e, p, out)?,
-        }
-    }
-    Ok(())
+    Ok(spec.finish())
 }

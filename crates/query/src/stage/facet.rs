@@ -4,7 +4,7 @@
 //! which it is told by "yield": so the input is read once and only one round of it is held.
 
 use super::foreign::{deeper, refuse_elsewhere};
-use super::{Input, Needs, Pipeline, PipelineSource, Row, RunEnv, Runner, Stage, Step, Upstream};
+use super::{Input, Needs, Pipeline, PipelineSource, RanStage, Row, RunEnv, Runner, Stage, Step, Upstream};
 use crate::ctx::QueryCtx;
 use crate::expr::{ParseCtx, check_field_name};
 use crate::plan::no_text_score;
@@ -31,6 +31,10 @@ struct Branch {
     runner: Option<Runner>,
     /// Documents of the round it has taken.
     taken: usize,
+    /// Documents of the rounds before.
+    took: u64,
+    /// Which of its stages are shown.
+    shown: Vec<bool>,
     ended: bool,
     out: ArrayBuilder,
 }
@@ -87,6 +91,8 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
             pipeline: Some(pipeline),
             runner: None,
             taken: 0,
+            took: 0,
+            shown: Vec::new(),
             ended: false,
             out: ArrayBuilder::new(),
         };
@@ -212,6 +218,7 @@ impl Stage for Facet {
     fn start(&mut self, env: &RunEnv) -> Result<()> {
         for branch in &mut self.facets {
             let pipeline = branch.pipeline.take().ok_or_else(|| Error::internal("started twice"))?;
+            branch.shown = pipeline.is_shown();
             branch.runner = Some(pipeline.start(env)?);
         }
         Ok(())
@@ -229,7 +236,9 @@ impl Stage for Facet {
                 if self.giving.is_none() {
                     self.round.clear();
                     self.round_bytes = 0;
-                    self.facets.iter_mut().for_each(|b| b.taken = 0);
+                    for b in &mut self.facets {
+                        b.took += std::mem::take(&mut b.taken) as u64;
+                    }
                 }
             }
             if self.input_done || self.facets.iter().all(|b| b.ended) {
@@ -261,6 +270,13 @@ impl Stage for Facet {
             }
         }
         needs.settle();
+    }
+    fn facets(&self) -> Vec<(u64, Vec<RanStage>)> {
+        let of = |b: &Branch| {
+            let ran = b.runner.as_ref().map(Runner::ran).unwrap_or_default();
+            (b.took, ran.into_iter().zip(&b.shown).filter(|(_, shown)| **shown).map(|(r, _)| r).collect())
+        };
+        self.facets.iter().map(of).collect()
     }
     fn save(&mut self) {
         self.facets.iter_mut().filter_map(|b| b.runner.as_mut()).for_each(Runner::save);

@@ -1,6 +1,5 @@
 //! `$fill`: a `$setWindowFields` for what is filled by a method, then an `$addFields` for values.
 
-use super::{Stage, add_fields, window};
 use crate::expr::ParseCtx;
 use pando_base::{Error, Result};
 use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc, Value};
@@ -50,7 +49,7 @@ impl<'a> Spec<'a> {
         Ok(s)
     }
     /// What is filled by a method as `$setWindowFields`, the rest as `$addFields`.
-    fn rewritten(&self, output: &RawDoc) -> Result<(Option<DocBuf>, Option<DocBuf>)> {
+    fn as_stages(&self, output: &RawDoc) -> Result<DocBuf> {
         let (mut windows, mut values) = (DocBuilder::new(), DocBuilder::new());
         for f in output {
             let Value::Document(how) = f.value() else {
@@ -75,8 +74,8 @@ impl<'a> Spec<'a> {
             }
         }
         let (windows, values) = (windows.finish(), values.finish());
-        let mut window = DocBuilder::new();
-        window.doc("$setWindowFields", |d| {
+        let mut stages = DocBuilder::new();
+        let window = |d: &mut DocBuilder| {
             if let Some(v) = self.partition_by {
                 d.value("partitionBy", v);
             }
@@ -92,10 +91,14 @@ impl<'a> Spec<'a> {
                 d.raw_doc("sortBy", sort);
             }
             d.raw_doc("output", &windows);
-        });
-        let mut add = DocBuilder::new();
-        add.raw_doc("$addFields", &values);
-        Ok(((!windows.is_empty()).then(|| window.finish()), (!values.is_empty()).then(|| add.finish())))
+        };
+        if !windows.is_empty() {
+            stages.doc("$setWindowFields", |d| window(d));
+        }
+        if !values.is_empty() {
+            stages.raw_doc("$addFields", &values);
+        }
+        Ok(stages.finish())
     }
 }
 
@@ -124,7 +127,7 @@ fn check_how(how: &RawDoc) -> Result<()> {
     Ok(())
 }
 
-pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Stage>>) -> Result<()> {
+pub(super) fn rewritten(e: Elem<'_>, _: &ParseCtx<'_>) -> Result<DocBuf> {
     let Value::Document(spec) = e.value() else {
         return Err(Error::failed_to_parse(format!(
             "The $fill stage specification must be an object, found {}",
@@ -147,12 +150,5 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
             "Maximum one of 'partitionBy' and 'partitionByFields can be specified in '$fill'",
         ));
     }
-    let (windows, values) = spec.rewritten(output)?;
-    if let Some(e) = windows.as_ref().and_then(|d| d.first()) {
-        window::parse(e, p, out)?;
-    }
-    if let Some(e) = values.as_ref().and_then(|d| d.first()) {
-        add_fields::parse(e, p, out)?;
-    }
-    Ok(())
+    spec.as_stages(output)
 }

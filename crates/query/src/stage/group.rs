@@ -5,7 +5,7 @@
 //! merged at the end.
 
 use super::group_table::{GROUP_OVERHEAD_BYTES, GroupTable};
-use super::{Needs, Origin, Row, RunEnv, Stage, Step, Upstream};
+use super::{Held, Needs, Origin, Row, RunEnv, Stage, Step, Upstream};
 use crate::accumulator::{self, AccSpec, Accumulator};
 use crate::collation::Collation;
 use crate::ctx::QueryCtx;
@@ -25,7 +25,27 @@ pub(super) struct Group {
     accs: Vec<AccSpec>,
     reads_facts: bool,
     spill: Option<Arc<dyn SpillSpace>>,
+    used: Used,
     state: State,
+}
+
+/// What was held at most.
+#[derive(Default)]
+struct Used {
+    accumulators: Vec<u64>,
+    bytes: u64,
+    spills: u64,
+}
+
+impl Used {
+    fn note(&mut self, f: &Filling, spills: u64) {
+        self.accumulators.resize(f.acc_bytes.len().max(self.accumulators.len()), 0);
+        for (most, now) in self.accumulators.iter_mut().zip(&f.acc_bytes) {
+            *most = (*most).max(*now as u64);
+        }
+        self.bytes = self.bytes.max(f.bytes as u64);
+        self.spills += spills;
+    }
 }
 
 enum GroupId {
@@ -51,6 +71,8 @@ struct Filling {
     /// Accumulators of group `g` at `g * n ..`.
     accs: Vec<Box<dyn Accumulator>>,
     bytes: usize,
+    /// Of each accumulator in all groups.
+    acc_bytes: Vec<usize>,
     sorter: Option<Sorter<Bytes>>,
 }
 
@@ -92,7 +114,14 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
         accs.push(accumulator::parse(name, acc, p)?);
     }
     let id = id.ok_or_else(|| Error::location(15955, "a group specification must include an _id"))?;
-    out.push(Box::new(Group { id, accs, reads_facts: false, spill: None, state: State::Fresh }));
+    out.push(Box::new(Group {
+        id,
+        accs,
+        reads_facts: false,
+        spill: None,
+        used: Used::default(),
+        state: State::Fresh,
+    }));
     Ok(())
 }
 
@@ -154,6 +183,7 @@ impl Filling {
             ids: Vec::new(),
             accs: Vec::new(),
             bytes: 0,
+            acc_bytes: Vec::new(),
             sorter: None,
         }
     }
@@ -175,12 +205,16 @@ impl Filling {
                 + v.heap_bytes()
                 + specs.len() * ACCUMULATOR_BYTES;
             self.ids.push(v);
+            self.acc_bytes.resize(specs.len(), 0);
+            self.acc_bytes.iter_mut().for_each(|n| *n += ACCUMULATOR_BYTES);
         }
         let accs = &mut self.accs[group * specs.len()..];
-        for (spec, acc) in specs.iter_mut().zip(accs) {
+        for ((spec, acc), bytes) in specs.iter_mut().zip(accs).zip(&mut self.acc_bytes) {
             let before = acc.heap_bytes();
             spec.feed(&mut **acc, scope)?;
-            self.bytes = self.bytes + acc.heap_bytes() - before;
+            let more = acc.heap_bytes();
+            *bytes = *bytes + more - before;
+            self.bytes = self.bytes + more - before;
         }
         Ok(())
     }
@@ -201,6 +235,7 @@ impl Filling {
         self.ids = Vec::new();
         self.accs = Vec::new();
         self.bytes = 0;
+        self.acc_bytes.clear();
         Ok(())
     }
 }
@@ -216,10 +251,11 @@ impl Group {
     /// Takes in all input; false when it has to yield first.
     fn fill(&mut self, f: &mut Filling, up: &mut Upstream<'_>) -> Result<bool> {
         let ctx = up.ctx();
-        let (id, accs, spill) = (&self.id, &mut self.accs, &self.spill);
+        let (id, accs, spill, used) = (&self.id, &mut self.accs, &self.spill, &mut self.used);
         let mut add = |scope: &Scope<'_>| {
             f.add(scope, id, accs)?;
             if f.bytes > GROUP_BYTES_MAX {
+                used.note(f, 1);
                 let space = spill.as_ref().ok_or_else(too_much_memory)?;
                 f.spill(accs.len(), space, ctx)?;
             }
@@ -289,6 +325,14 @@ impl Stage for Group {
         self.spill = env.spill.clone();
         Ok(())
     }
+    fn held(&self) -> Option<Held> {
+        let named = |(spec, n): (&AccSpec, &u64)| (spec.field.clone(), *n);
+        Some(Held::Groups {
+            accumulators: self.accs.iter().zip(&self.used.accumulators).map(named).collect(),
+            bytes: self.used.bytes,
+            spills: self.used.spills,
+        })
+    }
     fn next(&mut self, up: &mut Upstream<'_>) -> Result<Step> {
         loop {
             match std::mem::replace(&mut self.state, State::Done) {
@@ -298,6 +342,7 @@ impl Stage for Group {
                         self.state = State::Filling(f);
                         return Ok(Step::NeedYield);
                     }
+                    self.used.note(&f, u64::from(f.sorter.is_some()));
                     self.state = match (f.sorter.is_some(), &self.spill) {
                         (true, Some(space)) => {
                             f.spill(self.accs.len(), space, up.ctx())?;

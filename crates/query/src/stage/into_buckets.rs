@@ -68,7 +68,7 @@ impl Pipeline {
 
     /// Moves a `$sort` by the source alone, which stands behind the filters, before the unpacking.
     fn sort_buckets(&mut self, ask: &Ask, at: usize) -> Result<()> {
-        if !self.metas.is_empty() || !self.stages.get(at).is_some_and(|s| s.is_sort()) {
+        if !self.metas.is_empty() || !self.stages.get(at).is_some_and(|s| s.as_sort().is_some()) {
             return Ok(());
         }
         let Some(pattern) = self.shown[at].as_deref().and_then(|d| d.first()?.value().as_doc()) else {

@@ -366,6 +366,9 @@ impl Stage for Lookup {
     fn is_one_for_one(&self) -> bool {
         self.unwind.is_none()
     }
+    fn adds_a_field(&self) -> bool {
+        self.unwind.is_none()
+    }
     fn joined_field(&self) -> Option<&str> {
         let plain = self.unwind.as_ref().is_some_and(|u| !u.preserve && u.index.is_none());
         match self.spec.as_path.parts() {

@@ -211,7 +211,7 @@ impl Pipeline {
         for own in old.get("pipeline").and_then(|p| p.as_array()).into_iter().flatten() {
             pipeline.value(own.value());
         }
-        pipeline.raw_doc(&spec(filter));
+        pipeline.raw_doc(&super::spelled::spelled(&spec(filter), &self.ctx));
         let mut b = DocBuilder::new();
         b.doc(name, |d| {
             old.iter().filter(|e| !matches!(e.name(), "pipeline" | "unwinding")).for_each(|e| {
@@ -313,7 +313,7 @@ mod tests {
         let all =
             shown(&format!(r#"[{join},{{"$unwind":"$j"}},{{"$match":{{"j.c":1,"j":{{"$ne":2}},"a":3}}}}]"#));
         assert_eq!(all[0], "{ $match: { a: 3 } }");
-        assert!(all[1].contains("pipeline: [ { $match: { c: 1 } } ], unwinding"), "{all:?}");
+        assert!(all[1].contains("pipeline: [ { $match: { c: { $eq: 1 } } } ], unwinding"), "{all:?}");
         assert_eq!(all[2], "{ $match: { j: { $ne: 2 } } }");
         let kept = format!(
             r#"[{join},{{"$unwind":{{"path":"$j","preserveNullAndEmptyArrays":true}}}},{{"$match":{{"j.c":1}}}}]"#

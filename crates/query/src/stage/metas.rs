@@ -55,7 +55,7 @@ impl Uses {
             }
         }
         for (i, stage) in stages.iter().enumerate().skip(first) {
-            if stage.is_sort() {
+            if stage.sort_pattern().is_some() {
                 self.sort = Some(i);
             }
             self.dropped |= stage.drops_facts();

@@ -24,12 +24,14 @@ mod count;
 mod densify;
 mod facet;
 mod fill;
+mod find_part;
 mod foreign;
 mod geo_near;
 mod granularity;
 mod graph_lookup;
 mod group;
 mod group_table;
+mod held;
 mod into_buckets;
 mod limit;
 mod local_values;
@@ -43,6 +45,7 @@ mod metas;
 mod needs;
 mod redact;
 mod registry;
+mod reorder;
 mod replace_root;
 mod sample;
 pub(crate) mod shape;
@@ -51,6 +54,7 @@ mod skip;
 mod sort;
 mod sort_by_count;
 mod sources;
+mod spelled;
 mod split_event;
 mod transform;
 mod union_with;
@@ -59,8 +63,10 @@ mod unwind;
 mod window;
 
 pub use ask_buckets::bucket_filter;
+pub use find_part::FindPart;
 pub use foreign::{Collections, JoinStats, Target};
 pub use geo_near::NearPart;
+pub use held::{Held, RanStage};
 pub(crate) use needs::Needs;
 pub use sinks::{Into, Merge, Sink, WhenMatched, WhenNotMatched};
 pub use sources::{Literal, PipelineSource};
@@ -71,11 +77,9 @@ use crate::ctx::QueryCtx;
 use crate::exec::{Each, Fed};
 use crate::expr::{ParseCtx, optimize_error};
 use crate::facts::Facts;
-use crate::matcher::Matcher;
-use crate::plan::{Firsts, Hint, Query, QueryKind};
+use crate::plan::Firsts;
 use crate::projection::{MetaField, Projection};
 use crate::sort::{SortPattern, SpillSpace};
-use crate::source::{CollectionInfo, IndexInfo};
 use bytes::Bytes;
 use pando_base::limits::{
     BSON_INTERNAL_BYTES_MAX, EXPRESSION_VALUES_BYTES_MAX, PIPELINE_DEPTH_MAX, PIPELINE_STAGES_MAX,
@@ -295,6 +299,10 @@ pub(crate) trait Stage: Send {
     }
     /// Adds what it reads, and says whether later stages still see the input's other fields.
     fn needs(&self, needs: &mut Needs);
+    /// A `$project` that keeps named fields gives itself away, to the find plan.
+    fn take_inclusion(&mut self) -> Option<shape::Shape> {
+        None
+    }
     /// Moves this stage into the find plan, if it can go there.
     fn push_down(&mut self, _find: &mut FindPart) -> bool {
         false
@@ -302,6 +310,9 @@ pub(crate) trait Stage: Send {
     /// A `$limit` right behind: a sort needs to keep only so many.
     fn absorb_limit(&mut self, _limit: u64) {}
     fn as_limit(&self) -> Option<u64> {
+        None
+    }
+    fn as_skip(&self) -> Option<u64> {
         None
     }
     /// An `$unwind` right behind, which this stage does as well from then on.
@@ -357,7 +368,12 @@ pub(crate) trait Stage: Send {
     fn drops_facts(&self) -> bool {
         false
     }
-    fn is_sort(&self) -> bool {
+    /// The pattern of a `$sort`.
+    fn sort_pattern(&self) -> Option<&SortPattern> {
+        None
+    }
+    /// A `$lookup` whose matches stay together.
+    fn adds_a_field(&self) -> bool {
         false
     }
     /// A `$sort` that another may do instead.
@@ -382,6 +398,14 @@ pub(crate) trait Stage: Send {
     fn join_stats(&self) -> Option<JoinStats> {
         None
     }
+    /// What it collected, if it is one that collects.
+    fn held(&self) -> Option<Held> {
+        None
+    }
+    /// What the pipelines of a `$facet` did.
+    fn facets(&self) -> Vec<(u64, Vec<RanStage>)> {
+        Vec::new()
+    }
     /// Lets go of snapshots of other collections; the next pull may open newer ones.
     fn save(&mut self) {}
 }
@@ -391,72 +415,6 @@ pub(crate) struct Origin {
     pub(crate) path: String,
     /// The very value. Otherwise what is missing may have become null, and equal values one of them.
     pub(crate) same: bool,
-}
-
-/// The part of a pipeline that a find plan does, in this order: filter, sort, skip, limit.
-#[derive(Default)]
-pub struct FindPart {
-    pub matcher: Option<Arc<Matcher>>,
-    pub sort: Option<Arc<SortPattern>>,
-    pub skip: u64,
-    pub limit: Option<u64>,
-    /// Dotted paths that the rest of the pipeline reads; `None` when it needs whole documents. With `Some`, a plan
-    /// may return documents that have only these (an index may cover them).
-    pub fields: Option<Vec<String>>,
-    /// Rows have to carry their text score.
-    pub text_score: bool,
-    /// Rows have to tell how near they are.
-    pub nearness: bool,
-    /// A `$geoNear` in front.
-    pub near: Option<NearPart>,
-    /// A `$group` behind it needs one document of each group.
-    pub firsts: Option<Firsts>,
-}
-
-impl FindPart {
-    /// The part as a query on the collection `ns`.
-    pub fn into_query(
-        self,
-        ns: &str,
-        info: &CollectionInfo,
-        q: &QueryCtx,
-        hint: Option<Hint>,
-    ) -> Result<Query> {
-        if let Some(near) = self.near {
-            let mut query = near.into_query(ns, info, q)?;
-            (query.limit, query.hint, query.nearness) = (self.limit, hint, self.nearness);
-            return Ok(query);
-        }
-        let matcher = self.matcher.unwrap_or_else(|| Arc::new(Matcher::all()));
-        let mut query = Query::new(ns, matcher, q.clone());
-        query.sort = self.sort;
-        query.skip = self.skip;
-        query.limit = self.limit;
-        query.hint = hint;
-        query.text_score = self.text_score;
-        query.firsts = self.firsts;
-        let Some(fields) = self.fields else { return Ok(query) };
-        if fields.is_empty() {
-            // The stages above only count rows.
-            if query.sort.is_none() {
-                query.kind = QueryKind::Count;
-            }
-            return Ok(query);
-        }
-        let holds = |i: &IndexInfo| fields.iter().all(|want| i.fields.iter().any(|have| have.path == *want));
-        if info.indexes.iter().any(holds) {
-            // An index may answer without the documents. (Without such an index cutting them down is wasted work.)
-            let mut b = DocBuilder::new();
-            for path in &fields {
-                b.i32(path, 1);
-            }
-            if !fields.iter().any(|f| f == "_id" || f.starts_with("_id.")) {
-                b.i32("_id", 0);
-            }
-            query.projection = Some(Arc::new(Projection::parse(&b.finish(), q)?));
-        }
-        Ok(query)
-    }
 }
 
 /// A compiled pipeline.
@@ -538,10 +496,15 @@ impl Pipeline {
             }
             let mut p = ParseCtx::new(ctx);
             let first = stages.len();
-            registry::parse(stage, &mut p, &mut stages)?;
+            let rewritten = registry::rewritten(stage, &p)?;
+            for e in rewritten.as_deref().unwrap_or(spec) {
+                registry::parse(e, &mut p, &mut stages)?;
+                shown.resize(stages.len().max(shown.len() + 1) - 1, None);
+                let mut one = DocBuilder::new();
+                one.elem(e);
+                shown.push(Some(one.finish()));
+            }
             uses.note((at, stage.name()), &p.metas, &mut stages, first)?;
-            shown.resize(stages.len().max(shown.len() + 1) - 1, None);
-            shown.push(Some(spec.to_buf()));
         }
         let (text_score, nearness) = (uses.text_score(), uses.nearness());
         let metas::Uses { metas, unsorted, misplaced, .. } = uses;
@@ -589,7 +552,20 @@ impl Pipeline {
     pub fn is_empty(&self) -> bool {
         self.stages.is_empty()
     }
-    /// What explain shows of each stage.
+    /// Each stage as explain spells it.
+    pub fn explained(&self) -> Vec<Option<DocBuf>> {
+        let spelled = |stage: &DocBuf| spelled::spelled(stage, &self.ctx);
+        let mut all: Vec<Option<DocBuf>> = self.shown.iter().map(|s| s.as_ref().map(spelled)).collect();
+        spelled::join_limits(&mut all);
+        all
+    }
+    /// Which of the stages are shown.
+    pub(crate) fn is_shown(&self) -> Vec<bool> {
+        let mut all = self.shown.clone();
+        spelled::join_limits(&mut all);
+        all.iter().map(Option::is_some).collect()
+    }
+    /// Each stage as written, or as it became.
     pub fn shown(&self) -> &[Option<DocBuf>] {
         &self.shown
     }
@@ -615,50 +591,22 @@ impl Pipeline {
             at += 1;
         }
         self.filter_joined_documents()?;
+        self.move_sorts_forward();
         self.move_limits_forward();
         // A sort that is followed by a limit keeps only the top.
         for at in 1..self.stages.len() {
-            if let Some(limit) = self.stages[at].as_limit() {
-                self.stages[at - 1].absorb_limit(limit);
+            let Some(mut limit) = self.stages[at].as_limit() else { continue };
+            let mut sort = at - 1;
+            while let Some(skip) = self.stages[sort].as_skip().filter(|_| sort > 0) {
+                limit = limit.saturating_add(skip);
+                sort -= 1;
             }
+            self.stages[sort].absorb_limit(limit);
         }
         self.narrow_held();
         self.narrow_unpacked();
         Ok(())
     }
-    /// A limit in front of what reshapes single documents saves work, and may meet a sort.
-    fn move_limits_forward(&mut self) {
-        for at in 1..self.stages.len() {
-            let mut to = at;
-            while self.stages[at].as_limit().is_some() && to > 0 && self.stages[to - 1].is_one_for_one() {
-                to -= 1;
-            }
-            self.stages[to..=at].rotate_right(1);
-            self.shown[to..=at].rotate_right(1);
-        }
-        // Of two sorts the later one decides.
-        for at in (1..self.stages.len()).rev() {
-            if self.stages[at].is_sort() && self.stages[at - 1].is_sort() {
-                self.stages.remove(at - 1);
-                self.shown.remove(at - 1);
-            }
-        }
-    }
-    /// Where rows are held or copied, they have only the fields that somebody looks at.
-    fn narrow_held(&mut self) {
-        for at in 0..self.stages.len() {
-            if !self.stages[at].holds_rows() {
-                continue;
-            }
-            let mut needs = Needs::default();
-            add_needs(&self.stages[at..], &mut needs);
-            if let Some(paths) = needs.fields() {
-                let root = |path: &String| path.split('.').next().unwrap_or_default().to_owned();
-                self.stages[at].keep_fields(paths.iter().map(root).collect());
-            }
-        }
-    }
-
     /// Takes away the leading stages that a find plan can do, and says which fields the rest needs.
     pub fn take_find(&mut self) -> FindPart {
         let mut find =
@@ -671,12 +619,19 @@ impl Pipeline {
             }
             taken += 1;
         }
+        find.project = self.project_at(taken, &find);
+        taken += usize::from(find.project.is_some());
         self.stages.drain(..taken);
         self.shown.drain(..taken);
         let mut needs = Needs::default();
         self.add_needs(&mut needs);
         find.fields = needs.fields();
-        if find.skip == 0 && find.limit.is_none() && find.near.is_none() && !find.text_score {
+        if find.project.is_none()
+            && find.skip == 0
+            && find.limit.is_none()
+            && find.near.is_none()
+            && !find.text_score
+        {
             find.firsts = self.stages.first().and_then(|s| s.as_firsts());
         }
         if self.unsorted {
@@ -684,6 +639,21 @@ impl Pipeline {
             self.shown.insert(0, None);
         }
         find
+    }
+    /// The stage at `at`, if the find plan can do it last.
+    fn project_at(&mut self, at: usize, find: &FindPart) -> Option<Arc<Projection>> {
+        if !self.metas.is_empty() || find.near.is_some() || find.text_score || find.nearness {
+            return None;
+        }
+        let spec = self.shown.get(at)?.as_deref()?.get("$project")?.as_doc()?;
+        let spec = spelled::projection(spec, &self.ctx);
+        let shape = self.stages.get_mut(at)?.take_inclusion()?;
+        let projection = match shape.computes() {
+            true => Projection::of_stage(spec, shape, &self.ctx),
+            false => Projection::parse(&spec, &self.ctx)
+                .unwrap_or_else(|_| Projection::of_stage(spec, shape, &self.ctx)),
+        };
+        Some(Arc::new(projection))
     }
     pub(crate) fn add_needs(&self, needs: &mut Needs) {
         add_needs(&self.stages, needs);
@@ -742,19 +712,21 @@ impl Runner {
     pub fn ctx(&self) -> &QueryCtx {
         &self.ctx
     }
-    /// Rows that each stage gave so far.
-    pub fn returned(&self) -> &[u64] {
-        &self.returned
-    }
     /// The next result.
     pub fn next(&mut self, input: &mut dyn Input) -> Result<Step> {
         let mut input_failed = false;
         let step = self.pull(input, &mut input_failed);
         step.map_err(|e| if input_failed { e } else { e.context("PlanExecutor error during aggregation") })
     }
-    /// What joins read so far, stage by stage.
-    pub fn joins(&self) -> Vec<Option<JoinStats>> {
-        self.stages.iter().map(|s| s.join_stats()).collect()
+    /// What was done so far, stage by stage.
+    pub fn ran(&self) -> Vec<RanStage> {
+        let of = |(stage, returned): (&Box<dyn Stage>, &u64)| RanStage {
+            returned: *returned,
+            join: stage.join_stats(),
+            held: stage.held(),
+            facets: stage.facets(),
+        };
+        self.stages.iter().zip(&self.returned).map(of).collect()
     }
     /// Lets go of the present snapshots of other collections.
     pub fn save(&mut self) {

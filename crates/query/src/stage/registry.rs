@@ -1,4 +1,4 @@
-//! The table of stages. A row's parser appends one stage, or the few that it stands for.
+//! The tables of stages: those that there are, and other names for a few of them in a row.
 
 use super::{
     Stage, add_fields, bucket, bucket_auto, count, densify, facet, fill, geo_near, graph_lookup, group,
@@ -7,19 +7,16 @@ use super::{
 };
 use crate::expr::ParseCtx;
 use pando_base::{Error, ErrorCode, Result};
-use pando_bson::Elem;
+use pando_bson::{DocBuf, Elem};
 
 type Parse = fn(Elem<'_>, &mut ParseCtx<'_>, &mut Vec<Box<dyn Stage>>) -> Result<()>;
 
 #[rustfmt::skip]
 static TABLE: &[(&str, Parse)] = &[
     ("$addFields", add_fields::parse),
-    ("$bucket", bucket::parse),
     ("$bucketAuto", bucket_auto::parse),
-    ("$count", count::parse),
     ("$densify", densify::parse),
     ("$facet", facet::parse),
-    ("$fill", fill::parse),
     ("$geoNear", geo_near::parse),
     ("$graphLookup", graph_lookup::parse),
     ("$group", group::parse),
@@ -35,11 +32,20 @@ static TABLE: &[(&str, Parse)] = &[
     ("$setWindowFields", window::parse),
     ("$skip", skip::parse),
     ("$sort", sort::parse),
-    ("$sortByCount", sort_by_count::parse),
     ("$unionWith", union_with::parse),
     ("$unset", transform::parse_unset),
     ("$unwind", unwind::parse),
     ("$_internalUnpackBucket", unpack_bucket::parse),
+];
+
+type Rewrite = fn(Elem<'_>, &ParseCtx<'_>) -> Result<DocBuf>;
+
+/// Stages that stand for others: a row's function gives these, one field each.
+static REWRITTEN: &[(&str, Rewrite)] = &[
+    ("$bucket", bucket::rewritten),
+    ("$count", count::rewritten),
+    ("$fill", fill::rewritten),
+    ("$sortByCount", sort_by_count::rewritten),
 ];
 
 /// MongoDB's other stages: known, not here.
@@ -53,6 +59,12 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
         Some((_, parse)) => parse(e, p, out),
         None => Err(unknown(e.name())),
     }
+}
+
+/// The stages that one stands for, if it is not a stage itself.
+pub(super) fn rewritten(e: Elem<'_>, p: &ParseCtx<'_>) -> Result<Option<DocBuf>> {
+    let found = REWRITTEN.iter().find(|(name, _)| *name == e.name());
+    found.map(|(_, rewrite)| rewrite(e, p)).transpose()
 }
 
 /// Neither here nor a source.
@@ -71,6 +83,7 @@ pub(super) fn is_known(name: &str) -> bool {
     KNOWN.contains(&name)
         || ATLAS.contains(&name)
         || TABLE.iter().any(|(n, _)| *n == name)
+        || REWRITTEN.iter().any(|(n, _)| *n == name)
         || super::sources::is_source(name)
         || name == super::split_event::NAME
         || super::sinks::is_sink(name)

@@ -161,6 +161,16 @@ impl Shape {
         Ok(Shape { mode, root })
     }
 
+    /// Itself, if it keeps named fields.
+    pub(crate) fn take_inclusion(&mut self) -> Option<Shape> {
+        let empty = Shape { mode: Mode::Include, root: Node::default() };
+        (self.mode == Mode::Include).then(|| std::mem::replace(self, empty))
+    }
+    /// Some field is made by an expression.
+    pub(crate) fn computes(&self) -> bool {
+        self.root.computes
+    }
+
     /// `$addFields`, `$set`.
     pub(crate) fn add_fields(spec: &RawDoc, p: &mut ParseCtx<'_>) -> Result<Shape> {
         let mut root = Node::default();

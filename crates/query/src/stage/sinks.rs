@@ -327,6 +327,11 @@ impl Sink {
                         }
                     }),
                 };
+                if matches!(m.when_matched, WhenMatched::Pipeline(_)) && m.lets.is_empty() {
+                    d.doc("let", |d| {
+                        d.str("new", "$$ROOT");
+                    });
+                }
                 match &m.when_matched {
                     WhenMatched::Pipeline(stages) => d.raw_array("whenMatched", stages),
                     WhenMatched::Replace => d.str("whenMatched", "replace"),

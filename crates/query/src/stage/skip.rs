@@ -29,6 +29,9 @@ impl Stage for Skip {
         }
     }
     fn needs(&self, _: &mut Needs) {}
+    fn as_skip(&self) -> Option<u64> {
+        Some(self.left)
+    }
     fn push_down(&mut self, find: &mut FindPart) -> bool {
         match find.limit {
             None => {

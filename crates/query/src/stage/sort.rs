@@ -1,10 +1,10 @@
 //! `$sort`: blocks, keeps only the top when a `$limit` follows, spills when it may.
 
-use super::{FindPart, Needs, Row, RunEnv, Stage, Step, Upstream};
+use super::{FindPart, Held, Needs, Row, RunEnv, Stage, Step, Upstream};
 use crate::ctx::QueryCtx;
 use crate::expr::ParseCtx;
 use crate::facts::Facts;
-use crate::sort::{Payload, SortKeys, SortPattern, SortedRows, Sorter, SpillSpace};
+use crate::sort::{Payload, SortKeys, SortPattern, SortStats, SortedRows, Sorter, SpillSpace};
 use bytes::Bytes;
 use pando_base::limits::SORT_MEMORY_BYTES_MAX;
 use pando_base::{Error, Result};
@@ -18,6 +18,7 @@ struct Sort {
     /// Rows go on with their keys.
     keep_key: bool,
     spill: Option<Arc<dyn SpillSpace>>,
+    stats: SortStats,
     state: State,
 }
 
@@ -50,7 +51,15 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
 pub(super) fn sort(pattern: SortPattern, ctx: &QueryCtx) -> Box<dyn Stage> {
     let pattern = Arc::new(pattern);
     let keys = SortKeys::new(pattern.clone(), ctx.collation.clone());
-    Box::new(Sort { pattern, keys, limit: None, keep_key: false, spill: None, state: State::Fresh })
+    Box::new(Sort {
+        pattern,
+        keys,
+        limit: None,
+        keep_key: false,
+        spill: None,
+        stats: SortStats::default(),
+        state: State::Fresh,
+    })
 }
 
 impl Payload for Row {
@@ -109,7 +118,9 @@ impl Stage for Sort {
                         self.state = State::Filling(sorter);
                         return Ok(Step::NeedYield);
                     }
-                    self.state = State::Draining(sorter.finish()?);
+                    let rows = sorter.finish()?;
+                    self.stats = rows.stats;
+                    self.state = State::Draining(rows);
                 }
                 State::Draining(mut rows) => {
                     return Ok(match rows.next_row()? {
@@ -140,14 +151,17 @@ impl Stage for Sort {
     fn leaves_alone(&self, _: &str) -> bool {
         true
     }
-    fn is_sort(&self) -> bool {
-        true
+    fn sort_pattern(&self) -> Option<&SortPattern> {
+        Some(&self.pattern)
     }
     fn keep_sort_key(&mut self) {
         self.keep_key = true;
     }
     fn as_sort(&self) -> Option<SortAsked> {
         (!self.keep_key).then(|| SortAsked { pattern: self.pattern.clone(), limit: self.limit })
+    }
+    fn held(&self) -> Option<Held> {
+        Some(Held::rows(self.stats))
     }
     fn absorb_limit(&mut self, limit: u64) {
         self.limit = Some(limit);

@@ -1,11 +1,10 @@
 //! `$sortByCount`: a `$group` that counts, and a `$sort`.
 
-use super::{Stage, group, sort};
 use crate::expr::{Expr, ParseCtx};
 use pando_base::{Error, Result};
-use pando_bson::{DocBuilder, Elem, Value};
+use pando_bson::{DocBuf, DocBuilder, Elem, Value};
 
-pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Stage>>) -> Result<()> {
+pub(super) fn rewritten(e: Elem<'_>, _: &ParseCtx<'_>) -> Result<DocBuf> {
     let not_an_expression = |code| {
         Error::location(
             code,
@@ -38,12 +37,5 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
     spec.doc("$sort", |s| {
         s.i32("count", -1);
     });
-    let spec = spec.finish();
-    for e in &*spec {
-        match e.name() {
-            "$group" => group::parse(e, p, out)?,
-            _ => sort::parse(e, p, out)?,
-        }
-    }
-    Ok(())
+    Ok(spec.finish())
 }

@@ -380,7 +380,7 @@ fn each_stage_counts_the_rows_it_gave() {
     let mut runner = pipeline(stages).expect("parses").start(&RunEnv::default()).expect("starts");
     let mut input = sample_docs().iter().map(|d| Row::from(d.to_raw())).collect::<Vec<_>>().into_iter();
     while let Step::Row(_) = runner.next(&mut input).expect("runs") {}
-    assert_eq!(runner.returned(), [3, 2, 1]);
+    assert_eq!(runner.ran().iter().map(|s| s.returned).collect::<Vec<_>>(), [3, 2, 1]);
 }
 
 #[test]

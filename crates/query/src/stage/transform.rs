@@ -65,6 +65,12 @@ impl Stage for TransformStage {
     fn is_one_for_one(&self) -> bool {
         true
     }
+    fn take_inclusion(&mut self) -> Option<Shape> {
+        match &mut self.transform {
+            Transform::Shape(shape) => shape.take_inclusion(),
+            Transform::NewRoot(..) => None,
+        }
+    }
     fn needs(&self, needs: &mut Needs) {
         match &self.transform {
             Transform::Shape(shape) => match shape.needs(needs.paths()) {
