@@ -9,6 +9,8 @@ pub enum Held {
     Groups { accumulators: Vec<(Box<str>, u64)>, bytes: u64, spills: u64 },
     /// A `$sort`.
     Rows { bytes: u64, spills: u64 },
+    /// A `$setWindowFields`: the largest partition.
+    Partition { bytes: u64, on_disk: bool },
 }
 
 impl Held {
@@ -29,6 +31,10 @@ impl Held {
             Held::Rows { bytes, spills } => {
                 d.i64("totalDataSizeSortedBytesEstimate", *bytes as i64);
                 spills
+            }
+            Held::Partition { bytes, on_disk } => {
+                d.i64("maxTotalMemoryUsageBytes", *bytes as i64).bool("usedDisk", *on_disk);
+                return;
             }
         };
         d.bool("usedDisk", *spills > 0).i64("spills", *spills as i64);

@@ -47,6 +47,9 @@ pub(super) fn spelled(stage: &RawDoc, ctx: &QueryCtx) -> DocBuf {
         ("$bucketAuto", Value::Document(spec)) => {
             b.doc("$bucketAuto", |b| bucket_auto(b, spec, ctx));
         }
+        ("$setWindowFields", Value::Document(spec)) => {
+            b.doc("$_internalSetWindowFields", |b| window(b, spec, ctx));
+        }
         ("$densify", Value::Document(spec)) => {
             b.doc("$_internalDensify", |b| densify(b, spec));
         }
@@ -294,6 +297,40 @@ fn bucket_auto(b: &mut DocBuilder, spec: &RawDoc, ctx: &QueryCtx) {
                 b.doc("$sum", |b| {
                     b.i32("$const", 1);
                 });
+            });
+        }
+    });
+}
+
+/// A function without a window sees its whole partition, except those that know no windows.
+fn window(b: &mut DocBuilder, spec: &RawDoc, ctx: &QueryCtx) {
+    const WITHOUT: [&str; 7] =
+        ["$rank", "$denseRank", "$documentNumber", "$shift", "$linearFill", "$locf", "$expMovingAvg"];
+    spec.get("partitionBy").into_iter().for_each(|v| put(b, "partitionBy", v, ctx));
+    spec.elem("sortBy").into_iter().for_each(|e| {
+        b.elem(e);
+    });
+    let Some(Value::Document(output)) = spec.get("output") else { return };
+    b.doc("output", |b| {
+        for (name, function) in output.iter().filter_map(|e| Some((e.name(), e.value().as_doc()?))) {
+            b.doc(name, |b| {
+                for e in function {
+                    match e.value() {
+                        v @ Value::String(_) if e.name() != "window" => put(b, e.name(), v, ctx),
+                        _ => {
+                            b.elem(e);
+                        }
+                    }
+                }
+                let bare = function.elem("window").is_none()
+                    && !function.iter().any(|e| WITHOUT.contains(&e.name()));
+                if bare {
+                    b.doc("window", |b| {
+                        b.array("documents", |a| {
+                            a.str("unbounded").str("unbounded");
+                        });
+                    });
+                }
             });
         }
     });

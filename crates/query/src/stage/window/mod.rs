@@ -29,7 +29,7 @@ pub(super) use spec::parse;
 
 use super::match_forward::same_root;
 use super::unwind::write_with;
-use super::{Needs, Origin, Row, RunEnv, Stage, Step, Upstream};
+use super::{Held, Needs, Origin, Row, RunEnv, Stage, Step, Upstream};
 use crate::collation::Collation;
 use crate::ctx::QueryCtx;
 use crate::expr::{Expr, FieldPath, Val};
@@ -77,6 +77,8 @@ struct WindowFields {
     /// Fields that somebody looks at.
     keep: Option<BTreeSet<String>>,
     spill: Option<Arc<dyn SpillSpace>>,
+    /// Of the largest partition: its bytes, and whether some partition went to disk.
+    used: (usize, bool),
     state: State,
 }
 
@@ -170,6 +172,8 @@ impl WindowFields {
             return Ok(None);
         }
         g.key = None;
+        let (bytes, on_disk) = rows.used();
+        self.used = (self.used.0.max(bytes), self.used.1 || on_disk);
         let partition = Partition::new(rows, self.sort_path.clone());
         for output in &mut self.outputs {
             output.function.begin(&partition, ctx)?;
@@ -268,6 +272,9 @@ impl Stage for WindowFields {
     fn holds_rows(&self) -> bool {
         true
     }
+    fn held(&self) -> Option<Held> {
+        Some(Held::Partition { bytes: self.used.0 as u64, on_disk: self.used.1 })
+    }
     fn keep_fields(&mut self, names: BTreeSet<String>) {
         self.keep = Some(names);
     }
@@ -331,6 +338,7 @@ fn push_stages(
         outputs,
         keep,
         spill,
+        used: (0, false),
         state,
     }));
     Ok(())

@@ -49,6 +49,11 @@ impl Store {
         self.disk.as_ref().map_or(self.memory.len(), |d| d.ends.len())
     }
 
+    /// Bytes in memory, and whether there is more on disk.
+    pub(super) fn used(&self) -> (usize, bool) {
+        (self.bytes, self.disk.is_some())
+    }
+
     pub(super) fn push(&mut self, row: Row) -> Result<()> {
         if let Some(disk) = &mut self.disk {
             return disk.append(&row);
