@@ -98,7 +98,7 @@ pub const REGEX_PATTERN_BYTES_MAX: usize = 32_764;
 pub const REGEX_PROGRAM_BYTES_MAX: usize = 10 * 1024 * 1024;
 /// Parentheses within parentheses in a regular expression; the parser recurses.
 pub const REGEX_NESTING_MAX: u32 = 250;
-/// Steps of a backtracking match before it counts as failed: some tens of milliseconds.
+/// Steps of a backtracking match before it counts as failed.
 pub const REGEX_BACKTRACKS_MAX: usize = 1_000_000;
 /// Log lines kept in memory for `getLog` (MongoDB's number).
 pub const LOG_RING_LINES: usize = 1024;

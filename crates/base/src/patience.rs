@@ -122,29 +122,40 @@ pub const COMPARE_STEPS: usize = 2;
 ///
 /// `steps` is what one comparison costs.
 pub fn sort_by<T>(v: &mut [T], steps: usize, mut cmp: impl FnMut(&T, &T) -> Ordering) -> Result<()> {
-    unless_over(|| v.sort_by(|a, b| still_wanted(steps, || cmp(a, b))))
+    until_over(|| {
+        v.sort_by(|a, b| {
+            spend_or_unwind(steps);
+            cmp(a, b)
+        });
+    })
 }
 
 /// The same where equal elements may change places.
 pub fn sort_unstable_by<T>(v: &mut [T], steps: usize, mut cmp: impl FnMut(&T, &T) -> Ordering) -> Result<()> {
-    unless_over(|| v.sort_unstable_by(|a, b| still_wanted(steps, || cmp(a, b))))
+    until_over(|| {
+        v.sort_unstable_by(|a, b| {
+            spend_or_unwind(steps);
+            cmp(a, b)
+        });
+    })
 }
 
-/// What a comparison unwinds with: the library's sorts know no other way out, and leave every element in place.
+/// What unwinds from a library that knows no other way out.
 struct Over;
 
+/// For what a library calls back: once the operation is over it goes back to [`until_over`] around the library.
 #[inline]
-fn still_wanted(steps: usize, cmp: impl FnOnce() -> Ordering) -> Ordering {
+pub fn spend_or_unwind(steps: usize) {
     if is_over(steps) {
         resume_unwind(Box::new(Over));
     }
-    cmp()
 }
 
-fn unless_over(sort: impl FnOnce()) -> Result<()> {
-    match catch_unwind(AssertUnwindSafe(sort)) {
-        Ok(()) => check(),
-        Err(cause) if cause.is::<Over>() => check(),
+/// Runs a library that is safe to leave by unwinding.
+pub fn until_over<T>(work: impl FnOnce() -> T) -> Result<T> {
+    match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(done) => check().map(|()| done),
+        Err(cause) if cause.is::<Over>() => Err(why()),
         Err(cause) => resume_unwind(cause),
     }
 }

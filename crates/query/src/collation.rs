@@ -86,12 +86,12 @@ const BYTES_PER_STEP: usize = 16;
 impl StringOrder for Collation {
     fn cmp(&self, a: &str, b: &str) -> Ordering {
         // Asked for others' sake; the caller gives up, if it must.
-        patience::is_over(a.len().min(b.len()) / BYTES_PER_STEP);
+        patience::is_over(1 + a.len().min(b.len()) / BYTES_PER_STEP);
         let order = self.collator.compare(a, b);
         if self.identical { order.then_with(|| a.cmp(b)) } else { order }
     }
     fn sort_key(&self, s: &str, out: &mut Vec<u8>) {
-        patience::is_over(s.len() / BYTES_PER_STEP);
+        patience::is_over(1 + s.len() / BYTES_PER_STEP);
         // Writing into a Vec cannot fail.
         let _ = self.collator.write_sort_key_to(s, out);
         if self.identical {

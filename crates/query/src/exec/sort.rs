@@ -7,7 +7,7 @@ use crate::plan::SortKeySource;
 use crate::sort::{Payload, SortKeys, SortPattern, SortedRows, Sorter};
 use crate::source::RecordId;
 use bytes::Bytes;
-use pando_base::{Error, Result};
+use pando_base::{Error, Result, patience};
 use pando_bson::RawDoc;
 use pando_bson::keystring::{Directions, KeyReader};
 use std::sync::Arc;
@@ -62,7 +62,7 @@ impl SortStage {
             }
         };
         if !sorter.wants(key) {
-            return Ok(());
+            return patience::check();
         }
         if self.limited {
             // A few documents must not hold on to the storage blocks around them.

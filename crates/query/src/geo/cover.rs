@@ -90,8 +90,9 @@ const SHORT_EDGE: f64 = 0.05;
 /// What looking at all edges takes.
 fn steps(part: Part<'_>) -> usize {
     match part {
-        Part::Line(l) => l.len() / 4,
-        Part::Polygon(p) => p.edge_count() / 4,
+        Part::Line(l) => 4 + l.len() / 4,
+        // Angles to its cap are looked at first.
+        Part::Polygon(p) => 16 + p.edge_count() / 4,
         Part::Spot(_) | Part::Cap { .. } => 1,
     }
 }

@@ -11,7 +11,7 @@ pub struct FlatPolygon {
 impl FlatPolygon {
     /// Corners and edges along the axes are inside; of other edges those on the right are.
     pub(super) fn contains(&self, p: Xy) -> bool {
-        if patience::is_over(self.points.len() / 8) {
+        if patience::is_over(1 + self.points.len() / 8) {
             return false;
         }
         let mut inside = false;

@@ -122,7 +122,7 @@ fn lines_meet(l: &[Point], m: &[Point]) -> bool {
 }
 
 fn line_meets_spot(line: &[Point], spot: &Spot) -> bool {
-    patience::is_over(line.len() / 8) || edges(line).any(|(a, b)| edge_meets_spot(a, b, spot))
+    patience::is_over(1 + line.len() / 8) || edges(line).any(|(a, b)| edge_meets_spot(a, b, spot))
 }
 
 fn line_meets_polygon(line: &[Point], p: &Polygon) -> bool {
@@ -148,7 +148,7 @@ fn holds_line(p: &Polygon, line: &[Point]) -> bool {
 fn inside_share(p: &Polygon, a: &Point, b: &Point) -> f64 {
     let length = distance::angle(a, b);
     let mut at = Vec::new();
-    if patience::is_over(p.edge_count() / 4) {
+    if patience::is_over(1 + p.edge_count() / 4) {
         return 0.0;
     }
     for (c, d) in p.edges() {

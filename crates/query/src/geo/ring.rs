@@ -74,7 +74,7 @@ impl Ring {
         {
             return false;
         }
-        if patience::is_over(self.points.len() / 4) {
+        if patience::is_over(1 + self.points.len() / 4) {
             return false;
         }
         let origin = Point::origin();
@@ -150,7 +150,7 @@ impl Polygon {
     }
 
     fn shares_vertex(&self, p: &Point) -> bool {
-        !patience::is_over(self.edge_count() / 16) && self.rings.iter().any(|r| r.points.contains(p))
+        !patience::is_over(1 + self.edge_count() / 16) && self.rings.iter().any(|r| r.points.contains(p))
     }
 
     pub(super) fn contains(&self, other: &Polygon) -> bool {

@@ -154,7 +154,7 @@ impl Additional {
 
 /// A property that neither `properties` nor `patternProperties` speaks of.
 fn is_additional(name: &str, named: &[String], patterns: &[Arc<Regex>]) -> bool {
-    !patience::is_over(named.len() / 4)
+    !patience::is_over(1 + named.len() / 4)
         && !named.iter().any(|n| n == name)
         && !patterns.iter().any(|p| p.is_match(name))
 }

@@ -105,7 +105,7 @@ fn in_array<'a>(
     leaf: Leaf,
     test: &mut dyn FnMut(Candidate<'a>) -> bool,
 ) -> bool {
-    if patience::is_over(items.byte_len() / BYTES_PER_STEP) {
+    if patience::is_over(1 + items.byte_len() / BYTES_PER_STEP) {
         return false;
     }
     let Some((next, after)) = rest.split_first() else {

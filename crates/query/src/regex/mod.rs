@@ -4,10 +4,12 @@
 //! back-references, atomic groups and possessive quantifiers go to `fancy-regex`, whose backtracking is
 //! bounded; a subject on which it gives up counts as not matching. Plain literals need neither.
 
+mod subject;
 mod translate;
 
 use pando_base::{Error, Result, limits, patience};
 use std::fmt;
+use subject::Subject;
 use translate::{Translated, translate};
 
 /// A compiled pattern.
@@ -36,6 +38,9 @@ impl fmt::Debug for Regex {
         })
     }
 }
+
+/// Byte ranges of a match and its groups.
+type Groups = Vec<Option<(usize, usize)>>;
 
 /// Bytes searched in one step.
 const BYTES_PER_STEP: usize = 256;
@@ -117,9 +122,8 @@ impl Regex {
             Tier::StartsWith(s) => subject.starts_with(s.as_str()),
             Tier::Linear(r) => r.is_match(subject),
             Tier::LinearBytes(r) => r.is_match(subject.as_bytes()),
-            // Up to some tens of milliseconds.
             Tier::Backtracking(r) => {
-                !patience::is_over(limits::PATIENCE_STEPS) && r.is_match(subject).unwrap_or(false)
+                patience::until_over(|| r.is_match(&Subject::new(subject))).is_ok_and(|m| m.unwrap_or(false))
             }
         }
     }
@@ -135,11 +139,9 @@ impl Regex {
     }
 
     /// The first match at or after byte `from` (a character boundary): byte ranges of the match and its groups.
-    pub fn captures_at(&self, subject: &str, from: usize) -> Result<Option<Vec<Option<(usize, usize)>>>> {
+    pub fn captures_at(&self, subject: &str, from: usize) -> Result<Option<Groups>> {
         let bytes = subject.len().saturating_sub(from);
-        // A backtracking match may take some tens of milliseconds.
-        let heavy = matches!(self.tier, Tier::Backtracking(_));
-        patience::spend(if heavy { limits::PATIENCE_STEPS } else { 1 + bytes / BYTES_PER_STEP })?;
+        patience::spend(1 + bytes / BYTES_PER_STEP)?;
         let whole = |at: Option<usize>, len: usize| at.map(|i| vec![Some((from + i, from + i + len))]);
         let tail = subject.get(from..).unwrap_or_default();
         Ok(match &self.tier {
@@ -151,17 +153,25 @@ impl Regex {
             Tier::LinearBytes(r) => r
                 .captures_at(subject.as_bytes(), from)
                 .map(|c| c.iter().map(|g| g.map(|g| (g.start(), g.end()))).collect()),
-            Tier::Backtracking(r) => match r.captures_from_pos(subject, from) {
-                Ok(found) => found.map(|c| c.iter().map(|g| g.map(|g| (g.start(), g.end()))).collect()),
-                Err(e) => {
-                    return Err(Error::location(
+            Tier::Backtracking(r) => patience::until_over(|| backtracking_groups(r, subject, from))?
+                .map_err(|e| {
+                    Error::location(
                         51156,
                         format!("Error occurred while executing the regular expression. Result code: {e}"),
-                    ));
-                }
-            },
+                    )
+                })?,
         })
     }
+}
+
+fn backtracking_groups(
+    r: &fancy_regex::Regex,
+    subject: &str,
+    from: usize,
+) -> fancy_regex::Result<Option<Groups>> {
+    let subject = Subject::new(subject);
+    let found = r.captures_from_pos(&subject, from)?;
+    Ok(found.map(|c| c.iter().map(|g| g.map(|g| (g.start(), g.end()))).collect()))
 }
 
 fn refusal(e: &fancy_regex::Error) -> String {
@@ -251,6 +261,37 @@ mod tests {
 
     fn m(pattern: &str, options: &str, subject: &str) -> bool {
         Regex::new(pattern, options).unwrap().is_match(subject)
+    }
+
+    /// Each look at the clock takes a millisecond; over after fifty.
+    #[derive(Default)]
+    struct Fifty(std::sync::atomic::AtomicU64);
+
+    impl patience::Operation for Fifty {
+        fn check(&self) -> Result<()> {
+            if self.0.load(std::sync::atomic::Ordering::Relaxed) < 50 {
+                return Ok(());
+            }
+            Err(Error::new(pando_base::ErrorCode::MaxTimeMSExpired, "over"))
+        }
+        fn now(&self) -> std::time::Duration {
+            std::time::Duration::from_millis(self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed))
+        }
+        fn step_aside(&self, _: std::time::Duration) {}
+        fn pause(&self, _: std::time::Duration) {}
+    }
+
+    #[test]
+    fn a_match_that_takes_a_square_of_the_text_ends_with_its_operation() {
+        let text = "a".repeat(1_000_000);
+        for pattern in ["a++b", "(?=.*b)a", "(?>a+)b", "(?=(?:a|aa)*b)a"] {
+            let r = Regex::new(pattern, "").unwrap();
+            let ended = patience::run_within(std::sync::Arc::new(Fifty::default()), || {
+                (r.is_match(&text), patience::check().is_err(), r.captures_at(&text, 0).is_err())
+            });
+            assert_eq!(ended, (false, true, true), "{pattern}");
+            assert!(r.is_match("aab"), "{pattern} works again afterwards");
+        }
     }
 
     #[test]

@@ -113,6 +113,8 @@ impl<P: Payload> Sorter<P> {
     }
 
     pub fn add(&mut self, key: &[u8], payload: P) -> Result<()> {
+        // Making the key may have taken long.
+        patience::check()?;
         let size = key.len() + payload.byte_len() + ROW_OVERHEAD_BYTES;
         self.stats.total_bytes += size as u64;
         let seq = self.next;

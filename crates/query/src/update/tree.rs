@@ -5,7 +5,7 @@
 
 use super::ops::Modifier;
 use super::path::{Part, Path, cmp_names};
-use pando_base::{Error, ErrorCode, Result};
+use pando_base::{Error, ErrorCode, HashMap, Result};
 use std::sync::Arc;
 
 #[derive(Clone, Debug)]
@@ -22,6 +22,8 @@ pub(super) struct ObjectNode {
     pub(super) fields: Vec<(Arc<str>, Node)>,
     /// Indexes of `fields` by name bytes; only kept when a search beats a scan.
     by_name: Vec<u32>,
+    /// Where children are in `fields`, which is not in order yet: only while a large node is being built.
+    unordered: Option<HashMap<Arc<str>, u32>>,
     /// The child under `$`.
     pub(super) positional: Option<Box<Node>>,
 }
@@ -34,6 +36,9 @@ pub(super) struct ArrayNode {
 
 /// From here on a binary search beats comparing with every name.
 const SCAN_FIELDS_MAX: usize = 8;
+
+/// So many fields are kept in order one by one.
+const ORDERED_FIELDS_MAX: usize = 256;
 
 impl ObjectNode {
     /// Position in `fields` of the child with this name.
@@ -56,8 +61,27 @@ impl ObjectNode {
         }
         (&mut self.fields[at].1, fresh)
     }
-    /// Finishes building: prepares the search in large nodes, here and below.
+    /// The same before [`ObjectNode::seal`]. Many fields come in any order and are sorted once.
+    fn build_child(&mut self, name: &Arc<str>, absent: Node) -> (&mut Node, bool) {
+        if self.fields.len() < ORDERED_FIELDS_MAX {
+            return self.child(name, absent);
+        }
+        let fields = &mut self.fields;
+        let known = self.unordered.get_or_insert_with(|| {
+            fields.iter().enumerate().map(|(at, (name, _))| (name.clone(), at as u32)).collect()
+        });
+        let end = fields.len() as u32;
+        let at = *known.entry(name.clone()).or_insert(end);
+        if at == end {
+            fields.push((name.clone(), absent));
+        }
+        (&mut fields[at as usize].1, at == end)
+    }
+    /// Finishes building: brings the fields in order and prepares the search in large nodes, here and below.
     fn seal(&mut self) {
+        if self.unordered.take().is_some() {
+            self.fields.sort_by(|(a, _), (b, _)| cmp_names(a, b));
+        }
         if self.fields.len() > SCAN_FIELDS_MAX {
             self.by_name = (0..self.fields.len() as u32).collect();
             let fields = &self.fields;
@@ -120,7 +144,7 @@ pub(super) fn insert(root: &mut Node, path: &str, parts: &[Part], modifier: Arc<
             Some(_) => Node::Object(ObjectNode::default()),
         };
         let (child, fresh) = match (holder, part) {
-            (Node::Object(o), Part::Field(name)) => o.child(name, wanted),
+            (Node::Object(o), Part::Field(name)) => o.build_child(name, wanted),
             (Node::Object(o), Part::Positional) => {
                 let fresh = o.positional.is_none();
                 (&mut **o.positional.get_or_insert_with(|| Box::new(wanted)), fresh)
