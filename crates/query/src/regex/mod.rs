@@ -4,12 +4,13 @@
 //! back-references, atomic groups and possessive quantifiers go to `fancy-regex`, whose backtracking is
 //! bounded; a subject on which it gives up counts as not matching. Plain literals need neither.
 
+mod backtracking;
 mod subject;
 mod translate;
 
+use backtracking::Backtracking;
 use pando_base::{Error, Result, limits, patience};
 use std::fmt;
-use subject::Subject;
 use translate::{Translated, translate};
 
 /// A compiled pattern.
@@ -25,7 +26,7 @@ enum Tier {
     Linear(regex::Regex),
     /// Byte-wise, for patterns with an ASCII `\b` or `\B`.
     LinearBytes(regex::bytes::Regex),
-    Backtracking(fancy_regex::Regex),
+    Backtracking(Box<Backtracking>),
 }
 
 impl fmt::Debug for Regex {
@@ -101,13 +102,10 @@ impl Regex {
                     .build()
                     .map_err(|e| invalid(&explain(&e)))?,
             ),
-            Translated::Backtracking(p) => Tier::Backtracking(
-                fancy_regex::RegexBuilder::new(&p)
-                    .backtrack_limit(limits::REGEX_BACKTRACKS_MAX)
-                    .delegate_size_limit(limits::REGEX_PROGRAM_BYTES_MAX)
-                    .build()
-                    .map_err(|e| invalid(&refusal(&e)))?,
-            ),
+            Translated::Backtracking { exact, rough } => {
+                let built = Backtracking::new(&exact, rough.as_deref());
+                Tier::Backtracking(Box::new(built.map_err(|e| invalid(&refusal(&e)))?))
+            }
         };
         Ok(Regex { tier })
     }
@@ -123,7 +121,7 @@ impl Regex {
             Tier::Linear(r) => r.is_match(subject),
             Tier::LinearBytes(r) => r.is_match(subject.as_bytes()),
             Tier::Backtracking(r) => {
-                patience::until_over(|| r.is_match(&Subject::new(subject))).is_ok_and(|m| m.unwrap_or(false))
+                patience::until_over(|| r.is_match(subject)).is_ok_and(|m| m.unwrap_or(false))
             }
         }
     }
@@ -134,7 +132,7 @@ impl Regex {
             Tier::Contains(_) | Tier::StartsWith(_) => 0,
             Tier::Linear(r) => r.captures_len() - 1,
             Tier::LinearBytes(r) => r.captures_len() - 1,
-            Tier::Backtracking(r) => r.captures_len() - 1,
+            Tier::Backtracking(r) => r.group_count(),
         }
     }
 
@@ -153,25 +151,14 @@ impl Regex {
             Tier::LinearBytes(r) => r
                 .captures_at(subject.as_bytes(), from)
                 .map(|c| c.iter().map(|g| g.map(|g| (g.start(), g.end()))).collect()),
-            Tier::Backtracking(r) => patience::until_over(|| backtracking_groups(r, subject, from))?
-                .map_err(|e| {
-                    Error::location(
-                        51156,
-                        format!("Error occurred while executing the regular expression. Result code: {e}"),
-                    )
-                })?,
+            Tier::Backtracking(r) => patience::until_over(|| r.captures_at(subject, from))?.map_err(|e| {
+                Error::location(
+                    51156,
+                    format!("Error occurred while executing the regular expression. Result code: {e}"),
+                )
+            })?,
         })
     }
-}
-
-fn backtracking_groups(
-    r: &fancy_regex::Regex,
-    subject: &str,
-    from: usize,
-) -> fancy_regex::Result<Option<Groups>> {
-    let subject = Subject::new(subject);
-    let found = r.captures_from_pos(&subject, from)?;
-    Ok(found.map(|c| c.iter().map(|g| g.map(|g| (g.start(), g.end()))).collect()))
 }
 
 fn refusal(e: &fancy_regex::Error) -> String {
@@ -284,7 +271,7 @@ mod tests {
     #[test]
     fn a_match_that_takes_a_square_of_the_text_ends_with_its_operation() {
         let text = "a".repeat(1_000_000);
-        for pattern in ["a++b", "(?=.*b)a", "(?>a+)b", "(?=(?:a|aa)*b)a"] {
+        for pattern in ["(?=.*b)a", "(?=(?:a|aa)*b)a", "(?:a(?=.*b))+"] {
             let r = Regex::new(pattern, "").unwrap();
             let ended = patience::run_within(std::sync::Arc::new(Fifty::default()), || {
                 (r.is_match(&text), patience::check().is_err(), r.captures_at(&text, 0).is_err())
@@ -303,6 +290,35 @@ mod tests {
         assert!(m(r"^[\w-]+$", "", "a-b_9"));
         assert!(m(r"^[^\W]+$", "", "abc"));
         assert!(m(r"\bcaf\b", "", "café"));
+    }
+
+    #[test]
+    fn what_even_the_rough_pattern_does_not_match_takes_linear_time() {
+        let text = "a".repeat(1_000_000);
+        for pattern in
+            ["a++b", "(?=.*a)(?!z)b", "(?>a+)b", r"(a*)\1b", r"(?<!b)a*+$(?=)\nb", r"(?P<n>a)(?P=n)*+b\b"]
+        {
+            assert!(!m(pattern, "", &text), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn a_rough_pattern_stands_in_nobodys_way() {
+        for (pattern, subject) in [
+            (r"(?=é)", "aé"),
+            (r"\B(?!x)", "éx"),
+            (r"(?<=\bab)c$", "x abc\n"),
+            (r"a$(?=\n)\n", "a\n"),
+            (r"(a)|(?!b)\1?c", "c"),
+            (r"(?i)(?=A)a(?-i)B++", "aB"),
+            (r"((?>a|ab))c", "ac"),
+            (r"(b)?(?(1)a|c)", "c"),
+            (r"a\Kb", "ab"),
+        ] {
+            let r = Regex::new(pattern, "").unwrap();
+            assert!(r.is_match(subject), "{pattern}");
+            assert!(r.captures_at(subject, 0).unwrap().is_some(), "{pattern}");
+        }
     }
 
     #[test]

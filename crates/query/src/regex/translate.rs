@@ -9,7 +9,27 @@ use super::Result;
 pub(super) enum Translated {
     Linear(String),
     LinearBytes(String),
-    Backtracking(String),
+    /// `rough` matches, bytewise and in linear time, at least wherever `exact` does.
+    Backtracking {
+        exact: String,
+        rough: Option<String>,
+    },
+}
+
+/// What the output is for.
+#[derive(Clone, Copy, PartialEq)]
+enum Form {
+    Linear,
+    Backtracking,
+    /// Without assertions and with anything for a back reference.
+    Rough,
+}
+
+struct Group {
+    /// Restored at its end.
+    flags: Flags,
+    /// An assertion that is left out: where it began in the output.
+    left_out: Option<usize>,
 }
 
 /// What a quantifier would apply to.
@@ -31,12 +51,15 @@ struct Translator<'p> {
     at: usize,
     out: String,
     flags: Flags,
-    groups: Vec<Flags>,
+    groups: Vec<Group>,
     /// Capture groups in the whole pattern.
     group_total: usize,
     names: Vec<String>,
     last: Last,
+    form: Form,
     fancy: bool,
+    /// It has something that no rough form is made for.
+    odd: bool,
     bytes: bool,
     /// `$` must not consume the newline.
     strict_end: bool,
@@ -60,21 +83,20 @@ const UNSUPPORTED_ESCAPE: &str = r"PCRE does not support \L, \l, \N{name}, \U, o
 const QUANTIFIER_MAX: u32 = 65_535;
 
 pub(super) fn translate(pattern: &str, options: &str, strict_end: bool) -> Result<Translated, String> {
-    let mut t = run(pattern, options, strict_end, false)?;
-    if t.fancy {
-        // Word boundaries are written differently there.
-        t = run(pattern, options, strict_end, true)?;
-    }
+    let t = run(pattern, options, strict_end, Form::Linear)?;
     let letters: String = options.chars().filter(|c| "ims".contains(*c)).collect();
-    let body = if letters.is_empty() { t.out } else { format!("(?{letters}){}", t.out) };
-    Ok(match (t.fancy, t.bytes) {
-        (true, _) => Translated::Backtracking(body),
-        (false, true) => Translated::LinearBytes(body),
-        (false, false) => Translated::Linear(body),
-    })
+    let body = |t: Translator<'_>| {
+        if letters.is_empty() { t.out } else { format!("(?{letters}){}", t.out) }
+    };
+    if t.fancy {
+        let rough = if t.odd { None } else { Some(body(run(pattern, options, strict_end, Form::Rough)?)) };
+        let exact = body(run(pattern, options, strict_end, Form::Backtracking)?);
+        return Ok(Translated::Backtracking { exact, rough });
+    }
+    Ok(if t.bytes { Translated::LinearBytes(body(t)) } else { Translated::Linear(body(t)) })
 }
 
-fn run<'p>(pattern: &'p str, options: &str, strict_end: bool, fancy: bool) -> Parse<Translator<'p>> {
+fn run<'p>(pattern: &'p str, options: &str, strict_end: bool, form: Form) -> Parse<Translator<'p>> {
     let mut t = Translator {
         chars: pattern.chars().collect(),
         at: 0,
@@ -84,7 +106,9 @@ fn run<'p>(pattern: &'p str, options: &str, strict_end: bool, fancy: bool) -> Pa
         group_total: 0,
         names: Vec::new(),
         last: Last::Nothing,
-        fancy,
+        form,
+        fancy: false,
+        odd: false,
         bytes: false,
         strict_end,
         pattern,
@@ -184,9 +208,15 @@ impl Translator<'_> {
             '[' => self.class(),
             '(' => self.open(),
             ')' => {
-                let Some(flags) = self.groups.pop() else { return fail("unmatched parentheses") };
-                self.flags = flags;
-                self.atom(")");
+                let Some(group) = self.groups.pop() else { return fail("unmatched parentheses") };
+                self.flags = group.flags;
+                match group.left_out {
+                    None => self.atom(")"),
+                    Some(start) => {
+                        self.out.truncate(start);
+                        self.atom("(?:)");
+                    }
+                }
                 Ok(())
             }
             '|' => {
@@ -245,7 +275,9 @@ impl Translator<'_> {
             self.out.push_str(r"(?:\n?\z)");
         } else {
             self.fancy = true;
-            self.out.push_str(r"(?=\n?\z)");
+            if self.form != Form::Rough {
+                self.out.push_str(r"(?=\n?\z)");
+            }
         }
     }
 
@@ -292,7 +324,9 @@ impl Translator<'_> {
             Some('+') => {
                 self.at += 1;
                 self.fancy = true;
-                self.out.push('+');
+                if self.form != Form::Rough {
+                    self.out.push('+');
+                }
             }
             _ => {}
         }
@@ -300,9 +334,13 @@ impl Translator<'_> {
         Ok(())
     }
 
+    fn enter(&mut self, flags: Flags, left_out: Option<usize>) {
+        self.groups.push(Group { flags, left_out });
+    }
+
     fn open(&mut self) -> Parse {
         if !self.eat("?") {
-            self.groups.push(self.flags);
+            self.enter(self.flags, None);
             self.out.push('(');
             self.last = Last::Nothing;
             return Ok(());
@@ -317,9 +355,10 @@ impl Translator<'_> {
         for plain in [":", "=", "!", "<=", "<!", ">"] {
             if self.eat(plain) {
                 self.fancy |= plain != ":";
+                let rough = self.form == Form::Rough;
+                self.enter(saved, Some(self.out.len()).filter(|_| rough && !matches!(plain, ":" | ">")));
                 self.out.push_str("(?");
-                self.out.push_str(plain);
-                self.groups.push(saved);
+                self.out.push_str(if rough { ":" } else { plain });
                 self.last = Last::Nothing;
                 return Ok(());
             }
@@ -336,7 +375,7 @@ impl Translator<'_> {
                 }
                 self.out.push_str(&format!("(?P<{name}>"));
                 self.names.push(name);
-                self.groups.push(saved);
+                self.enter(saved, None);
                 self.last = Last::Nothing;
                 return Ok(());
             }
@@ -347,8 +386,9 @@ impl Translator<'_> {
                 return fail("reference to non-existent subpattern");
             }
             self.fancy = true;
+            self.odd = true;
             self.out.push_str(&format!("(?({condition})"));
-            self.groups.push(saved);
+            self.enter(saved, None);
             self.last = Last::Nothing;
             return Ok(());
         }
@@ -381,7 +421,7 @@ impl Translator<'_> {
                     let letters = format!("{on}{minus}{off}");
                     if end == ':' {
                         self.out.push_str(&format!("(?{letters}:"));
-                        self.groups.push(saved);
+                        self.enter(saved, None);
                     } else if !letters.is_empty() {
                         self.out.push_str(&format!("(?{letters})"));
                     }
@@ -398,7 +438,7 @@ impl Translator<'_> {
             return fail("reference to non-existent subpattern");
         }
         self.fancy = true;
-        self.atom(&format!("(?P={name})"));
+        self.reference(&format!("(?P={name})"));
         Ok(())
     }
 
@@ -408,8 +448,12 @@ impl Translator<'_> {
         }
         self.fancy = true;
         // Keeps a following digit apart.
-        self.atom(&format!("(?:\\{n})"));
+        self.reference(&format!("(?:\\{n})"));
         Ok(())
+    }
+
+    fn reference(&mut self, text: &str) {
+        self.atom(if self.form == Form::Rough { "(?s:.*)" } else { text });
     }
 
     fn escape(&mut self) -> Parse {
@@ -431,10 +475,10 @@ impl Translator<'_> {
             'N' => self.atom("[^\\n]"),
             'C' => self.atom("(?s:.)"),
             'X' => self.atom("(?:\\P{M}\\p{M}*)"),
-            'b' => self.boundary(if self.fancy { FANCY_BOUNDARY } else { r"(?-u:\b)" }),
+            'b' => self.boundary(if self.form == Form::Backtracking { FANCY_BOUNDARY } else { r"(?-u:\b)" }),
             'B' => {
                 self.bytes = true;
-                self.boundary(if self.fancy { FANCY_NO_BOUNDARY } else { r"(?-u:\B)" });
+                self.boundary(if self.form == Form::Backtracking { FANCY_NO_BOUNDARY } else { r"(?-u:\B)" });
             }
             'A' => self.boundary("\\A"),
             'z' => self.boundary("\\z"),
@@ -444,6 +488,7 @@ impl Translator<'_> {
             }
             'G' | 'K' => {
                 self.fancy = true;
+                self.odd = true;
                 self.boundary(if c == 'G' { "\\G" } else { "\\K" });
             }
             'Q' => {
