@@ -143,6 +143,12 @@ def filters(rnd):
     yield "regex counted thousands", find("strings", {"s": ejson.RE("((a{1000}){1000}){1000}")})
     yield "regex nested 5000", find("strings", {"s": ejson.RE("(" * 5000 + "a" + ")" * 5000)})
     yield "regex looking behind 1 MB", find("big", {"s": ejson.RE("(?<=a.*b)c")})
+    yield "regex possessive over 1 MB", find("big", {"s": ejson.RE("a++b|z++y")})
+    yield "regex looking ahead from each letter", find("big", {"s": ejson.RE("(?=.*[A-Z])[a-z]")})
+    yield "regex looking ahead within a repeat", find("big", {"s": ejson.RE("(?:[a-z](?=.*[A-Z]))+")})
+    yield "regex that is not there", find("big", {"s": ejson.RE("^(?!.*[a-z]$)")})
+    yield "regex with a back reference over 1 MB", find("big", {"s": ejson.RE("([a-z]*)\\1[a-z]\\1[A-Z]?$")})
+    yield "regex atomic", find("big", {"s": ejson.RE("(?>[a-z]+)[a-z]")})
     yield "regex unicode classes", find("big", {"s": ejson.RE("(*UTF)(\\p{L}\\p{N}?)+!")})
     yield "$jsonSchema 60 deep", find("small", {"$jsonSchema": nested(60, lambda s: {"properties": {"a": s}}, {"minimum": 5})})
     yield "$jsonSchema wide", find("numbers", {"$jsonSchema": {"properties": {"f%d" % i: {"minimum": 1} for i in range(50000)}}})
@@ -161,6 +167,18 @@ def filters(rnd):
     yield "projection $slice", find("big", {}, projection={"l": {"$slice": [-2147483648, 2147483647]}})
     yield "distinct of 1 MB strings", {"distinct": "big", "key": "s", "query": {}}
     yield "distinct of many", {"distinct": "big", "key": "l", "query": {}}
+    yield "distinct by collation", {"distinct": "big", "key": "s", "query": {}, "collation": {"locale": "de", "strength": 3}}
+    yield "filter with loops", find("numbers", {"$expr": {"$gt": [{"$sum": loops(2, 2000, "$a")}, 1e300]}})
+    yield "projection with loops", find("numbers", {}, projection={"x": {"$sum": loops(2, 2000, "$a")}})
+    yield "let with loops", find("numbers", {"$expr": {"$eq": ["$a", "$$v"]}}, let={"v": {"$sum": loops(3, 1000, 1)}})
+    yield "$elemMatch projection", find("big", {}, projection={"l": {"$elemMatch": {"$in": list(range(-200000, 0))}}})
+    yield "find min max of 1 MB", find("numbers", {}, hint={"a": 1, "b": 1}, min={"a": 1, "b": 1}, max={"a": 1, "b": "x" * 1000000})
+    yield "$mod of everything", find("numbers", {"$and": [{"b": {"$mod": [20011 + i, 20010]}} for i in range(50000)]})
+    yield "$bitsAllSet of many", find("numbers", {"$or": [{"b": {"$bitsAllSet": list(range(20, 63))}} for _ in range(5000)]})
+    yield "$type of many", find("numbers", {"$nor": [{"b": {"$type": ["int", "double", "long"]}} for _ in range(50000)]})
+    yield "explain of many candidates", {"explain": find("numbers", {"$or": [{"a": i, "b": {"$gt": i}} for i in range(20000)]}), "verbosity": "allPlansExecution"}
+    yield "validate", {"validate": "big", "full": True}
+    yield "dbHash", {"dbHash": 1}
     yield "count by $expr", {"count": "small", "query": {"$expr": {"$gt": [{"$size": {"$range": [0, 10000000]}}, 1]}}}
 
 
@@ -264,6 +282,24 @@ def stages(rnd):
     yield "$merge of many", agg("numbers", {"$unwind": {"path": "$x"}}, {"$addFields": {"p": "x" * 10000}}, {"$merge": {"into": "merged"}})
     yield "$out of many", agg("numbers", {"$addFields": {"p": "x" * 10000}}, {"$out": "outed"})
     yield "$bucketAuto of unwound", agg("big", {"$unwind": "$l"}, {"$bucketAuto": {"groupBy": "$l", "buckets": 10}})
+    yield "$sort by collation", agg("big", {"$addFields": {"q": {"$concat": ["$s", "x"]}}}, {"$sort": {"q": 1}}, {"$count": "n"}, collation={"locale": "ja", "strength": 3})
+    yield "$group by collation", agg("big", {"$group": {"_id": "$s", "n": {"$sum": 1}}}, collation={"locale": "en", "strength": 1})
+    yield "$group by arrays", agg("big", {"$group": {"_id": "$l", "n": {"$sum": 1}}})
+    yield "$sort of unwound", agg("big", {"$unwind": "$l"}, {"$sort": {"l": -1, "s": 1}}, {"$count": "n"})
+    yield "$sort of unwound without disk", agg("big", {"$unwind": "$l"}, {"$project": {"l": 1}}, {"$sort": {"l": -1}}, {"$count": "n"}, allowDiskUse=False)
+    yield "$percentile of unwound", agg("big", {"$unwind": "$l"}, {"$group": {"_id": None, "x": {"$percentile": {"input": "$l", "p": [0.5], "method": "approximate"}}}})
+    yield "$addToSet of unwound", agg("big", {"$unwind": "$l"}, {"$group": {"_id": None, "x": {"$addToSet": {"a": "$l", "b": "$_id"}}}})
+    yield "$setWindowFields of unwound", agg("big", {"$unwind": "$l"}, {"$setWindowFields": {"partitionBy": "$_id", "sortBy": {"l": 1}, "output": {"x": {"$sum": "$l", "window": {"documents": [-1000, 1000]}}}}}, {"$count": "n"})
+    yield "$setWindowFields by range", agg("numbers", {"$setWindowFields": {"sortBy": {"b": 1}, "output": {"x": {"$max": "$a", "window": {"range": [-20000, 20000]}}}}}, {"$count": "n"})
+    yield "$lookup of the same, 15 deep", agg("big", nested(15, lambda p: {"$lookup": {"from": "big", "pipeline": [p, {"$project": {"s": 1}}], "as": "x"}}, {"$match": {"_id": {"$lt": 15}}}))
+    yield "$lookup without an index", agg("numbers", {"$lookup": {"from": "numbers", "localField": "b", "foreignField": "x", "as": "x"}}, {"$count": "n"})
+    yield "$lookup by $expr", agg("numbers", {"$lookup": {"from": "numbers", "let": {"b": "$b"}, "pipeline": [{"$match": {"$expr": {"$gt": ["$x", "$$b"]}}}], "as": "x"}}, {"$count": "n"})
+    yield "$lookup of arrays", agg("big", {"$lookup": {"from": "numbers", "localField": "l", "foreignField": "b", "as": "x"}}, {"$count": "n"})
+    yield "$geoNear of everything", agg("sphere", {"$geoNear": {"near": NEAR, "distanceField": "d", "key": "at"}}, {"$lookup": {"from": "sphere", "pipeline": [], "as": "x"}}, {"$count": "n"})
+    yield "$sample of everything", agg("big", {"$unwind": "$l"}, {"$sample": {"size": 1000000}}, {"$count": "n"})
+    yield "$unionWith 15 times", agg("big", *[{"$unionWith": {"coll": "big", "pipeline": [{"$unwind": "$l"}]}}] * 15, {"$sort": {"l": 1}}, {"$count": "n"})
+    yield "time series by $expr", agg("series", {"$match": {"$expr": {"$gt": [{"$sum": loops(2, 2000, "$v")}, 1e300]}}}, {"$count": "n"})
+    yield "time series sorted", agg("series", {"$sort": {"v": -1, "t": 1}}, {"$group": {"_id": None, "x": {"$push": "$$ROOT"}}}, {"$project": {"n": {"$size": "$x"}}})
     yield "time series by window", agg("series", {"$setWindowFields": {"sortBy": {"t": 1}, "output": {"x": {"$push": "$v", "window": {"range": [-100, 100], "unit": "day"}}}}}, {"$count": "n"})
     yield "time series unpacked often", agg("series", {"$lookup": {"from": "series", "pipeline": [], "as": "x"}}, {"$count": "n"})
     yield "accumulator for ever", agg("small", {"$group": {"_id": 1, "x": {"$accumulator": {"init": "function(){return 0}", "accumulate": "function(s){while(true){}}", "accumulateArgs": [], "merge": "function(a,b){return a}", "lang": "js"}}}})
@@ -345,6 +381,16 @@ def writes(rnd):
     yield "findAndModify looping", {"findAndModify": "small", "query": {"$expr": {"$gt": [{"$sum": loops(3, 2000, "$a")}, 1e300]}}, "update": {"$set": {"y": 1}}}
     yield "findAndModify by a regex", {"findAndModify": "strings", "query": {"s": ejson.RE("^(a+)+(a+)+c$")}, "remove": True}
     yield "delete by $expr", {"delete": "small", "deletes": [{"q": {"$expr": {"$gt": [{"$sum": loops(3, 2000, "$a")}, 1e300]}}, "limit": 0}]}
+    yield "upsert with loops", update("small", {"_id": -1, "$expr": {"$gt": [{"$sum": loops(3, 1000, 1)}, 1e300]}}, {"$set": {"y": 1}}, upsert=True)
+    yield "findAndModify sorted", {"findAndModify": "numbers", "query": {}, "sort": {"f": 1, "g": 1, "x": -1}, "update": [{"$set": {"z": {"$sum": loops(3, 1000, "$b")}}}]}
+    yield "$push to 10^5, sorted", update("upd", {"_id": {"$gte": 100}}, {"$push": {"l": {"$each": list(range(-100000, 0)), "$sort": -1}}}, multi=True)
+    yield "$pull of documents", update("upd", {}, {"$pull": {"m": {"$nor": [{"k": i} for i in range(20000)]}}}, multi=True)
+    yield "$unset of 50,000 fields", update("upd", {"_id": 4}, {"$unset": {"f%d" % i: 1 for i in range(50000)}})
+    yield "$rename of 20,000 fields", update("upd", {"_id": 4}, {"$rename": {"f%d" % i: "g%d" % i for i in range(20000)}})
+    yield "an index of wild cards", {"createIndexes": "big", "indexes": [{"key": {"$**": 1}, "name": "w"}]}
+    yield "a partial index that loops", {"createIndexes": "numbers", "indexes": [{"key": {"z": 1}, "name": "p", "partialFilterExpression": {"$and": [{"b": {"$gt": -i}} for i in range(20000)]}}]}
+    yield "a unique index of duplicates", {"createIndexes": "numbers", "indexes": [{"key": {"x": 1}, "name": "u", "unique": True}]}
+    yield "a spherical index of lines", {"createIndexes": "big", "indexes": [{"key": {"at": "2dsphere"}, "name": "s"}]}
     yield "an index of arrays", {"createIndexes": "big", "indexes": [{"key": {"l": 1}, "name": "l"}]}
     yield "an index by collation", {"createIndexes": "big", "indexes": [{"key": {"s": 1}, "name": "c", "collation": {"locale": "ja", "strength": 3}}]}
     yield "a validator that loops", {"create": "valid", "validator": {"$expr": {"$gt": [{"$sum": loops(3, 2000, "$a")}, 1e300]}}}, None

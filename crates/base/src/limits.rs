@@ -420,9 +420,9 @@ pub const FACET_OUTPUT_BYTES_MAX: usize = 100 * 1024 * 1024;
 pub const FACET_ROUND_DOCS: usize = 256;
 /// The same in bytes.
 pub const FACET_ROUND_BYTES: usize = 4 * 1024 * 1024;
-/// Matches of one document in a `$lookup`.
+/// Matches of one document in a `$lookup`, with those of all pipelines it is within.
 pub const LOOKUP_OUTPUT_BYTES_MAX: usize = 100 * 1024 * 1024;
-/// What a `$lookup` remembers of a foreign collection that it reads whole.
+/// What the `$lookup`s of an operation remember of foreign collections that they read whole.
 pub const LOOKUP_CACHE_BYTES_MAX: usize = 100 * 1024 * 1024;
 /// Documents that one `$graphLookup` has visited, and its frontier.
 pub const GRAPH_LOOKUP_BYTES_MAX: usize = 100 * 1024 * 1024;

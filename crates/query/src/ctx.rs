@@ -19,6 +19,16 @@ pub struct QueryCtx {
     pub random: Arc<dyn Random>,
     /// Bytes of expressions that were evaluated ahead.
     pub folded: Arc<AtomicUsize>,
+    pub joined: Arc<Joined>,
+}
+
+/// Bytes that all joins of an operation hold, however they nest.
+#[derive(Debug, Default)]
+pub struct Joined {
+    /// Of foreign collections read whole.
+    pub cached: AtomicUsize,
+    /// Matches of documents that are being put together.
+    pub matched: AtomicUsize,
 }
 
 /// System and user variables (`$$NOW`, `let`).
@@ -82,6 +92,7 @@ impl Default for QueryCtx {
             scripts: None,
             random: Arc::new(SeededRandom::new(0)),
             folded: Arc::default(),
+            joined: Arc::default(),
         }
     }
 }

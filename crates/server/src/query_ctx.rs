@@ -45,6 +45,7 @@ impl Server {
             scripts: self.scripts(ctx, &random),
             random,
             folded: Arc::default(),
+            joined: Arc::default(),
         };
         if let Some(lets) = lets.filter(|d| !d.is_empty()) {
             q = crate::lets::evaluate(lets, q)?;

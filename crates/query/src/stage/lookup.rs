@@ -6,6 +6,7 @@
 //! the array is never built.
 
 use super::foreign::{Foreign, JoinStats, Sub, starts_with_documents};
+use super::join_room::JoinRoom;
 use super::local_values::filter;
 use super::lookup_hash::HashSide;
 use super::lookup_probe::{Probe, has_index};
@@ -17,7 +18,7 @@ use crate::ctx::QueryCtx;
 use crate::matcher::Matcher;
 use crate::plan::Query;
 use bytes::Bytes;
-use pando_base::limits::{LOOKUP_CACHE_BYTES_MAX, LOOKUP_OUTPUT_BYTES_MAX};
+use pando_base::limits::LOOKUP_OUTPUT_BYTES_MAX;
 use pando_base::{Error, Result};
 use pando_bson::{ArrayBuilder, Bson, DocBuf, DocBuilder, ElementType, RawDoc};
 use std::sync::Arc;
@@ -30,6 +31,7 @@ pub(super) struct Lookup {
     foreign: Option<Foreign>,
     way: Way,
     current: Option<Current>,
+    room: JoinRoom,
 }
 
 /// How matches are found.
@@ -65,7 +67,8 @@ enum Found {
 
 impl Lookup {
     pub(super) fn new(spec: LookupSpec) -> Lookup {
-        Lookup { spec, unwind: None, joined: None, foreign: None, way: Way::Undecided, current: None }
+        let room = JoinRoom::new(spec.ctx.joined.clone());
+        Lookup { spec, unwind: None, joined: None, foreign: None, way: Way::Undecided, current: None, room }
     }
 }
 
@@ -167,7 +170,8 @@ impl Lookup {
                     Step::NeedYield => return Ok(false),
                     Step::Row(row) => {
                         side.add(row)?;
-                        if side.bytes > LOOKUP_CACHE_BYTES_MAX {
+                        if !self.room.cache(side.bytes) {
+                            self.room.cache(0);
                             self.way = Way::Each;
                         }
                     }
@@ -183,7 +187,8 @@ impl Lookup {
                     Step::Row(row) => {
                         *bytes += row.bytes().len();
                         rows.push(row.into_bytes());
-                        if *bytes > LOOKUP_CACHE_BYTES_MAX {
+                        if !self.room.cache(*bytes) {
+                            self.room.cache(0);
                             self.way = Way::Each;
                         }
                     }
@@ -260,7 +265,8 @@ impl Lookup {
             }
             (None, Some(row)) => {
                 cur.array.raw_doc(row.doc());
-                if cur.array.byte_len() > LOOKUP_OUTPUT_BYTES_MAX {
+                let bytes = cur.array.byte_len();
+                if !self.room.matched(bytes) || bytes > LOOKUP_OUTPUT_BYTES_MAX {
                     return Err(too_large(&foreign.target.ns));
                 }
                 Ok(None)
@@ -268,6 +274,7 @@ impl Lookup {
             (None, None) => {
                 let Some(cur) = self.current.take() else { return Ok(None) };
                 let array = cur.array.finish();
+                self.room.matched(0);
                 let mut b = DocBuilder::with_capacity(cur.row.doc().byte_len() + array.byte_len() + 32);
                 let value = Some((ElementType::Array, array.as_bytes()));
                 write_with(cur.row.doc(), self.spec.as_path.parts(), value, &mut b);

@@ -33,6 +33,7 @@ mod group;
 mod group_table;
 mod held;
 mod into_buckets;
+mod join_room;
 mod limit;
 mod local_values;
 mod lookup;
