@@ -26,10 +26,15 @@ SERIES = {"timeField": "t", "metaField": "m", "granularity": "seconds"}
 
 def measurements(hours, sources):
     rnd = random.Random(7)
+    seq = 0
     for at in range(0, hours * 3600, STEP_S):
         t = START + datetime.timedelta(seconds=at)
         for s in range(sources):
-            yield {"t": t, "m": {"host": s, "zone": s % 5}, "cpu": round(rnd.random() * 100, 2), "load": rnd.randrange(1000)}
+            yield {
+                "t": t, "m": {"host": s, "zone": s % 5}, "cpu": round(rnd.random() * 100, 2), "load": rnd.randrange(1000),
+                "seq": seq, "temp": round(s + rnd.random() / 4, 2),
+            }
+            seq += 1
 
 
 def batches(a):
@@ -88,6 +93,13 @@ def shapes(a):
         "group per source": [[{"$group": {"_id": "$m.host", "n": {"$sum": 1}, "top": {"$max": "$cpu"}}}, {"$sort": {"_id": 1}}]],
         "count": [[{"$count": "n"}]],
         "condition on a value": [[{"$match": {"cpu": {"$gt": 99.5}, "t": {"$lt": end}}}, {"$project": {"_id": 0, "cpu": 1, "m": 1}}]],
+        "value range, few buckets": [[{"$match": {"seq": {"$gte": n, "$lt": n + 40}}}, {"$project": {"_id": 0, "seq": 1, "m": 1}}] for n in (1000, 20000, 90000)],
+        "value range, few buckets, by an index": [[{"$match": {"temp": {"$gte": v, "$lt": v + 0.3}}}, {"$project": {"_id": 0, "temp": 1, "m": 1}}] for v in (3, 17, 40)],
+        "last of one source": [[{"$match": {"m": m}}, {"$sort": {"t": -1}}, {"$limit": 1}] for m in by_source[:20]],
+        "sort by time, limit": [[{"$sort": {"t": way}}, {"$limit": 20}, {"$project": {"_id": 0, "t": 1}}] for way in (1, -1)],
+        "sort by source and time": [[{"$sort": {"m": 1, "t": 1}}, {"$project": {"_id": 0, "t": 1, "m": 1, "load": 1}}]],
+        "sort by time": [[{"$match": {"t": window()}}, {"$sort": {"t": 1}}, {"$project": {"_id": 0, "t": 1}}] for _ in range(5)],
+        "least and greatest per source": [[{"$group": {"_id": "$m", "low": {"$min": "$cpu"}, "high": {"$max": "$cpu"}}}, {"$sort": {"_id": 1}}]],
     }
 
 
@@ -146,6 +158,7 @@ def main():
                 for j, d in enumerate(batch):
                     d["_id"] = i * a.batch + j
                 coll.insert_many(batch, ordered=False)
+            coll.create_index([("temp", 1)], name="temp_1")
             t.set.settle()
         same_answers(pair.targets, everything)
         one_source = [[{"t": START + datetime.timedelta(seconds=i * 1000 + j), "m": i % 7, "cpu": j} for j in range(a.batch)] for i in range(60)]

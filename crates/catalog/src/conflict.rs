@@ -28,6 +28,7 @@ const NOT_COMPARED: &[&str] = &[
     "prepareUnique",
     "collation",
     "partialFilterExpression",
+    "originalSpec",
     "wildcardProjection",
 ];
 

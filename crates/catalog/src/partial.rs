@@ -4,6 +4,7 @@ use pando_base::{Error, ErrorCode, Result, limits};
 use pando_bson::{DocBuilder, RawDoc, Value};
 use pando_query::QueryCtx;
 use pando_query::matcher::Matcher;
+use pando_query::timeseries::{BUCKET_GEO, BUCKET_HOLDS};
 
 /// Refuses what no index filter may hold at all, wherever it stands (224).
 pub(crate) fn refuse_features(filter: &RawDoc) -> Result<()> {
@@ -80,7 +81,7 @@ fn check_tree(filter: &RawDoc, depth: usize) -> Result<()> {
                     }
                 }
             }
-            ("$comment", _) => {}
+            ("$comment" | BUCKET_HOLDS | BUCKET_GEO, _) => {}
             (name, _) if name.starts_with('$') => {
                 let mut alone = DocBuilder::new();
                 alone.elem(e);

@@ -45,6 +45,7 @@ const LISTED: &[&str] = &[
     "unique",
     "hidden",
     "partialFilterExpression",
+    "originalSpec",
     "sparse",
     "expireAfterSeconds",
     "storageEngine",
@@ -322,11 +323,11 @@ struct Fields<'a> {
 }
 
 /// Fields that `createIndexes` accepts beside those with rules of their own.
-const PLAIN_NUMBERS: &[&str] =
+pub(crate) const PLAIN_NUMBERS: &[&str] =
     &["2dsphereIndexVersion", "textIndexVersion", "bits", "min", "max", "bucketSize"];
-const IGNORED: &[&str] = &["ns", "dropDups"];
+pub(crate) const IGNORED: &[&str] = &["ns", "dropDups"];
 /// Fields with rules of their own.
-const CHECKED: &[&str] = &[
+pub(crate) const CHECKED: &[&str] = &[
     "v",
     "key",
     "name",
@@ -337,6 +338,7 @@ const CHECKED: &[&str] = &[
     "background",
     "prepareUnique",
     "partialFilterExpression",
+    "originalSpec",
     "collation",
     "wildcardProjection",
     "storageEngine",
@@ -347,17 +349,6 @@ const CHECKED: &[&str] = &[
     "coarsestIndexedLevel",
     "finestIndexedLevel",
 ];
-
-/// The specification less what no index has (`ignoreUnknownIndexOptions`).
-pub fn without_unknown_options(raw: &RawDoc) -> DocBuf {
-    let mut b = DocBuilder::with_capacity(raw.byte_len());
-    for e in raw {
-        if [CHECKED, PLAIN_NUMBERS, IGNORED].iter().any(|list| list.contains(&e.name())) {
-            b.elem(e);
-        }
-    }
-    b.finish()
-}
 
 fn check_fields(raw: &RawDoc) -> Result<Fields<'_>> {
     let (mut name, mut key) = (None, None);
@@ -409,6 +400,9 @@ fn check_fields(raw: &RawDoc) -> Result<Fields<'_>> {
                 if must_be_object(e)?.is_empty() {
                     return Err(Error::bad_value("The field 'collation' cannot be an empty object."));
                 }
+            }
+            "originalSpec" => {
+                must_be_object(e)?;
             }
             "wildcardProjection" => {
                 f.projection = Some(e.value().as_doc().ok_or_else(|| must_be(e, "a non-empty object"))?);

@@ -47,7 +47,7 @@ impl Catalog {
             self.create_collection(&buckets, below).await?;
             // As MongoDB does since 6.3.
             if let Some(spec) = series.first_index() {
-                let spec = index_on_buckets(&series, &spec)?;
+                let spec = index_on_buckets(&series, &spec, false)?;
                 self.create_indexes(&buckets, &[&*spec], &Uninterrupted).await?;
             }
         }

@@ -268,3 +268,72 @@ fn the_last_measurements_of_a_source_are_found_in_its_last_bucket() {
         server.shut_down().await;
     });
 }
+
+#[test]
+fn a_partial_index_on_measurements_serves_queries_that_stay_within_it() {
+    run(async {
+        let (_world, server, mut c) = started().await;
+        let docs =
+            (0..400).map(|i| doc! { "_id": i, "t": at(i % 10), "m": i / 10, "x": i, "y": i % 3, "s": "a" });
+        insert(&mut c, docs.collect()).await;
+        let create = |key: Document, name: &str, filter: Document| {
+            let index = doc! { "key": key, "name": name, "partialFilterExpression": filter };
+            doc! { "createIndexes": "ts", "indexes": [Bson::Document(index)] }
+        };
+        c.ok(create(doc! { "x": 1 }, "high", doc! { "x": { "$gte": 300 } })).await;
+        c.ok(create(doc! { "y": 1 }, "by_source", doc! { "m": { "$lt": 5 }, "s": "a" })).await;
+        assert_eq!(c.err(create(doc! { "z": 1 }, "z", doc! { "x": { "$type": "int" } })).await.0, 5_916_301);
+        for (filter, found, docs) in [
+            (doc! { "x": { "$gt": 350, "$lt": 360 } }, 9, 1),
+            (doc! { "x": 399 }, 1, 1),
+            (doc! { "x": { "$gt": 290, "$lt": 310 } }, 19, 40),
+            (doc! { "y": 1, "m": 3, "s": "a" }, 3, 1),
+        ] {
+            assert_eq!(ids(&mut c, &filter).await, ids_of_all(&mut c, &filter).await);
+            assert_eq!(ids(&mut c, &filter).await.len(), found, "{filter:?}");
+            let (n, ..) = examined(&mut c, &filter).await;
+            assert!(n <= docs, "{filter:?}: {n}");
+        }
+        let listed = c.all(doc! { "listIndexes": "ts" }).await;
+        let high = listed.iter().find(|i| i.get("name") == Some(&Bson::String("high".to_owned()))).unwrap();
+        let asked = Bson::Document(doc! { "x": { "$gte": 300 } });
+        assert_eq!(high.get("partialFilterExpression"), Some(&asked));
+        assert_eq!(high.get("originalSpec"), None);
+        // Asked for again, it is the same; and it follows what is inserted and deleted.
+        c.ok(create(doc! { "x": 1 }, "high", doc! { "x": { "$gte": 300 } })).await;
+        insert(&mut c, vec![doc! { "_id": 900, "t": at(5), "m": 1, "x": 355 }]).await;
+        let within = doc! { "x": { "$gt": 354, "$lt": 356 } };
+        assert_eq!(ids(&mut c, &within).await, [355, 900]);
+        c.ok(doc! { "delete": "ts", "deletes": [{ "q": { "_id": 900 }, "limit": 0 }] }).await;
+        assert_eq!(ids(&mut c, &within).await, [355]);
+        server.shut_down().await;
+    });
+}
+
+#[test]
+fn places_below_a_measured_field_are_found_by_their_index() {
+    run(async {
+        let (_world, server, mut c) = started().await;
+        let docs = (0..100).map(|i| {
+            let point = doc! { "type": "Point", "coordinates": [i as f64 / 2.0, 0.0] };
+            let places = match i % 3 {
+                0 => Bson::Array(vec![Bson::Document(doc! { "at": point })]),
+                _ => Bson::Document(doc! { "at": point }),
+            };
+            let mut d = doc! { "_id": i, "t": at(0), "m": i / 5 };
+            d.push("pos", places);
+            d
+        });
+        insert(&mut c, docs.collect()).await;
+        let region = doc! { "$centerSphere": [[10.0, 0.0], 0.03] };
+        let filter = doc! { "pos.at": { "$geoWithin": region } };
+        let wanted = ids_of_all(&mut c, &filter).await;
+        assert!(wanted.len() > 4 && wanted.len() < 20, "{wanted:?}");
+        assert_eq!(ids(&mut c, &filter).await, wanted);
+        index(&mut c, doc! { "pos.at": "2dsphere" }, "places").await;
+        assert_eq!(ids(&mut c, &filter).await, wanted);
+        let (n, _, plan) = examined(&mut c, &filter).await;
+        assert!(n < 10 && plan.contains("2dsphere_bucket"), "{n} {plan}");
+        server.shut_down().await;
+    });
+}

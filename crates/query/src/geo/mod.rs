@@ -30,6 +30,6 @@ pub use grid::Grid;
 pub use index::GeoIndex;
 pub(crate) use near::is_near;
 pub use near::{NearQuery, NearResult, each_below, each_place};
-pub(crate) use query::BUCKET_OPERATOR;
+pub use query::BUCKET_OPERATOR;
 pub use query::{GeoOp, GeoQuery};
 pub use shape::{Crs, GeoPoint, Shape, Xy};

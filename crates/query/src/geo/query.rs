@@ -25,7 +25,7 @@ pub struct GeoQuery {
 }
 
 /// A condition on buckets.
-pub(crate) const BUCKET_OPERATOR: &str = "$_internalBucketGeoWithin";
+pub const BUCKET_OPERATOR: &str = "$_internalBucketGeoWithin";
 
 impl GeoQuery {
     /// Parses the operators of a field; the first one is this one, and there may be no other.

@@ -13,7 +13,7 @@ use pando_base::{Error, Result};
 use pando_bson::compare::{canonical_type, cmp_elems};
 use pando_bson::{DocBuf, DocBuilder, Elem, ElementType as T, RawDoc, Value};
 
-pub(crate) const BUCKET_HOLDS: &str = "$_internalBucketHolds";
+pub const BUCKET_HOLDS: &str = "$_internalBucketHolds";
 
 /// Whether a bucket may hold a measurement with such a value.
 #[derive(Clone, Debug)]

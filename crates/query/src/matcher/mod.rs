@@ -29,8 +29,9 @@ mod text;
 mod type_set;
 
 pub use bits::{BitOp, BitTest};
+pub use bucket::BUCKET_HOLDS;
 pub use bucket::BucketTest;
-pub(crate) use bucket::{BUCKET_HOLDS, is_askable};
+pub(crate) use bucket::is_askable;
 pub use compare::{CmpOp, Comparison};
 pub use eval::MatchDetails;
 pub(crate) use eval::first_matching_member;

@@ -5,6 +5,7 @@ use super::unpack_bucket::Series;
 use crate::ctx::QueryCtx;
 use crate::matcher::{BUCKET_HOLDS, is_askable};
 use crate::timeseries::{TimeSeries, id_seconds};
+use pando_base::{Error, Result};
 use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, ObjectId, RawDoc, Value};
 
 /// A condition on the buckets that may hold measurements which meet `filter`.
@@ -25,6 +26,28 @@ pub fn bucket_filter(series: &TimeSeries, filter: &RawDoc, collated: bool) -> Do
         }
     }
     if of_buckets.is_empty() { DocBuf::new() } else { joined(&of_buckets) }
+}
+
+/// The filter of a partial index, over buckets: those which may hold measurements that it covers. 5916301 when a
+/// condition cannot be asked of buckets.
+pub fn partial_filter(series: &TimeSeries, filter: &RawDoc, collated: bool) -> Result<DocBuf> {
+    let mut conds = Vec::new();
+    conditions(filter, &mut conds);
+    let mut of_buckets = Vec::new();
+    for c in conds {
+        let asked = bucket_filter(series, &c, collated);
+        if asked.is_empty() {
+            return Err(Error::location(
+                5_916_301,
+                format!(
+                    "Error translating non-metadata time-series predicate to operate on buckets: can't handle this \
+                     predicate: {c}"
+                ),
+            ));
+        }
+        of_buckets.push(asked);
+    }
+    Ok(if of_buckets.is_empty() { DocBuf::new() } else { joined(&of_buckets) })
 }
 
 /// Translates questions about measurements into questions about buckets.
@@ -148,6 +171,10 @@ impl Ask {
     }
     /// A comparison of a measured value, asked of its bucket.
     fn extremes(&self, path: &str, op: &str, v: Value<'_>, across: bool, out: &mut Vec<DocBuf>) {
+        if op == "$exists" && v.is_truthy() && !path.contains('.') {
+            out.extend(["min", "max"].map(|end| one(&format!("control.{end}.{path}"), op, v)));
+            return;
+        }
         let askable = |v: Value<'_>| is_askable(v, self.collated);
         let asked = match (op, v) {
             ("$in", Value::Array(list)) => !list.is_empty() && list.iter().all(|v| askable(v.value())),

@@ -63,7 +63,7 @@ mod unpack_bucket;
 mod unwind;
 mod window;
 
-pub use ask_buckets::bucket_filter;
+pub use ask_buckets::{bucket_filter, partial_filter};
 pub use find_part::FindPart;
 pub use foreign::{Collections, JoinStats, Target};
 pub use geo_near::NearPart;

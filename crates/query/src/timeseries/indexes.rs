@@ -2,11 +2,15 @@
 
 use super::TimeSeries;
 use super::meta_only::renamed;
+use crate::stage::partial_filter;
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
 
 const MIN: &str = "control.min.";
 const MAX: &str = "control.max.";
+const PARTIAL: &str = "partialFilterExpression";
+/// What the user asked for, where that cannot be told from the specification over buckets.
+const ORIGINAL: &str = "originalSpec";
 const DATA: &str = "data.";
 /// A `2dsphere` index over columns: a bucket has the keys of all its rows.
 pub const BUCKET_2DSPHERE: &str = "2dsphere_bucket";
@@ -65,13 +69,19 @@ fn check_kind(series: &TimeSeries, spec: &RawDoc) -> Result<()> {
     Ok(())
 }
 
-/// An index specification over buckets.
-pub fn index_on_buckets(series: &TimeSeries, spec: &RawDoc) -> Result<DocBuf> {
+/// An index specification over buckets. `collated`: the collection has a collation, which the index takes over.
+pub fn index_on_buckets(series: &TimeSeries, spec: &RawDoc, collated: bool) -> Result<DocBuf> {
     check_kind(series, spec)?;
+    let own = spec.get("collation").and_then(|c| c.as_doc()?.get("locale")?.as_str());
+    let collated = own.map_or(collated, |locale| locale != "simple");
     let mut b = DocBuilder::with_capacity(spec.byte_len() + 64);
     for e in spec {
         match (e.name(), e.value()) {
             ("key", Value::Document(key)) => b.raw_doc("key", &key_on_buckets(series, key)?),
+            (PARTIAL, Value::Document(filter)) => {
+                b.raw_doc(PARTIAL, &partial_filter(series, filter, collated)?);
+                b.raw_doc(ORIGINAL, spec)
+            }
             _ => b.elem(e),
         };
     }
@@ -84,6 +94,11 @@ pub fn index_of_users(series: &TimeSeries, spec: &RawDoc) -> Option<DocBuf> {
     for e in spec {
         match (e.name(), e.value()) {
             ("key", Value::Document(key)) => b.raw_doc("key", &key_of_users(series, key)?),
+            (ORIGINAL, _) => &mut b,
+            (PARTIAL, v) => {
+                let asked = spec.get(ORIGINAL).and_then(|d| d.as_doc()?.get(PARTIAL));
+                b.value(PARTIAL, asked.unwrap_or(v))
+            }
             _ => b.elem(e),
         };
     }

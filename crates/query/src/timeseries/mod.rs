@@ -11,6 +11,8 @@ mod extremes;
 mod indexes;
 mod meta_only;
 
+pub use crate::geo::BUCKET_OPERATOR as BUCKET_GEO;
+pub use crate::matcher::BUCKET_HOLDS;
 pub use bucket::{Bucket, NoRoom, id_seconds};
 pub use compressed::{is_compressed, measurements_in, uncompressed};
 pub use definition::{Bucketing, Granularity, TimeSeries};

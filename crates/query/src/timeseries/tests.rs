@@ -114,13 +114,13 @@ fn only_the_source_may_be_asked_for_and_changed() {
 fn an_index_is_listed_as_it_was_asked_for() {
     let s = series();
     let spec = doc! { "key": { "m.a": 1, "t": -1, "x": 1 }, "name": "i" }.to_raw();
-    let stored = index_on_buckets(&s, &spec).unwrap();
+    let stored = index_on_buckets(&s, &spec, false).unwrap();
     let key = doc! {
         "meta.a": 1, "control.max.t": -1, "control.min.t": -1, "control.min.x": 1, "control.max.x": 1,
     };
     assert_eq!(Document::from(&*stored), doc! { "key": key, "name": "i" });
     assert_eq!(index_of_users(&s, &stored).unwrap(), spec);
     let unique = doc! { "key": { "t": 1 }, "name": "i", "unique": true }.to_raw();
-    assert_eq!(index_on_buckets(&s, &unique).unwrap_err().code.0, 72);
+    assert_eq!(index_on_buckets(&s, &unique, false).unwrap_err().code.0, 72);
     assert!(index_of_users(&s, &doc! { "key": { "_id": 1 } }.to_raw()).is_none());
 }

@@ -48,7 +48,10 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let series = server.series_of_definition(&ns, by_buckets)?;
     server.uuid_of_write(true, "createIndexes", &req, &ns, series.as_ref())?;
     let on_buckets: Vec<DocBuf> = match &series {
-        Some(s) => specs.iter().map(|spec| index_on_buckets(&s.of, spec)).collect::<Result<_>>()?,
+        Some(s) => {
+            let collated = server.catalog.lookup(&s.buckets).is_some_and(|c| c.collation().is_some());
+            specs.iter().map(|spec| index_on_buckets(&s.of, spec, collated)).collect::<Result<_>>()?
+        }
         None => Vec::new(),
     };
     let specs = if series.is_some() { on_buckets.iter().map(|s| &**s).collect() } else { specs };
