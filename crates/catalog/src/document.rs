@@ -2,6 +2,7 @@
 
 use crate::Catalog;
 use pando_base::{Error, ErrorCode, Result, Timestamp, limits};
+use pando_bson::depth::is_deeper_than;
 use pando_bson::{DocBuilder, Elem, ElementType, RawDoc, Value};
 use std::borrow::Cow;
 
@@ -62,8 +63,7 @@ fn check_size(doc: &RawDoc) -> Result<()> {
             limits::BSON_USER_BYTES_MAX
         )));
     }
-    // A level of nesting takes at least seven bytes, so small documents cannot be too deep.
-    if doc.byte_len() > limits::BSON_STORED_DEPTH_MAX * 7 && is_deeper(doc, limits::BSON_STORED_DEPTH_MAX) {
+    if is_deeper_than(doc, limits::BSON_STORED_DEPTH_MAX) {
         return Err(Error::new(
             ErrorCode::Overflow,
             format!(
@@ -73,14 +73,6 @@ fn check_size(doc: &RawDoc) -> Result<()> {
         ));
     }
     Ok(())
-}
-
-/// Whether documents and arrays nest more than `levels` deep below `doc`. (Input was bounded when it came in.)
-fn is_deeper(doc: &RawDoc, levels: usize) -> bool {
-    doc.iter().any(|e| match e.value() {
-        Value::Document(d) | Value::Array(d) => levels == 0 || is_deeper(d, levels - 1),
-        _ => false,
-    })
 }
 
 /// Types and shapes an `_id` may not have.

@@ -30,6 +30,7 @@ pub mod number;
 pub mod plan;
 pub mod projection;
 pub mod regex;
+mod reply_depth;
 pub mod script;
 pub mod sort;
 pub mod source;

@@ -24,6 +24,7 @@ use crate::ctx::QueryCtx;
 use crate::expr::Scope;
 use crate::facts::Facts;
 use crate::matcher;
+use crate::reply_depth::check_reply_depth;
 use crate::source::RecordId;
 use crate::stage::shape::Shape;
 use pando_base::Result;
@@ -157,17 +158,23 @@ impl Projection {
     pub fn kept_fields(&self) -> Option<Vec<String>> {
         if self.stage.is_some() { None } else { self.only_fields() }
     }
-    /// The projected document.
+    /// The projected document. 15 when what it computes nests too deep for a reply.
     pub fn apply(&self, doc: &RawDoc, row: &RowMeta<'_>) -> Result<DocBuf> {
         if let Some(stage) = &self.stage {
-            return stage.shape.apply(&Scope::new(doc, &stage.ctx).with_facts(row.facts));
+            let out = stage.shape.apply(&Scope::new(doc, &stage.ctx).with_facts(row.facts))?;
+            check_reply_depth(&out)?;
+            return Ok(out);
         }
         if self.is_identity() {
             return Ok(doc.to_buf());
         }
         let mut out = DocBuilder::with_capacity(doc.byte_len().min(1024));
         self.apply_into(doc, row, &mut out)?;
-        Ok(out.finish())
+        let out = out.finish();
+        if self.root.adds {
+            check_reply_depth(&out)?;
+        }
+        Ok(out)
     }
     /// Appends the projected fields to `out`.
     pub fn apply_into(&self, doc: &RawDoc, row: &RowMeta<'_>, out: &mut DocBuilder) -> Result<()> {

@@ -25,6 +25,9 @@ pub(super) fn limit(n: u64) -> Box<dyn Stage> {
 }
 
 impl Stage for Limit {
+    fn may_nest(&self) -> bool {
+        false
+    }
     fn next(&mut self, up: &mut Upstream<'_>) -> Result<Step> {
         if self.left == 0 {
             return Ok(Step::Eof);

@@ -52,6 +52,9 @@ fn filter_paths(filter: &RawDoc, needs: &mut Needs) -> bool {
 }
 
 impl Stage for Match {
+    fn may_nest(&self) -> bool {
+        false
+    }
     fn next(&mut self, up: &mut Upstream<'_>) -> Result<Step> {
         loop {
             match up.next()? {

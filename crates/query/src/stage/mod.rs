@@ -80,6 +80,7 @@ use crate::expr::{ParseCtx, optimize_error};
 use crate::facts::Facts;
 use crate::plan::Firsts;
 use crate::projection::{MetaField, Projection};
+use crate::reply_depth::check_reply_depth;
 use crate::sort::{SortPattern, SpillSpace};
 use bytes::Bytes;
 use pando_base::limits::{
@@ -345,6 +346,10 @@ pub(crate) trait Stage: Send {
     }
     /// Nobody looks at other fields of the documents that come in, this stage included.
     fn keep_fields(&mut self, _names: BTreeSet<String>) {}
+    /// Its rows may nest deeper than those it gets.
+    fn may_nest(&self) -> bool {
+        true
+    }
     /// It has many rows at a time, or the same several times.
     fn holds_rows(&self) -> bool {
         false
@@ -666,7 +671,8 @@ impl Pipeline {
             stage.start(env)?;
         }
         let returned = vec![0; self.stages.len()];
-        Ok(Runner { returned, stages: self.stages, budget: STAGE_ROWS_PER_TURN, ctx: self.ctx })
+        let nests = self.stages.iter().any(|s| s.may_nest());
+        Ok(Runner { nests, returned, stages: self.stages, budget: STAGE_ROWS_PER_TURN, ctx: self.ctx })
     }
 }
 
@@ -706,6 +712,8 @@ pub struct Runner {
     stages: Vec<Box<dyn Stage>>,
     returned: Vec<u64>,
     budget: u32,
+    /// Its rows may nest deeper than documents in a collection.
+    nests: bool,
     ctx: QueryCtx,
 }
 
@@ -716,7 +724,12 @@ impl Runner {
     /// The next result.
     pub fn next(&mut self, input: &mut dyn Input) -> Result<Step> {
         let mut input_failed = false;
-        let step = self.pull(input, &mut input_failed);
+        let mut step = self.pull(input, &mut input_failed);
+        if self.nests
+            && let Ok(Step::Row(row)) = &step
+        {
+            step = check_reply_depth(row.doc()).and(step);
+        }
         step.map_err(|e| if input_failed { e } else { e.context("PlanExecutor error during aggregation") })
     }
     /// What was done so far, stage by stage.

@@ -66,6 +66,9 @@ impl Sample {
 }
 
 impl Stage for Sample {
+    fn may_nest(&self) -> bool {
+        false
+    }
     fn start(&mut self, env: &RunEnv) -> Result<()> {
         self.spill = env.spill.clone();
         Ok(())

@@ -18,6 +18,9 @@ pub(super) fn parse(e: Elem<'_>, _: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
 }
 
 impl Stage for Skip {
+    fn may_nest(&self) -> bool {
+        false
+    }
     fn next(&mut self, up: &mut Upstream<'_>) -> Result<Step> {
         loop {
             let step = up.next()?;

@@ -101,6 +101,9 @@ impl Sort {
 }
 
 impl Stage for Sort {
+    fn may_nest(&self) -> bool {
+        false
+    }
     fn start(&mut self, env: &RunEnv) -> Result<()> {
         self.spill = env.spill.clone();
         Ok(())

@@ -398,3 +398,24 @@ fn stages_nest_no_deeper_together_than_values_can_be_walked() {
     assert_eq!(pipeline(900, 5), Ok(()));
     assert_eq!(pipeline(900, 100), Err(15));
 }
+
+#[test]
+fn a_reply_nests_no_deeper_than_clients_read() {
+    let nested = |n: usize| doc! { "$reduce": { "input": { "$range": [0, n as i32] }, "initialValue": 1, "in": { "a": "$$value" } } };
+    let run = |stages: Vec<Bson>| {
+        let mut runner = pipeline(stages).expect("parses").start(&RunEnv::default()).expect("starts");
+        let mut input = std::iter::once(Row::from(doc! { "_id": 1 }.to_raw()));
+        runner.next(&mut input).map(drop).map_err(|e| e.code.0)
+    };
+    let project = |n| Bson::Document(doc! { "$project": { "x": nested(n) } });
+    assert_eq!(run(vec![project(199)]), Ok(()));
+    assert_eq!(run(vec![project(200)]), Err(15));
+    // On its way it may be deeper.
+    let kind = Bson::Document(doc! { "$project": { "x": { "$type": "$x" } } });
+    assert_eq!(run(vec![project(300), kind]), Ok(()));
+    let projection = |n| {
+        let p = Projection::parse(&doc! { "x": nested(n) }.to_raw(), &QueryCtx::default()).expect("parses");
+        p.apply(&doc! { "_id": 1 }.to_raw(), &Default::default()).map(drop).map_err(|e| e.code.0)
+    };
+    assert_eq!((projection(199), projection(200)), (Ok(()), Err(15)));
+}
