@@ -337,3 +337,42 @@ fn places_below_a_measured_field_are_found_by_their_index() {
         server.shut_down().await;
     });
 }
+
+/// Of equal numbers of several types any may be given.
+fn of_one_type(rows: Vec<Document>) -> String {
+    format!("{rows:?}").replace(".0)", ")").replace("Double(", "Int32(")
+}
+
+#[test]
+fn least_and_greatest_values_of_sources_are_those_of_their_measurements() {
+    run(async {
+        for kinds in [4, 6, 9, 11] {
+            let (_world, server, mut c) = started().await;
+            let mut r = Random(kinds as u64 + 40);
+            let docs = (0..200).map(|i| {
+                let mut d = doc! { "_id": i, "t": at(r.below(40) as i64 * HOUR / 8), "m": { "a": r.below(9) as i32 } };
+                if r.below(5) > 0 {
+                    d.push("x", r.value(kinds));
+                }
+                d
+            });
+            insert(&mut c, docs.collect()).await;
+            for by in [Bson::String("$m.a".to_owned()), Bson::String("$m".to_owned()), Bson::Null] {
+                let group = doc! { "$group": {
+                    "_id": by,
+                    "low": { "$min": "$x" }, "high": { "$max": "$x" }, "below": { "$min": "$x.y" }, "id": { "$max": "$_id" },
+                } };
+                let sort = doc! { "$sort": { "_id": 1 } };
+                let all = rows(&mut c, vec![doc! { "$limit": 1_000_000 }, group.clone(), sort.clone()]).await;
+                let found = rows(&mut c, vec![group, sort]).await;
+                assert_eq!(of_one_type(found), of_one_type(all), "{kinds}");
+            }
+            // The least time is that of a measurement.
+            let group = doc! { "$group": { "_id": "$m", "first": { "$min": "$t" } } };
+            let sort = doc! { "$sort": { "_id": 1 } };
+            let all = rows(&mut c, vec![doc! { "$limit": 1_000_000 }, group.clone(), sort.clone()]).await;
+            assert_eq!(rows(&mut c, vec![group, sort]).await, all);
+            server.shut_down().await;
+        }
+    });
+}

@@ -272,6 +272,13 @@ impl AccSpec {
             _ => None,
         }
     }
+    /// The path whose least or greatest value it is.
+    pub(crate) fn extreme_of(&self) -> Option<String> {
+        match (self.name, &self.arg) {
+            ("$min" | "$max", Arg::Unary(e)) => e.as_field().filter(|p| !p.is_whole()).map(|p| p.dotted()),
+            _ => None,
+        }
+    }
     /// A fresh accumulator for the group with this id.
     pub(crate) fn start(&self, id: &Val<'_>, ctx: &QueryCtx) -> Result<Box<dyn Accumulator>> {
         Ok(match &self.make {

@@ -4,6 +4,7 @@
 //! the group keeps the first `_id` as it was. What does not fit in memory leaves in sorted partial results that are
 //! merged at the end.
 
+use super::bucket_ends::Extremes;
 use super::group_table::{GROUP_OVERHEAD_BYTES, GroupTable};
 use super::{Held, Needs, Origin, Row, RunEnv, Stage, Step, Upstream};
 use crate::accumulator::{self, AccSpec, Accumulator};
@@ -402,6 +403,20 @@ impl Stage for Group {
         let mut picks = self.accs.iter().map(AccSpec::pick);
         let pick = picks.next().unwrap_or(Some(Pick::Any))?;
         picks.all(|p| p == Some(pick)).then(|| Firsts { path: path.dotted(), pick })
+    }
+    fn as_extremes(&self) -> Option<Extremes> {
+        let (mut by, mut of) = (Vec::new(), Vec::new());
+        for e in self.id.exprs() {
+            match (e.as_field().filter(|p| !p.is_whole()), e.as_const()) {
+                (Some(path), _) => by.push(path.dotted()),
+                (None, Some(_)) => {}
+                (None, None) => return None,
+            }
+        }
+        for acc in &self.accs {
+            of.push(acc.extreme_of()?);
+        }
+        Some(Extremes { by, of })
     }
     fn needs(&self, needs: &mut Needs) {
         let mut complete = true;

@@ -101,6 +101,7 @@ impl Pipeline {
             self.stages[at].keep_fields(paths.iter().map(root).collect::<BTreeSet<_>>());
         }
         self.shown[at] = self.stages[at].shown();
+        self.ask_for_ends(at);
     }
 }
 

@@ -19,6 +19,7 @@ mod ask_buckets;
 mod bounded_sort;
 mod bucket;
 mod bucket_auto;
+mod bucket_ends;
 mod bucket_order;
 mod count;
 mod densify;
@@ -362,6 +363,12 @@ pub(crate) trait Stage: Send {
     fn as_firsts(&self) -> Option<Firsts> {
         None
     }
+    /// A `$group` that looks at the least and greatest values of paths only.
+    fn as_extremes(&self) -> Option<bucket_ends::Extremes> {
+        None
+    }
+    /// Somebody behind looks at the least and greatest values of these paths, and at the source.
+    fn give_ends(&mut self, _paths: Vec<Vec<String>>) {}
     /// It unpacks the buckets of this series.
     fn as_unpack(&self) -> Option<unpack_bucket::Series<'_>> {
         None

@@ -4,6 +4,7 @@
 //! first measurement. A view of this stage alone is what users see of the collection of buckets. Columns are walked side
 //! by side, only those that somebody behind looks at.
 
+use super::bucket_ends;
 use super::bucket_order::BucketOrder;
 use super::{Needs, Row, Stage, Step, Upstream};
 use crate::exec::{Each, Fed};
@@ -24,6 +25,8 @@ pub(super) struct UnpackBucket {
     includes: bool,
     current: Option<Open>,
     order: Option<BucketOrder>,
+    /// Only the least and greatest values of these are looked at.
+    ends: Option<Vec<Vec<String>>>,
 }
 
 /// A bucket that is being unpacked.
@@ -110,6 +113,7 @@ pub(super) fn parse(e: Elem<'_>, _: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
         includes: false,
         current: None,
         order: None,
+        ends: None,
     };
     let text = |f: Elem<'_>, code: i32| match f.value() {
         Value::String(s) => Ok(s.to_owned()),
@@ -176,7 +180,9 @@ impl UnpackBucket {
             order.opens(doc)?;
         }
         check(self, doc)?;
+        let ends = self.ends.as_ref().and_then(|paths| bucket_ends::instead_of(doc, &self.time_field, paths));
         let bucket = match is_compressed(doc)? {
+            _ if ends.is_some() => ends.unwrap_or_default().into(),
             true => {
                 let wanted = |name: &str| name == self.time_field || self.shows(name);
                 uncompressed(doc, &wanted)?.into_owned().into()
@@ -257,6 +263,9 @@ impl Stage for UnpackBucket {
     fn follow_order(&mut self, order: BucketOrder) {
         self.order = Some(order);
     }
+    fn give_ends(&mut self, paths: Vec<Vec<String>>) {
+        self.ends = Some(paths);
+    }
     fn as_unpack(&self) -> Option<Series<'_>> {
         Some(Series {
             time_field: &self.time_field,
@@ -297,6 +306,7 @@ pub fn measurements(series: &TimeSeries, bucket: &RawDoc) -> Result<Vec<DocBuf>>
         includes: false,
         current: None,
         order: None,
+        ends: None,
     };
     stage.current = stage.open(bucket.to_buf().into())?;
     Ok(std::iter::from_fn(|| stage.next_measurement()).collect())
