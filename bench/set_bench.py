@@ -25,6 +25,7 @@ import os
 import pathlib
 import random
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -48,7 +49,7 @@ class Member:
     def __init__(self, binary, home, port, name, cache):
         self.port, self.home = port, home
         home.mkdir(parents=True)
-        cmd = [binary, "--dbpath", str(home), "--port", str(port), "--replSet", name, "--bind_ip", "127.0.0.1", "--nounixsocket",
+        cmd = [*shlex.split(binary), "--dbpath", str(home), "--port", str(port), "--replSet", name, "--bind_ip", "127.0.0.1", "--nounixsocket",
                "--logpath", str(home / "log"), "--wiredTigerCacheSizeGB", str(cache)]
         self.proc = subprocess.Popen(cmd, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
