@@ -32,6 +32,12 @@ pub fn filter_on_meta(series: &TimeSeries, filter: &RawDoc) -> Result<DocBuf> {
             ("$comment", v) => {
                 b.value("$comment", v);
             }
+            ("$expr", _) => {
+                return Err(refuse(
+                    "Cannot use $expr when performing an update or delete on a time-series collection"
+                        .to_owned(),
+                ));
+            }
             (path, _) => match renamed(series, path) {
                 Some(path) => {
                     b.raw(e.ty, &path, e.data());
@@ -66,21 +72,23 @@ pub fn update_on_meta(series: &TimeSeries, update: Value<'_>) -> Result<DocBuf> 
         }
         let mut inner = DocBuilder::new();
         for f in fields {
-            let Some(path) = renamed(series, f.name()) else {
-                let field = series.meta_field.as_deref().unwrap_or_default();
-                return Err(refuse(format!(
-                    "Cannot perform an update on a time-series collection which updates a field that is not the \
-                     metaField '{field}'"
-                )));
-            };
+            let of_source = |path: &str| renamed(series, path).ok_or_else(|| changes_others(series));
+            let path = of_source(f.name())?;
             match (op.name(), f.value()) {
-                ("$rename", Value::String(to)) => inner.str(&path, &renamed(series, to).unwrap_or_default()),
+                ("$rename", Value::String(to)) => inner.str(&path, &of_source(to)?),
                 _ => inner.raw(f.ty, &path, f.data()),
             };
         }
         b.raw_doc(op.name(), &inner.finish());
     }
     Ok(b.finish())
+}
+
+fn changes_others(series: &TimeSeries) -> Error {
+    let field = series.meta_field.as_deref().unwrap_or_default();
+    refuse(format!(
+        "Cannot perform an update on a time-series collection which updates a field that is not the metaField '{field}'"
+    ))
 }
 
 fn replacement() -> Error {

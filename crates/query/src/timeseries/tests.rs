@@ -106,8 +106,11 @@ fn only_the_source_may_be_asked_for_and_changed() {
     let update = doc! { "$set": { "m.a": 1 } }.to_raw();
     let u = update_on_meta(&s, Value::Document(&update)).unwrap();
     assert_eq!(Document::from(&*u), doc! { "$set": { "meta.a": 1 } });
-    let other = doc! { "$set": { "x": 1 } }.to_raw();
-    assert_eq!(update_on_meta(&s, Value::Document(&other)).unwrap_err().code.0, 72);
+    for other in [doc! { "$set": { "x": 1 } }, doc! { "$rename": { "m": "x" } }] {
+        assert_eq!(update_on_meta(&s, Value::Document(&other.to_raw())).unwrap_err().code.0, 72);
+    }
+    let by_expression = filter_on_meta(&s, &doc! { "$expr": { "$eq": ["$m", 1] } }.to_raw()).unwrap_err();
+    assert!(by_expression.message.starts_with("Cannot use $expr"), "{by_expression}");
 }
 
 #[test]
