@@ -92,6 +92,8 @@ pub const PLAN_CACHE_WORKS_GROWTH: u64 = 2;
 pub const PLAN_TRIAL_WORKS_MIN: u64 = 10_000;
 /// Candidate plans that are tried against each other.
 pub const CANDIDATE_PLANS_MAX: usize = 64;
+/// Plans for one `$or` that are tried: each branch may have several ways.
+pub const UNION_PLANS_MAX: usize = 8;
 /// Longest regular expression (MongoDB's bound for `$regex`).
 pub const REGEX_PATTERN_BYTES_MAX: usize = 32_764;
 /// A compiled regular expression; repeats multiply quickly.

@@ -40,6 +40,7 @@ pub use modulo::Modulo;
 pub use node::{ElemMatchObject, ElemMatchValue, ExprNode, Leaf, Node, Pred, SampleRate, Scope};
 pub(crate) use number::{decimal_is_nan, exact_i64, parse_non_negative, truncated_i64};
 pub use operand::Operand;
+pub(crate) use optimize::rank;
 pub use path::Path;
 pub(crate) use path::{Leaf as ArrayAtEnd, any as walk};
 pub use regexp::RegexPred;
@@ -96,6 +97,15 @@ impl Matcher {
             return Matcher::all();
         }
         let scope = optimize::finish(root);
+        Matcher { filter: scope.root.to_doc(), scope, collation }
+    }
+
+    /// Parts of another filter, in this order.
+    pub(crate) fn of_parts(parts: Vec<Node>, collation: Option<Arc<Collation>>) -> Matcher {
+        if patience::is_over(parts.len()) {
+            return Matcher::all();
+        }
+        let scope = optimize::joined(parts);
         Matcher { filter: scope.root.to_doc(), scope, collation }
     }
 

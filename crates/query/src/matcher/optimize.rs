@@ -15,6 +15,14 @@ pub(super) fn finish(root: Node) -> Scope {
     Scope { root, names }
 }
 
+/// Parts of a finished tree that stand together now, in this order.
+pub(super) fn joined(mut parts: Vec<Node>) -> Scope {
+    let mut root = if parts.len() == 1 { parts.remove(0) } else { Node::And(parts) };
+    let mut names = Vec::new();
+    assign(&mut root, &mut names);
+    Scope { root, names }
+}
+
 fn optimize(node: Node) -> Node {
     match node {
         Node::And(v) => and(v),
@@ -131,7 +139,8 @@ fn as_in(nodes: &[Node]) -> Option<Node> {
     Some(Node::leaf(path, Pred::In(InList::new(values, regexes, collation))))
 }
 
-fn rank(n: &Node) -> u8 {
+/// The place of its kind in MongoDB's order.
+pub(crate) fn rank(n: &Node) -> u8 {
     match n {
         Node::And(_) => 0,
         Node::Or(_) => 1,

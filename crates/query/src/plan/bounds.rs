@@ -379,7 +379,7 @@ fn hashed_bounds(node: &Node, order: Order<'_>) -> Option<Bounds> {
             _ => return None,
         },
         Node::Leaf(l) => match &l.pred {
-            Pred::Cmp(c) if c.op == CmpOp::Eq => IntervalList(of(&c.rhs)?),
+            Pred::Cmp(c) | Pred::Implied(c) if c.op == CmpOp::Eq => IntervalList(of(&c.rhs)?),
             Pred::In(list) if list.regexes.is_empty() => {
                 let points = list.values().iter().map(of).collect::<Option<Vec<_>>>()?;
                 IntervalList(points.into_iter().flatten().collect())

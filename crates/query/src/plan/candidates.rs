@@ -5,14 +5,14 @@ use super::eligible::{implies, same_collation, wildcard_covers};
 use super::filters::IndexFilter;
 use super::interval::IntervalList;
 use super::key_bounds::KeyBounds;
-use super::node::{CollScan, IxScan, PlanNode, SortKeySource};
-use super::order::{key_sort, order_of, score};
+use super::leftover;
+use super::node::{CollScan, IxScan, PlanNode};
+use super::order::{key_sort, order_of};
 use super::predicates::{Predicate, collect, conjuncts};
 use super::{Hint, Query};
 use crate::collation::Collation;
 use crate::matcher::{CmpOp, Matcher, Node, Path, Pred};
 use crate::projection::MetaField;
-use crate::sort::SortPattern;
 use crate::source::{CollectionInfo, Direction, FieldKind, IndexInfo, IndexKind, RecordId};
 use pando_base::{ErrorCode, Result, limits, patience};
 use pando_bson::keystring::KeyBuilder;
@@ -28,7 +28,7 @@ pub struct Solution {
 }
 
 /// What planning one branch of a disjunction takes.
-const BRANCH_STEPS: usize = 50;
+pub(super) const BRANCH_STEPS: usize = 50;
 
 // tour: find 4/9
 /// The plans for `q`, best guesses first; at least one.
@@ -97,6 +97,7 @@ pub(super) struct Planner<'q> {
 }
 
 /// A scan with what is left to do above it.
+#[derive(Clone)]
 pub(super) struct Rows {
     pub(super) node: PlanNode,
     /// To check on documents.
@@ -106,6 +107,8 @@ pub(super) struct Rows {
     pub(super) access: Option<Access>,
     pub(super) dir: Direction,
     pub(super) signature: String,
+    /// The one condition that it answers, when it is a branch of a disjunction.
+    pub(super) lone: Option<Node>,
 }
 
 impl<'q> Planner<'q> {
@@ -187,6 +190,7 @@ impl Planner<'_> {
             access: None,
             dir,
             signature: "COLLSCAN".into(),
+            lone: None,
         };
         self.finish(rows)
     }
@@ -263,10 +267,12 @@ impl Planner<'_> {
         let usable = self.usable(hinted, self.q.matcher.root());
         let wanted = self.wanted(&self.predicates, self.conj.len());
         let mut out = Vec::new();
-        if let [Node::Or(branches)] = self.conj
-            && let Some(rows) = self.union(branches, 0, hinted)
-        {
-            return vec![self.finish(rows)];
+        if let [Node::Or(branches)] = self.conj {
+            let mut unions = self.unions(branches, &usable, hinted);
+            if !unions.is_empty() {
+                out.append(&mut unions);
+                return out;
+            }
         }
         for &i in &usable {
             if self.is_enough(&out) {
@@ -279,14 +285,8 @@ impl Planner<'_> {
                 gives_order |= rows.sorted;
                 out.push(self.finish(rows));
             }
-            let whole = self.q.sort.is_some()
-                && !index.sparse
-                && matches!(index.kind, IndexKind::Btree | IndexKind::Hashed);
-            if whole && !gives_order {
-                let rows = self.index_rows(whole_index(i, index, self.conj.len()));
-                if rows.sorted {
-                    out.push(self.finish(rows));
-                }
+            if !gives_order {
+                out.extend(self.in_order(i));
             }
         }
         for (i, node) in self.conj.iter().enumerate() {
@@ -300,6 +300,15 @@ impl Planner<'_> {
             }
         }
         out
+    }
+    /// An index read from end to end for its order.
+    pub(super) fn in_order(&self, i: usize) -> Option<Solution> {
+        let index = &self.info.indexes[i];
+        let whole = self.q.sort.is_some()
+            && !index.sparse
+            && matches!(index.kind, IndexKind::Btree | IndexKind::Hashed);
+        let rows = whole.then(|| self.index_rows(whole_index(i, index, self.conj.len())))?;
+        rows.sorted.then(|| self.finish(rows))
     }
     /// More plans than these are not tried; and the work on one takes as long as the filter is large.
     fn is_enough(&self, out: &[Solution]) -> bool {
@@ -375,6 +384,7 @@ impl Planner<'_> {
             sorted: self.q.sort.is_none() || order.is_some(),
             dir,
             signature: format!("MINMAX {}", index.name),
+            lone: None,
             node: PlanNode::IxScan(Arc::new(IxScan {
                 index: i,
                 dir,
@@ -422,12 +432,20 @@ impl Planner<'_> {
     }
 
     pub(super) fn leftover(&self, access: &Access) -> Option<Arc<Matcher>> {
-        let left: Vec<Node> =
-            self.conj.iter().zip(&access.done).filter(|(_, done)| !**done).map(|(n, _)| n.clone()).collect();
-        self.matcher_of(left)
+        self.left_of(self.conj, access)
     }
 
-    fn signature(&self, access: &Access, dir: Direction) -> String {
+    /// What of these conditions has to be checked on documents.
+    pub(super) fn left_of(&self, conj: &[Node], access: &Access) -> Option<Arc<Matcher>> {
+        let bounds = |i: usize| access.used.get(i).is_some_and(|used| *used);
+        let all = conj.iter().enumerate().zip(&access.done);
+        let left = all.filter(|(_, done)| !**done).map(|((i, n), _)| (n.clone(), bounds(i))).collect();
+        let left = leftover::ordered(access, left);
+        let matcher = |parts| Arc::new(Matcher::of_parts(parts, self.q.ctx.collation.clone()));
+        (!left.is_empty()).then(|| matcher(left))
+    }
+
+    pub(super) fn signature(&self, access: &Access, dir: Direction) -> String {
         let bounded: String =
             access.fields.iter().map(|f| if f.intervals.is_everything() { '-' } else { 'x' }).collect();
         let done: String = access.done.iter().map(|d| if *d { '1' } else { '0' }).collect();
@@ -435,7 +453,7 @@ impl Planner<'_> {
         format!("IXSCAN {} {path} {bounded} {done} {dir:?}", self.index(access).name)
     }
 
-    fn index_rows(&self, access: Access) -> Rows {
+    pub(super) fn index_rows(&self, access: Access) -> Rows {
         let order = match &self.q.sort {
             None => Some(Direction::Forward),
             Some(s) if same_collation(&self.index(&access).collation, &self.q.ctx.collation) => {
@@ -461,6 +479,7 @@ impl Planner<'_> {
             dir,
             signature: self.signature(&access, dir),
             access: Some(access),
+            lone: None,
         }
     }
 
@@ -512,131 +531,7 @@ impl Planner<'_> {
             access: None,
             dir,
             signature: format!("MERGE {}", self.signature(access, dir)),
+            lone: None,
         })
-    }
-
-    /// A scan per branch of a disjunction, which is conjunct `at`; `None` if some branch has no index.
-    pub(super) fn union(&self, branches: &[Node], at: usize, hinted: Option<usize>) -> Option<Rows> {
-        let mut scans = Vec::new();
-        for branch in branches {
-            if patience::is_over(BRANCH_STEPS + self.conj.len()) {
-                return None;
-            }
-            scans.push(self.branch(branch, at, hinted)?);
-        }
-        if let Some(mut one) = self.single_scan(&scans) {
-            one.done = (0..self.conj.len()).map(|i| i == at).collect();
-            let rows = self.index_rows(one);
-            let merges = self.q.sort.as_ref().is_some_and(|s| self.merged(&scans, s).is_some());
-            if rows.sorted || !merges {
-                return Some(rows);
-            }
-        }
-        let others: Vec<Node> =
-            self.conj.iter().enumerate().filter(|(i, _)| *i != at).map(|(_, n)| n.clone()).collect();
-        let filter = self.matcher_of(others);
-        let signature =
-            format!("OR {}", scans.iter().map(|s| s.signature.as_str()).collect::<Vec<_>>().join(" | "));
-        let sorted = self.q.sort.as_ref().and_then(|s| self.merged(&scans, s));
-        let fetched = |s: &Rows, keep_key: bool| {
-            let node = match &s.access {
-                // Not merged, the direction does not matter.
-                Some(a) => self.scan_node(a, if keep_key { s.dir } else { Direction::Forward }, keep_key),
-                None => s.node.clone(),
-            };
-            match &s.filter {
-                Some(f) => node.fetch(Some(f.clone())),
-                None => node,
-            }
-        };
-        let node = match (&sorted, &self.q.sort) {
-            (Some(keys), Some(sort)) => PlanNode::SortMerge {
-                inputs: scans.iter().map(|s| fetched(s, true)).collect(),
-                pattern: sort.clone(),
-                keys: keys.clone(),
-                dedup: true,
-            },
-            _ => PlanNode::Or { inputs: scans.iter().map(|s| fetched(s, false)).collect() },
-        };
-        Some(Rows {
-            node,
-            filter,
-            sorted: self.q.sort.is_none() || sorted.is_some(),
-            access: None,
-            dir: Direction::Forward,
-            signature,
-        })
-    }
-
-    /// Branches on the first field of one index, nothing left to check: one scan over the union of the bounds.
-    fn single_scan(&self, scans: &[Rows]) -> Option<Access> {
-        let first = scans.first()?.access.as_ref()?;
-        let order = Collation::order(&self.index(first).collation);
-        let mut union = Vec::new();
-        for s in scans {
-            let a = s.access.as_ref()?;
-            let same = a.index == first.index
-                && a.wild_path == first.wild_path
-                && a.wild_path.is_none()
-                && a.key_filter.is_empty()
-                && s.filter.is_none()
-                && a.fields.iter().skip(1).all(|f| f.intervals.is_everything());
-            if !same {
-                return None;
-            }
-            union.extend(a.fields[0].intervals.0.iter().cloned());
-        }
-        let mut all = first.clone();
-        all.fields[0].intervals = IntervalList(union).normalize(order);
-        Some(all)
-    }
-
-    /// The best single-index way to answer one branch, with the other conjuncts' help where that bounds more.
-    fn branch(&self, branch: &Node, at: usize, hinted: Option<usize>) -> Option<Rows> {
-        let own = conjuncts(branch);
-        if let Some(rows) = self.text_rows(own) {
-            return Some(rows);
-        }
-        let others = self.conj.iter().enumerate().filter(|(i, _)| *i != at).map(|(_, n)| n.clone());
-        let mut context: Vec<Node> = own.to_vec();
-        context.extend(others);
-        let root = Node::And(context.clone());
-        let usable = self.usable(hinted, &root);
-        let best = |conj: &[Node]| {
-            let predicates = collect(conj);
-            let wanted = self.wanted(&predicates, conj.len());
-            let all = usable.iter().flat_map(|i| accesses(*i, &self.info.indexes[*i], &wanted));
-            // The branch's own conditions come first.
-            let all = all.filter(|a| a.used.iter().take(own.len()).any(|u| *u));
-            all.max_by_key(|a| (score(a), std::cmp::Reverse(a.index)))
-        };
-        let mut access = best(own);
-        if own.len() < context.len()
-            && let Some(wider) = best(&context)
-            && access.as_ref().is_none_or(|a| score(&wider) > score(a))
-        {
-            access = Some(wider);
-        }
-        let access = access?;
-        let left: Vec<Node> =
-            own.iter().zip(&access.done).filter(|(_, done)| !**done).map(|(n, _)| n.clone()).collect();
-        let sort = self.q.sort.as_ref();
-        let order = sort
-            .filter(|_| same_collation(&self.index(&access).collation, &self.q.ctx.collation))
-            .and_then(|s| order_of(&access, s));
-        let dir = order.unwrap_or(Direction::Forward);
-        Some(Rows {
-            node: self.scan_node(&access, dir, false),
-            filter: self.matcher_of(left),
-            sorted: order.is_some(),
-            dir,
-            signature: self.signature(&access, dir),
-            access: Some(access),
-        })
-    }
-
-    /// Key sources, when every branch comes in the wanted order.
-    fn merged(&self, scans: &[Rows], sort: &SortPattern) -> Option<Vec<SortKeySource>> {
-        scans.iter().map(|s| if s.sorted { key_sort(s.access.as_ref()?, sort) } else { None }).collect()
     }
 }

@@ -7,7 +7,7 @@ use super::{Hint, Query};
 use crate::collation::Collation;
 use crate::source::{CollectionInfo, Direction, RecordId};
 use pando_base::{Error, Result};
-use pando_bson::DocBuf;
+use pando_bson::{DocBuf, Value};
 
 /// Whether the query's hint names the index that the records are ordered by.
 fn is_hinted(q: &Query, info: &CollectionInfo) -> bool {
@@ -93,7 +93,15 @@ impl Planner<'_> {
         }
         for p in self.predicates.iter().filter(|p| p.path == "_id" && p.group.is_none()) {
             let Some((list, _)) = super::bounds::bounds_of(p.node, traits) else { continue };
-            let (Some(first), Some(last)) = (list.0.first(), list.0.last()) else { continue };
+            let (Some(first), Some(last)) = (list.0.first(), list.0.last()) else {
+                // Nothing meets it: a range that ends before it begins.
+                (scan.min, scan.max) = (
+                    Some(RecordId::of_id(Value::MaxKey, &None)),
+                    Some(RecordId::of_id(Value::MinKey, &None)),
+                );
+                scan.clustered = true;
+                return;
+            };
             let low = RecordId::of_id(first.low.value(), &self.info.collation);
             let high = RecordId::of_id(last.high.value(), &self.info.collation);
             scan.min = Some(scan.min.take().map_or(low.clone(), |m| m.max(low)));

@@ -6,7 +6,7 @@
 //! elements counted too.
 
 use super::Query;
-use super::access::{Access, accesses, whole_index};
+use super::access::{Access, BoundField, accesses, whole_index};
 use super::candidates::{Planner, Solution};
 use super::node::{DistinctScan, Gives, PlanNode};
 use super::order::order_of;
@@ -27,7 +27,8 @@ pub fn distinct_plan(q: &Query, key: &str, info: &CollectionInfo) -> Option<Plan
             all.push(whole_index(i, index, 0));
         }
         for a in all {
-            if let Some(field) = serves(&a, key, index.collation.is_some())
+            let points = |f: &BoundField| f.intervals.all_points();
+            if let Some(field) = serves(&a, key, index.collation.is_some(), &points)
                 && best.as_ref().is_none_or(|(f, _)| field < *f)
             {
                 best = Some((field, a));
@@ -40,15 +41,25 @@ pub fn distinct_plan(q: &Query, key: &str, info: &CollectionInfo) -> Option<Plan
     Some(PlanNode::DistinctScan(Arc::new(DistinctScan { scan, field, key, gives: Gives::Values })))
 }
 
+/// Some index has the field, and none that has it serves the filter: explain says that only the field is read.
+pub fn reads_only(q: &Query, key: &str, info: &CollectionInfo) -> bool {
+    let p = Planner::new(q, info);
+    let wanted = p.wanted(&p.predicates, p.conj.len());
+    let has = |i: &usize| info.indexes[*i].fields.iter().any(|f| f.path == key);
+    let having: Vec<usize> = (0..info.indexes.len()).filter(has).collect();
+    !having.is_empty() && having.iter().all(|i| accesses(*i, &info.indexes[*i], &wanted).is_empty())
+}
+
 /// The position of the wanted field, if stepping over its values gives all that are wanted.
-fn serves(a: &Access, key: &str, collated: bool) -> Option<usize> {
+/// `fixed` says which fields may stand before it.
+fn serves(a: &Access, key: &str, collated: bool, fixed: &dyn Fn(&BoundField) -> bool) -> Option<usize> {
     if collated || a.done.iter().any(|d| !d) {
         return None;
     }
     let at = a.fields.iter().position(|f| f.name == key)?;
     let field = &a.fields[at];
     let ordered = matches!(field.kind, FieldKind::Ascending | FieldKind::Descending);
-    let fixed = a.fields[..at].iter().all(|f| f.intervals.is_single_point());
+    let fixed = a.fields[..at].iter().all(fixed);
     let whole = field.multikey == 0
         || (field.intervals.is_everything()
             && a.fields.iter().all(|f| f.multikey == 0 || f.intervals.is_everything()));
@@ -88,7 +99,8 @@ impl Planner<'_> {
             }
             let whole = self.q.matcher.is_trivial().then(|| whole_index(i, index, self.conj.len()));
             for a in accesses(i, index, &all).into_iter().chain(whole) {
-                let Some(at) = serves(&a, &wanted.path, false) else { continue };
+                let point = |f: &BoundField| f.intervals.is_single_point();
+                let Some(at) = serves(&a, &wanted.path, false, &point) else { continue };
                 let Some(dir) = self.visits(&a, at, wanted) else { continue };
                 let rank = (!self.covers(&a), at);
                 if best.as_ref().is_none_or(|(r, ..)| rank < *r) {

@@ -153,6 +153,12 @@ pub fn implies(query: &Node, partial: &Node) -> bool {
         _ => {}
     }
     match query {
+        // Nothing meets it.
+        Node::Leaf(Leaf { pred: Pred::In(list), .. })
+            if list.values().is_empty() && list.regexes.is_empty() =>
+        {
+            true
+        }
         Node::And(all) => all.iter().any(|q| implies(q, partial)),
         Node::Or(any) => any.iter().all(|q| implies(q, partial)),
         Node::Leaf(q) => match partial {

@@ -16,7 +16,7 @@ impl Planner<'_> {
     /// Puts fetch, sort, skip, projection and limit on top of a scan.
     pub(super) fn finish(&self, rows: Rows) -> Solution {
         let q = self.q;
-        let Rows { mut node, filter, sorted, access, dir, signature } = rows;
+        let Rows { mut node, filter, sorted, access, dir, signature, lone: _ } = rows;
         let has_docs = match &node {
             PlanNode::CollScan(_) | PlanNode::TextMatch(_) | PlanNode::GeoNear(_) => true,
             PlanNode::Or { inputs } | PlanNode::SortMerge { inputs, .. } => {

@@ -60,6 +60,7 @@ impl Planner<'_> {
                 access: None,
                 dir: Direction::Forward,
                 signature: format!("NEAR {}", index.name),
+                lone: None,
             }));
         }
         if out.is_empty() {

@@ -214,6 +214,7 @@ impl Planner<'_> {
             access: None,
             dir: Direction::Forward,
             signature: format!("TEXT {}", index.name),
+            lone: None,
         })
     }
 

@@ -43,11 +43,13 @@ fn documents(v: Option<&Bson>) -> Vec<Document> {
 }
 
 /// Queries that are planned otherwise here, because the recorded plan misses documents: a sparse index does not
-/// hold those without the field, and bounds that leave a value out also hide sub-documents that hold it.
+/// hold those without the field, and bounds that leave a value out also hide sub-documents that hold it. For a
+/// disjunction that is sorted, an index in the wanted order races with the union; MongoDB chooses branch by branch.
 const DEVIATIONS: &[&str] = &[
     r#"{"filter":{"a":{"$lte":null}}}"#,
     r#"{"filter":{"a":{"$gte":null}}}"#,
     r#"{"filter":{"a":{"$gt":{"$minKey":1}}}}"#,
+    r#"{"filter":{"$or":[{"a":{"$numberInt":"1"}},{"b":{"$numberInt":"1"}}]},"sort":{"a":{"$numberInt":"1"}}}"#,
 ];
 
 #[test]

@@ -12,7 +12,7 @@ use pando_query::QueryCtx;
 use pando_query::collation::Collation;
 use pando_query::exec::{Executor, Quota, Step};
 use pando_query::expr::FieldPath;
-use pando_query::plan::{Query, distinct_plan};
+use pando_query::plan::{Query, distinct_plan, reads_only};
 use pando_query::projection::{Projection, positional_path};
 use pando_query::source::Source;
 use std::collections::BTreeMap;
@@ -114,11 +114,11 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
 /// Steps from value to value in an index where one serves, else a find with the filter.
 pub(crate) fn plan(server: &Server, mut query: Query, key: &str, source: &dyn Source) -> Result<Executor> {
     let resources = server.resources(None);
-    // Where an index has the field, explain says that only this is read, but not its name.
-    if source.collection().indexes.iter().any(|i| i.fields.iter().any(|f| f.path == key)) {
+    if reads_only(&query, key, source.collection()) {
         let mut only = DocBuilder::new();
         only.i32(key, 1);
         let reads = Projection::parse(&only.finish(), &query.ctx).ok();
+        // Explain does not name it.
         query.reads = reads.map(|p| Arc::new(p.shown_as(DocBuf::new())));
     }
     match distinct_plan(&query, key, source.collection()) {
