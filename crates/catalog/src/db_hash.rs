@@ -6,13 +6,15 @@ use crate::collection::{Collection, KeyFormat};
 use crate::index_entries::split_bare;
 use crate::write::Interrupt;
 use md5::{Digest, Md5};
-use pando_base::{Error, Result, Uuid};
+use pando_base::{Error, Result, Uuid, patience};
 use pando_storage::{Dir, ReadAt, Txn};
 use std::fmt::Write;
 use std::ops::Bound;
 
 /// Documents hashed between two yields.
 const STEP: usize = 1000;
+/// Bytes hashed in one step of work.
+const BYTES_PER_STEP: usize = 8;
 
 /// What `dbHash` tells.
 #[derive(Clone, Debug, Default)]
@@ -83,8 +85,10 @@ impl Catalog {
                     .get(coll.records, split_bare(&value)?.0)?
                     .ok_or_else(|| Error::internal("an index entry without its record"))?;
                 h.update(&*doc);
+                patience::spend(doc.len() / BYTES_PER_STEP)?;
             } else {
                 h.update(&*value);
+                patience::spend(value.len() / BYTES_PER_STEP)?;
             }
             n += 1;
             if n.is_multiple_of(STEP) {

@@ -6,8 +6,7 @@ use crate::index_entries::{bare_value, split_bare, with_rid};
 use crate::keys::KeySet;
 use crate::record_id::{self, Record};
 use crate::write::Interrupt;
-use pando_base::limits;
-use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp};
+use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp, limits, patience};
 use pando_bson::keystring::KeyBuilder;
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
 use pando_storage::{Dir, ReadAt, Txn};
@@ -16,6 +15,8 @@ use std::sync::Arc;
 
 /// Records and entries looked at between two yields.
 const STEP: usize = 1000;
+/// Bytes of a document looked at in one step of work.
+const BYTES_PER_STEP: usize = 64;
 
 /// How much is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -182,6 +183,7 @@ impl Catalog {
             }
             report.records += 1;
             report.bytes += bytes.len() as u64;
+            patience::spend(bytes.len() / BYTES_PER_STEP)?;
             let doc = match RawDoc::validate(&bytes) {
                 Ok(doc) => doc,
                 Err(e) => {

@@ -16,7 +16,7 @@ use crate::plan::{Firsts, Pick};
 use crate::sort::{SortedRows, Sorter, SpillSpace};
 use bytes::Bytes;
 use pando_base::limits::GROUP_BYTES_MAX;
-use pando_base::{Error, ErrorCode, Result};
+use pando_base::{Error, ErrorCode, Result, patience};
 use pando_bson::keystring::{Directions, KeyBuilder};
 use pando_bson::{DocBuilder, Elem, RawDoc, Value};
 use std::sync::Arc;
@@ -194,6 +194,8 @@ impl Filling {
         let v = id.eval(scope)?;
         self.key.clear();
         self.key.append_with(v.value().unwrap_or(Value::Null), Collation::order(&ctx.collation));
+        // By a collation that takes long.
+        patience::check()?;
         let (group, new) = self.table.find_or_add(self.key.bytes());
         if new {
             for spec in specs.iter() {
