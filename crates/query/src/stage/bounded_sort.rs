@@ -13,6 +13,12 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
+/// Of rows that wait, at most.
+#[cfg(not(test))]
+const WAITING_BYTES: usize = SORT_MEMORY_BYTES_MAX;
+#[cfg(test)]
+const WAITING_BYTES: usize = 16 * 1024;
+
 struct BoundedSort {
     asked: SortAsked,
     keys: SortKeys,
@@ -101,7 +107,7 @@ impl BoundedSort {
         self.bytes += one.byte_len();
         self.waiting.push(Reverse(one));
         self.drop_unwanted();
-        if self.bytes > SORT_MEMORY_BYTES_MAX {
+        if self.bytes > WAITING_BYTES {
             self.give_up()?;
         }
         Ok(())
@@ -195,6 +201,75 @@ impl Stage for BoundedSort {
     fn needs(&self, needs: &mut Needs) {
         for part in &self.asked.pattern.parts {
             needs.add(&part.path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ctx::QueryCtx;
+    use crate::source::CollectionInfo;
+    use crate::stage::{Pipeline, Row, RunEnv, Step};
+    use crate::timeseries::{Bucket, TimeSeries};
+    use pando_bson::{DocBuf, ObjectId, Value, doc};
+
+    /// Two buckets an hour apart, each with `n` measurements whose times run down.
+    fn buckets(n: i64) -> Vec<DocBuf> {
+        let series = TimeSeries::parse(&doc! { "timeField": "t" }.to_raw()).unwrap();
+        let bucket = |hour: i64| {
+            let row =
+                |i: i64| doc! { "t": pando_bson::Bson::DateTime(hour * 3_600_000 + i), "x": "y".repeat(100) };
+            let first = row(0).to_raw();
+            let mut b = Bucket::new(&series, &first, ObjectId([hour as u8; 12])).unwrap();
+            (0..n).rev().for_each(|i| b.add(&series, &row(i).to_raw()));
+            b.to_doc()
+        };
+        vec![bucket(1), bucket(2)]
+    }
+
+    /// The times of the rows as they come.
+    fn sorted(n: i64, limit: &str) -> Vec<i64> {
+        let text = format!(
+            r#"{{"p":[{{"$_internalUnpackBucket":{{"timeField":"t","bucketMaxSpanSeconds":3600}}}},{{"$sort":{{"t":1}}}}{limit}]}}"#
+        );
+        let raw = pando_bson::extjson::parse(&text).unwrap().to_raw();
+        let ctx = QueryCtx::default();
+        let mut pipeline = Pipeline::parse(raw.get("p").unwrap().as_array().unwrap(), &ctx).unwrap();
+        let info = CollectionInfo { clustered: Some("_id_".to_owned()), ..CollectionInfo::default() };
+        let mut query = pipeline.take_find().into_query("d.c", &info, &ctx, None).unwrap();
+        pipeline.order_buckets(&mut query, &info).unwrap();
+        assert!(query.sort.is_some());
+        let mut runner = pipeline.start(&RunEnv::default()).unwrap();
+        let mut input = buckets(n).into_iter().map(Row::from);
+        let mut out = Vec::new();
+        loop {
+            match runner.next(&mut input).unwrap() {
+                Step::Row(row) => match row.doc().get("t") {
+                    Some(Value::DateTime(ms)) => out.push(ms),
+                    other => panic!("{other:?}"),
+                },
+                Step::NeedYield => {}
+                Step::Eof => return out,
+            }
+        }
+    }
+
+    #[test]
+    fn rows_that_wait_in_great_number_are_sorted_as_any() {
+        for n in [20, 300] {
+            let times = sorted(n, "");
+            let wanted: Vec<i64> =
+                (1..3).flat_map(|hour| (0..n).map(move |i| hour * 3_600_000 + i)).collect();
+            assert_eq!(times, wanted);
+        }
+    }
+
+    #[test]
+    fn a_limit_holds_for_rows_before_and_behind_the_turn() {
+        for (n, limit) in [(20, 5), (300, 5), (300, 310), (20, 21)] {
+            let rows = sorted(n, &format!(r#",{{"$limit":{{"$numberLong":"{limit}"}}}}"#));
+            assert_eq!(rows.len(), limit);
+            assert!(rows.windows(2).all(|w| w[0] < w[1]) && rows[0] == 3_600_000);
         }
     }
 }
