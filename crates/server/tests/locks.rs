@@ -189,3 +189,19 @@ fn a_create_indexes_that_is_killed_while_its_build_waits_for_a_transaction_ends_
         server.shut_down().await;
     });
 }
+
+#[test]
+fn what_a_transaction_has_joined_is_not_dropped_before_it_ends() {
+    run(async {
+        let world = World::new();
+        let (server, mut a, mut b) = held(&world).await;
+        let join = doc! { "$lookup": { "from": "free", "localField": "x", "foreignField": "x", "as": "j" } };
+        let facet = doc! { "$facet": { "f": [join] } };
+        a.ok(within(doc! { "aggregate": "c", "pipeline": [facet], "cursor": {} }, false)).await;
+        let refused = b.run(doc! { "drop": "free", "maxTimeMS": 100 }).await;
+        assert_eq!(refused.get("code").and_then(Bson::as_i64), Some(50), "{refused:?}");
+        let_go(&mut a).await;
+        b.ok(doc! { "drop": "free" }).await;
+        server.shut_down().await;
+    });
+}

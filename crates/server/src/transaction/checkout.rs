@@ -3,11 +3,14 @@
 use super::OpenTxn;
 use crate::Server;
 use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp};
+use pando_bson::RawDoc;
 use pando_catalog::Named;
 use pando_command::{Lsid, OpCtx, ReadLevel, Request};
+use pando_query::stage::involved;
 use pando_session::retryable::{Begin, Loan};
 use pando_session::transaction::State;
 use pando_storage::ReadAt;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -173,9 +176,43 @@ impl Server {
             _ => {
                 let Ok(ns) = self.ns_or_uuid(req) else { return Ok(()) };
                 check_target(ctx.command, &ns)?;
-                open.meet(self, ctx, &ns).await
+                open.meet(self, ctx, &ns).await?;
+                match req.body.get("pipeline").and_then(|v| v.as_array()) {
+                    Some(stages) if ctx.command == "aggregate" => {
+                        self.meet_involved(ctx, open, &ns, stages).await
+                    }
+                    _ => Ok(()),
+                }
             }
         }
+    }
+
+    /// Locks what the pipeline, and those of views, read beside.
+    async fn meet_involved(
+        &self,
+        ctx: &OpCtx,
+        open: &OpenTxn,
+        target: &Namespace,
+        pipeline: &RawDoc,
+    ) -> Result<()> {
+        let mut pipelines = vec![pipeline.to_buf()];
+        // What is wrong with a view comes to light when it is read.
+        let stages_of = |ns: &Namespace| Some(self.catalog.snapshot().resolve_view(ns).ok()??.pipeline);
+        pipelines.extend(stages_of(target));
+        let mut met = BTreeSet::new();
+        while let Some(stages) = pipelines.pop() {
+            let mut names = BTreeSet::new();
+            involved(&stages, &mut names);
+            for name in names {
+                let Ok(ns) = Namespace::new(target.db(), name) else { continue };
+                if !met.insert(ns.clone()) {
+                    continue;
+                }
+                open.meet(self, ctx, &ns).await?;
+                pipelines.extend(stages_of(&ns));
+            }
+        }
+        Ok(())
     }
 
     pub(crate) fn check_in_session(&self, ctx: &OpCtx, failed: bool) {
