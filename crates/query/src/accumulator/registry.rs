@@ -81,7 +81,7 @@ pub(crate) fn parse(field: &str, spec: &RawDoc, p: &mut ParseCtx<'_>) -> Result<
     let Some((name, parse)) = TABLE.iter().find(|(n, _)| *n == e.name()) else {
         return Err(Error::location(15952, format!("unknown group operator '{}'", e.name())));
     };
-    if UNARY.contains(name) && matches!(e.value(), Value::Array(_)) {
+    if matches!(e.value(), Value::Array(_)) {
         return Err(Error::location(40237, format!("The {name} accumulator is a unary operator")));
     }
     let (arg, make) = parse(name, e, p)?;
@@ -100,21 +100,6 @@ pub(crate) fn parse_window(e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<Option<A
 }
 
 const NOT_IN_WINDOWS: &[&str] = &["$accumulator", "$mergeObjects"];
-
-const UNARY: &[&str] = &[
-    "$accumulator",
-    "$addToSet",
-    "$avg",
-    "$first",
-    "$last",
-    "$max",
-    "$mergeObjects",
-    "$min",
-    "$push",
-    "$stdDevPop",
-    "$stdDevSamp",
-    "$sum",
-];
 
 fn unary(
     _: &'static str,
@@ -145,7 +130,10 @@ fn not_an_object(code: i32, e: Elem<'_>) -> Error {
 
 /// `{input, n}`.
 fn input_n(name: &'static str, e: Elem<'_>, p: &mut ParseCtx<'_>, kind: NKind) -> Result<(Arg, Make)> {
-    let Value::Document(d) = e.value() else { return Err(not_an_object(5787801, e)) };
+    let Value::Document(d) = e.value() else {
+        let code = if matches!(name, "$minN" | "$maxN") { 5787900 } else { 5787801 };
+        return Err(not_an_object(code, e));
+    };
     let (mut input, mut n) = (None, None);
     for f in d {
         match f.name() {

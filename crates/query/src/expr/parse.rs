@@ -137,7 +137,7 @@ impl<'a> ParseCtx<'a> {
         if d.count() > 1 {
             return Err(Error::location(
                 15983,
-                format!("an object representing an expression must have exactly one field: {d:#}"),
+                format!("An object representing an expression must have exactly one field: {d:#}"),
             ));
         }
         let Some((name, def)) = find(e.name()) else {

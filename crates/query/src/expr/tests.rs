@@ -89,7 +89,7 @@ fn parse_errors_have_mongodbs_codes_and_texts() {
         ),
         (
             doc! { "$add": [1], "$sum": 1 }.into(),
-            "15983 an object representing an expression must have exactly one field: { $add: [ 1 ], $sum: 1 }",
+            "15983 An object representing an expression must have exactly one field: { $add: [ 1 ], $sum: 1 }",
         ),
         (
             doc! { "$divide": [1] }.into(),

@@ -36,8 +36,12 @@ impl Modulo {
             return Err(Error::bad_value("malformed mod, needs to be an array"));
         };
         let mut items = items.iter().map(|e| e.value());
-        let (Some(d), Some(r)) = (items.next(), items.next()) else {
-            return Err(Error::bad_value("malformed mod, not enough elements"));
+        let (d, r) = match (items.next(), items.next()) {
+            (Some(d), Some(r)) => (d, r),
+            (Some(d), None) if !d.is_number() => {
+                return Err(Error::bad_value("malformed mod, divisor not a number"));
+            }
+            _ => return Err(Error::bad_value("malformed mod, not enough elements")),
         };
         if items.next().is_some() {
             return Err(Error::bad_value("malformed mod, too many elements"));

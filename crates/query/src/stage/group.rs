@@ -103,15 +103,15 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
         if name.contains('.') {
             return Err(Error::location(40235, format!("The field name '{name}' cannot contain '.'")));
         }
+        let Value::Document(acc) = f.value() else {
+            return Err(Error::location(40234, format!("The field '{name}' must be an accumulator object")));
+        };
         if name.starts_with('$') {
             return Err(Error::location(
                 40236,
                 format!("The field name '{name}' cannot be an operator name"),
             ));
         }
-        let Value::Document(acc) = f.value() else {
-            return Err(Error::location(40234, format!("The field '{name}' must be an accumulator object")));
-        };
         accs.push(accumulator::parse(name, acc, p)?);
     }
     let id = id.ok_or_else(|| Error::location(15955, "a group specification must include an _id"))?;

@@ -52,6 +52,12 @@ fn short_target(name: &str) -> &'static str {
 }
 
 pub(in crate::expr) fn parse_short(name: &'static str, v: Value<'_>, p: &mut ParseCtx<'_>) -> Result<Expr> {
+    if let Value::Array(a) = v
+        && a.count() != 1
+    {
+        let text = format!("{name} requires a single argument, got {}", a.count());
+        return Err(Error::location(50723, text));
+    }
     let mut args = p.args(name, v, 1, 1)?;
     let Some(input) = args.pop() else { return Err(Error::internal("a conversion without argument")) };
     let to = Expr::Const(Val::string(short_target(name)));

@@ -18,10 +18,7 @@ struct DateAdd {
 
 pub(in crate::expr) fn parse_add(name: &'static str, v: Value<'_>, p: &mut ParseCtx<'_>) -> Result<Expr> {
     let Value::Document(d) = v else {
-        return Err(Error::location(
-            5166400,
-            format!("{name} expects an object as its argument.found input of type:{}", v.type_name()),
-        ));
+        return Err(Error::location(5166400, format!("{name} expects an object as its argument")));
     };
     let (mut start, mut unit, mut amount, mut zone) = (None, None, None, None);
     for e in d {
@@ -276,7 +273,10 @@ pub(in crate::expr) fn parse_trunc(name: &'static str, v: Value<'_>, p: &mut Par
             other => {
                 return Err(Error::location(
                     5439008,
-                    format!("Unrecognized argument to $dateTrunc: {other}"),
+                    format!(
+                        "Unrecognized argument to $dateTrunc: {other}. Expected arguments are date, unit, and optionally, \
+                         binSize, timezone, startOfWeek"
+                    ),
                 ));
             }
         };

@@ -477,10 +477,8 @@ struct OverArray {
 
 pub(in crate::expr) fn parse_n(name: &'static str, v: Value<'_>, p: &mut ParseCtx<'_>) -> Result<Expr> {
     let Value::Document(d) = v else {
-        return Err(Error::location(
-            5788200,
-            format!("specification must be an object; found {name}: {v:#}"),
-        ));
+        let code = if matches!(name, "$minN" | "$maxN") { 5787900 } else { 5787801 };
+        return Err(Error::location(code, format!("specification must be an object; found {name}: {v:#}")));
     };
     let (mut input, mut n) = (None, None);
     for e in d {

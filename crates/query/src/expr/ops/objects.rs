@@ -212,7 +212,9 @@ fn field_name(op: &str, v: Value<'_>, p: &mut ParseCtx<'_>, path: i32, not_strin
     }
     let mut e = p.parse(v)?;
     e.optimize(p.ctx)?;
-    match e.as_const() {
+    // An array is an expression, whatever is in it.
+    let constant = e.as_const().filter(|_| !matches!(v, Value::Array(_)));
+    match constant {
         Some(v) => match v.as_str() {
             Some(s) => Ok(s.into()),
             None => Err(Error::location(
@@ -280,12 +282,7 @@ pub(in crate::expr) fn parse_set_field(
     let [field, input, value] = named(
         v,
         ["field", "input", "value"],
-        |v| {
-            Error::location(
-                4161100,
-                format!("{name} only supports an object as its argument, found {}", v.type_name()),
-            )
-        },
+        |_| Error::location(4161100, format!("{name} only supports an object as its argument")),
         |other| Error::location(4161101, format!("{name} found an unknown argument: {other}")),
     )?;
     let missing =

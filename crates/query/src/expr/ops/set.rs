@@ -170,6 +170,7 @@ pub(in crate::expr) fn parse_is_subset(
     let args = p.args(name, v, 2, 2)?;
     if let Some(v) = args.get(1).and_then(Expr::as_const)
         && v.as_array().is_none()
+        && args[0].as_const().is_none()
     {
         let text = format!(
             "both operands of $setIsSubset must be arrays. Second argument is of type: {}",

@@ -50,7 +50,10 @@ impl LinearFill {
             return Ok(None);
         }
         let n = v.value().and_then(Number::of);
-        n.map(Some).ok_or_else(|| Error::type_mismatch("Value to be filled must be numeric or nullish"))
+        n.map(Some).ok_or_else(|| {
+            let text = format!("Value to be filled must be numeric or nullish, but found {}", v.type_name());
+            Error::type_mismatch(text)
+        })
     }
 }
 
