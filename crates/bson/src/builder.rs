@@ -20,6 +20,11 @@ impl Default for DocBuilder {
     }
 }
 
+/// From here on a value is given just the room it takes.
+const LARGE_BYTES: usize = 1 << 20;
+/// Names, lengths and ends that stand around it.
+const AROUND_BYTES: usize = 4096;
+
 impl DocBuilder {
     pub fn new() -> DocBuilder {
         DocBuilder::with_capacity(128)
@@ -76,8 +81,23 @@ impl DocBuilder {
     #[inline]
     pub fn raw(&mut self, ty: ElementType, name: &str, data: &[u8]) -> &mut Self {
         self.head(ty, name);
-        self.buf.extend_from_slice(data);
+        self.copy(data);
         self
+    }
+    #[inline]
+    fn copy(&mut self, data: &[u8]) {
+        if data.len() >= LARGE_BYTES {
+            self.make_room(data.len());
+        }
+        self.buf.extend_from_slice(data);
+    }
+    /// For a large value and what ends it. Doubling would take twice as much as there is.
+    #[cold]
+    fn make_room(&mut self, bytes: usize) {
+        let wanted = bytes + AROUND_BYTES;
+        if self.spare_capacity() < wanted {
+            self.buf.reserve_exact(wanted.max(self.buf.len() / 4));
+        }
     }
     /// Copies an element as it is.
     #[inline]
@@ -85,13 +105,13 @@ impl DocBuilder {
         self.buf.push(e.ty as u8);
         self.buf.extend_from_slice(e.name_bytes());
         self.buf.push(0);
-        self.buf.extend_from_slice(e.data());
+        self.copy(e.data());
         self
     }
     /// Copies all elements of a document.
     pub fn elems_of(&mut self, doc: &RawDoc) -> &mut Self {
         let bytes = doc.as_bytes();
-        self.buf.extend_from_slice(bytes.get(4..bytes.len() - 1).unwrap_or_default());
+        self.copy(bytes.get(4..bytes.len() - 1).unwrap_or_default());
         self
     }
     pub fn f64(&mut self, name: &str, v: f64) -> &mut Self {

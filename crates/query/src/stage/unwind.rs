@@ -1,10 +1,12 @@
 //! `$unwind`: one document per element of an array.
 
 use super::match_forward::same_root;
-use super::{Needs, Row, Stage, Step, Upstream};
+use super::{Needs, ROW_BYTES_PER_STEP, Row, Stage, Step, Upstream};
+use crate::exec::{Each, Fed};
 use crate::expr::{FieldPath, ParseCtx};
-use pando_base::{Error, Result};
-use pando_bson::{DocBuf, DocBuilder, Elem, ElementType, RawDoc, Value};
+use pando_base::limits::STAGE_ROWS_PER_TURN;
+use pando_base::{Error, Result, patience};
+use pando_bson::{DocBuilder, Elem, ElementType, RawDoc, Value};
 use std::collections::BTreeSet;
 
 #[derive(Clone)]
@@ -153,17 +155,26 @@ fn put(
 impl Unwind {
     pub(super) fn emit(&self, doc: &RawDoc, value: Option<(ElementType, &[u8])>, index: Option<i64>) -> Row {
         let mut b = DocBuilder::with_capacity(doc.byte_len() + 32);
-        write_with(doc, self.path.parts(), value, &mut b);
-        let Some(at) = &self.index else { return b.finish().into() };
-        let unwound: DocBuf = b.finish();
-        let mut b = DocBuilder::with_capacity(unwound.byte_len() + 32);
+        self.write(doc, value, index, &mut b);
+        b.finish().into()
+    }
+
+    fn write(
+        &self,
+        doc: &RawDoc,
+        value: Option<(ElementType, &[u8])>,
+        index: Option<i64>,
+        b: &mut DocBuilder,
+    ) {
+        let Some(at) = &self.index else { return write_with(doc, self.path.parts(), value, b) };
+        let mut unwound = DocBuilder::with_capacity(doc.byte_len() + 32);
+        write_with(doc, self.path.parts(), value, &mut unwound);
         let bytes = index.map(i64::to_le_bytes);
         let data: (ElementType, &[u8]) = match &bytes {
             Some(n) => (ElementType::Int64, n),
             None => (ElementType::Null, &[]),
         };
-        write_with(&unwound, at.parts(), Some(data), &mut b);
-        b.finish().into()
+        write_with(&unwound.finish(), at.parts(), Some(data), b);
     }
 
     /// The next element of the current document.
@@ -176,13 +187,63 @@ impl Unwind {
         Some(out)
     }
 
-    /// A new document: what comes of it at once, if anything.
+    /// Shows the elements left of the current document, as many as `left` says, in one buffer for all.
+    fn feed_elements(
+        &mut self,
+        buf: &mut Vec<u8>,
+        left: &mut u32,
+        each: &mut Each<'_>,
+    ) -> Result<Option<Fed>> {
+        let Some((row, mut offset, mut position)) = self.current.take() else { return Ok(None) };
+        let Some(array) = at_path(row.doc(), self.path.parts()) else { return Ok(None) };
+        let array = RawDoc::trusted(array.data());
+        while let Some((e, next)) = array.elem_at(offset) {
+            if *left == 0 {
+                self.current = Some((row, offset, position));
+                return Ok(Some(Fed::NeedYield));
+            }
+            *left -= 1;
+            buf.clear();
+            let mut b = DocBuilder::append_to(std::mem::take(buf));
+            self.write(row.doc(), Some((e.ty, e.data())), Some(position), &mut b);
+            *buf = b.into_buffer();
+            patience::spend(1 + buf.len() / ROW_BYTES_PER_STEP)?;
+            (offset, position) = (next, position + 1);
+            if !each(buf)? {
+                self.current = Some((row, offset, position));
+                return Ok(Some(Fed::Stopped));
+            }
+        }
+        Ok(None)
+    }
+
+    fn feed_all(&mut self, up: &mut Upstream<'_>, each: &mut Each<'_>) -> Result<Fed> {
+        let (mut buf, mut left) = (Vec::with_capacity(256), STAGE_ROWS_PER_TURN);
+        loop {
+            if let Some(end) = self.feed_elements(&mut buf, &mut left, each)? {
+                return Ok(end);
+            }
+            match up.next()? {
+                Step::Row(row) => {
+                    if let Some(row) = self.open(row)
+                        && !each(row.bytes())?
+                    {
+                        return Ok(Fed::Stopped);
+                    }
+                }
+                Step::NeedYield => return Ok(Fed::NeedYield),
+                Step::Eof => return Ok(Fed::Eof),
+            }
+        }
+    }
+
+    /// A new document: what comes of it at once, if anything; the elements of an array come afterwards.
     fn open(&mut self, row: Row) -> Option<Row> {
         let found = at_path(row.doc(), self.path.parts());
         match found.map(|e| (e, e.value())) {
             Some((_, Value::Array(a))) if !a.is_empty() => {
                 self.current = Some((row.narrowed(self.keep.as_ref()), 4, 0));
-                self.next_element()
+                None
             }
             Some((_, Value::Array(_))) => {
                 self.preserve.then(|| row.becomes(self.emit(row.doc(), None, None)))
@@ -221,6 +282,9 @@ impl Stage for Unwind {
                 step => return Ok(step),
             }
         }
+    }
+    fn feed(&mut self, up: &mut Upstream<'_>, each: &mut Each<'_>) -> Option<Result<Fed>> {
+        Some(self.feed_all(up, each))
     }
     fn needs(&self, needs: &mut Needs) {
         needs.add(&self.path.dotted());
