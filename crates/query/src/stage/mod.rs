@@ -92,7 +92,7 @@ use pando_base::limits::{
 };
 use pando_base::{Error, ErrorCode, Result, patience};
 use pando_bson::depth::depth;
-use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
+use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc, Value};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use unwind::Unwind;
@@ -121,10 +121,16 @@ impl Row {
     /// With these fields only.
     fn narrowed(self, keep: Option<&BTreeSet<String>>) -> Row {
         let Some(keep) = keep else { return self };
-        let mut b = DocBuilder::with_capacity(self.doc().byte_len());
-        for e in self.doc().iter().filter(|e| keep.contains(e.name())) {
+        // Few names are compared one by one, as they lie.
+        let few = keep.len() <= FEW_FIELDS;
+        let kept = |e: &Elem<'_>| match few {
+            true => keep.iter().any(|name| e.is_named(name.as_bytes())),
+            false => keep.contains(e.name()),
+        };
+        let mut b = DocBuilder::with_capacity(128);
+        self.doc().iter().filter(kept).for_each(|e| {
             b.elem(e);
-        }
+        });
         self.becomes(b.finish().into())
     }
     #[inline]
@@ -251,6 +257,8 @@ impl<'a> Upstream<'a> {
         self.ctx
     }
 }
+
+const FEW_FIELDS: usize = 8;
 
 /// A row on its way from stage to stage: as large as a value may be, and then the document around it.
 const ROW_BYTES_MAX: usize = EXPRESSION_VALUES_BYTES_MAX + BSON_INTERNAL_BYTES_MAX;

@@ -239,17 +239,14 @@ impl Unwind {
 
     /// A new document: what comes of it at once, if anything; the elements of an array come afterwards.
     fn open(&mut self, row: Row) -> Option<Row> {
-        let found = at_path(row.doc(), self.path.parts());
-        match found.map(|e| (e, e.value())) {
-            Some((_, Value::Array(a))) if !a.is_empty() => {
-                self.current = Some((row.narrowed(self.keep.as_ref()), 4, 0));
+        let row = row.narrowed(self.keep.as_ref());
+        match at_path(row.doc(), self.path.parts()).map(|e| e.value()) {
+            Some(Value::Array(a)) if !a.is_empty() => {
+                self.current = Some((row, 4, 0));
                 None
             }
-            Some((_, Value::Array(_))) => {
-                self.preserve.then(|| row.becomes(self.emit(row.doc(), None, None)))
-            }
-            None => self.preserve.then(|| self.without_array(&row)),
-            Some((_, Value::Null | Value::Undefined)) => self.preserve.then(|| self.without_array(&row)),
+            Some(Value::Array(_)) => self.preserve.then(|| row.becomes(self.emit(row.doc(), None, None))),
+            None | Some(Value::Null | Value::Undefined) => self.preserve.then(|| self.without_array(&row)),
             Some(_) => Some(self.without_array(&row)),
         }
     }
