@@ -21,9 +21,9 @@ impl Default for DocBuilder {
 }
 
 /// From here on a value is given just the room it takes.
-const LARGE_BYTES: usize = 1 << 20;
-/// Names, lengths and ends that stand around it.
-const AROUND_BYTES: usize = 4096;
+const LARGE: usize = 1 << 20;
+/// For names, lengths and ends that stand around it.
+const AROUND: usize = 4096;
 
 impl DocBuilder {
     pub fn new() -> DocBuilder {
@@ -86,7 +86,7 @@ impl DocBuilder {
     }
     #[inline]
     fn copy(&mut self, data: &[u8]) {
-        if data.len() >= LARGE_BYTES {
+        if data.len() >= LARGE {
             self.make_room(data.len());
         }
         self.buf.extend_from_slice(data);
@@ -94,7 +94,7 @@ impl DocBuilder {
     /// For a large value and what ends it. Doubling would take twice as much as there is.
     #[cold]
     fn make_room(&mut self, bytes: usize) {
-        let wanted = bytes + AROUND_BYTES;
+        let wanted = bytes + AROUND;
         if self.spare_capacity() < wanted {
             self.buf.reserve_exact(wanted.max(self.buf.len() / 4));
         }
