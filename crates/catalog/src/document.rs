@@ -2,7 +2,6 @@
 
 use crate::Catalog;
 use pando_base::{Error, ErrorCode, Result, Timestamp, limits};
-use pando_bson::depth::is_deeper_than;
 use pando_bson::{DocBuilder, Elem, ElementType, RawDoc, Value};
 use std::borrow::Cow;
 
@@ -63,7 +62,10 @@ fn check_size(doc: &RawDoc) -> Result<()> {
             limits::BSON_USER_BYTES_MAX
         )));
     }
-    if is_deeper_than(doc, limits::BSON_STORED_DEPTH_MAX) {
+    // A level of nesting takes at least seven bytes, so small documents cannot be too deep.
+    if doc.byte_len() > limits::BSON_STORED_DEPTH_MAX * 7
+        && has_elements_below(doc, limits::BSON_STORED_DEPTH_MAX)
+    {
         return Err(Error::new(
             ErrorCode::Overflow,
             format!(
@@ -73,6 +75,16 @@ fn check_size(doc: &RawDoc) -> Result<()> {
         ));
     }
     Ok(())
+}
+
+/// Whether anything stands more than `levels` deep; what is empty has no further level. (Input was bounded when it
+/// came in.)
+fn has_elements_below(doc: &RawDoc, levels: usize) -> bool {
+    doc.iter().any(|e| match e.value() {
+        _ if levels == 0 => true,
+        Value::Document(d) | Value::Array(d) => has_elements_below(d, levels - 1),
+        _ => false,
+    })
 }
 
 /// Types and shapes an `_id` may not have.

@@ -48,4 +48,42 @@ def filters(rnd):
             yield {"docs": DOCS, "cmd": {"find": "w", "filter": {"a": {op: v}}}, "after": False}
 
 
-TOPICS = {"errors.expressions": expressions, "errors.accumulators": accumulators, "errors.updates": updates, "errors.filters": filters}
+STAGES = {
+    "$lookup": [{"from": "w", "localField": "a", "foreignField": "a", "as": "x"}, {"from": "w", "let": {"v": "$a"}, "pipeline": [], "as": "x"}],
+    "$graphLookup": [{"from": "w", "startWith": "$a", "connectFromField": "a", "connectToField": "s", "as": "x", "maxDepth": 1, "depthField": "d", "restrictSearchWithMatch": {}}],
+    "$bucket": [{"groupBy": "$a", "boundaries": [0, 5], "default": "other", "output": {"n": {"$sum": 1}}}],
+    "$bucketAuto": [{"groupBy": "$a", "buckets": 2, "granularity": "R5", "output": {"n": {"$sum": 1}}}],
+    "$unwind": [{"path": "$l", "preserveNullAndEmptyArrays": True, "includeArrayIndex": "i"}],
+    "$group": [{"_id": "$a", "n": {"$sum": 1}}],
+    "$sort": [{"a": 1}],
+    "$sample": [{"size": 1}],
+    "$addFields": [{"x": 1}],
+    "$project": [{"a": 1}],
+    "$replaceRoot": [{"newRoot": {"a": 1}}],
+    "$unionWith": [{"coll": "w", "pipeline": []}],
+    "$facet": [{"x": []}],
+    "$densify": [{"field": "a", "partitionByFields": ["s"], "range": {"step": 1, "bounds": "full"}}],
+    "$fill": [{"sortBy": {"a": 1}, "partitionByFields": ["s"], "output": {"x": {"method": "locf"}}}],
+    "$setWindowFields": [{"partitionBy": "$s", "sortBy": {"a": 1}, "output": {"x": {"$sum": "$a", "window": {"documents": [-1, 0]}}}}],
+    "$geoNear": [{"near": [0, 0], "distanceField": "d", "key": "g", "spherical": True, "maxDistance": 1, "query": {}}],
+}
+OPTIONS = ["x", "$a", "", 5, -1, 1.5, None, NAN, True, {"foo": 1}, {"$foo": 1}, {}, [], [1], ["a", "$a"]]
+
+
+def stages(rnd):
+    for name, specs in STAGES.items():
+        for v in OPTIONS:
+            yield pipeline({name: v})
+        for spec in specs:
+            for field in spec:
+                for v in OPTIONS:
+                    yield pipeline({name: {**spec, field: v}})
+                yield pipeline({name: {f: v for f, v in spec.items() if f != field}})
+            yield pipeline({name: {**spec, "foo": 1}})
+    for name in ["$limit", "$skip", "$count", "$sortByCount", "$replaceWith", "$redact", "$match", "$unset", "$set", "$collStats", "$indexStats", "$planCacheStats"]:
+        # Both tell where they run.
+        for v in OPTIONS if name not in ("$collStats", "$indexStats") else [v for v in OPTIONS if v != {}]:
+            yield pipeline({name: v})
+
+
+TOPICS = {"errors.stages": stages, "errors.expressions": expressions, "errors.accumulators": accumulators, "errors.updates": updates, "errors.filters": filters}

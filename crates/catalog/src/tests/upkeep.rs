@@ -1,6 +1,6 @@
 use crate::testing::{World, ns};
 use crate::{Extent, Uninterrupted};
-use pando_bson::{Bson, doc};
+use pando_bson::{Bson, Document, doc};
 use pando_storage::ReadAt;
 
 #[test]
@@ -71,8 +71,8 @@ fn equal_data_hashes_alike_whatever_the_order_of_insertion() {
 #[test]
 fn a_hundred_and_eighty_levels_are_stored_and_one_more_is_refused() {
     let w = World::new();
-    let nested = |levels: usize| {
-        let mut d = doc! {};
+    let nested_around = |core: Document, levels: usize| {
+        let mut d = core;
         for _ in 0..levels {
             let mut outer = doc! {};
             outer.push("a", d);
@@ -80,8 +80,12 @@ fn a_hundred_and_eighty_levels_are_stored_and_one_more_is_refused() {
         }
         d
     };
-    w.insert("db.c", vec![nested(180)]);
-    assert_eq!(w.try_insert("db.c", vec![nested(181)]).errors[0].1.code.0, 15);
+    let refused = |d: Document| w.try_insert("db.c", vec![d]).errors.first().map(|(_, e)| e.code.0);
+    // What is empty has no further level.
+    assert_eq!(refused(nested_around(doc! {}, 180)), None);
+    assert_eq!(refused(nested_around(doc! { "x": 1 }, 179)), None);
+    assert_eq!(refused(nested_around(doc! {}, 181)), Some(15));
+    assert_eq!(refused(nested_around(doc! { "x": 1 }, 180)), Some(15));
 }
 
 #[test]

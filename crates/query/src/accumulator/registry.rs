@@ -78,6 +78,9 @@ pub(crate) fn parse(field: &str, spec: &RawDoc, p: &mut ParseCtx<'_>) -> Result<
     if spec.count() > 1 {
         return Err(Error::location(40238, format!("The field '{field}' must specify one accumulator")));
     }
+    if !e.name().starts_with('$') {
+        return Err(Error::location(40234, format!("The field '{field}' must be an accumulator object")));
+    }
     let Some((name, parse)) = TABLE.iter().find(|(n, _)| *n == e.name()) else {
         return Err(Error::location(15952, format!("unknown group operator '{}'", e.name())));
     };

@@ -54,8 +54,6 @@ pub struct Nary {
     pub(crate) name: &'static str,
     f: NaryFn,
     pub(crate) args: Vec<Expr>,
-    /// The same arguments always give the same value.
-    pure: bool,
 }
 
 /// What an operator function may use besides its arguments.
@@ -234,7 +232,7 @@ impl Expr {
                 for e in &mut n.args {
                     e.optimize(ctx)?;
                 }
-                if !n.pure || !n.args.iter().all(|e| e.as_const().is_some()) {
+                if !n.args.iter().all(|e| e.as_const().is_some()) {
                     return Ok(());
                 }
             }
@@ -312,11 +310,7 @@ fn eval_array<'s>(items: &'s [Expr], scope: &Scope<'s>) -> Result<Val<'s>> {
 impl Nary {
     /// An operator whose arguments were counted elsewhere.
     pub(crate) fn new(name: &'static str, f: NaryFn, args: Vec<Expr>) -> Nary {
-        Nary { name, f, args, pure: true }
-    }
-    /// The same, evaluated only when a document is there.
-    pub(crate) fn late(name: &'static str, f: NaryFn, args: Vec<Expr>) -> Nary {
-        Nary { name, f, args, pure: false }
+        Nary { name, f, args }
     }
     fn eval<'s>(&'s self, scope: &Scope<'s>) -> Result<Val<'s>> {
         let call = Call { name: self.name, ctx: scope.ctx };

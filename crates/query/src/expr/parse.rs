@@ -147,9 +147,9 @@ impl<'a> ParseCtx<'a> {
             ));
         };
         match def {
-            Def::Nary { min, max, f, pure } => {
+            Def::Nary { min, max, f } => {
                 let args = self.args(name, e.value(), *min, *max)?;
-                Ok(Expr::Nary(Nary { name, f: *f, args, pure: *pure }))
+                Ok(Expr::Nary(Nary { name, f: *f, args }))
             }
             Def::Parse(parse) => parse(name, e.value(), self),
         }

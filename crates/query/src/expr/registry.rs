@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 /// How an operator is made from its argument.
 pub(super) enum Def {
     /// Positional arguments, all evaluated, then given to one function.
-    Nary { min: usize, max: usize, f: NaryFn, pure: bool },
+    Nary { min: usize, max: usize, f: NaryFn },
     /// A parser of its own.
     Parse(fn(&'static str, Value<'_>, &mut ParseCtx<'_>) -> Result<Expr>),
 }
@@ -19,17 +19,13 @@ pub(super) enum Def {
 const MANY: usize = usize::MAX;
 
 const fn fixed(n: usize, f: NaryFn) -> Def {
-    Def::Nary { min: n, max: n, f, pure: true }
+    Def::Nary { min: n, max: n, f }
 }
 const fn ranged(min: usize, max: usize, f: NaryFn) -> Def {
-    Def::Nary { min, max, f, pure: true }
+    Def::Nary { min, max, f }
 }
 const fn many(f: NaryFn) -> Def {
-    Def::Nary { min: 0, max: MANY, f, pure: true }
-}
-/// As [`fixed`], but its errors wait until a document is read.
-const fn late(min: usize, max: usize, f: NaryFn) -> Def {
-    Def::Nary { min, max, f, pure: false }
+    Def::Nary { min: 0, max: MANY, f }
 }
 
 /// The row of an operator.
@@ -148,7 +144,7 @@ static TABLE: &[(&str, Def)] = &[
     ("$strcasecmp", fixed(2, strings::strcasecmp)),
     ("$substr", Def::Parse(strings::parse_substr)),
     ("$substrBytes", Def::Parse(strings::parse_substr)),
-    ("$substrCP", late(3, 3, strings::substr_cp)),
+    ("$substrCP", fixed(3, strings::substr_cp)),
     ("$toLower", fixed(1, strings::to_lower)),
     ("$toUpper", fixed(1, strings::to_upper)),
     ("$trim", Def::Parse(strings::parse_trim)),

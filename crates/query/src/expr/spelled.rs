@@ -4,6 +4,7 @@
 //! Compiled expressions do not remember how they were written, so this works on the written form; what an operator
 //! is known from the table, and whether something is constant from compiling it.
 
+use super::ops::convert::short_target;
 use super::registry::{self, Def};
 use super::{Expr, ParseCtx};
 use crate::ctx::QueryCtx;
@@ -94,7 +95,7 @@ fn object(b: &mut DocBuilder, d: &RawDoc, ctx: &QueryCtx) {
 }
 
 fn by_table(b: &mut DocBuilder, name: &str, arg: Value<'_>, ctx: &QueryCtx) {
-    if let Some(to) = short_conversion(name) {
+    if let Some(to) = short_target(name) {
         b.doc("$convert", |b| {
             put(b, "input", only(arg), ctx);
             b.doc("to", |b| {
@@ -178,20 +179,6 @@ fn with_names(b: &mut DocBuilder, parts: &RawDoc, ctx: &QueryCtx) {
             b.str("as", "this");
         }
     }
-}
-
-fn short_conversion(name: &str) -> Option<&'static str> {
-    Some(match name {
-        "$toBool" => "bool",
-        "$toDate" => "date",
-        "$toDecimal" => "decimal",
-        "$toDouble" => "double",
-        "$toInt" => "int",
-        "$toLong" => "long",
-        "$toObjectId" => "objectId",
-        "$toString" => "string",
-        _ => return None,
-    })
 }
 
 fn is_date_part(name: &str) -> bool {

@@ -15,13 +15,13 @@ pub(super) fn rewritten(e: Elem<'_>, p: &ParseCtx<'_>) -> Result<DocBuf> {
     let (mut group_by, mut boundaries, mut default, mut output) = (None, None, None, None);
     for f in spec {
         match (f.name(), f.value()) {
-            ("groupBy", v @ (Value::Document(_) | Value::String(_))) => group_by = Some(v),
-            ("groupBy", _) => {
+            ("groupBy", v) if is_path_or_expression(v) => group_by = Some(v),
+            ("groupBy", v) => {
                 return Err(Error::location(
                     40202,
-                    "The $bucket 'groupBy' field must be defined as a $-prefixed path or an expression, but found: "
-                        .to_owned()
-                        + &f.to_string(),
+                    format!(
+                        "The $bucket 'groupBy' field must be defined as a $-prefixed path or an expression, but found: {v:#}."
+                    ),
                 ));
             }
             ("boundaries", Value::Array(a)) => boundaries = Some(a),
@@ -53,8 +53,26 @@ pub(super) fn rewritten(e: Elem<'_>, p: &ParseCtx<'_>) -> Result<DocBuf> {
     let (Some(group_by), Some(boundaries)) = (group_by, boundaries) else {
         return Err(Error::location(40198, "$bucket requires 'groupBy' and 'boundaries' to be specified."));
     };
+    for e in boundaries {
+        if !is_constant(e.value(), p)? {
+            let text = "The $bucket 'boundaries' field must be an array of constant values, but found value:";
+            return Err(Error::location(40191, format!("{text} {:#}.", e.value())));
+        }
+    }
+    if let Some(v) = default
+        && !is_constant(v, p)?
+    {
+        let text = "The $bucket 'default' field must be a constant expression, but found:";
+        return Err(Error::location(40195, format!("{text} {v:#}.")));
+    }
     let bounds = check_boundaries(boundaries, default, p)?;
     Ok(as_group(group_by, &bounds, default, output))
+}
+
+fn is_constant(v: Value<'_>, p: &ParseCtx<'_>) -> Result<bool> {
+    let mut e = ParseCtx::new(p.ctx).parse(v)?;
+    e.optimize(p.ctx)?;
+    Ok(e.as_const().is_some())
 }
 
 fn check_boundaries<'a>(
@@ -166,4 +184,12 @@ fn as_group(
         s.i32("_id", 1);
     });
     spec.finish()
+}
+
+/// A field path, or an object that begins with an operator.
+pub(super) fn is_path_or_expression(v: Value<'_>) -> bool {
+    match v {
+        Value::Document(d) => d.first().is_some_and(|e| e.name().starts_with('$')),
+        v => v.as_str().is_some_and(|s| s.starts_with('$')),
+    }
 }

@@ -1,5 +1,6 @@
 //! `$bucketAuto`: sorts by a value, then cuts into buckets of about the same number of documents.
 
+use super::bucket::is_path_or_expression;
 use super::granularity::Granularity;
 use super::{Needs, Row, RunEnv, Stage, Step, Upstream};
 use crate::accumulator::{self, AccSpec, Accumulator};
@@ -89,8 +90,7 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
     for f in spec {
         match (f.name(), f.value()) {
             ("groupBy", v) => {
-                let fits = matches!(v, Value::Document(_)) || v.as_str().is_some_and(|s| s.starts_with('$'));
-                if !fits {
+                if !is_path_or_expression(v) {
                     return Err(Error::location(
                         40239,
                         format!(
@@ -145,11 +145,11 @@ fn outputs(d: &pando_bson::RawDoc, p: &mut ParseCtx<'_>) -> Result<Vec<AccSpec>>
                 let text = format!("The field name '{}' cannot contain '.'", f.name());
                 return Err(Error::location(40235, text));
             }
-            if f.name().starts_with('$') {
-                let text = format!("The field name '{}' cannot be an operator name", f.name());
-                return Err(Error::location(40236, text));
-            }
             match f.value() {
+                Value::Document(_) if f.name().starts_with('$') => {
+                    let text = format!("The field name '{}' cannot be an operator name", f.name());
+                    Err(Error::location(40236, text))
+                }
                 Value::Document(acc) => accumulator::parse(f.name(), acc, p),
                 _ => Err(Error::location(
                     40234,

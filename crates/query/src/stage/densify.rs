@@ -4,6 +4,7 @@
 //! the whole collection). Between two documents of a partition, one is made for each step of the grid that begins at
 //! the lower bound.
 
+use super::null_array;
 use super::sort::sort;
 use super::unwind::write_with;
 use super::{Needs, Row, Stage, Step, Upstream};
@@ -480,6 +481,8 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
     let (mut field, mut partitions, mut range) = (None, Vec::new(), None);
     for f in spec {
         match (f.name(), f.value()) {
+            ("field" | "range", Value::Null) => {}
+            ("partitionByFields", Value::Null) => return Err(null_array("partitionByFields")),
             ("field", Value::String(path)) => field = Some(path),
             ("field", v) => return Err(wrong_type("field", v, "string")),
             ("partitionByFields", Value::Array(a)) => {

@@ -1,5 +1,6 @@
 //! `$fill`: a `$setWindowFields` for what is filled by a method, then an `$addFields` for values.
 
+use super::null_array;
 use crate::expr::ParseCtx;
 use pando_base::{Error, Result};
 use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc, Value};
@@ -24,6 +25,8 @@ impl<'a> Spec<'a> {
         let mut s = Spec::default();
         for f in spec {
             match (f.name(), f.value()) {
+                ("sortBy" | "output", Value::Null) => {}
+                ("partitionByFields", Value::Null) => return Err(null_array("partitionByFields")),
                 ("partitionBy", v @ Value::Document(_)) => s.partition_by = Some(v),
                 ("partitionBy", Value::String(path)) if path.starts_with('$') => {
                     s.partition_by = Some(f.value());

@@ -70,7 +70,7 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
         Some(Value::String("")) => {
             return Err(Error::bad_value("$geoNear parameter 'key' cannot be the empty string"));
         }
-        Some(Value::String(key)) => Some(key.to_owned()),
+        Some(Value::String(key)) => Some(FieldPath::parse(key)?.dotted()),
         Some(v) => {
             return Err(Error::type_mismatch(format!(
                 "$geoNear parameter 'key' must be of type string but found type: {}",
@@ -111,7 +111,11 @@ fn number(spec: &RawDoc, name: &str) -> Result<Option<f64>> {
 
 /// The stage's options as the operator of a query.
 fn near_doc(place: Value<'_>, spherical: bool, spec: &RawDoc, ctx: &QueryCtx) -> Result<DocBuf> {
-    let expr = Expr::parse(place, ctx)?;
+    let mut expr = Expr::parse(place, ctx)?;
+    expr.optimize(ctx)?;
+    if expr.as_const().is_none() {
+        return Err(Error::location(5_860_402, "$geoNear requires a constant near argument"));
+    }
     let place = expr.eval_doc(RawDoc::empty(), ctx)?;
     let mut b = DocBuilder::new();
     place.put_to(&mut b, if spherical { "$nearSphere" } else { "$near" });

@@ -67,7 +67,7 @@ fn max_depth(v: Value<'_>) -> Result<i64> {
         ));
     }
     exact_i64(v).ok_or_else(|| {
-        let whole = v.as_f64().unwrap_or(0.0).trunc();
+        let whole = v.as_f64().filter(|n| !n.is_nan()).unwrap_or(0.0).trunc();
         Error::location(40102, format!("maxDepth could not be represented as a long long: {whole}"))
     })
 }
@@ -82,6 +82,11 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
     let (mut from, mut as_path, mut start_with, mut connect_from, mut connect_to) =
         (None, None, None, None, None);
     let (mut depth, mut depth_field, mut restrict) = (None, None, None);
+    if spec.elem("from").is_none() {
+        return Err(Error::failed_to_parse(format!(
+            "missing 'from' option to $graphLookup stage specification: {spec}"
+        )));
+    }
     for f in spec {
         match (f.name(), f.value()) {
             ("startWith", v) => start_with = Some(p.parse(v)?),
@@ -98,11 +103,19 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
             }
             ("from", v) => from = Some(check_from(parse_from("$graphLookup", v)?, p)?),
             (name @ ("as" | "connectFromField" | "connectToField" | "depthField"), v) => {
+                if matches!(v, Value::Document(_)) {
+                    return Err(Error::location(
+                        13111,
+                        format!("wrong type for field ({name}) object != string"),
+                    ));
+                }
                 let Value::String(path) = v else {
                     let text = format!("expected string as argument for {name}, found: {}", v.type_name());
                     return Err(Error::location(40103, text));
                 };
-                let path = Some(FieldPath::parse(path)?);
+                // An empty one counts as none.
+                let given = Some(path).filter(|p| !p.is_empty() || name == "depthField");
+                let path = given.map(FieldPath::parse).transpose()?;
                 match name {
                     "as" => as_path = path,
                     "connectFromField" => connect_from = path,
@@ -114,11 +127,6 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
                 return Err(Error::location(40104, format!("Unknown argument to $graphLookup: {other}")));
             }
         }
-    }
-    if from.is_none() {
-        return Err(Error::failed_to_parse(format!(
-            "missing 'from' option to $graphLookup stage specification: {spec}"
-        )));
     }
     let (Some(from), Some(as_path), Some(start_with), Some(connect_from), Some(connect_to)) =
         (from, as_path, start_with, connect_from, connect_to)

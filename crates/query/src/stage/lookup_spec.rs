@@ -117,6 +117,10 @@ pub(super) fn parse_from<'v>(stage: &str, v: Value<'v>) -> Result<&'v str> {
     match v {
         Value::String(name) => Ok(name),
         Value::Document(d) => {
+            if let Some(e) = d.iter().find(|e| !matches!(e.name(), "db" | "coll")) {
+                let text = format!("BSON field 'from.{}' is an unknown field.", e.name());
+                return Err(Error::location(40415, text));
+            }
             let text = |n: &str| d.get(n).and_then(|v| v.as_str()).unwrap_or("").to_owned();
             Err(Error::failed_to_parse(format!(
                 "{stage} with syntax {{from: {{db:<>, coll:<>}},..}} is not supported for db: {} and coll: {}",

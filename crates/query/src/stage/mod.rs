@@ -278,6 +278,11 @@ fn check_row(row: &Row) -> Result<()> {
     Err(Error::new(ErrorCode::BSONObjectTooLarge, text))
 }
 
+/// What `null` where an array is expected gets.
+fn null_array(field: &str) -> Error {
+    Error::location(10065, format!("invalid parameter: expected an object ({field})"))
+}
+
 /// What a stage needs from the run it is part of.
 #[derive(Clone, Default)]
 pub struct RunEnv {

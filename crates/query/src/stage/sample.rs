@@ -36,7 +36,8 @@ pub(super) fn parse(e: Elem<'_>, _: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
         let Some(n) = Number::of(f.value()) else {
             return Err(Error::location(28746, "size argument to $sample must be a number"));
         };
-        let n = n.truncate_i64().unwrap_or(i64::MAX);
+        let nan = f.value().as_f64().is_some_and(f64::is_nan);
+        let n = if nan { 0 } else { n.truncate_i64().unwrap_or(i64::MAX) };
         if n < 0 {
             return Err(Error::location(28747, "size argument to $sample must not be negative"));
         }

@@ -452,9 +452,11 @@ fn add_field(
     };
     let clash = |a: &str, b: &str| a == b || a.strip_prefix(b).is_some_and(|rest| rest.starts_with('.'));
     let nested = match e.value() {
-        Value::Document(d) if !d.is_empty() && !d.first().is_some_and(|f| f.name().starts_with('$')) => {
-            Some(d)
+        Value::Document(d) if d.is_empty() => {
+            let text = format!("an empty object is not a valid value. Found empty object at path {path}");
+            return Err(Error::location(40180, text));
         }
+        Value::Document(d) if !d.first().is_some_and(|f| f.name().starts_with('$')) => Some(d),
         _ => None,
     };
     if let Some(d) = nested {

@@ -1,6 +1,7 @@
 //! `$unionWith`: behind the input's documents come those of another collection, through a pipeline of its own.
 
 use super::foreign::{Foreign, Sub, deeper, refuse_stages, starts_with_documents};
+use super::null_array;
 use super::{Needs, Pipeline, RunEnv, Stage, Step, Upstream};
 use crate::ctx::QueryCtx;
 use crate::expr::ParseCtx;
@@ -28,6 +29,8 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
         Value::Document(spec) => {
             for f in spec {
                 match (f.name(), f.value()) {
+                    ("coll", Value::Null) => {}
+                    ("pipeline", Value::Null) => return Err(null_array("pipeline")),
                     ("coll", Value::String(name)) => coll = name,
                     ("coll", v) => return Err(wrong_type("coll", v, "string")),
                     ("pipeline", Value::Array(stages)) => pipeline = stages,
@@ -38,7 +41,7 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
                     }
                 }
             }
-            if spec.elem("coll").is_none() && !starts_with_documents(pipeline) {
+            if spec.get("coll").is_none_or(|v| matches!(v, Value::Null)) && !starts_with_documents(pipeline) {
                 return Err(Error::failed_to_parse(
                     "$unionWith stage without explicit collection must have a pipeline with $documents as first stage",
                 ));

@@ -38,8 +38,9 @@ pub(in crate::expr) fn parse_convert(name: &'static str, v: Value<'_>, p: &mut P
     Ok(Expr::Op(Box::new(Convert { name, input, to, on_error, on_null })))
 }
 
-fn short_target(name: &str) -> &'static str {
-    match name {
+/// What `$toInt` and its kin convert to.
+pub(in crate::expr) fn short_target(name: &str) -> Option<&'static str> {
+    Some(match name {
         "$toBool" => "bool",
         "$toDate" => "date",
         "$toDecimal" => "decimal",
@@ -47,8 +48,9 @@ fn short_target(name: &str) -> &'static str {
         "$toInt" => "int",
         "$toLong" => "long",
         "$toObjectId" => "objectId",
-        _ => "string",
-    }
+        "$toString" => "string",
+        _ => return None,
+    })
 }
 
 pub(in crate::expr) fn parse_short(name: &'static str, v: Value<'_>, p: &mut ParseCtx<'_>) -> Result<Expr> {
@@ -60,7 +62,7 @@ pub(in crate::expr) fn parse_short(name: &'static str, v: Value<'_>, p: &mut Par
     }
     let mut args = p.args(name, v, 1, 1)?;
     let Some(input) = args.pop() else { return Err(Error::internal("a conversion without argument")) };
-    let to = Expr::Const(Val::string(short_target(name)));
+    let to = Expr::Const(Val::string(short_target(name).unwrap_or("string")));
     Ok(Expr::Op(Box::new(Convert { name, input, to, on_error: None, on_null: None })))
 }
 

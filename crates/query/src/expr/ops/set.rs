@@ -162,6 +162,10 @@ fn not_equals_operand(i: usize, v: &Val<'_>) -> String {
     format!("All operands of $setEquals must be arrays. {}-th argument is of type: {}", i + 1, v.type_name())
 }
 
+fn is_known(e: &Expr) -> bool {
+    e.as_const().is_some() || matches!(e, Expr::Array(items) if items.iter().all(is_known))
+}
+
 pub(in crate::expr) fn parse_is_subset(
     name: &'static str,
     v: Value<'_>,
@@ -170,7 +174,7 @@ pub(in crate::expr) fn parse_is_subset(
     let args = p.args(name, v, 2, 2)?;
     if let Some(v) = args.get(1).and_then(Expr::as_const)
         && v.as_array().is_none()
-        && args[0].as_const().is_none()
+        && !is_known(&args[0])
     {
         let text = format!(
             "both operands of $setIsSubset must be arrays. Second argument is of type: {}",

@@ -85,7 +85,7 @@ pub(in crate::expr) fn str_len_cp<'v>(args: &[Val<'v>], call: &Call<'_>) -> Resu
 /// `$substr` is `$substrBytes` in messages too.
 pub(in crate::expr) fn parse_substr(_: &'static str, v: Value<'_>, p: &mut ParseCtx<'_>) -> Result<Expr> {
     let args = p.args("$substrBytes", v, 3, 3)?;
-    Ok(Expr::Nary(Nary::late("$substrBytes", substr_bytes, args)))
+    Ok(Expr::Nary(Nary::new("$substrBytes", substr_bytes, args)))
 }
 
 fn whole(v: &Val<'_>, code: i32, what: &str) -> Result<i64> {

@@ -77,6 +77,7 @@ pub(in crate::stage) fn parse(
     for f in spec {
         match (f.name(), f.value()) {
             ("partitionBy", v) => partition_by = Some(v),
+            ("sortBy" | "output", Value::Null) => {}
             ("sortBy", Value::Document(d)) => sort = Some(d),
             ("sortBy", v) => return Err(wrong_type("sortBy", v, "object")),
             ("output", Value::Document(d)) => output = Some(d),
@@ -103,6 +104,9 @@ pub(in crate::stage) fn parse(
     p.metas.extend(sort.iter().flat_map(SortPattern::metas));
     let mut outputs: Vec<Output> = Vec::new();
     for f in output {
+        if f.value().as_doc().is_none() {
+            return Err(wrong(format!("The field '{}' must be an object", f.name())));
+        }
         let path = FieldPath::parse(f.name())?;
         let function = field(f, sort.as_ref(), p)?;
         if outputs.iter().any(|o| conflict(&o.path, &path)) {
@@ -345,6 +349,9 @@ fn exp_moving_avg(f: &Field<'_>, p: &mut ParseCtx<'_>) -> Result<Box<dyn Functio
     }
     let alpha = match (n, alpha) {
         (Some(e), _) => {
+            if Number::of(e.value()).is_none() {
+                return Err(wrong(format!("'N' field must be an integer, but found type {}", e.ty.name())));
+            }
             let n = exact_i64(e.value()).ok_or_else(|| {
                 wrong(format!(
                     "'N' field must be an integer, but found  {e}. To use a non-integer, use the 'alpha' argument instead"
@@ -357,7 +364,7 @@ fn exp_moving_avg(f: &Field<'_>, p: &mut ParseCtx<'_>) -> Result<Box<dyn Functio
         }
         (None, Some(e)) => {
             let n = Number::of(e.value()).ok_or_else(|| wrong("'alpha' must be a number"))?;
-            if n.to_f64() <= 0.0 || n.to_f64() >= 1.0 {
+            if !(n.to_f64() > 0.0 && n.to_f64() < 1.0) {
                 return Err(wrong(format!("'alpha' must be between 0 and 1 (exclusive), found {e}")));
             }
             Alpha::Given(n)

@@ -17,7 +17,8 @@ pub(super) fn parse(arg: &Arg<'_>) -> Result<Box<dyn Modifier>> {
         return Err(Error::failed_to_parse(format!("Expected a number in: {:#}", arg.elem)));
     }
     let Some(n) = integral(v) else {
-        return Err(Error::failed_to_parse(format!("Expected an integer: {:#}", arg.elem)));
+        let nan = if v.as_f64().is_some_and(f64::is_nan) { ", but found NaN in" } else { "" };
+        return Err(Error::failed_to_parse(format!("Expected an integer{nan}: {:#}", arg.elem)));
     };
     if n != 1 && n != -1 {
         return Err(Error::failed_to_parse(format!("$pop expects 1 or -1, found: {n}")));
