@@ -121,16 +121,8 @@ impl Row {
     /// With these fields only.
     fn narrowed(self, keep: Option<&BTreeSet<String>>) -> Row {
         let Some(keep) = keep else { return self };
-        // Few names are compared one by one, as they lie.
-        let few = keep.len() <= FEW_FIELDS;
-        let kept = |e: &Elem<'_>| match few {
-            true => keep.iter().any(|name| e.is_named(name.as_bytes())),
-            false => keep.contains(e.name()),
-        };
         let mut b = DocBuilder::with_capacity(128);
-        self.doc().iter().filter(kept).for_each(|e| {
-            b.elem(e);
-        });
+        keep_only(self.doc(), keep, &mut b);
         self.becomes(b.finish().into())
     }
     #[inline]
@@ -259,6 +251,19 @@ impl<'a> Upstream<'a> {
 }
 
 const FEW_FIELDS: usize = 8;
+
+/// Copies the fields of these names.
+fn keep_only(doc: &RawDoc, keep: &BTreeSet<String>, b: &mut DocBuilder) {
+    // Few names are compared one by one, as they lie.
+    let few = keep.len() <= FEW_FIELDS;
+    let kept = |e: &Elem<'_>| match few {
+        true => keep.iter().any(|name| e.is_named(name.as_bytes())),
+        false => keep.contains(e.name()),
+    };
+    doc.iter().filter(kept).for_each(|e| {
+        b.elem(e);
+    });
+}
 
 /// A row on its way from stage to stage: as large as a value may be, and then the document around it.
 const ROW_BYTES_MAX: usize = EXPRESSION_VALUES_BYTES_MAX + BSON_INTERNAL_BYTES_MAX;

@@ -1,9 +1,10 @@
 //! `$unwind`: one document per element of an array.
 
 use super::match_forward::same_root;
-use super::{Needs, ROW_BYTES_PER_STEP, Row, Stage, Step, Upstream};
+use super::{Needs, ROW_BYTES_PER_STEP, Row, Stage, Step, Upstream, keep_only};
 use crate::exec::{Each, Fed};
 use crate::expr::{FieldPath, ParseCtx};
+use bytes::Bytes;
 use pando_base::limits::STAGE_ROWS_PER_TURN;
 use pando_base::{Error, Result, patience};
 use pando_bson::{DocBuilder, Elem, ElementType, RawDoc, Value};
@@ -18,6 +19,13 @@ pub(crate) struct Unwind {
     pub(super) keep: Option<BTreeSet<String>>,
     /// The document being unwound, the offset of its next element, and that element's position.
     current: Option<(Row, usize, i64)>,
+}
+
+/// Of one call of [`Stage::feed`].
+struct Feeding {
+    buf: Vec<u8>,
+    /// Rows it may still give.
+    left: u32,
 }
 
 pub(super) fn parse(e: Elem<'_>, _: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Stage>>) -> Result<()> {
@@ -187,54 +195,70 @@ impl Unwind {
         Some(out)
     }
 
-    /// Shows the elements left of the current document, as many as `left` says, in one buffer for all.
+    /// Shows the elements of `array`, in `doc`, from here on: as many as `left` says, in one buffer for all. What is left of
+    /// them then, and why.
     fn feed_elements(
-        &mut self,
-        buf: &mut Vec<u8>,
-        left: &mut u32,
+        &self,
+        doc: &RawDoc,
+        (mut offset, mut position): (usize, i64),
+        feed: &mut Feeding,
         each: &mut Each<'_>,
-    ) -> Result<Option<Fed>> {
-        let Some((row, mut offset, mut position)) = self.current.take() else { return Ok(None) };
-        let Some(array) = at_path(row.doc(), self.path.parts()) else { return Ok(None) };
-        let array = RawDoc::trusted(array.data());
-        while let Some((e, next)) = array.elem_at(offset) {
-            if *left == 0 {
-                self.current = Some((row, offset, position));
-                return Ok(Some(Fed::NeedYield));
+    ) -> Result<Option<(usize, i64, Fed)>> {
+        let Some(array) = at_path(doc, self.path.parts()) else { return Ok(None) };
+        while let Some((e, next)) = RawDoc::trusted(array.data()).elem_at(offset) {
+            if feed.left == 0 {
+                return Ok(Some((offset, position, Fed::NeedYield)));
             }
-            *left -= 1;
-            buf.clear();
-            let mut b = DocBuilder::append_to(std::mem::take(buf));
-            self.write(row.doc(), Some((e.ty, e.data())), Some(position), &mut b);
-            *buf = b.into_buffer();
-            patience::spend(1 + buf.len() / ROW_BYTES_PER_STEP)?;
+            feed.left -= 1;
+            feed.buf.clear();
+            let mut b = DocBuilder::append_to(std::mem::take(&mut feed.buf));
+            self.write(doc, Some((e.ty, e.data())), Some(position), &mut b);
+            feed.buf = b.into_buffer();
+            patience::spend(1 + feed.buf.len() / ROW_BYTES_PER_STEP)?;
             (offset, position) = (next, position + 1);
-            if !each(buf)? {
-                self.current = Some((row, offset, position));
-                return Ok(Some(Fed::Stopped));
+            if !each(&feed.buf)? {
+                return Ok(Some((offset, position, Fed::Stopped)));
             }
         }
         Ok(None)
     }
 
+    /// Documents are looked at where they lie.
     fn feed_all(&mut self, up: &mut Upstream<'_>, each: &mut Each<'_>) -> Result<Fed> {
-        let (mut buf, mut left) = (Vec::with_capacity(256), STAGE_ROWS_PER_TURN);
-        loop {
-            if let Some(end) = self.feed_elements(&mut buf, &mut left, each)? {
-                return Ok(end);
-            }
-            match up.next()? {
-                Step::Row(row) => {
-                    if let Some(row) = self.open(row)
-                        && !each(row.bytes())?
-                    {
-                        return Ok(Fed::Stopped);
-                    }
-                }
-                Step::NeedYield => return Ok(Fed::NeedYield),
-                Step::Eof => return Ok(Fed::Eof),
-            }
+        let mut feed = Feeding { buf: Vec::with_capacity(256), left: STAGE_ROWS_PER_TURN };
+        if let Some((row, offset, position)) = self.current.take()
+            && let Some((offset, position, end)) =
+                self.feed_elements(row.doc(), (offset, position), &mut feed, each)?
+        {
+            self.current = Some((row, offset, position));
+            return Ok(end);
         }
+        let (mut narrow, mut rest) = (Vec::new(), None);
+        let this = &*self;
+        let fed = up.feed(&mut |doc| {
+            let doc = match &this.keep {
+                None => RawDoc::trusted(doc),
+                Some(keep) => {
+                    narrow.clear();
+                    let mut b = DocBuilder::append_to(std::mem::take(&mut narrow));
+                    keep_only(RawDoc::trusted(doc), keep, &mut b);
+                    narrow = b.into_buffer();
+                    RawDoc::trusted(&narrow)
+                }
+            };
+            let copied = || Row::new(Bytes::copy_from_slice(doc.as_bytes()));
+            if !matches!(at_path(doc, this.path.parts()).map(|e| e.value()), Some(Value::Array(a)) if !a.is_empty()) {
+                return this.without_elements(copied()).map_or(Ok(true), |row| each(row.bytes()));
+            }
+            let Some((offset, position, end)) = this.feed_elements(doc, (4, 0), &mut feed, each)? else {
+                return Ok(true);
+            };
+            rest = Some(((copied(), offset, position), end));
+            Ok(false)
+        })?;
+        let Some((current, end)) = rest else { return Ok(fed) };
+        self.current = Some(current);
+        Ok(end)
     }
 
     /// A new document: what comes of it at once, if anything; the elements of an array come afterwards.
@@ -245,6 +269,13 @@ impl Unwind {
                 self.current = Some((row, 4, 0));
                 None
             }
+            _ => self.without_elements(row),
+        }
+    }
+
+    /// What comes of a document without elements.
+    fn without_elements(&self, row: Row) -> Option<Row> {
+        match at_path(row.doc(), self.path.parts()).map(|e| e.value()) {
             Some(Value::Array(_)) => self.preserve.then(|| row.becomes(self.emit(row.doc(), None, None))),
             None | Some(Value::Null | Value::Undefined) => self.preserve.then(|| self.without_array(&row)),
             Some(_) => Some(self.without_array(&row)),

@@ -215,7 +215,9 @@ fn a_member_counts_what_it_fetches_and_applies() {
         set.connect(s).await.ok(read).await;
         let after = set.connect(s).await.admin(doc! { "serverStatus": 1 }).await;
         let grown = |path: &str| number(&after, path) - number(&before, path);
-        assert_eq!(grown("opcountersRepl.insert"), 20);
+        // The two keys for cluster times, which the primary makes by itself, may be among them.
+        let inserts = grown("opcountersRepl.insert");
+        assert!((20..=22).contains(&inserts), "{inserts}");
         assert_eq!(grown("opcountersRepl.delete"), 20);
         for path in ["metrics.repl.apply.ops", "metrics.repl.network.ops"] {
             assert!(grown(path) >= 40, "{path}: {}", grown(path));
