@@ -106,8 +106,10 @@ const INDEXES: &[(&str, &str)] = &[
     ("2dsphere", "done"),
 ];
 /// What is there with less than all of it.
-const PARTIAL: &[(&str, &str)] =
-    &[("$listSessions", "partial: the sessions of this node, `config.system.sessions` is not kept")];
+const PARTIAL: &[(&str, &str)] = &[(
+    "$listSessions",
+    "partial: the sessions this node knows, not what the set has recorded in `config.system.sessions`",
+)];
 
 fn doc(text: &str) -> DocBuf {
     parse(text).expect("a document").to_raw()
