@@ -216,8 +216,9 @@ impl Filling {
             let before = acc.heap_bytes();
             spec.feed(&mut **acc, scope)?;
             let more = acc.heap_bytes();
-            *bytes = *bytes + more - before;
-            self.bytes = self.bytes + more - before;
+            // What a script began with was not counted, and may shrink.
+            *bytes = (*bytes + more).saturating_sub(before);
+            self.bytes = (self.bytes + more).saturating_sub(before);
         }
         Ok(())
     }
