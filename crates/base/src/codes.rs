@@ -352,6 +352,23 @@ impl ErrorCode {
     pub fn is(self, bits: u8) -> bool {
         self.class() & bits != 0
     }
+    /// Ends a write command as a whole instead of becoming the error of one of its writes: what comes after would fail
+    /// for the same reason.
+    pub fn ends_command(self) -> bool {
+        self.is(NOT_PRIMARY | RECOVERING | SHUTDOWN)
+            || matches!(
+                self,
+                ErrorCode::Interrupted
+                    | ErrorCode::InterruptedDueToFCVChange
+                    | ErrorCode::MaxTimeMSExpired
+                    | ErrorCode::ExceededTimeLimit
+                    | ErrorCode::ClientDisconnect
+                    | ErrorCode::ClientMarkedKilled
+                    | ErrorCode::CursorKilled
+                    | ErrorCode::TransactionTooOld
+                    | ErrorCode::IncompleteTransactionHistory
+            )
+    }
     fn row(self) -> Option<&'static (i32, &'static str, u8)> {
         TABLE.binary_search_by_key(&self.0, |row| row.0).ok().map(|i| &TABLE[i])
     }

@@ -491,3 +491,9 @@ pub const JS_GATHERED_CALLS_BYTES_MAX: usize = 64 << 10;
 pub const JS_LARGE_PIECE_BYTES: usize = 64 << 10;
 /// Longest that a busy script waits for others to take its thread's tasks over.
 pub const JS_ASIDE_MS_MAX: u64 = 20;
+/// Namespaces whose times `top` keeps: a row takes 200 bytes, and a client may name what does not exist. Those beyond are
+/// not counted.
+pub const TOP_NAMESPACES_MAX: usize = 100_000;
+/// Locks of databases that are kept although nobody holds them or waits; above it they are thrown away (about 200 bytes
+/// each: any name that a write names makes one).
+pub const DATABASE_LOCKS_MAX: usize = 1_000;

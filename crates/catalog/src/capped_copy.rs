@@ -25,15 +25,16 @@ impl Catalog {
         size: i64,
         interrupt: &dyn Interrupt,
     ) -> Result<OpTime> {
+        if self.lookup(ns).is_some_and(|c| !c.is_stored()) {
+            let text = format!("{ns} has no rows of its own and cannot be capped");
+            return Err(Error::new(ErrorCode::IllegalOperation, text));
+        }
         let _db = self.unless_interrupted(interrupt, self.lock_database(ns.db())).await?;
         let source = self.unless_interrupted(interrupt, self.capped_source(ns)).await??;
         let suffix: String = self.new_uuid().to_string().chars().take(5).collect();
         let tmp = Namespace::unchecked(ns.db(), &format!("tmp{suffix}.convertToCapped.{}", ns.coll()));
         if ns.coll().starts_with("system.") {
             return Err(Error::bad_value(format!("Invalid namespace: {tmp}")));
-        }
-        if source.coll.is_oplog() {
-            return Err(Error::new(ErrorCode::IllegalOperation, "the oplog is what it is"));
         }
         let options = CollectionOptions { temp: true, ..capped_options(&source.coll, size) };
         self.create_collection_locked(&tmp, options)?;

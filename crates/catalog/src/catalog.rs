@@ -2,14 +2,14 @@
 
 use crate::collection::{Collection, View};
 use crate::gate::WriteGate;
-use crate::lock::{Counts, Guard, Lock};
+use crate::lock::{Counts, Guard, Holders, Lock};
 use crate::lock_order::Resource;
 use crate::observer::{LogWriter, OpObserver};
 use crate::oid::ObjectIdSource;
 use crate::snapshot::{CatalogSnapshot, Named};
 use crate::unit::{Marks, WriteUnit};
 use arc_swap::ArcSwap;
-use pando_base::{Error, ErrorCode, Namespace, Result, Term, Timestamp, Uuid};
+use pando_base::{Error, ErrorCode, Namespace, Result, Term, Timestamp, Uuid, limits};
 use pando_env::Env;
 use pando_storage::{BeginOptions, OnPrepared, ReadAt, Storage, Txn};
 use std::collections::BTreeMap;
@@ -29,6 +29,8 @@ pub(crate) struct Inner {
     db_locks: Mutex<BTreeMap<String, Lock>>,
     /// Of collections that are gone.
     dropped: Mutex<Counts>,
+    /// Of locks of databases that were thrown away.
+    dropped_databases: Mutex<Counts>,
     observers: RwLock<Arc<[Arc<dyn OpObserver>]>>,
     term: AtomicI64,
     gate: WriteGate,
@@ -110,6 +112,7 @@ impl Catalog {
             changing: Mutex::new(()),
             db_locks: Mutex::default(),
             dropped: Mutex::default(),
+            dropped_databases: Mutex::default(),
             observers: RwLock::new(observers),
             term: AtomicI64::new(-1),
             gate: WriteGate::default(),
@@ -184,10 +187,34 @@ impl Catalog {
     pub(crate) async fn lock_database(&self, db: &str) -> Guard {
         let lock = {
             let mut all = self.0.db_locks.lock().unwrap_or_else(PoisonError::into_inner);
+            if all.len() >= limits::DATABASE_LOCKS_MAX && !all.contains_key(db) {
+                self.drop_unused_locks(&mut all);
+            }
             let new = || Lock::of(Resource::Database(db.to_owned()));
             all.entry(db.to_owned()).or_insert_with(new).clone()
         };
         lock.exclusive(&self.env().clock).await
+    }
+    /// Whoever holds one, or waits for it, has a handle of it; the others are as good as new. What was counted is kept.
+    fn drop_unused_locks(&self, all: &mut BTreeMap<String, Lock>) {
+        let mut counts = self.0.dropped_databases.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|_, lock| {
+            let used = lock.is_shared_with_others();
+            if !used {
+                counts.add(lock.counts());
+            }
+            used
+        });
+    }
+    /// Locks of databases and collections that somebody holds or waits for, with their names.
+    pub fn locks_in_use(&self) -> Vec<(String, Holders)> {
+        let all = self.0.db_locks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut out: Vec<_> = all.iter().map(|(db, lock)| (db.clone(), lock.holders())).collect();
+        drop(all);
+        let snapshot = self.snapshot();
+        out.extend(snapshot.all_collections().map(|c| (c.ns.as_str().to_owned(), c.shared.lock.holders())));
+        out.retain(|(_, holders)| holders.any());
+        out
     }
     /// Both, in name order.
     pub(crate) async fn lock_databases(&self, a: &str, b: &str) -> (Guard, Option<Guard>) {
@@ -201,8 +228,10 @@ impl Catalog {
 
     /// How often the locks of databases and of collections were taken since the start.
     pub fn lock_counts(&self) -> (Counts, Counts) {
-        let (mut databases, mut collections) =
-            (Counts::default(), *self.0.dropped.lock().unwrap_or_else(PoisonError::into_inner));
+        let (mut databases, mut collections) = (
+            *self.0.dropped_databases.lock().unwrap_or_else(PoisonError::into_inner),
+            *self.0.dropped.lock().unwrap_or_else(PoisonError::into_inner),
+        );
         let all = self.0.db_locks.lock().unwrap_or_else(PoisonError::into_inner);
         all.values().for_each(|lock| databases.add(lock.counts()));
         drop(all);
@@ -223,6 +252,7 @@ impl Catalog {
                 Some(Named::View(v)) => return Err(is_a_view(v)),
                 None => return Ok(None),
             };
+            check_stored(&coll)?;
             let guard = match coll.shared.lock.try_shared() {
                 Some(g) => g.join_task().await,
                 None => coll.shared.lock.shared(&self.env().clock).await,
@@ -243,6 +273,7 @@ impl Catalog {
             Some(Named::View(v)) => return Err(is_a_view(v)),
             None => return Ok(None),
         };
+        check_stored(&coll)?;
         let busy =
             || Error::new(ErrorCode::LockTimeout, format!("Unable to acquire IX lock on '{ns}' within 0ms."));
         let guard = coll.shared.lock.try_shared().ok_or_else(busy)?;
@@ -265,7 +296,7 @@ impl Catalog {
     }
     /// Locks a collection for a change of its definition. The database's lock must be held.
     pub(crate) async fn ddl_lock(&self, ns: &Namespace) -> Option<DdlGuard> {
-        let coll = self.lookup(ns)?;
+        let coll = self.lookup(ns).filter(|c| c.is_stored())?;
         let guard = coll.shared.lock.exclusive(&self.env().clock).await;
         // Names change only under the database's lock, versions under the collection's.
         let coll = self.lookup(ns)?;
@@ -305,6 +336,14 @@ impl Catalog {
     /// Begins a read.
     pub fn begin_read(&self, at: ReadAt) -> Result<Txn> {
         self.storage().begin(at)
+    }
+}
+
+/// 73 for what is read from elsewhere than rows.
+fn check_stored(coll: &Collection) -> Result<()> {
+    match coll.is_stored() {
+        true => Ok(()),
+        false => Err(crate::names::cannot_write(&coll.ns)),
     }
 }
 

@@ -9,6 +9,7 @@ use crate::lock::Lock;
 use crate::options::{CollectionOptions, ValidationAction, ValidationLevel};
 use crate::sizes::Sizes;
 use crate::spec::IndexSpec;
+use crate::tables::Table;
 use pando_base::{Namespace, Timestamp, Uuid};
 use pando_bson::{DocBuf, DocBuilder};
 use pando_query::collation::Collation;
@@ -18,7 +19,10 @@ use pando_query::text::TextSpec;
 use pando_storage::Ident;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// Stands for the records of a collection that has none in the storage.
+pub(crate) const NO_ROWS: Ident = Ident(0);
 
 /// One version of a collection.
 #[derive(Debug)]
@@ -60,7 +64,18 @@ pub struct Shared {
     /// No live record of a capped collection lies before this id.
     pub(crate) capped_front: AtomicI64,
     pub index_filters: Arc<pando_query::plan::IndexFilters>,
+    pub scans: Scans,
     dropped: AtomicBool,
+    /// Where the rows come from, when they are none of the storage's.
+    pub(crate) table: OnceLock<Arc<dyn Table>>,
+}
+
+/// How often plans walked through all records of a collection since the start.
+#[derive(Default, Debug)]
+pub struct Scans {
+    pub total: AtomicU64,
+    /// Of cursors that do not wait for more.
+    pub not_tailing: AtomicU64,
 }
 
 impl Shared {
@@ -72,7 +87,9 @@ impl Shared {
             capped_turn: Mutex::new(()),
             capped_front: AtomicI64::new(0),
             index_filters: Arc::default(),
+            scans: Scans::default(),
             dropped: AtomicBool::new(false),
+            table: OnceLock::new(),
         })
     }
     /// True once the collection is gone (dropped or replaced by a rename onto its name).
@@ -219,9 +236,16 @@ impl Collection {
     pub fn is_clustered(&self) -> bool {
         self.options.clustered.is_some()
     }
+    /// The rows are the storage's; else they are read from somewhere else, and nobody writes to them here.
+    pub fn is_stored(&self) -> bool {
+        self.records != NO_ROWS
+    }
     /// `local.oplog.rs`, which has no rows of its own.
     pub fn is_oplog(&self) -> bool {
-        self.records == Ident(0)
+        !self.is_stored() && self.table().is_none()
+    }
+    pub(crate) fn table(&self) -> Option<&Arc<dyn Table>> {
+        self.shared.table.get()
     }
     pub fn is_capped(&self) -> bool {
         self.options.capped.is_some()
@@ -232,7 +256,7 @@ impl Collection {
     }
     /// Documents, as of the last commit.
     pub fn count(&self) -> u64 {
-        self.shared.sizes.count()
+        self.table().map_or_else(|| self.shared.sizes.count(), |t| t.ids().len() as u64)
     }
     /// Bytes of documents, as of the last commit.
     pub fn data_bytes(&self) -> u64 {

@@ -35,7 +35,7 @@ fn hex(h: Md5) -> String {
 
 fn is_hashed(coll: &Collection) -> bool {
     let name = coll.ns.coll();
-    !name.starts_with("tmp.mr.") && name != "system.profile" && !coll.is_oplog()
+    !name.starts_with("tmp.mr.") && name != "system.profile" && coll.is_stored()
 }
 
 impl Catalog {

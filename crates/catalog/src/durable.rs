@@ -3,7 +3,7 @@
 //! Rows are versioned like any other row, so the catalog as of a timestamp can be read back; recovery and
 //! rollback depend on that. Rows of unreplicated collections carry no timestamp.
 
-use crate::collection::{Collection, Index, IndexState, KeyFormat, Shared, Validator};
+use crate::collection::{Collection, Index, IndexState, KeyFormat, NO_ROWS, Shared, Validator};
 use crate::keys::KeyGen;
 use crate::options::CollectionOptions;
 use crate::spec::IndexSpec;
@@ -60,8 +60,7 @@ impl Parts {
             collation: collation.clone(),
             clustered: options.clustered.as_ref().map(|c| c.name.clone()),
             capped: options.capped.is_some(),
-            // The oplog has no rows of its own.
-            keyed_by_ts: records == Ident(0),
+            keyed_by_ts: records == NO_ROWS && shared.table.get().is_none(),
             plan_cache: PlanCache::default(),
             index_filters: shared.index_filters.clone(),
         };

@@ -110,13 +110,13 @@ impl Catalog {
         if specs.is_empty() {
             return Err(Error::bad_value("Must specify at least one index to create"));
         }
-        names::check_writable(ns)?;
-        if ns.db() == "config" && ns.coll() == "transactions" {
+        if crate::tables::is_table_name(ns) {
             return Err(Error::new(
                 ErrorCode::IllegalOperation,
-                "not allowed to create index on config.transactions",
+                format!("not allowed to create index on {ns}"),
             ));
         }
+        names::check_writable(ns)?;
         let mut created_collection = false;
         loop {
             let db = self.unless_interrupted(interrupt, self.lock_database(ns.db())).await?;

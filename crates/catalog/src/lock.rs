@@ -32,6 +32,21 @@ struct State {
     counts: Counts,
 }
 
+/// Who holds a lock now, and who waits for it.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Holders {
+    pub shared: u32,
+    pub exclusive: bool,
+    pub waiting_shared: usize,
+    pub waiting_exclusive: usize,
+}
+
+impl Holders {
+    pub fn any(&self) -> bool {
+        *self != Holders::default()
+    }
+}
+
 /// How often locks were taken, and how often somebody had to wait first.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Counts {
@@ -121,6 +136,20 @@ impl Lock {
     pub fn counts(&self) -> Counts {
         let s = self.state();
         Counts { queued: s.queue.len() as u64, ..s.counts }
+    }
+    /// Somebody beside the one who asks has a handle of it: as a holder, or because they wait.
+    pub(crate) fn is_shared_with_others(&self) -> bool {
+        Arc::strong_count(&self.0) > 1
+    }
+    pub fn holders(&self) -> Holders {
+        let s = self.state();
+        let waiting_exclusive = s.queue.iter().filter(|w| w.exclusive).count();
+        Holders {
+            shared: s.shared,
+            exclusive: s.exclusive,
+            waiting_shared: s.queue.len() - waiting_exclusive,
+            waiting_exclusive,
+        }
     }
     /// Takes the lock shared if that is possible at once.
     pub fn try_shared(&self) -> Option<Guard> {

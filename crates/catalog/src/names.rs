@@ -1,6 +1,7 @@
 //! Which names may be created, written and dropped.
 
 use crate::Catalog;
+use crate::tables::is_table_name;
 use pando_base::{Error, ErrorCode, Namespace, Result, limits};
 
 /// `system.` collections that exist by design.
@@ -36,18 +37,25 @@ pub fn check_creatable(ns: &Namespace) -> Result<()> {
         let text = format!("Fully qualified namespace is too long. Namespace: {ns} Max: {max}");
         return Err(Error::new(ErrorCode::InvalidNamespace, text));
     }
+    if is_table_name(ns) {
+        return Err(Error::new(ErrorCode::NamespaceExists, format!("Collection {ns} already exists.")));
+    }
     if ns.coll().starts_with("system.") && !is_known_system(ns) {
         return Err(Error::new(ErrorCode::InvalidNamespace, format!("Invalid system namespace: {ns}")));
     }
     Ok(())
 }
 
+pub(crate) fn cannot_write(ns: &Namespace) -> Error {
+    Error::new(ErrorCode::InvalidNamespace, format!("cannot write to {ns}"))
+}
+
 /// Error when users may not insert, update or delete there.
 pub fn check_writable(ns: &Namespace) -> Result<()> {
     let in_local = ns.db() == "local";
     let own = matches!(ns.coll(), "system.views" | "system.profile");
-    if own || (in_local && ns.coll() == "oplog.rs") {
-        return Err(Error::new(ErrorCode::InvalidNamespace, format!("cannot write to {ns}")));
+    if own || (in_local && ns.coll() == "oplog.rs") || is_table_name(ns) {
+        return Err(cannot_write(ns));
     }
     if in_local && ns.coll() == "system.rollback.id" {
         return Err(Error::new(ErrorCode::InvalidNamespace, format!("Invalid system namespace: {ns}")));
@@ -67,6 +75,10 @@ pub(crate) fn differs_in_case(existing: &str, wanted: &str) -> Error {
 pub(crate) fn check_droppable(catalog: &Catalog, ns: &Namespace) -> Result<()> {
     if ns.db() == "local" && ns.coll() == "oplog.rs" && catalog.exposes_oplog() {
         return Err(Error::location(5_255_000, "can't drop live oplog while replicating"));
+    }
+    if is_table_name(ns) {
+        let text = format!("can't drop {ns}: it shows what is known of sessions");
+        return Err(Error::new(ErrorCode::IllegalOperation, text));
     }
     let kept = ns.coll().starts_with("system.") && !is_droppable_system(ns);
     if kept && (catalog.lookup(ns).is_some() || (ns.db() == "admin" && ns.coll() == "system.version")) {

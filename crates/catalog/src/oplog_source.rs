@@ -4,7 +4,7 @@
 //! starts at any of them without a scan. Entries beyond the first hole are not there yet.
 
 use crate::Catalog;
-use crate::collection::{Collection, Shared};
+use crate::collection::{Collection, NO_ROWS, Shared};
 use crate::durable::Parts;
 use crate::options::{Capped, CollectionOptions};
 use crate::read::shared;
@@ -16,7 +16,7 @@ use pando_oplog::entry::for_clients;
 use pando_query::source::{
     CollectionInfo, Direction, IndexCursor, IndexScan, RecordCursor, RecordId, RecordScan, Source,
 };
-use pando_storage::{Ident, OpLog, OplogCursor};
+use pando_storage::{OpLog, OplogCursor};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ pub(crate) fn collection(size: i64) -> Result<Arc<Collection>> {
             capped: Some(Capped { size, max: None }),
             ..CollectionOptions::default()
         },
-        records: Ident(0),
+        records: NO_ROWS,
         since: Timestamp::ZERO,
         replicated: false,
         indexes: Vec::new(),

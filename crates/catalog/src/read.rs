@@ -5,6 +5,7 @@ use crate::collection::{Collection, KeyFormat};
 use crate::index_entries::split_bare;
 use crate::oplog_source::OplogSource;
 use crate::record_id::{self, long_key};
+use crate::tables::TableSource;
 use bytes::Bytes;
 use pando_base::limits;
 use pando_base::{Error, Result, Timestamp};
@@ -64,6 +65,9 @@ impl Catalog {
     ) -> Result<Box<dyn Source>> {
         if coll.is_oplog() {
             return Ok(Box::new(OplogSource::new(self, coll.clone())));
+        }
+        if let Some(source) = TableSource::of(coll) {
+            return Ok(Box::new(source));
         }
         Ok(Box::new(CollectionSource::new(
             coll.clone(),

@@ -131,7 +131,7 @@ impl Catalog {
         let without_size: Vec<Arc<Collection>> = self
             .snapshot()
             .all_collections()
-            .filter(|c| c.replicated && !c.is_oplog() && !sizes.contains_key(&c.uuid))
+            .filter(|c| c.replicated && c.is_stored() && !sizes.contains_key(&c.uuid))
             .cloned()
             .collect();
         let mut cursor = self.storage().log().read(Bound::Excluded(from), false);
@@ -242,7 +242,7 @@ impl Catalog {
         let at = self.storage().checkpoint()?;
         let mut unit = self.storage().begin_local()?;
         for c in self.snapshot().all_collections() {
-            if c.is_oplog() {
+            if !c.is_stored() {
                 continue;
             }
             if let Some(totals) = c.shared.sizes.to_store(at) {

@@ -44,7 +44,7 @@ impl Catalog {
     pub(crate) fn forget_definitions(&self) {
         let snapshot = self.snapshot();
         let gone: Vec<Arc<Collection>> =
-            snapshot.all_collections().filter(|c| c.replicated && !c.is_oplog()).cloned().collect();
+            snapshot.all_collections().filter(|c| c.replicated && c.is_stored()).cloned().collect();
         self.publish(|s| {
             for db in s.databases() {
                 s.views(&db).iter().for_each(|v| s.remove_view(&v.ns));

@@ -5,7 +5,9 @@
 
 use crate::Catalog;
 use crate::collection::Collection;
+use crate::tables::TableSource;
 use pando_base::Result;
+use pando_query::source::{Direction, RecordScan, Source};
 use pando_storage::{Dir, ReadAt};
 use std::ops::Bound;
 
@@ -36,6 +38,9 @@ impl Catalog {
             let bytes = self.storage().stats().log_bytes;
             return Ok(CollectionStats { bytes, storage_bytes: bytes, ..CollectionStats::default() });
         }
+        if let Some(mut source) = TableSource::of(coll) {
+            return stats_of_table(&mut source, coll);
+        }
         let txn = self.storage().begin(ReadAt::Latest)?;
         let count = coll.count();
         let mut index_bytes = Vec::new();
@@ -53,4 +58,16 @@ impl Catalog {
         }
         Ok(CollectionStats { count, bytes: coll.data_bytes(), storage_bytes: coll.data_bytes(), index_bytes })
     }
+}
+
+/// Counted: nothing keeps figures of what is not stored.
+fn stats_of_table(source: &mut TableSource, coll: &Collection) -> Result<CollectionStats> {
+    let mut stats = CollectionStats::default();
+    let mut rows = source.scan_records(RecordScan::all(Direction::Forward))?;
+    while let Some((_, row)) = rows.next()? {
+        stats.count += 1;
+        stats.bytes += row.len() as u64;
+    }
+    stats.index_bytes = coll.ready_indexes().iter().map(|i| (i.spec.name.clone(), 0)).collect();
+    Ok(stats)
 }

@@ -27,8 +27,6 @@ pub struct WriteOp<'a> {
     pub session: Option<SessionRef<'a>>,
     pub bypass_validation: bool,
     pub from_migrate: bool,
-    /// The client named a session, retryable or not.
-    pub on_session: bool,
     /// A findAndModify: what a retry of it will return.
     pub image: Option<ImageKind>,
 }

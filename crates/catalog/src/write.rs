@@ -274,17 +274,9 @@ impl Catalog {
     }
 }
 
-/// Errors after which nothing else of the same command can work.
+/// Errors after which the other documents of the same command need not be tried.
 fn is_fatal(e: &Error) -> bool {
-    matches!(
-        e.code,
-        ErrorCode::Interrupted
-            | ErrorCode::InterruptedAtShutdown
-            | ErrorCode::InterruptedDueToReplStateChange
-            | ErrorCode::MaxTimeMSExpired
-            | ErrorCode::OutOfDiskSpace
-            | ErrorCode::ExceededMemoryLimit
-    )
+    e.code.ends_command() || matches!(e.code, ErrorCode::OutOfDiskSpace | ErrorCode::ExceededMemoryLimit)
 }
 
 fn note(out: &mut Inserts, op: &mut WriteOp<'_>, last: OpTime) {
@@ -319,7 +311,6 @@ impl WriteUnit {
         rid: i64,
         stmt_ids: &[i32],
     ) -> Result<()> {
-        check_session(op, coll)?;
         self.stamp();
         let (record, rid) = record_id::for_insert(coll, doc, rid)?;
         if coll.is_clustered() {
@@ -364,7 +355,6 @@ impl WriteUnit {
         form: UpdateForm<'_>,
         stmt_ids: &[i32],
     ) -> Result<()> {
-        check_session(op, coll)?;
         if new.byte_len() > limits::BSON_USER_BYTES_MAX && !self.is_applying() {
             return Err(Error::location(
                 17419,
@@ -447,7 +437,6 @@ impl WriteUnit {
         old: &RawDoc,
         stmt_ids: &[i32],
     ) -> Result<()> {
-        check_session(op, coll)?;
         self.stamp();
         let record = record_id::Record::of(rid);
         self.txn.delete(coll.records, &record.key)?;
@@ -468,15 +457,4 @@ impl WriteUnit {
         }
         Ok(())
     }
-}
-
-/// What is known of sessions is not for sessions to change.
-fn check_session(op: &WriteOp<'_>, coll: &Collection) -> Result<()> {
-    if op.on_session && coll.ns.coll() == "transactions" && coll.ns.db() == "config" {
-        return Err(Error::location(
-            40_528,
-            "Direct writes against config.transactions cannot be performed using a transaction or on a session.",
-        ));
-    }
-    Ok(())
 }

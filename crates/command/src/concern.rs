@@ -315,6 +315,13 @@ pub struct WriteConcernError {
     pub info: Option<DocBuf>,
 }
 
+impl WriteConcernError {
+    /// `wtimeout` ended the wait.
+    pub fn is_timeout(&self) -> bool {
+        self.info.as_ref().is_some_and(|info| info.get("wtimeout").is_some_and(|v| v.is_truthy()))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -67,6 +67,14 @@ impl Latency {
     }
 }
 
+/// Waits for write concerns.
+#[derive(Default, Debug)]
+pub struct WriteConcernWaits {
+    pub waited: Latency,
+    /// Those that `wtimeout` ended.
+    pub timed_out: Counter,
+}
+
 #[derive(Default, Debug)]
 pub struct Latencies {
     pub reads: Latency,
@@ -170,6 +178,9 @@ pub struct Documents {
     pub returned: Counter,
     pub scanned_keys: Counter,
     pub scanned_docs: Counter,
+    pub collection_scans: Counter,
+    /// Of cursors that do not wait for more.
+    pub collection_scans_not_tailing: Counter,
     pub sorted_in_memory: Counter,
     pub write_conflicts: Counter,
     pub killed_by_max_time: Counter,
@@ -178,6 +189,7 @@ pub struct Documents {
 /// All counters of one server.
 #[derive(Default, Debug)]
 pub struct Metrics {
+    pub write_concern_waits: WriteConcernWaits,
     pub op_counters: OpCounters,
     pub op_counters_repl: OpCounters,
     pub replication: Arc<Replication>,

@@ -1,6 +1,7 @@
 //! What Linux tells about the machine and this process, from `/proc` and a few system calls.
 
 use pando_env::{Host, HostFacts, HostUsage};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -15,12 +16,16 @@ impl RealHost {
     pub fn new(data: &Path) -> RealHost {
         let name = rustix::system::uname();
         let memory_bytes = line_kib("/proc/meminfo", "MemTotal:");
+        let processors = processors(&fs::read_to_string("/proc/cpuinfo").unwrap_or_default());
         let facts = HostFacts {
             hostname: name.nodename().to_string_lossy().into_owned(),
             pid: std::process::id(),
             memory_bytes,
             memory_limit_bytes: cgroup_limit().map_or(memory_bytes, |limit| limit.min(memory_bytes)),
             cores: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
+            physical_cores: processors.1,
+            sockets: processors.0,
+            numa_nodes: numa_nodes(),
             cpu_arch: name.machine().to_string_lossy().into_owned(),
             os_type: name.sysname().to_string_lossy().into_owned(),
             os_name: distribution(),
@@ -39,6 +44,28 @@ fn line_kib(file: &str, label: &str) -> u64 {
     let text = fs::read_to_string(file).unwrap_or_default();
     let line = text.lines().find_map(|l| l.strip_prefix(label)).unwrap_or("");
     line.split_whitespace().next().and_then(|n| n.parse::<u64>().ok()).unwrap_or(0) * 1024
+}
+
+/// Sockets, and cores over all of them; zeros when `/proc/cpuinfo` does not tell (not every architecture does).
+fn processors(cpuinfo: &str) -> (u32, u32) {
+    let (mut sockets, mut cores) = (BTreeSet::new(), BTreeSet::new());
+    for one in cpuinfo.split("\n\n") {
+        let number = |label: &str| {
+            let line = one.lines().find(|l| l.split(':').next().is_some_and(|l| l.trim() == label))?;
+            line.split(':').nth(1)?.trim().parse::<u32>().ok()
+        };
+        if let (Some(socket), Some(core)) = (number("physical id"), number("core id")) {
+            sockets.insert(socket);
+            cores.insert((socket, core));
+        }
+    }
+    (sockets.len() as u32, cores.len() as u32)
+}
+
+fn numa_nodes() -> u32 {
+    let Ok(dir) = fs::read_dir("/sys/devices/system/node") else { return 0 };
+    let is_node = |name: &str| name.strip_prefix("node").is_some_and(|n| n.parse::<u32>().is_ok());
+    dir.flatten().filter(|e| e.file_name().to_str().is_some_and(is_node)).count() as u32
 }
 
 fn cgroup_limit() -> Option<u64> {
@@ -98,5 +125,15 @@ mod tests {
         assert!((1..1000).contains(&usage.threads), "{}", usage.threads);
         let (total, free) = host.disk_bytes().unwrap();
         assert!(total >= free && total > 0);
+    }
+
+    #[test]
+    fn two_threads_of_a_core_are_one_core() {
+        let thread = |socket: u32, core: u32| {
+            format!("processor\t: 0\nphysical id\t: {socket}\nsiblings\t: 4\ncore id\t\t: {core}\n")
+        };
+        let all = [thread(0, 0), thread(0, 0), thread(0, 1), thread(1, 0)].join("\n");
+        assert_eq!(processors(&all), (2, 3));
+        assert_eq!(processors("processor\t: 0\nBogoMIPS\t: 50.00\n"), (0, 0));
     }
 }

@@ -9,6 +9,10 @@ pub struct HostFacts {
     /// Memory this process may use (a container's limit).
     pub memory_limit_bytes: u64,
     pub cores: u32,
+    /// Cores that share no execution unit; 0 = not known, as in the next two.
+    pub physical_cores: u32,
+    pub sockets: u32,
+    pub numa_nodes: u32,
     pub cpu_arch: String,
     /// `Linux`.
     pub os_type: String,

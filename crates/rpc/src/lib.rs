@@ -23,4 +23,4 @@ pub use connection::{Connection, Options};
 pub use exhaust::Exhaust;
 pub use failure::{Failure, Kind, Outcome};
 pub use handshake::Peer;
-pub use pool::{Lease, Pool};
+pub use pool::{HostConnections, Lease, Pool};

@@ -18,14 +18,31 @@ struct Idle {
     since: Duration,
 }
 
-type Hosts = BTreeMap<String, Vec<Idle>>;
+#[derive(Default)]
+struct Host {
+    idle: Vec<Idle>,
+    in_use: usize,
+    created: u64,
+}
+
+/// Connections to one host, as statistics show them.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct HostConnections {
+    pub in_use: usize,
+    /// Idle ones.
+    pub available: usize,
+    /// Since the start.
+    pub created: u64,
+}
+
+type Hosts = BTreeMap<String, Host>;
 
 /// Cheap to clone.
 #[derive(Clone)]
 pub struct Pool {
     env: Env,
     options: Options,
-    idle: Arc<Mutex<Hosts>>,
+    hosts: Arc<Mutex<Hosts>>,
 }
 
 fn lock(hosts: &Mutex<Hosts>) -> MutexGuard<'_, Hosts> {
@@ -34,22 +51,37 @@ fn lock(hosts: &Mutex<Hosts>) -> MutexGuard<'_, Hosts> {
 
 impl Pool {
     pub fn new(env: Env, options: Options) -> Pool {
-        Pool { env, options, idle: Arc::default() }
+        Pool { env, options, hosts: Arc::default() }
     }
     /// A connection to `addr`: an idle one, or a new one.
     pub async fn take(&self, addr: &str) -> Outcome<Lease> {
         let connection = match self.take_idle(addr) {
             Some(c) => c,
-            None => Connection::connect(&self.env, addr, &self.options).await?,
+            None => {
+                let connection = Connection::connect(&self.env, addr, &self.options).await?;
+                let mut hosts = lock(&self.hosts);
+                let host = hosts.entry(addr.to_owned()).or_default();
+                host.created += 1;
+                host.in_use += 1;
+                connection
+            }
         };
         Ok(Lease { connection: Some(connection), pool: self.clone() })
     }
+    /// Host by host.
+    pub fn connections(&self) -> Vec<(String, HostConnections)> {
+        let shown =
+            |h: &Host| HostConnections { in_use: h.in_use, available: h.idle.len(), created: h.created };
+        lock(&self.hosts).iter().map(|(addr, host)| (addr.clone(), shown(host))).collect()
+    }
     fn take_idle(&self, addr: &str) -> Option<Connection> {
         let oldest = self.env.clock.mono().saturating_sub(Duration::from_millis(limits::RPC_IDLE_MS));
-        let mut hosts = lock(&self.idle);
-        let idle = hosts.get_mut(addr)?;
-        idle.retain(|i| i.since >= oldest);
-        idle.pop().map(|i| i.connection)
+        let mut hosts = lock(&self.hosts);
+        let host = hosts.get_mut(addr)?;
+        host.idle.retain(|i| i.since >= oldest);
+        let connection = host.idle.pop()?.connection;
+        host.in_use += 1;
+        Some(connection)
     }
     /// One call on a connection of the pool. An idle connection that turns out to be dead is replaced once: it
     /// says nothing about the peer.
@@ -67,15 +99,22 @@ impl Pool {
     }
     /// Closes the idle connections to a host.
     pub fn forget(&self, addr: &str) {
-        let gone = lock(&self.idle).remove(addr);
+        let gone = lock(&self.hosts).get_mut(addr).map(|host| std::mem::take(&mut host.idle));
+        drop(gone);
+    }
+    /// Closes all idle connections.
+    pub fn forget_all(&self) {
+        let gone: Vec<_> =
+            lock(&self.hosts).values_mut().map(|host| std::mem::take(&mut host.idle)).collect();
         drop(gone);
     }
     fn put_back(&self, connection: Connection) {
         let since = self.env.clock.mono();
-        let mut hosts = lock(&self.idle);
-        let idle = hosts.entry(connection.addr().to_owned()).or_default();
-        if idle.len() < limits::RPC_IDLE_PER_HOST_MAX {
-            idle.push(Idle { connection, since });
+        let mut hosts = lock(&self.hosts);
+        let host = hosts.entry(connection.addr().to_owned()).or_default();
+        host.in_use = host.in_use.saturating_sub(1);
+        if connection.is_usable() && host.idle.len() < limits::RPC_IDLE_PER_HOST_MAX {
+            host.idle.push(Idle { connection, since });
         }
     }
 }
@@ -100,7 +139,7 @@ impl DerefMut for Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        if let Some(connection) = self.connection.take().filter(Connection::is_usable) {
+        if let Some(connection) = self.connection.take() {
             self.pool.put_back(connection);
         }
     }

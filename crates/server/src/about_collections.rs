@@ -83,9 +83,12 @@ impl AboutCollections {
             int(&mut b, "count", coll.count());
         }
         if spec.elem("queryExecStats").is_some() {
+            let coll = coll.ok_or_else(|| missing("queryExecStats"))?;
+            let scans = &coll.shared.scans;
             b.doc("queryExecStats", |d| {
                 d.doc("collectionScans", |s| {
-                    s.i64("total", 0).i64("nonTailable", 0);
+                    s.i64("total", scans.total.load(Relaxed) as i64);
+                    s.i64("nonTailable", scans.not_tailing.load(Relaxed) as i64);
                 });
             });
         }

@@ -320,7 +320,7 @@ impl MergeJob<'_> {
         for row in batch {
             match self.update_one(row.doc()).await {
                 Ok(matched) => unmatched |= !matched,
-                Err(e) if crate::writes::ends_command(&e) => return Err(e),
+                Err(e) if e.code.ends_command() => return Err(e),
                 Err(e) => drop(first_error.get_or_insert(e)),
             }
         }

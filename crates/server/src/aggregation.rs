@@ -224,9 +224,6 @@ impl Server {
             return Ok((CursorBody::ChangeStream(Box::new(stream)), None));
         }
         let docs = match pipeline.source() {
-            PipelineSource::Collection if coll.is_none() && crate::transaction::is_table(&below) => {
-                Some(self.table(&below)?)
-            }
             PipelineSource::ChangeStream(_) => None,
             PipelineSource::Collection => None,
             PipelineSource::IndexStats => {

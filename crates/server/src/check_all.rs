@@ -17,7 +17,7 @@ impl Server {
         }
         let snapshot = self.catalog.snapshot();
         for coll in snapshot.databases().iter().flat_map(|db| snapshot.collections(db)) {
-            if coll.is_oplog() {
+            if !coll.is_stored() {
                 continue;
             }
             if let Err(e) = self.check_collection(&coll.ns).await {

@@ -2,7 +2,7 @@
 
 use crate::Server;
 use crate::timeseries::Series;
-use crate::writes::{ByCtx, Retry, ends_command};
+use crate::writes::{ByCtx, Retry};
 use pando_base::{Error, Namespace, OpTime, Result, limits};
 use pando_bson::RawDoc;
 use pando_command::OpCtx;
@@ -61,7 +61,7 @@ impl Server {
         if !out.last.is_null() {
             ctx.set_last_op(out.last);
         }
-        if let Some((_, e)) = out.errors.iter().find(|(_, e)| ends_command(e)) {
+        if let Some((_, e)) = out.errors.iter().find(|(_, e)| e.code.ends_command()) {
             return Err(e.clone());
         }
         if let Some((_, e)) = out.errors.first() {
@@ -119,7 +119,7 @@ impl Server {
 
 /// None of them can be inserted.
 fn refused(ctx: &OpCtx, todo: &[(usize, &RawDoc)], how: &Inserting<'_>, e: Error) -> Result<Inserted> {
-    if ends_command(&e) {
+    if e.code.ends_command() {
         return Err(e);
     }
     let n = if how.ordered || ctx.in_txn() { 1 } else { todo.len() };

@@ -14,8 +14,10 @@ pub(crate) struct CatalogCounts {
     pub(crate) collections: i32,
     pub(crate) capped: i32,
     pub(crate) clustered: i32,
+    pub(crate) timeseries: i32,
     pub(crate) views: i32,
     pub(crate) internal: i32,
+    pub(crate) internal_views: i32,
 }
 
 impl Server {
@@ -99,7 +101,14 @@ impl Server {
         let mut n = CatalogCounts::default();
         for db in snapshot.databases() {
             let internal_db = matches!(db.as_str(), "admin" | "config" | "local");
-            n.views += snapshot.views(&db).len() as i32;
+            for view in snapshot.views(&db) {
+                let kind = match view.buckets() {
+                    _ if internal_db => &mut n.internal_views,
+                    Some(_) => &mut n.timeseries,
+                    None => &mut n.views,
+                };
+                *kind += 1;
+            }
             for c in snapshot.collections(&db) {
                 if internal_db || c.ns.coll().starts_with("system.") {
                     n.internal += 1;

@@ -101,17 +101,17 @@ impl Node for Server {
         wc: &'a WriteConcern,
     ) -> BoxFuture<'a, Option<WriteConcernError>> {
         Box::pin(async move {
-            let wait = match self.repl.config() {
-                Some(_) if !self.repl.is_alone() => return self.await_members(ctx, wc).await,
-                Some(config) => await_replication::plan(wc, &config),
-                // `admit` has refused what a standalone node cannot do.
-                None => Ok(await_replication::check_standalone(wc).unwrap_or(Wait::Applied)),
-            };
-            match wait {
-                Err(e) => Some(e),
-                Ok(Wait::Applied) => None,
-                Ok(Wait::Durable) => self.await_durable(ctx, wc).await,
+            let from = self.env.clock.mono();
+            let said = self.await_concern(ctx, wc).await;
+            let waits = &self.instance.metrics.write_concern_waits;
+            // One member is the one that has written already.
+            if !matches!(wc.w, W::Nodes(0 | 1)) {
+                waits.waited.took(self.env.clock.mono().saturating_sub(from));
             }
+            if said.as_ref().is_some_and(WriteConcernError::is_timeout) {
+                waits.timed_out.inc();
+            }
+            said
         })
     }
 
@@ -224,6 +224,20 @@ impl Server {
     }
 
     /// Waits until enough members hold the operation's last write (R-WC-2..9).
+    async fn await_concern(&self, ctx: &OpCtx, wc: &WriteConcern) -> Option<WriteConcernError> {
+        let wait = match self.repl.config() {
+            Some(_) if !self.repl.is_alone() => return self.await_members(ctx, wc).await,
+            Some(config) => await_replication::plan(wc, &config),
+            // `admit` has refused what a standalone node cannot do.
+            None => Ok(await_replication::check_standalone(wc).unwrap_or(Wait::Applied)),
+        };
+        match wait {
+            Err(e) => Some(e),
+            Ok(Wait::Applied) => None,
+            Ok(Wait::Durable) => self.await_durable(ctx, wc).await,
+        }
+    }
+
     async fn await_members(&self, ctx: &OpCtx, wc: &WriteConcern) -> Option<WriteConcernError> {
         let config = self.repl.config()?;
         let concern = await_replication::concern(wc, &config);

@@ -56,11 +56,22 @@ pub(crate) fn count_use(plan: &PlanNode, coll: &Collection) {
     }
 }
 
+/// Walks through all records in the plan: all of them, and those that do not tail.
+pub(crate) fn collection_scans(plan: &PlanNode) -> (u64, u64) {
+    match plan {
+        PlanNode::CollScan(c) if !c.clustered => (1, u64::from(!c.tailable)),
+        other => other.inputs().iter().fold((0, 0), |(total, not_tailing), input| {
+            let (t, n) = collection_scans(input);
+            (total + t, not_tailing + n)
+        }),
+    }
+}
+
 /// A cursor goes on only where its collection and the indexes of its plan are still what they were (175).
 pub(crate) fn still_valid(catalog: &Catalog, coll: &Arc<Collection>, plan: Option<&PlanNode>) -> Result<()> {
     let killed = |text: String| Err(Error::new(ErrorCode::QueryPlanKilled, text));
     let snapshot = catalog.snapshot();
-    if coll.is_oplog() {
+    if !coll.is_stored() {
         return Ok(());
     }
     let Some(now) = snapshot.by_uuid(coll.uuid) else {

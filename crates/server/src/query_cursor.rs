@@ -9,7 +9,7 @@ use crate::transaction::conflicts::{Undecided, on_prepared};
 use bytes::Bytes;
 use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp};
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
-use pando_catalog::Collection;
+use pando_catalog::{Collection, TableSource};
 use pando_command::{OpCtx, Param, ReadLevel};
 use pando_query::exec::{Executor, Fed, OutRow, Quota, Resources, Step};
 use pando_query::matcher::Matcher;
@@ -20,6 +20,7 @@ use pando_query::sort::SortPattern;
 use pando_query::source::{RecordId, Source};
 use pando_storage::{OnPrepared, ReadAt};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 /// Steps of the executor between two chances for others to run: well under a millisecond.
@@ -48,6 +49,8 @@ pub(crate) struct Scan {
     noted: bool,
     /// What its batches do about prepared transactions.
     on_prepared: OnPrepared,
+    /// Of a collection without rows: all batches read what it held when the scan was opened.
+    table: Option<TableSource>,
 }
 
 /// The state of a query between batches.
@@ -165,10 +168,14 @@ impl Server {
     ) -> Result<(Scan, Box<dyn Source>)> {
         self.check_oplog_readable(coll)?;
         let point = self.read_point(ctx);
-        let source = self.open_source(ctx, coll, point)?;
+        let table = TableSource::of(coll);
+        let source = match &table {
+            Some(table) => Box::new(table.clone()),
+            None => self.open_source(ctx, coll, point)?,
+        };
         let exec = Executor::new(query, &*source, self.resources(allow_disk_use))?;
         let on_prepared = on_prepared(&ctx.read_concern);
-        Ok((Scan { coll: coll.clone(), point, exec, noted: false, on_prepared }, source))
+        Ok((Scan { coll: coll.clone(), point, exec, noted: false, on_prepared, table }, source))
     }
     /// How many documents a find with these arguments would return.
     pub(crate) async fn count_matching(
@@ -201,6 +208,11 @@ impl Server {
         documents.scanned_docs.add(docs);
         let Some(plan) = exec.plan() else { return };
         plan_use::count_use(plan, coll);
+        let (scans, not_tailing) = plan_use::collection_scans(plan);
+        documents.collection_scans.add(scans);
+        documents.collection_scans_not_tailing.add(not_tailing);
+        coll.shared.scans.total.fetch_add(scans, Relaxed);
+        coll.shared.scans.not_tailing.fetch_add(not_tailing, Relaxed);
         let sorts = plan.has_blocking_sort();
         if sorts {
             documents.sorted_in_memory.inc();
@@ -237,6 +249,9 @@ impl Scan {
     pub(crate) fn reopen(&self, server: &Server, ctx: &OpCtx) -> Result<Box<dyn Source>> {
         if !ctx.in_txn() {
             plan_use::still_valid(&server.catalog, &self.coll, self.exec.plan())?;
+        }
+        if let Some(table) = &self.table {
+            return Ok(Box::new(table.clone()));
         }
         if ctx.in_txn() {
             return server.open_source(ctx, &self.coll, self.point);

@@ -16,7 +16,6 @@ use pando_repl::topology::{
     Boot, ConfigNote, Event, MemberState, Position, Positions, StateChange, WhyCopyAgain,
 };
 use pando_repl::{Coordinator, Effects, ReplSetConfig};
-use pando_rpc::{Options, Pool};
 use pando_storage::ReadAt;
 use std::ops::Bound;
 use std::sync::{Arc, PoisonError, Weak};
@@ -496,7 +495,7 @@ impl Server {
             catalog: self.catalog.clone(),
             progress: self.progress.clone(),
             upper: self.coordinator()?.clone(),
-            pool: Pool::new(self.env.clone(), Options::default()),
+            pool: self.data_pool.clone(),
             workers: self.apply_workers(),
             writes_per_worker: self.config.writes_per_worker,
             instance: self.instance.clone(),

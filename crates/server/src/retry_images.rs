@@ -96,18 +96,15 @@ impl Server {
         Error::location(code, text)
     }
 
-    /// `config.image_collection`.
-    pub(crate) fn image_records(&self) -> Result<Vec<DocBuf>> {
-        let mut records = Vec::new();
-        for (id, number, done) in self.retryable.find_and_modifies() {
-            let Some(image) = &done.image else { continue };
-            let doc = match &image.doc {
-                Some(doc) => Some((**doc).clone()),
-                None => self.image_of_entry(done.op_time),
-            };
-            records.push(record(id, number, done.op_time, image.kind, doc.as_deref()));
-        }
-        Ok(records)
+    /// A row of `config.image_collection`.
+    pub(crate) fn image_record(&self, session: [u8; 16]) -> Result<Option<DocBuf>> {
+        let Some((number, done)) = self.retryable.find_and_modify_of(&session) else { return Ok(None) };
+        let Some(image) = &done.image else { return Ok(None) };
+        let doc = match &image.doc {
+            Some(doc) => Some((**doc).clone()),
+            None => self.image_of_entry(done.op_time),
+        };
+        Ok(Some(record(session, number, done.op_time, image.kind, doc.as_deref())))
     }
 }
 

@@ -53,6 +53,8 @@ pub struct Server {
     /// How far this node is, with terms; how far others say they are.
     pub progress: Arc<Progress>,
     pub(crate) data_path: Mutex<Option<Arc<DataPath>>>,
+    /// Connections of the data path.
+    pub(crate) data_pool: pando_rpc::Pool,
     pub(crate) initial_sync: Mutex<Option<InitialSync>>,
     pub cursors: Cursors<CursorBody>,
     pub sessions: Sessions,
@@ -115,6 +117,7 @@ impl Server {
             let point = points.fail_points.get("hangAfterStartingIndexBuild").filter(|p| p.is_active());
             point.is_some_and(|p| p.check(&*rng, |_| true).is_some())
         });
+        let data_pool = pando_rpc::Pool::new(env.clone(), pando_rpc::Options::default());
         let server = Arc::new(Server {
             env,
             config,
@@ -128,6 +131,7 @@ impl Server {
             stepped_up: Notify::new(),
             progress: Arc::default(),
             data_path: Mutex::default(),
+            data_pool,
             initial_sync: Mutex::default(),
             cursors: Cursors::default(),
             sessions: Sessions::default(),
@@ -159,6 +163,9 @@ impl Server {
             fatal: Mutex::new(None),
         });
         server.catalog.add_observer(Arc::new(FeatureVersionGuard(Arc::downgrade(&server))));
+        if replicated {
+            server.show_tables()?;
+        }
         tasks::spawn_all(&server);
         let stepped_up = server.stepped_up.version();
         server.take_back_own().await?;

@@ -145,7 +145,7 @@ fn check_filter(ns: &Namespace, filter: &RawDoc, q: &QueryCtx) -> Result<()> {
 pub(crate) fn in_plan(e: Error) -> Error {
     match e.code {
         ErrorCode::FailedToParse | ErrorCode::CommandNotSupportedOnView => e,
-        _ if crate::writes::ends_command(&e) || e.message.starts_with("error processing query") => e,
+        _ if e.code.ends_command() || e.message.starts_with("error processing query") => e,
         _ => e.context("Plan executor error during findAndModify"),
     }
 }

@@ -1,5 +1,7 @@
 //! Time spent per collection (`top`).
 
+use crate::Server;
+use pando_base::{Namespace, limits};
 use pando_bson::DocBuilder;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -30,11 +32,26 @@ pub(crate) struct Usage {
 #[derive(Default)]
 pub(crate) struct Top(Mutex<BTreeMap<String, [Usage; 9]>>);
 
+impl Server {
+    /// Counts an operation on `ns`.
+    pub(crate) fn time(&self, ns: &Namespace, kind: Kind, writes: bool, took: Duration) {
+        self.top.add(ns.as_str(), kind, writes, took, || self.catalog.snapshot().get(ns).is_some());
+    }
+}
+
 impl Top {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, [Usage; 9]>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    pub(crate) fn add(&self, ns: &str, kind: Kind, writes: bool, took: Duration) {
+    /// `is_there` tells whether the name stands for anything: it is asked where there is no row yet.
+    pub(crate) fn add(
+        &self,
+        ns: &str,
+        kind: Kind,
+        writes: bool,
+        took: Duration,
+        is_there: impl FnOnce() -> bool,
+    ) {
         let column = match kind {
             Kind::Query => 3,
             Kind::GetMore => 4,
@@ -46,6 +63,9 @@ impl Top {
         let micros = took.as_micros() as u64;
         let mut all = self.lock();
         if !all.contains_key(ns) {
+            if all.len() >= limits::TOP_NAMESPACES_MAX || !is_there() {
+                return;
+            }
             all.insert(ns.to_owned(), Default::default());
         }
         if let Some(row) = all.get_mut(ns) {
@@ -72,6 +92,7 @@ impl Top {
             ("reads", sum(&[3, 4])),
             ("writes", sum(&[5, 6, 7])),
             ("commands", sum(&[8])),
+            // As on MongoDB: a transaction is not one collection's.
             ("transactions", Usage::default()),
         ] {
             d.doc(name, |x| {

@@ -2,7 +2,6 @@
 //! reply.
 
 use crate::Server;
-use pando_base::codes::class;
 use pando_base::{Error, ErrorCode, OpTime, Result, Timestamp, limits};
 use pando_bson::{ArrayBuilder, Bson, DocBuf, DocBuilder, RawDoc, Value};
 use pando_catalog::{Interrupt, SessionRef, WriteOp};
@@ -88,24 +87,9 @@ pub(crate) fn check_batch_size(n: usize) -> Result<()> {
     Ok(())
 }
 
-/// Errors that end the whole command instead of becoming one write's error.
-pub(crate) fn ends_command(e: &Error) -> bool {
-    e.code.is(class::NOT_PRIMARY | class::RECOVERING | class::SHUTDOWN)
-        || matches!(
-            e.code,
-            ErrorCode::Interrupted
-                | ErrorCode::MaxTimeMSExpired
-                | ErrorCode::ClientMarkedKilled
-                | ErrorCode::CursorKilled
-                | ErrorCode::TransactionTooOld
-                | ErrorCode::IncompleteTransactionHistory
-        )
-}
-
 /// A write command's retryable-write side: the session's record and the statement numbers.
 pub(crate) struct Retry {
     loan: Option<Loan>,
-    on_session: bool,
     lsid: DocBuf,
     txn_number: i64,
     ids: StmtIds,
@@ -125,7 +109,6 @@ impl Retry {
     pub(crate) async fn begin(server: &Server, ctx: &OpCtx, body: &RawDoc) -> Result<Retry> {
         let mut retry = Retry {
             loan: None,
-            on_session: ctx.lsid.is_some(),
             lsid: DocBuf::new(),
             txn_number: 0,
             ids: StmtIds::From(0),
@@ -190,13 +173,7 @@ impl Retry {
         Some(SessionRef { lsid: &self.lsid, txn_number: self.txn_number, prev: loan.last_op() })
     }
     pub(crate) fn op(&self, bypass_validation: bool) -> WriteOp<'_> {
-        WriteOp {
-            session: self.session(),
-            bypass_validation,
-            from_migrate: false,
-            on_session: self.on_session,
-            image: self.image,
-        }
+        WriteOp { session: self.session(), bypass_validation, from_migrate: false, image: self.image }
     }
 }
 

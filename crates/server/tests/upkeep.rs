@@ -191,39 +191,3 @@ fn collections_of_the_server_itself_are_kept_from_harm() {
         server.shut_down().await;
     });
 }
-
-#[test]
-fn no_session_writes_what_is_known_of_sessions() {
-    run(async {
-        let (_world, server, mut c) = set().await;
-        let on_session = |mut command: Document| {
-            let id = Bson::Binary(pando_bson::Binary { subtype: 4, bytes: vec![7; 16] });
-            command.push("lsid", doc! { "id": id });
-            command.push("$db", "config");
-            command
-        };
-        let insert = doc! { "insert": "transactions", "documents": [{ "_id": 1 }] };
-        let update = doc! { "update": "transactions", "updates": [{ "q": { "_id": 1 }, "u": { "a": 1 } }] };
-        let delete = doc! { "delete": "transactions", "deletes": [{ "q": { "_id": 1 }, "limit": 1 }] };
-        // Nothing is found, so nothing is written.
-        for quiet in [&update, &delete] {
-            assert_eq!(field(&c.run(on_session(quiet.clone())).await, "writeErrors"), None);
-        }
-        let mut plain = insert.clone();
-        plain.push("$db", "config");
-        c.ok(plain).await;
-        for (mut command, retryable) in
-            [(insert, false), (update.clone(), false), (update, true), (delete, true)]
-        {
-            if retryable {
-                command.push("txnNumber", 1i64);
-            }
-            let told = c.run(on_session(command)).await;
-            let error = field(&told, "writeErrors").and_then(Bson::as_array).map(|e| e[0].clone());
-            let error = error.unwrap_or_else(|| panic!("{told:?}"));
-            let code = error.as_doc().and_then(|e| e.get("code")).and_then(Bson::as_i64);
-            assert_eq!(code, Some(40_528), "{error:?}");
-        }
-        server.shut_down().await;
-    });
-}

@@ -77,6 +77,26 @@ enum Slot {
     },
 }
 
+impl Slot {
+    /// Number, state and last position of a session that has written.
+    fn state(&self) -> Option<(i64, State, OpTime)> {
+        match self {
+            Slot::Idle(r) if !r.last_op.is_null() => Some((r.machine.number(), r.machine.state(), r.last_op)),
+            _ => None,
+        }
+    }
+    /// The newest statement that showed a document, with its number.
+    fn find_and_modify(&self) -> Option<(i64, Done)> {
+        match self {
+            Slot::Idle(r) => {
+                let done = r.done.values().filter(|d| d.image.is_some()).max_by_key(|d| d.op_time)?;
+                Some((r.machine.number(), done.clone()))
+            }
+            Slot::Lent { .. } => None,
+        }
+    }
+}
+
 /// How [`Retryable::abort`] found a session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Aborted {
@@ -192,23 +212,20 @@ impl Retryable {
     /// Every session with its number, state and last position, for `config.transactions`.
     pub fn states(&self) -> Vec<([u8; 16], i64, State, OpTime)> {
         let slots = self.lock();
-        let state = |slot: &Slot| match slot {
-            Slot::Idle(r) if !r.last_op.is_null() => Some((r.machine.number(), r.machine.state(), r.last_op)),
-            _ => None,
-        };
-        slots.iter().filter_map(|(id, slot)| state(slot).map(|(n, s, at)| (*id, n, s, at))).collect()
+        slots.iter().filter_map(|(id, slot)| slot.state().map(|(n, s, at)| (*id, n, s, at))).collect()
+    }
+    /// The same of one session.
+    pub fn state_of(&self, id: &[u8; 16]) -> Option<(i64, State, OpTime)> {
+        self.lock().get(id)?.state()
     }
     /// The newest findAndModify of each session, with its number, for `config.image_collection`.
     pub fn find_and_modifies(&self) -> Vec<([u8; 16], i64, Done)> {
         let slots = self.lock();
-        let newest = |slot: &Slot| match slot {
-            Slot::Idle(r) => {
-                let done = r.done.values().filter(|d| d.image.is_some()).max_by_key(|d| d.op_time)?;
-                Some((r.machine.number(), done.clone()))
-            }
-            Slot::Lent { .. } => None,
-        };
-        slots.iter().filter_map(|(id, slot)| newest(slot).map(|(n, done)| (*id, n, done))).collect()
+        slots.iter().filter_map(|(id, slot)| slot.find_and_modify().map(|(n, done)| (*id, n, done))).collect()
+    }
+    /// The same of one session.
+    pub fn find_and_modify_of(&self, id: &[u8; 16]) -> Option<(i64, Done)> {
+        self.lock().get(id)?.find_and_modify()
     }
     /// Recovery: one oplog entry of a retryable write, newest first.
     pub fn restore(&self, id: [u8; 16], txn_number: i64, stmts: &[i32], done: &Done, now: Duration) {

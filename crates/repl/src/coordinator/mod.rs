@@ -93,6 +93,10 @@ impl Coordinator {
         coordinator.show();
         coordinator
     }
+    /// Connections to other members.
+    pub fn pool(&self) -> &Pool {
+        &self.pool
+    }
     /// Starts the tasks.
     pub fn start(self: &Arc<Self>) {
         driver::spawn(self);

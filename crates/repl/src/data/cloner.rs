@@ -119,8 +119,10 @@ impl Cloner<'_> {
         let mut all = self.list(&b.finish(), db).await?;
         all.retain(|listed| {
             let text = |name: &str| listed.get(name).and_then(|v| v.as_str()).unwrap_or_default();
-            // Views come with `system.views`; profiles are everybody's own.
-            text("type") != "view" && text("name") != "system.profile"
+            // Views come with `system.views`; profiles are everybody's own; every member makes the tables of its sessions
+            // from its log.
+            let table = db == "config" && matches!(text("name"), "transactions" | "image_collection");
+            text("type") != "view" && text("name") != "system.profile" && !table
         });
         self.status.database(db, all.len(), self.wall());
         for listed in all {

@@ -128,7 +128,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         }
         None => server.open_prepared(ctx, &req, open, agg).await?,
     };
-    server.top.add(ns.as_str(), crate::top::Kind::Command, false, ctx.elapsed());
+    server.time(&ns, crate::top::Kind::Command, false, ctx.elapsed());
     ctx.debug(|d| d.ns = ns.to_string());
     Ok(reply)
 }

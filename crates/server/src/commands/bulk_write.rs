@@ -9,7 +9,7 @@ use crate::cursor_reply::{Open, cursor_option};
 use crate::inserting::Inserting;
 use crate::statements::{DeleteStatement, UpdateStatement};
 use crate::timeseries::Series;
-use crate::writes::{Retry, WriteArgs, check_batch_size, ends_command};
+use crate::writes::{Retry, WriteArgs, check_batch_size};
 use pando_base::Uuid;
 use pando_bson::Bson;
 use pando_command::Args;
@@ -276,7 +276,7 @@ impl Run<'_> {
     }
 
     fn failure(&mut self, i: usize, e: &Error) -> Result<()> {
-        if ends_command(e) {
+        if e.code.ends_command() {
             return Err(e.clone());
         }
         self.server.write_failed(self.ctx, e)?;

@@ -1,23 +1,111 @@
-//! `connPoolStats`: outgoing connections to other members. There are no other members yet.
+//! `connPoolStats`, `connPoolSync` and `dropConnections`: outgoing connections to other members.
+//!
+//! There are two pools: of the coordinator (heartbeats, votes, positions) and of the data path (fetching, copying).
 
 use super::prelude::*;
+use pando_command::request::{missing, wrong_type};
+use pando_rpc::{HostConnections, Pool};
+use std::collections::BTreeMap;
 
-pub(super) async fn run(_: &Server, _: &OpCtx, _: Request<'_>) -> Result<Reply> {
-    let mut r = Reply::new();
-    for name in [
-        "numClientConnections",
-        "numAScopedConnections",
-        "totalInUse",
-        "totalAvailable",
-        "totalCreated",
-        "totalRefreshing",
-        "totalRefreshed",
-    ] {
-        r.body.i32(name, 0);
+fn pools(server: &Server) -> Vec<(&'static str, Pool)> {
+    let coordinator = server.coordinator.get().map(|c| ("replication", c.pool().clone()));
+    coordinator.into_iter().chain([("dataPath", server.data_pool.clone())]).collect()
+}
+
+fn add(sum: &mut HostConnections, n: HostConnections) {
+    sum.in_use += n.in_use;
+    sum.available += n.available;
+    sum.created += n.created;
+}
+
+fn append(d: &mut DocBuilder, names: [&str; 3], n: HostConnections) {
+    for (name, n) in names.into_iter().zip([n.in_use as i64, n.available as i64, n.created as i64]) {
+        d.i64(name, n);
     }
-    r.body.doc("pools", |_| {});
-    r.body.doc("hosts", |_| {});
-    r.body.i32("numReplicaSetMonitorsCreated", 0);
-    r.body.doc("replicaSets", |_| {});
+}
+
+pub(super) async fn stats(server: &Server, _: &OpCtx, _: Request<'_>) -> Result<Reply> {
+    let of_pool = |pool: &Pool| {
+        let hosts = pool.connections();
+        let mut sum = HostConnections::default();
+        hosts.iter().for_each(|(_, n)| add(&mut sum, *n));
+        (sum, hosts)
+    };
+    let pools: Vec<_> = pools(server).into_iter().map(|(name, pool)| (name, of_pool(&pool))).collect();
+    let (mut total, mut by_host) = (HostConnections::default(), BTreeMap::<&str, HostConnections>::new());
+    for (_, (sum, hosts)) in &pools {
+        add(&mut total, *sum);
+        hosts.iter().for_each(|(host, n)| add(by_host.entry(host).or_default(), *n));
+    }
+    let mut r = Reply::new();
+    append(&mut r.body, ["totalInUse", "totalAvailable", "totalCreated"], total);
+    r.body.doc("pools", |d| {
+        for (name, (sum, hosts)) in &pools {
+            d.doc(name, |p| {
+                append(p, ["poolInUse", "poolAvailable", "poolCreated"], *sum);
+                for (host, n) in hosts {
+                    p.doc(host, |h| append(h, ["inUse", "available", "created"], *n));
+                }
+            });
+        }
+    });
+    r.body.doc("hosts", |d| {
+        for (host, n) in &by_host {
+            d.doc(host, |h| append(h, ["inUse", "available", "created"], *n));
+        }
+    });
     Ok(r)
+}
+
+/// Closes all idle connections.
+pub(super) async fn sync(server: &Server, _: &OpCtx, _: Request<'_>) -> Result<Reply> {
+    pools(server).iter().for_each(|(_, pool)| pool.forget_all());
+    Ok(Reply::new())
+}
+
+/// Closes the idle connections to the hosts that are named. One in use ends with its call.
+pub(super) async fn drop_some(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    const OWNER: &str = "dropConnections";
+    let mut hosts = None;
+    for arg in req.args(OWNER) {
+        match arg.name() {
+            "hostAndPort" => {
+                let Value::Array(list) = arg.value() else {
+                    return Err(wrong_type(OWNER, "hostAndPort", &arg.value(), &["array"]));
+                };
+                hosts = Some(list);
+            }
+            _ => return Err(arg.unknown()),
+        }
+    }
+    let hosts = hosts.ok_or_else(|| missing(OWNER, "hostAndPort"))?;
+    let mut named = Vec::new();
+    for (i, host) in hosts.iter().enumerate() {
+        let Some(text) = host.value().as_str() else {
+            return Err(wrong_type(OWNER, &format!("hostAndPort.{i}"), &host.value(), &["string"]));
+        };
+        check_host(text)?;
+        named.push(if text.contains(':') { text.to_owned() } else { format!("{text}:27017") });
+    }
+    for host in &named {
+        pools(server).iter().for_each(|(_, pool)| pool.forget(host));
+    }
+    Ok(Reply::new())
+}
+
+fn check_host(text: &str) -> Result<()> {
+    let refused = |why: String| Err(Error::failed_to_parse(why));
+    let (host, port) = match text.rsplit_once(':') {
+        Some((host, port)) => (host, Some(port)),
+        None => (text, None),
+    };
+    if host.is_empty() {
+        return refused(format!("Empty host component parsing HostAndPort from \"{text}\""));
+    }
+    match port.map(str::parse::<u16>) {
+        Some(Err(_) | Ok(0)) => {
+            refused(format!("Port number out of range parsing HostAndPort from \"{text}\""))
+        }
+        _ => Ok(()),
+    }
 }

@@ -37,7 +37,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             args.limit.map_or(left, |limit| left.min(limit))
         }
     };
-    server.top.add(ns.as_str(), crate::top::Kind::Command, false, ctx.elapsed());
+    server.time(&ns, crate::top::Kind::Command, false, ctx.elapsed());
     reply(n)
 }
 

@@ -2,7 +2,7 @@
 
 use super::prelude::*;
 use crate::statements::DeleteStatement;
-use crate::writes::{Outcome, Retry, WriteArgs, check_batch_size, ends_command};
+use crate::writes::{Outcome, Retry, WriteArgs, check_batch_size};
 use pando_command::Args;
 use pando_command::args::safe_i64;
 use pando_command::request::missing;
@@ -59,7 +59,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         };
         match done {
             Ok(n) => out.n += n as i64,
-            Err(e) if ends_command(&e) => return Err(e),
+            Err(e) if e.code.ends_command() => return Err(e),
             Err(e) => {
                 server.write_failed(ctx, &e)?;
                 out.errors.push((i, e));
@@ -73,7 +73,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         }
     }
     server.instance.metrics.documents.deleted.add(out.n as u64);
-    server.top.add(ns.as_str(), crate::top::Kind::Remove, true, ctx.elapsed());
+    server.time(&ns, crate::top::Kind::Remove, true, ctx.elapsed());
     ctx.debug(|d| {
         d.op = "remove";
         d.ns = ns.to_string();

@@ -97,7 +97,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             server.note_plan(ctx, &exec, coll);
         }
     }
-    server.top.add(ns.as_str(), crate::top::Kind::Command, false, ctx.elapsed());
+    server.time(&ns, crate::top::Kind::Command, false, ctx.elapsed());
     ctx.debug(|d| d.ns = ns.to_string());
     let mut r = Reply::with_capacity(values.bytes + 64);
     r.body.array("values", |a| {

@@ -21,7 +21,6 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     }
     server.instance.metrics.op_counters.query.inc();
     let reply = match &server.named(ctx, &ns) {
-        None if crate::transaction::is_table(&ns) => server.find_on_view(ctx, &req, &ns, &args).await?,
         None => {
             // Mistakes are mistakes also where there is nothing to find.
             server.parse_find(ctx, &ns, None, &args)?;
@@ -33,7 +32,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             None => server.find_in(ctx, &req, coll, &args).await?,
         },
     };
-    server.top.add(ns.as_str(), crate::top::Kind::Query, false, ctx.elapsed());
+    server.time(&ns, crate::top::Kind::Query, false, ctx.elapsed());
     ctx.debug(|d| {
         d.op = "query";
         d.ns = ns.to_string();
@@ -77,8 +76,8 @@ fn only_id<'a>(
         && !args.return_key
         && !args.show_record_id
         && !args.tailable;
-    // Without an `_id` index (oplog, profile) there is nothing to get from.
-    let reachable = coll.id_index().is_some() || coll.is_clustered();
+    // Without rows or an `_id` index (oplog, profile) there is nothing to get from.
+    let reachable = coll.is_stored() && (coll.id_index().is_some() || coll.is_clustered());
     let id = simple_id(args.filter?)?;
     (plain && reachable && server.reads_latest(ctx)).then_some(id)
 }

@@ -127,7 +127,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     } else {
         update(server, ctx, &ns, &args, &mut retry).await
     };
-    server.top.add(ns.as_str(), crate::top::Kind::Command, true, ctx.elapsed());
+    server.time(&ns, crate::top::Kind::Command, true, ctx.elapsed());
     ctx.debug(|d| {
         d.op = "command";
         d.ns = ns.to_string();

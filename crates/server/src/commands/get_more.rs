@@ -124,7 +124,7 @@ async fn next_batch(
         }
     });
     server.instance.metrics.documents.returned.add(docs);
-    server.top.add(ns.as_str(), crate::top::Kind::GetMore, false, ctx.elapsed());
+    server.time(&ns, crate::top::Kind::GetMore, false, ctx.elapsed());
     ctx.debug(|d| {
         d.op = "getmore";
         d.ns = ns.to_string();

@@ -12,11 +12,19 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, _: Request<'_>) -> Result<
         d.i64("memSizeMB", (h.memory_bytes >> 20) as i64);
         d.i64("memLimitMB", (h.memory_limit_bytes >> 20) as i64);
         d.i32("numCores", h.cores as i32);
-        d.i32("numPhysicalCores", h.cores as i32);
-        d.i32("numCpuSockets", 1);
+        // What the machine does not tell is left out.
+        let counted = |d: &mut DocBuilder, name: &str, n: u32| {
+            if n > 0 {
+                d.i32(name, n as i32);
+            }
+        };
+        counted(d, "numPhysicalCores", h.physical_cores);
+        counted(d, "numCpuSockets", h.sockets);
         d.str("cpuArch", &h.cpu_arch);
-        d.bool("numaEnabled", false);
-        d.i32("numNumaNodes", 1);
+        if h.numa_nodes > 0 {
+            d.bool("numaEnabled", h.numa_nodes > 1);
+        }
+        counted(d, "numNumaNodes", h.numa_nodes);
     });
     r.body.doc("os", |d| {
         d.str("type", &h.os_type);

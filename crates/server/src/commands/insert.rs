@@ -24,7 +24,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let mut retry = Retry::begin(server, ctx, req.body).await?;
     let done = server.insert_documents(ctx, &ns, &docs, 0, &how, &mut retry).await?;
     let out = Outcome { n: done.n as i64, errors: done.errors, ..Outcome::default() };
-    server.top.add(ns.as_str(), top::Kind::Insert, true, ctx.elapsed());
+    server.time(&ns, top::Kind::Insert, true, ctx.elapsed());
     ctx.debug(|d| {
         d.op = "insert";
         d.ns = ns.to_string();

@@ -116,6 +116,7 @@ macro_rules! commands {
 /// All commands.
 pub static TABLE: &[CommandSpec<Server>] = commands! {
     "_addShard" [] (ADMIN_ONLY | SHARD_ROLE) - "sharding";
+    "_closeBackup" [] (ADMIN_ONLY | SECONDARY_OK) - "Lets the files of a backup go." => backup::close;
     "_configsvrAbortReshardCollection" [] (ADMIN_ONLY | CONFIG_ROLE) - "sharding";
     "_configsvrAddShard" [] (ADMIN_ONLY | CONFIG_ROLE) - "sharding";
     "_configsvrAddShardToZone" [] (ADMIN_ONLY | CONFIG_ROLE) - "sharding";
@@ -158,9 +159,12 @@ pub static TABLE: &[CommandSpec<Server>] = commands! {
     "_getNextSessionMods" [] (ADMIN_ONLY | SHARD_ROLE) - "sharding";
     "_getUserCacheGeneration" [] (ADMIN_ONLY | CONFIG_ROLE | SECONDARY_OK) - "users and roles";
     "_isSelf" [] (NO_AUTH | SECONDARY_OK) - "Tells which process this is." => repl_set_admin::is_self;
+    "_keptSessions" [] (ADMIN_ONLY | SECONDARY_OK) - "What sessions have done, for a member that copies." => kept_sessions::run;
     "_killOperations" [] (ADMIN_ONLY | SECONDARY_OK) - "other";
     "_mergeAuthzCollections" [] (ADMIN_ONLY) - "users and roles";
     "_migrateClone" [] (ADMIN_ONLY | SHARD_ROLE) - "sharding";
+    "_openBackup" [] (ADMIN_ONLY | SECONDARY_OK) - "Holds a checkpoint still and names its files." => backup::open;
+    "_readBackup" [] (ADMIN_ONLY | SECONDARY_OK) - "A piece of a file of a backup." => backup::read;
     "_recvChunkAbort" [] (ADMIN_ONLY | SHARD_ROLE) - "sharding";
     "_recvChunkCommit" [] (ADMIN_ONLY | SHARD_ROLE) - "sharding";
     "_recvChunkReleaseCritSec" [] (ADMIN_ONLY | SHARD_ROLE) - "sharding";
@@ -198,10 +202,6 @@ pub static TABLE: &[CommandSpec<Server>] = commands! {
     "_transferMods" [] (ADMIN_ONLY | SHARD_ROLE) - "sharding";
     "abortShardSplit" [] (ADMIN_ONLY) - "serverless";
     "abortTransaction" [] (ADMIN_ONLY | IN_TXN | WRITE_CONCERN) v1 "Ends a transaction without a trace." => transactions::abort;
-    "_closeBackup" [] (ADMIN_ONLY | SECONDARY_OK) - "Lets the files of a backup go." => backup::close;
-    "_keptSessions" [] (ADMIN_ONLY | SECONDARY_OK) - "What sessions have done, for a member that copies." => kept_sessions::run;
-    "_openBackup" [] (ADMIN_ONLY | SECONDARY_OK) - "Holds a checkpoint still and names its files." => backup::open;
-    "_readBackup" [] (ADMIN_ONLY | SECONDARY_OK) - "A piece of a file of a backup." => backup::read;
     "aggregate" [] (READ | SECONDARY_OPT_IN | IN_TXN | READ_CONCERN | WRITE_CONCERN) v1 "Runs a pipeline of stages over a collection." => aggregate::run;
     "analyzeShardKey" [] (ADMIN_ONLY) - "other";
     "appendOplogNote" [] (ADMIN_ONLY | WRITE) - "Writes an entry without effect to the oplog." => repl_set_admin::append_note;
@@ -232,8 +232,8 @@ pub static TABLE: &[CommandSpec<Server>] = commands! {
     "compactStructuredEncryptionData" [] (NONE) - "other";
     "configureFailPoint" [] (ADMIN_ONLY | NO_AUTH | SECONDARY_OK | TEST_ONLY) - "Switches a fail point." => configure_fail_point::run;
     "configureQueryAnalyzer" [] (ADMIN_ONLY) - "other";
-    "connPoolStats" [] (SECONDARY_OK) - "Outgoing connections." => conn_pool_stats::run;
-    "connPoolSync" ["connpoolsync"] (SECONDARY_OK) - "Accepted; there are no pools to empty." => nothing::run;
+    "connPoolStats" [] (SECONDARY_OK) - "Outgoing connections to other members." => conn_pool_stats::stats;
+    "connPoolSync" ["connpoolsync"] (SECONDARY_OK) - "Closes idle connections to other members." => conn_pool_stats::sync;
     "connectionStatus" [] (NO_AUTH | SECONDARY_OK) - "Who is logged in on this connection." => connection_status::run;
     "convertToCapped" [] (WRITE) - "Makes a collection capped, keeping its newest documents." => convert_to_capped::run;
     "coordinateCommitTransaction" [] (ADMIN_ONLY | SHARD_ROLE) - "transactions";
@@ -256,7 +256,7 @@ pub static TABLE: &[CommandSpec<Server>] = commands! {
     "drop" [] (WRITE) v1 "Drops a collection or view." => drop::run;
     "dropAllRolesFromDatabase" [] (WRITE) - "Drops all roles (there are none yet)." => no_users::drop_all_roles;
     "dropAllUsersFromDatabase" [] (WRITE) - "Drops all users (there are none yet)." => no_users::drop_all_users;
-    "dropConnections" [] (ADMIN_ONLY | SECONDARY_OK) - "Accepted; there are no outgoing connections." => nothing::run;
+    "dropConnections" [] (ADMIN_ONLY | SECONDARY_OK) - "Closes idle connections to members that are named." => conn_pool_stats::drop_some;
     "dropDatabase" [] (WRITE) v1 "Drops a database." => drop_database::run;
     "dropIndexes" ["deleteIndexes"] (WRITE) v1 "Drops indexes." => drop_indexes::run;
     "dropRole" [] (WRITE) - "Drops a role (there are none yet)." => no_users::drop_role;
@@ -304,7 +304,7 @@ pub static TABLE: &[CommandSpec<Server>] = commands! {
     "listDatabases" [] (ADMIN_ONLY | READ | SECONDARY_OPT_IN) v1 "Databases and their sizes." => list_databases::run;
     "listIndexes" [] (READ | SECONDARY_OPT_IN) v1 "Indexes of a collection." => list_indexes::run;
     "listSearchIndexes" [] (NONE) - "Refused: search indexes exist on Atlas only." => search_indexes::run;
-    "lockInfo" [] (ADMIN_ONLY | SECONDARY_OK) - "Locks held." => lock_info::run;
+    "lockInfo" [] (ADMIN_ONLY | SECONDARY_OK) - "Locks that are held or waited for." => lock_info::run;
     "logRotate" [] (ADMIN_ONLY | SECONDARY_OK) - "Begins a new log file." => log_rotate::run;
     "logout" [] (NO_AUTH | SECONDARY_OK) - "Ends the login of this connection." => logout::run;
     "makeSnapshot" [] (ADMIN_ONLY | SECONDARY_OK) - "replication between members";
@@ -365,11 +365,11 @@ pub static TABLE: &[CommandSpec<Server>] = commands! {
     "startRecordingTraffic" [] (SECONDARY_OK) - "other";
     "startSession" [] (SECONDARY_OK) - "Starts a session." => sessions::start;
     "stopRecordingTraffic" [] (SECONDARY_OK) - "other";
-    "testInternalTransactions" [] (ADMIN_ONLY) - "transactions";
-    "testReshardCloneCollection" [] (ADMIN_ONLY) - "sharding";
     "testDeprecation" [] (SECONDARY_OK | TEST_ONLY | DEPRECATED_IN_V1) v1 "Deprecated in API version 1." => test_api::run;
     "testDeprecationInVersion2" [] (SECONDARY_OK | TEST_ONLY) v1 "Deprecated in API version 2." => test_api::run;
+    "testInternalTransactions" [] (ADMIN_ONLY) - "transactions";
     "testRemoval" [] (SECONDARY_OK | TEST_ONLY) v1 "Removed in API version 2." => test_api::run;
+    "testReshardCloneCollection" [] (ADMIN_ONLY) - "sharding";
     "testVersion2" [] (SECONDARY_OK | TEST_ONLY) - "Only in API version 2." => test_api::run;
     "testVersions1And2" [] (SECONDARY_OK | TEST_ONLY) v1 "In both API versions." => test_api::run;
     "top" [] (ADMIN_ONLY | SECONDARY_OK) - "Time spent per collection." => top::run;
@@ -386,3 +386,14 @@ pub static TABLE: &[CommandSpec<Server>] = commands! {
     "whatsmysni" [] (ADMIN_ONLY | SECONDARY_OK) - "TLS server name of the connection." => whatsmysni::run;
     "whatsmyuri" [] (NO_AUTH | SECONDARY_OK) - "The client's address." => whatsmyuri::run;
 };
+
+#[cfg(test)]
+mod tests {
+    use super::TABLE;
+    use pando_command::Registry;
+
+    #[test]
+    fn the_table_of_commands_is_in_order_and_names_each_once() {
+        assert_eq!(Registry::new(TABLE).check(), Ok(()));
+    }
+}

@@ -39,7 +39,6 @@ const SECTIONS: &[Section] = &[
     ("extra_info", extra_info),
     ("flowControl", |s, d| s.append_flow_control(d)),
     ("globalLock", global_lock),
-    ("indexBulkBuilder", index_bulk_builder),
     ("locks", locks),
     ("logicalSessionRecordCache", session_cache),
     ("network", network),
@@ -49,7 +48,6 @@ const SECTIONS: &[Section] = &[
     ("oplogTruncation", oplog_truncation),
     ("readConcernCounters", read_concern_counters),
     ("repl", repl),
-    ("security", security),
     ("storageEngine", storage_engine),
     ("trafficRecording", |_, d| {
         d.bool("running", false);
@@ -99,10 +97,10 @@ fn catalog_stats(server: &Server, d: &mut DocBuilder) {
     d.i32("collections", c.collections);
     d.i32("capped", c.capped);
     d.i32("clustered", c.clustered);
-    d.i32("timeseries", 0);
+    d.i32("timeseries", c.timeseries);
     d.i32("views", c.views);
     d.i32("internalCollections", c.internal);
-    d.i32("internalViews", 0);
+    d.i32("internalViews", c.internal_views);
 }
 
 fn connections(server: &Server, d: &mut DocBuilder) {
@@ -159,7 +157,6 @@ fn election_metrics(server: &Server, d: &mut DocBuilder) {
     for (name, n) in totals {
         d.i64(name, n as i64);
     }
-    zeros(d, &["numCatchUpsFailedWithNewTerm", "numCatchUpsFailedWithReplSetAbortPrimaryCatchUpCmd"]);
     let ended = c.catch_ups_succeeded + c.catch_ups_timed_out;
     let average = if ended == 0 { 0.0 } else { server.catch_ups.total() as f64 / ended as f64 };
     d.f64("averageCatchUpOps", average);
@@ -182,13 +179,13 @@ fn global_lock(server: &Server, d: &mut DocBuilder) {
     // Nobody waits for a lock in order to read.
     let queued = (databases.queued + collections.queued) as i32;
     let active = server.instance.metrics.connections.active.get() as i32;
-    for (name, total, writers) in [("currentQueue", queued, queued), ("activeClients", active, 0)] {
-        d.doc(name, |x| {
-            x.i32("total", total);
-            x.i32("readers", 0);
-            x.i32("writers", writers);
-        });
-    }
+    d.doc("currentQueue", |x| {
+        x.i32("total", queued).i32("readers", 0).i32("writers", queued);
+    });
+    // Which of them write is not counted.
+    d.doc("activeClients", |x| {
+        x.i32("total", active);
+    });
 }
 
 /// Those that there are: definitions of a database change one at a time, writers of a collection share its lock, and all writes
@@ -207,20 +204,6 @@ fn locks(server: &Server, d: &mut DocBuilder) {
     }
 }
 
-fn index_bulk_builder(_: &Server, d: &mut DocBuilder) {
-    zeros(
-        d,
-        &[
-            "count",
-            "resumed",
-            "filesOpenedForExternalSort",
-            "filesClosedForExternalSort",
-            "spilledRanges",
-            "bytesSpilled",
-        ],
-    );
-}
-
 fn session_cache(server: &Server, d: &mut DocBuilder) {
     d.i32("activeSessionsCount", server.sessions.count() as i32);
     server.session_rounds.append_to(d);
@@ -233,8 +216,6 @@ fn network(server: &Server, d: &mut DocBuilder) {
     d.i64("bytesOut", n.bytes_out.get() as i64);
     d.i64("physicalBytesIn", n.physical_bytes_in.get() as i64);
     d.i64("physicalBytesOut", n.physical_bytes_out.get() as i64);
-    d.i64("numSlowDNSOperations", 0);
-    d.i64("numSlowSSLOperations", 0);
     d.i64("numRequests", n.requests.get() as i64);
     d.doc("compression", |c| {
         for (name, id) in [("snappy", 1), ("zstd", 3), ("zlib", 2)] {
@@ -280,13 +261,11 @@ fn op_counters(d: &mut DocBuilder, c: &OpCounters) {
 }
 
 fn oplog_truncation(server: &Server, d: &mut DocBuilder) {
-    d.i64("totalTimeProcessingMicros", 0);
     d.str("processingMethod", "segments");
     let hours = server.oplog_retention_ms.load(Relaxed) as f64 / 3_600_000.0;
     if hours > 0.0 {
         d.f64("oplogMinRetentionHours", hours);
     }
-    d.i64("totalTimeTruncatingMicros", 0);
     d.i64("truncateCount", server.storage.stats().log_files_dropped as i64);
 }
 
@@ -322,13 +301,6 @@ fn repl(server: &Server, d: &mut DocBuilder) {
         });
     }
     d.i32("rbid", server.progress.rbid());
-}
-
-fn security(_: &Server, d: &mut DocBuilder) {
-    d.doc("authentication", |a| {
-        a.i64("saslSupportedMechsReceived", 0);
-        a.doc("mechanisms", |_| {});
-    });
 }
 
 fn storage_engine(server: &Server, d: &mut DocBuilder) {
@@ -398,15 +370,6 @@ fn wired_tiger(server: &Server, d: &mut DocBuilder) {
         p.i64("openSlots", s.open_slots as i64);
         p.i64("checkpoints", s.checkpoints as i64);
     });
-    d.doc("concurrentTransactions", |c| {
-        for name in ["write", "read"] {
-            c.doc(name, |x| {
-                x.i32("out", 0);
-                x.i32("available", 128);
-                x.i32("totalTickets", 128);
-            });
-        }
-    });
 }
 
 fn mem(server: &Server, d: &mut DocBuilder) {
@@ -439,11 +402,12 @@ fn metrics(server: &Server, d: &mut DocBuilder) {
         x.i64("updated", docs.updated.get() as i64);
     });
     d.doc("getLastError", |x| {
+        let waits = &server.instance.metrics.write_concern_waits;
         x.doc("wtime", |w| {
-            w.i32("num", 0);
-            w.i32("totalMillis", 0);
+            w.i64("num", waits.waited.ops.get() as i64);
+            w.i64("totalMillis", waits.waited.millis());
         });
-        x.i64("wtimeouts", 0);
+        x.i64("wtimeouts", waits.timed_out.get() as i64);
     });
     d.doc("operation", |x| {
         x.i64("scanAndOrder", docs.sorted_in_memory.get() as i64);
@@ -451,6 +415,10 @@ fn metrics(server: &Server, d: &mut DocBuilder) {
         x.i64("writeConflicts", docs.write_conflicts.get() as i64);
     });
     d.doc("queryExecutor", |x| {
+        x.doc("collectionScans", |c| {
+            c.i64("nonTailable", docs.collection_scans_not_tailing.get() as i64);
+            c.i64("total", docs.collection_scans.get() as i64);
+        });
         x.i64("scanned", docs.scanned_keys.get() as i64);
         x.i64("scannedObjects", docs.scanned_docs.get() as i64);
     });
@@ -486,7 +454,6 @@ fn append_replication_metrics(server: &Server, d: &mut DocBuilder) {
             times(g, &m.batches);
             g.i64("numEmptyBatches", m.empty_batches.get() as i64);
         });
-        zeros(x, &["notPrimaryLegacyUnacknowledgedWrites", "notPrimaryUnacknowledgedWrites"]);
         x.i64("ops", m.fetched_ops.get() as i64);
         x.i64("readersCreated", m.readers_created.get() as i64);
         x.doc("replSetUpdatePosition", |u| {

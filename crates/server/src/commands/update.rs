@@ -2,7 +2,7 @@
 
 use super::prelude::*;
 use crate::statements::{UpdateStatement, Updated};
-use crate::writes::{Outcome, Retry, WriteArgs, check_batch_size, ends_command};
+use crate::writes::{Outcome, Retry, WriteArgs, check_batch_size};
 use pando_command::Args;
 use pando_command::request::missing;
 use pando_session::retryable::Kind;
@@ -59,7 +59,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         };
         match done {
             Ok(done) => add(&mut out, i, done),
-            Err(e) if ends_command(&e) => return Err(e),
+            Err(e) if e.code.ends_command() => return Err(e),
             // What is no pipeline at all is the command's fault; statements before it stay done.
             Err(e) if is_no_pipeline(&s) => return Err(e),
             Err(e) => {
@@ -76,7 +76,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     }
     let n_modified = out.n_modified.unwrap_or(0) as u64;
     server.instance.metrics.documents.updated.add(n_modified);
-    server.top.add(ns.as_str(), crate::top::Kind::Update, true, ctx.elapsed());
+    server.time(&ns, crate::top::Kind::Update, true, ctx.elapsed());
     ctx.debug(|d| {
         d.op = "update";
         d.ns = ns.to_string();

@@ -8,7 +8,7 @@ use super::stage::Stage;
 use crate::Server;
 use crate::inserting::Inserted;
 use crate::server::new_object_id;
-use crate::writes::{Retry, ends_command};
+use crate::writes::Retry;
 use pando_base::{Error, ErrorCode, OpTime, Result, limits};
 use pando_bson::RawDoc;
 use pando_catalog::WriteGuard;
@@ -57,7 +57,7 @@ impl Server {
             rest = behind;
             match self.write_measurements(ctx, &coll, series, unit, retry).await {
                 Ok(last) => out.took(unit.len(), last),
-                Err(e) if ends_command(&e) => return Err(e),
+                Err(e) if e.code.ends_command() => return Err(e),
                 Err(_) if self.one_by_one(ctx, &coll, series, unit, ordered, retry, &mut out).await? => break,
                 Err(_) => {}
             }
@@ -83,7 +83,7 @@ impl Server {
         for one in unit.chunks(1) {
             match self.write_measurements(ctx, coll, series, one, retry).await {
                 Ok(last) => out.took(1, last),
-                Err(e) if ends_command(&e) => return Err(e),
+                Err(e) if e.code.ends_command() => return Err(e),
                 Err(e) => {
                     out.errors.push((one[0].0, e));
                     if ordered {

@@ -22,4 +22,3 @@ mod units;
 
 pub(crate) use ends::{expire, lsid_doc};
 pub(crate) use open::OpenTxn;
-pub(crate) use table::is_table;

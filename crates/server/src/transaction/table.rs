@@ -1,48 +1,103 @@
-//! `config.transactions`: what the log says of each session's newest number.
+//! `config.transactions` and `config.image_collection`: what the log says of each session's newest number.
 //!
 //! MongoDB keeps these records as documents. Here they are the table of sessions in memory, which every node makes from
-//! its log; a find or an aggregation reads them as if they were a collection.
+//! its log. The catalog shows them as collections on every member of a set ([`pando_catalog::Table`]).
 
 use super::lsid_doc;
 use crate::Server;
-use pando_base::{Millis, Namespace, OpTime, Result};
-use pando_bson::{DocBuf, DocBuilder, RawDoc};
+use pando_base::{Millis, Namespace, OpTime, Result, Uuid};
+use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
+use pando_catalog::Table;
 use pando_command::Lsid;
 use pando_oplog::entry::EntryView;
 use pando_repl::data::metadata::append_op_time;
 use pando_session::transaction::State;
+use std::fmt;
 use std::ops::Bound;
+use std::sync::{Arc, Weak};
 
-const TRANSACTIONS: &str = "config.transactions";
-const IMAGES: &str = "config.image_collection";
+/// Fixed, so that all members show the same.
+const TRANSACTIONS_UUID: Uuid = Uuid::from_random(*b"pando.config.txn");
+const IMAGES_UUID: Uuid = Uuid::from_random(*b"pando.config.img");
 
-pub(crate) fn is_table(ns: &Namespace) -> bool {
-    matches!(ns.as_str(), TRANSACTIONS | IMAGES)
+struct Transactions(Weak<Server>);
+struct Images(Weak<Server>);
+
+impl fmt::Debug for Transactions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("config.transactions")
+    }
+}
+
+impl fmt::Debug for Images {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("config.image_collection")
+    }
+}
+
+fn id_of_session(id: [u8; 16]) -> DocBuf {
+    let mut b = DocBuilder::with_capacity(96);
+    b.raw_doc("_id", &lsid_doc(&Lsid { id, uid: None }));
+    b.finish()
+}
+
+/// The session that `{_id: ...}` names.
+fn session_of(id: &RawDoc) -> Option<[u8; 16]> {
+    match id.get("_id")?.as_doc()?.get("id")? {
+        Value::Binary { bytes, .. } => bytes.try_into().ok(),
+        _ => None,
+    }
+}
+
+impl Table for Transactions {
+    fn ids(&self) -> Vec<DocBuf> {
+        let Some(server) = self.0.upgrade() else { return Vec::new() };
+        server.retryable.states().into_iter().map(|(id, ..)| id_of_session(id)).collect()
+    }
+    fn row(&self, id: &DocBuf) -> Result<Option<DocBuf>> {
+        match (self.0.upgrade(), session_of(id)) {
+            (Some(server), Some(session)) => server.transaction_record(session),
+            _ => Ok(None),
+        }
+    }
+}
+
+impl Table for Images {
+    fn ids(&self) -> Vec<DocBuf> {
+        let Some(server) = self.0.upgrade() else { return Vec::new() };
+        server.retryable.find_and_modifies().into_iter().map(|(id, ..)| id_of_session(id)).collect()
+    }
+    fn row(&self, id: &DocBuf) -> Result<Option<DocBuf>> {
+        match (self.0.upgrade(), session_of(id)) {
+            (Some(server), Some(session)) => server.image_record(session),
+            _ => Ok(None),
+        }
+    }
 }
 
 impl Server {
-    /// What a find reads in the place of a collection.
-    pub(crate) fn table(&self, ns: &Namespace) -> Result<Vec<DocBuf>> {
-        if ns.as_str() == IMAGES { self.image_records() } else { self.transaction_records() }
+    /// On members of a set, whose logs tell what sessions did.
+    pub(crate) fn show_tables(self: &Arc<Self>) -> Result<()> {
+        let of = |coll: &str| Namespace::unchecked("config", coll);
+        let weak = || Arc::downgrade(self);
+        self.catalog.show_table(&of("transactions"), TRANSACTIONS_UUID, Arc::new(Transactions(weak())))?;
+        self.catalog.show_table(&of("image_collection"), IMAGES_UUID, Arc::new(Images(weak())))
     }
-    fn transaction_records(&self) -> Result<Vec<DocBuf>> {
-        let mut records = Vec::new();
-        for (id, number, state, last) in self.retryable.states() {
-            let Some((wall, start)) = self.of_entry(last, state)? else { continue };
-            let mut b = DocBuilder::with_capacity(256);
-            b.raw_doc("_id", &lsid_doc(&Lsid { id, uid: None }));
-            b.i64("txnNum", number);
-            append_op_time(&mut b, "lastWriteOpTime", last);
-            b.date("lastWriteDate", wall);
-            if let Some(text) = state.text() {
-                b.str("state", text);
-            }
-            if let Some(start) = start {
-                append_op_time(&mut b, "startOpTime", start);
-            }
-            records.push(b.finish());
+    fn transaction_record(&self, session: [u8; 16]) -> Result<Option<DocBuf>> {
+        let Some((number, state, last)) = self.retryable.state_of(&session) else { return Ok(None) };
+        let Some((wall, start)) = self.of_entry(last, state)? else { return Ok(None) };
+        let mut b = DocBuilder::with_capacity(256);
+        b.raw_doc("_id", &lsid_doc(&Lsid { id: session, uid: None }));
+        b.i64("txnNum", number);
+        append_op_time(&mut b, "lastWriteOpTime", last);
+        b.date("lastWriteDate", wall);
+        if let Some(text) = state.text() {
+            b.str("state", text);
         }
-        Ok(records)
+        if let Some(start) = start {
+            append_op_time(&mut b, "startOpTime", start);
+        }
+        Ok(Some(b.finish()))
     }
     /// When the entry was made, and where the chain begins that it is the newest part of. `None` when the log has lost it.
     fn of_entry(&self, at: OpTime, state: State) -> Result<Option<(Millis, Option<OpTime>)>> {
