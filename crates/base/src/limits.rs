@@ -290,6 +290,9 @@ pub const TABLE_FILES_OPEN_MAX: usize = 512;
 pub const TABLE_BYTES: u64 = 64 << 20;
 /// Rows of a bulk load gathered in memory before they become a table.
 pub const BULK_TABLE_BYTES: usize = 32 << 20;
+/// Rows of a bulk load that is no larger than this stay in memory until a checkpoint: a table, with its files and syncs, for
+/// every index over a small collection costs more than its rows, and thousands of them slow down every change of the tables.
+pub const BULK_IN_MEMORY_BYTES: usize = 256 << 10;
 /// Files of the simulated tables before they become one.
 pub const MEM_BACKEND_FILES_MAX: usize = 24;
 /// Records that a fetch steps over in an open cursor rather than looking one up.

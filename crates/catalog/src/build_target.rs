@@ -136,7 +136,8 @@ impl Target {
     pub(crate) fn load(&mut self, catalog: &Catalog, from: Timestamp) -> Result<Option<Load>> {
         let Some(sorter) = self.sorter.take() else { return Ok(None) };
         let sorted = sorter.finish()?;
-        let bulk = catalog.storage().bulk(self.index.ident, from)?;
+        // After a crash the build is done again, or its end is found in the log and the index made at the end of the replay.
+        let bulk = catalog.storage().bulk(self.index.ident, from)?.small_in_memory();
         Ok(Some(Load { sorted, bulk, last: None, pair: Default::default() }))
     }
 

@@ -1,12 +1,15 @@
 //! Rows that go straight into tables: how an index over existing documents is built.
+//!
+//! A load whose rows the log can give back after a crash ([`BulkLoad::small_in_memory`]) stays among the rows in memory when it is
+//! small, and reaches the tables with the next checkpoint: no table of its own, no sync.
 
 use crate::ident::Ident;
 use crate::kv::{KvBulk, Tree};
-use crate::memtable::MemIdent;
+use crate::memtable::{MemIdent, Version};
 use crate::row;
 use crate::store::Store;
 use lsm_tree::Slice;
-use pando_base::{Error, Result, Timestamp};
+use pando_base::{Error, Result, Timestamp, limits};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -18,8 +21,17 @@ pub struct BulkLoad {
     ts: u64,
     held: Arc<MemIdent>,
     run: Option<Box<dyn KvBulk>>,
+    /// Rows that have not been given to the tables, as long as they are few.
+    small: Option<Small>,
     last: Option<Slice>,
     rows: u64,
+}
+
+/// Keys and payloads, and their bytes.
+#[derive(Default)]
+struct Small {
+    rows: Vec<(Slice, Vec<u8>)>,
+    bytes: usize,
 }
 
 impl BulkLoad {
@@ -33,7 +45,23 @@ impl BulkLoad {
         let run = store.kv.bulk(Tree::of(ident.0))?;
         let run = Some(run);
         let store = store.clone();
-        Ok(BulkLoad { store, ident: ident.0, ts: visible_from.0, held, run, last: None, rows: 0 })
+        Ok(BulkLoad {
+            store,
+            ident: ident.0,
+            ts: visible_from.0,
+            held,
+            run,
+            small: None,
+            last: None,
+            rows: 0,
+        })
+    }
+    /// The rows need not be durable when the load is finished: should the process die before the next checkpoint, the caller makes
+    /// them again from the log. Before the first row.
+    pub fn small_in_memory(mut self) -> BulkLoad {
+        debug_assert!(self.rows == 0);
+        self.small = Some(Small::default());
+        self
     }
     /// Adds a row; keys ascend strictly.
     pub fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
@@ -45,6 +73,19 @@ impl BulkLoad {
         }
         self.last = Some(Slice::from(key));
         self.rows += 1;
+        if let Some(small) = &mut self.small {
+            small.bytes += key.len() + value.len();
+            small.rows.push((Slice::from(key), value.to_vec()));
+            return if small.bytes > limits::BULK_IN_MEMORY_BYTES { self.outgrow_memory() } else { Ok(()) };
+        }
+        self.push_to_run(key, value)
+    }
+    /// The rows gathered so far, and all that follow, go to tables.
+    fn outgrow_memory(&mut self) -> Result<()> {
+        let rows = self.small.take().unwrap_or_default().rows;
+        rows.iter().try_for_each(|(key, value)| self.push_to_run(key, value))
+    }
+    fn push_to_run(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         let Some(run) = &mut self.run else { return Err(Error::internal("the bulk load is finished")) };
         let pushed = run.push(row::key(self.ident, key), row::stamped_value(self.ts, value));
         pushed.map_err(|e| self.store.log.poison(e))
@@ -53,14 +94,29 @@ impl BulkLoad {
     pub fn rows(&self) -> u64 {
         self.rows
     }
-    /// Makes the rows durable and readable. As everywhere, a failed write or sync poisons the log: what the disk
+    /// Makes the rows readable, and durable (unless they stay in memory, see [`BulkLoad::small_in_memory`]). As everywhere, a failed write or sync poisons the log: what the disk
     /// holds is unknown.
     pub fn finish(mut self) -> Result<()> {
         let Some(run) = self.run.take() else { return Ok(()) };
+        if let Some(small) = self.small.take() {
+            drop(run);
+            self.put_in_memory(small);
+            return Ok(());
+        }
         self.store.flushed.fetch_max(self.ts, Ordering::AcqRel);
         run.finish().map_err(|e| self.store.log.poison(e))?;
         self.store.mem.next_epoch();
         Ok(())
+    }
+    /// What writers have put there meanwhile is newer and stays on top.
+    fn put_in_memory(&self, small: Small) {
+        let version = |value: &[u8]| Version::new(self.ts, false, true, Some(row::stamped(self.ts, value)));
+        let versions = small.rows.iter().map(|(key, value)| (key, version(value)));
+        let grown = self.held.apply(versions, self.store.gc_below());
+        // An ident that was dropped meanwhile has left the memory tables.
+        if self.store.mem.find(self.ident).is_some_and(|now| Arc::ptr_eq(&now, &self.held)) {
+            self.store.grew(grown);
+        }
     }
 }
 

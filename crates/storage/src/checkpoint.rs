@@ -10,11 +10,9 @@
 
 use crate::flush::{self, Cut, Walk};
 use crate::kv::{Gc, Tree};
-use crate::row;
 use crate::storage::Storage;
 use crate::store::Store;
 use pando_base::{Error, Result, Timestamp, limits};
-use std::ops::Bound;
 use std::sync::atomic::Ordering;
 
 impl Storage {
@@ -226,7 +224,7 @@ impl Store {
             meta.local_seq = meta.local_seq.max(local_upto);
             meta.flushing = 0;
             meta.log_end = meta.log_end.max(upto.min(self.log.durable_entry().0));
-            self.bury(&mut meta, gc);
+            self.bury(&mut meta, gc)?;
             meta.save(&*self.env.disk)?;
             meta.recovery
         };
@@ -242,25 +240,22 @@ impl Store {
     }
 
     /// Idents whose drop nobody can look behind any more become dead; dead ones without rows are forgotten.
-    fn bury(&self, meta: &mut crate::meta::Meta, gc: u64) {
+    fn bury(&self, meta: &mut crate::meta::Meta, gc: u64) -> Result<()> {
         let due: Vec<u32> = meta.dropped.iter().filter(|(_, at)| **at <= gc).map(|(i, _)| *i).collect();
         for ident in due {
             meta.dropped.remove(&ident);
             meta.dead.insert(ident);
             self.mem.remove(ident);
         }
-        let gone: Vec<u32> = meta.dead.iter().copied().filter(|i| !self.has_rows(*i)).collect();
-        for ident in gone {
-            meta.dead.remove(&ident);
+        for ident in meta.dead.clone() {
+            if !self.has_rows(ident)? {
+                meta.dead.remove(&ident);
+            }
         }
+        Ok(())
     }
-    fn has_rows(&self, ident: u32) -> bool {
-        let low = ident.to_be_bytes();
-        let high = row::ident_end(ident);
-        let upper = high.as_ref().map_or(Bound::Unbounded, |h| Bound::Excluded(&h[..]));
-        [Tree::of(ident), Tree::History]
-            .into_iter()
-            .any(|tree| self.kv.range(tree, Bound::Included(&low), upper, false).next().is_some())
+    fn has_rows(&self, ident: u32) -> Result<bool> {
+        Ok(self.kv.has_rows(Tree::of(ident), ident)? || self.kv.has_rows(Tree::History, ident)?)
     }
 
     /// Gives up the oldest snapshots when the history has outgrown its bound.

@@ -464,3 +464,78 @@ fn appended_records_are_written_to_a_table_once_however_often_the_servers_own_ro
     assert_eq!(count(&s, ReadAt::Latest, i), 600);
     assert_eq!(get(&s, ReadAt::Latest, Ident::META, b"a").unwrap(), 11u32.to_be_bytes());
 }
+
+#[test]
+fn tables_of_dropped_idents_go_without_being_merged_and_those_of_living_ones_stay() {
+    let folder = Folder::new("drops-in-rows");
+    let (s, _) = open_on(folder.0.clone(), lsm());
+    let stays = s.create_ident(IdentKind::Records).unwrap();
+    put(&s, stays, b"k", Some(b"1"));
+    checkpoint(&s);
+    for _ in 0..20 {
+        // Each checkpoint's tables hold many idents, all of them dropped by the next.
+        let idents: Vec<_> = (0..40).map(|_| s.create_ident(IdentKind::Records).unwrap()).collect();
+        for i in &idents {
+            put(&s, *i, b"k", Some(&[1; 500]));
+        }
+        checkpoint(&s);
+        let at = put(&s, idents[0], b"gone", Some(b"1"));
+        idents.iter().for_each(|i| s.drop_ident(*i, at));
+        s.set_oldest(at);
+        checkpoint(&s);
+        while s.step().unwrap() {}
+    }
+    let later = s.create_ident(IdentKind::Records).unwrap();
+    let at = put(&s, later, b"k", Some(b"2"));
+    s.set_oldest(at);
+    put(&s, later, b"l", Some(b"2"));
+    checkpoint(&s);
+    while s.step().unwrap() {}
+    checkpoint(&s);
+    let stats = s.stats();
+    assert!(stats.records.tables <= 16 && stats.records.bytes < 100_000, "{stats:?}");
+    assert_eq!(stats.drop_pending, 0, "{stats:?}");
+    drop(s);
+    let (s, _) = open_on(folder.0.clone(), lsm());
+    assert_eq!(get(&s, ReadAt::Latest, stays, b"k").unwrap(), b"1");
+    assert_eq!(get(&s, ReadAt::Latest, later, b"k").unwrap(), b"2");
+}
+
+#[test]
+fn a_small_load_stays_in_memory_and_a_checkpoint_takes_it_along() {
+    on_both("small-load", |s| {
+        let (i, j) = (s.create_ident(IdentKind::Index).unwrap(), s.create_ident(IdentKind::Records).unwrap());
+        let from = put(&s, j, b"a", Some(b"1"));
+        let tables = s.stats().indexes.tables;
+        let mut load = s.bulk(i, from).unwrap().small_in_memory();
+        put(&s, i, &5u32.to_be_bytes(), Some(b"newer"));
+        for n in 0..100u32 {
+            load.push(&n.to_be_bytes(), b"loaded").unwrap();
+        }
+        load.finish().unwrap();
+        assert_eq!(s.stats().indexes.tables, tables, "no table of its own");
+        for _ in 0..2 {
+            assert_eq!(get(&s, ReadAt::Latest, i, &7u32.to_be_bytes()).unwrap(), b"loaded");
+            assert_eq!(get(&s, ReadAt::Latest, i, &5u32.to_be_bytes()).unwrap(), b"newer");
+            assert_eq!(get(&s, ReadAt::At(from), i, &5u32.to_be_bytes()).unwrap(), b"loaded");
+            assert_eq!(count(&s, ReadAt::Latest, i), 100);
+            checkpoint(&s);
+        }
+        assert!(s.stats().memtable_bytes < 2000, "{:?}", s.stats());
+    });
+}
+
+#[test]
+fn a_load_that_outgrows_memory_goes_to_tables_whole() {
+    on_both("outgrown-load", |s| {
+        let (i, j) = (s.create_ident(IdentKind::Index).unwrap(), s.create_ident(IdentKind::Records).unwrap());
+        let from = put(&s, j, b"a", Some(b"1"));
+        let mut load = s.bulk(i, from).unwrap().small_in_memory();
+        for n in 0..5000u32 {
+            load.push(&n.to_be_bytes(), &[3; 200]).unwrap();
+        }
+        load.finish().unwrap();
+        assert!(s.stats().memtable_bytes < 2000, "{:?}", s.stats());
+        assert_eq!(count(&s, ReadAt::Latest, i), 5000);
+    });
+}

@@ -162,7 +162,9 @@ fn rows_of_a_build_that_a_crash_left_without_a_name_are_dropped() {
 #[test]
 fn a_follower_makes_a_large_index_in_bulk() {
     let (a, b) = (World::new(), World::new());
-    a.insert("db.c", (0..1500).map(|i| doc! { "_id": i, "a": [i, -i] }).collect());
+    // More than a load keeps in memory.
+    let long = "x".repeat(300);
+    a.insert("db.c", (0..1500).map(|i| doc! { "_id": i, "a": [i, format!("{long}{i}")] }).collect());
     a.index("db.c", doc! { "key": { "a": 1 }, "name": "a" }).unwrap();
     let mut log = a.catalog.storage().log().read(Bound::Unbounded, false);
     while let Some((_, entry)) = log.next().unwrap() {

@@ -19,7 +19,7 @@ use lsm_tree::{
     AbstractTree, AnyTree, Cache, CompressionType, Config, DescriptorTable, GlobalTableId, InternalValue,
     SequenceNumberCounter, Slice, ValueType,
 };
-use pando_base::{Error, Result, limits};
+use pando_base::{Error, HashMap, Result, limits};
 use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::path::Path;
@@ -40,6 +40,8 @@ pub(crate) struct LsmKv {
     registering: Arc<Mutex<()>>,
     /// Dead idents whose whole tables are already gone.
     swept: Mutex<BTreeSet<u32>>,
+    /// Which idents the tables have rows of, as far as known.
+    idents: RwLock<HashMap<GlobalTableId, Arc<[u32]>>>,
 }
 
 #[cold]
@@ -158,26 +160,96 @@ impl LsmKv {
             compacting,
             registering: Arc::default(),
             swept,
+            idents: RwLock::default(),
         })
     }
     fn tree(&self, tree: Tree) -> &lsm_tree::Tree {
         &self.trees[usize::from(tree.number())]
     }
-    /// Drops the tables that hold nothing but a dead ident's rows.
+    /// Drops the tables that hold nothing but dead idents' rows. A table of a checkpoint holds rows of many collections, so each
+    /// table is asked for all its idents.
     fn sweep(&self, gc: &Gc) -> Result<()> {
         let mut swept = self.swept.lock().unwrap_or_else(PoisonError::into_inner);
-        for ident in gc.dead.iter().filter(|i| !swept.contains(i)) {
-            let low = ident.to_be_bytes();
-            let Some(high) = row::ident_end(*ident) else { continue };
-            for tree in [Tree::of(*ident), Tree::History] {
-                self.tree(tree).drop_range::<&[u8], _>(&low[..]..&high[..]).map_err(engine_error)?;
+        if *swept == gc.dead {
+            return Ok(());
+        }
+        let mut dropped = false;
+        for tree in &self.trees {
+            for (low, high) in self.dead_ranges(tree, &gc.dead)? {
+                tree.drop_range::<&[u8], _>(&low[..]..=&high[..]).map_err(engine_error)?;
+                dropped = true;
             }
         }
-        if *swept != gc.dead {
+        if dropped {
             self.forget_gone_tables();
         }
         *swept = gc.dead.clone();
         Ok(())
+    }
+    /// Key ranges, each of which contains some tables and only such whose idents are all dead. Neighbours are put together,
+    /// since the list of tables is written anew for each range.
+    fn dead_ranges(&self, tree: &lsm_tree::Tree, dead: &BTreeSet<u32>) -> Result<Vec<(Slice, Slice)>> {
+        let version = tree.current_version();
+        let mut tables = Vec::new();
+        for table in version.iter_tables() {
+            let all_dead = self.idents_of(tree, table)?.iter().all(|ident| dead.contains(ident));
+            let range = &table.metadata.key_range;
+            tables.push((range.min().clone(), range.max().clone(), all_dead));
+        }
+        tables.sort();
+        let alive: Vec<_> = tables.iter().filter(|(_, _, all_dead)| !all_dead).collect();
+        let spares_the_living = |low: &Slice, high: &Slice| {
+            let from = alive.partition_point(|(min, ..)| min < low);
+            !alive[from..].iter().take_while(|(min, ..)| min <= high).any(|(_, max, _)| max <= high)
+        };
+        let mut ranges: Vec<(Slice, Slice)> = Vec::new();
+        for (min, max, _) in tables.iter().filter(|(_, _, all_dead)| *all_dead) {
+            if let Some((low, high)) = ranges.last_mut() {
+                let longer = max.clone().max(high.clone());
+                if spares_the_living(low, &longer) {
+                    *high = longer;
+                    continue;
+                }
+            }
+            if spares_the_living(min, max) {
+                ranges.push((min.clone(), max.clone()));
+            }
+        }
+        Ok(ranges)
+    }
+    /// The idents that a table has rows of, ascending: noted when a run is written, read once from what compactions made.
+    fn idents_of(&self, tree: &lsm_tree::Tree, table: &lsm_tree::Table) -> Result<Arc<[u32]>> {
+        let id = GlobalTableId::from((tree.id(), table.id()));
+        if let Some(known) = self.idents.read().unwrap_or_else(PoisonError::into_inner).get(&id) {
+            return Ok(known.clone());
+        }
+        let (mut found, mut from) = (Vec::new(), 0u32);
+        loop {
+            let low = from.to_be_bytes();
+            let ends = (Bound::Included(Slice::from(&low[..])), Bound::Unbounded);
+            let walk = RunWalk::new(self.blocks.clone(), tree.id(), std::slice::from_ref(table), false, ends);
+            let mut walk: KvIter = Box::new(Walk::new(vec![walk], false));
+            let Some(row) = walk.next() else { break };
+            let ident = row::ident_of(&row?.0);
+            found.push(ident);
+            match ident.checked_add(1) {
+                Some(next) => from = next,
+                None => break,
+            }
+        }
+        let found: Arc<[u32]> = found.into();
+        self.idents.write().unwrap_or_else(PoisonError::into_inner).insert(id, found.clone());
+        Ok(found)
+    }
+    /// `idents` are those of the rows that `tables` were made of, ascending.
+    fn note_idents(&self, tree: &lsm_tree::Tree, tables: &[lsm_tree::Table], idents: &[u32]) {
+        let mut known = self.idents.write().unwrap_or_else(PoisonError::into_inner);
+        for table in tables {
+            let range = &table.metadata.key_range;
+            let from = idents.partition_point(|i| *i < row::ident_of(range.min()));
+            let to = idents.partition_point(|i| *i <= row::ident_of(range.max()));
+            known.insert(GlobalTableId::from((tree.id(), table.id())), idents[from..to].into());
+        }
     }
     fn forget_gone_tables(&self) {
         let mut here = BTreeSet::new();
@@ -186,6 +258,7 @@ impl LsmKv {
             here.extend(version.iter_tables().map(|t| GlobalTableId::from((tree.id(), t.id()))));
         }
         self.blocks.retain(|id| here.contains(id));
+        self.idents.write().unwrap_or_else(PoisonError::into_inner).retain(|id, _| here.contains(id));
     }
     fn set_gc(&self, gc: &Gc) {
         *self.gc.write().unwrap_or_else(PoisonError::into_inner) = gc.clone();
@@ -228,11 +301,22 @@ impl Kv for LsmKv {
         let engine = self.tree(tree);
         let seqno = self.seqno.next();
         let mut failure = None;
+        let mut idents: Vec<u32> = Vec::new();
+        let mut note = |key: &[u8]| {
+            let ident = row::ident_of(key);
+            if idents.last() != Some(&ident) {
+                idents.push(ident);
+            }
+        };
         let stream = std::iter::from_fn(|| match rows.next()? {
             Ok((key, Some(value))) => {
+                note(&key);
                 Some(Ok(InternalValue::from_components(key, value, seqno, ValueType::Value)))
             }
-            Ok((key, None)) => Some(Ok(InternalValue::new_tombstone(key, seqno))),
+            Ok((key, None)) => {
+                note(&key);
+                Some(Ok(InternalValue::new_tombstone(key, seqno)))
+            }
             Err(e) => {
                 failure = Some(e);
                 Some(Err(lsm_tree::Error::Unrecoverable))
@@ -243,6 +327,7 @@ impl Kv for LsmKv {
             return Err(e);
         }
         if let Some((tables, blobs)) = made.map_err(engine_error)? {
+            self.note_idents(engine, &tables, &idents);
             let older = self.seqno.get();
             let _one = self.registering.lock().unwrap_or_else(PoisonError::into_inner);
             engine.register_tables(&tables, blobs.as_deref(), None, &[], older).map_err(engine_error)?;
@@ -271,6 +356,19 @@ impl Kv for LsmKv {
         self.tree(tree).major_compact(limits::TABLE_BYTES, self.seqno.get()).map_err(engine_error)?;
         self.forget_gone_tables();
         Ok(())
+    }
+
+    fn has_rows(&self, tree: Tree, ident: u32) -> Result<bool> {
+        let engine = self.tree(tree);
+        let version = engine.current_version();
+        for table in version.iter_tables() {
+            let range = &table.metadata.key_range;
+            let reaches = (row::ident_of(range.min())..=row::ident_of(range.max())).contains(&ident);
+            if reaches && self.idents_of(engine, table)?.binary_search(&ident).is_ok() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     fn stats(&self, tree: Tree) -> TreeStats {

@@ -252,6 +252,13 @@ impl Kv for MemKv {
         self.replace(tree, map.into_iter().filter(|(k, v)| !is_garbage(tree, k, v, gc)).collect());
         self.write_whole()
     }
+    fn has_rows(&self, tree: Tree, ident: u32) -> Result<bool> {
+        let low = ident.to_be_bytes();
+        let high = row::ident_end(ident);
+        let upper = high.as_ref().map_or(Bound::Unbounded, |h| Bound::Excluded(&h[..]));
+        self.range(tree, Bound::Included(&low), upper, false).step()
+    }
+
     fn stats(&self, tree: Tree) -> TreeStats {
         let map = self.map(tree);
         let bytes = map.iter().map(|(k, v)| (k.len() + v.len()) as u64).sum();

@@ -134,6 +134,8 @@ pub(crate) trait Kv: Send + Sync {
     fn compact(&self, gc: &Gc) -> Result<bool>;
     /// Rewrites a whole tree, dropping what `gc` allows.
     fn compact_all(&self, tree: Tree, gc: &Gc) -> Result<()>;
+    /// Whether any table holds a row of `ident`, be it a deleted one.
+    fn has_rows(&self, tree: Tree, ident: u32) -> Result<bool>;
     fn stats(&self, tree: Tree) -> TreeStats;
     /// Bytes of table blocks in memory: cached ones, and those that stay as long as their table.
     fn memory(&self) -> (u64, u64);
