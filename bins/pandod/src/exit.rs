@@ -9,5 +9,7 @@ pub const BAD_OPTIONS: u8 = 2;
 pub const ABRUPT: u8 = 14;
 /// An address cannot be listened on.
 pub const NET: u8 = 48;
+/// The disk does not answer any more.
+pub const WATCHDOG: u8 = 61;
 /// The data folder cannot be used.
 pub const CANNOT_START: u8 = 100;

@@ -3,5 +3,7 @@
 pub mod allocator;
 pub mod command_line;
 pub mod exit;
+mod panics;
 pub mod start;
 pub mod version;
+mod watchdog;

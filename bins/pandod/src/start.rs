@@ -1,7 +1,9 @@
 //! A server's process from its configuration to its exit code: log, lock, listen, serve, stop.
 
 use crate::exit;
+use crate::panics;
 use crate::version;
+use crate::watchdog;
 use pando_base::Error;
 use pando_command::params::Param;
 use pando_env::log::{Attrs, LogSink, push_json_string};
@@ -89,7 +91,7 @@ pub fn serve(config: Config, ready: impl FnOnce(&Running)) -> Ended {
         sink.set_verbosity(*component, Some(*level));
     }
     let log = Log::new(sink.clone(), "initandlisten");
-    log_panics(&log);
+    panics::install(&log);
     process::raise_open_files();
     let runtime = match pando_env_tokio::runtime() {
         Ok(rt) => rt,
@@ -139,6 +141,11 @@ async fn run(config: Config, log: &Log, sink: &JsonLog, ready: impl FnOnce(&Runn
         sink.startup_done();
         ready(&running);
         wait_for_the_end(&running.server, &mut signals, log, sink).await;
+    }
+    if let Some(why) = running.server.fatal_error() {
+        // At once: whatever is answered from here on may rest on what the disk has lost, and the set takes this member for
+        // alive as long as its port is open.
+        return Ended::error(exit::ABRUPT, why);
     }
     running.server.take_leave().await;
     stop.stop();
@@ -207,6 +214,7 @@ async fn listen_and_open(
 
 async fn start(env: Env, config: &Config, port: u16, host: Arc<RealHost>) -> Result<Arc<Server>, Error> {
     let params = config.params().map_err(Error::bad_value)?;
+    watchdog::start(&env.log, params.int(Param::syncStallSecs))?;
     let env =
         if params.bool(Param::unsyncedWritesInMemory) { pando_env_tokio::losing_unsynced(env) } else { env };
     let mut storage = pando_storage::Options { replicated: config.repl_set.is_some(), ..Default::default() };
@@ -307,24 +315,4 @@ fn announce(log: &Log, config: &Config, host: &RealHost) {
                     access to data is unrestricted";
         log.warn(Component::Control, 22120, text, |_| {});
     }
-}
-
-/// A panic ends one task; the log must tell.
-fn log_panics(log: &Log) {
-    let log = log.clone();
-    std::panic::set_hook(Box::new(move |info| {
-        let message = info
-            .payload()
-            .downcast_ref::<&str>()
-            .map(|s| (*s).to_owned())
-            .or_else(|| info.payload().downcast_ref::<String>().cloned())
-            .unwrap_or_default();
-        log.error(Component::Control, 23134, "A task panicked", |a| {
-            a.str("message", &message);
-            if let Some(at) = info.location() {
-                a.show("at", at);
-            }
-            a.show("backtrace", std::backtrace::Backtrace::capture());
-        });
-    }));
 }

@@ -11,6 +11,7 @@ pub mod hash;
 pub mod limits;
 pub mod md5;
 pub mod ns;
+pub mod panics;
 pub mod patience;
 pub mod time;
 pub mod uuid;

@@ -54,10 +54,8 @@ pub const SESSION_TIMEOUT_MINUTES: u64 = 30;
 /// writers, an entry's share of the log's buffer.
 pub const TRANSACTION_WRITE_OVERHEAD_BYTES: usize = 256;
 /// Age in milliseconds of the oldest log entries that a start reads to learn which retryable writes were carried
-/// out: as long as a session lives.
+/// out, where no checkpoint has kept that: as long as a session lives.
 pub const RETRY_RESTORE_AGE_MS: i64 = 30 * 60 * 1000;
-/// Most entries read for that: a second or so of the start.
-pub const RETRY_RESTORE_ENTRIES_MAX: usize = 500_000;
 /// Profile entries waiting to be written: past this they are lost, because profiling must not slow operations down.
 pub const PROFILE_QUEUE_MAX: usize = 1000;
 /// Size of a `system.profile` collection that profiling creates, as in MongoDB.
@@ -216,14 +214,15 @@ pub const DENY_TOO_STALE_MS: u64 = 60_000;
 pub const COPY_AGAIN_WAIT_MS: i64 = 60_000;
 /// A start that leaves so many bytes of replayed rows in memory is followed by a checkpoint at once.
 pub const EARLY_CHECKPOINT_BYTES: usize = 4 << 20;
-/// Bytes of one row of the sessions that a checkpoint keeps, roughly, and of all of them: beyond, a start reads the log.
+/// Bytes of sessions that are kept in one step, roughly, and of those that are told to a member that copies this one:
+/// beyond, it copies more of the log.
 pub const KEPT_SESSIONS_PART_BYTES: usize = 1 << 20;
 pub const KEPT_SESSIONS_BYTES_MAX: usize = 12 << 20;
 /// What retried findAndModify commands return, where it is not in the node's log: with the above less than a reply may hold.
 pub const KEPT_IMAGES_BYTES_MAX: usize = 3 << 20;
-/// How often, and with what pause, a checkpoint asks for a session that is in use.
-pub const KEPT_SESSIONS_TRIES_MAX: u32 = 20;
-pub const KEPT_SESSIONS_RETRY_MS: u64 = 5;
+/// Bytes that carried-out statements of sessions may take in memory; beyond, those of sessions that have rested longest
+/// are given up, and a retry of one is refused.
+pub const RETRYABLE_BYTES_MAX: usize = 256 << 20;
 /// The log of a copied member begins so long before the copy, in seconds, where its source cannot tell what sessions have
 /// done: as long as they live without use.
 pub const INITIAL_SYNC_HISTORY_SECS: u32 = 1_800;
@@ -322,6 +321,9 @@ pub const AWAIT_DATA_MS: i64 = 1000;
 /// Bounds of `replSetResizeOplog` in megabytes (MongoDB's).
 pub const OPLOG_MB_MIN: f64 = 990.0;
 pub const OPLOG_MB_MAX: f64 = (1u64 << 30) as f64;
+/// Seconds that one sync of a log or checkpoint file may take; then the disk hangs, and the process ends so that others
+/// take over. A sync of all that a log takes at once needs less at 1 MiB/s.
+pub const SYNC_STALL_SECS_MAX: u64 = 60;
 /// A shutdown waits this long for running operations to notice that they are interrupted.
 pub const SHUTDOWN_DRAIN_SECS_MAX: u64 = 15;
 /// Members of a replica set that vote (MongoDB's bound, R-CONF).

@@ -35,6 +35,12 @@ pub enum Applying {
     InitialSync,
 }
 
+/// A name that an entry must have: without it nobody knows what it is about.
+pub(crate) fn named<'a>(e: &EntryView<'a>, field: &str) -> Result<&'a str> {
+    let name = e.o.get(field).and_then(|v| v.as_str());
+    name.ok_or_else(|| Error::internal(format!("the entry at {} has no '{field}'", e.ts)))
+}
+
 impl Catalog {
     /// Applies one entry at its own timestamp.
     pub fn apply_entry(&self, e: &EntryView<'_>, why: Applying) -> Result<()> {
@@ -110,7 +116,7 @@ impl Catalog {
                 self.apply_remove_indexes(e, |name| specs.iter().any(|s| s.name == name))
             }
             "dropIndexes" => {
-                let name = e.o.get("index").and_then(|v| v.as_str()).unwrap_or_default();
+                let name = named(e, "index")?;
                 self.apply_remove_indexes(e, |n| n == name)
             }
             // Its collections are dropped by entries of their own.
@@ -132,7 +138,7 @@ impl Catalog {
             self.publish(|s| s.put(Named::Collection(there)));
             return Ok(());
         }
-        let name = e.o.get("create").and_then(|v| v.as_str()).unwrap_or_default();
+        let name = named(e, "create")?;
         let ns = Namespace::unchecked(db, name);
         let options = CollectionOptions::from_stored(&without_first(e.o))?;
         let id_index = match e.o.get("idIndex").and_then(|v| v.as_doc()) {
@@ -166,7 +172,7 @@ impl Catalog {
             // It was dropped by a later entry, and never copied here; what it replaced is gone all the same.
             return target.map_or(Ok(()), |t| self.drop_at(e.ts, &t));
         };
-        let to = e.o.get("to").and_then(|v| v.as_str()).unwrap_or_default();
+        let to = named(e, "to")?;
         let to = match to.split_once('.') {
             Some((db, name)) => Namespace::unchecked(db, name),
             None => return Err(Error::internal("a rename entry without target")),

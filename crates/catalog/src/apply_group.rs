@@ -115,7 +115,7 @@ impl<'a> Group<'a> {
             return Ok(());
         }
         let db = e.ns.split_once('.').map_or(e.ns, |(db, _)| db);
-        let name = e.o.get("create").and_then(|v| v.as_str()).unwrap_or_default();
+        let name = crate::apply::named(e, "create")?;
         let options = CollectionOptions::from_stored(&without_first(e.o))?;
         let id_index = e.o.get("idIndex").and_then(|v| v.as_doc()).map(IndexSpec::from_stored).transpose()?;
         let ns = Namespace::unchecked(db, name);

@@ -9,10 +9,11 @@ use crate::apply::{Applying, apply_to};
 use crate::collection::{Collection, KeyFormat};
 use crate::durable;
 use crate::unit::{Marks, PendingMarks};
+use pando_base::panics::poisoned;
 use pando_base::{ErrorCode, Result, Timestamp, limits};
 use pando_oplog::entry::{EntryView, OpType};
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 /// How entries of one collection may be spread over workers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -99,7 +100,7 @@ impl Catalog {
     /// After all workers of a batch: what they met of arrays goes into the catalog rows, as of the batch's first
     /// entry. Then the batch may be published.
     pub fn finish_batch(&self, first: Timestamp, marks: &Marks) -> Result<()> {
-        let met = std::mem::take(&mut *marks.arrays.lock().unwrap_or_else(PoisonError::into_inner));
+        let met = std::mem::take(&mut *marks.arrays.lock().unwrap_or_else(poisoned));
         if met.is_empty() {
             return Ok(());
         }

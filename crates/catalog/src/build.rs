@@ -25,6 +25,7 @@ use crate::snapshot::Named;
 use crate::spec::IndexSpec;
 use crate::unit::WriteUnit;
 use crate::write::Interrupt;
+use pando_base::panics::poisoned;
 use pando_base::patience::Operation;
 use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Timestamp, Uuid, limits, patience};
 use pando_bson::keystring::KeyBuilder;
@@ -37,7 +38,7 @@ use pando_storage::{Dir, Ident, IdentKind, ReadAt, Txn};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 /// The unfinished state of one index.
@@ -120,7 +121,7 @@ pub(crate) struct Builds {
 
 impl Builds {
     fn jobs(&self) -> std::sync::MutexGuard<'_, BTreeMap<Uuid, Arc<Job>>> {
-        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+        self.jobs.lock().unwrap_or_else(poisoned)
     }
     fn of(&self, collection: Uuid) -> Vec<Arc<Job>> {
         self.jobs().values().filter(|j| j.collection == collection).cloned().collect()
@@ -156,16 +157,16 @@ impl Operation for JobWatch {
 
 impl Job {
     fn ask_to_stop(&self, why: &str) {
-        self.stop.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| why.to_owned());
+        self.stop.lock().unwrap_or_else(poisoned).get_or_insert_with(|| why.to_owned());
     }
     fn check_stop(&self) -> Result<()> {
-        match &*self.stop.lock().unwrap_or_else(PoisonError::into_inner) {
+        match &*self.stop.lock().unwrap_or_else(poisoned) {
             Some(why) => Err(Error::new(ErrorCode::IndexBuildAborted, why.clone())),
             None => Ok(()),
         }
     }
     fn outcome(&self) -> Option<Result<OpTime>> {
-        self.outcome.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.outcome.lock().unwrap_or_else(poisoned).clone()
     }
     async fn finished(&self) -> Result<OpTime> {
         loop {
@@ -357,7 +358,7 @@ impl Catalog {
             }
             catalog.0.builds.jobs().remove(&job.uuid);
             drop(build.slot);
-            *job.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
+            *job.outcome.lock().unwrap_or_else(poisoned) = Some(outcome);
             job.changed.bump();
         });
     }
@@ -516,9 +517,10 @@ impl Catalog {
     pub(crate) fn apply_start_build(&self, e: &EntryView<'_>) -> Result<()> {
         let Some(coll) = e.ui.and_then(|u| self.lookup_uuid(u)) else { return Ok(()) };
         let uuid = match e.o.get("indexBuildUUID") {
-            Some(pando_bson::Value::Binary { bytes, .. }) => Uuid::from_slice(bytes).unwrap_or_default(),
-            _ => return Err(Error::internal("an index build entry without UUID")),
+            Some(pando_bson::Value::Binary { bytes, .. }) => Uuid::from_slice(bytes),
+            _ => None,
         };
+        let uuid = uuid.ok_or_else(|| Error::internal("an index build entry without UUID"))?;
         let mut parts = Parts::of(&coll);
         for spec in crate::apply::specs_of(e)? {
             if coll.index(&spec.name).is_none() {

@@ -5,16 +5,17 @@ use crate::record_id::{self, long_key};
 use crate::sizes::Totals;
 use crate::unit::{WriteOp, WriteUnit};
 use pando_base::Result;
+use pando_base::panics::poisoned;
 use pando_bson::RawDoc;
 use pando_query::source::RecordId;
 use pando_storage::Dir;
 use std::ops::Bound;
+use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
-use std::sync::{MutexGuard, PoisonError};
 
 /// The turn to insert: records of a capped collection become visible in their order.
 pub(crate) fn turn(coll: &Collection) -> MutexGuard<'_, ()> {
-    coll.shared.capped_turn.lock().unwrap_or_else(PoisonError::into_inner)
+    coll.shared.capped_turn.lock().unwrap_or_else(poisoned)
 }
 
 /// Deletes from the front until the bounds hold, the document just inserted always staying.

@@ -9,13 +9,14 @@ use crate::oid::ObjectIdSource;
 use crate::snapshot::{CatalogSnapshot, Named};
 use crate::unit::{Marks, WriteUnit};
 use arc_swap::ArcSwap;
+use pando_base::panics::poisoned;
 use pando_base::{Error, ErrorCode, Namespace, Result, Term, Timestamp, Uuid, limits};
 use pando_env::Env;
 use pando_storage::{BeginOptions, OnPrepared, ReadAt, Storage, Txn};
 use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 
 /// All databases of one server. Cheap to clone.
 #[derive(Clone)]
@@ -160,11 +161,11 @@ impl Catalog {
     }
     /// Adds an observer behind those there are.
     pub fn add_observer(&self, o: Arc<dyn OpObserver>) {
-        let mut all = self.0.observers.write().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.observers.write().unwrap_or_else(poisoned);
         *all = all.iter().cloned().chain([o]).collect();
     }
     pub(crate) fn observers(&self) -> Arc<[Arc<dyn OpObserver>]> {
-        self.0.observers.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.observers.read().unwrap_or_else(poisoned).clone()
     }
     pub fn new_uuid(&self) -> Uuid {
         let mut bytes = [0; 16];
@@ -177,7 +178,7 @@ impl Catalog {
 
     /// Replaces the snapshot by a changed copy.
     pub(crate) fn publish(&self, change: impl FnOnce(&mut CatalogSnapshot)) {
-        let _one = self.0.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one = self.0.changing.lock().unwrap_or_else(poisoned);
         let mut next = CatalogSnapshot::clone(&self.0.current.load());
         change(&mut next);
         next.version += 1;
@@ -186,7 +187,7 @@ impl Catalog {
     /// Serializes definition changes of a database.
     pub(crate) async fn lock_database(&self, db: &str) -> Guard {
         let lock = {
-            let mut all = self.0.db_locks.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut all = self.0.db_locks.lock().unwrap_or_else(poisoned);
             if all.len() >= limits::DATABASE_LOCKS_MAX && !all.contains_key(db) {
                 self.drop_unused_locks(&mut all);
             }
@@ -197,7 +198,7 @@ impl Catalog {
     }
     /// Whoever holds one, or waits for it, has a handle of it; the others are as good as new. What was counted is kept.
     fn drop_unused_locks(&self, all: &mut BTreeMap<String, Lock>) {
-        let mut counts = self.0.dropped_databases.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.0.dropped_databases.lock().unwrap_or_else(poisoned);
         all.retain(|_, lock| {
             let used = lock.is_shared_with_others();
             if !used {
@@ -208,7 +209,7 @@ impl Catalog {
     }
     /// Locks of databases and collections that somebody holds or waits for, with their names.
     pub fn locks_in_use(&self) -> Vec<(String, Holders)> {
-        let all = self.0.db_locks.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = self.0.db_locks.lock().unwrap_or_else(poisoned);
         let mut out: Vec<_> = all.iter().map(|(db, lock)| (db.clone(), lock.holders())).collect();
         drop(all);
         let snapshot = self.snapshot();
@@ -229,10 +230,10 @@ impl Catalog {
     /// How often the locks of databases and of collections were taken since the start.
     pub fn lock_counts(&self) -> (Counts, Counts) {
         let (mut databases, mut collections) = (
-            *self.0.dropped_databases.lock().unwrap_or_else(PoisonError::into_inner),
-            *self.0.dropped.lock().unwrap_or_else(PoisonError::into_inner),
+            *self.0.dropped_databases.lock().unwrap_or_else(poisoned),
+            *self.0.dropped.lock().unwrap_or_else(poisoned),
         );
-        let all = self.0.db_locks.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = self.0.db_locks.lock().unwrap_or_else(poisoned);
         all.values().for_each(|lock| databases.add(lock.counts()));
         drop(all);
         self.snapshot().all_collections().for_each(|c| collections.add(c.shared.lock.counts()));
@@ -241,7 +242,7 @@ impl Catalog {
     /// A collection is gone; what was counted of its lock is not.
     pub(crate) fn keep_lock_counts(&self, coll: &Collection) {
         let counts = Counts { queued: 0, ..coll.shared.lock.counts() };
-        self.0.dropped.lock().unwrap_or_else(PoisonError::into_inner).add(counts);
+        self.0.dropped.lock().unwrap_or_else(poisoned).add(counts);
     }
 
     /// Locks a collection for writing. `None` when there is none of that name; an error for a view.

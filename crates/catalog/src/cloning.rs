@@ -29,6 +29,7 @@ const MARKER: &[u8] = b"initialSync";
 const INITIAL_DATA: &[u8] = b"initialData";
 /// What this node held before it gave its data up: `{ts, t}`.
 const PROMISED: &[u8] = b"promised";
+const RESTORED: &[u8] = b"restored";
 
 fn ends_at(ts: Timestamp) -> DocBuf {
     doc! { "ts": ts }.to_raw()
@@ -69,7 +70,7 @@ impl Catalog {
             return Err(Error::internal("only a copy that is not finished can be discarded"));
         }
         self.storage().start_afresh()?;
-        self.storage().log().truncate_after(Timestamp::ZERO)?;
+        self.storage().cut_log(Timestamp::ZERO)?;
         self.forget_definitions();
         Ok(())
     }
@@ -89,6 +90,23 @@ impl Catalog {
     pub fn promised(&self) -> Result<OpTime> {
         let row = self.storage().begin(ReadAt::Applied)?.get(Ident::META, PROMISED)?;
         Ok(row.map_or(OpTime::NULL, |doc| op_time_of(RawDoc::trusted(&doc))))
+    }
+    /// This folder was restored from a backup as a member of its set: what it held, and whom it voted for, after the backup
+    /// nobody knows.
+    pub fn note_restored(&self) -> Result<()> {
+        let mut unit = self.storage().begin_local()?;
+        unit.put(Ident::META, RESTORED, DocBuf::new().as_bytes())?;
+        unit.commit()?;
+        self.storage().sync_local()
+    }
+    pub fn is_restored(&self) -> Result<bool> {
+        Ok(self.storage().begin(ReadAt::Applied)?.get(Ident::META, RESTORED)?.is_some())
+    }
+    /// It holds what the set does. Durable at the next sync of such rows.
+    pub fn end_restored(&self) -> Result<()> {
+        let mut unit = self.storage().begin_local()?;
+        unit.delete(Ident::META, RESTORED)?;
+        unit.commit().map(drop)
     }
     /// The files here were another node's: its promises are not ours, and ours are not known to it.
     pub fn take_over_copy(&self, promised: OpTime) -> Result<()> {

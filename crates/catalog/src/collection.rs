@@ -10,6 +10,7 @@ use crate::options::{CollectionOptions, ValidationAction, ValidationLevel};
 use crate::sizes::Sizes;
 use crate::spec::IndexSpec;
 use crate::tables::Table;
+use pando_base::panics::poisoned;
 use pando_base::{Namespace, Timestamp, Uuid};
 use pando_bson::{DocBuf, DocBuilder};
 use pando_query::collation::Collation;
@@ -19,7 +20,7 @@ use pando_query::text::TextSpec;
 use pando_storage::Ident;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// Stands for the records of a collection that has none in the storage.
 pub(crate) const NO_ROWS: Ident = Ident(0);
@@ -173,7 +174,7 @@ impl IndexState {
             self.seen.mark(i, *b);
         }
         if let Some(w) = wildcard {
-            let mut known = w.multikey_paths.write().unwrap_or_else(PoisonError::into_inner);
+            let mut known = w.multikey_paths.write().unwrap_or_else(poisoned);
             known.extend(paths.iter().cloned());
         }
     }
@@ -183,7 +184,7 @@ impl IndexState {
         for (i, b) in bits.iter().enumerate() {
             self.durable.mark(i, *b);
         }
-        let mut known = self.durable_paths.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.durable_paths.lock().unwrap_or_else(poisoned);
         known.extend(paths.into_iter().cloned());
     }
     /// Whether the durable row already says all this.
@@ -191,7 +192,7 @@ impl IndexState {
         self.durable.is_multikey()
             && bits.iter().enumerate().all(|(i, b)| self.durable.field(i) & b == *b)
             && (paths.is_empty() || {
-                let known = self.durable_paths.lock().unwrap_or_else(PoisonError::into_inner);
+                let known = self.durable_paths.lock().unwrap_or_else(poisoned);
                 paths.iter().all(|p| known.contains(p))
             })
     }

@@ -11,9 +11,10 @@ use crate::Catalog;
 use crate::names;
 use crate::observer::Defined;
 use crate::views;
+use pando_base::panics::poisoned;
 use pando_base::{Error, ErrorCode, Namespace, OpTime, Result};
 use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 /// Databases that are on their way out.
 #[derive(Default)]
@@ -21,7 +22,7 @@ pub(crate) struct Dropping(Mutex<BTreeSet<String>>);
 
 impl Dropping {
     fn lock(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unwrap_or_else(poisoned)
     }
 }
 

@@ -8,6 +8,7 @@ use crate::keys::KeyGen;
 use crate::options::CollectionOptions;
 use crate::spec::IndexSpec;
 use crate::unit::PendingMarks;
+use pando_base::panics::poisoned;
 use pando_base::{Error, Namespace, Result, Timestamp, Uuid};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
 use pando_query::QueryCtx;
@@ -18,7 +19,7 @@ use pando_query::source::{CollectionInfo, IndexInfo, IndexKind, Multikey, Wildca
 use pando_storage::{Ident, Txn};
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 
 /// The parts of a collection version, before what derives from them is built.
 #[derive(Clone, Debug)]
@@ -188,8 +189,7 @@ fn encode_index<'a>(d: &mut DocBuilder, i: &Index, pending: impl Iterator<Item =
     let durable = &i.state.durable;
     let mut any = durable.is_multikey();
     let mut bits: Vec<u64> = durable.paths.iter().map(|p| p.load(Ordering::Acquire)).collect();
-    let mut paths: BTreeSet<String> =
-        i.state.durable_paths.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let mut paths: BTreeSet<String> = i.state.durable_paths.lock().unwrap_or_else(poisoned).clone();
     for m in pending.filter(|m| Arc::ptr_eq(&m.index.state, &i.state)) {
         any = true;
         bits.iter_mut().zip(&m.bits).for_each(|(b, more)| *b |= more);

@@ -5,11 +5,12 @@
 //! replicated from another member, and the `local` database, do not pass it.
 
 use crate::lock::Counts;
+use pando_base::panics::poisoned;
 use pando_base::{Error, ErrorCode, Result};
 use pando_env::op_locks::{self, Class, Mode, OpLocks};
 use pando_env::sync::Notify;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const CLOSED: u64 = 1 << 63;
@@ -70,7 +71,7 @@ impl WriteGate {
     }
     /// It was closed, and had to be waited for until it was empty.
     pub fn note_alone(&self, waited: Option<Duration>) {
-        let mut counts = self.0.alone.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.0.alone.lock().unwrap_or_else(poisoned);
         counts.exclusive += 1;
         if let Some(waited) = waited {
             counts.exclusive_waits += 1;
@@ -78,7 +79,7 @@ impl WriteGate {
         }
     }
     pub fn counts(&self) -> Counts {
-        let counts = *self.0.alone.lock().unwrap_or_else(PoisonError::into_inner);
+        let counts = *self.0.alone.lock().unwrap_or_else(poisoned);
         Counts { shared: self.0.entered.load(Relaxed), ..counts }
     }
     /// How many are inside.

@@ -1,21 +1,33 @@
 //! What sessions had done at the last checkpoint, in rows of the server's own. Beside the log: what the log says after
 //! `upto` is not in it.
+//!
+//! ```text
+//!   sessions            upto: all entries up to here are accounted for in the rows
+//!   sessions.<id>       one row for each session
+//! ```
+//! Only rows of sessions that have changed are written, in units of a bounded size, and the head after all of them. A row
+//! may so be newer than the head says; what it tells of entries after `upto` does not count.
 
 use crate::Catalog;
 use pando_base::{OpTime, Result, Timestamp, limits};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
-use pando_storage::{Ident, ReadAt};
+use pando_storage::{Dir, Ident, ReadAt};
+use std::ops::Bound;
 
-/// The head's key; the parts' begin with it.
+/// The head's key.
 const KEPT: &[u8] = b"sessions";
+/// Rows of one session each begin with it.
+const ROW: &[u8] = b"sessions.";
+/// Earlier versions kept all sessions in parts, whole each time.
+const PART: &[u8] = b"sessions/";
 
 /// See the module text.
 #[derive(Clone, Debug)]
 pub struct KeptSessions {
     /// All entries up to this one are accounted for.
     pub upto: OpTime,
-    /// No entry after this one is. What is kept is void if the log has lost it.
-    pub end: OpTime,
+    /// Of an earlier version: what is kept is void if the log has lost this entry, and all of it counts if not.
+    pub end: Option<OpTime>,
     pub sessions: Vec<DocBuf>,
 }
 
@@ -28,65 +40,117 @@ impl KeptSessions {
             _ => None,
         })
     }
+    /// The newest entry that any of them knows.
+    pub fn newest(&self) -> Timestamp {
+        let known = self.sessions.iter().filter_map(|s| match s.get("ts") {
+            Some(Value::Timestamp(ts)) => Some(ts),
+            _ => None,
+        });
+        known.max().unwrap_or(self.upto.ts).max(self.upto.ts)
+    }
 }
 
-fn part_key(n: i32) -> Vec<u8> {
-    [KEPT, b"/", &n.to_be_bytes()].concat()
+struct Head {
+    upto: OpTime,
+    /// Of an earlier version.
+    parts: Option<(OpTime, i32)>,
+}
+
+fn row_key(id: &[u8; 16]) -> Vec<u8> {
+    [ROW, id].concat()
+}
+/// The first key after all that begin with `prefix`.
+fn after(prefix: &[u8]) -> Vec<u8> {
+    let mut key = prefix.to_vec();
+    if let Some(last) = key.last_mut() {
+        *last += 1;
+    }
+    key
 }
 
 impl Catalog {
-    /// Replaces what was kept. Durable at the next sync of such rows.
-    pub fn keep_sessions(&self, kept: &KeptSessions) -> Result<()> {
-        let mut parts = vec![Vec::new()];
-        for doc in &kept.sessions {
-            if parts.last().is_some_and(|p: &Vec<u8>| p.len() > limits::KEPT_SESSIONS_PART_BYTES) {
-                parts.push(Vec::new());
+    /// Keeps what these sessions have done, and forgets others. Counts from [`Catalog::set_sessions_upto`] on.
+    pub fn keep_sessions(
+        &self,
+        changed: impl Iterator<Item = ([u8; 16], DocBuf)>,
+        gone: impl Iterator<Item = [u8; 16]>,
+    ) -> Result<()> {
+        let mut unit = self.storage().begin_local()?;
+        let mut bytes = 0;
+        let rows = changed.map(|(id, doc)| (id, Some(doc))).chain(gone.map(|id| (id, None)));
+        for (id, doc) in rows {
+            match &doc {
+                Some(doc) => unit.put(Ident::META, &row_key(&id), doc.as_bytes())?,
+                None => unit.delete(Ident::META, &row_key(&id))?,
             }
-            if let Some(part) = parts.last_mut() {
-                part.extend_from_slice(doc.as_bytes());
+            bytes += ROW.len() + id.len() + doc.map_or(0, |d| d.byte_len());
+            if bytes > limits::KEPT_SESSIONS_PART_BYTES {
+                unit.commit()?;
+                unit = self.storage().begin_local()?;
+                bytes = 0;
             }
         }
-        let before = self.kept_head()?.map_or(0, |(_, _, parts)| parts);
+        unit.commit().map(drop)
+    }
+    /// The rows account for all entries up to this one. Durable at the next sync of such rows, and so are they.
+    pub fn set_sessions_upto(&self, upto: OpTime) -> Result<()> {
         let mut b = DocBuilder::new();
-        b.timestamp("upto", kept.upto.ts).i64("uptoTerm", kept.upto.t);
-        b.timestamp("end", kept.end.ts).i64("endTerm", kept.end.t);
-        b.i32("parts", parts.len() as i32);
+        b.timestamp("upto", upto.ts).i64("uptoTerm", upto.t);
         let mut unit = self.storage().begin_local()?;
         unit.put(Ident::META, KEPT, b.finish().as_bytes())?;
-        for (n, part) in parts.iter().enumerate() {
-            unit.put(Ident::META, &part_key(n as i32), part)?;
-        }
-        for n in parts.len() as i32..before {
-            unit.delete(Ident::META, &part_key(n))?;
+        for (key, _) in self.rows_below(PART)? {
+            unit.delete(Ident::META, &key)?;
         }
         unit.commit().map(drop)
     }
 
-    /// Where what is kept begins to count, and where it ends.
-    pub fn kept_sessions_range(&self) -> Result<Option<(OpTime, OpTime)>> {
-        Ok(self.kept_head()?.map(|(upto, end, _)| (upto, end)))
+    /// Up to where what is kept counts.
+    pub fn sessions_upto(&self) -> Result<Option<OpTime>> {
+        Ok(self.kept_head()?.map(|head| head.upto))
     }
-    fn kept_head(&self) -> Result<Option<(OpTime, OpTime, i32)>> {
+    /// The sessions that have rows.
+    pub fn sessions_with_rows(&self) -> Result<Vec<[u8; 16]>> {
+        let rows = self.rows_below(ROW)?;
+        Ok(rows.iter().filter_map(|(key, _)| key[ROW.len()..].try_into().ok()).collect())
+    }
+    fn kept_head(&self) -> Result<Option<Head>> {
         let Some(row) = self.storage().begin(ReadAt::Applied)?.get(Ident::META, KEPT)? else {
             return Ok(None);
         };
         let head = RawDoc::trusted(&row);
+        let number = |name: &str| head.get(name).and_then(|v| v.as_i64());
         let time = |ts: &str, term: &str| match head.get(ts) {
-            Some(Value::Timestamp(ts)) => {
-                OpTime::new(ts, head.get(term).and_then(|v| v.as_i64()).unwrap_or(-1))
-            }
+            Some(Value::Timestamp(ts)) => OpTime::new(ts, number(term).unwrap_or(-1)),
             _ => OpTime::NULL,
         };
-        let parts = head.get("parts").and_then(|v| v.as_i64()).unwrap_or(0) as i32;
-        Ok(Some((time("upto", "uptoTerm"), time("end", "endTerm"), parts)))
+        let parts = number("parts").map(|n| (time("end", "endTerm"), n as i32));
+        Ok(Some(Head { upto: time("upto", "uptoTerm"), parts }))
+    }
+    fn rows_below(&self, prefix: &[u8]) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
+        let txn = self.storage().begin(ReadAt::Applied)?;
+        let end = after(prefix);
+        let mut found =
+            txn.scan(Ident::META, Bound::Included(prefix), Bound::Excluded(&end), Dir::Forward)?;
+        let mut rows = Vec::new();
+        while let Some((key, row)) = found.next()? {
+            rows.push((key.to_vec(), row.to_vec()));
+        }
+        Ok(rows)
     }
     /// What was kept last.
     pub fn kept_sessions(&self) -> Result<Option<KeptSessions>> {
-        let Some((upto, end, parts)) = self.kept_head()? else { return Ok(None) };
+        let Some(Head { upto, parts }) = self.kept_head()? else { return Ok(None) };
+        let Some((end, parts)) = parts else {
+            let rows = self.rows_below(ROW)?;
+            let sessions = rows.into_iter().map(|(_, row)| RawDoc::trusted(&row).to_buf()).collect();
+            return Ok(Some(KeptSessions { upto, end: None, sessions }));
+        };
         let txn = self.storage().begin(ReadAt::Applied)?;
         let mut sessions = Vec::new();
         for n in 0..parts {
-            let Some(part) = txn.get(Ident::META, &part_key(n))? else { return Ok(None) };
+            let Some(part) = txn.get(Ident::META, &[PART, &n.to_be_bytes()].concat())? else {
+                return Ok(None);
+            };
             let mut rest = &part[..];
             while let Some(len) = rest.first_chunk::<4>().map(|l| u32::from_le_bytes(*l) as usize) {
                 let Some((doc, more)) = rest.split_at_checked(len) else { return Ok(None) };
@@ -94,6 +158,6 @@ impl Catalog {
                 rest = more;
             }
         }
-        Ok(Some(KeptSessions { upto, end, sessions }))
+        Ok(Some(KeptSessions { upto, end: Some(end), sessions }))
     }
 }

@@ -9,12 +9,13 @@
 //! `lock_order.rs` watches over that.
 
 use crate::lock_order::{self, Resource};
+use pando_base::panics::poisoned;
 use pando_env::Clock;
 use pando_env::op_locks::{self, Class, Mode, OpLocks};
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -168,7 +169,7 @@ impl Lock {
         Acquire { lock: self.clone(), exclusive, waiting: None, clock: clock.clone() }
     }
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unwrap_or_else(poisoned)
     }
     fn try_lock(&self, exclusive: bool) -> Option<Guard> {
         let mut s = self.state();

@@ -8,10 +8,11 @@
 //!
 //! A task is known by the address of its waker, which stays the same as long as the task lives.
 
+use pando_base::panics::poisoned;
 use pando_env::op_locks::Class;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{LazyLock, Mutex, MutexGuard};
 
 /// What a lock protects.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -40,7 +41,7 @@ static HELD: LazyLock<Mutex<HashMap<usize, Vec<(u64, Resource)>>>> = LazyLock::n
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
 fn held() -> MutexGuard<'static, HashMap<usize, Vec<(u64, Resource)>>> {
-    HELD.lock().unwrap_or_else(PoisonError::into_inner)
+    HELD.lock().unwrap_or_else(poisoned)
 }
 
 /// A lock that a task holds.

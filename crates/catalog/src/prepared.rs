@@ -12,17 +12,16 @@ use crate::Catalog;
 use crate::apply::Applying;
 use crate::apply_group::Group;
 use crate::catalog::WriteGuard;
-use crate::collection::Shared;
-use crate::sizes::Totals;
-use crate::unit::{Marks, WriteUnit};
+use crate::unit::{Marks, Undecided, WriteUnit};
+use pando_base::panics::poisoned;
 use pando_base::{Error, ErrorCode, OpTime, Result, Timestamp, Uuid};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
 use pando_oplog::entry::{Chain, EntryView};
-use pando_storage::{Decision, Ident, PreparedTxn, ReadAt};
+use pando_storage::{Decision, Ident, ReadAt};
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Session and number.
 pub type TxnId = ([u8; 16], i64);
@@ -31,8 +30,7 @@ pub type TxnId = ([u8; 16], i64);
 pub type About = Arc<dyn Any + Send + Sync>;
 
 struct Prepared {
-    unit: PreparedTxn,
-    deltas: Vec<(Arc<Shared>, Totals)>,
+    unit: Undecided,
     last: OpTime,
     collections: BTreeSet<Uuid>,
     /// Of a primary: definitions stand still.
@@ -42,8 +40,7 @@ struct Prepared {
 
 /// What one worker has prepared of a transaction.
 pub struct Share {
-    unit: PreparedTxn,
-    deltas: Vec<(Arc<Shared>, Totals)>,
+    unit: Undecided,
     collections: BTreeSet<Uuid>,
 }
 
@@ -62,17 +59,7 @@ pub struct PreparedView {
 
 impl PreparedTable {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<TxnId, Prepared>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Prepared {
-    /// Totals first: a checkpoint at the entry must find them.
-    fn commit(self, commit_ts: Timestamp, decision: Decision<'_>, entry: Timestamp) -> Result<()> {
-        for (shared, delta) in &self.deltas {
-            shared.sizes.changed(entry, *delta);
-        }
-        self.unit.commit(commit_ts, decision)
+        self.0.lock().unwrap_or_else(poisoned)
     }
 }
 
@@ -112,8 +99,8 @@ impl Catalog {
             self.write_marks_early(marks).await?;
         }
         let collections = unit.collections();
-        let (unit, deltas, last) = unit.prepare_collected(lsid, id.1)?;
-        let prepared = Prepared { unit, deltas, last, collections, held, about };
+        let (unit, last) = unit.prepare_collected(lsid, id.1)?;
+        let prepared = Prepared { unit, last, collections, held, about };
         self.0.prepared.lock().insert(id, prepared);
         Ok(last)
     }
@@ -144,7 +131,7 @@ impl Catalog {
         chain.append_to(&mut entry, &o, at.ts, at.t, self.env().clock.wall_ms());
         let decision = Decision::Here(slot, RawDoc::trusted(&entry));
         match commit {
-            Some(commit) => prepared.commit(commit, decision, at.ts)?,
+            Some(commit) => prepared.unit.commit(commit, decision, at.ts)?,
             None => prepared.unit.abort(decision),
         }
         Ok(at)
@@ -178,8 +165,8 @@ impl Catalog {
             group.apply(&EntryView { ts: *entries.end(), ..op })?;
             collections.extend(op.ui);
         }
-        let (unit, deltas) = group.into_unit().prepare_applied(*entries.start(), *entries.end())?;
-        Ok(Share { unit, deltas, collections })
+        let unit = group.into_unit().prepare_applied(*entries.start(), *entries.end())?;
+        Ok(Share { unit, collections })
     }
     /// From now on the shares of this entry are one transaction, which one decision ends.
     pub fn hold_prepared(
@@ -191,15 +178,14 @@ impl Catalog {
         let id = id_of(e.doc).ok_or_else(|| Error::internal("a prepare entry without session"))?;
         let mut shares = shares.into_iter();
         let nothing = || Error::internal("a prepare entry without a share");
-        let Share { mut unit, mut deltas, mut collections } = shares.next().ok_or_else(nothing)?;
+        let Share { mut unit, mut collections } = shares.next().ok_or_else(nothing)?;
         for share in shares {
             unit.join(share.unit)?;
-            deltas.extend(share.deltas);
             collections.extend(share.collections);
         }
         self.finish_batch(e.ts, marks)?;
         let last = e.op_time();
-        let prepared = Prepared { unit, deltas, last, collections, held: Vec::new(), about: None };
+        let prepared = Prepared { unit, last, collections, held: Vec::new(), about: None };
         self.0.prepared.lock().insert(id, prepared);
         Ok(())
     }
@@ -209,7 +195,7 @@ impl Catalog {
         let id = id_of(e.doc).ok_or_else(|| Error::internal("a commit entry without session"))?;
         let commit = commit_timestamp(e)?;
         if let Ok(prepared) = self.take_prepared(&id) {
-            return prepared.commit(commit, Decision::At(e.ts), e.ts);
+            return prepared.unit.commit(commit, Decision::At(e.ts), e.ts);
         }
         let (first, prepare) = self.apply_whole(e, why)?;
         self.storage().replayed_decision(first, prepare, Some(commit), e.ts);

@@ -13,13 +13,14 @@ use crate::keys::KeySet;
 use crate::record_id::{self, Record};
 use crate::snapshot::Named;
 use crate::spec::IndexSpec;
+use pando_base::panics::poisoned;
 use pando_base::{Error, Result, Timestamp, Uuid, limits};
 use pando_bson::RawDoc;
 use pando_bson::keystring::KeyBuilder;
 use pando_storage::{Dir, ReadAt};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Collections and the names of their indexes that a replay has found to be ready.
 #[derive(Default)]
@@ -27,11 +28,11 @@ pub(crate) struct Rebuilds(Mutex<BTreeMap<Uuid, BTreeSet<String>>>);
 
 impl Rebuilds {
     fn add(&self, coll: Uuid, name: &str) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock().unwrap_or_else(poisoned);
         all.entry(coll).or_default().insert(name.to_owned());
     }
     fn take(&self) -> BTreeMap<Uuid, BTreeSet<String>> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(poisoned))
     }
 }
 

@@ -52,7 +52,7 @@ pub struct FetchedFile {
 
 impl FetchedFile {
     pub fn create(disk: &dyn Disk) -> Result<FetchedFile> {
-        disk.create_dir_all("rollback")?;
+        pando_env::disk::make_folder(disk, "rollback")?;
         let file = disk.open(FILE, true)?;
         file.truncate(0)?;
         Ok(FetchedFile { file, len: 0, waiting: Vec::new() })
@@ -163,7 +163,7 @@ impl Catalog {
         let pending = !mark.undo_to.is_zero();
         if pending {
             // What was undone is in the file; up to there this is a start like any other.
-            self.storage().log().truncate_after(mark.undo_to)?;
+            self.storage().cut_log(mark.undo_to)?;
             self.replay_log()?;
         }
         self.0.before_min_valid.store(true, Ordering::Release);
@@ -207,7 +207,7 @@ impl Catalog {
         if self.checkpoint()? < common {
             return Err(Error::internal("the checkpoint of a rollback does not hold all of it"));
         }
-        self.storage().log().truncate_after(common)?;
+        self.storage().cut_log(common)?;
         self.storage().log().publish(common);
         let named = self.named_idents();
         self.storage().drop_unnamed(|ident| named.contains(&ident))?;

@@ -25,7 +25,7 @@ impl Catalog {
             )));
         }
         let stable = storage.recover_to_stable()?;
-        storage.log().truncate_after(common)?;
+        storage.cut_log(common)?;
         self.forget_definitions();
         storage.start_replay();
         let applied = self.load_rows(stable).and_then(|()| self.replay(stable));

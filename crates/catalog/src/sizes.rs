@@ -4,10 +4,11 @@
 //! timestamp, so that a checkpoint at timestamp T can store the totals *as of T*: after a crash, replaying the
 //! log from T corrects them exactly. (Byte totals may drift by what replay cannot know; see [`crate::apply`].)
 
+use pando_base::panics::poisoned;
 use pando_base::{Timestamp, limits};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 /// Totals of one collection.
 #[derive(Debug, Default)]
@@ -59,7 +60,7 @@ impl Sizes {
         self.bytes.load(Ordering::Relaxed).max(0) as u64
     }
     fn since(&self) -> MutexGuard<'_, Since> {
-        self.since.lock().unwrap_or_else(PoisonError::into_inner)
+        self.since.lock().unwrap_or_else(poisoned)
     }
     /// A commit at `ts` changed the totals by `delta`.
     pub fn changed(&self, ts: Timestamp, delta: Totals) {

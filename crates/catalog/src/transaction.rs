@@ -6,21 +6,20 @@
 //! `applyOps`, or a chain of them, linked by `prevOpTime`, when the operations do not fit into one document.
 
 use crate::Catalog;
-use crate::collection::{Collection, Shared};
+use crate::collection::Collection;
 use crate::conflict::{self, Verdict};
 use crate::durable::{self, Parts};
 use crate::index_ddl::{IndexesCreated, all_there, check_kinds, format_of, parse_all};
 use crate::observer::Defined;
 use crate::options::CollectionOptions;
-use crate::sizes::Totals;
 use crate::snapshot::Named;
 use crate::spec::IndexSpec;
-use crate::unit::{WriteOp, WriteUnit};
+use crate::unit::{Undecided, WriteOp, WriteUnit};
 use crate::validation;
 use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Timestamp, Uuid, limits};
 use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, RawDoc, Value};
 use pando_oplog::entry::{Chain, Operation};
-use pando_storage::{BeginOptions, Dir, IdentKind, OnPrepared, PreparedTxn, ReadAt, Slots};
+use pando_storage::{BeginOptions, Dir, IdentKind, OnPrepared, ReadAt, Slots};
 use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -298,11 +297,7 @@ impl WriteUnit {
         ops.iter().filter_map(uuid).collect()
     }
     /// Leaves the entries, and the writes undecided.
-    pub(crate) fn prepare_collected(
-        mut self,
-        lsid: &RawDoc,
-        number: i64,
-    ) -> Result<(PreparedTxn, Vec<(Arc<Shared>, Totals)>, OpTime)> {
+    pub(crate) fn prepare_collected(mut self, lsid: &RawDoc, number: i64) -> Result<(Undecided, OpTime)> {
         let collected = std::mem::take(self.collected_mut()?);
         let groups = groups_of(&collected.ops)?;
         let slots = self.catalog.storage().log().reserve(groups.len());

@@ -12,13 +12,14 @@ use crate::keys::KeySet;
 use crate::observer::{Defined, OpObserver};
 use crate::sizes::Totals;
 use crate::transaction::Collected;
+use pando_base::panics::{self, poisoned};
 use pando_base::{Error, HashMap, Millis, OpTime, Result, Term, Timestamp, Uuid};
 use pando_bson::RawDoc;
 use pando_bson::keystring::KeyBuilder;
 use pando_oplog::Entry;
 use pando_oplog::entry::{Chain, Identity, ImageKind, Object, OpType, Operation, Session};
-use pando_storage::{Mark, PreparedTxn, Slot, Slots, Txn};
-use std::sync::{Arc, Mutex, PoisonError};
+use pando_storage::{Decision, Mark, PreparedTxn, Slot, Slots, Txn};
+use std::sync::{Arc, Mutex};
 
 /// What the operation brings to its log entries and checks.
 #[derive(Clone, Copy, Debug, Default)]
@@ -65,7 +66,7 @@ pub struct Marks {
 impl Marks {
     /// No record had this id, or a higher one, before the batch: its workers meet new ones out of their order.
     pub(crate) fn first_rid(&self, coll: &Collection) -> i64 {
-        let mut rids = self.first_rids.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rids = self.first_rids.lock().unwrap_or_else(poisoned);
         *rids.entry(coll.uuid).or_insert_with(|| coll.shared.next_rid())
     }
 }
@@ -92,6 +93,51 @@ pub struct WriteUnit {
     observers: Arc<[Arc<dyn OpObserver>]>,
     /// Last, so that it is dropped last: the unit is over when it leaves the gate.
     entered: Option<Entered>,
+}
+
+/// A prepared unit: its writes wait for their decision, and with them all that follows their commit.
+#[must_use]
+pub(crate) struct Undecided {
+    txn: PreparedTxn,
+    deltas: Vec<(Arc<Shared>, Totals)>,
+    after: Vec<AfterCommit>,
+}
+
+impl Undecided {
+    fn new(
+        txn: PreparedTxn,
+        deltas: Vec<(Arc<Shared>, Timestamp, Totals)>,
+        after: Vec<AfterCommit>,
+    ) -> Undecided {
+        let deltas = deltas.into_iter().map(|(shared, _, delta)| (shared, delta)).collect();
+        Undecided { txn, deltas, after }
+    }
+    /// Both are decided as one from now on.
+    pub(crate) fn join(&mut self, other: Undecided) -> Result<()> {
+        self.txn.join(other.txn)?;
+        self.deltas.extend(other.deltas);
+        self.after.extend(other.after);
+        Ok(())
+    }
+    /// How many units one decision ends.
+    pub(crate) fn units(&self) -> usize {
+        self.txn.units()
+    }
+    pub(crate) fn commit(self, commit_ts: Timestamp, decision: Decision<'_>, entry: Timestamp) -> Result<()> {
+        let _to_its_end = panics::indivisible();
+        // Totals first: a checkpoint at the entry must find them.
+        for (shared, delta) in &self.deltas {
+            shared.sizes.changed(entry, *delta);
+        }
+        self.txn.commit(commit_ts, decision)?;
+        for f in self.after {
+            f(entry);
+        }
+        Ok(())
+    }
+    pub(crate) fn abort(self, decision: Decision<'_>) {
+        self.txn.abort(decision);
+    }
 }
 
 /// Array paths that an index will have durably known once the unit commits.
@@ -289,23 +335,17 @@ impl WriteUnit {
         std::mem::take(&mut self.marks)
     }
     /// Leaves the writes undecided; the last entry is where this is told.
-    pub(crate) fn prepare(self) -> Result<(PreparedTxn, Vec<(Arc<Shared>, Totals)>, OpTime)> {
-        let WriteUnit { txn, deltas, last, .. } = self;
-        let deltas = deltas.into_iter().map(|(shared, _, delta)| (shared, delta)).collect();
-        Ok((txn.prepare()?, deltas, last))
+    pub(crate) fn prepare(self) -> Result<(Undecided, OpTime)> {
+        let WriteUnit { txn, deltas, after, last, .. } = self;
+        Ok((Undecided::new(txn.prepare()?, deltas, after), last))
     }
     /// The same where the entries, from `first` to `at`, are there already.
-    pub(crate) fn prepare_applied(
-        self,
-        first: Timestamp,
-        at: Timestamp,
-    ) -> Result<(PreparedTxn, Vec<(Arc<Shared>, Totals)>)> {
-        let WriteUnit { txn, journal, marks, deltas, .. } = self;
+    pub(crate) fn prepare_applied(self, first: Timestamp, at: Timestamp) -> Result<Undecided> {
+        let WriteUnit { txn, journal, marks, deltas, after, .. } = self;
         if let Journal::Applied { marks: Some(to), .. } = &journal {
-            to.arrays.lock().unwrap_or_else(PoisonError::into_inner).extend(marks);
+            to.arrays.lock().unwrap_or_else(poisoned).extend(marks);
         }
-        let deltas = deltas.into_iter().map(|(shared, _, delta)| (shared, delta)).collect();
-        Ok((txn.prepare_again(first, at)?, deltas))
+        Ok(Undecided::new(txn.prepare_again(first, at)?, deltas, after))
     }
 
     /// Leaves a no-op entry for writes that the log does not tell (parts of an unfinished index). They need one
@@ -407,6 +447,8 @@ impl WriteUnit {
     /// Makes the unit visible. Returns the position of its last log entry ([`OpTime::NULL`] if it left none).
     pub fn commit(self) -> Result<OpTime> {
         let WriteUnit { txn, journal, last, deltas, marks, after, .. } = self;
+        // Rows that are there and memory that does not know of them: nobody could tell later.
+        let _to_its_end = panics::indivisible();
         // Counted before the log may name the timestamp durable: a checkpoint at it must find them.
         for (shared, at, delta) in &deltas {
             shared.sizes.changed(*at, *delta);
@@ -425,7 +467,7 @@ impl WriteUnit {
         drop(journal);
         match deferred {
             Some(to) if !marks.is_empty() => {
-                to.arrays.lock().unwrap_or_else(PoisonError::into_inner).extend(marks);
+                to.arrays.lock().unwrap_or_else(poisoned).extend(marks);
             }
             Some(_) => {}
             None => marks.iter().for_each(durable::mark_durable),

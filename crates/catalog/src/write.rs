@@ -148,7 +148,7 @@ impl Catalog {
         let mut op = *op;
         while at < docs.len() {
             let end = unit_end(docs, at);
-            let ids = stmt_ids.get(at..end).unwrap_or_default();
+            let ids = if stmt_ids.is_empty() { stmt_ids } else { &stmt_ids[at..end] };
             match interrupt.check().and_then(|()| self.insert_unit(&op, coll, &docs[at..end], ids)) {
                 Ok(last) => {
                     out.n += end - at;
@@ -195,7 +195,7 @@ impl Catalog {
         out: &mut Inserts,
     ) -> bool {
         for i in range {
-            let ids = stmt_ids.get(i..=i).unwrap_or_default();
+            let ids = if stmt_ids.is_empty() { stmt_ids } else { &stmt_ids[i..=i] };
             let one = interrupt.check();
             let done = match one {
                 Ok(()) => {
@@ -267,7 +267,7 @@ impl Catalog {
         }
         let first_rid = coll.shared.take_rids(docs.len());
         for (i, doc) in docs.iter().enumerate() {
-            let ids = stmt_ids.get(i..=i).unwrap_or_default();
+            let ids = if stmt_ids.is_empty() { stmt_ids } else { &stmt_ids[i..=i] };
             unit.insert(op, coll, doc, first_rid + i as i64, ids)?;
         }
         unit.commit()

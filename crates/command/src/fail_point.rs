@@ -31,6 +31,7 @@ pub const NAMES: &[&str] = &[
     "waitInHello",
     "hangBeforeCheckingForInterrupt",
     "pauseJournalFlusherThread",
+    "panicInTask",
     "maxTimeAlwaysTimeOut",
     "maxTimeNeverTimeOut",
     "WTPreserveSnapshotHistoryIndefinitely",
@@ -204,6 +205,13 @@ impl FailPoints {
     }
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &Arc<FailPoint>)> {
         self.by_name.iter().map(|(name, fp)| (*name, fp))
+    }
+    /// `panicInTask` with `{task: <name>}`: background work finds an invariant broken.
+    pub fn panic_if_asked(&self, rng: &dyn Rng, task: &str) {
+        let Some(point) = self.get("panicInTask").filter(|p| p.is_active()) else { return };
+        if point.check(rng, |data| data.get("task").and_then(|v| v.as_str()) == Some(task)).is_some() {
+            panic!("a test asked for a panic in {task}");
+        }
     }
     /// The named fail point, or 266.
     pub fn find(&self, name: &str) -> Result<&Arc<FailPoint>> {

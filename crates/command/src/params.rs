@@ -149,6 +149,7 @@ params! {
     slowOpSampleRate NEVER Double(1.0, 0.0, 1.0);
     slowOpThresholdMs NEVER Int(100, ANY32, MAX32);
     storeFindAndModifyImagesInSideCollection BOTH Bool(true);
+    syncStallSecs TEST_START Int(limits::SYNC_STALL_SECS_MAX as i64, 1, 86_400);
     syncdelay BOTH Double(60.0, 0.0, 32_400.0);
     takeUnstableCheckpointOnShutdown START Bool(false);
     testingDiagnosticsEnabled TEST Bool(false);

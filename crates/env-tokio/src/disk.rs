@@ -1,5 +1,6 @@
 //! A folder as a [`Disk`]. Calls block; the storage layer decides on which thread.
 
+use crate::syncs;
 use pando_env::{Disk, DiskFile};
 use std::fs::{self, File};
 use std::io;
@@ -51,7 +52,9 @@ impl Disk for RealDisk {
         fs::remove_file(self.at(path))
     }
     fn sync_dir(&self, dir: &str) -> io::Result<()> {
-        File::open(self.at(dir))?.sync_all()
+        let folder = File::open(self.at(dir))?;
+        let _running = syncs::begin();
+        folder.sync_all()
     }
     fn real_path(&self) -> Option<PathBuf> {
         Some(self.root.clone())
@@ -87,6 +90,7 @@ impl DiskFile for RealFile {
         self.0.write_all_at(buf, offset)
     }
     fn sync(&self) -> io::Result<()> {
+        let _running = syncs::begin();
         self.0.sync_data()
     }
     fn len(&self) -> io::Result<u64> {

@@ -13,6 +13,7 @@ pub mod lock;
 mod net;
 pub mod process;
 mod rng;
+pub mod syncs;
 mod tasks;
 mod unsynced;
 

@@ -1,16 +1,22 @@
 //! Tasks on the current tokio runtime.
 
+use pando_base::panics;
 use pando_env::{BoxFuture, Spawn};
 use std::time::Duration;
 
 pub struct RealTasks;
 
 impl Spawn for RealTasks {
-    fn spawn(&self, _name: &'static str, task: BoxFuture<'static, ()>) {
-        tokio::spawn(task);
+    fn spawn(&self, name: &'static str, task: BoxFuture<'static, ()>) {
+        tokio::spawn(panics::task(name, task));
     }
     fn offload(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()> {
-        let handle = tokio::task::spawn_blocking(work);
+        // A request's work stays a request's, whoever carries it out.
+        let asked_by = panics::work();
+        let handle = tokio::task::spawn_blocking(move || {
+            let _entered = asked_by.enter();
+            work();
+        });
         Box::pin(async move {
             // A panic in `work` shows as its missing result.
             let _ = handle.await;

@@ -1,13 +1,17 @@
 //! A disk whose unsynced bytes live in this process: killing it loses them, as losing power would.
 //!
+//! While the data folder holds a file `hold-syncs`, syncs do not come back; while it holds `fail-syncs`, they fail.
+//!
 //! For tests with real processes (`unsyncedWritesInMemory`). Names are kept as they are made; the table files of the
 //! storage engine do not pass here: it syncs each before it is listed.
 
+use crate::syncs;
 use pando_env::{Disk, DiskFile};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 pub(crate) struct UnsyncedInMemory {
     disk: Arc<dyn Disk>,
@@ -32,7 +36,7 @@ impl Disk for UnsyncedInMemory {
         }
         let inner = self.disk.open(path, create)?;
         let state = State { len: inner.len()?, steps: Vec::new() };
-        let file = Arc::new(File { inner, state: Mutex::new(state) });
+        let file = Arc::new(File { disk: self.disk.clone(), inner, state: Mutex::new(state) });
         names.insert(path.to_owned(), Arc::downgrade(&file));
         Ok(file)
     }
@@ -85,6 +89,7 @@ struct State {
 }
 
 struct File {
+    disk: Arc<dyn Disk>,
     inner: Arc<dyn DiskFile>,
     state: Mutex<State>,
 }
@@ -120,6 +125,14 @@ impl DiskFile for File {
         Ok(())
     }
     fn sync(&self) -> io::Result<()> {
+        let running = syncs::begin();
+        while self.disk.exists("hold-syncs") {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        drop(running);
+        if self.disk.exists("fail-syncs") {
+            return Err(io::Error::from_raw_os_error(5));
+        }
         let mut state = self.lock();
         for step in std::mem::take(&mut state.steps) {
             match step {

@@ -39,3 +39,14 @@ pub trait DiskFile: Send + Sync {
     /// A hint: these bytes are synced and will hardly be read soon, so memory that caches them may be reused.
     fn forget_cached(&self, _from: u64, _to: u64) {}
 }
+
+/// Makes a folder and those above it, their names durable: what is synced in a folder whose own name is lost is lost too.
+pub fn make_folder(disk: &dyn Disk, folder: &str) -> io::Result<()> {
+    disk.create_dir_all(folder)?;
+    let mut above = folder;
+    while !above.is_empty() {
+        above = above.rsplit_once('/').map_or("", |(dir, _)| dir);
+        disk.sync_dir(above)?;
+    }
+    Ok(())
+}

@@ -1,6 +1,7 @@
 //! What this node knows about itself as a member: configuration, state, term, topology version.
 
 use crate::config::ReplSetConfig;
+use pando_base::panics::poisoned;
 use pando_base::{Error, ErrorCode, Millis, Result, Term};
 use pando_bson::ObjectId;
 use pando_command::node::TopologyVersion;
@@ -8,7 +9,7 @@ use pando_env::sync::Notify;
 use pando_topology::Core;
 pub use pando_topology::member::{MemberState, election_id};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Everything `hello` depends on; each visible change bumps `counter` (R-HELLO-2).
 #[derive(Clone, Debug)]
@@ -71,7 +72,7 @@ impl Repl {
         }
     }
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(poisoned)
     }
     /// Started with `--replSet`.
     #[inline]

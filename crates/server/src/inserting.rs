@@ -46,8 +46,12 @@ impl Server {
         retry: &mut Retry,
     ) -> Result<Inserted> {
         // Statements that an earlier try carried out are counted, not run.
-        let all = docs.iter().enumerate().map(|(i, doc)| (first + i, *doc));
-        let todo: Vec<(usize, &RawDoc)> = all.filter(|(i, _)| retry.done(*i).is_none()).collect();
+        let mut todo: Vec<(usize, &RawDoc)> = Vec::with_capacity(docs.len());
+        for (i, doc) in docs.iter().enumerate() {
+            if retry.done(first + i)?.is_none() {
+                todo.push((first + i, *doc));
+            }
+        }
         let before = docs.len() - todo.len();
         let mut out = match (&how.checked, how.series) {
             _ if todo.is_empty() => Inserted::default(),

@@ -1,27 +1,32 @@
-//! The table of carried-out statements and transactions outlives the process: each checkpoint keeps it, and a start reads
-//! only what the log says since.
+//! The table of carried-out statements and transactions outlives the process: each checkpoint keeps what has changed of
+//! it, however large it is and whoever uses a session, and a start reads all that the log says since.
 //!
 //! ```text
-//!   log:    ...entries... upto ───────── end ──────── top
-//!   kept:   all of them  ─┘   some        │            └─ read by a start, newest first, down to `upto`
-//!                                         └─ must be in the log, or a rollback has taken back what is kept
+//!   log:    ...entries... upto ──────────────────── top
+//!   kept:   all of them  ─┘   some, not believed     └─ read by a start, newest first, down to `upto`
 //! ```
-//! A member that copies this one gets the same documents, and needs no log from before its copy.
+//! `upto` is stable, so no rollback passes it, and the log keeps all that comes after it. A member that copies this one gets
+//! the same documents, and needs no log from before its copy.
 
 use crate::Server;
+use pando_base::panics::poisoned;
 use pando_base::{Error, OpTime, Result, Timestamp, limits};
 use pando_bson::{DocBuf, RawDoc};
 use pando_catalog::{KeptSessions, TransactionHistory};
 use pando_oplog::EntryView;
-use pando_session::retryable::Collected;
+use pando_session::retryable::{Kept, Mark};
+use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
 
 /// Whether the table knows all that it should: not while a rollback or an initial sync replaces it.
 #[derive(Default)]
 pub(crate) struct Known(AtomicU64);
+
+/// Which rows are there, and what they say; `None` = not looked yet. Held while rows are written.
+pub(crate) type Rows = Arc<Mutex<Option<BTreeMap<[u8; 16], Option<Mark>>>>>;
 
 impl Known {
     /// Odd: all is known. Each change is another number.
@@ -41,28 +46,51 @@ impl Known {
 impl Server {
     /// The newest entry at or before what is applied here.
     fn newest_applied(&self) -> Result<OpTime> {
-        let log = self.storage.log();
-        let visible = log.visible();
-        let upto =
-            if self.is_following() { visible.min(self.progress.applied().op_time.ts) } else { visible };
-        let Some((_, entry)) = log.read(Bound::Included(upto), true).next()? else { return Ok(OpTime::NULL) };
+        let visible = self.storage.log().visible();
+        let following = self.is_following();
+        self.newest_at(if following { visible.min(self.progress.applied().op_time.ts) } else { visible })
+    }
+    fn newest_at(&self, ts: Timestamp) -> Result<OpTime> {
+        let newest = self.storage.log().read(Bound::Included(ts), true).next()?;
+        let Some((_, entry)) = newest else { return Ok(OpTime::NULL) };
         Ok(EntryView::parse(RawDoc::trusted(&entry))?.op_time())
     }
-    /// What sessions have done, all entries up to some point included; `None` when that is not known, one is in use for
-    /// too long, or there is too much.
-    pub(crate) async fn collect_sessions(&self) -> Result<Option<KeptSessions>> {
+    /// Sessions that an operation takes from now on know all that is applied here.
+    pub(crate) fn note_sessions_known(&self) -> Result<()> {
+        if self.sessions_known.now().is_some() {
+            self.retryable.note_known(self.newest_applied()?);
+        }
+        Ok(())
+    }
+    /// What sessions have done, all entries up to some point included; `None` when that is not known.
+    fn settled_sessions(&self) -> Result<Option<Kept>> {
         let known = self.sessions_known.now();
         // First the point: what is written after it may or may not be seen.
         let upto = self.newest_applied()?;
         if known.is_none() || upto.is_null() {
             return Ok(None);
         }
-        let kept = self.collect_sessions_upto(upto).await;
-        Ok(kept.filter(|_| self.sessions_known.now() == known))
+        let kept = self.retryable.collect(upto);
+        Ok(Some(kept).filter(|_| self.sessions_known.now() == known))
+    }
+    /// The same as documents; `None` also when they are too many for a reply.
+    pub(crate) fn collect_sessions(&self) -> Result<Option<KeptSessions>> {
+        let Some(kept) = self.settled_sessions()? else { return Ok(None) };
+        let (mut bytes, mut image_bytes) = (0, 0);
+        let mut sessions = Vec::new();
+        for (_, doc) in kept.documents(|_| true, &mut image_bytes) {
+            bytes += doc.byte_len();
+            sessions.push(doc);
+            if bytes > limits::KEPT_SESSIONS_BYTES_MAX + limits::KEPT_IMAGES_BYTES_MAX {
+                return Ok(None);
+            }
+        }
+        let fits = bytes - image_bytes <= limits::KEPT_SESSIONS_BYTES_MAX;
+        Ok(fits.then_some(KeptSessions { upto: kept.upto, end: None, sessions }))
     }
     /// The first entry of a transaction that was not over at `at`; the end of what is known when there is none.
     pub(crate) fn oldest_active(&self, kept: &KeptSessions, at: Timestamp) -> Result<Timestamp> {
-        let mut oldest = kept.end.ts;
+        let mut oldest = kept.newest();
         for last in kept.active_at(at) {
             let parts = TransactionHistory::new(self.storage.log(), last).oldest_first()?;
             if let Some(first) = parts.first() {
@@ -71,57 +99,64 @@ impl Server {
         }
         Ok(oldest)
     }
-    async fn collect_sessions_upto(&self, upto: OpTime) -> Option<KeptSessions> {
-        let mut kept = Collected::default();
-        let mut tries = 0;
-        while !self.retryable.collect(&mut kept) {
-            tries += 1;
-            if tries > limits::KEPT_SESSIONS_TRIES_MAX {
-                return None;
-            }
-            self.env.clock.sleep(Duration::from_millis(limits::KEPT_SESSIONS_RETRY_MS)).await;
-        }
-        let fits = kept.bytes <= limits::KEPT_SESSIONS_BYTES_MAX;
-        fits.then(|| KeptSessions { upto, end: kept.newest.max(upto), sessions: kept.sessions })
-    }
     /// Part of each checkpoint.
     pub(crate) async fn keep_sessions(&self) -> Result<()> {
-        let known = self.catalog.kept_sessions_range()?;
-        if known.is_some_and(|(upto, _)| self.newest_applied().is_ok_and(|at| at == upto)) {
+        let Some(mut kept) = self.settled_sessions()? else { return Ok(()) };
+        // What is not stable may be rolled back, what is not synced lost; what comes after, a start finds in the log.
+        let certain = self.storage.stable().min(self.storage.log().durable_entry());
+        kept.upto = kept.upto.min(self.newest_at(certain)?);
+        if kept.upto.is_null() {
             return Ok(());
         }
-        // What was kept before stays good: a start reads a little more.
-        match self.collect_sessions().await? {
-            Some(kept) => self.store_sessions(kept).await,
-            None => Ok(()),
-        }
+        self.store_sessions(kept).await
     }
     /// The end of an initial sync: the table holds what the source knew, and all entries since, up to `upto`.
     pub(crate) async fn keep_copied_sessions(&self, upto: OpTime) -> Result<()> {
-        match self.collect_sessions_upto(upto).await {
-            Some(kept) => self.store_sessions(kept).await,
-            None => Err(Error::internal("the sessions of an initial sync cannot be kept")),
-        }
+        self.store_sessions(self.retryable.collect(upto)).await
     }
-    async fn store_sessions(&self, kept: KeptSessions) -> Result<()> {
-        let catalog = self.catalog.clone();
+    async fn store_sessions(&self, kept: Kept) -> Result<()> {
+        let (catalog, rows) = (self.catalog.clone(), self.session_rows.clone());
         let done = self.env.offload(move || {
-            catalog.keep_sessions(&kept)?;
-            catalog.storage().sync_local()
+            let mut rows = rows.lock().unwrap_or_else(poisoned);
+            let known = match rows.take() {
+                Some(known) => known,
+                None => catalog.sessions_with_rows()?.into_iter().map(|id| (id, None)).collect(),
+            };
+            let marks: BTreeMap<_, _> = kept.marks().map(|(id, mark)| (id, Some(mark))).collect();
+            let gone = known.keys().copied().filter(|id| !marks.contains_key(id));
+            let mut image_bytes = 0;
+            let changed = kept.documents(|id| known.get(id) != marks.get(id), &mut image_bytes);
+            let written = catalog.keep_sessions(changed, gone);
+            // After an error nobody knows which rows are there.
+            written?;
+            if catalog.sessions_upto()? != Some(kept.upto) {
+                catalog.set_sessions_upto(kept.upto)?;
+            }
+            catalog.storage().sync_local()?;
+            *rows = Some(marks);
+            Ok(())
         });
         done.await.unwrap_or_else(|| Err(Error::internal("keeping the sessions failed")))
     }
-    /// What was kept last, unless the log has lost an entry that it knows.
-    pub(crate) fn kept_sessions(&self) -> Result<Option<KeptSessions>> {
-        let Some((_, end)) = self.catalog.kept_sessions_range()? else { return Ok(None) };
-        let Some((ts, entry)) = self.storage.log().read(Bound::Included(end.ts), false).next()? else {
-            return Ok(None);
-        };
+    /// What was kept last, unless the log has gone another way since. With it, the point up to which it counts.
+    pub(crate) fn kept_sessions(&self) -> Result<Option<(KeptSessions, OpTime)>> {
+        let Some(kept) = self.catalog.kept_sessions()? else { return Ok(None) };
+        let mark = kept.end.unwrap_or(kept.upto);
+        let found = self.storage.log().read(Bound::Included(mark.ts), false).next()?;
         // One entry in common means that all before it are the same.
-        if ts != end.ts || EntryView::parse(RawDoc::trusted(&entry))?.op_time() != end {
-            return Ok(None);
-        }
-        self.catalog.kept_sessions()
+        let same = match found {
+            Some((ts, entry)) if ts == mark.ts => {
+                EntryView::parse(RawDoc::trusted(&entry))?.op_time() == mark
+            }
+            // A log that begins after it was copied from there on, or has lost its front.
+            Some(_) => kept.end.is_none() && self.log_begins_after(mark.ts)?,
+            None => false,
+        };
+        let counts_upto = if kept.end.is_some() { OpTime::new(Timestamp::MAX, i64::MAX) } else { kept.upto };
+        Ok(same.then_some((kept, counts_upto)))
+    }
+    fn log_begins_after(&self, ts: Timestamp) -> Result<bool> {
+        Ok(self.storage.log().read(Bound::Unbounded, false).next()?.is_some_and(|(first, _)| first > ts))
     }
     /// Before the table is made anew.
     pub(crate) fn forget_sessions(&self) {
@@ -133,7 +168,7 @@ impl Server {
         self.forget_sessions();
         let now = self.env.clock.mono();
         for doc in sessions {
-            self.retryable.restore_kept(doc, now);
+            self.retryable.restore_kept(doc, OpTime::new(Timestamp::MAX, i64::MAX), now);
         }
     }
 }

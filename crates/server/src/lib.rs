@@ -54,6 +54,7 @@ mod profiling;
 mod query_ctx;
 mod query_cursor;
 mod replication;
+mod restored;
 mod resume_token;
 mod resync;
 mod retry_images;

@@ -4,10 +4,11 @@ use crate::Server;
 use crate::feature_version::{FEATURE_VERSION, FeatureVersion};
 use crate::rw_defaults::ClusterWide;
 use crate::writes::ByCtx;
-use pando_base::{Namespace, OpTime, Result, Timestamp, limits};
-use pando_bson::{Bson, DocBuf, DocBuilder, RawDoc, Value};
+use pando_base::{Namespace, OpTime, Result, limits};
+use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
 use pando_catalog::{CollectionSource, Interrupt, UpdateForm, WriteOp, find_id, retry_conflicts};
 use pando_command::OpCtx;
+use pando_env::Component;
 use pando_oplog::entry::{EntryView, OpType};
 use pando_query::source::{Direction, RecordScan, Source};
 use pando_session::retryable::{Done, Image, Kind};
@@ -110,36 +111,40 @@ impl Server {
         self.put_by_id(ctx, &settings_ns(), &v.to_doc(RW_DEFAULTS)).await
     }
 
-    /// Rebuilds the table of carried-out retryable writes from what was kept of it, and from what the oplog says since.
-    /// Without the former from the newest part of the oplog: a driver tries again at once, not after minutes.
+    /// Rebuilds the table of carried-out retryable writes from what was kept of it, and from all that the oplog says since.
+    /// Without the former from as much of the oplog as sessions live; what is older is refused when it is asked for.
     pub(crate) fn restore_retryable_writes(&self) -> Result<()> {
         let now = self.env.clock.mono();
         let oldest = self.env.clock.wall_ms() - limits::RETRY_RESTORE_AGE_MS;
         let kept = self.kept_sessions()?;
-        let known = kept.as_ref().map_or(Timestamp::ZERO, |kept| kept.upto.ts);
+        let known = kept.as_ref().map(|(kept, _)| kept.upto.ts);
         let mut cursor = self.storage.log().read(Bound::Unbounded, true);
-        for _ in 0..limits::RETRY_RESTORE_ENTRIES_MAX {
-            let Some((ts, bytes)) = cursor.next()? else { break };
-            if ts <= known {
-                break;
-            }
+        let mut read = 0u64;
+        while let Some((_, bytes)) = cursor.next()?.filter(|(ts, _)| Some(*ts) > known) {
             let e = EntryView::parse(RawDoc::trusted(&bytes))?;
-            if e.wall < oldest {
+            if known.is_none() && e.wall < oldest {
                 break;
             }
+            read += 1;
             if let Some((id, number, outcome)) = transaction_of(&e) {
                 self.retryable.learn(id, number, outcome, e.op_time(), now);
                 continue;
             }
             let Some((id, txn_number, stmts)) = statements_of(&e) else { continue };
             let Some(done) = done_of(&e) else { continue };
-            self.retryable.restore(id, txn_number, &stmts, &done, now);
+            self.retryable.restore(id, txn_number, &stmts, &done, prev_of(&e), now);
         }
-        for doc in kept.iter().flat_map(|kept| &kept.sessions) {
-            self.retryable.restore_kept(doc, now);
+        let sessions = kept.as_ref().map_or(0, |(kept, _)| kept.sessions.len());
+        for (doc, upto) in kept.iter().flat_map(|(kept, upto)| kept.sessions.iter().map(move |d| (d, *upto)))
+        {
+            self.retryable.restore_kept(doc, upto, now);
         }
+        self.retryable.end_restore();
+        self.env.log.info(Component::Recovery, 9100027, "What sessions have done is known again", |a| {
+            a.u64("entriesRead", read).u64("sessionsKept", sessions as u64);
+        });
         self.sessions_known.set();
-        Ok(())
+        self.note_sessions_known()
     }
 }
 
@@ -157,6 +162,15 @@ impl Server {
     }
 }
 
+/// The session's entry before this one.
+fn prev_of(e: &EntryView<'_>) -> OpTime {
+    let prev = |name: &str| e.doc.get("prevOpTime").and_then(|v| v.as_doc()?.get(name));
+    match (prev("ts"), prev("t").and_then(|t| t.as_i64())) {
+        (Some(Value::Timestamp(ts)), Some(t)) if !ts.is_zero() => OpTime::new(ts, t),
+        _ => OpTime::NULL,
+    }
+}
+
 /// What a document entry did, for the table of carried-out statements.
 fn done_of(e: &EntryView<'_>) -> Option<Done> {
     let kind = match e.op {
@@ -165,11 +179,8 @@ fn done_of(e: &EntryView<'_>) -> Option<Done> {
         OpType::Delete => Kind::Delete,
         OpType::Command | OpType::Noop => return None,
     };
-    let inserted_id = match kind {
-        Kind::Insert => e.o.get("_id").map(Bson::from),
-        _ => None,
-    };
-    Some(Done { kind, inserted_id, image: e.needs_image.map(Image::in_log), op_time: e.op_time() })
+    // The `_id` of an inserted document is in the entry, for the few who will ask.
+    Some(Done { kind, inserted_id: None, image: e.needs_image.map(Image::in_log), op_time: e.op_time() })
 }
 
 fn settings_ns() -> Namespace {

@@ -3,7 +3,7 @@
 use crate::Server;
 use crate::server::new_object_id;
 use crate::services::Services;
-use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Term};
+use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Term, Timestamp};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, doc};
 use pando_command::Param;
 use pando_env::{BoxFuture, Component};
@@ -18,12 +18,13 @@ use pando_repl::topology::{
 use pando_repl::{Coordinator, Effects, ReplSetConfig};
 use pando_storage::ReadAt;
 use std::ops::Bound;
+use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, PoisonError, Weak};
 
 pub(crate) fn config_ns() -> Namespace {
     Namespace::unchecked("local", "system.replset")
 }
-fn election_ns() -> Namespace {
+pub(crate) fn election_ns() -> Namespace {
     Namespace::unchecked("local", "replset.election")
 }
 
@@ -95,6 +96,15 @@ impl Server {
             self.follower_state()
         };
         let params = pando_repl::params::of(&self.instance.params);
+        let promised = match &config {
+            // Nobody else could have been voted for, or hold what this member held.
+            Some((config, _)) if config.members.len() == 1 => self.catalog.promised()?,
+            _ if self.catalog.is_restored()? => {
+                self.restored.store(true, SeqCst);
+                OpTime::new(Timestamp::MAX, i64::MAX)
+            }
+            _ => self.catalog.promised()?,
+        };
         Ok(Boot {
             set_name,
             config,
@@ -102,7 +112,7 @@ impl Server {
             positions: Positions::at(at),
             params,
             state,
-            promised: self.catalog.promised()?,
+            promised,
         })
     }
 

@@ -7,7 +7,7 @@
 use crate::Server;
 use crate::transaction::lsid_doc;
 use pando_base::{Error, ErrorCode, OpTime, Result};
-use pando_bson::{DocBuf, DocBuilder, RawDoc};
+use pando_bson::{Bson, DocBuf, DocBuilder, RawDoc};
 use pando_command::{Lsid, Request};
 use pando_oplog::entry::{EntryView, ImageKind, for_clients};
 use pando_session::retryable::{Done, Kind};
@@ -26,6 +26,20 @@ impl Server {
     pub(crate) fn image_of_entry(&self, at: OpTime) -> Option<DocBuf> {
         let entry = self.entry_at(at).ok()??;
         EntryView::parse(&entry).ok()?.retry_image().map(RawDoc::to_buf)
+    }
+    /// `_id` of the document that an upsert inserted; `None` when it changed one that was there.
+    pub(crate) fn upserted_id(&self, done: &Done) -> Result<Option<Bson>> {
+        if done.kind != Kind::Insert || done.inserted_id.is_some() {
+            return Ok(done.inserted_id.clone());
+        }
+        let entry = self.entry_at(done.op_time)?;
+        let id = entry.as_deref().and_then(|e| EntryView::parse(e).ok()?.o.get("_id").map(Bson::from));
+        id.map(Some).ok_or_else(|| {
+            Error::new(
+                ErrorCode::IncompleteTransactionHistory,
+                "the _id of the document that the first try of this upsert inserted is no longer kept",
+            )
+        })
     }
     /// The whole document that the first try showed, if it showed one.
     pub(crate) fn retried_find_and_modify(

@@ -139,7 +139,7 @@ struct File {
 
 impl File {
     fn create(disk: &dyn Disk, path: String) -> Result<File> {
-        disk.create_dir_all(dir_of(&path))?;
+        pando_env::disk::make_folder(disk, dir_of(&path))?;
         let file = disk.open(&path, true)?;
         Ok(File { path, file, len: 0, waiting: Vec::new() })
     }

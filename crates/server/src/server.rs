@@ -61,6 +61,7 @@ pub struct Server {
     pub(crate) session_rounds: crate::session_refresh::Rounds,
     pub retryable: Arc<Retryable>,
     pub(crate) sessions_known: crate::kept_sessions::Known,
+    pub(crate) session_rows: crate::kept_sessions::Rows,
     pub(crate) cluster_time_keys: crate::cluster_time_keys::ClusterTimeKeys,
     /// How many there were.
     pub(crate) map_reduces: AtomicU64,
@@ -86,6 +87,8 @@ pub struct Server {
     pub(crate) spills: Arc<Spills>,
     pub(crate) stopping: Shutdown,
     pub(crate) rollbacks: Rollbacks,
+    /// Came back from a backup and has not caught up.
+    pub(crate) restored: AtomicBool,
     /// Standalone, on the data of a set's member.
     pub(crate) member_alone: AtomicBool,
     /// Why the process must end at once.
@@ -136,6 +139,7 @@ impl Server {
             cursors: Cursors::default(),
             sessions: Sessions::default(),
             sessions_known: Default::default(),
+            session_rows: Default::default(),
             session_rounds: Default::default(),
             retryable: Arc::default(),
             cluster_time_keys: Default::default(),
@@ -160,6 +164,7 @@ impl Server {
             stopping: Shutdown::default(),
             rollbacks: Rollbacks::default(),
             member_alone: AtomicBool::new(false),
+            restored: AtomicBool::new(false),
             fatal: Mutex::new(None),
         });
         server.catalog.add_observer(Arc::new(FeatureVersionGuard(Arc::downgrade(&server))));

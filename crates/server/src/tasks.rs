@@ -73,6 +73,7 @@ async fn flush_log(server: Arc<Server>) {
             continue;
         }
         server.hold("pauseJournalFlusherThread").await;
+        server.instance.fail_points.panic_if_asked(&*server.env.rng, "log flusher");
         let flushing = log.clone();
         match server.env.offload(move || flushing.flush_once()).await {
             Some(Ok(())) => server.note_synced(),
@@ -124,14 +125,14 @@ impl Server {
     /// Everything at or below the stable timestamp reaches the tables on disk.
     pub(crate) async fn checkpoint(&self) -> Result<Timestamp> {
         self.advance_stable();
-        self.keep_recent_oplog();
-        let catalog = self.catalog.clone();
-        let done = self.env.offload(move || catalog.checkpoint()).await;
-        let at = done.unwrap_or_else(|| Err(pando_base::Error::internal("the checkpoint failed")))?;
+        // First, so that the log's front can go up to here.
         if self.repl.is_replicated() {
             self.keep_sessions().await?;
         }
-        Ok(at)
+        self.keep_recent_oplog()?;
+        let catalog = self.catalog.clone();
+        let done = self.env.offload(move || catalog.checkpoint()).await;
+        done.unwrap_or_else(|| Err(pando_base::Error::internal("the checkpoint failed")))
     }
     /// What was replayed is stable.
     fn is_early_due(&self, replayed: Option<Timestamp>) -> bool {
@@ -140,10 +141,14 @@ impl Server {
         self.storage.stable() >= replayed
     }
     /// `oplogMinRetentionHours`: what is younger stays whatever the oplog's size.
-    fn keep_recent_oplog(&self) {
+    /// So does what a start needs to know what sessions have done.
+    fn keep_recent_oplog(&self) -> Result<()> {
         let ms = self.oplog_retention_ms.load(Relaxed) as i64;
         let oldest = (self.env.clock.wall_ms() - ms).max(0) / 1000;
-        self.storage.log().set_keep_from((ms > 0).then(|| Timestamp::new(oldest as u32, 0)));
+        let retained = (ms > 0).then(|| Timestamp::new(oldest as u32, 0));
+        let sessions = self.catalog.sessions_upto()?.map(|upto| upto.ts);
+        self.storage.log().set_keep_from(retained.into_iter().chain(sessions).min());
+        Ok(())
     }
     /// What a rollback need not reach; where majority reads are off, whatever is written without holes (R-TS-6).
     fn stable_goal(&self) -> Timestamp {
@@ -198,6 +203,16 @@ async fn storage_step(server: Arc<Server>) {
 async fn move_timestamps(server: Arc<Server>) {
     while pause(&server, Duration::from_secs(1)).await {
         server.advance_stable();
+        if let Err(e) = server.note_sessions_known() {
+            server.env.log.warn(Component::Repl, 9100028, "The newest log entry could not be read", |a| {
+                a.str("error", &e.message);
+            });
+        }
+        if let Err(e) = server.end_restored().await {
+            server.env.log.warn(Component::Repl, 9100030, "A restored member cannot vote yet", |a| {
+                a.str("error", &e.message);
+            });
+        }
     }
 }
 

@@ -155,11 +155,12 @@ impl Retry {
         }
     }
     /// The outcome of statement `index` if an earlier try carried it out.
-    pub(crate) fn done(&mut self, index: usize) -> Option<pando_session::retryable::Done> {
+    pub(crate) fn done(&mut self, index: usize) -> Result<Option<pando_session::retryable::Done>> {
         let stmt = self.stmt_id(index);
-        let done = self.loan.as_ref()?.done(stmt)?.clone();
+        let Some(loan) = &self.loan else { return Ok(None) };
+        let Some(done) = loan.done(stmt)?.cloned() else { return Ok(None) };
         self.retried.push(stmt);
-        Some(done)
+        Ok(Some(done))
     }
     pub(crate) fn note(&mut self, index: usize, done: pando_session::retryable::Done) {
         let stmt = self.stmt_id(index);

@@ -181,3 +181,104 @@ fn a_retried_insert_into_a_time_series_is_stored_once() {
         server.shut_down().await;
     });
 }
+
+async fn fill_the_log(c: &mut Client, rounds: usize) {
+    let pad = "x".repeat(1000);
+    for _ in 0..rounds {
+        let docs: Vec<Bson> = (0..100).map(|_| Bson::Document(doc! { "pad": pad.clone() })).collect();
+        c.ok(doc! { "insert": "other", "documents": Bson::Array(docs) }).await;
+    }
+}
+
+/// More entries than the log holds, and checkpoints, so that its front goes, and with it the statement's entry.
+async fn roll_the_log(c: &mut Client) {
+    for _ in 0..4 {
+        fill_the_log(c, 10).await;
+        c.admin(doc! { "fsync": 1 }).await;
+    }
+    let entry =
+        doc! { "find": "oplog.rs", "filter": { "op": "u", "o2._id": 1, "txnNumber": 1 }, "$db": "local" };
+    assert!(c.all(entry).await.is_empty(), "the log tells it no more");
+}
+
+async fn start_with_a_short_log(world: &World) -> Running {
+    world
+        .start(|c| {
+            c.repl_set = Some("rs".to_owned());
+            c.auto_initiate = Some(format!("127.0.0.1:{}", c.port));
+            c.storage.oplog_bytes_max = 1 << 20;
+        })
+        .await
+}
+
+fn inc(session: u8) -> Document {
+    let update = doc! { "update": "c", "updates": [{ "q": { "_id": 1 }, "u": { "$inc": { "n": 1 } } }] };
+    retryable(update, session, 1)
+}
+
+/// The statement itself is no longer in the log: only what checkpoints keep tells of it.
+#[test]
+fn a_statement_is_known_after_a_crash_however_many_others_there_are() {
+    run(async {
+        let world = World::new();
+        let server = start_with_a_short_log(&world).await;
+        let mut c = server.connect().await;
+        c.ok(doc! { "insert": "c", "documents": [{ "_id": 1, "n": 0 }] }).await;
+        c.ok(inc(1)).await;
+        // An upsert's statement remembers the `_id`: 15 MB of them.
+        for session in 10..25u8 {
+            let upserts: Vec<Bson> = (0..50)
+                .map(|n| {
+                    let id = format!("{session}-{n}-{}", "x".repeat(20_000));
+                    Bson::Document(doc! { "q": { "_id": id }, "u": { "$set": { "n": 1 } }, "upsert": true })
+                })
+                .collect();
+            c.ok(retryable(doc! { "update": "large", "updates": Bson::Array(upserts) }, session, 1)).await;
+        }
+        roll_the_log(&mut c).await;
+        let (server, mut c) = {
+            server.abandon();
+            let server = start_with_a_short_log(&world).await;
+            let c = server.connect().await;
+            (server, c)
+        };
+        assert!(c.ok(inc(1)).await.contains("retriedStmtIds"));
+        assert_eq!(c.all(doc! { "find": "c" }).await, [doc! { "_id": 1, "n": 1 }]);
+        server.shut_down().await;
+    });
+}
+
+/// Checkpoints wait for no session, and what a session in use did before is kept like the others'.
+#[test]
+fn a_statement_is_known_after_a_crash_while_another_session_was_busy() {
+    run(async {
+        let world = World::new();
+        let server = start_with_a_short_log(&world).await;
+        let mut c = server.connect().await;
+        c.ok(doc! { "insert": "c", "documents": [{ "_id": 1, "n": 0 }] }).await;
+        c.ok(inc(1)).await;
+        fill_the_log(&mut c, 3).await;
+        pando_testserver::pause(1200).await;
+        // It waits for a transaction, and uses its session meanwhile.
+        c.ok(doc! { "insert": "busy", "documents": [{ "_id": 1 }] }).await;
+        let change =
+            || doc! { "update": "busy", "updates": [{ "q": { "_id": 1 }, "u": { "$inc": { "n": 1 } } }] };
+        let mut open = change();
+        open.push("lsid", doc! { "id": Bson::Binary(Binary { subtype: 4, bytes: vec![8; 16] }) });
+        open.push("txnNumber", 1i64);
+        open.push("startTransaction", true);
+        open.push("autocommit", false);
+        server.connect().await.ok(open).await;
+        let mut busy = server.connect().await;
+        let waits = retryable(change(), 9, 1);
+        pando_testserver::spawn(async move { busy.run(waits).await });
+        pando_testserver::pause(300).await;
+        roll_the_log(&mut c).await;
+        server.abandon();
+        let server = start_with_a_short_log(&world).await;
+        let mut c = server.connect().await;
+        assert!(c.ok(inc(1)).await.contains("retriedStmtIds"));
+        assert_eq!(c.all(doc! { "find": "c" }).await, [doc! { "_id": 1, "n": 1 }]);
+        server.shut_down().await;
+    });
+}

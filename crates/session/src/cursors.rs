@@ -5,12 +5,13 @@
 //! Idle cursors go after ten minutes unless they asked not to; a session's cursors go with the session.
 
 use crate::lsid_text;
+use pando_base::panics::poisoned;
 use pando_base::{Error, ErrorCode, Millis, Namespace, Result};
 use pando_bson::DocBuf;
 use pando_command::generic_args::Lsid;
 use pando_env::Rng;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 /// What is known about a cursor apart from its content.
@@ -99,7 +100,7 @@ impl<T> Default for Cursors<T> {
 
 impl<T: Send> Cursors<T> {
     fn lock(&self) -> MutexGuard<'_, Table<T>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unwrap_or_else(poisoned)
     }
 
     /// Parks a new cursor and returns its id: positive, unused, hard to guess.

@@ -3,25 +3,32 @@
 //! A driver that loses a connection sends the same write again with the same `{lsid, txnNumber}`. A statement
 //! that left an oplog entry is then answered from here instead of being run twice; one that changed nothing is
 //! simply run again. The table lives in memory; after a restart it is rebuilt from the oplog, whose entries
-//! carry `lsid`, `txnNumber` and `stmtId`. What a retried findAndModify returns is in its entry; a member that was copied
+//! carry `lsid`, `txnNumber` and `stmtId`, and from what checkpoints keep of it. What a retried findAndModify returns is in its entry; a member that was copied
 //! logically has got the newest of older ones with the table.
 //!
 //! One operation at a time uses a session: [`Retryable::begin`] and [`Retryable::check_out`] lend the record out. It
-//! also knows the state of the session's transaction and keeps what is open of it between two statements.
+//! also knows the state of the session's transaction and keeps what is open of it between two statements. Meanwhile the
+//! table holds what the session had done before, so that keeping it waits for nobody.
+//!
+//! Statements take memory. Beyond a bound those of the sessions that rested longest are given up; a retry of one is then
+//! refused (217), never carried out a second time.
 
 mod kept;
 
-pub use kept::{Collected, with_images};
+use kept::Settled;
+pub use kept::{Kept, Mark, with_images};
 
 use crate::transaction::{Machine, Outcome, State};
-use pando_base::{OpTime, Result};
-use pando_bson::{Bson, DocBuf};
+use pando_base::panics::poisoned;
+use pando_base::{Error, ErrorCode, OpTime, Result, Uuid, limits};
+use pando_bson::{Bson, DocBuf, DocBuilder};
 use pando_command::generic_args::Lsid;
 use pando_env::sync::{Changed, Notify};
 use pando_oplog::entry::ImageKind;
 use std::any::Any;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::btree_map::Entry;
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 /// What kind of entry the statement left.
@@ -60,20 +67,50 @@ impl Image {
 /// What a transaction holds between two statements; dropping it aborts it.
 pub type Parked = Arc<dyn Any + Send + Sync>;
 
+impl Done {
+    fn bytes(&self) -> usize {
+        let id = self.inserted_id.as_ref().map_or(0, |id| {
+            let mut b = DocBuilder::new();
+            b.bson("", id);
+            b.byte_len()
+        });
+        let image = self.image.as_ref().and_then(|i| i.doc.as_ref()).map_or(0, |d| d.byte_len());
+        STATEMENT_BYTES + id + image
+    }
+}
+
+/// What a statement and a session take in memory beside their documents, roughly.
+const STATEMENT_BYTES: usize = 96;
+const SESSION_BYTES: usize = 256;
+
+type Statements = BTreeMap<i32, Done>;
+
 #[derive(Debug)]
 struct Record {
     machine: Machine,
-    done: BTreeMap<i32, Done>,
+    /// Shared with the table while the record is lent: the next number begins another map.
+    done: Arc<Statements>,
+    /// Of `done`.
+    bytes: usize,
+    /// Statements of this number were carried out that are not in `done`.
+    incomplete: bool,
+    /// While the log is read, newest first: what came before the oldest entry of this number that was met.
+    before: OpTime,
     last_op: OpTime,
     last_use: Duration,
     parked: Option<Parked>,
+    /// [`Table::known`] when it was lent last.
+    since: OpTime,
 }
 
 enum Slot {
     Idle(Record),
-    /// `doomed`: whatever is open is aborted when it comes back.
     Lent {
+        /// Whatever is open is aborted when it comes back.
         doomed: bool,
+        /// As it was; complete up to `since`.
+        before: Settled,
+        since: OpTime,
     },
 }
 
@@ -97,6 +134,17 @@ impl Slot {
     }
 }
 
+#[derive(Default)]
+struct Table {
+    slots: BTreeMap<[u8; 16], Slot>,
+    /// Of all records.
+    bytes: usize,
+    /// Sessions that are lent from now on know all their entries up to here.
+    known: OpTime,
+    /// Sessions whose statements were given up.
+    shed: u64,
+}
+
 /// How [`Retryable::abort`] found a session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Aborted {
@@ -109,7 +157,7 @@ pub enum Aborted {
 /// The table, keyed by session id.
 #[derive(Default)]
 pub struct Retryable {
-    slots: Mutex<BTreeMap<[u8; 16], Slot>>,
+    table: Mutex<Table>,
     returned: Notify,
 }
 
@@ -121,8 +169,16 @@ pub enum Begin {
 }
 
 impl Retryable {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<[u8; 16], Slot>> {
-        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        let table = self.table.lock().unwrap_or_else(poisoned);
+        #[cfg(debug_assertions)]
+        table.check();
+        table
+    }
+    /// Bytes that the table takes, and how many sessions have lost statements to its bound.
+    pub fn usage(&self) -> (usize, u64) {
+        let table = self.lock();
+        (table.bytes, table.shed)
     }
     /// Starts or continues the retryable write `txn_number`; 225 when a newer number was seen. An open transaction of an
     /// older one ends.
@@ -139,25 +195,35 @@ impl Retryable {
     /// Lends a session out, whatever it was doing last.
     pub fn check_out(self: &Arc<Self>, lsid: &Lsid, now: Duration) -> Begin {
         let version = self.returned.version();
-        let mut slots = self.lock();
-        let slot = slots.entry(lsid.id).or_insert_with(|| Slot::Idle(Record::new(Machine::default(), now)));
-        let mut record = match std::mem::replace(slot, Slot::Lent { doomed: false }) {
-            Slot::Idle(record) => record,
-            lent @ Slot::Lent { .. } => {
-                *slot = lent;
+        let mut table = self.lock();
+        let known = table.known;
+        let record = match table.slots.remove(&lsid.id) {
+            None => {
+                let record = Record { since: known, ..Record::new(Machine::default(), now) };
+                table.bytes += record.weight();
+                record
+            }
+            Some(Slot::Idle(record)) => Record { last_use: now, since: known, ..record },
+            Some(lent @ Slot::Lent { .. }) => {
+                table.slots.insert(lsid.id, lent);
                 return Begin::Wait(self.returned.changed(version));
             }
         };
-        drop(slots);
-        record.last_use = now;
-        Begin::Yours(Loan { table: self.clone(), id: lsid.id, record: Some(record) })
+        table.slots.insert(lsid.id, Slot::Lent { doomed: false, before: record.settled(), since: known });
+        drop(table);
+        Begin::Yours(Loan {
+            table: self.clone(),
+            id: lsid.id,
+            weighed: record.weight(),
+            record: Some(record),
+        })
     }
     /// Ends the session's transaction unless it is prepared.
     pub fn abort(&self, id: &[u8; 16]) -> Aborted {
-        let mut slots = self.lock();
-        let parked = match slots.get_mut(id) {
+        let mut table = self.lock();
+        let parked = match table.slots.get_mut(id) {
             None => return Aborted::Nothing,
-            Some(Slot::Lent { doomed }) => {
+            Some(Slot::Lent { doomed, .. }) => {
                 *doomed = true;
                 return Aborted::InUse;
             }
@@ -169,35 +235,35 @@ impl Retryable {
                 record.parked.take()
             }
         };
-        drop(slots);
+        drop(table);
         // Much may hang on it: dropped outside the lock.
         drop(parked);
         Aborted::Now
     }
     /// Sessions with an open transaction that no operation uses now.
     pub fn parked(&self) -> Vec<([u8; 16], Parked)> {
-        let slots = self.lock();
+        let table = self.lock();
         let parked = |slot: &Slot| match slot {
             Slot::Idle(record) => record.parked.clone(),
             Slot::Lent { .. } => None,
         };
-        slots.iter().filter_map(|(id, slot)| Some((*id, parked(slot)?))).collect()
+        table.slots.iter().filter_map(|(id, slot)| Some((*id, parked(slot)?))).collect()
     }
     /// An entry of a transaction that was read from the log; in the order of the log, or newest first (`newest`).
     pub fn learn(&self, id: [u8; 16], number: i64, outcome: Outcome, at: OpTime, now: Duration) {
-        let mut slots = self.lock();
-        let slot = slots.entry(id).or_insert_with(|| Slot::Idle(Record::new(Machine::default(), now)));
-        let Slot::Idle(record) = slot else { return };
-        if record.machine.number() > number || (record.machine.number() == number && record.last_op >= at) {
-            return;
-        }
-        let mut machine = std::mem::take(&mut record.machine);
-        machine.learn(number, outcome);
-        *record = Record { last_op: at, ..Record::new(machine, now) };
+        self.lock().change(id, Record::new(Machine::default(), now), |record| {
+            let known = record.machine.number();
+            if known > number || (known == number && record.last_op >= at) {
+                return;
+            }
+            let mut machine = std::mem::take(&mut record.machine);
+            machine.learn(number, outcome);
+            *record = Record { last_op: at, ..Record::new(machine, now) };
+        });
     }
     /// A new primary: chains that lack their end never get one.
     pub fn abort_partial(&self) {
-        for slot in self.lock().values_mut() {
+        for slot in self.lock().slots.values_mut() {
             if let Slot::Idle(record) = slot
                 && record.parked.is_none()
             {
@@ -211,61 +277,88 @@ impl Retryable {
     }
     /// Every session with its number, state and last position, for `config.transactions`.
     pub fn states(&self) -> Vec<([u8; 16], i64, State, OpTime)> {
-        let slots = self.lock();
-        slots.iter().filter_map(|(id, slot)| slot.state().map(|(n, s, at)| (*id, n, s, at))).collect()
+        let table = self.lock();
+        table.slots.iter().filter_map(|(id, slot)| slot.state().map(|(n, s, at)| (*id, n, s, at))).collect()
     }
     /// The same of one session.
     pub fn state_of(&self, id: &[u8; 16]) -> Option<(i64, State, OpTime)> {
-        self.lock().get(id)?.state()
+        self.lock().slots.get(id)?.state()
     }
     /// The newest findAndModify of each session, with its number, for `config.image_collection`.
     pub fn find_and_modifies(&self) -> Vec<([u8; 16], i64, Done)> {
-        let slots = self.lock();
-        slots.iter().filter_map(|(id, slot)| slot.find_and_modify().map(|(n, done)| (*id, n, done))).collect()
+        let table = self.lock();
+        table
+            .slots
+            .iter()
+            .filter_map(|(id, slot)| slot.find_and_modify().map(|(n, done)| (*id, n, done)))
+            .collect()
     }
     /// The same of one session.
     pub fn find_and_modify_of(&self, id: &[u8; 16]) -> Option<(i64, Done)> {
-        self.lock().get(id)?.find_and_modify()
+        self.lock().slots.get(id)?.find_and_modify()
     }
-    /// Recovery: one oplog entry of a retryable write, newest first.
-    pub fn restore(&self, id: [u8; 16], txn_number: i64, stmts: &[i32], done: &Done, now: Duration) {
-        let mut slots = self.lock();
-        let slot = slots.entry(id).or_insert_with(|| Slot::Idle(Record::written(txn_number, now)));
-        let Slot::Idle(record) = slot else { return };
-        if record.machine.number() != txn_number || record.machine.state().is_transaction() {
-            return;
-        }
-        if record.last_op.is_null() {
-            record.last_op = done.op_time;
-        }
-        for stmt in stmts {
-            record.done.entry(*stmt).or_insert_with(|| done.clone());
+    /// Recovery: one oplog entry of a retryable write, newest first; `prev` is the session's entry before it.
+    pub fn restore(
+        &self,
+        id: [u8; 16],
+        txn_number: i64,
+        stmts: &[i32],
+        done: &Done,
+        prev: OpTime,
+        now: Duration,
+    ) {
+        self.lock().change(id, Record::written(txn_number, now), |record| {
+            if record.machine.number() != txn_number || record.machine.state().is_transaction() {
+                return;
+            }
+            if record.last_op.is_null() {
+                record.last_op = done.op_time;
+            }
+            record.before = prev;
+            for stmt in stmts {
+                record.add_older(*stmt, done);
+            }
+        });
+    }
+    /// The end of a recovery: where a session's entries go on before what was read, and nothing was kept of them, not all of
+    /// its statements are known.
+    pub fn end_restore(&self) {
+        for slot in self.lock().slots.values_mut() {
+            if let Slot::Idle(record) = slot {
+                let before = std::mem::replace(&mut record.before, OpTime::NULL);
+                let found = before.is_null() || record.done.values().any(|d| d.op_time == before);
+                record.incomplete |= !found;
+            }
         }
     }
     /// A statement that the primary carried out and this node applied. Those of one batch may come in any order; a
     /// newer number replaces an older one.
     pub fn applied(&self, id: [u8; 16], txn_number: i64, stmts: &[i32], done: &Done, now: Duration) {
-        let mut slots = self.lock();
-        let slot = slots.entry(id).or_insert_with(|| Slot::Idle(Record::written(txn_number, now)));
-        let Slot::Idle(record) = slot else { return };
-        if record.machine.number() < txn_number {
-            *record = Record::written(txn_number, now);
-        } else if record.machine.number() > txn_number {
-            return;
-        }
-        record.last_op = record.last_op.max(done.op_time);
-        record.last_use = now;
-        for stmt in stmts {
-            record.done.insert(*stmt, done.clone());
-        }
+        let mut table = self.lock();
+        table.change(id, Record::written(txn_number, now), |record| {
+            if record.machine.number() < txn_number {
+                *record = Record::written(txn_number, now);
+            } else if record.machine.number() > txn_number {
+                return;
+            }
+            record.last_op = record.last_op.max(done.op_time);
+            record.last_use = now;
+            for stmt in stmts {
+                record.add(*stmt, done.clone());
+            }
+        });
+        table.keep_within(limits::RETRYABLE_BYTES_MAX);
     }
     /// After a rollback: what is known of statements is read from the log anew.
     pub fn clear(&self) {
-        self.lock().retain(|_, slot| matches!(slot, Slot::Lent { .. }));
+        let mut table = self.lock();
+        table.retain(|slot| matches!(slot, Slot::Lent { .. }));
+        // It may name an entry that is gone.
+        table.known = OpTime::NULL;
     }
     /// Forgets sessions not used for `idle_max`.
     pub fn reap(&self, now: Duration, idle_max: Duration) {
-        self.lock().retain(|_, slot| match slot {
+        self.lock().retain(|slot| match slot {
             // What is prepared, or open, is not idle.
             Slot::Idle(r) if r.machine.state() == State::Prepared => true,
             Slot::Idle(r) if r.parked.is_none() && now.saturating_sub(r.last_use) >= idle_max => false,
@@ -273,16 +366,118 @@ impl Retryable {
         });
     }
     pub fn count(&self) -> usize {
-        self.lock().len()
+        self.lock().slots.len()
+    }
+    #[cfg(test)]
+    fn bound(&self, bytes: usize) {
+        self.lock().keep_within(bytes);
+    }
+}
+
+impl Table {
+    /// Changes a session's record, a `new` one when there is none; not one that is lent, which whoever has it changes.
+    fn change(&mut self, id: [u8; 16], new: Record, change: impl FnOnce(&mut Record)) {
+        let slot = match self.slots.entry(id) {
+            Entry::Occupied(there) => there.into_mut(),
+            Entry::Vacant(free) => {
+                self.bytes += new.weight();
+                free.insert(Slot::Idle(new))
+            }
+        };
+        if let Slot::Idle(record) = slot {
+            self.bytes -= record.weight();
+            change(record);
+            self.bytes += record.weight();
+        }
+    }
+    fn retain(&mut self, keep: impl Fn(&Slot) -> bool) {
+        let bytes = &mut self.bytes;
+        self.slots.retain(|_, slot| {
+            let keeps = keep(slot);
+            if let (false, Slot::Idle(record)) = (keeps, &*slot) {
+                *bytes -= record.weight();
+            }
+            keeps
+        });
+    }
+    /// Gives up the statements of the sessions that have rested longest.
+    fn keep_within(&mut self, bound: usize) {
+        if self.bytes <= bound {
+            return;
+        }
+        let rests = |(id, slot): (&[u8; 16], &Slot)| match slot {
+            Slot::Idle(r) if !r.done.is_empty() => Some((r.last_use, *id)),
+            _ => None,
+        };
+        let mut resting: Vec<_> = self.slots.iter().filter_map(rests).collect();
+        resting.sort_unstable();
+        for (_, id) in resting {
+            // Well below, or the next statement would look through all of them again.
+            if self.bytes <= bound / 8 * 7 {
+                return;
+            }
+            self.shed += 1;
+            if let Some(Slot::Idle(record)) = self.slots.get_mut(&id) {
+                self.bytes -= record.weight();
+                record.give_up_statements();
+                self.bytes += record.weight();
+            }
+        }
+    }
+    /// What holds whenever nobody has the lock.
+    #[cfg(debug_assertions)]
+    fn check(&self) {
+        // Looked at often, and some tables are large.
+        if self.bytes > 64 * SESSION_BYTES {
+            return;
+        }
+        let mut idle = 0;
+        for slot in self.slots.values() {
+            let Slot::Idle(r) = slot else { continue };
+            idle += r.weight();
+            assert_eq!(r.bytes, r.done.values().map(Done::bytes).sum::<usize>(), "bytes of a session");
+            assert!(r.done.values().all(|d| d.op_time <= r.last_op), "a statement after the last one");
+            assert!(r.done.is_empty() || !r.machine.state().is_transaction(), "statements of a transaction");
+        }
+        assert!(idle <= self.bytes, "the table takes no less than its records");
+        assert!(idle == self.bytes || self.slots.values().any(|s| matches!(s, Slot::Lent { .. })));
     }
 }
 
 impl Record {
     fn new(machine: Machine, now: Duration) -> Record {
-        Record { machine, done: BTreeMap::new(), last_op: OpTime::NULL, last_use: now, parked: None }
+        Record {
+            machine,
+            done: Arc::default(),
+            bytes: 0,
+            incomplete: false,
+            before: OpTime::NULL,
+            last_op: OpTime::NULL,
+            last_use: now,
+            parked: None,
+            since: OpTime::NULL,
+        }
     }
     fn written(txn_number: i64, now: Duration) -> Record {
         Record::new(Machine::retryable_write(txn_number), now)
+    }
+    fn weight(&self) -> usize {
+        SESSION_BYTES + self.bytes
+    }
+    fn add(&mut self, stmt: i32, done: Done) {
+        self.bytes += done.bytes();
+        if let Some(old) = Arc::make_mut(&mut self.done).insert(stmt, done) {
+            self.bytes -= old.bytes();
+        }
+    }
+    /// What is known already is newer.
+    fn add_older(&mut self, stmt: i32, done: &Done) {
+        if !self.done.contains_key(&stmt) {
+            self.add(stmt, done.clone());
+        }
+    }
+    fn give_up_statements(&mut self) {
+        (self.done, self.bytes, self.incomplete) = (Arc::default(), 0, true);
     }
 }
 
@@ -290,6 +485,8 @@ impl Record {
 pub struct Loan {
     table: Arc<Retryable>,
     id: [u8; 16],
+    /// What the table counts for it.
+    weighed: usize,
     record: Option<Record>,
 }
 
@@ -303,7 +500,7 @@ impl Loan {
     /// The active number has changed: nothing of the one before counts any more.
     fn start_over(&mut self) {
         let record = self.record_mut();
-        record.done.clear();
+        (record.done, record.bytes, record.incomplete) = (Arc::default(), 0, false);
         record.last_op = OpTime::NULL;
         drop(record.parked.take());
     }
@@ -337,9 +534,20 @@ impl Loan {
     pub fn set_last_op(&mut self, at: OpTime) {
         self.record_mut().last_op = at;
     }
-    /// The earlier outcome of a statement.
-    pub fn done(&self, stmt: i32) -> Option<&Done> {
-        self.record().done.get(&stmt)
+    /// The earlier outcome of a statement; 217 where it may have been carried out and nobody knows any more.
+    pub fn done(&self, stmt: i32) -> Result<Option<&Done>> {
+        let record = self.record();
+        match record.done.get(&stmt) {
+            None if record.incomplete => Err(Error::new(
+                ErrorCode::IncompleteTransactionHistory,
+                format!(
+                    "Incomplete history detected for transaction {{ txnNumber: {} }} on session {}",
+                    record.machine.number(),
+                    Uuid(self.id)
+                ),
+            )),
+            done => Ok(done),
+        }
     }
     /// Where the session's previous entry of this `txnNumber` is (`prevOpTime`).
     pub fn last_op(&self) -> OpTime {
@@ -349,7 +557,7 @@ impl Loan {
     pub fn note(&mut self, stmt: i32, done: Done) {
         let record = self.record_mut();
         record.last_op = done.op_time;
-        record.done.insert(stmt, done);
+        record.add(stmt, done);
     }
 }
 
@@ -358,14 +566,16 @@ impl Drop for Loan {
         let Some(mut record) = self.record.take() else { return };
         let mut over = None;
         {
-            let mut slots = self.table.lock();
-            if matches!(slots.get(&self.id), Some(Slot::Lent { doomed: true })) {
+            let mut table = self.table.lock();
+            if matches!(table.slots.get(&self.id), Some(Slot::Lent { doomed: true, .. })) {
                 record.machine.abort_unprepared();
                 if record.machine.state() != State::Prepared {
                     over = record.parked.take();
                 }
             }
-            slots.insert(self.id, Slot::Idle(record));
+            table.bytes = table.bytes - self.weighed + record.weight();
+            table.slots.insert(self.id, Slot::Idle(record));
+            table.keep_within(limits::RETRYABLE_BYTES_MAX);
         }
         drop(over);
         self.table.returned.bump();
@@ -401,11 +611,11 @@ mod tests {
         let t = Arc::new(Retryable::default());
         loan(&t, 1).note(0, done(5));
         let l = loan(&t, 1);
-        assert!(l.done(0).is_some() && l.done(1).is_none());
+        assert!(l.done(0).unwrap().is_some() && l.done(1).unwrap().is_none());
         assert_eq!(l.last_op().ts.secs(), 5);
         drop(l);
         let l = loan(&t, 2);
-        assert!(l.done(0).is_none() && l.last_op().is_null());
+        assert!(l.done(0).unwrap().is_none() && l.last_op().is_null());
         drop(l);
         assert_eq!(t.begin(&S, 1, Duration::ZERO).err().unwrap().code, ErrorCode::TransactionTooOld);
     }
@@ -422,11 +632,55 @@ mod tests {
     #[test]
     fn entries_of_the_oplog_bring_the_table_back() {
         let t = Arc::new(Retryable::default());
-        t.restore(S.id, 4, &[0, 1], &done(2), Duration::ZERO);
-        t.restore(S.id, 3, &[0, 5], &done(1), Duration::ZERO);
+        t.restore(S.id, 4, &[0, 1], &done(2), OpTime::NULL, Duration::ZERO);
+        t.restore(S.id, 3, &[0, 5], &done(1), OpTime::NULL, Duration::ZERO);
+        t.end_restore();
         let l = loan(&t, 4);
-        assert!(l.done(0).is_some() && l.done(1).is_some() && l.done(5).is_none());
+        let knows = |stmt| l.done(stmt).unwrap().is_some();
+        assert!(knows(0) && knows(1) && !knows(5));
         assert_eq!(l.last_op().ts.secs(), 2);
+    }
+
+    #[test]
+    fn a_statement_from_before_what_was_read_is_refused_not_carried_out_again() {
+        let t = Arc::new(Retryable::default());
+        t.restore(S.id, 4, &[2], &done(7), done(6).op_time, Duration::ZERO);
+        t.restore(S.id, 4, &[1], &done(6), done(5).op_time, Duration::ZERO);
+        t.end_restore();
+        let l = loan(&t, 4);
+        assert!(l.done(1).unwrap().is_some() && l.done(2).unwrap().is_some());
+        assert_eq!(l.done(0).unwrap_err().code, ErrorCode::IncompleteTransactionHistory);
+        drop(l);
+        assert!(loan(&t, 5).done(0).unwrap().is_none(), "the next number begins anew");
+    }
+
+    #[test]
+    fn statements_take_memory_within_a_bound_and_those_given_up_are_refused() {
+        let t = Arc::new(Retryable::default());
+        let empty = t.usage().0;
+        for session in 0..10u8 {
+            let lsid = Lsid { id: [session; 16], uid: None };
+            let Begin::Yours(mut l) = t.begin(&lsid, 1, Duration::from_secs(session.into())).unwrap() else {
+                panic!("in use")
+            };
+            (0..100).for_each(|stmt| l.note(stmt, done(5)));
+        }
+        let full = t.usage().0;
+        assert!(full - empty >= 1000 * STATEMENT_BYTES);
+        t.bound(full / 2);
+        let (left, shed) = t.usage();
+        assert!(left <= full / 2 && shed >= 5, "{left} of {full}");
+        let ask = |session: u8| {
+            let Begin::Yours(l) = t.begin(&Lsid { id: [session; 16], uid: None }, 1, Duration::ZERO).unwrap()
+            else {
+                panic!("in use")
+            };
+            l.done(7).map(|d| d.is_some())
+        };
+        assert_eq!(ask(0).unwrap_err().code, ErrorCode::IncompleteTransactionHistory);
+        assert!(ask(9).unwrap(), "the newest stay");
+        t.clear();
+        assert_eq!(t.usage().0, 0);
     }
 
     struct Open(Arc<std::sync::atomic::AtomicBool>);

@@ -6,10 +6,11 @@
 //! client says so. What hangs on it (cursors, transactions) ends with it: [`Sessions::reap`] tells the caller
 //! which ones are over.
 
+use pando_base::panics::poisoned;
 use pando_base::{Error, ErrorCode, Result};
 use pando_command::generic_args::Lsid;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 /// `logicalSessionTimeoutMinutes`.
@@ -37,7 +38,7 @@ pub struct Changes {
 
 impl Sessions {
     fn lock(&self) -> MutexGuard<'_, Table> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unwrap_or_else(poisoned)
     }
     /// Notes a use; a new session is refused (261) when `max` exist.
     pub fn touch(&self, lsid: &Lsid, now: Duration, max: usize) -> Result<()> {

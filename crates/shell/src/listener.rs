@@ -2,6 +2,7 @@
 
 use crate::connection::{Service, serve};
 use pando_base::limits;
+use pando_base::panics::fence;
 use pando_command::Node;
 use pando_env::sync::Notify;
 use pando_env::{Component, Env, Listener};
@@ -128,7 +129,8 @@ async fn accept<S: Node>(
                     });
                     continue;
                 }
-                env.spawn("connection", serve(service.clone(), stream));
+                // What a request breaks while it reads is its own.
+                env.spawn("connection", fence("connection", serve(service.clone(), stream)));
             }
             Some(Err(e)) => {
                 // Usually out of file descriptors: wait for some connection to end instead of spinning.

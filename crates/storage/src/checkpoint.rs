@@ -21,10 +21,12 @@ impl Storage {
     /// An error leaves the directory recoverable but this process must stop: the log is poisoned.
     pub fn checkpoint(&self) -> Result<Timestamp> {
         let _one = self.store.checkpointing();
+        self.store.log.check()?;
         // The last one could not make room below stable: go past it.
         let past_stable = self.store.stuck.load(Ordering::Acquire);
         let before = self.store.mem.bytes();
-        let done = self.store.checkpoint(self.store.goal(past_stable));
+        let (goal, stable) = self.store.goal(past_stable);
+        let done = self.store.checkpoint(goal, stable);
         self.store.flush_floor.store(u64::MAX, Ordering::Release);
         // Rows that came meanwhile do not count against it: the next one takes them.
         let helped = done.is_ok() && self.store.mem.bytes() < before / 2;
@@ -45,7 +47,9 @@ impl Storage {
     /// has caught up, a rollback has to walk all tables and put older versions back from the history.
     pub fn checkpoint_past_stable(&self) -> Result<Timestamp> {
         let _one = self.store.checkpointing();
-        let done = self.store.checkpoint(self.store.goal(true));
+        self.store.log.check()?;
+        let (goal, stable) = self.store.goal(true);
+        let done = self.store.checkpoint(goal, stable);
         self.store.flush_floor.store(u64::MAX, Ordering::Release);
         self.store.room_changed.bump();
         done.map(Timestamp).map_err(|e| self.store.log.poison(e))
@@ -55,7 +59,9 @@ impl Storage {
     /// stays bounded whatever the length of the log. Only where [`Storage::is_consistent_at`].
     pub fn checkpoint_replayed(&self, at: Timestamp) -> Result<()> {
         let _one = self.store.checkpointing();
-        let done = self.store.checkpoint(at.0);
+        self.store.log.check()?;
+        let stable = self.store.stable.load(Ordering::Acquire);
+        let done = self.store.checkpoint(at.0, stable);
         self.store.flush_floor.store(u64::MAX, Ordering::Release);
         self.store.asked_for_checkpoint.store(false, Ordering::Release);
         done.map(drop).map_err(|e| self.store.log.poison(e))
@@ -68,6 +74,7 @@ impl Storage {
 
     /// Does one piece of background work (compaction); true when there was some.
     pub fn step(&self) -> Result<bool> {
+        self.store.log.check()?;
         let gc = self.store.gc();
         self.store.kv.compact(&gc).map_err(|e| self.store.log.poison(e))
     }
@@ -91,6 +98,7 @@ impl Storage {
     }
     /// Rewrites all tables, dropping every row and version that nobody can ask for.
     pub fn compact_all(&self) -> Result<()> {
+        self.store.log.check()?;
         let gc = self.store.gc();
         for tree in Tree::ALL {
             self.store.kv.compact_all(tree, &gc).map_err(|e| self.store.log.poison(e))?;
@@ -141,6 +149,7 @@ impl Storage {
     /// at the common point and replays it from the returned timestamp.
     pub fn recover_to_stable(&self) -> Result<Timestamp> {
         let _one = self.store.checkpointing();
+        self.store.log.check()?;
         if self.store.log.0.state().has_open() {
             return Err(Error::internal("rollback while a log slot is open"));
         }
@@ -175,21 +184,23 @@ impl Store {
         Gc { below: self.gc_below_unfloored().min(meta.stable), dead: meta.dead.clone() }
     }
 
-    /// Where the next checkpoint is to stand.
-    fn goal(&self, past_stable: bool) -> u64 {
+    /// Where the next checkpoint is to stand, and the stable timestamp as it was when that was decided.
+    fn goal(&self, past_stable: bool) -> (u64, u64) {
         if !self.opts.replicated {
             let all_durable = self.log.all_durable().0;
             self.stable.fetch_max(all_durable, Ordering::AcqRel);
             self.oldest.fetch_max(all_durable, Ordering::AcqRel);
         }
         let stable = self.stable.load(Ordering::Acquire);
-        if past_stable { stable.max(self.log.all_durable().0) } else { stable }
+        let goal = if past_stable { stable.max(self.log.all_durable().0) } else { stable };
+        (goal, stable)
     }
 
-    fn checkpoint(&self, goal: u64) -> Result<u64> {
+    /// `stable` may have moved on since the goal was chosen. What the file says of it must not: the log is synced up to
+    /// the goal only, and a start takes every timestamp up to the file's stable one for durable.
+    fn checkpoint(&self, goal: u64, stable: u64) -> Result<u64> {
         // While the walks run no version that they take may be pruned: stand still first, then look.
         self.flush_floor.store(0, Ordering::Release);
-        let stable = self.stable.load(Ordering::Acquire);
         if self.log.durable().0 < goal {
             self.log.flush_once()?;
         }

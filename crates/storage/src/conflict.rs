@@ -4,7 +4,8 @@
 //! the seed keeps anyone from choosing such keys.
 
 use pando_base::HashMap;
-use std::sync::{Mutex, PoisonError};
+use pando_base::panics::poisoned;
+use std::sync::Mutex;
 
 const SHARDS: usize = 64;
 
@@ -35,7 +36,7 @@ impl Conflicts {
         h
     }
     fn shard(&self, hash: u64) -> std::sync::MutexGuard<'_, HashMap<u64, u64>> {
-        self.shards[(hash % SHARDS as u64) as usize].lock().unwrap_or_else(PoisonError::into_inner)
+        self.shards[(hash % SHARDS as u64) as usize].lock().unwrap_or_else(poisoned)
     }
     /// `Some(true)`: taken now; `Some(false)`: already ours; `None`: someone else's.
     pub(crate) fn take(&self, hash: u64, txn: u64) -> Option<bool> {

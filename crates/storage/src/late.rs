@@ -6,9 +6,10 @@
 
 use crate::prepared::Prepares;
 use crate::snapshot::{OnPrepared, Snapshot};
+use pando_base::panics::poisoned;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 
 /// When the rows of an entry take effect.
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +39,7 @@ pub(crate) enum Late {
 impl Lates {
     /// Once all rows are in place. What no snapshot at or above `needed` asks for is forgotten.
     pub(crate) fn add(&self, entry: u64, prepare: u64, commit: u64, needed: u64) {
-        let mut rows = self.rows.write().unwrap_or_else(PoisonError::into_inner);
+        let mut rows = self.rows.write().unwrap_or_else(poisoned);
         rows.retain(|at, _| *at > needed);
         if commit < entry {
             rows.insert(entry, Effect { prepare, commit });
@@ -47,7 +48,7 @@ impl Lates {
     }
     /// After a rollback.
     pub(crate) fn forget_above(&self, ts: u64) {
-        let mut rows = self.rows.write().unwrap_or_else(PoisonError::into_inner);
+        let mut rows = self.rows.write().unwrap_or_else(poisoned);
         rows.retain(|at, _| *at <= ts);
         self.count.store(rows.len(), Ordering::Release);
     }
@@ -56,14 +57,14 @@ impl Lates {
     }
     /// Whether `snap` sees rows of the entry because they take effect before it.
     pub(crate) fn shows(&self, entry: u64, snap: &Snapshot) -> bool {
-        let rows = self.rows.read().unwrap_or_else(PoisonError::into_inner);
+        let rows = self.rows.read().unwrap_or_else(poisoned);
         rows.get(&entry).is_some_and(|e| e.is_seen_by(snap))
     }
     pub(crate) fn seen_by(self: &Arc<Lates>, snap: &Snapshot, prepares: &Prepares) -> Late {
         match snap.on_prepared {
             OnPrepared::Conflict if !self.is_empty() || !prepares.is_empty() => Late::All(self.clone()),
             OnPrepared::Ignore if !self.is_empty() => {
-                let rows = self.rows.read().unwrap_or_else(PoisonError::into_inner);
+                let rows = self.rows.read().unwrap_or_else(poisoned);
                 let seen: Box<[u64]> =
                     rows.iter().filter(|(_, e)| e.is_seen_by(snap)).map(|(at, _)| *at).collect();
                 if seen.is_empty() { Late::Nothing } else { Late::These(seen) }

@@ -23,6 +23,7 @@ mod conflict;
 mod cursor;
 mod damage;
 mod flush;
+pub mod formats;
 mod history;
 mod ident;
 mod kv;

@@ -12,10 +12,11 @@ use crate::bytes::Bytes;
 use crate::snapshot::Snapshot;
 use lsm_tree::Slice;
 use pando_base::HashMap;
+use pando_base::panics::poisoned;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// One version of a row.
 #[derive(Clone, Debug)]
@@ -183,10 +184,10 @@ const KEY_OVERHEAD: usize = size_of::<Slice>() + 2 * size_of::<usize>();
 
 impl MemIdent {
     pub(crate) fn read(&self) -> RwLockReadGuard<'_, Rows> {
-        self.rows.read().unwrap_or_else(PoisonError::into_inner)
+        self.rows.read().unwrap_or_else(poisoned)
     }
     pub(crate) fn write(&self) -> RwLockWriteGuard<'_, Rows> {
-        self.rows.write().unwrap_or_else(PoisonError::into_inner)
+        self.rows.write().unwrap_or_else(poisoned)
     }
     pub(crate) fn get(&self, key: &[u8], snap: &Snapshot) -> Found {
         let rows = self.read();
@@ -288,24 +289,24 @@ pub(crate) struct MemTable {
 
 impl MemTable {
     pub(crate) fn find(&self, ident: u32) -> Option<Arc<MemIdent>> {
-        self.idents.read().unwrap_or_else(PoisonError::into_inner).get(&ident).cloned()
+        self.idents.read().unwrap_or_else(poisoned).get(&ident).cloned()
     }
     pub(crate) fn get_or_add(&self, ident: u32) -> Arc<MemIdent> {
         if let Some(found) = self.find(ident) {
             return found;
         }
-        let mut idents = self.idents.write().unwrap_or_else(PoisonError::into_inner);
+        let mut idents = self.idents.write().unwrap_or_else(poisoned);
         idents.entry(ident).or_default().clone()
     }
     /// (ident, rows) in ident order.
     pub(crate) fn all(&self) -> Vec<(u32, Arc<MemIdent>)> {
-        let idents = self.idents.read().unwrap_or_else(PoisonError::into_inner);
+        let idents = self.idents.read().unwrap_or_else(poisoned);
         let mut all: Vec<_> = idents.iter().map(|(i, m)| (*i, m.clone())).collect();
         all.sort_by_key(|(i, _)| *i);
         all
     }
     pub(crate) fn remove(&self, ident: u32) {
-        let gone = self.idents.write().unwrap_or_else(PoisonError::into_inner).remove(&ident);
+        let gone = self.idents.write().unwrap_or_else(poisoned).remove(&ident);
         if let Some(gone) = gone {
             self.bytes.fetch_sub(gone.bytes.load(Ordering::Relaxed), Ordering::Relaxed);
         }

@@ -1,9 +1,11 @@
 //! The checkpoint file: where the tables stand, in a few dozen bytes that are replaced atomically.
 
 use crate::damage::damaged;
+use crate::formats;
 use crate::log::files::DIR;
-use pando_base::{Error, ErrorCode, Result};
+use pando_base::Result;
 use pando_env::Disk;
+use pando_env::disk::make_folder;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) const PATH: &str = "journal/checkpoint";
@@ -37,6 +39,9 @@ pub(crate) struct Meta {
     /// shorter one has lost synced records.
     pub(crate) log_end: u64,
     pub(crate) local_end: u64,
+    /// Of the rows in tables and of the keys of indexes.
+    pub(crate) tables: u32,
+    pub(crate) index_keys: u32,
     /// Read from a file of when all records lay in one tree.
     pub(crate) one_tree: bool,
 }
@@ -60,6 +65,9 @@ impl Meta {
         }
         out.extend_from_slice(&self.log_end.to_le_bytes());
         out.extend_from_slice(&self.local_end.to_le_bytes());
+        // Whoever writes the file has brought all that it covers to its own formats.
+        out.extend_from_slice(&formats::TABLES.to_le_bytes());
+        out.extend_from_slice(&formats::INDEX_KEYS.to_le_bytes());
         let crc = crc32c::crc32c(&out);
         out.extend_from_slice(&crc.to_le_bytes());
         out
@@ -107,6 +115,8 @@ impl Meta {
         // Files of earlier versions end here.
         meta.log_end = word(8).unwrap_or(0);
         meta.local_end = word(8).unwrap_or(0);
+        meta.tables = word(4).map_or(1, |n| n as u32);
+        meta.index_keys = word(4).map_or(1, |n| n as u32);
         Some(meta)
     }
 
@@ -119,16 +129,24 @@ impl Meta {
         let mut bytes = vec![0; file.len()? as usize];
         let got = file.read_at(0, &mut bytes)?;
         bytes.truncate(got);
-        if is_newer(&bytes) {
-            let text = format!("{PATH} was written by a later version, which this one cannot read");
-            return Err(Error::new(ErrorCode::CannotUpgrade, text));
+        if formats::is_newer(MAGIC, &bytes) {
+            return Err(formats::newer(PATH));
         }
-        Meta::decode(&bytes).map(Some).ok_or_else(|| damaged(format!("checkpoint file {PATH}")))
+        let meta = Meta::decode(&bytes).ok_or_else(|| damaged(format!("checkpoint file {PATH}")))?;
+        if meta.tables > formats::TABLES {
+            return Err(formats::newer("the folder tables"));
+        }
+        if meta.index_keys > formats::INDEX_KEYS {
+            return Err(formats::newer("the keys of indexes in the folder tables"));
+        }
+        Ok(Some(meta))
     }
     /// Replaces the file; durable on return.
     pub(crate) fn save(&mut self, disk: &dyn Disk) -> Result<()> {
         self.epoch += 1;
-        disk.create_dir_all(DIR)?;
+        if self.epoch == 1 {
+            make_folder(disk, DIR)?;
+        }
         let bytes = self.encode();
         let file = disk.open(NEW_PATH, true)?;
         file.truncate(0)?;
@@ -138,11 +156,6 @@ impl Meta {
         disk.sync_dir(DIR)?;
         Ok(())
     }
-}
-
-fn is_newer(bytes: &[u8]) -> bool {
-    let ((family, version), theirs) = (MAGIC.split_at(7), bytes.get(7));
-    bytes.starts_with(family) && theirs.is_some_and(|v| v.is_ascii_digit() && *v > version[0])
 }
 
 #[cfg(test)]
@@ -163,12 +176,36 @@ mod tests {
             epoch: 3,
             log_end: 7,
             local_end: 9,
+            tables: formats::TABLES,
+            index_keys: formats::INDEX_KEYS,
             one_tree: false,
         };
         let mut bytes = meta.encode();
         assert_eq!(Meta::decode(&bytes), Some(meta));
-        assert!(!is_newer(&bytes) && !is_newer(MAGIC_ONE_TREE) && is_newer(b"PANDOCP4"));
+        let newer = |bytes: &[u8]| formats::is_newer(MAGIC, bytes);
+        assert!(!newer(&bytes) && !newer(MAGIC_ONE_TREE) && newer(b"PANDOCP4"));
         bytes[12] ^= 1;
         assert_eq!(Meta::decode(&bytes), None);
+    }
+
+    #[test]
+    fn formats_of_a_later_version_are_refused_with_what_to_do() {
+        let disk = crate::testing::FaultyDisk::new(1);
+        let mut meta = Meta::default();
+        meta.save(&disk).expect("a file");
+        assert!(Meta::load(&disk).expect("its own").is_some());
+        let at = disk.bytes(PATH).len() - 4 - 8;
+        for (field, what) in [(0, "tables"), (4, "keys of indexes")] {
+            let mut bytes = disk.bytes(PATH);
+            bytes[at + field] += 1;
+            let body = bytes.len() - 4;
+            let crc = crc32c::crc32c(&bytes[..body]);
+            bytes[body..].copy_from_slice(&crc.to_le_bytes());
+            disk.open(PATH, false).and_then(|f| f.write_at(0, &bytes)).expect("written");
+            let e = Meta::load(&disk).expect_err("a later format");
+            assert_eq!(e.code, pando_base::ErrorCode::CannotUpgrade);
+            assert!(e.message.contains(what) && e.message.contains("Start the version"), "{e}");
+            meta.save(&disk).expect("a file");
+        }
     }
 }

@@ -3,10 +3,11 @@
 
 use crate::snapshot::Snapshot;
 use lsm_tree::Slice;
+use pando_base::panics::poisoned;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError, RwLock};
+use std::sync::{Mutex, RwLock};
 
 #[derive(Default)]
 pub(crate) struct Prepares {
@@ -29,12 +30,12 @@ impl Prepares {
         // In order, neighbours are found where the last one was put: readers wait less long.
         let mut keys: Vec<_> = keys.map(|(ident, key)| (ident, key.clone())).collect();
         keys.sort_unstable();
-        let mut map = self.keys.write().unwrap_or_else(PoisonError::into_inner);
+        let mut map = self.keys.write().unwrap_or_else(poisoned);
         map.extend(keys.into_iter().map(|key| (key, ts)));
         self.count.store(map.len(), Ordering::Release);
     }
     pub(crate) fn remove<'a>(&self, keys: impl Iterator<Item = (u32, &'a Slice)>) {
-        let mut map = self.keys.write().unwrap_or_else(PoisonError::into_inner);
+        let mut map = self.keys.write().unwrap_or_else(poisoned);
         for (ident, key) in keys {
             map.remove(&(ident, key.clone()));
         }
@@ -56,13 +57,18 @@ impl Prepares {
         }
     }
     fn entries(&self) -> std::sync::MutexGuard<'_, BTreeMap<u64, Entries>> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+        let entries = self.entries.lock().unwrap_or_else(poisoned);
+        debug_assert!(
+            entries.iter().all(|(ts, e)| e.first <= *ts && *ts <= e.decided),
+            "a transaction's entries, its prepare and its decision come in this order"
+        );
+        entries
     }
     pub(crate) fn blocks(&self, ident: u32, key: &[u8], snap: &Snapshot) -> bool {
         if self.is_empty() {
             return false;
         }
-        let map = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        let map = self.keys.read().unwrap_or_else(poisoned);
         map.get(&(ident, Slice::from(key))).is_some_and(|ts| snap.holds(*ts))
     }
     /// Whether a key within the bounds is prepared at a time that the snapshot sees.
@@ -81,7 +87,7 @@ impl Prepares {
             Bound::Excluded(k) => Bound::Excluded((ident, Slice::from(k))),
             Bound::Unbounded => Bound::Included((ident, Slice::empty())),
         };
-        let map = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        let map = self.keys.read().unwrap_or_else(poisoned);
         map.range((low, Bound::Unbounded))
             .take_while(|((i, k), _)| {
                 *i == ident
@@ -98,7 +104,7 @@ impl Prepares {
         if self.is_empty() {
             return false;
         }
-        let map = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        let map = self.keys.read().unwrap_or_else(poisoned);
         let low = Bound::Included((ident, Slice::empty()));
         map.range((low, Bound::Unbounded)).take_while(|((i, _), _)| *i == ident).any(|(_, ts)| *ts <= upto)
     }

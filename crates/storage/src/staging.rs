@@ -37,10 +37,10 @@ impl Staging {
         for path in paths {
             list.push_str(checked_path(path)?);
             list.push('\n');
-            dirs.insert(format!("{DIR}/{}", dir_of(path)));
+            dirs.extend(with_those_above(&format!("{DIR}/{}", dir_of(path))));
         }
-        dirs.insert(DIR.to_owned());
-        for dir in &dirs {
+        dirs.extend(with_those_above(DIR));
+        for dir in dirs.iter().filter(|dir| !dir.is_empty()) {
             disk.create_dir_all(dir)?;
         }
         put(&*disk, LIST, list.as_bytes())?;
@@ -65,13 +65,22 @@ impl Staging {
     }
     /// All files are whole: the next start takes them over.
     pub fn complete(self) -> Result<()> {
-        for dir in &self.dirs {
+        // Each folder's name lies in the one above it.
+        for dir in self.dirs.iter().rev() {
             self.disk.sync_dir(dir)?;
         }
         put_state(&*self.disk, COMPLETE)
     }
 }
 
+/// A folder and all that it lies in, up to the data folder itself.
+fn with_those_above(dir: &str) -> Vec<String> {
+    let mut all = vec![dir.to_owned()];
+    while let Some(last) = all.last().filter(|d| !d.is_empty()) {
+        all.push(dir_of(last).to_owned());
+    }
+    all
+}
 fn dir_of(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(dir, _)| dir)
 }
@@ -148,6 +157,12 @@ pub fn adopt_staged(disk: &dyn Disk) -> Result<bool> {
             discard(disk)?;
             return Ok(false);
         }
+        Some(_) if !disk.exists(LIST) => {
+            // The node's own files must not go for a copy that nobody can name.
+            return Err(crate::damage::damaged(format!(
+                "{LIST} is missing, and {STATE} says that a copy is complete"
+            )));
+        }
         Some(s) if s == COMPLETE => {
             for dir in own_dirs() {
                 remove_files(disk, &dir)?;
@@ -161,7 +176,7 @@ pub fn adopt_staged(disk: &dyn Disk) -> Result<bool> {
     let mut dirs = BTreeSet::new();
     for path in &paths {
         let staged = format!("{DIR}/{}", checked_path(path)?);
-        dirs.insert(dir_of(path));
+        dirs.extend(with_those_above(dir_of(path)));
         if disk.exists(&staged) {
             disk.create_dir_all(dir_of(path))?;
             disk.rename(&staged, path)?;
@@ -171,10 +186,10 @@ pub fn adopt_staged(disk: &dyn Disk) -> Result<bool> {
     if disk.exists(&kept) {
         disk.rename(&kept, KEPT)?;
     }
-    for dir in dirs {
+    dirs.insert(String::new());
+    for dir in dirs.iter().rev() {
         disk.sync_dir(dir)?;
     }
-    disk.sync_dir("")?;
     remove(disk, STATE)?;
     disk.sync_dir(DIR)?;
     discard(disk)?;

@@ -20,12 +20,14 @@ use crate::store::{Store, too_old};
 use crate::txn::{BeginOptions, Txn};
 use crate::upgrade;
 use crate::writes::Writes;
+use pando_base::panics::poisoned;
 use pando_base::{Error, Result, Timestamp};
 use pando_env::Env;
+use pando_env::disk::make_folder;
 use pando_env::sync::Notify;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// One data directory's rows and log. Cheap to clone.
 #[derive(Clone)]
@@ -44,6 +46,9 @@ impl Storage {
         let recovery = meta.recovery;
         meta.dropped.retain(|_, at| *at <= recovery);
         let kv = open_tables(&env, &opts, |tree| is_new || (meta.one_tree && upgrade::is_newer(tree)))?;
+        if is_new {
+            check_empty(&*kv)?;
+        }
         upgrade::upgrade(&*kv, &mut meta, &*env.disk)?;
         let log = OpLog::open(env.clone(), opts.oplog_bytes_max)?;
         // Slots closed empty leave no entry, yet their timestamps may be where the tables stand: never again.
@@ -156,6 +161,7 @@ impl Storage {
 
     /// A number never used before. It becomes durable with the catalog row that names it.
     pub fn create_ident(&self, kind: IdentKind) -> Result<Ident> {
+        self.store.log.check()?;
         let n = self.store.next_ident.fetch_add(2, Ordering::AcqRel);
         let mut meta = self.store.meta();
         if n + 2 > meta.ident_limit {
@@ -302,10 +308,32 @@ fn open_tables(env: &Env, opts: &Options, fresh: impl Fn(Tree) -> bool) -> Resul
                 .disk
                 .real_path()
                 .ok_or_else(|| Error::internal("the disk has no folder for table files"))?;
-            env.disk.create_dir_all("tables")?;
-            Box::new(LsmKv::open(&root.join("tables"), opts.cache_bytes, fresh)?)
+            make_folder(&*env.disk, "tables")?;
+            let kv = LsmKv::open(&root.join("tables"), opts.cache_bytes, fresh)?;
+            for tree in Tree::ALL {
+                // The crate syncs the files that it makes and their folders, not the names of these.
+                env.disk.sync_dir(&format!("tables/{}", tree.name()))?;
+            }
+            env.disk.sync_dir("tables")?;
+            Box::new(kv)
         }
     })
+}
+
+/// Before the first row reaches a table the checkpoint file is there.
+fn check_empty(kv: &dyn Kv) -> Result<()> {
+    for tree in Tree::ALL {
+        if kv.range(tree, Bound::Unbounded, Bound::Unbounded, false).next().transpose()?.is_some() {
+            let text = format!(
+                "{} is missing, but the folder tables holds data. The folder journal belongs to it: without its log and \
+                 checkpoint file the data cannot be trusted. Put journal back where it was, restore a backup into an \
+                 empty folder, or, for a member of a replica set, empty the data folder and let it copy the set's data",
+                crate::meta::PATH
+            );
+            return Err(damaged(text));
+        }
+    }
+    Ok(())
 }
 
 /// A damaged end of a log looks like a write that was cut off, and has been cut; not where it is known to have been
@@ -331,20 +359,35 @@ const IDENT_BLOCK: u32 = 4096;
 impl Storage {
     /// At a clean end, everything synced: the next start knows where the logs end.
     pub fn note_log_ends(&self) -> Result<()> {
+        self.store.log.check()?;
         let mut meta = self.store.meta();
         meta.log_end = self.store.log.durable_entry().0;
         meta.local_end = self.store.local_log.durable();
         meta.save(&*self.store.env.disk).map_err(|e| self.store.log.poison(e))
     }
+    /// Removes every log entry above `ts` (a rollback, or the end of an interrupted batch). No slot may be open.
+    pub fn cut_log(&self, ts: Timestamp) -> Result<()> {
+        self.store.log.check()?;
+        {
+            // First what the next start expects of the log: power lost in between leaves a log that is longer than that.
+            let mut meta = self.store.meta();
+            if meta.log_end > ts.0 {
+                meta.log_end = ts.0;
+                meta.save(&*self.store.env.disk).map_err(|e| self.store.log.poison(e))?;
+            }
+        }
+        self.store.log.truncate_after(ts)
+    }
     /// Syncs every untimestamped unit committed so far (votes, markers: before acting on them).
     pub fn sync_local(&self) -> Result<()> {
+        self.store.log.check()?;
         self.store.local_log.flush().map_err(|e| self.store.log.poison(e))
     }
 }
 
 impl Store {
     pub(crate) fn commit_local(&self, writes: &Writes) -> Result<()> {
-        let _one = self.local.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one = self.local.lock().unwrap_or_else(poisoned);
         let seq = self.local_seq.load(Ordering::Acquire) + 1;
         for ident in writes.idents() {
             let rows = self.mem.get_or_add(ident);

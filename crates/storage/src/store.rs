@@ -16,11 +16,12 @@ use crate::snapshot::{OnPrepared, Snapshot};
 use crate::stats::Counters;
 use lsm_tree::Slice;
 use pando_base::limits::STORAGE_MEMTABLE_HARD_FACTOR;
+use pando_base::panics::poisoned;
 use pando_base::{Error, ErrorCode, Result, Timestamp};
 use pando_env::Env;
 use pando_env::sync::Notify;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 pub(crate) struct Store {
     pub(crate) env: Env,
@@ -76,10 +77,10 @@ pub(crate) struct Store {
 
 impl Store {
     pub(crate) fn meta(&self) -> MutexGuard<'_, Meta> {
-        self.meta.lock().unwrap_or_else(PoisonError::into_inner)
+        self.meta.lock().unwrap_or_else(poisoned)
     }
     pub(crate) fn checkpointing(&self) -> MutexGuard<'_, ()> {
-        self.checkpointing.lock().unwrap_or_else(PoisonError::into_inner)
+        self.checkpointing.lock().unwrap_or_else(poisoned)
     }
     /// Versions replaced at or below this are needed by nobody, and no checkpoint is looking at them.
     pub(crate) fn gc_below(&self) -> u64 {

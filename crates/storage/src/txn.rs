@@ -18,11 +18,12 @@ use crate::store::Store;
 use crate::undecided::PreparedTxn;
 use crate::writes::{Op, Writes};
 use lsm_tree::Slice;
+use pando_base::panics::{self, poisoned};
 use pando_base::{Error, ErrorCode, Result, Timestamp};
 use pando_bson::RawDoc;
 use std::ops::Bound;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Direction of a scan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -199,7 +200,7 @@ impl Txn {
 
     /// A place to come back to with [`Txn::back_to`].
     pub fn mark(&self) -> Mark {
-        let hooks = self.hooks.lock().unwrap_or_else(PoisonError::into_inner);
+        let hooks = self.hooks.lock().unwrap_or_else(poisoned);
         Mark {
             ops: self.writes.len(),
             slots: self.slots.len(),
@@ -214,7 +215,7 @@ impl Txn {
         self.writes.truncate(mark.ops);
         self.slots.truncate(mark.slots);
         self.commit_ts = mark.commit_ts;
-        let mut hooks = self.hooks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut hooks = self.hooks.lock().unwrap_or_else(poisoned);
         hooks.commit.truncate(mark.commit_hooks);
         let at = mark.abort_hooks.min(hooks.abort.len());
         let aborted = hooks.abort.split_off(at);
@@ -227,11 +228,11 @@ impl Txn {
     }
     /// Runs after the commit is visible, in registration order, with the commit timestamp.
     pub fn on_commit(&mut self, hook: CommitHook) {
-        self.hooks.lock().unwrap_or_else(PoisonError::into_inner).commit.push(hook);
+        self.hooks.lock().unwrap_or_else(poisoned).commit.push(hook);
     }
     /// Runs when the unit is given up, in reverse registration order.
     pub fn on_abort(&mut self, hook: AbortHook) {
-        self.hooks.lock().unwrap_or_else(PoisonError::into_inner).abort.push(hook);
+        self.hooks.lock().unwrap_or_else(poisoned).abort.push(hook);
     }
     /// The oplog entry of this unit (its `ts` is the slot's). Durable together with the rows, or neither is.
     pub fn log_entry(&mut self, slot: Slot, entry: &RawDoc) {
@@ -241,9 +242,7 @@ impl Txn {
     /// Makes the unit visible. The timestamp is that of its last log entry, or the one set for it.
     // tour: insert 6/9
     pub fn commit(mut self) -> Result<Timestamp> {
-        if let Some(e) = self.store.log.poisoned() {
-            return Err(e);
-        }
+        self.store.log.check()?;
         if self.local {
             return self.commit_local();
         }
@@ -261,6 +260,10 @@ impl Txn {
                 self.store.counters.refused.fetch_add(1, Ordering::Relaxed);
                 return Err(no_room());
             }
+        }
+        // Rows without their entry, or an entry that never comes and holds back all after it: neither can be mended.
+        let _to_its_end = panics::indivisible();
+        if self.writes.len() > 0 {
             self.apply(|own| if own == 0 { ts } else { own });
         }
         if !self.slots.is_empty() {
@@ -274,6 +277,7 @@ impl Txn {
         if !self.slots.is_empty() {
             return Err(Error::internal("a local unit has no log entries"));
         }
+        let _to_its_end = panics::indivisible();
         if self.writes.len() > 0 {
             self.store.commit_local(&self.writes)?;
         }
@@ -304,7 +308,7 @@ impl Txn {
         self.slots.clear();
         self.store.conflicts.release(&self.taken);
         self.taken.clear();
-        let hooks = std::mem::take(&mut *self.hooks.lock().unwrap_or_else(PoisonError::into_inner));
+        let hooks = std::mem::take(&mut *self.hooks.lock().unwrap_or_else(poisoned));
         match committed {
             Some(ts) => hooks.commit.into_iter().for_each(|hook| hook(ts)),
             None => hooks.abort.into_iter().rev().for_each(|hook| hook()),
@@ -314,11 +318,13 @@ impl Txn {
     /// First phase of a two-phase commit: what was logged appears at once, the writes stay undecided and their keys taken.
     /// The prepare timestamp is that of the last entry.
     pub fn prepare(mut self) -> Result<PreparedTxn> {
+        self.store.log.check()?;
         let Some(ts) = self.slots.iter().map(|(s, _)| s.ts().0).max().filter(|_| !self.local) else {
             return Err(Error::internal("a unit is prepared by a log entry"));
         };
         let first = self.slots.iter().map(|(s, _)| s.ts().0).min().unwrap_or(ts);
         self.take_all()?;
+        let _to_its_end = panics::indivisible();
         let slots = std::mem::take(&mut self.slots);
         let log = self.store.log.0.clone();
         let prepared = self.undecided(first, ts);
@@ -379,7 +385,7 @@ impl Drop for Txn {
 
 impl Txn {
     fn finish_if_open(&mut self) {
-        let hooks = self.hooks.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let hooks = self.hooks.get_mut().unwrap_or_else(poisoned);
         if !self.taken.is_empty() || !self.slots.is_empty() || !hooks.abort.is_empty() {
             self.finish(None);
         }

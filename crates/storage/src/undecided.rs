@@ -7,6 +7,7 @@ use crate::bytes::Bytes;
 use crate::log::Slot;
 use crate::store::Store;
 use crate::txn::Txn;
+use pando_base::panics;
 use pando_base::{Error, Result, Timestamp};
 use pando_bson::RawDoc;
 use std::sync::Arc;
@@ -78,6 +79,7 @@ impl PreparedTxn {
                 Timestamp(entry)
             )));
         }
+        let _to_its_end = panics::indivisible();
         self.units.iter().for_each(|unit| unit.apply(|_| entry));
         if let Some(store) = self.store() {
             store.lates.add(entry, self.prepare_ts, commit_ts.0, store.gc_below_unfloored());
@@ -88,6 +90,7 @@ impl PreparedTxn {
     }
     /// Gives it up.
     pub fn abort(mut self, decision: Decision<'_>) {
+        let _to_its_end = panics::indivisible();
         self.end(decision.ts(), decision);
         self.units.iter_mut().for_each(|unit| unit.finish(None));
     }

@@ -6,9 +6,10 @@
 use crate::bytes::Bytes;
 use lsm_tree::Slice;
 use pando_base::HashMap;
+use pando_base::panics::poisoned;
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Op {
@@ -81,7 +82,7 @@ impl Writes {
         if len < self.ops.len() {
             self.ops.truncate(len);
             self.rehash();
-            *self.ordered.get_mut().unwrap_or_else(PoisonError::into_inner) = Ordered::default();
+            *self.ordered.get_mut().unwrap_or_else(poisoned) = Ordered::default();
         }
     }
     /// Takes the writes of one ident out again; returns their hashes.
@@ -95,7 +96,7 @@ impl Writes {
             !out
         });
         self.rehash();
-        *self.ordered.get_mut().unwrap_or_else(PoisonError::into_inner) = Ordered::default();
+        *self.ordered.get_mut().unwrap_or_else(poisoned) = Ordered::default();
         hashes
     }
     /// The transaction's own last write of a key.
@@ -116,7 +117,7 @@ impl Writes {
         if self.ops.is_empty() || empty_range(lower, upper) {
             return Vec::new();
         }
-        let mut ordered = self.ordered.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ordered = self.ordered.lock().unwrap_or_else(poisoned);
         let ordered = &mut *ordered;
         for (at, op) in self.ops.iter().enumerate().skip(ordered.upto) {
             ordered.index.entry(op.ident).or_default().insert(op.key.clone(), at as u32);

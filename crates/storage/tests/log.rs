@@ -27,6 +27,121 @@ fn newest_log_file(disk: &FaultyDisk) -> String {
     disk.paths().into_iter().rfind(|p| p.contains("oplog.")).unwrap()
 }
 
+/// A vote is told to others only after this sync, so it must not be called good by a second try, nor by a checkpoint
+/// that has taken it along and failed.
+#[test]
+fn a_failed_sync_of_the_local_log_fails_for_ever() {
+    for by_checkpoint in [false, true] {
+        let (disk, s, i) = world(mem());
+        let mut vote = s.begin_local().unwrap();
+        vote.put(i, b"vote", b"term 7").unwrap();
+        vote.commit().unwrap();
+        disk.lose_sync_in(0);
+        if by_checkpoint {
+            assert!(s.checkpoint().is_err());
+        } else {
+            assert!(s.sync_local().is_err());
+        }
+        for _ in 0..2 {
+            assert!(s.sync_local().is_err(), "the units that the first try took are not on disk");
+            assert!(s.checkpoint().is_err() && s.note_log_ends().is_err());
+        }
+        assert!(s.begin_local().unwrap().commit().is_err());
+        assert!(s.log().poisoned().is_some());
+        drop(s);
+        disk.crash();
+        let (s, _) = open_on(disk.clone(), mem());
+        assert_eq!(get(&s, ReadAt::Latest, i, b"vote"), None);
+    }
+}
+
+#[test]
+fn a_log_of_a_later_version_is_refused_with_what_to_do_and_left_alone() {
+    let (disk, s, i) = world(mem());
+    put(&s, i, b"k", Some(b"v"));
+    s.log().flush_once().unwrap();
+    drop(s);
+    let path = newest_log_file(&disk);
+    disk.open(&path, false).unwrap().write_at(7, b"2").unwrap();
+    let before = disk.bytes(&path);
+    let (env, _) = pando_storage::testing::env_on(disk.clone(), 1);
+    let e = Storage::open(env, mem()).err().unwrap();
+    assert_eq!(e.code, pando_base::ErrorCode::CannotUpgrade);
+    assert!(e.message.contains(&path) && e.message.contains("Start the version that wrote it"), "{e}");
+    assert_eq!(disk.bytes(&path), before);
+}
+
+/// The tables' rows without the log and checkpoint file that say what they are.
+#[test]
+fn tables_without_their_journal_are_refused() {
+    let (disk, s, i) = world(mem());
+    put(&s, i, b"k", Some(b"v"));
+    s.set_stable(s.all_durable());
+    s.checkpoint().unwrap();
+    drop(s);
+    for path in disk.paths().into_iter().filter(|p| p.starts_with("journal/")) {
+        disk.remove(&path).unwrap();
+    }
+    let (env, _) = pando_storage::testing::env_on(disk.clone(), 1);
+    let e = Storage::open(env, mem()).err().unwrap();
+    assert!(e.message.contains("journal/checkpoint is missing"), "{e}");
+}
+
+/// A rollback's cut is told to the checkpoint file before the log is shorter: whenever the power goes, the next start
+/// finds what it expects.
+#[test]
+fn power_lost_while_the_log_is_cut_leaves_a_log_that_opens() {
+    for n in 0..6 {
+        let (disk, s, i) = world(mem());
+        for k in 0..20u8 {
+            put(&s, i, &[k], Some(&[k; 100]));
+        }
+        s.log().flush_once().unwrap();
+        s.note_log_ends().unwrap();
+        let mut log = s.log().read(Bound::Unbounded, false);
+        let cut = log.next().unwrap().unwrap().0;
+        drop(log);
+        disk.fail_sync_in(n);
+        let done = s.cut_log(cut);
+        drop(s);
+        disk.crash();
+        let (s, _) = open_on(disk.clone(), mem());
+        assert!(done.is_err() || s.log().last() == cut, "sync {n}");
+        assert!(s.log().last() >= cut);
+    }
+}
+
+/// What the checkpoint file calls stable is taken for durable by the next start.
+#[test]
+fn a_checkpoint_never_notes_a_stable_timestamp_above_what_is_synced() {
+    const STABLE_AT: usize = 32;
+    let (disk, s, i) = world(mem());
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let relaxed = std::sync::atomic::Ordering::Relaxed;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(relaxed) {
+                put(&s, i, b"row", Some(b"value"));
+                s.set_stable(s.all_durable());
+                std::thread::sleep(std::time::Duration::from_micros(20));
+            }
+        });
+        for _ in 0..500 {
+            s.log().flush_once().unwrap();
+            s.checkpoint().unwrap();
+            let file = disk.bytes("journal/checkpoint");
+            let noted = file.get(STABLE_AT..STABLE_AT + 8).and_then(|b| b.first_chunk());
+            let noted = noted.map_or(0, |b| u64::from_le_bytes(*b));
+            let durable = s.log().durable();
+            if noted > durable.0 {
+                stop.store(true, relaxed);
+            }
+            assert!(noted <= durable.0, "{} is not synced, {durable} is", Timestamp(noted));
+        }
+        stop.store(true, relaxed);
+    });
+}
+
 #[test]
 fn what_was_synced_survives_lost_power_and_what_was_not_is_gone_whole() {
     for seed in 0..40u64 {
@@ -212,7 +327,7 @@ fn cutting_the_end_leaves_a_log_that_goes_on_from_there() {
     let stable = all[100];
     s.set_stable(stable);
     assert_eq!(s.recover_to_stable().unwrap(), stable);
-    s.log().truncate_after(all[700]).unwrap();
+    s.cut_log(all[700]).unwrap();
     assert_eq!(count(&s, ReadAt::Applied, i), 101);
     assert_eq!(s.log().last(), all[700]);
     assert_eq!(s.log().durable(), all[700]);
@@ -225,7 +340,7 @@ fn cutting_the_end_leaves_a_log_that_goes_on_from_there() {
     assert_eq!(s.log().last(), again);
     let mut c = s.log().read(Bound::Unbounded, false);
     assert_eq!(std::iter::from_fn(|| c.next().unwrap()).count(), 702);
-    s.log().truncate_after(Timestamp(0)).unwrap();
+    s.cut_log(Timestamp(0)).unwrap();
     assert!(s.log().first().is_zero() && s.log().last().is_zero());
     put(&s, i, b"first", Some(b"1"));
     s.log().flush_once().unwrap();

@@ -424,7 +424,7 @@ impl World {
             0 => stable.0,
             n => later[self.rng.below(n as u64) as usize],
         };
-        self.s().log().truncate_after(Timestamp(common)).unwrap();
+        self.s().cut_log(Timestamp(common)).unwrap();
         self.model.commits.retain(|t, _| *t <= common);
         self.replay(stable);
         self.check_all();

@@ -46,7 +46,8 @@ pub struct Boot {
     pub params: Params,
     /// As a follower; STARTUP2 where an initial sync is needed.
     pub state: MemberState,
-    /// Told to be durable here by an earlier life, before this member gave its data up ([`crate::Event::Emptied`]).
+    /// Told to be durable here by an earlier life, before this member gave its data up ([`crate::Event::Emptied`]). The
+    /// highest there is: it came back from a backup, and nobody knows ([`crate::Event::CaughtUp`]).
     pub promised: OpTime,
 }
 
@@ -252,6 +253,12 @@ impl Core {
                 self.forget_useless_sources();
                 self.on_follower_state(MemberState::Startup2, out);
                 self.on_positions_changed(out);
+            }
+            Event::CaughtUp { term } => {
+                self.promised = OpTime::NULL;
+                if self.last_vote.term < term {
+                    self.last_vote = LastVote { term, ..LastVote::NONE };
+                }
             }
             Event::FollowerState(state) => self.on_follower_state(state, out),
             Event::Drained { term } => self.on_drained(term, out),

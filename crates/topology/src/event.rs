@@ -37,6 +37,11 @@ pub enum Event {
     Emptied {
         promised: OpTime,
     },
+    /// A member that came back from a backup holds what the set does: it may vote again, in terms after this one. Which vote
+    /// it gave in this or an earlier one nobody knows.
+    CaughtUp {
+        term: Term,
+    },
     /// The state this node has while not primary: STARTUP2 while it copies, RECOVERING, ROLLBACK, SECONDARY.
     FollowerState(MemberState),
     /// The buffer is applied and the fetcher stopped, as [`crate::Action::Drain`] asked in this term.

@@ -102,17 +102,35 @@ impl Manifest {
         let doc = RawDoc::validate(&bytes).map_err(|_| damaged())?;
         match doc.get("format").and_then(|v| v.as_i64()) {
             Some(FORMAT) => Manifest::from_doc(doc).ok_or_else(damaged),
-            Some(n) if n > FORMAT => {
-                Err(format!("{} was made by a later release (format {n}): use that", path.display()))
-            }
+            Some(n) if n > FORMAT => Err(later(&path, n)),
             _ => Err(damaged()),
         }
     }
 }
 
+fn later(path: &Path, format: i64) -> String {
+    format!(
+        "{} was made by a later version (its format is {format}, this version reads {FORMAT}): restore it with the \
+         'pando' of the version that made it",
+        path.display()
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_backup_of_a_later_version_is_refused_with_what_to_do() {
+        let dir = std::env::temp_dir().join(format!("pando-manifest-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).expect("a folder");
+        let mut b = DocBuilder::new();
+        b.i64("format", FORMAT + 1);
+        std::fs::write(dir.join(NAME), b.finish().as_bytes()).expect("written");
+        let refused = Manifest::load(&dir).expect_err("a later format");
+        std::fs::remove_dir_all(&dir).expect("an end");
+        assert!(refused.contains("later version") && refused.contains("restore it with"), "{refused}");
+    }
 
     #[test]
     fn a_manifest_reads_back_and_none_leads_out_of_the_folder() {

@@ -17,6 +17,7 @@ use pando_env::{Env, Log};
 use pando_env_tokio::{RealNet, process};
 use pando_storage::checksum_more;
 use source::Source;
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -64,6 +65,8 @@ async fn backup(args: Args) -> Result<(), String> {
     source.close().await;
     let made = env.clock.wall_ms();
     let manifest = Manifest { host, version, made, checkpoint, oplog_end, files: copied? };
+    let paths: Vec<PathBuf> = manifest.files.iter().map(|f| out.join(FILES).join(&f.path)).collect();
+    sync_folders(&out, paths.iter().map(|p| &**p))?;
     manifest.save(&out).map_err(|e| words(&out, &e))?;
     println!(
         "Backed up {} in {} files to {}: everything up to {}.",
@@ -129,6 +132,29 @@ async fn copy(env: &Env, source: &mut Source, out: &Path) -> Result<Vec<File>, S
     }
     progress.finish();
     Ok(files)
+}
+
+/// Makes the names of files below `root` durable, and its own: a synced file whose folder's name is lost is lost too.
+pub(crate) fn sync_folders<'a>(root: &Path, files: impl Iterator<Item = &'a Path>) -> Result<(), String> {
+    let mut folders = BTreeSet::from([root.to_owned()]);
+    for file in files {
+        let above = file.ancestors().skip(1).take_while(|folder| folder.starts_with(root));
+        folders.extend(above.map(Path::to_owned));
+    }
+    // What lies in a folder before its own name.
+    for folder in folders.iter().rev() {
+        sync_folder(folder)?;
+    }
+    sync_folder(&parent(root))
+}
+pub(crate) fn sync_folder(folder: &Path) -> Result<(), String> {
+    std::fs::File::open(folder).and_then(|f| f.sync_all()).map_err(|e| words(folder, &e))
+}
+pub(crate) fn parent(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(above) if !above.as_os_str().is_empty() => above.to_owned(),
+        _ => PathBuf::from("."),
+    }
 }
 
 /// A new file with the folders above it.

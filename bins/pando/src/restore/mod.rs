@@ -11,7 +11,7 @@ mod oplog;
 use crate::Command;
 use crate::args::Args;
 use crate::backup::manifest::{FILES, Manifest, NAME};
-use crate::backup::{create, empty_folder, enough_space, words};
+use crate::backup::{create, empty_folder, enough_space, parent, sync_folder, sync_folders, words};
 use crate::progress::{Progress, size};
 use moment::shown;
 use pando_base::{Namespace, Timestamp, limits};
@@ -35,7 +35,8 @@ Makes a data folder from what 'pando backup' wrote. Start a server on it as on a
                           2026-11-22T02:03:04Z (the end of the backup)
   --oplog-from HOST:PORT  a running member that still has the oplog from the backup's end to MOMENT (without --until: to
                           its own end)
-  --keep-set              the folder stays a member of its replica set; otherwise it belongs to none
+  --keep-set              the folder stays a member of its replica set; otherwise it belongs to none. It follows at once,
+                          and votes and can be elected when it holds what the set does (or after a forced reconfig)
   --check                 look at every document and index entry, too
 ";
 
@@ -111,6 +112,7 @@ async fn restore(w: Wanted) -> Result<(), String> {
         std::fs::remove_dir(&w.dbpath).map_err(|e| words(&w.dbpath, &e))?;
     }
     std::fs::rename(&partial, &w.dbpath).map_err(|e| words(&w.dbpath, &e))?;
+    sync_folder(&parent(&w.dbpath))?;
     println!(
         "Restored {} to {}: everything up to {}.",
         size(manifest.bytes()),
@@ -180,6 +182,8 @@ fn copy(env: &Env, m: &Manifest, backup: &Path, to: &Path) -> Result<(), String>
             ));
         }
     }
+    let paths: Vec<PathBuf> = m.files.iter().map(|f| to.join(&f.path)).collect();
+    sync_folders(to, paths.iter().map(|p| &**p))?;
     progress.finish();
     Ok(())
 }
@@ -189,7 +193,7 @@ async fn fit_oplog(env: &Env, w: &Wanted, m: &Manifest) -> Result<(), String> {
     let storage = storage(env)?;
     let log = storage.log();
     if let Some(until) = w.until.filter(|until| *until < log.last()) {
-        return log.truncate_after(until).map_err(|e| e.to_string());
+        return storage.cut_log(until).map_err(|e| e.to_string());
     }
     match &w.oplog_from {
         Some(host) => oplog::add(env, log, host, w.until.unwrap_or(Timestamp::MAX)).await,
@@ -217,9 +221,8 @@ async fn open(env: &Env, w: &Wanted) -> Result<Timestamp, String> {
             }
         }
     }
-    if !w.keep_set {
-        forget_set(&catalog).await.map_err(|e| e.to_string())?;
-    }
+    let done = if w.keep_set { catalog.note_restored() } else { forget_set(&catalog).await };
+    done.map_err(|e| e.to_string())?;
     storage.set_stable(storage.last_committed());
     let done = catalog.checkpoint().and_then(|_| storage.log().flush_once());
     done.map_err(|e| format!("the data cannot be written: {e}"))?;

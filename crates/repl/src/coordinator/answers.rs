@@ -1,12 +1,13 @@
 //! Who waits for what the core will say.
 
 use crate::coordinator::Coordinator;
+use pando_base::panics::poisoned;
 use pando_base::{Error, Result};
 use pando_env::sync::Notify;
 use pando_topology::message::{HeartbeatReply, VoteReply};
 use pando_topology::{CommandReply, Event, SourceChoice};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// An answer of the core.
 #[derive(Clone, Debug)]
@@ -38,10 +39,10 @@ pub(crate) struct Slot {
 
 impl Slot {
     pub(crate) fn take(&self) -> Option<Said> {
-        self.said.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.said.lock().unwrap_or_else(poisoned).take()
     }
     fn give(&self, said: Said) {
-        *self.said.lock().unwrap_or_else(PoisonError::into_inner) = Some(said);
+        *self.said.lock().unwrap_or_else(poisoned) = Some(said);
         self.given.bump();
     }
 }

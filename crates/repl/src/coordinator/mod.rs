@@ -31,6 +31,7 @@ pub use effects::Effects;
 use crate::data::Progress;
 use crate::state::Repl;
 use answers::{Answers, Waiting};
+use pando_base::panics::{self, poisoned};
 use pando_base::{Error, ErrorCode, Millis, Result};
 use pando_env::Env;
 use pando_env::sync::Notify;
@@ -38,7 +39,7 @@ use pando_rpc::{Options, Pool};
 use pando_topology::write_concern::Want;
 use pando_topology::{Action, Boot, Core, Event, Position, Positions};
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 struct Inner {
     core: Core,
@@ -103,7 +104,7 @@ impl Coordinator {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock().unwrap_or_else(poisoned)
     }
     /// Milliseconds that never go back, close to Unix time.
     pub fn now(&self) -> Millis {
@@ -151,6 +152,7 @@ impl Coordinator {
         self.effects.resync()
     }
     fn step(&self, inner: &mut Inner, event: Event) {
+        let _to_its_end = panics::indivisible();
         if waits_for_others(&event) {
             self.progress.await_positions(self.env.clock.mono());
         }

@@ -80,6 +80,7 @@ pub(crate) async fn run(deps: Deps, stop: Stop, from: Arc<Queue>) {
             }
         }
         deps.hold("rsSyncApplyStop", &stop).await;
+        deps.panic_if_asked("oplog applier");
         let uneven = deps.catalog.is_before_min_valid();
         let why = if uneven { Applying::InitialSync } else { Applying::Steady };
         let applied = apply(&deps, batch, why).await;

@@ -12,13 +12,14 @@ use crate::data::background_sync::probe;
 use crate::data::patience::{Patience, stopped};
 use crate::data::sync_status::SyncStatus;
 use crate::data::{Deps, Stop};
+use pando_base::panics::poisoned;
 use pando_base::{Error, ErrorCode, Result, Timestamp, limits};
 use pando_bson::{DocBuf, RawDoc, Value, doc};
 use pando_rpc::Failure;
 use pando_storage::staging::Staging;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(limits::CLONER_CALL_SECS_MAX);
@@ -124,7 +125,7 @@ impl FileCopy<'_> {
         }
         workers.wait_ended().await;
         let Some(work) = Arc::into_inner(work) else { return Err(Error::internal("a file copy goes on")) };
-        if let Some(e) = work.failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        if let Some(e) = work.failed.into_inner().unwrap_or_else(poisoned) {
             return Err(e);
         }
         self.check_source(pinned).await?;
@@ -178,16 +179,16 @@ impl Work {
     async fn run(self: &Arc<Self>) {
         while let Some((file, offset)) = self.next() {
             if let Err(e) = self.chunk(file, offset).await {
-                self.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(e);
+                self.failed.lock().unwrap_or_else(poisoned).get_or_insert(e);
                 return;
             }
         }
     }
     fn next(&self) -> Option<(usize, u64)> {
-        if self.failed.lock().unwrap_or_else(PoisonError::into_inner).is_some() {
+        if self.failed.lock().unwrap_or_else(poisoned).is_some() {
             return None;
         }
-        self.todo.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+        self.todo.lock().unwrap_or_else(poisoned).pop_front()
     }
 
     async fn chunk(self: &Arc<Self>, file: usize, offset: u64) -> Result<()> {

@@ -21,6 +21,7 @@ use crate::data::progress::Position;
 use crate::data::queue::{Chunk, Queue};
 use crate::data::sync_status::SyncStatus;
 use crate::data::{Deps, Stop, applier, writer};
+use pando_base::panics::poisoned;
 use pando_base::{Error, ErrorCode, OpTime, Result, Timestamp, limits};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value, doc};
 use pando_catalog::Applying;
@@ -30,7 +31,7 @@ use pando_oplog::{EntryView, Meta};
 use pando_storage::Bytes;
 use std::collections::VecDeque;
 use std::ops::Bound;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(limits::SYNC_SOURCE_CALL_SECS_MAX);
@@ -392,13 +393,13 @@ impl Fetching {
         fetching.stop.spawn(&deps.env, "initial sync fetcher", async move {
             let patience = Patience { deps: &d, stop: &stop, source: &source, status: &status };
             let end = fetch(&patience, &queue, rbid, first).await;
-            *failed.lock().unwrap_or_else(PoisonError::into_inner) = end.err();
+            *failed.lock().unwrap_or_else(poisoned) = end.err();
         });
         let (d, queue, failed) = (deps.clone(), fetching.queue.clone(), fetching.failed.clone());
         fetching.stop.spawn(&deps.env, "initial sync writer", async move {
             while let Some(chunks) = queue.take_all().await {
                 if let Err(e) = writer::write(&d, chunks.iter()) {
-                    *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(e);
+                    *failed.lock().unwrap_or_else(poisoned) = Some(e);
                     return;
                 }
             }
@@ -406,7 +407,7 @@ impl Fetching {
         fetching
     }
     fn failed(&self) -> Option<Error> {
-        self.failed.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.failed.lock().unwrap_or_else(poisoned).clone()
     }
     async fn end(&self) {
         self.stop.ask();

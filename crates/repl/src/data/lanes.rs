@@ -3,6 +3,7 @@
 
 use crate::data::Deps;
 use crate::data::applier::Batch;
+use pando_base::panics::poisoned;
 use pando_base::{Error, HashMap, Result, Timestamp};
 use pando_bson::RawDoc;
 use pando_catalog::{Catalog, Spread};
@@ -10,7 +11,7 @@ use pando_oplog::Meta;
 use pando_oplog::entry::{EntryView, OpType};
 use pando_oplog::meta::{Kind, hashes};
 use pando_storage::Bytes;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Where one write is told. `op` is an operation's place in the bytes that hold it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -166,7 +167,7 @@ pub(crate) async fn on_workers<T: Send + 'static>(
             let (deps_there, lanes, work, done) = (deps.clone(), lanes.clone(), work.clone(), done.clone());
             deps.env.tasks.offload(Box::new(move || {
                 let result = work(&deps_there, &lanes, &lanes.lanes[i]);
-                done.lock().unwrap_or_else(PoisonError::into_inner).push(result);
+                done.lock().unwrap_or_else(poisoned).push(result);
             }))
         })
         .collect();
@@ -174,7 +175,7 @@ pub(crate) async fn on_workers<T: Send + 'static>(
     for one in working {
         one.await;
     }
-    let done = std::mem::take(&mut *done.lock().unwrap_or_else(PoisonError::into_inner));
+    let done = std::mem::take(&mut *done.lock().unwrap_or_else(poisoned));
     if done.len() < n {
         return Err(Error::internal("a worker of the applier panicked"));
     }

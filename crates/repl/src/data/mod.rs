@@ -82,6 +82,10 @@ impl Deps {
             stop.unless_asked(point.wait_while_active()).await;
         }
     }
+    /// Panics while a test asks for it.
+    fn panic_if_asked(&self, task: &str) {
+        self.instance.fail_points.panic_if_asked(&*self.env.rng, task);
+    }
 }
 
 /// Asks the tasks of one data path to end, and tells when they have.
@@ -104,12 +108,11 @@ impl Stop {
         name: &'static str,
         task: impl Future<Output = ()> + Send + 'static,
     ) {
-        let stop = self.clone();
-        stop.running.fetch_add(1, SeqCst);
+        self.running.fetch_add(1, SeqCst);
+        let running = Running(self.clone());
         env.spawn(name, async move {
+            let _running = running;
             task.await;
-            stop.running.fetch_sub(1, SeqCst);
-            stop.changed.bump();
         });
     }
     pub(crate) async fn wait_ended(&self) {
@@ -144,6 +147,16 @@ impl Stop {
             }
             self.changed.changed(seen).await;
         }
+    }
+}
+
+/// Counts a task until it ends, in whatever way.
+struct Running(Stop);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.running.fetch_sub(1, SeqCst);
+        self.0.changed.bump();
     }
 }
 

@@ -4,10 +4,11 @@
 //! batches, and positions are ends of batches.
 
 use crate::data::update_position::MemberPosition;
+use pando_base::panics::poisoned;
 use pando_base::{Millis, OpTime, Timestamp, limits};
 use pando_env::sync::Notify;
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 /// A place in the log and when its entry was made.
@@ -76,9 +77,23 @@ impl Default for Progress {
     }
 }
 
+impl State {
+    /// What holds whenever nobody has the lock.
+    #[cfg(debug_assertions)]
+    fn check(&self) {
+        let at = |p: &Position| p.op_time.ts;
+        assert!(at(&self.durable) <= at(&self.written), "durable is what was written");
+        assert!(self.unsynced.iter().is_sorted_by_key(at), "positions are written in order");
+        assert!(self.unsynced.back().is_none_or(|p| at(p) <= at(&self.written)));
+    }
+}
+
 impl Progress {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        let state = self.state.lock().unwrap_or_else(poisoned);
+        #[cfg(debug_assertions)]
+        state.check();
+        state
     }
     /// Bumped whenever anything here moves.
     pub fn changed(&self) -> &Notify {

@@ -1,11 +1,12 @@
 //! A queue between two stages, bounded by the bytes of its entries.
 
+use pando_base::panics::poisoned;
 use pando_command::metrics::Replication;
 use pando_env::sync::Notify;
 use pando_oplog::Meta;
 use pando_storage::Bytes;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Entries that came together: their bytes once, and where each lies.
 #[derive(Debug)]
@@ -50,7 +51,13 @@ impl Queue {
         self.counted.buffered_ops.add(ops);
     }
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        let inner = self.inner.lock().unwrap_or_else(poisoned);
+        debug_assert_eq!(
+            inner.bytes,
+            inner.chunks.iter().map(|c| c.bytes.len()).sum::<usize>(),
+            "what waits is what is counted"
+        );
+        inner
     }
     #[cfg(test)]
     fn bytes(&self) -> usize {

@@ -1,9 +1,10 @@
 //! What an initial sync has done so far: for `replSetGetStatus` (`initialSyncStatus`), and for whoever decides whether
 //! a failing source gets more time.
 
+use pando_base::panics::poisoned;
 use pando_base::{Millis, Timestamp};
 use pando_bson::DocBuilder;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 /// Shared between the sync, which writes, and the command that shows it.
@@ -74,7 +75,7 @@ impl SyncStatus {
         *self.lock() = Inner { method, attempts_max, start: now, ..Inner::default() };
     }
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unwrap_or_else(poisoned)
     }
 
     // --- attempts

@@ -2,7 +2,8 @@
 //! waits: what takes time belongs into a task.
 
 use pando_base::Term;
-use std::sync::{Arc, Mutex, PoisonError};
+use pando_base::panics::poisoned;
+use std::sync::{Arc, Mutex};
 
 /// What a service may want to know. Every hook does nothing unless it is overridden.
 pub trait ReplicaSetAware: Send + Sync {
@@ -45,7 +46,7 @@ impl Hooks {
     }
     /// Calls everybody if `due` says so of what was told before.
     fn tell(&self, due: impl FnOnce(&mut Told) -> bool, call: impl Fn(&dyn ReplicaSetAware)) {
-        let due = due(&mut self.told.lock().unwrap_or_else(PoisonError::into_inner));
+        let due = due(&mut self.told.lock().unwrap_or_else(poisoned));
         if due {
             self.services.iter().for_each(|s| call(&**s));
         }

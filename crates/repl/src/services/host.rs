@@ -14,13 +14,14 @@ use super::ReplicaSetAware;
 use super::machine::{Action, Event, Machine, Restore};
 use crate::data::Stop;
 use pando_base::codes::class;
+use pando_base::panics::poisoned;
 use pando_base::{Error, ErrorCode, Namespace, Result, Term, limits};
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
 use pando_env::sync::Notify;
 use pando_env::{BoxFuture, Component, Env};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::time::Duration;
 
 /// What the host needs of the node's data.
@@ -111,7 +112,7 @@ impl Instance {
     }
     /// The state document as last checkpointed (or handed in, before the first checkpoint).
     pub fn state(&self) -> DocBuf {
-        self.durable.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.durable.lock().unwrap_or_else(poisoned).clone()
     }
     /// Lets a waiting workflow go on.
     pub fn nudge(&self) {
@@ -157,7 +158,7 @@ impl Host {
         })
     }
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock().unwrap_or_else(poisoned)
     }
     fn service(&self, name: &str) -> Result<usize> {
         let found = self.services.iter().position(|s| s.name == name);
@@ -263,7 +264,7 @@ impl Host {
         Ok(Some(match action {
             Action::Checkpoint(doc) => {
                 self.store.put(&service.ns, doc, true).await?;
-                *instance.durable.lock().unwrap_or_else(PoisonError::into_inner) = doc.clone();
+                *instance.durable.lock().unwrap_or_else(poisoned) = doc.clone();
                 Event::Durable
             }
             Action::Put { db, collection, doc } => {

@@ -28,7 +28,7 @@ pub(super) async fn open(server: &Server, _: &OpCtx, req: Request<'_>) -> Result
     r.body.str("version", VERSION);
     r.body.timestamp("checkpoint", pin.at);
     r.body.timestamp("oplogEnd", pin.log_end);
-    if let Some(kept) = kept
+    if let Some((kept, _)) = kept
         && let Ok(active) = server.oldest_active(&kept, kept.upto.ts.min(pin.at))
     {
         r.body.timestamp("sessionsUpto", kept.upto.ts.min(active));

@@ -333,14 +333,14 @@ impl Run<'_> {
         let (server, ctx, lets) = (self.server, self.ctx, self.args.write.lets);
         let Target { ns, series, checked } = &self.targets[self.ops[i].0];
         let series = series.as_ref();
-        let before = self.retry.done(i);
+        let before = self.retry.done(i)?;
         let result = match &self.ops[i].1 {
             Op::Update(s) => {
                 server.instance.metrics.op_counters.update.inc();
                 let bypass_validation = self.args.write.bypass_validation;
                 let s = UpdateStatement { lets, index: i, bypass_validation, ..(**s).clone() };
                 match (before, checked) {
-                    (Some(done), _) => Ok(Changed::again(done)),
+                    (Some(done), _) => Changed::again(server, &done),
                     (None, Err(e)) => Err(e.clone()),
                     (None, Ok(())) => {
                         server.update_in(ctx, ns, series, &s, &mut self.retry).await.map(|u| Changed {
@@ -405,10 +405,10 @@ struct Changed {
 
 impl Changed {
     /// An earlier try carried it out.
-    fn again(done: Done) -> Changed {
-        match done.kind {
+    fn again(server: &Server, done: &Done) -> Result<Changed> {
+        Ok(match done.kind {
             Kind::Update => Changed { matched: 1, modified: 1, upserted: None },
-            _ => Changed { matched: 0, modified: 0, upserted: done.inserted_id },
-        }
+            _ => Changed { matched: 0, modified: 0, upserted: server.upserted_id(done)? },
+        })
     }
 }

@@ -48,7 +48,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let mut out = Outcome::default();
     for (i, s) in statements.iter().enumerate() {
         server.instance.metrics.op_counters.delete.inc();
-        if retry.done(i).is_some() {
+        if retry.done(i)?.is_some() {
             out.n += 1;
             continue;
         }

@@ -111,7 +111,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     server.check_collection_uuid("findAndModify", &req, &ns)?;
     server.before_write(ctx).await?;
     let mut retry = Retry::begin(server, ctx, req.body).await?;
-    if let Some(done) = retry.done(0) {
+    if let Some(done) = retry.done(0)? {
         let shown = server.retried_find_and_modify(&req, args.remove, args.new, args.upsert, &done)?;
         return retried(server, ctx, &args, &done, shown, &retry);
     }
@@ -276,7 +276,7 @@ fn retried(
     let last = LastError {
         n: 1,
         updated_existing: (done.kind != Kind::Delete).then_some(!is_upsert),
-        upserted: done.inserted_id.clone().filter(|_| is_upsert),
+        upserted: server.upserted_id(done)?,
     };
     let mut r = Reply::with_capacity(256 + shown.as_ref().map_or(0, |v| v.byte_len()));
     append(&mut r.body, &last, shown.as_deref());

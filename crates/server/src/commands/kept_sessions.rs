@@ -11,8 +11,8 @@ pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<
         let text = "node is not in primary or recovering state";
         return Err(Error::new(ErrorCode::NotPrimaryOrSecondary, text));
     }
-    let Some(kept) = server.collect_sessions().await? else {
-        return Err(Error::new(ErrorCode::LockBusy, "sessions are in use, or too many"));
+    let Some(kept) = server.collect_sessions()? else {
+        return Err(Error::new(ErrorCode::LockBusy, "sessions are not known, or too many"));
     };
     let total = kept.sessions.iter().map(|s| s.byte_len()).sum::<usize>();
     let mut r = Reply::with_capacity(total + kept.sessions.len() * 16 + 128);

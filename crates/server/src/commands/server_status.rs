@@ -208,6 +208,8 @@ fn session_cache(server: &Server, d: &mut DocBuilder) {
     d.i32("activeSessionsCount", server.sessions.count() as i32);
     server.session_rounds.append_to(d);
     d.i32("sessionCatalogSize", server.retryable.count() as i32);
+    let (bytes, shed) = server.retryable.usage();
+    d.i64("sessionCatalogBytes", bytes as i64).i64("sessionCatalogShed", shed as i64);
 }
 
 fn network(server: &Server, d: &mut DocBuilder) {

@@ -43,11 +43,11 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let mut out = Outcome { n_modified: Some(0), ..Outcome::default() };
     for (i, s) in statements.iter().enumerate() {
         server.instance.metrics.op_counters.update.inc();
-        if let Some(done) = retry.done(i) {
+        if let Some(done) = retry.done(i)? {
             out.n += 1;
             match done.kind {
                 Kind::Update => out.n_modified = out.n_modified.map(|n| n + 1),
-                _ => out.upserted.extend(done.inserted_id.map(|id| (i, id))),
+                _ => out.upserted.extend(server.upserted_id(&done)?.map(|id| (i, id))),
             }
             continue;
         }

@@ -11,6 +11,7 @@ mod members;
 mod office;
 mod pass_on;
 mod prepared;
+mod restored;
 mod retries;
 mod rollback;
 mod services;

@@ -1,80 +1,132 @@
 //! What sessions have done, as documents: for the disk, so that a start need not read it from the log again, and for
 //! members that copy this one.
 //!
-//! A session that an operation uses at that moment cannot be looked at; the caller comes again for it.
+//! A session that an operation uses at that moment is kept as it was before, and what is kept counts only up to the
+//! entry before which that was all: later ones are read from the log.
 
-use super::{Done, Image, Kind, Retryable, Slot};
+use super::{Done, Image, Kind, Record, Retryable, Slot, Statements};
 use crate::transaction::{Outcome, State};
 use pando_base::{OpTime, limits};
 use pando_bson::{ArrayBuilder, Bson, DocBuf, DocBuilder, RawDoc, Value};
 use pando_oplog::entry::ImageKind;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What was collected so far.
-#[derive(Default)]
-pub struct Collected {
-    pub sessions: Vec<DocBuf>,
-    /// The newest entry that any of them knows.
-    pub newest: OpTime,
-    pub bytes: usize,
-    /// Of documents that only retried findAndModify commands need; those beyond the bound are left out.
-    pub image_bytes: usize,
-    /// In use when they were looked at; `None` before the first look.
-    missing: Option<BTreeSet<[u8; 16]>>,
+/// What a session has done, as of some moment; cheap to take.
+#[derive(Clone, Debug)]
+pub(super) struct Settled {
+    number: i64,
+    outcome: Option<Outcome>,
+    last_op: OpTime,
+    incomplete: bool,
+    done: Arc<Statements>,
+}
+
+/// Tells whether a session has changed since it was kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Mark {
+    number: i64,
+    outcome: Option<Outcome>,
+    last_op: OpTime,
+    incomplete: bool,
+}
+
+/// The table as of some moment.
+pub struct Kept {
+    /// All entries up to this one are accounted for.
+    pub upto: OpTime,
+    sessions: Vec<([u8; 16], Settled)>,
+}
+
+impl Kept {
+    /// Every session with something in the log.
+    pub fn marks(&self) -> impl Iterator<Item = ([u8; 16], Mark)> {
+        self.sessions.iter().map(|(id, s)| (*id, s.mark()))
+    }
+    /// As documents, made one by one. `image_bytes` counts documents that only retried findAndModify commands need; those
+    /// beyond the bound are left out.
+    pub fn documents<'a>(
+        &'a self,
+        wanted: impl Fn(&[u8; 16]) -> bool + 'a,
+        image_bytes: &'a mut usize,
+    ) -> impl Iterator<Item = ([u8; 16], DocBuf)> + 'a {
+        let sessions = self.sessions.iter().filter(move |(id, _)| wanted(id));
+        sessions.map(|(id, s)| (*id, s.document(*id, image_bytes)))
+    }
+}
+
+impl Record {
+    pub(super) fn settled(&self) -> Settled {
+        let outcome = match self.machine.state() {
+            State::None | State::RetryableWrite => None,
+            State::InProgress | State::CommittingUnprepared => Some(Outcome::Partial),
+            State::Prepared | State::CommittingPrepared => Some(Outcome::Prepared),
+            State::Committed => Some(Outcome::Committed),
+            State::AbortedUnprepared | State::AbortedPrepared => Some(Outcome::Aborted),
+        };
+        Settled {
+            number: self.machine.number(),
+            outcome,
+            last_op: self.last_op,
+            incomplete: self.incomplete,
+            done: self.done.clone(),
+        }
+    }
+    /// Up to which entry this is known to be all; `None` = up to now.
+    fn certain_upto(&self) -> Option<OpTime> {
+        let deciding =
+            matches!(self.machine.state(), State::CommittingUnprepared | State::CommittingPrepared);
+        deciding.then_some(self.since)
+    }
+}
+
+impl Settled {
+    fn mark(&self) -> Mark {
+        Mark {
+            number: self.number,
+            outcome: self.outcome,
+            last_op: self.last_op,
+            incomplete: self.incomplete,
+        }
+    }
 }
 
 impl Retryable {
-    /// Collects the sessions that are at rest; false when it must be called again for others.
-    pub fn collect(&self, into: &mut Collected) -> bool {
-        let wanted = into.missing.take();
-        let mut missing = BTreeSet::new();
-        for (id, slot) in self.lock().iter() {
-            if wanted.as_ref().is_some_and(|w| !w.contains(id)) {
-                continue;
-            }
-            let Slot::Idle(record) = slot else {
-                missing.insert(*id);
-                continue;
+    /// What is known now. All entries up to `upto` have been carried out, or noted, here.
+    pub fn collect(&self, upto: OpTime) -> Kept {
+        let mut table = self.lock();
+        table.known = table.known.max(upto);
+        let mut kept = Kept { upto, sessions: Vec::with_capacity(table.slots.len()) };
+        for (id, slot) in &table.slots {
+            let (settled, certain) = match slot {
+                Slot::Idle(record) => (record.settled(), record.certain_upto()),
+                Slot::Lent { before, since, .. } => (before.clone(), Some(*since)),
             };
+            kept.upto = certain.map_or(kept.upto, |certain| kept.upto.min(certain));
             // Nothing of it is in the log: nothing to keep.
-            if record.last_op.is_null() {
-                continue;
+            if !settled.last_op.is_null() {
+                kept.sessions.push((*id, settled));
             }
-            let outcome = match record.machine.state() {
-                State::None | State::RetryableWrite => None,
-                State::InProgress => Some(Outcome::Partial),
-                State::Prepared => Some(Outcome::Prepared),
-                State::Committed => Some(Outcome::Committed),
-                State::AbortedUnprepared | State::AbortedPrepared => Some(Outcome::Aborted),
-                // About to be one or the other.
-                State::CommittingUnprepared | State::CommittingPrepared => {
-                    missing.insert(*id);
-                    continue;
-                }
-            };
-            let mut image_bytes = into.image_bytes;
-            let done = record.done.iter();
-            let number = record.machine.number();
-            let doc = session(*id, number, outcome, record.last_op, done, &mut image_bytes);
-            into.newest = into.newest.max(record.last_op);
-            into.bytes += doc.byte_len() - (image_bytes - into.image_bytes);
-            into.image_bytes = image_bytes;
-            into.sessions.push(doc);
         }
-        let all = missing.is_empty();
-        into.missing = Some(missing);
-        all
+        kept
+    }
+    /// All entries up to `upto` have been carried out, or noted, here: sessions that are lent from now on know theirs.
+    pub fn note_known(&self, upto: OpTime) {
+        let mut table = self.lock();
+        table.known = table.known.max(upto);
     }
 
-    /// Takes a document of [`Retryable::collect`] back, after all entries of the log that came after it.
-    pub fn restore_kept(&self, doc: &RawDoc, now: Duration) -> Option<()> {
+    /// Takes a document of [`Kept`] back, after all entries of the log that came after `upto`: what it says of those may
+    /// have been rolled back since.
+    pub fn restore_kept(&self, doc: &RawDoc, upto: OpTime, now: Duration) -> Option<()> {
         let Value::Binary { bytes, .. } = doc.get("session")? else { return None };
         let id: [u8; 16] = bytes.try_into().ok()?;
         let number = doc.get("txnNumber")?.as_i64()?;
         if let Some(outcome) = doc.get("outcome") {
-            self.learn(id, number, outcome_of(outcome.as_str()?)?, op_time(doc)?, now);
+            let (outcome, at) = (outcome_of(outcome.as_str()?)?, op_time(doc)?);
+            if at <= upto {
+                self.learn(id, number, outcome, at, now);
+            }
             return Some(());
         }
         let mut all = Vec::new();
@@ -92,49 +144,72 @@ impl Retryable {
             });
             all.push((d.get("s")?.as_i64()? as i32, Done { kind, inserted_id, image, op_time: op_time(d)? }));
         }
-        all.sort_by_key(|(_, done)| std::cmp::Reverse(done.op_time));
-        for (stmt, done) in all {
-            self.restore(id, number, &[stmt], &done, now);
-        }
+        all.retain(|(_, done)| done.op_time <= upto);
+        let given_up = doc.get("incomplete").is_some_and(|v| v.is_truthy());
+        self.restore_all(id, number, all, given_up.then_some(op_time(doc)?), now);
         Some(())
+    }
+    /// `given_up`: not all statements are known; the newest was at this entry.
+    fn restore_all(
+        &self,
+        id: [u8; 16],
+        number: i64,
+        all: Vec<(i32, Done)>,
+        given_up: Option<OpTime>,
+        now: Duration,
+    ) {
+        let newest = all.iter().map(|(_, done)| done.op_time).max().max(given_up);
+        let Some(newest) = newest else { return };
+        self.lock().change(id, Record::written(number, now), |record| {
+            if record.machine.number() != number || record.machine.state().is_transaction() {
+                return;
+            }
+            record.last_op = record.last_op.max(newest);
+            // What was kept accounts for all that is older than what was read.
+            record.before = OpTime::NULL;
+            record.incomplete |= given_up.is_some();
+            for (stmt, done) in &all {
+                record.add_older(*stmt, done);
+            }
+        });
     }
 }
 
-fn session<'a>(
-    id: [u8; 16],
-    number: i64,
-    outcome: Option<Outcome>,
-    last: OpTime,
-    done: impl Iterator<Item = (&'a i32, &'a Done)>,
-    image_bytes: &mut usize,
-) -> DocBuf {
-    let mut b = DocBuilder::new();
-    b.uuid("session", &id).i64("txnNumber", number);
-    b.timestamp("ts", last.ts).i64("t", last.t);
-    if let Some(outcome) = outcome {
-        b.str("outcome", text_of(outcome));
-    }
-    b.array("done", |a| {
-        for (stmt, d) in done {
-            a.doc(|b| {
-                let kind = match d.kind {
-                    Kind::Insert => "i",
-                    Kind::Update => "u",
-                    Kind::Delete => "d",
-                };
-                b.i32("s", *stmt).str("k", kind);
-                b.timestamp("ts", d.op_time.ts).i64("t", d.op_time.t);
-                if let Some(id) = &d.inserted_id {
-                    b.bson("id", id);
-                }
-                if let Some(image) = &d.image {
-                    b.str("needs", image.kind.as_str());
-                    append_image(b, image.doc.as_deref().map(|d| &**d), image_bytes);
-                }
-            });
+impl Settled {
+    fn document(&self, id: [u8; 16], image_bytes: &mut usize) -> DocBuf {
+        let mut b = DocBuilder::new();
+        b.uuid("session", &id).i64("txnNumber", self.number);
+        b.timestamp("ts", self.last_op.ts).i64("t", self.last_op.t);
+        if let Some(outcome) = self.outcome {
+            b.str("outcome", text_of(outcome));
         }
-    });
-    b.finish()
+        if self.incomplete {
+            b.bool("incomplete", true);
+        }
+        b.array("done", |a| {
+            for (stmt, d) in self.done.iter() {
+                a.doc(|b| statement(b, *stmt, d, image_bytes));
+            }
+        });
+        b.finish()
+    }
+}
+
+fn statement(b: &mut DocBuilder, stmt: i32, d: &Done, image_bytes: &mut usize) {
+    let kind = match d.kind {
+        Kind::Insert => "i",
+        Kind::Update => "u",
+        Kind::Delete => "d",
+    };
+    b.i32("s", stmt).str("k", kind);
+    b.timestamp("ts", d.op_time.ts).i64("t", d.op_time.t);
+    if let Some(id) = &d.inserted_id {
+        b.bson("id", id);
+    }
+    if let Some(image) = &d.image {
+        b.str("needs", image.kind.as_str());
+        append_image(b, image.doc.as_deref().map(|d| &**d), image_bytes);
+    }
 }
 
 fn append_image(b: &mut DocBuilder, image: Option<&RawDoc>, bytes: &mut usize) {
@@ -145,7 +220,7 @@ fn append_image(b: &mut DocBuilder, image: Option<&RawDoc>, bytes: &mut usize) {
     b.raw_doc("image", image);
 }
 
-/// A document of [`Retryable::collect`] with the images that its reader cannot find in a log of its own.
+/// A document of [`Kept`] with the images that its reader cannot find in a log of its own.
 pub fn with_images(
     doc: &RawDoc,
     bytes: &mut usize,
@@ -196,20 +271,28 @@ fn outcome_of(text: &str) -> Option<Outcome> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::retryable::Begin;
-    use pando_base::Timestamp;
+    use crate::retryable::{Begin, Loan};
+    use pando_base::{ErrorCode, Timestamp};
     use pando_command::generic_args::Lsid;
-    use std::sync::Arc;
 
     fn done(secs: u32) -> Done {
         let op_time = OpTime::new(Timestamp::new(secs, 1), 3);
         Done { kind: Kind::Update, inserted_id: Some(Bson::Int32(secs as i32)), image: None, op_time }
     }
-    fn lent(t: &Arc<Retryable>, id: u8, number: i64) -> crate::retryable::Loan {
+    fn lent(t: &Arc<Retryable>, id: u8, number: i64) -> Loan {
         match t.begin(&Lsid { id: [id; 16], uid: None }, number, Duration::ZERO) {
             Ok(Begin::Yours(loan)) => loan,
             _ => panic!("session {id} in use"),
         }
+    }
+    fn knows(loan: &Loan, stmt: i32) -> bool {
+        loan.done(stmt).expect("all is known").is_some()
+    }
+    fn at(secs: u32) -> OpTime {
+        done(secs).op_time
+    }
+    fn documents(kept: &Kept) -> Vec<DocBuf> {
+        kept.documents(|_| true, &mut 0).map(|(_, doc)| doc).collect()
     }
 
     #[test]
@@ -219,23 +302,40 @@ mod tests {
             lent(&t, 1, 4).note(stmt, done(secs));
         }
         lent(&t, 2, 9).note(0, done(7));
-        t.learn([3; 16], 2, Outcome::Committed, done(8).op_time, Duration::ZERO);
-        let mut kept = Collected::default();
-        assert!(t.collect(&mut kept));
-        assert_eq!((kept.sessions.len(), kept.newest), (3, done(8).op_time));
+        t.learn([3; 16], 2, Outcome::Committed, at(8), Duration::ZERO);
+        let kept = t.collect(at(8));
+        assert_eq!((documents(&kept).len(), kept.upto), (3, at(8)));
 
         let again = Arc::new(Retryable::default());
-        again.restore([2; 16], 10, &[5], &done(9), Duration::ZERO);
-        for doc in &kept.sessions {
-            again.restore_kept(doc, Duration::ZERO).expect("a session");
+        again.restore([2; 16], 10, &[5], &done(9), OpTime::NULL, Duration::ZERO);
+        for doc in documents(&kept) {
+            again.restore_kept(&doc, kept.upto, Duration::ZERO).expect("a session");
+        }
+        again.end_restore();
+        let one = lent(&again, 1, 4);
+        assert_eq!(one.last_op(), at(6));
+        assert_eq!(one.done(0).unwrap().and_then(|d| d.inserted_id.clone()), Some(Bson::Int32(5)));
+        let two = lent(&again, 2, 10);
+        assert!(!knows(&two, 0) && knows(&two, 5));
+        let three = again.states().into_iter().find(|(id, ..)| *id == [3; 16]);
+        assert_eq!(three, Some(([3; 16], 2, State::Committed, at(8))));
+    }
+
+    /// An entry above the point may have been rolled back, and then the log does not tell it.
+    #[test]
+    fn what_is_kept_of_entries_above_its_point_is_not_believed() {
+        let t = Arc::new(Retryable::default());
+        lent(&t, 1, 4).note(0, done(5));
+        lent(&t, 1, 4).note(1, done(9));
+        lent(&t, 2, 1).note(0, done(9));
+        let kept = t.collect(at(9));
+        let again = Arc::new(Retryable::default());
+        for doc in documents(&kept) {
+            again.restore_kept(&doc, at(7), Duration::ZERO).expect("a session");
         }
         let one = lent(&again, 1, 4);
-        assert_eq!(one.last_op(), done(6).op_time);
-        assert_eq!(one.done(0).and_then(|d| d.inserted_id.clone()), Some(Bson::Int32(5)));
-        let two = lent(&again, 2, 10);
-        assert!(two.done(0).is_none() && two.done(5).is_some());
-        let three = again.states().into_iter().find(|(id, ..)| *id == [3; 16]);
-        assert_eq!(three, Some(([3; 16], 2, State::Committed, done(8).op_time)));
+        assert!(knows(&one, 0) && !knows(&one, 1));
+        assert!(!knows(&lent(&again, 2, 1), 0));
     }
 
     #[test]
@@ -245,25 +345,26 @@ mod tests {
         for session in 1..5 {
             lent(&t, session, 1).note(0, Done { image: image.clone(), ..done(u32::from(session)) });
         }
-        let mut kept = Collected::default();
-        assert!(t.collect(&mut kept));
+        let kept = t.collect(at(9));
         let mut large = DocBuilder::new();
         large.binary("b", 0, &vec![7; limits::KEPT_IMAGES_BYTES_MAX / 3]);
         let large = large.finish();
         let again = Arc::new(Retryable::default());
-        for doc in &kept.sessions {
-            let more = with_images(doc, &mut kept.image_bytes, |_| Some(large.clone()))
-                .expect("an image is missing");
+        let mut image_bytes = 0;
+        for doc in &documents(&kept) {
+            let more =
+                with_images(doc, &mut image_bytes, |_| Some(large.clone())).expect("an image is missing");
             assert!(with_images(&more, &mut 0, |_| None).is_none_or(|d| d.byte_len() < 1000));
-            again.restore_kept(&more, Duration::ZERO).expect("a session");
+            again.restore_kept(&more, at(9), Duration::ZERO).expect("a session");
         }
         // They stay with the table when it is kept by its new owner.
-        let mut once_more = Collected::default();
-        assert!(again.collect(&mut once_more));
-        assert!(once_more.bytes < 10_000 && once_more.image_bytes == 2 * large.byte_len());
+        let mut image_bytes = 0;
+        let bytes: usize =
+            again.collect(at(9)).documents(|_| true, &mut image_bytes).map(|(_, d)| d.byte_len()).sum();
+        assert!(bytes - image_bytes < 10_000 && image_bytes == 2 * large.byte_len());
         let known = (1..5).filter(|id| {
             let loan = lent(&again, *id, 1);
-            let image = loan.done(0).and_then(|d| d.image.clone()).expect("a findAndModify");
+            let image = loan.done(0).unwrap().and_then(|d| d.image.clone()).expect("a findAndModify");
             assert_eq!(image.kind, ImageKind::Post);
             image.doc.is_some_and(|doc| *doc == large)
         });
@@ -271,15 +372,39 @@ mod tests {
     }
 
     #[test]
-    fn a_session_in_use_is_asked_for_again() {
+    fn a_session_in_use_is_kept_as_it_was_and_lowers_the_point() {
         let t = Arc::new(Retryable::default());
         lent(&t, 1, 4).note(0, done(5));
+        lent(&t, 2, 1).note(0, done(6));
+        t.note_known(at(6));
         let mut held = lent(&t, 2, 1);
-        let mut kept = Collected::default();
-        assert!(!t.collect(&mut kept) && !t.collect(&mut kept));
-        held.note(0, done(6));
-        drop(held);
-        assert!(t.collect(&mut kept));
-        assert_eq!((kept.sessions.len(), kept.newest), (2, done(6).op_time));
+        held.note(1, done(8));
+        let mut new = lent(&t, 3, 1);
+        new.note(0, done(9));
+        let kept = t.collect(at(9));
+        assert_eq!(kept.upto, at(6), "what the sessions in use do is in the log");
+        let again = Arc::new(Retryable::default());
+        for doc in documents(&kept) {
+            again.restore_kept(&doc, kept.upto, Duration::ZERO).expect("a session");
+        }
+        let two = lent(&again, 2, 1);
+        assert!(knows(&two, 0) && !knows(&two, 1));
+        assert_eq!(documents(&kept).len(), 2, "nothing was known of the third");
+        drop((held, new));
+        assert_eq!(t.collect(at(9)).upto, at(9));
+    }
+
+    #[test]
+    fn that_statements_were_given_up_outlives_the_process() {
+        let t = Arc::new(Retryable::default());
+        lent(&t, 1, 4).note(0, done(5));
+        t.bound(0);
+        let kept = t.collect(at(5));
+        let again = Arc::new(Retryable::default());
+        for doc in documents(&kept) {
+            again.restore_kept(&doc, kept.upto, Duration::ZERO).expect("a session");
+        }
+        let refused = lent(&again, 1, 4).done(0).unwrap_err();
+        assert_eq!(refused.code, ErrorCode::IncompleteTransactionHistory);
     }
 }

@@ -19,11 +19,12 @@ use lsm_tree::{
     AbstractTree, AnyTree, Cache, CompressionType, Config, DescriptorTable, GlobalTableId, InternalValue,
     SequenceNumberCounter, Slice, ValueType,
 };
+use pando_base::panics::poisoned;
 use pando_base::{Error, HashMap, Result, limits};
 use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 
 /// Reads want the newest of everything; the crate reserves the top bit.
 const NEWEST: u64 = u64::MAX >> 1;
@@ -69,7 +70,7 @@ impl Factory for GcFactory {
         "gc"
     }
     fn make_filter(&self, _ctx: &Context) -> Box<dyn CompactionFilter> {
-        let gc = self.gc.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let gc = self.gc.read().unwrap_or_else(poisoned).clone();
         Box::new(GcFilter { tree: self.tree, gc })
     }
 }
@@ -169,7 +170,7 @@ impl LsmKv {
     /// Drops the tables that hold nothing but dead idents' rows. A table of a checkpoint holds rows of many collections, so each
     /// table is asked for all its idents.
     fn sweep(&self, gc: &Gc) -> Result<()> {
-        let mut swept = self.swept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut swept = self.swept.lock().unwrap_or_else(poisoned);
         if *swept == gc.dead {
             return Ok(());
         }
@@ -220,7 +221,7 @@ impl LsmKv {
     /// The idents that a table has rows of, ascending: noted when a run is written, read once from what compactions made.
     fn idents_of(&self, tree: &lsm_tree::Tree, table: &lsm_tree::Table) -> Result<Arc<[u32]>> {
         let id = GlobalTableId::from((tree.id(), table.id()));
-        if let Some(known) = self.idents.read().unwrap_or_else(PoisonError::into_inner).get(&id) {
+        if let Some(known) = self.idents.read().unwrap_or_else(poisoned).get(&id) {
             return Ok(known.clone());
         }
         let (mut found, mut from) = (Vec::new(), 0u32);
@@ -238,12 +239,12 @@ impl LsmKv {
             }
         }
         let found: Arc<[u32]> = found.into();
-        self.idents.write().unwrap_or_else(PoisonError::into_inner).insert(id, found.clone());
+        self.idents.write().unwrap_or_else(poisoned).insert(id, found.clone());
         Ok(found)
     }
     /// `idents` are those of the rows that `tables` were made of, ascending.
     fn note_idents(&self, tree: &lsm_tree::Tree, tables: &[lsm_tree::Table], idents: &[u32]) {
-        let mut known = self.idents.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.idents.write().unwrap_or_else(poisoned);
         for table in tables {
             let range = &table.metadata.key_range;
             let from = idents.partition_point(|i| *i < row::ident_of(range.min()));
@@ -258,10 +259,10 @@ impl LsmKv {
             here.extend(version.iter_tables().map(|t| GlobalTableId::from((tree.id(), t.id()))));
         }
         self.blocks.retain(|id| here.contains(id));
-        self.idents.write().unwrap_or_else(PoisonError::into_inner).retain(|id, _| here.contains(id));
+        self.idents.write().unwrap_or_else(poisoned).retain(|id, _| here.contains(id));
     }
     fn set_gc(&self, gc: &Gc) {
-        *self.gc.write().unwrap_or_else(PoisonError::into_inner) = gc.clone();
+        *self.gc.write().unwrap_or_else(poisoned) = gc.clone();
     }
 }
 
@@ -329,14 +330,14 @@ impl Kv for LsmKv {
         if let Some((tables, blobs)) = made.map_err(engine_error)? {
             self.note_idents(engine, &tables, &idents);
             let older = self.seqno.get();
-            let _one = self.registering.lock().unwrap_or_else(PoisonError::into_inner);
+            let _one = self.registering.lock().unwrap_or_else(poisoned);
             engine.register_tables(&tables, blobs.as_deref(), None, &[], older).map_err(engine_error)?;
         }
         Ok(())
     }
 
     fn compact(&self, gc: &Gc) -> Result<bool> {
-        let _one = self.compacting.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one = self.compacting.lock().unwrap_or_else(poisoned);
         self.set_gc(gc);
         self.sweep(gc)?;
         for tree in &self.trees {
@@ -351,7 +352,7 @@ impl Kv for LsmKv {
     }
 
     fn compact_all(&self, tree: Tree, gc: &Gc) -> Result<()> {
-        let _one = self.compacting.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one = self.compacting.lock().unwrap_or_else(poisoned);
         self.set_gc(gc);
         self.tree(tree).major_compact(limits::TABLE_BYTES, self.seqno.get()).map_err(engine_error)?;
         self.forget_gone_tables();
@@ -387,8 +388,8 @@ impl Kv for LsmKv {
     }
 
     fn pin(&self, each: &mut dyn FnMut(String) -> Result<()>) -> Result<()> {
-        let _no_compaction = self.compacting.lock().unwrap_or_else(PoisonError::into_inner);
-        let _one = self.registering.lock().unwrap_or_else(PoisonError::into_inner);
+        let _no_compaction = self.compacting.lock().unwrap_or_else(poisoned);
+        let _one = self.registering.lock().unwrap_or_else(poisoned);
         for (tree, engine) in Tree::ALL.into_iter().zip(&self.trees) {
             let (dir, version) = (format!("tables/{}", tree.name()), engine.current_version());
             for table in version.iter_tables() {
@@ -452,7 +453,7 @@ impl KvBulk for Bulk {
         if tables.is_empty() {
             return Ok(());
         }
-        let _one = self.registering.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one = self.registering.lock().unwrap_or_else(poisoned);
         self.tree.register_tables(&tables, None, None, &[], self.counter.get()).map_err(engine_error)
     }
 }

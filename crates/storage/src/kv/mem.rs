@@ -6,12 +6,14 @@
 use super::{Gc, Kv, KvBulk, KvIter, KvWalk, RunRow, Tree, TreeStats};
 use crate::row;
 use lsm_tree::Slice;
+use pando_base::panics::poisoned;
 use pando_base::{Error, Result, limits};
 use pando_env::Disk;
+use pando_env::disk::make_folder;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 
 type Map = BTreeMap<Slice, Slice>;
 
@@ -105,7 +107,7 @@ fn decode(bytes: &[u8]) -> Option<Vec<(usize, Slice, Option<Slice>)>> {
 
 impl MemKv {
     pub(crate) fn open(disk: Arc<dyn Disk>) -> Result<MemKv> {
-        disk.create_dir_all(DIR)?;
+        make_folder(&*disk, DIR)?;
         let mut files: Vec<(String, u64)> = Vec::new();
         for name in disk.list(DIR)? {
             if let Some((kind, number)) = name.split_once('.')
@@ -153,11 +155,10 @@ impl MemKv {
         })))
     }
     fn map(&self, tree: Tree) -> Arc<Map> {
-        self.0.trees[usize::from(tree.number())].read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.trees[usize::from(tree.number())].read().unwrap_or_else(poisoned).clone()
     }
     fn replace(&self, tree: Tree, map: Map) {
-        *self.0.trees[usize::from(tree.number())].write().unwrap_or_else(PoisonError::into_inner) =
-            Arc::new(map);
+        *self.0.trees[usize::from(tree.number())].write().unwrap_or_else(poisoned) = Arc::new(map);
     }
     fn write_file(&self, kind: &str, bytes: Vec<u8>) -> Result<()> {
         if self.0.failed.load(Ordering::Acquire) {
@@ -170,7 +171,7 @@ impl MemKv {
     fn try_write_file(&self, kind: &str, mut bytes: Vec<u8>) -> Result<()> {
         let crc = crc32c::crc32c(&bytes);
         bytes.extend_from_slice(&crc.to_le_bytes());
-        let mut files = self.0.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut files = self.0.files.lock().unwrap_or_else(poisoned);
         let number = files.last().map_or(1, |(_, n)| n + 1);
         let file = self.0.disk.open(&format!("{DIR}/{kind}.{number:08}"), true)?;
         file.truncate(0)?;
@@ -216,7 +217,7 @@ impl Kv for MemKv {
         Box::new(Walk { map: self.map(tree), lower, upper, backward, row: Default::default() })
     }
     fn write_run(&self, tree: Tree, rows: &mut dyn Iterator<Item = Result<RunRow>>) -> Result<()> {
-        let _one = self.0.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one = self.0.changing.lock().unwrap_or_else(poisoned);
         let mut bytes = Vec::new();
         let mut map = Map::clone(&self.map(tree));
         for row in rows {
@@ -234,8 +235,8 @@ impl Kv for MemKv {
         Ok(())
     }
     fn compact(&self, gc: &Gc) -> Result<bool> {
-        let _one = self.0.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        let files = self.0.files.lock().unwrap_or_else(PoisonError::into_inner).len();
+        let _one = self.0.changing.lock().unwrap_or_else(poisoned);
+        let files = self.0.files.lock().unwrap_or_else(poisoned).len();
         if files <= limits::MEM_BACKEND_FILES_MAX {
             return Ok(false);
         }
@@ -247,7 +248,7 @@ impl Kv for MemKv {
         Ok(true)
     }
     fn compact_all(&self, tree: Tree, gc: &Gc) -> Result<()> {
-        let _one = self.0.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one = self.0.changing.lock().unwrap_or_else(poisoned);
         let map = Map::clone(&self.map(tree));
         self.replace(tree, map.into_iter().filter(|(k, v)| !is_garbage(tree, k, v, gc)).collect());
         self.write_whole()
@@ -268,8 +269,8 @@ impl Kv for MemKv {
         (0, Tree::ALL.into_iter().map(|t| self.stats(t).bytes).sum())
     }
     fn pin(&self, each: &mut dyn FnMut(String) -> Result<()>) -> Result<()> {
-        let _one = self.0.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        let files = self.0.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one = self.0.changing.lock().unwrap_or_else(poisoned);
+        let files = self.0.files.lock().unwrap_or_else(poisoned);
         files.iter().try_for_each(|(kind, number)| each(format!("{DIR}/{kind}.{number:08}")))
     }
     fn bulk(&self, tree: Tree) -> Result<Box<dyn KvBulk>> {

@@ -12,11 +12,12 @@ use lsm_tree::table::block::BlockType;
 use lsm_tree::table::util::load_block;
 use lsm_tree::table::{Block, BlockHandle, BlockOffset, IndexBlock};
 use lsm_tree::{Cache, GlobalTableId, Slice, Table};
+use pando_base::panics::poisoned;
 use pando_base::{Error, HashMap, Result};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::ops::Bound;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 
 /// Reads blocks of the tables of all trees.
 pub(super) struct Blocks {
@@ -93,11 +94,11 @@ impl Blocks {
         Blocks { cache, files: FileAccessor::DescriptorTable(files), indexes: RwLock::default() }
     }
     fn index(&self, id: GlobalTableId, table: &Table) -> Result<Arc<TableIndex>> {
-        if let Some(found) = self.indexes.read().unwrap_or_else(PoisonError::into_inner).get(&id) {
+        if let Some(found) = self.indexes.read().unwrap_or_else(poisoned).get(&id) {
             return Ok(found.clone());
         }
         let index = Arc::new(TableIndex::read(table)?);
-        self.indexes.write().unwrap_or_else(PoisonError::into_inner).insert(id, index.clone());
+        self.indexes.write().unwrap_or_else(poisoned).insert(id, index.clone());
         Ok(index)
     }
     fn load(&self, id: GlobalTableId, table: &Table, at: &BlockAt) -> Result<Slice> {
@@ -109,11 +110,11 @@ impl Blocks {
     }
     /// Forgets the tables that are no more.
     pub(super) fn retain(&self, wanted: impl Fn(&GlobalTableId) -> bool) {
-        self.indexes.write().unwrap_or_else(PoisonError::into_inner).retain(|id, _| wanted(id));
+        self.indexes.write().unwrap_or_else(poisoned).retain(|id, _| wanted(id));
     }
     /// Bytes that the indexes take.
     pub(super) fn pinned_bytes(&self) -> usize {
-        self.indexes.read().unwrap_or_else(PoisonError::into_inner).values().map(|i| i.bytes()).sum()
+        self.indexes.read().unwrap_or_else(poisoned).values().map(|i| i.bytes()).sum()
     }
 }
 

@@ -3,12 +3,14 @@
 use super::record;
 use super::segment::{Segment, SegmentView};
 use crate::damage::damaged;
-use pando_base::Result;
 use pando_base::limits::LOG_WRITE_BYTES;
+use pando_base::panics::poisoned;
+use pando_base::{Error, Result};
+use pando_env::disk::make_folder;
 use pando_env::{Disk, DiskFile};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 /// Folder of all logs and the checkpoint file.
 pub(crate) const DIR: &str = "journal";
@@ -23,6 +25,9 @@ pub(crate) struct LogFiles {
     dropped: AtomicU64,
     /// How often records were removed at the end.
     cuts: AtomicU64,
+    /// Why the newest file takes nothing more: what a failed write or sync left in it is not known, and its end stands
+    /// before it, so that a later record would be put on top.
+    failed: OnceLock<Error>,
 }
 
 /// A file as far as its records are synced: path, file, length, first and last record.
@@ -32,7 +37,7 @@ const PAGE: u64 = 4096;
 
 impl LogFiles {
     pub(crate) fn open(disk: Arc<dyn Disk>, prefix: &'static str, segment_bytes: u64) -> Result<LogFiles> {
-        disk.create_dir_all(DIR)?;
+        make_folder(&*disk, DIR)?;
         let mut numbers: Vec<u64> = disk
             .list(DIR)?
             .iter()
@@ -68,11 +73,19 @@ impl LogFiles {
             buffer: Mutex::default(),
             dropped: AtomicU64::new(0),
             cuts: AtomicU64::new(0),
+            failed: OnceLock::new(),
         })
     }
 
+    /// Carries out a step that changes files, unless one has failed before; none is carried out after one that fails.
+    fn unless_failed<T>(&self, step: impl FnOnce() -> Result<T>) -> Result<T> {
+        match self.failed.get() {
+            Some(e) => Err(e.clone()),
+            None => step().map_err(|e| self.failed.get_or_init(|| e).clone()),
+        }
+    }
     fn lock(&self) -> MutexGuard<'_, VecDeque<Segment>> {
-        self.segments.lock().unwrap_or_else(PoisonError::into_inner)
+        self.segments.lock().unwrap_or_else(poisoned)
     }
     /// Timestamp of the first record; 0 when empty.
     pub(crate) fn first(&self) -> u64 {
@@ -107,11 +120,11 @@ impl LogFiles {
     /// Writes records and syncs them. One caller at a time; readers and `truncate_front` may run meanwhile.
     pub(crate) fn append<'a>(&self, records: impl Iterator<Item = (u64, &'a [u8])>) -> Result<()> {
         // Kept from call to call: fresh pages for each flush would cost more than the copying.
-        let mut buf = std::mem::take(&mut *self.buffer.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut buf = std::mem::take(&mut *self.buffer.lock().unwrap_or_else(poisoned));
         buf.clear();
-        let done = self.append_through(records, &mut buf);
+        let done = self.unless_failed(|| self.append_through(records, &mut buf));
         if buf.capacity() <= 2 * LOG_WRITE_BYTES {
-            *self.buffer.lock().unwrap_or_else(PoisonError::into_inner) = buf;
+            *self.buffer.lock().unwrap_or_else(poisoned) = buf;
         }
         done
     }
@@ -128,7 +141,7 @@ impl LogFiles {
             let size = (record::HEADER + payload.len()) as u64;
             if end + size > self.segment_bytes && end > self.segment_bytes / 2 {
                 self.finish(&*file, at, buf, &mut notes)?;
-                self.seal()?;
+                self.seal_active()?;
                 (file, at, synced) = self.active()?;
             } else if buf.len() + size as usize > LOG_WRITE_BYTES && !buf.is_empty() {
                 // Outside the lock: readers go on, and commits do not even come here.
@@ -188,6 +201,9 @@ impl LogFiles {
     }
     /// Ends the file being written (index and foot, synced); the next append starts another.
     pub(crate) fn seal(&self) -> Result<()> {
+        self.unless_failed(|| self.seal_active())
+    }
+    fn seal_active(&self) -> Result<()> {
         let (file, end, foot) = {
             let segments = self.lock();
             match segments.back() {
@@ -205,31 +221,31 @@ impl LogFiles {
 
     /// Drops whole files from the front while `may_drop(bytes left without it, last timestamp in it)`.
     pub(crate) fn truncate_front(&self, mut may_drop: impl FnMut(u64, u64) -> bool) -> Result<usize> {
-        let mut gone = Vec::new();
-        {
-            let mut segments = self.lock();
-            let mut total: u64 = segments.iter().map(|s| s.end).sum();
-            while segments.len() > 1 {
-                let Some(front) = segments.front() else { break };
-                if !may_drop(total - front.end, front.last) {
-                    break;
-                }
-                total -= front.end;
-                gone.extend(segments.pop_front());
+        self.unless_failed(|| {
+            let mut gone = 0;
+            while let Some(path) = self.pop_front_if(&mut may_drop) {
+                // The oldest first, each removal durable: a crash leaves a log that begins earlier, never one with a gap.
+                self.disk.remove(&path)?;
+                self.disk.sync_dir(DIR)?;
+                self.dropped.fetch_add(1, Ordering::Relaxed);
+                gone += 1;
             }
-        }
-        for seg in &gone {
-            self.disk.remove(&seg.path)?;
-        }
-        if !gone.is_empty() {
-            self.disk.sync_dir(DIR)?;
-            self.dropped.fetch_add(gone.len() as u64, Ordering::Relaxed);
-        }
-        Ok(gone.len())
+            Ok(gone)
+        })
+    }
+    fn pop_front_if(&self, may_drop: &mut impl FnMut(u64, u64) -> bool) -> Option<String> {
+        let mut segments = self.lock();
+        let total: u64 = segments.iter().map(|s| s.end).sum();
+        let front = segments.front().filter(|_| segments.len() > 1)?;
+        let goes = may_drop(total - front.end, front.last);
+        if goes { segments.pop_front().map(|s| s.path) } else { None }
     }
 
     /// Removes every record above `ts`. No append may run.
     pub(crate) fn truncate_after(&self, ts: u64) -> Result<()> {
+        self.unless_failed(|| self.cut_after(ts))
+    }
+    fn cut_after(&self, ts: u64) -> Result<()> {
         self.cuts.fetch_add(1, Ordering::AcqRel);
         let mut segments = self.lock();
         while let Some(back) = segments.back() {
@@ -315,6 +331,45 @@ mod tests {
         assert_eq!(whole_pages(100, 300), (0, 0));
         assert_eq!(whole_pages(4000, 4200), (0, 4096));
         assert_eq!(whole_pages(4200, 3 * 4096), (4096, 3 * 4096));
+    }
+
+    #[test]
+    fn after_a_failed_append_nothing_more_is_written() {
+        for lost in [true, false] {
+            let disk = Arc::new(FaultyDisk::new(7));
+            let log = LogFiles::open(disk.clone(), "log", 1 << 20).expect("a log");
+            let append = |ts: u64| log.append([(ts, &b"payload"[..])].into_iter());
+            append(1).expect("written");
+            if lost {
+                disk.lose_sync_in(0);
+            } else {
+                disk.fail_write_once_in(0);
+            }
+            assert!(append(2).is_err());
+            assert!(append(3).is_err(), "it would lie where the record before it may lie");
+            assert!(log.seal().is_err() && log.truncate_after(0).is_err());
+            assert!(log.truncate_front(|_, _| true).is_err());
+            assert_eq!(log.last(), 1);
+        }
+    }
+
+    /// Each removal is durable before the next: at no power cut is there a file before a missing one.
+    #[test]
+    fn files_go_from_the_front_one_by_one() {
+        for seed in 0..20 {
+            let disk = Arc::new(FaultyDisk::new(seed));
+            let log = LogFiles::open(disk.clone(), "log", 64).expect("a log");
+            for ts in 1..=9 {
+                log.append([(ts, &[7u8; 60][..])].into_iter()).expect("written");
+            }
+            disk.shuffle_names(true);
+            disk.fail_sync_dir_in(seed % 8);
+            assert!(log.truncate_front(|_, _| true).is_err());
+            drop(log);
+            disk.crash();
+            let again = LogFiles::open(disk.clone(), "log", 64).expect("no gap");
+            assert_eq!(again.last(), 9);
+        }
     }
 
     /// Written, not synced, then the process is killed: the next one finds the record and calls it durable, so a power

@@ -8,17 +8,19 @@ use super::files::LogFiles;
 use crate::bytes::Bytes;
 use crate::writes::Writes;
 use lsm_tree::Slice;
+use pando_base::panics::poisoned;
 use pando_base::{Error, Result, limits};
 use pando_env::Disk;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 const DELETED: u32 = u32::MAX;
 
 pub(crate) struct LocalLog {
     files: LogFiles,
     pending: Mutex<Vec<(u64, Vec<u8>)>>,
-    flushing: Mutex<()>,
+    /// Held while units are written; the error after which nothing more is.
+    flushing: Mutex<Option<Error>>,
     durable: AtomicU64,
 }
 
@@ -83,24 +85,32 @@ impl LocalLog {
     }
     /// Adds a unit; the caller orders the numbers.
     pub(crate) fn append(&self, seq: u64, writes: &Writes) {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner).push((seq, encode(writes)));
+        self.pending.lock().unwrap_or_else(poisoned).push((seq, encode(writes)));
     }
-    /// Writes and syncs what was added so far.
+    /// Writes and syncs what was added so far. After a failure every later call fails with the same error: the units
+    /// that it had taken may be on the disk or not, and nobody may be told that they are.
     pub(crate) fn flush(&self) -> Result<()> {
-        let _one = self.flushing.lock().unwrap_or_else(PoisonError::into_inner);
-        let units = std::mem::take(&mut *self.pending.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut failed = self.flushing.lock().unwrap_or_else(poisoned);
+        if let Some(e) = &*failed {
+            return Err(e.clone());
+        }
+        let units = std::mem::take(&mut *self.pending.lock().unwrap_or_else(poisoned));
         let Some((last, _)) = units.last() else { return Ok(()) };
-        self.files.append(units.iter().map(|(seq, bytes)| (*seq, &bytes[..])))?;
+        if let Err(e) = self.files.append(units.iter().map(|(seq, bytes)| (*seq, &bytes[..]))) {
+            return Err(failed.insert(e.context("the local log cannot be written")).clone());
+        }
         self.durable.store(*last, Ordering::Release);
         Ok(())
     }
     /// The tables hold everything up to `upto`: start a new file when this one is worth it, drop old ones.
     pub(crate) fn forget(&self, upto: u64) -> Result<()> {
-        let _one = self.flushing.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.files.bytes() > limits::LOCAL_LOG_SEAL_BYTES {
-            self.files.seal()?;
+        let mut failed = self.flushing.lock().unwrap_or_else(poisoned);
+        if let Some(e) = &*failed {
+            return Err(e.clone());
         }
-        self.files.truncate_front(|_, last| last <= upto)?;
-        Ok(())
+        let seal = self.files.bytes() > limits::LOCAL_LOG_SEAL_BYTES;
+        let sealed = if seal { self.files.seal() } else { Ok(()) };
+        let done = sealed.and_then(|()| self.files.truncate_front(|_, last| last <= upto));
+        done.map(drop).map_err(|e| failed.insert(e).clone())
     }
 }

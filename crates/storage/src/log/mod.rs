@@ -18,13 +18,14 @@ pub(crate) mod slots;
 
 use crate::bytes::Bytes;
 use files::LogFiles;
+use pando_base::panics::poisoned;
 use pando_base::{Error, Result, Timestamp, limits};
 use pando_env::{Env, sync::Notify};
 use slots::{Place, Slotting};
 use std::collections::VecDeque;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 pub(crate) struct LogInner {
     env: Env,
@@ -125,7 +126,10 @@ impl Drop for Slots {
 
 impl LogInner {
     pub(crate) fn state(&self) -> MutexGuard<'_, Slotting> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        let state = self.state.lock().unwrap_or_else(poisoned);
+        #[cfg(debug_assertions)]
+        state.check();
+        state
     }
     /// Closes slots, all of them in one moment.
     pub(crate) fn close(&self, slots: impl Iterator<Item = (Place, Option<Bytes>)>) {
@@ -241,6 +245,11 @@ impl OpLog {
         self.0.poison.get().cloned()
     }
 
+    /// The same as a result: asked before anything is written.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.poisoned().map_or(Ok(()), Err)
+    }
+
     /// Resolves once an entry after `after` is visible.
     pub fn wait_visible(&self, after: Timestamp) -> impl Future<Output = ()> + Send + 'static {
         let log = self.clone();
@@ -296,10 +305,8 @@ impl OpLog {
     /// Writes and syncs the hole-free prefix as it stands now. Commits go on meanwhile. A failure poisons the
     /// log: what the disk holds is unknown, so the process must stop.
     pub fn flush_once(&self) -> Result<()> {
-        let _one = self.0.flushing.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(e) = self.poisoned() {
-            return Err(e);
-        }
+        let _one = self.0.flushing.lock().unwrap_or_else(poisoned);
+        self.check()?;
         let durable = self.0.durable.load(Ordering::Acquire);
         let (entries, upto, last) = {
             let mut state = self.0.state();
@@ -340,6 +347,7 @@ impl OpLog {
         self.drop_front(|left, last| left >= max && last <= recovery && last < keep)
     }
     fn drop_front(&self, may_drop: impl FnMut(u64, u64) -> bool) -> Result<()> {
+        self.check()?;
         if self.0.files.truncate_front(may_drop)? == 0 {
             return Ok(());
         }
@@ -357,9 +365,10 @@ impl OpLog {
     pub fn truncate_front_to(&self, upto: Timestamp) -> Result<()> {
         self.drop_front(|_, last| last <= upto.0)
     }
-    /// Removes every entry above `ts` (rollback, or the end of an interrupted batch). No slot may be open.
-    pub fn truncate_after(&self, ts: Timestamp) -> Result<()> {
-        let _one = self.0.flushing.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Removes every entry above `ts`. No slot may be open.
+    pub(crate) fn truncate_after(&self, ts: Timestamp) -> Result<()> {
+        let _one = self.0.flushing.lock().unwrap_or_else(poisoned);
+        self.check()?;
         let mut state = self.0.state();
         if state.has_open() {
             return Err(Error::internal("the log is cut only while no slot is open"));
@@ -389,7 +398,7 @@ impl OpLog {
     /// new primary may put entries there, which must reach the disk and must not be seen before they are applied. No
     /// slot may be open.
     pub fn follow(&self) -> Result<()> {
-        let _one = self.0.flushing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one = self.0.flushing.lock().unwrap_or_else(poisoned);
         let mut state = self.0.state();
         if state.has_open() {
             return Err(Error::internal("the log follows another one only while no slot is open"));
@@ -414,6 +423,7 @@ impl OpLog {
     /// Appends entries that another member wrote, in order: they become durable with the next flush. Oplog readers
     /// see them after [`OpLog::publish_written`].
     pub fn append_foreign(&self, entries: impl IntoIterator<Item = (Timestamp, Bytes)>) -> Result<()> {
+        self.check()?;
         let mut state = self.0.state();
         if state.has_open() {
             return Err(Error::internal("the log takes foreign entries only while no slot is open"));

@@ -5,6 +5,7 @@
 
 use super::record;
 use crate::damage::damaged;
+use crate::formats;
 use pando_base::{Error, Result};
 use pando_env::{Disk, DiskFile};
 use std::sync::Arc;
@@ -77,6 +78,9 @@ impl Segment {
         let len = file.len()?;
         let mut head = [0u8; HEAD];
         let got = file.read_at(0, &mut head)?;
+        if formats::is_newer(MAGIC, &head[..got]) {
+            return Err(formats::newer(&path));
+        }
         if got < HEAD || head[..8] != *MAGIC || head[8..16] != number.to_le_bytes() {
             // The head is synced before the first record is written.
             let records_follow = len > HEAD as u64;

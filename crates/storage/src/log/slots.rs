@@ -54,6 +54,22 @@ pub(crate) struct Place {
 }
 
 impl Slotting {
+    /// What holds whenever nobody has the lock.
+    #[cfg(debug_assertions)]
+    pub(crate) fn check(&self) {
+        assert!(self.visible <= self.last, "readers see no entry after the last");
+        assert!(self.last <= self.last_reserved, "an entry at a timestamp never handed out");
+        assert!(self.committed <= self.last_reserved && self.all_durable <= self.last_reserved);
+        assert!(
+            self.recent.back().is_none_or(|(ts, _)| *ts == self.last),
+            "the last entry is the newest in memory"
+        );
+        if let (Some(front), Some(back)) = (self.groups.front(), self.groups.back()) {
+            assert!(front.open > 0, "a closed group holds nobody back");
+            assert!(front.first > self.all_durable && back.last() <= self.last_reserved);
+            assert!(front.open + front.entries.len() as u32 <= front.n, "a slot is open, filled, or dropped");
+        }
+    }
     pub(crate) fn reset(&mut self, last: u64) {
         self.groups.clear();
         self.last_reserved = self.last_reserved.max(last);

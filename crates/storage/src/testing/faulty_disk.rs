@@ -7,7 +7,7 @@
 
 use super::SeededRng;
 use pando_env::{Disk, DiskFile};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -57,6 +57,11 @@ struct Faults {
     /// Syncs until one fails and drops what it should have written.
     sync_loses_in: Option<u64>,
     write_fails_in: Option<u64>,
+    write_fails_once_in: Option<u64>,
+    /// Syncs of folders until one, and every later one, fails.
+    sync_dir_fails_in: Option<u64>,
+    /// A crash keeps any of the unsynced changes of names, not the oldest of them.
+    shuffles_names: bool,
     capacity: Option<u64>,
     /// Writes to files below this folder fail with ENOSPC.
     full_folder: Option<String>,
@@ -68,6 +73,10 @@ struct Faults {
 struct State {
     names: BTreeMap<String, Node>,
     durable: BTreeMap<String, Node>,
+    /// Folders whose names are not durable, and with them nothing below.
+    new_folders: BTreeSet<String>,
+    /// Those, and the durable ones.
+    folders: BTreeSet<String>,
     /// Changes of names since their folder was last synced, in order.
     pending: Vec<NameChange>,
     faults: Faults,
@@ -103,13 +112,25 @@ impl FaultyDisk {
         state.faults.sync_fails_in = None;
         state.faults.sync_loses_in = None;
         state.faults.write_fails_in = None;
+        state.faults.write_fails_once_in = None;
+        state.faults.sync_dir_fails_in = None;
         let kept = self.rng.below(state.pending.len() as u64 + 1) as usize;
-        let changes: Vec<NameChange> = state.pending.drain(..).take(kept).collect();
+        let shuffles = state.faults.shuffles_names;
+        let pending = state.pending.drain(..).enumerate();
+        let keeps = |i: usize| if shuffles { self.rng.below(2) == 0 } else { i < kept };
+        let changes: Vec<NameChange> = pending.filter(|(i, _)| keeps(*i)).map(|(_, c)| c).collect();
         for change in changes {
             match change {
                 NameChange::Link(name, node) => state.durable.insert(name, node),
                 NameChange::Unlink(name) => state.durable.remove(&name),
             };
+        }
+        let lost: Vec<String> = std::mem::take(&mut state.new_folders).into_iter().collect();
+        let lost: Vec<String> = lost.into_iter().filter(|_| self.rng.below(2) == 0).collect();
+        let below = |path: &str, folder: &str| path.strip_prefix(folder).is_some_and(|p| p.starts_with('/'));
+        for folder in &lost {
+            state.folders.retain(|f| f != folder && !below(f, folder));
+            state.durable.retain(|name, _| !below(name, folder));
         }
         state.names = state.durable.clone();
         for node in state.names.values() {
@@ -146,6 +167,18 @@ impl FaultyDisk {
     /// The `n`-th write from now, and every later one, fails with EIO.
     pub fn fail_write_in(&self, n: u64) {
         lock(&self.state).faults.write_fails_in = Some(n);
+    }
+    /// The `n`-th write from now fails with EIO; later ones succeed.
+    pub fn fail_write_once_in(&self, n: u64) {
+        lock(&self.state).faults.write_fails_once_in = Some(n);
+    }
+    /// The `n`-th sync of a folder from now, and every later one, fails with EIO.
+    pub fn fail_sync_dir_in(&self, n: u64) {
+        lock(&self.state).faults.sync_dir_fails_in = Some(n);
+    }
+    /// Whether a crash keeps any of the unsynced changes of names, in place of the oldest of them.
+    pub fn shuffle_names(&self, on: bool) {
+        lock(&self.state).faults.shuffles_names = on;
     }
     /// Writes that would take more than this in all fail with ENOSPC.
     pub fn set_capacity(&self, bytes: Option<u64>) {
@@ -217,6 +250,14 @@ impl DiskFile for File {
         let mut state = self.alive()?;
         match &mut state.faults.write_fails_in {
             Some(0) => return Err(eio()),
+            Some(n) => *n -= 1,
+            None => {}
+        }
+        match &mut state.faults.write_fails_once_in {
+            Some(0) => {
+                state.faults.write_fails_once_in = None;
+                return Err(eio());
+            }
             Some(n) => *n -= 1,
             None => {}
         }
@@ -297,7 +338,13 @@ impl Disk for FaultyDisk {
         let here = state.names.keys().filter(|p| dir_of(p) == dir);
         Ok(here.map(|p| p.rsplit('/').next().unwrap_or(p).to_owned()).collect())
     }
-    fn create_dir_all(&self, _dir: &str) -> io::Result<()> {
+    fn create_dir_all(&self, dir: &str) -> io::Result<()> {
+        let mut state = lock(&self.state);
+        let mut folder = dir;
+        while !folder.is_empty() && state.folders.insert(folder.to_owned()) {
+            state.new_folders.insert(folder.to_owned());
+            folder = dir_of(folder);
+        }
         Ok(())
     }
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
@@ -317,6 +364,12 @@ impl Disk for FaultyDisk {
     }
     fn sync_dir(&self, dir: &str) -> io::Result<()> {
         let mut state = lock(&self.state);
+        match &mut state.faults.sync_dir_fails_in {
+            Some(0) => return Err(eio()),
+            Some(n) => *n -= 1,
+            None => {}
+        }
+        state.new_folders.retain(|folder| dir_of(folder) != dir);
         let pending = std::mem::take(&mut state.pending);
         for change in pending {
             let name = match &change {
