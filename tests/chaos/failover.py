@@ -39,6 +39,7 @@ import wire  # noqa: E402
 MEMBERS = 3
 SETTLE_S = 60
 FAILOVER_S = 60
+COOLDOWN_S = 11
 
 
 class Member:
@@ -196,6 +197,10 @@ def one_round(a, members, net, writers):
     time.sleep(a.rest)
     if a.mode == "random":
         return kill_some(members, writers)
+    if a.mode == "kill":
+        # Two primaries lost within ten seconds: the second is replaced after the election timeout.
+        time.sleep(max(0, a.last_kill + COOLDOWN_S - time.time()))
+        a.last_kill = time.time()
     t0 = time.time()
     if a.mode == "kill":
         primary.kill()
@@ -303,6 +308,7 @@ def main():
     ap.add_argument("-n", type=int, default=20)
     ap.add_argument("--port", type=int, default=28300)
     ap.add_argument("--writers", type=int, default=4)
+    ap.set_defaults(last_kill=0)
     ap.add_argument("--rest", type=float, default=0.5, help="seconds of load before each round")
     ap.add_argument("--unsynced", action="store_true", help="a killed process loses what it had not synced")
     ap.add_argument("--dir")

@@ -152,6 +152,7 @@ codes! {
     152 OplogOutOfOrder 0;
     153 ChunkTooBig 0;
     155 CannotApplyOplogWhilePrimary 0;
+    159 DurationOverflow 0;
     160 MaxStalenessOutOfRange 0;
     161 IncompatibleCollationVersion 0;
     162 CollectionIsEmpty 0;

@@ -20,5 +20,5 @@ pub use codes::ErrorCode;
 pub use error::{Error, Result};
 pub use hash::{HashMap, HashSet};
 pub use ns::{DbName, Namespace};
-pub use time::{Millis, OpTime, Term, Timestamp};
+pub use time::{Millis, OpTime, Term, Timestamp, is_credible_term};
 pub use uuid::Uuid;

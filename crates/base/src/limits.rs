@@ -328,6 +328,14 @@ pub const SYNC_STALL_SECS_MAX: u64 = 60;
 pub const SHUTDOWN_DRAIN_SECS_MAX: u64 = 15;
 /// Members of a replica set that vote (MongoDB's bound, R-CONF).
 pub const REPLSET_VOTING_MEMBERS_MAX: usize = 7;
+/// A term that another member names may be so far above the own: elections of centuries, and far from the end of the numbers.
+pub const TERM_LEAP_MAX: crate::Term = 1 << 32;
+/// No term is ever larger: whoever reaches it elects nobody any more.
+pub const TERM_MAX: crate::Term = 1 << 62;
+/// Versions of configurations end here (MongoDB's bound).
+pub const REPLSET_VERSION_MAX: i64 = i32::MAX as i64;
+/// Periods of a configuration and of commands count as no longer than this, a century: they are added to the time of day.
+pub const REPL_PERIOD_MS_MAX: crate::Millis = 100 * 366 * 86_400_000;
 /// Largest priority of a member (MongoDB's bound).
 pub const REPLSET_PRIORITY_MAX: f64 = 1000.0;
 /// A refused connection shows within a round trip; what takes longer is no refusal.
@@ -340,6 +348,38 @@ pub const FAILOVER_SPREAD_MS: crate::Millis = 50;
 pub const FAILOVER_RETRY_MS: crate::Millis = 500;
 /// Early elections tried before the ordinary timeout takes over.
 pub const FAILOVER_TRIES_MAX: u32 = 5;
+/// So long after an early election the next one waits for the ordinary timeout: an operation that kills every primary that
+/// runs it must not go through the whole set within a second.
+pub const FAILOVER_COOLDOWN_MS: crate::Millis = 10_000;
+/// So many elections within this time are worth a warning.
+pub const ELECTIONS_WARN: usize = 3;
+pub const ELECTIONS_WARN_MS: crate::Millis = 600_000;
+/// Connections beyond the bound that are looked at at a time: to answer their first message, and to find members among them.
+pub const CONNECTIONS_TURNED_AWAY_MAX: usize = 256;
+/// Connections of members that may stand beyond the bound: each member has a few.
+pub const CONNECTIONS_RESERVED_FOR_MEMBERS: usize = 256;
+/// How long one that is turned away has for its first message, and that message's bound.
+pub const TURN_AWAY_MS: u64 = 2_000;
+pub const TURN_AWAY_BYTES_MAX: usize = 64 << 10;
+/// How often members' names are resolved anew because somebody else claims to be one, and how long that may take.
+pub const MEMBER_ADDRESSES_LOOK_MS: u64 = 1_000;
+pub const MEMBER_ADDRESSES_WAIT_MS: u64 = 5_000;
+/// Orders of the consensus core that wait for this node's disk: beyond, votes are refused.
+pub const COORDINATOR_QUEUE_MAX: usize = 1_000;
+/// Silence in the middle of a message ends its connection: no network pauses for so long and goes on.
+pub const MESSAGE_PAUSE_MS_MAX: u64 = 30_000;
+/// Bytes of messages that are not complete, over all connections: ten of the largest. Beyond, a connection is read from
+/// when another's message is complete.
+pub const UNFINISHED_BYTES_MAX: usize = 512 << 20;
+/// What each connection may hold of an incomplete message besides: ordinary commands never wait for room.
+pub const UNFINISHED_FREE_BYTES: usize = 64 << 10;
+/// Sessions ended by their clients whose end the set's record is not told of yet; beyond, those end by their age there.
+pub const SESSIONS_ENDED_MAX: usize = 100_000;
+/// A client's `$clusterTime` so far ahead of the wall clock, in seconds, is not taken over: a clock that shows local time
+/// instead of UTC is less wrong, and a set whose clock was pushed ahead is right again after a day.
+pub const CLUSTER_TIME_AHEAD_SECS: u32 = 86_400;
+/// Bytes of a long message that must arrive in a second, on average, besides [`MESSAGE_PAUSE_MS_MAX`].
+pub const MESSAGE_BYTES_PER_SEC_MIN: usize = 64 << 10;
 /// How often a delayed member looks whether its delay has been changed.
 pub const SECONDARY_DELAY_LOOK_MS: crate::Millis = 1_000;
 /// Tries of a heartbeat after its first one (MongoDB's).

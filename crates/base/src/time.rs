@@ -1,5 +1,6 @@
 //! Timestamps, terms and opTimes (R-TIME-1..5).
 
+use crate::limits;
 use std::fmt;
 
 /// Milliseconds since the Unix epoch (wall clock) or a duration, as the name at the use site says.
@@ -65,6 +66,12 @@ impl OpTime {
     }
 }
 
+/// Whether a member whose term is `own` may believe another that names `term`. Terms grow by one with each election: one
+/// far above is a mistake or a forgery, and whoever took it over could soon not count any further.
+pub const fn is_credible_term(term: Term, own: Term) -> bool {
+    term <= limits::TERM_MAX && term <= own.saturating_add(limits::TERM_LEAP_MAX)
+}
+
 impl PartialOrd for OpTime {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
@@ -91,6 +98,15 @@ mod tests {
         assert!(a > b);
         let c = OpTime::new(Timestamp::new(20, 1), -1);
         assert!(a < c);
+    }
+
+    #[test]
+    fn terms_far_above_the_own_are_not_believed() {
+        assert!(
+            is_credible_term(-1, 7) && is_credible_term(8, 7) && is_credible_term(limits::TERM_LEAP_MAX, 0)
+        );
+        assert!(!is_credible_term(limits::TERM_LEAP_MAX + 1, 0));
+        assert!(!is_credible_term(Term::MAX, 0) && !is_credible_term(Term::MAX, Term::MAX));
     }
 
     #[test]

@@ -25,6 +25,8 @@ pub const NAMES: &[&str] = &[
     "initialSyncHangDuringCollectionClone",
     "initialSyncHangAfterDataCloning",
     "initialSyncHangBeforeFinish",
+    "hangBeforeWritingVote",
+    "initialSyncHangAfterKeepingOwnState",
     "initialSyncHangCopyingFiles",
     "failGetMoreAfterCursorCheckout",
     "onPrimaryTransactionalWrite",

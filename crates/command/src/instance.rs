@@ -4,6 +4,7 @@ use crate::client::{Client, Clients};
 use crate::fail_point::FailPoints;
 use crate::metrics::Metrics;
 use crate::params::Params;
+use crate::unfinished::Unfinished;
 use pando_env::Env;
 use pando_wire::Compressors;
 use std::sync::Arc;
@@ -17,6 +18,8 @@ pub struct Instance {
     pub fail_points: FailPoints,
     pub clients: Clients,
     pub metrics: Metrics,
+    /// Messages on their way in.
+    pub unfinished: Arc<Unfinished>,
     /// Monotonic and wall time of the start.
     pub started: Duration,
     pub started_wall_ms: i64,
@@ -34,6 +37,7 @@ impl Instance {
             fail_points: FailPoints::new(),
             clients: Clients::default(),
             metrics: Metrics::default(),
+            unfinished: Arc::default(),
             shutting_down: AtomicBool::new(false),
             compressors: AtomicU8::new(Compressors::ALL.bits()),
         })

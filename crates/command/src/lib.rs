@@ -31,6 +31,7 @@ mod slow;
 mod spec;
 mod stable_api;
 mod transaction_rules;
+pub mod unfinished;
 
 pub use args::{Arg, Args};
 pub use client::{ActiveOp, Client, Clients};

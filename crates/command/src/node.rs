@@ -41,6 +41,10 @@ pub trait Node: Send + Sync + Sized + 'static {
     /// preference or the command allows otherwise (13435), recovering nodes answer little (13436).
     fn admit(&self, ctx: &OpCtx, flags: Flags) -> Result<()>;
 
+    /// Is this where a member of the set connects from?
+    fn is_member_address(&self, _remote: &str) -> bool {
+        false
+    }
     /// Takes in a `$clusterTime` (205 when it is too far ahead; 204 and 211 when it is not properly signed).
     fn advance_cluster_time(&self, _seen: Timestamp, _signature: &Signature) -> Result<()> {
         Ok(())

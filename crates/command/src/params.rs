@@ -124,6 +124,7 @@ params! {
     maxSessions START Int(1_000_000, 1, MAX32);
     maxSyncSourceLagSecs START Int(30, 1, MAX32);
     maxTransactionLockRequestTimeoutMillis BOTH Int(5, ANY32, MAX32);
+    membersOnlyFromTheirAddresses BOTH Bool(true);
     minSnapshotHistoryWindowInSeconds BOTH Int(300, 0, MAX32);
     multitenancySupport START Bool(false);
     newLinesAllowedInLog BOTH Bool(false);

@@ -4,7 +4,7 @@ use pando_base::limits;
 use pando_env::{BoxFuture, Listener, Net, Stream};
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream, lookup_host};
@@ -48,6 +48,9 @@ impl Net for RealNet {
             }
             tcp_stream(TcpStream::connect(&addr).await?)
         })
+    }
+    fn resolve(&self, host: String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> {
+        Box::pin(async move { Ok(lookup_host((host.as_str(), 0)).await?.map(|at| at.ip()).collect()) })
     }
 }
 

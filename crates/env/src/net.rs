@@ -2,11 +2,17 @@
 
 use crate::BoxFuture;
 use std::io;
+use std::net::IpAddr;
 
 pub trait Net: Send + Sync {
     /// `addr` is `host:port` or a Unix socket path starting with `/`; port 0 picks a free one.
     fn listen(&self, addr: String) -> BoxFuture<'static, io::Result<Box<dyn Listener>>>;
     fn connect(&self, addr: String) -> BoxFuture<'static, io::Result<Box<dyn Stream>>>;
+    /// The addresses of a host's name. One that is an address already is known without asking anybody.
+    fn resolve(&self, host: String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> {
+        let parsed = host.parse().map(|ip| vec![ip]);
+        Box::pin(async move { parsed.map_err(|_| io::ErrorKind::NotFound.into()) })
+    }
 }
 
 pub trait Listener: Send + Sync {

@@ -145,6 +145,9 @@ pub fn append_status(b: &mut DocBuilder, core: &Core, at: &StatusAt) {
     b.date("date", at.now_ms);
     b.i32("myState", core.state() as i32);
     b.i64("term", core.term());
+    if core.is_too_stale() {
+        b.bool("tooStale", true);
+    }
     b.str("syncSourceHost", source);
     b.i32("syncSourceId", source_id);
     b.i64("heartbeatIntervalMillis", config.settings.heartbeat_interval_ms);

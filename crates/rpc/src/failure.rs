@@ -1,9 +1,22 @@
 //! Why a call failed.
 
 use pando_base::{Error, ErrorCode};
-use pando_bson::RawDoc;
+use pando_bson::{DocBuilder, RawDoc};
 use std::fmt;
 use std::io;
+
+/// Fields that the server that passes an error on says itself.
+const OF_EVERY_REPLY: [&str; 9] = [
+    "ok",
+    "errmsg",
+    "code",
+    "codeName",
+    "errorLabels",
+    "$clusterTime",
+    "operationTime",
+    "topologyVersion",
+    "$replData",
+];
 
 pub type Outcome<T> = Result<T, Failure>;
 
@@ -59,7 +72,20 @@ impl Failure {
     pub(crate) fn of_reply(reply: &RawDoc) -> Failure {
         let code = reply.get("code").and_then(|v| v.as_i64()).unwrap_or(i64::from(ErrorCode::UnknownError.0));
         let text = reply.get("errmsg").and_then(|v| v.as_str()).unwrap_or_default().to_owned();
-        Failure { kind: Kind::Command, error: Error::location(code as i32, text) }
+        let mut error = Error::location(code as i32, text);
+        if let Some(labels) = reply.get("errorLabels").and_then(|v| v.as_array()) {
+            error.labels.extend(labels.iter().filter_map(|e| e.value().as_str().map(str::to_owned)));
+        }
+        // What a client is told beside code and text.
+        let mut extra = DocBuilder::new();
+        for e in reply.iter().filter(|e| !OF_EVERY_REPLY.contains(&e.name())) {
+            extra.value(e.name(), e.value());
+        }
+        let extra = extra.finish();
+        if !extra.is_empty() {
+            error = error.with_extra(extra.as_bytes().to_vec());
+        }
+        Failure { kind: Kind::Command, error }
     }
     pub fn code(&self) -> ErrorCode {
         self.error.code
@@ -79,5 +105,24 @@ impl From<Failure> for Error {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.error.message.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pando_bson::doc;
+
+    #[test]
+    fn an_error_keeps_its_labels_and_what_is_said_beside_it() {
+        let reply = doc! {
+            "ok": 0.0, "errmsg": "stale", "code": 13388, "codeName": "StaleConfig", "ns": "a.b",
+            "vReceived": { "e": 1 }, "errorLabels": ["TransientTransactionError"], "operationTime": 1
+        };
+        let f = Failure::of_reply(&reply.to_raw());
+        assert_eq!((f.kind, f.error.code.0), (Kind::Command, 13388));
+        assert_eq!(f.error.labels, ["TransientTransactionError"]);
+        let extra = RawDoc::validate(&f.error.extra).unwrap();
+        assert_eq!(extra.iter().map(|e| e.name().to_owned()).collect::<Vec<_>>(), ["ns", "vReceived"]);
     }
 }

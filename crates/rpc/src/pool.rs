@@ -4,7 +4,7 @@
 //! has been idle for long is closed at the next take: the peer may have forgotten it.
 
 use crate::connection::{Connection, Options};
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use pando_base::limits;
 use pando_bson::{DocBuf, RawDoc};
 use pando_env::Env;
@@ -94,8 +94,23 @@ impl Pool {
                 Err(_) => self.forget(addr),
             }
         }
+        match self.call_anew(addr, body, limit).await {
+            Err(f) if f.kind == crate::Kind::Reset => Err(self.look_again(addr, f).await),
+            done => done,
+        }
+    }
+    async fn call_anew(&self, addr: &str, body: &RawDoc, limit: Duration) -> Outcome<DocBuf> {
         let mut lease = self.take(addr).await?;
         lease.call(body, limit).await.map(RawDoc::to_buf)
+    }
+    /// A connection that was accepted and then closed may be a process's last, or one too many. Whether anybody listens
+    /// there tells which.
+    async fn look_again(&self, addr: &str, closed: Failure) -> Failure {
+        let limit = Duration::from_millis(limits::FAILOVER_PROBE_MS_MAX as u64);
+        match self.env.timeout(limit, self.env.net.connect(addr.to_owned())).await {
+            Some(Err(e)) if e.kind() == std::io::ErrorKind::ConnectionRefused => Failure::io(addr, &e),
+            _ => closed,
+        }
     }
     /// Closes the idle connections to a host.
     pub fn forget(&self, addr: &str) {

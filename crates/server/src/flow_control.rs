@@ -101,7 +101,7 @@ impl Server {
         let oldest = beyond.next().ok().flatten();
         let wall =
             oldest.and_then(|(_, bytes)| EntryView::parse(RawDoc::trusted(&bytes)).ok().map(|e| e.wall));
-        wall.map_or(0, |wall| self.env.clock.wall_ms() - wall)
+        wall.map_or(0, |wall| self.env.clock.wall_ms().saturating_sub(wall))
     }
     fn flow_is_controlled(&self) -> bool {
         // Before the first commit point nobody can lag behind it.

@@ -41,6 +41,7 @@ mod lets;
 mod local;
 mod map_reduce;
 mod member_alone;
+mod member_door;
 mod namespaces;
 mod node;
 mod oplog_tail;

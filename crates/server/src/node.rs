@@ -1,7 +1,7 @@
 //! The server as the pipeline sees it: what may run here, and what a write waits for.
 
 use crate::Server;
-use pando_base::{Error, ErrorCode, Result, Timestamp};
+use pando_base::{Error, ErrorCode, Result, Timestamp, limits};
 use pando_bson::{DocBuf, DocBuilder};
 use pando_catalog::Collection;
 use pando_command::cluster_time::Signature;
@@ -22,6 +22,9 @@ impl Node for Server {
         &self.instance
     }
 
+    fn is_member_address(&self, remote: &str) -> bool {
+        Server::is_member_address(self, remote)
+    }
     fn admit(&self, ctx: &OpCtx, flags: Flags) -> Result<()> {
         if let Some(lsid) = &ctx.lsid {
             let max = self.instance.params.int(pando_command::Param::maxSessions) as usize;
@@ -55,7 +58,10 @@ impl Node for Server {
                 ),
             ));
         }
-        self.storage.log().advance_clock(seen);
+        // Nobody has proved where this comes from: far ahead, it is heard and not taken over. A clock never goes back.
+        if seen.secs() <= now_secs.saturating_add(limits::CLUSTER_TIME_AHEAD_SECS) {
+            self.storage.log().advance_clock(seen);
+        }
         Ok(())
     }
 

@@ -306,9 +306,13 @@ impl Effects for ServerEffects {
     fn persist_vote(&self, vote: LastVote) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
             let server = self.server()?;
+            server.check_own_goes_on()?;
+            server.hold("hangBeforeWritingVote").await;
             let doc = doc! { "term": vote.term, "candidateIndex": vote.candidate_index };
             server.local_replace_one(&election_ns(), &doc.to_raw()).await?;
-            server.sync_local().await
+            server.sync_local().await?;
+            // What is kept under another's files may have been read before this was written.
+            server.check_own_goes_on()
         })
     }
 
@@ -319,6 +323,7 @@ impl Effects for ServerEffects {
     ) -> BoxFuture<'_, Result<Option<Position>>> {
         Box::pin(async move {
             let server = self.server()?;
+            server.check_own_goes_on()?;
             let mut at = None;
             if note == ConfigNote::Initiate {
                 server.services().inspect(|s| s.hooks.initial_data_available());
@@ -330,6 +335,7 @@ impl Effects for ServerEffects {
             }
             server.local_replace_one(&config_ns(), &config.to_doc()).await?;
             server.sync_local().await?;
+            server.check_own_goes_on()?;
             if note == ConfigNote::Reconfig && server.catalog.gate().is_open() {
                 let doc = doc! { "msg": "Reconfig set", "version": config.version as i32 };
                 server.write_noop_doc(&doc.to_raw())?;
@@ -441,6 +447,16 @@ impl Effects for ServerEffects {
             server.fatal("The set's settings could not be read", &e.message);
         }
     }
+    fn own(&self) -> Result<DocBuf> {
+        let server = self.server()?;
+        server.own_is_kept.store(true, SeqCst);
+        server.own()
+    }
+    fn own_goes_on(&self) {
+        if let Ok(server) = self.server() {
+            server.own_is_kept.store(false, SeqCst);
+        }
+    }
     fn resync(&self) -> Result<()> {
         self.server()?.start_resync()
     }
@@ -473,6 +489,14 @@ impl Effects for ServerEffects {
 }
 
 impl Server {
+    /// Nothing may be told that the next start, with another member's files, would not know of.
+    fn check_own_goes_on(&self) -> Result<()> {
+        if self.own_is_kept.load(SeqCst) {
+            let text = "this member is about to start again with another member's files";
+            return Err(Error::new(ErrorCode::InitialSyncActive, text));
+        }
+        Ok(())
+    }
     pub(crate) async fn sync_local(&self) -> Result<()> {
         let storage = self.storage.clone();
         let synced = self.env.offload(move || storage.sync_local()).await;
@@ -531,10 +555,9 @@ impl Server {
     async fn initial_sync(self: &Arc<Self>) -> Result<Position> {
         let sync = InitialSync::default();
         *self.initial_sync.lock().unwrap_or_else(PoisonError::into_inner) = Some(sync.clone());
-        let own = self.own()?;
         self.catalog.forget_prepared();
         self.forget_sessions();
-        let done = sync.run(&self.data_path_deps()?, own.as_bytes()).await;
+        let done = sync.run(&self.data_path_deps()?).await;
         self.initial_sync.lock().unwrap_or_else(PoisonError::into_inner).take();
         let ended = match done? {
             Ended::Copied => None,

@@ -91,6 +91,9 @@ pub struct Server {
     pub(crate) restored: AtomicBool,
     /// Standalone, on the data of a set's member.
     pub(crate) member_alone: AtomicBool,
+    pub(crate) member_door: crate::member_door::MemberDoor,
+    /// Set while another member's files take the place of this one's: what is voted now would be forgotten.
+    pub(crate) own_is_kept: AtomicBool,
     /// Why the process must end at once.
     fatal: Mutex<Option<String>>,
 }
@@ -165,6 +168,8 @@ impl Server {
             rollbacks: Rollbacks::default(),
             member_alone: AtomicBool::new(false),
             restored: AtomicBool::new(false),
+            member_door: Default::default(),
+            own_is_kept: AtomicBool::new(false),
             fatal: Mutex::new(None),
         });
         server.catalog.add_observer(Arc::new(FeatureVersionGuard(Arc::downgrade(&server))));

@@ -143,8 +143,8 @@ impl Server {
     /// `oplogMinRetentionHours`: what is younger stays whatever the oplog's size.
     /// So does what a start needs to know what sessions have done.
     fn keep_recent_oplog(&self) -> Result<()> {
-        let ms = self.oplog_retention_ms.load(Relaxed) as i64;
-        let oldest = (self.env.clock.wall_ms() - ms).max(0) / 1000;
+        let ms = i64::try_from(self.oplog_retention_ms.load(Relaxed)).unwrap_or(i64::MAX);
+        let oldest = self.env.clock.wall_ms().saturating_sub(ms).max(0) / 1000;
         let retained = (ms > 0).then(|| Timestamp::new(oldest as u32, 0));
         let sessions = self.catalog.sessions_upto()?.map(|upto| upto.ts);
         self.storage.log().set_keep_from(retained.into_iter().chain(sessions).min());

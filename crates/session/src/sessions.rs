@@ -7,7 +7,7 @@
 //! which ones are over.
 
 use pando_base::panics::poisoned;
-use pando_base::{Error, ErrorCode, Result};
+use pando_base::{Error, ErrorCode, Result, limits};
 use pando_command::generic_args::Lsid;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard};
@@ -64,7 +64,10 @@ impl Sessions {
     pub fn end(&self, lsid: &Lsid) {
         let mut table = self.lock();
         table.used.remove(&lsid.id);
-        table.ended.insert(lsid.id);
+        // Without it the session ends by its age, which is all that happens where its end is never told.
+        if table.ended.len() < limits::SESSIONS_ENDED_MAX {
+            table.ended.insert(lsid.id);
+        }
     }
     /// What has happened since the last [`Sessions::told`].
     pub fn changes(&self) -> Changes {
@@ -157,6 +160,19 @@ mod tests {
         s.forget(&[1; 16], t(10));
         s.forget(&[3; 16], t(12));
         assert!(s.contains(&[1; 16]) && !s.contains(&[3; 16]));
+    }
+
+    #[test]
+    fn ends_that_nobody_is_told_of_are_bounded() {
+        let s = Sessions::default();
+        for n in 0..limits::SESSIONS_ENDED_MAX as u128 + 1_000 {
+            s.end(&Lsid { id: n.to_be_bytes(), uid: None });
+        }
+        let changes = s.changes();
+        assert_eq!(changes.ended.len(), limits::SESSIONS_ENDED_MAX);
+        s.told(&changes, Duration::ZERO);
+        s.end(&Lsid { id: [1; 16], uid: None });
+        assert_eq!(s.changes().ended, [[1; 16]]);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use pando_base::{ErrorCode, limits};
 use pando_bson::RawDoc;
 use pando_command::pipeline::{self, Incoming, Outcome};
 use pando_command::reply::{Encoded, HEADROOM, error_reply};
+use pando_command::unfinished::Room;
 use pando_command::{Client, Next, Node, Registry, Sequence};
 use pando_env::{Component, Stream};
 use pando_wire::{Compressors, Envelope, Frame, Scratch, Style, WireError};
@@ -40,6 +41,11 @@ impl<S> Clone for Service<S> {
 
 /// Serves one client until it leaves, misbehaves, or a reply cannot be written.
 pub async fn serve<S: Node>(service: Service<S>, stream: Box<dyn Stream>) {
+    serve_from(service, stream, Vec::new()).await;
+}
+
+/// The same where something has been read already.
+pub(crate) async fn serve_from<S: Node>(service: Service<S>, stream: Box<dyn Stream>, input: Vec<u8>) {
     let instance = service.node.instance().clone();
     let client = instance.connection(stream.peer_addr(), stream.local_addr());
     let guard = Registered::new(client.clone());
@@ -47,7 +53,8 @@ pub async fn serve<S: Node>(service: Service<S>, stream: Box<dyn Stream>) {
         service,
         client,
         stream,
-        input: Vec::new(),
+        input,
+        arriving: None,
         unpack: Scratch::new(),
         out: Output { pack: Scratch::new(), head: Vec::new(), next_id: 1 },
     };
@@ -79,8 +86,16 @@ struct Connection<S: 'static> {
     stream: Box<dyn Stream>,
     /// Received, not yet served.
     input: Vec<u8>,
+    /// The message that has begun and is not complete.
+    arriving: Option<Arriving>,
     unpack: Scratch,
     out: Output,
+}
+
+struct Arriving {
+    since: Duration,
+    /// For all of it, once it has outgrown what each connection may hold.
+    room: Option<Room>,
 }
 
 /// Everything a reply needs.
@@ -95,6 +110,8 @@ impl<S: Node> Connection<S> {
         loop {
             match pando_wire::message_len(&self.input) {
                 Ok(Some(len)) if self.input.len() >= len => {
+                    // It has its room no longer: it is complete.
+                    self.arriving = None;
                     if let Err(end) = self.one(len).await {
                         return end;
                     }
@@ -113,11 +130,12 @@ impl<S: Node> Connection<S> {
 
     /// Reads more of a message of `wanted` bytes (unknown before its header is there).
     async fn receive(&mut self, wanted: Option<usize>) -> Result<(), End> {
-        let have = self.input.len();
-        let missing = wanted.map_or(limits::READ_CHUNK_BYTES, |len| len.saturating_sub(have));
-        // At most doubles what has really arrived, above a floor that costs nothing.
-        let max = missing.clamp(limits::READ_CHUNK_BYTES, limits::READ_GROWTH_BYTES_MIN.max(have));
-        let large = self.input.capacity() > limits::IDLE_BUFFER_BYTES_MAX && have == 0;
+        if !self.input.is_empty() {
+            return self.receive_rest(wanted).await;
+        }
+        let missing = wanted.unwrap_or(limits::READ_CHUNK_BYTES);
+        let max = missing.clamp(limits::READ_CHUNK_BYTES, limits::READ_GROWTH_BYTES_MIN);
+        let large = self.input.capacity() > limits::IDLE_BUFFER_BYTES_MAX;
         let env = &self.client.env;
         let read = if large {
             let pause = Duration::from_millis(limits::IDLE_BUFFER_MS);
@@ -133,6 +151,9 @@ impl<S: Node> Connection<S> {
         } else {
             self.stream.read(&mut self.input, max).await
         };
+        self.took(read)
+    }
+    fn took(&self, read: std::io::Result<usize>) -> Result<(), End> {
         match read {
             Ok(0) | Err(_) => Err(End::Closed),
             Ok(n) => {
@@ -140,6 +161,30 @@ impl<S: Node> Connection<S> {
                 Ok(())
             }
         }
+    }
+
+    /// A message has begun: its bytes may not stay away for long, and a long one waits for room.
+    async fn receive_rest(&mut self, wanted: Option<usize>) -> Result<(), End> {
+        const LATE: End = End::Refused("a message was begun and did not arrive in time");
+        let have = self.input.len();
+        let env = self.client.env.clone();
+        let now = env.clock.mono();
+        let arriving = self.arriving.get_or_insert(Arriving { since: now, room: None });
+        let pause = Duration::from_millis(limits::MESSAGE_PAUSE_MS_MAX);
+        let whole = wanted.unwrap_or(limits::READ_CHUNK_BYTES);
+        let share = Duration::from_secs((whole / limits::MESSAGE_BYTES_PER_SEC_MIN) as u64);
+        let left = (arriving.since + pause + share).saturating_sub(now).min(pause);
+        if have > limits::UNFINISHED_FREE_BYTES && arriving.room.is_none() {
+            let waiting = self.client.instance.unfinished.take(whole);
+            arriving.room = Some(env.timeout(left, waiting).await.ok_or(LATE)?);
+            // The wait was not the sender's.
+            arriving.since = env.clock.mono();
+        }
+        let missing = whole.saturating_sub(have);
+        // At most doubles what has really arrived, above a floor that costs nothing.
+        let max = missing.clamp(limits::READ_CHUNK_BYTES, limits::READ_GROWTH_BYTES_MIN.max(have));
+        let read = env.timeout(left, self.stream.read(&mut self.input, max)).await.ok_or(LATE)?;
+        self.took(read)
     }
 
     // tour: insert 1/9

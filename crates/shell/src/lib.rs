@@ -1,6 +1,7 @@
 //! Between the network and the command pipeline, and between the user and the configuration.
 //!
-//! * [`listener`] accepts connections and counts them; [`connection`] is the life of one;
+//! * [`listener`] accepts connections and counts them; [`connection`] is the life of one,
+//!   [`turned_away`] that of one too many;
 //! * [`options`] turns a command line and a configuration file into a [`Config`];
 //! * [`log`] writes MongoDB's JSON lines.
 
@@ -8,6 +9,7 @@ pub mod connection;
 pub mod listener;
 pub mod log;
 pub mod options;
+mod turned_away;
 
 pub use connection::Service;
 pub use listener::Stop;

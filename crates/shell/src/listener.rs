@@ -1,6 +1,7 @@
 //! Listens on every configured address and starts a task per connection.
 
 use crate::connection::{Service, serve};
+use crate::turned_away::{self, Beyond};
 use pando_base::limits;
 use pando_base::panics::fence;
 use pando_command::Node;
@@ -91,9 +92,12 @@ impl Bound {
         env.log.info(Component::Network, 23016, "Waiting for connections", |a| {
             a.i64("port", i64::from(self.port)).str("ssl", "off");
         });
+        let beyond = Beyond::default();
         for listener in self.listeners {
-            let task = accept(env.clone(), service.clone(), listener, max_connections, stop.clone());
-            env.spawn("listener", task);
+            let (env, service, stop, beyond) = (env.clone(), service.clone(), stop.clone(), beyond.clone());
+            let spawning = env.clone();
+            let task = accept(env, service, listener, max_connections, stop, beyond);
+            spawning.spawn("listener", task);
         }
     }
 }
@@ -104,6 +108,7 @@ async fn accept<S: Node>(
     mut listener: Box<dyn Listener>,
     max_connections: usize,
     stop: Stop,
+    beyond: Beyond,
 ) {
     loop {
         let stream = {
@@ -127,6 +132,7 @@ async fn accept<S: Node>(
                     env.log.info(Component::Network, 22942, text, |a| {
                         a.str("remote", &stream.peer_addr()).i64("connectionCount", counts.current.get());
                     });
+                    turned_away::look_at(&beyond, &service, stream);
                     continue;
                 }
                 // What a request breaks while it reads is its own.

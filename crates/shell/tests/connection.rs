@@ -146,14 +146,28 @@ fn connections_are_counted_limited_and_the_unix_socket_serves_too() {
     unix.read_exact(&mut head).unwrap();
     let counts = &rig.instance.metrics.connections;
     assert_eq!(counts.current.get(), 3);
-    assert!(rig.connect().is_closed(), "one too many");
-    assert_eq!(counts.rejected.get(), 1);
+    // One too many is told so, and then closed.
+    let mut refused = rig.connect();
+    let answer = refused.run(doc! { "hello": 1, "$db": "admin" });
+    assert_eq!(answer.get("code").and_then(|v| v.as_i64()), Some(6), "{answer:?}");
+    assert!(refused.is_closed());
+    // So is one that says to be a member and is at no member's address.
+    let stranger = doc! { "hello": 1, "internalClient": {}, "$db": "admin" };
+    assert!(!ok(&rig.connect().run(stranger)));
+    assert_eq!((counts.rejected.get(), counts.current.get()), (2, 3));
+    // A member's has a reserve.
+    rig.members.store(true, std::sync::atomic::Ordering::SeqCst);
+    let mut member = rig.connect();
+    assert!(ok(&member.run(doc! { "hello": 1, "internalClient": {}, "$db": "admin" })));
+    assert!(ok(&member.run(ping())));
+    assert!(!ok(&rig.connect().run(doc! { "hello": 1, "$db": "admin" })), "only who says so");
+    drop(member);
     drop(a);
     let until = Instant::now() + Duration::from_secs(5);
     while counts.current.get() != 2 && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(5));
     }
-    assert_eq!((counts.current.get(), counts.total_created.get()), (2, 3));
+    assert_eq!((counts.current.get(), counts.total_created.get()), (2, 4));
     assert!(ok(&rig.connect().run(ping())));
     assert!(rig.rt.metrics().num_workers() >= 4);
 }

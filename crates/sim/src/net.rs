@@ -87,6 +87,8 @@ struct Wires {
     listeners: BTreeMap<String, Arc<Mutex<Backlog>>>,
     /// Which machine an address belongs to, whether or not somebody listens.
     homes: BTreeMap<String, Machine>,
+    /// What a machine's connections come from, where that is not the address all share.
+    addresses: BTreeMap<Machine, String>,
     connections: Vec<Wire>,
     /// Connections when the gone ones were last dropped from the list.
     swept: usize,
@@ -136,6 +138,10 @@ impl SimNet {
             wires.swept = wires.connections.len();
         }
     }
+    /// Connections of a machine come from this address from now on.
+    pub fn set_address(&self, machine: Machine, host: &str) {
+        lock(&self.wires).addresses.insert(machine, host.to_owned());
+    }
     pub fn set_options(&self, options: NetOptions) {
         *lock(&self.options) = options;
     }
@@ -183,7 +189,8 @@ impl Net for SimNet {
             let Some(backlog) = lock(&net.wires).listeners.get(&addr).cloned() else {
                 return Err(io::ErrorKind::ConnectionRefused.into());
             };
-            let client = format!("127.0.0.1:{}", net.free_port());
+            let host = lock(&net.wires).addresses.get(&net.machine).cloned();
+            let client = format!("{}:{}", host.as_deref().unwrap_or("127.0.0.1"), net.free_port());
             let (there, back) =
                 (Arc::new(Mutex::new(Pipe::default())), Arc::new(Mutex::new(Pipe::default())));
             let near = End::new(&net, peer, (&back, &there), (client.clone(), addr.clone()));

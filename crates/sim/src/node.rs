@@ -40,6 +40,8 @@ pub struct Node {
     /// As the next boot takes them.
     pub storage: Options,
     pub majority_reads: bool,
+    /// `--maxConns`.
+    pub connections: usize,
 }
 
 impl Node {
@@ -58,6 +60,7 @@ impl Node {
             server: Arc::default(),
             storage: Options { backend: Backend::Mem, memtable_bytes: MEMTABLE_BYTES, ..Options::default() },
             majority_reads: true,
+            connections: 1000,
         }
     }
     /// A machine whose server waits for a configuration.
@@ -102,8 +105,9 @@ impl Node {
             writes_per_worker: 1,
             ..Config::default()
         };
+        let connections = self.connections;
         self.world.sim.spawn(self.process, "pandod", async move {
-            let how = match pandod(env, config, server).await {
+            let how = match pandod(env, config, connections, server).await {
                 Ok(()) => Exit::Clean,
                 Err(why) => Exit::Failed(why),
             };
@@ -137,13 +141,18 @@ impl Node {
     }
 }
 
-async fn pandod(env: Env, config: Config, shown: Arc<Mutex<Weak<Server>>>) -> Result<(), String> {
+async fn pandod(
+    env: Env,
+    config: Config,
+    connections: usize,
+    shown: Arc<Mutex<Weak<Server>>>,
+) -> Result<(), String> {
     let hosts = ["127.0.0.1".to_owned()];
     let bound = listener::bind(&env, &hosts, config.port, None).await.map_err(|e| e.to_string())?;
     let server = Server::start(env, config).await.map_err(|e| e.to_string())?;
     *lock(&shown) = Arc::downgrade(&server);
     let stop = listener::Stop::new();
-    bound.serve(&server.service(), 1000, &stop);
+    bound.serve(&server.service(), connections, &stop);
     server.wait_shutdown_requested().await;
     server.take_leave().await;
     stop.stop();

@@ -9,10 +9,13 @@ use crate::links::Machine;
 use crate::{FaultyDisk, NetOptions, Node, ProcessId, World};
 use pando_bson::{Bson, Document, doc};
 use pando_env::Env;
+use std::future::Future;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const FIRST_PORT: u16 = 27017;
+/// Nobody's, at an address of its own.
+const STRANGER: Machine = Machine(u16::MAX - 1);
 /// Virtual time within which something that must happen has happened.
 const PATIENCE: Duration = Duration::from_secs(120);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -42,6 +45,7 @@ impl Rig {
     }
     fn unnamed_with(seed: u64, members: u16, prepare: impl Fn(&mut Node)) -> Rig {
         let world = World::new(seed, NetOptions::default());
+        world.net.set_address(STRANGER, "10.9.9.9");
         let nodes: Vec<Node> = (0..members)
             .map(|i| {
                 let mut node =
@@ -73,6 +77,11 @@ impl Rig {
     /// Equal members with `enableMajorityReadConcern: false`.
     pub fn without_majority_reads(seed: u64, members: u16) -> Rig {
         let rig = Rig::unnamed_with(seed, members, |n| n.majority_reads = false);
+        rig.initiated(&vec![Document::new(); usize::from(members)], Document::new())
+    }
+    /// Equal members that take so many connections.
+    pub fn with_connections(seed: u64, members: u16, connections: usize) -> Rig {
+        let rig = Rig::unnamed_with(seed, members, |n| n.connections = connections);
         rig.initiated(&vec![Document::new(); usize::from(members)], Document::new())
     }
     pub fn initiated(self, members: &[Document], settings: Document) -> Rig {
@@ -142,12 +151,25 @@ impl Rig {
             }
         }
     }
+    /// The same from a machine that is no member's.
+    pub fn ask_as_stranger(&self, i: usize, command: Document) -> Document {
+        let asked = self.start_from(STRANGER, i, command);
+        self.until("an answer to a stranger", |_| asked.answer().is_some());
+        asked.answer().unwrap_or_default()
+    }
     /// Asks and goes on.
-    pub fn start(&self, i: usize, mut command: Document) -> Asked {
+    pub fn start(&self, i: usize, command: Document) -> Asked {
+        self.start_from(Machine::OUTSIDE, i, command)
+    }
+    fn start_from(&self, machine: Machine, i: usize, mut command: Document) -> Asked {
         if !command.contains("$db") {
             command.push("$db", "test");
         }
-        let (env, addr, body) = (self.env.clone(), self.nodes[i].addr(), command.to_raw());
+        let env = match machine {
+            Machine::OUTSIDE => self.env.clone(),
+            _ => self.world.env_at(machine, self.outside, self.nodes[0].disk.clone()),
+        };
+        let (addr, body) = (self.nodes[i].addr(), command.to_raw());
         let asked = Asked::default();
         let slot = asked.clone();
         self.world.sim.spawn(self.outside, "asking", async move {
@@ -227,6 +249,14 @@ impl Rig {
         let status = self.status(i);
         let host = status.get("syncSourceHost").and_then(Bson::as_str)?;
         self.nodes.iter().position(|n| n.addr() == host)
+    }
+
+    /// A connection of bytes, to send what no driver would.
+    pub fn env(&self) -> &Env {
+        &self.env
+    }
+    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.world.sim.spawn(self.outside, "outside", task);
     }
 
     fn machine(&self, i: usize) -> Machine {

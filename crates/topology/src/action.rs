@@ -1,6 +1,7 @@
 //! What the core asks of the world, in order.
 
 use crate::config::ReplSetConfig;
+use crate::config_order::ConfigId;
 use crate::election::Reason;
 use crate::event::{PersistId, Token};
 use crate::member::{Host, MemberState, Position};
@@ -187,17 +188,70 @@ pub enum CommandReply {
 /// Events of the protocol for the log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Note {
-    ElectionStarted { reason: Reason, term: Term, dry_run: bool },
-    ElectionLost { term: Term, why: String },
-    ElectionWon { term: Term, votes: usize },
-    Voted { term: Term, candidate: i64, granted: bool, dry_run: bool, why: String },
-    MemberDown { id: i64, why: String },
-    MemberUp { id: i64, state: MemberState },
-    PrimarySuspected { id: i64 },
-    PrimaryGone { id: i64, claims: usize },
-    PrimaryAnswers { id: i64 },
-    SteppingDown { why: String },
-    CaughtUp { to: OpTime, complete: bool },
-    Takeover { reason: Reason, at: Millis },
-    NotElectable { why: String },
+    ElectionStarted {
+        reason: Reason,
+        term: Term,
+        dry_run: bool,
+    },
+    ElectionLost {
+        term: Term,
+        why: String,
+    },
+    ElectionWon {
+        term: Term,
+        votes: usize,
+    },
+    Voted {
+        term: Term,
+        candidate: i64,
+        granted: bool,
+        dry_run: bool,
+        why: String,
+    },
+    MemberDown {
+        id: i64,
+        why: String,
+    },
+    MemberUp {
+        id: i64,
+        state: MemberState,
+    },
+    PrimarySuspected {
+        id: i64,
+    },
+    PrimaryGone {
+        id: i64,
+        claims: usize,
+    },
+    PrimaryAnswers {
+        id: i64,
+    },
+    SteppingDown {
+        why: String,
+    },
+    CaughtUp {
+        to: OpTime,
+        complete: bool,
+    },
+    Takeover {
+        reason: Reason,
+        at: Millis,
+    },
+    NotElectable {
+        why: String,
+    },
+    /// This member has seen so many elections within ten minutes.
+    ManyElections {
+        offices: usize,
+    },
+    /// Another member named a term far above this one's.
+    TermNotBelieved {
+        term: Term,
+        own: Term,
+    },
+    /// Another member has this newer configuration, which is not valid here: the present one stays.
+    ConfigRefused {
+        id: ConfigId,
+        why: String,
+    },
 }

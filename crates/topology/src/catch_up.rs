@@ -30,7 +30,7 @@ pub(crate) enum CatchUp {
 impl Core {
     pub(crate) fn start_catch_up(&mut self, out: &mut Actions) {
         self.counts.catch_ups += 1;
-        let limit = self.config.as_ref().map_or(-1, |c| c.settings.catch_up_timeout_ms);
+        let limit = self.config.as_ref().map_or(-1, |c| c.settings.catch_up_timeout());
         if limit == 0 {
             self.counts.catch_ups_skipped += 1;
             return self.start_drain(out);

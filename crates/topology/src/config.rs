@@ -5,7 +5,7 @@
 //! prefixed with that member.
 
 use crate::horizons;
-use pando_base::{Error, ErrorCode, Result, Term};
+use pando_base::{Error, ErrorCode, Millis, Result, Term, limits};
 use pando_bson::fields::{missing, safe_i64, unknown, wrong_type};
 use pando_bson::{Bson, DocBuf, DocBuilder, Document, Elem, ElementType, ObjectId, RawDoc, Value};
 
@@ -77,6 +77,31 @@ pub struct Settings {
     pub get_last_error_modes: Document,
     pub get_last_error_defaults: Document,
     pub replica_set_id: Option<ObjectId>,
+}
+
+/// As a time can be added to: a configuration may name any number.
+fn period(ms: i64) -> Millis {
+    ms.min(limits::REPL_PERIOD_MS_MAX)
+}
+
+impl Settings {
+    pub fn election_timeout(&self) -> Millis {
+        period(self.election_timeout_ms)
+    }
+    pub fn heartbeat_timeout(&self) -> Millis {
+        period(self.heartbeat_timeout_secs.saturating_mul(1000))
+    }
+    pub fn heartbeat_interval(&self) -> Millis {
+        period(self.heartbeat_interval_ms)
+    }
+    /// -1 = no limit.
+    pub fn catch_up_timeout(&self) -> Millis {
+        period(self.catch_up_timeout_ms)
+    }
+    /// -1 = no takeover.
+    pub fn catch_up_takeover_delay(&self) -> Millis {
+        period(self.catch_up_takeover_delay_ms)
+    }
 }
 
 impl Default for Settings {
@@ -199,7 +224,13 @@ impl ReplSetConfig {
             let f = Field { owner: OWNER, e };
             match e.name() {
                 "_id" => (config.name, has_id) = (f.str()?.to_owned(), true),
-                "version" => (config.version, has_version) = (f.more_than_zero()?, true),
+                "version" => match f.more_than_zero()? {
+                    n if n > limits::REPLSET_VERSION_MAX => {
+                        let bound = (limits::REPLSET_VERSION_MAX + 1).to_string();
+                        return Err(range("version", "<", &bound, n));
+                    }
+                    n => (config.version, has_version) = (n, true),
+                },
                 "term" => config.term = f.at_least(-1)?,
                 "protocolVersion" => match f.i64()? {
                     1 => {}
@@ -264,6 +295,10 @@ impl ReplSetConfig {
         }
         if self.members.is_empty() || self.members.len() > MEMBERS_MAX {
             return Err(too_many_members(self.members.len()));
+        }
+        // By a forced change, which leaps ahead.
+        if self.version > limits::REPLSET_VERSION_MAX {
+            return Err(range("version", "<", &(limits::REPLSET_VERSION_MAX + 1).to_string(), self.version));
         }
         self.validate_distinct()?;
         horizons::check_all(&self.members)?;
@@ -606,13 +641,19 @@ impl Settings {
     }
 
     fn append_to(&self, b: &mut DocBuilder) {
-        let int = |n: i64| n.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32;
         b.bool("chainingAllowed", self.chaining_allowed);
-        b.i32("heartbeatIntervalMillis", int(self.heartbeat_interval_ms));
-        b.i32("heartbeatTimeoutSecs", int(self.heartbeat_timeout_secs));
-        b.i32("electionTimeoutMillis", int(self.election_timeout_ms));
-        b.i32("catchUpTimeoutMillis", int(self.catch_up_timeout_ms));
-        b.i32("catchUpTakeoverDelayMillis", int(self.catch_up_takeover_delay_ms));
+        for (name, n) in [
+            ("heartbeatIntervalMillis", self.heartbeat_interval_ms),
+            ("heartbeatTimeoutSecs", self.heartbeat_timeout_secs),
+            ("electionTimeoutMillis", self.election_timeout_ms),
+            ("catchUpTimeoutMillis", self.catch_up_timeout_ms),
+            ("catchUpTakeoverDelayMillis", self.catch_up_takeover_delay_ms),
+        ] {
+            match i32::try_from(n) {
+                Ok(n) => b.i32(name, n),
+                Err(_) => b.i64(name, n),
+            };
+        }
         b.doc("getLastErrorModes", |d| d.document(&self.get_last_error_modes));
         b.doc("getLastErrorDefaults", |d| d.document(&self.get_last_error_defaults));
         if let Some(id) = self.replica_set_id {

@@ -18,7 +18,7 @@ use crate::timer::Timer;
 use crate::vote::VoteRecord;
 use crate::whole_start::Gathering;
 use crate::write_concern::Waiters;
-use pando_base::{Error, Millis, OpTime, Term};
+use pando_base::{Error, Millis, OpTime, Term, limits};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -126,7 +126,14 @@ pub struct Core {
     pub(crate) last_oplog_metadata: Option<OplogQueryMetadata>,
 
     pub(crate) suspicion: Option<Suspicion>,
+    /// The last early election that this member took part in, and the term of the office that had been lost.
+    pub(crate) fast_election: Option<(Millis, Term)>,
+    /// The newest office that was seen, and when the last few began.
+    pub(crate) office_seen: Term,
+    pub(crate) offices: VecDeque<Millis>,
     pub(crate) change: Option<ConfigChange>,
+    /// Another member's, not valid here, as the log has been told.
+    pub(crate) refused_config: Option<ConfigId>,
     /// Reconfigurations in force, answered once they are on a majority.
     pub(crate) config_waiters: Vec<(Token, ConfigId)>,
     pub(crate) topology_version: i64,
@@ -189,7 +196,11 @@ impl Core {
             source_changes: VecDeque::new(),
             last_oplog_metadata: None,
             suspicion: None,
+            fast_election: None,
+            office_seen: -1,
+            offices: VecDeque::new(),
             change: None,
+            refused_config: None,
             config_waiters: Vec::new(),
             topology_version: 0,
             quiesce_until: None,
@@ -218,11 +229,14 @@ impl Core {
             self.started = self.now;
             self.start(out);
         }
-        self.dispatch(event, out);
+        if let Some(event) = self.screen(event, out) {
+            self.dispatch(event, out);
+        }
         while let Some(timer) = self.next_due(self.now) {
             self.fire(timer, out);
         }
         self.tell_state(out);
+        self.look_at_offices(out);
         self.check();
     }
 
@@ -276,7 +290,6 @@ impl Core {
             }
             Event::PositionsReceived { token, update } => self.on_positions_received(token, update, out),
             Event::ConnectionLost { to } => self.on_connection_lost(to, out),
-            Event::Metadata(metadata) => self.on_metadata(&metadata, out),
             Event::Fetched { from, repl, oplog, last_fetched } => {
                 self.on_fetched(&from, &repl, oplog, last_fetched, out);
             }
@@ -393,6 +406,26 @@ impl Core {
             self.told = now;
             out.push(Action::State(change));
             self.bump_topology(out);
+        }
+    }
+
+    /// A set that changes its primary again and again has something that its operator should know of.
+    fn look_at_offices(&mut self, out: &mut Actions) {
+        let office = match self.primary {
+            _ if self.is_leader() => self.term,
+            Some(id) => self.members.get(&id).map_or(-1, |m| m.term),
+            None => return,
+        };
+        if office <= self.office_seen {
+            return;
+        }
+        self.office_seen = office;
+        let now = self.now;
+        self.offices.push_back(now);
+        self.offices.retain(|at| *at + limits::ELECTIONS_WARN_MS > now);
+        if self.offices.len() >= limits::ELECTIONS_WARN {
+            self.note(Note::ManyElections { offices: self.offices.len() }, out);
+            self.offices.truncate(limits::ELECTIONS_WARN * 10);
         }
     }
 
@@ -556,6 +589,9 @@ impl Core {
         self.participant = None;
         self.last_primary = -1;
         self.source_changes.clear();
+        self.fast_election = None;
+        self.offices.clear();
+        self.office_seen = -1;
         // Time stands still in a model: whoever sleeps has slept.
         self.election_sleep_until = 0;
         for data in self.members.values_mut() {
@@ -569,10 +605,10 @@ impl Core {
     // --- small helpers of the rules
 
     pub(crate) fn election_timeout_ms(&self) -> Millis {
-        self.config.as_ref().map_or(10_000, |c| c.settings.election_timeout_ms)
+        self.config.as_ref().map_or(10_000, |c| c.settings.election_timeout())
     }
     pub(crate) fn heartbeat_timeout_ms(&self) -> Millis {
-        self.config.as_ref().map_or(10_000, |c| c.settings.heartbeat_timeout_secs * 1000)
+        self.config.as_ref().map_or(10_000, |c| c.settings.heartbeat_timeout())
     }
     pub(crate) fn config_member(&self, id: MemberId) -> Option<&Member> {
         self.config.as_ref()?.members.iter().find(|m| m.id == id)

@@ -12,7 +12,7 @@ use crate::member::{MemberId, MemberState};
 use crate::message::{Failure, LastVote, VoteReply, VoteRequest};
 use crate::mutants::{Mutant, broken};
 use crate::timer::Timer;
-use pando_base::{Error, ErrorCode, Millis, OpTime, Term, Timestamp};
+use pando_base::{Error, ErrorCode, Millis, OpTime, Term, Timestamp, limits};
 use std::collections::BTreeMap;
 
 /// R-ELEC-1.
@@ -118,6 +118,7 @@ pub enum Unelectable {
     NotCloseEnoughForPriorityTakeover,
     NotFreshEnoughForCatchUpTakeover,
     ShuttingDown,
+    NoTermLeft,
 }
 
 impl Unelectable {
@@ -141,6 +142,7 @@ impl Unelectable {
                  call for catchup takeover"
             }
             Unelectable::ShuttingDown => "node is shutting down",
+            Unelectable::NoTermLeft => "no term is left above the present one",
         }
     }
 }
@@ -176,6 +178,9 @@ impl Core {
         }
         if self.shut_down || self.quiesce_until.is_some() {
             return Some(Unelectable::ShuttingDown);
+        }
+        if self.term >= limits::TERM_MAX {
+            return Some(Unelectable::NoTermLeft);
         }
         if self.state() != MemberState::Secondary {
             return Some(Unelectable::NotSecondary);
@@ -296,6 +301,7 @@ impl Core {
         let config_id = config.id();
         let timeout_ms = self.heartbeat_timeout_ms();
         let set_name = self.set_name.clone();
+        let lost_primary = self.lost_primary();
         let Some(c) = &mut self.candidacy else { return };
         c.answers = BTreeMap::from([(me, true)]);
         c.asked = 0;
@@ -306,6 +312,7 @@ impl Core {
             candidate_index: index,
             config: config_id,
             last_applied,
+            lost_primary: lost_primary.filter(|_| c.reason == Reason::PrimaryLost),
         };
         for m in config.members.iter().filter(|m| m.is_voter() && m.id != me) {
             c.asked += 1;
@@ -442,6 +449,9 @@ impl Core {
             }
         }
         *self.counts.successful.entry(c.reason).or_default() += 1;
+        if let Some(lost) = self.lost_primary().filter(|_| c.reason == Reason::PrimaryLost) {
+            self.saw_fast_election(lost);
+        }
         self.note(Note::ElectionWon { term, votes }, out);
         self.election = Some(ElectionRecord {
             reason: c.reason,

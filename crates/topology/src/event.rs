@@ -88,8 +88,6 @@ pub enum Event {
     ConnectionLost {
         to: MemberId,
     },
-    /// `$replData` of any replication command or answer.
-    Metadata(ReplSetMetadata),
     /// A batch from the sync source: its metadata, and the newest entry fetched with it.
     Fetched {
         from: Host,

@@ -11,6 +11,10 @@
 //!               └► who hears a claim probes for itself, and claims in its turn
 //!                    └► voters with the claim make a majority ──► stand, best placed first, dry run first
 //! ```
+//! Refused means that nobody listens: a connection that was accepted and then closed is no more than silence (a server with
+//! too many connections does that). A claim names the term of the office it is about. A voter that hears the primary
+//! promises nothing, and after one early election the next within ten seconds is left to the election timeout: an
+//! operation that kills each primary in turn must not go through the set faster than its users notice.
 //! A slow or stopped primary still accepts connections and is never suspected; a member that alone cannot reach the
 //! primary finds no majority; a claim ends with the first answer of any primary. Nothing here changes a term: only an
 //! election that a majority has already promised to (dry run) does.
@@ -19,6 +23,7 @@ use crate::action::{Actions, Note};
 use crate::core::Core;
 use crate::election::Reason;
 use crate::member::{MemberId, MemberState};
+use crate::message::LostPrimary;
 use crate::mutants::{Mutant, broken};
 use crate::timer::Timer;
 use pando_base::{Millis, OpTime, Term, limits};
@@ -28,6 +33,7 @@ const STAGGER_MS: Millis = limits::FAILOVER_STAGGER_MS;
 const SPREAD_MS: Millis = limits::FAILOVER_SPREAD_MS;
 const RETRY_MS: Millis = limits::FAILOVER_RETRY_MS;
 const TRIES_MAX: u32 = limits::FAILOVER_TRIES_MAX;
+const COOLDOWN_MS: Millis = limits::FAILOVER_COOLDOWN_MS;
 
 /// The primary that was found refusing.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -44,8 +50,13 @@ pub struct Suspicion {
 
 impl Core {
     /// What this node tells others (`lostPrimary`).
-    pub(crate) fn lost_primary(&self) -> Option<MemberId> {
-        self.suspicion.as_ref().filter(|s| s.claimed).map(|s| s.primary)
+    pub(crate) fn lost_primary(&self) -> Option<LostPrimary> {
+        let s = self.suspicion.as_ref().filter(|s| s.claimed)?;
+        Some(LostPrimary { id: s.primary, term: s.term })
+    }
+    /// The last early election, about an office before this one, is not long ago.
+    fn is_cooling(&self, office: Term) -> bool {
+        self.fast_election.is_some_and(|(at, before)| office > before && self.now < at + COOLDOWN_MS)
     }
     pub fn suspects_primary(&self) -> bool {
         self.suspicion.is_some()
@@ -99,12 +110,15 @@ impl Core {
     }
 
     /// Another member says it lost the primary, or no longer says so.
-    pub(crate) fn on_claim(&mut self, from: MemberId, claim: Option<MemberId>, out: &mut Actions) {
-        let term = self.term;
+    pub(crate) fn on_claim(&mut self, from: MemberId, claim: Option<LostPrimary>, out: &mut Actions) {
         let Some(data) = self.members.get_mut(&from) else { return };
-        data.lost_primary = claim.map(|id| (id, term));
+        data.lost_primary = claim;
         if let Some(lost) = claim {
-            self.suspect(lost, out);
+            // It may have been elected again since.
+            let known = self.members.get(&lost.id).map_or(lost.term, |m| m.term);
+            if lost.term >= known || broken(Mutant::FastClaimOfAnyTerm) {
+                self.suspect(lost.id, out);
+            }
             self.count_claims(out);
         }
     }
@@ -114,17 +128,20 @@ impl Core {
         if !s.claimed || self.is_leader() || self.primary.is_some() {
             return;
         }
-        let lost = s.primary;
+        let (lost, office) = (s.primary, s.term);
+        if self.is_cooling(office) && !broken(Mutant::FastWithoutCooldown) {
+            return;
+        }
+        let counts = |claim: LostPrimary| {
+            claim.id == lost && (claim.term == office || broken(Mutant::FastClaimOfAnyTerm))
+        };
         let claims = config
             .members
             .iter()
             .filter(|m| m.is_voter() && m.id != lost)
             .filter(|m| {
                 m.id == self.self_id()
-                    || self
-                        .members
-                        .get(&m.id)
-                        .is_some_and(|d| d.lost_primary.is_some_and(|(id, _)| id == lost))
+                    || self.members.get(&m.id).is_some_and(|d| d.lost_primary.is_some_and(counts))
             })
             .count();
         let too_few = claims < config.majority_votes() && !broken(Mutant::FastWithoutMajority);
@@ -175,6 +192,22 @@ impl Core {
         if self.stand(Reason::PrimaryLost, None, out).is_err() {
             self.retry_fast_election();
         }
+    }
+
+    /// Why this voter promises nothing to a candidate that would not wait for the election timeout.
+    pub(crate) fn refuse_fast_vote(&self, lost: LostPrimary) -> Option<String> {
+        if self.primary == Some(lost.id) && !broken(Mutant::FastVoteDespitePrimary) {
+            return Some(format!("can hear the primary (member {}) that the candidate has lost", lost.id));
+        }
+        if self.is_cooling(lost.term) && !broken(Mutant::FastVoteWithoutCooldown) {
+            return Some("the last early election is not long ago".to_owned());
+        }
+        None
+    }
+
+    /// This member voted in an early election, or won one.
+    pub(crate) fn saw_fast_election(&mut self, lost: LostPrimary) {
+        self.fast_election = Some((self.now, lost.term));
     }
 
     /// After a lost election.

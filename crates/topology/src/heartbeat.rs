@@ -30,8 +30,8 @@ impl Core {
     /// R-HB-7.
     fn heartbeat_interval_ms(&self) -> Millis {
         let Some(config) = &self.config else { return 2000 };
-        let interval = config.settings.heartbeat_interval_ms;
-        let half = config.settings.election_timeout_ms / 2;
+        let interval = config.settings.heartbeat_interval();
+        let half = config.settings.election_timeout() / 2;
         let wanted = if self.is_arbiter() {
             interval.min(half)
         } else if !self.is_leader() && self.sync_source.is_none() {
@@ -124,7 +124,7 @@ impl Core {
         failure: &Failure,
         out: &mut Actions,
     ) {
-        if failure.is_refusal() {
+        if failure.hints_at_end() {
             self.on_refused(from, flight.probe, out);
         }
         // The suspicion may have begun a probe already.
@@ -183,10 +183,12 @@ impl Core {
             data.ping.hit(rtt);
         }
         self.see_term(reply.term, out);
-        if let Some(config) = &reply.config {
-            self.on_newer_config(config.clone(), out);
-        } else if reply.config_id.is_newer_than(self.config_id()) {
-            self.fetch_config_from_member(from, out);
+        match &reply.config {
+            Some(config) => self.on_config_offered(reply.config_id, config.clone(), out),
+            None if reply.config_id.is_newer_than(self.config_id()) => {
+                self.fetch_config_from_member(from, out);
+            }
+            None => {}
         }
         self.update_member(from, &reply, out);
         let before = self.primary;
@@ -227,7 +229,6 @@ impl Core {
         data.best.forward_to(&reply.positions);
         data.sync_source.clone_from(&reply.sync_source);
         data.primary_id = reply.primary_id;
-        data.lost_primary = reply.lost_primary.map(|id| (id, reply.term));
         data.heard_since_election = true;
         if !was_up {
             // Whatever was wrong with it as a source may be over.
@@ -334,7 +335,7 @@ impl Core {
             set_name: self.set_name.clone(),
             state,
             config_id: self.config_id(),
-            config: self.config.clone().filter(|_| newer),
+            config: self.config.clone().filter(|_| newer).map(Ok),
             positions: if state == MemberState::Startup2 { Positions::NULL } else { self.me },
             term: self.term,
             primary_id: self.primary().unwrap_or(-1),
@@ -347,14 +348,5 @@ impl Core {
             lost_primary: self.lost_primary(),
             committed: self.committed,
         }
-    }
-
-    /// `$replData` of any other message.
-    pub(crate) fn on_metadata(&mut self, metadata: &crate::message::ReplSetMetadata, out: &mut Actions) {
-        self.see_term(metadata.term, out);
-        if self.is_arbiter() {
-            self.learn_commit_point_by_heartbeat(metadata.committed);
-        }
-        self.tell_commit_point(out);
     }
 }

@@ -46,7 +46,7 @@
 //!
 //! One rule, one file: [`heartbeat`], [`election`], [`vote`], [`takeover`], [`catch_up`], [`fast_failover`],
 //! [`liveness`], [`step_down`], [`commit_point`], [`update_position`], [`write_concern`], [`sync_source`],
-//! [`sync_source_change`], [`reconfig`], [`maintenance`], [`check`].
+//! [`sync_source_change`], [`reconfig`], [`maintenance`], [`credible`], [`check`].
 
 pub mod action;
 pub mod catch_up;
@@ -55,6 +55,7 @@ pub mod commit_point;
 pub mod config;
 pub mod config_order;
 pub mod core;
+pub mod credible;
 pub mod election;
 pub mod event;
 pub mod fast_failover;

@@ -29,8 +29,8 @@ impl Core {
                 Ok(CommandReply::Freeze { info: Some("unfreezing"), warning: None })
             }
             None => {
-                self.step_down_until = self.step_down_until.max(self.now + secs * 1000);
-                self.set_timer(Timer::StepDownPeriod, self.step_down_until.max(self.now + 1));
+                self.step_down_until = self.step_down_until.max(self.after(secs.saturating_mul(1000)));
+                self.set_timer(Timer::StepDownPeriod, self.step_down_until.max(self.after(1)));
                 let warning = (secs == 1).then_some("you really want to freeze for only 1 second?");
                 Ok(CommandReply::Freeze { info: None, warning })
             }

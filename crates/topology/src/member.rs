@@ -190,7 +190,7 @@ pub struct MemberData {
     /// Answered since this node was elected (R-CATCH-2).
     pub heard_since_election: bool,
     /// It found the primary of this term refusing connections.
-    pub lost_primary: Option<(MemberId, Term)>,
+    pub lost_primary: Option<crate::message::LostPrimary>,
 }
 
 impl Default for MemberData {

@@ -3,6 +3,7 @@
 use crate::config::ReplSetConfig;
 use crate::config_order::ConfigId;
 use crate::member::{Host, MemberId, MemberState, Positions};
+use crate::mutants::{Mutant, broken};
 use pando_base::{ErrorCode, Millis, OpTime, Term, Timestamp};
 use pando_bson::ObjectId;
 use std::sync::Arc;
@@ -19,9 +20,15 @@ pub struct HeartbeatRequest {
     pub term: Term,
     /// The primary the sender sees, or -1.
     pub primary_id: MemberId,
-    /// Ours (`lostPrimary`): the sender's connections to the primary of `term` are refused. The receiver looks for
-    /// itself.
-    pub lost_primary: Option<MemberId>,
+    /// Ours (`lostPrimary`, `lostPrimaryTerm`). The receiver looks for itself.
+    pub lost_primary: Option<LostPrimary>,
+}
+
+/// A member's connections to the primary of this term are refused.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct LostPrimary {
+    pub id: MemberId,
+    pub term: Term,
 }
 
 /// The answer to it (R-HB-3).
@@ -30,8 +37,8 @@ pub struct HeartbeatReply {
     pub set_name: String,
     pub state: MemberState,
     pub config_id: ConfigId,
-    /// Attached when the sender's is older.
-    pub config: Option<Arc<ReplSetConfig>>,
+    /// Attached when the sender's is older; or what the receiver finds wrong with it.
+    pub config: Option<Result<Arc<ReplSetConfig>, String>>,
     /// All null from a member in STARTUP2.
     pub positions: Positions,
     pub term: Term,
@@ -41,7 +48,7 @@ pub struct HeartbeatReply {
     pub election_time: Timestamp,
     pub electable: bool,
     /// Ours: see [`HeartbeatRequest::lost_primary`].
-    pub lost_primary: Option<MemberId>,
+    pub lost_primary: Option<LostPrimary>,
     /// For arbiters and members that fetch nothing (R-CP-3, R-CP-5).
     pub committed: crate::member::Position,
 }
@@ -55,6 +62,8 @@ pub struct VoteRequest {
     pub candidate_index: usize,
     pub config: ConfigId,
     pub last_applied: OpTime,
+    /// Ours (`lostPrimary`, `lostPrimaryTerm`): asked before the election timeout, because this primary refuses connections.
+    pub lost_primary: Option<LostPrimary>,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -136,6 +145,10 @@ pub enum Failure {
 impl Failure {
     /// The process at the other end is certainly not serving.
     pub fn is_refusal(&self) -> bool {
+        matches!(self, Failure::Refused) || (broken(Mutant::FastOnClosed) && matches!(self, Failure::Reset))
+    }
+    /// It may have ended: worth a probe. A server with too many connections closes them too.
+    pub fn hints_at_end(&self) -> bool {
         matches!(self, Failure::Refused | Failure::Reset)
     }
     pub fn text(&self) -> String {

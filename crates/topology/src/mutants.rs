@@ -52,6 +52,16 @@ pub enum Mutant {
     FastWithoutMajority,
     /// Silence counts as refusal.
     FastOnSilence,
+    /// A connection that was accepted and closed counts as refused.
+    FastOnClosed,
+    /// A claim counts whatever the term of the office that it is about.
+    FastClaimOfAnyTerm,
+    /// A voter that hears the primary promises its vote to who has lost it.
+    FastVoteDespitePrimary,
+    /// One early election follows the other at once.
+    FastWithoutCooldown,
+    /// A voter promises its vote to an early candidate right after an early election.
+    FastVoteWithoutCooldown,
     /// A starting set elects although somebody knows a primary.
     StartDespitePrimary,
     /// A primary that hears of nobody stays.
@@ -74,6 +84,8 @@ pub enum Mutant {
     SourceNotAhead,
     /// A denied sync source.
     SourceDenied,
+    /// A nearer source is taken however often that happens.
+    NearerWithoutLimit,
     /// A hidden sync source where a visible one would do.
     SourceHidden,
     /// A source that cannot tell where the logs parted is asked again.
@@ -88,6 +100,10 @@ pub enum Mutant {
     MajorityForgetsJournal,
     /// A member stands for election with less than it once held.
     StandWithLessThanPromised,
+    /// Another member's term is taken over however large it is.
+    AnyTermBelieved,
+    /// A configuration that came by heartbeat is installed as it is.
+    AnyConfigInstalled,
 }
 
 impl Mutant {
@@ -116,6 +132,11 @@ impl Mutant {
         Mutant::CatchUpTakeoverUnasked,
         Mutant::FastWithoutMajority,
         Mutant::FastOnSilence,
+        Mutant::FastOnClosed,
+        Mutant::FastClaimOfAnyTerm,
+        Mutant::FastVoteDespitePrimary,
+        Mutant::FastWithoutCooldown,
+        Mutant::FastVoteWithoutCooldown,
         Mutant::StartDespitePrimary,
         Mutant::LonelyPrimaryStays,
         Mutant::StandWhileFrozen,
@@ -127,6 +148,7 @@ impl Mutant {
         Mutant::OlderConfigInstalled,
         Mutant::SourceNotAhead,
         Mutant::SourceDenied,
+        Mutant::NearerWithoutLimit,
         Mutant::SourceHidden,
         Mutant::AskAgainWhoCannotTell,
         Mutant::CopyAgainUnasked,
@@ -134,6 +156,8 @@ impl Mutant {
         Mutant::CopyAgainUnallowed,
         Mutant::MajorityForgetsJournal,
         Mutant::StandWithLessThanPromised,
+        Mutant::AnyTermBelieved,
+        Mutant::AnyConfigInstalled,
     ];
 }
 

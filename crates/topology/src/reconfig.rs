@@ -7,8 +7,9 @@
 //! One change at a time, and none while an election runs. A safe change moves one vote at most and waits until the
 //! present configuration, and what was committed under it, are on a majority: so any two quorums overlap.
 
-use crate::action::{Action, Actions, CommandReply, ConfigNote};
+use crate::action::{Action, Actions, CommandReply, ConfigNote, Note};
 use crate::config::ReplSetConfig;
+use crate::config_order::ConfigId;
 use crate::core::Core;
 use crate::event::Token;
 use crate::member::{Host, MemberId, MemberState};
@@ -346,12 +347,34 @@ impl Core {
         result: Result<HeartbeatReply, Failure>,
         out: &mut Actions,
     ) {
-        if let Ok(HeartbeatReply { config: Some(config), .. }) = result {
-            self.on_newer_config(config, out);
+        if let Ok(HeartbeatReply { config: Some(config), config_id, .. }) = result {
+            self.on_config_offered(config_id, config, out);
         }
     }
 
-    pub(crate) fn on_newer_config(&mut self, config: Arc<ReplSetConfig>, out: &mut Actions) {
+    /// A newer build may have one that this one cannot read, or finds invalid; stored, it would refuse the next start.
+    /// This member goes on with the one it has, and says so once.
+    pub(crate) fn on_config_offered(
+        &mut self,
+        id: ConfigId,
+        config: Result<Arc<ReplSetConfig>, String>,
+        out: &mut Actions,
+    ) {
+        let valid = config.and_then(|c| match c.validate() {
+            Err(e) if !broken(Mutant::AnyConfigInstalled) => Err(e.message.to_string()),
+            _ => Ok(c),
+        });
+        match valid {
+            Ok(config) => self.on_newer_config(config, out),
+            Err(why) if id.is_newer_than(self.config_id()) && self.refused_config != Some(id) => {
+                self.refused_config = Some(id);
+                self.note(Note::ConfigRefused { id, why }, out);
+            }
+            Err(_) => {}
+        }
+    }
+
+    fn on_newer_config(&mut self, config: Arc<ReplSetConfig>, out: &mut Actions) {
         let newer = config.id().is_newer_than(self.config_id()) || broken(Mutant::OlderConfigInstalled);
         if !newer || config.name != self.set_name || self.is_draining() || self.is_standing() {
             return;
@@ -432,8 +455,9 @@ impl Core {
         }
         self.reset_members();
         if first {
-            self.term = 0;
-            out.push(Action::Term(0));
+            // What a configuration names has been reached.
+            self.term = change.config.term.max(0);
+            out.push(Action::Term(self.term));
             self.initiator = change.initiate;
             // Whoever initiates has the data of the set; the others copy it.
             self.follower_state =

@@ -54,7 +54,7 @@ impl Core {
             out.push(Action::Reply { token, result: Err(e) });
             return;
         }
-        let (wait_until, until) = (self.now + request.catch_up_ms, self.now + request.period_ms);
+        let (wait_until, until) = (self.after(request.catch_up_ms), self.after(request.period_ms));
         let command = Command { token, request, wait_until, until, mode_before: self.mode };
         self.mode = LeaderMode::AttemptingStepDown;
         let lock = self.next_id();

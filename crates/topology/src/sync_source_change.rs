@@ -4,6 +4,7 @@ use crate::action::{Action, Actions};
 use crate::core::Core;
 use crate::member::{Host, MemberState};
 use crate::message::{OplogQueryMetadata, ReplSetMetadata};
+use crate::mutants::{Mutant, broken};
 use crate::params::SourcePreference;
 use pando_base::{Millis, OpTime};
 
@@ -114,7 +115,7 @@ impl Core {
         if self.source_was_forced
             || self.follower_state == MemberState::Startup2
             || me.secondary_delay_secs > 0
-            || recent > self.params.source_changes_per_hour
+            || (recent > self.params.source_changes_per_hour && !broken(Mutant::NearerWithoutLimit))
             || !self.chains()
             || near == 0
             || pings < PINGS_PER_MEMBER * self.members.len()

@@ -29,17 +29,17 @@ impl Core {
         }
         let primary_priority = self.config_member(from).map_or(0.0, |m| m.priority);
         let mine = self.me.applied.op;
-        let catch_up = config.settings.catch_up_timeout_ms != 0
-            && config.settings.catch_up_takeover_delay_ms != -1
+        let catch_up = config.settings.catch_up_timeout() != 0
+            && config.settings.catch_up_takeover_delay() != -1
             && reply.positions.applied.op < mine
             && mine.t < self.term;
         let priority = me.priority > primary_priority;
         let rank = config.members.iter().filter(|m| m.priority > me.priority).count() as i64;
         if priority && (!catch_up || rank == 0) {
-            let at = self.now + config.settings.election_timeout_ms * (rank + 1);
+            let at = self.now + config.settings.election_timeout() * (rank + 1);
             self.schedule_takeover(Timer::PriorityTakeover, Reason::PriorityTakeover, at, out);
         } else if catch_up {
-            let at = self.now + config.settings.catch_up_takeover_delay_ms;
+            let at = self.now + config.settings.catch_up_takeover_delay();
             self.schedule_takeover(Timer::CatchUpTakeover, Reason::CatchUpTakeover, at, out);
         }
     }

@@ -85,6 +85,9 @@ impl Core {
             return;
         }
         self.last_vote = LastVote { term: request.term, candidate_index: request.candidate_index as i64 };
+        if let Some(lost) = request.lost_primary {
+            self.saw_fast_election(lost);
+        }
         // Granting a vote is as good as seeing a primary (R-ELEC-2).
         self.schedule_election();
         let id = self.persist(Pending::Vote { token, reply });
@@ -148,6 +151,11 @@ impl Core {
                 "already voted for another candidate ({host}) this term ({})",
                 self.last_vote.term
             ));
+        }
+        if request.dry_run
+            && let Some(why) = request.lost_primary.and_then(|lost| self.refuse_fast_vote(lost))
+        {
+            return Some(why);
         }
         self.arbiter_refuses(request)
     }

@@ -458,6 +458,7 @@ impl State {
                     candidate_index: ask.from,
                     config: ConfigId { version: config.version, term: ask.term },
                     last_applied: time(ask.last),
+                    lost_primary: None,
                 };
                 self.feed(ask.to, Event::VoteRequested { token, request });
             }

@@ -1,6 +1,6 @@
-//! The coordinator's tasks: one gives the core its time, one works through the queue of actions.
+//! The coordinator's tasks: one gives the core its time, the others work through the lanes of actions.
 
-use crate::coordinator::Coordinator;
+use crate::coordinator::{Coordinator, Lane};
 use pando_base::{Error, limits};
 use pando_topology::{Action, Event, MemberState, Position, Positions};
 use std::sync::Arc;
@@ -10,9 +10,11 @@ use std::time::Duration;
 const IDLE: Duration = Duration::from_millis(limits::COORDINATOR_IDLE_MS);
 
 pub(crate) fn spawn(coordinator: &Arc<Coordinator>) {
-    let (a, b) = (coordinator.clone(), coordinator.clone());
-    coordinator.env.spawn("replication clock", async move { clock(a).await });
-    coordinator.env.spawn("replication coordinator", async move { work(b).await });
+    let env = &coordinator.env;
+    env.spawn("replication clock", clock(coordinator.clone()));
+    env.spawn("replication calls", make_calls(coordinator.clone()));
+    env.spawn("replication votes", persist(coordinator.clone()));
+    env.spawn("replication coordinator", change_roles(coordinator.clone()));
 }
 
 async fn clock(c: Arc<Coordinator>) {
@@ -30,19 +32,52 @@ async fn clock(c: Arc<Coordinator>) {
     }
 }
 
-async fn work(c: Arc<Coordinator>) {
+/// The next action of a lane; `None` when the lane is empty, and what to wait for then.
+fn next(c: &Coordinator, lane: Lane) -> Result<Action, u64> {
+    let seen = c.stepped.version();
+    c.lock().lanes.of(lane).pop_front().ok_or(seen)
+}
+
+/// Each call is a task of its own.
+async fn make_calls(c: Arc<Coordinator>) {
+    while !c.effects.is_stopping() {
+        match next(&c, Lane::Calls) {
+            Ok(action) => c.call(action),
+            Err(seen) => c.stepped.changed(seen).await,
+        }
+    }
+}
+
+/// Votes and configurations, one after the other.
+async fn persist(c: Arc<Coordinator>) {
+    while !c.effects.is_stopping() {
+        match next(&c, Lane::Disk) {
+            Ok(Action::PersistVote { id, vote }) => {
+                let done = c.effects.persist_vote(vote).await;
+                persisted(&c, id, done.map(|()| None));
+            }
+            Ok(Action::PersistConfig { id, config, note }) => {
+                let done = c.effects.persist_config(config, note).await;
+                persisted(&c, id, done);
+            }
+            Ok(_) => {}
+            Err(seen) => c.stepped.changed(seen).await,
+        }
+    }
+}
+
+async fn change_roles(c: Arc<Coordinator>) {
     let mut roles = Roles { following: false, copying: Arc::default() };
     while !c.effects.is_stopping() {
-        let seen = c.stepped.version();
-        let next = c.lock().queue.pop_front();
-        let Some(action) = next else {
-            roles.settle(&c).await;
-            if c.stepped.version() == seen {
-                c.stepped.changed(seen).await;
+        match next(&c, Lane::Roles) {
+            Ok(action) => roles.carry_out(&c, action).await,
+            Err(seen) => {
+                roles.settle(&c).await;
+                if c.stepped.version() == seen {
+                    c.stepped.changed(seen).await;
+                }
             }
-            continue;
-        };
-        roles.carry_out(&c, action).await;
+        }
     }
 }
 
@@ -103,14 +138,6 @@ impl Roles {
 
     async fn carry_out(&mut self, c: &Arc<Coordinator>, action: Action) {
         match action {
-            Action::PersistVote { id, vote } => {
-                let done = c.effects.persist_vote(vote).await;
-                persisted(c, id, done.map(|()| None));
-            }
-            Action::PersistConfig { id, config, note } => {
-                let done = c.effects.persist_config(config, note).await;
-                persisted(c, id, done);
-            }
             Action::LocateSelf { id, config } => {
                 let index = c.effects.locate_self(config).await;
                 c.tell(Event::SelfLocated { id, index });
@@ -134,7 +161,8 @@ impl Roles {
                 });
             }
             Action::ReleaseStateLock { .. } => c.effects.release_state_lock(),
-            call => c.call(call),
+            // Told at once; what follows from it is settled above.
+            _ => {}
         }
     }
 }

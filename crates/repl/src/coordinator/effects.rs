@@ -47,6 +47,11 @@ pub trait Effects: Send + Sync + 'static {
     fn keep_sessions(&self, upto: OpTime) -> BoxFuture<'_, Result<()>>;
     /// Settings that members keep in memory have been applied.
     fn applied_settings(&self);
+    /// What this member keeps of itself when another's files take the place of its own. From now on no vote and no
+    /// configuration is written: it would be forgotten.
+    fn own(&self) -> Result<DocBuf>;
+    /// The files do not take that place after all.
+    fn own_goes_on(&self);
     /// Gives this node's data up, to copy the set's again.
     fn resync(&self) -> Result<()>;
     /// The same, because no member can be followed any more; what may not be in the set's history is kept.

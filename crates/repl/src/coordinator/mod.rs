@@ -3,12 +3,14 @@
 //! ```text
 //!   commands, replies of members, clock, log ──► Coordinator::tell ──► Core::step ──► actions
 //!                                                       ▲                              │ at once: state, answers, positions
-//!                                                       └── driver task ◄── queue ◄────┘ the rest, in order: disk, calls, role changes
+//!                                                       └── driver tasks ◄── lanes ◄───┘ the rest: calls, disk, role changes
 //! ```
 //!
 //! Actions that only change what others may read here, or that answer somebody, are carried out while the core is
-//! locked: nobody sees a half of them. What takes time goes into a queue that one task works through in order; calls to
-//! other members run beside it. A barrier (a vote, a configuration) holds the queue until it is on disk.
+//! locked: nobody sees a half of them. What takes time goes into one of three lanes, each of which a task of its own works
+//! through in order: calls to other members, which go out at once and wait for nothing; writes of votes and configurations;
+//! changes of role. A slow disk, or a long drain, thus never holds a heartbeat back. What must not be said before a vote is
+//! on disk the core itself says only afterwards.
 //!
 //! * [`effects`] — what the coordinator needs of the server around it;
 //! * [`driver`] — the tasks: clock, queue;
@@ -32,7 +34,7 @@ use crate::data::Progress;
 use crate::state::Repl;
 use answers::{Answers, Waiting};
 use pando_base::panics::{self, poisoned};
-use pando_base::{Error, ErrorCode, Millis, Result};
+use pando_base::{Error, ErrorCode, Millis, Result, limits};
 use pando_env::Env;
 use pando_env::sync::Notify;
 use pando_rpc::{Options, Pool};
@@ -44,10 +46,46 @@ use std::sync::{Arc, Mutex, MutexGuard};
 struct Inner {
     core: Core,
     answers: Answers,
-    /// For the driver, in order.
-    queue: VecDeque<Action>,
+    lanes: Lanes,
     /// The fetcher should look for another source.
     change_source: bool,
+}
+
+/// What waits for a task, in order within each lane.
+#[derive(Default)]
+struct Lanes {
+    calls: VecDeque<Action>,
+    disk: VecDeque<Action>,
+    roles: VecDeque<Action>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Lane {
+    Calls,
+    Disk,
+    Roles,
+}
+
+impl Lanes {
+    fn of(&mut self, lane: Lane) -> &mut VecDeque<Action> {
+        match lane {
+            Lane::Calls => &mut self.calls,
+            Lane::Disk => &mut self.disk,
+            Lane::Roles => &mut self.roles,
+        }
+    }
+    fn push(&mut self, action: Action) {
+        let lane = match &action {
+            Action::SendHeartbeat { .. }
+            | Action::SendVoteRequest { .. }
+            | Action::SendStepUp { .. }
+            | Action::FetchConfig { .. }
+            | Action::CheckQuorum { .. } => Lane::Calls,
+            Action::PersistVote { .. } | Action::PersistConfig { .. } => Lane::Disk,
+            _ => Lane::Roles,
+        };
+        self.of(lane).push_back(action);
+    }
 }
 
 /// One member's coordinator; lives as long as the server.
@@ -78,7 +116,7 @@ impl Coordinator {
         let inner = Inner {
             core: Core::new(boot),
             answers: Answers::default(),
-            queue: VecDeque::new(),
+            lanes: Lanes::default(),
             change_source: false,
         };
         let coordinator = Arc::new(Coordinator {
@@ -127,7 +165,15 @@ impl Coordinator {
             let mut inner = self.lock();
             let (token, slot) = inner.answers.open();
             let waiting = Waiting { coordinator: self, token, slot };
-            self.step(&mut inner, event(token));
+            match event(token) {
+                // Its disk does not keep up with what it promises.
+                Event::VoteRequested { .. } if inner.lanes.disk.len() >= limits::COORDINATOR_QUEUE_MAX => {
+                    let text = "too many votes and configurations wait for this member's disk";
+                    let e = Error::new(ErrorCode::ExceededTimeLimit, text);
+                    inner.answers.give(token, Said::Vote(Err(e)));
+                }
+                event => self.step(&mut inner, event),
+            }
             waiting
         };
         waiting.answer().await
@@ -166,7 +212,7 @@ impl Coordinator {
             if let Action::Draw = action {
                 inner.core.step(now, Event::Random(self.env.rng.next_u64()), &mut actions);
             } else if let Some(later) = self.at_once(inner, action) {
-                inner.queue.push_back(later);
+                inner.lanes.push(later);
             }
         }
         self.stepped.bump();

@@ -79,6 +79,25 @@ pub(crate) fn log(log: &Log, note: &Note) {
         Note::Takeover { reason, at } => log.info(election, 4615649, "Scheduling a takeover", |a| {
             a.str("reason", reason.text()).i64("when", *at);
         }),
+        Note::ManyElections { offices } => {
+            let text = "This set has elected a primary again and again within ten minutes; look for what ends its primaries";
+            log.warn(election, 9100006, text, |a| {
+                a.i64("elections", *offices as i64);
+            });
+        }
+        Note::TermNotBelieved { term, own } => {
+            let text = "Another member named a term that cannot be; its message is not taken";
+            log.warn(Component::Repl, 9100004, text, |a| {
+                a.i64("term", *term).i64("ownTerm", *own);
+            });
+        }
+        Note::ConfigRefused { id, why } => {
+            let text =
+                "Another member has a newer configuration that is not valid here; the present one stays";
+            log.warn(Component::Repl, 9100005, text, |a| {
+                a.show("newer", id).str("error", why);
+            });
+        }
         Note::NotElectable { why } => {
             log.info(election, 4615661, "Not starting an election, since we are not electable", |a| {
                 a.str("reason", why);

@@ -86,6 +86,12 @@ impl Upper for Coordinator {
     fn resync(&self) {
         self.tell_refused(self.effects.resync());
     }
+    fn own(&self) -> Result<DocBuf> {
+        self.effects.own()
+    }
+    fn own_goes_on(&self) {
+        self.effects.own_goes_on();
+    }
     fn data_is_valid(&self) {
         self.tell(Event::FollowerState(MemberState::Secondary));
     }
@@ -102,7 +108,7 @@ impl Upper for Coordinator {
         self.progress.committed().op_time
     }
     fn election_timeout(&self) -> Duration {
-        let ms = self.read(|core| core.config().map_or(10_000, |c| c.settings.election_timeout_ms));
+        let ms = self.read(|core| core.config().map_or(10_000, |c| c.settings.election_timeout()));
         Duration::from_millis(ms.max(1) as u64)
     }
     fn delay(&self) -> Duration {

@@ -1,6 +1,7 @@
 //! The protocol's messages as MongoDB's documents, and back (R-HB-2, R-HB-3, R-ELEC-6, R-UPOS-1, R-META-1..2).
 //!
-//! Two fields are ours: `lostPrimary` in heartbeats and their answers, and `lastOpCommitted` in answers. Other
+//! Three fields are ours: `lostPrimary` and `lostPrimaryTerm` in heartbeats, their answers and requests for votes, and
+//! `lastOpCommitted` in answers. Other
 //! servers ignore both.
 
 use crate::data::metadata::{
@@ -12,8 +13,8 @@ use pando_base::{Error, ErrorCode, OpTime, Result, Term, Timestamp};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
 use pando_command::request::missing;
 use pando_topology::message::{
-    Failure, HeartbeatReply, HeartbeatRequest, MemberPosition as CorePosition, OplogQueryMetadata,
-    ReplSetMetadata, UpdatePosition, VoteReply, VoteRequest,
+    Failure, HeartbeatReply, HeartbeatRequest, LostPrimary, MemberPosition as CorePosition,
+    OplogQueryMetadata, ReplSetMetadata, UpdatePosition, VoteReply, VoteRequest,
 };
 use pando_topology::{ConfigId, MemberState, Position, Positions, ReplSetConfig};
 use std::sync::Arc;
@@ -42,6 +43,18 @@ fn append_position(b: &mut DocBuilder, p: Position, op: &str, wall: &str) {
     b.date(wall, p.wall);
 }
 
+/// Members of an older build do not say of which term: of the one they are in.
+fn lost(d: &RawDoc) -> Option<LostPrimary> {
+    let id = d.get("lostPrimary")?.as_i64()?;
+    Some(LostPrimary { id, term: int(d, "lostPrimaryTerm", int(d, "term", -1)) })
+}
+fn append_lost(b: &mut DocBuilder, lost: Option<LostPrimary>) {
+    if let Some(lost) = lost {
+        b.i64("lostPrimary", lost.id);
+        b.i64("lostPrimaryTerm", lost.term);
+    }
+}
+
 // --- replSetHeartbeat
 
 pub fn heartbeat(r: &HeartbeatRequest) -> DocBuf {
@@ -54,9 +67,7 @@ pub fn heartbeat(r: &HeartbeatRequest) -> DocBuf {
     b.i64("fromId", r.from_id);
     b.i64("term", r.term);
     b.i64("primaryId", r.primary_id);
-    if let Some(id) = r.lost_primary {
-        b.i64("lostPrimary", id);
-    }
+    append_lost(&mut b, r.lost_primary);
     b.str("$db", "admin");
     b.finish()
 }
@@ -72,7 +83,7 @@ pub fn parse_heartbeat(d: &RawDoc) -> Result<HeartbeatRequest> {
         from_id: int(d, "fromId", -1),
         term: int(d, "term", -1),
         primary_id: int(d, "primaryId", -1),
-        lost_primary: d.get("lostPrimary").and_then(|v| v.as_i64()),
+        lost_primary: lost(d),
     })
 }
 
@@ -95,18 +106,17 @@ pub fn append_heartbeat_reply(b: &mut DocBuilder, r: &HeartbeatReply) {
     append_position(b, r.positions.written, "writtenOpTime", "writtenWallTime");
     b.bool("electable", r.electable);
     append_position(b, r.committed, "lastOpCommitted", "lastCommittedWall");
-    if let Some(id) = r.lost_primary {
-        b.i64("lostPrimary", id);
-    }
-    if let Some(config) = &r.config {
+    append_lost(b, r.lost_primary);
+    if let Some(Ok(config)) = &r.config {
         b.doc("config", |d| config.append_to(d));
     }
 }
 
 pub fn parse_heartbeat_reply(d: &RawDoc) -> std::result::Result<HeartbeatReply, Failure> {
     let config = match d.get("config") {
+        // One that this build cannot read says nothing against the member.
         Some(Value::Document(c)) => {
-            Some(Arc::new(ReplSetConfig::parse(c).map_err(|e| Failure::Other(e.message.to_string()))?))
+            Some(ReplSetConfig::parse(c).map(Arc::new).map_err(|e| e.message.to_string()))
         }
         _ => None,
     };
@@ -133,7 +143,7 @@ pub fn parse_heartbeat_reply(d: &RawDoc) -> std::result::Result<HeartbeatReply, 
         sync_source: text(d, "syncingTo"),
         election_time,
         electable: flag(d, "electable"),
-        lost_primary: d.get("lostPrimary").and_then(|v| v.as_i64()),
+        lost_primary: lost(d),
         committed: position(d, "lastOpCommitted", "lastCommittedWall"),
     })
 }
@@ -150,6 +160,7 @@ pub fn vote_request(r: &VoteRequest) -> DocBuf {
     b.i64("configVersion", r.config.version);
     b.i64("configTerm", r.config.term);
     op_time(&mut b, "lastAppliedOpTime", r.last_applied);
+    append_lost(&mut b, r.lost_primary);
     b.str("$db", "admin");
     b.finish()
 }
@@ -166,6 +177,7 @@ pub fn parse_vote_request(d: &RawDoc) -> Result<VoteRequest> {
             .map_err(|_| Error::new(ErrorCode::BadValue, format!("Invalid candidateIndex: {index}")))?,
         config: ConfigId { version: needed("configVersion")?, term: int(d, "configTerm", -1) },
         last_applied: op_time_of(d.get("lastAppliedOpTime").or_else(|| d.get("lastWrittenOpTime"))),
+        lost_primary: lost(d),
     })
 }
 
@@ -287,14 +299,14 @@ mod tests {
             from_id: 7,
             term: 4,
             primary_id: -1,
-            lost_primary: Some(2),
+            lost_primary: Some(LostPrimary { id: 2, term: 3 }),
         };
         assert_eq!(parse_heartbeat(&heartbeat(&r)).unwrap(), r);
         let reply = HeartbeatReply {
             set_name: "rs".to_owned(),
             state: MemberState::Secondary,
             config_id: r.config,
-            config: Some(Arc::new(ReplSetConfig::single("rs", "a:1"))),
+            config: Some(Ok(Arc::new(ReplSetConfig::single("rs", "a:1")))),
             positions: Positions { written: at(3), applied: at(2), durable: at(1) },
             term: 4,
             primary_id: 1,
@@ -318,6 +330,7 @@ mod tests {
             candidate_index: 2,
             config: ConfigId { version: 3, term: 2 },
             last_applied: at(4).op,
+            lost_primary: Some(LostPrimary { id: 2, term: 3 }),
         };
         assert_eq!(parse_vote_request(&vote_request(&r)).unwrap(), r);
         assert_eq!(parse_vote_request(RawDoc::empty()).unwrap_err().code.0, 40414);

@@ -125,6 +125,7 @@ impl BackgroundSync {
                 rbid: probe.rbid,
                 oldest: Some(probe.oldest),
                 retried: restarts > 0,
+                stays: false,
                 good: 0,
             };
             let end = fetcher.run(&mut self.last).await;

@@ -48,6 +48,8 @@ pub(crate) struct Fetcher<'a> {
     /// A first query after a cut connection has less time.
     pub(crate) retried: bool,
     /// Batches that were good.
+    /// An initial sync follows one source to its end: what it has copied is of that one.
+    pub(crate) stays: bool,
     pub(crate) good: u64,
 }
 
@@ -175,6 +177,11 @@ impl Fetcher<'_> {
             return Err(End::Invalid(Error::new(ErrorCode::InvalidSyncSource, text)));
         };
         let mut entries = fetch::read_batch(array, 0, *last, is_first).map_err(End::Invalid)?;
+        let own = self.deps.upper.term();
+        if let Some(newest) = entries.last().filter(|e| !pando_base::is_credible_term(e.op_time.t, own)) {
+            let text = format!("an entry of the term {}, far above this member's ({own})", newest.op_time.t);
+            return Err(End::Invalid(Error::new(ErrorCode::InvalidSyncSource, text)));
+        }
         if is_first {
             let known = fetch::check_first(&entries, *last, self.oldest).map_err(End::Refused)?;
             entries.drain(..known);
@@ -195,7 +202,7 @@ impl Fetcher<'_> {
         }
         self.good += 1;
         self.deps.upper.saw_metadata(self.source, &m, *last);
-        if self.deps.upper.should_change_source(self.source, &m, *last) {
+        if !self.stays && self.deps.upper.should_change_source(self.source, &m, *last) {
             return Err(End::BetterSource);
         }
         Ok(())

@@ -74,10 +74,10 @@ fn unusable(text: String) -> Error {
 }
 
 impl FileCopy<'_> {
-    pub(crate) async fn run(&self, own: &[u8]) -> Result<()> {
+    pub(crate) async fn run(&self) -> Result<()> {
         let pinned = self.pin().await?;
         let id = pinned.get("backup").and_then(|v| v.as_i64()).unwrap_or(0);
-        let done = self.copy(&pinned, id, own).await;
+        let done = self.copy(&pinned, id).await;
         let unpin = doc! { "_closeBackup": id, "$db": "admin" }.to_raw();
         // If it does not hear, the pin ends by itself.
         let _ = self.deps.pool.call(self.source, &unpin, LIMIT).await;
@@ -98,11 +98,13 @@ impl FileCopy<'_> {
         })
     }
 
-    async fn copy(&self, pinned: &RawDoc, pin: i64, own: &[u8]) -> Result<()> {
+    async fn copy(&self, pinned: &RawDoc, pin: i64) -> Result<()> {
         let files = files_of(pinned)?;
         self.status.files(files.iter().map(|f| f.bytes).sum());
         let disk = self.deps.env.disk.clone();
         let staging = Staging::begin(disk, files.iter().map(|f| f.path.as_str()))?;
+        // What an attempt before this one had completed lies there no more.
+        self.deps.upper.own_goes_on();
         let mut todo = VecDeque::new();
         for (i, f) in files.iter().enumerate() {
             todo.extend((0..f.bytes.max(1)).step_by(limits::BACKUP_READ_BYTES).map(|offset| (i, offset)));
@@ -129,8 +131,17 @@ impl FileCopy<'_> {
             return Err(e);
         }
         self.check_source(pinned).await?;
-        work.staging.keep(own)?;
-        let done = self.deps.env.offload(move || work.staging.complete()).await;
+        // As late as can be: a vote given in the hours of a copy must outlive it. From here to the next start there is none.
+        let own = self.deps.upper.own()?;
+        self.deps.hold("initialSyncHangAfterKeepingOwnState", self.stop).await;
+        let done = self
+            .deps
+            .env
+            .offload(move || {
+                work.staging.keep(own.as_bytes())?;
+                work.staging.complete()
+            })
+            .await;
         done.unwrap_or_else(|| Err(Error::internal("the end of a file copy panicked")))
     }
 

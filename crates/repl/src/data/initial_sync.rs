@@ -24,7 +24,7 @@ use crate::data::{Deps, Stop, applier, writer};
 use pando_base::panics::poisoned;
 use pando_base::{Error, ErrorCode, OpTime, Result, Timestamp, limits};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value, doc};
-use pando_catalog::Applying;
+use pando_catalog::{Applying, Catalog};
 use pando_command::Param;
 use pando_env::Component;
 use pando_oplog::{EntryView, Meta};
@@ -55,17 +55,16 @@ pub enum Ended {
 }
 
 impl InitialSync {
-    /// Copies the set's data, as `initialSyncMethod` says. `own` is kept for the start with copied files. After too many
-    /// failed attempts there is an error.
-    pub async fn run(&self, deps: &Deps, own: &[u8]) -> Result<Ended> {
+    /// Copies the set's data, as `initialSyncMethod` says. After too many failed attempts there is an error.
+    pub async fn run(&self, deps: &Deps) -> Result<Ended> {
         let mut by_files = file_copy::is_wanted(deps)?;
-        deps.catalog.mark_copy(true)?;
+        on_disk(deps, |catalog| catalog.mark_copy(true)).await?;
         let attempts = deps.instance.params.int(Param::numInitialSyncAttempts).max(1) as u32;
         self.status.begin(file_copy::method(by_files), attempts, deps.env.clock.wall_ms());
         let mut attempt = 0;
         while attempt < attempts {
             let Some(source) = self.find_source(deps, attempt + 1).await else { return Ok(Ended::Stopped) };
-            let done = self.attempt(deps, &source, own, by_files).await;
+            let done = self.attempt(deps, &source, by_files).await;
             deps.progress.set_source(None);
             match done {
                 Ok(ended) => return Ok(ended),
@@ -81,7 +80,7 @@ impl InitialSync {
                 Err(e) => {
                     attempt += 1;
                     self.failed(deps, &source, attempts - attempt, &e);
-                    deps.catalog.discard_copy()?;
+                    on_disk(deps, Catalog::discard_copy).await?;
                     deps.progress.reset(Position::NULL);
                     self.pause(deps).await;
                 }
@@ -114,11 +113,11 @@ impl InitialSync {
         self.status.attempt(&source, deps.env.clock.wall_ms());
         Some(source)
     }
-    async fn attempt(&self, deps: &Deps, source: &str, own: &[u8], by_files: bool) -> Result<Ended> {
+    async fn attempt(&self, deps: &Deps, source: &str, by_files: bool) -> Result<Ended> {
         let (stop, status) = (&self.stop, &self.status);
         let log = &deps.env.log;
         if by_files {
-            FileCopy { deps, stop, source, status }.run(own).await?;
+            FileCopy { deps, stop, source, status }.run().await?;
             log.info(Component::InitSync, 9100022, "The sync source's files are copied", |_| {});
             return Ok(Ended::CopiedFiles);
         }
@@ -368,10 +367,17 @@ impl Attempt<'_> {
         if with_sessions {
             self.deps.upper.keep_sessions(at.op_time).await?;
         }
-        self.deps.catalog.mark_copy(false)?;
+        on_disk(self.deps, |catalog| catalog.mark_copy(false)).await?;
         self.deps.progress.reset(at);
         Ok(at)
     }
+}
+
+/// What waits for the disk, beside the tasks that do not.
+async fn on_disk(deps: &Deps, work: impl FnOnce(&Catalog) -> Result<()> + Send + 'static) -> Result<()> {
+    let catalog = deps.catalog.clone();
+    let done = deps.env.offload(move || work(&catalog)).await;
+    done.unwrap_or_else(|| Err(Error::internal("a step of an initial sync panicked")))
 }
 
 /// Entries on their way into our log while collections are copied.
@@ -422,14 +428,17 @@ async fn fetch(patience: &Patience<'_>, to: &Queue, rbid: i32, first: OpTime) ->
     let mut last = first;
     let mut retried = false;
     loop {
-        let mut fetcher = Fetcher { deps, stop, to, source, rbid, oldest: None, retried, good: 0 };
+        let mut fetcher =
+            Fetcher { deps, stop, to, source, rbid, oldest: None, retried, stays: true, good: 0 };
         let end = fetcher.run(&mut last).await;
         if fetcher.good > 1 {
             patience.worked();
         }
         match end {
             End::Stopped => return Ok(()),
-            End::BetterSource => continue,
+            End::BetterSource => {
+                return Err(Error::internal("the fetcher of an initial sync left its source"));
+            }
             End::Failed(f) => match patience.after(f).await {
                 Err(_) if stop.is_asked() => return Ok(()),
                 tried => tried?,

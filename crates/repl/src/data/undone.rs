@@ -35,7 +35,7 @@ impl Undone {
     }
     /// Milliseconds from the oldest entry to the newest.
     pub fn spans_ms(&self) -> i64 {
-        self.newest.map_or(0, |n| n.wall) - self.oldest.map_or(0, |o| o.wall)
+        self.newest.map_or(0, |n| n.wall).saturating_sub(self.oldest.map_or(0, |o| o.wall))
     }
 
     fn note_operation(&mut self, e: &EntryView<'_>) -> Result<()> {

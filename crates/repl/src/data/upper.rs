@@ -47,6 +47,10 @@ pub trait Upper: Send + Sync + 'static {
     fn too_stale(&self, stale: bool);
     /// The data is of one time again, after a rollback that fetched documents.
     fn data_is_valid(&self);
+    /// What this member keeps of itself under another's files; until [`Upper::own_goes_on`] it neither votes nor takes
+    /// configurations.
+    fn own(&self) -> Result<DocBuf>;
+    fn own_goes_on(&self);
     /// This node's data is of no use any more: the set's is to be copied again.
     fn resync(&self);
     /// The source's history parted from ours: only a rollback could go on (R-RB-1).

@@ -55,7 +55,7 @@ impl Writer {
                 let due = rest.iter().take_while(|e| e.wall <= old_enough).count();
                 if due == 0 {
                     // The delay may be changed meanwhile.
-                    let left = (next.wall - old_enough).clamp(1, limits::SECONDARY_DELAY_LOOK_MS);
+                    let left = next.wall.saturating_sub(old_enough).clamp(1, limits::SECONDARY_DELAY_LOOK_MS);
                     let pause = self.deps.env.clock.sleep(Duration::from_millis(left as u64));
                     if self.stop.unless_asked(pause).await.is_none() {
                         return false;

@@ -103,8 +103,13 @@ pub(super) async fn step_down(server: &Server, ctx: &OpCtx, req: Request<'_>) ->
     if secs < catch_up {
         return Err(Error::bad_value("stepdown period must be longer than secondaryCatchUpPeriodSecs"));
     }
-    let request = StepDownRequest { force, catch_up_ms: catch_up * 1000, period_ms: secs * 1000 };
+    let request = StepDownRequest { force, catch_up_ms: millis(catch_up)?, period_ms: millis(secs)? };
     order(server, ctx, |token| Event::StepDown { token, request }).await
+}
+
+fn millis(secs: i64) -> Result<i64> {
+    let text = "Overflow casting from a lower-precision duration to a higher-precision duration";
+    secs.checked_mul(1000).ok_or_else(|| Error::new(ErrorCode::DurationOverflow, text))
 }
 
 pub(super) async fn get_rbid(server: &Server, _: &OpCtx, _: Request<'_>) -> Result<Reply> {
@@ -117,6 +122,7 @@ pub(super) async fn get_rbid(server: &Server, _: &OpCtx, _: Request<'_>) -> Resu
 /// How far members behind this one are (R-UPOS-2).
 pub(super) async fn update_position(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     server.repl.require_config()?;
+    server.admit_member(ctx, "replSetUpdatePosition", None).await?;
     let update = wire::parse_update_position(req.body)?;
     let coordinator = server.coordinator()?;
     let said = coordinator.ask(|token| Event::PositionsReceived { token, update });

@@ -15,9 +15,12 @@ use pando_shell::listener::{self, Stop};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
 pub struct Toy {
+    /// Everybody is at a member's address.
+    members: Arc<AtomicBool>,
     instance: Arc<Instance>,
     registry: Registry<Toy>,
 }
@@ -25,6 +28,9 @@ pub struct Toy {
 impl Node for Toy {
     fn instance(&self) -> &Arc<Instance> {
         &self.instance
+    }
+    fn is_member_address(&self, _: &str) -> bool {
+        self.members.load(SeqCst)
     }
     fn admit(&self, _: &OpCtx, _: Flags) -> Result<()> {
         Ok(())
@@ -101,6 +107,7 @@ const fn spec(name: &'static str, handler: pando_command::Handler<Toy>) -> Comma
 }
 
 pub struct Rig {
+    pub members: Arc<AtomicBool>,
     pub rt: tokio::runtime::Runtime,
     pub instance: Arc<Instance>,
     pub port: u16,
@@ -115,10 +122,12 @@ pub fn rig(max_connections: usize) -> Rig {
     let dir = std::env::temp_dir().join(format!("pando-conn-{}-{n}", std::process::id()));
     let rt = pando_env_tokio::runtime().unwrap();
     let stop = Stop::new();
+    let members = Arc::new(AtomicBool::new(false));
     let (instance, port) = rt.block_on(async {
         let env = pando_env_tokio::env(&dir, Log::none(), pando_env_tokio::RealNet::default()).unwrap();
         let instance = Instance::new(env.clone(), Params::new());
-        let toy = Toy { instance: instance.clone(), registry: Registry::new(TABLE) };
+        let toy =
+            Toy { members: members.clone(), instance: instance.clone(), registry: Registry::new(TABLE) };
         let service = Service::new(Arc::new(toy), |toy| &toy.registry);
         let hosts = ["127.0.0.1".to_owned()];
         let bound = listener::bind(&env, &hosts, 0, dir.to_str()).await.unwrap();
@@ -126,7 +135,7 @@ pub fn rig(max_connections: usize) -> Rig {
         bound.serve(&service, max_connections, &stop);
         (instance, port)
     });
-    Rig { rt, instance, port, stop, dir }
+    Rig { members: members.clone(), rt, instance, port, stop, dir }
 }
 
 impl Drop for Rig {

@@ -132,3 +132,62 @@ fn a_source_that_gives_no_files_is_copied_from_logically() {
     rig.until("a secondary", |rig| is_secondary(rig, NEW));
     assert_eq!(hash(&rig, p), hash(&rig, NEW));
 }
+
+/// A voter copies its data anew; what it votes for meanwhile, and is told of the set, outlives the copy.
+#[test]
+fn a_copy_of_files_forgets_neither_a_vote_nor_a_configuration_made_meanwhile() {
+    let mut rig = Rig::of(95, 3);
+    let p = rig.primary();
+    rig.ok(p, insert(0, w(3)));
+    fill(&rig, p, "big", 500);
+    if p == NEW {
+        rig.admin(p, doc! { "replSetStepDown": 60 });
+        rig.until("another primary", |rig| rig.primary_now().is_some_and(|now| now != NEW));
+    }
+    let p = rig.primary();
+    by_files(&rig);
+    hang(&rig, NEW, "initialSyncHangAfterKeepingOwnState", true);
+    hang(&rig, NEW, "initialSyncHangCopyingFiles", true);
+    rig.admin(NEW, doc! { "resync": 1 });
+    rig.until("the list of files", |rig| {
+        sync_status(rig, NEW).is_some_and(|s| number(&s, "approxTotalDataSize") > 0)
+    });
+    let mut config = rig.next_config(p);
+    config.set("settings", doc! { "heartbeatIntervalMillis": 1900 });
+    rig.insist(p, &doc! { "replSetReconfig": config, "$db": "admin" });
+    let version =
+        |rig: &Rig, i: usize| number(&rig.admin(i, doc! { "replSetGetConfig": 1 }), "config.version");
+    let told = version(&rig, p);
+    rig.until("the configuration", |rig| version(rig, NEW) == told);
+    let term = number(&rig.status(NEW), "term") + 1_000;
+    let ask = |rig: &Rig, candidate: i64, term: i64| {
+        let config = rig.admin(NEW, doc! { "replSetGetConfig": 1 });
+        rig.ask(
+            NEW,
+            doc! { "replSetRequestVotes": 1, "setName": "rs0", "dryRun": false, "term": term,
+            "candidateIndex": candidate, "configVersion": number(&config, "config.version"),
+            "configTerm": number(&config, "config.term"),
+            "lastAppliedOpTime": { "ts": pando_base::Timestamp::new(u32::MAX, 1), "t": term - 1 }, "$db": "admin" },
+        )
+    };
+    let granted = ask(&rig, 0, term);
+    assert!(granted.get("voteGranted").is_some_and(Bson::is_truthy), "{granted:?}");
+    hang(&rig, NEW, "initialSyncHangCopyingFiles", false);
+    // Once what it keeps of itself has been read, it promises nothing any more.
+    rig.until("the last moment", |rig| {
+        let server = rig.nodes[NEW].server().expect("a running member");
+        let point = server.instance.fail_points.get("initialSyncHangAfterKeepingOwnState");
+        point.is_some_and(|p| p.times_entered() > 0)
+    });
+    let refused = ask(&rig, 0, term + 1_000_000);
+    assert_eq!(code(&refused), 1, "{refused:?}");
+    rig.isolate(NEW);
+    hang(&rig, NEW, "initialSyncHangAfterKeepingOwnState", false);
+    start_again(&mut rig);
+    rig.until("an answer", |rig| rig.hello(NEW).contains("ok"));
+    let again = ask(&rig, 1, term);
+    assert!(!again.get("voteGranted").is_some_and(Bson::is_truthy), "{again:?}");
+    assert!(version(&rig, NEW) >= told);
+    rig.heal();
+    rig.until("a secondary or a primary", |rig| is_secondary(rig, NEW) || rig.is_primary(NEW));
+}

@@ -314,6 +314,159 @@ fn a_large_collection_is_loaded_in_bulk_with_its_indexes() {
     }
 }
 
+/// Options of collections, views, and what they stand on arrive as they are.
+#[test]
+fn options_and_views_are_copied() {
+    let (rig, p) = pair_and_one(98);
+    let create = |d: Document| rig.ok(p, d);
+    create(doc! { "create": "capped", "capped": true, "size": 8192, "max": 10 });
+    create(
+        doc! { "create": "strict", "validator": { "n": { "$type": "int" } }, "validationAction": "error" },
+    );
+    create(doc! { "create": "sorted", "collation": { "locale": "en", "strength": 2 } });
+    create(doc! { "create": "clustered", "clusteredIndex": { "key": { "_id": 1 }, "unique": true } });
+    create(doc! { "create": "pre", "changeStreamPreAndPostImages": { "enabled": true } });
+    create(doc! { "create": "view", "viewOn": "sorted", "pipeline": [{ "$match": { "a": "x" } }],
+    "collation": { "locale": "en", "strength": 2 } });
+    create(
+        doc! { "create": "over", "viewOn": "view", "pipeline": [], "collation": { "locale": "en", "strength": 2 } },
+    );
+    rig.ok(p, doc! { "insert": "sorted", "documents": [{ "_id": 1, "a": "X" }, { "_id": 2, "a": "y" }] });
+    add(&rig, p, &Document::new());
+    rig.until("a secondary", |rig| is_secondary(rig, NEW) && !is_marked(rig, p));
+    rig.ok(p, insert(9_000, w(3)));
+    let listed = |rig: &Rig, i: usize| {
+        let reply = rig.ok(i, anywhere(doc! { "listCollections": 1 }));
+        let mut all: Vec<String> = at(&reply, "cursor.firstBatch")
+            .and_then(Bson::as_array)
+            .unwrap_or_default()
+            .iter()
+            .filter_map(Bson::as_doc)
+            .map(|d| format!("{d:?}"))
+            .collect();
+        all.sort();
+        all
+    };
+    assert!(listed(&rig, p).len() >= 8, "{:?}", listed(&rig, p));
+    assert_eq!(listed(&rig, p), listed(&rig, NEW));
+    let found = rig.ok(NEW, anywhere(doc! { "find": "over" }));
+    assert_eq!(ids(&found), [1]);
+}
+
+/// As many attempts as are allowed, each of them told; then the process ends and says why.
+#[test]
+fn an_initial_sync_gives_up_after_so_many_attempts() {
+    let (rig, p) = pair_and_one(99);
+    fill(&rig, p, "big", 300);
+    set_param(&rig, NEW, "numInitialSyncAttempts", 3);
+    hang(&rig, NEW, "initialSyncHangAfterDataCloning", true);
+    add(&rig, p, &doc! { "votes": 0, "priority": 0 });
+    let mut attempts = 0;
+    rig.until("the end of the process", |rig| {
+        if rig.nodes[NEW].exit().is_some() {
+            return true;
+        }
+        if has_copied(rig) {
+            attempts = attempts.max(number(&sync_status(rig, NEW).unwrap(), "failedInitialSyncAttempts") + 1);
+            // What was copied goes away under the copy: the source rolls back its number.
+            for i in 0..2 {
+                let server = rig.nodes[i].server().expect("a running member");
+                server.progress.set_rbid(server.progress.rbid() + 1);
+            }
+            hang(rig, NEW, "initialSyncHangAfterDataCloning", false);
+            rig.wait_ms(50);
+            if rig.nodes[NEW].exit().is_none() {
+                hang(rig, NEW, "initialSyncHangAfterDataCloning", true);
+            }
+        }
+        false
+    });
+    assert_eq!(attempts, 3);
+    assert!(!matches!(rig.nodes[NEW].exit(), Some(pando_sim::Exit::Clean)));
+    // The set does not care.
+    rig.ok(p, insert(7_000, w(2)));
+}
+
+/// While it copies, what it copies is gone and comes back with other rules: two equal values, the collection dropped, made
+/// anew with a unique index, filled again, its documents changed and removed. All of that is applied over the copy.
+#[test]
+fn entries_are_applied_over_a_copy_that_has_seen_some_of_them() {
+    let (rig, p) = pair_and_one(100);
+    fill(&rig, p, "big", 300);
+    let put = |id: i32, n: i32| doc! { "insert": "u", "documents": [{ "_id": id, "n": n, "a": [1] }], "writeConcern": w(2) };
+    let unique =
+        || doc! { "createIndexes": "u", "indexes": [{ "key": { "n": 1 }, "name": "n", "unique": true }] };
+    rig.ok(p, put(1, 7));
+    hang(&rig, NEW, "initialSyncHangBeforeCopyingDatabases", true);
+    add(&rig, p, &Document::new());
+    rig.until("the beginning", |rig| sync_status(rig, NEW).is_some());
+    rig.wait_ms(3_000);
+    let change = |rig: &Rig, from: i32| {
+        rig.ok(p, put(from, 7 + from));
+        rig.ok(p, put(from + 1, 7 + from * 100));
+        rig.ok(
+            p,
+            doc! { "update": "u", "updates": [
+            { "q": { "_id": from }, "u": { "$inc": { "n": 1 }, "$push": { "a": from } } }] },
+        );
+        rig.ok(p, doc! { "drop": "u" });
+        rig.ok(p, put(from, 1));
+        rig.ok(p, put(from + 1, 1));
+        rig.ok(p, doc! { "delete": "u", "deletes": [{ "q": { "_id": from }, "limit": 1 }] });
+        rig.ok(p, unique());
+        rig.ok(p, put(from + 2, 2));
+        rig.ok(
+            p,
+            doc! { "update": "u", "updates": [
+            { "q": { "_id": from + 2 }, "u": { "$inc": { "n": 5 }, "$pop": { "a": 1 } } }] },
+        );
+    };
+    change(&rig, 10);
+    hang(&rig, NEW, "initialSyncHangAfterDataCloning", true);
+    hang(&rig, NEW, "initialSyncHangBeforeCopyingDatabases", false);
+    rig.until("the copy", has_copied);
+    change(&rig, 20);
+    change(&rig, 30);
+    hang(&rig, NEW, "initialSyncHangAfterDataCloning", false);
+    rig.until("a secondary", |rig| is_secondary(rig, NEW) && !is_marked(rig, p));
+    rig.ok(p, insert(9_000, w(3)));
+    assert_eq!(hash(&rig, p), hash(&rig, NEW));
+    let valid = rig.ok(NEW, anywhere(doc! { "validate": "u", "full": true }));
+    assert!(at(&valid, "valid").is_some_and(Bson::is_truthy), "{valid:?}");
+    assert_eq!(number(&valid, "keysPerIndex.n"), 2, "{valid:?}");
+}
+
+/// Another source would be better, and its operator asks for it: the copy goes on with the one it is of.
+#[test]
+fn an_initial_sync_stays_with_its_source() {
+    let (rig, p) = pair_and_one(97);
+    fill(&rig, p, "big", 200);
+    hang(&rig, NEW, "initialSyncHangAfterDataCloning", true);
+    add(&rig, p, &doc! { "votes": 0, "priority": 0 });
+    rig.until("the copy", has_copied);
+    let source = rig.source_of(NEW).or_else(|| {
+        let status = sync_status(&rig, NEW)?;
+        let host = at(&status, "initialSyncAttempts").is_none().then(|| rig.nodes[p].addr());
+        rig.nodes.iter().position(|n| Some(n.addr()) == host)
+    });
+    let other = 1 - source.unwrap_or(p).min(1);
+    rig.ask(NEW, doc! { "replSetSyncFrom": rig.nodes[other].addr(), "$db": "admin" });
+    let readers = |rig: &Rig| {
+        let server = rig.nodes[NEW].server().expect("a running member");
+        server.instance.metrics.replication.readers_created.get()
+    };
+    let before = readers(&rig);
+    for i in 0..20 {
+        rig.ok(p, insert(5_000 + i, w(1)));
+        rig.wait_ms(1_000);
+    }
+    assert!(readers(&rig) <= before + 1, "{} connections to sources", readers(&rig) - before);
+    hang(&rig, NEW, "initialSyncHangAfterDataCloning", false);
+    rig.until("a secondary", |rig| is_secondary(rig, NEW));
+    rig.ok(p, insert(6_000, w(3)));
+    assert_eq!(hash(&rig, p), hash(&rig, NEW));
+}
+
 /// A secondary was away for longer than the others' logs reach back.
 pub(crate) fn with_a_stale_member(seed: u64, by_itself: bool) -> (Rig, usize) {
     let rig = Rig::with_oplog(seed, 3, 1 << 20);
@@ -338,8 +491,11 @@ fn a_member_that_is_too_stale_waits_for_its_operator_where_that_was_asked_for() 
     let (rig, s) = with_a_stale_member(88, false);
     rig.until("RECOVERING", |rig| number(&rig.status(s), "myState") == 3);
     rig.wait_ms(120_000);
-    assert_eq!(number(&rig.status(s), "myState"), 3);
+    let status = rig.status(s);
+    assert_eq!(number(&status, "myState"), 3);
+    assert_eq!(status.get("tooStale"), Some(&Bson::Boolean(true)));
     let p = rig.primary();
+    assert!(!rig.status(p).contains("tooStale"));
     let refused = rig.ask(p, doc! { "resync": 1, "$db": "admin" });
     assert_eq!(code(&refused), 95, "{refused:?}");
     rig.admin(s, doc! { "resync": 1 });

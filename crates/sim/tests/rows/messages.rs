@@ -150,3 +150,40 @@ fn positions_are_gathered_unless_somebody_waits_for_them() {
     assert!(awaited >= 80, "{awaited} reports");
     assert!(took < Duration::from_millis(40 * 10), "nobody gathers while a write waits: {took:?}");
 }
+
+/// Its disk takes for ever over one vote: it goes on asking the others how they are, and being asked.
+#[test]
+fn a_vote_that_waits_for_the_disk_holds_no_heartbeat() {
+    let rig = Rig::of(57, 3);
+    let p = rig.primary();
+    rig.ok(p, insert(1, w(3)));
+    let s = rig.others(p)[0];
+    let server = rig.nodes[s].server().expect("a running member");
+    let on = doc! { "configureFailPoint": "hangBeforeWritingVote", "mode": "alwaysOn" }.to_raw();
+    server.instance.fail_points.configure("hangBeforeWritingVote", &on).unwrap();
+    let config = rig.admin(s, doc! { "replSetGetConfig": 1 });
+    let asked = rig.start(
+        s,
+        doc! { "replSetRequestVotes": 1, "setName": "rs0", "dryRun": false, "candidateIndex": p as i64,
+        "term": number(&rig.status(s), "term") + 1, "configVersion": number(&config, "config.version"),
+        "configTerm": number(&config, "config.term"),
+        "lastAppliedOpTime": { "ts": pando_base::Timestamp::new(u32::MAX, 1), "t": 1i64 }, "$db": "admin" },
+    );
+    rig.wait_ms(30_000);
+    assert!(asked.answer().is_none(), "{:?}", asked.answer());
+    for i in 0..3 {
+        let status = rig.status(i);
+        for other in 0..3 {
+            assert_eq!(
+                number(&status, &format!("members.{other}.health")),
+                1,
+                "{other} as {i} sees it: {status:?}"
+            );
+        }
+    }
+    let off = doc! { "configureFailPoint": "hangBeforeWritingVote", "mode": "off" }.to_raw();
+    server.instance.fail_points.configure("hangBeforeWritingVote", &off).unwrap();
+    rig.until("the vote", |_| asked.answer().is_some());
+    let p = rig.primary();
+    rig.ok(p, insert(2, w(3)));
+}

@@ -53,6 +53,33 @@ fn majority_reads_come_back_after_a_restart() {
     });
 }
 
+/// Of a member that has just started nobody knows yet what is committed: the question waits, without an error, and is
+/// answered when that is known.
+#[test]
+fn a_majority_read_waits_for_a_snapshot() {
+    let mut rig = Rig::of(28, 3);
+    let p = rig.primary();
+    rig.ok(p, insert(1, w(3)));
+    for i in 0..3 {
+        rig.nodes[i].kill();
+    }
+    let s = rig.others(p)[0];
+    rig.isolate(s);
+    rig.nodes[s].boot();
+    rig.until("a member that serves reads", |rig| {
+        rig.ask(s, find("local")).get("ok").is_some_and(Bson::is_truthy)
+    });
+    let waiting = rig.start(s, find("majority"));
+    rig.wait_ms(5_000);
+    assert!(waiting.answer().is_none(), "{:?}", waiting.answer());
+    for i in rig.others(s) {
+        rig.nodes[i].boot();
+    }
+    rig.heal();
+    rig.until("the answer", |_| waiting.answer().is_some());
+    assert_eq!(ids(&waiting.answer().unwrap()), [1], "{:?}", waiting.answer());
+}
+
 #[test]
 fn a_stale_primary_answers_no_linearizable_read() {
     let rig = Rig::of(24, 3);

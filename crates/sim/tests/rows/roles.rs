@@ -1,6 +1,6 @@
 //! Who writes, who follows whom.
 
-use pando_bson::{Bson, doc};
+use pando_bson::{Bson, Document, doc};
 use pando_sim::rig::{Rig, words::*};
 
 #[test]
@@ -38,6 +38,47 @@ fn a_secondary_pulls_and_catches_up_by_itself() {
     // It asked: the primary has answered its cursors, and made no calls but heartbeats and votes.
     let metrics = rig.admin(p, doc! { "serverStatus": 1 });
     assert!(number(&metrics, "metrics.commands.getMore.total") > 0, "{metrics:?}");
+}
+
+/// Nothing is pushed: what a secondary is asked while its primary writes are heartbeats and this test's own questions.
+#[test]
+fn a_primary_sends_its_secondaries_no_entries() {
+    let rig = Rig::of(7, 3);
+    let p = rig.primary();
+    rig.ok(p, insert(0, w(3)));
+    let served = |rig: &Rig, i: usize| -> Vec<(String, i64)> {
+        let status = rig.admin(i, doc! { "serverStatus": 1 });
+        let all = at(&status, "metrics.commands").and_then(Bson::as_doc).expect("counters of commands");
+        all.iter()
+            .filter_map(|(name, c)| Some((name.to_owned(), c.as_doc()?.get("total")?.as_i64()?)))
+            .collect()
+    };
+    let before: Vec<_> = (0..3).map(|i| served(&rig, i)).collect();
+    for i in 1..60 {
+        rig.ok(p, insert(i, w(3)));
+    }
+    for s in rig.others(p) {
+        let grown: Vec<String> = served(&rig, s)
+            .into_iter()
+            .filter(|(name, n)| before[s].iter().find(|(b, _)| b == name).is_none_or(|(_, b)| n > b))
+            .map(|(name, _)| name)
+            .collect();
+        // A member behind another one asks and reports there.
+        let expected = [
+            "replSetHeartbeat",
+            "serverStatus",
+            "hello",
+            "find",
+            "getMore",
+            "replSetUpdatePosition",
+            "replSetGetRBID",
+        ];
+        assert!(grown.iter().all(|name| expected.contains(&name.as_str())), "{grown:?}");
+    }
+    // It is the secondaries that hold connections to the primary's oplog.
+    let open = rig.admin(p, doc! { "serverStatus": 1 });
+    assert!(number(&open, "metrics.cursor.open.total") >= 1, "{open:?}");
+    assert_eq!(ids(&rig.ok(rig.others(p)[0], find("local"))).len(), 60);
 }
 
 /// Two primaries for a moment: equal timestamps of different terms stay apart, and the newer term wins.
@@ -148,4 +189,36 @@ fn busy_clients_do_not_hold_up_heartbeats() {
     }
     assert!(waiting.iter().all(|w| w.answer().is_none()), "connections that wait");
     assert_eq!((number(&rig.status(p), "term"), rig.is_primary(p)), (term, true));
+}
+
+/// Clients have taken every connection of the primary, and those of the members break: members find room again, clients are told
+/// that there is none, and the primary stays.
+#[test]
+fn members_have_room_where_clients_have_none() {
+    let rig = Rig::with_connections(8, 3, 60);
+    let p = rig.primary();
+    rig.ok(p, insert(0, w(3)));
+    let term = number(&rig.status(p), "term");
+    let version = rig.hello(p).get("topologyVersion").cloned().unwrap();
+    let ask = || {
+        let mut ask = doc! { "hello": 1, "maxAwaitTimeMS": 50_000, "$db": "admin" };
+        ask.push("topologyVersion", version.clone());
+        rig.start(p, ask)
+    };
+    let waiting: Vec<_> = (0..80).map(|_| ask()).collect();
+    rig.wait_ms(1_000);
+    let refused: Vec<Document> = waiting.iter().filter_map(|w| w.answer()).collect();
+    assert!(!refused.is_empty() && refused.iter().all(|r| code(r) == 6), "{refused:?}");
+    rig.world.net.reset_connections(|a, b| a.0 < 30_000 && b.0 < 30_000);
+    // Whatever room that made is taken by clients again.
+    let more: Vec<_> = (0..40).map(|_| ask()).collect();
+    rig.wait_ms(40_000);
+    assert!(more.iter().any(|w| w.answer().is_some_and(|r| code(&r) == 6)));
+    rig.wait_ms(15_000);
+    let status = rig.status(p);
+    assert_eq!((number(&status, "term"), number(&status, "myState")), (term, 1));
+    for i in 0..3 {
+        assert_eq!(number(&status, &format!("members.{i}.health")), 1, "{status:?}");
+    }
+    rig.ok(p, insert(1, w(3)));
 }

@@ -172,3 +172,68 @@ fn batches_come_without_being_asked_for_unless_that_is_turned_off() {
     let (with, without) = (requests_for_batches(true), requests_for_batches(false));
     assert!(without - with > 80, "{with} requests with exhaust, {without} without");
 }
+
+/// The middle of a chain stands still: its follower goes to the primary once that is more than `maxSyncSourceLagSecs` ahead.
+#[test]
+fn a_source_that_falls_far_behind_is_left() {
+    let rig = Rig::of(40, 3);
+    let [p, middle, last] = rig.chain();
+    // It answers, and its log does not move.
+    super::initial_sync::hang(&rig, middle, "stopReplProducer", true);
+    let mut left_after = None;
+    for i in 1..60 {
+        rig.ok(p, insert(i, doc! { "w": 1 }));
+        rig.wait_ms(1_000);
+        if rig.source_of(last) == Some(p) {
+            left_after = Some(i);
+            break;
+        }
+    }
+    let after = left_after.expect("the follower stays with a source that stands still");
+    assert!(after >= 30, "left after {after} s");
+    rig.ok(p, insert(100, doc! { "w": 2, "wtimeout": 60_000 }));
+    super::initial_sync::hang(&rig, middle, "stopReplProducer", false);
+    rig.ok(p, insert(101, w(3)));
+}
+
+fn block(rig: &Rig, i: usize, commands: &[&str], on: bool) {
+    let names: Vec<Bson> = commands.iter().map(|c| Bson::from(*c)).collect();
+    let mut data = doc! { "blockConnection": true, "blockTimeMS": 6_000, "failInternalCommands": true };
+    data.push("failCommands", names);
+    let mut set = doc! { "configureFailPoint": "failCommand", "mode": if on { "alwaysOn" } else { "off" } };
+    set.push("data", data);
+    let server = rig.nodes[i].server().expect("a running member");
+    server.instance.fail_points.configure("failCommand", &set.to_raw()).unwrap();
+}
+
+/// The source takes six seconds over each heartbeat, then over each batch.
+#[test]
+fn heartbeats_and_fetching_do_not_wait_for_each_other() {
+    let rig = Rig::of(41, 3);
+    let p = rig.primary();
+    rig.ok(p, insert(0, w(3)));
+    let term = number(&rig.status(p), "term");
+    for i in 0..3 {
+        block(&rig, i, &["replSetHeartbeat"], true);
+    }
+    rig.wait_ms(8_000);
+    for i in 1..10 {
+        let from = rig.world.sim.now();
+        rig.ok(p, insert(i, w(3)));
+        let took = rig.world.sim.now() - from;
+        assert!(took < std::time::Duration::from_secs(1), "{took:?} behind a heartbeat");
+        rig.wait_ms(500);
+    }
+    for i in 0..3 {
+        block(&rig, i, &["find", "getMore"], true);
+    }
+    rig.wait_ms(20_000);
+    for i in 0..3 {
+        block(&rig, i, &[], false);
+    }
+    let status = rig.status(p);
+    for other in 0..3 {
+        assert_eq!(number(&status, &format!("members.{other}.health")), 1, "{status:?}");
+    }
+    assert_eq!((rig.primary(), number(&rig.status(p), "term")), (p, term));
+}

@@ -44,6 +44,12 @@ pub fn node(name: &str) -> i64 {
     if name == "none" { -1 } else { name.trim_start_matches('n').parse().expect("a member") }
 }
 
+/// `lost=n1 lost-in=2`: member 1, primary of term 2 (or the present one).
+pub fn lost(a: &Args, term: i64) -> Option<message::LostPrimary> {
+    let id = node(a.get("lost")?);
+    Some(message::LostPrimary { id, term: a.number("lost-in").unwrap_or(term) })
+}
+
 pub fn optime(text: &str) -> OpTime {
     let (term, ts) = text.split_once(':').expect("term:seconds");
     let (secs, inc) = ts.split_once('.').unwrap_or((ts, "1"));

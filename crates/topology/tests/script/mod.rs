@@ -228,7 +228,13 @@ impl Script {
                 let config = Arc::new(config_from(a));
                 let mut reply = self.reply(&Args::parse("hb n1 PRIMARY"));
                 reply.config_id = config.id();
-                reply.config = Some(config);
+                reply.config = Some(Ok(config));
+                self.feed(Event::ConfigFetched { from: "n1:1".into(), result: Ok(reply) });
+            }
+            "unreadable-config-from" => {
+                let mut reply = self.reply(&Args::parse("hb n1 PRIMARY"));
+                reply.config_id = args::config_id(a.get("config").expect("config=version,term"));
+                reply.config = Some(Err("BSON field 'ReplSetConfig.shape' is an unknown field.".to_owned()));
                 self.feed(Event::ConfigFetched { from: "n1:1".into(), result: Ok(reply) });
             }
             "quorum" => {
@@ -306,7 +312,7 @@ impl Script {
             sync_source: a.get("source").map_or_else(String::new, |s| format!("{s}:1")),
             election_time: pando_base::Timestamp::ZERO,
             electable: !a.flag("unelectable"),
-            lost_primary: a.get("lost").map(args::node),
+            lost_primary: args::lost(a, core.term()),
             committed: a.get("committed").map_or(Position::NULL, position),
         }
     }
@@ -350,7 +356,7 @@ impl Script {
             from_id: a.node(0),
             term: a.number("term").unwrap_or(core.term()),
             primary_id: a.get("primary").map_or(-1, args::node),
-            lost_primary: a.get("lost").map(args::node),
+            lost_primary: args::lost(a, core.term()),
         };
         self.feed(Event::Heartbeat { token, request });
     }
@@ -363,6 +369,7 @@ impl Script {
             candidate_index: a.node(0) as usize,
             config: a.get("config").map_or(self.core().config_id(), args::config_id),
             last_applied: a.get("at").map_or(pando_base::OpTime::NULL, optime),
+            lost_primary: args::lost(a, self.core().term()),
         };
         self.feed(Event::VoteRequested { token, request });
     }

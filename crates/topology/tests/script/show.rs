@@ -72,7 +72,7 @@ pub fn action(action: &Action, notes: bool) -> Option<String> {
                 r.config_id,
                 if r.config.is_some() { " attached" } else { "" },
                 if r.electable { " electable" } else { "" },
-                r.lost_primary.map_or_else(String::new, |id| format!(" lost n{id}")),
+                r.lost_primary.map_or_else(String::new, |l| format!(" lost n{}", l.id)),
             ),
             Err(e) => format!("heartbeat answered: {}", error(e)),
         },
