@@ -5,7 +5,8 @@
 //! prefixed with that member.
 
 use crate::horizons;
-use pando_base::{Error, ErrorCode, Millis, Result, Term, limits};
+use crate::periods::check_version;
+use pando_base::{Error, ErrorCode, Result, Term};
 use pando_bson::fields::{missing, safe_i64, unknown, wrong_type};
 use pando_bson::{Bson, DocBuf, DocBuilder, Document, Elem, ElementType, ObjectId, RawDoc, Value};
 
@@ -79,31 +80,6 @@ pub struct Settings {
     pub replica_set_id: Option<ObjectId>,
 }
 
-/// As a time can be added to: a configuration may name any number.
-fn period(ms: i64) -> Millis {
-    ms.min(limits::REPL_PERIOD_MS_MAX)
-}
-
-impl Settings {
-    pub fn election_timeout(&self) -> Millis {
-        period(self.election_timeout_ms)
-    }
-    pub fn heartbeat_timeout(&self) -> Millis {
-        period(self.heartbeat_timeout_secs.saturating_mul(1000))
-    }
-    pub fn heartbeat_interval(&self) -> Millis {
-        period(self.heartbeat_interval_ms)
-    }
-    /// -1 = no limit.
-    pub fn catch_up_timeout(&self) -> Millis {
-        period(self.catch_up_timeout_ms)
-    }
-    /// -1 = no takeover.
-    pub fn catch_up_takeover_delay(&self) -> Millis {
-        period(self.catch_up_takeover_delay_ms)
-    }
-}
-
 impl Default for Settings {
     fn default() -> Settings {
         let mut defaults = Document::new();
@@ -153,7 +129,7 @@ fn as_invalid(e: Error) -> Error {
     invalid(e.message.clone())
 }
 
-fn range(name: &str, relation: &str, bound: &str, actual: impl std::fmt::Display) -> Error {
+pub(crate) fn range(name: &str, relation: &str, bound: &str, actual: impl std::fmt::Display) -> Error {
     invalid(format!("BSON field '{name}' value must be {relation} {bound}, actual value '{actual}'"))
 }
 
@@ -224,13 +200,7 @@ impl ReplSetConfig {
             let f = Field { owner: OWNER, e };
             match e.name() {
                 "_id" => (config.name, has_id) = (f.str()?.to_owned(), true),
-                "version" => match f.more_than_zero()? {
-                    n if n > limits::REPLSET_VERSION_MAX => {
-                        let bound = (limits::REPLSET_VERSION_MAX + 1).to_string();
-                        return Err(range("version", "<", &bound, n));
-                    }
-                    n => (config.version, has_version) = (n, true),
-                },
+                "version" => (config.version, has_version) = (check_version(f.more_than_zero()?)?, true),
                 "term" => config.term = f.at_least(-1)?,
                 "protocolVersion" => match f.i64()? {
                     1 => {}
@@ -296,10 +266,8 @@ impl ReplSetConfig {
         if self.members.is_empty() || self.members.len() > MEMBERS_MAX {
             return Err(too_many_members(self.members.len()));
         }
-        // By a forced change, which leaps ahead.
-        if self.version > limits::REPLSET_VERSION_MAX {
-            return Err(range("version", "<", &(limits::REPLSET_VERSION_MAX + 1).to_string(), self.version));
-        }
+        // By a forced change it leaps ahead.
+        check_version(self.version)?;
         self.validate_distinct()?;
         horizons::check_all(&self.members)?;
         self.validate_tags()?;

@@ -68,6 +68,7 @@ pub mod message;
 pub mod mutants;
 mod no_common_point;
 pub mod params;
+mod periods;
 pub mod reconfig;
 pub mod step_down;
 pub mod sync_source;
