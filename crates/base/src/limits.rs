@@ -322,8 +322,8 @@ pub const AWAIT_DATA_MS: i64 = 1000;
 pub const OPLOG_MB_MIN: f64 = 990.0;
 pub const OPLOG_MB_MAX: f64 = (1u64 << 30) as f64;
 /// Seconds that one sync of a log or checkpoint file may take; then the disk hangs, and the process ends so that others
-/// take over. A sync of all that a log takes at once needs less at 1 MiB/s.
-pub const SYNC_STALL_SECS_MAX: u64 = 60;
+/// take over. A whole file of the log, while a checkpoint writes as much, needs half of it at 1 MiB/s.
+pub const SYNC_STALL_SECS_MAX: u64 = 300;
 /// A shutdown waits this long for running operations to notice that they are interrupted.
 pub const SHUTDOWN_DRAIN_SECS_MAX: u64 = 15;
 /// Members of a replica set that vote (MongoDB's bound, R-CONF).
