@@ -114,9 +114,9 @@ pub use pando_base::limits::CAPPED_BYTES_MAX;
 const CAPPED_GRANULE: i64 = 256;
 
 impl Capped {
-    /// `size` rounded up as MongoDB does; `max` of zero or less means no bound but is shown as 2^31 - 1.
+    /// `size` rounded up as MongoDB does and kept within its bounds; `max` of zero or less means no bound but is shown as 2^31 - 1.
     pub fn new(size: i64, max: Option<i64>) -> Capped {
-        let size = (size.max(1) + CAPPED_GRANULE - 1) / CAPPED_GRANULE * CAPPED_GRANULE;
+        let size = (size.clamp(1, CAPPED_BYTES_MAX) + CAPPED_GRANULE - 1) / CAPPED_GRANULE * CAPPED_GRANULE;
         let max = max.map(|m| if m <= 0 { i64::from(i32::MAX) } else { m });
         Capped { size, max }
     }
@@ -256,6 +256,8 @@ fn parse_field<'a>(o: &mut CollectionOptions, raw: &mut Raw<'a>, e: Elem<'a>, or
     }
     match e.name() {
         "capped" => raw.capped = boolean(e)?,
+        // Older versions let convertToCapped store more than the bound; such a collection must still open.
+        "size" if origin == Origin::Stored => raw.size = e.value().as_f64().map(|n| n as i64),
         "size" => raw.size = Some(bounded("create", e, 1, CAPPED_BYTES_MAX, "<=")?),
         "max" => raw.max = Some(bounded("create", e, i64::MIN, i64::from(i32::MAX), "<")?),
         "validator" => o.validator = Some(object(e)?.to_buf()).filter(|d| !d.is_empty()),
@@ -588,6 +590,16 @@ mod tests {
         for (fields, code) in cases {
             let text = format!("{fields:?}");
             assert_eq!(create(fields).unwrap_err().code.0, code, "{text}");
+        }
+    }
+
+    #[test]
+    fn sizes_that_only_an_older_version_let_in_are_cut_to_the_bound() {
+        for size in [CAPPED_BYTES_MAX + 1, i64::MAX] {
+            let stored = doc! { "capped": true, "size": size }.to_raw();
+            let capped = CollectionOptions::from_stored(&stored).unwrap().capped.unwrap();
+            assert_eq!(capped.size, CAPPED_BYTES_MAX);
+            assert_eq!(Capped::new(size, None), capped);
         }
     }
 

@@ -191,3 +191,34 @@ fn collections_of_the_server_itself_are_kept_from_harm() {
         server.shut_down().await;
     });
 }
+
+#[test]
+fn sizes_that_no_capped_collection_can_have_are_refused() {
+    run(async {
+        let (_world, server, mut c) = set().await;
+        c.ok(doc! { "insert": "c", "documents": [{ "_id": 1 }, { "_id": 2 }] }).await;
+        let (few, many) = ("size has to be >= 0", "size cannot exceed 1 PB");
+        let infinite = "Infinity".parse::<pando_bson::Decimal128>().unwrap();
+        // What each of the two commands says, as recorded from a real server.
+        let cases: [(Bson, &str, &str); 10] = [
+            (i64::MAX.into(), many, few),
+            ((i64::MAX - 255).into(), many, few),
+            ((1i64 << 62).into(), many, many),
+            (((1i64 << 50) + 1).into(), many, many),
+            (f64::INFINITY.into(), many, few),
+            (f64::NEG_INFINITY.into(), few, few),
+            (f64::NAN.into(), "invalid command spec", few),
+            (i64::MIN.into(), few, few),
+            ((-1).into(), few, few),
+            (Bson::Decimal128(infinite), many, few),
+        ];
+        for (size, converted, cloned) in cases {
+            let told = c.err(doc! { "convertToCapped": "c", "size": size.clone() }).await.1;
+            assert_eq!(told, converted, "{size:?}");
+            let clone = doc! { "cloneCollectionAsCapped": "c", "toCollection": "d", "size": size.clone() };
+            assert_eq!(c.err(clone).await.1, cloned, "{size:?}");
+        }
+        c.ok(doc! { "convertToCapped": "c", "size": 1i64 << 50 }).await;
+        server.shut_down().await;
+    });
+}
