@@ -9,7 +9,6 @@ pub mod codes;
 pub mod error;
 pub mod hash;
 pub mod limits;
-pub mod md5;
 pub mod ns;
 pub mod panics;
 pub mod patience;

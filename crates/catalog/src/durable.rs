@@ -15,11 +15,17 @@ use pando_query::QueryCtx;
 use pando_query::collation::Collation;
 use pando_query::matcher::Matcher;
 use pando_query::plan::PlanCache;
-use pando_query::source::{CollectionInfo, IndexInfo, IndexKind, Multikey, Wildcard};
+use pando_query::source::{CollectionInfo, FieldKind, IndexInfo, IndexKind, Multikey, Wildcard};
 use pando_storage::{Ident, Txn};
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, RwLock};
+
+/// Version of the keys in an index, kept in its part of the row. 1 (older rows say nothing): hashes of decimals with
+/// fractions and of the double 2^63 were not MongoDB's, so lookups missed them. 2: one hash for keys and for lookups.
+const KEYS_VERSION: i32 = 2;
+/// The last version in which hashes were made in another way.
+const KEYS_VERSION_OTHER_HASH: i32 = 1;
 
 /// The parts of a collection version, before what derives from them is built.
 #[derive(Clone, Debug)]
@@ -181,6 +187,7 @@ fn encode_index<'a>(d: &mut DocBuilder, i: &Index, pending: impl Iterator<Item =
     d.raw_doc("spec", &i.spec.doc);
     d.i64("ident", i64::from(i.ident.0));
     d.bool("bare", i.format == KeyFormat::Bare);
+    d.i32("keysVersion", KEYS_VERSION);
     d.timestamp("readyAt", i.ready_at);
     if let Some(build) = &i.building {
         d.uuid("build", &build.uuid.0);
@@ -219,14 +226,42 @@ pub(crate) struct Unfinished {
     pub(crate) build: Uuid,
 }
 
-/// A row read back. Indexes that were being built come apart from the rest.
-pub(crate) fn decode(row: &RawDoc, now_ms: i64) -> Result<(Parts, Vec<Unfinished>)> {
+/// A ready index whose keys were made in an older way, so that it has to be made anew.
+#[derive(Clone, Debug)]
+pub(crate) struct Outdated {
+    pub(crate) spec: IndexSpec,
+    pub(crate) ident: Ident,
+    pub(crate) format: KeyFormat,
+}
+
+/// A row read back. Indexes that cannot be used as they lie come apart from the rest.
+pub(crate) struct Row {
+    pub(crate) parts: Parts,
+    pub(crate) unfinished: Vec<Unfinished>,
+    pub(crate) outdated: Vec<Outdated>,
+}
+
+/// Whether the keys of this index were made in an older way. Versions from the future are refused.
+fn is_outdated(d: &RawDoc, ns: &str, spec: &IndexSpec) -> Result<bool> {
+    let version = d.get("keysVersion").and_then(|v| v.as_i64()).unwrap_or(1);
+    if version > i64::from(KEYS_VERSION) {
+        return Err(Error::internal(format!(
+            "index {} of {ns} has keys of version {version}, and this program knows versions up to {KEYS_VERSION}: \
+             open the data with the newer program that wrote it",
+            spec.name
+        )));
+    }
+    let hashed = spec.fields.iter().any(|f| f.kind == FieldKind::Hashed);
+    Ok(hashed && version <= i64::from(KEYS_VERSION_OTHER_HASH))
+}
+
+pub(crate) fn decode(row: &RawDoc, now_ms: i64) -> Result<Row> {
     let bad = || Error::internal(format!("damaged catalog row: {row}"));
     let ns = row.get("ns").and_then(|v| v.as_str()).ok_or_else(bad)?;
     let (db, coll) = ns.split_once('.').ok_or_else(bad)?;
     let uuid = uuid_field(row, "uuid").ok_or_else(bad)?;
     let options = row.get("options").and_then(|v| v.as_doc()).ok_or_else(bad)?;
-    let (mut indexes, mut unfinished) = (Vec::new(), Vec::new());
+    let (mut indexes, mut unfinished, mut outdated) = (Vec::new(), Vec::new(), Vec::new());
     for e in row.get("indexes").and_then(|v| v.as_array()).ok_or_else(bad)? {
         let d = e.value().as_doc().ok_or_else(bad)?;
         let spec = IndexSpec::from_stored(d.get("spec").and_then(|v| v.as_doc()).ok_or_else(bad)?)?;
@@ -238,6 +273,10 @@ pub(crate) fn decode(row: &RawDoc, now_ms: i64) -> Result<(Parts, Vec<Unfinished
         }
         let bare = d.get("bare").and_then(|v| v.as_bool()).unwrap_or(false);
         let format = if bare { KeyFormat::Bare } else { KeyFormat::WithRid };
+        if is_outdated(d, ns, &spec)? {
+            outdated.push(Outdated { spec, ident, format });
+            continue;
+        }
         let index = new_index(spec, ident, format, timestamp_field(d, "readyAt"), now_ms)?;
         read_marks(d, &index);
         indexes.push(Arc::new(index));
@@ -252,7 +291,7 @@ pub(crate) fn decode(row: &RawDoc, now_ms: i64) -> Result<(Parts, Vec<Unfinished
         indexes,
         shared: Shared::new(1, crate::sizes::Sizes::default()),
     };
-    Ok((parts, unfinished))
+    Ok(Row { parts, unfinished, outdated })
 }
 
 fn read_marks(d: &RawDoc, index: &Index) {

@@ -9,6 +9,7 @@ use crate::spec::IndexSpec;
 use crate::wildcard::{Coverage, PathFilter};
 use pando_base::{Error, ErrorCode, Result, patience};
 use pando_bson::compare::StringOrder;
+use pando_bson::hashed::hashed_key_with;
 use pando_bson::keystring::{Directions, KeyBuilder};
 use pando_bson::{Elem, ElementType, RawDoc, Value};
 use pando_query::QueryCtx;
@@ -310,7 +311,7 @@ impl KeyGen {
                 Walk::Missing => Value::Null,
             };
             if f.kind == FieldKind::Hashed {
-                b.append(Value::Int64(crate::hashed::hash_value(value, self.order())));
+                b.append(Value::Int64(hashed_key_with(value, self.order())));
             } else {
                 b.append_with(value, self.order());
             }

@@ -8,7 +8,7 @@
 use crate::Catalog;
 use crate::build_target::{Target, made_ready};
 use crate::collection::{Collection, Index};
-use crate::durable::{self, Parts};
+use crate::durable::{self, Outdated, Parts};
 use crate::keys::KeySet;
 use crate::record_id::{self, Record};
 use crate::snapshot::Named;
@@ -17,6 +17,7 @@ use pando_base::panics::poisoned;
 use pando_base::{Error, Result, Timestamp, Uuid, limits};
 use pando_bson::RawDoc;
 use pando_bson::keystring::KeyBuilder;
+use pando_env::log::Component;
 use pando_storage::{Dir, ReadAt};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -62,6 +63,23 @@ impl Catalog {
         Ok(())
     }
 
+    /// A ready index whose keys an older version made in another way: its rows go, and it is kept as an unfinished one
+    /// until the replay ends and makes it anew. After a crash meanwhile its row still says that it is outdated.
+    pub(crate) fn outdated_index(&self, of: &Parts, old: Outdated, at: Timestamp) -> Result<Index> {
+        self.env().log.info(
+            Component::Index,
+            20_621,
+            "Making an index anew, whose keys an older version made in another way",
+            |a| {
+                a.show("namespace", &of.ns);
+                a.show("index", &old.spec.name);
+            },
+        );
+        self.storage().drop_ident(old.ident, at);
+        self.0.rebuilds.add(of.uuid, &old.spec.name);
+        self.unfinished_index_as(old.spec, self.new_uuid(), old.format)
+    }
+
     /// Makes the noted indexes; every row is as of `at`.
     pub(crate) fn finish_rebuilds(&self, at: Timestamp) -> Result<()> {
         for (uuid, names) in self.0.rebuilds.take() {
@@ -70,6 +88,8 @@ impl Catalog {
             let wanted: Vec<Arc<Index>> =
                 coll.building_indexes().iter().filter(|i| names.contains(&i.spec.name)).cloned().collect();
             if !wanted.is_empty() {
+                // Rows of unreplicated collections carry no timestamp.
+                let at = if coll.replicated { at } else { Timestamp::ZERO };
                 self.rebuild(&coll, &wanted, at)?;
             }
         }
@@ -98,7 +118,7 @@ impl Catalog {
             while load.some(coll, t)? {}
             load.finish()?;
         }
-        let mut unit = self.begin_applied(at)?;
+        let mut unit = if coll.replicated { self.begin_applied(at)? } else { self.begin_unit(false)? };
         for t in &mut targets {
             t.settle_doubts(coll, &mut unit.txn)?;
         }

@@ -10,7 +10,7 @@ use crate::apply::Applying;
 use crate::build::Build;
 use crate::catalog::OpenOptions;
 use crate::collection::{Collection, KeyFormat};
-use crate::durable::{self, Parts, Unfinished};
+use crate::durable::{self, Parts, Row, Unfinished};
 use crate::record_id;
 use crate::sizes::Totals;
 use crate::snapshot::Named;
@@ -63,8 +63,10 @@ impl Catalog {
         storage.start_replay();
         let applied = self.load_rows(storage.recovery_ts()).and_then(|()| self.replay(storage.recovery_ts()));
         storage.end_replay();
-        if applied? > 0 {
-            self.finish_rebuilds(storage.log().last())?;
+        let applied = applied?;
+        // Without an entry to apply only indexes of older versions are made anew.
+        self.finish_rebuilds(storage.log().last().max(storage.recovery_ts()))?;
+        if applied > 0 {
             let named = self.named_idents();
             storage.drop_unnamed(|ident| named.contains(&ident))?;
         }
@@ -79,13 +81,16 @@ impl Catalog {
         let mut all = Vec::new();
         let mut cursor = txn.scan(Ident::CATALOG, Bound::Unbounded, Bound::Unbounded, Dir::Forward)?;
         while let Some((_, row)) = cursor.next()? {
-            let (mut parts, unfinished) = durable::decode(RawDoc::trusted(&row), now)?;
+            let Row { mut parts, unfinished, outdated } = durable::decode(RawDoc::trusted(&row), now)?;
             // After a rollback: unreplicated collections are as they were.
             if self.lookup_uuid(parts.uuid).is_some() {
                 continue;
             }
             for u in unfinished {
                 parts.indexes.push(Arc::new(self.dormant_index(u, now, at)?));
+            }
+            for o in outdated {
+                parts.indexes.push(Arc::new(self.outdated_index(&parts, o, at)?));
             }
             parts.shared.saw_rid(last_rid(&txn, &parts)?);
             if let Some(stored) = sizes.get(&parts.uuid) {

@@ -32,9 +32,7 @@ impl Catalog {
         storage.end_replay();
         let applied = applied?;
         storage.log().publish(common);
-        if applied > 0 {
-            self.finish_rebuilds(common)?;
-        }
+        self.finish_rebuilds(common)?;
         let named = self.named_idents();
         storage.drop_unnamed(|ident| named.contains(&ident))?;
         Ok(applied)

@@ -4,8 +4,8 @@ use crate::guard::Guard;
 use crate::held::Held;
 use crate::interp::Kept;
 use crate::to_bson::{Fail, ToBson};
+use md5::{Digest, Md5};
 use pando_base::limits::{JS_ARRAY_MAX, JS_SEARCH_STEPS_MAX};
-use pando_base::md5::md5;
 use pando_bson::decimal128::Rounding;
 use pando_bson::extjson::{base64, unbase64};
 use pando_bson::{Decimal128, DocBuf, DocBuilder, Elem, ElementType, ObjectId, Value};
@@ -36,7 +36,7 @@ pub(crate) fn object<'js>(
         Function::new(ctx.clone(), |ctx: Ctx<'js>, a: Js<'js>, b: Js<'js>| compare(&ctx, &a, &b)),
     )?;
     set("size", Function::new(ctx.clone(), |ctx: Ctx<'js>, v: Js<'js>| size(&ctx, &v)))?;
-    set("md5", Function::new(ctx.clone(), |s: String| hex(&md5(s.as_bytes()))))?;
+    set("md5", Function::new(ctx.clone(), |s: String| hex(&Md5::digest(s.as_bytes()))))?;
     let g = guard.clone();
     let stop = |ctx: &Ctx<'js>, stopped: bool| match stopped {
         true => Err(Exception::throw_internal(ctx, "interrupted")),

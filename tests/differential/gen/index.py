@@ -158,4 +158,63 @@ def create(rnd):
         yield {"docs": D2, "pre": pre, "cmd": c, "then": li}
 
 
-TOPICS = {"index.hint": hinted, "index.types": named(big_hint), "index.unique": unique, "index.create": create}
+def hashed(rnd):
+    """Numbers at the ends of their types through a hashed index: keys and lookups must hash alike."""
+    values = [D("1.7"), D("-2.51"), D("2.5"), D("3.5"), D("-2.5"), D("0.5"), D("-0.5"), D("1E+3"), D("9223372036854775807.5"), D("9223372036854775808"), D("-9223372036854775808.5"), D("9.999999999999999999999999999999999E+6144"), D("-9.999999999999999999999999999999999E+6144"), D("1E-6176"), D("-0"), D("NaN"), D("Infinity"), D("-Infinity"),
+              float(2**63), -float(2**63), 9223372036854774784.0, 9223372036854777856.0, 1e300, -1e300, 5e-324, -0.0, 0.0, 0.5, 1.7, -2.51, NAN, L(2**63 - 1), L(-2**63), L(2**53 + 1), {"x": D("1.7")}, {"x": float(2**63), "y": {"z": D("-2.51")}}, {"x": [D("2.5"), {"y": D("-0")}]}, BIN(b"a", 5), MINKEY, MAXKEY, None, UNDEF, SYM("a"), "a", DATE(-1), OID(1), True, {}]
+    docs = [{"_id": i, "f": v, "g": i % 3} for i, v in enumerate(values)]
+    for key in ({"f": "hashed"}, {"g": 1, "f": "hashed"}):
+        for v in values:
+            f = {"f": v} if len(key) == 1 else {"g": {"$in": [0, 1, 2]}, "f": v}
+            yield {"docs": docs, "pre": [ix(key)], "cmd": {"find": "w", "filter": f, "hint": "i", "projection": {"_id": 1}}, "unordered": True, "after": False}
+    # built over documents that are there, and emptied again through it
+    for v in values[:8] + values[18:20]:
+        yield {"docs": docs, "pre": [ix({"f": "hashed"}), {"delete": "w", "deletes": [{"q": {"f": v}, "limit": 0, "hint": "i"}]}], "cmd": {"find": "w", "projection": {"_id": 1}, "sort": {"_id": 1}}, "after": False}
+
+
+def repeated(text, times):
+    """An expression: `text`, doubled so many times."""
+    return {"$reduce": {"input": {"$range": [0, times]}, "initialValue": text, "in": {"$concat": ["$$value", "$$value"]}}}
+
+
+def long_keys(rnd):
+    """Keys and _ids of 40 KB, 72 KB and 1 MB that share their beginnings, among short ones."""
+    long = [repeated("0123456789", 12), repeated("abcdefghi", 13), repeated("0123456789abcdef", 16)]
+    ends = ["", "a", "b", "ba", "\u0000", "\u0000b", "\u0001", "é", "a"]
+    docs, n = [], 0
+    for size in range(3):
+        for end in ends:
+            n += 1
+            docs.append({"_id": n, "size": size, "end": end, "g": n % 4})
+    short = [{"_id": 100 + i, "size": 3, "end": e, "g": i % 4} for i, e in enumerate(["", "0", "0123456789", "0123456789abcdef", "a", "abcdefghi", "abcdefghia", "z", None, 5])]
+    docs += short
+    value = {"$switch": {"branches": [{"case": {"$eq": ["$size", s]}, "then": {"$concat": [long[s], "$end"]}} for s in range(3)], "default": "$end"}}
+    grow = {"update": "w", "updates": [{"q": {}, "u": [{"$set": {"f": value}}], "multi": True}]}
+    show = {"_id": 1}
+    finds = [{"sort": {"f": 1, "_id": 1}}, {"sort": {"f": -1, "_id": -1}}, {"filter": {"f": {"$gt": "0123456789"}}, "sort": {"f": 1, "_id": 1}}, {"filter": {"f": {"$gte": "abcdefghi", "$lt": "abcdefghib"}}, "sort": {"f": -1, "_id": 1}}, {"filter": {"f": {"$lte": "0123456789abcdef0"}}, "sort": {"f": 1, "_id": 1}},
+             {"filter": {"f": {"$gt": "0" * 2 + "z"}}}, {"filter": {"f": {"$regex": "^0123456789abc"}}}, {"filter": {"f": {"$type": "string"}}, "sort": {"f": 1, "_id": 1}, "skip": 7, "limit": 9}, {"filter": {"f": "0123456789" * 4096 + "ba"}}, {"filter": {"f": {"$gte": "0123456789" * 4096 + "b"}}, "sort": {"f": 1, "_id": 1}}, {"filter": {"f": {"$in": ["abcdefghi" * 8192 + "a", "z"]}}}, {"filter": {"f": {"$lt": "abcdefghi" * 8192 + "b"}}, "sort": {"f": -1, "_id": -1}}]
+    for i, pre in enumerate(([ix({"f": 1}), grow], [grow, ix({"f": -1, "_id": 1})], [grow, ix({"g": 1, "f": 1})], [ix({"f": "hashed"}), grow], [ix({"$**": 1}), grow], [grow, ix({"f": 1}, sparse=True)], [grow, ix({"f": 1}, partialFilterExpression={"g": {"$gte": 0}})], [ix({"f": 1}, collation={"locale": "en", "strength": 2}), grow])):
+        for f in finds:
+            # Cases with long texts of their own take room: some indexes are asked them.
+            if i not in (0, 2, 3) and len(str(f)) > 10000:
+                continue
+            opt = pre[0] if "createIndexes" in pre[0] else pre[1]
+            more = {"collation": {"locale": "en", "strength": 2}} if "collation" in opt["indexes"][0] else {}
+            yield {"docs": docs, "pre": pre, "cmd": {"find": "w", "projection": show, **f, **more}, "after": False} | ({} if "sort" in f else {"unordered": True})
+    # unique ones: the last end of each size comes twice
+    counted = [{"$count": "n"}]
+    yield {"docs": docs, "pre": [grow], "cmd": {"aggregate": "w", "pipeline": [{"$group": {"_id": "$f", "n": {"$sum": 1}, "ids": {"$push": "$_id"}}}, {"$match": {"n": 2}}, {"$project": {"_id": {"$strLenBytes": "$_id"}, "ids": {"$size": "$ids"}}}, {"$sort": {"_id": 1}}], "cursor": {}}, "after": False}
+    for first in range(3):
+        one = {"update": "w", "updates": [{"q": {"size": first, "end": {"$in": ["a", "b"]}}, "u": [{"$set": {"f": {"$concat": [long[first], {"$cond": [{"$lte": ["$_id", 20]}, "$end", "x"]}]}}}], "multi": True}]}
+        yield {"docs": [d for d in docs if d["size"] == first], "pre": [ix({"f": 1}, unique=True, sparse=True), one], "cmd": {"aggregate": "w", "pipeline": [{"$match": {"f": {"$type": "string"}}}, *counted], "cursor": {}}, "after": False}
+    # long _ids: made by an aggregation, then looked for, changed and deleted
+    named = [{"$match": {"size": {"$lt": 3}, "_id": {"$nin": [9, 18, 27]}}}, {"$project": {"_id": value, "n": "$_id", "size": 1}}, {"$out": "w"}]
+    out = {"aggregate": "w", "pipeline": named, "cursor": {}}
+    for cmd in ({"find": "w", "projection": {"_id": 0, "n": 1}, "sort": {"_id": 1}}, {"find": "w", "projection": {"_id": 0, "n": 1}, "sort": {"_id": -1}}, {"find": "w", "filter": {"_id": {"$gt": "0123456789", "$lt": "abc"}}, "projection": {"_id": 0, "n": 1}, "sort": {"_id": 1}}, {"find": "w", "filter": {"_id": "abcdefghi" * 8192 + "ba"}, "projection": {"_id": 0, "n": 1}}):
+        yield {"docs": docs, "pre": [out], "cmd": cmd, "after": False}
+    look = [{"find": "w", "projection": {"_id": 0, "n": 1, "y": 1}, "sort": {"_id": 1}}]
+    yield {"docs": docs, "pre": [out], "cmd": {"delete": "w", "deletes": [{"q": {"_id": "0123456789" * 4096 + "ba"}, "limit": 1}, {"q": {"_id": {"$gt": "b"}}, "limit": 1}, {"q": {"n": 20}, "limit": 1}]}, "then": look, "after": False}
+    yield {"docs": docs, "pre": [out], "cmd": {"update": "w", "updates": [{"q": {"_id": "abcdefghi" * 8192 + "b"}, "u": {"$set": {"y": 1}}}, {"q": {"n": {"$gte": 19}}, "u": {"$set": {"y": 2}}, "multi": True}]}, "then": look, "after": False}
+
+
+TOPICS = {"index.hint": hinted, "index.types": named(big_hint), "index.unique": unique, "index.create": create, "index.hashed": hashed, "index.long": long_keys}

@@ -1,6 +1,7 @@
 mod builds;
 mod crash;
 mod drops;
+mod hashed;
 mod indexes;
 mod prepared;
 mod recovery;
