@@ -271,16 +271,20 @@ pub const FILE_COPY_STREAMS: usize = 3;
 pub const PINNED_READ_BYTES: usize = 1 << 20;
 /// Bytes of the log handed to the disk in one call.
 pub const LOG_WRITE_BYTES: usize = 1 << 20;
-/// A record of the log that claims to be longer is none; well above the largest entry.
-pub const LOG_RECORD_BYTES_MAX: usize = 64 << 20;
+/// A record of the log that claims to be longer is none; well above the largest entry, and above an unreplicated write
+/// with all its keys.
+pub const LOG_RECORD_BYTES_MAX: usize = 1 << 30;
+/// Bytes of the rows of one unreplicated write, which become one record: a document of 16 MiB under 50 long keys.
+pub const LOCAL_UNIT_BYTES_MAX: usize = 900 << 20;
 /// File of the small log of untimestamped writes.
 pub const LOCAL_LOG_SEGMENT_BYTES: u64 = 4 << 20;
 /// A checkpoint starts a new file of that log once it holds this much.
 pub const LOCAL_LOG_SEAL_BYTES: u64 = 256 << 10;
 /// A history below this is left to ordinary compaction; above, it is rewritten when it has doubled.
 pub const STORAGE_HISTORY_SWEEP_BYTES: u64 = 64 << 20;
-/// Longest key of a row: tables store key lengths in 16 bits, and history may double a key.
-pub const STORAGE_KEY_BYTES_MAX: usize = 32_700;
+/// Longest key of a row. Several fields of one document of 16 MiB give less, even with zeros that are doubled or as sort
+/// keys of a collation.
+pub const STORAGE_KEY_BYTES_MAX: usize = 256 << 20;
 /// Rows of memory tables that a cursor fetches under one lock.
 pub const CURSOR_MEMORY_ROWS_MAX: usize = 256;
 /// Table files kept open; well below the usual limit of 1024 descriptors.

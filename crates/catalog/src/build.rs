@@ -220,8 +220,7 @@ impl<'a> SideRow<'a> {
     fn encode(&self) -> Vec<u8> {
         let mut row = Vec::with_capacity(7 + self.record.len() + self.key.len() + self.type_bits.len());
         row.push(u8::from(self.op == SideOp::Remove));
-        row.extend_from_slice(&(self.record.len() as u16).to_be_bytes());
-        row.extend_from_slice(self.record);
+        index_entries::push_with_length(&mut row, self.record);
         row.extend_from_slice(&(self.key.len() as u32).to_be_bytes());
         row.extend_from_slice(self.key);
         row.extend_from_slice(self.type_bits);
@@ -229,8 +228,7 @@ impl<'a> SideRow<'a> {
     }
     fn decode(row: &'a [u8]) -> Option<SideRow<'a>> {
         let (op, rest) = row.split_first()?;
-        let (n, rest) = rest.split_first_chunk::<2>()?;
-        let (record, rest) = rest.split_at_checked(usize::from(u16::from_be_bytes(*n)))?;
+        let (record, rest) = index_entries::split_length(rest)?;
         let (n, rest) = rest.split_first_chunk::<4>()?;
         let (key, type_bits) = rest.split_at_checked(u32::from_be_bytes(*n) as usize)?;
         Some(SideRow { op: if *op == 0 { SideOp::Add } else { SideOp::Remove }, record, key, type_bits })

@@ -67,19 +67,42 @@ pub(crate) fn with_rid(key: &[u8], record: &Record) -> Vec<u8> {
 
 /// Value of an entry in [`KeyFormat::Bare`]: length of the record key, record key, type bits.
 pub(crate) fn bare_value(record: &Record, type_bits: &[u8]) -> Vec<u8> {
-    let mut v = Vec::with_capacity(2 + record.key.len() + type_bits.len());
-    v.extend_from_slice(&(record.key.len() as u16).to_be_bytes());
-    v.extend_from_slice(&record.key);
+    let mut v = Vec::with_capacity(6 + record.key.len() + type_bits.len());
+    push_with_length(&mut v, &record.key);
     v.extend_from_slice(type_bits);
     v
 }
 
 /// Splits a [`KeyFormat::Bare`] value into record key and type bits.
 pub(crate) fn split_bare(value: &[u8]) -> Result<(&[u8], &[u8])> {
-    value
-        .split_first_chunk::<2>()
-        .and_then(|(n, rest)| rest.split_at_checked(usize::from(u16::from_be_bytes(*n))))
-        .ok_or_else(|| Error::internal("damaged index entry"))
+    split_length(value).ok_or_else(|| Error::internal("damaged index entry"))
+}
+
+/// Says that the length follows in four bytes: record keys of clustered collections can be long.
+const LONG_LENGTH: u16 = u16::MAX;
+
+/// Appends a record key behind its length.
+pub(crate) fn push_with_length(out: &mut Vec<u8>, record: &[u8]) {
+    match u16::try_from(record.len()) {
+        Ok(n) if n < LONG_LENGTH => out.extend_from_slice(&n.to_be_bytes()),
+        _ => {
+            out.extend_from_slice(&LONG_LENGTH.to_be_bytes());
+            out.extend_from_slice(&(record.len() as u32).to_be_bytes());
+        }
+    }
+    out.extend_from_slice(record);
+}
+
+/// A record key that lies behind its length, and the rest.
+pub(crate) fn split_length(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (n, rest) = bytes.split_first_chunk::<2>()?;
+    match u16::from_be_bytes(*n) {
+        LONG_LENGTH => {
+            let (n, rest) = rest.split_first_chunk::<4>()?;
+            rest.split_at_checked(u32::from_be_bytes(*n) as usize)
+        }
+        n => rest.split_at_checked(usize::from(n)),
+    }
 }
 
 fn add_bare(

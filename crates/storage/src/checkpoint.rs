@@ -234,6 +234,7 @@ impl Store {
             meta.recovery = meta.recovery.max(upto);
             meta.local_seq = meta.local_seq.max(local_upto);
             meta.flushing = 0;
+            meta.long_keys |= self.kv.has_long_keys();
             meta.log_end = meta.log_end.max(upto.min(self.log.durable_entry().0));
             self.bury(&mut meta, gc)?;
             meta.save(&*self.env.disk)?;

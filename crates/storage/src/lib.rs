@@ -53,7 +53,7 @@ pub use bytes::Bytes;
 pub use cursor::Cursor;
 pub use ident::{Ident, IdentKind};
 pub use log::{OpLog, OplogCursor, Slot, Slots};
-pub use options::{Backend, Options};
+pub use options::{Backend, KeyCut, Options};
 pub use pin::{PinnedCheckpoint, PinnedFile, PinnedKind};
 pub use snapshot::{OnPrepared, ReadAt};
 pub use stats::{Stats, TableStats};

@@ -11,6 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) const PATH: &str = "journal/checkpoint";
 const NEW_PATH: &str = "journal/checkpoint.new";
 const MAGIC: &[u8; 8] = b"PANDOCP3";
+/// Some keys lie in parts, of which earlier versions know nothing.
+const MAGIC_LONG_KEYS: &[u8; 8] = b"PANDOCP4";
 /// All records lay in one tree.
 const MAGIC_ONE_TREE: &[u8; 8] = b"PANDOCP2";
 
@@ -44,11 +46,13 @@ pub(crate) struct Meta {
     pub(crate) index_keys: u32,
     /// Read from a file of when all records lay in one tree.
     pub(crate) one_tree: bool,
+    /// There are, or were, keys that lie in parts.
+    pub(crate) long_keys: bool,
 }
 
 impl Meta {
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::from(&MAGIC[..]);
+        let mut out = Vec::from(if self.long_keys { &MAGIC_LONG_KEYS[..] } else { &MAGIC[..] });
         let limit = u64::from(self.ident_limit);
         for n in [self.epoch, self.recovery, self.flushing, self.stable, self.undo_to, self.local_seq, limit]
         {
@@ -74,9 +78,10 @@ impl Meta {
     }
     fn decode(b: &[u8]) -> Option<Meta> {
         let (body, crc) = b.split_last_chunk::<4>()?;
-        let one_tree = match body.first_chunk::<8>()? {
-            MAGIC => false,
-            MAGIC_ONE_TREE => true,
+        let (one_tree, long_keys) = match body.first_chunk::<8>()? {
+            MAGIC => (false, false),
+            MAGIC_LONG_KEYS => (false, true),
+            MAGIC_ONE_TREE => (true, false),
             _ => return None,
         };
         if crc32c::crc32c(body) != u32::from_le_bytes(*crc) {
@@ -102,6 +107,7 @@ impl Meta {
             local_seq: word(8)?,
             ident_limit: word(8)? as u32,
             one_tree,
+            long_keys,
             ..Meta::default()
         };
         let (dropped, dead) = (word(4)?, word(4)?);
@@ -129,7 +135,7 @@ impl Meta {
         let mut bytes = vec![0; file.len()? as usize];
         let got = file.read_at(0, &mut bytes)?;
         bytes.truncate(got);
-        if formats::is_newer(MAGIC, &bytes) {
+        if formats::is_newer(MAGIC_LONG_KEYS, &bytes) {
             return Err(formats::newer(PATH));
         }
         let meta = Meta::decode(&bytes).ok_or_else(|| damaged(format!("checkpoint file {PATH}")))?;
@@ -179,11 +185,15 @@ mod tests {
             tables: formats::TABLES,
             index_keys: formats::INDEX_KEYS,
             one_tree: false,
+            long_keys: false,
         };
         let mut bytes = meta.encode();
-        assert_eq!(Meta::decode(&bytes), Some(meta));
-        let newer = |bytes: &[u8]| formats::is_newer(MAGIC, bytes);
-        assert!(!newer(&bytes) && !newer(MAGIC_ONE_TREE) && newer(b"PANDOCP4"));
+        assert!(bytes.starts_with(MAGIC));
+        assert_eq!(Meta::decode(&bytes), Some(meta.clone()));
+        let long = Meta { long_keys: true, ..meta };
+        assert_eq!(Meta::decode(&long.encode()), Some(long.clone()));
+        let newer = |bytes: &[u8]| formats::is_newer(MAGIC_LONG_KEYS, bytes);
+        assert!(!newer(&bytes) && !newer(MAGIC_ONE_TREE) && !newer(&long.encode()) && newer(b"PANDOCP5"));
         bytes[12] ^= 1;
         assert_eq!(Meta::decode(&bytes), None);
     }

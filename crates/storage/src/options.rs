@@ -1,5 +1,6 @@
 //! What a caller chooses when opening, and what it can ask afterwards.
 
+pub use crate::kv::long::KeyCut;
 use pando_base::limits;
 
 /// Which tables lie below.
@@ -24,6 +25,9 @@ pub struct Options {
     pub history_bytes_max: u64,
     /// Part of a replica set: the caller moves stable and oldest. Otherwise both follow commits.
     pub replicated: bool,
+    /// Where long keys are cut. Only tests cut shorter, so that many small keys behave as long ones; data must always be
+    /// opened with what it was written with.
+    pub key_cut: KeyCut,
 }
 
 impl Options {
@@ -50,6 +54,7 @@ impl Default for Options {
             oplog_bytes_max: limits::OPLOG_BYTES,
             history_bytes_max: limits::STORAGE_HISTORY_BYTES_MAX,
             replicated: true,
+            key_cut: KeyCut::TABLES,
         }
     }
 }

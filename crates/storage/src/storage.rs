@@ -4,6 +4,7 @@ use crate::bulk::BulkLoad;
 use crate::conflict::Conflicts;
 use crate::damage::damaged;
 use crate::ident::{Ident, IdentKind};
+use crate::kv::long::LongKeys;
 use crate::kv::lsm::LsmKv;
 use crate::kv::mem::MemKv;
 use crate::kv::{Kv, Tree};
@@ -309,13 +310,13 @@ fn open_tables(env: &Env, opts: &Options, fresh: impl Fn(Tree) -> bool) -> Resul
                 .real_path()
                 .ok_or_else(|| Error::internal("the disk has no folder for table files"))?;
             make_folder(&*env.disk, "tables")?;
-            let kv = LsmKv::open(&root.join("tables"), opts.cache_bytes, fresh)?;
+            let kv = LsmKv::open(&root.join("tables"), opts.cache_bytes, opts.key_cut, fresh)?;
             for tree in Tree::ALL {
                 // The crate syncs the files that it makes and their folders, not the names of these.
                 env.disk.sync_dir(&format!("tables/{}", tree.name()))?;
             }
             env.disk.sync_dir("tables")?;
-            Box::new(kv)
+            Box::new(LongKeys::new(kv, opts.key_cut)?)
         }
     })
 }

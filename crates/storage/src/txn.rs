@@ -19,7 +19,7 @@ use crate::undecided::PreparedTxn;
 use crate::writes::{Op, Writes};
 use lsm_tree::Slice;
 use pando_base::panics::{self, poisoned};
-use pando_base::{Error, ErrorCode, Result, Timestamp};
+use pando_base::{Error, ErrorCode, Result, Timestamp, limits};
 use pando_bson::RawDoc;
 use std::ops::Bound;
 use std::sync::atomic::Ordering;
@@ -279,6 +279,9 @@ impl Txn {
         }
         let _to_its_end = panics::indivisible();
         if self.writes.len() > 0 {
+            if self.writes.bytes() > limits::LOCAL_UNIT_BYTES_MAX {
+                return Err(unit_too_large(self.writes.bytes()));
+            }
             self.store.commit_local(&self.writes)?;
         }
         self.finish(Some(Timestamp::ZERO));
@@ -404,6 +407,15 @@ pub(crate) fn key_too_long(len: usize) -> Error {
     Error::new(
         ErrorCode::KeyTooLong,
         format!("key of {len} bytes is longer than {} bytes", row::KEY_BYTES_MAX),
+    )
+}
+
+#[cold]
+fn unit_too_large(bytes: usize) -> Error {
+    let max = limits::LOCAL_UNIT_BYTES_MAX;
+    Error::new(
+        ErrorCode::TransactionTooLarge,
+        format!("an unreplicated write of {bytes} bytes of keys and values is larger than {max} bytes"),
     )
 }
 

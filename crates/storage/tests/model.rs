@@ -6,7 +6,7 @@ use pando_base::{ErrorCode, Timestamp};
 use pando_bson::{DocBuilder, RawDoc, Value};
 use pando_env::{Disk, Rng};
 use pando_storage::testing::{self, FaultyDisk, ManualClock, RealDisk, SeededRng};
-use pando_storage::{Backend, Dir, Ident, IdentKind, Options, ReadAt, Slot, Storage, Txn};
+use pando_storage::{Backend, Dir, Ident, IdentKind, KeyCut, Options, ReadAt, Slot, Storage, Txn};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -51,6 +51,7 @@ struct World {
     disk: Arc<dyn Disk>,
     clock: Arc<ManualClock>,
     backend: Backend,
+    cut: KeyCut,
     seed: u64,
     storage: Option<Storage>,
     idents: Vec<Ident>,
@@ -64,9 +65,10 @@ struct World {
     ahead: u64,
 }
 
-fn options(backend: Backend) -> Options {
+fn options(backend: Backend, key_cut: KeyCut) -> Options {
     Options {
         backend,
+        key_cut,
         cache_bytes: 1 << 20,
         memtable_bytes: 1 << 20,
         oplog_bytes_max: 256 << 10,
@@ -105,14 +107,14 @@ fn decode(entry: &[u8]) -> Writes {
 }
 
 impl World {
-    fn new(backend: Backend, seed: u64) -> World {
+    fn new(backend: Backend, cut: KeyCut, seed: u64) -> World {
         let faulty = (backend == Backend::Mem).then(|| Arc::new(FaultyDisk::new(seed)));
         let disk: Arc<dyn Disk> = match &faulty {
             Some(d) => d.clone(),
             None => Arc::new(RealDisk::fresh(&format!("model-{seed}"))),
         };
         let (env, clock) = testing::env_on(disk.clone(), seed);
-        let storage = Storage::open(env, options(backend)).unwrap();
+        let storage = Storage::open(env, options(backend, cut)).unwrap();
         let idents = vec![
             storage.create_ident(IdentKind::Records).unwrap(),
             storage.create_ident(IdentKind::Index).unwrap(),
@@ -127,6 +129,7 @@ impl World {
             disk,
             clock,
             backend,
+            cut,
             seed,
             storage,
             idents,
@@ -376,7 +379,7 @@ impl World {
         clock.set_ms(pando_env::Clock::wall_ms(&*self.clock));
         self.clock = clock;
         self.storage = None;
-        self.storage = Some(Storage::open(env, options(self.backend)).unwrap());
+        self.storage = Some(Storage::open(env, options(self.backend, self.cut)).unwrap());
         self.reopened += 1;
         let last = self.s().log().last().0;
         let lost: Vec<u64> = self.model.commits.range(last + 1..).map(|(t, _)| *t).collect();
@@ -491,8 +494,12 @@ impl World {
 }
 
 fn run(backend: Backend, seed: u64, steps: usize) {
+    run_with(backend, KeyCut::TABLES, seed, steps);
+}
+
+fn run_with(backend: Backend, cut: KeyCut, seed: u64, steps: usize) {
     println!("seed {seed}");
-    let mut world = World::new(backend, seed);
+    let mut world = World::new(backend, cut, seed);
     for _ in 0..steps {
         world.step();
     }
@@ -518,4 +525,10 @@ fn random_work_agrees_with_a_plain_model_in_memory_with_lost_power() {
 #[test]
 fn random_work_agrees_with_a_plain_model_on_tables() {
     seeds(100..104).for_each(|seed| run(Backend::Lsm, seed, 2500));
+}
+
+#[test]
+fn random_work_agrees_with_a_plain_model_on_tables_that_take_short_keys_only() {
+    let cut = KeyCut { plain: 12, step: 5 };
+    seeds(200..204).for_each(|seed| run_with(Backend::Lsm, cut, seed, 2500));
 }

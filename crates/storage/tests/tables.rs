@@ -406,7 +406,7 @@ fn untimestamped_rows_survive_a_kill_once_synced_and_a_checkpoint_moves_them_to_
 }
 
 #[test]
-fn long_and_odd_keys_are_stored_and_too_long_ones_refused() {
+fn long_and_odd_keys_are_stored() {
     on_both("keys", |s| {
         let i = s.create_ident(IdentKind::Index).unwrap();
         let keys: Vec<Vec<u8>> = vec![
@@ -415,6 +415,14 @@ fn long_and_odd_keys_are_stored_and_too_long_ones_refused() {
             vec![0, 0],
             vec![0xff; 300],
             vec![0; 30_000],
+            vec![0; 70_000],
+            [vec![b'x'; 65_531], vec![0]].concat(),
+            vec![b'x'; 65_531],
+            vec![b'x'; 65_532],
+            [vec![b'x'; 120_000], vec![1, 2]].concat(),
+            [vec![b'x'; 120_000], vec![0xff]].concat(),
+            vec![b'x'; 120_000],
+            vec![b'y'; 1 << 20],
             vec![0, 0xff, 0],
             b"plain".to_vec(),
         ];
@@ -426,17 +434,117 @@ fn long_and_odd_keys_are_stored_and_too_long_ones_refused() {
             checkpoint(&s);
         }
         for k in &keys {
-            assert_eq!(get(&s, ReadAt::At(at[6]), i, k).unwrap(), [0]);
+            assert_eq!(get(&s, ReadAt::At(at[keys.len() - 1]), i, k).unwrap(), [0]);
             assert_eq!(get(&s, ReadAt::Latest, i, k).unwrap(), [2]);
         }
         let mut t = s.begin(ReadAt::Latest).unwrap();
-        assert_eq!(t.put(i, &vec![0; 40_000], b"").unwrap_err().code, ErrorCode::KeyTooLong);
         assert!(t.put(i, b"empty value", b"").is_ok());
         t.log_entry(s.log().reserve_one(), RawDoc::empty());
         t.commit().unwrap();
         checkpoint(&s);
         assert_eq!(get(&s, ReadAt::Latest, i, b"empty value").unwrap(), b"");
     });
+}
+
+/// Keys of many lengths, most of which begin like another one.
+fn long_and_short() -> Vec<Vec<u8>> {
+    let mut keys = Vec::new();
+    for n in [0usize, 1, 40_000, 59_999, 60_000, 60_001, 65_531, 65_532, 119_999, 120_000, 120_001, 1 << 20] {
+        for end in [&b""[..], b"\0", b"a", b"b", b"\xff"] {
+            keys.push([&vec![b'k'; n], end].concat());
+        }
+    }
+    keys.sort();
+    keys.dedup();
+    keys
+}
+
+fn all(s: &Storage, at: ReadAt, i: Ident, from: &[u8], dir: Dir) -> Vec<Vec<u8>> {
+    let t = s.begin(at).unwrap();
+    let mut rows = t.scan(i, Bound::Excluded(from), Bound::Unbounded, dir).unwrap();
+    std::iter::from_fn(|| rows.next().unwrap().map(|(k, _)| k.to_vec())).collect()
+}
+
+#[test]
+fn keys_of_any_length_lie_in_one_order() {
+    on_both("any-length", |s| {
+        let loaded = s.create_ident(IdentKind::Index).unwrap();
+        let i = s.create_ident(IdentKind::Index).unwrap();
+        let mut keys = long_and_short();
+        keys.retain(|k| !k.is_empty());
+        let before = put(&s, i, b"before", Some(b""));
+        for k in keys.iter().rev() {
+            put(&s, i, k, Some(&k[k.len() - 1..]));
+        }
+        let then = put(&s, i, b"before", None);
+        checkpoint(&s);
+        let mut load = s.bulk(loaded, before).unwrap();
+        keys.iter().for_each(|k| load.push(k, b"v").unwrap());
+        load.finish().unwrap();
+        for ident in [i, loaded] {
+            for from in [&b""[..], &keys[7], &keys[20], &keys[keys.len() - 2]] {
+                let mut expected: Vec<_> = keys.iter().filter(|k| &k[..] > from).cloned().collect();
+                assert!(all(&s, ReadAt::Latest, ident, from, Dir::Forward) == expected);
+                expected.reverse();
+                assert!(all(&s, ReadAt::Latest, ident, from, Dir::Backward) == expected);
+            }
+        }
+        // Every other key goes; those who look back still see it.
+        let (gone, kept): (Vec<_>, Vec<_>) = keys.iter().enumerate().partition(|(n, _)| n % 2 == 0);
+        for (_, k) in &gone {
+            put(&s, i, k, None);
+        }
+        checkpoint(&s);
+        for round in 0..2 {
+            for (_, k) in &gone {
+                assert_eq!(get(&s, ReadAt::Latest, i, k), None);
+                assert_eq!(get(&s, ReadAt::At(then), i, k).unwrap(), k[k.len() - 1..]);
+            }
+            assert!(
+                all(&s, ReadAt::Latest, i, b"", Dir::Forward)
+                    == kept.iter().map(|(_, k)| (*k).clone()).collect::<Vec<_>>()
+            );
+            assert!(all(&s, ReadAt::At(then), i, b"", Dir::Forward) == keys);
+            if round == 0 {
+                s.compact_all().unwrap();
+            }
+        }
+    });
+}
+
+#[test]
+fn tables_with_long_keys_open_again_and_leave_nothing_behind() {
+    let folder = Folder::new("long-again");
+    let (s, _) = open_on(folder.0.clone(), lsm());
+    let i = s.create_ident(IdentKind::Records).unwrap();
+    let key = |n: u8| [vec![b'k'; 200_000], vec![n]].concat();
+    for n in 0..20 {
+        put(&s, i, &key(n), Some(&[n]));
+    }
+    checkpoint(&s);
+    drop(s);
+    let (s, _) = open_on(folder.0.clone(), lsm());
+    replay(&s);
+    for n in 20..40 {
+        put(&s, i, &key(n), Some(&[n]));
+    }
+    for n in 0..30 {
+        put(&s, i, &key(n), None);
+    }
+    checkpoint(&s);
+    drop(s);
+    let (s, _) = open_on(folder.0.clone(), lsm());
+    replay(&s);
+    assert_eq!(all(&s, ReadAt::Latest, i, b"", Dir::Forward), (30..40).map(key).collect::<Vec<_>>());
+    s.set_oldest(s.stable());
+    s.drop_ident(i, s.stable());
+    put(&s, Ident(i.0 + 1), b"k", Some(b""));
+    checkpoint(&s);
+    put(&s, Ident(i.0 + 1), b"k", Some(b"2"));
+    checkpoint(&s);
+    s.compact_all().unwrap();
+    let left: u64 = [s.stats().records, s.stats().history].iter().map(|t| t.bytes).sum();
+    assert!(left < 100_000, "{left}");
 }
 
 #[test]

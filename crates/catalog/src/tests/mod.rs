@@ -3,6 +3,7 @@ mod crash;
 mod drops;
 mod hashed;
 mod indexes;
+mod long_keys;
 mod prepared;
 mod recovery;
 mod upkeep;

@@ -6,6 +6,7 @@
 //! crate each run has one sequence number, above all earlier ones, and only the newest entry of a key counts.
 
 use super::block;
+use super::long::{self, KeyCut};
 use super::manifest;
 use super::run::{Blocks, RunWalk, above, below};
 use super::walk::Walk;
@@ -57,11 +58,13 @@ pub(super) fn engine_error(e: lsm_tree::Error) -> Error {
 /// Drops rows that nobody can ask for, during compaction.
 struct GcFactory {
     tree: Tree,
+    cut: KeyCut,
     gc: Arc<RwLock<Gc>>,
 }
 
 struct GcFilter {
     tree: Tree,
+    cut: KeyCut,
     gc: Gc,
 }
 
@@ -71,14 +74,14 @@ impl Factory for GcFactory {
     }
     fn make_filter(&self, _ctx: &Context) -> Box<dyn CompactionFilter> {
         let gc = self.gc.read().unwrap_or_else(poisoned).clone();
-        Box::new(GcFilter { tree: self.tree, gc })
+        Box::new(GcFilter { tree: self.tree, cut: self.cut, gc })
     }
 }
 
 impl CompactionFilter for GcFilter {
     fn filter_item(&mut self, item: ItemAccessor<'_>, _ctx: &Context) -> lsm_tree::Result<Verdict> {
         let key = item.key();
-        let ident = row::ident_of(key);
+        let Some(ident) = long::owner(row::ident_of(key)) else { return Ok(Verdict::Keep) };
         if !self.gc.dead.is_empty() && self.gc.dead.contains(&ident) {
             return Ok(Verdict::Destroy);
         }
@@ -86,8 +89,12 @@ impl CompactionFilter for GcFilter {
         if matches!(self.tree, Tree::Records(_)) && Tree::of(ident) != self.tree {
             return Ok(Verdict::Destroy);
         }
+        let part = long::part_of(key, self.cut);
+        if part == long::Part::Inner {
+            return Ok(Verdict::Keep);
+        }
         if self.tree == Tree::History {
-            let dead = row::stop_of(key) <= self.gc.below;
+            let dead = long::stop_of(part, key, &item.value()?) <= self.gc.below;
             return Ok(if dead { Verdict::Destroy } else { Verdict::Keep });
         }
         match row::header(&item.value()?) {
@@ -119,7 +126,12 @@ fn block_bytes(tree: Tree) -> u32 {
 
 impl LsmKv {
     /// `fresh`: nothing was ever written to this tree.
-    pub(crate) fn open(dir: &Path, cache_bytes: usize, fresh: impl Fn(Tree) -> bool) -> Result<LsmKv> {
+    pub(crate) fn open(
+        dir: &Path,
+        cache_bytes: usize,
+        cut: KeyCut,
+        fresh: impl Fn(Tree) -> bool,
+    ) -> Result<LsmKv> {
         for tree in Tree::ALL {
             manifest::check(&dir.join(tree.name()), fresh(tree))?;
         }
@@ -130,7 +142,7 @@ impl LsmKv {
         let gc: Arc<RwLock<Gc>> = Arc::default();
         let open = |tree: Tree| -> Result<lsm_tree::Tree> {
             let name = tree.name();
-            let factory: Arc<dyn Factory> = Arc::new(GcFactory { tree, gc: gc.clone() });
+            let factory: Arc<dyn Factory> = Arc::new(GcFactory { tree, cut, gc: gc.clone() });
             let config = Config::new(dir.join(name), seqno.clone(), visible.clone())
                 .use_cache(cache.clone())
                 .use_descriptor_table(Some(files.clone()))
@@ -193,7 +205,10 @@ impl LsmKv {
         let version = tree.current_version();
         let mut tables = Vec::new();
         for table in version.iter_tables() {
-            let all_dead = self.idents_of(tree, table)?.iter().all(|ident| dead.contains(ident));
+            let all_dead = self
+                .idents_of(tree, table)?
+                .iter()
+                .all(|i| long::owner(*i).is_some_and(|i| dead.contains(&i)));
             let range = &table.metadata.key_range;
             tables.push((range.min().clone(), range.max().clone(), all_dead));
         }

@@ -5,6 +5,7 @@
 //! only by one flusher at a time; reads come from any thread at any time.
 
 mod block;
+pub(crate) mod long;
 pub(crate) mod lsm;
 mod manifest;
 pub(crate) mod mem;
@@ -59,6 +60,7 @@ impl Tree {
     /// among the records they would make each run overlap all others, and appended records would be merged over and
     /// over. Among the indexes they are not worth a mention.
     pub(crate) fn of(ident: u32) -> Tree {
+        debug_assert!(ident < 1 << 31, "the highest bit marks parts of long keys");
         if ident & 1 == 1 || ident < Ident::FIRST_FREE {
             return Tree::Indexes;
         }
@@ -141,6 +143,10 @@ pub(crate) trait Kv: Send + Sync {
     fn memory(&self) -> (u64, u64);
     /// Names the files that are the tables now, none of which changes or goes while `each` runs.
     fn pin(&self, each: &mut dyn FnMut(String) -> Result<()>) -> Result<()>;
+    /// Whether there are, or were, keys that lie in parts.
+    fn has_long_keys(&self) -> bool {
+        false
+    }
     /// Starts a run that is written piece by piece and appears whole when finished.
     fn bulk(&self, tree: Tree) -> Result<Box<dyn KvBulk>>;
 }
