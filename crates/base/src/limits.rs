@@ -282,6 +282,9 @@ pub const LOCAL_LOG_SEGMENT_BYTES: u64 = 4 << 20;
 pub const LOCAL_LOG_SEAL_BYTES: u64 = 256 << 10;
 /// A history below this is left to ordinary compaction; above, it is rewritten when it has doubled.
 pub const STORAGE_HISTORY_SWEEP_BYTES: u64 = 64 << 20;
+/// Bytes of all keys that one index has for one document: a long value in a compound key comes once for each element of an
+/// array beside it. MongoDB's bound is its cache.
+pub const DOCUMENT_KEYS_BYTES_MAX: usize = 128 << 20;
 /// Longest key of a row. Several fields of one document of 16 MiB give less, even with zeros that are doubled or as sort
 /// keys of a collation.
 pub const STORAGE_KEY_BYTES_MAX: usize = 256 << 20;

@@ -567,5 +567,4 @@ impl<K: Kv> KvBulk for Bulk<K> {
 }
 
 #[cfg(test)]
-#[path = "long_tests.rs"]
 mod tests;
