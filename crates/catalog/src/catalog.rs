@@ -15,7 +15,7 @@ use pando_env::Env;
 use pando_storage::{BeginOptions, OnPrepared, ReadAt, Storage, Txn};
 use std::collections::BTreeMap;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 
 /// All databases of one server. Cheap to clone.
@@ -27,6 +27,8 @@ pub(crate) struct Inner {
     storage: Storage,
     current: ArcSwap<CatalogSnapshot>,
     changing: Mutex<()>,
+    /// No definition was changed after this.
+    defined_upto: AtomicU64,
     db_locks: Mutex<BTreeMap<String, Lock>>,
     /// Of collections that are gone.
     dropped: Mutex<Counts>,
@@ -111,6 +113,7 @@ impl Catalog {
             storage,
             current: ArcSwap::default(),
             changing: Mutex::new(()),
+            defined_upto: AtomicU64::new(0),
             db_locks: Mutex::default(),
             dropped: Mutex::default(),
             dropped_databases: Mutex::default(),
@@ -182,7 +185,13 @@ impl Catalog {
         let mut next = CatalogSnapshot::clone(&self.0.current.load());
         change(&mut next);
         next.version += 1;
+        // The change has committed: its time lies at or below the newest one handed out.
+        self.0.defined_upto.fetch_max(self.storage().log().clock().0, Ordering::AcqRel);
         self.0.current.store(Arc::new(next));
+    }
+    /// No definition that can be seen was changed after this.
+    pub(crate) fn defined_upto(&self) -> Timestamp {
+        Timestamp(self.0.defined_upto.load(Ordering::Acquire))
     }
     /// Serializes definition changes of a database.
     pub(crate) async fn lock_database(&self, db: &str) -> Guard {

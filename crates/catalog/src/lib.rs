@@ -55,6 +55,7 @@ mod oplog_size;
 mod oplog_source;
 pub mod options;
 mod partial;
+mod past;
 mod prepared;
 mod read;
 mod rebuild;

@@ -148,7 +148,7 @@ impl Server {
     pub(crate) fn prepare_aggregation(&self, ctx: &OpCtx, spec: AggSpec<'_>) -> Result<Aggregation> {
         let snapshot = self.catalog.snapshot();
         let (mut coll, mut view, mut below) = (None, None, spec.ns.clone());
-        match self.named(ctx, &spec.ns) {
+        match self.named(ctx, &spec.ns)? {
             Some(Named::Collection(c)) => coll = Some(c),
             Some(Named::View(_)) => view = snapshot.resolve_view(&spec.ns)?,
             None => {}
@@ -156,7 +156,7 @@ impl Server {
         if let Some(v) = &view {
             check_view_collation(spec.collation, v)?;
             below = v.ns.clone();
-            coll = match self.named(ctx, &v.ns) {
+            coll = match self.named(ctx, &v.ns)? {
                 Some(Named::Collection(c)) => Some(c),
                 _ => None,
             };

@@ -7,7 +7,7 @@ use crate::transaction::OpenTxn;
 use crate::transaction::conflicts::on_prepared;
 use pando_base::{Namespace, Result};
 use pando_bson::DocBuf;
-use pando_catalog::Catalog;
+use pando_catalog::{Catalog, Named};
 use pando_command::OpCtx;
 use pando_query::collation::Collation;
 use pando_query::source::Source;
@@ -67,8 +67,12 @@ impl Collections for Others {
         if let Some(open) = &self.transaction {
             return open.source_of(&self.catalog, &ns);
         }
-        let Some(coll) = self.catalog.lookup(&ns) else { return Ok(None) };
         let at = *self.at.lock().unwrap_or_else(PoisonError::into_inner);
+        let named = match at {
+            ReadAt::At(ts) => self.catalog.named_at(&ns, ts)?,
+            _ => self.catalog.snapshot().get(&ns).cloned(),
+        };
+        let Some(Named::Collection(coll)) = named else { return Ok(None) };
         self.catalog.open_source_with(&coll, at, self.on_prepared).map(Some)
     }
 }

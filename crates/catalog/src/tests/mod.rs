@@ -4,6 +4,7 @@ mod drops;
 mod hashed;
 mod indexes;
 mod long_keys;
+mod past;
 mod prepared;
 mod recovery;
 mod upkeep;

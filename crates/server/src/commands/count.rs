@@ -18,8 +18,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         server.check_collection_uuid("count", &req, &ns)?;
     }
     server.instance.metrics.op_counters.command.inc();
-    let snapshot = server.catalog.snapshot();
-    let n = match snapshot.get(&ns) {
+    let n = match &server.named(ctx, &ns)? {
         None => {
             server.parse_find(ctx, &ns, None, &args)?;
             0

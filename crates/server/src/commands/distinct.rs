@@ -65,7 +65,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     server.check_collection_uuid("distinct", &req, &ns)?;
     let point = server.read_point(ctx);
     let mut values = Values::new(args.key);
-    match &server.named(ctx, &ns) {
+    match &server.named(ctx, &ns)? {
         None => drop(server.parse_find(ctx, &ns, None, &args.find)?),
         Some(Named::View(view)) => {
             values.ctx = server.view_query_ctx(ctx, view)?;

@@ -20,7 +20,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         server.check_collection_uuid("FindCommandRequest", &req, &ns)?;
     }
     server.instance.metrics.op_counters.query.inc();
-    let reply = match &server.named(ctx, &ns) {
+    let reply = match &server.named(ctx, &ns)? {
         None => {
             // Mistakes are mistakes also where there is nothing to find.
             server.parse_find(ctx, &ns, None, &args)?;

@@ -238,11 +238,15 @@ impl Server {
         self.cursors.kill_where(now, |c| c.lsid == Some(lsid) && c.txn_number == Some(number));
     }
 
-    /// What a name means to this operation.
-    pub(crate) fn named(&self, ctx: &OpCtx, ns: &Namespace) -> Option<Named> {
-        match self.open_txn(ctx) {
-            Some(open) => open.named(self, ns),
-            None => self.catalog.snapshot().get(ns).cloned(),
+    /// What a name means to this operation: in a transaction what that has locked, to a read of the past what the name
+    /// meant then.
+    pub(crate) fn named(&self, ctx: &OpCtx, ns: &Namespace) -> Result<Option<Named>> {
+        if let Some(open) = self.open_txn(ctx) {
+            return Ok(open.named(self, ns));
+        }
+        match self.read_at(self.read_point(ctx)) {
+            ReadAt::At(at) => self.catalog.named_at(ns, at),
+            _ => Ok(self.catalog.snapshot().get(ns).cloned()),
         }
     }
 }

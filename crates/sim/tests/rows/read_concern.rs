@@ -222,3 +222,33 @@ fn a_long_scan_survives_writers() {
     assert_eq!(once.len(), seen.len(), "something was seen twice");
     assert!((0..1000).filter(|i| i % 7 != 0).all(|i| once.binary_search(&i).is_ok()), "something was missed");
 }
+
+#[test]
+fn majority_reads_find_definitions_as_they_were_committed() {
+    let rig = Rig::of(27, 3);
+    let p = rig.primary();
+    rig.ok(p, insert(1, majority()));
+    rig.isolate(p);
+    let index = doc! { "key": { "x": 1 }, "name": "x" };
+    rig.ok(p, doc! { "createIndexes": "c", "indexes": [index], "commitQuorum": 0, "writeConcern": w(1) });
+    assert_eq!(ids(&rig.ok(p, find("majority"))), [1]);
+    rig.ok(p, doc! { "drop": "c", "writeConcern": w(1) });
+    assert_eq!(ids(&rig.ok(p, find("local"))), [0i64; 0]);
+    assert_eq!(ids(&rig.ok(p, find("majority"))), [1], "nobody else has the drop");
+    // Another one under the same name.
+    rig.ok(p, insert(7, w(1)));
+    assert_eq!(ids(&rig.ok(p, find("local"))), [7]);
+    assert_eq!(ids(&rig.ok(p, find("majority"))), [1]);
+    rig.ok(
+        p,
+        anywhere(doc! { "renameCollection": "test.c", "to": "test.d", "$db": "admin", "writeConcern": w(1) }),
+    );
+    assert_eq!(ids(&rig.ok(p, find("majority"))), [1]);
+    let majority_count = anywhere(doc! { "count": "d", "query": {}, "readConcern": { "level": "majority" } });
+    assert_eq!(number(&rig.ok(p, majority_count), "n"), 0);
+    rig.heal();
+    rig.until("what was committed", |rig| {
+        let found = rig.ask(p, find("majority"));
+        found.get("ok").is_some_and(Bson::is_truthy) && ids(&found) == [1]
+    });
+}
