@@ -25,9 +25,16 @@ pub(super) async fn clone(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Res
     Ok(Reply::new())
 }
 
+fn size_of(body: &RawDoc) -> Option<f64> {
+    match body.get("size")? {
+        Value::Decimal128(d) => Some(d.to_f64()),
+        v => v.as_f64(),
+    }
+}
+
 /// `size` as `convertToCapped` reads it: cut to whole bytes, what is out of range to the nearest bound.
 fn size_to_convert(body: &RawDoc) -> Result<i64> {
-    match body.get("size").and_then(|v| v.as_f64()).map(|n| n as i64) {
+    match size_of(body).map(|n| n as i64) {
         Some(n) if n != 0 => checked(n),
         _ => Err(invalid_spec()),
     }
@@ -36,7 +43,7 @@ fn size_to_convert(body: &RawDoc) -> Result<i64> {
 /// `size` as `cloneCollectionAsCapped` reads it: numbers that no 64-bit integer holds count as the least one.
 fn size_to_clone(body: &RawDoc) -> Result<i64> {
     const TOO_LARGE: f64 = 9_223_372_036_854_775_808.0;
-    match body.get("size").and_then(|v| v.as_f64()) {
+    match size_of(body) {
         Some(n) if n.is_nan() || n >= TOO_LARGE => checked(i64::MIN),
         Some(n) if n != 0.0 => checked(n as i64),
         _ => Err(invalid_spec()),
