@@ -8,7 +8,7 @@ use crate::record_id::{self, Record};
 use crate::unit::{PendingMarks, WriteUnit};
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::keystring::KeyReader;
-use pando_bson::{DocBuf, DocBuilder, RawDoc};
+use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
 use pando_query::source::{IndexKind, RecordId};
 use pando_storage::{Dir, Txn};
 use std::ops::Bound;
@@ -262,7 +262,7 @@ fn build_duplicate(
     values: &RawDoc,
     collation: Option<&RawDoc>,
 ) -> Error {
-    let mut shown = values.to_string();
+    let mut shown = shortened(values).to_string();
     let mut extra = DocBuilder::new();
     extra.raw_doc("keyPattern", pattern);
     let mut text = String::new();
@@ -273,7 +273,7 @@ fn build_duplicate(
         extra.raw_doc("keyValue", &hex);
         extra.array("hexEncoded", |a| {
             for f in flags {
-                a.value(pando_bson::Value::Boolean(f));
+                a.value(Value::Boolean(f));
             }
         });
         extra.raw_doc("collation", c);
@@ -285,13 +285,39 @@ fn build_duplicate(
     Error::new(ErrorCode::DuplicateKey, message).with_extra(extra.finish().into_bytes())
 }
 
+/// Bytes of a string from which on messages show its beginning alone, and how many these show.
+const SHOWN_WHOLE_BELOW: usize = 160;
+const SHOWN_BYTES: usize = 150;
+
+/// The values as messages show them: of long strings the beginning.
+fn shortened(values: &RawDoc) -> DocBuf {
+    let mut b = DocBuilder::new();
+    for e in values {
+        match e.value() {
+            Value::String(s) if s.len() >= SHOWN_WHOLE_BELOW => {
+                b.str(e.name(), &format!("{}...", &s[..s.floor_char_boundary(SHOWN_BYTES)]));
+            }
+            Value::Document(d) => {
+                b.raw_doc(e.name(), &shortened(d));
+            }
+            Value::Array(a) => {
+                b.raw_array(e.name(), &shortened(a));
+            }
+            _ => {
+                b.elem(e);
+            }
+        }
+    }
+    b.finish()
+}
+
 /// Strings of a collated key are sort keys: shown in hex.
 fn hex_values(values: &RawDoc) -> (DocBuf, Vec<bool>) {
     let mut b = DocBuilder::new();
     let mut flags = Vec::new();
     for e in values {
         match e.value() {
-            pando_bson::Value::String(s) => {
+            Value::String(s) => {
                 let hex: String = s.bytes().map(|b| format!("{b:02x}")).collect();
                 b.str(e.name(), &hex);
                 flags.push(true);
@@ -309,7 +335,7 @@ fn hex_text(values: &RawDoc) -> String {
     let mut parts = Vec::new();
     for e in values {
         match e.value() {
-            pando_bson::Value::String(s) => parts.push(format!("{}: \"0x{s}\"", e.name())),
+            Value::String(s) => parts.push(format!("{}: \"0x{s}\"", e.name())),
             v => parts.push(format!("{}: {v}", e.name())),
         }
     }

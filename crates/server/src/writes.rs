@@ -261,13 +261,14 @@ pub(crate) fn append_position(server: &Server, last: OpTime, b: &mut DocBuilder)
 
 fn append_errors(a: &mut ArrayBuilder, errors: &[(usize, Error)]) {
     let mut text_bytes = 0;
-    for (i, e) in errors {
+    for (n, (i, e)) in errors.iter().enumerate() {
         a.doc(|d| {
             d.i32("index", *i as i32);
             d.i32("code", e.code.0);
-            // Past the budget only code and index are told: the reply must stay a document.
+            // Past the budget only code and index are told: the reply must stay a document. One error fits, with
+            // any key there can be.
             text_bytes += e.message.len() + e.extra.len();
-            let within = text_bytes <= limits::WRITE_ERRORS_BYTES_MAX;
+            let within = n == 0 || text_bytes <= limits::WRITE_ERRORS_BYTES_MAX;
             d.str("errmsg", if within { &e.message } else { "" });
             if within && !e.extra.is_empty() {
                 d.elems_of(RawDoc::trusted(&e.extra));
