@@ -3,7 +3,7 @@
 use crate::testing::{World, ns};
 use crate::{Uninterrupted, WriteOp, find_by_id, validate::Extent};
 use pando_base::Result;
-use pando_bson::{Document, RawDoc, doc};
+use pando_bson::{RawDoc, doc};
 use pando_query::source::{Direction, IndexScan};
 use pando_storage::ReadAt;
 
