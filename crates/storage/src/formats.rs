@@ -3,9 +3,10 @@
 //! | what | where its version is | now |
 //! |---|---|---|
 //! | log and local log | the head of each file, `PANDOLG<n>` | 1 |
-//! | checkpoint file | its head, `PANDOCP<n>` | 3 |
+//! | checkpoint file | its head, `PANDOCP<n>` | 3; 4 once keys lie in parts (`kv::long`) |
 //! | rows in tables | the checkpoint file | 1 |
 //! | keys of indexes | the checkpoint file | 1 |
+//! | keys of one index | its part of the catalog row, `keysVersion` | 2 |
 //!
 //! Whoever changes one raises its number, brings older ones up to date when a folder is opened, and keeps the folders of
 //! `bins/pandod/tests/data` opening. Backups and dumps have versions of their own (`bins/pando`).
