@@ -70,8 +70,9 @@ impl Server {
         if known.is_none() || upto.is_null() {
             return Ok(None);
         }
-        let kept = self.retryable.collect(upto);
-        Ok(Some(kept).filter(|_| self.sessions_known.now() == known))
+        // Null: somebody has used a session since before anything was known.
+        let kept = Some(self.retryable.collect(upto)).filter(|kept| !kept.upto.is_null());
+        Ok(kept.filter(|_| self.sessions_known.now() == known))
     }
     /// The same as documents; `None` also when they are too many for a reply.
     pub(crate) fn collect_sessions(&self) -> Result<Option<KeptSessions>> {
