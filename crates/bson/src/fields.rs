@@ -1,10 +1,12 @@
 //! Reading option documents: numbers of any kind, and MongoDB's errors for fields that are missing, unknown or of
 //! the wrong type.
 
-use crate::Value;
+use crate::decimal128::Rounding;
+use crate::{RawDoc, Value};
 use pando_base::{Error, ErrorCode};
 
-/// A number of any kind as 64 bits: fractions cut, out-of-range values held at the ends, NaN is 0.
+/// A number of any kind as 64 bits: fractions of doubles cut, those of decimals rounded (halves to the even
+/// neighbour), out-of-range values held at the ends, NaN is 0.
 /// `None` when it is not a number.
 pub fn safe_i64(v: &Value<'_>) -> Option<i64> {
     match v {
@@ -12,34 +14,8 @@ pub fn safe_i64(v: &Value<'_>) -> Option<i64> {
         Value::Int64(n) => Some(*n),
         // `as` saturates and maps NaN to 0.
         Value::Double(d) => Some(*d as i64),
-        Value::Decimal128(d) => Some(decimal_to_i64(d)),
+        Value::Decimal128(d) => Some(d.to_i64_saturating(Rounding::HalfEven)),
         _ => None,
-    }
-}
-
-/// Truncates a decimal; only used for option values, so speed does not matter.
-fn decimal_to_i64(d: &crate::Decimal128) -> i64 {
-    let bits = u128::from_le_bytes(d.0);
-    let negative = bits >> 127 == 1;
-    if (bits >> 122) & 0x1F == 0x1F {
-        return 0;
-    }
-    if (bits >> 122) & 0x1E == 0x1E {
-        return if negative { i64::MIN } else { i64::MAX };
-    }
-    if d.is_zero() || (bits >> 125) & 3 == 3 {
-        return 0;
-    }
-    let exponent = ((bits >> 113) & 0x3FFF) as i32 - 6176;
-    let mut n = bits & ((1 << 113) - 1);
-    for _ in 0..exponent.unsigned_abs().min(40) {
-        n = if exponent < 0 { n / 10 } else { n.saturating_mul(10) };
-    }
-    let held = n.min(i64::MAX as u128) as i64;
-    match (negative, n > i64::MAX as u128) {
-        (false, _) => held,
-        (true, false) => -held,
-        (true, true) => i64::MIN,
     }
 }
 
@@ -50,7 +26,33 @@ pub fn missing(struct_name: &str, field: &str) -> Error {
 
 /// 40415: a field the command does not know.
 pub fn unknown(struct_name: &str, field: &str) -> Error {
+    if field.is_empty() {
+        return Error::location(40415, format!("BSON field '{struct_name}' is an unknown field."));
+    }
     Error::location(40415, format!("BSON field '{struct_name}.{field}' is an unknown field."))
+}
+
+/// 40413: a field that occurs twice.
+pub fn duplicate(struct_name: &str, field: &str) -> Error {
+    Error::location(40413, format!("BSON field '{struct_name}.{field}' is a duplicate field"))
+}
+
+/// The first name of a document that was there before.
+pub fn doubled(doc: &RawDoc) -> Option<&str> {
+    const FEW: usize = 16;
+    let mut few: [&[u8]; FEW] = [&[]; FEW];
+    let mut many = pando_base::HashSet::default();
+    for (i, e) in doc.iter().enumerate() {
+        let name = e.name_bytes();
+        let before = &few[..i.min(FEW)];
+        if before.contains(&name) || (i >= FEW && !many.insert(name)) {
+            return Some(e.name());
+        }
+        if let Some(place) = few.get_mut(i) {
+            *place = name;
+        }
+    }
+    None
 }
 
 /// 14: wrong type, with the list of expected ones in MongoDB's (unbalanced) quotes.

@@ -1,18 +1,21 @@
 //! collMod: options of a collection, a view or one index, changed in place.
 
 use crate::Catalog;
+use crate::coll_mod_args::checked_fields;
 use crate::collection::{Collection, Index};
+use crate::create_args::{check_reach, ttl_seconds};
 use crate::durable::{self, Parts};
 use crate::observer::Defined;
 use crate::options::{
     CAPPED_BYTES_MAX, Capped, ValidationAction, ValidationLevel, append_number, bounded, invalid,
-    parse_images, ttl_seconds, wrong_type,
+    parse_images, wrong_type,
 };
 use crate::record_id;
 use crate::snapshot::Named;
 use crate::spec::{IndexSpec, check_ttl_value, same_key};
 use crate::views;
 use pando_base::{Error, ErrorCode, Namespace, OpTime, Result};
+use pando_bson::fields;
 use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc, Value};
 use pando_query::QueryCtx;
 use pando_query::source::RecordId;
@@ -51,6 +54,7 @@ impl Catalog {
             .await
             .ok_or_else(|| Error::new(ErrorCode::NamespaceNotFound, "ns does not exist"))?;
         let coll = guard.coll.clone();
+        let change = IndexChange::parse(&coll, &command)?;
         if command.elem("pipeline").is_some() || command.elem("viewOn").is_some() {
             let name = if command.elem("pipeline").is_some() { "pipeline" } else { "viewOn" };
             return Err(Error::new(
@@ -58,13 +62,9 @@ impl Catalog {
                 format!("option only supported on a view: {name}"),
             ));
         }
-        let change = IndexChange::parse(&coll, &command)?;
-        check_collection_options(&coll, &command)?;
+        check_collection_options(&coll, &command, self.now_ms() / 1000)?;
         check_series_options(&coll, &command)?;
         let dry_run = command.get("dryRun").is_some_and(|v| v.is_truthy());
-        if dry_run && change.as_ref().is_none_or(|c| c.unique != Some(true)) {
-            return Err(invalid("dry run mode requires an valid index modification."));
-        }
         let mut reply = DocBuilder::new();
         let mut logged = command.clone();
         if let Some(c) = &change {
@@ -189,41 +189,6 @@ fn duplicate_groups(txn: &Txn, coll: &Collection, index: &Index) -> Result<Vec<V
     groups.iter().map(|g| g.iter().map(id_of).collect()).collect()
 }
 
-/// The command's own fields; unknown ones are errors.
-fn checked_fields(body: &RawDoc, is_generic: impl Fn(&str) -> bool) -> Result<DocBuf> {
-    let mut b = DocBuilder::new();
-    for (i, e) in body.iter().enumerate() {
-        if i > 0 && is_generic(e.name()) {
-            continue;
-        }
-        let known = i == 0
-            || matches!(
-                e.name(),
-                "index"
-                    | "validator"
-                    | "validationLevel"
-                    | "validationAction"
-                    | "viewOn"
-                    | "pipeline"
-                    | "cappedSize"
-                    | "cappedMax"
-                    | "changeStreamPreAndPostImages"
-                    | "expireAfterSeconds"
-                    | "dryRun"
-                    | "timeseries"
-                    | "isTimeseriesNamespace"
-            );
-        if !known {
-            return Err(Error::location(
-                40415,
-                format!("BSON field 'collMod.{}' is an unknown field.", e.name()),
-            ));
-        }
-        b.elem(e);
-    }
-    Ok(b.finish())
-}
-
 pub(crate) fn not_a_series() -> Error {
     Error::new(
         ErrorCode::InvalidOptions,
@@ -252,11 +217,14 @@ fn check_series_options(coll: &Collection, command: &RawDoc) -> Result<()> {
     Ok(())
 }
 
-fn check_collection_options(coll: &Collection, command: &RawDoc) -> Result<()> {
+fn check_collection_options(coll: &Collection, command: &RawDoc, now_secs: i64) -> Result<()> {
     for e in command.iter().skip(1) {
         match e.name() {
             "validator" => {
                 let filter = e.value().as_doc().ok_or_else(|| wrong_type("collMod", e, "type 'object'"))?;
+                if !filter.is_empty() {
+                    crate::names::check_validatable(&coll.ns, coll.uuid, filter)?;
+                }
                 let ctx = QueryCtx::default().with_collation(coll.collation().cloned());
                 durable::validator_matcher(filter, &ctx)
                     .map_err(|e| e.context("Parsing of collection validator failed"))?;
@@ -268,6 +236,9 @@ fn check_collection_options(coll: &Collection, command: &RawDoc) -> Result<()> {
                 return Err(invalid(
                     "'expireAfterSeconds' option is only supported on collections clustered by _id",
                 ));
+            }
+            "expireAfterSeconds" if e.value().is_number() => {
+                check_reach(ttl_seconds(e.value())?, now_secs)?;
             }
             _ => {}
         }
@@ -316,7 +287,10 @@ pub(crate) fn changed_parts(coll: &Collection, command: &RawDoc) -> Result<Parts
                     ),
                 ));
             }
-            ("expireAfterSeconds", v) => o.expire_after_seconds = Some(ttl_seconds("collMod", e, v)?),
+            ("expireAfterSeconds", v) if !v.is_number() => {
+                return Err(wrong_type("collMod", e, "types '[string, long, int, decimal, double']"));
+            }
+            ("expireAfterSeconds", v) => o.expire_after_seconds = Some(ttl_seconds(v)?),
             ("timeseries", Value::Document(change)) => {
                 o.time_series = o.time_series.as_ref().map(|s| s.modified(change)).transpose()?;
             }
@@ -346,7 +320,7 @@ fn change_index(indexes: &mut [Arc<Index>], change: &RawDoc) -> Result<()> {
         let on = e.value().is_truthy();
         match e.name() {
             "hidden" => spec = flag(spec, "hidden", on),
-            "prepareUnique" if !spec.unique => spec = flag(spec, "prepareUnique", on),
+            "prepareUnique" if !spec.unique && !spec.is_id_index() => spec = flag(spec, "prepareUnique", on),
             "unique" if on => spec = flag(flag(spec, "prepareUnique", false), "unique", true),
             "expireAfterSeconds" => {
                 let n = check_ttl_value(e.value()).unwrap_or(i64::from(i32::MAX));
@@ -360,6 +334,8 @@ fn change_index(indexes: &mut [Arc<Index>], change: &RawDoc) -> Result<()> {
     *slot = Arc::new(index);
     Ok(())
 }
+
+const TTL_ON_SERIES: &str = "TTL indexes are not supported for time-series collections. Please refer to the documentation and use the top-level 'expireAfterSeconds' option instead";
 
 /// A wanted change of one index.
 struct IndexChange {
@@ -387,14 +363,10 @@ impl IndexChange {
                 ("expireAfterSeconds", _) if coll.is_capped() => {
                     return Err(invalid("TTL indexes are not supported for capped collections."));
                 }
-                ("expireAfterSeconds", v) => {
-                    expire = Some(check_ttl_value(v).map_err(|why| {
-                        Error::new(
-                            ErrorCode::InvalidOptions,
-                            format!("TTL index 'expireAfterSeconds' option {why}"),
-                        )
-                    })?);
+                ("expireAfterSeconds", _) if coll.options.time_series.is_some() => {
+                    return Err(invalid(TTL_ON_SERIES));
                 }
+                ("expireAfterSeconds", v) => expire = Some(v),
                 ("hidden", v) => hidden = Some(truth(f, v)?),
                 ("unique", v) => unique = Some(truth(f, v)?),
                 ("prepareUnique", v) => prepare = Some(truth(f, v)?),
@@ -435,6 +407,12 @@ impl IndexChange {
                 }
             }
         };
+        // What is too long for an index is as long as there is.
+        let longest = i64::from(i32::MAX);
+        let expire = match expire {
+            Some(v) if fields::safe_i64(&v).is_some_and(|n| n > longest) => Some(longest),
+            other => other.map(ttl_seconds).transpose()?,
+        };
         Ok(Some(IndexChange { index, expire_after_seconds: expire, hidden, unique, prepare_unique: prepare }))
     }
 
@@ -474,7 +452,7 @@ impl IndexChange {
         ];
         for (name, old, new) in flags {
             let Some(new) = new.filter(|n| *n != old) else { continue };
-            if name == "prepareUnique" && spec.unique {
+            if name == "prepareUnique" && (spec.unique || spec.is_id_index()) {
                 continue;
             }
             b.bool(&format!("{name}_old"), old);

@@ -46,12 +46,6 @@ impl Catalog {
     /// Creates a collection. The collation in `options` is in full form.
     pub async fn create_collection(&self, ns: &Namespace, options: CollectionOptions) -> Result<OpTime> {
         names::check_creatable(ns)?;
-        if options.auto_index_id == Some(false) && !ns.is_unreplicated() {
-            return Err(Error::location(
-                50001,
-                format!("autoIndexId:false is not allowed for collection {ns} because it can be replicated"),
-            ));
-        }
         let _db = self.lock_database(ns.db()).await;
         self.create_collection_locked(ns, options)
     }
@@ -67,6 +61,9 @@ impl Catalog {
         let replicated = !ns.is_unreplicated();
         let mut unit = self.begin_unit(replicated)?;
         let uuid = self.new_uuid();
+        if let Some(filter) = &options.validator {
+            names::check_validatable(ns, uuid, filter)?;
+        }
         let coll = self.add_collection(&mut unit, ns, uuid, options, None)?;
         let last = unit.commit()?;
         self.publish(|s| s.put(Named::Collection(coll)));
@@ -135,6 +132,7 @@ impl Catalog {
     }
 
     pub(crate) async fn create_view(&self, ns: &Namespace, options: &CollectionOptions) -> Result<OpTime> {
+        names::check_view(ns, options)?;
         names::check_creatable(ns)?;
         let view = views::from_options(ns, options)?;
         let system = Namespace::unchecked(ns.db(), views::SYSTEM_VIEWS);

@@ -1,8 +1,10 @@
 //! Which names may be created, written and dropped.
 
 use crate::Catalog;
+use crate::options::CollectionOptions;
 use crate::tables::is_table_name;
-use pando_base::{Error, ErrorCode, Namespace, Result, limits};
+use pando_base::{Error, ErrorCode, Namespace, Result, Uuid, limits};
+use pando_bson::{RawDoc, Value};
 
 /// `system.` collections that exist by design.
 fn is_known_system(ns: &Namespace) -> bool {
@@ -48,6 +50,55 @@ pub fn check_creatable(ns: &Namespace) -> Result<()> {
 
 pub(crate) fn cannot_write(ns: &Namespace) -> Error {
     Error::new(ErrorCode::InvalidNamespace, format!("cannot write to {ns}"))
+}
+
+/// Error when no view may have this name, or stand on what `options` says.
+pub(crate) fn check_view(ns: &Namespace, options: &CollectionOptions) -> Result<()> {
+    let invalid = |text: String| Err(Error::new(ErrorCode::InvalidNamespace, text));
+    if ns.coll() == crate::views::SYSTEM_VIEWS {
+        let text = "Cannot create a view called 'system.views': this is a reserved system namespace";
+        return invalid(text.to_owned());
+    }
+    if ns.coll().starts_with("system.") {
+        let text = "View name cannot start with 'system.', which is reserved for system namespaces";
+        return invalid(text.to_owned());
+    }
+    match options.view.as_ref().map(|v| v.view_on.as_str()) {
+        Some(on) if on.contains('\0') => {
+            invalid("namespaces cannot have embedded null characters".to_owned())
+        }
+        Some(on) if on.contains('$') || on.starts_with('.') => {
+            invalid(format!("invalid name for 'viewOn': {on}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The same document must be valid on every member, and valid again.
+fn draws_lots(filter: &RawDoc) -> bool {
+    filter.iter().any(|e| {
+        matches!(e.name(), "$rand" | "$sampleRate")
+            || match e.value() {
+                Value::Document(d) | Value::Array(d) => draws_lots(d),
+                _ => false,
+            }
+    })
+}
+
+/// Error where documents may not be validated (servers must be able to write there), or not by this filter.
+pub(crate) fn check_validatable(ns: &Namespace, uuid: Uuid, filter: &RawDoc) -> Result<()> {
+    if draws_lots(filter) {
+        return Err(Error::location(3_040_500, "$rand not allowed inside collection validators"));
+    }
+    match ns.db() {
+        db @ ("admin" | "local" | "config") => Err(Error::new(
+            ErrorCode::InvalidOptions,
+            format!(
+                "Document validators are not allowed on collection {ns} with UUID {uuid} in the {db} internal database"
+            ),
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// Error when users may not insert, update or delete there.

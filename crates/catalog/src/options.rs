@@ -1,6 +1,8 @@
-//! Collection options: parsed from `create` and from catalog rows, shown by `listCollections`.
+//! Collection options: what they are, and how `listCollections`, catalog rows and log entries show them.
 
+use crate::create_args::CreateArgs;
 use pando_base::{Error, ErrorCode, Result};
+use pando_bson::fields::{self, safe_i64};
 use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc, Value};
 use pando_query::timeseries::TimeSeries;
 
@@ -122,25 +124,10 @@ impl Capped {
     }
 }
 
-/// Where options come from decides what is allowed in them.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Origin {
-    /// A user's `create` command.
-    Command,
-    /// An oplog entry or catalog row that was checked when it was made.
-    Stored,
-}
-
 impl CollectionOptions {
-    /// Parses the body of a `create` command. `is_generic` tells the fields that belong to every command.
-    pub fn from_command(body: &RawDoc, is_generic: impl Fn(&str) -> bool) -> Result<CollectionOptions> {
-        let fields = body.iter().skip(1).filter(|e| !is_generic(e.name()));
-        let options = parse(fields, Origin::Command)?;
-        Ok(options)
-    }
     /// Parses options as stored: the rest of `{create: "c", ...}` in an oplog entry, or a catalog row's part.
     pub fn from_stored(options: &RawDoc) -> Result<CollectionOptions> {
-        parse(options.iter(), Origin::Stored)
+        CreateArgs::stored(options)
     }
     pub fn is_view(&self) -> bool {
         self.view.is_some()
@@ -231,249 +218,6 @@ pub(crate) fn append_number(b: &mut DocBuilder, name: &str, n: i64) {
     };
 }
 
-#[derive(Default)]
-struct Raw<'a> {
-    capped: bool,
-    size: Option<i64>,
-    max: Option<i64>,
-    view_on: Option<&'a str>,
-    pipeline: Option<&'a RawDoc>,
-    id_index: Option<&'a RawDoc>,
-}
-
-fn parse<'a>(fields: impl Iterator<Item = Elem<'a>>, origin: Origin) -> Result<CollectionOptions> {
-    let mut o = CollectionOptions::default();
-    let mut raw = Raw::default();
-    for e in fields {
-        parse_field(&mut o, &mut raw, e, origin)?;
-    }
-    finish(o, raw, origin)
-}
-
-fn parse_field<'a>(o: &mut CollectionOptions, raw: &mut Raw<'a>, e: Elem<'a>, origin: Origin) -> Result<()> {
-    if matches!(e.value(), Value::Null | Value::Undefined) {
-        return Ok(());
-    }
-    match e.name() {
-        "capped" => raw.capped = boolean(e)?,
-        // Older versions let convertToCapped store more than the bound; such a collection must still open.
-        "size" if origin == Origin::Stored => raw.size = e.value().as_f64().map(|n| n as i64),
-        "size" => raw.size = Some(bounded("create", e, 1, CAPPED_BYTES_MAX, "<=")?),
-        "max" => raw.max = Some(bounded("create", e, i64::MIN, i64::from(i32::MAX), "<")?),
-        "validator" => o.validator = Some(object(e)?.to_buf()).filter(|d| !d.is_empty()),
-        "validationLevel" => {
-            o.validation_level = Some(ValidationLevel::parse(string(e)?, "create.validationLevel")?);
-        }
-        "validationAction" => {
-            o.validation_action = Some(ValidationAction::parse(string(e)?, "create.validationAction")?);
-        }
-        "collation" => o.collation = Some(object(e)?.to_buf()),
-        "clusteredIndex" if origin == Origin::Stored && matches!(e.value(), Value::Boolean(true)) => {
-            o.clustered = Some(ClusteredIndex { name: "_id_".to_owned() });
-        }
-        "clusteredIndex" => o.clustered = parse_clustered(e)?,
-        "expireAfterSeconds" => o.expire_after_seconds = Some(ttl_seconds("create", e, e.value())?),
-        "changeStreamPreAndPostImages" => o.change_stream_pre_and_post_images = parse_images(e, "create")?,
-        "storageEngine" => {
-            o.storage_engine = Some(parse_storage_engine(object(e)?)?).filter(|d| !d.is_empty())
-        }
-        "indexOptionDefaults" => o.index_option_defaults = parse_index_defaults(object(e)?)?,
-        "viewOn" => raw.view_on = Some(string(e)?),
-        "pipeline" => match e.value() {
-            Value::Array(a) => raw.pipeline = Some(a),
-            _ => return Err(wrong_type("create", e, "type 'array'")),
-        },
-        "temp" if origin == Origin::Stored => o.temp = e.value().is_truthy(),
-        "temp" => return Err(invalid("the 'temp' field is an invalid option")),
-        "timeseries" => {
-            let spec = e.value().as_doc().ok_or_else(|| wrong_type("create", e, "type 'object'"))?;
-            o.time_series = Some(TimeSeries::parse(spec)?);
-        }
-        "encryptedFields" => {
-            return Err(Error::new(
-                ErrorCode::CommandNotSupported,
-                "encrypted collections are not supported by this server yet",
-            ));
-        }
-        "autoIndexId" => o.auto_index_id = Some(boolean(e)?),
-        "idIndex" if origin == Origin::Command => raw.id_index = Some(object(e)?),
-        "flags" | "idIndex" | "uuid" => {}
-        name if origin == Origin::Command => {
-            return Err(Error::location(40415, format!("BSON field 'create.{name}' is an unknown field.")));
-        }
-        _ => {}
-    }
-    Ok(())
-}
-
-fn finish(mut o: CollectionOptions, raw: Raw<'_>, origin: Origin) -> Result<CollectionOptions> {
-    match raw.view_on {
-        Some("") => return Err(Error::bad_value("'viewOn' cannot be empty")),
-        None if raw.pipeline.is_some() => {
-            return Err(invalid("'pipeline' requires 'viewOn' to also be specified"));
-        }
-        _ => {}
-    }
-    match (raw.capped, raw.size) {
-        (true, Some(_)) if o.clustered.is_some() => {
-            return Err(Error::location(
-                6_049_200,
-                "'size' field for capped collections is not allowed on clustered collections. Did you mean \
-                 'capped: true' with 'expireAfterSeconds'?",
-            ));
-        }
-        (true, Some(size)) => o.capped = Some(Capped::new(size, raw.max)),
-        (true, None) if o.clustered.is_none() => {
-            return Err(invalid("the 'size' field is required when 'capped' is true"));
-        }
-        (false, Some(_)) => return Err(invalid(CAPPED_NEEDED)),
-        (false, None) if raw.max.is_some() => return Err(invalid(CAPPED_NEEDED)),
-        _ => {}
-    }
-    if o.expire_after_seconds.is_some()
-        && o.clustered.is_none()
-        && o.time_series.is_none()
-        && origin == Origin::Command
-    {
-        return Err(invalid(
-            "'expireAfterSeconds' is only supported on time-series collections or when the 'clusteredIndex' \
-             option is specified",
-        ));
-    }
-    if let Some(view_on) = raw.view_on {
-        check_view(&o, &raw)?;
-        o.view = Some(ViewDefinition {
-            view_on: view_on.to_owned(),
-            pipeline: raw.pipeline.map_or_else(DocBuf::new, |p| p.to_buf()),
-        });
-        return Ok(o);
-    }
-    if let Some(spec) = raw.id_index {
-        check_id_index(spec)?;
-    }
-    Ok(o)
-}
-
-/// Options that a view may not have. (Others are only of no use.)
-fn check_view(o: &CollectionOptions, raw: &Raw<'_>) -> Result<()> {
-    let invalid = |text: String| Err(Error::new(ErrorCode::InvalidOptions, text));
-    if let Some(spec) = raw.id_index {
-        return invalid(format!("'idIndex' is not allowed with 'viewOn': {spec}"));
-    }
-    if o.clustered.is_some() {
-        return Err(Error::location(6_026_500, "The 'clusteredIndex' option is not supported with views"));
-    }
-    if o.change_stream_pre_and_post_images {
-        return invalid("option not supported on a view: changeStreamPreAndPostImages".to_owned());
-    }
-    Ok(())
-}
-
-const CAPPED_NEEDED: &str =
-    "the 'capped' field needs to be true when either the 'size' or 'max' fields are present";
-
-fn parse_clustered(e: Elem<'_>) -> Result<Option<ClusteredIndex>> {
-    let spec = match e.value() {
-        Value::Document(d) => d,
-        v if (v.is_number() || matches!(v, Value::Boolean(_))) && !v.is_truthy() => return Ok(None),
-        v if v.is_number() || matches!(v, Value::Boolean(_)) => {
-            return Err(Error::location(
-                5_979_703,
-                "The 'clusteredIndex' legacy format {clusteredIndex: <bool>} is only supported for specific \
-                 internal collections and vice versa",
-            ));
-        }
-        _ => return Err(wrong_type("create", e, "types '[bool']")),
-    };
-    let (mut key, mut unique, mut name) = (None, None, "_id_");
-    for f in spec {
-        match (f.name(), f.value()) {
-            ("key", Value::Document(d)) => key = Some(d),
-            ("unique", v) => unique = Some(v.is_truthy()),
-            ("name", Value::String(s)) => name = s,
-            ("v", v) if v.as_i64() == Some(2) => {}
-            ("key" | "name" | "v", _) => return Err(wrong_type("create", f, "type 'object'")),
-            (other, _) => {
-                return Err(Error::location(
-                    40415,
-                    format!("BSON field 'create.{other}' is an unknown field."),
-                ));
-            }
-        }
-    }
-    let missing =
-        |f: &str| Error::location(40414, format!("BSON field 'create.{f}' is missing but a required field"));
-    let key = key.ok_or_else(|| missing("key"))?;
-    if !unique.ok_or_else(|| missing("unique"))? {
-        return Err(Error::location(
-            5_979_700,
-            "The clusteredIndex option requires unique: true to be specified",
-        ));
-    }
-    let by_id = key.count() == 1 && key.get("_id").and_then(|v| v.as_f64()) == Some(1.0);
-    if !by_id {
-        return Err(Error::new(
-            ErrorCode::InvalidIndexSpecificationOption,
-            "The clusteredIndex option is only supported for key: {_id: 1}",
-        ));
-    }
-    Ok(Some(ClusteredIndex { name: name.to_owned() }))
-}
-
-fn check_id_index(spec: &RawDoc) -> Result<()> {
-    let key = spec.get("key").and_then(|v| v.as_doc()).unwrap_or(RawDoc::empty());
-    if crate::spec::is_id_key(key) {
-        return Ok(());
-    }
-    Err(Error::bad_value(format!("The field 'key' for an _id index must be {{_id: 1}}, but got {key}")))
-}
-
-/// `{enabled: <bool>}`.
-pub(crate) fn parse_images(e: Elem<'_>, command: &str) -> Result<bool> {
-    let Value::Document(d) = e.value() else {
-        return Err(wrong_type(command, e, "type 'object'"));
-    };
-    match d.get("enabled") {
-        Some(Value::Boolean(on)) => Ok(on),
-        Some(v) => Err(Error::type_mismatch(format!(
-            "BSON field '{command}.changeStreamPreAndPostImages.enabled' is the wrong type '{}', expected type \
-             'bool'",
-            v.type_name()
-        ))),
-        None => Err(Error::location(
-            40414,
-            format!(
-                "BSON field '{command}.changeStreamPreAndPostImages.enabled' is missing but a required field"
-            ),
-        )),
-    }
-}
-
-fn parse_storage_engine(d: &RawDoc) -> Result<DocBuf> {
-    for e in d {
-        if e.value().as_doc().is_none() {
-            return Err(Error::bad_value(format!(
-                "'storageEngine.{}' has to be an embedded document.",
-                e.name()
-            )));
-        }
-    }
-    Ok(d.to_buf())
-}
-
-fn parse_index_defaults(d: &RawDoc) -> Result<Option<DocBuf>> {
-    for e in d {
-        if e.name() != "storageEngine" {
-            let text = format!("BSON field 'create.indexOptionDefaults.{}' is an unknown field.", e.name());
-            return Err(Error::location(40415, text));
-        }
-        if let Value::Document(engine) = e.value() {
-            parse_storage_engine(engine)?;
-        }
-    }
-    Ok(Some(d.to_buf()).filter(|d| !d.is_empty()))
-}
-
 pub(crate) fn invalid(message: &'static str) -> Error {
     Error::new(ErrorCode::InvalidOptions, message)
 }
@@ -486,44 +230,10 @@ pub(crate) fn wrong_type(command: &str, e: Elem<'_>, expected: &str) -> Error {
     ))
 }
 
-fn object(e: Elem<'_>) -> Result<&RawDoc> {
-    e.value().as_doc().ok_or_else(|| wrong_type("create", e, "type 'object'"))
-}
-
-fn string(e: Elem<'_>) -> Result<&str> {
-    e.value().as_str().ok_or_else(|| wrong_type("create", e, "type 'string'"))
-}
-
-fn boolean(e: Elem<'_>) -> Result<bool> {
-    match e.value() {
-        v @ (Value::Boolean(_)
-        | Value::Int32(_)
-        | Value::Int64(_)
-        | Value::Double(_)
-        | Value::Decimal128(_)) => Ok(v.is_truthy()),
-        _ => Err(wrong_type("create", e, "types '[bool, long, int, decimal, double']")),
-    }
-}
-
-/// `expireAfterSeconds` of a clustered collection or a time series.
-pub(crate) fn ttl_seconds(command: &str, e: Elem<'_>, v: Value<'_>) -> Result<i64> {
-    if !v.is_number() {
-        return Err(wrong_type(command, e, "types '[long, int, decimal, double']"));
-    }
-    crate::spec::check_ttl_value(v).map_err(|why| {
-        Error::new(ErrorCode::InvalidOptions, format!("TTL index 'expireAfterSeconds' option {why}"))
-    })
-}
-
-/// A number cut to an integer, between `min` and `max` inclusive; `upper` is the sign in the error text.
+/// An integer between `min` and `max` inclusive; `upper` is the sign in the error text.
 pub(crate) fn bounded(command: &str, e: Elem<'_>, min: i64, max: i64, upper: &str) -> Result<i64> {
-    let n = match e.value() {
-        Value::Int32(n) => i64::from(n),
-        Value::Int64(n) => n,
-        Value::Double(d) => d as i64,
-        Value::Decimal128(_) => i64::MAX,
-        _ => return Err(wrong_type(command, e, "types '[long, int, decimal, double']")),
-    };
+    let n =
+        safe_i64(&e.value()).ok_or_else(|| wrong_type(command, e, "types '[long, int, decimal, double']"))?;
     let name = e.name();
     if n < min {
         return Err(Error::location(
@@ -541,9 +251,29 @@ pub(crate) fn bounded(command: &str, e: Elem<'_>, min: i64, max: i64, upper: &st
     Ok(n)
 }
 
+/// `{enabled: <bool>}`.
+pub(crate) fn parse_images(e: Elem<'_>, command: &str) -> Result<bool> {
+    let Value::Document(d) = e.value() else {
+        return Err(wrong_type(command, e, "type 'object'"));
+    };
+    let owner = format!("{command}.changeStreamPreAndPostImages");
+    let mut enabled = None;
+    for f in d {
+        match (f.name(), f.value()) {
+            ("enabled", _) if enabled.is_some() => return Err(fields::duplicate(&owner, "enabled")),
+            ("enabled", Value::Boolean(on)) => enabled = Some(on),
+            ("enabled", Value::Null | Value::Undefined) => {}
+            ("enabled", v) => return Err(fields::wrong_type(&owner, "enabled", &v, &["bool"])),
+            (other, _) => return Err(fields::unknown(&owner, other)),
+        }
+    }
+    enabled.ok_or_else(|| fields::missing(&owner, "enabled"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pando_base::Namespace;
     use pando_bson::{Document, doc};
 
     fn create(fields: Document) -> Result<CollectionOptions> {
@@ -551,7 +281,8 @@ mod tests {
         for (k, v) in fields {
             body.push(k, v);
         }
-        CollectionOptions::from_command(&body.to_raw(), |name| name == "$db")
+        let ns = Namespace::unchecked("d", "c");
+        CreateArgs::parse(&body.to_raw(), |name| name == "$db")?.options(&ns, 1 << 40)
     }
 
     #[test]

@@ -32,8 +32,13 @@ impl Catalog {
                 format!("cannot rename view: {from}"),
             ));
         }
-        let no_source =
-            || Error::new(ErrorCode::NamespaceNotFound, format!("Source collection {from} does not exist"));
+        let no_source = || {
+            let text = match from.db() == to.db() {
+                true => format!("Source collection {from} does not exist"),
+                false => "source namespace does not exist".to_owned(),
+            };
+            Error::new(ErrorCode::NamespaceNotFound, text)
+        };
         if snap.collection(from).is_none() {
             return Err(no_source());
         }

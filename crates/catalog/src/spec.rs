@@ -634,6 +634,20 @@ fn resolve_collation(raw: &RawDoc, with_v: &RawDoc, default: Option<&RawDoc>) ->
     }
 }
 
+/// Checks the `idIndex` of a new collection.
+pub(crate) fn check_id_index_spec(raw: &RawDoc, default: Option<&RawDoc>) -> Result<()> {
+    let fields = check_fields(raw)?;
+    let with_v = with_version(raw, fields.version);
+    let collation = resolve_collation(raw, &with_v, default)?;
+    if !is_id_key(fields.key) {
+        return Err(Error::bad_value(format!(
+            "The field 'key' for an _id index must be {{_id: 1}}, but got {}",
+            fields.key
+        )));
+    }
+    check_id_index(&fields, &with_v, collation.as_deref(), default)
+}
+
 fn check_id_index(
     f: &Fields<'_>,
     with_v: &RawDoc,
@@ -676,8 +690,8 @@ fn check_id_index(
 fn seconds(v: Value<'_>) -> Result<i64> {
     match v {
         Value::Double(d) if d.is_nan() => Ok(i64::from(i32::MAX)),
-        Value::Double(d) => Ok(d as i64),
-        v => v.as_i64().ok_or_else(|| invalid("TTL index 'expireAfterSeconds' option must be numeric")),
+        v => pando_bson::fields::safe_i64(&v)
+            .ok_or_else(|| invalid("TTL index 'expireAfterSeconds' option must be numeric")),
     }
 }
 

@@ -137,7 +137,8 @@ impl World {
     pub(crate) fn create(&self, name: &str, options: Document) -> Result<OpTime> {
         let mut body = pando_bson::doc! { "create": "x" };
         options.into_iter().for_each(|(k, v)| body.push(k, v));
-        let options = crate::CollectionOptions::from_command(&body.to_raw(), |_| false)?;
+        let body = body.to_raw();
+        let options = crate::CreateArgs::parse(&body, |_| false)?.options(&ns(name), 1 << 40)?;
         self.run(self.catalog.create(&ns(name), options))
     }
     pub(crate) fn try_insert(&self, name: &str, docs: Vec<Document>) -> crate::Inserts {

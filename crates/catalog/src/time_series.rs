@@ -3,10 +3,11 @@
 use crate::Catalog;
 use crate::coll_mod::Modified;
 use crate::collection::{Collection, View};
+use crate::names;
 use crate::options::{ClusteredIndex, CollectionOptions, ViewDefinition};
 use crate::read::CollectionSource;
 use crate::write::Uninterrupted;
-use pando_base::{Error, ErrorCode, Namespace, OpTime, Result};
+use pando_base::{Error, Namespace, OpTime, Result};
 use pando_bson::keystring::{KeyBuilder, key_of};
 use pando_bson::{DocBuf, DocBuilder, ObjectId, RawDoc, Value, doc};
 use pando_query::source::{Direction, IndexScan, RecordId, RecordScan, Source};
@@ -27,7 +28,6 @@ impl Catalog {
         let Some(series) = options.time_series.clone() else {
             return Err(Error::internal("a time series without its definition"));
         };
-        check(ns, &options, &series)?;
         self.check_free(ns)?;
         let buckets = Namespace::unchecked(ns.db(), &format!("{BUCKETS}{}", ns.coll()));
         let view = CollectionOptions {
@@ -43,6 +43,8 @@ impl Catalog {
             clustered: Some(ClusteredIndex { name: "_id_".to_owned() }),
             ..options
         };
+        names::check_view(ns, &view)?;
+        names::check_creatable(ns)?;
         if self.lookup(&buckets).is_none() {
             self.create_collection(&buckets, below).await?;
             // As MongoDB does since 6.3.
@@ -173,23 +175,6 @@ fn index_of_sources(coll: &Collection, series: &TimeSeries) -> Option<(usize, bo
         let descending = min.value().as_f64()? < 0.0;
         (plain && meta.name() == "meta" && min.name() == time).then_some((at, descending))
     })
-}
-
-fn check(ns: &Namespace, o: &CollectionOptions, series: &TimeSeries) -> Result<()> {
-    let refused = [
-        ("capped", o.capped.is_some()),
-        ("viewOn", o.view.is_some()),
-        ("clusteredIndex", o.clustered.is_some()),
-        ("validator", o.validator.is_some()),
-        ("validationLevel", o.validation_level.is_some()),
-        ("validationAction", o.validation_action.is_some()),
-        ("changeStreamPreAndPostImages", o.change_stream_pre_and_post_images),
-    ];
-    if let Some((name, _)) = refused.iter().find(|(_, given)| *given) {
-        let text = format!("{ns}: 'timeseries' is not allowed with '{name}'");
-        return Err(Error::new(ErrorCode::InvalidOptions, text));
-    }
-    series.check(ns.as_str())
 }
 
 /// What a bucket has to look like.

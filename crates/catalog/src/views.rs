@@ -9,6 +9,7 @@ use crate::unit::{WriteOp, WriteUnit};
 use pando_base::{Error, ErrorCode, Namespace, Result, limits};
 use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, RawDoc};
 use pando_storage::{Dir, ReadAt};
+use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -65,13 +66,15 @@ pub(crate) fn check(snap: &CatalogSnapshot, view: &View) -> Result<()> {
     check_pipeline(view)
 }
 
-/// Checks that a view definition makes no cycle and stays within the depth bound.
+/// Checks that a view definition makes no cycle and stays within the depth bound, through what it stands on and through
+/// what its pipeline joins.
 pub(crate) fn check_graph(snap: &CatalogSnapshot, view: &View) -> Result<()> {
-    let mut path = vec![view.ns.clone()];
-    let mut next = view.on.clone();
-    loop {
-        path.push(next.clone());
-        if next == view.ns {
+    let mut seen = BTreeSet::new();
+    let mut open: Vec<Vec<Namespace>> = below(view).map(|ns| vec![view.ns.clone(), ns]).collect();
+    open.reverse();
+    while let Some(mut path) = open.pop() {
+        let Some(last) = path.last().cloned() else { continue };
+        if last == view.ns {
             // MongoDB names the view at both ends and what follows the first.
             path.push(path[1].clone());
             let names: Vec<String> = path.iter().map(Namespace::to_string).collect();
@@ -89,17 +92,43 @@ pub(crate) fn check_graph(snap: &CatalogSnapshot, view: &View) -> Result<()> {
                 ),
             ));
         }
-        match snap.view(&next) {
-            Some(v) => next = v.on.clone(),
-            None => return Ok(()),
+        if let Some(v) = snap.view(&last)
+            && seen.insert(last)
+        {
+            open.extend(below(v).map(|ns| path.iter().cloned().chain([ns]).collect::<Vec<_>>()));
         }
     }
+    Ok(())
 }
 
-/// Stages that a view may not have, because they write.
+/// What a view reads: the collection or view it stands on first.
+fn below(view: &View) -> impl Iterator<Item = Namespace> + '_ {
+    let mut joined = BTreeSet::new();
+    pando_query::stage::involved(&view.pipeline, &mut joined);
+    let joined = joined.into_iter().map(|name| Namespace::unchecked(view.ns.db(), name));
+    std::iter::once(view.on.clone()).chain(joined)
+}
+
+/// Stages that make documents of their own, for a database and not for a collection.
+const OF_DATABASES: [&str; 3] = ["$currentOp", "$listLocalSessions", "$documents"];
+
+/// Stages that a view may not have: they write, or stand on something else than a collection.
 fn check_pipeline(view: &View) -> Result<()> {
+    let invalid = |code, why: String| {
+        let text = format!("Invalid pipeline for view {} :: caused by :: {why}", view.ns);
+        Err(Error::new(code, text))
+    };
     for (i, stage) in view.pipeline.iter().enumerate() {
         let name = stage.value().as_doc().and_then(|d| d.first()).map_or("", |e| e.name());
+        if name == "$changeStream" {
+            let why = "$changeStream cannot be used in a view definition".to_owned();
+            return invalid(ErrorCode::OptionNotSupportedOnView, why);
+        }
+        if OF_DATABASES.contains(&name) {
+            let admin = if name == "$currentOp" { "the 'admin'" } else { "a" };
+            let why = format!("{name} must be run against {admin} database with {{aggregate: 1}}");
+            return invalid(ErrorCode::InvalidNamespace, why);
+        }
         if matches!(name, "$out" | "$merge") {
             return Err(Error::new(
                 ErrorCode::OptionNotSupportedOnView,

@@ -112,7 +112,7 @@ impl<'a> Arg<'a> {
             _ => Err(self.wrong_type(&["array"])),
         }
     }
-    /// Any number, cut toward zero and held within 64 bits (MongoDB's `safeInt64`).
+    /// Any number as [`safe_i64`] reads it.
     pub fn i64(&self) -> Result<i64> {
         safe_i64(&self.value()).ok_or_else(|| self.wrong_type(NUMBERS))
     }
@@ -134,6 +134,13 @@ impl<'a> Arg<'a> {
         match self.value() {
             Value::Int64(n) => Ok(n),
             _ => Err(self.wrong_type(&["long"])),
+        }
+    }
+    /// A UUID, or null for none.
+    pub fn uuid_or_none(&self) -> Result<Option<[u8; 16]>> {
+        match self.value() {
+            Value::Null | Value::Undefined => Ok(None),
+            _ => self.uuid().map(Some),
         }
     }
     /// A 16-byte UUID of subtype 4.
@@ -216,7 +223,10 @@ mod tests {
         assert_eq!(safe_i64(&Value::Double(f64::NAN)), Some(0));
         // 15 * 10^-1
         let d = (15u128 | (6175u128 << 113)).to_le_bytes();
-        assert_eq!(safe_i64(&Value::Decimal128(pando_bson::Decimal128(d))), Some(1));
+        assert_eq!(safe_i64(&Value::Decimal128(pando_bson::Decimal128(d))), Some(2));
+        // 5 * 10^-1
+        let d = (5u128 | (6175u128 << 113)).to_le_bytes();
+        assert_eq!(safe_i64(&Value::Decimal128(pando_bson::Decimal128(d))), Some(0));
         assert_eq!(safe_i64(&Value::String("1")), None);
     }
 }

@@ -77,16 +77,11 @@ impl ReadConcern {
                 }
                 ("afterClusterTime", Value::Timestamp(t)) => rc.after_cluster_time = Some(t),
                 ("atClusterTime", Value::Timestamp(t)) => rc.at_cluster_time = Some(t),
-                ("afterOpTime", Value::Document(d)) => {
-                    let ts = match d.get("ts") {
-                        Some(Value::Timestamp(ts)) => ts,
-                        _ => return Err(had_wrong_type("afterOpTime.ts", "timestamp", &Value::Null)),
-                    };
-                    let term = d.get("t").and_then(|v| v.as_i64()).unwrap_or(-1);
-                    rc.after_op_time = Some(OpTime::new(ts, term));
-                }
+                ("afterOpTime", Value::Document(d)) => rc.after_op_time = Some(op_time(d)?),
                 ("afterOpTime", v) => return Err(had_wrong_type("afterOpTime", "object", &v)),
-                ("provenance" | "allowTransactionTableSnapshot", _) => {}
+                ("provenance", Value::Null | Value::Undefined) => {}
+                ("provenance", v) => check_provenance("ReadConcernArgs::parse", &v)?,
+                ("allowTransactionTableSnapshot", _) => {}
                 ("level", v) => return Err(had_wrong_type("level", "string", &v)),
                 (name @ ("afterClusterTime" | "atClusterTime"), v) => {
                     return Err(had_wrong_type(name, "timestamp", &v));
@@ -142,6 +137,23 @@ impl ReadConcern {
         }
         parts.push("provenance: \"clientSupplied\"".to_owned());
         format!("{{ readConcern: {{ {} }} }}", parts.join(", "))
+    }
+}
+
+/// `{ts, t}`.
+fn op_time(d: &RawDoc) -> Result<OpTime> {
+    let missing = crate::generic_args::missing_expected;
+    let ts = match d.get("ts").ok_or_else(|| missing("ts"))? {
+        Value::Timestamp(ts) => ts,
+        v => return Err(had_wrong_type("ts", "timestamp", &v)),
+    };
+    let t = d.get("t").ok_or_else(|| missing("t"))?;
+    match safe_i64(&t) {
+        Some(term) => Ok(OpTime::new(ts, term)),
+        None => Err(Error::type_mismatch(format!(
+            "Expected field \"t\" to have numeric type, but found {}",
+            t.type_name()
+        ))),
     }
 }
 
@@ -204,6 +216,10 @@ impl WriteConcern {
         };
         let mut wc = WriteConcern::of(W::Nodes(1), Provenance::ClientSupplied);
         wc.w_given = false;
+        const OWNER: &str = "WriteConcernOptions";
+        if let Some(twice) = crate::request::doubled(doc) {
+            return Err(crate::request::duplicate(OWNER, twice));
+        }
         for e in doc.iter() {
             let v = e.value();
             match e.name() {
@@ -211,19 +227,21 @@ impl WriteConcern {
                     wc.w = parse_w(&v)?;
                     wc.w_given = true;
                 }
+                "j" | "fsync" | "provenance" if matches!(v, Value::Null | Value::Undefined) => {}
                 "j" => wc.j = Some(option_bool("j", &v)?),
                 "fsync" => wc.fsync = option_bool("fsync", &v)?,
                 "wtimeout" => {
                     wc.wtimeout_ms = match safe_i64(&v) {
-                        Some(n) if i32::try_from(n).is_err() => {
+                        Some(n) if n > i64::from(i32::MAX) => {
                             return Err(Error::failed_to_parse("wtimeout must be a 32-bit integer"));
                         }
                         Some(n) => n.max(0),
                         None => 0,
                     };
                 }
-                "provenance" | "wElectionId" | "wOpTime" | "getLastError" | "getlasterror" => {}
-                name => return Err(crate::request::unknown("WriteConcernOptions", name)),
+                "provenance" => check_provenance(OWNER, &v)?,
+                "wElectionId" | "wOpTime" | "getLastError" | "getlasterror" => {}
+                name => return Err(crate::request::unknown(OWNER, name)),
             }
         }
         if wc.fsync && wc.j == Some(true) {
@@ -237,7 +255,11 @@ impl WriteConcern {
             W::Nodes(n) => b.i32("w", *n),
             W::Majority => b.str("w", "majority"),
             W::Mode(s) => b.str("w", s),
-            W::Tags(d) => b.raw_doc("w", d),
+            W::Tags(tags) => b.doc("w", |d| {
+                for e in tags.iter() {
+                    d.i64(e.name(), safe_i64(&e.value()).unwrap_or(0));
+                }
+            }),
         };
         if let Some(j) = self.j {
             b.bool("j", j);
@@ -272,14 +294,27 @@ fn parse_w(v: &Value<'_>) -> Result<W> {
     })
 }
 
+/// Who set the concern: servers tell each other, and clients may say it too.
+fn check_provenance(owner: &str, v: &Value<'_>) -> Result<()> {
+    const KNOWN: [&str; 4] = ["clientSupplied", "implicitDefault", "customDefault", "getLastErrorDefaults"];
+    match v {
+        Value::String(s) if KNOWN.contains(s) => Ok(()),
+        Value::String(s) => Err(Error::bad_value(format!(
+            "Enumeration value '{s}' for field '{owner}.provenance' is not a valid value."
+        ))),
+        v => Err(crate::request::wrong_type(owner, "provenance", v, &["string"])),
+    }
+}
+
 fn parse_tags(tags: &RawDoc) -> Result<W> {
     if tags.is_empty() {
         return Err(Error::failed_to_parse("tagged write concern requires tags"));
     }
     if let Some(bad) = tags.iter().find(|e| !e.value().is_number()) {
         return Err(Error::failed_to_parse(format!(
-            "tags must be a single level document with only number values; found: {}",
-            bad.value().type_name()
+            "tags must be a single level document with only number values; found: {}: {}",
+            bad.name(),
+            bad.value()
         )));
     }
     Ok(W::Tags(tags.to_buf()))
@@ -325,7 +360,7 @@ impl WriteConcernError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pando_bson::{Document, doc};
+    use pando_bson::{Bson, Document, doc};
 
     fn wc(d: Document) -> Result<WriteConcern> {
         WriteConcern::parse(&Value::Document(&d.to_raw()))
@@ -343,6 +378,16 @@ mod tests {
             (doc! { "w": {} }, 9, "tagged write concern requires tags"),
             (doc! { "fsync": 1, "j": 1 }, 9, "fsync and j options cannot be used together"),
             (doc! { "foo": 1 }, 40415, "BSON field 'WriteConcernOptions.foo' is an unknown field."),
+            (
+                doc! { "provenance": "x" },
+                2,
+                "Enumeration value 'x' for field 'WriteConcernOptions.provenance' is not a valid value.",
+            ),
+            (
+                doc! { "w": { "dc": "x" } },
+                9,
+                "tags must be a single level document with only number values; found: dc: \"x\"",
+            ),
             (doc! { "wtimeout": 1_000_000_000_000i64 }, 9, "wtimeout must be a 32-bit integer"),
         ] {
             let e = wc(d).unwrap_err();
@@ -350,6 +395,7 @@ mod tests {
         }
         assert!(wc(doc! { "w": 0 }).unwrap().is_unacknowledged());
         assert!(!wc(doc! { "w": 0, "j": true }).unwrap().is_unacknowledged());
+        assert_eq!(wc(doc! { "j": Bson::Null, "fsync": Bson::Null }).unwrap().j, None);
         assert_eq!(wc(doc! { "w": "majority" }).unwrap().w, W::Majority);
     }
 

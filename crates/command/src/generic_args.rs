@@ -56,7 +56,9 @@ pub struct GenericArgs {
     pub api: ApiParams,
     /// `$client` metadata of another server's client, kept for logs.
     pub client: Option<DocBuf>,
-    pub help: bool,
+    /// What is wrong with the time limit or a concern. A command that reads its own arguments first tells of those
+    /// before it tells of this.
+    pub late: Option<Error>,
     /// `$replData`: another member wants to know how this one is doing (R-META-1).
     pub wants_repl_data: bool,
     /// `$oplogQueryData`: the same, for one that follows this member's oplog (R-META-2).
@@ -75,15 +77,27 @@ impl GenericArgs {
 
     /// Reads all generic arguments of `body`; the first element (the command itself) is skipped.
     pub fn parse(body: &RawDoc) -> Result<GenericArgs> {
+        if let Some(twice) = crate::request::doubled(body) {
+            return Err(crate::request::duplicate("APIParametersFromClient", twice));
+        }
         let mut args = GenericArgs::default();
         let mut api = ApiSeen::default();
         let mut start = None;
+        let (mut limit, mut read, mut write) = (None, None, None);
         for e in body.iter().skip(1) {
             if !is_generic(e.name_bytes()) {
                 continue;
             }
             let v = e.value();
             match e.name() {
+                "lsid"
+                | "txnNumber"
+                | "autocommit"
+                | "startTransaction"
+                | "apiVersion"
+                | "apiStrict"
+                | "apiDeprecationErrors"
+                    if matches!(v, Value::Null | Value::Undefined) => {}
                 "lsid" => args.lsid = Some(parse_lsid(&v)?),
                 "$clusterTime" => args.cluster_time = parse_cluster_time(&v)?,
                 "txnNumber" => match v {
@@ -95,13 +109,22 @@ impl GenericArgs {
                     (_, Value::Boolean(b)) => start = Some(*b),
                     _ => return Err(wrong_type("OperationSessionInfo", name, &v, &["bool"])),
                 },
-                "readConcern" => args.read_concern = ReadConcern::parse(&v)?,
-                "writeConcern" => args.write_concern = Some(WriteConcern::parse(&v)?),
+                "readConcern" => match ReadConcern::parse(&v) {
+                    Ok(rc) => args.read_concern = rc,
+                    Err(e) => read = Some(e),
+                },
+                "writeConcern" => match WriteConcern::parse(&v) {
+                    Ok(wc) => args.write_concern = Some(wc),
+                    Err(e) => write = Some(e),
+                },
                 "maxTimeMS" => {
                     if body.first().is_some_and(|e| e.name() == "aggregate") {
                         check_max_time_of_aggregate(&v)?;
                     }
-                    args.max_time_ms = Some(parse_max_time_ms(&v)?);
+                    match parse_max_time_ms(&v) {
+                        Ok(ms) => args.max_time_ms = Some(ms),
+                        Err(e) => limit = Some(e),
+                    }
                 }
                 "maxTimeMSOpOnly" => {
                     return Err(Error::new(
@@ -123,16 +146,27 @@ impl GenericArgs {
                     (_, Value::Boolean(b)) => api.deprecation_errors = Some(*b),
                     _ => return Err(api_type(name, &v, "bool")),
                 },
-                "help" => args.help = v.is_truthy(),
                 "$replData" => args.wants_repl_data = true,
                 "$oplogQueryData" => args.wants_oplog_query_data = true,
                 "$client" => match v {
-                    Value::Document(d) => args.client = Some(d.to_buf()),
+                    Value::Document(d) | Value::Array(d) => {
+                        check_client(d)?;
+                        args.client = Some(d.to_buf());
+                    }
                     _ => return Err(Error::type_mismatch("The client metadata document must be a document")),
                 },
+                name @ ("databaseVersion" | "shardVersion") => check_version(name, &v)?,
+                "mayBypassWriteBlocking" if !matches!(v, Value::Boolean(_)) => {
+                    return Err(Error::location(
+                        13111,
+                        format!("wrong type for field (mayBypassWriteBlocking) {} != bool", v.type_name()),
+                    ));
+                }
+                "$audit" => check_audit(&v)?,
                 _ => {}
             }
         }
+        args.late = limit.or(read).or(write);
         args.api = api.check()?;
         args.check_session_fields(start)?;
         Ok(args)
@@ -184,7 +218,6 @@ pub fn is_generic(name: &[u8]) -> bool {
             | b"apiVersion"
             | b"apiStrict"
             | b"apiDeprecationErrors"
-            | b"help"
             | b"$audit"
             | b"$client"
             | b"$configServerState"
@@ -277,8 +310,8 @@ fn lsid_uuid(v: &Value<'_>) -> Result<[u8; 16]> {
 }
 
 fn parse_cluster_time(v: &Value<'_>) -> Result<Option<(Timestamp, Signature)>> {
-    let Value::Document(doc) = v else {
-        return Err(Error::location(10065, "invalid parameter: expected an object ($clusterTime)"));
+    let (Value::Document(doc) | Value::Array(doc)) = v else {
+        return Err(not_an_object("$clusterTime"));
     };
     let time = match doc.get("clusterTime") {
         Some(Value::Timestamp(t)) => t,
@@ -292,6 +325,56 @@ fn parse_cluster_time(v: &Value<'_>) -> Result<Option<(Timestamp, Signature)>> {
     }
 }
 
+fn not_an_object(field: &str) -> Error {
+    Error::location(10065, format!("invalid parameter: expected an object ({field})"))
+}
+
+/// Metadata of another server's client: at least its driver must be told.
+fn check_client(d: &RawDoc) -> Result<()> {
+    match d.get("driver") {
+        Some(_) => Ok(()),
+        None => Err(Error::new(
+            ErrorCode::ClientMetadataMissingField,
+            "Missing required sub-document 'driver' in the client metadata document",
+        )),
+    }
+}
+
+/// What a router would say about the database or shard it means. Here it has no meaning, but it has a form.
+fn check_version(name: &str, v: &Value<'_>) -> Result<()> {
+    let (Value::Document(d) | Value::Array(d)) = v else { return Err(not_an_object(name)) };
+    let of_shard = name == "shardVersion";
+    if of_shard && d.is_empty() {
+        return Err(Error::bad_value("Unexpected empty version array"));
+    }
+    match (of_shard, v) {
+        (true, Value::Array(d)) => match d.first().map(|e| e.value()) {
+            Some(Value::Timestamp(_)) | None => Ok(()),
+            Some(v) => Err(Error::type_mismatch(format!(
+                "Invalid type {} for version major and minor part.",
+                v.type_name()
+            ))),
+        },
+        (true, _) if d.get("t").is_none() => Err(missing("_parse60Format", "t")),
+        (false, _) if d.get("timestamp").is_none() => Err(missing("DatabaseVersion", "timestamp")),
+        _ => Ok(()),
+    }
+}
+
+/// On whose behalf another server asks.
+fn check_audit(v: &Value<'_>) -> Result<()> {
+    const USERS: &str = "$impersonatedUsers";
+    const ROLES: &str = "$impersonatedRoles";
+    let Value::Document(d) = v else { return Ok(()) };
+    if let Some(e) = d.iter().find(|e| ![USERS, ROLES, "$impersonatedUser"].contains(&e.name())) {
+        return Err(unknown("$audit", e.name()));
+    }
+    if d.get(USERS).is_none() && d.get("$impersonatedUser").is_none() {
+        return Err(missing("$audit", USERS));
+    }
+    Ok(())
+}
+
 /// `Missing expected field "x"` (code 4).
 pub fn missing_expected(field: &str) -> Error {
     Error::new(ErrorCode::NoSuchKey, format!("Missing expected field \"{field}\""))
@@ -303,7 +386,7 @@ pub fn parse_max_time_ms(v: &Value<'_>) -> Result<i64> {
         return Err(Error::bad_value("maxTimeMS must be a number"));
     }
     let n = crate::args::safe_i64(v).unwrap_or(0);
-    if matches!(v, Value::Double(d) if d.fract() != 0.0) {
+    if matches!(v, Value::Double(d) if !d.is_infinite() && d.fract() != 0.0) {
         return Err(Error::bad_value("maxTimeMS has non-integral value"));
     }
     if !(0..=i64::from(i32::MAX)).contains(&n) {
@@ -401,7 +484,7 @@ mod tests {
         for (k, v) in d {
             all.push(k, v);
         }
-        let e = GenericArgs::parse(&all.to_raw()).unwrap_err();
+        let e = GenericArgs::parse(&all.to_raw()).map(|args| args.late.unwrap()).unwrap_or_else(|e| e);
         (e.code.0, e.message.to_string())
     }
 
@@ -415,6 +498,19 @@ mod tests {
         };
         assert_eq!(fails(doc! { "maxTimeMS": -1 }), (2, "-1 value for maxTimeMS is out of range".to_owned()));
         assert_eq!(fails(doc! { "maxTimeMS": "x" }), (2, "maxTimeMS must be a number".to_owned()));
+        assert_eq!(fails(doc! { "maxTimeMS": f64::INFINITY }).0, 2);
+        let mut twice = doc! { "comment": 1 };
+        twice.push("comment", 2);
+        let text = "BSON field 'APIParametersFromClient.comment' is a duplicate field";
+        assert_eq!(fails(twice), (40413, text.to_owned()));
+        assert_eq!(fails(doc! { "mayBypassWriteBlocking": 1 }).0, 13111);
+        assert_eq!(fails(doc! { "databaseVersion": 1 }).0, 10065);
+        assert_eq!(fails(doc! { "databaseVersion": {} }).0, 40414);
+        assert_eq!(fails(doc! { "$audit": { "a": 1 } }).0, 40415);
+        assert_eq!(fails(doc! { "$client": {} }).0, 183);
+        // Of several the time limit is told first, then the read concern.
+        let several = doc! { "writeConcern": 1, "readConcern": { "level": "x" }, "maxTimeMS": "x" };
+        assert_eq!(fails(several).1, "maxTimeMS must be a number");
         assert_eq!(fails(doc! { "txnNumber": 1i64 }).0, 72);
         assert_eq!(fails(doc! { "lsid": lsid(), "txnNumber": -1i64 }).0, 72);
         assert_eq!(fails(doc! { "lsid": lsid(), "txnNumber": 1 }).0, 14);

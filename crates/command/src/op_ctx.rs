@@ -203,6 +203,10 @@ impl OpCtx {
     pub fn elapsed(&self) -> Duration {
         self.client.env.clock.mono().saturating_sub(self.started)
     }
+    /// The command has read its own arguments: what is wrong with its concerns or time limit is told now.
+    pub fn arguments_read(&self) -> Result<()> {
+        self.args.late.clone().map_or(Ok(()), Err)
+    }
     /// Err 50 past the deadline, 11601 after killOp, 11600 at shutdown, 11602 at a step-down.
     /// Cheap: call it every few hundred rows or before every wait.
     #[inline]

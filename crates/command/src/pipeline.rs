@@ -84,13 +84,16 @@ pub async fn run<S: Node>(
         check_sequences(&msg)?;
         Ok((db, args))
     });
-    let (db, args) = match parsed {
+    let (db, mut args) = match parsed {
         Ok(x) => x,
         Err(e) => {
             counts.failed.inc();
             return refuse(client, e);
         }
     };
+    if spec.flags.has(Flags::ARGS_FIRST) && args.late.is_none() {
+        args.late = check_concerns(spec.name, spec.flags, &args).err();
+    }
     let ctx = OpCtx::new(client.clone(), (spec.name, spec.flags), db, args, msg.body, started);
     let req = Request {
         name: spec.name,
@@ -195,7 +198,9 @@ async fn execute<S: Node>(
         }
     }
     let Some(handler) = spec.handler else { return Err(spec.refusal().into()) };
-    if ctx.args.help {
+    // Commands with arguments of their own form know no such field.
+    let typed = spec.api_v1 || spec.flags.has(Flags::ARGS_FIRST);
+    if !typed && req.body.get("help").is_some_and(|v| v.is_truthy()) {
         let mut body = crate::Reply::new().body;
         body.str("help", &format!("help for: {} {}", spec.name, spec.help));
         body.f64("ok", 1.0);
@@ -209,7 +214,7 @@ async fn execute<S: Node>(
     if in_txn {
         ctx.check_interrupt()?;
         node.check_out(ctx, &req).await?;
-    } else if ctx.args.read_concern.may_wait() {
+    } else if ctx.args.read_concern.may_wait() && ctx.args.late.is_none() {
         node.await_read_concern(ctx).await?;
     }
     let result = match ctx.check_interrupt() {
@@ -235,6 +240,8 @@ async fn execute<S: Node>(
         return Err(Stop::Close);
     }
     let reply = result?;
+    // Whoever writes has asked already; this is for those that only read.
+    ctx.arguments_read()?;
     let mut body = reply.body;
     let wc_error = match late_failure {
         Some(doc) => {
@@ -339,6 +346,10 @@ fn check_allowed<S: Node>(spec: &CommandSpec<S>, node: &S, ctx: &OpCtx, req: &Re
         return Ok(());
     }
     check_transaction_fields(spec.name, flags, ctx, req)?;
+    if flags.has(Flags::ARGS_FIRST) {
+        return Ok(());
+    }
+    ctx.arguments_read()?;
     check_concerns(spec.name, flags, &ctx.args)
 }
 

@@ -2,7 +2,7 @@
 
 use crate::args::Args;
 use pando_base::{Error, ErrorCode, Namespace, Result};
-pub use pando_bson::fields::{missing, unknown, wrong_type};
+pub use pando_bson::fields::{doubled, duplicate, missing, unknown, wrong_type};
 use pando_bson::{Elem, RawDoc, Value};
 
 /// A kind-1 section: a named run of documents outside the body.

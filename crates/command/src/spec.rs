@@ -54,6 +54,9 @@ impl Flags {
     pub const CONFIG_ROLE: Flags = Flags(1 << 18);
     /// Belongs to members of a shard: refused with 193 elsewhere.
     pub const SHARD_ROLE: Flags = Flags(1 << 19);
+    /// Reads its own arguments before anybody looks at concerns and the time limit, and then asks
+    /// [`OpCtx::arguments_read`]: of two mistakes MongoDB names the one in the command itself.
+    pub const ARGS_FIRST: Flags = Flags(1 << 20);
 
     pub const fn has(self, other: Flags) -> bool {
         self.0 & other.0 == other.0

@@ -12,6 +12,7 @@ use icu_collator::preferences::{CollationCaseFirst, CollationNumericOrdering};
 use icu_collator::{CollatorBorrowed, CollatorPreferences};
 use icu_locale_core::Locale;
 use pando_base::{Error, ErrorCode, Result, patience};
+use pando_bson::fields::safe_i64;
 use pando_bson::{DocBuf, DocBuilder, RawDoc, StringOrder, Value};
 use std::cmp::Ordering;
 use std::fmt;
@@ -44,7 +45,7 @@ pub struct Collation {
 impl Collation {
     /// Parses a `collation` document; `{locale: "simple"}` gives `None`.
     pub fn parse(spec: &RawDoc) -> Result<Option<Arc<Collation>>> {
-        let fields = Fields::parse(spec)?;
+        let fields = Fields::parse(spec, "collation")?;
         if fields.locale == "simple" {
             return Ok(None);
         }
@@ -57,6 +58,10 @@ impl Collation {
         let collator = CollatorBorrowed::try_new(fields.preferences(&locale), fields.options())
             .map_err(|e| Error::internal(format!("collation data: {e}")))?;
         Ok(Some(Arc::new(Collation { spec: expanded, collator, identical: fields.strength == 5 })))
+    }
+    /// Looks at the fields alone, in the words of the command whose field `owner` it is.
+    pub fn check_form(spec: &RawDoc, owner: &str) -> Result<()> {
+        Fields::parse(spec, owner).map(drop)
     }
     /// Every field, as `listCollections` and `listIndexes` show it.
     pub fn spec(&self) -> &RawDoc {
@@ -116,7 +121,7 @@ struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    fn parse(spec: &'a RawDoc) -> Result<Fields<'a>> {
+    fn parse(spec: &'a RawDoc, owner: &str) -> Result<Fields<'a>> {
         let mut f = Fields {
             locale: "",
             case_level: false,
@@ -133,17 +138,20 @@ impl<'a> Fields<'a> {
         for e in spec {
             let v = e.value();
             match e.name() {
+                "locale" | "caseLevel" | "caseFirst" | "strength" | "numericOrdering" | "alternate"
+                | "maxVariable" | "normalization" | "version"
+                    if matches!(v, Value::Null | Value::Undefined) => {}
                 "locale" => {
-                    f.locale = string("locale", v)?;
+                    f.locale = string(owner, "locale", v)?;
                     has_locale = true;
                 }
-                "caseLevel" => f.case_level = boolean("caseLevel", v)?,
-                "caseFirst" => f.case_first = one_of("caseFirst", v, &["upper", "lower", "off"])?,
-                "strength" => f.strength = strength(v)?,
-                "numericOrdering" => f.numeric = boolean("numericOrdering", v)?,
-                "alternate" => f.alternate = one_of("alternate", v, &["non-ignorable", "shifted"])?,
-                "maxVariable" => f.max_variable = one_of("maxVariable", v, &["punct", "space"])?,
-                "normalization" => f.normalization = boolean("normalization", v)?,
+                "caseLevel" => f.case_level = boolean(owner, "caseLevel", v)?,
+                "caseFirst" => f.case_first = one_of(owner, "caseFirst", v, &["upper", "lower", "off"])?,
+                "strength" => f.strength = strength(owner, v)?,
+                "numericOrdering" => f.numeric = boolean(owner, "numericOrdering", v)?,
+                "alternate" => f.alternate = one_of(owner, "alternate", v, &["non-ignorable", "shifted"])?,
+                "maxVariable" => f.max_variable = one_of(owner, "maxVariable", v, &["punct", "space"])?,
+                "normalization" => f.normalization = boolean(owner, "normalization", v)?,
                 "backwards" => {
                     f.backwards = Some(v.as_bool().ok_or_else(|| {
                         let found = v.type_name();
@@ -152,15 +160,15 @@ impl<'a> Fields<'a> {
                         ))
                     })?);
                 }
-                "version" => f.version = Some(string("version", v)?),
+                "version" => f.version = Some(string(owner, "version", v)?),
                 other => {
-                    let text = format!("BSON field 'collation.{other}' is an unknown field.");
+                    let text = format!("BSON field '{owner}.{other}' is an unknown field.");
                     return Err(Error::location(40415, text));
                 }
             }
         }
         if !has_locale {
-            let text = "BSON field 'collation.locale' is missing but a required field";
+            let text = format!("BSON field '{owner}.locale' is missing but a required field");
             return Err(Error::location(40414, text));
         }
         Ok(f)
@@ -299,42 +307,38 @@ fn is_known(name: &str) -> bool {
         })
 }
 
-fn wrong_type(field: &str, v: Value<'_>, expected: &str) -> Error {
+fn wrong_type(owner: &str, field: &str, v: Value<'_>, expected: &str) -> Error {
     let text =
-        format!("BSON field 'collation.{field}' is the wrong type '{}', expected {expected}", v.type_name());
+        format!("BSON field '{owner}.{field}' is the wrong type '{}', expected {expected}", v.type_name());
     Error::type_mismatch(text)
 }
 
-fn string<'a>(field: &str, v: Value<'a>) -> Result<&'a str> {
-    v.as_str().ok_or_else(|| wrong_type(field, v, "type 'string'"))
+fn string<'a>(owner: &str, field: &str, v: Value<'a>) -> Result<&'a str> {
+    v.as_str().ok_or_else(|| wrong_type(owner, field, v, "type 'string'"))
 }
 
-fn boolean(field: &str, v: Value<'_>) -> Result<bool> {
-    v.as_bool().ok_or_else(|| wrong_type(field, v, "type 'bool'"))
+fn boolean(owner: &str, field: &str, v: Value<'_>) -> Result<bool> {
+    v.as_bool().ok_or_else(|| wrong_type(owner, field, v, "type 'bool'"))
 }
 
-fn one_of<'a>(field: &str, v: Value<'a>, allowed: &[&str]) -> Result<&'a str> {
-    let s = string(field, v)?;
+fn one_of<'a>(owner: &str, field: &str, v: Value<'a>, allowed: &[&str]) -> Result<&'a str> {
+    let s = string(owner, field, v)?;
     if allowed.contains(&s) {
         return Ok(s);
     }
-    let text = format!("Enumeration value '{s}' for field 'collation.{field}' is not a valid value.");
+    let text = format!("Enumeration value '{s}' for field '{owner}.{field}' is not a valid value.");
     Err(Error::bad_value(text))
 }
 
-fn strength(v: Value<'_>) -> Result<i64> {
-    let n = match v {
-        Value::Decimal128(_) => crate::matcher::exact_i64(v),
-        _ => v.as_f64().map(|d| d as i64),
-    };
-    let Some(n) = n else {
-        return Err(wrong_type("strength", v, "types '[long, int, decimal, double']"));
+fn strength(owner: &str, v: Value<'_>) -> Result<i64> {
+    let Some(n) = safe_i64(&v).map(|n| n.clamp(i64::from(i32::MIN), i64::from(i32::MAX))) else {
+        return Err(wrong_type(owner, "strength", v, "types '[long, int, decimal, double']"));
     };
     match n {
         1..=5 => Ok(n),
-        0 => Err(Error::bad_value(
-            "Enumeration value '0' for field 'collation.strength' is not a valid value.",
-        )),
+        0 => Err(Error::bad_value(format!(
+            "Enumeration value '0' for field '{owner}.strength' is not a valid value."
+        ))),
         6.. => Err(Error::location(
             51024,
             format!("BSON field 'strength' value must be <= 5, actual value '{n}'"),

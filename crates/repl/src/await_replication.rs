@@ -43,7 +43,7 @@ pub fn plan(wc: &WriteConcern, config: &ReplSetConfig) -> Result<Wait, WriteConc
             match unknown {
                 Some(t) => Err(failed(
                     wc,
-                    ErrorCode::UnsatisfiableWriteConcern,
+                    ErrorCode::NoSuchKey,
                     format!("No replica set tag key {} in config", t.name()),
                 )),
                 None => Ok(wait(journaled)),

@@ -46,7 +46,10 @@ impl Server {
         ns: &Namespace,
     ) -> Result<()> {
         let Some(arg) = req.args(owner).find(|a| a.name() == "collectionUUID") else { return Ok(()) };
-        self.check_uuid(ns, Uuid(arg.uuid()?))
+        match arg.value() {
+            Value::Null | Value::Undefined => Ok(()),
+            _ => self.check_uuid(ns, Uuid(arg.uuid()?)),
+        }
     }
     /// The same for writes and definitions: a time series goes by the UUID of its buckets.
     pub(crate) fn uuid_of_write(

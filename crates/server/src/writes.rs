@@ -286,6 +286,7 @@ impl Server {
     }
     /// Before a write: no `fsync` lock, room in memory, a majority that can follow.
     pub(crate) async fn before_write(&self, ctx: &OpCtx) -> Result<()> {
+        ctx.arguments_read()?;
         if self.fsync_lock.is_locked() {
             ctx.interruptible(self.fsync_lock.wait()).await?;
         }

@@ -98,7 +98,7 @@ impl ReplSetConfig {
                 .collect();
             if values.is_empty() {
                 let text = format!("No replica set tag key {key} in config");
-                return Err(Error::new(ErrorCode::UnsatisfiableWriteConcern, text));
+                return Err(Error::new(ErrorCode::NoSuchKey, text));
             }
             if values.len() < *n as usize {
                 let text = "Not enough nodes match write concern mode";

@@ -2,6 +2,7 @@
 
 use pando_base::limits::BUCKET_SPAN_SECS_MAX;
 use pando_base::{Error, ErrorCode, Result};
+use pando_bson::fields::safe_i64;
 use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, Elem, RawDoc, Value};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -114,6 +115,9 @@ fn wrong_type(owner: &str, name: &str, v: Value<'_>, want: &str) -> Error {
     ))
 }
 
+/// Those of [`Options`].
+const OPTIONS: [&str; 3] = ["granularity", "bucketMaxSpanSeconds", "bucketRoundingSeconds"];
+
 /// `{granularity, bucketMaxSpanSeconds, bucketRoundingSeconds}` of a command.
 #[derive(Default)]
 struct Options {
@@ -149,7 +153,7 @@ fn seconds(owner: &str, e: Elem<'_>) -> Result<i64> {
     if !v.is_number() {
         return Err(wrong_type(owner, name, v, "types '[long, int, decimal, double']"));
     }
-    let n = v.as_i64().unwrap_or_else(|| v.as_f64().unwrap_or(0.0) as i64);
+    let n = safe_i64(&v).unwrap_or(0);
     let bound = |sign: &str, bound: i64| {
         let text = format!("BSON field '{name}' value must be {sign} {bound}, actual value '{n}'");
         Err(Error::location(51024, text))
@@ -166,8 +170,12 @@ impl TimeSeries {
     pub fn parse(spec: &RawDoc) -> Result<TimeSeries> {
         const OWNER: &str = "create.timeseries";
         let (mut time, mut meta, mut options) = (None, None, Options::default());
-        for e in spec.iter().filter(|e| !matches!(e.value(), Value::Null | Value::Undefined)) {
+        for e in spec {
             let v = e.value();
+            let known = OPTIONS.contains(&e.name()) || matches!(e.name(), "timeField" | "metaField");
+            if known && matches!(v, Value::Null | Value::Undefined) {
+                continue;
+            }
             let text = |name| v.as_str().ok_or_else(|| wrong_type(OWNER, name, v, "type 'string'"));
             match e.name() {
                 "timeField" => time = Some(text("timeField")?.to_owned()),
@@ -189,11 +197,30 @@ impl TimeSeries {
         Ok(TimeSeries { time_field, meta_field: meta, bucketing })
     }
 
+    /// Looks at the fields of a `collMod` alone.
+    pub fn check_change(change: &RawDoc) -> Result<()> {
+        const OWNER: &str = "collMod.timeseries";
+        if let Some(twice) = pando_bson::fields::doubled(change) {
+            return Err(pando_bson::fields::duplicate(OWNER, twice));
+        }
+        let mut options = Options::default();
+        for e in change {
+            let none = OPTIONS.contains(&e.name()) && matches!(e.value(), Value::Null | Value::Undefined);
+            if !none && !options.take(OWNER, e)? {
+                return Err(pando_bson::fields::unknown(OWNER, e.name()));
+            }
+        }
+        Ok(())
+    }
+
     /// As `collMod` changes it: buckets only grow, so that no measurement has to move.
     pub fn modified(&self, change: &RawDoc) -> Result<TimeSeries> {
         const OWNER: &str = "collMod.timeseries";
         let mut options = Options::default();
-        for e in change.iter().filter(|e| !matches!(e.value(), Value::Null | Value::Undefined)) {
+        for e in change {
+            if OPTIONS.contains(&e.name()) && matches!(e.value(), Value::Null | Value::Undefined) {
+                continue;
+            }
             if !options.take(OWNER, e)? {
                 let text = format!("BSON field '{OWNER}.{}' is an unknown field.", e.name());
                 return Err(Error::location(40415, text));
@@ -224,6 +251,11 @@ impl TimeSeries {
     pub fn check(&self, ns: &str) -> Result<()> {
         let invalid = |text: String| Err(Error::new(ErrorCode::InvalidOptions, text));
         let top = |what: &str| format!("{ns}: '{what}' must be a top-level field and not contain a '.'");
+        // Buckets have fields of these names.
+        let names = [Some(self.time_field.as_str()), self.meta_field.as_deref()];
+        if names.into_iter().flatten().any(|name| name.contains('\0')) {
+            return Err(Error::location(16619, format!("{ns}: names of fields cannot contain NUL bytes")));
+        }
         if self.time_field.contains('.') {
             return invalid(top("timeField"));
         }

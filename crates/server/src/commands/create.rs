@@ -1,14 +1,16 @@
 //! `create`: a collection or a view.
 
 use super::prelude::*;
-use pando_catalog::CollectionOptions;
+use pando_catalog::{CollectionOptions, CreateArgs};
 use pando_command::generic_args::is_generic;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let ns = req.ns()?;
-    let options = CollectionOptions::from_command(req.body, |name| is_generic(name.as_bytes()))?;
-    let noted = options.auto_index_id.is_some();
+    let args = CreateArgs::parse(req.body, |name| is_generic(name.as_bytes()))?;
+    let noted = args.has_auto_index_id();
     server.before_write(ctx).await?;
+    let now_secs = ctx.env().clock.wall_ms() / 1000;
+    let options = args.options(&ns, now_secs)?;
     if let Some(open) = server.open_txn(ctx) {
         open.with(|unit| {
             if let Some(pando_catalog::Named::View(_)) = server.catalog.snapshot().get(&ns) {

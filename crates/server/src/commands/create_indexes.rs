@@ -35,7 +35,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             "commitQuorum" => {}
             "ignoreUnknownIndexOptions" => ignore_unknown = arg.boolish()?,
             "isTimeseriesNamespace" => by_buckets = arg.boolish()?,
-            "collectionUUID" => {}
+            "collectionUUID" => arg.uuid_or_none().map(drop)?,
             _ => return Err(arg.unknown()),
         }
     }
@@ -46,6 +46,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     };
     let specs = if ignore_unknown { known.iter().map(|s| &**s).collect() } else { specs };
     let series = server.series_of_definition(&ns, by_buckets)?;
+    ctx.arguments_read()?;
     server.uuid_of_write(true, "createIndexes", &req, &ns, series.as_ref())?;
     let on_buckets: Vec<DocBuf> = match &series {
         Some(s) => {

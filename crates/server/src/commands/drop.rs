@@ -5,11 +5,12 @@ use super::prelude::*;
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     for arg in req.args("drop") {
         match arg.name() {
-            "collectionUUID" => {}
+            "collectionUUID" => arg.uuid_or_none().map(drop)?,
             _ => return Err(arg.unknown()),
         }
     }
     let ns = req.ns()?;
+    ctx.arguments_read()?;
     server.check_collection_uuid("drop", &req, &ns)?;
     server.before_write(ctx).await?;
     let mut r = Reply::new();

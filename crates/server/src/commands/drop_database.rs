@@ -2,18 +2,25 @@
 
 use super::prelude::*;
 use pando_base::{OpTime, limits};
+use pando_command::args::safe_i64;
 use pando_command::concern::Provenance;
+use pando_command::request::{missing, wrong_type};
 use pando_command::{Node, W, WriteConcern};
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    if req.first().value().as_i64() != Some(1) && !matches!(req.first().value(), Value::Boolean(true)) {
-        return Err(Error::location(
-            5_255_100,
-            "Invalid dropDatabase command: have to pass 1 as db parameter",
-        ));
-    }
-    for arg in req.args("dropDatabase") {
+    const OWNER: &str = "dropDatabase";
+    let one = match req.first().value() {
+        Value::Null | Value::Undefined => return Err(missing(OWNER, OWNER)),
+        v => {
+            safe_i64(&v).ok_or_else(|| wrong_type(OWNER, OWNER, &v, &["long", "int", "decimal", "double"]))?
+        }
+    };
+    for arg in req.args(OWNER) {
         return Err(arg.unknown());
+    }
+    ctx.arguments_read()?;
+    if one != 1 {
+        return Err(Error::location(5_255_100, "Have to pass 1 as 'drop' parameter"));
     }
     server.before_write(ctx).await?;
     let dropping = ctx.interruptible(server.catalog.begin_drop_database(req.db)).await??;

@@ -20,7 +20,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         match arg.name() {
             "index" => index = Some(arg.value()),
             "isTimeseriesNamespace" => by_buckets = arg.boolish()?,
-            "collectionUUID" => {}
+            "collectionUUID" => arg.uuid_or_none().map(drop)?,
             _ => return Err(arg.unknown()),
         }
     }
@@ -52,6 +52,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         }
         v => return Err(not_an_index(v.type_name(), "string, object")),
     };
+    ctx.arguments_read()?;
     server.uuid_of_write(true, OWNER, &req, &ns, series.as_ref())?;
     server.before_write(ctx).await?;
     let ns = series.as_ref().map_or(ns, |s| s.buckets.clone());

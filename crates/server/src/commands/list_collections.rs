@@ -9,18 +9,19 @@ use pando_query::matcher::Matcher;
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let (mut name_only, mut filter, mut batch_size) = (false, None, None);
     for arg in req.args("listCollections") {
-        if matches!(arg.value(), Value::Null) {
-            continue;
-        }
+        let none = matches!(arg.value(), Value::Null | Value::Undefined);
         match arg.name() {
-            "nameOnly" => name_only = arg.boolish()?,
-            "authorizedCollections" => drop(arg.boolish()?),
-            "filter" => filter = Some(Matcher::parse(arg.doc()?, &QueryCtx::default())?),
+            "nameOnly" | "authorizedCollections" | "filter" | "cursor" | "includePendingDrops" if none => {}
+            "nameOnly" => name_only = arg.bool()?,
+            "authorizedCollections" => drop(arg.bool()?),
+            "filter" => filter = Some(arg.doc()?),
             "cursor" => batch_size = cursor_option("listCollections", arg.elem())?,
-            "$includePendingDrops" | "includePendingDrops" => {}
+            "includePendingDrops" => drop(arg.boolish()?),
             _ => return Err(arg.unknown()),
         }
     }
+    ctx.arguments_read()?;
+    let filter = filter.map(|f| Matcher::parse_restricted(f, &QueryCtx::default())).transpose()?;
     let mut docs = Vec::new();
     for named in server.catalog.snapshot().list(req.db) {
         let show = |name_only| match &named {

@@ -4,16 +4,20 @@ use super::prelude::*;
 use pando_query::QueryCtx;
 use pando_query::matcher::Matcher;
 
-pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
+pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let (mut name_only, mut filter) = (false, None);
     for arg in req.args("listDatabases") {
+        let none = matches!(arg.value(), Value::Null | Value::Undefined);
         match arg.name() {
-            "nameOnly" => name_only = arg.boolish()?,
-            "authorizedDatabases" => drop(arg.boolish()?),
-            "filter" => filter = Some(Matcher::parse(arg.doc()?, &QueryCtx::default())?),
+            "nameOnly" | "authorizedDatabases" | "filter" if none => {}
+            "nameOnly" => name_only = arg.bool()?,
+            "authorizedDatabases" => drop(arg.bool()?),
+            "filter" => filter = Some(arg.doc()?),
             _ => return Err(arg.unknown()),
         }
     }
+    ctx.arguments_read()?;
+    let filter = filter.map(|f| Matcher::parse_restricted(f, &QueryCtx::default())).transpose()?;
     let mut rows = Vec::new();
     let mut total = 0;
     let snapshot = server.catalog.snapshot();
