@@ -29,6 +29,9 @@ pub fn checked_fields(body: &RawDoc, is_generic: impl Fn(&str) -> bool) -> Resul
             return Err(unknown(OWNER, e.name()));
         }
         if is_none(e.value()) {
+            if e.name() == "expireAfterSeconds" {
+                return Err(fields::wrong_type(OWNER, e.name(), &e.value(), &["string", "long"]));
+            }
             if e.name() == "pipeline" {
                 return Err(Error::location(10065, "invalid parameter: expected an object (pipeline)"));
             }

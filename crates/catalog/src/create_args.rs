@@ -11,7 +11,7 @@ use crate::spec::check_ttl_value;
 use crate::storage_engine;
 use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_bson::fields::{self, safe_i64};
-use pando_bson::{DocBuf, Elem, RawDoc, Value};
+use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc, Value};
 use pando_query::collation::Collation;
 use pando_query::timeseries::TimeSeries;
 
@@ -157,7 +157,6 @@ impl<'a> CreateArgs<'a> {
         if raw.temp {
             return Err(invalid("the 'temp' field is an invalid option"));
         }
-        check_id_index(&self.options, raw)?;
         if let Some(series) = &self.options.time_series {
             check_series(ns, series, raw)?;
         }
@@ -167,12 +166,19 @@ impl<'a> CreateArgs<'a> {
         if let Some(config) = raw.encrypted {
             encrypted_fields::check(config, &self.options, raw.capped, raw.view_on.is_some())?;
         }
+        let placed = self.options.time_series.is_some() || is_clustered(raw);
+        if raw.ttl.is_some() && !placed {
+            return Err(invalid(
+                "'expireAfterSeconds' is only supported on time-series collections or when the 'clusteredIndex' \
+                 option is specified",
+            ));
+        }
+        check_id_index(&self.options, raw)?;
         if let Some(clustered) = raw.clustered {
             check_clustered(clustered, &self.options, raw)?;
         }
         if let Some(v) = raw.ttl {
-            let placed = self.options.time_series.is_some() || is_clustered(raw);
-            check_ttl(v, placed, now_secs)?;
+            check_reach(ttl_seconds(v)?, now_secs)?;
         }
         let stored = raw.view_on.is_none() && !ns.is_unreplicated();
         if self.options.auto_index_id == Some(false) && stored {
@@ -266,10 +272,6 @@ fn check_id_index(o: &CollectionOptions, raw: &Raw<'_>) -> Result<()> {
     if o.auto_index_id.is_some() {
         return refuse("autoIndexId");
     }
-    // A time series refuses it in its own words, and so does a clustered collection.
-    if o.time_series.is_some() || is_clustered(raw) {
-        return Ok(());
-    }
     let collation = match &o.collation {
         Some(c) => crate::collation::full_form(c)?,
         None => None,
@@ -294,7 +296,8 @@ fn check_series(ns: &Namespace, series: &TimeSeries, raw: &Raw<'_>) -> Result<()
         "clusteredIndex",
         "flags",
     ];
-    if let Some(name) = REFUSED.iter().find(|name| raw.names.contains(name)) {
+    let given = |name: &&&str| raw.names.contains(**name) && (**name != "capped" || raw.capped);
+    if let Some(name) = REFUSED.iter().find(given) {
         let text = format!("{ns}: 'timeseries' is not allowed with '{name}'");
         return Err(Error::new(ErrorCode::InvalidOptions, text));
     }
@@ -371,17 +374,6 @@ fn check_clustered(clustered: Clustered<'_>, o: &CollectionOptions, raw: &Raw<'_
     Ok(())
 }
 
-/// `placed`: there is something that rows can expire in.
-fn check_ttl(v: Value<'_>, placed: bool, now_secs: i64) -> Result<()> {
-    if !placed {
-        return Err(invalid(
-            "'expireAfterSeconds' is only supported on time-series collections or when the 'clusteredIndex' option \
-             is specified",
-        ));
-    }
-    check_reach(ttl_seconds(v)?, now_secs)
-}
-
 /// What a clustered collection or a time series keeps cannot be older than the clock can tell.
 pub(crate) fn check_reach(seconds: i64, now_secs: i64) -> Result<()> {
     if seconds <= now_secs {
@@ -395,6 +387,7 @@ pub(crate) fn check_reach(seconds: i64, now_secs: i64) -> Result<()> {
 
 /// The seconds after which rows of a clustered collection or a time series expire.
 pub(crate) fn ttl_seconds(v: Value<'_>) -> Result<i64> {
+    let v = if matches!(v, Value::Double(d) if d.is_nan()) { Value::Int32(0) } else { v };
     check_ttl_value(v).map_err(|why| {
         Error::new(ErrorCode::InvalidOptions, format!("TTL index 'expireAfterSeconds' option {why}"))
     })
@@ -443,15 +436,19 @@ fn parse_pipeline(e: Elem<'_>) -> Result<&RawDoc> {
 
 fn parse_index_defaults(d: &RawDoc) -> Result<Option<DocBuf>> {
     const OWNER: &str = "create.indexOptionDefaults";
+    let mut kept = DocBuilder::new();
     for e in d {
         match (e.name(), e.value()) {
-            ("storageEngine", Value::Document(engine)) => drop(storage_engine::parse(engine)?),
+            ("storageEngine", Value::Document(engine)) => {
+                storage_engine::parse(engine)?;
+                kept.elem(e);
+            }
             ("storageEngine", Value::Null | Value::Undefined) => {}
             ("storageEngine", v) => return Err(fields::wrong_type(OWNER, "storageEngine", &v, &["object"])),
             (other, _) => return Err(fields::unknown(OWNER, other)),
         }
     }
-    Ok(Some(d.to_buf()).filter(|d| !d.is_empty()))
+    Ok(Some(kept.finish()).filter(|d| !d.is_empty()))
 }
 
 fn object(e: Elem<'_>) -> Result<&RawDoc> {

@@ -10,7 +10,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         let none = matches!(arg.value(), Value::Null | Value::Undefined);
         match arg.name() {
             "nameOnly" | "authorizedDatabases" | "filter" if none => {}
-            "nameOnly" => name_only = arg.bool()?,
+            "nameOnly" => name_only = arg.boolish()?,
             "authorizedDatabases" => drop(arg.bool()?),
             "filter" => filter = Some(arg.doc()?),
             _ => return Err(arg.unknown()),

@@ -26,13 +26,18 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let (mut to, mut drop_target, mut target_uuid, mut has_uuid) = (None, false, None, false);
     for arg in req.args(OWNER) {
         match arg.name() {
+            "to" if matches!(arg.value(), Value::Null | Value::Undefined) => {}
             "to" => to = Some(arg.str()?),
             // A UUID here names the target that may be dropped.
             "dropTarget" => match arg.value() {
                 Value::Boolean(on) => drop_target = on,
-                Value::Binary { .. } => {
+                Value::Binary { subtype: 4, .. } => {
                     drop_target = true;
                     target_uuid = Some(Uuid(arg.uuid()?));
+                }
+                Value::Binary { .. } => {
+                    let text = "uuid must be a 16-byte binary field with UUID (4) subtype";
+                    return Err(Error::new(ErrorCode::InvalidUUID, text));
                 }
                 v => {
                     return Err(Error::type_mismatch(format!(
