@@ -296,7 +296,7 @@ fn check_series(ns: &Namespace, series: &TimeSeries, raw: &Raw<'_>) -> Result<()
         "clusteredIndex",
         "flags",
     ];
-    let given = |name: &&&str| raw.names.contains(**name) && (**name != "capped" || raw.capped);
+    let given = |name: &&&str| raw.names.contains(*name) && (**name != "capped" || raw.capped);
     if let Some(name) = REFUSED.iter().find(given) {
         let text = format!("{ns}: 'timeseries' is not allowed with '{name}'");
         return Err(Error::new(ErrorCode::InvalidOptions, text));
