@@ -137,7 +137,9 @@ impl Target {
         let Some(sorter) = self.sorter.take() else { return Ok(None) };
         let sorted = sorter.finish()?;
         // After a crash the build is done again, or its end is found in the log and the index made at the end of the replay.
-        let bulk = catalog.storage().bulk(self.index.ident, from)?.small_in_memory();
+        let bulk = catalog.storage().bulk(self.index.ident, from)?;
+        // What carries no timestamp is in no log: an unreplicated collection's index, made anew at the start.
+        let bulk = if from.is_zero() { bulk } else { bulk.small_in_memory() };
         Ok(Some(Load { sorted, bulk, last: None, pair: Default::default() }))
     }
 

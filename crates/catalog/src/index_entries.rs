@@ -262,7 +262,8 @@ fn build_duplicate(
     values: &RawDoc,
     collation: Option<&RawDoc>,
 ) -> Error {
-    let mut shown = shortened(values).to_string();
+    // Of long strings the beginning.
+    let mut shown = format!("{values:#}");
     let mut extra = DocBuilder::new();
     extra.raw_doc("keyPattern", pattern);
     let mut text = String::new();
@@ -283,32 +284,6 @@ fn build_duplicate(
     let message =
         format!("E11000 duplicate key error collection: {} index: {name}{text} dup key: {shown}", coll.ns);
     Error::new(ErrorCode::DuplicateKey, message).with_extra(extra.finish().into_bytes())
-}
-
-/// Bytes of a string from which on messages show its beginning alone, and how many these show.
-const SHOWN_WHOLE_BELOW: usize = 160;
-const SHOWN_BYTES: usize = 150;
-
-/// The values as messages show them: of long strings the beginning.
-fn shortened(values: &RawDoc) -> DocBuf {
-    let mut b = DocBuilder::new();
-    for e in values {
-        match e.value() {
-            Value::String(s) if s.len() >= SHOWN_WHOLE_BELOW => {
-                b.str(e.name(), &format!("{}...", &s[..s.floor_char_boundary(SHOWN_BYTES)]));
-            }
-            Value::Document(d) => {
-                b.raw_doc(e.name(), &shortened(d));
-            }
-            Value::Array(a) => {
-                b.raw_array(e.name(), &shortened(a));
-            }
-            _ => {
-                b.elem(e);
-            }
-        }
-    }
-    b.finish()
 }
 
 /// Strings of a collated key are sort keys: shown in hex.

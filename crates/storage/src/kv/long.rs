@@ -32,9 +32,9 @@ use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 /// In the ident of a row: a part of a long key of the ident without this bit.
 const LONG: u32 = 1 << 31;
 /// Of the ident and the node in front of a part.
-const HEAD_BYTES: usize = 12;
+const HEAD_LEN: usize = 12;
 /// Of the timestamp at the end of a history key, kept behind the value too: a compaction sees only the key's end part.
-const STOP_BYTES: usize = 8;
+const STOP_LEN: usize = 8;
 
 /// Where keys are cut.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,7 +62,7 @@ pub(super) enum Part {
 pub(super) fn part_of(key: &[u8], cut: KeyCut) -> Part {
     match row::ident_of(key) {
         0..=LONG => Part::Plain,
-        _ if key.len() >= HEAD_BYTES + cut.step => Part::Inner,
+        _ if key.len() >= HEAD_LEN + cut.step => Part::Inner,
         _ => Part::End,
     }
 }
@@ -76,7 +76,7 @@ pub(super) fn stop_of(part: Part, key: &[u8], value: &[u8]) -> u64 {
 }
 
 fn part_key(ident: u32, node: u64, part: &[u8]) -> Slice {
-    let mut head = [0; HEAD_BYTES];
+    let mut head = [0; HEAD_LEN];
     head[..4].copy_from_slice(&(ident | LONG).to_be_bytes());
     head[4..].copy_from_slice(&node.to_be_bytes());
     Slice::from(ByteView::fused(&head, part))
@@ -93,7 +93,7 @@ fn without_stop(tree: Tree, value: Slice) -> Slice {
     if tree != Tree::History {
         return value;
     }
-    let n = value.len().saturating_sub(STOP_BYTES);
+    let n = value.len().saturating_sub(STOP_LEN);
     Slice::from(ByteView::from(value).slice(..n))
 }
 
@@ -177,7 +177,7 @@ impl<K: Kv> Inner<K> {
             let Some(end) = self.end_part(tree, next, &key, value.is_some(), &mut out)? else { continue };
             let value = match value {
                 Some(v) if tree == Tree::History => {
-                    Some(Slice::from(ByteView::fused(&v, &key[key.len() - STOP_BYTES..])))
+                    Some(Slice::from(ByteView::fused(&v, &key[key.len() - STOP_LEN..])))
                 }
                 other => other,
             };
@@ -239,7 +239,7 @@ impl<K: Kv> Inner<K> {
         let mut open = vec![(self.below(tree, ident, 0), Slice::default(), false)];
         while let Some((walk, _, found)) = open.last_mut() {
             if walk.step()? {
-                if walk.key().len() < HEAD_BYTES + self.cut.step {
+                if walk.key().len() < HEAD_LEN + self.cut.step {
                     *found = true;
                 } else {
                     let (node, key) = (number_of(walk.value())?, Slice::from(walk.key()));
@@ -459,7 +459,7 @@ impl<K: Kv> KvWalk for LongWalk<K> {
                 self.levels.pop();
                 continue;
             }
-            let part = level.walk.key().get(HEAD_BYTES..).unwrap_or_default();
+            let part = level.walk.key().get(HEAD_LEN..).unwrap_or_default();
             self.key.extend_from_slice(part);
             if part.len() >= self.inner.cut.step {
                 let node = number_of(level.walk.value())?;
@@ -484,7 +484,7 @@ impl<K: Kv> KvWalk for LongWalk<K> {
     }
     fn value(&self) -> &[u8] {
         let value = self.levels.last().map_or(&[][..], |l| l.walk.value());
-        let stop = if self.tree == Tree::History { STOP_BYTES } else { 0 };
+        let stop = if self.tree == Tree::History { STOP_LEN } else { 0 };
         &value[..value.len().saturating_sub(stop)]
     }
     fn share(&self) -> Slice {
