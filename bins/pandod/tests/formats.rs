@@ -143,7 +143,12 @@ fn check(c: &mut Client, hashes: &[(&str, &str)], counts: &[(&str, i64)]) {
 
 /// It takes writes, and holds all when it comes back.
 fn write(c: &mut Client) {
-    let docs = doc! { "insert": "many", "documents": [{ "_id": "new", "v": 1.7, "n": 77, "s": "neu" }] };
+    // On disk: the process is killed right afterwards.
+    let docs = doc! {
+        "insert": "many",
+        "documents": [{ "_id": "new", "v": 1.7, "n": 77, "s": "neu" }],
+        "writeConcern": doc! { "w": 1, "j": true }
+    };
     c.ok("kept", docs);
     let valid = c.ok("kept", doc! { "validate": "many", "full": true });
     assert_eq!(valid.get("valid").and_then(|v| v.as_bool()), Some(true), "{valid}");
