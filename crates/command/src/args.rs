@@ -51,7 +51,7 @@ impl<'a> Iterator for Args<'a> {
 /// One argument.
 #[derive(Clone, Copy)]
 pub struct Arg<'a> {
-    struct_name: &'static str,
+    pub(crate) struct_name: &'static str,
     elem: Elem<'a>,
 }
 

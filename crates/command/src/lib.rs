@@ -14,6 +14,7 @@ pub mod args;
 pub mod client;
 pub mod cluster_time;
 pub mod concern;
+mod encryption;
 mod fail_command;
 pub mod fail_point;
 pub mod generic_args;

@@ -116,9 +116,9 @@ impl<'a> FindArgs<'a> {
                 "collectionUUID" => a.by_uuid = true,
                 "$_requestResumeToken" => a.resume_token = bool_field(&arg)?,
                 "$_resumeAfter" => a.resume_after = Some(doc_field(&arg)?).filter(|d| !d.is_empty()),
+                "encryptionInformation" => arg.no_encryption()?,
                 "oplogReplay"
                 | "legacyRuntimeConstants"
-                | "encryptionInformation"
                 | "options"
                 | "includeQueryStatsMetrics"
                 | "querySettings" => {}

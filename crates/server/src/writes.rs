@@ -52,7 +52,7 @@ impl<'a> WriteArgs<'a> {
             match arg.name() {
                 "collectionUUID" => a.by_uuid = true,
                 "isTimeseriesNamespace" => a.by_buckets = arg.boolish()?,
-                "encryptionInformation" => {}
+                "encryptionInformation" => arg.no_encryption()?,
                 "legacyRuntimeConstants" if owner != "insert" => {}
                 _ if a.take(owner, &arg)? => {}
                 _ => return Err(arg.unknown()),

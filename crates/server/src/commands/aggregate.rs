@@ -53,10 +53,10 @@ impl<'a> Args<'a> {
                 "let" => a.lets = Some(arg.doc()?),
                 "collation" => a.collation = Some(arg.doc()?).filter(|d| !d.is_empty()),
                 "bypassDocumentValidation" => a.bypass = arg.boolish()?,
+                "encryptionInformation" => arg.no_encryption()?,
                 "isMapReduceCommand"
                 | "collectionUUID"
                 | "legacyRuntimeConstants"
-                | "encryptionInformation"
                 | "requestReshardingResumeToken"
                 | "includeQueryStatsMetrics"
                 | "querySettings" => {}

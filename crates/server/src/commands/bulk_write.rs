@@ -106,7 +106,7 @@ fn parse_namespace(doc: &RawDoc) -> Result<NsInfo> {
             _ if matches!(arg.value(), Value::Null) => {}
             "collectionUUID" => uuid = Some(Uuid(arg.uuid()?)),
             "isTimeseriesNamespace" => by_buckets = arg.boolish()?,
-            "encryptionInformation" => {}
+            "encryptionInformation" => arg.no_encryption()?,
             _ => return Err(arg.unknown()),
         }
     }

@@ -77,7 +77,8 @@ pub(super) fn parse<'a>(req: &Request<'a>) -> Result<FindArgs<'a>> {
             "hint" => a.hint = Hint::parse(arg.value())?,
             "collation" => a.collation = Some(arg.doc()?).filter(|d| !d.is_empty()),
             "collectionUUID" => a.by_uuid = true,
-            "fields" | "queryOptions" | "encryptionInformation" | "mirrored" => {}
+            "encryptionInformation" => arg.no_encryption()?,
+            "fields" | "queryOptions" | "mirrored" => {}
             _ => return Err(arg.unknown()),
         }
     }

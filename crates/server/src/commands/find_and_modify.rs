@@ -65,11 +65,8 @@ pub(super) fn parse<'a>(req: &Request<'a>) -> Result<Args<'a>> {
             }
             "hint" => a.hint = Hint::parse(v)?,
             "let" => a.lets = Some(arg.doc()?),
-            "isTimeseriesNamespace"
-            | "collectionUUID"
-            | "encryptionInformation"
-            | "legacyRuntimeConstants"
-            | "sampleId" => {}
+            "encryptionInformation" => arg.no_encryption()?,
+            "isTimeseriesNamespace" | "collectionUUID" | "legacyRuntimeConstants" | "sampleId" => {}
             _ => return Err(arg.unknown()),
         }
     }
