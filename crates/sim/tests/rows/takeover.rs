@@ -26,7 +26,7 @@ fn the_member_of_highest_priority_takes_over_once_it_has_caught_up() {
     rig.until("the takeover", |rig| rig.is_primary(2));
     assert_eq!(reason(&rig, 2).as_deref(), Some("priorityTakeover"));
     // Nothing that the other one had acknowledged is gone.
-    rig.ok(2, insert(30, w(3)));
+    rig.ok(2, insert(30, majority()));
     assert_eq!(ids(&rig.ok(2, find("majority"))), (1..=30).collect::<Vec<i64>>());
     rig.until("one primary", |rig| rig.hello(p).get("secondary").is_some_and(Bson::is_truthy));
 }
