@@ -58,8 +58,9 @@ impl Node for Server {
                 ),
             ));
         }
-        // Nobody has proved where this comes from: far ahead, it is heard and not taken over. A clock never goes back.
-        if seen.secs() <= now_secs.saturating_add(limits::CLUSTER_TIME_AHEAD_SECS) {
+        // Unsigned, nobody has proved where this comes from: far ahead, it is heard and not taken over. A clock never goes back.
+        let near = seen.secs() <= now_secs.saturating_add(limits::CLUSTER_TIME_AHEAD_SECS);
+        if near || self.config.signs_cluster_times {
             self.storage.log().advance_clock(seen);
         }
         Ok(())
