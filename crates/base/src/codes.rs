@@ -188,6 +188,7 @@ codes! {
     205 ClusterTimeFailsRateLimiter 0;
     206 NoSuchSession 0;
     207 InvalidUUID 0;
+    209 StaleClusterTime 0;
     210 CannotVerifyAndSignLogicalTime 0;
     211 KeyNotFound 0;
     213 DuplicateSession 0;

@@ -22,6 +22,7 @@ pub mod keystring;
 pub mod owned;
 pub mod raw;
 mod scan;
+pub mod shape;
 pub mod text;
 pub mod types;
 pub mod validate;

@@ -14,6 +14,7 @@ use crate::generic_args::is_generic;
 use crate::request::{unknown, wrong_type};
 use pando_base::{Error, Result};
 pub use pando_bson::fields::safe_i64;
+use pando_bson::shape::Shape;
 use pando_bson::{Elem, RawDoc, Value};
 
 /// The arguments that belong to the command itself.
@@ -70,6 +71,15 @@ impl<'a> Arg<'a> {
     #[inline]
     pub fn value(&self) -> Value<'a> {
         self.elem.value()
+    }
+    /// Null, or undefined: counts as not given.
+    #[inline]
+    pub fn is_absent(&self) -> bool {
+        matches!(self.value(), Value::Null | Value::Undefined)
+    }
+    /// Error when the value has not this shape.
+    pub fn check(&self, shape: &Shape) -> Result<()> {
+        shape.check(&format!("{}.{}", self.struct_name, self.name()), &self.value())
     }
     /// 40415.
     pub fn unknown(&self) -> Error {
@@ -163,21 +173,7 @@ impl<'a> Arg<'a> {
     }
 }
 
-/// Names of binary subtypes in error messages.
-pub fn bin_type_name(subtype: u8) -> &'static str {
-    match subtype {
-        0 => "general",
-        1 => "function",
-        2 => "byteArray(deprecated)",
-        3 => "UUID(deprecated)",
-        4 => "UUID",
-        5 => "MD5",
-        6 => "encrypt",
-        7 => "bucket",
-        128.. => "Custom",
-        _ => "unknown",
-    }
-}
+pub use pando_bson::shape::subtype_name as bin_type_name;
 
 #[cfg(test)]
 mod tests {

@@ -4,6 +4,7 @@ use crate::cluster_time::Signature;
 use crate::concern::{ReadConcern, WriteConcern, had_wrong_type};
 use crate::request::{missing, unknown, wrong_type};
 use pando_base::{Error, ErrorCode, Result, Timestamp, limits};
+use pando_bson::shape::{Field, Shape, check_fields};
 use pando_bson::{Bson, DocBuf, RawDoc, Value};
 
 /// A logical session's identity.
@@ -94,11 +95,13 @@ impl GenericArgs {
                 | "txnNumber"
                 | "autocommit"
                 | "startTransaction"
+                | "coordinator"
                 | "apiVersion"
                 | "apiStrict"
                 | "apiDeprecationErrors"
                     if matches!(v, Value::Null | Value::Undefined) => {}
                 "lsid" => args.lsid = Some(parse_lsid(&v)?),
+                "coordinator" => Shape::Bool.check("OperationSessionInfo.coordinator", &v)?,
                 "$clusterTime" => args.cluster_time = parse_cluster_time(&v)?,
                 "txnNumber" => match v {
                     Value::Int64(n) => args.txn_number = Some(n),
@@ -273,39 +276,36 @@ fn api_type(name: &str, v: &Value<'_>, expected: &str) -> Error {
     wrong_type("APIParametersFromClient", name, v, &[expected])
 }
 
+const LSID: &[Field] = &[
+    Field::required("id", Shape::Uuid),
+    Field::optional("uid", Shape::Digest),
+    Field::optional("txnNumber", Shape::Long),
+    Field::optional("txnUUID", Shape::Uuid),
+];
+
 fn parse_lsid(v: &Value<'_>) -> Result<Lsid> {
+    const OWNER: &str = "OperationSessionInfo.lsid";
     let Value::Document(doc) = v else {
         return Err(wrong_type("OperationSessionInfo", "lsid", v, &["object"]));
     };
-    let (mut id, mut uid) = (None, None);
-    for e in doc.iter() {
-        let v = e.value();
-        match e.name() {
-            "id" => id = Some(lsid_uuid(&v)?),
-            "uid" => match v {
-                Value::Binary { bytes, .. } => uid = bytes.try_into().ok(),
-                _ => return Err(wrong_type("OperationSessionInfo", "lsid.uid", &v, &["binData"])),
-            },
-            "txnNumber" | "txnUUID" => {}
-            name => return Err(unknown("OperationSessionInfo.lsid", name)),
-        }
+    check_fields(LSID, OWNER, doc)?;
+    let given = |name: &str| doc.get(name).is_some_and(|v| !matches!(v, Value::Null | Value::Undefined));
+    let invalid = |text: &'static str| Err(Error::new(ErrorCode::InvalidOptions, text));
+    match (given("txnNumber"), given("txnUUID")) {
+        (true, false) => return invalid("Cannot specify txnNumber in lsid without specifying txnUUID"),
+        (_, true) => return invalid("Internal sessions are not supported outside of transactions"),
+        (false, false) => {}
     }
-    match id {
-        Some(id) => Ok(Lsid { id, uid }),
-        None => Err(missing("OperationSessionInfo.lsid", "id")),
-    }
-}
-
-fn lsid_uuid(v: &Value<'_>) -> Result<[u8; 16]> {
-    match v {
-        Value::Binary { subtype: 4, bytes } => (*bytes).try_into().map_err(|_| {
-            Error::new(ErrorCode::InvalidUUID, "uuid must be a 16-byte binary field with UUID (4) subtype")
-        }),
-        Value::Binary { subtype, .. } => Err(Error::type_mismatch(format!(
-            "BSON field 'OperationSessionInfo.lsid.id' is the wrong binData type '{}', expected type 'UUID'",
-            crate::args::bin_type_name(*subtype)
-        ))),
-        v => Err(wrong_type("OperationSessionInfo", "lsid.id", v, &["binData"])),
+    let uid = match doc.get("uid") {
+        Some(Value::Binary { bytes, .. }) => bytes.try_into().ok(),
+        _ => None,
+    };
+    match doc.get("id") {
+        Some(Value::Binary { bytes, .. }) => match bytes.try_into() {
+            Ok(id) => Ok(Lsid { id, uid }),
+            Err(_) => Err(missing(OWNER, "id")),
+        },
+        _ => Err(missing(OWNER, "id")),
     }
 }
 
@@ -396,7 +396,7 @@ pub fn parse_max_time_ms(v: &Value<'_>) -> Result<i64> {
 }
 
 /// `aggregate` has `maxTimeMS` among its own arguments, with the words of those.
-fn check_max_time_of_aggregate(v: &Value<'_>) -> Result<()> {
+pub fn check_max_time_of_aggregate(v: &Value<'_>) -> Result<()> {
     match crate::args::safe_i64(v) {
         None => Err(wrong_type("aggregate", "maxTimeMS", v, crate::args::NUMBERS)),
         Some(n) if n < 0 => Err(Error::location(

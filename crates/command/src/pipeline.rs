@@ -185,6 +185,11 @@ async fn execute<S: Node>(
     req: Request<'_>,
 ) -> Result<(DocBuilder, Option<Next>), Stop> {
     check_allowed(spec, node, ctx, &req)?;
+    // What a command names first is taken for a collection's name, whatever the command makes of it.
+    if matches!(req.first().value(), Value::String(s) if s.contains('\0')) {
+        let text = "namespaces cannot have embedded null characters";
+        return Err(Error::new(ErrorCode::InvalidNamespace, text).into());
+    }
     let instance = &ctx.client.instance;
     let mut late_failure = None;
     if instance.fail_points.fail_command.is_active() && spec.name != "configureFailPoint" {

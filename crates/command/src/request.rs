@@ -3,6 +3,7 @@
 use crate::args::Args;
 use pando_base::{Error, ErrorCode, Namespace, Result};
 pub use pando_bson::fields::{doubled, duplicate, missing, unknown, wrong_type};
+use pando_bson::shape::{Field, Shape};
 use pando_bson::{Elem, RawDoc, Value};
 
 /// A kind-1 section: a named run of documents outside the body.
@@ -31,7 +32,8 @@ impl<'a> Iterator for Docs<'a> {
     #[inline]
     fn next(&mut self) -> Option<&'a RawDoc> {
         match self {
-            Docs::Array(iter) => iter.next().and_then(|e| e.value().as_doc()),
+            // A null between documents is passed over.
+            Docs::Array(iter) => iter.find_map(|e| e.value().as_doc()),
             Docs::Sequence { rest } => {
                 if rest.len() < 5 {
                     return None;
@@ -68,7 +70,7 @@ impl<'a> Request<'a> {
     /// The collection named by the first element; code 2 when it is not a string.
     pub fn coll(&self) -> Result<&'a str> {
         match self.first().value() {
-            Value::String(s) => Ok(s),
+            Value::String(s) | Value::Symbol(s) => Ok(s),
             other => Err(Error::bad_value(format!("collection name has invalid type {}", other.type_name()))),
         }
     }
@@ -94,18 +96,43 @@ impl<'a> Request<'a> {
             return Ok(Some(seq.docs()));
         }
         let Some(elem) = self.body.elem(field) else { return Ok(None) };
-        let Value::Array(array) = elem.value() else {
-            return Err(wrong_type(struct_name, field, &elem.value(), &["array"]));
+        let list = elem.value();
+        Shape::List(&Shape::Object).check(&format!("{struct_name}.{field}"), &list)?;
+        let Value::Array(array) = list else {
+            return Err(wrong_type(struct_name, field, &list, &["array"]));
         };
-        if let Some(bad) = array.iter().find(|e| e.ty != pando_bson::ElementType::Document) {
-            let path = format!("{field}.{}", bad.name());
-            return Err(wrong_type(struct_name, &path, &bad.value(), &["object"]));
-        }
         Ok(Some(Docs::Array(array.iter())))
     }
     /// As [`Request::docs`], but the field must be there (40414).
     pub fn required_docs(&self, struct_name: &str, field: &str) -> Result<Docs<'a>> {
         self.docs(struct_name, field)?.ok_or_else(|| missing(struct_name, field))
+    }
+    /// Error when the arguments are others than these, or of other types.
+    pub fn check(&self, owner: &'static str, fields: &[Field]) -> Result<()> {
+        for arg in self.args(owner) {
+            match fields.iter().find(|f| f.name == arg.name()) {
+                Some(f) => arg.check(&f.shape)?,
+                None => return Err(arg.unknown()),
+            }
+        }
+        Ok(())
+    }
+    /// Statement numbers of a retryable write: among what every command carries, but typed by these.
+    pub fn check_statement_numbers(&self, owner: &str) -> Result<()> {
+        for (name, shape) in [("stmtId", Shape::Int), ("stmtIds", Shape::List(&Shape::Int))] {
+            if let Some(v) = self.body.get(name) {
+                shape.check(&format!("{owner}.{name}"), &v)?;
+            }
+        }
+        Ok(())
+    }
+    /// The string that the command's own element must be.
+    pub fn first_str(&self, owner: &'static str) -> Result<&'a str> {
+        match self.first().value() {
+            Value::String(s) => Ok(s),
+            Value::Null | Value::Undefined => Err(missing(owner, owner)),
+            v => Err(wrong_type(owner, owner, &v, &["string"])),
+        }
     }
     /// Refuses sequences other than the named ones (40415).
     pub fn only_sequences(&self, struct_name: &str, allowed: &[&str]) -> Result<()> {

@@ -79,7 +79,12 @@ impl<'js> Kept<'js> {
 
 impl Interp {
     pub(crate) fn new(guard: Arc<Guard>, heap_bytes: usize, random: &Arc<dyn Random>) -> Result<Interp> {
-        let failed = |e: rquickjs::Error| Error::internal(format!("no JavaScript interpreter: {e}"));
+        guard.begin();
+        // An operation whose time is up while the interpreter is being made ends as it would later.
+        let failed = |e: rquickjs::Error| {
+            let why = guard.stopped().then(|| guard.why()).flatten();
+            why.unwrap_or_else(|| Error::internal(format!("no JavaScript interpreter: {e}")))
+        };
         let runtime = Runtime::new_with_alloc(Guarded::new(guard.clone(), heap_bytes)).map_err(failed)?;
         runtime.set_max_stack_size(JS_STACK_BYTES_MAX);
         let context = Context::full(&runtime).map_err(failed)?;

@@ -180,3 +180,13 @@ fn gathered_calls_pass_the_state_on() {
     let e = last.first().expect("a value");
     assert_eq!((e.ty, e.value().as_f64()), (ElementType::Double, Some(10.0)));
 }
+
+#[test]
+fn a_deadline_that_passes_while_the_interpreter_starts_is_a_deadline() {
+    for micros in [0, 50, 200, 1_000, 3_000, 10_000] {
+        let engine = engine_until(Duration::from_micros(micros));
+        let ran = engine.compile("while (true) {}").and_then(|f| engine.test(f, pando_bson::RawDoc::empty()));
+        let e = ran.unwrap_err();
+        assert_eq!(e.code, ErrorCode::MaxTimeMSExpired, "{micros}: {}", e.message);
+    }
+}

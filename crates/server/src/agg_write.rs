@@ -23,6 +23,8 @@ pub(crate) struct Writing<'a> {
     pub(crate) sink: Sink,
     pub(crate) collation: Option<&'a RawDoc>,
     pub(crate) bypass_validation: bool,
+    /// Variables of the command, which a pipeline of `whenMatched` sees.
+    pub(crate) lets: Option<&'a RawDoc>,
 }
 
 /// Results that wait to be written together.
@@ -368,6 +370,7 @@ impl MergeJob<'_> {
             update,
             collation: self.w.collation,
             constants: constants.as_deref(),
+            lets: self.w.lets,
             upsert,
             upsert_supplied: upsert && constants.is_some(),
             bypass_validation: self.w.bypass_validation,

@@ -14,7 +14,7 @@ use crate::query_cursor::QueryCursor;
 use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, RawDoc, Value};
 use pando_catalog::{Collection, Named, ResolvedView, is_a_view};
-use pando_command::OpCtx;
+use pando_command::{OpCtx, ReadLevel};
 use pando_query::QueryCtx;
 use pando_query::collation::Collation;
 use pando_query::matcher::Matcher;
@@ -114,6 +114,36 @@ fn check_in_transaction(pipeline: &RawDoc) -> Result<()> {
     Ok(())
 }
 
+/// 40602: the stages of a view come before those of the client.
+fn only_first(pipeline: &RawDoc) -> Error {
+    let first = pipeline.iter().next();
+    let name = first.and_then(|e| e.value().as_doc()?.first()).map_or("", |e| e.name());
+    Error::location(40602, format!("{name} is only valid as the first stage in a pipeline"))
+}
+
+/// First stages that show what this process is doing now, and nothing that others could have agreed on (72).
+fn check_read_concern(ctx: &OpCtx, source: &PipelineSource) -> Result<()> {
+    let name = match source {
+        PipelineSource::CurrentOp(_) => "$currentOp",
+        PipelineSource::LocalSessions(_) => "$listLocalSessions",
+        PipelineSource::PlanCacheStats => "$planCacheStats",
+        _ => return Ok(()),
+    };
+    let level = ctx.read_concern.level();
+    if !ctx.read_concern.given || level == ReadLevel::Local {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorCode::InvalidOptions,
+        format!(
+            "Command aggregate does not support {} :: caused by :: Aggregation stage {name} cannot run with a readConcern \
+             other than 'local'. Current readConcern: {}",
+            ctx.read_concern.shell_text(),
+            level.text()
+        ),
+    ))
+}
+
 /// First stages outside Stable API version 1 (323).
 fn check_stable(source: &PipelineSource) -> Result<()> {
     let name = match source {
@@ -176,6 +206,7 @@ impl Server {
         if ctx.in_txn() {
             check_in_transaction(&spec.pipeline)?;
         }
+        check_read_concern(ctx, pipeline.source())?;
         check_first_stage(&spec.ns, &spec.pipeline, pipeline.source())?;
         if let PipelineSource::ChangeStream(spec_of) = pipeline.source() {
             change_stream::check(ctx, &spec.ns, spec_of, &spec.pipeline)?;
@@ -190,6 +221,20 @@ impl Server {
                 let AggSpec { hint, allow_disk_use, .. } = spec;
                 let raw = raw.into_owned();
                 return Ok(Aggregation { coll, below, view, raw, pipeline, q, hint, allow_disk_use });
+            }
+            if let PipelineSource::CollStats(wanted) = pipeline.source()
+                && wanted.iter().all(|e| e.name() == "latencyStats")
+            {
+                // The view's own, for which nothing below it is read.
+                let AggSpec { ns, hint, allow_disk_use, .. } = spec;
+                let (raw, coll, view) = (raw.into_owned(), None, None);
+                return Ok(Aggregation { coll, below: ns, view, raw, pipeline, q, hint, allow_disk_use });
+            }
+            if let PipelineSource::IndexStats | PipelineSource::PlanCacheStats | PipelineSource::Documents(_) =
+                pipeline.source()
+                && !v.pipeline.is_empty()
+            {
+                return Err(only_first(&spec.pipeline));
             }
             if *pipeline.source() != PipelineSource::Collection {
                 let e = snapshot.view(&spec.ns).map_or_else(|| on_view(&spec.ns), |v| is_a_view(v));

@@ -126,7 +126,7 @@ pub(crate) fn cursor_option(owner: &'static str, e: Elem<'_>) -> Result<Option<u
     let mut size = None;
     for arg in pando_command::Args::of_doc("cursor", d) {
         match arg.name() {
-            "batchSize" if matches!(arg.value(), Value::Null) => {}
+            "batchSize" if arg.is_absent() => {}
             "batchSize" => size = Some(arg.i64_at_least(0)? as u64),
             _ => return Err(arg.unknown()),
         }

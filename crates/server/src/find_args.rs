@@ -2,10 +2,20 @@
 
 use crate::resume_token;
 use pando_base::{Error, Result};
+use pando_bson::shape::{Field, Shape};
 use pando_bson::{RawDoc, Value};
 use pando_command::request::unstable_field;
 use pando_command::{Arg, Args};
 use pando_query::plan::Hint;
+
+/// What a router tells of its clock; nothing follows from it here.
+pub(crate) const RUNTIME_CONSTANTS: Shape = Shape::Fields(&[
+    Field::required("localNow", Shape::Date),
+    Field::required("clusterTime", Shape::Timestamp),
+    Field::optional("jsScope", Shape::Object),
+    Field::optional("isMapReduce", Shape::Bool),
+    Field::optional("userRoles", Shape::List(&Shape::Any)),
+]);
 
 #[derive(Clone, Default)]
 pub(crate) struct FindArgs<'a> {
@@ -52,6 +62,12 @@ fn refuses_null(name: &str) -> bool {
         "allowDiskUse",
         "allowPartialResults",
         "readOnce",
+        "min",
+        "max",
+        "collation",
+        "oplogReplay",
+        "$_requestResumeToken",
+        "$_resumeAfter",
     ];
     NAMES.contains(&name)
 }
@@ -85,7 +101,7 @@ impl<'a> FindArgs<'a> {
             if strict && is_unstable(name) {
                 return Err(unstable_field("FindCommandRequest", name));
             }
-            if matches!(arg.value(), Value::Null) && !refuses_null(name) {
+            if arg.is_absent() && !(matches!(arg.value(), Value::Null) && refuses_null(name)) {
                 if !is_known(name) {
                     return Err(arg.unknown());
                 }
@@ -111,17 +127,22 @@ impl<'a> FindArgs<'a> {
                 "allowDiskUse" => a.allow_disk_use = Some(bool_field(&arg)?),
                 "let" => a.lets = Some(arg.doc()?),
                 "allowPartialResults" | "readOnce" => drop(bool_field(&arg)?),
-                "ntoreturn" => to_return = true,
-                "term" => a.for_member = true,
+                "ntoreturn" => {
+                    arg.i64_at_least(0)?;
+                    to_return = true;
+                }
+                "term" => {
+                    arg.i64()?;
+                    a.for_member = true;
+                }
                 "collectionUUID" => a.by_uuid = true,
                 "$_requestResumeToken" => a.resume_token = bool_field(&arg)?,
                 "$_resumeAfter" => a.resume_after = Some(doc_field(&arg)?).filter(|d| !d.is_empty()),
                 "encryptionInformation" => arg.no_encryption()?,
-                "oplogReplay"
-                | "legacyRuntimeConstants"
-                | "options"
-                | "includeQueryStatsMetrics"
-                | "querySettings" => {}
+                "oplogReplay" => drop(bool_field(&arg)?),
+                "options" => arg.check(&Shape::Object)?,
+                "runtimeConstants" => arg.check(&RUNTIME_CONSTANTS)?,
+                "includeQueryStatsMetrics" | "querySettings" => {}
                 _ => return Err(arg.unknown()),
             }
         }
@@ -209,7 +230,7 @@ fn is_known(name: &str) -> bool {
             | "readOnce"
             | "ntoreturn"
             | "term"
-            | "legacyRuntimeConstants"
+            | "runtimeConstants"
             | "encryptionInformation"
             | "options"
             | "collectionUUID"

@@ -11,9 +11,9 @@ use crate::find_one::{Found, Lookup, Target, Told};
 use crate::timeseries::Series;
 use crate::writes::Retry;
 use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, limits};
+use pando_bson::shape::Shape;
 use pando_bson::{Bson, DocBuf, RawDoc, Value};
 use pando_catalog::{Collection, UpdateForm, WriteGuard, WriteOp, WriteUnit};
-use pando_command::request::wrong_type;
 use pando_command::{Arg, OpCtx};
 use pando_query::QueryCtx;
 use pando_query::matcher::Matcher;
@@ -64,18 +64,14 @@ impl Default for UpdateStatement<'_> {
 
 impl<'a> UpdateStatement<'a> {
     /// Takes in an option that an update has in every command; false when it is none.
-    pub(crate) fn take(&mut self, owner: &'static str, arg: &Arg<'a>) -> Result<bool> {
+    pub(crate) fn take(&mut self, arg: &Arg<'a>) -> Result<bool> {
         match arg.name() {
             "multi" => self.multi = arg.bool()?,
             "upsert" => self.upsert = arg.bool()?,
             "collation" => self.collation = Some(arg.doc()?).filter(|d| !d.is_empty()),
             "arrayFilters" => {
-                let filters = arg.array()?;
-                if let Some(bad) = filters.iter().find(|e| e.value().as_doc().is_none()) {
-                    let path = format!("arrayFilters.{}", bad.name());
-                    return Err(wrong_type(owner, &path, &bad.value(), &["object"]));
-                }
-                self.array_filters = Some(filters);
+                arg.check(&Shape::List(&Shape::Object))?;
+                self.array_filters = Some(arg.array()?);
             }
             "hint" => self.hint = Hint::parse(arg.value())?,
             "upsertSupplied" => self.upsert_supplied = bool_field(arg)?,
@@ -112,7 +108,7 @@ impl<'a> DeleteStatement<'a> {
     /// Takes in an option that a delete has in every command; false when it is none.
     pub(crate) fn take(&mut self, arg: &Arg<'a>) -> Result<bool> {
         match arg.name() {
-            "collation" if matches!(arg.value(), Value::Null) => {}
+            "collation" if arg.is_absent() => {}
             "collation" => self.collation = Some(arg.doc()?).filter(|d| !d.is_empty()),
             "hint" => self.hint = Hint::parse(arg.value())?,
             "sampleId" => {}

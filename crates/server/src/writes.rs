@@ -2,8 +2,10 @@
 //! reply.
 
 use crate::Server;
+use crate::find_args::{RUNTIME_CONSTANTS, bool_field};
 use pando_base::{Error, ErrorCode, OpTime, Result, Timestamp, limits};
-use pando_bson::{ArrayBuilder, Bson, DocBuf, DocBuilder, RawDoc, Value};
+use pando_bson::shape::Shape;
+use pando_bson::{ArrayBuilder, Bson, DocBuf, DocBuilder, RawDoc};
 use pando_catalog::{Interrupt, SessionRef, WriteOp};
 use pando_command::args::safe_i64;
 use pando_command::{Arg, OpCtx, Reply, Request};
@@ -46,31 +48,41 @@ impl<'a> WriteArgs<'a> {
     ) -> Result<WriteArgs<'a>> {
         let mut a = WriteArgs::default();
         for arg in req.args(owner) {
-            if matches!(arg.value(), Value::Null) || arg.name() == statements {
+            if arg.name() == statements || (arg.is_absent() && is_nullable(owner, arg.name())) {
                 continue;
             }
             match arg.name() {
-                "collectionUUID" => a.by_uuid = true,
-                "isTimeseriesNamespace" => a.by_buckets = arg.boolish()?,
+                "collectionUUID" => {
+                    arg.check(&Shape::Uuid)?;
+                    a.by_uuid = true;
+                }
+                "isTimeseriesNamespace" => a.by_buckets = bool_field(&arg)?,
                 "encryptionInformation" => arg.no_encryption()?,
-                "legacyRuntimeConstants" if owner != "insert" => {}
+                "legacyRuntimeConstants" if owner != "insert" => arg.check(&RUNTIME_CONSTANTS)?,
                 _ if a.take(owner, &arg)? => {}
                 _ => return Err(arg.unknown()),
             }
         }
         req.only_sequences(owner, &[statements])?;
+        req.check_statement_numbers(owner)?;
         Ok(a)
     }
     /// Takes in an argument that `bulkWrite` has as well; false when it is none.
     pub(crate) fn take(&mut self, owner: &str, arg: &Arg<'a>) -> Result<bool> {
         match arg.name() {
             "ordered" => self.ordered = arg.bool()?,
-            "bypassDocumentValidation" if owner != "delete" => self.bypass_validation = arg.boolish()?,
+            "bypassDocumentValidation" => self.bypass_validation = arg.boolish()?,
             "let" if owner != "insert" => self.lets = Some(arg.doc()?),
             _ => return Ok(false),
         }
         Ok(true)
     }
+}
+
+/// Arguments that may be null, which counts as not given.
+fn is_nullable(owner: &str, name: &str) -> bool {
+    matches!(name, "ordered" | "bypassDocumentValidation" | "collectionUUID" | "encryptionInformation")
+        || (owner != "insert" && matches!(name, "let" | "legacyRuntimeConstants"))
 }
 
 /// Code 16 unless 1 to 100,000.

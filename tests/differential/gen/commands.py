@@ -1,4 +1,6 @@
 """Arguments of commands that read, write, page, aggregate, administer and diagnose, by values of every type and extreme."""
+import os
+
 from .data import CODE, CODEW, D, DATE, INF, L, MAXKEY, MINKEY, NAN, OID, RE, SYM, TS, UNDEF
 
 DOCS = [{"_id": 1, "a": 1, "s": "x"}, {"_id": 2, "a": 2, "s": "y"}, {"_id": 3, "a": 3}]
@@ -6,7 +8,7 @@ UUID = {"$binary": {"base64": "ABEiM0RVZneImaq7zN3u/w==", "subType": "04"}}
 BYTES = {"$binary": {"base64": "AAEC", "subType": "00"}}
 NINF = {"$numberDouble": "-Infinity"}
 # One of each type, and the numbers at which a rounding or a bound shows.
-VALUES = [
+ALL_VALUES = [
     None, UNDEF, True, False, 0, 1, -1, 2, 2147483647, -2147483648,
     L(0), L(1), L(-1), L(2**31), L(2**63 - 1), L(-(2**63)),
     0.0, -0.0, 1.0, 0.5, 1.9, -0.5, -1.5, 2147483648.0, 1e19, -1e19, NAN, INF, NINF,
@@ -14,6 +16,9 @@ VALUES = [
     "", "a", "1", "$a", "a\0b", {}, {"a": 1}, {"$a": 1}, {"": 1}, {"_id": 1}, {"_id": "x"}, [], [1], ["a"], [{}], [[]],
     BYTES, UUID, OID(1), DATE(0), TS(1, 1), RE("a"), MINKEY, MAXKEY, CODE("a"), SYM("a"), CODEW("a", {}),
 ]
+# The golden files hold a few of each kind; `COMMAND_VALUES=all` asks with all of them.
+SOME_VALUES = [None, UNDEF, True, 0, L(1), 0.5, D("1.5"), "", "a\0b", {}, {"a": 1}, [], [1], UUID, BYTES]
+VALUES = ALL_VALUES if os.environ.get("COMMAND_VALUES") == "all" else SOME_VALUES
 FEW = [None, UNDEF, True, False, 0, 1, -1, L(1), 1.0, 0.5, NAN, D("1"), "", "a", {}, {"a": 1}, {"$a": 1}, [], [1], [{}], UUID, DATE(0), RE("a"), MINKEY]
 
 
@@ -25,12 +30,12 @@ def each(base, names, values=VALUES, **more):
     """The command with each of the arguments in turn, by each of the values."""
     for name in names.split():
         for v in values:
-            if name != "term" or not numeric(v):
+            if name not in ("term", "maxTimeMS") or not numeric(v):
                 yield read({**base, name: v}, **more)
 
 
 def numeric(v):
-    """A member that hears of a newer term steps down."""
+    """A member that hears of a newer term steps down; a time limit of a millisecond is now met and now not."""
     return isinstance(v, (int, float)) or isinstance(v, dict) and any(k.startswith("$number") for k in v)
 
 
@@ -86,7 +91,8 @@ def writes(rnd):
     for base in [{"insert": "w", "documents": [{"_id": 9}]}, {"update": "w", "updates": [{"q": {"_id": 1}, "u": {"$set": {"a": 9}}}]}, {"delete": "w", "deletes": [{"q": {"_id": 1}, "limit": 1}]}]:
         for name in top.split():
             for v in VALUES:
-                yield write({**base, name: v})
+                if name != "maxTimeMS" or not numeric(v):
+                    yield write({**base, name: v})
         kind = next(iter(base))
         for v in VALUES:
             yield write({**base, kind: v})
@@ -168,11 +174,12 @@ def aggregate(rnd):
 
 def sources(rnd):
     """First stages that read no documents, and what they refuse."""
+    few = FEW if VALUES is ALL_VALUES else [None, UNDEF, True, {}, {"a": 1}, [], [1], [{}]]
     more = {"also": ["chain", "chain_view"], "brief": True}
     level = ["local", "majority", "available", "linearizable", "snapshot"]
     for coll in ["steps", "chain_view", "nosuch", 1]:
         for stage, options in [("$collStats", ["latencyStats", "storageStats", "count", "queryExecStats", "foo"]), ("$indexStats", ["foo"]), ("$planCacheStats", ["allHosts", "foo"]), ("$listLocalSessions", ["users", "allUsers", "foo"]), ("$listSessions", ["users", "allUsers"]), ("$currentOp", ["allUsers", "idleConnections", "idleCursors", "idleSessions", "localOps", "truncateOps", "backtrace", "foo"]), ("$documents", [])]:
-            for v in FEW:
+            for v in few:
                 yield {**read({"aggregate": coll, "pipeline": [{stage: v}], "cursor": {}}), **more}
                 for o in options:
                     yield {**read({"aggregate": coll, "pipeline": [{stage: {o: v}}], "cursor": {}}), **more}
@@ -180,7 +187,7 @@ def sources(rnd):
                 yield {**read({"aggregate": coll, "pipeline": [{stage: {}}], "cursor": {}, "readConcern": {"level": x}}), **more}
             yield {**read({"aggregate": coll, "pipeline": [{"$match": {}}, {stage: {}}], "cursor": {}}), **more}
             yield {**read({"aggregate": coll, "pipeline": [{"$facet": {"x": [{stage: {}}]}}], "cursor": {}}), **more}
-    for v in FEW:
+    for v in few:
         for o in ["allUsers", "idleConnections", "idleCursors", "idleSessions", "localOps", "truncateOps", "backtrace", "foo"]:
             yield {"db": "admin", "cmd": {"aggregate": 1, "pipeline": [{"$currentOp": {o: v}}, {"$limit": 1}], "cursor": {}}, "after": False, "brief": True}
         yield {"db": "admin", "cmd": {"aggregate": 1, "pipeline": [{"$currentOp": v}], "cursor": {}}, "after": False, "brief": True}

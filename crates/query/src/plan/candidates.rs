@@ -17,6 +17,7 @@ use crate::source::{CollectionInfo, Direction, FieldKind, IndexInfo, IndexKind, 
 use pando_base::{ErrorCode, Result, limits, patience};
 use pando_bson::keystring::KeyBuilder;
 use pando_bson::{DocBuf, ElementType, Value};
+use pando_bson::{Elem, RawDoc};
 use std::sync::Arc;
 
 /// A plan worth trying.
@@ -216,7 +217,9 @@ impl Planner<'_> {
             None | Some(Hint::Natural(_)) => return Ok(None),
             _ if self.allowed.is_some() => return Ok(None),
             Some(Hint::Name(name)) => self.info.indexes.iter().position(|i| i.name == *name),
-            Some(Hint::Pattern(key)) => self.info.indexes.iter().position(|i| i.key_pattern == *key),
+            Some(Hint::Pattern(key)) => {
+                self.info.indexes.iter().position(|i| same_pattern(&i.key_pattern, key))
+            }
         };
         match found.filter(|i| !self.info.indexes[*i].hidden) {
             Some(i) => Ok(Some(i)),
@@ -534,4 +537,12 @@ impl Planner<'_> {
             lone: None,
         })
     }
+}
+
+/// The same fields in the same order, with values that compare as equal: `1` and `NumberLong(1)` are one direction.
+fn same_pattern(a: &RawDoc, b: &RawDoc) -> bool {
+    let equal = |(x, y): (Elem<'_>, Elem<'_>)| {
+        x.name() == y.name() && pando_bson::compare::values_equal(x.value(), y.value())
+    };
+    a.count() == b.count() && a.iter().zip(b.iter()).all(equal)
 }

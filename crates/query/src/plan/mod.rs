@@ -136,7 +136,7 @@ fn natural(d: &RawDoc, what: &str) -> Result<Option<Direction>> {
     if d.count() > 1 {
         return Err(Error::bad_value(format!("Cannot include '$natural' in compound {what}: {d}")));
     }
-    let backward = e.value().as_f64().is_some_and(|n| n < 0.0);
+    let backward = pando_bson::fields::safe_i64(&e.value()).is_some_and(|n| n < 0);
     Ok(Some(if backward { Direction::Backward } else { Direction::Forward }))
 }
 

@@ -3,6 +3,7 @@
 use crate::ctx::QueryCtx;
 use crate::expr::{Expr, FieldPath, check_user_var_name};
 use pando_base::{Error, ErrorCode, Result};
+use pando_bson::shape::Shape;
 use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc, Value};
 
 /// What becomes of a pipeline's results.
@@ -64,6 +65,13 @@ fn out(v: Value<'_>) -> Result<Into> {
     match v {
         Value::String(coll) => Ok(Into { db: None, coll: coll.to_owned() }),
         Value::Document(d) => {
+            if d.count() == 2 && d.iter().all(|e| matches!(e.name(), "db" | "coll")) {
+                for e in d.iter().filter(|e| e.value().as_str().is_none()) {
+                    let (name, found) = (e.name(), e.value().type_name());
+                    let text = format!("wrong type for field ({name}) {found} != string");
+                    return Err(Error::location(13111, text));
+                }
+            }
             let text = |name| d.get(name).and_then(|v| v.as_str()).map(str::to_owned);
             match (text("db"), text("coll"), d.count()) {
                 (Some(db), Some(coll), 2) => Ok(Into { db: Some(db), coll }),
@@ -113,6 +121,7 @@ fn merge(v: Value<'_>, ctx: &QueryCtx) -> Result<Merge> {
     check_modes(&when_matched, when_not_matched)?;
     let lets = match spec.get("let") {
         Some(Value::Document(d)) => lets(d, &when_matched, ctx)?,
+        Some(Value::Null | Value::Undefined) => Vec::new(),
         Some(v) => {
             return Err(Error::type_mismatch(format!(
                 "BSON field '$merge.let' is the wrong type '{}', expected type 'object'",
@@ -138,9 +147,12 @@ fn into(v: Value<'_>) -> Result<Into> {
                     format!("BSON field 'into.{}' is an unknown field.", f.name()),
                 ));
             }
+            for e in d.iter() {
+                Shape::String.check(&format!("into.{}", e.name()), &e.value())?;
+            }
             match d.get("coll").and_then(|v| v.as_str()).filter(|c| !c.is_empty()) {
                 Some(coll) => Ok(Into {
-                    db: d.get("db").and_then(|v| v.as_str()).map(str::to_owned),
+                    db: d.get("db").and_then(|v| v.as_str()).filter(|db| !db.is_empty()).map(str::to_owned),
                     coll: coll.to_owned(),
                 }),
                 None => Err(Error::location(

@@ -3,6 +3,7 @@
 use crate::ctx::QueryCtx;
 use crate::expr::{Expr, ParseCtx};
 use pando_base::{Error, Result};
+use pando_bson::shape::{Field, Shape, check_fields};
 use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc, Value};
 
 /// Where the first stage reads.
@@ -42,19 +43,60 @@ pub(super) fn is_source(name: &str) -> bool {
     )
 }
 
+const COLL_STATS: &[Field] = &[
+    Field::optional("latencyStats", Shape::Fields(&[Field::optional("histograms", Shape::Bool)])),
+    Field::optional(
+        "storageStats",
+        Shape::Fields(&[
+            Field::optional("scale", Shape::Number),
+            Field::optional("verbose", Shape::Bool),
+            Field::optional("waitForLock", Shape::Bool),
+            Field::optional("numericOnly", Shape::Bool),
+        ]),
+    ),
+    Field::optional("count", Shape::Object),
+    Field::optional("queryExecStats", Shape::Object),
+];
+
+const USER: &[Field] = &[Field::required("user", Shape::String), Field::required("db", Shape::String)];
+const LIST_SESSIONS: &[Field] = &[
+    Field::optional("users", Shape::List(&Shape::Fields(USER))),
+    Field::optional("allUsers", Shape::Bool),
+    Field::optional("$_internalPredicate", Shape::Object),
+];
+
+/// The other options are looked at where the stage runs.
+fn check_current_op(spec: &RawDoc) -> Result<()> {
+    for name in ["allUsers", "localOps"] {
+        match spec.get(name) {
+            None | Some(Value::Boolean(_)) => {}
+            Some(v) => {
+                return Err(Error::type_mismatch(format!(
+                    "The '{name}' parameter of the $currentOp stage must be a boolean value, but found: {}",
+                    v.type_name()
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// The source that a stage stands for; `None` for ordinary stages.
 pub(super) fn parse(e: Elem<'_>, ctx: &QueryCtx) -> Result<Option<PipelineSource>> {
     Ok(Some(match (e.name(), e.value()) {
         ("$collStats", Value::Document(spec)) => {
-            for f in spec {
-                if !matches!(f.name(), "latencyStats" | "storageStats" | "count" | "queryExecStats") {
-                    return Err(Error::location(
-                        40415,
-                        format!("BSON field '$collStats.{}' is an unknown field.", f.name()),
-                    ));
-                }
+            check_fields(COLL_STATS, "$collStats", spec)?;
+            if let Some(Value::Document(count)) = spec.get("count")
+                && !count.is_empty()
+            {
+                return Err(Error::location(31170, format!("expected an empty object, but got {count}")));
             }
-            PipelineSource::CollStats(spec.to_buf())
+            // A null counts as not given.
+            let mut given = DocBuilder::new();
+            for e in spec.iter().filter(|e| !matches!(e.value(), Value::Null | Value::Undefined)) {
+                given.elem(e);
+            }
+            PipelineSource::CollStats(given.finish())
         }
         ("$collStats", _) => {
             return Err(Error::location(
@@ -76,22 +118,18 @@ pub(super) fn parse(e: Elem<'_>, ctx: &QueryCtx) -> Result<Option<PipelineSource
                 "The $indexStats stage specification must be an empty object",
             ));
         }
-        ("$currentOp", Value::Document(spec)) => PipelineSource::CurrentOp(spec.to_buf()),
+        ("$currentOp", Value::Document(spec)) => {
+            check_current_op(spec)?;
+            PipelineSource::CurrentOp(spec.to_buf())
+        }
         ("$currentOp", v) => {
-            return Err(Error::failed_to_parse(format!(
+            return Err(Error::type_mismatch(format!(
                 "$currentOp options must be specified in an object, but found: {}",
                 v.type_name()
             )));
         }
         (name @ ("$listLocalSessions" | "$listSessions"), Value::Document(spec)) => {
-            for f in spec {
-                if !matches!(f.name(), "allUsers" | "users" | "$_internalPredicate") {
-                    return Err(Error::location(
-                        40415,
-                        format!("BSON field '{name}.{}' is an unknown field.", f.name()),
-                    ));
-                }
-            }
+            check_fields(LIST_SESSIONS, name, spec)?;
             match name {
                 "$listSessions" => PipelineSource::Sessions(spec.to_buf()),
                 _ => PipelineSource::LocalSessions(spec.to_buf()),

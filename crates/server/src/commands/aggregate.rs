@@ -5,7 +5,8 @@ use crate::agg_write::Writing;
 use crate::aggregation::{AggSpec, Aggregation, collectionless, pipeline_array};
 use crate::body::CursorBody;
 use crate::cursor_reply::{Open, cursor_option};
-use crate::find_args::bool_field;
+use crate::find_args::{RUNTIME_CONSTANTS, bool_field};
+use pando_bson::shape::{Field, Shape};
 use pando_command::request::missing;
 use pando_query::plan::Hint;
 use std::borrow::Cow;
@@ -22,9 +23,37 @@ pub(crate) struct Args<'a> {
     lets: Option<&'a RawDoc>,
     hint: Option<Hint>,
     from_mongos: bool,
+    /// `needsMerge` was given, whatever it said.
     needs_merge: bool,
     bypass: bool,
 }
+
+/// Arguments that may be null, which counts as not given.
+fn is_nullable(name: &str) -> bool {
+    matches!(
+        name,
+        "let"
+            | "collation"
+            | "bypassDocumentValidation"
+            | "collectionUUID"
+            | "runtimeConstants"
+            | "exchange"
+            | "encryptionInformation"
+            | "includeQueryStatsMetrics"
+            | "querySettings"
+    )
+}
+
+/// How a pipeline's results are dealt out to several consumers: for clusters.
+const EXCHANGE: Shape = Shape::Fields(&[
+    Field::required("policy", Shape::String),
+    Field::required("consumers", Shape::Int),
+    Field::optional("orderPreserving", Shape::Bool),
+    Field::optional("bufferSize", Shape::Int),
+    Field::optional("key", Shape::Object),
+    Field::optional("boundaries", Shape::List(&Shape::Object)),
+    Field::optional("consumerIds", Shape::List(&Shape::Int)),
+]);
 
 impl<'a> Args<'a> {
     /// `explained`: the command is inside an `explain`.
@@ -47,19 +76,24 @@ impl<'a> Args<'a> {
                 },
                 "allowDiskUse" => a.allow_disk_use = Some(bool_field(&arg)?),
                 "fromMongos" => a.from_mongos = bool_field(&arg)?,
-                "needsMerge" => a.needs_merge = bool_field(&arg)?,
-                _ if matches!(v, Value::Null) => {}
+                "needsMerge" => {
+                    bool_field(&arg)?;
+                    a.needs_merge = true;
+                }
+                name if arg.is_absent() && is_nullable(name) => {}
                 "hint" => a.hint = Hint::parse(v)?,
                 "let" => a.lets = Some(arg.doc()?),
                 "collation" => a.collation = Some(arg.doc()?).filter(|d| !d.is_empty()),
                 "bypassDocumentValidation" => a.bypass = arg.boolish()?,
                 "encryptionInformation" => arg.no_encryption()?,
-                "isMapReduceCommand"
-                | "collectionUUID"
-                | "legacyRuntimeConstants"
-                | "requestReshardingResumeToken"
-                | "includeQueryStatsMetrics"
-                | "querySettings" => {}
+                "isMapReduceCommand" => drop(bool_field(&arg)?),
+                "collectionUUID" => arg.check(&Shape::Uuid)?,
+                "runtimeConstants" => arg.check(&RUNTIME_CONSTANTS)?,
+                "exchange" => {
+                    arg.check(&EXCHANGE)?;
+                    return Err(Error::location(50967, "exchange is not supported by this server"));
+                }
+                "$_requestReshardingResumeToken" | "includeQueryStatsMetrics" | "querySettings" => {}
                 _ => return Err(arg.unknown()),
             }
         }
@@ -122,7 +156,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         Some(_) if !server.repl.accepts_writes() => server.pass_on(ctx, &req).await?,
         Some(sink) => {
             ctx.will_write();
-            let writing = Writing { sink, collation, bypass_validation: args.bypass };
+            let writing = Writing { sink, collation, bypass_validation: args.bypass, lets: args.lets };
             server.write_aggregation(ctx, &req, agg, writing).await?;
             open_nothing(server, ctx, &req, open).await?
         }

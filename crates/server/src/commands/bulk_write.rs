@@ -168,7 +168,7 @@ fn parse_update<'a>(doc: &'a RawDoc) -> Result<(i64, Op<'a>)> {
             "filter" => filter = Some(arg.doc()?),
             "updateMods" => mods = Some(UpdateStatement::change(&arg)?),
             "constants" => s.constants = Some(arg.doc()?),
-            _ if s.take(OWNER, &arg)? => {}
+            _ if s.take(&arg)? => {}
             _ => return Err(arg.unknown()),
         }
     }

@@ -3,6 +3,7 @@
 use super::prelude::*;
 use crate::find_args::FindArgs;
 use pando_bson::Elem;
+use pando_bson::shape::Shape;
 use pando_catalog::Named;
 use pando_query::plan::Hint;
 
@@ -68,7 +69,8 @@ pub(super) fn parse<'a>(req: &Request<'a>) -> Result<FindArgs<'a>> {
             a.limit = parse_limit(arg.elem())?;
             continue;
         }
-        if matches!(arg.value(), Value::Null) {
+        const NULLABLE: &[&str] = &["query", "skip", "collation", "fields", "collectionUUID", "queryOptions"];
+        if arg.is_absent() && NULLABLE.contains(&arg.name()) {
             continue;
         }
         match arg.name() {
@@ -76,7 +78,10 @@ pub(super) fn parse<'a>(req: &Request<'a>) -> Result<FindArgs<'a>> {
             "skip" => a.skip = arg.i64_at_least(0)? as u64,
             "hint" => a.hint = Hint::parse(arg.value())?,
             "collation" => a.collation = Some(arg.doc()?).filter(|d| !d.is_empty()),
-            "collectionUUID" => a.by_uuid = true,
+            "collectionUUID" => {
+                arg.check(&Shape::Uuid)?;
+                a.by_uuid = true;
+            }
             "encryptionInformation" => arg.no_encryption()?,
             "fields" | "queryOptions" | "mirrored" => {}
             _ => return Err(arg.unknown()),

@@ -14,9 +14,10 @@ pub(super) fn parse_statement(doc: &RawDoc) -> Result<DeleteStatement<'_>> {
     for arg in Args::of_doc(OWNER, doc) {
         let v = arg.value();
         match arg.name() {
+            "q" if arg.is_absent() => {}
             "q" => q = Some(arg.doc()?),
             // Anything that is not a number counts as 0, as in MongoDB.
-            "limit" => limit = Some((safe_i64(&v).unwrap_or(0), v.as_f64().unwrap_or(0.0))),
+            "limit" => limit = Some((safe_i64(&v).unwrap_or(0), number(&v))),
             _ if s.take(&arg)? => {}
             _ => return Err(arg.unknown()),
         }
@@ -32,6 +33,13 @@ pub(super) fn parse_statement(doc: &RawDoc) -> Result<DeleteStatement<'_>> {
         }
     };
     Ok(s)
+}
+
+fn number(v: &Value<'_>) -> f64 {
+    match v {
+        Value::Decimal128(d) => d.to_f64(),
+        v => v.as_f64().unwrap_or(0.0),
+    }
 }
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {

@@ -5,6 +5,7 @@ use crate::find_args::FindArgs;
 use crate::query_cursor::{ReadPoint, STEPS_PER_TURN};
 use pando_base::{limits, patience};
 use pando_bson::keystring::{Directions, KeyBuilder};
+use pando_bson::shape::Shape;
 use pando_bson::{Bson, Elem, ElementType};
 use pando_catalog::Named;
 use pando_command::request::missing;
@@ -34,14 +35,16 @@ impl<'a> Args<'a> {
         let mut key = None;
         let mut find = FindArgs::default();
         for arg in req.args("distinct") {
-            if matches!(arg.value(), Value::Null) && arg.name() != "key" {
+            const NULLABLE: &[&str] = &["key", "query", "collation", "collectionUUID"];
+            if arg.is_absent() && NULLABLE.contains(&arg.name()) {
                 continue;
             }
             match arg.name() {
                 "key" => key = Some(arg.str()?),
                 "query" => find.filter = Some(arg.doc()?),
                 "collation" => find.collation = Some(arg.doc()?).filter(|d| !d.is_empty()),
-                "collectionUUID" | "querySettings" => {}
+                "collectionUUID" => arg.check(&Shape::Uuid)?,
+                "querySettings" => {}
                 _ => return Err(arg.unknown()),
             }
         }

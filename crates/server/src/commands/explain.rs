@@ -7,9 +7,13 @@ use crate::explaining::Work;
 use crate::find_args::FindArgs;
 use crate::statements::{DeleteStatement, UpdateStatement, parse_update};
 use crate::views::as_aggregation;
+use crate::writes::WriteArgs;
 use pando_bson::ArrayBuilder;
+use pando_bson::shape::Shape;
 use pando_catalog::Named;
-use pando_command::request::wrong_type;
+use pando_command::concern::had_wrong_type;
+use pando_command::generic_args::{check_max_time_of_aggregate, parse_max_time_ms};
+use pando_command::request::{missing, wrong_type};
 use pando_query::matcher::Matcher;
 use pando_query::plan::{Hint, Query, natural_of};
 use pando_query::sort::SortPattern;
@@ -17,12 +21,15 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 fn parse<'a>(req: &Request<'a>) -> Result<(&'a RawDoc, Verbosity)> {
-    let Value::Document(inner) = req.first().value() else {
-        return Err(wrong_type("explain", "explain", &req.first().value(), &["object"]));
+    let inner = match req.first().value() {
+        Value::Document(inner) => inner,
+        Value::Null | Value::Undefined => return Err(missing("explain", "explain")),
+        v => return Err(wrong_type("explain", "explain", &v, &["object"])),
     };
     let mut verbosity = Verbosity::AllPlans;
     for arg in req.args("explain") {
         match arg.name() {
+            "verbosity" if arg.is_absent() => {}
             "verbosity" => {
                 verbosity = match arg.str()? {
                     "queryPlanner" => Verbosity::Planner,
@@ -55,6 +62,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         return Err(Error::new(ErrorCode::InvalidNamespace, text));
     }
     let inner = Request { name: spec.name, invoked_as, body, sequences: &[], ..req };
+    check_envelope(spec.name, body)?;
     match spec.name {
         "aggregate" => {
             let ns = aggregate::target(server, &inner)?;
@@ -84,12 +92,14 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             query(server, ctx, &inner, &ns, &args.find, work, verbosity).await
         }
         "update" => {
+            WriteArgs::parse(&inner, "update", "updates")?;
             let docs = one_statement(&inner, "updates")?;
             let s = update::parse_statement(docs)?;
             let lets = inner.body.get("let").and_then(|v| v.as_doc());
             write(server, ctx, &inner, &Write::update(&UpdateStatement { lets, ..s }), verbosity).await
         }
         "delete" => {
+            WriteArgs::parse(&inner, "delete", "deletes")?;
             let s = delete::parse_statement(one_statement(&inner, "deletes")?)?;
             let w = Write::delete(&s);
             write(server, ctx, &inner, &w, verbosity).await
@@ -100,6 +110,30 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         }
         "explain" => Err(Error::new(ErrorCode::IllegalOperation, "Explain cannot explain itself.")),
         name => Err(Error::new(ErrorCode::IllegalOperation, format!("Cannot explain cmd: {name}"))),
+    }
+}
+
+/// What every command carries must be right within, too: the parts that a command has among its own arguments by the
+/// words of those.
+fn check_envelope(name: &str, body: &RawDoc) -> Result<()> {
+    let owner = if name == "find" { "FindCommandRequest" } else { name };
+    for field in ["readConcern", "writeConcern"] {
+        let owns = field == "readConcern" && matches!(name, "find" | "aggregate" | "count")
+            || field == "writeConcern" && matches!(name, "aggregate" | "findAndModify");
+        if let Some(v) = body.get(field).filter(|_| owns) {
+            Shape::Object.check(&format!("{owner}.{field}"), &v)?;
+        }
+    }
+    // The others take it as they are told it outside.
+    if let Some(v) = body.get("readConcern").filter(|v| v.as_doc().is_none())
+        && name == "distinct"
+    {
+        return Err(had_wrong_type("readConcern", "object", &v));
+    }
+    match body.get("maxTimeMS") {
+        Some(v) if name == "aggregate" => check_max_time_of_aggregate(&v),
+        Some(v) if matches!(name, "find" | "count" | "distinct") => parse_max_time_ms(&v).map(drop),
+        _ => Ok(()),
     }
 }
 

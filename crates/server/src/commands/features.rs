@@ -1,8 +1,10 @@
 //! `features`: a relic that some shells still ask for.
 
 use super::prelude::*;
+use pando_bson::shape::{Field, Shape};
 
-pub(super) async fn run(server: &Server, _: &OpCtx, _: Request<'_>) -> Result<Reply> {
+pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    req.check("features", &[Field::optional("oidReset", Shape::SafeBool)])?;
     let mut r = Reply::new();
     r.body.doc("js", |d| {
         d.bool("utf8", true);

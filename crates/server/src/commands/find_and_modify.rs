@@ -5,7 +5,7 @@ use crate::find_one::{Lookup, Told};
 use crate::statements::{UpdateStatement, Updated, in_plan};
 use crate::writes::Retry;
 use pando_bson::Bson;
-use pando_command::request::wrong_type;
+use pando_bson::shape::Shape;
 use pando_oplog::entry::ImageKind;
 use pando_query::QueryCtx;
 use pando_query::matcher::Matcher;
@@ -35,7 +35,7 @@ pub(super) fn parse<'a>(req: &Request<'a>) -> Result<Args<'a>> {
     let mut a = Args::default();
     for arg in req.args(OWNER) {
         let v = arg.value();
-        if matches!(v, Value::Null) {
+        if arg.is_absent() && is_nullable(arg.name()) {
             continue;
         }
         match arg.name() {
@@ -56,12 +56,8 @@ pub(super) fn parse<'a>(req: &Request<'a>) -> Result<Args<'a>> {
             "bypassDocumentValidation" => a.bypass = arg.boolish()?,
             "collation" => a.collation = Some(arg.doc()?).filter(|d| !d.is_empty()),
             "arrayFilters" => {
-                let filters = arg.array()?;
-                if let Some(bad) = filters.iter().find(|e| e.value().as_doc().is_none()) {
-                    let path = format!("arrayFilters.{}", bad.name());
-                    return Err(wrong_type(OWNER, &path, &bad.value(), &["object"]));
-                }
-                a.array_filters = Some(filters);
+                arg.check(&Shape::List(&Shape::Object))?;
+                a.array_filters = Some(arg.array()?);
             }
             "hint" => a.hint = Hint::parse(v)?,
             "let" => a.lets = Some(arg.doc()?),
@@ -70,8 +66,31 @@ pub(super) fn parse<'a>(req: &Request<'a>) -> Result<Args<'a>> {
             _ => return Err(arg.unknown()),
         }
     }
+    req.check_statement_numbers(OWNER)?;
     check(&a)?;
     Ok(a)
+}
+
+/// Arguments that may be null, which counts as not given.
+fn is_nullable(name: &str) -> bool {
+    matches!(
+        name,
+        "query"
+            | "sort"
+            | "remove"
+            | "update"
+            | "new"
+            | "fields"
+            | "upsert"
+            | "bypassDocumentValidation"
+            | "collation"
+            | "let"
+            | "isTimeseriesNamespace"
+            | "collectionUUID"
+            | "encryptionInformation"
+            | "legacyRuntimeConstants"
+            | "sampleId"
+    )
 }
 
 /// Options that exclude each other (code 9).

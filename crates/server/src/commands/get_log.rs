@@ -3,14 +3,7 @@
 use super::prelude::*;
 
 pub(super) async fn run(_: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let Value::String(which) = req.first().value() else {
-        return Err(pando_command::request::wrong_type(
-            "getLog",
-            "getLog",
-            &req.first().value(),
-            &["string"],
-        ));
-    };
+    let which = req.first_str("getLog")?;
     if let Some(arg) = req.args("getLog").next() {
         return Err(arg.unknown());
     }

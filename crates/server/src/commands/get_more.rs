@@ -4,6 +4,7 @@ use super::prelude::*;
 use crate::batch::Batch;
 use crate::body::{CursorBody, More, Until};
 use pando_base::OpTime;
+use pando_bson::shape::{Field, Shape, check_fields};
 use pando_command::Next;
 use pando_command::request::{missing, wrong_type};
 use pando_repl::data::metadata::{append_op_time, op_time_of};
@@ -19,26 +20,35 @@ struct Args<'a> {
     known_committed: Option<OpTime>,
 }
 
+const OP_TIME: &[Field] = &[Field::required("ts", Shape::Timestamp), Field::required("t", Shape::Number)];
+
 fn parse<'a>(ctx: &OpCtx, req: &Request<'a>) -> Result<Args<'a>> {
-    let Value::Int64(id) = req.first().value() else {
-        return Err(wrong_type("getMore", "getMore", &req.first().value(), &["long"]));
+    let id = match req.first().value() {
+        Value::Int64(id) => id,
+        Value::Null | Value::Undefined => return Err(missing("getMore", "getMore")),
+        v => return Err(wrong_type("getMore", "getMore", &v, &["long"])),
     };
     let (mut coll, mut batch_size, mut known_committed) = (None, None, None);
     for arg in req.args("getMore") {
-        if matches!(arg.value(), Value::Null) {
-            continue;
-        }
         match arg.name() {
+            "collection" | "batchSize" | "term" | "lastKnownCommittedOpTime" if arg.is_absent() => {}
             "collection" => coll = Some(arg.str()?),
             "batchSize" => batch_size = Some(arg.i64_at_least(0)? as u64),
             "term" => drop(arg.i64()?),
             "lastKnownCommittedOpTime" => {
+                arg.doc().and_then(|d| check_fields(OP_TIME, "OpTimeBase", d))?;
                 known_committed = Some(op_time_of(Some(Value::Document(arg.doc()?))));
             }
             _ => return Err(arg.unknown()),
         }
     }
     let coll = coll.ok_or_else(|| missing("getMore", "collection"))?;
+    if coll.contains('\0') {
+        return Err(Error::new(
+            ErrorCode::InvalidNamespace,
+            "Collection names cannot have embedded null characters",
+        ));
+    }
     if coll.is_empty() {
         return Err(Error::new(ErrorCode::InvalidNamespace, "Collection names cannot be empty"));
     }

@@ -1,14 +1,22 @@
 //! `getParameter`: server parameters by name, or all with `'*'`.
 
 use super::prelude::*;
+use pando_bson::shape::{Field, Shape, check_fields};
 use pando_command::params::{Kind, ParamRow};
 use pando_env::Component;
+
+const OPTIONS: &[Field] = &[
+    Field::optional("showDetails", Shape::SafeBool),
+    Field::optional("allParameters", Shape::SafeBool),
+    Field::optional("setAt", Shape::String),
+];
 
 pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let first = req.first().value();
     let (mut all, mut details) = (matches!(first, Value::String("*")), false);
     let mut wanted = None;
     if let Value::Document(options) = first {
+        check_fields(OPTIONS, "getParameter", options)?;
         for e in options {
             match e.name() {
                 "showDetails" => details = e.value().is_truthy(),

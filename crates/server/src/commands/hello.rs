@@ -7,6 +7,8 @@ use super::prelude::*;
 use crate::config::MAX_WIRE_VERSION;
 use pando_base::limits;
 use pando_bson::ObjectId;
+use pando_bson::shape::Shape;
+use pando_command::Arg;
 use pando_command::Next;
 use pando_command::request::{missing, wrong_type};
 use std::time::Duration;
@@ -26,7 +28,7 @@ fn parse<'a>(req: &Request<'a>) -> Result<Args<'a>> {
     const OWNER: &str = "hello";
     let mut a = Args::default();
     for arg in req.args(OWNER) {
-        if matches!(arg.value(), Value::Null) {
+        if arg.is_absent() && arg.name() != "saslSupportedMechs" {
             continue;
         }
         match arg.name() {
@@ -36,7 +38,9 @@ fn parse<'a>(req: &Request<'a>) -> Result<Args<'a>> {
             "topologyVersion" => a.topology = Some(parse_topology(arg.doc()?)?),
             "maxAwaitTimeMS" => a.max_await_ms = Some(arg.i64_at_least(0)?),
             "internalClient" => a.internal = matches!(arg.value(), Value::Document(_)),
-            "loadBalanced" => a.load_balanced = arg.boolish()?,
+            "loadBalanced" => a.load_balanced = arg.bool()?,
+            "hostInfo" => arg.check(&Shape::String)?,
+            "saslSupportedMechs" => check_user(&arg)?,
             // Fields of newer drivers, of other servers and of logins: nothing follows from them here.
             _ => {}
         }
@@ -49,6 +53,25 @@ fn parse<'a>(req: &Request<'a>) -> Result<Args<'a>> {
             Err(Error::location(31368, "A request with 'maxAwaitTimeMS' must include a 'topologyVersion'"))
         }
         _ => Ok(a),
+    }
+}
+
+/// The user whose ways to log in are asked for. There are none, so nothing is answered.
+fn check_user(arg: &Arg<'_>) -> Result<()> {
+    match arg.value() {
+        Value::String(name) if name.contains('.') => Ok(()),
+        Value::String(_) => Err(Error::bad_value("UserName must contain a '.' separated database.user pair")),
+        Value::Document(user) => {
+            if let Some(e) = user.iter().find(|e| !matches!(e.name(), "user" | "db")) {
+                let text = format!("UserName contains an unknown field named: '{}", e.name());
+                return Err(Error::bad_value(text));
+            }
+            match ["user", "db"].iter().find(|name| user.get(name).is_none_or(|v| v.as_str().is_none())) {
+                Some(name) => Err(Error::bad_value(format!("UserName must contain a field named: {name}"))),
+                None => Ok(()),
+            }
+        }
+        _ => Err(arg.wrong_type(&["string", "object"])),
     }
 }
 

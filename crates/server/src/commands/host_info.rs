@@ -2,7 +2,8 @@
 
 use super::prelude::*;
 
-pub(super) async fn run(server: &Server, ctx: &OpCtx, _: Request<'_>) -> Result<Reply> {
+pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    req.check("hostInfo", &[])?;
     let h = server.config.host.facts();
     let mut r = Reply::with_capacity(800);
     r.body.doc("system", |d| {

@@ -1,7 +1,8 @@
 //! `killCursors`: the client will not ask for more.
 
 use super::prelude::*;
-use pando_command::request::{missing, wrong_type};
+use pando_bson::shape::Shape;
+use pando_command::request::missing;
 use pando_session::cursors::Killed;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
@@ -9,7 +10,11 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let mut ids = None;
     for arg in req.args("killCursors") {
         match arg.name() {
-            "cursors" => ids = Some(parse_ids(arg.array()?)?),
+            "cursors" => {
+                arg.check(&Shape::List(&Shape::Long))?;
+                // A null among them is passed over.
+                ids = Some(arg.array()?.iter().filter_map(|e| e.value().as_i64()).collect::<Vec<_>>());
+            }
             _ => return Err(arg.unknown()),
         }
     }
@@ -40,14 +45,4 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         });
     }
     Ok(r)
-}
-
-fn parse_ids(array: &RawDoc) -> Result<Vec<i64>> {
-    array
-        .iter()
-        .map(|e| match e.value() {
-            Value::Int64(id) => Ok(id),
-            v => Err(wrong_type("killCursors", &format!("cursors.{}", e.name()), &v, &["long"])),
-        })
-        .collect()
 }

@@ -10,10 +10,8 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let ns = server.ns_or_uuid(&req)?;
     let (mut batch_size, mut build_uuids, mut build_info) = (None, false, false);
     for arg in req.args("listIndexes") {
-        if matches!(arg.value(), Value::Null) {
-            continue;
-        }
         match arg.name() {
+            "cursor" | "includeBuildUUIDs" | "includeIndexBuildInfo" if arg.is_absent() => {}
             "cursor" => batch_size = cursor_option("listIndexes", arg.elem())?,
             "includeBuildUUIDs" | "includeIndexBuildInfo" if ctx.api.strict => {
                 return Err(unstable_field("listIndexes", arg.name()));

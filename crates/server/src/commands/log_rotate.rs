@@ -3,6 +3,7 @@
 use super::prelude::*;
 
 pub(super) async fn run(_: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    req.check("logRotate", &[])?;
     match req.first().value() {
         Value::String("server")
         | Value::Int32(_)

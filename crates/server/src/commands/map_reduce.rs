@@ -211,7 +211,7 @@ async fn write(
         return Err(Error::internal("a pipeline without its $out or $merge"));
     };
     ctx.will_write();
-    let writing = Writing { sink, collation: args.collation, bypass_validation: args.bypass };
+    let writing = Writing { sink, collation: args.collation, bypass_validation: args.bypass, lets: None };
     server.write_aggregation(ctx, req, agg, writing).await
 }
 

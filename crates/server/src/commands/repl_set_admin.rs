@@ -220,7 +220,25 @@ pub(super) async fn append_note(server: &Server, ctx: &OpCtx, req: Request<'_>) 
         }
         None => return Err(pando_command::request::missing("appendOplogNote", "data")),
     };
+    check_max_cluster_time(server, &req)?;
     let at = server.write_noop_doc(data)?;
     ctx.set_last_op(at);
     Ok(Reply::new())
+}
+
+/// A note that is wanted only if nothing as new has been written.
+fn check_max_cluster_time(server: &Server, req: &Request<'_>) -> Result<()> {
+    const NAME: &str = "maxClusterTime";
+    match req.body.get(NAME) {
+        None => Ok(()),
+        Some(Value::Timestamp(max)) if max > server.last_applied().ts => Ok(()),
+        Some(Value::Timestamp(max)) => Err(Error::new(
+            ErrorCode::StaleClusterTime,
+            format!(
+                "Requested maxClusterTime {{ ts: {max} }} is less or equal to the last primary OpTime: {{ ts: {} }}",
+                server.last_applied().ts
+            ),
+        )),
+        Some(v) => Err(pando_command::concern::had_wrong_type(NAME, "timestamp", &v)),
+    }
 }

@@ -9,7 +9,7 @@ pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<
     if !req.body.get("$_internalIncludeNewlyAdded").is_some_and(|v| v.is_truthy()) {
         config.members.iter_mut().for_each(|m| m.newly_added = false);
     }
-    let commitment = req.body.get("commitmentStatus").is_some_and(|v| v.is_truthy());
+    let commitment = super::repl_set_get_status::truth(&req, "commitmentStatus")?;
     let mut r = Reply::with_capacity(1024);
     r.body.doc("config", |d| config.append_to(d));
     if commitment {

@@ -5,6 +5,7 @@ use pando_repl::show::{StatusAt, append_status};
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     server.repl.require_config()?;
+    truth(&req, "initialSync")?;
     let mut r = Reply::with_capacity(2048);
     let uptime = ctx.env().clock.mono().saturating_sub(server.instance.started).as_secs();
     let at = StatusAt {
@@ -25,4 +26,16 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         r.body.doc("initialSyncStatus", |d| status.append_to(d, at.now_ms));
     }
     Ok(r)
+}
+
+/// A field that must be a boolean or a number where it is given.
+pub(super) fn truth(req: &Request<'_>, field: &str) -> Result<bool> {
+    match req.body.get(field) {
+        None => Ok(false),
+        Some(v) if v.is_number() || matches!(v, Value::Boolean(_)) => Ok(v.is_truthy()),
+        Some(v) => Err(Error::type_mismatch(format!(
+            "Expected boolean or number type for field \"{field}\", found {}",
+            v.type_name()
+        ))),
+    }
 }

@@ -2,8 +2,9 @@
 //! `killAllSessionsByPattern`: the life of logical sessions.
 
 use super::prelude::*;
+use pando_bson::shape::{Field, Shape, check_fields};
 use pando_command::Lsid;
-use pando_command::request::{missing, wrong_type};
+use pando_command::request::wrong_type;
 
 pub(super) async fn start(server: &Server, ctx: &OpCtx, _: Request<'_>) -> Result<Reply> {
     let mut id = [0; 16];
@@ -21,37 +22,61 @@ pub(super) async fn start(server: &Server, ctx: &OpCtx, _: Request<'_>) -> Resul
     Ok(r)
 }
 
-/// The sessions named by `command: [{id}, ..]`.
-fn named(req: &Request<'_>) -> Result<Vec<Lsid>> {
-    let name = req.name;
-    let Value::Array(list) = req.first().value() else {
-        return Err(wrong_type(name, name, &req.first().value(), &["array"]));
-    };
-    if let Some(arg) = req.args(name).next() {
-        return Err(arg.unknown());
-    }
-    list.iter()
-        .map(|e| {
-            let path = format!("{name}.{}", e.name());
-            let Value::Document(d) = e.value() else {
-                return Err(wrong_type(name, &path, &e.value(), &["object"]));
-            };
-            match d.get("id") {
-                Some(Value::Binary { subtype: 4, bytes }) if bytes.len() == 16 => {
-                    let mut id = [0; 16];
-                    id.copy_from_slice(bytes);
-                    Ok(Lsid { id, uid: None })
-                }
-                Some(v) => Err(wrong_type(name, &format!("{path}.id"), &v, &["binData"])),
-                None => Err(missing(name, &format!("{path}.id"))),
+const SESSION: &[Field] = &[Field::required("id", Shape::Uuid), Field::optional("uid", Shape::Digest)];
+
+/// The sessions named by `command: [{id}, ..]`; `element` is the place of one in messages.
+fn named(req: &Request<'_>, element: &str) -> Result<Vec<Lsid>> {
+    let mut out = Vec::new();
+    for e in listed(req)? {
+        match e.value() {
+            Value::Null | Value::Undefined => continue,
+            Value::Document(d) => {
+                check_fields(SESSION, element, d)?;
+                out.extend(lsid_of(d));
             }
-        })
-        .collect()
+            v => return Err(wrong_type(element, e.name(), &v, &["object"])),
+        }
+    }
+    Ok(out)
+}
+
+/// The list that the command's own element is.
+fn listed<'a>(req: &Request<'a>) -> Result<&'a RawDoc> {
+    let v = req.first().value();
+    Shape::List(&Shape::Any).check(&format!("{0}.{0}", req.name), &v)?;
+    match v {
+        Value::Array(list) => Ok(list),
+        v => Err(wrong_type(req.name, req.name, &v, &["array"])),
+    }
+}
+
+/// The list of a command that may kill anybody's sessions, each element of which has these fields.
+fn patterns<'a>(req: &Request<'a>, element: &str, fields: &'static [Field]) -> Result<Vec<&'a RawDoc>> {
+    let mut out = Vec::new();
+    for e in listed(req)? {
+        match e.value() {
+            Value::Null | Value::Undefined => {}
+            Value::Document(d) => {
+                check_fields(fields, element, d)?;
+                out.push(d);
+            }
+            v => return Err(wrong_type(element, e.name(), &v, &["object"])),
+        }
+    }
+    Ok(out)
+}
+
+fn lsid_of(d: &RawDoc) -> Option<Lsid> {
+    match d.get("id")? {
+        Value::Binary { bytes, .. } => Some(Lsid { id: bytes.try_into().ok()?, uid: None }),
+        _ => None,
+    }
 }
 
 pub(super) async fn refresh(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let max = server.instance.params.int(pando_command::Param::maxSessions) as usize;
-    for lsid in named(&req)? {
+    req.check("refreshSessions", &[])?;
+    for lsid in named(&req, "refreshSessions.refreshSessionsFromClient")? {
         server.sessions.touch(&lsid, ctx.started, max)?;
     }
     Ok(Reply::new())
@@ -64,14 +89,15 @@ pub(super) async fn refresh_now(server: &Server, _: &OpCtx, _: Request<'_>) -> R
 
 /// Ended sessions lose their cursors at the next sweep, as in MongoDB; a client may still be draining one.
 pub(super) async fn end(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    for lsid in named(&req)? {
+    req.check("endSessions", &[])?;
+    for lsid in named(&req, "endSessions.endSessionsFromClient")? {
         server.sessions.end(&lsid);
     }
     Ok(Reply::new())
 }
 
 pub(super) async fn kill(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let which = named(&req)?;
+    let which = named(&req, "KillSessionsCmd.killSessions")?;
     if which.is_empty() {
         // An empty list means all sessions of the caller.
         kill_where(server, ctx, |_| true);
@@ -81,31 +107,33 @@ pub(super) async fn kill(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resu
     Ok(Reply::new())
 }
 
+const USER: &[Field] = &[Field::required("user", Shape::String), Field::required("db", Shape::String)];
+const ROLE: &[Field] = &[Field::required("role", Shape::String), Field::required("db", Shape::String)];
+const PATTERN: &[Field] = &[
+    Field::optional("lsid", Shape::Fields(SESSION)),
+    Field::optional("uid", Shape::Digest),
+    Field::optional("users", Shape::List(&Shape::Fields(USER))),
+    Field::optional("roles", Shape::List(&Shape::Fields(ROLE))),
+];
+
 pub(super) async fn kill_all(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let Value::Array(users) = req.first().value() else {
-        return Err(wrong_type(req.name, req.name, &req.first().value(), &["array"]));
-    };
-    // Without authentication all sessions belong to nobody in particular.
-    if users.is_empty() {
-        kill_where(server, ctx, |_| true);
+    let users = patterns(&req, "KillAllSessionsCmd.killAllSessions", USER)?;
+    // Without authentication there are no users, and all sessions belong to nobody in particular.
+    if let Some(user) = users.first() {
+        let text = |name: &str| user.get(name).and_then(|v| v.as_str()).unwrap_or_default();
+        let text = format!("Could not find user \"{}\" for db \"{}\"", text("user"), text("db"));
+        return Err(Error::new(ErrorCode::UserNotFound, text));
     }
+    kill_where(server, ctx, |_| true);
     Ok(Reply::new())
 }
 
 pub(super) async fn kill_by_pattern(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let Value::Array(patterns) = req.first().value() else {
-        return Err(wrong_type(req.name, req.name, &req.first().value(), &["array"]));
-    };
-    let wanted: Vec<Option<[u8; 16]>> = patterns
-        .iter()
-        .filter_map(|e| e.value().as_doc())
-        .map(|p| match p.get("lsid").and_then(|v| v.as_doc()).and_then(|d| d.get("id")) {
-            Some(Value::Binary { bytes, .. }) => bytes.try_into().ok(),
-            _ => None,
-        })
-        .collect();
+    let patterns = patterns(&req, "KillAllSessionsByPatternCmd.killAllSessionsByPattern", PATTERN)?;
+    let wanted: Vec<Option<Lsid>> =
+        patterns.iter().map(|p| p.get("lsid").and_then(|v| lsid_of(v.as_doc()?))).collect();
     let all = wanted.is_empty() || wanted.iter().any(Option::is_none);
-    kill_where(server, ctx, |lsid| all || wanted.contains(&Some(lsid.id)));
+    kill_where(server, ctx, |lsid| all || wanted.iter().flatten().any(|w| w.id == lsid.id));
     Ok(Reply::new())
 }
 

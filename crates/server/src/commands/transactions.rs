@@ -2,6 +2,10 @@
 
 use super::prelude::*;
 use pando_base::Timestamp;
+use pando_bson::shape::{Field, Shape};
+
+/// What a router gives its clients along.
+const RECOVERY_TOKEN: Shape = Shape::Fields(&[Field::optional("recoveryShardId", Shape::String)]);
 
 pub(super) async fn prepare(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     if let Some(arg) = req.args("prepareTransaction").next() {
@@ -17,7 +21,7 @@ pub(super) async fn commit(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Re
     let mut at = None;
     for arg in req.args("commitTransaction") {
         match arg.name() {
-            "recoveryToken" => {}
+            "recoveryToken" => arg.check(&RECOVERY_TOKEN)?,
             "commitTimestamp" => at = Some(timestamp(&arg)?),
             _ => return Err(arg.unknown()),
         }
@@ -35,8 +39,9 @@ fn timestamp(arg: &pando_command::Arg<'_>) -> Result<Timestamp> {
 
 pub(super) async fn abort(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     for arg in req.args("abortTransaction") {
-        if arg.name() != "recoveryToken" {
-            return Err(arg.unknown());
+        match arg.name() {
+            "recoveryToken" => arg.check(&RECOVERY_TOKEN)?,
+            _ => return Err(arg.unknown()),
         }
     }
     server.abort_transaction(ctx).await?;

@@ -13,14 +13,15 @@ pub(super) fn parse_statement(doc: &RawDoc) -> Result<UpdateStatement<'_>> {
     let mut s = UpdateStatement::default();
     let (mut q, mut u) = (None, None);
     for arg in Args::of_doc(OWNER, doc) {
-        if matches!(arg.value(), Value::Null) && !matches!(arg.name(), "u") {
+        if arg.is_absent() && matches!(arg.name(), "q" | "c" | "upsert" | "multi" | "collation" | "sampleId")
+        {
             continue;
         }
         match arg.name() {
             "q" => q = Some(arg.doc()?),
             "u" => u = Some(UpdateStatement::change(&arg)?),
             "c" => s.constants = Some(arg.doc()?),
-            _ if s.take(OWNER, &arg)? => {}
+            _ if s.take(&arg)? => {}
             _ => return Err(arg.unknown()),
         }
     }

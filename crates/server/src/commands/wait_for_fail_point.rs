@@ -1,19 +1,20 @@
 //! `waitForFailPoint` (test command): resolves once a fail point was hit often enough.
 
 use super::prelude::*;
+use pando_command::request::missing;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let Value::String(name) = req.first().value() else {
-        return Err(Error::type_mismatch("the fail point's name must be a string"));
-    };
-    let mut times = 1;
+    let name = req.first_str("waitForFailPoint")?;
+    let point = server.instance.fail_points.find(name)?.clone();
+    let mut times = None;
     for arg in req.args("waitForFailPoint") {
         match arg.name() {
-            "timesEntered" => times = arg.i64()?,
+            "timesEntered" if arg.is_absent() => {}
+            "timesEntered" => times = Some(arg.i64()?),
             _ => return Err(arg.unknown()),
         }
     }
-    let point = server.instance.fail_points.find(name)?.clone();
+    let times = times.ok_or_else(|| missing("waitForFailPoint", "timesEntered"))?;
     ctx.interruptible(point.wait_entered(times)).await?;
     Ok(Reply::new())
 }
