@@ -135,7 +135,7 @@ fn only(arg: Value<'_>) -> Value<'_> {
     }
 }
 
-/// Constants among the arguments become one, the last.
+/// Constants among the arguments become one, the last. Where they have no common value they stay as they are.
 fn commutative(b: &mut DocBuilder, name: &str, items: &RawDoc, ctx: &QueryCtx) {
     let (constants, others): (Vec<_>, Vec<_>) =
         items.iter().partition(|e| constant(e.value(), ctx).is_some());
@@ -146,12 +146,13 @@ fn commutative(b: &mut DocBuilder, name: &str, items: &RawDoc, ctx: &QueryCtx) {
         });
     });
     let whole = whole.finish();
+    let together = if constants.len() < 2 { None } else { constant(Value::Document(&whole), ctx) };
     b.array(name, |a| {
-        if constants.len() < 2 {
-            return list(a, items, ctx);
-        }
+        let Some(together) = together else { return list(a, items, ctx) };
         others.iter().for_each(|e| push(a, e.value(), ctx));
-        push(a, Value::Document(&whole), ctx);
+        a.doc(|d| {
+            d.bson("$const", &together);
+        });
     });
 }
 
@@ -198,4 +199,25 @@ fn is_date_part(name: &str) -> bool {
         "$isoDayOfWeek",
     ];
     PARTS.contains(&name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pando_bson::extjson::parse;
+
+    fn shown(expression: &str) -> String {
+        let holder = parse(&format!("{{\"e\":{expression}}}")).unwrap().to_raw();
+        spelled(holder.get("e").unwrap(), &QueryCtx::default()).to_string()
+    }
+
+    #[test]
+    fn constants_become_one_unless_they_have_no_value_together() {
+        for op in ["$add", "$multiply"] {
+            let one = shown(&format!("{{\"{op}\":[3,\"$a\",4]}}"));
+            assert!(one.contains("[ \"$a\", { $const: "), "{one}");
+            let apart = shown(&format!("{{\"{op}\":[\"$a\",3,\"string\"]}}"));
+            assert!(apart.contains("[ \"$a\", { $const: 3 }, { $const: \"string\" } ]"), "{apart}");
+        }
+    }
 }
