@@ -299,6 +299,8 @@ pub const BULK_TABLE_BYTES: usize = 32 << 20;
 /// Rows of a bulk load that is no larger than this stay in memory until a checkpoint: a table, with its files and syncs, for
 /// every index over a small collection costs more than its rows, and thousands of them slow down every change of the tables.
 pub const BULK_IN_MEMORY_BYTES: usize = 256 << 10;
+/// ... and no larger than this part of the memory for rows: loads do not wait for room.
+pub const BULK_MEMORY_SHARE: usize = 64;
 /// Files of the simulated tables before they become one.
 pub const MEM_BACKEND_FILES_MAX: usize = 24;
 /// Records that a fetch steps over in an open cursor rather than looking one up.

@@ -76,7 +76,9 @@ impl BulkLoad {
         if let Some(small) = &mut self.small {
             small.bytes += key.len() + value.len();
             small.rows.push((Slice::from(key), value.to_vec()));
-            return if small.bytes > limits::BULK_IN_MEMORY_BYTES { self.outgrow_memory() } else { Ok(()) };
+            // Where memory is small, a share of it.
+            let most = limits::BULK_IN_MEMORY_BYTES.min(self.store.opts.memtable_bytes / limits::BULK_MEMORY_SHARE);
+            return if small.bytes > most { self.outgrow_memory() } else { Ok(()) };
         }
         self.push_to_run(key, value)
     }
