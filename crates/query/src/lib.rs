@@ -9,6 +9,7 @@
 //! * [`script`] — JavaScript, run by an engine from outside
 //! * [`text`] — terms and scores of text search
 //! * [`timeseries`] — measurements in buckets
+//! * [`vocabulary`] — the names that the tables of operators and stages hold
 //! * [`plan`] — filter + sort + indexes to a plan; [`exec`] — the resumable pull executor that runs it
 //!
 //! No clock, no randomness, no I/O: the caller supplies them in [`ctx::QueryCtx`], [`source::Source`] and
@@ -39,6 +40,7 @@ pub mod text;
 pub mod timeseries;
 pub mod update;
 mod value_set;
+pub mod vocabulary;
 
 pub use ctx::{QueryCtx, Variables};
 

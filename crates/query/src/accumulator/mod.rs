@@ -15,7 +15,7 @@ mod script;
 mod std_dev;
 pub(crate) mod sum;
 
-pub(crate) use registry::{AccSpec, parse, parse_percentile, parse_window};
+pub(crate) use registry::{AccSpec, names, parse, parse_percentile, parse_window};
 
 use crate::ctx::QueryCtx;
 use crate::expr::Val;

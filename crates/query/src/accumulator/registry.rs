@@ -102,6 +102,11 @@ pub(crate) fn parse_window(e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<Option<A
     }
 }
 
+/// Every accumulator of `$group`; the flag tells whether a window takes it, too.
+pub(crate) fn names() -> impl Iterator<Item = (&'static str, bool)> {
+    TABLE.iter().map(|(name, _)| (*name, !NOT_IN_WINDOWS.contains(name)))
+}
+
 const NOT_IN_WINDOWS: &[&str] = &["$accumulator", "$mergeObjects"];
 
 fn unary(

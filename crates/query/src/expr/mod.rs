@@ -169,6 +169,10 @@ impl Expr {
     pub fn is_operator(name: &str) -> bool {
         registry::find(name).is_some()
     }
+    /// Names of all operators, with the fewest and most arguments of those that only take a list.
+    pub(crate) fn operators() -> impl Iterator<Item = (&'static str, Option<(usize, usize)>)> {
+        registry::rows()
+    }
     pub fn constant(v: Value<'_>) -> Expr {
         Expr::Const(Val::Ref(v).into_owned())
     }

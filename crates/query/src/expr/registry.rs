@@ -41,6 +41,14 @@ pub(super) fn find(name: &str) -> Option<(&'static str, &'static Def)> {
     Some((name, def))
 }
 
+/// Every name, with the fewest and most positional arguments where those are all there is to know.
+pub(super) fn rows() -> impl Iterator<Item = (&'static str, Option<(usize, usize)>)> {
+    TABLE.iter().map(|(name, def)| match def {
+        Def::Nary { min, max, .. } => (*name, Some((*min, *max))),
+        Def::Parse(_) => (*name, None),
+    })
+}
+
 #[rustfmt::skip]
 static TABLE: &[(&str, Def)] = &[
     // arithmetic

@@ -97,6 +97,16 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use unwind::Unwind;
 
+/// Every stage that runs.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    registry::names()
+}
+
+/// Window functions that are no accumulators.
+pub(crate) fn window_names() -> impl Iterator<Item = &'static str> {
+    window::names()
+}
+
 /// A document on its way through a pipeline.
 #[derive(Clone, Debug)]
 pub struct Row {

@@ -78,6 +78,15 @@ pub(super) fn unknown(name: &str) -> Error {
     Error::location(40324, format!("Unrecognized pipeline stage name: '{name}'"))
 }
 
+/// Every stage that runs, wherever in a pipeline it may stand.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    let tables = TABLE.iter().map(|(n, _)| *n).chain(REWRITTEN.iter().map(|(n, _)| *n));
+    tables
+        .chain(super::sources::NAMES.iter().copied())
+        .chain([super::split_event::NAME])
+        .chain(super::sinks::NAMES.iter().copied())
+}
+
 /// Stages that MongoDB knows: those a pipeline update may not use are refused by name.
 pub(super) fn is_known(name: &str) -> bool {
     KNOWN.contains(&name)

@@ -48,8 +48,10 @@ pub enum WhenNotMatched {
     Fail,
 }
 
+pub(super) const NAMES: &[&str] = &["$out", "$merge"];
+
 pub(super) fn is_sink(name: &str) -> bool {
-    matches!(name, "$out" | "$merge")
+    NAMES.contains(&name)
 }
 
 /// The sink that a stage stands for; `None` for other stages.

@@ -29,18 +29,19 @@ pub enum PipelineSource {
     Documents(Literal),
 }
 
+pub(super) const NAMES: &[&str] = &[
+    "$changeStream",
+    "$collStats",
+    "$indexStats",
+    "$currentOp",
+    "$documents",
+    "$listLocalSessions",
+    "$listSessions",
+    "$planCacheStats",
+];
+
 pub(super) fn is_source(name: &str) -> bool {
-    matches!(
-        name,
-        "$changeStream"
-            | "$collStats"
-            | "$indexStats"
-            | "$currentOp"
-            | "$documents"
-            | "$listLocalSessions"
-            | "$listSessions"
-            | "$planCacheStats"
-    )
+    NAMES.contains(&name)
 }
 
 const COLL_STATS: &[Field] = &[

@@ -357,6 +357,11 @@ struct Build {
     depth: usize,
 }
 
+/// Every update operator.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    OPERATORS.iter().map(|(name, _)| *name).chain(["$rename"])
+}
+
 impl Build {
     fn operator(&mut self, op: Elem<'_>, ctx: &QueryCtx) -> Result<()> {
         let name = op.name();

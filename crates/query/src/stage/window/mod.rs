@@ -25,7 +25,7 @@ mod std_dev;
 mod store;
 mod sum;
 
-pub(super) use spec::parse;
+pub(super) use spec::{names, parse};
 
 use super::match_forward::same_root;
 use super::unwind::write_with;

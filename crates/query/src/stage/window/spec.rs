@@ -51,6 +51,11 @@ static TABLE: &[(&str, Parse)] = &[
     ("$shift", shift),
 ];
 
+/// Names of the window functions that are no accumulators.
+pub(in crate::stage) fn names() -> impl Iterator<Item = &'static str> {
+    TABLE.iter().map(|(name, _)| *name)
+}
+
 fn wrong(text: impl Into<String>) -> Error {
     Error::failed_to_parse(text.into())
 }

@@ -1,0 +1,114 @@
+//! `grammar`: the command line of the grammar fuzzer.
+
+use pando_grammar::program::Program;
+use pando_grammar::report::json;
+use pando_grammar::run::{Options, Run};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const USAGE: &str =
+    "usage: grammar [--programs N] [--seed N] [--seconds N] [--against mongodb://HOST:PORT] [--admin]
+               [--shrink N] [--port N] [--out FILE] | grammar show SEED";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["serve", folder, port] => {
+            pando_grammar::server::serve(folder, port.parse().unwrap_or(0), false);
+            ExitCode::SUCCESS
+        }
+        ["show", seed] => {
+            let p = Program::of(seed.parse().unwrap_or(0));
+            for call in p.calls() {
+                println!("{}: {}", call.db, json(&call.cmd));
+            }
+            ExitCode::SUCCESS
+        }
+        _ => fuzz(&args),
+    }
+}
+
+fn fuzz(args: &[String]) -> ExitCode {
+    let mut options = Options {
+        seed: 1,
+        programs: u64::MAX,
+        until: None,
+        against: None,
+        folder: std::env::temp_dir().join(format!("pando-grammar-{}", std::process::id())),
+        port: 0,
+        shrunk: 3,
+    };
+    let (mut out, mut admin) = (None, false);
+    let mut rest = args.iter();
+    while let Some(arg) = rest.next() {
+        if arg == "--admin" {
+            admin = true;
+            continue;
+        }
+        let Some(v) = rest.next() else {
+            eprintln!("{USAGE}");
+            return ExitCode::FAILURE;
+        };
+        match arg.as_str() {
+            "--seed" => options.seed = v.parse().unwrap_or(1),
+            "--programs" => options.programs = v.parse().unwrap_or(1000),
+            "--seconds" => {
+                options.until = Some(Instant::now() + Duration::from_secs(v.parse().unwrap_or(60)))
+            }
+            "--against" => options.against = Some(v.clone()),
+            "--shrink" => options.shrunk = v.parse().unwrap_or(3),
+            "--port" => options.port = v.parse().unwrap_or(0),
+            "--out" => out = Some(v.clone()),
+            _ => {
+                eprintln!("{USAGE}");
+                return ExitCode::FAILURE;
+            }
+        }
+    }
+    if admin {
+        eprintln!("not yet");
+        return ExitCode::FAILURE;
+    }
+    let begun = Instant::now();
+    let mut run = match Run::new(options) {
+        Ok(run) => run,
+        Err(e) => {
+            eprintln!("{e}");
+            return ExitCode::FAILURE;
+        }
+    };
+    if let Err(e) = run.run() {
+        eprintln!("it ended early: {e}");
+    }
+    let text = report(&run, begun.elapsed());
+    println!("{text}");
+    if let Some(out) = out
+        && let Err(e) = std::fs::write(&out, &text)
+    {
+        eprintln!("{out}: {e}");
+    }
+    if run.troubles.is_empty() && run.groups.all.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn report(run: &Run, took: Duration) -> String {
+    let mut text = format!(
+        "{} programs in {:.0} s ({:.0} a second), slack {}: {} kinds of trouble, {} unexplained differences in {} kinds\n",
+        run.done,
+        took.as_secs_f64(),
+        run.done as f64 / took.as_secs_f64(),
+        run.slack(),
+        run.troubles.len(),
+        run.differences,
+        run.groups.all.len()
+    );
+    for (key, t) in &run.troubles {
+        text.push_str(&format!("\n# {key}  ({})\n{}\n", t.count, t.example));
+    }
+    text.push_str(&run.groups.print());
+    text.push_str(&format!("\nexplained:\n{}", run.reasons.print()));
+    text
+}

@@ -1,0 +1,331 @@
+//! Runs programs: on one server for the sake of its health, on two for the sake of their answers.
+
+use crate::compare::{care_of, compare, is_loose_at};
+use crate::judge;
+use crate::program::{Call, Program};
+use crate::reasons::Reasons;
+use crate::report::{Groups, golden_case, json, rough};
+use crate::server::{Server, prepare};
+use crate::shrink::Pair;
+use crate::wire::{Reply, Wire};
+use pando_bson::{Bson, Document, doc};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Programs that are sent at once.
+const BATCH: u64 = 24;
+/// Programs between two looks for cursors that stayed open.
+const LEAKS_EVERY: u64 = 6_000;
+
+pub struct Options {
+    pub seed: u64,
+    pub programs: u64,
+    pub until: Option<Instant>,
+    pub against: Option<String>,
+    pub folder: PathBuf,
+    pub port: u16,
+    /// How many differences of a kind are shrunk.
+    pub shrunk: usize,
+}
+
+/// What was wrong with the server itself.
+pub struct Trouble {
+    pub count: usize,
+    pub example: String,
+}
+
+pub struct Run {
+    options: Options,
+    server: Server,
+    wire: Wire,
+    pair: Option<Pair>,
+    slack: u32,
+    pub done: u64,
+    pub troubles: BTreeMap<String, Trouble>,
+    pub groups: Groups,
+    rough: BTreeMap<String, usize>,
+    pub reasons: Reasons,
+    pub differences: u64,
+}
+
+/// How much longer things may take than on an idle machine.
+fn slack() -> u32 {
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load: f64 = load.split(' ').next().and_then(|l| l.parse().ok()).unwrap_or(0.0);
+    let cores = std::thread::available_parallelism().map_or(1, usize::from) as f64;
+    1 + (2.0 * load / cores) as u32
+}
+
+impl Run {
+    pub fn new(options: Options) -> std::io::Result<Run> {
+        let server = Server::start(&options.folder, options.port)?;
+        let wire = prepare(&server.address())?;
+        let pair = match &options.against {
+            Some(uri) => {
+                let host =
+                    uri.trim_start_matches("mongodb://").split('/').next().unwrap_or_default().to_owned();
+                Some(Pair { ours: prepare(&server.address())?, theirs: prepare(&host)? })
+            }
+            None => None,
+        };
+        Ok(Run {
+            options,
+            server,
+            wire,
+            pair,
+            slack: slack(),
+            done: 0,
+            troubles: BTreeMap::new(),
+            groups: Groups::default(),
+            rough: BTreeMap::new(),
+            reasons: Reasons::read(),
+            differences: 0,
+        })
+    }
+
+    fn trouble(&mut self, key: String, example: impl FnOnce() -> String) {
+        let known = self.troubles.contains_key(&key);
+        let entry =
+            self.troubles.entry(key.clone()).or_insert_with(|| Trouble { count: 0, example: example() });
+        entry.count += 1;
+        if !known {
+            eprintln!("!! {key}\n   {}", self.troubles[&key].example);
+        }
+    }
+
+    /// All programs, in batches.
+    pub fn run(&mut self) -> std::io::Result<()> {
+        let (from, end) = (self.options.seed, self.options.seed.saturating_add(self.options.programs));
+        let mut next = from;
+        let (begun, mut told) = (Instant::now(), Instant::now());
+        while next < end && self.options.until.is_none_or(|until| Instant::now() < until) {
+            let last = (next + BATCH).min(end);
+            let batch: Vec<Program> = (next..last).map(Program::of).collect();
+            self.batch(&batch)?;
+            self.done += last - next;
+            if (last - from) / LEAKS_EVERY != (next - from) / LEAKS_EVERY {
+                self.slack = slack();
+                self.look_for_leaks()?;
+            }
+            if told.elapsed() > Duration::from_secs(10) {
+                told = Instant::now();
+                let rate = self.done as f64 / begun.elapsed().as_secs_f64();
+                let mib = self.server.resident() >> 20;
+                eprintln!(
+                    "{} programs, {rate:.0}/s, slack {}, {mib} MiB, {} troubles, {} differences in {} kinds",
+                    self.done,
+                    self.slack,
+                    self.troubles.len(),
+                    self.differences,
+                    self.rough.len()
+                );
+            }
+            next = last;
+        }
+        self.look_for_leaks()
+    }
+
+    fn batch(&mut self, programs: &[Program]) -> std::io::Result<()> {
+        let mut from = 0;
+        while from < programs.len() {
+            from += self.part(&programs[from..])?;
+        }
+        if self.server.has_panicked() {
+            self.after_a_panic(programs);
+        }
+        Ok(())
+    }
+
+    /// Runs programs until all are done or the connection breaks; how many are behind us.
+    fn part(&mut self, programs: &[Program]) -> std::io::Result<usize> {
+        let calls = || programs.iter().flat_map(Program::calls).map(|c| (c.db.as_str(), &c.cmd));
+        if let Some(pair) = &mut self.pair {
+            pair.theirs.send(calls());
+        }
+        self.wire.restart_clock();
+        self.wire.send(calls());
+        let mut open = Vec::new();
+        for (i, p) in programs.iter().enumerate() {
+            let mut ours = Vec::with_capacity(p.len());
+            let mut problem = None;
+            for call in p.calls() {
+                match self.wire.receive() {
+                    Ok(reply) => ours.push(self.judged(p, call, reply, &mut open)),
+                    Err(e) => {
+                        problem = Some((call, e));
+                        break;
+                    }
+                }
+            }
+            if let Some((call, e)) = problem {
+                self.broken(p, call, &e)?;
+                self.skip_theirs(programs[i..].iter().map(Program::len).sum())?;
+                return Ok(i + 1);
+            }
+            self.compare(p, &ours)?;
+        }
+        self.close(&open)?;
+        Ok(programs.len())
+    }
+
+    fn judged(
+        &mut self,
+        p: &Program,
+        call: &Call,
+        reply: Reply,
+        open: &mut Vec<(String, String, i64)>,
+    ) -> Document {
+        let doc = Document::from(&*reply.body);
+        if let Some(complaint) = judge::complaint(call, &doc, reply.took, self.slack) {
+            let took = reply.took;
+            self.trouble(complaint, || {
+                let text: String = json(&call.cmd).chars().take(2000).collect();
+                let reply: String = json(&doc).chars().take(300).collect();
+                format!("seed {} · {} · {took:?} · {text}\n   → {reply}", p.seed, call.db)
+            });
+        }
+        if let Some(cursor) = doc.get("cursor").and_then(Bson::as_doc)
+            && let (Some(Bson::Int64(id)), Some(Bson::String(ns))) = (cursor.get("id"), cursor.get("ns"))
+            && *id != 0
+            && let Some((db, coll)) = ns.split_once('.')
+        {
+            open.push((db.to_owned(), coll.to_owned(), *id));
+        }
+        doc
+    }
+
+    /// Cursors get one `getMore` and are closed.
+    fn close(&mut self, open: &[(String, String, i64)]) -> std::io::Result<()> {
+        for (db, coll, id) in open {
+            let more = doc! { "getMore": *id, "collection": coll.as_str(), "batchSize": 2, "maxTimeMS": 1 };
+            let kill = doc! { "killCursors": coll.as_str(), "cursors": [*id] };
+            for cmd in [more, kill] {
+                if let Err(e) = self.wire.run(db, &cmd) {
+                    let p = Program::of(0);
+                    return self.broken(&p, &Call::new(db, cmd), &e);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn skip_theirs(&mut self, replies: usize) -> std::io::Result<()> {
+        if let Some(pair) = &mut self.pair {
+            for _ in 0..replies {
+                pair.theirs.receive()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The connection broke while a command's reply was awaited.
+    fn broken(&mut self, p: &Program, call: &Call, e: &std::io::Error) -> std::io::Result<()> {
+        std::thread::sleep(Duration::from_millis(300));
+        let said = self.server.said();
+        let ended = self.server.has_ended();
+        let hangs = matches!(e.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut);
+        let panic = said.iter().find(|l| l.starts_with("PANIC") || l.contains("overflowed its stack"));
+        let key = match (panic, hangs, ended) {
+            (Some(line), ..) => judge::blurred(line),
+            (None, true, _) => format!("hang: {}", call.name()),
+            (None, _, true) => format!("the process ended: {}", call.name()),
+            (None, ..) => format!("the connection closed: {} ({e})", call.name()),
+        };
+        let (seed, text) = (p.seed, json(&call.cmd).chars().take(3000).collect::<String>());
+        let db = call.db.clone();
+        self.trouble(key, || format!("seed {seed} · {db} · {text}\n   {}", said.join("\n   ")));
+        if hangs {
+            self.server.kill();
+        }
+        if ended || hangs {
+            self.server = Server::start(&self.options.folder, self.options.port)?;
+            self.wire = prepare(&self.server.address())?;
+        } else {
+            self.wire = crate::server::connect_to_primary(&self.server.address())?;
+        }
+        if let Some(pair) = &mut self.pair {
+            pair.ours = Wire::connect(&self.server.address())?;
+        }
+        Ok(())
+    }
+
+    /// Something panicked, though every command was answered.
+    fn after_a_panic(&mut self, programs: &[Program]) {
+        let said = self.server.said();
+        let Some(line) = said.iter().find(|l| l.starts_with("PANIC")) else { return };
+        let key = format!("in the background: {}", judge::blurred(line));
+        let seeds = (programs.first().map_or(0, |p| p.seed), programs.last().map_or(0, |p| p.seed));
+        self.trouble(key, || format!("seeds {} to {}\n   {}", seeds.0, seeds.1, said.join("\n   ")));
+    }
+
+    fn compare(&mut self, p: &Program, ours: &[Document]) -> std::io::Result<()> {
+        let Some(pair) = &mut self.pair else { return Ok(()) };
+        let care = care_of(p);
+        let mut first = None;
+        for (at, (call, ours)) in p.calls().zip(ours).enumerate() {
+            let theirs = Document::from(&*pair.theirs.receive()?.body);
+            if let Some(cursor) = theirs.get("cursor").and_then(Bson::as_doc)
+                && let Some(Bson::Int64(id)) = cursor.get("id").filter(|id| id.is_truthy())
+            {
+                pair.ours.restart_clock();
+                let _ = id;
+            }
+            if first.is_none() && at >= p.prep.len() {
+                first = compare(call, at, is_loose_at(p, at, care), care, ours, &theirs);
+            }
+        }
+        let Some(d) = first else { return Ok(()) };
+        if self.reasons.explain(p, &d) {
+            return Ok(());
+        }
+        self.differences += 1;
+        let seen = self.rough.entry(rough(p, &d)).or_insert(0);
+        *seen += 1;
+        if *seen <= self.options.shrunk {
+            self.examine(p)?;
+        }
+        Ok(())
+    }
+
+    /// Once more by itself, then smaller.
+    fn examine(&mut self, p: &Program) -> std::io::Result<()> {
+        let host = self.options.against.clone().unwrap_or_default();
+        let host = host.trim_start_matches("mongodb://").split('/').next().unwrap_or_default().to_owned();
+        let mut pair = Pair { ours: Wire::connect(&self.server.address())?, theirs: Wire::connect(&host)? };
+        let Some(again) = pair.difference(p)? else { return Ok(()) };
+        let (small, d) = match pair.shrink(p, &again) {
+            Ok(found) => found,
+            // It ended the server; the programs themselves will show it.
+            Err(_) => (p.clone(), again),
+        };
+        if self.reasons.explain(&small, &d) {
+            return Ok(());
+        }
+        for call in &small.prep {
+            pair.theirs.run(&call.db, &call.cmd)?;
+        }
+        let theirs = pair.theirs.run(&small.test.db, &small.test.cmd)?;
+        let case = golden_case(&small, &theirs);
+        self.groups.add(small, d, case);
+        Ok(())
+    }
+
+    fn look_for_leaks(&mut self) -> std::io::Result<()> {
+        let status = self.wire.run("admin", &doc! { "serverStatus": 1 })?;
+        let inside =
+            |d: Option<&Bson>, name: &str| d.and_then(Bson::as_doc).and_then(|d| d.get(name)).cloned();
+        let cursor = inside(status.get("metrics"), "cursor");
+        let open = inside(cursor.as_ref(), "open");
+        let total = inside(open.as_ref(), "total").and_then(|n| n.as_i64()).unwrap_or(-1);
+        if total != 0 {
+            let done = self.done;
+            self.trouble("cursors stay open".into(), || format!("{total} after {done} programs: {open:?}"));
+        }
+        Ok(())
+    }
+
+    pub fn slack(&self) -> u32 {
+        self.slack
+    }
+}
