@@ -21,9 +21,48 @@ fn main() -> ExitCode {
             }
             ExitCode::SUCCESS
         }
+        ["fuzz-grammar"] => fuzz_grammar("120"),
+        ["fuzz-grammar", "--seconds", seconds] => fuzz_grammar(seconds),
         _ => {
-            println!("usage: cargo xtask tidy | cargo xtask tour <insert|find>");
+            println!(
+                "usage: cargo xtask tidy | cargo xtask tour <insert|find> | cargo xtask fuzz-grammar [--seconds N]"
+            );
             ExitCode::FAILURE
         }
     }
+}
+
+/// Programs from the grammar on one server for so many seconds, then commands of administration for a quarter of them.
+/// Seeds go on from those of other days.
+#[allow(clippy::disallowed_methods)] // a tool, and the day is all it asks of the clock
+fn fuzz_grammar(seconds: &str) -> ExitCode {
+    let Ok(n) = seconds.parse::<u64>() else {
+        println!("--seconds takes a number");
+        return ExitCode::FAILURE;
+    };
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let seed = (now.map_or(1, |d| d.as_secs()) * 10_000).to_string();
+    let quarter = (n / 4).max(1).to_string();
+    for (seconds, admin) in [(seconds, false), (quarter.as_str(), true)] {
+        let mut run = std::process::Command::new("cargo");
+        run.args([
+            "run",
+            "--profile",
+            "soak",
+            "-p",
+            "pando-grammar",
+            "--",
+            "--seed",
+            &seed,
+            "--seconds",
+            seconds,
+        ]);
+        if admin {
+            run.arg("--admin");
+        }
+        if !run.status().is_ok_and(|s| s.success()) {
+            return ExitCode::FAILURE;
+        }
+    }
+    ExitCode::SUCCESS
 }

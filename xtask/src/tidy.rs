@@ -18,8 +18,16 @@ pub fn run(tree: &Tree) -> Vec<String> {
 
 /// Identifiers that reach the outside world, allowed only where the world is.
 const WORLD: &[&str] = &["Instant::now(", "SystemTime::now(", "thread::spawn(", "thread::sleep(", "tokio::"];
-const WORLDLY: &[&str] =
-    &["crates/env-tokio/", "bins/", "xtask/", "crates/testserver/", "testkit/", "crates/grammar/", "fuzz/", "tests/drivers/"];
+const WORLDLY: &[&str] = &[
+    "crates/env-tokio/",
+    "bins/",
+    "xtask/",
+    "crates/testserver/",
+    "testkit/",
+    "crates/grammar/",
+    "fuzz/",
+    "tests/drivers/",
+];
 
 fn fence(tree: &Tree, problems: &mut Vec<String>) {
     for f in tree.rust() {

@@ -7,7 +7,7 @@ use pando_bson::{Bson, Document, extjson};
 /// 2024 to 2060: dates that a server made up; programs hold none of them.
 const NOW_MS: std::ops::Range<i64> = 1_704_067_200_000..2_840_140_800_000;
 const VOLATILE: &[&str] =
-    &["$clusterTime", "operationTime", "electionId", "opTime", "codeName", "lastCommittedOpTime"];
+    &["$clusterTime", "operationTime", "electionId", "opTime", "codeName", "lastCommittedOpTime", "ok"];
 
 /// How the answers differ.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,6 +38,8 @@ pub struct Care {
     pub sets: bool,
     /// Rows have one order.
     pub ordered: bool,
+    /// Fields have none: a time series puts measurements together as it likes.
+    pub shuffled: bool,
 }
 
 /// Names that make answers differ from run to run.
@@ -181,7 +183,8 @@ fn order_of(stages: &[Bson], mut ordered: bool) -> (bool, bool) {
 /// What of a program's answers is fixed.
 pub fn care_of(p: &Program) -> Care {
     let cmd = &p.test.cmd;
-    let mut care = Care { loose: false, sets: has(cmd, SETS), ordered: false };
+    let shuffled = has(cmd, &["series", "w_series"]);
+    let mut care = Care { loose: false, sets: has(cmd, SETS) || shuffled, ordered: false, shuffled };
     care.loose = has(cmd, RANDOM) || matches!(p.class, Class::Server | Class::Admin);
     match p.test.name() {
         "aggregate" => {
@@ -335,7 +338,7 @@ pub fn compare(
             {
                 return None;
             }
-            let (x, y) = (normal_rows(call, &x, care.sets), normal_rows(call, &y, care.sets));
+            let (x, y) = (normal_rows(call, &x, care), normal_rows(call, &y, care));
             if care.ordered && x != y {
                 let (mut p, mut q) = (x.clone(), y.clone());
                 p.sort();
@@ -363,12 +366,12 @@ fn list(rows: &[Bson]) -> String {
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-fn normal_rows(call: &Call, rows: &[Bson], sets: bool) -> Vec<String> {
+fn normal_rows(call: &Call, rows: &[Bson], care: Care) -> Vec<String> {
     let listing = call.name().starts_with("list");
     rows.iter()
         .map(|r| {
-            let r = normal(r, sets);
-            line(&if listing { fields_sorted(r) } else { r })
+            let r = normal(r, care.sets);
+            line(&if listing || care.shuffled { fields_sorted(r) } else { r })
         })
         .collect()
 }
@@ -379,8 +382,9 @@ fn fields_sorted(v: Bson) -> Bson {
         Bson::Document(d) => {
             let mut fields = d.into_fields();
             fields.sort_by(|a, b| a.0.cmp(&b.0));
-            Bson::Document(fields.into())
+            Bson::Document(fields.into_iter().map(|(k, v)| (k, fields_sorted(v))).collect::<Vec<_>>().into())
         }
+        Bson::Array(a) => Bson::Array(a.into_iter().map(fields_sorted).collect()),
         other => other,
     }
 }

@@ -29,7 +29,7 @@ fn shape(reply: &Document) -> Option<String> {
         return Some(format!("malformed: error {code} without text or name"));
     };
     // InternalError and UnknownError are what nobody thought of.
-    if matches!(code, 1 | 8) && !message.contains("JavaScript") {
+    if matches!(code, 1 | 8) && !message.contains("JavaScript") && !message.contains("uncaught exception") {
         return Some(format!("internal error: {}", blurred(message)));
     }
     None

@@ -5,11 +5,12 @@
 //! * [`judge`] says what is wrong with a reply by itself: malformed, late, an internal error
 //! * [`compare`] says how two servers' replies differ, [`reasons`] which differences are accepted
 //! * [`shrink`] makes differing programs smaller, [`report`] groups them and writes golden cases
-//! * [`run`] is the loop
+//! * [`run`] is the loop; [`admin`] does the same to the members of a set with commands of administration
 //!
 //! It is a tool for tests and may panic where it cannot go on.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
 
+pub mod admin;
 pub mod compare;
 pub mod data;
 pub mod draw;

@@ -1,5 +1,6 @@
 //! `grammar`: the command line of the grammar fuzzer.
 
+use pando_grammar::admin::Admin;
 use pando_grammar::program::Program;
 use pando_grammar::report::json;
 use pando_grammar::run::{Options, Run};
@@ -69,11 +70,23 @@ fn fuzz(args: &[String]) -> ExitCode {
             }
         }
     }
-    if admin {
-        eprintln!("not yet");
-        return ExitCode::FAILURE;
-    }
     let begun = Instant::now();
+    if admin {
+        let port = if options.port == 0 { 31680 } else { options.port };
+        let mut run = Admin::new(options.folder.clone(), port);
+        if let Err(e) = run.run(options.seed, options.programs, options.until) {
+            eprintln!("it ended early: {e}");
+        }
+        let mut text = format!("{} commands of administration in {:.0?}\n", run.done, begun.elapsed());
+        for (key, t) in &run.troubles {
+            text.push_str(&format!("\n# {key}  ({})\n{}\n", t.count, t.example));
+        }
+        println!("{text}");
+        if let Some(out) = out {
+            let _ = std::fs::write(out, &text);
+        }
+        return if run.troubles.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    }
     let mut run = match Run::new(options) {
         Ok(run) => run,
         Err(e) => {

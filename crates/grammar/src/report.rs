@@ -67,8 +67,8 @@ fn digest(text: &str) -> String {
     format!("{:08x}", hash as u32)
 }
 
-/// A program on collection `w` with the other server's answer, as a line of a golden file.
-pub fn golden_case(p: &Program, theirs: &Document) -> Option<String> {
+/// A program on collection `w` with the other server's answer, and what it left there, as a line of a golden file.
+pub fn golden_case(p: &Program, theirs: &Document, after: Option<Vec<Bson>>) -> Option<String> {
     let docs = p.prep.iter().rev().find(|c| c.name() == "insert")?.cmd.get("documents")?.clone();
     let first = p.test.cmd.iter().next()?;
     if first.1.as_str() != Some("w") || p.test.db != data::DB {
@@ -93,7 +93,10 @@ pub fn golden_case(p: &Program, theirs: &Document) -> Option<String> {
         let error = ["code", "errmsg"].iter().filter_map(|n| theirs.get(n).cloned()).collect::<Vec<_>>();
         expect.push("err", error);
     }
-    case.push("after", false);
+    match after {
+        Some(rows) => expect.push("after", rows),
+        None => case.push("after", false),
+    }
     case.push("expect", expect);
     Some(json(&case))
 }
@@ -167,7 +170,13 @@ impl Groups {
     pub fn print(&self) -> String {
         let mut out = String::new();
         let mut all: Vec<_> = self.all.iter().collect();
-        all.sort_by_key(|(_, f)| std::cmp::Reverse(f.count));
+        // Answers first, then errors on one side only, then which error it is.
+        let rank = |f: &Found| match f.examples.first() {
+            Some((_, d, _)) if d.kind != "code" => 0,
+            Some((_, d, _)) if d.ours_code == "ok" || d.theirs_code == "ok" => 1,
+            _ => 2,
+        };
+        all.sort_by_key(|(_, f)| (rank(f), std::cmp::Reverse(f.count)));
         for (key, found) in all {
             let _ = writeln!(out, "\n## {key}  ({})", found.count);
             for (p, d, case) in &found.examples {

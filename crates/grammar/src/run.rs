@@ -1,6 +1,7 @@
 //! Runs programs: on one server for the sake of its health, on two for the sake of their answers.
 
-use crate::compare::{care_of, compare, is_loose_at};
+use crate::compare::{care_of, compare, is_loose_at, rows};
+use crate::draw::Class;
 use crate::judge;
 use crate::program::{Call, Program};
 use crate::reasons::Reasons;
@@ -47,6 +48,19 @@ pub struct Run {
     rough: BTreeMap<String, usize>,
     pub reasons: Reasons,
     pub differences: u64,
+    their_cursors: Vec<OpenCursor>,
+}
+
+/// Database, collection, id.
+type OpenCursor = (String, String, i64);
+
+fn open_cursor(reply: &Document) -> Option<OpenCursor> {
+    let cursor = reply.get("cursor")?.as_doc()?;
+    let (Some(Bson::Int64(id)), Some(Bson::String(ns))) = (cursor.get("id"), cursor.get("ns")) else {
+        return None;
+    };
+    let (db, coll) = ns.split_once('.')?;
+    (*id != 0).then(|| (db.to_owned(), coll.to_owned(), *id))
 }
 
 /// How much longer things may take than on an idle machine.
@@ -65,7 +79,7 @@ impl Run {
             Some(uri) => {
                 let host =
                     uri.trim_start_matches("mongodb://").split('/').next().unwrap_or_default().to_owned();
-                Some(Pair { ours: prepare(&server.address())?, theirs: prepare(&host)? })
+                Some(Pair::new(prepare(&server.address())?, prepare(&host)?))
             }
             None => None,
         };
@@ -81,6 +95,7 @@ impl Run {
             rough: BTreeMap::new(),
             reasons: Reasons::read(),
             differences: 0,
+            their_cursors: Vec::new(),
         })
     }
 
@@ -160,22 +175,19 @@ impl Run {
             }
             if let Some((call, e)) = problem {
                 self.broken(p, call, &e)?;
+                // Cursors outlive the connection; those of a server that ended are not found.
+                self.close(&open)?;
                 self.skip_theirs(programs[i..].iter().map(Program::len).sum())?;
                 return Ok(i + 1);
             }
             self.compare(p, &ours)?;
         }
         self.close(&open)?;
+        self.close_theirs()?;
         Ok(programs.len())
     }
 
-    fn judged(
-        &mut self,
-        p: &Program,
-        call: &Call,
-        reply: Reply,
-        open: &mut Vec<(String, String, i64)>,
-    ) -> Document {
+    fn judged(&mut self, p: &Program, call: &Call, reply: Reply, open: &mut Vec<OpenCursor>) -> Document {
         let doc = Document::from(&*reply.body);
         if let Some(complaint) = judge::complaint(call, &doc, reply.took, self.slack) {
             let took = reply.took;
@@ -185,18 +197,12 @@ impl Run {
                 format!("seed {} · {} · {took:?} · {text}\n   → {reply}", p.seed, call.db)
             });
         }
-        if let Some(cursor) = doc.get("cursor").and_then(Bson::as_doc)
-            && let (Some(Bson::Int64(id)), Some(Bson::String(ns))) = (cursor.get("id"), cursor.get("ns"))
-            && *id != 0
-            && let Some((db, coll)) = ns.split_once('.')
-        {
-            open.push((db.to_owned(), coll.to_owned(), *id));
-        }
+        open.extend(open_cursor(&doc));
         doc
     }
 
     /// Cursors get one `getMore` and are closed.
-    fn close(&mut self, open: &[(String, String, i64)]) -> std::io::Result<()> {
+    fn close(&mut self, open: &[OpenCursor]) -> std::io::Result<()> {
         for (db, coll, id) in open {
             let more = doc! { "getMore": *id, "collection": coll.as_str(), "batchSize": 2, "maxTimeMS": 1 };
             let kill = doc! { "killCursors": coll.as_str(), "cursors": [*id] };
@@ -205,6 +211,16 @@ impl Run {
                     let p = Program::of(0);
                     return self.broken(&p, &Call::new(db, cmd), &e);
                 }
+            }
+        }
+        Ok(())
+    }
+
+    fn close_theirs(&mut self) -> std::io::Result<()> {
+        let open = std::mem::take(&mut self.their_cursors);
+        if let Some(pair) = &mut self.pair {
+            for (db, coll, id) in open {
+                pair.theirs.run(&db, &doc! { "killCursors": coll, "cursors": [id] })?;
             }
         }
         Ok(())
@@ -239,6 +255,7 @@ impl Run {
             self.server.kill();
         }
         if ended || hangs {
+            self.server.make_room();
             self.server = Server::start(&self.options.folder, self.options.port)?;
             self.wire = prepare(&self.server.address())?;
         } else {
@@ -265,11 +282,8 @@ impl Run {
         let mut first = None;
         for (at, (call, ours)) in p.calls().zip(ours).enumerate() {
             let theirs = Document::from(&*pair.theirs.receive()?.body);
-            if let Some(cursor) = theirs.get("cursor").and_then(Bson::as_doc)
-                && let Some(Bson::Int64(id)) = cursor.get("id").filter(|id| id.is_truthy())
-            {
-                pair.ours.restart_clock();
-                let _ = id;
+            if let Some(open) = open_cursor(&theirs) {
+                self.their_cursors.push(open);
             }
             if first.is_none() && at >= p.prep.len() {
                 first = compare(call, at, is_loose_at(p, at, care), care, ours, &theirs);
@@ -292,7 +306,7 @@ impl Run {
     fn examine(&mut self, p: &Program) -> std::io::Result<()> {
         let host = self.options.against.clone().unwrap_or_default();
         let host = host.trim_start_matches("mongodb://").split('/').next().unwrap_or_default().to_owned();
-        let mut pair = Pair { ours: Wire::connect(&self.server.address())?, theirs: Wire::connect(&host)? };
+        let mut pair = Pair::new(Wire::connect(&self.server.address())?, Wire::connect(&host)?);
         let Some(again) = pair.difference(p)? else { return Ok(()) };
         let (small, d) = match pair.shrink(p, &again) {
             Ok(found) => found,
@@ -306,7 +320,11 @@ impl Run {
             pair.theirs.run(&call.db, &call.cmd)?;
         }
         let theirs = pair.theirs.run(&small.test.db, &small.test.cmd)?;
-        let case = golden_case(&small, &theirs);
+        let after = match small.class {
+            Class::Write => rows(&pair.theirs.run(&small.test.db, &doc! { "find": "w" })?),
+            _ => None,
+        };
+        let case = golden_case(&small, &theirs, after);
         self.groups.add(small, d, case);
         Ok(())
     }
@@ -318,7 +336,8 @@ impl Run {
         let cursor = inside(status.get("metrics"), "cursor");
         let open = inside(cursor.as_ref(), "open");
         let total = inside(open.as_ref(), "total").and_then(|n| n.as_i64()).unwrap_or(-1);
-        if total != 0 {
+        // Shrinking leaves some behind.
+        if total != 0 && self.pair.is_none() {
             let done = self.done;
             self.trouble("cursors stay open".into(), || format!("{total} after {done} programs: {open:?}"));
         }

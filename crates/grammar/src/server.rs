@@ -116,6 +116,11 @@ impl Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+    /// Ends it for another one on the same folder.
+    pub fn make_room(&mut self) {
+        self.kill();
+        self.folder = PathBuf::new();
+    }
     /// Bytes of memory that are resident.
     pub fn resident(&self) -> u64 {
         let text = std::fs::read_to_string(format!("/proc/{}/statm", self.child.id())).unwrap_or_default();
@@ -126,7 +131,9 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.kill();
-        let _ = std::fs::remove_dir_all(&self.folder);
+        if !self.folder.as_os_str().is_empty() {
+            let _ = std::fs::remove_dir_all(&self.folder);
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 const OP_MSG: i32 = 2013;
 /// Longer than any command may take; a reply that does not come is a hang.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 pub struct Wire {
     requests: Sender<Vec<u8>>,

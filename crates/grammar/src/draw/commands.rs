@@ -327,6 +327,10 @@ const ADMIN: &[&str] = &[
     "startSession", "voteCommitIndexBuild", "waitForFailPoint", "logout", "setProfilingFilterGlobally", "hello", "isMaster",
 ];
 
+pub(super) fn is_admin(name: &str) -> bool {
+    class_of(name) == Class::Admin
+}
+
 fn class_of(name: &str) -> Class {
     match FORMS.iter().find(|row| row.0 == name) {
         Some(row) => row.1,
@@ -581,16 +585,5 @@ impl Gen {
         };
         d.push("wtimeout", if matches!(wait, Bson::Int32(n) if n <= 0) { Bson::Int32(1) } else { wait });
         Bson::Document(d)
-    }
-
-    fn admin_command(&mut self) -> Document {
-        let names: Vec<&'static str> = TABLE
-            .iter()
-            .map(|c| c.name)
-            .filter(|n| class_of(n) == Class::Admin && *n != "shutdown")
-            .collect();
-        let name = names[self.rng.below(names.len())];
-        self.drawn.push((Group::Command, name));
-        self.anything(name)
     }
 }

@@ -349,6 +349,9 @@ impl Gen {
                 _ => self.operator(K::Any, depth.saturating_sub(1)),
             };
         }
+        if self.rng.once_in(20_000) {
+            return self.nested();
+        }
         if depth == 0 || self.rng.percent(25) {
             return self.leaf(wanted);
         }
@@ -357,6 +360,32 @@ impl Gen {
             1 => self.plain_object(depth - 1),
             _ => self.operator(wanted, depth - 1),
         }
+    }
+
+    /// Operators in many levels, about as many as a document may have.
+    fn nested(&mut self) -> Bson {
+        let op = self.rng.pick(&[
+            "$not",
+            "$add",
+            "$and",
+            "$or",
+            "$concatArrays",
+            "$multiply",
+            "$ifNull",
+            "$mergeObjects",
+            "$max",
+        ]);
+        let list = self.rng.percent(50);
+        let levels = self.rng.pick(&[40, 90, 100, 170, 200]);
+        let mut v = self.leaf(K::Any);
+        for _ in 0..levels {
+            let arg = match list {
+                true => Bson::Array(vec![v, self.constant(K::Num)]),
+                false => v,
+            };
+            v = Document::from(vec![(op.to_owned(), arg)]).into();
+        }
+        v
     }
 
     fn plain_object(&mut self, depth: u32) -> Bson {
@@ -398,7 +427,11 @@ impl Gen {
         let mut list: Vec<Bson> = Vec::new();
         for i in 0..n {
             let kind = kinds[i.min(kinds.len() - 1)];
-            list.push(self.value(kind, depth));
+            // Constants of any type stand beside what is computed.
+            list.push(match self.rng.once_in(25) {
+                true => self.constant(K::CAny),
+                false => self.value(kind, depth),
+            });
         }
         if n == 1 && self.rng.percent(50) {
             return list.remove(0);

@@ -57,6 +57,13 @@ const SCHEMA: &[F] = &[
 impl Gen {
     pub(super) fn filter(&mut self, depth: u32) -> Document {
         let mut d = Document::new();
+        if self.rng.once_in(10_000) {
+            let op = self.rng.pick(&["$and", "$or", "$nor"]);
+            d = one("i", 1);
+            for _ in 0..self.rng.pick(&[20, 50, 90, 100]) {
+                d = one(op, vec![Bson::Document(d), one("n", 1).into()]);
+            }
+        }
         for _ in 0..self.rng.pick(&[0, 1, 1, 1, 1, 2, 2, 3]) {
             let (name, v) = match self.rng.below(10) {
                 0..=2 if depth > 0 => self.keyword(depth - 1),

@@ -3,6 +3,7 @@
 //! A [`Gen`] has one generator of random numbers and draws values of a [`kind::K`] until a whole command stands.
 //! Most places get what they take, a few (how many differs from program to program) get anything at all.
 
+mod admin;
 mod commands;
 mod expressions;
 mod filters;
@@ -85,7 +86,7 @@ pub struct Gen {
 impl Gen {
     pub fn new(seed: u64) -> Gen {
         let mut rng = Rng::new(seed);
-        let wild = rng.pick(&[0, 0, 0, 10, 30, 100]);
+        let wild = rng.pick(&[0, 0, 0, 0, 0, 0, 10, 10, 30, 100]);
         Gen { rng, names: Names::get(), wild, vars: vec!["this".into(), "value".into()], drawn: Vec::new() }
     }
     fn is_wild(&mut self) -> bool {
@@ -114,6 +115,7 @@ impl Gen {
     pub fn value(&mut self, kind: K, depth: u32) -> Bson {
         if self.is_wild() {
             return match self.rng.once_in(50) {
+                true if self.rng.once_in(20) => values::long(&mut self.rng),
                 true => values::deep(&mut self.rng),
                 false => values::any(&mut self.rng, 2),
             };

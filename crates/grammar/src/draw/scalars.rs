@@ -90,7 +90,7 @@ impl Gen {
         Bson::Array(
             (0..n)
                 .map(|_| {
-                    let k = values::text(&mut self.rng).replace('\0', "");
+                    let k = values::text(&mut self.rng);
                     let mut d = Document::new();
                     d.push("k", k);
                     d.push("v", values::any(&mut self.rng, 1));

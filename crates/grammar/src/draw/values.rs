@@ -222,3 +222,9 @@ pub(super) fn deep(r: &mut Rng) -> Bson {
     }
     v
 }
+
+/// A text about as long as a document may be.
+pub(super) fn long(r: &mut Rng) -> Bson {
+    let bytes = r.pick(&[100_000usize, 1 << 20, 8_000_000, 16_000_000, 16_777_000]);
+    Bson::String(r.pick(&["a", "é"]).repeat(bytes / 2))
+}

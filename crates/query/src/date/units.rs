@@ -6,6 +6,7 @@ use super::calendar::{
     Civil, MS_PER_DAY, MS_PER_HOUR, MS_PER_MINUTE, MS_PER_SECOND, days_in_month, days_of, ms_of_civil,
 };
 use super::zone::Zone;
+use pando_base::{Error, Result};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
@@ -128,19 +129,35 @@ pub fn difference(start: i64, end: i64, unit: Unit, zone: &Zone, week_start: Wee
     })
 }
 
+/// The most days, weeks, months … that MongoDB puts into one bin.
+const LARGEST_BIN: i64 = 100_000_000_000;
+
 /// The start of the bin of `size` units that an instant lies in; bins are counted from the year 2000.
-pub fn truncate(ms: i64, unit: Unit, size: i64, zone: &Zone, week_start: Weekday) -> Option<i64> {
-    let reference_days = days_of(2000, 1, 1);
-    if let Some(length) = unit.ms() {
-        let bin = length.checked_mul(size)?;
-        let offset = zone.offset_ms(ms);
-        let local = ms.checked_add(offset)?.checked_sub(reference_days * MS_PER_DAY)?;
-        return local
-            .div_euclid(bin)
-            .checked_mul(bin)?
-            .checked_add(reference_days * MS_PER_DAY)?
-            .checked_sub(offset);
+pub fn truncate(ms: i64, unit: Unit, size: i64, zone: &Zone, week_start: Weekday) -> Result<i64> {
+    match unit.ms() {
+        Some(length) => {
+            let bin = length.checked_mul(size).ok_or_else(|| overflowed(5_439_002))?;
+            truncate_time(ms, bin, zone).ok_or_else(|| overflowed(5_439_000))
+        }
+        None if size > LARGEST_BIN => Err(Error::location(5_439_006, "dateTrunc unsupported binSize value")),
+        None => truncate_days(ms, unit, size, zone, week_start)
+            .ok_or_else(|| Error::location(5_166_406, "dateAdd overflowed")),
     }
+}
+
+fn overflowed(code: i32) -> Error {
+    Error::location(code, "dateTrunc overflowed")
+}
+
+fn truncate_time(ms: i64, bin: i64, zone: &Zone) -> Option<i64> {
+    let reference = days_of(2000, 1, 1) * MS_PER_DAY;
+    let offset = zone.offset_ms(ms);
+    let local = ms.checked_add(offset)?.checked_sub(reference)?;
+    local.div_euclid(bin).checked_mul(bin)?.checked_add(reference)?.checked_sub(offset)
+}
+
+fn truncate_days(ms: i64, unit: Unit, size: i64, zone: &Zone, week_start: Weekday) -> Option<i64> {
+    let reference_days = days_of(2000, 1, 1);
     let c = zone.civil(ms);
     let days = match unit {
         Unit::Day | Unit::Week => {
@@ -214,7 +231,8 @@ mod tests {
             (Unit::Second, 3, 1_599_999_999_000),
         ];
         for (unit, size, start) in cases {
-            assert_eq!(truncate(T, unit, size, &Zone::Utc, Weekday::SUNDAY), Some(start), "{unit:?}");
+            let got = truncate(T, unit, size, &Zone::Utc, Weekday::SUNDAY).expect("a date");
+            assert_eq!(got, start, "{unit:?}");
         }
         for unit in [Unit::Year, Unit::Day, Unit::Hour, Unit::Millisecond] {
             for ms in [i64::MIN, i64::MAX, 0] {
@@ -222,5 +240,22 @@ mod tests {
                 let _ = difference(ms, T, unit, &Zone::Utc, Weekday::SUNDAY);
             }
         }
+    }
+
+    /// What a real server answers at the ends.
+    #[test]
+    fn truncation_at_the_ends_of_dates_and_bins() {
+        let berlin = Zone::parse("Europe/Berlin").expect("known");
+        let ask = |ms, unit, size| match truncate(ms, unit, size, &berlin, Weekday::SUNDAY) {
+            Ok(start) => start,
+            Err(e) => i64::from(e.code.0),
+        };
+        assert_eq!(ask(i64::MAX, Unit::Day, 1), 9_223_372_036_821_600_000);
+        assert_eq!(ask(i64::MAX, Unit::Year, 1), 9_223_372_017_126_000_000);
+        assert_eq!(ask(i64::MIN, Unit::Day, 1), 5_166_406);
+        assert_eq!(ask(i64::MIN, Unit::Hour, 5), 5_439_000);
+        assert_eq!(ask(0, Unit::Hour, 1 << 62), 5_439_002);
+        assert_eq!(ask(0, Unit::Month, LARGEST_BIN + 1), 5_439_006);
+        assert!(ask(1_000_000_000_000, Unit::Week, LARGEST_BIN) > 0);
     }
 }

@@ -46,13 +46,13 @@ impl Zone {
             Zone::Fixed(offset) => local_ms.saturating_sub(*offset),
             Zone::Named(_) => {
                 // The offset changes at most once within a day of the time.
-                let before = self.offset_ms(local_ms - 24 * MS_PER_HOUR);
-                let after = self.offset_ms(local_ms + 24 * MS_PER_HOUR);
-                let early = local_ms - before;
+                let before = self.offset_ms(local_ms.saturating_sub(24 * MS_PER_HOUR));
+                let after = self.offset_ms(local_ms.saturating_add(24 * MS_PER_HOUR));
+                let early = local_ms.saturating_sub(before);
                 if self.offset_ms(early) == before {
                     return early;
                 }
-                let late = local_ms - after;
+                let late = local_ms.saturating_sub(after);
                 // In a gap neither fits: the old offset carries over.
                 if self.offset_ms(late) == after { late } else { early }
             }

@@ -104,7 +104,7 @@ impl Ask {
         Ask {
             time: series.time_field.to_owned(),
             meta: series.meta_field.map(str::to_owned),
-            span_ms: series.span_secs.map(|n| n * 1000),
+            span_ms: series.span_secs.map(|n| n.saturating_mul(1000)),
             collated: ctx.collation.is_some(),
         }
     }

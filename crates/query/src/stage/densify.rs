@@ -116,6 +116,10 @@ impl Spec {
         let (mut low, mut high) = (from, from);
         let mut jump = 1i64;
         while self.grid(origin, high)?.less(at) {
+            // Farther than there are steps (a decimal of 10^40): all of them come before it.
+            if high == i64::MAX {
+                return Ok(high);
+            }
             low = high + 1;
             high = high.saturating_add(jump);
             jump = jump.saturating_mul(2);

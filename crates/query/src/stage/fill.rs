@@ -77,6 +77,10 @@ impl<'a> Spec<'a> {
             }
         }
         let (windows, values) = (windows.finish(), values.finish());
+        let mut names = self.fields.into_iter().flatten().filter_map(|e| e.value().as_str());
+        if !windows.is_empty() && names.any(|name| name.contains('\0')) {
+            return Err(Error::location(15998, "FieldPath field names may not be empty strings."));
+        }
         let mut stages = DocBuilder::new();
         let window = |d: &mut DocBuilder| {
             if let Some(v) = self.partition_by {

@@ -419,3 +419,26 @@ fn a_reply_nests_no_deeper_than_clients_read() {
     };
     assert_eq!((projection(199), projection(200)), (Ok(()), Err(15)));
 }
+
+#[test]
+fn densify_passes_numbers_beyond_all_steps() {
+    let decimal = |text: &str| Bson::Decimal128(text.parse().expect("a decimal"));
+    for far in ["1E+40", "9E+6144", "Infinity"] {
+        let got = run(
+            bson_array!({ "$densify": { "field": "c", "range": { "step": 1, "bounds": [0, 3] } } }),
+            &[doc! { "_id": 0, "c": decimal(far) }],
+        );
+        let expected =
+            [doc! { "c": 0 }, doc! { "c": 1 }, doc! { "c": 2 }, doc! { "_id": 0, "c": decimal(far) }];
+        assert_eq!(got, expected, "{far}");
+    }
+}
+
+#[test]
+fn fill_refuses_names_of_partitions_that_no_document_can_have() {
+    let fill = |how: Document| bson_array!({ "$fill": { "partitionByFields": ["a\u{0}b"], "output": { "x": how } } });
+    let refusal = refused(fill(doc! { "method": "locf" }));
+    assert_eq!(refusal, "15998 FieldPath field names may not be empty strings.");
+    // They are not looked at when nothing is computed from neighbours.
+    assert_eq!(refused(fill(doc! { "value": 1 })), "accepted");
+}

@@ -210,7 +210,7 @@ impl Bucket {
         if time_ms < self.start_ms {
             return Err(NoRoom::TimeBackward);
         }
-        if time_ms >= self.start_ms + series.span_ms() {
+        if time_ms.saturating_sub(self.start_ms) >= series.span_ms() {
             return Err(NoRoom::TimeForward);
         }
         if self.count >= BUCKET_MEASUREMENTS_MAX {

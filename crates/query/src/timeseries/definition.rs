@@ -312,7 +312,7 @@ impl TimeSeries {
     /// The time that a bucket for this measurement begins at, in milliseconds.
     pub fn bucket_start(&self, time_ms: i64) -> i64 {
         let step = self.bucketing.rounding_secs() * 1000;
-        time_ms.div_euclid(step) * step
+        time_ms.div_euclid(step).saturating_mul(step)
     }
 
     pub fn span_ms(&self) -> i64 {

@@ -131,3 +131,15 @@ fn an_index_is_listed_as_it_was_asked_for() {
     assert_eq!(index_on_buckets(&s, &unique, false).unwrap_err().code.0, 72);
     assert!(index_of_users(&s, &doc! { "key": { "_id": 1 } }.to_raw()).is_none());
 }
+
+#[test]
+fn buckets_at_the_ends_of_time_hold_their_first_measurement() {
+    let s = series();
+    for t in [i64::MIN, i64::MAX] {
+        let b = Bucket::new(&s, &at(t, doc! {}, 5).to_raw(), ObjectId([7; 12])).unwrap();
+        assert!(b.start_ms() <= t);
+        assert!(b.room_for(&s, t, 10).is_ok(), "{t}");
+    }
+    let first = Bucket::new(&s, &at(i64::MIN, doc! {}, 5).to_raw(), ObjectId([7; 12])).unwrap();
+    assert!(first.room_for(&s, i64::MAX, 10).is_err());
+}

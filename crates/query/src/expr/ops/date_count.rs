@@ -327,8 +327,7 @@ impl Op for DateTrunc {
         let Some(week_start) = self.by.week_start(unit, scope)? else { return Ok(Val::NULL) };
         let Some(zone) = self.by.zone.eval(scope)? else { return Ok(Val::NULL) };
         let ms = self.by.date(&date, "date")?;
-        let start = truncate(ms, unit, size, &zone, week_start)
-            .ok_or_else(|| Error::location(5439005, "$dateTrunc overflowed"))?;
+        let start = truncate(ms, unit, size, &zone, week_start)?;
         Ok(Val::date(start))
     }
     parts!(date, size, by);
