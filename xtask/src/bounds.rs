@@ -24,6 +24,7 @@ const FACTS: &[(&str, &str)] = &[
     ("crates/topology/src/sync_source_change.rs", "an hour"),
     ("crates/wire/src/compress.rs", "what the format can expand to"),
     ("crates/sim/", "a simulation's world"),
+    ("crates/grammar/", "a fuzzer's world"),
 ];
 
 /// The constant that a line declares, if its value is a number of its own.

@@ -57,7 +57,7 @@ mod tests {
         let body = source.split(&format!("fn {function}(")).nth(1).expect("the function");
         let body = body.split("\n}\n").next().expect("its end");
         let mut names = BTreeSet::new();
-        for line in body.lines().map(str::trim).filter(|l| l.starts_with('"')) {
+        for line in body.lines().map(str::trim).filter(|l| l.starts_with('"') && l.contains("=>")) {
             let pattern = line.split("=>").next().unwrap_or_default();
             names.extend(pattern.split('"').skip(1).step_by(2).map(|n| n.trim_start_matches('$').to_owned()));
         }

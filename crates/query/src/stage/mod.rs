@@ -72,10 +72,12 @@ pub use geo_near::NearPart;
 pub use held::{Held, RanStage};
 pub use involved::involved;
 pub(crate) use needs::Needs;
+pub(crate) use registry::names;
 pub use sinks::{Into, Merge, Sink, WhenMatched, WhenNotMatched};
 pub use sources::{Literal, PipelineSource};
 pub(crate) use transform::{Transform, TransformStage, parse_update_stage};
 pub use unpack_bucket::measurements;
+pub(crate) use window::names as window_names;
 
 use crate::ctx::QueryCtx;
 use crate::exec::{Each, Fed};
@@ -96,16 +98,6 @@ use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc, Value};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use unwind::Unwind;
-
-/// Every stage that runs.
-pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-    registry::names()
-}
-
-/// Window functions that are no accumulators.
-pub(crate) fn window_names() -> impl Iterator<Item = &'static str> {
-    window::names()
-}
 
 /// A document on its way through a pipeline.
 #[derive(Clone, Debug)]

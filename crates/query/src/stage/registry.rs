@@ -79,7 +79,7 @@ pub(super) fn unknown(name: &str) -> Error {
 }
 
 /// Every stage that runs, wherever in a pipeline it may stand.
-pub(super) fn names() -> impl Iterator<Item = &'static str> {
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     let tables = TABLE.iter().map(|(n, _)| *n).chain(REWRITTEN.iter().map(|(n, _)| *n));
     tables
         .chain(super::sources::NAMES.iter().copied())

@@ -25,7 +25,8 @@ mod std_dev;
 mod store;
 mod sum;
 
-pub(super) use spec::{names, parse};
+pub(crate) use spec::names;
+pub(super) use spec::parse;
 
 use super::match_forward::same_root;
 use super::unwind::write_with;

@@ -52,7 +52,7 @@ static TABLE: &[(&str, Parse)] = &[
 ];
 
 /// Names of the window functions that are no accumulators.
-pub(in crate::stage) fn names() -> impl Iterator<Item = &'static str> {
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     TABLE.iter().map(|(name, _)| *name)
 }
 
