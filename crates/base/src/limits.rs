@@ -551,3 +551,7 @@ pub const TOP_NAMESPACES_MAX: usize = 100_000;
 /// Locks of databases that are kept although nobody holds them or waits; above it they are thrown away (about 200 bytes
 /// each: any name that a write names makes one).
 pub const DATABASE_LOCKS_MAX: usize = 1_000;
+/// What a statement that may be retried takes in memory beside its documents, roughly: for the account of the table.
+pub const RETRYABLE_STATEMENT_BYTES: usize = 96;
+/// ... and a session with such statements.
+pub const RETRYABLE_SESSION_BYTES: usize = 256;

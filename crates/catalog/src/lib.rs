@@ -73,6 +73,7 @@ mod sorter;
 mod spec;
 mod stats;
 mod storage_engine;
+mod stored_spec;
 mod tables;
 mod text_index;
 mod time_series;

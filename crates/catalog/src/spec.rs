@@ -7,6 +7,7 @@
 //! 4. what only the index kind itself knows (one hashed field, 32 fields): [`IndexSpec::check_kind`].
 
 use crate::options::invalid;
+use crate::stored_spec::normalized;
 use pando_base::{Error, ErrorCode, Result, limits};
 use pando_bson::{DocBuf, DocBuilder, Elem, ElementType, RawDoc, Value};
 use pando_query::QueryCtx;
@@ -307,19 +308,19 @@ fn kind_of(key: &RawDoc) -> IndexKind {
 }
 
 /// The fields of a specification after the first round of checks.
-struct Fields<'a> {
-    name: &'a str,
-    key: &'a RawDoc,
-    version: i32,
-    unique: bool,
-    prepare_unique: bool,
+pub(crate) struct Fields<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) key: &'a RawDoc,
+    pub(crate) version: i32,
+    pub(crate) unique: bool,
+    pub(crate) prepare_unique: bool,
     clustered: bool,
     sparse: bool,
     partial: Option<&'a RawDoc>,
     storage_engine: Option<Elem<'a>>,
     ttl: Option<Elem<'a>>,
     projection: Option<&'a RawDoc>,
-    kind: IndexKind,
+    pub(crate) kind: IndexKind,
 }
 
 /// Fields that `createIndexes` accepts beside those with rules of their own.
@@ -687,7 +688,7 @@ fn check_id_index(
 }
 
 /// `expireAfterSeconds` cut to an integer; NaN means "never" and becomes the largest value.
-fn seconds(v: Value<'_>) -> Result<i64> {
+pub(crate) fn seconds(v: Value<'_>) -> Result<i64> {
     match v {
         Value::Double(d) if d.is_nan() => Ok(i64::from(i32::MAX)),
         v => pando_bson::fields::safe_i64(&v)
@@ -761,48 +762,4 @@ fn check_options(f: &Fields<'_>) -> Result<()> {
         crate::partial::check(partial)?;
     }
     Ok(())
-}
-
-/// The stored form: `v`, uniqueness, `key`, `name`, then the other options in the order they came.
-fn normalized(raw: &RawDoc, f: &Fields<'_>, collation: Option<&RawDoc>) -> DocBuf {
-    let mut b = DocBuilder::with_capacity(raw.byte_len() + 64);
-    b.i32("v", f.version);
-    if f.unique && !is_id_key(f.key) {
-        b.bool("unique", true);
-    }
-    if f.prepare_unique {
-        b.bool("prepareUnique", true);
-    }
-    b.raw_doc("key", f.key);
-    b.str("name", if is_id_key(f.key) { "_id_" } else { f.name });
-    for e in raw {
-        match e.name() {
-            "v" | "unique" | "prepareUnique" | "key" | "name" | "ns" | "dropDups" | "collation"
-            | "clustered" => {}
-            "sparse" | "background" => {
-                b.bool(e.name(), e.value().is_truthy());
-            }
-            "hidden" => {
-                if e.value().is_truthy() {
-                    b.bool("hidden", true);
-                }
-            }
-            "expireAfterSeconds" => {
-                crate::options::append_number(
-                    &mut b,
-                    e.name(),
-                    seconds(e.value()).unwrap_or(i64::from(i32::MAX)),
-                );
-            }
-            _ if crate::geo_spec::put_option(e, &mut b) => {}
-            _ => {
-                b.elem(e);
-            }
-        }
-    }
-    crate::geo_spec::put_default(raw, f.kind, &mut b);
-    if let Some(c) = collation {
-        b.raw_doc("collation", c);
-    }
-    b.finish()
 }

@@ -75,13 +75,9 @@ impl Done {
             b.byte_len()
         });
         let image = self.image.as_ref().and_then(|i| i.doc.as_ref()).map_or(0, |d| d.byte_len());
-        STATEMENT_BYTES + id + image
+        limits::RETRYABLE_STATEMENT_BYTES + id + image
     }
 }
-
-/// What a statement and a session take in memory beside their documents, roughly.
-const STATEMENT_BYTES: usize = 96;
-const SESSION_BYTES: usize = 256;
 
 type Statements = BTreeMap<i32, Done>;
 
@@ -428,7 +424,7 @@ impl Table {
     #[cfg(debug_assertions)]
     fn check(&self) {
         // Looked at often, and some tables are large.
-        if self.bytes > 64 * SESSION_BYTES {
+        if self.bytes > 64 * limits::RETRYABLE_SESSION_BYTES {
             return;
         }
         let mut idle = 0;
@@ -462,7 +458,7 @@ impl Record {
         Record::new(Machine::retryable_write(txn_number), now)
     }
     fn weight(&self) -> usize {
-        SESSION_BYTES + self.bytes
+        limits::RETRYABLE_SESSION_BYTES + self.bytes
     }
     fn add(&mut self, stmt: i32, done: Done) {
         self.bytes += done.bytes();
@@ -666,7 +662,7 @@ mod tests {
             (0..100).for_each(|stmt| l.note(stmt, done(5)));
         }
         let full = t.usage().0;
-        assert!(full - empty >= 1000 * STATEMENT_BYTES);
+        assert!(full - empty >= 1000 * limits::RETRYABLE_STATEMENT_BYTES);
         t.bound(full / 2);
         let (left, shed) = t.usage();
         assert!(left <= full / 2 && shed >= 5, "{left} of {full}");

@@ -77,7 +77,8 @@ impl BulkLoad {
             small.bytes += key.len() + value.len();
             small.rows.push((Slice::from(key), value.to_vec()));
             // Where memory is small, a share of it.
-            let most = limits::BULK_IN_MEMORY_BYTES.min(self.store.opts.memtable_bytes / limits::BULK_MEMORY_SHARE);
+            let most =
+                limits::BULK_IN_MEMORY_BYTES.min(self.store.opts.memtable_bytes / limits::BULK_MEMORY_SHARE);
             return if small.bytes > most { self.outgrow_memory() } else { Ok(()) };
         }
         self.push_to_run(key, value)
