@@ -268,7 +268,11 @@ fn a_split_transaction_whose_commit_is_rolled_back_is_undecided_again() {
             ))
         },
     );
-    p.heal_and_settle();
+    // By their logs: a digest of the data waits until the transaction is decided.
+    p.rig.heal();
+    p.rig.until("the old primary to follow", |rig| {
+        is_secondary(rig, p.old) && log_of(rig, p.old).last() == log_of(rig, p.new).last()
+    });
     assert!(!whole(&p.rig, p.old));
     let new = p.rig.primary();
     p.rig.ok(new, commit(1, Some(prepared.get()), w(3)));
