@@ -1,7 +1,7 @@
 //! Rows that go straight into tables: how an index over existing documents is built.
 //!
-//! A load whose rows the log can give back after a crash ([`BulkLoad::small_in_memory`]) stays among the rows in memory when it is
-//! small, and reaches the tables with the next checkpoint: no table of its own, no sync.
+//! A load whose rows the log can give back after a crash ([`BulkLoad::small_in_memory`]) stays among the rows in
+//! memory when it is small, and reaches the tables with the next checkpoint: no table of its own, no sync.
 
 use crate::ident::Ident;
 use crate::kv::{KvBulk, Tree};
@@ -56,8 +56,9 @@ impl BulkLoad {
             rows: 0,
         })
     }
-    /// The rows need not be durable when the load is finished: should the process die before the next checkpoint, the caller makes
-    /// them again from the log. Before the first row.
+    /// The rows need not be durable when the load is finished: should the process die before the next checkpoint, the
+    /// caller makes them again from the log. To be called before the first row. Not for unreplicated collections: they
+    /// are in no log.
     pub fn small_in_memory(mut self) -> BulkLoad {
         debug_assert!(self.rows == 0);
         self.small = Some(Small::default());
@@ -97,8 +98,8 @@ impl BulkLoad {
     pub fn rows(&self) -> u64 {
         self.rows
     }
-    /// Makes the rows readable, and durable (unless they stay in memory, see [`BulkLoad::small_in_memory`]). As everywhere, a failed write or sync poisons the log: what the disk
-    /// holds is unknown.
+    /// Makes the rows readable, and durable (unless they stay in memory, see [`BulkLoad::small_in_memory`]). As
+    /// everywhere, a failed write or sync poisons the log: what the disk holds is unknown.
     pub fn finish(mut self) -> Result<()> {
         let Some(run) = self.run.take() else { return Ok(()) };
         if let Some(small) = self.small.take() {
