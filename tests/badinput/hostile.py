@@ -31,6 +31,9 @@ from ejson import D, L, Raw  # noqa: E402
 
 DB = "hostile"
 LIMIT_S = 1.0
+# Of what a run has taken, so much may stay once this time has passed.
+STAYS_AT_MOST = 32 << 20
+SETTLES_WITHIN = 30
 
 
 def i32(n):
@@ -275,6 +278,8 @@ def legacy(rnd):
     yield oq(0, b"admin.$cmd\0", 0, -1, i32(-1) + q[4:])
     yield oq(0, b"x" * 50, 0, -1, q)
     yield oq(0, b"x.y\0", 0, 5, doc(el(16, "a", i32(1))))
+    for extreme in (-2**31, 2**31 - 1):
+        yield oq(0, b"admin.$cmd\0", 0, extreme, q)
     yield oq(0, b"\0", 0, -1, q)
     yield oq(0, b"\xff\xff.$cmd\0", 0, -1, doc(el(16, "find", i32(1))))
     yield oq(0, b"admin.$cmd\0", 0, -1, doc(el(2, "insert", st("c"))))
@@ -488,10 +493,17 @@ def main():
             break
     else:
         if a.pid:
-            grew = rss(a.pid) - start
-            good = grew < 64 << 20 or a.reference
+            # What is free goes back to the system after some seconds, while other work goes on; how much at once differs.
+            at_once = grew = rss(a.pid) - start
+            until = time.time() + SETTLES_WITHIN
+            while grew >= STAYS_AT_MOST and time.time() < until:
+                time.sleep(0.5)
+                for _ in range(8):
+                    alive(a.uri)
+                grew = rss(a.pid) - start
+            good = grew < STAYS_AT_MOST or a.reference
             passed, failed = passed + good, failed + (not good)
-            print(f"memory over the run: {grew / 1048576:+.1f} MiB {'' if good else 'TOO MUCH'}")
+            print(f"memory over the run: {at_once / 1048576:+.1f} MiB, then {grew / 1048576:+.1f} MiB {'' if good else 'TOO MUCH'}")
             for name, idle, g in lies(a.uri, a.pid):
                 good = g < 65536
                 passed, failed = passed + good, failed + (not good)

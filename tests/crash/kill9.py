@@ -392,7 +392,7 @@ def check_big(c, ix):
         if not any(x is not None and sorted(have) == sorted(x) for x in allowed):
             bad.append(f"{BIG}.{name}: indexes {sorted(have)}, acknowledged or in flight {[x and sorted(x) for x in allowed]}")
         ix.must[name] = have
-        r = c.command(BIG, {"validate": name, "full": True})
+        r = c.command(BIG, {"validate": name, "full": True, "enforceFastCount": True})
         if r.get("ok") != 1 or r.get("valid") is not True:
             bad.append(f"validate {BIG}.{name}: {dumps({k: r.get(k) for k in ('ok', 'valid', 'errors', 'errmsg')})[:400]}")
         count = c.command(BIG, {"count": name}).get("n")
@@ -434,7 +434,7 @@ def check(srv, models, ix, since):
         if extra:
             bad.append(f"{n}: {len(extra)} documents nobody wrote, e.g. {extra[0]}")
     for n in sorted(colls):
-        r = c.command(DB, {"validate": n, "full": True})
+        r = c.command(DB, {"validate": n, "full": True, "enforceFastCount": True})
         if r.get("ok") != 1 or r.get("valid") is not True:
             bad.append(f"validate {n}: {dumps({k: r.get(k) for k in ('ok', 'valid', 'errors', 'errmsg')})[:400]}")
         count = c.command(DB, {"count": n}).get("n")

@@ -110,6 +110,9 @@ def main():
         r = inserts(c, n, a.statements)
         good = r.get("n") == a.statements and len(r.get("retriedStmtIds", [])) == a.statements
         passed, failed = (passed + 1, failed) if good else (passed, failed + 1)
+        if not good:
+            told = {k: v for k, v in r.items() if k not in ("retriedStmtIds", "writeErrors")}
+            print(f"session {n}: {len(r.get('retriedStmtIds', []))} of {a.statements} retried, {len(r.get('writeErrors', []))} errors {str(r.get('writeErrors', []))[:200]}, {told}")
     after = state(c)
     if after != before:
         failed += 1

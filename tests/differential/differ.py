@@ -3,6 +3,8 @@
 
     differ.py gen                          count the generated cases by topic
     differ.py record URI [TOPIC ...]       ask a reference server, write golden/<topic>.jsonl
+    differ.py beside URI --beside REFERENCE [TOPIC ...] [--sample SHARE]
+                                           ask both servers generated cases now, and group what differs
     differ.py run URI [TOPIC ...]          replay the golden files, report differences by topic
         --show N     print up to N differences of a topic (default 3)
         --all        print every difference
@@ -34,7 +36,7 @@ from gen import data  # noqa: E402
 
 DB, WRITE_COLL, SEED = "df", "w", 20260101
 GOLDEN = HERE / "golden"
-MODULES = ["match", "project", "update", "fam", "index", "agg", "join", "window", "exprindex", "errors", "expr", "ddl", "ddlargs", "text", "timeseries", "geo", "commands"]
+MODULES = ["match", "project", "update", "fam", "index", "agg", "join", "window", "exprindex", "errors", "expr", "ddl", "ddlargs", "text", "timeseries", "geo", "commands", "manual", "extremes"]
 VOLATILE = ("$clusterTime", "operationTime", "electionId", "opTime", "ok", "codeName")
 NOW_MS = (1704067200000, 2840140800000)  # 2024..2060: dates the server made; data sets hold none of them
 
@@ -164,6 +166,8 @@ class Asker:
             return error(r)
         if case.get("brief"):
             return {"reply": {}}
+        if case.get("shape"):
+            return {"reply": shape({k: v for k, v in r.items() if k not in VOLATILE})}
         cur = r.get("cursor")
         if not isinstance(cur, dict) or "firstBatch" not in cur:
             out = normal({k: v for k, v in r.items() if k not in VOLATILE})
@@ -184,6 +188,17 @@ class Asker:
             cur = r["cursor"]
             out += cur["nextBatch"]
         return rows(out, docs, case.get("unordered", False))
+
+
+def shape(x):
+    """The names of a reply and the types of their values; of a list its first."""
+    if isinstance(x, dict) and not (len(x) == 1 and next(iter(x)).startswith("$")):
+        return {k: shape(v) for k, v in sorted(x.items())}
+    if isinstance(x, list):
+        return [shape(v) for v in x[:1]]
+    if isinstance(x, dict):
+        return next(iter(x))
+    return type(x).__name__
 
 
 def error(r):
@@ -380,6 +395,56 @@ def run(a):
     return 1 if tot["diff"] else 0
 
 
+def beside(a):
+    """Asks a real server and ours the same generated cases now, and prints in groups what they answer differently."""
+    sys.path.insert(0, str(HERE))
+    generated = generate(a.topics)
+    setups = json.loads((GOLDEN / "setups.json").read_text(encoding="utf-8"))
+    theirs, ours = Asker(a.beside, setups, False), Asker(a.uri, setups, False)
+    total, different, dump = 0, 0, []
+    for topic, cases in generated.items():
+        groups, n = collections.OrderedDict(), 0
+        theirs.fresh()
+        ours.fresh()
+        for c in cases:
+            if a.sample and random.Random(c["id"]).random() > a.sample:
+                continue
+            n += 1
+            try:
+                want = json.loads(dumps(theirs.answer(json.loads(dumps(c)))))
+            except Exception as e:  # noqa: BLE001  what ends a real server tells nothing about ours
+                print(f"  the reference did not answer {dumps(c['cmd'])[:200]}: {type(e).__name__}", flush=True)
+                time.sleep(8)
+                theirs.reconnect()
+                theirs.loaded.clear()
+                continue
+            try:
+                got = json.loads(dumps(ours.answer(json.loads(dumps(c)))))
+            except Exception as e:  # noqa: BLE001  a server that misbehaves is a difference, not our end
+                got = {"crash": f"{type(e).__name__}: {e}"[:300]}
+                ours.reconnect()
+            kind = differs(want, got, a)
+            if not kind or kind == "message" and not a.msg:
+                continue
+            told = lambda x: dumps(x["err"])[:160] if "err" in x else "answer"  # noqa: E731
+            groups.setdefault((kind, list(c["cmd"])[0], told(want), told(got)), []).append((c, want, got))
+            dump.append({"kind": kind, "case": c, "want": want, "got": got})
+        found = sum(map(len, groups.values()))
+        print(f"{topic}: {n} cases, {found} differ in {len(groups)} ways", flush=True)
+        for (kind, name, w, g), cs in sorted(groups.items(), key=lambda kv: -len(kv[1])):
+            print(f"  {len(cs):4} [{kind}] {name}: want {w}\n                got {g}")
+            for c, want, got in cs[:a.show]:
+                print(f"         {dumps({k: v for k, v in c.items() if k not in ('id', 'docs', 'setup')})[:300]}")
+                if w == g == "answer":
+                    print(f"           want {dumps(want)[:400]}\n           got  {dumps(got)[:400]}")
+        total, different = total + n, different + found
+    if a.json:
+        with open(a.json, "w", encoding="utf-8") as f:
+            f.writelines(dumps(d) + "\n" for d in dump)
+    print(f"{total} cases, {different} differ")
+    return 1 if different else 0
+
+
 def explain(table, case_id, kind):
     """The accepted reason for a difference, from explained.json."""
     for e in table:
@@ -390,7 +455,7 @@ def explain(table, case_id, kind):
 
 def main():
     ap = argparse.ArgumentParser(usage=__doc__)
-    ap.add_argument("what", choices=["gen", "record", "run"])
+    ap.add_argument("what", choices=["gen", "record", "run", "beside"])
     ap.add_argument("uri", nargs="?", default="mongodb://127.0.0.1:27017")
     ap.add_argument("topics", nargs="*")
     ap.add_argument("--show", type=int, default=3)
@@ -399,6 +464,8 @@ def main():
     ap.add_argument("--msg", action="store_true")
     ap.add_argument("--oplog", action="store_true")
     ap.add_argument("--json")
+    ap.add_argument("--beside", help="a real server's URI, for `beside`")
+    ap.add_argument("--sample", type=float, help="with `beside`: the share of cases to ask")
     a = ap.parse_args()
     if a.what == "gen":
         g = generate(a.topics)
@@ -406,6 +473,8 @@ def main():
             print(f"{t:22} {len(cs):5}")
         print(sum(map(len, g.values())), "cases")
         return 0
+    if a.what == "beside":
+        return beside(a)
     if a.case and not a.topics:
         a.topics = [a.case.split("/")[0]]
     return record(a.uri, a.topics) if a.what == "record" else run(a)

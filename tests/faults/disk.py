@@ -219,7 +219,7 @@ def check(node, acked, unknown=(), coll="c"):
         invented = set(found) - set(acked) - set(unknown)
         if invented:
             raise Wrong(f"documents that nobody wrote: {sorted(invented)[:5]}")
-        r = c.command("t", {"validate": coll, "full": True, **pref})
+        r = c.command("t", {"validate": coll, "full": True, "enforceFastCount": True, **pref})
         if not r.get("valid"):
             raise Wrong(f"not valid: {str(r)[:600]}")
     finally:

@@ -5,6 +5,7 @@
 pub mod bounds;
 pub mod layers;
 pub mod links;
+pub mod log_ids;
 pub mod sizes;
 pub mod systems;
 pub mod tidy;

@@ -21,27 +21,31 @@ fn main() -> ExitCode {
             }
             ExitCode::SUCCESS
         }
-        ["fuzz-grammar"] => fuzz_grammar("120"),
-        ["fuzz-grammar", "--seconds", seconds] => fuzz_grammar(seconds),
+        ["fuzz-grammar"] => fuzz_grammar("120", &todays_seed()),
+        ["fuzz-grammar", "--seconds", seconds] => fuzz_grammar(seconds, &todays_seed()),
+        ["fuzz-grammar", "--seconds", seconds, "--seed", seed] => fuzz_grammar(seconds, seed),
         _ => {
             println!(
-                "usage: cargo xtask tidy | cargo xtask tour <insert|find> | cargo xtask fuzz-grammar [--seconds N]"
+                "usage: cargo xtask tidy | cargo xtask tour <insert|find> | cargo xtask fuzz-grammar [--seconds N [--seed N]]"
             );
             ExitCode::FAILURE
         }
     }
 }
 
-/// Programs from the grammar on one server for so many seconds, then commands of administration for a quarter of them.
-/// Seeds go on from those of other days.
+/// Seeds that go on from those of other days.
 #[allow(clippy::disallowed_methods)] // a tool, and the day is all it asks of the clock
-fn fuzz_grammar(seconds: &str) -> ExitCode {
+fn todays_seed() -> String {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    (now.map_or(1, |d| d.as_secs()) * 10_000).to_string()
+}
+
+/// Programs from the grammar on one server for so many seconds, then commands of administration for a quarter of them.
+fn fuzz_grammar(seconds: &str, seed: &str) -> ExitCode {
     let Ok(n) = seconds.parse::<u64>() else {
         println!("--seconds takes a number");
         return ExitCode::FAILURE;
     };
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let seed = (now.map_or(1, |d| d.as_secs()) * 10_000).to_string();
     let quarter = (n / 4).max(1).to_string();
     for (seconds, admin) in [(seconds, false), (quarter.as_str(), true)] {
         let mut run = std::process::Command::new("cargo");
@@ -53,7 +57,7 @@ fn fuzz_grammar(seconds: &str) -> ExitCode {
             "pando-grammar",
             "--",
             "--seed",
-            &seed,
+            seed,
             "--seconds",
             seconds,
         ]);

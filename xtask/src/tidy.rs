@@ -1,7 +1,7 @@
 //! All checks of the tree, in one list of problems.
 
 use crate::tree::Tree;
-use crate::{bounds, layers, links, sizes, systems, tour};
+use crate::{bounds, layers, links, log_ids, sizes, systems, tour};
 
 /// Every problem found, as lines to print; empty means tidy.
 pub fn run(tree: &Tree) -> Vec<String> {
@@ -11,6 +11,7 @@ pub fn run(tree: &Tree) -> Vec<String> {
     tour::check(tree, &mut problems);
     systems::check(tree, &mut problems);
     links::check(tree, &mut problems);
+    log_ids::check(tree, &mut problems);
     sizes::check(tree, &mut problems);
     fence(tree, &mut problems);
     problems
@@ -25,6 +26,7 @@ const WORLDLY: &[&str] = &[
     "crates/testserver/",
     "testkit/",
     "crates/grammar/",
+    "crates/sim/src/main.rs",
     "fuzz/",
     "tests/drivers/",
 ];

@@ -114,7 +114,7 @@ pub fn serve(config: Config, ready: impl FnOnce(&Running)) -> Ended {
 
 async fn run(config: Config, log: &Log, sink: &JsonLog, ready: impl FnOnce(&Running)) -> Ended {
     let host = Arc::new(RealHost::new(&config.dbpath));
-    announce(log, &config, &*host);
+    announce(log, &config, &host);
     let (mut signals, lock, bound, running) = match open(&config, log, host).await {
         Ok(opened) => opened,
         Err(f) => {
@@ -215,6 +215,7 @@ async fn listen_and_open(
 async fn start(env: Env, config: &Config, port: u16, host: Arc<RealHost>) -> Result<Arc<Server>, Error> {
     let params = config.params().map_err(Error::bad_value)?;
     watchdog::start(&env.log, params.int(Param::syncStallSecs))?;
+    crate::allocator::start()?;
     let env =
         if params.bool(Param::unsyncedWritesInMemory) { pando_env_tokio::losing_unsynced(env) } else { env };
     let mut storage = pando_storage::Options { replicated: config.repl_set.is_some(), ..Default::default() };

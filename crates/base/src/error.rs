@@ -39,6 +39,12 @@ impl Error {
     pub fn new(code: ErrorCode, message: impl Into<Cow<'static, str>>) -> Error {
         Error(Box::new(Inner { code, message: message.into(), labels: Vec::new(), extra: Vec::new() }))
     }
+    /// An error that has a text and nothing else: the reply carries neither `code` nor `codeName`. Some old commands of
+    /// MongoDB fail so.
+    #[cold]
+    pub fn uncoded(message: impl Into<Cow<'static, str>>) -> Error {
+        Error::new(ErrorCode::OK, message)
+    }
     /// An error with a bare number (`codeName` becomes `Location<n>` when the number has no name).
     #[cold]
     pub fn location(code: i32, message: impl Into<Cow<'static, str>>) -> Error {

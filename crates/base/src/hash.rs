@@ -31,5 +31,8 @@ impl Hasher for Fnv {
     }
 }
 
+// What everybody else must not name: these repeat their order.
+#[allow(clippy::disallowed_types)]
 pub type HashMap<K, V> = std::collections::HashMap<K, V, BuildHasherDefault<Fnv>>;
+#[allow(clippy::disallowed_types)]
 pub type HashSet<K> = std::collections::HashSet<K, BuildHasherDefault<Fnv>>;

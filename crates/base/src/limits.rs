@@ -56,6 +56,8 @@ pub const TRANSACTION_WRITE_OVERHEAD_BYTES: usize = 256;
 /// Age in milliseconds of the oldest log entries that a start reads to learn which retryable writes were carried
 /// out, where no checkpoint has kept that: as long as a session lives.
 pub const RETRY_RESTORE_AGE_MS: i64 = 30 * 60 * 1000;
+/// Databases with a profile filter.
+pub const PROFILE_FILTERS_MAX: usize = 1000;
 /// Profile entries waiting to be written: past this they are lost, because profiling must not slow operations down.
 pub const PROFILE_QUEUE_MAX: usize = 1000;
 /// Size of a `system.profile` collection that profiling creates, as in MongoDB.
@@ -143,6 +145,15 @@ pub const INDEX_BUILD_MEMORY_BYTES: usize = 200 * 1024 * 1024;
 pub const INDEX_BUILD_STEP_DOCS: usize = 1000;
 /// Bytes of documents, or of index entries, that it handles at most between two yields.
 pub const INDEX_BUILD_STEP_BYTES: usize = 1024 * 1024;
+/// A build that has its part and waits for the decision looks this often what writers have left: the less is to do when the
+/// decision comes, with everybody waiting.
+pub const INDEX_BUILD_DRAIN_MS: u64 = 100;
+/// A vote for an index build that the primary did not take is sent again after so long.
+pub const INDEX_BUILD_VOTE_RETRY_MS: u64 = 500;
+/// A vote waits so long for its majority: a primary that does not answer is asked again.
+pub const INDEX_BUILD_VOTE_MS_MAX: u64 = 30_000;
+/// What index builds wait for is looked at this often even if nothing is heard of it.
+pub const INDEX_BUILDS_LOOK_MS: u64 = 5_000;
 /// Bytes of documents that an applied index is built over in one storage unit.
 pub const INDEX_BUILD_IN_PLACE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// Duplicate keys a unique index build remembers before it gives up at once.
@@ -163,6 +174,16 @@ pub const INSERT_GROUP_BYTES_MAX: usize = 256 * 1024;
 pub const ACCUMULATED_ARRAY_BYTES_MAX: usize = 100 * 1024 * 1024;
 /// Bytes a `$group` keeps in memory before it spills, or fails when it may not (MongoDB's bound).
 pub const GROUP_BYTES_MAX: usize = 100 * 1024 * 1024;
+/// Looks at conditions while filters move towards the front of one pipeline: so many in any case, as 100 conditions past
+/// 100 stages need. What is left then stays where it was written, which is slower to run but never wrong.
+pub const CONDITION_MOVES_MIN: usize = 10_000;
+/// More such looks for every stage and every condition, so that planning takes time in proportion to what was written.
+pub const CONDITION_MOVES_EACH: usize = 16;
+/// Bytes of a condition that are rewritten in one look.
+pub const CONDITION_BYTES_PER_LOOK: usize = 256;
+/// Stages of one pipeline whose rows are cut to the fields that are looked at later; finding these is a walk over all
+/// later stages.
+pub const STAGES_NARROWED_MAX: usize = 16;
 /// Stages in one pipeline (MongoDB's bound, code 9).
 pub const PIPELINE_STAGES_MAX: usize = 1000;
 /// Bytes of an array that one expression may make out of nothing (`$range`; MongoDB's bound).
@@ -288,6 +309,10 @@ pub const DOCUMENT_KEYS_BYTES_MAX: usize = 128 << 20;
 /// Longest key of a row. Several fields of one document of 16 MiB give less, even with zeros that are doubled or as sort
 /// keys of a collation.
 pub const STORAGE_KEY_BYTES_MAX: usize = 256 << 20;
+/// Cursors of users open at once; those of members that fetch the oplog are not counted.
+pub const CURSORS_OPEN_MAX: usize = 50_000;
+/// What all of them hold in memory between their batches: sorted rows, groups, tables of joins, records told apart.
+pub const CURSORS_HELD_BYTES_MAX: u64 = 1 << 30;
 /// Rows of memory tables that a cursor fetches under one lock.
 pub const CURSOR_MEMORY_ROWS_MAX: usize = 256;
 /// Table files kept open; well below the usual limit of 1024 descriptors.
@@ -315,6 +340,9 @@ pub const PARTIAL_FILTER_DEPTH_MAX: usize = 4;
 pub const VALIDATE_ERRORS_MAX: usize = 100;
 /// Largest `size` of a capped collection: 1 PiB, MongoDB's bound.
 pub const CAPPED_BYTES_MAX: i64 = 1 << 50;
+/// `splitVector`: the largest chunk that can be asked for, and documents of a piece where nobody says how many.
+pub const SPLIT_MEGABYTES_MAX: i64 = 1024;
+pub const SPLIT_OBJECTS_MAX: i64 = 250_000;
 /// Documents in a first batch when the client names no size (MongoDB's).
 pub const FIRST_BATCH_DOCS: u64 = 101;
 /// Keys for signing cluster times that are there at any time: the one in use and the next.
@@ -555,3 +583,7 @@ pub const DATABASE_LOCKS_MAX: usize = 1_000;
 pub const RETRYABLE_STATEMENT_BYTES: usize = 96;
 /// ... and a session with such statements.
 pub const RETRYABLE_SESSION_BYTES: usize = 256;
+/// Of the block that is taken and freed so often, so that the allocator gives free memory back while nothing else goes on:
+/// larger than what shares a page with others.
+pub const FREE_PAGE_BYTES: usize = 1 << 20;
+pub const FREE_PAGE_EVERY_MS: u64 = 2000;

@@ -166,6 +166,7 @@ mod tests {
     }
 
     #[test]
+    #[allow(clippy::disallowed_methods)] // a lock is poisoned by another thread only
     fn a_lock_left_by_a_panic_is_a_broken_invariant_for_the_next_who_takes_it() {
         let lock = Arc::new(Mutex::new(0));
         let holder = lock.clone();

@@ -21,18 +21,27 @@ pub fn hashed_key(v: Value<'_>) -> i64 {
 pub fn hashed_key_with(v: Value<'_>, order: Option<&dyn StringOrder>) -> i64 {
     let mut one = DocBuilder::new();
     one.value("", v);
-    one.finish().first().map_or(0, |e| hash(&e, order))
+    one.finish().first().map_or(0, |e| hash(&e, SEED, order))
+}
+
+/// As [`hashed_key`] with another seed than an index has.
+pub fn hashed_key_seeded(v: Value<'_>, seed: i32) -> i64 {
+    let mut one = DocBuilder::new();
+    one.value("", v);
+    one.finish().first().map_or(0, |e| hash(&e, seed, None))
 }
 
 /// As [`hashed_key`], from an element.
 pub fn hashed_key_of(e: &Elem<'_>) -> i64 {
-    hash(e, None)
+    hash(e, SEED, None)
 }
 
-fn hash(e: &Elem<'_>, order: Option<&dyn StringOrder>) -> i64 {
+/// Of every index.
+const SEED: i32 = 0;
+
+fn hash(e: &Elem<'_>, seed: i32, order: Option<&dyn StringOrder>) -> i64 {
     let mut h = Md5::new();
-    // The seed, always 0.
-    h.update([0; 4]);
+    h.update(seed.to_le_bytes());
     element(&mut h, e, false, 0, order);
     let digest: [u8; 16] = h.finalize().into();
     let [a, b, c, d, e, f, g, i, ..] = digest;

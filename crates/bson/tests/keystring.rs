@@ -21,7 +21,7 @@ fn one(v: &Bson) -> Vec<u8> {
     key(&d, Directions::ASCENDING).0
 }
 fn dec(s: &str) -> Bson {
-    Bson::Decimal128(s.parse().unwrap())
+    Bson::Decimal128(s.parse().expect("a decimal"))
 }
 
 #[test]

@@ -109,8 +109,8 @@ impl Catalog {
                 let spec = IndexSpec::from_stored(&without_first(e.o))?;
                 self.apply_new_indexes(e, &[spec])
             }
-            "startIndexBuild" => self.apply_start_build(e),
-            "commitIndexBuild" => self.apply_new_indexes(e, &specs_of(e)?),
+            "startIndexBuild" => self.apply_start_build(e, why),
+            "commitIndexBuild" => self.apply_commit_build(e),
             "abortIndexBuild" => {
                 let specs = specs_of(e)?;
                 self.apply_remove_indexes(e, |name| specs.iter().any(|s| s.name == name))
@@ -214,7 +214,7 @@ pub(crate) fn apply_to(
     let rid = match record_of(unit, coll, e)? {
         Some(rid) => rid,
         None if e.op == OpType::Insert => RecordId::Long(coll.shared.take_rids(1)),
-        None => return missing(coll, e, why),
+        None => return missing(coll, e, why, unit.txn.counted()),
     };
     if let (RecordId::Long(n), OpType::Insert, Applying::Steady) = (&rid, e.op, why)
         && (coll.shared.is_fresh_rid(*n) || *n >= first_rid)
@@ -228,7 +228,7 @@ pub(crate) fn apply_to(
     let skips = why != Applying::Steady;
     if skips && unit.txn.newest_ts(coll.records, &key)?.is_some_and(|ts| ts >= e.ts) {
         if why == Applying::Replay {
-            coll.shared.sizes.changed(e.ts, size_effect(e));
+            coll.shared.sizes.changed(e.ts, size_effect(e), || unit.txn.counted());
         }
         return Ok(());
     }
@@ -256,15 +256,15 @@ pub(crate) fn apply_to(
             unit.update(&OP, coll, &rid, old, new, UpdateForm::Replacement, &[])
         }
         (OpType::Delete, Some(old)) => unit.delete(&OP, coll, &rid, old, &[]),
-        (_, None) => missing(coll, e, why),
+        (_, None) => missing(coll, e, why, unit.txn.counted()),
         (OpType::Command | OpType::Noop, Some(_)) => Ok(()),
     }
 }
 
 /// The entry's document is not there.
-fn missing(coll: &Collection, e: &EntryView<'_>, why: Applying) -> Result<()> {
+fn missing(coll: &Collection, e: &EntryView<'_>, why: Applying, counted: Timestamp) -> Result<()> {
     match (why, e.op) {
-        (Applying::Replay, _) => coll.shared.sizes.changed(e.ts, size_effect(e)),
+        (Applying::Replay, _) => coll.shared.sizes.changed(e.ts, size_effect(e), || counted),
         (Applying::Steady, OpType::Update) => {
             return Err(Error::new(
                 ErrorCode::OperationFailed,

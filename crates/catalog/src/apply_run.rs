@@ -14,6 +14,7 @@ use pando_base::{ErrorCode, Result, Timestamp, limits};
 use pando_oplog::entry::{EntryView, OpType};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// How entries of one collection may be spread over workers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,7 +25,19 @@ pub enum Spread {
     ByCollection,
 }
 
+/// What was applied from other members' logs, since the start.
+#[derive(Default)]
+pub struct Applied {
+    /// Groups of entries that shared a unit.
+    pub units: AtomicU64,
+    /// Of those, who met a key that another worker held: their entries were applied one by one.
+    pub split: AtomicU64,
+}
+
 impl Catalog {
+    pub fn applied(&self) -> &Applied {
+        &self.0.applied
+    }
     pub fn spread_of(&self, e: &EntryView<'_>) -> Spread {
         let Some(coll) = e.ui.and_then(|u| self.lookup_uuid(u)) else { return Spread::ByCollection };
         let passes_keys =
@@ -41,10 +54,13 @@ impl Catalog {
         let mut rest = entries;
         while !rest.is_empty() {
             let (now, later) = rest.split_at(unit_len(rest, why));
+            let counts = &self.0.applied;
+            counts.units.fetch_add(1, Relaxed);
             if self.apply_unit(now, why, marks)?.is_none() {
+                counts.split.fetch_add(1, Relaxed);
                 for one in now.chunk_by(|a, b| a.ts == b.ts) {
                     while self.apply_unit(one, why, marks)?.is_none() {
-                        std::thread::yield_now();
+                        pando_base::sync::yield_thread();
                     }
                 }
             }

@@ -194,15 +194,15 @@ impl Target {
     }
 
     /// Adds the doubtful entries; those whose key is still taken are duplicates.
-    pub(crate) fn settle_doubts(&mut self, coll: &Collection, txn: &mut Txn) -> Result<()> {
-        for ((key, record), type_bits) in std::mem::take(&mut self.doubtful) {
-            if let Some(value) = txn.get(self.index.ident, &key)?
+    pub(crate) fn settle_doubts(&self, coll: &Collection, txn: &mut Txn) -> Result<()> {
+        for ((key, record), type_bits) in &self.doubtful {
+            if let Some(value) = txn.get(self.index.ident, key)?
                 && split_bare(&value)?.0 != record
             {
-                return Err(self.duplicate(coll, &key, &type_bits));
+                return Err(self.duplicate(coll, key, type_bits));
             }
-            let record = Record::of(&record_id::from_storage_key(coll.is_clustered(), &record)?);
-            txn.put(self.index.ident, &key, &bare_value(&record, &type_bits))?;
+            let record = Record::of(&record_id::from_storage_key(coll.is_clustered(), record)?);
+            txn.put(self.index.ident, key, &bare_value(&record, type_bits))?;
         }
         Ok(())
     }

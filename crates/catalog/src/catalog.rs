@@ -26,7 +26,7 @@ pub(crate) struct Inner {
     env: Env,
     storage: Storage,
     current: ArcSwap<CatalogSnapshot>,
-    changing: Mutex<()>,
+    changing: pando_base::sync::Mutex<()>,
     /// No definition was changed after this.
     defined_upto: AtomicU64,
     db_locks: Mutex<BTreeMap<String, Lock>>,
@@ -41,10 +41,13 @@ pub(crate) struct Inner {
     /// `local.oplog.rs` can be read.
     exposes_oplog: bool,
     pub(crate) oids: ObjectIdSource,
-    pub(crate) builds: crate::build::Builds,
+    pub(crate) builds: crate::build_job::Builds,
     pub(crate) rebuilds: crate::rebuild::Rebuilds,
     /// The data is an unfinished copy of another member's.
     pub(crate) copying: AtomicBool,
+    pub(crate) applied: crate::apply_run::Applied,
+    /// Only indexes on `_id` are made here (`buildIndexes: false`).
+    pub(crate) without_indexes: AtomicBool,
     pub(crate) before_min_valid: AtomicBool,
     pub(crate) prepared: crate::prepared::PreparedTable,
 }
@@ -112,7 +115,7 @@ impl Catalog {
             env,
             storage,
             current: ArcSwap::default(),
-            changing: Mutex::new(()),
+            changing: pando_base::sync::Mutex::new(()),
             defined_upto: AtomicU64::new(0),
             db_locks: Mutex::default(),
             dropped: Mutex::default(),
@@ -122,9 +125,11 @@ impl Catalog {
             gate: WriteGate::default(),
             dropping: crate::drop_database::Dropping::default(),
             exposes_oplog: options.replset,
-            builds: crate::build::Builds::default(),
+            builds: crate::build_job::Builds::default(),
             rebuilds: crate::rebuild::Rebuilds::default(),
             copying: AtomicBool::new(false),
+            applied: Default::default(),
+            without_indexes: AtomicBool::new(false),
             before_min_valid: AtomicBool::new(false),
             prepared: Default::default(),
         }))

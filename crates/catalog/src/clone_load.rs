@@ -115,7 +115,7 @@ impl CloneLoad {
     pub fn finish(self, after: Timestamp) -> Result<()> {
         let CloneLoad { catalog, coll, records, at, indexes, totals, .. } = self;
         records.finish()?;
-        coll.shared.sizes.changed(at, totals);
+        coll.shared.sizes.changed(at, totals, || catalog.storage().counted());
         let mut marks = Vec::new();
         for e in indexes {
             marks.extend(e.marks(&coll));

@@ -30,14 +30,17 @@ const INITIAL_DATA: &[u8] = b"initialData";
 /// What this node held before it gave its data up: `{ts, t}`.
 const PROMISED: &[u8] = b"promised";
 const RESTORED: &[u8] = b"restored";
+const WITHOUT_INDEXES: &[u8] = b"withoutIndexes";
 
 fn ends_at(ts: Timestamp) -> DocBuf {
     doc! { "ts": ts }.to_raw()
 }
-pub(crate) fn op_time_of(doc: &RawDoc) -> OpTime {
-    match (doc.get("ts"), doc.get("t").and_then(|v| v.as_i64())) {
-        (Some(Value::Timestamp(ts)), t) => OpTime::new(ts, t.unwrap_or(-1)),
-        _ => OpTime::NULL,
+/// Of a row that this node keeps of itself; a place alone has no term.
+pub(crate) fn op_time_of(doc: &RawDoc) -> Result<OpTime> {
+    match (doc.get("ts"), doc.get("t")) {
+        (Some(Value::Timestamp(ts)), None) => Ok(OpTime::new(ts, -1)),
+        (Some(Value::Timestamp(ts)), Some(Value::Int64(t))) => Ok(OpTime::new(ts, t)),
+        _ => Err(Error::internal(format!("what this node keeps of itself is damaged: {doc}"))),
     }
 }
 
@@ -59,8 +62,33 @@ impl Catalog {
         self.0.copying.store(unfinished, Ordering::Release);
         self.storage().sync_local()
     }
-    pub(crate) fn is_copying(&self) -> bool {
+    /// The same as long as the process lives, without looking at the disk.
+    pub fn is_copying(&self) -> bool {
         self.0.copying.load(Ordering::Acquire)
+    }
+
+    /// Whether what the log or another member tells of indexes is made here, too (`buildIndexes` of this member). Kept, because
+    /// the log is replayed before the set's configuration is known.
+    pub fn set_makes_indexes(&self, yes: bool) -> Result<()> {
+        if self.makes_indexes() == yes {
+            return Ok(());
+        }
+        let mut unit = self.storage().begin_local()?;
+        match yes {
+            true => unit.delete(Ident::META, WITHOUT_INDEXES)?,
+            false => unit.put(Ident::META, WITHOUT_INDEXES, DocBuf::new().as_bytes())?,
+        }
+        unit.commit()?;
+        self.0.without_indexes.store(!yes, Ordering::Release);
+        self.storage().sync_local()
+    }
+    pub fn makes_indexes(&self) -> bool {
+        !self.0.without_indexes.load(Ordering::Acquire)
+    }
+    pub(crate) fn load_makes_indexes(&self) -> Result<()> {
+        let without = self.storage().begin(ReadAt::Applied)?.exists(Ident::META, WITHOUT_INDEXES)?;
+        self.0.without_indexes.store(without, Ordering::Release);
+        Ok(())
     }
 
     /// Forgets every replicated row and the whole log. Nobody may be reading or writing, and the marker must be set: a
@@ -78,7 +106,7 @@ impl Catalog {
     /// Where this node's history begins: the end of its initial sync. Zero if it never had one.
     pub fn initial_data(&self) -> Result<Timestamp> {
         let row = self.storage().begin(ReadAt::Applied)?.get(Ident::META, INITIAL_DATA)?;
-        Ok(row.map_or(Timestamp::ZERO, |doc| op_time_of(RawDoc::trusted(&doc)).ts))
+        row.map_or(Ok(Timestamp::ZERO), |doc| Ok(op_time_of(RawDoc::trusted(&doc))?.ts))
     }
     /// This node's history begins here.
     pub(crate) fn note_initial_data(&self, at: Timestamp) -> Result<()> {
@@ -89,7 +117,7 @@ impl Catalog {
     /// What this node has told others to hold and may not hold any more.
     pub fn promised(&self) -> Result<OpTime> {
         let row = self.storage().begin(ReadAt::Applied)?.get(Ident::META, PROMISED)?;
-        Ok(row.map_or(OpTime::NULL, |doc| op_time_of(RawDoc::trusted(&doc))))
+        row.map_or(Ok(OpTime::NULL), |doc| op_time_of(RawDoc::trusted(&doc)))
     }
     /// This folder was restored from a backup as a member of its set: what it held, and whom it voted for, after the backup
     /// nobody knows.
@@ -108,9 +136,14 @@ impl Catalog {
         unit.delete(Ident::META, RESTORED)?;
         unit.commit().map(drop)
     }
-    /// The files here were another node's: its promises are not ours, and ours are not known to it.
-    pub fn take_over_copy(&self, promised: OpTime) -> Result<()> {
+    /// The files here were another node's: its promises are not ours, and ours are not known to it. Nor did this node come from
+    /// a backup because that one did.
+    pub fn take_over_copy(&self, promised: OpTime, restored: bool) -> Result<()> {
         let mut unit = self.storage().begin_local()?;
+        match restored {
+            true => unit.put(Ident::META, RESTORED, DocBuf::new().as_bytes())?,
+            false => unit.delete(Ident::META, RESTORED)?,
+        }
         if promised.is_null() {
             unit.delete(Ident::META, PROMISED)?;
         } else {
@@ -158,7 +191,7 @@ impl Catalog {
         let mut unit = self.begin_applied(at)?;
         let mut coll =
             self.add_collection(&mut unit, &Namespace::unchecked(db, name), uuid, options, id_index)?;
-        for listed in indexes {
+        for listed in indexes.iter().filter(|_| self.makes_indexes()) {
             // `{spec, buildUUID}`: the other member has not finished it. Nor have we then; the entry that ends the build ends
             // it here, too, and should this member be primary by then, it takes the build up.
             let building = match (listed.get("buildUUID"), listed.get("spec").and_then(|v| v.as_doc())) {

@@ -6,5 +6,5 @@ use pando_query::collation::Collation;
 
 /// Checks a collation document and fills in what it leaves out; `None` is the simple collation.
 pub fn full_form(spec: &RawDoc) -> Result<Option<DocBuf>> {
-    Ok(Collation::parse(spec)?.map(|c| c.spec().to_buf()))
+    Ok(Collation::parse(&Collation::written_out(spec)?)?.map(|c| c.spec().to_buf()))
 }

@@ -61,7 +61,7 @@ pub struct Shared {
     pub(crate) next_rid: AtomicI64,
     pub sizes: Sizes,
     /// Inserts into a capped collection commit in record order, so that a tailing reader misses nothing.
-    pub(crate) capped_turn: Mutex<()>,
+    pub(crate) capped_turn: pando_base::sync::Mutex<()>,
     /// No live record of a capped collection lies before this id.
     pub(crate) capped_front: AtomicI64,
     pub index_filters: Arc<pando_query::plan::IndexFilters>,
@@ -85,7 +85,7 @@ impl Shared {
             lock: Lock::of(crate::lock_order::Resource::Collection),
             next_rid: AtomicI64::new(next_rid),
             sizes,
-            capped_turn: Mutex::new(()),
+            capped_turn: pando_base::sync::Mutex::new(()),
             capped_front: AtomicI64::new(0),
             index_filters: Arc::default(),
             scans: Scans::default(),

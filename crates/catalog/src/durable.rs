@@ -23,9 +23,12 @@ use std::sync::{Arc, RwLock};
 
 /// Version of the keys in an index, kept in its part of the row. 1 (older rows say nothing): hashes of decimals with
 /// fractions and of the double 2^63 were not MongoDB's, so lookups missed them. 2: one hash for keys and for lookups.
-const KEYS_VERSION: i32 = 2;
+/// 3: the words of a text end at its first NUL, as those of a search do.
+const KEYS_VERSION: i32 = 3;
 /// The last version in which hashes were made in another way.
 const KEYS_VERSION_OTHER_HASH: i32 = 1;
+/// The last version in which words behind a NUL were indexed.
+const KEYS_VERSION_WORDS_BEHIND_NUL: i32 = 2;
 
 /// The parts of a collection version, before what derives from them is built.
 #[derive(Clone, Debug)]
@@ -58,7 +61,7 @@ impl Parts {
     pub(crate) fn assemble(self) -> Result<Arc<Collection>> {
         let Parts { ns, uuid, options, records, since, replicated, indexes, shared } = self;
         let collation = match &options.collation {
-            Some(c) => Collation::parse(c)?,
+            Some(c) => Collation::stored(c)?,
             None => None,
         };
         let (ready, building): (Vec<_>, Vec<_>) = indexes.into_iter().partition(|i| i.is_ready());
@@ -252,7 +255,9 @@ fn is_outdated(d: &RawDoc, ns: &str, spec: &IndexSpec) -> Result<bool> {
         )));
     }
     let hashed = spec.fields.iter().any(|f| f.kind == FieldKind::Hashed);
-    Ok(hashed && version <= i64::from(KEYS_VERSION_OTHER_HASH))
+    let text = spec.fields.iter().any(|f| f.kind == FieldKind::Text);
+    Ok(hashed && version <= i64::from(KEYS_VERSION_OTHER_HASH)
+        || text && version <= i64::from(KEYS_VERSION_WORDS_BEHIND_NUL))
 }
 
 pub(crate) fn decode(row: &RawDoc, now_ms: i64) -> Result<Row> {

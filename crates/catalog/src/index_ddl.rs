@@ -13,7 +13,7 @@ use crate::spec::{IndexSpec, Requested, same_key};
 use crate::unit::WriteUnit;
 use crate::write::Interrupt;
 use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Uuid, limits};
-use pando_bson::RawDoc;
+use pando_bson::{RawDoc, doc};
 use pando_query::source::IndexKind;
 use pando_storage::{Dir, IdentKind, ReadAt};
 use std::ops::Bound;
@@ -107,6 +107,17 @@ impl Catalog {
         specs: &[&RawDoc],
         interrupt: &dyn Interrupt,
     ) -> Result<IndexesCreated> {
+        let quorum = doc! { "commitQuorum": "votingMembers" }.to_raw();
+        self.create_indexes_with(ns, specs, &quorum, interrupt).await
+    }
+    /// The same, ready when so many members have them (`{commitQuorum}`).
+    pub async fn create_indexes_with(
+        &self,
+        ns: &Namespace,
+        specs: &[&RawDoc],
+        quorum: &RawDoc,
+        interrupt: &dyn Interrupt,
+    ) -> Result<IndexesCreated> {
         if specs.is_empty() {
             return Err(Error::bad_value("Must specify at least one index to create"));
         }
@@ -163,7 +174,7 @@ impl Catalog {
             let before = coll.index_count();
             let note = (new.len() < specs.len()).then_some("index already exists");
             let new: Vec<IndexSpec> = new.into_iter().cloned().collect();
-            let last = self.add_indexes(coll, new, (guard, db), slot, interrupt).await?;
+            let last = self.add_indexes(coll, new, quorum, (guard, db), slot, interrupt).await?;
             let after = self.lookup(ns).map_or(before, |c| c.index_count());
             return Ok(IndexesCreated { before, after, created_collection, note, last });
         }
@@ -173,6 +184,7 @@ impl Catalog {
         &self,
         coll: Arc<Collection>,
         new: Vec<IndexSpec>,
+        quorum: &RawDoc,
         locks: (crate::catalog::DdlGuard, crate::lock::Guard),
         slot: Option<Slot>,
         interrupt: &dyn Interrupt,
@@ -198,7 +210,7 @@ impl Catalog {
         let Some(slot) = slot else {
             return self.build_in_place(&coll, &new, None).map_err(failed);
         };
-        let build = self.start_build(&coll, new, uuid, slot)?;
+        let build = self.start_build(&coll, new, uuid, quorum, slot)?;
         drop(locks);
         self.run_build(build, interrupt).await.map_err(failed)
     }
@@ -324,8 +336,12 @@ impl Catalog {
         specs: &[IndexSpec],
     ) -> Result<()> {
         let Some(coll) = e.ui.and_then(|u| self.lookup_uuid(u)) else { return Ok(()) };
-        let missing: Vec<IndexSpec> =
-            specs.iter().filter(|s| !coll.index(&s.name).is_some_and(|i| i.is_ready())).cloned().collect();
+        let missing: Vec<IndexSpec> = specs
+            .iter()
+            .filter(|s| self.makes_indexes() || s.is_id_index())
+            .filter(|s| !coll.index(&s.name).is_some_and(|i| i.is_ready()))
+            .cloned()
+            .collect();
         if missing.is_empty() {
             return Ok(());
         }

@@ -9,7 +9,7 @@
 //! may so be newer than the head says; what it tells of entries after `upto` does not count.
 
 use crate::Catalog;
-use pando_base::{OpTime, Result, Timestamp, limits};
+use pando_base::{Error, Lsid, OpTime, Result, Timestamp, limits};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
 use pando_storage::{Dir, Ident, ReadAt};
 use std::ops::Bound;
@@ -56,8 +56,11 @@ struct Head {
     parts: Option<(OpTime, i32)>,
 }
 
-fn row_key(id: &[u8; 16]) -> Vec<u8> {
-    [ROW, id].concat()
+fn damaged() -> Error {
+    Error::internal("what is kept of sessions is damaged")
+}
+fn row_key(id: &Lsid) -> Vec<u8> {
+    [ROW, &id.key()].concat()
 }
 /// The first key after all that begin with `prefix`.
 fn after(prefix: &[u8]) -> Vec<u8> {
@@ -72,8 +75,8 @@ impl Catalog {
     /// Keeps what these sessions have done, and forgets others. Counts from [`Catalog::set_sessions_upto`] on.
     pub fn keep_sessions(
         &self,
-        changed: impl Iterator<Item = ([u8; 16], DocBuf)>,
-        gone: impl Iterator<Item = [u8; 16]>,
+        changed: impl Iterator<Item = (Lsid, DocBuf)>,
+        gone: impl Iterator<Item = Lsid>,
     ) -> Result<()> {
         let mut unit = self.storage().begin_local()?;
         let mut bytes = 0;
@@ -83,7 +86,7 @@ impl Catalog {
                 Some(doc) => unit.put(Ident::META, &row_key(&id), doc.as_bytes())?,
                 None => unit.delete(Ident::META, &row_key(&id))?,
             }
-            bytes += ROW.len() + id.len() + doc.map_or(0, |d| d.byte_len());
+            bytes += ROW.len() + id.key().len() + doc.map_or(0, |d| d.byte_len());
             if bytes > limits::KEPT_SESSIONS_PART_BYTES {
                 unit.commit()?;
                 unit = self.storage().begin_local()?;
@@ -109,9 +112,10 @@ impl Catalog {
         Ok(self.kept_head()?.map(|head| head.upto))
     }
     /// The sessions that have rows.
-    pub fn sessions_with_rows(&self) -> Result<Vec<[u8; 16]>> {
+    pub fn sessions_with_rows(&self) -> Result<Vec<Lsid>> {
         let rows = self.rows_below(ROW)?;
-        Ok(rows.iter().filter_map(|(key, _)| key[ROW.len()..].try_into().ok()).collect())
+        let session = |(key, _): &(Vec<u8>, Vec<u8>)| Lsid::from_key(&key[ROW.len()..]).ok_or_else(damaged);
+        rows.iter().map(session).collect()
     }
     fn kept_head(&self) -> Result<Option<Head>> {
         let Some(row) = self.storage().begin(ReadAt::Applied)?.get(Ident::META, KEPT)? else {
@@ -119,12 +123,15 @@ impl Catalog {
         };
         let head = RawDoc::trusted(&row);
         let number = |name: &str| head.get(name).and_then(|v| v.as_i64());
-        let time = |ts: &str, term: &str| match head.get(ts) {
-            Some(Value::Timestamp(ts)) => OpTime::new(ts, number(term).unwrap_or(-1)),
-            _ => OpTime::NULL,
+        let time = |ts: &str, term: &str| match (head.get(ts), number(term)) {
+            (Some(Value::Timestamp(ts)), Some(term)) => Ok(OpTime::new(ts, term)),
+            _ => Err(damaged()),
         };
-        let parts = number("parts").map(|n| (time("end", "endTerm"), n as i32));
-        Ok(Some(Head { upto: time("upto", "uptoTerm"), parts }))
+        let parts = match number("parts") {
+            Some(n) => Some((time("end", "endTerm")?, n as i32)),
+            None => None,
+        };
+        Ok(Some(Head { upto: time("upto", "uptoTerm")?, parts }))
     }
     fn rows_below(&self, prefix: &[u8]) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
         let txn = self.storage().begin(ReadAt::Applied)?;

@@ -181,7 +181,7 @@ fn parts(path: &str) -> Vec<Box<str>> {
 impl KeyGen {
     pub fn new(spec: &IndexSpec) -> Result<KeyGen> {
         let collation = match &spec.collation {
-            Some(c) => Collation::parse(c)?,
+            Some(c) => Collation::stored(c)?,
             None => None,
         };
         let ctx = QueryCtx::default().with_collation(collation.clone());

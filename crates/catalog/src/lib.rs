@@ -7,7 +7,7 @@
 //!                    └ commit                 unit.rs
 //!   ddl.rs index_ddl.rs rename.rs coll_mod.rs   rows of the catalog (durable.rs), then a new snapshot (snapshot.rs)
 //!   transaction.rs                            a unit that stays open between statements
-//!   build.rs                                  index builds beside writers
+//!   build.rs build_job.rs build_follow.rs     index builds beside writers, here and where the log is followed
 //!   read.rs oplog_source.rs                   query::Source at a storage snapshot
 //!   apply.rs recovery.rs                      entries of the log back into rows
 //!   cloning.rs                                another member's collections into an empty node
@@ -22,6 +22,10 @@ mod apply_group;
 mod apply_run;
 mod bucket_keys;
 mod build;
+pub mod build_entries;
+mod build_follow;
+mod build_job;
+mod build_run;
 mod build_slots;
 mod build_target;
 mod capped;
@@ -89,8 +93,9 @@ mod wildcard;
 mod write;
 
 pub use apply::Applying;
-pub use apply_run::{Spread, same_entry};
+pub use apply_run::{Applied, Spread, same_entry};
 pub use build::{Build, Phase, Progress};
+pub use build_job::BuildView;
 pub use catalog::{Catalog, OpenOptions, WriteGuard, is_a_view};
 pub use clone_load::CloneLoad;
 pub use coll_mod::Modified;

@@ -8,9 +8,9 @@
 //!
 //! A task is known by the address of its waker, which stays the same as long as the task lives.
 
+use pando_base::HashMap;
 use pando_base::panics::poisoned;
 use pando_env::op_locks::Class;
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{LazyLock, Mutex, MutexGuard};
 

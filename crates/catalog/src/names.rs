@@ -39,6 +39,9 @@ pub fn check_creatable(ns: &Namespace) -> Result<()> {
         let text = format!("Fully qualified namespace is too long. Namespace: {ns} Max: {max}");
         return Err(Error::new(ErrorCode::InvalidNamespace, text));
     }
+    if coll.contains(".system.") {
+        return Err(Error::bad_value(format!("Invalid namespace: {ns}")));
+    }
     if is_table_name(ns) {
         return Err(Error::new(ErrorCode::NamespaceExists, format!("Collection {ns} already exists.")));
     }

@@ -14,9 +14,10 @@ use crate::apply_group::Group;
 use crate::catalog::WriteGuard;
 use crate::unit::{Marks, Undecided, WriteUnit};
 use pando_base::panics::poisoned;
-use pando_base::{Error, ErrorCode, OpTime, Result, Timestamp, Uuid};
+use pando_base::{Error, ErrorCode, Lsid, OpTime, Result, Timestamp, Uuid};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
 use pando_oplog::entry::{Chain, EntryView};
+use pando_oplog::session::lsid_of;
 use pando_storage::{Decision, Ident, ReadAt};
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,7 +25,7 @@ use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Session and number.
-pub type TxnId = ([u8; 16], i64);
+pub type TxnId = (Lsid, i64);
 
 /// What the caller knows of a transaction, for whoever looks at it.
 pub type About = Arc<dyn Any + Send + Sync>;
@@ -65,8 +66,7 @@ impl PreparedTable {
 
 /// Which transaction an entry belongs to.
 pub(crate) fn id_of(entry: &RawDoc) -> Option<TxnId> {
-    let Value::Binary { bytes, .. } = entry.get_path("lsid.id")? else { return None };
-    Some((bytes.try_into().ok()?, entry.get("txnNumber")?.as_i64()?))
+    Some((lsid_of(entry.get("lsid")?.as_doc()?)?, entry.get("txnNumber")?.as_i64()?))
 }
 
 fn commit_timestamp(e: &EntryView<'_>) -> Result<Timestamp> {

@@ -44,6 +44,7 @@ impl Catalog {
     pub fn open(env: Env, storage: Storage, options: OpenOptions) -> Result<Catalog> {
         let exposes = options.replset;
         let catalog = Catalog::new(env, storage, options);
+        catalog.load_makes_indexes()?;
         if catalog.is_copy_unfinished()? {
             catalog.discard_copy()?;
             catalog.0.copying.store(true, std::sync::atomic::Ordering::Release);
@@ -215,7 +216,7 @@ impl Catalog {
         if stored.get(&coll.uuid).is_some_and(|s| s.as_of >= e.ts) {
             return;
         }
-        coll.shared.sizes.changed(e.ts, size_effect(e));
+        coll.shared.sizes.changed(e.ts, size_effect(e), || self.storage().counted());
     }
 
     /// Counts by scanning, when the log no longer reaches back to the stored sizes.
@@ -244,6 +245,7 @@ impl Catalog {
 
     /// Takes a checkpoint and stores the sizes as of it. Returns the timestamp the tables now stand at.
     pub fn checkpoint(&self) -> Result<Timestamp> {
+        let _under_way = self.storage().begin_checkpoint();
         let at = self.storage().checkpoint()?;
         let mut unit = self.storage().begin_local()?;
         for c in self.snapshot().all_collections() {

@@ -106,14 +106,12 @@ impl Documents {
 impl Catalog {
     pub fn min_valid(&self) -> Result<Option<MinValid>> {
         let row = self.storage().begin(ReadAt::Applied)?.get(Ident::META, MIN_VALID)?;
-        Ok(row.map(|row| {
-            let doc = RawDoc::trusted(&row);
-            let undo_to = match doc.get("undoTo") {
-                Some(Value::Timestamp(ts)) => ts,
-                _ => Timestamp::ZERO,
-            };
-            MinValid { at: op_time_of(doc), undo_to }
-        }))
+        let Some(row) = row else { return Ok(None) };
+        let doc = RawDoc::trusted(&row);
+        let Some(Value::Timestamp(undo_to)) = doc.get("undoTo") else {
+            return Err(Error::internal(format!("what this node keeps of itself is damaged: {doc}")));
+        };
+        Ok(Some(MinValid { at: op_time_of(doc)?, undo_to }))
     }
     /// The log is applied over data of different ages.
     pub fn is_before_min_valid(&self) -> bool {

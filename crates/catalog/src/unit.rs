@@ -127,7 +127,7 @@ impl Undecided {
         let _to_its_end = panics::indivisible();
         // Totals first: a checkpoint at the entry must find them.
         for (shared, delta) in &self.deltas {
-            shared.sizes.changed(entry, *delta);
+            shared.sizes.changed(entry, *delta, || self.txn.counted());
         }
         self.txn.commit(commit_ts, decision)?;
         for f in self.after {
@@ -451,12 +451,15 @@ impl WriteUnit {
         let _to_its_end = panics::indivisible();
         // Counted before the log may name the timestamp durable: a checkpoint at it must find them.
         for (shared, at, delta) in &deltas {
-            shared.sizes.changed(*at, *delta);
+            shared.sizes.changed(*at, *delta, || txn.counted());
         }
         let ts = match txn.commit() {
             Ok(ts) => ts,
             Err(e) => {
-                deltas.iter().for_each(|(shared, at, delta)| shared.sizes.changed(*at, delta.negated()));
+                let none = || Timestamp::ZERO;
+                deltas
+                    .iter()
+                    .for_each(|(shared, at, delta)| shared.sizes.changed(*at, delta.negated(), none));
                 return Err(e);
             }
         };

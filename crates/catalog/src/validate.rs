@@ -7,7 +7,7 @@ use crate::keys::KeySet;
 use crate::record_id::{self, Record};
 use crate::tables::TableSource;
 use crate::write::Interrupt;
-use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp, limits, patience};
+use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp, Uuid, limits, patience};
 use pando_bson::keystring::KeyBuilder;
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
 use pando_query::source::Source;
@@ -25,18 +25,21 @@ const BYTES_PER_STEP: usize = 64;
 pub enum Extent {
     /// The definitions alone.
     Definitions,
-    /// The newest state.
+    /// The newest state, and the count that is kept beside it ([`Catalog::mend_count`]); writers are held up for the
+    /// moment in which both are taken.
     Latest,
     /// The state at a timestamp, which the report names.
     At(Timestamp),
-    /// The newest state, and the count that is kept beside it; writers are held up for the moment in which both are
-    /// taken.
+    /// The same; a wrong count is an error.
     Counted,
 }
 
 /// What was found.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
+    pub uuid: Option<Uuid>,
+    /// What the kept count lacks, which is never shown as less than nothing.
+    pub uncounted: i64,
     /// Records were looked at.
     pub looked: bool,
     pub read_timestamp: Option<Timestamp>,
@@ -115,7 +118,7 @@ impl Catalog {
         interrupt: &dyn Interrupt,
     ) -> Result<Report> {
         let held = match extent {
-            Extent::Counted => {
+            Extent::Counted | Extent::Latest => {
                 let _db = self.unless_interrupted(interrupt, self.lock_database(ns.db())).await?;
                 self.unless_interrupted(interrupt, self.ddl_lock(ns)).await?
             }
@@ -148,9 +151,10 @@ impl Catalog {
             _ => None,
         };
         let txn = self.storage().begin(read_timestamp.map_or(ReadAt::Latest, ReadAt::At))?;
-        let fast_count = coll.count();
+        let (fast_count, counted) = (coll.count(), coll.shared.sizes.signed_count());
         drop(held);
-        let mut report = Report { looked: true, read_timestamp, fast_count, ..Report::default() };
+        let mut report =
+            Report { uuid: Some(coll.uuid), looked: true, read_timestamp, fast_count, ..Report::default() };
         let expected = self.check_records(&coll, &txn, &mut report, interrupt).await?;
         for (index, expected) in coll.ready_indexes().iter().zip(expected) {
             let found = self.check_entries(&coll, index, &txn, expected, &mut report, interrupt).await?;
@@ -162,6 +166,7 @@ impl Catalog {
         if report.extra_entries > 0 {
             report.warnings.push(format!("Detected {} extra index entries.", report.extra_entries));
         }
+        report.uncounted = report.records as i64 - counted;
         if extent == Extent::Counted && report.fast_count != report.records {
             report.errors.push(format!(
                 "fast count ({}) does not match number of records ({}) for collection '{ns}'",
@@ -169,6 +174,14 @@ impl Catalog {
             ));
         }
         Ok(report)
+    }
+
+    /// Sets the kept count right by what a check of [`Extent::Latest`] has found. Only where no entries of another member
+    /// were applied when the two were taken: those lock nothing, and are counted before they can be seen.
+    pub fn mend_count(&self, found: &Report) {
+        if let Some(coll) = found.uuid.and_then(|uuid| self.lookup_uuid(uuid)) {
+            coll.shared.sizes.mend(found.uncounted);
+        }
     }
 
     /// Every record has its entries. Returns how many entries each index should have.

@@ -22,6 +22,7 @@ use pando_query::source::RecordId;
 use pando_storage::PREPARE_CONFLICT;
 use std::borrow::Cow;
 use std::future::Future;
+use std::ops::Range;
 use std::time::Duration;
 
 /// Told between units whether to go on.
@@ -47,6 +48,8 @@ pub struct Inserts {
     pub errors: Vec<(usize, Error)>,
     /// Position of the last entry in the log; [`OpTime::NULL`] when nothing was inserted.
     pub last: OpTime,
+    /// Of a retryable write: which documents one unit inserted, and its last entry.
+    pub of_session: Vec<(Range<usize>, OpTime)>,
 }
 
 /// How an update is told in the log.
@@ -152,7 +155,7 @@ impl Catalog {
             match interrupt.check().and_then(|()| self.insert_unit(&op, coll, &docs[at..end], ids)) {
                 Ok(last) => {
                     out.n += end - at;
-                    note(&mut out, &mut op, last);
+                    note(&mut out, &mut op, at..end, last);
                 }
                 Err(_) => {
                     let stop = self
@@ -188,7 +191,7 @@ impl Catalog {
         op: &mut WriteOp<'_>,
         coll: &Collection,
         docs: &[&RawDoc],
-        range: std::ops::Range<usize>,
+        range: Range<usize>,
         stmt_ids: &[i32],
         ordered: bool,
         interrupt: &dyn Interrupt,
@@ -206,7 +209,7 @@ impl Catalog {
             match done {
                 Ok(last) => {
                     out.n += 1;
-                    note(out, op, last);
+                    note(out, op, i..i + 1, last);
                 }
                 Err(e) => {
                     let fatal = is_fatal(&e);
@@ -279,11 +282,12 @@ fn is_fatal(e: &Error) -> bool {
     e.code.ends_command() || matches!(e.code, ErrorCode::OutOfDiskSpace | ErrorCode::ExceededMemoryLimit)
 }
 
-fn note(out: &mut Inserts, op: &mut WriteOp<'_>, last: OpTime) {
+fn note(out: &mut Inserts, op: &mut WriteOp<'_>, docs: Range<usize>, last: OpTime) {
     if !last.is_null() {
         out.last = last;
         if let Some(s) = &mut op.session {
             s.prev = last;
+            out.of_session.push((docs, last));
         }
     }
 }

@@ -22,6 +22,8 @@ use pando_bson::{Elem, RawDoc, Value};
 pub struct Args<'a> {
     struct_name: &'static str,
     rest: pando_bson::raw::Iter<'a>,
+    /// Generic arguments whose types the command checks itself.
+    also: &'static [&'static str],
 }
 
 impl<'a> Args<'a> {
@@ -29,11 +31,15 @@ impl<'a> Args<'a> {
     pub fn new(struct_name: &'static str, body: &'a RawDoc) -> Args<'a> {
         let mut rest = body.iter();
         rest.next();
-        Args { struct_name, rest }
+        Args { struct_name, rest, also: &[] }
     }
     /// For a sub-document (`updates.0`): nothing is skipped except generic names.
     pub fn of_doc(struct_name: &'static str, doc: &'a RawDoc) -> Args<'a> {
-        Args { struct_name, rest: doc.iter() }
+        Args { struct_name, rest: doc.iter(), also: &[] }
+    }
+    /// The same, with generic arguments of these names at their places.
+    pub fn and(self, also: &'static [&'static str]) -> Args<'a> {
+        Args { also, ..self }
     }
 }
 
@@ -42,7 +48,7 @@ impl<'a> Iterator for Args<'a> {
     fn next(&mut self) -> Option<Arg<'a>> {
         loop {
             let elem = self.rest.next()?;
-            if !is_generic(elem.name_bytes()) {
+            if !is_generic(elem.name_bytes()) || self.also.contains(&elem.name()) {
                 return Some(Arg { struct_name: self.struct_name, elem });
             }
         }

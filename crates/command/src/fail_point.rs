@@ -39,6 +39,7 @@ pub const NAMES: &[&str] = &[
     "WTPreserveSnapshotHistoryIndefinitely",
     "WTWriteConflictException",
     "hangAfterStartingIndexBuild",
+    "failIndexBuildWithError",
     "hangBeforeIndexBuildCommit",
     "hangAfterCollectionInserts",
     "hangDuringBatchInsert",
@@ -225,7 +226,7 @@ impl FailPoints {
         let mode = parse_mode(command.get("mode"))?;
         let data = match command.get("data") {
             None => DocBuf::new(),
-            Some(Value::Document(d)) => d.to_buf(),
+            Some(Value::Document(d) | Value::Array(d)) => d.to_buf(),
             Some(_) => return Err(Error::type_mismatch("the 'data' option must be a JSON object")),
         };
         if name == "failCommand" {

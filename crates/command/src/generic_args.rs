@@ -3,17 +3,12 @@
 use crate::cluster_time::Signature;
 use crate::concern::{ReadConcern, WriteConcern, had_wrong_type};
 use crate::request::{missing, unknown, wrong_type};
+use pando_base::lsid::NO_USER_DIGEST;
 use pando_base::{Error, ErrorCode, Result, Timestamp, limits};
 use pando_bson::shape::{Field, Shape, check_fields};
 use pando_bson::{Bson, DocBuf, RawDoc, Value};
 
-/// A logical session's identity.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Lsid {
-    pub id: [u8; 16],
-    /// Digest of the user; servers compute it, only internal clients send it.
-    pub uid: Option<[u8; 32]>,
-}
+pub use pando_base::Lsid;
 
 /// `$readPreference.mode`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -57,9 +52,13 @@ pub struct GenericArgs {
     pub api: ApiParams,
     /// `$client` metadata of another server's client, kept for logs.
     pub client: Option<DocBuf>,
-    /// What is wrong with the time limit or a concern. A command that reads its own arguments first tells of those
+    /// What is wrong with the time limit or a concern, or that a router means a shard, which this server is not. A command that reads its own arguments first tells of those
     /// before it tells of this.
     pub late: Option<Error>,
+    /// What is wrong with the write concern: told late too, and only where the command takes one.
+    pub wrong_write_concern: Option<Error>,
+    /// `mayBypassWriteBlocking`: from another server, whose client may write where users may not.
+    pub may_bypass_write_blocking: bool,
     /// `$replData`: another member wants to know how this one is doing (R-META-1).
     pub wants_repl_data: bool,
     /// `$oplogQueryData`: the same, for one that follows this member's oplog (R-META-2).
@@ -84,7 +83,8 @@ impl GenericArgs {
         let mut args = GenericArgs::default();
         let mut api = ApiSeen::default();
         let mut start = None;
-        let (mut limit, mut read, mut write) = (None, None, None);
+        let (mut session, mut limit, mut read) = (None, None, None);
+        let (mut write, mut version) = (None, None);
         for e in body.iter().skip(1) {
             if !is_generic(e.name_bytes()) {
                 continue;
@@ -105,7 +105,7 @@ impl GenericArgs {
                 "$clusterTime" => args.cluster_time = parse_cluster_time(&v)?,
                 "txnNumber" => match v {
                     Value::Int64(n) => args.txn_number = Some(n),
-                    _ => return Err(wrong_type("OperationSessionInfo", "txnNumber", &v, &["long"])),
+                    _ => session = Some(wrong_type("OperationSessionInfo", "txnNumber", &v, &["long"])),
                 },
                 name @ ("autocommit" | "startTransaction") => match (name, &v) {
                     ("autocommit", Value::Boolean(b)) => args.autocommit = Some(*b),
@@ -121,8 +121,10 @@ impl GenericArgs {
                     Err(e) => write = Some(e),
                 },
                 "maxTimeMS" => {
-                    if body.first().is_some_and(|e| e.name() == "aggregate") {
-                        check_max_time_of_aggregate(&v)?;
+                    let is_of = |name: &str| body.first().is_some_and(|e| e.name() == name);
+                    if is_of("getMore") && !v.is_number() && !matches!(v, Value::Null | Value::Undefined) {
+                        limit = Some(wrong_type("getMore", "maxTimeMS", &v, crate::args::NUMBERS));
+                        continue;
                     }
                     match parse_max_time_ms(&v) {
                         Ok(ms) => args.max_time_ms = Some(ms),
@@ -158,18 +160,29 @@ impl GenericArgs {
                     }
                     _ => return Err(Error::type_mismatch("The client metadata document must be a document")),
                 },
-                name @ ("databaseVersion" | "shardVersion") => check_version(name, &v)?,
-                "mayBypassWriteBlocking" if !matches!(v, Value::Boolean(_)) => {
-                    return Err(Error::location(
-                        13111,
-                        format!("wrong type for field (mayBypassWriteBlocking) {} != bool", v.type_name()),
-                    ));
+                name @ ("databaseVersion" | "shardVersion") => {
+                    check_version(name, &v)?;
+                    let text = "Cannot accept sharding commands if not started with --shardsvr";
+                    version = Some(Error::new(ErrorCode::NoShardingEnabled, text));
                 }
+                "mayBypassWriteBlocking" => match v {
+                    Value::Boolean(b) => args.may_bypass_write_blocking = b,
+                    _ => {
+                        let found = v.type_name();
+                        let text = format!("wrong type for field (mayBypassWriteBlocking) {found} != bool");
+                        return Err(Error::location(13111, text));
+                    }
+                },
                 "$audit" => check_audit(&v)?,
                 _ => {}
             }
         }
-        args.late = limit.or(read).or(write);
+        // What makes a transaction cannot wait until the command has looked at its own arguments.
+        if let Some(e) = session.take_if(|_| args.autocommit.is_some() || start.is_some()) {
+            return Err(e);
+        }
+        args.late = session.or(limit).or(read).or(version);
+        args.wrong_write_concern = write;
         args.api = api.check()?;
         args.check_session_fields(start)?;
         Ok(args)
@@ -297,8 +310,8 @@ fn parse_lsid(v: &Value<'_>) -> Result<Lsid> {
         (false, false) => {}
     }
     let uid = match doc.get("uid") {
-        Some(Value::Binary { bytes, .. }) => bytes.try_into().ok(),
-        _ => None,
+        Some(Value::Binary { bytes, .. }) => bytes.try_into().unwrap_or(NO_USER_DIGEST),
+        _ => NO_USER_DIGEST,
     };
     match doc.get("id") {
         Some(Value::Binary { bytes, .. }) => match bytes.try_into() {
@@ -340,24 +353,70 @@ fn check_client(d: &RawDoc) -> Result<()> {
     }
 }
 
-/// What a router would say about the database or shard it means. Here it has no meaning, but it has a form.
+/// What a router says about the version of the database or of the collection's chunks that it means. No server takes it that is
+/// not a shard; that it has the right form is looked at first.
 fn check_version(name: &str, v: &Value<'_>) -> Result<()> {
     let (Value::Document(d) | Value::Array(d)) = v else { return Err(not_an_object(name)) };
-    let of_shard = name == "shardVersion";
-    if of_shard && d.is_empty() {
+    if name == "databaseVersion" {
+        const OF: &str = "DatabaseVersion";
+        if let Some(v) = d.get("uuid").filter(is_given) {
+            check_uuid(OF, &v)?;
+        }
+        for (field, ty) in [("timestamp", "timestamp"), ("lastMod", "int")] {
+            if let Some(v) = d.get(field).filter(is_given).filter(|v| v.type_name() != ty) {
+                return Err(wrong_type(OF, field, &v, &[ty]));
+            }
+        }
+        let absent = ["timestamp", "lastMod"].into_iter().find(|f| !d.get(f).is_some_and(|v| is_given(&v)));
+        return absent.map_or(Ok(()), |field| Err(missing(OF, field)));
+    }
+    if d.is_empty() {
         return Err(Error::bad_value("Unexpected empty version array"));
     }
-    match (of_shard, v) {
-        (true, Value::Array(d)) => match d.first().map(|e| e.value()) {
-            Some(Value::Timestamp(_)) | None => Ok(()),
-            Some(v) => Err(Error::type_mismatch(format!(
-                "Invalid type {} for version major and minor part.",
-                v.type_name()
-            ))),
-        },
-        (true, _) if d.get("t").is_none() => Err(missing("_parse60Format", "t")),
-        (false, _) if d.get("timestamp").is_none() => Err(missing("DatabaseVersion", "timestamp")),
-        _ => Ok(()),
+    // As an older release told it: an array of three.
+    let listed = matches!(v, Value::Array(_)) || d.first().is_some_and(|e| e.name() == "0");
+    if listed {
+        let mut parts = d.iter().map(|e| e.value());
+        for (part, ty) in
+            [("major and minor", "timestamp"), ("epoch", "objectId"), ("timestamp", "timestamp")]
+        {
+            let is = parts.next().map_or("missing", |v| v.type_name());
+            if is != ty {
+                return Err(Error::type_mismatch(format!("Invalid type {is} for version {part} part.")));
+            }
+        }
+        return Ok(());
+    }
+    const OF: &str = "_parse60Format";
+    for (field, ty) in [("e", "objectId"), ("t", "timestamp"), ("v", "timestamp")] {
+        if let Some(v) = d.get(field).filter(is_given).filter(|v| v.type_name() != ty) {
+            return Err(wrong_type(OF, field, &v, &[ty]));
+        }
+    }
+    // Without its time the rest is not looked at.
+    let order = match d.get("t").is_some_and(|v| is_given(&v)) || d.get("e").is_some() {
+        true => ["e", "t", "v"],
+        false => ["t", "e", "v"],
+    };
+    let absent = order.into_iter().find(|f| !d.get(f).is_some_and(|v| is_given(&v)));
+    absent.map_or(Ok(()), |field| Err(missing(OF, field)))
+}
+
+fn is_given(v: &Value<'_>) -> bool {
+    !matches!(v, Value::Null | Value::Undefined)
+}
+
+fn check_uuid(of: &str, v: &Value<'_>) -> Result<()> {
+    match v {
+        Value::Binary { subtype: 4, bytes } if bytes.len() == 16 => Ok(()),
+        Value::Binary { subtype: 4, .. } => Err(Error::new(
+            ErrorCode::InvalidUUID,
+            "uuid must be a 16-byte binary field with UUID (4) subtype",
+        )),
+        Value::Binary { .. } => Err(Error::type_mismatch(format!(
+            "BSON field '{of}.uuid' is the wrong binData type 'general', expected type 'UUID'"
+        ))),
+        v => Err(wrong_type(of, "uuid", v, &["binData"])),
     }
 }
 
@@ -432,6 +491,7 @@ fn parse_read_preference(v: &Value<'_>) -> Result<ReadMode> {
         },
         Some(v) => return Err(had_wrong_type("mode", "string", &v)),
     };
+    check_tags_and_hedge(mode, doc)?;
     if mode == ReadMode::Primary {
         let tags = doc.get("tags").and_then(|v| v.as_array());
         let harmless =
@@ -442,6 +502,28 @@ fn parse_read_preference(v: &Value<'_>) -> Result<ReadMode> {
     }
     check_staleness(mode, doc)?;
     Ok(mode)
+}
+
+/// Drivers and routers act on both; a server only checks them.
+fn check_tags_and_hedge(mode: ReadMode, preference: &RawDoc) -> Result<()> {
+    match preference.get("tags") {
+        None | Some(Value::Array(_)) => {}
+        Some(v) => return Err(had_wrong_type("tags", "array", &v)),
+    }
+    match preference.elem("hedge").map(|e| (e, e.value())) {
+        None => Ok(()),
+        Some((_, Value::Document(hedge))) => {
+            let enabled = hedge.get("enabled").is_none_or(|v| v.is_truthy());
+            if enabled && mode == ReadMode::Primary {
+                let text = "cannot enable hedging for $readPreference mode \"primaryOnly\"";
+                return Err(Error::new(ErrorCode::InvalidOptions, text));
+            }
+            Ok(())
+        }
+        Some((e, _)) => {
+            Err(Error::type_mismatch(format!("hedge field must be of type object if provided; found {e:#}")))
+        }
+    }
 }
 
 /// Drivers choose members by it; a server only checks it.
@@ -506,6 +588,27 @@ mod tests {
         assert_eq!(fails(doc! { "mayBypassWriteBlocking": 1 }).0, 13111);
         assert_eq!(fails(doc! { "databaseVersion": 1 }).0, 10065);
         assert_eq!(fails(doc! { "databaseVersion": {} }).0, 40414);
+        // What a server says that is no shard, once the form is right.
+        let (t, e) = (Timestamp::new(5, 1), pando_bson::ObjectId([6; 12]));
+        let id = |subtype, n: usize| Bson::Binary(pando_bson::Binary { subtype, bytes: vec![1; n] });
+        let of_shard = |version: Bson| fails(doc! { "shardVersion": version });
+        let of_db = |version: Document| fails(doc! { "databaseVersion": version });
+        assert_eq!(of_shard(doc! { "e": e, "t": t, "v": t }.into()).0, 193);
+        assert_eq!(of_shard(vec![Bson::from(t), e.into(), t.into()].into()).0, 193);
+        assert_eq!(of_shard(doc! { "t": t }.into()).1, missing("_parse60Format", "e").message);
+        assert_eq!(of_shard(doc! { "v": t }.into()).1, missing("_parse60Format", "t").message);
+        assert_eq!(of_shard(doc! { "e": e, "t": 1, "v": t }.into()).0, 14);
+        assert_eq!(of_shard(doc! {}.into()).0, 2);
+        assert_eq!(of_shard("x".into()).0, 10065);
+        let part = |n: usize| of_shard([Bson::from(t), e.into(), 1.into()][..n].to_vec().into()).1;
+        assert_eq!(part(1), "Invalid type missing for version epoch part.");
+        assert_eq!(part(3), "Invalid type int for version timestamp part.");
+        assert_eq!(of_db(doc! { "timestamp": t, "lastMod": 1 }).0, 193);
+        assert_eq!(of_db(doc! { "uuid": id(4, 16), "timestamp": t, "lastMod": 1, "more": 1 }).0, 193);
+        assert_eq!(of_db(doc! { "uuid": id(4, 3), "timestamp": t, "lastMod": 1 }).0, 207);
+        assert_eq!(of_db(doc! { "uuid": id(0, 16), "timestamp": t, "lastMod": 1 }).0, 14);
+        assert_eq!(of_db(doc! { "timestamp": t, "lastMod": 1i64 }).0, 14);
+        assert_eq!(of_db(doc! { "timestamp": t }).1, missing("DatabaseVersion", "lastMod").message);
         assert_eq!(fails(doc! { "$audit": { "a": 1 } }).0, 40415);
         assert_eq!(fails(doc! { "$client": {} }).0, 183);
         // Of several the time limit is told first, then the read concern.

@@ -28,10 +28,10 @@ pub mod params;
 pub mod pipeline;
 pub mod reply;
 pub mod request;
-mod slow;
+pub mod slow;
 mod spec;
 mod stable_api;
-mod transaction_rules;
+pub mod transaction_rules;
 pub mod unfinished;
 
 pub use args::{Arg, Args};

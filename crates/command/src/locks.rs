@@ -24,7 +24,8 @@ pub fn append_class(b: &mut DocBuilder, class: Class, taken: [Taken; 2]) {
     if taken == [Taken::default(); 2] {
         return;
     }
-    let figures: [(&str, fn(&Taken) -> u64); 3] = [
+    type Figure = (&'static str, fn(&Taken) -> u64);
+    let figures: [Figure; 3] = [
         ("acquireCount", |t| t.acquired),
         ("acquireWaitCount", |t| t.waits),
         ("timeAcquiringMicros", |t| t.micros),

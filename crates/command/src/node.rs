@@ -7,7 +7,7 @@ use crate::concern::{WriteConcern, WriteConcernError};
 use crate::instance::Instance;
 use crate::{Flags, OpCtx, Request};
 use pando_base::{Error, ErrorCode, Result, Timestamp};
-use pando_bson::{DocBuf, DocBuilder, ObjectId};
+use pando_bson::{DocBuf, DocBuilder, ObjectId, RawDoc};
 use pando_env::BoxFuture;
 use std::sync::Arc;
 
@@ -100,6 +100,14 @@ pub trait Node: Send + Sync + Sized + 'static {
     /// Profiling level (0, 1, 2) of a database.
     fn profiling_level(&self, _db: &str) -> i32 {
         0
+    }
+    /// Whether operations of a database are chosen by a filter instead of by how long they took.
+    fn has_profile_filter(&self, _db: &str) -> bool {
+        false
+    }
+    /// Whether that filter chooses this operation.
+    fn passes_profile_filter(&self, _db: &str, _entry: &RawDoc) -> bool {
+        true
     }
     /// Stores one `system.profile` document.
     fn profile(&self, _db: &str, _entry: DocBuf) {}

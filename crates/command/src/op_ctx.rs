@@ -155,6 +155,9 @@ impl OpCtx {
             started_wall_ms: client.env.clock.wall_ms(),
             lsid: args.lsid,
         });
+        if args.may_bypass_write_blocking {
+            locks.pass_write_block();
+        }
         let limit = args.max_time_ms.filter(|ms| *ms > 0 && !flags.has(Flags::OWN_MAX_TIME));
         let deadline = limit.map(|ms| started + Duration::from_millis(ms as u64));
         let deadline = AtomicU64::new(deadline.map_or(0, nanos));

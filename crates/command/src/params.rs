@@ -162,8 +162,8 @@ params! {
     ttlMonitorSleepSecs BOTH Int(60, 1, MAX32);
     unsupportedSyncSource START Text("");
     unsyncedWritesInMemory TEST_START Bool(false);
-    wiredTigerConcurrentReadTransactions BOTH Int(128, 0, MAX32);
-    wiredTigerConcurrentWriteTransactions BOTH Int(128, 0, MAX32);
+    wiredTigerConcurrentReadTransactions BOTH Int(128, 5, MAX32);
+    wiredTigerConcurrentWriteTransactions BOTH Int(128, 5, MAX32);
     wiredTigerEngineRuntimeConfig BOTH Text("");
     writePeriodicNoops BOTH Bool(true);
 }

@@ -91,7 +91,12 @@ pub async fn run<S: Node>(
             return refuse(client, e);
         }
     };
-    if spec.flags.has(Flags::ARGS_FIRST) && args.late.is_none() {
+    if let Some(wrong) = args.wrong_write_concern.take() {
+        let told =
+            if wants_write_concern(spec.flags) && !is_inline(msg.body) { wrong } else { no_write_concern() };
+        args.late.get_or_insert(told);
+    }
+    if spec.flags.has(Flags::ARGS_FIRST) && !args.in_txn() && args.late.is_none() {
         args.late = check_concerns(spec.name, spec.flags, &args).err();
     }
     let ctx = OpCtx::new(client.clone(), (spec.name, spec.flags), db, args, msg.body, started);
@@ -185,8 +190,10 @@ async fn execute<S: Node>(
     req: Request<'_>,
 ) -> Result<(DocBuilder, Option<Next>), Stop> {
     check_allowed(spec, node, ctx, &req)?;
-    // What a command names first is taken for a collection's name, whatever the command makes of it.
-    if matches!(req.first().value(), Value::String(s) if s.contains('\0')) {
+    // What a command names first is taken for a collection's name, whatever most commands make of it.
+    if !spec.flags.has(Flags::NAMES_NOTHING)
+        && matches!(req.first().value(), Value::String(s) if s.contains('\0'))
+    {
         let text = "namespaces cannot have embedded null characters";
         return Err(Error::new(ErrorCode::InvalidNamespace, text).into());
     }
@@ -204,7 +211,7 @@ async fn execute<S: Node>(
     }
     let Some(handler) = spec.handler else { return Err(spec.refusal().into()) };
     // Commands with arguments of their own form know no such field.
-    let typed = spec.api_v1 || spec.flags.has(Flags::ARGS_FIRST);
+    let typed = spec.api_v1 || spec.flags.any(Flags::ARGS_FIRST.or(Flags::TYPED));
     if !typed && req.body.get("help").is_some_and(|v| v.is_truthy()) {
         let mut body = crate::Reply::new().body;
         body.str("help", &format!("help for: {} {}", spec.name, spec.help));
@@ -270,6 +277,16 @@ async fn execute<S: Node>(
         }
     }
     Ok((body, reply.next))
+}
+
+fn no_write_concern() -> Error {
+    Error::new(ErrorCode::InvalidOptions, "Command does not support writeConcern")
+}
+
+/// A mapReduce whose results are in its reply: it writes nothing.
+fn is_inline(body: &RawDoc) -> bool {
+    let is_map_reduce = body.first().is_some_and(|e| matches!(e.name(), "mapReduce" | "mapreduce"));
+    is_map_reduce && body.get("out").and_then(|v| v.as_doc()).is_some_and(|out| out.elem("inline").is_some())
 }
 
 fn wants_write_concern(flags: Flags) -> bool {
@@ -346,12 +363,15 @@ fn check_allowed<S: Node>(spec: &CommandSpec<S>, node: &S, ctx: &OpCtx, req: &Re
             "The server is in quiesce mode and will shut down",
         ));
     }
-    check_api(spec, &ctx.args.api, instance.params.bool(Param::requireApiVersion), req.body)?;
+    // Members and routers speak to each other without a version.
+    let required = instance.params.bool(Param::requireApiVersion) && !ctx.client.is_internal();
+    check_api(spec, &ctx.args.api, required, req.body)?;
     if spec.handler.is_none() {
         return Ok(());
     }
     check_transaction_fields(spec.name, flags, ctx, req)?;
-    if flags.has(Flags::ARGS_FIRST) {
+    // What is wrong with a statement as a whole begins no transaction.
+    if flags.has(Flags::ARGS_FIRST) && !ctx.args.in_txn() {
         return Ok(());
     }
     ctx.arguments_read()?;
@@ -363,7 +383,7 @@ fn check_api<S>(spec: &CommandSpec<S>, api: &ApiParams, required: bool, body: &R
     if !api.v1 {
         if required && !matches!(name, "hello" | "getMore" | "commitTransaction" | "abortTransaction") {
             return Err(Error::new(
-                ErrorCode::APIVersionError,
+                ErrorCode(498_870),
                 "The apiVersion parameter is required, please configure your MongoClient's API version",
             ));
         }
@@ -396,9 +416,10 @@ fn check_transaction_fields(name: &str, flags: Flags, ctx: &OpCtx, req: &Request
     if args.in_txn() {
         return transaction_rules::check(name, flags, args, req);
     }
-    if ends_transaction(name) && args.txn_number.is_none() {
-        let text = format!("{name} must be run within a transaction");
-        return Err(Error::new(ErrorCode::CommandFailed, text));
+    // Those that have arguments look at them first.
+    let own_check = matches!(name, "commitTransaction" | "abortTransaction");
+    if ends_transaction(name) && !own_check {
+        transaction_rules::check_is_within(name, args)?;
     }
     if args.txn_number.is_some() && !flags.any(Flags::RETRYABLE) {
         if flags.has(Flags::IN_TXN) {
@@ -419,7 +440,7 @@ fn check_concerns(name: &str, flags: Flags, args: &GenericArgs) -> Result<()> {
     let ends_txn = ends_transaction(name);
     if args.write_concern.is_some() {
         if !wants_write_concern(flags) {
-            return Err(Error::new(ErrorCode::InvalidOptions, "Command does not support writeConcern"));
+            return Err(no_write_concern());
         }
         if args.in_txn() && !ends_txn {
             return Err(Error::new(
@@ -445,13 +466,26 @@ fn check_concerns(name: &str, flags: Flags, args: &GenericArgs) -> Result<()> {
              transaction",
         ));
     }
-    let beyond_local = !matches!(rc.level(), ReadLevel::Local | ReadLevel::Available);
+    if rc.after_cluster_time.is_some() && flags.has(Flags::NOW) {
+        let text = "afterClusterTime is not allowed for this command";
+        return Err(Error::new(ErrorCode::InvalidOptions, text));
+    }
+    let beyond_local = rc.level() != ReadLevel::Local;
     // The first statement of a transaction sets the transaction's read concern, whatever the command.
     if beyond_local && !flags.has(Flags::READ_CONCERN) && !args.start_transaction {
         return Err(Error::new(
             ErrorCode::InvalidOptions,
             format!(
                 "Command {name} does not support {} :: caused by :: read concern not supported",
+                rc.shell_text()
+            ),
+        ));
+    }
+    if rc.level() == ReadLevel::Snapshot && flags.has(Flags::NO_SNAPSHOT) {
+        return Err(Error::new(
+            ErrorCode::InvalidOptions,
+            format!(
+                "Command {name} does not support {} :: caused by :: read concern snapshot not supported",
                 rc.shell_text()
             ),
         ));
@@ -537,8 +571,10 @@ fn finish<S: Node>(
     }
     let threshold = ctx.client.instance.params.int(Param::slowOpThresholdMs);
     let level = node.profiling_level(&ctx.db);
+    let filtered = node.has_profile_filter(&ctx.db);
     let is_slow = threshold >= 0 && took >= Duration::from_millis(threshold.max(0) as u64) && sampled(ctx);
-    if is_slow || level >= 2 {
-        slow::report(node, ctx, flags, req, reply.doc(), error, took, slow::Where { log: is_slow, level });
+    if is_slow || level >= 2 || filtered {
+        let to = slow::Where { log: is_slow, level, filtered };
+        slow::report(node, ctx, flags, req, reply.doc(), error, took, to);
     }
 }

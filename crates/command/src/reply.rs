@@ -143,8 +143,10 @@ pub(crate) fn error_body(e: &Error, labels: &[String], topology: Option<Topology
     }
     b.f64("ok", 0.0);
     b.str("errmsg", &e.message);
-    b.i32("code", e.code.0);
-    b.str("codeName", &e.code.name());
+    if e.code != ErrorCode::OK {
+        b.i32("code", e.code.0);
+        b.str("codeName", &e.code.name());
+    }
     if !e.extra.is_empty() {
         b.elems_of(RawDoc::trusted(&e.extra));
     }
@@ -167,6 +169,16 @@ pub fn error_reply(e: &Error) -> Encoded {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_error_without_a_code_shows_none() {
+        let names = |e: &Error| {
+            let body = Encoded { buf: error_body(e, &[], None).into_buffer() };
+            body.doc().iter().map(|x| x.name().to_owned()).collect::<Vec<_>>().join(",")
+        };
+        assert_eq!(names(&Error::uncoded("no")), "ok,errmsg");
+        assert_eq!(names(&Error::bad_value("no")), "ok,errmsg,code,codeName");
+    }
 
     #[test]
     fn labels_follow_the_class_and_the_kind_of_operation() {

@@ -89,6 +89,15 @@ impl<'a> Request<'a> {
     pub fn args(&self, struct_name: &'static str) -> Args<'a> {
         Args::new(struct_name, self.body)
     }
+    /// As [`Request::args`] without those of the command's own that are null: it takes them for not given. One that it
+    /// does not know is there even so.
+    pub fn given_args(
+        &self,
+        struct_name: &'static str,
+        own: &'static [&'static str],
+    ) -> impl Iterator<Item = crate::Arg<'a>> {
+        self.args(struct_name).filter(move |arg| !(arg.is_absent() && own.contains(&arg.name())))
+    }
     /// The documents of `field`, from the body's array or from a sequence. `None` = absent.
     /// Elements that are not documents are refused with MongoDB's text.
     pub fn docs(&self, struct_name: &str, field: &str) -> Result<Option<Docs<'a>>> {

@@ -4,7 +4,7 @@ use crate::node::Node;
 use crate::{Flags, OpCtx, Request};
 use pando_base::Error;
 use pando_bson::extjson::{Mode, write_value};
-use pando_bson::{DocBuilder, RawDoc};
+use pando_bson::{DocBuf, DocBuilder, RawDoc};
 use pando_env::Component;
 use std::time::Duration;
 
@@ -12,7 +12,62 @@ use std::time::Duration;
 pub(crate) struct Where {
     pub(crate) log: bool,
     pub(crate) level: i32,
+    /// The database's filter says whether it is slow, not the time it took.
+    pub(crate) filtered: bool,
 }
+
+/// Fields that a profile entry may have, which are those that a filter may read.
+pub const PROFILED: &[&str] = &[
+    "op",
+    "ns",
+    "command",
+    "originatingCommand",
+    "appName",
+    "planSummary",
+    "keysExamined",
+    "docsExamined",
+    "hasSortStage",
+    "usedDisk",
+    "fromMultiPlanner",
+    "replanned",
+    "replanReason",
+    "nMatched",
+    "nModified",
+    "ninserted",
+    "ndeleted",
+    "nUpserted",
+    "keysInserted",
+    "keysDeleted",
+    "prepareReadConflicts",
+    "writeConflicts",
+    "nreturned",
+    "cursorid",
+    "cursorExhausted",
+    "exhaust",
+    "numYield",
+    "queryHash",
+    "planCacheKey",
+    "queryFramework",
+    "locks",
+    "flowControl",
+    "storage",
+    "writeConcern",
+    "ok",
+    "errMsg",
+    "errName",
+    "errCode",
+    "responseLength",
+    "protocol",
+    "dataThroughputLastSecond",
+    "dataThroughputAverage",
+    "execStats",
+    "mongot",
+    "millis",
+    "ts",
+    "client",
+    "allUsers",
+    "user",
+];
 
 /// The `op`/`type` of a command.
 fn kind(command: &str) -> &'static str {
@@ -40,7 +95,13 @@ pub(crate) fn report<S: Node>(
     let mut entry = DocBuilder::new();
     describe(&mut entry, ctx, flags, req, reply, error, took);
     let entry = entry.finish();
-    if to.log {
+    let mut log = to.log;
+    let mut profiled = None;
+    if to.filtered {
+        let entry = profiled.insert(profile_entry(ctx, &entry, took));
+        log = node.passes_profile_filter(&ctx.db, entry);
+    }
+    if log {
         ctx.env().log.info(Component::Command, 51803, "Slow query", |a| {
             for e in entry.iter() {
                 let mut json = String::new();
@@ -49,19 +110,29 @@ pub(crate) fn report<S: Node>(
             }
         });
     }
-    if to.level >= 2 || (to.level == 1 && to.log) {
-        let mut b = DocBuilder::new();
-        b.str("op", kind(ctx.command));
-        for e in entry.iter().filter(|e| !matches!(e.name(), "type" | "durationMillis" | "remote")) {
-            b.elem(e);
-        }
-        b.i64("millis", took.as_millis() as i64);
-        b.date("ts", ctx.env().clock.wall_ms());
-        b.str("client", ctx.client.remote.as_deref().unwrap_or("").rsplit_once(':').map_or("", |x| x.0));
-        b.array("allUsers", |_| {});
-        b.str("user", "");
-        node.profile(&ctx.db, b.finish());
+    if to.level >= 2 || (to.level == 1 && log) {
+        node.profile(&ctx.db, profiled.unwrap_or_else(|| profile_entry(ctx, &entry, took)));
     }
+}
+
+/// The entry of `system.profile`: what the log line says, by the names that profiles have.
+fn profile_entry(ctx: &OpCtx, entry: &RawDoc, took: Duration) -> DocBuf {
+    let mut b = DocBuilder::new();
+    b.str("op", kind(ctx.command));
+    for e in entry {
+        match e.name() {
+            "type" | "durationMillis" | "remote" => {}
+            "numYields" => drop(b.value("numYield", e.value())),
+            "reslen" => drop(b.value("responseLength", e.value())),
+            _ => drop(b.elem(e)),
+        }
+    }
+    b.i64("millis", took.as_millis() as i64);
+    b.date("ts", ctx.env().clock.wall_ms());
+    b.str("client", ctx.client.remote.as_deref().unwrap_or("").rsplit_once(':').map_or("", |x| x.0));
+    b.array("allUsers", |_| {});
+    b.str("user", "");
+    b.finish()
 }
 
 fn describe(

@@ -58,6 +58,16 @@ impl Flags {
     /// [`OpCtx::arguments_read`]: of two mistakes MongoDB names the one in the command itself.
     pub const ARGS_FIRST: Flags = Flags(1 << 20);
 
+    /// Its first value is not looked at as a collection's name: NUL may stand in it.
+    pub const NAMES_NOTHING: Flags = Flags(1 << 21);
+    /// Of read concerns it does not take `snapshot`.
+    pub const NO_SNAPSHOT: Flags = Flags(1 << 22);
+
+    /// Knows its arguments: `help` is none of them.
+    pub const TYPED: Flags = Flags(1 << 22);
+    /// Reads what is there now, and nothing newer can be waited for (`afterClusterTime`).
+    pub const NOW: Flags = Flags(1 << 23);
+
     pub const fn has(self, other: Flags) -> bool {
         self.0 & other.0 == other.0
     }

@@ -19,6 +19,17 @@ const SESSIONLESS: &[&str] = &[
     "whatsmyuri",
 ];
 
+/// The end of a transaction has a transaction that it ends.
+pub fn check_is_within(name: &str, args: &GenericArgs) -> Result<()> {
+    match args.txn_number {
+        Some(_) => Ok(()),
+        None => {
+            let text = format!("{name} must be run within a transaction");
+            Err(Error::new(ErrorCode::CommandFailed, text))
+        }
+    }
+}
+
 pub(crate) fn check(name: &str, flags: Flags, args: &GenericArgs, req: &Request<'_>) -> Result<()> {
     let refuse = |text: String| Err(Error::new(ErrorCode::OperationNotSupportedInTransaction, text));
     if !flags.has(Flags::IN_TXN) {

@@ -40,6 +40,19 @@ pub trait DiskFile: Send + Sync {
     fn forget_cached(&self, _from: u64, _to: u64) {}
 }
 
+/// Makes durable what a start has found in a file from `from` on. An earlier process may have been killed before its sync,
+/// or have ended because its sync failed: after that the machine's memory still shows what the disk has not got, and a sync
+/// alone says Ok and brings nothing there. So the bytes, and the length, are written once more. The name is the caller's:
+/// [`Disk::sync_dir`].
+pub fn write_again(file: &dyn DiskFile, from: u64) -> io::Result<()> {
+    let len = file.len()?;
+    let mut bytes = vec![0; len.saturating_sub(from) as usize];
+    let got = file.read_at(from, &mut bytes)?;
+    file.truncate(len)?;
+    file.write_at(from, &bytes[..got])?;
+    file.sync()
+}
+
 /// Makes a folder and those above it, their names durable: what is synced in a folder whose own name is lost is lost too.
 pub fn make_folder(disk: &dyn Disk, folder: &str) -> io::Result<()> {
     disk.create_dir_all(folder)?;

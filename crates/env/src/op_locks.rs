@@ -5,7 +5,7 @@
 
 use std::cell::RefCell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 /// What a lock protects, in MongoDB's words.
@@ -78,9 +78,17 @@ pub struct Taken {
 pub struct OpLocks {
     figures: [[Figures; 2]; 4],
     waiting: AtomicU32,
+    /// It may write where users may not for a while.
+    passes_write_block: AtomicBool,
 }
 
 impl OpLocks {
+    pub fn pass_write_block(&self) {
+        self.passes_write_block.store(true, Relaxed);
+    }
+    pub fn passes_write_block(&self) -> bool {
+        self.passes_write_block.load(Relaxed)
+    }
     fn of(&self, class: Class, mode: Mode) -> &Figures {
         &self.figures[class as usize][mode as usize]
     }

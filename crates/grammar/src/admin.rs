@@ -106,7 +106,7 @@ impl Admin {
     }
 
     fn one(&mut self, seed: u64, at: usize, members: &mut Members, alone: bool) -> std::io::Result<()> {
-        let class = if seed % 6 == 0 { Class::Ddl } else { Class::Admin };
+        let class = if seed.is_multiple_of(6) { Class::Ddl } else { Class::Admin };
         let p = Program::of_class(seed, class, Gen::new(seed));
         // Configurations by chance end every epoch early.
         let rarely = ["replSetReconfig", "replSetInitiate", "replSetRequestVotes"].contains(&p.test.name());
@@ -197,6 +197,9 @@ impl Admin {
     /// Fail points and locks are taken back; then the set must work.
     fn look(&mut self, members: &mut Members) {
         for at in 0..members.servers.len() {
+            // Whoever wants the version of the interface in every command wants it in this one too.
+            let anyone = doc! { "setParameter": 1, "requireApiVersion": false, "apiVersion": "1" };
+            let _ = self.ask(at, members, "admin", &anyone);
             for name in fail_point::NAMES {
                 let off = doc! { "configureFailPoint": *name, "mode": "off" };
                 let _ = self.ask(at, members, "admin", &off);
@@ -204,7 +207,11 @@ impl Admin {
             for _ in 0..3 {
                 let _ = self.ask(at, members, "admin", &doc! { "fsyncUnlock": 1 });
             }
-            let _ = self.ask(at, members, "admin", &doc! { "replSetMaintenance": false });
+            // Maintenance is counted: as often as it was asked for.
+            while self
+                .ask(at, members, "admin", &doc! { "replSetMaintenance": false })
+                .is_some_and(|r| r.get("ok").is_some_and(Bson::is_truthy))
+            {}
             let _ = self.ask(at, members, "admin", &doc! { "replSetFreeze": 0 });
         }
         if !has_primary(members, Duration::from_secs(60)) {
@@ -214,13 +221,15 @@ impl Admin {
     }
 }
 
-/// Whether some member takes a write within a while.
+/// Whether some member takes a write within a while. Writes of users may have been blocked; only a primary takes that back.
 fn has_primary(members: &Members, patience: Duration) -> bool {
     let begun = Instant::now();
     while begun.elapsed() < patience {
         for s in &members.servers {
+            let free = doc! { "setUserWriteBlockMode": 1, "global": false };
             let insert = doc! { "insert": "alive", "documents": [doc! { "x": 1 }] };
             if let Ok(mut wire) = Wire::connect(&s.address())
+                && wire.run("admin", &free).is_ok()
                 && let Ok(reply) = wire.run("alive", &insert)
                 && reply.get("ok").is_some_and(Bson::is_truthy)
                 && reply.get("writeErrors").is_none()

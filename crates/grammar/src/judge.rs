@@ -22,11 +22,11 @@ fn shape(reply: &Document) -> Option<String> {
     if ok == 1.0 {
         return cursor(reply);
     }
-    let Some(Bson::Int32(code)) = reply.get("code") else {
-        return Some("malformed: an error without code".into());
-    };
-    let (Some(message), Some(_)) = (text("errmsg"), text("codeName")) else {
-        return Some(format!("malformed: error {code} without text or name"));
+    // Some old commands of MongoDB fail with a text and nothing else.
+    let (message, code) = match (text("errmsg"), reply.get("code"), text("codeName")) {
+        (Some(_), None, None) => return None,
+        (Some(message), Some(Bson::Int32(code)), Some(_)) => (message, *code),
+        (_, code, _) => return Some(format!("malformed: error {code:?} without text or name")),
     };
     // InternalError and UnknownError are what nobody thought of.
     if matches!(code, 1 | 8) && !message.contains("JavaScript") && !message.contains("uncaught exception") {

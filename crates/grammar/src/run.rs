@@ -1,6 +1,7 @@
 //! Runs programs: on one server for the sake of its health, on two for the sake of their answers.
 
 use crate::compare::{care_of, compare, is_loose_at, rows};
+use crate::data;
 use crate::draw::Class;
 use crate::judge;
 use crate::program::{Call, Program};
@@ -45,10 +46,15 @@ pub struct Run {
     pub done: u64,
     pub troubles: BTreeMap<String, Trouble>,
     pub groups: Groups,
-    rough: BTreeMap<String, usize>,
+    /// Kinds of differences before they were shrunk, and one of each.
+    rough: BTreeMap<String, Trouble>,
     pub reasons: Reasons,
     pub differences: u64,
     their_cursors: Vec<OpenCursor>,
+    /// What is left behind in the database of definitions differs.
+    definitions_differ: bool,
+    /// Seeds of the batches during which the reference ended.
+    pub reference_ended: Vec<u64>,
 }
 
 /// Database, collection, id.
@@ -63,6 +69,10 @@ fn open_cursor(reply: &Document) -> Option<OpenCursor> {
     (*id != 0).then(|| (db.to_owned(), coll.to_owned(), *id))
 }
 
+fn host_of(uri: &str) -> &str {
+    uri.trim_start_matches("mongodb://").split('/').next().unwrap_or_default()
+}
+
 /// How much longer things may take than on an idle machine.
 fn slack() -> u32 {
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
@@ -71,16 +81,23 @@ fn slack() -> u32 {
     1 + (2.0 * load / cores) as u32
 }
 
+/// Tries for two minutes.
+fn connected_again(connect: impl Fn() -> std::io::Result<Wire>) -> std::io::Result<Wire> {
+    let until = Instant::now() + Duration::from_secs(120);
+    loop {
+        match connect() {
+            Err(_) if Instant::now() < until => std::thread::sleep(Duration::from_secs(1)),
+            other => return other,
+        }
+    }
+}
+
 impl Run {
     pub fn new(options: Options) -> std::io::Result<Run> {
         let server = Server::start(&options.folder, options.port)?;
         let wire = prepare(&server.address())?;
         let pair = match &options.against {
-            Some(uri) => {
-                let host =
-                    uri.trim_start_matches("mongodb://").split('/').next().unwrap_or_default().to_owned();
-                Some(Pair::new(prepare(&server.address())?, prepare(&host)?))
-            }
+            Some(uri) => Some(Pair::new(prepare(&server.address())?, prepare(host_of(uri))?)),
             None => None,
         };
         Ok(Run {
@@ -96,6 +113,8 @@ impl Run {
             reasons: Reasons::read(),
             differences: 0,
             their_cursors: Vec::new(),
+            definitions_differ: false,
+            reference_ended: Vec::new(),
         })
     }
 
@@ -160,7 +179,7 @@ impl Run {
         }
         self.wire.restart_clock();
         self.wire.send(calls());
-        let mut open = Vec::new();
+        let (mut open, mut alone) = (Vec::new(), self.pair.is_none());
         for (i, p) in programs.iter().enumerate() {
             let mut ours = Vec::with_capacity(p.len());
             let mut problem = None;
@@ -177,19 +196,28 @@ impl Run {
                 self.broken(p, call, &e)?;
                 // Cursors outlive the connection; those of a server that ended are not found.
                 self.close(&open)?;
-                self.skip_theirs(programs[i..].iter().map(Program::len).sum())?;
+                if alone || self.skip_theirs(programs[i..].iter().map(Program::len).sum()).is_err() {
+                    self.take_up_the_reference(programs)?;
+                }
                 return Ok(i + 1);
             }
-            self.compare(p, &ours)?;
+            alone = alone || self.compare(p, &ours).is_err();
         }
         self.close(&open)?;
-        self.close_theirs()?;
+        if std::mem::take(&mut self.definitions_differ) && !alone {
+            alone = self.forget_definitions().is_err();
+        }
+        if alone || self.close_theirs().is_err() {
+            self.take_up_the_reference(programs)?;
+        }
         Ok(programs.len())
     }
 
     fn judged(&mut self, p: &Program, call: &Call, reply: Reply, open: &mut Vec<OpenCursor>) -> Document {
         let doc = Document::from(&*reply.body);
-        if let Some(complaint) = judge::complaint(call, &doc, reply.took, self.slack) {
+        // Beside another server a reply lies here until that one has answered as well.
+        let took = if self.pair.is_some() { Duration::ZERO } else { reply.took };
+        if let Some(complaint) = judge::complaint(call, &doc, took, self.slack) {
             let took = reply.took;
             self.trouble(complaint, || {
                 let text: String = json(&call.cmd).chars().take(2000).collect();
@@ -231,6 +259,29 @@ impl Run {
             for _ in 0..replies {
                 pair.theirs.receive()?;
             }
+        }
+        Ok(())
+    }
+
+    /// What the next programs meet there is the same on both sides again.
+    fn forget_definitions(&mut self) -> std::io::Result<()> {
+        let Some(pair) = &mut self.pair else { return Ok(()) };
+        for wire in [&mut pair.theirs, &mut self.wire] {
+            wire.run(data::DDL_DB, &doc! { "dropDatabase": 1 })?;
+        }
+        Ok(())
+    }
+
+    /// The reference ended; somebody starts it again. What is left of these programs is not compared.
+    fn take_up_the_reference(&mut self, programs: &[Program]) -> std::io::Result<()> {
+        let Some(uri) = self.options.against.clone() else { return Ok(()) };
+        let seed = programs.first().map_or(0, |p| p.seed);
+        eprintln!("the reference ended in the batch of seed {seed}");
+        self.reference_ended.push(seed);
+        self.their_cursors.clear();
+        let theirs = connected_again(|| prepare(host_of(&uri)))?;
+        if let Some(pair) = &mut self.pair {
+            pair.theirs = theirs;
         }
         Ok(())
     }
@@ -290,23 +341,34 @@ impl Run {
             }
         }
         let Some(d) = first else { return Ok(()) };
+        self.definitions_differ |= p.class == Class::Ddl;
         if self.reasons.explain(p, &d) {
             return Ok(());
         }
         self.differences += 1;
-        let seen = self.rough.entry(rough(p, &d)).or_insert(0);
-        *seen += 1;
-        if *seen <= self.options.shrunk {
-            self.examine(p)?;
+        let told = || {
+            let text: String = json(&p.test.cmd).chars().take(1500).collect();
+            let cut = |s: &str| s.chars().take(300).collect::<String>();
+            let (ours, theirs) = (cut(&d.ours), cut(&d.theirs));
+            format!(
+                "seed {} · {}: {text}\n  ours   [{}] {ours}\n  theirs [{}] {theirs}",
+                p.seed, p.test.db, d.ours_code, d.theirs_code
+            )
+        };
+        let seen = self.rough.entry(rough(p, &d)).or_insert_with(|| Trouble { count: 0, example: told() });
+        seen.count += 1;
+        if seen.count <= self.options.shrunk
+            && let Err(e) = self.examine(p)
+        {
+            eprintln!("seed {} was not shrunk: {e}", p.seed);
         }
         Ok(())
     }
 
     /// Once more by itself, then smaller.
     fn examine(&mut self, p: &Program) -> std::io::Result<()> {
-        let host = self.options.against.clone().unwrap_or_default();
-        let host = host.trim_start_matches("mongodb://").split('/').next().unwrap_or_default().to_owned();
-        let mut pair = Pair::new(Wire::connect(&self.server.address())?, Wire::connect(&host)?);
+        let uri = self.options.against.clone().unwrap_or_default();
+        let mut pair = Pair::new(Wire::connect(&self.server.address())?, Wire::connect(host_of(&uri))?);
         let Some(again) = pair.difference(p)? else { return Ok(()) };
         let (small, d) = match pair.shrink(p, &again) {
             Ok(found) => found,
@@ -342,6 +404,13 @@ impl Run {
             self.trouble("cursors stay open".into(), || format!("{total} after {done} programs: {open:?}"));
         }
         Ok(())
+    }
+
+    /// Kinds of differences as they were met, the most frequent first.
+    pub fn print_rough(&self) -> String {
+        let mut all: Vec<_> = self.rough.iter().collect();
+        all.sort_by_key(|(_, t)| std::cmp::Reverse(t.count));
+        all.iter().map(|(key, t)| format!("\n# {key}  ({})\n{}\n", t.count, t.example)).collect()
     }
 
     pub fn slack(&self) -> u32 {

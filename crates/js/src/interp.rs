@@ -1,5 +1,8 @@
 //! One interpreter: made with the prelude, calls compiled functions, dies with its operation.
 
+// Texts come from clients, who must not be able to choose keys that collide.
+#![allow(clippy::disallowed_types)]
+
 use crate::alloc::Guarded;
 use crate::guard::Guard;
 use crate::held::Held;

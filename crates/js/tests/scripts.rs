@@ -1,5 +1,8 @@
 //! Scripts of all kinds, good and bad, run by an engine.
 
+// Scripts run in real time.
+#![allow(clippy::disallowed_methods)]
+
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::extjson::{parse, to_canonical};
 use pando_bson::{DocBuf, DocBuilder, ElementType, RawDoc};

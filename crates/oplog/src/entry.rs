@@ -392,7 +392,7 @@ pub fn for_clients(entry: &RawDoc) -> Option<DocBuf> {
 fn without_own(entry: &RawDoc) -> Option<DocBuf> {
     let mut own = ["rid", "pre", "image"].into_iter().filter_map(|name| entry.elem(name));
     let first = own.next()?;
-    let last = own.last().unwrap_or(first);
+    let last = own.next_back().unwrap_or(first);
     let bytes = entry.as_bytes();
     let at = |data: &[u8]| data.as_ptr().addr() - bytes.as_ptr().addr();
     // Type, name and terminator stand before the value.

@@ -9,6 +9,7 @@ pub mod diff;
 pub mod entry;
 pub mod fetch;
 pub mod meta;
+pub mod session;
 
 pub use entry::{Entry, EntryView, Identity, OpType, Session};
 pub use meta::Meta;

@@ -66,7 +66,13 @@ impl Meta {
             ops: small(ops)?,
             coll,
             doc: doc_hash,
-            is_setting: matches!(e.ns, "config.settings" | "admin.system.version"),
+            is_setting: matches!(
+                e.ns,
+                "config.settings"
+                    | "config.clusterParameters"
+                    | "config.user_writes_critical_sections"
+                    | "admin.system.version"
+            ),
         })
     }
     pub fn end(&self) -> usize {

@@ -21,14 +21,159 @@ use std::sync::Arc;
 /// The version drivers see in collation documents.
 const VERSION: &str = "57.1";
 
-/// Languages with a collation; a script or region may follow.
-const LANGUAGES: &[&str] = &[
-    "af", "am", "ar", "as", "az", "be", "bg", "bn", "bo", "bs", "ca", "chr", "cs", "cy", "da", "de", "dsb",
-    "dz", "ee", "el", "en", "eo", "es", "et", "fa", "fi", "fil", "fo", "fr", "ga", "gl", "gu", "ha", "haw",
-    "he", "hi", "hr", "hsb", "hu", "hy", "id", "ig", "is", "it", "ja", "ka", "kk", "kl", "km", "kn", "ko",
-    "kok", "ky", "lb", "lkt", "ln", "lo", "lt", "lv", "mk", "ml", "mn", "mr", "ms", "mt", "my", "nb", "ne",
-    "nl", "nn", "om", "or", "pa", "pl", "ps", "pt", "ro", "ru", "se", "si", "sk", "sl", "smn", "sq", "sr",
-    "sv", "sw", "ta", "te", "th", "to", "tr", "ug", "uk", "ur", "vi", "wae", "yi", "yo", "zh", "zu",
+/// The locales that have a collation of their own.
+const LOCALES: &[&str] = &[
+    "af",
+    "am",
+    "ar",
+    "as",
+    "az",
+    "be",
+    "bg",
+    "bn",
+    "bo",
+    "bs",
+    "bs_Cyrl",
+    "ca",
+    "chr",
+    "cs",
+    "cy",
+    "da",
+    "de",
+    "de_AT",
+    "dsb",
+    "dz",
+    "ee",
+    "el",
+    "en",
+    "en_US",
+    "en_US_POSIX",
+    "eo",
+    "es",
+    "et",
+    "fa",
+    "fa_AF",
+    "fi",
+    "fil",
+    "fo",
+    "fr",
+    "fr_CA",
+    "ga",
+    "gl",
+    "gu",
+    "ha",
+    "haw",
+    "he",
+    "hi",
+    "hr",
+    "hsb",
+    "hu",
+    "hy",
+    "id",
+    "ig",
+    "is",
+    "it",
+    "ja",
+    "ka",
+    "kk",
+    "kl",
+    "km",
+    "kn",
+    "ko",
+    "kok",
+    "ky",
+    "lb",
+    "lkt",
+    "ln",
+    "lo",
+    "lt",
+    "lv",
+    "mk",
+    "ml",
+    "mn",
+    "mr",
+    "ms",
+    "mt",
+    "my",
+    "nb",
+    "ne",
+    "nl",
+    "nn",
+    "om",
+    "or",
+    "pa",
+    "pl",
+    "ps",
+    "pt",
+    "ro",
+    "ru",
+    "se",
+    "si",
+    "sk",
+    "sl",
+    "smn",
+    "sq",
+    "sr",
+    "sr_Latn",
+    "sv",
+    "sw",
+    "ta",
+    "te",
+    "th",
+    "to",
+    "tr",
+    "ug",
+    "uk",
+    "ur",
+    "vi",
+    "wae",
+    "yi",
+    "yo",
+    "zh",
+    "zh_Hant",
+    "zu",
+];
+
+/// What may follow `@collation=` after every locale, as clients write it and as Unicode's tags have it.
+const VARIANTS: &[(&str, &str)] = &[("search", "search"), ("emoji", "emoji"), ("eor", "eor")];
+
+/// The same for single locales.
+const VARIANTS_OF: &[(&str, &[(&str, &str)])] = &[
+    ("ar", &[("compat", "compat")]),
+    ("bn", &[("traditional", "trad")]),
+    ("de", &[("phonebook", "phonebk")]),
+    ("de_AT", &[("phonebook", "phonebk")]),
+    ("es", &[("traditional", "trad")]),
+    ("fi", &[("traditional", "trad")]),
+    ("ja", &[("unihan", "unihan")]),
+    ("kn", &[("traditional", "trad")]),
+    ("ko", &[("searchjl", "searchjl"), ("unihan", "unihan")]),
+    ("ln", &[("phonetic", "phonetic")]),
+    ("si", &[("dictionary", "dict")]),
+    ("sv", &[("standard", "standard")]),
+    ("vi", &[("traditional", "trad")]),
+    (
+        "zh",
+        &[
+            ("big5han", "big5han"),
+            ("gb2312han", "gb2312"),
+            ("standard", "standard"),
+            ("stroke", "stroke"),
+            ("unihan", "unihan"),
+            ("zhuyin", "zhuyin"),
+        ],
+    ),
+    (
+        "zh_Hant",
+        &[
+            ("big5han", "big5han"),
+            ("gb2312han", "gb2312"),
+            ("pinyin", "pinyin"),
+            ("standard", "standard"),
+            ("unihan", "unihan"),
+            ("zhuyin", "zhuyin"),
+        ],
+    ),
 ];
 
 /// Languages that order as the root does, for which a backwards second level can be had.
@@ -43,21 +188,40 @@ pub struct Collation {
 }
 
 impl Collation {
+    /// The document with its defaults written out: how definitions keep it, and how their errors show it.
+    pub fn written_out(spec: &RawDoc) -> Result<DocBuf> {
+        Ok(Fields::parse(spec, "collation")?.written_out())
+    }
     /// Parses a `collation` document; `{locale: "simple"}` gives `None`.
     pub fn parse(spec: &RawDoc) -> Result<Option<Arc<Collation>>> {
         let fields = Fields::parse(spec, "collation")?;
         if fields.locale == "simple" {
             return Ok(None);
         }
-        let expanded = fields.expanded();
-        let locale = fields.checked_locale(&expanded)?;
+        let tag = fields.checked_tag(spec)?;
         if fields.case_first != "off" && fields.strength < 3 && !fields.case_level {
             let text = "'caseFirst' is invalid unless 'caseLevel' is on or 'strength' is greater than 2 in: ";
-            return Err(Error::bad_value(format!("{text}{}", fields.shown())));
+            return Err(Error::bad_value(format!("{text}{spec}")));
         }
-        let collator = CollatorBorrowed::try_new(fields.preferences(&locale), fields.options())
-            .map_err(|e| Error::internal(format!("collation data: {e}")))?;
-        Ok(Some(Arc::new(Collation { spec: expanded, collator, identical: fields.strength == 5 })))
+        if fields.backwards == Some(true) && fields.strength == 1 {
+            return Err(Error::bad_value(format!("'backwards' is invalid with 'strength' of 1 in: {spec}")));
+        }
+        fields.build(&tag).map(Some)
+    }
+    /// A collation that was stored once. Those of earlier releases may name locales that would be refused now.
+    pub fn stored(spec: &RawDoc) -> Result<Option<Arc<Collation>>> {
+        let fields = Fields::parse(spec, "collation")?;
+        if fields.locale == "simple" {
+            return Ok(None);
+        }
+        let (name, variant) = split_variant(fields.locale);
+        let plain = || name.replace("_POSIX", "-u-va-posix").replace('_', "-");
+        let near = || nearest(name, variant);
+        let tag = fields.checked_tag(spec).or_else(|e| match Locale::try_from_str(&plain()) {
+            Ok(_) => Ok(plain()),
+            Err(_) => near().map(|n| n.replace('_', "-")).ok_or(e),
+        })?;
+        fields.build(&tag).map(Some)
     }
     /// Looks at the fields alone, in the words of the command whose field `owner` it is.
     pub fn check_form(spec: &RawDoc, owner: &str) -> Result<()> {
@@ -180,8 +344,7 @@ impl<'a> Fields<'a> {
         b.str("version", VERSION);
         b.finish()
     }
-    /// The form MongoDB prints in errors.
-    fn shown(&self) -> DocBuf {
+    fn written_out(&self) -> DocBuf {
         let mut b = self.common();
         if let Some(backwards) = self.backwards {
             b.bool("backwards", backwards);
@@ -205,60 +368,54 @@ impl<'a> Fields<'a> {
     }
 
     /// `de-u-co-phonebk` of `de@collation=phonebook`.
-    fn checked_locale(&self, expanded: &RawDoc) -> Result<Locale> {
-        let shown = || self.shown();
+    fn checked_tag(&self, spec: &RawDoc) -> Result<String> {
         if self.locale.is_empty() {
-            let text = format!("Field 'locale' cannot be the empty string in: {}", shown());
-            return Err(Error::bad_value(text));
+            return Err(Error::bad_value(format!("Field 'locale' cannot be the empty string in: {spec}")));
         }
-        if self.version.is_some_and(|v| v != VERSION) {
+        if let Some(version) = self.version.filter(|v| *v != VERSION) {
             let text = format!(
-                "Requested collation version {} but the only available collator version was {VERSION}. Requested \
-                 collation spec: {}",
-                self.version.unwrap_or_default(),
-                shown()
+                "Requested collation version {version} but the only available collator version was {VERSION}. \
+                 Requested collation spec: {spec}"
             );
             return Err(Error::new(ErrorCode::IncompatibleCollationVersion, text));
         }
-        let invalid = || {
-            let mut text = format!("Field 'locale' is invalid in: {}", shown());
-            let other = self.locale.replace('-', "_");
-            if other != self.locale && is_known(&other) {
-                text.push_str(&format!(". Did you mean '{other}'?"));
+        let (name, variant) = split_variant(self.locale);
+        if LOCALES.contains(&name) {
+            let tag = name.replace("_POSIX", "-u-va-posix").replace('_', "-");
+            match variant.map(|v| code_of(name, v)) {
+                None => return Ok(tag),
+                Some(Some(code)) => match tag.split_once("-u-") {
+                    Some((tag, rest)) => return Ok(format!("{tag}-u-co-{code}-{rest}")),
+                    None => return Ok(format!("{tag}-u-co-{code}")),
+                },
+                Some(None) => {}
             }
-            Error::bad_value(text)
-        };
-        let (name, variant) = match self.locale.split_once("@collation=") {
-            Some((name, variant)) => (name, Some(variant)),
-            None => (self.locale, None),
-        };
-        if name.contains('-') || !is_known(name) {
-            return Err(invalid());
         }
-        let language = name.split('_').next().unwrap_or_default();
-        let backwards = expanded.get("backwards").is_some_and(|v| v.is_truthy());
-        let mut tag = name.replace("_POSIX", "-u-va-posix").replace('_', "-");
+        let hint = nearest(name, variant).map(|near| format!(". Did you mean '{near}'?"));
+        let hint = hint.unwrap_or_default();
+        Err(Error::bad_value(format!("Field 'locale' is invalid in: {spec}{hint}")))
+    }
+
+    fn build(&self, tag: &str) -> Result<Arc<Collation>> {
+        let spec = self.expanded();
+        let locale = self.locale_of(tag, spec.get("backwards").is_some_and(|v| v.is_truthy()))?;
+        let collator = CollatorBorrowed::try_new(self.preferences(&locale), self.options())
+            .map_err(|_| Error::bad_value(format!("the order '{}' is not built in", self.locale)))?;
+        Ok(Arc::new(Collation { spec, collator, identical: self.strength == 5 }))
+    }
+
+    /// Only the rules of `fr_CA` have a backwards second level here: it stands in for locales without rules of their own.
+    fn locale_of(&self, tag: &str, backwards: bool) -> Result<Locale> {
+        let (name, _) = split_variant(self.locale);
+        let mut tag = tag;
         if backwards && name != "fr_CA" {
+            let language = name.split('_').next().unwrap_or_default();
             if !ROOT_ORDER.contains(&language) {
-                let text = format!("'backwards' is not supported for locale '{name}'");
-                return Err(Error::bad_value(text));
+                return Err(Error::bad_value(format!("'backwards' is not supported for locale '{name}'")));
             }
-            tag = "fr-CA".to_owned();
+            tag = "fr-CA";
         }
-        if let Some(variant) = variant {
-            let code = match variant {
-                "phonebook" => "phonebk",
-                "dictionary" => "dict",
-                "traditional" => "trad",
-                "gb2312han" => "gb2312",
-                known @ ("search" | "standard" | "pinyin" | "stroke" | "zhuyin" | "unihan" | "searchjl"
-                | "compat" | "emoji" | "eor") => known,
-                _ => return Err(invalid()),
-            };
-            tag.push_str("-u-co-");
-            tag.push_str(code);
-        }
-        Locale::try_from_str(&tag).map_err(|_| invalid())
+        Locale::try_from_str(tag).map_err(|e| Error::internal(format!("locale {tag}: {e}")))
     }
 
     fn preferences(&self, locale: &Locale) -> CollatorPreferences {
@@ -295,16 +452,37 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// `ll`, `ll_Scrp`, `ll_RR`, `ll_Scrp_RR` of a listed language.
-fn is_known(name: &str) -> bool {
-    let mut parts = name.split('_');
-    let language = parts.next().is_some_and(|l| LANGUAGES.contains(&l));
-    language
-        && parts.all(|p| match p.len() {
-            2 => p.bytes().all(|b| b.is_ascii_uppercase()),
-            4 => p.bytes().all(|b| b.is_ascii_alphabetic()),
-            _ => p == "POSIX",
-        })
+fn split_variant(locale: &str) -> (&str, Option<&str>) {
+    match locale.split_once("@collation=") {
+        Some((name, variant)) => (name, Some(variant)),
+        None => (locale, None),
+    }
+}
+
+/// How Unicode's tags spell a variant that the locale has.
+fn code_of(name: &str, variant: &str) -> Option<&'static str> {
+    let own = VARIANTS_OF.iter().find(|(of, _)| *of == name).map_or(&[][..], |(_, own)| own);
+    VARIANTS.iter().chain(own).find(|(known, _)| *known == variant).map(|(_, code)| *code)
+}
+
+/// The locale that a client who wrote this one may have meant: the same in the usual spelling, or one that it belongs to.
+fn nearest(name: &str, variant: Option<&str>) -> Option<String> {
+    let usual = |(i, part): (usize, &str)| match (i, part.len()) {
+        (0, _) => part.to_ascii_lowercase(),
+        (_, 4) => format!("{}{}", part[..1].to_ascii_uppercase(), part[1..].to_ascii_lowercase()),
+        _ => part.to_ascii_uppercase(),
+    };
+    if !name.is_ascii() {
+        return None;
+    }
+    let parts: Vec<String> = name.split(['_', '-']).enumerate().map(usual).collect();
+    let near =
+        (1..=parts.len()).rev().map(|n| parts[..n].join("_")).find(|n| LOCALES.contains(&n.as_str()))?;
+    Some(match variant {
+        Some("searchjl") => format!("{near}@collation=search"),
+        Some(v) if code_of(&near, v).is_some() => format!("{near}@collation={v}"),
+        _ => near,
+    })
 }
 
 fn wrong_type(owner: &str, field: &str, v: Value<'_>, expected: &str) -> Error {
@@ -415,12 +593,48 @@ mod tests {
         let code = |d: pando_bson::Document| Collation::parse(&d.to_raw()).unwrap_err().code.0;
         assert_eq!(code(doc! {}), 40414);
         assert_eq!(code(doc! { "locale": "xx" }), 2);
-        assert_eq!(code(doc! { "locale": "en-US" }), 2);
+        for (locale, hint) in [
+            ("en-US", ". Did you mean 'en_US'?"),
+            ("EN", ". Did you mean 'en'?"),
+            ("de_DE", ". Did you mean 'de'?"),
+            ("zh@collation=pinyin", ". Did you mean 'zh'?"),
+            ("af@collation=searchjl", ". Did you mean 'af@collation=search'?"),
+            ("no", ""),
+        ] {
+            let e = Collation::parse(&doc! { "locale": locale }.to_raw()).unwrap_err();
+            assert_eq!(e.message, format!("Field 'locale' is invalid in: {{ locale: \"{locale}\" }}{hint}"));
+        }
+        assert_eq!(code(doc! { "locale": "en", "strength": 1, "backwards": true }), 2);
         assert_eq!(code(doc! { "locale": 5 }), 14);
         assert_eq!(code(doc! { "locale": "en", "strength": 6 }), 51024);
         assert_eq!(code(doc! { "locale": "en", "foo": 1 }), 40415);
         assert_eq!(code(doc! { "locale": "en", "caseFirst": "lower", "strength": 2 }), 2);
         assert_eq!(code(doc! { "locale": "en", "version": "1" }), 161);
+    }
+
+    #[test]
+    fn every_locale_has_an_order_and_so_have_its_variants_but_two() {
+        let mut missing = std::collections::BTreeSet::new();
+        for locale in LOCALES {
+            let own = VARIANTS_OF.iter().find(|(of, _)| of == locale).map_or(&[][..], |(_, own)| own);
+            collation(doc! { "locale": *locale });
+            for (variant, _) in VARIANTS.iter().chain(own) {
+                let spec = doc! { "locale": format!("{locale}@collation={variant}") };
+                if Collation::parse(&spec.to_raw()).is_err() {
+                    missing.insert(format!("{locale}@{variant}"));
+                }
+            }
+        }
+        assert_eq!(missing.into_iter().collect::<Vec<_>>(), ["ee@search", "vi@search"]);
+    }
+
+    #[test]
+    fn what_was_stored_before_locales_were_a_list_opens() {
+        for locale in ["de_DE", "en_XX", "zh@collation=pinyin"] {
+            let spec = doc! { "locale": locale }.to_raw();
+            assert!(Collation::parse(&spec).is_err());
+            assert!(Collation::stored(&spec).unwrap().is_some(), "{locale}");
+        }
     }
 
     #[test]

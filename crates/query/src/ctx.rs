@@ -1,8 +1,8 @@
 //! What a query is evaluated in: its collation, its variables and the outside world's few inputs.
 
 use crate::collation::Collation;
-use pando_base::Timestamp;
 use pando_base::limits::FOLDED_BYTES_MAX;
+use pando_base::{HashMap, HashSet, Timestamp};
 use pando_bson::{Bson, Value};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -38,15 +38,33 @@ pub struct Variables {
     pub now_ms: i64,
     /// `$$CLUSTER_TIME`; `None` on a server without a log.
     pub cluster_time: Option<Timestamp>,
-    /// The command's `let` document, in order, already evaluated; `None` is a missing value. The last of a name
-    /// counts.
-    pub lets: Vec<(String, Option<Bson>)>,
+    /// The command's `let` document and what joins bind, already evaluated.
+    pub lets: Lets,
     /// Names that will have values when the sub-pipeline being checked runs.
-    pub unbound: Vec<String>,
+    pub unbound: HashSet<String>,
     /// The database that stages name other collections of.
     pub db: String,
     /// How many pipelines this one is inside of.
     pub depth: usize,
+}
+
+/// Values by name; `None` is a missing value. The last of a name counts.
+#[derive(Clone, Debug, Default)]
+pub struct Lets(HashMap<String, Option<Bson>>);
+
+impl Lets {
+    pub fn set(&mut self, name: &str, value: Option<Bson>) {
+        self.0.insert(name.to_owned(), value);
+    }
+    pub fn get(&self, name: &str) -> Option<&Option<Bson>> {
+        self.0.get(name)
+    }
+}
+
+impl FromIterator<(String, Option<Bson>)> for Lets {
+    fn from_iter<I: IntoIterator<Item = (String, Option<Bson>)>>(all: I) -> Lets {
+        Lets(all.into_iter().collect())
+    }
 }
 
 /// A source of random bits (the environment's in a server, a counter in tests).

@@ -27,6 +27,7 @@ pub mod geo;
 pub mod jsonschema;
 pub mod matcher;
 pub mod mismatch;
+mod names;
 pub mod number;
 pub mod plan;
 pub mod projection;

@@ -2,7 +2,8 @@
 
 use crate::Server;
 use crate::commands::current_op::{Want, rows};
-use pando_base::{Error, ErrorCode, Result};
+use crate::transaction::lsid_doc;
+use pando_base::{Error, ErrorCode, Lsid, Result};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
 use pando_command::OpCtx;
 
@@ -33,12 +34,9 @@ impl Server {
         }
         let wall = ctx.env().clock.wall_ms();
         let rows = self.sessions.all(ctx.env().clock.mono());
-        let row = |(id, idle): ([u8; 16], std::time::Duration)| {
+        let row = |(id, idle): (Lsid, std::time::Duration)| {
             let mut b = DocBuilder::with_capacity(128);
-            b.doc("_id", |d| {
-                d.uuid("id", &id);
-                d.binary("uid", 0, &pando_session::NO_USER_DIGEST);
-            });
+            b.raw_doc("_id", &lsid_doc(&id));
             b.date("lastUse", wall - idle.as_millis() as i64);
             b.finish()
         };

@@ -67,9 +67,7 @@ fn check_first_stage(ns: &Namespace, raw: &RawDoc, source: &PipelineSource) -> R
     let name = first.and_then(|e| e.value().as_doc()?.first()).map(|e| e.name());
     match source {
         PipelineSource::CurrentOp(_) if without && ns.db() == "admin" => Ok(()),
-        PipelineSource::CurrentOp(_) => {
-            Err(invalid("$currentOp must be run against the 'admin' database with {aggregate: 1}".to_owned()))
-        }
+        PipelineSource::CurrentOp(_) => Err(invalid(CURRENT_OP_ELSEWHERE.to_owned())),
         // Of a database or a cluster.
         PipelineSource::ChangeStream(_) => Ok(()),
         PipelineSource::Documents(_) if without => Ok(()),
@@ -77,10 +75,7 @@ fn check_first_stage(ns: &Namespace, raw: &RawDoc, source: &PipelineSource) -> R
             Err(invalid("'$documents' can only be run with {aggregate: 1}".to_owned()))
         }
         PipelineSource::LocalSessions(_) if without => Ok(()),
-        PipelineSource::LocalSessions(_) => Err(invalid(
-            "$listLocalSessions must be run against the database with {aggregate: 1}, not a collection"
-                .to_owned(),
-        )),
+        PipelineSource::LocalSessions(_) => Err(invalid(LOCAL_SESSIONS_ELSEWHERE.to_owned())),
         PipelineSource::Sessions(_) if ns.as_str() != "config.system.sessions" => {
             Err(invalid("$listSessions may only be run against config.system.sessions".to_owned()))
         }
@@ -91,6 +86,28 @@ fn check_first_stage(ns: &Namespace, raw: &RawDoc, source: &PipelineSource) -> R
         })),
     }
 }
+
+/// A stage that is not the first, as it should be: of some it is said before that the collection is the wrong one.
+fn misplaced(spec: &AggSpec<'_>, e: Error) -> Error {
+    if e.code != ErrorCode(NOT_FIRST) {
+        return e;
+    }
+    let without = spec.ns.coll() == "$cmd.aggregate";
+    let has =
+        |name: &str| spec.pipeline.iter().any(|s| s.value().as_doc().is_some_and(|d| d.elem(name).is_some()));
+    if has("$currentOp") && !(without && spec.ns.db() == "admin") {
+        return invalid(CURRENT_OP_ELSEWHERE.to_owned());
+    }
+    if has("$listLocalSessions") && !without {
+        return invalid(LOCAL_SESSIONS_ELSEWHERE.to_owned());
+    }
+    e
+}
+
+const NOT_FIRST: i32 = 40602;
+const CURRENT_OP_ELSEWHERE: &str = "$currentOp must be run against the 'admin' database with {aggregate: 1}";
+const LOCAL_SESSIONS_ELSEWHERE: &str =
+    "$listLocalSessions must be run against the database with {aggregate: 1}, not a collection";
 
 /// Stages that do not go with a transaction (263).
 fn check_in_transaction(pipeline: &RawDoc) -> Result<()> {
@@ -118,7 +135,7 @@ fn check_in_transaction(pipeline: &RawDoc) -> Result<()> {
 fn only_first(pipeline: &RawDoc) -> Error {
     let first = pipeline.iter().next();
     let name = first.and_then(|e| e.value().as_doc()?.first()).map_or("", |e| e.name());
-    Error::location(40602, format!("{name} is only valid as the first stage in a pipeline"))
+    Error::location(NOT_FIRST, format!("{name} is only valid as the first stage in a pipeline"))
 }
 
 /// First stages that show what this process is doing now, and nothing that others could have agreed on (72).
@@ -164,11 +181,24 @@ fn check_stable(source: &PipelineSource) -> Result<()> {
     Err(Error::new(ErrorCode::APIStrictError, text))
 }
 
-/// 167 when `given` is not the view's own collation.
-fn check_view_collation(given: Option<&RawDoc>, view: &ResolvedView) -> Result<()> {
-    let Some(given) = given else { return Ok(()) };
-    let own = view.collation.as_deref().map(Collation::parse).transpose()?.flatten();
-    if Collation::parse(given)? == own {
+/// The same for the stages of a view, which are not parsed.
+pub(crate) fn check_stable_pipeline(stages: &RawDoc) -> Result<()> {
+    const SOURCES: &[&str] =
+        &["$indexStats", "$listLocalSessions", "$listSessions", "$planCacheStats", "$currentOp"];
+    let first = stages.first().and_then(|s| s.value().as_doc()).and_then(RawDoc::first);
+    match first.filter(|stage| SOURCES.contains(&stage.name())) {
+        Some(stage) => Err(Error::new(
+            ErrorCode::APIStrictError,
+            format!("{} is not allowed with 'apiStrict: true' in API Version 1", stage.name()),
+        )),
+        None => Ok(()),
+    }
+}
+
+/// 167 when `given` is not the view's own collation. The view of a time series takes any, as a collection does.
+fn check_view_collation(given: &RawDoc, view: &ResolvedView, is_series: bool) -> Result<()> {
+    let own = view.collation.as_deref().map(Collation::stored).transpose()?.flatten();
+    if Collation::parse(given)? == own || is_series {
         return Ok(());
     }
     Err(Error::new(ErrorCode::OptionNotSupportedOnView, "Cannot override a view's default collation"))
@@ -183,26 +213,32 @@ impl Server {
             Some(Named::View(_)) => view = snapshot.resolve_view(&spec.ns)?,
             None => {}
         }
+        let mut is_series = false;
         if let Some(v) = &view {
-            check_view_collation(spec.collation, v)?;
             below = v.ns.clone();
             coll = match self.named(ctx, &v.ns)? {
                 Some(Named::Collection(c)) => Some(c),
                 _ => None,
             };
+            is_series = coll.as_ref().is_some_and(|c| c.options.time_series.is_some());
+            spec.collation.map(Collation::parse).transpose()?;
         }
         const SIMPLE: &str = "simple";
         let mut simple = DocBuilder::new();
         simple.str("locale", SIMPLE);
         let simple = simple.finish();
         let collation = match &view {
+            Some(_) if is_series && spec.collation.is_some() => spec.collation,
             // A view does not inherit the collation of what is below.
             Some(v) => Some(v.collation.as_deref().unwrap_or(&simple)),
             None => spec.collation,
         };
         let mut q = self.query_ctx(ctx, coll.as_deref(), collation, spec.lets)?;
         Arc::make_mut(&mut q.vars).db = spec.ns.db().to_owned();
-        let mut pipeline = Pipeline::parse(&spec.pipeline, &q)?;
+        let mut pipeline = Pipeline::parse(&spec.pipeline, &q).map_err(|e| misplaced(&spec, e))?;
+        if let (Some(v), Some(given)) = (&view, spec.collation) {
+            check_view_collation(given, v, is_series)?;
+        }
         if ctx.in_txn() {
             check_in_transaction(&spec.pipeline)?;
         }
@@ -216,8 +252,7 @@ impl Server {
         }
         let mut raw = Cow::Borrowed(&*spec.pipeline);
         if let Some(v) = &view {
-            let of_buckets = coll.as_ref().is_some_and(|c| c.options.time_series.is_some());
-            if *pipeline.source() == PipelineSource::IndexStats && of_buckets {
+            if *pipeline.source() == PipelineSource::IndexStats && is_series {
                 let AggSpec { hint, allow_disk_use, .. } = spec;
                 let raw = raw.into_owned();
                 return Ok(Aggregation { coll, below, view, raw, pipeline, q, hint, allow_disk_use });
@@ -382,6 +417,9 @@ fn joined(a: &RawDoc, b: &RawDoc) -> DocBuf {
 /// `value` as an array of stages.
 pub(crate) fn pipeline_array<'a>(v: Value<'a>) -> Result<&'a RawDoc> {
     match v {
+        Value::Array(a) if a.iter().any(|e| e.value().as_doc().is_none()) => {
+            Err(Error::type_mismatch("Each element of the 'pipeline' array must be an object"))
+        }
         Value::Array(a) => Ok(a),
         _ => Err(Error::type_mismatch("'pipeline' option must be specified as an array")),
     }

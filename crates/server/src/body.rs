@@ -78,6 +78,19 @@ impl CursorBody {
         }
     }
 
+    /// What it holds in memory between batches.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        let listed = |docs: &std::vec::IntoIter<DocBuf>| {
+            docs.as_slice().iter().map(|d| d.byte_len() as u64).sum::<u64>()
+        };
+        match self {
+            CursorBody::List(docs) => listed(docs),
+            CursorBody::Query(q) => q.held_bytes(),
+            CursorBody::Pipeline(p) => p.held_bytes(listed),
+            CursorBody::Oplog(_) | CursorBody::ChangeStream(_) => 0,
+        }
+    }
+
     /// Where the last batch ended, when that was asked for.
     pub(crate) fn resume_token(&self) -> Option<DocBuf> {
         match self {

@@ -73,7 +73,7 @@ impl Server {
         known.read = Some(now);
         match self.committed_keys() {
             Ok(keys) => known.keys = Keys::new(keys),
-            Err(e) => self.env.log.warn(Component::Storage, 9_100_030, "Keys could not be read", |a| {
+            Err(e) => self.env.log.warn(Component::Storage, 9100035, "Keys could not be read", |a| {
                 a.str("error", &e.message);
             }),
         }
@@ -122,7 +122,7 @@ pub(crate) async fn run(server: Arc<Server>) {
             continue;
         }
         if let Err(e) = server.make_cluster_time_keys().await {
-            server.env.log.warn(Component::Repl, 9_100_031, "Keys were not made; will try again", |a| {
+            server.env.log.warn(Component::Repl, 9100036, "Keys were not made; will try again", |a| {
                 a.str("error", &e.message);
             });
         }

@@ -60,7 +60,7 @@ impl Server {
         let park = more == More::Yes && !open.single_batch;
         let ns = open.ns.clone();
         let (at, invalidated) = (body.at_cluster_time(), body.is_invalidated());
-        let id = if park { self.park(ctx, req, open, body, docs) } else { 0 };
+        let id = if park { self.park(ctx, req, open, body, docs)? } else { 0 };
         if !park {
             self.cursors.count_unparked();
         }
@@ -81,7 +81,7 @@ impl Server {
         Ok(r)
     }
 
-    fn park(&self, ctx: &OpCtx, req: &Request<'_>, open: Open, body: CursorBody, docs: u64) -> i64 {
+    fn park(&self, ctx: &OpCtx, req: &Request<'_>, open: Open, body: CursorBody, docs: u64) -> Result<i64> {
         let now = self.env.clock.mono();
         let info = CursorInfo {
             ns: open.ns,
@@ -98,6 +98,8 @@ impl Server {
             batches: 1,
             docs,
             time_left: ctx.deadline().map(|d| d.saturating_sub(now)),
+            held_bytes: body.held_bytes(),
+            of_member: ctx.client.is_internal(),
         };
         self.cursors.park(&*self.env.rng, info, body)
     }

@@ -103,7 +103,10 @@ impl Server {
         }
         let started = ctx.env().clock.mono();
         let mut done = Done::default();
-        while verbosity != Verbosity::Planner {
+        loop {
+            if verbosity == Verbosity::Planner {
+                break;
+            }
             match exec.next(&mut *source, &mut Quota::new(STEPS_PER_TURN))? {
                 Step::Eof => break,
                 Step::NeedYield => ctx.yield_now().await?,

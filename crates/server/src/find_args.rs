@@ -35,6 +35,8 @@ pub(crate) struct FindArgs<'a> {
     pub(crate) tailable: bool,
     pub(crate) await_data: bool,
     pub(crate) no_cursor_timeout: bool,
+    pub(crate) allow_partial: bool,
+    pub(crate) read_once: bool,
     pub(crate) collation: Option<&'a RawDoc>,
     pub(crate) allow_disk_use: Option<bool>,
     pub(crate) lets: Option<&'a RawDoc>,
@@ -101,7 +103,7 @@ impl<'a> FindArgs<'a> {
             if strict && is_unstable(name) {
                 return Err(unstable_field("FindCommandRequest", name));
             }
-            if arg.is_absent() && !(matches!(arg.value(), Value::Null) && refuses_null(name)) {
+            if arg.is_absent() && !refuses_null(name) {
                 if !is_known(name) {
                     return Err(arg.unknown());
                 }
@@ -126,7 +128,8 @@ impl<'a> FindArgs<'a> {
                 "collation" => a.collation = Some(doc_field(&arg)?).filter(|d| !d.is_empty()),
                 "allowDiskUse" => a.allow_disk_use = Some(bool_field(&arg)?),
                 "let" => a.lets = Some(arg.doc()?),
-                "allowPartialResults" | "readOnce" => drop(bool_field(&arg)?),
+                "allowPartialResults" => a.allow_partial = bool_field(&arg)?,
+                "readOnce" => a.read_once = bool_field(&arg)?,
                 "ntoreturn" => {
                     arg.i64_at_least(0)?;
                     to_return = true;

@@ -299,7 +299,7 @@ impl Candidates {
     }
     async fn find_all(&mut self, ctx: &OpCtx) -> Result<()> {
         let mut found = Vec::new();
-        let mut seen = std::collections::HashSet::new();
+        let mut seen = pando_base::HashSet::default();
         loop {
             let batch = self.next_batch(ctx, pando_base::limits::MULTI_WRITE_UNIT_DOCS).await?;
             if batch.is_empty() {

@@ -102,12 +102,9 @@ impl Server {
             }
         };
         drop(coll);
-        if retry.is_retryable() && !done.last.is_null() {
-            let failed: Vec<usize> = done.errors.iter().map(|(at, _)| *at).collect();
-            let end = if how.ordered { failed.first().copied().unwrap_or(fit) } else { fit };
-            for at in (0..end).filter(|at| !failed.contains(at)) {
-                let op_time = done.last;
-                retry.note(todo[at].0, Done { kind: Kind::Insert, inserted_id: None, image: None, op_time });
+        for (docs, op_time) in done.of_session {
+            for (index, _) in &todo[docs] {
+                retry.note(*index, Done { kind: Kind::Insert, inserted_id: None, image: None, op_time });
             }
         }
         if let Some(e) = stopped {

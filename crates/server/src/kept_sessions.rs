@@ -2,31 +2,64 @@
 //! it, however large it is and whoever uses a session, and a start reads all that the log says since.
 //!
 //! ```text
-//!   log:    ...entries... upto ──────────────────── top
-//!   kept:   all of them  ─┘   some, not believed     └─ read by a start, newest first, down to `upto`
+//!   log:    ...entries... upto ────── newest ───── stable ───── top
+//!   kept:   all of them  ─┘   some     └─ nothing after it        └─ read by a start, newest first, down to `upto`
 //! ```
-//! `upto` is stable, so no rollback passes it, and the log keeps all that comes after it. A member that copies this one gets
-//! the same documents, and needs no log from before its copy.
+//! A session has one row, which forgets what it said before. So nothing is kept that could still be rolled back, or be lost
+//! with the log's end: what the sessions have done is looked at in one checkpoint, and kept in the first one after which all
+//! of it is stable. The log keeps all that comes after `upto`. A member that copies this one gets the same documents, and
+//! needs no log from before its copy.
 
 use crate::Server;
+use pando_base::mutants::{Mutant as Planted, broken as planted};
 use pando_base::panics::poisoned;
-use pando_base::{Error, OpTime, Result, Timestamp, limits};
+use pando_base::sync::Mutex;
+use pando_base::{Error, Lsid, OpTime, Result, Timestamp, limits};
 use pando_bson::{DocBuf, RawDoc};
 use pando_catalog::{KeptSessions, TransactionHistory};
 use pando_oplog::EntryView;
 use pando_session::retryable::{Kept, Mark};
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
-use std::sync::{Arc, Mutex};
 
 /// Whether the table knows all that it should: not while a rollback or an initial sync replaces it.
 #[derive(Default)]
 pub(crate) struct Known(AtomicU64);
 
 /// Which rows are there, and what they say; `None` = not looked yet. Held while rows are written.
-pub(crate) type Rows = Arc<Mutex<Option<BTreeMap<[u8; 16], Option<Mark>>>>>;
+pub(crate) type Rows = Arc<Mutex<Option<BTreeMap<Lsid, Option<Mark>>>>>;
+
+/// Whether what is stored may give way to what was known before it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Order {
+    OnlyForward,
+    /// Another member's data has taken the place of this one's.
+    Whatever,
+}
+
+/// What sessions had done at a checkpoint before, until all of it is certain. With it, of which [`Known`] it was.
+#[derive(Default)]
+pub(crate) struct Waiting(Mutex<Option<(u64, Kept)>>);
+
+impl Waiting {
+    /// It replaces what waits, unless there is something: the older one is certain first.
+    fn offer(&self, looked: impl FnOnce() -> Result<Option<(u64, Kept)>>) -> Result<()> {
+        let mut waiting = self.0.lock().unwrap_or_else(poisoned);
+        if waiting.is_none() {
+            *waiting = looked()?;
+        }
+        Ok(())
+    }
+    fn take_if(&self, certain: impl FnOnce(&Kept) -> bool) -> Option<(u64, Kept)> {
+        self.0.lock().unwrap_or_else(poisoned).take_if(|(_, kept)| certain(kept))
+    }
+    fn clear(&self) {
+        drop(self.0.lock().unwrap_or_else(poisoned).take());
+    }
+}
 
 impl Known {
     /// Odd: all is known. Each change is another number.
@@ -63,20 +96,19 @@ impl Server {
         Ok(())
     }
     /// What sessions have done, all entries up to some point included; `None` when that is not known.
-    fn settled_sessions(&self) -> Result<Option<Kept>> {
+    fn settled_sessions(&self) -> Result<Option<(u64, Kept)>> {
         let known = self.sessions_known.now();
         // First the point: what is written after it may or may not be seen.
         let upto = self.newest_applied()?;
-        if known.is_none() || upto.is_null() {
-            return Ok(None);
-        }
+        let Some(number) = known.filter(|_| !upto.is_null()) else { return Ok(None) };
+        let kept = self.retryable.collect(upto);
         // Null: somebody has used a session since before anything was known.
-        let kept = Some(self.retryable.collect(upto)).filter(|kept| !kept.upto.is_null());
-        Ok(kept.filter(|_| self.sessions_known.now() == known))
+        let is_known = !kept.upto.is_null() && self.sessions_known.now() == known;
+        Ok(is_known.then_some((number, kept)))
     }
     /// The same as documents; `None` also when they are too many for a reply.
     pub(crate) fn collect_sessions(&self) -> Result<Option<KeptSessions>> {
-        let Some(kept) = self.settled_sessions()? else { return Ok(None) };
+        let Some((_, kept)) = self.settled_sessions()? else { return Ok(None) };
         let (mut bytes, mut image_bytes) = (0, 0);
         let mut sessions = Vec::new();
         for (_, doc) in kept.documents(|_| true, &mut image_bytes) {
@@ -102,23 +134,36 @@ impl Server {
     }
     /// Part of each checkpoint.
     pub(crate) async fn keep_sessions(&self) -> Result<()> {
-        let Some(mut kept) = self.settled_sessions()? else { return Ok(()) };
-        // What is not stable may be rolled back, what is not synced lost; what comes after, a start finds in the log.
-        let certain = self.storage.stable().min(self.storage.log().durable_entry());
-        kept.upto = kept.upto.min(self.newest_at(certain)?);
-        if kept.upto.is_null() {
-            return Ok(());
+        // What waited, and what is looked at now: where nothing has been written for a while that is certain at once.
+        for _ in 0..2 {
+            self.sessions_waiting.offer(|| self.settled_sessions())?;
+            // What is not stable may be rolled back, what is not synced lost.
+            let certain = self.storage.stable().min(self.storage.log().durable_entry());
+            let early = planted(Planted::SessionsKeptEarly);
+            let is_certain = |kept: &Kept| kept.newest().ts <= certain || early;
+            let Some((number, mut kept)) = self.sessions_waiting.take_if(is_certain) else { break };
+            if early {
+                kept.upto = kept.upto.min(self.newest_at(certain)?);
+            }
+            if self.sessions_known.now() == Some(number) {
+                self.store_sessions(kept, Order::OnlyForward).await?;
+            }
         }
-        self.store_sessions(kept).await
+        Ok(())
     }
     /// The end of an initial sync: the table holds what the source knew, and all entries since, up to `upto`.
     pub(crate) async fn keep_copied_sessions(&self, upto: OpTime) -> Result<()> {
-        self.store_sessions(self.retryable.collect(upto)).await
+        self.store_sessions(self.retryable.collect(upto), Order::Whatever).await
     }
-    async fn store_sessions(&self, kept: Kept) -> Result<()> {
+    async fn store_sessions(&self, kept: Kept, order: Order) -> Result<()> {
         let (catalog, rows) = (self.catalog.clone(), self.session_rows.clone());
         let done = self.env.offload(move || {
             let mut rows = rows.lock().unwrap_or_else(poisoned);
+            // Two checkpoints at once: the log may have lost by now what came after the older of them.
+            let is_older = catalog.sessions_upto()?.is_some_and(|stored| stored > kept.upto);
+            if is_older && order == Order::OnlyForward {
+                return Ok(());
+            }
             let known = match rows.take() {
                 Some(known) => known,
                 None => catalog.sessions_with_rows()?.into_iter().map(|id| (id, None)).collect(),
@@ -162,6 +207,7 @@ impl Server {
     /// Before the table is made anew.
     pub(crate) fn forget_sessions(&self) {
         self.sessions_known.unset();
+        self.sessions_waiting.clear();
         self.retryable.clear();
     }
     /// What another member has kept, in the place of what is known here.

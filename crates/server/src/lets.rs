@@ -3,7 +3,7 @@
 use pando_base::{Error, Result};
 use pando_bson::{Bson, RawDoc};
 use pando_query::QueryCtx;
-use pando_query::expr::{Expr, check_user_var_name};
+use pando_query::expr::{Expr, check_readable_var_name, check_user_var_name};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -26,9 +26,7 @@ pub(crate) fn evaluate(lets: &RawDoc, mut q: QueryCtx) -> Result<QueryCtx> {
         }
         let value = expr.eval_doc(RawDoc::empty(), &q)?;
         let value = value.value().map(Bson::from);
-        let mut vars = (*q.vars).clone();
-        vars.lets.push((name.to_owned(), value));
-        q.vars = Arc::new(vars);
+        Arc::make_mut(&mut q.vars).lets.set(name, value);
     }
     Ok(q)
 }
@@ -38,10 +36,14 @@ pub(crate) fn with_constants(constants: &RawDoc, mut q: QueryCtx) -> Result<Quer
     let mut vars = (*q.vars).clone();
     for e in constants {
         let name = e.name();
-        if matches!(name, "NOW" | "CLUSTER_TIME" | "JS_SCOPE" | "IS_MR" | "USER_ROLES" | "SEARCH_META") {
+        if matches!(
+            name,
+            "NOW" | "CLUSTER_TIME" | "JS_SCOPE" | "IS_MR" | "USER_ROLES" | "SEARCH_META" | "ROOT"
+        ) {
             return Err(Error::location(17275, "Can't redefine a non-user-writable variable"));
         }
-        vars.lets.push((name.to_owned(), Some(Bson::from(e.value()))));
+        check_readable_var_name(name)?;
+        vars.lets.set(name, Some(Bson::from(e.value())));
     }
     q.vars = Arc::new(vars);
     Ok(q)

@@ -4,12 +4,13 @@ use crate::Server;
 use crate::feature_version::{FEATURE_VERSION, FeatureVersion};
 use crate::rw_defaults::ClusterWide;
 use crate::writes::ByCtx;
-use pando_base::{Namespace, OpTime, Result, limits};
-use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
+use pando_base::{Error, ErrorCode, Lsid, Namespace, OpTime, Result, limits};
+use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc, Value, values_equal};
 use pando_catalog::{CollectionSource, Interrupt, UpdateForm, WriteOp, find_id, retry_conflicts};
 use pando_command::OpCtx;
 use pando_env::Component;
 use pando_oplog::entry::{EntryView, OpType};
+use pando_oplog::session::lsid_of;
 use pando_query::source::{Direction, RecordScan, Source};
 use pando_session::retryable::{Done, Image, Kind};
 use pando_session::transaction::Outcome;
@@ -87,6 +88,50 @@ impl Server {
         .await
     }
 
+    /// Removes the document with this `_id`, if there is one.
+    pub(crate) async fn remove_by_id(&self, ctx: &OpCtx, ns: &Namespace, id: Elem<'_>) -> Result<()> {
+        let mut key = DocBuilder::new();
+        key.elem(id);
+        if let Some(last) = self.remove_document(&ByCtx(ctx), ns, &key.finish()).await? {
+            self.wrote(ctx, last);
+        }
+        Ok(())
+    }
+    /// Applies an oplog entry's `diff` to the document with this `_id`, or to one that has nothing else.
+    pub(crate) async fn patch_by_id(
+        &self,
+        ctx: &OpCtx,
+        ns: &Namespace,
+        id: Elem<'_>,
+        diff: &RawDoc,
+    ) -> Result<()> {
+        let coll = self.catalog.write_lock_or_create(ns).await?;
+        let op = WriteOp { bypass_validation: true, ..WriteOp::default() };
+        let last = retry_conflicts(&self.catalog, &ByCtx(ctx), || {
+            let mut unit = self.catalog.begin_write(&coll)?;
+            match find_id(unit.txn(), &coll, id)? {
+                Some((rid, old)) => {
+                    let old = RawDoc::trusted(&old);
+                    let new = pando_oplog::diff::apply(old, diff)?;
+                    check_same_id(id, &new)?;
+                    unit.update(&op, &coll, &rid, old, &new, UpdateForm::Replacement, &[])?;
+                    unit.commit()
+                }
+                None => {
+                    drop(unit);
+                    let mut b = DocBuilder::new();
+                    b.elem(id);
+                    let new = pando_oplog::diff::apply(&b.finish(), diff)?;
+                    check_same_id(id, &new)?;
+                    self.catalog.insert_unit(&op, &coll, &[&*new], &[])
+                }
+            }
+        })
+        .await?;
+        self.wrote(ctx, last);
+        Ok(())
+    }
+
     /// Reads back what `setDefaultRWConcern` and `setFeatureCompatibilityVersion` stored.
     pub(crate) fn restore_settings(&self) -> Result<()> {
         let stored = self.find_named(&settings_ns(), RW_DEFAULTS)?;
@@ -95,10 +140,11 @@ impl Server {
         self.rw_defaults.set(v);
         let stored = self.find_named(&versions_ns(), FEATURE_VERSION)?;
         self.set_feature_version(stored.and_then(|d| FeatureVersion::from_doc(&d)).unwrap_or_default());
-        Ok(())
+        self.restore_user_writes()?;
+        self.restore_cluster_parameters()
     }
     /// The document whose `_id` is that text.
-    fn find_named(&self, ns: &Namespace, name: &str) -> Result<Option<DocBuf>> {
+    pub(crate) fn find_named(&self, ns: &Namespace, name: &str) -> Result<Option<DocBuf>> {
         let Some(coll) = self.catalog.lookup(ns) else { return Ok(None) };
         let mut key = DocBuilder::new();
         key.str("_id", name);
@@ -140,7 +186,7 @@ impl Server {
             self.retryable.restore_kept(doc, upto, now);
         }
         self.retryable.end_restore();
-        self.env.log.info(Component::Recovery, 9100027, "What sessions have done is known again", |a| {
+        self.env.log.info(Component::Recovery, 9100032, "What sessions have done is known again", |a| {
             a.u64("entriesRead", read).u64("sessionsKept", sessions as u64);
         });
         self.sessions_known.set();
@@ -183,6 +229,25 @@ fn done_of(e: &EntryView<'_>) -> Option<Done> {
     Some(Done { kind, inserted_id: None, image: e.needs_image.map(Image::in_log), op_time: e.op_time() })
 }
 
+/// A difference may not make another document of it: rows are found by their `_id`.
+fn check_same_id(id: Elem<'_>, new: &RawDoc) -> Result<()> {
+    match new.elem("_id") {
+        Some(e) if values_equal(e.value(), id.value()) => Ok(()),
+        Some(e) => Err(id_was_altered(e)),
+        None => {
+            Err(Error::new(ErrorCode::ImmutableField, "an update may not remove the (immutable) field '_id'"))
+        }
+    }
+}
+
+/// 66.
+pub(crate) fn id_was_altered(id: Elem<'_>) -> Error {
+    let text = format!(
+        "After applying the update, the (immutable) field '_id' was found to have been altered to {id:#}"
+    );
+    Error::new(ErrorCode::ImmutableField, text)
+}
+
 fn settings_ns() -> Namespace {
     Namespace::unchecked("config", "settings")
 }
@@ -195,7 +260,7 @@ pub(crate) fn versions_ns() -> Namespace {
 const RW_DEFAULTS: &str = "ReadWriteConcernDefaults";
 
 /// Session, number and outcome of an entry that belongs to a transaction.
-fn transaction_of(e: &EntryView<'_>) -> Option<([u8; 16], i64, Outcome)> {
+fn transaction_of(e: &EntryView<'_>) -> Option<(Lsid, i64, Outcome)> {
     let first = e.command().filter(|_| e.op == OpType::Command)?;
     let is_set = |name: &str| e.o.get(name).is_some_and(|v| v.is_truthy());
     let outcome = match first.name() {
@@ -210,13 +275,12 @@ fn transaction_of(e: &EntryView<'_>) -> Option<([u8; 16], i64, Outcome)> {
 }
 
 /// Session and number of an entry.
-fn session_of(e: &EntryView<'_>) -> Option<([u8; 16], i64)> {
-    let Value::Binary { bytes, .. } = e.lsid?.get("id")? else { return None };
-    Some((bytes.try_into().ok()?, e.txn_number?))
+fn session_of(e: &EntryView<'_>) -> Option<(Lsid, i64)> {
+    Some((lsid_of(e.lsid?)?, e.txn_number?))
 }
 
 /// Session, number and statements of an entry that belongs to a retryable write.
-fn statements_of(e: &EntryView<'_>) -> Option<([u8; 16], i64, Vec<i32>)> {
+fn statements_of(e: &EntryView<'_>) -> Option<(Lsid, i64, Vec<i32>)> {
     let (id, number) = session_of(e)?;
     let stmts = match e.stmt_id? {
         Value::Array(ids) => ids.iter().filter_map(|e| e.value().as_i64()).map(|n| n as i32).collect(),

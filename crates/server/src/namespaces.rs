@@ -4,8 +4,9 @@ use crate::Server;
 use crate::timeseries::Series;
 use pando_base::{Error, ErrorCode, Namespace, Result, Uuid};
 use pando_bson::{DocBuilder, Value};
-use pando_catalog::{Catalog, CatalogSnapshot, Collection, Named};
+use pando_catalog::{Catalog, CatalogSnapshot, Collection, Named, Phase};
 use pando_command::Request;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Counts of `serverStatus.catalogStats`.
@@ -124,8 +125,15 @@ impl Server {
         }
         n
     }
-    pub(crate) fn active_index_builds(&self) -> usize {
-        self.catalog.snapshot().all_collections().map(|c| c.building_indexes().len()).sum()
+    /// What each unfinished build is doing; one that nobody has taken up yet has all before it.
+    pub(crate) fn active_index_builds(&self) -> Vec<Phase> {
+        let snapshot = self.catalog.snapshot();
+        let indexes = snapshot.all_collections().flat_map(|c| c.building_indexes());
+        let builds: BTreeMap<_, _> = indexes
+            .filter_map(|i| i.building.as_ref())
+            .map(|build| (build.uuid, build.progress.phase()))
+            .collect();
+        builds.into_values().collect()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::Server;
 use pando_base::{Error, ErrorCode, Result, Timestamp, limits};
-use pando_bson::{DocBuf, DocBuilder};
+use pando_bson::{DocBuf, DocBuilder, RawDoc};
 use pando_catalog::Collection;
 use pando_command::cluster_time::Signature;
 use pando_command::concern::Provenance;
@@ -146,6 +146,13 @@ impl Node for Server {
 
     fn profiling_level(&self, db: &str) -> i32 {
         self.profiling.level(db)
+    }
+    fn has_profile_filter(&self, db: &str) -> bool {
+        self.profiling.filter(db).is_some()
+    }
+    fn passes_profile_filter(&self, db: &str, entry: &RawDoc) -> bool {
+        // An operation that the filter cannot judge (an `$expr` fails on it) is not chosen.
+        self.profiling.filter(db).is_none_or(|f| f.matches(entry).unwrap_or(false))
     }
     fn profile(&self, db: &str, entry: DocBuf) {
         self.write_profile_entry(db, entry);

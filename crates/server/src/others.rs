@@ -54,7 +54,7 @@ impl Collections for Others {
             Some(view) => Target {
                 ns: view.ns.as_str().to_owned(),
                 view: Some(view.pipeline),
-                collation: view.collation.as_deref().map(Collation::parse).transpose()?.flatten(),
+                collation: view.collation.as_deref().map(Collation::stored).transpose()?.flatten(),
             },
         })
     }

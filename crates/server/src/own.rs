@@ -1,5 +1,5 @@
 //! What a member keeps of itself when it takes over another's files (R-IS-9): its vote, its configuration, its rollback
-//! number, and what it promised to hold. Everything else in `local` is the source's, and harmless.
+//! number, what it promised to hold, and that it came from a backup. Everything else in `local` is the source's, and harmless.
 
 use crate::Server;
 use pando_base::{Error, Namespace, OpTime, Result};
@@ -32,6 +32,7 @@ impl Server {
         b.doc("promised", |d| {
             d.timestamp("ts", promised.ts).i64("t", promised.t);
         });
+        b.bool("restored", self.catalog.is_restored()?);
         Ok(b.finish())
     }
 
@@ -49,7 +50,9 @@ impl Server {
                 (Some(Value::Timestamp(ts)), Some(t)) => OpTime::new(ts, t),
                 _ => OpTime::NULL,
             };
-        self.catalog.take_over_copy(promised)?;
+        // Kept by an earlier version: it knew of no backups.
+        let restored = own.get("restored").is_some_and(|v| v.is_truthy());
+        self.catalog.take_over_copy(promised, restored)?;
         self.sync_local().await?;
         staging::forget_kept(&*self.env.disk)
     }

@@ -78,6 +78,14 @@ impl PipelineCursor {
     pub(crate) fn ran(&self) -> Vec<RanStage> {
         self.runner.ran()
     }
+    /// What its plan, its stages and what waits hold in memory.
+    pub(crate) fn held_bytes(&self, listed: impl Fn(&std::vec::IntoIter<DocBuf>) -> u64) -> u64 {
+        let input = match &self.from {
+            From::Plan(scan) => scan.exec.stats().total_held_bytes(),
+            From::Docs(docs) => listed(docs),
+        };
+        input + self.runner.held_bytes() + self.stash.as_ref().map_or(0, |row| row.bytes().len() as u64)
+    }
     /// Documents that wait and come from no plan.
     pub(crate) fn at_hand(&self) -> u64 {
         match &self.from {

@@ -2,11 +2,12 @@
 
 use crate::Server;
 use crate::tasks::either;
-use pando_base::{Namespace, Result, limits};
+use pando_base::{Error, ErrorCode, Namespace, Result, limits};
 use pando_bson::{DocBuf, RawDoc};
 use pando_catalog::options::Capped;
 use pando_catalog::{CollectionOptions, WriteOp};
 use pando_env::sync::Notify;
+use pando_query::matcher::Matcher;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -16,6 +17,9 @@ pub(crate) struct Profiling {
     /// Lets every operation pass without the lock while nothing is profiled.
     any: AtomicBool,
     levels: Mutex<BTreeMap<String, i32>>,
+    /// Which operations of a database are slow enough, in place of `slowms` and `sampleRate`.
+    filters: Mutex<BTreeMap<String, Arc<Matcher>>>,
+    any_filter: AtomicBool,
     queue: Mutex<VecDeque<(String, DocBuf)>>,
     queued: Notify,
 }
@@ -25,6 +29,8 @@ impl Default for Profiling {
         Profiling {
             any: AtomicBool::new(false),
             levels: Mutex::default(),
+            filters: Mutex::default(),
+            any_filter: AtomicBool::new(false),
             queue: Mutex::default(),
             queued: Notify::default(),
         }
@@ -46,6 +52,31 @@ impl Profiling {
             levels.insert(db.to_owned(), level);
         }
         self.any.store(!levels.is_empty(), Relaxed);
+    }
+    pub(crate) fn filter(&self, db: &str) -> Option<Arc<Matcher>> {
+        if !self.any_filter.load(Relaxed) {
+            return None;
+        }
+        self.filters.lock().unwrap_or_else(PoisonError::into_inner).get(db).cloned()
+    }
+    /// Sets a database's filter or takes it away.
+    pub(crate) fn set_filter(&self, db: &str, filter: Option<Matcher>) -> Result<()> {
+        let mut filters = self.filters.lock().unwrap_or_else(PoisonError::into_inner);
+        match filter {
+            None => drop(filters.remove(db)),
+            Some(_) if filters.len() >= limits::PROFILE_FILTERS_MAX && !filters.contains_key(db) => {
+                return Err(Error::new(
+                    ErrorCode::ExceededMemoryLimit,
+                    format!(
+                        "at most {} databases have a profile filter; unset one first",
+                        limits::PROFILE_FILTERS_MAX
+                    ),
+                ));
+            }
+            Some(filter) => drop(filters.insert(db.to_owned(), Arc::new(filter))),
+        }
+        self.any_filter.store(!filters.is_empty(), Relaxed);
+        Ok(())
     }
 }
 

@@ -57,7 +57,7 @@ impl Server {
 impl Server {
     /// The context of a query on a view: the view's collation, or none.
     pub(crate) fn view_query_ctx(&self, ctx: &OpCtx, view: &View) -> Result<QueryCtx> {
-        let collation = view.collation.as_deref().map(Collation::parse).transpose()?.flatten();
+        let collation = view.collation.as_deref().map(Collation::stored).transpose()?.flatten();
         Ok(self.query_ctx(ctx, None, None, None)?.with_collation(collation))
     }
 }

@@ -199,6 +199,27 @@ impl Server {
         self.note_plan(ctx, &exec, coll);
         Ok(n)
     }
+    /// Hands out what a query finds, until `each` has enough.
+    pub(crate) async fn each_found(
+        &self,
+        ctx: &OpCtx,
+        coll: &Arc<Collection>,
+        args: &FindArgs<'_>,
+        mut each: impl FnMut(&RawDoc) -> Result<bool> + Send,
+    ) -> Result<()> {
+        let query = self.parse_find(ctx, &coll.ns, Some(coll), args)?;
+        let mut source = self.open_source(ctx, coll, self.read_point(ctx))?;
+        let mut exec = Executor::new(query, &*source, self.resources(None))?;
+        loop {
+            match exec.next(&mut *source, &mut Quota::new(STEPS_PER_TURN))? {
+                Step::Row(row) if each(RawDoc::trusted(&row.doc))? => {}
+                Step::NeedYield => ctx.yield_now().await?,
+                Step::Row(_) | Step::Eof => break,
+            }
+        }
+        self.note_plan(ctx, &exec, coll);
+        Ok(())
+    }
     /// After a query has run: index use, counters, the line's plan summary.
     pub(crate) fn note_plan(&self, ctx: &OpCtx, exec: &Executor, coll: &Collection) {
         let stats = exec.stats();
@@ -375,6 +396,10 @@ impl QueryCursor {
             *place = row.rid;
         }
         fed
+    }
+    /// What its plan and the row put aside hold in memory.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.scan.exec.stats().total_held_bytes() + self.stash.as_ref().map_or(0, |row| row.len() as u64)
     }
     pub(crate) fn resume_token(&self) -> Option<DocBuf> {
         self.resume.as_ref().map(|r| crate::resume_token::document(r.last.as_ref()))

@@ -40,6 +40,9 @@ impl Server {
         self.look_at_min_valid()?;
         let boot = self.boot().await?;
         let fresh = boot.config.is_none();
+        if let Some((config, Some(me))) = &boot.config {
+            self.catalog.set_makes_indexes(config.members[*me].build_indexes)?;
+        }
         let alone = boot.config.as_ref().is_some_and(|(c, _)| c.members.len() == 1);
         self.progress.reset(self.top_of_log()?);
         self.restore_settings()?;
@@ -51,6 +54,9 @@ impl Server {
         services.hooks.startup_recovery_complete();
         if has_data {
             services.hooks.initial_data_available();
+            if !self.catalog.is_before_min_valid() {
+                self.catalog.resume_builds().await?;
+            }
         }
         let effects = Arc::new(ServerEffects(Arc::downgrade(self)));
         let coordinator =
@@ -555,6 +561,10 @@ impl Server {
     async fn initial_sync(self: &Arc<Self>) -> Result<Position> {
         let sync = InitialSync::default();
         *self.initial_sync.lock().unwrap_or_else(PoisonError::into_inner) = Some(sync.clone());
+        let state = self.repl.state();
+        if let Some(me) = state.config.as_ref().and_then(|c| c.members.get(state.self_index)) {
+            self.catalog.set_makes_indexes(me.build_indexes)?;
+        }
         self.catalog.forget_prepared();
         self.forget_sessions();
         let done = sync.run(&self.data_path_deps()?).await;
@@ -576,6 +586,7 @@ impl Server {
         self.restore_prepared()?;
         let top = self.top_of_log()?;
         self.progress.reset(top);
+        self.catalog.resume_builds().await?;
         self.services().inspect(|s| s.hooks.initial_data_available());
         Ok(Position::new(top.op_time, top.wall))
     }

@@ -111,7 +111,7 @@ impl Server {
     }
 
     /// A row of `config.image_collection`.
-    pub(crate) fn image_record(&self, session: [u8; 16]) -> Result<Option<DocBuf>> {
+    pub(crate) fn image_record(&self, session: Lsid) -> Result<Option<DocBuf>> {
         let Some((number, done)) = self.retryable.find_and_modify_of(&session) else { return Ok(None) };
         let Some(image) = &done.image else { return Ok(None) };
         let doc = match &image.doc {
@@ -122,9 +122,9 @@ impl Server {
     }
 }
 
-fn record(id: [u8; 16], number: i64, at: OpTime, kind: ImageKind, image: Option<&RawDoc>) -> DocBuf {
+fn record(id: Lsid, number: i64, at: OpTime, kind: ImageKind, image: Option<&RawDoc>) -> DocBuf {
     let mut b = DocBuilder::with_capacity(256 + image.map_or(0, RawDoc::byte_len));
-    b.raw_doc("_id", &lsid_doc(&Lsid { id, uid: None }));
+    b.raw_doc("_id", &lsid_doc(&id));
     b.i64("txnNum", number).timestamp("ts", at.ts);
     b.str("imageKind", kind.as_str());
     b.raw_doc("image", image.unwrap_or(RawDoc::empty()));

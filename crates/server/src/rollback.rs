@@ -15,6 +15,7 @@
 //! A crash anywhere finds the log either whole (this node parts from its source again, and rolls back again) or cut.
 
 use crate::{Server, tasks};
+use pando_base::mutants::{Mutant as Planted, broken as planted};
 use pando_base::{Error, ErrorCode, Millis, Namespace, OpTime, Result, Timestamp, limits};
 use pando_bson::{DocBuilder, Value, doc};
 use pando_command::Param;
@@ -222,8 +223,13 @@ impl Server {
         let redone = redone.await.unwrap_or_else(|| Err(Error::internal("the rollback panicked")))?;
         self.hold("rollbackHangAfterRecoveringToStable").await;
         self.forget_sessions();
-        self.restore_retryable_writes()?;
+        if !planted(Planted::RetryableForgottenByRollback) {
+            self.restore_retryable_writes()?;
+        }
         self.restore_prepared()?;
+        if !self.catalog.is_before_min_valid() {
+            self.catalog.resume_builds().await?;
+        }
         self.progress.reset(point.at);
         self.services().inspect(|s| s.hooks.rollback());
         self.tell_rollback(Summary { started, source, rbid, common, stable, undone, kept, redone });
@@ -281,6 +287,7 @@ impl Server {
         let unfetchable = ["dropDatabase", "prepareTransaction"].into_iter().find(|c| undone.has(c));
         let way = rollback_way::choose(&Facts {
             common: point.at.op_time,
+            top: undone.newest.map_or(point.at.op_time, |newest| newest.op_time),
             committed: self.progress.committed().op_time,
             stable: self.storage.stable(),
             began: self.catalog.initial_data()?,

@@ -62,12 +62,15 @@ pub struct Server {
     pub retryable: Arc<Retryable>,
     pub(crate) sessions_known: crate::kept_sessions::Known,
     pub(crate) session_rows: crate::kept_sessions::Rows,
+    pub(crate) sessions_waiting: crate::kept_sessions::Waiting,
     pub(crate) cluster_time_keys: crate::cluster_time_keys::ClusterTimeKeys,
     /// How many there were.
     pub(crate) map_reduces: AtomicU64,
     pub(crate) change_streams: Arc<crate::change_stream::Metrics>,
     pub(crate) txn_metrics: Arc<crate::transaction::metrics::Metrics>,
     pub(crate) rw_defaults: RwDefaults,
+    pub(crate) cluster_parameters: crate::cluster_parameters::ClusterParameters,
+    pub(crate) user_writes: crate::user_writes::UserWrites,
     feature_version: Mutex<FeatureVersion>,
     /// Held while it is changed.
     pub(crate) feature_version_lock: Lock,
@@ -78,6 +81,7 @@ pub struct Server {
     restart: AtomicBool,
     pub(crate) top: Arc<Top>,
     pub(crate) open_buckets: crate::timeseries::OpenBuckets,
+    pub(crate) index_builds: crate::index_builds::Inbox,
     pub(crate) fsync_lock: FsyncLock,
     pub(crate) tickets: Tickets,
     pub(crate) transitions: Transitions,
@@ -120,8 +124,15 @@ impl Server {
         let repl = Repl::new(config.repl_set.clone(), new_object_id(&env));
         let (points, rng) = (instance.clone(), env.rng.clone());
         catalog.hold_builds_while(move || {
-            let point = points.fail_points.get("hangAfterStartingIndexBuild").filter(|p| p.is_active());
-            point.is_some_and(|p| p.check(&*rng, |_| true).is_some())
+            let at = |name: &str| points.fail_points.get(name).and_then(|p| p.check(&*rng, |_| true));
+            if let Some(data) = at("failIndexBuildWithError") {
+                let code = data.get("error").and_then(|v| v.as_i64()).unwrap_or_default() as i32;
+                return Err(pando_base::Error::new(
+                    pando_base::ErrorCode(code),
+                    "the fail point 'failIndexBuildWithError' is on",
+                ));
+            }
+            Ok(at("hangAfterStartingIndexBuild").is_some())
         });
         let data_pool = pando_rpc::Pool::new(env.clone(), pando_rpc::Options::default());
         let server = Arc::new(Server {
@@ -143,6 +154,7 @@ impl Server {
             sessions: Sessions::default(),
             sessions_known: Default::default(),
             session_rows: Default::default(),
+            sessions_waiting: Default::default(),
             session_rounds: Default::default(),
             retryable: Arc::default(),
             cluster_time_keys: Default::default(),
@@ -150,6 +162,8 @@ impl Server {
             change_streams: Arc::default(),
             txn_metrics: Arc::default(),
             rw_defaults: RwDefaults::default(),
+            cluster_parameters: Default::default(),
+            user_writes: Default::default(),
             feature_version: Mutex::default(),
             feature_version_lock: Lock::of(Resource::FeatureVersion),
             profiling: Profiling::default(),
@@ -157,6 +171,7 @@ impl Server {
             restart: AtomicBool::new(false),
             top: Arc::default(),
             open_buckets: Default::default(),
+            index_builds: Default::default(),
             fsync_lock: FsyncLock::default(),
             tickets: Tickets::default(),
             transitions: Transitions::default(),
@@ -173,7 +188,9 @@ impl Server {
             fatal: Mutex::new(None),
         });
         server.catalog.add_observer(Arc::new(FeatureVersionGuard(Arc::downgrade(&server))));
+        server.catalog.add_observer(Arc::new(server.user_writes.clone()));
         if replicated {
+            server.catalog.judge_builds();
             server.show_tables()?;
         }
         tasks::spawn_all(&server);
@@ -275,6 +292,7 @@ impl Server {
             self.env.clock.sleep(Duration::from_millis(10)).await;
         }
         self.stop_data_path().await?;
+        self.catalog.end_builds("the server shuts down").await;
         self.cursors.kill_where(self.env.clock.mono(), |_| true);
         self.stopping.stop_tasks();
         if let Some(why) = self.fatal_error() {
@@ -293,6 +311,7 @@ impl Server {
 
     /// For crash tests: background work stops at once and nothing more is written.
     pub fn abandon(&self) {
+        self.catalog.abandon_builds("the server stops");
         self.instance.begin_shutdown();
         self.stopping.stop_tasks();
     }

@@ -3,12 +3,12 @@
 use crate::Server;
 use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Term};
 use pando_bson::{DocBuf, RawDoc};
-use pando_catalog::{CollectionSource, Uninterrupted, WriteOp, find_id, retry_conflicts};
+use pando_catalog::{CollectionSource, Interrupt, Uninterrupted, WriteOp, find_id, retry_conflicts};
 use pando_env::{BoxFuture, Component};
 use pando_query::source::{Direction, RecordScan, Source};
 use pando_repl::services::{Hooks, Host, ReplicaSetAware, Service, Store, demo};
-use pando_repl::topology::Event;
 use pando_repl::topology::write_concern::{Concern, Waiter, Want};
+use pando_repl::topology::{Event, index_builds};
 use std::sync::{Arc, Weak};
 
 pub(crate) struct Services {
@@ -39,6 +39,7 @@ impl ReplicaSetAware for Housekeeping {
         server.env.clone().spawn("step-up", async move {
             let done = async {
                 server.catalog.drop_temp_collections().await?;
+                server.make_index_build_entries().await?;
                 server.catalog.resume_builds().await?;
                 server.make_cluster_time_keys().await
             };
@@ -52,17 +53,11 @@ impl ReplicaSetAware for Housekeeping {
             server.stepped_up.bump();
         });
     }
-    /// The next primary takes unfinished index builds up.
-    fn on_step_down(&self) {
-        let Some(server) = self.0.upgrade() else { return };
-        server.env.clone().spawn("step-down", async move {
-            server.catalog.end_builds("the node is primary no more").await;
-        });
-    }
     /// What is kept in memory of the set's settings may be undone.
     fn on_rollback(&self) {
         let Some(server) = self.0.upgrade() else { return };
         server.cluster_time_keys.forget();
+        server.index_builds.tell(index_builds::Event::RolledBack);
         if let Err(e) = server.restore_settings() {
             server.fatal("The set's settings could not be read", &e.message);
         }
@@ -100,7 +95,7 @@ impl Store for Documents {
     fn remove<'a>(&'a self, ns: &'a Namespace, id: &'a RawDoc) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
             let server = self.server()?;
-            let at = server.remove_document(ns, id).await?;
+            let at = server.remove_document(&Uninterrupted, ns, id).await?;
             // An earlier try may have removed it without a majority.
             server.await_majority(at.unwrap_or_else(|| server.last_applied())).await
         })
@@ -122,11 +117,16 @@ impl Server {
         self.services.get()
     }
 
-    async fn remove_document(&self, ns: &Namespace, id: &RawDoc) -> Result<Option<OpTime>> {
+    pub(crate) async fn remove_document(
+        &self,
+        interrupt: &dyn Interrupt,
+        ns: &Namespace,
+        id: &RawDoc,
+    ) -> Result<Option<OpTime>> {
         let (Some(coll), Some(id)) = (self.catalog.write_lock(ns).await?, id.elem("_id")) else {
             return Ok(None);
         };
-        retry_conflicts(&self.catalog, &Uninterrupted, || {
+        retry_conflicts(&self.catalog, interrupt, || {
             let mut unit = self.catalog.begin_write(&coll)?;
             let Some((rid, old)) = find_id(unit.txn(), &coll, id)? else { return Ok(None) };
             unit.delete(&WriteOp::default(), &coll, &rid, RawDoc::trusted(&old), &[])?;

@@ -53,8 +53,8 @@ impl Rounds {
 }
 
 /// A session's `_id` in the record.
-fn key_of(id: &[u8; 16]) -> DocBuf {
-    lsid_doc(&Lsid { id: *id, uid: None })
+fn key_of(id: &Lsid) -> DocBuf {
+    lsid_doc(id)
 }
 
 impl Server {
@@ -127,7 +127,7 @@ impl Server {
         }
         Ok(())
     }
-    fn record_of(&self, id: &[u8; 16]) -> DocBuf {
+    fn record_of(&self, id: &Lsid) -> DocBuf {
         let mut b = DocBuilder::with_capacity(128);
         b.raw_doc("_id", &key_of(id));
         b.date("lastUse", self.env.clock.wall_ms());
@@ -153,7 +153,7 @@ impl Server {
         }
         Ok(())
     }
-    fn upserts(&self, ids: &[[u8; 16]]) -> DocBuf {
+    fn upserts(&self, ids: &[Lsid]) -> DocBuf {
         let mut b = DocBuilder::with_capacity(ids.len() * 200);
         b.str("update", sessions_ns().coll());
         b.array("updates", |a| {
@@ -200,8 +200,8 @@ impl Server {
             self.abort_session(id, ErrorCode::Interrupted);
         }
         let now = self.env.clock.mono();
-        let is_over = |id: &[u8; 16]| !self.sessions.contains(id);
-        Ok(self.cursors.kill_where(now, |c| c.lsid.as_ref().is_some_and(|l| is_over(&l.id))).0)
+        let is_over = |id: &Lsid| !self.sessions.contains(id);
+        Ok(self.cursors.kill_where(now, |c| c.lsid.as_ref().is_some_and(is_over)).0)
     }
 
     /// What is known of retryable writes and transactions of sessions that are over.
@@ -215,11 +215,11 @@ impl Server {
         let reaped = before.saturating_sub(self.retryable.count());
         self.session_rounds.reaped.store(reaped as i64, Relaxed);
         // Cursors of sessions that are over, by time or by endSessions.
-        self.cursors.kill_where(now, |c| c.lsid.as_ref().is_some_and(|l| !self.sessions.contains(&l.id)));
+        self.cursors.kill_where(now, |c| c.lsid.as_ref().is_some_and(|l| !self.sessions.contains(l)));
     }
 }
 
-fn deletes(ids: &[[u8; 16]]) -> DocBuf {
+fn deletes(ids: &[Lsid]) -> DocBuf {
     let mut b = DocBuilder::with_capacity(ids.len() * 150);
     b.str("delete", sessions_ns().coll());
     b.array("deletes", |a| {

@@ -16,7 +16,7 @@ use pando_bson::{Bson, DocBuf, RawDoc, Value};
 use pando_catalog::{Collection, UpdateForm, WriteGuard, WriteOp, WriteUnit};
 use pando_command::{Arg, OpCtx};
 use pando_query::QueryCtx;
-use pando_query::matcher::Matcher;
+use pando_query::matcher::{Matcher, refuse_expr_in_upsert};
 use pando_query::plan::{Hint, Query};
 use pando_query::projection::MetaField;
 use pando_query::source::RecordId;
@@ -171,6 +171,9 @@ impl Server {
         s: &UpdateStatement<'_>,
     ) -> Result<QueryCtx> {
         let q = self.query_ctx(ctx, coll, s.collation, s.lets)?;
+        if let Some(filters) = s.array_filters {
+            UpdatePlan::check_array_filters(filters, &q)?;
+        }
         match s.constants {
             Some(constants) if matches!(s.update, Value::Array(_)) => {
                 crate::lets::with_constants(constants, q)
@@ -230,8 +233,8 @@ impl Server {
         let Some(coll) = guard else {
             // Mistakes are mistakes also where there is nothing to update.
             let q = self.update_ctx(ctx, None, s)?;
-            check_filter(ns, s.filter, &q)?;
             parse_update(s, &q)?;
+            check_filter(ns, s.filter, &q)?;
             return Ok(Updated::default());
         };
         let q = self.update_ctx(ctx, Some(coll.collection()), s)?;
@@ -261,8 +264,8 @@ impl Server {
         };
         let Some(coll) = guard else {
             let q = self.update_ctx(ctx, None, s)?;
-            check_filter(ns, s.filter, &q)?;
             parse_update(s, &q)?;
+            check_filter(ns, s.filter, &q)?;
             return Ok(Default::default());
         };
         let q = self.update_ctx(ctx, Some(coll.collection()), s)?;
@@ -349,6 +352,8 @@ impl Server {
             Some(new) => job.plan.upsert_supplied(s.filter, new, new_id)?,
             None => job.plan.upsert(s.filter, new_id)?,
         };
+        // As for an insert: a condition for equality may hold what no _id can be.
+        doc.elem("_id").map_or(Ok(()), pando_catalog::check_id)?;
         let op = retry.op(s.bypass_validation);
         job.ctx.before_commit(op.session.is_some())?;
         let last = self.insert_final(job.ctx, &op, job.coll, &doc, stmt_ids).await?;
@@ -368,9 +373,6 @@ impl Server {
         s: &UpdateStatement<'_>,
         retry: &mut Retry,
     ) -> Result<Updated> {
-        if job.plan.is_replacement() {
-            return Err(Error::failed_to_parse("multi update is not supported for replacement-style update"));
-        }
         let op = retry.op(s.bypass_validation);
         let mut total = Updated::default();
         let mut candidates = job.lookup.all(self, job.ctx, job.coll).await?;
@@ -517,7 +519,14 @@ pub(crate) fn parse_update(s: &UpdateStatement<'_>, q: &QueryCtx) -> Result<Upda
     if s.constants.is_some() && !matches!(s.update, Value::Array(_)) {
         return Err(Error::location(51198, "Constant values may only be specified for pipeline updates"));
     }
-    UpdatePlan::parse(s.update, s.array_filters, q)
+    let plan = UpdatePlan::parse(s.update, s.array_filters, q)?;
+    if s.multi && plan.is_replacement() {
+        return Err(Error::failed_to_parse("multi update is not supported for replacement-style update"));
+    }
+    if s.upsert {
+        refuse_expr_in_upsert(s.filter)?;
+    }
+    Ok(plan)
 }
 
 /// What one unit of a multi-document update did.

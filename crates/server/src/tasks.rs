@@ -13,9 +13,11 @@
 //! | transaction lifetimes | every half `transactionLifetimeLimitSeconds` | end transactions open for too long |
 //! | TTL | every `ttlMonitorSleepSecs` | delete expired documents |
 //! | profiler | when there are entries | write them to `system.profile` |
+//! | index builds | when one begins or is ready, a vote comes, the set changes | votes, and leave to commit |
 //! | noop writer | every `periodicNoopIntervalSecs` when idle | an entry, so that time moves on |
 
 use crate::Server;
+use pando_base::mutants::{Mutant as Planted, broken as planted};
 use pando_base::{Result, Timestamp, limits};
 use pando_command::Param;
 use pando_env::Component;
@@ -39,6 +41,7 @@ pub(crate) fn spawn_all(server: &Arc<Server>) {
     env.spawn("cluster time keys", crate::cluster_time_keys::run(s()));
     env.spawn("transaction lifetimes", crate::transaction::expire(s()));
     env.spawn("ttl", crate::ttl::run(s()));
+    env.spawn("index builds", crate::index_builds::run(s()));
     env.spawn("noop writer", write_noops(s()));
     env.spawn("profiler", crate::profiling::run(s()));
 }
@@ -153,7 +156,8 @@ impl Server {
     /// What a rollback need not reach; where majority reads are off, whatever is written without holes (R-TS-6).
     fn stable_goal(&self) -> Timestamp {
         if self.config.majority_reads || !self.repl.is_replicated() {
-            return self.committed();
+            let ahead = planted(Planted::StableAheadOfCommit);
+            return if ahead { self.storage.all_durable() } else { self.committed() };
         }
         let all_durable = self.storage.all_durable();
         if self.is_following() { all_durable.min(self.progress.applied().op_time.ts) } else { all_durable }
@@ -204,12 +208,12 @@ async fn move_timestamps(server: Arc<Server>) {
     while pause(&server, Duration::from_secs(1)).await {
         server.advance_stable();
         if let Err(e) = server.note_sessions_known() {
-            server.env.log.warn(Component::Repl, 9100028, "The newest log entry could not be read", |a| {
+            server.env.log.warn(Component::Repl, 9100033, "The newest log entry could not be read", |a| {
                 a.str("error", &e.message);
             });
         }
         if let Err(e) = server.end_restored().await {
-            server.env.log.warn(Component::Repl, 9100030, "A restored member cannot vote yet", |a| {
+            server.env.log.warn(Component::Repl, 9100034, "A restored member cannot vote yet", |a| {
                 a.str("error", &e.message);
             });
         }

@@ -65,6 +65,8 @@ impl Server {
     /// No write of this node's own is under way when this returns, and none begins. Reads go on.
     pub(crate) async fn take_state_lock(&self) {
         let gate = self.catalog.gate();
+        // Otherwise it has written nothing itself: elected, it may still be applying what it had fetched.
+        let wrote = gate.is_open();
         gate.close();
         let (from, waits) = (self.env.clock.mono(), gate.inside() > 0);
         let code = ErrorCode::InterruptedDueToReplStateChange;
@@ -92,6 +94,7 @@ impl Server {
             return self.fatal("The log could not be synced at a change of role", &e.message);
         }
         match self.top_of_log() {
+            Ok(_) if !wrote => {}
             Ok(top) => self.progress.reset(top),
             Err(e) => self.fatal("The log could not be read", &e.message),
         }

@@ -72,6 +72,8 @@ pub(crate) fn check_options(args: &FindArgs<'_>) -> Result<()> {
         (args.return_key, "returnKey"),
         (args.show_record_id, "showRecordId"),
         (args.no_cursor_timeout, "noCursorTimeout"),
+        (args.allow_partial, "allowPartialResults"),
+        (args.read_once, "readOnce"),
         (args.min.is_some(), "min"),
         (args.max.is_some(), "max"),
         (args.single_batch, "singleBatch"),

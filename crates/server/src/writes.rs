@@ -5,7 +5,7 @@ use crate::Server;
 use crate::find_args::{RUNTIME_CONSTANTS, bool_field};
 use pando_base::{Error, ErrorCode, OpTime, Result, Timestamp, limits};
 use pando_bson::shape::Shape;
-use pando_bson::{ArrayBuilder, Bson, DocBuf, DocBuilder, RawDoc};
+use pando_bson::{ArrayBuilder, Bson, DocBuf, DocBuilder, RawDoc, Value};
 use pando_catalog::{Interrupt, SessionRef, WriteOp};
 use pando_command::args::safe_i64;
 use pando_command::{Arg, OpCtx, Reply, Request};
@@ -99,6 +99,28 @@ pub(crate) fn check_batch_size(n: usize) -> Result<()> {
     Ok(())
 }
 
+/// Code 16 unless there is one number for each statement, where numbers are listed.
+pub(crate) fn check_statement_ids(body: &RawDoc, n: usize) -> Result<()> {
+    let listed = match body.get("stmtIds") {
+        Some(Value::Array(list)) => list.iter().count(),
+        _ => return Ok(()),
+    };
+    if body.elem("stmtId").is_some() {
+        let text = "May not specify both stmtId and stmtIds in write command.";
+        return Err(Error::new(ErrorCode::InvalidOptions, text));
+    }
+    if listed != n {
+        return Err(Error::new(
+            ErrorCode::InvalidLength,
+            format!(
+                "Number of statement ids must match the number of batch entries. Got {listed} statement ids but {n} \
+                 operations."
+            ),
+        ));
+    }
+    Ok(())
+}
+
 /// A write command's retryable-write side: the session's record and the statement numbers.
 pub(crate) struct Retry {
     loan: Option<Loan>,
@@ -146,6 +168,11 @@ impl Retry {
             };
             match begun {
                 Begin::Yours(loan) => {
+                    // What a retry returns is read from the log, where units that began before may still be open.
+                    let last = loan.last_op().ts;
+                    if !last.is_zero() && last > server.storage.log().visible() {
+                        ctx.interruptible(server.storage.log().wait_applied(last)).await?;
+                    }
                     retry.loan = Some(loan);
                     return Ok(retry);
                 }
@@ -216,6 +243,9 @@ impl Outcome {
         let b = &mut r.body;
         if ctx.write_concern.as_ref().is_some_and(pando_command::WriteConcern::is_unacknowledged) {
             b.i32("n", 0);
+            if self.n_modified.is_some() {
+                b.i32("nModified", 0);
+            }
             return r;
         }
         b.i32("n", self.n as i32);

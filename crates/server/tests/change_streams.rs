@@ -1,5 +1,7 @@
 //! What a change stream shows, and where it can go on.
 
+#![allow(clippy::unwrap_used)]
+
 use pando_bson::{Bson, Document, doc};
 use pando_testserver::{Client, Running, World, run};
 

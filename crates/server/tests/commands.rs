@@ -21,7 +21,8 @@ fn wrong_names_and_fields_get_mongodbs_codes() {
         assert_eq!(refused(&mut c, doc! { "killCursors": "", "cursors": [5i64] }).await, 73);
         assert_eq!(refused(&mut c, doc! { "killCursors": 5, "cursors": [5i64] }).await, 2);
         assert_eq!(refused(&mut c, doc! { "collStats": 5 }).await, 73);
-        assert_eq!(refused(&mut c, doc! { "dbStats": 1, "scale": 0 }).await, 2);
+        // Told without a code.
+        assert_eq!(refused(&mut c, doc! { "dbStats": 1, "scale": 0 }).await, 0);
         assert_eq!(refused(&mut c, doc! { "find": "c", "ntoreturn": 1 }).await, 5_746_102);
         assert_eq!(refused(&mut c, doc! { "find": "c", "ntoreturn": 1, "limit": 1 }).await, 2);
         assert_eq!(refused(&mut c, doc! { "createSearchIndexes": "c", "indexes": [] }).await, 115);
@@ -328,6 +329,48 @@ fn bulk_write_answers_each_operation_and_sums_up() {
         let r = c.ok(bulk(again, false)).await;
         assert_eq!((count(&r, "nErrors"), count(&r, "nInserted")), (1, 1));
         assert_eq!(refused(&mut c, bulk(vec![doc! { "insert": 2, "document": {} }], true)).await, 2);
+        server.shut_down().await;
+    });
+}
+
+/// What a router says of versions is taken by shards only; it was dropped in silence.
+#[test]
+fn versions_of_databases_and_chunks_are_refused_by_a_server_that_is_no_shard() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        c.ok(doc! { "insert": "c", "documents": docs(1) }).await;
+        let t = pando_base::Timestamp::new(5, 1);
+        let chunk = doc! { "e": pando_bson::ObjectId([6; 12]), "t": t, "v": t };
+        let of_db = doc! { "timestamp": t, "lastMod": 1 };
+        for command in [
+            doc! { "insert": "c", "documents": [{ "_id": 7 }] },
+            doc! { "update": "c", "updates": [{ "q": {}, "u": { "$set": { "b": 1 } } }] },
+            doc! { "delete": "c", "deletes": [{ "q": {}, "limit": 0 }] },
+            doc! { "findAndModify": "c", "query": {}, "remove": true },
+            doc! { "find": "c" },
+            doc! { "aggregate": "c", "pipeline": [{ "$out": "d" }], "cursor": {} },
+            doc! { "count": "c" },
+            doc! { "distinct": "c", "key": "_id" },
+            doc! { "create": "d" },
+            doc! { "createIndexes": "c", "indexes": [{ "key": { "a": 1 }, "name": "a" }] },
+            doc! { "drop": "c" },
+            doc! { "getMore": 5i64, "collection": "c" },
+            doc! { "listCollections": 1 },
+            doc! { "ping": 1 },
+            doc! { "hello": 1 },
+        ] {
+            for (name, version) in [("shardVersion", &chunk), ("databaseVersion", &of_db)] {
+                let mut command = command.clone();
+                command.push(name, version.clone());
+                assert_eq!(refused(&mut c, command.clone()).await, 193, "{command:?}");
+            }
+        }
+        let there = c.all(doc! { "find": "c" }).await;
+        assert_eq!(there, [doc! { "_id": 0, "a": 0 }], "nothing was done");
+        assert_eq!(c.all(doc! { "listCollections": 1 }).await.len(), 1);
+        assert_eq!(c.all(doc! { "listIndexes": "c" }).await.len(), 1);
         server.shut_down().await;
     });
 }

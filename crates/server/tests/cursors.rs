@@ -1,5 +1,7 @@
 //! Cursors that wait, resume, fill up to the limit, or lose their place.
 
+#![allow(clippy::disallowed_methods)]
+
 use pando_bson::{Binary, Bson, Document, doc};
 use pando_testserver::{Client, World, pause, run, spawn};
 use std::time::{Duration, Instant};
@@ -180,4 +182,52 @@ fn a_scan_of_a_capped_collection_that_was_overrun_says_so() {
         assert!(text.contains("failure to restore tailable cursor position"), "{text}");
         server.shut_down().await;
     });
+}
+
+#[test]
+fn what_cursors_hold_in_memory_is_counted() {
+    run(async {
+        let world = World::new();
+        let server = world.start_standalone().await;
+        let mut c = server.connect().await;
+        let docs = (0..200).map(|i| Bson::Document(doc! { "_id": i, "pad": "x".repeat(10_000) })).collect();
+        c.ok(doc! { "insert": "c", "documents": Bson::Array(docs) }).await;
+        let opened = [
+            doc! { "find": "c", "sort": { "pad": 1 }, "batchSize": 1 },
+            doc! { "aggregate": "c", "pipeline": [{ "$group": { "_id": "$_id", "p": { "$first": "$pad" } } }],
+            "cursor": { "batchSize": 1 } },
+            doc! { "aggregate": "c", "pipeline": [{ "$sort": { "pad": 1 } }, { "$match": { "_id": { "$gte": 0 } } },
+            { "$setWindowFields": { "sortBy": { "_id": 1 }, "output": { "n": { "$documentNumber": {} } } } }],
+            "cursor": { "batchSize": 1 } },
+            doc! { "aggregate": "c", "pipeline": [{ "$bucketAuto": { "groupBy": "$_id", "buckets": 5,
+            "output": { "all": { "$push": "$pad" } } } }], "cursor": { "batchSize": 1 } },
+            doc! { "aggregate": "c", "pipeline": [{ "$sample": { "size": 150 } }, { "$sort": { "pad": 1 } }],
+            "cursor": { "batchSize": 1 } },
+        ];
+        for open in opened {
+            let (id, _) = batch(&c.ok(open.clone()).await);
+            let after_one = held(&mut c).await;
+            assert!((1_000_000..4_000_000).contains(&after_one), "{after_one} bytes: {open:?}");
+            let mut more = get_more(id, "c");
+            more.push("batchSize", 100);
+            let (id, docs) = batch(&c.ok(more).await);
+            if id != 0 {
+                assert_eq!(docs.len(), 100);
+                // Groups go when all have been given.
+                assert!(held(&mut c).await <= after_one, "{open:?}");
+                c.ok(doc! { "killCursors": "c", "cursors": [id] }).await;
+            }
+            assert_eq!(held(&mut c).await, 0, "{open:?}");
+        }
+        // A scan holds nothing.
+        let (id, _) = batch(&c.ok(doc! { "find": "c", "batchSize": 1 }).await);
+        assert!(id != 0 && held(&mut c).await < 20_000);
+        server.shut_down().await;
+    });
+}
+
+async fn held(c: &mut Client) -> i64 {
+    let status = c.ok(doc! { "serverStatus": 1 }).await;
+    let metrics = status.get("metrics").and_then(Bson::as_doc).and_then(|m| m.get("cursor"));
+    metrics.and_then(Bson::as_doc).and_then(|m| m.get("heldBytes")).and_then(Bson::as_i64).expect("a figure")
 }

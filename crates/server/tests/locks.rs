@@ -79,7 +79,7 @@ fn an_operation_shows_the_locks_that_it_holds_and_waits_for_and_how_long_it_wait
         let locks_of = async |b: &mut Client, command: &str| {
             for _ in 0..1_000 {
                 let mut exists = Document::new();
-                exists.push(&format!("command.{command}"), doc! { "$exists": true });
+                exists.push(format!("command.{command}"), doc! { "$exists": true });
                 let mut find = doc! { "find": "system.profile" };
                 find.push("filter", exists);
                 if let Some(entry) = b.all(find).await.first() {

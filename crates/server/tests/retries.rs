@@ -1,7 +1,7 @@
 //! Retryable writes: a statement that was carried out is answered, not run again, also by the next process.
 
 use pando_bson::{Binary, Bson, Document, doc};
-use pando_testserver::{Client, Running, World, run};
+use pando_testserver::{Client, Running, World, pause, run, spawn};
 
 fn retryable(mut command: Document, session: u8, number: i64) -> Document {
     let id = Bson::Binary(Binary { subtype: 4, bytes: vec![session; 16] });
@@ -279,6 +279,98 @@ fn a_statement_is_known_after_a_crash_while_another_session_was_busy() {
         let mut c = server.connect().await;
         assert!(c.ok(inc(1)).await.contains("retriedStmtIds"));
         assert_eq!(c.all(doc! { "find": "c" }).await, [doc! { "_id": 1, "n": 1 }]);
+        server.shut_down().await;
+    });
+}
+
+/// The same 16 bytes, of another user: another session.
+fn of_user(mut command: Document, user: Option<u8>) -> Document {
+    let bytes = |subtype, byte, n| Bson::Binary(Binary { subtype, bytes: vec![byte; n] });
+    let mut lsid = doc! { "id": bytes(4, 77, 16) };
+    if let Some(user) = user {
+        lsid.push("uid", bytes(0, user, 32));
+    }
+    command.push("lsid", lsid);
+    command
+}
+
+#[test]
+fn a_session_is_its_whole_id() {
+    run(async {
+        let world = World::new();
+        let mut server = world.start_set().await;
+        let mut c = server.connect().await;
+        c.ok(doc! { "insert": "c", "documents": [{ "_id": 1, "n": 0 }] }).await;
+        let users = [None, Some(1), Some(2)];
+        let inc = |user| {
+            let command = doc! { "update": "c", "updates": [{ "q": { "_id": 1 }, "u": { "$inc": { "n": 1 } } }],
+            "txnNumber": 1i64, "writeConcern": { "w": "majority", "j": true } };
+            of_user(command, user)
+        };
+        for user in users {
+            c.ok(inc(user)).await;
+        }
+        // In the table, from the log, and from what a checkpoint kept.
+        for cleanly in [None, Some(false), Some(true)] {
+            if let Some(cleanly) = cleanly {
+                (server, c) = restarted(&world, server, cleanly).await;
+            }
+            for user in users {
+                let again = c.ok(inc(user)).await;
+                assert!(again.contains("retriedStmtIds"), "{user:?}: {again:?}");
+            }
+            assert_eq!(c.all(doc! { "find": "c" }).await, [doc! { "_id": 1, "n": 3 }]);
+        }
+        let shown = c.all(doc! { "find": "transactions", "$db": "config" }).await;
+        assert_eq!(shown.len(), 3, "{shown:?}");
+        // A cursor of one is not the other's, and ends with its own session only.
+        let sessions = |user| {
+            let d = of_user(Document::new(), user);
+            d.get("lsid").cloned().unwrap()
+        };
+        let open = c.ok(of_user(doc! { "find": "c", "batchSize": 0 }, Some(1))).await;
+        let id = open.get("cursor").and_then(Bson::as_doc).and_then(|d| d.get("id")).and_then(Bson::as_i64);
+        let more = doc! { "getMore": id.unwrap(), "collection": "c", "batchSize": 0 };
+        assert_eq!(c.err(of_user(more.clone(), Some(2))).await.0, 50738);
+        c.admin(doc! { "killSessions": Bson::Array(vec![sessions(Some(2)), sessions(None)]) }).await;
+        c.admin(doc! { "endSessions": Bson::Array(vec![sessions(Some(2))]) }).await;
+        // Transactions of one number.
+        for user in users {
+            let command = doc! { "insert": "c", "documents": [{ "n": 9 }], "txnNumber": 5i64, "autocommit": false,
+            "startTransaction": true };
+            c.ok(of_user(command, user)).await;
+        }
+        let commit = doc! { "commitTransaction": 1, "txnNumber": 5i64, "autocommit": false };
+        let abort = doc! { "abortTransaction": 1, "txnNumber": 5i64, "autocommit": false };
+        c.admin(of_user(commit.clone(), None)).await;
+        c.admin(of_user(abort, Some(1))).await;
+        c.admin(of_user(commit, Some(2))).await;
+        assert_eq!(c.all(doc! { "find": "c", "filter": { "n": 9 } }).await.len(), 2);
+        assert_eq!(c.all(of_user(more, Some(1))).await.len(), 3);
+        server.shut_down().await;
+    });
+}
+
+/// The entry that tells what to return lies behind one that is still being written: the retry waits for it.
+#[test]
+fn a_retry_waits_for_units_that_began_before_its_first_try() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        c.ok(doc! { "insert": "c", "documents": [{ "_id": 1, "n": 5 }] }).await;
+        let hole = server.server.storage.log().reserve(1);
+        let mut command = retryable(
+            doc! { "findAndModify": "c", "query": { "_id": 1 }, "update": { "$inc": { "n": 1 } } },
+            3,
+            1,
+        );
+        command.set("writeConcern", doc! { "w": 1 });
+        let first = c.ok(command.clone()).await;
+        let again = spawn(async move { c.ok(command).await });
+        pause(100).await;
+        drop(hole);
+        assert_eq!(essence(again.await.expect("an answer")), essence(first));
         server.shut_down().await;
     });
 }

@@ -1,5 +1,7 @@
 //! Time series through the whole server: where measurements go, what errors stop, what a restart finds.
 
+#![allow(clippy::unwrap_used)]
+
 use pando_bson::{Bson, Document, doc};
 use pando_testserver::{Client, Running, World, run};
 

@@ -1,5 +1,7 @@
 //! Compressed buckets of another server, stored as a restored dump stores them: queries, deletes and inserts.
 
+#![allow(clippy::unwrap_used)]
+
 use pando_bson::{Bson, Document, RawDoc, doc};
 use pando_testserver::{Client, Running, World, run};
 

@@ -1,5 +1,7 @@
 //! Queries of time series through the whole server: what is asked of buckets never changes what comes out.
 
+#![allow(clippy::unwrap_used)]
+
 use pando_bson::{Bson, Document, doc};
 use pando_testserver::{Client, Running, World, run};
 

@@ -269,7 +269,7 @@ async fn committed_before_a_restart(cleanly: bool) {
     assert_eq!(ids(&mut a).await, [1, 2, 3, 4]);
     let rows = a.all(doc! { "find": "made", "filter": { "l": 4 }, "hint": "l_1" }).await;
     assert_eq!(rows, [doc! { "_id": 1, "l": [1, 2, 4] }]);
-    let checked = a.ok(doc! { "validate": "made", "full": true }).await;
+    let checked = a.ok(doc! { "validate": "made", "full": true, "enforceFastCount": true }).await;
     assert_eq!(checked.get("valid"), Some(&Bson::Boolean(true)), "{checked:?}");
     assert_eq!(a.ok(doc! { "count": "made" }).await.get("n").and_then(Bson::as_i64), Some(1));
     // The new process knows the commit, and nothing of the other one.

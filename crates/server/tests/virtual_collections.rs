@@ -1,5 +1,7 @@
 //! Collections without rows of their own: they read like any other, and nothing takes their place.
 
+#![allow(clippy::unwrap_used)]
+
 use pando_bson::{Binary, Bson, Document, doc};
 use pando_testserver::{Client, World, run};
 

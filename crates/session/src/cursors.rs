@@ -2,11 +2,12 @@
 //!
 //! A cursor is either parked here or pinned by one running operation; [`Pinned`] brings it back when it is
 //! dropped. What it holds (an executor) is the server's business: the registry is generic over it.
-//! Idle cursors go after ten minutes unless they asked not to; a session's cursors go with the session.
+//! Idle cursors go after ten minutes unless they asked not to; a session's cursors go with the session. There is a bound on how
+//! many are open, and on what they hold in memory between their batches: who is over it is refused a new one.
 
 use crate::lsid_text;
 use pando_base::panics::poisoned;
-use pando_base::{Error, ErrorCode, Millis, Namespace, Result};
+use pando_base::{Error, ErrorCode, Millis, Namespace, Result, limits};
 use pando_bson::DocBuf;
 use pando_command::generic_args::Lsid;
 use pando_env::Rng;
@@ -36,6 +37,23 @@ pub struct CursorInfo {
     pub docs: u64,
     /// What is left of the opening command's `maxTimeMS`, used up by getMores.
     pub time_left: Option<Duration>,
+    /// Bytes in memory, as of the last batch.
+    pub held_bytes: u64,
+    /// Of a member that follows: no bound applies.
+    pub of_member: bool,
+}
+
+/// How many cursors there may be, and what they may hold.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    pub open: usize,
+    pub held_bytes: u64,
+}
+
+impl Default for Bounds {
+    fn default() -> Bounds {
+        Bounds { open: limits::CURSORS_OPEN_MAX, held_bytes: limits::CURSORS_HELD_BYTES_MAX }
+    }
 }
 
 struct Entry<T> {
@@ -61,6 +79,10 @@ pub struct CursorStats {
     pub opened: u64,
     pub timed_out: u64,
     pub more_than_one_batch: u64,
+    /// Bytes in memory of all open ones, as of their last batches.
+    pub held_bytes: u64,
+    /// Refused because there were too many, or because they held too much.
+    pub refused: u64,
     /// Lifespans: under 1 s, 5 s, 15 s, 30 s, 1 min, 10 min, and longer.
     pub lifespans: [u64; 7],
 }
@@ -78,10 +100,19 @@ pub enum Killed {
 
 struct Table<T> {
     open: BTreeMap<i64, Entry<T>>,
+    /// Of members that follow.
+    of_members: usize,
     stats: CursorStats,
 }
 
 impl<T> Table<T> {
+    /// Takes a cursor out of the table.
+    fn remove(&mut self, id: i64) -> Option<Entry<T>> {
+        let entry = self.open.remove(&id)?;
+        self.of_members -= usize::from(entry.info.of_member);
+        self.stats.held_bytes -= entry.info.held_bytes;
+        Some(entry)
+    }
     fn count_end(&mut self, info: &CursorInfo, now: Duration) {
         let age = now.saturating_sub(info.created).as_secs();
         let slot = LIFESPANS.iter().position(|limit| age < *limit).unwrap_or(LIFESPANS.len());
@@ -90,11 +121,18 @@ impl<T> Table<T> {
 }
 
 /// All cursors of a server.
-pub struct Cursors<T>(Mutex<Table<T>>);
+pub struct Cursors<T>(Mutex<Table<T>>, Bounds);
 
 impl<T> Default for Cursors<T> {
     fn default() -> Self {
-        Cursors(Mutex::new(Table { open: BTreeMap::new(), stats: CursorStats::default() }))
+        Cursors::bounded(Bounds::default())
+    }
+}
+
+impl<T> Cursors<T> {
+    pub fn bounded(bounds: Bounds) -> Self {
+        let table = Table { open: BTreeMap::new(), of_members: 0, stats: CursorStats::default() };
+        Cursors(Mutex::new(table), bounds)
     }
 }
 
@@ -103,10 +141,32 @@ impl<T: Send> Cursors<T> {
         self.0.lock().unwrap_or_else(poisoned)
     }
 
-    /// Parks a new cursor and returns its id: positive, unused, hard to guess.
-    pub fn park(&self, rng: &dyn Rng, info: CursorInfo, body: T) -> i64 {
+    /// Parks a new cursor and returns its id: positive, unused, hard to guess. 365 with too many, 146 when they hold too much.
+    pub fn park(&self, rng: &dyn Rng, info: CursorInfo, body: T) -> Result<i64> {
         // tour: find 8/9
         let mut table = self.lock();
+        if !info.of_member {
+            let Bounds { open, held_bytes } = self.1;
+            let refused = if table.open.len() - table.of_members >= open {
+                let text = format!("Too many open cursors: {open}. Close some, or read them to their ends");
+                Some(Error::new(ErrorCode::TemporarilyUnavailable, text))
+            } else if table.stats.held_bytes.saturating_add(info.held_bytes) > held_bytes
+                && info.held_bytes > 0
+            {
+                let text = format!(
+                    "Open cursors would hold {} bytes in memory, more than the limit of {held_bytes} bytes",
+                    table.stats.held_bytes.saturating_add(info.held_bytes)
+                );
+                Some(Error::new(ErrorCode::ExceededMemoryLimit, text))
+            } else {
+                None
+            };
+            if let Some(e) = refused {
+                table.stats.refused += 1;
+                drop(table);
+                return Err(e);
+            }
+        }
         let id = loop {
             let id = (rng.next_u64() >> 1) as i64;
             if id != 0 && !table.open.contains_key(&id) {
@@ -114,8 +174,10 @@ impl<T: Send> Cursors<T> {
             }
         };
         table.stats.opened += 1;
+        table.stats.held_bytes += info.held_bytes;
+        table.of_members += usize::from(info.of_member);
         table.open.insert(id, Entry { info, slot: Slot::Idle(body) });
-        id
+        Ok(id)
     }
     /// Counts a result that fitted into one batch and never became a cursor.
     pub fn count_unparked(&self) {
@@ -167,7 +229,7 @@ impl<T: Send> Cursors<T> {
             *doomed = true;
             return Killed::InUse(*op_id);
         }
-        let removed = table.open.remove(&id);
+        let removed = table.remove(id);
         if let Some(e) = &removed {
             table.count_end(&e.info, now);
         }
@@ -211,7 +273,7 @@ impl<T: Send> Cursors<T> {
             .collect();
         let mut dropped = Vec::with_capacity(old.len());
         for id in &old {
-            if let Some(e) = table.open.remove(id) {
+            if let Some(e) = table.remove(*id) {
                 table.stats.timed_out += 1;
                 table.count_end(&e.info, now);
                 dropped.push(e);
@@ -248,7 +310,7 @@ pub fn not_found(id: i64) -> Error {
 fn check_session(id: i64, owner: Option<&Lsid>, caller: Option<&Lsid>) -> Result<()> {
     match (owner, caller) {
         (None, None) => Ok(()),
-        (Some(a), Some(b)) if a.id == b.id => Ok(()),
+        (Some(a), Some(b)) if a == b => Ok(()),
         (None, Some(b)) => Err(Error::location(
             50736,
             format!(
@@ -304,17 +366,19 @@ impl<T: Send> Pinned<'_, T> {
         if self.info.batches == 2 {
             table.stats.more_than_one_batch += 1;
         }
-        let Some(entry) = table.open.get_mut(&self.id) else { return false };
+        let Table { open, stats, .. } = &mut *table;
+        let Some(entry) = open.get_mut(&self.id) else { return false };
         let doomed = matches!(entry.slot, Slot::Pinned { doomed: true, .. });
         match body {
             Some(body) if !doomed => {
                 self.info.last_use = now;
+                stats.held_bytes = stats.held_bytes - entry.info.held_bytes + self.info.held_bytes;
                 entry.info = self.info.clone();
                 entry.slot = Slot::Idle(body);
                 true
             }
             body => {
-                table.open.remove(&self.id);
+                table.remove(self.id);
                 table.count_end(&self.info, now);
                 drop(table);
                 drop(body);
@@ -332,7 +396,7 @@ impl<T: Send> Drop for Pinned<'_, T> {
     fn drop(&mut self) {
         if self.body.is_some() {
             let mut table = self.cursors.lock();
-            if table.open.remove(&self.id).is_some() {
+            if table.remove(self.id).is_some() {
                 let info = &self.info;
                 table.count_end(info, info.last_use);
             }
@@ -373,14 +437,19 @@ mod tests {
             batches: 1,
             docs: 0,
             time_left: None,
+            held_bytes: 0,
+            of_member: false,
         }
+    }
+    fn holding(held_bytes: u64) -> CursorInfo {
+        CursorInfo { held_bytes, ..info(None) }
     }
     const S: fn(u64) -> Duration = Duration::from_secs;
 
     #[test]
     fn a_pinned_cursor_is_in_use_until_it_is_parked() {
         let cursors = Cursors::default();
-        let id = cursors.park(&rng(), info(None), 7);
+        let id = cursors.park(&rng(), info(None), 7).unwrap();
         let mut pin = cursors.pin(id, &ns("db.c"), None, None, 1).unwrap();
         *pin.body() += 1;
         assert_eq!(cursors.pin(id, &ns("db.c"), None, None, 2).err().unwrap().code, ErrorCode::CursorInUse);
@@ -395,7 +464,7 @@ mod tests {
     #[test]
     fn killing_a_pinned_cursor_ends_it_when_it_comes_back() {
         let cursors = Cursors::default();
-        let id = cursors.park(&rng(), info(None), 7);
+        let id = cursors.park(&rng(), info(None), 7).unwrap();
         let pin = cursors.pin(id, &ns("db.c"), None, None, 9).unwrap();
         assert_eq!(cursors.kill(id, S(0)), Killed::InUse(9));
         assert!(!pin.park(S(1)));
@@ -406,9 +475,9 @@ mod tests {
     #[test]
     fn cursors_belong_to_a_namespace_and_a_session() {
         let cursors = Cursors::default();
-        let (a, b) = (Lsid { id: [1; 16], uid: None }, Lsid { id: [2; 16], uid: None });
-        let free = cursors.park(&rng(), info(None), ());
-        let owned = cursors.park(&rng(), info(Some(a)), ());
+        let (a, b) = (Lsid::of([1; 16]), Lsid::of([2; 16]));
+        let free = cursors.park(&rng(), info(None), ()).unwrap();
+        let owned = cursors.park(&rng(), info(Some(a)), ()).unwrap();
         let code =
             |id, n: &str, s: Option<&Lsid>| cursors.pin(id, &ns(n), s, None, 1).err().map(|e| e.code.0);
         assert_eq!(code(free, "db.d", None), Some(13));
@@ -421,9 +490,9 @@ mod tests {
     #[test]
     fn idle_cursors_are_reaped_unless_they_asked_not_to() {
         let cursors = Cursors::default();
-        let old = cursors.park(&rng(), info(None), ());
-        let kept = cursors.park(&rng(), CursorInfo { no_timeout: true, ..info(None) }, ());
-        let used = cursors.park(&rng(), CursorInfo { last_use: S(500), ..info(None) }, ());
+        let old = cursors.park(&rng(), info(None), ()).unwrap();
+        let kept = cursors.park(&rng(), CursorInfo { no_timeout: true, ..info(None) }, ()).unwrap();
+        let used = cursors.park(&rng(), CursorInfo { last_use: S(500), ..info(None) }, ()).unwrap();
         assert_eq!(cursors.reap(S(600), S(600)), vec![old]);
         assert_eq!(cursors.stats().timed_out, 1);
         assert!(cursors.pin(kept, &ns("db.c"), None, None, 1).is_ok());
@@ -431,11 +500,34 @@ mod tests {
     }
 
     #[test]
+    fn there_are_only_so_many_cursors_and_they_hold_only_so_much() {
+        let cursors = Cursors::bounded(Bounds { open: 3, held_bytes: 100 });
+        let code = |info| cursors.park(&rng(), info, ()).err().map(|e| e.code.0);
+        let first = cursors.park(&rng(), holding(60), ()).unwrap();
+        assert_eq!(code(holding(41)), Some(146));
+        assert_eq!(code(holding(40)), None);
+        assert_eq!(code(info(None)), None, "it holds nothing");
+        assert_eq!(code(info(None)), Some(365));
+        // Members go on.
+        assert_eq!(code(CursorInfo { of_member: true, ..holding(5) }), None);
+        assert_eq!((cursors.stats().held_bytes, cursors.stats().refused), (105, 2));
+        // What it holds now, after another batch.
+        let mut pin = cursors.pin(first, &ns("db.c"), None, None, 1).unwrap();
+        pin.info.held_bytes = 10;
+        assert!(pin.park(S(1)));
+        assert_eq!(cursors.stats().held_bytes, 55);
+        assert_eq!(cursors.kill(first, S(2)), Killed::Gone);
+        assert_eq!((code(holding(1)), cursors.stats().held_bytes), (None, 46));
+        assert_eq!(cursors.kill_where(S(3), |_| true).0, 4);
+        assert_eq!((cursors.stats().held_bytes, cursors.lock().of_members), (0, 0));
+    }
+
+    #[test]
     fn a_session_takes_its_cursors_along() {
         let cursors = Cursors::default();
-        let a = Lsid { id: [1; 16], uid: None };
-        cursors.park(&rng(), info(Some(a)), ());
-        cursors.park(&rng(), info(None), ());
+        let a = Lsid::of([1; 16]);
+        cursors.park(&rng(), info(Some(a)), ()).unwrap();
+        cursors.park(&rng(), info(None), ()).unwrap();
         assert_eq!(cursors.kill_where(S(0), |i| i.lsid == Some(a)), (1, vec![]));
         assert_eq!(cursors.stats().open, 1);
     }

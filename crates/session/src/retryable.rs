@@ -132,7 +132,7 @@ impl Slot {
 
 #[derive(Default)]
 struct Table {
-    slots: BTreeMap<[u8; 16], Slot>,
+    slots: BTreeMap<Lsid, Slot>,
     /// Of all records.
     bytes: usize,
     /// Sessions that are lent from now on know all their entries up to here.
@@ -193,7 +193,7 @@ impl Retryable {
         let version = self.returned.version();
         let mut table = self.lock();
         let known = table.known;
-        let record = match table.slots.remove(&lsid.id) {
+        let record = match table.slots.remove(lsid) {
             None => {
                 let record = Record { since: known, ..Record::new(Machine::default(), now) };
                 table.bytes += record.weight();
@@ -201,21 +201,16 @@ impl Retryable {
             }
             Some(Slot::Idle(record)) => Record { last_use: now, since: known, ..record },
             Some(lent @ Slot::Lent { .. }) => {
-                table.slots.insert(lsid.id, lent);
+                table.slots.insert(*lsid, lent);
                 return Begin::Wait(self.returned.changed(version));
             }
         };
-        table.slots.insert(lsid.id, Slot::Lent { doomed: false, before: record.settled(), since: known });
+        table.slots.insert(*lsid, Slot::Lent { doomed: false, before: record.settled(), since: known });
         drop(table);
-        Begin::Yours(Loan {
-            table: self.clone(),
-            id: lsid.id,
-            weighed: record.weight(),
-            record: Some(record),
-        })
+        Begin::Yours(Loan { table: self.clone(), id: *lsid, weighed: record.weight(), record: Some(record) })
     }
     /// Ends the session's transaction unless it is prepared.
-    pub fn abort(&self, id: &[u8; 16]) -> Aborted {
+    pub fn abort(&self, id: &Lsid) -> Aborted {
         let mut table = self.lock();
         let parked = match table.slots.get_mut(id) {
             None => return Aborted::Nothing,
@@ -237,7 +232,7 @@ impl Retryable {
         Aborted::Now
     }
     /// Sessions with an open transaction that no operation uses now.
-    pub fn parked(&self) -> Vec<([u8; 16], Parked)> {
+    pub fn parked(&self) -> Vec<(Lsid, Parked)> {
         let table = self.lock();
         let parked = |slot: &Slot| match slot {
             Slot::Idle(record) => record.parked.clone(),
@@ -246,7 +241,7 @@ impl Retryable {
         table.slots.iter().filter_map(|(id, slot)| Some((*id, parked(slot)?))).collect()
     }
     /// An entry of a transaction that was read from the log; in the order of the log, or newest first (`newest`).
-    pub fn learn(&self, id: [u8; 16], number: i64, outcome: Outcome, at: OpTime, now: Duration) {
+    pub fn learn(&self, id: Lsid, number: i64, outcome: Outcome, at: OpTime, now: Duration) {
         self.lock().change(id, Record::new(Machine::default(), now), |record| {
             let known = record.machine.number();
             if known > number || (known == number && record.last_op >= at) {
@@ -272,16 +267,16 @@ impl Retryable {
         self.states().into_iter().filter(|(_, _, s, _)| *s == State::Prepared).map(|(.., at)| at).collect()
     }
     /// Every session with its number, state and last position, for `config.transactions`.
-    pub fn states(&self) -> Vec<([u8; 16], i64, State, OpTime)> {
+    pub fn states(&self) -> Vec<(Lsid, i64, State, OpTime)> {
         let table = self.lock();
         table.slots.iter().filter_map(|(id, slot)| slot.state().map(|(n, s, at)| (*id, n, s, at))).collect()
     }
     /// The same of one session.
-    pub fn state_of(&self, id: &[u8; 16]) -> Option<(i64, State, OpTime)> {
+    pub fn state_of(&self, id: &Lsid) -> Option<(i64, State, OpTime)> {
         self.lock().slots.get(id)?.state()
     }
     /// The newest findAndModify of each session, with its number, for `config.image_collection`.
-    pub fn find_and_modifies(&self) -> Vec<([u8; 16], i64, Done)> {
+    pub fn find_and_modifies(&self) -> Vec<(Lsid, i64, Done)> {
         let table = self.lock();
         table
             .slots
@@ -290,13 +285,13 @@ impl Retryable {
             .collect()
     }
     /// The same of one session.
-    pub fn find_and_modify_of(&self, id: &[u8; 16]) -> Option<(i64, Done)> {
+    pub fn find_and_modify_of(&self, id: &Lsid) -> Option<(i64, Done)> {
         self.lock().slots.get(id)?.find_and_modify()
     }
     /// Recovery: one oplog entry of a retryable write, newest first; `prev` is the session's entry before it.
     pub fn restore(
         &self,
-        id: [u8; 16],
+        id: Lsid,
         txn_number: i64,
         stmts: &[i32],
         done: &Done,
@@ -329,7 +324,7 @@ impl Retryable {
     }
     /// A statement that the primary carried out and this node applied. Those of one batch may come in any order; a
     /// newer number replaces an older one.
-    pub fn applied(&self, id: [u8; 16], txn_number: i64, stmts: &[i32], done: &Done, now: Duration) {
+    pub fn applied(&self, id: Lsid, txn_number: i64, stmts: &[i32], done: &Done, now: Duration) {
         let mut table = self.lock();
         table.change(id, Record::written(txn_number, now), |record| {
             if record.machine.number() < txn_number {
@@ -372,7 +367,7 @@ impl Retryable {
 
 impl Table {
     /// Changes a session's record, a `new` one when there is none; not one that is lent, which whoever has it changes.
-    fn change(&mut self, id: [u8; 16], new: Record, change: impl FnOnce(&mut Record)) {
+    fn change(&mut self, id: Lsid, new: Record, change: impl FnOnce(&mut Record)) {
         let slot = match self.slots.entry(id) {
             Entry::Occupied(there) => there.into_mut(),
             Entry::Vacant(free) => {
@@ -401,7 +396,7 @@ impl Table {
         if self.bytes <= bound {
             return;
         }
-        let rests = |(id, slot): (&[u8; 16], &Slot)| match slot {
+        let rests = |(id, slot): (&Lsid, &Slot)| match slot {
             Slot::Idle(r) if !r.done.is_empty() => Some((r.last_use, *id)),
             _ => None,
         };
@@ -480,7 +475,7 @@ impl Record {
 /// A session's record in the hands of one operation; returned when dropped.
 pub struct Loan {
     table: Arc<Retryable>,
-    id: [u8; 16],
+    id: Lsid,
     /// What the table counts for it.
     weighed: usize,
     record: Option<Record>,
@@ -539,7 +534,7 @@ impl Loan {
                 format!(
                     "Incomplete history detected for transaction {{ txnNumber: {} }} on session {}",
                     record.machine.number(),
-                    Uuid(self.id)
+                    Uuid(self.id.id)
                 ),
             )),
             done => Ok(done),
@@ -584,7 +579,7 @@ mod tests {
     use pando_base::{ErrorCode, Timestamp};
     use std::sync::atomic::Ordering::Relaxed;
 
-    const S: Lsid = Lsid { id: [7; 16], uid: None };
+    const S: Lsid = Lsid::of([7; 16]);
 
     fn loan(t: &Arc<Retryable>, n: i64) -> Loan {
         match t.begin(&S, n, Duration::ZERO) {
@@ -628,8 +623,8 @@ mod tests {
     #[test]
     fn entries_of_the_oplog_bring_the_table_back() {
         let t = Arc::new(Retryable::default());
-        t.restore(S.id, 4, &[0, 1], &done(2), OpTime::NULL, Duration::ZERO);
-        t.restore(S.id, 3, &[0, 5], &done(1), OpTime::NULL, Duration::ZERO);
+        t.restore(S, 4, &[0, 1], &done(2), OpTime::NULL, Duration::ZERO);
+        t.restore(S, 3, &[0, 5], &done(1), OpTime::NULL, Duration::ZERO);
         t.end_restore();
         let l = loan(&t, 4);
         let knows = |stmt| l.done(stmt).unwrap().is_some();
@@ -640,8 +635,8 @@ mod tests {
     #[test]
     fn a_statement_from_before_what_was_read_is_refused_not_carried_out_again() {
         let t = Arc::new(Retryable::default());
-        t.restore(S.id, 4, &[2], &done(7), done(6).op_time, Duration::ZERO);
-        t.restore(S.id, 4, &[1], &done(6), done(5).op_time, Duration::ZERO);
+        t.restore(S, 4, &[2], &done(7), done(6).op_time, Duration::ZERO);
+        t.restore(S, 4, &[1], &done(6), done(5).op_time, Duration::ZERO);
         t.end_restore();
         let l = loan(&t, 4);
         assert!(l.done(1).unwrap().is_some() && l.done(2).unwrap().is_some());
@@ -655,7 +650,7 @@ mod tests {
         let t = Arc::new(Retryable::default());
         let empty = t.usage().0;
         for session in 0..10u8 {
-            let lsid = Lsid { id: [session; 16], uid: None };
+            let lsid = Lsid::of([session; 16]);
             let Begin::Yours(mut l) = t.begin(&lsid, 1, Duration::from_secs(session.into())).unwrap() else {
                 panic!("in use")
             };
@@ -667,8 +662,7 @@ mod tests {
         let (left, shed) = t.usage();
         assert!(left <= full / 2 && shed >= 5, "{left} of {full}");
         let ask = |session: u8| {
-            let Begin::Yours(l) = t.begin(&Lsid { id: [session; 16], uid: None }, 1, Duration::ZERO).unwrap()
-            else {
+            let Begin::Yours(l) = t.begin(&Lsid::of([session; 16]), 1, Duration::ZERO).unwrap() else {
                 panic!("in use")
             };
             l.done(7).map(|d| d.is_some())
@@ -708,11 +702,11 @@ mod tests {
         drop(loan(&t, 4));
         assert!(gone.load(Relaxed));
         let gone = open(5);
-        assert!(t.abort(&S.id) == Aborted::Now && gone.load(Relaxed));
-        assert_eq!(t.abort(&S.id), Aborted::Nothing);
+        assert!(t.abort(&S) == Aborted::Now && gone.load(Relaxed));
+        assert_eq!(t.abort(&S), Aborted::Nothing);
         let gone = open(6);
         let l = out(&t);
-        assert!(t.abort(&S.id) == Aborted::InUse && !gone.load(Relaxed));
+        assert!(t.abort(&S) == Aborted::InUse && !gone.load(Relaxed));
         drop(l);
         assert!(gone.load(Relaxed) && out(&t).machine().state() == State::AbortedUnprepared);
     }
@@ -721,12 +715,12 @@ mod tests {
     fn a_chain_without_its_end_is_over_when_this_node_becomes_primary() {
         let t = Arc::new(Retryable::default());
         let at = |n| OpTime::new(Timestamp::new(n, 1), 1);
-        t.learn(S.id, 4, Outcome::Partial, at(1), Duration::ZERO);
-        t.learn(S.id, 4, Outcome::Partial, at(2), Duration::ZERO);
-        t.learn([9; 16], 2, Outcome::Prepared, at(3), Duration::ZERO);
-        t.learn([8; 16], 1, Outcome::Committed, at(4), Duration::ZERO);
+        t.learn(S, 4, Outcome::Partial, at(1), Duration::ZERO);
+        t.learn(S, 4, Outcome::Partial, at(2), Duration::ZERO);
+        t.learn(Lsid::of([9; 16]), 2, Outcome::Prepared, at(3), Duration::ZERO);
+        t.learn(Lsid::of([8; 16]), 1, Outcome::Committed, at(4), Duration::ZERO);
         t.abort_partial();
-        let mut left: Vec<_> = t.states().into_iter().map(|(id, n, state, _)| (id[0], n, state)).collect();
+        let mut left: Vec<_> = t.states().into_iter().map(|(id, n, state, _)| (id.id[0], n, state)).collect();
         left.sort_by_key(|(id, ..)| *id);
         let over = [(7, 4, State::AbortedUnprepared), (8, 1, State::Committed), (9, 2, State::Prepared)];
         assert_eq!(left, over);

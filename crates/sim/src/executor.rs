@@ -5,11 +5,18 @@
 //! interleavings. A poll costs a few virtual microseconds (a task that only yields still lets time pass); when
 //! nothing is ready, time jumps to the next timer. Everything that happens is folded into [`Sim::trace`]: two
 //! runs of one seed must end with the same value.
+//!
+//! A process can be paused as by `SIGSTOP`: its tasks stay where they are while time goes on. Work that a process hands
+//! to other threads runs on stacks of its own and stops at each disk call ([`crate::closures`]). A panic in a process that
+//! is [contained](Sim::contain) is the end of that process, and is told by [`Sim::take_panics`].
 
+use crate::closures::Closures;
+use crate::stack::words_of;
 use pando_env::{BoxFuture, Rng};
 use pando_storage::testing::SeededRng;
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
@@ -35,14 +42,30 @@ struct State {
     tasks: BTreeMap<u64, Task>,
     timers: BTreeMap<(Duration, u64), Waker>,
     alive: BTreeSet<ProcessId>,
+    /// Processes that stand still, and their tasks that would be ready.
+    paused: BTreeMap<ProcessId, Vec<u64>>,
+    /// Processes whose panics are their own end, not the simulation's.
+    contained: BTreeSet<ProcessId>,
+    panics: Vec<Panic>,
+    /// Whose task is polled now.
+    current: Option<ProcessId>,
     next_id: u64,
     trace: u64,
     polls: u64,
 }
 
+/// A panic that ended a process.
+#[derive(Clone, Debug)]
+pub struct Panic {
+    pub process: ProcessId,
+    pub task: &'static str,
+    pub why: String,
+}
+
 pub(crate) struct Core {
     state: Mutex<State>,
     pub(crate) rng: SeededRng,
+    pub(crate) closures: Closures,
 }
 
 pub(crate) fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -52,6 +75,43 @@ pub(crate) fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Core {
     pub(crate) fn now(&self) -> Duration {
         lock(&self.state).now
+    }
+    pub(crate) fn is_alive(&self, process: ProcessId) -> bool {
+        lock(&self.state).alive.contains(&process)
+    }
+    /// Whose task is polled now.
+    pub(crate) fn current(&self) -> Option<ProcessId> {
+        lock(&self.state).current
+    }
+    /// A panic in a task of `process`: its end when it is contained, otherwise the simulation's.
+    pub(crate) fn panicked(
+        &self,
+        process: ProcessId,
+        task: &'static str,
+        why: Box<dyn std::any::Any + Send>,
+    ) {
+        let mut state = lock(&self.state);
+        if !state.contained.contains(&process) {
+            drop(state);
+            resume_unwind(why);
+        }
+        state.panics.push(Panic { process, task, why: words_of(&*why) });
+        drop(state);
+        self.kill(process);
+    }
+    /// Ends a process: what it has handed to other threads finds its disk gone, then its tasks go.
+    pub(crate) fn kill(&self, process: ProcessId) {
+        lock(&self.state).alive.remove(&process);
+        self.closures.end(process);
+        let mut state = lock(&self.state);
+        state.paused.remove(&process);
+        let ids: Vec<u64> =
+            state.tasks.iter().filter(|(_, t)| t.process == process).map(|(id, _)| *id).collect();
+        let dead: Vec<Task> = ids.iter().filter_map(|id| state.tasks.remove(id)).collect();
+        state.ready.retain(|id| !ids.contains(id));
+        drop(state);
+        // Their destructors close streams, cancel timers and wake others.
+        drop(dead);
     }
     pub(crate) fn spawn(
         self: &Arc<Self>,
@@ -154,7 +214,10 @@ pub struct Sim {
 
 impl Sim {
     pub fn new(seed: u64) -> Sim {
-        Sim { core: Arc::new(Core { state: Mutex::default(), rng: SeededRng::new(seed) }) }
+        let core = Core { state: Mutex::default(), rng: SeededRng::new(seed), closures: Closures::default() };
+        let core = Arc::new(core);
+        crate::closures::let_go_on_in(&core);
+        Sim { core }
     }
     /// Virtual time since the start.
     pub fn now(&self) -> Duration {
@@ -189,19 +252,28 @@ impl Sim {
     }
     /// Ends a process now: its tasks are dropped where they stand and it can start no more.
     pub fn kill(&self, process: ProcessId) {
+        self.core.kill(process);
+    }
+    /// A panic in this process ends it alone from now on; [`Sim::take_panics`] tells.
+    pub fn contain(&self, process: ProcessId) {
+        lock(&self.core.state).contained.insert(process);
+    }
+    /// Panics of contained processes since the last call.
+    pub fn take_panics(&self) -> Vec<Panic> {
+        std::mem::take(&mut lock(&self.core.state).panics)
+    }
+    /// Nothing of a process runs until [`Sim::unpause`]; its timers and connections go on without it.
+    pub fn pause(&self, process: ProcessId) {
+        lock(&self.core.state).paused.entry(process).or_default();
+    }
+    pub fn unpause(&self, process: ProcessId) {
         let mut state = lock(&self.core.state);
-        state.alive.remove(&process);
-        let ids: Vec<u64> =
-            state.tasks.iter().filter(|(_, t)| t.process == process).map(|(id, _)| *id).collect();
-        let dead: Vec<Task> = ids.iter().filter_map(|id| state.tasks.remove(id)).collect();
-        state.ready.retain(|id| !ids.contains(id));
-        drop(state);
-        // Their destructors close streams, cancel timers and wake others.
-        drop(dead);
+        let ready = state.paused.remove(&process).unwrap_or_default();
+        state.ready.extend(ready);
     }
     /// Ends all processes: what they hold of the world goes, and the world with it.
     pub fn end(&self) {
-        let all = std::mem::take(&mut lock(&self.core.state).alive);
+        let all = lock(&self.core.state).alive.clone();
         all.into_iter().for_each(|process| self.kill(process));
         let timers = std::mem::take(&mut lock(&self.core.state).timers);
         drop(timers);
@@ -228,6 +300,13 @@ impl Sim {
         }
         let pick = self.core.rng.below(state.ready.len() as u64) as usize;
         let id = state.ready.swap_remove(pick);
+        if !state.paused.is_empty()
+            && let Some(process) = state.tasks.get(&id).map(|t| t.process)
+            && let Some(standing) = state.paused.get_mut(&process)
+        {
+            standing.push(id);
+            return true;
+        }
         let cost = 1 + self.core.rng.below(20);
         state.now += Duration::from_micros(cost);
         state.polls += 1;
@@ -236,12 +315,24 @@ impl Sim {
         let Some(task) = state.tasks.get_mut(&id) else { return true };
         task.queued = false;
         let Some(mut future) = task.future.take() else { return true };
-        let waker = task.waker.clone();
+        let (waker, process, name) = (task.waker.clone(), task.process, task.name);
+        state.current = Some(process);
         drop(state);
 
-        let done = future.as_mut().poll(&mut Context::from_waker(&waker)).is_ready();
+        let polled = catch_unwind(AssertUnwindSafe(|| {
+            future.as_mut().poll(&mut Context::from_waker(&waker)).is_ready()
+        }));
 
         let mut state = lock(&self.core.state);
+        state.current = None;
+        let done = match polled {
+            Ok(done) => done,
+            Err(why) => {
+                drop(state);
+                self.core.panicked(process, name, why);
+                return true;
+            }
+        };
         if done {
             let task = state.tasks.remove(&id);
             drop(state);
@@ -365,6 +456,42 @@ mod tests {
         counting(&sim, a, &log, 2);
         sim.run_for(Duration::from_secs(1));
         assert!(!lock(&log).contains(&2), "a dead process starts nothing");
+    }
+
+    #[test]
+    fn a_paused_process_stands_still_and_goes_on_later() {
+        let sim = Sim::new(6);
+        let log = Arc::default();
+        let (a, b) = (sim.start_process(), sim.start_process());
+        counting(&sim, a, &log, 0);
+        counting(&sim, b, &log, 1);
+        sim.run_for(Duration::from_millis(3));
+        sim.pause(a);
+        let of = |who: u32| lock(&log).iter().filter(|w| **w == who).count();
+        let before = of(0);
+        sim.run_for(Duration::from_secs(1));
+        assert_eq!((of(0), of(1)), (before, 20));
+        sim.unpause(a);
+        sim.run_for(Duration::from_secs(1));
+        assert_eq!(of(0), 20);
+    }
+
+    #[test]
+    fn a_panic_is_the_end_of_a_contained_process_alone() {
+        let sim = Sim::new(7);
+        let log = Arc::default();
+        let (a, b) = (sim.start_process(), sim.start_process());
+        sim.contain(a);
+        counting(&sim, a, &log, 0);
+        counting(&sim, b, &log, 1);
+        sim.spawn(a, "bad", async { panic!("no more") });
+        sim.run_for(Duration::from_secs(1));
+        let panics = sim.take_panics();
+        assert_eq!(panics.iter().map(|p| (p.process, p.why.as_str())).collect::<Vec<_>>(), [(a, "no more")]);
+        assert!(lock(&log).iter().filter(|w| **w == 0).count() < 20);
+        assert_eq!(lock(&log).iter().filter(|w| **w == 1).count(), 20);
+        sim.spawn(b, "bad", async { panic!("for all") });
+        assert!(catch_unwind(AssertUnwindSafe(|| sim.run_for(Duration::from_secs(1)))).is_err());
     }
 
     #[test]

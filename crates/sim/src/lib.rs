@@ -1,6 +1,7 @@
 //! The simulator: a whole server, its clients, its disk and its network on one thread, from one seed.
 //!
-//! * [`executor`] — virtual time, random interleavings, processes that can be killed at any poll;
+//! * [`executor`] — virtual time, random interleavings, processes that can be killed at any poll; [`closures`] and
+//!   [`stack`] — what they hand to other threads, interrupted at each disk call ([`disk`]);
 //! * [`net`] — streams with latency, partial reads and breaks; [`links`] — cuts, delay and loss between machines;
 //! * [`world`] — the [`pando_env::Env`] made of these and of storage's faulty disk (which loses unsynced
 //!   bytes, tears writes and fails with EIO or ENOSPC);
@@ -12,14 +13,18 @@
 //! A failing run prints its seed; the same seed and commit give the same run, event for event.
 
 pub mod client;
+mod closures;
 pub mod crud;
+pub mod disk;
 pub mod executor;
+mod folder;
 pub mod links;
 mod lying_disk;
 pub mod net;
 pub mod node;
 pub mod rig;
 pub mod set;
+mod stack;
 pub mod world;
 
 pub use executor::{ProcessId, Sim, Stuck};

@@ -16,10 +16,20 @@ impl Machine {
 /// Milliseconds that a lost packet is late: it is sent again.
 const LATE_MS: (u64, u64) = (200, 1200);
 
+/// How a machine turns new connections away though its process lives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refusal {
+    /// As if nobody listened.
+    Refused,
+    /// It takes them and closes them at once, as a server does that has too many.
+    Closed,
+}
+
 /// Nothing in it: everybody reaches everybody at once.
 #[derive(Default)]
 pub struct Links {
     cut: BTreeSet<(Machine, Machine)>,
+    refusing: BTreeMap<Machine, Refusal>,
     /// Without power: nobody reaches it and it reaches nobody.
     dark: BTreeSet<Machine>,
     /// Most milliseconds that packets from or to a machine take longer.
@@ -39,6 +49,13 @@ impl Links {
         } else {
             self.dark.remove(&machine);
         }
+    }
+    /// New connections to a machine are turned away.
+    pub fn set_refusing(&mut self, machine: Machine, how: Refusal) {
+        self.refusing.insert(machine, how);
+    }
+    pub(crate) fn refusal(&self, machine: Machine) -> Option<Refusal> {
+        self.refusing.get(&machine).copied()
     }
     pub fn set_slow(&mut self, machine: Machine, ms: u64) {
         self.slow_ms.insert(machine, ms);

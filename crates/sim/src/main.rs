@@ -4,6 +4,9 @@ use pando_sim::crud::{CrudOptions, Failure, Report, run};
 use pando_sim::set;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 /// A tenth of a run's time otherwise.
 #[global_allocator]
@@ -11,12 +14,13 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const USAGE: &str =
     "usage: sim [set] [meta] [--seed N | --seeds COUNT [--from N]] [--lives N] [--users N] [--life-ms N]
-                 [--members N] [--seconds N] [--between-ms N] [--pause-ms N]
+                 [--members N] [--seconds N] [--between-ms N] [--pause-ms N] [--lines N]
 
   --seed N       one run
   --seeds COUNT  seeds N, N+1, … (from 1, or --from)
   set            a real set of members, with elections, instead of one server
-                 (--seconds with faults, one every --between-ms; users pause for --pause-ms)
+                 (--seconds with faults, one every --between-ms; users pause for --pause-ms; of the log of a run that
+                 fails --lines are shown)
   meta           every run twice; the traces must be equal
   --mutant NAME  with one rule of the protocol switched off (built with the feature `mutants`)";
 
@@ -42,9 +46,7 @@ fn parse(words: &[String]) -> Option<Args> {
     while let Some(word) = words.next() {
         #[cfg(feature = "mutants")]
         if word == "--mutant" {
-            use pando_topology::mutants::{Mutant, activate};
-            let name = words.next()?;
-            activate(Some(*Mutant::ALL.iter().find(|m| format!("{m:?}") == *name)?));
+            plant(words.next()?)?;
             continue;
         }
         let mut number = || words.next().and_then(|w| w.parse::<u64>().ok());
@@ -57,14 +59,28 @@ fn parse(words: &[String]) -> Option<Args> {
             "--lives" => args.options.lives = number()? as u32,
             "--users" => args.options.users = number()? as i64,
             "--pause-ms" => args.set_options.pause_ms = number()?.max(1),
-            "--members" => args.set_options.members = number()? as u16,
+            "--members" => args.set_options.members = Some(number()? as u16),
             "--seconds" => args.set_options.seconds = number()?,
             "--between-ms" => args.set_options.between_ms = number()?.max(1),
+            "--lines" => args.set_options.lines = number()? as usize,
             "--life-ms" => args.options.life_ms = number()?.max(1),
             _ => return None,
         }
     }
     Some(args)
+}
+
+/// Switches one rule of the protocol off, or plants a fault around it.
+#[cfg(feature = "mutants")]
+fn plant(name: &str) -> Option<()> {
+    use pando_base::mutants as planted;
+    use pando_topology::mutants as rules;
+    if let Some(m) = planted::Mutant::ALL.iter().find(|m| format!("{m:?}") == name) {
+        planted::activate(Some(*m));
+        return Some(());
+    }
+    rules::activate(Some(*rules::Mutant::ALL.iter().find(|m| format!("{m:?}") == name)?));
+    Some(())
 }
 
 fn show(failure: &Failure) {
@@ -76,6 +92,24 @@ fn show(failure: &Failure) {
         println!("  * {p}");
     }
     println!("again with: sim --seed {}", failure.seed);
+}
+
+/// A seed that takes longer stands still: somebody waits for a lock whose holder was interrupted.
+const SEED_TAKES_AT_MOST: Duration = Duration::from_secs(3600);
+
+/// Ends the program, so that a debugger or a core shows where it stood, when a seed does not end.
+#[allow(clippy::disallowed_methods)]
+fn watch_over(seeds: Arc<AtomicU64>) {
+    std::thread::spawn(move || {
+        loop {
+            let seed = seeds.load(Relaxed);
+            std::thread::sleep(SEED_TAKES_AT_MOST);
+            if seeds.load(Relaxed) == seed {
+                println!("seed {seed} FAILED\n  * it does not end");
+                std::process::abort();
+            }
+        }
+    });
 }
 
 /// What many seeds came to.
@@ -99,6 +133,7 @@ impl Total {
         self.report.register_commands += r.register_commands;
         self.report.majority_reads += r.majority_reads;
         self.report.transfers += r.transfers;
+        self.report.repeated += r.repeated;
         self.report.transactions += r.transactions;
         self.report.events += r.events;
         self.report.resumed += r.resumed;
@@ -117,7 +152,7 @@ impl Total {
             "{} seeds, {} failed; {hours:.2} cluster-hours, {faults} faults ({:.0} an hour), {} elections, \
              {} rollbacks of {} entries, {} initial syncs, {} sources without a common entry, {} copies for want of \
              one, {} entries committed, {} writes acknowledged, {} register commands, \
-             {} majority reads, {} transfers, {} transactions with lists, {} events of change \
+             {} majority reads, {} transfers, {} late retries, {} transactions with lists, {} events of change \
              streams ({} resumed, {} begun anew); {:?}",
             self.seeds,
             self.failed,
@@ -133,6 +168,7 @@ impl Total {
             r.register_commands,
             r.majority_reads,
             r.transfers,
+            r.repeated,
             r.transactions,
             r.events,
             r.resumed,
@@ -146,7 +182,7 @@ impl Total {
 fn set_once(seed: u64, options: &set::Options) -> Result<set::Report, Vec<String>> {
     let run = || {
         set::run(seed, options).map_err(|f| {
-            f.log.iter().rev().take(80).rev().for_each(|line| println!("    {line}"));
+            f.log.iter().for_each(|line| println!("    {line}"));
             println!("    faults so far: {:?}", f.faults);
             f.problems
         })
@@ -186,7 +222,7 @@ fn run_set(args: &Args, total: &mut Total, seed: u64) {
         total.failed += 1;
         println!("seed {seed}: two runs DIFFER");
     }
-    if total.seeds % 20 == 0 {
+    if total.seeds.is_multiple_of(20) {
         total.show();
     }
 }
@@ -198,7 +234,10 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     };
     let (mut failed, mut total) = (0, Total::default());
+    let under_way = Arc::new(AtomicU64::new(args.first));
+    watch_over(under_way.clone());
     for seed in args.first..args.first + args.count {
+        under_way.store(seed, Relaxed);
         if args.set {
             run_set(&args, &mut total, seed);
             continue;

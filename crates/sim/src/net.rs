@@ -8,7 +8,7 @@
 //! until it heals; nobody learns of a peer's end through a cut; and a new connection needs both directions.
 
 use crate::executor::{Core, Sleep, lock, mix_bytes};
-use crate::links::{Links, Machine};
+use crate::links::{Links, Machine, Refusal};
 use pando_env::{BoxFuture, Listener, Net, Stream};
 use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
@@ -95,6 +95,9 @@ struct Wires {
     next_port: u32,
 }
 
+/// Changes what one machine sends another, one write at a time.
+type Tamper = Box<dyn FnMut(Machine, Machine, &mut Vec<u8>) + Send>;
+
 /// The network of a world as one of its machines sees it; all processes share it.
 #[derive(Clone)]
 pub struct SimNet {
@@ -102,13 +105,23 @@ pub struct SimNet {
     wires: Arc<Mutex<Wires>>,
     options: Arc<Mutex<NetOptions>>,
     links: Arc<Mutex<Links>>,
+    tamper: Arc<Mutex<Option<Tamper>>>,
     machine: Machine,
 }
 
 impl SimNet {
     pub(crate) fn new(core: Arc<Core>, options: NetOptions) -> SimNet {
-        let (wires, links) = (Arc::default(), Arc::default());
-        SimNet { core, wires, options: Arc::new(Mutex::new(options)), links, machine: Machine::OUTSIDE }
+        let options = Arc::new(Mutex::new(options));
+        let (wires, links, tamper) = (Arc::default(), Arc::default(), Arc::default());
+        SimNet { core, wires, options, links, tamper, machine: Machine::OUTSIDE }
+    }
+    /// From now on somebody between the machines changes what they send: from whom, to whom, and the bytes. Their number
+    /// stays.
+    pub fn tamper(&self, with: impl FnMut(Machine, Machine, &mut Vec<u8>) + Send + 'static) {
+        *lock(&self.tamper) = Some(Box::new(with));
+    }
+    pub fn stop_tampering(&self) {
+        *lock(&self.tamper) = None;
     }
     /// The same network, seen from a machine.
     pub(crate) fn at(&self, machine: Machine) -> SimNet {
@@ -186,6 +199,10 @@ impl Net for SimNet {
                 net.core.sleep(pause).await;
                 pause = (pause * 2).min(RESEND.1);
             }
+            let refusal = net.links().refusal(peer);
+            if refusal == Some(Refusal::Refused) {
+                return Err(io::ErrorKind::ConnectionRefused.into());
+            }
             let Some(backlog) = lock(&net.wires).listeners.get(&addr).cloned() else {
                 return Err(io::ErrorKind::ConnectionRefused.into());
             };
@@ -195,6 +212,10 @@ impl Net for SimNet {
                 (Arc::new(Mutex::new(Pipe::default())), Arc::new(Mutex::new(Pipe::default())));
             let near = End::new(&net, peer, (&back, &there), (client.clone(), addr.clone()));
             let far = End::new(&net.at(peer), net.machine, (&there, &back), (addr, client));
+            if refusal == Some(Refusal::Closed) {
+                drop(far);
+                return Ok(Box::new(near) as Box<dyn Stream>);
+            }
             net.connected(peer, [&there, &back]);
             let acceptor = {
                 let mut backlog = lock(&backlog);
@@ -367,8 +388,12 @@ impl End {
         }
         if !bytes.is_empty() {
             let after = pipe.chunks.back().map_or(Duration::ZERO, |(at, _)| *at);
-            pipe.chunks.push_back(((now + latency).max(after), bytes.to_vec()));
+            let mut bytes = bytes.to_vec();
+            if let Some(tamper) = &mut *lock(&self.net.tamper) {
+                tamper(self.net.machine, self.machine, &mut bytes);
+            }
             pipe.bytes += bytes.len();
+            pipe.chunks.push_back(((now + latency).max(after), bytes));
         }
         let reader = pipe.reader.take();
         drop(pipe);

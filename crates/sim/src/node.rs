@@ -1,6 +1,7 @@
 //! A simulated machine that runs one `pandod`: what the binary's `main` does, in a process that can be killed.
 
 use crate::executor::{ProcessId, lock};
+use crate::folder::Folder;
 use crate::links::Machine;
 use crate::lying_disk::LyingDisk;
 use crate::world::World;
@@ -42,6 +43,12 @@ pub struct Node {
     pub majority_reads: bool,
     /// `--maxConns`.
     pub connections: usize,
+    /// A new member copies another one's files; its process then ends to start again.
+    pub copies_files: bool,
+    /// A panic of the server is the end of its process alone.
+    pub contains_panics: bool,
+    /// Where log-structured tables lie.
+    folder: Option<Folder>,
 }
 
 impl Node {
@@ -61,11 +68,24 @@ impl Node {
             storage: Options { backend: Backend::Mem, memtable_bytes: MEMTABLE_BYTES, ..Options::default() },
             majority_reads: true,
             connections: 1000,
+            copies_files: false,
+            contains_panics: false,
+            folder: None,
         }
     }
     /// A machine whose server waits for a configuration.
     pub fn member(world: &World, disk: FaultyDisk, port: u16) -> Node {
         Node { port, member: true, ..Node::new(world, disk, false) }
+    }
+    /// From the next boot on its tables are log-structured ones, in a real folder: what they write survives a loss of power.
+    pub fn use_lsm(&mut self) {
+        self.storage.backend = Backend::Lsm;
+        self.storage.cache_bytes = 1 << 20;
+        self.folder = Some(Folder::new());
+    }
+    /// Its process now.
+    pub fn process(&self) -> ProcessId {
+        self.process
     }
     pub fn addr(&self) -> String {
         format!("127.0.0.1:{}", self.port)
@@ -91,10 +111,16 @@ impl Node {
         let me = self.machine();
         self.world.net.links().set_dark(me, false);
         self.world.net.reset_connections(|a, _| a == me);
-        let disk: Arc<dyn Disk> =
-            if self.lying { Arc::new(LyingDisk(self.disk.clone())) } else { self.disk.clone() };
+        if self.contains_panics {
+            self.world.sim.contain(self.process);
+        }
+        let disk: Arc<dyn Disk> = match &self.folder {
+            Some(folder) => Arc::new(folder.beside(self.disk.clone())),
+            None if self.lying => Arc::new(LyingDisk(self.disk.clone())),
+            None => self.disk.clone(),
+        };
         let env = self.world.env_at(me, self.process, disk);
-        let (exit, server) = (self.exit.clone(), self.server.clone());
+        let (exit, server, copies_files) = (self.exit.clone(), self.server.clone(), self.copies_files);
         let config = Config {
             port: self.port,
             repl_set: Some("rs0".to_owned()),
@@ -106,8 +132,8 @@ impl Node {
             ..Config::default()
         };
         let connections = self.connections;
-        self.world.sim.spawn(self.process, "pandod", async move {
-            let how = match pandod(env, config, connections, server).await {
+        self.world.spawn_main(self.process, "pandod", async move {
+            let how = match pandod(env, config, (connections, copies_files), server).await {
                 Ok(()) => Exit::Clean,
                 Err(why) => Exit::Failed(why),
             };
@@ -129,10 +155,13 @@ impl Node {
         self.lose_power();
         let seed = self.world.sim.below(u64::MAX);
         self.disk = Arc::new(FaultyDisk::new(seed));
+        self.folder = self.folder.take().map(|_| Folder::new());
     }
     fn end_process(&self) {
         *lock(&self.server) = Weak::new();
         self.world.sim.kill(self.process);
+        // A start that was under way found its disk gone: that is how it was killed, not how it ended.
+        *lock(&self.exit) = None;
     }
     /// The process is killed; the machine lives on.
     pub fn kill(&self) {
@@ -144,12 +173,16 @@ impl Node {
 async fn pandod(
     env: Env,
     config: Config,
-    connections: usize,
+    (connections, copies_files): (usize, bool),
     shown: Arc<Mutex<Weak<Server>>>,
 ) -> Result<(), String> {
     let hosts = ["127.0.0.1".to_owned()];
     let bound = listener::bind(&env, &hosts, config.port, None).await.map_err(|e| e.to_string())?;
     let server = Server::start(env, config).await.map_err(|e| e.to_string())?;
+    if copies_files {
+        let set = server.instance.params.set_at_startup("initialSyncMethod", "fileCopyBased");
+        set.map_err(|e| e.to_string())?;
+    }
     *lock(&shown) = Arc::downgrade(&server);
     let stop = listener::Stop::new();
     bound.serve(&server.service(), connections, &stop);

@@ -1,5 +1,7 @@
 //! One node follows another: what the primary wrote is what the secondary holds.
 
+#![allow(clippy::unwrap_used)]
+
 use pando_bson::{DocBuf, Document, doc};
 use pando_env::Env;
 use pando_sim::client::Client;
@@ -149,7 +151,7 @@ fn a_secondary_holds_what_its_primary_wrote() {
         same(&env, &mut a, &mut b, &["d", "e", "f"]).await;
         let reply = ok(
             &mut b,
-            doc! { "validate": "a", "full": true, "$readPreference": { "mode": "nearest" }, "$db": "d" },
+            doc! { "validate": "a", "full": true, "enforceFastCount": true, "$readPreference": { "mode": "nearest" }, "$db": "d" },
         )
         .await;
         assert_eq!(reply.get("valid").and_then(|v| v.as_bool()), Some(true), "{reply}");

@@ -86,8 +86,10 @@ impl BulkLoad {
     }
     /// The rows gathered so far, and all that follow, go to tables.
     fn outgrow_memory(&mut self) -> Result<()> {
-        let rows = self.small.take().unwrap_or_default().rows;
-        rows.iter().try_for_each(|(key, value)| self.push_to_run(key, value))
+        let Some(small) = self.small.take() else {
+            return Err(Error::internal("a bulk load without rows in memory outgrew it"));
+        };
+        small.rows.iter().try_for_each(|(key, value)| self.push_to_run(key, value))
     }
     fn push_to_run(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         let Some(run) = &mut self.run else { return Err(Error::internal("the bulk load is finished")) };

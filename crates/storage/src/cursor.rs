@@ -252,7 +252,7 @@ impl Cursor {
     pub fn key(&self) -> &[u8] {
         match &self.held {
             Some((key, _)) => key,
-            None => self.table_key().unwrap_or_default(),
+            None => self.table_key().expect("a cursor that stands at a row"),
         }
     }
     #[inline]
@@ -316,7 +316,8 @@ impl Cursor {
     #[inline]
     fn pass(&mut self, key: Option<&[u8]>) -> Result<()> {
         if self.snap.on_prepared == OnPrepared::Conflict && !self.store.prepares.is_empty() {
-            let key = Slice::from(key.or(self.table_key()).unwrap_or_default());
+            let Some(key) = key.or(self.table_key()) else { return Ok(()) };
+            let key = Slice::from(key);
             self.check_prepared(Some(&key))?;
             self.checked = Bound::Excluded(key);
         }

@@ -21,6 +21,8 @@ pub struct Options {
     pub memtable_bytes: usize,
     /// Old log segments go once the log is larger than this.
     pub oplog_bytes_max: u64,
+    /// Bytes of one file of the logs; `None` = what fits the size of the log.
+    pub log_segment_bytes: Option<u64>,
     /// Replaced versions kept on disk; beyond it the oldest snapshots are given up.
     pub history_bytes_max: u64,
     /// Part of a replica set: the caller moves stable and oldest. Otherwise both follow commits.
@@ -52,6 +54,7 @@ impl Default for Options {
             cache_bytes: limits::STORAGE_CACHE_BYTES,
             memtable_bytes: limits::STORAGE_MEMTABLE_BYTES,
             oplog_bytes_max: limits::OPLOG_BYTES,
+            log_segment_bytes: None,
             history_bytes_max: limits::STORAGE_HISTORY_BYTES_MAX,
             replicated: true,
             key_cut: KeyCut::TABLES,

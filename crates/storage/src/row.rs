@@ -72,10 +72,10 @@ pub(crate) fn header(value: &[u8]) -> Result<(u64, bool)> {
         _ => Err(Error::new(ErrorCode::InternalError, "a stored row is shorter than its header")),
     }
 }
-/// The same of a value that is looked at where it lies.
+/// The same of a value that is looked at where it lies. [`header`] has refused what is shorter.
 #[inline]
 pub(crate) fn payload_of(value: &[u8]) -> &[u8] {
-    value.get(HEADER_BYTES..).unwrap_or_default()
+    &value[HEADER_BYTES..]
 }
 pub(crate) fn payload(value: Slice) -> Bytes {
     Bytes::from_slice(value, HEADER_BYTES)

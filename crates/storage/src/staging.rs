@@ -129,7 +129,7 @@ fn remove(disk: &dyn Disk, path: &str) -> Result<()> {
     }
 }
 fn listed(disk: &dyn Disk) -> Result<Vec<String>> {
-    let list = get(disk, LIST)?.unwrap_or_default();
+    let list = get(disk, LIST)?.ok_or_else(|| crate::damage::damaged(format!("{LIST} is missing")))?;
     let list = String::from_utf8(list).map_err(|_| Error::internal(format!("{LIST} is damaged")))?;
     Ok(list.lines().map(str::to_owned).collect())
 }
@@ -152,6 +152,11 @@ fn discard(disk: &dyn Disk) -> Result<()> {
 /// there was one.
 pub fn adopt_staged(disk: &dyn Disk) -> Result<bool> {
     let state = get(disk, STATE)?;
+    if state.is_some() {
+        // Whoever wrote it may have been killed before its name was durable. What is removed and moved below must not meet
+        // the state before at the next start.
+        disk.sync_dir(DIR)?;
+    }
     match state.as_deref() {
         None => {
             discard(disk)?;

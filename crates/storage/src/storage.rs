@@ -22,18 +22,34 @@ use crate::txn::{BeginOptions, Txn};
 use crate::upgrade;
 use crate::writes::Writes;
 use pando_base::panics::poisoned;
+use pando_base::sync::Mutex;
 use pando_base::{Error, Result, Timestamp};
 use pando_env::Env;
 use pando_env::disk::make_folder;
 use pando_env::sync::Notify;
 use std::ops::Bound;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 
 /// One data directory's rows and log. Cheap to clone.
 #[derive(Clone)]
 pub struct Storage {
     pub(crate) store: Arc<Store>,
+}
+
+/// A checkpoint that has begun.
+pub struct CheckpointUnderWay {
+    store: Arc<Store>,
+    at: u64,
+}
+
+impl Drop for CheckpointUnderWay {
+    fn drop(&mut self) {
+        let mut under_way = self.store.under_way.lock().unwrap_or_else(poisoned);
+        if let Some(i) = under_way.iter().position(|at| *at == self.at) {
+            under_way.swap_remove(i);
+        }
+    }
 }
 
 impl Storage {
@@ -51,11 +67,11 @@ impl Storage {
             check_empty(&*kv)?;
         }
         upgrade::upgrade(&*kv, &mut meta, &*env.disk)?;
-        let log = OpLog::open(env.clone(), opts.oplog_bytes_max)?;
+        let log = OpLog::open(env.clone(), opts.oplog_bytes_max, opts.log_segment_bytes)?;
         // Slots closed empty leave no entry, yet their timestamps may be where the tables stand: never again.
         let log_ends = log.last().0;
         log.start_above(meta.recovery.max(meta.flushing).max(meta.stable));
-        let local_log = LocalLog::open(env.disk.clone())?;
+        let local_log = LocalLog::open(env.disk.clone(), opts.log_segment_bytes)?;
         check_ends(&meta, log_ends, local_log.last())?;
         let seed = env.rng.next_u64();
         let local_seq = meta.local_seq.max(local_log.last());
@@ -70,6 +86,7 @@ impl Storage {
             next_txn: AtomicU64::new(1),
             next_ident: AtomicU32::new(meta.ident_limit.max(Ident::FIRST_FREE)),
             stable: AtomicU64::new(meta.stable),
+            under_way: Mutex::default(),
             // Memory lost with the last process held the versions that older reads would need.
             oldest: AtomicU64::new(meta.stable.min(meta.recovery)),
             readable_from: meta.flushing,
@@ -253,6 +270,18 @@ impl Storage {
     pub fn set_oldest(&self, ts: Timestamp) {
         self.store.oldest.fetch_max(ts.0.min(self.stable().0), Ordering::AcqRel);
     }
+    /// Before a checkpoint, until what is told as of it has been stored: [`Storage::counted`] stays behind it.
+    pub fn begin_checkpoint(&self) -> CheckpointUnderWay {
+        let mut under_way = self.store.under_way.lock().unwrap_or_else(poisoned);
+        let at = self.store.next_checkpoint();
+        under_way.push(at);
+        drop(under_way);
+        CheckpointUnderWay { store: self.store.clone(), at }
+    }
+    /// What no checkpoint will stand before, neither one under way nor one to come.
+    pub fn counted(&self) -> Timestamp {
+        self.store.counted()
+    }
     pub fn stable(&self) -> Timestamp {
         Timestamp(self.store.stable.load(Ordering::Acquire))
     }
@@ -310,6 +339,13 @@ fn open_tables(env: &Env, opts: &Options, fresh: impl Fn(Tree) -> bool) -> Resul
                 .real_path()
                 .ok_or_else(|| Error::internal("the disk has no folder for table files"))?;
             make_folder(&*env.disk, "tables")?;
+            for tree in Tree::ALL {
+                // The crate removes the tables that its list does not name: first the list that it finds is durable.
+                let folder = format!("tables/{}", tree.name());
+                if env.disk.exists(&format!("{folder}/current")) {
+                    env.disk.sync_dir(&folder)?;
+                }
+            }
             let kv = LsmKv::open(&root.join("tables"), opts.cache_bytes, opts.key_cut, fresh)?;
             for tree in Tree::ALL {
                 // The crate syncs the files that it makes and their folders, not the names of these.

@@ -17,11 +17,12 @@ use crate::stats::Counters;
 use lsm_tree::Slice;
 use pando_base::limits::STORAGE_MEMTABLE_HARD_FACTOR;
 use pando_base::panics::poisoned;
+use pando_base::sync::Mutex;
 use pando_base::{Error, ErrorCode, Result, Timestamp};
 use pando_env::Env;
 use pando_env::sync::Notify;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, MutexGuard};
 
 pub(crate) struct Store {
     pub(crate) env: Env,
@@ -37,6 +38,8 @@ pub(crate) struct Store {
     pub(crate) next_txn: AtomicU64,
     pub(crate) next_ident: AtomicU32,
     pub(crate) stable: AtomicU64,
+    /// Where checkpoints under way stand at the earliest ([`crate::Storage::begin_checkpoint`]).
+    pub(crate) under_way: Mutex<Vec<u64>>,
     pub(crate) oldest: AtomicU64,
     /// Tables left by an interrupted checkpoint cannot be read below this.
     pub(crate) readable_from: u64,
@@ -76,6 +79,16 @@ pub(crate) struct Store {
 }
 
 impl Store {
+    pub(crate) fn counted(&self) -> Timestamp {
+        // First this: a checkpoint that begins later stands there or behind it.
+        let next = self.next_checkpoint();
+        let under_way = self.under_way.lock().unwrap_or_else(poisoned);
+        Timestamp(under_way.iter().copied().fold(next, u64::min))
+    }
+    /// Where a checkpoint that begins now stands at the earliest.
+    pub(crate) fn next_checkpoint(&self) -> u64 {
+        self.stable.load(Ordering::Acquire).min(self.log.durable().0)
+    }
     pub(crate) fn meta(&self) -> MutexGuard<'_, Meta> {
         self.meta.lock().unwrap_or_else(poisoned)
     }

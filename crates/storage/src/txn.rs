@@ -99,6 +99,10 @@ impl Txn {
     pub fn is_dirty(&self) -> bool {
         self.writes.len() > 0 || !self.slots.is_empty()
     }
+    /// What no checkpoint will stand before ([`crate::Storage::counted`]).
+    pub fn counted(&self) -> Timestamp {
+        self.store.counted()
+    }
     /// Bytes of keys and values written so far.
     pub fn written_bytes(&self) -> usize {
         self.writes.bytes()

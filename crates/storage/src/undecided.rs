@@ -62,6 +62,10 @@ impl PreparedTxn {
     pub fn written_bytes(&self) -> usize {
         self.units.iter().map(Txn::written_bytes).sum()
     }
+    /// What no checkpoint will stand before ([`crate::Storage::counted`]).
+    pub fn counted(&self) -> Timestamp {
+        self.units.first().map_or(Timestamp::ZERO, Txn::counted)
+    }
     pub fn units(&self) -> usize {
         self.units.len()
     }

@@ -1,4 +1,7 @@
 //! The log on a failing disk: torn tails, damage, failed syncs, cuts at both ends.
+
+// Files are synced in real time.
+#![allow(clippy::disallowed_methods)]
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -108,6 +111,34 @@ fn power_lost_while_the_log_is_cut_leaves_a_log_that_opens() {
         let (s, _) = open_on(disk.clone(), mem());
         assert!(done.is_err() || s.log().last() == cut, "sync {n}");
         assert!(s.log().last() >= cut);
+    }
+}
+
+/// Killed after the checkpoint file was told of the cut and before its new name was durable: the next start finds the new
+/// one, cuts the log, and a loss of power must not bring the old one back.
+#[test]
+fn a_checkpoint_file_that_a_start_has_found_does_not_give_way_to_an_older_one() {
+    for seed in 0..20 {
+        let disk = Arc::new(FaultyDisk::new(seed));
+        let (s, _) = open_on(disk.clone(), mem());
+        let i = s.create_ident(IdentKind::Records).unwrap();
+        for k in 0..20u8 {
+            put(&s, i, &[k], Some(&[k; 100]));
+        }
+        s.log().flush_once().unwrap();
+        s.note_log_ends().unwrap();
+        let cut = s.log().read(Bound::Unbounded, false).next().unwrap().unwrap().0;
+        disk.fail_sync_dir_in(0);
+        assert!(s.cut_log(cut).is_err());
+        drop(s);
+        disk.kill();
+        disk.mend();
+        let (s, _) = open_on(disk.clone(), mem());
+        s.cut_log(cut).unwrap();
+        drop(s);
+        disk.crash();
+        let (s, _) = open_on(disk.clone(), mem());
+        assert_eq!(s.log().last(), cut, "seed {seed}");
     }
 }
 
@@ -443,4 +474,20 @@ fn no_entry_after_a_lost_hole_is_kept() {
         assert!(synced.is_none_or(|at| last >= at), "seed {seed}: a synced entry is gone");
     }
     assert!(holes > 20, "{holes}");
+}
+
+/// What is told as of a checkpoint is stored after it: until then nothing behind it may be taken for told.
+#[test]
+fn what_is_counted_stays_behind_a_checkpoint_under_way() {
+    let (_disk, s, i) = world(mem());
+    let first = put(&s, i, b"k", Some(b"1"));
+    s.log().flush_once().unwrap();
+    s.set_stable(first);
+    let under_way = s.begin_checkpoint();
+    let second = put(&s, i, b"k", Some(b"2"));
+    s.log().flush_once().unwrap();
+    s.set_stable(second);
+    assert_eq!(s.counted(), first);
+    drop(under_way);
+    assert_eq!(s.counted(), second);
 }

@@ -273,6 +273,51 @@ fn tables_survive_a_disk_that_dies_at_any_write_or_sync() {
     seeds.for_each(|seed| run(seed, false));
 }
 
+/// Killed in a compaction, before the name of its new list of tables was durable: the next start finds the new list and
+/// removes the tables that it does not name. The power that fails then must not bring the old list back.
+#[test]
+fn a_list_of_tables_that_a_start_has_found_does_not_give_way_to_an_older_one() {
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut killed = 0;
+    for call in 1.. {
+        let rng = SeededRng::new(call);
+        let disk = RealDisk::fresh("lsm-list");
+        let root = disk.root().to_owned();
+        power::watch(&root);
+        let mut known = BTreeMap::new();
+        {
+            let s = open(&root, 0, KeyCut::TABLES).unwrap();
+            let i = idents(&s).unwrap();
+            for n in 1..=20 {
+                apply(&s, &i, n, None).unwrap();
+                known.insert(n, s.log().last());
+                if n % 10 == 0 {
+                    s.log().flush_once().unwrap();
+                    s.set_stable(s.log().durable());
+                    s.checkpoint().unwrap();
+                }
+            }
+            power::fail_at(power::calls() + call, Fault::Dead);
+            let done = s.compact_all();
+            if done.is_ok() {
+                break;
+            }
+        }
+        killed += 1;
+        power::end(false, &rng);
+        power::watch(&root);
+        power::fail_at(2 + rng.below(12), Fault::Dead);
+        drop(open(&root, 1, KeyCut::TABLES));
+        power::end(true, &rng);
+        let s = open(&root, 2, KeyCut::TABLES).unwrap();
+        let i = idents(&s).unwrap();
+        replay(&s, &i).unwrap();
+        check(&s, &i, &known, &format!("call {call}"));
+    }
+    power::end(true, &SeededRng::new(1));
+    assert!(killed > 20, "{killed}");
+}
+
 #[test]
 fn a_disk_that_lies_about_syncs_is_found_out() {
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);

@@ -145,3 +145,47 @@ fn a_copy_takes_the_place_of_a_store_whenever_the_power_fails() {
         forget_kept(&*disk).unwrap();
     }
 }
+
+/// The process is killed before the name of a state file is durable, and the next one acts on what it finds: from then on
+/// no loss of power may show the state before, with files already gone or moved.
+#[test]
+fn a_change_of_stores_that_was_killed_goes_on_from_a_state_that_lasts() {
+    let (theirs, _clock) = open_on(Arc::new(FaultyDisk::new(7)), mem());
+    let i = theirs.create_ident(IdentKind::Records).unwrap();
+    fill(&theirs, i, 1);
+    checkpoint(&theirs);
+    let pin = theirs.pin_checkpoint().unwrap();
+    let mut found = [0, 0];
+    for seed in 0..400 {
+        let disk = Arc::new(FaultyDisk::new(seed));
+        let (mine, _clock) = open_on(disk.clone(), mem());
+        mine.create_ident(IdentKind::Records).unwrap();
+        put(&mine, i, b"mine", Some(b"1"));
+        checkpoint(&mine);
+        drop(mine);
+        let staging = Staging::begin(disk.clone(), pin.files().iter().map(|f| f.path.as_str())).unwrap();
+        for (n, f) in pin.files().iter().enumerate() {
+            staging.write(&f.path, 0, &pin.read(n, 0, usize::MAX).unwrap()).unwrap();
+            staging.end_file(&f.path, f.bytes).unwrap();
+        }
+        let killed_at = |n: u64, step: &dyn Fn() -> pando_base::Result<()>| {
+            disk.fail_sync_dir_in(n);
+            let _ = step();
+            disk.kill();
+            disk.mend();
+        };
+        let staging = std::cell::Cell::new(Some(staging));
+        killed_at(seed % 7, &|| staging.take().map_or(Ok(()), Staging::complete));
+        killed_at(seed / 7 % 7, &|| adopt_staged(&*disk).map(drop));
+        disk.fail_sync_dir_in(seed / 49);
+        let _ = adopt_staged(&*disk);
+        disk.crash();
+        adopt_staged(&*disk).unwrap();
+        let (now, _clock) = open_on(disk.clone(), mem());
+        replay(&now);
+        let rows = count(&now, ReadAt::Latest, i);
+        assert!(rows == 1 || rows == 200, "seed {seed}: {rows} rows");
+        found[usize::from(rows == 200)] += 1;
+    }
+    assert!(found.iter().all(|n| *n > 0), "{found:?}");
+}

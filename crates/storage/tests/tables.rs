@@ -220,8 +220,9 @@ fn rows_that_came_during_a_checkpoint_are_left_to_the_next_one() {
     let disk = Arc::new(FaultyDisk::new(1));
     let (s, _) = open_on(disk, Options { memtable_bytes: 64 << 10, ..mem() });
     let i = s.create_ident(IdentKind::Records).unwrap();
-    let fill =
-        |n: std::ops::Range<u32>| n.map(|n| put(&s, i, &n.to_be_bytes(), Some(&[0; 1000]))).last().unwrap();
+    let fill = |n: std::ops::Range<u32>| {
+        n.fold(None, |_, n| Some(put(&s, i, &n.to_be_bytes(), Some(&[0; 1000])))).unwrap()
+    };
     let first = fill(0..180);
     fill(180..330);
     s.log().flush_once().unwrap();

@@ -1,5 +1,8 @@
 //! A replica set of several members in this process.
 
+// Its members run in real time.
+#![allow(clippy::disallowed_methods)]
+
 use crate::{Client, Running, World, pause};
 use pando_bson::{Bson, Document, doc};
 use pando_server::Config;

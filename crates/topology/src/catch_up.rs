@@ -157,9 +157,12 @@ impl Core {
         self.on_positions_changed(out);
     }
 
-    /// The configuration carries the term of the primary that stands behind it.
+    /// The configuration carries the term of the primary that stands behind it. One that was forced has none until the next one: by their
+    /// versions the two would be equal, and no member that has the one would take the other.
     fn take_term_into_config(&mut self, out: &mut Actions) {
-        let Some(config) = self.config.as_ref().filter(|c| c.term != self.term) else { return };
+        let Some(config) = self.config.as_ref().filter(|c| c.term != self.term && c.term != -1) else {
+            return;
+        };
         if self.is_changing_config() {
             return;
         }

@@ -35,5 +35,9 @@ impl Core {
         }
         assert!(self.held_votes.is_empty() || self.pending_term.is_some(), "votes wait for nothing");
         assert!(self.waiters.is_empty() || self.is_leader(), "write concerns wait on a follower");
+        for (_, id) in &self.config_waiters {
+            assert!(self.is_leader(), "a reconfiguration waits on a follower");
+            assert_eq!(*id, self.config_id(), "a reconfiguration waits that is not in force any more");
+        }
     }
 }

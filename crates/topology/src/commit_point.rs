@@ -5,11 +5,17 @@
 //! to their own last entry, or by heartbeat, which proves a shared log only if the terms agree.
 
 use crate::action::{Action, Actions};
-use crate::config::VOTING_MEMBERS_MAX;
+use crate::config::{Member, ReplSetConfig, VOTING_MEMBERS_MAX};
 use crate::core::{Core, LeaderMode};
 use crate::member::{MemberId, Position, Positions};
 use crate::mutants::{Mutant, broken};
 use pando_base::OpTime;
+use pando_base::mutants::{Mutant as Planted, broken as planted};
+
+/// Members whose copy makes an entry committed.
+fn counts(m: &Member) -> bool {
+    m.is_data_bearing() && (m.is_voter() || planted(Planted::CommitCountsNonVoters))
+}
 
 impl Core {
     pub(crate) fn best_of(&self, id: MemberId) -> Positions {
@@ -40,19 +46,7 @@ impl Core {
         if !matches!(self.mode, LeaderMode::WritablePrimary | LeaderMode::AttemptingStepDown) {
             return;
         }
-        let on_disk = config.write_concern_majority_journal_default && !broken(Mutant::CommitBeforeDurable);
-        let needed = config.write_majority() - usize::from(broken(Mutant::CommitByMinority));
-        // Runs on every commit: no allocation.
-        let mut held = [Position::NULL; VOTING_MEMBERS_MAX];
-        let mut n = 0;
-        for m in config.members.iter().filter(|m| m.is_voter() && m.is_data_bearing()).take(held.len()) {
-            let p = self.best_of(m.id);
-            held[n] = if on_disk { p.durable } else { p.written };
-            n += 1;
-        }
-        let held = &mut held[..n];
-        held.sort_by(|a, b| b.op.cmp(&a.op));
-        let Some(candidate) = held.get(needed.saturating_sub(1)).copied() else { return };
+        let Some(candidate) = self.held_by_majority(config) else { return };
         let own_term = candidate.op >= first || broken(Mutant::CommitOlderTerm);
         if own_term && candidate.op > self.committed.op {
             self.committed = candidate;
@@ -60,6 +54,23 @@ impl Core {
                 e.majority_available = Some(self.now);
             }
         }
+    }
+
+    /// The newest position that a majority of the voters with data holds.
+    fn held_by_majority(&self, config: &ReplSetConfig) -> Option<Position> {
+        let on_disk = config.write_concern_majority_journal_default && !broken(Mutant::CommitBeforeDurable);
+        let needed = config.write_majority() - usize::from(broken(Mutant::CommitByMinority));
+        // Runs on every commit: no allocation.
+        let mut held = [Position::NULL; VOTING_MEMBERS_MAX];
+        let mut n = 0;
+        for m in config.members.iter().filter(|m| counts(m)).take(held.len()) {
+            let p = self.best_of(m.id);
+            held[n] = if on_disk { p.durable } else { p.written };
+            n += 1;
+        }
+        let held = &mut held[..n];
+        held.sort_by_key(|p| std::cmp::Reverse(p.op));
+        held.get(needed.saturating_sub(1)).copied()
     }
 
     /// R-CP-3, R-CP-5: an arbiter has no log to compare.
@@ -100,8 +111,13 @@ impl Core {
     pub(crate) fn remember_commit_point(&mut self) {
         self.committed_in_previous = self.committed.op;
     }
-    /// Must be committed in the present configuration before the next one.
-    pub(crate) fn must_commit_before_reconfig(&self) -> OpTime {
-        self.first_of_term.map_or(self.committed_in_previous, |f| f.max(self.committed_in_previous))
+    /// Whether the next configuration may follow (R-CONF-6): a majority of the present one holds what was committed when it came into
+    /// force, and an entry of this office. The commit point alone does not say so: the majority that it stands on may be one of the
+    /// configuration before, and a third one could have a majority without any of those members.
+    pub(crate) fn is_all_committed_here(&self) -> bool {
+        let first = self.first_of_term.filter(|_| !planted(Planted::ReconfigInForeignTerm));
+        let owed = first.unwrap_or(OpTime::NULL).max(self.committed_in_previous);
+        let held = self.config.as_deref().and_then(|c| self.held_by_majority(c)).unwrap_or(Position::NULL);
+        self.committed.op >= owed && (held.op >= owed || broken(Mutant::ReconfigOnOldMajority))
     }
 }

@@ -408,7 +408,10 @@ impl ReplSetConfig {
         b.str("_id", &self.name);
         b.i32("version", self.version.clamp(0, i64::from(i32::MAX)) as i32);
         if self.term != -1 {
-            b.i64("term", self.term);
+            match i32::try_from(self.term) {
+                Ok(term) => b.i32("term", term),
+                Err(_) => b.i64("term", self.term),
+            };
         }
         if self.configsvr {
             b.bool("configsvr", true);

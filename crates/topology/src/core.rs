@@ -18,6 +18,7 @@ use crate::timer::Timer;
 use crate::vote::VoteRecord;
 use crate::whole_start::Gathering;
 use crate::write_concern::Waiters;
+use pando_base::mutants::{Mutant as Planted, broken as planted};
 use pando_base::{Error, Millis, OpTime, Term, limits};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -257,7 +258,11 @@ impl Core {
             Event::Params(params) => self.params = params,
             Event::Progress(positions) => self.on_progress(&positions, out),
             Event::Rewound(positions) => {
-                self.me = positions;
+                if planted(Planted::PositionsSurviveRollback) {
+                    self.me.forward_to(&positions);
+                } else {
+                    self.me = positions;
+                }
                 self.forget_useless_sources();
                 self.on_positions_changed(out);
             }
@@ -476,6 +481,11 @@ impl Core {
     }
     pub fn last_vote(&self) -> LastVote {
         self.last_vote
+    }
+    /// The last vote, once it is on disk: what may have been told.
+    pub fn kept_vote(&self) -> Option<LastVote> {
+        let on_its_way = |p: &Pending| matches!(p, Pending::Vote { .. } | Pending::OwnVote(_));
+        (!self.pending.values().any(on_its_way)).then_some(self.last_vote)
     }
     pub fn mode(&self) -> LeaderMode {
         self.mode

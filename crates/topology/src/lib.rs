@@ -44,14 +44,17 @@
 //!
 //! State is plain data (`Clone + Eq + Hash`, ordered maps, integer time), so models and simulations run this very code.
 //!
+//! Beside it stands [`index_builds`]: who votes for an index build, and when a primary may commit it.
+//!
 //! One rule, one file: [`heartbeat`], [`election`], [`vote`], [`takeover`], [`catch_up`], [`fast_failover`],
 //! [`liveness`], [`step_down`], [`commit_point`], [`update_position`], [`write_concern`], [`sync_source`],
-//! [`sync_source_change`], [`reconfig`], [`maintenance`], [`credible`], [`check`].
+//! [`commit_quorum`], [`sync_source_change`], [`reconfig`], [`maintenance`], [`credible`], [`check`].
 
 pub mod action;
 pub mod catch_up;
 pub mod check;
 pub mod commit_point;
+pub mod commit_quorum;
 pub mod config;
 pub mod config_order;
 pub mod core;
@@ -61,6 +64,7 @@ pub mod event;
 pub mod fast_failover;
 pub mod heartbeat;
 mod horizons;
+pub mod index_builds;
 pub mod liveness;
 pub mod maintenance;
 pub mod member;

@@ -72,6 +72,10 @@ pub enum Mutant {
     ManyVotersAtOnce,
     /// A reconfiguration does not wait for the one before.
     ReconfigBeforeCommitted,
+    /// Who has stepped down while a configuration was written waits for a majority that has it, or another one.
+    ReconfigAcknowledgedByWhoSteppedDown,
+    /// What a majority of the configuration before holds is enough for the next one to follow.
+    ReconfigOnOldMajority,
     /// A new member votes before it has data.
     NewMemberVotesAtOnce,
     /// A new member votes once it answers, copying or not.
@@ -104,6 +108,28 @@ pub enum Mutant {
     AnyTermBelieved,
     /// A configuration that came by heartbeat is installed as it is.
     AnyConfigInstalled,
+    /// An arbiter counts for a commit quorum.
+    QuorumCountsArbiters,
+    /// A member without a vote counts among the voting members of a commit quorum.
+    QuorumCountsNonVoters,
+    /// A member votes for an index build before it has its part.
+    BuildVoteBeforeReady,
+    /// A vote for an index build is not told to the next primary.
+    BuildVoteOnlyOnce,
+    /// A member that follows commits an index build.
+    BuildPermitElsewhere,
+    /// A primary commits an index build before it has its own part.
+    BuildPermitUnready,
+    /// The document of an index build goes while it is unfinished.
+    BuildForgetUnfinished,
+    /// A member whose part of an index build failed keeps it to itself.
+    BuildFailureUntold,
+    /// A member that follows gives an index build up.
+    BuildAbortElsewhere,
+    /// A wish to give an index build up waits for the next office.
+    BuildWishOutlivesOffice,
+    /// An index build that somebody wants to give up is committed.
+    BuildPermitUnwanted,
 }
 
 impl Mutant {
@@ -142,6 +168,8 @@ impl Mutant {
         Mutant::StandWhileFrozen,
         Mutant::ManyVotersAtOnce,
         Mutant::ReconfigBeforeCommitted,
+        Mutant::ReconfigAcknowledgedByWhoSteppedDown,
+        Mutant::ReconfigOnOldMajority,
         Mutant::NewMemberVotesAtOnce,
         Mutant::NewMemberVotesWithoutData,
         Mutant::WaitCountsNewMembers,
@@ -158,8 +186,34 @@ impl Mutant {
         Mutant::StandWithLessThanPromised,
         Mutant::AnyTermBelieved,
         Mutant::AnyConfigInstalled,
+        Mutant::QuorumCountsArbiters,
+        Mutant::QuorumCountsNonVoters,
+        Mutant::BuildVoteBeforeReady,
+        Mutant::BuildVoteOnlyOnce,
+        Mutant::BuildPermitElsewhere,
+        Mutant::BuildPermitUnready,
+        Mutant::BuildForgetUnfinished,
+        Mutant::BuildFailureUntold,
+        Mutant::BuildAbortElsewhere,
+        Mutant::BuildWishOutlivesOffice,
+        Mutant::BuildPermitUnwanted,
     ];
 }
+
+/// Those about [`crate::index_builds`] and [`crate::commit_quorum`].
+pub const OF_INDEX_BUILDS: &[Mutant] = &[
+    Mutant::QuorumCountsArbiters,
+    Mutant::QuorumCountsNonVoters,
+    Mutant::BuildVoteBeforeReady,
+    Mutant::BuildVoteOnlyOnce,
+    Mutant::BuildPermitElsewhere,
+    Mutant::BuildPermitUnready,
+    Mutant::BuildForgetUnfinished,
+    Mutant::BuildFailureUntold,
+    Mutant::BuildAbortElsewhere,
+    Mutant::BuildWishOutlivesOffice,
+    Mutant::BuildPermitUnwanted,
+];
 
 #[cfg(feature = "mutants")]
 thread_local! {

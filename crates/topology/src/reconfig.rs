@@ -16,7 +16,7 @@ use crate::member::{Host, MemberId, MemberState};
 use crate::message::{Failure, HeartbeatReply};
 use crate::mutants::{Mutant, broken};
 use crate::timer::Timer;
-use pando_base::{Error, ErrorCode, OpTime};
+use pando_base::{Error, ErrorCode, OpTime, Term};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -72,6 +72,10 @@ fn in_progress() -> Error {
         ErrorCode::ConfigurationInProgress,
         "Cannot run replSetReconfig because the node is currently updating its configuration",
     )
+}
+
+fn stepped_down() -> Error {
+    Error::new(ErrorCode::PrimarySteppedDown, "Primary stepped down while the configuration changed")
 }
 
 impl Core {
@@ -203,7 +207,7 @@ impl Core {
         let Some(change) = self.change.as_ref().filter(|c| c.stage == Stage::Precondition) else { return };
         let ready = change.force
             || broken(Mutant::ReconfigBeforeCommitted)
-            || (self.is_config_committed() && self.committed.op >= self.must_commit_before_reconfig());
+            || (self.is_config_committed() && self.is_all_committed_here());
         if ready && let Some(change) = self.change.take() {
             self.start_quorum_check(change, out);
         }
@@ -436,6 +440,13 @@ impl Core {
             Some(token) if change.initiate || change.force => {
                 out.push(Action::Reply { token, result: Ok(CommandReply::Done) });
             }
+            // Others elect whom they like meanwhile: it is in force here, and may be nowhere else, ever.
+            Some(token)
+                if !self.leads_in(change.config.term)
+                    && !broken(Mutant::ReconfigAcknowledgedByWhoSteppedDown) =>
+            {
+                out.push(Action::Reply { token, result: Err(stepped_down()) });
+            }
             Some(token) => {
                 self.config_waiters.push((token, change.config.id()));
                 self.look_at_reconfig(out);
@@ -443,12 +454,16 @@ impl Core {
             None => {}
         }
     }
+    fn leads_in(&self, term: Term) -> bool {
+        self.is_leader() && self.term == term
+    }
 
     fn install(&mut self, change: &ConfigChange, out: &mut Actions) {
         let first = self.config.is_none();
         self.remember_commit_point();
         self.config = Some(change.config.clone());
         self.self_index = change.self_index;
+        self.fail_replaced_config_commands(out);
         if change.force {
             // Whoever forces a configuration takes what may be lost.
             self.promised = OpTime::NULL;
@@ -485,6 +500,19 @@ impl Core {
         self.stand_if_alone(out);
     }
 
+    /// Commands that wait for a majority that has theirs: a forced configuration has taken its place.
+    fn fail_replaced_config_commands(&mut self, out: &mut Actions) {
+        let now = self.config_id();
+        let kept = |(_, id): &(Token, ConfigId)| *id == now;
+        let (waiters, replaced) = std::mem::take(&mut self.config_waiters).into_iter().partition(kept);
+        self.config_waiters = waiters;
+        for (token, id) in replaced {
+            let text = format!("The configuration with {id} was replaced before a majority had it");
+            let e = Error::new(ErrorCode::InterruptedDueToReplStateChange, text);
+            out.push(Action::Reply { token, result: Err(e) });
+        }
+    }
+
     fn answer_when_config_committed(&mut self, out: &mut Actions) {
         if self.config_waiters.is_empty() || !self.is_config_committed() {
             return;
@@ -508,11 +536,7 @@ impl Core {
             tokens.extend(self.change.take().and_then(|c| c.token));
         }
         for token in tokens {
-            let e = Error::new(
-                ErrorCode::PrimarySteppedDown,
-                "Primary stepped down while the configuration changed",
-            );
-            out.push(Action::Reply { token, result: Err(e) });
+            out.push(Action::Reply { token, result: Err(stepped_down()) });
         }
     }
 

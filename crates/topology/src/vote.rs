@@ -6,6 +6,7 @@ use crate::event::Token;
 use crate::member::MemberId;
 use crate::message::{LastVote, VoteReply, VoteRequest};
 use crate::mutants::{Mutant, broken};
+use pando_base::mutants::{Mutant as Planted, broken as planted};
 use pando_base::{Error, ErrorCode, Millis, OpTime, Term};
 
 /// The last real vote asked of this node (`electionParticipantMetrics`).
@@ -135,7 +136,8 @@ impl Core {
                 request.set_name, self.set_name
             ));
         }
-        let mine = self.me.written.op.max(self.promised);
+        let held = if planted(Planted::VoteComparesApplied) { self.me.applied } else { self.me.written };
+        let mine = held.op.max(self.promised);
         if request.last_applied < mine && !broken(Mutant::VoteForStaleData) {
             return Some(format!(
                 "candidate's data is staler than mine. candidate's last applied OpTime: {}, my last applied OpTime: {}",

@@ -6,6 +6,7 @@ use crate::config::{Member, ReplSetConfig};
 use crate::core::Core;
 use crate::member::{MemberState, Positions};
 use crate::mutants::{Mutant, broken};
+use pando_base::mutants::{Mutant as Planted, broken as planted};
 use pando_base::{Error, ErrorCode, OpTime, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -64,7 +65,7 @@ impl Waiters {
 
 impl ReplSetConfig {
     /// The tags a custom mode asks for.
-    fn mode_tags(&self, mode: &str) -> Option<Vec<(String, u32)>> {
+    pub(crate) fn mode_tags(&self, mode: &str) -> Option<Vec<(String, u32)>> {
         let modes = &self.settings.get_last_error_modes;
         let wanted = modes.iter().find(|(name, _)| *name == mode)?.1.as_doc()?;
         Some(wanted.iter().map(|(key, n)| (key.to_owned(), n.as_f64().unwrap_or(0.0) as u32)).collect())
@@ -231,6 +232,7 @@ impl Core {
 
 /// Same term, and far enough.
 fn reaches(p: &Positions, target: OpTime, journaled: bool) -> bool {
-    let at = if journaled { p.durable.op.min(p.applied.op) } else { p.applied.op };
+    let synced = if planted(Planted::JournalBeforeSync) { p.written.op } else { p.durable.op };
+    let at = if journaled { synced.min(p.applied.op) } else { p.applied.op };
     (at.t == target.t || broken(Mutant::WaitCountsOtherTerms)) && at.ts >= target.ts
 }

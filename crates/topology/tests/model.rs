@@ -12,6 +12,9 @@
 //! The budget of a plain run is small. The whole space that must hold before a release:
 //! `MODEL_STATES=3000000 cargo test -p pando-topology --test model -- --ignored --nocapture`
 
+// Billions of states: the fastest set there is, and its time is told.
+#![allow(clippy::disallowed_types, clippy::disallowed_methods)]
+
 use pando_base::{OpTime, Term, Timestamp};
 use pando_topology::message::{Failure, LastVote, UpdatePosition, VoteReply, VoteRequest};
 use pando_topology::mutants::Mutant;

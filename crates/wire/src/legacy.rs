@@ -71,7 +71,7 @@ fn command<'a>(bits: u32, ns: &str, wanted: i32, documents: &'a [u8]) -> Result<
         let text = format!("The 'exhaust' OP_QUERY flag is invalid for commands: {ns} {query}");
         return Err(Error::location(18527, text));
     }
-    if wanted.abs() != 1 {
+    if !matches!(wanted, 1 | -1) {
         let text = format!("Bad numberToReturn ({wanted}) for $cmd type ns - can only be 1 or -1");
         return Err(Error::location(16979, text));
     }

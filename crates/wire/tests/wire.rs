@@ -180,6 +180,7 @@ fn only_the_handshake_is_left_of_op_query() {
         (query("d.c", 0, -1, hello.as_bytes()), 5_739_101, Style::QueryFailure),
         (message(op::GET_MORE, &[0; 30]), 5_739_101, Style::QueryFailure),
         (query("d.$cmd", 0, 5, hello.as_bytes()), 16979, Style::Reply),
+        (query("d.$cmd", 0, i32::MIN, hello.as_bytes()), 16979, Style::Reply),
         (query("d.$cmd", 64, -1, hello.as_bytes()), 18527, Style::Reply),
         (query("d.$cmd", 0, -1, &[hello.as_bytes(), b"zz"].concat()), 22, Style::Reply),
         (query("d.$cmd", 0, -1, &hello.as_bytes()[..9]), 22, Style::Reply),

@@ -22,6 +22,8 @@ pub struct Case {
     pub raw: bool,
     /// What a reply says does not matter, only that there is one.
     pub brief: bool,
+    /// Of a reply only the names and the types count.
+    pub shape: bool,
     /// Compare the contents of `w` afterwards.
     pub after: bool,
     /// Compare the entries that the command leaves in the oplog.
@@ -77,6 +79,7 @@ impl Case {
             unordered: flag(&d, "unordered").unwrap_or(false),
             raw: flag(&d, "raw").unwrap_or(false),
             brief: flag(&d, "brief").unwrap_or(false),
+            shape: flag(&d, "shape").unwrap_or(false),
             after: flag(&d, "after").unwrap_or(true),
             oplog: flag(&d, "oplog").unwrap_or(false),
             expect: d.get("expect").and_then(Bson::as_doc).expect("every case has an answer").clone(),

@@ -238,11 +238,15 @@ impl<'a> Replay<'a> {
     }
 
     fn reply_to(&mut self, case: &Case) -> std::io::Result<Answer> {
-        if !case.brief {
+        if !case.brief && !case.shape {
             return self.reply(&case.db, &case.cmd, case.raw, case.unordered);
         }
         let r = self.client.command(&case.db, &case.cmd)?;
-        Ok(if is_ok(&r) { plain(&Document::new(), false) } else { error(&r) })
+        Ok(match is_ok(&r) {
+            true if case.shape => plain(&shape_of(&r), false),
+            true => plain(&Document::new(), false),
+            false => error(&r),
+        })
     }
     /// One command's answer with its cursor read to the end (or, when `raw`, only its first batch).
     fn reply(&mut self, db: &str, cmd: &Document, raw: bool, unordered: bool) -> std::io::Result<Answer> {
@@ -296,6 +300,39 @@ fn error(r: &Document) -> Answer {
     let extra: Vec<_> = r.iter().filter(|(k, _)| !skip(k)).map(|(k, v)| (k.to_owned(), normal(v))).collect();
     let extra = if extra.is_empty() { String::new() } else { line(&Bson::Document(Document::from(extra))) };
     Answer { error: Some((code, text, extra)), ..Answer::default() }
+}
+
+/// The names of a reply in their order by text, and the types of their values; of a list its first.
+fn shape_of(r: &Document) -> Document {
+    let kept = r.iter().filter(|(k, _)| !VOLATILE.contains(k));
+    let mut fields: Vec<_> = kept.map(|(k, v)| (k.to_owned(), shape(v))).collect();
+    fields.sort_by(|a, b| a.0.cmp(&b.0));
+    Document::from(fields)
+}
+
+fn shape(v: &Bson) -> Bson {
+    match v {
+        Bson::Document(d) => {
+            let mut fields: Vec<_> = d.iter().map(|(k, v)| (k.to_owned(), shape(v))).collect();
+            fields.sort_by(|a, b| a.0.cmp(&b.0));
+            Bson::Document(Document::from(fields))
+        }
+        Bson::Array(list) => Bson::Array(list.first().map(shape).into_iter().collect()),
+        v => Bson::from(match v {
+            Bson::Int32(_) => "int",
+            Bson::Int64(_) => "$numberLong",
+            Bson::Double(_) => "float",
+            Bson::String(_) => "str",
+            Bson::Boolean(_) => "bool",
+            Bson::Null => "NoneType",
+            Bson::DateTime(_) => "$date",
+            Bson::Timestamp(_) => "$timestamp",
+            Bson::ObjectId(_) => "$oid",
+            Bson::Binary(_) => "$binary",
+            Bson::Decimal128(_) => "$numberDecimal",
+            _ => "other",
+        }),
+    }
 }
 
 fn plain(r: &Document, distinct: bool) -> Answer {

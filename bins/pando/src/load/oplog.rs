@@ -122,10 +122,10 @@ async fn command(
         }
         "renameCollection" => {
             let to = e.o.get("to").and_then(|v| v.as_str()).unwrap_or_default().to_owned();
-            if let (Some((a, b)), Some((x, y))) = (coll.split_once('.'), to.split_once('.')) {
-                if let Some(specs) = indexes.remove(&Place::new(a, b)) {
-                    indexes.insert(Place::new(x, y), specs);
-                }
+            if let (Some((a, b)), Some((x, y))) = (coll.split_once('.'), to.split_once('.'))
+                && let Some(specs) = indexes.remove(&Place::new(a, b))
+            {
+                indexes.insert(Place::new(x, y), specs);
             }
             let rename = doc! { "renameCollection": coll, "to": to, "dropTarget": true };
             tolerate(client, "admin", rename, &[26]).await

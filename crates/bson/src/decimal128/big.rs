@@ -19,6 +19,10 @@ impl Big {
     pub(crate) fn is_zero(&self) -> bool {
         self.0.is_empty()
     }
+    /// The number modulo 2^64.
+    pub(crate) fn low(&self) -> u64 {
+        self.0.first().copied().unwrap_or(0)
+    }
     pub(crate) fn bit_len(&self) -> u32 {
         match self.0.last() {
             Some(top) => self.0.len() as u32 * 64 - top.leading_zeros(),
@@ -73,6 +77,10 @@ impl Big {
         let low = self.0.iter().take(limb).any(|l| *l != 0)
             || (bit != 0 && at(limb) as u64 & ((1u64 << bit) - 1) != 0);
         (out, low)
+    }
+    /// Whether any of the lowest bits is set.
+    pub(crate) fn has_below(&self, bits: u32) -> bool {
+        self.top(bits).1
     }
     pub(crate) fn shr(&mut self, bits: u32) {
         let (limbs, bits) = ((bits / 64) as usize, bits % 64);

@@ -1,4 +1,5 @@
-//! Roots, exponentials and logarithms, correctly rounded to 34 digits (but for ties that no test has met).
+//! Numbers in fixed point, for functions that are computed to their last digit; roots and powers of decimals, correctly
+//! rounded to 34 digits (but for ties that no test has met).
 //!
 //! The work is done in fixed point with [`FRACTION`] binary places, far more than the 113 bits of a result, so
 //! that cancellation near 1 and large exponents still leave guard bits.
@@ -10,7 +11,7 @@ use crate::types::Decimal128;
 use std::cmp::Ordering;
 
 /// Binary places of fixed-point numbers.
-const FRACTION: u32 = 448;
+pub(super) const FRACTION: u32 = 448;
 /// Squarings at the end of an exponential; the argument is divided by two as often.
 const HALVINGS: u32 = 24;
 /// Decimal digits taken from a fixed-point result before rounding.
@@ -18,11 +19,19 @@ const RESULT_DIGITS: i32 = 37;
 /// |x| above which e^x leaves the range for certain.
 const EXP_LIMIT: i32 = 15_000;
 
+/// Powers of two up to which a logarithm is found at once.
+const LN_AT_ONCE: i64 = 8;
+/// Digits in front of the point up to which [`NEAR_BITS`] of π are enough.
+const NEAR_DIGITS: i32 = 40;
+/// Bits of π for arguments of 40 digits, and for any.
+const NEAR_BITS: u32 = 704;
+const FAR_BITS: u32 = 21_120;
+
 /// A signed fixed-point number.
 #[derive(Clone)]
-struct Fixed {
-    negative: bool,
-    size: Big,
+pub(super) struct Fixed {
+    pub(super) negative: bool,
+    pub(super) size: Big,
 }
 
 fn fixed_one() -> Big {
@@ -44,7 +53,7 @@ fn div(a: &Big, b: &Big) -> Big {
 }
 
 impl Fixed {
-    fn from_decimal(negative: bool, coefficient: u128, exponent: i32) -> Fixed {
+    pub(super) fn from_decimal(negative: bool, coefficient: u128, exponent: i32) -> Fixed {
         let mut size = Big::from_u128(coefficient);
         size.shl(FRACTION);
         if exponent >= 0 {
@@ -56,10 +65,10 @@ impl Fixed {
         }
         Fixed { negative, size }
     }
-    fn from_i64(n: i64) -> Fixed {
+    pub(super) fn from_i64(n: i64) -> Fixed {
         Fixed::from_decimal(n < 0, u128::from(n.unsigned_abs()), 0)
     }
-    fn add(&self, other: &Fixed) -> Fixed {
+    pub(super) fn add(&self, other: &Fixed) -> Fixed {
         let (mut size, negative) = (self.size.clone(), self.negative);
         if self.negative == other.negative {
             size.add(&other.size);
@@ -73,17 +82,51 @@ impl Fixed {
         size.sub(&self.size);
         Fixed { negative: other.negative, size }
     }
-    fn sub(&self, other: &Fixed) -> Fixed {
+    pub(super) fn sub(&self, other: &Fixed) -> Fixed {
         self.add(&Fixed { negative: !other.negative, size: other.size.clone() })
     }
-    fn mul(&self, other: &Fixed) -> Fixed {
+    pub(super) fn mul(&self, other: &Fixed) -> Fixed {
         Fixed { negative: self.negative != other.negative, size: mul(&self.size, &other.size) }
     }
-    fn div(&self, other: &Fixed) -> Fixed {
+    pub(super) fn div(&self, other: &Fixed) -> Fixed {
         Fixed { negative: self.negative != other.negative, size: div(&self.size, &other.size) }
     }
+    pub(super) fn sqrt(&self) -> Fixed {
+        let mut wide = self.size.clone();
+        wide.shl(FRACTION);
+        Fixed { negative: false, size: wide.sqrt() }
+    }
+    /// The same size with this sign.
+    pub(super) fn signed(self, negative: bool) -> Fixed {
+        Fixed { negative, ..self }
+    }
+    pub(super) fn halved(mut self) -> Fixed {
+        self.size.shr(1);
+        self
+    }
+    /// The natural logarithm of a number above zero.
+    pub(super) fn ln(&self) -> Fixed {
+        let twos = i64::from(self.size.bit_len()) - i64::from(FRACTION);
+        if twos.abs() > LN_AT_ONCE {
+            let mut close = self.size.clone();
+            if twos > 0 {
+                close.shr(twos as u32)
+            } else {
+                close.shl(twos.unsigned_abs() as u32)
+            }
+            let close = Fixed { negative: false, size: close };
+            return close.ln().add(&ln2_fixed().mul(&Fixed::from_i64(twos)));
+        }
+        let drop = self.size.bit_len().saturating_sub(100);
+        let close = self.size.top(drop).0 as f64 * 2f64.powi(drop as i32 - FRACTION as i32);
+        refine(self, close.ln())
+    }
+    /// e to the power of a number up to a few.
+    pub(super) fn exp(&self) -> Fixed {
+        Fixed { negative: false, size: exp_small(self) }
+    }
     /// The nearest integer, for numbers known to be small.
-    fn round(&self) -> i64 {
+    pub(super) fn round(&self) -> i64 {
         let mut half = Big::from_u128(1);
         half.shl(FRACTION - 1);
         half.add(&self.size);
@@ -168,6 +211,103 @@ fn exp_parts(x: &Fixed) -> (Big, i64) {
     (exp_small(&x.sub(&ln10.mul(&Fixed::from_i64(k)))), k)
 }
 
+/// The logarithm of `m`, from what is close to it.
+fn refine(m: &Fixed, close: f64) -> Fixed {
+    // y += 2 (m − e^y) / (m + e^y) triples the right digits each time: 50, 150, 450 bits.
+    let scaled = (close * (1u64 << 56) as f64) as i64;
+    let mut y = Fixed { negative: scaled < 0, size: Big::from_u128(u128::from(scaled.unsigned_abs())) };
+    y.size.shl(FRACTION - 56);
+    for _ in 0..3 {
+        let at = Fixed { negative: false, size: exp_small(&y) };
+        let mut step = m.sub(&at).div(&m.add(&at));
+        step.size.shl(1);
+        y = y.add(&step);
+    }
+    y
+}
+
+pub(super) fn one() -> Fixed {
+    Fixed { negative: false, size: fixed_one() }
+}
+
+pub(super) fn ln2_fixed() -> &'static Fixed {
+    static LN2: std::sync::OnceLock<Fixed> = std::sync::OnceLock::new();
+    LN2.get_or_init(|| Fixed::from_i64(2).ln())
+}
+
+pub(super) fn ln10_fixed() -> Fixed {
+    Fixed { negative: false, size: ln10().clone() }
+}
+
+/// π/2 with this many binary places: π/4 = 4 atan 1/5 − atan 1/239.
+fn half_pi_bits(bits: u32) -> Big {
+    let atan_inverse = |n: u64| {
+        let mut power = Big::from_u128(1);
+        power.shl(bits);
+        power.div_small(n);
+        let (mut plus, mut minus, mut k) = (power.clone(), Big::from_u128(0), 1);
+        loop {
+            power.div_small(n * n);
+            k += 2;
+            let mut term = power.clone();
+            term.div_small(k);
+            if term.is_zero() {
+                break;
+            }
+            if k % 4 == 3 { minus.add(&term) } else { plus.add(&term) }
+        }
+        plus.sub(&minus);
+        plus
+    };
+    let mut out = atan_inverse(5);
+    out.mul_small(8);
+    let mut rest = atan_inverse(239);
+    rest.mul_small(2);
+    out.sub(&rest);
+    out
+}
+
+fn half_pi_near() -> &'static Big {
+    static NEAR: std::sync::OnceLock<Big> = std::sync::OnceLock::new();
+    NEAR.get_or_init(|| half_pi_bits(NEAR_BITS))
+}
+
+pub(super) fn half_pi() -> Fixed {
+    let mut size = half_pi_near().clone();
+    size.shr(NEAR_BITS - FRACTION);
+    Fixed { negative: false, size }
+}
+
+/// `c × 10^e` in quarters of a circle, and what is left as a share of a quarter: at most a half, on either side.
+pub(super) fn reduced(c: u128, e: i32) -> (u64, Fixed) {
+    static FAR: std::sync::OnceLock<Big> = std::sync::OnceLock::new();
+    let (quarter, bits) = match digits(c) as i32 + e <= NEAR_DIGITS {
+        true => (half_pi_near(), NEAR_BITS),
+        false => (FAR.get_or_init(|| half_pi_bits(FAR_BITS)), FAR_BITS),
+    };
+    let mut x = Big::from_u128(c);
+    x.shl(bits);
+    if e >= 0 {
+        x.mul_pow10(e as u32);
+    } else {
+        let mut divisor = Big::from_u128(1);
+        divisor.mul_pow10(e.unsigned_abs());
+        x = x.div_rem(&divisor).0;
+    }
+    let (turns, mut rest) = x.div_rem(quarter);
+    let mut twice = rest.clone();
+    twice.shl(1);
+    let past = twice > *quarter;
+    if past {
+        let mut missing = quarter.clone();
+        missing.sub(&rest);
+        rest = missing;
+    }
+    rest.shl(FRACTION);
+    let share = rest.div_rem(quarter).0;
+    ((turns.low() + u64::from(past)) & 3, Fixed { negative: past, size: share })
+}
+
 /// ln of `c × 10^e`, c not zero.
 fn ln_parts(c: u128, e: i32) -> Fixed {
     // Near 1, so that nothing is lost to the power of ten: m in [0.316…, 3.16…).
@@ -175,17 +315,7 @@ fn ln_parts(c: u128, e: i32) -> Fixed {
     let first_digits = c as f64 / 10f64.powi(leading);
     let power = leading + i32::from(first_digits > 3.162_277);
     let m = Fixed::from_decimal(false, c, -power);
-    let close = (c as f64 / 10f64.powi(power)).ln();
-    // y += 2 (m − e^y) / (m + e^y) triples the right digits each time: 50, 150, 450 bits.
-    let scaled = (close * (1u64 << 60) as f64) as i64;
-    let mut y = Fixed { negative: scaled < 0, size: Big::from_u128(u128::from(scaled.unsigned_abs())) };
-    y.size.shl(FRACTION - 60);
-    for _ in 0..3 {
-        let at = Fixed { negative: false, size: exp_small(&y) };
-        let mut step = m.sub(&at).div(&m.add(&at));
-        step.size.shl(1);
-        y = y.add(&step);
-    }
+    let y = refine(&m, (c as f64 / 10f64.powi(power)).ln());
     let ln10 = Fixed { negative: false, size: ln10().clone() };
     y.add(&ln10.mul(&Fixed::from_i64(i64::from(e) + i64::from(power))))
 }
@@ -220,52 +350,6 @@ impl Decimal128 {
         pack(false, r, i64::from(at), !exact).0
     }
 
-    /// e to this power.
-    pub fn exp(self) -> Decimal128 {
-        let (negative, c, e) = match self.unpack() {
-            Num::Nan => return self,
-            Num::Infinity { negative: true } => return Decimal128::ZERO,
-            Num::Infinity { negative: false } => return self,
-            Num::Finite { negative, coefficient, exponent } => (negative, coefficient, exponent),
-        };
-        if c == 0 {
-            return Decimal128::from_i64(1);
-        }
-        exp_of(negative, c, e)
-    }
-
-    /// Natural logarithm; −infinity for zero, NaN below.
-    pub fn ln(self) -> Decimal128 {
-        match self.positive() {
-            Err(special) => special,
-            Ok((1, 0)) => Decimal128::ZERO,
-            Ok((c, e)) => ln_parts(c, e).pack(0, &mut Flags::default()),
-        }
-    }
-
-    /// Logarithm to base ten, exact for powers of ten.
-    pub fn log10(self) -> Decimal128 {
-        match self.positive() {
-            Err(special) => special,
-            Ok((1, e)) => Decimal128::from_i64(i64::from(e)),
-            Ok((c, e)) => {
-                let ln10 = Fixed { negative: false, size: ln10().clone() };
-                ln_parts(c, e).div(&ln10).pack(0, &mut Flags::default())
-            }
-        }
-    }
-
-    /// Coefficient without trailing zeros and exponent of a finite number above zero; otherwise its logarithm.
-    fn positive(self) -> Result<(u128, i32), Decimal128> {
-        match self.unpack() {
-            Num::Nan | Num::Infinity { negative: true } => Err(Decimal128::NAN),
-            Num::Infinity { negative: false } => Err(self),
-            Num::Finite { coefficient: 0, .. } => Err(Decimal128::NEG_INFINITY),
-            Num::Finite { negative: true, .. } => Err(Decimal128::NAN),
-            Num::Finite { coefficient, exponent, .. } => Ok(strip_zeros(coefficient, exponent)),
-        }
-    }
-
     /// This number to the power of `y`, always with 34 digits (as MongoDB's `$pow` gives it): 2^3 is
     /// 8.000000000000000000000000000000000. Anything to the power of 0, and 1 to any power, is 1; a negative
     /// base needs a whole `y`.
@@ -284,7 +368,7 @@ impl Decimal128 {
         let up = !y.is_sign_negative();
         let (c, e) = match self.unpack() {
             Num::Finite { coefficient: 0, .. } => {
-                return signed(if up { zero } else { Decimal128::INFINITY });
+                return if up { zero } else { Decimal128::INFINITY };
             }
             Num::Finite { coefficient, exponent, .. } => strip_zeros(coefficient, exponent),
             _ => return signed(if up { Decimal128::INFINITY } else { zero }),
@@ -315,10 +399,12 @@ impl Decimal128 {
         let ln = ln_parts(c, e);
         // |ln x| ≥ 10^-34 for every x but 1, so beyond 10^40 the range is left for certain.
         if digits(cy) as i32 + ey > 40 {
-            return signed(if ln.negative != up { Decimal128::INFINITY } else { zero });
+            return if ln.negative != up { Decimal128::INFINITY } else { zero };
         }
         let product = ln.mul(&Fixed::from_decimal(!up, cy, ey));
-        signed(pad(exp_fixed(&product)))
+        let size = pad(exp_fixed(&product));
+        // What leaves the range has lost its sign.
+        if size.is_finite() && !size.is_zero() { signed(size) } else { size }
     }
 }
 
@@ -340,28 +426,11 @@ fn small_power(c: u128, e: i32, cy: u128, ey: i32, up: bool) -> Option<Decimal12
 }
 
 /// As many digits as fit.
-fn pad(d: Decimal128) -> Decimal128 {
+pub(super) fn pad(d: Decimal128) -> Decimal128 {
     d.quantize(EXPONENT_MIN, super::Rounding::HalfEven)
 }
 
-fn exp_of(negative: bool, c: u128, e: i32) -> Decimal128 {
-    let leading = digits(c) as i32 + e;
-    if leading > 6 {
-        return out_of_range(negative);
-    }
-    if leading < -40 {
-        // 1 ± less than any digit shows.
-        let nudge = if negative {
-            pack(false, 10u128.pow(36) - 1, -36, true)
-        } else {
-            pack(false, 10u128.pow(36), -36, true)
-        };
-        return nudge.0;
-    }
-    exp_fixed(&Fixed::from_decimal(negative, c, e))
-}
-
-fn exp_fixed(x: &Fixed) -> Decimal128 {
+pub(super) fn exp_fixed(x: &Fixed) -> Decimal128 {
     if x.size.bit_len() > FRACTION + 20 || x.round().unsigned_abs() > EXP_LIMIT as u64 {
         return out_of_range(x.negative);
     }
@@ -369,6 +438,6 @@ fn exp_fixed(x: &Fixed) -> Decimal128 {
     Fixed { negative: false, size: m }.pack(k, &mut Flags::default())
 }
 
-fn out_of_range(negative: bool) -> Decimal128 {
+pub(super) fn out_of_range(negative: bool) -> Decimal128 {
     if negative { pack_exact(false, 0, EXPONENT_MIN) } else { Decimal128::INFINITY }
 }

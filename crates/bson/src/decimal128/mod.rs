@@ -7,10 +7,13 @@
 
 mod arith;
 mod big;
+mod logarithm;
 mod math;
 mod prefix;
+mod quad;
 mod round;
 mod text;
+mod trig;
 
 pub(crate) use prefix::{prefix_of_decimal, prefix_of_f64};
 pub use round::{Flags, Rounding};
@@ -56,6 +59,8 @@ pub enum Num {
 impl Decimal128 {
     pub const ZERO: Decimal128 = pack_exact(false, 0, 0);
     pub const NAN: Decimal128 = from_bits(0x1F << 122);
+    /// Shown like any NaN; some operators look at its sign.
+    pub const NEG_NAN: Decimal128 = from_bits(0x3F << 122);
     pub const INFINITY: Decimal128 = from_bits(0x1E << 122);
     pub const NEG_INFINITY: Decimal128 = from_bits(0x3E << 122);
 

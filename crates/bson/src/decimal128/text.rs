@@ -19,7 +19,8 @@ impl Decimal128 {
             all => (false, all),
         };
         if body.eq_ignore_ascii_case(b"nan") {
-            return Some((Decimal128::NAN, Flags::default()));
+            let nan = if negative { Decimal128::NEG_NAN } else { Decimal128::NAN };
+            return Some((nan, Flags::default()));
         }
         if body.eq_ignore_ascii_case(b"inf") || body.eq_ignore_ascii_case(b"infinity") {
             let inf = if negative { Decimal128::NEG_INFINITY } else { Decimal128::INFINITY };

@@ -1,4 +1,4 @@
-//! Hashed indexes whose keys an older version made with another hash.
+//! Hashed and text indexes whose keys an older version made in another way.
 
 use crate::testing::{World, ns};
 use crate::{Uninterrupted, validate::Extent};
@@ -92,11 +92,14 @@ fn make_old(w: &World, name: &str) {
 
 #[test]
 fn an_index_with_keys_of_an_older_version_is_made_anew_at_the_start() {
-    for name in ["db.c", "local.c"] {
-        let w = World::on_files("old-hashes");
-        w.index(name, doc! { "key": { "a": "hashed" }, "name": "h" }).unwrap();
-        let documents = (0..20).map(|i| doc! { "_id": i, "a": decimal(&format!("{i}.7")) });
-        w.insert(name, documents.collect());
+    for (name, kind) in [("db.c", "hashed"), ("local.c", "hashed"), ("db.c", "text")] {
+        let w = World::on_files("old-keys");
+        w.index(name, doc! { "key": { "a": kind }, "name": "h" }).unwrap();
+        let value = |i: i32| match kind {
+            "text" => Bson::from(format!("word{i}\0behind")),
+            _ => Bson::from(decimal(&format!("{i}.7"))),
+        };
+        w.insert(name, (0..20).map(|i| doc! { "_id": i, "a": value(i) }).collect());
         let right = keys(&w, name);
         make_old(&w, name);
         let storage = w.catalog.storage();
@@ -105,11 +108,11 @@ fn an_index_with_keys_of_an_older_version_is_made_anew_at_the_start() {
         w.catalog.checkpoint().unwrap();
         assert_ne!(keys(&w, name), right);
         let w = w.reopen();
-        assert_eq!(keys(&w, name), right, "{name}");
+        assert_eq!(keys(&w, name), right, "{name} {kind}");
         // Also with writes after the start, and at the next start, which finds nothing to do.
-        w.insert(name, vec![doc! { "_id": 20, "a": decimal("0.5") }]);
+        w.insert(name, vec![doc! { "_id": 20, "a": value(20) }]);
         let w = w.reopen();
-        assert_eq!(keys(&w, name).len(), 21);
+        assert_eq!(keys(&w, name).len(), 21, "one word of each");
         let report = w.run(w.catalog.validate(&ns(name), Extent::Latest, &Uninterrupted)).unwrap();
         assert!(report.is_valid(), "{:?}", report.errors);
     }

@@ -1,3 +1,4 @@
+mod apply_runs;
 mod builds;
 mod crash;
 mod drops;

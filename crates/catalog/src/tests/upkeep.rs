@@ -104,3 +104,23 @@ fn a_collection_made_capped_keeps_its_newest_documents() {
     w.insert("db.c", vec![doc! { "_id": 50, "t": text.as_str() }]);
     assert_eq!(w.ids("db.c"), (35..51).collect::<Vec<i64>>());
 }
+
+/// A wrong count is an error for whoever asks for it; what another check found sets it right, whatever came meanwhile.
+#[test]
+fn validate_mends_a_wrong_count() {
+    let w = World::new();
+    w.insert("db.c", vec![doc! { "_id": 1 }, doc! { "_id": 2 }]);
+    let coll = w.catalog.lookup(&ns("db.c")).unwrap();
+    let check = |extent| w.run(w.catalog.validate(&ns("db.c"), extent, &Uninterrupted)).unwrap();
+    coll.shared.sizes.mend(-5);
+    for _ in 0..2 {
+        assert_eq!((check(Extent::Counted).errors.len(), coll.count()), (1, 0));
+    }
+    let found = check(Extent::Latest);
+    assert!(found.errors.is_empty());
+    w.insert("db.c", vec![doc! { "_id": 4 }]);
+    w.catalog.mend_count(&found);
+    assert_eq!((check(Extent::Counted).errors.len(), coll.count()), (0, 3));
+    w.insert("db.c", vec![doc! { "_id": 3 }]);
+    assert_eq!(coll.count(), 4);
+}

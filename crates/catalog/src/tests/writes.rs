@@ -1,5 +1,6 @@
 use crate::testing::{World, ns};
-use pando_base::ErrorCode;
+use crate::{SessionRef, WriteOp};
+use pando_base::{Error, ErrorCode, OpTime, Result};
 use pando_bson::{Document, RawDoc, doc};
 use pando_storage::ReadAt;
 
@@ -152,4 +153,38 @@ fn views_resolve_to_their_collection_and_cycles_are_refused() {
     w.run(w.catalog.drop_database("db")).unwrap();
     assert!(w.catalog.lookup_view(&ns("db.v1")).is_none());
     assert!(!w.catalog.snapshot().has_database("db"));
+}
+
+/// Interrupts whoever asks for the fourth time.
+struct FourthTime(std::sync::atomic::AtomicU32);
+
+impl crate::Interrupt for FourthTime {
+    fn check(&self) -> Result<()> {
+        match self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
+            3.. => Err(Error::new(ErrorCode::Interrupted, "operation was interrupted")),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What a retry is told was done must have been: each statement with the entry of its own unit, and none that was not tried.
+#[test]
+fn a_retryable_insert_tells_which_unit_did_what() {
+    let w = World::new();
+    let raw: Vec<_> = (0..4000).map(|i| pando_bson::doc! { "_id": i }.to_raw()).collect();
+    let refs: Vec<&RawDoc> = raw.iter().map(|d| &**d).collect();
+    let ids: Vec<i32> = (0..4000).collect();
+    let lsid = pando_bson::doc! { "id": 1 }.to_raw();
+    let session = SessionRef { lsid: &lsid, txn_number: 1, prev: OpTime::NULL };
+    let op = WriteOp { session: Some(session), ..WriteOp::default() };
+    let interrupt = FourthTime(0.into());
+    let done = w.run(async {
+        let coll = w.catalog.write_lock_or_create(&ns("db.c")).await.unwrap();
+        w.catalog.insert_many(&op, &coll, &refs, &ids, false, &interrupt).await
+    });
+    assert_eq!((done.n, done.errors.len()), (1500, 1));
+    let told: Vec<_> = done.of_session.iter().map(|(docs, _)| docs.clone()).collect();
+    assert_eq!(told, [0..500, 500..1000, 1000..1500]);
+    assert!(done.of_session.is_sorted_by(|a, b| a.1 < b.1), "{:?}", done.of_session);
+    assert_eq!(done.of_session[2].1, done.last);
 }

@@ -1,5 +1,8 @@
 //! What a single read shows to be wrong, without looking at cycles.
 
+// Histories of clients may hold any key; nothing is read in the order of a map.
+#![allow(clippy::disallowed_types)]
+
 use super::{Anomaly, Problem, named};
 use crate::history::{History, Op, Outcome, Txn};
 use std::collections::{BTreeMap, BTreeSet, HashMap};

@@ -99,6 +99,7 @@ const FORMS: &[(&str, K, &[F])] = &[
     ("dropConnections", K::N(1), &[need!("hostAndPort", K::List(&K::CStr))]),
     ("applyOps", K::List(&K::CObj), &[]),
     ("setIndexCommitQuorum", K::Coll, &[need!("indexNames", K::List(&K::IndexName)), need!("commitQuorum", K::OneOf(&[NUM, K::CStr]))]),
+    ("voteAbortIndexBuild", K::CUuid, &[need!("hostAndPort", K::CStr), need!("reason", K::CStr)]),
     ("voteCommitIndexBuild", K::CUuid, &[need!("hostAndPort", K::CStr)]),
     ("setClusterParameter", K::Map(&K::CObj), &[]),
     ("setUserWriteBlockMode", K::N(1), &[need!("global", BOOL)]),

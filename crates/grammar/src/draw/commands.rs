@@ -324,7 +324,7 @@ const ADMIN: &[&str] = &[
     "replSetMaintenance", "replSetReconfig", "replSetRequestVotes", "replSetResizeOplog", "replSetStepDown", "replSetStepUp",
     "replSetSyncFrom", "replSetUpdatePosition", "resync", "setClusterParameter", "setCommittedSnapshot", "setDefaultRWConcern",
     "setFeatureCompatibilityVersion", "setIndexCommitQuorum", "setParameter", "setUserWriteBlockMode", "shutdown", "sleep",
-    "startSession", "voteCommitIndexBuild", "waitForFailPoint", "logout", "setProfilingFilterGlobally", "hello", "isMaster",
+    "startSession", "voteAbortIndexBuild", "voteCommitIndexBuild", "waitForFailPoint", "logout", "setProfilingFilterGlobally", "hello", "isMaster",
 ];
 
 pub(super) fn is_admin(name: &str) -> bool {

@@ -7,12 +7,22 @@ use pando_base::Result;
 
 pub(crate) struct MinMax {
     max: bool,
+    /// Which of equal values stays (29 and 29.0).
+    stays: Stays,
     best: Val<'static>,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stays {
+    /// In groups.
+    Latest,
+    /// In expressions and windows.
+    First,
+}
+
 impl MinMax {
-    pub(crate) fn new(max: bool) -> MinMax {
-        MinMax { max, best: Val::Missing }
+    pub(crate) fn new(max: bool, stays: Stays) -> MinMax {
+        MinMax { max, stays, best: Val::Missing }
     }
 }
 
@@ -23,8 +33,8 @@ impl Accumulator for MinMax {
         }
         if let (Some(new), Some(old)) = (v.value(), self.best.value()) {
             let order = ctx.compare(new, old);
-            // Among equals (29 and 29.0) the latest stays.
-            let wins = if self.max { order.is_ge() } else { order.is_le() };
+            let better = if self.max { order.is_gt() } else { order.is_lt() };
+            let wins = better || order.is_eq() && self.stays == Stays::Latest;
             if !wins {
                 return Ok(());
             }

@@ -43,7 +43,7 @@ pub(crate) trait Accumulator: Send {
 
 pub(crate) use first_last::{First, Last};
 pub(crate) use list::{AddToSet, Push};
-pub(crate) use min_max::MinMax;
+pub(crate) use min_max::{MinMax, Stays};
 pub(crate) use n_family::{NFamily, NKind, check_n};
 pub(crate) use objects::{MergeObjects, merged};
 pub(crate) use std_dev::StdDev;

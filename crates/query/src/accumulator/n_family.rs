@@ -5,6 +5,7 @@
 use super::Accumulator;
 use crate::ctx::QueryCtx;
 use crate::expr::Val;
+use crate::number::Number;
 use pando_base::limits::ACCUMULATED_ARRAY_BYTES_MAX;
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{DocBuilder, Value};
@@ -174,13 +175,16 @@ impl Accumulator for NFamily {
 
 /// The `n` of this family: a positive integer.
 pub(crate) fn check_n(v: &Val<'_>) -> Result<usize> {
-    let n = v.value().and_then(crate::matcher::exact_i64);
-    let Some(n) = n else {
-        return Err(Error::location(
-            5787902,
-            format!("Value for 'n' must be of integral type, but found {}", crate::expr::shown(v)),
-        ));
+    let not_integral = |code| {
+        let text = format!("Value for 'n' must be of integral type, but found {}", crate::expr::shown(v));
+        Error::location(code, text)
     };
+    let Some(number) = v.value().and_then(Number::of) else { return Err(not_integral(5_787_902)) };
+    if let (Number::Double(_), None) = (number, number.truncate_i64()) {
+        let text = format!("Can't coerce out of range value {} to long", number.shown());
+        return Err(Error::location(31109, text));
+    }
+    let Some(n) = v.value().and_then(crate::matcher::exact_i64) else { return Err(not_integral(5_787_903)) };
     match usize::try_from(n) {
         Ok(n) if n > 0 => Ok(n),
         _ => Err(Error::location(5787908, format!("'n' must be greater than 0, found {n}"))),

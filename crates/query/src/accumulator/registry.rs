@@ -4,7 +4,7 @@ use super::n_family::check_n;
 use super::percentile::Percentile;
 use super::script::ScriptSpec;
 use super::{
-    Accumulator, AddToSet, Avg, First, Last, MergeObjects, MinMax, NFamily, NKind, Push, StdDev, Sum,
+    Accumulator, AddToSet, Avg, First, Last, MergeObjects, MinMax, NFamily, NKind, Push, Stays, StdDev, Sum,
 };
 use crate::ctx::QueryCtx;
 use crate::expr::{Expr, ParseCtx, Scope, Val};
@@ -22,6 +22,15 @@ pub(crate) struct AccSpec {
     name: &'static str,
     arg: Arg,
     make: Make,
+}
+
+impl AccSpec {
+    /// How many values it takes depends on the document.
+    pub(crate) fn counts_by_document(&self) -> bool {
+        let Make::N { n, .. } = &self.make else { return false };
+        let mut paths = BTreeSet::new();
+        !n.dependencies(&mut paths) || !paths.is_empty()
+    }
 }
 
 enum Arg {
@@ -55,11 +64,11 @@ static TABLE: &[(&str, Parse)] = &[
     ("$firstN", |n, e, p| input_n(n, e, p, NKind::First)),
     ("$last", |n, e, p| unary(n, e, p, || Box::<Last>::default())),
     ("$lastN", |n, e, p| input_n(n, e, p, NKind::Last)),
-    ("$max", |n, e, p| unary(n, e, p, || Box::new(MinMax::new(true)))),
+    ("$max", |n, e, p| unary(n, e, p, || Box::new(MinMax::new(true, Stays::Latest)))),
     ("$maxN", |n, e, p| input_n(n, e, p, NKind::Max)),
     ("$median", |n, e, p| percentile(n, e, p)),
     ("$mergeObjects", |n, e, p| unary(n, e, p, || Box::<MergeObjects>::default())),
-    ("$min", |n, e, p| unary(n, e, p, || Box::new(MinMax::new(false)))),
+    ("$min", |n, e, p| unary(n, e, p, || Box::new(MinMax::new(false, Stays::Latest)))),
     ("$minN", |n, e, p| input_n(n, e, p, NKind::Min)),
     ("$percentile", |n, e, p| percentile(n, e, p)),
     ("$push", |n, e, p| unary(n, e, p, || Box::<Push>::default())),

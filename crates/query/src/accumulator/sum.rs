@@ -8,6 +8,7 @@ use crate::ctx::QueryCtx;
 use crate::expr::Val;
 use crate::number::Number;
 use pando_base::Result;
+use pando_bson::decimal128::Rounding;
 use pando_bson::{Bson, Decimal128, DocBuilder, Document, Value};
 
 /// A running total.
@@ -47,7 +48,8 @@ impl Total {
                 self.widest = self.widest.max(Width::Double);
             }
             Number::Decimal(d) => {
-                self.decimal = Some(self.decimal.map_or(d, |sum| sum + d));
+                // From zero on, not from the first of them: its exponent and the sign of zeros show.
+                self.decimal = Some(self.decimal.unwrap_or(Decimal128::ZERO) + d);
                 self.widest = Width::Decimal;
             }
         }
@@ -118,6 +120,27 @@ impl Total {
             Some(d) => d + rest,
             None => rest,
         }
+    }
+    /// The nearest whole number, from the middle towards zero; with decimals from the middle to the even one, and what does
+    /// not fit is the least of all, as MongoDB has it.
+    pub(crate) fn milliseconds(&self) -> Option<i64> {
+        if self.has_decimal() {
+            return Some(self.decimal_total().to_i64(Rounding::HalfEven).unwrap_or(i64::MIN));
+        }
+        let doubles = self.high + self.low;
+        if !doubles.is_finite() || doubles.abs() >= 2f64.powi(100) {
+            return None;
+        }
+        // Whole doubles are exact; others are small, and so is their error.
+        let below = doubles.floor();
+        let over = (self.high - below) + self.low;
+        let n = self.whole + below as i128;
+        let up = over > 0.5 || over == 0.5 && n < 0;
+        i64::try_from(n + i128::from(up)).ok()
+    }
+    /// What the decimals among the numbers make together.
+    pub(crate) fn decimal_part(&self) -> Decimal128 {
+        self.decimal.unwrap_or(Decimal128::ZERO)
     }
     pub(crate) fn has_decimal(&self) -> bool {
         self.decimal.is_some()

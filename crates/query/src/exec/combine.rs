@@ -52,7 +52,8 @@ impl Stage for OrStage {
         self.inputs.iter_mut().for_each(|i| i.save());
     }
     fn stats(&self) -> StageStats {
-        StageStats { inputs: self.inputs.iter().map(|i| i.stats()).collect(), ..self.stats.clone() }
+        let inputs = self.inputs.iter().map(|i| i.stats()).collect();
+        StageStats { inputs, held_bytes: self.seen.held_bytes(), ..self.stats.clone() }
     }
 }
 
@@ -124,6 +125,8 @@ impl Stage for MergeStage {
         self.inputs.iter_mut().for_each(|i| i.save());
     }
     fn stats(&self) -> StageStats {
-        StageStats { inputs: self.inputs.iter().map(|i| i.stats()).collect(), ..self.stats.clone() }
+        let inputs = self.inputs.iter().map(|i| i.stats()).collect();
+        let held_bytes = self.seen.as_ref().map_or(0, RecordSet::held_bytes);
+        StageStats { inputs, held_bytes, ..self.stats.clone() }
     }
 }

@@ -270,9 +270,8 @@ impl Stage for ProjectStage {
                 Next::Row(row)
             }
             other => {
-                match other {
-                    Next::Eof => self.stats.eof = true,
-                    _ => {}
+                if let Next::Eof = other {
+                    self.stats.eof = true
                 }
                 other
             }

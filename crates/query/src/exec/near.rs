@@ -294,6 +294,7 @@ impl Stage for NearStage {
         let mut own = self.stats.clone();
         own.keys_examined = self.scans.keys_examined;
         own.seeks = self.scans.seeks;
+        own.held_bytes = self.seen.held_bytes();
         own
     }
 }

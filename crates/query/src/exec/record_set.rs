@@ -59,6 +59,9 @@ fn set(bits: &mut [u64; WORDS], n: u16) -> bool {
 }
 
 impl RecordSet {
+    pub(super) fn held_bytes(&self) -> u64 {
+        self.bytes as u64
+    }
     /// True when the record was not in the set. Code 146 when the set grows over its bound.
     pub(super) fn insert(&mut self, rid: &RecordId) -> Result<bool> {
         let new = match rid {

@@ -367,6 +367,6 @@ impl Stage for IxScanStage {
         self.cursor = None;
     }
     fn stats(&self) -> StageStats {
-        self.stats.clone()
+        StageStats { held_bytes: self.seen.held_bytes(), ..self.stats.clone() }
     }
 }

@@ -147,7 +147,12 @@ impl Stage for SortStage {
         self.input.save();
     }
     fn stats(&self) -> StageStats {
-        StageStats { inputs: vec![self.input.stats()], ..self.stats.clone() }
+        let held_bytes = match &self.phase {
+            Phase::Collecting(sorter) => sorter.held_bytes(),
+            Phase::Giving(rows) => rows.held_bytes(),
+            Phase::Ended => 0,
+        } as u64;
+        StageStats { inputs: vec![self.input.stats()], held_bytes, ..self.stats.clone() }
     }
 }
 

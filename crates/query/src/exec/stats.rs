@@ -18,6 +18,8 @@ pub struct StageStats {
     pub sorted_bytes: u64,
     pub spills: u64,
     pub spilled_bytes: u64,
+    /// What the stage holds in memory now.
+    pub held_bytes: u64,
     /// Documents that a text search found by a term and refused.
     pub docs_rejected: u64,
     pub inputs: Vec<StageStats>,
@@ -29,6 +31,9 @@ impl StageStats {
     }
     pub fn total_docs_examined(&self) -> u64 {
         self.docs_examined + self.inputs.iter().map(StageStats::total_docs_examined).sum::<u64>()
+    }
+    pub fn total_held_bytes(&self) -> u64 {
+        self.held_bytes + self.inputs.iter().map(StageStats::total_held_bytes).sum::<u64>()
     }
     /// Steps that gave neither a row nor the end.
     pub fn need_time(&self) -> u64 {

@@ -114,7 +114,8 @@ impl Stage for TextOrStage {
         self.inputs.iter_mut().for_each(|i| i.save());
     }
     fn stats(&self) -> StageStats {
-        StageStats { inputs: self.inputs.iter().map(|i| i.stats()).collect(), ..self.stats.clone() }
+        let inputs = self.inputs.iter().map(|i| i.stats()).collect();
+        StageStats { inputs, held_bytes: self.bytes as u64, ..self.stats.clone() }
     }
 }
 
@@ -141,7 +142,7 @@ impl Stage for KeyFilterStage {
             match self.input.next(cx)? {
                 Next::Row(mut row) => {
                     let fits = match row.key.take() {
-                        Some(key) => self.filter.matches(&*flat_key(&key, &self.key_fields)?)?,
+                        Some(key) => self.filter.matches(&flat_key(&key, &self.key_fields)?)?,
                         None => true,
                     };
                     if fits {

@@ -11,6 +11,7 @@
 //! numbers and texts. [`Expr::optimize`] folds what is constant; where an error turns up there, MongoDB's message
 //! says so, and the caller adds that context ([`Optimized`]).
 
+mod join;
 mod ops;
 mod parse;
 mod path;
@@ -20,7 +21,7 @@ mod scope;
 pub(crate) mod spelled;
 mod value;
 
-pub use parse::{ParseCtx, check_user_var_name};
+pub use parse::{ParseCtx, check_readable_var_name, check_user_var_name};
 pub(crate) use parse::{check_object_name as check_field_name, named};
 pub use path::FieldPath;
 pub(crate) use room::Held;
@@ -28,6 +29,7 @@ pub use scope::{Frame, Scope, VarId};
 pub use value::{Val, shown};
 
 use crate::ctx::QueryCtx;
+use join::Joins;
 use pando_base::{Error, Result, patience};
 use pando_bson::{ArrayBuilder, DocBuilder, RawDoc, Value};
 use std::fmt;
@@ -53,7 +55,25 @@ pub type NaryFn = for<'v> fn(&[Val<'v>], &Call<'_>) -> Result<Val<'v>>;
 pub struct Nary {
     pub(crate) name: &'static str,
     f: NaryFn,
+    joins: Joins,
+    steps: Steps,
     pub(crate) args: Vec<Expr>,
+}
+
+/// Whether an operator looks at an argument before it evaluates the next one. All are evaluated first here too; only where
+/// one fails does it matter what those before it had already settled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Steps {
+    /// It looks at nothing before everything is evaluated.
+    No,
+    /// It takes any number of arguments one after the other.
+    Any,
+    /// Its arguments have places; numbers do for those that are not known yet.
+    Numbers,
+    /// The same, but it looks at nothing before it has two.
+    ThirdAlone,
+    /// As `Numbers`, with a text in the second place.
+    TextThenNumbers,
 }
 
 /// What an operator function may use besides its arguments.
@@ -237,7 +257,7 @@ impl Expr {
                     e.optimize(ctx)?;
                 }
                 if !n.args.iter().all(|e| e.as_const().is_some()) {
-                    return Ok(());
+                    return n.join_constants(ctx);
                 }
             }
             Expr::Op(op) => {
@@ -314,7 +334,11 @@ fn eval_array<'s>(items: &'s [Expr], scope: &Scope<'s>) -> Result<Val<'s>> {
 impl Nary {
     /// An operator whose arguments were counted elsewhere.
     pub(crate) fn new(name: &'static str, f: NaryFn, args: Vec<Expr>) -> Nary {
-        Nary { name, f, args }
+        Nary { name, f, joins: Joins::No, steps: Steps::No, args }
+    }
+    /// It looks at each argument before the next one is evaluated.
+    pub(crate) fn stepwise(self, steps: Steps) -> Nary {
+        Nary { steps, ..self }
     }
     fn eval<'s>(&'s self, scope: &Scope<'s>) -> Result<Val<'s>> {
         let call = Call { name: self.name, ctx: scope.ctx };
@@ -329,7 +353,10 @@ impl Nary {
             [a, b] => {
                 let a = a.eval(scope)?;
                 let _held = Held::of(&a)?;
-                let b = b.eval(scope)?;
+                let b = match b.eval(scope) {
+                    Ok(b) => b,
+                    Err(e) => return self.settled(vec![a], e, &call),
+                };
                 let _held_too = Held::of(&b)?;
                 patience::spend(1 + room::steps(&a) + room::steps(&b))?;
                 (self.f)(&[a, b], &call)
@@ -340,13 +367,38 @@ impl Nary {
     fn eval_many<'s>(&self, args: &'s [Expr], scope: &Scope<'s>, call: &Call<'_>) -> Result<Val<'s>> {
         let (mut values, mut held, mut bytes) = (Vec::with_capacity(args.len()), Held::default(), 0);
         for a in args {
-            let v = a.eval(scope)?;
+            let v = match a.eval(scope) {
+                Ok(v) => v,
+                Err(e) => return self.settled(values, e, call),
+            };
             patience::spend(1 + room::steps(&v))?;
             bytes += v.heap_bytes();
             held.set(bytes)?;
             values.push(v);
         }
         (self.f)(&values, call)
+    }
+    /// The argument after these `values` failed: what they amount to without it, a null or another error, comes before.
+    #[cold]
+    fn settled<'s>(&self, mut values: Vec<Val<'s>>, failed: Error, call: &Call<'_>) -> Result<Val<'s>> {
+        let least = match self.steps {
+            Steps::No => usize::MAX,
+            Steps::ThirdAlone => 2,
+            _ => 1,
+        };
+        if values.len() < least || failed.code.ends_command() {
+            return Err(failed);
+        }
+        if self.steps != Steps::Any {
+            for place in values.len()..self.args.len() {
+                let text = place == 1 && self.steps == Steps::TextThenNumbers;
+                values.push(if text { Val::from(Value::String("")) } else { Val::from(Value::Int32(1)) });
+            }
+        }
+        match (self.f)(&values, call) {
+            Ok(v) if !v.is_nullish() => Err(failed),
+            settled => settled,
+        }
     }
 }
 
@@ -355,5 +407,7 @@ pub fn optimize_error(what: &str, e: Error) -> Error {
     e.context(format_args!("Failed to optimize {what}"))
 }
 
+#[cfg(test)]
+mod optimize_tests;
 #[cfg(test)]
 mod tests;

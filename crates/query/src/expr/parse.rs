@@ -6,37 +6,54 @@ use super::scope::VarId;
 use super::value::Val;
 use super::{Expr, Nary};
 use crate::ctx::QueryCtx;
+use crate::names::Seen;
 use crate::projection::MetaField;
-use pando_base::{Error, ErrorCode, Result, patience};
+use pando_base::{Error, ErrorCode, HashMap, Result, patience};
 use pando_bson::{Document, RawDoc, Value};
 
 /// The names an expression may use, and the operation it belongs to.
 pub struct ParseCtx<'a> {
     pub ctx: &'a QueryCtx,
     /// Bound variables, innermost last.
-    vars: Vec<(String, VarId)>,
+    vars: Vec<String>,
+    /// What each of their names stands for, innermost last.
+    bound: HashMap<String, Vec<VarId>>,
     next: u32,
     /// What `$meta` was asked for.
     pub metas: Vec<MetaField>,
+    /// The verdicts of `$redact` can be named.
+    pub(crate) judges: bool,
 }
 
 impl<'a> ParseCtx<'a> {
     pub fn new(ctx: &'a QueryCtx) -> ParseCtx<'a> {
-        ParseCtx { ctx, vars: Vec::new(), next: 0, metas: Vec::new() }
+        ParseCtx {
+            ctx,
+            vars: Vec::new(),
+            bound: HashMap::default(),
+            next: 0,
+            metas: Vec::new(),
+            judges: false,
+        }
     }
 
     /// Makes a variable known until the mark is given back to [`ParseCtx::forget`].
     pub fn bind(&mut self, name: &str) -> VarId {
         let id = VarId(self.next);
         self.next += 1;
-        self.vars.push((name.to_owned(), id));
+        self.vars.push(name.to_owned());
+        self.bound.entry(name.to_owned()).or_default().push(id);
         id
     }
     pub fn mark(&self) -> usize {
         self.vars.len()
     }
     pub fn forget(&mut self, mark: usize) {
-        self.vars.truncate(mark);
+        for name in self.vars.drain(mark..).rev() {
+            if let Some(ids) = self.bound.get_mut(&name) {
+                ids.pop();
+            }
+        }
     }
 
     /// Parses any expression.
@@ -77,15 +94,15 @@ impl<'a> ParseCtx<'a> {
     }
 
     fn lookup(&self, name: &str) -> Option<VarId> {
-        self.vars.iter().rev().find(|(n, _)| n == name).map(|(_, id)| *id)
+        self.bound.get(name)?.last().copied()
     }
 
     fn builtin(&self, name: &str, path: FieldPath) -> Result<Expr> {
         let vars = &self.ctx.vars;
-        if vars.unbound.iter().any(|n| n == name) {
+        if vars.unbound.contains(name) {
             return Ok(Expr::Var(VarId::UNBOUND, path));
         }
-        if let Some((_, v)) = vars.lets.iter().rev().find(|(n, _)| n == name) {
+        if let Some(v) = vars.lets.get(name) {
             let mut holder = Document::new();
             if let Some(v) = v {
                 holder.push("v", v.clone());
@@ -103,7 +120,7 @@ impl<'a> ParseCtx<'a> {
                 None => Err(Error::location(51144, "Builtin variable '$$CLUSTER_TIME' is not available")),
             },
             "USER_ROLES" => constant(Val::array([])),
-            "DESCEND" | "PRUNE" | "KEEP" => constant(Val::string(name.to_ascii_lowercase())),
+            "DESCEND" | "PRUNE" | "KEEP" if self.judges => constant(Val::string(name.to_ascii_lowercase())),
             _ => {
                 check_var_name(name)?;
                 Err(Error::location(17276, format!("Use of undefined variable: {name}")))
@@ -117,10 +134,11 @@ impl<'a> ParseCtx<'a> {
             return self.operator(d);
         }
         let mut fields: Vec<(Box<str>, Expr)> = Vec::new();
+        let mut seen = Seen::default();
         for e in d {
             let name = e.name();
             check_object_name(name)?;
-            if fields.iter().any(|(n, _)| &**n == name) {
+            if !seen.insert(name) {
                 return Err(Error::location(
                     16406,
                     format!("duplicate field name specified in object literal: {d:#}"),
@@ -147,9 +165,9 @@ impl<'a> ParseCtx<'a> {
             ));
         };
         match def {
-            Def::Nary { min, max, f } => {
+            Def::Nary { min, max, f, joins, steps } => {
                 let args = self.args(name, e.value(), *min, *max)?;
-                Ok(Expr::Nary(Nary { name, f: *f, args }))
+                Ok(Expr::Nary(Nary { name, f: *f, joins: *joins, steps: *steps, args }))
             }
             Def::Parse(parse) => parse(name, e.value(), self),
         }
@@ -228,6 +246,14 @@ pub fn check_user_var_name(name: &str) -> Result<()> {
         )));
     }
     check_var_rest(name)
+}
+
+/// The same for names that clients may only read: these may begin with a capital letter.
+pub fn check_readable_var_name(name: &str) -> Result<()> {
+    match name.as_bytes().first() {
+        Some(b'A'..=b'Z') => check_var_rest(name),
+        _ => check_user_var_name(name),
+    }
 }
 
 fn check_var_rest(name: &str) -> Result<()> {

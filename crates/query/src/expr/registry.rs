@@ -2,8 +2,9 @@
 //!
 //! Rows are grouped by family, as in the documentation; lookup is by a sorted index made once.
 
+use super::join::Joins;
 use super::ops::*;
-use super::{Expr, NaryFn, ParseCtx};
+use super::{Expr, NaryFn, ParseCtx, Steps};
 use pando_base::Result;
 use pando_bson::Value;
 use std::sync::OnceLock;
@@ -11,7 +12,7 @@ use std::sync::OnceLock;
 /// How an operator is made from its argument.
 pub(super) enum Def {
     /// Positional arguments, all evaluated, then given to one function.
-    Nary { min: usize, max: usize, f: NaryFn },
+    Nary { min: usize, max: usize, f: NaryFn, joins: Joins, steps: Steps },
     /// A parser of its own.
     Parse(fn(&'static str, Value<'_>, &mut ParseCtx<'_>) -> Result<Expr>),
 }
@@ -19,13 +20,25 @@ pub(super) enum Def {
 const MANY: usize = usize::MAX;
 
 const fn fixed(n: usize, f: NaryFn) -> Def {
-    Def::Nary { min: n, max: n, f }
+    Def::Nary { min: n, max: n, f, joins: Joins::No, steps: Steps::No }
 }
 const fn ranged(min: usize, max: usize, f: NaryFn) -> Def {
-    Def::Nary { min, max, f }
+    Def::Nary { min, max, f, joins: Joins::No, steps: Steps::No }
 }
 const fn many(f: NaryFn) -> Def {
-    Def::Nary { min: 0, max: MANY, f }
+    Def::Nary { min: 0, max: MANY, f, joins: Joins::No, steps: Steps::No }
+}
+const fn joining(joins: Joins, f: NaryFn) -> Def {
+    // Of these a null says nothing about the others.
+    let steps = if matches!(joins, Joins::SeveralInAnyOrder) { Steps::No } else { Steps::Any };
+    Def::Nary { min: 0, max: MANY, f, joins, steps }
+}
+/// Looks at each argument before the next one is evaluated.
+const fn stepwise(steps: Steps, def: Def) -> Def {
+    match def {
+        Def::Nary { min, max, f, joins, .. } => Def::Nary { min, max, f, joins, steps },
+        other => other,
+    }
 }
 
 /// The row of an operator.
@@ -52,9 +65,9 @@ pub(super) fn rows() -> impl Iterator<Item = (&'static str, Option<(usize, usize
 #[rustfmt::skip]
 static TABLE: &[(&str, Def)] = &[
     // arithmetic
-    ("$add", many(arith::add)),
+    ("$add", joining(Joins::AnyOrder, arith::add)),
     ("$subtract", fixed(2, arith::subtract)),
-    ("$multiply", many(arith::multiply)),
+    ("$multiply", joining(Joins::AnyOrder, arith::multiply)),
     ("$divide", fixed(2, arith::divide)),
     ("$mod", fixed(2, arith::modulo)),
     ("$abs", fixed(1, math::abs)),
@@ -65,9 +78,9 @@ static TABLE: &[(&str, Def)] = &[
     ("$log", fixed(2, math::log)),
     ("$log10", fixed(1, math::log10)),
     ("$pow", fixed(2, math::pow)),
-    ("$round", ranged(1, 2, math::round)),
+    ("$round", stepwise(Steps::Numbers, ranged(1, 2, math::round))),
     ("$sqrt", fixed(1, math::sqrt)),
-    ("$trunc", ranged(1, 2, math::trunc)),
+    ("$trunc", stepwise(Steps::Numbers, ranged(1, 2, math::trunc))),
     ("$bitAnd", many(math::bit_and)),
     ("$bitNot", fixed(1, math::bit_not)),
     ("$bitOr", many(math::bit_or)),
@@ -78,7 +91,7 @@ static TABLE: &[(&str, Def)] = &[
     ("$asin", fixed(1, trig::asin)),
     ("$asinh", fixed(1, trig::asinh)),
     ("$atan", fixed(1, trig::atan)),
-    ("$atan2", fixed(2, trig::atan2)),
+    ("$atan2", stepwise(Steps::Numbers, fixed(2, trig::atan2))),
     ("$atanh", fixed(1, trig::atanh)),
     ("$cos", fixed(1, trig::cos)),
     ("$cosh", fixed(1, trig::cosh)),
@@ -90,30 +103,30 @@ static TABLE: &[(&str, Def)] = &[
     ("$tanh", fixed(1, trig::tanh)),
     // accumulators over arguments or one array
     ("$avg", many(accumulate::avg)),
-    ("$max", many(accumulate::max)),
-    ("$min", many(accumulate::min)),
+    ("$max", joining(Joins::SeveralInAnyOrder, accumulate::max)),
+    ("$min", joining(Joins::SeveralInAnyOrder, accumulate::min)),
     ("$stdDevPop", many(accumulate::std_dev_pop)),
     ("$stdDevSamp", many(accumulate::std_dev_samp)),
-    ("$sum", many(accumulate::sum)),
+    ("$sum", joining(Joins::SeveralInAnyOrder, accumulate::sum)),
     // arrays
     ("$arrayElemAt", fixed(2, array::array_elem_at)),
-    ("$concatArrays", many(array::concat_arrays)),
+    ("$concatArrays", joining(Joins::InOrder, array::concat_arrays)),
     ("$filter", Def::Parse(iterate::parse_filter)),
     ("$first", fixed(1, array::first)),
     ("$firstN", Def::Parse(iterate::parse_n)),
     ("$in", fixed(2, array::is_in)),
-    ("$indexOfArray", ranged(2, 4, array::index_of_array)),
+    ("$indexOfArray", Def::Parse(array::parse_index_of_array)),
     ("$isArray", fixed(1, array::is_array)),
     ("$last", fixed(1, array::last)),
     ("$lastN", Def::Parse(iterate::parse_n)),
     ("$map", Def::Parse(iterate::parse_map)),
     ("$maxN", Def::Parse(iterate::parse_n)),
     ("$minN", Def::Parse(iterate::parse_n)),
-    ("$range", ranged(2, 3, array::range)),
+    ("$range", stepwise(Steps::ThirdAlone, ranged(2, 3, array::range))),
     ("$reduce", Def::Parse(iterate::parse_reduce)),
     ("$reverseArray", fixed(1, array::reverse_array)),
     ("$size", fixed(1, array::size)),
-    ("$slice", ranged(2, 3, array::slice)),
+    ("$slice", stepwise(Steps::ThirdAlone, ranged(2, 3, array::slice))),
     ("$sortArray", Def::Parse(iterate::parse_sort_array)),
     ("$zip", Def::Parse(iterate::parse_zip)),
     // sets
@@ -121,9 +134,9 @@ static TABLE: &[(&str, Def)] = &[
     ("$anyElementTrue", fixed(1, set::any_element_true)),
     ("$setDifference", fixed(2, set::difference)),
     ("$setEquals", Def::Parse(set::parse_equals)),
-    ("$setIntersection", many(set::intersection)),
+    ("$setIntersection", joining(Joins::AnyOrder, set::intersection)),
     ("$setIsSubset", Def::Parse(set::parse_is_subset)),
-    ("$setUnion", many(set::union)),
+    ("$setUnion", joining(Joins::AnyOrder, set::union)),
     // boolean and comparison
     ("$and", Def::Parse(boolean::parse_and)),
     ("$or", Def::Parse(boolean::parse_or)),
@@ -136,9 +149,9 @@ static TABLE: &[(&str, Def)] = &[
     ("$lt", fixed(2, compare::lt)),
     ("$lte", fixed(2, compare::lte)),
     // strings
-    ("$concat", many(strings::concat)),
-    ("$indexOfBytes", ranged(2, 4, strings::index_of_bytes)),
-    ("$indexOfCP", ranged(2, 4, strings::index_of_cp)),
+    ("$concat", joining(Joins::InOrder, strings::concat)),
+    ("$indexOfBytes", stepwise(Steps::TextThenNumbers, ranged(2, 4, strings::index_of_bytes))),
+    ("$indexOfCP", stepwise(Steps::TextThenNumbers, ranged(2, 4, strings::index_of_cp))),
     ("$ltrim", Def::Parse(strings::parse_trim)),
     ("$regexFind", Def::Parse(regexes::parse)),
     ("$regexFindAll", Def::Parse(regexes::parse)),
@@ -159,7 +172,7 @@ static TABLE: &[(&str, Def)] = &[
     // objects
     ("$arrayToObject", fixed(1, objects::array_to_object)),
     ("$getField", Def::Parse(objects::parse_get_field)),
-    ("$mergeObjects", many(objects::merge_objects)),
+    ("$mergeObjects", stepwise(Steps::Any, many(objects::merge_objects))),
     ("$objectToArray", fixed(1, objects::object_to_array)),
     ("$setField", Def::Parse(objects::parse_set_field)),
     ("$unsetField", Def::Parse(objects::parse_set_field)),
@@ -217,6 +230,12 @@ static TABLE: &[(&str, Def)] = &[
     ("$literal", Def::Parse(literal::parse_literal)),
     ("$const", Def::Parse(literal::parse_literal)),
 ];
+
+/// Every operator and its row.
+#[cfg(test)]
+pub(super) fn all() -> impl Iterator<Item = (&'static str, &'static Def)> {
+    TABLE.iter().map(|(name, def)| (*name, def))
+}
 
 #[cfg(test)]
 mod tests {

@@ -12,6 +12,8 @@ pub struct VarId(pub(super) u32);
 impl VarId {
     /// A variable whose value is not known yet: missing, but never folded.
     pub(super) const UNBOUND: VarId = VarId(u32::MAX);
+    /// Of a frame without a variable of its own.
+    const NOBODY: VarId = VarId(u32::MAX - 1);
 }
 
 /// One bound variable; frames form a list from the innermost outwards.
@@ -19,6 +21,8 @@ impl VarId {
 pub struct Frame<'s> {
     id: VarId,
     value: Option<Value<'s>>,
+    /// Variables that were bound together, by ascending id.
+    more: &'s [(VarId, Val<'s>)],
     parent: Option<&'s Frame<'s>>,
 }
 
@@ -47,6 +51,9 @@ impl<'s> Scope<'s> {
             if frame.id == id {
                 return frame.value;
             }
+            if let Ok(at) = frame.more.binary_search_by_key(&id.0, |(id, _)| id.0) {
+                return frame.more[at].1.value();
+            }
             at = frame.parent;
         }
         None
@@ -56,13 +63,20 @@ impl<'s> Scope<'s> {
     where
         's: 'i,
     {
-        Frame { id, value: value.value(), parent: self.frame }
+        Frame { id, value: value.value(), more: &[], parent: self.frame }
     }
     pub(super) fn frame_value<'i>(&self, id: VarId, value: Option<Value<'i>>) -> Frame<'i>
     where
         's: 'i,
     {
-        Frame { id, value, parent: self.frame }
+        Frame { id, value, more: &[], parent: self.frame }
+    }
+    /// A frame with all variables of a `$let`.
+    pub(super) fn frame_of<'i>(&self, more: &'i [(VarId, Val<'i>)]) -> Frame<'i>
+    where
+        's: 'i,
+    {
+        Frame { id: VarId::NOBODY, value: None, more, parent: self.frame }
     }
     /// This scope seen from inside a frame made on it.
     pub fn within<'i>(&self, frame: &'i Frame<'i>) -> Scope<'i>

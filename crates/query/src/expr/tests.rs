@@ -1,18 +1,15 @@
 //! What holds for all expressions; each family has its own table in `ops`.
 
 use super::*;
-use crate::ctx::Variables;
+use crate::ctx::{Lets, Variables};
 use pando_bson::{Bson, Decimal128, Document, doc};
 use std::sync::Arc;
 
 /// Evaluates `expression` over `doc`; `None` is missing, errors are `code text`.
 pub(super) fn eval_over(doc: &Document, expression: impl Into<Bson>) -> Result<Option<Bson>, String> {
-    let vars = Variables {
-        now_ms: 1_600_000_000_123,
-        cluster_time: None,
-        lets: vec![("outer".to_owned(), Some(Bson::Int32(7)))],
-        ..Variables::default()
-    };
+    let mut lets = Lets::default();
+    lets.set("outer", Some(Bson::Int32(7)));
+    let vars = Variables { now_ms: 1_600_000_000_123, cluster_time: None, lets, ..Variables::default() };
     let ctx = QueryCtx { vars: Arc::new(vars), ..QueryCtx::default() };
     let mut holder = Document::new();
     holder.push("e", expression);
@@ -106,6 +103,17 @@ fn parse_errors_have_mongodbs_codes_and_texts() {
 }
 
 #[test]
+fn no_document_gets_a_field_whose_name_has_a_nul() {
+    let set = |value: &str| doc! { "$setField": { "field": "a\0b", "input": "$$ROOT", "value": value } };
+    assert!(refused(set("$a")).starts_with("16411 "));
+    let d = eval("$$ROOT");
+    assert_eq!(eval(set("$nothing")), d);
+    assert_eq!(eval(set("$$REMOVE")), d);
+    assert_eq!(eval(doc! { "$unsetField": { "field": "a\0b", "input": "$$ROOT" } }), d);
+    assert_eq!(eval(doc! { "$getField": { "field": "a\0b", "input": "$d" } }), None);
+}
+
+#[test]
 fn numbers_promote_and_overflow_into_doubles() {
     let add = |a: Bson, b: Bson| eval(doc! { "$add": [a, b] });
     assert_eq!(add(1.into(), 2.into()), Some(3.into()));
@@ -113,7 +121,11 @@ fn numbers_promote_and_overflow_into_doubles() {
     assert_eq!(add(i64::MAX.into(), 1.into()), Some(Bson::Double(9.223372036854776e18)));
     assert_eq!(add(1.into(), 0.5.into()), Some(Bson::Double(1.5)));
     assert_eq!(add(1.into(), Decimal128::from_i64(2).into()), Some(Decimal128::from_i64(3).into()));
-    assert_eq!(add(Bson::DateTime(5), 2.5.into()), Some(Bson::DateTime(8)));
+    // The middle of two milliseconds goes towards zero, a decimal's to the even one.
+    assert_eq!(add(Bson::DateTime(5), 2.5.into()), Some(Bson::DateTime(7)));
+    assert_eq!(add(Bson::DateTime(-10), 0.5.into()), Some(Bson::DateTime(-9)));
+    let half = Decimal128::from_i64(1) / Decimal128::from_i64(2);
+    assert_eq!(add(Bson::DateTime(5), half.into()), Some(Bson::DateTime(6)));
     assert_eq!(add("$n".into(), 1.into()), Some(Bson::Null));
     assert_eq!(eval(doc! { "$mod": [-7, 3] }), Some((-1).into()));
     assert_eq!(eval(doc! { "$divide": [7, 2] }), Some(3.5.into()));
@@ -202,4 +214,29 @@ fn a_value_that_nests_step_by_step_is_given_up() {
         "in": { "$concatArrays": ["$$value", [["$$this"]]] },
     } };
     assert_eq!(eval(doc! { "$size": all }), Some(Bson::Int32(3000)));
+}
+
+#[test]
+fn an_argument_that_settles_the_answer_comes_before_a_later_one_that_fails() {
+    let bad = || Bson::from(doc! { "$toInt": "$s" });
+    let of = |name: &str, args: Vec<Bson>| {
+        let mut d = Document::new();
+        d.push(name, args);
+        eval_over(&doc! { "a": 1, "s": "x", "l": [1], "n": Bson::Null }, d)
+    };
+    for name in
+        ["$add", "$multiply", "$concat", "$concatArrays", "$setUnion", "$round", "$atan2", "$indexOfArray"]
+    {
+        assert_eq!(of(name, vec!["$n".into(), bad()]), Ok(Some(Bson::Null)), "{name}");
+    }
+    for (name, code) in
+        [("$concat", "16702"), ("$setEquals", "17044"), ("$atan2", "51044"), ("$indexOfBytes", "40091")]
+    {
+        let of_wrong_type = if name == "$atan2" { "$s" } else { "$a" };
+        assert!(of(name, vec![of_wrong_type.into(), bad()]).unwrap_err().starts_with(code), "{name}");
+    }
+    assert!(of("$range", vec!["$n".into(), bad()]).unwrap_err().starts_with("241"));
+    assert!(of("$range", vec!["$n".into(), 1.into(), bad()]).unwrap_err().starts_with("34443"));
+    assert!(of("$add", vec!["$a".into(), bad()]).unwrap_err().starts_with("241"));
+    assert_eq!(of("$slice", vec!["$l".into(), "$n".into(), bad()]), Ok(Some(Bson::Null)));
 }

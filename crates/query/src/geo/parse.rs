@@ -1,5 +1,8 @@
 //! GeoJSON objects, coordinate pairs and the older shapes of queries.
 
+// Points come from clients, who must not be able to choose keys that collide.
+#![allow(clippy::disallowed_types)]
+
 use super::edge_index::EdgeIndex;
 use super::exact::{Crossing, crossing};
 use super::flat::FlatPolygon;

@@ -73,6 +73,7 @@ pub(crate) enum Test {
     Properties(Vec<(String, Rules)>),
     PatternProperties(Vec<(String, Arc<Regex>, Rules)>),
     AdditionalProperties {
+        /// In order.
         named: Vec<String>,
         patterns: Vec<Arc<Regex>>,
         allowed: Additional,
@@ -154,8 +155,8 @@ impl Additional {
 
 /// A property that neither `properties` nor `patternProperties` speaks of.
 fn is_additional(name: &str, named: &[String], patterns: &[Arc<Regex>]) -> bool {
-    !patience::is_over(1 + named.len() / 4)
-        && !named.iter().any(|n| n == name)
+    !patience::is_over(1)
+        && named.binary_search_by(|n| n.as_str().cmp(name)).is_err()
         && !patterns.iter().any(|p| p.is_match(name))
 }
 
@@ -183,7 +184,10 @@ impl Rule {
                 }
                 _ => false,
             },
-            Test::MultipleOf(n) => Number::of(v.value()).is_some_and(|value| (value % *n).is_zero()),
+            // In decimals, so that 0.3 is a multiple of 0.1.
+            Test::MultipleOf(n) => {
+                Number::of(v.value()).is_some_and(|value| (value.to_decimal() % n.to_decimal()).is_zero())
+            }
             // As the query operators have it: NaN is only below, above or equal to NaN.
             Test::Maximum { .. } | Test::Minimum { .. } if is_nan(v.value()) != is_nan(self.operand()) => {
                 false

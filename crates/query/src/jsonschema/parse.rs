@@ -3,6 +3,7 @@
 use super::{Additional, Dependency, Rule, Rules, Test};
 use crate::ctx::QueryCtx;
 use crate::matcher::{TypeSet, exact_i64, type_of_name};
+use crate::names::Seen;
 use crate::number::Number;
 use crate::regex::Regex;
 use pando_base::{Error, ErrorCode, Result, limits, patience};
@@ -189,6 +190,16 @@ impl<'a> Parser<'a> {
     fn scalars(&mut self) -> Result<()> {
         if let Some(e) = self.find("multipleOf") {
             let Some(n) = Number::of(e.value()) else { return Err(mismatch("multipleOf", "a number")) };
+            let (nan, infinite) = match n {
+                Number::Decimal(d) => (d.is_nan(), d.is_infinite()),
+                n => (n.to_f64().is_nan(), n.to_f64().is_infinite()),
+            };
+            let below = cmp_numbers(e.value(), Value::Int32(0)) == Ordering::Less && !nan;
+            match (nan, infinite) {
+                (true, _) => return Err(Error::bad_value("divisor cannot be NaN")),
+                (_, true) if !below => return Err(Error::bad_value("divisor cannot be infinite")),
+                _ => {}
+            }
             let positive = cmp_numbers(e.value(), Value::Int32(0)) == Ordering::Greater;
             if !positive {
                 return Err(failed("$jsonSchema keyword 'multipleOf' must have a positive value".into()));
@@ -296,11 +307,12 @@ impl<'a> Parser<'a> {
             }
             self.rule("patternProperties", Test::PatternProperties(all));
         }
-        if let Some(e) = self.find("additionalProperties") {
-            if let Some(allowed) = self.additional(e)? {
-                let test = Test::AdditionalProperties { named, patterns, allowed };
-                self.rule("additionalProperties", test);
-            }
+        if let Some(e) = self.find("additionalProperties")
+            && let Some(allowed) = self.additional(e)?
+        {
+            named.sort();
+            let test = Test::AdditionalProperties { named, patterns, allowed };
+            self.rule("additionalProperties", test);
         }
         if let Some(e) = self.find("required") {
             let names = names("required", e.value())?;
@@ -398,13 +410,14 @@ fn names(keyword: &str, v: Value<'_>) -> Result<Vec<String>> {
         return Err(failed(format!("$jsonSchema keyword '{keyword}' cannot be an empty array")));
     }
     let mut out: Vec<String> = Vec::new();
+    let mut seen = Seen::default();
     for item in items {
         let Value::String(s) = item.value() else {
             let ty = item.value().type_name();
             let wanted = format!("an array of strings, but found an element of type {ty}");
             return Err(mismatch(keyword, &wanted));
         };
-        if out.iter().any(|n| n == s) {
+        if !seen.insert(s) {
             let text = format!("$jsonSchema keyword '{keyword}' array cannot contain duplicate values");
             return Err(failed(text));
         }

@@ -23,6 +23,9 @@ impl ExprTest for Condition {
     fn runs_scripts(&self) -> bool {
         self.expr.runs_scripts()
     }
+    fn dependencies(&self, paths: &mut std::collections::BTreeSet<String>) {
+        self.expr.dependencies(paths);
+    }
     fn spelled(&self, source: &RawDoc) -> Option<DocBuf> {
         source.first().map(|e| spelled(e.value(), &self.ctx))
     }

@@ -13,6 +13,7 @@ mod debug;
 mod eval;
 mod expr;
 mod expr_bounds;
+mod fields_read;
 mod in_list;
 mod modulo;
 mod names;
@@ -39,6 +40,7 @@ pub(crate) use eval::first_matching_member;
 pub use in_list::InList;
 pub use modulo::Modulo;
 pub(crate) use names::{KEYWORDS, OPERATORS};
+pub(crate) use near::check_beside_text;
 pub use node::{ElemMatchObject, ElemMatchValue, ExprNode, Leaf, Node, Pred, SampleRate, Scope};
 pub(crate) use number::{decimal_is_nan, exact_i64, parse_non_negative, truncated_i64};
 pub use operand::Operand;
@@ -46,7 +48,8 @@ pub(crate) use optimize::rank;
 pub use path::Path;
 pub(crate) use path::{Leaf as ArrayAtEnd, any as walk};
 pub use regexp::RegexPred;
-pub(crate) use restricted::refuse_near;
+pub use restricted::refuse_expr_in_upsert;
+pub(crate) use restricted::{check_match, refuse_near};
 pub(crate) use script::refuse as refuse_where;
 pub(crate) use text::no_index as no_text_index;
 pub use text::{TextMeaning, TextNode};
@@ -89,8 +92,15 @@ impl Matcher {
 
     /// A filter that may not use `$text`, `$where` or `$near` (a validator's, a projection's).
     pub fn parse_restricted(filter: &RawDoc, ctx: &QueryCtx) -> Result<Matcher> {
-        restricted::check(filter)?;
-        Matcher::parse(filter, ctx)
+        restricted::check(filter, true)?;
+        let matcher = Matcher::parse(filter, ctx)?;
+        restricted::refuse_near(filter).map(|()| matcher)
+    }
+    /// A filter over elements of an array, which may not hold schemas either.
+    pub fn parse_of_elements(filter: &RawDoc, ctx: &QueryCtx) -> Result<Matcher> {
+        restricted::check(filter, false)?;
+        let matcher = Matcher::parse(filter, ctx)?;
+        restricted::refuse_near(filter).map(|()| matcher)
     }
 
     /// A part of another filter as a filter of its own (what is left to check behind an index scan).

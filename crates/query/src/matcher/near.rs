@@ -27,10 +27,23 @@ pub(super) fn check(root: &Node) -> Result<()> {
     if count > 1 {
         return Err(Error::bad_value("Too many geoNear expressions"));
     }
-    if count == 1 && root.near().is_none() {
+    // Beside a search it is refused wherever it stands, once there is a text index.
+    if count == 1 && root.near().is_none() && !has_text(root) {
         return Err(super::parse::near_inside());
     }
     Ok(())
+}
+
+/// Two orders for one query: that of the search's index and that of the distance.
+pub(crate) fn check_beside_text(root: &Node) -> Result<()> {
+    match count(root) > 0 && has_text(root) {
+        true => Err(Error::bad_value("text and geoNear not allowed in same query")),
+        false => Ok(()),
+    }
+}
+
+fn has_text(n: &Node) -> bool {
+    matches!(n, Node::Text(_)) || n.children().iter().any(has_text)
 }
 
 fn count(n: &Node) -> usize {

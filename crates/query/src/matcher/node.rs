@@ -100,6 +100,8 @@ pub struct ExprNode {
 pub(crate) trait ExprTest: Send + Sync {
     fn holds(&self, doc: &pando_bson::RawDoc) -> pando_base::Result<bool>;
     fn runs_scripts(&self) -> bool;
+    /// Adds the paths of the document that the value depends on.
+    fn dependencies(&self, _paths: &mut std::collections::BTreeSet<String>) {}
     /// `source` as explain shows it, when that is not as written.
     fn spelled(&self, _source: &pando_bson::RawDoc) -> Option<DocBuf> {
         None

@@ -43,7 +43,7 @@ pub(crate) fn decimal_parts(d: Decimal128) -> Option<(i64, bool)> {
     let mut exponent = (bits >> 113 & 0x3FFF) as i32 - 6176;
     let mut exact = true;
     while exponent < 0 && coefficient != 0 {
-        exact &= coefficient % 10 == 0;
+        exact &= coefficient.is_multiple_of(10);
         coefficient /= 10;
         exponent += 1;
     }

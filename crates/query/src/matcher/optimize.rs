@@ -6,21 +6,22 @@
 use super::compare::{CmpOp, Comparison};
 use super::in_list::InList;
 use super::node::{ElemMatchObject, Node, Pred, Scope};
+use crate::names::NamedList;
 use std::cmp::Ordering;
 
 pub(super) fn finish(root: Node) -> Scope {
-    let mut root = optimize(root);
-    let mut names = Vec::new();
-    assign(&mut root, &mut names);
-    Scope { root, names }
+    scoped(optimize(root))
 }
 
 /// Parts of a finished tree that stand together now, in this order.
 pub(super) fn joined(mut parts: Vec<Node>) -> Scope {
-    let mut root = if parts.len() == 1 { parts.remove(0) } else { Node::And(parts) };
-    let mut names = Vec::new();
+    scoped(if parts.len() == 1 { parts.remove(0) } else { Node::And(parts) })
+}
+
+fn scoped(mut root: Node) -> Scope {
+    let mut names = NamedList::default();
     assign(&mut root, &mut names);
-    Scope { root, names }
+    Scope { root, names: names.iter().map(|(name, ())| name.clone()).collect() }
 }
 
 fn optimize(node: Node) -> Node {
@@ -204,10 +205,10 @@ fn sort(v: &mut [Node]) {
 }
 
 /// Gives every distinct first path component of this scope a slot.
-fn assign(node: &mut Node, names: &mut Vec<Box<str>>) {
+fn assign(node: &mut Node, names: &mut NamedList<()>) {
     let mut slot_of = |name: &str| -> u8 {
-        let at = names.iter().position(|n| &**n == name).unwrap_or_else(|| {
-            names.push(name.into());
+        let at = names.find(name.as_bytes()).unwrap_or_else(|| {
+            names.push(name, ());
             names.len() - 1
         });
         u8::try_from(at).unwrap_or(u8::MAX)

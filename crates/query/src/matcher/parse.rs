@@ -34,6 +34,8 @@ fn parse_doc(filter: &RawDoc, level: Level, ctx: &QueryCtx) -> Result<Node> {
     let mut all = Vec::new();
     for e in filter {
         match e.name().strip_prefix('$') {
+            // The names of a reference are fields of elements.
+            Some("ref" | "id" | "db") if level == Level::Nested => parse_field(e.name(), e, ctx, &mut all)?,
             Some(op) => all.extend(parse_keyword(op, e, level, ctx)?),
             None => parse_field(e.name(), e, ctx, &mut all)?,
         }
@@ -103,7 +105,10 @@ fn parse_keyword(op: &str, e: Elem<'_>, level: Level, ctx: &QueryCtx) -> Result<
             Value::Document(schema) => Node::JsonSchema(Arc::new(Schema::parse(schema, ctx)?)),
             _ => return Err(Error::type_mismatch("$jsonSchema must be an object")),
         },
-        "sampleRate" => parse_sample_rate(e.value(), ctx)?,
+        "sampleRate" => {
+            top_only("$sampleRate")?;
+            parse_sample_rate(e.value(), ctx)?
+        }
         "alwaysTrue" => parse_always(e, Node::AlwaysTrue)?,
         "alwaysFalse" => parse_always(e, Node::AlwaysFalse)?,
         "where" => {
@@ -136,6 +141,33 @@ fn parse_keyword(op: &str, e: Elem<'_>, level: Level, ctx: &QueryCtx) -> Result<
 }
 
 /// Whether `{$elemMatch: {<op>: ...}}` is about documents rather than single values.
+/// What stands below a path; anything else that begins with a dollar is a value in `$all`.
+fn is_operator(name: &str) -> bool {
+    let bits = ["$bitsAllSet", "$bitsAllClear", "$bitsAnySet", "$bitsAnyClear"];
+    let geo = ["$near", "$nearSphere", "$geoNear", "$within", "$geoWithin", "$geoIntersects"];
+    matches!(
+        name,
+        "$eq"
+            | "$gt"
+            | "$gte"
+            | "$lt"
+            | "$lte"
+            | "$ne"
+            | "$in"
+            | "$nin"
+            | "$size"
+            | "$all"
+            | "$exists"
+            | "$mod"
+            | "$type"
+            | "$regex"
+            | "$options"
+            | "$elemMatch"
+    ) || bits.contains(&name)
+        || geo.contains(&name)
+        || name.starts_with("$_internal")
+}
+
 fn is_keyword(op: &str) -> bool {
     matches!(
         op,
@@ -365,7 +397,9 @@ fn parse_all(path: &str, e: Elem<'_>, ctx: &QueryCtx) -> Result<Node> {
             (_, Value::Regex { pattern, options }) => {
                 Node::leaf(path, Pred::Regex(RegexPred::new(pattern, options)?))
             }
-            (_, Value::Document(d)) if is_operators(d, false) => {
+            (_, Value::Document(d))
+                if is_operators(d, true) && d.first().is_some_and(|f| is_operator(f.name())) =>
+            {
                 return Err(Error::bad_value("no $ expressions in $all"));
             }
             _ => comparison(path, CmpOp::Eq, x, ctx)?,

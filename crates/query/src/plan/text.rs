@@ -13,7 +13,7 @@ use super::interval::IntervalList;
 use super::key_bounds::KeyBounds;
 use super::node::{IxScan, PlanNode, TextMatch};
 use super::predicates::conjuncts;
-use crate::matcher::{Leaf, Node, Path, Pred, TextMeaning, no_text_index};
+use crate::matcher::{Leaf, Node, Path, Pred, TextMeaning, check_beside_text, no_text_index};
 use crate::projection::MetaField;
 use crate::source::{CollectionInfo, Direction, FieldKind, IndexInfo, IndexKind};
 use pando_base::{Error, ErrorCode, Result, patience};
@@ -28,6 +28,7 @@ impl Query {
             return Ok(());
         }
         let spec = text_index(info).and_then(|i| info.indexes[i].text.clone()).ok_or_else(no_text_index)?;
+        check_beside_text(self.matcher.root())?;
         self.matcher = Arc::new(self.matcher.with_text_index(&spec)?);
         if self.hint.is_some() {
             return Err(Error::bad_value("text and hint not allowed in same query"));

@@ -11,7 +11,7 @@ use crate::collation::Collation;
 use crate::matcher::{Matcher, Node};
 use crate::sort::SortPattern;
 use crate::source::Direction;
-use pando_base::{limits, patience};
+use pando_base::{HashMap, limits, patience};
 use std::sync::Arc;
 
 /// Both read the same part of the same index.
@@ -26,15 +26,22 @@ fn same_entries(a: &Rows, b: &Rows) -> bool {
         && bounds
 }
 
-impl Rows {
-    /// Answers the other's branch as well.
-    fn take_in(&mut self, other: &Rows, either: impl FnOnce(Vec<Node>) -> Option<Arc<Matcher>>) {
-        self.filter = match (&self.filter, &other.filter) {
-            (Some(a), Some(b)) => either(vec![a.root().clone(), b.root().clone()]),
-            _ => None,
-        };
-        self.signature = format!("{} = {}", self.signature, other.signature);
+/// The part of an index that is read: equal for scans of the same entries.
+fn entries_of(rows: &Rows) -> Option<String> {
+    let access = rows.access.as_ref().filter(|a| a.key_filter.is_empty())?;
+    let bounds: Vec<&IntervalList> = access.fields.iter().map(|f| &f.intervals).collect();
+    Some(format!("{} {:?} {:?} {bounds:?}", access.index, access.wild_path, rows.dir))
+}
+
+/// Scans of the same entries as one that answers all their branches.
+fn read_once(mut same: Vec<Rows>, either: impl FnOnce(Vec<Node>) -> Option<Arc<Matcher>>) -> Option<Rows> {
+    if same.len() < 2 {
+        return same.pop();
     }
+    let filters: Option<Vec<Node>> = same.iter().map(|s| Some(s.filter.as_ref()?.root().clone())).collect();
+    let signature = same.iter().map(|s| s.signature.as_str()).collect::<Vec<_>>().join(" = ");
+    let first = same.swap_remove(0);
+    Some(Rows { filter: filters.and_then(either), signature, ..first })
 }
 
 impl Planner<'_> {
@@ -137,33 +144,29 @@ impl Planner<'_> {
     /// reads them once.
     fn in_turn(&self, mut scans: Vec<Rows>) -> Vec<Rows> {
         scans.sort_by_key(|s| s.access.as_ref().map_or(usize::MAX, |a| a.index));
-        let (mut out, mut held): (Vec<Rows>, Option<Rows>) = (Vec::new(), None);
+        let mut out: Vec<Vec<Rows>> = Vec::new();
+        let mut read: HashMap<String, usize> = HashMap::default();
+        let mut held: Vec<Rows> = Vec::new();
         for s in scans {
-            if s.lone.is_none() {
-                match out.iter_mut().find(|o| o.lone.is_none() && same_entries(o, &s)) {
-                    Some(same) => same.take_in(&s, |f| self.checks(f)),
-                    None => out.push(s),
+            if s.lone.is_some() {
+                if held.first().is_some_and(|first| !self.joins(first, &s)) {
+                    out.push(self.join(std::mem::take(&mut held)).into_iter().collect());
                 }
+                held.push(s);
                 continue;
             }
-            held = Some(match held {
-                Some(mut before) if self.joins(&before, &s) => {
-                    self.join(&mut before, &s);
-                    before
-                }
-                before => {
-                    out.extend(before);
-                    s
-                }
-            });
-        }
-        if let Some(s) = held {
-            match out.iter_mut().find(|o| same_entries(o, &s)) {
-                Some(same) => same.take_in(&s, |f| self.checks(f)),
-                None => out.push(s),
+            match entries_of(&s).map(|e| *read.entry(e).or_insert(out.len())) {
+                Some(at) if at < out.len() => out[at].push(s),
+                _ => out.push(vec![s]),
             }
         }
-        out
+        if let Some(s) = self.join(held) {
+            match out.iter_mut().find(|o| o.first().is_some_and(|o| same_entries(o, &s))) {
+                Some(same) => same.push(s),
+                None => out.push(vec![s]),
+            }
+        }
+        out.into_iter().filter_map(|same| read_once(same, |f| self.checks(f))).collect()
     }
 
     fn checks(&self, either: Vec<Node>) -> Option<Arc<Matcher>> {
@@ -185,22 +188,31 @@ impl Planner<'_> {
             && self.q.sort.is_none()
     }
 
-    fn join(&self, a: &mut Rows, b: &Rows) {
-        let (Some(x), Some(y)) = (&mut a.access, &b.access) else { return };
-        let order = Collation::order(&self.info.indexes[x.index].collation);
-        let mut all = std::mem::take(&mut x.fields[0].intervals.0);
-        all.extend(y.fields[0].intervals.0.iter().cloned());
-        x.fields[0].intervals = IntervalList(all).normalize(order);
-        let mut either = match a.lone.take() {
-            Some(Node::Or(list)) => list,
-            one => one.into_iter().collect(),
-        };
-        either.extend(b.lone.clone());
-        if a.filter.is_some() || b.filter.is_some() {
-            a.filter = self.checks(either.clone());
+    /// One scan for all of them.
+    fn join(&self, mut all: Vec<Rows>) -> Option<Rows> {
+        if all.len() < 2 {
+            return all.pop();
         }
-        a.lone = Some(Node::Or(either));
-        a.signature = format!("{} + {}", a.signature, b.signature);
+        let index = all.first()?.access.as_ref()?.index;
+        let order = Collation::order(&self.info.indexes[index].collation);
+        let signature = all.iter().map(|s| s.signature.as_str()).collect::<Vec<_>>().join(" + ");
+        let filtered = all.iter().any(|s| s.filter.is_some());
+        let (mut bounds, mut either) = (Vec::new(), Vec::new());
+        for s in &mut all {
+            if let Some(a) = &mut s.access {
+                bounds.append(&mut a.fields[0].intervals.0);
+            }
+            match s.lone.take() {
+                Some(Node::Or(list)) if either.is_empty() => either = list,
+                one => either.extend(one),
+            }
+        }
+        let mut one = all.swap_remove(0);
+        one.access.as_mut()?.fields[0].intervals = IntervalList(bounds).normalize(order);
+        if filtered {
+            one.filter = self.checks(either.clone());
+        }
+        Some(Rows { lone: Some(Node::Or(either)), signature, ..one })
     }
 
     /// Branches on the first field of one index, nothing left to check: one scan over the union of the bounds.

@@ -1,6 +1,5 @@
 //! The walk over a document's bytes.
 
-use super::parse::NAMES_PER_STEP;
 use super::{Folder, Mode, Node, RowMeta, slice};
 use crate::matcher::first_matching_member;
 use pando_base::{Error, Result, patience};
@@ -27,7 +26,7 @@ impl Walk<'_> {
     pub(super) fn document(&self, folder: &Folder, doc: &RawDoc, out: &mut DocBuilder) -> Result<()> {
         let mut left = folder.children.len();
         for e in doc {
-            patience::spend(folder.children.len() / NAMES_PER_STEP)?;
+            patience::spend(1)?;
             let Some(node) = folder.child(e.name_bytes()) else {
                 if self.mode == Mode::Exclusion {
                     out.elem(e);
@@ -165,7 +164,7 @@ impl Walk<'_> {
 
     /// What the walk did not write: computed values, and folders that hold some.
     fn additions(&self, folder: &Folder, doc: &RawDoc, out: &mut DocBuilder) -> Result<()> {
-        for (name, node) in &folder.children {
+        for (name, node) in folder.children.iter() {
             match node {
                 Node::Folder(f) if f.adds => {
                     if doc.elem(name).is_none() {

@@ -24,6 +24,7 @@ use crate::ctx::QueryCtx;
 use crate::expr::Scope;
 use crate::facts::Facts;
 use crate::matcher;
+use crate::names::NamedList;
 use crate::reply_depth::check_reply_depth;
 use crate::source::RecordId;
 use crate::stage::shape::Shape;
@@ -77,7 +78,7 @@ pub(crate) enum Node {
 /// The children of a path.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Folder {
-    pub(crate) children: Vec<(Box<str>, Node)>,
+    pub(crate) children: NamedList<Node>,
     /// Something below adds fields that the document may not have.
     pub(crate) adds: bool,
 }
@@ -196,7 +197,7 @@ impl Folder {
         })
     }
     pub(crate) fn child(&self, name: &[u8]) -> Option<&Node> {
-        self.children.iter().find(|(n, _)| n.as_bytes() == name).map(|(_, node)| node)
+        self.children.find(name).map(|at| &self.children[at].1)
     }
 }
 

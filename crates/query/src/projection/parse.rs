@@ -25,9 +25,6 @@ pub(super) fn parse(spec: &RawDoc, ctx: &QueryCtx) -> Result<Projection> {
     Ok(p.finish(spec))
 }
 
-/// Names compared in one step.
-pub(super) const NAMES_PER_STEP: usize = 8;
-
 struct Parser<'c> {
     ctx: &'c QueryCtx,
     mode: Option<Mode>,
@@ -146,19 +143,19 @@ impl Parser<'_> {
         if self.positional || positional_path(path)?.is_some() {
             return Err(Error::location(31255, "Cannot specify positional operator and $elemMatch."));
         }
-        if path.contains('.') {
-            return Err(Error::location(31275, "Cannot use $elemMatch projection on a nested field."));
-        }
         if !matches!(e.value(), Value::Document(_)) {
             let text =
                 format!("elemMatch: Invalid argument, object required, but got {}", e.value().type_name());
             return Err(Error::location(31274, text));
         }
+        if path.contains('.') {
+            return Err(Error::location(31275, "Cannot use $elemMatch projection on a nested field."));
+        }
         let mut filter = DocBuilder::new();
         filter.doc(path, |b| {
             b.elem(e);
         });
-        let matcher = Matcher::parse_restricted(&filter.finish(), self.ctx)?;
+        let matcher = Matcher::parse_of_elements(&filter.finish(), self.ctx)?;
         self.elem_match = true;
         self.add(path, Node::ElemMatch(Arc::new(matcher.root().clone())))
     }
@@ -206,17 +203,17 @@ impl Parser<'_> {
     /// Puts a leaf into the tree.
     fn add(&mut self, path: &str, node: Node) -> Result<()> {
         check_path(path)?;
-        patience::spend(1 + self.root.children.len() / NAMES_PER_STEP)?;
+        patience::spend(1)?;
         self.simple &= matches!(node, Node::Include | Node::Exclude) && !path.contains('.');
         let adds = matches!(node, Node::Computed(_) | Node::ElemMatch(_) | Node::Meta(_));
         let mut folder = &mut self.root;
         let mut rest = path;
         while let Some((head, tail)) = rest.split_once('.') {
             folder.adds |= adds;
-            let at = match folder.children.iter().position(|(n, _)| &**n == head) {
+            let at = match folder.children.find(head.as_bytes()) {
                 Some(at) => at,
                 None => {
-                    folder.children.push((head.into(), Node::Folder(Folder::default())));
+                    folder.children.push(head, Node::Folder(Folder::default()));
                     folder.children.len() - 1
                 }
             };
@@ -230,11 +227,11 @@ impl Parser<'_> {
             };
             rest = tail;
         }
-        if folder.children.iter().any(|(n, _)| &**n == rest) {
+        if folder.children.find(rest.as_bytes()).is_some() {
             return Err(Error::location(31250, format!("Path collision at {path}")));
         }
         folder.adds |= adds;
-        folder.children.push((rest.into(), node));
+        folder.children.push(rest, node);
         Ok(())
     }
 
@@ -244,12 +241,15 @@ impl Parser<'_> {
             (Some(true), _) | (_, true) => Mode::Inclusion,
             _ => Mode::Exclusion,
         });
-        let has_id = self.root.children.iter().any(|(n, _)| &**n == "_id");
-        if mode == Mode::Inclusion && !has_id {
-            self.root.children.insert(0, ("_id".into(), Node::Include));
+        let id = self.root.children.find(b"_id");
+        if mode == Mode::Inclusion && id.is_none() {
+            self.root.children.push_front("_id", Node::Include);
         }
-        if mode == Mode::Exclusion && self.id == Some(true) {
-            self.root.children.retain(|(n, _)| &**n != "_id");
+        if let Some(at) = id
+            && mode == Mode::Exclusion
+            && self.id == Some(true)
+        {
+            self.root.children.remove(at);
         }
         Projection {
             spec: spec.to_buf(),

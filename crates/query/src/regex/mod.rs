@@ -74,6 +74,8 @@ impl Regex {
     fn compile(pattern: &str, options: &str, captures: bool) -> Result<Regex> {
         patience::spend(COMPILE_STEPS + pattern.len())?;
         check_options(options)?;
+        let once: String = "imsxu".chars().filter(|c| options.contains(*c)).collect();
+        let options = once.as_str();
         if pattern.contains('\0') {
             return Err(Error::bad_value("Regular expression cannot contain an embedded null byte"));
         }

@@ -5,7 +5,7 @@ use crate::collation::Collation;
 use crate::expand::expand;
 use crate::facts::Facts;
 use pando_base::{Error, Result};
-use pando_bson::keystring::{KeyBuilder, KeyReader};
+use pando_bson::keystring::KeyBuilder;
 use pando_bson::{ArrayBuilder, DocBuf, Elem, ElementType, RawDoc, Value};
 use std::sync::Arc;
 
@@ -82,20 +82,31 @@ impl SortKeys {
         Ok(self.builder.bytes())
     }
 
-    /// The key as an array of values.
+    /// The values that the document is sorted by, as an array: strings as they are, whatever a collation makes of them.
     pub fn values(&mut self, doc: &RawDoc, facts: Option<&Facts>) -> Result<DocBuf> {
-        let bytes = self.key(doc, facts)?.to_vec();
-        let mut reader = KeyReader::new(&bytes, self.pattern.directions(), self.type_bits());
-        let mut out = ArrayBuilder::new();
-        while let Some(v) = reader.next_value()? {
-            out.bson(&v);
-        }
-        Ok(out.finish())
-    }
-
-    /// Type bits of the key made last, to decode it with.
-    pub fn type_bits(&self) -> &[u8] {
-        self.builder.type_bits()
+        let plain = self.pattern.parts.iter().zip(&self.paths).filter(|(part, _)| part.meta.is_none());
+        let paths: Vec<Vec<&str>> = plain.map(|(_, path)| path.iter().map(|p| &**p).collect()).collect();
+        let order = Collation::order(&self.collation);
+        let mut least: Option<(Vec<u8>, DocBuf)> = None;
+        let b = &mut self.builder;
+        expand(&paths, doc, &mut |values| {
+            b.clear();
+            let mut shown = ArrayBuilder::new();
+            let mut values = values.iter();
+            for part in &self.pattern.parts {
+                let v = match part.meta {
+                    Some(meta) => meta.of(facts),
+                    None => values.next().copied().unwrap_or(Value::Null),
+                };
+                b.append_with(v, order);
+                shown.value(v);
+            }
+            if least.as_ref().is_none_or(|(key, _)| b.bytes() < key.as_slice()) {
+                least = Some((b.bytes().to_vec(), shown.finish()));
+            }
+        })
+        .map_err(|_| Error::bad_value("cannot sort with keys that are parallel arrays"))?;
+        Ok(least.map_or_else(DocBuf::new, |(_, shown)| shown))
     }
 }
 
@@ -135,6 +146,20 @@ fn plain<'a>(doc: &'a RawDoc, path: &[Box<str>]) -> Found<'a> {
 mod tests {
     use super::*;
     use pando_bson::{Bson, Document, doc};
+
+    #[test]
+    fn values_are_shown_as_they_are_whatever_a_collation_makes_of_them() {
+        let spec = doc! { "locale": "en", "strength": 2 }.to_raw();
+        let collation = Collation::parse(&spec).unwrap();
+        let pattern = Arc::new(SortPattern::parse(&doc! { "a": 1, "n": -1 }.to_raw()).unwrap());
+        let mut keys = SortKeys::new(pattern, collation);
+        for (given, shown) in [
+            (doc! { "a": ["b", "A"], "n": 2.5 }, doc! { "0": "A", "1": 2.5 }),
+            (doc! { "a": "\u{e9}" }, doc! { "0": "\u{e9}", "1": Bson::Null }),
+        ] {
+            assert_eq!(keys.values(&given.to_raw(), None).unwrap(), shown.to_raw());
+        }
+    }
 
     fn order(spec: Document, docs: &[Document]) -> Vec<i64> {
         let pattern = Arc::new(SortPattern::parse(&spec.to_raw()).unwrap());

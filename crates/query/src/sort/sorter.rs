@@ -104,6 +104,10 @@ impl<P: Payload> Sorter<P> {
         }
     }
 
+    /// Bytes in memory.
+    pub fn held_bytes(&self) -> usize {
+        self.bytes + self.runs.len() * IO_BYTES
+    }
     /// Whether a row with this key could still be among the first ones.
     pub fn wants(&self, key: &[u8]) -> bool {
         match (self.limit, self.top.peek()) {
@@ -194,6 +198,7 @@ impl<P: Payload> Sorter<P> {
                 heads: Vec::new(),
                 runs: Vec::new(),
                 left,
+                bytes: self.bytes,
                 stats: self.stats,
             });
         }
@@ -204,7 +209,7 @@ impl<P: Payload> Sorter<P> {
         for run in &mut self.runs {
             heads.push(run.next()?);
         }
-        Ok(SortedRows { rows: Vec::new(), heads, runs: self.runs, left, stats: self.stats })
+        Ok(SortedRows { rows: Vec::new(), heads, runs: self.runs, left, bytes: 0, stats: self.stats })
     }
 }
 
@@ -255,10 +260,16 @@ pub struct SortedRows<P: Payload> {
     heads: Vec<Option<Row<P>>>,
     runs: Vec<Run>,
     left: usize,
+    /// Of the rows in memory.
+    bytes: usize,
     pub stats: SortStats,
 }
 
 impl<P: Payload> SortedRows<P> {
+    /// Bytes in memory.
+    pub fn held_bytes(&self) -> usize {
+        self.bytes + self.runs.len() * IO_BYTES
+    }
     /// The next row: its key and its payload.
     pub fn next_row(&mut self) -> Result<Option<(Box<[u8]>, P)>> {
         if self.left == 0 {
@@ -266,7 +277,11 @@ impl<P: Payload> SortedRows<P> {
         }
         self.left -= 1;
         if self.runs.is_empty() {
-            return Ok(self.rows.pop().map(|r| (r.key, r.payload)));
+            let row = self.rows.pop();
+            if let Some(r) = &row {
+                self.bytes -= r.key.len() + r.payload.byte_len() + ROW_OVERHEAD_BYTES;
+            }
+            return Ok(row.map(|r| (r.key, r.payload)));
         }
         let least = (0..self.heads.len())
             .filter(|i| self.heads[*i].is_some())

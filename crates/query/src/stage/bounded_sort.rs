@@ -157,6 +157,14 @@ impl BoundedSort {
 }
 
 impl Stage for BoundedSort {
+    fn held_bytes(&self) -> usize {
+        let sorted = match &self.state {
+            State::Filling(sorter) => sorter.held_bytes(),
+            State::Sorted(rows) => rows.held_bytes(),
+            State::Merging | State::Draining => 0,
+        };
+        self.bytes + sorted
+    }
     fn start(&mut self, env: &RunEnv) -> Result<()> {
         self.spill = env.spill.clone();
         Ok(())

@@ -150,7 +150,13 @@ fn outputs(d: &pando_bson::RawDoc, p: &mut ParseCtx<'_>) -> Result<Vec<AccSpec>>
                     let text = format!("The field name '{}' cannot be an operator name", f.name());
                     Err(Error::location(40236, text))
                 }
-                Value::Document(acc) => accumulator::parse(f.name(), acc, p),
+                Value::Document(acc) => {
+                    let spec = accumulator::parse(f.name(), acc, p)?;
+                    if spec.counts_by_document() {
+                        return Err(Error::location(4544714, "Can't refer to the group key in $bucketAuto"));
+                    }
+                    Ok(spec)
+                }
                 _ => Err(Error::location(
                     40234,
                     format!("The field '{}' must be an accumulator object", f.name()),
@@ -217,6 +223,9 @@ impl BucketAuto {
             match up.next()? {
                 Step::Row(row) => {
                     let v = self.value_of(row.bytes(), up.ctx())?;
+                    if self.granularity.is_some() {
+                        number(&v)?;
+                    }
                     key.clear();
                     key.append_with(v.value().unwrap_or(Value::Null), Collation::order(&up.ctx().collation));
                     sorter.add(key.bytes(), row.into_bytes())?;
@@ -311,6 +320,13 @@ impl BucketAuto {
 }
 
 impl Stage for BucketAuto {
+    fn held_bytes(&self) -> usize {
+        match &self.state {
+            State::Filling(sorter, _) => sorter.held_bytes(),
+            State::Cutting(c) => c.rows.held_bytes(),
+            State::Fresh | State::Done => 0,
+        }
+    }
     fn start(&mut self, env: &RunEnv) -> Result<()> {
         self.spill = env.spill.clone();
         Ok(())

@@ -163,11 +163,16 @@ impl Spec {
         b.finish().into()
     }
     fn point(&self, doc: &RawDoc) -> Result<Option<Point>> {
-        let v = self.field.of_doc(doc);
-        if v.is_nullish() {
+        // A path does not lead into arrays here: there is nothing at its end.
+        let parts = self.field.parts();
+        let inside = parts.iter().try_fold(Value::Document(doc), |v, part| match v {
+            Value::Document(d) => d.get(part),
+            _ => None,
+        });
+        let Some(v) = inside.filter(|v| !matches!(v, Value::Null | Value::Undefined)) else {
             return Ok(None);
-        }
-        let point = v.value().and_then(Point::of);
+        };
+        let point = Point::of(v);
         let point = point
             .ok_or_else(|| Error::location(5_733_201, "Densify field type must be numeric or a date"))?;
         match (point.is_date(), self.unit.is_some()) {

@@ -10,8 +10,9 @@ use crate::expr::{ParseCtx, check_field_name};
 use crate::plan::no_text_score;
 use crate::projection::MetaField;
 use pando_base::limits::{FACET_OUTPUT_BYTES_MAX, FACET_ROUND_BYTES, FACET_ROUND_DOCS};
-use pando_base::{Error, ErrorCode, Result};
+use pando_base::{Error, ErrorCode, HashMap, Result};
 use pando_bson::{ArrayBuilder, DocBuilder, Elem, RawDoc, Value};
+use std::collections::hash_map::Entry;
 
 struct Facet {
     facets: Vec<Branch>,
@@ -55,25 +56,42 @@ const REFUSED: &[&str] = &[
     "$listCatalog",
 ];
 
+fn spec_of<'e>(e: Elem<'e>) -> Result<&'e RawDoc> {
+    match e.value() {
+        Value::Document(spec) if !spec.is_empty() => Ok(spec),
+        _ => Err(Error::location(
+            40169,
+            format!("the $facet specification must be a non-empty object, but found: {e}"),
+        )),
+    }
+}
+
+/// The pipelines, each of them checked.
+pub(super) fn pipelines<'e>(e: Elem<'e>) -> Result<impl Iterator<Item = Result<&'e RawDoc>>> {
+    let spec = spec_of(e)?;
+    Ok(spec.iter().map(|f| {
+        check_field_name(f.name())?;
+        let Value::Array(stages) = f.value() else { return Err(no_array(f)) };
+        check_objects(f.name(), stages)?;
+        Ok(stages)
+    }))
+}
+
+fn no_array(f: Elem<'_>) -> Error {
+    let text = format!("arguments to $facet must be arrays, {} is type {}", f.name(), f.ty.name());
+    Error::location(40170, text)
+}
+
 pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Stage>>) -> Result<()> {
-    let spec = match e.value() {
-        Value::Document(spec) if !spec.is_empty() => spec,
-        _ => {
-            return Err(Error::location(
-                40169,
-                format!("the $facet specification must be a non-empty object, but found: {e}"),
-            ));
-        }
-    };
+    let spec = spec_of(e)?;
     let ctx = deeper(p.ctx)?;
     let mut facets: Vec<Branch> = Vec::new();
+    let mut places: HashMap<&str, usize> = HashMap::default();
     for f in spec {
         check_field_name(f.name())?;
-        let Value::Array(stages) = f.value() else {
-            let text = format!("arguments to $facet must be arrays, {} is type {}", f.name(), f.ty.name());
-            return Err(Error::location(40170, text));
-        };
-        check_stages(f.name(), stages)?;
+        let Value::Array(stages) = f.value() else { return Err(no_array(f)) };
+        check_objects(f.name(), stages)?;
+        check_stages(stages)?;
         let pipeline = Pipeline::parse_only(stages, &ctx)?;
         if pipeline.has_text() {
             return Err(no_text_score());
@@ -96,9 +114,12 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
             ended: false,
             out: ArrayBuilder::new(),
         };
-        match facets.iter_mut().find(|b| *b.name == *f.name()) {
-            Some(before) => *before = branch,
-            None => facets.push(branch),
+        match places.entry(f.name()) {
+            Entry::Occupied(at) => facets[*at.get()] = branch,
+            Entry::Vacant(free) => {
+                free.insert(facets.len());
+                facets.push(branch);
+            }
         }
     }
     out.push(Box::new(Facet {
@@ -113,21 +134,22 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
     Ok(())
 }
 
-fn check_stages(name: &str, stages: &RawDoc) -> Result<()> {
-    for s in stages {
-        let stage = match s.value() {
-            Value::Document(d) => d,
-            _ => {
-                return Err(Error::location(
-                    40171,
-                    format!(
-                        "elements of arrays in $facet spec must be non-empty objects, {name} argument contained an \
-                         element of type {}: {s}",
-                        s.ty.name()
-                    ),
-                ));
-            }
-        };
+fn check_objects(name: &str, stages: &RawDoc) -> Result<()> {
+    match stages.iter().find(|s| s.value().as_doc().is_none()) {
+        None => Ok(()),
+        Some(s) => Err(Error::location(
+            40171,
+            format!(
+                "elements of arrays in $facet spec must be non-empty objects, {name} argument contained an element of \
+                 type {}: {s}",
+                s.ty.name()
+            ),
+        )),
+    }
+}
+
+fn check_stages(stages: &RawDoc) -> Result<()> {
+    for stage in stages.iter().filter_map(|s| s.value().as_doc()) {
         if let Some(first) = stage.first() {
             refuse_elsewhere(first.name())?;
         }
@@ -277,6 +299,10 @@ impl Stage for Facet {
             (b.took, ran.into_iter().zip(&b.shown).filter(|(_, shown)| **shown).map(|(r, _)| r).collect())
         };
         self.facets.iter().map(of).collect()
+    }
+    fn held_bytes(&self) -> usize {
+        let runners = self.facets.iter().filter_map(|b| b.runner.as_ref());
+        self.round_bytes + self.output_bytes + runners.map(|r| r.held_bytes() as usize).sum::<usize>()
     }
     fn save(&mut self) {
         self.facets.iter_mut().filter_map(|b| b.runner.as_mut()).for_each(Runner::save);

@@ -12,6 +12,7 @@ use crate::collation::Collation;
 use crate::ctx::QueryCtx;
 use crate::exec::Fed;
 use crate::expr::{Expr, ParseCtx, Scope, Val};
+use crate::names::NamedList;
 use crate::plan::{Firsts, Pick};
 use crate::sort::{SortedRows, Sorter, SpillSpace};
 use bytes::Bytes;
@@ -52,7 +53,7 @@ impl Used {
 enum GroupId {
     One(Expr),
     /// An object of expressions. What is missing becomes null if there is just one, and is left out among several.
-    Fields(Vec<(Box<str>, Expr)>),
+    Fields(NamedList<Expr>),
 }
 
 enum State {
@@ -137,7 +138,7 @@ fn parse_id(v: Value<'_>, p: &mut ParseCtx<'_>) -> Result<GroupId> {
         }
     }
     match p.object(d)? {
-        Expr::Object(fields) => Ok(GroupId::Fields(fields)),
+        Expr::Object(fields) => Ok(GroupId::Fields(fields.into())),
         e => Ok(GroupId::One(e)),
     }
 }
@@ -151,7 +152,7 @@ impl GroupId {
             }
             GroupId::Fields(fields) => {
                 let mut b = DocBuilder::new();
-                for (name, e) in fields {
+                for (name, e) in fields.iter() {
                     match e.eval(scope)?.value() {
                         Some(v) => b.value(name, v),
                         None if fields.len() == 1 => b.null(name),
@@ -329,6 +330,15 @@ impl Stage for Group {
         self.spill = env.spill.clone();
         Ok(())
     }
+    fn held_bytes(&self) -> usize {
+        match &self.state {
+            State::Filling(f) | State::Memory(f, _) => {
+                f.bytes + f.sorter.as_ref().map_or(0, Sorter::held_bytes)
+            }
+            State::Merging(rows, _) => rows.held_bytes(),
+            State::Fresh | State::Done => 0,
+        }
+    }
     fn held(&self) -> Option<Held> {
         let named = |(spec, n): (&AccSpec, &u64)| (spec.field.clone(), *n);
         Some(Held::Groups {
@@ -392,7 +402,7 @@ impl Stage for Group {
             (GroupId::One(Expr::Field(from)), Some(rest)) => from.renamed(Some(rest)),
             (GroupId::Fields(fields), Some(rest)) => {
                 let (name, rest) = rest.split_once('.').map_or((rest, None), |(n, r)| (n, Some(r)));
-                match fields.iter().find(|(n, _)| **n == *name) {
+                match fields.find(name.as_bytes()).map(|at| &fields[at]) {
                     Some((_, Expr::Field(from))) => from.renamed(rest),
                     _ => None,
                 }

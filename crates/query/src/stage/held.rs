@@ -1,5 +1,6 @@
-//! What stages that collect their input held at most, as explain tells it.
+//! What stages that collect their input held at most, as explain tells it, and what they hold now.
 
+use super::{Runner, Stage};
 use crate::sort::SortStats;
 use pando_bson::DocBuilder;
 
@@ -11,6 +12,24 @@ pub enum Held {
     Rows { bytes: u64, spills: u64 },
     /// A `$setWindowFields`: the largest partition.
     Partition { bytes: u64, on_disk: bool },
+}
+
+impl Runner {
+    /// What was done so far, stage by stage.
+    pub fn ran(&self) -> Vec<RanStage> {
+        #[allow(clippy::borrowed_box)] // what an iterator over boxes gives
+        let of = |(stage, returned): (&Box<dyn Stage>, &u64)| RanStage {
+            returned: *returned,
+            join: stage.join_stats(),
+            held: stage.held(),
+            facets: stage.facets(),
+        };
+        self.stages.iter().zip(&self.returned).map(of).collect()
+    }
+    /// What its stages hold in memory between two batches.
+    pub fn held_bytes(&self) -> u64 {
+        self.stages.iter().map(|s| s.held_bytes() as u64).sum()
+    }
 }
 
 impl Held {

@@ -68,7 +68,7 @@ impl Pipeline {
 
     /// Moves a `$sort` by the source alone, which stands behind the filters, before the unpacking.
     fn sort_buckets(&mut self, ask: &Ask, at: usize) -> Result<()> {
-        if !self.metas.is_empty() || !self.stages.get(at).is_some_and(|s| s.as_sort().is_some()) {
+        if !self.metas.is_empty() || self.stages.get(at).is_none_or(|s| s.as_sort().is_none()) {
             return Ok(());
         }
         let Some(pattern) = self.shown[at].as_deref().and_then(|d| d.first()?.value().as_doc()) else {

@@ -88,7 +88,7 @@ impl LookupSpec {
             for (name, e) in &self.lets {
                 let v = e.eval_doc(doc, outer)?;
                 v.check_depth()?;
-                vars.lets.push((name.clone(), v.value().map(Bson::from)));
+                vars.lets.set(name, v.value().map(Bson::from));
             }
         }
         Ok(ctx)
@@ -402,6 +402,15 @@ impl Stage for Lookup {
     }
     fn leaves_alone(&self, path: &str) -> bool {
         !same_root(&self.spec.as_path.dotted(), path)
+    }
+    fn held_bytes(&self) -> usize {
+        match &self.way {
+            Way::Building(_, table) | Way::Hash(table) => table.bytes,
+            Way::Collecting(_, rows, _) | Way::Same(rows) => {
+                rows.iter().map(|r| r.len() + size_of::<Bytes>()).sum()
+            }
+            Way::Undecided | Way::Probe(_) | Way::Each => 0,
+        }
     }
     fn save(&mut self) {
         if let Way::Building(sub, _) | Way::Collecting(sub, ..) = &mut self.way {

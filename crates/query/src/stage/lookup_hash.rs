@@ -1,6 +1,9 @@
 //! A foreign collection held in memory by the values of one field: what an equality `$lookup` without a useful index
 //! reads once instead of once per document.
 
+// Values come from clients, who must not be able to choose keys that collide.
+#![allow(clippy::disallowed_types)]
+
 use super::Row;
 use super::local_values::local_values;
 use crate::collation::Collation;

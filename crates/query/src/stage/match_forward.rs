@@ -2,7 +2,9 @@
 //! that fewer documents are worked on and an index may find them.
 
 use super::{Origin, Pipeline, Stage, matching};
+use crate::ctx::QueryCtx;
 use pando_base::Result;
+use pando_base::limits::{CONDITION_BYTES_PER_LOOK, CONDITION_MOVES_EACH, CONDITION_MOVES_MIN};
 use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, RawDoc, Value};
 
 /// The conditions that all have to hold, each as a filter of its own.
@@ -122,42 +124,105 @@ pub(super) fn spec(filter: &RawDoc) -> DocBuf {
     b.finish()
 }
 
-impl Pipeline {
-    pub(super) fn move_filters_forward(&mut self) -> Result<()> {
-        let mut at = 1;
-        while at < self.stages.len() {
-            if self.move_one(at)? { at = at.saturating_sub(1).max(1) } else { at += 1 }
-        }
-        Ok(())
-    }
+/// A stage, and how explain shows it.
+type Shown = (Box<dyn Stage>, Option<DocBuf>);
 
-    /// Moves what it can of the filter at `at` before the stage in front of it; true when something moved.
-    fn move_one(&mut self, at: usize) -> Result<bool> {
-        let before = &self.stages[at - 1];
-        let Some(filter) = self.stages[at].as_filter() else { return Ok(false) };
-        if before.as_filter().is_some() {
-            return Ok(false);
-        }
-        let mut all = Vec::new();
-        conditions(filter, &mut all);
+/// A filter on its way to the front.
+struct Carried {
+    conditions: Vec<DocBuf>,
+    /// The stage it was, until it gets past another or leaves conditions behind.
+    unmoved: Option<Shown>,
+}
+
+impl Carried {
+    /// What stays behind `stage`, and what gets past it. Each condition that is looked at is taken from `looks`;
+    /// when none are left, all stay.
+    fn past(
+        self,
+        stage: &dyn Stage,
+        ctx: &QueryCtx,
+        looks: &mut usize,
+    ) -> Result<(Option<Shown>, Option<Carried>)> {
         let (mut moving, mut staying) = (Vec::new(), Vec::new());
-        for c in all {
-            match self::before(&**before, &c, self.ctx.collation.is_some()) {
+        for c in &self.conditions {
+            *looks = looks.saturating_sub(1 + c.byte_len() / CONDITION_BYTES_PER_LOOK);
+            let moved = if *looks == 0 { None } else { before(stage, c, ctx.collation.is_some()) };
+            match moved {
                 Some(moved) => moving.push(moved),
-                None => staying.push(c),
+                None => staying.push(c.clone()),
             }
         }
         if moving.is_empty() {
-            return Ok(false);
+            return Ok((Some(self.stage(ctx)?), None));
         }
-        let first = joined(&moving);
-        let stage = matching::stage(&first, &self.ctx)?;
-        self.keep_filter(at, &staying)?;
-        self.stages.insert(at - 1, stage);
-        self.shown.insert(at - 1, Some(spec(&first)));
-        Ok(true)
+        let left = match staying.is_empty() {
+            true => None,
+            false => Some(Carried { conditions: staying, unmoved: None }.stage(ctx)?),
+        };
+        Ok((left, Some(Carried { conditions: moving, unmoved: None })))
+    }
+    fn stage(self, ctx: &QueryCtx) -> Result<Shown> {
+        if let Some(unmoved) = self.unmoved {
+            return Ok(unmoved);
+        }
+        let filter = joined(&self.conditions);
+        Ok((matching::stage(&filter, ctx)?, Some(spec(&filter))))
+    }
+}
+
+impl Pipeline {
+    /// One walk from the last stage to the first, carrying the conditions that get past each of them.
+    pub(super) fn move_filters_forward(&mut self) -> Result<()> {
+        if !self.stages.iter().skip(1).any(|s| s.as_filter().is_some()) {
+            return Ok(());
+        }
+        let mut looks = CONDITION_MOVES_MIN + CONDITION_MOVES_EACH * self.stages.len();
+        // The filter that comes first is at the end, as are the stages done.
+        let (mut carried, mut done): (Vec<Carried>, Vec<Shown>) = (Vec::new(), Vec::new());
+        let shown = std::mem::take(&mut self.shown);
+        for (stage, shown) in std::mem::take(&mut self.stages).into_iter().zip(shown).rev() {
+            if let Some(filter) = stage.as_filter() {
+                let mut parts = Vec::new();
+                conditions(filter, &mut parts);
+                looks += CONDITION_MOVES_EACH * parts.len();
+                carried.push(Carried { conditions: parts, unmoved: Some((stage, shown)) });
+                continue;
+            }
+            let mut on = Vec::new();
+            for filter in carried {
+                let (left, goes_on) = filter.past(&*stage, &self.ctx, &mut looks)?;
+                done.extend(left);
+                on.extend(goes_on);
+            }
+            carried = on;
+            done.push((stage, shown));
+        }
+        for filter in carried {
+            done.push(filter.stage(&self.ctx)?);
+        }
+        (self.stages, self.shown) = done.into_iter().rev().unzip();
+        Ok(())
     }
 
+    /// Filters that follow one another become one, from `at` on.
+    pub(super) fn join_filters(&mut self, at: usize) {
+        let filters: Vec<&RawDoc> = self.stages[at..].iter().map_while(|s| s.as_filter()).collect();
+        if filters.len() < 2 {
+            return;
+        }
+        let mut all = DocBuilder::new();
+        all.array("$and", |a| {
+            filters.iter().for_each(|f| {
+                a.raw_doc(f);
+            });
+        });
+        let taken = filters.len();
+        // Together they may be too large, or nest too deep: then they stay apart.
+        if let Ok(one) = matching::stage(&all.finish(), &self.ctx) {
+            self.stages.splice(at..at + taken, [one]);
+            self.shown.drain(at + 1..at + taken);
+        }
+    }
     /// Leaves these conditions of the filter at `at`; without any it goes away.
     fn keep_filter(&mut self, at: usize, staying: &[DocBuf]) -> Result<()> {
         if staying.is_empty() {
@@ -269,7 +334,6 @@ pub(super) fn same_root(a: &str, b: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ctx::QueryCtx;
 
     fn shown(stages: &str) -> Vec<String> {
         let holder = pando_bson::extjson::parse(&format!("{{\"p\":{stages}}}")).unwrap().to_raw();

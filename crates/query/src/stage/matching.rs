@@ -19,9 +19,9 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
         return Err(Error::location(15959, "the match filter must be an expression in an object"));
     };
     crate::matcher::refuse_where(filter)?;
-    crate::matcher::refuse_near(filter)?;
+    crate::matcher::check_match(filter)?;
     out.push(stage(filter, p.ctx)?);
-    Ok(())
+    crate::matcher::refuse_near(filter)
 }
 
 pub(super) fn stage(filter: &RawDoc, ctx: &QueryCtx) -> Result<Box<dyn Stage>> {

@@ -78,7 +78,7 @@ impl Pipeline {
         if self.misplaced {
             return Err(Error::bad_value("cannot use sortKey $meta projection without a sort"));
         }
-        if !self.stages.first().is_some_and(|s| s.as_near().is_some()) {
+        if self.stages.first().is_none_or(|s| s.as_near().is_none()) {
             check_nearness(&self.metas)?;
         }
         match self.metas.contains(&MetaField::TextScore) && !self.has_text() {

@@ -26,6 +26,7 @@ mod densify;
 mod facet;
 mod fill;
 mod find_part;
+mod first_look;
 mod foreign;
 mod geo_near;
 mod granularity;
@@ -67,6 +68,7 @@ mod window;
 
 pub use ask_buckets::{bucket_filter, partial_filter};
 pub use find_part::FindPart;
+pub use first_look::first_look;
 pub use foreign::{Collections, JoinStats, Target};
 pub use geo_near::NearPart;
 pub use held::{Held, RanStage};
@@ -433,6 +435,9 @@ pub(crate) trait Stage: Send {
     fn join_stats(&self) -> Option<JoinStats> {
         None
     }
+    fn held_bytes(&self) -> usize {
+        0
+    }
     /// What it collected, if it is one that collects.
     fn held(&self) -> Option<Held> {
         None
@@ -565,6 +570,7 @@ impl Pipeline {
     /// `$geoNear` is the find plan, so nothing that does anything may be in front of it.
     fn check_near(&self) -> Result<()> {
         let Some(at) = self.stages.iter().rposition(|s| s.as_near().is_some()) else { return Ok(()) };
+        #[allow(clippy::borrowed_box)] // what an iterator over boxes gives
         let idle =
             |s: &Box<dyn Stage>| s.as_filter().is_some_and(RawDoc::is_empty) || s.as_unpack().is_some();
         if self.stages[..at].iter().all(idle) { Ok(()) } else { Err(geo_near::misplaced()) }
@@ -647,7 +653,9 @@ impl Pipeline {
         let mut find =
             FindPart { text_score: self.text_score, nearness: self.nearness, ..FindPart::default() };
         let mut taken = 0;
-        while let Some(stage) = self.stages.get_mut(taken) {
+        loop {
+            self.join_filters(taken);
+            let Some(stage) = self.stages.get_mut(taken) else { break };
             // Conditions behind a `$geoNear` may be on what it adds.
             if find.near.is_some() && stage.as_limit().is_none() || !stage.push_down(&mut find) {
                 break;
@@ -724,18 +732,6 @@ pub(crate) fn stage_spec(v: Value<'_>) -> Result<&RawDoc> {
     Ok(spec)
 }
 
-/// What MongoDB checks of any pipeline before it parses it: objects with one field each, whose names are stages.
-pub fn check_names(pipeline: &RawDoc) -> Result<()> {
-    for e in pipeline {
-        let spec = stage_spec(e.value())?;
-        let Some(stage) = spec.first() else { return Err(not_one_field()) };
-        if !registry::is_known(stage.name()) {
-            return Err(registry::unknown(stage.name()));
-        }
-    }
-    Ok(())
-}
-
 /// A pipeline in the middle of its run. Owned and `Send`; the input is given anew with each pull.
 pub struct Runner {
     stages: Vec<Box<dyn Stage>>,
@@ -760,16 +756,6 @@ impl Runner {
             step = check_reply_depth(row.doc()).and(step);
         }
         step.map_err(|e| if input_failed { e } else { e.context("PlanExecutor error during aggregation") })
-    }
-    /// What was done so far, stage by stage.
-    pub fn ran(&self) -> Vec<RanStage> {
-        let of = |(stage, returned): (&Box<dyn Stage>, &u64)| RanStage {
-            returned: *returned,
-            join: stage.join_stats(),
-            held: stage.held(),
-            facets: stage.facets(),
-        };
-        self.stages.iter().zip(&self.returned).map(of).collect()
     }
     /// Lets go of the present snapshots of other collections.
     pub fn save(&mut self) {

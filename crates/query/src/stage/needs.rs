@@ -32,14 +32,7 @@ impl Needs {
         if self.whole || !self.settled {
             return None;
         }
-        let mut out: Vec<String> = Vec::new();
-        // Sorted, so an ancestor comes before what is under it.
-        for path in self.paths {
-            let covered = |a: &String| path.strip_prefix(a.as_str()).is_some_and(|r| r.starts_with('.'));
-            if !out.iter().any(covered) {
-                out.push(path);
-            }
-        }
-        Some(out)
+        let covered = |path: &str| path.match_indices('.').any(|(at, _)| self.paths.contains(&path[..at]));
+        Some(self.paths.iter().filter(|p| !covered(p)).cloned().collect())
     }
 }

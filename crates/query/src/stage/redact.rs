@@ -15,7 +15,9 @@ struct Redact {
 pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Stage>>) -> Result<()> {
     let mark = p.mark();
     let current = p.bind("CURRENT");
+    p.judges = true;
     let expr = p.parse(e.value());
+    p.judges = false;
     p.forget(mark);
     out.push(Box::new(Redact { expr: expr?, current }));
     Ok(())

@@ -37,7 +37,8 @@ pub(super) fn parse(e: Elem<'_>, _: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
             return Err(Error::location(28746, "size argument to $sample must be a number"));
         };
         let nan = f.value().as_f64().is_some_and(f64::is_nan);
-        let n = if nan { 0 } else { n.truncate_i64().unwrap_or(i64::MAX) };
+        let below = f.value().as_f64().is_some_and(|f| f < 0.0);
+        let n = if nan { 0 } else { n.truncate_i64().unwrap_or(if below { i64::MIN } else { i64::MAX }) };
         if n < 0 {
             return Err(Error::location(28747, "size argument to $sample must not be negative"));
         }
@@ -67,6 +68,13 @@ impl Sample {
 }
 
 impl Stage for Sample {
+    fn held_bytes(&self) -> usize {
+        match &self.state {
+            State::Filling(sorter) => sorter.held_bytes(),
+            State::Draining(rows) => rows.held_bytes(),
+            State::Fresh | State::Done => 0,
+        }
+    }
     fn may_nest(&self) -> bool {
         false
     }

@@ -6,6 +6,7 @@
 
 use crate::ctx::QueryCtx;
 use crate::expr::{Expr, FieldPath, ParseCtx, Scope, Val};
+use crate::names::{NamedList, PathSet};
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, Elem, RawDoc, Value};
 use std::collections::BTreeSet;
@@ -28,7 +29,7 @@ pub(crate) struct Shape {
 #[derive(Debug, Default)]
 struct Node {
     /// In the order of the specification.
-    children: Vec<(Box<str>, Child)>,
+    children: NamedList<Child>,
     /// Some expression below adds a field that may not be there.
     computes: bool,
 }
@@ -43,11 +44,11 @@ enum Child {
 
 impl Node {
     fn find(&self, name: &[u8]) -> Option<usize> {
-        self.children.iter().position(|(n, _)| n.as_bytes() == name)
+        self.children.find(name)
     }
     fn settle(&mut self) -> bool {
         let mut computes = false;
-        for (_, child) in &mut self.children {
+        for (_, child) in self.children.iter_mut() {
             computes |= match child {
                 Child::Compute(_) => true,
                 Child::Nested(node) => node.settle(),
@@ -58,7 +59,7 @@ impl Node {
         computes
     }
     fn expressions<'e>(&'e mut self, out: &mut Vec<&'e mut Expr>) {
-        for (_, child) in &mut self.children {
+        for (_, child) in self.children.iter_mut() {
             match child {
                 Child::Compute(e) => out.push(e),
                 Child::Nested(node) => node.expressions(out),
@@ -74,7 +75,7 @@ impl Node {
             let index = match at.find(head.as_bytes()) {
                 Some(i) => i,
                 None => {
-                    at.children.push((head.into(), Child::Nested(Node::default())));
+                    at.children.push(head, Child::Nested(Node::default()));
                     at.children.len() - 1
                 }
             };
@@ -92,7 +93,7 @@ impl Node {
         if at.find(rest.as_bytes()).is_some() {
             return Err(Error::location(31250, format!("Path collision at {path}")));
         }
-        at.children.push((rest.into(), child));
+        at.children.push(rest, child);
         Ok(())
     }
 }
@@ -151,7 +152,7 @@ impl Shape {
             Mode::Exclude
         };
         match (mode, id, root.find(b"_id")) {
-            (Mode::Include, None, None) => root.children.insert(0, ("_id".into(), Child::Keep)),
+            (Mode::Include, None, None) => root.children.push_front("_id", Child::Keep),
             (Mode::Exclude, Some(true), Some(i)) => {
                 root.children.remove(i);
             }
@@ -174,7 +175,7 @@ impl Shape {
     /// `$addFields`, `$set`.
     pub(crate) fn add_fields(spec: &RawDoc, p: &mut ParseCtx<'_>) -> Result<Shape> {
         let mut root = Node::default();
-        let mut seen: Vec<String> = Vec::new();
+        let mut seen = PathSet::default();
         for e in spec {
             add_field(&mut root, "", e, spec, &mut seen, p)?;
         }
@@ -309,7 +310,7 @@ impl Shape {
 }
 
 fn collect_needs(node: &Node, prefix: &str, mode: Mode, paths: &mut BTreeSet<String>, complete: &mut bool) {
-    for (name, child) in &node.children {
+    for (name, child) in node.children.iter() {
         let path = if prefix.is_empty() { name.to_string() } else { format!("{prefix}.{name}") };
         match child {
             Child::Keep => {
@@ -436,7 +437,7 @@ fn add_field(
     prefix: &str,
     e: Elem<'_>,
     spec: &RawDoc,
-    seen: &mut Vec<String>,
+    seen: &mut PathSet,
     p: &mut ParseCtx<'_>,
 ) -> Result<()> {
     let name = e.name();
@@ -450,7 +451,6 @@ fn add_field(
             ),
         )
     };
-    let clash = |a: &str, b: &str| a == b || a.strip_prefix(b).is_some_and(|rest| rest.starts_with('.'));
     let nested = match e.value() {
         Value::Document(d) if d.is_empty() => {
             let text = format!("an empty object is not a valid value. Found empty object at path {path}");
@@ -471,12 +471,12 @@ fn add_field(
         }
         return Ok(());
     }
-    if let Some(other) = seen.iter().find(|s| clash(s, &path) || clash(&path, s)) {
+    if let Some(other) = seen.conflict(&path) {
         return Err(conflict(other));
     }
     let expr = p.parse(e.value())?;
     root.insert(&path, Child::Compute(expr))?;
-    seen.push(path);
+    seen.insert(&path);
     Ok(())
 }
 

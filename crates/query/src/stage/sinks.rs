@@ -67,12 +67,13 @@ fn out(v: Value<'_>) -> Result<Into> {
     match v {
         Value::String(coll) => Ok(Into { db: None, coll: coll.to_owned() }),
         Value::Document(d) => {
-            if d.count() == 2 && d.iter().all(|e| matches!(e.name(), "db" | "coll")) {
-                for e in d.iter().filter(|e| e.value().as_str().is_none()) {
-                    let (name, found) = (e.name(), e.value().type_name());
-                    let text = format!("wrong type for field ({name}) {found} != string");
-                    return Err(Error::location(13111, text));
-                }
+            if d.count() == 2
+                && d.iter().all(|e| matches!(e.name(), "db" | "coll"))
+                && let Some(e) = d.iter().find(|e| e.value().as_str().is_none())
+            {
+                let (name, found) = (e.name(), e.value().type_name());
+                let text = format!("wrong type for field ({name}) {found} != string");
+                return Err(Error::location(13111, text));
             }
             let text = |name| d.get(name).and_then(|v| v.as_str()).map(str::to_owned);
             match (text("db"), text("coll"), d.count()) {
@@ -123,14 +124,13 @@ fn merge(v: Value<'_>, ctx: &QueryCtx) -> Result<Merge> {
     check_modes(&when_matched, when_not_matched)?;
     let lets = match spec.get("let") {
         Some(Value::Document(d)) => lets(d, &when_matched, ctx)?,
-        Some(Value::Null | Value::Undefined) => Vec::new(),
+        Some(Value::Null | Value::Undefined) | None => Vec::new(),
         Some(v) => {
             return Err(Error::type_mismatch(format!(
                 "BSON field '$merge.let' is the wrong type '{}', expected type 'object'",
                 v.type_name()
             )));
         }
-        None => Vec::new(),
     };
     if let WhenMatched::Pipeline(stages) = &when_matched {
         check_stages(stages)?;

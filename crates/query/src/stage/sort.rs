@@ -163,6 +163,13 @@ impl Stage for Sort {
     fn as_sort(&self) -> Option<SortAsked> {
         (!self.keep_key).then(|| SortAsked { pattern: self.pattern.clone(), limit: self.limit })
     }
+    fn held_bytes(&self) -> usize {
+        match &self.state {
+            State::Filling(sorter) => sorter.held_bytes(),
+            State::Draining(rows) => rows.held_bytes(),
+            State::Fresh | State::Done => 0,
+        }
+    }
     fn held(&self) -> Option<Held> {
         Some(Held::rows(self.stats))
     }

@@ -4,6 +4,7 @@ use super::Pipeline;
 use crate::ctx::QueryCtx;
 use crate::expr::spelled::put;
 use crate::matcher::Matcher;
+use crate::names::NamedList;
 use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc, Value};
 
 /// A stage as written, spelled out.
@@ -132,7 +133,7 @@ fn accumulated(b: &mut DocBuilder, accumulator: &RawDoc, ctx: &QueryCtx) {
 
 /// The fields of a projection, dotted paths as nested ones.
 #[derive(Default)]
-struct Tree(Vec<(String, Branch)>);
+struct Tree(NamedList<Branch>);
 
 enum Branch {
     Is(bool),
@@ -162,19 +163,21 @@ impl Tree {
     fn put(&mut self, path: &str, branch: Branch) {
         let (head, rest) = path.split_once('.').map_or((path, None), |(h, r)| (h, Some(r)));
         let Some(rest) = rest else {
-            return self.0.push((head.to_owned(), branch));
+            return self.0.push(head, branch);
         };
-        if let Some((_, Branch::Below(below))) = self.0.iter_mut().find(|(n, _)| n == head) {
+        if let Some(at) = self.0.find(head.as_bytes())
+            && let Branch::Below(below) = &mut self.0[at].1
+        {
             return below.put(rest, branch);
         }
         let mut below = Tree::default();
         below.put(rest, branch);
-        self.0.push((head.to_owned(), Branch::Below(below)));
+        self.0.push(head, Branch::Below(below));
     }
     /// Fields that stay or go first, then the others.
     fn write(&self, b: &mut DocBuilder, ctx: &QueryCtx) {
         for computed in [false, true] {
-            for (name, branch) in &self.0 {
+            for (name, branch) in self.0.iter() {
                 match branch {
                     Branch::Is(stays) if !computed => {
                         b.bool(name, *stays);
@@ -192,7 +195,7 @@ impl Tree {
     }
     fn flag(&self) -> Option<bool> {
         self.0.iter().find_map(|(name, branch)| match branch {
-            Branch::Is(stays) if name != "_id" => Some(*stays),
+            Branch::Is(stays) if &**name != "_id" => Some(*stays),
             Branch::Below(below) => below.flag(),
             _ => None,
         })
@@ -204,9 +207,9 @@ pub(crate) fn projection(spec: &RawDoc, ctx: &QueryCtx) -> DocBuf {
     let mut tree = Tree::default();
     spec.iter().for_each(|e| tree.insert(e, true));
     let mut b = DocBuilder::new();
-    let stays = match tree.0.iter().position(|(name, b)| name == "_id" && matches!(b, Branch::Is(_))) {
-        Some(at) => matches!(tree.0.remove(at).1, Branch::Is(true)),
-        None if tree.0.iter().any(|(name, _)| name == "_id") => {
+    let stays = match tree.0.iter().position(|(name, b)| &**name == "_id" && matches!(b, Branch::Is(_))) {
+        Some(at) => matches!(tree.0.remove(at), Branch::Is(true)),
+        None if tree.0.find(b"_id").is_some() => {
             tree.write(&mut b, ctx);
             return b.finish();
         }

@@ -22,7 +22,8 @@ enum State {
     Done,
 }
 
-pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Stage>>) -> Result<()> {
+/// The collection that is named, and the stages over it.
+pub(super) fn named<'e>(e: Elem<'e>) -> Result<(&'e str, &'e RawDoc)> {
     let (mut coll, mut pipeline) = ("", RawDoc::empty());
     match e.value() {
         Value::String(name) => coll = name,
@@ -54,6 +55,11 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
             )));
         }
     }
+    Ok((coll, pipeline))
+}
+
+pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Stage>>) -> Result<()> {
+    let (coll, pipeline) = named(e)?;
     for stage in pipeline {
         if stage.value().as_doc().is_none() {
             return Err(wrong_type(&format!("pipeline.{}", stage.name()), stage.value(), "object"));

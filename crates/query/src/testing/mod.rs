@@ -5,3 +5,4 @@ pub(crate) mod mem;
 mod pipelines;
 mod plans;
 mod rewrites;
+mod sweep;

@@ -2,7 +2,7 @@
 
 use super::Language;
 use super::delimiters::in_ranges;
-use std::collections::HashMap;
+use pando_base::HashMap;
 use std::sync::LazyLock;
 
 /// Lower case for comparison: forms of one letter that differ by place in a word are one too.

@@ -1,5 +1,8 @@
 //! What a text index covers: fields with weights, languages, and the ordinary fields before and behind the text.
 
+// Words come from clients, who must not be able to choose keys that collide.
+#![allow(clippy::disallowed_types)]
+
 use super::Language;
 use super::fields::each_field;
 use super::tokens::{Sensitivity, Tokens};

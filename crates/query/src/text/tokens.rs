@@ -60,6 +60,8 @@ impl Tokens {
     /// Calls `each` with every term of `text` that is not a stop word.
     pub(super) fn each(&self, text: &str, mut each: impl FnMut(String)) {
         let mut small = String::new();
+        // A text ends at its first NUL.
+        let text = text.split('\0').next().unwrap_or_default();
         for token in text.split(|c| self.sensitivity.delimits(c, self.language)).filter(|t| !t.is_empty()) {
             small.clear();
             small.extend(unhurried(token).map(|c| self.sensitivity.lower(c, self.language)));

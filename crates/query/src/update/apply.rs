@@ -210,8 +210,9 @@ impl Applier<'_> {
             out.truncate(head);
             return Ok(Log::Same);
         };
-        if path.parent.is_none() && name.starts_with('$') {
-            return Err(dollar_prefixed(name));
+        // What an upsert inserts may have any names.
+        if path.parent.is_none() && name.starts_with('$') && !self.cx.insert {
+            return Err(dollar_field(name, ty));
         }
         out[head] = ty as u8;
         Ok(Log::New(Span { ty, start, end: out.len() }))
@@ -474,6 +475,20 @@ fn written_id(out: &[u8]) -> Option<String> {
     end(&mut root, 0);
     let root = RawDoc::trusted(&root);
     root.elem("_id").map(|id| format!("{id:#}"))
+}
+
+/// A new top-level field whose name is an operator's, or a part of a reference that is not whole.
+fn dollar_field(name: &str, ty: ElementType) -> Error {
+    let text = match name {
+        "$ref" | "$db" if ty != ElementType::String => {
+            format!("The DBRef {name} field must be a String, not a {}", ty.name())
+        }
+        "$ref" => "The DBRef $ref field must be followed by a $id field".to_owned(),
+        "$id" => "Found $id field without a $ref before it, which is invalid.".to_owned(),
+        "$db" => "Found $db field without a $id before it, which is invalid.".to_owned(),
+        _ => return dollar_prefixed(name),
+    };
+    Error::new(ErrorCode::InvalidDBRef, text)
 }
 
 /// A new top-level field may not look like an operator.

@@ -24,7 +24,7 @@ impl ArrayFilters {
         for filter in filters {
             let mut id = None;
             find_id(filter, &mut id).map_err(in_filter)?;
-            let matcher = Matcher::parse_restricted(filter, ctx).map_err(in_filter)?;
+            let matcher = Matcher::parse_of_elements(filter, ctx).map_err(in_filter)?;
             let Some(id) = id else {
                 return Err(Error::failed_to_parse(
                     "Cannot use an expression without a top-level field name in arrayFilters",

@@ -83,18 +83,23 @@ impl UpdateOutcome {
 }
 
 impl UpdatePlan {
+    /// Array filters by themselves: mistakes in them come before those of the update, which may have no use for them.
+    pub fn check_array_filters(filters: &RawDoc, ctx: &QueryCtx) -> Result<()> {
+        ArrayFilters::parse(filter_docs(filters)?, ctx).map(drop)
+    }
+
     /// Parses the `u` of an update statement: a document or a pipeline array. `array_filters` is the statement's
     /// `arrayFilters` array, if any.
     pub fn parse(update: Value<'_>, array_filters: Option<&RawDoc>, ctx: &QueryCtx) -> Result<UpdatePlan> {
         let doc = match update {
             Value::Document(doc) => doc,
             Value::Array(stages) => {
-                if array_filters.is_some() {
+                let stages = pipeline::parse(stages, ctx)?;
+                if array_filters.is_some_and(|f| !f.is_empty()) {
                     return Err(Error::failed_to_parse(
                         "arrayFilters may not be specified for pipeline-style updates",
                     ));
                 }
-                let stages = pipeline::parse(stages, ctx)?;
                 return Ok(UpdatePlan { kind: Kind::Pipeline(stages), ctx: ctx.clone() });
             }
             _ => {
@@ -159,7 +164,7 @@ impl UpdatePlan {
         new: &RawDoc,
         new_id: impl FnOnce() -> ObjectId,
     ) -> Result<DocBuf> {
-        let new = keep_id(&*upsert::seed(filter, false)?, new, Target::Upsert)?;
+        let new = keep_id(&upsert::seed(filter, false)?, new, Target::Upsert)?;
         finish_upsert(new, new_id)
     }
 

@@ -2,7 +2,6 @@
 
 use super::{LogForm, Target, UpdateOutcome, check_depth, keep_id};
 use crate::ctx::QueryCtx;
-use crate::expr::optimize_error;
 use crate::stage::{Transform, parse_update_stage};
 use pando_base::Result;
 use pando_bson::{DocBuf, RawDoc};
@@ -10,8 +9,11 @@ use pando_oplog::diff;
 
 pub(super) fn parse(stages: &RawDoc, ctx: &QueryCtx) -> Result<Vec<Transform>> {
     let mut out = stages.iter().map(|e| parse_update_stage(e.value(), ctx)).collect::<Result<Vec<_>>>()?;
-    for stage in &mut out {
-        stage.optimize(ctx).map_err(|e| optimize_error("pipeline", e))?;
+    for (written, stage) in stages.iter().zip(&mut out) {
+        // What is wrong with constants alone is only an error once a document is updated.
+        if stage.optimize(ctx).is_err() {
+            *stage = parse_update_stage(written.value(), ctx)?;
+        }
     }
     Ok(out)
 }

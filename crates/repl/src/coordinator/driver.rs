@@ -1,6 +1,7 @@
 //! The coordinator's tasks: one gives the core its time, the others work through the lanes of actions.
 
 use crate::coordinator::{Coordinator, Lane};
+use pando_base::mutants::{Mutant as Planted, broken as planted};
 use pando_base::{Error, limits};
 use pando_topology::{Action, Event, MemberState, Position, Positions};
 use std::sync::Arc;
@@ -53,7 +54,8 @@ async fn persist(c: Arc<Coordinator>) {
     while !c.effects.is_stopping() {
         match next(&c, Lane::Disk) {
             Ok(Action::PersistVote { id, vote }) => {
-                let done = c.effects.persist_vote(vote).await;
+                let lost = planted(Planted::VoteNotPersisted);
+                let done = if lost { Ok(()) } else { c.effects.persist_vote(vote).await };
                 persisted(&c, id, done.map(|()| None));
             }
             Ok(Action::PersistConfig { id, config, note }) => {

@@ -204,7 +204,12 @@ impl Coordinator {
         }
         let mut actions = Vec::new();
         let now = self.now();
+        let primary = inner.core.primary();
         inner.core.step(now, event, &mut actions);
+        // Learned from a heartbeat, without any change of this node's own.
+        if inner.core.primary() != primary {
+            self.repl.show_core(&inner.core);
+        }
         let mut at = 0;
         // Carrying one out may add more behind it.
         while let Some(action) = actions.get(at).cloned() {

@@ -84,7 +84,11 @@ pub(crate) async fn run(deps: Deps, stop: Stop, from: Arc<Queue>) {
         let uneven = deps.catalog.is_before_min_valid();
         let why = if uneven { Applying::InitialSync } else { Applying::Steady };
         let applied = apply(&deps, batch, why).await;
-        if let Err(e) = applied.and_then(|()| if uneven { look_at_min_valid(&deps) } else { Ok(()) }) {
+        let looked = match applied {
+            Ok(()) if uneven => look_at_min_valid(&deps).await,
+            applied => applied,
+        };
+        if let Err(e) = looked {
             deps.upper.fatal("Failed to apply a batch of oplog entries", &e);
             return;
         }
@@ -92,12 +96,13 @@ pub(crate) async fn run(deps: Deps, stop: Stop, from: Arc<Queue>) {
 }
 
 /// After a rollback that fetched documents: is everything applied that they may have seen?
-fn look_at_min_valid(deps: &Deps) -> Result<()> {
+async fn look_at_min_valid(deps: &Deps) -> Result<()> {
     let Some(mark) = deps.catalog.min_valid()? else { return Ok(()) };
     if deps.progress.applied().op_time < mark.at {
         return Ok(());
     }
     if deps.catalog.reach_min_valid()? {
+        deps.catalog.resume_builds().await?;
         deps.upper.data_is_valid();
     } else {
         deps.upper.resync();
@@ -133,8 +138,12 @@ pub(crate) async fn apply(deps: &Deps, batch: Batch, why: Applying) -> Result<()
     Ok(())
 }
 
-/// May take long (an index build): away from the async workers.
+/// May take long (an index that could not be built beside other writes): away from the async workers.
 async fn apply_alone(deps: &Deps, batch: &Arc<Batch>, why: Applying) -> Result<()> {
+    for (c, e) in batch.entries() {
+        let view = EntryView::parse(c.doc(e))?;
+        deps.catalog.settle_builds(&view).await;
+    }
     let (deps_there, batch) = (deps.clone(), batch.clone());
     let work = move || {
         batch.entries().try_for_each(|(c, e)| {

@@ -3,6 +3,7 @@
 //! Documents come in record order as a stream of batches, each with a token that tells where it ends. When the
 //! connection breaks, the copy goes on behind the last batch that was stored.
 
+use crate::data::cursor_reply::CursorReply;
 use crate::data::patience::{Patience, stopped};
 use crate::data::sync_status::SyncStatus;
 use crate::data::{Deps, Stop};
@@ -47,13 +48,6 @@ fn with_db(b: &mut DocBuilder, db: &str) {
     b.str("$db", db);
 }
 
-/// The documents of a cursor's batch.
-fn batch_of<'r>(reply: &'r RawDoc, name: &str) -> impl Iterator<Item = &'r RawDoc> + use<'r> {
-    let cursor = reply.get("cursor").and_then(|v| v.as_doc());
-    let array = cursor.and_then(|c| c.get(name)).and_then(|v| v.as_array());
-    array.into_iter().flatten().filter_map(|e| e.value().as_doc())
-}
-
 impl Cloner<'_> {
     async fn connect(&self) -> Result<Connection, Failure> {
         let options = Options { name: "InitialSyncCloner", ..Options::default() };
@@ -63,17 +57,17 @@ impl Cloner<'_> {
     /// All documents of a command whose answer is a cursor.
     async fn list(&self, command: &RawDoc, db: &str) -> Result<Vec<DocBuf>, Failure> {
         let reply = self.call(command).await?;
-        let mut out: Vec<DocBuf> = batch_of(&reply, "firstBatch").map(RawDoc::to_buf).collect();
-        let mut id = reply.get_path("cursor.id").and_then(|v| v.as_i64()).unwrap_or(0);
-        let ns = reply.get_path("cursor.ns").and_then(|v| v.as_str()).unwrap_or_default().to_owned();
-        let coll = ns.split_once('.').map_or("", |(_, c)| c);
+        let first = CursorReply::of(&reply, "firstBatch")?;
+        let mut out: Vec<DocBuf> = first.docs().map(RawDoc::to_buf).collect();
+        let (mut id, coll) = (first.id, first.coll);
         while id != 0 {
             let mut b = DocBuilder::new();
             b.i64("getMore", id).str("collection", coll);
             with_db(&mut b, db);
             let reply = self.call(&b.finish()).await?;
-            out.extend(batch_of(&reply, "nextBatch").map(RawDoc::to_buf));
-            id = reply.get_path("cursor.id").and_then(|v| v.as_i64()).unwrap_or(0);
+            let next = CursorReply::of(&reply, "nextBatch")?;
+            out.extend(next.docs().map(RawDoc::to_buf));
+            id = next.id;
         }
         Ok(out)
     }
@@ -132,9 +126,17 @@ impl Cloner<'_> {
     }
 
     async fn collection(&mut self, db: &str, listed: &RawDoc) -> Result<(), Failure> {
-        let name = listed.get("name").and_then(|v| v.as_str()).unwrap_or_default().to_owned();
-        let Some(Value::Binary { bytes, .. }) = listed.get_path("info.uuid") else { return Ok(()) };
-        let Some(uuid) = Uuid::from_slice(bytes) else { return Ok(()) };
+        let unreadable = || {
+            let text = format!("the source lists what is no collection: {listed}");
+            cannot_store(Error::new(ErrorCode::InvalidSyncSource, text))
+        };
+        let name = listed.get("name").and_then(|v| v.as_str()).ok_or_else(unreadable)?.to_owned();
+        let uuid = match listed.get_path("info.uuid") {
+            Some(Value::Binary { bytes, .. }) => Uuid::from_slice(bytes).ok_or_else(unreadable)?,
+            // A time series shows its buckets under a name of their own.
+            None if listed.get("type").and_then(|v| v.as_str()) == Some("timeseries") => return Ok(()),
+            _ => return Err(unreadable()),
+        };
         let Some(indexes) = gone_is_none(self.indexes(db, uuid).await)? else { return Ok(()) };
         let ns = format!("{db}.{name}");
         let (documents, bytes) = self.size_of(db, &name).await?;
@@ -215,14 +217,14 @@ impl Cloner<'_> {
         let find = b.finish();
         let calling = connection.call(&find, LIMIT);
         let reply = self.stop.unless_asked(calling).await.ok_or_else(stopped)??;
-        let id = reply.get_path("cursor.id").and_then(|v| v.as_i64()).unwrap_or(0);
-        let ns = reply.get_path("cursor.ns").and_then(|v| v.as_str()).unwrap_or_default().to_owned();
+        let first = CursorReply::of(reply, "firstBatch")?;
+        let (id, coll) = (first.id, first.coll.to_owned());
         self.keep(uuid, reply, "firstBatch", place).await?;
         if id == 0 {
             return Ok(());
         }
         let mut b = DocBuilder::new();
-        b.i64("getMore", id).str("collection", ns.split_once('.').map_or("", |(_, c)| c));
+        b.i64("getMore", id).str("collection", &coll);
         if batch_size > 0 {
             b.i64("batchSize", batch_size);
         }
@@ -232,13 +234,13 @@ impl Cloner<'_> {
         let mut told = self.deps.env.clock.mono();
         loop {
             let reply = self.stop.unless_asked(stream.next(LIMIT)).await.ok_or_else(stopped)??;
-            let left = reply.get_path("cursor.id").and_then(|v| v.as_i64()).unwrap_or(0);
+            let left = CursorReply::of(reply, "nextBatch")?.id;
             self.keep(uuid, reply, "nextBatch", place).await?;
             let now = self.deps.env.clock.mono();
             if now.saturating_sub(told) >= TELL_EVERY {
                 told = now;
                 self.deps.env.log.info(Component::InitSync, 21141, "Collection clone progress", |a| {
-                    a.str("namespace", &ns).u64("documents", place.copied);
+                    a.str("namespace", &format!("{db}.{coll}")).u64("documents", place.copied);
                 });
             }
             if left == 0 {
@@ -265,7 +267,7 @@ impl Cloner<'_> {
             self.stored(reply, new, reply.byte_len() as u64, place);
             return Ok(());
         }
-        let docs: Vec<&RawDoc> = batch_of(reply, name).collect();
+        let docs: Vec<&RawDoc> = CursorReply::of(reply, name)?.docs().collect();
         let mut new = 0;
         for some in docs.chunks(limits::CLONE_UNIT_DOCS_MAX) {
             let storage = self.deps.catalog.storage();
@@ -290,7 +292,7 @@ impl Cloner<'_> {
     ) -> Result<u64, Failure> {
         let reply = reply.to_buf();
         let work = move || {
-            let pushed = load.push(batch_of(&reply, name));
+            let pushed = load.push(CursorReply::of(&reply, name).map_err(|f| f.error)?.docs());
             pushed.map(|new| (load, new))
         };
         let (load, new) = self.deps.env.offload(work).await.unwrap_or_else(panicked).map_err(cannot_store)?;

@@ -4,6 +4,7 @@ use crate::data::Deps;
 use crate::data::metadata::op_time_of;
 use crate::data::progress::Position;
 use crate::data::undone::Undone;
+use pando_base::mutants::{Mutant as Planted, broken as planted};
 use pando_base::{Error, ErrorCode, OpTime, Result, Timestamp, limits};
 use pando_bson::{RawDoc, Value, doc};
 use pando_oplog::EntryView;
@@ -34,6 +35,7 @@ pub async fn find(deps: &Deps, source: &str) -> Result<Found> {
     let mut undone = Undone::default();
     let mut other = theirs.next().await?;
     let (mut newest, mut reached) = (None, OpTime::NULL);
+    let mut too_far = planted(Planted::RollbackTooFar);
     while let Some((_, bytes)) = mine.next()? {
         let e = EntryView::parse(RawDoc::trusted(&bytes))?;
         let at = Position { op_time: e.op_time(), wall: e.wall };
@@ -43,6 +45,11 @@ pub async fn find(deps: &Deps, source: &str) -> Result<Found> {
             other = theirs.next().await?;
         }
         match other {
+            Some(o) if o == at.op_time && too_far => {
+                too_far = false;
+                undone.note(&e)?;
+                other = theirs.next().await?;
+            }
             Some(o) if o == at.op_time => return Ok(Found::At(Box::new(CommonPoint { at, undone }))),
             Some(_) => {
                 reached = at.op_time;

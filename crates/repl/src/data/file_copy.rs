@@ -32,7 +32,8 @@ pub(crate) fn is_wanted(deps: &Deps) -> Result<bool> {
     let params = &deps.instance.params;
     let value = params.find("initialSyncMethod").map(|row| params.get(&row));
     match value.as_ref().and_then(|v| v.as_str()) {
-        Some("fileCopyBased") => Ok(true),
+        // The files of another member have its indexes.
+        Some("fileCopyBased") => Ok(deps.catalog.makes_indexes()),
         Some("logical") | None => Ok(false),
         Some(other) => {
             Err(Error::new(ErrorCode::InvalidOptions, format!("unknown initialSyncMethod '{other}'")))
@@ -216,7 +217,14 @@ impl Work {
             "_readBackup": self.pin, "file": self.files[file].number, "offset": offset as i64, "$db": "admin"
         };
         let (ask, pool) = (ask.to_raw(), &self.deps.pool);
-        pool.call(&self.source, &ask, LIMIT).await
+        pool.call(&self.source, &ask, LIMIT).await.map_err(|f| match f.code() {
+            // The source was started again, or let the files go: asking once more brings them back as little as waiting.
+            ErrorCode::CursorNotFound => {
+                let text = format!("{} holds the files no more: {}", self.source, f.error.message);
+                Failure { error: Error::new(ErrorCode::InitialSyncFailure, text), ..f }
+            }
+            _ => f,
+        })
     }
     /// Checks a chunk and writes it; the last one of a file brings the file to the disk.
     fn store(&self, file: usize, offset: u64, reply: &RawDoc) -> Result<()> {

@@ -24,6 +24,7 @@ pub mod applier;
 mod background_sync;
 mod cloner;
 pub mod common_point;
+mod cursor_reply;
 mod fetcher;
 mod file_copy;
 pub mod initial_sync;

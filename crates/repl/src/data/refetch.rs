@@ -4,6 +4,7 @@
 
 use crate::data::Deps;
 use crate::data::background_sync::{end_of_oplog, probe};
+use crate::data::cursor_reply::CursorReply;
 use crate::data::metadata::op_time_of;
 use crate::data::touched::{Key, Touched};
 use pando_base::{Error, ErrorCode, OpTime, Result, Timestamp, Uuid, limits};
@@ -123,20 +124,17 @@ impl Fetch<'_> {
             Err(f) if f.code() == ErrorCode::NamespaceNotFound => return Ok(()),
             reply => reply.map_err(of_source)?,
         };
-        let ns = reply.get_path("cursor.ns").and_then(|v| v.as_str()).unwrap_or_default().to_owned();
+        let mut batch = "firstBatch";
         loop {
-            let cursor = reply.get("cursor").and_then(|v| v.as_doc()).unwrap_or(RawDoc::empty());
-            for name in ["firstBatch", "nextBatch"] {
-                let batch = cursor.get(name).and_then(|v| v.as_array()).into_iter().flatten();
-                batch.filter_map(|e| e.value().as_doc()).try_for_each(&mut each)?;
-            }
-            let id = cursor.get("id").and_then(|v| v.as_i64()).unwrap_or(0);
-            if id == 0 {
+            let some = CursorReply::of(&reply, batch).map_err(of_source)?;
+            some.docs().try_for_each(&mut each)?;
+            if some.id == 0 {
                 return Ok(());
             }
             let mut b = DocBuilder::new();
-            b.i64("getMore", id).str("collection", ns.split_once('.').map_or("", |(_, c)| c));
+            b.i64("getMore", some.id).str("collection", some.coll);
             reply = self.call(b).await.map_err(of_source)?;
+            batch = "nextBatch";
         }
     }
 

@@ -7,6 +7,8 @@ use pando_base::{OpTime, Timestamp};
 #[derive(Clone, Debug)]
 pub struct Facts {
     pub common: OpTime,
+    /// Where this member's log ends. What a member that applies late forgets of what it had fetched was never in it.
+    pub top: OpTime,
     /// The newest commit point this member has heard of.
     pub committed: OpTime,
     pub stable: Timestamp,
@@ -50,7 +52,7 @@ pub fn without_common_point(reached: OpTime, committed: OpTime) -> Result<(), St
 
 pub fn choose(f: &Facts) -> Way {
     let (common, committed, stable) = (f.common, f.committed, f.stable);
-    if common < committed {
+    if common < committed && common < f.top {
         return Way::Never(format!(
             "the common point {common} lies before the commit point {committed}: committed writes would be lost"
         ));
@@ -97,6 +99,7 @@ mod tests {
     fn facts() -> Facts {
         Facts {
             common: at(10),
+            top: at(20),
             committed: at(9),
             stable: at(8).ts,
             began: Timestamp::ZERO,
@@ -129,6 +132,10 @@ mod tests {
         refused(Facts { committed: at(11), ..facts() }, "commit point");
         refused(Facts { committed: at(11), majority_reads: false, ..facts() }, "commit point");
         refused(Facts { stable: at(11).ts, ..facts() }, "stable timestamp");
+    }
+    #[test]
+    fn what_a_late_member_had_fetched_and_never_wrote_is_not_undone() {
+        assert_eq!(choose(&Facts { committed: at(11), top: at(10), ..facts() }), Way::ToTimestamp);
     }
     #[test]
     fn without_history_the_data_is_copied_again() {

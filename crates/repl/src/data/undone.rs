@@ -1,10 +1,11 @@
 //! What a rollback takes back, gathered while the two logs are walked (R-RB-2).
 
 use crate::data::progress::Position;
-use pando_base::Result;
-use pando_bson::{RawDoc, Value};
+use pando_base::{Lsid, Result};
+use pando_bson::RawDoc;
 use pando_oplog::EntryView;
 use pando_oplog::entry::OpType;
+use pando_oplog::session::lsid_of;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Our entries above the common point.
@@ -14,7 +15,7 @@ pub struct Undone {
     pub newest: Option<Position>,
     pub oldest: Option<Position>,
     pub namespaces: BTreeSet<String>,
-    pub sessions: BTreeSet<[u8; 16]>,
+    pub sessions: BTreeSet<Lsid>,
     /// Operations by the name of their command; `insert`, `update` and `delete` count documents.
     pub commands: BTreeMap<String, u64>,
 }
@@ -64,12 +65,7 @@ impl Undone {
         Ok(())
     }
     fn note_session(&mut self, entry: &RawDoc) {
-        let id = entry.get("lsid").and_then(|v| v.as_doc()).and_then(|d| d.get("id"));
-        if let Some(Value::Binary { bytes, .. }) = id
-            && let Ok(id) = bytes.try_into()
-        {
-            self.sessions.insert(id);
-        }
+        self.sessions.extend(entry.get("lsid").and_then(|v| lsid_of(v.as_doc()?)));
     }
     fn count(&mut self, what: &str, n: u64) {
         match self.commands.get_mut(what) {

@@ -163,16 +163,21 @@ impl Maker<'_> {
                 let found = self.current(e.ui, id)?;
                 Ok(Some(found.map_or(Full::Gone, Full::Found)))
             }
-            FullDocument::WhenAvailable | FullDocument::Required => match (e.pre, e.diff()) {
+            FullDocument::WhenAvailable | FullDocument::Required => match (self.image(e), e.diff()) {
                 (Some(pre), Some(diff)) => Ok(Some(Full::Found(pando_oplog::diff::apply(pre, diff)?))),
                 _ if self.spec.full_document == FullDocument::WhenAvailable => Ok(Some(Full::Gone)),
                 _ => Err(missing_image("post-image for all update events", "update", e, at)),
             },
         }
     }
+    /// The document before the change, unless its time is over (`changeStreamOptions`).
+    fn image<'e>(&self, e: &EntryView<'e>) -> Option<&'e RawDoc> {
+        let options = self.server.cluster_parameters.change_streams();
+        e.pre.filter(|_| !options.hides(e.wall, self.server.env.clock.wall_ms()))
+    }
     fn before_change(&self, b: &mut DocBuilder, kind: &str, e: &EntryView<'_>, at: &At<'_>) -> Result<()> {
         let name = "fullDocumentBeforeChange";
-        match (self.spec.before_change, e.pre) {
+        match (self.spec.before_change, self.image(e)) {
             (BeforeChange::Off, _) => {}
             (_, Some(pre)) => drop(b.raw_doc(name, pre)),
             (BeforeChange::WhenAvailable, None) => drop(b.null(name)),

@@ -7,8 +7,11 @@ use crate::body::CursorBody;
 use crate::cursor_reply::{Open, cursor_option};
 use crate::find_args::{RUNTIME_CONSTANTS, bool_field};
 use pando_bson::shape::{Field, Shape};
+use pando_command::generic_args::check_max_time_of_aggregate;
 use pando_command::request::missing;
+use pando_query::collation::Collation;
 use pando_query::plan::Hint;
+use pando_query::stage::first_look;
 use std::borrow::Cow;
 
 /// The arguments.
@@ -56,12 +59,15 @@ const EXCHANGE: Shape = Shape::Fields(&[
 ]);
 
 impl<'a> Args<'a> {
-    /// `explained`: the command is inside an `explain`.
-    pub(crate) fn parse(req: &Request<'a>, explained: bool) -> Result<Args<'a>> {
+    pub(crate) fn parse(req: &Request<'a>) -> Result<Args<'a>> {
         let mut a = Args::default();
-        for arg in req.args("aggregate") {
+        for arg in req.args("aggregate").and(&["readConcern", "maxTimeMS"]) {
             let v = arg.value();
             match arg.name() {
+                "readConcern" => arg.check(&Shape::Object)?,
+                // A null is no number, but that is told late.
+                "maxTimeMS" if arg.is_absent() => {}
+                "maxTimeMS" => check_max_time_of_aggregate(&v)?,
                 "pipeline" => a.pipeline = Some(pipeline_array(v)?),
                 "cursor" => {
                     if !matches!(v, Value::Document(_)) {
@@ -103,7 +109,7 @@ impl<'a> Args<'a> {
         if a.needs_merge && !a.from_mongos {
             return Err(Error::failed_to_parse("Cannot specify 'needsMerge' without 'fromMongos'"));
         }
-        if !a.has_cursor && !a.explain && !explained {
+        if !a.has_cursor && !a.explain {
             return Err(Error::failed_to_parse(
                 "The 'cursor' option is required, except for aggregate with the explain argument",
             ));
@@ -126,7 +132,7 @@ impl<'a> Args<'a> {
 /// The collection, or the stand-in for `aggregate: 1`.
 pub(crate) fn target(server: &Server, req: &Request<'_>) -> Result<Namespace> {
     match req.first().value() {
-        Value::String(_) | Value::Binary { .. } => server.ns_or_uuid(req),
+        Value::String(_) => server.ns_or_uuid(req),
         v if v.is_number() && v.as_f64() == Some(1.0) => Ok(collectionless(req.db)),
         v if v.is_number() => Err(Error::failed_to_parse(
             "Invalid command format: the 'aggregate' field must specify a collection name or 1",
@@ -137,7 +143,9 @@ pub(crate) fn target(server: &Server, req: &Request<'_>) -> Result<Namespace> {
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let ns = target(server, &req)?;
-    let args = Args::parse(&req, false)?;
+    let args = Args::parse(&req)?;
+    first_look(args.pipeline.unwrap_or(RawDoc::empty()))?;
+    ctx.arguments_read()?;
     if args.explain {
         if ctx.write_concern.is_some() {
             return Err(Error::failed_to_parse(
@@ -147,6 +155,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         return super::explain::aggregation(server, ctx, &req, ns, &args, super::explain::Verbosity::Planner)
             .await;
     }
+    args.collation.map(Collation::parse).transpose()?;
     server.check_collection_uuid("aggregate", &req, &ns)?;
     let open = Open { batch_size: args.batch_size, ..Open::new(ns.clone()) };
     let spec = args.spec(ns.clone());

@@ -7,9 +7,7 @@ use pando_base::limits;
 use pando_storage::PinnedKind;
 
 pub(super) async fn open(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    for arg in req.args("_openBackup") {
-        return Err(arg.unknown());
-    }
+    req.check("_openBackup", &[])?;
     if server.repl.is_replicated() && !server.repl.is_readable() {
         let text = "node is not in primary or recovering state";
         return Err(Error::new(ErrorCode::NotPrimaryOrSecondary, text));

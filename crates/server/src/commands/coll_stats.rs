@@ -8,13 +8,18 @@ pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<
     let ns = req.ns_of_ddl()?;
     let mut scale = 1;
     for arg in req.args("collStats") {
-        if matches!(arg.value(), Value::Null) {
-            continue;
-        }
-        match arg.name() {
-            "scale" => scale = arg.i64_at_least(1)?,
-            "queryExecStats" | "latencyStats" | "waitForLock" | "numericOnly" => {}
-            _ => return Err(arg.unknown()),
+        match (arg.name(), arg.value()) {
+            ("scale", Value::Null | Value::Undefined) => {}
+            ("scale", _) => scale = arg.i64_at_least(1)?,
+            ("verbose" | "waitForLock" | "numericOnly", Value::Boolean(_)) => {}
+            (name @ ("verbose" | "waitForLock" | "numericOnly"), v) => {
+                return Err(Error::type_mismatch(format!(
+                    "Field '{name}' should be a boolean value, but found: {}",
+                    v.type_name()
+                )));
+            }
+            // MongoDB passes over what it does not know here.
+            _ => {}
         }
     }
     let mut r = Reply::with_capacity(1024);

@@ -8,14 +8,13 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let ns = req.ns_of_ddl()?;
     let forced = req.body.get("force").is_some_and(|v| v.is_truthy());
     if server.repl.is_replicated() && server.repl.is_primary() && !forced {
-        return Err(Error::new(
-            ErrorCode::IllegalOperation,
+        return Err(Error::uncoded(
             "will not run compact on an active replica set primary as this is a slow blocking operation. use \
              force:true to force",
         ));
     }
     if ns.coll().starts_with("system.") {
-        return Err(Error::new(ErrorCode::IllegalOperation, "can't compact a system namespace"));
+        return Err(Error::uncoded("can't compact a system namespace"));
     }
     match server.catalog.snapshot().get(&ns) {
         Some(Named::Collection(_)) => {}
@@ -31,7 +30,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let done = server.env.offload(move || storage.compact_all()).await;
     done.unwrap_or_else(|| Err(Error::internal("the compaction failed")))?;
     let mut r = Reply::new();
-    r.body.i64("bytesFreed", before.saturating_sub(table_bytes(server)) as i64);
+    super::coll_stats::int(&mut r.body, "bytesFreed", before.saturating_sub(table_bytes(server)));
     Ok(r)
 }
 

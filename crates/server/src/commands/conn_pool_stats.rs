@@ -3,6 +3,7 @@
 //! There are two pools: of the coordinator (heartbeats, votes, positions) and of the data path (fetching, copying).
 
 use super::prelude::*;
+use pando_bson::shape::Shape;
 use pando_command::request::{missing, wrong_type};
 use pando_rpc::{HostConnections, Pool};
 use std::collections::BTreeMap;
@@ -71,6 +72,7 @@ pub(super) async fn drop_some(server: &Server, _: &OpCtx, req: Request<'_>) -> R
         match arg.name() {
             "hostAndPort" => {
                 let Value::Array(list) = arg.value() else {
+                    arg.check(&Shape::List(&Shape::Any))?;
                     return Err(wrong_type(OWNER, "hostAndPort", &arg.value(), &["array"]));
                 };
                 hosts = Some(list);
@@ -81,31 +83,17 @@ pub(super) async fn drop_some(server: &Server, _: &OpCtx, req: Request<'_>) -> R
     let hosts = hosts.ok_or_else(|| missing(OWNER, "hostAndPort"))?;
     let mut named = Vec::new();
     for (i, host) in hosts.iter().enumerate() {
+        if matches!(host.value(), Value::Null | Value::Undefined) {
+            continue;
+        }
         let Some(text) = host.value().as_str() else {
             return Err(wrong_type(OWNER, &format!("hostAndPort.{i}"), &host.value(), &["string"]));
         };
-        check_host(text)?;
+        super::host_and_port::check(text)?;
         named.push(if text.contains(':') { text.to_owned() } else { format!("{text}:27017") });
     }
     for host in &named {
         pools(server).iter().for_each(|(_, pool)| pool.forget(host));
     }
     Ok(Reply::new())
-}
-
-fn check_host(text: &str) -> Result<()> {
-    let refused = |why: String| Err(Error::failed_to_parse(why));
-    let (host, port) = match text.rsplit_once(':') {
-        Some((host, port)) => (host, Some(port)),
-        None => (text, None),
-    };
-    if host.is_empty() {
-        return refused(format!("Empty host component parsing HostAndPort from \"{text}\""));
-    }
-    match port.map(str::parse::<u16>) {
-        Some(Err(_) | Ok(0)) => {
-            refused(format!("Port number out of range parsing HostAndPort from \"{text}\""))
-        }
-        _ => Ok(()),
-    }
 }

@@ -4,7 +4,7 @@ use super::prelude::*;
 
 pub(super) async fn run(_: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let mut privileges = false;
-    for arg in req.args("connectionStatus") {
+    for arg in req.given_args("connectionStatus", &["showPrivileges"]) {
         match arg.name() {
             "showPrivileges" => privileges = arg.boolish()?,
             _ => return Err(arg.unknown()),

@@ -5,7 +5,7 @@ use crate::writes::ByCtx;
 use pando_base::limits;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let ns = req.ns()?;
+    let ns = req.ns_of_ddl()?;
     let size = size_to_convert(req.body)?;
     server.before_write(ctx).await?;
     let last = server.catalog.convert_to_capped(&ns, size, &ByCtx(ctx)).await?;
@@ -14,6 +14,13 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
 }
 
 pub(super) async fn clone(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let Value::String(name) = req.first().value() else {
+        return Err(Error::type_mismatch("'cloneCollectionAsCapped' must be of type String"));
+    };
+    if name.is_empty() || name.contains('$') {
+        let text = format!("Invalid source collection name: {name}");
+        return Err(Error::new(ErrorCode::InvalidNamespace, text));
+    }
     let from = req.ns()?;
     let to = req.body.get("toCollection").and_then(|v| v.as_str());
     let to = to.ok_or_else(|| Error::type_mismatch("'toCollection' must be of type String"))?;
@@ -59,5 +66,5 @@ fn checked(size: i64) -> Result<i64> {
 }
 
 fn invalid_spec() -> Error {
-    Error::new(ErrorCode::InvalidOptions, "invalid command spec")
+    Error::uncoded("invalid command spec")
 }

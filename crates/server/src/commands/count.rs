@@ -5,16 +5,20 @@ use crate::find_args::FindArgs;
 use pando_bson::Elem;
 use pando_bson::shape::Shape;
 use pando_catalog::Named;
+use pando_query::collation::Collation;
 use pando_query::plan::Hint;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     // This command has its own code for names of the wrong type.
-    if !matches!(req.first().value(), Value::String(_) | Value::Binary { .. }) {
+    if !matches!(req.first().value(), Value::String(_) | Value::Symbol(_) | Value::Binary { subtype: 4, .. })
+    {
         let text = format!("collection name has invalid type {}", req.first().value().type_name());
         return Err(Error::new(ErrorCode::InvalidNamespace, text));
     }
     let ns = server.readable_ns_or_uuid(&req)?;
     let args = parse(&req)?;
+    // Also where nothing will be compared.
+    args.collation.map(Collation::parse).transpose()?;
     if args.by_uuid {
         server.check_collection_uuid("count", &req, &ns)?;
     }
@@ -26,6 +30,9 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         }
         Some(Named::View(_)) => server.count_on_view(ctx, &ns, &args).await?,
         Some(Named::Collection(coll)) => {
+            if args.collation.is_some() {
+                server.parse_find(ctx, &ns, Some(coll), &args)?;
+            }
             let all =
                 args.filter.is_none_or(RawDoc::is_empty) && args.hint.is_none() && server.reads_latest(ctx);
             let matching = if all && !coll.is_oplog() {

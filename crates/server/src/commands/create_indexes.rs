@@ -2,21 +2,25 @@
 
 use super::prelude::*;
 use crate::writes::ByCtx;
+use pando_bson::shape::Shape;
 use pando_command::Param;
 use pando_command::request::{missing, wrong_type};
 use pando_query::timeseries::index_on_buckets;
+use pando_repl::topology::commit_quorum::CommitQuorum;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let ns = req.ns()?;
     let mut specs: Option<Vec<&RawDoc>> = None;
-    let (mut quorum, mut ignore_unknown, mut by_buckets) = (Value::String("votingMembers"), false, false);
+    let (mut quorum, mut ignore_unknown, mut by_buckets) = (None, false, false);
     for arg in req.args("createIndexes") {
         match arg.name() {
             "indexes" => {
                 let mut list = Vec::new();
+                arg.check(&Shape::List(&Shape::Any))?;
                 for e in arg.array()? {
                     match e.value() {
                         Value::Document(d) => list.push(d),
+                        Value::Null | Value::Undefined => {}
                         v => {
                             let path = format!("indexes.{}", e.name());
                             return Err(wrong_type("createIndexes", &path, &v, &["object"]));
@@ -25,14 +29,14 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
                 }
                 specs = Some(list);
             }
-            // The primary decides alone; the field is checked and has no further effect.
-            "commitQuorum" if !matches!(arg.value(), Value::Null) => {
+            "commitQuorum" if !arg.is_absent() => {
                 if !server.repl.is_replicated() {
                     return Err(Error::bad_value("Standalones can't specify commitQuorum"));
                 }
-                quorum = checked_quorum(server, arg.value())?;
+                quorum = Some(checked_quorum(server, "createIndexes", &arg.value())?);
             }
             "commitQuorum" => {}
+            "ignoreUnknownIndexOptions" if arg.is_absent() => {}
             "ignoreUnknownIndexOptions" => ignore_unknown = arg.boolish()?,
             "isTimeseriesNamespace" => by_buckets = arg.boolish()?,
             "collectionUUID" => arg.uuid_or_none().map(drop)?,
@@ -57,6 +61,11 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     };
     let specs = if series.is_some() { on_buckets.iter().map(|s| &**s).collect() } else { specs };
     let ns = series.map_or(ns, |s| s.buckets);
+    let quorum = match quorum {
+        Some(quorum) => quorum,
+        None => checked_quorum(server, "createIndexes", &Value::String("votingMembers"))?,
+    };
+    let quorum = quorum.to_doc();
     server.before_write(ctx).await?;
     let active_max = server.instance.params.int(Param::maxNumActiveUserIndexBuilds);
     server.catalog.set_active_builds_max(active_max.max(1) as usize);
@@ -65,7 +74,10 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             let existing = open.collection(server, &ns)?;
             open.with(|unit| server.catalog.create_indexes_within(unit, &ns, existing.as_ref(), &specs))?
         }
-        None => server.catalog.create_indexes(&ns, &specs, &ByCtx(ctx)).await?,
+        None => {
+            server.make_index_build_entries().await?;
+            server.catalog.create_indexes_with(&ns, &specs, &quorum, &ByCtx(ctx)).await?
+        }
     };
     server.wrote(ctx, done.last);
     let mut r = Reply::new();
@@ -76,7 +88,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         None => {
             r.body.bool("createdCollectionAutomatically", done.created_collection);
             if server.repl.is_replicated() && !ns.is_unreplicated() {
-                r.body.value("commitQuorum", quorum);
+                r.body.elems_of(&quorum);
             }
             &mut r.body
         }
@@ -85,34 +97,13 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
 }
 
 /// A number of members that hold data, or a name for some of them.
-fn checked_quorum<'a>(server: &Server, v: Value<'a>) -> Result<Value<'a>> {
-    let config = server.repl.config();
-    let config = config.as_deref();
-    const MAX: i64 = pando_base::limits::REPLSET_MEMBERS_MAX as i64;
-    match v {
-        Value::String("majority" | "votingMembers") => Ok(v),
-        Value::String(mode) if config.is_some_and(|c| c.settings.get_last_error_modes.contains(mode)) => {
-            Ok(v)
-        }
-        Value::String(mode) => Err(Error::new(
-            ErrorCode::UnknownReplWriteConcern,
-            format!("No write concern mode named '{mode}' found in replica set configuration"),
-        )),
-        v if v.is_number() => match v.as_i64().unwrap_or(v.as_f64().unwrap_or(-1.0) as i64) {
-            n @ 0..=MAX if config.is_none_or(|c| n as usize <= c.data_bearing()) => {
-                Ok(Value::Int32(n as i32))
-            }
-            0..=MAX => Err(Error::new(
-                ErrorCode::UnsatisfiableCommitQuorum,
-                "Not enough data-bearing nodes to satisfy commit quorum",
-            )),
-            _ => Err(Error::failed_to_parse(format!(
-                "commitQuorum has to be a non-negative number and not greater than {MAX}"
-            ))),
-        },
-        v => {
-            let expected = ["long", "int", "decimal", "double", "string"];
-            Err(wrong_type("createIndexes", "commitQuorum", &v, &expected))
-        }
+pub(super) fn checked_quorum(server: &Server, owner: &'static str, v: &Value<'_>) -> Result<CommitQuorum> {
+    let quorum = CommitQuorum::parse(v).unwrap_or_else(|| {
+        let expected = ["long", "int", "decimal", "double", "string"];
+        Err(wrong_type(owner, "commitQuorum", v, &expected))
+    })?;
+    match server.repl.config() {
+        Some(config) => config.check_commit_quorum(&quorum).map(|()| quorum),
+        None => Ok(quorum),
     }
 }

@@ -5,7 +5,6 @@ use crate::transaction::OpenTxn;
 use pando_base::Timestamp;
 use pando_catalog::PreparedView;
 use pando_catalog::{Index, Phase};
-use pando_command::Lsid;
 use pando_command::{ActiveOp, Client, locks};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -104,7 +103,7 @@ fn row(host: &str, client: &Client, op: Option<&ActiveOp>, now: Duration, wall: 
     if let Some(lsid) = &op.lsid {
         b.doc("lsid", |d| {
             d.uuid("id", &lsid.id);
-            d.binary("uid", 0, &lsid.uid.unwrap_or(pando_session::NO_USER_DIGEST));
+            d.binary("uid", 0, &lsid.uid);
         });
     }
     let micros = now.saturating_sub(op.started).as_micros() as i64;
@@ -155,7 +154,7 @@ fn prepared_session(host: &str, p: &PreparedView, now: Duration) -> DocBuf {
     b.str("type", "idleSession");
     b.str("host", host);
     b.str("desc", "inactive transaction");
-    b.raw_doc("lsid", &crate::transaction::lsid_doc(&Lsid { id, uid: None }));
+    b.raw_doc("lsid", &crate::transaction::lsid_doc(&id));
     b.doc("transaction", |t| {
         t.doc("parameters", |p| {
             p.i64("txnNumber", number);
@@ -220,7 +219,7 @@ fn build_row(host: &str, ns: &Namespace, indexes: &[Arc<Index>], now: Duration, 
         Phase::Loading => {
             ("inserting keys from external sorter into index", p.keys.load(Relaxed).min(total), total)
         }
-        Phase::Draining => (
+        Phase::Draining | Phase::Ready => (
             "draining writes received during build",
             p.side_applied.load(Relaxed),
             p.side_writes.load(Relaxed),
@@ -279,7 +278,7 @@ fn idle_cursor(host: &str, id: i64, c: &pando_session::CursorInfo, now: Duration
     if let Some(lsid) = &c.lsid {
         b.doc("lsid", |d| {
             d.uuid("id", &lsid.id);
-            d.binary("uid", 0, &lsid.uid.unwrap_or(pando_session::NO_USER_DIGEST));
+            d.binary("uid", 0, &lsid.uid);
         });
     }
     if !c.plan_summary.is_empty() {

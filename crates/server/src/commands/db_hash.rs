@@ -7,6 +7,7 @@ use pando_base::Timestamp;
 use pando_command::ReadLevel;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    super::db_stats::check_name(&req)?;
     let mut only = Vec::new();
     let rc = &ctx.read_concern;
     if rc.given && !matches!(rc.level(), ReadLevel::Local | ReadLevel::Snapshot) {
@@ -25,7 +26,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
                 for e in names {
                     match e.value() {
                         Value::String(name) => only.push(name),
-                        _ => return Err(Error::bad_value("collections entries have to be strings")),
+                        _ => return Err(Error::uncoded("collections entries have to be strings")),
                     }
                 }
             }

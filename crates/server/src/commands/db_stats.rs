@@ -1,18 +1,32 @@
 //! `dbStats`: sizes and counts of a database.
 
+use super::coll_stats::int;
 use super::prelude::*;
 use crate::namespaces::Space;
 
+/// What is told of a database that is not there, all of it zero.
+const EMPTY: &[&str] = &[
+    "collections",
+    "views",
+    "objects",
+    "avgObjSize",
+    "dataSize",
+    "storageSize",
+    "indexes",
+    "indexSize",
+    "totalSize",
+];
+
 pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let (mut scale, mut free) = (1, false);
-    for arg in req.args("dbStats") {
-        if matches!(arg.value(), Value::Null) {
-            continue;
-        }
+    // A text is taken for a collection's name, though nothing is asked about one.
+    check_name(&req)?;
+    for arg in req.given_args("dbStats", &["freeStorage"]) {
         match arg.name() {
             "scale" => scale = checked_scale(&arg.value())?,
             "freeStorage" => free = arg.value().is_truthy(),
-            _ => return Err(arg.unknown()),
+            // MongoDB passes over what it does not know here.
+            _ => {}
         }
     }
     let snapshot = server.catalog.snapshot();
@@ -26,9 +40,17 @@ pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<
     let mut r = Reply::with_capacity(512);
     let b = &mut r.body;
     b.str("db", req.db);
-    b.i64("collections", colls.len() as i64);
-    b.i64("views", snapshot.views(req.db).len() as i64);
-    b.i64("objects", objects as i64);
+    let views = snapshot.views(req.db).len();
+    if colls.is_empty() && views == 0 {
+        for name in EMPTY {
+            b.i32(name, 0);
+        }
+        b.i32("scaleFactor", 1).i32("fsUsedSize", 0).i32("fsTotalSize", 0);
+        return Ok(r);
+    }
+    int(b, "collections", colls.len() as u64);
+    int(b, "views", views as u64);
+    int(b, "objects", objects);
     b.f64("avgObjSize", if objects == 0 { 0.0 } else { data as f64 / objects as f64 });
     b.f64("dataSize", scaled(data));
     b.f64("storageSize", scaled(storage));
@@ -36,7 +58,7 @@ pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<
     if free {
         b.f64("freeStorageSize", 0.0);
     }
-    b.i64("indexes", indexes as i64);
+    int(b, "indexes", indexes as u64);
     b.f64("indexSize", scaled(index_size));
     if free {
         b.f64("indexFreeStorageSize", 0.0);
@@ -53,10 +75,23 @@ pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<
     Ok(r)
 }
 
+/// A text beside the command makes a name that no database has.
+pub(super) fn check_name(req: &Request<'_>) -> Result<()> {
+    match req.first().value().as_str() {
+        None => Ok(()),
+        Some(text) => {
+            let text = format!("Invalid db name: {}.{text}", req.db);
+            Err(Error::new(ErrorCode::InvalidNamespace, text))
+        }
+    }
+}
+
+/// What is false counts as not given.
 fn checked_scale(v: &Value<'_>) -> Result<i64> {
     match pando_command::args::safe_i64(v) {
-        Some(n) if n > 0 => Ok(n),
-        Some(_) => Err(Error::bad_value("scale has to be > 0")),
-        None => Err(Error::bad_value("scale has to be a number > 0")),
+        Some(n) if (1..=i64::from(i32::MAX)).contains(&n) => Ok(n),
+        None if !v.is_truthy() => Ok(1),
+        Some(_) => Err(Error::uncoded("scale has to be > 0")),
+        None => Err(Error::uncoded("scale has to be a number > 0")),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::prelude::*;
 use crate::statements::DeleteStatement;
-use crate::writes::{Outcome, Retry, WriteArgs, check_batch_size};
+use crate::writes::{Outcome, Retry, WriteArgs, check_batch_size, check_statement_ids};
 use pando_command::Args;
 use pando_command::args::safe_i64;
 use pando_command::request::missing;
@@ -17,22 +17,26 @@ pub(super) fn parse_statement(doc: &RawDoc) -> Result<DeleteStatement<'_>> {
             "q" if arg.is_absent() => {}
             "q" => q = Some(arg.doc()?),
             // Anything that is not a number counts as 0, as in MongoDB.
-            "limit" => limit = Some((safe_i64(&v).unwrap_or(0), number(&v))),
+            "limit" => limit = Some(parse_limit(&v)?),
             _ if s.take(&arg)? => {}
             _ => return Err(arg.unknown()),
         }
     }
     s.filter = q.ok_or_else(|| missing(OWNER, "q"))?;
-    s.multi = match limit.ok_or_else(|| missing(OWNER, "limit"))? {
-        (0, f) if f == 0.0 => true,
-        (1, f) if f == 1.0 => false,
-        (_, f) => {
-            return Err(Error::failed_to_parse(format!(
-                "The limit field in delete objects must be 0 or 1. Got {f}"
-            )));
-        }
-    };
+    s.multi = limit.ok_or_else(|| missing(OWNER, "limit"))?;
     Ok(s)
+}
+
+/// Whether all are to go that match.
+fn parse_limit(v: &Value<'_>) -> Result<bool> {
+    match (safe_i64(v).unwrap_or(0), number(v)) {
+        (0, 0.0) => Ok(true),
+        (1, 1.0) => Ok(false),
+        (_, f) => {
+            let text = format!("The limit field in delete objects must be 0 or 1. Got {f}");
+            Err(Error::failed_to_parse(text))
+        }
+    }
 }
 
 fn number(v: &Value<'_>) -> f64 {
@@ -49,6 +53,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let statements =
         req.required_docs("delete", "deletes")?.map(parse_statement).collect::<Result<Vec<_>>>()?;
     check_batch_size(statements.len())?;
+    check_statement_ids(req.body, statements.len())?;
     server.before_write(ctx).await?;
     let series = server.series_to_write(&ns, args.by_buckets)?;
     let checked = server.uuid_of_write(args.by_uuid, "delete", &req, &ns, series.as_ref());

@@ -56,7 +56,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         "show" => drop(r.body.raw_doc("state", &ctx.interruptible(found).await??.state())),
         "wait" => {
             let instance = ctx.interruptible(found).await??;
-            r.body.raw_doc("result", &*ctx.interruptible(instance.result()).await??);
+            r.body.raw_doc("result", &ctx.interruptible(instance.result()).await??);
         }
         other => return Err(Error::bad_value(format!("unknown action {other}"))),
     }

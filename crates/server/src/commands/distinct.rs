@@ -28,7 +28,7 @@ pub(crate) struct Args<'a> {
 
 impl<'a> Args<'a> {
     pub(crate) fn parse(req: &Request<'a>) -> Result<Args<'a>> {
-        if !matches!(req.first().value(), Value::String(_) | Value::Binary { .. }) {
+        if !matches!(req.first().value(), Value::String(_) | Value::Binary { subtype: 4, .. }) {
             let text = format!("collection name has invalid type {}", req.first().value().type_name());
             return Err(Error::new(ErrorCode::InvalidNamespace, text));
         }
@@ -64,6 +64,7 @@ fn check_key(key: &str) -> Result<()> {
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let args = Args::parse(&req)?;
+    args.find.collation.map(Collation::parse).transpose()?;
     let ns = server.readable_ns_or_uuid(&req)?;
     server.check_collection_uuid("distinct", &req, &ns)?;
     let point = server.read_point(ctx);

@@ -15,9 +15,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             safe_i64(&v).ok_or_else(|| wrong_type(OWNER, OWNER, &v, &["long", "int", "decimal", "double"]))?
         }
     };
-    for arg in req.args(OWNER) {
-        return Err(arg.unknown());
-    }
+    req.check(OWNER, &[])?;
     ctx.arguments_read()?;
     if one != 1 {
         return Err(Error::location(5_255_100, "Have to pass 1 as 'drop' parameter"));

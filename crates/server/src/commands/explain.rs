@@ -66,7 +66,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     match spec.name {
         "aggregate" => {
             let ns = aggregate::target(server, &inner)?;
-            let args = aggregate::Args::parse(&inner, true)?;
+            let args = aggregate::Args::parse(&inner)?;
             aggregation(server, ctx, &inner, ns, &args, verbosity).await
         }
         "mapReduce" => {

@@ -11,6 +11,10 @@ pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<
     });
     let id = server.repl.process_id().0;
     let machine = u32::from_be_bytes([id[4], id[5], id[6], id[7]]) >> 1;
-    r.body.i32("oidMachine", machine as i32);
+    if req.body.get("oidReset").is_some_and(|v| v.is_truthy()) {
+        // The number stays: it is the process's own.
+        r.body.i64("oidMachineOld", i64::from(machine));
+    }
+    r.body.i64("oidMachine", i64::from(machine));
     Ok(r)
 }

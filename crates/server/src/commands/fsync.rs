@@ -25,10 +25,10 @@ pub(super) async fn lock(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resu
 
 pub(super) async fn unlock(server: &Server, _: &OpCtx, _: Request<'_>) -> Result<Reply> {
     let Some(count) = server.fsync_lock.unlock() else {
-        return Err(Error::new(ErrorCode::IllegalOperation, "fsyncUnlock called when not locked"));
+        return Err(Error::uncoded("fsyncUnlock called when not locked"));
     };
     let mut r = Reply::new();
-    r.body.str("info", &format!("fsyncUnlock completed"));
+    r.body.str("info", "fsyncUnlock completed");
     r.body.i64("lockCount", count);
     Ok(r)
 }

@@ -4,7 +4,7 @@ use super::prelude::*;
 use crate::batch::Batch;
 use crate::body::{CursorBody, More, Until};
 use pando_base::OpTime;
-use pando_bson::shape::{Field, Shape, check_fields};
+use pando_bson::shape::{Field, Shape};
 use pando_command::Next;
 use pando_command::request::{missing, wrong_type};
 use pando_repl::data::metadata::{append_op_time, op_time_of};
@@ -20,14 +20,21 @@ struct Args<'a> {
     known_committed: Option<OpTime>,
 }
 
-const OP_TIME: &[Field] = &[Field::required("ts", Shape::Timestamp), Field::required("t", Shape::Number)];
+const OP_TIME: &[Field] = &[Field::required("ts", Shape::Timestamp), Field::optional("t", Shape::Long)];
+
+/// What else a position has is passed over.
+fn check_op_time(d: &RawDoc) -> Result<()> {
+    for field in OP_TIME {
+        if let Some(v) = d.get(field.name) {
+            field.shape.check(&format!("OpTimeBase.{}", field.name), &v)?;
+        } else if field.required {
+            return Err(missing("OpTimeBase", field.name));
+        }
+    }
+    Ok(())
+}
 
 fn parse<'a>(ctx: &OpCtx, req: &Request<'a>) -> Result<Args<'a>> {
-    let id = match req.first().value() {
-        Value::Int64(id) => id,
-        Value::Null | Value::Undefined => return Err(missing("getMore", "getMore")),
-        v => return Err(wrong_type("getMore", "getMore", &v, &["long"])),
-    };
     let (mut coll, mut batch_size, mut known_committed) = (None, None, None);
     for arg in req.args("getMore") {
         match arg.name() {
@@ -36,12 +43,17 @@ fn parse<'a>(ctx: &OpCtx, req: &Request<'a>) -> Result<Args<'a>> {
             "batchSize" => batch_size = Some(arg.i64_at_least(0)? as u64),
             "term" => drop(arg.i64()?),
             "lastKnownCommittedOpTime" => {
-                arg.doc().and_then(|d| check_fields(OP_TIME, "OpTimeBase", d))?;
+                arg.doc().and_then(check_op_time)?;
                 known_committed = Some(op_time_of(Some(Value::Document(arg.doc()?))));
             }
             _ => return Err(arg.unknown()),
         }
     }
+    let id = match req.first().value() {
+        Value::Int64(id) => id,
+        Value::Null | Value::Undefined => return Err(missing("getMore", "getMore")),
+        v => return Err(wrong_type("getMore", "getMore", &v, &["long"])),
+    };
     let coll = coll.ok_or_else(|| missing("getMore", "collection"))?;
     if coll.contains('\0') {
         return Err(Error::new(
@@ -57,6 +69,7 @@ fn parse<'a>(ctx: &OpCtx, req: &Request<'a>) -> Result<Args<'a>> {
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let args = parse(ctx, &req)?;
+    ctx.arguments_read()?;
     server.instance.metrics.op_counters.getmore.inc();
     let ns = Namespace::unchecked(req.db, args.coll);
     let txn_number = ctx.txn_number.filter(|_| ctx.in_txn());
@@ -121,7 +134,10 @@ async fn next_batch(
     let now = ctx.env().clock.mono();
     let (summary, command) = (pin.info.plan_summary.clone(), pin.info.command.clone());
     let kept = match more {
-        More::Yes => pin.park(now),
+        More::Yes => {
+            pin.info.held_bytes = pin.body().held_bytes();
+            pin.park(now)
+        }
         More::No => {
             pin.end(now);
             false

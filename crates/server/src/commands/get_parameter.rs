@@ -40,7 +40,7 @@ pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<
         }
     }
     if !any {
-        return Err(Error::new(ErrorCode::InvalidOptions, "no option found to get"));
+        return Err(Error::uncoded("no option found to get"));
     }
     Ok(r)
 }

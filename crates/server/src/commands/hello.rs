@@ -7,7 +7,7 @@ use super::prelude::*;
 use crate::config::MAX_WIRE_VERSION;
 use pando_base::limits;
 use pando_bson::ObjectId;
-use pando_bson::shape::Shape;
+use pando_bson::shape::{Field, Shape};
 use pando_command::Arg;
 use pando_command::Next;
 use pando_command::request::{missing, wrong_type};
@@ -16,29 +16,59 @@ use std::time::Duration;
 #[derive(Default)]
 struct Args<'a> {
     hello_ok: bool,
-    client: Option<&'a RawDoc>,
+    /// `helloOk` is there, whatever it says.
+    names_hello_ok: bool,
+    client: Option<Value<'a>>,
     compression: Option<&'a RawDoc>,
     topology: Option<(ObjectId, i64)>,
     max_await_ms: Option<i64>,
-    load_balanced: bool,
     internal: bool,
+}
+
+/// Another server's range of wire versions.
+const INTERNAL_CLIENT: Shape = Shape::Fields(&[
+    Field::optional("minWireVersion", Shape::Number),
+    Field::required("maxWireVersion", Shape::Number),
+]);
+
+/// The first step of a login, sent along. Nobody can log in, so all but its form is passed over.
+fn check_speculative(step: &RawDoc) -> Result<()> {
+    match step.first().map(|e| e.name()) {
+        None => Err(Error::bad_value("hello.speculativeAuthenticate must be a non-empty Object")),
+        Some("saslStart" | "authenticate") => Ok(()),
+        Some(other) => {
+            let text = format!("hello.speculativeAuthenticate unknown command: {other}");
+            Err(Error::location(51769, text))
+        }
+    }
 }
 
 fn parse<'a>(req: &Request<'a>) -> Result<Args<'a>> {
     const OWNER: &str = "hello";
     let mut a = Args::default();
     for arg in req.args(OWNER) {
-        if arg.is_absent() && arg.name() != "saslSupportedMechs" {
+        if arg.is_absent() && !matches!(arg.name(), "saslSupportedMechs" | "compression" | "client") {
             continue;
         }
         match arg.name() {
-            "helloOk" => a.hello_ok = arg.boolish()?,
-            "client" => a.client = Some(arg.doc()?),
-            "compression" => a.compression = Some(arg.array()?),
+            "helloOk" => {
+                a.names_hello_ok = true;
+                a.hello_ok = arg.boolish()?;
+            }
+            "client" => a.client = Some(arg.value()),
+            "compression" => {
+                arg.check(&Shape::List(&Shape::String))?;
+                a.compression = arg.value().as_array();
+            }
             "topologyVersion" => a.topology = Some(parse_topology(arg.doc()?)?),
             "maxAwaitTimeMS" => a.max_await_ms = Some(arg.i64_at_least(0)?),
-            "internalClient" => a.internal = matches!(arg.value(), Value::Document(_)),
-            "loadBalanced" => a.load_balanced = arg.bool()?,
+            "internalClient" => {
+                arg.check(&INTERNAL_CLIENT)?;
+                a.internal = true;
+            }
+            "speculativeAuthenticate" => check_speculative(arg.doc()?)?,
+            // Between this server and a client there is no balancer.
+            "loadBalanced" => drop(arg.bool()?),
             "hostInfo" => arg.check(&Shape::String)?,
             "saslSupportedMechs" => check_user(&arg)?,
             // Fields of newer drivers, of other servers and of logins: nothing follows from them here.
@@ -105,21 +135,17 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         ctx.client.set_internal();
     }
     let first = ctx.client.take_first_hello();
-    if let Some(doc) = args.client {
+    if let Some(client) = args.client {
         if !first {
             return Err(Error::new(
                 ErrorCode::ClientMetadataCannotBeMutated,
                 "The client metadata document may only be sent in the first hello",
             ));
         }
+        let Value::Document(doc) = client else {
+            return Err(wrong_type("hello", "client", &client, &["object"]));
+        };
         ctx.client.set_metadata(doc)?;
-    }
-    if args.load_balanced {
-        return Err(Error::new(
-            ErrorCode::LoadBalancerSupportMismatch,
-            "The server is being accessed through a load balancer, but this driver does not have load balancing \
-             enabled",
-        ));
     }
     if let (Some((process, counter)), Some(ms)) = (args.topology, args.max_await_ms) {
         await_change(server, ctx, process, counter, ms as u64).await?;
@@ -129,7 +155,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let legacy = req.invoked_as != "hello";
     let mut r = Reply::with_capacity(900);
     let b = &mut r.body;
-    if args.hello_ok {
+    if args.names_hello_ok {
         b.bool("helloOk", true);
     }
     server.repl.append_hello(b, legacy, server.positions());
@@ -142,13 +168,15 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     b.i32("minWireVersion", 0);
     b.i32("maxWireVersion", MAX_WIRE_VERSION);
     b.bool("readOnly", server.catalog.gate().is_read_only());
-    if let Some(wanted) = args.compression {
+    if let Some(wanted) = args.compression.filter(|list| !list.is_empty()) {
         let agreed = ctx.client.negotiate_compression(wanted.iter().filter_map(|e| e.value().as_str()));
-        b.array("compression", |a| {
-            for c in agreed {
-                a.str(c.name());
-            }
-        });
+        if !agreed.is_empty() {
+            b.array("compression", |a| {
+                for c in agreed {
+                    a.str(c.name());
+                }
+            });
+        }
     }
     if args.topology.is_some() && req.exhaust_allowed {
         r.next = Some(Next::With(with_topology(&req, server)));

@@ -3,7 +3,7 @@
 use super::prelude::*;
 use crate::inserting::Inserting;
 use crate::top;
-use crate::writes::{Outcome, Retry, WriteArgs, check_batch_size};
+use crate::writes::{Outcome, Retry, WriteArgs, check_batch_size, check_statement_ids};
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     // tour: insert 3/9
@@ -12,6 +12,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     pando_catalog::names::check_writable(&ns)?;
     let docs: Vec<&RawDoc> = req.required_docs("insert", "documents")?.collect();
     check_batch_size(docs.len())?;
+    check_statement_ids(req.body, docs.len())?;
     server.before_write(ctx).await?;
     server.instance.metrics.op_counters.insert.add(docs.len() as u64);
     let series = server.series_to_write(&ns, args.by_buckets)?;

@@ -4,9 +4,7 @@ use super::prelude::*;
 use pando_base::limits;
 
 pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    for arg in req.args("_keptSessions") {
-        return Err(arg.unknown());
-    }
+    req.check("_keptSessions", &[])?;
     if server.repl.is_replicated() && !server.repl.is_readable() {
         let text = "node is not in primary or recovering state";
         return Err(Error::new(ErrorCode::NotPrimaryOrSecondary, text));

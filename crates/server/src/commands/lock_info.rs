@@ -3,12 +3,7 @@
 use super::prelude::*;
 use pando_catalog::lock::Holders;
 
-pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    for arg in req.args("lockInfo") {
-        if arg.name() != "includeStorageEngineDump" {
-            return Err(arg.unknown());
-        }
-    }
+pub(super) async fn run(server: &Server, _: &OpCtx, _: Request<'_>) -> Result<Reply> {
     let mut r = Reply::new();
     r.body.array("lockInfo", |a| {
         for (name, holders) in server.catalog.locks_in_use() {

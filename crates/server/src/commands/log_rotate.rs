@@ -9,6 +9,7 @@ pub(super) async fn run(_: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Rep
         | Value::Int32(_)
         | Value::Int64(_)
         | Value::Double(_)
+        | Value::Decimal128(_)
         | Value::Boolean(_) => {}
         Value::String(other) => {
             return Err(Error::new(ErrorCode::NoSuchKey, format!("Unknown log type '{other}' for rotation")));

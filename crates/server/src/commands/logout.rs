@@ -11,10 +11,7 @@ pub(super) async fn run(_: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply
 }
 
 /// A relic of the first password protocol; old clients still ask before they look at the version.
-pub(super) async fn nonce(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    if let Some(arg) = req.args("getnonce").next() {
-        return Err(arg.unknown());
-    }
+pub(super) async fn nonce(server: &Server, _: &OpCtx, _: Request<'_>) -> Result<Reply> {
     let mut r = Reply::new();
     r.body.str("nonce", &format!("{:016x}", server.env.rng.next_u64()));
     Ok(r)

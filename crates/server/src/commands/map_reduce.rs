@@ -11,6 +11,7 @@ use pando_catalog::Named;
 use pando_command::args::Arg;
 use pando_command::request::missing;
 use pando_env::Component;
+use pando_query::collation::Collation;
 use std::borrow::Cow;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -34,18 +35,34 @@ impl<'a> Args<'a> {
                 "map" => map = Some(code(&arg)?),
                 "reduce" => reduce = Some(code(&arg)?),
                 "out" => out = Some(output(&arg)?),
-                _ if matches!(arg.value(), Value::Null) => {}
+                "finalize" | "scope" if matches!(arg.value(), Value::Null) => {}
+                "query"
+                | "sort"
+                | "limit"
+                | "collation"
+                | "bypassDocumentValidation"
+                | "verbose"
+                | "jsMode"
+                | "shardedFirstPass"
+                    if arg.is_absent() => {}
                 "finalize" => finalize = Some(code(&arg)?),
                 "scope" => match arg.value() {
                     Value::Document(d) => scope = Some(d),
                     _ => return Err(Error::bad_value("'scope' must be an object")),
                 },
                 "query" => query = Some(arg.doc()?),
-                "sort" => sort = Some(arg.doc()?),
+                "sort" => {
+                    sort = Some(arg.doc()?);
+                    if sort.is_some_and(RawDoc::is_empty) {
+                        let text = "The mapReduce sort option must have at least one sort key";
+                        return Err(Error::location(15976, text));
+                    }
+                }
                 "limit" => limit = Some(at_least_one(&arg)?),
                 "collation" => collation = Some(arg.doc()?).filter(|d| !d.is_empty()),
-                "bypassDocumentValidation" => bypass = arg.boolish()?,
-                "verbose" | "jsMode" | "shardedFirstPass" | "inputDB" => {}
+                "bypassDocumentValidation" => bypass = arg.bool()?,
+                "verbose" | "jsMode" | "shardedFirstPass" => drop(arg.bool()?),
+                "inputDB" => {}
                 _ => return Err(arg.unknown()),
             }
         }
@@ -60,6 +77,7 @@ impl<'a> Args<'a> {
             sort,
             limit,
         };
+        collation.map(Collation::parse).transpose()?;
         Ok(Args { of, collation, bypass })
     }
     /// As the aggregation that answers.

@@ -3,11 +3,10 @@
 use super::prelude::*;
 
 fn name<'a>(req: &Request<'a>, command: &'static str) -> Result<&'a str> {
-    for arg in req.args(command) {
-        return Err(arg.unknown());
-    }
+    req.check(command, &[])?;
     match req.first().value() {
         Value::String(name) => Ok(name),
+        Value::Null | Value::Undefined => Err(pando_command::request::missing(command, command)),
         v => Err(pando_command::request::wrong_type(command, command, &v, &["string"])),
     }
 }
@@ -34,9 +33,7 @@ pub(super) async fn drop_all_roles(_: &Server, _: &OpCtx, req: Request<'_>) -> R
 }
 
 fn none_of_them(req: &Request<'_>, command: &'static str) -> Result<Reply> {
-    for arg in req.args(command) {
-        return Err(arg.unknown());
-    }
+    req.check(command, &[])?;
     let mut r = Reply::new();
     r.body.i32("n", 0);
     Ok(r)

@@ -36,7 +36,7 @@ pub(super) fn shape(
 pub(super) fn named(server: &Server, ctx: &OpCtx, req: &Request<'_>, coll: &Collection) -> Result<Query> {
     let part = |name: &str, kind: &str| match req.body.get(name) {
         None => Ok(None),
-        Some(Value::Document(d)) => Ok(Some(d)),
+        Some(Value::Document(d) | Value::Array(d)) => Ok(Some(d)),
         Some(_) => Err(Error::bad_value(format!("{kind} field {name} must be an object"))),
     };
     let Some(filter) = part("query", "required")? else {

@@ -1,10 +1,18 @@
 //! `profile`: which operations of a database are written to its `system.profile`.
 
 use super::prelude::*;
-use pando_command::Param;
+use pando_bson::shape::Shape;
+use pando_command::{Param, slow};
+use pando_query::matcher::Matcher;
 
-pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
+/// What a reply says where a filter is set.
+const NOTE: &str = "When a filter expression is set, slowms and sampleRate are not used for profiling and slow-query log lines.";
+
+pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let Some(level) = pando_command::args::safe_i64(&req.first().value()) else {
+        if matches!(req.first().value(), Value::Null | Value::Undefined) {
+            return Err(pando_command::request::missing("profile", "profile"));
+        }
         return Err(pando_command::request::wrong_type(
             "profile",
             "profile",
@@ -15,20 +23,34 @@ pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<
     let params = &server.instance.params;
     let was = server.profiling.level(req.db);
     let (slow_ms, rate) = (params.int(Param::slowOpThresholdMs), params.double(Param::slowOpSampleRate));
-    let (mut new_slow, mut new_rate) = (None, None);
+    let had = server.profiling.filter(req.db);
+    let (mut new_slow, mut new_rate, mut new_filter) = (None, None, None);
     for arg in req.args("profile") {
         match arg.name() {
+            "filter" => new_filter = Some(parse_filter(server, ctx, &arg.value())?),
+            "slowms" | "sampleRate" if arg.is_absent() => {}
             "slowms" => new_slow = Some(arg.i64()?),
-            "sampleRate" => new_rate = arg.value().as_f64(),
-            "filter" => check_filter(&arg.value())?,
-            _ => return Err(arg.unknown()),
+            "sampleRate" => {
+                arg.check(&Shape::Number)?;
+                new_rate = match arg.value() {
+                    Value::Decimal128(d) => Some(d.to_f64()),
+                    v => v.as_f64(),
+                };
+            }
+            // MongoDB passes over what it does not know here.
+            _ => {}
         }
     }
-    if new_rate.is_some_and(|r| !(0.0..=1.0).contains(&r)) {
+    if new_rate.is_some_and(|r| !r.is_nan() && !(0.0..=1.0).contains(&r)) {
         return Err(Error::bad_value("'sampleRate' must be between 0.0 and 1.0 inclusive"));
     }
+    let new_rate = new_rate.map(|r| if r.is_nan() { 0.0 } else { r });
     if matches!(level, 0..=2) {
         server.profiling.set_level(req.db, level as i32);
+    }
+    let noted = had.is_some() || matches!(new_filter, Some(Some(_)));
+    if let Some(filter) = new_filter {
+        server.profiling.set_filter(req.db, filter)?;
     }
     if let Some(ms) = new_slow {
         params.force_int(Param::slowOpThresholdMs, ms);
@@ -40,16 +62,35 @@ pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<
     r.body.i32("was", was);
     r.body.i32("slowms", slow_ms as i32);
     r.body.f64("sampleRate", rate);
+    if let Some(filter) = had {
+        r.body.raw_doc("filter", &filter.root().to_doc());
+    }
+    if noted {
+        r.body.str("note", NOTE);
+    }
     Ok(r)
 }
 
-fn check_filter(v: &Value<'_>) -> Result<()> {
+/// The filter, or `None` where "unset" takes it away.
+fn parse_filter(server: &Server, ctx: &OpCtx, v: &Value<'_>) -> Result<Option<Matcher>> {
     match v {
-        Value::String("unset") => Ok(()),
-        Value::Document(_) => Err(Error::new(
-            ErrorCode::CommandNotSupported,
-            "profile filters are not supported by this server yet",
-        )),
+        Value::String("unset") => Ok(None),
+        Value::Document(filter) => {
+            let matcher = Matcher::parse_restricted(filter, &server.query_ctx(ctx, None, None, None)?)?;
+            match matcher.fields_read().iter().find(|f| !slow::PROFILED.contains(&f.as_str())) {
+                None => Ok(Some(matcher)),
+                Some(name) => Err(Error::location(
+                    4_910_200,
+                    format!("No such field (or fields) available for profile filter: {name}"),
+                )),
+            }
+        }
         _ => Err(Error::bad_value("Expected an object, or the string 'unset'.")),
     }
+}
+
+/// `setProfilingFilterGlobally`: filters are set by database here.
+pub(super) async fn globally(_: &Server, _: &OpCtx, _: Request<'_>) -> Result<Reply> {
+    let text = "setProfilingFilterGlobally command requires query knob to be enabled";
+    Err(Error::location(7_283_301, text))
 }

@@ -3,6 +3,7 @@
 use super::prelude::*;
 use pando_command::Arg;
 use pando_command::args::safe_i64;
+use pando_command::request::{missing, wrong_type};
 use pando_repl::coordinator::wire;
 use pando_repl::topology::message::StepDownRequest;
 use pando_repl::topology::{CommandReply, Event};
@@ -55,15 +56,9 @@ pub(super) async fn maintenance(server: &Server, ctx: &OpCtx, req: Request<'_>) 
 
 pub(super) async fn sync_from(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     server.repl.require_config()?;
-    let Value::String(host) = req.first().value() else {
-        return Err(pando_command::request::wrong_type(
-            "replSetSyncFrom",
-            "replSetSyncFrom",
-            &req.first().value(),
-            &["string"],
-        ));
-    };
-    let host = host.to_owned();
+    // What is no text is no host.
+    let host = req.first().value().as_str().unwrap_or_default().to_owned();
+    super::host_and_port::check(&host)?;
     order(server, ctx, |token| Event::SyncFrom { token, host }).await
 }
 
@@ -134,12 +129,21 @@ pub(super) async fn resize_oplog(server: &Server, ctx: &OpCtx, req: Request<'_>)
     if !server.repl.is_replicated() {
         return Err(Error::new(ErrorCode::NamespaceNotFound, "oplog does not exist"));
     }
+    match req.first().value() {
+        v if v.is_number() => {}
+        Value::Null | Value::Undefined => return Err(missing("replSetResizeOplog", "replSetResizeOplog")),
+        v => {
+            let expected = ["long", "int", "decimal", "double"];
+            return Err(wrong_type("replSetResizeOplog", "replSetResizeOplog", &v, &expected));
+        }
+    }
     let (mut size, mut hours) = (None, None);
-    for arg in req.args("replSetResizeOplog") {
+    for arg in req.given_args("replSetResizeOplog", &["size", "minRetentionHours"]) {
         match arg.name() {
             "size" => {
                 let v = arg.value();
                 let mb = match v.as_f64() {
+                    Some(mb) if mb.is_nan() => 0.0,
                     Some(mb) => mb,
                     None => arg.i64()? as f64,
                 };
@@ -188,7 +192,12 @@ fn short(n: f64) -> String {
 }
 
 fn min_retention_hours(arg: &Arg<'_>) -> Result<f64> {
-    match arg.value().as_f64() {
+    let hours = match arg.value() {
+        Value::Decimal128(d) => Some(d.to_f64()),
+        v => v.as_f64(),
+    };
+    match hours {
+        Some(hours) if hours.is_nan() => Ok(0.0),
         Some(hours) if hours >= 0.0 => Ok(hours),
         Some(hours) => Err(Error::location(
             51024,
@@ -216,9 +225,9 @@ pub(super) async fn append_note(server: &Server, ctx: &OpCtx, req: Request<'_>) 
     let data = match req.body.get("data") {
         Some(Value::Document(d)) => d,
         Some(v) => {
-            return Err(pando_command::request::wrong_type("appendOplogNote", "data", &v, &["object"]));
+            return Err(pando_command::concern::had_wrong_type("data", "object", &v));
         }
-        None => return Err(pando_command::request::missing("appendOplogNote", "data")),
+        None => return Err(Error::new(ErrorCode::NoSuchKey, "Missing expected field \"data\"")),
     };
     check_max_cluster_time(server, &req)?;
     let at = server.write_noop_doc(data)?;

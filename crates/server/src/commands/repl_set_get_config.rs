@@ -6,7 +6,8 @@ use pando_repl::ReplSetConfig;
 pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let mut config = ReplSetConfig::clone(&*server.repl.require_config()?);
     // A reader sends it back with a change, and may not say who is new.
-    if !req.body.get("$_internalIncludeNewlyAdded").is_some_and(|v| v.is_truthy()) {
+    let with_new = super::repl_set_get_status::truth(&req, "$_internalIncludeNewlyAdded")?;
+    if !with_new {
         config.members.iter_mut().for_each(|m| m.newly_added = false);
     }
     let commitment = super::repl_set_get_status::truth(&req, "commitmentStatus")?;

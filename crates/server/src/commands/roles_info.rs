@@ -27,14 +27,25 @@ pub(super) async fn run(_: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply
     let mut built_in = false;
     for arg in req.args("rolesInfo") {
         match (arg.name(), arg.value()) {
-            ("showBuiltinRoles", _) => built_in = arg.boolish()?,
+            ("showBuiltinRoles", v) if !matches!(v, Value::Null | Value::Undefined) => {
+                built_in = arg.boolish()?
+            }
             ("showPrivileges", Value::String("asUserFragment")) => {
                 return Err(Error::new(
                     ErrorCode::IllegalOperation,
                     "Cannot get user fragment for all roles in a database",
                 ));
             }
-            ("showPrivileges", _) => refuse_privileges(arg.boolish()?)?,
+            ("showPrivileges", v) if matches!(v, Value::Boolean(_)) || v.is_number() => {
+                refuse_privileges(v.is_truthy())?;
+            }
+            ("showPrivileges", v) => {
+                return Err(Error::bad_value(format!(
+                    "Failed to parse 'showPrivileges'. 'showPrivileges' should either be a boolean or the string \
+                     'asUserFragment', given: showPrivileges: {v}"
+                )));
+            }
+            (_, Value::Null | Value::Undefined) => {}
             ("showAuthenticationRestrictions", _) => drop(arg.boolish()?),
             _ => return Err(arg.unknown()),
         }

@@ -15,7 +15,7 @@ fn on_a_set(server: &Server, command: &str) -> Result<()> {
 pub(super) async fn get(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
     on_a_set(server, "getDefaultRWConcern")?;
     let mut in_memory = false;
-    for arg in req.args("getDefaultRWConcern") {
+    for arg in req.given_args("getDefaultRWConcern", &["inMemory"]) {
         match arg.name() {
             "inMemory" => in_memory = arg.bool()?,
             _ => return Err(arg.unknown()),
@@ -52,7 +52,7 @@ pub(super) fn append(server: &Server, b: &mut DocBuilder, in_memory: bool) {
 pub(super) async fn set(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     on_a_set(server, "setDefaultRWConcern")?;
     let (mut read, mut write) = (None, None);
-    for arg in req.args("setDefaultRWConcern") {
+    for arg in req.given_args("setDefaultRWConcern", &["defaultReadConcern", "defaultWriteConcern"]) {
         match arg.name() {
             "defaultReadConcern" => read = Some(ReadConcern::parse(&Value::Document(arg.doc()?))?),
             "defaultWriteConcern" => write = Some((arg.doc()?, WriteConcern::parse(&arg.value())?)),

@@ -5,6 +5,7 @@
 use super::prelude::*;
 use crate::config::VERSION;
 use pando_base::limits;
+use pando_catalog::Phase;
 use pando_command::locks::append_class;
 use pando_command::metrics::{Compression, Latency, OpCounters};
 use pando_env::op_locks::{Class, Taken};
@@ -79,7 +80,14 @@ fn append_head(server: &Server, ctx: &OpCtx, b: &mut DocBuilder) {
 }
 
 fn active_index_builds(server: &Server, d: &mut DocBuilder) {
-    d.i32("total", server.active_index_builds() as i32);
+    let phases = server.active_index_builds();
+    let in_phase = |which: &[Phase]| phases.iter().filter(|p| which.contains(p)).count() as i32;
+    d.i32("total", phases.len() as i32);
+    d.doc("phases", |d| {
+        d.i32("scanCollection", in_phase(&[Phase::Scanning, Phase::Loading]));
+        d.i32("drainSideWritesTable", in_phase(&[Phase::Draining]));
+        d.i32("waitForCommitQuorum", in_phase(&[Phase::Ready]));
+    });
 }
 
 fn asserts(server: &Server, d: &mut DocBuilder) {
@@ -291,6 +299,10 @@ fn read_concern_counters(server: &Server, d: &mut DocBuilder) {
     }
 }
 
+/// `repl.userWriteBlockMode`.
+const WRITES_ALLOWED: i32 = 1;
+const WRITES_BLOCKED: i32 = 2;
+
 fn repl(server: &Server, d: &mut DocBuilder) {
     server.repl.append_hello(d, false, server.positions());
     if let Some(services) = server.services() {
@@ -303,6 +315,10 @@ fn repl(server: &Server, d: &mut DocBuilder) {
         });
     }
     d.i32("rbid", server.progress.rbid());
+    d.i32(
+        "userWriteBlockMode",
+        if server.user_writes.are_blocked() { WRITES_BLOCKED } else { WRITES_ALLOWED },
+    );
 }
 
 fn storage_engine(server: &Server, d: &mut DocBuilder) {
@@ -444,6 +460,10 @@ fn append_replication_metrics(server: &Server, d: &mut DocBuilder) {
     d.doc("apply", |x| {
         x.doc("batches", |b| times(b, &m.applied_batches));
         x.i64("ops", m.applied_ops.get() as i64);
+        // Ours: groups of entries that shared a unit, and those that fell back to one entry at a time.
+        let applied = server.catalog.applied();
+        x.i64("units", applied.units.load(Relaxed) as i64);
+        x.i64("splitUnits", applied.split.load(Relaxed) as i64);
     });
     d.doc("buffer", |x| {
         x.i64("count", m.buffered_ops.get());
@@ -488,4 +508,7 @@ fn append_cursor_metrics(server: &Server, c: &mut DocBuilder) {
         o.i64("pinned", s.pinned as i64);
         o.i64("total", s.open as i64);
     });
+    // Ours: what they hold in memory, and how many new ones were refused for it or for their number.
+    c.i64("heldBytes", s.held_bytes as i64);
+    c.i64("refused", s.refused as i64);
 }

@@ -5,6 +5,7 @@ use super::prelude::*;
 use pando_bson::shape::{Field, Shape, check_fields};
 use pando_command::Lsid;
 use pando_command::request::wrong_type;
+use pando_oplog::session::lsid_of;
 
 pub(super) async fn start(server: &Server, ctx: &OpCtx, _: Request<'_>) -> Result<Reply> {
     let mut id = [0; 16];
@@ -13,7 +14,7 @@ pub(super) async fn start(server: &Server, ctx: &OpCtx, _: Request<'_>) -> Resul
     id[6] = id[6] & 0x0F | 0x40;
     id[8] = id[8] & 0x3F | 0x80;
     let max = server.instance.params.int(pando_command::Param::maxSessions) as usize;
-    server.sessions.touch(&Lsid { id, uid: None }, ctx.started, max)?;
+    server.sessions.touch(&Lsid::of(id), ctx.started, max)?;
     let mut r = Reply::new();
     r.body.doc("id", |d| {
         d.uuid("id", &id);
@@ -66,13 +67,6 @@ fn patterns<'a>(req: &Request<'a>, element: &str, fields: &'static [Field]) -> R
     Ok(out)
 }
 
-fn lsid_of(d: &RawDoc) -> Option<Lsid> {
-    match d.get("id")? {
-        Value::Binary { bytes, .. } => Some(Lsid { id: bytes.try_into().ok()?, uid: None }),
-        _ => None,
-    }
-}
-
 pub(super) async fn refresh(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let max = server.instance.params.int(pando_command::Param::maxSessions) as usize;
     req.check("refreshSessions", &[])?;
@@ -102,7 +96,7 @@ pub(super) async fn kill(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resu
         // An empty list means all sessions of the caller.
         kill_where(server, ctx, |_| true);
     } else {
-        kill_where(server, ctx, |lsid| which.iter().any(|w| w.id == lsid.id));
+        kill_where(server, ctx, |lsid| which.iter().any(|w| w == lsid));
     }
     Ok(Reply::new())
 }
@@ -133,7 +127,7 @@ pub(super) async fn kill_by_pattern(server: &Server, ctx: &OpCtx, req: Request<'
     let wanted: Vec<Option<Lsid>> =
         patterns.iter().map(|p| p.get("lsid").and_then(|v| lsid_of(v.as_doc()?))).collect();
     let all = wanted.is_empty() || wanted.iter().any(Option::is_none);
-    kill_where(server, ctx, |lsid| all || wanted.iter().flatten().any(|w| w.id == lsid.id));
+    kill_where(server, ctx, |lsid| all || wanted.iter().flatten().any(|w| w == lsid));
     Ok(Reply::new())
 }
 
@@ -146,7 +140,7 @@ fn kill_where(server: &Server, ctx: &OpCtx, which: impl Fn(&Lsid) -> bool) {
         .kill_where(ErrorCode::Interrupted, |_, op| op.op_id != me && op.lsid.as_ref().is_some_and(&which));
     for open in server.idle_transactions() {
         if which(&open.lsid) {
-            server.abort_session(&open.lsid.id, ErrorCode::Interrupted);
+            server.abort_session(&open.lsid, ErrorCode::Interrupted);
         }
     }
     let now = ctx.env().clock.mono();

@@ -4,18 +4,18 @@
 use super::prelude::*;
 use crate::feature_version::{FeatureVersion, known};
 use pando_command::concern::Provenance;
-use pando_command::request::wrong_type;
 use pando_command::{Node, W, WriteConcern};
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     const OWNER: &str = "setFeatureCompatibilityVersion";
-    let Value::String(wanted) = req.first().value() else {
-        return Err(wrong_type(OWNER, OWNER, &req.first().value(), &["string"]));
-    };
+    let wanted = req.first_str(OWNER)?;
     let mut confirmed = false;
     for arg in req.args(OWNER) {
         match arg.name() {
             "confirm" => confirmed = arg.boolish()?,
+            // Said by servers of a sharded cluster. Nothing on disk differs between the versions.
+            "fromConfigServer" | "downgradeOnDiskChanges" if arg.is_absent() => {}
+            "fromConfigServer" | "downgradeOnDiskChanges" => drop(arg.boolish()?),
             _ => return Err(arg.unknown()),
         }
     }

@@ -10,27 +10,18 @@ pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<
     let mut rows = Vec::new();
     for arg in req.args("setParameter") {
         let row = params.find(arg.name()).ok_or_else(|| {
-            Error::new(
-                ErrorCode::InvalidOptions,
-                format!(
-                    "attempted to set unrecognized parameter [{}], use help:true to see options ",
-                    arg.name()
-                ),
-            )
+            Error::uncoded(format!(
+                "attempted to set unrecognized parameter [{}], use help:true to see options ",
+                arg.name()
+            ))
         })?;
         if !row.when.runtime {
-            return Err(Error::new(
-                ErrorCode::IllegalOperation,
-                format!("not allowed to change [{}] at runtime", arg.name()),
-            ));
+            return Err(Error::uncoded(format!("not allowed to change [{}] at runtime", arg.name())));
         }
         rows.push((row, arg.value()));
     }
     if rows.is_empty() {
-        return Err(Error::new(
-            ErrorCode::InvalidOptions,
-            "no option found to set, use help:true to see options ",
-        ));
+        return Err(Error::uncoded("no option found to set, use help:true to see options "));
     }
     let mut r = Reply::new();
     for (i, (row, v)) in rows.iter().enumerate() {
@@ -54,7 +45,7 @@ fn set_log(server: &Server, row: &ParamRow, v: &Value<'_>) -> Result<Option<pand
         sink.set_verbosity(Component::Default, Some(level.unwrap_or(0)));
         return Ok(Some(pando_bson::Bson::Int32(i32::from(was))));
     }
-    let Value::Document(tree) = v else {
+    let (Value::Document(tree) | Value::Array(tree)) = v else {
         return Err(Error::type_mismatch(format!("log component verbosity is not a BSON object: {v}")));
     };
     let mut changes = Vec::new();
@@ -92,7 +83,7 @@ fn component(path: &str) -> Result<Component> {
 
 /// 0 to 5; -1 inherits.
 fn level(name: &str, v: &Value<'_>) -> Result<Option<u8>> {
-    match v.as_i64() {
+    match pando_command::args::safe_i64(v) {
         Some(-1) => Ok(None),
         Some(n @ 0..=5) => Ok(Some(n as u8)),
         _ => Err(Error::bad_value(format!("Invalid verbosity level for {name}: {v}"))),

@@ -2,9 +2,10 @@
 
 use super::prelude::*;
 use crate::statements::{UpdateStatement, Updated};
-use crate::writes::{Outcome, Retry, WriteArgs, check_batch_size};
+use crate::writes::{Outcome, Retry, WriteArgs, check_batch_size, check_statement_ids};
 use pando_command::Args;
 use pando_command::request::missing;
+use pando_query::stage::first_look;
 use pando_session::retryable::Kind;
 
 /// One element of `updates`, as written.
@@ -27,6 +28,10 @@ pub(super) fn parse_statement(doc: &RawDoc) -> Result<UpdateStatement<'_>> {
     }
     s.filter = q.ok_or_else(|| missing(OWNER, "q"))?;
     s.update = u.ok_or_else(|| missing(OWNER, "u"))?;
+    // Stages that nobody knows are a mistake of the command, not of one of its statements.
+    if let Value::Array(stages) = s.update {
+        first_look(stages)?;
+    }
     Ok(s)
 }
 
@@ -37,6 +42,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let docs = req.required_docs("update", "updates")?;
     let statements = docs.map(parse_statement).collect::<Result<Vec<_>>>()?;
     check_batch_size(statements.len())?;
+    check_statement_ids(req.body, statements.len())?;
     server.before_write(ctx).await?;
     let series = server.series_to_write(&ns, args.by_buckets)?;
     let checked = server.uuid_of_write(args.by_uuid, "update", &req, &ns, series.as_ref());
@@ -62,7 +68,6 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             Ok(done) => add(&mut out, i, done),
             Err(e) if e.code.ends_command() => return Err(e),
             // What is no pipeline at all is the command's fault; statements before it stay done.
-            Err(e) if is_no_pipeline(&s) => return Err(e),
             Err(e) => {
                 server.write_failed(ctx, &e)?;
                 out.errors.push((i, e));
@@ -86,10 +91,6 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         d.n_upserted = Some(out.upserted.len() as u64);
     });
     Ok(out.reply(server, ctx, &retry.retried))
-}
-
-fn is_no_pipeline(s: &UpdateStatement<'_>) -> bool {
-    matches!(s.update, Value::Array(stages) if pando_query::stage::check_names(stages).is_err())
 }
 
 fn add(out: &mut Outcome, i: usize, done: Updated) {

@@ -1,16 +1,23 @@
 //! `usersInfo`. Users cannot be created yet, so a well-formed question finds none.
 
 use super::prelude::*;
+use pando_query::matcher::Matcher;
 
-pub(super) async fn run(_: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
+pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let (mut privileges, mut restrictions) = (false, false);
     let exact = is_exact(req.first().value())?;
-    for arg in req.args("usersInfo") {
+    for arg in req.given_args(
+        "usersInfo",
+        &["showPrivileges", "showAuthenticationRestrictions", "showCredentials", "showCustomData", "filter"],
+    ) {
         match arg.name() {
             "showPrivileges" => privileges = arg.boolish()?,
             "showAuthenticationRestrictions" => restrictions = arg.boolish()?,
             "showCredentials" | "showCustomData" => drop(arg.boolish()?),
-            "filter" => drop(arg.doc()?),
+            "filter" => {
+                let query = server.query_ctx(ctx, None, None, None)?;
+                Matcher::parse_restricted(arg.doc()?, &query).map(drop)?;
+            }
             _ => return Err(arg.unknown()),
         }
     }
@@ -31,6 +38,9 @@ fn is_exact(v: Value<'_>) -> Result<bool> {
         Value::Int32(1) | Value::Int64(1) => Ok(false),
         v if v.is_number() && v.as_f64() == Some(1.0) => Ok(false),
         Value::Document(d) if d.elem("forAllDBs").is_some() => Ok(false),
+        Value::Array(names) if names.is_empty() => {
+            Err(Error::bad_value("$and/$or/$nor must be a nonempty array"))
+        }
         Value::Array(names) => {
             names.iter().try_for_each(|e| check_name("UserName", "user", e.value()))?;
             Ok(true)

@@ -2,11 +2,15 @@
 
 use super::prelude::*;
 use crate::writes::ByCtx;
+use pando_base::Term;
 use pando_catalog::Extent;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let ns = match req.first().value() {
-        Value::Binary { .. } => server.ns_or_uuid(&req)?,
+        Value::Binary { subtype: 4, .. } => {
+            let text = "Collection name must be provided. UUID is not valid in this context";
+            return Err(Error::new(ErrorCode::InvalidNamespace, text));
+        }
         _ => req.ns_of_ddl()?,
     };
     let flag = |name: &str| req.body.get(name).is_some_and(|v| v.is_truthy());
@@ -39,11 +43,21 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let how = match (metadata, background) {
         (true, _) => Extent::Definitions,
         (_, true) => Extent::At(server.storage.log().visible()),
-        _ if full || counted => Extent::Counted,
+        _ if counted => Extent::Counted,
         _ => Extent::Latest,
     };
+    let office = takes_writes(server);
     let report = server.catalog.validate(&ns, how, &ByCtx(ctx)).await?;
+    // Where entries of another member were applied meanwhile the two counts are not of one moment.
+    if how == Extent::Latest && office.is_some() && takes_writes(server) == office {
+        server.catalog.mend_count(&report);
+    }
     let mut r = Reply::with_capacity(1024);
     report.append_to(&mut r.body, &ns);
     Ok(r)
+}
+
+/// Since when this node takes writes itself, if it does.
+fn takes_writes(server: &Server) -> Option<Term> {
+    server.repl.accepts_writes().then(|| server.repl.term())
 }

@@ -5,22 +5,14 @@ use super::metrics::Last;
 use crate::Server;
 use crate::tasks::pause;
 use pando_base::{Error, ErrorCode, Result, Timestamp};
-use pando_bson::{DocBuf, DocBuilder};
 use pando_command::{Lsid, OpCtx, Param, W};
 use pando_env::Component;
-use pando_session::NO_USER_DIGEST;
 use pando_session::retryable::Aborted;
 use pando_session::transaction::State;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A session as log entries and `config.transactions` name it.
-pub(crate) fn lsid_doc(lsid: &Lsid) -> DocBuf {
-    let mut b = DocBuilder::with_capacity(80);
-    b.uuid("id", &lsid.id);
-    b.binary("uid", 0, &lsid.uid.unwrap_or(NO_USER_DIGEST));
-    b.finish()
-}
+pub(crate) use pando_oplog::session::lsid_doc;
 
 impl Server {
     pub(crate) async fn commit_transaction(&self, ctx: &OpCtx, at: Option<Timestamp>) -> Result<()> {
@@ -122,18 +114,18 @@ impl Server {
     }
 
     /// Ends a session's transaction; an operation that uses it is interrupted.
-    pub(crate) fn abort_session(&self, id: &[u8; 16], why: ErrorCode) {
+    pub(crate) fn abort_session(&self, id: &Lsid, why: ErrorCode) {
         if self.retryable.abort(id) == Aborted::InUse {
-            self.instance.clients.kill_where(why, |_, op| op.in_txn && op.lsid.is_some_and(|l| l.id == *id));
+            self.instance.clients.kill_where(why, |_, op| op.in_txn && op.lsid.is_some_and(|l| l == *id));
         }
         let now = self.env.clock.mono();
-        self.cursors.kill_where(now, |c| c.txn_number.is_some() && c.lsid.is_some_and(|l| l.id == *id));
+        self.cursors.kill_where(now, |c| c.txn_number.is_some() && c.lsid.is_some_and(|l| l == *id));
     }
     /// This node is about to stop writing: nothing stays open. Operations that use their transaction now are ended by the
     /// caller.
     pub(crate) fn abort_open_transactions(&self) {
         for open in self.parked_transactions() {
-            self.abort_session(&open.lsid.id, ErrorCode::InterruptedDueToReplStateChange);
+            self.abort_session(&open.lsid, ErrorCode::InterruptedDueToReplStateChange);
         }
     }
     fn abort_expired(&self) {
@@ -143,7 +135,7 @@ impl Server {
             if age < open.lifetime {
                 continue;
             }
-            let id = open.lsid.id;
+            let id = open.lsid;
             self.env.log.info(
                 Component::Txn,
                 20707,
@@ -151,7 +143,7 @@ impl Server {
                  'transactionLifetimeLimitSeconds'",
                 |a| {
                     a.i64("txnNumber", open.number);
-                    a.str("sessionId", &pando_base::Uuid(id).to_string());
+                    a.str("sessionId", &pando_base::Uuid(id.id).to_string());
                 },
             );
             drop(open);

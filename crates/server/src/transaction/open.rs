@@ -63,7 +63,7 @@ impl OpenTxn {
         OpenTxn {
             lsid,
             number,
-            read_concern: ctx.read_concern.clone(),
+            read_concern: ctx.read_concern,
             read_timestamp,
             started: ctx.env().clock.mono(),
             started_wall_ms: ctx.env().clock.wall_ms(),

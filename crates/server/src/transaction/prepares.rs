@@ -54,7 +54,7 @@ impl Server {
         let open = statement.open().ok_or_else(|| Error::internal("nothing is open to prepare"))?;
         self.before_write(ctx).await?;
         let (unit, held) = open.take_to_prepare()?;
-        let id = (lsid.id, number);
+        let id = (*lsid, number);
         let prepared = match ctx.before_commit(true) {
             Ok(()) => {
                 self.catalog.prepare_transaction(unit, &lsid_doc(lsid), id, held, Some(open.clone())).await
@@ -118,7 +118,7 @@ impl Server {
         }
         self.before_write(ctx).await?;
         ctx.before_commit(true)?;
-        let id = (lsid.id, number);
+        let id = (lsid, number);
         let done = self.catalog.decide_prepared(&lsid_doc(&lsid), &id, Some(commit))?;
         statement.with_loan(|loan| {
             loan.become_(State::CommittingPrepared);
@@ -139,7 +139,7 @@ impl Server {
         ctx.will_write();
         self.before_write(ctx).await?;
         ctx.before_commit(true)?;
-        let done = self.catalog.decide_prepared(&lsid_doc(&lsid), &(lsid.id, number), None)?;
+        let done = self.catalog.decide_prepared(&lsid_doc(&lsid), &(lsid, number), None)?;
         statement.with_loan(|loan| {
             loan.become_(State::AbortedPrepared);
             loan.set_last_op(done);

@@ -6,10 +6,11 @@
 use super::lsid_doc;
 use crate::Server;
 use pando_base::{Millis, Namespace, OpTime, Result, Uuid};
-use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
+use pando_bson::{DocBuf, DocBuilder, RawDoc};
 use pando_catalog::Table;
 use pando_command::Lsid;
 use pando_oplog::entry::EntryView;
+use pando_oplog::session::lsid_of;
 use pando_repl::data::metadata::append_op_time;
 use pando_session::transaction::State;
 use std::fmt;
@@ -35,18 +36,15 @@ impl fmt::Debug for Images {
     }
 }
 
-fn id_of_session(id: [u8; 16]) -> DocBuf {
+fn id_of_session(id: Lsid) -> DocBuf {
     let mut b = DocBuilder::with_capacity(96);
-    b.raw_doc("_id", &lsid_doc(&Lsid { id, uid: None }));
+    b.raw_doc("_id", &lsid_doc(&id));
     b.finish()
 }
 
 /// The session that `{_id: ...}` names.
-fn session_of(id: &RawDoc) -> Option<[u8; 16]> {
-    match id.get("_id")?.as_doc()?.get("id")? {
-        Value::Binary { bytes, .. } => bytes.try_into().ok(),
-        _ => None,
-    }
+fn session_of(id: &RawDoc) -> Option<Lsid> {
+    lsid_of(id.get("_id")?.as_doc()?)
 }
 
 impl Table for Transactions {
@@ -83,11 +81,11 @@ impl Server {
         self.catalog.show_table(&of("transactions"), TRANSACTIONS_UUID, Arc::new(Transactions(weak())))?;
         self.catalog.show_table(&of("image_collection"), IMAGES_UUID, Arc::new(Images(weak())))
     }
-    fn transaction_record(&self, session: [u8; 16]) -> Result<Option<DocBuf>> {
+    fn transaction_record(&self, session: Lsid) -> Result<Option<DocBuf>> {
         let Some((number, state, last)) = self.retryable.state_of(&session) else { return Ok(None) };
-        let Some((wall, start)) = self.of_entry(last, state)? else { return Ok(None) };
+        let (wall, start) = self.of_entry(last, state)?;
         let mut b = DocBuilder::with_capacity(256);
-        b.raw_doc("_id", &lsid_doc(&Lsid { id: session, uid: None }));
+        b.raw_doc("_id", &lsid_doc(&session));
         b.i64("txnNum", number);
         append_op_time(&mut b, "lastWriteOpTime", last);
         b.date("lastWriteDate", wall);
@@ -99,18 +97,21 @@ impl Server {
         }
         Ok(Some(b.finish()))
     }
-    /// When the entry was made, and where the chain begins that it is the newest part of. `None` when the log has lost it.
-    fn of_entry(&self, at: OpTime, state: State) -> Result<Option<(Millis, Option<OpTime>)>> {
+    /// When the entry was made, and where the chain begins that it is the newest part of. Of an entry that this member's log
+    /// never had (its copy of the set begins later), or has no more, the second is known that its timestamp names.
+    fn of_entry(&self, at: OpTime, state: State) -> Result<(Millis, Option<OpTime>)> {
         let found = self.storage.log().read(Bound::Included(at.ts), false).next()?;
-        let Some((_, entry)) = found.filter(|(ts, _)| *ts == at.ts) else { return Ok(None) };
+        let Some((_, entry)) = found.filter(|(ts, _)| *ts == at.ts) else {
+            return Ok((i64::from(at.ts.secs()) * 1000, None));
+        };
         let entry = EntryView::parse(RawDoc::trusted(&entry))?;
         if !matches!(state, State::InProgress | State::Prepared) {
-            return Ok(Some((entry.wall, None)));
+            return Ok((entry.wall, None));
         }
         let start = match self.catalog.earlier_parts(entry.doc)?.first() {
             Some(first) => EntryView::parse(RawDoc::trusted(first))?.op_time(),
             None => at,
         };
-        Ok(Some((entry.wall, Some(start))))
+        Ok((entry.wall, Some(start)))
     }
 }

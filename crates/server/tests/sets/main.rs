@@ -1,4 +1,6 @@
 //! Replica sets of several members in one process, talked to over sockets as drivers do.
+
+#![allow(clippy::unwrap_used)]
 #![allow(clippy::disallowed_methods)]
 
 mod change_streams;

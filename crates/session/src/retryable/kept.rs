@@ -6,7 +6,8 @@
 
 use super::{Done, Image, Kind, Record, Retryable, Slot, Statements};
 use crate::transaction::{Outcome, State};
-use pando_base::{OpTime, limits};
+use pando_base::lsid::NO_USER_DIGEST;
+use pando_base::{Lsid, OpTime, limits};
 use pando_bson::{ArrayBuilder, Bson, DocBuf, DocBuilder, RawDoc, Value};
 use pando_oplog::entry::ImageKind;
 use std::sync::Arc;
@@ -35,21 +36,25 @@ pub struct Mark {
 pub struct Kept {
     /// All entries up to this one are accounted for.
     pub upto: OpTime,
-    sessions: Vec<([u8; 16], Settled)>,
+    sessions: Vec<(Lsid, Settled)>,
 }
 
 impl Kept {
+    /// The newest entry that it tells anything of; sessions may have gone on while they were looked at.
+    pub fn newest(&self) -> OpTime {
+        self.sessions.iter().map(|(_, s)| s.last_op).max().unwrap_or(self.upto).max(self.upto)
+    }
     /// Every session with something in the log.
-    pub fn marks(&self) -> impl Iterator<Item = ([u8; 16], Mark)> {
+    pub fn marks(&self) -> impl Iterator<Item = (Lsid, Mark)> {
         self.sessions.iter().map(|(id, s)| (*id, s.mark()))
     }
     /// As documents, made one by one. `image_bytes` counts documents that only retried findAndModify commands need; those
     /// beyond the bound are left out.
     pub fn documents<'a>(
         &'a self,
-        wanted: impl Fn(&[u8; 16]) -> bool + 'a,
+        wanted: impl Fn(&Lsid) -> bool + 'a,
         image_bytes: &'a mut usize,
-    ) -> impl Iterator<Item = ([u8; 16], DocBuf)> + 'a {
+    ) -> impl Iterator<Item = (Lsid, DocBuf)> + 'a {
         let sessions = self.sessions.iter().filter(move |(id, _)| wanted(id));
         sessions.map(|(id, s)| (*id, s.document(*id, image_bytes)))
     }
@@ -120,7 +125,11 @@ impl Retryable {
     /// have been rolled back since.
     pub fn restore_kept(&self, doc: &RawDoc, upto: OpTime, now: Duration) -> Option<()> {
         let Value::Binary { bytes, .. } = doc.get("session")? else { return None };
-        let id: [u8; 16] = bytes.try_into().ok()?;
+        let uid = match doc.get("uid") {
+            Some(Value::Binary { bytes, .. }) => bytes.try_into().ok()?,
+            _ => NO_USER_DIGEST,
+        };
+        let id = Lsid { id: bytes.try_into().ok()?, uid };
         let number = doc.get("txnNumber")?.as_i64()?;
         if let Some(outcome) = doc.get("outcome") {
             let (outcome, at) = (outcome_of(outcome.as_str()?)?, op_time(doc)?);
@@ -152,7 +161,7 @@ impl Retryable {
     /// `given_up`: not all statements are known; the newest was at this entry.
     fn restore_all(
         &self,
-        id: [u8; 16],
+        id: Lsid,
         number: i64,
         all: Vec<(i32, Done)>,
         given_up: Option<OpTime>,
@@ -176,9 +185,12 @@ impl Retryable {
 }
 
 impl Settled {
-    fn document(&self, id: [u8; 16], image_bytes: &mut usize) -> DocBuf {
+    fn document(&self, id: Lsid, image_bytes: &mut usize) -> DocBuf {
         let mut b = DocBuilder::new();
-        b.uuid("session", &id).i64("txnNumber", self.number);
+        b.uuid("session", &id.id).i64("txnNumber", self.number);
+        if id.uid != NO_USER_DIGEST {
+            b.binary("uid", 0, &id.uid);
+        }
         b.timestamp("ts", self.last_op.ts).i64("t", self.last_op.t);
         if let Some(outcome) = self.outcome {
             b.str("outcome", text_of(outcome));
@@ -280,7 +292,7 @@ mod tests {
         Done { kind: Kind::Update, inserted_id: Some(Bson::Int32(secs as i32)), image: None, op_time }
     }
     fn lent(t: &Arc<Retryable>, id: u8, number: i64) -> Loan {
-        match t.begin(&Lsid { id: [id; 16], uid: None }, number, Duration::ZERO) {
+        match t.begin(&Lsid::of([id; 16]), number, Duration::ZERO) {
             Ok(Begin::Yours(loan)) => loan,
             _ => panic!("session {id} in use"),
         }
@@ -302,12 +314,12 @@ mod tests {
             lent(&t, 1, 4).note(stmt, done(secs));
         }
         lent(&t, 2, 9).note(0, done(7));
-        t.learn([3; 16], 2, Outcome::Committed, at(8), Duration::ZERO);
+        t.learn(Lsid::of([3; 16]), 2, Outcome::Committed, at(8), Duration::ZERO);
         let kept = t.collect(at(8));
         assert_eq!((documents(&kept).len(), kept.upto), (3, at(8)));
 
         let again = Arc::new(Retryable::default());
-        again.restore([2; 16], 10, &[5], &done(9), OpTime::NULL, Duration::ZERO);
+        again.restore(Lsid::of([2; 16]), 10, &[5], &done(9), OpTime::NULL, Duration::ZERO);
         for doc in documents(&kept) {
             again.restore_kept(&doc, kept.upto, Duration::ZERO).expect("a session");
         }
@@ -317,8 +329,8 @@ mod tests {
         assert_eq!(one.done(0).unwrap().and_then(|d| d.inserted_id.clone()), Some(Bson::Int32(5)));
         let two = lent(&again, 2, 10);
         assert!(!knows(&two, 0) && knows(&two, 5));
-        let three = again.states().into_iter().find(|(id, ..)| *id == [3; 16]);
-        assert_eq!(three, Some(([3; 16], 2, State::Committed, at(8))));
+        let three = again.states().into_iter().find(|(id, ..)| *id == Lsid::of([3; 16]));
+        assert_eq!(three, Some((Lsid::of([3; 16]), 2, State::Committed, at(8))));
     }
 
     /// An entry above the point may have been rolled back, and then the log does not tell it.

@@ -266,7 +266,7 @@ impl Machine {
 mod tests {
     use super::*;
 
-    const S: Lsid = Lsid { id: [7; 16], uid: None };
+    const S: Lsid = Lsid::of([7; 16]);
 
     fn code(r: Result<impl Sized>) -> i32 {
         r.err().map_or(0, |e| e.code.0)

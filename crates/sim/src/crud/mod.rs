@@ -248,7 +248,13 @@ impl Run {
                 }
                 sim.run_for(Duration::from_secs(5));
                 self.must_have_failed(end)?;
-                self.node.lose_power();
+                if sim.below(2) == 0 {
+                    self.node.lose_power();
+                } else {
+                    // The machine goes on, and its memory shows the next start what the disk has not got.
+                    self.node.kill();
+                    self.node.disk.mend();
+                }
             }
             End::DiskFull => {
                 self.shared.lenient.store(true, Relaxed);

@@ -106,7 +106,7 @@ async fn validate(
     for name in data.keys() {
         let Some((db, coll)) = name.split_once('.') else { continue };
         let mut b = DocBuilder::new();
-        b.str("validate", coll).bool("full", true).str("$db", db);
+        b.str("validate", coll).bool("full", true).bool("enforceFastCount", true).str("$db", db);
         b.doc("$readPreference", |p| {
             p.str("mode", "nearest");
         });

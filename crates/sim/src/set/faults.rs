@@ -1,8 +1,14 @@
 //! What breaks, for how long, and how it heals. Several faults may be under way at once.
 
 use super::Run;
-use crate::links::{Links, Machine};
+use super::orders::Order;
+use super::replace::Back;
+use super::scenes::{Act, Stage};
+use crate::ProcessId;
+use crate::links::{Links, Machine, Refusal};
+use pando_repl::MemberState;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How often each kind happened.
@@ -10,7 +16,7 @@ pub type Counts = BTreeMap<&'static str, u32>;
 
 /// Between members; clients go on unless it says otherwise.
 #[derive(Clone, Copy, Debug)]
-enum Cut {
+pub(super) enum Cut {
     /// A member from all others.
     Member(usize),
     /// A member from all others and from the clients.
@@ -24,13 +30,34 @@ enum Cut {
     Pair(usize, usize),
     Slow(usize, u64),
     Loss(u64),
+    /// New connections to a member are turned away while it goes on with those that it has.
+    Refusing(usize, Refusal),
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Heal {
     Boot(usize),
     Cut(u64),
+    /// A paused process, unless it was killed meanwhile.
+    GoOn(ProcessId),
+    Pace(usize),
+    Disk(usize),
+    /// A stage of a follower's data path.
+    Stall(usize, ProcessId, Stage),
 }
+
+/// A disk that fails, or will.
+struct Sick {
+    /// Of which start of the process.
+    boots: u32,
+    /// When it was seen that a call had failed.
+    since: Option<Duration>,
+}
+
+/// Within this a process has ended whose disk has failed.
+const MUST_END: Duration = Duration::from_secs(60);
+/// As long as a forced configuration may be on its way nobody changes who votes.
+const FORCING: Duration = Duration::from_secs(90);
 
 /// What is broken now.
 #[derive(Default)]
@@ -38,14 +65,13 @@ pub(super) struct Broken {
     cuts: BTreeMap<u64, Cut>,
     due: Vec<(Duration, Heal)>,
     next_id: u64,
+    sick: BTreeMap<usize, Sick>,
+    /// What scenes will do.
+    pub(super) acts: Vec<(Duration, Act)>,
     pub(super) counts: Counts,
 }
 
 impl Broken {
-    /// A member that is down comes back now.
-    pub(super) fn boots_now(&mut self, who: usize) {
-        self.due.retain(|(_, heal)| !matches!(heal, Heal::Boot(i) if *i == who));
-    }
     pub(super) fn count(&mut self, what: &'static str) {
         *self.counts.entry(what).or_default() += 1;
     }
@@ -77,10 +103,16 @@ fn apply(cut: Cut, members: &[Machine], clients: &[Machine], links: &mut Links) 
         }
         Cut::Slow(i, ms) => links.set_slow(members[i], ms),
         Cut::Loss(ppm) => links.set_loss(ppm),
+        Cut::Refusing(i, how) => links.set_refusing(members[i], how),
     }
 }
 
 impl Run {
+    /// A member comes back now, on whatever machine.
+    pub(super) fn boots_now(&mut self, who: usize) {
+        self.broken.due.retain(|(_, heal)| !matches!(heal, Heal::Boot(i) | Heal::Disk(i) if *i == who));
+        self.broken.sick.remove(&who);
+    }
     fn machines(&self) -> Vec<Machine> {
         self.nodes.iter().map(crate::Node::machine).collect()
     }
@@ -92,24 +124,31 @@ impl Run {
             apply(*cut, &members, &clients, &mut links);
         }
     }
-    fn below(&self, n: u64) -> u64 {
+    pub(super) fn below(&self, n: u64) -> u64 {
         self.world.sim.below(n)
     }
     fn heal_after(&mut self, ms: u64, heal: Heal) {
         let at = self.world.sim.now() + Duration::from_millis(ms);
         self.broken.due.push((at, heal));
     }
-    fn cut(&mut self, what: &'static str, cut: Cut) {
+    pub(super) fn cut(&mut self, what: &'static str, cut: Cut) {
+        let ms = match self.below(3) {
+            0 => self.below(2000),
+            _ => self.below(self.options.longest_ms),
+        };
+        self.cut_for(what, cut, ms);
+    }
+    pub(super) fn cut_for(&mut self, what: &'static str, cut: Cut, ms: u64) {
         let id = self.broken.next_id;
         self.broken.next_id += 1;
         self.broken.cuts.insert(id, cut);
         self.broken.count(what);
         self.relink();
-        let ms = match self.below(3) {
-            0 => self.below(2000),
-            _ => self.below(self.options.longest_ms),
-        };
         self.heal_after(ms, Heal::Cut(id));
+    }
+    /// A stage that was held goes on.
+    pub(super) fn go_on_after(&mut self, ms: u64, who: usize, process: ProcessId, stage: Stage) {
+        self.heal_after(ms, Heal::Stall(who, process, stage));
     }
     /// The primary more often than others.
     fn somebody(&self) -> usize {
@@ -121,7 +160,7 @@ impl Run {
     /// Something breaks.
     pub(super) fn fault(&mut self) {
         let who = self.somebody();
-        match self.below(21) {
+        match self.below(40) {
             0..=2 => self.stop(who, false),
             3..=5 => self.stop(who, true),
             6 if self.below(4) == 0 => {
@@ -154,17 +193,136 @@ impl Run {
                 self.broken.count("clock jump");
                 self.world.set_skew(self.nodes[who].machine(), ms);
             }
-            18 => self.replace(who),
-            19 => self.order("step-down", who, super::orders::Order::StepDown),
-            _ => self.order("reconfiguration", who, super::orders::Order::Prefer(who)),
+            18 => self.replace(who, Back::AsNewMachine),
+            19 => self.order("step-down", who, Order::StepDown),
+            20 => self.order("reconfiguration", who, Order::Prefer(who)),
+            21 => self.cut("connections refused", Cut::Refusing(who, Refusal::Refused)),
+            22 => self.cut("connections closed", Cut::Refusing(who, Refusal::Closed)),
+            23 | 24 => self.pause(who),
+            25 | 26 => self.slow_disk(who),
+            27 => self.spoil_disk(who),
+            28 => self.replace(who, Back::AsItWas),
+            29 | 30 => self.order("vote turned", who, Order::TurnVote(who)),
+            31 => self.force(who),
+            32 => {
+                let stage = if self.below(2) == 0 { Stage::Fetching } else { Stage::Applying };
+                let ms = self.below(self.options.longest_ms);
+                self.stall(who, stage, ms);
+            }
+            33 => self.order("asked to lead", who, Order::Lead(who)),
+            34 | 35 => self.scene(0),
+            36 | 37 => self.scene(1),
+            _ => self.scene(2),
         }
     }
 
-    fn order(&mut self, what: &'static str, who: usize, order: super::orders::Order) {
+    /// Nothing of its process runs for a while, as after `SIGSTOP`.
+    fn pause(&mut self, who: usize) {
+        if self.is_down(who) {
+            return;
+        }
+        self.broken.count("pause");
+        let process = self.nodes[who].process();
+        self.world.sim.pause(process);
+        let ms = self.below(self.options.longest_ms);
+        self.heal_after(ms, Heal::GoOn(process));
+    }
+    fn slow_disk(&mut self, who: usize) {
+        self.broken.count("slow disk");
+        let worst = [20, 200, 2000][self.below(3) as usize];
+        self.world.pace(self.nodes[who].machine()).set_slow_ms(worst);
+        let ms = self.below(2 * self.options.longest_ms);
+        self.heal_after(ms, Heal::Pace(who));
+    }
+    /// The disk is full, or fails: the process has to end, and starts again once the disk is mended.
+    fn spoil_disk(&mut self, who: usize) {
+        if self.is_down(who) || self.broken.sick.contains_key(&who) {
+            return;
+        }
+        let disk = self.nodes[who].disk.clone();
+        match self.below(4) {
+            0 => {
+                self.broken.count("disk full");
+                disk.set_capacity(Some(disk.used_bytes() + self.below(60_000)));
+            }
+            1 => {
+                self.broken.count("writes fail");
+                disk.fail_write_in(self.below(20));
+            }
+            2 => {
+                self.broken.count("syncs fail");
+                disk.fail_sync_in(self.below(20));
+            }
+            _ => {
+                self.broken.count("a sync fails and loses");
+                disk.lose_sync_in(self.below(20));
+            }
+        }
+        self.broken.sick.insert(who, Sick { boots: self.nodes[who].boots(), since: None });
+        let ms = self.below(self.options.longest_ms);
+        self.heal_after(ms, Heal::Disk(who));
+    }
+    /// Whether this member's process may end by itself.
+    pub(super) fn is_sick(&self, who: usize) -> bool {
+        self.broken.sick.contains_key(&who)
+    }
+    /// Mends a disk once its process has ended, if it noticed anything; what is wrong when it goes on.
+    fn mend_disk(&mut self, who: usize) -> Option<String> {
+        let (node, now) = (&self.nodes[who], self.world.sim.now());
+        let sick = self.broken.sick.get_mut(&who)?;
+        let noticed = node.disk.errors() > 0;
+        let runs_on = node.boots() == sick.boots && node.server().is_some() && node.exit().is_none();
+        if noticed && runs_on {
+            let since = *sick.since.get_or_insert(now);
+            let copying = self.watch.state(who).is_some_and(|s| s == MemberState::Startup2);
+            if now - since < MUST_END && !copying {
+                self.heal_after(1000, Heal::Disk(who));
+                return None;
+            }
+            if !copying {
+                return Some(format!("member {who} goes on with a disk that failed"));
+            }
+        }
+        self.broken.sick.remove(&who);
+        self.nodes[who].disk.mend();
+        if self.nodes[who].exit().is_some() {
+            // What a failed sync has dropped is still in the machine's memory. Its loss shows what is left; without, the next
+            // start finds what the disk has not got.
+            if self.below(2) == 0 {
+                self.nodes[who].lose_power();
+            }
+            if !self.is_down(who) {
+                self.nodes[who].boot();
+            }
+        }
+        None
+    }
+
+    fn force(&mut self, who: usize) {
+        let idle = self.replacement.is_none() && self.orders.strong_count() == 0;
+        if idle && !self.is_forcing() {
+            self.forcing_until = self.world.sim.now() + FORCING;
+            self.order("forced reconfiguration", who, Order::Force(who));
+        }
+    }
+    /// A forced configuration may be on its way.
+    pub(super) fn is_forcing(&self) -> bool {
+        self.world.sim.now() < self.forcing_until
+    }
+
+    pub(super) fn order(&mut self, what: &'static str, who: usize, order: Order) {
+        if self.is_forcing() && !matches!(order, Order::Force(_) | Order::StepDown | Order::Lead(_)) {
+            return;
+        }
         self.broken.count(what);
         let env = self.env(self.operator);
         let addrs = self.addrs();
-        self.world.sim.spawn(self.operator, "operator", super::orders::give(env, addrs, who, order));
+        let open = self.orders.upgrade().unwrap_or_default();
+        self.orders = Arc::downgrade(&open);
+        self.world.sim.spawn(self.operator, "operator", async move {
+            super::orders::give(env, addrs, who, order).await;
+            drop(open);
+        });
     }
 
     /// Every connection of a member breaks.
@@ -174,7 +332,7 @@ impl Run {
         self.world.net.reset_connections(|a, _| a == machine);
     }
 
-    fn stop(&mut self, who: usize, power: bool) {
+    pub(super) fn stop(&mut self, who: usize, power: bool) {
         self.broken.count(if power { "power loss" } else { "kill" });
         let absent = match self.below(3) {
             0 => 0,
@@ -185,7 +343,7 @@ impl Run {
     }
 
     fn take_down(&mut self, who: usize, power: bool, absent_ms: u64) {
-        if self.is_down(who) {
+        if self.is_down(who) || self.is_sick(who) {
             return;
         }
         if power {
@@ -200,21 +358,30 @@ impl Run {
     }
 
     /// Heals what is due.
-    pub(super) fn heal_due(&mut self) {
+    pub(super) fn heal_due(&mut self) -> Vec<String> {
         let now = self.world.sim.now();
         let (due, later) = std::mem::take(&mut self.broken.due).into_iter().partition(|(at, _)| *at <= now);
         self.broken.due = later;
-        self.heal(due);
+        self.heal(due)
     }
-    /// Heals everything.
-    pub(super) fn heal_all(&mut self) {
+    /// Heals everything but a disk whose process has yet to end.
+    pub(super) fn heal_all(&mut self) -> Vec<String> {
         let due = std::mem::take(&mut self.broken.due);
-        self.heal(due);
+        self.heal(due)
     }
-    fn heal(&mut self, due: Vec<(Duration, Heal)>) {
+    /// Whether anything is broken.
+    pub(super) fn is_whole(&self) -> bool {
+        self.broken.due.is_empty()
+    }
+    fn heal(&mut self, due: Vec<(Duration, Heal)>) -> Vec<String> {
+        let mut problems = Vec::new();
         for (_, heal) in due {
             match heal {
                 Heal::Boot(who) => self.nodes[who].boot(),
+                Heal::GoOn(process) => self.world.sim.unpause(process),
+                Heal::Pace(who) => self.world.pace(self.nodes[who].machine()).set_slow_ms(0),
+                Heal::Stall(who, process, stage) => self.end_stall(who, process, stage),
+                Heal::Disk(who) => problems.extend(self.mend_disk(who)),
                 Heal::Cut(id) => {
                     self.broken.cuts.remove(&id);
                     self.relink();
@@ -227,5 +394,6 @@ impl Run {
                 }
             }
         }
+        problems
     }
 }

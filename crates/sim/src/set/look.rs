@@ -3,16 +3,18 @@
 
 use crate::executor::mix_bytes;
 use crate::node::Node;
+use crate::set::shape::number_of;
 use crate::set::story::Story;
 use crate::world::Line;
 use pando_base::{OpTime, Term, Timestamp};
 use pando_bson::RawDoc;
 use pando_oplog::EntryView;
 use pando_repl::MemberState;
-use pando_repl::topology::ConfigId;
+use pando_repl::topology::{ConfigId, ReplSetConfig};
 use pando_server::Server;
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::time::Duration;
 
 /// One member as it says it is.
 #[derive(Clone, Copy, Debug)]
@@ -21,11 +23,18 @@ pub(super) struct Member {
     pub(super) boots: u32,
     pub(super) rbid: i32,
     pub(super) state: MemberState,
+    /// Without data, or with a copy that is not done: what it holds is no log yet, and it counts for nothing.
+    pub(super) copying: bool,
     pub(super) leader: bool,
     pub(super) writable: bool,
     pub(super) term: Term,
     pub(super) committed: OpTime,
     pub(super) config: ConfigId,
+    /// Members, by number, whose copies make an entry committed, and how many of them do.
+    pub(super) voters: u64,
+    pub(super) write_majority: u32,
+    /// Term and candidate of the last vote, once it may have been told.
+    pub(super) kept_vote: Option<(Term, i64)>,
     pub(super) applied: OpTime,
     pub(super) durable: OpTime,
     pub(super) written: OpTime,
@@ -37,12 +46,22 @@ pub(super) struct Member {
 }
 
 impl Member {
-    fn of(server: &Server, boots: u32) -> Option<Member> {
+    fn of(server: &Server, node: &Node) -> Option<Member> {
         let (storage, rbid) = (&server.storage, server.progress.rbid());
         server.inspect(|core| Member {
-            boots,
+            voters: core.config().map_or(0, |c| voters_of(c)),
+            write_majority: core.config().map_or(0, |c| c.write_majority() as u32),
+            // A vote that could not be written is not told either.
+            kept_vote: core
+                .kept_vote()
+                .filter(|_| node.disk.errors() == 0)
+                .map(|v| (v.term, v.candidate_index)),
+            boots: node.boots(),
             rbid,
             state: core.state(),
+            // Between giving its data up and saying so it is still in ROLLBACK; taken out of the set meanwhile, REMOVED.
+            copying: matches!(core.state(), MemberState::Startup | MemberState::Startup2)
+                || server.catalog.is_copying(),
             leader: core.is_leader(),
             writable: core.is_writable(),
             term: core.term(),
@@ -57,6 +76,11 @@ impl Member {
             synced: storage.log().durable(),
         })
     }
+}
+
+fn voters_of(config: &ReplSetConfig) -> u64 {
+    let voting = config.members.iter().filter(|m| m.is_voter() && m.is_data_bearing());
+    voting.filter_map(|m| number_of(&m.host)).fold(0, |all, n| all | 1 << n)
 }
 
 /// An entry of a log, without its text.
@@ -131,7 +155,9 @@ impl Log {
             _ if now.state == MemberState::Rollback || self.rolling_back => Loss::Rollback,
             _ => Loss::Unexplained,
         };
-        self.rolling_back = now.state == MemberState::Rollback;
+        // A member that is taken out of the set meanwhile says so, and goes on.
+        self.rolling_back = now.state == MemberState::Rollback
+            || (self.rolling_back && now.state == MemberState::Removed && why == Loss::Rollback);
         let visible = log.visible();
         let mut gone = Vec::new();
         if why != Loss::Unexplained || visible < self.visible {
@@ -188,6 +214,8 @@ impl Committed {
 
 /// One moment: what is, what was at the last one, and what happened in between.
 pub(super) struct Look<'a> {
+    /// Virtual time.
+    pub(super) now: Duration,
     pub(super) members: &'a [Option<Member>],
     pub(super) before: &'a [Option<Member>],
     pub(super) logs: &'a [Log],
@@ -234,6 +262,14 @@ impl Watch {
         self.members[who].as_ref().map(|m| m.state)
     }
 
+    /// How the members were when last seen, for whoever looks for a fault.
+    pub(super) fn lines(&self) -> impl Iterator<Item = String> {
+        let logs = self.members.iter().zip(&self.logs).enumerate();
+        logs.map(|(i, (m, log))| {
+            format!("member {i}: log up to {}, synced up to {}: {m:?}", log.top(), log.synced)
+        })
+    }
+
     /// The leader of the newest term, if it was seen.
     pub(super) fn newest_leader(&self) -> Option<usize> {
         let leaders = self
@@ -248,17 +284,18 @@ impl Watch {
     pub(super) fn look(
         &mut self,
         nodes: &[Node],
+        now: Duration,
         lines: Vec<Line>,
         judge: &mut dyn FnMut(&Look<'_>),
     ) -> Result<(), String> {
         let servers: Vec<_> = nodes.iter().map(Node::server).collect();
-        let now: Vec<Option<Member>> =
-            servers.iter().zip(nodes).map(|(s, n)| Member::of(s.as_deref()?, n.boots())).collect();
-        let before = std::mem::replace(&mut self.members, now);
+        let seen: Vec<Option<Member>> =
+            servers.iter().zip(nodes).map(|(s, n)| Member::of(s.as_deref()?, n)).collect();
+        let before = std::mem::replace(&mut self.members, seen);
         let (mut gone, mut new) = (Vec::new(), vec![0; nodes.len()]);
         for (i, (server, member)) in servers.iter().zip(&self.members).enumerate() {
             let (Some(server), Some(member)) = (server, member) else { continue };
-            if matches!(member.state, MemberState::Startup | MemberState::Startup2) {
+            if member.copying {
                 self.logs[i] = Log::default();
                 continue;
             }
@@ -275,6 +312,7 @@ impl Watch {
             .filter_map(|l| Some((nodes.iter().position(|n| n.machine() == l.machine)?, l)))
             .collect();
         judge(&Look {
+            now,
             members: &self.members,
             before: &before,
             logs: &self.logs,

@@ -1,9 +1,10 @@
 //! A real set of members under faults: elections, the data path and clients, all of it the server's own code.
 //!
-//! Users write wherever the primary is. Meanwhile members are killed or lose power, networks are cut in one direction or
-//! both, slow or lossy, clocks jump, an operator steps primaries down and replaces machines ([`faults`], [`orders`],
-//! [`replace`]). After every twentieth
-//! of a second all members are looked at from outside ([`look`]) and every rule of [`invariants`] must hold. At the end
+//! The members may be of every kind ([`shape`]). Users write wherever the primary is. Meanwhile members are killed or lose
+//! power, stand still, or turn connections away; networks are cut in one direction or both, slow or lossy; disks are slow,
+//! full or fail; clocks jump; an operator steps primaries down, changes who votes, takes members out and puts them in
+//! again, and replaces machines ([`faults`], [`scenes`], [`orders`], [`replace`]). Some dozens of times a second, and before anything
+//! breaks, all members are looked at from outside ([`look`]) and every rule of [`invariants`] must hold. At the end
 //! everything heals: every promise made to the users must be kept, and the members must agree ([`agreement`]).
 
 pub(crate) mod agreement;
@@ -12,6 +13,8 @@ mod invariants;
 mod look;
 mod orders;
 mod replace;
+mod scenes;
+mod shape;
 mod story;
 mod users;
 
@@ -23,17 +26,20 @@ use faults::Broken;
 pub use faults::Counts;
 use invariants::Invariant;
 use look::Watch;
-use pando_bson::{Bson, Document, doc};
+use pando_bson::{Document, doc};
 use pando_env::Env;
 use replace::Replacement;
+use shape::Shape;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 use users::acknowledged::{self, Acknowledged};
 use users::anything;
 use users::appends::{self, Appends};
 use users::bank::{self, Bank};
 use users::caller::Place;
+use users::concerns::{self, Promises};
+use users::late::{self, Late};
 use users::lists::{self, Lists};
 use users::register::{self, History};
 use users::watcher::{self, Watched};
@@ -47,8 +53,12 @@ const FIRST_PORT: u16 = 27017;
 const FIRST_CLIENT: u16 = 100;
 /// Until users have ended: one may be looking for a primary, and then wait for its reply.
 const LAST_COMMANDS: Duration = Duration::from_secs(30);
-/// Between two looks.
-const LOOK: Duration = Duration::from_millis(50);
+/// The longest between two looks.
+const LOOK_MS: u64 = 50;
+/// Polls that one second of a run may take on average: more is an endless loop.
+const POLLS_A_SECOND: u64 = 30_000;
+/// Polls that a run may take beyond that.
+const POLLS_FREE: u64 = 3_000_000;
 
 /// Log lines that tell what happened between two looks.
 pub(crate) const ELECTED: i32 = 21450;
@@ -61,7 +71,8 @@ const COPIES_AGAIN: i32 = 9_100_027;
 /// How long and how wild.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    pub members: u16,
+    /// So many equal members; otherwise each seed draws a shape.
+    pub members: Option<u16>,
     pub users: i64,
     /// Virtual time with faults.
     pub seconds: u64,
@@ -75,12 +86,14 @@ pub struct Options {
     pub break_ppm: u64,
     /// Virtual time between the last fault and the last write.
     pub calm_ms: u64,
+    /// Of the log, so many lines are told with a failure.
+    pub lines: usize,
 }
 
 impl Default for Options {
     fn default() -> Options {
         Options {
-            members: 3,
+            members: None,
             users: 2,
             seconds: 1800,
             between_ms: 14_000,
@@ -88,6 +101,7 @@ impl Default for Options {
             pause_ms: 2000,
             break_ppm: 50,
             calm_ms: 20_000,
+            lines: 80,
         }
     }
 }
@@ -102,6 +116,8 @@ pub struct Report {
     pub register_commands: usize,
     pub majority_reads: usize,
     pub transfers: usize,
+    /// Retryable statements sent again minutes after they were acknowledged.
+    pub repeated: usize,
     /// Transactions and reads of lists, judged to be free of anomalies.
     pub transactions: usize,
     /// Shown by the change stream, how often it was resumed, and begun anew because no log reached back far enough.
@@ -134,8 +150,14 @@ struct Run {
     clients: Vec<Machine>,
     operator: crate::ProcessId,
     broken: Broken,
+    shape: Shape,
     replacement: Option<Replacement>,
+    /// Alive while an operator's order is being carried out.
+    orders: Weak<()>,
+    forcing_until: Duration,
     next_member_id: i32,
+    /// Members that have rolled back since scenes went on.
+    rolled_back: Vec<usize>,
     watch: Watch,
     rules: Vec<Box<dyn Invariant>>,
     acknowledged: Arc<Mutex<Acknowledged>>,
@@ -143,6 +165,8 @@ struct Run {
     lists: Arc<Mutex<Lists>>,
     bank: Arc<Mutex<Bank>>,
     appends: Arc<Mutex<Appends>>,
+    promises: Arc<Mutex<Promises>>,
+    late: Arc<Mutex<Late>>,
     watched: Arc<Mutex<Watched>>,
     report: Report,
 }
@@ -159,14 +183,17 @@ pub fn run(seed: u64, options: &Options) -> Result<Report, Box<Failure>> {
     let mut next = run.world.sim.now();
     while run.world.sim.now() < end {
         if run.world.sim.now() >= next {
+            run.look()?;
             run.fault();
             next += Duration::from_millis(run.world.sim.below(options.between_ms * 2));
         }
-        run.go_on(LOOK)?;
-        run.heal_due();
+        run.go_on(Duration::from_millis(LOOK_MS))?;
+        run.go_on_with_scenes();
+        let wrong = run.heal_due();
+        run.stop_if(wrong)?;
     }
     run.world.net.set_options(NetOptions::default());
-    run.heal_all();
+    run.end_faults()?;
     run.end_replacing()?;
     run.go_on(Duration::from_millis(options.calm_ms))?;
     stop.store(true, Relaxed);
@@ -183,14 +210,24 @@ impl Drop for Run {
 impl Run {
     fn new(seed: u64, options: &Options) -> Run {
         let world = World::new(seed, NetOptions::default());
+        world.keep_lines(options.lines);
         world.watch_lines(&[ELECTED, VOTED, ROLLED_BACK, COPIED, CANNOT_TELL, COPIES_AGAIN]);
+        let shape = Shape::of(seed, options);
         let member = |i: u16| {
             let disk = FaultyDisk::new(seed.wrapping_mul(64).wrapping_add(u64::from(i)));
             let mut node = Node::member(&world, disk, FIRST_PORT + i);
+            node.contains_panics = true;
+            node.storage.log_segment_bytes = Some(shape::LOG_SEGMENT_BYTES);
+            node.storage.oplog_bytes_max = shape.oplog_bytes;
+            if shape.lsm {
+                node.use_lsm();
+            }
             node.boot();
             node
         };
-        let nodes = (0..options.members).map(member).collect();
+        let count = shape.members.len() as u16;
+        let nodes = (0..count).map(member).collect();
+        let promises: Arc<Mutex<Promises>> = Arc::default();
         Run {
             options: *options,
             nodes,
@@ -198,9 +235,15 @@ impl Run {
             operator: world.sim.start_process(),
             broken: Broken::default(),
             replacement: None,
-            next_member_id: i32::from(options.members),
-            watch: Watch::new(options.members.into()),
-            rules: invariants::all(),
+            orders: Weak::new(),
+            forcing_until: Duration::ZERO,
+            next_member_id: i32::from(count),
+            rolled_back: Vec::new(),
+            watch: Watch::new(count.into()),
+            rules: invariants::all(&promises),
+            shape,
+            promises,
+            late: Arc::default(),
             acknowledged: Arc::default(),
             registers: Arc::default(),
             lists: Arc::default(),
@@ -220,9 +263,23 @@ impl Run {
     fn addrs(&self) -> Vec<String> {
         self.nodes.iter().map(Node::addr).collect()
     }
+    /// Members that hold data.
+    fn with_data(&self) -> impl Iterator<Item = usize> {
+        (0..self.nodes.len()).filter(|i| self.shape.holds_data(*i))
+    }
+    /// Another machine stands in the place of this member.
+    fn forget(&mut self, who: usize) {
+        self.watch.forget(who);
+        self.rules.iter_mut().for_each(|rule| rule.forget(who));
+    }
+    fn stop_if(&self, problems: Vec<String>) -> Result<(), Box<Failure>> {
+        if problems.is_empty() { Ok(()) } else { Err(self.fail(problems)) }
+    }
     fn fail(&self, problems: Vec<String>) -> Box<Failure> {
         let faults = self.broken.counts.clone();
-        Box::new(Failure { problems, log: self.world.log_lines(), faults })
+        let mut log = self.world.log_lines();
+        log.extend(self.watch.lines());
+        Box::new(Failure { problems, log, faults })
     }
 
     /// Users of every kind, each on a machine of its own.
@@ -243,6 +300,9 @@ impl Run {
             sim.spawn(people, "lists", lists::run(place.clone(), self.lists.clone()));
             sim.spawn(people, "bank", bank::run(place.clone(), self.bank.clone()));
             sim.spawn(people, "appends", appends::run(place.clone(), self.appends.clone()));
+            let data_bearing = self.with_data().count();
+            sim.spawn(people, "concerns", concerns::run(place.clone(), data_bearing, self.promises.clone()));
+            sim.spawn(people, "late", late::run(place.clone(), self.late.clone()));
             if user == 0 {
                 sim.spawn(people, "watcher", watcher::run(place.clone(), self.watched.clone()));
                 let (p, pace) = (place, (0, self.options.pause_ms));
@@ -255,9 +315,30 @@ impl Run {
     fn go_on(&mut self, how_long: Duration) -> Result<(), Box<Failure>> {
         let end = self.world.sim.now() + how_long;
         while self.world.sim.now() < end {
-            self.world.sim.run_for(LOOK);
+            self.world.sim.run_for(Duration::from_millis(1 + self.world.sim.below(LOOK_MS)));
             self.look()?;
+            self.start_again();
             self.go_on_replacing();
+        }
+        Ok(())
+    }
+
+    /// What a supervisor does with a process that ended to start with other files.
+    fn start_again(&mut self) {
+        for node in &mut self.nodes {
+            if node.copies_files && node.exit() == Some(Exit::Clean) {
+                node.boot();
+            }
+        }
+    }
+
+    /// Everything heals; clocks are set right as well, or a delayed member would lag by their difference for ever.
+    fn end_faults(&mut self) -> Result<(), Box<Failure>> {
+        self.nodes.iter().for_each(|node| self.world.set_skew(node.machine(), 0));
+        while !self.is_whole() {
+            let wrong = self.heal_all();
+            self.stop_if(wrong)?;
+            self.go_on(Duration::from_millis(LOOK_MS))?;
         }
         Ok(())
     }
@@ -269,7 +350,7 @@ impl Run {
             if self.world.sim.now() >= end {
                 return Err(self.fail(vec![format!("a replacement does not end: {what}")]));
             }
-            self.go_on(LOOK)?;
+            self.go_on(Duration::from_millis(LOOK_MS))?;
         }
         Ok(())
     }
@@ -285,6 +366,7 @@ impl Run {
                 COPIES_AGAIN => self.report.copied_again += 1,
                 ROLLED_BACK => {
                     self.report.rollbacks += 1;
+                    self.rolled_back.extend(self.nodes.iter().position(|n| n.machine() == line.machine));
                     self.report.undone +=
                         number(&line.attr, "totalEntriesRolledBackIncludingNoops").unwrap_or(0) as u64;
                 }
@@ -292,37 +374,41 @@ impl Run {
             }
         }
         let rules = &mut self.rules;
-        let looked = self.watch.look(&self.nodes, lines, &mut |look| {
+        let looked = self.watch.look(&self.nodes, self.world.sim.now(), lines, &mut |look| {
             rules.iter_mut().for_each(|rule| rule.look(look, &mut problems));
         });
         problems.extend(looked.err());
         for (i, node) in self.nodes.iter().enumerate() {
-            if let Some(Exit::Failed(why)) = node.exit() {
+            if let Some(Exit::Failed(why)) = node.exit().filter(|_| !self.is_sick(i)) {
                 problems.push(format!("member {i} ended by itself: {why}"));
             }
         }
-        if problems.is_empty() { Ok(()) } else { Err(self.fail(problems)) }
+        for panic in self.world.sim.take_panics() {
+            problems.push(format!("a server panicked in \"{}\": {}", panic.task, panic.why));
+        }
+        let seconds = self.world.sim.now().as_secs();
+        if self.world.sim.polls() > POLLS_FREE + seconds * POLLS_A_SECOND {
+            problems.push(format!("{} polls in {seconds} s: something goes round", self.world.sim.polls()));
+        }
+        self.stop_if(problems)
     }
 
     fn initiate(&self) -> Result<(), Box<Failure>> {
         let process = self.world.sim.start_process();
         let env = self.env(process);
         let addrs = self.addrs();
+        let (config, default) = (self.shape.config(&addrs), self.shape.default_concern());
         let asking = async move {
             env.clock.sleep(Duration::from_millis(200)).await;
             let mut c = connected(&env, &addrs[0]).await;
-            let members: Vec<Bson> = addrs
-                .iter()
-                .enumerate()
-                .map(|(i, host)| doc! { "_id": i as i32, "host": host.as_str() }.into())
-                .collect();
-            let mut config = doc! { "_id": "rs0" };
-            config.push("members", members);
             let mut body = Document::new();
             body.push("replSetInitiate", config);
             body.push("$db", "admin");
             let reply = c.command(&body.to_raw()).await.map_err(|e| e.to_string())?;
-            if reply.get("ok").is_some_and(|v| v.is_truthy()) { Ok(()) } else { Err(reply.to_string()) }
+            if !reply.get("ok").is_some_and(|v| v.is_truthy()) {
+                return Err(reply.to_string());
+            }
+            set_default_concern(&env, &addrs, default).await
         };
         let done = self.world.sim.block_on(process, PATIENCE, asking);
         self.world.sim.kill(process);
@@ -337,7 +423,8 @@ impl Run {
         let mut problems = Vec::new();
         let process = sim.start_process();
         let env = self.env(process);
-        let addrs = self.addrs();
+        let addrs: Vec<String> = self.with_data().map(|i| self.nodes[i].addr()).collect();
+        let late = self.late.clone();
         let (acknowledged, lists) = (self.acknowledged.clone(), self.lists.clone());
         let (bank, appends, watched) = (self.bank.clone(), self.appends.clone(), self.watched.clone());
         let stage = Arc::new(Mutex::new(String::new()));
@@ -350,6 +437,7 @@ impl Run {
             let mut problems = acknowledged::check(&mut c, &acknowledged).await;
             problems.extend(lists::check(&mut c, &lists).await);
             problems.extend(bank::check(&mut c, &bank).await);
+            problems.extend(late::check(&mut c, &late).await);
             problems.extend(appends::check(&mut c, &appends).await);
             problems.extend(watcher::catch_up(&env, &mut c, &watched, &told).await);
             let agreed = agreement::run(env, order, told).await;
@@ -385,6 +473,7 @@ impl Run {
             register_commands: lock(&self.registers).commands(),
             majority_reads: lock(&self.lists).reads,
             transfers: lock(&self.bank).transfers(),
+            repeated: lock(&self.late).repeated,
             transactions: lock(&self.appends).committed(),
             events: watched.events(),
             resumed: watched.resumed,
@@ -403,6 +492,19 @@ pub(crate) fn number(attr: &str, name: &str) -> Option<i64> {
     let rest = attr.split_once(&format!("\"{name}\":"))?.1;
     let end = rest.find(|c: char| !(c.is_ascii_digit() || c == '-')).unwrap_or(rest.len());
     rest[..end].parse().ok()
+}
+
+/// A configuration that would change the default is refused as long as nobody has said what it shall be.
+async fn set_default_concern(env: &Env, addrs: &[String], default: Document) -> Result<(), String> {
+    let at = primary_of(env, addrs).await;
+    let mut c = connected(env, &addrs[at]).await;
+    let mut body = doc! { "setDefaultRWConcern": 1 };
+    body.push("defaultWriteConcern", default);
+    // By itself it is rolled back as any other write.
+    body.push("writeConcern", doc! { "w": "majority" });
+    body.push("$db", "admin");
+    let reply = c.command(&body.to_raw()).await.map_err(|e| e.to_string())?;
+    if reply.get("ok").is_some_and(|v| v.is_truthy()) { Ok(()) } else { Err(reply.to_string()) }
 }
 
 async fn connected(env: &Env, addr: &str) -> Client {

@@ -1,13 +1,14 @@
-//! A member's disk is lost and the operator puts a new machine in its place: out of the configuration, then a new
-//! member at the same address, which has to copy everything.
+//! A member is taken out of the set and comes back: as it was, or as a new machine with an empty disk that has to copy
+//! everything, by documents or by files.
 //!
 //! An operator who wipes the disk of a member that is still counted breaks the set's promises; so each step waits until
 //! a majority has the configuration of the one before.
 
+use super::orders::{config_of, install, members, next};
 use super::{Run, is_growing, primary_within};
 use crate::client::Client;
 use crate::executor::lock;
-use pando_bson::{Bson, Document, RawDoc, doc};
+use pando_bson::{Bson, Document, doc};
 use pando_env::Env;
 use pando_repl::MemberState;
 use std::sync::{Arc, Mutex};
@@ -22,114 +23,128 @@ const PAUSE: Duration = Duration::from_millis(500);
 enum Step {
     /// Until a majority has a configuration without the member.
     TakingOut,
-    /// Until one has a configuration with the new one.
+    /// Until one has a configuration with it.
     PuttingIn,
     /// Until it has the data.
     Copying,
 }
 
+/// What comes back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Back {
+    AsItWas,
+    AsNewMachine,
+}
+
+#[derive(Clone, Default)]
+struct Progress {
+    /// The operator has carried out the step.
+    done: bool,
+    /// Why not yet.
+    why: String,
+}
+
 /// One replacement under way.
 pub(super) struct Replacement {
     who: usize,
+    back: Back,
     step: Step,
-    /// The operator has carried out the step.
-    done: Arc<Mutex<bool>>,
+    progress: Arc<Mutex<Progress>>,
 }
 
 impl Run {
-    pub(super) fn replace(&mut self, who: usize) {
-        if self.replacement.is_some() || self.nodes.len() < 3 {
+    pub(super) fn replace(&mut self, who: usize, back: Back) {
+        if self.replacement.is_some() || self.nodes.len() < 3 || self.is_forcing() {
             return;
         }
-        self.broken.count("new machine");
-        self.order_step(who, Step::TakingOut);
+        self.broken.count(match back {
+            Back::AsItWas => "out and in again",
+            Back::AsNewMachine => "new machine",
+        });
+        self.order_step(who, back, Step::TakingOut, Duration::ZERO);
     }
 
-    fn order_step(&mut self, who: usize, step: Step) {
-        let done: Arc<Mutex<bool>> = Arc::default();
-        self.replacement = Some(Replacement { who, step, done: done.clone() });
+    fn order_step(&mut self, who: usize, back: Back, step: Step, after: Duration) {
+        let progress: Arc<Mutex<Progress>> = Arc::default();
+        self.replacement = Some(Replacement { who, back, step, progress: progress.clone() });
         let (env, addrs) = (self.env(self.operator), self.addrs());
         let host = addrs[who].clone();
-        let id = (step == Step::PuttingIn).then_some(self.next_member_id);
+        let new = (step == Step::PuttingIn).then(|| self.shape.member(who, self.next_member_id, &host));
         let giving = async move {
-            while env.timeout(PATIENCE, give(&env, &addrs, &host, id)).await.flatten().is_none() {
+            env.clock.sleep(after).await;
+            loop {
+                let given = env.timeout(PATIENCE, give(&env, &addrs, &host, new.as_ref())).await;
+                match given.unwrap_or_else(|| Err("nobody answers".to_owned())) {
+                    Ok(()) => break,
+                    Err(why) => lock(&progress).why = why,
+                }
                 env.clock.sleep(PAUSE).await;
             }
-            *lock(&done) = true;
+            lock(&progress).done = true;
         };
         self.world.sim.spawn(self.operator, "operator", giving);
     }
 
     /// The next step, when this one is done.
     pub(super) fn go_on_replacing(&mut self) {
-        let Some(Replacement { who, step, done }) = &self.replacement else { return };
-        let (who, step, done) = (*who, *step, *lock(done));
+        let Some(Replacement { who, back, step, progress }) = &self.replacement else { return };
+        let (who, back, step, done) = (*who, *back, *step, lock(progress).done);
         match step {
             Step::TakingOut if done => {
-                self.nodes[who].lose_disk();
-                self.watch.forget(who);
-                self.rules.iter_mut().for_each(|rule| rule.forget(who));
-                self.broken.boots_now(who);
-                self.nodes[who].boot();
+                if back == Back::AsNewMachine {
+                    self.nodes[who].lose_disk();
+                    self.forget(who);
+                    self.boots_now(who);
+                    self.nodes[who].copies_files = !self.shape.lsm && self.world.sim.below(3) == 0;
+                    self.nodes[who].boot();
+                }
                 self.next_member_id += 1;
-                self.order_step(who, Step::PuttingIn);
+                let after = match back {
+                    Back::AsItWas => self.world.sim.below(self.options.longest_ms),
+                    Back::AsNewMachine => 0,
+                };
+                self.order_step(who, back, Step::PuttingIn, Duration::from_millis(after));
             }
             Step::PuttingIn if done => {
-                self.replacement = Some(Replacement { who, step: Step::Copying, done: Arc::default() });
+                let (step, progress) = (Step::Copying, Arc::default());
+                self.replacement = Some(Replacement { who, back, step, progress });
             }
-            Step::Copying if self.has_data(who) => self.replacement = None,
+            Step::Copying if self.is_in_its_place(who) => self.replacement = None,
             _ => {}
         }
     }
-    fn has_data(&self, who: usize) -> bool {
-        self.watch.state(who).is_some_and(|s| matches!(s, MemberState::Primary | MemberState::Secondary))
+    fn is_in_its_place(&self, who: usize) -> bool {
+        let settled = |s| matches!(s, MemberState::Primary | MemberState::Secondary | MemberState::Arbiter);
+        self.watch.state(who).is_some_and(settled)
     }
     /// What is still to be done.
     pub(super) fn replacing(&self) -> Option<String> {
-        self.replacement.as_ref().map(|r| format!("member {}: {:?}", r.who, r.step))
+        let told = |r: &Replacement| format!("member {}: {:?} {}", r.who, r.step, lock(&r.progress).why);
+        self.replacement.as_ref().map(told)
     }
 }
 
-/// Has a majority take a configuration in which `host` is the member `id`, or no member at all.
-async fn give(env: &Env, addrs: &[String], host: &str, id: Option<i32>) -> Option<()> {
-    let at = primary_within(env, addrs, PATIENCE).await?;
-    let mut c = Client::connect(env, &addrs[at]).await.ok()?;
-    if addrs[at] == host && id.is_none() {
+/// Has a majority take a configuration in which `host` is this member, or no member at all.
+async fn give(env: &Env, addrs: &[String], host: &str, new: Option<&Document>) -> Result<(), String> {
+    let at = primary_within(env, addrs, PATIENCE).await.ok_or("no primary")?;
+    let mut c = Client::connect(env, &addrs[at]).await.map_err(|e| e.to_string())?;
+    if addrs[at] == host && new.is_none() {
         let leave = doc! { "replSetStepDown": 30, "secondaryCatchUpPeriodSecs": 5, "$db": "admin" };
-        c.command(&leave.to_raw()).await.ok()?;
-        return None;
+        let reply = c.command(&leave.to_raw()).await.map_err(|e| e.to_string())?;
+        return Err(format!("it leads: {reply}"));
     }
     // With two voters and a third that does not count yet, one that is taken out leaves a majority of one.
-    if id.is_none() && is_growing(&mut c).await? {
-        return None;
+    if new.is_none() && is_growing(&mut c).await.unwrap_or(true) {
+        return Err("a member is newly added".to_owned());
     }
-    let ask = doc! { "replSetGetConfig": 1, "$db": "admin" }.to_raw();
-    let next = next_config(&*c.command(&ask).await.ok()?, host, id)?;
-    let mut body = Document::new();
-    body.push("replSetReconfig", next);
-    body.push("maxTimeMS", 15_000);
-    body.push("$db", "admin");
-    let reply = c.command(&body.to_raw()).await.ok()?;
-    reply.get("ok").is_some_and(|v| v.is_truthy()).then_some(())
-}
-
-fn next_config(reply: &RawDoc, host: &str, id: Option<i32>) -> Option<Document> {
-    let config = reply.get("config").and_then(|v| v.as_doc())?;
-    let version = config.get("version").and_then(|v| v.as_i64())?;
-    let mut members = Vec::new();
-    for m in config.get("members").and_then(|v| v.as_array())? {
-        let m = m.value().as_doc()?;
-        let (its, at) = (m.get("_id")?.as_i64()? as i32, m.get("host")?.as_str()?);
-        if at == host && id != Some(its) {
-            continue;
-        }
-        let priority = m.get("priority")?.as_f64()?;
-        members.push(doc! { "_id": its, "host": at, "priority": priority });
+    let config = config_of(&mut c).await.ok_or("no configuration")?;
+    let id = |m: &Document| m.get("_id").and_then(Bson::as_i64);
+    let mut kept = members(&config);
+    kept.retain(|m| {
+        m.get("host").and_then(Bson::as_str) != Some(host) || new.is_some_and(|n| id(n) == id(m))
+    });
+    if let Some(new) = new.filter(|n| kept.iter().all(|m| id(m) != id(n))) {
+        kept.push(new.clone());
     }
-    let new =
-        id.filter(|id| members.iter().all(|m| m.get("_id").and_then(Bson::as_i64) != Some(i64::from(*id))));
-    members.extend(new.map(|id| doc! { "_id": id, "host": host }));
-    let mut next = doc! { "_id": "rs0", "version": version + 1 };
-    next.push("members", members.into_iter().map(Bson::from).collect::<Vec<Bson>>());
-    Some(next)
+    install(&mut c, next(&config, kept)).await
 }

@@ -33,6 +33,14 @@ fn a_retry_after_a_copy(seed: u64, method: &str) {
         let first = first_entry(&rig, NEW);
         assert!(matches!(first, Some(Bson::Timestamp(ts)) if ts > written), "{first:?} {written:?}");
     }
+    let shown = rig.ok(NEW, anywhere(doc! { "find": "transactions", "$db": "config" }));
+    let counted = rig.ok(NEW, anywhere(doc! { "count": "transactions", "$db": "config" }));
+    let shown = at(&shown, "cursor.firstBatch").and_then(Bson::as_array).map_or(0, <[Bson]>::len);
+    assert_eq!(
+        (shown as i64, shown >= 2),
+        (number(&counted, "n"), true),
+        "also of entries that its log never had"
+    );
     // What it was told outlives its process.
     rig.nodes[NEW].lose_power();
     rig.nodes[NEW].boot();

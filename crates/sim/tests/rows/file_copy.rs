@@ -14,6 +14,18 @@ fn start_again(rig: &mut Rig) {
     assert!(matches!(rig.nodes[NEW].exit(), Some(pando_sim::Exit::Clean)), "{:?}", rig.nodes[NEW].exit());
     rig.nodes[NEW].boot();
 }
+/// The third member has the list of its source's files, and stands still before the first piece.
+fn copying(seed: u64, documents: i32) -> (Rig, usize) {
+    let (rig, p) = pair_and_one(seed);
+    fill(&rig, p, "big", documents);
+    by_files(&rig);
+    hang(&rig, NEW, "initialSyncHangCopyingFiles", true);
+    add(&rig, p, &doc! { "votes": 0, "priority": 0 });
+    rig.until("the list of files", |rig| {
+        sync_status(rig, NEW).is_some_and(|s| number(&s, "approxTotalDataSize") > 0)
+    });
+    (rig, p)
+}
 fn copied(rig: &Rig) -> i64 {
     sync_status(rig, NEW).map_or(0, |s| number(&s, "approxTotalBytesCopied"))
 }
@@ -66,14 +78,7 @@ fn a_member_made_of_copied_files_equals_its_source_and_follows() {
 
 #[test]
 fn a_copy_of_files_that_is_cut_goes_on_with_the_chunk_that_was_on_its_way() {
-    let (mut rig, p) = pair_and_one(92);
-    fill(&rig, p, "big", 1_000);
-    by_files(&rig);
-    hang(&rig, NEW, "initialSyncHangCopyingFiles", true);
-    add(&rig, p, &doc! { "votes": 0, "priority": 0 });
-    rig.until("the list of files", |rig| {
-        sync_status(rig, NEW).is_some_and(|s| number(&s, "approxTotalDataSize") > 0)
-    });
+    let (mut rig, p) = copying(92, 1_000);
     let total = number(&sync_status(&rig, NEW).unwrap(), "approxTotalDataSize");
     rig.isolate(NEW);
     let new = rig.nodes[NEW].machine();
@@ -94,16 +99,26 @@ fn a_copy_of_files_that_is_cut_goes_on_with_the_chunk_that_was_on_its_way() {
     assert_eq!(hash(&rig, p), hash(&rig, NEW));
 }
 
+/// Whoever is started again holds no files for anybody: they are asked for anew, not waited for.
+#[test]
+fn a_copy_of_files_whose_source_was_started_again_begins_again() {
+    let (mut rig, _) = copying(97, 500);
+    for i in 0..2 {
+        rig.nodes[i].kill();
+        rig.nodes[i].boot();
+    }
+    rig.primary();
+    hang(&rig, NEW, "initialSyncHangCopyingFiles", false);
+    start_again(&mut rig);
+    rig.until("a secondary", |rig| is_secondary(rig, NEW));
+    let p = rig.primary();
+    rig.ok(p, insert(5, w(3)));
+    assert_eq!(hash(&rig, p), hash(&rig, NEW));
+}
+
 #[test]
 fn a_member_killed_while_it_copies_files_begins_again() {
-    let (mut rig, p) = pair_and_one(93);
-    fill(&rig, p, "big", 500);
-    by_files(&rig);
-    hang(&rig, NEW, "initialSyncHangCopyingFiles", true);
-    add(&rig, p, &doc! { "votes": 0, "priority": 0 });
-    rig.until("the list of files", |rig| {
-        sync_status(rig, NEW).is_some_and(|s| number(&s, "approxTotalDataSize") > 0)
-    });
+    let (mut rig, p) = copying(93, 500);
     rig.nodes[NEW].lose_power();
     rig.nodes[NEW].boot();
     // By the other method this time: what was staged is gone.
@@ -190,4 +205,39 @@ fn a_copy_of_files_forgets_neither_a_vote_nor_a_configuration_made_meanwhile() {
     assert!(version(&rig, NEW) >= told);
     rig.heal();
     rig.until("a secondary or a primary", |rig| is_secondary(rig, NEW) || rig.is_primary(NEW));
+}
+
+/// What it voted and promised after its backup is not known any better because it has other files now.
+#[test]
+fn a_copy_of_files_forgets_not_that_the_member_came_from_a_backup() {
+    const VOTES_AGAIN: i32 = 9_100_029;
+    for (seed, restored) in [(97, true), (98, false)] {
+        let (mut rig, p) = pair_and_one(seed);
+        fill(&rig, p, "big", 300);
+        let mark = |rig: &Rig, i: usize| {
+            let catalog = &rig.nodes[i].server().expect("it runs").catalog;
+            catalog.note_restored().unwrap();
+        };
+        by_files(&rig);
+        hang(&rig, NEW, "initialSyncHangCopyingFiles", true);
+        if restored {
+            mark(&rig, NEW);
+        } else {
+            // The sources did, and their files say so.
+            (0..2).for_each(|i| mark(&rig, i));
+        }
+        add(&rig, p, &Document::new());
+        rig.until("the list of files", |rig| {
+            sync_status(rig, NEW).is_some_and(|s| number(&s, "approxTotalDataSize") > 0)
+        });
+        rig.world.watch_lines(&[VOTES_AGAIN]);
+        hang(&rig, NEW, "initialSyncHangCopyingFiles", false);
+        start_again(&mut rig);
+        rig.until("a secondary", |rig| is_secondary(rig, NEW));
+        dozen(&rig, p, 200);
+        rig.wait_ms(3_000);
+        let new = rig.nodes[NEW].machine();
+        assert_eq!(rig.world.take_lines().iter().any(|l| l.machine == new && l.id == VOTES_AGAIN), restored);
+        assert!(!rig.nodes[NEW].server().unwrap().catalog.is_restored().unwrap());
+    }
 }

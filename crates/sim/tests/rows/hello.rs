@@ -60,3 +60,24 @@ fn is_master_and_hello_name_the_same_thing_and_are_counted_apart() {
     assert!(hello.get("isWritablePrimary").is_some_and(Bson::is_truthy) && !hello.contains("ismaster"));
     assert_eq!((count("isMaster"), count("hello")), (old + 1, new + 1));
 }
+
+/// A version is asked of clients, not of the members, who would lose each other by it.
+#[test]
+fn members_need_no_api_version_where_clients_do() {
+    let rig = Rig::of(150, 3);
+    let p = rig.primary();
+    for i in 0..3 {
+        rig.admin(i, doc! { "setParameter": 1, "requireApiVersion": true });
+    }
+    rig.wait_ms(15_000);
+    assert_eq!(code(&rig.ask(p, insert(1, majority()))), 498_870);
+    let mut versioned = insert(2, w(3));
+    versioned.push("apiVersion", "1");
+    rig.ok(p, versioned);
+    for i in 0..3 {
+        let mut hello = doc! { "hello": 1, "$db": "admin" };
+        hello.push("apiVersion", "1");
+        let reply = rig.ok(i, hello);
+        assert_eq!(at(&reply, "isWritablePrimary").is_some_and(Bson::is_truthy), i == p, "{reply:?}");
+    }
+}

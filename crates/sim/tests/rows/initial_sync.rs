@@ -253,6 +253,23 @@ fn a_source_that_rolls_back_is_not_trusted() {
     rig.until("all entries", |rig| ids(&rig.ok(new, find("local"))) == [0, 2]);
 }
 
+/// A member with this little memory may ask for patience until its stable timestamp has moved.
+fn insert_patiently(rig: &Rig, p: usize, coll: &str, mut docs: Vec<Bson>) {
+    while !docs.is_empty() {
+        let mut insert = doc! { "insert": coll };
+        insert.push("documents", docs.clone());
+        insert.push("writeConcern", w(2));
+        let reply = rig.ask(p, insert);
+        let refused = at(&reply, "writeErrors.0.code").and_then(Bson::as_i64);
+        assert!(matches!(refused, None | Some(365)), "{reply:?}");
+        assert!(concern_code(&reply).is_none() && code(&reply) == 0, "{reply:?}");
+        docs.drain(..number(&reply, "n") as usize);
+        if refused.is_some() {
+            rig.wait_ms(200);
+        }
+    }
+}
+
 #[test]
 fn a_large_collection_is_loaded_in_bulk_with_its_indexes() {
     let (rig, p) = pair_and_one(87);
@@ -277,10 +294,7 @@ fn a_large_collection_is_loaded_in_bulk_with_its_indexes() {
             let docs: Vec<Bson> = (from..from + 100)
                 .map(|i| doc! { "_id": i, "n": i, "pad": i % 7, "tags": [i, i + 1], "sub": { "a": i, "b": [1, i] } }.into())
                 .collect();
-            let mut insert = doc! { "insert": coll };
-            insert.push("documents", docs);
-            insert.push("writeConcern", w(2));
-            rig.ok(p, insert);
+            insert_patiently(&rig, p, coll, docs);
         }
     }
     // Changed while it is copied, and afterwards.
@@ -288,10 +302,16 @@ fn a_large_collection_is_loaded_in_bulk_with_its_indexes() {
     add(&rig, p, &doc! { "votes": 0, "priority": 0 });
     rig.until("the copy", has_copied);
     for coll in ["plain", "clustered"] {
-        let change = doc! { "q": { "_id": { "$lt": 1_000 } }, "u": { "$set": { "tags": [7] }, "$inc": { "n": 10_000 } }, "multi": true };
-        let mut update = doc! { "update": coll };
-        update.push("updates", vec![Bson::from(change)]);
-        rig.ok(p, update);
+        // In parts: what is written must fit into memory until a majority has it and a checkpoint has taken it along.
+        for from in (0..1_000).step_by(100) {
+            let these = doc! { "_id": { "$gte": from, "$lt": from + 100 } };
+            let mut change = doc! { "q": these, "u": { "$set": { "tags": [7] }, "$inc": { "n": 10_000 } } };
+            change.push("multi", true);
+            let mut update = doc! { "update": coll, "writeConcern": w(2) };
+            update.push("updates", vec![Bson::from(change)]);
+            rig.ok(p, update);
+            rig.wait_ms(500);
+        }
         rig.ok(p, doc! { "delete": coll, "deletes": [{ "q": { "pad": 3 }, "limit": 0 }] });
     }
     hang(&rig, NEW, "initialSyncHangAfterDataCloning", false);
@@ -299,7 +319,7 @@ fn a_large_collection_is_loaded_in_bulk_with_its_indexes() {
     rig.ok(p, insert(1, w(3)));
     assert_eq!(hash(&rig, p), hash(&rig, NEW));
     for coll in ["plain", "clustered"] {
-        let valid = rig.ok(NEW, anywhere(doc! { "validate": coll, "full": true }));
+        let valid = rig.ok(NEW, anywhere(doc! { "validate": coll, "full": true, "enforceFastCount": true }));
         assert!(at(&valid, "valid").is_some_and(Bson::is_truthy), "{valid:?}");
         for i in [p, NEW] {
             let count = |query: Document| {
@@ -431,7 +451,7 @@ fn entries_are_applied_over_a_copy_that_has_seen_some_of_them() {
     rig.until("a secondary", |rig| is_secondary(rig, NEW) && !is_marked(rig, p));
     rig.ok(p, insert(9_000, w(3)));
     assert_eq!(hash(&rig, p), hash(&rig, NEW));
-    let valid = rig.ok(NEW, anywhere(doc! { "validate": "u", "full": true }));
+    let valid = rig.ok(NEW, anywhere(doc! { "validate": "u", "full": true, "enforceFastCount": true }));
     assert!(at(&valid, "valid").is_some_and(Bson::is_truthy), "{valid:?}");
     assert_eq!(number(&valid, "keysPerIndex.n"), 2, "{valid:?}");
 }
@@ -468,6 +488,39 @@ fn an_initial_sync_stays_with_its_source() {
 }
 
 /// A secondary was away for longer than the others' logs reach back.
+/// The member's own log on its disk is the buffer of what is written while it copies.
+#[test]
+fn a_member_copies_while_more_is_written_than_its_memory_holds() {
+    let (rig, p) = pair_and_one(98);
+    fill(&rig, p, "copied", 1_000);
+    hang(&rig, NEW, "initialSyncHangAfterDataCloning", true);
+    add(&rig, p, &doc! { "votes": 0, "priority": 0 });
+    rig.until("the copy", has_copied);
+    let server = rig.nodes[NEW].server().unwrap();
+    let stats = || server.storage.stats();
+    let before = stats().log_bytes;
+    let memory = stats().memtable_bytes_max * pando_base::limits::STORAGE_MEMTABLE_HARD_FACTOR;
+    let mut written = 0;
+    for from in (0..).step_by(20) {
+        let docs = |n: i32| doc! { "_id": n, "pad": "y".repeat(4_000) }.into();
+        insert_patiently(&rig, p, "later", (from..from + 20).map(docs).collect());
+        written += 20 * 4_000;
+        let s = rig.admin(NEW, doc! { "serverStatus": 1 });
+        let queued = number(&s, "metrics.repl.buffer.sizeBytes") as usize;
+        assert!(queued + stats().memtable_bytes < memory, "{queued} bytes wait in memory after {written}");
+        if written > 8 * memory {
+            break;
+        }
+    }
+    rig.wait_ms(2_000);
+    let kept = (stats().log_bytes - before) as usize;
+    assert!(kept > 8 * memory, "{kept} bytes in its log of {written}");
+    hang(&rig, NEW, "initialSyncHangAfterDataCloning", false);
+    rig.until("the member", |rig| is_secondary(rig, NEW));
+    rig.ok(p, insert(1, w(3)));
+    assert_eq!(hash(&rig, p), hash(&rig, NEW));
+}
+
 pub(crate) fn with_a_stale_member(seed: u64, by_itself: bool) -> (Rig, usize) {
     let rig = Rig::with_oplog(seed, 3, 1 << 20);
     let p = rig.primary();
@@ -548,13 +601,16 @@ fn an_index_build_that_began_before_an_initial_sync_ends_on_the_new_member() {
             rig.wait_ms(2_000);
             rig.is_primary(NEW)
         });
-        rig.until("the index everywhere", |rig| {
-            [NEW, 1 - p].into_iter().all(|i| listed(rig, i).len() == 2 && !unfinished(rig, i))
-        });
+        // Its vote is wanted: it votes, like the others.
+        rig.wait_ms(5_000);
+        assert!(unfinished(&rig, NEW) && unfinished(&rig, 1 - p));
         rig.nodes[p].boot();
-        rig.until("all of them", |rig| is_secondary(rig, p) && !unfinished(rig, p));
+        rig.until("the index everywhere", |rig| {
+            is_secondary(rig, p) && (0..3).all(|i| listed(rig, i).len() == 2 && !unfinished(rig, i))
+        });
         for i in 0..3 {
-            let valid = rig.ok(i, anywhere(doc! { "validate": "built", "full": true }));
+            let valid =
+                rig.ok(i, anywhere(doc! { "validate": "built", "full": true, "enforceFastCount": true }));
             assert!(at(&valid, "valid").is_some_and(Bson::is_truthy), "{valid:?}");
             assert_eq!(number(&valid, "keysPerIndex.i"), 301, "{valid:?}");
         }

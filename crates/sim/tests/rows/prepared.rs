@@ -64,6 +64,37 @@ fn a_commit_that_is_rolled_back_leaves_its_transaction_prepared() {
     }
 }
 
+/// A checkpoint keeps what sessions have done; what may still be rolled back must not take the place of what may not.
+pub(super) fn a_commit_that_a_checkpoint_saw_is_rolled_back_too() {
+    let prepared = std::cell::Cell::new(Timestamp::ZERO);
+    let p = Parted::after(
+        144,
+        |rig, p| {
+            rig.ok(p, insert(1, w(3)));
+            prepared.set(prepare(rig, p, on_disk(3)));
+        },
+        |rig, old| {
+            rig.ok(old, commit(prepared.get(), w(1)));
+            rig.admin(old, doc! { "_openBackup": 1 });
+        },
+        |rig, new| drop(rig.ok(new, insert(3, majority()))),
+    );
+    p.heal_and_settle();
+    p.rig.until("its office", |rig| {
+        rig.ask(p.old, doc! { "replSetStepUp": 1, "$db": "admin" });
+        rig.wait_ms(2_000);
+        rig.is_primary(p.old)
+    });
+    p.rig.ok(p.old, commit(prepared.get(), w(3)));
+    for i in 0..3 {
+        assert_eq!(value(&p.rig, i), 1, "member {i}");
+    }
+}
+#[test]
+fn what_is_prepared_stays_so_whatever_a_checkpoint_saw_of_it_before_a_rollback() {
+    a_commit_that_a_checkpoint_saw_is_rolled_back_too();
+}
+
 #[test]
 fn a_prepare_that_is_rolled_back_is_unknown_and_holds_nobody_up() {
     let p = Parted::after(

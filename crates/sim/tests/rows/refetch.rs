@@ -26,7 +26,7 @@ fn delete(id: i32) -> Document {
     doc! { "delete": "c", "deletes": [{ "q": { "_id": id }, "limit": 1 }], "writeConcern": { "w": 1 } }
 }
 fn checked(rig: &Rig, i: usize, name: &str) {
-    let reply = rig.ok(i, anywhere(doc! { "validate": name, "full": true }));
+    let reply = rig.ok(i, anywhere(doc! { "validate": name, "full": true, "enforceFastCount": true }));
     assert!(reply.get("valid").is_some_and(Bson::is_truthy), "{reply:?}");
 }
 /// Not by an initial sync.

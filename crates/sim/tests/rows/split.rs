@@ -97,7 +97,8 @@ fn agree(rig: &Rig, n: usize) {
     for coll in ["plain", "unique", "counted"] {
         let count = |i: usize| number(&rig.ok(i, anywhere(doc! { "count": coll })), "n");
         for i in 0..n {
-            let valid = rig.ok(i, anywhere(doc! { "validate": coll, "full": true }));
+            let valid =
+                rig.ok(i, anywhere(doc! { "validate": coll, "full": true, "enforceFastCount": true }));
             assert!(valid.get("valid").is_some_and(Bson::is_truthy), "{coll} of member {i}: {valid:?}");
             assert_eq!(count(i), count(0), "{coll} of member {i}");
         }

@@ -45,7 +45,7 @@ fn a_member_that_dies_at_any_sync_of_its_first_copy_ends_with_a_whole_one() {
         rig.nodes[s].lose_power();
         rig.nodes[s].boot();
         rig.until("the whole copy", |rig| same(rig, s, p));
-        let checked = rig.ok(s, anywhere(doc! { "validate": "c", "full": true }));
+        let checked = rig.ok(s, anywhere(doc! { "validate": "c", "full": true, "enforceFastCount": true }));
         assert!(checked.get("valid").is_some_and(Bson::is_truthy), "sync {n}: {checked:?}");
     }
     assert!(ended >= 12, "{ended}");

@@ -237,3 +237,22 @@ fn heartbeats_and_fetching_do_not_wait_for_each_other() {
     }
     assert_eq!((rig.primary(), number(&rig.status(p), "term")), (p, term));
 }
+
+#[test]
+fn a_follower_applies_inserts_in_groups_and_counts_them() {
+    let rig = Rig::of(42, 3);
+    let p = rig.primary();
+    let follower = rig.others(p)[0];
+    rig.ok(p, insert(-1, w(3)));
+    let counted = |name: &str| {
+        let status = rig.admin(follower, doc! { "serverStatus": 1 });
+        number(&status, &format!("metrics.repl.apply.{name}"))
+    };
+    let (ops, units) = (counted("ops"), counted("units"));
+    let docs: Vec<Bson> = (0..400).map(|i| doc! { "_id": i }.into()).collect();
+    let mut many = doc! { "insert": "c", "writeConcern": w(3) };
+    many.push("documents", docs);
+    rig.ok(p, many);
+    let (ops, units) = (counted("ops") - ops, counted("units") - units);
+    assert!(ops >= 400 && (1..100).contains(&units), "{ops} entries in {units} units");
+}

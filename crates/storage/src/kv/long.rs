@@ -86,7 +86,7 @@ fn counter_key() -> Slice {
 }
 /// What the value of an inner part, or of the counter, says.
 fn number_of(value: &[u8]) -> Result<u64> {
-    let payload = row::payload_of(value).first_chunk::<8>();
+    let payload = value.get(row::HEADER_BYTES..).and_then(|b| b.first_chunk::<8>());
     payload.map(|b| u64::from_be_bytes(*b)).ok_or_else(|| damaged("a part of a long key".to_owned()))
 }
 fn without_stop(tree: Tree, value: Slice) -> Slice {
@@ -459,7 +459,8 @@ impl<K: Kv> KvWalk for LongWalk<K> {
                 self.levels.pop();
                 continue;
             }
-            let part = level.walk.key().get(HEAD_LEN..).unwrap_or_default();
+            let part = level.walk.key().get(HEAD_LEN..);
+            let part = part.ok_or_else(|| damaged("the key of a part of a long key".to_owned()))?;
             self.key.extend_from_slice(part);
             if part.len() >= self.inner.cut.step {
                 let node = number_of(level.walk.value())?;

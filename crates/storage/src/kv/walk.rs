@@ -134,7 +134,7 @@ impl<S: Source> KvWalk for Walk<S> {
     }
     #[inline]
     fn value(&self) -> &[u8] {
-        self.sources[self.order[0]].value().unwrap_or_default()
+        self.sources[self.order[0]].value().expect("a walk stands at no removed row")
     }
     fn share(&self) -> Slice {
         self.sources[self.order[0]].share()

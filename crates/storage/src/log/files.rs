@@ -5,12 +5,13 @@ use super::segment::{Segment, SegmentView};
 use crate::damage::damaged;
 use pando_base::limits::LOG_WRITE_BYTES;
 use pando_base::panics::poisoned;
+use pando_base::sync::Mutex;
 use pando_base::{Error, Result};
-use pando_env::disk::make_folder;
+use pando_env::disk::{make_folder, write_again};
 use pando_env::{Disk, DiskFile};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, MutexGuard, OnceLock};
 
 /// Folder of all logs and the checkpoint file.
 pub(crate) const DIR: &str = "journal";
@@ -59,12 +60,13 @@ impl LogFiles {
                 }
             }
         }
-        // After a killed process what was written may still be on its way to the disk: from here on it counts as
-        // durable, so it must be. The file before the newest may have been killed while it was being sealed.
+        // From here on what was found counts as durable, so it must be: contents, and names, also that of the checkpoint
+        // file beside the logs. The file before the newest may have been killed while it was being sealed.
         for seg in segments.iter_mut().rev().take(2) {
-            seg.file.sync()?;
-            seg.synced = seg.end;
+            write_again(&*seg.file, seg.synced)?;
         }
+        segments.iter_mut().for_each(|seg| seg.synced = seg.end);
+        disk.sync_dir(DIR)?;
         Ok(LogFiles {
             disk,
             prefix,
@@ -390,6 +392,68 @@ mod tests {
             assert_eq!(open().last(), 2);
             disk.crash();
             assert_eq!(open().last(), 2, "seed {seed}");
+        }
+    }
+
+    /// A failed sync has dropped what was written, and the machine goes on: its memory shows the next process a record
+    /// that is not on the disk and that no sync brings there.
+    #[test]
+    fn what_a_failed_sync_has_dropped_is_written_again_when_it_is_found() {
+        for sealed in [false, true] {
+            for seed in 0..20 {
+                let disk = Arc::new(FaultyDisk::new(seed));
+                let open = || LogFiles::open(disk.clone(), "log", 1 << 20).expect("a log");
+                let log = open();
+                let append = |log: &LogFiles, ts: u64| log.append([(ts, &b"payload"[..])].into_iter());
+                append(&log, 1).expect("written");
+                if sealed {
+                    append(&log, 2).expect("written");
+                }
+                disk.lose_sync_in(0);
+                let failed = if sealed { log.seal() } else { append(&log, 2) };
+                assert!(failed.is_err());
+                disk.kill();
+                let log = open();
+                assert_eq!(log.last(), 2);
+                append(&log, 3).expect("written");
+                disk.crash();
+                assert_eq!(open().last(), 3, "seed {seed}");
+            }
+        }
+    }
+
+    /// Killed, or out of luck, between the making of a file and the sync of its folder: the next process writes into it.
+    #[test]
+    fn a_file_whose_name_was_never_synced_stays_once_it_is_found() {
+        for seed in 0..20 {
+            let disk = Arc::new(FaultyDisk::new(seed));
+            let open = || LogFiles::open(disk.clone(), "log", 1 << 20).expect("a log");
+            let append = |log: &LogFiles, ts: u64| log.append([(ts, &b"payload"[..])].into_iter());
+            let log = open();
+            disk.fail_sync_dir_in(0);
+            assert!(append(&log, 1).is_err());
+            disk.kill();
+            disk.mend();
+            append(&open(), 1).expect("written");
+            disk.crash();
+            assert_eq!(open().last(), 1, "seed {seed}");
+        }
+    }
+
+    /// The head of a file is dropped by the sync that fails; the next process writes its first record behind it.
+    #[test]
+    fn a_head_that_a_failed_sync_has_dropped_is_written_again() {
+        for seed in 0..20 {
+            let disk = Arc::new(FaultyDisk::new(seed));
+            let open = || LogFiles::open(disk.clone(), "log", 1 << 20).expect("a log");
+            let append = |log: &LogFiles, ts: u64| log.append([(ts, &b"payload"[..])].into_iter());
+            let log = open();
+            disk.lose_sync_in(0);
+            assert!(append(&log, 1).is_err());
+            disk.kill();
+            append(&open(), 1).expect("written");
+            disk.crash();
+            assert_eq!(open().last(), 1, "seed {seed}");
         }
     }
 }

@@ -9,10 +9,11 @@ use crate::bytes::Bytes;
 use crate::writes::Writes;
 use lsm_tree::Slice;
 use pando_base::panics::poisoned;
+use pando_base::sync::Mutex;
 use pando_base::{Error, Result, limits};
 use pando_env::Disk;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 
 const DELETED: u32 = u32::MAX;
 
@@ -22,6 +23,8 @@ pub(crate) struct LocalLog {
     /// Held while units are written; the error after which nothing more is.
     flushing: Mutex<Option<Error>>,
     durable: AtomicU64,
+    /// A file is worth a new one after it above this.
+    seal_bytes: u64,
 }
 
 /// (ident, key, value or deletion).
@@ -55,10 +58,11 @@ fn decode(mut b: &[u8]) -> Option<Vec<LocalRow>> {
 }
 
 impl LocalLog {
-    pub(crate) fn open(disk: Arc<dyn Disk>) -> Result<LocalLog> {
-        let files = LogFiles::open(disk, "local", limits::LOCAL_LOG_SEGMENT_BYTES)?;
+    pub(crate) fn open(disk: Arc<dyn Disk>, segment: Option<u64>) -> Result<LocalLog> {
+        let files = LogFiles::open(disk, "local", segment.unwrap_or(limits::LOCAL_LOG_SEGMENT_BYTES))?;
+        let seal_bytes = segment.unwrap_or(limits::LOCAL_LOG_SEAL_BYTES);
         let durable = AtomicU64::new(files.last());
-        Ok(LocalLog { files, pending: Mutex::default(), flushing: Mutex::default(), durable })
+        Ok(LocalLog { files, pending: Mutex::default(), flushing: Mutex::default(), durable, seal_bytes })
     }
     pub(crate) fn files(&self) -> &LogFiles {
         &self.files
@@ -108,7 +112,7 @@ impl LocalLog {
         if let Some(e) = &*failed {
             return Err(e.clone());
         }
-        let seal = self.files.bytes() > limits::LOCAL_LOG_SEAL_BYTES;
+        let seal = self.files.bytes() > self.seal_bytes;
         let sealed = if seal { self.files.seal() } else { Ok(()) };
         let done = sealed.and_then(|()| self.files.truncate_front(|_, last| last <= upto));
         done.map(drop).map_err(|e| failed.insert(e).clone())

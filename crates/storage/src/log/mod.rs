@@ -18,14 +18,16 @@ pub(crate) mod slots;
 
 use crate::bytes::Bytes;
 use files::LogFiles;
+use pando_base::mutants::{Mutant as Planted, broken as planted};
 use pando_base::panics::poisoned;
+use pando_base::sync::Mutex;
 use pando_base::{Error, Result, Timestamp, limits};
 use pando_env::{Env, sync::Notify};
 use slots::{Place, Slotting};
 use std::collections::VecDeque;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, MutexGuard, OnceLock};
 
 pub(crate) struct LogInner {
     env: Env,
@@ -145,9 +147,10 @@ impl LogInner {
 
 impl OpLog {
     /// Opens the log files and finds their end; a torn tail is cut off.
-    pub(crate) fn open(env: Env, bytes_max: u64) -> Result<OpLog> {
-        let segment = (bytes_max / limits::LOG_SEGMENTS_MIN)
+    pub(crate) fn open(env: Env, bytes_max: u64, segment: Option<u64>) -> Result<OpLog> {
+        let fitting = (bytes_max / limits::LOG_SEGMENTS_MIN)
             .clamp(limits::LOG_SEGMENT_BYTES_MIN, limits::LOG_SEGMENT_BYTES_MAX);
+        let segment = segment.unwrap_or(fitting);
         let files = LogFiles::open(env.disk.clone(), "oplog", segment)?;
         let last = files.last();
         let mut state = Slotting::default();
@@ -327,7 +330,8 @@ impl OpLog {
             return Err(self.poison(e.context("the log cannot be written")));
         }
         self.0.durable_entry.fetch_max(last, Ordering::AcqRel);
-        self.0.durable.fetch_max(upto, Ordering::AcqRel);
+        let ahead = if planted(Planted::DurableAheadOfSync) { self.0.state().last } else { upto };
+        self.0.durable.fetch_max(ahead.max(upto), Ordering::AcqRel);
         self.0.durable_changed.bump();
         Ok(())
     }

@@ -71,7 +71,7 @@ impl Segment {
         })
     }
 
-    /// Opens a file. Only the newest may end in the middle of a record.
+    /// Opens a file. Only the newest may end in the middle of a record. Synced is no more than the file itself says.
     /// `None`: a file whose making was interrupted; remove it.
     pub(crate) fn open(disk: &dyn Disk, path: String, number: u64, newest: bool) -> Result<Option<Segment>> {
         let file = disk.open(&path, false)?;
@@ -95,7 +95,7 @@ impl Segment {
             last: 0,
             sealed: false,
             index: Vec::new(),
-            synced: HEAD as u64,
+            synced: 0,
         };
         if seg.read_foot(len)? {
             return Ok(Some(seg));
@@ -126,11 +126,11 @@ impl Segment {
                 return Err(corrupt(&self.path, (HEAD + at) as u64, "timestamps do not rise"));
             }
             let n = r.len();
+            self.synced = r.synced.into();
             self.note(r.ts, (HEAD + at) as u64, n);
             at += n;
         }
         if at == bytes.len() {
-            self.synced = self.end;
             return Ok(());
         }
         let bad = (HEAD + at) as u64;
@@ -147,7 +147,6 @@ impl Segment {
         // The end of an interrupted write: nothing after this was ever acknowledged.
         self.file.truncate(bad)?;
         self.file.sync()?;
-        self.synced = bad;
         Ok(())
     }
     /// A valid record after damage at `bad` which says that `bad` was synced when it was written.
@@ -189,23 +188,28 @@ impl Segment {
         if len < (HEAD + FOOT) as u64 || self.file.read_at(len - FOOT as u64, &mut foot)? < FOOT {
             return Ok(false);
         }
-        let u64_at = |at: usize| u64::from_le_bytes(foot[at..at + 8].try_into().unwrap_or_default());
-        let u32_at = |at: usize| u32::from_le_bytes(foot[at..at + 4].try_into().unwrap_or_default());
+        let u64_at =
+            |at: usize| u64::from_le_bytes(*foot[at..].first_chunk().expect("a number within the foot"));
+        let u32_at =
+            |at: usize| u32::from_le_bytes(*foot[at..].first_chunk().expect("a number within the foot"));
         let (end, last, count) = (u64_at(0), u64_at(8), u32_at(16) as usize);
         if u32_at(24) != FOOT_MAGIC || end + (count * 12 + FOOT) as u64 != len {
             return Ok(false);
         }
         let mut all = vec![0; count * 12 + 20];
-        self.file.read_at(end, &mut all)?;
+        if self.file.read_at(end, &mut all)? < all.len() {
+            return Ok(false);
+        }
         if crc32c::crc32c(&all) != u32_at(20) {
             return Ok(false);
         }
-        for entry in all[..count * 12].chunks_exact(12) {
-            let ts = u64::from_le_bytes(entry[..8].try_into().unwrap_or_default());
-            self.index.push((ts, u32::from_le_bytes(entry[8..].try_into().unwrap_or_default())));
+        for entry in all[..count * 12].as_chunks::<12>().0 {
+            let [a, b, c, d, e, f, g, h, at @ ..] = *entry;
+            self.index.push((u64::from_le_bytes([a, b, c, d, e, f, g, h]), u32::from_le_bytes(at)));
         }
         self.first = self.index.first().map_or(0, |(ts, _)| *ts);
-        (self.end, self.last, self.sealed, self.synced) = (end, last, true, len);
+        // The records are synced before the foot is written.
+        (self.end, self.last, self.sealed, self.synced) = (end, last, true, end);
         Ok(true)
     }
 

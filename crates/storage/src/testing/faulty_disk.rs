@@ -65,6 +65,8 @@ struct Faults {
     capacity: Option<u64>,
     /// Writes to files below this folder fail with ENOSPC.
     full_folder: Option<String>,
+    /// Calls that failed since the disk was last mended.
+    errors: u64,
     /// After a crash the old handles are dead.
     generation: u64,
 }
@@ -188,6 +190,19 @@ impl FaultyDisk {
     pub fn set_full_folder(&self, folder: Option<&str>) {
         lock(&self.state).faults.full_folder = folder.map(|f| format!("{f}/"));
     }
+    /// Nothing fails any more.
+    pub fn mend(&self) {
+        let mut state = lock(&self.state);
+        state.faults = Faults { generation: state.faults.generation, ..Faults::default() };
+    }
+    /// Calls that failed since [`FaultyDisk::mend`].
+    pub fn errors(&self) -> u64 {
+        lock(&self.state).faults.errors
+    }
+    /// Bytes of all files.
+    pub fn used_bytes(&self) -> u64 {
+        FaultyDisk::used(&lock(&self.state))
+    }
     /// All bytes of a file.
     pub fn bytes(&self, path: &str) -> Vec<u8> {
         let node = lock(&self.state).names.get(path).cloned();
@@ -249,24 +264,26 @@ impl DiskFile for File {
     fn write_at(&self, offset: u64, buf: &[u8]) -> io::Result<()> {
         let mut state = self.alive()?;
         match &mut state.faults.write_fails_in {
-            Some(0) => return Err(eio()),
+            Some(0) => {
+                state.faults.errors += 1;
+                return Err(eio());
+            }
             Some(n) => *n -= 1,
             None => {}
         }
         match &mut state.faults.write_fails_once_in {
             Some(0) => {
                 state.faults.write_fails_once_in = None;
+                state.faults.errors += 1;
                 return Err(eio());
             }
             Some(n) => *n -= 1,
             None => {}
         }
-        if state.faults.full_folder.as_ref().is_some_and(|f| self.path.starts_with(f)) {
-            return Err(io::ErrorKind::StorageFull.into());
-        }
-        if let Some(capacity) = state.faults.capacity
-            && FaultyDisk::used(&state) + buf.len() as u64 > capacity
-        {
+        let full_folder = state.faults.full_folder.as_ref().is_some_and(|f| self.path.starts_with(f));
+        let full = |capacity: u64| FaultyDisk::used(&state) + buf.len() as u64 > capacity;
+        if full_folder || state.faults.capacity.is_some_and(full) {
+            state.faults.errors += 1;
             return Err(io::ErrorKind::StorageFull.into());
         }
         let mut content = lock(&self.node);
@@ -279,7 +296,10 @@ impl DiskFile for File {
         let mut state = self.alive()?;
         state.syncs += 1;
         match &mut state.faults.sync_fails_in {
-            Some(0) => return Err(eio()),
+            Some(0) => {
+                state.faults.errors += 1;
+                return Err(eio());
+            }
             Some(n) => *n -= 1,
             None => {}
         }
@@ -288,6 +308,7 @@ impl DiskFile for File {
         match &mut state.faults.sync_loses_in {
             Some(0) => {
                 state.faults.sync_loses_in = None;
+                state.faults.errors += 1;
                 content.pending.clear();
                 return Err(eio());
             }

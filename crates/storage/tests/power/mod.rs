@@ -37,6 +37,8 @@ struct Folder {
     bytes: BTreeMap<u64, Vec<u8>>,
     /// Names that are durable, each with its inode.
     names: BTreeMap<PathBuf, u64>,
+    /// Held open, so that no other file gets the inode of one that is removed.
+    held: BTreeMap<u64, std::fs::File>,
 }
 
 static FOLDER: Mutex<Option<Folder>> = Mutex::new(None);
@@ -94,10 +96,19 @@ impl Folder {
             for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
                 if let Ok(meta) = entry.metadata() {
                     self.names.insert(entry.path(), meta.ino());
+                    self.hold(&entry.path(), meta.ino());
                 }
             }
         } else if let Ok(bytes) = std::fs::read(path) {
             self.bytes.insert(meta.ino(), bytes);
+            self.hold(path, meta.ino());
+        }
+    }
+    fn hold(&mut self, path: &Path, inode: u64) {
+        if !path.is_dir()
+            && let Ok(file) = std::fs::File::open(path)
+        {
+            self.held.insert(inode, file);
         }
     }
 }
@@ -157,9 +168,14 @@ pub extern "C" fn fdatasync(fd: i32) -> i32 {
     sync_call(fd)
 }
 
-/// Watches `root` from now on; everything in it counts as durable.
+/// Watches `root` from now on; everything in it counts as durable. After an end without a loss of power the watch goes on:
+/// what the killed process had not synced still is not durable.
 pub fn watch(root: &Path) {
     let root = std::fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
+    if let Some(f) = folder().as_mut().filter(|f| f.root == root) {
+        (f.calls, f.fault, f.hit) = (0, None, false);
+        return;
+    }
     let mut f = Folder { root: root.clone(), ..Folder::default() };
     let mut dirs = vec![root];
     while let Some(dir) = dirs.pop() {
@@ -191,10 +207,10 @@ pub fn was_hit() -> bool {
 /// Ends the watch. With `power_lost` the folder becomes what a loss of power leaves: durable names with durable
 /// bytes, and of the rest nothing, or (one time in two) a random part.
 pub fn end(power_lost: bool, rng: &SeededRng) {
-    let Some(f) = folder().take() else { return };
     if !power_lost {
         return;
     }
+    let Some(f) = folder().take() else { return };
     let keep_some = rng.below(2) == 0;
     let mut live: BTreeMap<PathBuf, u64> = BTreeMap::new();
     let mut dirs = vec![f.root.clone()];
@@ -210,10 +226,11 @@ pub fn end(power_lost: bool, rng: &SeededRng) {
     }
     let content: BTreeMap<u64, Vec<u8>> =
         live.iter().filter_map(|(path, ino)| Some((*ino, std::fs::read(path).ok()?))).collect();
-    // Names: durable ones come back; others stay only by chance.
+    // Names: durable ones come back; others stay, and removed ones are gone, only by chance.
     let mut names = f.names.clone();
     names.retain(|path, _| !path.is_dir());
     if keep_some {
+        names.retain(|path, _| live.contains_key(path) || rng.below(2) == 0);
         for (path, ino) in &live {
             if rng.below(2) == 0 {
                 names.insert(path.clone(), *ino);

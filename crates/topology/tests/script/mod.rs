@@ -266,9 +266,11 @@ impl Script {
             let (term, who) = v.split_once(':').expect("term:index");
             LastVote { term: term.parse().expect("a term"), candidate_index: who.parse().expect("an index") }
         });
-        let mut params = Params::default();
-        params.fast_failover = !a.flag("slow");
-        params.resync_when_too_stale = !a.flag("ask-operator");
+        let mut params = Params {
+            fast_failover: !a.flag("slow"),
+            resync_when_too_stale: !a.flag("ask-operator"),
+            ..Params::default()
+        };
         // Its own stories only: most begin with everybody there and go on from the timeout.
         params.prompt_start = a.flag("prompt");
         params.election_handoff = !a.flag("no-handoff");

@@ -1,7 +1,7 @@
 //! `$sum`, `$avg`, `$min`, `$max`, `$stdDevPop`, `$stdDevSamp` over arguments, or over the elements of a single
 //! array.
 
-use crate::accumulator::{Accumulator, Avg, MinMax, StdDev, Sum};
+use crate::accumulator::{Accumulator, Avg, MinMax, Stays, StdDev, Sum};
 use crate::expr::{Call, Val};
 use pando_base::Result;
 
@@ -28,10 +28,10 @@ pub(in crate::expr) fn avg<'v>(args: &[Val<'v>], call: &Call<'_>) -> Result<Val<
     fold(args, call, Avg::default())
 }
 pub(in crate::expr) fn min<'v>(args: &[Val<'v>], call: &Call<'_>) -> Result<Val<'v>> {
-    fold(args, call, MinMax::new(false))
+    fold(args, call, MinMax::new(false, Stays::First))
 }
 pub(in crate::expr) fn max<'v>(args: &[Val<'v>], call: &Call<'_>) -> Result<Val<'v>> {
-    fold(args, call, MinMax::new(true))
+    fold(args, call, MinMax::new(true, Stays::First))
 }
 pub(in crate::expr) fn std_dev_pop<'v>(args: &[Val<'v>], call: &Call<'_>) -> Result<Val<'v>> {
     fold(args, call, StdDev::new(false))

@@ -35,8 +35,8 @@ pub(in crate::expr) fn add<'v>(args: &[Val<'v>], _: &Call<'_>) -> Result<Val<'v>
         None => Ok(Val::Ref(sum.number().value())),
         Some(ms) => {
             let overflow = || Error::new(ErrorCode::Overflow, "date overflow in $add");
-            let offset = sum.number().round_i64().ok_or_else(overflow)?;
-            Ok(Val::date(ms.checked_add(offset).ok_or_else(overflow)?))
+            sum.add(Number::Long(ms));
+            Ok(Val::date(sum.milliseconds().ok_or_else(overflow)?))
         }
     }
 }
@@ -131,7 +131,8 @@ pub(in crate::expr) fn modulo<'v>(args: &[Val<'v>], _: &Call<'_>) -> Result<Val<
         return Ok(Val::NULL);
     };
     if b.is_zero() {
-        return Err(Error::location(16610, "can't $mod by zero"));
+        let code = if a.is_decimal() || b.is_decimal() { 5_733_415 } else { 16610 };
+        return Err(Error::location(code, "can't $mod by zero"));
     }
     Ok(Val::Ref((a % b).value()))
 }

@@ -1,7 +1,8 @@
 //! Arrays as values: `$arrayElemAt`, `$first`, `$last`, `$concatArrays`, `$in`, `$indexOfArray`, `$isArray`,
 //! `$range`, `$reverseArray`, `$size`, `$slice`.
 
-use crate::expr::{Call, Held, Val, shown};
+use super::set::{NotAnArray, is_known};
+use crate::expr::{Call, Expr, Held, Nary, ParseCtx, Steps, Val, shown};
 use crate::matcher::exact_i64;
 use crate::number::Number;
 use pando_base::limits::EXPRESSION_ARRAY_BYTES_MAX;
@@ -137,7 +138,26 @@ pub(super) fn search_range(args: &[Val<'_>], name: &str) -> Result<(usize, Optio
     Ok((start, end))
 }
 
-pub(in crate::expr) fn index_of_array<'v>(args: &[Val<'v>], call: &Call<'_>) -> Result<Val<'v>> {
+pub(in crate::expr) fn parse_index_of_array(
+    name: &'static str,
+    v: Value<'_>,
+    p: &mut ParseCtx<'_>,
+) -> Result<Expr> {
+    let args = p.args(name, v, 2, 4)?;
+    if let Some(v) = args[0].as_const()
+        && !v.is_nullish()
+        && v.as_array().is_none()
+        && !args.iter().all(is_known)
+    {
+        let kind = v.type_name();
+        let text =
+            format!("First operand of $indexOfArray must be an array. First argument is of type: {kind}");
+        return Ok(Expr::Op(Box::new(NotAnArray { code: 50809, text })));
+    }
+    Ok(Expr::Nary(Nary::new(name, index_of_array, args).stepwise(Steps::Numbers)))
+}
+
+fn index_of_array<'v>(args: &[Val<'v>], call: &Call<'_>) -> Result<Val<'v>> {
     if args[0].is_nullish() {
         return Ok(Val::NULL);
     }
@@ -248,7 +268,7 @@ fn sub_array(a: &RawDoc, start: usize, len: usize) -> Val<'static> {
 }
 
 pub(in crate::expr) fn slice<'v>(args: &[Val<'v>], _: &Call<'_>) -> Result<Val<'v>> {
-    if args.iter().any(Val::is_nullish) {
+    if args[..2].iter().any(Val::is_nullish) {
         return Ok(Val::NULL);
     }
     let Some(a) = args[0].as_array() else {
@@ -284,6 +304,9 @@ pub(in crate::expr) fn slice<'v>(args: &[Val<'v>], _: &Call<'_>) -> Result<Val<'
             sub_array(a, (len + second).max(0) as usize, n)
         });
     };
+    if third.is_nullish() {
+        return Ok(Val::NULL);
+    }
     let n = whole(third, 28727, "Third")?;
     if n <= 0 {
         return Err(Error::location(

@@ -43,11 +43,14 @@ impl Op for Junction {
         true
     }
     fn simplify(&mut self, _: &QueryCtx) -> Result<Option<Expr>> {
-        // A constant last member decides, or can go.
-        if let Some(v) = self.members.last().and_then(Expr::as_const)
-            && v.is_truthy() == self.decisive
-        {
+        // A constant decides, or can go.
+        let constants = || self.members.iter().filter_map(Expr::as_const);
+        if constants().any(|v| v.is_truthy() == self.decisive) {
             return Ok(Some(Expr::Const(Val::bool(self.decisive))));
+        }
+        self.members.retain(|e| e.as_const().is_none());
+        if self.members.is_empty() {
+            return Ok(Some(Expr::Const(Val::bool(!self.decisive))));
         }
         Ok(None)
     }

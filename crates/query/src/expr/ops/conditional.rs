@@ -48,6 +48,11 @@ impl Op for Cond {
     fn folds(&self) -> bool {
         true
     }
+    fn simplify(&mut self, _: &QueryCtx) -> Result<Option<Expr>> {
+        let Some(test) = self.test.as_const() else { return Ok(None) };
+        let taken = if test.is_truthy() { &mut self.yes } else { &mut self.no };
+        Ok(Some(std::mem::replace(taken, Expr::null())))
+    }
 }
 
 struct IfNull {
@@ -82,6 +87,19 @@ impl Op for IfNull {
     parts!(args);
     fn folds(&self) -> bool {
         true
+    }
+    fn simplify(&mut self, _: &QueryCtx) -> Result<Option<Expr>> {
+        // Constants that are null are passed over; another ends the list.
+        let last = self.args.len().saturating_sub(1);
+        let ends = |e: &Expr| e.as_const().is_some_and(|v| !v.is_nullish());
+        let end = self.args.iter().position(ends).unwrap_or(last);
+        self.args.truncate(end + 1);
+        let mut at = 0;
+        self.args.retain(|e| {
+            at += 1;
+            at > end || !e.as_const().is_some_and(Val::is_nullish)
+        });
+        Ok(if self.args.len() == 1 { self.args.pop() } else { None })
     }
 }
 

@@ -1,7 +1,7 @@
 //! `$convert` and its short forms `$toInt`, `$toString`, ...
 
 use super::date_parts::date_ms;
-use super::strings::coerced;
+use super::strings::{coerced, date_text};
 use crate::date::parse_free;
 use crate::expr::{Expr, Op, ParseCtx, Scope, Val, named, parts};
 use crate::matcher::type_of_name;
@@ -160,7 +160,9 @@ fn convert<'s>(input: Val<'s>, ty: ElementType) -> Result<Val<'s>> {
         (ElementType::Double, Value::DateTime(ms), _) => Val::double(ms as f64),
         (ElementType::Double, _, Some(n)) => {
             let d = n.to_f64();
-            if d.is_infinite() && matches!(n, Number::Decimal(d) if d.is_finite()) {
+            // Too large, or smaller than any double with all its bits.
+            let lost = d.is_infinite() || d.abs() < f64::MIN_POSITIVE;
+            if lost && matches!(n, Number::Decimal(d) if d.is_finite() && !d.is_zero()) {
                 return Err(overflow(n));
             }
             Val::double(d)
@@ -182,9 +184,8 @@ fn convert<'s>(input: Val<'s>, ty: ElementType) -> Result<Val<'s>> {
             d if d > 0.0 => "Infinity",
             _ => "-Infinity",
         }),
-        (ElementType::String, Value::DateTime(_), _) | (ElementType::String, _, Some(_)) => {
-            Val::Str(coerced(&input)?.into_owned())
-        }
+        (ElementType::String, Value::DateTime(ms), _) => Val::Str(date_text(ms)?),
+        (ElementType::String, _, Some(_)) => Val::Str(coerced(&input)?.into_owned()),
         _ => return Err(unsupported()),
     })
 }

@@ -2,7 +2,7 @@
 
 use super::date_parts::{ZoneArg, date_ms};
 use crate::ctx::QueryCtx;
-use crate::date::{Unit, Weekday, add, difference, truncate};
+use crate::date::{Unit, Weekday, Zone, add, difference, truncate};
 use crate::expr::{Expr, Op, ParseCtx, Scope, Val, parts, shown};
 use crate::matcher::exact_i64;
 use pando_base::{Error, Result};
@@ -55,9 +55,16 @@ impl Op for DateAdd {
         self.name
     }
     fn eval<'s>(&'s self, scope: &Scope<'s>) -> Result<Val<'s>> {
-        let (start, unit, amount) =
-            (self.start.eval(scope)?, self.unit.eval(scope)?, self.amount.eval(scope)?);
-        if start.is_nullish() || unit.is_nullish() || amount.is_nullish() {
+        let start = self.start.eval(scope)?;
+        if start.is_nullish() {
+            return Ok(Val::NULL);
+        }
+        let unit = self.unit.eval(scope)?;
+        if unit.is_nullish() {
+            return Ok(Val::NULL);
+        }
+        let amount = self.amount.eval(scope)?;
+        if amount.is_nullish() {
             return Ok(Val::NULL);
         }
         let Some(zone) = self.zone.eval(scope)? else { return Ok(Val::NULL) };
@@ -84,21 +91,6 @@ impl Op for DateAdd {
     }
     fn simplify(&mut self, _: &QueryCtx) -> Result<Option<Expr>> {
         self.zone.settle();
-        // A constant start or unit that can never do is refused before any document.
-        if let Some(v) = self.start.as_const()
-            && !v.is_nullish()
-            && date_ms(v).is_none()
-        {
-            return Err(Error::location(
-                5166403,
-                format!("{} requires startDate to be convertible to a date", self.name),
-            ));
-        }
-        if let Some(v) = self.unit.as_const()
-            && !v.is_nullish()
-        {
-            self.unit_of(v)?;
-        }
         Ok(None)
     }
 }
@@ -125,48 +117,47 @@ struct Counting {
 
 impl Counting {
     fn date(&self, v: &Val<'_>, which: &str) -> Result<i64> {
+        let code = if self.name == "$dateDiff" { 5166307 } else { 5439012 };
         date_ms(v).ok_or_else(|| {
             Error::location(
-                5439012,
+                code,
                 format!("{} requires '{which}' to be a date, but got {}", self.name, v.type_name()),
             )
         })
     }
-    /// `None` when nullish.
-    fn unit(&self, scope: &Scope<'_>) -> Result<Option<Unit>> {
-        let v = self.unit.eval(scope)?;
-        if v.is_nullish() {
-            return Ok(None);
-        }
+    fn zone(&self, scope: &Scope<'_>) -> Result<Option<Zone>> {
+        let wrong =
+            |e: Error| e.context(format_args!("{} parameter 'timezone' value parsing failed", self.name));
+        self.zone.eval(scope).map_err(|e| if e.code.ends_command() { e } else { wrong(e) })
+    }
+    fn unit_of(&self, v: &Val<'_>) -> Result<Unit> {
         let Some(name) = v.as_str() else {
             return Err(Error::location(
                 5439013,
                 format!("{} requires 'unit' to be a string, but got {}", self.name, v.type_name()),
             ));
         };
-        Unit::parse(name).map(Some).ok_or_else(|| {
+        Unit::parse(name).ok_or_else(|| {
             Error::location(
                 5439014,
                 format!("{} parameter 'unit' value cannot be recognized as a time unit: {name}", self.name),
             )
         })
     }
-    /// `None` when nullish; only looked at when the unit is a week.
-    fn week_start(&self, unit: Unit, scope: &Scope<'_>) -> Result<Option<Weekday>> {
-        let Some(e) = self.week_start.as_ref().filter(|_| unit == Unit::Week) else {
-            return Ok(Some(Weekday::SUNDAY));
-        };
-        let v = e.eval(scope)?;
-        if v.is_nullish() {
-            return Ok(None);
-        }
+    /// The day that weeks begin with; only looked at when the unit is a week.
+    fn week_start<'s>(&'s self, unit: &Val<'_>, scope: &Scope<'s>) -> Result<Option<Val<'s>>> {
+        let weeks = unit.as_str().and_then(Unit::parse) == Some(Unit::Week);
+        self.week_start.as_ref().filter(|_| weeks).map(|e| e.eval(scope)).transpose()
+    }
+    fn weekday_of(&self, v: Option<&Val<'_>>) -> Result<Weekday> {
+        let Some(v) = v else { return Ok(Weekday::SUNDAY) };
         let Some(name) = v.as_str() else {
             return Err(Error::location(
                 5439015,
                 format!("{} requires 'startOfWeek' to be a string, but got {}", self.name, v.type_name()),
             ));
         };
-        Weekday::parse(name).map(Some).ok_or_else(|| {
+        Weekday::parse(name).ok_or_else(|| {
             Error::location(
                 5439016,
                 format!(
@@ -229,15 +220,27 @@ impl Op for DateDiff {
         "$dateDiff"
     }
     fn eval<'s>(&'s self, scope: &Scope<'s>) -> Result<Val<'s>> {
-        let (start, end) = (self.start.eval(scope)?, self.end.eval(scope)?);
-        if start.is_nullish() || end.is_nullish() {
+        let start = self.start.eval(scope)?;
+        if start.is_nullish() {
             return Ok(Val::NULL);
         }
-        let Some(unit) = self.by.unit(scope)? else { return Ok(Val::NULL) };
-        let Some(week_start) = self.by.week_start(unit, scope)? else { return Ok(Val::NULL) };
-        let Some(zone) = self.by.zone.eval(scope)? else { return Ok(Val::NULL) };
+        let end = self.end.eval(scope)?;
+        if end.is_nullish() {
+            return Ok(Val::NULL);
+        }
+        let unit = self.by.unit.eval(scope)?;
+        if unit.is_nullish() {
+            return Ok(Val::NULL);
+        }
+        let week_start = self.by.week_start(&unit, scope)?;
+        if week_start.as_ref().is_some_and(Val::is_nullish) {
+            return Ok(Val::NULL);
+        }
+        let Some(zone) = self.by.zone(scope)? else { return Ok(Val::NULL) };
         let start = self.by.date(&start, "startDate")?;
         let end = self.by.date(&end, "endDate")?;
+        let unit = self.by.unit_of(&unit)?;
+        let week_start = self.by.weekday_of(week_start.as_ref())?;
         let n = difference(start, end, unit, &zone, week_start)
             .ok_or_else(|| Error::location(5166308, "dateDiff overflowed"))?;
         Ok(Val::long(n))
@@ -297,19 +300,30 @@ impl Op for DateTrunc {
         if date.is_nullish() {
             return Ok(Val::NULL);
         }
-        let size = match &self.size {
+        let unit = self.by.unit.eval(scope)?;
+        if unit.is_nullish() {
+            return Ok(Val::NULL);
+        }
+        let size = self.size.as_ref().map(|e| e.eval(scope)).transpose()?;
+        if size.as_ref().is_some_and(Val::is_nullish) {
+            return Ok(Val::NULL);
+        }
+        let week_start = self.by.week_start(&unit, scope)?;
+        if week_start.as_ref().is_some_and(Val::is_nullish) {
+            return Ok(Val::NULL);
+        }
+        let Some(zone) = self.by.zone(scope)? else { return Ok(Val::NULL) };
+        let ms = self.by.date(&date, "date")?;
+        let unit = self.by.unit_of(&unit)?;
+        let size = match &size {
             None => 1,
-            Some(e) => {
-                let v = e.eval(scope)?;
-                if v.is_nullish() {
-                    return Ok(Val::NULL);
-                }
+            Some(v) => {
                 let Some(n) = v.value().and_then(exact_i64) else {
                     return Err(Error::location(
                         5439017,
                         format!(
                             "$dateTrunc requires 'binSize' to be a 64-bit integer, but got value '{}' of type {}",
-                            shown(&v),
+                            shown(v),
                             v.type_name()
                         ),
                     ));
@@ -323,10 +337,7 @@ impl Op for DateTrunc {
                 n
             }
         };
-        let Some(unit) = self.by.unit(scope)? else { return Ok(Val::NULL) };
-        let Some(week_start) = self.by.week_start(unit, scope)? else { return Ok(Val::NULL) };
-        let Some(zone) = self.by.zone.eval(scope)? else { return Ok(Val::NULL) };
-        let ms = self.by.date(&date, "date")?;
+        let week_start = self.by.weekday_of(week_start.as_ref())?;
         let start = truncate(ms, unit, size, &zone, week_start)?;
         Ok(Val::date(start))
     }

@@ -218,6 +218,7 @@ impl Op for DateToParts {
         "$dateToParts"
     }
     fn eval<'s>(&'s self, scope: &Scope<'s>) -> Result<Val<'s>> {
+        let date = self.date.eval(scope)?;
         let Some(zone) = self.zone.eval(scope)? else { return Ok(Val::NULL) };
         let iso = match &self.iso {
             None => false,
@@ -235,7 +236,6 @@ impl Op for DateToParts {
                 }
             }
         };
-        let date = self.date.eval(scope)?;
         if date.is_nullish() {
             return Ok(Val::NULL);
         }
@@ -279,16 +279,16 @@ pub(in crate::expr) fn parse_from_parts(_: &'static str, v: Value<'_>, p: &mut P
     let Value::Document(d) = v else {
         return Err(Error::location(40519, "$dateFromParts only supports an object as its argument"));
     };
-    let mut given: Vec<(&'static str, Expr)> = Vec::new();
+    let mut given: Vec<(&'static str, Value<'_>)> = Vec::new();
     let mut zone = None;
     for e in d {
         if e.name() == "timezone" {
-            zone = Some(p.parse(e.value())?);
+            zone = Some(e.value());
             continue;
         }
         let known = NATURAL.iter().chain(&ISO).chain(&CLOCK).find(|n| **n == e.name());
         match known {
-            Some(name) => given.push((name, p.parse(e.value())?)),
+            Some(name) => given.push((name, e.value())),
             None => {
                 return Err(Error::location(
                     40518,
@@ -304,7 +304,7 @@ pub(in crate::expr) fn parse_from_parts(_: &'static str, v: Value<'_>, p: &mut P
             "$dateFromParts requires either 'year' or 'isoWeekYear' to be present",
         ));
     }
-    let iso = has("isoWeekYear");
+    let iso = !has("year");
     let (mixed, code, text) = if iso {
         (
             NATURAL.iter().any(|n| has(n)),
@@ -321,17 +321,16 @@ pub(in crate::expr) fn parse_from_parts(_: &'static str, v: Value<'_>, p: &mut P
     if mixed {
         return Err(Error::location(code, text));
     }
-    let mut take = |names: &[&'static str]| -> Vec<(&'static str, Option<Expr>)> {
-        names
-            .iter()
-            .map(|name| {
-                let at = given.iter().position(|(n, _)| n == name);
-                (*name, at.map(|at| given.swap_remove(at).1))
-            })
-            .collect()
+    let mut take = |names: &[&'static str]| -> Result<Vec<(&'static str, Option<Expr>)>> {
+        let mut parsed = |name: &&'static str| {
+            let given = given.iter().rev().find(|(n, _)| n == name);
+            Ok((*name, given.map(|(_, v)| p.parse(*v)).transpose()?))
+        };
+        names.iter().map(&mut parsed).collect()
     };
-    let date = take(if iso { &ISO } else { &NATURAL });
-    let clock = take(&CLOCK);
+    let date = take(if iso { &ISO } else { &NATURAL })?;
+    let clock = take(&CLOCK)?;
+    let zone = zone.map(|v| p.parse(v)).transpose()?;
     Ok(Expr::Op(Box::new(DateFromParts { date, iso, clock, zone: ZoneArg::new(zone) })))
 }
 
@@ -361,14 +360,8 @@ impl DateFromParts {
                 ),
             ));
         };
-        if matches!(*name, "year" | "isoWeekYear") {
-            if !(1..=9999).contains(&n) {
-                return Err(Error::location(
-                    40523,
-                    format!("'{name}' must evaluate to an integer in the range 1 to 9999, found {n}"),
-                ));
-            }
-        } else if !matches!(*name, "second" | "millisecond") && !PART_RANGE.contains(&n) {
+        let wide = ["year", "isoWeekYear", "second", "millisecond"];
+        if !wide.contains(name) && !PART_RANGE.contains(&n) {
             return Err(Error::location(
                 31034,
                 format!(
@@ -386,13 +379,26 @@ impl Op for DateFromParts {
     }
     fn eval<'s>(&'s self, scope: &Scope<'s>) -> Result<Val<'s>> {
         let mut n = [0i64; 7];
-        for (i, part) in self.date.iter().chain(&self.clock).enumerate() {
-            match self.part(part, i64::from((1..3).contains(&i)), scope)? {
-                Some(v) => n[i] = v,
+        for (i, part) in self.clock.iter().enumerate() {
+            match self.part(part, 0, scope)? {
+                Some(v) => n[i + 3] = v,
                 None => return Ok(Val::NULL),
             }
         }
         let Some(zone) = self.zone.eval(scope)? else { return Ok(Val::NULL) };
+        for (i, part) in self.date.iter().enumerate() {
+            match self.part(part, i64::from(i > 0), scope)? {
+                Some(v) => n[i] = v,
+                None => return Ok(Val::NULL),
+            }
+        }
+        if !(1..=9999).contains(&n[0]) {
+            let (name, n) = (if self.iso { "isoWeekYear" } else { "year" }, n[0]);
+            return Err(Error::location(
+                40523,
+                format!("'{name}' must evaluate to an integer in the range 1 to 9999, found {n}"),
+            ));
+        }
         let days = if self.iso { iso_days(n[0], n[1], n[2]) } else { days_of(n[0], n[1], n[2]) };
         let overflow = || Error::location(159, "Overflow casting from a lower-precision duration");
         let clock = n[3] * MS_PER_HOUR + n[4] * MS_PER_MINUTE;

@@ -60,14 +60,13 @@ impl Op for DateToString {
     fn eval<'s>(&'s self, scope: &Scope<'s>) -> Result<Val<'s>> {
         let date = self.date.eval(scope)?;
         let format = self.format.as_ref().map(|e| e.eval(scope)).transpose()?;
-        if format.as_ref().is_some_and(Val::is_nullish) {
-            return Ok(Val::NULL);
-        }
-        let format = format.as_ref().map(printed_format).transpose()?;
-        let Some(zone) = self.zone.eval(scope)? else { return Ok(Val::NULL) };
+        let no_format = format.as_ref().is_some_and(Val::is_nullish);
+        let format = format.as_ref().filter(|v| !v.is_nullish()).map(printed_format).transpose()?;
+        let zone = self.zone.eval(scope)?;
         if date.is_nullish() {
             return self.on_null.as_ref().map_or(Ok(Val::NULL), |e| e.eval(scope));
         }
+        let Some(zone) = zone.filter(|_| !no_format) else { return Ok(Val::NULL) };
         let ms = to_date(&date)?;
         Ok(Val::Str(print(ms, &zone, format.unwrap_or(DEFAULT_FORMAT))?))
     }

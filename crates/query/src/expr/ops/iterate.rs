@@ -32,7 +32,8 @@ fn var_name<'v>(v: Option<Value<'v>>) -> Result<&'v str> {
             check_user_var_name(name)?;
             Ok(name)
         }
-        Some(v) => Err(Error::type_mismatch(format!("'as' must be a string, found {}", v.type_name()))),
+        // What is no string counts as an empty one.
+        Some(_) => check_user_var_name("").map(|()| ""),
     }
 }
 

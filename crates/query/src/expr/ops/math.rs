@@ -60,10 +60,16 @@ fn whole<'v>(
 }
 
 pub(in crate::expr) fn ceil<'v>(args: &[Val<'v>], call: &Call<'_>) -> Result<Val<'v>> {
-    whole(args, call, f64::ceil, Decimal128::ceil)
+    whole(args, call, f64::ceil, |d| whole_decimal(d, Decimal128::ceil))
 }
 pub(in crate::expr) fn floor<'v>(args: &[Val<'v>], call: &Call<'_>) -> Result<Val<'v>> {
-    whole(args, call, f64::floor, Decimal128::floor)
+    whole(args, call, f64::floor, |d| whole_decimal(d, Decimal128::floor))
+}
+
+/// With its last digit in front of the point; NaN where 34 digits do not reach down to it.
+fn whole_decimal(d: Decimal128, how: fn(Decimal128) -> Decimal128) -> Decimal128 {
+    let ten_to_the_34 = Decimal128::from_i64(10).pow(Decimal128::from_i64(34));
+    if d.is_finite() && d.abs().total_cmp(ten_to_the_34).is_lt() { how(d) } else { Decimal128::NAN }
 }
 
 pub(in crate::expr) fn exp<'v>(args: &[Val<'v>], call: &Call<'_>) -> Result<Val<'v>> {
@@ -108,6 +114,8 @@ fn logarithm<'v>(
         ));
     }
     Ok(match n {
+        // A double, as MongoDB has it.
+        Number::Decimal(d) if d.is_nan() => Val::double(f64::NAN),
         Number::Decimal(d) => decimal(dec(d)),
         n => Val::double(double(n.to_f64())),
     })
@@ -131,17 +139,20 @@ pub(in crate::expr) fn log<'v>(args: &[Val<'v>], _: &Call<'_>) -> Result<Val<'v>
     };
     let x = numeric(&args[0], 28756, "argument")?;
     let base = numeric(&args[1], 28757, "base")?;
-    if !is_positive(x) {
+    // Beside a number of another type a decimal is looked at as a double.
+    let decimals = x.is_decimal() && base.is_decimal();
+    let positive = |n: Number| is_positive(if decimals { n } else { Number::Double(n.to_f64()) });
+    if !positive(x) {
         return Err(Error::location(
             28758,
             format!("$log's argument must be a positive number, but is {}", as_double(x)),
         ));
     }
     let is_one = match base {
-        Number::Decimal(d) => d == Decimal128::from_i64(1),
+        Number::Decimal(d) => d.total_cmp(Decimal128::from_i64(1)).is_eq(),
         n => n.to_f64() == 1.0,
     };
-    if !is_positive(base) || is_one {
+    if !positive(base) || is_one {
         return Err(Error::location(
             28759,
             format!("$log's base must be a positive number not equal to 1, but is {}", as_double(base)),
@@ -149,11 +160,16 @@ pub(in crate::expr) fn log<'v>(args: &[Val<'v>], _: &Call<'_>) -> Result<Val<'v>
     }
     Ok(if x.is_decimal() || base.is_decimal() {
         let (x, base) = (x.to_decimal(), base.to_decimal());
-        let quotient = x.ln() / base.ln();
-        // Whole logarithms come out whole.
-        let rounded = quotient.round_to(0, Rounding::HalfEven);
-        let exact = rounded.is_finite() && base.pow(rounded).total_cmp(x).is_eq();
-        decimal(if exact { rounded } else { quotient })
+        let is_base = |n: i64| base.total_cmp(Decimal128::from_i64(n)).is_eq();
+        if x.is_nan() || base.is_nan() {
+            return Ok(Val::double(f64::NAN));
+        }
+        // To another base MongoDB divides by the base itself, and so it is here.
+        decimal(match () {
+            () if is_base(2) => x.log2(),
+            () if is_base(10) => x.log10(),
+            () => x.ln() / base,
+        })
     } else {
         Val::double(x.to_f64().ln() / base.to_f64().ln())
     })
@@ -171,7 +187,7 @@ pub(in crate::expr) fn pow<'v>(args: &[Val<'v>], _: &Call<'_>) -> Result<Val<'v>
     let base = numeric(&args[0], 28762, "base")?;
     let exponent = numeric(&args[1], 28763, "exponent")?;
     let negative = match exponent {
-        Number::Decimal(d) => d.signum() == Some(-1),
+        Number::Decimal(d) => d.signum() == Some(-1) || d.is_nan() && d.is_sign_negative(),
         n => n.to_f64() < 0.0,
     };
     if base.is_zero() && negative {
@@ -233,13 +249,20 @@ fn to_places<'v>(args: &[Val<'v>], call: &Call<'_>, how: Rounding) -> Result<Val
         None => 0,
         Some(p) if p.is_nullish() => return Ok(Val::NULL),
         Some(p) => {
-            if p.value().and_then(Number::of).is_none() {
+            let Some(number) = p.value().and_then(Number::of) else {
                 return Err(Error::location(
                     16004,
                     format!("can't convert from BSON type {} to long", p.type_name()),
                 ));
+            };
+            if let (Number::Double(_), None) = (number, number.truncate_i64()) {
+                return Err(Error::location(
+                    31109,
+                    format!("Can't coerce out of range value {} to long", number.shown()),
+                ));
             }
-            let Some(exact) = p.value().and_then(crate::matcher::exact_i64) else {
+            let exact = p.value().and_then(crate::matcher::exact_i64);
+            let Some(exact) = exact.filter(|n| i32::try_from(*n).is_ok()) else {
                 return Err(Error::location(
                     51082,
                     format!("precision argument to  {} must be a integral value", call.name),

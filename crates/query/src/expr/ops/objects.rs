@@ -316,6 +316,10 @@ impl Op for SetField {
             ));
         };
         let value = self.value.eval(scope)?;
+        // Such a name is found nowhere, so it can be asked for and removed; but no document can hold it.
+        if !matches!(value, Val::Missing) && self.field.contains('\0') {
+            return Err(Error::location(16411, "FieldPath field names may not contain '\0'."));
+        }
         let mut b = DocBuilder::with_capacity(d.byte_len() + 64);
         let mut found = false;
         for e in d {

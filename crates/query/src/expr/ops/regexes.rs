@@ -42,24 +42,22 @@ impl RegexOp {
     /// `None` when the pattern is nullish.
     fn compile(&self, regex: &Val<'_>, options: Option<&Val<'_>>) -> Result<Option<Regex>> {
         let name = self.name;
+        if !regex.is_nullish() && !matches!(regex.value(), Some(Value::String(_) | Value::Regex { .. })) {
+            return Err(Error::location(
+                51105,
+                format!("{name} needs 'regex' to be of type string or regex"),
+            ));
+        }
         let given = match options {
             Some(v) if !v.is_nullish() => Some(v.as_str().ok_or_else(|| {
                 Error::location(51106, format!("{name} needs 'options' to be of type string"))
             })?),
             _ => None,
         };
-        if regex.is_nullish() {
-            return Ok(None);
-        }
         let (pattern, own) = match regex.value() {
             Some(Value::String(s)) => (s, ""),
             Some(Value::Regex { pattern, options }) => (pattern, options),
-            _ => {
-                return Err(Error::location(
-                    51105,
-                    format!("{name} needs 'regex' to be of type string or regex"),
-                ));
-            }
+            _ => return Ok(None),
         };
         if given.is_some() && !own.is_empty() {
             return Err(Error::location(
@@ -154,6 +152,14 @@ impl Op for RegexOp {
             _ => Val::array([]),
         };
         let input = self.input.eval(scope)?;
+        // All are evaluated before the first one is looked at.
+        let given = match &self.compiled {
+            Some(_) => None,
+            None => {
+                let regex = self.regex.eval(scope)?;
+                Some((regex, self.options.as_ref().map(|e| e.eval(scope)).transpose()?))
+            }
+        };
         let text = match input.value() {
             None | Some(Value::Null | Value::Undefined) => None,
             Some(Value::String(s)) => Some(s),
@@ -165,18 +171,16 @@ impl Op for RegexOp {
             }
         };
         let fresh;
-        let regex = match &self.compiled {
-            Some(regex) => regex,
-            None => {
-                let options = self.options.as_ref().map(|e| e.eval(scope)).transpose()?;
-                match self.compile(&self.regex.eval(scope)?, options.as_ref())? {
-                    Some(regex) => {
-                        fresh = regex;
-                        &fresh
-                    }
-                    None => return Ok(nothing()),
+        let regex = match (&self.compiled, given) {
+            (Some(regex), _) => regex,
+            (None, None) => return Ok(nothing()),
+            (None, Some((regex, options))) => match self.compile(&regex, options.as_ref())? {
+                Some(regex) => {
+                    fresh = regex;
+                    &fresh
                 }
-            }
+                None => return Ok(nothing()),
+            },
         };
         match text {
             Some(s) => self.run(regex, s),

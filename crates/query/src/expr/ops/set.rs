@@ -1,7 +1,7 @@
 //! Arrays as sets: `$setUnion`, `$setIntersection`, `$setDifference`, `$setEquals`, `$setIsSubset`,
 //! `$allElementsTrue`, `$anyElementTrue`. Results are sorted, as MongoDB's sets are.
 
-use crate::expr::{Call, Expr, Held, Nary, Op, ParseCtx, Scope, Val, parts};
+use crate::expr::{Call, Expr, Held, Nary, Op, ParseCtx, Scope, Steps, Val, parts};
 use crate::value_set::ValueSet;
 use pando_base::{Error, Result, patience};
 use pando_bson::{ArrayBuilder, Elem, RawDoc, Value};
@@ -136,13 +136,13 @@ pub(in crate::expr) fn parse_equals(name: &'static str, v: Value<'_>, p: &mut Pa
             return Ok(Expr::Op(Box::new(NotAnArray { code: 5887502, text: not_equals_operand(i, v) })));
         }
     }
-    Ok(Expr::Nary(Nary::new(name, equals, args)))
+    Ok(Expr::Nary(Nary::new(name, equals, args).stepwise(Steps::Any)))
 }
 
 /// A constant operand that can never do: refused while optimizing, under a number of its own.
-struct NotAnArray {
-    code: i32,
-    text: String,
+pub(super) struct NotAnArray {
+    pub(super) code: i32,
+    pub(super) text: String,
 }
 
 impl Op for NotAnArray {
@@ -162,7 +162,7 @@ fn not_equals_operand(i: usize, v: &Val<'_>) -> String {
     format!("All operands of $setEquals must be arrays. {}-th argument is of type: {}", i + 1, v.type_name())
 }
 
-fn is_known(e: &Expr) -> bool {
+pub(super) fn is_known(e: &Expr) -> bool {
     e.as_const().is_some() || matches!(e, Expr::Array(items) if items.iter().all(is_known))
 }
 

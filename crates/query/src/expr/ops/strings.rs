@@ -4,8 +4,8 @@
 
 use super::array::{exact_i32, search_range};
 use crate::expr::{Call, Expr, Held, Nary, Op, ParseCtx, Scope, Val, named, parts, shown};
-use crate::number::Number;
-use pando_base::{Error, HashSet, Result, patience};
+use crate::number::{Number, short_double};
+use pando_base::{Error, HashSet, Result, Timestamp, patience};
 use pando_bson::{ArrayBuilder, Value};
 use std::borrow::Cow;
 
@@ -14,14 +14,12 @@ pub(super) fn coerced<'a>(v: &'a Val<'_>) -> Result<Cow<'a, str>> {
     Ok(match v.value() {
         None | Some(Value::Null | Value::Undefined) => Cow::Borrowed(""),
         Some(Value::String(s) | Value::Symbol(s) | Value::JavaScript(s)) => Cow::Borrowed(s),
-        Some(Value::Double(d)) => {
-            let shown = Value::Double(d).to_string();
-            Cow::Owned(shown.strip_suffix(".0").map_or(shown.clone(), str::to_owned))
+        Some(Value::Double(d)) => Cow::Owned(double_text(d)),
+        Some(Value::DateTime(ms)) => {
+            Cow::Owned(date_text(ms).map_err(|e| e.context("failed while coercing date to string"))?)
         }
-        Some(Value::DateTime(ms)) => Cow::Owned(crate::date::iso(ms)),
-        Some(v @ (Value::Int32(_) | Value::Int64(_) | Value::Decimal128(_) | Value::Timestamp(_))) => {
-            Cow::Owned(v.to_string())
-        }
+        Some(Value::Timestamp(t)) => Cow::Owned(timestamp_text(t)),
+        Some(v @ (Value::Int32(_) | Value::Int64(_) | Value::Decimal128(_))) => Cow::Owned(v.to_string()),
         Some(v) => {
             return Err(Error::location(
                 16007,
@@ -29,6 +27,34 @@ pub(super) fn coerced<'a>(v: &'a Val<'_>) -> Result<Cow<'a, str>> {
             ));
         }
     })
+}
+
+/// A double with six digits, as C++ streams write it.
+pub(super) fn double_text(d: f64) -> String {
+    short_double(d)
+}
+
+/// A date with a year of four digits; code 18537 for others.
+pub(super) fn date_text(ms: i64) -> Result<String> {
+    let year = crate::date::civil_of_ms(ms).year;
+    if (0..=9999).contains(&year) {
+        return Ok(crate::date::iso(ms));
+    }
+    Err(Error::location(
+        18537,
+        format!(
+            "Could not convert date to string: date component was outside the supported range of 0-9999: {year}"
+        ),
+    ))
+}
+
+/// `Jan  1 00:00:01:2`: the time without its year, and the counter.
+fn timestamp_text(t: Timestamp) -> String {
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let c = crate::date::civil_of_ms(i64::from(t.secs()) * 1000);
+    let month = MONTHS.get(c.month as usize - 1).copied().unwrap_or_default();
+    format!("{month} {:2} {:02}:{:02}:{:02}:{}", c.day, c.hour, c.minute, c.second, t.inc())
 }
 
 pub(in crate::expr) fn concat<'v>(args: &[Val<'v>], _: &Call<'_>) -> Result<Val<'v>> {
@@ -320,6 +346,7 @@ impl Op for Trim {
         if let Some(v) = self.chars.as_ref().and_then(Expr::as_const)
             && !v.is_nullish()
             && v.as_str().is_none()
+            && self.input.as_const().is_none()
         {
             let probe = Trim {
                 name: self.name,
@@ -382,19 +409,21 @@ impl Op for Replace {
         self.name
     }
     fn eval<'s>(&'s self, scope: &Scope<'s>) -> Result<Val<'s>> {
-        let value = |e: &'s Expr, code, what: &str| -> Result<Val<'s>> {
-            let v = e.eval(scope)?;
+        let check = |v: &Val<'_>, code, what: &str| {
             if !v.is_nullish() && v.as_str().is_none() {
                 return Err(Error::location(
                     code,
-                    format!("{} requires that '{what}' be a string, found: {}", self.name, shown(&v)),
+                    format!("{} requires that '{what}' be a string, found: {}", self.name, shown(v)),
                 ));
             }
-            Ok(v)
+            Ok(())
         };
-        let input = value(&self.input, 51746, "input")?;
-        let find = value(&self.find, 51745, "find")?;
-        let replacement = value(&self.replacement, 51744, "replacement")?;
+        // All are evaluated before the first one is looked at.
+        let (input, find, replacement) =
+            (self.input.eval(scope)?, self.find.eval(scope)?, self.replacement.eval(scope)?);
+        check(&input, 51746, "input")?;
+        check(&find, 51745, "find")?;
+        check(&replacement, 51744, "replacement")?;
         match (input.as_str(), find.as_str(), replacement.as_str()) {
             (Some(s), Some(find), Some(new)) => {
                 replaced(s, find, new, if self.all { usize::MAX } else { 1 }).map(Val::Str)

@@ -1,6 +1,6 @@
 //! `$let`.
 
-use crate::expr::{Expr, Frame, Held, Op, ParseCtx, Scope, Val, VarId, check_user_var_name, parts};
+use crate::expr::{Expr, Held, Op, ParseCtx, Scope, Val, VarId, check_user_var_name, parts};
 use pando_base::{Error, Result};
 use pando_bson::Value;
 
@@ -39,28 +39,20 @@ pub(in crate::expr) fn parse_let(_: &'static str, v: Value<'_>, p: &mut ParseCtx
     Ok(Expr::Op(Box::new(Let { vars, body: body? })))
 }
 
-/// Evaluates the rest of the variables, then the body, one stack frame each.
-fn bind_all<'s>(
-    vars: &'s [(VarId, Expr)],
-    body: &'s Expr,
-    outer: &Scope<'s>,
-    inner: &Scope<'_>,
-) -> Result<Val<'static>> {
-    let Some(((id, e), rest)) = vars.split_first() else {
-        return Ok(body.eval(inner)?.into_owned());
-    };
-    let value = e.eval(outer)?;
-    let _held = Held::of(&value)?;
-    let frame: Frame<'_> = inner.frame(*id, &value);
-    bind_all(rest, body, outer, &inner.within(&frame))
-}
-
 impl Op for Let {
     fn name(&self) -> &'static str {
         "$let"
     }
     fn eval<'s>(&'s self, scope: &Scope<'s>) -> Result<Val<'s>> {
-        bind_all(&self.vars, &self.body, scope, scope)
+        let (mut values, mut held, mut bytes) = (Vec::with_capacity(self.vars.len()), Held::default(), 0);
+        for (id, e) in &self.vars {
+            let value = e.eval(scope)?;
+            bytes += value.heap_bytes();
+            held.set(bytes)?;
+            values.push((*id, value));
+        }
+        let frame = scope.frame_of(&values);
+        Ok(self.body.eval(&scope.within(&frame))?.into_owned())
     }
     parts!(vars, body);
 }

@@ -29,7 +29,7 @@ pub(crate) use spec::names;
 pub(super) use spec::parse;
 
 use super::match_forward::same_root;
-use super::unwind::write_with;
+use super::unwind::{Placed, write_all};
 use super::{Held, Needs, Origin, Row, RunEnv, Stage, Step, Upstream};
 use crate::collation::Collation;
 use crate::ctx::QueryCtx;
@@ -102,6 +102,9 @@ struct Gathering {
 }
 
 impl Gathering {
+    fn held_bytes(&self) -> usize {
+        self.rows.used().0 + self.sorted.as_ref().map_or(0, SortedRows::held_bytes)
+    }
     fn next(&mut self, up: &mut Upstream<'_>) -> Result<Step> {
         match &mut self.sorted {
             Some(rows) => Ok(rows.next_row()?.map_or(Step::Eof, |(_, row)| Step::Row(row))),
@@ -188,19 +191,22 @@ impl WindowFields {
     }
 
     fn give(&mut self, p: &Partition, at: usize, ctx: &QueryCtx) -> Result<(Row, usize)> {
-        let mut row = p.row(at)?;
-        let mut steps = 0;
+        let row = p.row(at)?;
+        let (mut steps, mut holders) = (0, Vec::with_capacity(self.outputs.len()));
         for output in &mut self.outputs {
             let (v, looked) = output.function.value(p, at, ctx)?;
             steps += looked;
             let mut holder = DocBuilder::new();
             v.put_to(&mut holder, "");
-            let holder = holder.finish();
-            let mut b = DocBuilder::with_capacity(row.doc().byte_len() + holder.byte_len() + 32);
-            let value = holder.first().map(|e| (e.ty, e.data()));
-            write_with(row.doc(), output.path.parts(), value, &mut b);
-            row = row.becomes(b.finish().into());
+            holders.push(holder.finish());
         }
+        let bytes: usize = holders.iter().map(|h| h.byte_len() + 32).sum();
+        let mut b = DocBuilder::with_capacity(row.doc().byte_len() + bytes);
+        let value = |at: usize| holders[at].first().map(|e| (e.ty, e.data()));
+        let placed: Vec<Placed<'_>> =
+            self.outputs.iter().enumerate().map(|(at, o)| (o.path.parts(), value(at))).collect();
+        write_all(row.doc(), &placed, &mut b);
+        let row = row.becomes(b.finish().into());
         Ok((row, steps))
     }
 }
@@ -272,6 +278,15 @@ impl Stage for WindowFields {
     }
     fn holds_rows(&self) -> bool {
         true
+    }
+    fn held_bytes(&self) -> usize {
+        match &self.state {
+            State::Filling(sorter) => sorter.held_bytes(),
+            State::Gathering(g) => g.held_bytes(),
+            // The partition that is being given out is no larger than the largest one.
+            State::Giving(g, ..) => g.held_bytes() + self.used.0,
+            State::Fresh | State::Done => 0,
+        }
     }
     fn held(&self) -> Option<Held> {
         Some(Held::Partition { bytes: self.used.0 as u64, on_disk: self.used.1 })

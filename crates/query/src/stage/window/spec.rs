@@ -19,6 +19,7 @@ use crate::accumulator::{self, sum::Total};
 use crate::date::Unit;
 use crate::expr::{Expr, FieldPath, ParseCtx, Val};
 use crate::matcher::exact_i64;
+use crate::names::PathSet;
 use crate::number::Number;
 use crate::sort::SortPattern;
 use crate::stage::Stage;
@@ -82,7 +83,7 @@ pub(in crate::stage) fn parse(
     for f in spec {
         match (f.name(), f.value()) {
             ("partitionBy", v) => partition_by = Some(v),
-            ("sortBy" | "output", Value::Null) => {}
+            ("sortBy" | "output", Value::Null | Value::Undefined) => {}
             ("sortBy", Value::Document(d)) => sort = Some(d),
             ("sortBy", v) => return Err(wrong_type("sortBy", v, "object")),
             ("output", Value::Document(d)) => output = Some(d),
@@ -108,24 +109,21 @@ pub(in crate::stage) fn parse(
     let sort = sort.filter(|d| !d.is_empty()).map(SortPattern::parse).transpose()?;
     p.metas.extend(sort.iter().flat_map(SortPattern::metas));
     let mut outputs: Vec<Output> = Vec::new();
+    let mut seen = PathSet::default();
     for f in output {
         if f.value().as_doc().is_none() {
             return Err(wrong(format!("The field '{}' must be an object", f.name())));
         }
         let path = FieldPath::parse(f.name())?;
         let function = field(f, sort.as_ref(), p)?;
-        if outputs.iter().any(|o| conflict(&o.path, &path)) {
+        if seen.conflict(f.name()).is_some() {
             let text = "$setWindowFields 'output' specification contains two conflicting paths";
             return Err(Error::location(6_307_900, text));
         }
+        seen.insert(f.name());
         outputs.push(Output { path, function });
     }
     push_stages(partition_by, sort, outputs, p.ctx, out)
-}
-
-/// One path leads to the other.
-fn conflict(a: &FieldPath, b: &FieldPath) -> bool {
-    a.parts().iter().zip(b.parts()).all(|(a, b)| a == b)
 }
 
 fn field(e: Elem<'_>, sort: Option<&SortPattern>, p: &mut ParseCtx<'_>) -> Result<Box<dyn Function>> {

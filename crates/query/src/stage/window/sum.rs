@@ -76,7 +76,7 @@ impl WindowSum {
     }
 }
 
-fn kind(n: Number) -> usize {
+pub(super) fn kind(n: Number) -> usize {
     match n {
         Number::Int(_) => 0,
         Number::Long(_) => 1,

@@ -79,9 +79,16 @@ impl Modifier for Arith {
         };
         let start = out.len();
         let ty = put(after, out);
-        // A NaN differs even from itself, and so counts as changed.
-        let nan = matches!(after, Number::Double(d) if d.is_nan());
-        if ty == old.ty && out[start..] == *old.data() && !nan {
+        // Another way to write an equal number is no change. NaN differs even from itself.
+        let same = match (before, after) {
+            (Number::Int(a), Number::Int(b)) => a == b,
+            (Number::Long(a), Number::Long(b)) => a == b,
+            (Number::Double(a), Number::Double(b)) => a == b,
+            (Number::Decimal(a), Number::Decimal(b)) => !a.is_nan() && a.total_cmp(b).is_eq(),
+            _ => false,
+        };
+        if same {
+            out.truncate(start);
             return Ok(Effect::Same);
         }
         Ok(Effect::Set(ty))

@@ -63,11 +63,11 @@ pub(super) fn parse(arg: &Arg<'_>) -> Result<Box<dyn Modifier>> {
     if on_elements {
         let mut filter = DocBuilder::new();
         filter.value(ELEMENT, v);
-        return Ok(Box::new(Pull::Elements(Matcher::parse_restricted(&filter.finish(), arg.ctx)?)));
+        return Ok(Box::new(Pull::Elements(Matcher::parse_of_elements(&filter.finish(), arg.ctx)?)));
     }
     let filter = v.as_doc().ok_or_else(|| Error::internal("$pull filter is not a document"))?;
     refuse_document_operators(filter)?;
-    Ok(Box::new(Pull::Documents(Matcher::parse_restricted(filter, arg.ctx)?)))
+    Ok(Box::new(Pull::Documents(Matcher::parse_of_elements(filter, arg.ctx)?)))
 }
 
 pub(super) fn parse_all(arg: &Arg<'_>) -> Result<Box<dyn Modifier>> {

@@ -3,7 +3,6 @@
 
 use super::{Invariant, Problems};
 use crate::set::look::Look;
-use pando_repl::MemberState;
 
 pub(super) struct Rule;
 
@@ -18,7 +17,7 @@ impl Invariant for Rule {
                 ));
             }
             // A member that copies the set's data again has given up what it was stable at.
-            if now.stable < before.stable && now.state != MemberState::Startup2 {
+            if now.stable < before.stable && !now.copying {
                 problems.push(format!("member {who}: stable from {} to {}", before.stable, now.stable));
             }
         }

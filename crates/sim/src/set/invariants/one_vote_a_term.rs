@@ -1,4 +1,5 @@
-//! Nobody votes for two candidates in one term, also across restarts (INV-8).
+//! Nobody decides for two candidates in one term (INV-8). A decision that a crash came before has not been told; those that
+//! have are followed across restarts by [`super::votes_are_kept`].
 
 use super::{Invariant, Problems};
 use crate::set::look::Look;
@@ -7,8 +8,8 @@ use std::collections::BTreeMap;
 
 #[derive(Default)]
 pub(super) struct Rule {
-    /// Voter and term: candidate.
-    votes: BTreeMap<(usize, i64), i64>,
+    /// Voter, start of its process and term: candidate.
+    votes: BTreeMap<(usize, u32, i64), i64>,
 }
 
 impl Invariant for Rule {
@@ -23,13 +24,14 @@ impl Invariant for Rule {
                 problems.push(format!("a vote without term or candidate: {}", line.attr));
                 continue;
             };
-            let first = *self.votes.entry((*voter, term)).or_insert(candidate);
+            let Some(boots) = look.members[*voter].as_ref().map(|m| m.boots) else { continue };
+            let first = *self.votes.entry((*voter, boots, term)).or_insert(candidate);
             if first != candidate {
                 problems.push(format!("member {voter} voted for {first} and {candidate} in term {term}"));
             }
         }
     }
     fn forget(&mut self, who: usize) {
-        self.votes.retain(|(voter, _), _| *voter != who);
+        self.votes.retain(|(voter, ..), _| *voter != who);
     }
 }

@@ -5,7 +5,6 @@
 use super::{Invariant, Problems};
 use crate::set::look::Look;
 use pando_base::Timestamp;
-use pando_repl::MemberState;
 use std::collections::BTreeMap;
 
 #[derive(Default)]
@@ -27,7 +26,7 @@ impl Invariant for Rule {
             if now.applied > now.written || now.durable > now.written {
                 wrong("applied or durable beyond written");
             }
-            if now.state == MemberState::Startup2 {
+            if now.copying {
                 self.began.remove(&who);
             }
             if look.logs[who].entries.is_empty() {

@@ -118,7 +118,7 @@ impl User {
                 Outcome::Committed
             }
             Ended::Unknown => Outcome::Aborted,
-            Ended::NobodyKnows | Ended::Lost => Outcome::Unknown,
+            Ended::NobodyKnows | Ended::Lost(..) => Outcome::Unknown,
         };
         Some((outcome, ops))
     }

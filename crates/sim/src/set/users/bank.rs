@@ -73,7 +73,10 @@ async fn transfer(c: &mut Caller, session: &Session, bank: &Mutex<Bank>) {
         _ => session.commit(c).await,
     };
     match ended {
-        Ended::Lost => lock(bank).problems.push(format!("prepared transfer {receipt:x} was lost")),
+        Ended::Lost(at, reply) => {
+            let what = format!("transfer {receipt:x}, prepared at {at:?}, was lost: {reply}");
+            lock(bank).problems.push(what);
+        }
         Ended::Committed(_) => drop(lock(bank).committed.insert(receipt)),
         Ended::Unknown => drop(lock(bank).unknown.insert(receipt)),
         Ended::NobodyKnows => {}

@@ -70,6 +70,10 @@ impl Caller {
     }
     /// The reply of the primary.
     pub(super) async fn ask_primary(&mut self, body: &DocBuf) -> Option<DocBuf> {
+        self.ask_primary_at(body).await.map(|(_, reply)| reply)
+    }
+    /// The same, and who that was.
+    pub(super) async fn ask_primary_at(&mut self, body: &DocBuf) -> Option<(usize, DocBuf)> {
         let (env, addrs) = (self.place.env.clone(), self.place.addrs.clone());
         let at = match self.primary {
             Some(at) => at,
@@ -78,7 +82,7 @@ impl Caller {
         let reply = self.ask(at, body).await;
         let still = reply.as_ref().is_some_and(|r| !super::is_not_primary(r));
         self.primary = still.then_some(at);
-        reply
+        reply.map(|reply| (at, reply))
     }
 
     /// Session and number for the next retryable write.

@@ -5,6 +5,8 @@ pub(super) mod anything;
 pub(super) mod appends;
 pub(super) mod bank;
 pub(super) mod caller;
+pub(super) mod concerns;
+pub(super) mod late;
 pub(super) mod lists;
 pub(super) mod register;
 mod session;

@@ -19,8 +19,9 @@ pub(super) enum Ended {
     /// `TransientTransactionError`, with a majority behind it: begin anew, nothing of this one will ever be seen.
     Unknown,
     NobodyKnows,
-    /// It was prepared by a majority, and somebody with a majority behind it knows nothing of it.
-    Lost,
+    /// It was prepared by a majority at this time, and somebody with a majority behind it gave this reply: it knows nothing
+    /// of it.
+    Lost(Timestamp, DocBuf),
 }
 
 impl Session {
@@ -75,7 +76,7 @@ impl Session {
         c.pause().await;
         match self.decide(c, doc! { "commitTransaction": 1, "commitTimestamp": at }).await {
             Some(reply) if is_done(&reply) => Ended::Committed(operation_time(&reply)),
-            Some(_) => Ended::Lost,
+            Some(reply) => Ended::Lost(at, reply),
             None => Ended::NobodyKnows,
         }
     }

@@ -1,0 +1,327 @@
+//! `applyOps`: entries of an oplog, carried out here as new writes (`mongorestore --oplogReplay` sends them).
+//!
+//! ```text
+//!   i   the document is put in the place of the one with its _id     d   the one with this _id goes, if there is one
+//!   u   a replacement is put; modifiers and diffs change the old     c   the command of that name, as a client's
+//!       document, or an empty one with the _id of `o2`               n   nothing
+//! ```
+//! Whoever replays a log sends entries that may have been carried out already: nothing of it is a mistake twice, and what is
+//! missing is missing because a later entry removed it. Entries are carried out one by one, not as one unit (as since
+//! MongoDB 7.0); the first that fails ends the command.
+
+use super::TABLE;
+use super::prelude::*;
+use pando_base::Uuid;
+use pando_bson::shape::{Field, Shape, check_fields};
+use pando_bson::values_equal;
+use pando_catalog::check_id;
+use pando_command::CommandSpec;
+use pando_command::reply::Encoded;
+use pando_env::BoxFuture;
+
+/// Fields of an entry, whether or not they matter here.
+const ENTRY: &[Field] = &[
+    Field::required("op", Shape::String),
+    Field::required("ns", Shape::String),
+    Field::optional("ui", Shape::Uuid),
+    Field::optional("fromMigrate", Shape::Bool),
+    Field::required("o", Shape::Object),
+    Field::optional("o2", Shape::Object),
+    Field::optional("ts", Shape::Timestamp),
+    Field::optional("t", Shape::Long),
+    Field::optional("v", Shape::Long),
+    Field::optional("h", Shape::Long),
+    Field::optional("wall", Shape::Date),
+    Field::optional("b", Shape::Bool),
+    Field::optional("lsid", Shape::Object),
+    Field::optional("txnNumber", Shape::Long),
+    Field::optional("stmtId", Shape::Any),
+    Field::optional("prevOpTime", Shape::Object),
+    Field::optional("preImageOpTime", Shape::Object),
+    Field::optional("postImageOpTime", Shape::Object),
+    Field::optional("needsRetryImage", Shape::String),
+    Field::optional("destinedRecipient", Shape::String),
+];
+
+/// Commands that an entry may name, and the errors that say "it is so already".
+const COMMANDS: &[(&str, &[ErrorCode])] = &[
+    ("create", &[ErrorCode::NamespaceExists]),
+    ("drop", &[ErrorCode::NamespaceNotFound]),
+    ("dropDatabase", &[ErrorCode::NamespaceNotFound]),
+    ("dropIndexes", &[ErrorCode::NamespaceNotFound, ErrorCode::IndexNotFound]),
+    ("deleteIndexes", &[ErrorCode::NamespaceNotFound, ErrorCode::IndexNotFound]),
+    ("renameCollection", &[ErrorCode::NamespaceNotFound, ErrorCode::NamespaceExists]),
+    ("collMod", &[ErrorCode::NamespaceNotFound, ErrorCode::IndexNotFound]),
+];
+/// Entries that only members carry out.
+const NOT_HERE: &[&str] = &[
+    "createIndexes",
+    "startIndexBuild",
+    "commitIndexBuild",
+    "abortIndexBuild",
+    "commitTransaction",
+    "abortTransaction",
+];
+
+pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    match req.body.get("oplogApplicationMode") {
+        None | Some(Value::String(_)) => {}
+        Some(v) => {
+            let e = pando_command::concern::had_wrong_type("oplogApplicationMode", "string", &v);
+            return Err(e.context("Could not parse out oplogApplicationMode"));
+        }
+    }
+    for (name, shape) in [
+        ("alwaysUpsert", Shape::Bool),
+        ("allowAtomic", Shape::Bool),
+        ("preCondition", Shape::List(&Shape::Object)),
+    ] {
+        if let Some(v) = req.body.get(name) {
+            shape.check(&format!("applyOps.{name}"), &v).map_err(|e| {
+                Error::new(
+                    e.code,
+                    format!("Failed to parse applyOps command: {} :: caused by :: {}", req.body, e.message),
+                )
+            })?;
+        }
+    }
+    if let Some(mode) = req.body.get("oplogApplicationMode").and_then(|v| v.as_str())
+        && !matches!(mode, "InitialSync" | "Recovering" | "Secondary" | "ApplyOps")
+    {
+        return Err(Error::failed_to_parse(format!(
+            "Could not parse oplogApplicationMode :: caused by :: Invalid oplog application mode provided: {mode}"
+        )));
+    }
+    apply_all(server, ctx, req.first().value()).await
+}
+
+fn apply_all<'a>(server: &'a Server, ctx: &'a OpCtx, list: Value<'a>) -> BoxFuture<'a, Result<Reply>> {
+    Box::pin(async move {
+        let Value::Array(list) = list else {
+            return Err(expected("applyOps", "array", &list));
+        };
+        for (i, e) in list.iter().enumerate() {
+            check_form(i, &e.value())?;
+        }
+        let (mut results, mut failure) = (Vec::new(), None);
+        for e in list {
+            ctx.check_interrupt()?;
+            let Value::Document(entry) = e.value() else { continue };
+            if entry.get("op").and_then(|v| v.as_str()) == Some("n") {
+                continue;
+            }
+            let done = apply(server, ctx, entry).await;
+            results.push(done.is_ok());
+            if let Err(e) = done {
+                failure = Some(e);
+                break;
+            }
+        }
+        let mut told = DocBuilder::new();
+        told.i32("applied", results.len() as i32);
+        told.array("results", |a| {
+            for ok in &results {
+                a.value(Value::Boolean(*ok));
+            }
+        });
+        match failure {
+            None => {
+                let mut r = Reply::new();
+                r.body.elems_of(&told.finish());
+                Ok(r)
+            }
+            Some(e) => Err(e.with_extra(told.finish().into_bytes())),
+        }
+    })
+}
+
+fn expected(field: &str, kind: &str, v: &Value<'_>) -> Error {
+    Error::type_mismatch(format!("Wrong type for '{field}'. Expected a {kind}, got a {}.", v.type_name()))
+}
+
+/// What is looked at in all entries before the first is carried out.
+fn check_form(i: usize, v: &Value<'_>) -> Result<()> {
+    let refuse = |text: String| Err(Error::new(ErrorCode::IllegalOperation, text));
+    let Value::Document(entry) = v else { return Err(expected(&i.to_string(), "object", v)) };
+    let op = match entry.get("op") {
+        Some(Value::String(op)) => op,
+        Some(v) => return Err(expected("op", "string", &v)),
+        None => {
+            let text = "Wrong type for ''. Expected a string, got a missing.";
+            return Err(Error::new(ErrorCode::NoSuchKey, text));
+        }
+    };
+    if op.is_empty() {
+        return refuse(format!("\"op\" field value cannot be empty: {i}"));
+    }
+    match entry.get("ns") {
+        None => return refuse(format!("op does not contain required \"ns\" field: {i}")),
+        Some(Value::String("")) if op != "n" => {
+            return refuse(format!("\"ns\" field value cannot be empty when op type is not 'n': {i}"));
+        }
+        Some(Value::String(_)) => {}
+        Some(v) => return refuse(format!("\"ns\" field is not a string: {i} ({})", v.type_name())),
+    }
+    if op == "c"
+        && let Some(Value::Document(o)) = entry.get("o")
+    {
+        let name = o.first().map_or("", |e| e.name());
+        let known =
+            COMMANDS.iter().any(|(n, _)| *n == name) || NOT_HERE.contains(&name) || name == "applyOps";
+        if !known {
+            return Err(Error::bad_value(format!(
+                "Unknown oplog entry command type: {name} Object field: {o}"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// One entry.
+async fn apply(server: &Server, ctx: &OpCtx, entry: &RawDoc) -> Result<()> {
+    let text = |name: &str| entry.get(name).and_then(|v| v.as_str()).unwrap_or_default();
+    let (op, full) = (text("op"), text("ns"));
+    if !matches!(op, "i" | "u" | "d" | "c") {
+        return Err(Error::bad_value(format!(
+            "Enumeration value '{op}' for field 'OplogEntryBase.op' is not a valid value."
+        )));
+    }
+    check_fields(ENTRY, "OplogEntryBase", entry)?;
+    let Some(Value::Document(o)) = entry.get("o") else { return Ok(()) };
+    if op == "c" {
+        let db = full.split_once('.').map_or(full, |(db, _)| db);
+        Namespace::new(db, "$cmd")?;
+        return command(server, ctx, db, o).await;
+    }
+    let Some((db, coll)) = full.split_once('.').filter(|(db, coll)| !db.is_empty() && !coll.is_empty())
+    else {
+        return Err(Error::new(ErrorCode::InvalidNamespace, format!("invalid ns: {full}")));
+    };
+    let mut ns = Namespace::new(db, coll)?;
+    if let Some(Value::Binary { bytes, .. }) = entry.get("ui")
+        && let Ok(uuid) = <[u8; 16]>::try_from(bytes)
+    {
+        let found = server.catalog.lookup_uuid(Uuid(uuid));
+        ns = found.map(|c| c.ns.clone()).ok_or_else(|| {
+            let text =
+                format!("Failed to apply operation due to missing collection ({}): {entry}", Uuid(uuid));
+            Error::new(ErrorCode::NamespaceNotFound, text)
+        })?;
+    }
+    // A view is refused here, whatever is to be done with it.
+    if server.existing_collection(&ns)?.is_none() {
+        return match op {
+            "d" => Ok(()),
+            _ => Err(Error::new(
+                ErrorCode::NamespaceNotFound,
+                format!("cannot apply insert or update operation on a non-existent namespace {ns}: {entry}"),
+            )),
+        };
+    }
+    pando_catalog::names::check_writable(&ns)?;
+    server.before_write(ctx).await?;
+    match op {
+        "i" => {
+            check_id(named(o, entry, "insert")?)?;
+            server.put_by_id(ctx, &ns, o).await
+        }
+        "d" => server.remove_by_id(ctx, &ns, named(o, entry, "delete")?).await,
+        _ => update(server, ctx, &ns, entry, o).await,
+    }
+}
+
+/// The `_id` that says which document is meant.
+fn named<'a>(doc: &'a RawDoc, entry: &RawDoc, what: &str) -> Result<pando_bson::Elem<'a>> {
+    doc.elem("_id").ok_or_else(|| {
+        let text = format!("Failed to apply {what} due to missing _id: {{ oplogEntry: {entry} }}");
+        Error::new(ErrorCode::NoSuchKey, text)
+    })
+}
+
+async fn update(server: &Server, ctx: &OpCtx, ns: &Namespace, entry: &RawDoc, o: &RawDoc) -> Result<()> {
+    let o2 = entry.get("o2").and_then(|v| v.as_doc()).unwrap_or(RawDoc::empty());
+    let id = named(o2, entry, "update")?;
+    let version = o.get("$v").and_then(|v| v.as_i64());
+    if version == Some(2) {
+        let Some(Value::Document(diff)) = o.get("diff") else {
+            return Err(Error::location(
+                4_772_603,
+                "Expected `diff` field of type object in a delta oplog entry",
+            ));
+        };
+        return server.patch_by_id(ctx, ns, id, diff).await;
+    }
+    if let Some(new) = o.elem("_id") {
+        check_id(new)?;
+        if !values_equal(new.value(), id.value()) {
+            return Err(crate::local::id_was_altered(new));
+        }
+        return server.put_by_id(ctx, ns, o).await;
+    }
+    if let Some(e) = o.iter().find(|e| !e.name().starts_with('$')) {
+        return Err(Error::failed_to_parse(format!(
+            "Unknown modifier: {}. Expected a valid update modifier or pipeline-style update specified as an array",
+            e.name()
+        )));
+    }
+    let mut body = DocBuilder::new();
+    body.str("update", ns.coll());
+    body.array("updates", |a| {
+        a.doc(|d| {
+            // The document with this very _id, also where the _id looks like a condition.
+            d.doc("q", |q| {
+                q.doc("_id", |is| {
+                    is.value("$eq", id.value());
+                });
+            });
+            d.doc("u", |u| {
+                for e in o.iter().filter(|e| e.name() != "$v") {
+                    u.elem(e);
+                }
+            });
+            d.bool("upsert", true);
+        });
+    });
+    body.bool("bypassDocumentValidation", true);
+    let reply = call(server, ctx, "update", ns.db(), &body.finish()).await?;
+    let reply = Encoded { buf: reply.body.into_buffer() };
+    let Some(Value::Array(errors)) = reply.doc().get("writeErrors") else { return Ok(()) };
+    let Some(Value::Document(first)) = errors.first().map(|e| e.value()) else { return Ok(()) };
+    let code = first.get("code").and_then(|v| v.as_i64()).unwrap_or(1);
+    let text = first.get("errmsg").and_then(|v| v.as_str()).unwrap_or_default();
+    Err(Error::new(ErrorCode(code as i32), text.to_owned()))
+}
+
+/// A `c` entry.
+async fn command(server: &Server, ctx: &OpCtx, db: &str, o: &RawDoc) -> Result<()> {
+    let name = o.first().map_or("", |e| e.name());
+    if name == "applyOps" {
+        return apply_all(server, ctx, o.first().map_or(Value::Null, |e| e.value())).await.map(drop);
+    }
+    let Some((_, expected)) = COMMANDS.iter().find(|(n, _)| *n == name) else {
+        let text = format!("The {name} operation is not supported in applyOps mode");
+        return Err(Error::new(ErrorCode::CommandNotSupported, text));
+    };
+    match call(server, ctx, name, db, o).await {
+        Err(e) if expected.contains(&e.code) => Ok(()),
+        done => done.map(drop),
+    }
+}
+
+/// Another command, as part of this one.
+async fn call(server: &Server, ctx: &OpCtx, name: &str, db: &str, body: &RawDoc) -> Result<Reply> {
+    let row = |spec: &&CommandSpec<Server>| spec.name == name || spec.aliases.contains(&name);
+    let Some((spec, handler)) = TABLE.iter().find(row).and_then(|spec| Some((spec, spec.handler?))) else {
+        return Err(Error::new(ErrorCode::CommandNotFound, format!("no such command: '{name}'")));
+    };
+    let req = Request {
+        name: spec.name,
+        invoked_as: spec.name,
+        db,
+        body,
+        sequences: &[],
+        exhaust_allowed: false,
+        legacy: false,
+    };
+    handler(server, ctx, req).await
+}

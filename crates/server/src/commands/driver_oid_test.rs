@@ -1,0 +1,13 @@
+//! `driverOIDTest` (test command): the ObjectId as it arrived, and its text.
+
+use super::prelude::*;
+
+pub(super) async fn run(_: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let Value::ObjectId(id) = req.first().value() else {
+        return Err(Error::uncoded("not oid"));
+    };
+    let mut r = Reply::new();
+    r.body.value("oid", Value::ObjectId(id));
+    r.body.str("str", &id.to_hex());
+    Ok(r)
+}

@@ -1,0 +1,97 @@
+//! `voteCommitIndexBuild` and `voteAbortIndexBuild`, which members send to their primary, and `setIndexCommitQuorum`, which operators do.
+
+use super::create_indexes::checked_quorum;
+use super::prelude::*;
+use pando_base::Uuid;
+use pando_bson::shape::Shape;
+use pando_catalog::Named;
+use pando_command::request::{missing, wrong_type};
+
+const VOTE: &str = "voteCommitIndexBuild";
+const VOTE_ABORT: &str = "voteAbortIndexBuild";
+const SET: &str = "setIndexCommitQuorum";
+
+pub(super) async fn vote(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let (build, host, _) = ballot(server, ctx, &req, VOTE).await?;
+    // A vote that is there already is on a majority when all before it is.
+    let at = server.note_index_build_vote(build, host).await?.unwrap_or_else(|| server.last_applied());
+    server.wrote(ctx, at);
+    Ok(Reply::new())
+}
+
+pub(super) async fn vote_abort(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let (build, host, reason) = ballot(server, ctx, &req, VOTE_ABORT).await?;
+    let reason = reason.ok_or_else(|| missing(VOTE_ABORT, "reason"))?;
+    server.note_index_build_failure(build, host, reason)?;
+    Ok(Reply::new())
+}
+
+/// Which build, who votes, and what it says.
+async fn ballot<'r>(
+    server: &Server,
+    ctx: &OpCtx,
+    req: &Request<'r>,
+    name: &'static str,
+) -> Result<(Uuid, &'r str, Option<&'r str>)> {
+    let build = match req.first().value() {
+        Value::Binary { bytes, .. } => Uuid::from_slice(bytes),
+        v => return Err(wrong_type(name, name, &v, &["binData"])),
+    };
+    let (mut host, mut reason) = (None, None);
+    for arg in req.args(name) {
+        match arg.name() {
+            "hostAndPort" => host = Some(arg.str()?),
+            "reason" => reason = Some(arg.str()?),
+            _ => {}
+        }
+    }
+    let host = host.ok_or_else(|| missing(name, "hostAndPort"))?;
+    super::host_and_port::check(host)?;
+    server.repl.require_config()?;
+    server.admit_member(ctx, name, None).await?;
+    let build =
+        build.ok_or_else(|| Error::new(ErrorCode::InvalidUUID, "uuid must be a 16-byte binary field"))?;
+    Ok((build, host, reason))
+}
+
+pub(super) async fn set_quorum(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let ns = req.ns()?;
+    let (mut names, mut quorum) = (None, None);
+    for arg in req.args(SET) {
+        match arg.name() {
+            "indexNames" => {
+                let mut list = Vec::new();
+                arg.check(&Shape::List(&Shape::Any))?;
+                for e in arg.array()? {
+                    match e.value() {
+                        Value::String(name) => list.push(name),
+                        Value::Null | Value::Undefined => {}
+                        v => {
+                            let path = format!("indexNames.{}", e.name());
+                            return Err(wrong_type(SET, &path, &v, &["string"]));
+                        }
+                    }
+                }
+                names = Some(list);
+            }
+            "commitQuorum" if !arg.is_absent() => quorum = Some(arg.value()),
+            _ => {}
+        }
+    }
+    let names = names.ok_or_else(|| missing(SET, "indexNames"))?;
+    let quorum = quorum.ok_or_else(|| missing(SET, "commitQuorum"))?;
+    server.repl.require_config()?;
+    let unchecked = pando_repl::topology::commit_quorum::CommitQuorum::parse(&quorum);
+    let new = match unchecked {
+        Some(Ok(new)) => new,
+        _ => checked_quorum(server, SET, &quorum)?,
+    };
+    if let Some(Named::View(_)) = server.catalog.snapshot().get(&ns) {
+        let text = format!("Namespace {ns} is a view, not a collection");
+        return Err(Error::new(ErrorCode::CommandNotSupportedOnView, text));
+    }
+    if let Some(at) = server.set_index_commit_quorum(&ns, &names, &new).await? {
+        server.wrote(ctx, at);
+    }
+    Ok(Reply::new())
+}

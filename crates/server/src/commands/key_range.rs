@@ -1,0 +1,23 @@
+//! Ranges of an index's keys, as commands name them (`dataSize`, `splitVector`).
+
+use super::prelude::*;
+use pando_catalog::Index;
+use pando_query::source::IndexKind;
+
+/// An index that has every document of its collection, under plain keys.
+pub(super) fn has_all(index: &Index) -> bool {
+    let spec = &index.spec;
+    spec.kind == IndexKind::Btree && !spec.sparse && spec.partial.is_none() && !spec.hidden
+}
+
+/// The key with what it lacks of the index's fields: the least of each.
+pub(super) fn bound(index: &Index, key: &RawDoc) -> DocBuf {
+    let mut b = DocBuilder::new();
+    for field in index.spec.key.iter() {
+        match key.elem(field.name()) {
+            Some(e) => b.elem(e),
+            None => b.value(field.name(), Value::MinKey),
+        };
+    }
+    b.finish()
+}

@@ -1,0 +1,28 @@
+//! `logMessage` (test command): writes a line to the log, so that a test finds its place there.
+
+use super::prelude::*;
+use pando_env::Component;
+
+pub(super) async fn run(_: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let text = req.first_str("logMessage")?;
+    let mut extra = None;
+    for arg in req.given_args("logMessage", &["extra"]) {
+        match arg.name() {
+            "extra" => extra = Some(arg.doc()?),
+            _ => return Err(arg.unknown()),
+        }
+    }
+    ctx.env().log.info(Component::Command, 5_060_500, "logMessage", |a| {
+        a.str("msg", text);
+        if let Some(extra) = extra {
+            let mut json = String::new();
+            pando_bson::extjson::write_value(
+                &mut json,
+                Value::Document(extra),
+                pando_bson::extjson::Mode::Relaxed,
+            );
+            a.json("extra", &json);
+        }
+    });
+    Ok(Reply::new())
+}

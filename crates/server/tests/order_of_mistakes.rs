@@ -1,0 +1,141 @@
+//! Which of several mistakes a command tells of, and mistakes in what it has no use for.
+
+#![allow(clippy::unwrap_used)]
+
+use pando_bson::{Bson, Document, doc};
+use pando_testserver::{World, run};
+
+/// The code of a command's error, or of its first write error; 0 for none.
+fn code(reply: &Document) -> i64 {
+    let number = |d: &Document| d.get("code").and_then(Bson::as_i64);
+    let writes = reply.get("writeErrors").and_then(Bson::as_array).and_then(|l| l.first()?.as_doc());
+    number(reply).or_else(|| writes.and_then(number)).unwrap_or(0)
+}
+
+#[test]
+fn updates_tell_of_array_filters_then_of_the_update_then_of_the_query() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        c.ok(doc! { "insert": "c", "documents": [{ "_id": 1, "a": [1] }] }).await;
+        let bad_query = || doc! { "$and": Bson::Array(Vec::new()) };
+        let bad_filters = || Bson::Array(vec![doc! { "e": { "$bitsAllSet": [-1] } }.into()]);
+        let all = Document::new;
+        let set = || doc! { "$set": { "x": 1 } };
+        let pipeline = || Bson::Array(vec![set().into()]);
+        let cases: Vec<(Document, i64)> = vec![
+            (doc! { "q": bad_query(), "u": { "$nope": 1 } }, 9),
+            (doc! { "q": bad_query(), "u": { "x": 1 }, "c": { "x": 1 } }, 51198),
+            (doc! { "q": all(), "u": { "x": 1 }, "arrayFilters": bad_filters() }, 2),
+            (doc! { "q": all(), "u": pipeline(), "arrayFilters": bad_filters() }, 2),
+            (doc! { "q": all(), "u": pipeline(), "arrayFilters": [{ "e": 1 }] }, 9),
+            (doc! { "q": all(), "u": pipeline(), "arrayFilters": Bson::Array(Vec::new()) }, 0),
+            (doc! { "q": all(), "u": pipeline(), "c": { "": 1 } }, 9),
+            (doc! { "q": all(), "u": pipeline(), "c": { "ROOT": 1 } }, 17275),
+            (doc! { "q": all(), "u": pipeline(), "c": { "X": 1 } }, 0),
+            (doc! { "q": bad_query(), "u": { "x": 1 }, "multi": true }, 9),
+            (doc! { "q": { "_id": { "$eq": { "$gte": 0 } } }, "u": set(), "upsert": true }, 52),
+            (doc! { "q": { "$expr": true }, "u": set(), "upsert": true }, 224),
+            (doc! { "q": { "$or": [{ "$expr": true }] }, "u": set(), "upsert": true }, 224),
+        ];
+        for (statement, wanted) in cases {
+            for coll in ["c", "nothing"] {
+                let reply = c.run(doc! { "update": coll, "updates": [statement.clone()] }).await;
+                assert_eq!(code(&reply), wanted, "{coll}: {statement:?}: {reply:?}");
+            }
+        }
+    });
+}
+
+#[test]
+fn write_commands_tell_of_their_own_arguments_first() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        let none = || Bson::Array(Vec::new());
+        for wrong in [
+            ("writeConcern", doc! { "j": "x" }.into()),
+            ("maxTimeMS", Bson::Int32(-1)),
+            ("txnNumber", Bson::Double(1.5)),
+        ] {
+            for (name, list) in [("insert", "documents"), ("update", "updates"), ("delete", "deletes")] {
+                let mut cmd = Document::new();
+                cmd.push(name, "c");
+                cmd.push(list, none());
+                cmd.push(wrong.0, wrong.1.clone());
+                assert_eq!(c.err(cmd).await.0, 16, "{name} {}", wrong.0);
+            }
+        }
+        let deletes = |d: Document| doc! { "delete": "c", "deletes": [d] };
+        assert_eq!(c.err(deletes(doc! { "limit": 2, "x": 1 })).await.0, 9);
+        assert_eq!(c.err(deletes(doc! { "q": {}, "limit": 2, "collation": "x" })).await.0, 9);
+        assert_eq!(c.err(deletes(doc! { "q": {}, "collation": "x", "limit": 2 })).await.0, 14);
+    });
+}
+
+#[test]
+fn concerns_and_collations_are_looked_at_where_they_change_nothing() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        c.ok(doc! { "insert": "c", "documents": [{ "_id": 1 }] }).await;
+        c.ok(doc! { "create": "v", "viewOn": "c", "pipeline": Bson::Array(Vec::new()) }).await;
+        let series = doc! { "timeField": "t", "metaField": "m" };
+        c.ok(doc! { "create": "ts", "timeseries": series }).await;
+        let at = doc! { "t": Bson::DateTime(0), "m": "A", "s": "Ä" };
+        c.ok(doc! { "insert": "ts", "documents": [at] }).await;
+        assert_eq!(c.err(doc! { "count": "c", "collation": { "locale": "xx" } }).await.0, 2);
+        assert_eq!(c.err(doc! { "count": "c", "readConcern": { "level": "snapshot" } }).await.0, 72);
+        let available = || doc! { "level": "available" };
+        assert_eq!(c.err(doc! { "insert": "c", "documents": [{}], "readConcern": available() }).await.0, 72);
+        assert_eq!(c.err(doc! { "listIndexes": "c", "readConcern": available() }).await.0, 72);
+        c.ok(doc! { "find": "c", "readConcern": available() }).await;
+        for option in ["allowPartialResults", "readOnce"] {
+            let mut cmd = doc! { "find": "v" };
+            cmd.push(option, true);
+            assert_eq!(c.err(cmd).await.0, 168, "{option}");
+        }
+        // A time series takes any collation, a view only its own.
+        let sv = || doc! { "locale": "sv", "strength": 1 };
+        assert_eq!(c.err(doc! { "count": "v", "collation": sv() }).await.0, 167);
+        for (query, n) in [(doc! { "m": "a" }, 1), (doc! { "s": "ä" }, 1), (doc! { "s": "a" }, 0)] {
+            let reply = c.ok(doc! { "count": "ts", "query": query.clone(), "collation": sv() }).await;
+            assert_eq!(reply.get("n"), Some(&Bson::Int32(n)), "{query:?}");
+        }
+        assert_eq!(c.ok(doc! { "count": "ts", "query": { "m": "a" } }).await.get("n"), Some(&Bson::Int32(0)));
+    });
+}
+
+#[test]
+fn stages_know_only_what_is_theirs() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        c.ok(doc! { "insert": "c", "documents": [{ "_id": 1, "x": "s", "ao": [{ "k": 1 }] }, { "_id": 2, "x": -1 }] }).await;
+        let of = |stages: Vec<Document>| {
+            let stages: Vec<Bson> = stages.into_iter().map(Bson::from).collect();
+            doc! { "aggregate": "c", "pipeline": stages, "cursor": {} }
+        };
+        let set = doc! { "$set": { "a": "$$KEEP" } };
+        assert_eq!(c.err(of(vec![doc! { "$redact": "$$KEEP" }, set])).await.0, 17276);
+        c.ok(of(vec![doc! { "$redact": { "$cond": [true, "$$KEEP", "$$PRUNE"] } }])).await;
+        assert_eq!(c.err(of(vec![doc! { "$limit": 1 }, doc! { "$currentOp": {} }])).await.0, 73);
+        let auto = |id: i32| {
+            let by = doc! { "groupBy": "$x", "buckets": 2, "granularity": "R5" };
+            of(vec![doc! { "$sort": { "_id": id } }, doc! { "$bucketAuto": by }])
+        };
+        assert_eq!(c.err(auto(1)).await.0, 40258);
+        assert_eq!(c.err(auto(-1)).await.0, 40260);
+        let n = doc! { "z": { "$firstN": { "input": "$_id", "n": "$i" } } };
+        let by = doc! { "groupBy": "$x", "buckets": 2, "output": n };
+        assert_eq!(c.err(of(vec![doc! { "$bucketAuto": by }])).await.0, 4544714);
+        // A path does not lead into arrays where gaps are filled.
+        let range = doc! { "step": 1, "bounds": "full" };
+        c.ok(of(vec![doc! { "$densify": { "field": "ao.k", "range": range } }])).await;
+        assert_eq!(c.err(of(vec![doc! { "$sample": { "size": f64::NEG_INFINITY } }])).await.0, 28747);
+    });
+}

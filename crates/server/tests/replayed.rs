@@ -1,0 +1,109 @@
+//! `applyOps`: entries of an oplog as mongorestore sends them, and what becomes of the data.
+
+#![allow(clippy::unwrap_used)]
+
+use pando_bson::{Bson, Document, doc};
+use pando_testserver::{Client, World, run};
+
+async fn apply(c: &mut Client, entry: Document) -> Document {
+    c.ok(doc! { "applyOps": [entry], "$db": "admin" }).await
+}
+
+async fn refused(c: &mut Client, entry: Document) -> i32 {
+    c.err(doc! { "applyOps": [entry], "$db": "admin" }).await.0
+}
+
+async fn all(c: &mut Client) -> Vec<Document> {
+    let reply = c.ok(doc! { "find": "c", "sort": { "_id": 1 } }).await;
+    let cursor = reply.get("cursor").and_then(Bson::as_doc).unwrap();
+    let rows = cursor.get("firstBatch").and_then(Bson::as_array).unwrap();
+    rows.iter().map(|r| r.as_doc().unwrap().clone()).collect()
+}
+
+#[test]
+fn entries_are_carried_out_and_a_second_time_changes_nothing() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        let entries = [
+            doc! { "op": "c", "ns": "test.$cmd", "o": { "create": "c", "idIndex": { "v": 2, "key": { "_id": 1 }, "name": "_id_" } } },
+            doc! { "op": "i", "ns": "test.c", "o": { "_id": 1, "a": 1 } },
+            doc! { "op": "i", "ns": "test.c", "o": { "_id": 2, "a": 1 } },
+            doc! { "op": "i", "ns": "test.c", "o": { "_id": 3, "a": 1 } },
+            doc! { "op": "u", "ns": "test.c", "o2": { "_id": 1 }, "o": { "$v": 2, "diff": { "u": { "a": 2 }, "i": { "b": 3 } } } },
+            doc! { "op": "u", "ns": "test.c", "o2": { "_id": 2 }, "o": { "$set": { "a": 5 } } },
+            doc! { "op": "u", "ns": "test.c", "o2": { "_id": 4 }, "o": { "_id": 4, "new": true } },
+            doc! { "op": "d", "ns": "test.c", "o": { "_id": 3 } },
+            doc! { "op": "n", "ns": "", "o": { "msg": "nothing" } },
+            doc! { "op": "c", "ns": "test.$cmd", "o": { "drop": "gone" } },
+            doc! { "op": "c", "ns": "admin.$cmd", "o": { "applyOps": [{ "op": "i", "ns": "test.c", "o": { "_id": 5 } }] } },
+        ];
+        let wanted = [
+            doc! { "_id": 1, "a": 2, "b": 3 },
+            doc! { "_id": 2, "a": 5 },
+            doc! { "_id": 4, "new": true },
+            doc! { "_id": 5 },
+        ];
+        for _ in 0..2 {
+            for entry in entries.clone() {
+                apply(&mut c, entry).await;
+            }
+            assert_eq!(all(&mut c).await, wanted);
+        }
+        // The log says what happened, and a secondary would do the same.
+        let log = doc! { "count": "oplog.rs", "query": { "ns": "test.c", "op": { "$in": ["i", "u", "d"] } }, "$db": "local" };
+        let n = c.ok(log).await.get("n").and_then(Bson::as_i64).unwrap();
+        assert!(n >= 8, "{n} entries");
+    });
+}
+
+#[test]
+fn the_first_entry_that_fails_ends_the_command_and_is_told() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        c.ok(doc! { "create": "c" }).await;
+        let entry = |id: i32, ns: &str| doc! { "op": "i", "ns": ns, "o": { "_id": id } };
+        let three = doc! { "applyOps": [entry(1, "test.c"), entry(2, "test.none"), entry(3, "test.c")], "$db": "admin" };
+        let reply = c.run(three).await;
+        assert_eq!(reply.get("code"), Some(&Bson::Int32(26)));
+        assert_eq!(reply.get("applied"), Some(&Bson::Int32(2)));
+        let results = vec![Bson::Boolean(true), Bson::Boolean(false)];
+        assert_eq!(reply.get("results"), Some(&Bson::Array(results)));
+        assert_eq!(all(&mut c).await, [doc! { "_id": 1 }]);
+        for (entry, code) in [
+            (doc! { "op": "i", "ns": "test.c", "o": { "a": 1 } }, 4),
+            (doc! { "op": "x", "ns": "test.c", "o": {} }, 2),
+            (doc! { "op": "i", "ns": "test", "o": { "_id": 1 } }, 73),
+            (doc! { "op": "i", "ns": "test.c", "o": 1 }, 14),
+            (doc! { "op": "i", "ns": "test.c", "o": { "_id": 1 }, "foo": 1 }, 40415),
+            (doc! { "op": "i", "ns": "local.oplog.rs", "o": { "_id": 1 } }, 73),
+            (doc! { "op": "i", "ns": "test.c", "o": { "_id": [1] } }, 53),
+            (doc! { "op": "u", "ns": "test.c", "o2": { "_id": 1 }, "o": { "_id": 2 } }, 66),
+            (
+                doc! { "op": "u", "ns": "test.c", "o2": { "_id": 1 }, "o": { "$v": 2, "diff": { "u": { "_id": 2 } } } },
+                66,
+            ),
+            (
+                doc! { "op": "u", "ns": "test.c", "o2": { "_id": 1 }, "o": { "$v": 2, "diff": { "d": { "_id": false } } } },
+                66,
+            ),
+            (
+                doc! { "op": "u", "ns": "test.c", "o2": { "_id": { "$gte": 0 } }, "o": { "$set": { "a": 1 } } },
+                52,
+            ),
+            (doc! { "op": "c", "ns": "a b.$cmd", "o": { "create": "c" } }, 73),
+            (doc! { "op": "c", "ns": "test.$cmd", "o": { "createIndexes": "c" } }, 115),
+            (doc! { "op": "c", "ns": "test.$cmd", "o": { "shutdown": 1 } }, 2),
+            (doc! { "op": "", "ns": "test.c", "o": {} }, 20),
+        ] {
+            let shown = format!("{entry:?}");
+            assert_eq!(refused(&mut c, entry).await, code, "{shown}");
+        }
+        // What looks like a condition names no document.
+        apply(&mut c, doc! { "op": "d", "ns": "test.c", "o": { "_id": { "$gte": 0 } } }).await;
+        assert_eq!(all(&mut c).await, [doc! { "_id": 1 }], "what is refused changes nothing");
+    });
+}
