@@ -132,7 +132,6 @@ impl Fetcher<'_> {
             let from = self.deps.env.clock.mono();
             let reply = self.stop.unless_asked(stream.next(limit)).await.ok_or(End::Stopped)??;
             metrics.batches.took(self.deps.env.clock.mono().saturating_sub(from));
-            self.deps.hold("stopReplProducer", self.stop).await;
             self.batch(reply, "nextBatch", last, false).await?;
         }
     }
@@ -176,6 +175,7 @@ impl Fetcher<'_> {
             let text = "a reply to an oplog query without a batch";
             return Err(End::Invalid(Error::new(ErrorCode::InvalidSyncSource, text)));
         };
+        self.deps.hold("stopReplProducer", self.stop).await;
         let mut entries = fetch::read_batch(array, 0, *last, is_first).map_err(End::Invalid)?;
         let own = self.deps.upper.term();
         if let Some(newest) = entries.last().filter(|e| !pando_base::is_credible_term(e.op_time.t, own)) {
