@@ -8,7 +8,6 @@ use crate::Server;
 use crate::aggregation::Aggregation;
 use crate::body::CursorBody;
 use crate::pipeline_cursor::{ERROR_CONTEXT, PipelineCursor, Turn};
-use crate::statements::UpdateStatement;
 use crate::writes::{ByCtx, Retry};
 use pando_base::{Error, ErrorCode, Namespace, Result, limits};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
@@ -16,6 +15,7 @@ use pando_catalog::{Collection, CollectionOptions, Named, WriteGuard, WriteOp};
 use pando_command::{OpCtx, ReadLevel, Request};
 use pando_query::QueryCtx;
 use pando_query::stage::{Into, Merge, Row, Sink, WhenMatched, WhenNotMatched};
+use pando_request::UpdateStatement;
 use std::sync::Arc;
 
 /// What the command says beside the pipeline.

@@ -12,7 +12,7 @@ use crate::others::Others;
 use crate::pipeline_cursor::{ERROR_CONTEXT, From, PipelineCursor};
 use crate::query_cursor::QueryCursor;
 use pando_base::{Error, ErrorCode, Namespace, Result};
-use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, RawDoc, Value};
+use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, RawDoc};
 use pando_catalog::{Collection, Named, ResolvedView, is_a_view};
 use pando_command::{OpCtx, ReadLevel};
 use pando_query::QueryCtx;
@@ -412,15 +412,4 @@ fn joined(a: &RawDoc, b: &RawDoc) -> DocBuf {
         out.value(stage.value());
     }
     out.finish()
-}
-
-/// `value` as an array of stages.
-pub(crate) fn pipeline_array<'a>(v: Value<'a>) -> Result<&'a RawDoc> {
-    match v {
-        Value::Array(a) if a.iter().any(|e| e.value().as_doc().is_none()) => {
-            Err(Error::type_mismatch("Each element of the 'pipeline' array must be an object"))
-        }
-        Value::Array(a) => Ok(a),
-        _ => Err(Error::type_mismatch("'pipeline' option must be specified as an array")),
-    }
 }

@@ -4,7 +4,7 @@ use crate::Server;
 use crate::batch::{Batch, FIRST_BATCH_DOCS};
 use crate::body::{CursorBody, More};
 use pando_base::{Namespace, Result};
-use pando_bson::{DocBuf, Elem, Value};
+use pando_bson::DocBuf;
 use pando_command::{OpCtx, Reply, Request};
 use pando_query::source::Source;
 use pando_session::CursorInfo;
@@ -118,20 +118,4 @@ impl Server {
         let open = Open { batch_size, ..Open::new(ns) };
         self.open_cursor(ctx, req, open, CursorBody::List(docs.into_iter()), None).await
     }
-}
-
-/// `cursor: {batchSize}` of listing commands.
-pub(crate) fn cursor_option(owner: &'static str, e: Elem<'_>) -> Result<Option<u64>> {
-    let Value::Document(d) = e.value() else {
-        return Err(pando_command::request::wrong_type(owner, "cursor", &e.value(), &["object"]));
-    };
-    let mut size = None;
-    for arg in pando_command::Args::of_doc("cursor", d) {
-        match arg.name() {
-            "batchSize" if arg.is_absent() => {}
-            "batchSize" => size = Some(arg.i64_at_least(0)? as u64),
-            _ => return Err(arg.unknown()),
-        }
-    }
-    Ok(size)
 }

@@ -5,11 +5,11 @@
 
 use crate::batch::Batch;
 use crate::body::More;
-use crate::find_args::FindArgs;
 use pando_base::{Result, Timestamp};
 use pando_bson::{RawDoc, Value};
 use pando_command::OpCtx;
 use pando_oplog::entry::for_clients;
+use pando_request::FindArgs;
 use pando_storage::{Bytes, OpLog, OplogCursor};
 use std::ops::Bound;
 
@@ -50,7 +50,7 @@ pub(crate) fn start_of(args: &FindArgs<'_>) -> Option<Bound<Timestamp>> {
 
 impl OplogTail {
     pub(crate) fn new(log: &OpLog, from: Bound<Timestamp>, args: &FindArgs<'_>) -> OplogTail {
-        let FindArgs { tailable, for_member, .. } = *args;
+        let (tailable, for_member) = (args.tailable, args.term.is_some());
         OplogTail { cursor: log.read(from, false), stash: None, tailable, for_member }
     }
     fn push(&self, batch: &mut Batch<'_>, entry: &[u8]) {

@@ -3,7 +3,6 @@
 use crate::Server;
 use crate::batch::Batch;
 use crate::body::{CursorBody, More};
-use crate::find_args::FindArgs;
 use crate::plan_use;
 use crate::transaction::conflicts::{Undecided, on_prepared};
 use bytes::Bytes;
@@ -18,6 +17,7 @@ use pando_query::projection::Projection;
 use pando_query::script::Scripts;
 use pando_query::sort::SortPattern;
 use pando_query::source::{RecordId, Source};
+use pando_request::FindArgs;
 use pando_storage::{OnPrepared, ReadAt};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -139,7 +139,7 @@ impl Server {
         query.return_key = args.return_key;
         query.show_record_id = args.show_record_id;
         query.tailable = args.tailable;
-        query.resume_after = crate::resume_token::parse(args.resume_after)?;
+        query.resume_after = pando_request::read::resume_token::parse(args.resume_after)?;
         query.check_metas()?;
         if coll.is_none() {
             query.check_text_without_collection()?;
@@ -402,7 +402,7 @@ impl QueryCursor {
         self.scan.exec.stats().total_held_bytes() + self.stash.as_ref().map_or(0, |row| row.len() as u64)
     }
     pub(crate) fn resume_token(&self) -> Option<DocBuf> {
-        self.resume.as_ref().map(|r| crate::resume_token::document(r.last.as_ref()))
+        self.resume.as_ref().map(|r| pando_request::read::resume_token::document(r.last.as_ref()))
     }
 
     /// Puts rows into the batch, until it is full or the quota is used up.

@@ -6,130 +6,22 @@
 //! others may have changed it since.
 
 use crate::Server;
-use crate::find_args::bool_field;
 use crate::find_one::{Found, Lookup, Target, Told};
 use crate::timeseries::Series;
 use crate::writes::Retry;
 use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, limits};
-use pando_bson::shape::Shape;
 use pando_bson::{Bson, DocBuf, RawDoc, Value};
 use pando_catalog::{Collection, UpdateForm, WriteGuard, WriteOp, WriteUnit};
-use pando_command::{Arg, OpCtx};
+use pando_command::OpCtx;
 use pando_query::QueryCtx;
 use pando_query::matcher::{Matcher, refuse_expr_in_upsert};
-use pando_query::plan::{Hint, Query};
+use pando_query::plan::Query;
 use pando_query::projection::MetaField;
 use pando_query::source::RecordId;
 use pando_query::update::{LogForm, UpdatePlan};
+use pando_request::{DeleteStatement, UpdateStatement};
 use pando_session::retryable::{Done, Kind};
 use std::sync::Arc;
-
-/// One element of `updates`.
-#[derive(Clone)]
-pub(crate) struct UpdateStatement<'a> {
-    pub(crate) filter: &'a RawDoc,
-    pub(crate) update: Value<'a>,
-    pub(crate) array_filters: Option<&'a RawDoc>,
-    pub(crate) collation: Option<&'a RawDoc>,
-    pub(crate) constants: Option<&'a RawDoc>,
-    pub(crate) lets: Option<&'a RawDoc>,
-    pub(crate) hint: Option<Hint>,
-    pub(crate) multi: bool,
-    pub(crate) upsert: bool,
-    /// An upsert inserts the constant `new` instead of the pipeline's result for an empty document.
-    pub(crate) upsert_supplied: bool,
-    pub(crate) bypass_validation: bool,
-    /// Place in the command, for retries.
-    pub(crate) index: usize,
-}
-
-impl Default for UpdateStatement<'_> {
-    fn default() -> Self {
-        UpdateStatement {
-            filter: RawDoc::empty(),
-            update: Value::Null,
-            array_filters: None,
-            collation: None,
-            constants: None,
-            lets: None,
-            hint: None,
-            multi: false,
-            upsert: false,
-            upsert_supplied: false,
-            bypass_validation: false,
-            index: 0,
-        }
-    }
-}
-
-impl<'a> UpdateStatement<'a> {
-    /// Takes in an option that an update has in every command; false when it is none.
-    pub(crate) fn take(&mut self, arg: &Arg<'a>) -> Result<bool> {
-        match arg.name() {
-            "multi" => self.multi = arg.bool()?,
-            "upsert" => self.upsert = arg.bool()?,
-            "collation" => self.collation = Some(arg.doc()?).filter(|d| !d.is_empty()),
-            "arrayFilters" => {
-                arg.check(&Shape::List(&Shape::Object))?;
-                self.array_filters = Some(arg.array()?);
-            }
-            "hint" => self.hint = Hint::parse(arg.value())?,
-            "upsertSupplied" => self.upsert_supplied = bool_field(arg)?,
-            "sampleId" => {}
-            _ => return Ok(false),
-        }
-        Ok(true)
-    }
-    /// What changes a document: operators or a document, or a pipeline.
-    pub(crate) fn change(arg: &Arg<'a>) -> Result<Value<'a>> {
-        match arg.value() {
-            v @ (Value::Document(_) | Value::Array(_)) => Ok(v),
-            _ => Err(Error::failed_to_parse("Update argument must be either an object or an array")),
-        }
-    }
-    /// What an upsert inserts when the client says so.
-    fn supplied(&self) -> Option<&'a RawDoc> {
-        self.constants?.get("new").and_then(|v| v.as_doc()).filter(|_| self.upsert_supplied)
-    }
-}
-
-/// One element of `deletes`.
-#[derive(Clone)]
-pub(crate) struct DeleteStatement<'a> {
-    pub(crate) filter: &'a RawDoc,
-    pub(crate) collation: Option<&'a RawDoc>,
-    pub(crate) lets: Option<&'a RawDoc>,
-    pub(crate) hint: Option<Hint>,
-    pub(crate) multi: bool,
-    pub(crate) index: usize,
-}
-
-impl<'a> DeleteStatement<'a> {
-    /// Takes in an option that a delete has in every command; false when it is none.
-    pub(crate) fn take(&mut self, arg: &Arg<'a>) -> Result<bool> {
-        match arg.name() {
-            "collation" if arg.is_absent() => {}
-            "collation" => self.collation = Some(arg.doc()?).filter(|d| !d.is_empty()),
-            "hint" => self.hint = Hint::parse(arg.value())?,
-            "sampleId" => {}
-            _ => return Ok(false),
-        }
-        Ok(true)
-    }
-}
-
-impl Default for DeleteStatement<'_> {
-    fn default() -> Self {
-        DeleteStatement {
-            filter: RawDoc::empty(),
-            collation: None,
-            lets: None,
-            hint: None,
-            multi: false,
-            index: 0,
-        }
-    }
-}
 
 /// Mistakes in a filter are mistakes also where there is no collection.
 fn check_filter(ns: &Namespace, filter: &RawDoc, q: &QueryCtx) -> Result<()> {

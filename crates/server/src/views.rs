@@ -4,12 +4,12 @@ use crate::Server;
 use crate::aggregation::AggSpec;
 use crate::body::CursorBody;
 use crate::cursor_reply::Open;
-use crate::find_args::FindArgs;
 use crate::pipeline_cursor::PipelineCursor;
 use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_bson::{ArrayBuilder, DocBuf, RawDoc};
 use pando_command::{OpCtx, Reply, Request};
 use pando_query::plan::{Hint, natural_of};
+use pando_request::FindArgs;
 use std::borrow::Cow;
 
 /// A find as stages. `$natural` becomes a hint.

@@ -2,13 +2,11 @@
 //! reply.
 
 use crate::Server;
-use crate::find_args::{RUNTIME_CONSTANTS, bool_field};
 use pando_base::{Error, ErrorCode, OpTime, Result, Timestamp, limits};
-use pando_bson::shape::Shape;
-use pando_bson::{ArrayBuilder, Bson, DocBuf, DocBuilder, RawDoc, Value};
+use pando_bson::{ArrayBuilder, Bson, DocBuf, DocBuilder, RawDoc};
 use pando_catalog::{Interrupt, SessionRef, WriteOp};
 use pando_command::args::safe_i64;
-use pando_command::{Arg, OpCtx, Reply, Request};
+use pando_command::{OpCtx, Reply};
 use pando_oplog::entry::ImageKind;
 use pando_repl::state::election_id;
 use pando_session::retryable::{Begin, Image, Loan};
@@ -20,105 +18,6 @@ impl Interrupt for ByCtx<'_> {
     fn check(&self) -> Result<()> {
         self.0.check_interrupt()
     }
-}
-
-/// What write commands are told beside their statements.
-pub(crate) struct WriteArgs<'a> {
-    pub(crate) ordered: bool,
-    pub(crate) bypass_validation: bool,
-    pub(crate) lets: Option<&'a RawDoc>,
-    /// `collectionUUID` is among the arguments.
-    pub(crate) by_uuid: bool,
-    /// A time series, named by its collection of buckets.
-    pub(crate) by_buckets: bool,
-}
-
-impl Default for WriteArgs<'_> {
-    fn default() -> Self {
-        WriteArgs { ordered: true, bypass_validation: false, lets: None, by_uuid: false, by_buckets: false }
-    }
-}
-
-impl<'a> WriteArgs<'a> {
-    /// Reads the arguments of the command `owner`, whose statements are the sequence `statements`.
-    pub(crate) fn parse(
-        req: &Request<'a>,
-        owner: &'static str,
-        statements: &'static str,
-    ) -> Result<WriteArgs<'a>> {
-        let mut a = WriteArgs::default();
-        for arg in req.args(owner) {
-            if arg.name() == statements || (arg.is_absent() && is_nullable(owner, arg.name())) {
-                continue;
-            }
-            match arg.name() {
-                "collectionUUID" => {
-                    arg.check(&Shape::Uuid)?;
-                    a.by_uuid = true;
-                }
-                "isTimeseriesNamespace" => a.by_buckets = bool_field(&arg)?,
-                "encryptionInformation" => arg.no_encryption()?,
-                "legacyRuntimeConstants" if owner != "insert" => arg.check(&RUNTIME_CONSTANTS)?,
-                _ if a.take(owner, &arg)? => {}
-                _ => return Err(arg.unknown()),
-            }
-        }
-        req.only_sequences(owner, &[statements])?;
-        req.check_statement_numbers(owner)?;
-        Ok(a)
-    }
-    /// Takes in an argument that `bulkWrite` has as well; false when it is none.
-    pub(crate) fn take(&mut self, owner: &str, arg: &Arg<'a>) -> Result<bool> {
-        match arg.name() {
-            "ordered" => self.ordered = arg.bool()?,
-            "bypassDocumentValidation" => self.bypass_validation = arg.boolish()?,
-            "let" if owner != "insert" => self.lets = Some(arg.doc()?),
-            _ => return Ok(false),
-        }
-        Ok(true)
-    }
-}
-
-/// Arguments that may be null, which counts as not given.
-fn is_nullable(owner: &str, name: &str) -> bool {
-    matches!(name, "ordered" | "bypassDocumentValidation" | "collectionUUID" | "encryptionInformation")
-        || (owner != "insert" && matches!(name, "let" | "legacyRuntimeConstants"))
-}
-
-/// Code 16 unless 1 to 100,000.
-pub(crate) fn check_batch_size(n: usize) -> Result<()> {
-    if n == 0 || n > limits::WRITE_BATCH_OPS_MAX {
-        return Err(Error::new(
-            ErrorCode::InvalidLength,
-            format!(
-                "Write batch sizes must be between 1 and {}. Got {n} operations.",
-                limits::WRITE_BATCH_OPS_MAX
-            ),
-        ));
-    }
-    Ok(())
-}
-
-/// Code 16 unless there is one number for each statement, where numbers are listed.
-pub(crate) fn check_statement_ids(body: &RawDoc, n: usize) -> Result<()> {
-    let listed = match body.get("stmtIds") {
-        Some(Value::Array(list)) => list.iter().count(),
-        _ => return Ok(()),
-    };
-    if body.elem("stmtId").is_some() {
-        let text = "May not specify both stmtId and stmtIds in write command.";
-        return Err(Error::new(ErrorCode::InvalidOptions, text));
-    }
-    if listed != n {
-        return Err(Error::new(
-            ErrorCode::InvalidLength,
-            format!(
-                "Number of statement ids must match the number of batch entries. Got {listed} statement ids but {n} \
-                 operations."
-            ),
-        ));
-    }
-    Ok(())
 }
 
 /// A write command's retryable-write side: the session's record and the statement numbers.

@@ -1,12 +1,12 @@
 //! `captrunc` and `emptycapped` (test commands): documents of a capped collection are taken from its end, or all.
 
 use super::prelude::*;
-use crate::find_args::FindArgs;
-use crate::statements::DeleteStatement;
 use crate::writes::Retry;
 use pando_bson::ArrayBuilder;
 use pando_catalog::{Collection, Named};
 use pando_command::args::safe_i64;
+use pando_request::DeleteStatement;
+use pando_request::FindArgs;
 use std::sync::Arc;
 
 pub(super) async fn truncate(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {

@@ -1,12 +1,9 @@
 //! `count`: how many documents match.
 
 use super::prelude::*;
-use crate::find_args::FindArgs;
-use pando_bson::Elem;
-use pando_bson::shape::Shape;
 use pando_catalog::Named;
 use pando_query::collation::Collation;
-use pando_query::plan::Hint;
+use pando_request::CountArgs;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     // This command has its own code for names of the wrong type.
@@ -16,10 +13,10 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         return Err(Error::new(ErrorCode::InvalidNamespace, text));
     }
     let ns = server.readable_ns_or_uuid(&req)?;
-    let args = parse(&req)?;
+    let args = CountArgs::parse(&req)?.find;
     // Also where nothing will be compared.
     args.collation.map(Collation::parse).transpose()?;
-    if args.by_uuid {
+    if args.collection_uuid.is_some() {
         server.check_collection_uuid("count", &req, &ns)?;
     }
     server.instance.metrics.op_counters.command.inc();
@@ -55,44 +52,4 @@ fn reply(n: u64) -> Result<Reply> {
         Err(_) => r.body.i64("n", n as i64),
     };
     Ok(r)
-}
-
-/// A negative limit counts like a positive one; 0 is none.
-fn parse_limit(e: Elem<'_>) -> Result<Option<u64>> {
-    if !e.value().is_number() {
-        return Err(Error::bad_value("limit value is not a valid number"));
-    }
-    let n = pando_query::matcher::number::parse_i64(e).map_err(Error::failed_to_parse)?;
-    if n == i64::MIN {
-        return Err(Error::bad_value("limit value for count cannot be min long"));
-    }
-    Ok(Some(n.unsigned_abs()).filter(|n| *n > 0))
-}
-
-pub(super) fn parse<'a>(req: &Request<'a>) -> Result<FindArgs<'a>> {
-    let mut a = FindArgs::default();
-    for arg in req.args("count") {
-        if arg.name() == "limit" {
-            a.limit = parse_limit(arg.elem())?;
-            continue;
-        }
-        const NULLABLE: &[&str] = &["query", "skip", "collation", "fields", "collectionUUID", "queryOptions"];
-        if arg.is_absent() && NULLABLE.contains(&arg.name()) {
-            continue;
-        }
-        match arg.name() {
-            "query" => a.filter = Some(arg.doc()?),
-            "skip" => a.skip = arg.i64_at_least(0)? as u64,
-            "hint" => a.hint = Hint::parse(arg.value())?,
-            "collation" => a.collation = Some(arg.doc()?).filter(|d| !d.is_empty()),
-            "collectionUUID" => {
-                arg.check(&Shape::Uuid)?;
-                a.by_uuid = true;
-            }
-            "encryptionInformation" => arg.no_encryption()?,
-            "fields" | "queryOptions" | "mirrored" => {}
-            _ => return Err(arg.unknown()),
-        }
-    }
-    Ok(a)
 }

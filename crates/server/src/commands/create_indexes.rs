@@ -2,54 +2,29 @@
 
 use super::prelude::*;
 use crate::writes::ByCtx;
-use pando_bson::shape::Shape;
 use pando_command::Param;
-use pando_command::request::{missing, wrong_type};
+use pando_command::request::wrong_type;
 use pando_query::timeseries::index_on_buckets;
 use pando_repl::topology::commit_quorum::CommitQuorum;
+use pando_request::CreateIndexesArgs;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let ns = req.ns()?;
-    let mut specs: Option<Vec<&RawDoc>> = None;
-    let (mut quorum, mut ignore_unknown, mut by_buckets) = (None, false, false);
-    for arg in req.args("createIndexes") {
-        match arg.name() {
-            "indexes" => {
-                let mut list = Vec::new();
-                arg.check(&Shape::List(&Shape::Any))?;
-                for e in arg.array()? {
-                    match e.value() {
-                        Value::Document(d) => list.push(d),
-                        Value::Null | Value::Undefined => {}
-                        v => {
-                            let path = format!("indexes.{}", e.name());
-                            return Err(wrong_type("createIndexes", &path, &v, &["object"]));
-                        }
-                    }
-                }
-                specs = Some(list);
-            }
-            "commitQuorum" if !arg.is_absent() => {
-                if !server.repl.is_replicated() {
-                    return Err(Error::bad_value("Standalones can't specify commitQuorum"));
-                }
-                quorum = Some(checked_quorum(server, "createIndexes", &arg.value())?);
-            }
-            "commitQuorum" => {}
-            "ignoreUnknownIndexOptions" if arg.is_absent() => {}
-            "ignoreUnknownIndexOptions" => ignore_unknown = arg.boolish()?,
-            "isTimeseriesNamespace" => by_buckets = arg.boolish()?,
-            "collectionUUID" => arg.uuid_or_none().map(drop)?,
-            _ => return Err(arg.unknown()),
+    let mut quorum = None;
+    let args = CreateIndexesArgs::parse(&req, |v| {
+        if !server.repl.is_replicated() {
+            return Err(Error::bad_value("Standalones can't specify commitQuorum"));
         }
-    }
-    let specs = specs.ok_or_else(|| missing("createIndexes", "indexes"))?;
+        quorum = Some(checked_quorum(server, "createIndexes", v)?);
+        Ok(())
+    })?;
+    let (specs, ignore_unknown) = (args.indexes, args.ignore_unknown);
     let known: Vec<DocBuf> = match ignore_unknown {
         true => specs.iter().map(|s| pando_catalog::without_unknown_options(s)).collect(),
         false => Vec::new(),
     };
     let specs = if ignore_unknown { known.iter().map(|s| &**s).collect() } else { specs };
-    let series = server.series_of_definition(&ns, by_buckets)?;
+    let series = server.series_of_definition(&ns, args.by_buckets)?;
     ctx.arguments_read()?;
     server.uuid_of_write(true, "createIndexes", &req, &ns, series.as_ref())?;
     let on_buckets: Vec<DocBuf> = match &series {

@@ -3,10 +3,10 @@
 use super::coll_stats::int;
 use super::key_range::{bound, has_all};
 use super::prelude::*;
-use crate::find_args::FindArgs;
 use pando_catalog::{Collection, Index};
 use pando_command::args::safe_i64;
 use pando_query::plan::Hint;
+use pando_request::FindArgs;
 use std::sync::Arc;
 
 #[derive(Default)]

@@ -1,69 +1,23 @@
 //! `distinct`: the different values of a field.
 
 use super::prelude::*;
-use crate::find_args::FindArgs;
 use crate::query_cursor::{ReadPoint, STEPS_PER_TURN};
 use pando_base::{limits, patience};
 use pando_bson::keystring::{Directions, KeyBuilder};
-use pando_bson::shape::Shape;
 use pando_bson::{Bson, Elem, ElementType};
 use pando_catalog::Named;
-use pando_command::request::missing;
 use pando_query::QueryCtx;
 use pando_query::collation::Collation;
 use pando_query::exec::{Executor, Quota, Step};
-use pando_query::expr::FieldPath;
 use pando_query::plan::{Query, distinct_plan, reads_only};
-use pando_query::projection::{Projection, positional_path};
+use pando_query::projection::Projection;
 use pando_query::source::Source;
+use pando_request::{DistinctArgs, FindArgs};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The arguments.
-pub(crate) struct Args<'a> {
-    pub(crate) key: &'a str,
-    /// Filter and collation.
-    pub(crate) find: FindArgs<'a>,
-}
-
-impl<'a> Args<'a> {
-    pub(crate) fn parse(req: &Request<'a>) -> Result<Args<'a>> {
-        if !matches!(req.first().value(), Value::String(_) | Value::Binary { subtype: 4, .. }) {
-            let text = format!("collection name has invalid type {}", req.first().value().type_name());
-            return Err(Error::new(ErrorCode::InvalidNamespace, text));
-        }
-        let mut key = None;
-        let mut find = FindArgs::default();
-        for arg in req.args("distinct") {
-            const NULLABLE: &[&str] = &["key", "query", "collation", "collectionUUID"];
-            if arg.is_absent() && NULLABLE.contains(&arg.name()) {
-                continue;
-            }
-            match arg.name() {
-                "key" => key = Some(arg.str()?),
-                "query" => find.filter = Some(arg.doc()?),
-                "collation" => find.collation = Some(arg.doc()?).filter(|d| !d.is_empty()),
-                "collectionUUID" => arg.check(&Shape::Uuid)?,
-                "querySettings" => {}
-                _ => return Err(arg.unknown()),
-            }
-        }
-        let key = key.ok_or_else(|| missing("distinct", "key"))?;
-        if key.contains('\0') {
-            return Err(Error::location(31032, "Key field cannot contain an embedded null byte"));
-        }
-        check_key(key)?;
-        Ok(Args { key, find })
-    }
-}
-
-/// A field path, which may end like a positional projection (and then finds nothing).
-fn check_key(key: &str) -> Result<()> {
-    FieldPath::parse(positional_path(key)?.unwrap_or(key)).map(drop)
-}
-
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let args = Args::parse(&req)?;
+    let args = DistinctArgs::parse(&req)?;
     args.find.collation.map(Collation::parse).transpose()?;
     let ns = server.readable_ns_or_uuid(&req)?;
     server.check_collection_uuid("distinct", &req, &ns)?;

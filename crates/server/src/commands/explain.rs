@@ -1,13 +1,11 @@
 //! `explain`: how a command would run, or ran.
 
 use super::prelude::*;
-use super::{aggregate, count, delete, distinct, find_and_modify, map_reduce, update};
+use super::{aggregate, map_reduce};
 pub(crate) use crate::explaining::Verbosity;
 use crate::explaining::Work;
-use crate::find_args::FindArgs;
-use crate::statements::{DeleteStatement, UpdateStatement, parse_update};
+use crate::statements::parse_update;
 use crate::views::as_aggregation;
-use crate::writes::WriteArgs;
 use pando_bson::ArrayBuilder;
 use pando_bson::shape::Shape;
 use pando_catalog::Named;
@@ -17,6 +15,10 @@ use pando_command::request::{missing, wrong_type};
 use pando_query::matcher::Matcher;
 use pando_query::plan::{Hint, Query, natural_of};
 use pando_query::sort::SortPattern;
+use pando_request::{
+    AggregateArgs, CountArgs, DeleteStatement, DistinctArgs, FindAndModifyArgs, FindArgs, UpdateStatement,
+    WriteArgs,
+};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -66,7 +68,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     match spec.name {
         "aggregate" => {
             let ns = aggregate::target(server, &inner)?;
-            let args = aggregate::Args::parse(&inner)?;
+            let args = AggregateArgs::parse(&inner)?;
             aggregation(server, ctx, &inner, ns, &args, verbosity).await
         }
         "mapReduce" => {
@@ -82,30 +84,30 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         }
         "count" => {
             let ns = server.readable_ns_or_uuid(&inner)?;
-            let args = count::parse(&inner)?;
+            let args = CountArgs::parse(&inner)?.find;
             query(server, ctx, &inner, &ns, &args, Work::Count, verbosity).await
         }
         "distinct" => {
             let ns = server.readable_ns_or_uuid(&inner)?;
-            let args = distinct::Args::parse(&inner)?;
+            let args = DistinctArgs::parse(&inner)?;
             let work = Work::Distinct(args.key.to_owned());
             query(server, ctx, &inner, &ns, &args.find, work, verbosity).await
         }
         "update" => {
             WriteArgs::parse(&inner, "update", "updates")?;
             let docs = one_statement(&inner, "updates")?;
-            let s = update::parse_statement(docs)?;
+            let s = UpdateStatement::parse(docs)?;
             let lets = inner.body.get("let").and_then(|v| v.as_doc());
             write(server, ctx, &inner, &Write::update(&UpdateStatement { lets, ..s }), verbosity).await
         }
         "delete" => {
             WriteArgs::parse(&inner, "delete", "deletes")?;
-            let s = delete::parse_statement(one_statement(&inner, "deletes")?)?;
+            let s = DeleteStatement::parse(one_statement(&inner, "deletes")?)?;
             let w = Write::delete(&s);
             write(server, ctx, &inner, &w, verbosity).await
         }
         "findAndModify" => {
-            let args = find_and_modify::parse(&inner)?;
+            let args = FindAndModifyArgs::parse(&inner)?;
             write(server, ctx, &inner, &Write::find_and_modify(&args), verbosity).await
         }
         "explain" => Err(Error::new(ErrorCode::IllegalOperation, "Explain cannot explain itself.")),
@@ -207,10 +209,10 @@ pub(crate) async fn aggregation(
     ctx: &OpCtx,
     req: &Request<'_>,
     ns: Namespace,
-    args: &aggregate::Args<'_>,
+    args: &AggregateArgs<'_>,
     verbosity: Verbosity,
 ) -> Result<Reply> {
-    let agg = server.prepare_aggregation(ctx, args.spec(ns))?;
+    let agg = server.prepare_aggregation(ctx, aggregate::spec_of(args, ns))?;
     finish_pipeline(server, ctx, req, agg, verbosity).await
 }
 
@@ -286,7 +288,7 @@ impl<'a> Write<'a> {
             fields: None,
         }
     }
-    fn find_and_modify(a: &find_and_modify::Args<'a>) -> Write<'a> {
+    fn find_and_modify(a: &FindAndModifyArgs<'a>) -> Write<'a> {
         let filter = a.query.unwrap_or(RawDoc::empty());
         let statement = UpdateStatement {
             filter,

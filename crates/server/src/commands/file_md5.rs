@@ -1,11 +1,11 @@
 //! `filemd5`: the MD5 digest of a GridFS file, read from its chunks in their order.
 
 use super::prelude::*;
-use crate::find_args::FindArgs;
 use md5::digest::common::hazmat::SerializableState;
 use md5::{Digest, Md5};
 use pando_catalog::Collection;
 use pando_query::plan::Hint;
+use pando_request::FindArgs;
 use std::sync::Arc;
 
 const CONTEXT: &str = "Executor error during filemd5 command";

@@ -4,18 +4,18 @@ use super::prelude::*;
 use crate::batch::Batch;
 use crate::body::CursorBody;
 use crate::cursor_reply::Open;
-use crate::find_args::FindArgs;
 use crate::oplog_tail::{self, OplogTail};
 use crate::query_ctx::simple_id;
 use pando_bson::Elem;
 use pando_catalog::{Collection, Named, find_id};
+use pando_request::FindArgs;
 use std::sync::Arc;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     // tour: find 3/9
     let ns = server.readable_ns_or_uuid(&req)?;
     let args = FindArgs::parse(req.args("FindCommandRequest"), ctx.api.strict)?;
-    if args.by_uuid {
+    if args.collection_uuid.is_some() {
         refuse_two_uuids("find", &req)?;
         server.check_collection_uuid("FindCommandRequest", &req, &ns)?;
     }

@@ -2,126 +2,20 @@
 
 use super::prelude::*;
 use crate::find_one::{Lookup, Told};
-use crate::statements::{UpdateStatement, Updated, in_plan};
+use crate::statements::{Updated, in_plan};
 use crate::writes::Retry;
 use pando_bson::Bson;
-use pando_bson::shape::Shape;
 use pando_oplog::entry::ImageKind;
 use pando_query::QueryCtx;
 use pando_query::matcher::Matcher;
-use pando_query::plan::{Hint, natural_of};
+use pando_query::plan::natural_of;
 use pando_query::projection::{MetaField, Projection};
 use pando_query::sort::SortPattern;
+use pando_request::{FindAndModifyArgs, UpdateStatement};
 use pando_session::retryable::{Done, Kind};
 
-#[derive(Default)]
-pub(super) struct Args<'a> {
-    pub(super) query: Option<&'a RawDoc>,
-    pub(super) sort: Option<&'a RawDoc>,
-    pub(super) remove: bool,
-    pub(super) update: Option<Value<'a>>,
-    pub(super) new: bool,
-    pub(super) fields: Option<&'a RawDoc>,
-    pub(super) upsert: bool,
-    pub(super) bypass: bool,
-    pub(super) collation: Option<&'a RawDoc>,
-    pub(super) array_filters: Option<&'a RawDoc>,
-    pub(super) hint: Option<Hint>,
-    pub(super) lets: Option<&'a RawDoc>,
-}
-
-pub(super) fn parse<'a>(req: &Request<'a>) -> Result<Args<'a>> {
-    const OWNER: &str = "findAndModify";
-    let mut a = Args::default();
-    for arg in req.args(OWNER) {
-        let v = arg.value();
-        if arg.is_absent() && is_nullable(arg.name()) {
-            continue;
-        }
-        match arg.name() {
-            "query" => a.query = Some(arg.doc()?),
-            "sort" => a.sort = Some(arg.doc()?),
-            "remove" => a.remove = arg.boolish()?,
-            "update" => match v {
-                Value::Document(_) | Value::Array(_) => a.update = Some(v),
-                _ => {
-                    return Err(Error::failed_to_parse(
-                        "Update argument must be either an object or an array",
-                    ));
-                }
-            },
-            "new" => a.new = arg.boolish()?,
-            "fields" => a.fields = Some(arg.doc()?),
-            "upsert" => a.upsert = arg.boolish()?,
-            "bypassDocumentValidation" => a.bypass = arg.boolish()?,
-            "collation" => a.collation = Some(arg.doc()?).filter(|d| !d.is_empty()),
-            "arrayFilters" => {
-                arg.check(&Shape::List(&Shape::Object))?;
-                a.array_filters = Some(arg.array()?);
-            }
-            "hint" => a.hint = Hint::parse(v)?,
-            "let" => a.lets = Some(arg.doc()?),
-            "encryptionInformation" => arg.no_encryption()?,
-            "isTimeseriesNamespace" | "collectionUUID" | "legacyRuntimeConstants" | "sampleId" => {}
-            _ => return Err(arg.unknown()),
-        }
-    }
-    req.check_statement_numbers(OWNER)?;
-    check(&a)?;
-    Ok(a)
-}
-
-/// Arguments that may be null, which counts as not given.
-fn is_nullable(name: &str) -> bool {
-    matches!(
-        name,
-        "query"
-            | "sort"
-            | "remove"
-            | "update"
-            | "new"
-            | "fields"
-            | "upsert"
-            | "bypassDocumentValidation"
-            | "collation"
-            | "let"
-            | "isTimeseriesNamespace"
-            | "collectionUUID"
-            | "encryptionInformation"
-            | "legacyRuntimeConstants"
-            | "sampleId"
-    )
-}
-
-/// Options that exclude each other (code 9).
-fn check(a: &Args<'_>) -> Result<()> {
-    let refuse = |text: &'static str| Err(Error::failed_to_parse(text));
-    if a.remove {
-        if a.update.is_some() {
-            return refuse("Cannot specify both an update and remove=true");
-        }
-        if a.upsert {
-            return refuse("Cannot specify both upsert=true and remove=true ");
-        }
-        if a.new {
-            return refuse(
-                "Cannot specify both new=true and remove=true; 'remove' always returns the deleted document",
-            );
-        }
-        if a.array_filters.is_some() {
-            return refuse("Cannot specify arrayFilters and remove=true");
-        }
-    } else if a.update.is_none() {
-        return refuse("Either an update or remove=true must be specified");
-    }
-    if a.array_filters.is_some() && matches!(a.update, Some(Value::Array(_))) {
-        return refuse("Cannot specify arrayFilters and a pipeline update");
-    }
-    Ok(())
-}
-
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let args = parse(&req)?;
+    let args = FindAndModifyArgs::parse(&req)?;
     let ns = req.ns()?;
     pando_catalog::names::check_writable(&ns)?;
     server.check_collection_uuid("findAndModify", &req, &ns)?;
@@ -182,7 +76,7 @@ async fn remove(
     server: &Server,
     ctx: &OpCtx,
     ns: &Namespace,
-    args: &Args<'_>,
+    args: &FindAndModifyArgs<'_>,
     retry: &mut Retry,
 ) -> Result<(LastError, Option<DocBuf>)> {
     let nothing = LastError { n: 0, updated_existing: None, upserted: None };
@@ -204,7 +98,7 @@ async fn update(
     server: &Server,
     ctx: &OpCtx,
     ns: &Namespace,
-    args: &Args<'_>,
+    args: &FindAndModifyArgs<'_>,
     retry: &mut Retry,
 ) -> Result<(LastError, Option<DocBuf>)> {
     let s = UpdateStatement {
@@ -215,7 +109,7 @@ async fn update(
         lets: args.lets,
         hint: args.hint.clone(),
         upsert: args.upsert,
-        bypass_validation: args.bypass,
+        bypass_validation: args.bypass_validation,
         ..UpdateStatement::default()
     };
     let q = server.query_ctx(ctx, None, args.collation, args.lets)?;
@@ -245,7 +139,7 @@ async fn update(
 }
 
 /// The projection of the reply.
-fn projection(args: &Args<'_>, q: &QueryCtx) -> Result<Option<Projection>> {
+fn projection(args: &FindAndModifyArgs<'_>, q: &QueryCtx) -> Result<Option<Projection>> {
     let Some(spec) = args.fields else { return Ok(None) };
     // What is wrong with the sort comes first.
     if let Some(sort) = args.sort.filter(|s| !matches!(natural_of(s), Ok(Some(_)))) {
@@ -279,7 +173,7 @@ fn project(
 fn retried(
     server: &Server,
     ctx: &OpCtx,
-    args: &Args<'_>,
+    args: &FindAndModifyArgs<'_>,
     done: &Done,
     shown: Option<DocBuf>,
     retry: &Retry,

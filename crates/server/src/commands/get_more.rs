@@ -4,71 +4,15 @@ use super::prelude::*;
 use crate::batch::Batch;
 use crate::body::{CursorBody, More, Until};
 use pando_base::OpTime;
-use pando_bson::shape::{Field, Shape};
 use pando_command::Next;
-use pando_command::request::{missing, wrong_type};
-use pando_repl::data::metadata::{append_op_time, op_time_of};
+use pando_repl::data::metadata::append_op_time;
+use pando_request::GetMoreArgs;
 use pando_session::Pinned;
 use std::time::Duration;
 
-struct Args<'a> {
-    id: i64,
-    coll: &'a str,
-    batch_size: Option<u64>,
-    max_time_ms: Option<i64>,
-    /// A member follows our oplog: it wants to hear when the commit point passes this.
-    known_committed: Option<OpTime>,
-}
-
-const OP_TIME: &[Field] = &[Field::required("ts", Shape::Timestamp), Field::optional("t", Shape::Long)];
-
-/// What else a position has is passed over.
-fn check_op_time(d: &RawDoc) -> Result<()> {
-    for field in OP_TIME {
-        if let Some(v) = d.get(field.name) {
-            field.shape.check(&format!("OpTimeBase.{}", field.name), &v)?;
-        } else if field.required {
-            return Err(missing("OpTimeBase", field.name));
-        }
-    }
-    Ok(())
-}
-
-fn parse<'a>(ctx: &OpCtx, req: &Request<'a>) -> Result<Args<'a>> {
-    let (mut coll, mut batch_size, mut known_committed) = (None, None, None);
-    for arg in req.args("getMore") {
-        match arg.name() {
-            "collection" | "batchSize" | "term" | "lastKnownCommittedOpTime" if arg.is_absent() => {}
-            "collection" => coll = Some(arg.str()?),
-            "batchSize" => batch_size = Some(arg.i64_at_least(0)? as u64),
-            "term" => drop(arg.i64()?),
-            "lastKnownCommittedOpTime" => {
-                arg.doc().and_then(check_op_time)?;
-                known_committed = Some(op_time_of(Some(Value::Document(arg.doc()?))));
-            }
-            _ => return Err(arg.unknown()),
-        }
-    }
-    let id = match req.first().value() {
-        Value::Int64(id) => id,
-        Value::Null | Value::Undefined => return Err(missing("getMore", "getMore")),
-        v => return Err(wrong_type("getMore", "getMore", &v, &["long"])),
-    };
-    let coll = coll.ok_or_else(|| missing("getMore", "collection"))?;
-    if coll.contains('\0') {
-        return Err(Error::new(
-            ErrorCode::InvalidNamespace,
-            "Collection names cannot have embedded null characters",
-        ));
-    }
-    if coll.is_empty() {
-        return Err(Error::new(ErrorCode::InvalidNamespace, "Collection names cannot be empty"));
-    }
-    Ok(Args { id, coll, batch_size, max_time_ms: ctx.max_time_ms.filter(|ms| *ms > 0), known_committed })
-}
-
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let args = parse(ctx, &req)?;
+    let args = GetMoreArgs::parse(&req)?;
+    let max_time_ms = ctx.max_time_ms.filter(|ms| *ms > 0);
     ctx.arguments_read()?;
     server.instance.metrics.op_counters.getmore.inc();
     let ns = Namespace::unchecked(req.db, args.coll);
@@ -80,7 +24,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     if let Some(data) = after_checkout(server, ctx) {
         return Err(data);
     }
-    if args.max_time_ms.is_some() && !pin.info.await_data {
+    if max_time_ms.is_some() && !pin.info.await_data {
         // A refused option leaves the cursor as it was.
         pin.park(ctx.env().clock.mono());
         return Err(Error::bad_value("cannot set maxTimeMS on getMore command for a non-awaitData cursor"));
@@ -92,7 +36,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     if let Some(scripts) = pin.body().scripts() {
         scripts.follow(crate::scripts::operation(ctx));
     }
-    let mut r = next_batch(server, ctx, &args, pin).await?;
+    let mut r = next_batch(server, ctx, &args, max_time_ms, pin).await?;
     if req.exhaust_allowed && r.1 != 0 {
         r.0.next = Some(match args.known_committed {
             // The next wait must not end for the commit point that this reply tells.
@@ -107,7 +51,8 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
 async fn next_batch(
     server: &Server,
     ctx: &OpCtx,
-    args: &Args<'_>,
+    args: &GetMoreArgs<'_>,
+    max_time_ms: Option<i64>,
     mut pin: Pinned<'_, crate::body::CursorBody>,
 ) -> Result<(Reply, i64)> {
     let mut r = Reply::with_capacity(4096);
@@ -116,8 +61,7 @@ async fn next_batch(
     let mut batch = Batch::begin(&mut r.body, "nextBatch", docs_max);
     let mut more = pin.body().fill(server, ctx, &mut batch, None).await?;
     if batch.len() == 0 && pin.info.await_data && more == More::Yes {
-        let wait =
-            Duration::from_millis(args.max_time_ms.unwrap_or(pando_base::limits::AWAIT_DATA_MS) as u64);
+        let wait = Duration::from_millis(max_time_ms.unwrap_or(pando_base::limits::AWAIT_DATA_MS) as u64);
         let until = Until { deadline: ctx.started + wait, committed_after: args.known_committed };
         more = pin.body().await_data(server, ctx, &mut batch, until).await?;
     }

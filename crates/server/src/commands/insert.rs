@@ -3,23 +3,21 @@
 use super::prelude::*;
 use crate::inserting::Inserting;
 use crate::top;
-use crate::writes::{Outcome, Retry, WriteArgs, check_batch_size, check_statement_ids};
+use crate::writes::{Outcome, Retry};
+use pando_catalog::names::check_writable;
+use pando_request::InsertArgs;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     // tour: insert 3/9
-    let args = WriteArgs::parse(&req, "insert", "documents")?;
-    let ns = req.ns()?;
-    pando_catalog::names::check_writable(&ns)?;
-    let docs: Vec<&RawDoc> = req.required_docs("insert", "documents")?.collect();
-    check_batch_size(docs.len())?;
-    check_statement_ids(req.body, docs.len())?;
+    let args = InsertArgs::parse(&req, check_writable)?;
+    let (ns, docs, write) = (args.ns, args.documents, args.write);
     server.before_write(ctx).await?;
     server.instance.metrics.op_counters.insert.add(docs.len() as u64);
-    let series = server.series_to_write(&ns, args.by_buckets)?;
+    let series = server.series_to_write(&ns, write.by_buckets)?;
     let how = Inserting {
-        ordered: args.ordered,
-        bypass_validation: args.bypass_validation,
-        checked: server.uuid_of_write(args.by_uuid, "insert", &req, &ns, series.as_ref()),
+        ordered: write.ordered,
+        bypass_validation: write.bypass_validation,
+        checked: server.uuid_of_write(write.collection_uuid.is_some(), "insert", &req, &ns, series.as_ref()),
         series: series.as_ref(),
     };
     let mut retry = Retry::begin(server, ctx, req.body).await?;

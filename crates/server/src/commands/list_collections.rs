@@ -1,10 +1,10 @@
 //! `listCollections`: the collections and views of a database.
 
 use super::prelude::*;
-use crate::cursor_reply::cursor_option;
 use pando_catalog::Named;
 use pando_query::QueryCtx;
 use pando_query::matcher::Matcher;
+use pando_request::fields::cursor_option;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let (mut name_only, mut filter, mut batch_size) = (false, None, None);

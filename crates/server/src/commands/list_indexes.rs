@@ -1,10 +1,10 @@
 //! `listIndexes`: the indexes of a collection.
 
 use super::prelude::*;
-use crate::cursor_reply::cursor_option;
 use pando_catalog::Collection;
 use pando_command::request::unstable_field;
 use pando_query::timeseries::index_of_users;
+use pando_request::fields::cursor_option;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let ns = server.ns_or_uuid(&req)?;

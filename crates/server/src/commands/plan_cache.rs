@@ -1,10 +1,10 @@
 //! `planCacheClear`: forgets remembered plans, of one query shape or of all.
 
 use super::prelude::*;
-use crate::find_args::FindArgs;
 use pando_catalog::Collection;
 use pando_query::plan::Query;
 use pando_query::plan::explain::query_hash;
+use pando_request::FindArgs;
 
 pub(super) async fn clear(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     if let Some(coll) = server.existing_collection(&req.ns_of_ddl()?)? {

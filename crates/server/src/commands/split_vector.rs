@@ -6,12 +6,12 @@
 
 use super::key_range::{self, has_all};
 use super::prelude::*;
-use crate::find_args::FindArgs;
 use pando_base::limits::{BSON_USER_BYTES_MAX, SPLIT_MEGABYTES_MAX, SPLIT_OBJECTS_MAX};
 use pando_bson::cmp_docs;
 use pando_catalog::{Collection, Index, Named};
 use pando_command::args::safe_i64;
 use pando_query::plan::Hint;
+use pando_request::FindArgs;
 use std::cmp::Ordering;
 use std::sync::Arc;
 

@@ -1,54 +1,20 @@
 //! `update`: a list of statements `{q, u, ...}` against one collection.
 
 use super::prelude::*;
-use crate::statements::{UpdateStatement, Updated};
-use crate::writes::{Outcome, Retry, WriteArgs, check_batch_size, check_statement_ids};
-use pando_command::Args;
-use pando_command::request::missing;
-use pando_query::stage::first_look;
+use crate::statements::Updated;
+use crate::writes::{Outcome, Retry};
+use pando_catalog::names::check_writable;
+use pando_request::UpdateArgs;
 use pando_session::retryable::Kind;
 
-/// One element of `updates`, as written.
-pub(super) fn parse_statement(doc: &RawDoc) -> Result<UpdateStatement<'_>> {
-    const OWNER: &str = "update.updates";
-    let mut s = UpdateStatement::default();
-    let (mut q, mut u) = (None, None);
-    for arg in Args::of_doc(OWNER, doc) {
-        if arg.is_absent() && matches!(arg.name(), "q" | "c" | "upsert" | "multi" | "collation" | "sampleId")
-        {
-            continue;
-        }
-        match arg.name() {
-            "q" => q = Some(arg.doc()?),
-            "u" => u = Some(UpdateStatement::change(&arg)?),
-            "c" => s.constants = Some(arg.doc()?),
-            _ if s.take(&arg)? => {}
-            _ => return Err(arg.unknown()),
-        }
-    }
-    s.filter = q.ok_or_else(|| missing(OWNER, "q"))?;
-    s.update = u.ok_or_else(|| missing(OWNER, "u"))?;
-    // Stages that nobody knows are a mistake of the command, not of one of its statements.
-    if let Value::Array(stages) = s.update {
-        first_look(stages)?;
-    }
-    Ok(s)
-}
-
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let args = WriteArgs::parse(&req, "update", "updates")?;
-    let ns = req.ns()?;
-    pando_catalog::names::check_writable(&ns)?;
-    let docs = req.required_docs("update", "updates")?;
-    let statements = docs.map(parse_statement).collect::<Result<Vec<_>>>()?;
-    check_batch_size(statements.len())?;
-    check_statement_ids(req.body, statements.len())?;
+    let UpdateArgs { ns, write, updates } = UpdateArgs::parse(&req, check_writable)?;
     server.before_write(ctx).await?;
-    let series = server.series_to_write(&ns, args.by_buckets)?;
-    let checked = server.uuid_of_write(args.by_uuid, "update", &req, &ns, series.as_ref());
+    let series = server.series_to_write(&ns, write.by_buckets)?;
+    let checked = server.uuid_of_write(write.collection_uuid.is_some(), "update", &req, &ns, series.as_ref());
     let mut retry = Retry::begin(server, ctx, req.body).await?;
     let mut out = Outcome { n_modified: Some(0), ..Outcome::default() };
-    for (i, s) in statements.iter().enumerate() {
+    for (i, s) in updates.iter().enumerate() {
         server.instance.metrics.op_counters.update.inc();
         if let Some(done) = retry.done(i)? {
             out.n += 1;
@@ -58,10 +24,8 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             }
             continue;
         }
-        let WriteArgs { lets, bypass_validation, .. } = args;
-        let s = UpdateStatement { lets, bypass_validation, index: i, ..s.clone() };
         let done = match &checked {
-            Ok(()) => server.update_in(ctx, &ns, series.as_ref(), &s, &mut retry).await,
+            Ok(()) => server.update_in(ctx, &ns, series.as_ref(), s, &mut retry).await,
             Err(e) => Err(e.clone()),
         };
         match done {
@@ -71,7 +35,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             Err(e) => {
                 server.write_failed(ctx, &e)?;
                 out.errors.push((i, e));
-                if args.ordered || ctx.in_txn() {
+                if write.ordered || ctx.in_txn() {
                     break;
                 }
             }

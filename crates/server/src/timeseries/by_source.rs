@@ -5,13 +5,14 @@ use crate::Server;
 use crate::aggregation::hint_on_buckets;
 use crate::find_one::Lookup;
 use crate::query_cursor::ReadPoint;
-use crate::statements::{DeleteStatement, UpdateStatement, Updated};
+use crate::statements::Updated;
 use crate::writes::Retry;
 use pando_base::{Error, ErrorCode, Result, limits};
 use pando_bson::{Bson, DocBuilder, RawDoc, Value};
 use pando_command::OpCtx;
 use pando_query::plan::Hint;
 use pando_query::timeseries::{filter_on_meta, measurements_in, update_on_meta};
+use pando_request::{DeleteStatement, UpdateStatement};
 
 impl Server {
     /// A delete. Returns how many measurements went.

@@ -4,7 +4,6 @@ use super::Series;
 use crate::Server;
 use crate::aggregation::hint_on_buckets;
 use crate::find_one::Lookup;
-use crate::statements::DeleteStatement;
 use crate::writes::Retry;
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{DocBuf, RawDoc};
@@ -14,6 +13,7 @@ use pando_query::matcher::Matcher;
 use pando_query::source::RecordId;
 use pando_query::stage::{bucket_filter, measurements};
 use pando_query::timeseries::Bucket;
+use pando_request::DeleteStatement;
 use pando_session::retryable::{Done, Kind};
 
 /// Buckets that one unit of work writes again: each may be as large as many documents.

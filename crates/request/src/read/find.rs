@@ -1,51 +1,49 @@
 //! The arguments of `find`, as `explain` and views need them too.
 
-use crate::resume_token;
+use super::resume_token;
+use crate::constants::RUNTIME_CONSTANTS;
+use crate::fields::bool_field;
+use crate::spell::{self, spell_hint};
 use pando_base::{Error, Result};
-use pando_bson::shape::{Field, Shape};
-use pando_bson::{RawDoc, Value};
+use pando_bson::shape::Shape;
+use pando_bson::{DocBuilder, Elem, RawDoc, Value};
 use pando_command::request::unstable_field;
 use pando_command::{Arg, Args};
 use pando_query::plan::Hint;
 
-/// What a router tells of its clock; nothing follows from it here.
-pub(crate) const RUNTIME_CONSTANTS: Shape = Shape::Fields(&[
-    Field::required("localNow", Shape::Date),
-    Field::required("clusterTime", Shape::Timestamp),
-    Field::optional("jsScope", Shape::Object),
-    Field::optional("isMapReduce", Shape::Bool),
-    Field::optional("userRoles", Shape::List(&Shape::Any)),
-]);
-
+/// What a query asks for, whichever command brought it.
 #[derive(Clone, Default)]
-pub(crate) struct FindArgs<'a> {
-    pub(crate) filter: Option<&'a RawDoc>,
-    pub(crate) sort: Option<&'a RawDoc>,
-    pub(crate) projection: Option<&'a RawDoc>,
-    pub(crate) hint: Option<Hint>,
-    pub(crate) skip: u64,
+pub struct FindArgs<'a> {
+    pub filter: Option<&'a RawDoc>,
+    pub sort: Option<&'a RawDoc>,
+    pub projection: Option<&'a RawDoc>,
+    pub hint: Option<Hint>,
+    pub skip: u64,
     /// `None` and 0 = no limit.
-    pub(crate) limit: Option<u64>,
-    pub(crate) batch_size: Option<u64>,
-    pub(crate) single_batch: bool,
-    pub(crate) min: Option<&'a RawDoc>,
-    pub(crate) max: Option<&'a RawDoc>,
-    pub(crate) return_key: bool,
-    pub(crate) show_record_id: bool,
-    pub(crate) tailable: bool,
-    pub(crate) await_data: bool,
-    pub(crate) no_cursor_timeout: bool,
-    pub(crate) allow_partial: bool,
-    pub(crate) read_once: bool,
-    pub(crate) collation: Option<&'a RawDoc>,
-    pub(crate) allow_disk_use: Option<bool>,
-    pub(crate) lets: Option<&'a RawDoc>,
-    /// Names a `term`: another member of the set reads the oplog.
-    pub(crate) for_member: bool,
-    pub(crate) by_uuid: bool,
+    pub limit: Option<u64>,
+    pub batch_size: Option<u64>,
+    pub single_batch: bool,
+    pub min: Option<&'a RawDoc>,
+    pub max: Option<&'a RawDoc>,
+    pub return_key: bool,
+    pub show_record_id: bool,
+    pub tailable: bool,
+    pub await_data: bool,
+    pub no_cursor_timeout: bool,
+    pub allow_partial: bool,
+    pub read_once: bool,
+    pub collation: Option<&'a RawDoc>,
+    pub allow_disk_use: Option<bool>,
+    pub lets: Option<&'a RawDoc>,
+    /// The term of another member of the set that reads the oplog.
+    pub term: Option<i64>,
+    /// As given: who looks the collection up checks its type and the UUID itself.
+    pub collection_uuid: Option<Value<'a>>,
     /// Each batch tells where a scan could go on.
-    pub(crate) resume_token: bool,
-    pub(crate) resume_after: Option<&'a RawDoc>,
+    pub resume_token: bool,
+    pub resume_after: Option<&'a RawDoc>,
+    /// Arguments that are checked here and acted on nowhere.
+    pub others: Vec<Elem<'a>>,
 }
 
 /// Arguments that complain about a null too.
@@ -82,20 +80,9 @@ fn doc_field<'a>(arg: &Arg<'a>) -> Result<&'a RawDoc> {
     }
 }
 
-pub(crate) fn bool_field(arg: &Arg<'_>) -> Result<bool> {
-    match arg.value() {
-        Value::Boolean(b) => Ok(b),
-        v => Err(Error::type_mismatch(format!(
-            "Field '{}' should be a boolean value, but found: {}",
-            arg.name(),
-            v.type_name()
-        ))),
-    }
-}
-
 impl<'a> FindArgs<'a> {
     /// Reads everything behind the collection's name. `strict`: only what the Stable API has.
-    pub(crate) fn parse(args: Args<'a>, strict: bool) -> Result<FindArgs<'a>> {
+    pub fn parse(args: Args<'a>, strict: bool) -> Result<FindArgs<'a>> {
         let mut a = FindArgs::default();
         let mut to_return = false;
         for arg in args {
@@ -134,19 +121,21 @@ impl<'a> FindArgs<'a> {
                     arg.i64_at_least(0)?;
                     to_return = true;
                 }
-                "term" => {
-                    arg.i64()?;
-                    a.for_member = true;
-                }
-                "collectionUUID" => a.by_uuid = true,
+                "term" => a.term = Some(arg.i64()?),
+                "collectionUUID" => a.collection_uuid = Some(arg.value()),
                 "$_requestResumeToken" => a.resume_token = bool_field(&arg)?,
                 "$_resumeAfter" => a.resume_after = Some(doc_field(&arg)?).filter(|d| !d.is_empty()),
-                "encryptionInformation" => arg.no_encryption()?,
-                "oplogReplay" => drop(bool_field(&arg)?),
-                "options" => arg.check(&Shape::Object)?,
-                "runtimeConstants" => arg.check(&RUNTIME_CONSTANTS)?,
-                "includeQueryStatsMetrics" | "querySettings" => {}
-                _ => return Err(arg.unknown()),
+                _ => {
+                    match name {
+                        "encryptionInformation" => arg.no_encryption()?,
+                        "oplogReplay" => drop(bool_field(&arg)?),
+                        "options" => arg.check(&Shape::Object)?,
+                        "runtimeConstants" => arg.check(&RUNTIME_CONSTANTS)?,
+                        "includeQueryStatsMetrics" | "querySettings" => {}
+                        _ => return Err(arg.unknown()),
+                    }
+                    a.others.push(arg.elem());
+                }
             }
         }
         if to_return {
@@ -154,6 +143,41 @@ impl<'a> FindArgs<'a> {
         }
         a.check()?;
         Ok(a)
+    }
+
+    /// Writes the arguments that [`FindArgs::parse`] reads.
+    pub fn spell(&self, b: &mut DocBuilder) {
+        spell::doc(b, "filter", self.filter);
+        spell::doc(b, "sort", self.sort);
+        spell::doc(b, "projection", self.projection);
+        spell_hint(b, self.hint.as_ref());
+        spell::count(b, "skip", Some(self.skip).filter(|n| *n > 0));
+        spell::count(b, "limit", self.limit);
+        spell::count(b, "batchSize", self.batch_size);
+        spell::flag(b, "singleBatch", self.single_batch);
+        spell::doc(b, "min", self.min);
+        spell::doc(b, "max", self.max);
+        spell::flag(b, "returnKey", self.return_key);
+        spell::flag(b, "showRecordId", self.show_record_id);
+        spell::flag(b, "tailable", self.tailable);
+        spell::flag(b, "awaitData", self.await_data);
+        spell::flag(b, "noCursorTimeout", self.no_cursor_timeout);
+        spell::flag(b, "allowPartialResults", self.allow_partial);
+        spell::flag(b, "readOnce", self.read_once);
+        spell::doc(b, "collation", self.collation);
+        if let Some(allowed) = self.allow_disk_use {
+            b.bool("allowDiskUse", allowed);
+        }
+        spell::doc(b, "let", self.lets);
+        if let Some(term) = self.term {
+            b.i64("term", term);
+        }
+        if let Some(uuid) = self.collection_uuid {
+            b.value("collectionUUID", uuid);
+        }
+        spell::flag(b, "$_requestResumeToken", self.resume_token);
+        spell::doc(b, "$_resumeAfter", self.resume_after);
+        spell::others(b, &self.others);
     }
 
     /// `ntoreturn` ended with the old protocol.

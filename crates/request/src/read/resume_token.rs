@@ -2,13 +2,13 @@
 //!
 //! A token is `{$recordId: n}`, the last record of a batch; null stands for the beginning.
 
-use crate::find_args::FindArgs;
+use super::find::FindArgs;
 use pando_base::{Error, Result};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
 use pando_query::plan::{Hint, natural_of};
 use pando_query::source::{Direction, RecordId};
 
-pub(crate) fn check(a: &FindArgs<'_>) -> Result<()> {
+pub fn check(a: &FindArgs<'_>) -> Result<()> {
     if !a.resume_token {
         return match a.resume_after {
             Some(_) => {
@@ -30,7 +30,7 @@ pub(crate) fn check(a: &FindArgs<'_>) -> Result<()> {
 }
 
 /// The record after which a scan is to go on; `None` = from the beginning.
-pub(crate) fn parse(token: Option<&RawDoc>) -> Result<Option<RecordId>> {
+pub fn parse(token: Option<&RawDoc>) -> Result<Option<RecordId>> {
     let Some(token) = token else { return Ok(None) };
     let value = if token.count() == 1 { token.get("$recordId") } else { None };
     match value {
@@ -44,7 +44,7 @@ pub(crate) fn parse(token: Option<&RawDoc>) -> Result<Option<RecordId>> {
     }
 }
 
-pub(crate) fn document(at: Option<&RecordId>) -> DocBuf {
+pub fn document(at: Option<&RecordId>) -> DocBuf {
     let mut b = DocBuilder::new();
     match at {
         Some(RecordId::Long(n)) => b.i64("$recordId", *n),

@@ -1,0 +1,3 @@
+//! Commands that define collections and indexes.
+
+pub mod create_indexes;
