@@ -1,6 +1,6 @@
 //! The shape of a command and the one path all commands take.
 //!
-//! A command is a row ([`CommandSpec`]) of an alphabetical table and a handler in its own file:
+//! A command is a row ([`CommandRow`]) of one alphabetical [`table`], and a handler that a role registers for it, in its own file:
 //! `fn run<'a>(server: &'a S, ctx: &'a OpCtx, req: Request<'a>) -> Result<Reply>` (async). The handler reads
 //! its typed arguments with [`Request::args`], does its work and returns a [`Reply`] or an `Error`.
 //! Everything else — lookup, envelope, API version, fail points, write gate, deadlines, write concern,
@@ -26,11 +26,14 @@ pub mod node;
 mod op_ctx;
 pub mod params;
 pub mod pipeline;
+pub mod privilege;
 pub mod reply;
 pub mod request;
+pub mod roles;
 pub mod slow;
 mod spec;
 mod stable_api;
+pub mod table;
 pub mod transaction_rules;
 pub mod unfinished;
 
@@ -44,6 +47,9 @@ pub use node::{Attempt, Node, ReplyTimes, TopologyVersion};
 pub use op_ctx::{OpCtx, OpDebug, OpWatch};
 pub use params::{Param, Params};
 pub use pipeline::ends_transaction;
+pub use privilege::{Action, Privileges, Resource};
 pub use reply::{Next, Reply};
 pub use request::{Docs, Request, Sequence};
-pub use spec::{CommandCounts, CommandSpec, Flags, Handler, Registry};
+pub use roles::Roles;
+pub use spec::{Command, CommandCounts, CommandRow, Flags, Handler, Registry};
+pub use table::COMMANDS;

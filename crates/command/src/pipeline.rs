@@ -16,7 +16,7 @@ use crate::reply::{
     Encoded, Next, append_times, append_topology, error_body, labels_of, labels_of_late, tells_topology,
 };
 use crate::request::Sequence;
-use crate::spec::{CommandSpec, Flags, Registry};
+use crate::spec::{Command, CommandRow, Flags, Registry};
 use crate::{OpCtx, Request, slow, stable_api, transaction_rules};
 use pando_base::codes::class;
 use pando_base::{Error, ErrorCode, Result, patience};
@@ -70,11 +70,12 @@ pub async fn run<S: Node>(
     if msg.legacy_db.is_some() && !matches!(invoked_as, "hello" | "isMaster" | "ismaster") {
         return refuse(client, pando_wire::OpQuery::unsupported(invoked_as));
     }
-    let Some((spec, counts)) = registry.find(invoked_as) else {
+    let Some(spec) = registry.find(invoked_as) else {
         registry.unknown.inc();
         let text = format!("no such command: '{invoked_as}'");
         return refuse(client, Error::new(ErrorCode::CommandNotFound, text));
     };
+    let counts = &spec.counts;
     counts.total.inc();
     if !spec.flags.has(Flags::OWN_OPCOUNTER) {
         client.instance.metrics.op_counters.command.inc();
@@ -184,7 +185,7 @@ fn check_sequences(msg: &Incoming<'_>) -> Result<()> {
 
 /// All checks, the handler, and the wait for the write concern. Returns the reply body with `ok: 1`.
 async fn execute<S: Node>(
-    spec: &CommandSpec<S>,
+    spec: &Command<S>,
     node: &S,
     ctx: &OpCtx,
     req: Request<'_>,
@@ -347,7 +348,7 @@ pub fn ends_transaction(command: &str) -> bool {
 }
 
 /// Checks that need only the row and the envelope.
-fn check_allowed<S: Node>(spec: &CommandSpec<S>, node: &S, ctx: &OpCtx, req: &Request<'_>) -> Result<()> {
+fn check_allowed<S: Node>(spec: &Command<S>, node: &S, ctx: &OpCtx, req: &Request<'_>) -> Result<()> {
     let instance = node.instance();
     let flags = spec.flags;
     if flags.has(Flags::TEST_ONLY) && !instance.test_commands() {
@@ -378,7 +379,7 @@ fn check_allowed<S: Node>(spec: &CommandSpec<S>, node: &S, ctx: &OpCtx, req: &Re
     check_concerns(spec.name, flags, &ctx.args)
 }
 
-fn check_api<S>(spec: &CommandSpec<S>, api: &ApiParams, required: bool, body: &RawDoc) -> Result<()> {
+fn check_api(spec: &CommandRow, api: &ApiParams, required: bool, body: &RawDoc) -> Result<()> {
     let name = spec.name;
     if !api.v1 {
         if required && !matches!(name, "hello" | "getMore" | "commitTransaction" | "abortTransaction") {

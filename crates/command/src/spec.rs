@@ -1,9 +1,12 @@
-//! What a command is: one row of an alphabetical table, and the registry that finds rows by name.
+//! What a command is: one row of an alphabetical table, and the registry that finds rows and their handlers by name.
 
 use crate::metrics::Counter;
+use crate::privilege::Privileges;
+use crate::roles::Roles;
 use crate::{OpCtx, Reply, Request};
 use pando_base::{Error, ErrorCode, HashMap, Result};
 use pando_env::BoxFuture;
+use std::ops::Deref;
 
 /// Runs one command. `S` is the server's state: a role (replica-set member, router) has its own table.
 pub type Handler<S> = for<'a> fn(&'a S, &'a OpCtx, Request<'a>) -> BoxFuture<'a, Result<Reply>>;
@@ -16,8 +19,6 @@ impl Flags {
     pub const NONE: Flags = Flags(0);
     /// Only on `admin` (code 13 elsewhere).
     pub const ADMIN_ONLY: Flags = Flags(1);
-    /// Allowed before authentication.
-    pub const NO_AUTH: Flags = Flags(1 << 1);
     /// Reads user data: counts as a read in `opLatencies`.
     pub const READ: Flags = Flags(1 << 2);
     /// Writes user data: needs a primary, accepts `writeConcern` and waits for it.
@@ -50,21 +51,15 @@ impl Flags {
     pub const SENSITIVE: Flags = Flags(1 << 16);
     /// Refused with `apiDeprecationErrors` (324).
     pub const DEPRECATED_IN_V1: Flags = Flags(1 << 17);
-    /// Belongs to config servers: refused with 20 elsewhere.
-    pub const CONFIG_ROLE: Flags = Flags(1 << 18);
-    /// Belongs to members of a shard: refused with 193 elsewhere.
-    pub const SHARD_ROLE: Flags = Flags(1 << 19);
     /// Reads its own arguments before anybody looks at concerns and the time limit, and then asks
     /// [`OpCtx::arguments_read`]: of two mistakes MongoDB names the one in the command itself.
     pub const ARGS_FIRST: Flags = Flags(1 << 20);
-
     /// Its first value is not looked at as a collection's name: NUL may stand in it.
     pub const NAMES_NOTHING: Flags = Flags(1 << 21);
     /// Of read concerns it does not take `snapshot`.
     pub const NO_SNAPSHOT: Flags = Flags(1 << 22);
-
     /// Knows its arguments: `help` is none of them.
-    pub const TYPED: Flags = Flags(1 << 22);
+    pub const TYPED: Flags = Flags(1 << 24);
     /// Reads what is there now, and nothing newer can be waited for (`afterClusterTime`).
     pub const NOW: Flags = Flags(1 << 23);
 
@@ -87,28 +82,43 @@ impl std::ops::BitOr for Flags {
     }
 }
 
-/// One row. A command that is known but not built yet has a row without a handler and is refused as not supported.
-pub struct CommandSpec<S: 'static> {
+/// One row of the table: what is true of a command whoever serves it.
+#[derive(Clone, Copy, Debug)]
+pub struct CommandRow {
     pub name: &'static str,
     pub aliases: &'static [&'static str],
     pub flags: Flags,
     /// Part of Stable API version 1.
     pub api_v1: bool,
+    /// Who serves it.
+    pub roles: Roles,
+    pub privileges: Privileges,
     pub help: &'static str,
-    pub handler: Option<Handler<S>>,
 }
 
-impl<S> CommandSpec<S> {
-    /// Why a row without a handler does not run: the role that this node has not, or 115.
+impl CommandRow {
+    /// A command of every role that needs a login; the rest can be set.
+    pub const fn new(name: &'static str, flags: Flags) -> CommandRow {
+        CommandRow {
+            name,
+            aliases: &[],
+            flags,
+            api_v1: false,
+            roles: Roles::D.or(Roles::R),
+            privileges: Privileges::Login,
+            help: "-",
+        }
+    }
+    /// Why a command without a handler does not run: the role that this process has not, or 115.
     pub fn refusal(&self) -> Error {
         let name = self.name;
-        if self.flags.has(Flags::CONFIG_ROLE) {
+        if self.roles == Roles::C {
             return Error::new(
                 ErrorCode::IllegalOperation,
                 format!("{name} can only be run on config servers"),
             );
         }
-        if self.flags.has(Flags::SHARD_ROLE) {
+        if self.roles == Roles::S {
             let text = "Cannot accept sharding commands if not started with --shardsvr";
             return Error::new(ErrorCode::NoShardingEnabled, text);
         }
@@ -116,6 +126,43 @@ impl<S> CommandSpec<S> {
             ErrorCode::CommandNotSupported,
             format!("The {name} command is not supported by this server"),
         )
+    }
+    /// What is wrong with a table, if anything: order, names that occur twice, rows that say too little or too much.
+    pub fn check(rows: &[CommandRow]) -> Result<(), String> {
+        if let Some(w) = rows.windows(2).find(|w| w[0].name >= w[1].name) {
+            return Err(format!("{} must come before {}", w[1].name, w[0].name));
+        }
+        let mut names: Vec<&str> =
+            rows.iter().flat_map(|r| r.aliases.iter().copied().chain([r.name])).collect();
+        names.sort_unstable();
+        if let Some(w) = names.windows(2).find(|w| w[0] == w[1]) {
+            return Err(format!("{} occurs twice", w[0]));
+        }
+        for r in rows {
+            let wrong = match r.privileges {
+                _ if r.roles == Roles::NONE => "is served by nobody",
+                _ if r.flags.has(Flags::READ.or(Flags::WRITE)) => "reads and writes",
+                _ if r.help.is_empty() => "has no help line",
+                Privileges::Needs(_, []) => "needs no action on a resource",
+                _ => continue,
+            };
+            return Err(format!("{} {wrong}", r.name));
+        }
+        Ok(())
+    }
+}
+
+/// A command as a role has it: its row, the handler if there is one, and how often it ran.
+pub struct Command<S: 'static> {
+    row: &'static CommandRow,
+    pub handler: Option<Handler<S>>,
+    pub counts: CommandCounts,
+}
+
+impl<S> Deref for Command<S> {
+    type Target = CommandRow;
+    fn deref(&self) -> &CommandRow {
+        self.row
     }
 }
 
@@ -126,46 +173,46 @@ pub struct CommandCounts {
     pub failed: Counter,
 }
 
-/// The table with an index by name and alias, and a counter per row.
+/// The commands of a role, found by name and alias.
 pub struct Registry<S: 'static> {
-    table: &'static [CommandSpec<S>],
+    /// In the order of the table.
+    commands: Vec<Command<S>>,
     by_name: HashMap<&'static str, u16>,
-    counts: Vec<CommandCounts>,
     /// Requests for names that are not in the table.
     pub unknown: Counter,
 }
 
 impl<S: 'static> Registry<S> {
-    /// `table` must be sorted by name (checked by [`Registry::check`] in the server's tests).
-    pub fn new(table: &'static [CommandSpec<S>]) -> Registry<S> {
+    /// The rows that a process of these roles knows, with its handlers. A handler whose row it does not have is never called
+    /// ([`Registry::strangers`] names it).
+    pub fn new(
+        roles: Roles,
+        rows: &'static [CommandRow],
+        handlers: &[(&'static str, Handler<S>)],
+    ) -> Registry<S> {
+        let mut commands = Vec::new();
         let mut by_name = HashMap::default();
-        for (i, spec) in table.iter().enumerate() {
-            by_name.insert(spec.name, i as u16);
-            for alias in spec.aliases {
-                by_name.insert(alias, i as u16);
+        for row in rows.iter().filter(|r| r.roles.any(roles)) {
+            let handler = handlers.iter().find(|(name, _)| *name == row.name).map(|(_, h)| *h);
+            for name in row.aliases.iter().chain([&row.name]) {
+                by_name.insert(*name, commands.len() as u16);
             }
+            commands.push(Command { row, handler, counts: CommandCounts::default() });
         }
-        let counts = table.iter().map(|_| CommandCounts::default()).collect();
-        Registry { table, by_name, counts, unknown: Counter::default() }
+        Registry { commands, by_name, unknown: Counter::default() }
     }
-    /// The row of a name or alias.
-    pub fn find(&self, name: &str) -> Option<(&'static CommandSpec<S>, &CommandCounts)> {
+    /// The command of a name or alias.
+    pub fn find(&self, name: &str) -> Option<&Command<S>> {
         let i = usize::from(*self.by_name.get(name)?);
-        Some((&self.table[i], &self.counts[i]))
+        self.commands.get(i)
     }
-    /// All rows in order with their counters.
-    pub fn rows(&self) -> impl Iterator<Item = (&'static CommandSpec<S>, &CommandCounts)> {
-        self.table.iter().zip(&self.counts)
+    /// All commands in order.
+    pub fn commands(&self) -> impl Iterator<Item = &Command<S>> {
+        self.commands.iter()
     }
-    /// What is wrong with the table, if anything: order, duplicate names.
-    pub fn check(&self) -> Result<(), String> {
-        if let Some(w) = self.table.windows(2).find(|w| w[0].name >= w[1].name) {
-            return Err(format!("{} must come before {}", w[1].name, w[0].name));
-        }
-        let names: usize = self.table.iter().map(|s| 1 + s.aliases.len()).sum();
-        if names != self.by_name.len() {
-            return Err("a name or alias occurs twice".to_owned());
-        }
-        Ok(())
+    /// Those of the handlers that no command here has, for a test to refuse.
+    pub fn strangers<'a>(&self, handlers: &'a [(&'static str, Handler<S>)]) -> Vec<&'a str> {
+        let known = |name: &str| self.find(name).is_some_and(|c| c.name == name);
+        handlers.iter().map(|(name, _)| *name).filter(|name| !known(name)).collect()
     }
 }

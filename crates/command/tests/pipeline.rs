@@ -7,8 +7,8 @@ use pando_command::cluster_time::Signature;
 use pando_command::concern::{Provenance, W};
 use pando_command::pipeline::{Incoming, Outcome, run};
 use pando_command::{
-    Client, CommandSpec, Flags, Instance, Node, OpCtx, Params, Registry, Reply, ReplyTimes, Request,
-    TopologyVersion, WriteConcern, WriteConcernError,
+    Client, CommandRow, Flags, Handler, Instance, Node, OpCtx, Params, Registry, Reply, ReplyTimes, Request,
+    Roles, TopologyVersion, WriteConcern, WriteConcernError,
 };
 use pando_env::{BoxFuture, Env, Log};
 use std::sync::Arc;
@@ -141,46 +141,29 @@ async fn write(_: &Toy, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
     Ok(reply)
 }
 
-const TABLE: &[CommandSpec<Toy>] = &[
-    CommandSpec {
-        name: "hello",
-        aliases: &[],
-        flags: Flags::NO_AUTH,
-        api_v1: true,
-        help: "",
-        handler: Some(|_, _, _| Box::pin(async { Ok(Reply::new()) })),
-    },
-    CommandSpec {
-        name: "insert",
-        aliases: &[],
-        flags: Flags::WRITE.or(Flags::RETRYABLE).or(Flags::IN_TXN),
+const ROWS: &[CommandRow] = &[
+    CommandRow { api_v1: true, ..CommandRow::new("hello", Flags::NONE) },
+    CommandRow {
         api_v1: true,
         help: "insert documents",
-        handler: Some(|s, c, r| Box::pin(write(s, c, r))),
+        ..CommandRow::new("insert", Flags::WRITE.or(Flags::RETRYABLE).or(Flags::IN_TXN))
     },
-    CommandSpec { name: "later", aliases: &[], flags: Flags::NONE, api_v1: false, help: "", handler: None },
-    CommandSpec {
-        name: "shutdown",
-        aliases: &["stop"],
-        flags: Flags::ADMIN_ONLY,
-        api_v1: false,
-        help: "",
-        handler: Some(|_, _, _| Box::pin(async { Ok(Reply::new()) })),
-    },
-    CommandSpec {
-        name: "sleep",
-        aliases: &[],
-        flags: Flags::TEST_ONLY,
-        api_v1: false,
-        help: "",
-        handler: Some(|_, ctx, _| {
-            Box::pin(async move {
-                ctx.sleep(Duration::from_millis(100)).await?;
-                ctx.check_interrupt()?;
-                Ok(Reply::new())
-            })
-        }),
-    },
+    CommandRow::new("later", Flags::NONE),
+    CommandRow { aliases: &["stop"], ..CommandRow::new("shutdown", Flags::ADMIN_ONLY) },
+    CommandRow::new("sleep", Flags::TEST_ONLY),
+];
+
+const HANDLERS: &[(&str, Handler<Toy>)] = &[
+    ("hello", |_, _, _| Box::pin(async { Ok(Reply::new()) })),
+    ("insert", |s, c, r| Box::pin(write(s, c, r))),
+    ("shutdown", |_, _, _| Box::pin(async { Ok(Reply::new()) })),
+    ("sleep", |_, ctx, _| {
+        Box::pin(async move {
+            ctx.sleep(Duration::from_millis(100)).await?;
+            ctx.check_interrupt()?;
+            Ok(Reply::new())
+        })
+    }),
 ];
 
 struct Rig {
@@ -214,8 +197,8 @@ fn rig() -> Rig {
     params.set_at_startup("enableTestCommands", "1").unwrap();
     let instance = Instance::new(env, params);
     let client = instance.connection("127.0.0.1:5".to_owned(), "127.0.0.1:27017".to_owned());
-    let registry = Registry::new(TABLE);
-    registry.check().unwrap();
+    let registry = Registry::new(Roles::D, ROWS, HANDLERS);
+    CommandRow::check(ROWS).unwrap();
     Rig { toy: Toy { instance, primary: AtomicBool::new(true) }, registry, client }
 }
 

@@ -1,7 +1,6 @@
 //! Start, shutdown, and the handle that commands hold.
 
 use crate::backups::Backups;
-use crate::commands::TABLE;
 use crate::feature_version::FeatureVersion;
 use crate::feature_version_guard::FeatureVersionGuard;
 use crate::flow_control::Tickets;
@@ -139,7 +138,7 @@ impl Server {
             env,
             config,
             instance,
-            registry: Registry::new(TABLE),
+            registry: crate::commands::registry(),
             storage,
             catalog,
             repl: Arc::new(repl),

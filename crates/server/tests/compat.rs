@@ -1,15 +1,14 @@
 //! COMPAT.md's table of commands is the registry's. `BLESS=1 cargo test -p pando-server --test compat` rewrites it.
 
 use pando_base::ErrorCode;
-use pando_command::CommandSpec;
-use pando_server::Server;
+use pando_command::CommandRow;
 use pando_testkit::compat::check;
 use std::fmt::Write;
 
 const BEGIN: &str = "<!-- commands: from the registry -->\n";
 const END: &str = "<!-- end of commands -->\n";
 
-fn refusal(c: &CommandSpec<Server>) -> &'static str {
+fn refusal(c: &CommandRow) -> &'static str {
     match c.refusal().code {
         ErrorCode::IllegalOperation => "20: config servers only",
         ErrorCode::NoShardingEnabled => "193: shards only",
@@ -19,7 +18,7 @@ fn refusal(c: &CommandSpec<Server>) -> &'static str {
 
 fn table() -> String {
     let mut out = String::from("| command | answer | Stable API | about |\n|---|---|---|---|\n");
-    for c in pando_server::commands::TABLE {
+    for c in pando_server::commands::registry().commands() {
         let answer = match c.handler {
             Some(_) => "built",
             None => refusal(c),

@@ -4,9 +4,9 @@ use super::kind::{F, K, may, need};
 use super::{Gen, Group, values};
 use pando_base::Timestamp;
 use pando_bson::{Bson, Document, doc};
+use pando_command::COMMANDS;
 use pando_command::fail_point;
 use pando_command::params::Params;
-use pando_server::commands::TABLE;
 
 const BOOL: K = K::CBool;
 const NUM: K = K::CNum;
@@ -116,7 +116,7 @@ const NOT_HERE: &[&str] = &["shutdown", "resync"];
 impl Gen {
     /// One of the commands that ordinary programs leave alone, or one of theirs on this server.
     pub(super) fn admin_command(&mut self) -> Document {
-        let names: Vec<&'static str> = TABLE
+        let names: Vec<&'static str> = COMMANDS
             .iter()
             .map(|c| c.name)
             .filter(|n| super::commands::is_admin(n) && !NOT_HERE.contains(n))

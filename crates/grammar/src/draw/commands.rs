@@ -4,7 +4,7 @@ use super::kind::{F, K, may, need};
 use super::{Gen, Group, values};
 use crate::data;
 use pando_bson::{Bson, Document, doc};
-use pando_server::commands::TABLE;
+use pando_command::COMMANDS;
 
 /// What a command may touch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -342,14 +342,14 @@ fn class_of(name: &str) -> Class {
 /// Names in the tables here that no command has.
 pub fn unknown_commands() -> Vec<&'static str> {
     let names = FORMS.iter().map(|row| row.0).chain(ADMIN.iter().copied());
-    names.filter(|n| !TABLE.iter().any(|c| c.name == *n)).collect()
+    names.filter(|n| !COMMANDS.iter().any(|c| c.name == *n)).collect()
 }
 
 /// A command of a class; the database it runs in is the caller's affair.
 pub fn command(g: &mut Gen, class: Class) -> Document {
     match class {
         Class::Server => {
-            let rows: Vec<_> = TABLE.iter().filter(|c| class_of(c.name) == Class::Server).collect();
+            let rows: Vec<_> = COMMANDS.iter().filter(|c| class_of(c.name) == Class::Server).collect();
             let name = rows[g.rng.below(rows.len())].name;
             g.drawn.push((Group::Command, name));
             g.anything(name)

@@ -66,7 +66,7 @@ impl Names {
         all.extend(self.stages.iter().map(|n| (Group::Stage, *n)));
         all.extend(self.filters.iter().chain(self.keywords).map(|n| (Group::Filter, *n)));
         all.extend(self.updates.iter().map(|n| (Group::Update, *n)));
-        all.extend(pando_server::commands::TABLE.iter().map(|c| (Group::Command, c.name)));
+        all.extend(pando_command::COMMANDS.iter().map(|c| (Group::Command, c.name)));
         all
     }
 }

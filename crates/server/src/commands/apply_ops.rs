@@ -9,13 +9,11 @@
 //! missing is missing because a later entry removed it. Entries are carried out one by one, not as one unit (as since
 //! MongoDB 7.0); the first that fails ends the command.
 
-use super::TABLE;
 use super::prelude::*;
 use pando_base::Uuid;
 use pando_bson::shape::{Field, Shape, check_fields};
 use pando_bson::values_equal;
 use pando_catalog::check_id;
-use pando_command::CommandSpec;
 use pando_command::reply::Encoded;
 use pando_env::BoxFuture;
 
@@ -310,8 +308,7 @@ async fn command(server: &Server, ctx: &OpCtx, db: &str, o: &RawDoc) -> Result<(
 
 /// Another command, as part of this one.
 async fn call(server: &Server, ctx: &OpCtx, name: &str, db: &str, body: &RawDoc) -> Result<Reply> {
-    let row = |spec: &&CommandSpec<Server>| spec.name == name || spec.aliases.contains(&name);
-    let Some((spec, handler)) = TABLE.iter().find(row).and_then(|spec| Some((spec, spec.handler?))) else {
+    let Some((spec, handler)) = server.registry.find(name).and_then(|c| Some((c, c.handler?))) else {
         return Err(Error::new(ErrorCode::CommandNotFound, format!("no such command: '{name}'")));
     };
     let req = Request {

@@ -53,7 +53,7 @@ fn parse<'a>(req: &Request<'a>) -> Result<(&'a RawDoc, Verbosity)> {
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let (body, verbosity) = parse(&req)?;
     let invoked_as = body.first().map_or("", |e| e.name());
-    let Some((spec, _)) = server.registry.find(invoked_as) else {
+    let Some(spec) = server.registry.find(invoked_as) else {
         let text = format!("Explain failed due to unknown command: {invoked_as}");
         return Err(Error::new(ErrorCode::CommandNotFound, text));
     };

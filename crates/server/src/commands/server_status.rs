@@ -403,11 +403,11 @@ fn metrics(server: &Server, d: &mut DocBuilder) {
     d.doc("changeStreams", |c| server.change_streams.append(c));
     d.doc("commands", |c| {
         c.i64("<UNKNOWN>", server.registry.unknown.get() as i64);
-        for (spec, counts) in server.registry.rows() {
+        for spec in server.registry.commands() {
             if spec.handler.is_some() {
                 c.doc(spec.name, |x| {
-                    x.i64("failed", counts.failed.get() as i64);
-                    x.i64("total", counts.total.get() as i64);
+                    x.i64("failed", spec.counts.failed.get() as i64);
+                    x.i64("total", spec.counts.total.get() as i64);
                 });
             }
         }

@@ -6,8 +6,8 @@ use pando_bson::{Document, RawDoc, doc};
 use pando_command::cluster_time::Signature;
 use pando_command::concern::{Provenance, W};
 use pando_command::{
-    CommandSpec, Flags, Instance, Next, Node, OpCtx, Params, Registry, Reply, ReplyTimes, Request,
-    TopologyVersion, WriteConcern, WriteConcernError,
+    CommandRow, Flags, Handler, Instance, Next, Node, OpCtx, Params, Registry, Reply, ReplyTimes, Request,
+    Roles, TopologyVersion, WriteConcern, WriteConcernError,
 };
 use pando_env::{BoxFuture, Log};
 use pando_shell::connection::Service;
@@ -94,17 +94,19 @@ async fn hello(_: &Toy, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     Ok(reply)
 }
 
-const TABLE: &[CommandSpec<Toy>] = &[
-    spec("count", |s, c, r| Box::pin(count(s, c, r))),
-    spec("echo", |s, c, r| Box::pin(echo(s, c, r))),
-    spec("hello", |s, c, r| Box::pin(hello(s, c, r))),
-    spec("linger", |_, c, _| Box::pin(linger(c))),
-    spec("ping", |_, _, _| Box::pin(async { Ok(Reply::new()) })),
-];
+const ROWS: &[CommandRow] = &[row("count"), row("echo"), row("hello"), row("linger"), row("ping")];
 
-const fn spec(name: &'static str, handler: pando_command::Handler<Toy>) -> CommandSpec<Toy> {
-    CommandSpec { name, aliases: &[], flags: Flags::NONE, api_v1: true, help: "", handler: Some(handler) }
+const fn row(name: &'static str) -> CommandRow {
+    CommandRow { api_v1: true, ..CommandRow::new(name, Flags::NONE) }
 }
+
+const HANDLERS: &[(&str, Handler<Toy>)] = &[
+    ("count", |s, c, r| Box::pin(count(s, c, r))),
+    ("echo", |s, c, r| Box::pin(echo(s, c, r))),
+    ("hello", |s, c, r| Box::pin(hello(s, c, r))),
+    ("linger", |_, c, _| Box::pin(linger(c))),
+    ("ping", |_, _, _| Box::pin(async { Ok(Reply::new()) })),
+];
 
 pub struct Rig {
     pub members: Arc<AtomicBool>,
@@ -126,8 +128,8 @@ pub fn rig(max_connections: usize) -> Rig {
     let (instance, port) = rt.block_on(async {
         let env = pando_env_tokio::env(&dir, Log::none(), pando_env_tokio::RealNet::default()).unwrap();
         let instance = Instance::new(env.clone(), Params::new());
-        let toy =
-            Toy { members: members.clone(), instance: instance.clone(), registry: Registry::new(TABLE) };
+        let registry = Registry::new(Roles::D, ROWS, HANDLERS);
+        let toy = Toy { members: members.clone(), instance: instance.clone(), registry };
         let service = Service::new(Arc::new(toy), |toy| &toy.registry);
         let hosts = ["127.0.0.1".to_owned()];
         let bound = listener::bind(&env, &hosts, 0, dir.to_str()).await.unwrap();
