@@ -37,7 +37,6 @@ actions! {
     ConnPoolSync "connPoolSync"
     ConvertToCapped "convertToCapped"
     CreateIndex "createIndex"
-    DbCheck "dbCheck"
     DbHash "dbHash"
     DbStats "dbStats"
     DropCollection "dropCollection"

@@ -83,7 +83,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "_flushRoutingTableCacheUpdatesWithWriteConcern" [] (ADMIN_ONLY) - [S] (internal) "sharding";
     "_getNextSessionMods" [] (ADMIN_ONLY) - [S] (internal) "sharding";
     "_getUserCacheGeneration" [] (ADMIN_ONLY | SECONDARY_OK) - [C] (internal) "users and roles";
-    "_hashBSONElement" [] (SECONDARY_OK | TEST_ONLY | NAMES_NOTHING) - [D R] (open) "The hash of a value in an index.";
+    "_hashBSONElement" [] (SECONDARY_OK | TEST_ONLY | NAMES_NOTHING) - [D R] (login) "The hash of a value in an index.";
     "_isSelf" [] (SECONDARY_OK) - [D R] (open) "Tells which process this is.";
     "_keptSessions" [] (ADMIN_ONLY | SECONDARY_OK) - [D] (internal) "What sessions have done, for a member that copies.";
     "_killOperations" [] (ADMIN_ONLY | SECONDARY_OK) - [D] (internal) "other";
@@ -134,7 +134,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "applyOps" [] (WRITE) - [D] (by_args) "Carries entries of an oplog out.";
     "authenticate" [] (SECONDARY_OK | SENSITIVE) v1 [D R] (open) "users and roles";
     "autoSplitVector" [] (NONE) - [S] (collection SplitVector) "sharding";
-    "availableQueryOptions" [] (SECONDARY_OK) - [D R] (open) "Relic: the flags of an old message.";
+    "availableQueryOptions" [] (SECONDARY_OK) - [D R] (login) "Relic: the flags of an old message.";
     "buildInfo" ["buildinfo"] (SECONDARY_OK) - [D R] (open) "Version and build facts.";
     "bulkWrite" [] (WRITE | IN_TXN | RETRYABLE | OWN_OPCOUNTER | ADMIN_ONLY) v1 [D R] (by_args) "Writes to several collections at once.";
     "captrunc" [] (WRITE | TEST_ONLY) - [D] (internal) "Takes documents off the end of a capped collection.";
@@ -166,7 +166,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "convertToCapped" [] (WRITE) - [D R] (collection ConvertToCapped) "Makes a collection capped, keeping its newest documents.";
     "coordinateCommitTransaction" [] (ADMIN_ONLY) - [S] (internal) "transactions";
     "count" [] (READ | SECONDARY_OPT_IN | READ_CONCERN | NO_SNAPSHOT | OWN_OPCOUNTER) v1 [D R] (collection Find) "Counts documents.";
-    "cpuload" [] (SECONDARY_OK | TEST_ONLY) - [D] (open) "Keeps a processor busy.";
+    "cpuload" [] (SECONDARY_OK | TEST_ONLY) - [D] (login) "Keeps a processor busy.";
     "create" [] (WRITE | IN_TXN | ARGS_FIRST) v1 [D R] (by_args) "Creates a collection or view.";
     "createIndexes" [] (WRITE | IN_TXN | ARGS_FIRST) v1 [D R] (collection CreateIndex) "Builds indexes.";
     "createRole" [] (NONE) - [D R] (by_args) "users and roles";
@@ -174,7 +174,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "createUser" [] (SENSITIVE) - [D R] (by_args) "users and roles";
     "currentOp" [] (ADMIN_ONLY | SECONDARY_OK | NOW) - [D R] (by_args) "Running operations.";
     "dataSize" ["datasize"] (READ | SECONDARY_OK) - [D R] (collection Find) "Bytes of a collection or of a key range of it.";
-    "dbCheck" [] (NONE) - [D] (collection DbCheck) "other";
+    "dbCheck" [] (NONE) - [D] (by_args) "other";
     "dbHash" ["dbhash"] (READ | SECONDARY_OK | READ_CONCERN | NOW) - [D] (database DbHash) "Digests of all collections of a database.";
     "dbStats" ["dbstats"] (READ | SECONDARY_OK) - [D R] (database DbStats) "Sizes and counts of a database.";
     "delete" [] (WRITE | IN_TXN | RETRYABLE | OWN_OPCOUNTER | ARGS_FIRST) v1 [D R] (collection Remove) "Deletes documents.";
@@ -197,7 +197,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "endSessions" [] (SECONDARY_OK | NAMES_NOTHING) v1 [D R] (login) "Ends sessions.";
     "explain" [] (READ | SECONDARY_OPT_IN | NAMES_NOTHING) v1 [D R] (by_args) "Shows how a command would run, or ran.";
     "features" [] (SECONDARY_OK | NAMES_NOTHING | TYPED) - [D R] (login) "Relic: capabilities of the server.";
-    "filemd5" [] (READ | SECONDARY_OK | NAMES_NOTHING) - [D R] (collection Find) "The MD5 digest of a GridFS file.";
+    "filemd5" [] (READ | SECONDARY_OK | NAMES_NOTHING) - [D R] (by_args) "The MD5 digest of a GridFS file.";
     "find" [] (READ | SECONDARY_OPT_IN | IN_TXN | READ_CONCERN | OWN_OPCOUNTER) v1 [D R] (collection Find) "Queries a collection.";
     "findAndModify" ["findandmodify"] (WRITE | IN_TXN | RETRYABLE | ARGS_FIRST) v1 [D R] (by_args) "Changes one document and returns it.";
     "flushRouterConfig" [] (ADMIN_ONLY | SECONDARY_OK) - [D R] (cluster FlushRouterConfig) "Refused: not part of a sharded cluster.";
@@ -208,7 +208,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "getCmdLineOpts" [] (ADMIN_ONLY | SECONDARY_OK | NAMES_NOTHING | TYPED) - [D R] (cluster GetCmdLineOpts) "How the process was started.";
     "getDatabaseVersion" [] (ADMIN_ONLY | SECONDARY_OK) - [S] (cluster GetDatabaseVersion) "sharding";
     "getDefaultRWConcern" [] (ADMIN_ONLY | SECONDARY_OK | NAMES_NOTHING | TYPED) - [D R] (cluster GetDefaultRWConcern) "Default read and write concern.";
-    "getDiagnosticData" [] (ADMIN_ONLY | SECONDARY_OK) - [D R] (cluster ServerStatus ReplSetGetStatus) "Figures for tools that watch the server.";
+    "getDiagnosticData" [] (ADMIN_ONLY | SECONDARY_OK) - [D R] (by_args) "Figures for tools that watch the server.";
     "getFreeMonitoringStatus" [] (ADMIN_ONLY | SECONDARY_OK) - [D] (cluster CheckFreeMonitoringStatus) "There is no free monitoring.";
     "getLastError" ["getlasterror"] (SECONDARY_OK | HIDDEN) - [D R] (open) "Removed; write concerns took its place.";
     "getLog" [] (ADMIN_ONLY | SECONDARY_OK) - [D R] (cluster GetLog) "The latest log lines.";
@@ -241,7 +241,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "logMessage" [] (ADMIN_ONLY | SECONDARY_OK | TEST_ONLY | NAMES_NOTHING | TYPED) - [D R] (internal) "Writes a line to the log.";
     "logRotate" [] (ADMIN_ONLY | SECONDARY_OK | NAMES_NOTHING | TYPED) - [D R] (cluster LogRotate) "Begins a new log file.";
     "logout" [] (SECONDARY_OK | NAMES_NOTHING | TYPED) - [D R] (open) "Ends the login of this connection.";
-    "makeSnapshot" [] (ADMIN_ONLY | SECONDARY_OK | TEST_ONLY) - [D] (internal) "The name of what has been applied.";
+    "makeSnapshot" [] (ADMIN_ONLY | SECONDARY_OK | TEST_ONLY) - [D] (login) "The name of what has been applied.";
     "mapReduce" ["mapreduce"] (READ | SECONDARY_OPT_IN | WRITE_CONCERN | NOW) - [D R] (by_args) "Maps documents to keys and values, and reduces each key's values to one (deprecated).";
     "mergeChunks" [] (ADMIN_ONLY) - [S] (internal) "sharding";
     "ping" [] (SECONDARY_OK | MAINTENANCE_OK | NAMES_NOTHING | NOW) v1 [D R] (open) "Is the server there?";
@@ -252,7 +252,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "prepareTransaction" [] (ADMIN_ONLY | IN_TXN | WRITE_CONCERN) - [D] (internal) "Logs a transaction and leaves it undecided (for its coordinator).";
     "profile" [] (SECONDARY_OK) - [D R] (by_args) "Which operations are profiled.";
     "reIndex" [] (SECONDARY_OK) - [D] (collection ReIndex) "Builds indexes again, on a standalone server.";
-    "reapLogicalSessionCacheNow" [] (ADMIN_ONLY | SECONDARY_OK | TEST_ONLY) - [D R] (internal) "Accepted; sessions go when their time is over.";
+    "reapLogicalSessionCacheNow" [] (ADMIN_ONLY | SECONDARY_OK | TEST_ONLY) - [D R] (login) "Accepted; sessions go when their time is over.";
     "recipientForgetMigration" [] (ADMIN_ONLY) - [D] (internal) "serverless";
     "recipientSyncData" [] (ADMIN_ONLY) - [D] (internal) "serverless";
     "recipientVoteImportedFiles" [] (ADMIN_ONLY) - [D] (internal) "serverless";
@@ -273,7 +273,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "replSetStepDown" [] (ADMIN_ONLY | SECONDARY_OK) - [D] (cluster ReplSetStateChange) "Makes a primary step down.";
     "replSetStepUp" [] (ADMIN_ONLY | SECONDARY_OK) - [D] (cluster ReplSetStateChange) "Makes a secondary stand for election.";
     "replSetSyncFrom" [] (ADMIN_ONLY | SECONDARY_OK) - [D] (cluster ReplSetStateChange) "Chooses a secondary's sync source.";
-    "replSetTest" [] (ADMIN_ONLY | SECONDARY_OK | MAINTENANCE_OK | TEST_ONLY) - [D] (internal) "Waits for a member to be in a state.";
+    "replSetTest" [] (ADMIN_ONLY | SECONDARY_OK | MAINTENANCE_OK | TEST_ONLY) - [D] (login) "Waits for a member to be in a state.";
     "replSetUpdatePosition" [] (ADMIN_ONLY | SECONDARY_OK | MAINTENANCE_OK | QUIET) - [D] (internal) "How far members behind this one are.";
     "resync" [] (ADMIN_ONLY | SECONDARY_OK) - [D] (cluster ReplSetStateChange) "Gives this member's data up and copies the set's again.";
     "revokePrivilegesFromRole" [] (NONE) - [D R] (by_args) "users and roles";
@@ -291,7 +291,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "setFreeMonitoring" [] (ADMIN_ONLY | SECONDARY_OK) - [D] (cluster SetFreeMonitoring) "There is no free monitoring to enable.";
     "setIndexCommitQuorum" [] (WRITE) - [D R] (collection CreateIndex) "Changes how many members a running index build waits for.";
     "setParameter" [] (ADMIN_ONLY | SECONDARY_OK) - [D R] (cluster SetParameter) "Changes server parameters.";
-    "setProfilingFilterGlobally" [] (SECONDARY_OK) - [D R] (login) "Refused: filters are set by database.";
+    "setProfilingFilterGlobally" [] (SECONDARY_OK) - [D R] (by_args) "Refused: filters are set by database.";
     "setShardVersion" [] (ADMIN_ONLY | SECONDARY_OK) - [S] (internal) "sharding";
     "setUserWriteBlockMode" [] (ADMIN_ONLY | WRITE | ARGS_FIRST) - [D R] (cluster SetUserWriteBlockMode) "Blocks the writes of users.";
     "shardingState" [] (ADMIN_ONLY | SECONDARY_OK) - [D] (cluster ShardingState) "Whether this node belongs to a sharded cluster.";
@@ -302,13 +302,13 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "startRecordingTraffic" [] (ADMIN_ONLY | SECONDARY_OK | TYPED) - [D R] (cluster TrafficRecord) "Refused: there is no folder for recordings.";
     "startSession" [] (SECONDARY_OK) - [D R] (login) "Starts a session.";
     "stopRecordingTraffic" [] (ADMIN_ONLY | SECONDARY_OK | TYPED) - [D R] (cluster TrafficRecord) "Refused: nothing is being recorded.";
-    "testDeprecation" [] (SECONDARY_OK | TEST_ONLY | DEPRECATED_IN_V1) v1 [D R] (login) "Deprecated in API version 1.";
-    "testDeprecationInVersion2" [] (SECONDARY_OK | TEST_ONLY) v1 [D R] (login) "Deprecated in API version 2.";
+    "testDeprecation" [] (SECONDARY_OK | TEST_ONLY | DEPRECATED_IN_V1) v1 [D R] (open) "Deprecated in API version 1.";
+    "testDeprecationInVersion2" [] (SECONDARY_OK | TEST_ONLY) v1 [D R] (open) "Deprecated in API version 2.";
     "testInternalTransactions" [] (ADMIN_ONLY) - [D] (internal) "transactions";
-    "testRemoval" [] (SECONDARY_OK | TEST_ONLY) v1 [D R] (login) "Removed in API version 2.";
+    "testRemoval" [] (SECONDARY_OK | TEST_ONLY) v1 [D R] (open) "Removed in API version 2.";
     "testReshardCloneCollection" [] (ADMIN_ONLY) - [D] (internal) "sharding";
-    "testVersion2" [] (SECONDARY_OK | TEST_ONLY) - [D R] (login) "Only in API version 2.";
-    "testVersions1And2" [] (SECONDARY_OK | TEST_ONLY) v1 [D R] (login) "In both API versions.";
+    "testVersion2" [] (SECONDARY_OK | TEST_ONLY) - [D R] (open) "Only in API version 2.";
+    "testVersions1And2" [] (SECONDARY_OK | TEST_ONLY) v1 [D R] (open) "In both API versions.";
     "top" [] (ADMIN_ONLY | SECONDARY_OK) - [D] (cluster Top) "Time spent per collection.";
     "update" [] (WRITE | IN_TXN | RETRYABLE | OWN_OPCOUNTER | ARGS_FIRST) v1 [D R] (by_args) "Changes documents.";
     "updateRole" [] (NONE) - [D R] (by_args) "users and roles";
@@ -316,7 +316,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "updateUser" [] (SENSITIVE) - [D R] (by_args) "users and roles";
     "usersInfo" [] (SECONDARY_OPT_IN | NAMES_NOTHING | TYPED) - [D R] (by_args) "Users (there are none yet).";
     "validate" [] (READ | SECONDARY_OPT_IN | NOW) - [D R] (collection Validate) "Checks a collection and its indexes.";
-    "validateDBMetadata" [] (SECONDARY_OK | NAMES_NOTHING | TYPED) - [D R] (database Validate) "What of a database is outside the Stable API.";
+    "validateDBMetadata" [] (SECONDARY_OK | NAMES_NOTHING | TYPED) - [D R] (by_args) "What of a database is outside the Stable API.";
     "voteAbortIndexBuild" [] (ADMIN_ONLY | WRITE | NAMES_NOTHING) - [D] (internal) "A member cannot make its part of an index build.";
     "voteCommitIndexBuild" [] (ADMIN_ONLY | WRITE | NAMES_NOTHING) - [D] (internal) "A member has its part of an index build.";
     "waitForFailPoint" [] (ADMIN_ONLY | SECONDARY_OK | TEST_ONLY | NAMES_NOTHING) - [D R] (open) "Waits until a fail point was hit.";
