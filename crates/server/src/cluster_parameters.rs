@@ -91,7 +91,7 @@ impl ClusterParameters {
 impl Server {
     /// Reads back what is stored, at the start and whenever this member applies a change of it.
     pub(crate) fn restore_cluster_parameters(&self) -> Result<()> {
-        let stored = self.find_named(&cluster_parameters_ns(), CHANGE_STREAM_OPTIONS)?;
+        let stored = self.internal.named(&cluster_parameters_ns(), CHANGE_STREAM_OPTIONS)?;
         let options = stored.and_then(|d| ChangeStreamOptions::from_doc(&d)).unwrap_or_default();
         self.cluster_parameters.set(options);
         Ok(())

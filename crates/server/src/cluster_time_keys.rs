@@ -4,12 +4,10 @@
 use crate::Server;
 use crate::tasks::pause;
 use pando_base::{Namespace, Result, Timestamp, limits};
-use pando_bson::RawDoc;
-use pando_catalog::{CollectionSource, Uninterrupted};
+use pando_catalog::Uninterrupted;
 use pando_command::Param;
 use pando_command::cluster_time::{BYTES, Key, Keys, Signature};
 use pando_env::Component;
-use pando_query::source::{Direction, RecordScan, Source};
 use pando_storage::ReadAt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -84,14 +82,7 @@ impl Server {
         self.keys_at(ReadAt::At(self.committed()))
     }
     fn keys_at(&self, at: ReadAt) -> Result<Vec<Key>> {
-        let Some(coll) = self.catalog.lookup(&keys_ns()) else { return Ok(Vec::new()) };
-        let mut source = CollectionSource::new(coll, self.storage.begin(at)?);
-        let mut rows = source.scan_records(RecordScan::all(Direction::Forward))?;
-        let mut keys = Vec::new();
-        while let Some((_, doc)) = rows.next()? {
-            keys.extend(Key::parse(RawDoc::trusted(&doc)));
-        }
-        Ok(keys)
+        Ok(self.internal.all(&keys_ns(), at)?.iter().filter_map(|doc| Key::parse(doc)).collect())
     }
     /// On a primary: the keys for now and for the time behind.
     pub(crate) async fn make_cluster_time_keys(&self) -> Result<()> {
@@ -106,7 +97,7 @@ impl Server {
         let now = self.storage.log().clock().max(wall);
         let made = Keys::new(self.keys_at(ReadAt::Latest)?).missing(now, interval, secret);
         for key in made {
-            let at = self.put_document(&Uninterrupted, &keys_ns(), &key.to_doc()).await?;
+            let at = self.internal.put(&Uninterrupted, &keys_ns(), &key.to_doc()).await?;
             self.await_majority(at).await?;
         }
         Ok(())

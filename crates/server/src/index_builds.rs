@@ -5,17 +5,16 @@
 //! part or end here, votes, quorums, the configuration, the role. Start, step-up and the everyday way are the same.
 
 use crate::Server;
+use pando_access::LogAs;
 use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Term, Uuid, limits};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value, doc};
-use pando_catalog::{
-    CollectionSource, Uninterrupted, UpdateForm, WriteOp, build_entries, find_id, retry_conflicts,
-};
+use pando_catalog::{Uninterrupted, build_entries};
 use pando_env::Component;
 use pando_env::sync::Notify;
-use pando_query::source::{Direction, RecordScan, Source};
 use pando_repl::topology::Host;
 use pando_repl::topology::commit_quorum::CommitQuorum;
 use pando_repl::topology::index_builds::{Action, Entry, Event, IndexBuilds, Part};
+use pando_storage::ReadAt;
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::pin;
@@ -147,12 +146,9 @@ impl Server {
     }
 
     fn index_build_entries(&self) -> Result<Vec<Entry>> {
-        let Some(coll) = self.catalog.lookup(&build_entries::ns()) else { return Ok(Vec::new()) };
-        let mut source = CollectionSource::new(coll, self.catalog.read_latest()?);
-        let mut rows = source.scan_records(RecordScan::all(Direction::Forward))?;
         let mut found = Vec::new();
-        while let Some((_, doc)) = rows.next()? {
-            let Some((build, quorum, ready)) = parse(RawDoc::trusted(&doc)) else { continue };
+        for doc in self.internal.all(&build_entries::ns(), ReadAt::Latest)? {
+            let Some((build, quorum, ready)) = parse(&doc) else { continue };
             found.push(Entry { build, quorum, ready, unfinished: self.catalog.is_unfinished(build) });
         }
         Ok(found)
@@ -181,7 +177,7 @@ impl Server {
                 let mut id = DocBuilder::new();
                 id.uuid("_id", &build.0);
                 // It is looked at again.
-                let _ = server.remove_document(&Uninterrupted, &build_entries::ns(), &id.finish()).await;
+                let _ = server.internal.remove(&Uninterrupted, &build_entries::ns(), &id.finish()).await;
             }),
         }
     }
@@ -267,11 +263,10 @@ impl Server {
 
     /// Before a build is begun on a primary, and at each step-up.
     pub(crate) async fn make_index_build_entries(&self) -> Result<()> {
-        let ns = build_entries::ns();
-        if !self.repl.is_replicated() || self.catalog.lookup(&ns).is_some() {
-            return Ok(());
+        match self.repl.is_replicated() {
+            true => self.internal.ensure(&build_entries::ns()).await,
+            false => Ok(()),
         }
-        self.catalog.write_lock_or_create(&ns).await.map(drop)
     }
 
     /// A member has its part. Nothing is written where nobody is asked.
@@ -347,29 +342,20 @@ impl Server {
     async fn change_index_build_entry(
         &self,
         build: Uuid,
-        mut change: impl FnMut(&RawDoc, (Uuid, CommitQuorum, BTreeSet<String>)) -> Option<DocBuf>,
+        mut change: impl FnMut(&RawDoc, (Uuid, CommitQuorum, BTreeSet<String>)) -> Option<DocBuf> + Send,
     ) -> Result<Option<OpTime>> {
         let not_found = || {
             let text = format!("No matching IndexBuildEntry found with indexBuildUUID: {build}");
             Error::new(ErrorCode::NoMatchingDocument, text)
         };
-        let coll = self.catalog.write_lock(&build_entries::ns()).await?.ok_or_else(not_found)?;
-        let mut id = DocBuilder::new();
-        id.uuid("_id", &build.0);
-        let id = id.finish();
-        let op = WriteOp { bypass_validation: true, ..WriteOp::default() };
-        let done = retry_conflicts(&self.catalog, &Uninterrupted, || {
-            let mut unit = self.catalog.begin_write(&coll)?;
-            let id = id.elem("_id").ok_or_else(not_found)?;
-            let (rid, old) = find_id(unit.txn(), &coll, id)?.ok_or_else(not_found)?;
-            let old = RawDoc::trusted(&old);
-            let Some(new) = change(old, parse(old).ok_or_else(not_found)?) else { return Ok(None) };
-            let diff = pando_oplog::diff::compute(old, &new);
-            let form = diff.as_ref().map_or(UpdateForm::Replacement, |d| UpdateForm::Diff(d));
-            unit.update(&op, &coll, &rid, old, &new, form, &[])?;
-            unit.commit().map(Some)
-        })
-        .await;
+        let mut key = DocBuilder::new();
+        key.uuid("_id", &build.0);
+        let (ns, key) = (build_entries::ns(), key.finish());
+        let changed = self.internal.change(&Uninterrupted, &ns, &key, LogAs::Difference, |old| {
+            let old = old.ok_or_else(not_found)?;
+            Ok(change(old, parse(old).ok_or_else(not_found)?))
+        });
+        let done = changed.await;
         self.index_builds.changed.bump();
         done
     }

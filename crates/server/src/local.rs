@@ -4,95 +4,30 @@ use crate::Server;
 use crate::feature_version::{FEATURE_VERSION, FeatureVersion};
 use crate::rw_defaults::ClusterWide;
 use crate::writes::ByCtx;
+use pando_access::LogAs;
 use pando_base::{Error, ErrorCode, Lsid, Namespace, OpTime, Result, limits};
-use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc, Value, values_equal};
-use pando_catalog::{CollectionSource, Interrupt, UpdateForm, WriteOp, find_id, retry_conflicts};
+use pando_bson::{DocBuilder, Elem, RawDoc, Value, values_equal};
 use pando_command::OpCtx;
 use pando_env::Component;
 use pando_oplog::entry::{EntryView, OpType};
 use pando_oplog::session::lsid_of;
-use pando_query::source::{Direction, RecordScan, Source};
 use pando_session::retryable::{Done, Image, Kind};
 use pando_session::transaction::Outcome;
 use std::ops::Bound;
 
 impl Server {
-    /// The only (first) document of a collection.
-    pub(crate) fn local_find_one(&self, ns: &Namespace) -> Result<Option<DocBuf>> {
-        let Some(coll) = self.catalog.lookup(ns) else { return Ok(None) };
-        let mut source = CollectionSource::new(coll, self.catalog.read_latest()?);
-        let first = source.scan_records(RecordScan::all(Direction::Forward))?.next()?;
-        Ok(first.map(|(_, doc)| RawDoc::trusted(&doc).to_buf()))
-    }
-    /// Makes `doc` the only document of a collection.
-    pub(crate) async fn local_replace_one(&self, ns: &Namespace, doc: &RawDoc) -> Result<()> {
-        let coll = self.catalog.write_lock_or_create(ns).await?;
-        let mut unit = self.catalog.begin_write(&coll)?;
-        let old = {
-            let mut source = CollectionSource::within(coll.collection().clone(), unit.txn());
-            source.scan_records(RecordScan::all(Direction::Forward))?.next()?
-        };
-        let op = WriteOp { bypass_validation: true, ..WriteOp::default() };
-        match old {
-            Some((rid, old)) => {
-                let old = RawDoc::trusted(&old);
-                let mut b = pando_bson::DocBuilder::with_capacity(doc.byte_len() + 32);
-                if let (Some(id), None) = (old.elem("_id"), doc.elem("_id")) {
-                    b.elem(id);
-                }
-                b.elems_of(doc);
-                let new = b.finish();
-                unit.update(&op, &coll, &rid, old, &new, UpdateForm::Replacement, &[])?;
-                unit.commit().map(drop)
-            }
-            None => {
-                drop(unit);
-                self.catalog.insert_unit(&op, &coll, &[doc], &[]).map(drop)
-            }
-        }
-    }
-
     /// Inserts `doc` or replaces the one with its `_id`, in any collection.
     pub(crate) async fn put_by_id(&self, ctx: &OpCtx, ns: &Namespace, doc: &RawDoc) -> Result<()> {
-        let last = self.put_document(&ByCtx(ctx), ns, doc).await?;
+        let last = self.internal.put(&ByCtx(ctx), ns, doc).await?;
         self.wrote(ctx, last);
         Ok(())
-    }
-    /// The same for work of the server's own.
-    pub(crate) async fn put_document(
-        &self,
-        interrupt: &dyn Interrupt,
-        ns: &Namespace,
-        doc: &RawDoc,
-    ) -> Result<OpTime> {
-        let coll = self.catalog.write_lock_or_create(ns).await?;
-        let op = WriteOp { bypass_validation: true, ..WriteOp::default() };
-        retry_conflicts(&self.catalog, interrupt, || {
-            let mut unit = self.catalog.begin_write(&coll)?;
-            let old = match doc.elem("_id") {
-                Some(id) => find_id(unit.txn(), &coll, id)?,
-                None => None,
-            };
-            match old {
-                Some((rid, old)) => {
-                    let old = RawDoc::trusted(&old);
-                    unit.update(&op, &coll, &rid, old, doc, UpdateForm::Replacement, &[])?;
-                    unit.commit()
-                }
-                None => {
-                    drop(unit);
-                    self.catalog.insert_unit(&op, &coll, &[doc], &[])
-                }
-            }
-        })
-        .await
     }
 
     /// Removes the document with this `_id`, if there is one.
     pub(crate) async fn remove_by_id(&self, ctx: &OpCtx, ns: &Namespace, id: Elem<'_>) -> Result<()> {
         let mut key = DocBuilder::new();
         key.elem(id);
-        if let Some(last) = self.remove_document(&ByCtx(ctx), ns, &key.finish()).await? {
+        if let Some(last) = self.internal.remove(&ByCtx(ctx), ns, &key.finish()).await? {
             self.wrote(ctx, last);
         }
         Ok(())
@@ -105,53 +40,31 @@ impl Server {
         id: Elem<'_>,
         diff: &RawDoc,
     ) -> Result<()> {
-        let coll = self.catalog.write_lock_or_create(ns).await?;
-        let op = WriteOp { bypass_validation: true, ..WriteOp::default() };
-        let last = retry_conflicts(&self.catalog, &ByCtx(ctx), || {
-            let mut unit = self.catalog.begin_write(&coll)?;
-            match find_id(unit.txn(), &coll, id)? {
-                Some((rid, old)) => {
-                    let old = RawDoc::trusted(&old);
-                    let new = pando_oplog::diff::apply(old, diff)?;
-                    check_same_id(id, &new)?;
-                    unit.update(&op, &coll, &rid, old, &new, UpdateForm::Replacement, &[])?;
-                    unit.commit()
-                }
-                None => {
-                    drop(unit);
-                    let mut b = DocBuilder::new();
-                    b.elem(id);
-                    let new = pando_oplog::diff::apply(&b.finish(), diff)?;
-                    check_same_id(id, &new)?;
-                    self.catalog.insert_unit(&op, &coll, &[&*new], &[])
-                }
-            }
-        })
-        .await?;
-        self.wrote(ctx, last);
+        let mut key = DocBuilder::new();
+        key.elem(id);
+        let key = key.finish();
+        let interrupt = ByCtx(ctx);
+        let changed = self.internal.change(&interrupt, ns, &key, LogAs::Replacement, |old| {
+            let new = pando_oplog::diff::apply(old.unwrap_or(&key), diff)?;
+            check_same_id(id, &new)?;
+            Ok(Some(new))
+        });
+        if let Some(last) = changed.await? {
+            self.wrote(ctx, last);
+        }
         Ok(())
     }
 
     /// Reads back what `setDefaultRWConcern` and `setFeatureCompatibilityVersion` stored.
     pub(crate) fn restore_settings(&self) -> Result<()> {
-        let stored = self.find_named(&settings_ns(), RW_DEFAULTS)?;
+        let stored = self.internal.named(&settings_ns(), RW_DEFAULTS)?;
         let mut v = stored.map_or_else(ClusterWide::default, |doc| ClusterWide::from_doc(&doc));
         v.local_wall_ms = self.env.clock.wall_ms();
         self.rw_defaults.set(v);
-        let stored = self.find_named(&versions_ns(), FEATURE_VERSION)?;
+        let stored = self.internal.named(&versions_ns(), FEATURE_VERSION)?;
         self.set_feature_version(stored.and_then(|d| FeatureVersion::from_doc(&d)).unwrap_or_default());
         self.restore_user_writes()?;
         self.restore_cluster_parameters()
-    }
-    /// The document whose `_id` is that text.
-    pub(crate) fn find_named(&self, ns: &Namespace, name: &str) -> Result<Option<DocBuf>> {
-        let Some(coll) = self.catalog.lookup(ns) else { return Ok(None) };
-        let mut key = DocBuilder::new();
-        key.str("_id", name);
-        let key = key.finish();
-        let Some(id) = key.elem("_id") else { return Ok(None) };
-        let found = find_id(&self.catalog.read_latest()?, &coll, id)?;
-        Ok(found.map(|(_, doc)| RawDoc::trusted(&doc).to_buf()))
     }
     pub(crate) async fn save_rw_defaults(&self, ctx: &OpCtx, v: &ClusterWide) -> Result<()> {
         self.put_by_id(ctx, &settings_ns(), &v.to_doc(RW_DEFAULTS)).await

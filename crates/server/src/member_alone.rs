@@ -26,7 +26,7 @@ impl Server {
     }
     /// At the start of a standalone node.
     pub(crate) fn look_for_a_set(&self) -> Result<()> {
-        let member = self.local_find_one(&config_ns())?.is_some();
+        let member = self.internal.first(&config_ns())?.is_some();
         self.member_alone.store(member, Relaxed);
         let log = &self.env.log;
         if member {

@@ -16,7 +16,7 @@ impl Server {
     pub(crate) fn own(&self) -> Result<DocBuf> {
         let mut b = DocBuilder::new();
         for name in COLLECTIONS {
-            match self.local_find_one(&ns(name))? {
+            match self.internal.first(&ns(name))? {
                 Some(doc) => b.raw_doc(name, &doc),
                 // The source's would be taken for ours.
                 None if name == "replset.election" => {
@@ -43,7 +43,7 @@ impl Server {
         let own = RawDoc::validate(&bytes).map_err(|_| damaged())?;
         for name in COLLECTIONS {
             let Some(Value::Document(doc)) = own.get(name) else { return Err(damaged()) };
-            self.local_replace_one(&ns(name), doc).await?;
+            self.internal.replace_only(&ns(name), doc).await?;
         }
         let promised =
             match (own.get_path("promised.ts"), own.get_path("promised.t").and_then(|v| v.as_i64())) {

@@ -4,8 +4,8 @@ use crate::Server;
 use crate::tasks::either;
 use pando_base::{Error, ErrorCode, Namespace, Result, limits};
 use pando_bson::{DocBuf, RawDoc};
+use pando_catalog::CollectionOptions;
 use pando_catalog::options::Capped;
-use pando_catalog::{CollectionOptions, WriteOp};
 use pando_env::sync::Notify;
 use pando_query::matcher::Matcher;
 use std::collections::{BTreeMap, VecDeque};
@@ -94,17 +94,11 @@ impl Server {
     /// Inserts one entry; the collection (capped, not replicated) is made when it is missing.
     async fn insert_profile_entry(&self, db: &str, entry: &RawDoc) -> Result<()> {
         let ns = Namespace::unchecked(db, "system.profile");
-        let coll = match self.catalog.write_lock(&ns).await? {
-            Some(coll) => coll,
-            None => {
-                let capped = Some(Capped::new(limits::PROFILE_BYTES, None));
-                let options = CollectionOptions { capped, ..CollectionOptions::default() };
-                self.catalog.create_collection(&ns, options).await?;
-                self.catalog.write_lock_or_create(&ns).await?
-            }
+        let capped = || {
+            let capped = Some(Capped::new(limits::PROFILE_BYTES, None));
+            CollectionOptions { capped, ..CollectionOptions::default() }
         };
-        let op = WriteOp { bypass_validation: true, ..WriteOp::default() };
-        self.catalog.insert_unit(&op, &coll, &[entry], &[]).map(drop)
+        self.internal.append(&ns, entry, capped).await
     }
 }
 

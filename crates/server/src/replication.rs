@@ -86,7 +86,7 @@ impl Server {
     async fn boot(&self) -> Result<Boot> {
         let set_name = self.repl.require_replication()?.to_owned();
         let top = self.top_of_log()?;
-        let config = match self.local_find_one(&config_ns())? {
+        let config = match self.internal.first(&config_ns())? {
             None => None,
             Some(doc) => {
                 let config = self.stored_config(&doc, &set_name)?;
@@ -139,7 +139,7 @@ impl Server {
     }
 
     fn last_vote(&self) -> Result<LastVote> {
-        let vote = self.local_find_one(&election_ns())?;
+        let vote = self.internal.first(&election_ns())?;
         let int = |name: &str| vote.as_ref().and_then(|d| d.get(name).and_then(|v| v.as_i64()));
         Ok(LastVote {
             term: int("term").unwrap_or(LastVote::NONE.term),
@@ -315,7 +315,7 @@ impl Effects for ServerEffects {
             server.check_own_goes_on()?;
             server.hold("hangBeforeWritingVote").await;
             let doc = doc! { "term": vote.term, "candidateIndex": vote.candidate_index };
-            server.local_replace_one(&election_ns(), &doc.to_raw()).await?;
+            server.internal.replace_only(&election_ns(), &doc.to_raw()).await?;
             server.sync_local().await?;
             // What is kept under another's files may have been read before this was written.
             server.check_own_goes_on()
@@ -339,7 +339,7 @@ impl Effects for ServerEffects {
                 server.progress.reset(server.top_of_log()?);
                 at = Some(Position::new(op, server.env.clock.wall_ms()));
             }
-            server.local_replace_one(&config_ns(), &config.to_doc()).await?;
+            server.internal.replace_only(&config_ns(), &config.to_doc()).await?;
             server.sync_local().await?;
             server.check_own_goes_on()?;
             if note == ConfigNote::Reconfig && server.catalog.gate().is_open() {

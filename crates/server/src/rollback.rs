@@ -310,7 +310,7 @@ impl Server {
         self.storage.log().wait_durable(common.ts).await?;
         let rbid = self.progress.rbid() + 1;
         let doc = doc! { "_id": "rollbackId", "rollbackId": rbid };
-        self.local_replace_one(&rollback_id_ns(), &doc.to_raw()).await?;
+        self.internal.replace_only(&rollback_id_ns(), &doc.to_raw()).await?;
         self.sync_local().await?;
         self.progress.set_rbid(rbid);
         Ok(rbid)
@@ -396,7 +396,7 @@ impl Server {
 
     /// At the start.
     pub(crate) fn restore_rollback_id(&self) -> Result<()> {
-        let stored = self.local_find_one(&rollback_id_ns())?;
+        let stored = self.internal.first(&rollback_id_ns())?;
         if let Some(Value::Int32(n)) = stored.as_ref().and_then(|d| d.get("rollbackId")) {
             self.progress.set_rbid(n);
         }

@@ -14,6 +14,7 @@ use crate::spill::Spills;
 use crate::top::Top;
 use crate::transitions::{CatchUps, Transitions};
 use crate::{Config, body::CursorBody, tasks, ttl::TtlStats};
+use pando_access::InternalCollections;
 use pando_base::Result;
 use pando_bson::ObjectId;
 use pando_catalog::Resource;
@@ -43,6 +44,8 @@ pub struct Server {
     pub registry: Registry<Server>,
     pub storage: Storage,
     pub catalog: Catalog,
+    /// What the server keeps for itself.
+    pub(crate) internal: InternalCollections,
     pub repl: Arc<Repl>,
     /// None on a standalone node.
     pub(crate) coordinator: OnceLock<Arc<Coordinator>>,
@@ -140,6 +143,7 @@ impl Server {
             instance,
             registry: crate::commands::registry(),
             storage,
+            internal: InternalCollections::new(catalog.clone()),
             catalog,
             repl: Arc::new(repl),
             coordinator: OnceLock::new(),

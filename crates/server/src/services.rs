@@ -3,12 +3,12 @@
 use crate::Server;
 use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Term};
 use pando_bson::{DocBuf, RawDoc};
-use pando_catalog::{CollectionSource, Interrupt, Uninterrupted, WriteOp, find_id, retry_conflicts};
+use pando_catalog::Uninterrupted;
 use pando_env::{BoxFuture, Component};
-use pando_query::source::{Direction, RecordScan, Source};
 use pando_repl::services::{Hooks, Host, ReplicaSetAware, Service, Store, demo};
 use pando_repl::topology::write_concern::{Concern, Waiter, Want};
 use pando_repl::topology::{Event, index_builds};
+use pando_storage::ReadAt;
 use std::sync::{Arc, Weak};
 
 pub(crate) struct Services {
@@ -76,26 +76,19 @@ impl Documents {
 impl Store for Documents {
     fn load(&self, ns: &Namespace) -> Result<Vec<DocBuf>> {
         let server = self.server()?;
-        let Some(coll) = server.catalog.lookup(ns) else { return Ok(Vec::new()) };
-        let mut source = CollectionSource::new(coll, server.catalog.read_latest()?);
-        let mut rows = source.scan_records(RecordScan::all(Direction::Forward))?;
-        let mut found = Vec::new();
-        while let Some((_, doc)) = rows.next()? {
-            found.push(RawDoc::trusted(&doc).to_buf());
-        }
-        Ok(found)
+        server.internal.all(ns, ReadAt::Latest)
     }
     fn put<'a>(&'a self, ns: &'a Namespace, doc: &'a RawDoc, majority: bool) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
             let server = self.server()?;
-            let at = server.put_document(&Uninterrupted, ns, doc).await?;
+            let at = server.internal.put(&Uninterrupted, ns, doc).await?;
             if majority { server.await_majority(at).await } else { Ok(()) }
         })
     }
     fn remove<'a>(&'a self, ns: &'a Namespace, id: &'a RawDoc) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
             let server = self.server()?;
-            let at = server.remove_document(&Uninterrupted, ns, id).await?;
+            let at = server.internal.remove(&Uninterrupted, ns, id).await?;
             // An earlier try may have removed it without a majority.
             server.await_majority(at.unwrap_or_else(|| server.last_applied())).await
         })
@@ -115,24 +108,6 @@ impl Server {
     /// None on a standalone node.
     pub(crate) fn services(&self) -> Option<&Services> {
         self.services.get()
-    }
-
-    pub(crate) async fn remove_document(
-        &self,
-        interrupt: &dyn Interrupt,
-        ns: &Namespace,
-        id: &RawDoc,
-    ) -> Result<Option<OpTime>> {
-        let (Some(coll), Some(id)) = (self.catalog.write_lock(ns).await?, id.elem("_id")) else {
-            return Ok(None);
-        };
-        retry_conflicts(&self.catalog, interrupt, || {
-            let mut unit = self.catalog.begin_write(&coll)?;
-            let Some((rid, old)) = find_id(unit.txn(), &coll, id)? else { return Ok(None) };
-            unit.delete(&WriteOp::default(), &coll, &rid, RawDoc::trusted(&old), &[])?;
-            unit.commit().map(Some)
-        })
-        .await
     }
 
     /// Returns when a majority holds the entry at `target`; fails when this node is primary no more.

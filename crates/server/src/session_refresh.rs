@@ -8,8 +8,8 @@ use crate::Server;
 use crate::tasks::pause;
 use crate::transaction::lsid_doc;
 use pando_base::{Error, ErrorCode, Namespace, Result, limits};
-use pando_bson::{DocBuf, DocBuilder, RawDoc};
-use pando_catalog::{Uninterrupted, UpdateForm, WriteOp, find_id, retry_conflicts};
+use pando_bson::{DocBuf, DocBuilder};
+use pando_catalog::Uninterrupted;
 use pando_command::{Lsid, Param};
 use pando_env::Component;
 use pando_rpc::{Connection, Options};
@@ -90,40 +90,14 @@ impl Server {
         spec.str("name", "lsidTTLIndex");
         spec.i32("expireAfterSeconds", (minutes * 60) as i32);
         self.catalog.create_indexes(&ns, &[&spec.finish()], &Uninterrupted).await?;
-        let Some(coll) = self.catalog.write_lock(&ns).await? else { return Ok(()) };
-        let op = WriteOp { bypass_validation: true, ..WriteOp::default() };
         for some in changes.used.chunks(limits::INSERT_UNIT_DOCS_MAX) {
-            retry_conflicts(&self.catalog, &Uninterrupted, || {
-                let mut unit = self.catalog.begin_write(&coll)?;
-                for id in some {
-                    let doc = self.record_of(id);
-                    let Some(key) = doc.elem("_id") else { continue };
-                    match find_id(unit.txn(), &coll, key)? {
-                        Some((rid, old)) => {
-                            let old = RawDoc::trusted(&old);
-                            unit.update(&op, &coll, &rid, old, &doc, UpdateForm::Replacement, &[])?;
-                        }
-                        None => self.catalog.insert_within(&mut unit, &op, &coll, &doc)?,
-                    }
-                }
-                unit.commit()
-            })
-            .await?;
+            let docs: Vec<DocBuf> = some.iter().map(|id| self.record_of(id)).collect();
+            self.internal.put_all(&Uninterrupted, &ns, &docs).await?;
             self.env.tasks.yield_now().await;
         }
         for some in changes.ended.chunks(limits::INSERT_UNIT_DOCS_MAX) {
-            retry_conflicts(&self.catalog, &Uninterrupted, || {
-                let mut unit = self.catalog.begin_write(&coll)?;
-                for id in some {
-                    let doc = self.record_of(id);
-                    let Some(key) = doc.elem("_id") else { continue };
-                    if let Some((rid, old)) = find_id(unit.txn(), &coll, key)? {
-                        unit.delete(&op, &coll, &rid, RawDoc::trusted(&old), &[])?;
-                    }
-                }
-                unit.commit()
-            })
-            .await?;
+            let keys: Vec<DocBuf> = some.iter().map(|id| self.record_of(id)).collect();
+            self.internal.remove_all(&Uninterrupted, &ns, &keys).await?;
         }
         Ok(())
     }
@@ -179,22 +153,21 @@ impl Server {
     /// Sessions that nobody has used here for a round and that the record does not have are over. Returns how many
     /// cursors went with them.
     fn end_unrecorded(&self, before: Duration) -> Result<usize> {
-        let Some(coll) = self.catalog.lookup(&sessions_ns()) else { return Ok(0) };
         let quiet =
             Duration::from_millis(self.instance.params.int(Param::logicalSessionRefreshMillis) as u64);
         let before = before.saturating_sub(quiet);
-        let txn = self.catalog.read_latest()?;
-        let mut over = Vec::new();
-        for id in self.sessions.unused_since(before) {
-            let mut key = DocBuilder::new();
-            key.raw_doc("_id", &key_of(&id));
-            let key = key.finish();
-            let Some(key) = key.elem("_id") else { continue };
-            if find_id(&txn, &coll, key)?.is_none() {
-                over.push(id);
-            }
-        }
-        drop(txn);
+        let unused: Vec<(Lsid, DocBuf)> = self
+            .sessions
+            .unused_since(before)
+            .into_iter()
+            .map(|id| {
+                let mut key = DocBuilder::new();
+                key.raw_doc("_id", &key_of(&id));
+                (id, key.finish())
+            })
+            .collect();
+        let keys = unused.iter().map(|(id, key)| (*id, &**key));
+        let Some(over) = self.internal.lacking(&sessions_ns(), keys)? else { return Ok(0) };
         for id in &over {
             self.sessions.forget(id, before);
             self.abort_session(id, ErrorCode::Interrupted);

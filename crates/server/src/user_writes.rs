@@ -79,7 +79,7 @@ impl OpObserver for UserWrites {
 impl Server {
     /// Reads back what is stored, at the start and whenever this member applies a change of it.
     pub(crate) fn restore_user_writes(&self) -> Result<()> {
-        let stored = self.find_named(&sections_ns(), ALL)?;
+        let stored = self.internal.named(&sections_ns(), ALL)?;
         let blocks = |d: &RawDoc| matches!(d.get("blockUserWrites"), Some(Value::Boolean(true)));
         self.user_writes.0.store(stored.is_some_and(|d| blocks(&d)), SeqCst);
         Ok(())
