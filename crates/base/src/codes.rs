@@ -196,6 +196,7 @@ codes! {
     215 DatabaseDropPending 0;
     216 ElectionInProgress 0;
     217 IncompleteTransactionHistory 0;
+    218 UpdateOperationFailed 0;
     221 IndexModified 0;
     222 CloseChangeStream 0;
     223 IllegalOpMsgFlag CLOSES;

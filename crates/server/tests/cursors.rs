@@ -231,3 +231,23 @@ async fn held(c: &mut Client) -> i64 {
     let metrics = status.get("metrics").and_then(Bson::as_doc).and_then(|m| m.get("cursor"));
     metrics.and_then(Bson::as_doc).and_then(|m| m.get("heldBytes")).and_then(Bson::as_i64).expect("a figure")
 }
+
+/// Also 0, which means no limit elsewhere.
+#[test]
+fn a_time_limit_is_refused_on_a_cursor_that_does_not_wait() {
+    run(async {
+        let world = World::new();
+        let server = world.start().await;
+        let mut c = server.connect().await;
+        insert(&mut c, "c", 0..5).await;
+        let (id, _) = batch(&c.ok(doc! { "find": "c", "batchSize": 2 }).await);
+        for ms in [0, 5] {
+            let mut limited = get_more(id, "c");
+            limited.push("maxTimeMS", ms);
+            let (code, text) = c.err(limited).await;
+            assert_eq!(code, 2, "{text}");
+        }
+        let (_, rest) = batch(&c.ok(get_more(id, "c")).await);
+        assert_eq!(rest.len(), 3, "the cursor is as it was");
+    });
+}

@@ -107,3 +107,71 @@ fn the_first_entry_that_fails_ends_the_command_and_is_told() {
         assert_eq!(all(&mut c).await, [doc! { "_id": 1 }], "what is refused changes nothing");
     });
 }
+
+#[test]
+fn a_condition_that_is_not_met_keeps_all_entries_out() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        c.ok(doc! { "insert": "c", "documents": [{ "_id": 1, "a": 5 }] }).await;
+        let entry = doc! { "op": "i", "ns": "test.c", "o": { "_id": 2 } };
+        let with = |res: Document| {
+            let condition = doc! { "ns": "test.c", "q": { "_id": 1 }, "res": res };
+            doc! { "applyOps": [entry.clone()], "preCondition": [condition], "$db": "admin" }
+        };
+        let refused = c.run(with(doc! { "a": 6 })).await;
+        assert_eq!(refused.get("code"), Some(&Bson::Int32(2)), "{refused:?}");
+        assert_eq!(refused.get("got"), Some(&doc! { "_id": 1, "a": 5 }.into()));
+        assert_eq!(all(&mut c).await.len(), 1);
+        c.ok(with(doc! { "a": { "$gt": 4 } })).await;
+        assert_eq!(all(&mut c).await.len(), 2);
+    });
+}
+
+#[test]
+fn an_update_of_what_is_not_there_inserts_it_unless_told_otherwise() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        c.ok(doc! { "insert": "c", "documents": [{ "_id": 1 }] }).await;
+        for (id, o, code) in [
+            (7, doc! { "_id": 7, "a": 1 }, 218),
+            (7, doc! { "$v": 2, "diff": { "u": { "a": 2 } } }, 218),
+            (1, doc! { "_id": 1, "a": 1 }, 0),
+        ] {
+            let entry = doc! { "op": "u", "ns": "test.c", "o": o, "o2": { "_id": id } };
+            let reply = c.run(doc! { "applyOps": [entry], "alwaysUpsert": false, "$db": "admin" }).await;
+            assert_eq!(reply.get("code").and_then(Bson::as_i64).unwrap_or(0), code, "{reply:?}");
+        }
+        assert_eq!(all(&mut c).await, [doc! { "_id": 1, "a": 1 }]);
+    });
+}
+
+#[test]
+fn entries_about_views_define_them() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        c.ok(doc! { "insert": "c", "documents": [{ "_id": 1 }] }).await;
+        c.ok(doc! { "insert": "d", "documents": [{ "_id": 2 }, { "_id": 3 }] }).await;
+        let view = |on: &str| doc! { "_id": "test.v", "viewOn": on, "pipeline": [] };
+        let on_views = |op: &str, o: Document| doc! { "op": op, "ns": "test.system.views", "o": o, "o2": { "_id": "test.v" } };
+        let created = doc! { "op": "c", "ns": "test.$cmd", "o": { "create": "system.views" } };
+        let count = async |c: &mut Client| c.ok(doc! { "count": "v" }).await.get("n").and_then(Bson::as_i64);
+        for _ in 0..2 {
+            apply(&mut c, created.clone()).await;
+            apply(&mut c, on_views("i", view("c"))).await;
+            assert_eq!(count(&mut c).await, Some(1));
+            apply(&mut c, on_views("u", view("d"))).await;
+            assert_eq!(count(&mut c).await, Some(2));
+        }
+        for _ in 0..2 {
+            apply(&mut c, on_views("d", doc! { "_id": "test.v" })).await;
+            assert_eq!(count(&mut c).await, Some(0));
+        }
+        assert_eq!(refused(&mut c, on_views("i", doc! { "_id": "test.w", "viewOn": 5 })).await, 14);
+    });
+}

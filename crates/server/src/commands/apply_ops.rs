@@ -10,12 +10,16 @@
 //! MongoDB 7.0); the first that fails ends the command.
 
 use super::prelude::*;
+use crate::writes::ByCtx;
+use pando_access::LogAs;
 use pando_base::Uuid;
+use pando_bson::Elem;
 use pando_bson::shape::{Field, Shape, check_fields};
 use pando_bson::values_equal;
 use pando_catalog::check_id;
 use pando_command::reply::Encoded;
 use pando_env::BoxFuture;
+use pando_query::matcher::Matcher;
 
 /// Fields of an entry, whether or not they matter here.
 const ENTRY: &[Field] = &[
@@ -90,17 +94,54 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             "Could not parse oplogApplicationMode :: caused by :: Invalid oplog application mode provided: {mode}"
         )));
     }
-    apply_all(server, ctx, req.first().value()).await
+    let list = req.first().value();
+    check_entries(&list)?;
+    if let Some(Value::Array(conditions)) = req.body.get("preCondition") {
+        for condition in conditions.iter().filter_map(|e| e.value().as_doc()) {
+            check_precondition(server, ctx, condition).await?;
+        }
+    }
+    let upsert = req.body.get("alwaysUpsert").and_then(|v| v.as_bool()).unwrap_or(true);
+    apply_all(server, ctx, list, upsert).await
 }
 
-fn apply_all<'a>(server: &'a Server, ctx: &'a OpCtx, list: Value<'a>) -> BoxFuture<'a, Result<Reply>> {
+/// `{ns, q, res}`: the first document that `q` finds must match `res` (2).
+async fn check_precondition(server: &Server, ctx: &OpCtx, condition: &RawDoc) -> Result<()> {
+    let text = |name: &str| condition.get(name).and_then(|v| v.as_str()).unwrap_or_default();
+    let part = |name: &str| condition.get(name).and_then(|v| v.as_doc()).unwrap_or(RawDoc::empty());
+    let (db, coll) = text("ns").split_once('.').unwrap_or((text("ns"), ""));
+    let ns = Namespace::new(db, coll)?;
+    let mut find = DocBuilder::new();
+    find.str("find", ns.coll()).raw_doc("filter", part("q")).i32("limit", 1).bool("singleBatch", true);
+    let reply = call(server, ctx, "find", ns.db(), &find.finish()).await?;
+    let reply = Encoded { buf: reply.body.into_buffer() };
+    let found = reply.doc().get_path("cursor.firstBatch").and_then(|v| v.as_array()).and_then(RawDoc::first);
+    let found = found.and_then(|e| e.value().as_doc()).unwrap_or(RawDoc::empty());
+    let wanted = Matcher::parse(part("res"), &server.query_ctx(ctx, None, None, None)?)?;
+    if wanted.matches(found)? {
+        return Ok(());
+    }
+    let mut told = DocBuilder::new();
+    told.raw_doc("got", found).raw_doc("whatFailed", condition);
+    Err(Error::bad_value("preCondition failed").with_extra(told.finish().into_bytes()))
+}
+
+/// The form of all entries.
+fn check_entries(list: &Value<'_>) -> Result<()> {
+    let Value::Array(entries) = list else { return Err(expected("applyOps", "array", list)) };
+    entries.iter().enumerate().try_for_each(|(i, e)| check_form(i, &e.value()))
+}
+
+/// `upsert`: an update of what is not there inserts it.
+fn apply_all<'a>(
+    server: &'a Server,
+    ctx: &'a OpCtx,
+    list: Value<'a>,
+    upsert: bool,
+) -> BoxFuture<'a, Result<Reply>> {
     Box::pin(async move {
-        let Value::Array(list) = list else {
-            return Err(expected("applyOps", "array", &list));
-        };
-        for (i, e) in list.iter().enumerate() {
-            check_form(i, &e.value())?;
-        }
+        check_entries(&list)?;
+        let list = list.as_array().unwrap_or(RawDoc::empty());
         let (mut results, mut failure) = (Vec::new(), None);
         for e in list {
             ctx.check_interrupt()?;
@@ -108,7 +149,7 @@ fn apply_all<'a>(server: &'a Server, ctx: &'a OpCtx, list: Value<'a>) -> BoxFutu
             if entry.get("op").and_then(|v| v.as_str()) == Some("n") {
                 continue;
             }
-            let done = apply(server, ctx, entry).await;
+            let done = apply(server, ctx, entry, upsert).await;
             results.push(done.is_ok());
             if let Err(e) = done {
                 failure = Some(e);
@@ -176,7 +217,7 @@ fn check_form(i: usize, v: &Value<'_>) -> Result<()> {
 }
 
 /// One entry.
-async fn apply(server: &Server, ctx: &OpCtx, entry: &RawDoc) -> Result<()> {
+async fn apply(server: &Server, ctx: &OpCtx, entry: &RawDoc, upsert: bool) -> Result<()> {
     let text = |name: &str| entry.get(name).and_then(|v| v.as_str()).unwrap_or_default();
     let (op, full) = (text("op"), text("ns"));
     if !matches!(op, "i" | "u" | "d" | "c") {
@@ -189,7 +230,7 @@ async fn apply(server: &Server, ctx: &OpCtx, entry: &RawDoc) -> Result<()> {
     if op == "c" {
         let db = full.split_once('.').map_or(full, |(db, _)| db);
         Namespace::new(db, "$cmd")?;
-        return command(server, ctx, db, o).await;
+        return command(server, ctx, db, o, upsert).await;
     }
     let Some((db, coll)) = full.split_once('.').filter(|(db, coll)| !db.is_empty() && !coll.is_empty())
     else {
@@ -205,6 +246,9 @@ async fn apply(server: &Server, ctx: &OpCtx, entry: &RawDoc) -> Result<()> {
                 format!("Failed to apply operation due to missing collection ({}): {entry}", Uuid(uuid));
             Error::new(ErrorCode::NamespaceNotFound, text)
         })?;
+    }
+    if coll == SYSTEM_VIEWS {
+        return define_view(server, ctx, op, entry, o).await;
     }
     // A view is refused here, whatever is to be done with it.
     if server.existing_collection(&ns)?.is_none() {
@@ -224,8 +268,67 @@ async fn apply(server: &Server, ctx: &OpCtx, entry: &RawDoc) -> Result<()> {
             server.put_by_id(ctx, &ns, o).await
         }
         "d" => server.remove_by_id(ctx, &ns, named(o, entry, "delete")?).await,
-        _ => update(server, ctx, &ns, entry, o).await,
+        _ => {
+            if !upsert {
+                check_is_there(server, ctx, &ns, entry, o).await?;
+            }
+            update(server, ctx, &ns, entry, o).await
+        }
     }
+}
+
+/// 218 when the document of an update is not there.
+async fn check_is_there(
+    server: &Server,
+    ctx: &OpCtx,
+    ns: &Namespace,
+    entry: &RawDoc,
+    o: &RawDoc,
+) -> Result<()> {
+    let o2 = entry.get("o2").and_then(|v| v.as_doc()).unwrap_or(RawDoc::empty());
+    let id = named(o2, entry, "update")?;
+    let mut count = DocBuilder::new();
+    count.str("count", ns.coll());
+    count.doc("query", |q| {
+        q.doc("_id", |is| {
+            is.value("$eq", id.value());
+        });
+    });
+    let reply = call(server, ctx, "count", ns.db(), &count.finish()).await?;
+    let reply = Encoded { buf: reply.body.into_buffer() };
+    if reply.doc().get("n").and_then(|v| v.as_i64()) == Some(0) {
+        let kind = if o.elem("_id").is_some() { "non-mod" } else { "mod" };
+        let text = format!("Update of {kind} failed: {{ oplogEntry: {entry} }}");
+        return Err(Error::new(ErrorCode::UpdateOperationFailed, text));
+    }
+    Ok(())
+}
+
+const SYSTEM_VIEWS: &str = "system.views";
+
+/// An entry about a definition of a view: `{_id: "db.view", viewOn, pipeline, collation}`.
+async fn define_view(server: &Server, ctx: &OpCtx, op: &str, entry: &RawDoc, o: &RawDoc) -> Result<()> {
+    let key = if op == "u" { entry.get("o2").and_then(|v| v.as_doc()).unwrap_or(o) } else { o };
+    let full = named(key, entry, "view")?.value().as_str().unwrap_or_default();
+    let (db, view) = full.split_once('.').unwrap_or((full, ""));
+    let ns = Namespace::new(db, view)?;
+    let mut body = DocBuilder::new();
+    if op == "d" {
+        body.str("drop", ns.coll());
+        return match call(server, ctx, "drop", ns.db(), &body.finish()).await {
+            Err(e) if e.code == ErrorCode::NamespaceNotFound => Ok(()),
+            done => done.map(drop),
+        };
+    }
+    let exists = server.catalog.snapshot().view(&ns).is_some();
+    let command = if exists { "collMod" } else { "create" };
+    body.str(command, ns.coll());
+    for e in
+        o.iter().filter(|e| matches!(e.name(), "viewOn" | "pipeline") || (!exists && e.name() == "collation"))
+    {
+        body.elem(e);
+    }
+    call(server, ctx, command, ns.db(), &body.finish()).await.map(drop)
 }
 
 /// The `_id` that says which document is meant.
@@ -252,7 +355,7 @@ async fn update(server: &Server, ctx: &OpCtx, ns: &Namespace, entry: &RawDoc, o:
     if let Some(new) = o.elem("_id") {
         check_id(new)?;
         if !values_equal(new.value(), id.value()) {
-            return Err(crate::local::id_was_altered(new));
+            return Err(id_was_altered(new));
         }
         return server.put_by_id(ctx, ns, o).await;
     }
@@ -291,10 +394,15 @@ async fn update(server: &Server, ctx: &OpCtx, ns: &Namespace, entry: &RawDoc, o:
 }
 
 /// A `c` entry.
-async fn command(server: &Server, ctx: &OpCtx, db: &str, o: &RawDoc) -> Result<()> {
+async fn command(server: &Server, ctx: &OpCtx, db: &str, o: &RawDoc, upsert: bool) -> Result<()> {
     let name = o.first().map_or("", |e| e.name());
     if name == "applyOps" {
-        return apply_all(server, ctx, o.first().map_or(Value::Null, |e| e.value())).await.map(drop);
+        let list = o.first().map_or(Value::Null, |e| e.value());
+        return apply_all(server, ctx, list, upsert).await.map(drop);
+    }
+    // Where views are kept is there as soon as there is a view.
+    if name == "create" && o.first().and_then(|e| e.value().as_str()) == Some(SYSTEM_VIEWS) {
+        return Ok(());
     }
     let Some((_, expected)) = COMMANDS.iter().find(|(n, _)| *n == name) else {
         let text = format!("The {name} operation is not supported in applyOps mode");
@@ -321,4 +429,42 @@ async fn call(server: &Server, ctx: &OpCtx, name: &str, db: &str, body: &RawDoc)
         legacy: false,
     };
     handler(server, ctx, req).await
+}
+
+impl Server {
+    /// Applies an oplog entry's `diff` to the document with this `_id`, or to one that has nothing else.
+    async fn patch_by_id(&self, ctx: &OpCtx, ns: &Namespace, id: Elem<'_>, diff: &RawDoc) -> Result<()> {
+        let mut key = DocBuilder::new();
+        key.elem(id);
+        let key = key.finish();
+        let interrupt = ByCtx(ctx);
+        let changed = self.internal.change(&interrupt, ns, &key, LogAs::Replacement, |old| {
+            let new = pando_oplog::diff::apply(old.unwrap_or(&key), diff)?;
+            check_same_id(id, &new)?;
+            Ok(Some(new))
+        });
+        if let Some(last) = changed.await? {
+            self.wrote(ctx, last);
+        }
+        Ok(())
+    }
+}
+
+/// A difference may not make another document of it: rows are found by their `_id`.
+fn check_same_id(id: Elem<'_>, new: &RawDoc) -> Result<()> {
+    match new.elem("_id") {
+        Some(e) if values_equal(e.value(), id.value()) => Ok(()),
+        Some(e) => Err(id_was_altered(e)),
+        None => {
+            Err(Error::new(ErrorCode::ImmutableField, "an update may not remove the (immutable) field '_id'"))
+        }
+    }
+}
+
+/// 66.
+fn id_was_altered(id: Elem<'_>) -> Error {
+    let text = format!(
+        "After applying the update, the (immutable) field '_id' was found to have been altered to {id:#}"
+    );
+    Error::new(ErrorCode::ImmutableField, text)
 }

@@ -24,7 +24,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     if let Some(data) = after_checkout(server, ctx) {
         return Err(data);
     }
-    if max_time_ms.is_some() && !pin.info.await_data {
+    if ctx.max_time_ms.is_some() && !pin.info.await_data {
         // A refused option leaves the cursor as it was.
         pin.park(ctx.env().clock.mono());
         return Err(Error::bad_value("cannot set maxTimeMS on getMore command for a non-awaitData cursor"));
