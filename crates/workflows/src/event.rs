@@ -12,20 +12,45 @@ pub enum Event {
     /// The checkpoint is on a majority.
     Durable,
     /// The writes are done, and the last one is at this opTime (`None`: nothing had to be changed); or one failed.
-    Wrote { slot: Slot, result: Result<Option<OpTime>> },
+    Wrote {
+        slot: Slot,
+        result: Result<Option<OpTime>>,
+    },
     /// The collections that were asked for.
-    Found { slot: Slot, result: Result<Vec<Namespace>> },
+    Found {
+        slot: Slot,
+        result: Result<Vec<Namespace>>,
+    },
     /// Others have what was waited for, or the wait failed.
-    Replicated { slot: Slot, result: Result<()> },
+    Replicated {
+        slot: Slot,
+        result: Result<()>,
+    },
     /// What another node said, or why nobody knows.
-    Answer { slot: Slot, reply: Result<DocBuf> },
-    Locked { slot: Slot, result: Result<()> },
-    Entered { slot: Slot, result: Result<()> },
+    Answer {
+        slot: Slot,
+        reply: Result<DocBuf>,
+    },
+    Locked {
+        slot: Slot,
+        result: Result<()>,
+    },
+    Entered {
+        slot: Slot,
+        result: Result<()>,
+    },
     /// The pause is over.
-    Rested { slot: Slot },
+    Rested {
+        slot: Slot,
+    },
     /// Somebody said that it may go on.
-    Nudged { slot: Slot },
-    Random { slot: Slot, number: u64 },
+    Nudged {
+        slot: Slot,
+    },
+    Random {
+        slot: Slot,
+        number: u64,
+    },
     /// Somebody wants it to end, with this error: a killed operation, a deadline, an operator. The workflow decides whether
     /// that is still possible.
     Abort(Error),

@@ -106,9 +106,7 @@ impl Running {
     }
     /// Somebody wants it to end.
     pub fn abort(&mut self, now: Millis, why: Error, out: &mut Vec<Order>) {
-        if self.result.is_none() {
-            self.tell(now, Event::Abort(why), out);
-        }
+        self.tell(now, Event::Abort(why), out);
     }
     /// What an attempt came to.
     pub fn answer(&mut self, now: Millis, id: Id, said: Result<Outcome>, out: &mut Vec<Order>) {
@@ -267,8 +265,12 @@ impl Running {
         assert!(!self.outstanding.contains_key(&slot), "slot {slot} is in use: {action:?}");
         assert!(!self.outstanding.contains_key(&CHECKPOINT), "before the checkpoint is safe: {action:?}");
         assert!(self.outstanding.len() < limits::WORKFLOW_ACTIONS_MAX, "too much at once: {action:?}");
-        let first = matches!(action, Action::Checkpoint(_));
-        assert!(self.safe || first || self.home == Home::Command, "the first action is no checkpoint: {action:?}");
+        // An instance that ends before its first checkpoint is safe: nobody knows what became of that one.
+        let of_document = matches!(action, Action::Checkpoint(_) | Action::Forget);
+        assert!(
+            self.safe || of_document || self.home == Home::Command,
+            "the first action is no checkpoint: {action:?}"
+        );
         self.attempts += 1;
         let id = Id { slot, attempt: self.attempts };
         out.push(Order::Carry { id, action: action.clone(), after_ms: 0 });
