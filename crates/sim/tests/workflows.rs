@@ -1,6 +1,7 @@
 //! The host of workflows in virtual time: calls at once, silence, step-downs, joins and conflicts, with a store and
 //! other nodes that the test plays itself.
 
+use pando_base::panics::poisoned;
 use pando_base::{Error, ErrorCode, Millis, Namespace, OpTime, Result, Timestamp, limits};
 use pando_bson::{Bson, DocBuf, RawDoc, doc};
 use pando_env::{BoxFuture, Env};
@@ -12,7 +13,7 @@ use pando_workflows::{
 };
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 const HOSTS: [&str; 3] = ["a:1", "b:1", "c:1"];
@@ -74,6 +75,10 @@ impl Workflow for Asks {
     }
 }
 
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(poisoned)
+}
+
 type Script = Box<dyn Fn(&str, usize) -> Said + Send + Sync>;
 enum Said {
     After(u64, i64),
@@ -100,13 +105,13 @@ impl Drop for Lent {
 
 impl Node {
     fn check_primary(&self) -> Result<()> {
-        match *self.primary.lock().unwrap() {
+        match *lock(&self.primary) {
             true => Ok(()),
             false => Err(Error::new(ErrorCode::NotWritablePrimary, "not primary")),
         }
     }
     fn asked(&self, host: &str) -> Vec<u128> {
-        let calls = self.calls.lock().unwrap();
+        let calls = lock(&self.calls);
         calls.iter().filter(|(_, of)| of == host).map(|(at, _)| *at).collect()
     }
     fn locked(&self) -> usize {
@@ -116,7 +121,7 @@ impl Node {
 
 impl Store for Node {
     fn load(&self, _: &Namespace) -> Result<Vec<DocBuf>> {
-        Ok(self.docs.lock().unwrap().values().cloned().collect())
+        Ok(lock(&self.docs).values().cloned().collect())
     }
     fn first_of_term_committed(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(async { self.check_primary() })
@@ -124,7 +129,7 @@ impl Store for Node {
     fn write<'a>(&'a self, write: &'a LocalWrite) -> BoxFuture<'a, Result<Option<OpTime>>> {
         Box::pin(async move {
             self.check_primary()?;
-            let mut docs = self.docs.lock().unwrap();
+            let mut docs = lock(&self.docs);
             match write {
                 LocalWrite::Put { doc, .. } => drop(docs.insert("1".into(), doc.clone())),
                 LocalWrite::Remove { .. } => drop(docs.remove("1")),
@@ -150,7 +155,7 @@ impl Store for Node {
     fn call<'a>(&'a self, to: &'a Target, _: &'a DocBuf) -> BoxFuture<'a, Result<DocBuf>> {
         let Target::Host(host) = to;
         let before = self.asked(host).len();
-        self.calls.lock().unwrap().push((self.env.clock.mono().as_millis(), host.clone()));
+        lock(&self.calls).push((self.env.clock.mono().as_millis(), host.clone()));
         Box::pin(async move {
             match (self.script)(host, before) {
                 Said::After(ms, n) => {
@@ -215,7 +220,7 @@ fn calls_go_out_at_once_and_the_locks_go_back() {
     assert_eq!(sum(&b.result(1).unwrap()), Some(6));
     let took = b.now_ms() - from;
     assert!((1000..1100).contains(&took), "{took}");
-    assert_eq!((b.node.locked(), b.node.docs.lock().unwrap().len()), (0, 0));
+    assert_eq!((b.node.locked(), lock(&b.node.docs).len()), (0, 0));
     assert_eq!(b.host.counts(), [("Asks", "running", 0)]);
 }
 
@@ -274,12 +279,12 @@ fn a_step_down_ends_what_is_under_way_and_the_next_term_goes_on() {
     let instance = b.run(async move { host.start("Asks", &start(1)).await.expect("it starts") });
     b.world.sim.run_for(Duration::from_secs(1));
     assert_eq!((b.node.locked(), b.node.asked("a:1").len()), (1, 1));
-    *b.node.primary.lock().unwrap() = false;
+    *lock(&b.node.primary) = false;
     b.host.on_step_down();
     let said = b.run(async move { instance.result().await });
     assert_eq!(said.unwrap_err().code, ErrorCode::InterruptedDueToReplStateChange);
-    assert_eq!((b.node.locked(), b.node.docs.lock().unwrap().len()), (0, 1));
-    *b.node.primary.lock().unwrap() = true;
+    assert_eq!((b.node.locked(), lock(&b.node.docs).len()), (0, 1));
+    *lock(&b.node.primary) = true;
     b.host.on_step_up_complete(2);
     let host = b.host.clone();
     let id = doc! { "_id": Bson::Int32(1) }.to_raw();

@@ -54,6 +54,7 @@ fn every_run() -> Result<usize, String> {
 #[test]
 fn resumes_after_a_crash_behind_any_action() {
     let runs = every_run().unwrap();
+    println!("{runs} runs");
     assert!(runs > 500, "{runs} runs only");
 }
 
