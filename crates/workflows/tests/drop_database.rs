@@ -164,7 +164,7 @@ fn straight_alone() -> Result<usize, String> {
         end: &|story| end(story, &o, false),
         orders: 1,
     };
-    kit.run(Plan { order: 0, fault: Fault::None }).map(|_| 1)
+    kit.run(Plan::of(Fault::None)).map(|_| 1)
 }
 
 /// A collection that is gone when its turn comes counts for nothing: here it is all there was.
@@ -219,7 +219,7 @@ fn a_wait_that_fails_tells_how_many_collections_are_gone_and_since_when() {
         orders: 1,
     };
     let fault = Fault::Failed { at: FINISH - 1, code: ErrorCode::WriteConcernFailed };
-    let story = kit.run(Plan { order: 0, fault }).unwrap();
+    let story = kit.run(Plan::of(fault)).unwrap();
     let Some(Err(e)) = story.first() else { panic!("{:?}", story.results) };
     assert_eq!(
         e.message,

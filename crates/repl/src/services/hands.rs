@@ -3,22 +3,29 @@
 use super::drive::Hands;
 use super::host::{Instance, Service};
 use super::store::{Held, Store};
+use crate::data::Stop;
 use pando_base::panics::poisoned;
-use pando_base::{Error, OpTime, Result};
+use pando_base::{Error, ErrorCode, OpTime, Result};
 use pando_env::{BoxFuture, Component, Env};
 use pando_workflows::{Action, LocalWrite, Outcome, Resource, Section};
 use std::sync::Mutex;
+use std::time::Duration;
 
 pub(super) struct InstanceHands<'a> {
     pub(super) env: &'a Env,
     pub(super) store: &'a dyn Store,
     pub(super) service: &'a Service,
     pub(super) instance: &'a Instance,
+    pub(super) stop: &'a Stop,
     pub(super) held: Mutex<Held>,
 }
 
 impl InstanceHands<'_> {
     async fn carry_out_one(&self, action: Action) -> Result<Outcome> {
+        // A workflow that never has to wait would not notice a step-down otherwise.
+        if self.stop.is_asked() {
+            return Err(Error::new(ErrorCode::NotWritablePrimary, "not primary"));
+        }
         match action {
             Action::Checkpoint(doc) => {
                 let put = LocalWrite::Put { ns: self.service.ns.clone(), doc: doc.clone() };
@@ -43,17 +50,11 @@ impl InstanceHands<'_> {
             // There is no client who could ask for more.
             Action::Await { upto, timeout_ms, .. } => {
                 let wait = self.store.await_majority(Some(upto));
-                if timeout_ms > 0 {
-                    let limit = std::time::Duration::from_millis(timeout_ms as u64);
-                    let late = || {
-                        Error::new(
-                            pando_base::ErrorCode::WriteConcernFailed,
-                            "waiting for replication timed out",
-                        )
-                    };
-                    self.env.timeout(limit, wait).await.unwrap_or_else(|| Err(late()))?;
-                } else {
-                    wait.await?;
+                let limit = (timeout_ms > 0).then(|| Duration::from_millis(timeout_ms as u64));
+                let late = || Error::new(ErrorCode::WriteConcernFailed, "waiting for replication timed out");
+                match limit {
+                    Some(limit) => self.env.timeout(limit, wait).await.unwrap_or_else(|| Err(late()))?,
+                    None => wait.await?,
                 }
             }
             Action::Call { to, body } => return self.store.call(&to, &body).await.map(Outcome::Reply),

@@ -230,6 +230,7 @@ impl Host {
             store: &*self.store,
             service: &self.services[key.0],
             instance: &instance,
+            stop: &stop,
             held: Mutex::default(),
         };
         let nobody = Box::pin(std::future::pending());

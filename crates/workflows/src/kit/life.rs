@@ -76,6 +76,11 @@ impl Life<'_> {
         world.now = world.now.max(due) + 1;
         self.story.actions += 1;
         self.bring_late()?;
+        if self.story.plan.then_crash == Some(at) {
+            let _ = self.story.world.carry_out(&action);
+            self.story.world.end_of_life(true);
+            return Ok(true);
+        }
         match fault {
             Fault::Crash { at: k, behind, lost } if k == at => {
                 if behind {

@@ -5,7 +5,7 @@
 //!   for each of the n, and for each fault: a world of its own, one run, the test's own end condition
 //! ```
 //! The faults are in [`Fault`]; the world, with what a majority has of it, in [`World`]. A workflow with a state document goes on
-//! from its last checkpoint in another life. One without is asked for again where its life or its first try failed: whatever it
+//! from its last checkpoint in another life, which may end early too. One without is asked for again where its life or its first try failed: whatever it
 //! left behind, a second try must come to the end.
 //!
 //! What is checked besides the test's own condition: it ends; nothing is held behind the end; nothing is written that needs a lock
@@ -39,6 +39,9 @@ pub const FAILURES: &[ErrorCode] = &[
     ErrorCode::BadValue,
     ErrorCode::InternalError,
 ];
+
+/// How far into the life behind an accident the next one is tried.
+const AGAIN: usize = 5;
 
 /// A workflow under test.
 pub struct Kit<'a> {
@@ -77,6 +80,10 @@ impl Story {
     pub fn last(&self) -> Option<&Result<DocBuf>> {
         self.results.last()
     }
+    /// A life ended with the workflow, before it could tell anybody.
+    pub fn ended_unheard(&self) -> bool {
+        self.world.forgotten && self.results.is_empty()
+    }
     /// Nothing went wrong on purpose.
     pub fn is_straight(&self) -> bool {
         self.plan.fault == Fault::None
@@ -88,15 +95,20 @@ impl Kit<'_> {
     pub fn run_all(&self) -> Result<usize, String> {
         let mut runs = 0;
         for order in 0..self.orders.max(1) {
-            let straight = self.run(Plan { order, fault: Fault::None })?;
-            let again = self.run(Plan { order, fault: Fault::None })?;
+            let plan = |fault| Plan { order, ..Plan::of(fault) };
+            let straight = self.run(plan(Fault::None))?;
+            let again = self.run(plan(Fault::None))?;
             if straight.orders != again.orders {
                 return Err("two runs of one plan are not the same".into());
             }
             runs += 2;
             for fault in Fault::all(straight.actions, self.home) {
-                self.run(Plan { order, fault })?;
+                self.run(plan(fault))?;
                 runs += 1;
+                for second in fault.last_action().into_iter().flat_map(|at| at + 1..=at + AGAIN) {
+                    self.run(Plan { then_crash: Some(second), ..plan(fault) })?;
+                    runs += 1;
+                }
             }
         }
         Ok(runs)
@@ -125,7 +137,7 @@ impl Kit<'_> {
             aborted: false,
         };
         // The last life of a plan is an undisturbed one.
-        for _ in 0..4 {
+        for _ in 0..5 {
             let workflow = match (story.world.durable.as_deref(), self.restore) {
                 (Some(state), Some(restore)) => restore(state).map_err(|e| e.to_string())?,
                 _ => (self.make)(),

@@ -10,6 +10,14 @@ pub struct Plan {
     /// 0: in the order given.
     pub order: u64,
     pub fault: Fault,
+    /// The process ends again behind this action, and what no majority has is lost.
+    pub then_crash: Option<usize>,
+}
+
+impl Plan {
+    pub fn of(fault: Fault) -> Plan {
+        Plan { order: 0, fault, then_crash: None }
+    }
 }
 
 /// What goes wrong; `at` counts actions from 0.
@@ -61,6 +69,13 @@ pub enum Fault {
 }
 
 impl Fault {
+    /// The action behind which this life is over.
+    pub(crate) fn last_action(&self) -> Option<usize> {
+        match self {
+            Fault::Crash { at, .. } | Fault::StepDown { at, .. } => Some(*at),
+            _ => None,
+        }
+    }
     /// An action fails in a way that trying again does not mend.
     pub fn is_lasting(&self) -> bool {
         use pando_base::codes::class::{NOT_PRIMARY, RECOVERING, RETRIABLE, SHUTDOWN};

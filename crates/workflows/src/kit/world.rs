@@ -89,16 +89,21 @@ impl World {
         }
         now
     }
-    /// Documents that were put into a collection and are still there, without repetitions.
-    pub fn documents(&self, ns: &Namespace) -> BTreeSet<Vec<u8>> {
-        let mut found = BTreeSet::new();
+    /// Documents of a collection as they are now.
+    pub fn documents(&self, ns: &Namespace) -> Vec<DocBuf> {
+        let id_of = |doc: &RawDoc| doc.elem("_id").map(|e| pando_bson::Bson::from(e.value()));
+        let mut now: Vec<DocBuf> = Vec::new();
         for r in &self.log {
             match &r.write {
-                LocalWrite::Put { ns: of, doc } if of == ns => drop(found.insert(doc.as_bytes().to_vec())),
+                LocalWrite::Put { ns: of, doc } if of == ns => {
+                    now.retain(|d| id_of(d) != id_of(doc));
+                    now.push(doc.clone());
+                }
+                LocalWrite::Remove { ns: of, id } if of == ns => now.retain(|d| id_of(d) != id_of(id)),
                 _ => {}
             }
         }
-        found
+        now
     }
     /// What the kit itself has found wrong.
     pub(super) fn verdict(&self) -> Result<(), String> {
