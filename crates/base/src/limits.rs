@@ -474,6 +474,17 @@ pub const FLOW_CONTROL_PERIOD_MS: u64 = 1000;
 pub const FLOW_CONTROL_SAMPLES_PER_PERIOD: u32 = 5;
 /// A workflow's action that failed is tried again after this.
 pub const WORKFLOW_RETRY_MS: u64 = 500;
+/// The pause before a call is made once more doubles up to this.
+pub const WORKFLOW_RETRY_MS_MAX: u64 = 10_000;
+/// How often a workflow's call is made before the workflow hears that it failed: with the pauses above, long enough for an
+/// election on the other side.
+pub const WORKFLOW_TRIES_MAX: u32 = 6;
+/// One call of a workflow to another node; it may write there and wait for a majority.
+pub const WORKFLOW_CALL_MS_MAX: u64 = 30_000;
+/// Actions that one workflow may have under way: a call to each shard of a large cluster.
+pub const WORKFLOW_ACTIONS_MAX: usize = 1024;
+/// Instances of one service at a time; each has a document, a task and a place in memory.
+pub const WORKFLOW_INSTANCES_MAX: usize = 1000;
 /// How often a coordinator without a deadline asks its core anyway.
 pub const COORDINATOR_IDLE_MS: u64 = 1000;
 /// Entries of a sync source's log that a rollback looks at in one question.

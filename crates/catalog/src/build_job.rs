@@ -473,7 +473,7 @@ impl Catalog {
     }
 
     /// Stops builds on a collection that is about to go and waits until they have stopped.
-    pub(crate) async fn abort_builds(&self, ns: &Namespace, why: &str) -> Result<()> {
+    pub async fn abort_builds(&self, ns: &Namespace, why: &str) -> Result<()> {
         let Some(coll) = self.lookup(ns) else { return Ok(()) };
         for job in self.0.builds.of(coll.uuid) {
             self.wish_away(&job, aborted(why));

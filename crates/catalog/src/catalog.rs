@@ -199,16 +199,20 @@ impl Catalog {
         Timestamp(self.0.defined_upto.load(Ordering::Acquire))
     }
     /// Serializes definition changes of a database.
-    pub(crate) async fn lock_database(&self, db: &str) -> Guard {
-        let lock = {
-            let mut all = self.0.db_locks.lock().unwrap_or_else(poisoned);
-            if all.len() >= limits::DATABASE_LOCKS_MAX && !all.contains_key(db) {
-                self.drop_unused_locks(&mut all);
-            }
-            let new = || Lock::of(Resource::Database(db.to_owned()));
-            all.entry(db.to_owned()).or_insert_with(new).clone()
-        };
-        lock.exclusive(&self.env().clock).await
+    pub async fn lock_database(&self, db: &str) -> Guard {
+        self.database_lock(db).exclusive(&self.env().clock).await
+    }
+    /// Keeps definition changes of a database away, and nobody else who does the same.
+    pub async fn share_database(&self, db: &str) -> Guard {
+        self.database_lock(db).shared(&self.env().clock).await
+    }
+    fn database_lock(&self, db: &str) -> Lock {
+        let mut all = self.0.db_locks.lock().unwrap_or_else(poisoned);
+        if all.len() >= limits::DATABASE_LOCKS_MAX && !all.contains_key(db) {
+            self.drop_unused_locks(&mut all);
+        }
+        let new = || Lock::of(Resource::Database(db.to_owned()));
+        all.entry(db.to_owned()).or_insert_with(new).clone()
     }
     /// Whoever holds one, or waits for it, has a handle of it; the others are as good as new. What was counted is kept.
     fn drop_unused_locks(&self, all: &mut BTreeMap<String, Lock>) {

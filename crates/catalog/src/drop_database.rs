@@ -4,6 +4,8 @@
 //!   begin ─► every collection dropped ─► (the caller waits for a majority) ─► dropDatabase entry
 //!     └ from here to the end nothing can be created in the database: 215
 //! ```
+//! Here are the parts; in which order a server takes them is decided by the workflow of `pando_workflows::drop_database`.
+//!
 //! The rows themselves stay until no rollback can reach the drops any more: storage removes them at a checkpoint whose
 //! stable and oldest timestamps have passed the drop.
 
@@ -71,6 +73,27 @@ impl Catalog {
         }
         dropping.finish().await
     }
+
+    /// The collections of a database, views left out.
+    pub fn names_in_database(&self, db: &str) -> Vec<Namespace> {
+        self.snapshot().collections(db).iter().map(|c| c.ns.clone()).collect()
+    }
+    /// Drops a collection whose database the caller has locked; `None` where it is gone.
+    pub async fn drop_in_locked_database(&self, ns: &Namespace) -> Result<Option<OpTime>> {
+        let Some(guard) = self.ddl_lock(ns).await else { return Ok(None) };
+        let mut unit = self.begin_unit(guard.coll.replicated)?;
+        self.remove_collection(&mut unit, &guard.coll)?;
+        let at = unit.commit()?;
+        self.forget(&guard.coll, at.ts);
+        Ok(Some(at))
+    }
+    /// The entry of a database that is gone. The caller has locked it.
+    pub fn log_dropped_database(&self, db: &str) -> Result<OpTime> {
+        let mut unit = self.begin_unit(db != "local")?;
+        unit.stamp();
+        unit.observe(&Defined::DatabaseDropped { db })?;
+        unit.commit()
+    }
 }
 
 impl DatabaseDrop {
@@ -78,26 +101,20 @@ impl DatabaseDrop {
     pub async fn collections(&self) -> Result<(usize, OpTime)> {
         let catalog = &self.catalog;
         let _db = catalog.lock_database(&self.db).await;
-        let mut colls = catalog.snapshot().collections(&self.db);
+        let mut names = catalog.names_in_database(&self.db);
         let (mut dropped, mut newest) = (0, OpTime::NULL);
-        colls.sort_by_key(|c| c.ns.coll() == views::SYSTEM_VIEWS);
-        for c in colls {
-            catalog.abort_builds(&c.ns, "dropDatabase command").await?;
-            let Some(guard) = catalog.ddl_lock(&c.ns).await else { continue };
-            let mut unit = catalog.begin_unit(guard.coll.replicated)?;
-            catalog.remove_collection(&mut unit, &guard.coll)?;
-            newest = unit.commit()?;
-            dropped += 1;
-            catalog.forget(&guard.coll, newest.ts);
+        names.sort_by_key(|ns| ns.coll() == views::SYSTEM_VIEWS);
+        for ns in names {
+            catalog.abort_builds(&ns, "dropDatabase command").await?;
+            if let Some(at) = catalog.drop_in_locked_database(&ns).await? {
+                (dropped, newest) = (dropped + 1, at);
+            }
         }
         Ok((dropped, newest))
     }
     /// The second half: the database's own entry.
     pub async fn finish(self) -> Result<OpTime> {
         let _db = self.catalog.lock_database(&self.db).await;
-        let mut unit = self.catalog.begin_unit(self.db != "local")?;
-        unit.stamp();
-        unit.observe(&Defined::DatabaseDropped { db: &self.db })?;
-        unit.commit()
+        self.catalog.log_dropped_database(&self.db)
     }
 }

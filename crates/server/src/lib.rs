@@ -78,6 +78,7 @@ mod transitions;
 mod ttl;
 mod user_writes;
 mod views;
+mod workflows;
 mod writes;
 
 pub use config::{Config, GIT_VERSION, MAX_WIRE_VERSION, VERSION, VERSION_ARRAY};

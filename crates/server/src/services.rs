@@ -1,15 +1,16 @@
 //! This server's services of a primary: what the hooks call, and the data that workflows keep.
 
 use crate::Server;
-use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Term};
-use pando_bson::{DocBuf, RawDoc};
-use pando_catalog::Uninterrupted;
+use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Term, limits};
+use pando_bson::DocBuf;
 use pando_env::{BoxFuture, Component};
-use pando_repl::services::{Hooks, Host, ReplicaSetAware, Service, Store, demo};
+use pando_repl::services::{Guard, Hooks, Host, ReplicaSetAware, Service, Store};
 use pando_repl::topology::write_concern::{Concern, Waiter, Want};
 use pando_repl::topology::{Event, index_builds};
 use pando_storage::ReadAt;
+use pando_workflows::{Level, LocalWrite, Query, Resource, Section, Target, demo};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 pub(crate) struct Services {
     pub(crate) hooks: Hooks,
@@ -23,6 +24,7 @@ impl Services {
             name: demo::NAME,
             ns: Namespace::unchecked("config", demo::COLLECTION),
             restore: demo::restore,
+            options: demo::options,
         };
         let host = Host::new(server.env.clone(), Arc::new(Documents(weak())), vec![demo]);
         let hooks = Hooks::new(vec![Arc::new(Housekeeping(weak())), host.clone()]);
@@ -78,21 +80,6 @@ impl Store for Documents {
         let server = self.server()?;
         server.internal.all(ns, ReadAt::Latest)
     }
-    fn put<'a>(&'a self, ns: &'a Namespace, doc: &'a RawDoc, majority: bool) -> BoxFuture<'a, Result<()>> {
-        Box::pin(async move {
-            let server = self.server()?;
-            let at = server.internal.put(&Uninterrupted, ns, doc).await?;
-            if majority { server.await_majority(at).await } else { Ok(()) }
-        })
-    }
-    fn remove<'a>(&'a self, ns: &'a Namespace, id: &'a RawDoc) -> BoxFuture<'a, Result<()>> {
-        Box::pin(async move {
-            let server = self.server()?;
-            let at = server.internal.remove(&Uninterrupted, ns, id).await?;
-            // An earlier try may have removed it without a majority.
-            server.await_majority(at.unwrap_or_else(|| server.last_applied())).await
-        })
-    }
     fn first_of_term_committed(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
             let server = self.server()?;
@@ -100,6 +87,31 @@ impl Store for Documents {
                 Some(first) => server.await_majority(first).await,
                 None => Err(Error::new(ErrorCode::NotWritablePrimary, "not primary")),
             }
+        })
+    }
+    fn write<'a>(&'a self, write: &'a LocalWrite) -> BoxFuture<'a, Result<Option<OpTime>>> {
+        Box::pin(async move { self.server()?.write_for_workflow(write).await })
+    }
+    fn await_majority(&self, upto: Option<OpTime>) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move {
+            let server = self.server()?;
+            server.await_majority(upto.unwrap_or_else(|| server.last_applied())).await
+        })
+    }
+    fn read(&self, query: &Query) -> Result<Vec<Namespace>> {
+        Ok(self.server()?.read_for_workflow(query))
+    }
+    fn lock<'a>(&'a self, resource: &'a Resource, level: Level) -> BoxFuture<'a, Result<Guard>> {
+        Box::pin(async move { Ok(self.server()?.lock_for_workflow(resource, level).await) })
+    }
+    fn enter<'a>(&'a self, section: &'a Section) -> BoxFuture<'a, Result<Guard>> {
+        Box::pin(async move { self.server()?.enter_for_workflow(section).await })
+    }
+    fn call<'a>(&'a self, to: &'a Target, body: &'a DocBuf) -> BoxFuture<'a, Result<DocBuf>> {
+        Box::pin(async move {
+            let Target::Host(host) = to;
+            let limit = Duration::from_millis(limits::WORKFLOW_CALL_MS_MAX);
+            self.server()?.data_pool.call(host, body, limit).await.map_err(Error::from)
         })
     }
 }

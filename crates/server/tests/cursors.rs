@@ -237,7 +237,7 @@ async fn held(c: &mut Client) -> i64 {
 fn a_time_limit_is_refused_on_a_cursor_that_does_not_wait() {
     run(async {
         let world = World::new();
-        let server = world.start().await;
+        let server = world.start_set().await;
         let mut c = server.connect().await;
         insert(&mut c, "c", 0..5).await;
         let (id, _) = batch(&c.ok(doc! { "find": "c", "batchSize": 2 }).await);

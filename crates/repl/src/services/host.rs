@@ -5,36 +5,25 @@
 //!      ▲                    │                                                                  │
 //!      └────────────────────┴─────────── step-down: everything is interrupted ◄────────────────┘
 //! ```
-//! An instance is known by the `_id` of its state document. Its machine decides; the host writes checkpoints, waits,
+//! An instance is known by the `_id` of its state document. Its workflow decides; the host has its orders carried out,
 //! and starts again where the last checkpoint was, on whichever node is primary. Before a node rebuilds, everything it
 //! ran in an earlier term has ended: one instance never runs twice on a node, and two nodes never both pass the write
-//! gate.
+//! gate. Who joins, who conflicts and how many there may be is decided by [`pando_workflows::table`].
 
 use super::ReplicaSetAware;
-use super::machine::{Action, Event, Machine, Restore};
+use super::drive::{End, drive};
+use super::hands::InstanceHands;
+use super::store::Store;
 use crate::data::Stop;
-use pando_base::codes::class;
 use pando_base::panics::poisoned;
-use pando_base::{Error, ErrorCode, Namespace, Result, Term, limits};
+use pando_base::{Error, ErrorCode, Namespace, Result, Term};
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
 use pando_env::sync::Notify;
-use pando_env::{BoxFuture, Component, Env};
-use std::collections::BTreeMap;
+use pando_env::{Component, Env};
+use pando_workflows::table::Key;
+use pando_workflows::{Home, Restore, Running, Table};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
-use std::time::Duration;
-
-/// What the host needs of the node's data.
-pub trait Store: Send + Sync + 'static {
-    /// Every document of a collection as it is now.
-    fn load(&self, ns: &Namespace) -> Result<Vec<DocBuf>>;
-    /// Inserts or replaces by `_id`; on a majority when it is done if `majority`.
-    fn put<'a>(&'a self, ns: &'a Namespace, doc: &'a RawDoc, majority: bool) -> BoxFuture<'a, Result<()>>;
-    /// Removes by `_id`; on a majority when it is done.
-    fn remove<'a>(&'a self, ns: &'a Namespace, id: &'a RawDoc) -> BoxFuture<'a, Result<()>>;
-    /// Returns when the first entry of this primary's term is on a majority.
-    fn first_of_term_committed(&self) -> BoxFuture<'_, Result<()>>;
-}
 
 /// A kind of workflow.
 #[derive(Clone, Debug)]
@@ -43,6 +32,8 @@ pub struct Service {
     /// Where its state documents are.
     pub ns: Namespace,
     pub restore: Restore,
+    /// Of a new instance's document, what it must have in common with the one that runs to join it.
+    pub options: fn(&RawDoc) -> DocBuf,
 }
 
 #[derive(Clone, Debug)]
@@ -65,15 +56,12 @@ impl State {
     }
 }
 
-/// Service and `_id`.
-type Key = (usize, Vec<u8>);
-
 struct Inner {
     state: State,
     term: Term,
     /// Of this term's tasks.
     stop: Stop,
-    instances: BTreeMap<Key, Arc<Instance>>,
+    instances: Table<Arc<Instance>>,
 }
 
 pub struct Host {
@@ -114,6 +102,22 @@ impl Instance {
     pub fn state(&self) -> DocBuf {
         self.durable.lock().unwrap_or_else(poisoned).clone()
     }
+    pub(super) fn id(&self) -> &RawDoc {
+        &self.id
+    }
+    pub(super) fn checkpointed(&self, doc: DocBuf) {
+        *self.durable.lock().unwrap_or_else(poisoned) = doc;
+    }
+    /// Returns when somebody has said so since the last time.
+    pub(super) async fn nudged(&self) {
+        loop {
+            let seen = self.changed.version();
+            if self.nudges.swap(0, SeqCst) > 0 {
+                return;
+            }
+            self.changed.changed(seen).await;
+        }
+    }
     /// Lets a waiting workflow go on.
     pub fn nudge(&self) {
         self.nudges.fetch_add(1, SeqCst);
@@ -147,7 +151,7 @@ fn interrupted() -> Error {
 impl Host {
     pub fn new(env: Env, store: Arc<dyn Store>, services: Vec<Service>) -> Arc<Host> {
         let inner =
-            Inner { state: State::Paused, term: -1, stop: Stop::default(), instances: BTreeMap::new() };
+            Inner { state: State::Paused, term: -1, stop: Stop::default(), instances: Table::default() };
         Arc::new_cyclic(|me| Host {
             env,
             store,
@@ -167,8 +171,8 @@ impl Host {
     /// Name, state and number of instances of each service (`serverStatus.repl.primaryOnlyServices`).
     pub fn counts(&self) -> Vec<(&'static str, &'static str, usize)> {
         let inner = self.lock();
-        let of = |i: usize| inner.instances.keys().filter(|(s, _)| *s == i).count();
-        self.services.iter().enumerate().map(|(i, s)| (s.name, inner.state.text(), of(i))).collect()
+        let all = self.services.iter().enumerate();
+        all.map(|(i, s)| (s.name, inner.state.text(), inner.instances.count(i))).collect()
     }
 
     /// Waits out a rebuild, then looks under the lock.
@@ -192,104 +196,52 @@ impl Host {
         let key = (self.service(name)?, id.as_bytes().to_vec());
         self.when_running(name, |inner| Ok(inner.instances.get(&key).cloned())).await
     }
-    /// The running instance with the document's `_id`, or a new one that begins with this document.
+    /// The running instance with the document's `_id`, or a new one that begins with this document; 117 where one runs with
+    /// other options.
     pub async fn start(&self, name: &str, state: &RawDoc) -> Result<Arc<Instance>> {
         let at = self.service(name)?;
         (self.services[at].restore)(state)?;
-        self.when_running(name, |inner| self.add(inner, at, state)).await
+        let options = (self.services[at].options)(state);
+        let join_or_add = |inner: &mut Inner| {
+            let instance = Instance::new(state)?;
+            let key = (at, instance.id.as_bytes().to_vec());
+            if let Some(running) = inner.instances.ask(&key, options.as_bytes())? {
+                return Ok(running.clone());
+            }
+            self.add(inner, key, instance, state)
+        };
+        self.when_running(name, join_or_add).await
     }
-    fn add(&self, inner: &mut Inner, at: usize, state: &RawDoc) -> Result<Arc<Instance>> {
-        let instance = Arc::new(Instance::new(state)?);
-        let key = (at, instance.id.as_bytes().to_vec());
-        if let Some(running) = inner.instances.get(&key) {
-            return Ok(running.clone());
-        }
-        let machine = (self.services[at].restore)(state)?;
+    fn add(&self, inner: &mut Inner, key: Key, instance: Instance, state: &RawDoc) -> Result<Arc<Instance>> {
+        let service = &self.services[key.0];
+        let running = Running::new((service.restore)(state)?, Home::Primary);
         let Some(host) = self.me.upgrade() else { return Err(interrupted()) };
-        inner.instances.insert(key.clone(), instance.clone());
+        let instance = Arc::new(instance);
+        let options = (service.options)(state).as_bytes().to_vec();
+        inner.instances.add(key.clone(), options, instance.clone());
         let (task, stop) = (instance.clone(), inner.stop.clone());
-        inner.stop.spawn(&self.env, "workflow", async move { host.run(key, task, machine, stop).await });
+        inner.stop.spawn(&self.env, "workflow", async move { host.run(key, task, running, stop).await });
         Ok(instance)
     }
 
-    async fn run(&self, key: Key, instance: Arc<Instance>, mut machine: Box<dyn Machine>, stop: Stop) {
-        let service = &self.services[key.0];
-        let mut event = Event::Begin;
-        let result = loop {
-            let action = machine.step(event);
-            match stop.unless_asked(self.insist(service, &instance, &action)).await {
-                None => break Err(interrupted()),
-                Some(Ok(Some(next))) => event = next,
-                Some(Ok(None)) => match action {
-                    Action::Done(result) => break Ok(result),
-                    _ => break Err(Error::internal("a workflow ended without a result")),
-                },
-                Some(Err(e)) => break Err(e),
-            }
+    async fn run(&self, key: Key, instance: Arc<Instance>, running: Running, stop: Stop) {
+        let hands = InstanceHands {
+            env: &self.env,
+            store: &*self.store,
+            service: &self.services[key.0],
+            instance: &instance,
+            stop: &stop,
+            held: Mutex::default(),
         };
-        let mut inner = self.lock();
-        if inner.instances.get(&key).is_some_and(|i| Arc::ptr_eq(i, &instance)) {
-            inner.instances.remove(&key);
-        }
-        drop(inner);
+        let nobody = Box::pin(std::future::pending());
+        let end = stop.unless_asked(drive(&self.env, &hands, running, nobody)).await;
+        drop(hands);
+        let result = match end {
+            Some(End::Result(result)) => result,
+            Some(End::Abandoned(_)) | None => Err(interrupted()),
+        };
+        self.lock().instances.remove_if(&key, |i| Arc::ptr_eq(i, &instance));
         instance.end(result);
-    }
-
-    /// Carries an action out, again until it works or this node is primary no more.
-    async fn insist(&self, service: &Service, instance: &Instance, action: &Action) -> Result<Option<Event>> {
-        loop {
-            match self.carry_out(service, instance, action).await {
-                Err(e) if e.code.is(class::NOT_PRIMARY | class::SHUTDOWN) => return Err(interrupted()),
-                Err(e) => {
-                    self.env.log.warn(
-                        Component::Repl,
-                        9100010,
-                        "An action of a workflow failed; it is tried again",
-                        |a| {
-                            a.str("service", service.name).show("id", &*instance.id).str("error", &e.message);
-                        },
-                    );
-                    self.env.clock.sleep(Duration::from_millis(limits::WORKFLOW_RETRY_MS)).await;
-                }
-                done => return done,
-            }
-        }
-    }
-    async fn carry_out(
-        &self,
-        service: &Service,
-        instance: &Instance,
-        action: &Action,
-    ) -> Result<Option<Event>> {
-        Ok(Some(match action {
-            Action::Checkpoint(doc) => {
-                self.store.put(&service.ns, doc, true).await?;
-                *instance.durable.lock().unwrap_or_else(poisoned) = doc.clone();
-                Event::Durable
-            }
-            Action::Put { db, collection, doc } => {
-                self.store.put(&Namespace::unchecked(db, collection), doc, false).await?;
-                Event::Put
-            }
-            Action::Rest(ms) => {
-                self.env.clock.sleep(Duration::from_millis((*ms).max(0) as u64)).await;
-                Event::Rested
-            }
-            Action::AwaitNudge => {
-                loop {
-                    let seen = instance.changed.version();
-                    if instance.nudges.swap(0, SeqCst) > 0 {
-                        break;
-                    }
-                    instance.changed.changed(seen).await;
-                }
-                Event::Nudged
-            }
-            Action::Done(_) => {
-                self.store.remove(&service.ns, &instance.id).await?;
-                return Ok(None);
-            }
-        }))
     }
 
     /// At a step-up: everything that has a document runs again.
@@ -307,7 +259,14 @@ impl Host {
         }
         let started = read.and_then(|found| {
             let all = found.iter().enumerate().flat_map(|(at, docs)| docs.iter().map(move |d| (at, d)));
-            all.into_iter().try_for_each(|(at, doc)| self.add(&mut inner, at, doc).map(drop))
+            all.into_iter().try_for_each(|(at, doc)| {
+                let instance = Instance::new(doc)?;
+                let key = (at, instance.id.as_bytes().to_vec());
+                match inner.instances.get(&key) {
+                    Some(_) => Ok(()),
+                    None => self.add(&mut inner, key, instance, doc).map(drop),
+                }
+            })
         });
         let instances = inner.instances.len();
         inner.state = match started {

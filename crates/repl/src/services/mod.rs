@@ -6,17 +6,19 @@
 //! ```
 //!
 //! * [`aware`] — hooks at every change of role, in order, each once;
-//! * [`machine`] — what a workflow is: a pure machine over one state document;
 //! * [`host`] — runs workflows on a primary, and nowhere else; the only code that knows about stepping up and down;
-//! * [`demo`] — a workflow that counts, to see all this at work.
+//! * [`drive`] — runs one workflow in one task, be it the host's or a command's;
+//! * [`store`] — what workflows need of the node.
+//!
+//! What workflows are, and which there are, is `pando_workflows`.
 
 pub mod aware;
-pub mod demo;
+pub mod drive;
+mod hands;
 pub mod host;
-#[cfg(test)]
-mod kit;
-pub mod machine;
+pub mod store;
 
 pub use aware::{Hooks, ReplicaSetAware};
-pub use host::{Host, Instance, Service, Store};
-pub use machine::{Action, Event, Machine};
+pub use drive::{End, Hands, drive};
+pub use host::{Host, Instance, Service};
+pub use store::{Guard, Held, Store};

@@ -5,7 +5,8 @@
 
 use super::prelude::*;
 use pando_bson::Bson;
-use pando_repl::services::{Instance, demo};
+use pando_repl::services::Instance;
+use pando_workflows::demo;
 use std::sync::Arc;
 
 struct Args {

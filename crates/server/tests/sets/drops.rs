@@ -48,6 +48,29 @@ fn a_database_goes_once_a_majority_has_dropped_its_collections() {
 }
 
 #[test]
+fn a_drop_of_a_database_that_is_interrupted_says_how_far_it_is_and_can_be_asked_for_again() {
+    run(async {
+        let (set, _, s, mut c) = held_back().await;
+        let late = c.run(doc! { "dropDatabase": 1, "maxTimeMS": 300 }).await;
+        assert_eq!(code(&late), 50, "{late:?}");
+        assert!(
+            text(&late).starts_with("dropDatabase test failed waiting for 1 collection drop(s)")
+                && text(&late).ends_with(":: caused by :: operation exceeded time limit"),
+            "{late:?}"
+        );
+        assert_eq!(count(&mut c).await, 0);
+        c.ok(doc! { "create": "z", "writeConcern": { "w": 1 } }).await;
+        for i in &s {
+            set.fail_point(*i, "stopReplProducer", false).await;
+        }
+        c.ok(doc! { "dropDatabase": 1 }).await;
+        let entry = doc! { "find": "oplog.rs", "filter": { "o.dropDatabase": 1 }, "$db": "local" };
+        assert_eq!(c.all(entry).await.len(), 1);
+        set.shut_down().await;
+    });
+}
+
+#[test]
 fn a_drop_that_no_majority_has_is_rolled_back_with_its_data() {
     run(async {
         let mut set = Set::of(3).await;

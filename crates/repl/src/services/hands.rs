@@ -1,0 +1,106 @@
+//! Carries out what the workflows of a primary order, on the node's own data.
+
+use super::drive::Hands;
+use super::host::{Instance, Service};
+use super::store::{Held, Store};
+use crate::data::Stop;
+use pando_base::panics::poisoned;
+use pando_base::{Error, ErrorCode, OpTime, Result};
+use pando_env::{BoxFuture, Component, Env};
+use pando_workflows::{Action, LocalWrite, Outcome, Resource, Section};
+use std::sync::Mutex;
+use std::time::Duration;
+
+pub(super) struct InstanceHands<'a> {
+    pub(super) env: &'a Env,
+    pub(super) store: &'a dyn Store,
+    pub(super) service: &'a Service,
+    pub(super) instance: &'a Instance,
+    pub(super) stop: &'a Stop,
+    pub(super) held: Mutex<Held>,
+}
+
+impl InstanceHands<'_> {
+    async fn carry_out_one(&self, action: Action) -> Result<Outcome> {
+        // A workflow that never has to wait would not notice a step-down otherwise.
+        if self.stop.is_asked() {
+            return Err(Error::new(ErrorCode::NotWritablePrimary, "not primary"));
+        }
+        match action {
+            Action::Checkpoint(doc) => {
+                let put = LocalWrite::Put { ns: self.service.ns.clone(), doc: doc.clone() };
+                let at = self.store.write(&put).await?;
+                self.store.await_majority(at).await?;
+                self.instance.checkpointed(doc);
+            }
+            Action::Forget => {
+                let (ns, id) = (self.service.ns.clone(), self.instance.id().to_buf());
+                let at = self.store.write(&LocalWrite::Remove { ns, id }).await?;
+                // An earlier try may have removed it without a majority: then everything so far is waited for.
+                self.store.await_majority(at).await?;
+            }
+            Action::Write(writes) => {
+                let mut last = None;
+                for w in &writes {
+                    last = self.store.write(w).await?.or(last);
+                }
+                return Ok(Outcome::Wrote(last));
+            }
+            Action::Read(query) => return self.store.read(&query).map(Outcome::Found),
+            // There is no client who could ask for more.
+            Action::Await { upto, timeout_ms, .. } => {
+                let wait = self.store.await_majority(Some(upto));
+                let limit = (timeout_ms > 0).then(|| Duration::from_millis(timeout_ms as u64));
+                let late = || Error::new(ErrorCode::WriteConcernFailed, "waiting for replication timed out");
+                match limit {
+                    Some(limit) => self.env.timeout(limit, wait).await.unwrap_or_else(|| Err(late()))?,
+                    None => wait.await?,
+                }
+            }
+            Action::Call { to, body } => return self.store.call(&to, &body).await.map(Outcome::Reply),
+            Action::Lock(resource, level) => {
+                let guard = self.store.lock(&resource, level).await?;
+                self.held.lock().unwrap_or_else(poisoned).locked(resource, guard);
+            }
+            Action::Enter(section) => {
+                let guard = self.store.enter(&section).await?;
+                self.held.lock().unwrap_or_else(poisoned).entered(section, guard);
+            }
+            Action::AwaitNudge => self.instance.nudged().await,
+            // The driver's own.
+            Action::Rest(_) | Action::Draw => {}
+        }
+        Ok(Outcome::Done)
+    }
+}
+
+impl Hands for InstanceHands<'_> {
+    fn carry_out(&self, action: Action) -> BoxFuture<'_, Result<Outcome>> {
+        Box::pin(self.carry_out_one(action))
+    }
+    fn release(&self, resource: &Resource) {
+        self.held.lock().unwrap_or_else(poisoned).release(resource);
+    }
+    fn leave(&self, section: &Section) {
+        self.held.lock().unwrap_or_else(poisoned).leave(section);
+    }
+    /// There is no client.
+    fn report(&self, _: OpTime) {}
+    fn note(&self, text: &str) {
+        self.env.log.info(Component::Repl, 9_100_060, "A workflow says", |a| {
+            a.str("service", self.service.name).show("id", self.instance.id()).str("note", text);
+        });
+    }
+    fn failed(&self, error: &Error) {
+        self.env.log.warn(
+            Component::Repl,
+            9100010,
+            "An action of a workflow failed; it is tried again",
+            |a| {
+                a.str("service", self.service.name)
+                    .show("id", self.instance.id())
+                    .str("error", &error.message);
+            },
+        );
+    }
+}
