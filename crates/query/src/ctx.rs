@@ -39,7 +39,7 @@ pub struct Variables {
     /// `$$CLUSTER_TIME`; `None` on a server without a log.
     pub cluster_time: Option<Timestamp>,
     /// The command's `let` document and what joins bind, already evaluated.
-    pub lets: Lets,
+    pub let_vars: Lets,
     /// Names that will have values when the sub-pipeline being checked runs.
     pub unbound: HashSet<String>,
     /// The database that stages name other collections of.

@@ -24,7 +24,7 @@ pub(crate) struct Writing<'a> {
     pub(crate) collation: Option<&'a RawDoc>,
     pub(crate) bypass_validation: bool,
     /// Variables of the command, which a pipeline of `whenMatched` sees.
-    pub(crate) lets: Option<&'a RawDoc>,
+    pub(crate) let_vars: Option<&'a RawDoc>,
 }
 
 /// Results that wait to be written together.
@@ -370,7 +370,7 @@ impl MergeJob<'_> {
             update,
             collation: self.w.collation,
             constants: constants.as_deref(),
-            lets: self.w.lets,
+            let_vars: self.w.let_vars,
             upsert,
             upsert_supplied: upsert && constants.is_some(),
             bypass_validation: self.w.bypass_validation,
@@ -416,7 +416,7 @@ impl MergeJob<'_> {
     fn constants(&self, doc: &RawDoc) -> Result<DocBuf> {
         let mut b = DocBuilder::new();
         b.raw_doc("new", doc);
-        for (name, expr) in &self.spec.lets {
+        for (name, expr) in &self.spec.let_vars {
             if let Some(v) = expr.eval_doc(doc, &self.q)?.value() {
                 b.value(name, v);
             }

@@ -8,8 +8,8 @@
 use crate::Server;
 use crate::body::CursorBody;
 use crate::change_stream::{self, ChangeStream};
-use crate::others::Others;
-use crate::pipeline_cursor::{ERROR_CONTEXT, From, PipelineCursor};
+use crate::foreign_collections::ForeignCollections;
+use crate::pipeline_cursor::{ERROR_CONTEXT, Feed, PipelineCursor};
 use crate::query_cursor::QueryCursor;
 use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, RawDoc};
@@ -32,7 +32,7 @@ pub(crate) struct AggSpec<'a> {
     /// An array of stages.
     pub(crate) pipeline: Cow<'a, RawDoc>,
     pub(crate) collation: Option<&'a RawDoc>,
-    pub(crate) lets: Option<&'a RawDoc>,
+    pub(crate) let_vars: Option<&'a RawDoc>,
     pub(crate) hint: Option<Hint>,
     pub(crate) allow_disk_use: Option<bool>,
 }
@@ -233,7 +233,7 @@ impl Server {
             Some(v) => Some(v.collation.as_deref().unwrap_or(&simple)),
             None => spec.collation,
         };
-        let mut q = self.query_ctx(ctx, coll.as_deref(), collation, spec.lets)?;
+        let mut q = self.query_ctx(ctx, coll.as_deref(), collation, spec.let_vars)?;
         Arc::make_mut(&mut q.vars).db = spec.ns.db().to_owned();
         let mut pipeline = Pipeline::parse(&spec.pipeline, &q).map_err(|e| misplaced(&spec, e))?;
         if let (Some(v), Some(given)) = (&view, spec.collation) {
@@ -296,7 +296,7 @@ impl Server {
         agg: Aggregation,
     ) -> Result<(CursorBody, Option<Box<dyn Source>>)> {
         let Aggregation { coll, below, view, mut pipeline, q, hint, allow_disk_use, .. } = agg;
-        let others = Others::new(self, ctx, self.read_point(ctx));
+        let others = ForeignCollections::new(self, ctx, self.read_point(ctx));
         let env = RunEnv { spill: self.resources(allow_disk_use).spill, collections: Some(others.clone()) };
         if let PipelineSource::ChangeStream(spec) = pipeline.source() {
             let spec = spec.clone();
@@ -307,10 +307,10 @@ impl Server {
             PipelineSource::ChangeStream(_) => None,
             PipelineSource::Collection => None,
             PipelineSource::IndexStats => {
-                Some(self.about_collections().index_stats(coll.as_deref(), view.is_some()))
+                Some(self.collection_stats_stages().index_stats(coll.as_deref(), view.is_some()))
             }
             about @ (PipelineSource::CollStats(_) | PipelineSource::PlanCacheStats) => {
-                let found = self.about_collections().documents(&below, coll.as_deref(), about);
+                let found = self.collection_stats_stages().documents(&below, coll.as_deref(), about);
                 found.map_err(|e| e.context(ERROR_CONTEXT))?
             }
             PipelineSource::CurrentOp(spec) => Some(self.current_op_stage(ctx, spec)?),
@@ -321,11 +321,11 @@ impl Server {
             PipelineSource::Documents(docs) => Some(docs.eval(&q).map_err(|e| e.context(ERROR_CONTEXT))?),
         };
         let (from, source) = match (docs, coll) {
-            (Some(docs), _) => (From::Docs(docs.into_iter()), None),
+            (Some(docs), _) => (Feed::Docs(docs.into_iter()), None),
             (None, None) => {
                 pipeline.check_text_without_collection(&below)?;
                 pipeline.needs_collection(below.as_str())?;
-                (From::Docs(Vec::new().into_iter()), None)
+                (Feed::Docs(Vec::new().into_iter()), None)
             }
             (None, Some(coll)) => {
                 let find = pipeline.take_find();
@@ -336,7 +336,7 @@ impl Server {
                     let cursor = QueryCursor::new(scan, ERROR_CONTEXT);
                     return Ok((CursorBody::Query(Box::new(cursor)), Some(source)));
                 }
-                (From::Plan(Box::new(scan)), Some(source))
+                (Feed::Plan(Box::new(scan)), Some(source))
             }
         };
         let runner = pipeline.start(&env)?;

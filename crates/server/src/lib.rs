@@ -13,7 +13,6 @@
 //! `env-tokio` and in the simulator. Who listens for connections is not its business: a connection asks
 //! [`pando_command::pipeline::run`] with the server as its [`pando_command::Node`].
 
-mod about_collections;
 mod agg_sources;
 mod agg_write;
 mod aggregation;
@@ -25,6 +24,7 @@ mod change_stream;
 mod check_all;
 mod cluster_parameters;
 mod cluster_time_keys;
+mod collection_stats_stages;
 pub mod commands;
 mod config;
 mod cursor_reply;
@@ -34,20 +34,20 @@ mod feature_version;
 mod feature_version_guard;
 mod find_one;
 mod flow_control;
+mod foreign_collections;
+mod forward_to_primary;
 mod fsync_lock;
 mod index_builds;
 mod inserting;
 mod kept_sessions;
-mod lets;
+mod let_variables;
+mod local_identity;
 mod map_reduce;
 mod member_alone;
 mod member_door;
 mod namespaces;
 mod node;
 mod oplog_tail;
-mod others;
-mod own;
-mod pass_on;
 mod pipeline_cursor;
 mod plan_use;
 mod positions;

@@ -37,7 +37,7 @@ pub(crate) fn start_of(args: &FindArgs<'_>) -> Option<Bound<Timestamp>> {
         && !args.return_key
         && !args.show_record_id
         && args.collation.is_none()
-        && args.lets.is_none();
+        && args.let_vars.is_none();
     let only = |d: &RawDoc| d.count() == 1;
     let filter = args.filter.filter(|f| plain && only(f))?;
     let bound = filter.get("ts")?.as_doc().filter(|d| only(d))?;

@@ -3,7 +3,7 @@
 use crate::Server;
 use crate::batch::Batch;
 use crate::body::More;
-use crate::others::Others;
+use crate::foreign_collections::ForeignCollections;
 use crate::query_cursor::{STEPS_PER_TURN, Scan, in_plan};
 use crate::transaction::conflicts::Undecided;
 use bytes::Bytes;
@@ -23,7 +23,7 @@ pub(crate) const ERROR_CONTEXT: &str = "PlanExecutor error during aggregation";
 const EMPTY_DOC: &[u8] = &[5, 0, 0, 0, 0];
 
 /// Where the first stage pulls from.
-pub(crate) enum From {
+pub(crate) enum Feed {
     Plan(Box<Scan>),
     Docs(std::vec::IntoIter<DocBuf>),
 }
@@ -31,8 +31,8 @@ pub(crate) enum From {
 /// The state of an aggregation between batches.
 pub struct PipelineCursor {
     runner: Runner,
-    from: From,
-    others: Arc<Others>,
+    feed: Feed,
+    others: Arc<ForeignCollections>,
     /// A row that did not fit into the last batch.
     stash: Option<Row>,
 }
@@ -61,14 +61,14 @@ impl Input for PlanRows<'_> {
 }
 
 impl PipelineCursor {
-    pub(crate) fn new(runner: Runner, from: From, others: Arc<Others>) -> PipelineCursor {
-        PipelineCursor { runner, from, others, stash: None }
+    pub(crate) fn new(runner: Runner, feed: Feed, others: Arc<ForeignCollections>) -> PipelineCursor {
+        PipelineCursor { runner, feed, others, stash: None }
     }
     /// A plan whose rows are the results.
     pub(crate) fn passing_on(server: &Server, ctx: &OpCtx, scan: Scan) -> Result<PipelineCursor> {
         let runner = Pipeline::parse(RawDoc::empty(), &Default::default())?.start(&RunEnv::default())?;
-        let others = Others::new(server, ctx, scan.point);
-        Ok(PipelineCursor::new(runner, From::Plan(Box::new(scan)), others))
+        let others = ForeignCollections::new(server, ctx, scan.point);
+        Ok(PipelineCursor::new(runner, Feed::Plan(Box::new(scan)), others))
     }
     /// Rows that each stage gave so far.
     pub(crate) fn scripts(&self) -> Option<&Arc<dyn Scripts>> {
@@ -80,23 +80,23 @@ impl PipelineCursor {
     }
     /// What its plan, its stages and what waits hold in memory.
     pub(crate) fn held_bytes(&self, listed: impl Fn(&std::vec::IntoIter<DocBuf>) -> u64) -> u64 {
-        let input = match &self.from {
-            From::Plan(scan) => scan.exec.stats().total_held_bytes(),
-            From::Docs(docs) => listed(docs),
+        let input = match &self.feed {
+            Feed::Plan(scan) => scan.exec.stats().total_held_bytes(),
+            Feed::Docs(docs) => listed(docs),
         };
         input + self.runner.held_bytes() + self.stash.as_ref().map_or(0, |row| row.bytes().len() as u64)
     }
     /// Documents that wait and come from no plan.
     pub(crate) fn at_hand(&self) -> u64 {
-        match &self.from {
-            From::Plan(_) => 0,
-            From::Docs(docs) => docs.len() as u64,
+        match &self.feed {
+            Feed::Plan(_) => 0,
+            Feed::Docs(docs) => docs.len() as u64,
         }
     }
     pub(crate) fn at_cluster_time(&self) -> Option<Timestamp> {
-        match &self.from {
-            From::Plan(scan) => scan.at_cluster_time(),
-            From::Docs(_) => None,
+        match &self.feed {
+            Feed::Plan(scan) => scan.at_cluster_time(),
+            Feed::Docs(_) => None,
         }
     }
     /// Appends results until the batch is full. `source` is given when the plan was just opened on it.
@@ -135,9 +135,9 @@ impl PipelineCursor {
     }
     /// What is waited for before a batch that goes on.
     fn must_be_decided(&self, server: &Server, ctx: &OpCtx) -> Result<Option<Undecided>> {
-        match &self.from {
-            From::Docs(_) => Ok(None),
-            From::Plan(scan) => scan.must_be_decided(server, ctx),
+        match &self.feed {
+            Feed::Docs(_) => Ok(None),
+            Feed::Plan(scan) => scan.must_be_decided(server, ctx),
         }
     }
     /// What pulling needs until [`PipelineCursor::end`].
@@ -148,10 +148,10 @@ impl PipelineCursor {
         source: Option<Box<dyn Source>>,
     ) -> Result<Turn> {
         self.others.renew(server);
-        let source = match (&self.from, source) {
-            (From::Docs(_), _) => None,
-            (From::Plan(_), Some(source)) => Some(source),
-            (From::Plan(scan), None) => Some(scan.reopen(server, ctx)?),
+        let source = match (&self.feed, source) {
+            (Feed::Docs(_), _) => None,
+            (Feed::Plan(_), Some(source)) => Some(source),
+            (Feed::Plan(scan), None) => Some(scan.reopen(server, ctx)?),
         };
         let quota = Quota::new(STEPS_PER_TURN);
         Ok(Turn { source, quota, opened: ctx.env().clock.mono(), rows: 0 })
@@ -171,8 +171,8 @@ impl PipelineCursor {
             match step {
                 Step::Row(row) => return Ok(Some(row)),
                 Step::Eof => return Ok(None),
-                Step::NeedYield => match (&mut self.from, &mut turn.source) {
-                    (From::Plan(scan), Some(source)) => {
+                Step::NeedYield => match (&mut self.feed, &mut turn.source) {
+                    (Feed::Plan(scan), Some(source)) => {
                         turn.quota = Quota::new(STEPS_PER_TURN);
                         let opened = turn.opened;
                         scan.pause(server, ctx, source, &mut turn.opened).await?;
@@ -198,18 +198,18 @@ impl PipelineCursor {
         Ok(())
     }
     fn step(&mut self, turn: &mut Turn) -> Result<Step> {
-        match (&mut self.from, &mut turn.source) {
-            (From::Plan(scan), Some(source)) => {
+        match (&mut self.feed, &mut turn.source) {
+            (Feed::Plan(scan), Some(source)) => {
                 let quota = &mut turn.quota;
                 self.runner.next(&mut PlanRows { exec: &mut scan.exec, source: &mut **source, quota })
             }
-            (From::Docs(docs), _) => self.runner.next(&mut docs.map(Row::from)),
-            (From::Plan(_), None) => Ok(Step::Eof),
+            (Feed::Docs(docs), _) => self.runner.next(&mut docs.map(Row::from)),
+            (Feed::Plan(_), None) => Ok(Step::Eof),
         }
     }
     /// After a batch.
     pub(crate) fn end(&mut self, server: &Server, ctx: &OpCtx, goes_on: bool) {
-        if let From::Plan(scan) = &mut self.from {
+        if let Feed::Plan(scan) = &mut self.feed {
             scan.end_batch(server, ctx, goes_on);
         }
         self.runner.save();

@@ -27,7 +27,7 @@ impl Server {
         ctx: &OpCtx,
         coll: Option<&Collection>,
         collation: Option<&RawDoc>,
-        lets: Option<&RawDoc>,
+        let_vars: Option<&RawDoc>,
     ) -> Result<QueryCtx> {
         let replicated = self.repl.is_replicated();
         let vars = Variables {
@@ -47,8 +47,8 @@ impl Server {
             folded: Arc::default(),
             joined: Arc::default(),
         };
-        if let Some(lets) = lets.filter(|d| !d.is_empty()) {
-            q = crate::lets::evaluate(lets, q)?;
+        if let Some(let_vars) = let_vars.filter(|d| !d.is_empty()) {
+            q = crate::let_variables::evaluate(let_vars, q)?;
         }
         Ok(q)
     }

@@ -118,7 +118,7 @@ impl Server {
         coll: Option<&Collection>,
         args: &FindArgs<'_>,
     ) -> Result<Query> {
-        let q = self.query_ctx(ctx, coll, args.collation, args.lets)?;
+        let q = self.query_ctx(ctx, coll, args.collation, args.let_vars)?;
         let matcher = Matcher::parse(args.filter.unwrap_or(RawDoc::empty()), &q)?;
         let mut query = Query::new(ns.as_str(), Arc::new(matcher), q.clone());
         if let Some(spec) = args.projection {

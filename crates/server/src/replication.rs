@@ -453,14 +453,14 @@ impl Effects for ServerEffects {
             server.fatal("The set's settings could not be read", &e.message);
         }
     }
-    fn own(&self) -> Result<DocBuf> {
+    fn local_identity(&self) -> Result<DocBuf> {
         let server = self.server()?;
-        server.own_is_kept.store(true, SeqCst);
-        server.own()
+        server.identity_is_staged.store(true, SeqCst);
+        server.local_identity()
     }
     fn own_goes_on(&self) {
         if let Ok(server) = self.server() {
-            server.own_is_kept.store(false, SeqCst);
+            server.identity_is_staged.store(false, SeqCst);
         }
     }
     fn resync(&self) -> Result<()> {
@@ -497,7 +497,7 @@ impl Effects for ServerEffects {
 impl Server {
     /// Nothing may be told that the next start, with another member's files, would not know of.
     fn check_own_goes_on(&self) -> Result<()> {
-        if self.own_is_kept.load(SeqCst) {
+        if self.identity_is_staged.load(SeqCst) {
             let text = "this member is about to start again with another member's files";
             return Err(Error::new(ErrorCode::InitialSyncActive, text));
         }

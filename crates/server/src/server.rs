@@ -99,7 +99,7 @@ pub struct Server {
     pub(crate) member_alone: AtomicBool,
     pub(crate) member_door: crate::member_door::MemberDoor,
     /// Set while another member's files take the place of this one's: what is voted now would be forgotten.
-    pub(crate) own_is_kept: AtomicBool,
+    pub(crate) identity_is_staged: AtomicBool,
     /// Why the process must end at once.
     fatal: Mutex<Option<String>>,
 }
@@ -187,7 +187,7 @@ impl Server {
             member_alone: AtomicBool::new(false),
             restored: AtomicBool::new(false),
             member_door: Default::default(),
-            own_is_kept: AtomicBool::new(false),
+            identity_is_staged: AtomicBool::new(false),
             fatal: Mutex::new(None),
         });
         server.catalog.add_observer(Arc::new(FeatureVersionGuard(Arc::downgrade(&server))));
@@ -198,7 +198,7 @@ impl Server {
         }
         tasks::spawn_all(&server);
         let stepped_up = server.stepped_up.version();
-        server.take_back_own().await?;
+        server.take_back_identity().await?;
         server.take_place().await?;
         if server.catalog.gate().is_read_only() {
             return Ok(server);

@@ -56,7 +56,7 @@ pub(crate) fn as_aggregation<'a>(view: &Namespace, args: &FindArgs<'a>) -> Resul
         ns: view.clone(),
         pipeline: Cow::Owned(pipeline),
         collation: args.collation,
-        lets: args.lets,
+        let_vars: args.let_vars,
         hint,
         allow_disk_use: args.allow_disk_use,
     })

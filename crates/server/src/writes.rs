@@ -127,7 +127,7 @@ fn statement_ids(body: &RawDoc) -> Result<StmtIds> {
 
 /// The counts and errors of a write command, collected statement by statement.
 #[derive(Default)]
-pub(crate) struct Outcome {
+pub(crate) struct WriteTotals {
     pub(crate) n: i64,
     /// Only updates report it.
     pub(crate) n_modified: Option<i64>,
@@ -135,7 +135,7 @@ pub(crate) struct Outcome {
     pub(crate) errors: Vec<(usize, Error)>,
 }
 
-impl Outcome {
+impl WriteTotals {
     /// The reply: `n, electionId, opTime, retriedStmtIds, upserted, writeErrors, nModified`.
     pub(crate) fn reply(&self, server: &Server, ctx: &OpCtx, retried: &[i32]) -> Reply {
         let mut r = Reply::with_capacity(256);

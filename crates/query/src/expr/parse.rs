@@ -102,7 +102,7 @@ impl<'a> ParseCtx<'a> {
         if vars.unbound.contains(name) {
             return Ok(Expr::Var(VarId::UNBOUND, path));
         }
-        if let Some(v) = vars.lets.get(name) {
+        if let Some(v) = vars.let_vars.get(name) {
             let mut holder = Document::new();
             if let Some(v) = v {
                 holder.push("v", v.clone());

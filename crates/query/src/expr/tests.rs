@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 /// Evaluates `expression` over `doc`; `None` is missing, errors are `code text`.
 pub(super) fn eval_over(doc: &Document, expression: impl Into<Bson>) -> Result<Option<Bson>, String> {
-    let mut lets = Lets::default();
-    lets.set("outer", Some(Bson::Int32(7)));
-    let vars = Variables { now_ms: 1_600_000_000_123, cluster_time: None, lets, ..Variables::default() };
+    let mut let_vars = Lets::default();
+    let_vars.set("outer", Some(Bson::Int32(7)));
+    let vars = Variables { now_ms: 1_600_000_000_123, cluster_time: None, let_vars, ..Variables::default() };
     let ctx = QueryCtx { vars: Arc::new(vars), ..QueryCtx::default() };
     let mut holder = Document::new();
     holder.push("e", expression);

@@ -147,39 +147,39 @@ impl Foreign {
     /// Starts a pipeline.
     pub(super) fn run(&mut self, mut pipeline: Pipeline) -> Result<Sub> {
         let from = match pipeline.source() {
-            PipelineSource::Documents(docs) => From::Docs(docs.eval(&pipeline.ctx)?.into_iter()),
+            PipelineSource::Documents(docs) => Feed::Docs(docs.eval(&pipeline.ctx)?.into_iter()),
             PipelineSource::Collection => {
                 let ns = self.target.ns.clone();
                 let spill = self.env.spill.clone();
                 match self.source()? {
                     None => {
                         pipeline.needs_collection(&ns)?;
-                        From::Docs(Vec::new().into_iter())
+                        Feed::Docs(Vec::new().into_iter())
                     }
                     Some(source) => {
                         let find = pipeline.take_find();
                         let q = pipeline.ctx.clone();
                         let query = find.into_query(&ns, source.collection(), &q, None)?;
-                        From::plan(query, source, spill)?
+                        Feed::plan(query, source, spill)?
                     }
                 }
             }
             about => match self.collections.about(&self.target.ns, about)? {
-                Some(docs) => From::Docs(docs.into_iter()),
+                Some(docs) => Feed::Docs(docs.into_iter()),
                 None => return Err(Error::internal("a first stage that no sub-pipeline may have")),
             },
         };
-        Ok(Sub { runner: Some(pipeline.start(&self.env)?), from })
+        Ok(Sub { runner: Some(pipeline.start(&self.env)?), feed: from })
     }
     /// Starts a query without stages above it.
     pub(super) fn run_query(&mut self, query: impl FnOnce(&str) -> Query) -> Result<Sub> {
         let query = query(&self.target.ns);
         let spill = self.env.spill.clone();
         let from = match self.source()? {
-            None => From::Docs(Vec::new().into_iter()),
-            Some(source) => From::plan(query, source, spill)?,
+            None => Feed::Docs(Vec::new().into_iter()),
+            Some(source) => Feed::plan(query, source, spill)?,
         };
-        Ok(Sub { runner: None, from })
+        Ok(Sub { runner: None, feed: from })
     }
 }
 
@@ -187,24 +187,24 @@ impl Foreign {
 pub(super) struct Sub {
     /// `None`: the rows of the plan are the results.
     runner: Option<Runner>,
-    from: From,
+    feed: Feed,
 }
 
-enum From {
+enum Feed {
     /// With what the collection was when it was planned.
     Plan(Box<Executor>, Arc<CollectionInfo>),
     Docs(std::vec::IntoIter<DocBuf>),
 }
 
-impl From {
+impl Feed {
     fn plan(
         query: Query,
         source: &dyn Source,
         spill: Option<Arc<dyn crate::sort::SpillSpace>>,
-    ) -> Result<From> {
+    ) -> Result<Feed> {
         let resources = Resources { spill, ..Resources::default() };
         let exec = Executor::new(query, source, resources)?;
-        Ok(From::Plan(Box::new(exec), source.collection().clone()))
+        Ok(Feed::Plan(Box::new(exec), source.collection().clone()))
     }
 }
 
@@ -228,12 +228,12 @@ impl Input for PlanRows<'_> {
 impl Sub {
     pub(super) fn next(&mut self, foreign: &mut Foreign) -> Result<Step> {
         let mut failed = false;
-        let step = match &mut self.from {
-            From::Docs(docs) => match &mut self.runner {
+        let step = match &mut self.feed {
+            Feed::Docs(docs) => match &mut self.runner {
                 Some(runner) => runner.pull(&mut docs.map(Row::from), &mut failed)?,
                 None => docs.next().map_or(Step::Eof, |d| Step::Row(d.into())),
             },
-            From::Plan(exec, info) => {
+            Feed::Plan(exec, info) => {
                 foreign.source()?;
                 let source = foreign.source.as_mut().filter(|s| Arc::ptr_eq(s.collection(), info));
                 let Some(source) = source else {
@@ -260,7 +260,7 @@ impl Sub {
     }
     /// Lets go of the snapshot; call [`Foreign::save`] as well.
     pub(super) fn save(&mut self) {
-        if let From::Plan(exec, _) = &mut self.from {
+        if let Feed::Plan(exec, _) = &mut self.feed {
             exec.save();
         }
         if let Some(runner) = &mut self.runner {

@@ -78,17 +78,17 @@ impl LookupSpec {
         let Some(pipeline) = &self.pipeline else { return false };
         let text = pipeline.as_bytes();
         let has = |name: &[u8]| text.windows(name.len()).any(|w| w == name);
-        self.fields.is_none() && self.lets.is_empty() && !has(b"$rand") && !has(b"$sample")
+        self.fields.is_none() && self.let_vars.is_empty() && !has(b"$rand") && !has(b"$sample")
     }
     /// The context of the sub-pipeline for one document.
     fn bind(&self, doc: &RawDoc, outer: &QueryCtx) -> Result<QueryCtx> {
         let mut ctx = self.ctx.clone();
-        if !self.lets.is_empty() {
+        if !self.let_vars.is_empty() {
             let vars = Arc::make_mut(&mut ctx.vars);
-            for (name, e) in &self.lets {
+            for (name, e) in &self.let_vars {
                 let v = e.eval_doc(doc, outer)?;
                 v.check_depth()?;
-                vars.lets.set(name, v.value().map(Bson::from));
+                vars.let_vars.set(name, v.value().map(Bson::from));
             }
         }
         Ok(ctx)
@@ -358,7 +358,7 @@ impl Stage for Lookup {
         step
     }
     fn optimize(&mut self, ctx: &QueryCtx) -> Result<()> {
-        self.spec.lets.iter_mut().try_for_each(|(_, e)| e.optimize(ctx))
+        self.spec.let_vars.iter_mut().try_for_each(|(_, e)| e.optimize(ctx))
     }
     fn absorb_unwind(&mut self, unwind: &Unwind) -> bool {
         if self.unwind.is_some() || unwind.path != self.spec.as_path {
@@ -390,7 +390,7 @@ impl Stage for Lookup {
     }
     fn needs(&self, needs: &mut Needs) {
         let mut complete = true;
-        for (_, e) in &self.spec.lets {
+        for (_, e) in &self.spec.let_vars {
             complete &= e.dependencies(needs.paths());
         }
         if let Some((local, _)) = &self.spec.fields {

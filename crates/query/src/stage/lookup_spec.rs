@@ -14,7 +14,7 @@ pub(super) struct LookupSpec {
     pub(super) as_path: FieldPath,
     /// `localField` and `foreignField`.
     pub(super) fields: Option<(FieldPath, FieldPath)>,
-    pub(super) lets: Vec<(String, Expr)>,
+    pub(super) let_vars: Vec<(String, Expr)>,
     pub(super) pipeline: Option<DocBuf>,
     /// What joined documents have to match beside all else.
     pub(super) joined: Option<DocBuf>,
@@ -30,12 +30,12 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
         )));
     };
     let (mut from, mut as_path, mut local, mut foreign) = (None, "", "", "");
-    let (mut pipeline, mut lets) = (None, None);
+    let (mut pipeline, mut let_vars) = (None, None);
     for f in spec {
         match (f.name(), f.value()) {
             ("pipeline", v) => pipeline = Some(stages_array(v)?),
             ("from", v) => from = Some(parse_from("$lookup", v)?),
-            ("let", Value::Document(d)) => lets = Some(d),
+            ("let", Value::Document(d)) => let_vars = Some(d),
             ("let", v) => {
                 return Err(Error::failed_to_parse(format!(
                     "$lookup argument '{f}' must be an object, is type {}",
@@ -76,14 +76,14 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
             format!("invalid $lookup namespace: {}.", p.ctx.vars.db),
         ));
     }
-    check_combination(pipeline.is_some(), lets.is_some(), local, foreign)?;
+    check_combination(pipeline.is_some(), let_vars.is_some(), local, foreign)?;
     let as_path = FieldPath::parse(as_path)?;
     let fields = match local.is_empty() {
         true => None,
         false => Some((FieldPath::parse(local)?, FieldPath::parse(foreign)?)),
     };
     let mut variables = Vec::new();
-    for v in lets.into_iter().flatten() {
+    for v in let_vars.into_iter().flatten() {
         check_user_var_name(v.name())?;
         variables.push((v.name().to_owned(), p.parse(v.value())?));
     }
@@ -104,7 +104,7 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
         from: from.unwrap_or("").to_owned(),
         as_path,
         fields,
-        lets: variables,
+        let_vars: variables,
         pipeline: pipeline.map(|p| p.to_buf()),
         joined: None,
         ctx,
@@ -135,7 +135,7 @@ pub(super) fn parse_from<'v>(stage: &str, v: Value<'v>) -> Result<&'v str> {
     }
 }
 
-fn check_combination(pipeline: bool, lets: bool, local: &str, foreign: &str) -> Result<()> {
+fn check_combination(pipeline: bool, let_vars: bool, local: &str, foreign: &str) -> Result<()> {
     let refuse = |text: &'static str| Err(Error::failed_to_parse(text));
     if pipeline {
         return match local.is_empty() == foreign.is_empty() {
@@ -150,7 +150,7 @@ fn check_combination(pipeline: bool, lets: bool, local: &str, foreign: &str) -> 
             "$lookup requires either 'pipeline' or both 'localField' and 'foreignField' to be specified",
         );
     }
-    if lets {
+    if let_vars {
         return refuse("$lookup with a 'let' argument must also specify 'pipeline'");
     }
     Ok(())

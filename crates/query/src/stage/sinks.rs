@@ -28,7 +28,7 @@ pub struct Merge {
     pub when_matched: WhenMatched,
     pub when_not_matched: WhenNotMatched,
     /// Variables of the update pipeline besides `new`, evaluated for each result.
-    pub lets: Vec<(String, Expr)>,
+    pub let_vars: Vec<(String, Expr)>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -99,7 +99,7 @@ fn merge(v: Value<'_>, ctx: &QueryCtx) -> Result<Merge> {
                 on: None,
                 when_matched: WhenMatched::Merge,
                 when_not_matched: WhenNotMatched::Insert,
-                lets: Vec::new(),
+                let_vars: Vec::new(),
             });
         }
         Value::Document(d) => d,
@@ -122,8 +122,8 @@ fn merge(v: Value<'_>, ctx: &QueryCtx) -> Result<Merge> {
     let when_matched = spec.get("whenMatched").map_or(Ok(WhenMatched::Merge), when_matched)?;
     let when_not_matched = spec.get("whenNotMatched").map_or(Ok(WhenNotMatched::Insert), when_not_matched)?;
     check_modes(&when_matched, when_not_matched)?;
-    let lets = match spec.get("let") {
-        Some(Value::Document(d)) => lets(d, &when_matched, ctx)?,
+    let let_vars = match spec.get("let") {
+        Some(Value::Document(d)) => let_vars(d, &when_matched, ctx)?,
         Some(Value::Null | Value::Undefined) | None => Vec::new(),
         Some(v) => {
             return Err(Error::type_mismatch(format!(
@@ -135,7 +135,7 @@ fn merge(v: Value<'_>, ctx: &QueryCtx) -> Result<Merge> {
     if let WhenMatched::Pipeline(stages) = &when_matched {
         check_stages(stages)?;
     }
-    Ok(Merge { into, on, when_matched, when_not_matched, lets })
+    Ok(Merge { into, on, when_matched, when_not_matched, let_vars })
 }
 
 fn into(v: Value<'_>) -> Result<Into> {
@@ -267,7 +267,7 @@ fn check_modes(matched: &WhenMatched, not_matched: WhenNotMatched) -> Result<()>
 }
 
 /// `new` is always there; the client may name it, with its one meaning.
-fn lets(d: &RawDoc, matched: &WhenMatched, ctx: &QueryCtx) -> Result<Vec<(String, Expr)>> {
+fn let_vars(d: &RawDoc, matched: &WhenMatched, ctx: &QueryCtx) -> Result<Vec<(String, Expr)>> {
     let mode = match matched {
         WhenMatched::Pipeline(_) => None,
         WhenMatched::Replace => Some("replace"),
@@ -341,7 +341,7 @@ impl Sink {
                         }
                     }),
                 };
-                if matches!(m.when_matched, WhenMatched::Pipeline(_)) && m.lets.is_empty() {
+                if matches!(m.when_matched, WhenMatched::Pipeline(_)) && m.let_vars.is_empty() {
                     d.doc("let", |d| {
                         d.str("new", "$$ROOT");
                     });

@@ -278,8 +278,8 @@ fn join(b: &mut DocBuilder, spec: &RawDoc, ctx: &QueryCtx) {
     for e in ORDER.iter().filter_map(|name| spec.elem(name)) {
         match (e.name(), e.value()) {
             ("startWith", v) => put(b, "startWith", v, ctx),
-            ("let", Value::Document(lets)) => {
-                b.doc("let", |b| lets.iter().for_each(|e| put(b, e.name(), e.value(), ctx)));
+            ("let", Value::Document(let_vars)) => {
+                b.doc("let", |b| let_vars.iter().for_each(|e| put(b, e.name(), e.value(), ctx)));
             }
             _ => {
                 b.elem(e);

@@ -49,7 +49,7 @@ pub trait Effects: Send + Sync + 'static {
     fn applied_settings(&self);
     /// What this member keeps of itself when another's files take the place of its own. From now on no vote and no
     /// configuration is written: it would be forgotten.
-    fn own(&self) -> Result<DocBuf>;
+    fn local_identity(&self) -> Result<DocBuf>;
     /// The files do not take that place after all.
     fn own_goes_on(&self);
     /// Gives this node's data up, to copy the set's again.

@@ -86,8 +86,8 @@ impl Upper for Coordinator {
     fn resync(&self) {
         self.tell_refused(self.effects.resync());
     }
-    fn own(&self) -> Result<DocBuf> {
-        self.effects.own()
+    fn local_identity(&self) -> Result<DocBuf> {
+        self.effects.local_identity()
     }
     fn own_goes_on(&self) {
         self.effects.own_goes_on();

@@ -133,13 +133,13 @@ impl FileCopy<'_> {
         }
         self.check_source(pinned).await?;
         // As late as can be: a vote given in the hours of a copy must outlive it. From here to the next start there is none.
-        let own = self.deps.upper.own()?;
+        let identity = self.deps.upper.local_identity()?;
         self.deps.hold("initialSyncHangAfterKeepingOwnState", self.stop).await;
         let done = self
             .deps
             .env
             .offload(move || {
-                work.staging.keep(own.as_bytes())?;
+                work.staging.keep(identity.as_bytes())?;
                 work.staging.complete()
             })
             .await;

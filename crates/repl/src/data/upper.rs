@@ -49,7 +49,7 @@ pub trait Upper: Send + Sync + 'static {
     fn data_is_valid(&self);
     /// What this member keeps of itself under another's files; until [`Upper::own_goes_on`] it neither votes nor takes
     /// configurations.
-    fn own(&self) -> Result<DocBuf>;
+    fn local_identity(&self) -> Result<DocBuf>;
     fn own_goes_on(&self);
     /// This node's data is of no use any more: the set's is to be copied again.
     fn resync(&self);

@@ -21,7 +21,7 @@ pub struct AggregateArgs<'a> {
     pub explain: bool,
     pub allow_disk_use: Option<bool>,
     pub collation: Option<&'a RawDoc>,
-    pub lets: Option<&'a RawDoc>,
+    pub let_vars: Option<&'a RawDoc>,
     pub hint: Option<Hint>,
     /// A router asks, on behalf of a client.
     pub from_mongos: bool,
@@ -42,7 +42,7 @@ impl Default for AggregateArgs<'_> {
             explain: false,
             allow_disk_use: None,
             collation: None,
-            lets: None,
+            let_vars: None,
             hint: None,
             from_mongos: false,
             needs_merge: None,
@@ -120,7 +120,7 @@ impl<'a> AggregateArgs<'a> {
                 "needsMerge" => a.needs_merge = Some(bool_field(&arg)?),
                 name if arg.is_absent() && is_nullable(name) => {}
                 "hint" => a.hint = Hint::parse(v)?,
-                "let" => a.lets = Some(arg.doc()?),
+                "let" => a.let_vars = Some(arg.doc()?),
                 "collation" => a.collation = Some(arg.doc()?).filter(|d| !d.is_empty()),
                 "bypassDocumentValidation" => a.bypass_validation = arg.boolish()?,
                 "collectionUUID" => {
@@ -166,7 +166,7 @@ impl<'a> AggregateArgs<'a> {
             b.bool("allowDiskUse", allowed);
         }
         spell::doc(b, "collation", self.collation);
-        spell::doc(b, "let", self.lets);
+        spell::doc(b, "let", self.let_vars);
         spell_hint(b, self.hint.as_ref());
         spell::flag(b, "fromMongos", self.from_mongos);
         if let Some(merges) = self.needs_merge {

@@ -34,7 +34,7 @@ pub struct FindArgs<'a> {
     pub read_once: bool,
     pub collation: Option<&'a RawDoc>,
     pub allow_disk_use: Option<bool>,
-    pub lets: Option<&'a RawDoc>,
+    pub let_vars: Option<&'a RawDoc>,
     /// The term of another member of the set that reads the oplog.
     pub term: Option<i64>,
     /// As given: who looks the collection up checks its type and the UUID itself.
@@ -114,7 +114,7 @@ impl<'a> FindArgs<'a> {
                 "noCursorTimeout" => a.no_cursor_timeout = bool_field(&arg)?,
                 "collation" => a.collation = Some(doc_field(&arg)?).filter(|d| !d.is_empty()),
                 "allowDiskUse" => a.allow_disk_use = Some(bool_field(&arg)?),
-                "let" => a.lets = Some(arg.doc()?),
+                "let" => a.let_vars = Some(arg.doc()?),
                 "allowPartialResults" => a.allow_partial = bool_field(&arg)?,
                 "readOnce" => a.read_once = bool_field(&arg)?,
                 "ntoreturn" => {
@@ -168,7 +168,7 @@ impl<'a> FindArgs<'a> {
         if let Some(allowed) = self.allow_disk_use {
             b.bool("allowDiskUse", allowed);
         }
-        spell::doc(b, "let", self.lets);
+        spell::doc(b, "let", self.let_vars);
         if let Some(term) = self.term {
             b.i64("term", term);
         }

@@ -12,7 +12,7 @@ use pando_command::{Arg, Request};
 pub struct WriteArgs<'a> {
     pub ordered: bool,
     pub bypass_validation: bool,
-    pub lets: Option<&'a RawDoc>,
+    pub let_vars: Option<&'a RawDoc>,
     pub collection_uuid: Option<Value<'a>>,
     /// A time series, named by its collection of buckets.
     pub by_buckets: bool,
@@ -25,7 +25,7 @@ impl Default for WriteArgs<'_> {
         WriteArgs {
             ordered: true,
             bypass_validation: false,
-            lets: None,
+            let_vars: None,
             collection_uuid: None,
             by_buckets: false,
             others: Vec::new(),
@@ -69,7 +69,7 @@ impl<'a> WriteArgs<'a> {
         match arg.name() {
             "ordered" => self.ordered = arg.bool()?,
             "bypassDocumentValidation" => self.bypass_validation = arg.boolish()?,
-            "let" if owner != "insert" => self.lets = Some(arg.doc()?),
+            "let" if owner != "insert" => self.let_vars = Some(arg.doc()?),
             _ => return Ok(false),
         }
         Ok(true)
@@ -81,7 +81,7 @@ impl<'a> WriteArgs<'a> {
             b.bool("ordered", false);
         }
         spell::flag(b, "bypassDocumentValidation", self.bypass_validation);
-        spell::doc(b, "let", self.lets);
+        spell::doc(b, "let", self.let_vars);
         if let Some(uuid) = self.collection_uuid {
             b.value("collectionUUID", uuid);
         }

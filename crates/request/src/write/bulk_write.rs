@@ -66,12 +66,12 @@ impl<'a> BulkWriteArgs<'a> {
                 BulkOp::Insert(_) => {}
                 BulkOp::Update(s) => {
                     s.index = i;
-                    s.lets = a.write.lets;
+                    s.let_vars = a.write.let_vars;
                     s.bypass_validation = a.write.bypass_validation;
                 }
                 BulkOp::Delete(s) => {
                     s.index = i;
-                    s.lets = a.write.lets;
+                    s.let_vars = a.write.let_vars;
                 }
             }
         }

@@ -31,7 +31,7 @@ impl<'a> DeleteArgs<'a> {
         let mut deletes = docs.map(DeleteStatement::parse).collect::<Result<Vec<_>>>()?;
         for (i, s) in deletes.iter_mut().enumerate() {
             s.index = i;
-            s.lets = write.lets;
+            s.let_vars = write.let_vars;
         }
         check_batch_size(deletes.len())?;
         check_statement_ids(req.body, deletes.len())?;
@@ -55,7 +55,7 @@ pub struct DeleteStatement<'a> {
     pub filter: &'a RawDoc,
     pub collation: Option<&'a RawDoc>,
     /// Of the command, not of the statement.
-    pub lets: Option<&'a RawDoc>,
+    pub let_vars: Option<&'a RawDoc>,
     pub hint: Option<Hint>,
     /// All that match are to go, not one.
     pub multi: bool,
@@ -70,7 +70,7 @@ impl Default for DeleteStatement<'_> {
         DeleteStatement {
             filter: RawDoc::empty(),
             collation: None,
-            lets: None,
+            let_vars: None,
             hint: None,
             multi: false,
             index: 0,

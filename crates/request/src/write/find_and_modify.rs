@@ -23,7 +23,7 @@ pub struct FindAndModifyArgs<'a> {
     pub collation: Option<&'a RawDoc>,
     pub array_filters: Option<&'a RawDoc>,
     pub hint: Option<Hint>,
-    pub lets: Option<&'a RawDoc>,
+    pub let_vars: Option<&'a RawDoc>,
     /// Arguments that nobody acts on, and `collectionUUID`, which is checked where the collection is looked up.
     pub others: Vec<Elem<'a>>,
 }
@@ -60,7 +60,7 @@ impl<'a> FindAndModifyArgs<'a> {
                     a.array_filters = Some(arg.array()?);
                 }
                 "hint" => a.hint = Hint::parse(v)?,
-                "let" => a.lets = Some(arg.doc()?),
+                "let" => a.let_vars = Some(arg.doc()?),
                 "encryptionInformation" => {
                     arg.no_encryption()?;
                     a.others.push(arg.elem());
@@ -120,7 +120,7 @@ impl<'a> FindAndModifyArgs<'a> {
             b.raw_array("arrayFilters", filters);
         }
         spell_hint(b, self.hint.as_ref());
-        spell::doc(b, "let", self.lets);
+        spell::doc(b, "let", self.let_vars);
         spell::others(b, &self.others);
     }
 }

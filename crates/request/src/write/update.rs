@@ -33,7 +33,7 @@ impl<'a> UpdateArgs<'a> {
         let mut updates = docs.map(UpdateStatement::parse).collect::<Result<Vec<_>>>()?;
         for (i, s) in updates.iter_mut().enumerate() {
             s.index = i;
-            s.lets = write.lets;
+            s.let_vars = write.let_vars;
             s.bypass_validation = write.bypass_validation;
         }
         check_batch_size(updates.len())?;
@@ -63,7 +63,7 @@ pub struct UpdateStatement<'a> {
     /// Variables of a pipeline, written `c`.
     pub constants: Option<&'a RawDoc>,
     /// Of the command, not of the statement.
-    pub lets: Option<&'a RawDoc>,
+    pub let_vars: Option<&'a RawDoc>,
     pub hint: Option<Hint>,
     pub multi: bool,
     pub upsert: bool,
@@ -85,7 +85,7 @@ impl Default for UpdateStatement<'_> {
             array_filters: None,
             collation: None,
             constants: None,
-            lets: None,
+            let_vars: None,
             hint: None,
             multi: false,
             upsert: false,

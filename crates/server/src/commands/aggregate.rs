@@ -16,7 +16,7 @@ pub(crate) fn spec_of<'a>(args: &AggregateArgs<'a>, ns: Namespace) -> AggSpec<'a
         ns,
         pipeline: Cow::Borrowed(args.pipeline),
         collation: args.collation,
-        lets: args.lets,
+        let_vars: args.let_vars,
         hint: args.hint.clone(),
         allow_disk_use: args.allow_disk_use,
     }
@@ -55,11 +55,15 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let collation = spec.collation;
     let mut agg = server.prepare_aggregation(ctx, spec)?;
     let reply = match agg.take_sink() {
-        Some(_) if !server.repl.accepts_writes() => server.pass_on(ctx, &req).await?,
+        Some(_) if !server.repl.accepts_writes() => server.forward_to_primary(ctx, &req).await?,
         Some(sink) => {
             ctx.will_write();
-            let writing =
-                Writing { sink, collation, bypass_validation: args.bypass_validation, lets: args.lets };
+            let writing = Writing {
+                sink,
+                collation,
+                bypass_validation: args.bypass_validation,
+                let_vars: args.let_vars,
+            };
             server.write_aggregation(ctx, &req, agg, writing).await?;
             open_nothing(server, ctx, &req, open).await?
         }

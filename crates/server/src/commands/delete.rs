@@ -1,7 +1,7 @@
 //! `delete`: a list of statements `{q, limit, ...}` against one collection.
 
 use super::prelude::*;
-use crate::writes::{Outcome, Retry};
+use crate::writes::{Retry, WriteTotals};
 use pando_catalog::names::check_writable;
 use pando_request::DeleteArgs;
 
@@ -11,7 +11,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let series = server.series_to_write(&ns, write.by_buckets)?;
     let checked = server.uuid_of_write(write.collection_uuid.is_some(), "delete", &req, &ns, series.as_ref());
     let mut retry = Retry::begin(server, ctx, req.body).await?;
-    let mut out = Outcome::default();
+    let mut out = WriteTotals::default();
     for (i, s) in deletes.iter().enumerate() {
         server.instance.metrics.op_counters.delete.inc();
         if retry.done(i)?.is_some() {

@@ -97,8 +97,8 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             WriteArgs::parse(&inner, "update", "updates")?;
             let docs = one_statement(&inner, "updates")?;
             let s = UpdateStatement::parse(docs)?;
-            let lets = inner.body.get("let").and_then(|v| v.as_doc());
-            write(server, ctx, &inner, &Write::update(&UpdateStatement { lets, ..s }), verbosity).await
+            let let_vars = inner.body.get("let").and_then(|v| v.as_doc());
+            write(server, ctx, &inner, &Write::update(&UpdateStatement { let_vars, ..s }), verbosity).await
         }
         "delete" => {
             WriteArgs::parse(&inner, "delete", "deletes")?;
@@ -251,7 +251,7 @@ struct Write<'a> {
     filter: &'a RawDoc,
     hint: Option<Hint>,
     collation: Option<&'a RawDoc>,
-    lets: Option<&'a RawDoc>,
+    let_vars: Option<&'a RawDoc>,
     sort: Option<&'a RawDoc>,
     /// `None` = a delete.
     update: Option<UpdateStatement<'a>>,
@@ -267,7 +267,7 @@ impl<'a> Write<'a> {
             filter: s.filter,
             hint: s.hint.clone(),
             collation: s.collation,
-            lets: s.lets,
+            let_vars: s.let_vars,
             sort: None,
             update: Some(s.clone()),
             multi: s.multi,
@@ -280,7 +280,7 @@ impl<'a> Write<'a> {
             filter: s.filter,
             hint: s.hint.clone(),
             collation: s.collation,
-            lets: s.lets,
+            let_vars: s.let_vars,
             sort: None,
             update: None,
             multi: s.multi,
@@ -300,7 +300,7 @@ impl<'a> Write<'a> {
             filter,
             hint: a.hint.clone(),
             collation: a.collation,
-            lets: a.lets,
+            let_vars: a.let_vars,
             sort: a.sort,
             update: (!a.remove).then_some(statement),
             multi: false,
@@ -319,7 +319,7 @@ async fn write(
 ) -> Result<Reply> {
     let ns = req.ns()?;
     let coll = server.existing_collection(&ns)?;
-    let q = server.query_ctx(ctx, coll.as_deref(), w.collation, w.lets)?;
+    let q = server.query_ctx(ctx, coll.as_deref(), w.collation, w.let_vars)?;
     let gives = w.fields.map(RawDoc::to_buf);
     let work = match &w.update {
         Some(s) => {

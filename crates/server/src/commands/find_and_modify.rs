@@ -82,7 +82,7 @@ async fn remove(
     let nothing = LastError { n: 0, updated_existing: None, upserted: None };
     let filter = args.query.unwrap_or(RawDoc::empty());
     let Some(coll) = server.lock_for_write(ctx, ns).await? else { return Ok((nothing, None)) };
-    let q = server.query_ctx(ctx, Some(coll.collection()), args.collation, args.lets)?;
+    let q = server.query_ctx(ctx, Some(coll.collection()), args.collation, args.let_vars)?;
     let projection = projection(args, &q)?;
     let metas = projection.as_ref().map_or(&[][..], Projection::metas);
     let lookup =
@@ -106,13 +106,13 @@ async fn update(
         update: args.update.unwrap_or(Value::Null),
         array_filters: args.array_filters,
         collation: args.collation,
-        lets: args.lets,
+        let_vars: args.let_vars,
         hint: args.hint.clone(),
         upsert: args.upsert,
         bypass_validation: args.bypass_validation,
         ..UpdateStatement::default()
     };
-    let q = server.query_ctx(ctx, None, args.collation, args.lets)?;
+    let q = server.query_ctx(ctx, None, args.collation, args.let_vars)?;
     let projection = projection(args, &q)?;
     if args.new && projection.as_ref().is_some_and(Projection::needs_array_index) {
         return Err(Error::bad_value("cannot use a positional projection and return the new document"));
@@ -178,7 +178,7 @@ fn retried(
     shown: Option<DocBuf>,
     retry: &Retry,
 ) -> Result<Reply> {
-    let q = server.query_ctx(ctx, None, args.collation, args.lets)?;
+    let q = server.query_ctx(ctx, None, args.collation, args.let_vars)?;
     let projection = projection(args, &q)?;
     let filter = args.query.unwrap_or(RawDoc::empty());
     let shown = shown.map(|doc| project(projection.as_ref(), filter, &q, &doc, None)).transpose()?;

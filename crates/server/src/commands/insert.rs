@@ -3,7 +3,7 @@
 use super::prelude::*;
 use crate::inserting::Inserting;
 use crate::top;
-use crate::writes::{Outcome, Retry};
+use crate::writes::{Retry, WriteTotals};
 use pando_catalog::names::check_writable;
 use pando_request::InsertArgs;
 
@@ -22,7 +22,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     };
     let mut retry = Retry::begin(server, ctx, req.body).await?;
     let done = server.insert_documents(ctx, &ns, &docs, 0, &how, &mut retry).await?;
-    let out = Outcome { n: done.n as i64, errors: done.errors, ..Outcome::default() };
+    let out = WriteTotals { n: done.n as i64, errors: done.errors, ..WriteTotals::default() };
     server.time(&ns, top::Kind::Insert, true, ctx.elapsed());
     ctx.debug(|d| {
         d.op = "insert";

@@ -86,7 +86,7 @@ impl<'a> Args<'a> {
             ns,
             pipeline: Cow::Owned(self.of.pipeline()),
             collation: self.collation,
-            lets: None,
+            let_vars: None,
             hint: None,
             allow_disk_use: Some(true),
         }
@@ -161,7 +161,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         Output::Replace(db, coll) | Output::Merge(db, coll) | Output::Reduce(db, coll) => {
             check_target(db.unwrap_or(req.db), coll)?;
             if !server.repl.accepts_writes() {
-                return server.pass_on(ctx, &req).await;
+                return server.forward_to_primary(ctx, &req).await;
             }
             write(server, ctx, &req, &args, ns.clone()).await.map_err(in_map_reduce)?;
             match db {
@@ -229,7 +229,7 @@ async fn write(
         return Err(Error::internal("a pipeline without its $out or $merge"));
     };
     ctx.will_write();
-    let writing = Writing { sink, collation: args.collation, bypass_validation: args.bypass, lets: None };
+    let writing = Writing { sink, collation: args.collation, bypass_validation: args.bypass, let_vars: None };
     server.write_aggregation(ctx, req, agg, writing).await
 }
 

@@ -2,7 +2,7 @@
 
 use super::prelude::*;
 use crate::statements::Updated;
-use crate::writes::{Outcome, Retry};
+use crate::writes::{Retry, WriteTotals};
 use pando_catalog::names::check_writable;
 use pando_request::UpdateArgs;
 use pando_session::retryable::Kind;
@@ -13,7 +13,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let series = server.series_to_write(&ns, write.by_buckets)?;
     let checked = server.uuid_of_write(write.collection_uuid.is_some(), "update", &req, &ns, series.as_ref());
     let mut retry = Retry::begin(server, ctx, req.body).await?;
-    let mut out = Outcome { n_modified: Some(0), ..Outcome::default() };
+    let mut out = WriteTotals { n_modified: Some(0), ..WriteTotals::default() };
     for (i, s) in updates.iter().enumerate() {
         server.instance.metrics.op_counters.update.inc();
         if let Some(done) = retry.done(i)? {
@@ -57,7 +57,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     Ok(out.reply(server, ctx, &retry.retried))
 }
 
-fn add(out: &mut Outcome, i: usize, done: Updated) {
+fn add(out: &mut WriteTotals, i: usize, done: Updated) {
     out.n += done.matched as i64;
     out.n_modified = out.n_modified.map(|n| n + done.modified as i64);
     if let Some(id) = done.upserted {

@@ -47,7 +47,7 @@ impl Server {
             ));
         }
         let Some(coll) = self.lock_for_write(ctx, &series.buckets).await? else { return Ok(0) };
-        let q = self.query_ctx(ctx, Some(coll.collection()), s.collation, s.lets)?;
+        let q = self.query_ctx(ctx, Some(coll.collection()), s.collation, s.let_vars)?;
         let matcher = Matcher::parse(s.filter, &q)?;
         let collated = q.collation.is_some() || coll.collation().is_some();
         let filter = bucket_filter(&series.of, s.filter, collated);

@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Evaluates the expressions of `lets` in order; later ones may use earlier ones.
-pub(crate) fn evaluate(lets: &RawDoc, mut q: QueryCtx) -> Result<QueryCtx> {
-    for e in lets {
+pub(crate) fn evaluate(let_vars: &RawDoc, mut q: QueryCtx) -> Result<QueryCtx> {
+    for e in let_vars {
         let name = e.name();
         if matches!(name, "NOW" | "CLUSTER_TIME" | "JS_SCOPE" | "IS_MR" | "USER_ROLES" | "SEARCH_META") {
             return Err(Error::location(4738901, format!("Attempt to set internal constant: {name}")));
@@ -26,7 +26,7 @@ pub(crate) fn evaluate(lets: &RawDoc, mut q: QueryCtx) -> Result<QueryCtx> {
         }
         let value = expr.eval_doc(RawDoc::empty(), &q)?;
         let value = value.value().map(Bson::from);
-        Arc::make_mut(&mut q.vars).lets.set(name, value);
+        Arc::make_mut(&mut q.vars).let_vars.set(name, value);
     }
     Ok(q)
 }
@@ -43,7 +43,7 @@ pub(crate) fn with_constants(constants: &RawDoc, mut q: QueryCtx) -> Result<Quer
             return Err(Error::location(17275, "Can't redefine a non-user-writable variable"));
         }
         check_readable_var_name(name)?;
-        vars.lets.set(name, Some(Bson::from(e.value())));
+        vars.let_vars.set(name, Some(Bson::from(e.value())));
     }
     q.vars = Arc::new(vars);
     Ok(q)

@@ -1,7 +1,7 @@
 //! The collections that the stages of an aggregation read beside its own.
 
 use crate::Server;
-use crate::about_collections::AboutCollections;
+use crate::collection_stats_stages::CollectionStatsStages;
 use crate::query_cursor::ReadPoint;
 use crate::transaction::OpenTxn;
 use crate::transaction::conflicts::on_prepared;
@@ -15,7 +15,7 @@ use pando_query::stage::{Collections, PipelineSource, Target};
 use pando_storage::{OnPrepared, ReadAt};
 use std::sync::{Arc, Mutex, PoisonError};
 
-pub(crate) struct Others {
+pub(crate) struct ForeignCollections {
     catalog: Catalog,
     point: ReadPoint,
     on_prepared: OnPrepared,
@@ -23,19 +23,19 @@ pub(crate) struct Others {
     at: Mutex<ReadAt>,
     /// Whose view of them is wanted.
     transaction: Option<Arc<OpenTxn>>,
-    about: AboutCollections,
+    about: CollectionStatsStages,
 }
 
-impl Others {
-    pub(crate) fn new(server: &Server, ctx: &OpCtx, point: ReadPoint) -> Arc<Others> {
+impl ForeignCollections {
+    pub(crate) fn new(server: &Server, ctx: &OpCtx, point: ReadPoint) -> Arc<ForeignCollections> {
         let at = Mutex::new(server.read_at(point));
-        Arc::new(Others {
+        Arc::new(ForeignCollections {
             catalog: server.catalog.clone(),
             point,
             on_prepared: on_prepared(&ctx.read_concern),
             at,
             transaction: server.open_txn(ctx).cloned(),
-            about: server.about_collections(),
+            about: server.collection_stats_stages(),
         })
     }
     /// Snapshots opened from now on are those of now.
@@ -44,7 +44,7 @@ impl Others {
     }
 }
 
-impl Collections for Others {
+impl Collections for ForeignCollections {
     fn resolve(&self, ns: &str) -> Result<Target> {
         let own = Target { ns: ns.to_owned(), view: None, collation: None };
         // A pipeline of `$documents` names no collection.

@@ -12,7 +12,7 @@ use pando_rpc::{Connection, Options};
 use std::time::Duration;
 
 impl Server {
-    pub(crate) async fn pass_on(&self, ctx: &OpCtx, req: &Request<'_>) -> Result<Reply> {
+    pub(crate) async fn forward_to_primary(&self, ctx: &OpCtx, req: &Request<'_>) -> Result<Reply> {
         let Some(primary) = self.repl.state().primary else {
             return Err(Error::new(ErrorCode::NotWritablePrimary, "not primary"));
         };

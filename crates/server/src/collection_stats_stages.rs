@@ -17,7 +17,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// What such documents are made of.
 #[derive(Clone)]
-pub(crate) struct AboutCollections {
+pub(crate) struct CollectionStatsStages {
     catalog: Catalog,
     top: Arc<Top>,
     clock: Arc<dyn Clock>,
@@ -25,8 +25,8 @@ pub(crate) struct AboutCollections {
 }
 
 impl Server {
-    pub(crate) fn about_collections(&self) -> AboutCollections {
-        AboutCollections {
+    pub(crate) fn collection_stats_stages(&self) -> CollectionStatsStages {
+        CollectionStatsStages {
             catalog: self.catalog.clone(),
             top: self.top.clone(),
             clock: self.env.clock.clone(),
@@ -35,7 +35,7 @@ impl Server {
     }
 }
 
-impl AboutCollections {
+impl CollectionStatsStages {
     /// The documents of a first stage; `None` when it is not one about a collection.
     pub(crate) fn documents(
         &self,

@@ -13,7 +13,7 @@ fn ns(name: &str) -> Namespace {
 }
 
 impl Server {
-    pub(crate) fn own(&self) -> Result<DocBuf> {
+    pub(crate) fn local_identity(&self) -> Result<DocBuf> {
         let mut b = DocBuilder::new();
         for name in COLLECTIONS {
             match self.internal.first(&ns(name))? {
@@ -37,7 +37,7 @@ impl Server {
     }
 
     /// At the start after a copy.
-    pub(crate) async fn take_back_own(&self) -> Result<()> {
+    pub(crate) async fn take_back_identity(&self) -> Result<()> {
         let Some(bytes) = staging::take_kept(&*self.env.disk)? else { return Ok(()) };
         let damaged = || Error::internal("what this node kept of itself is damaged");
         let own = RawDoc::validate(&bytes).map_err(|_| damaged())?;
