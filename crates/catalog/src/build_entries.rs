@@ -4,10 +4,10 @@
 //! that the next primary finds them. It goes when the build is over.
 
 use crate::collection::Collection;
-use crate::spec::IndexSpec;
 use crate::unit::{WriteOp, WriteUnit};
 use pando_base::{Namespace, Result, Uuid};
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
+use pando_index::IndexSpec;
 
 /// Where the documents are.
 pub fn ns() -> Namespace {

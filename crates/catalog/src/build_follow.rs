@@ -12,10 +12,10 @@ use crate::build_target::Target;
 use crate::collection::Index;
 use crate::durable::Parts;
 use crate::snapshot::Named;
-use crate::spec::IndexSpec;
 use pando_base::{Error, Result, Uuid};
 use pando_bson::Value;
 use pando_env::log::Component;
+use pando_index::IndexSpec;
 use pando_oplog::EntryView;
 use std::sync::Arc;
 

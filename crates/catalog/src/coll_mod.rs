@@ -7,16 +7,15 @@ use crate::create_args::{check_reach, ttl_seconds};
 use crate::durable::{self, Parts};
 use crate::observer::Defined;
 use crate::options::{
-    CAPPED_BYTES_MAX, Capped, ValidationAction, ValidationLevel, append_number, bounded, invalid,
-    parse_images, wrong_type,
+    CAPPED_BYTES_MAX, Capped, ValidationAction, ValidationLevel, bounded, invalid, parse_images, wrong_type,
 };
 use crate::record_id;
 use crate::snapshot::Named;
-use crate::spec::{IndexSpec, check_ttl_value, same_key};
 use crate::views;
 use pando_base::{Error, ErrorCode, Namespace, OpTime, Result};
 use pando_bson::fields;
 use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc, Value};
+use pando_index::{IndexSpec, check_ttl_value, same_key};
 use pando_query::QueryCtx;
 use pando_query::source::RecordId;
 use pando_storage::{Dir, Txn};
@@ -473,7 +472,7 @@ impl IndexChange {
                     b.doc("index", |d| {
                         d.str("name", &self.index.spec.name);
                         if let Some(n) = self.expire_after_seconds {
-                            append_number(d, "expireAfterSeconds", n);
+                            d.i32_or_i64("expireAfterSeconds", n);
                         }
                         let flags = [
                             ("hidden", self.hidden),
@@ -501,7 +500,7 @@ impl IndexChange {
             if self.expire_after_seconds.is_some()
                 && let Some(n) = spec.expire_after_seconds
             {
-                append_number(d, "expireAfterSeconds", n);
+                d.i32_or_i64("expireAfterSeconds", n);
             }
             if self.hidden.is_some() {
                 d.bool("hidden", spec.hidden);

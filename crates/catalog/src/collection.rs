@@ -4,15 +4,15 @@
 //! old one keeps a consistent view. Locks, counters and record ids are in [`Shared`], which all versions share.
 
 use crate::build::Build;
-use crate::keys::KeyGen;
 use crate::lock::Lock;
 use crate::options::{CollectionOptions, ValidationAction, ValidationLevel};
 use crate::sizes::Sizes;
-use crate::spec::IndexSpec;
 use crate::tables::Table;
 use pando_base::panics::poisoned;
 use pando_base::{Namespace, Timestamp, Uuid};
 use pando_bson::{DocBuf, DocBuilder};
+use pando_index::IndexSpec;
+use pando_index::KeyGen;
 use pando_query::collation::Collation;
 use pando_query::matcher::Matcher;
 use pando_query::source::{CollectionInfo, IndexInfo, Multikey, Wildcard};

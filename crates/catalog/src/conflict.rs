@@ -1,9 +1,9 @@
 //! A wanted index against those that exist: the same, in the way, or new.
 
 use crate::collection::Collection;
-use crate::spec::{IndexSpec, is_id_key};
 use pando_base::{Error, ErrorCode, Result, limits};
 use pando_bson::{Elem, RawDoc};
+use pando_index::{IndexSpec, is_id_key};
 use pando_query::source::IndexKind;
 
 /// What a specification is to a collection.

@@ -7,11 +7,11 @@ use crate::options::{
     CAPPED_BYTES_MAX, Capped, ClusteredIndex, CollectionOptions, ValidationAction, ValidationLevel,
     ViewDefinition, bounded, invalid, parse_images, wrong_type,
 };
-use crate::spec::check_ttl_value;
 use crate::storage_engine;
 use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_bson::fields::{self, safe_i64};
 use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc, Value};
+use pando_index::check_ttl_value;
 use pando_query::collation::Collation;
 use pando_query::timeseries::TimeSeries;
 
@@ -273,10 +273,10 @@ fn check_id_index(o: &CollectionOptions, raw: &Raw<'_>) -> Result<()> {
         return refuse("autoIndexId");
     }
     let collation = match &o.collation {
-        Some(c) => crate::collation::full_form(c)?,
+        Some(c) => pando_index::full_collation(c)?,
         None => None,
     };
-    crate::spec::check_id_index_spec(spec, collation.as_deref())
+    pando_index::check_id_index_spec(spec, collation.as_deref())
 }
 
 /// A time series decides for itself what its buckets are like.

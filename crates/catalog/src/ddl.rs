@@ -10,12 +10,12 @@ use crate::observer::Defined;
 use crate::options::CollectionOptions;
 use crate::sizes::Sizes;
 use crate::snapshot::Named;
-use crate::spec::IndexSpec;
 use crate::time_series;
 use crate::unit::{WriteOp, WriteUnit};
 use crate::views;
 use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Timestamp, Uuid};
 use pando_bson::RawDoc;
+use pando_index::IndexSpec;
 use pando_query::source::RecordId;
 use pando_storage::{IdentKind, ReadAt};
 use std::sync::Arc;
@@ -32,7 +32,7 @@ impl Catalog {
     /// Creates a collection or view as the `create` command asks.
     pub async fn create(&self, ns: &Namespace, mut options: CollectionOptions) -> Result<OpTime> {
         if let Some(c) = &options.collation {
-            options.collation = crate::collation::full_form(c)?;
+            options.collation = pando_index::full_collation(c)?;
         }
         if options.time_series.is_some() && !ns.coll().starts_with(time_series::BUCKETS) {
             return self.create_time_series(ns, options).await;

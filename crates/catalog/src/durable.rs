@@ -4,13 +4,13 @@
 //! rollback depend on that. Rows of unreplicated collections carry no timestamp.
 
 use crate::collection::{Collection, Index, IndexState, KeyFormat, NO_ROWS, Shared, Validator};
-use crate::keys::KeyGen;
 use crate::options::CollectionOptions;
-use crate::spec::IndexSpec;
 use crate::unit::PendingMarks;
 use pando_base::panics::poisoned;
 use pando_base::{Error, Namespace, Result, Timestamp, Uuid};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
+use pando_index::IndexSpec;
+use pando_index::KeyGen;
 use pando_query::QueryCtx;
 use pando_query::collation::Collation;
 use pando_query::matcher::Matcher;

@@ -9,11 +9,11 @@ use crate::names;
 use crate::observer::Defined;
 use crate::options::CollectionOptions;
 use crate::snapshot::Named;
-use crate::spec::{IndexSpec, Requested, same_key};
 use crate::unit::WriteUnit;
 use crate::write::Interrupt;
 use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Uuid, limits};
 use pando_bson::{RawDoc, doc};
+use pando_index::{IndexSpec, Requested, same_key};
 use pando_query::source::IndexKind;
 use pando_storage::{Dir, IdentKind, ReadAt};
 use std::ops::Bound;
@@ -431,7 +431,7 @@ fn chosen(coll: &Collection, which: DropWhich<'_>) -> Result<Vec<String>> {
             let found: Vec<&Arc<Index>> =
                 coll.indexes.iter().filter(|i| same_key(&i.spec.key, key)).collect();
             match found[..] {
-                [] if coll.is_clustered() && crate::spec::is_id_key(key) => {
+                [] if coll.is_clustered() && pando_index::is_id_key(key) => {
                     Err(Error::location(5_979_800, "It is illegal to drop the clusteredIndex"))
                 }
                 [] => Err(index_not_found(format!("can't find index with key: {key}"))),

@@ -3,12 +3,12 @@
 use crate::build::SideOp;
 use crate::collection::{Collection, Index, KeyFormat};
 use crate::durable;
-use crate::keys::{Key, KeySet};
 use crate::record_id::{self, Record};
 use crate::unit::{PendingMarks, WriteUnit};
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::keystring::KeyReader;
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
+use pando_index::{Key, KeySet};
 use pando_query::source::{IndexKind, RecordId};
 use pando_storage::{Dir, Txn};
 use std::ops::Bound;

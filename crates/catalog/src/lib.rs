@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!                    ┌ fix, validate          document.rs validation.rs
-//!   write.rs ────────┤ record + index keys    keys.rs index_entries.rs record_id.rs
+//!   write.rs ────────┤ record + index keys    index_entries.rs record_id.rs, keys by pando_index
 //!   (one WriteUnit)  │ observers → log entry  observer.rs
 //!                    └ commit                 unit.rs
 //!   ddl.rs index_ddl.rs rename.rs coll_mod.rs   rows of the catalog (durable.rs), then a new snapshot (snapshot.rs)
@@ -20,7 +20,6 @@
 mod apply;
 mod apply_group;
 mod apply_run;
-mod bucket_keys;
 mod build;
 pub mod build_entries;
 mod build_follow;
@@ -35,7 +34,6 @@ mod clone_load;
 mod cloning;
 mod coll_mod;
 mod coll_mod_args;
-mod collation;
 mod collection;
 mod conflict;
 mod create_args;
@@ -46,13 +44,10 @@ mod drop_database;
 mod durable;
 mod encrypted_fields;
 mod gate;
-mod geo_keys;
-mod geo_spec;
 mod history_iterator;
 mod index_ddl;
 mod index_entries;
 mod kept_sessions;
-mod keys;
 pub mod lock;
 mod lock_order;
 pub mod names;
@@ -61,7 +56,6 @@ mod oid;
 mod oplog_size;
 mod oplog_source;
 pub mod options;
-mod partial;
 mod past;
 mod prepared;
 mod read;
@@ -74,22 +68,17 @@ mod rollback;
 mod sizes;
 mod snapshot;
 mod sorter;
-mod spec;
 mod stats;
 mod storage_engine;
-mod stored_spec;
 mod tables;
-mod text_index;
 mod time_series;
 mod touched;
 mod transaction;
 mod ttl;
 mod unit;
-mod unknown_options;
 mod validate;
 mod validation;
 mod views;
-mod wildcard;
 mod write;
 
 pub use apply::Applying;
@@ -100,7 +89,6 @@ pub use catalog::{Catalog, OpenOptions, WriteGuard, is_a_view};
 pub use clone_load::CloneLoad;
 pub use coll_mod::Modified;
 pub use coll_mod_args::checked_fields as checked_coll_mod;
-pub use collation::full_form as full_collation;
 pub use collection::{Collection, Index, IndexState, KeyFormat, Scans, Shared, Validator, View};
 pub use create_args::CreateArgs;
 pub use db_hash::DbHash;
@@ -113,18 +101,17 @@ pub use kept_sessions::KeptSessions;
 pub use lock_order::Resource;
 pub use oplog_source::{OplogSource, rid_of as oplog_rid};
 pub use options::CollectionOptions;
+pub use pando_index::{IndexSpec, Requested, full_collation, is_id_key, same_key, without_unknown_options};
 pub use prepared::{About, PreparedView, Share, TxnId};
 pub use read::{CollectionSource, find_by_id, find_id};
 pub use refetch::{FetchedFile, MinValid};
 pub use sizes::{Sizes, Totals};
 pub use snapshot::{CatalogSnapshot, Named};
-pub use spec::{IndexSpec, Requested, is_id_key, same_key};
 pub use stats::CollectionStats;
 pub use tables::{Table, TableSource};
 pub use time_series::buckets_for;
 pub use transaction::Committed;
 pub use unit::{Marks, SessionRef, UnitMark, WriteOp, WriteUnit};
-pub use unknown_options::without_unknown_options;
 pub use validate::{Extent, Report as ValidateReport};
 pub use views::ResolvedView;
 pub use write::{Inserts, Interrupt, Uninterrupted, UpdateForm, after_conflict, retry_conflicts};

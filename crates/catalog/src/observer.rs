@@ -4,10 +4,10 @@
 //! needs something to happen only if the write really takes place uses [`WriteUnit::after_commit`].
 
 use crate::collection::Collection;
-use crate::spec::IndexSpec;
 use crate::unit::{WriteOp, WriteUnit};
 use pando_base::{Namespace, Result, Uuid};
 use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc};
+use pando_index::IndexSpec;
 use pando_oplog::entry::{Identity, ImageKind, Object, OpType, Operation, RetryImage};
 
 /// A document came in.
@@ -179,7 +179,7 @@ struct Command {
 
 fn num_records(coll: &Collection) -> DocBuf {
     let mut b = DocBuilder::new();
-    crate::options::append_number(&mut b, "numRecords", coll.count() as i64);
+    b.i32_or_i64("numRecords", coll.count() as i64);
     b.finish()
 }
 

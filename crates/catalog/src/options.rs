@@ -136,9 +136,9 @@ impl CollectionOptions {
     pub fn append_to(&self, b: &mut DocBuilder) {
         if let Some(capped) = &self.capped {
             b.bool("capped", true);
-            append_number(b, "size", capped.size);
+            b.i32_or_i64("size", capped.size);
             if let Some(max) = capped.max {
-                append_number(b, "max", max);
+                b.i32_or_i64("max", max);
             }
         }
         if self.auto_index_id == Some(true) {
@@ -208,14 +208,6 @@ impl ClusteredIndex {
         b.bool("unique", true);
         b.finish()
     }
-}
-
-/// Small numbers as int32, others as int64, as MongoDB stores them.
-pub(crate) fn append_number(b: &mut DocBuilder, name: &str, n: i64) {
-    match i32::try_from(n) {
-        Ok(small) => b.i32(name, small),
-        Err(_) => b.i64(name, n),
-    };
 }
 
 pub(crate) fn invalid(message: &'static str) -> Error {

@@ -12,11 +12,11 @@ use crate::durable::{self, Parts};
 use crate::options::CollectionOptions;
 use crate::sizes::Sizes;
 use crate::snapshot::Named;
-use crate::spec::IndexSpec;
 use bytes::Bytes;
 use pando_base::{Error, Namespace, Result, Timestamp, Uuid};
 use pando_bson::DocBuf;
 use pando_bson::keystring::{Directions, KeyBuilder};
+use pando_index::IndexSpec;
 use pando_query::source::{
     CollectionInfo, Direction, IndexCursor, IndexEntry, IndexScan, RecordCursor, RecordId, RecordScan, Source,
 };

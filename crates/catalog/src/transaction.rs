@@ -13,11 +13,11 @@ use crate::index_ddl::{IndexesCreated, all_there, check_kinds, format_of, parse_
 use crate::observer::Defined;
 use crate::options::CollectionOptions;
 use crate::snapshot::Named;
-use crate::spec::IndexSpec;
 use crate::unit::{Undecided, WriteOp, WriteUnit};
 use crate::validation;
 use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Timestamp, Uuid, limits};
 use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, RawDoc, Value};
+use pando_index::IndexSpec;
 use pando_oplog::entry::{Chain, Operation};
 use pando_storage::{BeginOptions, Dir, IdentKind, OnPrepared, ReadAt, Slots};
 use std::collections::BTreeSet;
@@ -101,7 +101,7 @@ impl Catalog {
             ));
         }
         if let Some(c) = &options.collation {
-            options.collation = crate::collation::full_form(c)?;
+            options.collation = pando_index::full_collation(c)?;
         }
         crate::names::check_creatable(ns)?;
         self.check_not_dropping(ns)?;

@@ -3,13 +3,13 @@
 use crate::Catalog;
 use crate::collection::{Collection, Index, KeyFormat};
 use crate::index_entries::{bare_value, split_bare, with_rid};
-use crate::keys::KeySet;
 use crate::record_id::{self, Record};
 use crate::tables::TableSource;
 use crate::write::Interrupt;
 use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp, Uuid, limits, patience};
 use pando_bson::keystring::KeyBuilder;
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
+use pando_index::KeySet;
 use pando_query::source::Source;
 use pando_storage::{Dir, ReadAt, Txn};
 use std::ops::Bound;
@@ -89,7 +89,9 @@ impl Report {
     }
     fn append_found(&self, b: &mut DocBuilder) {
         let n = |v: u64| i64::try_from(v).unwrap_or(i64::MAX);
-        let number = |b: &mut DocBuilder, name: &str, v: u64| crate::options::append_number(b, name, n(v));
+        let number = |b: &mut DocBuilder, name: &str, v: u64| {
+            b.i32_or_i64(name, n(v));
+        };
         number(b, "nInvalidDocuments", self.invalid_documents);
         b.i32("nNonCompliantDocuments", 0);
         number(b, "nrecords", self.records);

@@ -147,7 +147,7 @@ fn check_pipeline(view: &View) -> Result<()> {
 pub(crate) fn from_options(ns: &Namespace, options: &CollectionOptions) -> Result<View> {
     let def = options.view.as_ref().ok_or_else(|| Error::internal("options without a view"))?;
     let collation = match &options.collation {
-        Some(c) => crate::collation::full_form(c)?,
+        Some(c) => pando_index::full_collation(c)?,
         None => None,
     };
     let view = View {

@@ -419,7 +419,7 @@ impl WriteUnit {
             index.keys.keys(old, &mut scratch.builder, &mut scratch.old)?;
             index.keys.keys(new, &mut scratch.builder, &mut scratch.new)?;
             index_entries::note_arrays(self, coll, index, &scratch.new);
-            let (removed, added) = crate::keys::changes(&scratch.old, &scratch.new);
+            let (removed, added) = pando_index::changes(&scratch.old, &scratch.new);
             for key in removed {
                 index_entries::apply(self, coll, index, record, Change::Remove, key)?;
             }

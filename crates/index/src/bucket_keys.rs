@@ -3,7 +3,8 @@
 //! Where arrays may hide between the two, the index counts as one over arrays: a query then does not conclude from a
 //! key that no measurement of the bucket meets its condition.
 
-use crate::keys::{FieldPath, KeyGen, KeySet};
+use crate::key_set::KeySet;
+use crate::keys::{FieldPath, KeyGen};
 use pando_base::{Error, ErrorCode};
 use pando_bson::RawDoc;
 use pando_query::timeseries::hides_values;

@@ -1,6 +1,7 @@
 //! How an index specification is stored and shown: checked, with its defaults, in MongoDB's order.
 
-use crate::spec::{Fields, is_id_key, seconds};
+use crate::spec::{is_id_key, seconds};
+use crate::spec_check::Fields;
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
 
 /// The stored form: `v`, uniqueness, `key`, `name`, then the other options in the order they came.
@@ -28,11 +29,7 @@ pub(crate) fn normalized(raw: &RawDoc, f: &Fields<'_>, collation: Option<&RawDoc
                 }
             }
             "expireAfterSeconds" => {
-                crate::options::append_number(
-                    &mut b,
-                    e.name(),
-                    seconds(e.value()).unwrap_or(i64::from(i32::MAX)),
-                );
+                b.i32_or_i64(e.name(), seconds(e.value()).unwrap_or(i64::from(i32::MAX)));
             }
             _ if crate::geo_spec::put_option(e, &mut b) => {}
             _ => {

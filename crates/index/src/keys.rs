@@ -5,8 +5,9 @@
 //! (code 171). Which path components met an array is noted, because the planner must know.
 
 use crate::geo_spec;
+use crate::key_set::KeySet;
 use crate::spec::IndexSpec;
-use crate::wildcard::{Coverage, PathFilter};
+use crate::wildcard_keys::WildcardPaths;
 use pando_base::{Error, ErrorCode, Result, limits, patience};
 use pando_bson::compare::StringOrder;
 use pando_bson::hashed::hashed_key_with;
@@ -19,7 +20,6 @@ use pando_query::matcher::Matcher;
 use pando_query::source::{FieldKind, IndexField, IndexKind};
 use pando_query::text::TextSpec;
 use pando_query::timeseries::BUCKET_2DSPHERE;
-use std::ops::Range;
 use std::sync::Arc;
 
 /// Bytes of a document that are walked in one step.
@@ -32,10 +32,13 @@ pub struct KeyGen {
     kind: IndexKind,
     directions: Directions,
     sparse: bool,
+    /// Strings are stored as its sort keys; `None` is the simple collation.
     pub collation: Option<Arc<Collation>>,
+    /// Documents that do not match have no keys.
     pub partial: Option<Arc<Matcher>>,
-    wildcard: Option<Arc<WildcardPaths>>,
+    pub(crate) wildcard: Option<Arc<WildcardPaths>>,
     text: Option<Arc<TextSpec>>,
+    /// How an index on places divides its space.
     pub geo: Option<Arc<GeoIndex>>,
     /// `2dsphereIndexVersion`
     pub(crate) geo_version: i64,
@@ -49,136 +52,12 @@ pub(crate) struct FieldPath {
     pub(crate) rows: bool,
 }
 
-#[derive(Debug)]
-struct WildcardPaths {
-    /// Position among the fields.
-    at: usize,
-    /// `a` of `a.$**`; empty for `$**`.
-    prefix: String,
-    filter: PathFilter,
-}
-
-/// The keys of one document, ascending and without duplicates. Reuse it from document to document.
-#[derive(Debug, Default)]
-pub struct KeySet {
-    buf: Vec<u8>,
-    keys: Vec<KeyRef>,
-    /// Per field of the pattern: bit `i` says that the first `i + 1` path components reached an array.
-    pub marks: Vec<u64>,
-    /// An array was met.
-    pub multikey: bool,
-    /// Wildcard indexes: paths that held an array.
-    pub wild_paths: Vec<String>,
-    /// The keys took more than one document's may; the rest was not made.
-    too_large: bool,
-}
-
-#[derive(Clone, Debug)]
-struct KeyRef {
-    key: Range<usize>,
-    bits: Range<usize>,
-}
-
-/// One key and its type bits.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Key<'a> {
-    pub bytes: &'a [u8],
-    pub type_bits: &'a [u8],
-}
-
-impl KeySet {
-    pub fn clear(&mut self) {
-        self.buf.clear();
-        self.keys.clear();
-        self.marks.clear();
-        self.multikey = false;
-        self.wild_paths.clear();
-        self.too_large = false;
-    }
-    pub fn len(&self) -> usize {
-        self.keys.len()
-    }
-    pub fn is_empty(&self) -> bool {
-        self.keys.is_empty()
-    }
-    pub fn get(&self, i: usize) -> Option<Key<'_>> {
-        let r = self.keys.get(i)?;
-        Some(Key { bytes: &self.buf[r.key.clone()], type_bits: &self.buf[r.bits.clone()] })
-    }
-    pub fn iter(&self) -> impl Iterator<Item = Key<'_>> {
-        self.keys
-            .iter()
-            .map(|r| Key { bytes: &self.buf[r.key.clone()], type_bits: &self.buf[r.bits.clone()] })
-    }
-    pub(crate) fn push(&mut self, b: &KeyBuilder) {
-        let start = self.buf.len();
-        self.too_large |= start + b.bytes().len() > limits::DOCUMENT_KEYS_BYTES_MAX;
-        if self.too_large {
-            return;
-        }
-        self.buf.extend_from_slice(b.bytes());
-        let end = self.buf.len();
-        self.buf.extend_from_slice(b.type_bits());
-        self.keys.push(KeyRef { key: start..end, bits: end..self.buf.len() });
-    }
-    pub(crate) fn sort(&mut self) {
-        if self.keys.len() > 1 {
-            let buf = &self.buf;
-            self.keys.sort_by(|a, b| buf[a.key.clone()].cmp(&buf[b.key.clone()]));
-            self.keys.dedup_by(|a, b| buf[a.key.clone()] == buf[b.key.clone()]);
-        }
-    }
-    pub(crate) fn mark(&mut self, fields: usize, field: usize, component: usize) {
-        self.multikey = true;
-        if self.marks.len() < fields {
-            self.marks.resize(fields, 0);
-        }
-        self.marks[field] |= 1 << component.min(63);
-    }
-}
-
-/// Keys of `old` that are not in `new` and the other way round; both are ascending.
-pub(crate) fn changes<'a>(old: &'a KeySet, new: &'a KeySet) -> (Vec<Key<'a>>, Vec<Key<'a>>) {
-    let (mut removed, mut added) = (Vec::new(), Vec::new());
-    let (mut i, mut j) = (0, 0);
-    loop {
-        match (old.get(i), new.get(j)) {
-            (None, None) => return (removed, added),
-            (Some(a), None) => {
-                removed.push(a);
-                i += 1;
-            }
-            (None, Some(b)) => {
-                added.push(b);
-                j += 1;
-            }
-            (Some(a), Some(b)) => match a.bytes.cmp(b.bytes) {
-                std::cmp::Ordering::Less => {
-                    removed.push(a);
-                    i += 1;
-                }
-                std::cmp::Ordering::Greater => {
-                    added.push(b);
-                    j += 1;
-                }
-                std::cmp::Ordering::Equal => {
-                    // The same key with other numeric types: rewritten in place.
-                    if a.type_bits != b.type_bits {
-                        added.push(b);
-                    }
-                    i += 1;
-                    j += 1;
-                }
-            },
-        }
-    }
-}
-
 fn parts(path: &str) -> Vec<Box<str>> {
     path.split('.').map(Box::from).collect()
 }
 
 impl KeyGen {
+    /// Fails where filter, collation, projection, languages or cells of the specification are not valid.
     pub fn new(spec: &IndexSpec) -> Result<KeyGen> {
         let collation = match &spec.collation {
             Some(c) => Collation::stored(c)?,
@@ -189,17 +68,10 @@ impl KeyGen {
             Some(filter) => Some(Arc::new(Matcher::parse(filter, &ctx)?)),
             None => None,
         };
-        let mut wildcard = None;
-        if spec.kind == IndexKind::Wildcard {
-            let is_wild = |path: &str| path == "$**" || path.ends_with(".$**");
-            let at = spec.fields.iter().position(|f| is_wild(&f.path)).unwrap_or(0);
-            let prefix = spec.fields[at].path.strip_suffix(".$**").unwrap_or_default().to_owned();
-            let filter = match &spec.wildcard_projection {
-                Some(p) => PathFilter::parse(p)?,
-                None => PathFilter::default(),
-            };
-            wildcard = Some(Arc::new(WildcardPaths { at, prefix, filter }));
-        }
+        let wildcard = match spec.kind {
+            IndexKind::Wildcard => Some(Arc::new(WildcardPaths::of(spec)?)),
+            _ => None,
+        };
         Ok(KeyGen {
             fields: spec.fields.iter().zip(spec.key.iter()).map(|(f, e)| field_path(f, e)).collect(),
             kind: spec.kind,
@@ -216,9 +88,11 @@ impl KeyGen {
             geo_version: geo_spec::version(&spec.doc),
         })
     }
-    pub(crate) fn text(&self) -> Option<&Arc<TextSpec>> {
+    /// Languages, weights and fields of a text index.
+    pub fn text(&self) -> Option<&Arc<TextSpec>> {
         self.text.as_ref()
     }
+    /// Fields of the key pattern.
     pub fn field_count(&self) -> usize {
         self.fields.len()
     }
@@ -229,7 +103,7 @@ impl KeyGen {
     pub(crate) fn order(&self) -> Option<&dyn StringOrder> {
         self.collation.as_deref().map(|c| c as &dyn StringOrder)
     }
-    /// Whether the index covers this document at all.
+    /// Whether the index covers this document at all, by its partial filter.
     pub fn covers(&self, doc: &RawDoc) -> Result<bool> {
         match &self.partial {
             Some(p) => p.matches(doc),
@@ -237,7 +111,10 @@ impl KeyGen {
         }
     }
 
-    /// Fills `out` with the keys of `doc`; none when the index does not cover it.
+    /// Fills `out` with the keys of `doc`; none when the index does not cover it. `b` is scratch space.
+    ///
+    /// Fails where a document cannot be indexed: parallel arrays (171), an array under a hashed or text field (16766, 201),
+    /// what is no place (16755, 16804 …), or keys of more than `DOCUMENT_KEYS_BYTES_MAX` bytes.
     pub fn keys(&self, doc: &RawDoc, b: &mut KeyBuilder, out: &mut KeySet) -> Result<()> {
         out.clear();
         if !self.covers(doc)? {
@@ -340,45 +217,6 @@ impl KeyGen {
         }
         Ok(())
     }
-
-    fn wildcard_keys(&self, doc: &RawDoc, b: &mut KeyBuilder, out: &mut KeySet) -> Result<()> {
-        let Some(w) = &self.wildcard else { return Ok(()) };
-        let mut leaves = Vec::new();
-        let walk = LeafWalk { filter: &w.filter, prefix: &w.prefix };
-        walk.document(doc, false, &mut String::new(), &mut leaves, &mut out.wild_paths);
-        out.multikey = !out.wild_paths.is_empty();
-        if self.fields.len() == 1 {
-            for leaf in &leaves {
-                b.restart(self.directions);
-                b.append(Value::String(&leaf.path));
-                b.append_with(leaf.value, self.order());
-                out.push(b);
-            }
-            return Ok(());
-        }
-        if leaves.is_empty() {
-            leaves.push(Leaf { path: String::new(), value: Value::MinKey });
-        }
-        let mut sink = |values: &[Value<'_>], out: &mut KeySet| {
-            for leaf in &leaves {
-                b.restart(self.directions);
-                for (i, v) in values.iter().enumerate() {
-                    if i != w.at {
-                        b.append_with(*v, self.order());
-                        continue;
-                    }
-                    if leaf.path.is_empty() {
-                        b.append(Value::MinKey);
-                    } else {
-                        b.append(Value::String(&leaf.path));
-                    }
-                    b.append_with(leaf.value, self.order());
-                }
-                out.push(b);
-            }
-        };
-        expand(self, doc, out, &mut sink)
-    }
 }
 
 /// Bits for the encoded fields: a wildcard field counts twice (path, value).
@@ -441,7 +279,7 @@ struct FieldState<'d> {
 type Sink<'s> = dyn FnMut(&[Value<'_>], &mut KeySet) + 's;
 
 /// Calls `sink` with the values of each key of a document that may have arrays.
-fn expand(keygen: &KeyGen, doc: &RawDoc, out: &mut KeySet, sink: &mut Sink<'_>) -> Result<()> {
+pub(crate) fn expand(keygen: &KeyGen, doc: &RawDoc, out: &mut KeySet, sink: &mut Sink<'_>) -> Result<()> {
     let skip = keygen.wildcard.as_ref().map(|w| w.at);
     let start = |(i, f): (usize, &FieldPath)| match skip {
         // The wildcard's own position is filled in by the sink.
@@ -569,87 +407,6 @@ fn element_or_array<'d>(obj: &'d RawDoc, parts: &[Box<str>], rest: &mut usize) -
             return Some(e);
         }
         doc = e.value().as_doc()?;
-    }
-}
-
-struct Leaf<'d> {
-    path: String,
-    value: Value<'d>,
-}
-
-struct LeafWalk<'f> {
-    filter: &'f PathFilter,
-    /// Only paths at or below this one; empty = all.
-    prefix: &'f str,
-}
-
-impl LeafWalk<'_> {
-    fn coverage(&self, path: &str) -> Coverage {
-        if self.prefix.is_empty() {
-            return self.filter.coverage(path);
-        }
-        let below =
-            |p: &str, q: &str| p.strip_prefix(q).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
-        if below(path, self.prefix) {
-            Coverage::All
-        } else if below(self.prefix, path) {
-            Coverage::Below
-        } else {
-            Coverage::None
-        }
-    }
-
-    fn document<'d>(
-        &self,
-        doc: &'d RawDoc,
-        is_array: bool,
-        path: &mut String,
-        leaves: &mut Vec<Leaf<'d>>,
-        arrays: &mut Vec<String>,
-    ) {
-        for e in doc {
-            let outer = path.len();
-            if !is_array {
-                if !path.is_empty() {
-                    path.push('.');
-                }
-                path.push_str(e.name());
-            }
-            let coverage = self.coverage(path);
-            if coverage != Coverage::None {
-                self.element(e, coverage, is_array, path, leaves, arrays);
-            }
-            path.truncate(outer);
-        }
-    }
-
-    fn element<'d>(
-        &self,
-        e: Elem<'d>,
-        coverage: Coverage,
-        in_array: bool,
-        path: &mut String,
-        leaves: &mut Vec<Leaf<'d>>,
-        arrays: &mut Vec<String>,
-    ) {
-        let leaf = |value| Leaf { path: path.clone(), value };
-        match e.value() {
-            Value::Array(a) if !in_array => {
-                if !arrays.contains(path) {
-                    arrays.push(path.clone());
-                }
-                if a.is_empty() {
-                    if coverage == Coverage::All {
-                        leaves.push(leaf(Value::Undefined));
-                    }
-                } else {
-                    self.document(a, true, path, leaves, arrays);
-                }
-            }
-            Value::Document(d) if !d.is_empty() => self.document(d, false, path, leaves, arrays),
-            v if coverage == Coverage::All => leaves.push(leaf(v)),
-            _ => {}
-        }
     }
 }
 

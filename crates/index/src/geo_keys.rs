@@ -3,7 +3,8 @@
 //! A field beside the place is stored as it is; arrays there give a key each in a `2dsphere` index and are one value
 //! in a `2d` index. A document without a place has no keys (but for `2dsphere` indexes of version 1).
 
-use crate::keys::{KeyGen, KeySet};
+use crate::key_set::KeySet;
+use crate::keys::KeyGen;
 use pando_base::{Error, Result, patience};
 use pando_bson::keystring::KeyBuilder;
 use pando_bson::{DocBuf, DocBuilder, Elem, ElementType, RawDoc, Value};

@@ -1,4 +1,5 @@
 use super::*;
+use crate::key_set::changes;
 use pando_bson::{Document, doc};
 
 fn spec(key: Document, extra: Document) -> IndexSpec {
