@@ -1,13 +1,13 @@
 //! The catalog itself: what exists now, who may change it, and units of work.
 
-use crate::collection::{Collection, View};
-use crate::gate::WriteGate;
+use crate::lock::order::Resource;
 use crate::lock::{Counts, Guard, Holders, Lock};
-use crate::lock_order::Resource;
-use crate::observer::{LogWriter, OpObserver};
-use crate::oid::ObjectIdSource;
-use crate::snapshot::{CatalogSnapshot, Named};
-use crate::unit::{Marks, WriteUnit};
+use crate::schema::collection::{Collection, View};
+use crate::schema::snapshot::{CatalogSnapshot, Named};
+use crate::write::gate::WriteGate;
+use crate::write::observer::{LogWriter, OpObserver};
+use crate::write::oid::ObjectIdSource;
+use crate::write::unit::{Marks, WriteUnit};
 use arc_swap::ArcSwap;
 use pando_base::panics::poisoned;
 use pando_base::{Error, ErrorCode, Namespace, Result, Term, Timestamp, Uuid, limits};
@@ -37,19 +37,19 @@ pub(crate) struct Inner {
     observers: RwLock<Arc<[Arc<dyn OpObserver>]>>,
     term: AtomicI64,
     gate: WriteGate,
-    pub(crate) dropping: crate::drop_database::Dropping,
+    pub(crate) dropping: crate::ddl::drop_database::Dropping,
     /// `local.oplog.rs` can be read.
     exposes_oplog: bool,
     pub(crate) oids: ObjectIdSource,
-    pub(crate) builds: crate::build_job::Builds,
-    pub(crate) rebuilds: crate::rebuild::Rebuilds,
+    pub(crate) builds: crate::build::job::Builds,
+    pub(crate) rebuilds: crate::build::rebuild::Rebuilds,
     /// The data is an unfinished copy of another member's.
     pub(crate) copying: AtomicBool,
-    pub(crate) applied: crate::apply_run::Applied,
+    pub(crate) applied: crate::apply::run::Applied,
     /// Only indexes on `_id` are made here (`buildIndexes: false`).
     pub(crate) without_indexes: AtomicBool,
     pub(crate) before_min_valid: AtomicBool,
-    pub(crate) prepared: crate::prepared::PreparedTable,
+    pub(crate) prepared: crate::transaction::prepared::PreparedTable,
 }
 
 /// How a server opens its catalog.
@@ -109,7 +109,7 @@ pub(crate) struct DdlGuard {
 impl Catalog {
     pub(crate) fn new(env: Env, storage: Storage, options: OpenOptions) -> Catalog {
         let observers: Arc<[Arc<dyn OpObserver>]> =
-            Arc::new([Arc::new(LogWriter), Arc::new(crate::views::ViewReloader)]);
+            Arc::new([Arc::new(LogWriter), Arc::new(crate::schema::views::ViewReloader)]);
         Catalog(Arc::new(Inner {
             oids: ObjectIdSource::new(&*env.rng),
             env,
@@ -123,10 +123,10 @@ impl Catalog {
             observers: RwLock::new(observers),
             term: AtomicI64::new(-1),
             gate: WriteGate::default(),
-            dropping: crate::drop_database::Dropping::default(),
+            dropping: crate::ddl::drop_database::Dropping::default(),
             exposes_oplog: options.replset,
-            builds: crate::build_job::Builds::default(),
-            rebuilds: crate::rebuild::Rebuilds::default(),
+            builds: crate::build::job::Builds::default(),
+            rebuilds: crate::build::rebuild::Rebuilds::default(),
             copying: AtomicBool::new(false),
             applied: Default::default(),
             without_indexes: AtomicBool::new(false),
@@ -358,7 +358,7 @@ impl Catalog {
 fn check_stored(coll: &Collection) -> Result<()> {
     match coll.is_stored() {
         true => Ok(()),
-        false => Err(crate::names::cannot_write(&coll.ns)),
+        false => Err(crate::schema::names::cannot_write(&coll.ns)),
     }
 }
 

@@ -1,0 +1,103 @@
+//! Dropping a database, in two halves with a wait between them (R-DROP-2).
+//!
+//! ```text
+//!   begin ─► every collection dropped ─► (the caller waits for a majority) ─► dropDatabase entry
+//!     └ from here to the end nothing can be created in the database: 215
+//! ```
+//! The rows themselves stay until no rollback can reach the drops any more: storage removes them at a checkpoint whose
+//! stable and oldest timestamps have passed the drop.
+
+use crate::Catalog;
+use crate::schema::names;
+use crate::schema::views;
+use crate::write::observer::Defined;
+use pando_base::panics::poisoned;
+use pando_base::{Error, ErrorCode, Namespace, OpTime, Result};
+use std::collections::BTreeSet;
+use std::sync::{Mutex, MutexGuard};
+
+/// Databases that are on their way out.
+#[derive(Default)]
+pub(crate) struct Dropping(Mutex<BTreeSet<String>>);
+
+impl Dropping {
+    fn lock(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.0.lock().unwrap_or_else(poisoned)
+    }
+}
+
+/// A drop under way. Given up before [`DatabaseDrop::finish`], it leaves an empty database that can be used again.
+pub struct DatabaseDrop {
+    catalog: Catalog,
+    db: String,
+}
+
+impl Drop for DatabaseDrop {
+    fn drop(&mut self) {
+        self.catalog.0.dropping.lock().remove(&self.db);
+    }
+}
+
+impl Catalog {
+    /// Only one at a time for each database.
+    pub async fn begin_drop_database(&self, db: &str) -> Result<DatabaseDrop> {
+        names::check_database_droppable(self, db)?;
+        let _db = self.lock_database(db).await;
+        if !self.0.dropping.lock().insert(db.to_owned()) {
+            return Err(Error::new(
+                ErrorCode::DatabaseDropPending,
+                format!("The database is currently being dropped. Database: {db}"),
+            ));
+        }
+        Ok(DatabaseDrop { catalog: self.clone(), db: db.to_owned() })
+    }
+
+    /// Error while `ns`'s database is on its way out. The database's lock must be held.
+    pub(crate) fn check_not_dropping(&self, ns: &Namespace) -> Result<()> {
+        if self.0.dropping.lock().contains(ns.db()) {
+            return Err(Error::new(
+                ErrorCode::DatabaseDropPending,
+                format!("Cannot create collection {ns} - database is in the process of being dropped."),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Both halves without a wait.
+    pub async fn drop_database(&self, db: &str) -> Result<OpTime> {
+        let dropping = self.begin_drop_database(db).await?;
+        if dropping.collections().await?.0 == 0 {
+            return Ok(OpTime::NULL);
+        }
+        dropping.finish().await
+    }
+}
+
+impl DatabaseDrop {
+    /// The first half, views last: how many collections there were, and the last entry.
+    pub async fn collections(&self) -> Result<(usize, OpTime)> {
+        let catalog = &self.catalog;
+        let _db = catalog.lock_database(&self.db).await;
+        let mut colls = catalog.snapshot().collections(&self.db);
+        let (mut dropped, mut newest) = (0, OpTime::NULL);
+        colls.sort_by_key(|c| c.ns.coll() == views::SYSTEM_VIEWS);
+        for c in colls {
+            catalog.abort_builds(&c.ns, "dropDatabase command").await?;
+            let Some(guard) = catalog.ddl_lock(&c.ns).await else { continue };
+            let mut unit = catalog.begin_unit(guard.coll.replicated)?;
+            catalog.remove_collection(&mut unit, &guard.coll)?;
+            newest = unit.commit()?;
+            dropped += 1;
+            catalog.forget(&guard.coll, newest.ts);
+        }
+        Ok((dropped, newest))
+    }
+    /// The second half: the database's own entry.
+    pub async fn finish(self) -> Result<OpTime> {
+        let _db = self.catalog.lock_database(&self.db).await;
+        let mut unit = self.catalog.begin_unit(self.db != "local")?;
+        unit.stamp();
+        unit.observe(&Defined::DatabaseDropped { db: &self.db })?;
+        unit.commit()
+    }
+}

@@ -1,0 +1,10 @@
+//! What exists, as data: collections, views, their options and names, the durable rows and the snapshot in memory.
+
+pub(crate) mod collection;
+pub(crate) mod durable;
+pub mod names;
+pub mod options;
+pub(crate) mod sizes;
+pub(crate) mod snapshot;
+pub(crate) mod tables;
+pub(crate) mod views;
