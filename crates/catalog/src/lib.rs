@@ -34,11 +34,12 @@ pub use build::entries as build_entries;
 pub use schema::{names, options};
 pub use write::observer;
 
+pub use apply::applied::Applied;
 pub use apply::entry::Applying;
-pub use apply::run::{Applied, Spread, same_entry};
-pub use build::job::BuildView;
+pub use apply::run::{Spread, same_entry};
+pub use build::jobs::BuildView;
 pub use build::state::{Build, Phase, Progress};
-pub use catalog::{Catalog, OpenOptions, WriteGuard, is_a_view};
+pub use catalog::{Catalog, OpenOptions, is_a_view};
 pub use copy::clone_load::CloneLoad;
 pub use copy::refetch::{FetchedFile, MinValid};
 pub use ddl::coll_mod::Modified;
@@ -55,19 +56,25 @@ pub use schema::collection::{Collection, Index, IndexState, KeyFormat, Scans, Sh
 pub use schema::options::CollectionOptions;
 pub use schema::sizes::{Sizes, Totals};
 pub use schema::snapshot::{CatalogSnapshot, Named};
-pub use schema::tables::{Table, TableSource};
+pub use schema::table::Table;
+pub use schema::tables::TableSource;
 pub use schema::views::ResolvedView;
+pub use schema::write_guard::WriteGuard;
 pub use transaction::history_iterator::TransactionHistory;
 pub use transaction::kept_sessions::KeptSessions;
 pub use transaction::open::Committed;
-pub use transaction::prepared::{About, PreparedView, Share, TxnId};
+pub use transaction::prepared::{PreparedView, Share};
+pub use transaction::prepared_table::{About, TxnId};
 pub use upkeep::db_hash::DbHash;
 pub use upkeep::stats::CollectionStats;
 pub use upkeep::validate::{Extent, Report as ValidateReport};
-pub use write::crud::{Inserts, Interrupt, Uninterrupted, UpdateForm, after_conflict, retry_conflicts};
+pub use write::array_marks::Marks;
+pub use write::crud::{Inserts, UpdateForm, after_conflict, retry_conflicts};
 pub use write::document::check_id;
 pub use write::gate::WriteGate;
-pub use write::unit::{Marks, SessionRef, UnitMark, WriteOp, WriteUnit};
+pub use write::interrupt::{Interrupt, Uninterrupted};
+pub use write::op::{SessionRef, WriteOp};
+pub use write::unit::{UnitMark, WriteUnit};
 
 #[cfg(test)]
 mod testing;

@@ -314,16 +314,7 @@ fn expand_from<'d>(
                 missing += 1;
             }
             Some(e) if e.ty == ElementType::Array => {
-                match &array {
-                    None => array = Some(e),
-                    Some(a) if !std::ptr::eq(a.data().as_ptr(), e.data().as_ptr()) => {
-                        return Err(Error::new(
-                            ErrorCode::CannotIndexParallelArrays,
-                            format!("cannot index parallel arrays [{}] [{}]", e.name(), a.name()),
-                        ));
-                    }
-                    Some(_) => {}
-                }
+                the_one_array(&mut array, e)?;
                 in_array |= 1 << i;
                 unwrap_elements &= !nested;
                 out.mark(keygen.fields.len(), i, s.rest - 1);
@@ -340,13 +331,7 @@ fn expand_from<'d>(
     };
     let elements = RawDoc::trusted(array.data());
     for (i, s) in states.iter_mut().enumerate().filter(|(i, _)| in_array >> i & 1 != 0) {
-        let parts = &keygen.fields[i].parts;
-        s.positional = None;
-        if let Some(element) = parts.get(s.rest).and_then(|part| elements.elem(part)) {
-            let mut rest = s.rest;
-            let target = element_or_array(elements, parts, &mut rest);
-            s.positional = Some(Positional { element, target, rest });
-        }
+        s.positional = positional(elements, &keygen.fields[i].parts, s.rest);
     }
     let mut each = |entry: Value<'d>, out: &mut KeySet| {
         let mut next = states.clone();
@@ -370,6 +355,29 @@ fn expand_from<'d>(
         each(e.value(), out)?;
     }
     Ok(())
+}
+
+/// Keeps the array that was met; a second one is refused (171).
+fn the_one_array<'d>(array: &mut Option<Elem<'d>>, met: Elem<'d>) -> Result<()> {
+    match array {
+        Some(a) if !std::ptr::eq(a.data().as_ptr(), met.data().as_ptr()) => Err(Error::new(
+            ErrorCode::CannotIndexParallelArrays,
+            format!("cannot index parallel arrays [{}] [{}]", met.name(), a.name()),
+        )),
+        Some(_) => Ok(()),
+        None => {
+            *array = Some(met);
+            Ok(())
+        }
+    }
+}
+
+/// The element that the next part of a path names by its position, if it names one.
+fn positional<'d>(elements: &'d RawDoc, parts: &[Box<str>], rest: usize) -> Option<Positional<'d>> {
+    let element = parts.get(rest).and_then(|part| elements.elem(part))?;
+    let mut rest = rest;
+    let target = element_or_array(elements, parts, &mut rest);
+    Some(Positional { element, target, rest })
 }
 
 /// What the rest of a field's path leads to, up to the first array; and whether that is an array inside an array

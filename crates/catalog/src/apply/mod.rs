@@ -3,6 +3,7 @@
 //! [`entry`] applies one, [`group`] the operations of a transaction, [`run`] a batch by several workers. [`recovery`] opens the
 //! catalog and replays what the checkpoint does not hold; [`rollback`] opens it again at an earlier time.
 
+pub(crate) mod applied;
 pub(crate) mod entry;
 pub(crate) mod group;
 pub(crate) mod recovery;

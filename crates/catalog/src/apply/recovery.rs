@@ -13,6 +13,8 @@ use crate::schema::collection::{Collection, KeyFormat};
 use crate::schema::durable::{self, Parts, Row, Unfinished};
 use crate::schema::sizes::Totals;
 use crate::schema::snapshot::Named;
+use crate::schema::views::ViewReloader;
+use crate::write::observer::LogWriter;
 use crate::write::record_id;
 use pando_base::{Error, Result, Timestamp, Uuid};
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
@@ -43,7 +45,8 @@ impl Catalog {
     /// Opens the catalog of a data directory and replays the log. Nothing else may write meanwhile.
     pub fn open(env: Env, storage: Storage, options: OpenOptions) -> Result<Catalog> {
         let exposes = options.replset;
-        let catalog = Catalog::new(env, storage, options);
+        let catalog =
+            Catalog::new(env, storage, options, Arc::new([Arc::new(LogWriter), Arc::new(ViewReloader)]));
         catalog.load_makes_indexes()?;
         if catalog.is_copy_unfinished()? {
             catalog.discard_copy()?;

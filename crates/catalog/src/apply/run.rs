@@ -5,16 +5,17 @@
 //! later one then starts its unit over, entry by entry.
 
 use crate::Catalog;
+use crate::apply::applied::Applied;
 use crate::apply::entry::{Applying, apply_to};
 use crate::schema::collection::{Collection, KeyFormat};
 use crate::schema::durable;
-use crate::write::unit::{Marks, PendingMarks};
+use crate::write::array_marks::{Marks, PendingMarks};
 use pando_base::panics::poisoned;
 use pando_base::{ErrorCode, Result, Timestamp, limits};
 use pando_oplog::entry::{EntryView, OpType};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
 /// How entries of one collection may be spread over workers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,15 +24,6 @@ pub enum Spread {
     /// The order between documents matters: record order of capped collections, keys of unique indexes that pass
     /// from one document to another, `_id`s that compare equal only under a collation.
     ByCollection,
-}
-
-/// What was applied from other members' logs, since the start.
-#[derive(Default)]
-pub struct Applied {
-    /// Groups of entries that shared a unit.
-    pub units: AtomicU64,
-    /// Of those, who met a key that another worker held: their entries were applied one by one.
-    pub split: AtomicU64,
 }
 
 impl Catalog {
@@ -100,7 +92,7 @@ impl Catalog {
         }
         for (uuid, marks) in by_collection {
             let Some(coll) = self.lookup_uuid(uuid) else { continue };
-            crate::retry_conflicts(self, &crate::write::crud::Uninterrupted, || {
+            crate::retry_conflicts(self, &crate::write::interrupt::Uninterrupted, || {
                 let mut unit = self.begin_write(&coll)?;
                 unit.stamp();
                 durable::put_row(&mut unit.txn, &coll, marks.iter())?;

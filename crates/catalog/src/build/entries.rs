@@ -4,7 +4,8 @@
 //! that the next primary finds them. It goes when the build is over.
 
 use crate::schema::collection::Collection;
-use crate::write::unit::{WriteOp, WriteUnit};
+use crate::write::op::WriteOp;
+use crate::write::unit::WriteUnit;
 use pando_base::{Namespace, Result, Uuid};
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
 use pando_index::IndexSpec;

@@ -15,235 +15,26 @@
 
 use crate::Catalog;
 use crate::build::entries;
+use crate::build::jobs::{BuildView, Job, JobWatch};
 use crate::build::run::Runner;
-use crate::build::slots::{Slot, Slots};
-use crate::build::state::is_of;
+use crate::build::slots::Slot;
 use crate::build::target::Target;
 use crate::schema::collection::{Collection, Index};
 use crate::schema::durable::{self, Parts};
 use crate::schema::snapshot::Named;
-use crate::write::crud::Interrupt;
+use crate::write::interrupt::Interrupt;
 use crate::write::observer::Defined;
 use pando_base::codes::class;
-use pando_base::panics::poisoned;
-use pando_base::patience::Operation;
 use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Uuid, limits, patience};
 use pando_bson::{DocBuilder, RawDoc};
-use pando_env::Env;
 use pando_env::log::Component;
 use pando_env::sync::Notify;
 use pando_index::IndexSpec;
 use pando_storage::{ReadAt, Txn};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
-
-/// A running build: what its task and those who wait for it share.
-pub(crate) struct Job {
-    pub(crate) uuid: Uuid,
-    pub(crate) collection: Uuid,
-    pub(crate) specs: Vec<IndexSpec>,
-    /// The task ends with this: the log has said it, or the indexes stay unfinished.
-    stop: Mutex<Option<Error>>,
-    /// Somebody does not want the build any more. Only a primary can give it up: elsewhere the log decides.
-    unwanted: Mutex<Option<Error>>,
-    /// Why this member cannot make its part.
-    failed: Mutex<Option<Error>>,
-    /// A primary may give it up.
-    may_abort: AtomicBool,
-    /// This member has its part.
-    ready: AtomicBool,
-    /// A primary may commit.
-    permitted: AtomicBool,
-    /// The log says commit: who applies that wants the indexes.
-    claimed: AtomicBool,
-    /// For who claimed them, as far as they are, or why they could not be made here.
-    desk: Mutex<Option<Result<Vec<Target>>>>,
-    outcome: Mutex<Option<Result<OpTime>>>,
-    pub(crate) changed: Notify,
-}
-
-/// Says whether builds stand still at their beginning, or fail there.
-type Held = Box<dyn Fn() -> Result<bool> + Send + Sync>;
-
-/// Builds that run in this process.
-#[derive(Default)]
-pub(crate) struct Builds {
-    jobs: Mutex<BTreeMap<Uuid, Arc<Job>>>,
-    pub(crate) slots: Slots,
-    held: OnceLock<Held>,
-    /// Somebody decides when a primary commits; without one each build does so when it is ready.
-    pub(crate) judged: AtomicBool,
-    /// A build has begun, has its part, or is over.
-    pub(crate) news: Notify,
-}
-
-/// A build of this process, as others see it.
-#[derive(Clone, Debug)]
-pub struct BuildView {
-    pub uuid: Uuid,
-    pub collection: Uuid,
-    pub names: Vec<String>,
-    /// This member has its part: it may vote.
-    pub ready: bool,
-    /// It cannot make its part.
-    pub failed: Option<Error>,
-    /// Somebody does not want it any more.
-    pub unwanted: bool,
-}
-
-impl Builds {
-    fn jobs(&self) -> std::sync::MutexGuard<'_, BTreeMap<Uuid, Arc<Job>>> {
-        self.jobs.lock().unwrap_or_else(poisoned)
-    }
-    fn all(&self) -> Vec<Arc<Job>> {
-        self.jobs().values().cloned().collect()
-    }
-    fn of(&self, collection: Uuid) -> Vec<Arc<Job>> {
-        self.jobs().values().filter(|j| j.collection == collection).cloned().collect()
-    }
-    pub(crate) fn get(&self, build: Uuid) -> Option<Arc<Job>> {
-        self.jobs().get(&build).cloned()
-    }
-    pub(crate) fn is_held(&self) -> Result<bool> {
-        self.held.get().map_or(Ok(false), |held| held())
-    }
-}
-
-impl Interrupt for Job {
-    fn check(&self) -> Result<()> {
-        self.check_stop()
-    }
-}
-
-/// Keys and sorts of a build end when it is asked to stop, and let others have this thread meanwhile.
-struct JobWatch {
-    job: Arc<Job>,
-    env: Env,
-}
-
-impl Operation for JobWatch {
-    fn check(&self) -> Result<()> {
-        self.job.check_stop()
-    }
-    fn now(&self) -> Duration {
-        self.env.clock.mono()
-    }
-    fn step_aside(&self, wait: Duration) {
-        self.env.tasks.step_aside(wait);
-    }
-    fn pause(&self, d: Duration) {
-        self.env.tasks.block_for(d);
-    }
-}
-
-impl Job {
-    fn new(collection: Uuid, uuid: Uuid, specs: Vec<IndexSpec>) -> Job {
-        Job {
-            uuid,
-            collection,
-            specs,
-            stop: Mutex::default(),
-            unwanted: Mutex::default(),
-            failed: Mutex::default(),
-            may_abort: AtomicBool::new(false),
-            ready: AtomicBool::new(false),
-            permitted: AtomicBool::new(false),
-            claimed: AtomicBool::new(false),
-            desk: Mutex::default(),
-            outcome: Mutex::default(),
-            changed: Notify::new(),
-        }
-    }
-    /// The first reason is the one.
-    pub(crate) fn ask_to_stop(&self, why: Error) {
-        self.stop.lock().unwrap_or_else(poisoned).get_or_insert(why);
-        self.changed.bump();
-    }
-    pub(crate) fn check_stop(&self) -> Result<()> {
-        self.stop.lock().unwrap_or_else(poisoned).clone().map_or(Ok(()), Err)
-    }
-    fn wish_away(&self, why: Error) {
-        self.unwanted.lock().unwrap_or_else(poisoned).get_or_insert(why);
-        self.changed.bump();
-    }
-    pub(crate) fn is_unwanted(&self) -> bool {
-        self.unwanted.lock().unwrap_or_else(poisoned).is_some()
-    }
-    /// This node cannot tell the log that the build is given up: whoever wished that has to ask the next primary.
-    pub(crate) fn forget_wish(&self) {
-        self.may_abort.store(false, Ordering::Release);
-        *self.unwanted.lock().unwrap_or_else(poisoned) = None;
-        self.changed.bump();
-    }
-    /// True the first time.
-    pub(crate) fn note_failed(&self, why: Error) -> bool {
-        let mut failed = self.failed.lock().unwrap_or_else(poisoned);
-        let first = failed.is_none();
-        failed.get_or_insert(why);
-        first
-    }
-    fn failure(&self) -> Option<Error> {
-        self.failed.lock().unwrap_or_else(poisoned).clone()
-    }
-    /// Why a primary gives it up now. `judged`: somebody decides whether it may.
-    pub(crate) fn to_give_up(&self, judged: bool) -> Option<Error> {
-        if judged && !self.may_abort.load(Ordering::Acquire) {
-            return None;
-        }
-        self.unwanted.lock().unwrap_or_else(poisoned).clone().or_else(|| self.failure())
-    }
-    pub(crate) fn is_claimed(&self) -> bool {
-        self.claimed.load(Ordering::Acquire)
-    }
-    pub(crate) fn is_permitted(&self) -> bool {
-        self.permitted.load(Ordering::Acquire)
-    }
-    /// True the first time.
-    pub(crate) fn note_ready(&self) -> bool {
-        !self.ready.swap(true, Ordering::AcqRel)
-    }
-    pub(crate) fn lay_out(&self, built: Result<Vec<Target>>) {
-        *self.desk.lock().unwrap_or_else(poisoned) = Some(built);
-        self.changed.bump();
-    }
-    fn is_laid_out(&self) -> bool {
-        self.desk.lock().unwrap_or_else(poisoned).is_some()
-    }
-    fn take(&self) -> Option<Result<Vec<Target>>> {
-        self.desk.lock().unwrap_or_else(poisoned).take()
-    }
-    pub(crate) fn outcome(&self) -> Option<Result<OpTime>> {
-        self.outcome.lock().unwrap_or_else(poisoned).clone()
-    }
-    fn end(&self, outcome: Result<OpTime>) {
-        self.outcome.lock().unwrap_or_else(poisoned).get_or_insert(outcome);
-        self.changed.bump();
-    }
-    pub(crate) async fn finished(&self) -> Result<OpTime> {
-        loop {
-            let seen = self.changed.version();
-            if let Some(outcome) = self.outcome() {
-                return outcome;
-            }
-            self.changed.changed(seen).await;
-        }
-    }
-}
-
-/// A wait that ends when nobody wants the build any more.
-pub(crate) struct WhileWanted<'a>(pub(crate) &'a Job);
-
-impl Interrupt for WhileWanted<'_> {
-    fn check(&self) -> Result<()> {
-        self.0.check_stop()?;
-        match self.0.is_unwanted() {
-            true => Err(Error::new(ErrorCode::IndexBuildAborted, "nobody wants the index build any more")),
-            false => Ok(()),
-        }
-    }
-}
 
 /// A wait that ends with this node's office.
 struct WhileLeading<'a>(&'a Catalog, &'a Job);
@@ -377,6 +168,10 @@ impl Catalog {
         });
     }
 
+    /// `maxNumActiveUserIndexBuilds`.
+    pub fn set_active_builds_max(&self, n: usize) {
+        self.0.builds.slots.set_max(n);
+    }
     /// For tests: builds that have been registered wait while `held` says so; with an error this member's part fails.
     pub fn hold_builds_while(&self, held: impl Fn() -> Result<bool> + Send + Sync + 'static) {
         let _ = self.0.builds.held.set(Box::new(held));
@@ -433,7 +228,7 @@ impl Catalog {
     }
     /// Whether a collection has unfinished indexes of this build.
     pub fn is_unfinished(&self, build: Uuid) -> bool {
-        self.snapshot().all_collections().any(|c| c.building_indexes().iter().any(|i| is_of(i, build)))
+        self.snapshot().all_collections().any(|c| c.building_indexes().iter().any(|i| i.is_of(build)))
     }
 
     /// Takes unfinished indexes out again.
@@ -447,7 +242,7 @@ impl Catalog {
         let _alone = self.unless_interrupted(&WhileLeading(self, job), alone).await?;
         let Some(coll) = self.lookup_uuid(job.collection) else { return Ok(()) };
         let mine: Vec<Arc<Index>> =
-            coll.building_indexes().iter().filter(|i| is_of(i, job.uuid)).cloned().collect();
+            coll.building_indexes().iter().filter(|i| i.is_of(job.uuid)).cloned().collect();
         let mut b = DocBuilder::new();
         b.bool("ok", false);
         b.i32("code", cause.code.0);
@@ -457,7 +252,7 @@ impl Catalog {
         let mut unit = self.begin_write(&coll)?;
         unit.stamp();
         let mut parts = Parts::of(&coll);
-        parts.indexes.retain(|i| !is_of(i, job.uuid));
+        parts.indexes.retain(|i| !i.is_of(job.uuid));
         let current = parts.assemble()?;
         durable::put_row(&mut unit.txn, &current, [].iter())?;
         unit.observe(&Defined::BuildAborted {
@@ -577,7 +372,7 @@ impl Catalog {
         let mut out = Vec::new();
         for job in self.0.builds.all() {
             if let Some(c) = self.lookup_uuid(job.collection) {
-                let indexes = c.building_indexes().iter().filter(|i| is_of(i, job.uuid)).cloned().collect();
+                let indexes = c.building_indexes().iter().filter(|i| i.is_of(job.uuid)).cloned().collect();
                 out.push((c.ns.clone(), job.uuid, indexes));
             }
         }

@@ -22,8 +22,11 @@
 
 pub mod entries;
 pub(crate) mod follow;
+pub(crate) mod in_place;
 pub(crate) mod job;
+pub(crate) mod jobs;
 pub(crate) mod rebuild;
+pub(crate) mod rebuilds;
 pub(crate) mod run;
 pub(crate) mod slots;
 pub(crate) mod sorter;

@@ -11,31 +11,15 @@ use crate::schema::collection::{Collection, Index};
 use crate::schema::durable::{self, Outdated, Parts};
 use crate::schema::snapshot::Named;
 use crate::write::record_id::{self, Record};
-use pando_base::panics::poisoned;
-use pando_base::{Error, Result, Timestamp, Uuid, limits};
+use pando_base::{Error, Result, Timestamp, limits};
 use pando_bson::RawDoc;
 use pando_bson::keystring::KeyBuilder;
 use pando_env::log::Component;
-use pando_index::IndexSpec;
-use pando_index::KeySet;
+use pando_index::{IndexSpec, KeySet};
 use pando_storage::{Dir, ReadAt};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ops::Bound;
-use std::sync::{Arc, Mutex};
-
-/// Collections and the names of their indexes that a replay has found to be ready.
-#[derive(Default)]
-pub(crate) struct Rebuilds(Mutex<BTreeMap<Uuid, BTreeSet<String>>>);
-
-impl Rebuilds {
-    fn add(&self, coll: Uuid, name: &str) {
-        let mut all = self.0.lock().unwrap_or_else(poisoned);
-        all.entry(coll).or_default().insert(name.to_owned());
-    }
-    fn take(&self) -> BTreeMap<Uuid, BTreeSet<String>> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(poisoned))
-    }
-}
+use std::sync::Arc;
 
 impl Catalog {
     /// Notes that these indexes of `coll` are ready as of an entry at `ts`; until the replay ends they are kept as
@@ -101,7 +85,7 @@ impl Catalog {
         let mut targets = Vec::new();
         for index in wanted {
             let build = index.building.clone().ok_or_else(|| Error::internal("no build to redo"))?;
-            targets.push(Target::new(self, index.clone(), build, memory));
+            targets.push(Target::new(self.env().disk.clone(), index.clone(), build, memory));
         }
         let txn = self.storage().begin(ReadAt::Applied)?;
         let mut cursor = txn.scan(coll.records, Bound::Unbounded, Bound::Unbounded, Dir::Forward)?;
@@ -114,7 +98,7 @@ impl Catalog {
         }
         drop(cursor);
         for t in &mut targets {
-            let Some(mut load) = t.load(self, at)? else { continue };
+            let Some(mut load) = t.load(self.storage(), at)? else { continue };
             while load.some(coll, t)? {}
             load.finish()?;
         }

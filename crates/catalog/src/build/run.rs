@@ -1,13 +1,13 @@
 //! The task of a build: scan, sort, load, and then drain what writers leave until somebody ends it.
 
 use crate::Catalog;
-use crate::build::job::{Job, WhileWanted};
+use crate::build::jobs::{Job, WhileWanted};
 use crate::build::state::{Phase, SideRow};
 use crate::build::target::{Target, made_ready};
 use crate::schema::collection::Collection;
 use crate::schema::durable;
 use crate::schema::snapshot::Named;
-use crate::write::crud::Interrupt;
+use crate::write::interrupt::Interrupt;
 use crate::write::observer::Defined;
 use crate::write::record_id::{self, Record};
 use crate::write::unit::WriteUnit;
@@ -144,7 +144,7 @@ impl Runner {
             .iter()
             .filter_map(|i| {
                 let build = i.building.clone().filter(|b| b.uuid == self.job.uuid)?;
-                Some(Target::new(&self.catalog, i.clone(), build, memory))
+                Some(Target::new(self.catalog.env().disk.clone(), i.clone(), build, memory))
             })
             .collect();
         self.scan(&coll, &scan, &mut targets).await?;
@@ -190,7 +190,7 @@ impl Runner {
     }
 
     async fn load(&self, coll: &Collection, t: &mut Target, visible_from: Timestamp) -> Result<()> {
-        let Some(mut load) = t.load(&self.catalog, visible_from)? else { return Ok(()) };
+        let Some(mut load) = t.load(self.catalog.storage(), visible_from)? else { return Ok(()) };
         while load.some(coll, t)? {
             self.pause().await?;
         }

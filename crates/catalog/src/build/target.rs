@@ -1,18 +1,19 @@
 //! One index of a build: its keys are gathered, sorted, loaded in bulk and corrected by what writers did meanwhile.
 
-use crate::Catalog;
 use crate::build::sorter::{Sorted, Sorter};
 use crate::build::state::{Build, SideOp, SideRow};
 use crate::schema::collection::{Collection, Index, KeyFormat};
 use crate::schema::durable::Parts;
-use crate::write::index_entries::{self, bare_value, split_bare, with_rid};
+use crate::write::array_marks::PendingMarks;
+use crate::write::duplicate::{duplicate_error, key_values};
+use crate::write::entry_layout::{bare_value, split_bare, with_rid};
 use crate::write::record_id::{self, Record};
-use crate::write::unit::PendingMarks;
 use pando_base::{Error, Result, Timestamp, limits};
 use pando_bson::RawDoc;
 use pando_bson::keystring::KeyBuilder;
+use pando_env::disk::Disk;
 use pando_index::{Key, KeySet};
-use pando_storage::{BulkLoad, Txn};
+use pando_storage::{BulkLoad, Storage, Txn};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -100,9 +101,9 @@ impl Load {
 }
 
 impl Target {
-    pub(crate) fn new(catalog: &Catalog, index: Arc<Index>, build: Arc<Build>, memory: usize) -> Target {
+    pub(crate) fn new(disk: Arc<dyn Disk>, index: Arc<Index>, build: Arc<Build>, memory: usize) -> Target {
         let name = format!("index-{}-{}", build.uuid, index.ident.0);
-        let sorter = Some(Sorter::new(catalog.env().disk.clone(), name, memory));
+        let sorter = Some(Sorter::new(disk, name, memory));
         let bits = vec![0; index.state.seen.paths.len()];
         let (doubtful, paths) = (BTreeMap::new(), BTreeSet::new());
         Target { index, build, sorter, doubtful, bits, paths, multikey: false, entry: Vec::new() }
@@ -133,11 +134,11 @@ impl Target {
     }
 
     /// Sorts; `None` when that was done before.
-    pub(crate) fn load(&mut self, catalog: &Catalog, from: Timestamp) -> Result<Option<Load>> {
+    pub(crate) fn load(&mut self, storage: &Storage, from: Timestamp) -> Result<Option<Load>> {
         let Some(sorter) = self.sorter.take() else { return Ok(None) };
         let sorted = sorter.finish()?;
         // After a crash the build is done again, or its end is found in the log and the index made at the end of the replay.
-        let bulk = catalog.storage().bulk(self.index.ident, from)?;
+        let bulk = storage.bulk(self.index.ident, from)?;
         // What carries no timestamp is in no log: an unreplicated collection's index, made anew at the start.
         let bulk = if from.is_zero() { bulk } else { bulk.small_in_memory() };
         Ok(Some(Load { sorted, bulk, last: None, pair: Default::default() }))
@@ -160,8 +161,8 @@ impl Target {
     }
 
     fn duplicate(&self, coll: &Collection, key: &[u8], type_bits: &[u8]) -> Error {
-        let values = index_entries::key_values(&self.index, Key { bytes: key, type_bits });
-        index_entries::duplicate_error(coll, &self.index, &values)
+        let values = key_values(&self.index, Key { bytes: key, type_bits });
+        duplicate_error(coll, &self.index, &values)
     }
 
     /// Applies one change that a writer left.

@@ -9,9 +9,9 @@ use crate::copy::cloning::split_record_id;
 use crate::schema::collection::{Collection, Index, KeyFormat};
 use crate::schema::durable;
 use crate::schema::sizes::Totals;
-use crate::write::index_entries::{bare_value, split_bare};
+use crate::write::array_marks::PendingMarks;
+use crate::write::entry_layout::{bare_value, split_bare};
 use crate::write::record_id::{self, Record};
-use crate::write::unit::PendingMarks;
 use pando_base::{Error, Result, Timestamp, Uuid, limits};
 use pando_bson::RawDoc;
 use pando_bson::keystring::KeyBuilder;
@@ -139,7 +139,7 @@ impl Entries {
             if self.index.format == KeyFormat::Bare {
                 self.sorter.push(k.bytes, &bare_value(record, k.type_bits))?;
             } else {
-                self.sorter.push(&crate::write::index_entries::with_rid(k.bytes, record), k.type_bits)?;
+                self.sorter.push(&crate::write::entry_layout::with_rid(k.bytes, record), k.type_bits)?;
             }
         }
         Ok(())

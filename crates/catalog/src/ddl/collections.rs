@@ -12,7 +12,8 @@ use crate::schema::sizes::Sizes;
 use crate::schema::snapshot::Named;
 use crate::schema::views;
 use crate::write::observer::Defined;
-use crate::write::unit::{WriteOp, WriteUnit};
+use crate::write::op::WriteOp;
+use crate::write::unit::WriteUnit;
 use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Timestamp, Uuid};
 use pando_bson::RawDoc;
 use pando_index::IndexSpec;
@@ -135,7 +136,7 @@ impl Catalog {
         names::check_view(ns, options)?;
         names::check_creatable(ns)?;
         let view = views::from_options(ns, options)?;
-        let system = Namespace::unchecked(ns.db(), views::SYSTEM_VIEWS);
+        let system = Namespace::unchecked(ns.db(), names::SYSTEM_VIEWS);
         let _db = self.lock_database(ns.db()).await;
         let snap = self.snapshot();
         match snap.get(ns) {
@@ -164,7 +165,7 @@ impl Catalog {
 
     /// Drops a collection or view. Code 26 when there is none.
     pub async fn drop_collection(&self, ns: &Namespace) -> Result<Dropped> {
-        names::check_droppable(self, ns)?;
+        names::check_droppable(ns, self.lookup(ns).is_some(), self.exposes_oplog())?;
         let _db = self.lock_database(ns.db()).await;
         if let Some(view) = self.lookup_view(ns) {
             if !view.on.coll().starts_with(time_series::BUCKETS) {
@@ -215,7 +216,7 @@ impl Catalog {
         self.keep_lock_counts(coll);
         self.publish(|s| {
             s.remove(coll);
-            if coll.ns.coll() == views::SYSTEM_VIEWS {
+            if coll.ns.coll() == names::SYSTEM_VIEWS {
                 // The definitions are gone with it.
                 for v in s.views(coll.ns.db()) {
                     s.remove_view(&v.ns);
@@ -241,7 +242,7 @@ impl Catalog {
 
     /// Replaces (`Some`) or deletes (`None`) a view's document. The database's lock must be held.
     pub(crate) async fn change_view_doc(&self, ns: &Namespace, new: Option<&View>) -> Result<OpTime> {
-        let system = Namespace::unchecked(ns.db(), views::SYSTEM_VIEWS);
+        let system = Namespace::unchecked(ns.db(), names::SYSTEM_VIEWS);
         let Some(coll) = self.write_lock(&system).await? else {
             return Err(Error::internal("a view without system.views"));
         };

@@ -9,22 +9,8 @@
 
 use crate::Catalog;
 use crate::schema::names;
-use crate::schema::views;
 use crate::write::observer::Defined;
-use pando_base::panics::poisoned;
 use pando_base::{Error, ErrorCode, Namespace, OpTime, Result};
-use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard};
-
-/// Databases that are on their way out.
-#[derive(Default)]
-pub(crate) struct Dropping(Mutex<BTreeSet<String>>);
-
-impl Dropping {
-    fn lock(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.0.lock().unwrap_or_else(poisoned)
-    }
-}
 
 /// A drop under way. Given up before [`DatabaseDrop::finish`], it leaves an empty database that can be used again.
 pub struct DatabaseDrop {
@@ -41,7 +27,7 @@ impl Drop for DatabaseDrop {
 impl Catalog {
     /// Only one at a time for each database.
     pub async fn begin_drop_database(&self, db: &str) -> Result<DatabaseDrop> {
-        names::check_database_droppable(self, db)?;
+        names::check_database_droppable(db, self.exposes_oplog())?;
         let _db = self.lock_database(db).await;
         if !self.0.dropping.lock().insert(db.to_owned()) {
             return Err(Error::new(
@@ -80,7 +66,7 @@ impl DatabaseDrop {
         let _db = catalog.lock_database(&self.db).await;
         let mut colls = catalog.snapshot().collections(&self.db);
         let (mut dropped, mut newest) = (0, OpTime::NULL);
-        colls.sort_by_key(|c| c.ns.coll() == views::SYSTEM_VIEWS);
+        colls.sort_by_key(|c| c.ns.coll() == names::SYSTEM_VIEWS);
         for c in colls {
             catalog.abort_builds(&c.ns, "dropDatabase command").await?;
             let Some(guard) = catalog.ddl_lock(&c.ns).await else { continue };

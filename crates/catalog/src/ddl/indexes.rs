@@ -8,7 +8,7 @@ use crate::schema::durable::{self, Parts};
 use crate::schema::names;
 use crate::schema::options::CollectionOptions;
 use crate::schema::snapshot::Named;
-use crate::write::crud::Interrupt;
+use crate::write::interrupt::Interrupt;
 use crate::write::observer::Defined;
 use crate::write::unit::WriteUnit;
 use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Uuid, limits};
@@ -121,7 +121,7 @@ impl Catalog {
         if specs.is_empty() {
             return Err(Error::bad_value("Must specify at least one index to create"));
         }
-        if crate::schema::tables::is_table_name(ns) {
+        if crate::schema::names::is_table_name(ns) {
             return Err(Error::new(
                 ErrorCode::IllegalOperation,
                 format!("not allowed to create index on {ns}"),
@@ -165,10 +165,10 @@ impl Catalog {
                 continue;
             }
             let builds = coll.replicated && !self.is_empty_collection(&coll)?;
-            let slot = if builds { self.take_build_slot() } else { None };
+            let slot = if builds { self.0.builds.slots.take() } else { None };
             if builds && slot.is_none() {
                 drop((guard, db));
-                self.wait_build_slot(interrupt).await?;
+                self.0.builds.slots.wait(self.env(), interrupt).await?;
                 continue;
             }
             let before = coll.index_count();

@@ -6,6 +6,7 @@ pub(crate) mod collections;
 pub(crate) mod conflict;
 pub(crate) mod create_args;
 pub(crate) mod drop_database;
+pub(crate) mod dropping;
 pub(crate) mod encrypted_fields;
 pub(crate) mod indexes;
 pub(crate) mod rename;

@@ -6,7 +6,7 @@ use crate::read::source::CollectionSource;
 use crate::schema::collection::{Collection, View};
 use crate::schema::names;
 use crate::schema::options::{ClusteredIndex, CollectionOptions, ViewDefinition};
-use crate::write::crud::Uninterrupted;
+use crate::write::interrupt::Uninterrupted;
 use pando_base::{Error, Namespace, OpTime, Result};
 use pando_bson::keystring::{KeyBuilder, key_of};
 use pando_bson::{DocBuf, DocBuilder, ObjectId, RawDoc, Value, doc};

@@ -4,7 +4,7 @@ use crate::Catalog;
 use crate::read::oplog_source::OplogSource;
 use crate::schema::collection::{Collection, KeyFormat};
 use crate::schema::tables::TableSource;
-use crate::write::index_entries::split_bare;
+use crate::write::entry_layout::split_bare;
 use crate::write::record_id::{self, long_key};
 use bytes::Bytes;
 use pando_base::limits;
@@ -225,7 +225,7 @@ impl<T: Borrow<Txn> + Send> Source for CollectionSource<T> {
         }
         let after = scan.after.map(|(key, rid)| match index.format {
             KeyFormat::Bare => key.to_vec(),
-            KeyFormat::WithRid => crate::write::index_entries::with_rid(key, &record_id::Record::of(rid)),
+            KeyFormat::WithRid => crate::write::entry_layout::with_rid(key, &record_id::Record::of(rid)),
         });
         if let Some(after) = after.as_deref() {
             match scan.dir {

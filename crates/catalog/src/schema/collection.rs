@@ -7,12 +7,11 @@ use crate::build::state::Build;
 use crate::lock::Lock;
 use crate::schema::options::{CollectionOptions, ValidationAction, ValidationLevel};
 use crate::schema::sizes::Sizes;
-use crate::schema::tables::Table;
+use crate::schema::table::Table;
 use pando_base::panics::poisoned;
 use pando_base::{Namespace, Timestamp, Uuid};
 use pando_bson::{DocBuf, DocBuilder};
-use pando_index::IndexSpec;
-use pando_index::KeyGen;
+use pando_index::{IndexSpec, KeyGen};
 use pando_query::collation::Collation;
 use pando_query::matcher::Matcher;
 use pando_query::source::{CollectionInfo, IndexInfo, Multikey, Wildcard};
@@ -204,6 +203,10 @@ impl Index {
     }
     pub fn is_ready(&self) -> bool {
         self.building.is_none()
+    }
+    /// Whether this build makes it.
+    pub(crate) fn is_of(&self, build: Uuid) -> bool {
+        self.building.as_ref().is_some_and(|b| b.uuid == build)
     }
     /// Notes that a plan used the index.
     pub fn used(&self) {

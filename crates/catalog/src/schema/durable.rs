@@ -5,12 +5,11 @@
 
 use crate::schema::collection::{Collection, Index, IndexState, KeyFormat, NO_ROWS, Shared, Validator};
 use crate::schema::options::CollectionOptions;
-use crate::write::unit::PendingMarks;
+use crate::write::array_marks::PendingMarks;
 use pando_base::panics::poisoned;
 use pando_base::{Error, Namespace, Result, Timestamp, Uuid};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
-use pando_index::IndexSpec;
-use pando_index::KeyGen;
+use pando_index::{IndexSpec, KeyGen};
 use pando_query::QueryCtx;
 use pando_query::collation::Collation;
 use pando_query::matcher::Matcher;

@@ -1,10 +1,16 @@
 //! Which names may be created, written and dropped.
 
-use crate::Catalog;
 use crate::schema::options::CollectionOptions;
-use crate::schema::tables::is_table_name;
 use pando_base::{Error, ErrorCode, Namespace, Result, Uuid, limits};
 use pando_bson::{RawDoc, Value};
+
+/// Definitions of a database's views are documents there.
+pub(crate) const SYSTEM_VIEWS: &str = "system.views";
+
+/// Names under which tables are read. Nobody may write there, whether the tables are shown (on members of a set) or not.
+pub(crate) fn is_table_name(ns: &Namespace) -> bool {
+    ns.db() == "config" && matches!(ns.coll(), "transactions" | "image_collection")
+}
 
 /// `system.` collections that exist by design.
 fn is_known_system(ns: &Namespace) -> bool {
@@ -58,7 +64,7 @@ pub(crate) fn cannot_write(ns: &Namespace) -> Error {
 /// Error when no view may have this name, or stand on what `options` says.
 pub(crate) fn check_view(ns: &Namespace, options: &CollectionOptions) -> Result<()> {
     let invalid = |text: String| Err(Error::new(ErrorCode::InvalidNamespace, text));
-    if ns.coll() == crate::schema::views::SYSTEM_VIEWS {
+    if ns.coll() == SYSTEM_VIEWS {
         let text = "Cannot create a view called 'system.views': this is a reserved system namespace";
         return invalid(text.to_owned());
     }
@@ -126,8 +132,9 @@ pub(crate) fn differs_in_case(existing: &str, wanted: &str) -> Error {
     )
 }
 
-pub(crate) fn check_droppable(catalog: &Catalog, ns: &Namespace) -> Result<()> {
-    if ns.db() == "local" && ns.coll() == "oplog.rs" && catalog.exposes_oplog() {
+/// Error when this collection stays. `exists` says whether there is one, `shows_oplog` whether the log is read under its name.
+pub(crate) fn check_droppable(ns: &Namespace, exists: bool, shows_oplog: bool) -> Result<()> {
+    if ns.db() == "local" && ns.coll() == "oplog.rs" && shows_oplog {
         return Err(Error::location(5_255_000, "can't drop live oplog while replicating"));
     }
     if is_table_name(ns) {
@@ -135,7 +142,7 @@ pub(crate) fn check_droppable(catalog: &Catalog, ns: &Namespace) -> Result<()> {
         return Err(Error::new(ErrorCode::IllegalOperation, text));
     }
     let kept = ns.coll().starts_with("system.") && !is_droppable_system(ns);
-    if kept && (catalog.lookup(ns).is_some() || (ns.db() == "admin" && ns.coll() == "system.version")) {
+    if kept && (exists || (ns.db() == "admin" && ns.coll() == "system.version")) {
         return Err(Error::new(ErrorCode::IllegalOperation, format!("can't drop system collection {ns}")));
     }
     Ok(())
@@ -189,11 +196,12 @@ pub(crate) fn check_renamable(from: &Namespace, to: &Namespace) -> Result<()> {
     Ok(())
 }
 
-pub(crate) fn check_database_droppable(catalog: &Catalog, db: &str) -> Result<()> {
+/// Error when this database stays.
+pub(crate) fn check_database_droppable(db: &str, shows_oplog: bool) -> Result<()> {
     if db == "admin" {
         return Err(Error::new(ErrorCode::IllegalOperation, "Dropping the 'admin' database is prohibited."));
     }
-    if db == "local" && catalog.exposes_oplog() {
+    if db == "local" && shows_oplog {
         return Err(Error::new(
             ErrorCode::IllegalOperation,
             "Cannot drop 'local' database while replication is active",

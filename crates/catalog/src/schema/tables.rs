@@ -12,6 +12,7 @@ use crate::schema::durable::{self, Parts};
 use crate::schema::options::CollectionOptions;
 use crate::schema::sizes::Sizes;
 use crate::schema::snapshot::Named;
+use crate::schema::table::Table;
 use bytes::Bytes;
 use pando_base::{Error, Namespace, Result, Timestamp, Uuid};
 use pando_bson::DocBuf;
@@ -20,22 +21,8 @@ use pando_index::IndexSpec;
 use pando_query::source::{
     CollectionInfo, Direction, IndexCursor, IndexEntry, IndexScan, RecordCursor, RecordId, RecordScan, Source,
 };
-use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
-
-/// Where the rows of such a collection come from.
-pub trait Table: Debug + Send + Sync {
-    /// The rows there are now, each as `{_id: ...}`.
-    fn ids(&self) -> Vec<DocBuf>;
-    /// One of them; `None` when it is gone.
-    fn row(&self, id: &DocBuf) -> Result<Option<DocBuf>>;
-}
-
-/// Names under which tables are read. Nobody may write there, whether the tables are shown (on members of a set) or not.
-pub(crate) fn is_table_name(ns: &Namespace) -> bool {
-    ns.db() == "config" && matches!(ns.coll(), "transactions" | "image_collection")
-}
 
 impl Catalog {
     /// Shows `table` as a collection, in the place of whatever has had this name so far.

@@ -2,18 +2,18 @@
 
 use crate::Catalog;
 use crate::schema::collection::{Collection, View};
+use crate::schema::names::SYSTEM_VIEWS;
 use crate::schema::options::CollectionOptions;
 use crate::schema::snapshot::{CatalogSnapshot, Named};
 use crate::write::observer::{Defined, Deleted, Inserted, OpObserver, Updated};
-use crate::write::unit::{WriteOp, WriteUnit};
+use crate::write::op::WriteOp;
+use crate::write::unit::WriteUnit;
 use pando_base::{Error, ErrorCode, Namespace, Result, limits};
 use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, RawDoc};
 use pando_storage::{Dir, ReadAt};
 use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::sync::Arc;
-
-pub(crate) const SYSTEM_VIEWS: &str = "system.views";
 
 /// What a view amounts to: one pipeline on a collection.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 use crate::Applying;
 use crate::apply::entry::apply_to;
 use crate::testing::{World, ns};
-use crate::write::unit::Marks;
+use crate::write::array_marks::Marks;
 use pando_base::Timestamp;
 use pando_bson::{DocBuf, RawDoc, doc};
 use pando_oplog::EntryView;

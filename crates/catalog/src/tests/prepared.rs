@@ -1,5 +1,5 @@
 use crate::testing::{World, ns};
-use crate::write::unit::WriteOp;
+use crate::write::op::WriteOp;
 use pando_base::Timestamp;
 use pando_bson::doc;
 use pando_storage::ReadAt;

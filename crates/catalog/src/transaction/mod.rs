@@ -4,3 +4,4 @@ pub(crate) mod history_iterator;
 pub(crate) mod kept_sessions;
 pub(crate) mod open;
 pub(crate) mod prepared;
+pub(crate) mod prepared_table;

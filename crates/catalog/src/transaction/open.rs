@@ -13,39 +13,19 @@ use crate::schema::durable::{self, Parts};
 use crate::schema::options::CollectionOptions;
 use crate::schema::snapshot::Named;
 use crate::write::observer::Defined;
-use crate::write::unit::{Undecided, WriteOp, WriteUnit};
+use crate::write::op::WriteOp;
+use crate::write::undecided::Undecided;
+use crate::write::unit::WriteUnit;
 use crate::write::validation;
 use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Timestamp, Uuid, limits};
 use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, RawDoc, Value};
 use pando_index::IndexSpec;
-use pando_oplog::entry::{Chain, Operation};
+use pando_oplog::entry::Chain;
 use pando_storage::{BeginOptions, Dir, IdentKind, OnPrepared, ReadAt, Slots};
 use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// What the log will tell of an open transaction.
-#[derive(Default)]
-pub(crate) struct Collected {
-    pub(crate) ops: Vec<DocBuf>,
-    pub(crate) bytes: usize,
-    /// Collections that the transaction made, as they are now.
-    created: Vec<Arc<Collection>>,
-}
-
-impl Collected {
-    pub(crate) fn push(&mut self, op: &WriteOp<'_>, parts: &Operation<'_>) {
-        let mut b = DocBuilder::with_capacity(256);
-        Operation { from_migrate: op.from_migrate, ..*parts }.append_to(&mut b);
-        let doc = b.finish();
-        self.bytes += doc.byte_len();
-        self.ops.push(doc);
-    }
-    pub(crate) fn truncate(&mut self, len: usize) {
-        self.bytes -= self.ops.drain(len..).map(|op| op.byte_len()).sum::<usize>();
-    }
-}
 
 /// What a commit left in the log.
 #[derive(Clone, Copy, Debug)]

@@ -11,43 +11,24 @@
 use crate::Catalog;
 use crate::apply::entry::Applying;
 use crate::apply::group::Group;
-use crate::catalog::WriteGuard;
-use crate::write::unit::{Marks, Undecided, WriteUnit};
-use pando_base::panics::poisoned;
-use pando_base::{Error, ErrorCode, Lsid, OpTime, Result, Timestamp, Uuid};
+use crate::schema::write_guard::WriteGuard;
+use crate::transaction::prepared_table::{About, Prepared, TxnId};
+use crate::write::array_marks::Marks;
+use crate::write::undecided::Undecided;
+use crate::write::unit::WriteUnit;
+use pando_base::{Error, ErrorCode, OpTime, Result, Timestamp, Uuid};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
 use pando_oplog::entry::{Chain, EntryView};
 use pando_oplog::session::lsid_of;
 use pando_storage::{Decision, Ident, ReadAt};
-use std::any::Any;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
-use std::sync::{Arc, Mutex, MutexGuard};
-
-/// Session and number.
-pub type TxnId = (Lsid, i64);
-
-/// What the caller knows of a transaction, for whoever looks at it.
-pub type About = Arc<dyn Any + Send + Sync>;
-
-struct Prepared {
-    unit: Undecided,
-    last: OpTime,
-    collections: BTreeSet<Uuid>,
-    /// Of a primary: definitions stand still.
-    held: Vec<WriteGuard>,
-    about: Option<About>,
-}
 
 /// What one worker has prepared of a transaction.
 pub struct Share {
     unit: Undecided,
     collections: BTreeSet<Uuid>,
 }
-
-/// All that are prepared on this node.
-#[derive(Default)]
-pub(crate) struct PreparedTable(Mutex<BTreeMap<TxnId, Prepared>>);
 
 /// One of them, as it is shown.
 pub struct PreparedView {
@@ -56,12 +37,6 @@ pub struct PreparedView {
     pub about: Option<About>,
     /// Shares that one decision ends.
     pub shares: usize,
-}
-
-impl PreparedTable {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<TxnId, Prepared>> {
-        self.0.lock().unwrap_or_else(poisoned)
-    }
 }
 
 /// Which transaction an entry belongs to.

@@ -3,8 +3,8 @@
 
 use crate::Catalog;
 use crate::schema::collection::{Collection, KeyFormat};
-use crate::write::crud::Interrupt;
-use crate::write::index_entries::split_bare;
+use crate::write::entry_layout::split_bare;
+use crate::write::interrupt::Interrupt;
 use md5::{Digest, Md5};
 use pando_base::{Error, Result, Uuid, patience};
 use pando_storage::{Dir, ReadAt, Txn};

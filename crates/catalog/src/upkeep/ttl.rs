@@ -5,8 +5,8 @@
 use crate::Catalog;
 use crate::read::source::CollectionSource;
 use crate::schema::collection::{Collection, Index};
-use crate::write::crud::Interrupt;
-use crate::write::unit::WriteOp;
+use crate::write::interrupt::Interrupt;
+use crate::write::op::WriteOp;
 use pando_base::{ErrorCode, Millis, Namespace, Result, limits};
 use pando_bson::keystring::KeyBuilder;
 use pando_bson::{ObjectId, RawDoc, Value};

@@ -3,8 +3,8 @@
 use crate::Catalog;
 use crate::schema::collection::{Collection, Index, KeyFormat};
 use crate::schema::tables::TableSource;
-use crate::write::crud::Interrupt;
-use crate::write::index_entries::{bare_value, split_bare, with_rid};
+use crate::write::entry_layout::{bare_value, split_bare, with_rid};
+use crate::write::interrupt::Interrupt;
 use crate::write::record_id::{self, Record};
 use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp, Uuid, limits, patience};
 use pando_bson::keystring::KeyBuilder;

@@ -2,8 +2,9 @@
 
 use crate::schema::collection::Collection;
 use crate::schema::sizes::Totals;
+use crate::write::op::WriteOp;
 use crate::write::record_id::{self, long_key};
-use crate::write::unit::{WriteOp, WriteUnit};
+use crate::write::unit::WriteUnit;
 use pando_base::Result;
 use pando_base::panics::poisoned;
 use pando_bson::RawDoc;

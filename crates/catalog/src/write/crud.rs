@@ -9,11 +9,14 @@ use crate::Catalog;
 use crate::schema::collection::{Collection, Index};
 use crate::schema::sizes::Totals;
 use crate::write::capped;
+use crate::write::duplicate;
 use crate::write::index_entries::{self, Change};
+use crate::write::interrupt::Interrupt;
 use crate::write::observer::{Deleted, Inserted, Updated};
+use crate::write::op::WriteOp;
 use crate::write::record_id;
 use crate::write::touched;
-use crate::write::unit::{WriteOp, WriteUnit};
+use crate::write::unit::WriteUnit;
 use crate::write::validation;
 use pando_base::{Error, ErrorCode, OpTime, Result, limits};
 use pando_bson::{DocBuf, RawDoc};
@@ -24,20 +27,6 @@ use std::borrow::Cow;
 use std::future::Future;
 use std::ops::Range;
 use std::time::Duration;
-
-/// Told between units whether to go on.
-pub trait Interrupt: Sync {
-    fn check(&self) -> Result<()>;
-}
-
-/// Never interrupts.
-pub struct Uninterrupted;
-
-impl Interrupt for Uninterrupted {
-    fn check(&self) -> Result<()> {
-        Ok(())
-    }
-}
 
 /// What became of an insert.
 #[derive(Debug, Default)]
@@ -319,7 +308,7 @@ impl WriteUnit {
         let (record, rid) = record_id::for_insert(coll, doc, rid)?;
         if coll.is_clustered() {
             if self.txn.exists(coll.records, &record.key)? && !self.is_applying() {
-                return Err(index_entries::duplicate_clustered(coll, doc));
+                return Err(duplicate::duplicate_clustered(coll, doc));
             }
             self.txn.insert(coll.records, &record.key, doc.as_bytes())?;
         } else {

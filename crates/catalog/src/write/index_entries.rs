@@ -3,13 +3,14 @@
 use crate::build::state::SideOp;
 use crate::schema::collection::{Collection, Index, KeyFormat};
 use crate::schema::durable;
+use crate::write::array_marks::PendingMarks;
+use crate::write::duplicate::{duplicate_error, key_values};
+use crate::write::entry_layout::{bare_value, split_bare, with_rid};
 use crate::write::record_id::{self, Record};
-use crate::write::unit::{PendingMarks, WriteUnit};
-use pando_base::{Error, ErrorCode, Result};
-use pando_bson::keystring::KeyReader;
-use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
+use crate::write::unit::WriteUnit;
+use pando_base::{Error, Result};
 use pando_index::{Key, KeySet};
-use pando_query::source::{IndexKind, RecordId};
+use pando_query::source::RecordId;
 use pando_storage::{Dir, Txn};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -34,7 +35,8 @@ pub(crate) fn apply(
 ) -> Result<()> {
     if let Some(build) = &index.building {
         let op = if change == Change::Remove { SideOp::Remove } else { SideOp::Add };
-        return build.side_write(unit, op, record, key);
+        let (seq, row) = build.side_row(op, &record.key, key);
+        return unit.txn.put_new(build.side, &seq, &row);
     }
     let checked = !unit.is_applying();
     match (index.format, change) {
@@ -55,53 +57,6 @@ pub(crate) fn apply(
                 unit.txn.put(index.ident, &k, key.type_bits)
             }
         }
-    }
-}
-
-pub(crate) fn with_rid(key: &[u8], record: &Record) -> Vec<u8> {
-    let mut k = Vec::with_capacity(key.len() + 10);
-    k.extend_from_slice(key);
-    record.append_to(&mut k);
-    k
-}
-
-/// Value of an entry in [`KeyFormat::Bare`]: length of the record key, record key, type bits.
-pub(crate) fn bare_value(record: &Record, type_bits: &[u8]) -> Vec<u8> {
-    let mut v = Vec::with_capacity(6 + record.key.len() + type_bits.len());
-    push_with_length(&mut v, &record.key);
-    v.extend_from_slice(type_bits);
-    v
-}
-
-/// Splits a [`KeyFormat::Bare`] value into record key and type bits.
-pub(crate) fn split_bare(value: &[u8]) -> Result<(&[u8], &[u8])> {
-    split_length(value).ok_or_else(|| Error::internal("damaged index entry"))
-}
-
-/// Says that the length follows in four bytes: record keys of clustered collections can be long.
-const LONG_LENGTH: u16 = u16::MAX;
-
-/// Appends a record key behind its length.
-pub(crate) fn push_with_length(out: &mut Vec<u8>, record: &[u8]) {
-    match u16::try_from(record.len()) {
-        Ok(n) if n < LONG_LENGTH => out.extend_from_slice(&n.to_be_bytes()),
-        _ => {
-            out.extend_from_slice(&LONG_LENGTH.to_be_bytes());
-            out.extend_from_slice(&(record.len() as u32).to_be_bytes());
-        }
-    }
-    out.extend_from_slice(record);
-}
-
-/// A record key that lies behind its length, and the rest.
-pub(crate) fn split_length(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (n, rest) = bytes.split_first_chunk::<2>()?;
-    match u16::from_be_bytes(*n) {
-        LONG_LENGTH => {
-            let (n, rest) = rest.split_first_chunk::<4>()?;
-            rest.split_at_checked(u32::from_be_bytes(*n) as usize)
-        }
-        n => rest.split_at_checked(usize::from(n)),
     }
 }
 
@@ -219,100 +174,6 @@ pub(crate) fn write_marks(unit: &mut WriteUnit, coll: &Collection) -> Result<()>
     Ok(())
 }
 
-/// The values of a key, under the names of the key pattern.
-pub(crate) fn key_values(index: &Index, key: Key<'_>) -> DocBuf {
-    let mut values = KeyReader::new(key.bytes, index.keys.directions(), key.type_bits);
-    let mut b = DocBuilder::new();
-    for f in &index.spec.fields {
-        if index.spec.kind == IndexKind::Wildcard && f.path.ends_with("$**") {
-            let _ = values.next_into(&mut b, "$_path");
-        }
-        // Keys made here can be read back; a damaged one only shortens the message.
-        if !values.next_into(&mut b, &f.path).unwrap_or(false) {
-            break;
-        }
-    }
-    b.finish()
-}
-
 fn duplicate(coll: &Collection, index: &Index, key: Key<'_>) -> Error {
     duplicate_error(coll, index, &key_values(index, key))
-}
-
-pub(crate) fn duplicate_clustered(coll: &Collection, doc: &RawDoc) -> Error {
-    let mut value = DocBuilder::new();
-    if let Some(id) = doc.elem("_id") {
-        value.elem(id);
-    }
-    let mut pattern = DocBuilder::new();
-    pattern.i32("_id", 1);
-    let name = coll.options.clustered.as_ref().map_or("_id_", |c| &c.name);
-    build_duplicate(coll, name, &pattern.finish(), &value.finish(), None)
-}
-
-/// Code 11000 in MongoDB's words, with `keyPattern` and `keyValue` beside it.
-pub(crate) fn duplicate_error(coll: &Collection, index: &Index, values: &RawDoc) -> Error {
-    build_duplicate(coll, &index.spec.name, &index.spec.key, values, index.spec.collation.as_deref())
-}
-
-fn build_duplicate(
-    coll: &Collection,
-    name: &str,
-    pattern: &RawDoc,
-    values: &RawDoc,
-    collation: Option<&RawDoc>,
-) -> Error {
-    // Of long strings the beginning.
-    let mut shown = format!("{values:#}");
-    let mut extra = DocBuilder::new();
-    extra.raw_doc("keyPattern", pattern);
-    let mut text = String::new();
-    if let Some(c) = collation {
-        text = format!(" collation: {c}");
-        let (hex, flags) = hex_values(values);
-        shown = hex_text(&hex);
-        extra.raw_doc("keyValue", &hex);
-        extra.array("hexEncoded", |a| {
-            for f in flags {
-                a.value(Value::Boolean(f));
-            }
-        });
-        extra.raw_doc("collation", c);
-    } else {
-        extra.raw_doc("keyValue", values);
-    }
-    let message =
-        format!("E11000 duplicate key error collection: {} index: {name}{text} dup key: {shown}", coll.ns);
-    Error::new(ErrorCode::DuplicateKey, message).with_extra(extra.finish().into_bytes())
-}
-
-/// Strings of a collated key are sort keys: shown in hex.
-fn hex_values(values: &RawDoc) -> (DocBuf, Vec<bool>) {
-    let mut b = DocBuilder::new();
-    let mut flags = Vec::new();
-    for e in values {
-        match e.value() {
-            Value::String(s) => {
-                let hex: String = s.bytes().map(|b| format!("{b:02x}")).collect();
-                b.str(e.name(), &hex);
-                flags.push(true);
-            }
-            _ => {
-                b.elem(e);
-                flags.push(false);
-            }
-        }
-    }
-    (b.finish(), flags)
-}
-
-fn hex_text(values: &RawDoc) -> String {
-    let mut parts = Vec::new();
-    for e in values {
-        match e.value() {
-            Value::String(s) => parts.push(format!("{}: \"0x{s}\"", e.name())),
-            v => parts.push(format!("{}: {v}", e.name())),
-        }
-    }
-    format!("{{ {} }}", parts.join(", "))
 }

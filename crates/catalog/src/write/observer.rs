@@ -4,7 +4,8 @@
 //! needs something to happen only if the write really takes place uses [`WriteUnit::after_commit`].
 
 use crate::schema::collection::Collection;
-use crate::write::unit::{WriteOp, WriteUnit};
+use crate::write::op::WriteOp;
+use crate::write::unit::WriteUnit;
 use pando_base::{Namespace, Result, Uuid};
 use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc};
 use pando_index::IndexSpec;

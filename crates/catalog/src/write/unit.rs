@@ -8,38 +8,21 @@ use crate::Catalog;
 use crate::schema::collection::{Collection, Index, Shared};
 use crate::schema::durable;
 use crate::schema::sizes::Totals;
-use crate::transaction::open::Collected;
+use crate::write::array_marks::{Marks, PendingMarks};
+use crate::write::collected::Collected;
 use crate::write::gate::Entered;
 use crate::write::observer::{Defined, OpObserver};
+use crate::write::op::WriteOp;
+use crate::write::undecided::{AfterCommit, Undecided};
 use pando_base::panics::{self, poisoned};
-use pando_base::{Error, HashMap, Millis, OpTime, Result, Term, Timestamp, Uuid};
+use pando_base::{Error, Millis, OpTime, Result, Term, Timestamp};
 use pando_bson::RawDoc;
 use pando_bson::keystring::KeyBuilder;
 use pando_index::KeySet;
 use pando_oplog::Entry;
-use pando_oplog::entry::{Chain, Identity, ImageKind, Object, OpType, Operation, Session};
-use pando_storage::{Decision, Mark, PreparedTxn, Slot, Slots, Txn};
-use std::sync::{Arc, Mutex};
-
-/// What the operation brings to its log entries and checks.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct WriteOp<'a> {
-    /// A retryable write's session.
-    pub session: Option<SessionRef<'a>>,
-    pub bypass_validation: bool,
-    pub from_migrate: bool,
-    /// A findAndModify: what a retry of it will return.
-    pub image: Option<ImageKind>,
-}
-
-/// The session of a retryable write.
-#[derive(Clone, Copy, Debug)]
-pub struct SessionRef<'a> {
-    pub lsid: &'a RawDoc,
-    pub txn_number: i64,
-    /// The session's last entry for this `txn_number` before this unit; [`OpTime::NULL`] if none.
-    pub prev: OpTime,
-}
+use pando_oplog::entry::{Chain, Identity, Object, OpType, Operation, Session};
+use pando_storage::{Mark, Slot, Slots, Txn};
+use std::sync::Arc;
 
 /// Where the timestamps of a unit's rows come from.
 enum Journal {
@@ -53,25 +36,6 @@ enum Journal {
     /// A multi-document transaction: timestamp and entries come with the commit.
     Collected(Collected),
 }
-
-/// Array paths met while a batch of entries was applied by several workers. The catalog rows that tell of them are
-/// written once, at the batch's first timestamp ([`Catalog::finish_batch`]): a mark that comes early does no harm,
-/// one that a checkpoint in the middle of the batch misses would.
-#[derive(Clone, Default)]
-pub struct Marks {
-    pub(crate) arrays: Arc<Mutex<Vec<PendingMarks>>>,
-    first_rids: Arc<Mutex<HashMap<Uuid, i64>>>,
-}
-
-impl Marks {
-    /// No record had this id, or a higher one, before the batch: its workers meet new ones out of their order.
-    pub(crate) fn first_rid(&self, coll: &Collection) -> i64 {
-        let mut rids = self.first_rids.lock().unwrap_or_else(poisoned);
-        *rids.entry(coll.uuid).or_insert_with(|| coll.shared.next_rid())
-    }
-}
-
-type AfterCommit = Box<dyn FnOnce(Timestamp) + Send>;
 
 /// An open unit. Dropping it without [`WriteUnit::commit`] undoes everything.
 #[must_use]
@@ -93,61 +57,6 @@ pub struct WriteUnit {
     observers: Arc<[Arc<dyn OpObserver>]>,
     /// Last, so that it is dropped last: the unit is over when it leaves the gate.
     entered: Option<Entered>,
-}
-
-/// A prepared unit: its writes wait for their decision, and with them all that follows their commit.
-#[must_use]
-pub(crate) struct Undecided {
-    txn: PreparedTxn,
-    deltas: Vec<(Arc<Shared>, Totals)>,
-    after: Vec<AfterCommit>,
-}
-
-impl Undecided {
-    fn new(
-        txn: PreparedTxn,
-        deltas: Vec<(Arc<Shared>, Timestamp, Totals)>,
-        after: Vec<AfterCommit>,
-    ) -> Undecided {
-        let deltas = deltas.into_iter().map(|(shared, _, delta)| (shared, delta)).collect();
-        Undecided { txn, deltas, after }
-    }
-    /// Both are decided as one from now on.
-    pub(crate) fn join(&mut self, other: Undecided) -> Result<()> {
-        self.txn.join(other.txn)?;
-        self.deltas.extend(other.deltas);
-        self.after.extend(other.after);
-        Ok(())
-    }
-    /// How many units one decision ends.
-    pub(crate) fn units(&self) -> usize {
-        self.txn.units()
-    }
-    pub(crate) fn commit(self, commit_ts: Timestamp, decision: Decision<'_>, entry: Timestamp) -> Result<()> {
-        let _to_its_end = panics::indivisible();
-        // Totals first: a checkpoint at the entry must find them.
-        for (shared, delta) in &self.deltas {
-            shared.sizes.changed(entry, *delta, || self.txn.counted());
-        }
-        self.txn.commit(commit_ts, decision)?;
-        for f in self.after {
-            f(entry);
-        }
-        Ok(())
-    }
-    pub(crate) fn abort(self, decision: Decision<'_>) {
-        self.txn.abort(decision);
-    }
-}
-
-/// Array paths that an index will have durably known once the unit commits.
-pub(crate) struct PendingMarks {
-    pub(crate) collection: Uuid,
-    pub(crate) index: Arc<Index>,
-    pub(crate) bits: Vec<u64>,
-    pub(crate) paths: Vec<String>,
-    /// A row that says so is among the unit's writes.
-    pub(crate) written: bool,
 }
 
 /// Buffers that one write after another uses.
