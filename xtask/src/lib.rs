@@ -3,6 +3,7 @@
 //! Everything here reads files as text; nothing is built, so it is quick and needs no dependency.
 
 pub mod bounds;
+pub mod circles;
 pub mod layers;
 pub mod links;
 pub mod log_ids;

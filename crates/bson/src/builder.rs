@@ -123,6 +123,13 @@ impl DocBuilder {
     pub fn i64(&mut self, name: &str, v: i64) -> &mut Self {
         self.raw(ElementType::Int64, name, &v.to_le_bytes())
     }
+    /// An int32 where the number fits, else an int64: how MongoDB stores whole numbers of definitions.
+    pub fn i32_or_i64(&mut self, name: &str, v: i64) -> &mut Self {
+        match i32::try_from(v) {
+            Ok(small) => self.i32(name, small),
+            Err(_) => self.i64(name, v),
+        }
+    }
     pub fn bool(&mut self, name: &str, v: bool) -> &mut Self {
         self.raw(ElementType::Boolean, name, &[u8::from(v)])
     }

@@ -1,20 +1,19 @@
 //! The catalog itself: what exists now, who may change it, and units of work.
 
-use crate::collection::{Collection, View};
-use crate::gate::WriteGate;
+use crate::lock::order::Resource;
 use crate::lock::{Counts, Guard, Holders, Lock};
-use crate::lock_order::Resource;
-use crate::observer::{LogWriter, OpObserver};
-use crate::oid::ObjectIdSource;
-use crate::snapshot::{CatalogSnapshot, Named};
-use crate::unit::{Marks, WriteUnit};
+use crate::schema::collection::{Collection, View};
+use crate::schema::snapshot::{CatalogSnapshot, Named};
+use crate::schema::write_guard::WriteGuard;
+use crate::write::gate::WriteGate;
+use crate::write::observer::OpObserver;
+use crate::write::oid::ObjectIdSource;
 use arc_swap::ArcSwap;
 use pando_base::panics::poisoned;
 use pando_base::{Error, ErrorCode, Namespace, Result, Term, Timestamp, Uuid, limits};
 use pando_env::Env;
-use pando_storage::{BeginOptions, OnPrepared, ReadAt, Storage, Txn};
+use pando_storage::{ReadAt, Storage, Txn};
 use std::collections::BTreeMap;
-use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 
@@ -37,19 +36,19 @@ pub(crate) struct Inner {
     observers: RwLock<Arc<[Arc<dyn OpObserver>]>>,
     term: AtomicI64,
     gate: WriteGate,
-    pub(crate) dropping: crate::drop_database::Dropping,
+    pub(crate) dropping: crate::ddl::dropping::Dropping,
     /// `local.oplog.rs` can be read.
     exposes_oplog: bool,
     pub(crate) oids: ObjectIdSource,
-    pub(crate) builds: crate::build_job::Builds,
-    pub(crate) rebuilds: crate::rebuild::Rebuilds,
+    pub(crate) builds: crate::build::jobs::Builds,
+    pub(crate) rebuilds: crate::build::rebuilds::Rebuilds,
     /// The data is an unfinished copy of another member's.
     pub(crate) copying: AtomicBool,
-    pub(crate) applied: crate::apply_run::Applied,
+    pub(crate) applied: crate::apply::applied::Applied,
     /// Only indexes on `_id` are made here (`buildIndexes: false`).
     pub(crate) without_indexes: AtomicBool,
     pub(crate) before_min_valid: AtomicBool,
-    pub(crate) prepared: crate::prepared::PreparedTable,
+    pub(crate) prepared: crate::transaction::prepared_table::PreparedTable,
 }
 
 /// How a server opens its catalog.
@@ -59,47 +58,6 @@ pub struct OpenOptions {
     pub replset: bool,
 }
 
-/// A collection that this holder may write to; definitions cannot change meanwhile.
-pub struct WriteGuard {
-    coll: Arc<Collection>,
-    /// `None`: an open transaction holds it.
-    lock: Option<Guard>,
-}
-
-impl WriteGuard {
-    /// For a statement of the transaction that holds the collection's lock, or has made the collection.
-    pub fn held_by_transaction(coll: Arc<Collection>) -> WriteGuard {
-        WriteGuard { coll, lock: None }
-    }
-    pub fn is_shared_with_transaction(&self) -> bool {
-        self.lock.is_none()
-    }
-    pub fn collection(&self) -> &Arc<Collection> {
-        &self.coll
-    }
-    /// A transaction keeps it from here on, whatever task its statements run on.
-    pub fn leave_task(mut self) -> WriteGuard {
-        if let Some(lock) = &mut self.lock {
-            lock.leave_task();
-        }
-        self
-    }
-    /// One of [`Catalog::try_write_lock`] in the hands of this task.
-    pub async fn join_task(mut self) -> WriteGuard {
-        if let Some(lock) = self.lock.take() {
-            self.lock = Some(lock.join_task().await);
-        }
-        self
-    }
-}
-
-impl Deref for WriteGuard {
-    type Target = Collection;
-    fn deref(&self) -> &Collection {
-        &self.coll
-    }
-}
-
 /// A collection whose definition this holder may change: no writer is active.
 pub(crate) struct DdlGuard {
     pub(crate) coll: Arc<Collection>,
@@ -107,9 +65,13 @@ pub(crate) struct DdlGuard {
 }
 
 impl Catalog {
-    pub(crate) fn new(env: Env, storage: Storage, options: OpenOptions) -> Catalog {
-        let observers: Arc<[Arc<dyn OpObserver>]> =
-            Arc::new([Arc::new(LogWriter), Arc::new(crate::views::ViewReloader)]);
+    /// Without any definition; `observers` are told of every write, in their order.
+    pub(crate) fn new(
+        env: Env,
+        storage: Storage,
+        options: OpenOptions,
+        observers: Arc<[Arc<dyn OpObserver>]>,
+    ) -> Catalog {
         Catalog(Arc::new(Inner {
             oids: ObjectIdSource::new(&*env.rng),
             env,
@@ -123,10 +85,10 @@ impl Catalog {
             observers: RwLock::new(observers),
             term: AtomicI64::new(-1),
             gate: WriteGate::default(),
-            dropping: crate::drop_database::Dropping::default(),
+            dropping: crate::ddl::dropping::Dropping::default(),
             exposes_oplog: options.replset,
-            builds: crate::build_job::Builds::default(),
-            rebuilds: crate::rebuild::Rebuilds::default(),
+            builds: crate::build::jobs::Builds::default(),
+            rebuilds: crate::build::rebuilds::Rebuilds::default(),
             copying: AtomicBool::new(false),
             applied: Default::default(),
             without_indexes: AtomicBool::new(false),
@@ -279,7 +241,7 @@ impl Catalog {
             // Its definition may have changed while we waited, or the name may mean another collection now.
             match self.lookup(ns) {
                 Some(now) if now.uuid == coll.uuid => {
-                    return Ok(Some(WriteGuard { coll: now, lock: Some(guard) }));
+                    return Ok(Some(WriteGuard::new(now, guard)));
                 }
                 _ => drop(guard),
             }
@@ -297,7 +259,7 @@ impl Catalog {
             || Error::new(ErrorCode::LockTimeout, format!("Unable to acquire IX lock on '{ns}' within 0ms."));
         let guard = coll.shared.lock.try_shared().ok_or_else(busy)?;
         match self.lookup(ns) {
-            Some(now) if now.uuid == coll.uuid => Ok(Some(WriteGuard { coll: now, lock: Some(guard) })),
+            Some(now) if now.uuid == coll.uuid => Ok(Some(WriteGuard::new(now, guard))),
             _ => Err(busy()),
         }
     }
@@ -322,36 +284,6 @@ impl Catalog {
         Some(DdlGuard { coll, _lock: guard })
     }
 
-    /// Begins a unit of work that writes to collections like `coll`.
-    pub fn begin_write(&self, coll: &Collection) -> Result<WriteUnit> {
-        self.begin_unit(coll.replicated)
-    }
-    /// The same for a write that must not look past what prepared transactions have written: it fails with
-    /// [`PREPARE_CONFLICT`](pando_storage::PREPARE_CONFLICT) at the first of it.
-    pub fn begin_write_waiting(&self, coll: &Collection) -> Result<WriteUnit> {
-        if !coll.replicated {
-            return self.begin_unit(false);
-        }
-        let entered = self.gate().enter()?;
-        let waits = BeginOptions { on_prepared: OnPrepared::Conflict };
-        Ok(WriteUnit::logged(self, self.storage().begin_with(ReadAt::Latest, waits)?, entered))
-    }
-    pub(crate) fn begin_unit(&self, replicated: bool) -> Result<WriteUnit> {
-        if replicated {
-            // The gate first: the snapshot must hold everything an earlier primary left behind.
-            let entered = self.gate().enter()?;
-            Ok(WriteUnit::logged(self, self.storage().begin(ReadAt::Latest)?, entered))
-        } else {
-            Ok(WriteUnit::local(self, self.storage().begin_local()?))
-        }
-    }
-    /// Begins a unit whose rows carry the timestamp of an entry that is already in the log.
-    pub(crate) fn begin_applied(&self, ts: Timestamp) -> Result<WriteUnit> {
-        Ok(WriteUnit::applied(self, self.storage().begin(ReadAt::Applied)?, ts, None))
-    }
-    pub(crate) fn begin_applied_marking(&self, ts: Timestamp, marks: &Marks) -> Result<WriteUnit> {
-        Ok(WriteUnit::applied(self, self.storage().begin(ReadAt::Applied)?, ts, Some(marks.clone())))
-    }
     /// Begins a read.
     pub fn begin_read(&self, at: ReadAt) -> Result<Txn> {
         self.storage().begin(at)
@@ -362,7 +294,7 @@ impl Catalog {
 fn check_stored(coll: &Collection) -> Result<()> {
     match coll.is_stored() {
         true => Ok(()),
-        false => Err(crate::names::cannot_write(&coll.ns)),
+        false => Err(crate::schema::names::cannot_write(&coll.ns)),
     }
 }
 

@@ -1,133 +1,80 @@
 //! Databases, collections and indexes: the durable catalog, the one write path and what reads go through.
 //!
 //! ```text
-//!                    ┌ fix, validate          document.rs validation.rs
-//!   write.rs ────────┤ record + index keys    keys.rs index_entries.rs record_id.rs
-//!   (one WriteUnit)  │ observers → log entry  observer.rs
-//!                    └ commit                 unit.rs
-//!   ddl.rs index_ddl.rs rename.rs coll_mod.rs   rows of the catalog (durable.rs), then a new snapshot (snapshot.rs)
-//!   transaction.rs                            a unit that stays open between statements
-//!   build.rs build_job.rs build_follow.rs     index builds beside writers, here and where the log is followed
-//!   read.rs oplog_source.rs                   query::Source at a storage snapshot
-//!   apply.rs recovery.rs                      entries of the log back into rows
-//!   cloning.rs                                another member's collections into an empty node
-//!   validate.rs db_hash.rs stats.rs ttl.rs    checks, figures, the sweeper
+//!   catalog.rs     the handle: what exists now, who may change it, units of work
+//!   schema/        what exists, as data: collections, views, options, names, durable rows, the snapshot
+//!   write/         the one write path (one WriteUnit): fix and validate a document, record, keys by pando_index,
+//!                  index entries, observers → log entry, commit
+//!   transaction/   a unit that stays open between statements; prepared ones
+//!   read/          query::Source at a storage snapshot
+//!   ddl/           create, collMod, rename, drops, indexes: rows of the catalog, then a new snapshot
+//!   build/         index builds beside writers, here and where the log is followed
+//!   apply/         entries of the log back into rows: recovery, replication, rollback
+//!   copy/          another member's collections into an empty node
+//!   upkeep/        checks, figures, the sweeper
+//!   lock/          locks of databases and collections
 //! ```
 //!
 //! [`Catalog`] is the handle. Readers take [`Catalog::snapshot`] and a storage snapshot and lock nothing; writers
 //! hold a [`WriteGuard`] so that definitions stand still; definition changes wait for writers (see [`lock`]).
 
 mod apply;
-mod apply_group;
-mod apply_run;
-mod bucket_keys;
 mod build;
-pub mod build_entries;
-mod build_follow;
-mod build_job;
-mod build_run;
-mod build_slots;
-mod build_target;
-mod capped;
-mod capped_copy;
 mod catalog;
-mod clone_load;
-mod cloning;
-mod coll_mod;
-mod coll_mod_args;
-mod collation;
-mod collection;
-mod conflict;
-mod create_args;
-mod db_hash;
+mod copy;
 mod ddl;
-mod document;
-mod drop_database;
-mod durable;
-mod encrypted_fields;
-mod gate;
-mod geo_keys;
-mod geo_spec;
-mod history_iterator;
-mod index_ddl;
-mod index_entries;
-mod kept_sessions;
-mod keys;
 pub mod lock;
-mod lock_order;
-pub mod names;
-pub mod observer;
-mod oid;
-mod oplog_size;
-mod oplog_source;
-pub mod options;
-mod partial;
-mod past;
-mod prepared;
 mod read;
-mod rebuild;
-mod record_id;
-mod recovery;
-mod refetch;
-mod rename;
-mod rollback;
-mod sizes;
-mod snapshot;
-mod sorter;
-mod spec;
-mod stats;
-mod storage_engine;
-mod stored_spec;
-mod tables;
-mod text_index;
-mod time_series;
-mod touched;
+mod schema;
 mod transaction;
-mod ttl;
-mod unit;
-mod unknown_options;
-mod validate;
-mod validation;
-mod views;
-mod wildcard;
+mod upkeep;
 mod write;
 
-pub use apply::Applying;
-pub use apply_run::{Applied, Spread, same_entry};
-pub use build::{Build, Phase, Progress};
-pub use build_job::BuildView;
-pub use catalog::{Catalog, OpenOptions, WriteGuard, is_a_view};
-pub use clone_load::CloneLoad;
-pub use coll_mod::Modified;
-pub use coll_mod_args::checked_fields as checked_coll_mod;
-pub use collation::full_form as full_collation;
-pub use collection::{Collection, Index, IndexState, KeyFormat, Scans, Shared, Validator, View};
-pub use create_args::CreateArgs;
-pub use db_hash::DbHash;
-pub use ddl::Dropped;
-pub use document::check_id;
-pub use gate::WriteGate;
-pub use history_iterator::TransactionHistory;
-pub use index_ddl::{DropWhich, IndexesCreated, IndexesDropped};
-pub use kept_sessions::KeptSessions;
-pub use lock_order::Resource;
-pub use oplog_source::{OplogSource, rid_of as oplog_rid};
-pub use options::CollectionOptions;
-pub use prepared::{About, PreparedView, Share, TxnId};
-pub use read::{CollectionSource, find_by_id, find_id};
-pub use refetch::{FetchedFile, MinValid};
-pub use sizes::{Sizes, Totals};
-pub use snapshot::{CatalogSnapshot, Named};
-pub use spec::{IndexSpec, Requested, is_id_key, same_key};
-pub use stats::CollectionStats;
-pub use tables::{Table, TableSource};
-pub use time_series::buckets_for;
-pub use transaction::Committed;
-pub use unit::{Marks, SessionRef, UnitMark, WriteOp, WriteUnit};
-pub use unknown_options::without_unknown_options;
-pub use validate::{Extent, Report as ValidateReport};
-pub use views::ResolvedView;
-pub use write::{Inserts, Interrupt, Uninterrupted, UpdateForm, after_conflict, retry_conflicts};
+pub use build::entries as build_entries;
+pub use schema::{names, options};
+pub use write::observer;
+
+pub use apply::applied::Applied;
+pub use apply::entry::Applying;
+pub use apply::run::{Spread, same_entry};
+pub use build::jobs::BuildView;
+pub use build::state::{Build, Phase, Progress};
+pub use catalog::{Catalog, OpenOptions, is_a_view};
+pub use copy::clone_load::CloneLoad;
+pub use copy::refetch::{FetchedFile, MinValid};
+pub use ddl::coll_mod::Modified;
+pub use ddl::coll_mod_args::checked_fields as checked_coll_mod;
+pub use ddl::collections::Dropped;
+pub use ddl::create_args::CreateArgs;
+pub use ddl::indexes::{DropWhich, IndexesCreated, IndexesDropped};
+pub use ddl::time_series::buckets_for;
+pub use lock::order::Resource;
+pub use pando_index::{IndexSpec, Requested, full_collation, is_id_key, same_key, without_unknown_options};
+pub use read::oplog_source::{OplogSource, rid_of as oplog_rid};
+pub use read::source::{CollectionSource, find_by_id, find_id};
+pub use schema::collection::{Collection, Index, IndexState, KeyFormat, Scans, Shared, Validator, View};
+pub use schema::options::CollectionOptions;
+pub use schema::sizes::{Sizes, Totals};
+pub use schema::snapshot::{CatalogSnapshot, Named};
+pub use schema::table::Table;
+pub use schema::tables::TableSource;
+pub use schema::views::ResolvedView;
+pub use schema::write_guard::WriteGuard;
+pub use transaction::history_iterator::TransactionHistory;
+pub use transaction::kept_sessions::KeptSessions;
+pub use transaction::open::Committed;
+pub use transaction::prepared::{PreparedView, Share};
+pub use transaction::prepared_table::{About, TxnId};
+pub use upkeep::db_hash::DbHash;
+pub use upkeep::stats::CollectionStats;
+pub use upkeep::validate::{Extent, Report as ValidateReport};
+pub use write::array_marks::Marks;
+pub use write::crud::{Inserts, UpdateForm, after_conflict, retry_conflicts};
+pub use write::document::check_id;
+pub use write::gate::WriteGate;
+pub use write::interrupt::{Interrupt, Uninterrupted};
+pub use write::op::{SessionRef, WriteOp};
+pub use write::unit::{UnitMark, WriteUnit};
 
 #[cfg(test)]
 mod testing;

@@ -1,9 +1,9 @@
 //! Entries that share a unit on a member that follows.
 
 use crate::Applying;
-use crate::apply::apply_to;
+use crate::apply::entry::apply_to;
 use crate::testing::{World, ns};
-use crate::unit::Marks;
+use crate::write::array_marks::Marks;
 use pando_base::Timestamp;
 use pando_bson::{DocBuf, RawDoc, doc};
 use pando_oplog::EntryView;

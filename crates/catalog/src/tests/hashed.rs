@@ -1,7 +1,7 @@
 //! Hashed and text indexes whose keys an older version made in another way.
 
 use crate::testing::{World, ns};
-use crate::{Uninterrupted, validate::Extent};
+use crate::{Extent, Uninterrupted};
 use pando_bson::hashed::hashed_key;
 use pando_bson::{Bson, Decimal128, Document, RawDoc, Value, doc};
 use pando_query::source::{Direction, IndexScan};
@@ -123,12 +123,12 @@ fn keys_of_a_version_from_the_future_are_refused() {
     let w = World::new();
     w.index("db.c", doc! { "key": { "a": 1 }, "name": "h" }).unwrap();
     let coll = w.catalog.lookup(&ns("db.c")).unwrap();
-    let row = crate::durable::encode(&coll, [].iter());
+    let row = crate::schema::durable::encode(&coll, [].iter());
     let mut row = Document::from(&*row);
     let Some(Bson::Array(mut indexes)) = row.get("indexes").cloned() else { panic!("no indexes") };
     let Some(Bson::Document(d)) = indexes.last_mut() else { panic!("no index") };
     d.set("keysVersion", 99);
     row.set("indexes", Bson::Array(indexes));
-    let e = crate::durable::decode(&row.to_raw(), 0).err().unwrap();
+    let e = crate::schema::durable::decode(&row.to_raw(), 0).err().unwrap();
     assert!(e.message.contains("index h of db.c has keys of version 99"), "{}", e.message);
 }

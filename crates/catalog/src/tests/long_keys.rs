@@ -1,7 +1,7 @@
 //! Keys and `_id`s of any length, in every kind of index.
 
 use crate::testing::{World, ns};
-use crate::{Uninterrupted, WriteOp, find_by_id, validate::Extent};
+use crate::{Extent, Uninterrupted, WriteOp, find_by_id};
 use pando_base::Result;
 use pando_bson::{RawDoc, doc};
 use pando_query::source::{Direction, IndexScan};

@@ -1,5 +1,5 @@
 use crate::testing::{World, ns};
-use crate::unit::WriteOp;
+use crate::write::op::WriteOp;
 use pando_base::Timestamp;
 use pando_bson::doc;
 use pando_storage::ReadAt;
@@ -43,7 +43,7 @@ fn what_follows_a_commit_follows_the_decision_of_joined_shares() {
     let at = slot.ts();
     let mut shares = [2, 3].map(|id| {
         let txn = w.catalog.storage().begin(ReadAt::Applied).unwrap();
-        let mut unit = crate::unit::WriteUnit::applied(&w.catalog, txn, at, Some(Default::default()));
+        let mut unit = crate::write::unit::WriteUnit::applied(&w.catalog, txn, at, Some(Default::default()));
         w.catalog.insert_within(&mut unit, &WriteOp::default(), &coll, &doc! { "_id": id }.to_raw()).unwrap();
         let ran = ran.clone();
         unit.after_commit(move |_| {

@@ -1,0 +1,216 @@
+//! renameCollection: within a database a new name for the same rows, across databases a copy.
+
+use crate::Catalog;
+use crate::schema::collection::Collection;
+use crate::schema::durable::{self, Parts};
+use crate::schema::names;
+use crate::schema::snapshot::Named;
+use crate::write::interrupt::Interrupt;
+use crate::write::observer::Defined;
+use crate::write::op::WriteOp;
+use crate::write::unit::WriteUnit;
+use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Timestamp, limits};
+use pando_bson::RawDoc;
+use pando_storage::{Dir, ReadAt};
+use std::ops::Bound;
+use std::sync::Arc;
+
+impl Catalog {
+    /// Renames a collection; `drop_target` allows an existing target, which goes in the same unit.
+    pub async fn rename_collection(
+        &self,
+        from: &Namespace,
+        to: &Namespace,
+        drop_target: bool,
+        interrupt: &dyn Interrupt,
+    ) -> Result<OpTime> {
+        names::check_renamable(from, to)?;
+        let _dbs = self.unless_interrupted(interrupt, self.lock_databases(from.db(), to.db())).await?;
+        let snap = self.snapshot();
+        if snap.view(from).is_some() {
+            return Err(Error::new(
+                ErrorCode::CommandNotSupportedOnView,
+                format!("cannot rename view: {from}"),
+            ));
+        }
+        let no_source = || {
+            let text = match from.db() == to.db() {
+                true => format!("Source collection {from} does not exist"),
+                false => "source namespace does not exist".to_owned(),
+            };
+            Error::new(ErrorCode::NamespaceNotFound, text)
+        };
+        if snap.collection(from).is_none() {
+            return Err(no_source());
+        }
+        if snap.view(to).is_some() {
+            return Err(Error::new(
+                ErrorCode::NamespaceExists,
+                format!("a view already exists with that name: {to}"),
+            ));
+        }
+        if let Some(other) = snap.database_differing_in_case(to.db()) {
+            return Err(names::differs_in_case(&other, to.db()));
+        }
+        if snap.collection(to).is_some() && !drop_target {
+            return Err(Error::new(ErrorCode::NamespaceExists, "target namespace exists"));
+        }
+        self.refuse_while_building(from)?;
+        if snap.collection(to).is_some() {
+            self.abort_builds(to, "collection dropped by a rename").await?;
+        }
+        if from.db() != to.db() {
+            return self.rename_across(from, to, interrupt).await;
+        }
+        // Both locks in name order.
+        let (first, second) = if from.as_str() < to.as_str() { (from, to) } else { (to, from) };
+        let a = self.unless_interrupted(interrupt, self.ddl_lock(first)).await?;
+        let b = self.unless_interrupted(interrupt, self.ddl_lock(second)).await?;
+        let (source, target) = if first == from { (a, b) } else { (b, a) };
+        let source = source.ok_or_else(no_source)?;
+        self.refuse_while_building(from)?;
+        let target_coll = target.as_ref().map(|t| &*t.coll);
+        let mut unit = self.begin_unit(source.coll.replicated)?;
+        let renamed = self.rename_in(&mut unit, &source.coll, to, target_coll, false)?;
+        let last = unit.commit()?;
+        self.publish_rename(&source.coll, renamed, target_coll, last.ts);
+        Ok(last)
+    }
+
+    fn refuse_while_building(&self, ns: &Namespace) -> Result<()> {
+        match self.lookup(ns) {
+            Some(c) if !c.building_indexes().is_empty() => Err(Error::new(
+                ErrorCode::BackgroundOperationInProgressForNamespace,
+                format!(
+                    "cannot perform operation: an index build is currently running for collection '{ns}'"
+                ),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// The rows and the log entry of a rename within a database.
+    pub(crate) fn rename_in(
+        &self,
+        unit: &mut WriteUnit,
+        coll: &Arc<Collection>,
+        to: &Namespace,
+        target: Option<&Collection>,
+        stay_temp: bool,
+    ) -> Result<Arc<Collection>> {
+        unit.stamp();
+        let mut parts = Parts::of(coll);
+        parts.ns = to.clone();
+        parts.options.temp &= stay_temp;
+        parts.since = unit.ts();
+        let renamed = parts.assemble()?;
+        durable::put_row(&mut unit.txn, &renamed, [].iter())?;
+        if let Some(t) = target {
+            durable::delete_row(&mut unit.txn, t.uuid)?;
+        }
+        unit.observe(&Defined::Renamed { from: coll, to, target, stay_temp })?;
+        Ok(renamed)
+    }
+
+    pub(crate) fn publish_rename(
+        &self,
+        from: &Collection,
+        renamed: Arc<Collection>,
+        target: Option<&Collection>,
+        at: Timestamp,
+    ) {
+        self.publish(|s| {
+            if let Some(t) = target {
+                s.remove(t);
+            }
+            s.remove(from);
+            s.put(Named::Collection(renamed));
+        });
+        if let Some(t) = target {
+            t.shared.mark_dropped();
+            self.keep_lock_counts(t);
+            self.drop_rows(t, at);
+        }
+    }
+
+    /// Copies into a temporary collection of the other database, renames that, drops the source.
+    async fn rename_across(
+        &self,
+        from: &Namespace,
+        to: &Namespace,
+        interrupt: &dyn Interrupt,
+    ) -> Result<OpTime> {
+        let source = self.unless_interrupted(interrupt, self.ddl_lock(from)).await?.ok_or_else(|| {
+            Error::new(ErrorCode::NamespaceNotFound, format!("Source collection {from} does not exist"))
+        })?;
+        let suffix: String = self.new_uuid().to_string().chars().take(5).collect();
+        let tmp = Namespace::unchecked(to.db(), &format!("tmp{suffix}.renameCollection"));
+        let mut options = source.coll.options.clone();
+        options.temp = true;
+        self.create_collection_locked(&tmp, options)?;
+        let copied = self.copy_into(&source.coll, &tmp, interrupt).await;
+        if let Err(e) = copied {
+            self.drop_copy(&tmp).await?;
+            return Err(e);
+        }
+        let copy = self.ddl_lock(&tmp).await.ok_or_else(|| Error::internal("the copy is gone"))?;
+        let target = match self.unless_interrupted(interrupt, self.ddl_lock(to)).await {
+            Ok(target) => target,
+            Err(e) => {
+                drop(copy);
+                self.drop_copy(&tmp).await?;
+                return Err(e);
+            }
+        };
+        let target_coll = target.as_ref().map(|t| &*t.coll);
+        let mut unit = self.begin_unit(copy.coll.replicated)?;
+        let renamed = self.rename_in(&mut unit, &copy.coll, to, target_coll, false)?;
+        let last = unit.commit()?;
+        self.publish_rename(&copy.coll, renamed, target_coll, last.ts);
+        let mut unit = self.begin_unit(source.coll.replicated)?;
+        self.remove_collection(&mut unit, &source.coll)?;
+        let last = unit.commit()?;
+        self.forget(&source.coll, last.ts);
+        Ok(last)
+    }
+
+    async fn copy_into(
+        &self,
+        source: &Arc<Collection>,
+        tmp: &Namespace,
+        interrupt: &dyn Interrupt,
+    ) -> Result<()> {
+        let specs: Vec<_> =
+            source.ready_indexes().iter().filter(|i| !i.spec.is_id_index()).map(|i| i.spec.clone()).collect();
+        let mut copy = self.lookup(tmp).ok_or_else(|| Error::internal("the copy is gone"))?;
+        for spec in specs {
+            let mut unit = self.begin_write(&copy)?;
+            unit.stamp();
+            let next = self.with_new_index(&unit, &copy, spec.clone())?;
+            durable::put_row(&mut unit.txn, &next, [].iter())?;
+            unit.observe(&Defined::IndexCreated { coll: &next, spec: &spec })?;
+            unit.commit()?;
+            self.publish(|s| s.put(Named::Collection(next.clone())));
+            copy = next;
+        }
+        let txn = self.storage().begin(ReadAt::Latest)?;
+        let mut cursor = txn.scan(source.records, Bound::Unbounded, Bound::Unbounded, Dir::Forward)?;
+        let op = WriteOp { bypass_validation: true, ..WriteOp::default() };
+        loop {
+            interrupt.check()?;
+            let mut batch = Vec::new();
+            let mut bytes = 0;
+            while batch.len() < limits::INSERT_UNIT_DOCS_MAX && bytes < limits::INSERT_UNIT_BYTES_MAX {
+                let Some((_, doc)) = cursor.next()? else { break };
+                bytes += doc.len();
+                batch.push(doc);
+            }
+            if batch.is_empty() {
+                return Ok(());
+            }
+            let docs: Vec<&RawDoc> = batch.iter().map(|d| RawDoc::trusted(d)).collect();
+            self.insert_unit(&op, &copy, &docs, &[])?;
+            self.env().tasks.yield_now().await;
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! Multi-document transactions: open ones ([`open`]), prepared ones ([`prepared`]), and what is kept of sessions.
+
+pub(crate) mod history_iterator;
+pub(crate) mod kept_sessions;
+pub(crate) mod open;
+pub(crate) mod prepared;
+pub(crate) mod prepared_table;
