@@ -4,7 +4,7 @@
 //! slot's kill word; nothing is shared between running operations, so the bookkeeping costs one
 //! uncontended lock per operation.
 
-use crate::generic_args::Lsid;
+use crate::generic_args::SessionId;
 use crate::instance::Instance;
 use crate::spec::Flags;
 use pando_base::{Error, ErrorCode, OpTime, Result, limits};
@@ -70,7 +70,7 @@ pub struct ActiveOp {
     /// Monotonic.
     pub started: Duration,
     pub started_wall_ms: i64,
-    pub lsid: Option<Lsid>,
+    pub lsid: Option<SessionId>,
     /// A statement of a transaction.
     pub in_txn: bool,
     pub plan_summary: String,
@@ -268,7 +268,7 @@ pub(crate) struct OpStart<'a> {
     pub(crate) body: &'a RawDoc,
     pub(crate) started: Duration,
     pub(crate) started_wall_ms: i64,
-    pub(crate) lsid: Option<Lsid>,
+    pub(crate) lsid: Option<SessionId>,
 }
 
 /// MongoDB's checks of `hello.client`: codes 183, 184, 185, 14. Returns the application's name.

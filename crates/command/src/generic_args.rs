@@ -3,12 +3,12 @@
 use crate::cluster_time::Signature;
 use crate::concern::{ReadConcern, WriteConcern, had_wrong_type};
 use crate::request::{missing, unknown, wrong_type};
-use pando_base::lsid::NO_USER_DIGEST;
+use pando_base::session_id::NO_USER_DIGEST;
 use pando_base::{Error, ErrorCode, Result, Timestamp, limits};
 use pando_bson::shape::{Field, Shape, check_fields};
 use pando_bson::{Bson, DocBuf, RawDoc, Value};
 
-pub use pando_base::Lsid;
+pub use pando_base::SessionId;
 
 /// `$readPreference.mode`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -38,7 +38,7 @@ pub struct GenericArgs {
     pub write_concern: Option<WriteConcern>,
     /// `None` or 0 = no limit.
     pub max_time_ms: Option<i64>,
-    pub lsid: Option<Lsid>,
+    pub lsid: Option<SessionId>,
     pub txn_number: Option<i64>,
     /// Only ever `Some(false)`: a statement of a transaction.
     pub autocommit: Option<bool>,
@@ -296,7 +296,7 @@ const LSID: &[Field] = &[
     Field::optional("txnUUID", Shape::Uuid),
 ];
 
-fn parse_lsid(v: &Value<'_>) -> Result<Lsid> {
+fn parse_lsid(v: &Value<'_>) -> Result<SessionId> {
     const OWNER: &str = "OperationSessionInfo.lsid";
     let Value::Document(doc) = v else {
         return Err(wrong_type("OperationSessionInfo", "lsid", v, &["object"]));
@@ -315,7 +315,7 @@ fn parse_lsid(v: &Value<'_>) -> Result<Lsid> {
     };
     match doc.get("id") {
         Some(Value::Binary { bytes, .. }) => match bytes.try_into() {
-            Ok(id) => Ok(Lsid { id, uid }),
+            Ok(id) => Ok(SessionId::of_user(id, uid)),
             Err(_) => Err(missing(OWNER, "id")),
         },
         _ => Err(missing(OWNER, "id")),

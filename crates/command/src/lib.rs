@@ -41,7 +41,7 @@ pub use args::{Arg, Args};
 pub use client::{ActiveOp, Client, Clients};
 pub use concern::{ReadConcern, ReadLevel, W, WriteConcern, WriteConcernError};
 pub use fail_point::{FailPoint, FailPoints};
-pub use generic_args::{GenericArgs, Lsid, ReadMode};
+pub use generic_args::{GenericArgs, ReadMode, SessionId};
 pub use instance::Instance;
 pub use node::{Attempt, Node, ReplyTimes, TopologyVersion};
 pub use op_ctx::{OpCtx, OpDebug, OpWatch};

@@ -3,7 +3,7 @@
 use crate::Server;
 use crate::commands::current_op::{Want, rows};
 use crate::transaction::lsid_doc;
-use pando_base::{Error, ErrorCode, Lsid, Result};
+use pando_base::{Error, ErrorCode, Result, SessionId};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
 use pando_command::OpCtx;
 
@@ -34,7 +34,7 @@ impl Server {
         }
         let wall = ctx.env().clock.wall_ms();
         let rows = self.sessions.all(ctx.env().clock.mono());
-        let row = |(id, idle): (Lsid, std::time::Duration)| {
+        let row = |(id, idle): (SessionId, std::time::Duration)| {
             let mut b = DocBuilder::with_capacity(128);
             b.raw_doc("_id", &lsid_doc(&id));
             b.date("lastUse", wall - idle.as_millis() as i64);

@@ -14,7 +14,7 @@ use crate::Server;
 use pando_base::mutants::{Mutant as Planted, broken as planted};
 use pando_base::panics::poisoned;
 use pando_base::sync::Mutex;
-use pando_base::{Error, Lsid, OpTime, Result, Timestamp, limits};
+use pando_base::{Error, OpTime, Result, SessionId, Timestamp, limits};
 use pando_bson::{DocBuf, RawDoc};
 use pando_catalog::{KeptSessions, TransactionHistory};
 use pando_oplog::EntryView;
@@ -30,7 +30,7 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire};
 pub(crate) struct Known(AtomicU64);
 
 /// Which rows are there, and what they say; `None` = not looked yet. Held while rows are written.
-pub(crate) type Rows = Arc<Mutex<Option<BTreeMap<Lsid, Option<Mark>>>>>;
+pub(crate) type Rows = Arc<Mutex<Option<BTreeMap<SessionId, Option<Mark>>>>>;
 
 /// Whether what is stored may give way to what was known before it.
 #[derive(Clone, Copy, PartialEq, Eq)]

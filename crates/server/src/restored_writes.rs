@@ -1,7 +1,7 @@
 //! The table of retryable writes that were carried out: rebuilt at a start, kept up by what a secondary applies.
 
 use crate::Server;
-use pando_base::{Lsid, OpTime, Result, limits};
+use pando_base::{OpTime, Result, SessionId, limits};
 use pando_bson::{RawDoc, Value};
 use pando_env::Component;
 use pando_oplog::entry::{EntryView, OpType};
@@ -81,7 +81,7 @@ fn done_of(e: &EntryView<'_>) -> Option<Done> {
 }
 
 /// Session, number and outcome of an entry that belongs to a transaction.
-fn transaction_of(e: &EntryView<'_>) -> Option<(Lsid, i64, Outcome)> {
+fn transaction_of(e: &EntryView<'_>) -> Option<(SessionId, i64, Outcome)> {
     let first = e.command().filter(|_| e.op == OpType::Command)?;
     let is_set = |name: &str| e.o.get(name).is_some_and(|v| v.is_truthy());
     let outcome = match first.name() {
@@ -96,12 +96,12 @@ fn transaction_of(e: &EntryView<'_>) -> Option<(Lsid, i64, Outcome)> {
 }
 
 /// Session and number of an entry.
-fn session_of(e: &EntryView<'_>) -> Option<(Lsid, i64)> {
+fn session_of(e: &EntryView<'_>) -> Option<(SessionId, i64)> {
     Some((lsid_of(e.lsid?)?, e.txn_number?))
 }
 
 /// Session, number and statements of an entry that belongs to a retryable write.
-fn statements_of(e: &EntryView<'_>) -> Option<(Lsid, i64, Vec<i32>)> {
+fn statements_of(e: &EntryView<'_>) -> Option<(SessionId, i64, Vec<i32>)> {
     let (id, number) = session_of(e)?;
     let stmts = match e.stmt_id? {
         Value::Array(ids) => ids.iter().filter_map(|e| e.value().as_i64()).map(|n| n as i32).collect(),

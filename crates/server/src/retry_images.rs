@@ -8,7 +8,7 @@ use crate::Server;
 use crate::transaction::lsid_doc;
 use pando_base::{Error, ErrorCode, OpTime, Result};
 use pando_bson::{Bson, DocBuf, DocBuilder, RawDoc};
-use pando_command::{Lsid, Request};
+use pando_command::{Request, SessionId};
 use pando_oplog::entry::{EntryView, ImageKind, for_clients};
 use pando_session::retryable::{Done, Kind};
 use std::ops::Bound;
@@ -111,7 +111,7 @@ impl Server {
     }
 
     /// A row of `config.image_collection`.
-    pub(crate) fn image_record(&self, session: Lsid) -> Result<Option<DocBuf>> {
+    pub(crate) fn image_record(&self, session: SessionId) -> Result<Option<DocBuf>> {
         let Some((number, done)) = self.retryable.find_and_modify_of(&session) else { return Ok(None) };
         let Some(image) = &done.image else { return Ok(None) };
         let doc = match &image.doc {
@@ -122,7 +122,7 @@ impl Server {
     }
 }
 
-fn record(id: Lsid, number: i64, at: OpTime, kind: ImageKind, image: Option<&RawDoc>) -> DocBuf {
+fn record(id: SessionId, number: i64, at: OpTime, kind: ImageKind, image: Option<&RawDoc>) -> DocBuf {
     let mut b = DocBuilder::with_capacity(256 + image.map_or(0, RawDoc::byte_len));
     b.raw_doc("_id", &lsid_doc(&id));
     b.i64("txnNum", number).timestamp("ts", at.ts);

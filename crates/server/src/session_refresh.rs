@@ -10,7 +10,7 @@ use crate::transaction::lsid_doc;
 use pando_base::{Error, ErrorCode, Namespace, Result, limits};
 use pando_bson::{DocBuf, DocBuilder};
 use pando_catalog::Uninterrupted;
-use pando_command::{Lsid, Param};
+use pando_command::{Param, SessionId};
 use pando_env::Component;
 use pando_rpc::{Connection, Options};
 use pando_session::sessions::Changes;
@@ -53,7 +53,7 @@ impl Rounds {
 }
 
 /// A session's `_id` in the record.
-fn key_of(id: &Lsid) -> DocBuf {
+fn key_of(id: &SessionId) -> DocBuf {
     lsid_doc(id)
 }
 
@@ -101,7 +101,7 @@ impl Server {
         }
         Ok(())
     }
-    fn record_of(&self, id: &Lsid) -> DocBuf {
+    fn record_of(&self, id: &SessionId) -> DocBuf {
         let mut b = DocBuilder::with_capacity(128);
         b.raw_doc("_id", &key_of(id));
         b.date("lastUse", self.env.clock.wall_ms());
@@ -127,7 +127,7 @@ impl Server {
         }
         Ok(())
     }
-    fn upserts(&self, ids: &[Lsid]) -> DocBuf {
+    fn upserts(&self, ids: &[SessionId]) -> DocBuf {
         let mut b = DocBuilder::with_capacity(ids.len() * 200);
         b.str("update", sessions_ns().coll());
         b.array("updates", |a| {
@@ -156,7 +156,7 @@ impl Server {
         let quiet =
             Duration::from_millis(self.instance.params.int(Param::logicalSessionRefreshMillis) as u64);
         let before = before.saturating_sub(quiet);
-        let unused: Vec<(Lsid, DocBuf)> = self
+        let unused: Vec<(SessionId, DocBuf)> = self
             .sessions
             .unused_since(before)
             .into_iter()
@@ -173,7 +173,7 @@ impl Server {
             self.abort_session(id, ErrorCode::Interrupted);
         }
         let now = self.env.clock.mono();
-        let is_over = |id: &Lsid| !self.sessions.contains(id);
+        let is_over = |id: &SessionId| !self.sessions.contains(id);
         Ok(self.cursors.kill_where(now, |c| c.lsid.as_ref().is_some_and(is_over)).0)
     }
 
@@ -192,7 +192,7 @@ impl Server {
     }
 }
 
-fn deletes(ids: &[Lsid]) -> DocBuf {
+fn deletes(ids: &[SessionId]) -> DocBuf {
     let mut b = DocBuilder::with_capacity(ids.len() * 150);
     b.str("delete", sessions_ns().coll());
     b.array("deletes", |a| {

@@ -9,7 +9,7 @@ use crate::lsid_text;
 use pando_base::panics::poisoned;
 use pando_base::{Error, ErrorCode, Millis, Namespace, Result, limits};
 use pando_bson::DocBuf;
-use pando_command::generic_args::Lsid;
+use pando_command::generic_args::SessionId;
 use pando_env::Rng;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -19,7 +19,7 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 pub struct CursorInfo {
     pub ns: Namespace,
-    pub lsid: Option<Lsid>,
+    pub lsid: Option<SessionId>,
     /// The transaction in which it was opened.
     pub txn_number: Option<i64>,
     /// Never reaped for idleness.
@@ -192,7 +192,7 @@ impl<T: Send> Cursors<T> {
         &'a self,
         id: i64,
         ns: &Namespace,
-        lsid: Option<&Lsid>,
+        lsid: Option<&SessionId>,
         txn_number: Option<i64>,
         op_id: u32,
     ) -> Result<Pinned<'a, T>> {
@@ -307,7 +307,7 @@ pub fn not_found(id: i64) -> Error {
     Error::new(ErrorCode::CursorNotFound, format!("cursor id {id} not found"))
 }
 
-fn check_session(id: i64, owner: Option<&Lsid>, caller: Option<&Lsid>) -> Result<()> {
+fn check_session(id: i64, owner: Option<&SessionId>, caller: Option<&SessionId>) -> Result<()> {
     match (owner, caller) {
         (None, None) => Ok(()),
         (Some(a), Some(b)) if a == b => Ok(()),
@@ -421,7 +421,7 @@ mod tests {
     fn ns(s: &str) -> Namespace {
         Namespace::parse(s).expect("a good name")
     }
-    fn info(lsid: Option<Lsid>) -> CursorInfo {
+    fn info(lsid: Option<SessionId>) -> CursorInfo {
         CursorInfo {
             ns: ns("db.c"),
             lsid,
@@ -475,11 +475,11 @@ mod tests {
     #[test]
     fn cursors_belong_to_a_namespace_and_a_session() {
         let cursors = Cursors::default();
-        let (a, b) = (Lsid::of([1; 16]), Lsid::of([2; 16]));
+        let (a, b) = (SessionId::of([1; 16]), SessionId::of([2; 16]));
         let free = cursors.park(&rng(), info(None), ()).unwrap();
         let owned = cursors.park(&rng(), info(Some(a)), ()).unwrap();
         let code =
-            |id, n: &str, s: Option<&Lsid>| cursors.pin(id, &ns(n), s, None, 1).err().map(|e| e.code.0);
+            |id, n: &str, s: Option<&SessionId>| cursors.pin(id, &ns(n), s, None, 1).err().map(|e| e.code.0);
         assert_eq!(code(free, "db.d", None), Some(13));
         assert_eq!(code(free, "db.c", Some(&a)), Some(50736));
         assert_eq!(code(owned, "db.c", None), Some(50737));
@@ -525,7 +525,7 @@ mod tests {
     #[test]
     fn a_session_takes_its_cursors_along() {
         let cursors = Cursors::default();
-        let a = Lsid::of([1; 16]);
+        let a = SessionId::of([1; 16]);
         cursors.park(&rng(), info(Some(a)), ()).unwrap();
         cursors.park(&rng(), info(None), ()).unwrap();
         assert_eq!(cursors.kill_where(S(0), |i| i.lsid == Some(a)), (1, vec![]));

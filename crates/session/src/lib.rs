@@ -14,15 +14,19 @@ pub mod transaction;
 pub use cursors::{CursorInfo, Cursors, Pinned};
 pub use sessions::Sessions;
 
-use pando_command::generic_args::Lsid;
+use pando_command::generic_args::SessionId;
 use std::fmt::Write as _;
 
-/// A session in error messages: `<uuid> - <owner digest in base64> -  - `.
-pub fn lsid_text(lsid: &Lsid) -> String {
+/// A session in error messages: `<uuid> - <owner digest in base64> - <txnNumber> - <txnUUID>`; a parent has none of the last two.
+pub fn lsid_text(lsid: &SessionId) -> String {
     let mut s = pando_base::Uuid(lsid.id).to_string();
     s.push_str(" - ");
     push_base64(&mut s, &lsid.uid);
-    s.push_str(" -  - ");
+    let (number, uuid) = match &lsid.child {
+        Some(child) => (child.txn_number.map(|n| n.to_string()), pando_base::Uuid(child.uuid).to_string()),
+        None => (None, String::new()),
+    };
+    let _ = write!(s, " - {} - {uuid}", number.unwrap_or_default());
     s
 }
 
@@ -43,13 +47,17 @@ fn push_base64(out: &mut String, bytes: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pando_base::session_id::Child;
 
     #[test]
     fn sessions_print_as_mongodb_prints_them() {
-        let lsid = Lsid::of([0x61; 16]);
+        let lsid = SessionId::of([0x61; 16]);
         assert_eq!(
             lsid_text(&lsid),
             "61616161-6161-6161-6161-616161616161 - 47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU= -  - "
         );
+        let child = Child { uuid: [0x62; 16], txn_number: Some(5) };
+        let child = lsid_text(&SessionId { child: Some(child), ..lsid });
+        assert!(child.ends_with(" - 5 - 62626262-6262-6262-6262-626262626262"), "{child}");
     }
 }

@@ -22,7 +22,7 @@ use crate::transaction::{Machine, Outcome, State};
 use pando_base::panics::poisoned;
 use pando_base::{Error, ErrorCode, OpTime, Result, Uuid, limits};
 use pando_bson::{Bson, DocBuf, DocBuilder};
-use pando_command::generic_args::Lsid;
+use pando_command::generic_args::SessionId;
 use pando_env::sync::{Changed, Notify};
 use pando_oplog::entry::ImageKind;
 use std::any::Any;
@@ -132,7 +132,7 @@ impl Slot {
 
 #[derive(Default)]
 struct Table {
-    slots: BTreeMap<Lsid, Slot>,
+    slots: BTreeMap<SessionId, Slot>,
     /// Of all records.
     bytes: usize,
     /// Sessions that are lent from now on know all their entries up to here.
@@ -178,7 +178,7 @@ impl Retryable {
     }
     /// Starts or continues the retryable write `txn_number`; 225 when a newer number was seen. An open transaction of an
     /// older one ends.
-    pub fn begin(self: &Arc<Self>, lsid: &Lsid, txn_number: i64, now: Duration) -> Result<Begin> {
+    pub fn begin(self: &Arc<Self>, lsid: &SessionId, txn_number: i64, now: Duration) -> Result<Begin> {
         let mut loan = match self.check_out(lsid, now) {
             Begin::Yours(loan) => loan,
             wait @ Begin::Wait(_) => return Ok(wait),
@@ -189,7 +189,7 @@ impl Retryable {
         Ok(Begin::Yours(loan))
     }
     /// Lends a session out, whatever it was doing last.
-    pub fn check_out(self: &Arc<Self>, lsid: &Lsid, now: Duration) -> Begin {
+    pub fn check_out(self: &Arc<Self>, lsid: &SessionId, now: Duration) -> Begin {
         let version = self.returned.version();
         let mut table = self.lock();
         let known = table.known;
@@ -210,7 +210,7 @@ impl Retryable {
         Begin::Yours(Loan { table: self.clone(), id: *lsid, weighed: record.weight(), record: Some(record) })
     }
     /// Ends the session's transaction unless it is prepared.
-    pub fn abort(&self, id: &Lsid) -> Aborted {
+    pub fn abort(&self, id: &SessionId) -> Aborted {
         let mut table = self.lock();
         let parked = match table.slots.get_mut(id) {
             None => return Aborted::Nothing,
@@ -232,7 +232,7 @@ impl Retryable {
         Aborted::Now
     }
     /// Sessions with an open transaction that no operation uses now.
-    pub fn parked(&self) -> Vec<(Lsid, Parked)> {
+    pub fn parked(&self) -> Vec<(SessionId, Parked)> {
         let table = self.lock();
         let parked = |slot: &Slot| match slot {
             Slot::Idle(record) => record.parked.clone(),
@@ -241,7 +241,7 @@ impl Retryable {
         table.slots.iter().filter_map(|(id, slot)| Some((*id, parked(slot)?))).collect()
     }
     /// An entry of a transaction that was read from the log; in the order of the log, or newest first (`newest`).
-    pub fn learn(&self, id: Lsid, number: i64, outcome: Outcome, at: OpTime, now: Duration) {
+    pub fn learn(&self, id: SessionId, number: i64, outcome: Outcome, at: OpTime, now: Duration) {
         self.lock().change(id, Record::new(Machine::default(), now), |record| {
             let known = record.machine.number();
             if known > number || (known == number && record.last_op >= at) {
@@ -267,16 +267,16 @@ impl Retryable {
         self.states().into_iter().filter(|(_, _, s, _)| *s == State::Prepared).map(|(.., at)| at).collect()
     }
     /// Every session with its number, state and last position, for `config.transactions`.
-    pub fn states(&self) -> Vec<(Lsid, i64, State, OpTime)> {
+    pub fn states(&self) -> Vec<(SessionId, i64, State, OpTime)> {
         let table = self.lock();
         table.slots.iter().filter_map(|(id, slot)| slot.state().map(|(n, s, at)| (*id, n, s, at))).collect()
     }
     /// The same of one session.
-    pub fn state_of(&self, id: &Lsid) -> Option<(i64, State, OpTime)> {
+    pub fn state_of(&self, id: &SessionId) -> Option<(i64, State, OpTime)> {
         self.lock().slots.get(id)?.state()
     }
     /// The newest findAndModify of each session, with its number, for `config.image_collection`.
-    pub fn find_and_modifies(&self) -> Vec<(Lsid, i64, Done)> {
+    pub fn find_and_modifies(&self) -> Vec<(SessionId, i64, Done)> {
         let table = self.lock();
         table
             .slots
@@ -285,13 +285,13 @@ impl Retryable {
             .collect()
     }
     /// The same of one session.
-    pub fn find_and_modify_of(&self, id: &Lsid) -> Option<(i64, Done)> {
+    pub fn find_and_modify_of(&self, id: &SessionId) -> Option<(i64, Done)> {
         self.lock().slots.get(id)?.find_and_modify()
     }
     /// Recovery: one oplog entry of a retryable write, newest first; `prev` is the session's entry before it.
     pub fn restore(
         &self,
-        id: Lsid,
+        id: SessionId,
         txn_number: i64,
         stmts: &[i32],
         done: &Done,
@@ -324,7 +324,7 @@ impl Retryable {
     }
     /// A statement that the primary carried out and this node applied. Those of one batch may come in any order; a
     /// newer number replaces an older one.
-    pub fn applied(&self, id: Lsid, txn_number: i64, stmts: &[i32], done: &Done, now: Duration) {
+    pub fn applied(&self, id: SessionId, txn_number: i64, stmts: &[i32], done: &Done, now: Duration) {
         let mut table = self.lock();
         table.change(id, Record::written(txn_number, now), |record| {
             if record.machine.number() < txn_number {
@@ -367,7 +367,7 @@ impl Retryable {
 
 impl Table {
     /// Changes a session's record, a `new` one when there is none; not one that is lent, which whoever has it changes.
-    fn change(&mut self, id: Lsid, new: Record, change: impl FnOnce(&mut Record)) {
+    fn change(&mut self, id: SessionId, new: Record, change: impl FnOnce(&mut Record)) {
         let slot = match self.slots.entry(id) {
             Entry::Occupied(there) => there.into_mut(),
             Entry::Vacant(free) => {
@@ -396,7 +396,7 @@ impl Table {
         if self.bytes <= bound {
             return;
         }
-        let rests = |(id, slot): (&Lsid, &Slot)| match slot {
+        let rests = |(id, slot): (&SessionId, &Slot)| match slot {
             Slot::Idle(r) if !r.done.is_empty() => Some((r.last_use, *id)),
             _ => None,
         };
@@ -475,7 +475,7 @@ impl Record {
 /// A session's record in the hands of one operation; returned when dropped.
 pub struct Loan {
     table: Arc<Retryable>,
-    id: Lsid,
+    id: SessionId,
     /// What the table counts for it.
     weighed: usize,
     record: Option<Record>,
@@ -499,7 +499,7 @@ impl Loan {
         &self.record().machine
     }
     /// `startTransaction`.
-    pub fn start(&mut self, lsid: &Lsid, number: i64) -> Result<()> {
+    pub fn start(&mut self, lsid: &SessionId, number: i64) -> Result<()> {
         self.record_mut().machine.start(lsid, number)?;
         self.start_over();
         Ok(())
@@ -579,7 +579,7 @@ mod tests {
     use pando_base::{ErrorCode, Timestamp};
     use std::sync::atomic::Ordering::Relaxed;
 
-    const S: Lsid = Lsid::of([7; 16]);
+    const S: SessionId = SessionId::of([7; 16]);
 
     fn loan(t: &Arc<Retryable>, n: i64) -> Loan {
         match t.begin(&S, n, Duration::ZERO) {
@@ -650,7 +650,7 @@ mod tests {
         let t = Arc::new(Retryable::default());
         let empty = t.usage().0;
         for session in 0..10u8 {
-            let lsid = Lsid::of([session; 16]);
+            let lsid = SessionId::of([session; 16]);
             let Begin::Yours(mut l) = t.begin(&lsid, 1, Duration::from_secs(session.into())).unwrap() else {
                 panic!("in use")
             };
@@ -662,7 +662,7 @@ mod tests {
         let (left, shed) = t.usage();
         assert!(left <= full / 2 && shed >= 5, "{left} of {full}");
         let ask = |session: u8| {
-            let Begin::Yours(l) = t.begin(&Lsid::of([session; 16]), 1, Duration::ZERO).unwrap() else {
+            let Begin::Yours(l) = t.begin(&SessionId::of([session; 16]), 1, Duration::ZERO).unwrap() else {
                 panic!("in use")
             };
             l.done(7).map(|d| d.is_some())
@@ -717,8 +717,8 @@ mod tests {
         let at = |n| OpTime::new(Timestamp::new(n, 1), 1);
         t.learn(S, 4, Outcome::Partial, at(1), Duration::ZERO);
         t.learn(S, 4, Outcome::Partial, at(2), Duration::ZERO);
-        t.learn(Lsid::of([9; 16]), 2, Outcome::Prepared, at(3), Duration::ZERO);
-        t.learn(Lsid::of([8; 16]), 1, Outcome::Committed, at(4), Duration::ZERO);
+        t.learn(SessionId::of([9; 16]), 2, Outcome::Prepared, at(3), Duration::ZERO);
+        t.learn(SessionId::of([8; 16]), 1, Outcome::Committed, at(4), Duration::ZERO);
         t.abort_partial();
         let mut left: Vec<_> = t.states().into_iter().map(|(id, n, state, _)| (id.id[0], n, state)).collect();
         left.sort_by_key(|(id, ..)| *id);

@@ -8,7 +8,7 @@
 
 use pando_base::panics::poisoned;
 use pando_base::{Error, ErrorCode, Result, limits};
-use pando_command::generic_args::Lsid;
+use pando_command::generic_args::SessionId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
@@ -22,9 +22,9 @@ pub struct Sessions(Mutex<Table>);
 
 #[derive(Default)]
 struct Table {
-    used: BTreeMap<Lsid, Duration>,
+    used: BTreeMap<SessionId, Duration>,
     /// By their clients' word, and not yet taken out of the set's record.
-    ended: BTreeSet<Lsid>,
+    ended: BTreeSet<SessionId>,
     /// Uses up to here are in the set's record.
     told: Option<Duration>,
 }
@@ -32,8 +32,8 @@ struct Table {
 /// What the set's record does not know yet.
 #[derive(Clone, Debug, Default)]
 pub struct Changes {
-    pub used: Vec<Lsid>,
-    pub ended: Vec<Lsid>,
+    pub used: Vec<SessionId>,
+    pub ended: Vec<SessionId>,
 }
 
 impl Sessions {
@@ -41,7 +41,7 @@ impl Sessions {
         self.0.lock().unwrap_or_else(poisoned)
     }
     /// Notes a use; a new session is refused (261) when `max` exist.
-    pub fn touch(&self, lsid: &Lsid, now: Duration, max: usize) -> Result<()> {
+    pub fn touch(&self, lsid: &SessionId, now: Duration, max: usize) -> Result<()> {
         let mut table = self.lock();
         if let Some(last) = table.used.get_mut(lsid) {
             *last = now;
@@ -61,7 +61,7 @@ impl Sessions {
         Ok(())
     }
     /// `endSessions`: forgets it at the next [`Sessions::reap`] at the latest.
-    pub fn end(&self, lsid: &Lsid) {
+    pub fn end(&self, lsid: &SessionId) {
         let mut table = self.lock();
         table.used.remove(lsid);
         // Without it the session ends by its age, which is all that happens where its end is never told.
@@ -85,26 +85,26 @@ impl Sessions {
         }
     }
     /// Sessions that were not used since `at`: the set's record decides whether they live.
-    pub fn unused_since(&self, at: Duration) -> Vec<Lsid> {
+    pub fn unused_since(&self, at: Duration) -> Vec<SessionId> {
         self.lock().used.iter().filter(|(_, last)| **last < at).map(|(id, _)| *id).collect()
     }
     /// Forgets a session unless it was used since `at`.
-    pub fn forget(&self, id: &Lsid, at: Duration) {
+    pub fn forget(&self, id: &SessionId, at: Duration) {
         let mut table = self.lock();
         if table.used.get(id).is_some_and(|last| *last < at) {
             table.used.remove(id);
         }
     }
-    pub fn contains(&self, id: &Lsid) -> bool {
+    pub fn contains(&self, id: &SessionId) -> bool {
         self.lock().used.contains_key(id)
     }
     pub fn count(&self) -> usize {
         self.lock().used.len()
     }
     /// Removes and returns sessions unused for `idle_max`.
-    pub fn reap(&self, now: Duration, idle_max: Duration) -> Vec<Lsid> {
+    pub fn reap(&self, now: Duration, idle_max: Duration) -> Vec<SessionId> {
         let mut table = self.lock();
-        let old: Vec<Lsid> = table
+        let old: Vec<SessionId> = table
             .used
             .iter()
             .filter(|(_, last)| now.saturating_sub(**last) >= idle_max)
@@ -116,7 +116,7 @@ impl Sessions {
         old
     }
     /// All sessions with the time since their last use, for `$listLocalSessions`.
-    pub fn all(&self, now: Duration) -> Vec<(Lsid, Duration)> {
+    pub fn all(&self, now: Duration) -> Vec<(SessionId, Duration)> {
         self.lock().used.iter().map(|(id, last)| (*id, now.saturating_sub(*last))).collect()
     }
 }
@@ -128,13 +128,13 @@ mod tests {
     #[test]
     fn sessions_live_while_they_are_used() {
         let s = Sessions::default();
-        let a = Lsid::of([1; 16]);
-        let b = Lsid::of([2; 16]);
+        let a = SessionId::of([1; 16]);
+        let b = SessionId::of([2; 16]);
         let t = Duration::from_secs;
         s.touch(&a, t(0), 2).unwrap();
         s.touch(&b, t(0), 2).unwrap();
         s.touch(&a, t(1000), 2).unwrap();
-        assert_eq!(s.reap(t(1800), t(1800)), vec![Lsid::of([2; 16])]);
+        assert_eq!(s.reap(t(1800), t(1800)), vec![SessionId::of([2; 16])]);
         assert_eq!(s.count(), 1);
         s.end(&a);
         assert_eq!(s.count(), 0);
@@ -143,42 +143,45 @@ mod tests {
     #[test]
     fn what_was_told_is_not_told_again_and_an_end_until_it_was() {
         let s = Sessions::default();
-        let id = |n| Lsid::of([n; 16]);
+        let id = |n| SessionId::of([n; 16]);
         let t = Duration::from_secs;
         s.touch(&id(1), t(1), 9).unwrap();
         s.touch(&id(2), t(2), 9).unwrap();
         s.end(&id(2));
         let first = s.changes();
-        assert_eq!((&first.used[..], &first.ended[..]), (&[Lsid::of([1; 16])][..], &[Lsid::of([2; 16])][..]));
+        assert_eq!(
+            (&first.used[..], &first.ended[..]),
+            (&[SessionId::of([1; 16])][..], &[SessionId::of([2; 16])][..])
+        );
         assert_eq!(s.changes().ended.len(), 1, "nobody has heard of it yet");
         s.touch(&id(3), t(11), 9).unwrap();
         s.told(&first, t(10));
         let second = s.changes();
-        assert_eq!((&second.used[..], second.ended.len()), (&[Lsid::of([3; 16])][..], 0));
-        assert_eq!(s.unused_since(t(10)), [Lsid::of([1; 16])]);
+        assert_eq!((&second.used[..], second.ended.len()), (&[SessionId::of([3; 16])][..], 0));
+        assert_eq!(s.unused_since(t(10)), [SessionId::of([1; 16])]);
         s.touch(&id(1), t(12), 9).unwrap();
-        s.forget(&Lsid::of([1; 16]), t(10));
-        s.forget(&Lsid::of([3; 16]), t(12));
-        assert!(s.contains(&Lsid::of([1; 16])) && !s.contains(&Lsid::of([3; 16])));
+        s.forget(&SessionId::of([1; 16]), t(10));
+        s.forget(&SessionId::of([3; 16]), t(12));
+        assert!(s.contains(&SessionId::of([1; 16])) && !s.contains(&SessionId::of([3; 16])));
     }
 
     #[test]
     fn ends_that_nobody_is_told_of_are_bounded() {
         let s = Sessions::default();
         for n in 0..limits::SESSIONS_ENDED_MAX as u128 + 1_000 {
-            s.end(&Lsid::of(n.to_be_bytes()));
+            s.end(&SessionId::of(n.to_be_bytes()));
         }
         let changes = s.changes();
         assert_eq!(changes.ended.len(), limits::SESSIONS_ENDED_MAX);
         s.told(&changes, Duration::ZERO);
-        s.end(&Lsid::of([1; 16]));
-        assert_eq!(s.changes().ended, [Lsid::of([1; 16])]);
+        s.end(&SessionId::of([1; 16]));
+        assert_eq!(s.changes().ended, [SessionId::of([1; 16])]);
     }
 
     #[test]
     fn the_table_is_bounded() {
         let s = Sessions::default();
-        let id = |n| Lsid::of([n; 16]);
+        let id = |n| SessionId::of([n; 16]);
         s.touch(&id(1), Duration::ZERO, 1).unwrap();
         assert_eq!(s.touch(&id(2), Duration::ZERO, 1).unwrap_err().code, ErrorCode::TooManyLogicalSessions);
         s.touch(&id(1), Duration::ZERO, 1).unwrap();

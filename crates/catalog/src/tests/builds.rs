@@ -291,7 +291,7 @@ fn a_prepared_transaction_reaches_a_build_that_starts_over() {
     let coll = w.catalog.lookup(&ns("db.c")).unwrap();
     let new = doc! { "_id": 7000, "a": [3, 77] }.to_raw();
     w.catalog.insert_within(&mut unit, &WriteOp::default(), &coll, &new).unwrap();
-    let id = (pando_base::Lsid::of([7; 16]), 1);
+    let id = (pando_base::SessionId::of([7; 16]), 1);
     let prepared = w.run(w.catalog.prepare_transaction(unit, &lsid, id, Vec::new(), None)).unwrap();
     until_ready(&w);
     w.run(w.catalog.end_builds("for a while"));

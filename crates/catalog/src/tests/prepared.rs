@@ -21,7 +21,7 @@ fn what_follows_a_commit_follows_the_decision_of_a_prepared_transaction() {
         w.catalog.insert_within(&mut unit, &WriteOp::default(), &coll, &doc! { "_id": 2 }.to_raw()).unwrap();
         let at = ran.clone();
         unit.after_commit(move |ts| at.store(ts.0, Relaxed));
-        let id = (pando_base::Lsid::of([7; 16]), 1);
+        let id = (pando_base::SessionId::of([7; 16]), 1);
         let prepared = w.run(w.catalog.prepare_transaction(unit, &lsid, id, Vec::new(), None)).unwrap();
         assert_eq!(ran.load(Relaxed), 0, "nothing is decided yet");
         let decision = w.catalog.decide_prepared(&lsid, &id, commits.then_some(prepared.ts)).unwrap();

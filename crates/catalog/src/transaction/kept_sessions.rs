@@ -9,7 +9,7 @@
 //! may so be newer than the head says; what it tells of entries after `upto` does not count.
 
 use crate::Catalog;
-use pando_base::{Error, Lsid, OpTime, Result, Timestamp, limits};
+use pando_base::{Error, OpTime, Result, SessionId, Timestamp, limits};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
 use pando_storage::{Dir, Ident, ReadAt};
 use std::ops::Bound;
@@ -59,7 +59,7 @@ struct Head {
 fn damaged() -> Error {
     Error::internal("what is kept of sessions is damaged")
 }
-fn row_key(id: &Lsid) -> Vec<u8> {
+fn row_key(id: &SessionId) -> Vec<u8> {
     [ROW, &id.key()].concat()
 }
 /// The first key after all that begin with `prefix`.
@@ -75,8 +75,8 @@ impl Catalog {
     /// Keeps what these sessions have done, and forgets others. Counts from [`Catalog::set_sessions_upto`] on.
     pub fn keep_sessions(
         &self,
-        changed: impl Iterator<Item = (Lsid, DocBuf)>,
-        gone: impl Iterator<Item = Lsid>,
+        changed: impl Iterator<Item = (SessionId, DocBuf)>,
+        gone: impl Iterator<Item = SessionId>,
     ) -> Result<()> {
         let mut unit = self.storage().begin_local()?;
         let mut bytes = 0;
@@ -112,9 +112,10 @@ impl Catalog {
         Ok(self.kept_head()?.map(|head| head.upto))
     }
     /// The sessions that have rows.
-    pub fn sessions_with_rows(&self) -> Result<Vec<Lsid>> {
+    pub fn sessions_with_rows(&self) -> Result<Vec<SessionId>> {
         let rows = self.rows_below(ROW)?;
-        let session = |(key, _): &(Vec<u8>, Vec<u8>)| Lsid::from_key(&key[ROW.len()..]).ok_or_else(damaged);
+        let session =
+            |(key, _): &(Vec<u8>, Vec<u8>)| SessionId::from_key(&key[ROW.len()..]).ok_or_else(damaged);
         rows.iter().map(session).collect()
     }
     fn kept_head(&self) -> Result<Option<Head>> {

@@ -3,13 +3,13 @@
 use crate::schema::write_guard::WriteGuard;
 use crate::write::undecided::Undecided;
 use pando_base::panics::poisoned;
-use pando_base::{Lsid, OpTime, Uuid};
+use pando_base::{OpTime, SessionId, Uuid};
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Session and number.
-pub type TxnId = (Lsid, i64);
+pub type TxnId = (SessionId, i64);
 
 /// What the caller knows of a transaction, for whoever looks at it.
 pub type About = Arc<dyn Any + Send + Sync>;

@@ -51,7 +51,8 @@ const POSITIONS: K = K::List(&K::Spec(&[
     may!("appliedWallTime", K::CDate),
     may!("cfgver", NUM),
 ]));
-const SESSIONS: K = K::List(&K::OneOf(&[K::Lsid, K::Spec(&[need!("id", K::CUuid), may!("uid", K::Bin)])]));
+const SESSIONS: K =
+    K::List(&K::OneOf(&[K::SessionId, K::Spec(&[need!("id", K::CUuid), may!("uid", K::Bin)])]));
 
 /// Command, first argument, arguments.
 #[rustfmt::skip]
@@ -84,10 +85,10 @@ const FORMS: &[(&str, K, &[F])] = &[
     ("endSessions", SESSIONS, &[]),
     ("refreshSessions", SESSIONS, &[]),
     ("killAllSessions", K::List(&K::CObj), &[]),
-    ("killAllSessionsByPattern", K::List(&K::Spec(&[may!("lsid", K::Lsid), may!("uid", K::Bin), may!("users", K::CArr), may!("roles", K::CArr)])), &[]),
-    ("commitTransaction", K::N(1), &[need!("lsid", K::Lsid), need!("txnNumber", NUM), need!("autocommit", BOOL), may!("commitTimestamp", K::CTs), may!("recoveryToken", K::CObj)]),
-    ("abortTransaction", K::N(1), &[need!("lsid", K::Lsid), need!("txnNumber", NUM), need!("autocommit", BOOL)]),
-    ("prepareTransaction", K::N(1), &[need!("lsid", K::Lsid), need!("txnNumber", NUM), need!("autocommit", BOOL)]),
+    ("killAllSessionsByPattern", K::List(&K::Spec(&[may!("lsid", K::SessionId), may!("uid", K::Bin), may!("users", K::CArr), may!("roles", K::CArr)])), &[]),
+    ("commitTransaction", K::N(1), &[need!("lsid", K::SessionId), need!("txnNumber", NUM), need!("autocommit", BOOL), may!("commitTimestamp", K::CTs), may!("recoveryToken", K::CObj)]),
+    ("abortTransaction", K::N(1), &[need!("lsid", K::SessionId), need!("txnNumber", NUM), need!("autocommit", BOOL)]),
+    ("prepareTransaction", K::N(1), &[need!("lsid", K::SessionId), need!("txnNumber", NUM), need!("autocommit", BOOL)]),
     ("setDefaultRWConcern", K::N(1), &[may!("defaultReadConcern", K::ReadConcern), may!("defaultWriteConcern", K::WriteConcern), may!("comment", K::CAny)]),
     ("setFeatureCompatibilityVersion", K::Word(&["7.0", "6.0", "5.0", "latest", ""]), &[may!("confirm", BOOL), may!("downgradeOnDiskChanges", BOOL)]),
     ("logRotate", K::OneOf(&[K::N(1), K::Word(&["server", "audit", "x"])]), &[may!("comment", K::CAny)]),

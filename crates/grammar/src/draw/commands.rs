@@ -94,7 +94,7 @@ const WRITE_RARE: &[F] = &[
     may!("let", K::Lets),
     may!("maxTimeMS", K::CNum),
     may!("comment", K::CAny),
-    may!("lsid", K::Lsid),
+    may!("lsid", K::SessionId),
     may!("txnNumber", K::CNum),
     may!("stmtId", K::CInt),
     may!("collectionUUID", K::CUuid),
@@ -504,7 +504,7 @@ impl Gen {
                 ]);
                 self.named(name).into()
             }
-            K::Lsid => {
+            K::SessionId => {
                 doc! { "id": Bson::Binary(pando_bson::Binary { subtype: 4, bytes: vec![9; 16] }) }.into()
             }
             _ => values::any(&mut self.rng, depth.min(2)),

@@ -72,7 +72,7 @@ pub enum K {
     ReadConcern,
     WriteConcern,
     Command,
-    Lsid,
+    SessionId,
     /// `{name: expression}` under free names.
     Lets,
     /// A document with these fields.

@@ -1,7 +1,7 @@
 //! What a rollback takes back, gathered while the two logs are walked (R-RB-2).
 
 use crate::data::progress::Position;
-use pando_base::{Lsid, Result};
+use pando_base::{Result, SessionId};
 use pando_bson::RawDoc;
 use pando_oplog::EntryView;
 use pando_oplog::entry::OpType;
@@ -15,7 +15,7 @@ pub struct Undone {
     pub newest: Option<Position>,
     pub oldest: Option<Position>,
     pub namespaces: BTreeSet<String>,
-    pub sessions: BTreeSet<Lsid>,
+    pub sessions: BTreeSet<SessionId>,
     /// Operations by the name of their command; `insert`, `update` and `delete` count documents.
     pub commands: BTreeMap<String, u64>,
 }

@@ -101,10 +101,7 @@ fn row(host: &str, client: &Client, op: Option<&ActiveOp>, now: Duration, wall: 
     b.bool("threaded", true);
     b.i32("opid", op.op_id as i32);
     if let Some(lsid) = &op.lsid {
-        b.doc("lsid", |d| {
-            d.uuid("id", &lsid.id);
-            d.binary("uid", 0, &lsid.uid);
-        });
+        b.raw_doc("lsid", &crate::transaction::lsid_doc(lsid));
     }
     let micros = now.saturating_sub(op.started).as_micros() as i64;
     b.i64("secs_running", micros / 1_000_000);
@@ -276,10 +273,7 @@ fn idle_cursor(host: &str, id: i64, c: &pando_session::CursorInfo, now: Duration
     b.str("host", host);
     b.str("ns", c.ns.as_str());
     if let Some(lsid) = &c.lsid {
-        b.doc("lsid", |d| {
-            d.uuid("id", &lsid.id);
-            d.binary("uid", 0, &lsid.uid);
-        });
+        b.raw_doc("lsid", &crate::transaction::lsid_doc(lsid));
     }
     if !c.plan_summary.is_empty() {
         b.str("planSummary", &c.plan_summary);

@@ -3,7 +3,7 @@
 
 use super::prelude::*;
 use pando_bson::shape::{Field, Shape, check_fields};
-use pando_command::Lsid;
+use pando_command::SessionId;
 use pando_command::request::wrong_type;
 use pando_oplog::session::lsid_of;
 
@@ -14,7 +14,7 @@ pub(super) async fn start(server: &Server, ctx: &OpCtx, _: Request<'_>) -> Resul
     id[6] = id[6] & 0x0F | 0x40;
     id[8] = id[8] & 0x3F | 0x80;
     let max = server.instance.params.int(pando_command::Param::maxSessions) as usize;
-    server.sessions.touch(&Lsid::of(id), ctx.started, max)?;
+    server.sessions.touch(&SessionId::of(id), ctx.started, max)?;
     let mut r = Reply::new();
     r.body.doc("id", |d| {
         d.uuid("id", &id);
@@ -26,7 +26,7 @@ pub(super) async fn start(server: &Server, ctx: &OpCtx, _: Request<'_>) -> Resul
 const SESSION: &[Field] = &[Field::required("id", Shape::Uuid), Field::optional("uid", Shape::Digest)];
 
 /// The sessions named by `command: [{id}, ..]`; `element` is the place of one in messages.
-fn named(req: &Request<'_>, element: &str) -> Result<Vec<Lsid>> {
+fn named(req: &Request<'_>, element: &str) -> Result<Vec<SessionId>> {
     let mut out = Vec::new();
     for e in listed(req)? {
         match e.value() {
@@ -124,7 +124,7 @@ pub(super) async fn kill_all(server: &Server, ctx: &OpCtx, req: Request<'_>) -> 
 
 pub(super) async fn kill_by_pattern(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let patterns = patterns(&req, "KillAllSessionsByPatternCmd.killAllSessionsByPattern", PATTERN)?;
-    let wanted: Vec<Option<Lsid>> =
+    let wanted: Vec<Option<SessionId>> =
         patterns.iter().map(|p| p.get("lsid").and_then(|v| lsid_of(v.as_doc()?))).collect();
     let all = wanted.is_empty() || wanted.iter().any(Option::is_none);
     kill_where(server, ctx, |lsid| all || wanted.iter().flatten().any(|w| w == lsid));
@@ -132,7 +132,7 @@ pub(super) async fn kill_by_pattern(server: &Server, ctx: &OpCtx, req: Request<'
 }
 
 /// Interrupts the operations of the sessions and drops their cursors.
-fn kill_where(server: &Server, ctx: &OpCtx, which: impl Fn(&Lsid) -> bool) {
+fn kill_where(server: &Server, ctx: &OpCtx, which: impl Fn(&SessionId) -> bool) {
     let me = ctx.op_id;
     server
         .instance

@@ -5,7 +5,7 @@ use crate::Server;
 use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp};
 use pando_bson::RawDoc;
 use pando_catalog::Named;
-use pando_command::{Lsid, OpCtx, ReadLevel, Request};
+use pando_command::{OpCtx, ReadLevel, Request, SessionId};
 use pando_query::stage::involved;
 use pando_session::retryable::{Begin, Loan};
 use pando_session::transaction::State;
@@ -111,7 +111,7 @@ impl Server {
     }
 
     /// A newer number waits also until what is prepared on the session is decided.
-    async fn wait_for_session(&self, ctx: &OpCtx, lsid: &Lsid, newer: Option<i64>) -> Result<Loan> {
+    async fn wait_for_session(&self, ctx: &OpCtx, lsid: &SessionId, newer: Option<i64>) -> Result<Loan> {
         loop {
             let decided = self.storage.prepare_changes();
             let seen = decided.version();
@@ -127,7 +127,7 @@ impl Server {
     }
 
     /// The first statement fixes what the transaction reads.
-    async fn open_transaction(&self, ctx: &OpCtx, lsid: &Lsid, number: i64) -> Result<Arc<OpenTxn>> {
+    async fn open_transaction(&self, ctx: &OpCtx, lsid: &SessionId, number: i64) -> Result<Arc<OpenTxn>> {
         let rc = &ctx.read_concern;
         let log = self.storage.log();
         if let Some(at) = rc.at_cluster_time {

@@ -5,7 +5,7 @@ use super::metrics::Last;
 use crate::Server;
 use crate::tasks::pause;
 use pando_base::{Error, ErrorCode, Result, Timestamp};
-use pando_command::{Lsid, OpCtx, Param, W};
+use pando_command::{OpCtx, Param, SessionId, W};
 use pando_env::Component;
 use pando_session::retryable::Aborted;
 use pando_session::transaction::State;
@@ -114,7 +114,7 @@ impl Server {
     }
 
     /// Ends a session's transaction; an operation that uses it is interrupted.
-    pub(crate) fn abort_session(&self, id: &Lsid, why: ErrorCode) {
+    pub(crate) fn abort_session(&self, id: &SessionId, why: ErrorCode) {
         if self.retryable.abort(id) == Aborted::InUse {
             self.instance.clients.kill_where(why, |_, op| op.in_txn && op.lsid.is_some_and(|l| l == *id));
         }

@@ -5,13 +5,13 @@ use super::metrics::Metrics;
 use crate::Server;
 use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp};
 use pando_catalog::{Catalog, Collection, Named, View, WriteGuard, WriteUnit};
-use pando_command::{Lsid, OpCtx, Param, ReadConcern};
+use pando_command::{OpCtx, Param, ReadConcern, SessionId};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 pub(crate) struct OpenTxn {
-    pub(crate) lsid: Lsid,
+    pub(crate) lsid: SessionId,
     pub(crate) number: i64,
     pub(crate) read_concern: ReadConcern,
     /// Zero unless it reads at one time by its read concern.
@@ -49,7 +49,7 @@ struct Times {
 impl OpenTxn {
     pub(crate) fn begin(
         ctx: &OpCtx,
-        lsid: Lsid,
+        lsid: SessionId,
         number: i64,
         unit: WriteUnit,
         read_timestamp: Timestamp,

@@ -5,14 +5,14 @@ use super::lsid_doc;
 use super::metrics::Last;
 use crate::Server;
 use pando_base::{Error, ErrorCode, Result, Timestamp};
-use pando_command::{Lsid, OpCtx};
+use pando_command::{OpCtx, SessionId};
 use pando_session::transaction::State;
 
 fn invalid(text: &str) -> Error {
     Error::new(ErrorCode::InvalidOptions, text.to_owned())
 }
 
-fn whose(ctx: &OpCtx) -> Result<(Lsid, i64)> {
+fn whose(ctx: &OpCtx) -> Result<(SessionId, i64)> {
     match (&ctx.lsid, ctx.txn_number) {
         (Some(lsid), Some(number)) => Ok((*lsid, number)),
         _ => Err(Error::internal("a prepared transaction without session")),
@@ -47,7 +47,7 @@ impl Server {
         &self,
         ctx: &OpCtx,
         statement: &Statement,
-        lsid: &Lsid,
+        lsid: &SessionId,
         number: i64,
     ) -> Result<Timestamp> {
         self.check_may_prepare()?;

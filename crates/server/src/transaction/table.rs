@@ -8,7 +8,7 @@ use crate::Server;
 use pando_base::{Millis, Namespace, OpTime, Result, Uuid};
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
 use pando_catalog::Table;
-use pando_command::Lsid;
+use pando_command::SessionId;
 use pando_oplog::entry::EntryView;
 use pando_oplog::session::lsid_of;
 use pando_repl::data::metadata::append_op_time;
@@ -36,14 +36,14 @@ impl fmt::Debug for Images {
     }
 }
 
-fn id_of_session(id: Lsid) -> DocBuf {
+fn id_of_session(id: SessionId) -> DocBuf {
     let mut b = DocBuilder::with_capacity(96);
     b.raw_doc("_id", &lsid_doc(&id));
     b.finish()
 }
 
 /// The session that `{_id: ...}` names.
-fn session_of(id: &RawDoc) -> Option<Lsid> {
+fn session_of(id: &RawDoc) -> Option<SessionId> {
     lsid_of(id.get("_id")?.as_doc()?)
 }
 
@@ -81,7 +81,7 @@ impl Server {
         self.catalog.show_table(&of("transactions"), TRANSACTIONS_UUID, Arc::new(Transactions(weak())))?;
         self.catalog.show_table(&of("image_collection"), IMAGES_UUID, Arc::new(Images(weak())))
     }
-    fn transaction_record(&self, session: Lsid) -> Result<Option<DocBuf>> {
+    fn transaction_record(&self, session: SessionId) -> Result<Option<DocBuf>> {
         let Some((number, state, last)) = self.retryable.state_of(&session) else { return Ok(None) };
         let (wall, start) = self.of_entry(last, state)?;
         let mut b = DocBuilder::with_capacity(256);

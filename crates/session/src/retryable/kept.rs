@@ -6,8 +6,8 @@
 
 use super::{Done, Image, Kind, Record, Retryable, Slot, Statements};
 use crate::transaction::{Outcome, State};
-use pando_base::lsid::NO_USER_DIGEST;
-use pando_base::{Lsid, OpTime, limits};
+use pando_base::session_id::{Child, NO_USER_DIGEST};
+use pando_base::{OpTime, SessionId, limits};
 use pando_bson::{ArrayBuilder, Bson, DocBuf, DocBuilder, RawDoc, Value};
 use pando_oplog::entry::ImageKind;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub struct Mark {
 pub struct Kept {
     /// All entries up to this one are accounted for.
     pub upto: OpTime,
-    sessions: Vec<(Lsid, Settled)>,
+    sessions: Vec<(SessionId, Settled)>,
 }
 
 impl Kept {
@@ -45,16 +45,16 @@ impl Kept {
         self.sessions.iter().map(|(_, s)| s.last_op).max().unwrap_or(self.upto).max(self.upto)
     }
     /// Every session with something in the log.
-    pub fn marks(&self) -> impl Iterator<Item = (Lsid, Mark)> {
+    pub fn marks(&self) -> impl Iterator<Item = (SessionId, Mark)> {
         self.sessions.iter().map(|(id, s)| (*id, s.mark()))
     }
     /// As documents, made one by one. `image_bytes` counts documents that only retried findAndModify commands need; those
     /// beyond the bound are left out.
     pub fn documents<'a>(
         &'a self,
-        wanted: impl Fn(&Lsid) -> bool + 'a,
+        wanted: impl Fn(&SessionId) -> bool + 'a,
         image_bytes: &'a mut usize,
-    ) -> impl Iterator<Item = (Lsid, DocBuf)> + 'a {
+    ) -> impl Iterator<Item = (SessionId, DocBuf)> + 'a {
         let sessions = self.sessions.iter().filter(move |(id, _)| wanted(id));
         sessions.map(|(id, s)| (*id, s.document(*id, image_bytes)))
     }
@@ -129,7 +129,14 @@ impl Retryable {
             Some(Value::Binary { bytes, .. }) => bytes.try_into().ok()?,
             _ => NO_USER_DIGEST,
         };
-        let id = Lsid { id: bytes.try_into().ok()?, uid };
+        let child = match doc.get("txnUUID") {
+            Some(Value::Binary { bytes, .. }) => {
+                let txn_number = doc.get("parentTxnNumber").and_then(|v| v.as_i64());
+                Some(Child { uuid: bytes.try_into().ok()?, txn_number })
+            }
+            _ => None,
+        };
+        let id = SessionId { id: bytes.try_into().ok()?, uid, child };
         let number = doc.get("txnNumber")?.as_i64()?;
         if let Some(outcome) = doc.get("outcome") {
             let (outcome, at) = (outcome_of(outcome.as_str()?)?, op_time(doc)?);
@@ -161,7 +168,7 @@ impl Retryable {
     /// `given_up`: not all statements are known; the newest was at this entry.
     fn restore_all(
         &self,
-        id: Lsid,
+        id: SessionId,
         number: i64,
         all: Vec<(i32, Done)>,
         given_up: Option<OpTime>,
@@ -185,11 +192,17 @@ impl Retryable {
 }
 
 impl Settled {
-    fn document(&self, id: Lsid, image_bytes: &mut usize) -> DocBuf {
+    fn document(&self, id: SessionId, image_bytes: &mut usize) -> DocBuf {
         let mut b = DocBuilder::new();
         b.uuid("session", &id.id).i64("txnNumber", self.number);
         if id.uid != NO_USER_DIGEST {
             b.binary("uid", 0, &id.uid);
+        }
+        if let Some(child) = &id.child {
+            b.uuid("txnUUID", &child.uuid);
+            if let Some(number) = child.txn_number {
+                b.i64("parentTxnNumber", number);
+            }
         }
         b.timestamp("ts", self.last_op.ts).i64("t", self.last_op.t);
         if let Some(outcome) = self.outcome {
@@ -285,14 +298,14 @@ mod tests {
     use super::*;
     use crate::retryable::{Begin, Loan};
     use pando_base::{ErrorCode, Timestamp};
-    use pando_command::generic_args::Lsid;
+    use pando_command::generic_args::SessionId;
 
     fn done(secs: u32) -> Done {
         let op_time = OpTime::new(Timestamp::new(secs, 1), 3);
         Done { kind: Kind::Update, inserted_id: Some(Bson::Int32(secs as i32)), image: None, op_time }
     }
     fn lent(t: &Arc<Retryable>, id: u8, number: i64) -> Loan {
-        match t.begin(&Lsid::of([id; 16]), number, Duration::ZERO) {
+        match t.begin(&SessionId::of([id; 16]), number, Duration::ZERO) {
             Ok(Begin::Yours(loan)) => loan,
             _ => panic!("session {id} in use"),
         }
@@ -314,12 +327,12 @@ mod tests {
             lent(&t, 1, 4).note(stmt, done(secs));
         }
         lent(&t, 2, 9).note(0, done(7));
-        t.learn(Lsid::of([3; 16]), 2, Outcome::Committed, at(8), Duration::ZERO);
+        t.learn(SessionId::of([3; 16]), 2, Outcome::Committed, at(8), Duration::ZERO);
         let kept = t.collect(at(8));
         assert_eq!((documents(&kept).len(), kept.upto), (3, at(8)));
 
         let again = Arc::new(Retryable::default());
-        again.restore(Lsid::of([2; 16]), 10, &[5], &done(9), OpTime::NULL, Duration::ZERO);
+        again.restore(SessionId::of([2; 16]), 10, &[5], &done(9), OpTime::NULL, Duration::ZERO);
         for doc in documents(&kept) {
             again.restore_kept(&doc, kept.upto, Duration::ZERO).expect("a session");
         }
@@ -329,8 +342,36 @@ mod tests {
         assert_eq!(one.done(0).unwrap().and_then(|d| d.inserted_id.clone()), Some(Bson::Int32(5)));
         let two = lent(&again, 2, 10);
         assert!(!knows(&two, 0) && knows(&two, 5));
-        let three = again.states().into_iter().find(|(id, ..)| *id == Lsid::of([3; 16]));
-        assert_eq!(three, Some((Lsid::of([3; 16]), 2, State::Committed, at(8))));
+        let three = again.states().into_iter().find(|(id, ..)| *id == SessionId::of([3; 16]));
+        assert_eq!(three, Some((SessionId::of([3; 16]), 2, State::Committed, at(8))));
+    }
+
+    #[test]
+    fn a_child_session_is_another_than_its_parent_also_when_it_comes_back() {
+        let child = |txn_number| SessionId {
+            child: Some(Child { uuid: [7; 16], txn_number }),
+            ..SessionId::of([1; 16])
+        };
+        let all = [SessionId::of([1; 16]), child(None), child(Some(4))];
+        let begin = |t: &Arc<Retryable>, id: &SessionId| match t.begin(id, 4, Duration::ZERO) {
+            Ok(Begin::Yours(loan)) => loan,
+            _ => panic!("{id:?} in use"),
+        };
+        let t = Arc::new(Retryable::default());
+        for (stmt, id) in all.iter().enumerate() {
+            begin(&t, id).note(stmt as i32, done(5 + stmt as u32));
+        }
+        let again = Arc::new(Retryable::default());
+        let kept = t.collect(at(8));
+        for doc in documents(&kept) {
+            again.restore_kept(&doc, kept.upto, Duration::ZERO).expect("a session");
+        }
+        again.end_restore();
+        for (stmt, id) in all.iter().enumerate() {
+            let loan = begin(&again, id);
+            let known: Vec<i32> = (0..3).filter(|s| knows(&loan, *s)).collect();
+            assert_eq!(known, [stmt as i32], "{id:?}");
+        }
     }
 
     /// An entry above the point may have been rolled back, and then the log does not tell it.

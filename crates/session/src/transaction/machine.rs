@@ -11,7 +11,7 @@
 
 use crate::lsid_text;
 use pando_base::{Error, ErrorCode, Result};
-use pando_command::generic_args::Lsid;
+use pando_command::generic_args::SessionId;
 
 /// Where the active number stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -96,7 +96,7 @@ impl Machine {
     }
 
     /// `startTransaction`. The transaction before, if one was open, is aborted by this.
-    pub fn start(&mut self, lsid: &Lsid, number: i64) -> Result<()> {
+    pub fn start(&mut self, lsid: &SessionId, number: i64) -> Result<()> {
         self.refuse_older(lsid, number)?;
         if number == self.number {
             return Err(Error::new(
@@ -109,7 +109,7 @@ impl Machine {
         Ok(())
     }
     /// A later statement of a transaction.
-    pub fn proceed(&self, lsid: &Lsid, number: i64) -> Result<()> {
+    pub fn proceed(&self, lsid: &SessionId, number: i64) -> Result<()> {
         self.find(lsid, number)?;
         match self.state {
             State::InProgress => Ok(()),
@@ -121,7 +121,7 @@ impl Machine {
         }
     }
     /// `prepareTransaction`; false when it is prepared already.
-    pub fn may_prepare(&self, lsid: &Lsid, number: i64) -> Result<bool> {
+    pub fn may_prepare(&self, lsid: &SessionId, number: i64) -> Result<bool> {
         self.find(lsid, number)?;
         match self.state {
             State::InProgress => Ok(true),
@@ -134,7 +134,7 @@ impl Machine {
         number > self.number && self.state.holds_the_session()
     }
     /// `commitTransaction`; false when it is committed already.
-    pub fn may_commit(&self, lsid: &Lsid, number: i64) -> Result<bool> {
+    pub fn may_commit(&self, lsid: &SessionId, number: i64) -> Result<bool> {
         self.find(lsid, number)?;
         match self.state {
             State::InProgress | State::Prepared => Ok(true),
@@ -143,7 +143,7 @@ impl Machine {
         }
     }
     /// `abortTransaction`.
-    pub fn may_abort(&self, lsid: &Lsid, number: i64) -> Result<()> {
+    pub fn may_abort(&self, lsid: &SessionId, number: i64) -> Result<()> {
         self.find(lsid, number)?;
         match self.state {
             State::InProgress | State::Prepared => Ok(()),
@@ -151,7 +151,7 @@ impl Machine {
         }
     }
     /// A retryable write; true when its number is new. An open transaction of an older number is aborted by it.
-    pub fn write(&mut self, lsid: &Lsid, number: i64) -> Result<bool> {
+    pub fn write(&mut self, lsid: &SessionId, number: i64) -> Result<bool> {
         if number < self.number {
             let what = if self.state.is_transaction() { "transaction" } else { "retryable write" };
             return Err(Error::new(
@@ -203,7 +203,7 @@ impl Machine {
         *self = Machine { number, state };
     }
 
-    fn refuse_older(&self, lsid: &Lsid, number: i64) -> Result<()> {
+    fn refuse_older(&self, lsid: &SessionId, number: i64) -> Result<()> {
         if number >= self.number {
             return Ok(());
         }
@@ -232,7 +232,7 @@ impl Machine {
         ))
     }
     /// 251 when the number is not the active transaction.
-    fn find(&self, lsid: &Lsid, number: i64) -> Result<()> {
+    fn find(&self, lsid: &SessionId, number: i64) -> Result<()> {
         self.refuse_older(lsid, number)?;
         if number == self.number && self.state.is_transaction() {
             return Ok(());
@@ -266,7 +266,7 @@ impl Machine {
 mod tests {
     use super::*;
 
-    const S: Lsid = Lsid::of([7; 16]);
+    const S: SessionId = SessionId::of([7; 16]);
 
     fn code(r: Result<impl Sized>) -> i32 {
         r.err().map_or(0, |e| e.code.0)
