@@ -6,10 +6,9 @@ impl Core {
     pub(crate) fn check(&self) {
         assert!(self.last_vote.term <= self.term.max(0), "a vote was given in a term not yet reached");
         if self.is_leader() {
-            assert!(
-                self.config.is_some() && self.self_index.is_some(),
-                "a leader without a place in the set"
-            );
+            // One that a forced configuration leaves out steps down, and is a leader until the state lock is held.
+            let has_a_place = self.self_index.is_some() || self.mode == LeaderMode::SteppingDown;
+            assert!(self.config.is_some() && has_a_place, "a leader without a place in the set");
             assert!(self.candidacy.is_none(), "a leader that stands for election");
             assert_eq!(self.last_vote.term, self.term, "a leader that did not vote for itself in its term");
         }
