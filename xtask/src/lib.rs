@@ -4,6 +4,7 @@
 
 pub mod bounds;
 pub mod circles;
+pub mod finders;
 pub mod layers;
 pub mod links;
 pub mod log_ids;
