@@ -17,7 +17,7 @@ const FACTS: &[(&str, &str)] = &[
     ("crates/query/src/stage/group", "size of an accumulator"),
     ("crates/query/src/update/tree.rs", "where one algorithm overtakes another"),
     ("crates/query/src/value_set.rs", "size of a key's frame"),
-    ("crates/server/src/batch.rs", "size of an element's frame"),
+    ("crates/server/src/cursors/batch.rs", "size of an element's frame"),
     ("crates/server/src/commands/distinct.rs", "size of an element"),
     ("crates/storage/src/row.rs", "size of a header"),
     ("crates/storage/src/testing/", "a test's world"),

@@ -1,19 +1,19 @@
 //! Start, shutdown, and the handle that commands hold.
 
-use crate::backups::Backups;
-use crate::feature_version::FeatureVersion;
-use crate::feature_version_guard::FeatureVersionGuard;
-use crate::flow_control::Tickets;
-use crate::fsync_lock::FsyncLock;
-use crate::profiling::Profiling;
-use crate::rollback::Rollbacks;
-use crate::rw_defaults::RwDefaults;
-use crate::services::Services;
-use crate::shutdown::Shutdown;
-use crate::spill::Spills;
-use crate::top::Top;
-use crate::transitions::{CatchUps, Transitions};
-use crate::{Config, body::CursorBody, tasks, ttl::TtlStats};
+use crate::cursors::spill::Spills;
+use crate::lifecycle::shutdown::Shutdown;
+use crate::replication::rollback::Rollbacks;
+use crate::replication::services::Services;
+use crate::replication::transitions::{CatchUps, Transitions};
+use crate::settings::feature_version::FeatureVersion;
+use crate::settings::feature_version_guard::FeatureVersionGuard;
+use crate::settings::profiling::Profiling;
+use crate::settings::rw_defaults::RwDefaults;
+use crate::statistics::top::Top;
+use crate::upkeep::backups::Backups;
+use crate::upkeep::flow_control::Tickets;
+use crate::upkeep::fsync_lock::FsyncLock;
+use crate::{Config, cursors::body::CursorBody, tasks, upkeep::ttl::TtlStats};
 use pando_access::InternalCollections;
 use pando_base::Result;
 use pando_bson::ObjectId;
@@ -60,19 +60,19 @@ pub struct Server {
     pub(crate) initial_sync: Mutex<Option<InitialSync>>,
     pub cursors: Cursors<CursorBody>,
     pub sessions: Sessions,
-    pub(crate) session_rounds: crate::session_refresh::Rounds,
+    pub(crate) session_rounds: crate::sessions::refresh::Rounds,
     pub retryable: Arc<Retryable>,
-    pub(crate) sessions_known: crate::kept_sessions::Known,
-    pub(crate) session_rows: crate::kept_sessions::Rows,
-    pub(crate) sessions_waiting: crate::kept_sessions::Waiting,
-    pub(crate) cluster_time_keys: crate::cluster_time_keys::ClusterTimeKeys,
+    pub(crate) sessions_known: crate::sessions::kept::Known,
+    pub(crate) session_rows: crate::sessions::kept::Rows,
+    pub(crate) sessions_waiting: crate::sessions::kept::Waiting,
+    pub(crate) cluster_time_keys: crate::sessions::cluster_time_keys::ClusterTimeKeys,
     /// How many there were.
     pub(crate) map_reduces: AtomicU64,
     pub(crate) change_streams: Arc<crate::change_stream::Metrics>,
     pub(crate) txn_metrics: Arc<crate::transaction::metrics::Metrics>,
     pub(crate) rw_defaults: RwDefaults,
-    pub(crate) cluster_parameters: crate::cluster_parameters::ClusterParameters,
-    pub(crate) user_writes: crate::user_writes::UserWrites,
+    pub(crate) cluster_parameters: crate::settings::cluster_parameters::ClusterParameters,
+    pub(crate) user_writes: crate::settings::user_writes::UserWrites,
     feature_version: Mutex<FeatureVersion>,
     /// Held while it is changed.
     pub(crate) feature_version_lock: Lock,
@@ -83,7 +83,7 @@ pub struct Server {
     restart: AtomicBool,
     pub(crate) top: Arc<Top>,
     pub(crate) open_buckets: crate::timeseries::OpenBuckets,
-    pub(crate) index_builds: crate::index_builds::Inbox,
+    pub(crate) index_builds: crate::upkeep::index_builds::Inbox,
     pub(crate) fsync_lock: FsyncLock,
     pub(crate) tickets: Tickets,
     pub(crate) transitions: Transitions,
@@ -97,7 +97,7 @@ pub struct Server {
     pub(crate) restored: AtomicBool,
     /// Standalone, on the data of a set's member.
     pub(crate) member_alone: AtomicBool,
-    pub(crate) member_door: crate::member_door::MemberDoor,
+    pub(crate) member_door: crate::replication::member_door::MemberDoor,
     /// Set while another member's files take the place of this one's: what is voted now would be forgotten.
     pub(crate) identity_is_staged: AtomicBool,
     /// Why the process must end at once.
@@ -112,7 +112,7 @@ impl Server {
         let replicated = config.repl_set.is_some();
         config.storage.replicated = true;
         if replicated {
-            crate::member_alone::check_params(&instance.params)?;
+            crate::replication::member_alone::check_params(&instance.params)?;
         }
         let retention = config.oplog_min_retention.as_millis() as u64;
         if staging::adopt_staged(&*env.disk)? {

@@ -35,15 +35,15 @@ pub(crate) fn spawn_all(server: &Arc<Server>) {
     env.spawn("checkpoint", checkpoint(s()));
     env.spawn("storage step", storage_step(s()));
     env.spawn("timestamps", move_timestamps(s()));
-    env.spawn("flow control", crate::flow_control::run(s()));
+    env.spawn("flow control", crate::upkeep::flow_control::run(s()));
     env.spawn("cursor reaper", reap_cursors(s()));
-    env.spawn("session refresh", crate::session_refresh::run(s()));
-    env.spawn("cluster time keys", crate::cluster_time_keys::run(s()));
+    env.spawn("session refresh", crate::sessions::refresh::run(s()));
+    env.spawn("cluster time keys", crate::sessions::cluster_time_keys::run(s()));
     env.spawn("transaction lifetimes", crate::transaction::expire(s()));
-    env.spawn("ttl", crate::ttl::run(s()));
-    env.spawn("index builds", crate::index_builds::run(s()));
+    env.spawn("ttl", crate::upkeep::ttl::run(s()));
+    env.spawn("index builds", crate::upkeep::index_builds::run(s()));
     env.spawn("noop writer", write_noops(s()));
-    env.spawn("profiler", crate::profiling::run(s()));
+    env.spawn("profiler", crate::settings::profiling::run(s()));
 }
 
 /// Whichever ends first.

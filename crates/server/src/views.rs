@@ -2,9 +2,9 @@
 
 use crate::Server;
 use crate::aggregation::AggSpec;
-use crate::body::CursorBody;
-use crate::cursor_reply::Open;
-use crate::pipeline_cursor::PipelineCursor;
+use crate::cursors::body::CursorBody;
+use crate::cursors::pipeline::PipelineCursor;
+use crate::cursors::reply::Open;
 use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_bson::{ArrayBuilder, DocBuf, RawDoc};
 use pando_command::{OpCtx, Reply, Request};

@@ -18,9 +18,9 @@ mod unfolding;
 pub(crate) use pending::Metrics;
 
 use crate::Server;
-use crate::batch::Batch;
-use crate::body::{More, Until};
-use crate::pipeline_cursor::check_size;
+use crate::cursors::batch::Batch;
+use crate::cursors::body::{More, Until};
+use crate::cursors::pipeline::check_size;
 use event::Maker;
 use pando_base::limits::BSON_USER_BYTES_MAX;
 use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp};
@@ -398,7 +398,7 @@ const FINAL: &str = "NonResumableChangeStreamError";
 fn when(ctx: &OpCtx) -> &'static str {
     match ctx.command {
         "getMore" => "Executor error during getMore",
-        _ => crate::pipeline_cursor::ERROR_CONTEXT,
+        _ => crate::cursors::pipeline::ERROR_CONTEXT,
     }
 }
 

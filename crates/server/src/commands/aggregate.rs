@@ -1,10 +1,10 @@
 //! `aggregate`: a pipeline of stages.
 
 use super::prelude::*;
-use crate::agg_write::Writing;
+use crate::aggregation::writing::Writing;
 use crate::aggregation::{AggSpec, Aggregation, collectionless};
-use crate::body::CursorBody;
-use crate::cursor_reply::Open;
+use crate::cursors::body::CursorBody;
+use crate::cursors::reply::Open;
 use pando_query::collation::Collation;
 use pando_query::stage::first_look;
 use pando_request::AggregateArgs;
@@ -69,7 +69,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         }
         None => server.open_prepared(ctx, &req, open, agg).await?,
     };
-    server.time(&ns, crate::top::Kind::Command, false, ctx.elapsed());
+    server.time(&ns, crate::statistics::top::Kind::Command, false, ctx.elapsed());
     ctx.debug(|d| d.ns = ns.to_string());
     Ok(reply)
 }

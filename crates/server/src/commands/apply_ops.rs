@@ -10,7 +10,7 @@
 //! MongoDB 7.0); the first that fails ends the command.
 
 use super::prelude::*;
-use crate::writes::ByCtx;
+use crate::write::writes::ByCtx;
 use pando_access::LogAs;
 use pando_base::Uuid;
 use pando_bson::Elem;

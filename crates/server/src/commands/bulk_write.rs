@@ -4,11 +4,11 @@
 //! that follow each other in one collection are done together.
 
 use super::prelude::*;
-use crate::body::CursorBody;
-use crate::cursor_reply::Open;
-use crate::inserting::Inserting;
+use crate::cursors::body::CursorBody;
+use crate::cursors::reply::Open;
 use crate::timeseries::Series;
-use crate::writes::Retry;
+use crate::write::inserting::Inserting;
+use crate::write::writes::Retry;
 use pando_bson::Bson;
 use pando_catalog::names::check_writable;
 use pando_request::{BulkOp, BulkWriteArgs, NsInfo};
@@ -73,7 +73,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     ] {
         r.body.i32(name, n as i32);
     }
-    crate::writes::append_position(server, ctx.client.last_op(), &mut r.body);
+    crate::write::writes::append_position(server, ctx.client.last_op(), &mut r.body);
     if !retry.retried.is_empty() {
         server.txn_metrics.retried(retry.retried.len());
         r.body.array("retriedStmtIds", |a| {

@@ -1,7 +1,7 @@
 //! `captrunc` and `emptycapped` (test commands): documents of a capped collection are taken from its end, or all.
 
 use super::prelude::*;
-use crate::writes::Retry;
+use crate::write::writes::Retry;
 use pando_bson::ArrayBuilder;
 use pando_catalog::{Collection, Named};
 use pando_command::args::safe_i64;

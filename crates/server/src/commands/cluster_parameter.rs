@@ -1,7 +1,7 @@
 //! `getClusterParameter` and `setClusterParameter`: parameters of the whole set.
 
 use super::prelude::*;
-use crate::cluster_parameters::CHANGE_STREAM_OPTIONS;
+use crate::settings::cluster_parameters::CHANGE_STREAM_OPTIONS;
 use pando_command::request::{missing, wrong_type};
 
 pub(super) async fn get(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {

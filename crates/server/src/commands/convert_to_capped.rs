@@ -1,7 +1,7 @@
 //! `convertToCapped` and `cloneCollectionAsCapped`: the newest documents that fit, in a capped collection.
 
 use super::prelude::*;
-use crate::writes::ByCtx;
+use crate::write::writes::ByCtx;
 use pando_base::limits;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {

@@ -1,7 +1,7 @@
 //! `createIndexes`: builds indexes beside running writes; returns when they are ready.
 
 use super::prelude::*;
-use crate::writes::ByCtx;
+use crate::write::writes::ByCtx;
 use pando_command::Param;
 use pando_command::request::wrong_type;
 use pando_query::timeseries::index_on_buckets;

@@ -1,7 +1,7 @@
 //! `delete`: a list of statements `{q, limit, ...}` against one collection.
 
 use super::prelude::*;
-use crate::writes::{Retry, WriteTotals};
+use crate::write::writes::{Retry, WriteTotals};
 use pando_catalog::names::check_writable;
 use pando_request::DeleteArgs;
 
@@ -38,7 +38,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         }
     }
     server.instance.metrics.documents.deleted.add(out.n as u64);
-    server.time(&ns, crate::top::Kind::Remove, true, ctx.elapsed());
+    server.time(&ns, crate::statistics::top::Kind::Remove, true, ctx.elapsed());
     ctx.debug(|d| {
         d.op = "remove";
         d.ns = ns.to_string();

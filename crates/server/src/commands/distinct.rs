@@ -1,7 +1,7 @@
 //! `distinct`: the different values of a field.
 
 use super::prelude::*;
-use crate::query_cursor::{ReadPoint, STEPS_PER_TURN};
+use crate::cursors::query::{ReadPoint, STEPS_PER_TURN};
 use pando_base::{limits, patience};
 use pando_bson::keystring::{Directions, KeyBuilder};
 use pando_bson::{Bson, Elem, ElementType};
@@ -55,7 +55,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             server.note_plan(ctx, &exec, coll);
         }
     }
-    server.time(&ns, crate::top::Kind::Command, false, ctx.elapsed());
+    server.time(&ns, crate::statistics::top::Kind::Command, false, ctx.elapsed());
     ctx.debug(|d| d.ns = ns.to_string());
     let mut r = Reply::with_capacity(values.bytes + 64);
     r.body.array("values", |a| {

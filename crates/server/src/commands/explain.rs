@@ -2,10 +2,10 @@
 
 use super::prelude::*;
 use super::{aggregate, map_reduce};
-pub(crate) use crate::explaining::Verbosity;
-use crate::explaining::Work;
-use crate::statements::parse_update;
+pub(crate) use crate::explain::Verbosity;
+use crate::explain::Work;
 use crate::views::as_aggregation;
+use crate::write::statements::parse_update;
 use pando_bson::ArrayBuilder;
 use pando_bson::shape::Shape;
 use pando_catalog::Named;

@@ -1,11 +1,11 @@
 //! `find`: the first batch of a query, and a cursor for the rest.
 
 use super::prelude::*;
-use crate::batch::Batch;
-use crate::body::CursorBody;
-use crate::cursor_reply::Open;
-use crate::oplog_tail::{self, OplogTail};
-use crate::query_ctx::simple_id;
+use crate::cursors::batch::Batch;
+use crate::cursors::body::CursorBody;
+use crate::cursors::oplog_tail::{self, OplogTail};
+use crate::cursors::query_ctx::simple_id;
+use crate::cursors::reply::Open;
 use pando_bson::Elem;
 use pando_catalog::{Collection, Named, find_id};
 use pando_request::FindArgs;
@@ -32,7 +32,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             None => server.find_in(ctx, &req, coll, &args).await?,
         },
     };
-    server.time(&ns, crate::top::Kind::Query, false, ctx.elapsed());
+    server.time(&ns, crate::statistics::top::Kind::Query, false, ctx.elapsed());
     ctx.debug(|d| {
         d.op = "query";
         d.ns = ns.to_string();

@@ -1,9 +1,9 @@
 //! `findAndModify`: changes one document and returns it, as it was or as it is now.
 
 use super::prelude::*;
-use crate::find_one::{Lookup, Told};
-use crate::statements::{Updated, in_plan};
-use crate::writes::Retry;
+use crate::write::find_one::{Lookup, Told};
+use crate::write::statements::{Updated, in_plan};
+use crate::write::writes::Retry;
 use pando_bson::Bson;
 use pando_oplog::entry::ImageKind;
 use pando_query::QueryCtx;
@@ -37,7 +37,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     } else {
         update(server, ctx, &ns, &args, &mut retry).await
     };
-    server.time(&ns, crate::top::Kind::Command, true, ctx.elapsed());
+    server.time(&ns, crate::statistics::top::Kind::Command, true, ctx.elapsed());
     ctx.debug(|d| {
         d.op = "command";
         d.ns = ns.to_string();

@@ -1,8 +1,8 @@
 //! `getMore`: the next batch of a parked cursor.
 
 use super::prelude::*;
-use crate::batch::Batch;
-use crate::body::{CursorBody, More, Until};
+use crate::cursors::batch::Batch;
+use crate::cursors::body::{CursorBody, More, Until};
 use pando_base::OpTime;
 use pando_command::Next;
 use pando_repl::data::metadata::append_op_time;
@@ -34,7 +34,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         ctx.check_interrupt()?;
     }
     if let Some(scripts) = pin.body().scripts() {
-        scripts.follow(crate::scripts::operation(ctx));
+        scripts.follow(crate::aggregation::scripts::operation(ctx));
     }
     let mut r = next_batch(server, ctx, &args, max_time_ms, pin).await?;
     if req.exhaust_allowed && r.1 != 0 {
@@ -53,7 +53,7 @@ async fn next_batch(
     ctx: &OpCtx,
     args: &GetMoreArgs<'_>,
     max_time_ms: Option<i64>,
-    mut pin: Pinned<'_, crate::body::CursorBody>,
+    mut pin: Pinned<'_, crate::cursors::body::CursorBody>,
 ) -> Result<(Reply, i64)> {
     let mut r = Reply::with_capacity(4096);
     // A batch size of 0 means no limit here.
@@ -94,7 +94,7 @@ async fn next_batch(
         }
     });
     server.instance.metrics.documents.returned.add(docs);
-    server.time(&ns, crate::top::Kind::GetMore, false, ctx.elapsed());
+    server.time(&ns, crate::statistics::top::Kind::GetMore, false, ctx.elapsed());
     ctx.debug(|d| {
         d.op = "getmore";
         d.ns = ns.to_string();

@@ -1,8 +1,8 @@
 //! `godinsert` (test command): inserts a document as it is, past the collection's validator.
 
 use super::prelude::*;
-use crate::inserting::Inserting;
-use crate::writes::Retry;
+use crate::write::inserting::Inserting;
+use crate::write::writes::Retry;
 use pando_catalog::Named;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {

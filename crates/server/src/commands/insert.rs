@@ -1,9 +1,9 @@
 //! `insert`: documents into one collection, which comes into being if it must.
 
 use super::prelude::*;
-use crate::inserting::Inserting;
-use crate::top;
-use crate::writes::{Retry, WriteTotals};
+use crate::statistics::top;
+use crate::write::inserting::Inserting;
+use crate::write::writes::{Retry, WriteTotals};
 use pando_catalog::names::check_writable;
 use pando_request::InsertArgs;
 

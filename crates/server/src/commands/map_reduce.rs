@@ -2,9 +2,9 @@
 //! carries it out.
 
 use super::prelude::*;
-use crate::agg_write::Writing;
 use crate::aggregation::AggSpec;
-use crate::map_reduce::{EMIT_TAKES, MapReduce, Output, function_text};
+use crate::aggregation::map_reduce::{EMIT_TAKES, MapReduce, Output, function_text};
+use crate::aggregation::writing::Writing;
 use pando_base::limits::BSON_USER_BYTES_MAX;
 use pando_bson::ArrayBuilder;
 use pando_catalog::Named;
@@ -172,7 +172,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             };
         }
     }
-    server.time(&ns, crate::top::Kind::Command, false, ctx.elapsed());
+    server.time(&ns, crate::statistics::top::Kind::Command, false, ctx.elapsed());
     ctx.debug(|d| d.ns = ns.to_string());
     Ok(reply)
 }
@@ -235,7 +235,7 @@ async fn write(
 
 /// The client knows nothing of pipelines.
 fn in_map_reduce(mut e: Error) -> Error {
-    let of_pipeline = format!("{} :: caused by :: ", crate::pipeline_cursor::ERROR_CONTEXT);
+    let of_pipeline = format!("{} :: caused by :: ", crate::cursors::pipeline::ERROR_CONTEXT);
     if let Some(text) = e.message.strip_prefix(&of_pipeline) {
         e.message = text.to_owned().into();
     }

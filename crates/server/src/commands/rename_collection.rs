@@ -1,7 +1,7 @@
 //! `renameCollection`: another name for a collection, in the same or another database.
 
 use super::prelude::*;
-use crate::writes::ByCtx;
+use crate::write::writes::ByCtx;
 use pando_base::{DbName, Uuid};
 use pando_command::request::missing;
 

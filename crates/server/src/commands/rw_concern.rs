@@ -1,7 +1,7 @@
 //! `getDefaultRWConcern`, `setDefaultRWConcern` (R-DWC-1..6).
 
 use super::prelude::*;
-use crate::rw_defaults::{ClusterWide, append_write_concern};
+use crate::settings::rw_defaults::{ClusterWide, append_write_concern};
 use pando_command::{Node, ReadConcern, ReadLevel, W, WriteConcern};
 use pando_repl::await_replication;
 

@@ -1,8 +1,8 @@
 //! `setFeatureCompatibilityVersion`: which release's features may be used. All versions in reach keep the same form of
-//! data here, so nothing has to be converted between the phases (see [`crate::feature_version`]).
+//! data here, so nothing has to be converted between the phases (see [`crate::settings::feature_version`]).
 
 use super::prelude::*;
-use crate::feature_version::{FeatureVersion, known};
+use crate::settings::feature_version::{FeatureVersion, known};
 use pando_command::concern::Provenance;
 use pando_command::{Node, W, WriteConcern};
 

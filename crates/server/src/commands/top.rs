@@ -1,7 +1,7 @@
 //! `top`: time spent per collection since the start.
 
 use super::prelude::*;
-use crate::top::COLUMNS;
+use crate::statistics::top::COLUMNS;
 
 pub(super) async fn run(server: &Server, _: &OpCtx, _: Request<'_>) -> Result<Reply> {
     let mut r = Reply::with_capacity(4096);

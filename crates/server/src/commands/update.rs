@@ -1,8 +1,8 @@
 //! `update`: a list of statements `{q, u, ...}` against one collection.
 
 use super::prelude::*;
-use crate::statements::Updated;
-use crate::writes::{Retry, WriteTotals};
+use crate::write::statements::Updated;
+use crate::write::writes::{Retry, WriteTotals};
 use pando_catalog::names::check_writable;
 use pando_request::UpdateArgs;
 use pando_session::retryable::Kind;
@@ -46,7 +46,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     }
     let n_modified = out.n_modified.unwrap_or(0) as u64;
     server.instance.metrics.documents.updated.add(n_modified);
-    server.time(&ns, crate::top::Kind::Update, true, ctx.elapsed());
+    server.time(&ns, crate::statistics::top::Kind::Update, true, ctx.elapsed());
     ctx.debug(|d| {
         d.op = "update";
         d.ns = ns.to_string();

@@ -3,10 +3,10 @@
 use super::Series;
 use crate::Server;
 use crate::aggregation::hint_on_buckets;
-use crate::find_one::Lookup;
-use crate::query_cursor::ReadPoint;
-use crate::statements::Updated;
-use crate::writes::Retry;
+use crate::cursors::query::ReadPoint;
+use crate::write::find_one::Lookup;
+use crate::write::statements::Updated;
+use crate::write::writes::Retry;
 use pando_base::{Error, ErrorCode, Result, limits};
 use pando_bson::{Bson, DocBuilder, RawDoc, Value};
 use pando_command::OpCtx;

@@ -6,9 +6,9 @@
 use super::Series;
 use super::stage::Stage;
 use crate::Server;
-use crate::inserting::Inserted;
 use crate::server::new_object_id;
-use crate::writes::Retry;
+use crate::write::inserting::Inserted;
+use crate::write::writes::Retry;
 use pando_base::{Error, ErrorCode, OpTime, Result, limits};
 use pando_bson::RawDoc;
 use pando_catalog::WriteGuard;

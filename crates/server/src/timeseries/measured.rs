@@ -3,8 +3,8 @@
 use super::Series;
 use crate::Server;
 use crate::aggregation::hint_on_buckets;
-use crate::find_one::Lookup;
-use crate::writes::Retry;
+use crate::write::find_one::Lookup;
+use crate::write::writes::Retry;
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{DocBuf, RawDoc};
 use pando_catalog::{UpdateForm, WriteGuard, WriteOp, WriteUnit};

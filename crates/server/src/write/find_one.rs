@@ -1,8 +1,8 @@
 //! Finding the documents that a write is about.
 
 use crate::Server;
-use crate::query_ctx::simple_id;
-use crate::query_cursor::{ReadPoint, STEPS_PER_TURN};
+use crate::cursors::query::{ReadPoint, STEPS_PER_TURN};
+use crate::cursors::query_ctx::simple_id;
 use bytes::Bytes;
 use pando_base::{Error, Result, Timestamp};
 use pando_bson::{DocBuf, Elem, RawDoc, doc};

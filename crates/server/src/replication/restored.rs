@@ -27,7 +27,9 @@ impl Server {
         // overwritten. Before this member votes again it is on disk.
         if !self.repl.is_primary() {
             let vote = doc! { "term": term, "candidateIndex": -1i64 };
-            self.internal.replace_only(&crate::replication::election_ns(), &vote.to_raw()).await?;
+            self.internal
+                .replace_only(&crate::replication::membership::election_ns(), &vote.to_raw())
+                .await?;
         }
         self.catalog.end_restored()?;
         self.sync_local().await?;

@@ -1,8 +1,8 @@
 //! First batches: filling one, and parking what is left.
 
 use crate::Server;
-use crate::batch::{Batch, FIRST_BATCH_DOCS};
-use crate::body::{CursorBody, More};
+use crate::cursors::batch::{Batch, FIRST_BATCH_DOCS};
+use crate::cursors::body::{CursorBody, More};
 use pando_base::{Namespace, Result};
 use pando_bson::DocBuf;
 use pando_command::{OpCtx, Reply, Request};

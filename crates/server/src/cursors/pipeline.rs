@@ -1,10 +1,10 @@
 //! A running aggregation: stages that pull from a plan, or from documents that are at hand.
 
 use crate::Server;
-use crate::batch::Batch;
-use crate::body::More;
-use crate::foreign_collections::ForeignCollections;
-use crate::query_cursor::{STEPS_PER_TURN, Scan, in_plan};
+use crate::aggregation::foreign_collections::ForeignCollections;
+use crate::cursors::batch::Batch;
+use crate::cursors::body::More;
+use crate::cursors::query::{STEPS_PER_TURN, Scan, in_plan};
 use crate::transaction::conflicts::Undecided;
 use bytes::Bytes;
 use pando_base::{Error, ErrorCode, Result, Timestamp};

@@ -1,9 +1,9 @@
 //! A running query: planned once, pulled batch by batch.
 
 use crate::Server;
-use crate::batch::Batch;
-use crate::body::{CursorBody, More};
-use crate::plan_use;
+use crate::cursors::batch::Batch;
+use crate::cursors::body::{CursorBody, More};
+use crate::statistics::plan_use;
 use crate::transaction::conflicts::{Undecided, on_prepared};
 use bytes::Bytes;
 use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp};

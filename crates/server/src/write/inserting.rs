@@ -2,7 +2,7 @@
 
 use crate::Server;
 use crate::timeseries::Series;
-use crate::writes::{ByCtx, Retry};
+use crate::write::writes::{ByCtx, Retry};
 use pando_base::{Error, Namespace, OpTime, Result, limits};
 use pando_bson::RawDoc;
 use pando_command::OpCtx;

@@ -1,10 +1,12 @@
 //! What `explain` shows: the plan of a command, and with more verbosity the counters of a run that changes
 //! nothing.
 
+pub(crate) mod pipelines;
+
 use crate::Server;
 use crate::commands::distinct;
 use crate::config::{GIT_VERSION, VERSION};
-use crate::query_cursor::STEPS_PER_TURN;
+use crate::cursors::query::STEPS_PER_TURN;
 use pando_base::{Error, Result, Timestamp};
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
 use pando_catalog::Collection;

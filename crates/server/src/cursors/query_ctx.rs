@@ -48,7 +48,7 @@ impl Server {
             joined: Arc::default(),
         };
         if let Some(let_vars) = let_vars.filter(|d| !d.is_empty()) {
-            q = crate::let_variables::evaluate(let_vars, q)?;
+            q = crate::aggregation::let_variables::evaluate(let_vars, q)?;
         }
         Ok(q)
     }

@@ -2,8 +2,8 @@
 
 use crate::Server;
 use crate::aggregation::{Aggregation, Planned};
-use crate::body::CursorBody;
-use crate::explaining::{Verbosity, Work};
+use crate::cursors::body::CursorBody;
+use crate::explain::{Verbosity, Work};
 use pando_base::Result;
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
 use pando_command::OpCtx;

@@ -6,7 +6,7 @@
 //! standing at the log's end.
 
 use crate::Server;
-use crate::replication::config_ns;
+use crate::replication::membership::config_ns;
 use pando_base::{Error, Result};
 use pando_command::{Param, Params};
 use pando_env::Component;

@@ -6,9 +6,9 @@
 //! others may have changed it since.
 
 use crate::Server;
-use crate::find_one::{Found, Lookup, Target, Told};
 use crate::timeseries::Series;
-use crate::writes::Retry;
+use crate::write::find_one::{Found, Lookup, Target, Told};
+use crate::write::writes::Retry;
 use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, limits};
 use pando_bson::{Bson, DocBuf, RawDoc, Value};
 use pando_catalog::{Collection, UpdateForm, WriteGuard, WriteOp, WriteUnit};
@@ -68,7 +68,7 @@ impl Server {
         }
         match s.constants {
             Some(constants) if matches!(s.update, Value::Array(_)) => {
-                crate::let_variables::with_constants(constants, q)
+                crate::aggregation::let_variables::with_constants(constants, q)
             }
             _ => Ok(q),
         }

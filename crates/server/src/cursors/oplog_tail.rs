@@ -3,8 +3,8 @@
 //! Members that follow this one ask for nothing else, all the time, so this is the cheap road. Entries behind a hole
 //! of the log are not visible yet.
 
-use crate::batch::Batch;
-use crate::body::More;
+use crate::cursors::batch::Batch;
+use crate::cursors::body::More;
 use pando_base::{Result, Timestamp};
 use pando_bson::{RawDoc, Value};
 use pando_command::OpCtx;

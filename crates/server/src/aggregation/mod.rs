@@ -5,12 +5,20 @@
 //! as a find, the remaining stages pull from it
 //! ```
 
+pub(crate) mod collection_stats;
+pub(crate) mod foreign_collections;
+pub(crate) mod let_variables;
+pub(crate) mod map_reduce;
+pub(crate) mod scripts;
+pub(crate) mod sources;
+pub(crate) mod writing;
+
 use crate::Server;
-use crate::body::CursorBody;
+use crate::aggregation::foreign_collections::ForeignCollections;
 use crate::change_stream::{self, ChangeStream};
-use crate::foreign_collections::ForeignCollections;
-use crate::pipeline_cursor::{ERROR_CONTEXT, Feed, PipelineCursor};
-use crate::query_cursor::QueryCursor;
+use crate::cursors::body::CursorBody;
+use crate::cursors::pipeline::{ERROR_CONTEXT, Feed, PipelineCursor};
+use crate::cursors::query::QueryCursor;
 use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, RawDoc};
 use pando_catalog::{Collection, Named, ResolvedView, is_a_view};

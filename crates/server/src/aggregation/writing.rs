@@ -6,9 +6,9 @@
 
 use crate::Server;
 use crate::aggregation::Aggregation;
-use crate::body::CursorBody;
-use crate::pipeline_cursor::{ERROR_CONTEXT, PipelineCursor, Turn};
-use crate::writes::{ByCtx, Retry};
+use crate::cursors::body::CursorBody;
+use crate::cursors::pipeline::{ERROR_CONTEXT, PipelineCursor, Turn};
+use crate::write::writes::{ByCtx, Retry};
 use pando_base::{Error, ErrorCode, Namespace, Result, limits};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
 use pando_catalog::{Collection, CollectionOptions, Named, WriteGuard, WriteOp};

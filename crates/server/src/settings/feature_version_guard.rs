@@ -2,7 +2,7 @@
 //! what it says holds from its commit on.
 
 use crate::Server;
-use crate::feature_version::{FEATURE_VERSION, FeatureVersion};
+use crate::settings::feature_version::{FEATURE_VERSION, FeatureVersion};
 use pando_base::{Error, Result};
 use pando_bson::RawDoc;
 use pando_catalog::observer::{Deleted, Inserted, OpObserver, Updated};

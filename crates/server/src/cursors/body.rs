@@ -1,11 +1,11 @@
 //! What a cursor holds between batches.
 
 use crate::Server;
-use crate::batch::Batch;
 use crate::change_stream::ChangeStream;
-use crate::oplog_tail::OplogTail;
-use crate::pipeline_cursor::PipelineCursor;
-use crate::query_cursor::QueryCursor;
+use crate::cursors::batch::Batch;
+use crate::cursors::oplog_tail::OplogTail;
+use crate::cursors::pipeline::PipelineCursor;
+use crate::cursors::query::QueryCursor;
 use pando_base::{OpTime, Result};
 use pando_bson::DocBuf;
 use pando_command::OpCtx;

@@ -4,7 +4,7 @@
 use crate::Server;
 use crate::commands::coll_stats::{append_storage, int};
 use crate::namespaces::space_of;
-use crate::top::Top;
+use crate::statistics::top::Top;
 use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_bson::{Bson, DocBuf, DocBuilder, RawDoc};
 use pando_catalog::{Catalog, Collection};

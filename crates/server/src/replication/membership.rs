@@ -1,8 +1,8 @@
 //! What the replication coordinator needs of this server: its disk, its log, its gate, its data path.
 
 use crate::Server;
+use crate::replication::services::Services;
 use crate::server::new_object_id;
-use crate::services::Services;
 use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Term, Timestamp};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, doc};
 use pando_command::Param;

@@ -1,8 +1,8 @@
 //! The collections that the stages of an aggregation read beside its own.
 
 use crate::Server;
-use crate::collection_stats_stages::CollectionStatsStages;
-use crate::query_cursor::ReadPoint;
+use crate::aggregation::collection_stats::CollectionStatsStages;
+use crate::cursors::query::ReadPoint;
 use crate::transaction::OpenTxn;
 use crate::transaction::conflicts::on_prepared;
 use pando_base::{Namespace, Result};

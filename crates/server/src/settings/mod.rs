@@ -1,10 +1,17 @@
 //! Settings of the set that every member reads back from documents: default concerns, the feature version, blocked writes,
 //! cluster parameters.
 
+pub(crate) mod cluster_parameters;
+pub(crate) mod feature_version;
+pub(crate) mod feature_version_guard;
+pub(crate) mod profiling;
+pub(crate) mod rw_defaults;
+pub(crate) mod user_writes;
+
 use crate::Server;
-use crate::feature_version::{FEATURE_VERSION, FeatureVersion};
-use crate::rw_defaults::ClusterWide;
-use crate::writes::ByCtx;
+use crate::settings::feature_version::{FEATURE_VERSION, FeatureVersion};
+use crate::settings::rw_defaults::ClusterWide;
+use crate::write::writes::ByCtx;
 use pando_base::{Namespace, Result};
 use pando_bson::{DocBuilder, Elem, RawDoc};
 use pando_command::OpCtx;

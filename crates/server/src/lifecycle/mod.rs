@@ -1,0 +1,3 @@
+//! How a server ends.
+
+pub(crate) mod shutdown;
