@@ -142,7 +142,7 @@ async fn run(config: Config, log: &Log, sink: &JsonLog, ready: impl FnOnce(&Runn
         ready(&running);
         wait_for_the_end(&running.server, &mut signals, log, sink).await;
     }
-    if let Some(why) = running.server.fatal_error() {
+    if let Some(why) = running.server.lifecycle.fatal_error() {
         // At once: whatever is answered from here on may rest on what the disk has lost, and the set takes this member for
         // alive as long as its port is open.
         return Ended::error(exit::ABRUPT, why);
@@ -150,7 +150,7 @@ async fn run(config: Config, log: &Log, sink: &JsonLog, ready: impl FnOnce(&Runn
     running.server.take_leave().await;
     stop.stop();
     let ended = running.server.shutdown().await;
-    if let Some(why) = running.server.fatal_error() {
+    if let Some(why) = running.server.lifecycle.fatal_error() {
         return Ended::error(exit::ABRUPT, why);
     }
     if let Err(e) = ended {
@@ -163,7 +163,7 @@ async fn run(config: Config, log: &Log, sink: &JsonLog, ready: impl FnOnce(&Runn
         return Ended::failed(format!("--repair could not mend everything: {}", broken.join("\n")));
     }
     match lock.release() {
-        Ok(()) => Ended { again: running.server.wants_restart(), ..Ended::with(exit::CLEAN) },
+        Ok(()) => Ended { again: running.server.lifecycle.wants_restart(), ..Ended::with(exit::CLEAN) },
         Err(e) => Ended::failed(e),
     }
 }
@@ -254,7 +254,7 @@ async fn start(env: Env, config: &Config, port: u16, host: Arc<RealHost>) -> Res
 /// Until a signal or the `shutdown` command; SIGUSR1 rotates the log on the way.
 async fn wait_for_the_end(server: &Server, signals: &mut Signals, log: &Log, sink: &JsonLog) {
     loop {
-        let mut requested = pin!(server.wait_shutdown_requested());
+        let mut requested = pin!(server.lifecycle.wait_shutdown_requested());
         let mut asked = pin!(signals.next());
         let asked = std::future::poll_fn(|cx| {
             if requested.as_mut().poll(cx).is_ready() {

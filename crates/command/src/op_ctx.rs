@@ -290,6 +290,12 @@ impl OpCtx {
         self.state().last_op = Some(op_time);
         self.client.set_last_op(op_time);
     }
+    /// Notes where in the log a change left its last entry; null: it left none.
+    pub fn wrote(&self, last: OpTime) {
+        if !last.is_null() {
+            self.set_last_op(last);
+        }
+    }
     /// Adds to the figures of the slow-query line.
     pub fn debug(&self, change: impl FnOnce(&mut OpDebug)) {
         change(&mut self.state().debug);

@@ -9,11 +9,12 @@
 //!         └─ registry   the table of commands → commands/<name>.rs
 //! ```
 //! [`Server::start`] opens the data, recovers, takes its place in the replica set and starts the background
-//! tasks ([`tasks`]); [`Server::shutdown`] undoes that in order and leaves a checkpoint. It runs the same under
+//! tasks ([`lifecycle::tasks`]); [`Server::shutdown`] undoes that in order and leaves a checkpoint. It runs the same under
 //! `env-tokio` and in the simulator. Who listens for connections is not its business: a connection asks
 //! [`pando_command::pipeline::run`] with the server as its [`pando_command::Node`].
 
 mod aggregation;
+mod by_ctx;
 mod change_stream;
 pub mod commands;
 mod config;
@@ -22,12 +23,12 @@ mod explain;
 mod lifecycle;
 mod namespaces;
 mod node;
+mod object_id;
 mod replication;
 mod server;
 mod sessions;
 mod settings;
 mod statistics;
-mod tasks;
 mod timeseries;
 mod transaction;
 mod upkeep;
@@ -36,4 +37,5 @@ mod workflows;
 mod write;
 
 pub use config::{Config, GIT_VERSION, MAX_WIRE_VERSION, VERSION, VERSION_ARRAY};
+pub use lifecycle::Lifecycle;
 pub use server::Server;

@@ -93,7 +93,7 @@ impl Node for Server {
     }
 
     fn default_write_concern(&self) -> WriteConcern {
-        if let Some(wc) = &self.rw_defaults.get().write {
+        if let Some(wc) = &self.settings.rw_defaults.get().write {
             return WriteConcern { provenance: Provenance::CustomDefault, ..wc.clone() };
         }
         let majority = self.repl.config().is_some_and(|c| c.implicit_write_concern_is_majority());
@@ -145,17 +145,17 @@ impl Node for Server {
     }
 
     fn profiling_level(&self, db: &str) -> i32 {
-        self.profiling.level(db)
+        self.settings.profiling.level(db)
     }
     fn has_profile_filter(&self, db: &str) -> bool {
-        self.profiling.filter(db).is_some()
+        self.settings.profiling.filter(db).is_some()
     }
     fn passes_profile_filter(&self, db: &str, entry: &RawDoc) -> bool {
         // An operation that the filter cannot judge (an `$expr` fails on it) is not chosen.
-        self.profiling.filter(db).is_none_or(|f| f.matches(entry).unwrap_or(false))
+        self.settings.profiling.filter(db).is_none_or(|f| f.matches(entry).unwrap_or(false))
     }
     fn profile(&self, db: &str, entry: DocBuf) {
-        self.write_profile_entry(db, entry);
+        self.settings.profiling.write(db, entry);
     }
 }
 

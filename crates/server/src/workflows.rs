@@ -127,7 +127,7 @@ impl Hands for CommandHands<'_> {
         self.held.lock().unwrap_or_else(poisoned).leave(section);
     }
     fn report(&self, at: OpTime) {
-        self.server.wrote(self.ctx, at);
+        self.ctx.wrote(at);
     }
     fn note(&self, text: &str) {
         self.server.env.log.info(Component::Command, 9_100_061, "A command's workflow says", |a| {

@@ -186,7 +186,7 @@ async fn pandod(
     *lock(&shown) = Arc::downgrade(&server);
     let stop = listener::Stop::new();
     bound.serve(&server.service(), connections, &stop);
-    server.wait_shutdown_requested().await;
+    server.lifecycle.wait_shutdown_requested().await;
     server.take_leave().await;
     stop.stop();
     server.shutdown().await.map_err(|e| e.to_string())

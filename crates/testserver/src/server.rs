@@ -102,7 +102,7 @@ fn watch(server: Arc<Server>) -> Arc<Mutex<Option<String>>> {
     let problem: Arc<Mutex<Option<String>>> = Arc::default();
     let found = problem.clone();
     crate::spawn(async move {
-        while !server.is_stopping() {
+        while !server.lifecycle.is_stopping() {
             if let Some(what) = server.timestamp_problem() {
                 found.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(what);
             }

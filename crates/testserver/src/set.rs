@@ -33,7 +33,7 @@ impl Member {
         self.port = running.port;
         let server = running.server.clone();
         crate::spawn(async move {
-            server.wait_shutdown_requested().await;
+            server.lifecycle.wait_shutdown_requested().await;
             server.take_leave().await;
         });
         self.running = Some(running);

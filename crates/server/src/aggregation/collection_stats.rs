@@ -28,7 +28,7 @@ impl Server {
     pub(crate) fn collection_stats_stages(&self) -> CollectionStatsStages {
         CollectionStatsStages {
             catalog: self.catalog.clone(),
-            top: self.top.clone(),
+            top: self.statistics.top.clone(),
             clock: self.env.clock.clone(),
             host: self.host_port(),
         }

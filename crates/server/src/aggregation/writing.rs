@@ -6,9 +6,10 @@
 
 use crate::Server;
 use crate::aggregation::Aggregation;
+use crate::by_ctx::ByCtx;
 use crate::cursors::body::CursorBody;
 use crate::cursors::pipeline::{ERROR_CONTEXT, PipelineCursor, Turn};
-use crate::write::writes::{ByCtx, Retry};
+use crate::write::writes::Retry;
 use pando_base::{Error, ErrorCode, Namespace, Result, limits};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
 use pando_catalog::{Collection, CollectionOptions, Named, WriteGuard, WriteOp};
@@ -114,7 +115,7 @@ impl Server {
             None => CollectionOptions { temp: true, ..CollectionOptions::default() },
         };
         let created = self.catalog.create_collection(&tmp, options).await.map_err(while_running)?;
-        self.wrote(ctx, created);
+        ctx.wrote(created);
         let done = self.fill_and_rename(ctx, (&tmp, into), old.as_deref(), rows, bypass).await;
         if done.is_err() {
             // The temporary collection would go at the next start anyway: its own failure is not the command's.
@@ -176,7 +177,7 @@ impl Server {
             )));
         }
         let last = self.catalog.rename_collection(tmp, into, true, &ByCtx(ctx)).await;
-        self.wrote(ctx, last.map_err(while_running)?);
+        ctx.wrote(last.map_err(while_running)?);
         Ok(())
     }
 
@@ -190,7 +191,7 @@ impl Server {
     ) -> Result<()> {
         let docs: Vec<&RawDoc> = batch.iter().map(Row::doc).collect();
         let done = self.catalog.insert_many(op, coll, &docs, &[], false, &ByCtx(ctx)).await;
-        self.wrote(ctx, done.last);
+        ctx.wrote(done.last);
         self.instance.metrics.documents.inserted.add(done.n as u64);
         done.errors.into_iter().next().map_or(Ok(()), |(_, e)| Err(e))
     }
@@ -298,7 +299,7 @@ impl MergeJob<'_> {
             return Ok(row);
         }
         let mut b = DocBuilder::with_capacity(doc.byte_len() + 17);
-        b.object_id("_id", crate::server::new_object_id(&self.server.env));
+        b.object_id("_id", crate::object_id::new_object_id(&self.server.env));
         b.elems_of(doc);
         Ok(Row::from(b.finish()))
     }

@@ -172,7 +172,7 @@ impl Maker<'_> {
     }
     /// The document before the change, unless its time is over (`changeStreamOptions`).
     fn image<'e>(&self, e: &EntryView<'e>) -> Option<&'e RawDoc> {
-        let options = self.server.cluster_parameters.change_streams();
+        let options = self.server.settings.cluster_parameters.change_streams();
         e.pre.filter(|_| !options.hides(e.wall, self.server.env.clock.wall_ms()))
     }
     fn before_change(&self, b: &mut DocBuilder, kind: &str, e: &EntryView<'_>, at: &At<'_>) -> Result<()> {

@@ -156,7 +156,7 @@ impl ChangeStream {
             check_history(server, from)?;
         }
         if spec.expanded {
-            server.change_streams.expanded.fetch_add(1, Relaxed);
+            server.statistics.change_streams.expanded.fetch_add(1, Relaxed);
         }
         Ok(ChangeStream {
             splits: pipeline.splits_events(),
@@ -168,7 +168,7 @@ impl ChangeStream {
             position: looking_for.clone().unwrap_or_else(|| Token::high_water(from)),
             looking_for,
             unfolding: None,
-            pending: Pending::new(&server.change_streams),
+            pending: Pending::new(&server.statistics.change_streams),
             given: None,
             stash: None,
             invalidated: false,
@@ -227,11 +227,11 @@ impl ChangeStream {
                     if self.splits && row.bytes().len() > BSON_USER_BYTES_MAX {
                         let seen = seen.map_or(0, |(_, n)| n);
                         self.fragments = fragments(&row, &given, seen).map_err(|e| e.context(when(ctx)))?;
-                        server.change_streams.large_split.fetch_add(1, Relaxed);
+                        server.statistics.change_streams.large_split.fetch_add(1, Relaxed);
                         continue;
                     }
                     check_size(&row).inspect_err(|_| {
-                        server.change_streams.large_failed.fetch_add(1, Relaxed);
+                        server.statistics.change_streams.large_failed.fetch_add(1, Relaxed);
                     })?;
                     if seen.is_some() {
                         return Err(not_split().context(when(ctx)));

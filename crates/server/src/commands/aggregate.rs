@@ -69,7 +69,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         }
         None => server.open_prepared(ctx, &req, open, agg).await?,
     };
-    server.time(&ns, crate::statistics::top::Kind::Command, false, ctx.elapsed());
+    server.statistics.time(&ns, crate::statistics::top::Kind::Command, false, ctx.elapsed());
     ctx.debug(|d| d.ns = ns.to_string());
     Ok(reply)
 }

@@ -10,7 +10,7 @@
 //! MongoDB 7.0); the first that fails ends the command.
 
 use super::prelude::*;
-use crate::write::writes::ByCtx;
+use crate::by_ctx::ByCtx;
 use pando_access::LogAs;
 use pando_base::Uuid;
 use pando_bson::Elem;
@@ -265,9 +265,16 @@ async fn apply(server: &Server, ctx: &OpCtx, entry: &RawDoc, upsert: bool) -> Re
     match op {
         "i" => {
             check_id(named(o, entry, "insert")?)?;
-            server.put_by_id(ctx, &ns, o).await
+            put(server, ctx, &ns, o).await
         }
-        "d" => server.remove_by_id(ctx, &ns, named(o, entry, "delete")?).await,
+        "d" => {
+            let mut key = DocBuilder::new();
+            key.elem(named(o, entry, "delete")?);
+            if let Some(last) = server.internal.remove(&ByCtx(ctx), &ns, &key.finish()).await? {
+                ctx.wrote(last);
+            }
+            Ok(())
+        }
         _ => {
             if !upsert {
                 check_is_there(server, ctx, &ns, entry, o).await?;
@@ -275,6 +282,12 @@ async fn apply(server: &Server, ctx: &OpCtx, entry: &RawDoc, upsert: bool) -> Re
             update(server, ctx, &ns, entry, o).await
         }
     }
+}
+
+/// Inserts `doc` or replaces the one with its `_id`, in any collection.
+async fn put(server: &Server, ctx: &OpCtx, ns: &Namespace, doc: &RawDoc) -> Result<()> {
+    ctx.wrote(server.internal.put(&ByCtx(ctx), ns, doc).await?);
+    Ok(())
 }
 
 /// 218 when the document of an update is not there.
@@ -357,7 +370,7 @@ async fn update(server: &Server, ctx: &OpCtx, ns: &Namespace, entry: &RawDoc, o:
         if !values_equal(new.value(), id.value()) {
             return Err(id_was_altered(new));
         }
-        return server.put_by_id(ctx, ns, o).await;
+        return put(server, ctx, ns, o).await;
     }
     if let Some(e) = o.iter().find(|e| !e.name().starts_with('$')) {
         return Err(Error::failed_to_parse(format!(
@@ -444,7 +457,7 @@ impl Server {
             Ok(Some(new))
         });
         if let Some(last) = changed.await? {
-            self.wrote(ctx, last);
+            ctx.wrote(last);
         }
         Ok(())
     }

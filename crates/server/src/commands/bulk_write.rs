@@ -75,7 +75,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     }
     crate::write::writes::append_position(server, ctx.client.last_op(), &mut r.body);
     if !retry.retried.is_empty() {
-        server.txn_metrics.retried(retry.retried.len());
+        server.statistics.transactions.retried(retry.retried.len());
         r.body.array("retriedStmtIds", |a| {
             for id in &retry.retried {
                 a.bson(&Bson::Int32(*id));

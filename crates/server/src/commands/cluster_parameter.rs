@@ -32,7 +32,7 @@ pub(super) async fn get(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<
     if let Some(name) = names.iter().find(|name| **name != CHANGE_STREAM_OPTIONS) {
         return Err(Error::new(ErrorCode::NoSuchKey, format!("Unknown server parameter: {name}")));
     }
-    let options = server.cluster_parameters.change_streams();
+    let options = server.settings.cluster_parameters.change_streams();
     let mut r = Reply::new();
     r.body.array("clusterParameters", |a| {
         for _ in 0..names.len().max(1) {
@@ -57,6 +57,6 @@ pub(super) async fn set(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         return Err(Error::new(ErrorCode::IllegalOperation, text));
     }
     let (name, value) = given.first().map_or(("", Value::Null), |e| (e.name(), e.value()));
-    server.set_cluster_parameter(ctx, name, value).await?;
+    server.settings.set_cluster_parameter(ctx, name, value).await?;
     Ok(Reply::new())
 }

@@ -16,6 +16,6 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     server.uuid_of_write(true, "collMod", &req, &ns, series.as_ref())?;
     server.before_write(ctx).await?;
     let done = ctx.interruptible(server.catalog.coll_mod(&ns, &fields, |_| false)).await??;
-    server.wrote(ctx, done.last);
+    ctx.wrote(done.last);
     Ok(Reply::from_doc(&done.reply))
 }

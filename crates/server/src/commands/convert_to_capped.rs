@@ -1,7 +1,7 @@
 //! `convertToCapped` and `cloneCollectionAsCapped`: the newest documents that fit, in a capped collection.
 
 use super::prelude::*;
-use crate::write::writes::ByCtx;
+use crate::by_ctx::ByCtx;
 use pando_base::limits;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
@@ -9,7 +9,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let size = size_to_convert(req.body)?;
     server.before_write(ctx).await?;
     let last = server.catalog.convert_to_capped(&ns, size, &ByCtx(ctx)).await?;
-    server.wrote(ctx, last);
+    ctx.wrote(last);
     Ok(Reply::new())
 }
 
@@ -28,7 +28,7 @@ pub(super) async fn clone(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Res
     let size = size_to_clone(req.body)?;
     server.before_write(ctx).await?;
     let last = server.catalog.clone_as_capped(&from, &to, size, &ByCtx(ctx)).await?;
-    server.wrote(ctx, last);
+    ctx.wrote(last);
     Ok(Reply::new())
 }
 

@@ -41,7 +41,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             args.limit.map_or(left, |limit| left.min(limit))
         }
     };
-    server.time(&ns, crate::statistics::top::Kind::Command, false, ctx.elapsed());
+    server.statistics.time(&ns, crate::statistics::top::Kind::Command, false, ctx.elapsed());
     reply(n)
 }
 

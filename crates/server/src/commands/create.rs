@@ -28,7 +28,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         return Ok(reply(noted));
     }
     let last = server.catalog.create(&ns, options).await?;
-    server.wrote(ctx, last);
+    ctx.wrote(last);
     Ok(reply(noted))
 }
 

@@ -1,7 +1,7 @@
 //! `createIndexes`: builds indexes beside running writes; returns when they are ready.
 
 use super::prelude::*;
-use crate::write::writes::ByCtx;
+use crate::by_ctx::ByCtx;
 use pando_command::Param;
 use pando_command::request::wrong_type;
 use pando_query::timeseries::index_on_buckets;
@@ -54,7 +54,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             server.catalog.create_indexes_with(&ns, &specs, &quorum, &ByCtx(ctx)).await?
         }
     };
-    server.wrote(ctx, done.last);
+    ctx.wrote(done.last);
     let mut r = Reply::new();
     r.body.i32("numIndexesBefore", done.before as i32);
     r.body.i32("numIndexesAfter", done.after as i32);

@@ -1,8 +1,8 @@
 //! `dbHash`: digests of all collections of a database, now or as they were at a timestamp.
 
 use super::prelude::*;
+use crate::by_ctx::ByCtx;
 use crate::cursors::query::ReadPoint;
-use crate::write::writes::ByCtx;
 use pando_base::Timestamp;
 use pando_command::ReadLevel;
 

@@ -38,7 +38,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         }
     }
     server.instance.metrics.documents.deleted.add(out.n as u64);
-    server.time(&ns, crate::statistics::top::Kind::Remove, true, ctx.elapsed());
+    server.statistics.time(&ns, crate::statistics::top::Kind::Remove, true, ctx.elapsed());
     ctx.debug(|d| {
         d.op = "remove";
         d.ns = ns.to_string();

@@ -55,7 +55,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             server.note_plan(ctx, &exec, coll);
         }
     }
-    server.time(&ns, crate::statistics::top::Kind::Command, false, ctx.elapsed());
+    server.statistics.time(&ns, crate::statistics::top::Kind::Command, false, ctx.elapsed());
     ctx.debug(|d| d.ns = ns.to_string());
     let mut r = Reply::with_capacity(values.bytes + 64);
     r.body.array("values", |a| {

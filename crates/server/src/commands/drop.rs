@@ -16,8 +16,8 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let mut r = Reply::new();
     match ctx.interruptible(server.catalog.drop_collection(&ns)).await? {
         Ok(dropped) => {
-            server.wrote(ctx, dropped.last);
-            server.top.forget(ns.as_str());
+            ctx.wrote(dropped.last);
+            server.statistics.top.forget(ns.as_str());
             if let Some(n) = dropped.indexes_were {
                 r.body.i32("nIndexesWas", n as i32);
             }

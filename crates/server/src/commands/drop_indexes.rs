@@ -57,7 +57,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     server.before_write(ctx).await?;
     let ns = series.as_ref().map_or(ns, |s| s.buckets.clone());
     let done = ctx.interruptible(server.catalog.drop_indexes(&ns, which)).await??;
-    server.wrote(ctx, done.last);
+    ctx.wrote(done.last);
     let mut r = Reply::new();
     r.body.i32("nIndexesWas", done.were as i32);
     if let Some(msg) = done.msg {

@@ -32,7 +32,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             None => server.find_in(ctx, &req, coll, &args).await?,
         },
     };
-    server.time(&ns, crate::statistics::top::Kind::Query, false, ctx.elapsed());
+    server.statistics.time(&ns, crate::statistics::top::Kind::Query, false, ctx.elapsed());
     ctx.debug(|d| {
         d.op = "query";
         d.ns = ns.to_string();

@@ -37,7 +37,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     } else {
         update(server, ctx, &ns, &args, &mut retry).await
     };
-    server.time(&ns, crate::statistics::top::Kind::Command, true, ctx.elapsed());
+    server.statistics.time(&ns, crate::statistics::top::Kind::Command, true, ctx.elapsed());
     ctx.debug(|d| {
         d.op = "command";
         d.ns = ns.to_string();

@@ -94,7 +94,7 @@ async fn next_batch(
         }
     });
     server.instance.metrics.documents.returned.add(docs);
-    server.time(&ns, crate::statistics::top::Kind::GetMore, false, ctx.elapsed());
+    server.statistics.time(&ns, crate::statistics::top::Kind::GetMore, false, ctx.elapsed());
     ctx.debug(|d| {
         d.op = "getmore";
         d.ns = ns.to_string();

@@ -63,7 +63,7 @@ fn append_value(server: &Server, b: &mut DocBuilder, name: &str, row: &ParamRow)
         (Kind::Log, _) => append_verbosity(b, name, &|c| i32::from(sink.verbosity(c))),
         (_, "featureCompatibilityVersion") => {
             b.doc(name, |d| {
-                server.feature_version().append_to(d);
+                server.settings.feature_version().append_to(d);
             });
         }
         _ => drop(b.bson(name, &server.instance.params.get(row))),

@@ -15,7 +15,7 @@ pub(super) async fn vote(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resu
     let (build, host, _) = ballot(server, ctx, &req, VOTE).await?;
     // A vote that is there already is on a majority when all before it is.
     let at = server.note_index_build_vote(build, host).await?.unwrap_or_else(|| server.last_applied());
-    server.wrote(ctx, at);
+    ctx.wrote(at);
     Ok(Reply::new())
 }
 
@@ -91,7 +91,7 @@ pub(super) async fn set_quorum(server: &Server, ctx: &OpCtx, req: Request<'_>) -
         return Err(Error::new(ErrorCode::CommandNotSupportedOnView, text));
     }
     if let Some(at) = server.set_index_commit_quorum(&ns, &names, &new).await? {
-        server.wrote(ctx, at);
+        ctx.wrote(at);
     }
     Ok(Reply::new())
 }

@@ -23,7 +23,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let mut retry = Retry::begin(server, ctx, req.body).await?;
     let done = server.insert_documents(ctx, &ns, &docs, 0, &how, &mut retry).await?;
     let out = WriteTotals { n: done.n as i64, errors: done.errors, ..WriteTotals::default() };
-    server.time(&ns, top::Kind::Insert, true, ctx.elapsed());
+    server.statistics.time(&ns, top::Kind::Insert, true, ctx.elapsed());
     ctx.debug(|d| {
         d.op = "insert";
         d.ns = ns.to_string();

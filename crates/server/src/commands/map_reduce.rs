@@ -144,7 +144,7 @@ fn output<'a>(arg: &Arg<'a>) -> Result<Output<'a>> {
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let ns = target(server, &req)?;
     let args = Args::parse(&req)?;
-    if server.map_reduces.fetch_add(1, Relaxed).is_multiple_of(TOLD_EVERY) {
+    if server.statistics.map_reduces.fetch_add(1, Relaxed).is_multiple_of(TOLD_EVERY) {
         let text = "The map reduce command is deprecated. For more information, see \
                     https://docs.mongodb.com/manual/core/map-reduce/";
         server.env.log.warn(Component::Command, 5_725_801, text, |_| {});
@@ -172,7 +172,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             };
         }
     }
-    server.time(&ns, crate::statistics::top::Kind::Command, false, ctx.elapsed());
+    server.statistics.time(&ns, crate::statistics::top::Kind::Command, false, ctx.elapsed());
     ctx.debug(|d| d.ns = ns.to_string());
     Ok(reply)
 }

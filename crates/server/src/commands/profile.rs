@@ -21,9 +21,9 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         ));
     };
     let params = &server.instance.params;
-    let was = server.profiling.level(req.db);
+    let was = server.settings.profiling.level(req.db);
     let (slow_ms, rate) = (params.int(Param::slowOpThresholdMs), params.double(Param::slowOpSampleRate));
-    let had = server.profiling.filter(req.db);
+    let had = server.settings.profiling.filter(req.db);
     let (mut new_slow, mut new_rate, mut new_filter) = (None, None, None);
     for arg in req.args("profile") {
         match arg.name() {
@@ -46,11 +46,11 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     }
     let new_rate = new_rate.map(|r| if r.is_nan() { 0.0 } else { r });
     if matches!(level, 0..=2) {
-        server.profiling.set_level(req.db, level as i32);
+        server.settings.profiling.set_level(req.db, level as i32);
     }
     let noted = had.is_some() || matches!(new_filter, Some(Some(_)));
     if let Some(filter) = new_filter {
-        server.profiling.set_filter(req.db, filter)?;
+        server.settings.profiling.set_filter(req.db, filter)?;
     }
     if let Some(ms) = new_slow {
         params.force_int(Param::slowOpThresholdMs, ms);

@@ -1,7 +1,7 @@
 //! `reIndex`: drops and builds the indexes of a collection again, on a standalone server.
 
 use super::prelude::*;
-use crate::write::writes::ByCtx;
+use crate::by_ctx::ByCtx;
 use pando_catalog::DropWhich;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {

@@ -1,7 +1,7 @@
 //! `renameCollection`: another name for a collection, in the same or another database.
 
 use super::prelude::*;
-use crate::write::writes::ByCtx;
+use crate::by_ctx::ByCtx;
 use pando_base::{DbName, Uuid};
 use pando_command::request::missing;
 
@@ -66,7 +66,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     }
     server.before_write(ctx).await?;
     let last = server.catalog.rename_collection(&from, &to, drop_target, &ByCtx(ctx)).await?;
-    server.wrote(ctx, last);
-    server.top.forget(from.as_str());
+    ctx.wrote(last);
+    server.statistics.top.forget(from.as_str());
     Ok(Reply::new())
 }

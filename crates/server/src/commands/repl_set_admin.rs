@@ -170,7 +170,7 @@ pub(super) async fn resize_oplog(server: &Server, ctx: &OpCtx, req: Request<'_>)
         }
     }
     if let Some(hours) = hours {
-        server.oplog_retention_ms.store((hours * 3_600_000.0) as u64, Relaxed);
+        server.settings.oplog_retention_ms.store((hours * 3_600_000.0) as u64, Relaxed);
     }
     if let Some(mb) = size {
         server.catalog.resize_oplog((mb * 1024.0 * 1024.0) as u64)?;

@@ -26,7 +26,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         ));
     }
     let formula = ReplSetConfig::implicit_write_concern_is_majority;
-    if server.rw_defaults.get().write.is_none() && formula(&present) != formula(&next) {
+    if server.settings.rw_defaults.get().write.is_none() && formula(&present) != formula(&next) {
         return Err(Error::new(
             ErrorCode::NewReplicaSetConfigurationIncompatible,
             "Reconfig attempted to install a config that would change the implicit default write concern. Use the \

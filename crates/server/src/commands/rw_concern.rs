@@ -28,7 +28,7 @@ pub(super) async fn get(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<
 
 /// The defaults in force, with their sources; part of `serverStatus` too.
 pub(super) fn append(server: &Server, b: &mut DocBuilder, in_memory: bool) {
-    let set = server.rw_defaults.get();
+    let set = server.settings.rw_defaults.get();
     b.doc("defaultReadConcern", |d| {
         d.str("level", set.read_level.unwrap_or("local"));
     });
@@ -64,7 +64,7 @@ pub(super) async fn set(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             "At least one of the \"defaultReadConcern\" or \"defaultWriteConcern\" fields must be present",
         ));
     }
-    let mut next = ClusterWide::clone(&server.rw_defaults.get());
+    let mut next = ClusterWide::clone(&server.settings.rw_defaults.get());
     if let Some(rc) = read {
         next.read_level = match rc.level {
             None => None,
@@ -96,8 +96,8 @@ pub(super) async fn set(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     next.update_op_time = Some(server.storage.log().clock());
     next.update_wall_ms = now;
     next.local_wall_ms = now;
-    server.save_rw_defaults(ctx, &next).await?;
-    server.rw_defaults.set(next);
+    server.settings.save_rw_defaults(ctx, &next).await?;
+    server.settings.rw_defaults.set(next);
     let mut r = Reply::new();
     append(server, &mut r.body, false);
     Ok(r)

@@ -201,7 +201,7 @@ fn global_lock(server: &Server, d: &mut DocBuilder) {
 fn locks(server: &Server, d: &mut DocBuilder) {
     let (databases, collections) = server.catalog.lock_counts();
     for (class, n) in [
-        (Class::FeatureCompatibilityVersion, server.feature_version_lock.counts()),
+        (Class::FeatureCompatibilityVersion, server.settings.feature_version_lock.counts()),
         (Class::ReplicationStateTransition, server.catalog.gate().counts()),
         (Class::Database, databases),
         (Class::Collection, collections),
@@ -272,7 +272,7 @@ fn op_counters(d: &mut DocBuilder, c: &OpCounters) {
 
 fn oplog_truncation(server: &Server, d: &mut DocBuilder) {
     d.str("processingMethod", "segments");
-    let hours = server.oplog_retention_ms.load(Relaxed) as f64 / 3_600_000.0;
+    let hours = server.settings.oplog_retention_ms.load(Relaxed) as f64 / 3_600_000.0;
     if hours > 0.0 {
         d.f64("oplogMinRetentionHours", hours);
     }
@@ -317,7 +317,7 @@ fn repl(server: &Server, d: &mut DocBuilder) {
     d.i32("rbid", server.progress.rbid());
     d.i32(
         "userWriteBlockMode",
-        if server.user_writes.are_blocked() { WRITES_BLOCKED } else { WRITES_ALLOWED },
+        if server.settings.user_writes.are_blocked() { WRITES_BLOCKED } else { WRITES_ALLOWED },
     );
 }
 
@@ -335,7 +335,7 @@ fn storage_engine(server: &Server, d: &mut DocBuilder) {
 }
 
 fn transactions(server: &Server, d: &mut DocBuilder) {
-    server.txn_metrics.append_to(d, server.catalog.prepared_count());
+    server.statistics.transactions.append_to(d, server.catalog.prepared_count());
 }
 
 fn transport_security(_: &Server, d: &mut DocBuilder) {
@@ -400,7 +400,7 @@ fn mem(server: &Server, d: &mut DocBuilder) {
 
 fn metrics(server: &Server, d: &mut DocBuilder) {
     let docs = &server.instance.metrics.documents;
-    d.doc("changeStreams", |c| server.change_streams.append(c));
+    d.doc("changeStreams", |c| server.statistics.change_streams.append(c));
     d.doc("commands", |c| {
         c.i64("<UNKNOWN>", server.registry.unknown.get() as i64);
         for spec in server.registry.commands() {
@@ -429,7 +429,7 @@ fn metrics(server: &Server, d: &mut DocBuilder) {
     });
     d.doc("operation", |x| {
         x.i64("scanAndOrder", docs.sorted_in_memory.get() as i64);
-        x.i64("transactionTooLargeForCacheErrors", server.txn_metrics.memory.too_large() as i64);
+        x.i64("transactionTooLargeForCacheErrors", server.statistics.transactions.memory.too_large() as i64);
         x.i64("writeConflicts", docs.write_conflicts.get() as i64);
     });
     d.doc("queryExecutor", |x| {

@@ -29,8 +29,8 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         ));
     };
     // One at a time; who comes second sees what the first one left.
-    let _one = ctx.interruptible(server.feature_version_lock.exclusive(&ctx.env().clock)).await?;
-    let now = server.feature_version();
+    let _one = ctx.interruptible(server.settings.feature_version_lock.exclusive(&ctx.env().clock)).await?;
+    let now = server.settings.feature_version();
     let upgrade = wanted > now.version || (now.target.is_some() && now.previous.is_none());
     if !confirmed {
         return Err(Error::location(7_369_100, unconfirmed(wanted, upgrade)));
@@ -50,7 +50,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
 /// Writes a phase down, from which it holds here, and waits until a majority has it.
 async fn enter(server: &Server, ctx: &OpCtx, step: FeatureVersion) -> Result<()> {
     server.before_write(ctx).await?;
-    server.put_by_id(ctx, &crate::settings::versions_ns(), &step.to_doc()).await?;
+    server.settings.put(ctx, &crate::settings::versions_ns(), &step.to_doc()).await?;
     ctx.env().log.info(pando_env::Component::Command, 5_853_300, "setFCV progress", |a| {
         a.show("featureCompatibilityVersion", step);
     });

@@ -21,9 +21,9 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     });
     let deadline = env.clock.mono().saturating_add(Duration::from_secs(secs as u64));
     server.hand_over(secs.saturating_mul(1000), force).await?;
-    server.stopping.request(Some(deadline));
+    server.lifecycle.request_shutdown(Some(deadline));
     // Interrupted when everybody is, at the latest.
-    let _ = ctx.interruptible(server.stopping.wait_stopping()).await;
+    let _ = ctx.interruptible(server.lifecycle.wait_stopping()).await;
     ctx.close_connection();
     Ok(Reply::new())
 }

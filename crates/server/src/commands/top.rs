@@ -7,7 +7,7 @@ pub(super) async fn run(server: &Server, _: &OpCtx, _: Request<'_>) -> Result<Re
     let mut r = Reply::with_capacity(4096);
     r.body.doc("totals", |t| {
         t.str("note", "all times in microseconds");
-        for (ns, row) in server.top.all() {
+        for (ns, row) in server.statistics.top.all() {
             t.doc(&ns, |d| {
                 for (name, usage) in COLUMNS.iter().zip(row) {
                     d.doc(name, |x| {

@@ -46,7 +46,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     }
     let n_modified = out.n_modified.unwrap_or(0) as u64;
     server.instance.metrics.documents.updated.add(n_modified);
-    server.time(&ns, crate::statistics::top::Kind::Update, true, ctx.elapsed());
+    server.statistics.time(&ns, crate::statistics::top::Kind::Update, true, ctx.elapsed());
     ctx.debug(|d| {
         d.op = "update";
         d.ns = ns.to_string();

@@ -19,6 +19,6 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         return Err(Error::new(ErrorCode::IllegalOperation, text));
     }
     server.before_write(ctx).await?;
-    server.block_user_writes(ctx, block).await?;
+    server.settings.block_user_writes(ctx, block).await?;
     Ok(Reply::new())
 }

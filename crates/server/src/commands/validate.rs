@@ -1,7 +1,7 @@
 //! `validate`: are a collection and its indexes what they claim to be?
 
 use super::prelude::*;
-use crate::write::writes::ByCtx;
+use crate::by_ctx::ByCtx;
 use pando_base::Term;
 use pando_catalog::Extent;
 

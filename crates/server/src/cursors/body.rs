@@ -139,7 +139,7 @@ impl CursorBody {
             }
             let changed = server.storage.log().wait_visible(seen);
             if until.committed_after.is_some() {
-                let either = crate::tasks::either(changed, server.progress.changed().changed(progress));
+                let either = crate::lifecycle::either(changed, server.progress.changed().changed(progress));
                 ctx.interruptible(ctx.env().timeout(left, either)).await?;
             } else {
                 ctx.interruptible(ctx.env().timeout(left, changed)).await?;

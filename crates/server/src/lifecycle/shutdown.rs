@@ -11,68 +11,22 @@ use pando_bson::DocBuilder;
 use pando_command::reply::append_topology;
 use pando_command::{Client, Param};
 use pando_env::Component;
-use pando_env::sync::Notify;
 use pando_repl::MemberState;
 use pando_repl::topology::Event;
 use pando_repl::topology::message::StepDownRequest;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-#[derive(Default)]
-pub(crate) struct Shutdown {
-    requested: AtomicBool,
-    /// Monotonic; until then clients may be served after a `shutdown` command.
-    deadline: Mutex<Option<Duration>>,
-    /// Background tasks stop at their next turn.
-    stopping: AtomicBool,
-    changed: Notify,
-}
-
-impl Shutdown {
-    pub(crate) fn request(&self, deadline: Option<Duration>) {
-        *self.deadline.lock().unwrap_or_else(PoisonError::into_inner) = deadline;
-        self.requested.store(true, SeqCst);
-        self.changed.bump();
-    }
-    pub(crate) fn is_requested(&self) -> bool {
-        self.requested.load(SeqCst)
-    }
-    fn deadline(&self) -> Option<Duration> {
-        *self.deadline.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-    pub(crate) fn stop_tasks(&self) {
-        self.stopping.store(true, SeqCst);
-        self.changed.bump();
-    }
-    pub(crate) fn is_stopping(&self) -> bool {
-        self.stopping.load(SeqCst)
-    }
-    pub(crate) async fn wait_requested(&self) {
-        self.wait(&self.requested).await;
-    }
-    pub(crate) async fn wait_stopping(&self) {
-        self.wait(&self.stopping).await;
-    }
-    async fn wait(&self, flag: &AtomicBool) {
-        loop {
-            let seen = self.changed.version();
-            if flag.load(SeqCst) {
-                return;
-            }
-            self.changed.changed(seen).await;
-        }
-    }
-}
+/// How long a clean shutdown waits for operations that were told to stop.
+const DRAIN_LIMIT: Duration = Duration::from_secs(pando_base::limits::SHUTDOWN_DRAIN_SECS_MAX);
 
 impl Server {
     /// The first half of a clean end, while clients can still connect: another member takes over, and `hello` sends
     /// everybody there. Then comes [`Server::shutdown`].
     pub async fn take_leave(&self) {
-        if self.fatal_error().is_some() {
+        if self.lifecycle.fatal_error().is_some() {
             return;
         }
-        let deadline = self.stopping.deadline().unwrap_or_else(|| {
+        let deadline = self.lifecycle.deadline().unwrap_or_else(|| {
             let ms = self.instance.params.int(Param::shutdownTimeoutMillisForSignaledShutdown).max(0);
             self.env.clock.mono() + Duration::from_millis(ms as u64)
         });
@@ -126,7 +80,7 @@ impl Server {
         loop {
             let at = self.env.clock.mono();
             let waits_for_heir = at < heir_by && self.repl.state().primary.is_none();
-            if at >= deadline || self.stopping.is_stopping() || !(waits_for_heir || self.has_guests()) {
+            if at >= deadline || self.lifecycle.is_stopping() || !(waits_for_heir || self.has_guests()) {
                 break;
             }
             self.env.clock.sleep(Duration::from_millis(limits::QUIESCE_POLL_MS)).await;
@@ -151,5 +105,52 @@ impl Server {
         extra.i64("remainingQuiesceTimeMillis", left);
         let text = "The server is in quiesce mode and will shut down";
         Err(Error::new(ErrorCode::ShutdownInProgress, text).with_extra(extra.finish().into_bytes()))
+    }
+
+    /// The second half of a clean end, after [`Server::take_leave`]: no new commands, running ones are told to stop, the log is synced and a checkpoint is left.
+    pub async fn shutdown(&self) -> Result<()> {
+        let log = &self.env.log;
+        self.services().inspect(|s| s.hooks.shutdown());
+        if let Some(c) = self.coordinator.get() {
+            c.shut_down();
+        }
+        self.catalog.gate().close();
+        self.instance.begin_shutdown();
+        self.abort_open_transactions();
+        let deadline = self.env.clock.mono() + DRAIN_LIMIT;
+        loop {
+            let running = self
+                .instance
+                .clients
+                .kill_where(pando_base::ErrorCode::InterruptedAtShutdown, |c, _| c.is_connection());
+            self.abort_open_transactions();
+            if running == 0 || self.env.clock.mono() >= deadline {
+                break;
+            }
+            self.env.clock.sleep(Duration::from_millis(10)).await;
+        }
+        self.stop_data_path().await?;
+        self.catalog.end_builds("the server shuts down").await;
+        self.cursors.kill_where(self.env.clock.mono(), |_| true);
+        self.lifecycle.stop_tasks();
+        if let Some(why) = self.lifecycle.fatal_error() {
+            return Err(pando_base::Error::internal(why));
+        }
+        log.info(Component::Storage, 4784930, "Shutting down the storage engine", |_| {});
+        let storage = self.storage.clone();
+        let flushed =
+            self.env.offload(move || storage.log().flush_once().and_then(|()| storage.sync_local())).await;
+        flushed.unwrap_or_else(|| Err(pando_base::Error::internal("the last flush failed")))?;
+        self.checkpoint().await?;
+        self.storage.note_log_ends()?;
+        log.info(Component::Control, 20565, "Now exiting", |_| {});
+        Ok(())
+    }
+
+    /// For crash tests: background work stops at once and nothing more is written.
+    pub fn abandon(&self) {
+        self.catalog.abandon_builds("the server stops");
+        self.instance.begin_shutdown();
+        self.lifecycle.stop_tasks();
     }
 }

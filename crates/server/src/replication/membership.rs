@@ -1,8 +1,8 @@
 //! What the replication coordinator needs of this server: its disk, its log, its gate, its data path.
 
 use crate::Server;
+use crate::object_id::new_object_id;
 use crate::replication::services::Services;
-use crate::server::new_object_id;
 use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Term, Timestamp};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, doc};
 use pando_command::Param;
@@ -34,7 +34,7 @@ impl Server {
         if !self.repl.is_replicated() {
             self.catalog.set_term(-1);
             self.look_for_a_set()?;
-            return self.restore_settings();
+            return self.settings.restore();
         }
         self.catalog.gate().close();
         self.look_at_min_valid()?;
@@ -45,7 +45,7 @@ impl Server {
         }
         let alone = boot.config.as_ref().is_some_and(|(c, _)| c.members.len() == 1);
         self.progress.reset(self.top_of_log()?);
-        self.restore_settings()?;
+        self.settings.restore()?;
         self.restore_retryable_writes()?;
         self.restore_prepared()?;
         self.restore_rollback_id()?;
@@ -171,7 +171,7 @@ impl Server {
     async fn wait_until_primary(&self) {
         loop {
             let seen = self.repl.changed().version();
-            if self.repl.is_primary() || self.stopping.is_stopping() {
+            if self.repl.is_primary() || self.lifecycle.is_stopping() {
                 return;
             }
             self.repl.changed().changed(seen).await;
@@ -284,19 +284,25 @@ impl Server {
 
 /// A primary's positions move with every commit and with every sync of the log.
 async fn watch_own_log(server: Arc<Server>) {
-    while !server.stopping.is_stopping() {
+    while !server.lifecycle.is_stopping() {
         let changed = server.repl.changed().version();
         if !server.repl.is_primary() || server.repl.is_alone() {
-            crate::tasks::either(server.repl.changed().changed(changed), server.stopping.wait_stopping())
-                .await;
+            crate::lifecycle::either(
+                server.repl.changed().changed(changed),
+                server.lifecycle.wait_stopping(),
+            )
+            .await;
             continue;
         }
         let seen = server.storage.log().visible();
         server.tell_own_progress();
         let moved = server.storage.log().wait_visible(seen);
-        let stopped = server.stopping.wait_stopping();
-        crate::tasks::either(moved, crate::tasks::either(stopped, server.repl.changed().changed(changed)))
-            .await;
+        let stopped = server.lifecycle.wait_stopping();
+        crate::lifecycle::either(
+            moved,
+            crate::lifecycle::either(stopped, server.repl.changed().changed(changed)),
+        )
+        .await;
     }
 }
 
@@ -313,7 +319,7 @@ impl Effects for ServerEffects {
         Box::pin(async move {
             let server = self.server()?;
             server.check_own_goes_on()?;
-            server.hold("hangBeforeWritingVote").await;
+            server.lifecycle.hold("hangBeforeWritingVote").await;
             let doc = doc! { "term": vote.term, "candidateIndex": vote.candidate_index };
             server.internal.replace_only(&election_ns(), &doc.to_raw()).await?;
             server.sync_local().await?;
@@ -448,9 +454,9 @@ impl Effects for ServerEffects {
     }
     fn applied_settings(&self) {
         if let Ok(server) = self.server()
-            && let Err(e) = server.restore_settings()
+            && let Err(e) = server.settings.restore()
         {
-            server.fatal("The set's settings could not be read", &e.message);
+            server.lifecycle.fatal("The set's settings could not be read", &e.message);
         }
     }
     fn local_identity(&self) -> Result<DocBuf> {
@@ -484,13 +490,13 @@ impl Effects for ServerEffects {
     }
     fn fatal(&self, what: &str, why: &Error) {
         if let Ok(server) = self.server()
-            && !server.stopping.is_stopping()
+            && !server.lifecycle.is_stopping()
         {
-            server.fatal(what, &why.message);
+            server.lifecycle.fatal(what, &why.message);
         }
     }
     fn is_stopping(&self) -> bool {
-        self.server().map_or(true, |s| s.stopping.is_stopping())
+        self.server().map_or(true, |s| s.lifecycle.is_stopping())
     }
 }
 
@@ -547,7 +553,7 @@ impl Server {
             sync.stop();
         }
         let path = self.data_path.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(path) = path.filter(|_| self.fatal_error().is_none()) {
+        if let Some(path) = path.filter(|_| self.lifecycle.fatal_error().is_none()) {
             path.stop().await;
             self.env.log.info(Component::Repl, 21107, "Finished oplog application", |_| {});
         }
@@ -573,15 +579,15 @@ impl Server {
             Ended::Copied => None,
             Ended::Stopped => Some("the initial sync was stopped"),
             Ended::CopiedFiles => {
-                self.request_restart();
-                self.stopping.wait_stopping().await;
+                self.lifecycle.request_restart();
+                self.lifecycle.wait_stopping().await;
                 Some("the server starts again with the copied files")
             }
         };
         if let Some(why) = ended {
             return Err(Error::new(ErrorCode::ShutdownInProgress, why));
         }
-        self.restore_settings()?;
+        self.settings.restore()?;
         self.restore_retryable_writes()?;
         self.restore_prepared()?;
         let top = self.top_of_log()?;

@@ -40,7 +40,7 @@ impl Server {
                     server.tell(Event::Emptied { promised });
                 }
                 Ok(None) => {}
-                Err(e) => server.fatal("Resync failed", &e.message),
+                Err(e) => server.lifecycle.fatal("Resync failed", &e.message),
             }
         });
         Ok(())

@@ -14,7 +14,7 @@
 //!
 //! A crash anywhere finds the log either whole (this node parts from its source again, and rolls back again) or cut.
 
-use crate::{Server, tasks};
+use crate::Server;
 use pando_base::mutants::{Mutant as Planted, broken as planted};
 use pando_base::{Error, ErrorCode, Millis, Namespace, OpTime, Result, Timestamp, limits};
 use pando_bson::{DocBuilder, Value, doc};
@@ -139,7 +139,7 @@ impl Server {
                     );
                     server.tell(Event::FollowerState(server.follower_state()));
                 }
-                Err(e) => server.fatal("Rollback failed", &e.message),
+                Err(e) => server.lifecycle.fatal("Rollback failed", &e.message),
             }
         });
     }
@@ -177,7 +177,7 @@ impl Server {
         });
         let killed = self.quiet_down().await;
         self.transitions.note(&self.instance.clients, "rollback", killed);
-        self.hold("rollbackHangAfterTransitionToRollback").await;
+        self.lifecycle.hold("rollbackHangAfterTransitionToRollback").await;
         let point = match common_point::find(&self.data_path_deps()?, source).await? {
             Found::At(point) => *point,
             Found::NoneSince(reached) => {
@@ -190,13 +190,13 @@ impl Server {
         let way = self.way_back(&point)?;
         let fetched = match way {
             Way::Refetch => {
-                self.hold("rollbackHangBeforeFetching").await;
+                self.lifecycle.hold("rollbackHangBeforeFetching").await;
                 Some(refetch::fetch(&self.data_path_deps()?, source, common.ts).await?)
             }
             _ => None,
         };
         let rbid = self.count_rollback(common).await?;
-        self.hold("rollbackHangAfterIncrementingRollbackId").await;
+        self.lifecycle.hold("rollbackHangAfterIncrementingRollbackId").await;
         self.catalog.end_builds("the node rolls back").await;
         let undone = Arc::new(point.undone);
         let kept = if self.instance.params.bool(Param::createRollbackDataFiles) {
@@ -204,7 +204,7 @@ impl Server {
         } else {
             0
         };
-        self.hold("rollbackHangAfterWritingRollbackFiles").await;
+        self.lifecycle.hold("rollbackHangAfterWritingRollbackFiles").await;
         // Whoever reads the log may have begun since.
         self.quiet_down().await;
         let stable = self.storage.stable();
@@ -221,7 +221,7 @@ impl Server {
             None => catalog.roll_back(common.ts).map(Redone::Replayed),
         });
         let redone = redone.await.unwrap_or_else(|| Err(Error::internal("the rollback panicked")))?;
-        self.hold("rollbackHangAfterRecoveringToStable").await;
+        self.lifecycle.hold("rollbackHangAfterRecoveringToStable").await;
         self.forget_sessions();
         if !planted(Planted::RetryableForgottenByRollback) {
             self.restore_retryable_writes()?;
@@ -316,14 +316,6 @@ impl Server {
         Ok(rbid)
     }
 
-    /// Stands still here while a test wants it.
-    pub(crate) async fn hold(&self, name: &str) {
-        let Some(point) = self.instance.fail_points.get(name).filter(|p| p.is_active()) else { return };
-        if point.check(&*self.env.rng, |_| true).is_some() {
-            tasks::either(point.wait_while_active(), self.stopping.wait_stopping()).await;
-        }
-    }
-
     fn tell_rollback(&self, s: Summary<'_>) {
         let ended = self.env.clock.wall_ms();
         let first = s.undone.oldest.map_or(OpTime::NULL, |p| p.op_time);
@@ -387,7 +379,7 @@ impl Server {
             let users = kill(true);
             let busy = users + kill(false);
             killed = killed.max(users);
-            if busy == 0 || self.stopping.is_stopping() {
+            if busy == 0 || self.lifecycle.is_stopping() {
                 return killed;
             }
             self.env.clock.sleep(Duration::from_millis(limits::ROLLBACK_POLL_MS)).await;

@@ -60,8 +60,8 @@ impl ReplicaSetAware for Housekeeping {
         let Some(server) = self.0.upgrade() else { return };
         server.cluster_time_keys.forget();
         server.index_builds.tell(index_builds::Event::RolledBack);
-        if let Err(e) = server.restore_settings() {
-            server.fatal("The set's settings could not be read", &e.message);
+        if let Err(e) = server.settings.restore() {
+            server.lifecycle.fatal("The set's settings could not be read", &e.message);
         }
     }
 }

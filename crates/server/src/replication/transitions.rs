@@ -84,19 +84,19 @@ impl Server {
             waited += turn;
             if !limit.is_zero() && waited >= limit {
                 let why = "operations that write do not end";
-                return self.fatal("The replication state transition lock cannot be had", why);
+                return self.lifecycle.fatal("The replication state transition lock cannot be had", why);
             }
         }
         gate.note_alone(waits.then(|| self.env.clock.mono().saturating_sub(from)));
         self.catalog.yield_prepared();
         let log = self.storage.log();
         if let Err(e) = log.wait_durable(log.last()).await {
-            return self.fatal("The log could not be synced at a change of role", &e.message);
+            return self.lifecycle.fatal("The log could not be synced at a change of role", &e.message);
         }
         match self.top_of_log() {
             Ok(_) if !wrote => {}
             Ok(top) => self.progress.reset(top),
-            Err(e) => self.fatal("The log could not be read", &e.message),
+            Err(e) => self.lifecycle.fatal("The log could not be read", &e.message),
         }
     }
 }

@@ -2,7 +2,6 @@
 //! use before a majority holds it; all members read them (T-CC-2, T-CC-3).
 
 use crate::Server;
-use crate::tasks::pause;
 use pando_base::{Namespace, Result, Timestamp, limits};
 use pando_catalog::Uninterrupted;
 use pando_command::Param;
@@ -108,7 +107,7 @@ impl Server {
 pub(crate) async fn run(server: Arc<Server>) {
     let lasts = server.instance.params.int(Param::KeysRotationIntervalSec) as u64;
     let every = Duration::from_secs(limits::CLUSTER_TIME_KEYS_CHECK_SECS.min(lasts.div_ceil(2)));
-    while pause(&server, every).await {
+    while server.lifecycle.pause(every).await {
         if !server.repl.accepts_writes() || !server.repl.is_replicated() {
             continue;
         }

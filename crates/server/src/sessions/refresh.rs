@@ -5,7 +5,6 @@
 //! retryable writes.
 
 use crate::Server;
-use crate::tasks::pause;
 use crate::transaction::lsid_doc;
 use pando_base::{Error, ErrorCode, Namespace, Result, limits};
 use pando_bson::{DocBuf, DocBuilder};
@@ -212,7 +211,7 @@ fn deletes(ids: &[SessionId]) -> DocBuf {
 pub(crate) async fn run(server: Arc<Server>) {
     loop {
         let every = server.instance.params.int(Param::logicalSessionRefreshMillis).max(1);
-        if !pause(&server, Duration::from_millis(every as u64)).await {
+        if !server.lifecycle.pause(Duration::from_millis(every as u64)).await {
             return;
         }
         server.reap_sessions();

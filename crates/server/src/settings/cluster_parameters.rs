@@ -2,7 +2,7 @@
 //!
 //! There is one: `changeStreamOptions`, how long the documents before changes (pre-images) are shown.
 
-use crate::Server;
+use super::Settings;
 use pando_base::{Error, ErrorCode, Millis, Namespace, Result, Timestamp};
 use pando_bson::shape::{Field, Shape, check_fields};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
@@ -88,9 +88,9 @@ impl ClusterParameters {
     }
 }
 
-impl Server {
+impl Settings {
     /// Reads back what is stored, at the start and whenever this member applies a change of it.
-    pub(crate) fn restore_cluster_parameters(&self) -> Result<()> {
+    pub(super) fn restore_cluster_parameters(&self) -> Result<()> {
         let stored = self.internal.named(&cluster_parameters_ns(), CHANGE_STREAM_OPTIONS)?;
         let options = stored.and_then(|d| ChangeStreamOptions::from_doc(&d)).unwrap_or_default();
         self.cluster_parameters.set(options);
@@ -114,7 +114,7 @@ impl Server {
         let mut b = DocBuilder::new();
         options.append_to(&mut b);
         let doc: DocBuf = b.finish();
-        self.put_by_id(ctx, &cluster_parameters_ns(), &doc).await?;
+        self.put(ctx, &cluster_parameters_ns(), &doc).await?;
         // What is stored is in force, whoever else has set it meanwhile.
         self.restore_cluster_parameters()
     }

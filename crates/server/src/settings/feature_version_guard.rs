@@ -1,15 +1,15 @@
 //! The document of the feature compatibility version, written by whatever command: it is never nonsense, never goes, and
 //! what it says holds from its commit on.
 
-use crate::Server;
-use crate::settings::feature_version::{FEATURE_VERSION, FeatureVersion};
+use super::Settings;
+use super::feature_version::{FEATURE_VERSION, FeatureVersion};
 use pando_base::{Error, Result};
 use pando_bson::RawDoc;
 use pando_catalog::observer::{Deleted, Inserted, OpObserver, Updated};
 use pando_catalog::{Collection, WriteOp, WriteUnit};
 use std::sync::Weak;
 
-pub(crate) struct FeatureVersionGuard(pub(crate) Weak<Server>);
+pub(crate) struct FeatureVersionGuard(pub(crate) Weak<Settings>);
 
 fn is_it(coll: &Collection, doc: &RawDoc) -> bool {
     coll.ns.as_str() == "admin.system.version"
@@ -37,10 +37,10 @@ impl FeatureVersionGuard {
                 ),
             ));
         };
-        let server = self.0.clone();
+        let settings = self.0.clone();
         unit.after_commit(move |_| {
-            if let Some(server) = server.upgrade() {
-                server.set_feature_version(version);
+            if let Some(settings) = settings.upgrade() {
+                settings.set_feature_version(version);
             }
         });
         Ok(())

@@ -1,5 +1,8 @@
 //! Settings of the set that every member reads back from documents: default concerns, the feature version, blocked writes,
-//! cluster parameters.
+//! cluster parameters. And two that are this process's own: which databases are profiled, how long the oplog is kept.
+//!
+//! Commands change them through [`Settings`], which stores the document and puts it in force; whoever applies a primary's
+//! writes, rolls back or starts has them read again ([`Settings::restore`]). The part uses no other part.
 
 pub(crate) mod cluster_parameters;
 pub(crate) mod feature_version;
@@ -8,34 +11,80 @@ pub(crate) mod profiling;
 pub(crate) mod rw_defaults;
 pub(crate) mod user_writes;
 
-use crate::Server;
-use crate::settings::feature_version::{FEATURE_VERSION, FeatureVersion};
-use crate::settings::rw_defaults::ClusterWide;
-use crate::write::writes::ByCtx;
+use crate::by_ctx::ByCtx;
+use cluster_parameters::ClusterParameters;
+use feature_version::{FEATURE_VERSION, FeatureVersion};
+use pando_access::InternalCollections;
 use pando_base::{Namespace, Result};
 use pando_bson::{DocBuilder, Elem, RawDoc};
-use pando_command::OpCtx;
+use pando_catalog::Resource;
+use pando_catalog::lock::Lock;
+use pando_command::{Instance, OpCtx, Param};
+use pando_env::Env;
+use pando_storage::Storage;
+use profiling::Profiling;
+use rw_defaults::{ClusterWide, RwDefaults};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, PoisonError};
+use user_writes::UserWrites;
 
-impl Server {
-    /// Inserts `doc` or replaces the one with its `_id`, in any collection.
-    pub(crate) async fn put_by_id(&self, ctx: &OpCtx, ns: &Namespace, doc: &RawDoc) -> Result<()> {
-        let last = self.internal.put(&ByCtx(ctx), ns, doc).await?;
-        self.wrote(ctx, last);
-        Ok(())
+/// What is in force here.
+pub(crate) struct Settings {
+    env: Env,
+    instance: Arc<Instance>,
+    storage: Storage,
+    internal: InternalCollections,
+    pub(crate) rw_defaults: RwDefaults,
+    pub(crate) cluster_parameters: ClusterParameters,
+    pub(crate) user_writes: UserWrites,
+    feature_version: Mutex<FeatureVersion>,
+    /// Held while it is changed.
+    pub(crate) feature_version_lock: Lock,
+    pub(crate) profiling: Profiling,
+    /// Milliseconds of oplog that its size bound does not take away; 0 = only the size counts.
+    pub(crate) oplog_retention_ms: AtomicU64,
+}
+
+impl Settings {
+    pub(crate) fn new(
+        env: Env,
+        instance: Arc<Instance>,
+        storage: Storage,
+        internal: InternalCollections,
+        oplog_retention_ms: u64,
+    ) -> Settings {
+        Settings {
+            env,
+            instance,
+            storage,
+            internal,
+            rw_defaults: RwDefaults::default(),
+            cluster_parameters: ClusterParameters::default(),
+            user_writes: UserWrites::default(),
+            feature_version: Mutex::default(),
+            feature_version_lock: Lock::of(Resource::FeatureVersion),
+            profiling: Profiling::default(),
+            oplog_retention_ms: AtomicU64::new(oplog_retention_ms),
+        }
     }
 
+    /// Inserts `doc` or replaces the one with its `_id`, in any collection.
+    pub(crate) async fn put(&self, ctx: &OpCtx, ns: &Namespace, doc: &RawDoc) -> Result<()> {
+        ctx.wrote(self.internal.put(&ByCtx(ctx), ns, doc).await?);
+        Ok(())
+    }
     /// Removes the document with this `_id`, if there is one.
-    pub(crate) async fn remove_by_id(&self, ctx: &OpCtx, ns: &Namespace, id: Elem<'_>) -> Result<()> {
+    pub(crate) async fn remove(&self, ctx: &OpCtx, ns: &Namespace, id: Elem<'_>) -> Result<()> {
         let mut key = DocBuilder::new();
         key.elem(id);
         if let Some(last) = self.internal.remove(&ByCtx(ctx), ns, &key.finish()).await? {
-            self.wrote(ctx, last);
+            ctx.wrote(last);
         }
         Ok(())
     }
 
-    /// Reads back what `setDefaultRWConcern` and `setFeatureCompatibilityVersion` stored.
-    pub(crate) fn restore_settings(&self) -> Result<()> {
+    /// Reads all of them back: at the start, when this member applies a change of one, after a rollback.
+    pub(crate) fn restore(&self) -> Result<()> {
         let stored = self.internal.named(&settings_ns(), RW_DEFAULTS)?;
         let mut v = stored.map_or_else(ClusterWide::default, |doc| ClusterWide::from_doc(&doc));
         v.local_wall_ms = self.env.clock.wall_ms();
@@ -46,7 +95,16 @@ impl Server {
         self.restore_cluster_parameters()
     }
     pub(crate) async fn save_rw_defaults(&self, ctx: &OpCtx, v: &ClusterWide) -> Result<()> {
-        self.put_by_id(ctx, &settings_ns(), &v.to_doc(RW_DEFAULTS)).await
+        self.put(ctx, &settings_ns(), &v.to_doc(RW_DEFAULTS)).await
+    }
+
+    pub(crate) fn feature_version(&self) -> FeatureVersion {
+        *self.feature_version.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    /// Also as a parameter, which tells the version alone.
+    fn set_feature_version(&self, v: FeatureVersion) {
+        *self.feature_version.lock().unwrap_or_else(PoisonError::into_inner) = v;
+        self.instance.params.force_text(Param::featureCompatibilityVersion, v.version);
     }
 }
 

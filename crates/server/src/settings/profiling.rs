@@ -1,7 +1,8 @@
 //! Which databases are profiled (`profile`), and the entries that result.
 
-use crate::Server;
-use crate::tasks::either;
+use super::Settings;
+use crate::lifecycle::{Lifecycle, either};
+use pando_access::InternalCollections;
 use pando_base::{Error, ErrorCode, Namespace, Result, limits};
 use pando_bson::{DocBuf, RawDoc};
 use pando_catalog::CollectionOptions;
@@ -80,42 +81,42 @@ impl Profiling {
     }
 }
 
-impl Server {
+impl Profiling {
     /// Queues an entry for `<db>.system.profile`. A failure is not the profiled operation's failure: the entry is
     /// lost.
-    pub(crate) fn write_profile_entry(&self, db: &str, entry: DocBuf) {
-        let mut queue = self.profiling.queue.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(crate) fn write(&self, db: &str, entry: DocBuf) {
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         if queue.len() < limits::PROFILE_QUEUE_MAX {
             queue.push_back((db.to_owned(), entry));
-            self.profiling.queued.bump();
+            self.queued.bump();
         }
-    }
-
-    /// Inserts one entry; the collection (capped, not replicated) is made when it is missing.
-    async fn insert_profile_entry(&self, db: &str, entry: &RawDoc) -> Result<()> {
-        let ns = Namespace::unchecked(db, "system.profile");
-        let capped = || {
-            let capped = Some(Capped::new(limits::PROFILE_BYTES, None));
-            CollectionOptions { capped, ..CollectionOptions::default() }
-        };
-        self.internal.append(&ns, entry, capped).await
     }
 }
 
+/// Inserts one entry; the collection (capped, not replicated) is made when it is missing.
+async fn insert(internal: &InternalCollections, db: &str, entry: &RawDoc) -> Result<()> {
+    let ns = Namespace::unchecked(db, "system.profile");
+    let capped = || {
+        let capped = Some(Capped::new(limits::PROFILE_BYTES, None));
+        CollectionOptions { capped, ..CollectionOptions::default() }
+    };
+    internal.append(&ns, entry, capped).await
+}
+
 /// Writes queued entries as they come.
-pub(crate) async fn run(server: Arc<Server>) {
+pub(crate) async fn run(settings: Arc<Settings>, lifecycle: Arc<Lifecycle>) {
+    let profiling = &settings.profiling;
     loop {
-        let version = server.profiling.queued.version();
-        let batch =
-            std::mem::take(&mut *server.profiling.queue.lock().unwrap_or_else(PoisonError::into_inner));
+        let version = profiling.queued.version();
+        let batch = std::mem::take(&mut *profiling.queue.lock().unwrap_or_else(PoisonError::into_inner));
         for (db, entry) in &batch {
-            // See `write_profile_entry`.
-            let _ = server.insert_profile_entry(db, entry).await;
+            // See `Profiling::write`.
+            let _ = insert(&settings.internal, db, entry).await;
         }
         if batch.is_empty() {
-            either(server.profiling.queued.changed(version), server.stopping.wait_stopping()).await;
+            either(profiling.queued.changed(version), lifecycle.wait_stopping()).await;
         }
-        if server.stopping.is_stopping() {
+        if lifecycle.is_stopping() {
             return;
         }
     }

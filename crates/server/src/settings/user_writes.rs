@@ -4,7 +4,7 @@
 //! door is an observer of the write path: it refuses what an operation of a client changes in a user's database.
 //! Members that apply what a primary did, and the server's own tasks, pass.
 
-use crate::Server;
+use super::Settings;
 use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_bson::{DocBuf, RawDoc, Value, doc};
 use pando_catalog::observer::{Defined, Deleted, Inserted, OpObserver, Updated};
@@ -76,9 +76,9 @@ impl OpObserver for UserWrites {
     }
 }
 
-impl Server {
+impl Settings {
     /// Reads back what is stored, at the start and whenever this member applies a change of it.
-    pub(crate) fn restore_user_writes(&self) -> Result<()> {
+    pub(super) fn restore_user_writes(&self) -> Result<()> {
         let stored = self.internal.named(&sections_ns(), ALL)?;
         let blocks = |d: &RawDoc| matches!(d.get("blockUserWrites"), Some(Value::Boolean(true)));
         self.user_writes.0.store(stored.is_some_and(|d| blocks(&d)), SeqCst);
@@ -88,9 +88,9 @@ impl Server {
     pub(crate) async fn block_user_writes(&self, ctx: &OpCtx, block: bool) -> Result<()> {
         if block {
             let section = doc! { "_id": ALL, "blockNewUserShardedDDL": false, "blockUserWrites": true };
-            self.put_by_id(ctx, &sections_ns(), &section.to_raw()).await?;
+            self.put(ctx, &sections_ns(), &section.to_raw()).await?;
         } else if let Some(id) = all().first() {
-            self.remove_by_id(ctx, &sections_ns(), id).await?;
+            self.remove(ctx, &sections_ns(), id).await?;
         }
         self.restore_user_writes()
     }

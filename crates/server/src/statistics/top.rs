@@ -1,7 +1,6 @@
 //! Time spent per collection (`top`).
 
-use crate::Server;
-use pando_base::{Namespace, limits};
+use pando_base::limits;
 use pando_bson::DocBuilder;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -31,13 +30,6 @@ pub(crate) struct Usage {
 /// Counters of all collections. Sharded by nothing: one short lock per operation.
 #[derive(Default)]
 pub(crate) struct Top(Mutex<BTreeMap<String, [Usage; 9]>>);
-
-impl Server {
-    /// Counts an operation on `ns`.
-    pub(crate) fn time(&self, ns: &Namespace, kind: Kind, writes: bool, took: Duration) {
-        self.top.add(ns.as_str(), kind, writes, took, || self.catalog.snapshot().get(ns).is_some());
-    }
-}
 
 impl Top {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, [Usage; 9]>> {

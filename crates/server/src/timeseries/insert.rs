@@ -6,7 +6,7 @@
 use super::Series;
 use super::stage::Stage;
 use crate::Server;
-use crate::server::new_object_id;
+use crate::object_id::new_object_id;
 use crate::write::inserting::Inserted;
 use crate::write::writes::Retry;
 use pando_base::{Error, ErrorCode, OpTime, Result, limits};

@@ -148,7 +148,7 @@ impl Server {
             ReadAt::Latest => Timestamp::ZERO,
             _ => unit.txn().read_ts(),
         };
-        let (metrics, cache) = (self.txn_metrics.clone(), self.storage.memory_limit());
+        let (metrics, cache) = (self.statistics.transactions.clone(), self.storage.memory_limit());
         let open = OpenTxn::begin(ctx, *lsid, number, unit, read_timestamp, metrics, cache);
         Ok(Arc::new(open))
     }

@@ -3,7 +3,6 @@
 use super::OpenTxn;
 use super::metrics::Last;
 use crate::Server;
-use crate::tasks::pause;
 use pando_base::{Error, ErrorCode, Result, Timestamp};
 use pando_command::{OpCtx, Param, SessionId, W};
 use pando_env::Component;
@@ -77,7 +76,11 @@ impl Server {
         } else {
             ctx.set_last_op(done.last);
         }
-        self.txn_metrics.note_last(Last { operations: done.operations, bytes: done.bytes, write_concern });
+        self.statistics.transactions.note_last(Last {
+            operations: done.operations,
+            bytes: done.bytes,
+            write_concern,
+        });
         Ok(())
     }
 
@@ -162,7 +165,7 @@ impl Server {
 pub(crate) async fn expire(server: Arc<Server>) {
     loop {
         let limit = server.instance.params.int(Param::transactionLifetimeLimitSeconds).max(1) as u64;
-        if !pause(&server, Duration::from_millis((limit * 500).clamp(500, 60_000))).await {
+        if !server.lifecycle.pause(Duration::from_millis((limit * 500).clamp(500, 60_000))).await {
             return;
         }
         server.abort_expired();

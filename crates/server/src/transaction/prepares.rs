@@ -73,7 +73,7 @@ impl Server {
             loan.set_last_op(at);
             Ok(())
         })?;
-        self.txn_metrics.prepared();
+        self.statistics.transactions.prepared();
         ctx.set_last_op(at);
         Ok(at.ts)
     }
@@ -127,10 +127,10 @@ impl Server {
             Ok(())
         })?;
         ctx.set_last_op(done);
-        self.txn_metrics.prepared_ended(true);
+        self.statistics.transactions.prepared_ended(true);
         let write_concern =
             ctx.write_concern.clone().unwrap_or_else(|| pando_command::Node::default_write_concern(self));
-        self.txn_metrics.note_last(Last { operations: 0, bytes: 0, write_concern });
+        self.statistics.transactions.note_last(Last { operations: 0, bytes: 0, write_concern });
         Ok(())
     }
 
@@ -146,7 +146,7 @@ impl Server {
             Ok(())
         })?;
         ctx.set_last_op(done);
-        self.txn_metrics.prepared_ended(false);
+        self.statistics.transactions.prepared_ended(false);
         Ok(())
     }
 

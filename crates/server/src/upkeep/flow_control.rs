@@ -1,7 +1,6 @@
 //! The tickets that write commands of a primary take: refilled every second by the rule of [`pando_repl::flow_control`].
 
 use crate::Server;
-use crate::tasks::pause;
 use pando_base::{Millis, Result, Timestamp, limits};
 use pando_bson::{DocBuilder, RawDoc};
 use pando_command::{OpCtx, Param};
@@ -130,7 +129,7 @@ pub(crate) async fn run(server: Arc<Server>) {
         Duration::from_millis(limits::FLOW_CONTROL_PERIOD_MS) / limits::FLOW_CONTROL_SAMPLES_PER_PERIOD;
     let mut turns = 0;
     let mut begun = server.env.clock.mono();
-    while pause(&server, turn).await {
+    while server.lifecycle.pause(turn).await {
         turns += 1;
         let due = turns % limits::FLOW_CONTROL_SAMPLES_PER_PERIOD == 0;
         if !server.flow_is_controlled() {

@@ -45,7 +45,7 @@ pub(crate) async fn run(server: Arc<Server>) {
     }
     let mut core = IndexBuilds::default();
     let mut known: BTreeSet<Uuid> = BTreeSet::new();
-    while !server.stopping.is_stopping() {
+    while !server.lifecycle.is_stopping() {
         let (news, repl) = (server.catalog.build_news().clone(), server.repl.changed().clone());
         let (seen_news, seen_repl) = (news.version(), repl.version());
         let inbox = server.index_builds.changed.clone();
@@ -64,7 +64,7 @@ pub(crate) async fn run(server: Arc<Server>) {
         };
         let (mut a, mut b) = (pin!(news.changed(seen_news)), pin!(repl.changed(seen_repl)));
         let (mut c, mut d) = (pin!(inbox.changed(seen_inbox)), pin!(server.env.clock.sleep(look)));
-        let mut stop = pin!(server.stopping.wait_stopping());
+        let mut stop = pin!(server.lifecycle.wait_stopping());
         std::future::poll_fn(|cx| {
             let any = a.as_mut().poll(cx).is_ready()
                 | b.as_mut().poll(cx).is_ready()

@@ -1,7 +1,6 @@
 //! The TTL monitor: deletes documents whose time is over, one small unit after another.
 
 use crate::Server;
-use crate::tasks::pause;
 use pando_base::{Error, ErrorCode, Result};
 use pando_catalog::Interrupt;
 use pando_command::Param;
@@ -15,7 +14,7 @@ struct WhilePrimary<'a>(&'a Server);
 
 impl Interrupt for WhilePrimary<'_> {
     fn check(&self) -> Result<()> {
-        if self.0.stopping.is_stopping() {
+        if self.0.lifecycle.is_stopping() {
             return Err(Error::new(ErrorCode::InterruptedAtShutdown, "the server is shutting down"));
         }
         if !self.0.repl.accepts_writes() {
@@ -34,7 +33,7 @@ pub(crate) struct TtlStats {
 pub(crate) async fn run(server: Arc<Server>) {
     loop {
         let every = server.instance.params.int(Param::ttlMonitorSleepSecs).max(1);
-        if !pause(&server, Duration::from_secs(every as u64)).await {
+        if !server.lifecycle.pause(Duration::from_secs(every as u64)).await {
             return;
         }
         if !server.instance.params.bool(Param::ttlMonitorEnabled)

@@ -1,8 +1,9 @@
 //! Inserting what a command brings for one collection: as documents, or as measurements of a time series.
 
 use crate::Server;
+use crate::by_ctx::ByCtx;
 use crate::timeseries::Series;
-use crate::write::writes::{ByCtx, Retry};
+use crate::write::writes::Retry;
 use pando_base::{Error, Namespace, OpTime, Result, limits};
 use pando_bson::RawDoc;
 use pando_command::OpCtx;

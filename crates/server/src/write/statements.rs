@@ -239,7 +239,7 @@ impl Server {
         retry: &mut Retry,
         stmt_ids: &[i32],
     ) -> Result<(Bson, DocBuf)> {
-        let new_id = || crate::server::new_object_id(&self.env);
+        let new_id = || crate::object_id::new_object_id(&self.env);
         let doc = match s.supplied() {
             Some(new) => job.plan.upsert_supplied(s.filter, new, new_id)?,
             None => job.plan.upsert(s.filter, new_id)?,

@@ -4,21 +4,12 @@
 use crate::Server;
 use pando_base::{Error, ErrorCode, OpTime, Result, Timestamp, limits};
 use pando_bson::{ArrayBuilder, Bson, DocBuf, DocBuilder, RawDoc};
-use pando_catalog::{Interrupt, SessionRef, WriteOp};
+use pando_catalog::{SessionRef, WriteOp};
 use pando_command::args::safe_i64;
 use pando_command::{OpCtx, Reply};
 use pando_oplog::entry::ImageKind;
 use pando_repl::state::election_id;
 use pando_session::retryable::{Begin, Image, Loan};
-
-/// Stops long writes when their operation is killed or out of time.
-pub(crate) struct ByCtx<'a>(pub(crate) &'a OpCtx);
-
-impl Interrupt for ByCtx<'_> {
-    fn check(&self) -> Result<()> {
-        self.0.check_interrupt()
-    }
-}
 
 /// A write command's retryable-write side: the session's record and the statement numbers.
 pub(crate) struct Retry {
@@ -159,7 +150,7 @@ impl WriteTotals {
             append_position(server, ctx.client.last_op(), b);
         }
         if !retried.is_empty() {
-            server.txn_metrics.retried(retried.len());
+            server.statistics.transactions.retried(retried.len());
             b.array("retriedStmtIds", |a| {
                 for id in retried {
                     a.bson(&Bson::Int32(*id));
@@ -219,12 +210,6 @@ fn append_errors(a: &mut ArrayBuilder, errors: &[(usize, Error)]) {
 }
 
 impl Server {
-    /// Notes where in the log a definition change left its last entry.
-    pub(crate) fn wrote(&self, ctx: &OpCtx, last: OpTime) {
-        if !last.is_null() {
-            ctx.set_last_op(last);
-        }
-    }
     /// Before a write: no `fsync` lock, room in memory, a majority that can follow.
     pub(crate) async fn before_write(&self, ctx: &OpCtx) -> Result<()> {
         ctx.arguments_read()?;

@@ -17,15 +17,13 @@
 //! | noop writer | every `periodicNoopIntervalSecs` when idle | an entry, so that time moves on |
 
 use crate::Server;
+use crate::lifecycle::either;
 use pando_base::mutants::{Mutant as Planted, broken as planted};
 use pando_base::{Result, Timestamp, limits};
 use pando_command::Param;
 use pando_env::Component;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::task::Poll;
 use std::time::Duration;
 
 pub(crate) fn spawn_all(server: &Arc<Server>) {
@@ -43,46 +41,29 @@ pub(crate) fn spawn_all(server: &Arc<Server>) {
     env.spawn("ttl", crate::upkeep::ttl::run(s()));
     env.spawn("index builds", crate::upkeep::index_builds::run(s()));
     env.spawn("noop writer", write_noops(s()));
-    env.spawn("profiler", crate::settings::profiling::run(s()));
-}
-
-/// Whichever ends first.
-pub(crate) async fn either(a: impl Future<Output = ()> + Send, b: impl Future<Output = ()> + Send) {
-    let (mut a, mut b) = (std::pin::pin!(a), std::pin::pin!(b));
-    std::future::poll_fn(move |cx| {
-        let first = a.as_mut().poll(cx).is_ready();
-        let second = Pin::as_mut(&mut b).poll(cx).is_ready();
-        if first || second { Poll::Ready(()) } else { Poll::Pending }
-    })
-    .await;
-}
-
-/// Sleeps; false when the server is stopping.
-pub(crate) async fn pause(server: &Server, d: Duration) -> bool {
-    either(server.env.clock.sleep(d), server.stopping.wait_stopping()).await;
-    !server.stopping.is_stopping()
+    env.spawn("profiler", crate::settings::profiling::run(server.settings.clone(), server.lifecycle.clone()));
 }
 
 async fn flush_log(server: Arc<Server>) {
     let log = server.storage.log().clone();
-    while !server.stopping.is_stopping() {
+    while !server.lifecycle.is_stopping() {
         let interval = server.instance.params.int(Param::journalCommitInterval).max(1);
         let timer = server.env.clock.sleep(Duration::from_millis(interval as u64));
-        either(either(log.wait_flush_wanted(), timer), server.stopping.wait_stopping()).await;
+        either(either(log.wait_flush_wanted(), timer), server.lifecycle.wait_stopping()).await;
         if let Some(e) = log.poisoned() {
-            return server.fatal("The log could not be written", &e.message);
+            return server.lifecycle.fatal("The log could not be written", &e.message);
         }
         if !log.has_unsynced() {
             continue;
         }
-        server.hold("pauseJournalFlusherThread").await;
+        server.lifecycle.hold("pauseJournalFlusherThread").await;
         server.instance.fail_points.panic_if_asked(&*server.env.rng, "log flusher");
         let flushing = log.clone();
         match server.env.offload(move || flushing.flush_once()).await {
             Some(Ok(())) => server.note_synced(),
             // After a failed sync nothing is known about the file (the log refuses everything from here on).
-            Some(Err(e)) => return server.fatal("The log could not be written", &e.message),
-            None => return server.fatal("The log flusher failed", "panic"),
+            Some(Err(e)) => return server.lifecycle.fatal("The log could not be written", &e.message),
+            None => return server.lifecycle.fatal("The log flusher failed", "panic"),
         }
     }
 }
@@ -101,8 +82,8 @@ async fn checkpoint(server: Arc<Server>) {
         let look = if every > 0.0 { every.min(POLL) } else { POLL };
         let look = server.env.clock.sleep(Duration::from_secs_f64(look));
         let wanted = server.storage.wait_checkpoint_wanted();
-        either(wanted, either(look, server.stopping.wait_stopping())).await;
-        if server.stopping.is_stopping() {
+        either(wanted, either(look, server.lifecycle.wait_stopping())).await;
+        if server.lifecycle.is_stopping() {
             return;
         }
         let now = server.env.clock.mono();
@@ -118,7 +99,7 @@ async fn checkpoint(server: Arc<Server>) {
             });
             // Nothing is known any more about what a failed write or sync left behind.
             if server.storage.log().poisoned().is_some() {
-                return server.fatal("The checkpoint failed", &e.message);
+                return server.lifecycle.fatal("The checkpoint failed", &e.message);
             }
         }
     }
@@ -146,7 +127,7 @@ impl Server {
     /// `oplogMinRetentionHours`: what is younger stays whatever the oplog's size.
     /// So does what a start needs to know what sessions have done.
     fn keep_recent_oplog(&self) -> Result<()> {
-        let ms = i64::try_from(self.oplog_retention_ms.load(Relaxed)).unwrap_or(i64::MAX);
+        let ms = i64::try_from(self.settings.oplog_retention_ms.load(Relaxed)).unwrap_or(i64::MAX);
         let oldest = self.env.clock.wall_ms().saturating_sub(ms).max(0) / 1000;
         let retained = (ms > 0).then(|| Timestamp::new(oldest as u32, 0));
         let sessions = self.catalog.sessions_upto()?.map(|upto| upto.ts);
@@ -196,16 +177,16 @@ async fn storage_step(server: Arc<Server>) {
                 });
                 Duration::from_secs(1)
             }
-            None => return server.fatal("Storage maintenance failed", "panic"),
+            None => return server.lifecycle.fatal("Storage maintenance failed", "panic"),
         };
-        if !pause(&server, wait).await {
+        if !server.lifecycle.pause(wait).await {
             return;
         }
     }
 }
 
 async fn move_timestamps(server: Arc<Server>) {
-    while pause(&server, Duration::from_secs(1)).await {
+    while server.lifecycle.pause(Duration::from_secs(1)).await {
         server.advance_stable();
         if let Err(e) = server.note_sessions_known() {
             server.env.log.warn(Component::Repl, 9100033, "The newest log entry could not be read", |a| {
@@ -223,7 +204,7 @@ async fn move_timestamps(server: Arc<Server>) {
 async fn reap_cursors(server: Arc<Server>) {
     loop {
         let every = server.instance.params.int(Param::clientCursorMonitorFrequencySecs).max(1);
-        if !pause(&server, Duration::from_secs(every as u64)).await {
+        if !server.lifecycle.pause(Duration::from_secs(every as u64)).await {
             return;
         }
         let idle_max = server.instance.params.int(Param::cursorTimeoutMillis).max(0);
@@ -240,7 +221,7 @@ async fn write_noops(server: Arc<Server>) {
     let last = AtomicU64::new(0);
     loop {
         let every = server.instance.params.int(Param::periodicNoopIntervalSecs).max(1);
-        if !pause(&server, Duration::from_secs(every as u64)).await {
+        if !server.lifecycle.pause(Duration::from_secs(every as u64)).await {
             return;
         }
         let newest = server.storage.log().last();

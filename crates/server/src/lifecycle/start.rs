@@ -1,0 +1,128 @@
+//! The parts of a server, put together.
+
+use crate::cursors::spill::Spills;
+use crate::lifecycle::{Lifecycle, tasks};
+use crate::object_id::new_object_id;
+use crate::settings::Settings;
+use crate::settings::feature_version_guard::FeatureVersionGuard;
+use crate::statistics::Statistics;
+use crate::{Config, Server};
+use pando_access::InternalCollections;
+use pando_base::Result;
+use pando_catalog::{Catalog, OpenOptions};
+use pando_command::Instance;
+use pando_env::sync::Notify;
+use pando_env::{Component, Env};
+use pando_repl::Repl;
+use pando_session::{Cursors, Sessions};
+use pando_storage::{Storage, staging};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, OnceLock};
+
+impl Server {
+    /// Opens the data, recovers, takes its place in the replica set and starts the background tasks.
+    pub async fn start(env: Env, mut config: Config) -> Result<Arc<Server>> {
+        let params = std::mem::take(&mut config.params);
+        let instance = Instance::new(env.clone(), params);
+        let replicated = config.repl_set.is_some();
+        config.storage.replicated = true;
+        if replicated {
+            crate::replication::member_alone::check_params(&instance.params)?;
+        }
+        let retention = config.oplog_min_retention.as_millis() as u64;
+        if staging::adopt_staged(&*env.disk)? {
+            env.log.info(Component::InitSync, 9100021, "The copied files are this node's data now", |_| {});
+        }
+        let storage = Storage::open(env.clone(), config.storage.clone())?;
+        // Until it is known which transactions are prepared.
+        storage.hold_log(replicated);
+        let catalog = Catalog::open(env.clone(), storage.clone(), OpenOptions { replset: replicated })?;
+        let spills = Spills::open(&env)?;
+        let repl = Repl::new(config.repl_set.clone(), new_object_id(&env));
+        let (points, rng) = (instance.clone(), env.rng.clone());
+        catalog.hold_builds_while(move || {
+            let at = |name: &str| points.fail_points.get(name).and_then(|p| p.check(&*rng, |_| true));
+            if let Some(data) = at("failIndexBuildWithError") {
+                let code = data.get("error").and_then(|v| v.as_i64()).unwrap_or_default() as i32;
+                return Err(pando_base::Error::new(
+                    pando_base::ErrorCode(code),
+                    "the fail point 'failIndexBuildWithError' is on",
+                ));
+            }
+            Ok(at("hangAfterStartingIndexBuild").is_some())
+        });
+        let data_pool = pando_rpc::Pool::new(env.clone(), pando_rpc::Options::default());
+        let internal = InternalCollections::new(catalog.clone());
+        let settings = Arc::new(Settings::new(
+            env.clone(),
+            instance.clone(),
+            storage.clone(),
+            internal.clone(),
+            retention,
+        ));
+        let statistics = Statistics::new(catalog.clone());
+        let lifecycle = Arc::new(Lifecycle::new(env.clone(), instance.clone()));
+        let server = Arc::new(Server {
+            env,
+            config,
+            instance,
+            registry: crate::commands::registry(),
+            storage,
+            internal,
+            catalog,
+            repl: Arc::new(repl),
+            coordinator: OnceLock::new(),
+            services: OnceLock::new(),
+            stepped_up: Notify::new(),
+            progress: Arc::default(),
+            data_path: Mutex::default(),
+            data_pool,
+            initial_sync: Mutex::default(),
+            cursors: Cursors::default(),
+            sessions: Sessions::default(),
+            sessions_known: Default::default(),
+            session_rows: Default::default(),
+            sessions_waiting: Default::default(),
+            session_rounds: Default::default(),
+            retryable: Arc::default(),
+            cluster_time_keys: Default::default(),
+            settings,
+            statistics,
+            lifecycle,
+            open_buckets: Default::default(),
+            index_builds: Default::default(),
+            fsync_lock: Default::default(),
+            tickets: Default::default(),
+            transitions: Default::default(),
+            catch_ups: Default::default(),
+            ttl: Default::default(),
+            backups: Default::default(),
+            spills,
+            rollbacks: Default::default(),
+            member_alone: AtomicBool::new(false),
+            restored: AtomicBool::new(false),
+            member_door: Default::default(),
+            identity_is_staged: AtomicBool::new(false),
+        });
+        server.catalog.add_observer(Arc::new(FeatureVersionGuard(Arc::downgrade(&server.settings))));
+        server.catalog.add_observer(Arc::new(server.settings.user_writes.clone()));
+        if replicated {
+            server.catalog.judge_builds();
+            server.show_tables()?;
+        }
+        tasks::spawn_all(&server);
+        let stepped_up = server.stepped_up.version();
+        server.take_back_identity().await?;
+        server.take_place().await?;
+        if server.catalog.gate().is_read_only() {
+            return Ok(server);
+        }
+        if !replicated {
+            server.catalog.drop_temp_collections().await?;
+            server.catalog.resume_builds().await?;
+        } else if server.repl.is_alone() {
+            server.stepped_up.changed(stepped_up).await;
+        }
+        Ok(server)
+    }
+}
