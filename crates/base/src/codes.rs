@@ -8,26 +8,12 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ErrorCode(pub i32);
 
-/// What drivers may do about an error (bits of [`ErrorCode::class`]).
-pub mod class {
-    /// `RetryableWriteError` on retryable writes; transient in a transaction; resumable for change streams.
-    pub const RETRIABLE: u8 = 1;
-    /// `TransientTransactionError` inside a transaction though not retriable.
-    pub const TRANSIENT_IN_TXN: u8 = 2;
-    /// `ResumableChangeStreamError` though not retriable.
-    pub const RESUMABLE: u8 = 4;
-    /// "Not writable primary": a state-change error.
-    pub const NOT_PRIMARY: u8 = 8;
-    /// "Node is recovering": a state-change error.
-    pub const RECOVERING: u8 = 16;
-    /// Shutting down: drivers also drop their pool.
-    pub const SHUTDOWN: u8 = 32;
-    /// The connection closes after the reply.
-    pub const CLOSES: u8 = 64;
-    /// Overload: carries the overload labels.
-    pub const OVERLOAD: u8 = 128;
-}
+pub mod class;
+
 use class::*;
+
+/// Drivers repeat both reads and writes.
+const DRIVERS_RETRY: u32 = RETRYABLE_WRITE | RETRYABLE_READ;
 
 macro_rules! codes {
     ($($number:literal $name:ident $class:expr;)*) => {
@@ -37,7 +23,7 @@ macro_rules! codes {
             $(pub const $name: ErrorCode = ErrorCode($number);)*
         }
         /// (number, name, class bits), ascending.
-        pub const TABLE: &[(i32, &str, u8)] = &[$(($number, stringify!($name), $class),)*];
+        pub const TABLE: &[(i32, &str, u32)] = &[$(($number, stringify!($name), $class),)*];
     };
 }
 
@@ -46,8 +32,8 @@ codes! {
     2 BadValue 0;
     4 NoSuchKey 0;
     5 GraphContainsCycle 0;
-    6 HostUnreachable RETRIABLE;
-    7 HostNotFound RETRIABLE;
+    6 HostUnreachable RETRIABLE | NETWORK | DRIVERS_RETRY;
+    7 HostNotFound RETRIABLE | NETWORK | DRIVERS_RETRY;
     8 UnknownError 0;
     9 FailedToParse 0;
     11 UserNotFound 0;
@@ -62,7 +48,7 @@ codes! {
     21 EmptyArrayOperation 0;
     22 InvalidBSON 0;
     23 AlreadyInitialized 0;
-    24 LockTimeout TRANSIENT_IN_TXN;
+    24 LockTimeout TRANSIENT_IN_TXN | INTERRUPTION;
     26 NamespaceNotFound 0;
     27 IndexNotFound 0;
     28 PathNotViable 0;
@@ -72,12 +58,12 @@ codes! {
     34 CannotBackfillArray 0;
     35 UserModificationFailed 0;
     40 ConflictingUpdateOperators 0;
-    43 CursorNotFound RESUMABLE;
+    43 CursorNotFound RESUMABLE | CURSOR_INVALIDATED;
     46 LockBusy 0;
     47 NoMatchingDocument 0;
     48 NamespaceExists 0;
     49 InvalidRoleModification 0;
-    50 MaxTimeMSExpired 0;
+    50 MaxTimeMSExpired INTERRUPTION | EXCEEDED_TIME_LIMIT | ENDS_COMMAND;
     51 ManualInterventionRequired 0;
     52 DollarPrefixedFieldName 0;
     53 InvalidIdField 0;
@@ -87,7 +73,7 @@ codes! {
     57 DottedFieldName 0;
     59 CommandNotFound 0;
     61 ShardKeyNotFound 0;
-    63 StaleShardVersion RESUMABLE;
+    63 StaleShardVersion RESUMABLE | STALE_ROUTING;
     64 WriteConcernFailed 0;
     65 MultipleErrorsOccurred 0;
     66 ImmutableField 0;
@@ -105,14 +91,14 @@ codes! {
     85 IndexOptionsConflict 0;
     86 IndexKeySpecsConflict 0;
     87 CannotSplit 0;
-    89 NetworkTimeout RETRIABLE;
+    89 NetworkTimeout RETRIABLE | NETWORK | DRIVERS_RETRY;
     90 CallbackCanceled 0;
-    91 ShutdownInProgress RETRIABLE | RECOVERING | SHUTDOWN;
+    91 ShutdownInProgress RETRIABLE | RECOVERING | SHUTDOWN | DRIVERS_RETRY | ENDS_COMMAND;
     92 SecondaryAheadOfPrimary 0;
     93 InvalidReplicaSetConfig 0;
     94 NotYetInitialized 0;
     95 NotSecondary 0;
-    96 OperationFailed 0;
+    96 OperationFailed CURSOR_INVALIDATED;
     100 UnsatisfiableWriteConcern 0;
     101 OutdatedClient 0;
     103 NewReplicaSetConfigurationIncompatible 0;
@@ -137,7 +123,7 @@ codes! {
     125 CommandFailed 0;
     127 UnrecoverableRollbackError 0;
     133 FailedToSatisfyReadPreference RESUMABLE;
-    134 ReadConcernMajorityNotAvailableYet RETRIABLE;
+    134 ReadConcernMajorityNotAvailableYet RETRIABLE | RETRYABLE_READ;
     135 StaleTerm 0;
     136 CappedPositionLost 0;
     138 RemoteOplogStale 0;
@@ -145,10 +131,10 @@ codes! {
     140 InvalidSSLConfiguration 0;
     141 SSLHandshakeFailed 0;
     143 CursorInUse 0;
-    146 ExceededMemoryLimit 0;
+    146 ExceededMemoryLimit ENDS_BATCH;
     148 ReadConcernMajorityNotEnabled 0;
     149 NoConfigPrimary 0;
-    150 StaleEpoch TRANSIENT_IN_TXN | RESUMABLE;
+    150 StaleEpoch TRANSIENT_IN_TXN | RESUMABLE | STALE_ROUTING;
     152 OplogOutOfOrder 0;
     153 ChunkTooBig 0;
     155 CannotApplyOplogWhilePrimary 0;
@@ -164,7 +150,7 @@ codes! {
     168 InvalidPipelineOperator 0;
     169 CommandOnShardedViewNotSupportedOnMongod 0;
     171 CannotIndexParallelArrays 0;
-    175 QueryPlanKilled 0;
+    175 QueryPlanKilled CURSOR_INVALIDATED;
     177 ZoneNotFound 0;
     178 RangeOverlapConflict 0;
     181 AmbiguousIndexKeyPattern 0;
@@ -175,14 +161,14 @@ codes! {
     186 ClientMetadataCannotBeMutated 0;
     187 LinearizableReadConcernError 0;
     188 IncompatibleServerVersion 0;
-    189 PrimarySteppedDown RETRIABLE | RECOVERING;
+    189 PrimarySteppedDown RETRIABLE | RECOVERING | DRIVERS_RETRY | ENDS_COMMAND;
     193 NoShardingEnabled 0;
     194 BalancerInterrupted 0;
     195 ViewPipelineMaxSizeExceeded 0;
     197 InvalidIndexSpecificationOption 0;
     200 ChunkRangeCleanupPending 0;
     201 CannotBuildIndexKeys 0;
-    202 NetworkInterfaceExceededTimeLimit 0;
+    202 NetworkInterfaceExceededTimeLimit EXCEEDED_TIME_LIMIT;
     203 ShardingStateNotInitialized 0;
     204 TimeProofMismatch 0;
     205 ClusterTimeFailsRateLimiter 0;
@@ -195,13 +181,13 @@ codes! {
     214 AuthenticationRestrictionUnmet 0;
     215 DatabaseDropPending 0;
     216 ElectionInProgress 0;
-    217 IncompleteTransactionHistory 0;
+    217 IncompleteTransactionHistory ENDS_COMMAND;
     218 UpdateOperationFailed 0;
     221 IndexModified 0;
     222 CloseChangeStream 0;
     223 IllegalOpMsgFlag CLOSES;
     224 QueryFeatureNotAllowed 0;
-    225 TransactionTooOld 0;
+    225 TransactionTooOld ENDS_COMMAND;
     226 AtomicityFailure 0;
     227 CannotImplicitlyCreateCollection 0;
     228 SessionTransferIncomplete 0;
@@ -209,13 +195,13 @@ codes! {
     233 TooManyDocumentSequences CLOSES;
     234 RetryChangeStream RESUMABLE;
     235 InternalErrorNotSupported 0;
-    237 CursorKilled 0;
+    237 CursorKilled INTERRUPTION | CURSOR_INVALIDATED | ENDS_COMMAND;
     238 NotImplemented 0;
     239 SnapshotTooOld TRANSIENT_IN_TXN;
     241 ConversionFailure 0;
     242 CannotCreateCollection 0;
     246 SnapshotUnavailable TRANSIENT_IN_TXN;
-    249 StaleDbVersion TRANSIENT_IN_TXN;
+    249 StaleDbVersion TRANSIENT_IN_TXN | STALE_ROUTING;
     250 StaleChunkHistory TRANSIENT_IN_TXN;
     251 NoSuchTransaction TRANSIENT_IN_TXN;
     256 TransactionCommitted 0;
@@ -223,7 +209,7 @@ codes! {
     258 UnknownFeatureCompatibilityVersion 0;
     260 InvalidResumeToken 0;
     261 TooManyLogicalSessions 0;
-    262 ExceededTimeLimit RETRIABLE;
+    262 ExceededTimeLimit RETRIABLE | INTERRUPTION | DRIVERS_RETRY | EXCEEDED_TIME_LIMIT | ENDS_COMMAND;
     263 OperationNotSupportedInTransaction 0;
     264 TooManyFilesOpen 0;
     265 OrphanedRangeCleanUpFailed 0;
@@ -232,22 +218,22 @@ codes! {
     272 MigrationConflict TRANSIENT_IN_TXN;
     276 IndexBuildAborted 0;
     278 UnsatisfiableCommitQuorum 0;
-    279 ClientDisconnect 0;
+    279 ClientDisconnect INTERRUPTION | ENDS_COMMAND;
     280 ChangeStreamFatalError 0;
-    281 TransactionCoordinatorSteppingDown 0;
-    282 TransactionCoordinatorReachedAbortDecision 0;
+    281 TransactionCoordinatorSteppingDown INTERRUPTION;
+    282 TransactionCoordinatorReachedAbortDecision INTERRUPTION;
     283 WouldChangeOwningShard 0;
     285 IndexBuildAlreadyInProgress 0;
     286 ChangeStreamHistoryLost 0;
     288 ChecksumMismatch CLOSES;
-    290 TransactionExceededLifetimeLimitSeconds 0;
+    290 TransactionExceededLifetimeLimitSeconds INTERRUPTION | EXCEEDED_TIME_LIMIT;
     291 NoQueryExecutionPlans 0;
     292 QueryExceededMemoryLimitNoDiskUseAllowed 0;
     303 SplitHorizonChange CLOSES;
     308 CurrentConfigNotCommittedYet 0;
     309 ExhaustCommandFinished 0;
     313 ResumableRangeDeleterDisabled 0;
-    314 ObjectIsBusy 0;
+    314 ObjectIsBusy CURSOR_INVALIDATED;
     315 TooStaleToSyncFromSource 0;
     319 MovePrimaryInProgress 0;
     321 TenantMigrationCommitted TRANSIENT_IN_TXN;
@@ -273,7 +259,7 @@ codes! {
     351 ChangeStreamStartAfterInvalidate 0;
     352 UnsupportedOpQueryCommand 0;
     354 LoadBalancerSupportMismatch CLOSES;
-    355 InterruptedDueToStorageChange 0;
+    355 InterruptedDueToStorageChange INTERRUPTION;
     356 TxnRetryCounterTooOld 0;
     357 InvalidBSONType 0;
     358 InternalTransactionNotSupported RETRIABLE;
@@ -293,7 +279,7 @@ codes! {
     400 CannotUpgrade 0;
     402 ResourceExhausted RETRIABLE;
     406 MigrationBlockingOperationCoordinatorCleaningUp RETRIABLE;
-    407 PooledConnectionAcquisitionExceededTimeLimit RETRIABLE;
+    407 PooledConnectionAcquisitionExceededTimeLimit RETRIABLE | EXCEEDED_TIME_LIMIT;
     411 QueryRejectedBySettings 0;
     412 UpdatesStillPending RETRIABLE;
     414 AddOrRemoveShardInProgress 0;
@@ -301,36 +287,36 @@ codes! {
     433 AdmissionQueueOverflow OVERLOAD;
     449 RateLimitExceeded OVERLOAD;
     450 PooledConnectionAcquisitionRejected OVERLOAD;
-    453 InterruptedDueToReshardingCriticalSection RETRIABLE;
+    453 InterruptedDueToReshardingCriticalSection RETRIABLE | INTERRUPTION;
     462 IngressRequestRateLimitExceeded RETRIABLE | OVERLOAD;
-    9001 SocketException RETRIABLE;
+    9001 SocketException RETRIABLE | NETWORK | DRIVERS_RETRY;
     10003 CannotGrowDocumentInCappedNamespace 0;
-    10058 LegacyNotPrimary NOT_PRIMARY;
-    10107 NotWritablePrimary RETRIABLE | NOT_PRIMARY;
+    10058 LegacyNotPrimary NOT_PRIMARY | ENDS_COMMAND;
+    10107 NotWritablePrimary RETRIABLE | NOT_PRIMARY | DRIVERS_RETRY | ENDS_COMMAND;
     10334 BSONObjectTooLarge 0;
     11000 DuplicateKey 0;
-    11600 InterruptedAtShutdown RETRIABLE | RECOVERING | SHUTDOWN;
-    11601 Interrupted 0;
-    11602 InterruptedDueToReplStateChange RETRIABLE | RECOVERING;
+    11600 InterruptedAtShutdown RETRIABLE | RECOVERING | SHUTDOWN | INTERRUPTION | DRIVERS_RETRY | ENDS_COMMAND;
+    11601 Interrupted INTERRUPTION | ENDS_COMMAND;
+    11602 InterruptedDueToReplStateChange RETRIABLE | RECOVERING | INTERRUPTION | DRIVERS_RETRY | ENDS_COMMAND;
     12586 BackgroundOperationInProgressForDatabase 0;
     12587 BackgroundOperationInProgressForNamespace 0;
     13113 MergeStageNoMatchingDocument 0;
     13297 DatabaseDifferCase 0;
-    13388 StaleConfig TRANSIENT_IN_TXN | RESUMABLE;
-    13435 NotPrimaryNoSecondaryOk RETRIABLE | NOT_PRIMARY;
-    13436 NotPrimaryOrSecondary RETRIABLE | RECOVERING;
-    14031 OutOfDiskSpace 0;
+    13388 StaleConfig TRANSIENT_IN_TXN | RESUMABLE | STALE_ROUTING;
+    13435 NotPrimaryNoSecondaryOk RETRIABLE | NOT_PRIMARY | DRIVERS_RETRY | ENDS_COMMAND;
+    13436 NotPrimaryOrSecondary RETRIABLE | RECOVERING | DRIVERS_RETRY | ENDS_COMMAND;
+    14031 OutOfDiskSpace ENDS_BATCH;
     17280 KeyTooLong 0;
     28769 NamespaceCannotBeSharded 0;
     31082 SearchNotEnabled 0;
     40413 IDLDuplicateField 0;
     40414 IDLFailedToParse 0;
     40415 IDLUnknownField 0;
-    46841 ClientMarkedKilled 0;
+    46841 ClientMarkedKilled INTERRUPTION | ENDS_COMMAND;
     50768 NotARetryableWriteCommand 0;
-    91331 RetriableRemoteCommandFailure RETRIABLE;
+    91331 RetriableRemoteCommandFailure RETRIABLE | INTERRUPTION;
     1003141 RemoveShardDrainingInProgress 0;
-    10045600 InterruptedDueToFCVChange RETRIABLE;
+    10045600 InterruptedDueToFCVChange RETRIABLE | INTERRUPTION | ENDS_COMMAND;
 }
 
 impl ErrorCode {
@@ -349,30 +335,21 @@ impl ErrorCode {
         TABLE.iter().find(|row| row.1 == name).map(|row| ErrorCode(row.0))
     }
     /// Bits of [`class`].
-    pub fn class(self) -> u8 {
+    pub fn class(self) -> u32 {
         self.row().map_or(0, |row| row.2)
     }
-    pub fn is(self, bits: u8) -> bool {
+    pub fn is(self, bits: u32) -> bool {
         self.class() & bits != 0
     }
-    /// Ends a write command as a whole instead of becoming the error of one of its writes: what comes after would fail
-    /// for the same reason.
+    /// See [`class::ENDS_COMMAND`].
     pub fn ends_command(self) -> bool {
-        self.is(NOT_PRIMARY | RECOVERING | SHUTDOWN)
-            || matches!(
-                self,
-                ErrorCode::Interrupted
-                    | ErrorCode::InterruptedDueToFCVChange
-                    | ErrorCode::MaxTimeMSExpired
-                    | ErrorCode::ExceededTimeLimit
-                    | ErrorCode::ClientDisconnect
-                    | ErrorCode::ClientMarkedKilled
-                    | ErrorCode::CursorKilled
-                    | ErrorCode::TransactionTooOld
-                    | ErrorCode::IncompleteTransactionHistory
-            )
+        self.is(ENDS_COMMAND)
     }
-    fn row(self) -> Option<&'static (i32, &'static str, u8)> {
+    /// No document behind this one is inserted, in whatever order they may be.
+    pub fn ends_batch(self) -> bool {
+        self.is(ENDS_COMMAND | ENDS_BATCH)
+    }
+    fn row(self) -> Option<&'static (i32, &'static str, u32)> {
         TABLE.binary_search_by_key(&self.0, |row| row.0).ok().map(|i| &TABLE[i])
     }
 }
@@ -384,22 +361,4 @@ impl fmt::Debug for ErrorCode {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn table_is_ascending_and_names_are_unique() {
-        assert!(TABLE.windows(2).all(|w| w[0].0 < w[1].0));
-        let mut names: Vec<_> = TABLE.iter().map(|r| r.1).collect();
-        names.sort_unstable();
-        assert!(names.windows(2).all(|w| w[0] != w[1]));
-    }
-
-    #[test]
-    fn unnamed_numbers_are_locations() {
-        assert_eq!(ErrorCode(31249).name(), "Location31249");
-        assert_eq!(ErrorCode(11000).name(), "DuplicateKey");
-        assert_eq!(ErrorCode::NotWritablePrimary.0, 10107);
-        assert!(ErrorCode::NotWritablePrimary.is(class::RETRIABLE | class::NOT_PRIMARY));
-    }
-}
+mod tests;

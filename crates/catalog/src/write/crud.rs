@@ -201,7 +201,7 @@ impl Catalog {
                     note(out, op, i..i + 1, last);
                 }
                 Err(e) => {
-                    let fatal = is_fatal(&e);
+                    let fatal = e.code.ends_batch();
                     out.errors.push((i, e));
                     if ordered || fatal {
                         return true;
@@ -264,11 +264,6 @@ impl Catalog {
         }
         unit.commit()
     }
-}
-
-/// Errors after which the other documents of the same command need not be tried.
-fn is_fatal(e: &Error) -> bool {
-    e.code.ends_command() || matches!(e.code, ErrorCode::OutOfDiskSpace | ErrorCode::ExceededMemoryLimit)
 }
 
 fn note(out: &mut Inserts, op: &mut WriteOp<'_>, docs: Range<usize>, last: OpTime) {
