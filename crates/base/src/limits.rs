@@ -190,6 +190,17 @@ pub const PIPELINE_STAGES_MAX: usize = 1000;
 pub const EXPRESSION_ARRAY_BYTES_MAX: usize = 100 * 1024 * 1024;
 /// Milliseconds to connect to another node, and again for the handshake: a host on another continent answers in less.
 pub const RPC_CONNECT_MS: u64 = 10_000;
+/// Connections to one host, of one pool, idle ones and those being made included: more calls at once than a peer can work
+/// on would only wait over there, where nobody can give them up.
+pub const RPC_OPEN_PER_HOST_MAX: usize = 128;
+/// Calls that wait for a connection to one host; the next one is refused. Behind so many nobody is served in time.
+pub const RPC_WAITING_PER_HOST_MAX: usize = 1024;
+/// Hosts that a pool remembers; before it adds one more it forgets those it has no connection to.
+pub const RPC_HOSTS_MAX: usize = 1024;
+/// Tries of a call that may be repeated, the first one included.
+pub const RPC_TRIES_MAX: u32 = 4;
+/// Room for the body of a command, and for the framing, in a message that carries document sequences.
+pub const RPC_BODY_BYTES_MAX: usize = 16 * 1024;
 /// Idle connections kept per host: calls to one peer rarely overlap.
 pub const RPC_IDLE_PER_HOST_MAX: usize = 4;
 /// Idle milliseconds after which a kept connection is not trusted any more: firewalls forget at about five minutes.

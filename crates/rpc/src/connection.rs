@@ -1,14 +1,17 @@
 //! One connection to another node.
 //!
+//! A request is a body and, for large lists of documents, sequences beside it, which the peer reads as if they were arrays
+//! in the body; a message that the peer would not take is not sent.
 //! Replies are validated and then read where they arrived, in the connection's own buffer, until the next call.
 //! After a failure other than a command error the stream may hold half a message: the connection is unusable and
 //! says so ([`Connection::is_usable`]).
 
 use crate::exhaust::Exhaust;
 use crate::failure::{Failure, Outcome};
+use crate::gossip::Gossips;
 use crate::handshake::{self, Peer};
 use pando_base::limits;
-use pando_bson::RawDoc;
+use pando_bson::{DocBuilder, RawDoc};
 use pando_env::{Env, Stream};
 use pando_wire::{WireError, flags};
 use std::time::Duration;
@@ -53,8 +56,12 @@ pub struct Connection {
     out: Vec<u8>,
     next_id: i32,
     usable: bool,
+    gossips: Gossips,
     pub peer: Peer,
 }
+
+/// Documents beside the body of a request, under the name of the argument that they are.
+pub type Sequence<'a> = (&'a str, &'a [&'a RawDoc]);
 
 impl Connection {
     /// Connects and shakes hands.
@@ -73,10 +80,15 @@ impl Connection {
             out: Vec::new(),
             next_id: 1,
             usable: true,
+            gossips: Gossips::default(),
             peer: Peer::default(),
         };
         c.peer = handshake::run(&mut c, options).await?;
         Ok(c)
+    }
+    /// From now on requests carry these times.
+    pub(crate) fn gossip(&mut self, gossips: &Gossips) {
+        self.gossips = gossips.clone();
     }
     pub fn addr(&self) -> &str {
         &self.addr
@@ -88,7 +100,16 @@ impl Connection {
 
     /// Runs a command and returns its reply; `ok: 0` is a failure of kind `Command`.
     pub async fn call(&mut self, body: &RawDoc, limit: Duration) -> Outcome<&RawDoc> {
-        self.send(body, 0, limit).await?;
+        self.call_with(body, &[], limit).await
+    }
+    /// The same with documents beside the body. [`Peer::fitting`] tells how many go into one message.
+    pub async fn call_with(
+        &mut self,
+        body: &RawDoc,
+        sequences: &[Sequence<'_>],
+        limit: Duration,
+    ) -> Outcome<&RawDoc> {
+        self.send(body, sequences, 0, limit).await?;
         let received = self.receive(limit).await?;
         if received.more_to_come {
             self.usable = false;
@@ -105,18 +126,38 @@ impl Connection {
         self.stream_of(body, 0, limit).await
     }
     async fn stream_of(mut self, body: &RawDoc, bits: u32, limit: Duration) -> Outcome<Exhaust> {
-        self.send(body, bits, limit).await?;
+        self.send(body, &[], bits, limit).await?;
         Ok(Exhaust::new(self, bits))
     }
 
-    pub(crate) async fn send(&mut self, body: &RawDoc, bits: u32, limit: Duration) -> Outcome<()> {
+    fn encode(&mut self, id: i32, bits: u32, body: &RawDoc, sequences: &[Sequence<'_>]) {
+        self.out.clear();
+        if self.gossips.is_empty() {
+            return pando_wire::encode_msg(&mut self.out, id, 0, bits, body, sequences);
+        }
+        let start = pando_wire::open_msg(&mut self.out, id, 0, bits);
+        let mut request = DocBuilder::append_to(std::mem::take(&mut self.out));
+        self.gossips.append(body, &mut request);
+        self.out = request.into_buffer();
+        pando_wire::append_sequences(&mut self.out, sequences);
+        pando_wire::close_msg(&mut self.out, start);
+    }
+    pub(crate) async fn send(
+        &mut self,
+        body: &RawDoc,
+        sequences: &[Sequence<'_>],
+        bits: u32,
+        limit: Duration,
+    ) -> Outcome<()> {
         if !self.usable {
             return Err(Failure::protocol(&self.addr, "the connection is broken"));
         }
         let id = self.next_id;
         self.next_id = self.next_id.wrapping_add(1).max(1);
-        self.out.clear();
-        pando_wire::encode_msg(&mut self.out, id, 0, bits, body, &[]);
+        self.encode(id, bits, body, sequences);
+        if self.out.len() > self.peer.message_bytes_max {
+            return Err(Failure::too_large(&self.addr, self.out.len(), self.peer.message_bytes_max));
+        }
         // Until the reply is there: a call that is dropped half way leaves the connection unusable.
         self.usable = false;
         match self.env.timeout(limit, self.stream.write_all(&self.out)).await {
@@ -169,6 +210,7 @@ impl Connection {
         // `receive` has decoded this very message: one body section behind the header, its flags and its kind.
         const BODY_AT: usize = pando_wire::Header::LEN + 4 + 1;
         let body = RawDoc::trusted(self.input.get(BODY_AT..received.len).unwrap_or_default());
+        self.gossips.hear(body);
         match body.get("ok") {
             Some(ok) if ok.is_truthy() => Ok(body),
             _ => Err(Failure::of_reply(body)),

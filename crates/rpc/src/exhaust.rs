@@ -37,7 +37,7 @@ impl Exhaust {
         if self.more {
             return Err(Failure::protocol(self.connection.addr(), "the stream has not ended"));
         }
-        self.connection.send(body, self.bits, limit).await?;
+        self.connection.send(body, &[], self.bits, limit).await?;
         self.more = true;
         Ok(())
     }

@@ -1,21 +1,26 @@
-//! Why a call failed.
+//! Why a call failed: sorted, as the error that a client would see, and with all that the peer said.
 
+use pando_base::codes::class;
 use pando_base::{Error, ErrorCode};
-use pando_bson::{DocBuilder, RawDoc};
+use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
 use std::fmt;
 use std::io;
 
 /// Fields that the server that passes an error on says itself.
-const OF_EVERY_REPLY: [&str; 9] = [
+const OF_EVERY_REPLY: [&str; 13] = [
     "ok",
     "errmsg",
     "code",
     "codeName",
     "errorLabels",
     "$clusterTime",
+    "$configTime",
+    "$topologyTime",
     "operationTime",
     "topologyVersion",
     "$replData",
+    "$oplogQueryData",
+    "$gleStats",
 ];
 
 pub type Outcome<T> = Result<T, Failure>;
@@ -31,20 +36,41 @@ pub enum Kind {
     TimedOut,
     /// The host cannot be reached or resolved.
     Unreachable,
+    /// This node did not send it: too many calls to that host, or a message that is too large. Says nothing about the peer.
+    NotSent,
     /// The peer answered, with this command error.
     Command,
     /// The peer does not speak as it should.
     Protocol,
 }
 
-/// A failed call: its kind, and the error that a client would see.
+/// What a failure says about the command.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Effect {
+    /// It did not reach the peer, or the peer refused it before it began.
+    NotBegun,
+    /// Nobody knows whether it was carried out, nor how much of it.
+    Unknown,
+    /// Sent again it would fail again.
+    Final,
+}
+
+/// A failed call.
 #[derive(Clone, Debug)]
 pub struct Failure {
     pub kind: Kind,
+    /// With the labels of the reply, and as its extra fields those that a client is told beside code and text (`errInfo`,
+    /// `writeErrors`, `writeConcernError`, `vWanted`, `vReceived`, …).
     pub error: Error,
+    /// The peer's reply as it came; `None` where there was none.
+    pub reply: Option<DocBuf>,
 }
 
 impl Failure {
+    /// Of this node, or of what came instead of a reply.
+    pub fn new(kind: Kind, error: Error) -> Failure {
+        Failure { kind, error, reply: None }
+    }
     pub(crate) fn io(peer: &str, e: &io::Error) -> Failure {
         use io::ErrorKind::*;
         let kind = match e.kind() {
@@ -58,15 +84,30 @@ impl Failure {
             Kind::Reset => format!("Connection closed by peer {peer}"),
             _ => format!("Error connecting to {peer} :: caused by :: {e}"),
         };
-        Failure { kind, error: Error::new(ErrorCode::HostUnreachable, text) }
+        Failure::new(kind, Error::new(ErrorCode::HostUnreachable, text))
     }
     pub(crate) fn timed_out(peer: &str) -> Failure {
         let text = format!("Request to {peer} timed out");
-        Failure { kind: Kind::TimedOut, error: Error::new(ErrorCode::NetworkTimeout, text) }
+        Failure::new(Kind::TimedOut, Error::new(ErrorCode::NetworkTimeout, text))
     }
     pub(crate) fn protocol(peer: &str, what: &str) -> Failure {
         let text = format!("Unexpected message from {peer}: {what}");
-        Failure { kind: Kind::Protocol, error: Error::new(ErrorCode::ProtocolError, text) }
+        Failure::new(Kind::Protocol, Error::new(ErrorCode::ProtocolError, text))
+    }
+    /// The queue of calls to this host is full.
+    pub(crate) fn queue_full(peer: &str, waiting: usize) -> Failure {
+        let text = format!("Too many calls wait for a connection to {peer}: {waiting}");
+        Failure::new(Kind::NotSent, Error::new(ErrorCode::PooledConnectionAcquisitionRejected, text))
+    }
+    /// No connection to this host became free in time.
+    pub(crate) fn no_connection(peer: &str) -> Failure {
+        let text = format!("Couldn't get a connection to {peer} within the time limit");
+        let code = ErrorCode::PooledConnectionAcquisitionExceededTimeLimit;
+        Failure::new(Kind::NotSent, Error::new(code, text))
+    }
+    pub(crate) fn too_large(peer: &str, bytes: usize, max: usize) -> Failure {
+        let text = format!("A message of {bytes} bytes is too large for {peer}, which takes {max}");
+        Failure::new(Kind::NotSent, Error::new(ErrorCode::BSONObjectTooLarge, text))
     }
     /// The error of a reply with `ok: 0`.
     pub(crate) fn of_reply(reply: &RawDoc) -> Failure {
@@ -76,7 +117,6 @@ impl Failure {
         if let Some(labels) = reply.get("errorLabels").and_then(|v| v.as_array()) {
             error.labels.extend(labels.iter().filter_map(|e| e.value().as_str().map(str::to_owned)));
         }
-        // What a client is told beside code and text.
         let mut extra = DocBuilder::new();
         for e in reply.iter().filter(|e| !OF_EVERY_REPLY.contains(&e.name())) {
             extra.value(e.name(), e.value());
@@ -85,14 +125,38 @@ impl Failure {
         if !extra.is_empty() {
             error = error.with_extra(extra.as_bytes().to_vec());
         }
-        Failure { kind: Kind::Command, error }
+        Failure { kind: Kind::Command, error, reply: Some(reply.to_buf()) }
     }
     pub fn code(&self) -> ErrorCode {
         self.error.code
     }
+    /// A field of the peer's reply.
+    pub fn field(&self, name: &str) -> Option<Value<'_>> {
+        self.reply.as_ref()?.get(name)
+    }
+    pub fn has_label(&self, label: &str) -> bool {
+        self.error.labels.iter().any(|l| l == label)
+    }
     /// The connection cannot be used any more.
     pub fn breaks_connection(&self) -> bool {
-        self.kind != Kind::Command
+        !matches!(self.kind, Kind::Command | Kind::NotSent)
+    }
+    /// What became of the command. A command of several writes may have done some of them before it was refused.
+    pub fn effect(&self) -> Effect {
+        let code = self.code();
+        match self.kind {
+            Kind::Refused => Effect::NotBegun,
+            Kind::Reset | Kind::TimedOut | Kind::Unreachable => Effect::Unknown,
+            Kind::Protocol => Effect::Final,
+            Kind::NotSent | Kind::Command if code.is(class::OVERLOAD) => Effect::NotBegun,
+            Kind::NotSent if code.is(class::RETRIABLE) => Effect::NotBegun,
+            Kind::NotSent => Effect::Final,
+            Kind::Command if code.is(class::NOT_PRIMARY) => Effect::NotBegun,
+            Kind::Command if code.is(class::RETRIABLE) || self.has_label("RetryableWriteError") => {
+                Effect::Unknown
+            }
+            Kind::Command => Effect::Final,
+        }
     }
 }
 
@@ -111,18 +175,68 @@ impl fmt::Display for Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pando_bson::doc;
+    use pando_bson::{Document, doc};
+
+    fn names(doc: &RawDoc) -> Vec<String> {
+        doc.iter().map(|e| e.name().to_owned()).collect()
+    }
 
     #[test]
-    fn an_error_keeps_its_labels_and_what_is_said_beside_it() {
+    fn a_stale_routers_error_keeps_what_was_wanted_and_all_else_is_in_the_reply() {
         let reply = doc! {
             "ok": 0.0, "errmsg": "stale", "code": 13388, "codeName": "StaleConfig", "ns": "a.b",
-            "vReceived": { "e": 1 }, "errorLabels": ["TransientTransactionError"], "operationTime": 1
-        };
-        let f = Failure::of_reply(&reply.to_raw());
+            "vReceived": { "e": 1 }, "vWanted": { "e": 2 }, "shardId": "s1",
+            "errorLabels": ["TransientTransactionError"], "operationTime": 1,
+            "$clusterTime": { "clusterTime": 2 }, "$configTime": 3, "$topologyTime": 4,
+            "topologyVersion": { "counter": 5 }, "$replData": { "term": 6 }
+        }
+        .to_raw();
+        let f = Failure::of_reply(&reply);
         assert_eq!((f.kind, f.error.code.0), (Kind::Command, 13388));
-        assert_eq!(f.error.labels, ["TransientTransactionError"]);
+        assert!(f.has_label("TransientTransactionError") && !f.has_label("RetryableWriteError"));
         let extra = RawDoc::validate(&f.error.extra).unwrap();
-        assert_eq!(extra.iter().map(|e| e.name().to_owned()).collect::<Vec<_>>(), ["ns", "vReceived"]);
+        assert_eq!(names(extra), ["ns", "vReceived", "vWanted", "shardId"]);
+        assert_eq!(f.reply.as_deref().map(RawDoc::as_bytes), Some(reply.as_bytes()), "byte for byte");
+        let said = |outer: &str, inner: &str| f.field(outer)?.as_doc()?.get(inner)?.as_i64();
+        assert_eq!(said("vWanted", "e"), Some(2));
+        assert_eq!(said("topologyVersion", "counter"), Some(5));
+        assert_eq!(said("$replData", "term"), Some(6));
+    }
+
+    #[test]
+    fn errors_of_single_writes_and_of_the_write_concern_go_on_to_the_client() {
+        let reply = doc! {
+            "ok": 0.0, "errmsg": "no", "code": 121, "errInfo": { "failingDocumentId": 1 },
+            "writeErrors": [{ "index": 0, "code": 11000 }], "writeConcernError": { "code": 64 }
+        };
+        let error = Error::from(Failure::of_reply(&reply.to_raw()));
+        let extra = RawDoc::validate(&error.extra).unwrap();
+        assert_eq!(names(extra), ["errInfo", "writeErrors", "writeConcernError"]);
+    }
+
+    fn effect_of(code: i32, labels: Vec<pando_bson::Bson>) -> Effect {
+        let mut reply = Document::new();
+        reply.push("ok", 0.0);
+        reply.push("code", code);
+        reply.push("errorLabels", labels);
+        Failure::of_reply(&reply.to_raw()).effect()
+    }
+
+    #[test]
+    fn what_became_of_the_command_follows_from_kind_code_and_labels() {
+        let io = |kind: io::ErrorKind| Failure::io("h", &kind.into()).effect();
+        assert_eq!(io(io::ErrorKind::ConnectionRefused), Effect::NotBegun);
+        assert_eq!(io(io::ErrorKind::ConnectionReset), Effect::Unknown);
+        assert_eq!(io(io::ErrorKind::TimedOut), Effect::Unknown);
+        assert_eq!(Failure::protocol("h", "x").effect(), Effect::Final);
+        assert_eq!(Failure::queue_full("h", 9).effect(), Effect::NotBegun);
+        assert_eq!(Failure::no_connection("h").effect(), Effect::NotBegun);
+        assert_eq!(Failure::too_large("h", 9, 8).effect(), Effect::Final);
+        assert_eq!(effect_of(10107, vec![]), Effect::NotBegun, "refused at the door");
+        assert_eq!(effect_of(462, vec![]), Effect::NotBegun, "refused under load");
+        assert_eq!(effect_of(11602, vec![]), Effect::Unknown, "ended in the middle");
+        assert_eq!(effect_of(13388, vec![]), Effect::Final, "to be targeted again, not sent again");
+        assert_eq!(effect_of(112, vec!["RetryableWriteError".into()]), Effect::Unknown);
+        assert_eq!(effect_of(11000, vec![]), Effect::Final);
     }
 }

@@ -2,18 +2,50 @@
 
 use crate::connection::{Connection, Options};
 use crate::failure::{Failure, Outcome};
-use pando_bson::{DocBuf, DocBuilder};
+use pando_base::limits;
+use pando_bson::{DocBuf, DocBuilder, RawDoc};
 
 /// Wire versions that this build speaks as an internal client.
 const WIRE_VERSIONS: (i32, i32) = (0, 21);
 
 /// What the other side said of itself.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Peer {
     pub set_name: Option<String>,
     pub max_wire_version: i64,
     pub is_primary: bool,
     pub is_secondary: bool,
+    /// The largest message it takes.
+    pub message_bytes_max: usize,
+    /// The most writes it takes in one command.
+    pub batch_writes_max: usize,
+}
+
+impl Default for Peer {
+    fn default() -> Peer {
+        Peer {
+            set_name: None,
+            max_wire_version: 0,
+            is_primary: false,
+            is_secondary: false,
+            message_bytes_max: limits::WIRE_MESSAGE_BYTES_MAX,
+            batch_writes_max: limits::WRITE_BATCH_OPS_MAX,
+        }
+    }
+}
+
+impl Peer {
+    /// How many of `docs`, from the front, go into one write command as a sequence: one at least, if there is one.
+    pub fn fitting(&self, docs: &[&RawDoc]) -> usize {
+        let room = self.message_bytes_max.saturating_sub(limits::RPC_BODY_BYTES_MAX);
+        let mut bytes = 0;
+        let fits = |doc: &&&RawDoc| {
+            bytes += doc.byte_len();
+            bytes <= room
+        };
+        let n = docs.iter().take(self.batch_writes_max).take_while(fits).count();
+        n.max(1).min(docs.len())
+    }
 }
 
 fn hello(options: &Options) -> DocBuf {
@@ -41,11 +73,17 @@ fn hello(options: &Options) -> DocBuf {
 pub(crate) async fn run(c: &mut Connection, options: &Options) -> Outcome<Peer> {
     let reply = c.call(&hello(options), options.connect_limit).await?;
     let truthy = |field: &str| reply.get(field).is_some_and(|v| v.is_truthy());
+    let size = |field: &str| reply.get(field).and_then(|v| v.as_i64()).and_then(|n| usize::try_from(n).ok());
+    let ours = Peer::default();
     let peer = Peer {
         set_name: reply.get("setName").and_then(|v| v.as_str()).map(str::to_owned),
         max_wire_version: reply.get("maxWireVersion").and_then(|v| v.as_i64()).unwrap_or(0),
         is_primary: truthy("isWritablePrimary"),
         is_secondary: truthy("secondary"),
+        message_bytes_max: size("maxMessageSizeBytes")
+            .map_or(ours.message_bytes_max, |n| n.min(ours.message_bytes_max)),
+        batch_writes_max: size("maxWriteBatchSize")
+            .map_or(ours.batch_writes_max, |n| n.min(ours.batch_writes_max)),
     };
     let min = reply.get("minWireVersion").and_then(|v| v.as_i64()).unwrap_or(0);
     if min > i64::from(WIRE_VERSIONS.1) {
@@ -53,4 +91,27 @@ pub(crate) async fn run(c: &mut Connection, options: &Options) -> Outcome<Peer> 
         return Err(Failure::protocol(c.addr(), what));
     }
     Ok(peer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pando_bson::doc;
+
+    #[test]
+    fn as_many_documents_go_into_one_message_as_the_peer_takes() {
+        let doc = doc! { "pad": "x".repeat(1000) }.to_raw();
+        let docs: Vec<&RawDoc> = vec![&doc; 10];
+        let room = |docs: usize| limits::RPC_BODY_BYTES_MAX + docs * doc.byte_len();
+        let peer = |message_bytes_max, batch_writes_max| Peer {
+            message_bytes_max,
+            batch_writes_max,
+            ..Peer::default()
+        };
+        assert_eq!(peer(room(10), 100).fitting(&docs), 10);
+        assert_eq!(peer(room(10) - 1, 100).fitting(&docs), 9);
+        assert_eq!(peer(room(10), 4).fitting(&docs), 4);
+        assert_eq!(peer(0, 100).fitting(&docs), 1, "the peer says what it thinks of that one");
+        assert_eq!(peer(0, 100).fitting(&[]), 0);
+    }
 }

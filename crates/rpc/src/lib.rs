@@ -8,19 +8,25 @@
 //!
 //! * [`Connection`] — one socket after its handshake: a request, a deadline, a reply that is read in place;
 //! * [`Exhaust`] — a request whose replies keep coming (oplog tailing);
-//! * [`Pool`] — a few idle connections per host, for calls that are rare;
-//! * [`Failure`] — why a call failed, sorted by what the caller should make of it.
+//! * [`Pool`] — bounded connections per host, for calls that are rare, and a bounded queue in front of them;
+//! * [`Gossip`] — times that a pool's calls hand on and hear of;
+//! * [`Failure`] — why a call failed, sorted by what the caller should make of it, with the whole reply;
+//! * [`may_retry`] — whether it may be made again, decided from data.
 //!
 //! Nothing here retries: whether a call may be repeated is known where it is made.
 
 mod connection;
 mod exhaust;
 mod failure;
+mod gossip;
 mod handshake;
 mod pool;
+mod retry;
 
-pub use connection::{Connection, Options};
+pub use connection::{Connection, Options, Sequence};
 pub use exhaust::Exhaust;
-pub use failure::{Failure, Kind, Outcome};
+pub use failure::{Effect, Failure, Kind, Outcome};
+pub use gossip::Gossip;
 pub use handshake::Peer;
-pub use pool::{HostConnections, Lease, Pool};
+pub use pool::{Bounds, HostConnections, Lease, Pool};
+pub use retry::{Retry, may_retry};

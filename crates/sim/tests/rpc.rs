@@ -1,10 +1,11 @@
 //! Calls from node to node against a real server, on the simulated network.
 
 use pando_base::ErrorCode;
-use pando_bson::doc;
+use pando_bson::{DocBuf, DocBuilder, RawDoc, Value, doc};
 use pando_env::Env;
-use pando_rpc::{Connection, Kind, Options, Pool};
+use pando_rpc::{Bounds, Connection, Gossip, HostConnections, Kind, Options, Pool};
 use pando_sim::{FaultyDisk, NetOptions, Node, World};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(5);
@@ -77,4 +78,174 @@ fn a_pool_survives_a_restart_of_its_peer() {
     node.boot();
     world.sim.run_for(Duration::from_millis(500));
     assert!(world.sim.block_on(process, PATIENCE, ask(pool, addr)).unwrap());
+}
+
+#[test]
+fn documents_beside_the_body_arrive_as_arguments_and_too_many_are_not_sent() {
+    let (world, node, env, process) = up(4);
+    let addr = node.addr();
+    let work = async move {
+        let mut c = Connection::connect(&env, &addr, &Options::default()).await.unwrap();
+        let docs: Vec<DocBuf> =
+            (0..1000).map(|i| doc! { "_id": i, "pad": "x".repeat(1000) }.to_raw()).collect();
+        let all: Vec<&RawDoc> = docs.iter().map(|d| &**d).collect();
+        assert_eq!(c.peer.fitting(&all), 1000);
+        let insert = doc! { "insert": "c", "$db": "d" }.to_raw();
+        let reply = c.call_with(&insert, &[("documents", &all)], LIMIT).await.unwrap();
+        assert_eq!(reply.get("n").and_then(|v| v.as_i64()), Some(1000));
+        let find = doc! { "find": "c", "filter": { "_id": 999 }, "$db": "d" }.to_raw();
+        let found = c.call(&find, LIMIT).await.unwrap();
+        let batch = found.get("cursor").unwrap().as_doc().unwrap().get("firstBatch").unwrap();
+        let first = batch.as_array().unwrap().iter().next().unwrap();
+        assert_eq!(first.value().as_doc().unwrap().as_bytes(), docs[999].as_bytes());
+
+        let huge = doc! { "pad": "x".repeat(10_000_000) }.to_raw();
+        let five: Vec<&RawDoc> = vec![&huge; 5];
+        assert_eq!(c.peer.fitting(&five), 4);
+        let refused = c.call_with(&insert, &[("documents", &five)], LIMIT).await.unwrap_err();
+        assert_eq!((refused.kind, refused.code()), (Kind::NotSent, ErrorCode::BSONObjectTooLarge));
+        let four = c.call_with(&insert, &[("documents", &five[..4])], LIMIT).await.unwrap();
+        assert_eq!(four.get("n").and_then(|v| v.as_i64()), Some(4), "the connection is as good as before");
+    };
+    world.sim.block_on(process, PATIENCE, work).unwrap();
+}
+
+fn of(pool: &Pool) -> HostConnections {
+    pool.connections().into_iter().map(|(_, n)| n).next().unwrap_or_default()
+}
+
+#[test]
+fn connections_to_a_host_are_bounded_and_who_waits_is_served_in_order() {
+    let (world, node, env, process) = up(5);
+    let addr = node.addr();
+    let bounds = Bounds { open: 2, waiting: 3 };
+    let pool = Pool::with(env.clone(), Options::default(), bounds, Vec::new());
+    let served: Arc<Mutex<Vec<i32>>> = Arc::default();
+    let (p, order) = (pool.clone(), served.clone());
+    let work = async move {
+        let first = p.take(&addr, LIMIT).await.unwrap();
+        let second = p.take(&addr, LIMIT).await.unwrap();
+        for i in 0..3 {
+            let (p, addr, order, env2) = (p.clone(), addr.clone(), order.clone(), env.clone());
+            env.spawn("waits", async move {
+                // The one in the middle does not wait for long.
+                let limit = if i == 1 { Duration::from_millis(100) } else { LIMIT };
+                let lease = match p.take(&addr, limit).await {
+                    Ok(lease) => lease,
+                    Err(f) => {
+                        let code = ErrorCode::PooledConnectionAcquisitionExceededTimeLimit;
+                        assert_eq!((f.kind, f.code()), (Kind::NotSent, code));
+                        return order.lock().unwrap().push(-i);
+                    }
+                };
+                order.lock().unwrap().push(i);
+                env2.clock.sleep(Duration::from_millis(50)).await;
+                drop(lease);
+            });
+            env.clock.sleep(Duration::from_millis(10)).await;
+        }
+        let full = of(&p);
+        assert_eq!((full.in_use, full.available, full.waiting, full.created), (2, 0, 3, 2));
+        let refused = p.take(&addr, LIMIT).await.err().unwrap();
+        assert_eq!(refused.code(), ErrorCode::PooledConnectionAcquisitionRejected);
+        env.clock.sleep(Duration::from_millis(200)).await;
+        assert_eq!((of(&p).waiting, of(&p).refused), (2, 2));
+        drop(first);
+        env.clock.sleep(Duration::from_millis(200)).await;
+        // One that broke makes room for a new one.
+        let mut second = second;
+        let silent = doc! { "ping": 1, "$db": "admin" }.to_raw();
+        assert!(second.call(&silent, Duration::ZERO).await.is_err() && !second.is_usable());
+        drop(second);
+        let _fresh = p.take_new(&addr, LIMIT).await.unwrap();
+        let end = of(&p);
+        assert_eq!((end.in_use, end.available, end.waiting), (1, 1, 0));
+        assert_eq!((end.created, end.refused, end.connecting), (3, 2, 0));
+    };
+    world.sim.block_on(process, PATIENCE, work).unwrap();
+    assert_eq!(*served.lock().unwrap(), [-1, 0, 2]);
+}
+
+#[test]
+fn who_gives_up_waiting_makes_way_for_the_next() {
+    let (world, node, env, process) = up(6);
+    let addr = node.addr();
+    let pool = Pool::with(env.clone(), Options::default(), Bounds { open: 1, waiting: 3 }, Vec::new());
+    let work = async move {
+        let held = pool.take(&addr, LIMIT).await.unwrap();
+        {
+            let mut given_up = Box::pin(pool.take(&addr, LIMIT));
+            assert!(env.timeout(Duration::from_millis(20), given_up.as_mut()).await.is_none());
+            assert_eq!(of(&pool).waiting, 1);
+        }
+        assert_eq!((of(&pool).waiting, of(&pool).refused), (0, 0), "nobody was refused");
+        let (p, a) = (pool.clone(), addr.clone());
+        let next = async move { p.take(&a, LIMIT).await.is_ok() };
+        let done: Arc<Mutex<Option<bool>>> = Arc::default();
+        let to = done.clone();
+        env.spawn("waits", async move {
+            let ok = next.await;
+            *to.lock().unwrap() = Some(ok);
+        });
+        env.clock.sleep(Duration::from_millis(20)).await;
+        drop(held);
+        env.clock.sleep(Duration::from_millis(20)).await;
+        assert_eq!(*done.lock().unwrap(), Some(true));
+        // Nobody listens there: what was to be connected takes no room.
+        for _ in 0..3 {
+            assert_eq!(
+                pool.call("127.0.0.1:9", RawDoc::empty(), LIMIT).await.unwrap_err().kind,
+                Kind::Refused
+            );
+        }
+        let nobody = pool.connections().into_iter().find(|(host, _)| host == "127.0.0.1:9").unwrap().1;
+        assert_eq!(nobody, HostConnections::default());
+    };
+    world.sim.block_on(process, PATIENCE, work).unwrap();
+}
+
+/// What a peer has said of its clock.
+#[derive(Default)]
+struct Heard(Mutex<Vec<DocBuf>>);
+
+impl Gossip for Heard {
+    fn field(&self) -> &'static str {
+        "$clusterTime"
+    }
+    fn tell(&self, request: &mut DocBuilder) {
+        if let Some(last) = self.0.lock().unwrap().last() {
+            request.raw_doc("$clusterTime", last);
+        }
+    }
+    fn hear(&self, said: &Value<'_>) {
+        self.0.lock().unwrap().push(said.as_doc().unwrap().to_buf());
+    }
+}
+
+#[test]
+fn a_pools_calls_hear_the_cluster_time_and_hand_it_on() {
+    let (world, node, env, process) = up(7);
+    let addr = node.addr();
+    let heard = Arc::new(Heard::default());
+    let pool = Pool::with(env, Options::default(), Bounds::default(), vec![heard.clone()]);
+    let time = |doc: &RawDoc| match doc.get("clusterTime") {
+        Some(Value::Timestamp(ts)) => ts,
+        other => panic!("{other:?}"),
+    };
+    let work = async move {
+        let ping = doc! { "ping": 1, "$db": "admin" }.to_raw();
+        pool.call(&addr, &ping, LIMIT).await.unwrap();
+        let first = heard.0.lock().unwrap().last().unwrap().clone();
+        let mut ahead = DocBuilder::new();
+        ahead.timestamp("clusterTime", pando_base::Timestamp::new(time(&first).secs() + 100, 1));
+        ahead.value("signature", first.get("signature").unwrap());
+        heard.0.lock().unwrap().push(ahead.finish());
+        let nonsense = doc! { "nonsense": 1, "$db": "admin" }.to_raw();
+        pool.call(&addr, &ping, LIMIT).await.unwrap();
+        assert!(pool.call(&addr, &nonsense, LIMIT).await.is_err());
+        let times: Vec<u32> = heard.0.lock().unwrap().iter().map(|t| time(t).secs()).collect();
+        assert_eq!(times[1], times[0] + 100);
+        assert!(times[2..].iter().all(|t| *t >= times[1]), "the server has taken it over: {times:?}");
+    };
+    world.sim.block_on(process, PATIENCE, work).unwrap();
 }

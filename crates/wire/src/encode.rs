@@ -39,6 +39,12 @@ pub fn encode_msg(
 ) {
     let start = open_msg(out, request_id, response_to, flag_bits);
     out.extend_from_slice(body.as_bytes());
+    append_sequences(out, sequences);
+    close_msg(out, start);
+}
+
+/// Document sequences (kind-1 sections) of the OP_MSG that is being written, behind its body.
+pub fn append_sequences(out: &mut Vec<u8>, sequences: &[(&str, &[&RawDoc])]) {
     for (name, docs) in sequences {
         let size = 4 + name.len() + 1 + docs.iter().map(|d| d.byte_len()).sum::<usize>();
         out.push(1);
@@ -49,7 +55,6 @@ pub fn encode_msg(
             out.extend_from_slice(doc.as_bytes());
         }
     }
-    close_msg(out, start);
 }
 
 /// Appends the reply to a request in the shape the request calls for.

@@ -18,7 +18,7 @@ mod legacy;
 
 pub use compress::{Compressor, Compressors, Scratch, compress};
 pub use decode::{Docs, OpMsg, Sequence, decode, decode_reply};
-pub use encode::{close_msg, encode_error_body, encode_msg, encode_reply, open_msg};
+pub use encode::{append_sequences, close_msg, encode_error_body, encode_msg, encode_reply, open_msg};
 pub use header::{Header, flags, message_len, op};
 pub use legacy::OpQuery;
 

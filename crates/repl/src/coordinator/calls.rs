@@ -76,6 +76,6 @@ pub(crate) fn failure(f: pando_rpc::Failure) -> Failure {
         Kind::Reset => Failure::Reset,
         Kind::TimedOut => Failure::Timeout,
         Kind::Command => Failure::Answer(f.error.code, f.error.message.to_string()),
-        Kind::Unreachable | Kind::Protocol => Failure::Other(f.error.message.to_string()),
+        Kind::Unreachable | Kind::Protocol | Kind::NotSent => Failure::Other(f.error.message.to_string()),
     }
 }

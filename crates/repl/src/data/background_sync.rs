@@ -197,7 +197,7 @@ impl BackgroundSync {
 
 fn without_oplog() -> Failure {
     let text = "the sync source has no usable oplog";
-    Failure { kind: Kind::Command, error: Error::new(ErrorCode::InvalidSyncSource, text) }
+    Failure::new(Kind::Command, Error::new(ErrorCode::InvalidSyncSource, text))
 }
 
 /// Rollback number and oldest entry of a source (R-SYNC-10).

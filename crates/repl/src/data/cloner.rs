@@ -316,7 +316,7 @@ fn panicked<T>() -> Result<T> {
 
 /// Nothing the source can help.
 fn cannot_store(error: Error) -> Failure {
-    Failure { kind: pando_rpc::Kind::Protocol, error }
+    Failure::new(pando_rpc::Kind::Protocol, error)
 }
 
 /// A collection that was dropped meanwhile is no failure.

@@ -17,7 +17,7 @@ pub(crate) struct CursorReply<'r> {
 
 fn unreadable(what: &str) -> Failure {
     let error = Error::new(ErrorCode::InvalidSyncSource, format!("a reply of the source has no {what}"));
-    Failure { kind: Kind::Protocol, error }
+    Failure::new(Kind::Protocol, error)
 }
 
 impl<'r> CursorReply<'r> {

@@ -21,13 +21,15 @@ pub(crate) struct Patience<'a> {
 
 pub(crate) fn stopped() -> Failure {
     let error = Error::new(ErrorCode::InterruptedAtShutdown, "the initial sync was told to stop");
-    Failure { kind: Kind::Command, error }
+    Failure::new(Kind::Command, error)
 }
 
 /// The same may succeed a moment later.
 fn is_transient(f: &Failure) -> bool {
     let network = f.breaks_connection() && f.kind != Kind::Protocol;
-    network || matches!(f.code(), ErrorCode::QueryPlanKilled | ErrorCode::CursorNotFound)
+    network
+        || f.kind == Kind::NotSent
+        || matches!(f.code(), ErrorCode::QueryPlanKilled | ErrorCode::CursorNotFound)
 }
 
 impl Patience<'_> {

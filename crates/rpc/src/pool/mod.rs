@@ -1,136 +1,247 @@
-//! A few idle connections per host, for calls that come now and then.
+//! Connections per host, few and bounded, for calls that come now and then.
 //!
+//! ```text
+//!   call ─► idle connection │ room for a new one │ queue, first come first served ─► refused
+//!                  ▲                                  │ its turn
+//!                  └──── lease dropped ◄──── call ◄───┘
+//! ```
 //! A connection is taken for one or more calls and goes back when its lease is dropped, unless it broke. What
-//! has been idle for long is closed at the next take: the peer may have forgotten it.
+//! has been idle for long is closed at the next take: the peer may have forgotten it. A call that waits keeps its own
+//! time limit, and leaves the queue with it.
 
-use crate::connection::{Connection, Options};
-use crate::failure::{Failure, Outcome};
+mod host;
+
+use crate::connection::{Connection, Options, Sequence};
+use crate::failure::{Failure, Kind, Outcome};
+use crate::gossip::{Gossip, Gossips};
+pub use host::{Bounds, HostConnections};
+use host::{Host, Idle, Place};
 use pando_base::limits;
 use pando_bson::{DocBuf, RawDoc};
 use pando_env::Env;
+use pando_env::sync::Notify;
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-struct Idle {
-    connection: Connection,
-    since: Duration,
-}
-
-#[derive(Default)]
-struct Host {
-    idle: Vec<Idle>,
-    in_use: usize,
-    created: u64,
-}
-
-/// Connections to one host, as statistics show them.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct HostConnections {
-    pub in_use: usize,
-    /// Idle ones.
-    pub available: usize,
-    /// Since the start.
-    pub created: u64,
-}
-
 type Hosts = BTreeMap<String, Host>;
+
+struct Inner {
+    env: Env,
+    options: Options,
+    bounds: Bounds,
+    gossips: Gossips,
+    hosts: Mutex<Hosts>,
+}
 
 /// Cheap to clone.
 #[derive(Clone)]
-pub struct Pool {
-    env: Env,
-    options: Options,
-    hosts: Arc<Mutex<Hosts>>,
-}
+pub struct Pool(Arc<Inner>);
 
-fn lock(hosts: &Mutex<Hosts>) -> MutexGuard<'_, Hosts> {
-    hosts.lock().unwrap_or_else(PoisonError::into_inner)
+impl Default for Bounds {
+    fn default() -> Bounds {
+        Bounds { open: limits::RPC_OPEN_PER_HOST_MAX, waiting: limits::RPC_WAITING_PER_HOST_MAX }
+    }
 }
 
 impl Pool {
     pub fn new(env: Env, options: Options) -> Pool {
-        Pool { env, options, hosts: Arc::default() }
+        Pool::with(env, options, Bounds::default(), Vec::new())
     }
-    /// A connection to `addr`: an idle one, or a new one.
-    pub async fn take(&self, addr: &str) -> Outcome<Lease> {
-        let connection = match self.take_idle(addr) {
-            Some(c) => c,
-            None => {
-                let connection = Connection::connect(&self.env, addr, &self.options).await?;
-                let mut hosts = lock(&self.hosts);
-                let host = hosts.entry(addr.to_owned()).or_default();
-                host.created += 1;
-                host.in_use += 1;
-                connection
+    /// With other bounds, and with times that its calls hand on.
+    pub fn with(env: Env, options: Options, bounds: Bounds, gossips: Vec<Arc<dyn Gossip>>) -> Pool {
+        let gossips = Gossips::new(gossips);
+        Pool(Arc::new(Inner { env, options, bounds, gossips, hosts: Mutex::default() }))
+    }
+    fn lock(&self) -> MutexGuard<'_, Hosts> {
+        self.0.hosts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    /// Looks at or changes a host; then whoever is first in its queue looks whether something is free.
+    fn at<T>(&self, addr: &str, change: impl FnOnce(&mut Host) -> T) -> T {
+        let (out, next) = {
+            let mut hosts = self.lock();
+            if !hosts.contains_key(addr) && hosts.len() >= limits::RPC_HOSTS_MAX {
+                hosts.retain(|_, host| !host.is_quiet());
             }
+            let host = hosts.entry(addr.to_owned()).or_default();
+            (change(host), host.next_turn())
         };
-        Ok(Lease { connection: Some(connection), pool: self.clone() })
+        next.iter().for_each(Notify::bump);
+        out
     }
     /// Host by host.
     pub fn connections(&self) -> Vec<(String, HostConnections)> {
-        let shown =
-            |h: &Host| HostConnections { in_use: h.in_use, available: h.idle.len(), created: h.created };
-        lock(&self.hosts).iter().map(|(addr, host)| (addr.clone(), shown(host))).collect()
+        self.lock().iter().map(|(addr, host)| (addr.clone(), host.shown())).collect()
     }
-    fn take_idle(&self, addr: &str) -> Option<Connection> {
-        let oldest = self.env.clock.mono().saturating_sub(Duration::from_millis(limits::RPC_IDLE_MS));
-        let mut hosts = lock(&self.hosts);
-        let host = hosts.get_mut(addr)?;
-        host.idle.retain(|i| i.since >= oldest);
-        let connection = host.idle.pop()?.connection;
-        host.in_use += 1;
-        Some(connection)
+
+    /// A connection to `addr`: an idle one, or a new one. `limit` is how long to wait while all are in use.
+    pub async fn take(&self, addr: &str, limit: Duration) -> Outcome<Lease> {
+        self.lease(addr, limit, false).await
     }
+    /// A new connection, for a call that cannot be repeated: an idle one may turn out to be dead.
+    pub async fn take_new(&self, addr: &str, limit: Duration) -> Outcome<Lease> {
+        self.lease(addr, limit, true).await
+    }
+    async fn lease(&self, addr: &str, limit: Duration, fresh: bool) -> Outcome<Lease> {
+        let env = &self.0.env;
+        let asked = env.clock.mono();
+        let deadline = asked + limit;
+        let mut queued: Option<Queued<'_>> = None;
+        loop {
+            // Before the look: what is given back after it must not be missed.
+            let seen = queued.as_ref().map(|q| q.turn.version());
+            match self.place(addr, queued.as_ref().map(|q| q.id), fresh) {
+                Place::Idle(connection) => {
+                    let waited = env.clock.mono().saturating_sub(asked);
+                    return Ok(Lease::of(self, *connection, true, waited));
+                }
+                Place::Room => {
+                    let waited = env.clock.mono().saturating_sub(asked);
+                    // There may be room for the next one, too.
+                    drop(queued);
+                    let connection = self.connect(addr).await?;
+                    return Ok(Lease::of(self, connection, false, waited));
+                }
+                Place::Full(waiting) => return Err(Failure::queue_full(addr, waiting)),
+                Place::Queued(id, turn) => match (queued.as_ref(), seen) {
+                    (Some(q), Some(seen)) => {
+                        let left = deadline.saturating_sub(env.clock.mono());
+                        if env.timeout(left, q.turn.changed(seen)).await.is_none() {
+                            self.at(addr, Host::gave_up);
+                            return Err(Failure::no_connection(addr));
+                        }
+                    }
+                    _ => queued = Some(Queued { pool: self, addr, id, turn }),
+                },
+            }
+        }
+    }
+    fn place(&self, addr: &str, id: Option<u64>, fresh: bool) -> Place {
+        let oldest = self.0.env.clock.mono().saturating_sub(Duration::from_millis(limits::RPC_IDLE_MS));
+        let mut closing = Vec::new();
+        let place = {
+            let mut hosts = self.lock();
+            if !hosts.contains_key(addr) && hosts.len() >= limits::RPC_HOSTS_MAX {
+                hosts.retain(|_, host| !host.is_quiet());
+            }
+            let host = hosts.entry(addr.to_owned()).or_default();
+            closing.extend(host.take_expired(oldest));
+            host.place(self.0.bounds, id, fresh, &mut closing)
+        };
+        // Sockets are not closed under the lock.
+        drop(closing);
+        place
+    }
+    /// In the room that there is for it.
+    async fn connect(&self, addr: &str) -> Outcome<Connection> {
+        let mut room = Room { pool: self, addr, stands: false };
+        let mut connection = Connection::connect(&self.0.env, addr, &self.0.options).await?;
+        connection.gossip(&self.0.gossips);
+        room.stands = true;
+        drop(room);
+        Ok(connection)
+    }
+
     /// One call on a connection of the pool. An idle connection that turns out to be dead is replaced once: it
     /// says nothing about the peer.
     pub async fn call(&self, addr: &str, body: &RawDoc, limit: Duration) -> Outcome<DocBuf> {
-        if let Some(connection) = self.take_idle(addr) {
-            let mut lease = Lease { connection: Some(connection), pool: self.clone() };
-            match lease.call(body, limit).await {
-                Ok(reply) => return Ok(reply.to_buf()),
-                Err(f) if f.kind != crate::Kind::Reset => return Err(f),
-                Err(_) => self.forget(addr),
-            }
+        self.call_with(addr, body, &[], limit).await
+    }
+    /// The same with documents beside the body.
+    pub async fn call_with(
+        &self,
+        addr: &str,
+        body: &RawDoc,
+        sequences: &[Sequence<'_>],
+        limit: Duration,
+    ) -> Outcome<DocBuf> {
+        let cut = |done: &Outcome<DocBuf>| done.as_ref().is_err_and(|f| f.kind == Kind::Reset);
+        let (was_idle, mut done) = self.attempt(addr, body, sequences, limit).await;
+        if was_idle && cut(&done) {
+            self.forget(addr);
+            (_, done) = self.attempt(addr, body, sequences, limit).await;
         }
-        match self.call_anew(addr, body, limit).await {
-            Err(f) if f.kind == crate::Kind::Reset => Err(self.look_again(addr, f).await),
+        match done {
+            Err(f) if f.kind == Kind::Reset => Err(self.look_again(addr, f).await),
             done => done,
         }
     }
-    async fn call_anew(&self, addr: &str, body: &RawDoc, limit: Duration) -> Outcome<DocBuf> {
-        let mut lease = self.take(addr).await?;
-        lease.call(body, limit).await.map(RawDoc::to_buf)
+    /// And whether it was made on a connection that had been idle.
+    async fn attempt(
+        &self,
+        addr: &str,
+        body: &RawDoc,
+        sequences: &[Sequence<'_>],
+        limit: Duration,
+    ) -> (bool, Outcome<DocBuf>) {
+        let mut lease = match self.take(addr, limit).await {
+            Ok(lease) => lease,
+            Err(f) => return (false, Err(f)),
+        };
+        // Connecting has a limit of its own.
+        let left = limit.saturating_sub(lease.waited);
+        let done = lease.call_with(body, sequences, left).await.map(RawDoc::to_buf);
+        (lease.was_idle, done)
     }
     /// A connection that was accepted and then closed may be a process's last, or one too many. Whether anybody listens
     /// there tells which.
     async fn look_again(&self, addr: &str, closed: Failure) -> Failure {
+        let env = &self.0.env;
         let limit = Duration::from_millis(limits::FAILOVER_PROBE_MS_MAX as u64);
-        match self.env.timeout(limit, self.env.net.connect(addr.to_owned())).await {
+        match env.timeout(limit, env.net.connect(addr.to_owned())).await {
             Some(Err(e)) if e.kind() == std::io::ErrorKind::ConnectionRefused => Failure::io(addr, &e),
             _ => closed,
         }
     }
+
     /// Closes the idle connections to a host.
     pub fn forget(&self, addr: &str) {
-        let gone = lock(&self.hosts).get_mut(addr).map(|host| std::mem::take(&mut host.idle));
-        drop(gone);
+        if self.lock().contains_key(addr) {
+            drop(self.at(addr, Host::take_idle));
+        }
     }
     /// Closes all idle connections.
     pub fn forget_all(&self) {
-        let gone: Vec<_> =
-            lock(&self.hosts).values_mut().map(|host| std::mem::take(&mut host.idle)).collect();
-        drop(gone);
+        let all: Vec<String> = self.lock().keys().cloned().collect();
+        all.iter().for_each(|addr| self.forget(addr));
     }
     fn put_back(&self, connection: Connection) {
-        let since = self.env.clock.mono();
-        let mut hosts = lock(&self.hosts);
-        let host = hosts.entry(connection.addr().to_owned()).or_default();
-        host.in_use = host.in_use.saturating_sub(1);
-        if connection.is_usable() && host.idle.len() < limits::RPC_IDLE_PER_HOST_MAX {
-            host.idle.push(Idle { connection, since });
-        }
+        let since = self.0.env.clock.mono();
+        let addr = connection.addr().to_owned();
+        let mut connection = Some(connection);
+        self.at(&addr, |host| {
+            let keeps = !host.keeps_more_than(limits::RPC_IDLE_PER_HOST_MAX - 1);
+            let idle = connection.take_if(|c| keeps && c.is_usable());
+            host.given_back(idle.map(|connection| Idle { connection, since }));
+        });
+    }
+}
+
+/// A call's place in the queue, until it is dropped.
+struct Queued<'a> {
+    pool: &'a Pool,
+    addr: &'a str,
+    id: u64,
+    turn: Notify,
+}
+
+impl Drop for Queued<'_> {
+    fn drop(&mut self) {
+        self.pool.at(self.addr, |host| host.leave(Some(self.id)));
+    }
+}
+
+/// The room for a connection that is being made.
+struct Room<'a> {
+    pool: &'a Pool,
+    addr: &'a str,
+    stands: bool,
+}
+
+impl Drop for Room<'_> {
+    fn drop(&mut self) {
+        self.pool.at(self.addr, |host| host.connected(self.stands));
     }
 }
 
@@ -138,6 +249,15 @@ impl Pool {
 pub struct Lease {
     connection: Option<Connection>,
     pool: Pool,
+    was_idle: bool,
+    /// In the queue.
+    waited: Duration,
+}
+
+impl Lease {
+    fn of(pool: &Pool, connection: Connection, was_idle: bool, waited: Duration) -> Lease {
+        Lease { connection: Some(connection), pool: pool.clone(), was_idle, waited }
+    }
 }
 
 impl Deref for Lease {
