@@ -63,7 +63,7 @@ codes! {
     47 NoMatchingDocument 0;
     48 NamespaceExists 0;
     49 InvalidRoleModification 0;
-    50 MaxTimeMSExpired INTERRUPTION | EXCEEDED_TIME_LIMIT | ENDS_COMMAND;
+    50 MaxTimeMSExpired INTERRUPTION | EXCEEDED_TIME | ENDS_COMMAND;
     51 ManualInterventionRequired 0;
     52 DollarPrefixedFieldName 0;
     53 InvalidIdField 0;
@@ -168,7 +168,7 @@ codes! {
     197 InvalidIndexSpecificationOption 0;
     200 ChunkRangeCleanupPending 0;
     201 CannotBuildIndexKeys 0;
-    202 NetworkInterfaceExceededTimeLimit EXCEEDED_TIME_LIMIT;
+    202 NetworkInterfaceExceededTimeLimit EXCEEDED_TIME;
     203 ShardingStateNotInitialized 0;
     204 TimeProofMismatch 0;
     205 ClusterTimeFailsRateLimiter 0;
@@ -209,7 +209,7 @@ codes! {
     258 UnknownFeatureCompatibilityVersion 0;
     260 InvalidResumeToken 0;
     261 TooManyLogicalSessions 0;
-    262 ExceededTimeLimit RETRIABLE | INTERRUPTION | DRIVERS_RETRY | EXCEEDED_TIME_LIMIT | ENDS_COMMAND;
+    262 ExceededTimeLimit RETRIABLE | INTERRUPTION | DRIVERS_RETRY | EXCEEDED_TIME | ENDS_COMMAND;
     263 OperationNotSupportedInTransaction 0;
     264 TooManyFilesOpen 0;
     265 OrphanedRangeCleanUpFailed 0;
@@ -226,7 +226,7 @@ codes! {
     285 IndexBuildAlreadyInProgress 0;
     286 ChangeStreamHistoryLost 0;
     288 ChecksumMismatch CLOSES;
-    290 TransactionExceededLifetimeLimitSeconds INTERRUPTION | EXCEEDED_TIME_LIMIT;
+    290 TransactionExceededLifetimeLimitSeconds INTERRUPTION | EXCEEDED_TIME;
     291 NoQueryExecutionPlans 0;
     292 QueryExceededMemoryLimitNoDiskUseAllowed 0;
     303 SplitHorizonChange CLOSES;
@@ -279,7 +279,7 @@ codes! {
     400 CannotUpgrade 0;
     402 ResourceExhausted RETRIABLE;
     406 MigrationBlockingOperationCoordinatorCleaningUp RETRIABLE;
-    407 PooledConnectionAcquisitionExceededTimeLimit RETRIABLE | EXCEEDED_TIME_LIMIT;
+    407 PooledConnectionAcquisitionExceededTimeLimit RETRIABLE | EXCEEDED_TIME;
     411 QueryRejectedBySettings 0;
     412 UpdatesStillPending RETRIABLE;
     414 AddOrRemoveShardInProgress 0;

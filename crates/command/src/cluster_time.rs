@@ -34,9 +34,17 @@ impl Signature {
         };
         Signature { hash, key_id: doc.get("keyId").and_then(|v| v.as_i64()).unwrap_or_default() }
     }
-    pub(crate) fn append(&self, d: &mut DocBuilder) {
+    fn append(&self, d: &mut DocBuilder) {
         d.binary("hash", 0, &self.hash).i64("keyId", self.key_id);
     }
+}
+
+/// `$clusterTime` of a reply, or of a request to another node.
+pub fn append(b: &mut DocBuilder, time: Timestamp, signature: &Signature) {
+    b.doc("$clusterTime", |c| {
+        c.timestamp("clusterTime", time);
+        c.doc("signature", |s| signature.append(s));
+    });
 }
 
 /// A document of `admin.system.keys`.

@@ -102,7 +102,7 @@ impl GenericArgs {
                     if matches!(v, Value::Null | Value::Undefined) => {}
                 "lsid" => args.lsid = Some(parse_lsid(&v)?),
                 "coordinator" => Shape::Bool.check("OperationSessionInfo.coordinator", &v)?,
-                "$clusterTime" => args.cluster_time = parse_cluster_time(&v)?,
+                "$clusterTime" => args.cluster_time = Some(parse_cluster_time(&v)?),
                 "txnNumber" => match v {
                     Value::Int64(n) => args.txn_number = Some(n),
                     _ => session = Some(wrong_type("OperationSessionInfo", "txnNumber", &v, &["long"])),
@@ -322,7 +322,8 @@ fn parse_lsid(v: &Value<'_>) -> Result<SessionId> {
     }
 }
 
-fn parse_cluster_time(v: &Value<'_>) -> Result<Option<(Timestamp, Signature)>> {
+/// A `$clusterTime`, in a request or in another node's reply.
+pub fn parse_cluster_time(v: &Value<'_>) -> Result<(Timestamp, Signature)> {
     let (Value::Document(doc) | Value::Array(doc)) = v else {
         return Err(not_an_object("$clusterTime"));
     };
@@ -332,7 +333,7 @@ fn parse_cluster_time(v: &Value<'_>) -> Result<Option<(Timestamp, Signature)>> {
         None => return Err(missing_expected("clusterTime")),
     };
     match doc.get("signature") {
-        Some(Value::Document(d)) => Ok(Some((time, Signature::parse(d)))),
+        Some(Value::Document(d)) => Ok((time, Signature::parse(d))),
         Some(v) => Err(had_wrong_type("signature", "object", &v)),
         None => Err(missing_expected("signature")),
     }

@@ -72,10 +72,7 @@ impl Encoded {
 // tour: find 9/9
 pub(crate) fn append_times(b: &mut DocBuilder, times: Option<ReplyTimes>) {
     let Some(t) = times else { return };
-    b.doc("$clusterTime", |c| {
-        c.timestamp("clusterTime", t.cluster_time);
-        c.doc("signature", |s| t.signature.append(s));
-    });
+    crate::cluster_time::append(b, t.cluster_time, &t.signature);
     b.timestamp("operationTime", t.operation_time);
 }
 

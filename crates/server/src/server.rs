@@ -49,6 +49,8 @@ pub struct Server {
     pub(crate) data_path: Mutex<Option<Arc<DataPath>>>,
     /// Connections of the data path.
     pub(crate) data_pool: pando_rpc::Pool,
+    /// Connections for commands to other nodes; they hand on the cluster time.
+    pub(crate) peers: pando_rpc::Pool,
     pub(crate) initial_sync: Mutex<Option<InitialSync>>,
     pub cursors: Cursors<CursorBody>,
     pub sessions: Sessions,

@@ -31,7 +31,7 @@ pub const RETRYABLE_READ: u32 = 1 << 12;
 /// The cursor is gone, whatever becomes of its node.
 pub const CURSOR_INVALIDATED: u32 = 1 << 13;
 /// A time limit has passed, somebody's.
-pub const EXCEEDED_TIME_LIMIT: u32 = 1 << 14;
+pub const EXCEEDED_TIME: u32 = 1 << 14;
 /// Ends a write command as a whole instead of becoming the error of one of its writes: what comes after would fail for
 /// the same reason.
 pub const ENDS_COMMAND: u32 = 1 << 15;

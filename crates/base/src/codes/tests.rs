@@ -56,7 +56,7 @@ const LISTS: &[(u32, &str, &[i32])] = &[
         &[6, 7, 89, 91, 134, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436],
     ),
     (CURSOR_INVALIDATED, "cursor invalidated", &[43, 96, 175, 237, 314]),
-    (EXCEEDED_TIME_LIMIT, "exceeded a time limit", &[50, 202, 262, 290, 407]),
+    (EXCEEDED_TIME, "exceeded a time limit", &[50, 202, 262, 290, 407]),
     (
         ENDS_COMMAND,
         "ends the command",

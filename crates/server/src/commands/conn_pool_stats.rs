@@ -1,6 +1,7 @@
 //! `connPoolStats`, `connPoolSync` and `dropConnections`: outgoing connections to other members.
 //!
-//! There are two pools: of the coordinator (heartbeats, votes, positions) and of the data path (fetching, copying).
+//! There are three pools: of the coordinator (heartbeats, votes, positions), of the data path (fetching, copying) and for
+//! commands to other nodes.
 
 use super::prelude::*;
 use pando_bson::shape::Shape;
@@ -10,17 +11,22 @@ use std::collections::BTreeMap;
 
 fn pools(server: &Server) -> Vec<(&'static str, Pool)> {
     let coordinator = server.coordinator.get().map(|c| ("replication", c.pool().clone()));
-    coordinator.into_iter().chain([("dataPath", server.data_pool.clone())]).collect()
+    let others = [("dataPath", server.data_pool.clone()), ("commands", server.peers.clone())];
+    coordinator.into_iter().chain(others).collect()
 }
 
-fn add(sum: &mut HostConnections, n: HostConnections) {
-    sum.in_use += n.in_use;
-    sum.available += n.available;
-    sum.created += n.created;
-}
+/// Names of the figures: of all pools, of one, of a host.
+const TOTAL: [&str; 6] =
+    ["totalInUse", "totalAvailable", "totalCreated", "totalRefreshing", "totalRejected", "totalWaiting"];
+const OF_POOL: [&str; 6] =
+    ["poolInUse", "poolAvailable", "poolCreated", "poolRefreshing", "poolRejected", "poolWaiting"];
+const OF_HOST: [&str; 6] = ["inUse", "available", "created", "refreshing", "rejected", "waiting"];
 
-fn append(d: &mut DocBuilder, names: [&str; 3], n: HostConnections) {
-    for (name, n) in names.into_iter().zip([n.in_use as i64, n.available as i64, n.created as i64]) {
+fn append(d: &mut DocBuilder, names: [&str; 6], n: HostConnections) {
+    let HostConnections { in_use, available, connecting, waiting, created, refused } = n;
+    let figures =
+        [in_use as i64, available as i64, created as i64, connecting as i64, refused as i64, waiting as i64];
+    for (name, n) in names.into_iter().zip(figures) {
         d.i64(name, n);
     }
 }
@@ -29,30 +35,30 @@ pub(super) async fn stats(server: &Server, _: &OpCtx, _: Request<'_>) -> Result<
     let of_pool = |pool: &Pool| {
         let hosts = pool.connections();
         let mut sum = HostConnections::default();
-        hosts.iter().for_each(|(_, n)| add(&mut sum, *n));
+        hosts.iter().for_each(|(_, n)| sum += *n);
         (sum, hosts)
     };
     let pools: Vec<_> = pools(server).into_iter().map(|(name, pool)| (name, of_pool(&pool))).collect();
     let (mut total, mut by_host) = (HostConnections::default(), BTreeMap::<&str, HostConnections>::new());
     for (_, (sum, hosts)) in &pools {
-        add(&mut total, *sum);
-        hosts.iter().for_each(|(host, n)| add(by_host.entry(host).or_default(), *n));
+        total += *sum;
+        hosts.iter().for_each(|(host, n)| *by_host.entry(host).or_default() += *n);
     }
     let mut r = Reply::new();
-    append(&mut r.body, ["totalInUse", "totalAvailable", "totalCreated"], total);
+    append(&mut r.body, TOTAL, total);
     r.body.doc("pools", |d| {
         for (name, (sum, hosts)) in &pools {
             d.doc(name, |p| {
-                append(p, ["poolInUse", "poolAvailable", "poolCreated"], *sum);
+                append(p, OF_POOL, *sum);
                 for (host, n) in hosts {
-                    p.doc(host, |h| append(h, ["inUse", "available", "created"], *n));
+                    p.doc(host, |h| append(h, OF_HOST, *n));
                 }
             });
         }
     });
     r.body.doc("hosts", |d| {
         for (host, n) in &by_host {
-            d.doc(host, |h| append(h, ["inUse", "available", "created"], *n));
+            d.doc(host, |h| append(h, OF_HOST, *n));
         }
     });
     Ok(r)

@@ -3,6 +3,7 @@
 use crate::cursors::spill::Spills;
 use crate::lifecycle::{Lifecycle, tasks};
 use crate::object_id::new_object_id;
+use crate::sessions::cluster_clock::ClusterClock;
 use crate::settings::Settings;
 use crate::settings::feature_version_guard::FeatureVersionGuard;
 use crate::statistics::Statistics;
@@ -52,6 +53,7 @@ impl Server {
             Ok(at("hangAfterStartingIndexBuild").is_some())
         });
         let data_pool = pando_rpc::Pool::new(env.clone(), pando_rpc::Options::default());
+        let (clock, peers) = ClusterClock::with_pool(&env);
         let internal = InternalCollections::new(catalog.clone());
         let settings = Arc::new(Settings::new(
             env.clone(),
@@ -77,6 +79,7 @@ impl Server {
             progress: Arc::default(),
             data_path: Mutex::default(),
             data_pool,
+            peers,
             initial_sync: Mutex::default(),
             cursors: Cursors::default(),
             sessions: Sessions::default(),
@@ -104,6 +107,7 @@ impl Server {
             member_door: Default::default(),
             identity_is_staged: AtomicBool::new(false),
         });
+        clock.serve(&server);
         server.catalog.add_observer(Arc::new(FeatureVersionGuard(Arc::downgrade(&server.settings))));
         server.catalog.add_observer(Arc::new(server.settings.user_writes.clone()));
         if replicated {

@@ -2,13 +2,13 @@
 //! command out.
 //!
 //! MongoDB computes on the secondary and sends only the results. Here the primary does both: the same outcome, over data
-//! at least as new, at the price of the primary's work.
+//! at least as new, at the price of the primary's work. What the primary says of a failure goes on to the client, labels and
+//! details included.
 
 use crate::Server;
 use pando_base::{Error, ErrorCode, OpTime, Result, limits};
 use pando_bson::{DocBuf, DocBuilder, Value};
 use pando_command::{OpCtx, Reply, Request};
-use pando_rpc::{Connection, Options};
 use std::time::Duration;
 
 impl Server {
@@ -19,8 +19,7 @@ impl Server {
         let body = for_the_primary(req);
         let limit = Duration::from_millis(limits::PASSED_ON_MS_MAX);
         let asked = async {
-            let options = Options { name: "passed on", ..Options::default() };
-            let mut connection = Connection::connect(&self.env, &primary, &options).await?;
+            let mut connection = self.peers.take_new(&primary, limit).await?;
             connection.call(&body, limit).await.map(|reply| reply.to_buf())
         };
         let answer = ctx.interruptible(asked).await??;

@@ -111,7 +111,7 @@ impl Store for Documents {
         Box::pin(async move {
             let Target::Host(host) = to;
             let limit = Duration::from_millis(limits::WORKFLOW_CALL_MS_MAX);
-            self.server()?.data_pool.call(host, body, limit).await.map_err(Error::from)
+            self.server()?.peers.call(host, body, limit).await.map_err(Error::from)
         })
     }
 }

@@ -2,10 +2,11 @@
 //! use before a majority holds it; all members read them (T-CC-2, T-CC-3).
 
 use crate::Server;
+use crate::sessions::cluster_clock::ClusterTime;
 use pando_base::{Namespace, Result, Timestamp, limits};
 use pando_catalog::Uninterrupted;
-use pando_command::Param;
 use pando_command::cluster_time::{BYTES, Key, Keys, Signature};
+use pando_command::{Node, Param};
 use pando_env::Component;
 use pando_storage::ReadAt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -100,6 +101,16 @@ impl Server {
             self.await_majority(at).await?;
         }
         Ok(())
+    }
+}
+
+impl ClusterTime for Server {
+    fn cluster_time(&self) -> Option<(Timestamp, Signature)> {
+        let time = self.repl.is_initiated().then(|| self.storage.log().clock())?;
+        Some((time, self.sign_cluster_time(time)))
+    }
+    fn advance(&self, time: Timestamp, by: &Signature) -> Result<()> {
+        self.advance_cluster_time(time, by)
     }
 }
 

@@ -11,7 +11,6 @@ use pando_bson::{DocBuf, DocBuilder};
 use pando_catalog::Uninterrupted;
 use pando_command::{Param, SessionId};
 use pando_env::Component;
-use pando_rpc::{Connection, Options};
 use pando_session::sessions::Changes;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
@@ -115,9 +114,8 @@ impl Server {
         let primary = self.repl.state().primary.ok_or_else(|| {
             Error::new(ErrorCode::NotWritablePrimary, "there is no primary to tell of sessions")
         })?;
-        let options = Options { name: "sessions", ..Options::default() };
-        let mut connection = Connection::connect(&self.env, &primary, &options).await?;
         let limit = Duration::from_millis(limits::PASSED_ON_MS_MAX);
+        let mut connection = self.peers.take_new(&primary, limit).await?;
         for some in changes.used.chunks(limits::INSERT_UNIT_DOCS_MAX) {
             connection.call(&self.upserts(some), limit).await?;
         }

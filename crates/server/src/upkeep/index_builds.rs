@@ -225,7 +225,7 @@ impl Server {
 
     async fn call_for_vote(&self, to: &str, command: &RawDoc) -> Result<()> {
         let limit = Duration::from_millis(limits::INDEX_BUILD_VOTE_MS_MAX);
-        match self.data_pool.call(to, command, limit).await {
+        match self.peers.call(to, command, limit).await {
             Ok(reply) if reply.get("writeConcernError").is_some() => {
                 Err(Error::new(ErrorCode::WriteConcernFailed, "the vote is not on a majority"))
             }
