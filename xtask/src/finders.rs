@@ -48,7 +48,7 @@ const EXCEPTIONS: &[&str] = &[
     "crates/server/src/namespaces.rs",
     "crates/server/src/replication/rollback_files.rs",
     "crates/server/src/statistics/plan_use.rs",
-    "crates/server/src/statistics/top.rs",
+    "crates/server/src/statistics/mod.rs",
     "crates/server/src/timeseries/by_source.rs",
     "crates/server/src/timeseries/mod.rs",
     "crates/server/src/transaction/checkout.rs",

@@ -91,7 +91,7 @@ impl CommandHands<'_> {
             }
             Action::Call { to: Target::Host(host), body } => {
                 let limit = Duration::from_millis(limits::WORKFLOW_CALL_MS_MAX);
-                return Ok(Outcome::Reply(self.server.peers.call(&host, &body, limit).await?));
+                return Ok(Outcome::Reply(self.server.replication.peers.call(&host, &body, limit).await?));
             }
             Action::Checkpoint(_) | Action::Forget | Action::AwaitNudge => {
                 return Err(Error::internal(

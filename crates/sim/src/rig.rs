@@ -118,7 +118,7 @@ impl Rig {
     pub fn wait(&self, d: Duration) {
         self.world.sim.run_for(d);
         for (i, node) in self.nodes.iter().enumerate() {
-            let problem = node.server().and_then(|s| s.timestamp_problem());
+            let problem = node.server().and_then(|s| s.replication.timestamp_problem());
             assert_eq!(problem, None, "timestamps of member {i} are out of order");
         }
     }

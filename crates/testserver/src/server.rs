@@ -103,7 +103,7 @@ fn watch(server: Arc<Server>) -> Arc<Mutex<Option<String>>> {
     let found = problem.clone();
     crate::spawn(async move {
         while !server.lifecycle.is_stopping() {
-            if let Some(what) = server.timestamp_problem() {
+            if let Some(what) = server.replication.timestamp_problem() {
                 found.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(what);
             }
             crate::pause(5).await;

@@ -67,7 +67,7 @@ impl Server {
     ) -> Result<()> {
         let rc = &ctx.read_concern;
         w.sink.check_level(rc.level() == ReadLevel::Linearizable, &rc.shell_text())?;
-        if self.repl.is_replicated() && !self.repl.is_primary() {
+        if self.replication.member.is_replicated() && !self.replication.member.is_primary() {
             return Err(Error::new(ErrorCode::NotWritablePrimary, "not primary"));
         }
         let into = match &w.sink {

@@ -191,7 +191,7 @@ impl Maker<'_> {
     /// The document as a majority has it by now, if it is still in that very collection.
     fn current(&self, uuid: Option<Uuid>, id: Elem<'_>) -> Result<Option<DocBuf>> {
         let Some(coll) = uuid.and_then(|u| self.server.catalog.lookup_uuid(u)) else { return Ok(None) };
-        let txn = self.server.storage.begin(ReadAt::At(self.server.committed()))?;
+        let txn = self.server.storage.begin(ReadAt::At(self.server.replication.committed()))?;
         let found = find_id(&txn, &coll, id)?;
         Ok(found.map(|(_, doc)| RawDoc::trusted(&doc).to_buf()))
     }

@@ -142,13 +142,13 @@ impl ChangeStream {
         env: &RunEnv,
     ) -> Result<ChangeStream> {
         ctx.set_change_stream();
-        if !server.repl.is_replicated() {
+        if !server.replication.member.is_replicated() {
             return Err(Error::location(40573, "The $changeStream stage is only supported on replica sets"));
         }
         let spec = Spec::parse(spec)?;
         let scope = Scope::of(ns, &spec)?;
         let (from, looking_for) = match &spec.start {
-            Start::Now => (Timestamp(server.last_applied().ts.0 + 1), None),
+            Start::Now => (Timestamp(server.replication.last_applied().ts.0 + 1), None),
             Start::At(ts) => (*ts, None),
             Start::After(token) => (token.time, Some(token.clone())),
         };
@@ -190,7 +190,7 @@ impl ChangeStream {
         if !self.read.is_zero() && server.storage.log().first() > self.read {
             return Err(history_lost());
         }
-        self.tail.refresh_to(server.committed());
+        self.tail.refresh_to(server.replication.committed());
         while !batch.is_full() && !self.invalidated {
             let next = match self.stash.take() {
                 Some(next) => Some(next),
@@ -320,8 +320,8 @@ impl ChangeStream {
     ) -> Result<More> {
         let from = ctx.env().clock.mono();
         loop {
-            let progress = server.progress.changed().version();
-            let seen = server.committed();
+            let progress = server.replication.progress.changed().version();
+            let seen = server.replication.committed();
             let more = self.fill(server, ctx, batch).await?;
             let left = until.deadline.saturating_sub(ctx.env().clock.mono());
             if batch.len() > 0 || more == More::No || left.is_zero() {
@@ -338,14 +338,14 @@ impl ChangeStream {
 async fn wait_committed(server: &Server, seen: Timestamp, progress: u64) {
     let log = server.storage.log();
     // Somebody waits: entries are made durable, and members report them, at once.
-    if server.repl.is_alone() {
+    if server.replication.member.is_alone() {
         log.wait_visible(seen).await;
         // A log that cannot be synced ends the process.
         let _ = log.wait_durable(log.visible()).await;
         return;
     }
-    server.progress.await_positions(server.env.clock.mono());
-    server.progress.changed().changed(progress).await;
+    server.replication.progress.await_positions(server.env.clock.mono());
+    server.replication.progress.changed().changed(progress).await;
 }
 
 /// The log must reach back to where a stream begins.

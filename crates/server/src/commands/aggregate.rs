@@ -55,7 +55,9 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let collation = spec.collation;
     let mut agg = server.prepare_aggregation(ctx, spec)?;
     let reply = match agg.take_sink() {
-        Some(_) if !server.repl.accepts_writes() => server.forward_to_primary(ctx, &req).await?,
+        Some(_) if !server.replication.member.accepts_writes() => {
+            server.replication.forward_to_primary(ctx, &req).await?
+        }
         Some(sink) => {
             ctx.will_write();
             let writing = Writing {

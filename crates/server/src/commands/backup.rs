@@ -8,12 +8,12 @@ use pando_storage::PinnedKind;
 
 pub(super) async fn open(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
     req.check("_openBackup", &[])?;
-    if server.repl.is_replicated() && !server.repl.is_readable() {
+    if server.replication.member.is_replicated() && !server.replication.member.is_readable() {
         let text = "node is not in primary or recovering state";
         return Err(Error::new(ErrorCode::NotPrimaryOrSecondary, text));
     }
     server.backups.check_room()?;
-    let committed = server.committed();
+    let committed = server.replication.committed();
     server.checkpoint().await?;
     let kept = server.kept_sessions()?;
     let storage = server.storage.clone();

@@ -52,7 +52,7 @@ pub(super) async fn set(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     if let Some(arg) = req.args(OWNER).next() {
         return Err(arg.unknown());
     }
-    if !server.repl.is_replicated() {
+    if !server.replication.member.is_replicated() {
         let text = "setClusterParameter cannot be run on standalones";
         return Err(Error::new(ErrorCode::IllegalOperation, text));
     }

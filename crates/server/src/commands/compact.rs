@@ -7,7 +7,7 @@ use pando_catalog::Named;
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let ns = req.ns_of_ddl()?;
     let forced = req.body.get("force").is_some_and(|v| v.is_truthy());
-    if server.repl.is_replicated() && server.repl.is_primary() && !forced {
+    if server.replication.member.is_replicated() && server.replication.member.is_primary() && !forced {
         return Err(Error::uncoded(
             "will not run compact on an active replica set primary as this is a slow blocking operation. use \
              force:true to force",

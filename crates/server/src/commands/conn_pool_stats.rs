@@ -10,8 +10,9 @@ use pando_rpc::{HostConnections, Pool};
 use std::collections::BTreeMap;
 
 fn pools(server: &Server) -> Vec<(&'static str, Pool)> {
-    let coordinator = server.coordinator.get().map(|c| ("replication", c.pool().clone()));
-    let others = [("dataPath", server.data_pool.clone()), ("commands", server.peers.clone())];
+    let replication = &server.replication;
+    let coordinator = replication.coordinator.get().map(|c| ("replication", c.pool().clone()));
+    let others = [("dataPath", replication.data_pool.clone()), ("commands", replication.peers.clone())];
     coordinator.into_iter().chain(others).collect()
 }
 

@@ -12,7 +12,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let ns = req.ns()?;
     let mut quorum = None;
     let args = CreateIndexesArgs::parse(&req, |v| {
-        if !server.repl.is_replicated() {
+        if !server.replication.member.is_replicated() {
             return Err(Error::bad_value("Standalones can't specify commitQuorum"));
         }
         quorum = Some(checked_quorum(server, "createIndexes", v)?);
@@ -62,7 +62,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         Some(note) => r.body.str("note", note),
         None => {
             r.body.bool("createdCollectionAutomatically", done.created_collection);
-            if server.repl.is_replicated() && !ns.is_unreplicated() {
+            if server.replication.member.is_replicated() && !ns.is_unreplicated() {
                 r.body.elems_of(&quorum);
             }
             &mut r.body
@@ -77,7 +77,7 @@ pub(super) fn checked_quorum(server: &Server, owner: &'static str, v: &Value<'_>
         let expected = ["long", "int", "decimal", "double", "string"];
         Err(wrong_type(owner, "commitQuorum", v, &expected))
     })?;
-    match server.repl.config() {
+    match server.replication.member.config() {
         Some(config) => config.check_commit_quorum(&quorum).map(|()| quorum),
         None => Ok(quorum),
     }

@@ -80,7 +80,7 @@ fn cluster_time(server: &Server, value: &Value<'_>) -> Result<Timestamp> {
     if ts.is_zero() {
         return refuse("$_internalReadAtClusterTime value must not be a null timestamp.".to_owned());
     }
-    let applied = server.last_applied();
+    let applied = server.replication.last_applied();
     if ts > applied.ts {
         return refuse(format!(
             "$_internalReadAtClusterTime value must not be greater than the last applied opTime. Requested \

@@ -36,8 +36,10 @@ fn parse(req: &Request<'_>) -> Result<Args> {
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let a = parse(&req)?;
-    server.repl.require_config()?;
-    let Some(services) = server.services() else { return Err(Error::internal("services have not started")) };
+    server.replication.member.require_config()?;
+    let Some(services) = server.replication.services() else {
+        return Err(Error::internal("services have not started"));
+    };
     let host = &services.host;
     let mut key = DocBuilder::new();
     key.bson("_id", &a.id);

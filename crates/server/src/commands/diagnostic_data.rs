@@ -13,7 +13,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, _: Request<'_>) -> Result<
         let start = clock.wall_ms();
         let done = server_status::run(server, ctx, part("serverStatus", "admin", &status)).await;
         append(&mut data, "serverStatus", ctx, start, done);
-        if server.repl.is_initiated() {
+        if server.replication.member.is_initiated() {
             let status = pando_bson::doc! { "replSetGetStatus": 1 }.to_raw();
             let start = clock.wall_ms();
             let done =

@@ -28,7 +28,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     };
     let options = Options {
         db: req.db.to_owned(),
-        replicated: server.repl.is_replicated(),
+        replicated: server.replication.member.is_replicated(),
         asked,
         wtimeout_ms: given.map_or(0, |wc| wc.wtimeout_ms),
     };

@@ -9,7 +9,7 @@ pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<
     r.body.doc("js", |d| {
         d.bool("utf8", true);
     });
-    let id = server.repl.process_id().0;
+    let id = server.replication.member.process_id().0;
     let machine = u32::from_be_bytes([id[4], id[5], id[6], id[7]]) >> 1;
     if req.body.get("oidReset").is_some_and(|v| v.is_truthy()) {
         // The number stays: it is the process's own.

@@ -40,7 +40,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     if req.exhaust_allowed && r.1 != 0 {
         r.0.next = Some(match args.known_committed {
             // The next wait must not end for the commit point that this reply tells.
-            Some(_) => Next::With(with_committed(&req, server.positions().committed)),
+            Some(_) => Next::With(with_committed(&req, server.replication.positions().committed)),
             None => Next::Again,
         });
     }

@@ -150,7 +150,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     if let (Some((process, counter)), Some(ms)) = (args.topology, args.max_await_ms) {
         await_change(server, ctx, process, counter, ms as u64).await?;
     }
-    server.check_quiesce()?;
+    server.replication.check_quiesce()?;
 
     let legacy = req.invoked_as != "hello";
     let mut r = Reply::with_capacity(900);
@@ -158,7 +158,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     if args.names_hello_ok {
         b.bool("helloOk", true);
     }
-    server.repl.append_hello(b, legacy, server.positions());
+    server.replication.member.append_hello(b, legacy, server.replication.positions());
     b.i32("maxBsonObjectSize", limits::BSON_USER_BYTES_MAX as i32);
     b.i32("maxMessageSizeBytes", limits::WIRE_MESSAGE_BYTES_MAX as i32);
     b.i32("maxWriteBatchSize", limits::WRITE_BATCH_OPS_MAX as i32);
@@ -189,8 +189,8 @@ async fn await_change(server: &Server, ctx: &OpCtx, process: ObjectId, counter: 
     let awaiting = &server.instance.metrics.connections.awaiting_topology_changes;
     let wait = async {
         loop {
-            let seen = server.repl.changed().version();
-            let now = server.repl.topology_version();
+            let seen = server.replication.member.changed().version();
+            let now = server.replication.member.topology_version();
             if now.process_id != process || now.counter > counter {
                 return Ok(());
             }
@@ -204,7 +204,7 @@ async fn await_change(server: &Server, ctx: &OpCtx, process: ObjectId, counter: 
                     ),
                 ));
             }
-            server.repl.changed().changed(seen).await;
+            server.replication.member.changed().changed(seen).await;
         }
     };
     awaiting.add(1);
@@ -218,7 +218,7 @@ async fn await_change(server: &Server, ctx: &OpCtx, process: ObjectId, counter: 
 
 /// The same request asking for what comes after the reply just built.
 fn with_topology(req: &Request<'_>, server: &Server) -> DocBuf {
-    let tv = server.repl.topology_version();
+    let tv = server.replication.member.topology_version();
     let mut b = DocBuilder::with_capacity(req.body.byte_len() + 16);
     for e in req.body {
         if e.name() == "topologyVersion" {

@@ -14,7 +14,8 @@ const SET: &str = "setIndexCommitQuorum";
 pub(super) async fn vote(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let (build, host, _) = ballot(server, ctx, &req, VOTE).await?;
     // A vote that is there already is on a majority when all before it is.
-    let at = server.note_index_build_vote(build, host).await?.unwrap_or_else(|| server.last_applied());
+    let at =
+        server.note_index_build_vote(build, host).await?.unwrap_or_else(|| server.replication.last_applied());
     ctx.wrote(at);
     Ok(Reply::new())
 }
@@ -47,8 +48,8 @@ async fn ballot<'r>(
     }
     let host = host.ok_or_else(|| missing(name, "hostAndPort"))?;
     super::host_and_port::check(host)?;
-    server.repl.require_config()?;
-    server.admit_member(ctx, name, None).await?;
+    server.replication.member.require_config()?;
+    server.replication.admit_member(ctx, name, None).await?;
     let build =
         build.ok_or_else(|| Error::new(ErrorCode::InvalidUUID, "uuid must be a 16-byte binary field"))?;
     Ok((build, host, reason))
@@ -80,7 +81,7 @@ pub(super) async fn set_quorum(server: &Server, ctx: &OpCtx, req: Request<'_>) -
     }
     let names = names.ok_or_else(|| missing(SET, "indexNames"))?;
     let quorum = quorum.ok_or_else(|| missing(SET, "commitQuorum"))?;
-    server.repl.require_config()?;
+    server.replication.member.require_config()?;
     let unchecked = pando_repl::topology::commit_quorum::CommitQuorum::parse(&quorum);
     let new = match unchecked {
         Some(Ok(new)) => new,

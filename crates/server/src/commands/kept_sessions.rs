@@ -5,7 +5,7 @@ use pando_base::limits;
 
 pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
     req.check("_keptSessions", &[])?;
-    if server.repl.is_replicated() && !server.repl.is_readable() {
+    if server.replication.member.is_replicated() && !server.replication.member.is_readable() {
         let text = "node is not in primary or recovering state";
         return Err(Error::new(ErrorCode::NotPrimaryOrSecondary, text));
     }

@@ -160,8 +160,8 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         }
         Output::Replace(db, coll) | Output::Merge(db, coll) | Output::Reduce(db, coll) => {
             check_target(db.unwrap_or(req.db), coll)?;
-            if !server.repl.accepts_writes() {
-                return server.forward_to_primary(ctx, &req).await;
+            if !server.replication.member.accepts_writes() {
+                return server.replication.forward_to_primary(ctx, &req).await;
             }
             write(server, ctx, &req, &args, ns.clone()).await.map_err(in_map_reduce)?;
             match db {

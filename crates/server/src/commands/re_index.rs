@@ -6,7 +6,7 @@ use pando_catalog::DropWhich;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let ns = req.ns_of_ddl()?;
-    if server.repl.is_replicated() {
+    if server.replication.member.is_replicated() {
         return Err(Error::new(
             ErrorCode::IllegalOperation,
             format!(

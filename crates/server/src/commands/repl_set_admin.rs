@@ -11,8 +11,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// Whatever the core answers, as a reply.
 async fn order(server: &Server, ctx: &OpCtx, event: impl FnOnce(u64) -> Event + Send) -> Result<Reply> {
-    server.repl.require_config()?;
-    let reply = ctx.interruptible(server.coordinator()?.command(event)).await??;
+    server.replication.member.require_config()?;
+    let reply = ctx.interruptible(server.replication.coordinator()?.command(event)).await??;
     let mut r = Reply::new();
     match reply {
         CommandReply::Done => {}
@@ -43,19 +43,19 @@ pub(super) async fn freeze(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Re
 
 /// `resync`: this member's data is given up and copied anew.
 pub(super) async fn resync(server: &Server, _: &OpCtx, _: Request<'_>) -> Result<Reply> {
-    server.repl.require_config()?;
-    server.coordinator()?.ask_resync()?;
+    server.replication.member.require_config()?;
+    server.replication.coordinator()?.ask_resync()?;
     Ok(Reply::new())
 }
 
 pub(super) async fn maintenance(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    server.repl.require_replication()?;
+    server.replication.member.require_replication()?;
     let on = req.first().value().is_truthy();
     order(server, ctx, |token| Event::Maintenance { token, on }).await
 }
 
 pub(super) async fn sync_from(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    server.repl.require_config()?;
+    server.replication.member.require_config()?;
     // What is no text is no host.
     let host = req.first().value().as_str().unwrap_or_default().to_owned();
     super::host_and_port::check(&host)?;
@@ -68,8 +68,8 @@ pub(super) async fn abort_catch_up(server: &Server, ctx: &OpCtx, _: Request<'_>)
 
 /// On a primary there is nothing to do.
 pub(super) async fn step_up(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    server.repl.require_config()?;
-    if server.repl.is_primary() {
+    server.replication.member.require_config()?;
+    if server.replication.member.is_primary() {
         return Ok(Reply::new());
     }
     let skip_dry_run = req.body.get("skipDryRun").is_some_and(|v| v.is_truthy());
@@ -78,7 +78,7 @@ pub(super) async fn step_up(server: &Server, ctx: &OpCtx, req: Request<'_>) -> R
 
 /// `replSetStepDown: secs` (R-STEP-3); waits for a member that can take over.
 pub(super) async fn step_down(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    server.repl.require_config()?;
+    server.replication.member.require_config()?;
     let secs = match safe_i64(&req.first().value()) {
         Some(0) | None => 60,
         Some(n) => n,
@@ -108,25 +108,25 @@ fn millis(secs: i64) -> Result<i64> {
 }
 
 pub(super) async fn get_rbid(server: &Server, _: &OpCtx, _: Request<'_>) -> Result<Reply> {
-    server.repl.require_config()?;
+    server.replication.member.require_config()?;
     let mut r = Reply::new();
-    r.body.i32("rbid", server.progress.rbid());
+    r.body.i32("rbid", server.replication.progress.rbid());
     Ok(r)
 }
 
 /// How far members behind this one are (R-UPOS-2).
 pub(super) async fn update_position(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    server.repl.require_config()?;
-    server.admit_member(ctx, "replSetUpdatePosition", None).await?;
+    server.replication.member.require_config()?;
+    server.replication.admit_member(ctx, "replSetUpdatePosition", None).await?;
     let update = wire::parse_update_position(req.body)?;
-    let coordinator = server.coordinator()?;
+    let coordinator = server.replication.coordinator()?;
     let said = coordinator.ask(|token| Event::PositionsReceived { token, update });
     ctx.interruptible(said).await?.waited()?;
     Ok(Reply::new())
 }
 
 pub(super) async fn resize_oplog(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    if !server.repl.is_replicated() {
+    if !server.replication.member.is_replicated() {
         return Err(Error::new(ErrorCode::NamespaceNotFound, "oplog does not exist"));
     }
     match req.first().value() {
@@ -210,13 +210,13 @@ fn min_retention_hours(arg: &Arg<'_>) -> Result<f64> {
 /// Asked by another node that wants to know whether an address leads here.
 pub(super) async fn is_self(server: &Server, _: &OpCtx, _: Request<'_>) -> Result<Reply> {
     let mut r = Reply::new();
-    r.body.object_id("id", server.repl.process_id());
+    r.body.object_id("id", server.replication.member.process_id());
     Ok(r)
 }
 
 /// `appendOplogNote`: an entry that changes nothing.
 pub(super) async fn append_note(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    if !server.repl.is_replicated() {
+    if !server.replication.member.is_replicated() {
         return Err(Error::new(
             ErrorCode::NoReplicationEnabled,
             "Must have replication set up to run \"appendOplogNote\"",
@@ -230,7 +230,7 @@ pub(super) async fn append_note(server: &Server, ctx: &OpCtx, req: Request<'_>) 
         None => return Err(Error::new(ErrorCode::NoSuchKey, "Missing expected field \"data\"")),
     };
     check_max_cluster_time(server, &req)?;
-    let at = server.write_noop_doc(data)?;
+    let at = server.replication.write_noop_doc(data)?;
     ctx.set_last_op(at);
     Ok(Reply::new())
 }
@@ -240,12 +240,12 @@ fn check_max_cluster_time(server: &Server, req: &Request<'_>) -> Result<()> {
     const NAME: &str = "maxClusterTime";
     match req.body.get(NAME) {
         None => Ok(()),
-        Some(Value::Timestamp(max)) if max > server.last_applied().ts => Ok(()),
+        Some(Value::Timestamp(max)) if max > server.replication.last_applied().ts => Ok(()),
         Some(Value::Timestamp(max)) => Err(Error::new(
             ErrorCode::StaleClusterTime,
             format!(
                 "Requested maxClusterTime {{ ts: {max} }} is less or equal to the last primary OpTime: {{ ts: {} }}",
-                server.last_applied().ts
+                server.replication.last_applied().ts
             ),
         )),
         Some(v) => Err(pando_command::concern::had_wrong_type(NAME, "timestamp", &v)),

@@ -4,24 +4,24 @@ use super::prelude::*;
 use pando_repl::show::{StatusAt, append_status};
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    server.repl.require_config()?;
+    server.replication.member.require_config()?;
     truth(&req, "initialSync")?;
     let mut r = Reply::with_capacity(2048);
     let uptime = ctx.env().clock.mono().saturating_sub(server.instance.started).as_secs();
     let at = StatusAt {
-        catch_up_ops: server.catch_ups.last(),
-        positions: server.positions(),
+        catch_up_ops: server.replication.catch_ups.last(),
+        positions: server.replication.positions(),
         stable: server.storage.stable(),
         now_ms: ctx.env().clock.wall_ms(),
         uptime_secs: uptime as i64,
     };
-    match server.coordinator.get() {
+    match server.replication.coordinator.get() {
         Some(c) => c.read(|core| append_status(&mut r.body, core, &at)),
-        None => server.repl.append_followers_status(&mut r.body, &at),
+        None => server.replication.member.append_followers_status(&mut r.body, &at),
     }
     // Left out when asked so; shown only as long as the sync runs.
     if req.body.get("initialSync").is_none_or(|v| v.is_truthy())
-        && let Some(status) = server.initial_sync_status()
+        && let Some(status) = server.replication.initial_sync_status()
     {
         r.body.doc("initialSyncStatus", |d| status.append_to(d, at.now_ms));
     }

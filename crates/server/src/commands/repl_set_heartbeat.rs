@@ -7,8 +7,8 @@ use pando_repl::topology::Event;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let request = wire::parse_heartbeat(req.body)?;
-    server.admit_member(ctx, "replSetHeartbeat", Some(request.from_host.as_str())).await?;
-    let coordinator = server.coordinator()?;
+    server.replication.admit_member(ctx, "replSetHeartbeat", Some(request.from_host.as_str())).await?;
+    let coordinator = server.replication.coordinator()?;
     let said = ctx.interruptible(coordinator.ask(|token| Event::Heartbeat { token, request })).await?;
     match said {
         Said::Heartbeat(reply) => {

@@ -4,13 +4,13 @@ use super::prelude::*;
 use pando_repl::ReplSetConfig;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let Some(set_name) = server.repl.set_name() else {
+    let Some(set_name) = server.replication.member.set_name() else {
         return Err(Error::new(
             ErrorCode::NoReplicationEnabled,
             "This node was not started with replication enabled.",
         ));
     };
-    if server.repl.is_initiated() {
+    if server.replication.member.is_initiated() {
         return Err(Error::new(ErrorCode::AlreadyInitialized, "already initialized"));
     }
     let mut r = Reply::new();
@@ -29,11 +29,11 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         }
     };
     config.validate()?;
-    let own = server.own_members(&config).await;
+    let own = server.replication.own_members(&config).await;
     super::repl_set_reconfig::check_one_of_them(&config, &own)?;
     let me = config.check_initiate(set_name, |host| own.iter().any(|i| config.members[*i].host == host))?;
     ctx.check_interrupt()?;
-    server.initiate(config, me).await?;
+    server.replication.initiate(config, me).await?;
     Ok(r)
 }
 

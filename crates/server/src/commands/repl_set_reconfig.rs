@@ -7,7 +7,7 @@ use pando_repl::topology::Event;
 use std::sync::Arc;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let present = server.repl.require_config()?;
+    let present = server.replication.member.require_config()?;
     let Value::Document(d) = req.first().value() else {
         return Err(Error::bad_value("no configuration specified"));
     };
@@ -33,14 +33,19 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
              setDefaultRWConcern command to set a cluster-wide write concern and try the reconfig again.",
         ));
     }
-    let own = server.own_members(&next).await;
+    let own = server.replication.own_members(&next).await;
     check_one_of_them(&next, &own)?;
     let self_index = own.first().copied();
     // A forced version leaps ahead, so that two forced ones on two sides of a partition differ.
     let bump = if force { 10_000 + (ctx.env().rng.next_u64() % 100_000) as i64 } else { 0 };
     let config = Arc::new(next);
-    let asked =
-        server.coordinator()?.command(|token| Event::Reconfig { token, config, self_index, force, bump });
+    let asked = server.replication.coordinator()?.command(|token| Event::Reconfig {
+        token,
+        config,
+        self_index,
+        force,
+        bump,
+    });
     ctx.interruptible(asked).await??;
     Ok(Reply::new())
 }

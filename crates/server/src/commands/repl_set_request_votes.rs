@@ -7,9 +7,9 @@ use pando_repl::coordinator::wire;
 use pando_repl::topology::Event;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    server.admit_member(ctx, "replSetRequestVotes", None).await?;
+    server.replication.admit_member(ctx, "replSetRequestVotes", None).await?;
     let request = wire::parse_vote_request(req.body)?;
-    let coordinator = server.coordinator()?;
+    let coordinator = server.replication.coordinator()?;
     let said = ctx.interruptible(coordinator.ask(|token| Event::VoteRequested { token, request })).await?;
     match said {
         Said::Vote(reply) => {

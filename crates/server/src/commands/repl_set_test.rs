@@ -6,7 +6,7 @@ use pando_repl::topology::MemberState;
 use std::time::Duration;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    server.repl.require_replication()?;
+    server.replication.member.require_replication()?;
     let mut r = Reply::new();
     if let Some(v) = req.body.get("waitForMemberState") {
         let wanted = number("waitForMemberState", Some(v))?;
@@ -34,11 +34,11 @@ fn number(name: &str, v: Option<Value<'_>>) -> Result<i64> {
 async fn await_state(server: &Server, ctx: &OpCtx, wanted: MemberState, ms: u64) -> Result<()> {
     let reached = async {
         loop {
-            let seen = server.repl.changed().version();
-            if server.repl.state().member == wanted {
+            let seen = server.replication.member.changed().version();
+            if server.replication.member.state().member == wanted {
                 return;
             }
-            server.repl.changed().changed(seen).await;
+            server.replication.member.changed().changed(seen).await;
         }
     };
     match ctx.env().timeout(Duration::from_millis(ms), ctx.interruptible(reached)).await {
@@ -48,7 +48,7 @@ async fn await_state(server: &Server, ctx: &OpCtx, wanted: MemberState, ms: u64)
             format!(
                 "Timed out waiting for state to become {}. Current state is {}",
                 wanted.text(),
-                server.repl.state().member.text()
+                server.replication.member.state().member.text()
             ),
         )),
     }
@@ -56,8 +56,8 @@ async fn await_state(server: &Server, ctx: &OpCtx, wanted: MemberState, ms: u64)
 
 /// What has been applied so far has this number as its name.
 pub(super) async fn snapshot(server: &Server, _: &OpCtx, _: Request<'_>) -> Result<Reply> {
-    server.repl.require_replication()?;
-    let ts = server.last_applied().ts;
+    server.replication.member.require_replication()?;
+    let ts = server.replication.last_applied().ts;
     let mut r = Reply::new();
     r.body.i64("name", (u64::from(ts.secs()) << 32 | u64::from(ts.inc())) as i64);
     Ok(r)

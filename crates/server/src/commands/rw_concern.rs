@@ -6,7 +6,7 @@ use pando_command::{Node, ReadConcern, ReadLevel, W, WriteConcern};
 use pando_repl::await_replication;
 
 fn on_a_set(server: &Server, command: &str) -> Result<()> {
-    if server.repl.is_replicated() {
+    if server.replication.member.is_replicated() {
         return Ok(());
     }
     Err(Error::location(51300, format!("'{command}' is not supported on standalone nodes.")))
@@ -108,7 +108,7 @@ fn check_default_write(server: &Server, wc: &WriteConcern) -> Result<()> {
         let text = "Unacknowledged write concern is not suitable for the default write concern";
         return Err(Error::bad_value(text));
     }
-    match (&wc.w, server.repl.config()) {
+    match (&wc.w, server.replication.member.config()) {
         (W::Mode(_) | W::Tags(_), Some(config)) => match await_replication::plan(wc, &config) {
             Err(e) => Err(Error::new(e.code, e.message)),
             Ok(_) => Ok(()),

@@ -19,7 +19,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let b = &mut r.body;
     append_head(server, ctx, b);
     for (name, append) in SECTIONS {
-        let absent = *name == "repl" && !server.repl.is_replicated();
+        let absent = *name == "repl" && !server.replication.member.is_replicated();
         if wanted(name) && !absent {
             b.doc(name, |d| append(server, d));
         }
@@ -126,14 +126,18 @@ fn connections(server: &Server, d: &mut DocBuilder) {
 }
 
 fn default_rw_concern(server: &Server, d: &mut DocBuilder) {
-    if server.repl.is_replicated() {
+    if server.replication.member.is_replicated() {
         super::rw_concern::append(server, d, false);
     }
 }
 
 fn election_metrics(server: &Server, d: &mut DocBuilder) {
-    let counts =
-        server.coordinator.get().map(|c| c.read(|core| core.election_counts().clone())).unwrap_or_default();
+    let counts = server
+        .replication
+        .coordinator
+        .get()
+        .map(|c| c.read(|core| core.election_counts().clone()))
+        .unwrap_or_default();
     let reasons: [(&str, &[Reason]); 7] = [
         ("stepUpCmd", &[Reason::StepUpRequest, Reason::StepUpRequestSkipDryRun]),
         ("priorityTakeover", &[Reason::PriorityTakeover]),
@@ -166,7 +170,7 @@ fn election_metrics(server: &Server, d: &mut DocBuilder) {
         d.i64(name, n as i64);
     }
     let ended = c.catch_ups_succeeded + c.catch_ups_timed_out;
-    let average = if ended == 0 { 0.0 } else { server.catch_ups.total() as f64 / ended as f64 };
+    let average = if ended == 0 { 0.0 } else { server.replication.catch_ups.total() as f64 / ended as f64 };
     d.f64("averageCatchUpOps", average);
 }
 
@@ -304,8 +308,8 @@ const WRITES_ALLOWED: i32 = 1;
 const WRITES_BLOCKED: i32 = 2;
 
 fn repl(server: &Server, d: &mut DocBuilder) {
-    server.repl.append_hello(d, false, server.positions());
-    if let Some(services) = server.services() {
+    server.replication.member.append_hello(d, false, server.replication.positions());
+    if let Some(services) = server.replication.services() {
         d.doc("primaryOnlyServices", |x| {
             for (name, state, instances) in services.host.counts() {
                 x.doc(name, |s| {
@@ -314,7 +318,7 @@ fn repl(server: &Server, d: &mut DocBuilder) {
             }
         });
     }
-    d.i32("rbid", server.progress.rbid());
+    d.i32("rbid", server.replication.progress.rbid());
     d.i32(
         "userWriteBlockMode",
         if server.settings.user_writes.are_blocked() { WRITES_BLOCKED } else { WRITES_ALLOWED },
@@ -442,8 +446,8 @@ fn metrics(server: &Server, d: &mut DocBuilder) {
     });
     d.doc("repl", |x| {
         append_replication_metrics(server, x);
-        x.doc("rollback", |r| server.rollbacks.append(r));
-        x.doc("stateTransition", |t| server.transitions.append(t));
+        x.doc("rollback", |r| server.replication.rollbacks.append(r));
+        x.doc("stateTransition", |t| server.replication.transitions.append(t));
     });
     d.doc("ttl", |x| {
         x.i64("deletedDocuments", server.ttl.deleted.get() as i64);

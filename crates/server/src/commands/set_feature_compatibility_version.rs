@@ -54,7 +54,7 @@ async fn enter(server: &Server, ctx: &OpCtx, step: FeatureVersion) -> Result<()>
     ctx.env().log.info(pando_env::Component::Command, 5_853_300, "setFCV progress", |a| {
         a.show("featureCompatibilityVersion", step);
     });
-    if !server.repl.is_replicated() {
+    if !server.replication.member.is_replicated() {
         return Ok(());
     }
     let majority = WriteConcern::of(W::Majority, Provenance::ClientSupplied);

@@ -31,7 +31,7 @@ pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<
         }
     }
     // The replica-set protocol keeps a copy of its own.
-    if let Some(coordinator) = server.coordinator.get() {
+    if let Some(coordinator) = server.replication.coordinator.get() {
         coordinator.tell(pando_repl::topology::Event::Params(pando_repl::params::of(params)));
     }
     Ok(r)

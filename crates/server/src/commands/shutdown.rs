@@ -20,7 +20,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         a.bool("force", force).i64("timeoutSecs", secs);
     });
     let deadline = env.clock.mono().saturating_add(Duration::from_secs(secs as u64));
-    server.hand_over(secs.saturating_mul(1000), force).await?;
+    server.replication.hand_over(secs.saturating_mul(1000), force).await?;
     server.lifecycle.request_shutdown(Some(deadline));
     // Interrupted when everybody is, at the latest.
     let _ = ctx.interruptible(server.lifecycle.wait_stopping()).await;

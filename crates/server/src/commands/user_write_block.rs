@@ -14,7 +14,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     }
     let block = global.ok_or_else(|| missing(OWNER, "global"))?;
     ctx.arguments_read()?;
-    if !server.repl.is_replicated() {
+    if !server.replication.member.is_replicated() {
         let text = "setUserWriteBlockMode cannot be run on standalones";
         return Err(Error::new(ErrorCode::IllegalOperation, text));
     }

@@ -25,7 +25,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             ));
         }
     }
-    if repair && server.repl.is_replicated() {
+    if repair && server.replication.member.is_replicated() {
         return refuse(
             "Running the validate command with { repair: true } can only be performed in standalone mode."
                 .to_owned(),
@@ -59,5 +59,5 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
 
 /// Since when this node takes writes itself, if it does.
 fn takes_writes(server: &Server) -> Option<Term> {
-    server.repl.accepts_writes().then(|| server.repl.term())
+    server.replication.member.accepts_writes().then(|| server.replication.member.term())
 }

@@ -126,11 +126,11 @@ impl CursorBody {
             return c.await_data(server, ctx, batch, until).await;
         }
         let commit_point_moved =
-            || until.committed_after.is_some_and(|known| server.positions().committed > known);
+            || until.committed_after.is_some_and(|known| server.replication.positions().committed > known);
         let from = ctx.env().clock.mono();
         loop {
             let seen = server.storage.log().visible();
-            let progress = server.progress.changed().version();
+            let progress = server.replication.progress.changed().version();
             let more = self.fill(server, ctx, batch, None).await?;
             let left = until.deadline.saturating_sub(ctx.env().clock.mono());
             if batch.len() > 0 || more == More::No || left.is_zero() || commit_point_moved() {
@@ -139,7 +139,10 @@ impl CursorBody {
             }
             let changed = server.storage.log().wait_visible(seen);
             if until.committed_after.is_some() {
-                let either = crate::lifecycle::either(changed, server.progress.changed().changed(progress));
+                let either = crate::lifecycle::either(
+                    changed,
+                    server.replication.progress.changed().changed(progress),
+                );
                 ctx.interruptible(ctx.env().timeout(left, either)).await?;
             } else {
                 ctx.interruptible(ctx.env().timeout(left, changed)).await?;

@@ -88,9 +88,9 @@ impl Server {
         match (ctx.read_concern.level(), ctx.read_concern.at_cluster_time) {
             (_, Some(at)) => ReadPoint::At(at),
             (ReadLevel::Snapshot, None) if !self.config.majority_reads => {
-                ReadPoint::At(self.last_applied().ts)
+                ReadPoint::At(self.replication.last_applied().ts)
             }
-            (ReadLevel::Snapshot, None) => ReadPoint::At(self.committed()),
+            (ReadLevel::Snapshot, None) => ReadPoint::At(self.replication.committed()),
             (ReadLevel::Majority | ReadLevel::Linearizable, None) => ReadPoint::Committed,
             _ => ReadPoint::Latest,
         }
@@ -98,7 +98,7 @@ impl Server {
     pub(crate) fn read_at(&self, point: ReadPoint) -> ReadAt {
         match point {
             ReadPoint::Latest => ReadAt::Latest,
-            ReadPoint::Committed => ReadAt::At(self.committed()),
+            ReadPoint::Committed => ReadAt::At(self.replication.committed()),
             ReadPoint::At(ts) => ReadAt::At(ts),
         }
     }

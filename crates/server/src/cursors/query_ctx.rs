@@ -29,7 +29,7 @@ impl Server {
         collation: Option<&RawDoc>,
         let_vars: Option<&RawDoc>,
     ) -> Result<QueryCtx> {
-        let replicated = self.repl.is_replicated();
+        let replicated = self.replication.member.is_replicated();
         let vars = Variables {
             now_ms: ctx.env().clock.wall_ms(),
             cluster_time: replicated.then(|| self.storage.log().clock()),

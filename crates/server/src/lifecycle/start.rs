@@ -2,8 +2,7 @@
 
 use crate::cursors::spill::Spills;
 use crate::lifecycle::{Lifecycle, tasks};
-use crate::object_id::new_object_id;
-use crate::sessions::cluster_clock::ClusterClock;
+use crate::replication::Replication;
 use crate::settings::Settings;
 use crate::settings::feature_version_guard::FeatureVersionGuard;
 use crate::statistics::Statistics;
@@ -12,13 +11,10 @@ use pando_access::InternalCollections;
 use pando_base::Result;
 use pando_catalog::{Catalog, OpenOptions};
 use pando_command::Instance;
-use pando_env::sync::Notify;
 use pando_env::{Component, Env};
-use pando_repl::Repl;
 use pando_session::{Cursors, Sessions};
 use pando_storage::{Storage, staging};
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::Arc;
 
 impl Server {
     /// Opens the data, recovers, takes its place in the replica set and starts the background tasks.
@@ -28,7 +24,7 @@ impl Server {
         let replicated = config.repl_set.is_some();
         config.storage.replicated = true;
         if replicated {
-            crate::replication::member_alone::check_params(&instance.params)?;
+            crate::replication::check_params(&instance.params)?;
         }
         let retention = config.oplog_min_retention.as_millis() as u64;
         if staging::adopt_staged(&*env.disk)? {
@@ -39,7 +35,6 @@ impl Server {
         storage.hold_log(replicated);
         let catalog = Catalog::open(env.clone(), storage.clone(), OpenOptions { replset: replicated })?;
         let spills = Spills::open(&env)?;
-        let repl = Repl::new(config.repl_set.clone(), new_object_id(&env));
         let (points, rng) = (instance.clone(), env.rng.clone());
         catalog.hold_builds_while(move || {
             let at = |name: &str| points.fail_points.get(name).and_then(|p| p.check(&*rng, |_| true));
@@ -52,8 +47,6 @@ impl Server {
             }
             Ok(at("hangAfterStartingIndexBuild").is_some())
         });
-        let data_pool = pando_rpc::Pool::new(env.clone(), pando_rpc::Options::default());
-        let (clock, peers) = ClusterClock::with_pool(&env);
         let internal = InternalCollections::new(catalog.clone());
         let settings = Arc::new(Settings::new(
             env.clone(),
@@ -64,6 +57,15 @@ impl Server {
         ));
         let statistics = Statistics::new(catalog.clone());
         let lifecycle = Arc::new(Lifecycle::new(env.clone(), instance.clone()));
+        let config = Arc::new(config);
+        let replication = Replication::new(
+            config.clone(),
+            instance.clone(),
+            storage.clone(),
+            catalog.clone(),
+            internal.clone(),
+            lifecycle.clone(),
+        );
         let server = Arc::new(Server {
             env,
             config,
@@ -72,15 +74,7 @@ impl Server {
             storage,
             internal,
             catalog,
-            repl: Arc::new(repl),
-            coordinator: OnceLock::new(),
-            services: OnceLock::new(),
-            stepped_up: Notify::new(),
-            progress: Arc::default(),
-            data_path: Mutex::default(),
-            data_pool,
-            peers,
-            initial_sync: Mutex::default(),
+            replication,
             cursors: Cursors::default(),
             sessions: Sessions::default(),
             sessions_known: Default::default(),
@@ -88,7 +82,6 @@ impl Server {
             sessions_waiting: Default::default(),
             session_rounds: Default::default(),
             retryable: Arc::default(),
-            cluster_time_keys: Default::default(),
             settings,
             statistics,
             lifecycle,
@@ -96,18 +89,10 @@ impl Server {
             index_builds: Default::default(),
             fsync_lock: Default::default(),
             tickets: Default::default(),
-            transitions: Default::default(),
-            catch_ups: Default::default(),
             ttl: Default::default(),
             backups: Default::default(),
             spills,
-            rollbacks: Default::default(),
-            member_alone: AtomicBool::new(false),
-            restored: AtomicBool::new(false),
-            member_door: Default::default(),
-            identity_is_staged: AtomicBool::new(false),
         });
-        clock.serve(&server);
         server.catalog.add_observer(Arc::new(FeatureVersionGuard(Arc::downgrade(&server.settings))));
         server.catalog.add_observer(Arc::new(server.settings.user_writes.clone()));
         if replicated {
@@ -115,8 +100,8 @@ impl Server {
             server.show_tables()?;
         }
         tasks::spawn_all(&server);
-        let stepped_up = server.stepped_up.version();
-        server.take_back_identity().await?;
+        let stepped_up = server.replication.stepped_up.version();
+        server.replication.take_back_identity().await?;
         server.take_place().await?;
         if server.catalog.gate().is_read_only() {
             return Ok(server);
@@ -124,8 +109,8 @@ impl Server {
         if !replicated {
             server.catalog.drop_temp_collections().await?;
             server.catalog.resume_builds().await?;
-        } else if server.repl.is_alone() {
-            server.stepped_up.changed(stepped_up).await;
+        } else if server.replication.member.is_alone() {
+            server.replication.stepped_up.changed(stepped_up).await;
         }
         Ok(server)
     }

@@ -18,7 +18,6 @@
 
 use crate::Server;
 use crate::lifecycle::either;
-use pando_base::mutants::{Mutant as Planted, broken as planted};
 use pando_base::{Result, Timestamp, limits};
 use pando_command::Param;
 use pando_env::Component;
@@ -36,7 +35,7 @@ pub(crate) fn spawn_all(server: &Arc<Server>) {
     env.spawn("flow control", crate::upkeep::flow_control::run(s()));
     env.spawn("cursor reaper", reap_cursors(s()));
     env.spawn("session refresh", crate::sessions::refresh::run(s()));
-    env.spawn("cluster time keys", crate::sessions::cluster_time_keys::run(s()));
+    env.spawn("cluster time keys", crate::replication::make_keys(server.replication.clone()));
     env.spawn("transaction lifetimes", crate::transaction::expire(s()));
     env.spawn("ttl", crate::upkeep::ttl::run(s()));
     env.spawn("index builds", crate::upkeep::index_builds::run(s()));
@@ -60,7 +59,7 @@ async fn flush_log(server: Arc<Server>) {
         server.instance.fail_points.panic_if_asked(&*server.env.rng, "log flusher");
         let flushing = log.clone();
         match server.env.offload(move || flushing.flush_once()).await {
-            Some(Ok(())) => server.note_synced(),
+            Some(Ok(())) => server.replication.note_synced(),
             // After a failed sync nothing is known about the file (the log refuses everything from here on).
             Some(Err(e)) => return server.lifecycle.fatal("The log could not be written", &e.message),
             None => return server.lifecycle.fatal("The log flusher failed", "panic"),
@@ -108,9 +107,9 @@ async fn checkpoint(server: Arc<Server>) {
 impl Server {
     /// Everything at or below the stable timestamp reaches the tables on disk.
     pub(crate) async fn checkpoint(&self) -> Result<Timestamp> {
-        self.advance_stable();
+        self.replication.advance_stable();
         // First, so that the log's front can go up to here.
-        if self.repl.is_replicated() {
+        if self.replication.member.is_replicated() {
             self.keep_sessions().await?;
         }
         self.keep_recent_oplog()?;
@@ -121,7 +120,7 @@ impl Server {
     /// What was replayed is stable.
     fn is_early_due(&self, replayed: Option<Timestamp>) -> bool {
         let Some(replayed) = replayed else { return false };
-        self.advance_stable();
+        self.replication.advance_stable();
         self.storage.stable() >= replayed
     }
     /// `oplogMinRetentionHours`: what is younger stays whatever the oplog's size.
@@ -133,33 +132,6 @@ impl Server {
         let sessions = self.catalog.sessions_upto()?.map(|upto| upto.ts);
         self.storage.log().set_keep_from(retained.into_iter().chain(sessions).min());
         Ok(())
-    }
-    /// What a rollback need not reach; where majority reads are off, whatever is written without holes (R-TS-6).
-    fn stable_goal(&self) -> Timestamp {
-        if self.config.majority_reads || !self.repl.is_replicated() {
-            let ahead = planted(Planted::StableAheadOfCommit);
-            return if ahead { self.storage.all_durable() } else { self.committed() };
-        }
-        let all_durable = self.storage.all_durable();
-        if self.is_following() { all_durable.min(self.progress.applied().op_time.ts) } else { all_durable }
-    }
-    /// With one member whatever is durable can never be rolled back (R-TS-1); the window below it stays readable
-    /// (R-TS-2).
-    pub(crate) fn advance_stable(&self) {
-        if self.is_member_alone() && !self.instance.params.bool(Param::takeUnstableCheckpointOnShutdown) {
-            return;
-        }
-        let stable = self.stable_goal();
-        // An unfinished copy has no history yet.
-        if stable.is_zero() || (self.is_following() && !self.repl.is_readable()) {
-            return;
-        }
-        self.storage.set_stable(stable);
-        let window = self.instance.params.int(Param::minSnapshotHistoryWindowInSeconds).max(0) as u32;
-        let oldest = Timestamp::new(stable.secs().saturating_sub(window), 0);
-        // Before the end of an initial sync, or of a rollback that fetched documents, the data was not of one time.
-        let began = self.catalog.initial_data().unwrap_or(Timestamp::ZERO);
-        self.storage.set_oldest(oldest.max(began).max(self.storage.oldest()));
     }
 }
 
@@ -187,13 +159,13 @@ async fn storage_step(server: Arc<Server>) {
 
 async fn move_timestamps(server: Arc<Server>) {
     while server.lifecycle.pause(Duration::from_secs(1)).await {
-        server.advance_stable();
+        server.replication.advance_stable();
         if let Err(e) = server.note_sessions_known() {
             server.env.log.warn(Component::Repl, 9100033, "The newest log entry could not be read", |a| {
                 a.str("error", &e.message);
             });
         }
-        if let Err(e) = server.end_restored().await {
+        if let Err(e) = server.replication.end_restored().await {
             server.env.log.warn(Component::Repl, 9100034, "A restored member cannot vote yet", |a| {
                 a.str("error", &e.message);
             });
@@ -226,8 +198,11 @@ async fn write_noops(server: Arc<Server>) {
         }
         let newest = server.storage.log().last();
         let idle = last.swap(newest.0, Relaxed) == newest.0;
-        if idle && server.repl.is_primary() && server.instance.params.bool(Param::writePeriodicNoops) {
-            match server.write_noop("periodic noop") {
+        if idle
+            && server.replication.member.is_primary()
+            && server.instance.params.bool(Param::writePeriodicNoops)
+        {
+            match server.replication.write_noop("periodic noop") {
                 Ok(at) => last.store(at.ts.0, Relaxed),
                 Err(e) => {
                     server.env.log.warn(Component::Repl, 21220, "Could not write the periodic noop", |a| {

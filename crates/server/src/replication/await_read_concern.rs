@@ -1,12 +1,12 @@
 //! Read concerns: what must be true of this node's data before a read begins (R-RC-1..7).
 
-use crate::Server;
+use super::Replication;
 use pando_base::{Error, ErrorCode, OpTime, Result, Timestamp};
 use pando_command::{OpCtx, ReadLevel};
 
-impl Server {
+impl Replication {
     pub(crate) async fn await_readable(&self, ctx: &OpCtx) -> Result<()> {
-        if !self.repl.is_replicated() {
+        if !self.member.is_replicated() {
             return Ok(());
         }
         let rc = &ctx.read_concern;
@@ -40,7 +40,7 @@ impl Server {
         if after > log.clock() {
             return Err(self.ahead_of_clock("afterClusterTime", after));
         }
-        if after > log.visible() && self.repl.is_primary() {
+        if after > log.visible() && self.member.is_primary() {
             self.write_noop("waiting for afterClusterTime")?;
         }
         ctx.interruptible(log.wait_applied(after)).await
@@ -59,7 +59,7 @@ impl Server {
     }
 
     async fn await_committed(&self, ctx: &OpCtx, after: Timestamp) -> Result<()> {
-        if self.repl.is_alone() {
+        if self.member.is_alone() {
             return ctx.interruptible(self.storage.log().wait_durable(after)).await?;
         }
         loop {
@@ -75,7 +75,7 @@ impl Server {
     /// Linearizable: an entry of this operation's own reaches a majority first, so at some moment after the operation
     /// began this node was the primary; what was committed then is what is read (R-RC-5).
     async fn confirm_leadership(&self, ctx: &OpCtx) -> Result<()> {
-        if !self.repl.is_primary() {
+        if !self.member.is_primary() {
             return Err(Error::new(
                 ErrorCode::NotWritablePrimary,
                 "cannot satisfy linearizable read concern on non-primary node",
@@ -84,5 +84,16 @@ impl Server {
         let target = self.write_noop("linearizable read")?;
         ctx.interruptible(self.await_majority(target)).await??;
         self.await_committed(ctx, target.ts).await
+    }
+
+    pub(crate) fn ahead_of_clock(&self, field: &str, wanted: Timestamp) -> Error {
+        Error::new(
+            ErrorCode::InvalidOptions,
+            format!(
+                "readConcern {field} value must not be greater than the current clusterTime. Requested \
+                 clusterTime: {{ ts: {wanted} }}; current clusterTime: {{ ts: {} }}",
+                self.storage.log().clock()
+            ),
+        )
     }
 }

@@ -5,15 +5,15 @@
 //! at least as new, at the price of the primary's work. What the primary says of a failure goes on to the client, labels and
 //! details included.
 
-use crate::Server;
+use super::Replication;
 use pando_base::{Error, ErrorCode, OpTime, Result, limits};
 use pando_bson::{DocBuf, DocBuilder, Value};
 use pando_command::{OpCtx, Reply, Request};
 use std::time::Duration;
 
-impl Server {
+impl Replication {
     pub(crate) async fn forward_to_primary(&self, ctx: &OpCtx, req: &Request<'_>) -> Result<Reply> {
-        let Some(primary) = self.repl.state().primary else {
+        let Some(primary) = self.member.state().primary else {
             return Err(Error::new(ErrorCode::NotWritablePrimary, "not primary"));
         };
         let body = for_the_primary(req);
@@ -25,7 +25,7 @@ impl Server {
         let answer = ctx.interruptible(asked).await??;
         if let Some(Value::Timestamp(ts)) = answer.get("operationTime") {
             // The client's next causally consistent read must see what was written there.
-            ctx.set_last_op(OpTime::new(ts, self.repl.term()));
+            ctx.set_last_op(OpTime::new(ts, self.member.term()));
         }
         let mut reply = Reply::with_capacity(answer.byte_len());
         for e in &*answer {

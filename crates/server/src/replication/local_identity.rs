@@ -1,7 +1,7 @@
 //! What a member keeps of itself when it takes over another's files (R-IS-9): its vote, its configuration, its rollback
 //! number, what it promised to hold, and that it came from a backup. Everything else in `local` is the source's, and harmless.
 
-use crate::Server;
+use super::Replication;
 use pando_base::{Error, Namespace, OpTime, Result};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value, doc};
 use pando_storage::staging;
@@ -12,7 +12,7 @@ fn ns(name: &str) -> Namespace {
     Namespace::unchecked("local", name)
 }
 
-impl Server {
+impl Replication {
     pub(crate) fn local_identity(&self) -> Result<DocBuf> {
         let mut b = DocBuilder::new();
         for name in COLLECTIONS {

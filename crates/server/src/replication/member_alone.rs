@@ -5,7 +5,7 @@
 //! rolled back when the member returns; with `takeUnstableCheckpointOnShutdown` it is given up, and the tables are left
 //! standing at the log's end.
 
-use crate::Server;
+use super::Replication;
 use crate::replication::membership::config_ns;
 use pando_base::{Error, Result};
 use pando_command::{Param, Params};
@@ -20,7 +20,7 @@ pub(crate) fn check_params(params: &Params) -> Result<()> {
     Ok(())
 }
 
-impl Server {
+impl Replication {
     pub(crate) fn is_member_alone(&self) -> bool {
         self.member_alone.load(Relaxed)
     }

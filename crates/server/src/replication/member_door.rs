@@ -13,7 +13,7 @@
 //! that was removed, can be told of one by whoever has it, but only at the address from which the question comes.
 //! Whoever runs members behind translated addresses switches this off (`membersOnlyFromTheirAddresses`).
 
-use crate::Server;
+use super::Replication;
 use pando_base::{Error, ErrorCode, Result, limits};
 use pando_command::{OpCtx, Param};
 use pando_env::Component;
@@ -83,14 +83,14 @@ fn hosts(config: &ReplSetConfig) -> Vec<String> {
     config.members.iter().map(|m| name_of(&m.host).to_owned()).collect()
 }
 
-impl Server {
+impl Replication {
     /// The one door for members' commands. `from` is the host that the sender says to be at, where it says so.
     pub(crate) async fn admit_member(&self, ctx: &OpCtx, command: &str, from: Option<&str>) -> Result<()> {
         let Some(remote) = ctx.client.remote.as_deref() else { return Ok(()) };
         if !self.instance.params.bool(Param::membersOnlyFromTheirAddresses) {
             return Ok(());
         }
-        let state = self.repl.state();
+        let state = self.member.state();
         let (names, ours) = match (&state.config, from) {
             (Some(config), _) if state.member != MemberState::Removed => (hosts(config), true),
             (_, Some(from)) if !from.is_empty() => (vec![name_of(from).to_owned()], false),
@@ -145,7 +145,7 @@ impl Server {
 
     /// Without asking anybody: is that where a member of the configuration in force was last found?
     pub(crate) fn is_member_address(&self, remote: &str) -> bool {
-        let Some(config) = self.repl.config() else { return false };
+        let Some(config) = self.member.config() else { return false };
         let names = hosts(&config);
         self.member_door.lock().has(peer_of(remote), names.iter().map(String::as_str))
     }

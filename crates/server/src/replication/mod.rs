@@ -1,17 +1,146 @@
-//! This node as a member of a replica set: its place in it, its positions, what happens when its role changes, and how it
-//! comes back after a rollback, a restore or a resync.
+//! This node as a member of a replica set.
+//!
+//! ```text
+//!   membership, quiesce, restored, ...   its place in the set          ┐
+//!   positions, stable                    how far its log is            ├ Replication: what everybody may ask
+//!   await_read_concern, await_write_concern, admission                 ┘
+//!   effects, rollback, resync, services  what changes when its role does, or its data are another's
+//! ```
+//! [`Replication`] owns the member state, the coordinator, the positions and the data path. Commands and other parts hold it
+//! and ask: may I write, how far is the log, wait for a majority. It knows nothing of sessions, cursors or transactions;
+//! what has to happen to those at a change of role stands in [`effects`], [`transitions`], [`rollback`] and [`resync`], which
+//! only the coordinator calls.
 
-pub(crate) mod await_read_concern;
-pub(crate) mod forward_to_primary;
-pub(crate) mod local_identity;
-pub(crate) mod member_alone;
-pub(crate) mod member_door;
-pub(crate) mod membership;
-pub(crate) mod positions;
-pub(crate) mod restored;
+mod admission;
+mod await_read_concern;
+mod await_write_concern;
+mod cluster_clock;
+mod cluster_time_keys;
+mod data_path;
+mod effects;
+mod forward_to_primary;
+mod local_identity;
+mod member_alone;
+mod member_door;
+mod membership;
+mod positions;
+mod quiesce;
+mod restored;
 pub(crate) mod restored_writes;
-pub(crate) mod resync;
-pub(crate) mod rollback;
-pub(crate) mod rollback_files;
-pub(crate) mod services;
-pub(crate) mod transitions;
+mod resync;
+mod rollback;
+mod rollback_files;
+mod services;
+mod stable;
+mod transitions;
+
+use crate::Config;
+use crate::lifecycle::Lifecycle;
+use crate::object_id::new_object_id;
+use cluster_clock::ClusterClock;
+use cluster_time_keys::ClusterTimeKeys;
+use member_door::MemberDoor;
+use pando_access::InternalCollections;
+use pando_catalog::Catalog;
+use pando_command::Instance;
+use pando_env::Env;
+use pando_env::sync::Notify;
+use pando_repl::data::initial_sync::InitialSync;
+use pando_repl::data::{DataPath, Progress};
+use pando_repl::topology::Core;
+use pando_repl::{Coordinator, Repl};
+use pando_storage::Storage;
+use rollback::Rollbacks;
+use services::Services;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, OnceLock};
+use transitions::{CatchUps, Transitions};
+
+pub(crate) use cluster_time_keys::run as make_keys;
+pub(crate) use member_alone::check_params;
+
+/// What this node is in its set, and how far it is.
+pub struct Replication {
+    env: Env,
+    config: Arc<Config>,
+    instance: Arc<Instance>,
+    storage: Storage,
+    catalog: Catalog,
+    internal: InternalCollections,
+    lifecycle: Arc<Lifecycle>,
+    /// May this node write, be read, what does `hello` say.
+    pub member: Arc<Repl>,
+    /// How far this node is, with terms; how far others say they are.
+    pub progress: Arc<Progress>,
+    /// None on a standalone node.
+    pub(crate) coordinator: OnceLock<Arc<Coordinator>>,
+    services: OnceLock<Services>,
+    /// A new primary has finished what it owes to earlier ones.
+    pub(crate) stepped_up: Notify,
+    data_path: Mutex<Option<Arc<DataPath>>>,
+    /// Connections of the data path.
+    pub(crate) data_pool: pando_rpc::Pool,
+    /// Connections for commands to other nodes; they hand on the cluster time.
+    pub(crate) peers: pando_rpc::Pool,
+    initial_sync: Mutex<Option<InitialSync>>,
+    pub(crate) transitions: Transitions,
+    pub(crate) catch_ups: CatchUps,
+    pub(crate) rollbacks: Rollbacks,
+    /// Came back from a backup and has not caught up.
+    restored: AtomicBool,
+    /// Standalone, on the data of a set's member.
+    member_alone: AtomicBool,
+    member_door: MemberDoor,
+    /// Set while another member's files take the place of this one's: what is voted now would be forgotten.
+    identity_is_staged: AtomicBool,
+    cluster_time_keys: ClusterTimeKeys,
+}
+
+impl Replication {
+    pub(crate) fn new(
+        config: Arc<Config>,
+        instance: Arc<Instance>,
+        storage: Storage,
+        catalog: Catalog,
+        internal: InternalCollections,
+        lifecycle: Arc<Lifecycle>,
+    ) -> Arc<Replication> {
+        let env = instance.env.clone();
+        let member = Repl::new(config.repl_set.clone(), new_object_id(&env));
+        let data_pool = pando_rpc::Pool::new(env.clone(), pando_rpc::Options::default());
+        let (clock, peers) = ClusterClock::with_pool(&env);
+        let replication = Arc::new(Replication {
+            env,
+            config,
+            instance,
+            storage,
+            catalog,
+            internal,
+            lifecycle,
+            member: Arc::new(member),
+            progress: Arc::default(),
+            coordinator: OnceLock::new(),
+            services: OnceLock::new(),
+            stepped_up: Notify::new(),
+            data_path: Mutex::default(),
+            data_pool,
+            peers,
+            initial_sync: Mutex::default(),
+            transitions: Transitions::default(),
+            catch_ups: CatchUps::default(),
+            rollbacks: Rollbacks::default(),
+            restored: AtomicBool::new(false),
+            member_alone: AtomicBool::new(false),
+            member_door: MemberDoor::default(),
+            identity_is_staged: AtomicBool::new(false),
+            cluster_time_keys: ClusterTimeKeys::default(),
+        });
+        clock.serve(&replication);
+        replication
+    }
+
+    /// Shows the replication core to those who watch from outside; `None` on a standalone node.
+    pub fn inspect<T>(&self, ask: impl FnOnce(&Core) -> T) -> Option<T> {
+        self.coordinator.get().map(|c| c.read(ask))
+    }
+}

@@ -1,6 +1,6 @@
 //! How far the log is, as replies and other members see it.
 
-use crate::Server;
+use super::Replication;
 use pando_base::{OpTime, Timestamp};
 use pando_bson::DocBuilder;
 use pando_command::OpCtx;
@@ -8,10 +8,10 @@ use pando_repl::data::Position;
 use pando_repl::data::metadata::{OplogQueryData, ReplData};
 use pando_repl::show::Positions;
 
-impl Server {
+impl Replication {
     /// This node takes entries from another and writes none of its own.
     pub(crate) fn is_following(&self) -> bool {
-        self.repl.is_replicated() && !self.repl.is_primary()
+        self.member.is_replicated() && !self.member.is_primary()
     }
     /// The newest write that a new read would see, with its term.
     pub(crate) fn last_applied(&self) -> OpTime {
@@ -27,7 +27,7 @@ impl Server {
             let p = &self.progress;
             return p.committed().op_time.ts.min(p.applied().op_time.ts);
         }
-        if self.repl.is_alone() || !self.repl.is_replicated() {
+        if self.member.is_alone() || !self.member.is_replicated() {
             return log.durable().min(log.visible());
         }
         self.progress.committed().op_time.ts.min(log.visible())
@@ -51,13 +51,13 @@ impl Server {
     /// are read first, since all of them move on meanwhile.
     pub fn timestamp_problem(&self) -> Option<String> {
         let (storage, log, p) = (&self.storage, self.storage.log(), &self.progress);
-        let before = (self.repl.is_readable(), p.rbid());
+        let before = (self.member.is_readable(), p.rbid());
         let (oldest, stable, snapshot) = (storage.oldest(), storage.stable(), self.committed());
         let (durable_entry, visible) = (log.durable_entry(), log.visible());
         let (durable, applied) = (p.durable().op_time, p.applied().op_time);
         let (written, committed) = (p.written().op_time, p.committed().op_time.ts);
         let (all_durable, last) = (storage.all_durable(), log.last());
-        let (following, alone) = (self.is_following(), self.repl.is_alone());
+        let (following, alone) = (self.is_following(), self.member.is_alone());
         let mut wrong = Vec::new();
         let mut check = |holds: bool, what: &str| {
             if !holds {
@@ -77,12 +77,13 @@ impl Server {
         } else {
             check(visible <= all_durable, "visible <= all_durable");
         }
-        if !following && self.repl.is_replicated() {
+        if !following && self.member.is_replicated() {
             check(snapshot <= visible.max(log.visible()), "committed snapshot <= lastApplied");
             check(alone || snapshot <= committed, "committed snapshot <= lastCommitted");
         }
         // A change of role or a rollback in between.
-        let same = before == (true, p.rbid()) && following == self.is_following() && self.repl.is_readable();
+        let same =
+            before == (true, p.rbid()) && following == self.is_following() && self.member.is_readable();
         (same && !wrong.is_empty()).then(|| {
             format!(
                 "{wrong:?}: oldest {oldest}, stable {stable}, committed snapshot {snapshot}, durable entry {durable_entry}, \
@@ -102,7 +103,7 @@ impl Server {
         let applied = log.visible();
         // Not `durable()`: a place that was reserved and given back names no entry, and no log could be found to hold it.
         let durable = log.durable_entry().min(applied);
-        let committed = if self.repl.is_alone() || !self.repl.is_replicated() {
+        let committed = if self.member.is_alone() || !self.member.is_replicated() {
             Position { op_time: OpTime::new(durable, term), wall: wall(durable) }
         } else {
             self.progress.committed()
@@ -119,7 +120,7 @@ impl Server {
     /// After the log was synced.
     pub(crate) fn note_synced(&self) {
         self.progress.synced(self.storage.log().durable());
-        if self.repl.is_primary() {
+        if self.member.is_primary() {
             self.tell_own_progress();
         } else if let Some(c) = self.coordinator.get() {
             pando_repl::data::Upper::progressed(&**c);
@@ -128,7 +129,7 @@ impl Server {
 
     /// `$replData` and `$oplogQueryData`, when they were asked for.
     pub(crate) fn append_replication_metadata(&self, ctx: &OpCtx, b: &mut DocBuilder) {
-        let state = self.repl.state();
+        let state = self.member.state();
         let Some(config) = &state.config else { return };
         let p = self.positions();
         let committed = Position { op_time: p.committed, wall: p.committed_wall_ms };
@@ -146,7 +147,7 @@ impl Server {
                 config_term: config.term,
                 replica_set_id: config.settings.replica_set_id,
                 sync_source_index: index_of(&source),
-                is_primary: self.repl.is_primary(),
+                is_primary: self.member.is_primary(),
             }
             .append_to(b);
         }

@@ -1,6 +1,7 @@
 //! A member gives its data up and copies the set's once more: it is too stale to catch up, its operator says so, or its log
 //! has parted from everybody's and nobody can tell where.
 
+use super::Replication;
 use crate::Server;
 use pando_base::{Error, ErrorCode, OpTime, Result, Timestamp};
 use pando_bson::RawDoc;
@@ -12,69 +13,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 
-impl Server {
-    /// Begins it; the member is in STARTUP2 soon and comes back by itself.
-    pub(crate) fn start_resync(self: &Arc<Self>) -> Result<()> {
-        self.begin_giving_up(None)
-    }
-    /// The same because no member can be followed any more: what may be lost is kept in rollback files.
-    pub(crate) fn start_copy_again(self: &Arc<Self>, why: WhyCopyAgain) -> Result<()> {
-        self.begin_giving_up(Some(why))
-    }
-
-    fn begin_giving_up(self: &Arc<Self>, why: Option<WhyCopyAgain>) -> Result<()> {
-        if self.coordinator()?.read(|core| core.is_leader()) {
-            return Err(Error::new(ErrorCode::NotSecondary, "primaries cannot resync"));
-        }
-        if self.initial_sync_status().is_some() || !self.rollbacks.begin() {
-            let text = "this member rolls back or copies the set's data already";
-            return Err(Error::new(ErrorCode::ConflictingOperationInProgress, text));
-        }
-        let server = self.clone();
-        self.env.spawn("resync", async move {
-            let done = server.give_up(why).await;
-            server.rollbacks.end();
-            match done {
-                Ok(Some(promised)) => {
-                    server.tell(Event::TooStale(false));
-                    server.tell(Event::Emptied { promised });
-                }
-                Ok(None) => {}
-                Err(e) => server.lifecycle.fatal("Resync failed", &e.message),
-            }
-        });
-        Ok(())
-    }
-
-    /// Returns what this member has told others to hold; nothing where it leads the set meanwhile.
-    async fn give_up(self: &Arc<Self>, why: Option<WhyCopyAgain>) -> Result<Option<OpTime>> {
-        if !self.leave_service()? {
-            return Ok(None);
-        }
-        self.stop_data_path().await?;
-        self.quiet_down().await;
-        self.catalog.end_builds("the node copies the set's data again").await;
-        self.quiet_down().await;
-        let promised = match why {
-            Some(WhyCopyAgain::Parted { before }) => self.newest_not_after(before)?,
-            Some(WhyCopyAgain::TooStale) | None => self.progress.written().op_time,
-        };
-        if let Some(why) = why {
-            self.keep_what_may_be_lost(why, promised).await?;
-        }
-        self.env.log.warn(
-            Component::Repl,
-            9100024,
-            "This member's data is given up, the set's is copied again",
-            |a| {
-                a.show("lastWritten", self.progress.written().op_time);
-                a.show("promised", promised);
-            },
-        );
-        self.empty(promised).await?;
-        Ok(Some(promised))
-    }
-
+impl Replication {
     /// Our newest entry that the set may count on, if all since `reached` has parted from it. `reached` itself is committed
     /// (the oldest entry of somebody's log is), so whoever may be elected has it: to promise more would bind this member's
     /// vote for nothing.
@@ -115,5 +54,69 @@ impl Server {
             a.i64("rbid", i64::from(rbid)).show("keptSince", sure).u64("documentsInRollbackFiles", kept);
         });
         Ok(())
+    }
+}
+
+impl Server {
+    /// Begins it; the member is in STARTUP2 soon and comes back by itself.
+    pub(crate) fn start_resync(self: &Arc<Self>) -> Result<()> {
+        self.begin_giving_up(None)
+    }
+    /// The same because no member can be followed any more: what may be lost is kept in rollback files.
+    pub(crate) fn start_copy_again(self: &Arc<Self>, why: WhyCopyAgain) -> Result<()> {
+        self.begin_giving_up(Some(why))
+    }
+
+    fn begin_giving_up(self: &Arc<Self>, why: Option<WhyCopyAgain>) -> Result<()> {
+        if self.replication.coordinator()?.read(|core| core.is_leader()) {
+            return Err(Error::new(ErrorCode::NotSecondary, "primaries cannot resync"));
+        }
+        if self.replication.initial_sync_status().is_some() || !self.replication.rollbacks.begin() {
+            let text = "this member rolls back or copies the set's data already";
+            return Err(Error::new(ErrorCode::ConflictingOperationInProgress, text));
+        }
+        let server = self.clone();
+        self.env.spawn("resync", async move {
+            let done = server.give_up(why).await;
+            server.replication.rollbacks.end();
+            match done {
+                Ok(Some(promised)) => {
+                    server.replication.tell(Event::TooStale(false));
+                    server.replication.tell(Event::Emptied { promised });
+                }
+                Ok(None) => {}
+                Err(e) => server.lifecycle.fatal("Resync failed", &e.message),
+            }
+        });
+        Ok(())
+    }
+
+    /// Returns what this member has told others to hold; nothing where it leads the set meanwhile.
+    async fn give_up(self: &Arc<Self>, why: Option<WhyCopyAgain>) -> Result<Option<OpTime>> {
+        if !self.replication.leave_service()? {
+            return Ok(None);
+        }
+        self.replication.stop_data_path().await?;
+        self.quiet_down().await;
+        self.catalog.end_builds("the node copies the set's data again").await;
+        self.quiet_down().await;
+        let promised = match why {
+            Some(WhyCopyAgain::Parted { before }) => self.replication.newest_not_after(before)?,
+            Some(WhyCopyAgain::TooStale) | None => self.replication.progress.written().op_time,
+        };
+        if let Some(why) = why {
+            self.replication.keep_what_may_be_lost(why, promised).await?;
+        }
+        self.env.log.warn(
+            Component::Repl,
+            9100024,
+            "This member's data is given up, the set's is copied again",
+            |a| {
+                a.show("lastWritten", self.replication.progress.written().op_time);
+                a.show("promised", promised);
+            },
+        );
+        self.empty(promised).await?;
+        Ok(Some(promised))
     }
 }

@@ -14,6 +14,7 @@
 //!
 //! A crash anywhere finds the log either whole (this node parts from its source again, and rolls back again) or cut.
 
+use super::Replication;
 use crate::Server;
 use pando_base::mutants::{Mutant as Planted, broken as planted};
 use pando_base::{Error, ErrorCode, Millis, Namespace, OpTime, Result, Timestamp, limits};
@@ -114,36 +115,7 @@ impl Rollbacks {
     }
 }
 
-impl Server {
-    /// The log of `source` has parted from ours. Ends with this node following again, or with the process.
-    pub(crate) fn start_rollback(self: &Arc<Self>, source: String) {
-        if self.rollbacks.running.swap(true, SeqCst) {
-            return;
-        }
-        let server = self.clone();
-        self.env.spawn("rollback", async move {
-            let done = server.roll_back(&source).await;
-            server.rollbacks.running.store(false, SeqCst);
-            match done {
-                Ok(Done::Follows) => {}
-                Ok(Done::CannotTell(reached)) => server.ask_another(&source, reached),
-                Ok(Done::Emptied(promised)) => server.tell(Event::Emptied { promised }),
-                Err(e) if is_of_the_source(&e) => {
-                    server.env.log.info(
-                        Component::Rollback,
-                        21656,
-                        "Rollback cannot go on with this source",
-                        |a| {
-                            a.str("syncSource", &source).str("error", &e.message);
-                        },
-                    );
-                    server.tell(Event::FollowerState(server.follower_state()));
-                }
-                Err(e) => server.lifecycle.fatal("Rollback failed", &e.message),
-            }
-        });
-    }
-
+impl Replication {
     /// Nothing has been changed. Which member is asked next, and when nobody is left, the coordinator knows.
     fn ask_another(&self, source: &str, reached: OpTime) {
         self.env.log.warn(
@@ -163,109 +135,6 @@ impl Server {
         if let Some(c) = self.coordinator.get() {
             c.tell(event);
         }
-    }
-
-    async fn roll_back(self: &Arc<Self>, source: &str) -> Result<Done> {
-        let coordinator = self.coordinator()?.clone();
-        if !self.leave_service()? {
-            return Ok(Done::Follows);
-        }
-        let started = self.env.clock.wall_ms();
-        self.stop_data_path().await?;
-        self.env.log.info(Component::Rollback, 21611, "Starting rollback", |a| {
-            a.str("syncSource", source);
-        });
-        let killed = self.quiet_down().await;
-        self.transitions.note(&self.instance.clients, "rollback", killed);
-        self.lifecycle.hold("rollbackHangAfterTransitionToRollback").await;
-        let point = match common_point::find(&self.data_path_deps()?, source).await? {
-            Found::At(point) => *point,
-            Found::NoneSince(reached) => {
-                let may = rollback_way::without_common_point(reached, self.progress.committed().op_time);
-                may.map_err(|text| Error::new(ErrorCode::UnrecoverableRollbackError, text))?;
-                return Ok(Done::CannotTell(reached));
-            }
-        };
-        let common = point.at.op_time;
-        let way = self.way_back(&point)?;
-        let fetched = match way {
-            Way::Refetch => {
-                self.lifecycle.hold("rollbackHangBeforeFetching").await;
-                Some(refetch::fetch(&self.data_path_deps()?, source, common.ts).await?)
-            }
-            _ => None,
-        };
-        let rbid = self.count_rollback(common).await?;
-        self.lifecycle.hold("rollbackHangAfterIncrementingRollbackId").await;
-        self.catalog.end_builds("the node rolls back").await;
-        let undone = Arc::new(point.undone);
-        let kept = if self.instance.params.bool(Param::createRollbackDataFiles) {
-            self.keep_undone_documents(common.ts).await?
-        } else {
-            0
-        };
-        self.lifecycle.hold("rollbackHangAfterWritingRollbackFiles").await;
-        // Whoever reads the log may have begun since.
-        self.quiet_down().await;
-        let stable = self.storage.stable();
-        if way == Way::CopyAgain {
-            self.give_data_up(common, stable).await?;
-            return Ok(Done::Emptied(common));
-        }
-        self.catalog.forget_prepared();
-        let catalog = self.catalog.clone();
-        let redone = self.env.offload(move || match fetched {
-            Some(f) => {
-                catalog.roll_back_fetched(common.ts, f.min_valid).map(|()| Redone::Fetched(f.documents))
-            }
-            None => catalog.roll_back(common.ts).map(Redone::Replayed),
-        });
-        let redone = redone.await.unwrap_or_else(|| Err(Error::internal("the rollback panicked")))?;
-        self.lifecycle.hold("rollbackHangAfterRecoveringToStable").await;
-        self.forget_sessions();
-        if !planted(Planted::RetryableForgottenByRollback) {
-            self.restore_retryable_writes()?;
-        }
-        self.restore_prepared()?;
-        if !self.catalog.is_before_min_valid() {
-            self.catalog.resume_builds().await?;
-        }
-        self.progress.reset(point.at);
-        self.services().inspect(|s| s.hooks.rollback());
-        self.tell_rollback(Summary { started, source, rbid, common, stable, undone, kept, redone });
-        let at = Position::new(common, point.at.wall);
-        coordinator.tell(Event::Rewound(Positions::at(at)));
-        self.avoid_older_branches(source);
-        coordinator.tell(Event::FollowerState(self.follower_state()));
-        Ok(Done::Follows)
-    }
-
-    /// This member's history begins after the common point, with an initial sync from somebody whose newest writes have
-    /// been undone since: there is nothing to go back to. Whatever was committed is at or below the common point, which
-    /// the source holds, so this member copies the set's data once more.
-    async fn give_data_up(&self, common: OpTime, stable: Timestamp) -> Result<()> {
-        self.env.log.warn(
-            Component::Rollback,
-            9100020,
-            "The data of this member's initial sync was rolled back by others: it is given up, and copied again",
-            |a| {
-                a.show("commonPoint", common).show("initialDataTimestamp", stable);
-            },
-        );
-        self.empty(common).await?;
-        self.rollbacks.copied_again.fetch_add(1, SeqCst);
-        self.services().inspect(|s| s.hooks.rollback());
-        Ok(())
-    }
-    /// This member holds nothing any more. Others may count on its entries up to `promised`.
-    pub(crate) async fn empty(&self, promised: OpTime) -> Result<()> {
-        self.catalog.forget_prepared();
-        let catalog = self.catalog.clone();
-        let emptied = self.env.offload(move || catalog.give_up_data(promised)).await;
-        emptied.unwrap_or_else(|| Err(Error::internal("emptying this member panicked")))?;
-        self.retryable.clear();
-        self.progress.reset(DataPosition::NULL);
-        Ok(())
     }
     /// From now on this member cannot be elected; false where it was before.
     pub(crate) fn leave_service(&self) -> Result<bool> {
@@ -363,6 +232,161 @@ impl Server {
         older.into_iter().for_each(|host| coordinator.tell(Event::SyncSourceDenied { host, for_ms }));
     }
 
+    /// At the start.
+    pub(crate) fn restore_rollback_id(&self) -> Result<()> {
+        let stored = self.internal.first(&rollback_id_ns())?;
+        if let Some(Value::Int32(n)) = stored.as_ref().and_then(|d| d.get("rollbackId")) {
+            self.progress.set_rbid(n);
+        }
+        Ok(())
+    }
+}
+
+impl Server {
+    /// The log of `source` has parted from ours. Ends with this node following again, or with the process.
+    pub(crate) fn start_rollback(self: &Arc<Self>, source: String) {
+        if self.replication.rollbacks.running.swap(true, SeqCst) {
+            return;
+        }
+        let server = self.clone();
+        self.env.spawn("rollback", async move {
+            let done = server.roll_back(&source).await;
+            server.replication.rollbacks.running.store(false, SeqCst);
+            match done {
+                Ok(Done::Follows) => {}
+                Ok(Done::CannotTell(reached)) => server.replication.ask_another(&source, reached),
+                Ok(Done::Emptied(promised)) => server.replication.tell(Event::Emptied { promised }),
+                Err(e) if is_of_the_source(&e) => {
+                    server.env.log.info(
+                        Component::Rollback,
+                        21656,
+                        "Rollback cannot go on with this source",
+                        |a| {
+                            a.str("syncSource", &source).str("error", &e.message);
+                        },
+                    );
+                    server.replication.tell(Event::FollowerState(server.replication.follower_state()));
+                }
+                Err(e) => server.lifecycle.fatal("Rollback failed", &e.message),
+            }
+        });
+    }
+
+    async fn roll_back(self: &Arc<Self>, source: &str) -> Result<Done> {
+        let coordinator = self.replication.coordinator()?.clone();
+        if !self.replication.leave_service()? {
+            return Ok(Done::Follows);
+        }
+        let started = self.env.clock.wall_ms();
+        self.replication.stop_data_path().await?;
+        self.env.log.info(Component::Rollback, 21611, "Starting rollback", |a| {
+            a.str("syncSource", source);
+        });
+        let killed = self.quiet_down().await;
+        self.replication.transitions.note(&self.instance.clients, "rollback", killed);
+        self.lifecycle.hold("rollbackHangAfterTransitionToRollback").await;
+        let point = match common_point::find(&self.replication.data_path_deps()?, source).await? {
+            Found::At(point) => *point,
+            Found::NoneSince(reached) => {
+                let may = rollback_way::without_common_point(
+                    reached,
+                    self.replication.progress.committed().op_time,
+                );
+                may.map_err(|text| Error::new(ErrorCode::UnrecoverableRollbackError, text))?;
+                return Ok(Done::CannotTell(reached));
+            }
+        };
+        let common = point.at.op_time;
+        let way = self.replication.way_back(&point)?;
+        let fetched = match way {
+            Way::Refetch => {
+                self.lifecycle.hold("rollbackHangBeforeFetching").await;
+                Some(refetch::fetch(&self.replication.data_path_deps()?, source, common.ts).await?)
+            }
+            _ => None,
+        };
+        let rbid = self.replication.count_rollback(common).await?;
+        self.lifecycle.hold("rollbackHangAfterIncrementingRollbackId").await;
+        self.catalog.end_builds("the node rolls back").await;
+        let undone = Arc::new(point.undone);
+        let kept = if self.instance.params.bool(Param::createRollbackDataFiles) {
+            self.replication.keep_undone_documents(common.ts).await?
+        } else {
+            0
+        };
+        self.lifecycle.hold("rollbackHangAfterWritingRollbackFiles").await;
+        // Whoever reads the log may have begun since.
+        self.quiet_down().await;
+        let stable = self.storage.stable();
+        if way == Way::CopyAgain {
+            self.give_data_up(common, stable).await?;
+            return Ok(Done::Emptied(common));
+        }
+        self.catalog.forget_prepared();
+        let catalog = self.catalog.clone();
+        let redone = self.env.offload(move || match fetched {
+            Some(f) => {
+                catalog.roll_back_fetched(common.ts, f.min_valid).map(|()| Redone::Fetched(f.documents))
+            }
+            None => catalog.roll_back(common.ts).map(Redone::Replayed),
+        });
+        let redone = redone.await.unwrap_or_else(|| Err(Error::internal("the rollback panicked")))?;
+        self.lifecycle.hold("rollbackHangAfterRecoveringToStable").await;
+        self.forget_sessions();
+        if !planted(Planted::RetryableForgottenByRollback) {
+            self.restore_retryable_writes()?;
+        }
+        self.restore_prepared()?;
+        if !self.catalog.is_before_min_valid() {
+            self.catalog.resume_builds().await?;
+        }
+        self.replication.progress.reset(point.at);
+        self.replication.services().inspect(|s| s.hooks.rollback());
+        self.replication.tell_rollback(Summary {
+            started,
+            source,
+            rbid,
+            common,
+            stable,
+            undone,
+            kept,
+            redone,
+        });
+        let at = Position::new(common, point.at.wall);
+        coordinator.tell(Event::Rewound(Positions::at(at)));
+        self.replication.avoid_older_branches(source);
+        coordinator.tell(Event::FollowerState(self.replication.follower_state()));
+        Ok(Done::Follows)
+    }
+
+    /// This member's history begins after the common point, with an initial sync from somebody whose newest writes have
+    /// been undone since: there is nothing to go back to. Whatever was committed is at or below the common point, which
+    /// the source holds, so this member copies the set's data once more.
+    async fn give_data_up(&self, common: OpTime, stable: Timestamp) -> Result<()> {
+        self.env.log.warn(
+            Component::Rollback,
+            9100020,
+            "The data of this member's initial sync was rolled back by others: it is given up, and copied again",
+            |a| {
+                a.show("commonPoint", common).show("initialDataTimestamp", stable);
+            },
+        );
+        self.empty(common).await?;
+        self.replication.rollbacks.copied_again.fetch_add(1, SeqCst);
+        self.replication.services().inspect(|s| s.hooks.rollback());
+        Ok(())
+    }
+    /// This member holds nothing any more. Others may count on its entries up to `promised`.
+    pub(crate) async fn empty(&self, promised: OpTime) -> Result<()> {
+        self.catalog.forget_prepared();
+        let catalog = self.catalog.clone();
+        let emptied = self.env.offload(move || catalog.give_up_data(promised)).await;
+        emptied.unwrap_or_else(|| Err(Error::internal("emptying this member panicked")))?;
+        self.retryable.clear();
+        self.replication.progress.reset(DataPosition::NULL);
+        Ok(())
+    }
+
     /// Ends what reads or waits here: nobody may hold a snapshot while rows are taken back. Returns how many operations
     /// of users were told to end.
     pub(crate) async fn quiet_down(&self) -> usize {
@@ -384,15 +408,6 @@ impl Server {
             }
             self.env.clock.sleep(Duration::from_millis(limits::ROLLBACK_POLL_MS)).await;
         }
-    }
-
-    /// At the start.
-    pub(crate) fn restore_rollback_id(&self) -> Result<()> {
-        let stored = self.internal.first(&rollback_id_ns())?;
-        if let Some(Value::Int32(n)) = stored.as_ref().and_then(|d| d.get("rollbackId")) {
-            self.progress.set_rbid(n);
-        }
-        Ok(())
     }
 }
 

@@ -4,7 +4,7 @@
 //! Nothing is changed before all files are on disk. If they cannot be written the process ends, and the next one
 //! rolls back again.
 
-use crate::Server;
+use super::Replication;
 use pando_base::{Error, Result, Timestamp, Uuid, limits};
 use pando_bson::RawDoc;
 use pando_catalog::{Catalog, Collection, find_by_id};
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 pub(crate) const DIR: &str = "rollback";
 
-impl Server {
+impl Replication {
     /// Of what the entries above `common` inserted or updated. Returns how many documents were kept.
     pub(crate) async fn keep_undone_documents(&self, common: Timestamp) -> Result<u64> {
         let files = Files {

@@ -1,5 +1,6 @@
 //! This server's services of a primary: what the hooks call, and the data that workflows keep.
 
+use super::Replication;
 use crate::Server;
 use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Term, limits};
 use pando_bson::DocBuf;
@@ -43,7 +44,7 @@ impl ReplicaSetAware for Housekeeping {
                 server.catalog.drop_temp_collections().await?;
                 server.make_index_build_entries().await?;
                 server.catalog.resume_builds().await?;
-                server.make_cluster_time_keys().await
+                server.replication.make_cluster_time_keys().await
             };
             // Whoever steps down meanwhile leaves it to the next primary.
             if let Err(e) = done.await {
@@ -52,13 +53,13 @@ impl ReplicaSetAware for Housekeeping {
                     a.str("error", &e.message);
                 });
             }
-            server.stepped_up.bump();
+            server.replication.stepped_up.bump();
         });
     }
     /// What is kept in memory of the set's settings may be undone.
     fn on_rollback(&self) {
         let Some(server) = self.0.upgrade() else { return };
-        server.cluster_time_keys.forget();
+        server.replication.cluster_time_keys.forget();
         server.index_builds.tell(index_builds::Event::RolledBack);
         if let Err(e) = server.settings.restore() {
             server.lifecycle.fatal("The set's settings could not be read", &e.message);
@@ -83,8 +84,8 @@ impl Store for Documents {
     fn first_of_term_committed(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
             let server = self.server()?;
-            match server.coordinator()?.read(|core| core.first_of_term()) {
-                Some(first) => server.await_majority(first).await,
+            match server.replication.coordinator()?.read(|core| core.first_of_term()) {
+                Some(first) => server.replication.await_majority(first).await,
                 None => Err(Error::new(ErrorCode::NotWritablePrimary, "not primary")),
             }
         })
@@ -95,7 +96,7 @@ impl Store for Documents {
     fn await_majority(&self, upto: Option<OpTime>) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
             let server = self.server()?;
-            server.await_majority(upto.unwrap_or_else(|| server.last_applied())).await
+            server.replication.await_majority(upto.unwrap_or_else(|| server.replication.last_applied())).await
         })
     }
     fn read(&self, query: &Query) -> Result<Vec<Namespace>> {
@@ -111,12 +112,12 @@ impl Store for Documents {
         Box::pin(async move {
             let Target::Host(host) = to;
             let limit = Duration::from_millis(limits::WORKFLOW_CALL_MS_MAX);
-            self.server()?.peers.call(host, body, limit).await.map_err(Error::from)
+            self.server()?.replication.peers.call(host, body, limit).await.map_err(Error::from)
         })
     }
 }
 
-impl Server {
+impl Replication {
     /// None on a standalone node.
     pub(crate) fn services(&self) -> Option<&Services> {
         self.services.get()
@@ -126,11 +127,11 @@ impl Server {
     pub(crate) async fn await_majority(&self, target: OpTime) -> Result<()> {
         let log = self.storage.log();
         log.ask_flush(target.ts);
-        if self.repl.is_alone() {
+        if self.member.is_alone() {
             return log.wait_durable(target.ts).await;
         }
         let journaled =
-            self.repl.config().is_some_and(|config| config.write_concern_majority_journal_default);
+            self.member.config().is_some_and(|config| config.write_concern_majority_journal_default);
         let concern = Concern { want: Want::Majority, journaled };
         let waiter = |id| Event::Await(Waiter { id, target, concern });
         self.coordinator()?.ask(waiter).await.waited()

@@ -1,5 +1,6 @@
 //! Changes of role as operations feel them (R-STEP-3, R-STEP-7): writes are ended, everything else goes on.
 
+use super::Replication;
 use crate::Server;
 use pando_base::{ErrorCode, Result, limits};
 use pando_bson::DocBuilder;
@@ -46,7 +47,7 @@ impl CatchUps {
     }
 }
 
-impl Server {
+impl Replication {
     /// Elected and drained, and about to write: what was fetched since the election?
     pub(crate) fn count_catch_up(&self) -> Result<()> {
         let from = self.coordinator()?.read(|core| core.election().and_then(|e| e.catch_up_from));
@@ -62,6 +63,9 @@ impl Server {
         self.catch_ups.note(Some(ops));
         Ok(())
     }
+}
+
+impl Server {
     /// No write of this node's own is under way when this returns, and none begins. Reads go on.
     pub(crate) async fn take_state_lock(&self) {
         let gate = self.catalog.gate();
@@ -72,7 +76,7 @@ impl Server {
         let code = ErrorCode::InterruptedDueToReplStateChange;
         let killed = self.instance.clients.kill_where(code, |_, op| op.is_write);
         self.abort_open_transactions();
-        self.transitions.note(&self.instance.clients, "stepDown", killed);
+        self.replication.transitions.note(&self.instance.clients, "stepDown", killed);
         let limit = self.instance.params.int(pando_command::Param::fassertOnLockTimeoutForStepUpDown);
         let limit = Duration::from_secs(limit.max(0) as u64);
         let mut waited = Duration::ZERO;
@@ -93,9 +97,9 @@ impl Server {
         if let Err(e) = log.wait_durable(log.last()).await {
             return self.lifecycle.fatal("The log could not be synced at a change of role", &e.message);
         }
-        match self.top_of_log() {
+        match self.replication.top_of_log() {
             Ok(_) if !wrote => {}
-            Ok(top) => self.progress.reset(top),
+            Ok(top) => self.replication.progress.reset(top),
             Err(e) => self.lifecycle.fatal("The log could not be read", &e.message),
         }
     }

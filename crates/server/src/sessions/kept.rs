@@ -80,8 +80,12 @@ impl Server {
     /// The newest entry at or before what is applied here.
     fn newest_applied(&self) -> Result<OpTime> {
         let visible = self.storage.log().visible();
-        let following = self.is_following();
-        self.newest_at(if following { visible.min(self.progress.applied().op_time.ts) } else { visible })
+        let following = self.replication.is_following();
+        self.newest_at(if following {
+            visible.min(self.replication.progress.applied().op_time.ts)
+        } else {
+            visible
+        })
     }
     fn newest_at(&self, ts: Timestamp) -> Result<OpTime> {
         let newest = self.storage.log().read(Bound::Included(ts), true).next()?;

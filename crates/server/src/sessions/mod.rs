@@ -1,8 +1,6 @@
 //! Logical sessions beyond one request: what is kept of them on disk, the set's record of them, images of retried
 //! `findAndModify`, and the keys that sign cluster times.
 
-pub(crate) mod cluster_clock;
-pub(crate) mod cluster_time_keys;
 pub(crate) mod kept;
 pub(crate) mod refresh;
 pub(crate) mod retry_images;

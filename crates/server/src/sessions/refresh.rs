@@ -60,7 +60,7 @@ impl Server {
     pub(crate) async fn refresh_sessions(&self) -> Result<()> {
         let from = self.env.clock.mono();
         let changes = self.sessions.changes();
-        if self.repl.accepts_writes() {
+        if self.replication.member.accepts_writes() {
             self.record_sessions(&changes).await?;
         } else {
             self.tell_primary(&changes).await?;
@@ -111,11 +111,11 @@ impl Server {
         if changes.used.is_empty() && changes.ended.is_empty() {
             return Ok(());
         }
-        let primary = self.repl.state().primary.ok_or_else(|| {
+        let primary = self.replication.member.state().primary.ok_or_else(|| {
             Error::new(ErrorCode::NotWritablePrimary, "there is no primary to tell of sessions")
         })?;
         let limit = Duration::from_millis(limits::PASSED_ON_MS_MAX);
-        let mut connection = self.peers.take_new(&primary, limit).await?;
+        let mut connection = self.replication.peers.take_new(&primary, limit).await?;
         for some in changes.used.chunks(limits::INSERT_UNIT_DOCS_MAX) {
             connection.call(&self.upserts(some), limit).await?;
         }
@@ -214,8 +214,10 @@ pub(crate) async fn run(server: Arc<Server>) {
         }
         server.reap_sessions();
         let off = server.instance.params.bool(Param::disableLogicalSessionCacheRefresh);
-        let unready = server.repl.is_replicated() && !server.repl.is_readable() && !server.repl.is_primary();
-        if off || unready || server.is_member_alone() || server.catalog.gate().is_read_only() {
+        let unready = server.replication.member.is_replicated()
+            && !server.replication.member.is_readable()
+            && !server.replication.member.is_primary();
+        if off || unready || server.replication.is_member_alone() || server.catalog.gate().is_read_only() {
             continue;
         }
         if let Err(e) = server.refresh_sessions().await {

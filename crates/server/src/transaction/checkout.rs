@@ -69,7 +69,7 @@ impl Server {
         let (Some(lsid), Some(number)) = (&ctx.lsid, ctx.txn_number) else {
             return Err(Error::internal("a statement of a transaction without session or number"));
         };
-        if !self.repl.is_primary() {
+        if !self.replication.member.is_primary() {
             let text = "Not primary so we cannot begin or continue a transaction";
             return Err(Error::new(ErrorCode::NotWritablePrimary, text));
         }
@@ -132,11 +132,11 @@ impl Server {
         let log = self.storage.log();
         if let Some(at) = rc.at_cluster_time {
             if at > log.visible() {
-                self.write_noop("waiting for atClusterTime")?;
+                self.replication.write_noop("waiting for atClusterTime")?;
             }
             ctx.interruptible(log.wait_applied(at)).await?;
         } else if rc.may_wait() {
-            self.await_readable(ctx).await?;
+            self.replication.await_readable(ctx).await?;
         }
         let at = match (rc.level(), rc.at_cluster_time) {
             (_, Some(at)) => ReadAt::At(at),

@@ -27,7 +27,7 @@ impl Server {
         if again {
             // Its own entry may be of an earlier term, in which nobody counts any more; and whatever a first try without
             // an entry read lies before what is there now, too.
-            ctx.set_last_op(self.last_applied());
+            ctx.set_last_op(self.replication.last_applied());
             return Ok(());
         }
         if statement.with_loan(|loan| Ok(loan.machine().state() == State::Prepared))? {
@@ -71,7 +71,7 @@ impl Server {
         if done.last.is_null() {
             // What it read must not be rolled back: an entry behind it is waited for.
             if write_concern.w != W::Nodes(1) && write_concern.w != W::Nodes(0) {
-                ctx.set_last_op(self.write_noop("read-only transaction")?);
+                ctx.set_last_op(self.replication.write_noop("read-only transaction")?);
             }
         } else {
             ctx.set_last_op(done.last);

@@ -32,7 +32,7 @@ impl Server {
         })?;
         if let Some(at) = there {
             // Its entry may be of an earlier term, in which nobody counts any more.
-            ctx.set_last_op(self.last_applied());
+            ctx.set_last_op(self.replication.last_applied());
             return Ok(at.ts);
         }
         let done = self.prepare_open(ctx, statement, &lsid, number).await;
@@ -86,7 +86,7 @@ impl Server {
                 "'prepareTransaction' is not supported with 'enableMajorityReadConcern=false'",
             ));
         }
-        if self.repl.config().is_some_and(|c| c.members.iter().any(|m| m.arbiter_only)) {
+        if self.replication.member.config().is_some_and(|c| c.members.iter().any(|m| m.arbiter_only)) {
             let text = "'prepareTransaction' is not supported for replica sets with arbiters";
             return Err(Error::new(ErrorCode::ReadConcernMajorityNotEnabled, text));
         }
@@ -110,7 +110,7 @@ impl Server {
         if commit < prepare.ts {
             return Err(invalid("'commitTimestamp' must be greater than or equal to 'prepareTimestamp'"));
         }
-        if self.committed() < prepare.ts {
+        if self.replication.committed() < prepare.ts {
             return Err(invalid(
                 "commitTransaction for a prepared transaction cannot be run before its prepare oplog entry has been \
                  majority committed",

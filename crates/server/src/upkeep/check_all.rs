@@ -46,7 +46,10 @@ impl Server {
         });
         self.catalog.recount_all_of(ns)?;
         // What a set's member did alone, its set would not have.
-        if !self.repl.is_replicated() && !self.is_member_alone() && !self.catalog.gate().is_read_only() {
+        if !self.replication.member.is_replicated()
+            && !self.replication.is_member_alone()
+            && !self.catalog.gate().is_read_only()
+        {
             self.build_indexes_again(ns).await?;
         }
         let left = self.errors_of(ns).await?;

@@ -104,9 +104,9 @@ impl Server {
     }
     fn flow_is_controlled(&self) -> bool {
         // Before the first commit point nobody can lag behind it.
-        !self.positions().committed.is_null()
-            && self.repl.is_primary()
-            && !self.repl.is_alone()
+        !self.replication.positions().committed.is_null()
+            && self.replication.member.is_primary()
+            && !self.replication.member.is_alone()
             && self.instance.params.bool(Param::enableFlowControl)
     }
 
@@ -141,7 +141,7 @@ pub(crate) async fn run(server: Arc<Server>) {
             continue;
         }
         let settings = server.flow_settings();
-        let at = server.positions();
+        let at = server.replication.positions();
         let ops = &server.instance.metrics.op_counters;
         let written = ops.insert.get() + ops.update.get() + ops.delete.get();
         let lag_ms = server.majority_lag_ms(at.committed.ts);

@@ -40,13 +40,13 @@ impl Inbox {
 }
 
 pub(crate) async fn run(server: Arc<Server>) {
-    if !server.repl.is_replicated() {
+    if !server.replication.member.is_replicated() {
         return;
     }
     let mut core = IndexBuilds::default();
     let mut known: BTreeSet<Uuid> = BTreeSet::new();
     while !server.lifecycle.is_stopping() {
-        let (news, repl) = (server.catalog.build_news().clone(), server.repl.changed().clone());
+        let (news, repl) = (server.catalog.build_news().clone(), server.replication.member.changed().clone());
         let (seen_news, seen_repl) = (news.version(), repl.version());
         let inbox = server.index_builds.changed.clone();
         let seen_inbox = inbox.version();
@@ -116,7 +116,7 @@ impl Server {
         for event in self.index_builds.take() {
             core.step(event, &mut out);
         }
-        let state = self.repl.state();
+        let state = self.replication.member.state();
         let builds = self.catalog.builds();
         let entries = match builds.is_empty() && !state.writable {
             true => Vec::new(),
@@ -193,7 +193,7 @@ impl Server {
 
     /// True when the primary has written it down, on a majority.
     async fn vote_for_index_build(&self, build: Uuid, to: &str, term: Term) -> bool {
-        let Some(me) = self.repl.state().me().map(str::to_owned) else { return false };
+        let Some(me) = self.replication.member.state().me().map(str::to_owned) else { return false };
         let done = if to == me {
             self.note_index_build_vote(build, &me).await.map(drop)
         } else {
@@ -209,7 +209,7 @@ impl Server {
 
     /// True when the primary has heard it: it gives the build up, or is primary no more.
     async fn vote_against_index_build(&self, build: Uuid, to: &str, term: Term) -> bool {
-        let Some(me) = self.repl.state().me().map(str::to_owned) else { return false };
+        let Some(me) = self.replication.member.state().me().map(str::to_owned) else { return false };
         let builds = self.catalog.builds();
         let Some(failed) = builds.iter().find(|b| b.uuid == build).and_then(|b| b.failed.clone()) else {
             return false;
@@ -225,7 +225,7 @@ impl Server {
 
     async fn call_for_vote(&self, to: &str, command: &RawDoc) -> Result<()> {
         let limit = Duration::from_millis(limits::INDEX_BUILD_VOTE_MS_MAX);
-        match self.peers.call(to, command, limit).await {
+        match self.replication.peers.call(to, command, limit).await {
             Ok(reply) if reply.get("writeConcernError").is_some() => {
                 Err(Error::new(ErrorCode::WriteConcernFailed, "the vote is not on a majority"))
             }
@@ -251,7 +251,7 @@ impl Server {
 
     /// A member cannot make its part: this primary gives the build up, with that member's error.
     pub(crate) fn note_index_build_failure(&self, build: Uuid, host: &str, reason: &str) -> Result<()> {
-        if !self.repl.state().writable {
+        if !self.replication.member.state().writable {
             return Err(Error::new(ErrorCode::NotWritablePrimary, "not primary"));
         }
         let text = format!("'voteAbortIndexBuild' received from '{host}': {reason}");
@@ -263,7 +263,7 @@ impl Server {
 
     /// Before a build is begun on a primary, and at each step-up.
     pub(crate) async fn make_index_build_entries(&self) -> Result<()> {
-        match self.repl.is_replicated() {
+        match self.replication.member.is_replicated() {
             true => self.internal.ensure(&build_entries::ns()).await,
             false => Ok(()),
         }
@@ -314,7 +314,7 @@ impl Server {
                 "Cannot find an index build on collection '{ns}' with the provided index names"
             ));
         };
-        if let Some(config) = self.repl.config() {
+        if let Some(config) = self.replication.member.config() {
             config.check_commit_quorum(new)?;
         }
         let mut refused = None;

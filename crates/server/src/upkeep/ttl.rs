@@ -17,7 +17,7 @@ impl Interrupt for WhilePrimary<'_> {
         if self.0.lifecycle.is_stopping() {
             return Err(Error::new(ErrorCode::InterruptedAtShutdown, "the server is shutting down"));
         }
-        if !self.0.repl.accepts_writes() {
+        if !self.0.replication.member.accepts_writes() {
             return Err(Error::new(ErrorCode::NotWritablePrimary, "not primary"));
         }
         Ok(())
@@ -37,8 +37,8 @@ pub(crate) async fn run(server: Arc<Server>) {
             return;
         }
         if !server.instance.params.bool(Param::ttlMonitorEnabled)
-            || !server.repl.accepts_writes()
-            || server.is_member_alone()
+            || !server.replication.member.accepts_writes()
+            || server.replication.is_member_alone()
         {
             continue;
         }

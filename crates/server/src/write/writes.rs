@@ -140,8 +140,8 @@ impl WriteTotals {
         }
         b.i32("n", self.n as i32);
         // A write that changed nothing stands where the log stands (R-WC-2).
-        if ctx.last_op().is_none() && server.repl.is_replicated() {
-            ctx.client.set_last_op(server.last_applied());
+        if ctx.last_op().is_none() && server.replication.member.is_replicated() {
+            ctx.client.set_last_op(server.replication.last_applied());
         }
         if ctx.in_txn() {
             append_position(server, OpTime::NULL, b);
@@ -179,10 +179,10 @@ impl WriteTotals {
 
 /// `electionId` and `opTime` of a member's write reply.
 pub(crate) fn append_position(server: &Server, last: OpTime, b: &mut DocBuilder) {
-    if !server.repl.is_replicated() {
+    if !server.replication.member.is_replicated() {
         return;
     }
-    b.object_id("electionId", election_id(server.repl.term()));
+    b.object_id("electionId", election_id(server.replication.member.term()));
     if !last.is_null() {
         b.doc("opTime", |d| {
             d.timestamp("ts", last.ts);

@@ -214,7 +214,7 @@ impl Run {
     }
 
     fn timestamp_problem(&self) -> Option<String> {
-        self.node.server()?.timestamp_problem()
+        self.node.server()?.replication.timestamp_problem()
     }
     /// Lets time pass until an index build is some way on.
     fn into_a_build(&self) {

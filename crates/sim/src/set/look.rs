@@ -47,8 +47,8 @@ pub(super) struct Member {
 
 impl Member {
     fn of(server: &Server, node: &Node) -> Option<Member> {
-        let (storage, rbid) = (&server.storage, server.progress.rbid());
-        server.inspect(|core| Member {
+        let (storage, rbid) = (&server.storage, server.replication.progress.rbid());
+        server.replication.inspect(|core| Member {
             voters: core.config().map_or(0, |c| voters_of(c)),
             write_majority: core.config().map_or(0, |c| c.write_majority() as u32),
             // A vote that could not be written is not told either.

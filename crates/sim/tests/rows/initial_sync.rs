@@ -391,7 +391,7 @@ fn an_initial_sync_gives_up_after_so_many_attempts() {
             // What was copied goes away under the copy: the source rolls back its number.
             for i in 0..2 {
                 let server = rig.nodes[i].server().expect("a running member");
-                server.progress.set_rbid(server.progress.rbid() + 1);
+                server.replication.progress.set_rbid(server.replication.progress.rbid() + 1);
             }
             hang(rig, NEW, "initialSyncHangAfterDataCloning", false);
             rig.wait_ms(50);

@@ -293,7 +293,7 @@ fn stable_follows_what_is_written_and_majority_reads_are_refused() {
     rig.wait_ms(2500);
     let server = rig.nodes[p].server().unwrap();
     assert!(server.storage.stable() >= written, "not committed, and stable");
-    assert!(server.progress.committed().op_time.ts < written);
+    assert!(server.replication.progress.committed().op_time.ts < written);
     drop(server);
     for i in [p, rig.others(p)[0]] {
         let refused = rig.ask(i, find("majority"));

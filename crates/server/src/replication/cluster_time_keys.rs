@@ -1,12 +1,12 @@
 //! `admin.system.keys`: the keys that a set signs its cluster times with. A primary makes them, ahead of time, and takes none into
 //! use before a majority holds it; all members read them (T-CC-2, T-CC-3).
 
-use crate::Server;
-use crate::sessions::cluster_clock::ClusterTime;
-use pando_base::{Namespace, Result, Timestamp, limits};
+use super::Replication;
+use super::cluster_clock::ClusterTime;
+use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp, limits};
 use pando_catalog::Uninterrupted;
+use pando_command::Param;
 use pando_command::cluster_time::{BYTES, Key, Keys, Signature};
-use pando_command::{Node, Param};
 use pando_env::Component;
 use pando_storage::ReadAt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -37,7 +37,7 @@ impl ClusterTimeKeys {
     }
 }
 
-impl Server {
+impl Replication {
     /// Zeros where nothing is signed, and before the set has a key.
     pub(crate) fn sign_cluster_time(&self, time: Timestamp) -> Signature {
         if !self.config.signs_cluster_times {
@@ -60,6 +60,30 @@ impl Server {
             let lacks_key = e.code == pando_base::ErrorCode::KeyNotFound;
             if lacks_key && self.read_again(&mut known) { known.keys.check(time, signature) } else { Err(e) }
         })
+    }
+    /// A time that another node or a client has seen.
+    pub(crate) fn advance_cluster_time(&self, seen: Timestamp, signature: &Signature) -> Result<()> {
+        if !self.member.is_replicated() || seen <= self.storage.log().clock() {
+            return Ok(());
+        }
+        self.check_cluster_time(seen, signature)?;
+        let drift = self.instance.params.int(Param::maxAcceptableLogicalClockDriftSecs);
+        let now_secs = (self.env.clock.wall_ms() / 1000).max(0) as u32;
+        if seen.secs() > now_secs.saturating_add(drift as u32) {
+            return Err(Error::new(
+                ErrorCode::ClusterTimeFailsRateLimiter,
+                format!(
+                    "New $clusterTime, {}, is too far from this node's wall clock time, {now_secs}.",
+                    seen.secs()
+                ),
+            ));
+        }
+        // Unsigned, nobody has proved where this comes from: far ahead, it is heard and not taken over. A clock never goes back.
+        let near = seen.secs() <= now_secs.saturating_add(limits::CLUSTER_TIME_AHEAD_SECS);
+        if near || self.config.signs_cluster_times {
+            self.storage.log().advance_clock(seen);
+        }
+        Ok(())
     }
     /// Not at every request that names a key of its own invention.
     fn read_again(&self, known: &mut Known) -> bool {
@@ -104,9 +128,9 @@ impl Server {
     }
 }
 
-impl ClusterTime for Server {
+impl ClusterTime for Replication {
     fn cluster_time(&self) -> Option<(Timestamp, Signature)> {
-        let time = self.repl.is_initiated().then(|| self.storage.log().clock())?;
+        let time = self.member.is_initiated().then(|| self.storage.log().clock())?;
         Some((time, self.sign_cluster_time(time)))
     }
     fn advance(&self, time: Timestamp, by: &Signature) -> Result<()> {
@@ -115,15 +139,15 @@ impl ClusterTime for Server {
 }
 
 /// Keys last for months, so that nobody waits for this.
-pub(crate) async fn run(server: Arc<Server>) {
-    let lasts = server.instance.params.int(Param::KeysRotationIntervalSec) as u64;
+pub(crate) async fn run(replication: Arc<Replication>) {
+    let lasts = replication.instance.params.int(Param::KeysRotationIntervalSec) as u64;
     let every = Duration::from_secs(limits::CLUSTER_TIME_KEYS_CHECK_SECS.min(lasts.div_ceil(2)));
-    while server.lifecycle.pause(every).await {
-        if !server.repl.accepts_writes() || !server.repl.is_replicated() {
+    while replication.lifecycle.pause(every).await {
+        if !replication.member.accepts_writes() || !replication.member.is_replicated() {
             continue;
         }
-        if let Err(e) = server.make_cluster_time_keys().await {
-            server.env.log.warn(Component::Repl, 9100036, "Keys were not made; will try again", |a| {
+        if let Err(e) = replication.make_cluster_time_keys().await {
+            replication.env.log.warn(Component::Repl, 9100036, "Keys were not made; will try again", |a| {
                 a.str("error", &e.message);
             });
         }

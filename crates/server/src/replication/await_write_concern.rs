@@ -1,0 +1,76 @@
+//! What a write waits for before its reply (R-WC-2..9).
+
+use super::Replication;
+use pando_command::{OpCtx, WriteConcern, WriteConcernError};
+use pando_repl::await_replication::{self, Wait};
+use pando_repl::topology::Event;
+use pando_repl::topology::write_concern::{Waiter, Want};
+use std::time::Duration;
+
+impl Replication {
+    /// Waits until enough members hold the operation's last write (R-WC-2..9).
+    pub(crate) async fn await_concern(&self, ctx: &OpCtx, wc: &WriteConcern) -> Option<WriteConcernError> {
+        let wait = match self.member.config() {
+            Some(_) if !self.member.is_alone() => return self.await_members(ctx, wc).await,
+            Some(config) => await_replication::plan(wc, &config),
+            // `admit` has refused what a standalone node cannot do.
+            None => Ok(await_replication::check_standalone(wc).unwrap_or(Wait::Applied)),
+        };
+        match wait {
+            Err(e) => Some(e),
+            Ok(Wait::Applied) => None,
+            Ok(Wait::Durable) => self.await_durable(ctx, wc).await,
+        }
+    }
+
+    async fn await_members(&self, ctx: &OpCtx, wc: &WriteConcern) -> Option<WriteConcernError> {
+        let config = self.member.config()?;
+        let concern = await_replication::concern(wc, &config);
+        if concern.want == Want::Nodes(1) && !concern.journaled || concern.want == Want::Nodes(0) {
+            return None;
+        }
+        // A write that changed nothing waits for what it has seen (R-WC-2).
+        let target = ctx.last_op().unwrap_or_else(|| self.last_applied());
+        let Ok(coordinator) = self.coordinator() else { return None };
+        if concern.want == Want::Majority || concern.journaled {
+            self.storage.log().ask_flush(target.ts);
+        }
+        let waiting = coordinator.ask(|id| Event::Await(Waiter { id, target, concern }));
+        let waiting = ctx.interruptible(waiting);
+        let said = if wc.wtimeout_ms > 0 {
+            match self.env.timeout(Duration::from_millis(wc.wtimeout_ms as u64), waiting).await {
+                Some(said) => said,
+                None => return Some(await_replication::timed_out(wc)),
+            }
+        } else {
+            waiting.await
+        };
+        match said.and_then(pando_repl::Said::waited) {
+            Ok(()) => None,
+            Err(e) => Some(await_replication::failed(wc, e.code, e.message.to_string())),
+        }
+    }
+
+    /// Waits until the operation's last write is on disk.
+    async fn await_durable(&self, ctx: &OpCtx, wc: &WriteConcern) -> Option<WriteConcernError> {
+        let log = self.storage.log();
+        // A write that changed nothing waits for what it has seen (R-WC-2).
+        let target = ctx.last_op().map_or_else(|| log.visible(), |t| t.ts);
+        if log.durable() >= target {
+            return None;
+        }
+        let wait = ctx.interruptible(log.wait_durable(target));
+        let waited = if wc.wtimeout_ms > 0 {
+            match self.env.timeout(Duration::from_millis(wc.wtimeout_ms as u64), wait).await {
+                Some(r) => r,
+                None => return Some(await_replication::timed_out(wc)),
+            }
+        } else {
+            wait.await
+        };
+        match waited.and_then(|r| r) {
+            Ok(()) => None,
+            Err(e) => Some(await_replication::failed(wc, e.code, e.message.to_string())),
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! What the replication coordinator needs of this server: its disk, its log, its gate, its data path.
+
+use super::membership::{config_ns, election_ns, watch_own_log};
+use crate::Server;
+use crate::replication::services::Services;
+use pando_base::{Error, ErrorCode, OpTime, Result, Term};
+use pando_bson::{DocBuf, doc};
+use pando_env::{BoxFuture, Component};
+use pando_oplog::entry::EntryView;
+use pando_repl::data::Position as DataPosition;
+use pando_repl::data::initial_sync::{Ended, InitialSync};
+use pando_repl::topology::message::LastVote;
+use pando_repl::topology::{ConfigNote, MemberState, Position, StateChange, WhyCopyAgain};
+use pando_repl::{Coordinator, Effects, ReplSetConfig};
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::{Arc, PoisonError, Weak};
+
+impl Server {
+    /// At the start: whatever the disk says of this node's place in a set, and the coordinator on top of it.
+    pub(crate) async fn take_place(self: &Arc<Self>) -> Result<()> {
+        if !self.replication.member.is_replicated() {
+            self.catalog.set_term(-1);
+            self.replication.look_for_a_set()?;
+            return self.settings.restore();
+        }
+        self.catalog.gate().close();
+        self.replication.look_at_min_valid()?;
+        let boot = self.replication.boot().await?;
+        let fresh = boot.config.is_none();
+        if let Some((config, Some(me))) = &boot.config {
+            self.catalog.set_makes_indexes(config.members[*me].build_indexes)?;
+        }
+        let alone = boot.config.as_ref().is_some_and(|(c, _)| c.members.len() == 1);
+        self.replication.progress.reset(self.replication.top_of_log()?);
+        self.settings.restore()?;
+        self.restore_retryable_writes()?;
+        self.restore_prepared()?;
+        self.replication.restore_rollback_id()?;
+        let has_data = boot.state != MemberState::Startup2 && !fresh;
+        let services = self.replication.services.get_or_init(|| Services::new(self));
+        services.hooks.startup_recovery_complete();
+        if has_data {
+            services.hooks.initial_data_available();
+            if !self.catalog.is_before_min_valid() {
+                self.catalog.resume_builds().await?;
+            }
+        }
+        let effects = Arc::new(ServerEffects(Arc::downgrade(self)));
+        let coordinator = Coordinator::new(
+            self.env.clone(),
+            self.replication.member.clone(),
+            self.replication.progress.clone(),
+            effects,
+            boot,
+        );
+        self.replication.coordinator.get_or_init(|| coordinator).start();
+        self.env.spawn("primary's positions", watch_own_log(self.replication.clone()));
+        if fresh && let Some(host) = &self.config.auto_initiate {
+            let name = self.replication.member.require_replication()?;
+            self.replication.initiate(ReplSetConfig::single(name, host), 0).await?;
+        } else if alone {
+            self.replication.wait_until_primary().await;
+        }
+        Ok(())
+    }
+}
+
+struct ServerEffects(Weak<Server>);
+
+impl ServerEffects {
+    fn server(&self) -> Result<Arc<Server>> {
+        self.0.upgrade().ok_or_else(|| Error::new(ErrorCode::ShutdownInProgress, "the server has stopped"))
+    }
+}
+
+impl Effects for ServerEffects {
+    fn persist_vote(&self, vote: LastVote) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move {
+            let server = self.server()?;
+            server.replication.check_own_goes_on()?;
+            server.lifecycle.hold("hangBeforeWritingVote").await;
+            let doc = doc! { "term": vote.term, "candidateIndex": vote.candidate_index };
+            server.internal.replace_only(&election_ns(), &doc.to_raw()).await?;
+            server.replication.sync_local().await?;
+            // What is kept under another's files may have been read before this was written.
+            server.replication.check_own_goes_on()
+        })
+    }
+
+    fn persist_config(
+        &self,
+        config: Arc<ReplSetConfig>,
+        note: ConfigNote,
+    ) -> BoxFuture<'_, Result<Option<Position>>> {
+        Box::pin(async move {
+            let server = self.server()?;
+            server.replication.check_own_goes_on()?;
+            let mut at = None;
+            if note == ConfigNote::Initiate {
+                server.replication.services().inspect(|s| s.hooks.initial_data_available());
+                server.catalog.set_term(-1);
+                let op = server.replication.append_noop(&doc! { "msg": "initiating set" }.to_raw())?;
+                server.storage.log().wait_durable(op.ts).await?;
+                server.replication.progress.reset(server.replication.top_of_log()?);
+                at = Some(Position::new(op, server.env.clock.wall_ms()));
+            }
+            server.internal.replace_only(&config_ns(), &config.to_doc()).await?;
+            server.replication.sync_local().await?;
+            server.replication.check_own_goes_on()?;
+            if note == ConfigNote::Reconfig && server.catalog.gate().is_open() {
+                let doc = doc! { "msg": "Reconfig set", "version": config.version as i32 };
+                server.replication.write_noop_doc(&doc.to_raw())?;
+            }
+            Ok(at)
+        })
+    }
+
+    fn locate_self(&self, config: Arc<ReplSetConfig>) -> BoxFuture<'_, Option<usize>> {
+        Box::pin(async move {
+            match self.server() {
+                Ok(server) => server.replication.locate(&config).await,
+                Err(_) => None,
+            }
+        })
+    }
+
+    fn state_changed(&self, change: &StateChange) {
+        let Ok(server) = self.server() else { return };
+        let hooks = server.replication.services().map(|s| &s.hooks);
+        if change.writable {
+            server.catalog.gate().open();
+            hooks.inspect(|h| h.step_up_complete(change.term));
+        } else if server.catalog.gate().is_open() {
+            server.catalog.gate().close();
+            server.abort_open_transactions();
+            server.catalog.yield_prepared();
+            server.replication.progress.take_over(&server.replication.own_positions());
+        }
+        match change.to {
+            MemberState::Primary => {}
+            MemberState::Arbiter => drop(hooks.inspect(|h| h.become_arbiter())),
+            _ => drop(hooks.inspect(|h| h.step_down())),
+        }
+    }
+
+    fn follow(&self, on: bool) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move {
+            let server = self.server()?;
+            if on { server.replication.start_data_path() } else { server.replication.stop_data_path().await }
+        })
+    }
+    fn is_empty(&self) -> Result<bool> {
+        let server = self.server()?;
+        // A rollback says itself how it ended.
+        if server.replication.rollbacks.is_running() {
+            return Ok(false);
+        }
+        Ok(server.replication.progress.written().op_time.is_null() || server.catalog.is_copy_unfinished()?)
+    }
+    fn initial_sync(&self) -> BoxFuture<'_, Result<Position>> {
+        Box::pin(async move {
+            let server = self.server()?;
+            server.initial_sync().await
+        })
+    }
+    fn drain(&self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move { self.server()?.replication.stop_data_path().await })
+    }
+
+    fn become_writable(&self, term: Term) -> BoxFuture<'_, Result<Position>> {
+        Box::pin(async move {
+            let server = self.server()?;
+            server.replication.services().inspect(|s| s.hooks.step_up_begin(term));
+            server.replication.transitions.note(&server.instance.clients, "stepUp", 0);
+            server.replication.count_catch_up()?;
+            server.retryable.abort_partial();
+            server.catalog.lock_prepared()?;
+            server.catalog.set_term(term);
+            let op = server.replication.append_noop(&doc! { "msg": "new primary" }.to_raw())?;
+            let at = DataPosition { op_time: op, wall: server.env.clock.wall_ms() };
+            server.replication.progress.take_over(&[at, at, server.replication.progress.durable()]);
+            server.storage.log().ask_flush(op.ts);
+            Ok(Position::new(op, at.wall))
+        })
+    }
+
+    fn take_state_lock(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            let Ok(server) = self.server() else { return };
+            server.take_state_lock().await;
+        })
+    }
+    fn release_state_lock(&self) {
+        if let Ok(server) = self.server()
+            && server.replication.member.is_primary()
+        {
+            server.catalog.gate().open();
+        }
+    }
+
+    fn applied_sessions(&self, entries: &[EntryView<'_>]) {
+        if let Ok(server) = self.server() {
+            server.note_applied_statements(entries);
+        }
+    }
+    fn take_sessions(&self, sessions: &[DocBuf]) {
+        if let Ok(server) = self.server() {
+            server.take_sessions(sessions);
+        }
+    }
+    fn keep_sessions(&self, upto: OpTime) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move { self.server()?.keep_copied_sessions(upto).await })
+    }
+    fn applied_settings(&self) {
+        if let Ok(server) = self.server()
+            && let Err(e) = server.settings.restore()
+        {
+            server.lifecycle.fatal("The set's settings could not be read", &e.message);
+        }
+    }
+    fn local_identity(&self) -> Result<DocBuf> {
+        let server = self.server()?;
+        server.replication.identity_is_staged.store(true, SeqCst);
+        server.replication.local_identity()
+    }
+    fn own_goes_on(&self) {
+        if let Ok(server) = self.server() {
+            server.replication.identity_is_staged.store(false, SeqCst);
+        }
+    }
+    fn resync(&self) -> Result<()> {
+        self.server()?.start_resync()
+    }
+    fn copy_again(&self, why: WhyCopyAgain) -> Result<()> {
+        self.server()?.start_copy_again(why)
+    }
+    fn diverged(&self, source: &str, why: &Error) {
+        if let Ok(server) = self.server() {
+            server.env.log.info(
+                Component::Rollback,
+                21657,
+                "The sync source's oplog has parted from ours",
+                |a| {
+                    a.str("syncSource", source).str("error", &why.message);
+                },
+            );
+            server.start_rollback(source.to_owned());
+        }
+    }
+    fn fatal(&self, what: &str, why: &Error) {
+        if let Ok(server) = self.server()
+            && !server.lifecycle.is_stopping()
+        {
+            server.lifecycle.fatal(what, &why.message);
+        }
+    }
+    fn is_stopping(&self) -> bool {
+        self.server().map_or(true, |s| s.lifecycle.is_stopping())
+    }
+}
+
+impl Server {
+    async fn initial_sync(self: &Arc<Self>) -> Result<Position> {
+        let sync = InitialSync::default();
+        *self.replication.initial_sync.lock().unwrap_or_else(PoisonError::into_inner) = Some(sync.clone());
+        let state = self.replication.member.state();
+        if let Some(me) = state.config.as_ref().and_then(|c| c.members.get(state.self_index)) {
+            self.catalog.set_makes_indexes(me.build_indexes)?;
+        }
+        self.catalog.forget_prepared();
+        self.forget_sessions();
+        let done = sync.run(&self.replication.data_path_deps()?).await;
+        self.replication.initial_sync.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let ended = match done? {
+            Ended::Copied => None,
+            Ended::Stopped => Some("the initial sync was stopped"),
+            Ended::CopiedFiles => {
+                self.lifecycle.request_restart();
+                self.lifecycle.wait_stopping().await;
+                Some("the server starts again with the copied files")
+            }
+        };
+        if let Some(why) = ended {
+            return Err(Error::new(ErrorCode::ShutdownInProgress, why));
+        }
+        self.settings.restore()?;
+        self.restore_retryable_writes()?;
+        self.restore_prepared()?;
+        let top = self.replication.top_of_log()?;
+        self.replication.progress.reset(top);
+        self.catalog.resume_builds().await?;
+        self.replication.services().inspect(|s| s.hooks.initial_data_available());
+        Ok(Position::new(top.op_time, top.wall))
+    }
+}
