@@ -191,7 +191,9 @@ pub fn care_of(p: &Program) -> Care {
             let stages = cmd.get("pipeline").and_then(Bson::as_array).unwrap_or_default();
             let (ordered, blind) = order_of(stages, false);
             care.ordered = ordered;
-            care.loose |= blind;
+            // The first of rows without an order are any.
+            let partly = cmd.get("cursor").and_then(Bson::as_doc).is_some_and(|c| c.contains("batchSize"));
+            care.loose |= blind || partly && !ordered;
         }
         "find" => {
             care.ordered = by_id(cmd.get("sort"));
@@ -253,7 +255,8 @@ pub fn rows(reply: &Document) -> Option<Vec<Bson>> {
     Some(batch.to_vec())
 }
 
-fn code(reply: &Document) -> String {
+/// The code of an error, that of the first write error, or "ok".
+pub(crate) fn code(reply: &Document) -> String {
     if reply.get("ok").and_then(Bson::as_f64) == Some(1.0) {
         let write = reply.get("writeErrors").and_then(Bson::as_array).and_then(<[Bson]>::first);
         return match write.and_then(Bson::as_doc).and_then(|e| e.get("code")).and_then(Bson::as_i64) {

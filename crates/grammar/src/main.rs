@@ -130,5 +130,11 @@ fn report(run: &Run, took: Duration) -> String {
     text.push_str(&run.groups.print());
     text.push_str(&run.print_rough());
     text.push_str(&format!("\nexplained:\n{}", run.reasons.print()));
+    if run.orders > 0 {
+        text.push_str(&format!(
+            "  {} × Both servers know all mistakes of the program and tell another one first.\n",
+            run.orders
+        ));
+    }
     text
 }

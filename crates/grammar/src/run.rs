@@ -1,9 +1,10 @@
 //! Runs programs: on one server for the sake of its health, on two for the sake of their answers.
 
-use crate::compare::{care_of, compare, is_loose_at, rows};
+use crate::compare::{Difference, care_of, compare, is_loose_at, rows};
 use crate::data;
 use crate::draw::Class;
 use crate::judge;
+use crate::order;
 use crate::program::{Call, Program};
 use crate::reasons::Reasons;
 use crate::report::{Groups, golden_case, json, rough};
@@ -50,7 +51,11 @@ pub struct Run {
     rough: BTreeMap<String, Trouble>,
     pub reasons: Reasons,
     pub differences: u64,
+    /// Differences that are proven to be nothing but the order of mistakes.
+    pub orders: u64,
     their_cursors: Vec<OpenCursor>,
+    /// Programs of the batch under way that were answered differently.
+    pending: Vec<(Program, Difference)>,
     /// What is left behind in the database of definitions differs.
     definitions_differ: bool,
     /// Seeds of the batches during which the reference ended.
@@ -112,7 +117,9 @@ impl Run {
             rough: BTreeMap::new(),
             reasons: Reasons::read(),
             differences: 0,
+            orders: 0,
             their_cursors: Vec::new(),
+            pending: Vec::new(),
             definitions_differ: false,
             reference_ended: Vec::new(),
         })
@@ -203,6 +210,7 @@ impl Run {
             }
             alone = alone || self.compare(p, &ours).is_err();
         }
+        self.look_into_differences();
         self.close(&open)?;
         if std::mem::take(&mut self.definitions_differ) && !alone {
             alone = self.forget_definitions().is_err();
@@ -340,35 +348,64 @@ impl Run {
                 first = compare(call, at, is_loose_at(p, at, care), care, ours, &theirs);
             }
         }
-        let Some(d) = first else { return Ok(()) };
-        self.definitions_differ |= p.class == Class::Ddl;
-        if self.reasons.explain(p, &d) {
-            return Ok(());
-        }
-        self.differences += 1;
-        let told = || {
-            let text: String = json(&p.test.cmd).chars().take(1500).collect();
-            let cut = |s: &str| s.chars().take(300).collect::<String>();
-            let (ours, theirs) = (cut(&d.ours), cut(&d.theirs));
-            format!(
-                "seed {} · {}: {text}\n  ours   [{}] {ours}\n  theirs [{}] {theirs}",
-                p.seed, p.test.db, d.ours_code, d.theirs_code
-            )
-        };
-        let seen = self.rough.entry(rough(p, &d)).or_insert_with(|| Trouble { count: 0, example: told() });
-        seen.count += 1;
-        if seen.count <= self.options.shrunk
-            && let Err(e) = self.examine(p)
-        {
-            eprintln!("seed {} was not shrunk: {e}", p.seed);
+        if let Some(d) = first {
+            self.definitions_differ |= p.class == Class::Ddl;
+            if !self.reasons.explain(p, &d) {
+                self.pending.push((p.clone(), d));
+            }
         }
         Ok(())
     }
 
+    /// Looks into what differed in a batch, once nothing of the batch is under way any more.
+    fn look_into_differences(&mut self) {
+        for (p, d) in std::mem::take(&mut self.pending) {
+            match self.is_order(&p, &d) {
+                Ok(true) => {
+                    self.orders += 1;
+                    continue;
+                }
+                Ok(false) => {}
+                Err(e) => eprintln!("seed {} was not looked into: {e}", p.seed),
+            }
+            self.differences += 1;
+            let told = || {
+                let text: String = json(&p.test.cmd).chars().take(1500).collect();
+                let cut = |s: &str| s.chars().take(300).collect::<String>();
+                let (ours, theirs) = (cut(&d.ours), cut(&d.theirs));
+                format!(
+                    "seed {} · {}: {text}\n  ours   [{}] {ours}\n  theirs [{}] {theirs}",
+                    p.seed, p.test.db, d.ours_code, d.theirs_code
+                )
+            };
+            let seen =
+                self.rough.entry(rough(&p, &d)).or_insert_with(|| Trouble { count: 0, example: told() });
+            seen.count += 1;
+            if seen.count <= self.options.shrunk
+                && let Err(e) = self.examine(&p)
+            {
+                eprintln!("seed {} was not shrunk: {e}", p.seed);
+            }
+        }
+    }
+
+    /// Whether both servers know all mistakes of a program, and tell another one.
+    fn is_order(&self, p: &Program, d: &Difference) -> std::io::Result<bool> {
+        if d.kind != "code" || d.ours_code == "ok" || d.theirs_code == "ok" {
+            return Ok(false);
+        }
+        order::is_order_of_mistakes(&mut self.pair_of_its_own()?, p, d)
+    }
+
+    /// New connections: what others have prepared, or sent ahead, is not in the way.
+    fn pair_of_its_own(&self) -> std::io::Result<Pair> {
+        let uri = self.options.against.clone().unwrap_or_default();
+        Ok(Pair::new(Wire::connect(&self.server.address())?, Wire::connect(host_of(&uri))?))
+    }
+
     /// Once more by itself, then smaller.
     fn examine(&mut self, p: &Program) -> std::io::Result<()> {
-        let uri = self.options.against.clone().unwrap_or_default();
-        let mut pair = Pair::new(Wire::connect(&self.server.address())?, Wire::connect(host_of(&uri))?);
+        let mut pair = self.pair_of_its_own()?;
         let Some(again) = pair.difference(p)? else { return Ok(()) };
         let (small, d) = match pair.shrink(p, &again) {
             Ok(found) => found,

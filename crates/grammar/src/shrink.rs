@@ -27,10 +27,7 @@ impl Pair {
     /// Runs a program on both; its first difference.
     pub(crate) fn difference(&mut self, p: &Program) -> std::io::Result<Option<Difference>> {
         let care = care_of(p);
-        let with = p.prep.iter().map(|c| json(&c.cmd)).collect::<Vec<_>>().join("\n");
-        let reads = p.class == Class::Read && p.look.is_empty();
-        let from = if reads && self.prepared.as_ref() == Some(&with) { p.prep.len() } else { 0 };
-        self.prepared = reads.then_some(with);
+        let from = self.prepared_upto(p);
         let calls = || p.calls().skip(from).map(|c| (c.db.as_str(), &c.cmd));
         self.theirs.send(calls());
         self.ours.send(calls());
@@ -43,6 +40,32 @@ impl Pair {
             }
         }
         Ok(first)
+    }
+
+    /// What both answer to the command under test.
+    pub(crate) fn answers(&mut self, p: &Program) -> std::io::Result<(Document, Document)> {
+        let from = self.prepared_upto(p);
+        let calls = || p.calls().skip(from).map(|c| (c.db.as_str(), &c.cmd));
+        self.theirs.send(calls());
+        self.ours.send(calls());
+        let mut last = (Document::new(), Document::new());
+        for at in from..p.len() {
+            let theirs = Document::from(&*self.theirs.receive()?.body);
+            let ours = Document::from(&*self.ours.receive()?.body);
+            if at == p.prep.len() {
+                last = (ours, theirs);
+            }
+        }
+        Ok(last)
+    }
+
+    /// How many of the program's first commands both servers have run already, with nothing changed since.
+    fn prepared_upto(&mut self, p: &Program) -> usize {
+        let with = p.prep.iter().map(|c| json(&c.cmd)).collect::<Vec<_>>().join("\n");
+        let reads = p.class == Class::Read && p.look.is_empty();
+        let from = if reads && self.prepared.as_ref() == Some(&with) { p.prep.len() } else { 0 };
+        self.prepared = reads.then_some(with);
+        from
     }
 
     /// The smallest program found, its difference, and what both answered.
@@ -143,18 +166,25 @@ fn candidates(p: &Program) -> Vec<Program> {
             }
         }
     }
-    for (i, (name, v)) in p.test.cmd.iter().enumerate().skip(1) {
+    fewer(&p.test.cmd).into_iter().for_each(|cmd| put(cmd, &mut out));
+    out
+}
+
+/// The command with one thing less, or simpler.
+pub(crate) fn fewer(cmd: &Document) -> Vec<Document> {
+    let mut out = Vec::new();
+    for (i, (name, v)) in cmd.iter().enumerate().skip(1) {
         let needed =
             ["pipeline", "cursor", "updates", "deletes", "documents", "u", "q", "key"].contains(&name);
         if !needed {
-            let mut cmd = p.test.cmd.clone();
-            cmd.remove(name);
-            put(cmd, &mut out);
+            let mut less = cmd.clone();
+            less.remove(name);
+            out.push(less);
         }
         for v in smaller(v, 0) {
-            let mut fields = p.test.cmd.clone().into_fields();
+            let mut fields = cmd.clone().into_fields();
             fields[i].1 = v;
-            put(fields.into(), &mut out);
+            out.push(fields.into());
         }
     }
     out
