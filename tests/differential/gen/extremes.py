@@ -181,5 +181,17 @@ def mistakes(rnd):
         yield {"docs": docs, "after": False, "cmd": {"find": "w", "projection": p}}
 
 
-TOPICS = {"extremes.decimals": decimals, "extremes.strings": strings, "extremes.places": places, "extremes.folding": folding, "extremes.updates": updates, "extremes.filters": filters, "extremes.windows": windows,
+def slices(rnd):
+    """Numbers of every kind, and what is none, as places and counts."""
+    docs = [{"_id": 1, "a": [1, 2, 3, 4], "b": 1}]
+    values = [D(x) for x in ["2", "2.5", "2.7", "3.5", "-2.7", "0.9", "0.5", "NaN", "Infinity", "-Infinity", "9.999999999999999999999999999999999E+6144", "-0", "1E+2"]]
+    values += [2.7, -2.7, 1e300, -1e300, NAN, INF, L(1099511627776), L(-1099511627776), 0, "a", None, True, [1], [], [1, 2, 3], ["$a", 1], ["$a", 1, 2], [[1, 2], 1], {"a": 1}]
+    pairs = [[a, b] for a in [1, -3, D("1.5"), D("NaN"), L(1099511627776), "a", None] for b in [2, 0, -1, 1e300, D("2.5"), D("0.5"), D("NaN"), L(1099511627776), "a", None]]
+    for v in values + pairs:
+        yield {"docs": docs, "after": False, "cmd": {"find": "w", "projection": {"a": {"$slice": v}}}}
+    for v in values[:8]:
+        yield {"docs": docs, "after": False, "cmd": {"find": "w", "projection": {"b": {"$slice": v}, "_id": 0}}}
+
+
+TOPICS = {"extremes.slices": slices, "extremes.decimals": decimals, "extremes.strings": strings, "extremes.places": places, "extremes.folding": folding, "extremes.updates": updates, "extremes.filters": filters, "extremes.windows": windows,
           "extremes.settled": settled, "extremes.collations": collations, "extremes.mistakes": mistakes}

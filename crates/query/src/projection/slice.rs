@@ -1,6 +1,7 @@
 //! `{a: {$slice: n}}` and `{a: {$slice: [skip, limit]}}`.
 
 use pando_base::{Error, Result};
+use pando_bson::fields::safe_i64;
 use pando_bson::{RawDoc, Value};
 
 /// Which elements of an array to keep.
@@ -43,16 +44,9 @@ impl Slice {
     }
 }
 
-/// The integer part of a number, saturating as MongoDB's 32-bit arguments do.
+/// A number as MongoDB's 32-bit arguments take it: rounded, held at the ends, NaN is 0.
 fn whole(v: Value<'_>) -> Option<i64> {
-    let clamp = |n: i64| n.clamp(i64::from(i32::MIN), i64::from(i32::MAX));
-    match v {
-        Value::Int32(n) => Some(i64::from(n)),
-        Value::Int64(n) => Some(clamp(n)),
-        Value::Double(d) => Some(clamp(d as i64)),
-        Value::Decimal128(_) => crate::matcher::exact_i64(v).map(clamp),
-        _ => None,
-    }
+    safe_i64(&v).map(|n| n.clamp(i64::from(i32::MIN), i64::from(i32::MAX)))
 }
 
 pub(super) fn is_find_syntax_error(e: &Error) -> bool {
