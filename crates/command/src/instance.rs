@@ -6,6 +6,7 @@ use crate::metrics::Metrics;
 use crate::params::Params;
 use crate::unfinished::Unfinished;
 use pando_env::Env;
+use pando_metrics::{Collector, Registry, Source};
 use pando_wire::Compressors;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
@@ -17,7 +18,9 @@ pub struct Instance {
     pub params: Params,
     pub fail_points: FailPoints,
     pub clients: Clients,
-    pub metrics: Metrics,
+    pub metrics: Arc<Metrics>,
+    /// All metrics of this server, those that other parts of it count, too.
+    pub registry: Registry,
     /// Messages on their way in.
     pub unfinished: Arc<Unfinished>,
     /// Monotonic and wall time of the start.
@@ -29,18 +32,38 @@ pub struct Instance {
 
 impl Instance {
     pub fn new(env: Env, params: Params) -> Arc<Instance> {
-        Arc::new(Instance {
+        let instance = Arc::new(Instance {
             started: env.clock.mono(),
             started_wall_ms: env.clock.wall_ms(),
             env,
             params,
             fail_points: FailPoints::new(),
             clients: Clients::default(),
-            metrics: Metrics::default(),
+            metrics: Arc::default(),
+            registry: Registry::default(),
             unfinished: Arc::default(),
             shutting_down: AtomicBool::new(false),
             compressors: AtomicU8::new(Compressors::ALL.bits()),
-        })
+        });
+        instance.register_metrics();
+        instance
+    }
+    /// Where in `serverStatus` the figures of [`Metrics`] are found.
+    fn register_metrics(&self) {
+        let r = |path, collect: fn(&Metrics, &mut Collector<'_>)| {
+            self.registry.asked(path, &self.metrics, collect);
+        };
+        r("asserts", |m, to| m.asserts.collect(to));
+        r("connections", |m, to| m.connections.collect(to));
+        r("network", |m, to| m.network.collect(to));
+        r("network.compression", |m, to| m.compression.collect(to));
+        r("opLatencies", |m, to| m.latencies.collect(to));
+        r("opcounters", |m, to| m.op_counters.collect(to));
+        r("opcountersRepl", |m, to| m.op_counters_repl.collect(to));
+        r("readConcernCounters.{scope=nonTransactionOps}", |m, to| m.read_concerns.collect(to));
+        r("readConcernCounters.{scope=transactionOps}", |m, to| m.read_concerns_in_transactions.collect(to));
+        r("metrics", |m, to| m.documents.collect(to));
+        r("metrics.repl", |m, to| m.replication.collect(to));
     }
     /// A client for a new connection (`conn<N>`).
     pub fn connection(self: &Arc<Self>, remote: String, local: String) -> Arc<Client> {

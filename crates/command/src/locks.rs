@@ -20,7 +20,7 @@ pub fn append_taken(b: &mut DocBuilder, locks: &OpLocks) {
 }
 
 /// One class, if anything happened: shared and exclusive.
-pub fn append_class(b: &mut DocBuilder, class: Class, taken: [Taken; 2]) {
+fn append_class(b: &mut DocBuilder, class: Class, taken: [Taken; 2]) {
     if taken == [Taken::default(); 2] {
         return;
     }

@@ -1,111 +1,79 @@
-//! Counters that `serverStatus` reports. One place, so that a metric has one writer and one name.
+//! What several crates count for one server: operations, latencies, connections, bytes, documents.
+//!
+//! What one crate alone counts stands in that crate. [`Instance`](crate::Instance) knows the places of these in `serverStatus`.
 
 use crate::concern::{ReadConcern, ReadLevel};
+use pando_base::limits;
+use pando_metrics::{Collector, Counter, Family, Gauge, Source, group};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
 
-/// Only grows.
-#[derive(Default, Debug)]
-pub struct Counter(AtomicU64);
-
-impl Counter {
-    #[inline]
-    pub fn add(&self, n: u64) {
-        self.0.fetch_add(n, Relaxed);
-    }
-    #[inline]
-    pub fn inc(&self) {
-        self.add(1);
-    }
-    pub fn get(&self) -> u64 {
-        self.0.load(Relaxed)
+group! {
+    /// Operations by kind; writes count one per document.
+    pub struct OpCounters {
+        /// Documents to insert
+        pub insert: Counter = "insert", "operations";
+        /// Queries
+        pub query: Counter = "query", "operations";
+        /// Update statements
+        pub update: Counter = "update", "operations";
+        /// Delete statements
+        pub delete: Counter = "delete", "operations";
+        /// Requests for more of a cursor
+        pub getmore: Counter = "getmore", "operations";
+        /// Commands that are none of the others
+        pub command: Counter = "command", "operations";
     }
 }
 
-/// Goes up and down.
-#[derive(Default, Debug)]
-pub struct Gauge(AtomicI64);
-
-impl Gauge {
-    pub fn add(&self, n: i64) {
-        self.0.fetch_add(n, Relaxed);
-    }
-    pub fn set(&self, n: i64) {
-        self.0.store(n, Relaxed);
-    }
-    pub fn get(&self) -> i64 {
-        self.0.load(Relaxed)
+group! {
+    /// Commands by class (`opLatencies`).
+    pub struct Latencies {
+        /// Commands that read, and how long they took
+        pub reads: Latency = "{class=reads}", "operations";
+        /// Commands that write, and how long they took
+        pub writes: Latency = "{class=writes}", "operations";
+        /// Other commands, and how long they took
+        pub commands: Latency = "{class=commands}", "operations";
+        /// Transactions, and how long they were open
+        pub transactions: Latency = "{class=transactions}", "operations";
     }
 }
 
-/// Operations by kind; writes count one per document.
-#[derive(Default, Debug)]
-pub struct OpCounters {
-    pub insert: Counter,
-    pub query: Counter,
-    pub update: Counter,
-    pub delete: Counter,
-    pub getmore: Counter,
-    pub command: Counter,
-}
-
-/// Count and total time of a class of operations.
-#[derive(Default, Debug)]
-pub struct Latency {
-    pub ops: Counter,
-    pub micros: Counter,
-}
-
-impl Latency {
-    pub fn took(&self, time: Duration) {
-        self.ops.inc();
-        self.micros.add(time.as_micros() as u64);
-    }
-    pub fn millis(&self) -> i64 {
-        (self.micros.get() / 1000) as i64
+group! {
+    /// Bytes of clients' messages (`network`).
+    pub struct Network {
+        /// Bytes of requests, decompressed
+        pub bytes_in: Counter = "bytesIn", "bytes";
+        /// Bytes of replies before they are compressed
+        pub bytes_out: Counter = "bytesOut", "bytes";
+        /// Bytes read from connections
+        pub physical_bytes_in: Counter = "physicalBytesIn", "bytes";
+        /// Bytes written to connections
+        pub physical_bytes_out: Counter = "physicalBytesOut", "bytes";
+        /// Requests received
+        pub requests: Counter = "numRequests", "requests";
     }
 }
 
-/// Waits for write concerns.
-#[derive(Default, Debug)]
-pub struct WriteConcernWaits {
-    pub waited: Latency,
-    /// Those that `wtimeout` ended.
-    pub timed_out: Counter,
+group! {
+    /// What one compressor did.
+    pub struct Compression {
+        /// Bytes given to the compressor
+        pub compressor_bytes_in: Counter = "compressor.bytesIn", "bytes";
+        /// Bytes that came from the compressor
+        pub compressor_bytes_out: Counter = "compressor.bytesOut", "bytes";
+        /// Bytes given to the decompressor
+        pub decompressor_bytes_in: Counter = "decompressor.bytesIn", "bytes";
+        /// Bytes that came from the decompressor
+        pub decompressor_bytes_out: Counter = "decompressor.bytesOut", "bytes";
+    }
 }
 
-#[derive(Default, Debug)]
-pub struct Latencies {
-    pub reads: Latency,
-    pub writes: Latency,
-    pub commands: Latency,
-    pub transactions: Latency,
-}
-
-#[derive(Default, Debug)]
-pub struct Network {
-    /// Logical bytes (after decompression, before compression).
-    pub bytes_in: Counter,
-    pub bytes_out: Counter,
-    /// Bytes on the wire.
-    pub physical_bytes_in: Counter,
-    pub physical_bytes_out: Counter,
-    pub requests: Counter,
-    /// By compressor id (snappy 1, zlib 2, zstd 3): bytes before and after, both directions.
-    pub compression: [Compression; 4],
-}
-
-#[derive(Default, Debug)]
-pub struct Compression {
-    pub compressor_bytes_in: Counter,
-    pub compressor_bytes_out: Counter,
-    pub decompressor_bytes_in: Counter,
-    pub decompressor_bytes_out: Counter,
-}
-
+/// Connections of clients and members to this server.
 #[derive(Default, Debug)]
 pub struct Connections {
+    /// How many there may be.
+    pub limit: Gauge,
     pub current: Gauge,
     pub total_created: Counter,
     pub rejected: Counter,
@@ -116,42 +84,103 @@ pub struct Connections {
     pub awaiting_topology_changes: Gauge,
 }
 
-#[derive(Default, Debug)]
-pub struct Asserts {
-    pub regular: Counter,
-    pub warning: Counter,
-    pub msg: Counter,
-    /// Errors returned to users.
-    pub user: Counter,
+impl Source for Connections {
+    fn collect(&self, to: &mut Collector<'_>) {
+        const UNIT: &str = "connections";
+        let current = self.current.get();
+        let available = (self.limit.get() - current).max(0);
+        let gauge = |g: &Gauge| g.get() as i32;
+        to.gauge("current", current as i32, UNIT, "Connections that are open")
+            .gauge("available", available as i32, UNIT, "Connections that may be opened besides")
+            .counter("totalCreated", self.total_created.get() as i32, UNIT, "Connections that were accepted")
+            .counter(
+                "rejected",
+                self.rejected.get() as i32,
+                UNIT,
+                "Connections refused because there were too many",
+            )
+            .gauge("active", gauge(&self.active), UNIT, "Connections with an operation running")
+            .gauge("threaded", current as i32, UNIT, "Connections with a task of their own")
+            .gauge(
+                "exhaustIsMaster",
+                gauge(&self.exhaust_is_master),
+                UNIT,
+                "Connections on which isMaster is streamed",
+            )
+            .gauge("exhaustHello", gauge(&self.exhaust_hello), UNIT, "Connections on which hello is streamed")
+            .gauge(
+                "awaitingTopologyChanges",
+                gauge(&self.awaiting_topology_changes),
+                UNIT,
+                "Connections on which hello waits for a change of the set",
+            );
+    }
 }
 
-/// What a member fetches from its sync source, and what it applies (`metrics.repl`).
-#[derive(Default, Debug)]
-pub struct Replication {
-    pub fetched_bytes: Counter,
-    pub fetched_ops: Counter,
-    pub batches: Latency,
-    pub empty_batches: Counter,
-    pub readers_created: Counter,
-    pub applied_batches: Latency,
-    pub applied_ops: Counter,
-    pub position_updates: Counter,
-    /// Fetched, and not applied yet.
-    pub buffered_bytes: Gauge,
-    pub buffered_ops: Gauge,
+group! {
+    /// Errors (`asserts`).
+    pub struct Asserts {
+        /// Broken invariants that ended an operation
+        pub regular: Counter = "regular", "errors", int;
+        /// Broken invariants that ended nothing
+        pub warning: Counter = "warning", "errors", int;
+        /// Errors of the server itself
+        pub msg: Counter = "msg", "errors", int;
+        /// Errors that were returned to users
+        pub user: Counter = "user", "errors", int;
+        /// Broken invariants that are looked for by tests alone
+        pub tripwire: Counter = "tripwire", "errors", int;
+        /// Times that these counters began again at 0
+        pub rollovers: Counter = "rollovers", "times", int;
+    }
 }
 
-/// Reads by the level of their read concern (`readConcernCounters`).
-#[derive(Default, Debug)]
-pub struct ReadConcerns {
-    /// The client named no level.
-    pub none: Counter,
-    pub local: Counter,
-    pub available: Counter,
-    pub majority: Counter,
-    pub linearizable: Counter,
-    pub snapshot_at: Counter,
-    pub snapshot: Counter,
+group! {
+    /// What a member fetches from its sync source, and what it applies (`metrics.repl`).
+    pub struct Replication {
+        /// Batches of log entries that were applied
+        pub applied_batches: Timer = "apply.batches", "batches";
+        /// Log entries that were applied
+        pub applied_ops: Counter = "apply.ops", "log entries";
+        /// Log entries fetched and not applied yet
+        pub buffered_ops: Gauge = "buffer.count", "log entries";
+        /// Bytes that may wait to be applied
+        pub buffer_bytes_max: Gauge = "buffer.maxSizeBytes", "bytes";
+        /// Bytes fetched and not applied yet
+        pub buffered_bytes: Gauge = "buffer.sizeBytes", "bytes";
+        /// Bytes of log entries that were fetched
+        pub fetched_bytes: Counter = "network.bytes", "bytes";
+        /// Batches of log entries that were fetched
+        pub batches: Timer = "network.getmores", "batches";
+        /// Fetched batches without any entry
+        pub empty_batches: Counter = "network.getmores.numEmptyBatches", "batches";
+        /// Log entries that were fetched
+        pub fetched_ops: Counter = "network.ops", "log entries";
+        /// Times a sync source's log was opened
+        pub readers_created: Counter = "network.readersCreated", "cursors";
+        /// Reports of this member's position to its sync source
+        pub position_updates: Counter = "network.replSetUpdatePosition.num", "reports";
+    }
+}
+
+group! {
+    /// Reads by the level of their read concern (`readConcernCounters`).
+    pub struct ReadConcerns {
+        /// Reads that name no level
+        pub none: Counter = "none", "reads";
+        /// Reads with level local
+        pub local: Counter = "local", "reads";
+        /// Reads with level available
+        pub available: Counter = "available", "reads";
+        /// Reads with level majority
+        pub majority: Counter = "majority", "reads";
+        /// Reads with level snapshot at a named cluster time
+        pub snapshot_at: Counter = "snapshot.withClusterTime", "reads";
+        /// Reads with level snapshot at a time the server chooses
+        pub snapshot: Counter = "snapshot.withoutClusterTime", "reads";
+        /// Reads with level linearizable
+        pub linearizable: Counter = "linearizable", "reads";
+    }
 }
 
 impl ReadConcerns {
@@ -169,27 +198,39 @@ impl ReadConcerns {
     }
 }
 
-/// Documents touched by user operations (`metrics.document`, `metrics.queryExecutor`, `metrics.operation`).
-#[derive(Default, Debug)]
-pub struct Documents {
-    pub inserted: Counter,
-    pub updated: Counter,
-    pub deleted: Counter,
-    pub returned: Counter,
-    pub scanned_keys: Counter,
-    pub scanned_docs: Counter,
-    pub collection_scans: Counter,
-    /// Of cursors that do not wait for more.
-    pub collection_scans_not_tailing: Counter,
-    pub sorted_in_memory: Counter,
-    pub write_conflicts: Counter,
-    pub killed_by_max_time: Counter,
+group! {
+    /// Documents that users' operations touched, what was read for them, and waits for write concerns (`metrics`).
+    pub struct Documents {
+        /// Documents deleted
+        pub deleted: Counter = "document.deleted", "documents";
+        /// Documents inserted
+        pub inserted: Counter = "document.inserted", "documents";
+        /// Documents returned by queries
+        pub returned: Counter = "document.returned", "documents";
+        /// Documents changed by updates
+        pub updated: Counter = "document.updated", "documents";
+        /// Waits for a write concern of more than this member
+        pub write_concern_waits: Timer = "getLastError.wtime", "waits";
+        /// Waits for a write concern that wtimeout ended
+        pub write_concern_timeouts: Counter = "getLastError.wtimeouts", "waits";
+        /// Queries that sorted in memory
+        pub sorted_in_memory: Counter = "operation.scanAndOrder", "queries";
+        /// Units of work that met a write conflict
+        pub write_conflicts: Counter = "operation.writeConflicts", "conflicts";
+        /// Collection scans of cursors that do not wait for more
+        pub collection_scans_not_tailing: Counter = "queryExecutor.collectionScans.nonTailable", "scans";
+        /// Collection scans
+        pub collection_scans: Counter = "queryExecutor.collectionScans.total", "scans";
+        /// Index keys that queries looked at
+        pub scanned_keys: Counter = "queryExecutor.scanned", "keys";
+        /// Documents that queries looked at
+        pub scanned_docs: Counter = "queryExecutor.scannedObjects", "documents";
+    }
 }
 
-/// All counters of one server.
-#[derive(Default, Debug)]
+/// What the crates around commands count of one server.
+#[derive(Debug)]
 pub struct Metrics {
-    pub write_concern_waits: WriteConcernWaits,
     pub op_counters: OpCounters,
     pub op_counters_repl: OpCounters,
     pub replication: Arc<Replication>,
@@ -197,7 +238,29 @@ pub struct Metrics {
     pub read_concerns_in_transactions: ReadConcerns,
     pub latencies: Latencies,
     pub network: Network,
+    pub compression: Family<Compression>,
     pub connections: Connections,
     pub asserts: Asserts,
     pub documents: Documents,
+}
+
+impl Default for Metrics {
+    fn default() -> Metrics {
+        let replication = Replication::default();
+        let buffers = limits::FETCH_BUFFER_BYTES_MAX + limits::APPLY_BUFFER_BYTES_MAX;
+        replication.buffer_bytes_max.set(buffers as i64);
+        Metrics {
+            op_counters: OpCounters::default(),
+            op_counters_repl: OpCounters::default(),
+            replication: Arc::new(replication),
+            read_concerns: ReadConcerns::default(),
+            read_concerns_in_transactions: ReadConcerns::default(),
+            latencies: Latencies::default(),
+            network: Network::default(),
+            compression: Family::new("compressor", &["snappy", "zstd", "zlib"]),
+            connections: Connections::default(),
+            asserts: Asserts::default(),
+            documents: Documents::default(),
+        }
+    }
 }

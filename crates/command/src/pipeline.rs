@@ -496,11 +496,7 @@ fn check_concerns(name: &str, flags: Flags, args: &GenericArgs) -> Result<()> {
 
 /// The error reply. A failed write may still have to be waited for: part of it may have happened.
 async fn failure<S: Node>(node: &S, ctx: &OpCtx, e: &Error) -> DocBuilder {
-    let metrics = &ctx.client.instance.metrics;
-    metrics.asserts.user.inc();
-    if e.code == ErrorCode::MaxTimeMSExpired {
-        metrics.documents.killed_by_max_time.inc();
-    }
+    ctx.client.instance.metrics.asserts.user.inc();
     let mut labels = match fail_command::label_override(e) {
         Some(labels) => labels,
         None => {

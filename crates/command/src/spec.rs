@@ -1,11 +1,11 @@
 //! What a command is: one row of an alphabetical table, and the registry that finds rows and their handlers by name.
 
-use crate::metrics::Counter;
 use crate::privilege::Privileges;
 use crate::roles::Roles;
 use crate::{OpCtx, Reply, Request};
 use pando_base::{Error, ErrorCode, HashMap, Result};
 use pando_env::BoxFuture;
+use pando_metrics::{Collector, Counter, Source, group};
 use std::ops::Deref;
 
 /// Runs one command. `S` is the server's state: a role (replica-set member, router) has its own table.
@@ -166,11 +166,25 @@ impl<S> Deref for Command<S> {
     }
 }
 
-/// How often a command ran (`metrics.commands.<name>`).
-#[derive(Default)]
-pub struct CommandCounts {
-    pub total: Counter,
-    pub failed: Counter,
+group! {
+    /// How often a command ran (`metrics.commands.<name>`).
+    pub struct CommandCounts {
+        /// Commands that returned an error, by name
+        pub failed: Counter = "failed", "commands";
+        /// Commands that were run, by name
+        pub total: Counter = "total", "commands";
+    }
+}
+
+/// `metrics.commands`: those that somebody serves.
+impl<S> Source for Registry<S> {
+    fn collect(&self, to: &mut Collector<'_>) {
+        let help = "Requests for commands that there are not";
+        to.counter("<UNKNOWN>", self.unknown.get(), "commands", help);
+        for command in self.commands.iter().filter(|c| c.handler.is_some()) {
+            to.labelled("command", command.name, |to| command.counts.collect(to));
+        }
+    }
 }
 
 /// The commands of a role, found by name and alias.

@@ -6,6 +6,7 @@ use pando_base::{Error, ErrorCode, Namespace, Result, Uuid};
 use pando_bson::{DocBuilder, Value};
 use pando_catalog::{Catalog, CatalogSnapshot, Collection, Named, Phase};
 use pando_command::Request;
+use pando_metrics::{Collector, Source};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -19,6 +20,19 @@ pub(crate) struct CatalogCounts {
     pub(crate) views: i32,
     pub(crate) internal: i32,
     pub(crate) internal_views: i32,
+}
+
+impl Source for CatalogCounts {
+    fn collect(&self, to: &mut Collector<'_>) {
+        const UNIT: &str = "collections";
+        to.gauge("collections", self.collections, UNIT, "Collections of users")
+            .gauge("capped", self.capped, UNIT, "Capped collections of users")
+            .gauge("clustered", self.clustered, UNIT, "Clustered collections of users")
+            .gauge("timeseries", self.timeseries, UNIT, "Time-series collections")
+            .gauge("views", self.views, "views", "Views of users")
+            .gauge("internalCollections", self.internal, UNIT, "Collections of the server itself")
+            .gauge("internalViews", self.internal_views, "views", "Views in the server's own databases");
+    }
 }
 
 impl Server {

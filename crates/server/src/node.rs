@@ -91,13 +91,13 @@ impl Node for Server {
         Box::pin(async move {
             let from = self.env.clock.mono();
             let said = self.replication.await_concern(ctx, wc).await;
-            let waits = &self.instance.metrics.write_concern_waits;
+            let documents = &self.instance.metrics.documents;
             // One member is the one that has written already.
             if !matches!(wc.w, W::Nodes(0 | 1)) {
-                waits.waited.took(self.env.clock.mono().saturating_sub(from));
+                documents.write_concern_waits.took(self.env.clock.mono().saturating_sub(from));
             }
             if said.as_ref().is_some_and(WriteConcernError::is_timeout) {
-                waits.timed_out.inc();
+                documents.write_concern_timeouts.inc();
             }
             said
         })

@@ -5,6 +5,7 @@
 //! Idle cursors go after ten minutes unless they asked not to; a session's cursors go with the session. There is a bound on how
 //! many are open, and on what they hold in memory between their batches: who is over it is refused a new one.
 
+use crate::cursor_stats::CursorStats;
 use crate::lsid_text;
 use pando_base::panics::poisoned;
 use pando_base::{Error, ErrorCode, Millis, Namespace, Result, limits};
@@ -70,25 +71,6 @@ enum Slot<T> {
     },
 }
 
-/// Counters of `metrics.cursor`.
-#[derive(Clone, Copy, Default, Debug)]
-pub struct CursorStats {
-    pub open: u64,
-    pub pinned: u64,
-    pub no_timeout: u64,
-    pub opened: u64,
-    pub timed_out: u64,
-    pub more_than_one_batch: u64,
-    /// Bytes in memory of all open ones, as of their last batches.
-    pub held_bytes: u64,
-    /// Refused because there were too many, or because they held too much.
-    pub refused: u64,
-    /// Lifespans: under 1 s, 5 s, 15 s, 30 s, 1 min, 10 min, and longer.
-    pub lifespans: [u64; 7],
-}
-
-const LIFESPANS: [u64; 6] = [1, 5, 15, 30, 60, 600];
-
 /// How `killCursors` found a cursor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Killed {
@@ -114,9 +96,7 @@ impl<T> Table<T> {
         Some(entry)
     }
     fn count_end(&mut self, info: &CursorInfo, now: Duration) {
-        let age = now.saturating_sub(info.created).as_secs();
-        let slot = LIFESPANS.iter().position(|limit| age < *limit).unwrap_or(LIFESPANS.len());
-        self.stats.lifespans[slot] += 1;
+        self.stats.count_end(now.saturating_sub(info.created));
     }
 }
 

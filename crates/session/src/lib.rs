@@ -6,11 +6,13 @@
 //!   executed; who uses a session, and what its transaction holds between statements;
 //! * [`transaction`] — the states of a session's transaction, and which requests fit them.
 
+mod cursor_stats;
 pub mod cursors;
 pub mod retryable;
 pub mod sessions;
 pub mod transaction;
 
+pub use cursor_stats::CursorStats;
 pub use cursors::{CursorInfo, Cursors, Pinned};
 pub use sessions::Sessions;
 

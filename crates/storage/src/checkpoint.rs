@@ -277,7 +277,7 @@ impl Store {
         if bytes > self.opts.history_bytes_max {
             self.oldest.fetch_max(stable, Ordering::AcqRel);
             self.lost_below.fetch_max(stable, Ordering::AcqRel);
-            self.counters.snapshots_given_up.fetch_add(1, Ordering::Relaxed);
+            self.counters.snapshots_given_up.inc();
         } else if bytes < expected.saturating_mul(2).max(limits::STORAGE_HISTORY_SWEEP_BYTES) {
             return Ok(());
         }

@@ -1,15 +1,16 @@
-//! Figures for `serverStatus` and metrics.
+//! What storage counts and how much it holds (`serverStatus.wiredTiger`: dashboards look for the cache's size there).
 
 use crate::kv::Tree;
+use crate::options::Options;
 use crate::storage::Storage;
-use std::sync::atomic::{AtomicU64, Ordering};
+use pando_metrics::{Collector, Counter, Source};
 
 /// Events counted as they happen.
 #[derive(Default)]
 pub(crate) struct Counters {
-    pub(crate) room_waits: AtomicU64,
-    pub(crate) refused: AtomicU64,
-    pub(crate) snapshots_given_up: AtomicU64,
+    pub(crate) room_waits: Counter,
+    pub(crate) refused: Counter,
+    pub(crate) snapshots_given_up: Counter,
 }
 
 /// One tree of tables.
@@ -80,9 +81,9 @@ impl Storage {
             pinned_bytes,
             memtable_bytes: self.store.mem.bytes(),
             memtable_bytes_max: self.store.opts.memtable_bytes,
-            room_waits: self.store.counters.room_waits.load(Ordering::Relaxed),
-            refused: self.store.counters.refused.load(Ordering::Relaxed),
-            snapshots_given_up: self.store.counters.snapshots_given_up.load(Ordering::Relaxed),
+            room_waits: self.store.counters.room_waits.get(),
+            refused: self.store.counters.refused.get(),
+            snapshots_given_up: self.store.counters.snapshots_given_up.get(),
             log_bytes: self.log().bytes(),
             log_bytes_max: self.log().bytes_max(),
             log_files: self.log().0.files.count(),
@@ -93,4 +94,73 @@ impl Storage {
             checkpoints,
         }
     }
+}
+
+impl Source for Storage {
+    fn collect(&self, to: &mut Collector<'_>) {
+        let (s, opts) = (self.stats(), &self.store.opts);
+        to.within("cache", |to| {
+            const UNIT: &str = "bytes";
+            let in_memory = s.memtable_bytes as u64 + s.cached_bytes + s.pinned_bytes;
+            to.gauge("maximum bytes configured", opts.memory(), UNIT, "Memory that storage may use")
+                .gauge("bytes currently in the cache", in_memory, UNIT, "Memory that storage uses")
+                .gauge(
+                    "tracked dirty bytes in the cache",
+                    s.memtable_bytes,
+                    UNIT,
+                    "Rows that no table on disk has yet",
+                );
+        });
+        to.within("pandodb", |to| {
+            for (name, t) in [("records", s.records), ("indexes", s.indexes), ("history", s.history)] {
+                to.labelled("tree", name, |to| t.collect(to));
+            }
+            collect_memory(&s, opts, to);
+            collect_log(&s, to);
+        });
+    }
+}
+
+impl Source for TableStats {
+    fn collect(&self, to: &mut Collector<'_>) {
+        to.gauge("tables", self.tables, "tables", "Tables on disk")
+            .gauge("runs", self.runs, "runs", "Overlapping runs of tables that a read may have to look into")
+            .gauge("bytes", self.bytes, "bytes", "Size of the tables on disk");
+    }
+}
+
+fn collect_memory(s: &Stats, opts: &Options, to: &mut Collector<'_>) {
+    to.gauge("cachedBytes", s.cached_bytes, "bytes", "Blocks of tables in the cache")
+        .gauge("cachedBytesMax", opts.cache_bytes, "bytes", "Bound of the cache")
+        .gauge("pinnedBytes", s.pinned_bytes, "bytes", "What open tables keep in memory beside the cache")
+        .gauge("memtableBytes", s.memtable_bytes, "bytes", "Rows in memory tables")
+        .gauge(
+            "memtableBytesMax",
+            s.memtable_bytes_max,
+            "bytes",
+            "Rows in memory tables above which a checkpoint is due",
+        )
+        .counter("roomWaits", s.room_waits, "waits", "Waits of writers for room in memory tables")
+        .counter(
+            "refusedUnits",
+            s.refused,
+            "units of work",
+            "Units of work refused for want of room in memory tables",
+        )
+        .gauge("historyBytesMax", opts.history_bytes_max, "bytes", "Bound of the history on disk")
+        .counter(
+            "snapshotsGivenUp",
+            s.snapshots_given_up,
+            "times",
+            "Times that the oldest snapshots were given up because the history was full",
+        );
+}
+
+fn collect_log(s: &Stats, to: &mut Collector<'_>) {
+    to.gauge("logBytes", s.log_bytes, "bytes", "Size of the log on disk")
+        .gauge("logBytesMax", s.log_bytes_max, "bytes", "Size of the log from which its oldest files go")
+        .gauge("logFiles", s.log_files, "files", "Files of the log")
+        .gauge("logRecentBytes", s.log_recent_bytes, "bytes", "Log entries in memory")
+        .gauge("openSlots", s.open_slots, "slots", "Reserved groups of timestamps that are still open")
+        .counter("checkpoints", s.checkpoints, "checkpoints", "Checkpoints since the data was created");
 }

@@ -311,7 +311,7 @@ impl Storage {
     pub fn wait_room(&self) -> impl Future<Output = ()> + Send + 'static {
         let store = self.store.clone();
         async move {
-            store.counters.room_waits.fetch_add(1, Ordering::Relaxed);
+            store.counters.room_waits.inc();
             loop {
                 let seen = store.room_changed.version();
                 if store.mem.bytes() <= store.memory_soft() || store.hopeless.load(Ordering::Acquire) {

@@ -261,7 +261,7 @@ impl Txn {
             let applies = self.snap.read == u64::MAX;
             let bounded = !applies && !self.store.recovering.load(Ordering::Acquire);
             if bounded && self.store.mem.bytes() > self.store.memory_max() {
-                self.store.counters.refused.fetch_add(1, Ordering::Relaxed);
+                self.store.counters.refused.inc();
                 return Err(no_room());
             }
         }

@@ -1,12 +1,11 @@
 //! Figures of what was applied.
 
-use std::sync::atomic::AtomicU64;
-
-/// What was applied from other members' logs, since the start.
-#[derive(Default)]
-pub struct Applied {
-    /// Groups of entries that shared a unit.
-    pub units: AtomicU64,
-    /// Of those, who met a key that another worker held: their entries were applied one by one.
-    pub split: AtomicU64,
+pando_metrics::group! {
+    /// What was applied from other members' logs, since the start (`metrics.repl.apply`).
+    pub struct Applied {
+        /// Groups of log entries that were applied in one unit of work
+        pub units: Counter = "units", "units of work";
+        /// Units of work that met a held key and were applied entry by entry
+        pub split: Counter = "splitUnits", "units of work";
+    }
 }

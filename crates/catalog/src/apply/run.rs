@@ -15,7 +15,6 @@ use pando_base::{ErrorCode, Result, Timestamp, limits};
 use pando_oplog::entry::{EntryView, OpType};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 
 /// How entries of one collection may be spread over workers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,9 +46,9 @@ impl Catalog {
         while !rest.is_empty() {
             let (now, later) = rest.split_at(unit_len(rest, why));
             let counts = &self.0.applied;
-            counts.units.fetch_add(1, Relaxed);
+            counts.units.inc();
             if self.apply_unit(now, why, marks)?.is_none() {
-                counts.split.fetch_add(1, Relaxed);
+                counts.split.inc();
                 for one in now.chunk_by(|a, b| a.ts == b.ts) {
                     while self.apply_unit(one, why, marks)?.is_none() {
                         pando_base::sync::yield_thread();

@@ -8,7 +8,6 @@ use pando_base::Timestamp;
 use pando_bson::{DocBuf, RawDoc, doc};
 use pando_oplog::EntryView;
 use std::ops::Bound;
-use std::sync::atomic::Ordering::Relaxed;
 
 fn entries_after(w: &World, at: Timestamp) -> Vec<DocBuf> {
     let mut log = w.catalog.storage().log().read(Bound::Excluded(at), false);
@@ -32,8 +31,7 @@ fn inserts_share_a_unit_and_fall_back_to_one_by_one_where_one_of_them_fails() {
     a.insert("db.c", (0..6).map(|i| doc! { "_id": i }).collect());
     let entries = entries_after(&a, from);
     let entries = views(&entries);
-    let counts =
-        |b: &World| (b.catalog.applied().units.load(Relaxed), b.catalog.applied().split.load(Relaxed));
+    let counts = |b: &World| (b.catalog.applied().units.get(), b.catalog.applied().split.get());
     b.catalog.apply_run(&entries[..3], Applying::Steady, &Marks::default()).unwrap();
     assert_eq!(counts(&b), (1, 0), "three inserts, one unit");
     // Another worker holds the key of the fifth.

@@ -33,7 +33,6 @@ use scope::Scope;
 use spec::{Spec, Start};
 use std::collections::VecDeque;
 use std::ops::Bound;
-use std::sync::atomic::Ordering::Relaxed;
 use token::Token;
 use unfolding::Unfolding;
 
@@ -156,7 +155,7 @@ impl ChangeStream {
             check_history(server, from)?;
         }
         if spec.expanded {
-            server.statistics.change_streams.expanded.fetch_add(1, Relaxed);
+            server.statistics.change_streams.expanded.inc();
         }
         Ok(ChangeStream {
             splits: pipeline.splits_events(),
@@ -227,11 +226,11 @@ impl ChangeStream {
                     if self.splits && row.bytes().len() > BSON_USER_BYTES_MAX {
                         let seen = seen.map_or(0, |(_, n)| n);
                         self.fragments = fragments(&row, &given, seen).map_err(|e| e.context(when(ctx)))?;
-                        server.statistics.change_streams.large_split.fetch_add(1, Relaxed);
+                        server.statistics.change_streams.large_split.inc();
                         continue;
                     }
                     check_size(&row).inspect_err(|_| {
-                        server.statistics.change_streams.large_failed.fetch_add(1, Relaxed);
+                        server.statistics.change_streams.large_failed.inc();
                     })?;
                     if seen.is_some() {
                         return Err(not_split().context(when(ctx)));

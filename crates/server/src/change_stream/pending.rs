@@ -2,28 +2,20 @@
 
 use super::event::Event;
 use pando_base::limits;
-use pando_bson::DocBuilder;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// `serverStatus.metrics.changeStreams`.
-#[derive(Default, Debug)]
-pub(crate) struct Metrics {
-    /// Events of more than 16 MB: in fragments, and those that ended their stream.
-    pub(super) large_split: AtomicU64,
-    pub(super) large_failed: AtomicU64,
-    /// Streams opened with `showExpandedEvents`.
-    pub(super) expanded: AtomicU64,
-    pending_bytes: AtomicU64,
-}
-
-impl Metrics {
-    pub(crate) fn append(&self, d: &mut DocBuilder) {
-        d.i64("largeEventsFailed", self.large_failed.load(Relaxed) as i64);
-        d.i64("largeEventsSplit", self.large_split.load(Relaxed) as i64);
-        d.i64("pendingBytes", self.pending_bytes.load(Relaxed) as i64);
-        d.i64("showExpandedEvents", self.expanded.load(Relaxed) as i64);
+pando_metrics::group! {
+    /// `serverStatus.metrics.changeStreams`.
+    pub(crate) struct Metrics {
+        /// Change streams that ended because an event was larger than 16 MB
+        pub(super) large_failed: Counter = "largeEventsFailed", "change streams";
+        /// Events larger than 16 MB that were sent in fragments
+        pub(super) large_split: Counter = "largeEventsSplit", "events";
+        /// Events that are made and not sent yet
+        pub(super) pending_bytes: Gauge = "pendingBytes", "bytes";
+        /// Change streams opened with showExpandedEvents
+        pub(super) expanded: Counter = "showExpandedEvents", "change streams";
     }
 }
 
@@ -60,13 +52,13 @@ impl Pending {
     }
     fn count(&mut self, more: usize, less: usize) {
         self.bytes = self.bytes + more - less;
-        self.all.pending_bytes.fetch_add(more as u64, Relaxed);
-        self.all.pending_bytes.fetch_sub(less as u64, Relaxed);
+        self.all.pending_bytes.add(more as i64);
+        self.all.pending_bytes.sub(less as i64);
     }
 }
 
 impl Drop for Pending {
     fn drop(&mut self) {
-        self.all.pending_bytes.fetch_sub(self.bytes as u64, Relaxed);
+        self.all.pending_bytes.sub(self.bytes as i64);
     }
 }

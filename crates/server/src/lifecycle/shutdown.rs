@@ -14,6 +14,9 @@ use std::time::Duration;
 /// How long a clean shutdown waits for operations that were told to stop.
 const DRAIN_LIMIT: Duration = Duration::from_secs(pando_base::limits::SHUTDOWN_DRAIN_SECS_MAX);
 
+/// Sections of `serverStatus` that the log keeps.
+const COUNTED: &[&str] = &["asserts", "network", "opLatencies", "opcounters", "opcountersRepl"];
+
 impl Server {
     /// The first half of a clean end, while clients can still connect: another member takes over, and `hello` sends
     /// everybody there. Then comes [`Server::shutdown`].
@@ -70,6 +73,9 @@ impl Server {
         flushed.unwrap_or_else(|| Err(pando_base::Error::internal("the last flush failed")))?;
         self.checkpoint().await?;
         self.storage.note_log_ends()?;
+        log.info(Component::Control, 9_100_063, "What was counted since the start", |a| {
+            self.instance.registry.append_sections(COUNTED, a);
+        });
         log.info(Component::Control, 20565, "Now exiting", |_| {});
         Ok(())
     }

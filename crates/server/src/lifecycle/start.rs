@@ -21,6 +21,7 @@ impl Server {
     pub async fn start(env: Env, mut config: Config) -> Result<Arc<Server>> {
         let params = std::mem::take(&mut config.params);
         let instance = Instance::new(env.clone(), params);
+        instance.metrics.connections.limit.set(i64::from(config.max_connections));
         let replicated = config.repl_set.is_some();
         config.storage.replicated = true;
         if replicated {
@@ -93,6 +94,7 @@ impl Server {
             backups: Default::default(),
             spills,
         });
+        server.register_metrics();
         server.catalog.add_observer(Arc::new(FeatureVersionGuard(Arc::downgrade(&server.settings))));
         server.catalog.add_observer(Arc::new(server.settings.user_writes.clone()));
         if replicated {

@@ -11,7 +11,6 @@ use pando_oplog::EntryView;
 use pando_repl::topology::{Event, WhyCopyAgain};
 use std::ops::Bound;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::SeqCst;
 
 impl Replication {
     /// Our newest entry that the set may count on, if all since `reached` has parted from it. `reached` itself is committed
@@ -39,7 +38,7 @@ impl Replication {
         } else {
             0
         };
-        self.rollbacks.copied_again.fetch_add(1, SeqCst);
+        self.rollbacks.copied_again.inc();
         let (id, text) = match why {
             WhyCopyAgain::Parted { .. } => (
                 9100027,

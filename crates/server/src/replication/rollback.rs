@@ -18,9 +18,10 @@ use super::Replication;
 use crate::Server;
 use pando_base::mutants::{Mutant as Planted, broken as planted};
 use pando_base::{Error, ErrorCode, Millis, Namespace, OpTime, Result, Timestamp, limits};
-use pando_bson::{DocBuilder, Value, doc};
+use pando_bson::{Value, doc};
 use pando_command::Param;
 use pando_env::Component;
+use pando_metrics::{Collector, Counter, Source, Value as MetricValue};
 use pando_query::date;
 use pando_repl::data::common_point::{self, CommonPoint, Found};
 use pando_repl::data::refetch;
@@ -48,11 +49,11 @@ enum Done {
 #[derive(Default)]
 pub(crate) struct Rollbacks {
     running: AtomicBool,
-    count: AtomicU64,
+    count: Counter,
     /// Sources that could not tell where the logs parted.
-    without_common_point: AtomicU64,
+    without_common_point: Counter,
     /// Times the set's data was copied again, for want of a way back.
-    pub(crate) copied_again: AtomicU64,
+    pub(crate) copied_again: Counter,
     /// Number of the next rollback file.
     pub(crate) files: Arc<AtomicU64>,
     last: Mutex<Option<Last>>,
@@ -98,20 +99,49 @@ impl Rollbacks {
         self.running.load(SeqCst)
     }
     fn note(&self, last: Last) {
-        self.count.fetch_add(1, SeqCst);
+        self.count.inc();
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(last);
     }
-    /// `serverStatus.metrics.repl.rollback`.
-    pub(crate) fn append(&self, d: &mut DocBuilder) {
-        d.i64("count", self.count.load(SeqCst) as i64);
-        d.i64("sourcesWithoutCommonPoint", self.without_common_point.load(SeqCst) as i64);
-        d.i64("copiedAgain", self.copied_again.load(SeqCst) as i64);
-        if let Some(last) = *self.last.lock().unwrap_or_else(PoisonError::into_inner) {
-            d.date("lastEnd", last.ended).i64("lastMillis", last.millis);
-            d.timestamp("lastCommonPoint", last.common.ts);
-            d.i64("lastEntriesRolledBack", last.entries as i64);
-            d.i64("lastDocumentsInFiles", last.documents as i64);
-        }
+}
+
+/// `serverStatus.metrics.repl.rollback`.
+impl Source for Rollbacks {
+    fn collect(&self, to: &mut Collector<'_>) {
+        let without = self.without_common_point.get();
+        to.counter("count", self.count.get(), "rollbacks", "Rollbacks of this member")
+            .counter(
+                "sourcesWithoutCommonPoint",
+                without,
+                "sync sources",
+                "Sync sources whose logs do not show a common point",
+            )
+            .counter(
+                "copiedAgain",
+                self.copied_again.get(),
+                "copies",
+                "Times this member copied the set's data again",
+            );
+        let Some(last) = *self.last.lock().unwrap_or_else(PoisonError::into_inner) else { return };
+        to.gauge("lastEnd", MetricValue::Date(last.ended), "date", "When the last rollback ended")
+            .gauge("lastMillis", last.millis, "milliseconds", "How long the last rollback took")
+            .gauge(
+                "lastCommonPoint",
+                last.common.ts,
+                "timestamp",
+                "The last entry that the last rollback kept",
+            )
+            .gauge(
+                "lastEntriesRolledBack",
+                last.entries,
+                "log entries",
+                "Log entries that the last rollback undid",
+            )
+            .gauge(
+                "lastDocumentsInFiles",
+                last.documents,
+                "documents",
+                "Documents that the last rollback wrote to files",
+            );
     }
 }
 
@@ -126,7 +156,7 @@ impl Replication {
                 a.str("syncSource", source).show("partedBefore", reached);
             },
         );
-        self.rollbacks.without_common_point.fetch_add(1, SeqCst);
+        self.rollbacks.without_common_point.inc();
         self.tell(Event::NoCommonPoint { host: source.into(), reached });
         self.tell(Event::FollowerState(self.follower_state()));
     }
@@ -372,7 +402,7 @@ impl Server {
             },
         );
         self.empty(common).await?;
-        self.replication.rollbacks.copied_again.fetch_add(1, SeqCst);
+        self.replication.rollbacks.copied_again.inc();
         self.replication.services().inspect(|s| s.hooks.rollback());
         Ok(())
     }

@@ -3,8 +3,8 @@
 use super::Replication;
 use crate::Server;
 use pando_base::{ErrorCode, Result, limits};
-use pando_bson::DocBuilder;
 use pando_command::client::Clients;
+use pando_metrics::{Collector, Source};
 use std::ops::Bound;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -21,11 +21,23 @@ impl Transitions {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) =
             (what, killed, running - killed.min(running));
     }
-    pub(crate) fn append(&self, d: &mut DocBuilder) {
+}
+
+impl Source for Transitions {
+    fn collect(&self, to: &mut Collector<'_>) {
         let (what, killed, running) = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        d.str("lastStateTransition", what);
-        d.i64("userOperationsKilled", killed as i64);
-        d.i64("userOperationsRunning", running as i64);
+        to.text(
+            "lastStateTransition",
+            what,
+            "The last change of this member's role: stepUp, stepDown, rollback",
+        )
+        .gauge("userOperationsKilled", killed, "operations", "Users' operations that the last change ended")
+        .gauge(
+            "userOperationsRunning",
+            running,
+            "operations",
+            "Users' operations that went on after the last change",
+        );
     }
 }
 

@@ -11,42 +11,117 @@ use pando_bson::{DocBuf, DocBuilder};
 use pando_catalog::Uninterrupted;
 use pando_command::{Param, SessionId};
 use pando_env::Component;
+use pando_metrics::{Collector, Counter, Gauge, Source, Value};
 use pando_session::sessions::Changes;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::time::Duration;
 
 pub(crate) fn sessions_ns() -> Namespace {
     Namespace::unchecked("config", "system.sessions")
 }
 
-/// `serverStatus.logicalSessionRecordCache`: the last round.
+/// The last round (`serverStatus.logicalSessionRecordCache`).
 #[derive(Default)]
 pub(crate) struct Rounds {
-    count: AtomicI64,
-    millis: AtomicI64,
-    wall_ms: AtomicI64,
-    refreshed: AtomicI64,
-    ended: AtomicI64,
-    cursors: AtomicI64,
-    reaped: AtomicI64,
+    count: Counter,
+    millis: Gauge,
+    wall_ms: Gauge,
+    refreshed: Gauge,
+    ended: Gauge,
+    cursors: Gauge,
+    reaps: Counter,
+    reap_millis: Gauge,
+    reap_wall_ms: Gauge,
+    reaped: Gauge,
 }
 
-impl Rounds {
-    pub(crate) fn append_to(&self, d: &mut DocBuilder) {
-        let int = |d: &mut DocBuilder, name: &str, n: &AtomicI64| {
-            d.i32(name, n.load(Relaxed) as i32);
-        };
-        int(d, "sessionsCollectionJobCount", &self.count);
-        int(d, "lastSessionsCollectionJobDurationMillis", &self.millis);
-        d.date("lastSessionsCollectionJobTimestamp", self.wall_ms.load(Relaxed));
-        int(d, "lastSessionsCollectionJobEntriesRefreshed", &self.refreshed);
-        int(d, "lastSessionsCollectionJobEntriesEnded", &self.ended);
-        int(d, "lastSessionsCollectionJobCursorsClosed", &self.cursors);
-        int(d, "transactionReaperJobCount", &self.count);
-        d.i32("lastTransactionReaperJobDurationMillis", 0);
-        d.date("lastTransactionReaperJobTimestamp", self.wall_ms.load(Relaxed));
-        int(d, "lastTransactionReaperJobEntriesCleanedUp", &self.reaped);
+impl Source for Rounds {
+    fn collect(&self, to: &mut Collector<'_>) {
+        let (count, wall) = (self.count.get() as i32, Value::Date(self.wall_ms.get()));
+        let gauge = |g: &Gauge| g.get() as i32;
+        to.counter(
+            "sessionsCollectionJobCount",
+            count,
+            "rounds",
+            "Rounds in which this member told of its sessions",
+        )
+        .gauge(
+            "lastSessionsCollectionJobDurationMillis",
+            gauge(&self.millis),
+            "milliseconds",
+            "Length of the last round",
+        )
+        .gauge("lastSessionsCollectionJobTimestamp", wall, "date", "End of the last round")
+        .gauge(
+            "lastSessionsCollectionJobEntriesRefreshed",
+            gauge(&self.refreshed),
+            "sessions",
+            "Sessions used before the last round",
+        )
+        .gauge(
+            "lastSessionsCollectionJobEntriesEnded",
+            gauge(&self.ended),
+            "sessions",
+            "Sessions ended before the last round",
+        )
+        .gauge(
+            "lastSessionsCollectionJobCursorsClosed",
+            gauge(&self.cursors),
+            "cursors",
+            "Cursors closed in the last round because their sessions had ended",
+        )
+        .counter(
+            "transactionReaperJobCount",
+            self.reaps.get() as i32,
+            "rounds",
+            "Rounds in which records of retryable writes were dropped",
+        )
+        .gauge(
+            "lastTransactionReaperJobDurationMillis",
+            gauge(&self.reap_millis),
+            "milliseconds",
+            "Length of the last such round",
+        )
+        .gauge(
+            "lastTransactionReaperJobTimestamp",
+            Value::Date(self.reap_wall_ms.get()),
+            "date",
+            "End of the last such round",
+        )
+        .gauge(
+            "lastTransactionReaperJobEntriesCleanedUp",
+            gauge(&self.reaped),
+            "sessions",
+            "Sessions whose records the last such round dropped",
+        );
+    }
+}
+
+impl Server {
+    /// `serverStatus.logicalSessionRecordCache`.
+    pub(crate) fn collect_session_metrics(&self, to: &mut Collector<'_>) {
+        let (bytes, shed) = self.retryable.usage();
+        to.gauge("activeSessionsCount", self.sessions.count() as i32, "sessions", "Sessions in use");
+        self.session_rounds.collect(to);
+        let known = self.retryable.count() as i32;
+        to.gauge(
+            "sessionCatalogSize",
+            known,
+            "sessions",
+            "Sessions whose retryable writes and transactions are known",
+        )
+        .gauge(
+            "sessionCatalogBytes",
+            bytes,
+            "bytes",
+            "Memory for retryable writes and transactions of sessions",
+        )
+        .counter(
+            "sessionCatalogShed",
+            shed,
+            "sessions",
+            "Sessions that lost statements to the bound of that memory",
+        );
     }
 }
 
@@ -68,13 +143,13 @@ impl Server {
         self.sessions.told(&changes, from);
         let cursors = self.end_unrecorded(from)?;
         let rounds = &self.session_rounds;
-        rounds.refreshed.store(changes.used.len() as i64, Relaxed);
-        rounds.ended.store(changes.ended.len() as i64, Relaxed);
-        rounds.cursors.store(cursors as i64, Relaxed);
-        rounds.count.fetch_add(1, Relaxed);
-        rounds.wall_ms.store(self.env.clock.wall_ms(), Relaxed);
+        rounds.refreshed.set(changes.used.len() as i64);
+        rounds.ended.set(changes.ended.len() as i64);
+        rounds.cursors.set(cursors as i64);
+        rounds.count.inc();
+        rounds.wall_ms.set(self.env.clock.wall_ms());
         let took = self.env.clock.mono().saturating_sub(from);
-        rounds.millis.store(took.as_millis() as i64, Relaxed);
+        rounds.millis.set(took.as_millis() as i64);
         Ok(())
     }
 
@@ -183,7 +258,11 @@ impl Server {
         let before = self.retryable.count();
         self.retryable.reap(now, idle_max);
         let reaped = before.saturating_sub(self.retryable.count());
-        self.session_rounds.reaped.store(reaped as i64, Relaxed);
+        let rounds = &self.session_rounds;
+        rounds.reaps.inc();
+        rounds.reaped.set(reaped as i64);
+        rounds.reap_wall_ms.set(self.env.clock.wall_ms());
+        rounds.reap_millis.set(self.env.clock.mono().saturating_sub(now).as_millis() as i64);
         // Cursors of sessions that are over, by time or by endSessions.
         self.cursors.kill_where(now, |c| c.lsid.as_ref().is_some_and(|l| !self.sessions.contains(l)));
     }

@@ -8,6 +8,7 @@
 //! An open transaction's writes lie in its own overlay until the commit, so nothing of them can be flushed meanwhile.
 
 use pando_base::{Error, ErrorCode, Result};
+use pando_metrics::Counter;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -15,16 +16,13 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 #[derive(Default)]
 pub(crate) struct Memory {
     bytes: AtomicUsize,
-    too_large: AtomicUsize,
+    /// Transactions given up because they alone were too large.
+    pub(crate) too_large: Counter,
 }
 
 impl Memory {
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.load(Relaxed)
-    }
-    /// How many transactions were given up because they alone were too large.
-    pub(crate) fn too_large(&self) -> usize {
-        self.too_large.load(Relaxed)
     }
 }
 
@@ -54,7 +52,7 @@ impl Share {
             return Ok(());
         }
         if bytes > self.max {
-            self.of.too_large.fetch_add(1, Relaxed);
+            self.of.too_large.inc();
             let text = "transaction is too large and will not fit in the storage engine cache";
             return Err(Error::new(ErrorCode::TransactionTooLargeForCache, text));
         }
@@ -85,6 +83,6 @@ mod tests {
         drop(b);
         assert_eq!((all.bytes(), a.set(101).unwrap_err().code), (60, ErrorCode::TransactionTooLargeForCache));
         drop(a);
-        assert_eq!((all.bytes(), all.too_large()), (0, 1));
+        assert_eq!((all.bytes(), all.too_large.get()), (0, 1));
     }
 }

@@ -3,22 +3,21 @@
 use super::memory::Memory;
 use pando_bson::DocBuilder;
 use pando_command::WriteConcern;
-use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+use pando_metrics::{Collector, Counter, Gauge};
 use std::sync::{Arc, Mutex, PoisonError};
 
 #[derive(Default)]
 pub(crate) struct Metrics {
-    started: AtomicI64,
-    committed: AtomicI64,
-    aborted: AtomicI64,
-    active: AtomicI64,
-    open: AtomicI64,
-    prepared: AtomicI64,
-    prepared_committed: AtomicI64,
-    prepared_aborted: AtomicI64,
-    /// Commands and statements that were answered from an earlier try.
-    retried_commands: AtomicI64,
-    retried_statements: AtomicI64,
+    started: Counter,
+    committed: Counter,
+    aborted: Counter,
+    active: Gauge,
+    open: Gauge,
+    prepared: Counter,
+    prepared_committed: Counter,
+    prepared_aborted: Counter,
+    retried_commands: Counter,
+    retried_statements: Counter,
     last: Mutex<Option<Last>>,
     pub(crate) memory: Arc<Memory>,
 }
@@ -32,69 +31,104 @@ pub(crate) struct Last {
 
 impl Metrics {
     pub(crate) fn started(&self) {
-        self.started.fetch_add(1, Relaxed);
-        self.open.fetch_add(1, Relaxed);
+        self.started.inc();
+        self.open.add(1);
     }
     pub(crate) fn activated(&self) {
-        self.active.fetch_add(1, Relaxed);
+        self.active.add(1);
     }
     pub(crate) fn deactivated(&self) {
-        self.active.fetch_sub(1, Relaxed);
+        self.active.sub(1);
     }
     pub(crate) fn committed(&self) {
-        self.committed.fetch_add(1, Relaxed);
-        self.open.fetch_sub(1, Relaxed);
+        self.committed.inc();
+        self.open.sub(1);
     }
     pub(crate) fn aborted(&self) {
-        self.aborted.fetch_add(1, Relaxed);
-        self.open.fetch_sub(1, Relaxed);
+        self.aborted.inc();
+        self.open.sub(1);
     }
     /// From now on it is counted among those that the catalog knows.
     pub(crate) fn prepared(&self) {
-        self.prepared.fetch_add(1, Relaxed);
-        self.open.fetch_sub(1, Relaxed);
+        self.prepared.inc();
+        self.open.sub(1);
     }
     pub(crate) fn prepared_ended(&self, committed: bool) {
         let (all, of_prepared) = match committed {
             true => (&self.committed, &self.prepared_committed),
             false => (&self.aborted, &self.prepared_aborted),
         };
-        all.fetch_add(1, Relaxed);
-        of_prepared.fetch_add(1, Relaxed);
+        all.inc();
+        of_prepared.inc();
     }
     pub(crate) fn retried(&self, statements: usize) {
-        self.retried_commands.fetch_add(1, Relaxed);
-        self.retried_statements.fetch_add(statements as i64, Relaxed);
+        self.retried_commands.inc();
+        self.retried_statements.add(statements as u64);
     }
     pub(crate) fn note_last(&self, last: Last) {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(last);
     }
-    pub(crate) fn append_to(&self, d: &mut DocBuilder, now_prepared: usize) {
-        let (open, active) = (self.open.load(Relaxed) + now_prepared as i64, self.active.load(Relaxed));
-        for (name, n) in [
-            ("retriedCommandsCount", self.retried_commands.load(Relaxed)),
-            ("retriedStatementsCount", self.retried_statements.load(Relaxed)),
-            ("transactionsCollectionWriteCount", 0),
-            ("currentActive", active),
-            ("currentInactive", open - active),
-            ("currentOpen", open),
-            ("totalAborted", self.aborted.load(Relaxed)),
-            ("totalCommitted", self.committed.load(Relaxed)),
-            ("totalStarted", self.started.load(Relaxed)),
-            ("totalPrepared", self.prepared.load(Relaxed)),
-            ("totalPreparedThenCommitted", self.prepared_committed.load(Relaxed)),
-            ("totalPreparedThenAborted", self.prepared_aborted.load(Relaxed)),
-            ("currentPrepared", now_prepared as i64),
-            ("currentOpenBytes", self.memory.bytes() as i64),
-        ] {
-            d.i64(name, n);
-        }
-        if let Some(last) = &*self.last.lock().unwrap_or_else(PoisonError::into_inner) {
-            d.doc("lastCommittedTransaction", |t| {
-                t.i64("operationCount", last.operations as i64);
-                t.i64("oplogOperationBytes", last.bytes as i64);
-                t.doc("writeConcern", |wc| last.write_concern.append_to(wc));
-            });
-        }
+    pub(crate) fn collect(&self, now_prepared: usize, to: &mut Collector<'_>) {
+        const UNIT: &str = "transactions";
+        let (open, active) = (self.open.get() + now_prepared as i64, self.active.get());
+        to.counter(
+            "retriedCommandsCount",
+            self.retried_commands.get(),
+            "commands",
+            "Retryable writes answered from an earlier try",
+        )
+        .counter(
+            "retriedStatementsCount",
+            self.retried_statements.get(),
+            "statements",
+            "Statements of retryable writes answered from an earlier try",
+        )
+        .counter(
+            "transactionsCollectionWriteCount",
+            0i64,
+            "writes",
+            "Writes of users to config.transactions, which is no collection here",
+        )
+        .gauge("currentActive", active, UNIT, "Open transactions that run a statement")
+        .gauge("currentInactive", open - active, UNIT, "Open transactions between two statements")
+        .gauge("currentOpen", open, UNIT, "Open transactions")
+        .counter("totalAborted", self.aborted.get(), UNIT, "Transactions aborted")
+        .counter("totalCommitted", self.committed.get(), UNIT, "Transactions committed")
+        .counter("totalStarted", self.started.get(), UNIT, "Transactions begun")
+        .counter("totalPrepared", self.prepared.get(), UNIT, "Transactions prepared")
+        .counter(
+            "totalPreparedThenCommitted",
+            self.prepared_committed.get(),
+            UNIT,
+            "Prepared transactions committed",
+        )
+        .counter(
+            "totalPreparedThenAborted",
+            self.prepared_aborted.get(),
+            UNIT,
+            "Prepared transactions aborted",
+        )
+        .gauge("currentPrepared", now_prepared, UNIT, "Transactions that are prepared now")
+        .gauge(
+            "currentOpenBytes",
+            self.memory.bytes(),
+            "bytes",
+            "Memory that open transactions hold",
+        );
+    }
+    /// `metrics.operation`.
+    pub(crate) fn collect_too_large(&self, to: &mut Collector<'_>) {
+        let help = "Transactions given up because they alone would fill the memory for transactions";
+        to.counter("transactionTooLargeForCacheErrors", self.memory.too_large.get(), "transactions", help);
+    }
+    /// Nothing before the first commit.
+    pub(crate) fn append_last(&self, d: &mut DocBuilder) {
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(last) = &*last else { return };
+        d.doc("lastCommittedTransaction", |t| {
+            t.i64("operationCount", last.operations as i64);
+            t.i64("oplogOperationBytes", last.bytes as i64);
+            t.doc("writeConcern", |wc| last.write_concern.append_to(wc));
+        });
     }
 }

@@ -2,13 +2,14 @@
 
 use crate::Server;
 use pando_base::{Millis, Result, Timestamp, limits};
-use pando_bson::{DocBuilder, RawDoc};
+use pando_bson::RawDoc;
 use pando_command::{OpCtx, Param};
 use pando_env::sync::Notify;
+use pando_metrics::{Collector, Counter};
 use pando_oplog::EntryView;
 use pando_repl::flow_control::{FlowControl, Period, Settings};
 use std::ops::Bound;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ pub(crate) struct Tickets {
     left: AtomicI64,
     permitted: AtomicI64,
     refilled: Notify,
-    waited_micros: AtomicU64,
+    waited_micros: Counter,
     rule: Mutex<FlowControl>,
 }
 
@@ -27,7 +28,7 @@ impl Default for Tickets {
             left: AtomicI64::new(limits::FLOW_CONTROL_TICKETS_MAX),
             permitted: AtomicI64::new(limits::FLOW_CONTROL_TICKETS_MAX),
             refilled: Notify::new(),
-            waited_micros: AtomicU64::new(0),
+            waited_micros: Counter::default(),
             rule: Mutex::default(),
         }
     }
@@ -77,7 +78,7 @@ impl Server {
         };
         let waited = ctx.interruptible(wait).await;
         let took = self.env.clock.mono().saturating_sub(begun);
-        t.waited_micros.fetch_add(took.as_micros() as u64, Relaxed);
+        t.waited_micros.add(took.as_micros() as u64);
         waited
     }
 
@@ -110,16 +111,35 @@ impl Server {
             && self.instance.params.bool(Param::enableFlowControl)
     }
 
-    pub(crate) fn append_flow_control(&self, d: &mut DocBuilder) {
+    /// `serverStatus.flowControl`.
+    pub(crate) fn collect_flow_control(&self, to: &mut Collector<'_>) {
         let shown = self.tickets.rule().shown();
-        d.bool("enabled", self.instance.params.bool(Param::enableFlowControl));
-        d.i32("targetRateLimit", self.tickets.permitted.load(Relaxed) as i32);
-        d.i64("timeAcquiringMicros", self.tickets.waited_micros.load(Relaxed) as i64);
-        d.f64("locksPerKiloOp", shown.locks_per_kilo_op);
-        d.i32("sustainerRate", shown.sustainer_rate as i32);
-        d.bool("isLagged", shown.is_lagged);
-        d.i32("isLaggedCount", shown.lagged_count as i32);
-        d.i64("isLaggedTimeMicros", shown.lagged_micros as i64);
+        let enabled = self.instance.params.bool(Param::enableFlowControl);
+        let permitted = self.tickets.permitted.load(Relaxed) as i32;
+        let waited = self.tickets.waited_micros.get();
+        to.gauge("enabled", enabled, "boolean", "Whether writes are slowed down while the majority lags")
+            .gauge("targetRateLimit", permitted, "tickets per second", "Writes that may begin in a second")
+            .counter("timeAcquiringMicros", waited, "microseconds", "Time that writes waited for tickets")
+            .gauge("locksPerKiloOp", shown.locks_per_kilo_op, "tickets", "Tickets taken for 1000 operations")
+            .gauge(
+                "sustainerRate",
+                shown.sustainer_rate as i32,
+                "operations per second",
+                "What the majority's members keep up with",
+            )
+            .gauge("isLagged", shown.is_lagged, "boolean", "Whether the majority lags now")
+            .counter(
+                "isLaggedCount",
+                shown.lagged_count as i32,
+                "times",
+                "Times that the majority began to lag",
+            )
+            .counter(
+                "isLaggedTimeMicros",
+                shown.lagged_micros,
+                "microseconds",
+                "Time in which the majority lagged",
+            );
     }
 }
 

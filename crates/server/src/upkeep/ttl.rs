@@ -4,7 +4,6 @@ use crate::Server;
 use pando_base::{Error, ErrorCode, Result};
 use pando_catalog::Interrupt;
 use pando_command::Param;
-use pando_command::metrics::Counter;
 use pando_env::Component;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,10 +23,14 @@ impl Interrupt for WhilePrimary<'_> {
     }
 }
 
-#[derive(Default)]
-pub(crate) struct TtlStats {
-    pub(crate) passes: Counter,
-    pub(crate) deleted: Counter,
+pando_metrics::group! {
+    /// `serverStatus.metrics.ttl`.
+    pub(crate) struct TtlStats {
+        /// Documents deleted because their time was over
+        pub(crate) deleted: Counter = "deletedDocuments", "documents";
+        /// Times the TTL monitor went through all collections
+        pub(crate) passes: Counter = "passes", "passes";
+    }
 }
 
 pub(crate) async fn run(server: Arc<Server>) {

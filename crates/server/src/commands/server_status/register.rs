@@ -1,0 +1,41 @@
+//! Who tells which metrics of this server, and where.
+
+use super::{
+    active_index_builds, election_metrics, extra_info, global_lock, locks, mem, oplog_truncation,
+    storage_engine, traffic_recording, transport_security, two_phase_commit_coordinator,
+};
+use crate::Server;
+use pando_metrics::{Collector, Source};
+use std::sync::Arc;
+
+impl Server {
+    /// What a server adds to the metrics of its [`Instance`](pando_command::Instance): who tells what, and where.
+    pub(crate) fn register_metrics(self: &Arc<Self>) {
+        let r = &self.instance.registry;
+        let section = |path, collect: fn(&Server, &mut Collector<'_>)| r.asked(path, self, collect);
+        section("activeIndexBuilds", active_index_builds::collect);
+        section("catalogStats", |s, to| s.count_catalog().collect(to));
+        section("electionMetrics", election_metrics::collect);
+        section("extra_info", extra_info::collect);
+        section("flowControl", Server::collect_flow_control);
+        section("globalLock", global_lock::collect);
+        section("locks", locks::collect);
+        section("logicalSessionRecordCache", Server::collect_session_metrics);
+        section("oplogTruncation", oplog_truncation::collect);
+        section("storageEngine", storage_engine::collect);
+        section("trafficRecording", traffic_recording::collect);
+        section("transactions", |s, to| s.statistics.transactions.collect(s.catalog.prepared_count(), to));
+        section("transportSecurity", transport_security::collect);
+        section("twoPhaseCommitCoordinator", two_phase_commit_coordinator::collect);
+        section("wiredTiger", |s, to| s.storage.collect(to));
+        section("mem", mem::collect);
+        section("metrics.changeStreams", |s, to| s.statistics.change_streams.collect(to));
+        section("metrics.commands", |s, to| s.registry.collect(to));
+        section("metrics.cursor", |s, to| s.cursors.stats().collect(to));
+        section("metrics.operation", |s, to| s.statistics.transactions.collect_too_large(to));
+        section("metrics.repl.apply", |s, to| s.catalog.applied().collect(to));
+        section("metrics.repl.rollback", |s, to| s.replication.rollbacks.collect(to));
+        section("metrics.repl.stateTransition", |s, to| s.replication.transitions.collect(to));
+        section("metrics.ttl", |s, to| s.ttl.collect(to));
+    }
+}
