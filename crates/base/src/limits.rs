@@ -470,6 +470,8 @@ pub const ROLLBACK_POLL_MS: u64 = 5;
 pub const ROLLBACK_IDS_BYTES_MAX: usize = 32 << 20;
 /// Documents that a rollback asks its source for at once.
 pub const REFETCH_DOCS: usize = 500;
+/// `_id`s of undone entries that observers of a rollback are told, in bytes; beyond, they only know that there are more.
+pub const ROLLBACK_TOLD_IDS_BYTES_MAX: usize = 4 << 20;
 /// Documents of a rollback file that are written at once.
 pub const ROLLBACK_FILE_WRITE_BYTES: usize = 1 << 20;
 /// A smaller `maxStalenessSeconds` cannot be told from the time between two heartbeats (MongoDB's).

@@ -64,7 +64,7 @@ pub use transaction::history_iterator::TransactionHistory;
 pub use transaction::kept_sessions::KeptSessions;
 pub use transaction::open::Committed;
 pub use transaction::prepared::{PreparedView, Share};
-pub use transaction::prepared_table::{About, TxnId};
+pub use transaction::prepared_table::About;
 pub use upkeep::db_hash::DbHash;
 pub use upkeep::stats::CollectionStats;
 pub use upkeep::validate::{Extent, Report as ValidateReport};
@@ -74,6 +74,7 @@ pub use write::document::check_id;
 pub use write::gate::WriteGate;
 pub use write::interrupt::{Interrupt, Uninterrupted};
 pub use write::op::{SessionRef, WriteOp};
+pub use write::transaction_event::TxnId;
 pub use write::unit::{UnitMark, WriteUnit};
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use crate::schema::snapshot::Named;
 use crate::write::crud::UpdateForm;
 use crate::write::op::WriteOp;
 use crate::write::record_id;
+use crate::write::transaction_event::Origin;
 use crate::write::unit::WriteUnit;
 use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp, Uuid};
 use pando_bson::{DocBuf, RawDoc, Value};
@@ -34,6 +35,15 @@ pub enum Applying {
     Steady,
     /// Entries from elsewhere over data copied at different times, some of it after the entry was made.
     InitialSync,
+}
+
+impl From<Applying> for Origin {
+    fn from(why: Applying) -> Origin {
+        match why {
+            Applying::Steady => Origin::Entry,
+            Applying::Replay | Applying::InitialSync => Origin::Replay,
+        }
+    }
 }
 
 /// A name that an entry must have: without it nobody knows what it is about.
@@ -101,7 +111,7 @@ impl Catalog {
         match first.name() {
             "applyOps" => self.apply_group(e, why),
             "commitTransaction" => self.apply_commit(e, why),
-            "abortTransaction" => self.apply_abort(e),
+            "abortTransaction" => self.apply_abort(e, why),
             "create" => self.apply_create(e, db),
             "drop" => self.apply_drop(e),
             "renameCollection" => self.apply_rename(e),

@@ -36,10 +36,14 @@ impl Catalog {
     pub(crate) fn apply_group(&self, e: &EntryView<'_>, why: Applying) -> Result<()> {
         let is_set = |name: &str| e.o.get(name).is_some_and(|v| v.is_truthy());
         match is_set("prepare") {
-            true if why == Applying::Steady => self.apply_prepare(e),
+            true if why == Applying::Steady => self.apply_prepare(e, why.into()),
             true => Ok(()),
             false if is_set("partialTxn") => Ok(()),
-            false => self.apply_whole(e, why).map(drop),
+            false => {
+                self.apply_whole(e, why)?;
+                self.applied_transaction(e, why.into());
+                Ok(())
+            }
         }
     }
 

@@ -287,11 +287,11 @@ fn a_prepared_transaction_reaches_a_build_that_starts_over() {
     assert!(build.as_mut().poll(&mut cx).is_pending());
     let lsid = doc! { "id": pando_bson::Bson::Binary(pando_bson::Binary { subtype: 4, bytes: vec![7; 16] }) };
     let lsid = lsid.to_raw();
-    let mut unit = w.catalog.begin_transaction(ReadAt::Latest).unwrap();
+    let id = (pando_base::SessionId::of([7; 16]), 1);
+    let mut unit = w.catalog.begin_transaction(ReadAt::Latest, id).unwrap();
     let coll = w.catalog.lookup(&ns("db.c")).unwrap();
     let new = doc! { "_id": 7000, "a": [3, 77] }.to_raw();
     w.catalog.insert_within(&mut unit, &WriteOp::default(), &coll, &new).unwrap();
-    let id = (pando_base::SessionId::of([7; 16]), 1);
     let prepared = w.run(w.catalog.prepare_transaction(unit, &lsid, id, Vec::new(), None)).unwrap();
     until_ready(&w);
     w.run(w.catalog.end_builds("for a while"));

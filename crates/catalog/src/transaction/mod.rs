@@ -5,3 +5,4 @@ pub(crate) mod kept_sessions;
 pub(crate) mod open;
 pub(crate) mod prepared;
 pub(crate) mod prepared_table;
+pub(crate) mod told;

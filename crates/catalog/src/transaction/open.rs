@@ -12,17 +12,17 @@ use crate::schema::collection::Collection;
 use crate::schema::durable::{self, Parts};
 use crate::schema::options::CollectionOptions;
 use crate::schema::snapshot::Named;
-use crate::write::observer::Defined;
+use crate::write::collected::Collected;
+use crate::write::observer::{Defined, Origin, TxnCommitted, TxnId, TxnWrites};
 use crate::write::op::WriteOp;
 use crate::write::undecided::Undecided;
 use crate::write::unit::WriteUnit;
 use crate::write::validation;
-use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Timestamp, Uuid, limits};
+use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Timestamp, limits};
 use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, RawDoc, Value};
 use pando_index::IndexSpec;
 use pando_oplog::entry::Chain;
 use pando_storage::{BeginOptions, Dir, IdentKind, OnPrepared, ReadAt, Slots};
-use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,11 +46,12 @@ impl WriteUnit {
 }
 
 impl Catalog {
-    /// Opens a transaction on the state at `at`.
-    pub fn begin_transaction(&self, at: ReadAt) -> Result<WriteUnit> {
+    /// Opens a transaction on the state at `at`. Dropping it gives it up.
+    pub fn begin_transaction(&self, at: ReadAt, id: TxnId) -> Result<WriteUnit> {
         let entered = self.gate().enter()?;
         let waits = BeginOptions { on_prepared: OnPrepared::Conflict };
-        Ok(WriteUnit::for_transaction(self, self.storage().begin_with(at, waits)?, entered))
+        let collected = Collected::new(self.when_given_up(id));
+        Ok(WriteUnit::for_transaction(self, self.storage().begin_with(at, waits)?, collected, entered))
     }
 
     /// Inserts documents within a transaction; what was inserted before an error stays.
@@ -176,7 +177,7 @@ impl Catalog {
         &self,
         mut unit: WriteUnit,
         lsid: &RawDoc,
-        number: i64,
+        id: TxnId,
         patience: Duration,
     ) -> Result<Committed> {
         let created = std::mem::take(&mut unit.collected_mut()?.created);
@@ -194,11 +195,19 @@ impl Catalog {
             self.check_not_dropping(&coll.ns)?;
             self.check_free(&coll.ns).map_err(|_| Error::write_conflict())?;
         }
-        let (done, created) = unit.commit_collected(created, lsid, number)?;
+        let (done, created, collected) = unit.commit_collected(created, lsid, id.1)?;
         if !created.is_empty() {
             self.publish(|s| created.into_iter().for_each(|c| s.put(Named::Collection(c))));
         }
         drop(locks);
+        let ops = collected.ended();
+        if done.operations > 0 {
+            self.tell_txn(|observers| {
+                let (origin, at, writes) = (Origin::Command, done.last, &TxnWrites::of(&ops));
+                let committed = TxnCommitted { id: &id, origin, prepare: None, commit: at.ts, at, writes };
+                observers.iter().for_each(|o| o.committed(&committed));
+            });
+        }
         Ok(done)
     }
 }
@@ -218,12 +227,12 @@ impl WriteUnit {
         created: Vec<Arc<Collection>>,
         lsid: &RawDoc,
         number: i64,
-    ) -> Result<(Committed, Vec<Arc<Collection>>)> {
+    ) -> Result<(Committed, Vec<Arc<Collection>>, Collected)> {
         let collected = std::mem::take(self.collected_mut()?);
         let (operations, bytes) = (collected.ops.len(), collected.bytes);
         if operations == 0 {
             let last = self.commit()?;
-            return Ok((Committed { last, operations, bytes }, Vec::new()));
+            return Ok((Committed { last, operations, bytes }, Vec::new(), collected));
         }
         let groups = groups_of(&collected.ops)?;
         let slots = self.catalog.storage().log().reserve(groups.len());
@@ -238,7 +247,7 @@ impl WriteUnit {
         }
         self.log_groups(slots, groups, lsid, number, false);
         let last = self.commit_at(at)?;
-        Ok((Committed { last, operations, bytes }, published))
+        Ok((Committed { last, operations, bytes }, published, collected))
     }
 }
 
@@ -267,22 +276,18 @@ impl WriteUnit {
     pub(crate) fn made_collections(&self) -> bool {
         self.collected().is_some_and(|c| !c.created.is_empty())
     }
-    /// The collections that the operations are about.
-    pub(crate) fn collections(&self) -> BTreeSet<Uuid> {
-        let ops = self.collected().map_or(&[][..], |c| &c.ops);
-        let uuid = |op: &DocBuf| match op.get("ui") {
-            Some(Value::Binary { bytes, .. }) => Uuid::from_slice(bytes),
-            _ => None,
-        };
-        ops.iter().filter_map(uuid).collect()
-    }
     /// Leaves the entries, and the writes undecided.
-    pub(crate) fn prepare_collected(mut self, lsid: &RawDoc, number: i64) -> Result<(Undecided, OpTime)> {
+    pub(crate) fn prepare_collected(
+        mut self,
+        lsid: &RawDoc,
+        number: i64,
+    ) -> Result<(Undecided, OpTime, TxnWrites)> {
         let collected = std::mem::take(self.collected_mut()?);
         let groups = groups_of(&collected.ops)?;
         let slots = self.catalog.storage().log().reserve(groups.len());
         self.log_groups(slots, groups, lsid, number, true);
-        self.prepare()
+        let (unit, last) = self.prepare()?;
+        Ok((unit, last, TxnWrites::of(&collected.ended())))
     }
 }
 

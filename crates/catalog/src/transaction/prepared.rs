@@ -12,22 +12,22 @@ use crate::Catalog;
 use crate::apply::entry::Applying;
 use crate::apply::group::Group;
 use crate::schema::write_guard::WriteGuard;
-use crate::transaction::prepared_table::{About, Prepared, TxnId};
+use crate::transaction::prepared_table::{About, Prepared};
 use crate::write::array_marks::Marks;
+use crate::write::transaction_event::{Origin, TxnAborted, TxnCommitted, TxnId, TxnPrepared, TxnWrites};
 use crate::write::undecided::Undecided;
 use crate::write::unit::WriteUnit;
-use pando_base::{Error, ErrorCode, OpTime, Result, Timestamp, Uuid};
+use pando_base::{Error, ErrorCode, OpTime, Result, Timestamp};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
 use pando_oplog::entry::{Chain, EntryView};
 use pando_oplog::session::lsid_of;
 use pando_storage::{Decision, Ident, ReadAt};
-use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 /// What one worker has prepared of a transaction.
 pub struct Share {
     unit: Undecided,
-    collections: BTreeSet<Uuid>,
+    writes: TxnWrites,
 }
 
 /// One of them, as it is shown.
@@ -73,11 +73,47 @@ impl Catalog {
             unit.txn.give_back(Ident::CATALOG);
             self.write_marks_early(marks).await?;
         }
-        let collections = unit.collections();
-        let (unit, last) = unit.prepare_collected(lsid, id.1)?;
-        let prepared = Prepared { unit, last, collections, held, about };
-        self.0.prepared.lock().insert(id, prepared);
+        let (unit, last, writes) = unit.prepare_collected(lsid, id.1)?;
+        self.keep_prepared(id, Prepared { unit, last, writes, held, about }, Origin::Command);
         Ok(last)
+    }
+
+    fn keep_prepared(&self, id: TxnId, prepared: Prepared, origin: Origin) {
+        let (at, writes) = (prepared.last, prepared.writes.clone());
+        self.0.prepared.lock().insert(id, prepared);
+        self.tell_txn(|observers| {
+            let event = TxnPrepared { id: &id, origin, at, writes: &writes };
+            observers.iter().for_each(|o| o.prepared(&event));
+        });
+    }
+    fn tell_committed(
+        &self,
+        id: &TxnId,
+        origin: Origin,
+        prepare: Timestamp,
+        commit: Timestamp,
+        at: OpTime,
+        writes: impl FnOnce() -> TxnWrites,
+    ) {
+        self.tell_txn(|observers| {
+            let writes = &writes();
+            let event = TxnCommitted { id, origin, prepare: Some(prepare), commit, at, writes };
+            observers.iter().for_each(|o| o.committed(&event));
+        });
+    }
+    fn tell_aborted(
+        &self,
+        id: &TxnId,
+        origin: Origin,
+        prepare: Timestamp,
+        at: OpTime,
+        writes: impl FnOnce() -> TxnWrites,
+    ) {
+        self.tell_txn(|observers| {
+            let writes = &writes();
+            let event = TxnAborted { id, origin, prepare: Some(prepare), at: Some(at), writes };
+            observers.iter().for_each(|o| o.aborted(&event));
+        });
     }
 
     fn take_prepared(&self, id: &TxnId) -> Result<Prepared> {
@@ -105,15 +141,22 @@ impl Catalog {
         let mut entry = Vec::with_capacity(256);
         chain.append_to(&mut entry, &o, at.ts, at.t, self.env().clock.wall_ms());
         let decision = Decision::Here(slot, RawDoc::trusted(&entry));
+        let (origin, prepare) = (Origin::Command, prepared.last.ts);
         match commit {
-            Some(commit) => prepared.unit.commit(commit, decision, at.ts)?,
-            None => prepared.unit.abort(decision),
+            Some(commit) => {
+                prepared.unit.commit(commit, decision, at.ts)?;
+                self.tell_committed(id, origin, prepare, commit, at, || prepared.writes);
+            }
+            None => {
+                prepared.unit.abort(decision);
+                self.tell_aborted(id, origin, prepare, at, || prepared.writes);
+            }
         }
         Ok(at)
     }
 
     /// An `applyOps` entry that prepares, on a member that follows: all of it as one share.
-    pub(crate) fn apply_prepare(&self, e: &EntryView<'_>) -> Result<()> {
+    pub(crate) fn apply_prepare(&self, e: &EntryView<'_>, origin: Origin) -> Result<()> {
         let parts = self.earlier_parts(e.doc)?;
         let parts: Vec<_> =
             parts.iter().map(|p| EntryView::parse(RawDoc::trusted(p))).collect::<Result<_>>()?;
@@ -121,7 +164,7 @@ impl Catalog {
         let operations = parts.iter().chain([e]).flat_map(|p| p.inner().into_iter().flatten());
         let marks = Marks::default();
         let share = self.prepare_share(operations, first..=e.ts, &marks)?;
-        self.hold_prepared(e, [share], &marks)
+        self.hold_shares(e, [share], &marks, origin)
     }
     /// One worker's operations of a transaction whose entries lie between these timestamps. No document may be in two
     /// shares.
@@ -134,14 +177,14 @@ impl Catalog {
         let txn = self.storage().begin(ReadAt::Applied)?;
         let unit = WriteUnit::applied(self, txn, Timestamp::ZERO, Some(marks.clone()));
         let mut group = Group::new(self, Applying::Steady, unit);
-        let mut collections = BTreeSet::new();
+        let mut writes = TxnWrites::default();
         for op in operations {
             let op = op?;
             group.apply(&EntryView { ts: *entries.end(), ..op })?;
-            collections.extend(op.ui);
+            writes.add(&op);
         }
         let unit = group.into_unit().prepare_applied(*entries.start(), *entries.end())?;
-        Ok(Share { unit, collections })
+        Ok(Share { unit, writes })
     }
     /// From now on the shares of this entry are one transaction, which one decision ends.
     pub fn hold_prepared(
@@ -150,18 +193,26 @@ impl Catalog {
         shares: impl IntoIterator<Item = Share>,
         marks: &Marks,
     ) -> Result<()> {
+        self.hold_shares(e, shares, marks, Origin::Entry)
+    }
+    fn hold_shares(
+        &self,
+        e: &EntryView<'_>,
+        shares: impl IntoIterator<Item = Share>,
+        marks: &Marks,
+        origin: Origin,
+    ) -> Result<()> {
         let id = id_of(e.doc).ok_or_else(|| Error::internal("a prepare entry without session"))?;
         let mut shares = shares.into_iter();
         let nothing = || Error::internal("a prepare entry without a share");
-        let Share { mut unit, mut collections } = shares.next().ok_or_else(nothing)?;
+        let Share { mut unit, mut writes } = shares.next().ok_or_else(nothing)?;
         for share in shares {
             unit.join(share.unit)?;
-            collections.extend(share.collections);
+            writes.join(share.writes);
         }
         self.finish_batch(e.ts, marks)?;
-        let last = e.op_time();
-        let prepared = Prepared { unit, last, collections, held: Vec::new(), about: None };
-        self.0.prepared.lock().insert(id, prepared);
+        let prepared = Prepared { unit, last: e.op_time(), writes, held: Vec::new(), about: None };
+        self.keep_prepared(id, prepared, origin);
         Ok(())
     }
 
@@ -169,23 +220,32 @@ impl Catalog {
     pub(crate) fn apply_commit(&self, e: &EntryView<'_>, why: Applying) -> Result<()> {
         let id = id_of(e.doc).ok_or_else(|| Error::internal("a commit entry without session"))?;
         let commit = commit_timestamp(e)?;
+        let (origin, at) = (why.into(), e.op_time());
         if let Ok(prepared) = self.take_prepared(&id) {
-            return prepared.unit.commit(commit, Decision::At(e.ts), e.ts);
+            prepared.unit.commit(commit, Decision::At(e.ts), e.ts)?;
+            self.tell_committed(&id, origin, prepared.last.ts, commit, at, || prepared.writes);
+            return Ok(());
         }
         let (first, prepare) = self.apply_whole(e, why)?;
         self.storage().replayed_decision(first, prepare, Some(commit), e.ts);
+        self.tell_committed(&id, origin, prepare, commit, at, || self.writes_of_chain(e));
         Ok(())
     }
-    pub(crate) fn apply_abort(&self, e: &EntryView<'_>) -> Result<()> {
+    pub(crate) fn apply_abort(&self, e: &EntryView<'_>, why: Applying) -> Result<()> {
         let id = id_of(e.doc).ok_or_else(|| Error::internal("an abort entry without session"))?;
+        let (origin, at) = (why.into(), e.op_time());
         if let Ok(prepared) = self.take_prepared(&id) {
             prepared.unit.abort(Decision::At(e.ts));
+            self.tell_aborted(&id, origin, prepared.last.ts, at, || prepared.writes);
             return Ok(());
         }
         // A log may begin after entries that nobody needs.
         if let Ok(first) = self.first_part(e.doc) {
             self.storage().replayed_decision(first.ts, first.ts, None, e.ts);
         }
+        let prepare = e.doc.get_path("prevOpTime.ts");
+        let prepare = if let Some(Value::Timestamp(ts)) = prepare { ts } else { Timestamp::ZERO };
+        self.tell_aborted(&id, origin, prepare, at, || self.writes_of_chain(e));
         Ok(())
     }
 
@@ -198,7 +258,7 @@ impl Catalog {
         if !entry.o.get("prepare").is_some_and(|v| v.is_truthy()) {
             return Err(lost());
         }
-        self.apply_prepare(&entry)
+        self.apply_prepare(&entry, Origin::Replay)
     }
     /// Before a rollback: whatever is prepared is made anew from the log afterwards, which must not lose anything until
     /// then.
@@ -229,7 +289,7 @@ impl Catalog {
     pub fn lock_prepared(&self) -> Result<()> {
         let mut table = self.0.prepared.lock();
         for p in table.values_mut().filter(|p| p.held.is_empty()) {
-            for uuid in &p.collections {
+            for uuid in &p.writes.collections {
                 let Some(coll) = self.lookup_uuid(*uuid) else { continue };
                 p.held.extend(self.try_write_lock(&coll.ns)?);
             }

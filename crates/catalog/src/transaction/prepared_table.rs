@@ -1,15 +1,13 @@
 //! The transactions that are prepared on this node.
 
 use crate::schema::write_guard::WriteGuard;
+use crate::write::transaction_event::{TxnId, TxnWrites};
 use crate::write::undecided::Undecided;
+use pando_base::OpTime;
 use pando_base::panics::poisoned;
-use pando_base::{OpTime, SessionId, Uuid};
 use std::any::Any;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
-
-/// Session and number.
-pub type TxnId = (SessionId, i64);
 
 /// What the caller knows of a transaction, for whoever looks at it.
 pub type About = Arc<dyn Any + Send + Sync>;
@@ -18,7 +16,7 @@ pub type About = Arc<dyn Any + Send + Sync>;
 pub(crate) struct Prepared {
     pub(crate) unit: Undecided,
     pub(crate) last: OpTime,
-    pub(crate) collections: BTreeSet<Uuid>,
+    pub(crate) writes: TxnWrites,
     /// Of a primary: definitions stand still.
     pub(crate) held: Vec<WriteGuard>,
     pub(crate) about: Option<About>,

@@ -13,9 +13,30 @@ pub(crate) struct Collected {
     pub(crate) bytes: usize,
     /// Collections that the transaction made, as they are now.
     pub(crate) created: Vec<Arc<Collection>>,
+    /// Until it is committed or prepared.
+    given_up: Option<GivenUp>,
+}
+
+/// What is to happen when the transaction is given up; it gets the operations.
+type GivenUp = Box<dyn FnOnce(&[DocBuf]) + Send>;
+
+impl Drop for Collected {
+    fn drop(&mut self) {
+        if let Some(given_up) = self.given_up.take() {
+            given_up(&self.ops);
+        }
+    }
 }
 
 impl Collected {
+    pub(crate) fn new(given_up: impl FnOnce(&[DocBuf]) + Send + 'static) -> Collected {
+        Collected { given_up: Some(Box::new(given_up)), ops: Vec::new(), bytes: 0, created: Vec::new() }
+    }
+    /// It has been committed or prepared: what it wrote.
+    pub(crate) fn ended(mut self) -> Vec<DocBuf> {
+        self.given_up = None;
+        std::mem::take(&mut self.ops)
+    }
     pub(crate) fn push(&mut self, op: &WriteOp<'_>, parts: &Operation<'_>) {
         let mut b = DocBuilder::with_capacity(256);
         Operation { from_migrate: op.from_migrate, ..*parts }.append_to(&mut b);

@@ -17,6 +17,7 @@ pub(crate) mod oid;
 pub(crate) mod op;
 pub(crate) mod record_id;
 pub(crate) mod touched;
+pub(crate) mod transaction_event;
 pub(crate) mod undecided;
 pub(crate) mod unit;
 pub(crate) mod validation;

@@ -1,10 +1,15 @@
 //! Who is told about writes, inside the same unit (R-OBS-1).
 //!
 //! The write path calls every observer of the chain in order; the first one writes the log entry. An observer that
-//! needs something to happen only if the write really takes place uses [`WriteUnit::after_commit`].
+//! needs something to happen only if the write really takes place uses [`WriteUnit::after_commit`], which also waits for the
+//! decision of a prepared transaction. What becomes of transactions as a whole, and of entries that are rolled back, they are
+//! told outside of units.
 
 use crate::schema::collection::Collection;
 use crate::write::op::WriteOp;
+pub use crate::write::transaction_event::{
+    Ids, Origin, RolledBack, TxnAborted, TxnCommitted, TxnId, TxnPrepared, TxnWrites,
+};
 use crate::write::unit::WriteUnit;
 use pando_base::{Namespace, Result, Uuid};
 use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc};
@@ -52,7 +57,7 @@ pub enum Defined<'a> {
     IndexDropped { coll: &'a Collection, spec: &'a IndexSpec },
 }
 
-/// Hooks into the write path (R-OBS-2; those that apply so far).
+/// Hooks into the write path (R-OBS-2).
 pub trait OpObserver: Send + Sync {
     fn inserted(&self, _unit: &mut WriteUnit, _op: &WriteOp<'_>, _event: &Inserted<'_>) -> Result<()> {
         Ok(())
@@ -66,6 +71,16 @@ pub trait OpObserver: Send + Sync {
     fn defined(&self, _unit: &mut WriteUnit, _event: &Defined<'_>) -> Result<()> {
         Ok(())
     }
+
+    /// Whether it is told of `prepared`, `committed` and `aborted`. What nobody wants to know is not put together.
+    fn watches_transactions(&self) -> bool {
+        false
+    }
+    fn prepared(&self, _event: &TxnPrepared<'_>) {}
+    /// Of an unprepared transaction, too.
+    fn committed(&self, _event: &TxnCommitted<'_>) {}
+    fn aborted(&self, _event: &TxnAborted<'_>) {}
+    fn rolled_back(&self, _event: &RolledBack<'_>) {}
 }
 
 /// The main observer: one log entry per write.

@@ -84,8 +84,13 @@ impl WriteUnit {
         unit.entered = Some(entered);
         unit
     }
-    pub(crate) fn for_transaction(catalog: &Catalog, txn: Txn, entered: Entered) -> WriteUnit {
-        let mut unit = WriteUnit::new(catalog, txn, Journal::Collected(Collected::default()));
+    pub(crate) fn for_transaction(
+        catalog: &Catalog,
+        txn: Txn,
+        collected: Collected,
+        entered: Entered,
+    ) -> WriteUnit {
+        let mut unit = WriteUnit::new(catalog, txn, Journal::Collected(collected));
         // It outlives the statement that opens it.
         unit.entered = Some(entered.of_no_operation());
         unit

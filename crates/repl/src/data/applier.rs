@@ -196,7 +196,9 @@ async fn apply_documents(deps: &Deps, lanes: Lanes, why: Applying, first: Timest
     on_workers(deps, Arc::new(lanes), move |deps, lanes, lane| apply_lane(deps, lanes, lane, why, &met))
         .await?;
     for (chunk, e) in batch.entries().filter(|(_, e)| matches!(e.kind, Kind::Writes | Kind::Spread)) {
-        note_sessions(deps, &[EntryView::parse(chunk.doc(e))?]);
+        let view = EntryView::parse(chunk.doc(e))?;
+        note_sessions(deps, std::slice::from_ref(&view));
+        deps.catalog.applied_transaction(&view, why.into());
     }
     deps.catalog.finish_batch(first, &marks)
 }

@@ -143,7 +143,7 @@ impl Server {
             (ReadLevel::Snapshot, None) => ReadAt::AllDurable,
             _ => ReadAt::Latest,
         };
-        let unit = self.catalog.begin_transaction(at)?;
+        let unit = self.catalog.begin_transaction(at, (*lsid, number))?;
         let read_timestamp = match at {
             ReadAt::Latest => Timestamp::ZERO,
             _ => unit.txn().read_ts(),

@@ -53,7 +53,7 @@ impl Server {
             Ok(()) => {
                 let ms = self.instance.params.int(Param::maxTransactionLockRequestTimeoutMillis).max(1);
                 let patience = Duration::from_millis(ms as u64);
-                self.catalog.commit_transaction(unit, &lsid_doc(lsid), number, patience).await
+                self.catalog.commit_transaction(unit, &lsid_doc(lsid), (*lsid, number), patience).await
             }
             Err(e) => Err(e),
         };
