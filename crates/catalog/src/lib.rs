@@ -43,13 +43,13 @@ pub use catalog::{Catalog, OpenOptions, is_a_view};
 pub use copy::clone_load::CloneLoad;
 pub use copy::refetch::{FetchedFile, MinValid};
 pub use ddl::coll_mod::Modified;
-pub use ddl::coll_mod_args::checked_fields as checked_coll_mod;
 pub use ddl::collections::Dropped;
-pub use ddl::create_args::CreateArgs;
 pub use ddl::indexes::{DropWhich, IndexesCreated, IndexesDropped};
 pub use ddl::time_series::buckets_for;
 pub use lock::order::Resource;
-pub use pando_index::{IndexSpec, Requested, full_collation, is_id_key, same_key, without_unknown_options};
+pub use pando_index::{
+    IndexSpec, Requested, full_collation, is_id_key, same_key, ttl_seconds, without_unknown_options,
+};
 pub use read::oplog_source::{OplogSource, rid_of as oplog_rid};
 pub use read::source::{CollectionSource, find_by_id, find_id};
 pub use schema::collection::{Collection, Index, IndexState, KeyFormat, Scans, Shared, Validator, View};

@@ -135,10 +135,8 @@ impl World {
         self.tasks.run(f)
     }
     pub(crate) fn create(&self, name: &str, options: Document) -> Result<OpTime> {
-        let mut body = pando_bson::doc! { "create": "x" };
-        options.into_iter().for_each(|(k, v)| body.push(k, v));
-        let body = body.to_raw();
-        let options = crate::CreateArgs::parse(&body, |_| false)?.options(&ns(name), 1 << 40)?;
+        let body = options.to_raw();
+        let options = crate::CollectionOptions::from_stored(&body)?;
         self.run(self.catalog.create(&ns(name), options))
     }
     pub(crate) fn try_insert(&self, name: &str, docs: Vec<Document>) -> crate::Inserts {

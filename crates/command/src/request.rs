@@ -71,6 +71,9 @@ impl<'a> Request<'a> {
     pub fn coll(&self) -> Result<&'a str> {
         match self.first().value() {
             Value::String(s) | Value::Symbol(s) => Ok(s),
+            Value::Binary { subtype: 4, .. } => {
+                Err(Error::bad_value("Collection name must be provided. UUID is not valid in this context"))
+            }
             other => Err(Error::bad_value(format!("collection name has invalid type {}", other.type_name()))),
         }
     }

@@ -127,7 +127,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "_shardsvrSetUserWriteBlockMode" [] (ADMIN_ONLY) - [S] (internal) "sharding";
     "_transferMods" [] (ADMIN_ONLY) - [S] (internal) "sharding";
     "abortShardSplit" [] (ADMIN_ONLY) - [D] (internal) "serverless";
-    "abortTransaction" [] (ADMIN_ONLY | IN_TXN | WRITE_CONCERN | NAMES_NOTHING) v1 [D R] (login) "Ends a transaction without a trace.";
+    "abortTransaction" [] (ADMIN_ONLY | IN_TXN | WRITE_CONCERN | NAMES_NOTHING | ARGS_FIRST) v1 [D R] (login) "Ends a transaction without a trace.";
     "aggregate" [] (READ | SECONDARY_OPT_IN | IN_TXN | READ_CONCERN | WRITE_CONCERN | ARGS_FIRST) v1 [D R] (by_args) "Runs a pipeline of stages over a collection.";
     "analyzeShardKey" [] (ADMIN_ONLY) - [D R] (collection AnalyzeShardKey) "other";
     "appendOplogNote" [] (ADMIN_ONLY | WRITE) - [D] (cluster AppendOplogNote) "Writes an entry without effect to the oplog.";
@@ -152,10 +152,10 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "clusterGetMore" [] (SECONDARY_OK) - [S] (internal) "sharding";
     "clusterInsert" [] (NONE) - [S] (internal) "sharding";
     "clusterUpdate" [] (NONE) - [S] (internal) "sharding";
-    "collMod" [] (WRITE | ARGS_FIRST) v1 [D R] (collection CollMod) "Changes options of a collection, view or index.";
+    "collMod" [] (WRITE) v1 [D R] (collection CollMod) "Changes options of a collection, view or index.";
     "collStats" ["collstats"] (READ | SECONDARY_OK) - [D R] (collection CollStats) "Sizes and counts of a collection.";
     "commitShardSplit" [] (ADMIN_ONLY) - [D] (internal) "serverless";
-    "commitTransaction" [] (ADMIN_ONLY | IN_TXN | WRITE_CONCERN | NAMES_NOTHING) v1 [D R] (login) "Makes a transaction's writes take place.";
+    "commitTransaction" [] (ADMIN_ONLY | IN_TXN | WRITE_CONCERN | NAMES_NOTHING | ARGS_FIRST) v1 [D R] (login) "Makes a transaction's writes take place.";
     "compact" [] (SECONDARY_OK) - [D] (collection Compact) "Rewrites tables to give space back.";
     "compactStructuredEncryptionData" [] (NONE) - [D R] (collection CompactStructuredEncryptionData) "other";
     "configureFailPoint" [] (ADMIN_ONLY | SECONDARY_OK | TEST_ONLY) - [D R] (open) "Switches a fail point.";
@@ -173,7 +173,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "createSearchIndexes" [] (NONE) - [D R] (login) "Refused: search indexes exist on Atlas only.";
     "createUser" [] (SENSITIVE) - [D R] (by_args) "users and roles";
     "currentOp" [] (ADMIN_ONLY | SECONDARY_OK | NOW) - [D R] (by_args) "Running operations.";
-    "dataSize" ["datasize"] (READ | SECONDARY_OK) - [D R] (collection Find) "Bytes of a collection or of a key range of it.";
+    "dataSize" ["datasize"] (READ | SECONDARY_OK | ARGS_FIRST) - [D R] (collection Find) "Bytes of a collection or of a key range of it.";
     "dbCheck" [] (NONE) - [D] (by_args) "other";
     "dbHash" ["dbhash"] (READ | SECONDARY_OK | READ_CONCERN | NOW) - [D] (database DbHash) "Digests of all collections of a database.";
     "dbStats" ["dbstats"] (READ | SECONDARY_OK) - [D R] (database DbStats) "Sizes and counts of a database.";
@@ -194,8 +194,8 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "dropUser" [] (WRITE | TYPED) - [D R] (database DropUser) "Drops a user (there are none yet).";
     "echo" [] (SECONDARY_OK | TEST_ONLY | NAMES_NOTHING) - [D R] (open) "Returns the request.";
     "emptycapped" [] (WRITE | TEST_ONLY) - [D] (internal) "Takes all documents out of a collection.";
-    "endSessions" [] (SECONDARY_OK | NAMES_NOTHING) v1 [D R] (login) "Ends sessions.";
-    "explain" [] (READ | SECONDARY_OPT_IN | NAMES_NOTHING) v1 [D R] (by_args) "Shows how a command would run, or ran.";
+    "endSessions" [] (SECONDARY_OK | NAMES_NOTHING | ARGS_FIRST) v1 [D R] (login) "Ends sessions.";
+    "explain" [] (READ | SECONDARY_OPT_IN | NAMES_NOTHING | ARGS_FIRST) v1 [D R] (by_args) "Shows how a command would run, or ran.";
     "features" [] (SECONDARY_OK | NAMES_NOTHING | TYPED) - [D R] (login) "Relic: capabilities of the server.";
     "filemd5" [] (READ | SECONDARY_OK | NAMES_NOTHING) - [D R] (by_args) "The MD5 digest of a GridFS file.";
     "find" [] (READ | SECONDARY_OPT_IN | IN_TXN | READ_CONCERN | OWN_OPCOUNTER) v1 [D R] (collection Find) "Queries a collection.";
@@ -229,7 +229,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "isMaster" ["ismaster"] (SECONDARY_OK | MAINTENANCE_OK | QUIET) - [D R] (open) "Who this node is, in older words.";
     "killAllSessions" [] (SECONDARY_OK) - [D R] (cluster KillAnySession) "Kills sessions of users.";
     "killAllSessionsByPattern" [] (SECONDARY_OK) - [D R] (by_args) "Kills sessions by pattern.";
-    "killCursors" [] (SECONDARY_OK | IN_TXN) v1 [D R] (by_args) "Closes cursors.";
+    "killCursors" [] (SECONDARY_OK | IN_TXN | ARGS_FIRST) v1 [D R] (by_args) "Closes cursors.";
     "killOp" [] (ADMIN_ONLY | SECONDARY_OK) - [D R] (by_args) "Interrupts an operation.";
     "killSessions" [] (SECONDARY_OK) - [D R] (by_args) "Kills sessions.";
     "listCollections" [] (READ | SECONDARY_OPT_IN | ARGS_FIRST) v1 [D R] (by_args) "Collections and views of a database.";
@@ -257,8 +257,8 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "recipientSyncData" [] (ADMIN_ONLY) - [D] (internal) "serverless";
     "recipientVoteImportedFiles" [] (ADMIN_ONLY) - [D] (internal) "serverless";
     "refreshLogicalSessionCacheNow" [] (SECONDARY_OK | TEST_ONLY) - [D R] (open) "Records the sessions in use at once.";
-    "refreshSessions" [] (SECONDARY_OK | NAMES_NOTHING) v1 [D R] (login) "Keeps sessions alive.";
-    "renameCollection" [] (ADMIN_ONLY | WRITE) - [D R] (by_args) "Gives a collection another name.";
+    "refreshSessions" [] (SECONDARY_OK | NAMES_NOTHING | ARGS_FIRST) v1 [D R] (login) "Keeps sessions alive.";
+    "renameCollection" [] (ADMIN_ONLY | WRITE | ARGS_FIRST) - [D R] (by_args) "Gives a collection another name.";
     "replSetAbortPrimaryCatchUp" [] (ADMIN_ONLY | SECONDARY_OK) - [D] (cluster ReplSetStateChange) "Ends a new primary's catching up.";
     "replSetFreeze" [] (ADMIN_ONLY | SECONDARY_OK) - [D] (cluster ReplSetStateChange) "Keeps a secondary from standing for election.";
     "replSetGetConfig" [] (ADMIN_ONLY | SECONDARY_OK) - [D] (cluster ReplSetGetConfig) "The set's configuration.";

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   createIndexes ──► spec.rs spec_check.rs ─► stored_spec.rs   what may be asked for, and the form that is stored
-//!                     partial.rs geo_spec.rs text_spec.rs wildcard.rs collation.rs    options with rules of their own
+//!                     partial.rs geo_spec.rs text_spec.rs wildcard.rs collation.rs ttl.rs   options with rules of their own
 //!
 //!   document ───────► keys.rs ─► key_set.rs           plain, compound and hashed fields, arrays
 //!                     geo_keys.rs text_keys.rs wildcard_keys.rs bucket_keys.rs        what other kinds do
@@ -25,6 +25,7 @@ mod spec_check;
 mod stored_spec;
 mod text_keys;
 mod text_spec;
+mod ttl;
 mod unknown_options;
 mod wildcard;
 mod wildcard_keys;
@@ -34,4 +35,5 @@ pub use key_set::{Key, KeySet, changes};
 pub use keys::KeyGen;
 pub use spec::{IndexSpec, Requested, is_id_key, same_key};
 pub use spec_check::{check_id_index_spec, check_ttl_value};
+pub use ttl::{check_reach, ttl_seconds};
 pub use unknown_options::without_unknown_options;

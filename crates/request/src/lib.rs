@@ -1,4 +1,4 @@
-//! What clients ask for, as data: the arguments of every command that more than one role serves.
+//! What clients ask for, as data: the arguments of the commands that more than one role serves.
 //!
 //! ```text
 //!   Request (body, sequences) ──parse──► FindArgs, UpdateArgs, ... ──► a member of a set runs it
@@ -9,24 +9,58 @@
 //! they name is not looked up here: there is no catalog and no clock. Where a role has a say in the middle of reading
 //! (which names may be written), it passes that in.
 //!
-//! * [`read`] — find, count, distinct, aggregate, getMore;
+//! * [`declare`] — one table for each command's fields, from which it is read, spelled and drawn at random;
+//! * [`read`] — find, count, distinct, aggregate, getMore, mapReduce, explain;
 //! * [`write`] — insert, update, delete, bulkWrite, findAndModify;
-//! * [`define`] — createIndexes;
+//! * [`define`] — create, collMod, createIndexes and their like;
+//! * [`list`], [`stats`] — what exists, and how large it is;
+//! * [`session`], [`settings`] — sessions, cursors, transactions; parameters and running operations;
 //! * [`spell`] — how they become documents again.
 
 pub mod constants;
+pub mod declare;
 pub mod define;
 pub mod fields;
+pub mod list;
 pub mod read;
+pub mod session;
+pub mod settings;
 pub mod spell;
+pub mod stats;
 pub mod write;
 
+pub use define::coll_mod::CollModArgs;
+pub use define::convert_to_capped::{CloneAsCappedArgs, ConvertToCappedArgs};
+pub use define::create::CreateArgs;
 pub use define::create_indexes::CreateIndexesArgs;
+pub use define::drop::{DropArgs, DropDatabaseArgs};
+pub use define::drop_indexes::DropIndexesArgs;
+pub use define::rename_collection::RenameCollectionArgs;
+pub use list::list_collections::ListCollectionsArgs;
+pub use list::list_databases::ListDatabasesArgs;
+pub use list::list_indexes::ListIndexesArgs;
 pub use read::aggregate::AggregateArgs;
 pub use read::count::CountArgs;
 pub use read::distinct::DistinctArgs;
+pub use read::explain::ExplainArgs;
 pub use read::find::FindArgs;
 pub use read::get_more::GetMoreArgs;
+pub use read::map_reduce::MapReduceArgs;
+pub use session::kill_cursors::KillCursorsArgs;
+pub use session::sessions::{
+    EndSessionsArgs, KillAllSessionsArgs, KillAllSessionsByPatternArgs, KillSessionsArgs, RefreshSessionsArgs,
+};
+pub use session::transactions::{AbortTransactionArgs, CommitTransactionArgs};
+pub use settings::current_op::CurrentOpArgs;
+pub use settings::kill_op::KillOpArgs;
+pub use settings::parameters::{GetParameterArgs, SetParameterArgs};
+pub use settings::profile::ProfileArgs;
+pub use settings::user_write_block::SetUserWriteBlockModeArgs;
+pub use stats::coll_stats::CollStatsArgs;
+pub use stats::compact::CompactArgs;
+pub use stats::data_size::DataSizeArgs;
+pub use stats::db_stats::DbStatsArgs;
+pub use stats::validate::ValidateArgs;
 pub use write::args::WriteArgs;
 pub use write::bulk_write::{BulkOp, BulkWriteArgs, NsInfo};
 pub use write::delete::{DeleteArgs, DeleteStatement};

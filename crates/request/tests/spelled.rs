@@ -3,9 +3,12 @@
 #![allow(clippy::unwrap_used)]
 
 use pando_base::{Result, Timestamp};
+use pando_bson::shape::{Field, Shape};
 use pando_bson::{Binary, Bson, DocBuf, DocBuilder, Document, ObjectId, RawDoc, doc};
 use pando_command::Request;
 use pando_command::request::Sequence;
+use pando_request::declare::Arguments;
+use pando_request::declare::table::ARGUMENTS;
 use pando_request::*;
 
 fn request<'a>(body: &'a RawDoc, sequences: &'a [Sequence<'a>]) -> Request<'a> {
@@ -202,7 +205,7 @@ fn definitions_keep_every_argument() {
         doc! { "createIndexes": "c", "indexes": [{ "key": { "a": 1 }, "name": "a_1" }], "commitQuorum": "majority",
         "ignoreUnknownIndexOptions": true, "isTimeseriesNamespace": true, "collectionUUID": uuid() },
         |body| {
-            let args = CreateIndexesArgs::parse(&request(body, &[]), |_| Ok(()))?;
+            let args = CreateIndexesArgs::parse(&request(body, &[]))?;
             Ok(again(body, |b| args.spell(b)))
         },
     );
@@ -230,4 +233,96 @@ fn a_name_that_may_not_be_written_is_refused_before_the_statements_are_read() {
     let body = doc! { "update": "c", "ordered": 1, "updates": [] }.to_raw();
     let Err(told) = UpdateArgs::parse(&request(&body, &[]), no) else { panic!("it was read") };
     assert_eq!(told.code.0, 14);
+}
+
+/// A value of a shape, another one for each `n`.
+fn sample(shape: &Shape, n: i64) -> Bson {
+    match shape {
+        Shape::Bool | Shape::SafeBool | Shape::Any => Bson::Boolean(n % 2 == 0),
+        Shape::Number | Shape::Long => Bson::Int64(n + 1),
+        Shape::Integer(range) => Bson::Int64((n + 1).clamp(range.min, range.max)),
+        Shape::Int => Bson::Int32(n as i32),
+        Shape::String => Bson::String(format!("d.s{n}")),
+        Shape::Word(words) => Bson::from(words[n as usize % words.len()]),
+        Shape::Date => Bson::DateTime(n),
+        Shape::Timestamp => Bson::Timestamp(Timestamp::new(1, n as u32)),
+        Shape::ObjectId => Bson::ObjectId(ObjectId([n as u8; 12])),
+        Shape::Object => doc! { "a": n }.into(),
+        Shape::Uuid => uuid(),
+        Shape::Digest => Bson::Binary(Binary { subtype: 0, bytes: vec![n as u8; 32] }),
+        Shape::List(each) => Bson::Array(vec![sample(each, n), sample(each, n + 1)]),
+        Shape::Fields(fields) => {
+            let mut d = Document::new();
+            fields.iter().for_each(|f| d.push(f.name, sample(&f.shape, n)));
+            d.into()
+        }
+        Shape::Checked { like, .. } => sample(&like[n as usize % like.len()], n),
+    }
+}
+
+/// What no shape tells: values that a function of the command looks into.
+fn fitting(command: &str, field: &Field, n: i64) -> Bson {
+    match (command, field.name) {
+        ("mapReduce", "out") => doc! { "merge": format!("c{n}"), "db": "d", "nonAtomic": true }.into(),
+        (_, "collation") => doc! { "locale": "fr", "strength": 2 }.into(),
+        (_, "indexOptionDefaults") => doc! { "storageEngine": { "wiredTiger": {} } }.into(),
+        (_, "encryptedFields") => doc! { "fields": [{ "keyId": uuid(), "path": "a" }] }.into(),
+        // Spelled with all that it says.
+        (_, "clusteredIndex") => doc! { "key": { "_id": 1 }, "unique": true, "name": "x", "v": 2 }.into(),
+        _ => sample(&field.shape, n),
+    }
+}
+
+/// Each command that is declared as a table, with every argument it may have, in many orders: nothing is lost.
+#[test]
+fn declared_commands_keep_every_argument() {
+    for table in ARGUMENTS {
+        for n in 0..24i64 {
+            let mut fields: Vec<&Field> = table.fields.iter().collect();
+            let by = n as usize % fields.len().max(1);
+            fields.rotate_left(by);
+            let mut command = Document::from(vec![(table.command.to_owned(), Bson::from("c"))]);
+            for field in fields {
+                command.push(field.name, fitting(table.command, field, n));
+            }
+            if table.keeps_others {
+                command.push("somethingElse", n);
+            }
+            check(command, |body| (table.respell)(&request(body, &[])));
+        }
+    }
+}
+
+/// What a table says is what is read: unknown names and wrong types are told, and what must be there is missed.
+#[test]
+fn declared_commands_refuse_what_their_tables_do_not_have() {
+    let read =
+        |table: &Arguments, command: Document| (table.respell)(&request(&command.to_raw(), &[])).map(drop);
+    for table in ARGUMENTS {
+        let needed = || {
+            let mut command = Document::from(vec![(table.command.to_owned(), Bson::from("c"))]);
+            let required = table.fields.iter().filter(|f| f.required);
+            for f in required {
+                command.push(f.name, fitting(table.command, f, 1));
+            }
+            command
+        };
+        read(table, needed()).unwrap();
+        let mut stranger = needed();
+        stranger.push("stranger", 1);
+        let told = read(table, stranger).map_err(|e| e.code.0);
+        assert_eq!(told, if table.keeps_others { Ok(()) } else { Err(40415) }, "{}", table.command);
+        for field in table.fields.iter().filter(|f| f.required) {
+            let mut lacking = needed();
+            lacking.remove(field.name);
+            let told = read(table, lacking).unwrap_err();
+            assert_eq!(told.code.0, 40414, "{}.{}", table.command, field.name);
+        }
+        for field in table.fields.iter().filter(|f| !matches!(f.shape, Shape::Any | Shape::Checked { .. })) {
+            let mut wrong = needed();
+            wrong.set(field.name, Bson::MinKey);
+            let told = read(table, wrong).unwrap_err();
+            assert_eq!(told.code.0, 14, "{}.{}: {}", table.command, field.name, told.message);
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use crate::Catalog;
 use crate::schema::collection::Collection;
 use crate::schema::durable::Parts;
-use crate::schema::options::{Capped, CollectionOptions};
+use crate::schema::options::{CAPPED_BYTES_MAX, Capped, CollectionOptions};
 use crate::write::interrupt::Interrupt;
 use crate::write::op::WriteOp;
 use crate::write::record_id;
@@ -12,6 +12,14 @@ use pando_bson::RawDoc;
 use pando_storage::{Dir, ReadAt, Txn};
 use std::ops::Bound;
 use std::sync::Arc;
+
+fn check_size(size: i64) -> Result<()> {
+    match size {
+        i64::MIN..0 => Err(Error::bad_value("size has to be >= 0")),
+        0..=CAPPED_BYTES_MAX => Ok(()),
+        _ => Err(Error::bad_value("size cannot exceed 1 PB")),
+    }
+}
 
 fn no_source(ns: &Namespace) -> Error {
     Error::new(ErrorCode::NamespaceNotFound, format!("source collection {ns} does not exist"))
@@ -31,6 +39,7 @@ impl Catalog {
         }
         let _db = self.unless_interrupted(interrupt, self.lock_database(ns.db())).await?;
         let source = self.unless_interrupted(interrupt, self.capped_source(ns)).await??;
+        check_size(size)?;
         let suffix: String = self.new_uuid().to_string().chars().take(5).collect();
         let tmp = Namespace::unchecked(ns.db(), &format!("tmp{suffix}.convertToCapped.{}", ns.coll()));
         if ns.coll().starts_with("system.") {
@@ -70,6 +79,7 @@ impl Catalog {
                 ),
             ));
         }
+        check_size(size)?;
         let created = self.create_collection_locked(to, capped_options(&source.coll, size))?;
         match self.copy_newest(&source.coll, to, interrupt).await {
             Ok(last) => Ok(if last.is_null() { created } else { last }),

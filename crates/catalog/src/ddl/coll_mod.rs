@@ -1,13 +1,9 @@
 //! collMod: options of a collection, a view or one index, changed in place.
 
 use crate::Catalog;
-use crate::ddl::coll_mod_args::checked_fields;
-use crate::ddl::create_args::{check_reach, ttl_seconds};
 use crate::schema::collection::{Collection, Index};
 use crate::schema::durable::{self, Parts};
-use crate::schema::options::{
-    CAPPED_BYTES_MAX, Capped, ValidationAction, ValidationLevel, bounded, invalid, parse_images, wrong_type,
-};
+use crate::schema::options::{Capped, ValidationAction, ValidationLevel, invalid, wrong_type};
 use crate::schema::snapshot::Named;
 use crate::schema::views;
 use crate::write::observer::Defined;
@@ -15,7 +11,7 @@ use crate::write::record_id;
 use pando_base::{Error, ErrorCode, Namespace, OpTime, Result};
 use pando_bson::fields;
 use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc, Value};
-use pando_index::{IndexSpec, check_ttl_value, same_key};
+use pando_index::{IndexSpec, check_reach, check_ttl_value, same_key, ttl_seconds};
 use pando_query::QueryCtx;
 use pando_query::source::RecordId;
 use pando_storage::{Dir, Txn};
@@ -30,19 +26,13 @@ pub struct Modified {
 }
 
 impl Catalog {
-    /// Runs a `collMod` command body; `is_generic` tells the fields that belong to every command.
-    pub async fn coll_mod(
-        &self,
-        ns: &Namespace,
-        body: &RawDoc,
-        is_generic: impl Fn(&str) -> bool,
-    ) -> Result<Modified> {
-        let command = checked_fields(body, is_generic)?;
+    /// Runs a `collMod`, each of whose fields has the right form; nothing else may be in it.
+    pub async fn coll_mod(&self, ns: &Namespace, command: &RawDoc) -> Result<Modified> {
         let _db = self.lock_database(ns.db()).await;
         match self.lookup_view(ns) {
-            Some(view) if view.buckets().is_some() => self.modify_series(&view, &command).await,
-            Some(_) => self.modify_view(ns, &command).await,
-            None => self.modify_collection(ns, command).await,
+            Some(view) if view.buckets().is_some() => self.modify_series(&view, command).await,
+            Some(_) => self.modify_view(ns, command).await,
+            None => self.modify_collection(ns, command.to_buf()).await,
         }
     }
 
@@ -266,15 +256,16 @@ pub(crate) fn changed_parts(coll: &Collection, command: &RawDoc) -> Result<Parts
                 o.validation_level.get_or_insert_default();
             }
             ("cappedSize", _) => {
-                let size = bounded("collMod", e, 1, CAPPED_BYTES_MAX, "<=")?;
+                let size = fields::safe_i64(&e.value()).unwrap_or_default();
                 o.capped = o.capped.map(|c| Capped { max: c.max, ..Capped::new(size, None) });
             }
             ("cappedMax", _) => {
-                let max = bounded("collMod", e, i64::MIN, i64::from(i32::MAX), "<")?;
-                o.capped = o.capped.map(|c| Capped::new(c.size, Some(max)));
+                let max = fields::safe_i64(&e.value());
+                o.capped = o.capped.map(|c| Capped::new(c.size, max));
             }
-            ("changeStreamPreAndPostImages", _) => {
-                o.change_stream_pre_and_post_images = parse_images(e, "collMod")?;
+            ("changeStreamPreAndPostImages", Value::Document(images)) => {
+                let enabled = images.get("enabled");
+                o.change_stream_pre_and_post_images = enabled.is_some_and(|on| on.is_truthy());
             }
             ("expireAfterSeconds", Value::String("off")) => o.expire_after_seconds = None,
             ("expireAfterSeconds", Value::String(other)) => {

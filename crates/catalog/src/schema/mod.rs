@@ -6,6 +6,7 @@ pub mod names;
 pub mod options;
 pub(crate) mod sizes;
 pub(crate) mod snapshot;
+pub(crate) mod stored_options;
 pub(crate) mod table;
 pub(crate) mod tables;
 pub(crate) mod views;

@@ -162,7 +162,7 @@ fn is_droppable_system(ns: &Namespace) -> bool {
 }
 
 /// Error when no collection may come from, or go to, such a name.
-pub(crate) fn check_renamable(from: &Namespace, to: &Namespace) -> Result<()> {
+pub fn check_renamable(from: &Namespace, to: &Namespace) -> Result<()> {
     let illegal = |message: String| Err(Error::new(ErrorCode::IllegalOperation, message));
     if from == to {
         return illegal("Can't rename a collection to itself".to_owned());

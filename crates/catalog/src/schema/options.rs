@@ -1,9 +1,8 @@
 //! Collection options: what they are, and how `listCollections`, catalog rows and log entries show them.
 
-use crate::ddl::create_args::CreateArgs;
+use crate::schema::stored_options;
 use pando_base::{Error, ErrorCode, Result};
-use pando_bson::fields::{self, safe_i64};
-use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc, Value};
+use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc};
 use pando_query::timeseries::TimeSeries;
 
 /// What `create` may say about a collection or view.
@@ -127,7 +126,7 @@ impl Capped {
 impl CollectionOptions {
     /// Parses options as stored: the rest of `{create: "c", ...}` in an oplog entry, or a catalog row's part.
     pub fn from_stored(options: &RawDoc) -> Result<CollectionOptions> {
-        CreateArgs::stored(options)
+        stored_options::read(options)
     }
     pub fn is_view(&self) -> bool {
         self.view.is_some()
@@ -222,98 +221,17 @@ pub(crate) fn wrong_type(command: &str, e: Elem<'_>, expected: &str) -> Error {
     ))
 }
 
-/// An integer between `min` and `max` inclusive; `upper` is the sign in the error text.
-pub(crate) fn bounded(command: &str, e: Elem<'_>, min: i64, max: i64, upper: &str) -> Result<i64> {
-    let n =
-        safe_i64(&e.value()).ok_or_else(|| wrong_type(command, e, "types '[long, int, decimal, double']"))?;
-    let name = e.name();
-    if n < min {
-        return Err(Error::location(
-            51024,
-            format!("BSON field '{name}' value must be >= {min}, actual value '{n}'"),
-        ));
-    }
-    if n > max {
-        let bound = if upper == "<" { max + 1 } else { max };
-        return Err(Error::location(
-            51024,
-            format!("BSON field '{name}' value must be {upper} {bound}, actual value '{n}'"),
-        ));
-    }
-    Ok(n)
-}
-
-/// `{enabled: <bool>}`.
-pub(crate) fn parse_images(e: Elem<'_>, command: &str) -> Result<bool> {
-    let Value::Document(d) = e.value() else {
-        return Err(wrong_type(command, e, "type 'object'"));
-    };
-    let owner = format!("{command}.changeStreamPreAndPostImages");
-    let mut enabled = None;
-    for f in d {
-        match (f.name(), f.value()) {
-            ("enabled", _) if enabled.is_some() => return Err(fields::duplicate(&owner, "enabled")),
-            ("enabled", Value::Boolean(on)) => enabled = Some(on),
-            ("enabled", Value::Null | Value::Undefined) => {}
-            ("enabled", v) => return Err(fields::wrong_type(&owner, "enabled", &v, &["bool"])),
-            (other, _) => return Err(fields::unknown(&owner, other)),
-        }
-    }
-    enabled.ok_or_else(|| fields::missing(&owner, "enabled"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pando_base::Namespace;
-    use pando_bson::{Document, doc};
-
-    fn create(fields: Document) -> Result<CollectionOptions> {
-        let mut body = doc! { "create": "c" };
-        for (k, v) in fields {
-            body.push(k, v);
-        }
-        let ns = Namespace::unchecked("d", "c");
-        CreateArgs::parse(&body.to_raw(), |name| name == "$db")?.options(&ns, 1 << 40)
-    }
+    use pando_bson::doc;
 
     #[test]
     fn capped_sizes_round_up_to_256() {
         for (size, stored) in [(100, 256), (1000, 1024), (5000, 5120), (256, 256)] {
-            let o = create(doc! { "capped": true, "size": size }).unwrap();
-            assert_eq!(o.capped.map(|c| c.size), Some(stored));
+            assert_eq!(Capped::new(size, None).size, stored);
         }
-        let o = create(doc! { "capped": true, "size": 5000.7, "max": 0 }).unwrap();
-        assert_eq!(o.capped, Some(Capped { size: 5120, max: Some(2_147_483_647) }));
-    }
-
-    #[test]
-    fn refused_options_have_mongodbs_codes() {
-        let cases = [
-            (doc! { "capped": true }, 72),
-            (doc! { "size": 100 }, 72),
-            (doc! { "max": 100 }, 72),
-            (doc! { "capped": true, "size": 0 }, 51024),
-            (doc! { "capped": true, "size": 1i64 << 51 }, 51024),
-            (doc! { "capped": true, "size": "x" }, 14),
-            (doc! { "capped": true, "size": 1, "max": 1i64 << 31 }, 51024),
-            (doc! { "validationLevel": "x" }, 2),
-            (doc! { "viewOn": "" }, 2),
-            (doc! { "pipeline": [] }, 72),
-            (doc! { "temp": true }, 72),
-            (doc! { "foo": 1 }, 40415),
-            (doc! { "expireAfterSeconds": 5 }, 72),
-            (doc! { "clusteredIndex": { "key": { "_id": 1 } } }, 40414),
-            (doc! { "clusteredIndex": { "key": { "_id": 1 }, "unique": false } }, 5_979_700),
-            (doc! { "clusteredIndex": { "key": { "a": 1 }, "unique": true } }, 197),
-            (doc! { "clusteredIndex": true }, 5_979_703),
-            (doc! { "storageEngine": { "x": 1 } }, 2),
-            (doc! { "changeStreamPreAndPostImages": {} }, 40414),
-        ];
-        for (fields, code) in cases {
-            let text = format!("{fields:?}");
-            assert_eq!(create(fields).unwrap_err().code.0, code, "{text}");
-        }
+        assert_eq!(Capped::new(5000, Some(0)), Capped { size: 5120, max: Some(2_147_483_647) });
     }
 
     #[test]
@@ -336,7 +254,7 @@ mod tests {
             doc! { "changeStreamPreAndPostImages": { "enabled": true } },
         ];
         for fields in all {
-            let o = create(fields).unwrap();
+            let o = CollectionOptions::from_stored(&fields.to_raw()).unwrap();
             assert_eq!(CollectionOptions::from_stored(&o.to_doc()).unwrap(), o);
         }
     }

@@ -237,7 +237,7 @@ fn a_prepared_index_becomes_unique_once_its_duplicates_are_gone() {
     let target = ns("db.h");
     let modify = |index: Document| {
         let body = doc! { "collMod": "h", "index": index }.to_raw();
-        w.run(w.catalog.coll_mod(&target, &body, |_| false))
+        w.run(w.catalog.coll_mod(&target, &body))
     };
     assert_eq!(modify(doc! { "name": "a_1", "unique": true }).unwrap_err().code.0, 72);
     let r = modify(doc! { "name": "a_1", "prepareUnique": true }).unwrap();

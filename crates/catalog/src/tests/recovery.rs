@@ -38,7 +38,7 @@ fn definition_changes_survive_a_restart() {
     w.run(w.catalog.drop_collection(&ns("db.gone"))).unwrap();
     w.run(w.catalog.drop_indexes(&ns("db.b"), DropWhich::Name("y"))).unwrap();
     let body = doc! { "collMod": "b", "validator": { "z": 1 }, "validationLevel": "moderate" }.to_raw();
-    w.run(w.catalog.coll_mod(&ns("db.b"), &body, |_| false)).unwrap();
+    w.run(w.catalog.coll_mod(&ns("db.b"), &body)).unwrap();
     let w = w.reopen();
     assert_eq!(w.ids("db.b"), [1]);
     assert!(w.catalog.lookup(&ns("db.a")).is_none() && w.catalog.lookup(&ns("db.gone")).is_none());

@@ -197,22 +197,6 @@ impl TimeSeries {
         Ok(TimeSeries { time_field, meta_field: meta, bucketing })
     }
 
-    /// Looks at the fields of a `collMod` alone.
-    pub fn check_change(change: &RawDoc) -> Result<()> {
-        const OWNER: &str = "collMod.timeseries";
-        if let Some(twice) = pando_bson::fields::doubled(change) {
-            return Err(pando_bson::fields::duplicate(OWNER, twice));
-        }
-        let mut options = Options::default();
-        for e in change {
-            let none = OPTIONS.contains(&e.name()) && matches!(e.value(), Value::Null | Value::Undefined);
-            if !none && !options.take(OWNER, e)? {
-                return Err(pando_bson::fields::unknown(OWNER, e.name()));
-            }
-        }
-        Ok(())
-    }
-
     /// As `collMod` changes it: buckets only grow, so that no measurement has to move.
     pub fn modified(&self, change: &RawDoc) -> Result<TimeSeries> {
         const OWNER: &str = "collMod.timeseries";
@@ -247,24 +231,21 @@ impl TimeSeries {
         Ok(TimeSeries { bucketing, ..self.clone() })
     }
 
-    /// Checks the names; `ns` is the collection's, for messages.
-    pub fn check(&self, ns: &str) -> Result<()> {
+    /// Checks the names of the fields of measurements; `ns` is the collection's, for messages.
+    pub fn check_names(ns: &str, time_field: &str, meta_field: Option<&str>) -> Result<()> {
         let invalid = |text: String| Err(Error::new(ErrorCode::InvalidOptions, text));
         let top = |what: &str| format!("{ns}: '{what}' must be a top-level field and not contain a '.'");
         // Buckets have fields of these names.
-        let names = [Some(self.time_field.as_str()), self.meta_field.as_deref()];
-        if names.into_iter().flatten().any(|name| name.contains('\0')) {
+        if [Some(time_field), meta_field].into_iter().flatten().any(|name| name.contains('\0')) {
             return Err(Error::location(16619, format!("{ns}: names of fields cannot contain NUL bytes")));
         }
-        if self.time_field.contains('.') {
+        if time_field.contains('.') {
             return invalid(top("timeField"));
         }
-        match self.meta_field.as_deref() {
+        match meta_field {
             Some(m) if m.contains('.') => invalid(top("metaField")),
             Some("_id") => invalid("'metaField' cannot be \"_id\"".to_owned()),
-            Some(m) if m == self.time_field => {
-                invalid("'metaField' cannot be the same as 'timeField'".to_owned())
-            }
+            Some(m) if m == time_field => invalid("'metaField' cannot be the same as 'timeField'".to_owned()),
             _ => Ok(()),
         }
     }

@@ -1,80 +1,46 @@
 //! The arguments of `createIndexes`.
 
-use crate::spell;
+use crate::declare::kinds::{Anything, Array, Bool, SafeBool, Uuid};
+use crate::declare::{arguments, kind};
 use pando_base::Result;
-use pando_bson::shape::Shape;
-use pando_bson::{DocBuilder, RawDoc, Value};
-use pando_command::Request;
-use pando_command::request::{missing, wrong_type};
+use pando_bson::shape::{Means, Shape, wrong_type_at};
+use pando_bson::{RawDoc, Value};
+use pando_topology::commit_quorum::CommitQuorum as Quorum;
 
-#[derive(Clone)]
-pub struct CreateIndexesArgs<'a> {
-    /// Specifications as written; what they mean is not known here.
-    pub indexes: Vec<&'a RawDoc>,
-    pub commit_quorum: Option<Value<'a>>,
-    /// Options that no index has are dropped instead of being refused.
-    pub ignore_unknown: bool,
-    /// A time series, named by its collection of buckets.
-    pub by_buckets: bool,
-    pub collection_uuid: Option<[u8; 16]>,
+arguments! {
+    /// What `createIndexes` asks for.
+    pub struct CreateIndexesArgs of "createIndexes" as "createIndexes", refusing {
+        /// Specifications as written; what they mean is not known here.
+        "indexes" indexes: required IndexSpecs,
+        "commitQuorum" commit_quorum: optional CommitQuorum,
+        /// Options that no index has are dropped instead of being refused.
+        "ignoreUnknownIndexOptions" ignore_unknown: optional SafeBool,
+        /// A time series, named by its collection of buckets.
+        "isTimeseriesNamespace" by_buckets: optional Bool,
+        "collectionUUID" collection_uuid: optional Uuid,
+    }
 }
 
 impl<'a> CreateIndexesArgs<'a> {
-    /// Reads everything behind the collection's name; `check_quorum` looks at a commit quorum at its place.
-    pub fn parse(
-        req: &Request<'a>,
-        mut check_quorum: impl FnMut(&Value<'a>) -> Result<()>,
-    ) -> Result<CreateIndexesArgs<'a>> {
-        let mut indexes: Option<Vec<&RawDoc>> = None;
-        let (mut commit_quorum, mut ignore_unknown, mut by_buckets) = (None, false, false);
-        let mut collection_uuid = None;
-        for arg in req.args("createIndexes") {
-            match arg.name() {
-                "indexes" => {
-                    let mut list = Vec::new();
-                    arg.check(&Shape::List(&Shape::Any))?;
-                    for e in arg.array()? {
-                        match e.value() {
-                            Value::Document(d) => list.push(d),
-                            Value::Null | Value::Undefined => {}
-                            v => {
-                                let path = format!("indexes.{}", e.name());
-                                return Err(wrong_type("createIndexes", &path, &v, &["object"]));
-                            }
-                        }
-                    }
-                    indexes = Some(list);
-                }
-                "commitQuorum" if !arg.is_absent() => {
-                    check_quorum(&arg.value())?;
-                    commit_quorum = Some(arg.value());
-                }
-                "commitQuorum" => {}
-                "ignoreUnknownIndexOptions" if arg.is_absent() => {}
-                "ignoreUnknownIndexOptions" => ignore_unknown = arg.boolish()?,
-                "isTimeseriesNamespace" => by_buckets = arg.boolish()?,
-                "collectionUUID" => collection_uuid = arg.uuid_or_none()?,
-                _ => return Err(arg.unknown()),
-            }
-        }
-        let indexes = indexes.ok_or_else(|| missing("createIndexes", "indexes"))?;
-        Ok(CreateIndexesArgs { indexes, commit_quorum, ignore_unknown, by_buckets, collection_uuid })
+    /// The specifications; a null among them is passed over.
+    pub fn specs(&self) -> Vec<&'a RawDoc> {
+        self.indexes.iter().filter_map(|e| e.value().as_doc()).collect()
     }
+}
 
-    /// Writes the arguments that [`CreateIndexesArgs::parse`] reads.
-    pub fn spell(&self, b: &mut DocBuilder) {
-        b.array("indexes", |list| {
-            for spec in &self.indexes {
-                list.raw_doc(spec);
-            }
-        });
-        if let Some(quorum) = self.commit_quorum {
-            b.value("commitQuorum", quorum);
-        }
-        spell::flag(b, "ignoreUnknownIndexOptions", self.ignore_unknown);
-        spell::flag(b, "isTimeseriesNamespace", self.by_buckets);
-        if let Some(uuid) = &self.collection_uuid {
-            b.uuid("collectionUUID", uuid);
-        }
+kind! { pub IndexSpecs like Array { SHAPE: Shape::List(&Shape::Object), MEANS: Means::IndexSpec } }
+kind! {
+    /// A number of members that hold data, or a name for some of them.
+    pub CommitQuorum like Anything {
+        SHAPE: Shape::Checked {
+            like: &[Shape::Int, Shape::Word(&["votingMembers", "majority"])],
+            check: check_quorum,
+        },
     }
+}
+
+/// Whether a set could meet it is not asked here.
+fn check_quorum(path: &str, v: &Value<'_>) -> Result<()> {
+    let wrong = || wrong_type_at(path, v, &["long", "int", "decimal", "double", "string"]);
+    Quorum::parse(v).unwrap_or_else(|| Err(wrong())).map(drop)
 }

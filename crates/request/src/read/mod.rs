@@ -3,6 +3,9 @@
 pub mod aggregate;
 pub mod count;
 pub mod distinct;
+pub mod explain;
 pub mod find;
 pub mod get_more;
+pub mod map_reduce;
+pub mod map_reduce_pipeline;
 pub mod resume_token;

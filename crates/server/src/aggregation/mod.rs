@@ -8,7 +8,6 @@
 pub(crate) mod collection_stats;
 pub(crate) mod foreign_collections;
 pub(crate) mod let_variables;
-pub(crate) mod map_reduce;
 pub(crate) mod scripts;
 pub(crate) mod sources;
 pub(crate) mod writing;

@@ -1,21 +1,20 @@
 //! `collMod`: options of a collection, view or index.
 
 use super::prelude::*;
-use pando_command::generic_args::is_generic;
+use pando_base::Uuid;
+use pando_request::CollModArgs;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let args = CollModArgs::parse(&req)?;
     let ns = req.ns()?;
-    // The UUID is checked by itself and no change.
-    let aside = |name: &str| is_generic(name.as_bytes()) || name == "collectionUUID";
-    let fields = pando_catalog::checked_coll_mod(req.body, aside)?;
-    if let Some(arg) = req.args("collMod").find(|a| a.name() == "collectionUUID") {
-        arg.uuid_or_none()?;
-    }
-    ctx.arguments_read()?;
+    args.check()?;
     let series = server.time_series(&ns);
-    server.uuid_of_write(true, "collMod", &req, &ns, series.as_ref())?;
+    if let Some(uuid) = args.collection_uuid {
+        server.check_uuid(series.as_ref().map_or(&ns, |s| &s.buckets), Uuid(uuid))?;
+    }
     server.before_write(ctx).await?;
-    let done = ctx.interruptible(server.catalog.coll_mod(&ns, &fields, |_| false)).await??;
+    let changes = args.changes(ns.coll());
+    let done = ctx.interruptible(server.catalog.coll_mod(&ns, &changes)).await??;
     ctx.wrote(done.last);
     Ok(Reply::from_doc(&done.reply))
 }

@@ -3,25 +3,11 @@
 use super::prelude::*;
 use crate::namespaces::Space;
 use pando_catalog::Collection;
+use pando_request::CollStatsArgs;
 
 pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let ns = req.ns_of_ddl()?;
-    let mut scale = 1;
-    for arg in req.args("collStats") {
-        match (arg.name(), arg.value()) {
-            ("scale", Value::Null | Value::Undefined) => {}
-            ("scale", _) => scale = arg.i64_at_least(1)?,
-            ("verbose" | "waitForLock" | "numericOnly", Value::Boolean(_)) => {}
-            (name @ ("verbose" | "waitForLock" | "numericOnly"), v) => {
-                return Err(Error::type_mismatch(format!(
-                    "Field '{name}' should be a boolean value, but found: {}",
-                    v.type_name()
-                )));
-            }
-            // MongoDB passes over what it does not know here.
-            _ => {}
-        }
-    }
+    let scale = CollStatsArgs::parse(&req)?.scale.unwrap_or(1);
     let mut r = Reply::with_capacity(1024);
     r.body.str("ns", ns.as_str());
     let series = server.time_series(&ns);

@@ -3,10 +3,11 @@
 
 use super::prelude::*;
 use pando_catalog::Named;
+use pando_request::CompactArgs;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let ns = req.ns_of_ddl()?;
-    let forced = req.body.get("force").is_some_and(|v| v.is_truthy());
+    let forced = CompactArgs::parse(&req)?.force == Some(true);
     if server.replication.member.is_replicated() && server.replication.member.is_primary() && !forced {
         return Err(Error::uncoded(
             "will not run compact on an active replica set primary as this is a slow blocking operation. use \

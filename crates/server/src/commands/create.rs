@@ -1,16 +1,19 @@
 //! `create`: a collection or a view.
 
 use super::prelude::*;
-use pando_catalog::{CollectionOptions, CreateArgs};
-use pando_command::generic_args::is_generic;
+use pando_catalog::CollectionOptions;
+use pando_catalog::options::{Capped, ClusteredIndex, ValidationAction, ValidationLevel, ViewDefinition};
+use pando_query::timeseries::TimeSeries;
+use pando_request::CreateArgs;
+use pando_request::define::create::Clustered;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let args = CreateArgs::parse(&req)?;
     let ns = req.ns()?;
-    let args = CreateArgs::parse(req.body, |name| is_generic(name.as_bytes()))?;
-    let noted = args.has_auto_index_id();
+    let noted = args.auto_index_id.is_some();
     server.before_write(ctx).await?;
-    let now_secs = ctx.env().clock.wall_ms() / 1000;
-    let options = args.options(&ns, now_secs)?;
+    args.check(&ns, ctx.env().clock.wall_ms() / 1000)?;
+    let options = options_of(&args)?;
     if let Some(open) = server.open_txn(ctx) {
         open.with(|unit| {
             if let Some(pando_catalog::Named::View(_)) = server.catalog.snapshot().get(&ns) {
@@ -30,6 +33,35 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let last = server.catalog.create(&ns, options).await?;
     ctx.wrote(last);
     Ok(reply(noted))
+}
+
+/// What is made of arguments that go together.
+fn options_of(a: &CreateArgs<'_>) -> Result<CollectionOptions> {
+    let filled = |d: Option<&RawDoc>| d.filter(|d| !d.is_empty()).map(RawDoc::to_buf);
+    let level = |s| ValidationLevel::parse(s, "create.validationLevel");
+    let action = |s| ValidationAction::parse(s, "create.validationAction");
+    Ok(CollectionOptions {
+        capped: a.size.filter(|_| a.is_capped()).map(|size| Capped::new(size, a.max)),
+        validator: filled(a.validator),
+        validation_level: a.validation_level.map(level).transpose()?,
+        validation_action: a.validation_action.map(action).transpose()?,
+        collation: a.collation.map(RawDoc::to_buf),
+        clustered: match a.clustered {
+            Some(Clustered::Spec { name, .. }) => Some(ClusteredIndex { name: name.to_owned() }),
+            _ => None,
+        },
+        expire_after_seconds: a.expire_after_seconds.map(pando_catalog::ttl_seconds).transpose()?,
+        change_stream_pre_and_post_images: a.images == Some(true),
+        storage_engine: filled(a.storage_engine),
+        index_option_defaults: a.given_index_defaults(),
+        temp: false,
+        view: a.view_on.map(|on| ViewDefinition {
+            view_on: on.to_owned(),
+            pipeline: a.pipeline.map_or_else(DocBuf::new, RawDoc::to_buf),
+        }),
+        time_series: a.time_series.map(TimeSeries::parse).transpose()?,
+        auto_index_id: a.auto_index_id,
+    })
 }
 
 fn reply(noted: bool) -> Reply {

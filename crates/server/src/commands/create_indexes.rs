@@ -2,6 +2,8 @@
 
 use super::prelude::*;
 use crate::by_ctx::ByCtx;
+use pando_base::Uuid;
+use pando_catalog::{IndexSpec, names};
 use pando_command::Param;
 use pando_command::request::wrong_type;
 use pando_query::timeseries::index_on_buckets;
@@ -9,24 +11,27 @@ use pando_repl::topology::commit_quorum::CommitQuorum;
 use pando_request::CreateIndexesArgs;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let args = CreateIndexesArgs::parse(&req)?;
     let ns = req.ns()?;
-    let mut quorum = None;
-    let args = CreateIndexesArgs::parse(&req, |v| {
-        if !server.replication.member.is_replicated() {
-            return Err(Error::bad_value("Standalones can't specify commitQuorum"));
-        }
-        quorum = Some(checked_quorum(server, "createIndexes", v)?);
-        Ok(())
-    })?;
-    let (specs, ignore_unknown) = (args.indexes, args.ignore_unknown);
+    if args.commit_quorum.is_some() && !server.replication.member.is_replicated() {
+        return Err(Error::bad_value("Standalones can't specify commitQuorum"));
+    }
+    let (specs, ignore_unknown) = (args.specs(), args.ignore_unknown == Some(true));
     let known: Vec<DocBuf> = match ignore_unknown {
         true => specs.iter().map(|s| pando_catalog::without_unknown_options(s)).collect(),
         false => Vec::new(),
     };
     let specs = if ignore_unknown { known.iter().map(|s| &**s).collect() } else { specs };
-    let series = server.series_of_definition(&ns, args.by_buckets)?;
+    let series = server.series_of_definition(&ns, args.by_buckets == Some(true))?;
     ctx.arguments_read()?;
-    server.uuid_of_write(true, "createIndexes", &req, &ns, series.as_ref())?;
+    let quorum = args.commit_quorum.unwrap_or(Value::String("votingMembers"));
+    let quorum = checked_quorum(server, "createIndexes", &quorum).and_then(|quorum| {
+        let on = series.as_ref().map_or(&ns, |s| &s.buckets);
+        args.collection_uuid.map_or(Ok(()), |uuid| server.check_uuid(on, Uuid(uuid)))?;
+        Ok(quorum.to_doc())
+    });
+    // Mistakes in the request itself are told before those that only this set can see.
+    let quorum = quorum.map_err(|e| check_form(&ns, &specs).err().unwrap_or(e))?;
     let on_buckets: Vec<DocBuf> = match &series {
         Some(s) => {
             let collated = server.catalog.lookup(&s.buckets).is_some_and(|c| c.collation().is_some());
@@ -36,11 +41,6 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     };
     let specs = if series.is_some() { on_buckets.iter().map(|s| &**s).collect() } else { specs };
     let ns = series.map_or(ns, |s| s.buckets);
-    let quorum = match quorum {
-        Some(quorum) => quorum,
-        None => checked_quorum(server, "createIndexes", &Value::String("votingMembers"))?,
-    };
-    let quorum = quorum.to_doc();
     server.before_write(ctx).await?;
     let active_max = server.instance.params.int(Param::maxNumActiveUserIndexBuilds);
     server.catalog.set_active_builds_max(active_max.max(1) as usize);
@@ -69,6 +69,14 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         }
     };
     Ok(r)
+}
+
+fn check_form(ns: &Namespace, specs: &[&RawDoc]) -> Result<()> {
+    if specs.is_empty() {
+        return Err(Error::bad_value("Must specify at least one index to create"));
+    }
+    specs.iter().try_for_each(|spec| IndexSpec::parse(spec, None).map(drop))?;
+    names::check_writable(ns)
 }
 
 /// A number of members that hold data, or a name for some of them.

@@ -6,6 +6,7 @@ use pando_base::Timestamp;
 use pando_catalog::PreparedView;
 use pando_catalog::{Index, Phase};
 use pando_command::{ActiveOp, Client, locks};
+use pando_request::CurrentOpArgs;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -21,15 +22,9 @@ pub(crate) struct Want {
 }
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let all = req.body.get("$all").is_some_and(|v| v.is_truthy());
-    // Every other field is a condition on the rows.
-    let mut filter = DocBuilder::new();
-    for arg in req.args("currentOp") {
-        if !matches!(arg.name(), "$all" | "$ownOps" | "$truncateOps") {
-            filter.elem(arg.elem());
-        }
-    }
-    let filter = filter.finish();
+    let args = CurrentOpArgs::parse(&req)?;
+    let all = args.all == Some(true);
+    let filter = args.filter();
     let matcher = pando_query::matcher::Matcher::parse(&filter, &pando_query::QueryCtx::default())?;
     let rows = rows(server, ctx, Want { idle_connections: all, ..Want::default() });
     let mut shown = Vec::with_capacity(rows.len());

@@ -7,7 +7,7 @@ use pando_base::Timestamp;
 use pando_command::ReadLevel;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    super::db_stats::check_name(&req)?;
+    pando_request::stats::db_stats::check_name(&req)?;
     let mut only = Vec::new();
     let rc = &ctx.read_concern;
     if rc.given && !matches!(rc.level(), ReadLevel::Local | ReadLevel::Snapshot) {

@@ -3,6 +3,8 @@
 use super::coll_stats::int;
 use super::prelude::*;
 use crate::namespaces::Space;
+use pando_request::DbStatsArgs;
+use pando_request::stats::db_stats::check_name;
 
 /// What is told of a database that is not there, all of it zero.
 const EMPTY: &[&str] = &[
@@ -18,17 +20,10 @@ const EMPTY: &[&str] = &[
 ];
 
 pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let (mut scale, mut free) = (1, false);
+    let args = DbStatsArgs::parse(&req)?;
     // A text is taken for a collection's name, though nothing is asked about one.
     check_name(&req)?;
-    for arg in req.given_args("dbStats", &["freeStorage"]) {
-        match arg.name() {
-            "scale" => scale = checked_scale(&arg.value())?,
-            "freeStorage" => free = arg.value().is_truthy(),
-            // MongoDB passes over what it does not know here.
-            _ => {}
-        }
-    }
+    let (scale, free) = (args.scale.unwrap_or(1), args.free_storage == Some(true));
     let snapshot = server.catalog.snapshot();
     let colls = snapshot.collections(req.db);
     let spaces = colls.iter().map(|c| server.space_of(c)).collect::<Result<Vec<Space>>>()?;
@@ -73,25 +68,4 @@ pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<
         b.f64("fsTotalSize", scaled(total));
     }
     Ok(r)
-}
-
-/// A text beside the command makes a name that no database has.
-pub(super) fn check_name(req: &Request<'_>) -> Result<()> {
-    match req.first().value().as_str() {
-        None => Ok(()),
-        Some(text) => {
-            let text = format!("Invalid db name: {}.{text}", req.db);
-            Err(Error::new(ErrorCode::InvalidNamespace, text))
-        }
-    }
-}
-
-/// What is false counts as not given.
-fn checked_scale(v: &Value<'_>) -> Result<i64> {
-    match pando_command::args::safe_i64(v) {
-        Some(n) if (1..=i64::from(i32::MAX)).contains(&n) => Ok(n),
-        None if !v.is_truthy() => Ok(1),
-        Some(_) => Err(Error::uncoded("scale has to be > 0")),
-        None => Err(Error::uncoded("scale has to be a number > 0")),
-    }
 }

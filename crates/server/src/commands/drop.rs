@@ -1,17 +1,16 @@
 //! `drop`: removes a collection or view. Since 7.0 a name that is not there is fine.
 
 use super::prelude::*;
+use pando_base::Uuid;
+use pando_request::DropArgs;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    for arg in req.args("drop") {
-        match arg.name() {
-            "collectionUUID" => arg.uuid_or_none().map(drop)?,
-            _ => return Err(arg.unknown()),
-        }
-    }
+    let args = DropArgs::parse(&req)?;
     let ns = req.ns()?;
     ctx.arguments_read()?;
-    server.check_collection_uuid("drop", &req, &ns)?;
+    if let Some(uuid) = args.collection_uuid {
+        server.check_uuid(&ns, Uuid(uuid))?;
+    }
     server.before_write(ctx).await?;
     let mut r = Reply::new();
     match ctx.interruptible(server.catalog.drop_collection(&ns)).await? {

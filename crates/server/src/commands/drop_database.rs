@@ -2,23 +2,14 @@
 
 use super::prelude::*;
 use pando_command::W;
-use pando_command::args::safe_i64;
-use pando_command::request::{missing, wrong_type};
+use pando_request::DropDatabaseArgs;
 use pando_workflows::drop_database::{Asked, DropDatabase, Options};
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    const OWNER: &str = "dropDatabase";
-    let one = match req.first().value() {
-        Value::Null | Value::Undefined => return Err(missing(OWNER, OWNER)),
-        v => {
-            safe_i64(&v).ok_or_else(|| wrong_type(OWNER, OWNER, &v, &["long", "int", "decimal", "double"]))?
-        }
-    };
-    req.check(OWNER, &[])?;
+    DropDatabaseArgs::parse(&req)?;
+    let one = DropDatabaseArgs::number(&req)?;
     ctx.arguments_read()?;
-    if one != 1 {
-        return Err(Error::location(5_255_100, "Have to pass 1 as 'drop' parameter"));
-    }
+    DropDatabaseArgs::check_one(one)?;
     server.before_write(ctx).await?;
     let given = ctx.args.write_concern.as_ref();
     let asked = match given.filter(|wc| wc.w_given).map(|wc| &wc.w) {

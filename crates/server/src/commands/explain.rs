@@ -7,143 +7,66 @@ use crate::explain::Work;
 use crate::views::as_aggregation;
 use crate::write::statements::parse_update;
 use pando_bson::ArrayBuilder;
-use pando_bson::shape::Shape;
 use pando_catalog::Named;
-use pando_command::concern::had_wrong_type;
-use pando_command::generic_args::{check_max_time_of_aggregate, parse_max_time_ms};
-use pando_command::request::{missing, wrong_type};
+use pando_command::Flags;
 use pando_query::matcher::Matcher;
 use pando_query::plan::{Hint, Query, natural_of};
 use pando_query::sort::SortPattern;
+use pando_request::read::explain::Explained;
 use pando_request::{
-    AggregateArgs, CountArgs, DeleteStatement, DistinctArgs, FindAndModifyArgs, FindArgs, UpdateStatement,
-    WriteArgs,
+    AggregateArgs, DeleteStatement, ExplainArgs, FindAndModifyArgs, FindArgs, UpdateStatement,
 };
 use std::borrow::Cow;
 use std::sync::Arc;
 
-fn parse<'a>(req: &Request<'a>) -> Result<(&'a RawDoc, Verbosity)> {
-    let inner = match req.first().value() {
-        Value::Document(inner) => inner,
-        Value::Null | Value::Undefined => return Err(missing("explain", "explain")),
-        v => return Err(wrong_type("explain", "explain", &v, &["object"])),
-    };
-    let mut verbosity = Verbosity::AllPlans;
-    for arg in req.args("explain") {
-        match arg.name() {
-            "verbosity" if arg.is_absent() => {}
-            "verbosity" => {
-                verbosity = match arg.str()? {
-                    "queryPlanner" => Verbosity::Planner,
-                    "executionStats" => Verbosity::Stats,
-                    "allPlansExecution" => Verbosity::AllPlans,
-                    other => {
-                        return Err(Error::bad_value(format!(
-                            "Enumeration value '{other}' for field 'explain.verbosity' is not a valid value."
-                        )));
-                    }
-                }
-            }
-            _ => return Err(arg.unknown()),
-        }
-    }
-    Ok((inner, verbosity))
-}
-
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let (body, verbosity) = parse(&req)?;
+    let verbosity = match ExplainArgs::parse(&req)?.verbosity {
+        Some("queryPlanner") => Verbosity::Planner,
+        Some("executionStats") => Verbosity::Stats,
+        _ => Verbosity::AllPlans,
+    };
+    let body = ExplainArgs::inner(&req)?;
     let invoked_as = body.first().map_or("", |e| e.name());
     let Some(spec) = server.registry.find(invoked_as) else {
         let text = format!("Explain failed due to unknown command: {invoked_as}");
         return Err(Error::new(ErrorCode::CommandNotFound, text));
     };
-    if let Some(db) = body.get("$db").and_then(|v| v.as_str())
-        && db != req.db
-    {
-        let text = format!("Mismatched $db in explain command. Expected {} but got {db}", req.db);
-        return Err(Error::new(ErrorCode::InvalidNamespace, text));
+    ExplainArgs::check_database(body, req.db)?;
+    // The command within says when its arguments are looked at.
+    if !(spec.flags.has(Flags::ARGS_FIRST) && Explained::has(spec.name)) {
+        ctx.arguments_read()?;
     }
     let inner = Request { name: spec.name, invoked_as, body, sequences: &[], ..req };
-    check_envelope(spec.name, body)?;
-    match spec.name {
-        "aggregate" => {
-            let ns = aggregate::target(server, &inner)?;
-            let args = AggregateArgs::parse(&inner)?;
-            aggregation(server, ctx, &inner, ns, &args, verbosity).await
+    let named = |inner: &Request<'_>| match inner.name {
+        "aggregate" => aggregate::target(server, inner),
+        "mapReduce" => map_reduce::target(server, inner),
+        // Here a name of another type is a bad namespace.
+        "find" if !matches!(inner.first().value(), Value::Binary { .. }) => {
+            let ns = inner.ns_of_ddl()?;
+            ns.check_readable().map(|()| ns)
         }
-        "mapReduce" => {
-            let ns = map_reduce::target(server, &inner)?;
-            let args = map_reduce::Args::parse(&inner)?;
-            let agg = server.prepare_aggregation(ctx, args.spec(ns))?;
+        "find" | "count" | "distinct" => server.readable_ns_or_uuid(inner),
+        _ => inner.ns(),
+    };
+    let (ns, command) = Explained::parse(&inner, ctx.api.strict, named)?;
+    ctx.arguments_read()?;
+    match &command {
+        Explained::Aggregate(args) => aggregation(server, ctx, &inner, ns, args, verbosity).await,
+        Explained::MapReduce(args) => {
+            let agg = server.prepare_aggregation(ctx, map_reduce::spec_of(args, ns))?;
             finish_pipeline(server, ctx, &inner, agg, verbosity).await
         }
-        "find" => {
-            let ns = server.readable_ns_or_uuid(&inner)?;
-            let args = FindArgs::parse(inner.args("FindCommandRequest"), ctx.api.strict)?;
-            query(server, ctx, &inner, &ns, &args, Work::Find, verbosity).await
-        }
-        "count" => {
-            let ns = server.readable_ns_or_uuid(&inner)?;
-            let args = CountArgs::parse(&inner)?.find;
-            query(server, ctx, &inner, &ns, &args, Work::Count, verbosity).await
-        }
-        "distinct" => {
-            let ns = server.readable_ns_or_uuid(&inner)?;
-            let args = DistinctArgs::parse(&inner)?;
+        Explained::Find(args) => query(server, ctx, &inner, &ns, args, Work::Find, verbosity).await,
+        Explained::Count(args) => query(server, ctx, &inner, &ns, &args.find, Work::Count, verbosity).await,
+        Explained::Distinct(args) => {
             let work = Work::Distinct(args.key.to_owned());
             query(server, ctx, &inner, &ns, &args.find, work, verbosity).await
         }
-        "update" => {
-            WriteArgs::parse(&inner, "update", "updates")?;
-            let docs = one_statement(&inner, "updates")?;
-            let s = UpdateStatement::parse(docs)?;
-            let let_vars = inner.body.get("let").and_then(|v| v.as_doc());
-            write(server, ctx, &inner, &Write::update(&UpdateStatement { let_vars, ..s }), verbosity).await
+        Explained::Update(_, s) => write(server, ctx, &inner, &ns, &Write::update(s), verbosity).await,
+        Explained::Delete(_, s) => write(server, ctx, &inner, &ns, &Write::delete(s), verbosity).await,
+        Explained::FindAndModify(args) => {
+            write(server, ctx, &inner, &ns, &Write::find_and_modify(args), verbosity).await
         }
-        "delete" => {
-            WriteArgs::parse(&inner, "delete", "deletes")?;
-            let s = DeleteStatement::parse(one_statement(&inner, "deletes")?)?;
-            let w = Write::delete(&s);
-            write(server, ctx, &inner, &w, verbosity).await
-        }
-        "findAndModify" => {
-            let args = FindAndModifyArgs::parse(&inner)?;
-            write(server, ctx, &inner, &Write::find_and_modify(&args), verbosity).await
-        }
-        "explain" => Err(Error::new(ErrorCode::IllegalOperation, "Explain cannot explain itself.")),
-        name => Err(Error::new(ErrorCode::IllegalOperation, format!("Cannot explain cmd: {name}"))),
-    }
-}
-
-/// What every command carries must be right within, too: the parts that a command has among its own arguments by the
-/// words of those.
-fn check_envelope(name: &str, body: &RawDoc) -> Result<()> {
-    let owner = if name == "find" { "FindCommandRequest" } else { name };
-    for field in ["readConcern", "writeConcern"] {
-        let owns = field == "readConcern" && matches!(name, "find" | "aggregate" | "count")
-            || field == "writeConcern" && matches!(name, "aggregate" | "findAndModify");
-        if let Some(v) = body.get(field).filter(|_| owns) {
-            Shape::Object.check(&format!("{owner}.{field}"), &v)?;
-        }
-    }
-    // The others take it as they are told it outside.
-    if let Some(v) = body.get("readConcern").filter(|v| v.as_doc().is_none())
-        && name == "distinct"
-    {
-        return Err(had_wrong_type("readConcern", "object", &v));
-    }
-    match body.get("maxTimeMS") {
-        Some(v) if name == "aggregate" => check_max_time_of_aggregate(&v),
-        Some(v) if matches!(name, "find" | "count" | "distinct") => parse_max_time_ms(&v).map(drop),
-        _ => Ok(()),
-    }
-}
-
-fn one_statement<'a>(req: &Request<'a>, field: &str) -> Result<&'a RawDoc> {
-    let mut docs = req.required_docs(req.name, field)?;
-    match (docs.next(), docs.next()) {
-        (Some(one), None) => Ok(one),
-        _ => Err(Error::new(ErrorCode::InvalidLength, "explained write batches must be of size 1")),
     }
 }
 
@@ -314,11 +237,11 @@ async fn write(
     server: &Server,
     ctx: &OpCtx,
     req: &Request<'_>,
+    ns: &Namespace,
     w: &Write<'_>,
     verbosity: Verbosity,
 ) -> Result<Reply> {
-    let ns = req.ns()?;
-    let coll = server.existing_collection(&ns)?;
+    let coll = server.existing_collection(ns)?;
     let q = server.query_ctx(ctx, coll.as_deref(), w.collation, w.let_vars)?;
     let gives = w.fields.map(RawDoc::to_buf);
     let work = match &w.update {

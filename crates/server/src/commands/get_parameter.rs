@@ -1,31 +1,14 @@
 //! `getParameter`: server parameters by name, or all with `'*'`.
 
 use super::prelude::*;
-use pando_bson::shape::{Field, Shape, check_fields};
 use pando_command::params::{Kind, ParamRow};
 use pando_env::Component;
-
-const OPTIONS: &[Field] = &[
-    Field::optional("showDetails", Shape::SafeBool),
-    Field::optional("allParameters", Shape::SafeBool),
-    Field::optional("setAt", Shape::String),
-];
+use pando_request::GetParameterArgs;
+use pando_request::settings::parameters::GetParameterOptions;
 
 pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let first = req.first().value();
-    let (mut all, mut details) = (matches!(first, Value::String("*")), false);
-    let mut wanted = None;
-    if let Value::Document(options) = first {
-        check_fields(OPTIONS, "getParameter", options)?;
-        for e in options {
-            match e.name() {
-                "showDetails" => details = e.value().is_truthy(),
-                "allParameters" => all = e.value().is_truthy(),
-                "setAt" => wanted = e.value().as_str(),
-                _ => {}
-            }
-        }
-    }
+    let GetParameterOptions { details, all, set_at: wanted } = GetParameterOptions::parse(&req)?;
+    let named = GetParameterArgs::parse(&req)?;
     let mut r = Reply::with_capacity(if all { 16 << 10 } else { 256 });
     let mut any = false;
     for row in server.instance.params.rows() {
@@ -34,7 +17,7 @@ pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<
             Some("runtime") => row.when.runtime,
             _ => true,
         };
-        if (all && matches_set_at) || req.body.elem(row.name).is_some() {
+        if (all && matches_set_at) || named.others.iter().any(|e| e.name() == row.name) {
             any = true;
             append(server, &mut r.body, &row, details);
         }

@@ -1,27 +1,16 @@
 //! `killCursors`: the client will not ask for more.
 
 use super::prelude::*;
-use pando_bson::shape::Shape;
-use pando_command::request::missing;
+use pando_request::KillCursorsArgs;
 use pando_session::cursors::Killed;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let args = KillCursorsArgs::parse(&req)?;
     req.ns()?;
-    let mut ids = None;
-    for arg in req.args("killCursors") {
-        match arg.name() {
-            "cursors" => {
-                arg.check(&Shape::List(&Shape::Long))?;
-                // A null among them is passed over.
-                ids = Some(arg.array()?.iter().filter_map(|e| e.value().as_i64()).collect::<Vec<_>>());
-            }
-            _ => return Err(arg.unknown()),
-        }
-    }
-    let ids = ids.ok_or_else(|| missing("killCursors", "cursors"))?;
+    ctx.arguments_read()?;
     let now = ctx.env().clock.mono();
     let (mut killed, mut not_found) = (Vec::new(), Vec::new());
-    for id in ids {
+    for id in args.ids() {
         match server.cursors.kill(id, now) {
             Killed::Gone => killed.push(id),
             Killed::InUse(op) => {

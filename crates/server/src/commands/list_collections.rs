@@ -4,24 +4,13 @@ use super::prelude::*;
 use pando_catalog::Named;
 use pando_query::QueryCtx;
 use pando_query::matcher::Matcher;
-use pando_request::fields::cursor_option;
+use pando_request::ListCollectionsArgs;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let (mut name_only, mut filter, mut batch_size) = (false, None, None);
-    for arg in req.args("listCollections") {
-        let none = matches!(arg.value(), Value::Null | Value::Undefined);
-        match arg.name() {
-            "nameOnly" | "authorizedCollections" | "filter" | "cursor" | "includePendingDrops" if none => {}
-            "nameOnly" => name_only = arg.bool()?,
-            "authorizedCollections" => drop(arg.bool()?),
-            "filter" => filter = Some(arg.doc()?),
-            "cursor" => batch_size = cursor_option("listCollections", arg.elem())?,
-            "includePendingDrops" => drop(arg.boolish()?),
-            _ => return Err(arg.unknown()),
-        }
-    }
+    let args = ListCollectionsArgs::parse(&req)?;
     ctx.arguments_read()?;
-    let filter = filter.map(|f| Matcher::parse_restricted(f, &QueryCtx::default())).transpose()?;
+    let name_only = args.name_only == Some(true);
+    let filter = args.filter.map(|f| Matcher::parse_restricted(f, &QueryCtx::default())).transpose()?;
     let mut docs = Vec::new();
     for named in server.catalog.snapshot().list(req.db) {
         let show = |name_only| match &named {
@@ -40,5 +29,6 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         docs.push(show(name_only));
     }
     let ns = Namespace::unchecked(req.db, "$cmd.listCollections");
+    let batch_size = args.cursor.and_then(|c| c.batch_size);
     server.list_cursor(ctx, &req, ns, batch_size, docs).await
 }

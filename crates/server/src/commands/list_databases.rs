@@ -3,21 +3,13 @@
 use super::prelude::*;
 use pando_query::QueryCtx;
 use pando_query::matcher::Matcher;
+use pando_request::ListDatabasesArgs;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let (mut name_only, mut filter) = (false, None);
-    for arg in req.args("listDatabases") {
-        let none = matches!(arg.value(), Value::Null | Value::Undefined);
-        match arg.name() {
-            "nameOnly" | "authorizedDatabases" | "filter" if none => {}
-            "nameOnly" => name_only = arg.boolish()?,
-            "authorizedDatabases" => drop(arg.bool()?),
-            "filter" => filter = Some(arg.doc()?),
-            _ => return Err(arg.unknown()),
-        }
-    }
+    let args = ListDatabasesArgs::parse(&req)?;
     ctx.arguments_read()?;
-    let filter = filter.map(|f| Matcher::parse_restricted(f, &QueryCtx::default())).transpose()?;
+    let name_only = args.name_only == Some(true);
+    let filter = args.filter.map(|f| Matcher::parse_restricted(f, &QueryCtx::default())).transpose()?;
     let mut rows = Vec::new();
     let mut total = 0;
     let snapshot = server.catalog.snapshot();

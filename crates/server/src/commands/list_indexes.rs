@@ -2,44 +2,36 @@
 
 use super::prelude::*;
 use pando_catalog::Collection;
-use pando_command::request::unstable_field;
 use pando_query::timeseries::index_of_users;
-use pando_request::fields::cursor_option;
+use pando_request::ListIndexesArgs;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let ns = server.ns_or_uuid(&req)?;
-    let (mut batch_size, mut build_uuids, mut build_info) = (None, false, false);
-    for arg in req.args("listIndexes") {
-        match arg.name() {
-            "cursor" | "includeBuildUUIDs" | "includeIndexBuildInfo" if arg.is_absent() => {}
-            "cursor" => batch_size = cursor_option("listIndexes", arg.elem())?,
-            "includeBuildUUIDs" | "includeIndexBuildInfo" if ctx.api.strict => {
-                return Err(unstable_field("listIndexes", arg.name()));
-            }
-            "includeBuildUUIDs" => build_uuids = arg.boolish()?,
-            "includeIndexBuildInfo" => build_info = arg.boolish()?,
-            _ => return Err(arg.unknown()),
-        }
+    let args = ListIndexesArgs::parse_for(&req, ctx.api.strict)?;
+    if !matches!(req.first().value(), Value::Binary { .. }) {
+        req.ns()?;
     }
-    let series = server.time_series(&ns);
-    let coll = server
-        .existing_collection(series.as_ref().map_or(&ns, |s| &s.buckets))?
-        .ok_or_else(|| Error::new(ErrorCode::NamespaceNotFound, format!("ns does not exist: {ns}")))?;
-    let shape = match (build_uuids, build_info) {
-        (true, true) => {
+    let shape = match (args.build_uuids, args.build_info) {
+        (Some(true), Some(true)) => {
             return Err(Error::new(
                 ErrorCode::InvalidOptions,
                 "The includeBuildUUIDs flag and includeBuildIndexInfo flag cannot both be set to true",
             ));
         }
-        (true, false) => Shape::WithUuids,
-        (false, true) => Shape::WithInfo,
-        (false, false) => Shape::Plain,
+        (Some(true), _) => Shape::WithUuids,
+        (_, Some(true)) => Shape::WithInfo,
+        _ => Shape::Plain,
     };
+    ctx.arguments_read()?;
+    let ns = server.ns_or_uuid(&req)?;
+    let series = server.time_series(&ns);
+    let coll = server
+        .existing_collection(series.as_ref().map_or(&ns, |s| &s.buckets))?
+        .ok_or_else(|| Error::new(ErrorCode::NamespaceNotFound, format!("ns does not exist: {ns}")))?;
     let mut docs = list(&coll, shape);
     if let Some(series) = &series {
         docs = docs.iter().filter_map(|d| index_of_users(&series.of, d)).collect();
     }
+    let batch_size = args.cursor.and_then(|c| c.batch_size);
     server.list_cursor(ctx, &req, ns, batch_size, docs).await
 }
 

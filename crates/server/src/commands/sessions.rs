@@ -2,10 +2,10 @@
 //! `killAllSessionsByPattern`: the life of logical sessions.
 
 use super::prelude::*;
-use pando_bson::shape::{Field, Shape, check_fields};
 use pando_command::SessionId;
-use pando_command::request::wrong_type;
 use pando_oplog::session::lsid_of;
+use pando_request::session::sessions::{END, KILL, KILL_ALL, KILL_BY_PATTERN, Listed, REFRESH};
+use pando_request::{EndSessionsArgs, RefreshSessionsArgs};
 
 pub(super) async fn start(server: &Server, ctx: &OpCtx, _: Request<'_>) -> Result<Reply> {
     let mut id = [0; 16];
@@ -23,54 +23,17 @@ pub(super) async fn start(server: &Server, ctx: &OpCtx, _: Request<'_>) -> Resul
     Ok(r)
 }
 
-const SESSION: &[Field] = &[Field::required("id", Shape::Uuid), Field::optional("uid", Shape::Digest)];
-
-/// The sessions named by `command: [{id}, ..]`; `element` is the place of one in messages.
-fn named(req: &Request<'_>, element: &str) -> Result<Vec<SessionId>> {
-    let mut out = Vec::new();
-    for e in listed(req)? {
-        match e.value() {
-            Value::Null | Value::Undefined => continue,
-            Value::Document(d) => {
-                check_fields(SESSION, element, d)?;
-                out.extend(lsid_of(d));
-            }
-            v => return Err(wrong_type(element, e.name(), &v, &["object"])),
-        }
-    }
-    Ok(out)
-}
-
-/// The list that the command's own element is.
-fn listed<'a>(req: &Request<'a>) -> Result<&'a RawDoc> {
-    let v = req.first().value();
-    Shape::List(&Shape::Any).check(&format!("{0}.{0}", req.name), &v)?;
-    match v {
-        Value::Array(list) => Ok(list),
-        v => Err(wrong_type(req.name, req.name, &v, &["array"])),
-    }
-}
-
-/// The list of a command that may kill anybody's sessions, each element of which has these fields.
-fn patterns<'a>(req: &Request<'a>, element: &str, fields: &'static [Field]) -> Result<Vec<&'a RawDoc>> {
-    let mut out = Vec::new();
-    for e in listed(req)? {
-        match e.value() {
-            Value::Null | Value::Undefined => {}
-            Value::Document(d) => {
-                check_fields(fields, element, d)?;
-                out.push(d);
-            }
-            v => return Err(wrong_type(element, e.name(), &v, &["object"])),
-        }
-    }
-    Ok(out)
+/// The sessions that a list names.
+fn named(req: &Request<'_>, list: &Listed) -> Result<Vec<SessionId>> {
+    Ok(list.read(req)?.into_iter().filter_map(lsid_of).collect())
 }
 
 pub(super) async fn refresh(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let max = server.instance.params.int(pando_command::Param::maxSessions) as usize;
-    req.check("refreshSessions", &[])?;
-    for lsid in named(&req, "refreshSessions.refreshSessionsFromClient")? {
+    RefreshSessionsArgs::parse(&req)?;
+    let listed = named(&req, &REFRESH)?;
+    ctx.arguments_read()?;
+    for lsid in listed {
         server.sessions.touch(&lsid, ctx.started, max)?;
     }
     Ok(Reply::new())
@@ -82,16 +45,18 @@ pub(super) async fn refresh_now(server: &Server, _: &OpCtx, _: Request<'_>) -> R
 }
 
 /// Ended sessions lose their cursors at the next sweep, as in MongoDB; a client may still be draining one.
-pub(super) async fn end(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    req.check("endSessions", &[])?;
-    for lsid in named(&req, "endSessions.endSessionsFromClient")? {
+pub(super) async fn end(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    EndSessionsArgs::parse(&req)?;
+    let listed = named(&req, &END)?;
+    ctx.arguments_read()?;
+    for lsid in listed {
         server.sessions.end(&lsid);
     }
     Ok(Reply::new())
 }
 
 pub(super) async fn kill(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let which = named(&req, "KillSessionsCmd.killSessions")?;
+    let which = named(&req, &KILL)?;
     if which.is_empty() {
         // An empty list means all sessions of the caller.
         kill_where(server, ctx, |_| true);
@@ -101,17 +66,8 @@ pub(super) async fn kill(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resu
     Ok(Reply::new())
 }
 
-const USER: &[Field] = &[Field::required("user", Shape::String), Field::required("db", Shape::String)];
-const ROLE: &[Field] = &[Field::required("role", Shape::String), Field::required("db", Shape::String)];
-const PATTERN: &[Field] = &[
-    Field::optional("lsid", Shape::Fields(SESSION)),
-    Field::optional("uid", Shape::Digest),
-    Field::optional("users", Shape::List(&Shape::Fields(USER))),
-    Field::optional("roles", Shape::List(&Shape::Fields(ROLE))),
-];
-
 pub(super) async fn kill_all(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let users = patterns(&req, "KillAllSessionsCmd.killAllSessions", USER)?;
+    let users = KILL_ALL.read(&req)?;
     // Without authentication there are no users, and all sessions belong to nobody in particular.
     if let Some(user) = users.first() {
         let text = |name: &str| user.get(name).and_then(|v| v.as_str()).unwrap_or_default();
@@ -123,7 +79,7 @@ pub(super) async fn kill_all(server: &Server, ctx: &OpCtx, req: Request<'_>) -> 
 }
 
 pub(super) async fn kill_by_pattern(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let patterns = patterns(&req, "KillAllSessionsByPatternCmd.killAllSessionsByPattern", PATTERN)?;
+    let patterns = KILL_BY_PATTERN.read(&req)?;
     let wanted: Vec<Option<SessionId>> =
         patterns.iter().map(|p| p.get("lsid").and_then(|v| lsid_of(v.as_doc()?))).collect();
     let all = wanted.is_empty() || wanted.iter().any(Option::is_none);

@@ -3,12 +3,13 @@
 use super::prelude::*;
 use pando_command::params::{Kind, ParamRow};
 use pando_env::Component;
+use pando_request::SetParameterArgs;
 
 pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let params = &server.instance.params;
     // All names are checked before anything changes.
     let mut rows = Vec::new();
-    for arg in req.args("setParameter") {
+    for arg in SetParameterArgs::parse(&req)?.others {
         let row = params.find(arg.name()).ok_or_else(|| {
             Error::uncoded(format!(
                 "attempted to set unrecognized parameter [{}], use help:true to see options ",

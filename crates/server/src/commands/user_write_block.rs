@@ -1,18 +1,10 @@
 //! `setUserWriteBlockMode`: blocks the writes of users, or lets them in again.
 
 use super::prelude::*;
-use pando_command::request::missing;
+use pando_request::SetUserWriteBlockModeArgs;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    const OWNER: &str = "setUserWriteBlockMode";
-    let mut global = None;
-    for arg in req.given_args(OWNER, &["global"]) {
-        match arg.name() {
-            "global" => global = Some(arg.bool()?),
-            _ => return Err(arg.unknown()),
-        }
-    }
-    let block = global.ok_or_else(|| missing(OWNER, "global"))?;
+    let block = SetUserWriteBlockModeArgs::parse(&req)?.global;
     ctx.arguments_read()?;
     if !server.replication.member.is_replicated() {
         let text = "setUserWriteBlockMode cannot be run on standalones";

@@ -1,9 +1,9 @@
 //! `storageEngine` options. There is one engine here, under the name that MongoDB's has; what it is told is kept and shown
 //! but changes nothing. It must be what MongoDB takes all the same.
 
-use crate::schema::options::CollectionOptions;
 use pando_base::{Error, ErrorCode, Result};
-use pando_bson::{DocBuf, RawDoc, Value};
+use pando_bson::shape::wrong_type_at;
+use pando_bson::{RawDoc, Value};
 
 const ENGINE: &str = "wiredTiger";
 
@@ -60,30 +60,32 @@ const KEYS: &[&str] = &[
     "write_timestamp_usage",
 ];
 
-/// `{<engine>: {..}, ..}`.
-pub(crate) fn parse(d: &RawDoc) -> Result<DocBuf> {
-    for e in d {
-        if e.value().as_doc().is_none() {
-            return Err(Error::bad_value(format!(
-                "'storageEngine.{}' has to be an embedded document.",
-                e.name()
-            )));
-        }
+/// The form of `indexOptionDefaults.storageEngine`.
+pub(crate) fn check_form(path: &str, v: &Value<'_>) -> Result<()> {
+    let Value::Document(engines) = v else { return Err(wrong_type_at(path, v, &["object"])) };
+    match first_bare(engines) {
+        None => Ok(()),
+        Some(name) => Err(Error::bad_value(format!("'storageEngine.{name}' must be an embedded document"))),
     }
-    Ok(d.to_buf())
 }
 
 /// What the engines would say of the options of a new collection.
-pub(crate) fn check(o: &CollectionOptions) -> Result<()> {
-    let defaults = o.index_option_defaults.as_ref().and_then(|d| d.get("storageEngine")?.as_doc());
-    for engines in [defaults, o.storage_engine.as_deref()].into_iter().flatten() {
-        check_engines(engines)?;
+pub(crate) fn check(options: Option<&RawDoc>, index_defaults: Option<&RawDoc>) -> Result<()> {
+    if let Some(name) = options.and_then(first_bare) {
+        let text = format!("'storageEngine.{name}' has to be an embedded document.");
+        return Err(Error::bad_value(text));
     }
-    Ok(())
+    let defaults = index_defaults.and_then(|d| d.get("storageEngine")?.as_doc());
+    [defaults, options].into_iter().flatten().try_for_each(check_engines)
+}
+
+/// The first engine whose options are no document.
+fn first_bare(engines: &RawDoc) -> Option<&str> {
+    engines.iter().find(|e| e.value().as_doc().is_none()).map(|e| e.name())
 }
 
 /// What the engines would say of `{<engine>: {..}, ..}`.
-pub(crate) fn check_engines(engines: &RawDoc) -> Result<()> {
+fn check_engines(engines: &RawDoc) -> Result<()> {
     for e in engines {
         match e.value() {
             Value::Document(options) if e.name() == ENGINE => check_options(options)?,

@@ -5,39 +5,17 @@
 //! ```
 //! Functions see each other's names and those of `scope` because each is put, as text, into a function of ours.
 
-use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, RawDoc, Value};
-
-/// Where results go.
-#[derive(Debug, PartialEq)]
-pub(crate) enum Output<'a> {
-    Inline,
-    /// Database, if it is another one, and collection.
-    Replace(Option<&'a str>, &'a str),
-    Merge(Option<&'a str>, &'a str),
-    Reduce(Option<&'a str>, &'a str),
-}
-
-/// The arguments that shape the pipeline.
-#[derive(Debug)]
-pub(crate) struct MapReduce<'a> {
-    pub(crate) map: &'a str,
-    pub(crate) reduce: &'a str,
-    pub(crate) finalize: Option<&'a str>,
-    pub(crate) scope: Option<&'a RawDoc>,
-    pub(crate) query: Option<&'a RawDoc>,
-    pub(crate) sort: Option<&'a RawDoc>,
-    pub(crate) limit: Option<i64>,
-    pub(crate) out: Output<'a>,
-}
+use super::map_reduce::{MapReduceArgs, Output};
+use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, RawDoc};
 
 /// What `emit` says to other numbers of arguments (31220).
-pub(crate) const EMIT_TAKES: &str = "emit takes 2 args";
+pub const EMIT_TAKES: &str = "emit takes 2 args";
 /// Values of a key that wait for `reduce`.
 const VALUES_AT_ONCE: usize = 100;
 
-impl MapReduce<'_> {
+impl MapReduceArgs<'_> {
     /// The stages as an array.
-    pub(crate) fn pipeline(&self) -> DocBuf {
+    pub fn pipeline(&self) -> DocBuf {
         let mut stages = ArrayBuilder::new();
         for (name, doc) in [("$match", self.query), ("$sort", self.sort)] {
             if let Some(doc) = doc.filter(|d| !d.is_empty()) {
@@ -72,7 +50,7 @@ impl MapReduce<'_> {
                 });
             });
         });
-        if self.finalize.is_some() {
+        if self.finalize().is_some() {
             stages.doc(|d| {
                 d.doc("$project", |p| p_value(p, |v| self.finalized(v)));
             });
@@ -92,7 +70,7 @@ impl MapReduce<'_> {
                 });
             }
         };
-        match self.out {
+        match self.out.target {
             Output::Inline => {}
             Output::Replace(db, coll) => {
                 stages.doc(|d| into(d, "$out", db, coll));
@@ -135,7 +113,7 @@ impl MapReduce<'_> {
                 });
             });
         });
-        if self.finalize.is_some() {
+        if self.finalize().is_some() {
             stages.doc(|d| {
                 d.doc("$project", |p| p_value(p, |v| self.finalized(v)));
             });
@@ -150,14 +128,14 @@ impl MapReduce<'_> {
             f.array("args", |a| {
                 args(a);
                 a.doc(|l| {
-                    l.raw_doc("$literal", self.scope.unwrap_or(RawDoc::empty()));
+                    l.raw_doc("$literal", self.scope().unwrap_or(RawDoc::empty()));
                 });
             });
             f.str("lang", "js");
         });
     }
     fn finalized(&self, d: &mut DocBuilder) {
-        let text = text_of(self.finalize.unwrap_or_default());
+        let text = text_of(self.finalize().unwrap_or_default());
         let names = self.scope_names();
         let body = format!(
             "function(key, value, scope) {{ {names} var v = ({text}\n)(key, value); return v === undefined ? null : v; }}"
@@ -191,7 +169,7 @@ impl MapReduce<'_> {
         b.str("init", "function(scope) { return { k: null, v: [], scope: scope }; }");
         b.array("initArgs", |a| {
             a.doc(|l| {
-                l.raw_doc("$literal", self.scope.unwrap_or(RawDoc::empty()));
+                l.raw_doc("$literal", self.scope().unwrap_or(RawDoc::empty()));
             });
         });
         b.str("accumulate", &accumulate);
@@ -210,7 +188,7 @@ impl MapReduce<'_> {
     /// `var x = scope["x"];` for each name.
     fn scope_names(&self) -> String {
         let name = |e: pando_bson::Elem<'_>| format!("var {0} = scope[\"{0}\"]; ", e.name());
-        self.scope.into_iter().flatten().filter(|e| is_identifier(e.name())).map(name).collect()
+        self.scope().into_iter().flatten().filter(|e| is_identifier(e.name())).map(name).collect()
     }
 }
 
@@ -229,14 +207,6 @@ fn text_of(function: &str) -> &str {
     function.trim().trim_end_matches(';').trim_end()
 }
 
-/// A function's text, if that is what it is.
-pub(crate) fn function_text(v: Value<'_>) -> Option<&str> {
-    match v {
-        Value::String(code) | Value::JavaScript(code) => Some(code),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -249,21 +219,32 @@ mod tests {
 
     #[test]
     fn each_argument_has_its_stage() {
-        let (query, scope) = (doc! { "a": 1 }.to_raw(), doc! { "x": 1, "no-name": 2 }.to_raw());
-        let all = MapReduce {
-            map: "function() { emit(1, x) };",
-            reduce: "function(k, v) { return v[0] } // the first",
-            finalize: Some("function(k, v) { return v }"),
-            scope: Some(&scope),
-            query: Some(&query),
-            sort: None,
-            limit: Some(3),
-            out: Output::Reduce(Some("d"), "c"),
+        let all = doc! {
+            "mapReduce": "c", "map": "function() { emit(1, x) };", "reduce": "function(k, v) { return v[0] } // the first",
+            "finalize": "function(k, v) { return v }", "scope": { "x": 1, "no-name": 2 }, "query": { "a": 1 },
+            "limit": 3, "out": { "reduce": "c", "db": "d" },
         };
-        let stages = ["$match", "$limit", "$project", "$unwind", "$group", "$project", "$merge"];
-        assert_eq!(names(&all.pipeline()), stages);
-        assert_eq!(all.scope_names(), "var x = scope[\"x\"]; ");
-        let plain = MapReduce { finalize: None, query: None, limit: None, out: Output::Inline, ..all };
-        assert_eq!(names(&plain.pipeline()), ["$project", "$unwind", "$group"]);
+        let args = |body: &RawDoc, check: &dyn Fn(&MapReduceArgs<'_>)| {
+            let (name, invoked_as) = ("mapReduce", "mapReduce");
+            let req = pando_command::Request {
+                name,
+                invoked_as,
+                db: "d",
+                body,
+                sequences: &[],
+                exhaust_allowed: false,
+                legacy: false,
+            };
+            check(&MapReduceArgs::parse(&req).unwrap());
+        };
+        args(&all.to_raw(), &|all| {
+            let stages = ["$match", "$limit", "$project", "$unwind", "$group", "$project", "$merge"];
+            assert_eq!(names(&all.pipeline()), stages);
+            assert_eq!(all.scope_names(), "var x = scope[\"x\"]; ");
+        });
+        let plain = doc! { "mapReduce": "c", "map": "m", "reduce": "r", "out": { "inline": 1 } };
+        args(&plain.to_raw(), &|plain| {
+            assert_eq!(names(&plain.pipeline()), ["$project", "$unwind", "$group"]);
+        });
     }
 }

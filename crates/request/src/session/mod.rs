@@ -1,0 +1,5 @@
+//! Commands about sessions, their transactions and cursors.
+
+pub mod kill_cursors;
+pub mod sessions;
+pub mod transactions;

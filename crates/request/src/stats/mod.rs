@@ -1,0 +1,7 @@
+//! Commands that measure and check what is stored.
+
+pub mod coll_stats;
+pub mod compact;
+pub mod data_size;
+pub mod db_stats;
+pub mod validate;
