@@ -7,6 +7,8 @@ use pando_bson::{Bson, Document, doc};
 use pando_command::COMMANDS;
 use pando_command::fail_point;
 use pando_command::params::Params;
+use pando_request::declare::table::arguments_of;
+use pando_request::session::sessions::Listed;
 
 const BOOL: K = K::CBool;
 const NUM: K = K::CNum;
@@ -51,10 +53,7 @@ const POSITIONS: K = K::List(&K::Spec(&[
     may!("appliedWallTime", K::CDate),
     may!("cfgver", NUM),
 ]));
-const SESSIONS: K =
-    K::List(&K::OneOf(&[K::SessionId, K::Spec(&[need!("id", K::CUuid), may!("uid", K::Bin)])]));
-
-/// Command, first argument, arguments.
+/// Command, first argument, arguments; those that the server declares as a table are drawn from there beside.
 #[rustfmt::skip]
 const FORMS: &[(&str, K, &[F])] = &[
     ("replSetHeartbeat", K::Word(&["rs", "rs", "x"]), &[
@@ -79,14 +78,14 @@ const FORMS: &[(&str, K, &[F])] = &[
     ("replSetAbortPrimaryCatchUp", K::N(1), &[]),
     ("appendOplogNote", K::N(1), &[need!("data", K::CObj), may!("maxClusterTime", K::CTs)]),
     ("fsync", K::N(1), &[may!("lock", BOOL), may!("async", BOOL), may!("fsyncLockAcquisitionTimeoutMillis", NUM)]),
-    ("profile", NUM, &[may!("slowms", NUM), may!("sampleRate", NUM), may!("filter", K::Filter)]),
-    ("killOp", K::N(1), &[need!("op", NUM)]),
-    ("killSessions", SESSIONS, &[]),
-    ("endSessions", SESSIONS, &[]),
-    ("refreshSessions", SESSIONS, &[]),
-    ("killAllSessions", K::List(&K::CObj), &[]),
-    ("killAllSessionsByPattern", K::List(&K::Spec(&[may!("lsid", K::SessionId), may!("uid", K::Bin), may!("users", K::CArr), may!("roles", K::CArr)])), &[]),
-    ("commitTransaction", K::N(1), &[need!("lsid", K::SessionId), need!("txnNumber", NUM), need!("autocommit", BOOL), may!("commitTimestamp", K::CTs), may!("recoveryToken", K::CObj)]),
+    ("profile", NUM, &[]),
+    ("killOp", K::N(1), &[]),
+    ("killSessions", K::N(1), &[]),
+    ("endSessions", K::N(1), &[]),
+    ("refreshSessions", K::N(1), &[]),
+    ("killAllSessions", K::N(1), &[]),
+    ("killAllSessionsByPattern", K::N(1), &[]),
+    ("commitTransaction", K::N(1), &[need!("lsid", K::SessionId), need!("txnNumber", NUM), need!("autocommit", BOOL)] ),
     ("abortTransaction", K::N(1), &[need!("lsid", K::SessionId), need!("txnNumber", NUM), need!("autocommit", BOOL)]),
     ("prepareTransaction", K::N(1), &[need!("lsid", K::SessionId), need!("txnNumber", NUM), need!("autocommit", BOOL)]),
     ("setDefaultRWConcern", K::N(1), &[may!("defaultReadConcern", K::ReadConcern), may!("defaultWriteConcern", K::WriteConcern), may!("comment", K::CAny)]),
@@ -103,7 +102,7 @@ const FORMS: &[(&str, K, &[F])] = &[
     ("voteAbortIndexBuild", K::CUuid, &[need!("hostAndPort", K::CStr), need!("reason", K::CStr)]),
     ("voteCommitIndexBuild", K::CUuid, &[need!("hostAndPort", K::CStr)]),
     ("setClusterParameter", K::Map(&K::CObj), &[]),
-    ("setUserWriteBlockMode", K::N(1), &[need!("global", BOOL)]),
+    ("setUserWriteBlockMode", K::N(1), &[]),
     ("setCommittedSnapshot", K::CTs, &[]),
     ("hello", K::N(1), &[may!("topologyVersion", K::Spec(&[need!("processId", K::CAny), need!("counter", NUM)])), may!("maxAwaitTimeMS", K::N(1)), may!("hostInfo", K::CAny), may!("client", K::CObj), may!("compression", K::CArr), may!("loadBalanced", BOOL)]),
     ("isMaster", K::N(1), &[may!("helloOk", K::CAny), may!("saslSupportedMechs", K::CAny), may!("speculativeAuthenticate", K::CObj)]),
@@ -133,9 +132,15 @@ impl Gen {
             "configureFailPoint" => self.fail_point(),
             _ => match FORMS.iter().find(|f| f.0 == name) {
                 Some((_, first, fields)) if !self.rng.once_in(10) => {
-                    let first = self.value(*first, 1);
+                    let first = match Listed::ALL.iter().find(|l| l.command() == name) {
+                        Some(list) => self.listed(list),
+                        None => self.value(*first, 1),
+                    };
                     let mut d = Document::from(vec![(name.to_owned(), first)]);
-                    for (k, v) in self.form(fields, 1).as_doc().cloned().unwrap_or_default() {
+                    let own =
+                        arguments_of(name).map(|table| self.declared(table, false, 1)).unwrap_or_default();
+                    let form = self.form(fields, 1).as_doc().cloned().unwrap_or_default();
+                    for (k, v) in own.into_iter().chain(form) {
                         if !d.contains(&k) {
                             d.push(k, v);
                         }

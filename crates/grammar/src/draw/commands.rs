@@ -5,6 +5,7 @@ use super::{Gen, Group, values};
 use crate::data;
 use pando_bson::{Bson, Document, doc};
 use pando_command::COMMANDS;
+use pando_request::declare::table::arguments_of;
 
 /// What a command may touch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -145,49 +146,7 @@ const BULK: &[F] = &[
     may!("ordered", BOOL),
     may!("errorsOnly", BOOL),
 ];
-const CREATE: &[F] = &[
-    may!("capped", BOOL),
-    may!("size", K::CNum),
-    may!("max", K::CNum),
-    may!(
-        "timeseries",
-        K::Spec(&[
-            need!("timeField", K::Field),
-            may!("metaField", K::Field),
-            may!("granularity", K::Word(&["seconds", "minutes", "hours", "x"])),
-            may!("bucketMaxSpanSeconds", K::CNum),
-            may!("bucketRoundingSeconds", K::CNum),
-        ]),
-    ),
-    may!(
-        "clusteredIndex",
-        K::OneOf(&[
-            BOOL,
-            K::Spec(&[
-                need!("key", K::IndexKey),
-                need!("unique", BOOL),
-                may!("name", K::IndexName),
-                may!("v", K::CInt),
-            ]),
-        ]),
-    ),
-    may!("expireAfterSeconds", K::CNum),
-    may!("viewOn", K::Fresh),
-    may!("pipeline", K::Pipeline),
-    may!("collation", K::Collation),
-    may!("validator", K::Filter),
-    may!("validationLevel", K::Word(&["off", "strict", "moderate", "x"])),
-    may!("validationAction", K::Word(&["error", "warn", "x"])),
-    may!("storageEngine", K::CObj),
-    may!("indexOptionDefaults", K::CObj),
-    may!("autoIndexId", BOOL),
-    may!("idIndex", K::Spec(&[need!("key", K::IndexKey), need!("name", K::IndexName)])),
-    may!("changeStreamPreAndPostImages", K::Spec(&[need!("enabled", BOOL)])),
-    may!("encryptedFields", K::CObj),
-    may!("temp", BOOL),
-    may!("writeConcern", K::WriteConcern),
-];
-const INDEX: K = K::Spec(&[
+pub(super) const INDEX: K = K::Spec(&[
     need!("key", K::IndexKey),
     need!("name", K::IndexName),
     may!("unique", BOOL),
@@ -210,67 +169,10 @@ const INDEX: K = K::Spec(&[
     may!("storageEngine", K::CObj),
     may!("prepareUnique", BOOL),
 ]);
-const CREATE_INDEXES: &[F] = &[
-    need!("indexes", K::List(&INDEX)),
-    may!("commitQuorum", K::OneOf(&[K::CInt, K::Word(&["votingMembers", "majority", "x"])])),
-    may!("ignoreUnknownIndexOptions", BOOL),
-    may!("writeConcern", K::WriteConcern),
-];
-const COLL_MOD: &[F] = &[
-    may!(
-        "index",
-        K::Spec(&[
-            may!("name", K::IndexName),
-            may!("keyPattern", K::IndexKey),
-            may!("expireAfterSeconds", K::CNum),
-            may!("hidden", BOOL),
-            may!("unique", BOOL),
-            may!("prepareUnique", BOOL),
-        ]),
-    ),
-    may!("validator", K::Filter),
-    may!("validationLevel", K::Word(&["off", "strict", "moderate", "x"])),
-    may!("validationAction", K::Word(&["error", "warn", "x"])),
-    may!("viewOn", K::Fresh),
-    may!("pipeline", K::Pipeline),
-    may!("expireAfterSeconds", K::OneOf(&[K::CNum, K::Word(&["off", "x"])])),
-    may!("timeseries", K::Spec(&[may!("granularity", K::Word(&["seconds", "minutes", "hours"]))])),
-    may!("changeStreamPreAndPostImages", K::Spec(&[need!("enabled", BOOL)])),
-    may!("cappedSize", K::CNum),
-    may!("cappedMax", K::CNum),
-    may!("dryRun", BOOL),
-    may!("collectionUUID", K::CUuid),
-    may!("writeConcern", K::WriteConcern),
-];
-const EXPLAIN: &[F] =
-    &[may!("verbosity", K::Word(&["queryPlanner", "executionStats", "allPlansExecution", "x"]))];
-const MAP_REDUCE: &[F] = &[
-    need!("map", K::Word(&["function() { emit(this.i, 1); }", "function() { emit(this.s, this); }", "x("])),
-    need!("reduce", K::Word(&["function(k, v) { return v.length; }", "function() { throw 1; }"])),
-    need!(
-        "out",
-        K::OneOf(&[K::Spec(&[need!("inline", K::N(1))]), K::Scratch, K::Spec(&[need!("merge", K::Scratch)])]),
-    ),
-    may!("query", K::Filter),
-    may!("sort", K::Sort),
-    may!("limit", K::CInt),
-    may!("finalize", K::Word(&["function(k, v) { return v; }"])),
-    may!("scope", K::CObj),
-    may!("jsMode", BOOL),
-    may!("verbose", BOOL),
-    may!("collation", K::Collation),
-];
-const LIST_COLLECTIONS: &[F] = &[
-    may!("filter", K::Filter),
-    may!("nameOnly", BOOL),
-    may!("authorizedCollections", BOOL),
-    may!("cursor", CURSOR),
-];
-const LIST_DATABASES: &[F] =
-    &[may!("filter", K::Filter), may!("nameOnly", BOOL), may!("authorizedDatabases", BOOL)];
 const FILTERED: &[F] = &[may!("query", K::Filter), may!("sort", K::Sort), may!("projection", K::Projection)];
 
-/// Command, class, first argument, arguments, arguments drawn now and then.
+/// Command, class, first argument, arguments, arguments drawn now and then. Where the server declares a command's arguments as a
+/// table, they are drawn from there, and here stands what every command may carry.
 type Row = (&'static str, Class, K, &'static [F], &'static [F]);
 
 #[rustfmt::skip]
@@ -279,18 +181,18 @@ const FORMS: &[Row] = &[
     ("find", Class::Read, K::Coll, FIND, FIND_RARE),
     ("count", Class::Read, K::Coll, COUNT, &[may!("readConcern", K::ReadConcern), may!("maxTimeMS", K::CNum)]),
     ("distinct", Class::Read, K::Coll, DISTINCT, &[may!("readConcern", K::ReadConcern), may!("hint", HINTED), may!("maxTimeMS", K::CNum)]),
-    ("explain", Class::Read, K::Command, EXPLAIN, &[may!("maxTimeMS", K::CNum)]),
-    ("mapReduce", Class::Read, K::Coll, MAP_REDUCE, &[may!("maxTimeMS", K::CNum)]),
-    ("listIndexes", Class::Read, K::Coll, &[], &[may!("cursor", CURSOR), may!("maxTimeMS", K::CNum)]),
-    ("listCollections", Class::Read, K::N(1), LIST_COLLECTIONS, &[may!("maxTimeMS", K::CNum)]),
-    ("listDatabases", Class::Read, K::N(1), LIST_DATABASES, &[may!("maxTimeMS", K::CNum)]),
+    ("explain", Class::Read, K::Command, &[], &[may!("maxTimeMS", K::CNum)]),
+    ("mapReduce", Class::Read, K::Coll, &[], &[may!("maxTimeMS", K::CNum)]),
+    ("listIndexes", Class::Read, K::Coll, &[], &[may!("maxTimeMS", K::CNum)]),
+    ("listCollections", Class::Read, K::N(1), &[], &[may!("maxTimeMS", K::CNum)]),
+    ("listDatabases", Class::Read, K::N(1), &[], &[may!("maxTimeMS", K::CNum)]),
     ("getMore", Class::Read, K::CNum, &[need!("collection", K::Coll), may!("batchSize", K::CInt), may!("maxTimeMS", K::CNum), may!("term", K::CNum)], &[]),
-    ("killCursors", Class::Read, K::Coll, &[need!("cursors", K::List(&K::CNum))], &[]),
-    ("collStats", Class::Read, K::Coll, &[may!("scale", K::CNum)], &[]),
-    ("dbStats", Class::Read, K::N(1), &[may!("scale", K::CNum), may!("freeStorage", K::CNum)], &[]),
-    ("dataSize", Class::Read, K::Ns, &[may!("keyPattern", K::IndexKey), may!("min", K::CObj), may!("max", K::CObj), may!("estimate", BOOL)], &[]),
+    ("killCursors", Class::Read, K::Coll, &[], &[]),
+    ("collStats", Class::Read, K::Coll, &[], &[]),
+    ("dbStats", Class::Read, K::N(1), &[], &[]),
+    ("dataSize", Class::Read, K::Ns, &[], &[]),
     ("dbHash", Class::Read, K::N(1), &[may!("collections", K::List(&K::Coll))], &[]),
-    ("validate", Class::Read, K::Coll, &[may!("full", BOOL), may!("background", BOOL), may!("repair", BOOL), may!("metadata", BOOL), may!("checkBSONConformance", BOOL)], &[]),
+    ("validate", Class::Read, K::Coll, &[], &[may!("checkBSONConformance", BOOL)]),
     ("planCacheClear", Class::Read, K::Coll, FILTERED, &[may!("collation", K::Collation)]),
     ("planCacheListFilters", Class::Read, K::Coll, &[], &[]),
     ("planCacheSetFilter", Class::Read, K::Fresh, FILTERED, &[may!("indexes", K::List(&K::IndexKey)), may!("collation", K::Collation)]),
@@ -300,16 +202,16 @@ const FORMS: &[Row] = &[
     ("delete", Class::Write, K::Scratch, DELETE, WRITE_RARE),
     ("findAndModify", Class::Write, K::Scratch, FIND_AND_MODIFY, WRITE_RARE),
     ("bulkWrite", Class::Write, K::N(1), BULK, WRITE_RARE),
-    ("create", Class::Ddl, K::Fresh, CREATE, &[]),
-    ("createIndexes", Class::Ddl, K::Fresh, CREATE_INDEXES, &[]),
-    ("collMod", Class::Ddl, K::Fresh, COLL_MOD, &[]),
-    ("drop", Class::Ddl, K::Fresh, &[], &[may!("writeConcern", K::WriteConcern), may!("collectionUUID", K::CUuid)]),
+    ("create", Class::Ddl, K::Fresh, &[], &[may!("writeConcern", K::WriteConcern)]),
+    ("createIndexes", Class::Ddl, K::Fresh, &[], &[may!("writeConcern", K::WriteConcern)]),
+    ("collMod", Class::Ddl, K::Fresh, &[], &[may!("writeConcern", K::WriteConcern)]),
+    ("drop", Class::Ddl, K::Fresh, &[], &[may!("writeConcern", K::WriteConcern)]),
     ("dropDatabase", Class::Ddl, K::N(1), &[], &[may!("writeConcern", K::WriteConcern)]),
-    ("dropIndexes", Class::Ddl, K::Fresh, &[need!("index", K::OneOf(&[K::IndexName, K::IndexKey, K::List(&K::IndexName), K::Word(&["*"])]))], &[may!("writeConcern", K::WriteConcern)]),
-    ("renameCollection", Class::Ddl, K::Ns, &[need!("to", K::Ns), may!("dropTarget", K::OneOf(&[BOOL, K::CUuid]))], &[may!("collectionUUID", K::CUuid), may!("writeConcern", K::WriteConcern)]),
-    ("convertToCapped", Class::Ddl, K::Fresh, &[need!("size", K::CNum)], &[may!("writeConcern", K::WriteConcern)]),
-    ("cloneCollectionAsCapped", Class::Ddl, K::Fresh, &[need!("toCollection", K::Fresh), need!("size", K::CNum)], &[may!("writeConcern", K::WriteConcern)]),
-    ("compact", Class::Ddl, K::Fresh, &[may!("force", BOOL)], &[]),
+    ("dropIndexes", Class::Ddl, K::Fresh, &[], &[may!("writeConcern", K::WriteConcern)]),
+    ("renameCollection", Class::Ddl, K::Ns, &[], &[may!("writeConcern", K::WriteConcern)]),
+    ("convertToCapped", Class::Ddl, K::Fresh, &[], &[may!("writeConcern", K::WriteConcern)]),
+    ("cloneCollectionAsCapped", Class::Ddl, K::Fresh, &[], &[may!("writeConcern", K::WriteConcern)]),
+    ("compact", Class::Ddl, K::Fresh, &[], &[]),
     ("reIndex", Class::Ddl, K::Fresh, &[], &[]),
 ];
 
@@ -392,9 +294,10 @@ impl Gen {
             true => FIND_AND_REMOVE,
             false => fields,
         };
-        let body = match class == Class::Ddl {
-            true => self.few_of(fields, depth),
-            false => self.form(fields, depth),
+        let body = match arguments_of(name) {
+            Some(table) => self.declared(table, class == Class::Ddl, depth).into(),
+            None if class == Class::Ddl => self.few_of(fields, depth),
+            None => self.form(fields, depth),
         };
         for (k, v) in body.as_doc().cloned().unwrap_or_default() {
             if !d.contains(&k) {

@@ -5,6 +5,7 @@
 
 mod admin;
 mod commands;
+mod declared;
 mod expressions;
 mod filters;
 pub mod kind;
