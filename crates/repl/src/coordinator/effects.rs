@@ -22,6 +22,8 @@ pub trait Effects: Send + Sync + 'static {
     /// This node's place in a configuration.
     fn locate_self(&self, config: Arc<ReplSetConfig>) -> BoxFuture<'_, Option<usize>>;
 
+    /// The set's commit point has moved on.
+    fn commit_point(&self, at: OpTime);
     /// Member state or writability changed: the write gate follows.
     fn state_changed(&self, change: &StateChange);
 

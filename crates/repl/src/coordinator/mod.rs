@@ -245,7 +245,9 @@ impl Coordinator {
                 return Some(action);
             }
             Action::CommitPoint(p) => {
-                self.progress.advance_committed(wire::to_data(p));
+                if self.progress.advance_committed(wire::to_data(p)) {
+                    self.effects.commit_point(p.op);
+                }
             }
             Action::HeartbeatReply { token, result } => inner.answers.give(token, Said::Heartbeat(result)),
             Action::VoteReply { token, result } => inner.answers.give(token, Said::Vote(result)),

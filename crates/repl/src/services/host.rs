@@ -292,6 +292,9 @@ impl Host {
 }
 
 impl ReplicaSetAware for Host {
+    fn name(&self) -> &'static str {
+        "workflows"
+    }
     fn on_step_up_complete(&self, term: Term) {
         let Some(host) = self.me.upgrade() else { return };
         let stop = Stop::default();

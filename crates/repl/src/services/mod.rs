@@ -5,7 +5,7 @@
 //!   step-down: instances are interrupted; their documents stay for the next primary
 //! ```
 //!
-//! * [`aware`] — hooks at every change of role, in order, each once;
+//! * [`aware`] — hooks at every change of role, at the commit point's, at rollbacks: one list, in order, each once;
 //! * [`host`] — runs workflows on a primary, and nowhere else; the only code that knows about stepping up and down;
 //! * [`drive`] — runs one workflow in one task, be it the host's or a command's;
 //! * [`store`] — what workflows need of the node.

@@ -124,6 +124,11 @@ impl Effects for ServerEffects {
         })
     }
 
+    fn commit_point(&self, at: OpTime) {
+        if let Ok(server) = self.server() {
+            server.replication.services().inspect(|s| s.hooks.commit_point(at));
+        }
+    }
     fn state_changed(&self, change: &StateChange) {
         let Ok(server) = self.server() else { return };
         let hooks = server.replication.services().map(|s| &s.hooks);
@@ -133,7 +138,6 @@ impl Effects for ServerEffects {
         } else if server.catalog.gate().is_open() {
             server.catalog.gate().close();
             server.abort_open_transactions();
-            server.catalog.yield_prepared();
             server.replication.progress.take_over(&server.replication.own_positions());
         }
         match change.to {
@@ -170,11 +174,7 @@ impl Effects for ServerEffects {
     fn become_writable(&self, term: Term) -> BoxFuture<'_, Result<Position>> {
         Box::pin(async move {
             let server = self.server()?;
-            server.replication.services().inspect(|s| s.hooks.step_up_begin(term));
-            server.replication.transitions.note(&server.instance.clients, "stepUp", 0);
-            server.replication.count_catch_up()?;
-            server.retryable.abort_partial();
-            server.catalog.lock_prepared()?;
+            server.replication.services().map_or(Ok(()), |s| s.hooks.step_up_begin(term))?;
             server.catalog.set_term(term);
             let op = server.replication.append_noop(&doc! { "msg": "new primary" }.to_raw())?;
             let at = DataPosition { op_time: op, wall: server.env.clock.wall_ms() };

@@ -19,6 +19,7 @@ use crate::Server;
 use pando_base::mutants::{Mutant as Planted, broken as planted};
 use pando_base::{Error, ErrorCode, Millis, Namespace, OpTime, Result, Timestamp, limits};
 use pando_bson::{Value, doc};
+use pando_catalog::observer::RolledBack;
 use pando_command::Param;
 use pando_env::Component;
 use pando_metrics::{Collector, Counter, Source, Value as MetricValue};
@@ -85,6 +86,32 @@ struct Summary<'a> {
 enum Redone {
     Replayed(u64),
     Fetched(u64),
+}
+
+/// Services hear once of the beginning and once of the end, whichever it is.
+struct Told<'a> {
+    replication: &'a Replication,
+    taken_back: bool,
+}
+
+impl<'a> Told<'a> {
+    fn begin(replication: &'a Replication) -> Told<'a> {
+        replication.services().inspect(|s| s.hooks.rollback_begin());
+        Told { replication, taken_back: false }
+    }
+    /// Own writes are undone, and all that follows from it in the data is done.
+    fn taken_back(&mut self) {
+        self.taken_back = true;
+        self.replication.services().inspect(|s| s.hooks.rollback_end(true));
+    }
+}
+
+impl Drop for Told<'_> {
+    fn drop(&mut self) {
+        if !self.taken_back {
+            self.replication.services().inspect(|s| s.hooks.rollback_end(false));
+        }
+    }
 }
 
 impl Rollbacks {
@@ -308,6 +335,7 @@ impl Server {
             return Ok(Done::Follows);
         }
         let started = self.env.clock.wall_ms();
+        let mut hooks = Told::begin(&self.replication);
         self.replication.stop_data_path().await?;
         self.env.log.info(Component::Rollback, 21611, "Starting rollback", |a| {
             a.str("syncSource", source);
@@ -350,6 +378,8 @@ impl Server {
         let stable = self.storage.stable();
         if way == Way::CopyAgain {
             self.give_data_up(common, stable).await?;
+            self.tell_observers(OpTime::NULL, &undone);
+            hooks.taken_back();
             return Ok(Done::Emptied(common));
         }
         self.catalog.forget_prepared();
@@ -371,7 +401,8 @@ impl Server {
             self.catalog.resume_builds().await?;
         }
         self.replication.progress.reset(point.at);
-        self.replication.services().inspect(|s| s.hooks.rollback());
+        self.tell_observers(common, &undone);
+        hooks.taken_back();
         self.replication.tell_rollback(Summary {
             started,
             source,
@@ -403,8 +434,18 @@ impl Server {
         );
         self.empty(common).await?;
         self.replication.rollbacks.copied_again.inc();
-        self.replication.services().inspect(|s| s.hooks.rollback());
         Ok(())
+    }
+    fn tell_observers(&self, to: OpTime, undone: &Undone) {
+        self.catalog.tell_rolled_back(&RolledBack {
+            to,
+            namespaces: &undone.namespaces,
+            ids: &undone.ids,
+            ids_incomplete: undone.ids_incomplete,
+            sessions: &undone.sessions,
+            config: undone.has_config(),
+            shard_identity: undone.has_shard_identity(),
+        });
     }
     /// This member holds nothing any more. Others may count on its entries up to `promised`.
     pub(crate) async fn empty(&self, promised: OpTime) -> Result<()> {

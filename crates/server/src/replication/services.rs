@@ -1,4 +1,12 @@
-//! This server's services of a primary: what the hooks call, and the data that workflows keep.
+//! This server's services: who is told of changes of role, of the commit point and of rollbacks, in which order, and the data
+//! that workflows keep. When they are told, and of what in the reverse order, says [`pando_repl::services::aware`].
+//!
+//! | service | what it does |
+//! |---|---|
+//! | `transitions` | step-up: figures of the change, and of what was fetched since the election |
+//! | `transactions` | step-up: transactions of earlier terms without an end are over; what is prepared holds its locks; step-down: no longer |
+//! | `housekeeping` | step-up: a new primary's debts to earlier ones; rollback: what is kept in memory of documents is read again |
+//! | `workflows` | step-up: they go on where their documents say; step-down, shutdown: they end here |
 
 use super::Replication;
 use crate::Server;
@@ -28,8 +36,49 @@ impl Services {
             options: demo::options,
         };
         let host = Host::new(server.env.clone(), Arc::new(Documents(weak())), vec![demo]);
-        let hooks = Hooks::new(vec![Arc::new(Housekeeping(weak())), host.clone()]);
+        let hooks = Hooks::new(in_order(weak(), host.clone()));
         Services { hooks, host }
+    }
+}
+
+/// Locks are taken before anybody writes, debts are paid before workflows go on.
+fn in_order(server: Weak<Server>, host: Arc<dyn ReplicaSetAware>) -> Vec<Arc<dyn ReplicaSetAware>> {
+    vec![
+        Arc::new(Transitions(server.clone())),
+        Arc::new(Transactions(server.clone())),
+        Arc::new(Housekeeping(server)),
+        host,
+    ]
+}
+
+struct Transitions(Weak<Server>);
+
+impl ReplicaSetAware for Transitions {
+    fn name(&self) -> &'static str {
+        "transitions"
+    }
+    fn on_step_up_begin(&self, _: Term) -> Result<()> {
+        let Some(server) = self.0.upgrade() else { return Ok(()) };
+        server.replication.transitions.note(&server.instance.clients, "stepUp", 0);
+        server.replication.count_catch_up()
+    }
+}
+
+struct Transactions(Weak<Server>);
+
+impl ReplicaSetAware for Transactions {
+    fn name(&self) -> &'static str {
+        "transactions"
+    }
+    fn on_step_up_begin(&self, _: Term) -> Result<()> {
+        let Some(server) = self.0.upgrade() else { return Ok(()) };
+        server.retryable.abort_partial();
+        server.catalog.lock_prepared()
+    }
+    /// Not while an attempt to step down may still fail: definitions must stand still on a primary.
+    fn on_step_down(&self) {
+        let Some(server) = self.0.upgrade() else { return };
+        server.catalog.yield_prepared();
     }
 }
 
@@ -37,6 +86,9 @@ impl Services {
 struct Housekeeping(Weak<Server>);
 
 impl ReplicaSetAware for Housekeeping {
+    fn name(&self) -> &'static str {
+        "housekeeping"
+    }
     fn on_step_up_complete(&self, _: Term) {
         let Some(server) = self.0.upgrade() else { return };
         server.env.clone().spawn("step-up", async move {
@@ -57,8 +109,8 @@ impl ReplicaSetAware for Housekeeping {
         });
     }
     /// What is kept in memory of the set's settings may be undone.
-    fn on_rollback(&self) {
-        let Some(server) = self.0.upgrade() else { return };
+    fn on_rollback_end(&self, taken_back: bool) {
+        let Some(server) = self.0.upgrade().filter(|_| taken_back) else { return };
         server.replication.cluster_time_keys.forget();
         server.index_builds.tell(index_builds::Event::RolledBack);
         if let Err(e) = server.settings.restore() {
@@ -135,5 +187,25 @@ impl Replication {
         let concern = Concern { want: Want::Majority, journaled };
         let waiter = |id| Event::Await(Waiter { id, target, concern });
         self.coordinator()?.ask(waiter).await.waited()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Workflows;
+    impl ReplicaSetAware for Workflows {
+        fn name(&self) -> &'static str {
+            "workflows"
+        }
+    }
+
+    #[test]
+    fn services_stand_in_the_order_that_is_documented() {
+        let rows = include_str!("services.rs").lines().filter_map(|l| l.strip_prefix("//! | `"));
+        let documented: Vec<&str> = rows.filter_map(|row| Some(row.split_once('`')?.0)).collect();
+        let hooks = Hooks::new(in_order(Weak::new(), Arc::new(Workflows)));
+        assert_eq!(hooks.names(), documented);
     }
 }

@@ -104,7 +104,6 @@ impl Server {
             }
         }
         gate.note_alone(waits.then(|| self.env.clock.mono().saturating_sub(from)));
-        self.catalog.yield_prepared();
         let log = self.storage.log();
         if let Err(e) = log.wait_durable(log.last()).await {
             return self.lifecycle.fatal("The log could not be synced at a change of role", &e.message);

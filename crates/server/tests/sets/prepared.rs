@@ -5,7 +5,7 @@ use pando_base::Timestamp;
 use pando_bson::{Binary, Bson, Document, doc};
 use pando_testserver::{Client, Set, is, pause, run, spawn};
 
-fn within(mut command: Document, session: u8, start: bool) -> Document {
+pub(crate) fn within(mut command: Document, session: u8, start: bool) -> Document {
     command.push("lsid", doc! { "id": Bson::Binary(Binary { subtype: 4, bytes: vec![session; 16] }) });
     command.push("txnNumber", 1i64);
     command.push("autocommit", false);
@@ -14,23 +14,23 @@ fn within(mut command: Document, session: u8, start: bool) -> Document {
     }
     command
 }
-fn put(id: i32, n: i32) -> Document {
+pub(crate) fn put(id: i32, n: i32) -> Document {
     doc! { "update": "c", "updates": [{ "q": { "_id": id }, "u": { "$set": { "n": n } } }] }
 }
-fn prepare(session: u8) -> Document {
+pub(crate) fn prepare(session: u8) -> Document {
     within(doc! { "prepareTransaction": 1, "$db": "admin", "writeConcern": majority() }, session, false)
 }
-fn commit(session: u8, at: Timestamp) -> Document {
+pub(crate) fn commit(session: u8, at: Timestamp) -> Document {
     let mut command = doc! { "commitTransaction": 1, "commitTimestamp": at, "$db": "admin" };
     command.push("writeConcern", doc! { "w": 3, "wtimeout": 30_000 });
     within(command, session, false)
 }
-fn abort(session: u8) -> Document {
+pub(crate) fn abort(session: u8) -> Document {
     let mut command = doc! { "abortTransaction": 1, "$db": "admin" };
     command.push("writeConcern", doc! { "w": 3, "wtimeout": 30_000 });
     within(command, session, false)
 }
-fn prepared_at(reply: &Document) -> Timestamp {
+pub(crate) fn prepared_at(reply: &Document) -> Timestamp {
     match reply.get("prepareTimestamp") {
         Some(Bson::Timestamp(at)) => *at,
         _ => panic!("not prepared: {reply:?}"),
@@ -198,6 +198,30 @@ fn a_set_with_an_arbiter_prepares_nothing() {
         let no_arbiters = "'prepareTransaction' is not supported for replica sets with arbiters";
         assert_eq!((code(&refused), text(&refused)), (148, no_arbiters));
         assert_eq!(code(&c.run(within(put(0, 1), 1, false)).await), 251, "it ended with that");
+        set.shut_down().await;
+    });
+}
+
+#[test]
+fn an_attempt_to_step_down_that_fails_leaves_the_definitions_of_what_is_prepared_alone() {
+    run(async {
+        let set = Set::of(3).await;
+        let (mut c, first, _) = two_prepared(&set).await;
+        c.ok(abort(2)).await;
+        let secondaries = set.secondaries().await;
+        for s in &secondaries {
+            set.fail_point(*s, "stopReplProducer", true).await;
+        }
+        c.ok(insert(9, doc! { "w": 1 })).await;
+        let down = doc! { "replSetStepDown": 60, "secondaryCatchUpPeriodSecs": 1, "$db": "admin" };
+        assert_eq!(code(&c.run(down).await), 262);
+        let drop = doc! { "drop": "c", "maxTimeMS": 500, "writeConcern": { "w": 1 } };
+        assert_eq!(code(&c.run(drop).await), 50, "it waits for the decision");
+        for s in &secondaries {
+            set.fail_point(*s, "stopReplProducer", false).await;
+        }
+        c.ok(commit(1, first)).await;
+        assert_eq!(n_of(&mut c, 1).await, Some(10));
         set.shut_down().await;
     });
 }
