@@ -26,6 +26,7 @@ pub trait Scripts: Send + Sync {
 pub struct FunctionId(pub u32);
 
 /// A function's text, compiled when it is called.
+#[derive(Clone)]
 pub(crate) struct Script {
     pub(crate) code: String,
 }

@@ -17,6 +17,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// One output field of a `$group`: what is evaluated per document, and what collects it per group.
+#[derive(Clone)]
 pub(crate) struct AccSpec {
     pub(crate) field: Box<str>,
     name: &'static str,
@@ -33,6 +34,7 @@ impl AccSpec {
     }
 }
 
+#[derive(Clone)]
 enum Arg {
     Unary(Expr),
     /// `{sortBy, output}`.
@@ -42,6 +44,7 @@ enum Arg {
     },
 }
 
+#[derive(Clone)]
 enum Make {
     Plain(fn() -> Box<dyn Accumulator>),
     N { name: &'static str, kind: NKind, n: Expr },

@@ -12,6 +12,7 @@ use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, RawDoc, Value};
 use std::sync::Arc;
 
 /// A parsed `$accumulator`.
+#[derive(Clone)]
 pub(super) struct ScriptSpec {
     functions: Arc<Functions>,
     init_args: Option<Expr>,

@@ -35,6 +35,7 @@ use pando_bson::{ArrayBuilder, DocBuilder, RawDoc, Value};
 use std::fmt;
 
 /// A compiled expression.
+#[derive(Clone)]
 pub enum Expr {
     Const(Val<'static>),
     /// A path of `$$ROOT`.
@@ -52,6 +53,7 @@ pub enum Expr {
 /// Arguments' values to the result's.
 pub type NaryFn = for<'v> fn(&[Val<'v>], &Call<'_>) -> Result<Val<'v>>;
 
+#[derive(Clone)]
 pub struct Nary {
     pub(crate) name: &'static str,
     f: NaryFn,
@@ -83,8 +85,25 @@ pub struct Call<'a> {
     pub ctx: &'a QueryCtx,
 }
 
+/// Every operator that can be cloned is able to clone its box.
+pub trait CloneOp {
+    fn boxed_clone(&self) -> Box<dyn Op>;
+}
+
+impl<T: Op + Clone + 'static> CloneOp for T {
+    fn boxed_clone(&self) -> Box<dyn Op> {
+        Box::new(self.clone())
+    }
+}
+
+impl Clone for Box<dyn Op> {
+    fn clone(&self) -> Box<dyn Op> {
+        (**self).boxed_clone()
+    }
+}
+
 /// An operator that evaluates its own arguments.
-pub trait Op: Send + Sync {
+pub trait Op: CloneOp + Send + Sync {
     fn name(&self) -> &'static str;
     fn eval<'s>(&'s self, scope: &Scope<'s>) -> Result<Val<'s>>;
     /// The argument expressions. [`parts!`] writes this and `parts_mut`.

@@ -13,7 +13,7 @@ use pando_base::{ErrorCode, Result};
 use std::sync::Arc;
 
 /// What `$geoNear` adds to documents.
-#[derive(Clone, Debug)]
+#[derive(PartialEq, Clone, Debug)]
 pub struct NearOutput {
     pub distance_field: String,
     pub multiplier: f64,

@@ -6,6 +6,7 @@ use super::subject::Subject;
 use fancy_regex::{RegexBuilder, Result};
 use pando_base::limits;
 
+#[derive(Clone)]
 pub(super) struct Backtracking {
     exact: fancy_regex::Regex,
     /// Matches at least where the exact one does.

@@ -14,10 +14,12 @@ use std::fmt;
 use translate::{Translated, translate};
 
 /// A compiled pattern.
+#[derive(Clone)]
 pub struct Regex {
     tier: Tier,
 }
 
+#[derive(Clone)]
 enum Tier {
     /// The subject contains this.
     Contains(String),

@@ -10,7 +10,7 @@ use pando_bson::{ArrayBuilder, DocBuf, Elem, ElementType, RawDoc, Value};
 use std::sync::Arc;
 
 /// Makes sort keys of one pattern, one after another.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct SortKeys {
     pattern: Arc<SortPattern>,
     /// Per part, its path components.

@@ -1,8 +1,7 @@
 //! `$addFields` and its other name `$set`.
 
 use super::shape::Shape;
-use super::transform::invalid;
-use super::{Stage, Transform, TransformStage};
+use super::transform::{Transform, invalid};
 use crate::expr::ParseCtx;
 use pando_base::{Error, Result};
 use pando_bson::{Elem, Value};
@@ -20,9 +19,4 @@ pub(super) fn transform(e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<Transform> 
         ));
     };
     Ok(Transform::Shape(Shape::add_fields(spec, p).map_err(|e| invalid(name, e))?))
-}
-
-pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Stage>>) -> Result<()> {
-    out.push(Box::new(TransformStage { transform: transform(e, p)? }));
-    Ok(())
 }

@@ -1,7 +1,7 @@
 //! Questions about measurements, turned into questions about their buckets.
 
-use super::match_forward::{conditions, joined};
-use super::unpack_bucket::Series;
+use super::conditions::{conditions, joined};
+use super::unpack_bucket::UnpackBucket;
 use crate::ctx::QueryCtx;
 use crate::matcher::{BUCKET_HOLDS, is_askable};
 use crate::timeseries::{TimeSeries, id_seconds};
@@ -100,10 +100,10 @@ fn field_of(v: Value<'_>) -> Option<&str> {
 }
 
 impl Ask {
-    pub(super) fn of(series: &Series<'_>, ctx: &QueryCtx) -> Ask {
+    pub(super) fn of(series: &UnpackBucket, ctx: &QueryCtx) -> Ask {
         Ask {
-            time: series.time_field.to_owned(),
-            meta: series.meta_field.map(str::to_owned),
+            time: series.time_field.clone(),
+            meta: series.meta_field.clone(),
             span_ms: series.span_secs.map(|n| n.saturating_mul(1000)),
             collated: ctx.collation.is_some(),
         }

@@ -1,13 +1,14 @@
 //! `$_internalBoundedSort`: a `$sort` by time over buckets that come nearly in order. Rows wait only until no later bucket
 //! can hold an earlier one; when too many wait, it goes on as any sort.
 
-use super::bucket_order::Frontier;
-use super::sort::SortAsked;
-use super::{Needs, Row, RunEnv, Stage, Step, Upstream};
-use crate::ctx::QueryCtx;
+use super::bucket_frontier::Frontier;
+use super::row::Row;
+use super::running::{Running, Start};
+use super::step::Step;
+use super::upstream::Upstream;
 use crate::sort::{SortKeys, SortedRows, Sorter, SpillSpace};
-use pando_base::Result;
 use pando_base::limits::{BOUNDED_SORT_SLACK_ROWS, SORT_MEMORY_BYTES_MAX};
+use pando_base::{Error, Result};
 use pando_bson::Value;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -19,8 +20,7 @@ const WAITING_BYTES: usize = SORT_MEMORY_BYTES_MAX;
 #[cfg(test)]
 const WAITING_BYTES: usize = 16 * 1024;
 
-struct BoundedSort {
-    asked: SortAsked,
+pub(super) struct BoundedSort {
     keys: SortKeys,
     time_field: String,
     frontier: Arc<Frontier>,
@@ -73,27 +73,26 @@ impl Waiting {
     }
 }
 
-pub(super) fn stage(
-    asked: SortAsked,
-    frontier: Arc<Frontier>,
-    time_field: &str,
-    ctx: &QueryCtx,
-) -> Box<dyn Stage> {
-    Box::new(BoundedSort {
-        keys: SortKeys::new(asked.pattern.clone(), ctx.collation.clone()),
-        left: asked.limit,
-        asked,
-        time_field: time_field.to_owned(),
-        frontier,
-        spill: None,
-        waiting: BinaryHeap::new(),
-        bytes: 0,
-        arrived: 0,
-        state: State::Merging,
-    })
-}
-
 impl BoundedSort {
+    pub(super) fn start(
+        keys: SortKeys,
+        limit: Option<u64>,
+        time_field: String,
+        run: &Start<'_>,
+    ) -> Result<BoundedSort> {
+        let frontier = run.frontier.clone().ok_or_else(|| Error::internal("no buckets to follow"))?;
+        Ok(BoundedSort {
+            keys,
+            left: limit,
+            time_field,
+            frontier,
+            spill: run.spill(),
+            waiting: BinaryHeap::new(),
+            bytes: 0,
+            arrived: 0,
+            state: State::Merging,
+        })
+    }
     fn take(&mut self, row: Row) -> Result<()> {
         let time = match row.doc().get(&self.time_field) {
             Some(Value::DateTime(ms)) => ms,
@@ -156,7 +155,7 @@ impl BoundedSort {
     }
 }
 
-impl Stage for BoundedSort {
+impl Running for BoundedSort {
     fn held_bytes(&self) -> usize {
         let sorted = match &self.state {
             State::Filling(sorter) => sorter.held_bytes(),
@@ -164,10 +163,6 @@ impl Stage for BoundedSort {
             State::Merging | State::Draining => 0,
         };
         self.bytes + sorted
-    }
-    fn start(&mut self, env: &RunEnv) -> Result<()> {
-        self.spill = env.spill.clone();
-        Ok(())
     }
     fn next(&mut self, up: &mut Upstream<'_>) -> Result<Step> {
         loop {
@@ -204,11 +199,6 @@ impl Stage for BoundedSort {
                     });
                 }
             }
-        }
-    }
-    fn needs(&self, needs: &mut Needs) {
-        for part in &self.asked.pattern.parts {
-            needs.add(&part.path);
         }
     }
 }

@@ -2,7 +2,12 @@
 
 use super::bucket::is_path_or_expression;
 use super::granularity::Granularity;
-use super::{Needs, Row, RunEnv, Stage, Step, Upstream};
+use super::needs::Needs;
+use super::parsed::{Compiled, Parsed};
+use super::row::Row;
+use super::running::{Running, Start};
+use super::step::Step;
+use super::upstream::Upstream;
 use crate::accumulator::{self, AccSpec, Accumulator};
 use crate::collation::Collation;
 use crate::ctx::QueryCtx;
@@ -17,11 +22,20 @@ use pando_bson::keystring::KeyBuilder;
 use pando_bson::{Decimal128, DocBuf, DocBuilder, Elem, Value};
 use std::sync::Arc;
 
-struct BucketAuto {
+/// Documents sorted and cut into so many buckets.
+#[derive(Clone, PartialEq)]
+pub(crate) struct BucketAuto(Compiled<Cuts>);
+
+#[derive(Clone)]
+struct Cuts {
     group_by: Expr,
     buckets: i32,
     accs: Vec<AccSpec>,
     granularity: Option<Granularity>,
+}
+
+struct Bucketing {
+    spec: Cuts,
     spill: Option<Arc<dyn SpillSpace>>,
     state: State,
 }
@@ -79,7 +93,7 @@ fn bucket_count(v: Value<'_>) -> Result<i32> {
     Ok(n)
 }
 
-pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Stage>>) -> Result<()> {
+pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<BucketAuto> {
     let Value::Document(spec) = e.value() else {
         return Err(Error::location(
             40240,
@@ -134,8 +148,7 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
             vec![accumulator::parse("count", &count.finish(), p)?]
         }
     };
-    out.push(Box::new(BucketAuto { group_by, buckets, accs, granularity, spill: None, state: State::Fresh }));
-    Ok(())
+    Ok(BucketAuto(Compiled(Cuts { group_by, buckets, accs, granularity })))
 }
 
 fn outputs(d: &pando_bson::RawDoc, p: &mut ParseCtx<'_>) -> Result<Vec<AccSpec>> {
@@ -213,9 +226,26 @@ fn rounded(g: &Granularity, v: &Val<'static>, up: bool) -> Result<Val<'static>> 
     })
 }
 
-impl BucketAuto {
+impl Parsed for BucketAuto {
+    fn start(self, run: &mut Start<'_>) -> Result<Box<dyn Running>> {
+        Ok(Box::new(Bucketing { spec: self.0.0, spill: run.spill(), state: State::Fresh }))
+    }
+    fn optimize(&mut self, ctx: &QueryCtx) -> Result<()> {
+        self.0.group_by.optimize(ctx)?;
+        self.0.accs.iter_mut().try_for_each(|a| a.optimize(ctx))
+    }
+    fn needs(&self, needs: &mut Needs) {
+        let mut complete = self.0.group_by.dependencies(needs.paths());
+        for acc in &self.0.accs {
+            complete &= acc.needs(needs.paths());
+        }
+        if complete { needs.settle() } else { needs.whole() }
+    }
+}
+
+impl Bucketing {
     fn value_of(&self, row: &Bytes, ctx: &QueryCtx) -> Result<Val<'static>> {
-        Ok(self.group_by.eval_doc(pando_bson::RawDoc::trusted(row), ctx)?.into_owned())
+        Ok(self.spec.group_by.eval_doc(pando_bson::RawDoc::trusted(row), ctx)?.into_owned())
     }
     fn fill(&self, sorter: &mut Sorter<Bytes>, count: &mut u64, up: &mut Upstream<'_>) -> Result<bool> {
         let mut key = KeyBuilder::default();
@@ -223,7 +253,7 @@ impl BucketAuto {
             match up.next()? {
                 Step::Row(row) => {
                     let v = self.value_of(row.bytes(), up.ctx())?;
-                    if self.granularity.is_some() {
+                    if self.spec.granularity.is_some() {
                         number(&v)?;
                     }
                     key.clear();
@@ -244,7 +274,7 @@ impl BucketAuto {
     }
     fn add(&mut self, bucket: &mut Bucket, (v, row): (Val<'static>, Bytes), ctx: &QueryCtx) -> Result<()> {
         let scope = Scope::new(pando_bson::RawDoc::trusted(&row), ctx);
-        for (spec, acc) in self.accs.iter_mut().zip(&mut bucket.accs) {
+        for (spec, acc) in self.spec.accs.iter_mut().zip(&mut bucket.accs) {
             spec.feed(&mut **acc, &scope)?;
         }
         bucket.max = v;
@@ -256,7 +286,7 @@ impl BucketAuto {
         let compare = |a: &Val<'_>, b: &Val<'_>| {
             ctx.compare(a.value().unwrap_or(Value::Null), b.value().unwrap_or(Value::Null))
         };
-        if let Some(g) = self.granularity.clone() {
+        if let Some(g) = self.spec.granularity.clone() {
             let boundary = rounded(&g, &bucket.max, true)?;
             while let Some(row) = next.take_if(|n| compare(&n.0, &boundary).is_lt()) {
                 number(&row.0)?;
@@ -283,14 +313,14 @@ impl BucketAuto {
     fn next_bucket(&mut self, c: &mut Cutting, ctx: &QueryCtx) -> Result<Option<Row>> {
         let Some(first) = c.ahead.take() else { return Ok(None) };
         c.made += 1;
-        let accs = self.accs.iter().map(|s| s.start(&Val::Missing, ctx)).collect::<Result<Vec<_>>>()?;
+        let accs = self.spec.accs.iter().map(|s| s.start(&Val::Missing, ctx)).collect::<Result<Vec<_>>>()?;
         let mut bucket = Bucket { min: first.0.clone(), max: first.0.clone(), accs };
-        if let Some(g) = &self.granularity {
+        if let Some(g) = &self.spec.granularity {
             let low = rounded(g, &first.0, false)?;
             bucket.min = c.last_max.take().unwrap_or(low);
         }
         self.add(&mut bucket, first, ctx)?;
-        let last = c.made == self.buckets;
+        let last = c.made == self.spec.buckets;
         let mut taken = 1;
         while (last || taken < c.size)
             && let Some(row) = self.next_row(c, ctx)?
@@ -304,13 +334,13 @@ impl BucketAuto {
     }
     fn output(&self, mut bucket: Bucket) -> Result<Row> {
         let mut b = DocBuilder::new();
-        if !self.accs.iter().any(|a| &*a.field == "_id") {
+        if !self.spec.accs.iter().any(|a| &*a.field == "_id") {
             b.doc("_id", |d| {
                 d.value("min", bucket.min.value().unwrap_or(Value::Null));
                 d.value("max", bucket.max.value().unwrap_or(Value::Null));
             });
         }
-        for (spec, acc) in self.accs.iter().zip(&mut bucket.accs) {
+        for (spec, acc) in self.spec.accs.iter().zip(&mut bucket.accs) {
             acc.result()?.put_to(&mut b, &spec.field);
         }
         let doc: DocBuf = b.finish();
@@ -319,17 +349,13 @@ impl BucketAuto {
     }
 }
 
-impl Stage for BucketAuto {
+impl Running for Bucketing {
     fn held_bytes(&self) -> usize {
         match &self.state {
             State::Filling(sorter, _) => sorter.held_bytes(),
             State::Cutting(c) => c.rows.held_bytes(),
             State::Fresh | State::Done => 0,
         }
-    }
-    fn start(&mut self, env: &RunEnv) -> Result<()> {
-        self.spill = env.spill.clone();
-        Ok(())
     }
     fn next(&mut self, up: &mut Upstream<'_>) -> Result<Step> {
         loop {
@@ -343,7 +369,7 @@ impl Stage for BucketAuto {
                         self.state = State::Filling(sorter, count);
                         return Ok(Step::NeedYield);
                     }
-                    let size = (count as f64 / f64::from(self.buckets)).round().max(1.0) as u64;
+                    let size = (count as f64 / f64::from(self.spec.buckets)).round().max(1.0) as u64;
                     let mut c =
                         Cutting { rows: sorter.finish()?, size, made: 0, ahead: None, last_max: None };
                     c.ahead = self.next_row(&mut c, up.ctx())?;
@@ -357,16 +383,5 @@ impl Stage for BucketAuto {
                 State::Done => return Ok(Step::Eof),
             }
         }
-    }
-    fn optimize(&mut self, ctx: &QueryCtx) -> Result<()> {
-        self.group_by.optimize(ctx)?;
-        self.accs.iter_mut().try_for_each(|a| a.optimize(ctx))
-    }
-    fn needs(&self, needs: &mut Needs) {
-        let mut complete = self.group_by.dependencies(needs.paths());
-        for acc in &self.accs {
-            complete &= acc.needs(needs.paths());
-        }
-        if complete { needs.settle() } else { needs.whole() }
     }
 }

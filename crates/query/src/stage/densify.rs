@@ -4,10 +4,15 @@
 //! the whole collection). Between two documents of a partition, one is made for each step of the grid that begins at
 //! the lower bound.
 
-use super::null_array;
-use super::sort::sort;
+use super::element::null_array;
+use super::needs::Needs;
+use super::parsed::{Compiled, Parsed};
+use super::row::Row;
+use super::running::{Running, Start};
+use super::sort::Sort;
+use super::step::Step;
 use super::unwind::write_with;
-use super::{Needs, Row, Stage, Step, Upstream};
+use super::upstream::Upstream;
 use crate::collation::Collation;
 use crate::ctx::QueryCtx;
 use crate::date::{self, Unit, Zone};
@@ -48,7 +53,7 @@ impl Point {
     }
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 enum Range {
     Full,
     Partition,
@@ -56,16 +61,18 @@ enum Range {
     Between(Point, Point),
 }
 
-struct Spec {
+/// Documents for the steps of a sequence that are missing.
+#[derive(Clone, PartialEq)]
+pub(crate) struct Densify {
     field: FieldPath,
     partition_by: Vec<FieldPath>,
-    step: Number,
+    step: Compiled<Number>,
     unit: Option<Unit>,
-    range: Range,
+    range: Compiled<Range>,
 }
 
-struct Densify {
-    spec: Spec,
+struct Densifying {
+    spec: Densify,
     /// Of each partition, the fields that name it and the grid point that comes next.
     partitions: BTreeMap<Box<[u8]>, Track>,
     bytes: usize,
@@ -98,11 +105,11 @@ struct Run {
     then: Option<Row>,
 }
 
-impl Spec {
+impl Densify {
     /// Step number `n` of the grid.
     fn grid(&self, origin: Point, n: i64) -> Result<Point> {
         Ok(match origin {
-            Point::Number(o) => Point::Number(o + self.step * number(n)),
+            Point::Number(o) => Point::Number(o + *self.step * number(n)),
             Point::Date(ms) => {
                 let by = self.step.truncate_i64().and_then(|s| s.checked_mul(n));
                 let unit = self.unit.unwrap_or(Unit::Millisecond);
@@ -193,9 +200,9 @@ fn number(n: i64) -> Number {
     i32::try_from(n).map_or(Number::Long(n), Number::Int)
 }
 
-impl Densify {
-    fn new(spec: Spec) -> Densify {
-        Densify {
+impl Densifying {
+    fn new(spec: Densify) -> Densifying {
+        Densifying {
             spec,
             partitions: BTreeMap::new(),
             bytes: 0,
@@ -221,7 +228,7 @@ impl Densify {
         self.first.get_or_insert(at);
         self.last = Some(at);
         if !self.partitions.contains_key(&key) {
-            let origin = match self.spec.range {
+            let origin = match *self.spec.range {
                 Range::Between(low, _) => low,
                 Range::Full => self.first.unwrap_or(at),
                 Range::Partition => at,
@@ -237,7 +244,7 @@ impl Densify {
             self.partitions.insert(key.clone(), Track { names, origin, next: 0 });
             self.order.push(key.clone());
         }
-        let (end, inclusive) = match self.spec.range {
+        let (end, inclusive) = match *self.spec.range {
             Range::Between(_, high) if !at.less(high) => (high, false),
             _ => (at, false),
         };
@@ -247,9 +254,10 @@ impl Densify {
 
     /// With explicit bounds partitions come one after another: the one before is finished when the next begins.
     fn close_previous(&mut self, key: &[u8]) -> Result<()> {
-        if let Range::Between(..) = self.spec.range {
+        if let Range::Between(..) = *self.spec.range {
             let before = self.current.replace(key.into());
-            if let (Some(before), Range::Between(_, high)) = (before.filter(|b| **b != *key), self.spec.range)
+            if let (Some(before), Range::Between(_, high)) =
+                (before.filter(|b| **b != *key), *self.spec.range)
             {
                 self.run = Some(Run { key: before, end: high, inclusive: false, then: None });
                 while let Some(row) = self.step()? {
@@ -283,7 +291,7 @@ impl Densify {
             if let Some(row) = &run.then
                 && let Some(at) = self.spec.point(row.doc())?
             {
-                track.next = match self.spec.range {
+                track.next = match *self.spec.range {
                     Range::Between(low, _) if at.less(low) => track.next,
                     // Values of a partition begin its grid anew at each document.
                     Range::Between(..) | Range::Full | Range::Partition => {
@@ -306,7 +314,7 @@ impl Densify {
     /// Behind the last document: partitions go on to the end of the range.
     fn next_to_finish(&mut self, ctx: &QueryCtx) -> Result<bool> {
         if self.finish.is_none() {
-            let mut keys: Vec<Box<[u8]>> = match self.spec.range {
+            let mut keys: Vec<Box<[u8]>> = match *self.spec.range {
                 Range::Partition => Vec::new(),
                 Range::Full if self.spec.partition_by.is_empty() => Vec::new(),
                 Range::Full => self.order.clone(),
@@ -324,7 +332,7 @@ impl Densify {
             self.finish = Some(keys);
         }
         let Some(key) = self.finish.as_mut().and_then(Vec::pop) else { return Ok(false) };
-        let (end, inclusive) = match (self.spec.range, self.last) {
+        let (end, inclusive) = match (*self.spec.range, self.last) {
             (Range::Between(_, high), _) => (high, false),
             (_, Some(last)) => (last, true),
             (_, None) => return Ok(false),
@@ -334,7 +342,7 @@ impl Densify {
     }
 }
 
-impl Stage for Densify {
+impl Running for Densifying {
     fn next(&mut self, up: &mut Upstream<'_>) -> Result<Step> {
         loop {
             if let Some(row) = self.out.pop_front() {
@@ -359,6 +367,12 @@ impl Stage for Densify {
                 }
             }
         }
+    }
+}
+
+impl Parsed for Densify {
+    fn start(self, _: &mut Start<'_>) -> Result<Box<dyn Running>> {
+        Ok(Box::new(Densifying::new(self)))
     }
     fn needs(&self, needs: &mut Needs) {
         needs.whole();
@@ -480,7 +494,7 @@ fn parse_bounds(v: Value<'_>, step: Number, unit: Option<Unit>) -> Result<Range>
     }
 }
 
-pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Stage>>) -> Result<()> {
+pub(super) fn parse(e: Elem<'_>, _: &mut ParseCtx<'_>) -> Result<Densify> {
     let Value::Document(spec) = e.value() else {
         return Err(Error::failed_to_parse(format!(
             "The $densify stage specification must be an object, found {}",
@@ -526,14 +540,20 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
     if partitions.contains(&field) {
         return Err(Error::location(5_733_306, "DocGenerator cannot include field that is being densified"));
     }
-    let mut order = DocBuilder::new();
-    if !matches!(range, Range::Full) {
-        for name in &partitions {
-            order.i32(name, 1);
+    let (step, range) = (Compiled(step), Compiled(range));
+    Ok(Densify { field: path, partition_by, step, unit, range })
+}
+
+impl Densify {
+    /// The order that documents have to come in.
+    pub(super) fn order(&self) -> Result<Sort> {
+        let mut order = DocBuilder::new();
+        if !matches!(*self.range, Range::Full) {
+            for path in &self.partition_by {
+                order.i32(&path.dotted(), 1);
+            }
         }
+        order.i32(&self.field.dotted(), 1);
+        Ok(Sort::by(SortPattern::parse(&order.finish())?))
     }
-    order.i32(field, 1);
-    out.push(sort(SortPattern::parse(&order.finish())?, p.ctx));
-    out.push(Box::new(Densify::new(Spec { field: path, partition_by, step, unit, range })));
-    Ok(())
 }

@@ -3,8 +3,17 @@
 //! Documents go in by rounds. In each round every pipeline is pulled until it asks for a document beyond the round,
 //! which it is told by "yield": so the input is read once and only one round of it is held.
 
-use super::foreign::{deeper, refuse_elsewhere};
-use super::{Input, Needs, Pipeline, PipelineSource, RanStage, Row, RunEnv, Runner, Stage, Step, Upstream};
+use super::held::RanStage;
+use super::needs::Needs;
+use super::parsed::Parsed;
+use super::pipeline::Pipeline;
+use super::row::Row;
+use super::runner::Runner;
+use super::running::{Running, Start};
+use super::sources::PipelineSource;
+use super::step::{Input, Step};
+use super::sub_pipeline::{deeper, refuse_elsewhere};
+use super::upstream::Upstream;
 use crate::ctx::QueryCtx;
 use crate::expr::{ParseCtx, check_field_name};
 use crate::plan::no_text_score;
@@ -14,7 +23,13 @@ use pando_base::{Error, ErrorCode, HashMap, Result};
 use pando_bson::{ArrayBuilder, DocBuilder, Elem, RawDoc, Value};
 use std::collections::hash_map::Entry;
 
-struct Facet {
+/// Several pipelines by name, over the same documents.
+#[derive(Clone, PartialEq)]
+pub(crate) struct Facet {
+    pub(super) facets: Vec<(Box<str>, Pipeline)>,
+}
+
+struct Faceting {
     facets: Vec<Branch>,
     /// The documents of this round.
     round: Vec<Row>,
@@ -28,8 +43,7 @@ struct Facet {
 
 struct Branch {
     name: Box<str>,
-    pipeline: Option<Pipeline>,
-    runner: Option<Runner>,
+    runner: Runner,
     /// Documents of the round it has taken.
     taken: usize,
     /// Documents of the rounds before.
@@ -82,10 +96,10 @@ fn no_array(f: Elem<'_>) -> Error {
     Error::location(40170, text)
 }
 
-pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Stage>>) -> Result<()> {
+pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<Facet> {
     let spec = spec_of(e)?;
     let ctx = deeper(p.ctx)?;
-    let mut facets: Vec<Branch> = Vec::new();
+    let mut facets: Vec<(Box<str>, Pipeline)> = Vec::new();
     let mut places: HashMap<&str, usize> = HashMap::default();
     for f in spec {
         check_field_name(f.name())?;
@@ -104,16 +118,7 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
                 "$currentOp must be run against the 'admin' database with {aggregate: 1}",
             ));
         }
-        let branch = Branch {
-            name: f.name().into(),
-            pipeline: Some(pipeline),
-            runner: None,
-            taken: 0,
-            took: 0,
-            shown: Vec::new(),
-            ended: false,
-            out: ArrayBuilder::new(),
-        };
+        let branch = (f.name().into(), pipeline);
         match places.entry(f.name()) {
             Entry::Occupied(at) => facets[*at.get()] = branch,
             Entry::Vacant(free) => {
@@ -122,16 +127,7 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
             }
         }
     }
-    out.push(Box::new(Facet {
-        facets,
-        round: Vec::new(),
-        round_bytes: 0,
-        giving: None,
-        input_done: false,
-        output_bytes: 0,
-        done: false,
-    }));
-    Ok(())
+    Ok(Facet { facets })
 }
 
 fn check_objects(name: &str, stages: &RawDoc) -> Result<()> {
@@ -185,11 +181,11 @@ impl Input for Round<'_> {
     }
 }
 
-impl Facet {
+impl Faceting {
     /// Pulls a branch as far as the round goes; false when it wants to yield in between.
     fn give(&mut self, at: usize) -> Result<bool> {
         let branch = &mut self.facets[at];
-        let runner = branch.runner.as_mut().ok_or_else(|| Error::internal("not started"))?;
+        let runner = &mut branch.runner;
         while !branch.ended {
             let mut input =
                 Round { rows: &self.round, taken: &mut branch.taken, last: self.input_done, starved: false };
@@ -236,15 +232,41 @@ impl Facet {
     }
 }
 
-impl Stage for Facet {
-    fn start(&mut self, env: &RunEnv) -> Result<()> {
-        for branch in &mut self.facets {
-            let pipeline = branch.pipeline.take().ok_or_else(|| Error::internal("started twice"))?;
-            branch.shown = pipeline.is_shown();
-            branch.runner = Some(pipeline.start(env)?);
+impl Parsed for Facet {
+    fn start(self, run: &mut Start<'_>) -> Result<Box<dyn Running>> {
+        let mut facets = Vec::with_capacity(self.facets.len());
+        for (name, pipeline) in self.facets {
+            let shown = pipeline.is_shown();
+            let (runner, out) = (pipeline.start(run.env)?, ArrayBuilder::new());
+            facets.push(Branch { name, runner, taken: 0, took: 0, shown, ended: false, out });
         }
-        Ok(())
+        Ok(Box::new(Faceting {
+            facets,
+            round: Vec::new(),
+            round_bytes: 0,
+            giving: None,
+            input_done: false,
+            output_bytes: 0,
+            done: false,
+        }))
     }
+    fn optimize(&mut self, _: &QueryCtx) -> Result<()> {
+        self.facets.iter_mut().try_for_each(|(_, p)| p.optimize())
+    }
+    fn needs(&self, needs: &mut Needs) {
+        for (_, pipeline) in &self.facets {
+            let mut own = Needs::default();
+            pipeline.add_needs(&mut own);
+            match own.fields() {
+                Some(fields) => needs.paths().extend(fields),
+                None => return needs.whole(),
+            }
+        }
+        needs.settle();
+    }
+}
+
+impl Running for Faceting {
     fn next(&mut self, up: &mut Upstream<'_>) -> Result<Step> {
         if self.done {
             return Ok(Step::Eof);
@@ -278,33 +300,18 @@ impl Stage for Facet {
         }
         Ok(Step::Row(b.finish().into()))
     }
-    fn optimize(&mut self, _: &QueryCtx) -> Result<()> {
-        self.facets.iter_mut().filter_map(|b| b.pipeline.as_mut()).try_for_each(Pipeline::optimize)
-    }
-    fn needs(&self, needs: &mut Needs) {
-        for branch in &self.facets {
-            let Some(pipeline) = &branch.pipeline else { continue };
-            let mut own = Needs::default();
-            pipeline.add_needs(&mut own);
-            match own.fields() {
-                Some(fields) => needs.paths().extend(fields),
-                None => return needs.whole(),
-            }
-        }
-        needs.settle();
-    }
     fn facets(&self) -> Vec<(u64, Vec<RanStage>)> {
         let of = |b: &Branch| {
-            let ran = b.runner.as_ref().map(Runner::ran).unwrap_or_default();
+            let ran = b.runner.ran();
             (b.took, ran.into_iter().zip(&b.shown).filter(|(_, shown)| **shown).map(|(r, _)| r).collect())
         };
         self.facets.iter().map(of).collect()
     }
     fn held_bytes(&self) -> usize {
-        let runners = self.facets.iter().filter_map(|b| b.runner.as_ref());
+        let runners = self.facets.iter().map(|b| &b.runner);
         self.round_bytes + self.output_bytes + runners.map(|r| r.held_bytes() as usize).sum::<usize>()
     }
     fn save(&mut self) {
-        self.facets.iter_mut().filter_map(|b| b.runner.as_mut()).for_each(Runner::save);
+        self.facets.iter_mut().for_each(|b| b.runner.save());
     }
 }

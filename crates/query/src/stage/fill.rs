@@ -1,6 +1,6 @@
 //! `$fill`: a `$setWindowFields` for what is filled by a method, then an `$addFields` for values.
 
-use super::null_array;
+use super::element::null_array;
 use crate::expr::ParseCtx;
 use pando_base::{Error, Result};
 use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc, Value};

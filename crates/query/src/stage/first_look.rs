@@ -2,7 +2,8 @@
 //! each, whose names are stages; and of the stages that name collections or hold pipelines, whether those are where they
 //! belong. So a mistake of that kind in the last stage is told before any other in the first one.
 
-use super::{facet, lookup_spec, not_one_field, registry, sinks, stage_spec, union_with};
+use super::element::{not_one_field, stage_spec};
+use super::{facet, lookup_spec, registry, sinks, union_with};
 use crate::ctx::QueryCtx;
 use pando_base::{Error, Result};
 use pando_bson::{Elem, RawDoc, Value};

@@ -3,40 +3,21 @@
 //! A [`Foreign`] stands for one collection (or what is below a view) for the time of a run. It opens a snapshot
 //! when something is read and lets go of it on [`Foreign::save`]; a [`Sub`] is one run of a pipeline over it.
 
-use super::{Input, Pipeline, PipelineSource, Row, RunEnv, Runner, Step};
-use crate::collation::Collation;
-use crate::ctx::QueryCtx;
+use super::collections::{Collections, Target};
+use super::join_stats::JoinStats;
+use super::pipeline::Pipeline;
+use super::row::Row;
+use super::runner::Runner;
+use super::running::{RunEnv, Start};
+use super::sources::PipelineSource;
+use super::step::{Input, Step};
 use crate::exec::{self, Executor, Quota, Resources};
-use crate::plan::{PlanNode, Query};
+use crate::plan::Query;
 use crate::source::{CollectionInfo, Source};
 use bytes::Bytes;
-use pando_base::limits::SUB_PIPELINE_DEPTH_MAX;
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{ArrayBuilder, DocBuf, RawDoc};
-use std::collections::BTreeSet;
 use std::sync::Arc;
-
-/// The collections of a server, all read as of the same point.
-pub trait Collections: Send + Sync {
-    /// What a name stands for now.
-    fn resolve(&self, ns: &str) -> Result<Target>;
-    /// What a first stage about the collection says; `None` for stages that do not go into a sub-pipeline.
-    fn about(&self, _ns: &str, _stage: &PipelineSource) -> Result<Option<Vec<DocBuf>>> {
-        Ok(None)
-    }
-    /// `None` when there is no such collection.
-    fn open(&self, ns: &str) -> Result<Option<Box<dyn Source>>>;
-}
-
-/// A collection, and the stages of the view that was named if one was.
-#[derive(Clone, Debug)]
-pub struct Target {
-    pub ns: String,
-    /// An array of stages.
-    pub view: Option<DocBuf>,
-    /// The view's.
-    pub collation: Option<Arc<Collation>>,
-}
 
 /// Steps of a plan between two chances for others to run.
 const STEPS_PER_TURN: u32 = 1024;
@@ -53,54 +34,9 @@ pub(super) struct Foreign {
     pub(super) stats: JoinStats,
 }
 
-/// What was read of another collection.
-#[derive(Clone, Debug, Default)]
-pub struct JoinStats {
-    pub docs: u64,
-    pub keys: u64,
-    pub collection_scans: u64,
-    pub indexes: BTreeSet<String>,
-}
-
-impl JoinStats {
-    /// Adds a plan that has run.
-    fn add(&mut self, exec: &Executor, info: &CollectionInfo) {
-        let stats = exec.stats();
-        self.docs += stats.total_docs_examined();
-        self.keys += stats.total_keys_examined();
-        if let Some(plan) = exec.plan() {
-            self.add_scans(plan, info);
-        }
-    }
-    /// Adds documents found through an index without a plan.
-    pub(super) fn add_probe(&mut self, found: u64, index: &str) {
-        self.keys += found;
-        self.docs += found;
-        if !self.indexes.contains(index) {
-            self.indexes.insert(index.to_owned());
-        }
-    }
-    fn add_scans(&mut self, plan: &PlanNode, info: &CollectionInfo) {
-        let index = match plan {
-            PlanNode::CollScan(_) => {
-                self.collection_scans += 1;
-                None
-            }
-            PlanNode::IdHack { .. } => info.indexes.iter().position(|i| i.is_id_index()),
-            PlanNode::IxScan(s) => Some(s.index),
-            PlanNode::DistinctScan(d) => Some(d.scan.index),
-            PlanNode::GeoNear(n) => Some(n.index),
-            _ => None,
-        };
-        if let Some(i) = index.and_then(|i| info.indexes.get(i)) {
-            self.indexes.insert(i.name.clone());
-        }
-        plan.inputs().iter().for_each(|n| self.add_scans(n, info));
-    }
-}
-
 impl Foreign {
-    pub(super) fn new(env: &RunEnv, ctx: &QueryCtx, name: &str) -> Result<Foreign> {
+    pub(super) fn new(run: &Start<'_>, name: &str) -> Result<Foreign> {
+        let (env, ctx) = (run.env, run.ctx);
         let collections =
             env.collections.clone().ok_or_else(|| Error::internal("no other collections here"))?;
         let target = collections.resolve(&format!("{}.{name}", ctx.vars.db))?;
@@ -147,7 +83,7 @@ impl Foreign {
     /// Starts a pipeline.
     pub(super) fn run(&mut self, mut pipeline: Pipeline) -> Result<Sub> {
         let from = match pipeline.source() {
-            PipelineSource::Documents(docs) => Feed::Docs(docs.eval(&pipeline.ctx)?.into_iter()),
+            PipelineSource::Documents(docs) => Feed::Docs(docs.eval(&pipeline.ctx())?.into_iter()),
             PipelineSource::Collection => {
                 let ns = self.target.ns.clone();
                 let spill = self.env.spill.clone();
@@ -158,7 +94,7 @@ impl Foreign {
                     }
                     Some(source) => {
                         let find = pipeline.take_find();
-                        let q = pipeline.ctx.clone();
+                        let q = pipeline.ctx().clone();
                         let query = find.into_query(&ns, source.collection(), &q, None)?;
                         Feed::plan(query, source, spill)?
                     }
@@ -267,66 +203,4 @@ impl Sub {
             runner.save();
         }
     }
-}
-
-/// The context inside a sub-pipeline; 232 when that is too deep.
-pub(super) fn deeper(ctx: &QueryCtx) -> Result<QueryCtx> {
-    let mut inner = ctx.clone();
-    let vars = Arc::make_mut(&mut inner.vars);
-    vars.depth += 1;
-    if vars.depth > SUB_PIPELINE_DEPTH_MAX {
-        return Err(Error::new(
-            ErrorCode::MaxSubPipelineDepthExceeded,
-            format!("Maximum number of nested sub-pipelines exceeded. Limit is {SUB_PIPELINE_DEPTH_MAX}"),
-        ));
-    }
-    Ok(inner)
-}
-
-/// An array of objects, as sub-pipelines are given.
-pub(super) fn stages_array<'v>(v: pando_bson::Value<'v>) -> Result<&'v RawDoc> {
-    use pando_bson::Value;
-    let Value::Array(stages) = v else {
-        return Err(Error::type_mismatch("'pipeline' option must be specified as an array"));
-    };
-    if stages.iter().any(|s| !matches!(s.value(), Value::Document(_))) {
-        return Err(Error::type_mismatch("Each element of the 'pipeline' array must be an object"));
-    }
-    Ok(stages)
-}
-
-/// The pipeline starts with `$documents`, so it reads no collection.
-pub(super) fn starts_with_documents(stages: &RawDoc) -> bool {
-    let first = stages.iter().next().and_then(|s| s.value().as_doc()?.first());
-    first.is_some_and(|e| e.name() == "$documents")
-}
-
-/// Refuses stages that write or read what is no collection.
-pub(super) fn refuse_stages(stages: &RawDoc, code: i32, stage: &str) -> Result<()> {
-    for s in stages {
-        let Some(name) = s.value().as_doc().and_then(|d| d.first()).map(|e| e.name()) else { continue };
-        refuse_elsewhere(name)?;
-        // A change stream is told by the first of the stages that it stands for.
-        let shown = if name == "$changeStream" { "$_internalChangeStreamOplogMatch" } else { name };
-        if super::sinks::is_sink(name) || name == "$changeStream" {
-            return Err(Error::location(
-                code,
-                format!("{shown} is not allowed within a {stage}'s sub-pipeline"),
-            ));
-        }
-    }
-    Ok(())
-}
-
-/// Stages that are for one special namespace, where no sub-pipeline is.
-pub(super) fn refuse_elsewhere(name: &str) -> Result<()> {
-    let text = match name {
-        "$currentOp" => "$currentOp must be run against the 'admin' database with {aggregate: 1}",
-        "$listSessions" => "$listSessions may only be run against config.system.sessions",
-        "$listLocalSessions" => {
-            "$listLocalSessions must be run against the database with {aggregate: 1}, not a collection"
-        }
-        _ => return Ok(()),
-    };
-    Err(Error::new(ErrorCode::InvalidNamespace, text))
 }

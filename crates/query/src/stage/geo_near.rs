@@ -1,6 +1,13 @@
 //! `$geoNear`: what is near a place, nearest first, with the distance added. It becomes the find plan below the pipeline.
 
-use super::{FindPart, Needs, Stage, Step, Upstream, matching, sort};
+use super::conditions;
+use super::distances::Distances;
+use super::matching::Match;
+use super::needs::Needs;
+use super::parsed::{Compiled, Parsed};
+use super::running::{Running, Start};
+use super::sort::Sort;
+use super::spec::Stage;
 use crate::ctx::QueryCtx;
 use crate::expr::{Expr, FieldPath, ParseCtx};
 use crate::geo::NearQuery;
@@ -13,7 +20,7 @@ use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc, Value};
 use std::sync::Arc;
 
 /// A `$geoNear` on its way into a query.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct NearPart {
     /// `{$near: <place>, $maxDistance: …}`
     near: DocBuf,
@@ -23,8 +30,6 @@ pub struct NearPart {
     /// `None` when a stage behind adds it.
     output: Option<Arc<NearOutput>>,
 }
-
-struct GeoNear(NearPart);
 
 pub(super) fn misplaced() -> Error {
     Error::location(40603, "$geoNear is only valid as the first stage in an optimized pipeline")
@@ -37,7 +42,7 @@ const GONE: [(&str, i32, &str); 3] = [
     ("start", 50856, "$geoNear no longer supports the 'start' argument."),
 ];
 
-pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Stage>>) -> Result<()> {
+pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<NearPart> {
     let (Value::Document(spec) | Value::Array(spec)) = e.value() else {
         return Err(Error::location(10065, "invalid parameter: expected an object ($geoNear)"));
     };
@@ -80,8 +85,7 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
     };
     let near = near_doc(place, spherical, spec, p.ctx)?;
     let output = Arc::new(NearOutput { distance_field, multiplier, place_field });
-    out.push(Box::new(GeoNear(NearPart { near, key, query, output: Some(output) })));
-    Ok(())
+    Ok(NearPart { near, key, query, output: Some(output) })
 }
 
 fn field(spec: &RawDoc, name: &str, code: i32, text: &str) -> Result<Option<String>> {
@@ -136,6 +140,37 @@ fn near_doc(place: Value<'_>, spherical: bool, spec: &RawDoc, ctx: &QueryCtx) ->
 }
 
 impl NearPart {
+    /// As it is written; without `distanceField` when a stage behind adds it.
+    fn text(&self) -> DocBuf {
+        let mut b = DocBuilder::new();
+        b.doc("$geoNear", |d| {
+            for e in &*self.near {
+                match e.name() {
+                    "$near" | "$nearSphere" => {
+                        d.doc("near", |d| {
+                            d.value("$const", e.value());
+                        });
+                        d.bool("spherical", e.name() == "$nearSphere");
+                    }
+                    name => {
+                        d.value(name.trim_start_matches('$'), e.value());
+                    }
+                }
+            }
+            if let Some(key) = &self.key {
+                d.str("key", key);
+            }
+            d.raw_doc("query", &self.query);
+            if let Some(output) = &self.output {
+                d.str("distanceField", &output.distance_field);
+                d.f64("distanceMultiplier", output.multiplier);
+                if let Some(place) = &output.place_field {
+                    d.str("includeLocs", place);
+                }
+            }
+        });
+        b.finish()
+    }
     pub(super) fn into_query(self, ns: &str, info: &CollectionInfo, ctx: &QueryCtx) -> Result<Query> {
         let key = match self.key {
             Some(key) => key,
@@ -161,10 +196,10 @@ impl NearPart {
 /// enough are unpacked, and measurements sorted.
 pub(super) fn on_buckets(
     part: &NearPart,
-    unpack: Box<dyn Stage>,
+    unpack: Stage,
     key_of_source: impl Fn(&str) -> Option<String>,
     ctx: &QueryCtx,
-) -> Result<Vec<Box<dyn Stage>>> {
+) -> Result<Vec<Stage>> {
     let refused = |code, text| Err(Error::location(code, text));
     let Some(key) = &part.key else {
         return refused(5_892_921, "Must specify 'key' option for $geoNear on a time-series collection");
@@ -177,20 +212,22 @@ pub(super) fn on_buckets(
     let near = Arc::new(NearQuery::parse(&part.near)?);
     let field = output.distance_field.clone();
     let path = Path::new(key);
-    let distances =
-        |keeps_all| Box::new(Distances { near: near.clone(), path: path.clone(), output, keeps_all });
+    let distances = |keeps_all| {
+        let stage = Distances { near: Compiled(near.clone()), path: path.clone(), output, keeps_all };
+        Stage::new(stage.text(), stage)
+    };
     if let Some(key) = key_of_source(key) {
         let part = NearPart { key: Some(key), output: None, ..part.clone() };
-        return Ok(vec![Box::new(GeoNear(part)), unpack, distances(true)]);
+        return Ok(vec![Stage::hidden(part.text(), part), unpack, distances(true)]);
     }
     let mut stages = Vec::new();
     if let Some(filter) = around(key, &near) {
-        stages.push(matching::stage(&filter, ctx)?);
+        stages.push(Stage::hidden(conditions::text(&filter), Match::new(&filter, ctx)?));
     }
     let mut by_distance = DocBuilder::new();
     by_distance.i32(&field, 1);
-    let sorted = sort::sort(SortPattern::parse(&by_distance.finish())?, ctx);
-    stages.extend([unpack, distances(false) as Box<dyn Stage>, sorted]);
+    let sort = Sort::by(SortPattern::parse(&by_distance.finish())?);
+    stages.extend([unpack, distances(false), Stage::hidden(sort.text(), sort)]);
     Ok(stages)
 }
 
@@ -215,47 +252,6 @@ fn around(key: &str, near: &NearQuery) -> Option<DocBuf> {
         d.str("field", key);
     });
     Some(b.finish())
-}
-
-/// Adds to each measurement how near it is.
-struct Distances {
-    near: Arc<NearQuery>,
-    path: Path,
-    output: Arc<NearOutput>,
-    /// The buckets have been chosen already.
-    keeps_all: bool,
-}
-
-impl Stage for Distances {
-    fn next(&mut self, up: &mut Upstream<'_>) -> Result<Step> {
-        loop {
-            let row = match up.next()? {
-                Step::Row(row) => row,
-                other => return Ok(other),
-            };
-            let Some(found) = self.near.measure(row.doc(), &self.path) else {
-                if self.keeps_all {
-                    return Ok(Step::Row(row));
-                }
-                continue;
-            };
-            if self.keeps_all || self.near.accepts(&found) {
-                return Ok(Step::Row(self.output.added_to(row.doc(), &found).into()));
-            }
-        }
-    }
-    fn needs(&self, needs: &mut Needs) {
-        needs.whole();
-    }
-    fn shown(&self) -> Option<DocBuf> {
-        let mut b = DocBuilder::new();
-        b.doc("$_internalComputeGeoNearDistance", |d| {
-            d.elems_of(&self.near.source);
-            d.str("key", self.path.dotted()).str("distanceField", &self.output.distance_field);
-            d.f64("distanceMultiplier", self.output.multiplier);
-        });
-        Some(b.finish())
-    }
 }
 
 /// The field of the only index on places: `2d` counts first.
@@ -284,18 +280,11 @@ pub(super) fn no_collection(ns: &str) -> Error {
     )
 }
 
-impl Stage for GeoNear {
-    fn next(&mut self, _: &mut Upstream<'_>) -> Result<Step> {
+impl Parsed for NearPart {
+    fn start(self, _: &mut Start<'_>) -> Result<Box<dyn Running>> {
         Err(misplaced())
     }
     fn needs(&self, needs: &mut Needs) {
         needs.whole();
-    }
-    fn push_down(&mut self, find: &mut FindPart) -> bool {
-        find.near = Some(self.0.clone());
-        true
-    }
-    fn as_near(&self) -> Option<&NearPart> {
-        Some(&self.0)
     }
 }

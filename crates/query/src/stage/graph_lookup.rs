@@ -6,9 +6,15 @@
 use super::foreign::{Foreign, Sub};
 use super::local_values::visit_path;
 use super::lookup_spec::parse_from;
-use super::match_forward::same_root;
+use super::needs::Needs;
+use super::parsed::{Compiled, Origin, Parsed};
+use super::paths::same_root;
+use super::pipeline::Pipeline;
+use super::row::Row;
+use super::running::{Running, Start};
+use super::step::Step;
 use super::unwind::write_with;
-use super::{Needs, Pipeline, Row, RunEnv, Stage, Step, Upstream};
+use super::upstream::Upstream;
 use crate::collation::Collation;
 use crate::ctx::QueryCtx;
 use crate::expr::{Expr, FieldPath, ParseCtx, Val};
@@ -21,10 +27,12 @@ use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, Elem, ElementType, RawDoc, Va
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-struct Spec {
+/// Documents with those that they lead to.
+#[derive(Clone, PartialEq)]
+pub(crate) struct GraphLookup {
     from: String,
     as_path: FieldPath,
-    start_with: Expr,
+    start_with: Compiled<Expr>,
     connect_from: FieldPath,
     connect_to: FieldPath,
     max_depth: Option<i64>,
@@ -32,8 +40,8 @@ struct Spec {
     restrict: Option<DocBuf>,
 }
 
-struct GraphLookup {
-    spec: Spec,
+struct Searching {
+    spec: GraphLookup,
     ctx: QueryCtx,
     foreign: Option<Foreign>,
     search: Option<Search>,
@@ -72,7 +80,7 @@ fn max_depth(v: Value<'_>) -> Result<i64> {
     })
 }
 
-pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Stage>>) -> Result<()> {
+pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<GraphLookup> {
     let Value::Document(spec) = e.value() else {
         return Err(Error::failed_to_parse(format!(
             "the $graphLookup stage specification must be an object, but found {}",
@@ -136,10 +144,16 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
             "$graphLookup requires 'from', 'as', 'startWith', 'connectFromField', and 'connectToField' to be specified.",
         ));
     };
-    let spec =
-        Spec { from, as_path, start_with, connect_from, connect_to, max_depth: depth, depth_field, restrict };
-    out.push(Box::new(GraphLookup { spec, ctx: p.ctx.clone(), foreign: None, search: None }));
-    Ok(())
+    Ok(GraphLookup {
+        from,
+        as_path,
+        start_with: Compiled(start_with),
+        connect_from,
+        connect_to,
+        max_depth: depth,
+        depth_field,
+        restrict,
+    })
 }
 
 fn check_from(name: &str, p: &ParseCtx<'_>) -> Result<String> {
@@ -179,7 +193,7 @@ impl Search {
         }
         Ok(())
     }
-    fn meet(&mut self, row: &Row, spec: &Spec, ctx: &QueryCtx, ns: &str) -> Result<()> {
+    fn meet(&mut self, row: &Row, spec: &GraphLookup, ctx: &QueryCtx, ns: &str) -> Result<()> {
         let doc = row.doc();
         let id = doc.get("_id").ok_or_else(|| {
             Error::location(
@@ -213,7 +227,7 @@ impl Search {
     }
 }
 
-impl Spec {
+impl GraphLookup {
     /// What the frontier asks for. Null does not stand for a missing field here.
     fn filter(&self, frontier: &[Val<'static>]) -> DocBuf {
         let to = self.connect_to.dotted();
@@ -252,7 +266,7 @@ impl Spec {
     }
 }
 
-impl GraphLookup {
+impl Searching {
     fn begin(&self, row: Row, ctx: &QueryCtx) -> Result<Search> {
         let start = self.spec.start_with.eval_doc(row.doc(), ctx)?.into_owned();
         let mut search = Search {
@@ -333,11 +347,25 @@ impl GraphLookup {
     }
 }
 
-impl Stage for GraphLookup {
-    fn start(&mut self, env: &RunEnv) -> Result<()> {
-        self.foreign = Some(Foreign::new(env, &self.ctx, &self.spec.from)?);
-        Ok(())
+impl Parsed for GraphLookup {
+    fn start(self, run: &mut Start<'_>) -> Result<Box<dyn Running>> {
+        let foreign = Some(Foreign::new(run, &self.from)?);
+        Ok(Box::new(Searching { spec: self, ctx: run.ctx.clone(), foreign, search: None }))
     }
+    fn needs(&self, needs: &mut Needs) {
+        if !self.start_with.dependencies(needs.paths()) {
+            needs.whole();
+        }
+    }
+    fn optimize(&mut self, ctx: &QueryCtx) -> Result<()> {
+        self.start_with.optimize(ctx)
+    }
+    fn origin(&self, path: &str) -> Option<Origin> {
+        (!same_root(&self.as_path.dotted(), path)).then(|| Origin::same(path))
+    }
+}
+
+impl Running for Searching {
     fn next(&mut self, up: &mut Upstream<'_>) -> Result<Step> {
         let mut foreign = self.foreign.take().ok_or_else(|| Error::internal("not started"))?;
         let mut search = self.search.take();
@@ -345,17 +373,6 @@ impl Stage for GraphLookup {
         self.search = search;
         self.foreign = Some(foreign);
         step
-    }
-    fn optimize(&mut self, ctx: &QueryCtx) -> Result<()> {
-        self.spec.start_with.optimize(ctx)
-    }
-    fn needs(&self, needs: &mut Needs) {
-        if !self.spec.start_with.dependencies(needs.paths()) {
-            needs.whole();
-        }
-    }
-    fn leaves_alone(&self, path: &str) -> bool {
-        !same_root(&self.spec.as_path.dotted(), path)
     }
     fn save(&mut self) {
         if let Some(sub) = self.search.as_mut().and_then(|s| s.sub.as_mut()) {

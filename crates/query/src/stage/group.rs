@@ -4,9 +4,14 @@
 //! the group keeps the first `_id` as it was. What does not fit in memory leaves in sorted partial results that are
 //! merged at the end.
 
-use super::bucket_ends::Extremes;
 use super::group_table::{GROUP_OVERHEAD_BYTES, GroupTable};
-use super::{Held, Needs, Origin, Row, RunEnv, Stage, Step, Upstream};
+use super::held::Held;
+use super::needs::Needs;
+use super::parsed::{Compiled, Origin, Parsed};
+use super::row::Row;
+use super::running::{Running, Start};
+use super::step::Step;
+use super::upstream::Upstream;
 use crate::accumulator::{self, AccSpec, Accumulator};
 use crate::collation::Collation;
 use crate::ctx::QueryCtx;
@@ -22,7 +27,24 @@ use pando_bson::keystring::{Directions, KeyBuilder};
 use pando_bson::{DocBuilder, Elem, RawDoc, Value};
 use std::sync::Arc;
 
-pub(super) struct Group {
+/// A document for each group of documents.
+#[derive(Clone, PartialEq)]
+pub(crate) struct Group {
+    id: Compiled<GroupId>,
+    accs: Compiled<Vec<AccSpec>>,
+    /// Somebody asks what is known of rows: their bytes alone do not do.
+    pub(super) reads_facts: bool,
+}
+
+/// What a `$group` looks at.
+pub(super) struct Extremes {
+    /// Its `_id` is made of these.
+    pub(super) by: Vec<String>,
+    /// Paths whose least or greatest value it gives.
+    pub(super) of: Vec<String>,
+}
+
+struct Grouping {
     id: GroupId,
     accs: Vec<AccSpec>,
     reads_facts: bool,
@@ -50,6 +72,7 @@ impl Used {
     }
 }
 
+#[derive(Clone)]
 enum GroupId {
     One(Expr),
     /// An object of expressions. What is missing becomes null if there is just one, and is left out among several.
@@ -83,7 +106,7 @@ const ACCUMULATOR_BYTES: usize = 96;
 /// Share of the memory that sorting partial results may take.
 const SPILL_SORT_BYTES: usize = GROUP_BYTES_MAX / 4;
 
-pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Stage>>) -> Result<()> {
+pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<Group> {
     let Value::Document(spec) = e.value() else {
         return Err(Error::location(15947, "a group's fields must be specified in an object"));
     };
@@ -116,15 +139,7 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
         accs.push(accumulator::parse(name, acc, p)?);
     }
     let id = id.ok_or_else(|| Error::location(15955, "a group specification must include an _id"))?;
-    out.push(Box::new(Group {
-        id,
-        accs,
-        reads_facts: false,
-        spill: None,
-        used: Used::default(),
-        state: State::Fresh,
-    }));
-    Ok(())
+    Ok(Group { id: Compiled(id), accs: Compiled(accs), reads_facts: false })
 }
 
 fn parse_id(v: Value<'_>, p: &mut ParseCtx<'_>) -> Result<GroupId> {
@@ -174,6 +189,76 @@ impl GroupId {
             GroupId::One(e) => vec![e],
             GroupId::Fields(fields) => fields.iter_mut().map(|(_, e)| e).collect(),
         }
+    }
+}
+
+impl Group {
+    /// If it looks at one document of each group.
+    pub(super) fn firsts(&self) -> Option<Firsts> {
+        let GroupId::One(Expr::Field(path)) = &*self.id else { return None };
+        let mut picks = self.accs.iter().map(AccSpec::pick);
+        let pick = picks.next().unwrap_or(Some(Pick::Any))?;
+        picks.all(|p| p == Some(pick)).then(|| Firsts { path: path.dotted(), pick })
+    }
+    /// If it looks at the least and greatest values of paths only.
+    pub(super) fn extremes(&self) -> Option<Extremes> {
+        let (mut by, mut of) = (Vec::new(), Vec::new());
+        for e in self.id.exprs() {
+            match (e.as_field().filter(|p| !p.is_whole()), e.as_const()) {
+                (Some(path), _) => by.push(path.dotted()),
+                (None, Some(_)) => {}
+                (None, None) => return None,
+            }
+        }
+        for acc in self.accs.iter() {
+            of.push(acc.extreme_of()?);
+        }
+        Some(Extremes { by, of })
+    }
+}
+
+impl Parsed for Group {
+    fn start(self, run: &mut Start<'_>) -> Result<Box<dyn Running>> {
+        Ok(Box::new(Grouping {
+            id: self.id.0,
+            accs: self.accs.0,
+            reads_facts: self.reads_facts,
+            spill: run.spill(),
+            used: Used::default(),
+            state: State::Fresh,
+        }))
+    }
+    fn needs(&self, needs: &mut Needs) {
+        let mut complete = true;
+        for e in self.id.exprs() {
+            complete &= e.dependencies(needs.paths());
+        }
+        for acc in self.accs.iter() {
+            complete &= acc.needs(needs.paths());
+        }
+        if complete { needs.settle() } else { needs.whole() }
+    }
+    fn optimize(&mut self, ctx: &QueryCtx) -> Result<()> {
+        for e in self.id.exprs_mut() {
+            e.optimize(ctx)?;
+        }
+        self.accs.iter_mut().try_for_each(|a| a.optimize(ctx))
+    }
+    fn origin(&self, path: &str) -> Option<Origin> {
+        let rest = path.strip_prefix("_id")?;
+        let path = match (&*self.id, rest.strip_prefix('.')) {
+            (GroupId::One(Expr::Field(from)), None) if rest.is_empty() => from.renamed(None),
+            (GroupId::One(Expr::Field(from)), Some(rest)) => from.renamed(Some(rest)),
+            (GroupId::Fields(fields), Some(rest)) => {
+                let (name, rest) = rest.split_once('.').map_or((rest, None), |(n, r)| (n, Some(r)));
+                match fields.find(name.as_bytes()).map(|at| &fields[at]) {
+                    Some((_, Expr::Field(from))) => from.renamed(rest),
+                    _ => None,
+                }
+            }
+            _ => None,
+        }?;
+        Some(Origin { path, same: false })
     }
 }
 
@@ -252,7 +337,7 @@ fn too_much_memory() -> Error {
     )
 }
 
-impl Group {
+impl Grouping {
     /// Takes in all input; false when it has to yield first.
     fn fill(&mut self, f: &mut Filling, up: &mut Upstream<'_>) -> Result<bool> {
         let ctx = up.ctx();
@@ -319,17 +404,7 @@ impl Group {
     }
 }
 
-impl Stage for Group {
-    fn drops_facts(&self) -> bool {
-        true
-    }
-    fn reads_facts(&mut self) {
-        self.reads_facts = true;
-    }
-    fn start(&mut self, env: &RunEnv) -> Result<()> {
-        self.spill = env.spill.clone();
-        Ok(())
-    }
+impl Running for Grouping {
     fn held_bytes(&self) -> usize {
         match &self.state {
             State::Filling(f) | State::Memory(f, _) => {
@@ -388,57 +463,5 @@ impl Stage for Group {
                 State::Done => return Ok(Step::Eof),
             }
         }
-    }
-    fn optimize(&mut self, ctx: &QueryCtx) -> Result<()> {
-        for e in self.id.exprs_mut() {
-            e.optimize(ctx)?;
-        }
-        self.accs.iter_mut().try_for_each(|a| a.optimize(ctx))
-    }
-    fn origin(&self, path: &str) -> Option<Origin> {
-        let rest = path.strip_prefix("_id")?;
-        let path = match (&self.id, rest.strip_prefix('.')) {
-            (GroupId::One(Expr::Field(from)), None) if rest.is_empty() => from.renamed(None),
-            (GroupId::One(Expr::Field(from)), Some(rest)) => from.renamed(Some(rest)),
-            (GroupId::Fields(fields), Some(rest)) => {
-                let (name, rest) = rest.split_once('.').map_or((rest, None), |(n, r)| (n, Some(r)));
-                match fields.find(name.as_bytes()).map(|at| &fields[at]) {
-                    Some((_, Expr::Field(from))) => from.renamed(rest),
-                    _ => None,
-                }
-            }
-            _ => None,
-        }?;
-        Some(Origin { path, same: false })
-    }
-    fn as_firsts(&self) -> Option<Firsts> {
-        let GroupId::One(Expr::Field(path)) = &self.id else { return None };
-        let mut picks = self.accs.iter().map(AccSpec::pick);
-        let pick = picks.next().unwrap_or(Some(Pick::Any))?;
-        picks.all(|p| p == Some(pick)).then(|| Firsts { path: path.dotted(), pick })
-    }
-    fn as_extremes(&self) -> Option<Extremes> {
-        let (mut by, mut of) = (Vec::new(), Vec::new());
-        for e in self.id.exprs() {
-            match (e.as_field().filter(|p| !p.is_whole()), e.as_const()) {
-                (Some(path), _) => by.push(path.dotted()),
-                (None, Some(_)) => {}
-                (None, None) => return None,
-            }
-        }
-        for acc in &self.accs {
-            of.push(acc.extreme_of()?);
-        }
-        Some(Extremes { by, of })
-    }
-    fn needs(&self, needs: &mut Needs) {
-        let mut complete = true;
-        for e in self.id.exprs() {
-            complete &= e.dependencies(needs.paths());
-        }
-        for acc in &self.accs {
-            complete &= acc.needs(needs.paths());
-        }
-        if complete { needs.settle() } else { needs.whole() }
     }
 }

@@ -1,6 +1,6 @@
 //! What stages that collect their input held at most, as explain tells it, and what they hold now.
 
-use super::{Runner, Stage};
+use super::join_stats::JoinStats;
 use crate::sort::SortStats;
 use pando_bson::DocBuilder;
 
@@ -12,24 +12,6 @@ pub enum Held {
     Rows { bytes: u64, spills: u64 },
     /// A `$setWindowFields`: the largest partition.
     Partition { bytes: u64, on_disk: bool },
-}
-
-impl Runner {
-    /// What was done so far, stage by stage.
-    pub fn ran(&self) -> Vec<RanStage> {
-        #[allow(clippy::borrowed_box)] // what an iterator over boxes gives
-        let of = |(stage, returned): (&Box<dyn Stage>, &u64)| RanStage {
-            returned: *returned,
-            join: stage.join_stats(),
-            held: stage.held(),
-            facets: stage.facets(),
-        };
-        self.stages.iter().zip(&self.returned).map(of).collect()
-    }
-    /// What its stages hold in memory between two batches.
-    pub fn held_bytes(&self) -> u64 {
-        self.stages.iter().map(|s| s.held_bytes() as u64).sum()
-    }
 }
 
 impl Held {
@@ -64,7 +46,7 @@ impl Held {
 #[derive(Clone, Debug, Default)]
 pub struct RanStage {
     pub returned: u64,
-    pub join: Option<super::JoinStats>,
+    pub join: Option<JoinStats>,
     pub held: Option<Held>,
     /// Of a `$facet`, pipeline by pipeline: the documents it got, and its stages as they are shown.
     pub facets: Vec<(u64, Vec<RanStage>)>,

@@ -5,8 +5,12 @@
 //! each measurement; so is one on a measured value, of the least and greatest one. A sort by the source moves too.
 
 use super::ask_buckets::Ask;
-use super::match_forward::{conditions, joined, spec};
-use super::{Needs, Pipeline, add_needs, geo_near, matching, sort};
+use super::conditions::{conditions, joined};
+use super::geo_near;
+use super::needs::Needs;
+use super::pipeline::Pipeline;
+use super::sort::Sort;
+use super::spec::{Spec, Stage, add_needs};
 use crate::sort::SortPattern;
 use pando_base::Result;
 use pando_bson::DocBuilder;
@@ -15,26 +19,25 @@ use std::collections::BTreeSet;
 impl Pipeline {
     /// `$geoNear` on a time series.
     pub(super) fn measure_in_buckets(&mut self) -> Result<()> {
-        let Some(part) = self.stages.get(1).and_then(|s| s.as_near()).cloned() else { return Ok(()) };
-        let Some(series) = self.stages[0].as_unpack() else { return Ok(()) };
-        let ask = Ask::of(&series, &self.ctx);
+        let Some(part) = self.stages.get(1).and_then(|s| s.near()).cloned() else { return Ok(()) };
+        let Some(ask) = self.stages[0].unpacking().map(|series| Ask::of(series, &self.ctx)) else {
+            return Ok(());
+        };
         let behind = self.stages.split_off(2);
-        let shown = self.shown.split_off(2);
         self.stages.truncate(1);
-        let Some(unpack) = self.stages.pop() else { return Ok(()) };
+        let Some(mut unpack) = self.stages.pop() else { return Ok(()) };
+        unpack.spell_unpacking();
         self.stages = geo_near::on_buckets(&part, unpack, |key| ask.renamed(key), &self.ctx)?;
-        self.shown = self.stages.iter().map(|s| s.shown()).collect();
         self.stages.extend(behind);
-        self.shown.extend(shown);
         Ok(())
     }
     /// Called when filters have moved as far forward as they can.
     pub(super) fn push_into_buckets(&mut self) -> Result<()> {
-        let Some(series) = self.stages.first().and_then(|s| s.as_unpack()) else { return Ok(()) };
-        let ask = Ask::of(&series, &self.ctx);
+        let Some(series) = self.stages.first().and_then(|s| s.unpacking()) else { return Ok(()) };
+        let ask = Ask::of(series, &self.ctx);
         let mut of_buckets = Vec::new();
         let mut at = 1;
-        while let Some(filter) = self.stages.get(at).and_then(|s| s.as_filter()) {
+        while let Some(filter) = self.stages.get(at).and_then(|s| s.filter()) {
             let mut all = Vec::new();
             conditions(filter, &mut all);
             let mut staying = Vec::new();
@@ -49,58 +52,45 @@ impl Pipeline {
             }
             if staying.is_empty() {
                 self.stages.remove(at);
-                self.shown.remove(at);
                 continue;
             }
-            let rest = joined(&staying);
-            self.stages[at] = matching::stage(&rest, &self.ctx)?;
-            self.shown[at] = Some(spec(&rest));
+            self.stages[at] = Stage::matching(&joined(&staying), &self.ctx)?;
             at += 1;
         }
         self.sort_buckets(&ask, at)?;
         if !of_buckets.is_empty() {
-            let filter = joined(&of_buckets);
-            self.stages.insert(0, matching::stage(&filter, &self.ctx)?);
-            self.shown.insert(0, Some(spec(&filter)));
+            self.stages.insert(0, Stage::matching(&joined(&of_buckets), &self.ctx)?);
         }
         Ok(())
     }
 
     /// Moves a `$sort` by the source alone, which stands behind the filters, before the unpacking.
     fn sort_buckets(&mut self, ask: &Ask, at: usize) -> Result<()> {
-        if !self.metas.is_empty() || self.stages.get(at).is_none_or(|s| s.as_sort().is_none()) {
-            return Ok(());
-        }
-        let Some(pattern) = self.shown[at].as_deref().and_then(|d| d.first()?.value().as_doc()) else {
-            return Ok(());
-        };
+        let Some(sort) = self.stages.get(at).filter(|_| self.metas.is_empty()) else { return Ok(()) };
+        let (Some(Sort { pattern, .. }), false) = (sort.sort(), sort.hidden) else { return Ok(()) };
         let mut b = DocBuilder::new();
-        for e in pattern {
+        for e in &*pattern.spec {
             match ask.renamed(e.name()) {
                 Some(path) if e.value().is_number() => b.raw(e.ty, &path, e.data()),
                 _ => return Ok(()),
             };
         }
-        let pattern = b.finish();
+        let sort = Sort::by(SortPattern::parse(&b.finish())?);
         self.stages.remove(at);
-        self.shown.remove(at);
-        self.stages.insert(0, sort::sort(SortPattern::parse(&pattern)?, &self.ctx));
-        let mut shown = DocBuilder::new();
-        shown.raw_doc("$sort", &pattern);
-        self.shown.insert(0, Some(shown.finish()));
+        self.stages.insert(0, Stage::new(sort.text(), sort));
         Ok(())
     }
 
     /// Buckets give out only the fields that somebody looks at.
     pub(super) fn narrow_unpacked(&mut self) {
-        let Some(at) = self.stages.iter().position(|s| s.as_unpack().is_some()) else { return };
+        let Some(at) = self.stages.iter().position(|s| s.unpacking().is_some()) else { return };
         let mut needs = Needs::default();
         add_needs(&self.stages[at + 1..], &mut needs);
-        if let Some(paths) = needs.fields() {
+        if let (Some(paths), Spec::UnpackBucket(unpack)) = (needs.fields(), &mut self.stages[at].spec) {
             let root = |path: &String| path.split('.').next().unwrap_or_default().to_owned();
-            self.stages[at].keep_fields(paths.iter().map(root).collect::<BTreeSet<_>>());
+            unpack.keep_fields(paths.iter().map(root).collect::<BTreeSet<_>>());
         }
-        self.shown[at] = self.stages[at].shown();
+        self.stages[at].spell_unpacking();
         self.ask_for_ends(at);
     }
 }

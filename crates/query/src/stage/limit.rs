@@ -1,33 +1,40 @@
 //! `$limit`.
 
-use super::{FindPart, Needs, Stage, Step, Upstream};
+use super::needs::Needs;
+use super::parsed::Parsed;
+use super::running::{Running, Start};
+use super::step::Step;
+use super::upstream::Upstream;
 use crate::expr::ParseCtx;
 use crate::matcher::parse_non_negative;
 use pando_base::{Error, Result};
 use pando_bson::Elem;
 
-struct Limit {
-    left: u64,
-}
+/// So many documents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Limit(pub(super) u64);
 
-pub(super) fn parse(e: Elem<'_>, _: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Stage>>) -> Result<()> {
+pub(super) fn parse(e: Elem<'_>, _: &mut ParseCtx<'_>) -> Result<Limit> {
     let n = parse_non_negative(e)
         .map_err(|m| Error::location(5107201, format!("invalid argument to $limit stage: {m}")))?;
     if n == 0 {
         return Err(Error::location(15958, "the limit must be positive"));
     }
-    out.push(limit(n as u64));
-    Ok(())
+    Ok(Limit(n as u64))
 }
 
-pub(super) fn limit(n: u64) -> Box<dyn Stage> {
-    Box::new(Limit { left: n })
-}
-
-impl Stage for Limit {
-    fn may_nest(&self) -> bool {
-        false
+impl Parsed for Limit {
+    fn start(self, _: &mut Start<'_>) -> Result<Box<dyn Running>> {
+        Ok(Box::new(Limiting { left: self.0 }))
     }
+    fn needs(&self, _: &mut Needs) {}
+}
+
+struct Limiting {
+    left: u64,
+}
+
+impl Running for Limiting {
     fn next(&mut self, up: &mut Upstream<'_>) -> Result<Step> {
         if self.left == 0 {
             return Ok(Step::Eof);
@@ -37,13 +44,5 @@ impl Stage for Limit {
             self.left -= 1;
         }
         Ok(step)
-    }
-    fn needs(&self, _: &mut Needs) {}
-    fn push_down(&mut self, find: &mut FindPart) -> bool {
-        find.limit = Some(find.limit.map_or(self.left, |l| l.min(self.left)));
-        true
-    }
-    fn as_limit(&self) -> Option<u64> {
-        Some(self.left)
     }
 }

@@ -5,15 +5,21 @@
 //! running the sub-pipeline for each document. An `$unwind` of the result right behind is done here as well, so that
 //! the array is never built.
 
-use super::foreign::{Foreign, JoinStats, Sub, starts_with_documents};
+use super::conditions;
+use super::foreign::{Foreign, Sub};
 use super::join_room::JoinRoom;
+use super::join_stats::JoinStats;
 use super::local_values::filter;
 use super::lookup_hash::HashSide;
 use super::lookup_probe::{Probe, has_index};
-use super::lookup_spec::LookupSpec;
-use super::match_forward::{self, same_root};
+use super::lookup_spec::Lookup;
+use super::pipeline::Pipeline;
+use super::row::Row;
+use super::running::{Running, Start};
+use super::step::Step;
+use super::sub_pipeline::{deeper, starts_with_documents};
 use super::unwind::{Unwind, write_with};
-use super::{Needs, Pipeline, Row, RunEnv, Stage, Step, Upstream};
+use super::upstream::Upstream;
 use crate::ctx::QueryCtx;
 use crate::matcher::Matcher;
 use crate::plan::Query;
@@ -23,11 +29,13 @@ use pando_base::{Error, Result};
 use pando_bson::{ArrayBuilder, Bson, DocBuf, DocBuilder, ElementType, RawDoc};
 use std::sync::Arc;
 
-pub(super) struct Lookup {
-    spec: LookupSpec,
+pub(super) struct Joining {
+    spec: Lookup,
     unwind: Option<Unwind>,
-    /// [`LookupSpec::joined`].
+    /// [`Lookup::joined`].
     joined: Option<Arc<Matcher>>,
+    /// Of the sub-pipeline, without this stage's variables.
+    ctx: QueryCtx,
     foreign: Option<Foreign>,
     way: Way,
     current: Option<Current>,
@@ -65,27 +73,34 @@ enum Found {
     Running(Box<Sub>),
 }
 
-impl Lookup {
-    pub(super) fn new(spec: LookupSpec) -> Lookup {
-        let room = JoinRoom::new(spec.ctx.joined.clone());
-        Lookup { spec, unwind: None, joined: None, foreign: None, way: Way::Undecided, current: None, room }
+impl Joining {
+    pub(super) fn new(spec: Lookup, run: &Start<'_>) -> Result<Joining> {
+        let ctx = deeper(run.ctx)?;
+        Ok(Joining {
+            foreign: Some(Foreign::new(run, &spec.from)?),
+            unwind: spec.unwind.as_ref().map(|(unwind, _)| unwind.clone()),
+            joined: spec.joined.as_ref().map(|m| m.matcher().clone()),
+            room: JoinRoom::new(ctx.joined.clone()),
+            spec,
+            ctx,
+            way: Way::Undecided,
+            current: None,
+        })
     }
-}
 
-impl LookupSpec {
     /// The results do not depend on the document.
     fn is_uncorrelated(&self) -> bool {
-        let Some(pipeline) = &self.pipeline else { return false };
+        let Some(pipeline) = &self.spec.pipeline else { return false };
         let text = pipeline.as_bytes();
         let has = |name: &[u8]| text.windows(name.len()).any(|w| w == name);
-        self.fields.is_none() && self.let_vars.is_empty() && !has(b"$rand") && !has(b"$sample")
+        self.spec.fields.is_none() && self.spec.let_vars.is_empty() && !has(b"$rand") && !has(b"$sample")
     }
     /// The context of the sub-pipeline for one document.
     fn bind(&self, doc: &RawDoc, outer: &QueryCtx) -> Result<QueryCtx> {
         let mut ctx = self.ctx.clone();
-        if !self.let_vars.is_empty() {
+        if !self.spec.let_vars.is_empty() {
             let vars = Arc::make_mut(&mut ctx.vars);
-            for (name, e) in &self.let_vars {
+            for (name, e) in self.spec.let_vars.iter() {
                 let v = e.eval_doc(doc, outer)?;
                 v.check_depth()?;
                 vars.let_vars.set(name, v.value().map(Bson::from));
@@ -96,17 +111,17 @@ impl LookupSpec {
     /// The sub-pipeline for one document.
     fn run(&self, foreign: &mut Foreign, doc: &RawDoc, outer: &QueryCtx) -> Result<Sub> {
         let ctx = self.bind(doc, outer)?;
-        let equal = self.fields.as_ref().map(|(local, path)| filter(doc, local, &path.dotted()));
-        if let (Some(equal), None, None) = (&equal, &self.pipeline, &foreign.target.view) {
-            let both =
-                self.joined.as_ref().map(|joined| match_forward::joined(&[equal.clone(), joined.clone()]));
+        let equal = self.spec.fields.as_ref().map(|(local, path)| filter(doc, local, &path.dotted()));
+        if let (Some(equal), None, None) = (&equal, &self.spec.pipeline, &foreign.target.view) {
+            let joined = self.spec.joined.as_ref().map(|m| m.filter().to_buf());
+            let both = joined.map(|joined| conditions::joined(&[equal.clone(), joined]));
             let matcher = Arc::new(Matcher::parse(both.as_ref().unwrap_or(equal), &ctx)?);
             return foreign.run_query(|ns| Query::new(ns, matcher, ctx));
         }
         let first = equal.as_ref().map(|filter| match_stage(filter));
-        let last = self.joined.as_ref().map(|filter| match_stage(filter));
+        let last = self.spec.joined.as_ref().map(|m| match_stage(m.filter()));
         let mut lists: Vec<&RawDoc> = first.iter().map(|l| &**l).collect();
-        let own = self.pipeline.as_deref().map(split_source);
+        let own = self.spec.pipeline.as_deref().map(split_source);
         if let Some((source, rest)) = &own {
             lists.insert(0, source);
             lists.push(rest);
@@ -120,7 +135,7 @@ impl LookupSpec {
 /// An array with one `$match`.
 fn match_stage(filter: &RawDoc) -> DocBuf {
     let mut b = ArrayBuilder::new();
-    b.raw_doc(&match_forward::spec(filter));
+    b.raw_doc(&conditions::text(filter));
     b.finish()
 }
 
@@ -138,10 +153,10 @@ fn split_source(stages: &RawDoc) -> (DocBuf, DocBuf) {
     (source.finish(), rest.finish())
 }
 
-impl Lookup {
+impl Joining {
     fn decide(&self, foreign: &mut Foreign, ctx: &QueryCtx) -> Result<Way> {
-        if self.spec.is_uncorrelated() {
-            let sub = self.spec.run(foreign, RawDoc::empty(), ctx)?;
+        if self.is_uncorrelated() {
+            let sub = self.run(foreign, RawDoc::empty(), ctx)?;
             return Ok(Way::Collecting(Box::new(sub), Vec::new(), 0));
         }
         let Some((_, path)) = &self.spec.fields else { return Ok(Way::Each) };
@@ -150,15 +165,15 @@ impl Lookup {
             return Ok(Way::Each);
         }
         let Some(info) = foreign.info()? else { return Ok(Way::Same(Vec::new())) };
-        if let Some(probe) = Probe::new(&info, &path, &self.spec.ctx) {
+        if let Some(probe) = Probe::new(&info, &path, &self.ctx) {
             return Ok(Way::Probe(probe));
         }
         if has_index(&info, &path) {
             return Ok(Way::Each);
         }
         let wanted = self.joined.clone().unwrap_or_else(|| Arc::new(Matcher::all()));
-        let sub = foreign.run_query(|ns| Query::new(ns, wanted, self.spec.ctx.clone()))?;
-        Ok(Way::Building(Box::new(sub), Box::new(HashSide::new(&path, &self.spec.ctx)?)))
+        let sub = foreign.run_query(|ns| Query::new(ns, wanted, self.ctx.clone()))?;
+        Ok(Way::Building(Box::new(sub), Box::new(HashSide::new(&path, &self.ctx)?)))
     }
 
     /// Reads what has to be read before the first document; false when that wants to yield.
@@ -208,7 +223,7 @@ impl Lookup {
             return Ok(Found::Numbers(side.matches(doc, local)?.into_iter()));
         }
         if let (Way::Probe(probe), Some((local, _))) = (&mut self.way, &self.spec.fields)
-            && let Some(mut rows) = probe.matches(foreign, doc, local, &self.spec.ctx)?
+            && let Some(mut rows) = probe.matches(foreign, doc, local, &self.ctx)?
         {
             if let Some(joined) = &self.joined {
                 let mut wanted = Vec::with_capacity(rows.len());
@@ -224,7 +239,7 @@ impl Lookup {
         if let Way::Same(_) = self.way {
             return Ok(Found::Same(0));
         }
-        Ok(Found::Running(Box::new(self.spec.run(foreign, doc, ctx)?)))
+        Ok(Found::Running(Box::new(self.run(foreign, doc, ctx)?)))
     }
 
     /// The next match of the current document.
@@ -286,7 +301,7 @@ impl Lookup {
     fn pull(&mut self, foreign: &mut Foreign, up: &mut Upstream<'_>) -> Result<Step> {
         loop {
             if let Some(cur) = &mut self.current {
-                let found = match Lookup::next_match(&self.way, foreign, &mut cur.found)? {
+                let found = match Joining::next_match(&self.way, foreign, &mut cur.found)? {
                     Step::NeedYield => return Ok(Step::NeedYield),
                     Step::Row(row) => Some(row),
                     Step::Eof => None,
@@ -337,11 +352,7 @@ fn too_large(ns: &str) -> Error {
     )
 }
 
-impl Stage for Lookup {
-    fn start(&mut self, env: &RunEnv) -> Result<()> {
-        self.foreign = Some(Foreign::new(env, &self.spec.ctx, &self.spec.from)?);
-        Ok(())
-    }
+impl Running for Joining {
     fn next(&mut self, up: &mut Upstream<'_>) -> Result<Step> {
         let mut foreign = self.foreign.take().ok_or_else(|| Error::internal("not started"))?;
         // A document that was waiting for the other side.
@@ -357,51 +368,8 @@ impl Stage for Lookup {
         self.foreign = Some(foreign);
         step
     }
-    fn optimize(&mut self, ctx: &QueryCtx) -> Result<()> {
-        self.spec.let_vars.iter_mut().try_for_each(|(_, e)| e.optimize(ctx))
-    }
-    fn absorb_unwind(&mut self, unwind: &Unwind) -> bool {
-        if self.unwind.is_some() || unwind.path != self.spec.as_path {
-            return false;
-        }
-        self.unwind = Some(unwind.clone());
-        true
-    }
     fn join_stats(&self) -> Option<JoinStats> {
         self.foreign.as_ref().map(|f| f.stats.clone())
-    }
-    fn is_one_for_one(&self) -> bool {
-        self.unwind.is_none()
-    }
-    fn adds_a_field(&self) -> bool {
-        self.unwind.is_none()
-    }
-    fn joined_field(&self) -> Option<&str> {
-        let plain = self.unwind.as_ref().is_some_and(|u| !u.preserve && u.index.is_none());
-        match self.spec.as_path.parts() {
-            [name] if plain => Some(name),
-            _ => None,
-        }
-    }
-    fn filter_joined(&mut self, filter: &RawDoc) -> Result<()> {
-        self.joined = Some(Arc::new(Matcher::parse(filter, &self.spec.ctx)?));
-        self.spec.joined = Some(filter.to_buf());
-        Ok(())
-    }
-    fn needs(&self, needs: &mut Needs) {
-        let mut complete = true;
-        for (_, e) in &self.spec.let_vars {
-            complete &= e.dependencies(needs.paths());
-        }
-        if let Some((local, _)) = &self.spec.fields {
-            needs.add(&local.dotted());
-        }
-        if !complete {
-            needs.whole();
-        }
-    }
-    fn leaves_alone(&self, path: &str) -> bool {
-        !same_root(&self.spec.as_path.dotted(), path)
     }
     fn held_bytes(&self) -> usize {
         match &self.way {

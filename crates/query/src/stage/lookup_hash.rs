@@ -4,8 +4,8 @@
 // Values come from clients, who must not be able to choose keys that collide.
 #![allow(clippy::disallowed_types)]
 
-use super::Row;
 use super::local_values::local_values;
+use super::row::Row;
 use crate::collation::Collation;
 use crate::ctx::QueryCtx;
 use crate::expr::FieldPath;

@@ -1,28 +1,140 @@
 //! The specification of a `$lookup`.
 
-use super::foreign::{deeper, refuse_stages, stages_array, starts_with_documents};
-use super::lookup::Lookup;
-use super::{Pipeline, PipelineSource, Stage, not_first};
+use super::conditions;
+use super::element::not_first;
+use super::lookup::Joining;
+use super::matching::Match;
+use super::needs::Needs;
+use super::parsed::{Compiled, Origin, Parsed};
+use super::paths::same_root;
+use super::pipeline::Pipeline;
+use super::running::{Running, Start};
+use super::sources::PipelineSource;
+use super::sub_pipeline::{deeper, refuse_stages, stages_array, starts_with_documents};
+use super::unwind::Unwind;
 use crate::ctx::QueryCtx;
 use crate::expr::{Expr, FieldPath, ParseCtx, check_user_var_name};
 use pando_base::{Error, ErrorCode, Result};
-use pando_bson::{DocBuf, Elem, Value};
+use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, Elem, RawDoc, Value};
 use std::sync::Arc;
 
-pub(super) struct LookupSpec {
+/// Documents with those of another collection that belong to them.
+#[derive(Clone, PartialEq)]
+pub(crate) struct Lookup {
     pub(super) from: String,
     pub(super) as_path: FieldPath,
     /// `localField` and `foreignField`.
     pub(super) fields: Option<(FieldPath, FieldPath)>,
-    pub(super) let_vars: Vec<(String, Expr)>,
+    pub(super) let_vars: Compiled<Vec<(String, Expr)>>,
     pub(super) pipeline: Option<DocBuf>,
+    /// An `$unwind` right behind, which is done here as well, and how it was written.
+    pub(super) unwind: Option<(Unwind, DocBuf)>,
     /// What joined documents have to match beside all else.
-    pub(super) joined: Option<DocBuf>,
-    /// Of the sub-pipeline, without this stage's variables.
-    pub(super) ctx: QueryCtx,
+    pub(super) joined: Option<Match>,
 }
 
-pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Stage>>) -> Result<()> {
+impl Lookup {
+    /// Takes in an `$unwind` right behind; false when it cannot.
+    pub(super) fn absorb_unwind(&mut self, unwind: &Unwind, text: &RawDoc) -> bool {
+        if self.unwind.is_some() || unwind.path != self.as_path {
+            return false;
+        }
+        self.unwind = Some((unwind.clone(), text.to_buf()));
+        true
+    }
+    /// The field that matches are in, when each gives a document and documents without one give none.
+    pub(super) fn unwound_field(&self) -> Option<&str> {
+        let plain = self.unwind.as_ref().is_some_and(|(u, _)| !u.preserve && u.index.is_none());
+        match self.as_path.parts() {
+            [name] if plain => Some(name),
+            _ => None,
+        }
+    }
+    pub(super) fn leaves_alone(&self, path: &str) -> bool {
+        !same_root(&self.as_path.dotted(), path)
+    }
+    /// The stages that it has taken in, as they are written.
+    pub(super) fn absorbed(&self) -> Vec<DocBuf> {
+        let mut all: Vec<DocBuf> = self.unwind.iter().map(|(_, text)| text.clone()).collect();
+        let field = self.as_path.dotted();
+        let filter = self.joined.as_ref().map(|m| m.filter());
+        let filter = filter.and_then(|f| conditions::renamed(f, &|path| Some(format!("{field}.{path}"))));
+        all.extend(filter.map(|f| conditions::text(&f)));
+        all
+    }
+    /// The text of the stage, with what it has taken in as explain shows that: `unwinding`, and a filter on joined documents
+    /// at the end of its own pipeline.
+    pub(super) fn shown(&self, text: &RawDoc, spell: impl Fn(&RawDoc) -> DocBuf) -> DocBuf {
+        let Some((e, spec)) = text.first().and_then(|e| Some((e, e.value().as_doc()?))) else {
+            return text.to_buf();
+        };
+        let mut b = DocBuilder::new();
+        b.doc(e.name(), |d| {
+            match &self.joined {
+                None => {
+                    d.elems_of(spec);
+                }
+                Some(joined) => {
+                    spec.iter().filter(|e| e.name() != "pipeline").for_each(|e| {
+                        d.elem(e);
+                    });
+                    if spec.elem("let").is_none() {
+                        d.doc("let", |_| {});
+                    }
+                    let mut pipeline = ArrayBuilder::new();
+                    for own in spec.get("pipeline").and_then(|p| p.as_array()).into_iter().flatten() {
+                        pipeline.value(own.value());
+                    }
+                    pipeline.raw_doc(&spell(&conditions::text(joined.filter())));
+                    d.raw_array("pipeline", &pipeline.finish());
+                }
+            }
+            if let Some((_, text)) = &self.unwind {
+                d.doc("unwinding", |d| options_of(text, d));
+            }
+        });
+        b.finish()
+    }
+}
+
+/// Of an `$unwind` that was taken in.
+fn options_of(unwind: &RawDoc, d: &mut DocBuilder) {
+    match unwind.first().map(|e| e.value()) {
+        Some(Value::String(_)) => {
+            d.bool("preserveNullAndEmptyArrays", false);
+        }
+        Some(Value::Document(options)) => options.iter().filter(|e| e.name() != "path").for_each(|e| {
+            d.elem(e);
+        }),
+        _ => {}
+    }
+}
+
+impl Parsed for Lookup {
+    fn start(self, run: &mut Start<'_>) -> Result<Box<dyn Running>> {
+        Ok(Box::new(Joining::new(self, run)?))
+    }
+    fn needs(&self, needs: &mut Needs) {
+        let mut complete = true;
+        for (_, e) in self.let_vars.iter() {
+            complete &= e.dependencies(needs.paths());
+        }
+        if let Some((local, _)) = &self.fields {
+            needs.add(&local.dotted());
+        }
+        if !complete {
+            needs.whole();
+        }
+    }
+    fn optimize(&mut self, ctx: &QueryCtx) -> Result<()> {
+        self.let_vars.iter_mut().try_for_each(|(_, e)| e.optimize(ctx))
+    }
+    fn origin(&self, path: &str) -> Option<Origin> {
+        self.leaves_alone(path).then(|| Origin::same(path))
+    }
+}
+
+pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<Lookup> {
     let Value::Document(spec) = e.value() else {
         return Err(Error::failed_to_parse(format!(
             "the $lookup stage specification must be an object, but found {}",
@@ -100,16 +212,15 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
             return Err(not_first(first));
         }
     }
-    out.push(Box::new(Lookup::new(LookupSpec {
+    Ok(Lookup {
         from: from.unwrap_or("").to_owned(),
         as_path,
         fields,
-        let_vars: variables,
+        let_vars: Compiled(variables),
         pipeline: pipeline.map(|p| p.to_buf()),
+        unwind: None,
         joined: None,
-        ctx,
-    })));
-    Ok(())
+    })
 }
 
 /// A collection of the same database.

@@ -1,48 +1,15 @@
 //! Filters move towards the input, past stages that leave their fields alone or only rename them, and into joins, so
 //! that fewer documents are worked on and an index may find them.
 
-use super::{Origin, Pipeline, Stage, matching};
+use super::conditions::{conditions, joined, renamed};
+use super::matching::Match;
+use super::parsed::Origin;
+use super::pipeline::Pipeline;
+use super::spec::{Spec, Stage};
 use crate::ctx::QueryCtx;
 use pando_base::Result;
 use pando_base::limits::{CONDITION_BYTES_PER_LOOK, CONDITION_MOVES_EACH, CONDITION_MOVES_MIN};
-use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, RawDoc, Value};
-
-/// The conditions that all have to hold, each as a filter of its own.
-pub(super) fn conditions(filter: &RawDoc, out: &mut Vec<DocBuf>) {
-    for e in filter {
-        match (e.name(), e.value()) {
-            ("$and", Value::Array(list)) => {
-                for c in list {
-                    if let Value::Document(d) = c.value() {
-                        conditions(d, out);
-                    }
-                }
-            }
-            _ => {
-                let mut b = DocBuilder::new();
-                b.elem(e);
-                out.push(b.finish());
-            }
-        }
-    }
-}
-
-pub(super) fn joined(parts: &[DocBuf]) -> DocBuf {
-    let mut b = DocBuilder::new();
-    match parts {
-        [one] => {
-            b.elems_of(one);
-        }
-        many => {
-            b.array("$and", |a| {
-                for p in many {
-                    a.raw_doc(p);
-                }
-            });
-        }
-    }
-    b.finish()
-}
+use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
 
 /// The fields that a condition looks at; `None` when it may be anything, or is not always the same.
 fn fields(condition: &RawDoc, out: &mut Vec<String>) -> Option<()> {
@@ -58,27 +25,6 @@ fn fields(condition: &RawDoc, out: &mut Vec<String>) -> Option<()> {
         }
     }
     Some(())
-}
-
-/// The condition with its paths as `to` names them; `None` when one of them has no other name.
-fn renamed(condition: &RawDoc, to: &dyn Fn(&str) -> Option<String>) -> Option<DocBuf> {
-    let mut b = DocBuilder::new();
-    for e in condition {
-        match (e.name(), e.value()) {
-            ("$and" | "$or" | "$nor", Value::Array(list)) => {
-                let mut all = ArrayBuilder::new();
-                for c in list {
-                    all.raw_doc(&renamed(c.value().as_doc()?, to)?);
-                }
-                b.raw_array(e.name(), &all.finish());
-            }
-            (name, _) if name.starts_with('$') => return None,
-            (name, v) => {
-                b.value(&to(name)?, v);
-            }
-        }
-    }
-    Some(b.finish())
 }
 
 /// Whether the condition tells equal values apart, or null from what is missing.
@@ -108,30 +54,21 @@ fn is_particular(condition: &RawDoc, collated: bool) -> bool {
 }
 
 /// The condition as it is before a stage; `None` when it has to stay behind.
-fn before(stage: &dyn Stage, condition: &RawDoc, collated: bool) -> Option<DocBuf> {
+fn before(stage: &Stage, condition: &RawDoc, collated: bool) -> Option<DocBuf> {
     let mut paths = Vec::new();
     fields(condition, &mut paths)?;
-    let same = |p: &String| stage.origin(p).is_some_and(|o: Origin| o.same);
+    let same = |p: &String| stage.spec.origin(p).is_some_and(|o: Origin| o.same);
     if !paths.iter().all(same) && is_particular(condition, collated) {
         return None;
     }
-    renamed(condition, &|p| stage.origin(p).map(|o| o.path))
+    renamed(condition, &|p| stage.spec.origin(p).map(|o| o.path))
 }
-
-pub(super) fn spec(filter: &RawDoc) -> DocBuf {
-    let mut b = DocBuilder::new();
-    b.raw_doc("$match", filter);
-    b.finish()
-}
-
-/// A stage, and how explain shows it.
-type Shown = (Box<dyn Stage>, Option<DocBuf>);
 
 /// A filter on its way to the front.
 struct Carried {
     conditions: Vec<DocBuf>,
     /// The stage it was, until it gets past another or leaves conditions behind.
-    unmoved: Option<Shown>,
+    unmoved: Option<Stage>,
 }
 
 impl Carried {
@@ -139,10 +76,10 @@ impl Carried {
     /// when none are left, all stay.
     fn past(
         self,
-        stage: &dyn Stage,
+        stage: &Stage,
         ctx: &QueryCtx,
         looks: &mut usize,
-    ) -> Result<(Option<Shown>, Option<Carried>)> {
+    ) -> Result<(Option<Stage>, Option<Carried>)> {
         let (mut moving, mut staying) = (Vec::new(), Vec::new());
         for c in &self.conditions {
             *looks = looks.saturating_sub(1 + c.byte_len() / CONDITION_BYTES_PER_LOOK);
@@ -161,52 +98,51 @@ impl Carried {
         };
         Ok((left, Some(Carried { conditions: moving, unmoved: None })))
     }
-    fn stage(self, ctx: &QueryCtx) -> Result<Shown> {
-        if let Some(unmoved) = self.unmoved {
-            return Ok(unmoved);
+    fn stage(self, ctx: &QueryCtx) -> Result<Stage> {
+        match self.unmoved {
+            Some(unmoved) => Ok(unmoved),
+            None => Stage::matching(&joined(&self.conditions), ctx),
         }
-        let filter = joined(&self.conditions);
-        Ok((matching::stage(&filter, ctx)?, Some(spec(&filter))))
     }
 }
 
 impl Pipeline {
     /// One walk from the last stage to the first, carrying the conditions that get past each of them.
     pub(super) fn move_filters_forward(&mut self) -> Result<()> {
-        if !self.stages.iter().skip(1).any(|s| s.as_filter().is_some()) {
+        if !self.stages.iter().skip(1).any(|s| s.filter().is_some()) {
             return Ok(());
         }
         let mut looks = CONDITION_MOVES_MIN + CONDITION_MOVES_EACH * self.stages.len();
         // The filter that comes first is at the end, as are the stages done.
-        let (mut carried, mut done): (Vec<Carried>, Vec<Shown>) = (Vec::new(), Vec::new());
-        let shown = std::mem::take(&mut self.shown);
-        for (stage, shown) in std::mem::take(&mut self.stages).into_iter().zip(shown).rev() {
-            if let Some(filter) = stage.as_filter() {
+        let (mut carried, mut done): (Vec<Carried>, Vec<Stage>) = (Vec::new(), Vec::new());
+        for stage in std::mem::take(&mut self.stages).into_iter().rev() {
+            if let Some(filter) = stage.filter() {
                 let mut parts = Vec::new();
                 conditions(filter, &mut parts);
                 looks += CONDITION_MOVES_EACH * parts.len();
-                carried.push(Carried { conditions: parts, unmoved: Some((stage, shown)) });
+                carried.push(Carried { conditions: parts, unmoved: Some(stage) });
                 continue;
             }
             let mut on = Vec::new();
             for filter in carried {
-                let (left, goes_on) = filter.past(&*stage, &self.ctx, &mut looks)?;
+                let (left, goes_on) = filter.past(&stage, &self.ctx, &mut looks)?;
                 done.extend(left);
                 on.extend(goes_on);
             }
             carried = on;
-            done.push((stage, shown));
+            done.push(stage);
         }
         for filter in carried {
             done.push(filter.stage(&self.ctx)?);
         }
-        (self.stages, self.shown) = done.into_iter().rev().unzip();
+        done.reverse();
+        self.stages = done;
         Ok(())
     }
 
     /// Filters that follow one another become one, from `at` on.
     pub(super) fn join_filters(&mut self, at: usize) {
-        let filters: Vec<&RawDoc> = self.stages[at..].iter().map_while(|s| s.as_filter()).collect();
+        let filters: Vec<&RawDoc> = self.stages[at..].iter().map_while(|s| s.filter()).collect();
         if filters.len() < 2 {
             return;
         }
@@ -218,21 +154,16 @@ impl Pipeline {
         });
         let taken = filters.len();
         // Together they may be too large, or nest too deep: then they stay apart.
-        if let Ok(one) = matching::stage(&all.finish(), &self.ctx) {
+        if let Ok(one) = Stage::matching(&all.finish(), &self.ctx) {
             self.stages.splice(at..at + taken, [one]);
-            self.shown.drain(at + 1..at + taken);
         }
     }
     /// Leaves these conditions of the filter at `at`; without any it goes away.
     fn keep_filter(&mut self, at: usize, staying: &[DocBuf]) -> Result<()> {
-        if staying.is_empty() {
-            self.stages.remove(at);
-            self.shown.remove(at);
-            return Ok(());
+        match staying.is_empty() {
+            true => drop(self.stages.remove(at)),
+            false => self.stages[at] = Stage::matching(&joined(staying), &self.ctx)?,
         }
-        let rest = joined(staying);
-        self.stages[at] = matching::stage(&rest, &self.ctx)?;
-        self.shown[at] = Some(spec(&rest));
         Ok(())
     }
 
@@ -240,9 +171,14 @@ impl Pipeline {
     pub(super) fn filter_joined_documents(&mut self) -> Result<()> {
         let mut at = 1;
         while at < self.stages.len() {
-            let (Some(field), Some(filter)) =
-                (self.stages[at - 1].joined_field(), self.stages[at].as_filter())
+            let (before, behind) = self.stages.split_at_mut(at);
+            let (Some(Spec::Lookup(join)), Some(filter)) =
+                (before.last_mut().map(|s| &mut s.spec), behind[0].filter())
             else {
+                at += 1;
+                continue;
+            };
+            let Some(field) = join.unwound_field() else {
                 at += 1;
                 continue;
             };
@@ -256,79 +192,13 @@ impl Pipeline {
                 }
             }
             if !moving.is_empty() {
-                let filter = joined(&moving);
-                self.stages[at - 1].filter_joined(&filter)?;
-                self.show_joined_filter(at - 1, &filter);
+                join.joined = Some(Match::new(&joined(&moving), &self.ctx)?);
                 self.keep_filter(at, &staying)?;
             }
             at += 1;
         }
         Ok(())
     }
-
-    /// Explain shows a filter on joined documents as the end of the join's own pipeline.
-    fn show_joined_filter(&mut self, at: usize, filter: &RawDoc) {
-        let Some(Some(stage)) = self.shown.get_mut(at) else { return };
-        let Some((name, old)) = stage.first().and_then(|e| Some((e.name(), e.value().as_doc()?))) else {
-            return;
-        };
-        let mut pipeline = ArrayBuilder::new();
-        for own in old.get("pipeline").and_then(|p| p.as_array()).into_iter().flatten() {
-            pipeline.value(own.value());
-        }
-        pipeline.raw_doc(&super::spelled::spelled(&spec(filter), &self.ctx));
-        let mut b = DocBuilder::new();
-        b.doc(name, |d| {
-            old.iter().filter(|e| !matches!(e.name(), "pipeline" | "unwinding")).for_each(|e| {
-                d.elem(e);
-            });
-            if old.elem("let").is_none() {
-                d.doc("let", |_| {});
-            }
-            d.raw_array("pipeline", &pipeline.finish());
-            if let Some(e) = old.elem("unwinding") {
-                d.elem(e);
-            }
-        });
-        *stage = b.finish();
-    }
-
-    /// The stage before `at` has taken in an `$unwind`: explain shows it there.
-    pub(super) fn show_unwinding(&mut self, at: usize) {
-        let unwind = self.shown.remove(at);
-        let Some(Some(stage)) = self.shown.get_mut(at - 1) else { return };
-        let unwind = unwind.as_deref().and_then(|d| d.first()).map(|e| {
-            let mut b = DocBuilder::new();
-            match e.value() {
-                Value::String(_) => {
-                    b.bool("preserveNullAndEmptyArrays", false);
-                }
-                v => {
-                    if let Some(d) = v.as_doc() {
-                        d.iter().filter(|e| e.name() != "path").for_each(|e| {
-                            b.elem(e);
-                        });
-                    }
-                }
-            }
-            b.finish()
-        });
-        let mut b = DocBuilder::new();
-        if let (Some(e), Some(unwind)) = (stage.first(), unwind) {
-            b.doc(e.name(), |d| {
-                if let Some(inner) = e.value().as_doc() {
-                    d.elems_of(inner);
-                }
-                d.raw_doc("unwinding", &unwind);
-            });
-        }
-        *stage = b.finish();
-    }
-}
-
-/// Whether two dotted paths have the same first name.
-pub(super) fn same_root(a: &str, b: &str) -> bool {
-    a.split('.').next() == b.split('.').next()
 }
 
 #[cfg(test)]

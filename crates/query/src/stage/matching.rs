@@ -1,32 +1,52 @@
 //! `$match`.
 
-use super::{FindPart, Needs, Stage, Step, Upstream};
+use super::needs::Needs;
+use super::parsed::Parsed;
+use super::running::{Running, Start};
+use super::step::Step;
+use super::upstream::Upstream;
 use crate::ctx::QueryCtx;
 use crate::exec::{Each, Fed};
 use crate::expr::ParseCtx;
 use crate::matcher::Matcher;
 use pando_base::{Error, Result};
-use pando_bson::{DocBuilder, Elem, RawDoc, Value};
+use pando_bson::{Elem, RawDoc, Value};
 use std::sync::Arc;
 
-pub(super) struct Match {
-    matcher: Arc<Matcher>,
-    ctx: QueryCtx,
+/// Those documents that a filter wants.
+#[derive(Clone)]
+pub(crate) struct Match(Arc<Matcher>);
+
+impl PartialEq for Match {
+    fn eq(&self, other: &Match) -> bool {
+        self.filter().as_bytes() == other.filter().as_bytes()
+    }
 }
 
-pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Stage>>) -> Result<()> {
+impl Match {
+    pub(super) fn new(filter: &RawDoc, ctx: &QueryCtx) -> Result<Match> {
+        Ok(Match(Arc::new(Matcher::parse(filter, ctx)?)))
+    }
+    pub(super) fn matcher(&self) -> &Arc<Matcher> {
+        &self.0
+    }
+    pub(super) fn filter(&self) -> &RawDoc {
+        self.0.filter()
+    }
+    pub(super) fn has_text(&self) -> bool {
+        self.0.has_text()
+    }
+}
+
+pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<Match> {
     let Value::Document(filter) = e.value() else {
         return Err(Error::location(15959, "the match filter must be an expression in an object"));
     };
     crate::matcher::refuse_where(filter)?;
     crate::matcher::check_match(filter)?;
-    out.push(stage(filter, p.ctx)?);
-    crate::matcher::refuse_near(filter)
-}
-
-pub(super) fn stage(filter: &RawDoc, ctx: &QueryCtx) -> Result<Box<dyn Stage>> {
-    let matcher = Arc::new(Matcher::parse(filter, ctx)?);
-    Ok(Box::new(Match { matcher, ctx: ctx.clone() }))
+    let parsed = Match::new(filter, p.ctx)?;
+    crate::matcher::refuse_near(filter)?;
+    Ok(parsed)
 }
 
 /// Adds the paths that a filter names; false when it may look at anything.
@@ -51,10 +71,22 @@ fn filter_paths(filter: &RawDoc, needs: &mut Needs) -> bool {
     })
 }
 
-impl Stage for Match {
-    fn may_nest(&self) -> bool {
-        false
+impl Parsed for Match {
+    fn start(self, _: &mut Start<'_>) -> Result<Box<dyn Running>> {
+        Ok(Box::new(Matching { matcher: self.0 }))
     }
+    fn needs(&self, needs: &mut Needs) {
+        if !filter_paths(self.filter(), needs) {
+            needs.whole();
+        }
+    }
+}
+
+struct Matching {
+    matcher: Arc<Matcher>,
+}
+
+impl Running for Matching {
     fn next(&mut self, up: &mut Upstream<'_>) -> Result<Step> {
         loop {
             match up.next()? {
@@ -69,38 +101,5 @@ impl Stage for Match {
             true => each(doc),
             false => Ok(true),
         }))
-    }
-    fn needs(&self, needs: &mut Needs) {
-        if !filter_paths(self.matcher.filter(), needs) {
-            needs.whole();
-        }
-    }
-    fn has_text(&self) -> bool {
-        self.matcher.has_text()
-    }
-    fn as_filter(&self) -> Option<&RawDoc> {
-        Some(self.matcher.filter())
-    }
-    fn push_down(&mut self, find: &mut FindPart) -> bool {
-        // Behind a sort the filter may as well come first; behind a skip or limit it may not.
-        if find.skip > 0 || find.limit.is_some() {
-            return false;
-        }
-        let joined = match &find.matcher {
-            None => self.matcher.clone(),
-            Some(first) => {
-                let mut both = DocBuilder::new();
-                both.array("$and", |a| {
-                    a.raw_doc(first.filter());
-                    a.raw_doc(self.matcher.filter());
-                });
-                match Matcher::parse(&both.finish(), &self.ctx) {
-                    Ok(m) => Arc::new(m),
-                    Err(_) => return false,
-                }
-            }
-        };
-        find.matcher = Some(joined);
-        true
     }
 }

@@ -1,10 +1,15 @@
 //! What the stages of a pipeline ask `$meta` for, and whether there is somebody to tell.
 
-use super::{Needs, Pipeline, Row, Stage, Step, Upstream};
+use super::needs::Needs;
+use super::parsed::Parsed;
+use super::row::Row;
+use super::running::{Running, Start};
+use super::spec::{Spec, Stage};
+use super::step::Step;
+use super::upstream::Upstream;
 use crate::facts::Facts;
-use crate::plan::{check_nearness, no_text_score};
 use crate::projection::MetaField;
-use pando_base::{Error, ErrorCode, Namespace, Result};
+use pando_base::{Error, Result};
 use pando_bson::DocBuf;
 
 /// Grows while stages are parsed.
@@ -29,7 +34,7 @@ impl Uses {
         &mut self,
         (at, name): (usize, &str),
         metas: &[MetaField],
-        stages: &mut [Box<dyn Stage>],
+        stages: &mut [Stage],
         first: usize,
     ) -> Result<()> {
         let made = &mut stages[first..];
@@ -45,17 +50,21 @@ impl Uses {
         let known = |m: &MetaField| matches!(m, MetaField::TextScore | MetaField::SortKey) || m.is_of_near();
         let asks = metas.iter().any(known);
         if asks {
-            made.iter_mut().for_each(|s| s.reads_facts());
+            for stage in made.iter_mut() {
+                if let Spec::Group(group) = &mut stage.spec {
+                    group.reads_facts = true;
+                }
+            }
         }
         if metas.contains(&MetaField::SortKey) && !self.dropped {
             match self.sort {
-                Some(sort) => stages[sort].keep_sort_key(),
+                Some(at) => stages[at].sort_mut().into_iter().for_each(|s| s.keep_key = true),
                 None if name == "$project" && !self.reshaped => self.misplaced = true,
                 None => self.unsorted = true,
             }
         }
         for (i, stage) in stages.iter().enumerate().skip(first) {
-            if stage.sort_pattern().is_some() {
+            if stage.sort().is_some() {
                 self.sort = Some(i);
             }
             self.dropped |= stage.drops_facts();
@@ -72,41 +81,18 @@ impl Uses {
     }
 }
 
-impl Pipeline {
-    /// 2 when sort keys, 40218 when a text score is asked for and there is no search.
-    pub(super) fn check_metas(&self) -> Result<()> {
-        if self.misplaced {
-            return Err(Error::bad_value("cannot use sortKey $meta projection without a sort"));
-        }
-        if self.stages.first().is_none_or(|s| s.as_near().is_none()) {
-            check_nearness(&self.metas)?;
-        }
-        match self.metas.contains(&MetaField::TextScore) && !self.has_text() {
-            true => Err(no_text_score()),
-            false => Ok(()),
-        }
+/// In front of all stages where a sort key is asked for and nothing sorts: it has no values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Unsorted;
+
+impl Parsed for Unsorted {
+    fn start(self, _: &mut Start<'_>) -> Result<Box<dyn Running>> {
+        Ok(Box::new(self))
     }
-    /// It begins with a text search.
-    pub fn has_text(&self) -> bool {
-        self.stages.first().is_some_and(|s| s.has_text())
-    }
-    /// 27 when it begins with a text search but there is no collection.
-    pub fn check_text_without_collection(&self, ns: &Namespace) -> Result<()> {
-        if !self.has_text() {
-            return Ok(());
-        }
-        let text = format!("text index required for $text query (no such collection '{ns}')");
-        Err(Error::new(ErrorCode::IndexNotFound, text))
-    }
-    pub(super) fn metas(&self) -> &[MetaField] {
-        &self.metas
-    }
+    fn needs(&self, _: &mut Needs) {}
 }
 
-/// In front of all stages where a sort key is asked for and nothing sorts: it has no values.
-pub(super) struct Unsorted;
-
-impl Stage for Unsorted {
+impl Running for Unsorted {
     fn next(&mut self, up: &mut Upstream<'_>) -> Result<Step> {
         Ok(match up.next()? {
             Step::Row(row) => {
@@ -117,5 +103,4 @@ impl Stage for Unsorted {
             other => other,
         })
     }
-    fn needs(&self, _: &mut Needs) {}
 }

@@ -1,29 +1,49 @@
 //! `$redact`: keeps, drops or looks into each document and its sub-documents, as an expression says.
 
-use super::{Needs, Stage, Step, Upstream};
+use super::needs::Needs;
+use super::parsed::{Compiled, Parsed};
+use super::running::{Running, Start};
+use super::step::Step;
+use super::upstream::Upstream;
 use crate::ctx::QueryCtx;
 use crate::expr::{Expr, ParseCtx, Scope, Val, VarId, shown};
 use pando_base::{Error, Result};
 use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, Elem, RawDoc, Value};
 
-struct Redact {
+/// Parts of documents.
+#[derive(Clone, PartialEq)]
+pub(crate) struct Redact(Compiled<Judge>);
+
+#[derive(Clone)]
+struct Judge {
     expr: Expr,
     /// `$$CURRENT`: the document being judged.
     current: VarId,
 }
 
-pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Stage>>) -> Result<()> {
+pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<Redact> {
     let mark = p.mark();
     let current = p.bind("CURRENT");
     p.judges = true;
     let expr = p.parse(e.value());
     p.judges = false;
     p.forget(mark);
-    out.push(Box::new(Redact { expr: expr?, current }));
-    Ok(())
+    Ok(Redact(Compiled(Judge { expr: expr?, current })))
 }
 
-impl Redact {
+impl Parsed for Redact {
+    fn start(self, _: &mut Start<'_>) -> Result<Box<dyn Running>> {
+        Ok(Box::new(self.0.0))
+    }
+    fn needs(&self, needs: &mut Needs) {
+        needs.whole();
+    }
+    fn optimize(&mut self, ctx: &QueryCtx) -> Result<()> {
+        self.0.expr.optimize(ctx)
+    }
+}
+
+impl Judge {
     /// `None` when the document is dropped.
     fn redact(&self, doc: &RawDoc, scope: &Scope<'_>) -> Result<Option<DocBuf>> {
         let this = Val::Ref(Value::Document(doc));
@@ -82,7 +102,7 @@ impl Redact {
     }
 }
 
-impl Stage for Redact {
+impl Running for Judge {
     fn next(&mut self, up: &mut Upstream<'_>) -> Result<Step> {
         loop {
             let row = match up.next()? {
@@ -94,11 +114,5 @@ impl Stage for Redact {
                 return Ok(Step::Row(row.becomes(doc.into())));
             }
         }
-    }
-    fn optimize(&mut self, ctx: &QueryCtx) -> Result<()> {
-        self.expr.optimize(ctx)
-    }
-    fn needs(&self, needs: &mut Needs) {
-        needs.whole();
     }
 }

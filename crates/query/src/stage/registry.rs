@@ -1,42 +1,87 @@
 //! The tables of stages: those that there are, and other names for a few of them in a row.
 
+use super::spec::Stage;
+use super::transform::Reshape;
 use super::{
-    Stage, add_fields, bucket, bucket_auto, count, densify, facet, fill, geo_near, graph_lookup, group,
-    limit, lookup_spec, matching, redact, replace_root, sample, skip, sort, sort_by_count, transform,
-    union_with, unpack_bucket, unwind, window,
+    add_fields, bucket, bucket_auto, count, densify, facet, fill, geo_near, graph_lookup, group, limit,
+    lookup_spec, matching, redact, replace_root, sample, skip, sort, sort_by_count, transform, union_with,
+    unpack_bucket, unwind, window,
 };
 use crate::expr::ParseCtx;
 use pando_base::{Error, ErrorCode, Result};
-use pando_bson::{DocBuf, Elem};
+use pando_bson::{DocBuf, DocBuilder, Elem};
 
-type Parse = fn(Elem<'_>, &mut ParseCtx<'_>, &mut Vec<Box<dyn Stage>>) -> Result<()>;
+type Parse = fn(Elem<'_>, &mut ParseCtx<'_>, &mut Vec<Stage>) -> Result<()>;
+
+/// The row of a stage that stands for itself.
+macro_rules! one {
+    ($parse:expr) => {
+        |e, p, out| {
+            let parsed = $parse(e, p)?;
+            out.push(Stage::new(text(e.name(), e), parsed));
+            Ok(())
+        }
+    };
+}
+/// The row of a stage that reshapes each document.
+macro_rules! each {
+    ($parse:expr) => {
+        one!(|e, p: &mut ParseCtx<'_>| $parse(e, p).map(Reshape::from))
+    };
+}
 
 #[rustfmt::skip]
 static TABLE: &[(&str, Parse)] = &[
-    ("$addFields", add_fields::parse),
-    ("$bucketAuto", bucket_auto::parse),
-    ("$densify", densify::parse),
-    ("$facet", facet::parse),
-    ("$geoNear", geo_near::parse),
-    ("$graphLookup", graph_lookup::parse),
-    ("$group", group::parse),
-    ("$limit", limit::parse),
-    ("$lookup", lookup_spec::parse),
-    ("$match", matching::parse),
-    ("$project", transform::parse_project),
-    ("$redact", redact::parse),
-    ("$replaceRoot", replace_root::parse_root),
-    ("$replaceWith", replace_root::parse_with),
-    ("$sample", sample::parse),
-    ("$set", add_fields::parse),
-    ("$setWindowFields", window::parse),
-    ("$skip", skip::parse),
-    ("$sort", sort::parse),
-    ("$unionWith", union_with::parse),
-    ("$unset", transform::parse_unset),
-    ("$unwind", unwind::parse),
-    ("$_internalUnpackBucket", unpack_bucket::parse),
+    ("$addFields", each!(add_fields::transform)),
+    ("$bucketAuto", one!(bucket_auto::parse)),
+    ("$densify", densify),
+    ("$facet", one!(facet::parse)),
+    ("$geoNear", one!(geo_near::parse)),
+    ("$graphLookup", one!(graph_lookup::parse)),
+    ("$group", one!(group::parse)),
+    ("$limit", one!(limit::parse)),
+    ("$lookup", one!(lookup_spec::parse)),
+    ("$match", one!(matching::parse)),
+    ("$project", each!(transform::project)),
+    ("$redact", one!(redact::parse)),
+    ("$replaceRoot", each!(replace_root::root)),
+    ("$replaceWith", each!(replace_root::with)),
+    ("$sample", one!(sample::parse)),
+    ("$set", each!(add_fields::transform)),
+    ("$setWindowFields", window),
+    ("$skip", one!(skip::parse)),
+    ("$sort", one!(sort::parse)),
+    ("$unionWith", one!(union_with::parse)),
+    ("$unset", each!(transform::unset)),
+    ("$unwind", one!(unwind::parse)),
+    ("$_internalUnpackBucket", one!(unpack_bucket::parse)),
 ];
+
+/// The stage under a name, as it is written.
+fn text(name: &str, e: Elem<'_>) -> DocBuf {
+    let mut b = DocBuilder::new();
+    b.value(name, e.value());
+    b.finish()
+}
+
+/// `$densify` sorts first.
+fn densify(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Stage>) -> Result<()> {
+    let parsed = densify::parse(e, p)?;
+    let sort = parsed.order()?;
+    out.push(Stage::hidden(sort.text(), sort));
+    out.push(Stage::new(text("$_internalDensify", e), parsed));
+    Ok(())
+}
+
+/// `$setWindowFields` sorts first where that may become an index.
+fn window(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Stage>) -> Result<()> {
+    let parsed = window::parse(e, p)?;
+    if let Some(sort) = parsed.order()? {
+        out.push(Stage::hidden(sort.text(), sort));
+    }
+    out.push(Stage::new(text("$_internalSetWindowFields", e), parsed));
+    Ok(())
+}
 
 type Rewrite = fn(Elem<'_>, &ParseCtx<'_>) -> Result<DocBuf>;
 
@@ -54,7 +99,7 @@ const KNOWN: &[&str] = &["$listCatalog", "$listSampledQueries", "$shardedDataDis
 /// Stages that MongoDB has only on Atlas.
 const ATLAS: &[&str] = &["$listSearchIndexes", "$search", "$searchMeta", "$vectorSearch"];
 
-pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Stage>>) -> Result<()> {
+pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Stage>) -> Result<()> {
     match TABLE.iter().find(|(name, _)| *name == e.name()) {
         Some((_, parse)) => parse(e, p, out),
         None => Err(unknown(e.name())),

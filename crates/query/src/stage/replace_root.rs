@@ -1,6 +1,6 @@
 //! `$replaceRoot` and `$replaceWith`.
 
-use super::{Stage, Transform, TransformStage};
+use super::transform::Transform;
 use crate::expr::ParseCtx;
 use pando_base::{Error, Result};
 use pando_bson::{Elem, Value};
@@ -36,14 +36,4 @@ pub(super) fn root(e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<Transform> {
 
 pub(super) fn with(e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<Transform> {
     Ok(Transform::NewRoot(p.parse(e.value())?, WITH_LABEL))
-}
-
-pub(super) fn parse_root(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Stage>>) -> Result<()> {
-    out.push(Box::new(TransformStage { transform: root(e, p)? }));
-    Ok(())
-}
-
-pub(super) fn parse_with(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Stage>>) -> Result<()> {
-    out.push(Box::new(TransformStage { transform: with(e, p)? }));
-    Ok(())
 }

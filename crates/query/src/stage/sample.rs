@@ -1,6 +1,11 @@
 //! `$sample`: the first ones in a random order.
 
-use super::{Needs, Row, RunEnv, Stage, Step, Upstream};
+use super::needs::Needs;
+use super::parsed::Parsed;
+use super::row::Row;
+use super::running::{Running, Start};
+use super::step::Step;
+use super::upstream::Upstream;
 use crate::expr::ParseCtx;
 use crate::number::Number;
 use crate::sort::{SortedRows, Sorter, SpillSpace};
@@ -10,7 +15,15 @@ use pando_bson::{Elem, Value};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-struct Sample {
+/// So many documents, drawn by lot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Sample {
+    pub(super) size: usize,
+    /// Fields that somebody looks at.
+    pub(super) keep: Option<BTreeSet<String>>,
+}
+
+struct Sampling {
     size: usize,
     keep: Option<BTreeSet<String>>,
     spill: Option<Arc<dyn SpillSpace>>,
@@ -24,7 +37,7 @@ enum State {
     Done,
 }
 
-pub(super) fn parse(e: Elem<'_>, _: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Stage>>) -> Result<()> {
+pub(super) fn parse(e: Elem<'_>, _: &mut ParseCtx<'_>) -> Result<Sample> {
     let Value::Document(spec) = e.value() else {
         return Err(Error::location(28745, "the $sample stage specification must be an object"));
     };
@@ -46,11 +59,18 @@ pub(super) fn parse(e: Elem<'_>, _: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
     }
     let size = size.ok_or_else(|| Error::location(28749, "$sample stage must specify a size"))?;
     let size = usize::try_from(size).unwrap_or(usize::MAX);
-    out.push(Box::new(Sample { size, keep: None, spill: None, state: State::Fresh }));
-    Ok(())
+    Ok(Sample { size, keep: None })
 }
 
-impl Sample {
+impl Parsed for Sample {
+    fn start(self, run: &mut Start<'_>) -> Result<Box<dyn Running>> {
+        let Sample { size, keep } = self;
+        Ok(Box::new(Sampling { size, keep, spill: run.spill(), state: State::Fresh }))
+    }
+    fn needs(&self, _: &mut Needs) {}
+}
+
+impl Sampling {
     fn fill(&self, sorter: &mut Sorter<Row>, up: &mut Upstream<'_>) -> Result<bool> {
         loop {
             match up.next()? {
@@ -67,20 +87,13 @@ impl Sample {
     }
 }
 
-impl Stage for Sample {
+impl Running for Sampling {
     fn held_bytes(&self) -> usize {
         match &self.state {
             State::Filling(sorter) => sorter.held_bytes(),
             State::Draining(rows) => rows.held_bytes(),
             State::Fresh | State::Done => 0,
         }
-    }
-    fn may_nest(&self) -> bool {
-        false
-    }
-    fn start(&mut self, env: &RunEnv) -> Result<()> {
-        self.spill = env.spill.clone();
-        Ok(())
     }
     fn next(&mut self, up: &mut Upstream<'_>) -> Result<Step> {
         loop {
@@ -105,12 +118,5 @@ impl Stage for Sample {
                 State::Done => return Ok(Step::Eof),
             }
         }
-    }
-    fn needs(&self, _: &mut Needs) {}
-    fn holds_rows(&self) -> bool {
-        true
-    }
-    fn keep_fields(&mut self, names: BTreeSet<String>) {
-        self.keep = Some(names);
     }
 }

@@ -20,13 +20,13 @@ enum Mode {
 }
 
 /// A compiled specification.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Shape {
     mode: Mode,
     root: Node,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Node {
     /// In the order of the specification.
     children: NamedList<Child>,
@@ -34,7 +34,7 @@ struct Node {
     computes: bool,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Child {
     Keep,
     Drop,

@@ -7,6 +7,7 @@ use pando_bson::shape::Shape;
 use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc, Value};
 
 /// What becomes of a pipeline's results.
+#[derive(Clone)]
 pub enum Sink {
     /// They replace a collection.
     Out(Into),
@@ -21,6 +22,7 @@ pub struct Into {
 }
 
 /// The results go into a collection one by one.
+#[derive(Clone)]
 pub struct Merge {
     pub into: Into,
     /// Paths that identify a document; `None` = `_id`.
@@ -301,7 +303,7 @@ fn let_vars(d: &RawDoc, matched: &WhenMatched, ctx: &QueryCtx) -> Result<Vec<(St
 /// Names of stages are looked at when the pipeline is parsed, the rest when there is something to update.
 fn check_stages(stages: &RawDoc) -> Result<()> {
     for e in stages {
-        let Some(stage) = super::stage_spec(e.value())?.first() else { continue };
+        let Some(stage) = super::element::stage_spec(e.value())?.first() else { continue };
         if !super::registry::is_known(stage.name()) {
             return Err(super::registry::unknown(stage.name()));
         }

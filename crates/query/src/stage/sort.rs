@@ -1,18 +1,44 @@
 //! `$sort`: blocks, keeps only the top when a `$limit` follows, spills when it may.
 
-use super::{FindPart, Held, Needs, Row, RunEnv, Stage, Step, Upstream};
-use crate::ctx::QueryCtx;
+use super::bounded_sort::BoundedSort;
+use super::held::Held;
+use super::needs::Needs;
+use super::parsed::{Origin, Parsed};
+use super::row::Row;
+use super::running::{Running, Start};
+use super::step::Step;
+use super::upstream::Upstream;
 use crate::expr::ParseCtx;
 use crate::facts::Facts;
-use crate::sort::{Payload, SortKeys, SortPattern, SortStats, SortedRows, Sorter, SpillSpace};
-use bytes::Bytes;
+use crate::sort::{SortKeys, SortPattern, SortStats, SortedRows, Sorter, SpillSpace};
 use pando_base::limits::SORT_MEMORY_BYTES_MAX;
 use pando_base::{Error, Result};
-use pando_bson::{Elem, Value};
+use pando_bson::{DocBuf, DocBuilder, Elem, Value};
 use std::sync::Arc;
 
-struct Sort {
-    pattern: Arc<SortPattern>,
+/// Documents in an order.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Sort {
+    pub(super) pattern: Arc<SortPattern>,
+    /// No more are wanted.
+    pub(super) limit: Option<u64>,
+    /// Rows go on with their keys.
+    pub(super) keep_key: bool,
+    /// Buckets come nearly in this order.
+    pub(super) bounded: Option<BoundedBy>,
+}
+
+/// What bounds the times of measurements still to come.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct BoundedBy {
+    pub(super) time_field: String,
+    /// Which end of buckets they come by: `min` or `max`.
+    pub(super) end: &'static str,
+    /// A row may be so much later than that.
+    pub(super) offset_secs: i64,
+}
+
+struct Sorting {
     keys: SortKeys,
     limit: Option<u64>,
     /// Rows go on with their keys.
@@ -22,12 +48,6 @@ struct Sort {
     state: State,
 }
 
-/// What a `$sort` that nobody asks for keys is to do.
-pub(crate) struct SortAsked {
-    pub(super) pattern: Arc<SortPattern>,
-    pub(super) limit: Option<u64>,
-}
-
 enum State {
     Fresh,
     Filling(Sorter<Row>),
@@ -35,7 +55,7 @@ enum State {
     Done,
 }
 
-pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Stage>>) -> Result<()> {
+pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<Sort> {
     let Value::Document(spec) = e.value() else {
         return Err(Error::location(15973, "the $sort key specification must be an object"));
     };
@@ -44,39 +64,59 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
     }
     let pattern = SortPattern::parse(spec)?;
     p.metas.extend(pattern.metas());
-    out.push(sort(pattern, p.ctx));
-    Ok(())
-}
-
-pub(super) fn sort(pattern: SortPattern, ctx: &QueryCtx) -> Box<dyn Stage> {
-    let pattern = Arc::new(pattern);
-    let keys = SortKeys::new(pattern.clone(), ctx.collation.clone());
-    Box::new(Sort {
-        pattern,
-        keys,
-        limit: None,
-        keep_key: false,
-        spill: None,
-        stats: SortStats::default(),
-        state: State::Fresh,
-    })
-}
-
-impl Payload for Row {
-    fn byte_len(&self) -> usize {
-        self.bytes().len() + self.facts().map_or(0, Facts::byte_len)
-    }
-    fn encode(&self, out: &mut Vec<u8>) {
-        Facts::encode(self.facts(), out);
-        out.extend_from_slice(self.bytes());
-    }
-    fn decode(mut bytes: &[u8]) -> Result<Row> {
-        let facts = Facts::decode(&mut bytes)?;
-        Ok(Row::new(Bytes::copy_from_slice(bytes)).with_facts(facts))
-    }
+    Ok(Sort::by(pattern))
 }
 
 impl Sort {
+    pub(super) fn by(pattern: SortPattern) -> Sort {
+        Sort { pattern: Arc::new(pattern), limit: None, keep_key: false, bounded: None }
+    }
+    /// As it is written.
+    pub(super) fn text(&self) -> DocBuf {
+        let mut b = DocBuilder::new();
+        b.raw_doc("$sort", &self.pattern.spec);
+        b.finish()
+    }
+    /// How explain shows a sort that buckets come in the order of.
+    pub(super) fn shown_bounded(&self, by: &BoundedBy) -> DocBuf {
+        let mut b = DocBuilder::new();
+        b.doc("$_internalBoundedSort", |d| {
+            d.raw_doc("sortKey", &self.pattern.spec);
+            d.doc("bound", |b| {
+                b.str("base", by.end).i64("offsetSeconds", by.offset_secs);
+            });
+            d.i64("limit", self.limit.unwrap_or(0) as i64);
+        });
+        b.finish()
+    }
+}
+
+impl Parsed for Sort {
+    fn start(self, run: &mut Start<'_>) -> Result<Box<dyn Running>> {
+        let keys = SortKeys::new(self.pattern, run.ctx.collation.clone());
+        if let Some(by) = self.bounded {
+            return Ok(Box::new(BoundedSort::start(keys, self.limit, by.time_field, run)?));
+        }
+        Ok(Box::new(Sorting {
+            keys,
+            limit: self.limit,
+            keep_key: self.keep_key,
+            spill: run.spill(),
+            stats: SortStats::default(),
+            state: State::Fresh,
+        }))
+    }
+    fn needs(&self, needs: &mut Needs) {
+        for part in self.pattern.parts.iter().filter(|p| p.meta.is_none()) {
+            needs.add(&part.path);
+        }
+    }
+    fn origin(&self, path: &str) -> Option<Origin> {
+        Some(Origin::same(path))
+    }
+}
+
+impl Sorting {
     fn with_key(&mut self, row: Row) -> Result<Row> {
         let sort_key = Some(self.keys.values(row.doc(), row.facts())?);
         let facts = Facts { sort_key, ..row.facts().cloned().unwrap_or_default() };
@@ -100,14 +140,7 @@ impl Sort {
     }
 }
 
-impl Stage for Sort {
-    fn may_nest(&self) -> bool {
-        false
-    }
-    fn start(&mut self, env: &RunEnv) -> Result<()> {
-        self.spill = env.spill.clone();
-        Ok(())
-    }
+impl Running for Sorting {
     fn next(&mut self, up: &mut Upstream<'_>) -> Result<Step> {
         loop {
             match std::mem::replace(&mut self.state, State::Done) {
@@ -138,31 +171,6 @@ impl Stage for Sort {
             }
         }
     }
-    fn needs(&self, needs: &mut Needs) {
-        for part in self.pattern.parts.iter().filter(|p| p.meta.is_none()) {
-            needs.add(&part.path);
-        }
-    }
-    fn push_down(&mut self, find: &mut FindPart) -> bool {
-        // A later sort replaces an earlier one only when nothing was cut off in between.
-        if self.keep_key || find.sort.is_some() || find.skip > 0 || find.limit.is_some() {
-            return false;
-        }
-        find.sort = Some(self.pattern.clone());
-        true
-    }
-    fn leaves_alone(&self, _: &str) -> bool {
-        true
-    }
-    fn sort_pattern(&self) -> Option<&SortPattern> {
-        Some(&self.pattern)
-    }
-    fn keep_sort_key(&mut self) {
-        self.keep_key = true;
-    }
-    fn as_sort(&self) -> Option<SortAsked> {
-        (!self.keep_key).then(|| SortAsked { pattern: self.pattern.clone(), limit: self.limit })
-    }
     fn held_bytes(&self) -> usize {
         match &self.state {
             State::Filling(sorter) => sorter.held_bytes(),
@@ -172,8 +180,5 @@ impl Stage for Sort {
     }
     fn held(&self) -> Option<Held> {
         Some(Held::rows(self.stats))
-    }
-    fn absorb_limit(&mut self, limit: u64) {
-        self.limit = Some(limit);
     }
 }

@@ -1,6 +1,6 @@
 //! Stages as `explain` spells them: options in one order, constants folded, other names of a stage resolved.
 
-use super::Pipeline;
+use super::pipeline::Pipeline;
 use crate::ctx::QueryCtx;
 use crate::expr::spelled::put;
 use crate::matcher::Matcher;
@@ -48,10 +48,10 @@ pub(super) fn spelled(stage: &RawDoc, ctx: &QueryCtx) -> DocBuf {
         ("$bucketAuto", Value::Document(spec)) => {
             b.doc("$bucketAuto", |b| bucket_auto(b, spec, ctx));
         }
-        ("$setWindowFields", Value::Document(spec)) => {
+        ("$setWindowFields" | "$_internalSetWindowFields", Value::Document(spec)) => {
             b.doc("$_internalSetWindowFields", |b| window(b, spec, ctx));
         }
-        ("$densify", Value::Document(spec)) => {
+        ("$densify" | "$_internalDensify", Value::Document(spec)) => {
             b.doc("$_internalDensify", |b| densify(b, spec));
         }
         ("$facet", Value::Document(spec)) => {

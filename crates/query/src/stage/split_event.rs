@@ -1,6 +1,6 @@
 //! `$changeStreamSplitLargeEvent`: the last stage of a change stream, which carries it out itself.
 
-use super::PipelineSource;
+use super::sources::PipelineSource;
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{Elem, Value};
 

@@ -1,6 +1,12 @@
 use super::*;
+use crate::ctx::QueryCtx;
+use crate::projection::Projection;
 use crate::sort::{SpillFile, SpillSpace};
+use crate::stage::spec::Spec;
+use pando_base::Result;
 use pando_bson::{Bson, Document, bson_array, doc};
+use pando_bson::{DocBuf, RawDoc};
+use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -142,7 +148,11 @@ fn unwinding_gives_a_document_per_element() {
 fn unwinding_copies_only_what_is_looked_at_behind_it() {
     let kept = |stages: Vec<Bson>| {
         let p = pipeline(stages).expect("parses");
-        let keep = p.stages.iter().find_map(|s| s.as_unwind()).expect("an $unwind").keep.clone();
+        let keep = p.stages.iter().find_map(|s| match &s.spec {
+            Spec::Unwind(unwind) => Some(unwind.keep.clone()),
+            _ => None,
+        });
+        let keep = keep.expect("an $unwind");
         keep.map(|names| names.into_iter().collect::<Vec<_>>().join(" "))
     };
     let by_element = bson_array!({ "$unwind": "$l" }, { "$group": { "_id": "$l", "n": { "$sum": "$d.p" } } });

@@ -1,19 +1,27 @@
 //! Stages that turn one document into one document, also the stages of pipeline updates.
 
+use super::needs::Needs;
+use super::parsed::{Compiled, Origin, Parsed};
+use super::running::{Running, Start};
 use super::shape::{Shape, new_root};
-use super::{Needs, Origin, Stage, Step, Upstream, add_fields, registry, replace_root, stage_spec};
+use super::step::Step;
+use super::upstream::Upstream;
 use crate::ctx::QueryCtx;
 use crate::expr::{Expr, ParseCtx, Scope};
-use pando_base::{Error, ErrorCode, Result};
+use pando_base::{Error, Result};
 use pando_bson::{DocBuf, Elem, RawDoc, Value};
 
 /// One document to one document.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Transform {
     Shape(Shape),
     /// The expression's value, and how messages call it.
     NewRoot(Expr, &'static str),
 }
+
+/// A stage that does that to every document.
+#[derive(Clone, PartialEq)]
+pub(crate) struct Reshape(pub(super) Compiled<Transform>);
 
 impl Transform {
     pub(crate) fn apply(&self, doc: &RawDoc, ctx: &QueryCtx) -> Result<DocBuf> {
@@ -33,46 +41,28 @@ impl Transform {
     }
 }
 
-pub(crate) struct TransformStage {
-    pub(super) transform: Transform,
-}
-
-impl Stage for TransformStage {
-    fn next(&mut self, up: &mut Upstream<'_>) -> Result<Step> {
-        match up.next()? {
-            Step::Row(row) => {
-                let scope = Scope::new(row.doc(), up.ctx()).with_facts(row.facts());
-                Ok(Step::Row(row.becomes(self.transform.apply_in(&scope)?.into())))
-            }
-            step => Ok(step),
-        }
-    }
-    fn optimize(&mut self, ctx: &QueryCtx) -> Result<()> {
-        self.transform.optimize(ctx)
-    }
-    fn leaves_alone(&self, path: &str) -> bool {
-        match &self.transform {
-            Transform::Shape(shape) => shape.leaves_alone(path),
-            Transform::NewRoot(..) => false,
-        }
-    }
-    fn origin(&self, path: &str) -> Option<Origin> {
-        let Transform::Shape(shape) = &self.transform else { return None };
-        let as_it_was = || shape.leaves_alone(path).then(|| path.to_owned());
-        let path = as_it_was().or_else(|| shape.renames(path))?;
-        Some(Origin { path, same: true })
-    }
-    fn is_one_for_one(&self) -> bool {
-        true
-    }
-    fn take_inclusion(&mut self) -> Option<Shape> {
-        match &mut self.transform {
+impl Reshape {
+    /// A `$project` that keeps named fields gives itself away.
+    pub(super) fn take_inclusion(&mut self) -> Option<Shape> {
+        match &mut *self.0 {
             Transform::Shape(shape) => shape.take_inclusion(),
             Transform::NewRoot(..) => None,
         }
     }
+}
+
+impl From<Transform> for Reshape {
+    fn from(transform: Transform) -> Reshape {
+        Reshape(Compiled(transform))
+    }
+}
+
+impl Parsed for Reshape {
+    fn start(self, _: &mut Start<'_>) -> Result<Box<dyn Running>> {
+        Ok(Box::new(Transforming { transform: self.0.0 }))
+    }
     fn needs(&self, needs: &mut Needs) {
-        match &self.transform {
+        match &*self.0 {
             Transform::Shape(shape) => match shape.needs(needs.paths()) {
                 Some(true) => needs.settle(),
                 Some(false) => needs.whole(),
@@ -82,6 +72,31 @@ impl Stage for TransformStage {
                 true => needs.settle(),
                 false => needs.whole(),
             },
+        }
+    }
+    fn optimize(&mut self, ctx: &QueryCtx) -> Result<()> {
+        self.0.optimize(ctx)
+    }
+    fn origin(&self, path: &str) -> Option<Origin> {
+        let Transform::Shape(shape) = &*self.0 else { return None };
+        let as_it_was = || shape.leaves_alone(path).then(|| path.to_owned());
+        let path = as_it_was().or_else(|| shape.renames(path))?;
+        Some(Origin { path, same: true })
+    }
+}
+
+struct Transforming {
+    transform: Transform,
+}
+
+impl Running for Transforming {
+    fn next(&mut self, up: &mut Upstream<'_>) -> Result<Step> {
+        match up.next()? {
+            Step::Row(row) => {
+                let scope = Scope::new(row.doc(), up.ctx()).with_facts(row.facts());
+                Ok(Step::Row(row.becomes(self.transform.apply_in(&scope)?.into())))
+            }
+            step => Ok(step),
         }
     }
 }
@@ -122,33 +137,4 @@ pub(super) fn unset(e: Elem<'_>, _: &mut ParseCtx<'_>) -> Result<Transform> {
         _ => return Err(Error::location(31002, "$unset specification must be a string or an array")),
     }
     Ok(Transform::Shape(Shape::unset(paths).map_err(|e| invalid("$unset", e))?))
-}
-
-pub(super) fn parse_project(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Stage>>) -> Result<()> {
-    out.push(Box::new(TransformStage { transform: project(e, p)? }));
-    Ok(())
-}
-
-pub(super) fn parse_unset(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Stage>>) -> Result<()> {
-    out.push(Box::new(TransformStage { transform: unset(e, p)? }));
-    Ok(())
-}
-
-/// A stage of a pipeline update.
-pub(crate) fn parse_update_stage(v: Value<'_>, ctx: &QueryCtx) -> Result<Transform> {
-    let spec = stage_spec(v)?;
-    let Some(e) = spec.first() else { return Err(Error::internal("a stage without a field")) };
-    let p = &mut ParseCtx::new(ctx);
-    match e.name() {
-        "$set" | "$addFields" => add_fields::transform(e, p),
-        "$project" => project(e, p),
-        "$unset" => unset(e, p),
-        "$replaceWith" => replace_root::with(e, p),
-        "$replaceRoot" => replace_root::root(e, p),
-        name if registry::is_known(name) => Err(Error::new(
-            ErrorCode::InvalidOptions,
-            format!("{name} is not allowed to be used within an update"),
-        )),
-        name => Err(registry::unknown(name)),
-    }
 }

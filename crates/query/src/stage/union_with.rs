@@ -1,18 +1,30 @@
 //! `$unionWith`: behind the input's documents come those of another collection, through a pipeline of its own.
 
-use super::foreign::{Foreign, Sub, deeper, refuse_stages, starts_with_documents};
-use super::null_array;
-use super::{Needs, Pipeline, RunEnv, Stage, Step, Upstream};
+use super::element::null_array;
+use super::foreign::{Foreign, Sub};
+use super::needs::Needs;
+use super::parsed::Parsed;
+use super::pipeline::Pipeline;
+use super::running::{Running, Start};
+use super::step::Step;
+use super::sub_pipeline::{deeper, refuse_stages, starts_with_documents};
+use super::upstream::Upstream;
 use crate::ctx::QueryCtx;
 use crate::expr::ParseCtx;
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{DocBuf, Elem, RawDoc, Value};
 
-struct UnionWith {
-    coll: String,
+/// Documents, and behind them those of another collection.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct UnionWith {
+    pub(super) coll: String,
+    pub(super) pipeline: DocBuf,
+}
+
+struct Uniting {
     pipeline: DocBuf,
     ctx: QueryCtx,
-    foreign: Option<Foreign>,
+    foreign: Foreign,
     state: State,
 }
 
@@ -58,7 +70,7 @@ pub(super) fn named<'e>(e: Elem<'e>) -> Result<(&'e str, &'e RawDoc)> {
     Ok((coll, pipeline))
 }
 
-pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Stage>>) -> Result<()> {
+pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<UnionWith> {
     let (coll, pipeline) = named(e)?;
     for stage in pipeline {
         if stage.value().as_doc().is_none() {
@@ -68,14 +80,7 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
     refuse_stages(pipeline, 31441, "$unionWith")?;
     let ctx = deeper(p.ctx)?;
     Pipeline::parse_only(pipeline, &ctx)?;
-    out.push(Box::new(UnionWith {
-        coll: coll.to_owned(),
-        pipeline: pipeline.to_buf(),
-        ctx,
-        foreign: None,
-        state: State::Input,
-    }));
-    Ok(())
+    Ok(UnionWith { coll: coll.to_owned(), pipeline: pipeline.to_buf() })
 }
 
 fn wrong_type(field: &str, v: Value<'_>, wanted: &str) -> Error {
@@ -85,20 +90,25 @@ fn wrong_type(field: &str, v: Value<'_>, wanted: &str) -> Error {
     ))
 }
 
-impl Stage for UnionWith {
-    fn start(&mut self, env: &RunEnv) -> Result<()> {
+impl Parsed for UnionWith {
+    fn start(self, run: &mut Start<'_>) -> Result<Box<dyn Running>> {
         if self.coll.is_empty() && !starts_with_documents(&self.pipeline) {
             return Err(Error::new(
                 ErrorCode::InvalidNamespace,
-                format!("Namespace {}. is not a valid collection name", self.ctx.vars.db),
+                format!("Namespace {}. is not a valid collection name", run.ctx.vars.db),
             )
             .context("PlanExecutor error during aggregation"));
         }
-        self.foreign = Some(Foreign::new(env, &self.ctx, &self.coll)?);
-        Ok(())
+        let ctx = deeper(run.ctx)?;
+        let foreign = Foreign::new(run, &self.coll)?;
+        Ok(Box::new(Uniting { pipeline: self.pipeline, ctx, foreign, state: State::Input }))
     }
+    fn needs(&self, _: &mut Needs) {}
+}
+
+impl Running for Uniting {
     fn next(&mut self, up: &mut Upstream<'_>) -> Result<Step> {
-        let foreign = self.foreign.as_mut().ok_or_else(|| Error::internal("not started"))?;
+        let foreign = &mut self.foreign;
         loop {
             match &mut self.state {
                 State::Input => match up.next()? {
@@ -124,9 +134,6 @@ impl Stage for UnionWith {
         if let State::Other(sub) = &mut self.state {
             sub.save();
         }
-        if let Some(foreign) = &mut self.foreign {
-            foreign.save();
-        }
+        self.foreign.save();
     }
-    fn needs(&self, _: &mut Needs) {}
 }

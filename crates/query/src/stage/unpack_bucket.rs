@@ -4,9 +4,14 @@
 //! first measurement. A view of this stage alone is what users see of the collection of buckets. Columns are walked side
 //! by side, only those that somebody behind looks at.
 
-use super::bucket_ends;
-use super::bucket_order::BucketOrder;
-use super::{Needs, Row, Stage, Step, Upstream};
+use super::bucket_frontier::{BucketOrder, FrontierReader};
+use super::ends_of_buckets::instead_of;
+use super::needs::Needs;
+use super::parsed::Parsed;
+use super::row::Row;
+use super::running::{Running, Start};
+use super::step::Step;
+use super::upstream::Upstream;
 use crate::exec::{Each, Fed};
 use crate::expr::ParseCtx;
 use crate::timeseries::{TimeSeries, is_compressed, uncompressed};
@@ -16,17 +21,24 @@ use pando_bson::{DocBuf, DocBuilder, Elem, ElementType, RawDoc, Value};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-pub(super) struct UnpackBucket {
-    time_field: String,
-    meta_field: Option<String>,
-    span_secs: Option<i64>,
+/// The measurements of buckets.
+#[derive(Clone, PartialEq)]
+pub(crate) struct UnpackBucket {
+    pub(super) time_field: String,
+    pub(super) meta_field: Option<String>,
+    pub(super) span_secs: Option<i64>,
     /// Fields that are wanted, or that are not.
     listed: Vec<String>,
     includes: bool,
-    current: Option<Open>,
-    order: Option<BucketOrder>,
+    pub(super) order: Option<BucketOrder>,
     /// Only the least and greatest values of these are looked at.
-    ends: Option<Vec<Vec<String>>>,
+    pub(super) ends: Option<Vec<Vec<String>>>,
+}
+
+struct Unpacking {
+    spec: UnpackBucket,
+    order: Option<FrontierReader>,
+    current: Option<Open>,
 }
 
 /// A bucket that is being unpacked.
@@ -101,7 +113,7 @@ fn names(e: Elem<'_>) -> Result<Vec<String>> {
         .collect()
 }
 
-pub(super) fn parse(e: Elem<'_>, _: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Stage>>) -> Result<()> {
+pub(super) fn parse(e: Elem<'_>, _: &mut ParseCtx<'_>) -> Result<UnpackBucket> {
     let Value::Document(spec) = e.value() else {
         return Err(Error::location(5_346_500, "$_internalUnpackBucket specification must be an object"));
     };
@@ -111,7 +123,6 @@ pub(super) fn parse(e: Elem<'_>, _: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
         span_secs: None,
         listed: Vec::new(),
         includes: false,
-        current: None,
         order: None,
         ends: None,
     };
@@ -147,8 +158,7 @@ pub(super) fn parse(e: Elem<'_>, _: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
             "The $_internalUnpackBucket stage requires a timeField parameter",
         ));
     }
-    out.push(Box::new(stage));
-    Ok(())
+    Ok(stage)
 }
 
 fn check(series: &UnpackBucket, bucket: &RawDoc) -> Result<()> {
@@ -172,19 +182,55 @@ impl UnpackBucket {
     fn shows(&self, name: &str) -> bool {
         self.listed.iter().any(|n| n == name) == self.includes
     }
+    /// Nobody looks at other fields.
+    pub(super) fn keep_fields(&mut self, names: BTreeSet<String>) {
+        let names = names.into_iter().filter(|n| self.shows(n)).collect();
+        (self.listed, self.includes) = (names, true);
+    }
+    /// As it is written.
+    pub(super) fn text(&self) -> DocBuf {
+        let mut b = DocBuilder::new();
+        b.doc("$_internalUnpackBucket", |d| {
+            d.array(if self.includes { "include" } else { "exclude" }, |a| {
+                self.listed.iter().for_each(|n| {
+                    a.str(n);
+                });
+            });
+            d.str("timeField", &self.time_field);
+            if let Some(m) = &self.meta_field {
+                d.str("metaField", m);
+            }
+            if let Some(n) = self.span_secs {
+                d.i32("bucketMaxSpanSeconds", n as i32);
+            }
+        });
+        b.finish()
+    }
+}
 
+impl Parsed for UnpackBucket {
+    fn start(mut self, run: &mut Start<'_>) -> Result<Box<dyn Running>> {
+        let order = self.order.take().map(|order| FrontierReader::start(order, run));
+        Ok(Box::new(Unpacking { spec: self, order, current: None }))
+    }
+    fn needs(&self, needs: &mut Needs) {
+        needs.whole();
+    }
+}
+
+impl Unpacking {
     /// `None` for a bucket without measurements.
     fn open(&mut self, bucket: Row) -> Result<Option<Open>> {
         let doc = bucket.doc();
         if let Some(order) = &mut self.order {
             order.opens(doc)?;
         }
-        check(self, doc)?;
-        let ends = self.ends.as_ref().and_then(|paths| bucket_ends::instead_of(doc, &self.time_field, paths));
+        check(&self.spec, doc)?;
+        let ends = self.spec.ends.as_ref().and_then(|paths| instead_of(doc, &self.spec.time_field, paths));
         let bucket = match is_compressed(doc)? {
             _ if ends.is_some() => ends.unwrap_or_default().into(),
             true => {
-                let wanted = |name: &str| name == self.time_field || self.shows(name);
+                let wanted = |name: &str| name == self.spec.time_field || self.spec.shows(name);
                 uncompressed(doc, &wanted)?.into_owned().into()
             }
             false => bucket,
@@ -196,11 +242,11 @@ impl UnpackBucket {
             Some(Column { name: place(whole, e.name_bytes()), doc: place(whole, doc.as_bytes()), next: 4 })
         };
         let Some(data) = doc.get("data").and_then(|d| d.as_doc()) else { return Ok(None) };
-        let Some(time) = data.elem(&self.time_field).and_then(column) else { return Ok(None) };
-        let others = data.iter().filter(|c| c.name() != self.time_field && self.shows(c.name()));
+        let Some(time) = data.elem(&self.spec.time_field).and_then(column) else { return Ok(None) };
+        let others = data.iter().filter(|c| c.name() != self.spec.time_field && self.spec.shows(c.name()));
         let columns = others.filter_map(column).collect();
-        let meta = match &self.meta_field {
-            Some(field) if self.shows(field) => doc.elem("meta").map(|e| (e.ty, place(whole, e.data()))),
+        let meta = match &self.spec.meta_field {
+            Some(field) if self.spec.shows(field) => doc.elem("meta").map(|e| (e.ty, place(whole, e.data()))),
             _ => None,
         };
         Ok(Some(Open { meta, time, columns, at: 0, bucket }))
@@ -211,10 +257,10 @@ impl UnpackBucket {
         let whole = &open.bucket.bytes()[..];
         let row = Digits::of(open.at);
         let Some(time) = open.time.value(whole, &row) else { return false };
-        if self.shows(&self.time_field) {
-            b.raw(time.ty, &self.time_field, time.data());
+        if self.spec.shows(&self.spec.time_field) {
+            b.raw(time.ty, &self.spec.time_field, time.data());
         }
-        if let (Some(field), Some((ty, data))) = (&self.meta_field, &open.meta) {
+        if let (Some(field), Some((ty, data))) = (&self.spec.meta_field, &open.meta) {
             b.raw(*ty, field, &whole[data.clone()]);
         }
         for column in &mut open.columns {
@@ -238,7 +284,7 @@ impl UnpackBucket {
     }
 }
 
-impl Stage for UnpackBucket {
+impl Running for Unpacking {
     fn next(&mut self, up: &mut Upstream<'_>) -> Result<Step> {
         loop {
             if let Some(doc) = self.next_measurement() {
@@ -253,73 +299,25 @@ impl Stage for UnpackBucket {
     fn feed(&mut self, up: &mut Upstream<'_>, each: &mut Each<'_>) -> Option<Result<Fed>> {
         Some(self.feed_all(up, each))
     }
-    fn needs(&self, needs: &mut Needs) {
-        needs.whole();
-    }
-    fn keep_fields(&mut self, names: BTreeSet<String>) {
-        let names = names.into_iter().filter(|n| self.shows(n)).collect();
-        (self.listed, self.includes) = (names, true);
-    }
-    fn follow_order(&mut self, order: BucketOrder) {
-        self.order = Some(order);
-    }
-    fn give_ends(&mut self, paths: Vec<Vec<String>>) {
-        self.ends = Some(paths);
-    }
-    fn as_unpack(&self) -> Option<Series<'_>> {
-        Some(Series {
-            time_field: &self.time_field,
-            meta_field: self.meta_field.as_deref(),
-            span_secs: self.span_secs,
-        })
-    }
-    fn shown(&self) -> Option<DocBuf> {
-        let mut b = DocBuilder::new();
-        b.doc("$_internalUnpackBucket", |d| {
-            d.array(if self.includes { "include" } else { "exclude" }, |a| {
-                self.listed.iter().for_each(|n| {
-                    a.str(n);
-                });
-            });
-            d.str("timeField", &self.time_field);
-            if let Some(m) = &self.meta_field {
-                d.str("metaField", m);
-            }
-            if let Some(n) = self.span_secs {
-                d.i32("bucketMaxSpanSeconds", n as i32);
-            }
-        });
-        Some(b.finish())
-    }
-    fn drops_facts(&self) -> bool {
-        true
-    }
 }
 
 /// The measurements of one bucket.
 pub fn measurements(series: &TimeSeries, bucket: &RawDoc) -> Result<Vec<DocBuf>> {
-    let mut stage = UnpackBucket {
+    let spec = UnpackBucket {
         time_field: series.time_field.clone(),
         meta_field: series.meta_field.clone(),
         span_secs: None,
         listed: Vec::new(),
         includes: false,
-        current: None,
         order: None,
         ends: None,
     };
+    let mut stage = Unpacking { spec, order: None, current: None };
     stage.current = stage.open(bucket.to_buf().into())?;
     Ok(std::iter::from_fn(|| stage.next_measurement()).collect())
 }
 
-/// What the stage knows of the series.
-pub(crate) struct Series<'a> {
-    pub(super) time_field: &'a str,
-    pub(super) meta_field: Option<&'a str>,
-    pub(super) span_secs: Option<i64>,
-}
-
-impl UnpackBucket {
+impl Unpacking {
     /// One buffer for all measurements.
     fn feed_all(&mut self, up: &mut Upstream<'_>, each: &mut Each<'_>) -> Result<Fed> {
         let (mut buf, mut left) = (Vec::with_capacity(256), STAGE_ROWS_PER_TURN);

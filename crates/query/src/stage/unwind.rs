@@ -1,7 +1,12 @@
 //! `$unwind`: one document per element of an array.
 
-use super::match_forward::same_root;
-use super::{Needs, ROW_BYTES_PER_STEP, Row, Stage, Step, Upstream, keep_only};
+use super::needs::Needs;
+use super::parsed::{Origin, Parsed};
+use super::paths::same_root;
+use super::row::{Row, keep_only};
+use super::running::{Running, Start};
+use super::step::Step;
+use super::upstream::{ROW_BYTES_PER_STEP, Upstream};
 use crate::exec::{Each, Fed};
 use crate::expr::{FieldPath, ParseCtx};
 use crate::names::NamedList;
@@ -11,25 +16,30 @@ use pando_base::{Error, Result, patience};
 use pando_bson::{DocBuilder, Elem, ElementType, RawDoc, Value};
 use std::collections::BTreeSet;
 
-#[derive(Clone)]
+/// A document for each element of an array.
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Unwind {
     pub(super) path: FieldPath,
     pub(super) preserve: bool,
     pub(super) index: Option<FieldPath>,
     /// The fields that anybody looks at; `None` for all.
     pub(super) keep: Option<BTreeSet<String>>,
+}
+
+struct Unwinding {
+    spec: Unwind,
     /// The document being unwound, the offset of its next element, and that element's position.
     current: Option<(Row, usize, i64)>,
 }
 
-/// Of one call of [`Stage::feed`].
+/// Of one call of [`Running::feed`].
 struct Feeding {
     buf: Vec<u8>,
     /// Rows it may still give.
     left: u32,
 }
 
-pub(super) fn parse(e: Elem<'_>, _: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Stage>>) -> Result<()> {
+pub(super) fn parse(e: Elem<'_>, _: &mut ParseCtx<'_>) -> Result<Unwind> {
     let (mut path, mut preserve, mut index) = (None, false, None);
     match e.value() {
         Value::String(s) => path = Some(s),
@@ -101,8 +111,7 @@ pub(super) fn parse(e: Elem<'_>, _: &mut ParseCtx<'_>, out: &mut Vec<Box<dyn Sta
         ));
     };
     let path = FieldPath::parse(dotted)?;
-    out.push(Box::new(Unwind { path, preserve, index, keep: None, current: None }));
-    Ok(())
+    Ok(Unwind { path, preserve, index, keep: None })
 }
 
 /// The value at a path through documents only.
@@ -233,14 +242,25 @@ impl Unwind {
         write_with(&unwound.finish(), at.parts(), Some(data), b);
     }
 
-    /// The next element of the current document.
-    fn next_element(&mut self) -> Option<Row> {
-        let (row, offset, position) = self.current.take()?;
-        let array = at_path(row.doc(), self.path.parts())?;
-        let (e, next) = RawDoc::trusted(array.data()).elem_at(offset)?;
-        let out = row.becomes(self.emit(row.doc(), Some((e.ty, e.data())), Some(position)));
-        self.current = Some((row, next, position + 1));
-        Some(out)
+    /// What comes of a document without elements.
+    fn without_elements(&self, row: Row) -> Option<Row> {
+        match at_path(row.doc(), self.path.parts()).map(|e| e.value()) {
+            Some(Value::Array(_)) => self.preserve.then(|| row.becomes(self.emit(row.doc(), None, None))),
+            None | Some(Value::Null | Value::Undefined) => self.preserve.then(|| self.without_array(&row)),
+            Some(_) => Some(self.without_array(&row)),
+        }
+    }
+
+    /// The document as it is, with a null index when one is wanted.
+    fn without_array(&self, row: &Row) -> Row {
+        match &self.index {
+            None => row.clone(),
+            Some(at) => {
+                let mut b = DocBuilder::with_capacity(row.doc().byte_len() + 16);
+                write_with(row.doc(), at.parts(), Some((ElementType::Null, &[])), &mut b);
+                row.becomes(b.finish().into())
+            }
+        }
     }
 
     /// Shows the elements of `array`, in `doc`, from here on: as many as `left` says, in one buffer for all. What is left of
@@ -270,19 +290,44 @@ impl Unwind {
         }
         Ok(None)
     }
+}
+
+impl Parsed for Unwind {
+    fn start(self, _: &mut Start<'_>) -> Result<Box<dyn Running>> {
+        Ok(Box::new(Unwinding { spec: self, current: None }))
+    }
+    fn needs(&self, needs: &mut Needs) {
+        needs.add(&self.path.dotted());
+    }
+    fn origin(&self, path: &str) -> Option<Origin> {
+        let other = |p: &FieldPath| !same_root(&p.dotted(), path);
+        (other(&self.path) && self.index.as_ref().is_none_or(other)).then(|| Origin::same(path))
+    }
+}
+
+impl Unwinding {
+    /// The next element of the current document.
+    fn next_element(&mut self) -> Option<Row> {
+        let (row, offset, position) = self.current.take()?;
+        let array = at_path(row.doc(), self.spec.path.parts())?;
+        let (e, next) = RawDoc::trusted(array.data()).elem_at(offset)?;
+        let out = row.becomes(self.spec.emit(row.doc(), Some((e.ty, e.data())), Some(position)));
+        self.current = Some((row, next, position + 1));
+        Some(out)
+    }
 
     /// Documents are looked at where they lie.
     fn feed_all(&mut self, up: &mut Upstream<'_>, each: &mut Each<'_>) -> Result<Fed> {
         let mut feed = Feeding { buf: Vec::with_capacity(256), left: STAGE_ROWS_PER_TURN };
         if let Some((row, offset, position)) = self.current.take()
             && let Some((offset, position, end)) =
-                self.feed_elements(row.doc(), (offset, position), &mut feed, each)?
+                self.spec.feed_elements(row.doc(), (offset, position), &mut feed, each)?
         {
             self.current = Some((row, offset, position));
             return Ok(end);
         }
         let (mut narrow, mut rest) = (Vec::new(), None);
-        let this = &*self;
+        let this = &self.spec;
         let fed = up.feed(&mut |doc| {
             let doc = match &this.keep {
                 None => RawDoc::trusted(doc),
@@ -311,39 +356,18 @@ impl Unwind {
 
     /// A new document: what comes of it at once, if anything; the elements of an array come afterwards.
     fn open(&mut self, row: Row) -> Option<Row> {
-        let row = row.narrowed(self.keep.as_ref());
-        match at_path(row.doc(), self.path.parts()).map(|e| e.value()) {
+        let row = row.narrowed(self.spec.keep.as_ref());
+        match at_path(row.doc(), self.spec.path.parts()).map(|e| e.value()) {
             Some(Value::Array(a)) if !a.is_empty() => {
                 self.current = Some((row, 4, 0));
                 None
             }
-            _ => self.without_elements(row),
-        }
-    }
-
-    /// What comes of a document without elements.
-    fn without_elements(&self, row: Row) -> Option<Row> {
-        match at_path(row.doc(), self.path.parts()).map(|e| e.value()) {
-            Some(Value::Array(_)) => self.preserve.then(|| row.becomes(self.emit(row.doc(), None, None))),
-            None | Some(Value::Null | Value::Undefined) => self.preserve.then(|| self.without_array(&row)),
-            Some(_) => Some(self.without_array(&row)),
-        }
-    }
-
-    /// The document as it is, with a null index when one is wanted.
-    fn without_array(&self, row: &Row) -> Row {
-        match &self.index {
-            None => row.clone(),
-            Some(at) => {
-                let mut b = DocBuilder::with_capacity(row.doc().byte_len() + 16);
-                write_with(row.doc(), at.parts(), Some((ElementType::Null, &[])), &mut b);
-                row.becomes(b.finish().into())
-            }
+            _ => self.spec.without_elements(row),
         }
     }
 }
 
-impl Stage for Unwind {
+impl Running for Unwinding {
     fn next(&mut self, up: &mut Upstream<'_>) -> Result<Step> {
         loop {
             if let Some(row) = self.next_element() {
@@ -361,21 +385,5 @@ impl Stage for Unwind {
     }
     fn feed(&mut self, up: &mut Upstream<'_>, each: &mut Each<'_>) -> Option<Result<Fed>> {
         Some(self.feed_all(up, each))
-    }
-    fn needs(&self, needs: &mut Needs) {
-        needs.add(&self.path.dotted());
-    }
-    fn leaves_alone(&self, path: &str) -> bool {
-        let other = |p: &FieldPath| !same_root(&p.dotted(), path);
-        other(&self.path) && self.index.as_ref().is_none_or(other)
-    }
-    fn holds_rows(&self) -> bool {
-        true
-    }
-    fn keep_fields(&mut self, names: BTreeSet<String>) {
-        self.keep = Some(names);
-    }
-    fn as_unwind(&self) -> Option<&Unwind> {
-        Some(self)
     }
 }

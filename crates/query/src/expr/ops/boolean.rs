@@ -6,6 +6,7 @@ use pando_base::Result;
 use pando_bson::Value;
 
 /// Stops at the first member that decides.
+#[derive(Clone)]
 struct Junction {
     name: &'static str,
     members: Vec<Expr>,

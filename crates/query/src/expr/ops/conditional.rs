@@ -5,6 +5,7 @@ use crate::expr::{Expr, Op, ParseCtx, Scope, Val, parts};
 use pando_base::{Error, Result};
 use pando_bson::Value;
 
+#[derive(Clone)]
 struct Cond {
     test: Expr,
     yes: Expr,
@@ -55,6 +56,7 @@ impl Op for Cond {
     }
 }
 
+#[derive(Clone)]
 struct IfNull {
     args: Vec<Expr>,
 }
@@ -103,6 +105,7 @@ impl Op for IfNull {
     }
 }
 
+#[derive(Clone)]
 struct Switch {
     branches: Vec<(Expr, Expr)>,
     default: Option<Expr>,

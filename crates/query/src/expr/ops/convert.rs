@@ -10,6 +10,7 @@ use pando_base::{Error, ErrorCode, Result};
 use pando_bson::decimal128::Rounding;
 use pando_bson::{Decimal128, ElementType, ObjectId, Value};
 
+#[derive(Clone)]
 struct Convert {
     name: &'static str,
     input: Expr,
@@ -67,6 +68,7 @@ pub(in crate::expr) fn parse_short(name: &'static str, v: Value<'_>, p: &mut Par
 }
 
 /// What `to` asks for: a type, or the odd name "missing" that nothing converts to.
+#[derive(Clone)]
 enum Target {
     Type(ElementType),
     Missing,

@@ -8,6 +8,7 @@ use crate::matcher::exact_i64;
 use pando_base::{Error, Result};
 use pando_bson::Value;
 
+#[derive(Clone)]
 struct DateAdd {
     name: &'static str,
     start: Expr,
@@ -108,6 +109,7 @@ impl DateAdd {
 }
 
 /// The arguments that `$dateDiff` and `$dateTrunc` share.
+#[derive(Clone)]
 struct Counting {
     name: &'static str,
     unit: Expr,
@@ -182,6 +184,7 @@ impl crate::expr::Part for Counting {
     }
 }
 
+#[derive(Clone)]
 struct DateDiff {
     start: Expr,
     end: Expr,
@@ -255,6 +258,7 @@ impl Op for DateDiff {
     }
 }
 
+#[derive(Clone)]
 struct DateTrunc {
     date: Expr,
     size: Option<Expr>,

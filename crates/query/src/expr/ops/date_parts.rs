@@ -35,6 +35,7 @@ pub(super) fn zone_of(id: &str) -> Result<Zone> {
 }
 
 /// A time zone argument. Constant ones are looked up once.
+#[derive(Clone)]
 pub(super) struct ZoneArg {
     expr: Option<Expr>,
     known: Option<Zone>,
@@ -84,6 +85,7 @@ impl crate::expr::Part for ZoneArg {
     }
 }
 
+#[derive(Clone)]
 struct DatePart {
     name: &'static str,
     date: Expr,
@@ -184,6 +186,7 @@ impl Op for DatePart {
     }
 }
 
+#[derive(Clone)]
 struct DateToParts {
     date: Expr,
     zone: ZoneArg,
@@ -263,6 +266,7 @@ impl Op for DateToParts {
     }
 }
 
+#[derive(Clone)]
 struct DateFromParts {
     /// Year, month, day, or ISO year, week, day.
     date: Vec<(&'static str, Option<Expr>)>,

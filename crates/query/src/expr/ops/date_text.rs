@@ -7,6 +7,7 @@ use crate::expr::{Expr, Op, ParseCtx, Scope, Val, parts, shown};
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::Value;
 
+#[derive(Clone)]
 struct DateToString {
     date: Expr,
     format: Option<Expr>,
@@ -80,6 +81,7 @@ impl Op for DateToString {
     }
 }
 
+#[derive(Clone)]
 struct DateFromString {
     text: Expr,
     format: Option<Expr>,

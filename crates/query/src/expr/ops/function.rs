@@ -7,6 +7,7 @@ use pando_bson::Value;
 
 pub(crate) const NAME: &str = "$function";
 
+#[derive(Clone)]
 struct Function {
     script: Script,
     args: Expr,

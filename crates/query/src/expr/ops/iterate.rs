@@ -9,6 +9,7 @@ use pando_base::{Error, Result, patience};
 use pando_bson::{ArrayBuilder, Elem, RawDoc, Value};
 use std::cmp::Ordering;
 
+#[derive(Clone)]
 struct Map {
     input: Expr,
     var: VarId,
@@ -84,6 +85,7 @@ impl Op for Map {
     parts!(input, body);
 }
 
+#[derive(Clone)]
 struct Filter {
     input: Expr,
     var: VarId,
@@ -167,6 +169,7 @@ impl Op for Filter {
     parts!(input, cond, limit);
 }
 
+#[derive(Clone)]
 struct Reduce {
     input: Expr,
     initial: Expr,
@@ -240,6 +243,7 @@ impl Op for Reduce {
     parts!(input, initial, body);
 }
 
+#[derive(Clone)]
 struct Zip {
     inputs: Vec<Expr>,
     longest: bool,
@@ -341,11 +345,13 @@ impl Op for Zip {
     parts!(inputs, defaults);
 }
 
+#[derive(Clone)]
 struct SortArray {
     input: Expr,
     order: SortOrder,
 }
 
+#[derive(Clone)]
 enum SortOrder {
     Whole { descending: bool },
     Fields(Vec<(Vec<String>, bool)>),
@@ -469,6 +475,7 @@ impl Op for SortArray {
 }
 
 /// `$firstN` and its kin over one array.
+#[derive(Clone)]
 struct OverArray {
     name: &'static str,
     kind: NKind,

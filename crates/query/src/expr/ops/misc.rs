@@ -67,6 +67,7 @@ pub(in crate::expr) fn to_hashed_index_key<'v>(args: &[Val<'v>], _: &Call<'_>) -
     Ok(Val::long(pando_bson::hashed::hashed_key(args[0].value().unwrap_or(Value::Null))))
 }
 
+#[derive(Clone)]
 struct Rand;
 
 pub(in crate::expr) fn parse_rand(_: &'static str, v: Value<'_>, _: &mut ParseCtx<'_>) -> Result<Expr> {
@@ -91,6 +92,7 @@ impl Op for Rand {
 }
 
 /// What is known of the row beside its document.
+#[derive(Clone)]
 struct Meta(MetaField);
 
 pub(in crate::expr) fn parse_meta(_: &'static str, v: Value<'_>, p: &mut ParseCtx<'_>) -> Result<Expr> {
@@ -121,6 +123,7 @@ impl Op for Meta {
     parts!();
 }
 
+#[derive(Clone)]
 struct Quantile {
     name: &'static str,
     input: Expr,

@@ -190,6 +190,7 @@ fn object_pair(pair: &RawDoc) -> Result<(&str, Value<'_>)> {
     }
 }
 
+#[derive(Clone)]
 struct GetField {
     field: Box<str>,
     input: Expr,
@@ -266,6 +267,7 @@ impl Op for GetField {
     parts!(input);
 }
 
+#[derive(Clone)]
 struct SetField {
     name: &'static str,
     field: Box<str>,

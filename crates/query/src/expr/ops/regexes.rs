@@ -6,6 +6,7 @@ use crate::regex::Regex;
 use pando_base::{Error, Result};
 use pando_bson::{ArrayBuilder, DocBuilder, Value};
 
+#[derive(Clone)]
 struct RegexOp {
     name: &'static str,
     input: Expr,

@@ -140,6 +140,7 @@ pub(in crate::expr) fn parse_equals(name: &'static str, v: Value<'_>, p: &mut Pa
 }
 
 /// A constant operand that can never do: refused while optimizing, under a number of its own.
+#[derive(Clone)]
 pub(super) struct NotAnArray {
     pub(super) code: i32,
     pub(super) text: String,

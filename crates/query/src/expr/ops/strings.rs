@@ -258,6 +258,7 @@ pub(in crate::expr) fn split<'v>(args: &[Val<'v>], _: &Call<'_>) -> Result<Val<'
     Ok(Val::Array(out.finish()))
 }
 
+#[derive(Clone)]
 struct Trim {
     name: &'static str,
     input: Expr,
@@ -359,6 +360,7 @@ impl Op for Trim {
     }
 }
 
+#[derive(Clone)]
 struct Replace {
     name: &'static str,
     all: bool,

@@ -4,6 +4,7 @@ use crate::expr::{Expr, Held, Op, ParseCtx, Scope, Val, VarId, check_user_var_na
 use pando_base::{Error, Result};
 use pando_bson::Value;
 
+#[derive(Clone)]
 struct Let {
     vars: Vec<(VarId, Expr)>,
     body: Expr,

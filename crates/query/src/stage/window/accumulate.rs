@@ -1,13 +1,12 @@
 //! Accumulators over a window: those of `$group`.
 
-use super::Function;
 use super::bounds::Bounds;
+use super::function::Function;
 use super::partition::Partition;
 use crate::accumulator::{AccSpec, Accumulator};
 use crate::ctx::QueryCtx;
 use crate::expr::{Scope, Val};
 use pando_base::Result;
-use std::collections::BTreeSet;
 use std::ops::Range;
 
 pub(super) struct Accumulate {
@@ -30,9 +29,6 @@ impl Accumulate {
 }
 
 impl Function for Accumulate {
-    fn needs(&self, paths: &mut BTreeSet<String>) -> bool {
-        self.spec.needs(paths)
-    }
     fn begin(&mut self, _: &Partition, _: &QueryCtx) -> Result<()> {
         self.bounds.restart();
         self.now = None;
@@ -58,8 +54,5 @@ impl Function for Accumulate {
         let steps = window.end - from + 1;
         self.now = Some(Now { acc, added: window, value: value.clone() });
         Ok((value, steps))
-    }
-    fn optimize(&mut self, ctx: &QueryCtx) -> Result<()> {
-        self.spec.optimize(ctx)
     }
 }

@@ -1,7 +1,7 @@
 //! `$covariancePop` and `$covarianceSamp`: how two numbers move together over a window.
 
-use super::Function;
 use super::bounds::Bounds;
+use super::function::Function;
 use super::partition::Partition;
 use super::sum::kind;
 use crate::accumulator::sum::{Total, Width};
@@ -10,7 +10,6 @@ use crate::expr::{Expr, Val};
 use crate::number::Number;
 use pando_base::Result;
 use pando_bson::Decimal128;
-use std::collections::BTreeSet;
 use std::ops::Range;
 
 pub(super) struct Covariance {
@@ -153,9 +152,6 @@ impl Covariance {
 }
 
 impl Function for Covariance {
-    fn needs(&self, paths: &mut BTreeSet<String>) -> bool {
-        self.input.dependencies(paths)
-    }
     fn begin(&mut self, _: &Partition, _: &QueryCtx) -> Result<()> {
         self.bounds.restart();
         (self.held, self.sums) = (0..0, Sums::default());
@@ -179,8 +175,5 @@ impl Function for Covariance {
         }
         self.held = window;
         Ok((self.sums.value(self.sample), steps))
-    }
-    fn optimize(&mut self, ctx: &QueryCtx) -> Result<()> {
-        self.input.optimize(ctx)
     }
 }

@@ -1,14 +1,13 @@
 //! `$derivative`: the slope between the ends of a window.
 
-use super::Function;
 use super::bounds::Bounds;
+use super::function::Function;
 use super::partition::{Partition, Place};
 use crate::ctx::QueryCtx;
 use crate::expr::{Expr, Val};
 use crate::number::Number;
 use pando_base::{Error, Result};
 use pando_bson::Value;
-use std::collections::BTreeSet;
 
 pub(super) struct Derivative {
     pub(super) input: Expr,
@@ -54,9 +53,6 @@ fn minus(b: &Val<'_>, a: &Val<'_>) -> Result<Option<Number>> {
 }
 
 impl Function for Derivative {
-    fn needs(&self, paths: &mut BTreeSet<String>) -> bool {
-        self.input.dependencies(paths)
-    }
     fn begin(&mut self, _: &Partition, _: &QueryCtx) -> Result<()> {
         self.bounds.restart();
         Ok(())
@@ -79,8 +75,5 @@ impl Function for Derivative {
         let slope = dy / dx;
         let slope = self.unit_ms.map_or(slope, |ms| slope * Number::Long(ms));
         Ok((Val::Ref(slope.value()), 1))
-    }
-    fn optimize(&mut self, ctx: &QueryCtx) -> Result<()> {
-        self.input.optimize(ctx)
     }
 }

@@ -1,13 +1,12 @@
 //! `$expMovingAvg`: an average in which older values fade.
 
-use super::Function;
+use super::function::Function;
 use super::partition::Partition;
 use crate::ctx::QueryCtx;
 use crate::expr::{Expr, Val};
 use crate::number::Number;
 use pando_base::Result;
 use pando_bson::Decimal128;
-use std::collections::BTreeSet;
 
 pub(super) struct ExpMovingAvg {
     pub(super) input: Expr,
@@ -38,9 +37,6 @@ impl Alpha {
 }
 
 impl Function for ExpMovingAvg {
-    fn needs(&self, paths: &mut BTreeSet<String>) -> bool {
-        self.input.dependencies(paths)
-    }
     fn begin(&mut self, _: &Partition, _: &QueryCtx) -> Result<()> {
         self.last = None;
         Ok(())
@@ -58,8 +54,5 @@ impl Function for ExpMovingAvg {
             });
         }
         Ok((self.last.map_or(Val::NULL, |n| Val::Ref(n.value())), 1))
-    }
-    fn optimize(&mut self, ctx: &QueryCtx) -> Result<()> {
-        self.input.optimize(ctx)
     }
 }

@@ -1,12 +1,11 @@
 //! `$first` and `$last` over a window: the value at one of its ends, which may be missing.
 
-use super::Function;
 use super::bounds::Bounds;
+use super::function::Function;
 use super::partition::Partition;
 use crate::ctx::QueryCtx;
 use crate::expr::{Expr, Val};
 use pando_base::Result;
-use std::collections::BTreeSet;
 
 pub(super) struct FirstLast {
     pub(super) input: Expr,
@@ -15,9 +14,6 @@ pub(super) struct FirstLast {
 }
 
 impl Function for FirstLast {
-    fn needs(&self, paths: &mut BTreeSet<String>) -> bool {
-        self.input.dependencies(paths)
-    }
     fn begin(&mut self, _: &Partition, _: &QueryCtx) -> Result<()> {
         self.bounds.restart();
         Ok(())
@@ -29,8 +25,5 @@ impl Function for FirstLast {
         }
         let end = if self.last { window.end - 1 } else { window.start };
         Ok((self.input.eval_doc(p.row(end)?.doc(), ctx)?.into_owned(), 1))
-    }
-    fn optimize(&mut self, ctx: &QueryCtx) -> Result<()> {
-        self.input.optimize(ctx)
     }
 }

@@ -1,7 +1,7 @@
 //! `$integral`: the area below the line through the points of a window.
 
-use super::Function;
 use super::bounds::Bounds;
+use super::function::Function;
 use super::partition::{Partition, Place};
 use crate::accumulator::sum::Total;
 use crate::ctx::QueryCtx;
@@ -9,7 +9,6 @@ use crate::expr::Expr;
 use crate::expr::Val;
 use crate::number::Number;
 use pando_base::{Error, Result};
-use std::collections::BTreeSet;
 use std::ops::Range;
 
 pub(super) struct Integral {
@@ -47,9 +46,6 @@ impl Integral {
 }
 
 impl Function for Integral {
-    fn needs(&self, paths: &mut BTreeSet<String>) -> bool {
-        self.input.dependencies(paths)
-    }
     fn begin(&mut self, _: &Partition, _: &QueryCtx) -> Result<()> {
         self.bounds.restart();
         (self.held, self.total) = (0..0, Total::default());
@@ -76,8 +72,5 @@ impl Function for Integral {
         let area = self.total.number();
         let area = self.unit_ms.map_or(area, |ms| area / Number::Long(ms));
         Ok((Val::Ref(area.value()), steps))
-    }
-    fn optimize(&mut self, ctx: &QueryCtx) -> Result<()> {
-        self.input.optimize(ctx)
     }
 }

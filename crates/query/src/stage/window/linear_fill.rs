@@ -1,13 +1,12 @@
 //! `$linearFill`: values between two known ones lie on the line between them.
 
-use super::Function;
+use super::function::Function;
 use super::partition::{Partition, Place};
 use crate::ctx::QueryCtx;
 use crate::expr::{Expr, Val};
 use crate::number::Number;
 use pando_base::{Error, Result};
 use pando_bson::Value;
-use std::collections::BTreeSet;
 
 pub(super) struct LinearFill {
     input: Expr,
@@ -58,9 +57,6 @@ impl LinearFill {
 }
 
 impl Function for LinearFill {
-    fn needs(&self, paths: &mut BTreeSet<String>) -> bool {
-        self.input.dependencies(paths)
-    }
     fn begin(&mut self, _: &Partition, _: &QueryCtx) -> Result<()> {
         (self.left, self.right, self.exhausted) = (None, None, false);
         Ok(())
@@ -87,8 +83,5 @@ impl Function for LinearFill {
         let Some((_, x2, y2)) = self.right else { return Ok((Val::NULL, steps)) };
         let y = y1 + (x - x1) * ((y2 - y1) / (x2 - x1));
         Ok((Val::Ref(y.value()), steps))
-    }
-    fn optimize(&mut self, ctx: &QueryCtx) -> Result<()> {
-        self.input.optimize(ctx)
     }
 }

@@ -1,11 +1,10 @@
 //! `$locf`: the last value that was there.
 
-use super::Function;
+use super::function::Function;
 use super::partition::Partition;
 use crate::ctx::QueryCtx;
 use crate::expr::{Expr, Val};
 use pando_base::Result;
-use std::collections::BTreeSet;
 
 pub(super) struct Locf {
     input: Expr,
@@ -19,9 +18,6 @@ impl Locf {
 }
 
 impl Function for Locf {
-    fn needs(&self, paths: &mut BTreeSet<String>) -> bool {
-        self.input.dependencies(paths)
-    }
     fn begin(&mut self, _: &Partition, _: &QueryCtx) -> Result<()> {
         self.last = Val::NULL;
         Ok(())
@@ -33,8 +29,5 @@ impl Function for Locf {
             self.last = v.into_owned();
         }
         Ok((self.last.clone(), 1))
-    }
-    fn optimize(&mut self, ctx: &QueryCtx) -> Result<()> {
-        self.input.optimize(ctx)
     }
 }

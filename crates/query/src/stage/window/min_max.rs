@@ -1,14 +1,13 @@
 //! `$min` and `$max` over a window: only those values are kept that can still become the answer.
 
-use super::Function;
 use super::bounds::Bounds;
+use super::function::Function;
 use super::partition::Partition;
 use crate::ctx::QueryCtx;
 use crate::expr::{Expr, Val};
 use pando_base::Result;
 use pando_bson::Value;
 use std::cmp::Ordering;
-use std::collections::BTreeSet;
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -42,9 +41,6 @@ impl MinMax {
 }
 
 impl Function for MinMax {
-    fn needs(&self, paths: &mut BTreeSet<String>) -> bool {
-        self.input.dependencies(paths)
-    }
     fn begin(&mut self, _: &Partition, _: &QueryCtx) -> Result<()> {
         self.bounds.restart();
         self.held = 0..0;
@@ -67,8 +63,5 @@ impl Function for MinMax {
         let steps = window.end.saturating_sub(from) + 1;
         self.held = window;
         Ok((self.kept.front().map_or(Val::NULL, |(_, v)| v.clone()), steps))
-    }
-    fn optimize(&mut self, ctx: &QueryCtx) -> Result<()> {
-        self.input.optimize(ctx)
     }
 }

@@ -8,11 +8,13 @@
 //! in here. One function per file; [`spec`] parses, [`bounds`] says which neighbours a window holds.
 
 mod accumulate;
+mod asked;
 mod bounds;
 mod covariance;
 mod derivative;
 mod exp_moving_avg;
 mod first_last;
+mod function;
 mod integral;
 mod linear_fill;
 mod locf;
@@ -28,13 +30,22 @@ mod sum;
 pub(crate) use spec::names;
 pub(super) use spec::parse;
 
-use super::match_forward::same_root;
+use super::held::Held;
+use super::needs::Needs;
+use super::parsed::{Compiled, Origin, Parsed};
+use super::paths::same_root;
+use super::row::Row;
+use super::running::{Running, Start};
+use super::sort::Sort;
+use super::step::Step;
 use super::unwind::{Placed, write_all};
-use super::{Held, Needs, Origin, Row, RunEnv, Stage, Step, Upstream};
+use super::upstream::Upstream;
 use crate::collation::Collation;
 use crate::ctx::QueryCtx;
-use crate::expr::{Expr, FieldPath, Val};
+use crate::expr::{Expr, FieldPath};
 use crate::sort::{SortKeys, SortPattern, SortedRows, Sorter, SpillSpace};
+use asked::Asked;
+use function::Function;
 use pando_base::limits::{SORT_MEMORY_BYTES_MAX, WINDOW_STEPS_PER_TURN};
 use pando_base::{Error, Result, patience};
 use pando_bson::keystring::KeyBuilder;
@@ -44,38 +55,33 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use store::Store;
 
-/// One window function over the documents of a partition, asked for each of them in order.
-trait Function: Send {
-    /// A new partition begins.
-    fn begin(&mut self, _p: &Partition, _ctx: &QueryCtx) -> Result<()> {
-        Ok(())
-    }
-    /// The value for document `at`, and how many documents were looked at.
-    fn value(&mut self, p: &Partition, at: usize, ctx: &QueryCtx) -> Result<(Val<'static>, usize)>;
-    fn optimize(&mut self, _ctx: &QueryCtx) -> Result<()> {
-        Ok(())
-    }
-    /// Adds the paths it reads; false when it reads whole documents.
-    fn needs(&self, _paths: &mut BTreeSet<String>) -> bool {
-        true
-    }
-}
-
+/// A field and what it is to be.
+#[derive(Clone, PartialEq)]
 struct Output {
     path: FieldPath,
-    function: Box<dyn Function>,
+    function: Compiled<Asked>,
 }
 
-struct WindowFields {
+/// Documents with fields about those around them.
+#[derive(Clone, PartialEq)]
+pub(crate) struct WindowFields {
+    partition_by: Compiled<Option<Expr>>,
+    sort: Option<Arc<SortPattern>>,
+    /// The path of a sort by one field.
+    sort_path: Option<FieldPath>,
+    outputs: Vec<Output>,
+    /// Fields that somebody looks at.
+    pub(super) keep: Option<BTreeSet<String>>,
+}
+
+struct Windowing {
     partition_by: Option<Expr>,
     /// What the documents of a partition are sorted by in here, with their partition.
     sort: Option<SortKeys>,
     /// Documents come in order.
     sorted: bool,
-    /// The path of a sort by one field.
     sort_path: Option<FieldPath>,
-    outputs: Vec<Output>,
-    /// Fields that somebody looks at.
+    outputs: Vec<(FieldPath, Box<dyn Function>)>,
     keep: Option<BTreeSet<String>>,
     spill: Option<Arc<dyn SpillSpace>>,
     /// Of the largest partition: its bytes, and whether some partition went to disk.
@@ -117,6 +123,94 @@ impl Gathering {
 const BYTES_PER_STEP: usize = 1024;
 
 impl WindowFields {
+    fn new(
+        partition_by: Option<Expr>,
+        sort: Option<SortPattern>,
+        outputs: Vec<Output>,
+    ) -> Result<WindowFields> {
+        let sort_path = match sort.as_ref().map(|s| s.parts.as_slice()) {
+            Some([part]) if part.meta.is_none() => Some(FieldPath::parse(&part.path)?),
+            _ => None,
+        };
+        let (partition_by, sort) = (Compiled(partition_by), sort.map(Arc::new));
+        Ok(WindowFields { partition_by, sort, sort_path, outputs, keep: None })
+    }
+    /// Its documents have to come in order: what they are partitioned by is a field, or they are not.
+    fn comes_sorted(&self) -> bool {
+        match &*self.partition_by {
+            Some(Expr::Field(path)) if !path.is_whole() => true,
+            Some(e) => e.as_const().is_some(),
+            None => true,
+        }
+    }
+    /// The order that documents have to come in, if any.
+    pub(super) fn order(&self) -> Result<Option<Sort>> {
+        if !self.comes_sorted() {
+            return Ok(None);
+        }
+        let mut order = DocBuilder::new();
+        if let Some(Expr::Field(path)) = &*self.partition_by {
+            order.i32(&path.dotted(), 1);
+        }
+        self.sort.iter().flat_map(|s| s.spec.iter()).for_each(|e| {
+            order.elem(e);
+        });
+        let order = order.finish();
+        match order.is_empty() {
+            true => Ok(None),
+            false => SortPattern::parse(&order).map(|pattern| Some(Sort::by(pattern))),
+        }
+    }
+}
+
+impl Parsed for WindowFields {
+    fn start(self, run: &mut Start<'_>) -> Result<Box<dyn Running>> {
+        let sorted = self.comes_sorted();
+        let keys = |sort| SortKeys::new(sort, run.ctx.collation.clone());
+        Ok(Box::new(Windowing {
+            sorted,
+            sort: self.sort.filter(|_| !sorted).map(keys),
+            partition_by: self.partition_by.0,
+            sort_path: self.sort_path,
+            outputs: self.outputs.into_iter().map(|o| (o.path, o.function.0.start())).collect(),
+            keep: self.keep,
+            spill: run.spill(),
+            used: (0, false),
+            state: State::Fresh,
+        }))
+    }
+    fn needs(&self, needs: &mut Needs) {
+        let mut complete = self.partition_by.as_ref().is_none_or(|e| e.dependencies(needs.paths()));
+        for output in &self.outputs {
+            complete &= output.function.needs(needs.paths());
+            // A path is written into what is there.
+            if let [root, _, ..] = output.path.parts() {
+                needs.add(root);
+            }
+        }
+        if !complete {
+            needs.whole();
+        }
+        let sorted = self.sort.iter().filter(|_| !self.comes_sorted()).flat_map(|s| &s.parts);
+        sorted.filter(|p| p.meta.is_none()).for_each(|p| needs.add(&p.path));
+        self.sort_path.iter().for_each(|p| needs.add(&p.dotted()));
+    }
+    fn optimize(&mut self, ctx: &QueryCtx) -> Result<()> {
+        if let Some(e) = &mut *self.partition_by {
+            e.optimize(ctx)?;
+        }
+        self.outputs.iter_mut().try_for_each(|o| o.function.optimize(ctx))
+    }
+    /// Whole partitions go, or none of their documents.
+    fn origin(&self, path: &str) -> Option<Origin> {
+        let Some(Expr::Field(by)) = &*self.partition_by else { return None };
+        let untouched = self.outputs.iter().all(|o| !same_root(&o.path.dotted(), path));
+        let within = by.renamed(None)? == path.split('.').next()?;
+        (untouched && within).then(|| Origin { path: path.to_owned(), same: false })
+    }
+}
+
+impl Windowing {
     /// The key bytes of the partition that a document is in. Arrays are refused when it is that partition's turn.
     fn partition_key(&self, row: &Row, ctx: &QueryCtx, check: bool) -> Result<Vec<u8>> {
         let Some(e) = &self.partition_by else { return Ok(Vec::new()) };
@@ -179,8 +273,8 @@ impl WindowFields {
         let (bytes, on_disk) = rows.used();
         self.used = (self.used.0.max(bytes), self.used.1 || on_disk);
         let partition = Partition::new(rows, self.sort_path.clone());
-        for output in &mut self.outputs {
-            output.function.begin(&partition, ctx)?;
+        for (_, function) in &mut self.outputs {
+            function.begin(&partition, ctx)?;
         }
         Ok(Some(partition))
     }
@@ -193,8 +287,8 @@ impl WindowFields {
     fn give(&mut self, p: &Partition, at: usize, ctx: &QueryCtx) -> Result<(Row, usize)> {
         let row = p.row(at)?;
         let (mut steps, mut holders) = (0, Vec::with_capacity(self.outputs.len()));
-        for output in &mut self.outputs {
-            let (v, looked) = output.function.value(p, at, ctx)?;
+        for (_, function) in &mut self.outputs {
+            let (v, looked) = function.value(p, at, ctx)?;
             steps += looked;
             let mut holder = DocBuilder::new();
             v.put_to(&mut holder, "");
@@ -204,18 +298,14 @@ impl WindowFields {
         let mut b = DocBuilder::with_capacity(row.doc().byte_len() + bytes);
         let value = |at: usize| holders[at].first().map(|e| (e.ty, e.data()));
         let placed: Vec<Placed<'_>> =
-            self.outputs.iter().enumerate().map(|(at, o)| (o.path.parts(), value(at))).collect();
+            self.outputs.iter().enumerate().map(|(at, (path, _))| (path.parts(), value(at))).collect();
         write_all(row.doc(), &placed, &mut b);
         let row = row.becomes(b.finish().into());
         Ok((row, steps))
     }
 }
 
-impl Stage for WindowFields {
-    fn start(&mut self, env: &RunEnv) -> Result<()> {
-        self.spill = env.spill.clone();
-        Ok(())
-    }
+impl Running for Windowing {
     fn next(&mut self, up: &mut Upstream<'_>) -> Result<Step> {
         let mut steps = 0;
         loop {
@@ -263,22 +353,6 @@ impl Stage for WindowFields {
             }
         }
     }
-    fn optimize(&mut self, ctx: &QueryCtx) -> Result<()> {
-        if let Some(e) = &mut self.partition_by {
-            e.optimize(ctx)?;
-        }
-        self.outputs.iter_mut().try_for_each(|o| o.function.optimize(ctx))
-    }
-    /// Whole partitions go, or none of their documents.
-    fn origin(&self, path: &str) -> Option<Origin> {
-        let Some(Expr::Field(by)) = &self.partition_by else { return None };
-        let untouched = self.outputs.iter().all(|o| !same_root(&o.path.dotted(), path));
-        let within = by.renamed(None)? == path.split('.').next()?;
-        (untouched && within).then(|| Origin { path: path.to_owned(), same: false })
-    }
-    fn holds_rows(&self) -> bool {
-        true
-    }
     fn held_bytes(&self) -> usize {
         match &self.state {
             State::Filling(sorter) => sorter.held_bytes(),
@@ -291,71 +365,4 @@ impl Stage for WindowFields {
     fn held(&self) -> Option<Held> {
         Some(Held::Partition { bytes: self.used.0 as u64, on_disk: self.used.1 })
     }
-    fn keep_fields(&mut self, names: BTreeSet<String>) {
-        self.keep = Some(names);
-    }
-    fn needs(&self, needs: &mut Needs) {
-        let mut complete = self.partition_by.as_ref().is_none_or(|e| e.dependencies(needs.paths()));
-        for output in &self.outputs {
-            complete &= output.function.needs(needs.paths());
-            // A path is written into what is there.
-            if let [root, _, ..] = output.path.parts() {
-                needs.add(root);
-            }
-        }
-        if !complete {
-            needs.whole();
-        }
-        let sorted = self.sort.iter().flat_map(|s| &s.pattern().parts);
-        sorted.filter(|p| p.meta.is_none()).for_each(|p| needs.add(&p.path));
-        self.sort_path.iter().for_each(|p| needs.add(&p.dotted()));
-    }
-}
-
-/// The stages for parsed parts.
-fn push_stages(
-    partition_by: Option<Expr>,
-    sort: Option<SortPattern>,
-    outputs: Vec<Output>,
-    ctx: &QueryCtx,
-    out: &mut Vec<Box<dyn Stage>>,
-) -> Result<()> {
-    let sort_path = match sort.as_ref().map(|s| s.parts.as_slice()) {
-        Some([part]) if part.meta.is_none() => Some(FieldPath::parse(&part.path)?),
-        _ => None,
-    };
-    let mut order = DocBuilder::new();
-    let sorted = match &partition_by {
-        Some(Expr::Field(path)) if !path.is_whole() => {
-            order.i32(&path.dotted(), 1);
-            true
-        }
-        Some(e) => e.as_const().is_some(),
-        None => true,
-    };
-    let mut keys = None;
-    if sorted {
-        sort.iter().flat_map(|s| s.spec.iter()).for_each(|e| {
-            order.elem(e);
-        });
-        let order = order.finish();
-        if !order.is_empty() {
-            out.push(super::sort::sort(SortPattern::parse(&order)?, ctx));
-        }
-    } else {
-        keys = sort.map(|s| SortKeys::new(Arc::new(s), ctx.collation.clone()));
-    }
-    let (keep, spill, state) = (None, None, State::Fresh);
-    out.push(Box::new(WindowFields {
-        partition_by,
-        sort: keys,
-        sorted,
-        sort_path,
-        outputs,
-        keep,
-        spill,
-        used: (0, false),
-        state,
-    }));
-    Ok(())
 }

@@ -1,6 +1,6 @@
 //! `$rank`, `$denseRank`, `$documentNumber`.
 
-use super::Function;
+use super::function::Function;
 use super::partition::Partition;
 use crate::ctx::QueryCtx;
 use crate::expr::Val;

@@ -1,11 +1,10 @@
 //! `$shift`: a value from the document some places before or behind.
 
-use super::Function;
+use super::function::Function;
 use super::partition::Partition;
 use crate::ctx::QueryCtx;
 use crate::expr::{Expr, Val};
 use pando_base::Result;
-use std::collections::BTreeSet;
 
 pub(super) struct Shift {
     pub(super) output: Expr,
@@ -14,17 +13,11 @@ pub(super) struct Shift {
 }
 
 impl Function for Shift {
-    fn needs(&self, paths: &mut BTreeSet<String>) -> bool {
-        self.output.dependencies(paths)
-    }
     fn value(&mut self, p: &Partition, at: usize, ctx: &QueryCtx) -> Result<(Val<'static>, usize)> {
         let other = usize::try_from((at as i64).saturating_add(self.by)).ok();
         Ok(match other.filter(|i| *i < p.len()) {
             Some(i) => (self.output.eval_doc(p.row(i)?.doc(), ctx)?.into_owned(), 1),
             None => (self.default.clone(), 1),
         })
-    }
-    fn optimize(&mut self, ctx: &QueryCtx) -> Result<()> {
-        self.output.optimize(ctx)
     }
 }

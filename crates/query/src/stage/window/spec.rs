@@ -1,28 +1,18 @@
 //! The specification of `$setWindowFields`, and the table of window functions.
 
-use super::accumulate::Accumulate;
+use super::asked::Asked;
 use super::bounds::{Bound, Bounds};
-use super::covariance::{Covariance, Sums};
-use super::derivative::Derivative;
-use super::exp_moving_avg::{Alpha, ExpMovingAvg};
-use super::first_last::FirstLast;
-use super::integral::Integral;
-use super::linear_fill::LinearFill;
-use super::locf::Locf;
-use super::min_max::MinMax;
-use super::rank::{Kind, Rank};
-use super::shift::Shift;
-use super::std_dev::StdDev;
-use super::sum::WindowSum;
-use super::{Function, Output, push_stages};
-use crate::accumulator::{self, sum::Total};
+use super::exp_moving_avg::Alpha;
+use super::rank::Kind;
+use super::{Output, WindowFields};
+use crate::accumulator;
 use crate::date::Unit;
 use crate::expr::{Expr, FieldPath, ParseCtx, Val};
 use crate::matcher::exact_i64;
 use crate::names::PathSet;
 use crate::number::Number;
 use crate::sort::SortPattern;
-use crate::stage::Stage;
+use crate::stage::parsed::Compiled;
 use pando_base::{Error, Result};
 use pando_bson::{Elem, Value};
 
@@ -34,7 +24,7 @@ struct Field<'a> {
     sort: Option<&'a SortPattern>,
 }
 
-type Parse = fn(&Field<'_>, &mut ParseCtx<'_>) -> Result<Box<dyn Function>>;
+type Parse = fn(&Field<'_>, &mut ParseCtx<'_>) -> Result<Asked>;
 
 /// Window functions that are no accumulators.
 #[rustfmt::skip]
@@ -68,11 +58,7 @@ fn wrong_type(field: &str, v: Value<'_>, wanted: &str) -> Error {
     ))
 }
 
-pub(in crate::stage) fn parse(
-    e: Elem<'_>,
-    p: &mut ParseCtx<'_>,
-    out: &mut Vec<Box<dyn Stage>>,
-) -> Result<()> {
+pub(in crate::stage) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<WindowFields> {
     let Value::Document(spec) = e.value() else {
         return Err(wrong(format!(
             "the $setWindowFields stage specification must be an object, found {}",
@@ -121,12 +107,12 @@ pub(in crate::stage) fn parse(
             return Err(Error::location(6_307_900, text));
         }
         seen.insert(f.name());
-        outputs.push(Output { path, function });
+        outputs.push(Output { path, function: Compiled(function) });
     }
-    push_stages(partition_by, sort, outputs, p.ctx, out)
+    WindowFields::new(partition_by, sort, outputs)
 }
 
-fn field(e: Elem<'_>, sort: Option<&SortPattern>, p: &mut ParseCtx<'_>) -> Result<Box<dyn Function>> {
+fn field(e: Elem<'_>, sort: Option<&SortPattern>, p: &mut ParseCtx<'_>) -> Result<Asked> {
     let Value::Document(spec) = e.value() else {
         return Err(wrong(format!("The field '{}' must be an object", e.name())));
     };
@@ -150,37 +136,38 @@ fn field(e: Elem<'_>, sort: Option<&SortPattern>, p: &mut ParseCtx<'_>) -> Resul
     }
 }
 
-fn accumulated(f: &Field<'_>, p: &mut ParseCtx<'_>) -> Result<Box<dyn Function>> {
+fn accumulated(f: &Field<'_>, p: &mut ParseCtx<'_>) -> Result<Asked> {
     let value = f.function.value();
     match f.name {
         "$sum" | "$avg" => {
-            return Ok(Box::new(WindowSum::new(p.parse(value)?, f.name == "$avg", bounds(f)?)));
+            return Ok(Asked::Sum { input: p.parse(value)?, average: f.name == "$avg", bounds: bounds(f)? });
         }
         "$min" | "$max" => {
-            return Ok(Box::new(MinMax::new(p.parse(value)?, f.name == "$max", bounds(f)?)));
+            return Ok(Asked::MinMax { input: p.parse(value)?, max: f.name == "$max", bounds: bounds(f)? });
         }
         "$first" | "$last" => {
             let (input, last) = (p.parse(value)?, f.name == "$last");
-            return Ok(Box::new(FirstLast { input, last, bounds: bounds(f)? }));
+            return Ok(Asked::FirstLast { input, last, bounds: bounds(f)? });
         }
         "$stdDevPop" | "$stdDevSamp" => {
             let bounds = bounds(f)?;
             if !bounds.only_grows() {
                 let (input, sample) = (p.parse(value)?, f.name == "$stdDevSamp");
-                return Ok(Box::new(StdDev { input, sample, bounds }));
+                return Ok(Asked::StdDev { input, sample, bounds });
             }
         }
         "$count" => {
             if !matches!(value, Value::Document(d) if d.is_empty()) {
                 return Err(wrong("$count only accepts an empty object as input"));
             }
-            return Ok(Box::new(WindowSum::new(Expr::constant(Value::Int32(1)), false, bounds(f)?)));
+            let input = Expr::constant(Value::Int32(1));
+            return Ok(Asked::Sum { input, average: false, bounds: bounds(f)? });
         }
         _ => {}
     }
     let spec = accumulator::parse_window(f.function, p)?;
     let spec = spec.ok_or_else(|| wrong(format!("Unrecognized window function, {}", f.name)))?;
-    Ok(Box::new(Accumulate::new(spec, bounds(f)?)))
+    Ok(Asked::Accumulator(spec, bounds(f)?))
 }
 
 /// The window of a field: everything when none is given.
@@ -277,7 +264,7 @@ fn parse_unit(v: Value<'_>) -> Result<Unit> {
     Unit::parse(name).ok_or_else(|| wrong(format!("unknown time unit value: {name}")))
 }
 
-fn rank(f: &Field<'_>, kind: Kind) -> Result<Box<dyn Function>> {
+fn rank(f: &Field<'_>, kind: Kind) -> Result<Asked> {
     if f.window.is_some() {
         return Err(Error::location(5_371_601, "Rank style window functions take no other arguments"));
     }
@@ -285,7 +272,7 @@ fn rank(f: &Field<'_>, kind: Kind) -> Result<Box<dyn Function>> {
         return Err(Error::location(5_371_603, "(None) must be specified with '{}' as the value"));
     }
     one_sort_field(f, 5_371_602)?;
-    Ok(Box::new(Rank::new(kind)))
+    Ok(Asked::Rank(kind))
 }
 
 fn one_sort_field(f: &Field<'_>, code: i32) -> Result<()> {
@@ -301,7 +288,7 @@ fn one_sort_field(f: &Field<'_>, code: i32) -> Result<()> {
     }
 }
 
-fn shift(f: &Field<'_>, p: &mut ParseCtx<'_>) -> Result<Box<dyn Function>> {
+fn shift(f: &Field<'_>, p: &mut ParseCtx<'_>) -> Result<Asked> {
     if f.window.is_some() {
         return Err(wrong("$shift does not accept a 'window' field"));
     }
@@ -332,10 +319,10 @@ fn shift(f: &Field<'_>, p: &mut ParseCtx<'_>) -> Result<Box<dyn Function>> {
     }
     let output = output.ok_or_else(|| wrong("$shift requires an 'output' expression."))?;
     let by = by.ok_or_else(|| wrong("$shift requires 'by' as an integer value."))?;
-    Ok(Box::new(Shift { output, by, default }))
+    Ok(Asked::Shift { output, by, default })
 }
 
-fn exp_moving_avg(f: &Field<'_>, p: &mut ParseCtx<'_>) -> Result<Box<dyn Function>> {
+fn exp_moving_avg(f: &Field<'_>, p: &mut ParseCtx<'_>) -> Result<Asked> {
     let spec = match f.function.value() {
         Value::Document(spec) if f.window.is_none() => spec,
         _ => return Err(wrong("$expMovingAvg must have exactly one argument that is an object")),
@@ -374,7 +361,7 @@ fn exp_moving_avg(f: &Field<'_>, p: &mut ParseCtx<'_>) -> Result<Box<dyn Functio
         }
         (None, None) => return Err(two()),
     };
-    Ok(Box::new(ExpMovingAvg { input: p.parse(input.value())?, alpha, last: None, decimal: false }))
+    Ok(Asked::ExpMovingAvg { input: p.parse(input.value())?, alpha })
 }
 
 /// `{input, unit}` of `$derivative` and `$integral`; the unit in milliseconds.
@@ -414,22 +401,22 @@ fn input_and_unit(f: &Field<'_>, p: &mut ParseCtx<'_>) -> Result<(Expr, Option<i
     }
 }
 
-fn derivative(f: &Field<'_>, p: &mut ParseCtx<'_>) -> Result<Box<dyn Function>> {
+fn derivative(f: &Field<'_>, p: &mut ParseCtx<'_>) -> Result<Asked> {
     let (input, unit_ms) = input_and_unit(f, p)?;
     if f.window.is_none() {
         return Err(wrong("$derivative requires explicit window bounds"));
     }
-    Ok(Box::new(Derivative { input, unit_ms, bounds: bounds(f)? }))
+    Ok(Asked::Derivative { input, unit_ms, bounds: bounds(f)? })
 }
 
-fn integral(f: &Field<'_>, p: &mut ParseCtx<'_>) -> Result<Box<dyn Function>> {
+fn integral(f: &Field<'_>, p: &mut ParseCtx<'_>) -> Result<Asked> {
     let (input, unit_ms) = input_and_unit(f, p)?;
-    Ok(Box::new(Integral { input, unit_ms, bounds: bounds(f)?, held: 0..0, total: Total::default() }))
+    Ok(Asked::Integral { input, unit_ms, bounds: bounds(f)? })
 }
 
-fn covariance(f: &Field<'_>, p: &mut ParseCtx<'_>, sample: bool) -> Result<Box<dyn Function>> {
+fn covariance(f: &Field<'_>, p: &mut ParseCtx<'_>, sample: bool) -> Result<Asked> {
     let input = p.parse(f.function.value())?;
-    Ok(Box::new(Covariance { input, sample, bounds: bounds(f)?, held: 0..0, sums: Sums::default() }))
+    Ok(Asked::Covariance { input, sample, bounds: bounds(f)? })
 }
 
 fn no_window(f: &Field<'_>) -> Result<()> {
@@ -439,13 +426,13 @@ fn no_window(f: &Field<'_>) -> Result<()> {
     }
 }
 
-fn linear_fill(f: &Field<'_>, p: &mut ParseCtx<'_>) -> Result<Box<dyn Function>> {
+fn linear_fill(f: &Field<'_>, p: &mut ParseCtx<'_>) -> Result<Asked> {
     no_window(f)?;
     one_sort_field(f, 605_001)?;
-    Ok(Box::new(LinearFill::new(p.parse(f.function.value())?)))
+    Ok(Asked::LinearFill(p.parse(f.function.value())?))
 }
 
-fn locf(f: &Field<'_>, p: &mut ParseCtx<'_>) -> Result<Box<dyn Function>> {
+fn locf(f: &Field<'_>, p: &mut ParseCtx<'_>) -> Result<Asked> {
     no_window(f)?;
-    Ok(Box::new(Locf::new(p.parse(f.function.value())?)))
+    Ok(Asked::Locf(p.parse(f.function.value())?))
 }

@@ -1,13 +1,12 @@
 //! `$stdDevPop` and `$stdDevSamp` over a window that documents leave. (One that only grows is an accumulator.)
 
-use super::Function;
 use super::bounds::Bounds;
+use super::function::Function;
 use super::partition::Partition;
 use crate::ctx::QueryCtx;
 use crate::expr::{Expr, Val};
 use crate::number::Number;
 use pando_base::Result;
-use std::collections::BTreeSet;
 
 pub(super) struct StdDev {
     pub(super) input: Expr,
@@ -16,9 +15,6 @@ pub(super) struct StdDev {
 }
 
 impl Function for StdDev {
-    fn needs(&self, paths: &mut BTreeSet<String>) -> bool {
-        self.input.dependencies(paths)
-    }
     fn begin(&mut self, _: &Partition, _: &QueryCtx) -> Result<()> {
         self.bounds.restart();
         Ok(())
@@ -44,8 +40,5 @@ impl Function for StdDev {
             (n, sample) => Val::double((m2 / (n - i64::from(sample)) as f64).sqrt()),
         };
         Ok((v, steps))
-    }
-    fn optimize(&mut self, ctx: &QueryCtx) -> Result<()> {
-        self.input.optimize(ctx)
     }
 }

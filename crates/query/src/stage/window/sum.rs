@@ -1,14 +1,13 @@
 //! `$sum`, `$avg` and `$count` over a window: what leaves it is taken off again.
 
-use super::Function;
 use super::bounds::Bounds;
+use super::function::Function;
 use super::partition::Partition;
 use crate::accumulator::sum::{Total, Width};
 use crate::ctx::QueryCtx;
 use crate::expr::{Expr, Val};
 use crate::number::Number;
 use pando_base::Result;
-use std::collections::BTreeSet;
 use std::ops::Range;
 
 pub(super) struct WindowSum {
@@ -86,9 +85,6 @@ pub(super) fn kind(n: Number) -> usize {
 }
 
 impl Function for WindowSum {
-    fn needs(&self, paths: &mut BTreeSet<String>) -> bool {
-        self.input.dependencies(paths)
-    }
     fn begin(&mut self, _: &Partition, _: &QueryCtx) -> Result<()> {
         self.bounds.restart();
         self.clear(0);
@@ -115,8 +111,5 @@ impl Function for WindowSum {
         }
         self.held = window;
         Ok((self.result(), steps))
-    }
-    fn optimize(&mut self, ctx: &QueryCtx) -> Result<()> {
-        self.input.optimize(ctx)
     }
 }

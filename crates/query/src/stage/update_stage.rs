@@ -1,0 +1,28 @@
+//! The stages that a pipeline update may have.
+
+use super::element::stage_spec;
+use super::transform::{Transform, project, unset};
+use super::{add_fields, registry, replace_root};
+use crate::ctx::QueryCtx;
+use crate::expr::ParseCtx;
+use pando_base::{Error, ErrorCode, Result};
+use pando_bson::Value;
+
+/// A stage of a pipeline update.
+pub(crate) fn parse_update_stage(v: Value<'_>, ctx: &QueryCtx) -> Result<Transform> {
+    let spec = stage_spec(v)?;
+    let Some(e) = spec.first() else { return Err(Error::internal("a stage without a field")) };
+    let p = &mut ParseCtx::new(ctx);
+    match e.name() {
+        "$set" | "$addFields" => add_fields::transform(e, p),
+        "$project" => project(e, p),
+        "$unset" => unset(e, p),
+        "$replaceWith" => replace_root::with(e, p),
+        "$replaceRoot" => replace_root::root(e, p),
+        name if registry::is_known(name) => Err(Error::new(
+            ErrorCode::InvalidOptions,
+            format!("{name} is not allowed to be used within an update"),
+        )),
+        name => Err(registry::unknown(name)),
+    }
+}

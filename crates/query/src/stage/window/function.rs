@@ -1,0 +1,16 @@
+//! A window function while it runs.
+
+use super::partition::Partition;
+use crate::ctx::QueryCtx;
+use crate::expr::Val;
+use pando_base::Result;
+
+/// One window function over the documents of a partition, asked for each of them in order.
+pub(super) trait Function: Send {
+    /// A new partition begins.
+    fn begin(&mut self, _p: &Partition, _ctx: &QueryCtx) -> Result<()> {
+        Ok(())
+    }
+    /// The value for document `at`, and how many documents were looked at.
+    fn value(&mut self, p: &Partition, at: usize, ctx: &QueryCtx) -> Result<(Val<'static>, usize)>;
+}
