@@ -10,6 +10,7 @@ use crate::names::Seen;
 use crate::projection::MetaField;
 use pando_base::{Error, ErrorCode, HashMap, Result, patience};
 use pando_bson::{Document, RawDoc, Value};
+use std::collections::BTreeSet;
 
 /// The names an expression may use, and the operation it belongs to.
 pub struct ParseCtx<'a> {
@@ -23,6 +24,10 @@ pub struct ParseCtx<'a> {
     pub metas: Vec<MetaField>,
     /// The verdicts of `$redact` can be named.
     pub(crate) judges: bool,
+    /// Another server wrote this: stages and options that users may not give can be named.
+    pub(crate) forwarded: bool,
+    /// Variables of the command and of the system that were named.
+    pub(crate) variables: BTreeSet<String>,
 }
 
 impl<'a> ParseCtx<'a> {
@@ -34,6 +39,8 @@ impl<'a> ParseCtx<'a> {
             next: 0,
             metas: Vec::new(),
             judges: false,
+            forwarded: false,
+            variables: BTreeSet::new(),
         }
     }
 
@@ -90,6 +97,7 @@ impl<'a> ParseCtx<'a> {
         if let Some(id) = self.lookup(name) {
             return Ok(Expr::Var(id, path));
         }
+        self.variables.insert(name.to_owned());
         self.builtin(name, path)
     }
 

@@ -5,11 +5,12 @@ use super::parsed::{Compiled, Parsed};
 use super::running::{Running, Start};
 use super::step::Step;
 use super::upstream::Upstream;
+use crate::expr::ParseCtx;
 use crate::geo::NearQuery;
 use crate::matcher::Path;
 use crate::plan::NearOutput;
-use pando_base::Result;
-use pando_bson::{DocBuf, DocBuilder};
+use pando_base::{Error, Result};
+use pando_bson::{DocBuf, DocBuilder, Elem, Value};
 use std::sync::Arc;
 
 /// Adds to each measurement how near it is.
@@ -49,6 +50,26 @@ impl Distances {
 }
 
 pub(super) const NAME: &str = "$_internalComputeGeoNearDistance";
+
+pub(super) fn parse(e: Elem<'_>, _: &mut ParseCtx<'_>) -> Result<Distances> {
+    let damaged = || Error::internal(format!("a damaged {NAME}"));
+    let spec = e.value().as_doc().ok_or_else(damaged)?;
+    let text = |name: &str| spec.get(name).and_then(|v| v.as_str());
+    let mut near = DocBuilder::new();
+    for e in spec.iter().filter(|e| e.name().starts_with('$')) {
+        near.elem(e);
+    }
+    Ok(Distances {
+        near: Compiled(Arc::new(NearQuery::parse(&near.finish())?)),
+        path: Path::new(text("key").ok_or_else(damaged)?),
+        output: Arc::new(NearOutput {
+            distance_field: text("distanceField").ok_or_else(damaged)?.to_owned(),
+            multiplier: spec.get("distanceMultiplier").and_then(|v| v.as_f64()).ok_or_else(damaged)?,
+            place_field: text("includeLocs").map(str::to_owned),
+        }),
+        keeps_all: matches!(spec.get("keepsAll"), Some(Value::Boolean(true))),
+    })
+}
 
 impl Parsed for Distances {
     fn start(self, _: &mut Start<'_>) -> Result<Box<dyn Running>> {

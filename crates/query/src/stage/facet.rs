@@ -110,6 +110,7 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<Facet> {
         if pipeline.has_text() {
             return Err(no_text_score());
         }
+        p.variables.extend(pipeline.variables.iter().cloned());
         // Sort keys do not go into a facet.
         p.metas.extend(pipeline.metas().iter().filter(|m| **m == MetaField::TextScore));
         if let PipelineSource::CurrentOp(_) = pipeline.source() {

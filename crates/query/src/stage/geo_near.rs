@@ -28,7 +28,7 @@ pub struct NearPart {
     key: Option<String>,
     query: DocBuf,
     /// `None` when a stage behind adds it.
-    output: Option<Arc<NearOutput>>,
+    pub(super) output: Option<Arc<NearOutput>>,
 }
 
 pub(super) fn misplaced() -> Error {
@@ -56,9 +56,10 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<NearPart> {
         return Err(Error::location(5_860_400, "$geoNear requires a 'near' argument"));
     };
     let distance_field =
-        field(spec, "distanceField", 16606, "requires a 'distanceField' option as a String")?.ok_or_else(
-            || Error::location(16606, "$geoNear requires a 'distanceField' option as a String"),
-        )?;
+        field(spec, "distanceField", 16606, "requires a 'distanceField' option as a String")?;
+    if distance_field.is_none() && !p.forwarded {
+        return Err(Error::location(16606, "$geoNear requires a 'distanceField' option as a String"));
+    }
     let multiplier = number(spec, "distanceMultiplier")?.unwrap_or(1.0);
     let place_field = field(spec, "includeLocs", 16607, "requires that 'includeLocs' option is a String")?;
     let query = match spec.get("query") {
@@ -84,8 +85,9 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<NearPart> {
         }
     };
     let near = near_doc(place, spherical, spec, p.ctx)?;
-    let output = Arc::new(NearOutput { distance_field, multiplier, place_field });
-    Ok(NearPart { near, key, query, output: Some(output) })
+    let output =
+        distance_field.map(|distance_field| Arc::new(NearOutput { distance_field, multiplier, place_field }));
+    Ok(NearPart { near, key, query, output })
 }
 
 fn field(spec: &RawDoc, name: &str, code: i32, text: &str) -> Result<Option<String>> {

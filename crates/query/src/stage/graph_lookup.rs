@@ -30,7 +30,7 @@ use std::sync::Arc;
 /// Documents with those that they lead to.
 #[derive(Clone, PartialEq)]
 pub(crate) struct GraphLookup {
-    from: String,
+    pub(super) from: String,
     as_path: FieldPath,
     start_with: Compiled<Expr>,
     connect_from: FieldPath,

@@ -34,6 +34,32 @@ pub(crate) struct Group {
     accs: Compiled<Vec<AccSpec>>,
     /// Somebody asks what is known of rows: their bytes alone do not do.
     pub(super) reads_facts: bool,
+    pub(super) phase: Phase,
+}
+
+/// Which part of the work is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    Whole,
+    /// States of accumulators are given out, for somebody who merges them.
+    Partial,
+    /// Such states come in.
+    Merging,
+}
+
+impl Phase {
+    /// The option that a forwarded stage has.
+    pub(super) fn option(self) -> Option<&'static str> {
+        match self {
+            Phase::Whole => None,
+            Phase::Partial => Some("$willBeMerged"),
+            Phase::Merging => Some("$doingMerge"),
+        }
+    }
+    /// The phase that an option tells.
+    fn of(option: &str) -> Option<Phase> {
+        [Phase::Partial, Phase::Merging].into_iter().find(|p| p.option() == Some(option))
+    }
 }
 
 /// What a `$group` looks at.
@@ -48,6 +74,7 @@ struct Grouping {
     id: GroupId,
     accs: Vec<AccSpec>,
     reads_facts: bool,
+    phase: Phase,
     spill: Option<Arc<dyn SpillSpace>>,
     used: Used,
     state: State,
@@ -110,7 +137,7 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<Group> {
     let Value::Document(spec) = e.value() else {
         return Err(Error::location(15947, "a group's fields must be specified in an object"));
     };
-    let mut id = None;
+    let (mut id, mut phase) = (None, Phase::Whole);
     let mut accs: Vec<AccSpec> = Vec::new();
     for f in spec {
         let name = f.name();
@@ -119,6 +146,10 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<Group> {
                 return Err(Error::location(15948, "a group's _id may only be specified once"));
             }
             id = Some(parse_id(f.value(), p)?);
+            continue;
+        }
+        if let Some(found) = Phase::of(name).filter(|_| p.forwarded) {
+            phase = found;
             continue;
         }
         if name == "$doingMerge" {
@@ -139,7 +170,7 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<Group> {
         accs.push(accumulator::parse(name, acc, p)?);
     }
     let id = id.ok_or_else(|| Error::location(15955, "a group specification must include an _id"))?;
-    Ok(Group { id: Compiled(id), accs: Compiled(accs), reads_facts: false })
+    Ok(Group { id: Compiled(id), accs: Compiled(accs), reads_facts: false, phase })
 }
 
 fn parse_id(v: Value<'_>, p: &mut ParseCtx<'_>) -> Result<GroupId> {
@@ -193,8 +224,14 @@ impl GroupId {
 }
 
 impl Group {
+    pub(super) fn in_phase(&self, phase: Phase) -> Group {
+        Group { phase, ..self.clone() }
+    }
     /// If it looks at one document of each group.
     pub(super) fn firsts(&self) -> Option<Firsts> {
+        if self.phase == Phase::Merging {
+            return None;
+        }
         let GroupId::One(Expr::Field(path)) = &*self.id else { return None };
         let mut picks = self.accs.iter().map(AccSpec::pick);
         let pick = picks.next().unwrap_or(Some(Pick::Any))?;
@@ -202,6 +239,9 @@ impl Group {
     }
     /// If it looks at the least and greatest values of paths only.
     pub(super) fn extremes(&self) -> Option<Extremes> {
+        if self.phase == Phase::Merging {
+            return None;
+        }
         let (mut by, mut of) = (Vec::new(), Vec::new());
         for e in self.id.exprs() {
             match (e.as_field().filter(|p| !p.is_whole()), e.as_const()) {
@@ -223,12 +263,16 @@ impl Parsed for Group {
             id: self.id.0,
             accs: self.accs.0,
             reads_facts: self.reads_facts,
+            phase: self.phase,
             spill: run.spill(),
             used: Used::default(),
             state: State::Fresh,
         }))
     }
     fn needs(&self, needs: &mut Needs) {
+        if self.phase == Phase::Merging {
+            return needs.whole();
+        }
         let mut complete = true;
         for e in self.id.exprs() {
             complete &= e.dependencies(needs.paths());
@@ -245,6 +289,9 @@ impl Parsed for Group {
         self.accs.iter_mut().try_for_each(|a| a.optimize(ctx))
     }
     fn origin(&self, path: &str) -> Option<Origin> {
+        if self.phase == Phase::Merging {
+            return None;
+        }
         let rest = path.strip_prefix("_id")?;
         let path = match (&*self.id, rest.strip_prefix('.')) {
             (GroupId::One(Expr::Field(from)), None) if rest.is_empty() => from.renamed(None),
@@ -277,7 +324,38 @@ impl Filling {
 
     fn add(&mut self, scope: &Scope<'_>, id: &GroupId, specs: &mut [AccSpec]) -> Result<()> {
         let ctx = scope.ctx;
-        let v = id.eval(scope)?;
+        let group = self.group(id.eval(scope)?, specs, ctx)?;
+        let accs = &mut self.accs[group * specs.len()..];
+        for ((spec, acc), bytes) in specs.iter_mut().zip(accs).zip(&mut self.acc_bytes) {
+            let before = acc.heap_bytes();
+            spec.feed(&mut **acc, scope)?;
+            let more = acc.heap_bytes();
+            // What a script began with was not counted, and may shrink.
+            *bytes = (*bytes + more).saturating_sub(before);
+            self.bytes = (self.bytes + more).saturating_sub(before);
+        }
+        Ok(())
+    }
+
+    /// Takes in the states of a group's accumulators: its `_id`, and then they in order.
+    fn merge(&mut self, doc: &RawDoc, specs: &[AccSpec], ctx: &QueryCtx) -> Result<()> {
+        let mut parts = doc.iter();
+        let id = Val::option(parts.next().map(|e| e.value()));
+        let group = self.group(id, specs, ctx)?;
+        let accs = &mut self.accs[group * specs.len()..(group + 1) * specs.len()];
+        for ((state, acc), bytes) in parts.zip(accs).zip(&mut self.acc_bytes) {
+            let before = acc.heap_bytes();
+            acc.merge(Val::Ref(state.value()), ctx)?;
+            let more = acc.heap_bytes();
+            *bytes = (*bytes + more).saturating_sub(before);
+            self.bytes = (self.bytes + more).saturating_sub(before);
+        }
+        Ok(())
+    }
+
+    /// The number of the group with this `_id`, which may be a new one.
+    #[inline]
+    fn group(&mut self, v: Val<'_>, specs: &[AccSpec], ctx: &QueryCtx) -> Result<usize> {
         self.key.clear();
         self.key.append_with(v.value().unwrap_or(Value::Null), Collation::order(&ctx.collation));
         // By a collation that takes long.
@@ -297,16 +375,7 @@ impl Filling {
             self.acc_bytes.resize(specs.len(), 0);
             self.acc_bytes.iter_mut().for_each(|n| *n += ACCUMULATOR_BYTES);
         }
-        let accs = &mut self.accs[group * specs.len()..];
-        for ((spec, acc), bytes) in specs.iter_mut().zip(accs).zip(&mut self.acc_bytes) {
-            let before = acc.heap_bytes();
-            spec.feed(&mut **acc, scope)?;
-            let more = acc.heap_bytes();
-            // What a script began with was not counted, and may shrink.
-            *bytes = (*bytes + more).saturating_sub(before);
-            self.bytes = (self.bytes + more).saturating_sub(before);
-        }
-        Ok(())
+        Ok(group)
     }
 
     /// Moves all groups out as partial results.
@@ -341,6 +410,9 @@ impl Grouping {
     /// Takes in all input; false when it has to yield first.
     fn fill(&mut self, f: &mut Filling, up: &mut Upstream<'_>) -> Result<bool> {
         let ctx = up.ctx();
+        if self.phase == Phase::Merging {
+            return self.fill_with_states(f, up);
+        }
         let (id, accs, spill, used) = (&self.id, &mut self.accs, &self.spill, &mut self.used);
         let mut add = |scope: &Scope<'_>| {
             f.add(scope, id, accs)?;
@@ -363,11 +435,29 @@ impl Grouping {
         }
     }
 
+    /// The same for the states of accumulators.
+    fn fill_with_states(&mut self, f: &mut Filling, up: &mut Upstream<'_>) -> Result<bool> {
+        let ctx = up.ctx();
+        let (accs, spill, used) = (&self.accs, &self.spill, &mut self.used);
+        let fed = up.feed(&mut |doc| {
+            f.merge(RawDoc::trusted(doc), accs, ctx)?;
+            if f.bytes > GROUP_BYTES_MAX {
+                used.note(f, 1);
+                f.spill(accs.len(), spill.as_ref().ok_or_else(too_much_memory)?, ctx)?;
+            }
+            Ok(true)
+        })?;
+        Ok(fed == Fed::Eof)
+    }
+
     fn output(&self, id: Option<Value<'_>>, accs: &mut [Box<dyn Accumulator>]) -> Result<Row> {
         let mut b = DocBuilder::new();
         b.value("_id", id.unwrap_or(Value::Null));
         for (spec, acc) in self.accs.iter().zip(accs) {
-            acc.result()?.put_to(&mut b, &spec.field);
+            match self.phase {
+                Phase::Partial => acc.partial()?.put_to(&mut b, &spec.field),
+                Phase::Whole | Phase::Merging => acc.result()?.put_to(&mut b, &spec.field),
+            }
         }
         let doc = b.finish();
         crate::update::check_size(&doc)?;

@@ -205,6 +205,8 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<Lookup> {
         let mut checked = ctx.clone();
         Arc::make_mut(&mut checked.vars).unbound.extend(variables.iter().map(|(n, _)| n.clone()));
         let parsed = Pipeline::parse_only(stages, &checked)?;
+        let own = |name: &String| variables.iter().any(|(n, _)| n == name);
+        p.variables.extend(parsed.variables.iter().filter(|name| !own(name)).cloned());
         // The equality would come in front.
         let first = stages.iter().next().and_then(|s| s.value().as_doc()?.first()).map_or("", |e| e.name());
         let own = matches!(parsed.source(), PipelineSource::Collection | PipelineSource::Documents(_));

@@ -42,7 +42,8 @@ impl Keys {
             Keys::Fields(keys) => Ok(keys.key(row.doc(), row.facts())?.to_vec()),
             Keys::Carried(b, collation) => {
                 let key = row.facts().and_then(|f| f.sort_key.as_ref());
-                let key = key.ok_or_else(|| Error::internal("a row of a sorted stream without its sort key"))?;
+                let key =
+                    key.ok_or_else(|| Error::internal("a row of a sorted stream without its sort key"))?;
                 b.clear();
                 for e in &**key {
                     b.append_with(e.value(), Collation::order(collation));

@@ -1,15 +1,19 @@
-//! Aggregation pipelines: stages that pull documents from the one before.
+//! Aggregation pipelines: stages as data, and stages that run.
 //!
 //! ```text
-//!   input (find plan, or a callback's documents)        Runner::next
-//!      ▲ Step::{Row, NeedYield, Eof}                        │
-//!   [$match] ◄─ pulls ─ [$group] ◄─ pulls ─ [$sort] ◄───────┘
+//!   [{$match: …}, {$group: …}]
+//!      │ Pipeline::parse              ▲ Pipeline::spelled, for another server
+//!      ▼                              │
+//!   Pipeline: stages as data ─────────┴──► Pipeline::split: a part for each shard, a part that merges
+//!      │ Pipeline::take_find: leading filter, sort, skip, limit ──► the find planner
+//!      ▼ Pipeline::start
+//!   Runner:  input ◄─ pulls ─ [$match] ◄─ pulls ─ [$group] ◄─ Runner::next
 //! ```
 //!
-//! [`Pipeline::parse`] checks and compiles; [`Pipeline::take_find`] hands the leading filter, sort, skip and limit,
-//! and the fields that the rest needs, to the find planner; [`Pipeline::start`] gives a [`Runner`]. A stage that is
-//! told `NeedYield` returns it at once and goes on where it was when called again, so the caller may drop and
-//! reopen its snapshot between calls.
+//! A parsed stage ([`parsed::Parsed`], one of [`spec::Spec`]) can be cloned, compared, written down and asked what it
+//! depends on; what optimises pipelines ([`optimize`]) looks at that data and moves it about. Starting a stage makes a
+//! [`running::Running`] of it, which pulls documents from the ones before. One that is told `NeedYield` returns it at once
+//! and goes on where it was when called again, so the caller may drop and reopen its snapshot between calls.
 //!
 //! One stage per file, one row each in [`registry`]. Reshaping of single documents ([`transform`]) is shared
 //! with pipeline updates.
@@ -26,6 +30,7 @@ mod collections;
 mod conditions;
 mod count;
 mod densify;
+mod dependencies;
 mod distances;
 mod element;
 mod ends_of_buckets;
@@ -34,6 +39,7 @@ mod fill;
 mod find_part;
 mod first_look;
 mod foreign;
+mod forwarded;
 mod geo_near;
 mod granularity;
 mod graph_lookup;
@@ -52,6 +58,7 @@ mod lookup_probe;
 mod lookup_spec;
 mod match_forward;
 mod matching;
+mod merged;
 mod metas;
 mod needs;
 mod optimize;
@@ -74,6 +81,7 @@ mod sort_by_count;
 mod sources;
 mod spec;
 mod spelled;
+mod split;
 mod split_event;
 mod step;
 mod sub_pipeline;
@@ -87,12 +95,14 @@ mod window;
 
 pub use ask_buckets::{bucket_filter, partial_filter};
 pub use collections::{Collections, Target};
+pub use dependencies::Dependencies;
 pub use find_part::FindPart;
 pub use first_look::first_look;
 pub use geo_near::NearPart;
 pub use held::{Held, RanStage};
 pub use involved::involved;
 pub use join_stats::JoinStats;
+pub use merged::Merged;
 pub use pipeline::Pipeline;
 pub(crate) use registry::names;
 pub use row::Row;
@@ -100,6 +110,7 @@ pub use runner::Runner;
 pub use running::RunEnv;
 pub use sinks::{Into, Merge, Sink, WhenMatched, WhenNotMatched};
 pub use sources::{Literal, PipelineSource};
+pub use split::{Asked, MergeHost, MergeOrder, OrderedBy, Split};
 pub use step::{Input, Step};
 pub(crate) use transform::Transform;
 pub use unpack_bucket::measurements;
@@ -108,5 +119,7 @@ pub(crate) use window::names as window_names;
 
 #[cfg(test)]
 mod ask_buckets_tests;
+#[cfg(test)]
+mod forwarded_tests;
 #[cfg(test)]
 mod tests;

@@ -16,6 +16,7 @@ use pando_base::limits::{PIPELINE_DEPTH_MAX, PIPELINE_STAGES_MAX};
 use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_bson::depth::depth;
 use pando_bson::{DocBuf, RawDoc};
+use std::collections::BTreeSet;
 
 /// A parsed pipeline. Two are equal when their stages are written the same and know the same, whatever the variables and the
 /// collation that they are to run with.
@@ -31,7 +32,9 @@ pub struct Pipeline {
     pub(super) text_score: bool,
     pub(super) nearness: bool,
     pub(super) unsorted: bool,
-    misplaced: bool,
+    pub(super) misplaced: bool,
+    /// Those of the command and of the system that its stages name.
+    pub(super) variables: BTreeSet<String>,
     pub(super) ctx: QueryCtx,
 }
 
@@ -61,7 +64,10 @@ impl Pipeline {
         Ok(pipeline)
     }
     /// Parses a pipeline inside a stage.
-    pub(crate) fn parse_only(pipeline: &RawDoc, ctx: &QueryCtx) -> Result<Pipeline> {
+    pub(super) fn parse_only(pipeline: &RawDoc, ctx: &QueryCtx) -> Result<Pipeline> {
+        Pipeline::parse_stages(pipeline, ctx, false)
+    }
+    pub(super) fn parse_stages(pipeline: &RawDoc, ctx: &QueryCtx, forwarded: bool) -> Result<Pipeline> {
         if pipeline.count() > PIPELINE_STAGES_MAX {
             return Err(Error::failed_to_parse(format!(
                 "Pipeline length must be no longer than {PIPELINE_STAGES_MAX} stages."
@@ -82,6 +88,7 @@ impl Pipeline {
         let mut sink_text = DocBuf::new();
         let mut splits_events = false;
         let mut uses = metas::Uses::default();
+        let mut variables = BTreeSet::new();
         for (at, e) in pipeline.iter().enumerate() {
             let spec = stage_spec(e.value())?;
             let Some(stage) = spec.first() else { return Err(not_one_field()) };
@@ -114,12 +121,14 @@ impl Pipeline {
                 continue;
             }
             let mut p = ParseCtx::new(ctx);
+            p.forwarded = forwarded;
             let first = stages.len();
             let rewritten = registry::rewritten(stage, &p)?;
             for e in rewritten.as_deref().unwrap_or(spec) {
                 registry::parse(e, &mut p, &mut stages)?;
             }
             uses.note((at, stage.name()), &p.metas, &mut stages, first)?;
+            variables.append(&mut p.variables);
         }
         let (text_score, nearness) = (uses.text_score(), uses.nearness());
         let metas::Uses { metas, unsorted, misplaced, .. } = uses;
@@ -133,6 +142,7 @@ impl Pipeline {
             nearness,
             unsorted,
             misplaced,
+            variables,
             ctx: ctx.clone(),
         })
     }
@@ -142,7 +152,7 @@ impl Pipeline {
         self.splits_events
     }
     /// `$geoNear` is the find plan, so nothing that does anything may be in front of it.
-    fn check_near(&self) -> Result<()> {
+    pub(super) fn check_near(&self) -> Result<()> {
         let Some(at) = self.stages.iter().rposition(|s| s.near().is_some()) else { return Ok(()) };
         let idle = |s: &Stage| s.filter().is_some_and(RawDoc::is_empty) || s.unpacking().is_some();
         if self.stages[..at].iter().all(idle) { Ok(()) } else { Err(geo_near::misplaced()) }

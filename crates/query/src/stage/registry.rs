@@ -3,9 +3,9 @@
 use super::spec::Stage;
 use super::transform::Reshape;
 use super::{
-    add_fields, bucket, bucket_auto, count, densify, facet, fill, geo_near, graph_lookup, group, limit,
-    lookup_spec, matching, redact, replace_root, sample, skip, sort, sort_by_count, transform, union_with,
-    unpack_bucket, unwind, window,
+    add_fields, bucket, bucket_auto, count, densify, distances, facet, fill, geo_near, graph_lookup, group,
+    limit, lookup_spec, matching, redact, replace_root, sample, skip, sort, sort_by_count, transform,
+    union_with, unpack_bucket, unwind, window,
 };
 use crate::expr::ParseCtx;
 use pando_base::{Error, ErrorCode, Result};
@@ -57,6 +57,14 @@ static TABLE: &[(&str, Parse)] = &[
     ("$_internalUnpackBucket", one!(unpack_bucket::parse)),
 ];
 
+/// Stages that only another server may name.
+#[rustfmt::skip]
+static FORWARDED: &[(&str, Parse)] = &[
+    (distances::NAME, one!(distances::parse)),
+    ("$_internalDensify", one!(densify::parse)),
+    ("$_internalSetWindowFields", one!(window::parse)),
+];
+
 /// The stage under a name, as it is written.
 fn text(name: &str, e: Elem<'_>) -> DocBuf {
     let mut b = DocBuilder::new();
@@ -100,7 +108,8 @@ const KNOWN: &[&str] = &["$listCatalog", "$listSampledQueries", "$shardedDataDis
 const ATLAS: &[&str] = &["$listSearchIndexes", "$search", "$searchMeta", "$vectorSearch"];
 
 pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Stage>) -> Result<()> {
-    match TABLE.iter().find(|(name, _)| *name == e.name()) {
+    let forwarded = FORWARDED.iter().filter(|_| p.forwarded);
+    match TABLE.iter().chain(forwarded).find(|(name, _)| *name == e.name()) {
         Some((_, parse)) => parse(e, p, out),
         None => Err(unknown(e.name())),
     }
@@ -130,6 +139,12 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
         .chain(super::sources::NAMES.iter().copied())
         .chain([super::split_event::NAME])
         .chain(super::sinks::NAMES.iter().copied())
+}
+
+/// The names that only another server may use.
+#[cfg(test)]
+pub(super) fn forwarded_names() -> impl Iterator<Item = &'static str> {
+    FORWARDED.iter().map(|(name, _)| *name)
 }
 
 /// Stages that MongoDB knows: those a pipeline update may not use are refused by name.

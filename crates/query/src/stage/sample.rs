@@ -4,14 +4,16 @@ use super::needs::Needs;
 use super::parsed::Parsed;
 use super::row::Row;
 use super::running::{Running, Start};
+use super::sort::KEEP_KEY;
 use super::step::Step;
 use super::upstream::Upstream;
 use crate::expr::ParseCtx;
+use crate::facts::Facts;
 use crate::number::Number;
 use crate::sort::{SortedRows, Sorter, SpillSpace};
 use pando_base::limits::SORT_MEMORY_BYTES_MAX;
 use pando_base::{Error, Result};
-use pando_bson::{Elem, Value};
+use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, Elem, Value};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -21,11 +23,25 @@ pub(crate) struct Sample {
     pub(super) size: usize,
     /// Fields that somebody looks at.
     pub(super) keep: Option<BTreeSet<String>>,
+    /// Rows go on with their lots.
+    pub(super) keep_key: bool,
+}
+
+impl Sample {
+    /// As a shard is told to draw: rows go on with their lots.
+    pub(super) fn forwarded_text(&self) -> DocBuf {
+        let mut b = DocBuilder::new();
+        b.doc("$sample", |d| {
+            d.i64("size", i64::try_from(self.size).unwrap_or(i64::MAX)).bool(KEEP_KEY, true);
+        });
+        b.finish()
+    }
 }
 
 struct Sampling {
     size: usize,
     keep: Option<BTreeSet<String>>,
+    keep_key: bool,
     spill: Option<Arc<dyn SpillSpace>>,
     state: State,
 }
@@ -37,12 +53,16 @@ enum State {
     Done,
 }
 
-pub(super) fn parse(e: Elem<'_>, _: &mut ParseCtx<'_>) -> Result<Sample> {
+pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<Sample> {
     let Value::Document(spec) = e.value() else {
         return Err(Error::location(28745, "the $sample stage specification must be an object"));
     };
-    let mut size = None;
+    let (mut size, mut keep_key) = (None, false);
     for f in spec {
+        if f.name() == KEEP_KEY && p.forwarded {
+            keep_key = true;
+            continue;
+        }
         if f.name() != "size" {
             return Err(Error::location(28748, format!("unrecognized option to $sample: {}", f.name())));
         }
@@ -59,13 +79,21 @@ pub(super) fn parse(e: Elem<'_>, _: &mut ParseCtx<'_>) -> Result<Sample> {
     }
     let size = size.ok_or_else(|| Error::location(28749, "$sample stage must specify a size"))?;
     let size = usize::try_from(size).unwrap_or(usize::MAX);
-    Ok(Sample { size, keep: None })
+    Ok(Sample { size, keep: None, keep_key })
+}
+
+/// A row that is sorted by its lot.
+fn with_lot(row: Row, lot: u64) -> Row {
+    let mut key = ArrayBuilder::new();
+    key.value(Value::Int64(lot as i64));
+    let facts = Facts { sort_key: Some(key.finish()), ..row.facts().cloned().unwrap_or_default() };
+    row.with_facts(Some(Box::new(facts)))
 }
 
 impl Parsed for Sample {
     fn start(self, run: &mut Start<'_>) -> Result<Box<dyn Running>> {
-        let Sample { size, keep } = self;
-        Ok(Box::new(Sampling { size, keep, spill: run.spill(), state: State::Fresh }))
+        let Sample { size, keep, keep_key } = self;
+        Ok(Box::new(Sampling { size, keep, keep_key, spill: run.spill(), state: State::Fresh }))
     }
     fn needs(&self, _: &mut Needs) {}
 }
@@ -75,9 +103,12 @@ impl Sampling {
         loop {
             match up.next()? {
                 Step::Row(row) => {
-                    let key = up.ctx().random.next_u64().to_be_bytes();
+                    // As a long of BSON: it may have to be one.
+                    let lot = up.ctx().random.next_u64() >> 1;
+                    let key = lot.to_be_bytes();
                     if sorter.wants(&key) {
-                        sorter.add(&key, row.narrowed(self.keep.as_ref()))?;
+                        let row = row.narrowed(self.keep.as_ref());
+                        sorter.add(&key, if self.keep_key { with_lot(row, lot) } else { row })?;
                     }
                 }
                 Step::NeedYield => return Ok(false),

@@ -28,6 +28,9 @@ pub(crate) struct Sort {
     pub(super) bounded: Option<BoundedBy>,
 }
 
+/// The option of a forwarded stage whose rows go on with their keys.
+pub(super) const KEEP_KEY: &str = "$_internalOutputSortKeyMetadata";
+
 /// What bounds the times of measurements still to come.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct BoundedBy {
@@ -62,9 +65,19 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<Sort> {
     if spec.is_empty() {
         return Err(Error::location(15976, "$sort stage must have at least one sort key"));
     }
-    let pattern = SortPattern::parse(spec)?;
+    let keep_key = p.forwarded && spec.elem(KEEP_KEY).is_some();
+    let pattern = match keep_key {
+        false => SortPattern::parse(spec)?,
+        true => {
+            let mut order = DocBuilder::new();
+            spec.iter().filter(|e| e.name() != KEEP_KEY).for_each(|e| {
+                order.elem(e);
+            });
+            SortPattern::parse(&order.finish())?
+        }
+    };
     p.metas.extend(pattern.metas());
-    Ok(Sort::by(pattern))
+    Ok(Sort { keep_key, ..Sort::by(pattern) })
 }
 
 impl Sort {
@@ -75,6 +88,14 @@ impl Sort {
     pub(super) fn text(&self) -> DocBuf {
         let mut b = DocBuilder::new();
         b.raw_doc("$sort", &self.pattern.spec);
+        b.finish()
+    }
+    /// As a shard is told to sort: rows go on with their keys.
+    pub(super) fn forwarded_text(&self) -> DocBuf {
+        let mut b = DocBuilder::new();
+        b.doc("$sort", |d| {
+            d.elems_of(&self.pattern.spec).bool(KEEP_KEY, true);
+        });
         b.finish()
     }
     /// How explain shows a sort that buckets come in the order of.

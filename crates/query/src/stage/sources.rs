@@ -29,6 +29,31 @@ pub enum PipelineSource {
     Documents(Literal),
 }
 
+impl PipelineSource {
+    /// The stage, as it is written; `None` for a collection, which the command names.
+    pub(super) fn text(&self) -> Option<DocBuf> {
+        let empty = DocBuf::new();
+        let (name, spec) = match self {
+            PipelineSource::Collection => return None,
+            PipelineSource::Documents(Literal(v)) => {
+                let mut b = DocBuilder::new();
+                b.value("$documents", v.first()?.value());
+                return Some(b.finish());
+            }
+            PipelineSource::CollStats(spec) => ("$collStats", spec),
+            PipelineSource::ChangeStream(spec) => ("$changeStream", spec),
+            PipelineSource::IndexStats => ("$indexStats", &empty),
+            PipelineSource::CurrentOp(spec) => ("$currentOp", spec),
+            PipelineSource::LocalSessions(spec) => ("$listLocalSessions", spec),
+            PipelineSource::Sessions(spec) => ("$listSessions", spec),
+            PipelineSource::PlanCacheStats => ("$planCacheStats", &empty),
+        };
+        let mut b = DocBuilder::new();
+        b.raw_doc(name, spec);
+        Some(b.finish())
+    }
+}
+
 pub(super) const NAMES: &[&str] = &[
     "$changeStream",
     "$collStats",

@@ -133,18 +133,22 @@ impl Pipeline {
             }
         }
         self.send_less(&mut shards, &merger, order.as_ref())?;
-        let mut parts = [self.part(shards), Pipeline { source: PipelineSource::Collection, ..self.part(merger) }];
+        let mut parts =
+            [self.part(shards), Pipeline { source: PipelineSource::Collection, ..self.part(merger) }];
         let writes = parts[1].is_empty() && self.writes_where_it_is(is_sharded);
         parts[usize::from(!writes)].sink = self.sink.clone();
         parts[0].splits_events = self.splits_events;
-        let [shards, merger] = parts;
+        let [mut shards, mut merger] = parts;
+        shards.optimize()?;
+        merger.optimize()?;
         let host = self.host(&merger.stages, merger.sink.as_ref().map(|(s, _)| s), is_sharded);
         Ok(Split { asked, shards, order, merger, host })
     }
 
-    /// A pipeline of these stages of this one, which writes nothing.
-    fn part(&self, stages: Vec<Stage>) -> Pipeline {
-        Pipeline { stages, sink: None, splits_events: false, unsorted: false, ..self.clone() }
+    /// A pipeline of these stages of this one, which writes nothing. What they know of one another is to be found out again.
+    fn part(&self, mut stages: Vec<Stage>) -> Pipeline {
+        stages.iter_mut().for_each(Stage::forget);
+        Pipeline { stages, sink: None, splits_events: false, ..self.clone() }
     }
 
     fn ns(&self, coll: &str) -> String {
@@ -154,10 +158,12 @@ impl Pipeline {
     /// Whether each shard can do all of a stage for its own documents.
     fn stays(&self, stage: &Stage, is_sharded: &dyn Fn(&str) -> bool) -> bool {
         match &stage.spec {
-            Spec::Match(_) | Spec::Redact(_) | Spec::Reshape(_) | Spec::UnpackBucket(_) | Spec::Unwind(_) => true,
+            Spec::Match(_) | Spec::Redact(_) | Spec::Reshape(_) | Spec::UnpackBucket(_) | Spec::Unwind(_) => {
+                true
+            }
             // What is near in a bucket comes in an order, or is sorted by the stage behind.
             Spec::Distances(distances) => !distances.keeps_all,
-            Spec::GeoNear(near) => near.output().is_none(),
+            Spec::GeoNear(near) => near.output.is_none(),
             // An unsharded collection is on one shard only.
             Spec::Lookup(join) => is_sharded(&self.ns(&join.from)),
             Spec::GraphLookup(join) => is_sharded(&self.ns(&join.from)),
@@ -250,9 +256,11 @@ impl Pipeline {
             false => MergeHost::Primary,
         };
         let of = |stage: &Stage| match &stage.spec {
-            Spec::BucketAuto(_) | Spec::Group(_) | Spec::Sample(_) | Spec::Sort(_) | Spec::WindowFields(_) => {
-                MergeHost::WithDisk
-            }
+            Spec::BucketAuto(_)
+            | Spec::Group(_)
+            | Spec::Sample(_)
+            | Spec::Sort(_)
+            | Spec::WindowFields(_) => MergeHost::WithDisk,
             Spec::Lookup(join) => beside(&join.from),
             Spec::GraphLookup(join) => beside(&join.from),
             Spec::UnionWith(union) if union.coll.is_empty() => MergeHost::Anywhere,
@@ -315,7 +323,7 @@ fn in_phase(stage: &Stage, group: &Group, phase: Phase) -> Stage {
         }
     });
     let text: DocBuf = b.finish();
-    Stage::new(text, Group { phase, ..group.clone() })
+    Stage::new(text, group.in_phase(phase))
 }
 
 /// No shard has to send more than the merger takes in all.
@@ -326,12 +334,13 @@ fn tell_limit(shards: &mut Vec<Stage>, merger: &[Stage]) {
             Spec::Skip(Skip(n)) => skipped = skipped.saturating_add(n),
             Spec::Limit(Limit(n)) => {
                 let enough = skipped.saturating_add(n);
-                let told = matches!(shards.last().map(|s| &s.spec), Some(Spec::Limit(Limit(n))) if *n <= enough);
+                let told = match shards.last().map(|s| &s.spec) {
+                    Some(Spec::Limit(Limit(n))) => *n <= enough,
+                    Some(Spec::Sample(sample)) => sample.size as u64 <= enough,
+                    _ => false,
+                };
                 if !told {
                     shards.push(limit(enough));
-                    // A sort keeps no more than that.
-                    let sort = shards.iter_mut().rev().nth(1).and_then(Stage::sort_mut);
-                    sort.into_iter().for_each(|s| s.limit = Some(enough));
                 }
                 return;
             }

@@ -2,7 +2,7 @@
 
 use super::sources::PipelineSource;
 use pando_base::{Error, ErrorCode, Result};
-use pando_bson::{Elem, Value};
+use pando_bson::{DocBuf, DocBuilder, Elem, Value};
 
 pub(super) const NAME: &str = "$changeStreamSplitLargeEvent";
 
@@ -19,6 +19,13 @@ pub(super) fn parse(e: Elem<'_>, source: &PipelineSource) -> Result<bool> {
         return Err(Error::new(ErrorCode::IllegalOperation, text));
     }
     Ok(true)
+}
+
+/// As it is written.
+pub(super) fn text() -> DocBuf {
+    let mut b = DocBuilder::new();
+    b.doc(NAME, |_| {});
+    b.finish()
 }
 
 pub(super) fn not_last() -> Error {

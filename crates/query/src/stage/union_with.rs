@@ -79,7 +79,7 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<UnionWith> {
     }
     refuse_stages(pipeline, 31441, "$unionWith")?;
     let ctx = deeper(p.ctx)?;
-    Pipeline::parse_only(pipeline, &ctx)?;
+    p.variables.append(&mut Pipeline::parse_only(pipeline, &ctx)?.variables);
     Ok(UnionWith { coll: coll.to_owned(), pipeline: pipeline.to_buf() })
 }
 

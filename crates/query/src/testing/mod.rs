@@ -5,4 +5,5 @@ pub(crate) mod mem;
 mod pipelines;
 mod plans;
 mod rewrites;
+mod splits;
 mod sweep;

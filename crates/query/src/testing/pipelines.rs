@@ -84,7 +84,10 @@ fn run(world: &Arc<World>, cmd: &RawDoc) -> Result<Vec<DocBuf>> {
     }
     let collation = cmd.get("collation").and_then(|v| v.as_doc()).map(Collation::parse).transpose()?;
     let ctx = QueryCtx { vars: Arc::new(vars), ..QueryCtx::default() }.with_collation(collation.flatten());
-    let mut pipeline = Pipeline::parse(cmd.get("pipeline").unwrap().as_array().unwrap(), &ctx)?;
+    let parsed = Pipeline::parse(cmd.get("pipeline").unwrap().as_array().unwrap(), &ctx)?;
+    // Another server would have got it like this.
+    let mut pipeline = Pipeline::parse_forwarded(&parsed.spelled(), &ctx)?;
+    assert!(pipeline == parsed, "{parsed:?} became {pipeline:?}");
     let mut src = cmd.first().unwrap().value().as_str().and_then(|n| world.source(n));
     let mut exec = None;
     if let Some(src) = &src {
