@@ -1,10 +1,12 @@
 //! The other collections of a server, as pipelines ask for them.
 
 use super::sources::PipelineSource;
+use super::step::Input;
 use crate::collation::Collation;
+use crate::ctx::QueryCtx;
 use crate::source::Source;
 use pando_base::Result;
-use pando_bson::DocBuf;
+use pando_bson::{DocBuf, RawDoc};
 use std::sync::Arc;
 
 /// The collections of a server, all read as of the same point.
@@ -15,8 +17,34 @@ pub trait Collections: Send + Sync {
     fn about(&self, _ns: &str, _stage: &PipelineSource) -> Result<Option<Vec<DocBuf>>> {
         Ok(None)
     }
-    /// `None` when there is no such collection.
-    fn open(&self, ns: &str) -> Result<Option<Box<dyn Source>>>;
+    /// Opens a collection, if it can be done at once.
+    fn open(&self, ns: &str) -> Result<Opened>;
+}
+
+/// What opening a collection came to.
+pub enum Opened {
+    /// It takes a while: to be asked again after a yield. Who says so has begun, and gets there even when it is let go of in
+    /// between.
+    NotYet,
+    /// There is no such collection.
+    Missing,
+    /// It lies here: one snapshot of it.
+    Here(Box<dyn Source>),
+    /// It lies on other nodes, which run pipelines over it.
+    Elsewhere(Box<dyn Elsewhere>),
+}
+
+impl From<Option<Box<dyn Source>>> for Opened {
+    fn from(found: Option<Box<dyn Source>>) -> Opened {
+        found.map_or(Opened::Missing, Opened::Here)
+    }
+}
+
+/// A collection that lies on other nodes.
+pub trait Elsewhere: Send {
+    /// Starts a pipeline there, as [`Pipeline::spelled`](super::Pipeline::spelled) wrote it. `q` has the values of the
+    /// variables that it names. Where no row is there yet, the stream says `NeedYield`.
+    fn run(&mut self, stages: &RawDoc, q: &QueryCtx) -> Result<Box<dyn Input + Send>>;
 }
 
 /// A collection, and the stages of the view that was named if one was.

@@ -3,7 +3,8 @@
 //! A [`Foreign`] stands for one collection (or what is below a view) for the time of a run. It opens a snapshot
 //! when something is read and lets go of it on [`Foreign::save`]; a [`Sub`] is one run of a pipeline over it.
 
-use super::collections::{Collections, Target};
+use super::collections::{Collections, Opened, Target};
+use super::conditions;
 use super::join_stats::JoinStats;
 use super::pipeline::Pipeline;
 use super::row::Row;
@@ -11,7 +12,9 @@ use super::runner::Runner;
 use super::running::{RunEnv, Start};
 use super::sources::PipelineSource;
 use super::step::{Input, Step};
+use crate::ctx::QueryCtx;
 use crate::exec::{self, Executor, Quota, Resources};
+use crate::matcher::Matcher;
 use crate::plan::Query;
 use crate::source::{CollectionInfo, Source};
 use bytes::Bytes;
@@ -28,7 +31,7 @@ pub(super) struct Foreign {
     env: RunEnv,
     collections: Arc<dyn Collections>,
     pub(super) target: Target,
-    source: Option<Box<dyn Source>>,
+    opened: Option<Opened>,
     /// Shared by all runs, so that many short ones yield as one long one does.
     quota: Quota,
     pub(super) stats: JoinStats,
@@ -48,22 +51,36 @@ impl Foreign {
         }
         let quota = Quota::new(STEPS_PER_TURN);
         let stats = JoinStats::default();
-        Ok(Foreign { env: env.clone(), collections, target, source: None, quota, stats })
+        Ok(Foreign { env: env.clone(), collections, target, opened: None, quota, stats })
     }
     pub(super) fn save(&mut self) {
-        self.source = None;
+        self.opened = None;
     }
-    /// The collection as it is now; `None` when there is none.
-    pub(super) fn info(&mut self) -> Result<Option<Arc<CollectionInfo>>> {
-        Ok(self.source()?.map(|s| s.collection().clone()))
-    }
-    pub(super) fn source(&mut self) -> Result<Option<&mut dyn Source>> {
-        if self.source.is_none() {
-            self.source = self.collections.open(&self.target.ns)?;
+    /// Opens the collection unless it is open; false when that takes a while.
+    pub(super) fn open(&mut self) -> Result<bool> {
+        if self.opened.is_none() {
+            match self.collections.open(&self.target.ns)? {
+                Opened::NotYet => return Ok(false),
+                opened => self.opened = Some(opened),
+            }
         }
-        match &mut self.source {
-            Some(source) => Ok(Some(&mut **source)),
-            None => Ok(None),
+        Ok(true)
+    }
+    /// It lies on other nodes. (As all that follows: once it is open.)
+    pub(super) fn is_elsewhere(&self) -> bool {
+        matches!(self.opened, Some(Opened::Elsewhere(_)))
+    }
+    /// The collection as it is now; `None` when there is none here.
+    pub(super) fn info(&self) -> Option<Arc<CollectionInfo>> {
+        match &self.opened {
+            Some(Opened::Here(source)) => Some(source.collection().clone()),
+            _ => None,
+        }
+    }
+    pub(super) fn source(&mut self) -> Option<&mut dyn Source> {
+        match &mut self.opened {
+            Some(Opened::Here(source)) => Some(&mut **source),
+            _ => None,
         }
     }
     /// The view's stages followed by these.
@@ -80,42 +97,54 @@ impl Foreign {
         lists.into_iter().for_each(put);
         all.finish()
     }
-    /// Starts a pipeline.
-    pub(super) fn run(&mut self, mut pipeline: Pipeline) -> Result<Sub> {
-        let from = match pipeline.source() {
-            PipelineSource::Documents(docs) => Feed::Docs(docs.eval(&pipeline.ctx())?.into_iter()),
-            PipelineSource::Collection => {
-                let ns = self.target.ns.clone();
-                let spill = self.env.spill.clone();
-                match self.source()? {
-                    None => {
-                        pipeline.needs_collection(&ns)?;
-                        Feed::Docs(Vec::new().into_iter())
-                    }
-                    Some(source) => {
-                        let find = pipeline.take_find();
-                        let q = pipeline.ctx().clone();
-                        let query = find.into_query(&ns, source.collection(), &q, None)?;
-                        Feed::plan(query, source, spill)?
-                    }
-                }
+    /// Starts a pipeline; `None` when the collection cannot be opened yet.
+    pub(super) fn run(&mut self, mut pipeline: Pipeline) -> Result<Option<Sub>> {
+        if let PipelineSource::Documents(docs) = pipeline.source() {
+            let docs = docs.eval(pipeline.ctx())?.into_iter();
+            return Ok(Some(Sub { runner: Some(pipeline.start(&self.env)?), feed: Feed::Docs(docs) }));
+        }
+        if !self.open()? {
+            return Ok(None);
+        }
+        if let Some(Opened::Elsewhere(nodes)) = &mut self.opened {
+            let rows = nodes.run(&pipeline.spelled(), pipeline.ctx())?;
+            return Ok(Some(Sub { runner: None, feed: Feed::Rows(rows) }));
+        }
+        let feed = match (pipeline.source(), &mut self.opened) {
+            (PipelineSource::Collection, Some(Opened::Here(source))) => {
+                let find = pipeline.take_find();
+                let query = find.into_query(&self.target.ns, source.collection(), pipeline.ctx(), None)?;
+                Feed::plan(query, &**source, self.env.spill.clone())?
             }
-            about => match self.collections.about(&self.target.ns, about)? {
+            (PipelineSource::Collection, _) => {
+                pipeline.needs_collection(&self.target.ns)?;
+                Feed::Docs(Vec::new().into_iter())
+            }
+            (about, _) => match self.collections.about(&self.target.ns, about)? {
                 Some(docs) => Feed::Docs(docs.into_iter()),
                 None => return Err(Error::internal("a first stage that no sub-pipeline may have")),
             },
         };
-        Ok(Sub { runner: Some(pipeline.start(&self.env)?), feed: from })
+        Ok(Some(Sub { runner: Some(pipeline.start(&self.env)?), feed }))
     }
-    /// Starts a query without stages above it.
-    pub(super) fn run_query(&mut self, query: impl FnOnce(&str) -> Query) -> Result<Sub> {
-        let query = query(&self.target.ns);
-        let spill = self.env.spill.clone();
-        let from = match self.source()? {
-            None => Feed::Docs(Vec::new().into_iter()),
-            Some(source) => Feed::plan(query, source, spill)?,
+    /// Starts a filter without stages above it; `None` when the collection cannot be opened yet.
+    pub(super) fn run_filter(&mut self, matcher: Arc<Matcher>, q: &QueryCtx) -> Result<Option<Sub>> {
+        if !self.open()? {
+            return Ok(None);
+        }
+        let feed = match &mut self.opened {
+            Some(Opened::Here(source)) => {
+                let query = Query::new(&self.target.ns, matcher, q.clone());
+                Feed::plan(query, &**source, self.env.spill.clone())?
+            }
+            Some(Opened::Elsewhere(nodes)) => {
+                let mut stages = ArrayBuilder::new();
+                stages.raw_doc(&conditions::text(matcher.filter()));
+                Feed::Rows(nodes.run(&stages.finish(), q)?)
+            }
+            _ => Feed::Docs(Vec::new().into_iter()),
         };
-        Ok(Sub { runner: None, feed: from })
+        Ok(Some(Sub { runner: None, feed }))
     }
 }
 
@@ -130,6 +159,8 @@ enum Feed {
     /// With what the collection was when it was planned.
     Plan(Box<Executor>, Arc<CollectionInfo>),
     Docs(std::vec::IntoIter<DocBuf>),
+    /// What other nodes send.
+    Rows(Box<dyn Input + Send>),
 }
 
 impl Feed {
@@ -169,10 +200,14 @@ impl Sub {
                 Some(runner) => runner.pull(&mut docs.map(Row::from), &mut failed)?,
                 None => docs.next().map_or(Step::Eof, |d| Step::Row(d.into())),
             },
+            Feed::Rows(rows) => rows.next()?,
+            Feed::Plan(..) if !foreign.open()? => Step::NeedYield,
             Feed::Plan(exec, info) => {
-                foreign.source()?;
-                let source = foreign.source.as_mut().filter(|s| Arc::ptr_eq(s.collection(), info));
-                let Some(source) = source else {
+                let opened = match &mut foreign.opened {
+                    Some(Opened::Here(source)) => Some(source),
+                    _ => None,
+                };
+                let Some(source) = opened.filter(|s| Arc::ptr_eq(s.collection(), info)) else {
                     return Err(Error::new(
                         ErrorCode::QueryPlanKilled,
                         format!("the collection {} was changed or dropped meanwhile", foreign.target.ns),

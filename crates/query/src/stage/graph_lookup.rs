@@ -19,7 +19,6 @@ use crate::collation::Collation;
 use crate::ctx::QueryCtx;
 use crate::expr::{Expr, FieldPath, ParseCtx, Val};
 use crate::matcher::{Matcher, exact_i64};
-use crate::plan::Query;
 use pando_base::limits::GRAPH_LOOKUP_BYTES_MAX;
 use pando_base::{Error, ErrorCode, Result, patience};
 use pando_bson::keystring::KeyBuilder;
@@ -286,23 +285,22 @@ impl Searching {
         }
         Ok(search)
     }
-    /// A run for the frontier, if there is one to ask about.
-    fn round(&self, foreign: &mut Foreign, search: &mut Search) -> Result<Option<Sub>> {
-        if search.frontier.is_empty() || self.spec.max_depth.is_some_and(|max| search.depth > max) {
-            return Ok(None);
-        }
-        let filter = self.spec.filter(&std::mem::take(&mut search.frontier));
+    /// There is nobody to ask about any more.
+    fn has_ended(&self, search: &Search) -> bool {
+        search.frontier.is_empty() || self.spec.max_depth.is_some_and(|max| search.depth > max)
+    }
+    /// A run for the frontier; `None` when the collection cannot be opened yet.
+    fn round(&self, foreign: &mut Foreign, search: &Search) -> Result<Option<Sub>> {
+        let filter = self.spec.filter(&search.frontier);
         if foreign.target.view.is_none() {
-            let matcher = Arc::new(Matcher::parse(&filter, &self.ctx)?);
-            let ctx = self.ctx.clone();
-            return foreign.run_query(|ns| Query::new(ns, matcher, ctx)).map(Some);
+            return foreign.run_filter(Arc::new(Matcher::parse(&filter, &self.ctx)?), &self.ctx);
         }
         let mut stages = ArrayBuilder::new();
         stages.doc(|d| {
             d.raw_doc("$match", &filter);
         });
         let stages = foreign.stages([&*stages.finish()]);
-        foreign.run(Pipeline::parse(&stages, &self.ctx)?).map(Some)
+        foreign.run(Pipeline::parse(&stages, &self.ctx)?)
     }
     fn output(&self, search: Search) -> Row {
         let mut array = ArrayBuilder::new();
@@ -329,11 +327,14 @@ impl Searching {
                 }
                 continue;
             };
-            if search.sub.is_none() {
-                search.sub = self.round(foreign, search)?.map(Box::new);
-            }
             let Some(sub) = &mut search.sub else {
-                return Ok(current.take().map_or(Step::Eof, |s| Step::Row(self.output(s))));
+                if self.has_ended(search) {
+                    return Ok(current.take().map_or(Step::Eof, |s| Step::Row(self.output(s))));
+                }
+                let Some(sub) = self.round(foreign, search)? else { return Ok(Step::NeedYield) };
+                search.frontier.clear();
+                search.sub = Some(Box::new(sub));
+                continue;
             };
             match sub.next(foreign)? {
                 Step::Row(row) => search.meet(&row, &self.spec, &self.ctx, &foreign.target.ns)?,

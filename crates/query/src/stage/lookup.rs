@@ -22,7 +22,6 @@ use super::unwind::{Unwind, write_with};
 use super::upstream::Upstream;
 use crate::ctx::QueryCtx;
 use crate::matcher::Matcher;
-use crate::plan::Query;
 use bytes::Bytes;
 use pando_base::limits::LOOKUP_OUTPUT_BYTES_MAX;
 use pando_base::{Error, Result};
@@ -108,15 +107,15 @@ impl Joining {
         }
         Ok(ctx)
     }
-    /// The sub-pipeline for one document.
-    fn run(&self, foreign: &mut Foreign, doc: &RawDoc, outer: &QueryCtx) -> Result<Sub> {
+    /// The sub-pipeline for one document; `None` when the collection cannot be opened yet.
+    fn run(&self, foreign: &mut Foreign, doc: &RawDoc, outer: &QueryCtx) -> Result<Option<Sub>> {
         let ctx = self.bind(doc, outer)?;
         let equal = self.spec.fields.as_ref().map(|(local, path)| filter(doc, local, &path.dotted()));
         if let (Some(equal), None, None) = (&equal, &self.spec.pipeline, &foreign.target.view) {
             let joined = self.spec.joined.as_ref().map(|m| m.filter().to_buf());
             let both = joined.map(|joined| conditions::joined(&[equal.clone(), joined]));
             let matcher = Arc::new(Matcher::parse(both.as_ref().unwrap_or(equal), &ctx)?);
-            return foreign.run_query(|ns| Query::new(ns, matcher, ctx));
+            return foreign.run_filter(matcher, &ctx);
         }
         let first = equal.as_ref().map(|filter| match_stage(filter));
         let last = self.spec.joined.as_ref().map(|m| match_stage(m.filter()));
@@ -154,33 +153,43 @@ fn split_source(stages: &RawDoc) -> (DocBuf, DocBuf) {
 }
 
 impl Joining {
-    fn decide(&self, foreign: &mut Foreign, ctx: &QueryCtx) -> Result<Way> {
+    /// `None` when the collection cannot be opened yet.
+    fn decide(&self, foreign: &mut Foreign, ctx: &QueryCtx) -> Result<Option<Way>> {
         if self.is_uncorrelated() {
             let sub = self.run(foreign, RawDoc::empty(), ctx)?;
-            return Ok(Way::Collecting(Box::new(sub), Vec::new(), 0));
+            return Ok(sub.map(|sub| Way::Collecting(Box::new(sub), Vec::new(), 0)));
         }
-        let Some((_, path)) = &self.spec.fields else { return Ok(Way::Each) };
+        let Some((_, path)) = &self.spec.fields else { return Ok(Some(Way::Each)) };
         let path = path.dotted();
         if self.spec.pipeline.is_some() || foreign.target.view.is_some() {
-            return Ok(Way::Each);
+            return Ok(Some(Way::Each));
         }
-        let Some(info) = foreign.info()? else { return Ok(Way::Same(Vec::new())) };
+        if !foreign.open()? {
+            return Ok(None);
+        }
+        if foreign.is_elsewhere() {
+            return Ok(Some(Way::Each));
+        }
+        let Some(info) = foreign.info() else { return Ok(Some(Way::Same(Vec::new()))) };
         if let Some(probe) = Probe::new(&info, &path, &self.ctx) {
-            return Ok(Way::Probe(probe));
+            return Ok(Some(Way::Probe(probe)));
         }
         if has_index(&info, &path) {
-            return Ok(Way::Each);
+            return Ok(Some(Way::Each));
         }
         let wanted = self.joined.clone().unwrap_or_else(|| Arc::new(Matcher::all()));
-        let sub = foreign.run_query(|ns| Query::new(ns, wanted, self.ctx.clone()))?;
-        Ok(Way::Building(Box::new(sub), Box::new(HashSide::new(&path, &self.ctx)?)))
+        let Some(sub) = foreign.run_filter(wanted, &self.ctx)? else { return Ok(None) };
+        Ok(Some(Way::Building(Box::new(sub), Box::new(HashSide::new(&path, &self.ctx)?))))
     }
 
     /// Reads what has to be read before the first document; false when that wants to yield.
     fn prepare(&mut self, foreign: &mut Foreign, ctx: &QueryCtx) -> Result<bool> {
         loop {
             match &mut self.way {
-                Way::Undecided => self.way = self.decide(foreign, ctx)?,
+                Way::Undecided => match self.decide(foreign, ctx)? {
+                    Some(way) => self.way = way,
+                    None => return Ok(false),
+                },
                 Way::Building(sub, side) => match sub.next(foreign)? {
                     Step::NeedYield => return Ok(false),
                     Step::Row(row) => {
@@ -218,9 +227,13 @@ impl Joining {
         }
     }
 
-    fn find(&mut self, foreign: &mut Foreign, doc: &RawDoc, ctx: &QueryCtx) -> Result<Found> {
+    /// `None` when the collection cannot be opened yet.
+    fn find(&mut self, foreign: &mut Foreign, doc: &RawDoc, ctx: &QueryCtx) -> Result<Option<Found>> {
         if let (Way::Hash(side), Some((local, _))) = (&mut self.way, &self.spec.fields) {
-            return Ok(Found::Numbers(side.matches(doc, local)?.into_iter()));
+            return Ok(Some(Found::Numbers(side.matches(doc, local)?.into_iter())));
+        }
+        if matches!(self.way, Way::Probe(_)) && !foreign.open()? {
+            return Ok(None);
         }
         if let (Way::Probe(probe), Some((local, _))) = (&mut self.way, &self.spec.fields)
             && let Some(mut rows) = probe.matches(foreign, doc, local, &self.ctx)?
@@ -234,12 +247,12 @@ impl Joining {
                 }
                 rows = wanted;
             }
-            return Ok(Found::Rows(rows.into_iter()));
+            return Ok(Some(Found::Rows(rows.into_iter())));
         }
         if let Way::Same(_) = self.way {
-            return Ok(Found::Same(0));
+            return Ok(Some(Found::Same(0)));
         }
-        Ok(Found::Running(Box::new(self.run(foreign, doc, ctx)?)))
+        Ok(self.run(foreign, doc, ctx)?.map(|sub| Found::Running(Box::new(sub))))
     }
 
     /// The next match of the current document.
@@ -335,10 +348,13 @@ impl Joining {
             return Ok(false);
         }
         let Some(mut cur) = self.current.take() else { return Ok(true) };
-        cur.found = self.find(foreign, cur.row.doc(), ctx)?;
-        cur.matched = 0;
+        let found = self.find(foreign, cur.row.doc(), ctx)?;
+        let begun = found.is_some();
+        if let Some(found) = found {
+            (cur.found, cur.matched) = (found, 0);
+        }
         self.current = Some(cur);
-        Ok(true)
+        Ok(begun)
     }
 }
 

@@ -71,7 +71,7 @@ impl Probe {
             !matches!(v, Value::Null | Value::Undefined | Value::Array(_) | Value::Regex { .. })
         };
         let Some(v) = value.filter(|v| !many && plain(v)) else { return Ok(None) };
-        let Some(source) = foreign.source()? else { return Ok(None) };
+        let Some(source) = foreign.source() else { return Ok(None) };
         if !Arc::ptr_eq(source.collection(), &self.info) {
             return Ok(None);
         }

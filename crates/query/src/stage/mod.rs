@@ -94,7 +94,7 @@ mod upstream;
 mod window;
 
 pub use ask_buckets::{bucket_filter, partial_filter};
-pub use collections::{Collections, Target};
+pub use collections::{Collections, Elsewhere, Opened, Target};
 pub use dependencies::Dependencies;
 pub use find_part::FindPart;
 pub use first_look::first_look;

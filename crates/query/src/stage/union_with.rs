@@ -30,6 +30,8 @@ struct Uniting {
 
 enum State {
     Input,
+    /// The input has ended.
+    Opening,
     Other(Box<Sub>),
     Done,
 }
@@ -112,13 +114,15 @@ impl Running for Uniting {
         loop {
             match &mut self.state {
                 State::Input => match up.next()? {
-                    Step::Eof => {
-                        let stages = foreign.stages([&*self.pipeline]);
-                        let sub = foreign.run(Pipeline::parse(&stages, &self.ctx)?)?;
-                        self.state = State::Other(Box::new(sub));
-                    }
+                    Step::Eof => self.state = State::Opening,
                     step => return Ok(step),
                 },
+                State::Opening => {
+                    let stages = foreign.stages([&*self.pipeline]);
+                    let sub = foreign.run(Pipeline::parse(&stages, &self.ctx)?)?;
+                    let Some(sub) = sub else { return Ok(Step::NeedYield) };
+                    self.state = State::Other(Box::new(sub));
+                }
                 State::Other(sub) => match sub.next(foreign)? {
                     Step::Eof => {
                         foreign.save();

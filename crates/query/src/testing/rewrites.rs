@@ -7,7 +7,7 @@ use crate::collation::Collation;
 use crate::ctx::QueryCtx;
 use crate::exec::{Executor, Quota, Resources};
 use crate::source::Source;
-use crate::stage::{Collections, Pipeline, Row, RunEnv, Step, Target};
+use crate::stage::{Collections, Opened, Pipeline, Row, RunEnv, Step, Target};
 use pando_base::Result;
 use pando_bson::extjson::{parse, to_canonical};
 use pando_bson::{Bson, DocBuf, Document, doc};
@@ -19,8 +19,8 @@ impl Collections for Other {
     fn resolve(&self, ns: &str) -> Result<Target> {
         Ok(Target { ns: ns.to_owned(), view: None, collation: None })
     }
-    fn open(&self, _: &str) -> Result<Option<Box<dyn Source>>> {
-        Ok(Some(Box::new(self.0.clone())))
+    fn open(&self, _: &str) -> Result<Opened> {
+        Ok(Opened::Here(Box::new(self.0.clone())))
     }
 }
 

@@ -3,9 +3,8 @@
 use super::mem::MemSource;
 use crate::collation::Collation;
 use crate::ctx::{QueryCtx, Random, SeededRandom, Variables};
-use crate::source::Source;
 use crate::stage::{
-    Asked, Collections, Input, MergeHost, Merged, Pipeline, Row, RunEnv, Split, Step, Target,
+    Asked, Collections, Input, MergeHost, Merged, Opened, Pipeline, Row, RunEnv, Split, Step, Target,
 };
 use pando_base::Result;
 use pando_bson::extjson::{parse, to_canonical};
@@ -18,8 +17,8 @@ impl Collections for Other {
     fn resolve(&self, ns: &str) -> Result<Target> {
         Ok(Target { ns: ns.to_owned(), view: None, collation: None })
     }
-    fn open(&self, _: &str) -> Result<Option<Box<dyn Source>>> {
-        Ok(Some(Box::new(self.0.clone())))
+    fn open(&self, _: &str) -> Result<Opened> {
+        Ok(Opened::Here(Box::new(self.0.clone())))
     }
 }
 

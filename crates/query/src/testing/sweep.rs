@@ -9,7 +9,7 @@ use super::pipelines::Rows;
 use crate::ctx::QueryCtx;
 use crate::exec::{Executor, Quota, Resources};
 use crate::source::Source;
-use crate::stage::{Collections, Pipeline, RunEnv, Step, Target};
+use crate::stage::{Collections, Opened, Pipeline, RunEnv, Step, Target};
 use pando_base::Result;
 use pando_base::limits::WORKER_STACK_BYTES;
 use pando_bson::doc;
@@ -22,8 +22,8 @@ impl Collections for Same {
     fn resolve(&self, ns: &str) -> Result<Target> {
         Ok(Target { ns: ns.to_owned(), view: None, collation: None })
     }
-    fn open(&self, _: &str) -> Result<Option<Box<dyn Source>>> {
-        Ok(Some(Box::new(self.0.clone())))
+    fn open(&self, _: &str) -> Result<Opened> {
+        Ok(Opened::Here(Box::new(self.0.clone())))
     }
 }
 

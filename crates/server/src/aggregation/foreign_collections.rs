@@ -10,8 +10,7 @@ use pando_bson::DocBuf;
 use pando_catalog::{Catalog, Named};
 use pando_command::OpCtx;
 use pando_query::collation::Collation;
-use pando_query::source::Source;
-use pando_query::stage::{Collections, PipelineSource, Target};
+use pando_query::stage::{Collections, Opened, PipelineSource, Target};
 use pando_storage::{OnPrepared, ReadAt};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -62,17 +61,17 @@ impl Collections for ForeignCollections {
         let Ok(ns) = Namespace::parse(ns) else { return Ok(None) };
         self.about.documents(&ns, self.catalog.lookup(&ns).as_deref(), stage)
     }
-    fn open(&self, ns: &str) -> Result<Option<Box<dyn Source>>> {
-        let Ok(ns) = Namespace::parse(ns) else { return Ok(None) };
+    fn open(&self, ns: &str) -> Result<Opened> {
+        let Ok(ns) = Namespace::parse(ns) else { return Ok(Opened::Missing) };
         if let Some(open) = &self.transaction {
-            return open.source_of(&self.catalog, &ns);
+            return open.source_of(&self.catalog, &ns).map(Opened::from);
         }
         let at = *self.at.lock().unwrap_or_else(PoisonError::into_inner);
         let named = match at {
             ReadAt::At(ts) => self.catalog.named_at(&ns, ts)?,
             _ => self.catalog.snapshot().get(&ns).cloned(),
         };
-        let Some(Named::Collection(coll)) = named else { return Ok(None) };
-        self.catalog.open_source_with(&coll, at, self.on_prepared).map(Some)
+        let Some(Named::Collection(coll)) = named else { return Ok(Opened::Missing) };
+        self.catalog.open_source_with(&coll, at, self.on_prepared).map(Opened::Here)
     }
 }
