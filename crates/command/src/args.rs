@@ -152,13 +152,6 @@ impl<'a> Arg<'a> {
             _ => Err(self.wrong_type(&["long"])),
         }
     }
-    /// A UUID, or null for none.
-    pub fn uuid_or_none(&self) -> Result<Option<[u8; 16]>> {
-        match self.value() {
-            Value::Null | Value::Undefined => Ok(None),
-            _ => self.uuid().map(Some),
-        }
-    }
     /// A 16-byte UUID of subtype 4.
     pub fn uuid(&self) -> Result<[u8; 16]> {
         match self.value() {

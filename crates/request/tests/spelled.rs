@@ -264,6 +264,8 @@ fn sample(shape: &Shape, n: i64) -> Bson {
 fn fitting(command: &str, field: &Field, n: i64) -> Bson {
     match (command, field.name) {
         ("mapReduce", "out") => doc! { "merge": format!("c{n}"), "db": "d", "nonAtomic": true }.into(),
+        (_, "defaultReadConcern") => doc! { "level": "local" }.into(),
+        (_, "defaultWriteConcern") => doc! { "w": "majority", "wtimeout": n }.into(),
         (_, "collation") => doc! { "locale": "fr", "strength": 2 }.into(),
         (_, "indexOptionDefaults") => doc! { "storageEngine": { "wiredTiger": {} } }.into(),
         (_, "encryptedFields") => doc! { "fields": [{ "keyId": uuid(), "path": "a" }] }.into(),

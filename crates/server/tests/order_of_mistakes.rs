@@ -139,3 +139,68 @@ fn stages_know_only_what_is_theirs() {
         assert_eq!(c.err(of(vec![doc! { "$sample": { "size": f64::NEG_INFINITY } }])).await.0, 28747);
     });
 }
+
+/// As mongod 6.0.5 tells them: fields in the order they stand in, then what is missing, then the name, then the concerns, then
+/// what the fields mean together, then what they mean for what exists.
+#[test]
+fn definitions_tell_of_their_fields_then_of_their_name_then_of_what_fields_mean_together() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        c.ok(doc! { "insert": "c", "documents": [{ "a": 1 }] }).await;
+        let unmet = || Bson::Int32(50);
+        let index = |key: Document| Bson::Array(vec![doc! { "key": key, "name": "x" }.into()]);
+        let half = || doc! { "timeField": "t", "bucketMaxSpanSeconds": 5 };
+        let cases: Vec<(Document, i64)> = vec![
+            // Names behind the arguments.
+            (doc! { "create": "", "size": 0 }, 51024),
+            (doc! { "create": 5, "zzz": 1 }, 40415),
+            (doc! { "create": 5, "writeConcern": { "zz": 1 } }, 2),
+            (doc! { "createIndexes": 5, "zzz": 1 }, 40415),
+            (doc! { "createIndexes": 5, "commitQuorum": "majority" }, 40414),
+            (doc! { "createIndexes": "", "indexes": Bson::Array(Vec::new()) }, 73),
+            (doc! { "dropIndexes": "", "index": true }, 14),
+            (doc! { "listIndexes": "", "cursor": { "batchSize": -1 } }, 51024),
+            (doc! { "killCursors": "", "cursors": [5] }, 14),
+            (doc! { "mapReduce": "", "zzz": 1 }, 40415),
+            (doc! { "dropDatabase": Bson::Null, "zzz": 1 }, 40415),
+            // Commit quorums behind specifications and names.
+            (
+                doc! { "createIndexes": "c", "indexes": index(doc! { "a": "foo" }), "commitQuorum": unmet() },
+                67,
+            ),
+            (doc! { "createIndexes": "$x", "indexes": index(doc! { "a": 1 }), "commitQuorum": unmet() }, 73),
+            (doc! { "createIndexes": "c", "indexes": index(doc! { "a": 1 }), "commitQuorum": unmet() }, 278),
+            (
+                doc! { "createIndexes": "c", "indexes": index(doc! { "a": 1 }), "commitQuorum": 51, "zzz": 1 },
+                9,
+            ),
+            // What fields mean, behind all of them.
+            (doc! { "create": "n", "timeseries": half(), "zzz": 1 }, 40415),
+            (doc! { "create": "n", "timeseries": half(), "temp": true }, 72),
+            (doc! { "create": "n", "storageEngine": { "x": 1 }, "clusteredIndex": true }, 5_979_703),
+            (
+                doc! { "create": "n", "idIndex": { "key": { "_id": 1 }, "name": "_id_" }, "clusteredIndex": true },
+                5_979_703,
+            ),
+            (
+                doc! { "create": "n", "capped": true, "clusteredIndex": true, "encryptedFields": { "fields": Bson::Array(Vec::new()) } },
+                6_049_201,
+            ),
+            // Where a command is of the older kind, concerns come first.
+            (doc! { "collMod": "c", "zzz": 1, "maxTimeMS": -1 }, 2),
+            (doc! { "collMod": "c", "zzz": 1 }, 40415),
+            (doc! { "endSessions": "x", "readConcern": 5 }, 14),
+            (doc! { "convertToCapped": "nope", "size": -1 }, 26),
+            // The command within an explain says when its arguments are looked at.
+            (doc! { "explain": { "update": "c", "zz": 1 }, "maxTimeMS": -1 }, 40415),
+            (doc! { "explain": { "find": "c", "zz": 1 }, "maxTimeMS": -1 }, 2),
+            (doc! { "explain": { "count": "$x", "zz": 1 } }, 40415),
+        ];
+        for (command, wanted) in cases {
+            let reply = c.run(command.clone()).await;
+            assert_eq!(code(&reply), wanted, "{command:?}: {reply:?}");
+        }
+    });
+}

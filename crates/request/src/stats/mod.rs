@@ -5,3 +5,4 @@ pub mod compact;
 pub mod data_size;
 pub mod db_stats;
 pub mod validate;
+pub mod validate_db_metadata;

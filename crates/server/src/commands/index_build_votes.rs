@@ -3,9 +3,9 @@
 use super::create_indexes::checked_quorum;
 use super::prelude::*;
 use pando_base::Uuid;
-use pando_bson::shape::Shape;
 use pando_catalog::Named;
 use pando_command::request::{missing, wrong_type};
+use pando_request::SetIndexCommitQuorumArgs;
 
 const VOTE: &str = "voteCommitIndexBuild";
 const VOTE_ABORT: &str = "voteAbortIndexBuild";
@@ -57,30 +57,8 @@ async fn ballot<'r>(
 
 pub(super) async fn set_quorum(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let ns = req.ns()?;
-    let (mut names, mut quorum) = (None, None);
-    for arg in req.args(SET) {
-        match arg.name() {
-            "indexNames" => {
-                let mut list = Vec::new();
-                arg.check(&Shape::List(&Shape::Any))?;
-                for e in arg.array()? {
-                    match e.value() {
-                        Value::String(name) => list.push(name),
-                        Value::Null | Value::Undefined => {}
-                        v => {
-                            let path = format!("indexNames.{}", e.name());
-                            return Err(wrong_type(SET, &path, &v, &["string"]));
-                        }
-                    }
-                }
-                names = Some(list);
-            }
-            "commitQuorum" if !arg.is_absent() => quorum = Some(arg.value()),
-            _ => {}
-        }
-    }
-    let names = names.ok_or_else(|| missing(SET, "indexNames"))?;
-    let quorum = quorum.ok_or_else(|| missing(SET, "commitQuorum"))?;
+    let args = SetIndexCommitQuorumArgs::parse(&req)?;
+    let (names, quorum) = (args.names(), args.commit_quorum);
     server.replication.member.require_config()?;
     let unchecked = pando_repl::topology::commit_quorum::CommitQuorum::parse(&quorum);
     let new = match unchecked {

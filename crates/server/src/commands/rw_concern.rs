@@ -4,6 +4,7 @@ use super::prelude::*;
 use crate::settings::rw_defaults::{ClusterWide, append_write_concern};
 use pando_command::{Node, ReadConcern, ReadLevel, W, WriteConcern};
 use pando_repl::await_replication;
+use pando_request::{GetDefaultRwConcernArgs, SetDefaultRwConcernArgs};
 
 fn on_a_set(server: &Server, command: &str) -> Result<()> {
     if server.replication.member.is_replicated() {
@@ -14,13 +15,7 @@ fn on_a_set(server: &Server, command: &str) -> Result<()> {
 
 pub(super) async fn get(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
     on_a_set(server, "getDefaultRWConcern")?;
-    let mut in_memory = false;
-    for arg in req.given_args("getDefaultRWConcern", &["inMemory"]) {
-        match arg.name() {
-            "inMemory" => in_memory = arg.bool()?,
-            _ => return Err(arg.unknown()),
-        }
-    }
+    let in_memory = GetDefaultRwConcernArgs::parse(&req)?.in_memory == Some(true);
     let mut r = Reply::new();
     append(server, &mut r.body, in_memory);
     Ok(r)
@@ -51,14 +46,9 @@ pub(super) fn append(server: &Server, b: &mut DocBuilder, in_memory: bool) {
 
 pub(super) async fn set(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     on_a_set(server, "setDefaultRWConcern")?;
-    let (mut read, mut write) = (None, None);
-    for arg in req.given_args("setDefaultRWConcern", &["defaultReadConcern", "defaultWriteConcern"]) {
-        match arg.name() {
-            "defaultReadConcern" => read = Some(ReadConcern::parse(&Value::Document(arg.doc()?))?),
-            "defaultWriteConcern" => write = Some((arg.doc()?, WriteConcern::parse(&arg.value())?)),
-            _ => return Err(arg.unknown()),
-        }
-    }
+    let args = SetDefaultRwConcernArgs::parse(&req)?;
+    let read = args.read.map(|d| ReadConcern::parse(&Value::Document(d))).transpose()?;
+    let write = args.write.map(|d| WriteConcern::parse(&Value::Document(d)).map(|wc| (d, wc))).transpose()?;
     if read.is_none() && write.is_none() {
         return Err(Error::bad_value(
             "At least one of the \"defaultReadConcern\" or \"defaultWriteConcern\" fields must be present",

@@ -1,28 +1,13 @@
 //! `validateDBMetadata`: which collections, indexes and views need something outside a version of the Stable API.
 
 use super::prelude::*;
-use pando_bson::shape::{Field, Shape, check_fields};
 use pando_query::source::IndexKind;
-
-const API: &[Field] = &[
-    Field::required("version", Shape::String),
-    Field::optional("strict", Shape::Any),
-    Field::optional("deprecationErrors", Shape::Any),
-];
+use pando_request::ValidateDbMetadataArgs;
 
 pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    const OWNER: &str = "validateDBMetadata";
-    let (mut db, mut only, mut api) = (None, None, None);
-    for arg in req.given_args(OWNER, &["db", "collection", "apiParameters"]) {
-        match arg.name() {
-            "db" => db = Some(arg.str()?),
-            "collection" => only = Some(arg.str()?),
-            "apiParameters" => api = Some(arg.doc()?),
-            _ => return Err(arg.unknown()),
-        }
-    }
-    let Some(api) = api else { return Err(pando_command::request::missing(OWNER, "apiParameters")) };
-    check_fields(API, "validateDBMetadata.apiParameters", api)?;
+    let args = ValidateDbMetadataArgs::parse(&req)?;
+    args.check_api()?;
+    let (db, only, api) = (args.db, args.collection, args.api);
     for name in ["strict", "deprecationErrors"] {
         check_flag(name, api.get(name))?;
     }
