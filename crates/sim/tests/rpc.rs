@@ -213,12 +213,13 @@ impl Gossip for Heard {
         "$clusterTime"
     }
     fn tell(&self, request: &mut DocBuilder) {
-        if let Some(last) = self.0.lock().unwrap().last() {
+        if let Some(last) = self.0.lock().expect("nobody panicked").last() {
             request.raw_doc("$clusterTime", last);
         }
     }
     fn hear(&self, said: &Value<'_>) {
-        self.0.lock().unwrap().push(said.as_doc().unwrap().to_buf());
+        let said = said.as_doc().expect("a document");
+        self.0.lock().expect("nobody panicked").push(said.to_buf());
     }
 }
 

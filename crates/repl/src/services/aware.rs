@@ -11,7 +11,7 @@
 //! | `on_become_arbiter` | forward | a member without data; once |
 //! | `on_step_up_begin` | forward | elected and drained; the first entry of the term is about to be written |
 //! | `on_step_up_complete` | forward | writes are permitted, for the first time in this term |
-//! | `on_commit_point` | forward | the set's commit point has moved on; it never moves back |
+//! | `on_commit_point` | forward | the set's commit point has moved on; it never moves back. Not in a set of one: there it is the end of the durable log |
 //! | `on_step_down` | reverse | primary no more; only after a step-up that began, complete or not |
 //! | `on_rollback_begin` | reverse | in ROLLBACK, nothing is changed yet |
 //! | `on_rollback_end` | forward | over; own writes were taken back, or nothing was |
