@@ -215,8 +215,6 @@ group! {
         pub write_concern_timeouts: Counter = "getLastError.wtimeouts", "waits";
         /// Queries that sorted in memory
         pub sorted_in_memory: Counter = "operation.scanAndOrder", "queries";
-        /// Units of work that met a write conflict
-        pub write_conflicts: Counter = "operation.writeConflicts", "conflicts";
         /// Collection scans of cursors that do not wait for more
         pub collection_scans_not_tailing: Counter = "queryExecutor.collectionScans.nonTailable", "scans";
         /// Collection scans

@@ -122,7 +122,6 @@ pub struct OpDebug {
     /// Time spent waiting for documents that had yet to be written (tailing): not slowness.
     pub awaited: Duration,
     pub yields: u64,
-    pub write_conflicts: u64,
     /// The command a getMore continues (extended JSON).
     pub originating_command: Option<Vec<u8>>,
 }

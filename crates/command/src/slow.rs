@@ -206,9 +206,6 @@ fn describe(
     if let Some(why) = &d.replanned {
         b.bool("replanned", true).str("replanReason", why);
     }
-    if d.write_conflicts > 0 {
-        b.i64("writeConflicts", d.write_conflicts as i64);
-    }
     b.i64("numYields", d.yields as i64);
     if let Some(e) = error {
         b.bool("ok", false);

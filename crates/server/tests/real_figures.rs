@@ -1,7 +1,7 @@
 //! What diagnostic commands tell is measured, or not told.
 
 use pando_bson::{Bson, Document, doc};
-use pando_testserver::{Client, Set, World, run};
+use pando_testserver::{Client, EXHAUST_ALLOWED, Set, World, pause, run};
 
 fn at<'a>(reply: &'a Document, path: &str) -> Option<&'a Bson> {
     let (head, rest) = path.split_once('.').map_or((path, None), |(head, rest)| (head, Some(rest)));
@@ -141,6 +141,67 @@ fn a_name_that_stands_for_nothing_leaves_no_row_in_top() {
         let top = c.admin(doc! { "top": 1 }).await;
         let rows = at(&top, "totals").unwrap().as_doc().unwrap();
         assert!(rows.contains("test.there") && !rows.contains("test.nowhere"), "{rows:?}");
+        server.shut_down().await;
+    });
+}
+
+fn in_transaction(mut command: Document, session: u8, begins: bool) -> Document {
+    let id = Bson::Binary(pando_bson::Binary { subtype: 4, bytes: vec![session; 16] });
+    command.push("lsid", doc! { "id": id });
+    command.push("txnNumber", 1i64);
+    command.push("autocommit", false);
+    if begins {
+        command.push("startTransaction", true);
+    }
+    command
+}
+
+#[test]
+fn transactions_and_their_write_conflicts_are_counted() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        c.ok(doc! { "insert": "c", "documents": [{ "_id": 1 }] }).await;
+        let before = c.ok(doc! { "serverStatus": 1 }).await;
+        let update = |session: u8| {
+            let set = doc! { "q": { "_id": 1 }, "u": { "$set": { "by": i32::from(session) } } };
+            in_transaction(doc! { "update": "c", "updates": [set] }, session, true)
+        };
+        c.ok(update(1)).await;
+        assert_eq!(c.err(update(2)).await.0, 112, "the first updater wins");
+        c.ok(in_transaction(doc! { "commitTransaction": 1, "$db": "admin" }, 1, false)).await;
+        let after = c.ok(doc! { "serverStatus": 1 }).await;
+        let grown = |path: &str| number(&after, path) - number(&before, path);
+        assert_eq!(grown("metrics.operation.writeConflicts"), 1);
+        assert_eq!(grown("opLatencies.transactions.ops"), 2, "one committed, one aborted");
+        assert!(grown("opLatencies.transactions.latency") > 0);
+        server.shut_down().await;
+    });
+}
+
+#[test]
+fn connections_on_which_hello_is_streamed_are_counted() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        let hello = c.admin(doc! { "hello": 1 }).await;
+        let version = hello.get("topologyVersion").cloned().expect("a version");
+        let mut wait = doc! { "hello": 1, "maxAwaitTimeMS": 50, "$db": "admin" };
+        wait.push("topologyVersion", version);
+        let mut streamed = server.connect().await;
+        let now = async |c: &mut Client| {
+            number(&c.ok(doc! { "serverStatus": 1 }).await, "connections.exhaustHello")
+        };
+        assert_eq!(now(&mut c).await, 0);
+        streamed.send(&wait.to_raw(), EXHAUST_ALLOWED).await;
+        streamed.receive().await;
+        assert_eq!(now(&mut c).await, 1, "one reply came, others will");
+        drop(streamed);
+        while now(&mut c).await > 0 {
+            pause(5).await;
+        }
         server.shut_down().await;
     });
 }

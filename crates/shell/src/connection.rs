@@ -5,6 +5,7 @@
 //! when the connection falls idle. A reply is one write: handlers leave room for the header in front of the
 //! document ([`HEADROOM`](pando_command::reply::HEADROOM)).
 
+use crate::counts::{Streaming, count_packed, count_request};
 use pando_base::{ErrorCode, limits};
 use pando_bson::RawDoc;
 use pando_command::pipeline::{self, Incoming, Outcome};
@@ -191,11 +192,10 @@ impl<S: Node> Connection<S> {
     // tour: find 1/9
     /// Serves the message in the first `len` bytes of the input.
     async fn one(&mut self, len: usize) -> Result<(), End> {
-        let network = &self.client.instance.metrics.network;
-        network.bytes_in.add(len as u64);
-        network.requests.inc();
         let allowed: Compressors = self.client.compressors();
-        let (frame, envelope) = match pando_wire::decode(&self.input[..len], allowed, &mut self.unpack) {
+        let decoded = pando_wire::decode(&self.input[..len], allowed, &mut self.unpack);
+        count_request(&self.client.instance.metrics, len, &decoded);
+        let (frame, envelope) = match decoded {
             Ok(Some(decoded)) => decoded,
             Ok(None) => return Err(End::Refused("incomplete message")),
             Err(WireError::Close(why)) => return Err(End::Refused(why)),
@@ -287,11 +287,15 @@ async fn answer<S: Node>(
         return if outcome.close { Err(End::Closed) } else { Ok(()) };
     }
     let mut response_to = None;
+    let mut streaming = None;
     loop {
         if outcome.close {
             return Err(End::Closed);
         }
         let next = outcome.next.take().filter(|_| msg.exhaust_allowed);
+        if next.is_some() && streaming.is_none() {
+            streaming = Streaming::begin(&client.instance.metrics.connections, msg.body);
+        }
         let id = out.send(stream, client, envelope, outcome.reply, next.is_some(), response_to).await?;
         if outcome.close_after {
             return Err(End::Closed);
@@ -339,7 +343,10 @@ impl Output {
         } else {
             let mut buf = Vec::with_capacity(reply.buf.len() + 64);
             let doc: &RawDoc = reply.doc();
-            pando_wire::encode_reply(&mut buf, envelope, id, response_to, more_to_come, doc, &mut self.pack);
+            let pack = &mut self.pack;
+            let packed =
+                pando_wire::encode_reply(&mut buf, envelope, id, response_to, more_to_come, doc, pack);
+            count_packed(&client.instance.metrics, envelope, packed);
             buf
         };
         network.physical_bytes_out.add(bytes.len() as u64);

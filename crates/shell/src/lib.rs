@@ -6,6 +6,7 @@
 //! * [`log`] writes MongoDB's JSON lines.
 
 pub mod connection;
+mod counts;
 pub mod listener;
 pub mod log;
 pub mod options;

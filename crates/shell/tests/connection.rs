@@ -89,7 +89,19 @@ fn compression_is_negotiated_and_answered_in_kind() {
         let (_, to, op, body) = peer.receive().unwrap();
         assert_eq!((to, op), (3, 2012));
         assert_eq!(body[8], c as u8);
+        let counts = rig.instance.metrics.compression.of(c.name()).unwrap();
+        let (packed, plain) = (counts.decompressor_bytes_in.get(), counts.decompressor_bytes_out.get());
+        assert_eq!(packed as usize, out.len() - pando_wire::COMPRESSED_HEAD_BYTES);
+        assert!((5000..5200).contains(&plain), "{plain}");
+        let (plain, packed) = (counts.compressor_bytes_in.get(), counts.compressor_bytes_out.get());
+        assert_eq!(packed as usize, body.len() - 9, "{body:?}");
+        assert!(plain > 20, "the reply before it was compressed: {plain}");
     }
+    let network = &rig.instance.metrics.network;
+    assert!(
+        network.bytes_in.get() > network.physical_bytes_in.get() + 8000,
+        "requests are counted as they were"
+    );
     assert!(Compressors::ALL.contains(Compressor::Zstd));
     let mut out = message(3, 0, ping());
     pando_wire::compress(&mut out, 0, Compressor::Zstd, &mut scratch);

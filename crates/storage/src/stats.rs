@@ -8,6 +8,8 @@ use pando_metrics::{Collector, Counter, Source};
 /// Events counted as they happen.
 #[derive(Default)]
 pub(crate) struct Counters {
+    /// Writes that met a key which another transaction writes, or wrote since the snapshot.
+    pub(crate) write_conflicts: Counter,
     pub(crate) room_waits: Counter,
     pub(crate) refused: Counter,
     pub(crate) snapshots_given_up: Counter,
@@ -53,6 +55,10 @@ pub struct Stats {
 }
 
 impl Storage {
+    /// Writes that met one of somebody else.
+    pub fn write_conflicts(&self) -> &Counter {
+        &self.store.counters.write_conflicts
+    }
     pub fn stats(&self) -> Stats {
         let (open_slots, log_recent_bytes) = {
             let state = self.log().0.state();

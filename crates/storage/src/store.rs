@@ -122,6 +122,11 @@ impl Store {
     pub(crate) fn memory_max(&self) -> usize {
         self.opts.memtable_bytes.saturating_mul(STORAGE_MEMTABLE_HARD_FACTOR)
     }
+    /// Somebody else writes the key, or wrote it since the snapshot.
+    pub(crate) fn write_conflict(&self) -> Error {
+        self.counters.write_conflicts.inc();
+        Error::write_conflict()
+    }
     pub(crate) fn check_age(&self, snap: &Snapshot) -> Result<()> {
         if snap.pin < self.lost_below.load(Ordering::Acquire) { Err(too_old(snap.read)) } else { Ok(()) }
     }
@@ -195,7 +200,7 @@ impl Store {
                 if local { begun_local < self.local_flushed.load(Ordering::Acquire) } else { !snap.sees(ts) }
             }),
         };
-        if clash { Err(Error::write_conflict()) } else { Ok(()) }
+        if clash { Err(self.write_conflict()) } else { Ok(()) }
     }
 }
 

@@ -175,7 +175,7 @@ impl Txn {
         check_key(key)?;
         let hash = self.store.conflicts.hash(i.0, key);
         match self.store.conflicts.take(hash, self.id) {
-            None => return Err(Error::write_conflict()),
+            None => return Err(self.store.write_conflict()),
             Some(false) => {}
             Some(true) => {
                 self.taken.push(hash);
@@ -347,7 +347,7 @@ impl Txn {
     fn take_all(&mut self) -> Result<()> {
         for op in self.writes.ops() {
             match self.store.conflicts.take(op.hash, self.id) {
-                None => return Err(Error::write_conflict()),
+                None => return Err(self.store.write_conflict()),
                 Some(true) => self.taken.push(op.hash),
                 Some(false) => {}
             }

@@ -177,11 +177,26 @@ fn inflate(packed: &[u8], claimed: usize, out: &mut Vec<u8>) -> Option<()> {
     }
 }
 
+/// What a message holds besides what is compressed: its header, and how it is packed.
+pub const COMPRESSED_HEAD_BYTES: usize = Header::LEN + 9;
+
+/// What a compressor was given and what it made of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packed {
+    pub plain_bytes: usize,
+    pub packed_bytes: usize,
+}
+
 /// Replaces the plain message at `out[start..]` by its OP_COMPRESSED form.
 ///
 /// Should a codec fail, or the result not fit a message, the plain message stays: that is always legal.
-pub fn compress(out: &mut Vec<u8>, start: usize, compressor: Compressor, scratch: &mut Scratch) {
-    let Some(header) = Header::read(&out[start..]) else { return };
+pub fn compress(
+    out: &mut Vec<u8>,
+    start: usize,
+    compressor: Compressor,
+    scratch: &mut Scratch,
+) -> Option<Packed> {
+    let header = Header::read(&out[start..])?;
     let plain = &out[start + Header::LEN..];
     let packed = &mut scratch.packed;
     packed.clear();
@@ -202,10 +217,11 @@ pub fn compress(out: &mut Vec<u8>, start: usize, compressor: Compressor, scratch
                 .map(|n| packed.truncate(n))
         }
     };
-    let length = Header::LEN + 9 + packed.len();
+    let length = COMPRESSED_HEAD_BYTES + packed.len();
     if done.is_none() || length > limits::WIRE_MESSAGE_BYTES_MAX {
-        return;
+        return None;
     }
+    let was = Packed { plain_bytes: plain.len(), packed_bytes: packed.len() };
     let claimed = plain.len() as u32;
     out.truncate(start);
     Header { length, op_code: op::COMPRESSED, ..header }.write(out);
@@ -213,6 +229,7 @@ pub fn compress(out: &mut Vec<u8>, start: usize, compressor: Compressor, scratch
     out.extend_from_slice(&claimed.to_le_bytes());
     out.push(compressor as u8);
     out.extend_from_slice(packed);
+    Some(was)
 }
 
 fn deflate(plain: &[u8], packed: &mut Vec<u8>) -> Option<()> {

@@ -85,6 +85,7 @@ pub fn decode<'a>(
     let mut envelope = Envelope {
         request_id: header.request_id,
         consumed: length,
+        plain_bytes: length,
         style: Style::Msg,
         flags: 0,
         compressor: None,
@@ -92,6 +93,7 @@ pub fn decode<'a>(
     let frame = if header.op_code == op::COMPRESSED {
         let (compressor, op_code, message) = scratch.decompress(message, header, allowed)?;
         envelope.compressor = Some(compressor);
+        envelope.plain_bytes = message.len();
         plain(message, op_code, &mut envelope)?
     } else {
         plain(message, header.op_code, &mut envelope)?
@@ -107,6 +109,7 @@ pub fn decode_reply(input: &[u8]) -> Result<OpMsg<'_>, WireError> {
     let mut envelope = Envelope {
         request_id: header.request_id,
         consumed: header.length,
+        plain_bytes: header.length,
         style: Style::Msg,
         flags: 0,
         compressor: None,

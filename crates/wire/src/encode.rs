@@ -1,6 +1,6 @@
 //! Replies (and, for tools and tests, requests) to bytes.
 
-use crate::compress::{Scratch, compress};
+use crate::compress::{Packed, Scratch, compress};
 use crate::header::{Header, flags, op};
 use crate::legacy::{REPLY_AWAIT_CAPABLE, REPLY_QUERY_FAILURE};
 use crate::{Envelope, Style};
@@ -60,7 +60,7 @@ pub fn append_sequences(out: &mut Vec<u8>, sequences: &[(&str, &[&RawDoc])]) {
 /// Appends the reply to a request in the shape the request calls for.
 ///
 /// `more_to_come` marks a reply of an exhaust stream that another one will follow. `response_to` is normally
-/// the envelope's `request_id`; in a stream it is the id of the reply before.
+/// the envelope's `request_id`; in a stream it is the id of the reply before. Tells what a compressor did, if one did.
 pub fn encode_reply(
     out: &mut Vec<u8>,
     envelope: &Envelope,
@@ -69,7 +69,7 @@ pub fn encode_reply(
     more_to_come: bool,
     body: &RawDoc,
     scratch: &mut Scratch,
-) {
+) -> Option<Packed> {
     let start = out.len();
     match envelope.style {
         Style::Msg => {
@@ -91,9 +91,7 @@ pub fn encode_reply(
             out.extend_from_slice(body.as_bytes());
         }
     }
-    if let Some(compressor) = envelope.compressor {
-        compress(out, start, compressor, scratch);
-    }
+    compress(out, start, envelope.compressor?, scratch)
 }
 
 /// The reply document for an error that the wire layer itself found, for callers that have no command

@@ -16,7 +16,7 @@ mod encode;
 mod header;
 mod legacy;
 
-pub use compress::{Compressor, Compressors, Scratch, compress};
+pub use compress::{COMPRESSED_HEAD_BYTES, Compressor, Compressors, Packed, Scratch, compress};
 pub use decode::{Docs, OpMsg, Sequence, decode, decode_reply};
 pub use encode::{append_sequences, close_msg, encode_error_body, encode_msg, encode_reply, open_msg};
 pub use header::{Header, flags, message_len, op};
@@ -42,6 +42,8 @@ pub struct Envelope {
     pub style: Style,
     /// OP_MSG flag bits of the request (0 for OP_QUERY).
     pub flags: u32,
+    /// Bytes of the message when nothing of it is compressed.
+    pub plain_bytes: usize,
     /// How the request was compressed; the reply is compressed likewise.
     pub compressor: Option<Compressor>,
 }

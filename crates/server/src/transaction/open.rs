@@ -5,7 +5,7 @@ use super::metrics::Metrics;
 use crate::Server;
 use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp};
 use pando_catalog::{Catalog, Collection, Named, View, WriteGuard, WriteUnit};
-use pando_command::{OpCtx, Param, ReadConcern, SessionId};
+use pando_command::{Instance, OpCtx, Param, ReadConcern, SessionId};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -23,6 +23,7 @@ pub(crate) struct OpenTxn {
     body: Mutex<Body>,
     times: Mutex<Times>,
     metrics: Arc<Metrics>,
+    instance: Arc<Instance>,
 }
 
 /// Fields are dropped in their order: first the unit, then the locks that protect it.
@@ -71,6 +72,7 @@ impl OpenTxn {
             body: Mutex::new(Body { unit: Some(unit), held: BTreeMap::new(), memory: Some(memory) }),
             times: Mutex::default(),
             metrics,
+            instance: ctx.instance().clone(),
         }
     }
     fn body(&self) -> MutexGuard<'_, Body> {
@@ -252,7 +254,10 @@ impl OpenTxn {
 }
 
 impl Drop for OpenTxn {
+    /// It is over in whatever way; a prepared one is kept until it is decided.
     fn drop(&mut self) {
         self.abort();
+        let open = self.instance.env.clock.mono().saturating_sub(self.started);
+        self.instance.metrics.latencies.transactions.took(open);
     }
 }

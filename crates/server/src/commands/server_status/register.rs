@@ -33,6 +33,11 @@ impl Server {
         section("metrics.commands", |s, to| s.registry.collect(to));
         section("metrics.cursor", |s, to| s.cursors.stats().collect(to));
         section("metrics.operation", |s, to| s.statistics.transactions.collect_too_large(to));
+        section("metrics.operation", |s, to| {
+            let (met, help) =
+                (s.storage.write_conflicts().get(), "Writes that met a write of another transaction");
+            to.counter("writeConflicts", met, "conflicts", help);
+        });
         section("metrics.repl.apply", |s, to| s.catalog.applied().collect(to));
         section("metrics.repl.rollback", |s, to| s.replication.rollbacks.collect(to));
         section("metrics.repl.stateTransition", |s, to| s.replication.transitions.collect(to));
