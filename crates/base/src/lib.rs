@@ -5,6 +5,7 @@
 //! [`time`] (Timestamp, Term, OpTime), [`ns`] (namespaces), [`error`] (the one error type),
 //! [`codes`] (MongoDB's numbers, names and classes, from one table) and [`limits`] (every bound).
 
+pub mod calendar;
 pub mod codes;
 pub mod error;
 pub mod hash;

@@ -1,6 +1,7 @@
 //! A moment on the command line: `SECONDS`, `SECONDS:INCREMENT`, or a date as `2026-11-22T02:03:04Z`.
 
 use pando_base::Timestamp;
+use pando_base::calendar::{self, MS_PER_SECOND, days_of};
 
 /// The last timestamp that belongs to it.
 pub(crate) fn parse(text: &str) -> Result<Timestamp, String> {
@@ -26,30 +27,15 @@ fn date(text: &str) -> Option<u32> {
     };
     let ([year, month, day], [h, m, s]) = (numbers(day, '-')?, numbers(time, ':')?);
     let fits = (1..=12).contains(&month) && (1..=31).contains(&day) && h < 24 && m < 60 && s < 60;
-    let secs = days(year, month, day) * 86_400 + h * 3600 + m * 60 + s;
+    let secs = days_of(year, month, day) * 86_400 + h * 3600 + m * 60 + s;
     fits.then(|| u32::try_from(secs).ok()).flatten()
-}
-
-/// Days from 1970 to a date of the Gregorian calendar; years begin in March, so that a leap day comes last.
-fn days(year: i64, month: i64, day: i64) -> i64 {
-    let (y, m) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    y * 365 + y.div_euclid(4) - y.div_euclid(100) + y.div_euclid(400) + (m * 153 + 2) / 5 + day - 1 - 719_468
 }
 
 /// For people: as a date and as `--until` takes it.
 pub(crate) fn shown(ts: Timestamp) -> String {
-    let secs = i64::from(ts.secs());
-    let (mut year, mut month) = (1970 + secs / (366 * 86_400), 1);
-    let on = secs / 86_400;
-    while days(year + 1, 1, 1) <= on {
-        year += 1;
-    }
-    while month < 12 && days(year, month + 1, 1) <= on {
-        month += 1;
-    }
-    let day = on - days(year, month, 1) + 1;
-    let (h, m, s) = (secs / 3600 % 24, secs / 60 % 60, secs % 60);
-    format!("{year:04}-{month:02}-{day:02}T{h:02}:{m:02}:{s:02}Z ({}:{})", ts.secs(), ts.inc())
+    let at = calendar::iso(i64::from(ts.secs()) * MS_PER_SECOND);
+    let date = at.strip_suffix(".000").unwrap_or(&at);
+    format!("{date}Z ({}:{})", ts.secs(), ts.inc())
 }
 
 #[cfg(test)]

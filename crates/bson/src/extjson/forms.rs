@@ -1,6 +1,6 @@
 //! Base64 and dates.
 
-use std::fmt::Write;
+use pando_base::calendar::{self, MS_PER_DAY, civil_of_ms, date_of, days_of};
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
@@ -44,44 +44,13 @@ pub fn unbase64(text: &str) -> Option<Vec<u8>> {
     Some(out)
 }
 
-const DAY_MS: i64 = 86_400_000;
-
 /// `YYYY-MM-DDTHH:MM:SS[.mmm]Z` for milliseconds since the Unix epoch, in the proleptic Gregorian calendar;
 /// `None` outside the years 0 to 9999.
 pub fn date_text(ms: i64) -> Option<String> {
-    let (y, m, d) = civil(ms.div_euclid(DAY_MS));
-    if !(0..=9999).contains(&y) {
-        return None;
-    }
-    let in_day = ms.rem_euclid(DAY_MS);
-    let (seconds, millis) = (in_day / 1000, in_day % 1000);
-    let mut out = String::with_capacity(24);
-    let _ = write!(out, "{y:04}-{m:02}-{d:02}T");
-    let _ = write!(out, "{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
-    if millis != 0 {
-        let _ = write!(out, ".{millis:03}");
-    }
-    out.push('Z');
-    Some(out)
-}
-
-/// Year, month, day of a day number (0 = 1970-01-01). Counts in 400-year eras from 1 March of year 0.
-fn civil(day: i64) -> (i64, i64, i64) {
-    let day = day + 719_468;
-    let (era, of_era) = (day.div_euclid(146_097), day.rem_euclid(146_097));
-    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let d = of_year - (153 * month + 2) / 5 + 1;
-    let m = if month < 10 { month + 3 } else { month - 9 };
-    (year + 400 * era + i64::from(m <= 2), m, d)
-}
-
-fn day_number(y: i64, m: i64, d: i64) -> i64 {
-    let y = if m <= 2 { y - 1 } else { y };
-    let (era, of_era) = (y.div_euclid(400), y.rem_euclid(400));
-    let of_year = (153 * ((m + 9) % 12) + 2) / 5 + d - 1;
-    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
+    (0..=9999).contains(&civil_of_ms(ms).year).then(|| {
+        let text = calendar::iso(ms);
+        text.strip_suffix(".000").map(str::to_owned).unwrap_or(text) + "Z"
+    })
 }
 
 /// Reads `YYYY-MM-DDTHH:MM:SS[.fff](Z|±hh[:]mm)`.
@@ -100,8 +69,8 @@ pub(super) fn parse_date(text: &str) -> Option<i64> {
     if !(1..=12).contains(&m) || hour > 23 || minute > 59 || second > 59 {
         return None;
     }
-    let day = day_number(y, m, d);
-    if civil(day) != (y, m, d) {
+    let day = days_of(y, m, d);
+    if date_of(day) != (y, m as u8, d as u8) {
         return None;
     }
     let mut at = 19;
@@ -129,7 +98,7 @@ pub(super) fn parse_date(text: &str) -> Option<i64> {
         _ => return None,
     };
     let seconds = hour * 3600 + (minute - offset) * 60 + second;
-    Some(day * DAY_MS + seconds * 1000 + millis)
+    Some(day * MS_PER_DAY + seconds * 1000 + millis)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! `%`-formats of `$dateToString` and `$dateFromString`.
 
-use super::calendar::{Civil, MS_PER_MINUTE};
 use super::zone::Zone;
+use pando_base::calendar::{Civil, MS_PER_MINUTE};
 use pando_base::{Error, Result};
 use std::fmt::Write;
 

@@ -4,8 +4,8 @@
 //! `1/2/2020`, `Jan 2, 2020`, `17:30:05.25`, `5pm`, `+02:00`, `EST`, `@seconds`). Anything left over, anything
 //! said twice and anything missing is an error (code 241).
 
-use super::calendar::{MS_PER_DAY, MS_PER_HOUR, MS_PER_MINUTE, days_in_month, days_of};
 use super::zone::Zone;
+use pando_base::calendar::{MS_PER_DAY, MS_PER_HOUR, MS_PER_MINUTE, days_in_month, days_of};
 use pando_base::{Error, ErrorCode, Result};
 
 /// The fields found so far.

@@ -2,10 +2,10 @@
 //!
 //! Hours and less are lengths of time; days and more follow the calendar of the zone.
 
-use super::calendar::{
+use super::zone::Zone;
+use pando_base::calendar::{
     Civil, MS_PER_DAY, MS_PER_HOUR, MS_PER_MINUTE, MS_PER_SECOND, days_in_month, days_of, ms_of_civil,
 };
-use super::zone::Zone;
 use pando_base::{Error, Result};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

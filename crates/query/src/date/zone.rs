@@ -1,8 +1,8 @@
 //! Time zones: UTC, fixed offsets (`+02`, `+0230`, `-02:30`) and names of the tz database.
 
-use super::calendar::{Civil, MS_PER_HOUR, MS_PER_MINUTE, MS_PER_SECOND, civil_of_ms, ms_of_civil};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use pando_base::calendar::{Civil, MS_PER_HOUR, MS_PER_MINUTE, MS_PER_SECOND, civil_of_ms, ms_of_civil};
 
 #[derive(Clone, Debug)]
 pub enum Zone {

@@ -293,26 +293,5 @@ pub(crate) fn append_cursor(d: &mut DocBuilder, id: i64, c: &pando_session::Curs
 
 /// `2026-11-21T10:55:54.088+00:00`.
 fn iso(ms: i64) -> String {
-    let (days, of_day) = (ms.div_euclid(86_400_000), ms.rem_euclid(86_400_000));
-    // Civil date from days since 1970 (Howard Hinnant's method).
-    let z = days + 719_468;
-    let era = z.div_euclid(146_097);
-    let doe = z.rem_euclid(146_097);
-    let yoe = (doe - doe / 1460 + doe / 36_524 - doe / 146_096) / 365;
-    let doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
-    let mp = (5 * doy + 2) / 153;
-    let (day, month) = (doy - (153 * mp + 2) / 5 + 1, if mp < 10 { mp + 3 } else { mp - 9 });
-    let year = yoe + era * 400 + i64::from(month <= 2);
-    let (h, m, s, milli) = (of_day / 3_600_000, of_day / 60_000 % 60, of_day / 1000 % 60, of_day % 1000);
-    format!("{year:04}-{month:02}-{day:02}T{h:02}:{m:02}:{s:02}.{milli:03}+00:00")
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn dates_print_in_iso_form() {
-        assert_eq!(super::iso(0), "1970-01-01T00:00:00.000+00:00");
-        assert_eq!(super::iso(1_577_934_245_678), "2020-01-02T03:04:05.678+00:00");
-        assert_eq!(super::iso(-1), "1969-12-31T23:59:59.999+00:00");
-    }
+    pando_base::calendar::iso(ms) + "+00:00"
 }

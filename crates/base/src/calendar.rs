@@ -1,4 +1,4 @@
-//! Days and clock fields, for all 64-bit milliseconds.
+//! The proleptic Gregorian calendar: days and clock fields, for all 64-bit milliseconds since 1970.
 
 /// A point in time taken apart, without a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub fn days_of(year: i64, month: i64, day: i64) -> i64 {
 }
 
 /// Year, month and day of a day number.
-pub(super) fn date_of(days: i64) -> (i64, u8, u8) {
+pub fn date_of(days: i64) -> (i64, u8, u8) {
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);
     let day_of_era = shifted.rem_euclid(146_097);
@@ -64,6 +64,15 @@ pub fn civil_of_ms(ms: i64) -> Civil {
     }
 }
 
+/// `2020-09-13T12:26:40.123`, without a zone.
+pub fn iso(ms: i64) -> String {
+    let c = civil_of_ms(ms);
+    format!(
+        "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}",
+        c.year, c.month, c.day, c.hour, c.minute, c.second, c.millisecond
+    )
+}
+
 /// `None` when the result does not fit.
 pub fn ms_of_civil(c: &Civil) -> Option<i64> {
     let days = days_of(c.year, c.month.into(), c.day.into());
@@ -78,7 +87,7 @@ fn is_leap(year: i64) -> bool {
     year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
 }
 
-pub(super) fn days_in_month(year: i64, month: u8) -> u8 {
+pub fn days_in_month(year: i64, month: u8) -> u8 {
     match month {
         4 | 6 | 9 | 11 => 30,
         2 if is_leap(year) => 29,
@@ -129,6 +138,19 @@ mod tests {
         assert_eq!(date_of(0), (1970, 1, 1));
         assert_eq!(days_of(2000, 14, 1), days_of(2001, 2, 1));
         assert_eq!(days_of(2000, 0, 1), days_of(1999, 12, 1));
+    }
+
+    #[test]
+    fn a_time_is_printed_with_its_milliseconds() {
+        for (ms, text) in [
+            (0, "1970-01-01T00:00:00.000"),
+            (951_782_400_000, "2000-02-29T00:00:00.000"),
+            (1_709_251_199_999, "2024-02-29T23:59:59.999"),
+            (-1, "1969-12-31T23:59:59.999"),
+            (4_102_444_800_000, "2100-01-01T00:00:00.000"),
+        ] {
+            assert_eq!(iso(ms), text);
+        }
     }
 
     #[test]
