@@ -26,7 +26,7 @@ fn main() -> ExitCode {
         ["fuzz-grammar", "--seconds", seconds, "--seed", seed] => fuzz_grammar(seconds, seed),
         _ => {
             println!(
-                "usage: cargo xtask tidy | cargo xtask tour <insert|find> | cargo xtask fuzz-grammar [--seconds N [--seed N]]"
+                "usage: cargo xtask tidy | cargo xtask tour <insert|find|apply> | cargo xtask fuzz-grammar [--seconds N [--seed N]]"
             );
             ExitCode::FAILURE
         }

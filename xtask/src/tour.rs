@@ -2,6 +2,9 @@
 
 use crate::tree::Tree;
 
+/// Each has a page in `docs/tour/` and nine stops.
+pub const TOURS: [&str; 3] = ["insert", "find", "apply"];
+
 pub struct Stop {
     pub number: u32,
     pub of: u32,
@@ -33,7 +36,7 @@ pub fn stops(tree: &Tree, tour: &str) -> Vec<Stop> {
 }
 
 pub fn check(tree: &Tree, problems: &mut Vec<String>) {
-    for tour in ["insert", "find"] {
+    for tour in TOURS {
         let stops = stops(tree, tour);
         for n in 1..=9 {
             let here: Vec<_> = stops.iter().filter(|s| s.number == n && s.of == 9).collect();

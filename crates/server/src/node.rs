@@ -82,7 +82,6 @@ impl Node for Server {
         WriteConcern::of(w, Provenance::ImplicitDefault)
     }
 
-    // tour: insert 8/9
     fn await_write_concern<'a>(
         &'a self,
         ctx: &'a OpCtx,

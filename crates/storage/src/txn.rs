@@ -272,6 +272,7 @@ impl Txn {
         }
         if !self.slots.is_empty() {
             let slots = std::mem::take(&mut self.slots);
+            // tour: insert 7/9
             self.store.log.0.close(slots.into_iter().map(|(slot, entry)| (slot.take().1, Some(entry))));
         }
         self.finish(Some(Timestamp(ts)));
@@ -292,7 +293,6 @@ impl Txn {
         Ok(Timestamp::ZERO)
     }
     /// Puts the rows into the memory tables.
-    // tour: insert 7/9
     pub(crate) fn apply(&self, at: impl Fn(u64) -> u64) {
         let gc = self.store.gc_below();
         for ident in self.writes.idents() {

@@ -40,6 +40,7 @@ impl Core {
         }
     }
 
+    // tour: apply 9/9
     /// R-CP-1, R-CP-2, R-CATCH-5.
     fn advance_commit_point(&mut self) {
         let (Some(config), Some(first)) = (&self.config, self.first_of_term) else { return };

@@ -40,6 +40,7 @@ impl Catalog {
         }
     }
 
+    // tour: apply 6/9
     /// Applies `i`, `u`, `d` and `n` entries, or operations of transactions, in their order.
     pub fn apply_run(&self, entries: &[EntryView<'_>], why: Applying, marks: &Marks) -> Result<()> {
         let mut rest = entries;

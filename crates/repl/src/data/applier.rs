@@ -110,6 +110,7 @@ async fn look_at_min_valid(deps: &Deps) -> Result<()> {
     Ok(())
 }
 
+// tour: apply 4/9
 /// Applies one batch and publishes it.
 pub(crate) async fn apply(deps: &Deps, batch: Batch, why: Applying) -> Result<()> {
     let batch = Arc::new(batch);
@@ -129,6 +130,7 @@ pub(crate) async fn apply(deps: &Deps, batch: Batch, why: Applying) -> Result<()
     let metrics = &deps.instance.metrics.replication;
     metrics.applied_batches.took(deps.env.clock.mono().saturating_sub(from));
     metrics.applied_ops.add(batch.entries().count() as u64);
+    // tour: apply 7/9
     storage.log().publish(last.op_time.ts);
     if batch.entries().any(|(_, e)| e.is_setting) {
         deps.upper.applied_settings();

@@ -130,6 +130,7 @@ impl Fetcher<'_> {
                 stream.again(&self.get_more(cursor, await_ms), limit).await?;
             }
             let from = self.deps.env.clock.mono();
+            // tour: apply 1/9
             let reply = self.stop.unless_asked(stream.next(limit)).await.ok_or(End::Stopped)??;
             metrics.batches.took(self.deps.env.clock.mono().saturating_sub(from));
             self.batch(reply, "nextBatch", last, false).await?;
@@ -195,6 +196,7 @@ impl Fetcher<'_> {
         if let Some(newest) = entries.last() {
             *last = newest.op_time;
             let chunk = Arc::new(Chunk { bytes: Bytes::from(array.as_bytes()), entries });
+            // tour: apply 2/9
             let queued = self.stop.unless_asked(self.to.push(chunk)).await;
             if queued != Some(true) {
                 return Err(End::Stopped);

@@ -42,6 +42,7 @@ pub(crate) struct Lanes {
 }
 
 impl Lanes {
+    // tour: apply 5/9
     pub(crate) fn of(catalog: &Catalog, batch: &Arc<Batch>, workers: usize) -> Result<Lanes> {
         let lane = || Vec::with_capacity(batch.ops / workers);
         let lanes = (0..workers).map(|_| lane()).collect();

@@ -19,6 +19,7 @@ pub(crate) async fn run(deps: Deps, stop: Stop) {
         // For the report after this one.
         deps.catalog.storage().log().ask_flush(deps.progress.written().op_time.ts);
         if let (Some(source), Some(body)) = (deps.progress.source(), deps.upper.position_report()) {
+            // tour: apply 8/9
             let call = deps.pool.call(&source, &body, LIMIT);
             match stop.unless_asked(call).await {
                 None => return,

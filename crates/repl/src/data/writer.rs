@@ -73,6 +73,7 @@ impl Writer {
     }
 }
 
+// tour: apply 3/9
 /// Appends chunks and lets oplog readers see them.
 pub(crate) fn write<'a>(deps: &Deps, chunks: impl Iterator<Item = &'a Arc<Chunk>> + Clone) -> Result<()> {
     let Some(last) = chunks.clone().last().and_then(|c| c.entries.last()) else { return Ok(()) };

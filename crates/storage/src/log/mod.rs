@@ -307,6 +307,7 @@ impl OpLog {
     }
     /// Writes and syncs the hole-free prefix as it stands now. Commits go on meanwhile. A failure poisons the
     /// log: what the disk holds is unknown, so the process must stop.
+    // tour: insert 8/9
     pub fn flush_once(&self) -> Result<()> {
         let _one = self.0.flushing.lock().unwrap_or_else(poisoned);
         self.check()?;
