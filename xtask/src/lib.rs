@@ -5,6 +5,7 @@
 pub mod bounds;
 pub mod circles;
 pub mod finders;
+pub mod functions;
 pub mod layers;
 pub mod links;
 pub mod log_ids;

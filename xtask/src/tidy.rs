@@ -1,7 +1,7 @@
 //! All checks of the tree, in one list of problems.
 
 use crate::tree::Tree;
-use crate::{bounds, circles, finders, layers, links, log_ids, sizes, systems, tour};
+use crate::{bounds, circles, finders, functions, layers, links, log_ids, sizes, systems, tour};
 
 /// Every problem found, as lines to print; empty means tidy.
 pub fn run(tree: &Tree) -> Vec<String> {
@@ -15,6 +15,7 @@ pub fn run(tree: &Tree) -> Vec<String> {
     links::check(tree, &mut problems);
     log_ids::check(tree, &mut problems);
     sizes::check(tree, &mut problems);
+    functions::check(tree, &mut problems);
     fence(tree, &mut problems);
     problems
 }

@@ -16,8 +16,8 @@ use crate::reply::{
     Encoded, Next, append_times, append_topology, error_body, labels_of, labels_of_late, tells_topology,
 };
 use crate::request::Sequence;
-use crate::spec::{Command, CommandRow, Flags, Registry};
-use crate::{OpCtx, Request, slow, stable_api, transaction_rules};
+use crate::spec::{Command, CommandRow, Flags, Handler, Registry};
+use crate::{OpCtx, Reply, Request, slow, stable_api, transaction_rules};
 use pando_base::codes::class;
 use pando_base::{Error, ErrorCode, Result, patience};
 use pando_bson::{DocBuilder, RawDoc, Value};
@@ -230,22 +230,7 @@ async fn execute<S: Node>(
     } else if ctx.args.read_concern.may_wait() && ctx.args.late.is_none() {
         node.await_read_concern(ctx).await?;
     }
-    let result = match ctx.check_interrupt() {
-        Ok(()) => loop {
-            let attempt = node.attempt(ctx);
-            let result = handler(node, ctx, req).await;
-            let again = result.as_ref().err().and_then(|e| node.try_again(ctx, attempt, e));
-            match again {
-                None => break result,
-                Some(ready) => {
-                    if let Err(e) = ready.await {
-                        break Err(e);
-                    }
-                }
-            }
-        },
-        Err(e) => Err(e),
-    };
+    let result = handle(handler, node, ctx, req).await;
     if in_txn {
         node.check_in(ctx, result.as_ref().err());
     }
@@ -256,28 +241,43 @@ async fn execute<S: Node>(
     // Whoever writes has asked already; this is for those that only read.
     ctx.arguments_read()?;
     let mut body = reply.body;
-    let wc_error = match late_failure {
-        Some(doc) => {
-            body.raw_doc("writeConcernError", &doc.error);
-            body.f64("ok", 1.0);
-            append_labels(&mut body, &doc.labels);
-            return Ok((body, reply.next));
-        }
-        None => wait_for_write(spec.flags, node, ctx).await,
-    };
-    match wc_error {
-        None => drop(body.f64("ok", 1.0)),
-        Some(e) => {
-            append_write_concern_error(&mut body, &e);
-            // Without it a driver takes a late reply of a former office for news, and waits for a primary it has.
-            if let Some(tv) = node.topology_version().filter(|_| tells_topology(e.code)) {
-                append_topology(&mut body, tv);
-            }
-            body.f64("ok", 1.0);
-            append_labels(&mut body, &labels_of_late(e.code, ctx.command, &ctx.args));
+    if let Some(doc) = late_failure {
+        body.raw_doc("writeConcernError", &doc.error);
+        body.f64("ok", 1.0);
+        append_labels(&mut body, &doc.labels);
+        return Ok((body, reply.next));
+    }
+    end_with_write_concern(spec.flags, node, ctx, &mut body).await;
+    Ok((body, reply.next))
+}
+
+/// Runs the handler until the node has nothing to wait for and try again.
+async fn handle<S: Node>(handler: Handler<S>, node: &S, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    ctx.check_interrupt()?;
+    loop {
+        let attempt = node.attempt(ctx);
+        let result = handler(node, ctx, req).await;
+        let again = result.as_ref().err().and_then(|e| node.try_again(ctx, attempt, e));
+        match again {
+            None => return result,
+            Some(ready) => ready.await?,
         }
     }
-    Ok((body, reply.next))
+}
+
+/// Waits for the write concern; what became of it ends the reply.
+async fn end_with_write_concern<S: Node>(flags: Flags, node: &S, ctx: &OpCtx, body: &mut DocBuilder) {
+    let Some(e) = wait_for_write(flags, node, ctx).await else {
+        body.f64("ok", 1.0);
+        return;
+    };
+    append_write_concern_error(body, &e);
+    // Without it a driver takes a late reply of a former office for news, and waits for a primary it has.
+    if let Some(tv) = node.topology_version().filter(|_| tells_topology(e.code)) {
+        append_topology(body, tv);
+    }
+    body.f64("ok", 1.0);
+    append_labels(body, &labels_of_late(e.code, ctx.command, &ctx.args));
 }
 
 fn no_write_concern() -> Error {

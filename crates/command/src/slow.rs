@@ -1,6 +1,7 @@
 //! The slow-query log line (id 51803) and the profile entry: what an operation did and how long it took.
 
 use crate::node::Node;
+use crate::op_ctx::OpDebug;
 use crate::{Flags, OpCtx, Request};
 use pando_base::Error;
 use pando_bson::extjson::{Mode, write_value};
@@ -155,26 +156,46 @@ fn describe(
     if let Some(app) = ctx.client.app_name() {
         b.str("appName", app);
     }
-    b.doc("command", |c| {
-        if flags.has(Flags::SENSITIVE) {
-            c.str(req.name, "xxx");
-            return;
-        }
-        let limit = ctx.instance().params.int(crate::params::Param::maxLogSizeKB) as usize * 1024;
-        for e in req.body.iter() {
-            if c.byte_len() + e.data().len() > limit {
-                c.str("$truncated", "the command is longer than maxLogSizeKB");
-                break;
-            }
-            c.elem(e);
-        }
-    });
+    b.doc("command", |c| append_command(c, ctx, flags, req));
     if let Some(original) = &d.originating_command {
         b.raw_doc("originatingCommand", RawDoc::trusted(original));
     }
     if !d.plan_summary.is_empty() {
         b.str("planSummary", &d.plan_summary);
     }
+    append_figures(b, &d);
+    b.i64("numYields", d.yields as i64);
+    if let Some(e) = error {
+        b.bool("ok", false);
+        b.str("errMsg", &e.message);
+        b.str("errName", &e.code.name());
+        b.i32("errCode", e.code.0);
+    }
+    b.i64("reslen", reply.byte_len() as i64);
+    b.doc("locks", |l| crate::locks::append_taken(l, &ctx.locks));
+    b.str("remote", ctx.client.remote.as_deref().unwrap_or(""));
+    b.str("protocol", if req.legacy { "op_query" } else { "op_msg" });
+    b.i64("durationMillis", took.as_millis() as i64);
+}
+
+/// The command as it came, up to `maxLogSizeKB`; of a sensitive one its name.
+fn append_command(c: &mut DocBuilder, ctx: &OpCtx, flags: Flags, req: &Request<'_>) {
+    if flags.has(Flags::SENSITIVE) {
+        c.str(req.name, "xxx");
+        return;
+    }
+    let limit = ctx.instance().params.int(crate::params::Param::maxLogSizeKB) as usize * 1024;
+    for e in req.body.iter() {
+        if c.byte_len() + e.data().len() > limit {
+            c.str("$truncated", "the command is longer than maxLogSizeKB");
+            break;
+        }
+        c.elem(e);
+    }
+}
+
+/// What the operation counted.
+fn append_figures(b: &mut DocBuilder, d: &OpDebug) {
     for (name, value) in [
         ("keysExamined", d.keys_examined),
         ("docsExamined", d.docs_examined),
@@ -206,16 +227,4 @@ fn describe(
     if let Some(why) = &d.replanned {
         b.bool("replanned", true).str("replanReason", why);
     }
-    b.i64("numYields", d.yields as i64);
-    if let Some(e) = error {
-        b.bool("ok", false);
-        b.str("errMsg", &e.message);
-        b.str("errName", &e.code.name());
-        b.i32("errCode", e.code.0);
-    }
-    b.i64("reslen", reply.byte_len() as i64);
-    b.doc("locks", |l| crate::locks::append_taken(l, &ctx.locks));
-    b.str("remote", ctx.client.remote.as_deref().unwrap_or(""));
-    b.str("protocol", if req.legacy { "op_query" } else { "op_msg" });
-    b.i64("durationMillis", took.as_millis() as i64);
 }

@@ -212,14 +212,19 @@ impl Core {
             gathering: Gathering::Over,
         };
         if let Some((config, index)) = boot.config {
-            core.term = boot.last_vote.term.max(config.term).max(boot.positions.written.op.t).max(0);
-            core.follower_state = boot.state;
-            core.config = Some(config);
-            core.gathering = Gathering::Waiting;
-            core.self_index = index;
-            core.reset_members();
+            core.take_up(config, index, boot.state);
         }
         core
+    }
+
+    /// What a start finds on disk.
+    fn take_up(&mut self, config: Arc<ReplSetConfig>, index: Option<usize>, state: MemberState) {
+        self.term = self.last_vote.term.max(config.term).max(self.me.written.op.t).max(0);
+        self.follower_state = state;
+        self.config = Some(config);
+        self.gathering = Gathering::Waiting;
+        self.self_index = index;
+        self.reset_members();
     }
 
     /// Takes one event at `now` (milliseconds that never go back; best close to Unix time, since replies show

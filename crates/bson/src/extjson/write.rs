@@ -71,14 +71,7 @@ fn wrapped(out: &mut String, name: &str, text: &str) {
 fn value(out: &mut String, v: Value<'_>, mode: Mode, depth: usize) {
     let relaxed = mode == Mode::Relaxed;
     match v {
-        Value::Double(x) if relaxed && x.is_finite() => {
-            let _ = write!(out, "{x:?}");
-        }
-        Value::Double(x) if x.is_nan() => wrapped(out, "$numberDouble", "NaN"),
-        Value::Double(x) if x.is_infinite() => {
-            wrapped(out, "$numberDouble", if x > 0.0 { "Infinity" } else { "-Infinity" });
-        }
-        Value::Double(x) => wrapped(out, "$numberDouble", &format!("{x:?}")),
+        Value::Double(x) => double(out, x, relaxed),
         Value::Int32(n) if relaxed => {
             let _ = write!(out, "{n}");
         }
@@ -103,18 +96,7 @@ fn value(out: &mut String, v: Value<'_>, mode: Mode, depth: usize) {
             }
             out.push(']');
         }
-        Value::Binary { subtype, bytes } => {
-            // The old subtype repeats its length inside; the text leaves it out.
-            let bytes = match (subtype, bytes.split_first_chunk::<4>()) {
-                (2, Some((len, rest))) if u32::from_le_bytes(*len) as usize == rest.len() => rest,
-                _ => bytes,
-            };
-            let _ = write!(
-                out,
-                "{{\"$binary\":{{\"base64\":\"{}\",\"subType\":\"{subtype:02x}\"}}}}",
-                base64(bytes)
-            );
-        }
+        Value::Binary { subtype, bytes } => binary(out, subtype, bytes),
         Value::ObjectId(o) => wrapped(out, "$oid", &o.to_hex()),
         Value::Boolean(b) => out.push_str(if b { "true" } else { "false" }),
         Value::DateTime(ms) => match date_text(ms).filter(|_| relaxed && ms >= 0) {
@@ -151,4 +133,26 @@ fn value(out: &mut String, v: Value<'_>, mode: Mode, depth: usize) {
         Value::MinKey => out.push_str("{\"$minKey\":1}"),
         Value::MaxKey => out.push_str("{\"$maxKey\":1}"),
     }
+}
+
+fn double(out: &mut String, x: f64, relaxed: bool) {
+    if relaxed && x.is_finite() {
+        let _ = write!(out, "{x:?}");
+        return;
+    }
+    match x {
+        _ if x.is_nan() => wrapped(out, "$numberDouble", "NaN"),
+        f64::INFINITY => wrapped(out, "$numberDouble", "Infinity"),
+        f64::NEG_INFINITY => wrapped(out, "$numberDouble", "-Infinity"),
+        _ => wrapped(out, "$numberDouble", &format!("{x:?}")),
+    }
+}
+
+fn binary(out: &mut String, subtype: u8, bytes: &[u8]) {
+    // The old subtype repeats its length inside; the text leaves it out.
+    let bytes = match (subtype, bytes.split_first_chunk::<4>()) {
+        (2, Some((len, rest))) if u32::from_le_bytes(*len) as usize == rest.len() => rest,
+        _ => bytes,
+    };
+    let _ = write!(out, "{{\"$binary\":{{\"base64\":\"{}\",\"subType\":\"{subtype:02x}\"}}}}", base64(bytes));
 }

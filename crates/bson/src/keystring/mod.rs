@@ -253,18 +253,7 @@ impl Writer<'_> {
                 }
                 self.buf.push(class::END);
             }
-            Binary { subtype, bytes } => {
-                self.buf.push(class::BINARY);
-                match u8::try_from(bytes.len()) {
-                    Ok(short) if short < 0xFF => self.buf.push(short),
-                    _ => {
-                        self.buf.push(0xFF);
-                        self.buf.extend_from_slice(&(bytes.len() as u32).to_be_bytes());
-                    }
-                }
-                self.buf.push(subtype);
-                self.buf.extend_from_slice(bytes);
-            }
+            Binary { subtype, bytes } => self.binary(subtype, bytes),
             Boolean(b) => self.buf.push(if b { class::TRUE } else { class::FALSE }),
             DateTime(ms) => {
                 self.buf.push(class::DATE);
@@ -301,6 +290,19 @@ impl Writer<'_> {
             // Already written by `value`.
             Int32(_) | ObjectId(_) | String(_) => {}
         }
+    }
+    /// By length first, then by subtype.
+    fn binary(&mut self, subtype: u8, bytes: &[u8]) {
+        self.buf.push(class::BINARY);
+        match u8::try_from(bytes.len()) {
+            Ok(short) if short < 0xFF => self.buf.push(short),
+            _ => {
+                self.buf.push(0xFF);
+                self.buf.extend_from_slice(&(bytes.len() as u32).to_be_bytes());
+            }
+        }
+        self.buf.push(subtype);
+        self.buf.extend_from_slice(bytes);
     }
     fn string(&mut self, s: &str) {
         self.buf.push(class::STRING);

@@ -172,15 +172,7 @@ impl<'a> Reader<'a> {
                 out.put(Value::Document(&doc));
             }
             class::ARRAY => {
-                if depth >= limits::BSON_DEPTH_MAX {
-                    return None;
-                }
-                let mut items = ArrayBuilder::new();
-                while self.peek()? != class::END {
-                    self.value(bits, depth + 1, &mut Sink::Item(&mut items))?;
-                }
-                self.byte()?;
-                let items = items.finish();
+                let items = self.items(bits, depth)?;
                 out.put(Value::Array(&items));
             }
             class::BINARY => {
@@ -226,6 +218,17 @@ impl<'a> Reader<'a> {
             _ => return None,
         }
         Some(())
+    }
+    fn items(&mut self, bits: &mut BitReader<'_>, depth: usize) -> Option<DocBuf> {
+        if depth >= limits::BSON_DEPTH_MAX {
+            return None;
+        }
+        let mut items = ArrayBuilder::new();
+        while self.peek()? != class::END {
+            self.value(bits, depth + 1, &mut Sink::Item(&mut items))?;
+        }
+        self.byte()?;
+        Some(items.finish())
     }
     fn fields(&mut self, bits: &mut BitReader<'_>, depth: usize) -> Option<DocBuf> {
         if depth > limits::BSON_DEPTH_MAX {

@@ -45,29 +45,6 @@ pub(crate) fn log(log: &Log, note: &Note) {
                     .str("reason", why);
             });
         }
-        Note::MemberDown { id, why } => {
-            log.info(Component::Repl, 21216, "Member is now in state DOWN", |a| {
-                a.i64("memberId", *id).str("heartbeatMessage", why);
-            });
-        }
-        Note::MemberUp { id, state } => log.info(Component::Repl, 21215, "Member is in new state", |a| {
-            a.i64("memberId", *id).str("newState", state.text());
-        }),
-        Note::PrimarySuspected { id } => {
-            log.info(election, 9100001, "The connection to the primary broke; asking it once more", |a| {
-                a.i64("memberId", *id);
-            });
-        }
-        Note::PrimaryGone { id, claims } => {
-            log.info(election, 9100002, "A majority finds the primary refusing connections", |a| {
-                a.i64("memberId", *id).i64("members", *claims as i64);
-            });
-        }
-        Note::PrimaryAnswers { id } => {
-            log.info(election, 9100003, "The primary answers; it is not suspected any more", |a| {
-                a.i64("memberId", *id);
-            });
-        }
         Note::SteppingDown { why } => log.info(Component::Repl, 21343, "Stepping down from primary", |a| {
             a.str("reason", why);
         }),
@@ -103,5 +80,41 @@ pub(crate) fn log(log: &Log, note: &Note) {
                 a.str("reason", why);
             });
         }
+        Note::MemberDown { .. }
+        | Note::MemberUp { .. }
+        | Note::PrimarySuspected { .. }
+        | Note::PrimaryGone { .. }
+        | Note::PrimaryAnswers { .. } => log_member(log, note),
+    }
+}
+
+/// What this member sees of others.
+fn log_member(log: &Log, note: &Note) {
+    let election = Component::Election;
+    match note {
+        Note::MemberDown { id, why } => {
+            log.info(Component::Repl, 21216, "Member is now in state DOWN", |a| {
+                a.i64("memberId", *id).str("heartbeatMessage", why);
+            });
+        }
+        Note::MemberUp { id, state } => log.info(Component::Repl, 21215, "Member is in new state", |a| {
+            a.i64("memberId", *id).str("newState", state.text());
+        }),
+        Note::PrimarySuspected { id } => {
+            log.info(election, 9100001, "The connection to the primary broke; asking it once more", |a| {
+                a.i64("memberId", *id);
+            });
+        }
+        Note::PrimaryGone { id, claims } => {
+            log.info(election, 9100002, "A majority finds the primary refusing connections", |a| {
+                a.i64("memberId", *id).i64("members", *claims as i64);
+            });
+        }
+        Note::PrimaryAnswers { id } => {
+            log.info(election, 9100003, "The primary answers; it is not suspected any more", |a| {
+                a.i64("memberId", *id);
+            });
+        }
+        _ => {}
     }
 }

@@ -1,0 +1,132 @@
+//! Functions stay readable: one of more lines than the bound must be listed here with its size, and may only shrink.
+//!
+//! A function ends at the first closing brace that stands as far to the right as its `fn`, which is how rustfmt writes it. Its lines
+//! are those of its signature and its body. Tests are not looked at.
+
+use crate::tree::{File, Tree};
+
+const LINES_MAX: usize = 70;
+
+/// (path, function, lines allowed). Lower a number when a function shrinks, take the row away when it fits; never add one.
+const LONGER: &[(&str, &str, usize)] = &[
+    ("bins/pando/src/load/oplog.rs", "command", 74),
+    ("crates/command/src/generic_args.rs", "parse", 111),
+    ("crates/command/src/pipeline.rs", "run", 75),
+    ("crates/grammar/src/draw/scalars.rs", "words", 83),
+    ("crates/grammar/src/draw/stages.rs", "kind_of", 74),
+    ("crates/grammar/src/main.rs", "fuzz", 73),
+    ("crates/query/src/date/parse.rs", "parse_format", 80),
+    ("crates/query/src/exec/distinct.rs", "next", 91),
+    ("crates/query/src/jsonschema/mod.rs", "accepts", 75),
+    ("crates/query/src/plan/explain.rs", "fields", 82),
+    ("crates/query/src/plan/finish.rs", "finish", 84),
+    ("crates/query/src/regex/translate.rs", "escape", 93),
+    ("crates/query/src/stage/graph_lookup.rs", "parse", 75),
+    ("crates/query/src/stage/lookup_spec.rs", "parse", 90),
+    ("crates/query/src/stage/pipeline.rs", "parse_stages", 79),
+    ("crates/query/src/stage/sources.rs", "parse", 72),
+    ("crates/query/src/stage/unwind.rs", "parse", 74),
+    ("crates/repl/src/coordinator/notes.rs", "log", 72),
+    ("crates/server/src/aggregation/mod.rs", "prepare_aggregation", 83),
+    ("crates/server/src/change_stream/spec.rs", "parse", 79),
+    ("crates/server/src/explain/mod.rs", "explain_query", 74),
+    ("crates/server/src/lifecycle/start.rs", "start", 98),
+    ("crates/server/src/replication/rollback.rs", "roll_back", 90),
+    ("crates/shell/src/options/config.rs", "network", 71),
+];
+
+pub fn check(tree: &Tree, problems: &mut Vec<String>) {
+    let mut longer = Vec::new();
+    for f in tree.rust().filter(|f| !is_test(&f.path)) {
+        longer
+            .extend(functions(f).into_iter().filter(|(_, lines)| *lines > LINES_MAX).map(|(n, l)| (f, n, l)));
+    }
+    for (f, name, lines) in &longer {
+        let allowed =
+            LONGER.iter().find(|(p, n, _)| *p == f.path && n == name).map_or(LINES_MAX, |row| row.2);
+        if lines > &allowed {
+            problems.push(format!(
+                "{}: fn {name} has {lines} lines, bound {allowed}: split it by meaning",
+                f.path
+            ));
+        }
+    }
+    for (path, name, allowed) in LONGER {
+        let now =
+            longer.iter().find(|(f, n, _)| f.path == *path && n == name).map_or(0, |(_, _, lines)| *lines);
+        if now < *allowed {
+            problems
+                .push(format!("{path}: fn {name} has shrunk to {now} lines: correct xtask/src/functions.rs"));
+        }
+    }
+}
+
+fn is_test(path: &str) -> bool {
+    path.starts_with("testkit/")
+        || path.starts_with("fuzz/")
+        || path.split('/').any(|p| matches!(p, "tests" | "testing" | "benches" | "examples"))
+        || path.ends_with("tests.rs")
+}
+
+/// Name and lines of each function that has a body of more than one line.
+fn functions(f: &File) -> Vec<(String, usize)> {
+    let text = f.text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+    let lines: Vec<&str> = text.lines().collect();
+    let mut found = Vec::new();
+    for (i, line) in lines.iter().enumerate() {
+        let Some(name) = name_of(line.trim_start()) else { continue };
+        let opens = lines[i..].iter().map(|l| l.trim_end()).find(|l| l.ends_with(['{', ';', '}']));
+        if !opens.is_some_and(|l| l.ends_with('{')) {
+            continue;
+        }
+        let indent = &line[..line.len() - line.trim_start().len()];
+        let end = lines[i..].iter().position(|l| l.strip_prefix(indent) == Some("}"));
+        found.extend(end.map(|end| (name.to_owned(), end + 1)));
+    }
+    found
+}
+
+/// Of a line that begins a function.
+fn name_of(line: &str) -> Option<&str> {
+    let mut rest = line;
+    if let Some(after) = rest.strip_prefix("pub(") {
+        rest = after.split_once(") ")?.1;
+    }
+    for word in ["pub ", "const ", "async ", "unsafe "] {
+        rest = rest.strip_prefix(word).unwrap_or(rest);
+    }
+    let name = rest.strip_prefix("fn ")?;
+    name.split(|c: char| c != '_' && !c.is_ascii_alphanumeric()).next().filter(|n| !n.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_are_measured_from_their_signature_to_their_brace() {
+        let text = "pub(crate) async fn long(\n    a: u8,\n) -> u8 {\n    if a > 1 {\n        2\n    } else { 3 }\n}\n\n\
+                    trait T {\n    fn declared(&self);\n    const fn short() -> u8 {\n        1\n    }\n}\n\
+                    fn one() {}\n// fn none() {\n\n#[cfg(test)]\nmod tests {\n    fn helper() {\n    }\n}\n";
+        let f = File { path: "a.rs".to_owned(), text: text.to_owned() };
+        assert_eq!(functions(&f), [("long".to_owned(), 7), ("short".to_owned(), 3)]);
+        assert!(
+            is_test("crates/a/src/tests/b.rs")
+                && is_test("crates/a/src/b_tests.rs")
+                && !is_test("crates/a/src/b.rs")
+        );
+    }
+
+    #[test]
+    fn a_function_over_the_bound_is_a_problem() {
+        let text = format!("fn long() {{\n{}}}\n", "    a();\n".repeat(LINES_MAX));
+        let f = File { path: "crates/a/src/b.rs".to_owned(), text };
+        let mut problems = Vec::new();
+        check(&Tree { root: Default::default(), files: vec![f] }, &mut problems);
+        let about_it: Vec<_> =
+            problems.iter().filter(|p| p.contains("fn long has 72 lines, bound 70")).collect();
+        assert_eq!(about_it.len(), 1, "{problems:?}");
+        // The tree has none of the rows of the list.
+        assert_eq!(problems.len(), 1 + LONGER.len());
+    }
+}
