@@ -164,6 +164,7 @@ fn definitions_tell_of_their_fields_then_of_their_name_then_of_what_fields_mean_
             (doc! { "listIndexes": "", "cursor": { "batchSize": -1 } }, 51024),
             (doc! { "killCursors": "", "cursors": [5] }, 14),
             (doc! { "mapReduce": "", "zzz": 1 }, 40415),
+            (doc! { "mapReduce": "c", "shardedFirstPass": false }, 40415),
             (doc! { "dropDatabase": Bson::Null, "zzz": 1 }, 40415),
             // Commit quorums behind specifications and names.
             (
@@ -176,6 +177,7 @@ fn definitions_tell_of_their_fields_then_of_their_name_then_of_what_fields_mean_
                 doc! { "createIndexes": "c", "indexes": index(doc! { "a": 1 }), "commitQuorum": 51, "zzz": 1 },
                 9,
             ),
+            (doc! { "createIndexes": "system.foo", "indexes": Bson::Array(Vec::new()) }, 73),
             // What fields mean, behind all of them.
             (doc! { "create": "n", "timeseries": half(), "zzz": 1 }, 40415),
             (doc! { "create": "n", "timeseries": half(), "temp": true }, 72),

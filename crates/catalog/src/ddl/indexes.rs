@@ -118,9 +118,6 @@ impl Catalog {
         quorum: &RawDoc,
         interrupt: &dyn Interrupt,
     ) -> Result<IndexesCreated> {
-        if specs.is_empty() {
-            return Err(Error::bad_value("Must specify at least one index to create"));
-        }
         if crate::schema::names::is_table_name(ns) {
             return Err(Error::new(
                 ErrorCode::IllegalOperation,
@@ -128,6 +125,9 @@ impl Catalog {
             ));
         }
         names::check_writable(ns)?;
+        if specs.is_empty() {
+            return Err(Error::bad_value("Must specify at least one index to create"));
+        }
         let mut created_collection = false;
         loop {
             let db = self.unless_interrupted(interrupt, self.lock_database(ns.db())).await?;

@@ -22,8 +22,6 @@ arguments! {
         "verbose" verbose: optional Bool,
         "bypassDocumentValidation" bypass_validation: optional Bool,
         "jsMode" js_mode: optional Bool,
-        "shardedFirstPass" sharded_first_pass: optional Bool,
-        "inputDB" input_db: optional AnythingGiven,
     }
 }
 

@@ -72,11 +72,11 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
 }
 
 fn check_form(ns: &Namespace, specs: &[&RawDoc]) -> Result<()> {
+    names::check_writable(ns)?;
     if specs.is_empty() {
         return Err(Error::bad_value("Must specify at least one index to create"));
     }
-    specs.iter().try_for_each(|spec| IndexSpec::parse(spec, None).map(drop))?;
-    names::check_writable(ns)
+    specs.iter().try_for_each(|spec| IndexSpec::parse(spec, None).map(drop))
 }
 
 /// A number of members that hold data, or a name for some of them.
