@@ -23,7 +23,6 @@ const LONGER: &[(&str, &str, usize)] = &[
     ("crates/query/src/regex/translate.rs", "escape", 93),
     ("crates/query/src/stage/graph_lookup.rs", "parse", 75),
     ("crates/query/src/stage/lookup_spec.rs", "parse", 90),
-    ("crates/query/src/stage/pipeline.rs", "parse_stages", 79),
     ("crates/query/src/stage/sources.rs", "parse", 72),
     ("crates/query/src/stage/unwind.rs", "parse", 74),
     ("crates/repl/src/coordinator/notes.rs", "log", 72),

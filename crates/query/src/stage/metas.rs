@@ -73,6 +73,9 @@ impl Uses {
         self.metas.extend_from_slice(metas);
         Ok(())
     }
+    pub(super) fn has_text(&self) -> bool {
+        self.has_text
+    }
     pub(super) fn nearness(&self) -> bool {
         self.metas.iter().any(|m| m.is_of_near())
     }

@@ -68,20 +68,7 @@ impl Pipeline {
         Pipeline::parse_stages(pipeline, ctx, false)
     }
     pub(super) fn parse_stages(pipeline: &RawDoc, ctx: &QueryCtx, forwarded: bool) -> Result<Pipeline> {
-        if pipeline.count() > PIPELINE_STAGES_MAX {
-            return Err(Error::failed_to_parse(format!(
-                "Pipeline length must be no longer than {PIPELINE_STAGES_MAX} stages."
-            )));
-        }
-        if depth(pipeline) > PIPELINE_DEPTH_MAX / PIPELINE_STAGES_MAX {
-            let levels: usize = pipeline.iter().filter_map(|s| s.value().as_doc()).map(depth).sum();
-            if levels > PIPELINE_DEPTH_MAX {
-                let text = format!(
-                    "Stages of a pipeline must have no more than {PIPELINE_DEPTH_MAX} levels of nesting together"
-                );
-                return Err(Error::new(ErrorCode::Overflow, text));
-            }
-        }
+        check_size(pipeline)?;
         let mut stages = Vec::new();
         let mut source = PipelineSource::Collection;
         let mut sink: Option<Sink> = None;
@@ -130,7 +117,11 @@ impl Pipeline {
             uses.note((at, stage.name()), &p.metas, &mut stages, first)?;
             variables.append(&mut p.variables);
         }
-        let (text_score, nearness) = (uses.text_score(), uses.nearness());
+        // Who merges forwarded rows may ask for what no stage here does.
+        let (text_score, nearness) = match forwarded {
+            true => (uses.has_text(), stages.iter().any(|s| s.near().is_some())),
+            false => (uses.text_score(), uses.nearness()),
+        };
         let metas::Uses { metas, unsorted, misplaced, .. } = uses;
         Ok(Pipeline {
             stages,
@@ -237,4 +228,23 @@ impl Pipeline {
         let stages = self.stages.into_iter().map(|s| s.start(&mut run)).collect::<Result<Vec<_>>>()?;
         Ok(Runner::new(stages, nests, self.ctx))
     }
+}
+
+/// As many stages, and as deep ones, as may be.
+fn check_size(pipeline: &RawDoc) -> Result<()> {
+    if pipeline.count() > PIPELINE_STAGES_MAX {
+        return Err(Error::failed_to_parse(format!(
+            "Pipeline length must be no longer than {PIPELINE_STAGES_MAX} stages."
+        )));
+    }
+    if depth(pipeline) > PIPELINE_DEPTH_MAX / PIPELINE_STAGES_MAX {
+        let levels: usize = pipeline.iter().filter_map(|s| s.value().as_doc()).map(depth).sum();
+        if levels > PIPELINE_DEPTH_MAX {
+            let text = format!(
+                "Stages of a pipeline must have no more than {PIPELINE_DEPTH_MAX} levels of nesting together"
+            );
+            return Err(Error::new(ErrorCode::Overflow, text));
+        }
+    }
+    Ok(())
 }

@@ -192,17 +192,6 @@ impl Stage {
     pub(super) fn drops_facts(&self) -> bool {
         matches!(self.spec, Spec::Group(_) | Spec::UnpackBucket(_))
     }
-    /// Forgets what the stages behind it need.
-    pub(super) fn forget(&mut self) {
-        if let Some(keep) = self.kept_fields_mut() {
-            *keep = None;
-        }
-        match &mut self.spec {
-            Spec::Sort(sort) => sort.limit = None,
-            Spec::UnpackBucket(unpack) => unpack.ends = None,
-            _ => {}
-        }
-    }
     /// It has many rows at a time, or the same several times, and keeps only these fields of them.
     pub(super) fn kept_fields(&self) -> Option<&Option<BTreeSet<String>>> {
         match &self.spec {

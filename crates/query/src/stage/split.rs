@@ -138,16 +138,15 @@ impl Pipeline {
         let writes = parts[1].is_empty() && self.writes_where_it_is(is_sharded);
         parts[usize::from(!writes)].sink = self.sink.clone();
         parts[0].splits_events = self.splits_events;
-        let [mut shards, mut merger] = parts;
-        shards.optimize()?;
-        merger.optimize()?;
+        // Each part knows what its own stages say, as the server does that it is forwarded to.
+        let [shards, merger] = parts.map(|part| Pipeline::parse_forwarded(&part.spelled(), &self.ctx));
+        let (shards, merger) = (shards?, merger?);
         let host = self.host(&merger.stages, merger.sink.as_ref().map(|(s, _)| s), is_sharded);
         Ok(Split { asked, shards, order, merger, host })
     }
 
-    /// A pipeline of these stages of this one, which writes nothing. What they know of one another is to be found out again.
-    fn part(&self, mut stages: Vec<Stage>) -> Pipeline {
-        stages.iter_mut().for_each(Stage::forget);
+    /// A pipeline of these stages of this one, which writes nothing.
+    fn part(&self, stages: Vec<Stage>) -> Pipeline {
         Pipeline { stages, sink: None, splits_events: false, ..self.clone() }
     }
 
@@ -174,6 +173,11 @@ impl Pipeline {
     fn halves(&self, stage: Stage) -> Result<Halves> {
         let both = |stage: Stage, order| Halves { shard: Some(stage), merger: None, order };
         Ok(match &stage.spec {
+            // A plan can do a sort by fields, and the merger find their values again.
+            Spec::Sort(sort) if !sort.keep_key && sort.pattern.parts.iter().all(|p| p.meta.is_none()) => {
+                let order = MergeOrder { pattern: sort.pattern.clone(), by: OrderedBy::Fields };
+                both(stage, Some(order))
+            }
             Spec::Sort(sort) => {
                 let order = MergeOrder::carried(sort.pattern.clone());
                 let sort = Sort { keep_key: true, ..sort.clone() };

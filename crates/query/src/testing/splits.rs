@@ -39,6 +39,7 @@ const STAGES: &[&str] = &[
     r#"{"$sort":{"k":1}}"#,
     r#"{"$sort":{"s":-1,"n":1}}"#,
     r#"{"$sort":{"l":1,"_id":-1}}"#,
+    r#"{"$sort":{"s":1,"l":-1}},{"$addFields":{"key":{"$meta":"sortKey"}}}"#,
     r#"{"$limit":3}"#,
     r#"{"$limit":7}"#,
     r#"{"$skip":2}"#,
