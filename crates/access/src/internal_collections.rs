@@ -3,8 +3,8 @@
 use pando_base::{Namespace, OpTime, Result};
 use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc};
 use pando_catalog::{
-    Catalog, CollectionOptions, CollectionSource, Interrupt, UpdateForm, WriteGuard, WriteOp, WriteUnit,
-    find_id, retry_conflicts,
+    Catalog, CollectionOptions, CollectionSource, Interrupt, Uninterrupted, UpdateForm, WriteGuard, WriteOp,
+    WriteUnit, find_id, retry_conflicts,
 };
 use pando_query::source::{Direction, RecordScan, Source};
 use pando_storage::ReadAt;
@@ -88,6 +88,10 @@ impl InternalCollections {
             Some(_) => Ok(()),
             None => self.catalog.write_lock_or_create(ns).await.map(drop),
         }
+    }
+    /// Makes the index, and the collection, where there are none.
+    pub async fn ensure_index(&self, ns: &Namespace, spec: &RawDoc) -> Result<()> {
+        self.catalog.create_indexes(ns, &[spec], &Uninterrupted).await.map(drop)
     }
     /// Makes `doc` the only document of a collection; without an `_id` it takes over the one that is there.
     pub async fn replace_only(&self, ns: &Namespace, doc: &RawDoc) -> Result<()> {

@@ -1,12 +1,56 @@
-//! The way to collections: everything that an operation is asked before it may read or write stands here, and nothing in the
-//! roles above finds a collection by another way.
+//! The one door to collections: everything that an operation is asked before it may read, write or define stands here, and nothing
+//! in the roles above finds a collection by another way.
 //!
+//! ```text
+//!   handler ─► Access::read ──► Reading: an Acquisition, a view, or nothing ─► sources, point reads
+//!          ─► Access::write ─► WriteAcquisition ─► units of work, inserts
+//!          ─► Access::create, drop_collection, … ─► the catalog changes its definitions
+//!          ─► Access::definitions ─► what exists, for those who list and count; nothing of it can be read
+//! ```
+//!
+//! * [`door`] — the checks, in one sequence, and where later ones go;
+//! * [`reading`], [`writing`] — what an operation holds when the door has let it pass, and what it can do with that;
+//! * [`define`] — creating, changing and dropping; [`definitions`] — what exists; [`inspect`] — looks at whole collections;
+//! * [`by_uuid`], [`time_series`] — collections that are named by a UUID, or by the view that stands for their buckets;
+//! * [`transaction`] — what is open of a multi-document transaction, and what it has met;
+//! * [`beside`] — the collections that stages read beside their own;
 //! * [`internal_collections`] — documents that the server keeps for itself (its configuration, its votes, the sessions it knows, what
 //!   workflows remember). They belong to this node or to its set whatever a cluster distributes, so no shard version, no
-//!   view and no transaction has a say.
+//!   view and no transaction has a say;
+//! * [`maintenance`] — recovery, rollback, index builds, checkpoints: work on the data as a whole, which finds no collection
+//!   for anybody.
 //!
-//! The collections of users are still found by `server` itself; docs/design/2026-11-24-one-door.md says what is to come.
+//! The catalog itself belongs to [`Access`]. Its types that handlers need to speak of collections stand in [`mod@types`].
 
+mod access;
+pub mod beside;
+pub mod by_uuid;
+pub mod define;
+pub mod definitions;
+pub mod door;
+pub mod inspect;
 pub mod internal_collections;
+mod interrupt;
+pub mod maintenance;
 
+pub mod reading;
+pub mod time_series;
+pub mod transaction;
+pub mod types;
+pub mod writing;
+
+#[cfg(test)]
+mod tests;
+
+pub use access::Access;
+pub use beside::Beside;
+pub use definitions::Definitions;
+pub use door::Missing;
 pub use internal_collections::{InternalCollections, LogAs};
+pub use interrupt::ByCtx;
+pub use maintenance::Maintenance;
+pub use reading::{Acquisition, Below, CollectionScan, Reading};
+pub use time_series::Series;
+pub use transaction::{OpenTxn, Statement, open_txn, statement};
+pub use types::*;
+pub use writing::WriteAcquisition;

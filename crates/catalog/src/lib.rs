@@ -44,6 +44,7 @@ pub use copy::clone_load::CloneLoad;
 pub use copy::refetch::{FetchedFile, MinValid};
 pub use ddl::coll_mod::Modified;
 pub use ddl::collections::Dropped;
+pub use ddl::drop_database::DatabaseDrop;
 pub use ddl::indexes::{DropWhich, IndexesCreated, IndexesDropped};
 pub use ddl::time_series::buckets_for;
 pub use lock::order::Resource;

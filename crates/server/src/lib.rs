@@ -3,7 +3,7 @@
 //! ```text
 //! Server ─┬─ instance   parameters, fail points, clients, counters (shared with the pipeline)
 //!         ├─ storage    rows and the log
-//!         ├─ catalog    collections, indexes, the write path
+//!         ├─ access     the one door to collections; `maintenance` works on the data as a whole
 //!         ├─ repl       member state: may I write, what does hello say
 //!         ├─ cursors, sessions, retryable
 //!         └─ registry   the table of commands → commands/<name>.rs
@@ -14,7 +14,6 @@
 //! [`pando_command::pipeline::run`] with the server as its [`pando_command::Node`].
 
 mod aggregation;
-mod by_ctx;
 mod change_stream;
 pub mod commands;
 mod config;

@@ -3,7 +3,6 @@
 use crate::Server;
 use pando_base::{Error, ErrorCode, Result, Timestamp};
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
-use pando_catalog::Collection;
 use pando_command::cluster_time::Signature;
 use pando_command::concern::Provenance;
 use pando_command::{
@@ -12,7 +11,6 @@ use pando_command::{
 };
 use pando_env::BoxFuture;
 use pando_repl::await_replication;
-use pando_repl::topology::MemberState;
 use std::sync::Arc;
 
 impl Node for Server {
@@ -58,7 +56,7 @@ impl Node for Server {
         self.check_in_session(ctx, failed.filter(begun).is_some());
     }
     fn attempt(&self, ctx: &OpCtx) -> Attempt {
-        self.attempt_of(ctx)
+        self.access.attempt_of(ctx)
     }
     fn try_again<'a>(
         &'a self,
@@ -66,7 +64,7 @@ impl Node for Server {
         attempt: Attempt,
         error: &Error,
     ) -> Option<BoxFuture<'a, Result<()>>> {
-        self.after_decision(ctx, attempt, error)
+        self.access.after_decision(ctx, attempt, error)
     }
     fn await_read_concern<'a>(&'a self, ctx: &'a OpCtx) -> BoxFuture<'a, Result<()>> {
         Box::pin(self.replication.await_readable(ctx))
@@ -174,17 +172,4 @@ fn check_standalone(ctx: &OpCtx) -> Result<()> {
     }
 }
 
-impl Server {
-    /// `local` is open to reads at any time, but the log is not while it is being cut.
-    pub(crate) fn check_oplog_readable(&self, coll: &Collection) -> Result<()> {
-        if coll.is_oplog()
-            && matches!(self.replication.member.state().member, MemberState::Rollback | MemberState::Startup)
-        {
-            return Err(Error::new(
-                ErrorCode::NotPrimaryOrSecondary,
-                "Oplog collection reads are not allowed while in the rollback or startup state.",
-            ));
-        }
-        Ok(())
-    }
-}
+impl Server {}

@@ -11,9 +11,8 @@ use crate::upkeep::backups::Backups;
 use crate::upkeep::flow_control::Tickets;
 use crate::upkeep::fsync_lock::FsyncLock;
 use crate::upkeep::ttl::TtlStats;
-use pando_access::InternalCollections;
+use pando_access::{Access, InternalCollections, Maintenance};
 use pando_base::Result;
-use pando_catalog::Catalog;
 use pando_command::{Instance, OpCtx, Registry};
 use pando_env::Env;
 use pando_session::retryable::Retryable;
@@ -28,7 +27,10 @@ pub struct Server {
     pub instance: Arc<Instance>,
     pub registry: Registry<Server>,
     pub storage: Storage,
-    pub catalog: Catalog,
+    /// The one door to collections.
+    pub access: Access,
+    /// Work on the data as a whole.
+    pub maintenance: Maintenance,
     /// What the server keeps for itself.
     pub(crate) internal: InternalCollections,
     pub replication: Arc<Replication>,

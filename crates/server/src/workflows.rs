@@ -2,10 +2,10 @@
 //! inside a command.
 
 use crate::Server;
+use pando_access::Uninterrupted;
 use pando_base::panics::poisoned;
 use pando_base::{Error, Millis, Namespace, OpTime, Result, limits};
 use pando_bson::DocBuf;
-use pando_catalog::Uninterrupted;
 use pando_command::concern::Provenance;
 use pando_command::{Node, OpCtx, W, WriteConcern};
 use pando_env::{BoxFuture, Component};
@@ -22,26 +22,26 @@ impl Server {
             LocalWrite::Put { ns, doc } => self.internal.put(&Uninterrupted, ns, doc).await.map(Some),
             LocalWrite::Remove { ns, id } => self.internal.remove(&Uninterrupted, ns, id).await,
             LocalWrite::AbortIndexBuilds { ns, why } => {
-                self.catalog.abort_builds(ns, why).await.map(|()| None)
+                self.maintenance.abort_builds(ns, why).await.map(|()| None)
             }
-            LocalWrite::DropCollection { ns } => self.catalog.drop_in_locked_database(ns).await,
-            LocalWrite::DropDatabase { db } => self.catalog.log_dropped_database(db).map(Some),
+            LocalWrite::DropCollection { ns } => self.maintenance.drop_in_locked_database(ns).await,
+            LocalWrite::DropDatabase { db } => self.maintenance.log_dropped_database(db).map(Some),
         }
     }
     pub(crate) fn read_for_workflow(&self, query: &Query) -> Vec<Namespace> {
         let Query::Collections { db } = query;
-        self.catalog.names_in_database(db)
+        self.maintenance.names_in_database(db)
     }
     pub(crate) async fn lock_for_workflow(&self, resource: &Resource, level: Level) -> Guard {
         let Resource::Database(db) = resource;
         Box::new(match level {
-            Level::Shared => self.catalog.share_database(db).await,
-            Level::Exclusive => self.catalog.lock_database(db).await,
+            Level::Shared => self.maintenance.share_database(db).await,
+            Level::Exclusive => self.maintenance.lock_database(db).await,
         })
     }
     pub(crate) async fn enter_for_workflow(&self, section: &Section) -> Result<Guard> {
         let Section::DropPending { db } = section;
-        Ok(Box::new(self.catalog.begin_drop_database(db).await?))
+        Ok(Box::new(self.maintenance.begin_drop_database(db).await?))
     }
 
     /// Runs a workflow inside a command: a kill or a deadline is told to it, and it decides.

@@ -1,7 +1,9 @@
 //! Commands around the data: what is refused and how, versions, sessions, builds in progress.
 
+use pando_access::{Missing, WriteAcquisition};
 use pando_base::Namespace;
 use pando_bson::{Binary, Bson, Document, doc};
+use pando_command::OpCtx;
 use pando_testserver::{Client, JoinHandle, Running, World, pause, run, spawn, yield_now};
 
 fn docs(n: i32) -> Bson {
@@ -187,21 +189,19 @@ fn local_sessions_are_listed_with_their_last_use() {
 }
 
 /// Starts a build of `{a: 1}` on `coll` and keeps it from finishing as long as the returned guard lives.
-async fn held_build(
-    server: &Running,
-    coll: &'static str,
-) -> (pando_catalog::WriteGuard, JoinHandle<Document>) {
+async fn held_build(server: &Running, coll: &'static str) -> (WriteAcquisition, JoinHandle<Document>) {
     let ns = Namespace::unchecked("test", coll);
     for _ in 0..20 {
         let mut c = server.connect().await;
         let building = spawn(async move {
             c.ok(doc! { "createIndexes": coll, "indexes": [{ "key": { "a": 1 }, "name": "a_1" }] }).await
         });
-        while server.server.catalog.running_builds().is_empty() && !building.is_finished() {
+        while server.server.maintenance.running_builds().is_empty() && !building.is_finished() {
             yield_now().await;
         }
-        if let Some(guard) = server.server.catalog.write_lock(&ns).await.expect("a lock")
-            && !server.server.catalog.running_builds().is_empty()
+        let ctx = OpCtx::internal(server.server.instance.internal_client("holder"), "holder", "test");
+        if let Some(guard) = server.server.access.write(&ctx, &ns, Missing::Nothing).await.expect("a lock")
+            && !server.server.maintenance.running_builds().is_empty()
         {
             return (guard, building);
         }
@@ -262,7 +262,7 @@ fn no_more_builds_run_at_once_than_the_parameter_says() {
             c2.ok(doc! { "createIndexes": "two", "indexes": [{ "key": { "a": 1 }, "name": "a_1" }] }).await
         });
         pause(300).await;
-        assert_eq!(server.server.catalog.running_builds().len(), 1);
+        assert_eq!(server.server.maintenance.running_builds().len(), 1);
         assert!(!second.is_finished());
         // An index on an empty collection is no build.
         c.ok(doc! { "createIndexes": "empty", "indexes": [{ "key": { "a": 1 }, "name": "a_1" }] }).await;

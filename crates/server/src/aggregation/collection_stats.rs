@@ -5,9 +5,9 @@ use crate::Server;
 use crate::commands::coll_stats::{append_storage, int};
 use crate::namespaces::space_of;
 use crate::statistics::top::Top;
+use pando_access::{Access, Collection};
 use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_bson::{Bson, DocBuf, DocBuilder, RawDoc};
-use pando_catalog::{Catalog, Collection};
 use pando_env::Clock;
 use pando_query::plan::CachedPlan;
 use pando_query::stage::PipelineSource;
@@ -18,7 +18,7 @@ use std::sync::atomic::Ordering::Relaxed;
 /// What such documents are made of.
 #[derive(Clone)]
 pub(crate) struct CollectionStatsStages {
-    catalog: Catalog,
+    access: Access,
     top: Arc<Top>,
     clock: Arc<dyn Clock>,
     host: String,
@@ -27,7 +27,7 @@ pub(crate) struct CollectionStatsStages {
 impl Server {
     pub(crate) fn collection_stats_stages(&self) -> CollectionStatsStages {
         CollectionStatsStages {
-            catalog: self.catalog.clone(),
+            access: self.access.clone(),
             top: self.statistics.top.clone(),
             clock: self.env.clock.clone(),
             host: self.host_port(),
@@ -72,7 +72,7 @@ impl CollectionStatsStages {
         if let Some(options) = spec.elem("storageStats") {
             let coll = coll.ok_or_else(|| missing("storageStats"))?;
             let scale = options.value().as_doc().and_then(|d| d.get("scale")?.as_i64()).unwrap_or(1).max(1);
-            let stats = space_of(&self.catalog, coll)?;
+            let stats = space_of(&self.access, coll)?;
             b.doc("storageStats", |d| {
                 append_storage(d, coll, &stats, scale);
                 d.i32("scaleFactor", scale as i32);

@@ -18,9 +18,9 @@ use crate::change_stream::{self, ChangeStream};
 use crate::cursors::body::CursorBody;
 use crate::cursors::pipeline::{ERROR_CONTEXT, Feed, PipelineCursor};
 use crate::cursors::query::QueryCursor;
+use pando_access::{Acquisition, Below, ResolvedView, is_a_view};
 use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, RawDoc};
-use pando_catalog::{Collection, Named, ResolvedView, is_a_view};
 use pando_command::{OpCtx, ReadLevel};
 use pando_query::QueryCtx;
 use pando_query::collation::Collation;
@@ -47,7 +47,7 @@ pub(crate) struct AggSpec<'a> {
 /// Names resolved, stages compiled.
 pub(crate) struct Aggregation {
     /// Where the documents are.
-    pub(crate) coll: Option<Arc<Collection>>,
+    pub(crate) coll: Option<Acquisition>,
     pub(crate) below: Namespace,
     pub(crate) view: Option<ResolvedView>,
     /// The whole pipeline as an array: the view's stages, then the client's.
@@ -213,20 +213,11 @@ fn check_view_collation(given: &RawDoc, view: &ResolvedView, is_series: bool) ->
 
 impl Server {
     pub(crate) fn prepare_aggregation(&self, ctx: &OpCtx, spec: AggSpec<'_>) -> Result<Aggregation> {
-        let snapshot = self.catalog.snapshot();
-        let (mut coll, mut view, mut below) = (None, None, spec.ns.clone());
-        match self.named(ctx, &spec.ns)? {
-            Some(Named::Collection(c)) => coll = Some(c),
-            Some(Named::View(_)) => view = snapshot.resolve_view(&spec.ns)?,
-            None => {}
-        }
+        let at = self.read_at(self.read_point(ctx));
+        let Below { coll, ns: below, view } = self.access.read_below(ctx, &spec.ns, at)?;
+        let (named, view) = view.unzip();
         let mut is_series = false;
-        if let Some(v) = &view {
-            below = v.ns.clone();
-            coll = match self.named(ctx, &v.ns)? {
-                Some(Named::Collection(c)) => Some(c),
-                _ => None,
-            };
+        if view.is_some() {
             is_series = coll.as_ref().is_some_and(|c| c.options.time_series.is_some());
             spec.collation.map(Collation::parse).transpose()?;
         }
@@ -279,7 +270,7 @@ impl Server {
                 return Err(only_first(&spec.pipeline));
             }
             if *pipeline.source() != PipelineSource::Collection {
-                let e = snapshot.view(&spec.ns).map_or_else(|| on_view(&spec.ns), |v| is_a_view(v));
+                let e = named.map_or_else(|| on_view(&spec.ns), |v| is_a_view(&v));
                 let streams = matches!(pipeline.source(), PipelineSource::ChangeStream(_));
                 return Err(if streams { e } else { e.context(ERROR_CONTEXT) });
             }

@@ -6,13 +6,12 @@
 
 use crate::Server;
 use crate::aggregation::Aggregation;
-use crate::by_ctx::ByCtx;
 use crate::cursors::body::CursorBody;
 use crate::cursors::pipeline::{ERROR_CONTEXT, PipelineCursor, Turn};
 use crate::write::writes::Retry;
+use pando_access::{Collection, CollectionOptions, Missing, Named, WriteAcquisition, WriteOp};
 use pando_base::{Error, ErrorCode, Namespace, Result, limits};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
-use pando_catalog::{Collection, CollectionOptions, Named, WriteGuard, WriteOp};
 use pando_command::{OpCtx, ReadLevel, Request};
 use pando_query::QueryCtx;
 use pando_query::stage::{Into, Merge, Row, Sink, WhenMatched, WhenNotMatched};
@@ -108,25 +107,25 @@ impl Server {
         bypass: bool,
     ) -> Result<()> {
         let old = self.out_original(into).map_err(while_running)?;
-        let tmp = format!("tmp.agg_out.{}", self.catalog.new_uuid());
+        let tmp = format!("tmp.agg_out.{}", self.maintenance.new_uuid());
         let tmp = Namespace::unchecked(into.db(), &tmp);
         let options = match &old {
             Some(c) => CollectionOptions { temp: true, ..c.options.clone() },
             None => CollectionOptions { temp: true, ..CollectionOptions::default() },
         };
-        let created = self.catalog.create_collection(&tmp, options).await.map_err(while_running)?;
+        let created = self.access.create_collection(ctx, &tmp, options).await.map_err(while_running)?;
         ctx.wrote(created);
         let done = self.fill_and_rename(ctx, (&tmp, into), old.as_deref(), rows, bypass).await;
         if done.is_err() {
             // The temporary collection would go at the next start anyway: its own failure is not the command's.
-            let _ = self.catalog.drop_collection(&tmp).await;
+            let _ = self.access.drop_temporary(ctx, &tmp).await;
         }
         done
     }
 
     /// The collection that is about to be replaced.
     fn out_original(&self, into: &Namespace) -> Result<Option<Arc<Collection>>> {
-        match self.catalog.snapshot().get(into) {
+        match self.access.definitions().named(into) {
             None => Ok(None),
             Some(Named::View(_)) => Err(Error::new(
                 ErrorCode::CommandNotSupportedOnView,
@@ -151,7 +150,7 @@ impl Server {
         let specs: Vec<DocBuf> = old.map(index_specs).unwrap_or_default();
         if !specs.is_empty() {
             let specs: Vec<&RawDoc> = specs.iter().map(|d| &**d).collect();
-            self.catalog.create_indexes(tmp, &specs, &ByCtx(ctx)).await.map_err(while_running)?;
+            self.access.create_own_indexes(ctx, tmp, &specs).await.map_err(while_running)?;
         }
         let op = WriteOp { bypass_validation: bypass, ..WriteOp::default() };
         loop {
@@ -159,7 +158,7 @@ impl Server {
             if batch.is_empty() {
                 break;
             }
-            let Some(coll) = self.catalog.write_lock(tmp).await? else {
+            let Some(coll) = self.access.write(ctx, tmp, Missing::Nothing).await? else {
                 return Err(Error::internal("the temporary collection of $out is gone"));
             };
             self.insert_rows(ctx, &op, &coll, &batch).await.map_err(while_running)?;
@@ -176,7 +175,7 @@ impl Server {
                 ),
             )));
         }
-        let last = self.catalog.rename_collection(tmp, into, true, &ByCtx(ctx)).await;
+        let last = self.access.rename_collection(ctx, tmp, into, true).await;
         ctx.wrote(last.map_err(while_running)?);
         Ok(())
     }
@@ -186,11 +185,11 @@ impl Server {
         &self,
         ctx: &OpCtx,
         op: &WriteOp<'_>,
-        coll: &WriteGuard,
+        coll: &WriteAcquisition,
         batch: &[Row],
     ) -> Result<()> {
         let docs: Vec<&RawDoc> = batch.iter().map(Row::doc).collect();
-        let done = self.catalog.insert_many(op, coll, &docs, &[], false, &ByCtx(ctx)).await;
+        let done = self.access.insert_many(ctx, op, coll, &docs, &[], false).await;
         ctx.wrote(done.last);
         self.instance.metrics.documents.inserted.add(done.n as u64);
         done.errors.into_iter().next().map_or(Ok(()), |(_, e)| Err(e))
@@ -199,7 +198,7 @@ impl Server {
     /// 51183 unless an index makes the `on` fields unique.
     fn check_unique(&self, into: &Namespace, m: &Merge, q: &QueryCtx) -> Result<()> {
         let Some(on) = m.on.as_ref().filter(|on| **on != ["_id"]) else { return Ok(()) };
-        let coll = self.catalog.snapshot().collection(into).cloned();
+        let coll = self.access.definitions().collection(into).cloned();
         let covers = |c: &Collection| {
             let info = &c.info.indexes;
             c.ready_indexes().iter().zip(info).any(|(i, info)| {
@@ -267,7 +266,7 @@ struct MergeJob<'a> {
 
 impl MergeJob<'_> {
     async fn run(&self, rows: &mut Rows<'_>) -> Result<()> {
-        if self.server.catalog.snapshot().view(self.into).is_some() {
+        if self.server.access.definitions().is_view(self.into) {
             return Err(while_running(Error::new(
                 ErrorCode::CommandNotSupportedOnView,
                 format!("Namespace {} is a view, not a collection", self.into),
@@ -307,7 +306,7 @@ impl MergeJob<'_> {
     async fn insert(&self, batch: &[Row]) -> Result<()> {
         // Values of the `on` fields are checked as for the other modes.
         batch.iter().try_for_each(|row| self.filter(row.doc()).map(drop))?;
-        let coll = self.server.catalog.write_lock_or_create(self.into).await?;
+        let coll = self.server.access.write_or_create(self.ctx, self.into).await?;
         let op = WriteOp { bypass_validation: self.w.bypass_validation, ..WriteOp::default() };
         self.server.insert_rows(self.ctx, &op, &coll, batch).await.map_err(|e| match e.code {
             ErrorCode::DuplicateKey => e.context(

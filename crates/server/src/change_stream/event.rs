@@ -9,9 +9,8 @@ use super::unfolding::{Unfolding, Wants};
 use crate::Server;
 use pando_base::{Error, ErrorCode, Millis, Result, Timestamp, Uuid, limits};
 use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc};
-use pando_catalog::find_id;
 use pando_oplog::entry::{EntryView, OpType};
-use pando_storage::{Bytes, ReadAt};
+use pando_storage::Bytes;
 
 #[derive(Debug)]
 pub(super) struct Event {
@@ -190,10 +189,8 @@ impl Maker<'_> {
     }
     /// The document as a majority has it by now, if it is still in that very collection.
     fn current(&self, uuid: Option<Uuid>, id: Elem<'_>) -> Result<Option<DocBuf>> {
-        let Some(coll) = uuid.and_then(|u| self.server.catalog.lookup_uuid(u)) else { return Ok(None) };
-        let txn = self.server.storage.begin(ReadAt::At(self.server.replication.committed()))?;
-        let found = find_id(&txn, &coll, id)?;
-        Ok(found.map(|(_, doc)| RawDoc::trusted(&doc).to_buf()))
+        let Some(uuid) = uuid else { return Ok(None) };
+        self.server.access.find_id_by_uuid(uuid, id, self.server.replication.committed())
     }
 
     fn command(&mut self, e: &EntryView<'_>, at: At<'_>) -> Result<()> {

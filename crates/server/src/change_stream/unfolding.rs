@@ -1,9 +1,9 @@
 //! A transaction on its way into events, some at a time: it may be larger than memory, so a stream holds one of its entries.
 
 use crate::Server;
+use pando_access::TransactionHistory;
 use pando_base::{Result, Timestamp};
 use pando_bson::RawDoc;
-use pando_catalog::TransactionHistory;
 use pando_oplog::entry::EntryView;
 use pando_storage::Bytes;
 use std::ops::Bound;

@@ -25,7 +25,7 @@ pub(crate) fn spec_of<'a>(args: &AggregateArgs<'a>, ns: Namespace) -> AggSpec<'a
 /// The collection, or the stand-in for `aggregate: 1`.
 pub(crate) fn target(server: &Server, req: &Request<'_>) -> Result<Namespace> {
     match req.first().value() {
-        Value::String(_) => server.ns_or_uuid(req),
+        Value::String(_) => server.access.ns_or_uuid(req),
         v if v.is_number() && v.as_f64() == Some(1.0) => Ok(collectionless(req.db)),
         v if v.is_number() => Err(Error::failed_to_parse(
             "Invalid command format: the 'aggregate' field must specify a collection name or 1",
@@ -49,7 +49,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             .await;
     }
     args.collation.map(Collation::parse).transpose()?;
-    server.check_collection_uuid("aggregate", &req, &ns)?;
+    server.access.check_collection_uuid("aggregate", &req, &ns)?;
     let open = Open { batch_size: args.batch_size, ..Open::new(ns.clone()) };
     let spec = spec_of(&args, ns.clone());
     let collation = spec.collation;

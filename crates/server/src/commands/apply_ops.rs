@@ -10,13 +10,13 @@
 //! MongoDB 7.0); the first that fails ends the command.
 
 use super::prelude::*;
-use crate::by_ctx::ByCtx;
+use pando_access::ByCtx;
 use pando_access::LogAs;
+use pando_access::check_id;
 use pando_base::Uuid;
 use pando_bson::Elem;
 use pando_bson::shape::{Field, Shape, check_fields};
 use pando_bson::values_equal;
-use pando_catalog::check_id;
 use pando_command::reply::Encoded;
 use pando_env::BoxFuture;
 use pando_query::matcher::Matcher;
@@ -240,8 +240,7 @@ async fn apply(server: &Server, ctx: &OpCtx, entry: &RawDoc, upsert: bool) -> Re
     if let Some(Value::Binary { bytes, .. }) = entry.get("ui")
         && let Ok(uuid) = <[u8; 16]>::try_from(bytes)
     {
-        let found = server.catalog.lookup_uuid(Uuid(uuid));
-        ns = found.map(|c| c.ns.clone()).ok_or_else(|| {
+        ns = server.access.name_of(Uuid(uuid)).ok_or_else(|| {
             let text =
                 format!("Failed to apply operation due to missing collection ({}): {entry}", Uuid(uuid));
             Error::new(ErrorCode::NamespaceNotFound, text)
@@ -251,7 +250,7 @@ async fn apply(server: &Server, ctx: &OpCtx, entry: &RawDoc, upsert: bool) -> Re
         return define_view(server, ctx, op, entry, o).await;
     }
     // A view is refused here, whatever is to be done with it.
-    if server.existing_collection(&ns)?.is_none() {
+    if server.access.collection(ctx, &ns)?.is_none() {
         return match op {
             "d" => Ok(()),
             _ => Err(Error::new(
@@ -260,7 +259,7 @@ async fn apply(server: &Server, ctx: &OpCtx, entry: &RawDoc, upsert: bool) -> Re
             )),
         };
     }
-    pando_catalog::names::check_writable(&ns)?;
+    pando_access::check_writable(&ns)?;
     server.before_write(ctx).await?;
     match op {
         "i" => {
@@ -333,7 +332,7 @@ async fn define_view(server: &Server, ctx: &OpCtx, op: &str, entry: &RawDoc, o: 
             done => done.map(drop),
         };
     }
-    let exists = server.catalog.snapshot().view(&ns).is_some();
+    let exists = server.access.definitions().is_view(&ns);
     let command = if exists { "collMod" } else { "create" };
     body.str(command, ns.coll());
     for e in

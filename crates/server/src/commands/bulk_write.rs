@@ -6,11 +6,11 @@
 use super::prelude::*;
 use crate::cursors::body::CursorBody;
 use crate::cursors::reply::Open;
-use crate::timeseries::Series;
 use crate::write::inserting::Inserting;
 use crate::write::writes::Retry;
+use pando_access::Series;
+use pando_access::check_writable;
 use pando_bson::Bson;
-use pando_catalog::names::check_writable;
 use pando_request::{BulkOp, BulkWriteArgs, NsInfo};
 use pando_session::retryable::{Done, Kind};
 
@@ -44,9 +44,9 @@ struct Run<'a> {
 }
 
 fn target(server: &Server, info: &NsInfo<'_>) -> Result<Target> {
-    let series = server.series_to_write(&info.ns, info.by_buckets)?;
+    let series = server.access.series_to_write(&info.ns, info.by_buckets)?;
     let named = series.as_ref().map_or(&info.ns, |s| &s.buckets);
-    let checked = info.uuid.map_or(Ok(()), |uuid| server.check_uuid(named, uuid));
+    let checked = info.uuid.map_or(Ok(()), |uuid| server.access.check_uuid(named, uuid));
     Ok(Target { ns: info.ns.clone(), series, checked })
 }
 

@@ -2,12 +2,12 @@
 
 use super::prelude::*;
 use crate::write::writes::Retry;
+use pando_access::{Acquisition, Reading};
 use pando_bson::ArrayBuilder;
-use pando_catalog::{Collection, Named};
 use pando_command::args::safe_i64;
 use pando_request::DeleteStatement;
 use pando_request::FindArgs;
-use std::sync::Arc;
+use pando_storage::ReadAt;
 
 pub(super) async fn truncate(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let ns = req.ns_of_ddl()?;
@@ -17,16 +17,16 @@ pub(super) async fn truncate(server: &Server, ctx: &OpCtx, req: Request<'_>) -> 
     };
     let inclusive = req.body.get("inc").is_some_and(|v| v.is_truthy());
     server.before_write(ctx).await?;
-    let coll = match server.catalog.snapshot().get(&ns) {
-        None => {
+    let coll = match server.access.read(ctx, &ns, ReadAt::Latest)? {
+        Reading::Missing => {
             let text = format!("collection {ns} does not exist");
             return Err(Error::new(ErrorCode::NamespaceNotFound, text));
         }
-        Some(Named::View(_)) => {
+        Reading::View(_) => {
             let text = format!("Namespace {ns} is a view, not a collection");
             return Err(Error::new(ErrorCode::CommandNotSupportedOnView, text));
         }
-        Some(Named::Collection(coll)) => coll.clone(),
+        Reading::Collection(coll) => coll,
     };
     if !coll.is_capped() {
         return Err(Error::new(ErrorCode::IllegalOperation, "collection must be capped"));
@@ -45,7 +45,7 @@ pub(super) async fn truncate(server: &Server, ctx: &OpCtx, req: Request<'_>) -> 
 }
 
 /// `_id`s of the newest documents.
-async fn last_ids(server: &Server, ctx: &OpCtx, coll: &Arc<Collection>, n: i64) -> Result<DocBuf> {
+async fn last_ids(server: &Server, ctx: &OpCtx, coll: &Acquisition, n: i64) -> Result<DocBuf> {
     let sort = pando_bson::doc! { "$natural": -1 }.to_raw();
     let find = FindArgs { sort: Some(&sort), limit: Some(n as u64), ..FindArgs::default() };
     let mut ids = ArrayBuilder::new();
@@ -62,17 +62,17 @@ async fn last_ids(server: &Server, ctx: &OpCtx, coll: &Arc<Collection>, n: i64) 
 pub(super) async fn empty(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let ns = req.ns_of_ddl()?;
     server.before_write(ctx).await?;
-    match server.catalog.snapshot().get(&ns) {
-        None => return Err(Error::new(ErrorCode::NamespaceNotFound, "no such collection")),
-        Some(Named::View(_)) => {
+    match server.access.read(ctx, &ns, ReadAt::Latest)? {
+        Reading::Missing => return Err(Error::new(ErrorCode::NamespaceNotFound, "no such collection")),
+        Reading::View(_) => {
             let text = format!("emptycapped not supported on view: {ns}");
             return Err(Error::new(ErrorCode::CommandNotSupportedOnView, text));
         }
-        Some(Named::Collection(_)) if ns.coll().starts_with("system.") => {
+        Reading::Collection(_) if ns.coll().starts_with("system.") => {
             let text = format!("Cannot truncate a system collection: {ns}");
             return Err(Error::new(ErrorCode::IllegalOperation, text));
         }
-        Some(Named::Collection(_)) => {}
+        Reading::Collection(_) => {}
     }
     delete(server, ctx, &req, &ns, &DocBuf::new()).await
 }

@@ -8,13 +8,13 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let args = CollModArgs::parse(&req)?;
     let ns = req.ns()?;
     args.check()?;
-    let series = server.time_series(&ns);
+    let series = server.access.time_series(&ns);
     if let Some(uuid) = args.collection_uuid {
-        server.check_uuid(series.as_ref().map_or(&ns, |s| &s.buckets), Uuid(uuid))?;
+        server.access.check_uuid(series.as_ref().map_or(&ns, |s| &s.buckets), Uuid(uuid))?;
     }
     server.before_write(ctx).await?;
     let changes = args.changes(ns.coll());
-    let done = ctx.interruptible(server.catalog.coll_mod(&ns, &changes)).await??;
+    let done = server.access.coll_mod(ctx, &ns, &changes).await?;
     ctx.wrote(done.last);
     Ok(Reply::from_doc(&done.reply))
 }

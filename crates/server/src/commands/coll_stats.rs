@@ -2,16 +2,16 @@
 
 use super::prelude::*;
 use crate::namespaces::Space;
-use pando_catalog::Collection;
+use pando_access::Collection;
 use pando_request::CollStatsArgs;
 
-pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
+pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let ns = req.ns_of_ddl()?;
     let scale = CollStatsArgs::parse(&req)?.scale.unwrap_or(1);
     let mut r = Reply::with_capacity(1024);
     r.body.str("ns", ns.as_str());
-    let series = server.time_series(&ns);
-    match server.existing_collection(series.as_ref().map_or(&ns, |s| &s.buckets))? {
+    let series = server.access.time_series(&ns);
+    match server.access.collection(ctx, series.as_ref().map_or(&ns, |s| &s.buckets))? {
         Some(coll) if series.is_some() => server.append_series_storage(&mut r.body, &coll, scale)?,
         Some(coll) => append_storage(&mut r.body, &coll, &server.space_of(&coll)?, scale),
         None => append_missing(&mut r.body),

@@ -2,7 +2,7 @@
 //! one collection's compaction is everybody's.
 
 use super::prelude::*;
-use pando_catalog::Named;
+use pando_access::Named;
 use pando_request::CompactArgs;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
@@ -17,7 +17,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     if ns.coll().starts_with("system.") {
         return Err(Error::uncoded("can't compact a system namespace"));
     }
-    match server.catalog.snapshot().get(&ns) {
+    match server.access.definitions().named(&ns) {
         Some(Named::Collection(_)) => {}
         Some(Named::View(_)) => {
             return Err(Error::new(ErrorCode::CommandNotSupportedOnView, "can't compact a view"));

@@ -1,14 +1,13 @@
 //! `convertToCapped` and `cloneCollectionAsCapped`: the newest documents that fit, in a capped collection.
 
 use super::prelude::*;
-use crate::by_ctx::ByCtx;
 use pando_request::{CloneAsCappedArgs, ConvertToCappedArgs};
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let ns = req.ns_of_ddl()?;
     let size = ConvertToCappedArgs::parse(&req)?.size()?;
     server.before_write(ctx).await?;
-    let last = server.catalog.convert_to_capped(&ns, size, &ByCtx(ctx)).await?;
+    let last = server.access.convert_to_capped(ctx, &ns, size).await?;
     ctx.wrote(last);
     Ok(Reply::new())
 }
@@ -18,7 +17,7 @@ pub(super) async fn clone(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Res
     let (from, to) = args.names(&req)?;
     let size = args.size()?;
     server.before_write(ctx).await?;
-    let last = server.catalog.clone_as_capped(&from, &to, size, &ByCtx(ctx)).await?;
+    let last = server.access.clone_as_capped(ctx, &from, &to, size).await?;
     ctx.wrote(last);
     Ok(Reply::new())
 }

@@ -1,7 +1,7 @@
 //! `count`: how many documents match.
 
 use super::prelude::*;
-use pando_catalog::Named;
+use pando_access::Reading;
 use pando_query::collation::Collation;
 use pando_request::CountArgs;
 
@@ -12,21 +12,21 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         let text = format!("collection name has invalid type {}", req.first().value().type_name());
         return Err(Error::new(ErrorCode::InvalidNamespace, text));
     }
-    let ns = server.readable_ns_or_uuid(&req)?;
+    let ns = server.access.readable_ns_or_uuid(&req)?;
     let args = CountArgs::parse(&req)?.find;
     // Also where nothing will be compared.
     args.collation.map(Collation::parse).transpose()?;
     if args.collection_uuid.is_some() {
-        server.check_collection_uuid("count", &req, &ns)?;
+        server.access.check_collection_uuid("count", &req, &ns)?;
     }
     server.instance.metrics.op_counters.command.inc();
-    let n = match &server.named(ctx, &ns)? {
-        None => {
+    let n = match &server.read(ctx, &ns)? {
+        Reading::Missing => {
             server.parse_find(ctx, &ns, None, &args)?;
             0
         }
-        Some(Named::View(_)) => server.count_on_view(ctx, &ns, &args).await?,
-        Some(Named::Collection(coll)) => {
+        Reading::View(_) => server.count_on_view(ctx, &ns, &args).await?,
+        Reading::Collection(coll) => {
             if args.collation.is_some() {
                 server.parse_find(ctx, &ns, Some(coll), &args)?;
             }

@@ -1,8 +1,8 @@
 //! `create`: a collection or a view.
 
 use super::prelude::*;
-use pando_catalog::CollectionOptions;
-use pando_catalog::options::{Capped, ClusteredIndex, ValidationAction, ValidationLevel, ViewDefinition};
+use pando_access::CollectionOptions;
+use pando_access::options::{Capped, ClusteredIndex, ValidationAction, ValidationLevel, ViewDefinition};
 use pando_query::timeseries::TimeSeries;
 use pando_request::CreateArgs;
 use pando_request::define::create::Clustered;
@@ -14,23 +14,10 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     server.before_write(ctx).await?;
     args.check(&ns, ctx.env().clock.wall_ms() / 1000)?;
     let options = options_of(&args)?;
-    if let Some(open) = server.open_txn(ctx) {
-        open.with(|unit| {
-            if let Some(pando_catalog::Named::View(_)) = server.catalog.snapshot().get(&ns) {
-                return Err(Error::new(
-                    ErrorCode::NamespaceExists,
-                    format!("A view already exists. NS: {ns}"),
-                ));
-            }
-            server.catalog.create_within(unit, &ns, options)
-        })?;
+    if !ctx.in_txn() && server.same_as_existing(&ns, &options)? {
         return Ok(reply(noted));
     }
-    let same = server.same_as_existing(&ns, &options)?;
-    if same {
-        return Ok(reply(noted));
-    }
-    let last = server.catalog.create(&ns, options).await?;
+    let last = server.access.create(ctx, &ns, options).await?;
     ctx.wrote(last);
     Ok(reply(noted))
 }
@@ -50,7 +37,7 @@ fn options_of(a: &CreateArgs<'_>) -> Result<CollectionOptions> {
             Some(Clustered::Spec { name, .. }) => Some(ClusteredIndex { name: name.to_owned() }),
             _ => None,
         },
-        expire_after_seconds: a.expire_after_seconds.map(pando_catalog::ttl_seconds).transpose()?,
+        expire_after_seconds: a.expire_after_seconds.map(pando_access::ttl_seconds).transpose()?,
         change_stream_pre_and_post_images: a.images == Some(true),
         storage_engine: filled(a.storage_engine),
         index_option_defaults: a.given_index_defaults(),
@@ -75,14 +62,14 @@ fn reply(noted: bool) -> Reply {
 impl Server {
     /// Since 7.0 creating what exists with the same options succeeds.
     fn same_as_existing(&self, ns: &Namespace, options: &CollectionOptions) -> Result<bool> {
-        let snapshot = self.catalog.snapshot();
-        let Some(existing) = snapshot.collection(ns) else { return Ok(false) };
+        let definitions = self.access.definitions();
+        let Some(existing) = definitions.collection(ns) else { return Ok(false) };
         if options.is_view() {
             return Ok(false);
         }
         let mut wanted = options.clone();
         wanted.collation = match &options.collation {
-            Some(c) => pando_catalog::full_collation(c)?,
+            Some(c) => pando_access::full_collation(c)?,
             None => None,
         };
         Ok(existing.options == wanted)

@@ -1,9 +1,8 @@
 //! `createIndexes`: builds indexes beside running writes; returns when they are ready.
 
 use super::prelude::*;
-use crate::by_ctx::ByCtx;
+use pando_access::{IndexSpec, names};
 use pando_base::Uuid;
-use pando_catalog::{IndexSpec, names};
 use pando_command::Param;
 use pando_command::request::wrong_type;
 use pando_query::timeseries::index_on_buckets;
@@ -18,23 +17,24 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     }
     let (specs, ignore_unknown) = (args.specs(), args.ignore_unknown == Some(true));
     let known: Vec<DocBuf> = match ignore_unknown {
-        true => specs.iter().map(|s| pando_catalog::without_unknown_options(s)).collect(),
+        true => specs.iter().map(|s| pando_access::without_unknown_options(s)).collect(),
         false => Vec::new(),
     };
     let specs = if ignore_unknown { known.iter().map(|s| &**s).collect() } else { specs };
-    let series = server.series_of_definition(&ns, args.by_buckets == Some(true))?;
+    let series = server.access.series_of_definition(&ns, args.by_buckets == Some(true))?;
     ctx.arguments_read()?;
     let quorum = args.commit_quorum.unwrap_or(Value::String("votingMembers"));
     let quorum = checked_quorum(server, "createIndexes", &quorum).and_then(|quorum| {
         let on = series.as_ref().map_or(&ns, |s| &s.buckets);
-        args.collection_uuid.map_or(Ok(()), |uuid| server.check_uuid(on, Uuid(uuid)))?;
+        args.collection_uuid.map_or(Ok(()), |uuid| server.access.check_uuid(on, Uuid(uuid)))?;
         Ok(quorum.to_doc())
     });
     // Mistakes in the request itself are told before those that only this set can see.
     let quorum = quorum.map_err(|e| check_form(&ns, &specs).err().unwrap_or(e))?;
     let on_buckets: Vec<DocBuf> = match &series {
         Some(s) => {
-            let collated = server.catalog.lookup(&s.buckets).is_some_and(|c| c.collation().is_some());
+            let definitions = server.access.definitions();
+            let collated = definitions.collection(&s.buckets).is_some_and(|c| c.collation().is_some());
             specs.iter().map(|spec| index_on_buckets(&s.of, spec, collated)).collect::<Result<_>>()?
         }
         None => Vec::new(),
@@ -43,17 +43,11 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let ns = series.map_or(ns, |s| s.buckets);
     server.before_write(ctx).await?;
     let active_max = server.instance.params.int(Param::maxNumActiveUserIndexBuilds);
-    server.catalog.set_active_builds_max(active_max.max(1) as usize);
-    let done = match server.open_txn(ctx) {
-        Some(open) => {
-            let existing = open.collection(server, &ns)?;
-            open.with(|unit| server.catalog.create_indexes_within(unit, &ns, existing.as_ref(), &specs))?
-        }
-        None => {
-            server.make_index_build_entries().await?;
-            server.catalog.create_indexes_with(&ns, &specs, &quorum, &ByCtx(ctx)).await?
-        }
-    };
+    server.maintenance.set_active_builds_max(active_max.max(1) as usize);
+    if !ctx.in_txn() {
+        server.make_index_build_entries().await?;
+    }
+    let done = server.access.create_indexes(ctx, &ns, &specs, &quorum).await?;
     ctx.wrote(done.last);
     let mut r = Reply::new();
     r.body.i32("numIndexesBefore", done.before as i32);

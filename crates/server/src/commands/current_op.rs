@@ -1,10 +1,10 @@
 //! `currentOp`: what is running, as one reply (the `$currentOp` stage tells the same).
 
 use super::prelude::*;
-use crate::transaction::OpenTxn;
+use pando_access::OpenTxn;
+use pando_access::PreparedView;
+use pando_access::{Index, Phase};
 use pando_base::Timestamp;
-use pando_catalog::PreparedView;
-use pando_catalog::{Index, Phase};
 use pando_command::{ActiveOp, Client, locks};
 use pando_request::CurrentOpArgs;
 use std::sync::Arc;
@@ -60,14 +60,14 @@ pub(crate) fn rows(server: &Server, ctx: &OpCtx, want: Want) -> Vec<DocBuf> {
     }
     rows.extend(
         server
-            .catalog
+            .maintenance
             .running_builds()
             .iter()
             .filter_map(|(ns, _, indexes)| build_row(&host, ns, indexes, now, wall)),
     );
     if !want.no_idle_sessions {
         rows.extend(server.idle_transactions().iter().map(|open| idle_session(&host, open, now)));
-        rows.extend(server.catalog.prepared().iter().map(|p| prepared_session(&host, p, now)));
+        rows.extend(server.maintenance.prepared().iter().map(|p| prepared_session(&host, p, now)));
     }
     if want.idle_cursors {
         rows.extend(server.cursors.idle().iter().map(|(id, c)| idle_cursor(&host, *id, c, now)));

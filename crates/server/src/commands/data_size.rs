@@ -3,11 +3,10 @@
 use super::coll_stats::int;
 use super::key_range::{bound, has_all};
 use super::prelude::*;
-use pando_catalog::{Collection, Index};
+use pando_access::{Acquisition, Index};
 use pando_query::plan::Hint;
 use pando_request::stats::data_size::KeyRange;
 use pando_request::{DataSizeArgs, FindArgs};
-use std::sync::Arc;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let full = req.coll()?;
@@ -17,7 +16,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let range = args.range()?;
     let (max_size, max_objects) = (args.max_size.unwrap_or(0), args.max_objects.unwrap_or(0));
     let estimate = args.estimate == Some(true);
-    let coll = server.existing_collection(&ns)?.filter(|c| c.count() > 0);
+    let coll = server.access.collection(ctx, &ns)?.filter(|c| c.count() > 0);
     let is_there = coll.is_some();
     if is_there && range.0.is_some() != range.1.is_some() {
         return Err(Error::uncoded("only one of min or max specified"));
@@ -46,7 +45,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
 async fn add_up(
     server: &Server,
     ctx: &OpCtx,
-    coll: &Arc<Collection>,
+    coll: &Acquisition,
     a: &DataSizeArgs<'_>,
     range: KeyRange<'_>,
 ) -> Result<(u64, u64, bool)> {

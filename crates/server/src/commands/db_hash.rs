@@ -1,7 +1,6 @@
 //! `dbHash`: digests of all collections of a database, now or as they were at a timestamp.
 
 use super::prelude::*;
-use crate::by_ctx::ByCtx;
 use crate::cursors::query::ReadPoint;
 use pando_base::Timestamp;
 use pando_command::ReadLevel;
@@ -41,10 +40,10 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         ReadPoint::At(ts) => ts,
         _ => Timestamp::MAX,
     };
-    for coll in server.catalog.snapshot().collections(req.db) {
-        server.past_prepared(ctx, Some((coll, upto))).await?;
+    for coll in server.access.definitions().collections(req.db) {
+        server.access.past_prepared(ctx, Some((coll, upto))).await?;
     }
-    let hash = server.catalog.db_hash(req.db, &only, server.read_at(at), &ByCtx(ctx)).await?;
+    let hash = server.access.db_hash(ctx, req.db, &only, server.read_at(at)).await?;
     let mut r = Reply::with_capacity(1024);
     let b = &mut r.body;
     b.str("host", &server.host_port());
@@ -93,7 +92,7 @@ fn cluster_time(server: &Server, value: &Value<'_>) -> Result<Timestamp> {
 
 /// Rows can be read back, definitions cannot: a collection that was changed since is not what it was then.
 fn check_definitions(server: &Server, db: &str, at: Timestamp) -> Result<()> {
-    match server.catalog.snapshot().collections(db).iter().find(|c| c.since > at) {
+    match server.access.definitions().collections(db).iter().find(|c| c.since > at) {
         Some(c) => Err(Error::new(
             ErrorCode::SnapshotUnavailable,
             format!(

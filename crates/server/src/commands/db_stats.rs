@@ -24,8 +24,8 @@ pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<
     // A text is taken for a collection's name, though nothing is asked about one.
     check_name(&req)?;
     let (scale, free) = (args.scale.unwrap_or(1), args.free_storage == Some(true));
-    let snapshot = server.catalog.snapshot();
-    let colls = snapshot.collections(req.db);
+    let definitions = server.access.definitions();
+    let colls = definitions.collections(req.db);
     let spaces = colls.iter().map(|c| server.space_of(c)).collect::<Result<Vec<Space>>>()?;
     let sum = |of: fn(&Space) -> u64| spaces.iter().map(of).sum::<u64>();
     let (objects, data, storage) = (sum(|s| s.count), sum(|s| s.data), sum(|s| s.storage));
@@ -35,7 +35,7 @@ pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<
     let mut r = Reply::with_capacity(512);
     let b = &mut r.body;
     b.str("db", req.db);
-    let views = snapshot.views(req.db).len();
+    let views = definitions.views(req.db).len();
     if colls.is_empty() && views == 0 {
         for name in EMPTY {
             b.i32(name, 0);

@@ -2,14 +2,15 @@
 
 use super::prelude::*;
 use crate::write::writes::{Retry, WriteTotals};
-use pando_catalog::names::check_writable;
+use pando_access::check_writable;
 use pando_request::DeleteArgs;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let DeleteArgs { ns, write, deletes } = DeleteArgs::parse(&req, check_writable)?;
     server.before_write(ctx).await?;
-    let series = server.series_to_write(&ns, write.by_buckets)?;
-    let checked = server.uuid_of_write(write.collection_uuid.is_some(), "delete", &req, &ns, series.as_ref());
+    let series = server.access.series_to_write(&ns, write.by_buckets)?;
+    let checked =
+        server.access.uuid_of_write(write.collection_uuid.is_some(), "delete", &req, &ns, series.as_ref());
     let mut retry = Retry::begin(server, ctx, req.body).await?;
     let mut out = WriteTotals::default();
     for (i, s) in deletes.iter().enumerate() {

@@ -2,10 +2,10 @@
 
 use super::prelude::*;
 use crate::cursors::query::{ReadPoint, STEPS_PER_TURN};
+use pando_access::Reading;
 use pando_base::{limits, patience};
 use pando_bson::keystring::{Directions, KeyBuilder};
 use pando_bson::{Bson, Elem, ElementType};
-use pando_catalog::Named;
 use pando_query::QueryCtx;
 use pando_query::collation::Collation;
 use pando_query::exec::{Executor, Quota, Step};
@@ -19,13 +19,13 @@ use std::sync::Arc;
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let args = DistinctArgs::parse(&req)?;
     args.find.collation.map(Collation::parse).transpose()?;
-    let ns = server.readable_ns_or_uuid(&req)?;
-    server.check_collection_uuid("distinct", &req, &ns)?;
+    let ns = server.access.readable_ns_or_uuid(&req)?;
+    server.access.check_collection_uuid("distinct", &req, &ns)?;
     let point = server.read_point(ctx);
     let mut values = Values::new(args.key);
-    match &server.named(ctx, &ns)? {
-        None => drop(server.parse_find(ctx, &ns, None, &args.find)?),
-        Some(Named::View(view)) => {
+    match &server.read(ctx, &ns)? {
+        Reading::Missing => drop(server.parse_find(ctx, &ns, None, &args.find)?),
+        Reading::View(view) => {
             values.ctx = server.view_query_ctx(ctx, view)?;
             let root = args.key.split('.').next().unwrap_or_default();
             let mut only = DocBuilder::new();
@@ -37,10 +37,10 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             let find = FindArgs { projection: Some(&only), ..args.find.clone() };
             server.for_each_on_view(ctx, &ns, &find, &mut |doc| values.add(doc)).await?;
         }
-        Some(Named::Collection(coll)) => {
+        Reading::Collection(coll) => {
             let query = server.parse_find(ctx, &ns, Some(coll), &args.find)?;
             values.ctx = query.ctx.clone();
-            let mut source = server.open_source(ctx, coll, point)?;
+            let mut source = server.access.source(ctx, coll, server.read_at(point))?;
             let mut exec = plan(server, query, args.key, &*source)?;
             loop {
                 let step = exec

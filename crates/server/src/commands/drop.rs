@@ -9,11 +9,11 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let ns = req.ns()?;
     ctx.arguments_read()?;
     if let Some(uuid) = args.collection_uuid {
-        server.check_uuid(&ns, Uuid(uuid))?;
+        server.access.check_uuid(&ns, Uuid(uuid))?;
     }
     server.before_write(ctx).await?;
     let mut r = Reply::new();
-    match ctx.interruptible(server.catalog.drop_collection(&ns)).await? {
+    match server.access.drop_collection(ctx, &ns).await {
         Ok(dropped) => {
             ctx.wrote(dropped.last);
             server.statistics.top.forget(ns.as_str());

@@ -1,8 +1,8 @@
 //! `dropIndexes`: by name, by key pattern, several by name, or all but `_id_`.
 
 use super::prelude::*;
+use pando_access::DropWhich;
 use pando_base::Uuid;
-use pando_catalog::DropWhich;
 use pando_query::timeseries::key_on_buckets;
 use pando_request::DropIndexesArgs;
 use pando_request::define::drop_indexes::IndexSelector;
@@ -10,7 +10,7 @@ use pando_request::define::drop_indexes::IndexSelector;
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let args = DropIndexesArgs::parse(&req)?;
     let ns = req.ns()?;
-    let series = server.series_of_definition(&ns, args.by_buckets == Some(true))?;
+    let series = server.access.series_of_definition(&ns, args.by_buckets == Some(true))?;
     let on_buckets;
     let which = match (&args.index, &series) {
         (IndexSelector::All, _) => DropWhich::All,
@@ -25,10 +25,10 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     ctx.arguments_read()?;
     let ns = series.as_ref().map_or(ns, |s| s.buckets.clone());
     if let Some(uuid) = args.collection_uuid {
-        server.check_uuid(&ns, Uuid(uuid))?;
+        server.access.check_uuid(&ns, Uuid(uuid))?;
     }
     server.before_write(ctx).await?;
-    let done = ctx.interruptible(server.catalog.drop_indexes(&ns, which)).await??;
+    let done = server.access.drop_indexes(ctx, &ns, which).await?;
     ctx.wrote(done.last);
     let mut r = Reply::new();
     r.body.i32("nIndexesWas", done.were as i32);

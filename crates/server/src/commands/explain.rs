@@ -6,8 +6,8 @@ pub(crate) use crate::explain::Verbosity;
 use crate::explain::Work;
 use crate::views::as_aggregation;
 use crate::write::statements::parse_update;
+use pando_access::Reading;
 use pando_bson::ArrayBuilder;
-use pando_catalog::Named;
 use pando_command::Flags;
 use pando_query::matcher::Matcher;
 use pando_query::plan::{Hint, Query, natural_of};
@@ -16,6 +16,7 @@ use pando_request::read::explain::Explained;
 use pando_request::{
     AggregateArgs, DeleteStatement, ExplainArgs, FindAndModifyArgs, FindArgs, UpdateStatement,
 };
+use pando_storage::ReadAt;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -45,7 +46,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             let ns = inner.ns_of_ddl()?;
             ns.check_readable().map(|()| ns)
         }
-        "find" | "count" | "distinct" => server.readable_ns_or_uuid(inner),
+        "find" | "count" | "distinct" => server.access.readable_ns_or_uuid(inner),
         _ => inner.ns(),
     };
     let (ns, command) = Explained::parse(&inner, ctx.api.strict, named)?;
@@ -86,9 +87,8 @@ async fn query(
     work: Work,
     verbosity: Verbosity,
 ) -> Result<Reply> {
-    let snapshot = server.catalog.snapshot();
-    let coll = match snapshot.get(ns) {
-        Some(Named::View(_)) => {
+    let coll = match server.access.read(ctx, ns, ReadAt::Latest)? {
+        Reading::View(_) => {
             crate::views::check_options(args)?;
             let mut spec = as_aggregation(ns, args)?;
             if let Work::Count = work {
@@ -97,18 +97,18 @@ async fn query(
             let agg = server.prepare_aggregation(ctx, spec)?;
             return finish_pipeline(server, ctx, req, agg, verbosity).await;
         }
-        Some(Named::Collection(c)) => Some(c),
-        None => None,
+        Reading::Collection(c) => Some(c),
+        Reading::Missing => None,
     };
     let mut r = begin();
-    let parsed = server.parse_find(ctx, ns, coll.map(|c| &**c), args)?;
+    let parsed = server.parse_find(ctx, ns, coll.as_deref(), args)?;
     let everything = args.filter.is_none_or(RawDoc::is_empty) && args.hint.is_none();
-    match (coll, &work) {
+    match (&coll, &work) {
         (Some(coll), Work::Count) if everything => {
             server.explain_fast_count(coll, args.limit, args.skip, verbosity, &mut r.body);
         }
         _ => {
-            server.explain_query(ctx, coll, parsed, work, verbosity, &mut r.body).await?;
+            server.explain_query(ctx, coll.as_ref(), parsed, work, verbosity, &mut r.body).await?;
         }
     }
     server.append_explain_tail(req.body, Some(req.db), &mut r.body);
@@ -241,7 +241,7 @@ async fn write(
     w: &Write<'_>,
     verbosity: Verbosity,
 ) -> Result<Reply> {
-    let coll = server.existing_collection(ns)?;
+    let coll = server.access.collection(ctx, ns)?;
     let q = server.query_ctx(ctx, coll.as_deref(), w.collation, w.let_vars)?;
     let gives = w.fields.map(RawDoc::to_buf);
     let work = match &w.update {

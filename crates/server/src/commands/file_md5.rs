@@ -3,10 +3,9 @@
 use super::prelude::*;
 use md5::digest::common::hazmat::SerializableState;
 use md5::{Digest, Md5};
-use pando_catalog::Collection;
+use pando_access::Acquisition;
 use pando_query::plan::Hint;
 use pando_request::FindArgs;
-use std::sync::Arc;
 
 const CONTEXT: &str = "Executor error during filemd5 command";
 
@@ -21,7 +20,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             Md5::deserialize(&state).map_err(|_| Error::location(16247, "md5 state not correct size"))?
         }
     };
-    let coll = server.existing_collection(&ns)?;
+    let coll = server.access.collection(ctx, &ns)?;
     // Whoever goes on says with which chunk.
     let first = req.body.get("startAt").filter(|v| partial && v.is_number());
     let first = first.and_then(|v| pando_command::args::safe_i64(&v)).unwrap_or(0);
@@ -62,7 +61,7 @@ struct File {
 async fn read(
     server: &Server,
     ctx: &OpCtx,
-    coll: &Arc<Collection>,
+    coll: &Acquisition,
     id: Value<'_>,
     file: &mut File,
 ) -> Result<()> {

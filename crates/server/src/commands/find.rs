@@ -6,28 +6,27 @@ use crate::cursors::body::CursorBody;
 use crate::cursors::oplog_tail::{self, OplogTail};
 use crate::cursors::query_ctx::simple_id;
 use crate::cursors::reply::Open;
+use pando_access::{Acquisition, Reading};
 use pando_bson::Elem;
-use pando_catalog::{Collection, Named, find_id};
 use pando_request::FindArgs;
-use std::sync::Arc;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     // tour: find 3/9
-    let ns = server.readable_ns_or_uuid(&req)?;
+    let ns = server.access.readable_ns_or_uuid(&req)?;
     let args = FindArgs::parse(req.args("FindCommandRequest"), ctx.api.strict)?;
     if args.collection_uuid.is_some() {
         refuse_two_uuids("find", &req)?;
-        server.check_collection_uuid("FindCommandRequest", &req, &ns)?;
+        server.access.check_collection_uuid("FindCommandRequest", &req, &ns)?;
     }
     server.instance.metrics.op_counters.query.inc();
-    let reply = match &server.named(ctx, &ns)? {
-        None => {
+    let reply = match &server.read(ctx, &ns)? {
+        Reading::Missing => {
             // Mistakes are mistakes also where there is nothing to find.
             server.parse_find(ctx, &ns, None, &args)?;
             empty(&ns)
         }
-        Some(Named::View(_)) => server.find_on_view(ctx, &req, &ns, &args).await?,
-        Some(Named::Collection(coll)) => match only_id(server, ctx, coll, &args) {
+        Reading::View(_) => server.find_on_view(ctx, &req, &ns, &args).await?,
+        Reading::Collection(coll) => match only_id(server, ctx, coll, &args) {
             Some(id) => by_id(server, ctx, coll, id)?,
             None => server.find_in(ctx, &req, coll, &args).await?,
         },
@@ -60,12 +59,7 @@ fn empty(ns: &Namespace) -> Reply {
 }
 
 /// The `_id` of a query that one point get answers: no planner, no cursor.
-fn only_id<'a>(
-    server: &Server,
-    ctx: &OpCtx,
-    coll: &Arc<Collection>,
-    args: &FindArgs<'a>,
-) -> Option<Elem<'a>> {
+fn only_id<'a>(server: &Server, ctx: &OpCtx, coll: &Acquisition, args: &FindArgs<'a>) -> Option<Elem<'a>> {
     let plain = args.projection.is_none()
         && args.collation.is_none()
         && args.hint.is_none()
@@ -82,13 +76,12 @@ fn only_id<'a>(
     (plain && reachable && server.reads_latest(ctx)).then_some(id)
 }
 
-fn by_id(server: &Server, ctx: &OpCtx, coll: &Arc<Collection>, id: Elem<'_>) -> Result<Reply> {
-    let txn = server.catalog.read_latest()?;
-    let found = find_id(&txn, coll, id)?;
+fn by_id(server: &Server, ctx: &OpCtx, coll: &Acquisition, id: Elem<'_>) -> Result<Reply> {
+    let found = server.access.find_id(coll, id)?;
     let n = u64::from(found.is_some());
-    let mut r = Reply::with_capacity(128 + found.as_ref().map_or(0, |(_, doc)| doc.len()));
+    let mut r = Reply::with_capacity(128 + found.as_ref().map_or(0, |doc| doc.len()));
     let mut batch = Batch::begin(&mut r.body, "firstBatch", 1);
-    if let Some((_, doc)) = &found {
+    if let Some(doc) = &found {
         batch.push(doc);
     }
     batch.end(0, coll.ns.as_str(), |_| {});
@@ -114,7 +107,7 @@ impl Server {
         &self,
         ctx: &OpCtx,
         req: &Request<'_>,
-        coll: &Arc<Collection>,
+        coll: &Acquisition,
         args: &FindArgs<'_>,
     ) -> Result<Reply> {
         if args.tailable && ctx.in_txn() {
@@ -131,7 +124,7 @@ impl Server {
             );
             return Err(Error::bad_value(text));
         }
-        self.check_oplog_readable(coll)?;
+        self.access.check_oplog_readable(coll)?;
         let tail = if coll.is_oplog() { oplog_tail::start_of(args) } else { None };
         let (body, source) = match tail {
             Some(from) => {

@@ -4,6 +4,7 @@ use super::prelude::*;
 use crate::write::find_one::{Lookup, Told};
 use crate::write::statements::{Updated, in_plan};
 use crate::write::writes::Retry;
+use pando_access::Missing;
 use pando_bson::Bson;
 use pando_oplog::entry::ImageKind;
 use pando_query::QueryCtx;
@@ -17,8 +18,8 @@ use pando_session::retryable::{Done, Kind};
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let args = FindAndModifyArgs::parse(&req)?;
     let ns = req.ns()?;
-    pando_catalog::names::check_writable(&ns)?;
-    server.check_collection_uuid("findAndModify", &req, &ns)?;
+    pando_access::check_writable(&ns)?;
+    server.access.check_collection_uuid("findAndModify", &req, &ns)?;
     server.before_write(ctx).await?;
     let mut retry = Retry::begin(server, ctx, req.body).await?;
     if let Some(done) = retry.done(0)? {
@@ -81,7 +82,9 @@ async fn remove(
 ) -> Result<(LastError, Option<DocBuf>)> {
     let nothing = LastError { n: 0, updated_existing: None, upserted: None };
     let filter = args.query.unwrap_or(RawDoc::empty());
-    let Some(coll) = server.lock_for_write(ctx, ns).await? else { return Ok((nothing, None)) };
+    let Some(coll) = server.access.write(ctx, ns, Missing::Nothing).await? else {
+        return Ok((nothing, None));
+    };
     let q = server.query_ctx(ctx, Some(coll.collection()), args.collation, args.let_vars)?;
     let projection = projection(args, &q)?;
     let metas = projection.as_ref().map_or(&[][..], Projection::metas);

@@ -3,7 +3,7 @@
 use super::prelude::*;
 use crate::write::inserting::Inserting;
 use crate::write::writes::Retry;
-use pando_catalog::Named;
+use pando_access::Named;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let ns = req.ns_of_ddl()?;
@@ -15,7 +15,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         }
     };
     server.before_write(ctx).await?;
-    if let Some(Named::View(_)) = server.catalog.snapshot().get(&ns) {
+    if let Some(Named::View(_)) = server.access.definitions().named(&ns) {
         let text = "Conflicted registering namespace, already have a view with the same namespace";
         return Err(Error::new(ErrorCode::NamespaceExists, text));
     }

@@ -2,8 +2,8 @@
 
 use super::create_indexes::checked_quorum;
 use super::prelude::*;
+use pando_access::Named;
 use pando_base::Uuid;
-use pando_catalog::Named;
 use pando_command::request::{missing, wrong_type};
 use pando_request::SetIndexCommitQuorumArgs;
 
@@ -65,7 +65,7 @@ pub(super) async fn set_quorum(server: &Server, ctx: &OpCtx, req: Request<'_>) -
         Some(Ok(new)) => new,
         _ => checked_quorum(server, SET, &quorum)?,
     };
-    if let Some(Named::View(_)) = server.catalog.snapshot().get(&ns) {
+    if let Some(Named::View(_)) = server.access.definitions().named(&ns) {
         let text = format!("Namespace {ns} is a view, not a collection");
         return Err(Error::new(ErrorCode::CommandNotSupportedOnView, text));
     }

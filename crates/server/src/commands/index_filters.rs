@@ -6,7 +6,7 @@ use pando_query::plan::IndexFilter;
 use pando_query::plan::explain::query_hash;
 
 pub(super) async fn set(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let Some(coll) = server.existing_collection(&req.ns_of_ddl()?)? else {
+    let Some(coll) = server.access.collection(ctx, &req.ns_of_ddl()?)? else {
         return Err(Error::bad_value("no such collection"));
     };
     let query = named(server, ctx, &req, &coll)?;
@@ -50,7 +50,7 @@ fn indexes(req: &Request<'_>) -> Result<(Vec<DocBuf>, Vec<String>)> {
 }
 
 pub(super) async fn clear(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    if let Some(coll) = server.existing_collection(&req.ns_of_ddl()?)? {
+    if let Some(coll) = server.access.collection(ctx, &req.ns_of_ddl()?)? {
         match shape(server, ctx, &req, &coll)? {
             Some(query) => {
                 coll.info.index_filters.remove(&query);
@@ -65,8 +65,8 @@ pub(super) async fn clear(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Res
     Ok(Reply::new())
 }
 
-pub(super) async fn list(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let coll = server.existing_collection(&req.ns_of_ddl()?)?;
+pub(super) async fn list(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let coll = server.access.collection(ctx, &req.ns_of_ddl()?)?;
     let filters = coll.map(|c| c.info.index_filters.all()).unwrap_or_default();
     let mut r = Reply::new();
     r.body.array("filters", |a| {

@@ -4,7 +4,7 @@ use super::prelude::*;
 use crate::statistics::top;
 use crate::write::inserting::Inserting;
 use crate::write::writes::{Retry, WriteTotals};
-use pando_catalog::names::check_writable;
+use pando_access::check_writable;
 use pando_request::InsertArgs;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
@@ -13,11 +13,17 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let (ns, docs, write) = (args.ns, args.documents, args.write);
     server.before_write(ctx).await?;
     server.instance.metrics.op_counters.insert.add(docs.len() as u64);
-    let series = server.series_to_write(&ns, write.by_buckets)?;
+    let series = server.access.series_to_write(&ns, write.by_buckets)?;
     let how = Inserting {
         ordered: write.ordered,
         bypass_validation: write.bypass_validation,
-        checked: server.uuid_of_write(write.collection_uuid.is_some(), "insert", &req, &ns, series.as_ref()),
+        checked: server.access.uuid_of_write(
+            write.collection_uuid.is_some(),
+            "insert",
+            &req,
+            &ns,
+            series.as_ref(),
+        ),
         series: series.as_ref(),
     };
     let mut retry = Retry::begin(server, ctx, req.body).await?;

@@ -1,7 +1,7 @@
 //! Ranges of an index's keys, as commands name them (`dataSize`, `splitVector`).
 
 use super::prelude::*;
-use pando_catalog::Index;
+use pando_access::Index;
 use pando_query::source::IndexKind;
 
 /// An index that has every document of its collection, under plain keys.

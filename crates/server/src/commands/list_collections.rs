@@ -1,7 +1,7 @@
 //! `listCollections`: the collections and views of a database.
 
 use super::prelude::*;
-use pando_catalog::Named;
+use pando_access::Named;
 use pando_query::QueryCtx;
 use pando_query::matcher::Matcher;
 use pando_request::ListCollectionsArgs;
@@ -12,10 +12,11 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let name_only = args.name_only == Some(true);
     let filter = args.filter.map(|f| Matcher::parse_restricted(f, &QueryCtx::default())).transpose()?;
     let mut docs = Vec::new();
-    for named in server.catalog.snapshot().list(req.db) {
+    let definitions = server.access.definitions();
+    for named in definitions.list(req.db) {
         let show = |name_only| match &named {
             Named::Collection(c) => c.list_doc(name_only),
-            Named::View(v) => match v.buckets().and_then(|ns| server.catalog.lookup(ns)) {
+            Named::View(v) => match v.buckets().and_then(|ns| definitions.collection(ns)) {
                 Some(buckets) => v.list_time_series(&buckets.options, name_only),
                 None => v.list_doc(name_only),
             },

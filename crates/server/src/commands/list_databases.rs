@@ -12,13 +12,13 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let filter = args.filter.map(|f| Matcher::parse_restricted(f, &QueryCtx::default())).transpose()?;
     let mut rows = Vec::new();
     let mut total = 0;
-    let snapshot = server.catalog.snapshot();
-    for db in snapshot.databases() {
-        let size = server.database_bytes(&snapshot, &db)?;
+    let definitions = server.access.definitions();
+    for db in definitions.databases() {
+        let size = server.database_bytes(&definitions, &db)?;
         let mut b = DocBuilder::new();
         b.str("name", &db);
         b.i64("sizeOnDisk", size as i64);
-        b.bool("empty", snapshot.collections(&db).iter().all(|c| c.count() == 0));
+        b.bool("empty", definitions.collections(&db).iter().all(|c| c.count() == 0));
         let row = b.finish();
         if let Some(f) = &filter
             && !f.matches(&row)?

@@ -1,7 +1,7 @@
 //! `listIndexes`: the indexes of a collection.
 
 use super::prelude::*;
-use pando_catalog::Collection;
+use pando_access::Collection;
 use pando_query::timeseries::index_of_users;
 use pando_request::ListIndexesArgs;
 
@@ -22,10 +22,11 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         _ => Shape::Plain,
     };
     ctx.arguments_read()?;
-    let ns = server.ns_or_uuid(&req)?;
-    let series = server.time_series(&ns);
+    let ns = server.access.ns_or_uuid(&req)?;
+    let series = server.access.time_series(&ns);
     let coll = server
-        .existing_collection(series.as_ref().map_or(&ns, |s| &s.buckets))?
+        .access
+        .collection(ctx, series.as_ref().map_or(&ns, |s| &s.buckets))?
         .ok_or_else(|| Error::new(ErrorCode::NamespaceNotFound, format!("ns does not exist: {ns}")))?;
     let mut docs = list(&coll, shape);
     if let Some(series) = &series {

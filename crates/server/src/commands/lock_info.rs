@@ -1,12 +1,12 @@
 //! `lockInfo`: locks of databases and collections that somebody holds or waits for. Readers take none.
 
 use super::prelude::*;
-use pando_catalog::lock::Holders;
+use pando_access::Holders;
 
 pub(super) async fn run(server: &Server, _: &OpCtx, _: Request<'_>) -> Result<Reply> {
     let mut r = Reply::new();
     r.body.array("lockInfo", |a| {
-        for (name, holders) in server.catalog.locks_in_use() {
+        for (name, holders) in server.maintenance.locks_in_use() {
             a.doc(|d| append(d, &name, holders));
         }
     });

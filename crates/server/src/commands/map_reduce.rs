@@ -4,9 +4,9 @@
 use super::prelude::*;
 use crate::aggregation::AggSpec;
 use crate::aggregation::writing::Writing;
+use pando_access::Named;
 use pando_base::limits::BSON_USER_BYTES_MAX;
 use pando_bson::ArrayBuilder;
-use pando_catalog::Named;
 use pando_env::Component;
 use pando_request::MapReduceArgs;
 use pando_request::read::map_reduce::{CONTEXT, Output};
@@ -69,8 +69,8 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
 /// Views have no place of their own to read from (166).
 pub(super) fn target(server: &Server, req: &Request<'_>) -> Result<Namespace> {
     req.coll()?;
-    let ns = server.readable_ns_or_uuid(req)?;
-    match server.catalog.snapshot().get(&ns) {
+    let ns = server.access.readable_ns_or_uuid(req)?;
+    match server.access.definitions().named(&ns) {
         Some(Named::View(_)) => {
             Err(Error::new(ErrorCode::CommandNotSupportedOnView, "mapReduce on a view is not supported"))
         }

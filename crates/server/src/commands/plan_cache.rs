@@ -1,13 +1,13 @@
 //! `planCacheClear`: forgets remembered plans, of one query shape or of all.
 
 use super::prelude::*;
-use pando_catalog::Collection;
+use pando_access::Collection;
 use pando_query::plan::Query;
 use pando_query::plan::explain::query_hash;
 use pando_request::FindArgs;
 
 pub(super) async fn clear(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    if let Some(coll) = server.existing_collection(&req.ns_of_ddl()?)? {
+    if let Some(coll) = server.access.collection(ctx, &req.ns_of_ddl()?)? {
         match shape(server, ctx, &req, &coll)? {
             Some(query) => coll.info.plan_cache.forget_shape(&query_hash(&query)),
             None => coll.info.plan_cache.clear(),

@@ -1,8 +1,7 @@
 //! `reIndex`: drops and builds the indexes of a collection again, on a standalone server.
 
 use super::prelude::*;
-use crate::by_ctx::ByCtx;
-use pando_catalog::DropWhich;
+use pando_access::DropWhich;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let ns = req.ns_of_ddl()?;
@@ -15,7 +14,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             ),
         ));
     }
-    let Some(coll) = server.existing_collection(&ns)? else {
+    let Some(coll) = server.access.collection(ctx, &ns)? else {
         return Err(Error::new(ErrorCode::NamespaceNotFound, "collection does not exist"));
     };
     server.before_write(ctx).await?;
@@ -25,10 +24,10 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let specs: Vec<&RawDoc> = again.iter().map(|d| &**d).collect();
     let before = coll.index_count();
     if !specs.is_empty() {
-        server.catalog.drop_indexes(&ns, DropWhich::All).await?;
-        server.catalog.create_indexes(&ns, &specs, &ByCtx(ctx)).await?;
+        server.access.drop_indexes(ctx, &ns, DropWhich::All).await?;
+        server.access.create_own_indexes(ctx, &ns, &specs).await?;
     }
-    let after = server.existing_collection(&ns)?.map(|c| c.index_docs(false)).unwrap_or_default();
+    let after = server.access.collection(ctx, &ns)?.map(|c| c.index_docs(false)).unwrap_or_default();
     let mut r = Reply::new();
     r.body.i32("nIndexesWas", before as i32);
     r.body.i32("nIndexes", after.len() as i32);

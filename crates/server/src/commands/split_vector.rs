@@ -6,14 +6,14 @@
 
 use super::key_range::{self, has_all};
 use super::prelude::*;
+use pando_access::{Acquisition, Index, Reading};
 use pando_base::limits::{BSON_USER_BYTES_MAX, SPLIT_MEGABYTES_MAX, SPLIT_OBJECTS_MAX};
 use pando_bson::cmp_docs;
-use pando_catalog::{Collection, Index, Named};
 use pando_command::args::safe_i64;
 use pando_query::plan::Hint;
 use pando_request::FindArgs;
+use pando_storage::ReadAt;
 use std::cmp::Ordering;
-use std::sync::Arc;
 
 const MEGABYTE: i64 = 1 << 20;
 /// What an array takes for an element beside the element.
@@ -34,14 +34,13 @@ struct Args<'a> {
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let ns = Namespace::parse(req.coll()?)?;
     let args = parse(&req)?;
-    let snapshot = server.catalog.snapshot();
-    let coll = match snapshot.get(&ns) {
-        None => return Err(Error::new(ErrorCode::NamespaceNotFound, "ns not found")),
-        Some(Named::View(_)) => {
+    let coll = match server.access.read(ctx, &ns, ReadAt::Latest)? {
+        Reading::Missing => return Err(Error::new(ErrorCode::NamespaceNotFound, "ns not found")),
+        Reading::View(_) => {
             let text = format!("Namespace {ns} is a view, not a collection");
             return Err(Error::new(ErrorCode::CommandNotSupportedOnView, text));
         }
-        Some(Named::Collection(coll)) => coll.clone(),
+        Reading::Collection(coll) => coll,
     };
     let Some(index) = coll.ready_indexes().iter().find(|i| is_over(i, args.pattern)) else {
         let text = format!("couldn't find index over splitting key {}", Value::Document(args.pattern));
@@ -162,7 +161,7 @@ fn range(index: &Index, args: &Args<'_>) -> Result<Option<(DocBuf, DocBuf)>> {
 async fn walk(
     server: &Server,
     ctx: &OpCtx,
-    coll: &Arc<Collection>,
+    coll: &Acquisition,
     index: &Index,
     range: Option<&(DocBuf, DocBuf)>,
     mut each: impl FnMut(&RawDoc) -> bool + Send,

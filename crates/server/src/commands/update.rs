@@ -3,15 +3,16 @@
 use super::prelude::*;
 use crate::write::statements::Updated;
 use crate::write::writes::{Retry, WriteTotals};
-use pando_catalog::names::check_writable;
+use pando_access::check_writable;
 use pando_request::UpdateArgs;
 use pando_session::retryable::Kind;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let UpdateArgs { ns, write, updates } = UpdateArgs::parse(&req, check_writable)?;
     server.before_write(ctx).await?;
-    let series = server.series_to_write(&ns, write.by_buckets)?;
-    let checked = server.uuid_of_write(write.collection_uuid.is_some(), "update", &req, &ns, series.as_ref());
+    let series = server.access.series_to_write(&ns, write.by_buckets)?;
+    let checked =
+        server.access.uuid_of_write(write.collection_uuid.is_some(), "update", &req, &ns, series.as_ref());
     let mut retry = Retry::begin(server, ctx, req.body).await?;
     let mut out = WriteTotals { n_modified: Some(0), ..WriteTotals::default() };
     for (i, s) in updates.iter().enumerate() {

@@ -1,9 +1,8 @@
 //! `validate`: are a collection and its indexes what they claim to be?
 
 use super::prelude::*;
-use crate::by_ctx::ByCtx;
+use pando_access::Extent;
 use pando_base::Term;
-use pando_catalog::Extent;
 use pando_request::ValidateArgs;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
@@ -17,10 +16,10 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         _ => Extent::Latest,
     };
     let office = takes_writes(server);
-    let report = server.catalog.validate(&ns, how, &ByCtx(ctx)).await?;
+    let report = server.access.validate(ctx, &ns, how).await?;
     // Where entries of another member were applied meanwhile the two counts are not of one moment.
     if how == Extent::Latest && office.is_some() && takes_writes(server) == office {
-        server.catalog.mend_count(&report);
+        server.maintenance.mend_count(&report);
     }
     let mut r = Reply::with_capacity(1024);
     report.append_to(&mut r.body, &ns);

@@ -16,10 +16,10 @@ pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<
         && api.get("version").and_then(|v| v.as_str()) == Some("1");
     let mut unfit = Vec::new();
     if strict {
-        let snapshot = server.catalog.snapshot();
-        let databases = db.map_or_else(|| snapshot.databases(), |db| vec![db.to_owned()]);
+        let definitions = server.access.definitions();
+        let databases = db.map_or_else(|| definitions.databases(), |db| vec![db.to_owned()]);
         for db in databases {
-            for coll in snapshot.collections(&db) {
+            for coll in definitions.collections(&db) {
                 if only.is_some_and(|only| only != coll.ns.coll()) {
                     continue;
                 }
@@ -27,7 +27,7 @@ pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<
                     coll.ready_indexes().iter().filter(|i| i.spec.sparse || i.spec.kind == IndexKind::Text);
                 unfit.extend(names.map(|i| (coll.ns.clone(), i.name().to_owned())));
             }
-            for view in snapshot.views(&db) {
+            for view in definitions.views(&db) {
                 if only.is_none_or(|only| only == view.ns.coll()) {
                     crate::aggregation::check_stable_pipeline(&view.pipeline)?;
                 }

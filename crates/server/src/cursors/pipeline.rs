@@ -5,8 +5,8 @@ use crate::aggregation::foreign_collections::ForeignCollections;
 use crate::cursors::batch::Batch;
 use crate::cursors::body::More;
 use crate::cursors::query::{STEPS_PER_TURN, Scan, in_plan};
-use crate::transaction::conflicts::Undecided;
 use bytes::Bytes;
+use pando_access::transaction::conflicts::Undecided;
 use pando_base::{Error, ErrorCode, Result, Timestamp};
 use pando_bson::{DocBuf, RawDoc};
 use pando_command::OpCtx;
@@ -109,7 +109,7 @@ impl PipelineCursor {
     ) -> Result<More> {
         if source.is_none() {
             let wait = self.must_be_decided(server, ctx)?;
-            server.past_prepared(ctx, wait).await?;
+            server.access.past_prepared(ctx, wait).await?;
         }
         let mut turn = self.begin(server, ctx, source)?;
         while !batch.is_full() {

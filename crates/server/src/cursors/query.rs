@@ -4,11 +4,12 @@ use crate::Server;
 use crate::cursors::batch::Batch;
 use crate::cursors::body::{CursorBody, More};
 use crate::statistics::plan_use;
-use crate::transaction::conflicts::{Undecided, on_prepared};
 use bytes::Bytes;
+use pando_access::open_txn;
+use pando_access::transaction::conflicts::{Undecided, on_prepared};
+use pando_access::{Acquisition, Collection, CollectionScan, Reading};
 use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp};
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
-use pando_catalog::{Collection, TableSource};
 use pando_command::{OpCtx, Param, ReadLevel};
 use pando_query::exec::{Executor, Fed, OutRow, Quota, Resources, Step};
 use pando_query::matcher::Matcher;
@@ -43,14 +44,10 @@ pub(crate) enum ReadPoint {
 
 /// A plan being run on a collection, over any number of batches.
 pub(crate) struct Scan {
-    pub(crate) coll: Arc<Collection>,
+    coll: CollectionScan,
     pub(crate) point: ReadPoint,
     pub(crate) exec: Executor,
     noted: bool,
-    /// What its batches do about prepared transactions.
-    on_prepared: OnPrepared,
-    /// Of a collection without rows: all batches read what it held when the scan was opened.
-    table: Option<TableSource>,
 }
 
 /// The state of a query between batches.
@@ -80,6 +77,10 @@ impl Server {
         !ctx.in_txn()
             && matches!(level, ReadLevel::Local | ReadLevel::Available)
             && on_prepared(&ctx.read_concern) == OnPrepared::Ignore
+    }
+    /// What a name means to this operation.
+    pub(crate) fn read(&self, ctx: &OpCtx, ns: &Namespace) -> Result<Reading> {
+        self.access.read(ctx, ns, self.read_at(self.read_point(ctx)))
     }
     pub(crate) fn read_point(&self, ctx: &OpCtx) -> ReadPoint {
         if ctx.in_txn() {
@@ -149,7 +150,7 @@ impl Server {
     pub(crate) fn open_query(
         &self,
         ctx: &OpCtx,
-        coll: &Arc<Collection>,
+        coll: &Acquisition,
         args: &FindArgs<'_>,
     ) -> Result<(CursorBody, Box<dyn Source>)> {
         let query = self.parse_find(ctx, &coll.ns, Some(coll), args)?;
@@ -162,31 +163,25 @@ impl Server {
     pub(crate) fn open_scan(
         &self,
         ctx: &OpCtx,
-        coll: &Arc<Collection>,
+        coll: &Acquisition,
         query: Query,
         allow_disk_use: Option<bool>,
     ) -> Result<(Scan, Box<dyn Source>)> {
-        self.check_oplog_readable(coll)?;
         let point = self.read_point(ctx);
-        let table = TableSource::of(coll);
-        let source = match &table {
-            Some(table) => Box::new(table.clone()),
-            None => self.open_source(ctx, coll, point)?,
-        };
+        let (coll, source) = self.access.scan(ctx, coll, self.read_at(point))?;
         let exec = Executor::new(query, &*source, self.resources(allow_disk_use))?;
-        let on_prepared = on_prepared(&ctx.read_concern);
-        Ok((Scan { coll: coll.clone(), point, exec, noted: false, on_prepared, table }, source))
+        Ok((Scan { coll, point, exec, noted: false }, source))
     }
     /// How many documents a find with these arguments would return.
     pub(crate) async fn count_matching(
         &self,
         ctx: &OpCtx,
-        coll: &Arc<Collection>,
+        coll: &Acquisition,
         args: &FindArgs<'_>,
     ) -> Result<u64> {
         let mut query = self.parse_find(ctx, &coll.ns, Some(coll), args)?;
         query.kind = QueryKind::Count;
-        let mut source = self.open_source(ctx, coll, self.read_point(ctx))?;
+        let mut source = self.access.source(ctx, coll, self.read_at(self.read_point(ctx)))?;
         let mut exec = Executor::new(query, &*source, self.resources(None))?;
         let mut n = 0;
         loop {
@@ -203,12 +198,12 @@ impl Server {
     pub(crate) async fn each_found(
         &self,
         ctx: &OpCtx,
-        coll: &Arc<Collection>,
+        coll: &Acquisition,
         args: &FindArgs<'_>,
         mut each: impl FnMut(&RawDoc) -> Result<bool> + Send,
     ) -> Result<()> {
         let query = self.parse_find(ctx, &coll.ns, Some(coll), args)?;
-        let mut source = self.open_source(ctx, coll, self.read_point(ctx))?;
+        let mut source = self.access.source(ctx, coll, self.read_at(self.read_point(ctx)))?;
         let mut exec = Executor::new(query, &*source, self.resources(None))?;
         loop {
             match exec.next(&mut *source, &mut Quota::new(STEPS_PER_TURN))? {
@@ -259,25 +254,21 @@ impl Scan {
     /// Before a batch that goes on, what was prepared up to here must be decided: rows behind it could not be told from
     /// those it has passed.
     pub(crate) fn must_be_decided(&self, server: &Server, ctx: &OpCtx) -> Result<Option<Undecided>> {
-        let upto = match server.open_txn(ctx) {
+        let upto = match open_txn(ctx) {
             Some(open) => open.with(|unit| Ok(unit.txn().read_ts()))?,
-            None if self.on_prepared == OnPrepared::Ignore => return Ok(None),
+            None if self.coll.on_prepared() == OnPrepared::Ignore => return Ok(None),
             None => self.at_cluster_time().unwrap_or_else(|| server.storage.log().clock()),
         };
-        Ok(Some((self.coll.clone(), upto)))
+        Ok(Some((self.coll.acquisition().collection().clone(), upto)))
     }
     /// What to read from now; 175 when the collection is not what the plan was made for.
     pub(crate) fn reopen(&self, server: &Server, ctx: &OpCtx) -> Result<Box<dyn Source>> {
-        if !ctx.in_txn() {
-            plan_use::still_valid(&server.catalog, &self.coll, self.exec.plan())?;
+        if !ctx.in_txn()
+            && let Some(now) = server.access.changed_since(self.coll.acquisition())?
+        {
+            plan_use::check_indexes(self.coll.acquisition(), &now, self.exec.plan())?;
         }
-        if let Some(table) = &self.table {
-            return Ok(Box::new(table.clone()));
-        }
-        if ctx.in_txn() {
-            return server.open_source(ctx, &self.coll, self.point);
-        }
-        server.catalog.open_source_with(&self.coll, server.read_at(self.point), self.on_prepared)
+        server.access.rescan(ctx, &self.coll, server.read_at(self.point))
     }
     /// Lets others run; a snapshot that has become old is exchanged for a new one.
     pub(crate) async fn pause(
@@ -292,7 +283,7 @@ impl Scan {
         if now.saturating_sub(*opened) > Duration::from_secs(pando_base::limits::SNAPSHOT_AGE_SECS_MAX) {
             self.exec.save();
             let wait = self.must_be_decided(server, ctx)?;
-            server.past_prepared(ctx, wait).await?;
+            server.access.past_prepared(ctx, wait).await?;
             *source = self.reopen(server, ctx)?;
             *opened = now;
         }
@@ -302,7 +293,7 @@ impl Scan {
     pub(crate) fn end_batch(&mut self, server: &Server, ctx: &OpCtx, goes_on: bool) {
         if !self.noted && self.exec.plan().is_some() {
             self.noted = true;
-            server.note_plan(ctx, &self.exec, &self.coll);
+            server.note_plan(ctx, &self.exec, self.coll.acquisition());
         }
         if goes_on {
             self.exec.save();
@@ -344,7 +335,7 @@ impl QueryCursor {
             Some(source) => source,
             None => {
                 let wait = self.scan.must_be_decided(server, ctx)?;
-                server.past_prepared(ctx, wait).await?;
+                server.access.past_prepared(ctx, wait).await?;
                 self.scan.reopen(server, ctx)?
             }
         };

@@ -1,9 +1,9 @@
 //! The evaluation context of one operation: collation, `let`, `$$NOW`, randomness.
 
 use crate::Server;
+use pando_access::{Collection, View};
 use pando_base::Result;
 use pando_bson::{ElementType, RawDoc};
-use pando_catalog::{Collection, View};
 use pando_command::OpCtx;
 use pando_env::Rng;
 use pando_query::collation::Collation;

@@ -7,9 +7,9 @@ use crate::Server;
 use crate::commands::distinct;
 use crate::config::{GIT_VERSION, VERSION};
 use crate::cursors::query::STEPS_PER_TURN;
+use pando_access::{Acquisition, Collection};
 use pando_base::{Error, Result, Timestamp};
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
-use pando_catalog::Collection;
 use pando_command::{OpCtx, Param};
 use pando_query::exec::{Executor, Quota, Step};
 use pando_query::plan::explain::{Top, execution_stats, query_planner};
@@ -76,7 +76,7 @@ impl Server {
     pub(crate) async fn explain_query(
         &self,
         ctx: &OpCtx,
-        coll: Option<&Arc<Collection>>,
+        coll: Option<&Acquisition>,
         mut query: Query,
         work: Work,
         verbosity: Verbosity,
@@ -92,7 +92,7 @@ impl Server {
             most = query.limit.take().filter(|n| *n > 0).map_or(u64::MAX, |n| n.saturating_add(skip));
         }
         let mut source: Box<dyn Source> = match coll {
-            Some(coll) => self.open_source(ctx, coll, self.read_point(ctx))?,
+            Some(coll) => self.access.source(ctx, coll, self.read_at(self.read_point(ctx)))?,
             None => Box::new(Nothing(Arc::default())),
         };
         let mut exec = match (&work, coll) {

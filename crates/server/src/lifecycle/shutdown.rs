@@ -44,7 +44,7 @@ impl Server {
         if let Some(c) = self.replication.coordinator.get() {
             c.shut_down();
         }
-        self.catalog.gate().close();
+        self.maintenance.gate().close();
         self.instance.begin_shutdown();
         self.abort_open_transactions();
         let deadline = self.env.clock.mono() + DRAIN_LIMIT;
@@ -60,7 +60,7 @@ impl Server {
             self.env.clock.sleep(Duration::from_millis(10)).await;
         }
         self.replication.stop_data_path().await?;
-        self.catalog.end_builds("the server shuts down").await;
+        self.maintenance.end_builds("the server shuts down").await;
         self.cursors.kill_where(self.env.clock.mono(), |_| true);
         self.lifecycle.stop_tasks();
         if let Some(why) = self.lifecycle.fatal_error() {
@@ -82,7 +82,7 @@ impl Server {
 
     /// For crash tests: background work stops at once and nothing more is written.
     pub fn abandon(&self) {
-        self.catalog.abandon_builds("the server stops");
+        self.maintenance.abandon_builds("the server stops");
         self.instance.begin_shutdown();
         self.lifecycle.stop_tasks();
     }

@@ -2,16 +2,18 @@
 
 use crate::cursors::spill::Spills;
 use crate::lifecycle::{Lifecycle, tasks};
+use crate::object_id::new_object_id;
 use crate::replication::Replication;
 use crate::settings::Settings;
 use crate::settings::feature_version_guard::FeatureVersionGuard;
 use crate::statistics::Statistics;
 use crate::{Config, Server};
-use pando_access::InternalCollections;
+use pando_access::{Access, Maintenance, OpenOptions};
 use pando_base::Result;
-use pando_catalog::{Catalog, OpenOptions};
 use pando_command::Instance;
 use pando_env::{Component, Env};
+use pando_repl::Repl;
+use pando_repl::topology::MemberState;
 use pando_session::{Cursors, Sessions};
 use pando_storage::{Storage, staging};
 use std::sync::Arc;
@@ -34,21 +36,12 @@ impl Server {
         let storage = Storage::open(env.clone(), config.storage.clone())?;
         // Until it is known which transactions are prepared.
         storage.hold_log(replicated);
-        let catalog = Catalog::open(env.clone(), storage.clone(), OpenOptions { replset: replicated })?;
+        let repl = Arc::new(Repl::new(config.repl_set.clone(), new_object_id(&env)));
+        let access = open_access(&env, &storage, &repl, replicated)?;
+        let maintenance = access.maintenance();
         let spills = Spills::open(&env)?;
-        let (points, rng) = (instance.clone(), env.rng.clone());
-        catalog.hold_builds_while(move || {
-            let at = |name: &str| points.fail_points.get(name).and_then(|p| p.check(&*rng, |_| true));
-            if let Some(data) = at("failIndexBuildWithError") {
-                let code = data.get("error").and_then(|v| v.as_i64()).unwrap_or_default() as i32;
-                return Err(pando_base::Error::new(
-                    pando_base::ErrorCode(code),
-                    "the fail point 'failIndexBuildWithError' is on",
-                ));
-            }
-            Ok(at("hangAfterStartingIndexBuild").is_some())
-        });
-        let internal = InternalCollections::new(catalog.clone());
+        hold_builds(&maintenance, &instance);
+        let internal = access.internal_collections();
         let settings = Arc::new(Settings::new(
             env.clone(),
             instance.clone(),
@@ -56,16 +49,17 @@ impl Server {
             internal.clone(),
             retention,
         ));
-        let statistics = Statistics::new(catalog.clone());
+        let statistics = Statistics::new(access.clone());
         let lifecycle = Arc::new(Lifecycle::new(env.clone(), instance.clone()));
         let config = Arc::new(config);
         let replication = Replication::new(
             config.clone(),
             instance.clone(),
             storage.clone(),
-            catalog.clone(),
+            maintenance.clone(),
             internal.clone(),
             lifecycle.clone(),
+            repl,
         );
         let server = Arc::new(Server {
             env,
@@ -74,7 +68,8 @@ impl Server {
             registry: crate::commands::registry(),
             storage,
             internal,
-            catalog,
+            access,
+            maintenance,
             replication,
             cursors: Cursors::default(),
             sessions: Sessions::default(),
@@ -95,25 +90,48 @@ impl Server {
             spills,
         });
         server.register_metrics();
-        server.catalog.add_observer(Arc::new(FeatureVersionGuard(Arc::downgrade(&server.settings))));
-        server.catalog.add_observer(Arc::new(server.settings.user_writes.clone()));
+        server.maintenance.add_observer(Arc::new(FeatureVersionGuard(Arc::downgrade(&server.settings))));
+        server.maintenance.add_observer(Arc::new(server.settings.user_writes.clone()));
         if replicated {
-            server.catalog.judge_builds();
+            server.maintenance.judge_builds();
             server.show_tables()?;
         }
         tasks::spawn_all(&server);
         let stepped_up = server.replication.stepped_up.version();
         server.replication.take_back_identity().await?;
         server.take_place().await?;
-        if server.catalog.gate().is_read_only() {
+        if server.maintenance.gate().is_read_only() {
             return Ok(server);
         }
         if !replicated {
-            server.catalog.drop_temp_collections().await?;
-            server.catalog.resume_builds().await?;
+            server.maintenance.drop_temp_collections().await?;
+            server.maintenance.resume_builds().await?;
         } else if server.replication.member.is_alone() {
             server.replication.stepped_up.changed(stepped_up).await;
         }
         Ok(server)
     }
+}
+
+/// The log is open to reads unless this member cuts it or has not taken it up yet.
+fn open_access(env: &Env, storage: &Storage, repl: &Arc<Repl>, replset: bool) -> Result<Access> {
+    let role = repl.clone();
+    let readable = move || !matches!(role.state().member, MemberState::Rollback | MemberState::Startup);
+    Access::open(env.clone(), storage.clone(), OpenOptions { replset }, readable)
+}
+
+/// Fail points on index builds.
+fn hold_builds(maintenance: &Maintenance, instance: &Arc<Instance>) {
+    let (points, rng) = (instance.clone(), instance.env.rng.clone());
+    maintenance.hold_builds_while(move || {
+        let at = |name: &str| points.fail_points.get(name).and_then(|p| p.check(&*rng, |_| true));
+        if let Some(data) = at("failIndexBuildWithError") {
+            let code = data.get("error").and_then(|v| v.as_i64()).unwrap_or_default() as i32;
+            return Err(pando_base::Error::new(
+                pando_base::ErrorCode(code),
+                "the fail point 'failIndexBuildWithError' is on",
+            ));
+        }
+        Ok(at("hangAfterStartingIndexBuild").is_some())
+    });
 }

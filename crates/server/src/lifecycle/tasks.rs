@@ -113,8 +113,8 @@ impl Server {
             self.keep_sessions().await?;
         }
         self.keep_recent_oplog()?;
-        let catalog = self.catalog.clone();
-        let done = self.env.offload(move || catalog.checkpoint()).await;
+        let maintenance = self.maintenance.clone();
+        let done = self.env.offload(move || maintenance.checkpoint()).await;
         done.unwrap_or_else(|| Err(pando_base::Error::internal("the checkpoint failed")))
     }
     /// What was replayed is stable.
@@ -129,7 +129,7 @@ impl Server {
         let ms = i64::try_from(self.settings.oplog_retention_ms.load(Relaxed)).unwrap_or(i64::MAX);
         let oldest = self.env.clock.wall_ms().saturating_sub(ms).max(0) / 1000;
         let retained = (ms > 0).then(|| Timestamp::new(oldest as u32, 0));
-        let sessions = self.catalog.sessions_upto()?.map(|upto| upto.ts);
+        let sessions = self.maintenance.sessions_upto()?.map(|upto| upto.ts);
         self.storage.log().set_keep_from(retained.into_iter().chain(sessions).min());
         Ok(())
     }

@@ -3,8 +3,8 @@
 
 use super::Replication;
 use super::cluster_clock::ClusterTime;
+use pando_access::Uninterrupted;
 use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp, limits};
-use pando_catalog::Uninterrupted;
 use pando_command::Param;
 use pando_command::cluster_time::{BYTES, Key, Keys, Signature};
 use pando_env::Component;

@@ -32,7 +32,7 @@ impl Replication {
     pub(crate) fn data_path_deps(&self) -> Result<Deps> {
         Ok(Deps {
             env: self.env.clone(),
-            catalog: self.catalog.clone(),
+            catalog: self.maintenance.catalog_of_data_path(),
             progress: self.progress.clone(),
             upper: self.coordinator()?.clone(),
             pool: self.data_pool.clone(),

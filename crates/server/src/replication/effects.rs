@@ -19,16 +19,16 @@ impl Server {
     /// At the start: whatever the disk says of this node's place in a set, and the coordinator on top of it.
     pub(crate) async fn take_place(self: &Arc<Self>) -> Result<()> {
         if !self.replication.member.is_replicated() {
-            self.catalog.set_term(-1);
+            self.maintenance.set_term(-1);
             self.replication.look_for_a_set()?;
             return self.settings.restore();
         }
-        self.catalog.gate().close();
+        self.maintenance.gate().close();
         self.replication.look_at_min_valid()?;
         let boot = self.replication.boot().await?;
         let fresh = boot.config.is_none();
         if let Some((config, Some(me))) = &boot.config {
-            self.catalog.set_makes_indexes(config.members[*me].build_indexes)?;
+            self.maintenance.set_makes_indexes(config.members[*me].build_indexes)?;
         }
         let alone = boot.config.as_ref().is_some_and(|(c, _)| c.members.len() == 1);
         self.replication.progress.reset(self.replication.top_of_log()?);
@@ -41,8 +41,8 @@ impl Server {
         services.hooks.startup_recovery_complete();
         if has_data {
             services.hooks.initial_data_available();
-            if !self.catalog.is_before_min_valid() {
-                self.catalog.resume_builds().await?;
+            if !self.maintenance.is_before_min_valid() {
+                self.maintenance.resume_builds().await?;
             }
         }
         let effects = Arc::new(ServerEffects(Arc::downgrade(self)));
@@ -98,7 +98,7 @@ impl Effects for ServerEffects {
             let mut at = None;
             if note == ConfigNote::Initiate {
                 server.replication.services().inspect(|s| s.hooks.initial_data_available());
-                server.catalog.set_term(-1);
+                server.maintenance.set_term(-1);
                 let op = server.replication.append_noop(&doc! { "msg": "initiating set" }.to_raw())?;
                 server.storage.log().wait_durable(op.ts).await?;
                 server.replication.progress.reset(server.replication.top_of_log()?);
@@ -107,7 +107,7 @@ impl Effects for ServerEffects {
             server.internal.replace_only(&config_ns(), &config.to_doc()).await?;
             server.replication.sync_local().await?;
             server.replication.check_own_goes_on()?;
-            if note == ConfigNote::Reconfig && server.catalog.gate().is_open() {
+            if note == ConfigNote::Reconfig && server.maintenance.gate().is_open() {
                 let doc = doc! { "msg": "Reconfig set", "version": config.version as i32 };
                 server.replication.write_noop_doc(&doc.to_raw())?;
             }
@@ -133,10 +133,10 @@ impl Effects for ServerEffects {
         let Ok(server) = self.server() else { return };
         let hooks = server.replication.services().map(|s| &s.hooks);
         if change.writable {
-            server.catalog.gate().open();
+            server.maintenance.gate().open();
             hooks.inspect(|h| h.step_up_complete(change.term));
-        } else if server.catalog.gate().is_open() {
-            server.catalog.gate().close();
+        } else if server.maintenance.gate().is_open() {
+            server.maintenance.gate().close();
             server.abort_open_transactions();
             server.replication.progress.take_over(&server.replication.own_positions());
         }
@@ -159,7 +159,8 @@ impl Effects for ServerEffects {
         if server.replication.rollbacks.is_running() {
             return Ok(false);
         }
-        Ok(server.replication.progress.written().op_time.is_null() || server.catalog.is_copy_unfinished()?)
+        Ok(server.replication.progress.written().op_time.is_null()
+            || server.maintenance.is_copy_unfinished()?)
     }
     fn initial_sync(&self) -> BoxFuture<'_, Result<Position>> {
         Box::pin(async move {
@@ -175,7 +176,7 @@ impl Effects for ServerEffects {
         Box::pin(async move {
             let server = self.server()?;
             server.replication.services().map_or(Ok(()), |s| s.hooks.step_up_begin(term))?;
-            server.catalog.set_term(term);
+            server.maintenance.set_term(term);
             let op = server.replication.append_noop(&doc! { "msg": "new primary" }.to_raw())?;
             let at = DataPosition { op_time: op, wall: server.env.clock.wall_ms() };
             server.replication.progress.take_over(&[at, at, server.replication.progress.durable()]);
@@ -194,7 +195,7 @@ impl Effects for ServerEffects {
         if let Ok(server) = self.server()
             && server.replication.member.is_primary()
         {
-            server.catalog.gate().open();
+            server.maintenance.gate().open();
         }
     }
 
@@ -265,9 +266,9 @@ impl Server {
         *self.replication.initial_sync.lock().unwrap_or_else(PoisonError::into_inner) = Some(sync.clone());
         let state = self.replication.member.state();
         if let Some(me) = state.config.as_ref().and_then(|c| c.members.get(state.self_index)) {
-            self.catalog.set_makes_indexes(me.build_indexes)?;
+            self.maintenance.set_makes_indexes(me.build_indexes)?;
         }
-        self.catalog.forget_prepared();
+        self.maintenance.forget_prepared();
         self.forget_sessions();
         let done = sync.run(&self.replication.data_path_deps()?).await;
         self.replication.initial_sync.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -288,7 +289,7 @@ impl Server {
         self.restore_prepared()?;
         let top = self.replication.top_of_log()?;
         self.replication.progress.reset(top);
-        self.catalog.resume_builds().await?;
+        self.maintenance.resume_builds().await?;
         self.replication.services().inspect(|s| s.hooks.initial_data_available());
         Ok(Position::new(top.op_time, top.wall))
     }

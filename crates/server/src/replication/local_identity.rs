@@ -28,11 +28,11 @@ impl Replication {
                 ),
             };
         }
-        let promised = self.catalog.promised()?;
+        let promised = self.maintenance.promised()?;
         b.doc("promised", |d| {
             d.timestamp("ts", promised.ts).i64("t", promised.t);
         });
-        b.bool("restored", self.catalog.is_restored()?);
+        b.bool("restored", self.maintenance.is_restored()?);
         Ok(b.finish())
     }
 
@@ -52,7 +52,7 @@ impl Replication {
             };
         // Kept by an earlier version: it knew of no backups.
         let restored = own.get("restored").is_some_and(|v| v.is_truthy());
-        self.catalog.take_over_copy(promised, restored)?;
+        self.maintenance.take_over_copy(promised, restored)?;
         self.sync_local().await?;
         staging::forget_kept(&*self.env.disk)
     }

@@ -38,7 +38,7 @@ impl Replication {
         if self.instance.params.bool(Param::recoverFromOplogAsStandalone) {
             let text = "Read-only, because of the parameter recoverFromOplogAsStandalone";
             log.warn(Component::Repl, 21558, text, |_| {});
-            self.catalog.gate().make_read_only();
+            self.maintenance.gate().make_read_only();
         }
         Ok(())
     }

@@ -26,9 +26,9 @@ impl Replication {
     /// After a rollback that fetched documents the log may reach far enough already.
     pub(super) fn look_at_min_valid(&self) -> Result<()> {
         let top = self.top_of_log()?.op_time;
-        match self.catalog.min_valid()? {
-            Some(mark) if top >= mark.at && !self.catalog.reach_min_valid()? => {
-                self.catalog.give_up_data(top)
+        match self.maintenance.min_valid()? {
+            Some(mark) if top >= mark.at && !self.maintenance.reach_min_valid()? => {
+                self.maintenance.give_up_data(top)
             }
             _ => Ok(()),
         }
@@ -47,7 +47,7 @@ impl Replication {
             }
         };
         let at = Position::new(top.op_time, top.wall);
-        let state = if at.op.is_null() || self.catalog.is_copy_unfinished()? {
+        let state = if at.op.is_null() || self.maintenance.is_copy_unfinished()? {
             MemberState::Startup2
         } else {
             self.follower_state()
@@ -55,12 +55,12 @@ impl Replication {
         let params = pando_repl::params::of(&self.instance.params);
         let promised = match &config {
             // Nobody else could have been voted for, or hold what this member held.
-            Some((config, _)) if config.members.len() == 1 => self.catalog.promised()?,
-            _ if self.catalog.is_restored()? => {
+            Some((config, _)) if config.members.len() == 1 => self.maintenance.promised()?,
+            _ if self.maintenance.is_restored()? => {
                 self.restored.store(true, SeqCst);
                 OpTime::new(Timestamp::MAX, i64::MAX)
             }
-            _ => self.catalog.promised()?,
+            _ => self.maintenance.promised()?,
         };
         Ok(Boot {
             set_name,
@@ -171,12 +171,12 @@ impl Replication {
         self.write_noop_doc(&o.finish())
     }
     pub(crate) fn write_noop_doc(&self, o: &RawDoc) -> Result<OpTime> {
-        let _entered = self.catalog.gate().enter()?;
+        let _entered = self.maintenance.gate().enter()?;
         self.append_noop(o)
     }
     /// For a node that is about to open the gate.
     pub(super) fn append_noop(&self, o: &RawDoc) -> Result<OpTime> {
-        let term = self.catalog.term();
+        let term = self.maintenance.term();
         let mut txn = self.storage.begin(ReadAt::Latest)?;
         let slot = self.storage.log().reserve_one();
         let entry = Entry {

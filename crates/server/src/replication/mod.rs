@@ -36,12 +36,10 @@ mod transitions;
 
 use crate::Config;
 use crate::lifecycle::Lifecycle;
-use crate::object_id::new_object_id;
 use cluster_clock::ClusterClock;
 use cluster_time_keys::ClusterTimeKeys;
 use member_door::MemberDoor;
-use pando_access::InternalCollections;
-use pando_catalog::Catalog;
+use pando_access::{InternalCollections, Maintenance};
 use pando_command::Instance;
 use pando_env::Env;
 use pando_env::sync::Notify;
@@ -65,7 +63,7 @@ pub struct Replication {
     config: Arc<Config>,
     instance: Arc<Instance>,
     storage: Storage,
-    catalog: Catalog,
+    maintenance: Maintenance,
     internal: InternalCollections,
     lifecycle: Arc<Lifecycle>,
     /// May this node write, be read, what does `hello` say.
@@ -101,12 +99,12 @@ impl Replication {
         config: Arc<Config>,
         instance: Arc<Instance>,
         storage: Storage,
-        catalog: Catalog,
+        maintenance: Maintenance,
         internal: InternalCollections,
         lifecycle: Arc<Lifecycle>,
+        member: Arc<Repl>,
     ) -> Arc<Replication> {
         let env = instance.env.clone();
-        let member = Repl::new(config.repl_set.clone(), new_object_id(&env));
         let data_pool = pando_rpc::Pool::new(env.clone(), pando_rpc::Options::default());
         let (clock, peers) = ClusterClock::with_pool(&env);
         let replication = Arc::new(Replication {
@@ -114,10 +112,10 @@ impl Replication {
             config,
             instance,
             storage,
-            catalog,
+            maintenance,
             internal,
             lifecycle,
-            member: Arc::new(member),
+            member,
             progress: Arc::default(),
             coordinator: OnceLock::new(),
             services: OnceLock::new(),

@@ -18,7 +18,7 @@ impl Replication {
         if self.is_following() {
             return self.progress.applied().op_time;
         }
-        OpTime::new(self.storage.log().visible(), self.catalog.term())
+        OpTime::new(self.storage.log().visible(), self.maintenance.term())
     }
     /// The majority commit point, as far as it can be read here. With one member, what is durable is committed.
     pub(crate) fn committed(&self) -> Timestamp {
@@ -98,7 +98,7 @@ impl Replication {
         let wall = |t: Timestamp| i64::from(t.secs()) * 1000;
         // What own entries carry: the set's term may have moved on under a primary that steps down just now, and an
         // entry must not be taken for one of a later term.
-        let term = self.catalog.term();
+        let term = self.maintenance.term();
         let log = self.storage.log();
         let applied = log.visible();
         // Not `durable()`: a place that was reserved and given back names no entry, and no log could be found to hold it.

@@ -31,7 +31,7 @@ impl Replication {
                 .replace_only(&crate::replication::membership::election_ns(), &vote.to_raw())
                 .await?;
         }
-        self.catalog.end_restored()?;
+        self.maintenance.end_restored()?;
         self.sync_local().await?;
         self.restored.store(false, SeqCst);
         coordinator.tell(Event::CaughtUp { term });

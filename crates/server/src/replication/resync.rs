@@ -97,7 +97,7 @@ impl Server {
         }
         self.replication.stop_data_path().await?;
         self.quiet_down().await;
-        self.catalog.end_builds("the node copies the set's data again").await;
+        self.maintenance.end_builds("the node copies the set's data again").await;
         self.quiet_down().await;
         let promised = match why {
             Some(WhyCopyAgain::Parted { before }) => self.replication.newest_not_after(before)?,

@@ -16,10 +16,10 @@
 
 use super::Replication;
 use crate::Server;
+use pando_access::observer::RolledBack;
 use pando_base::mutants::{Mutant as Planted, broken as planted};
 use pando_base::{Error, ErrorCode, Millis, Namespace, OpTime, Result, Timestamp, limits};
 use pando_bson::{Value, doc};
-use pando_catalog::observer::RolledBack;
 use pando_command::Param;
 use pando_env::Component;
 use pando_metrics::{Collector, Counter, Source, Value as MetricValue};
@@ -205,7 +205,7 @@ impl Replication {
     }
     /// Of a member that follows: nobody reads data that is not of one time.
     pub(crate) fn follower_state(&self) -> MemberState {
-        if self.catalog.is_before_min_valid() { MemberState::Recovering } else { MemberState::Secondary }
+        if self.maintenance.is_before_min_valid() { MemberState::Recovering } else { MemberState::Secondary }
     }
 
     fn way_back(&self, point: &CommonPoint) -> Result<Way> {
@@ -216,11 +216,11 @@ impl Replication {
             top: undone.newest.map_or(point.at.op_time, |newest| newest.op_time),
             committed: self.progress.committed().op_time,
             stable: self.storage.stable(),
-            began: self.catalog.initial_data()?,
+            began: self.maintenance.initial_data()?,
             majority_reads: self.config.majority_reads,
             force_refetch: self.instance.params.bool(Param::forceRollbackViaRefetch),
-            uneven: self.catalog.is_before_min_valid(),
-            definitions_known: self.catalog.remembers_definitions(point.at.op_time.ts)?,
+            uneven: self.maintenance.is_before_min_valid(),
+            definitions_known: self.maintenance.remembers_definitions(point.at.op_time.ts)?,
             unfetchable,
             spans_secs: undone.spans_ms() / 1000,
             limit_secs: self.instance.params.int(Param::rollbackTimeLimitSecs),
@@ -365,7 +365,7 @@ impl Server {
         };
         let rbid = self.replication.count_rollback(common).await?;
         self.lifecycle.hold("rollbackHangAfterIncrementingRollbackId").await;
-        self.catalog.end_builds("the node rolls back").await;
+        self.maintenance.end_builds("the node rolls back").await;
         let undone = Arc::new(point.undone);
         let kept = if self.instance.params.bool(Param::createRollbackDataFiles) {
             self.replication.keep_undone_documents(common.ts).await?
@@ -382,13 +382,13 @@ impl Server {
             hooks.taken_back();
             return Ok(Done::Emptied(common));
         }
-        self.catalog.forget_prepared();
-        let catalog = self.catalog.clone();
+        self.maintenance.forget_prepared();
+        let maintenance = self.maintenance.clone();
         let redone = self.env.offload(move || match fetched {
             Some(f) => {
-                catalog.roll_back_fetched(common.ts, f.min_valid).map(|()| Redone::Fetched(f.documents))
+                maintenance.roll_back_fetched(common.ts, f.min_valid).map(|()| Redone::Fetched(f.documents))
             }
-            None => catalog.roll_back(common.ts).map(Redone::Replayed),
+            None => maintenance.roll_back(common.ts).map(Redone::Replayed),
         });
         let redone = redone.await.unwrap_or_else(|| Err(Error::internal("the rollback panicked")))?;
         self.lifecycle.hold("rollbackHangAfterRecoveringToStable").await;
@@ -397,8 +397,8 @@ impl Server {
             self.restore_retryable_writes()?;
         }
         self.restore_prepared()?;
-        if !self.catalog.is_before_min_valid() {
-            self.catalog.resume_builds().await?;
+        if !self.maintenance.is_before_min_valid() {
+            self.maintenance.resume_builds().await?;
         }
         self.replication.progress.reset(point.at);
         self.tell_observers(common, &undone);
@@ -437,7 +437,7 @@ impl Server {
         Ok(())
     }
     fn tell_observers(&self, to: OpTime, undone: &Undone) {
-        self.catalog.tell_rolled_back(&RolledBack {
+        self.maintenance.tell_rolled_back(&RolledBack {
             to,
             namespaces: &undone.namespaces,
             ids: &undone.ids,
@@ -449,9 +449,9 @@ impl Server {
     }
     /// This member holds nothing any more. Others may count on its entries up to `promised`.
     pub(crate) async fn empty(&self, promised: OpTime) -> Result<()> {
-        self.catalog.forget_prepared();
-        let catalog = self.catalog.clone();
-        let emptied = self.env.offload(move || catalog.give_up_data(promised)).await;
+        self.maintenance.forget_prepared();
+        let maintenance = self.maintenance.clone();
+        let emptied = self.env.offload(move || maintenance.give_up_data(promised)).await;
         emptied.unwrap_or_else(|| Err(Error::internal("emptying this member panicked")))?;
         self.retryable.clear();
         self.replication.progress.reset(DataPosition::NULL);

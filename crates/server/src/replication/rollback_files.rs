@@ -5,13 +5,13 @@
 //! rolls back again.
 
 use super::Replication;
+use pando_access::{Collection, Maintenance};
 use pando_base::{Error, Result, Timestamp, Uuid, limits};
 use pando_bson::RawDoc;
-use pando_catalog::{Catalog, Collection, find_by_id};
 use pando_env::{Component, Disk, Env};
 use pando_query::date;
 use pando_repl::data::touched::Touched;
-use pando_storage::ReadAt;
+use pando_storage::Storage;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -22,7 +22,8 @@ impl Replication {
     pub(crate) async fn keep_undone_documents(&self, common: Timestamp) -> Result<u64> {
         let files = Files {
             env: self.env.clone(),
-            catalog: self.catalog.clone(),
+            maintenance: self.maintenance.clone(),
+            storage: self.storage.clone(),
             next: self.rollbacks.files.clone(),
             open: None,
             documents: 0,
@@ -34,7 +35,8 @@ impl Replication {
 
 struct Files {
     env: Env,
-    catalog: Catalog,
+    maintenance: Maintenance,
+    storage: Storage,
     /// Number of the next file of this process.
     next: Arc<AtomicU64>,
     open: Option<Open>,
@@ -52,7 +54,7 @@ struct Open {
 
 impl Files {
     fn write_all(mut self, common: Timestamp) -> Result<u64> {
-        let mut touched = Touched::new(self.catalog.storage().log(), common, false);
+        let mut touched = Touched::new(self.storage.log(), common, false);
         let mut write_all = || -> Result<u64> {
             while let Some(some) = touched.next()? {
                 some.iter().try_for_each(|(uuid, id)| self.write(*uuid, id))?;
@@ -72,16 +74,15 @@ impl Files {
     fn write(&mut self, uuid: Uuid, id: &[u8]) -> Result<()> {
         if self.open.as_ref().is_none_or(|open| open.uuid != uuid) {
             self.finish()?;
-            let coll = self.catalog.lookup_uuid(uuid);
+            let coll = self.maintenance.collection_to_roll_back(uuid);
             if coll.is_none() {
                 self.tell_dropped(uuid);
             }
             self.open = Some(Open { uuid, coll, file: None, documents: 0 });
         }
         let Some(Open { coll: Some(coll), .. }) = &self.open else { return Ok(()) };
-        let txn = self.catalog.begin_read(ReadAt::Applied)?;
         // Deleted again by a later entry.
-        let Some((_, doc)) = find_by_id(&txn, coll, RawDoc::trusted(id))? else { return Ok(()) };
+        let Some(doc) = self.maintenance.applied_document(coll, RawDoc::trusted(id))? else { return Ok(()) };
         if self.open.as_ref().is_some_and(|open| open.file.is_none()) {
             let file = File::create(&*self.env.disk, self.new_path(uuid))?;
             if let Some(open) = &mut self.open {

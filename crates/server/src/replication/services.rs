@@ -73,12 +73,12 @@ impl ReplicaSetAware for Transactions {
     fn on_step_up_begin(&self, _: Term) -> Result<()> {
         let Some(server) = self.0.upgrade() else { return Ok(()) };
         server.retryable.abort_partial();
-        server.catalog.lock_prepared()
+        server.maintenance.lock_prepared()
     }
     /// Not while an attempt to step down may still fail: definitions must stand still on a primary.
     fn on_step_down(&self) {
         let Some(server) = self.0.upgrade() else { return };
-        server.catalog.yield_prepared();
+        server.maintenance.yield_prepared();
     }
 }
 
@@ -93,9 +93,9 @@ impl ReplicaSetAware for Housekeeping {
         let Some(server) = self.0.upgrade() else { return };
         server.env.clone().spawn("step-up", async move {
             let done = async {
-                server.catalog.drop_temp_collections().await?;
+                server.maintenance.drop_temp_collections().await?;
                 server.make_index_build_entries().await?;
-                server.catalog.resume_builds().await?;
+                server.maintenance.resume_builds().await?;
                 server.replication.make_cluster_time_keys().await
             };
             // Whoever steps down meanwhile leaves it to the next primary.

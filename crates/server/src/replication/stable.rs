@@ -30,7 +30,7 @@ impl Replication {
         let window = self.instance.params.int(Param::minSnapshotHistoryWindowInSeconds).max(0) as u32;
         let oldest = Timestamp::new(stable.secs().saturating_sub(window), 0);
         // Before the end of an initial sync, or of a rollback that fetched documents, the data was not of one time.
-        let began = self.catalog.initial_data().unwrap_or(Timestamp::ZERO);
+        let began = self.maintenance.initial_data().unwrap_or(Timestamp::ZERO);
         self.storage.set_oldest(oldest.max(began).max(self.storage.oldest()));
     }
 }

@@ -11,12 +11,12 @@
 //! needs no log from before its copy.
 
 use crate::Server;
+use pando_access::{KeptSessions, TransactionHistory};
 use pando_base::mutants::{Mutant as Planted, broken as planted};
 use pando_base::panics::poisoned;
 use pando_base::sync::Mutex;
 use pando_base::{Error, OpTime, Result, SessionId, Timestamp, limits};
 use pando_bson::{DocBuf, RawDoc};
-use pando_catalog::{KeptSessions, TransactionHistory};
 use pando_oplog::EntryView;
 use pando_session::retryable::{Kept, Mark};
 use std::collections::BTreeMap;
@@ -160,29 +160,30 @@ impl Server {
         self.store_sessions(self.retryable.collect(upto), Order::Whatever).await
     }
     async fn store_sessions(&self, kept: Kept, order: Order) -> Result<()> {
-        let (catalog, rows) = (self.catalog.clone(), self.session_rows.clone());
+        let (maintenance, storage) = (self.maintenance.clone(), self.storage.clone());
+        let rows = self.session_rows.clone();
         let done = self.env.offload(move || {
             let mut rows = rows.lock().unwrap_or_else(poisoned);
             // Two checkpoints at once: the log may have lost by now what came after the older of them.
-            let is_older = catalog.sessions_upto()?.is_some_and(|stored| stored > kept.upto);
+            let is_older = maintenance.sessions_upto()?.is_some_and(|stored| stored > kept.upto);
             if is_older && order == Order::OnlyForward {
                 return Ok(());
             }
             let known = match rows.take() {
                 Some(known) => known,
-                None => catalog.sessions_with_rows()?.into_iter().map(|id| (id, None)).collect(),
+                None => maintenance.sessions_with_rows()?.into_iter().map(|id| (id, None)).collect(),
             };
             let marks: BTreeMap<_, _> = kept.marks().map(|(id, mark)| (id, Some(mark))).collect();
             let gone = known.keys().copied().filter(|id| !marks.contains_key(id));
             let mut image_bytes = 0;
             let changed = kept.documents(|id| known.get(id) != marks.get(id), &mut image_bytes);
-            let written = catalog.keep_sessions(changed, gone);
+            let written = maintenance.keep_sessions(changed, gone);
             // After an error nobody knows which rows are there.
             written?;
-            if catalog.sessions_upto()? != Some(kept.upto) {
-                catalog.set_sessions_upto(kept.upto)?;
+            if maintenance.sessions_upto()? != Some(kept.upto) {
+                maintenance.set_sessions_upto(kept.upto)?;
             }
-            catalog.storage().sync_local()?;
+            storage.sync_local()?;
             *rows = Some(marks);
             Ok(())
         });
@@ -190,7 +191,7 @@ impl Server {
     }
     /// What was kept last, unless the log has gone another way since. With it, the point up to which it counts.
     pub(crate) fn kept_sessions(&self) -> Result<Option<(KeptSessions, OpTime)>> {
-        let Some(kept) = self.catalog.kept_sessions()? else { return Ok(None) };
+        let Some(kept) = self.maintenance.kept_sessions()? else { return Ok(None) };
         let mark = kept.end.unwrap_or(kept.upto);
         let found = self.storage.log().read(Bound::Included(mark.ts), false).next()?;
         // One entry in common means that all before it are the same.

@@ -6,9 +6,9 @@
 
 use crate::Server;
 use crate::transaction::lsid_doc;
+use pando_access::Uninterrupted;
 use pando_base::{Error, ErrorCode, Namespace, Result, limits};
 use pando_bson::{DocBuf, DocBuilder};
-use pando_catalog::Uninterrupted;
 use pando_command::{Param, SessionId};
 use pando_env::Component;
 use pando_metrics::{Collector, Counter, Gauge, Source, Value};
@@ -162,7 +162,7 @@ impl Server {
         });
         spec.str("name", "lsidTTLIndex");
         spec.i32("expireAfterSeconds", (minutes * 60) as i32);
-        self.catalog.create_indexes(&ns, &[&spec.finish()], &Uninterrupted).await?;
+        self.internal.ensure_index(&ns, &spec.finish()).await?;
         for some in changes.used.chunks(limits::INSERT_UNIT_DOCS_MAX) {
             let docs: Vec<DocBuf> = some.iter().map(|id| self.record_of(id)).collect();
             self.internal.put_all(&Uninterrupted, &ns, &docs).await?;
@@ -296,7 +296,8 @@ pub(crate) async fn run(server: Arc<Server>) {
         let unready = server.replication.member.is_replicated()
             && !server.replication.member.is_readable()
             && !server.replication.member.is_primary();
-        if off || unready || server.replication.is_member_alone() || server.catalog.gate().is_read_only() {
+        if off || unready || server.replication.is_member_alone() || server.maintenance.gate().is_read_only()
+        {
             continue;
         }
         if let Err(e) = server.refresh_sessions().await {

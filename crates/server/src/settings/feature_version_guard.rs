@@ -3,10 +3,10 @@
 
 use super::Settings;
 use super::feature_version::{FEATURE_VERSION, FeatureVersion};
+use pando_access::observer::{Deleted, Inserted, OpObserver, Updated};
+use pando_access::{Collection, WriteOp, WriteUnit};
 use pando_base::{Error, Result};
 use pando_bson::RawDoc;
-use pando_catalog::observer::{Deleted, Inserted, OpObserver, Updated};
-use pando_catalog::{Collection, WriteOp, WriteUnit};
 use std::sync::Weak;
 
 pub(crate) struct FeatureVersionGuard(pub(crate) Weak<Settings>);

@@ -11,14 +11,14 @@ pub(crate) mod profiling;
 pub(crate) mod rw_defaults;
 pub(crate) mod user_writes;
 
-use crate::by_ctx::ByCtx;
 use cluster_parameters::ClusterParameters;
 use feature_version::{FEATURE_VERSION, FeatureVersion};
+use pando_access::ByCtx;
 use pando_access::InternalCollections;
+use pando_access::Lock;
+use pando_access::Resource;
 use pando_base::{Namespace, Result};
 use pando_bson::{DocBuilder, Elem, RawDoc};
-use pando_catalog::Resource;
-use pando_catalog::lock::Lock;
 use pando_command::{Instance, OpCtx, Param};
 use pando_env::Env;
 use pando_storage::Storage;

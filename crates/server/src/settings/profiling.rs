@@ -3,10 +3,9 @@
 use super::Settings;
 use crate::lifecycle::{Lifecycle, either};
 use pando_access::InternalCollections;
+use pando_access::{Capped, CollectionOptions};
 use pando_base::{Error, ErrorCode, Namespace, Result, limits};
 use pando_bson::{DocBuf, RawDoc};
-use pando_catalog::CollectionOptions;
-use pando_catalog::options::Capped;
 use pando_env::sync::Notify;
 use pando_query::matcher::Matcher;
 use std::collections::{BTreeMap, VecDeque};

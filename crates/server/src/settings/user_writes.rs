@@ -5,10 +5,10 @@
 //! Members that apply what a primary did, and the server's own tasks, pass.
 
 use super::Settings;
+use pando_access::observer::{Defined, Deleted, Inserted, OpObserver, Updated};
+use pando_access::{Collection, WriteOp, WriteUnit};
 use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_bson::{DocBuf, RawDoc, Value, doc};
-use pando_catalog::observer::{Defined, Deleted, Inserted, OpObserver, Updated};
-use pando_catalog::{Collection, WriteOp, WriteUnit};
 use pando_command::OpCtx;
 use pando_env::op_locks;
 use std::sync::Arc;

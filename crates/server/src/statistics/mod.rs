@@ -4,27 +4,28 @@
 pub(crate) mod plan_use;
 pub(crate) mod top;
 
-use crate::{change_stream, transaction};
+use crate::change_stream;
+use pando_access::Access;
+use pando_access::transaction::metrics;
 use pando_base::Namespace;
-use pando_catalog::Catalog;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 use top::{Kind, Top};
 
 pub(crate) struct Statistics {
-    catalog: Catalog,
+    access: Access,
     pub(crate) top: Arc<Top>,
-    pub(crate) transactions: Arc<transaction::metrics::Metrics>,
+    pub(crate) transactions: Arc<metrics::Metrics>,
     pub(crate) change_streams: Arc<change_stream::Metrics>,
     /// `mapReduce` commands since the start.
     pub(crate) map_reduces: AtomicU64,
 }
 
 impl Statistics {
-    pub(crate) fn new(catalog: Catalog) -> Statistics {
+    pub(crate) fn new(access: Access) -> Statistics {
         Statistics {
-            catalog,
+            access,
             top: Arc::default(),
             transactions: Arc::default(),
             change_streams: Arc::default(),
@@ -33,6 +34,6 @@ impl Statistics {
     }
     /// Counts an operation on `ns`.
     pub(crate) fn time(&self, ns: &Namespace, kind: Kind, writes: bool, took: Duration) {
-        self.top.add(ns.as_str(), kind, writes, took, || self.catalog.snapshot().get(ns).is_some());
+        self.top.add(ns.as_str(), kind, writes, took, || self.access.definitions().named(ns).is_some());
     }
 }

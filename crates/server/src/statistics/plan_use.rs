@@ -1,11 +1,10 @@
 //! What the server does with a chosen plan besides running it: a summary for logs, counts per index, and whether
 //! it still fits the collection.
 
+use pando_access::Collection;
 use pando_base::{Error, ErrorCode, Result};
-use pando_catalog::{Catalog, Collection};
 use pando_query::plan::{IxScan, PlanNode};
 use std::fmt::Write as _;
-use std::sync::Arc;
 
 fn index_scans<'p>(plan: &'p PlanNode, visit: &mut dyn FnMut(&'p IxScan)) {
     match plan {
@@ -67,22 +66,8 @@ pub(crate) fn collection_scans(plan: &PlanNode) -> (u64, u64) {
     }
 }
 
-/// A cursor goes on only where its collection and the indexes of its plan are still what they were (175).
-pub(crate) fn still_valid(catalog: &Catalog, coll: &Arc<Collection>, plan: Option<&PlanNode>) -> Result<()> {
-    let killed = |text: String| Err(Error::new(ErrorCode::QueryPlanKilled, text));
-    let snapshot = catalog.snapshot();
-    if !coll.is_stored() {
-        return Ok(());
-    }
-    let Some(now) = snapshot.by_uuid(coll.uuid) else {
-        return killed(format!("collection dropped. UUID {}", coll.uuid));
-    };
-    if now.ns != coll.ns {
-        return killed(format!("collection renamed from '{}' to '{}'. UUID {}", coll.ns, now.ns, coll.uuid));
-    }
-    if Arc::ptr_eq(now, coll) {
-        return Ok(());
-    }
+/// A cursor goes on only where the indexes of its plan are still there (175).
+pub(crate) fn check_indexes(coll: &Collection, now: &Collection, plan: Option<&PlanNode>) -> Result<()> {
     let mut gone = None;
     if let Some(plan) = plan {
         index_scans(plan, &mut |s| {
@@ -94,7 +79,7 @@ pub(crate) fn still_valid(catalog: &Catalog, coll: &Arc<Collection>, plan: Optio
         });
     }
     match gone {
-        Some(name) => killed(format!("index '{name}' dropped")),
+        Some(name) => Err(Error::new(ErrorCode::QueryPlanKilled, format!("index '{name}' dropped"))),
         None => Ok(()),
     }
 }

@@ -1,12 +1,11 @@
 //! Deletes and updates of sources: what they say of the meta field, said of the buckets.
 
-use super::Series;
 use crate::Server;
 use crate::aggregation::hint_on_buckets;
-use crate::cursors::query::ReadPoint;
 use crate::write::find_one::Lookup;
 use crate::write::statements::Updated;
 use crate::write::writes::Retry;
+use pando_access::{Missing, Series};
 use pando_base::{Error, ErrorCode, Result, limits};
 use pando_bson::{Bson, DocBuilder, RawDoc, Value};
 use pando_command::OpCtx;
@@ -75,7 +74,9 @@ impl Server {
         filter: &RawDoc,
         hint: Option<Hint>,
     ) -> Result<Vec<(Bson, u64)>> {
-        let Some(coll) = self.lock_for_write(ctx, &series.buckets).await? else { return Ok(Vec::new()) };
+        let Some(coll) = self.access.write(ctx, &series.buckets, Missing::Nothing).await? else {
+            return Ok(Vec::new());
+        };
         let q = self.query_ctx(ctx, Some(coll.collection()), None, None)?;
         let lookup = Lookup::new(filter, hint, None, q, coll.collection())?;
         let mut candidates = lookup.all(self, ctx, &coll).await?;
@@ -85,7 +86,7 @@ impl Server {
             if batch.is_empty() {
                 return Ok(out);
             }
-            let mut source = self.open_source(ctx, coll.collection(), ReadPoint::Latest)?;
+            let mut source = self.access.decided_source(ctx, &coll)?;
             for rid in &batch {
                 let Some(doc) = source.fetch(rid)? else { continue };
                 let bucket = RawDoc::trusted(&doc);

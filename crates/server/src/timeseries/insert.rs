@@ -3,15 +3,14 @@
 //! A unit that fails is done again measurement by measurement, so that each error has its own, and so that an ordered
 //! command stops at the right one.
 
-use super::Series;
 use super::stage::Stage;
 use crate::Server;
 use crate::object_id::new_object_id;
 use crate::write::inserting::Inserted;
 use crate::write::writes::Retry;
+use pando_access::{Missing, Series, WriteAcquisition};
 use pando_base::{Error, ErrorCode, OpTime, Result, limits};
 use pando_bson::RawDoc;
-use pando_catalog::WriteGuard;
 use pando_command::OpCtx;
 use pando_session::retryable::{Done, Kind};
 use std::borrow::Cow;
@@ -36,12 +35,12 @@ impl Server {
             ));
         }
         let mut out = Inserted::default();
-        let Some(coll) = self.lock_for_write(ctx, &series.buckets).await? else {
+        let Some(coll) = self.access.write(ctx, &series.buckets, Missing::Nothing).await? else {
             return Err(Error::internal("a time series without its buckets"));
         };
         let mut good: Vec<Measurement<'_>> = Vec::with_capacity(docs.len());
         for (i, doc) in docs {
-            match series.of.time_of(doc).and_then(|_| self.catalog.fix_for_insert(doc)) {
+            match series.of.time_of(doc).and_then(|_| self.access.fix_for_insert(doc)) {
                 Ok(doc) => good.push((*i, doc)),
                 Err(e) => {
                     out.errors.push((*i, e));
@@ -73,7 +72,7 @@ impl Server {
     async fn one_by_one(
         &self,
         ctx: &OpCtx,
-        coll: &WriteGuard,
+        coll: &WriteAcquisition,
         series: &Series,
         unit: &[Measurement<'_>],
         ordered: bool,
@@ -99,7 +98,7 @@ impl Server {
     async fn write_measurements(
         &self,
         ctx: &OpCtx,
-        coll: &WriteGuard,
+        coll: &WriteAcquisition,
         series: &Series,
         measurements: &[Measurement<'_>],
         retry: &mut Retry,
@@ -109,8 +108,9 @@ impl Server {
         let op = retry.op(true);
         let stmt_id = |i: usize| retry.is_retryable().then(|| retry.stmt_id(i));
         let (mut stage, last) = self
+            .access
             .in_unit(ctx, coll, |unit| {
-                let mut stage = Stage::new(series, coll.collection(), &self.open_buckets);
+                let mut stage = Stage::new(series, coll, &self.open_buckets);
                 for (i, doc) in measurements {
                     stage.put(unit, *i, doc, || new_object_id(&self.env))?;
                 }

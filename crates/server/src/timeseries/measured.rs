@@ -1,13 +1,12 @@
 //! Deletes of single measurements, by any condition: buckets that may hold some are unpacked and written without them.
 
-use super::Series;
 use crate::Server;
 use crate::aggregation::hint_on_buckets;
 use crate::write::find_one::Lookup;
 use crate::write::writes::Retry;
+use pando_access::{Missing, Series, UpdateForm, WriteAcquisition, WriteOp, WriteUnit};
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{DocBuf, RawDoc};
-use pando_catalog::{UpdateForm, WriteGuard, WriteOp, WriteUnit};
 use pando_command::OpCtx;
 use pando_query::matcher::Matcher;
 use pando_query::source::RecordId;
@@ -22,7 +21,7 @@ const BUCKETS_PER_UNIT: usize = 16;
 /// A delete on its way through the buckets.
 struct Deleting<'a> {
     series: &'a Series,
-    coll: &'a WriteGuard,
+    coll: &'a WriteAcquisition,
     buckets: Lookup<'a>,
     matcher: Matcher,
     multi: bool,
@@ -46,7 +45,9 @@ impl Server {
                 ),
             ));
         }
-        let Some(coll) = self.lock_for_write(ctx, &series.buckets).await? else { return Ok(0) };
+        let Some(coll) = self.access.write(ctx, &series.buckets, Missing::Nothing).await? else {
+            return Ok(0);
+        };
         let q = self.query_ctx(ctx, Some(coll.collection()), s.collation, s.let_vars)?;
         let matcher = Matcher::parse(s.filter, &q)?;
         let collated = q.collation.is_some() || coll.collation().is_some();
@@ -72,6 +73,7 @@ impl Deleting<'_> {
             }
             let op = if self.multi { WriteOp::default() } else { retry.op(false) };
             let (n, last) = server
+                .access
                 .in_unit(ctx, self.coll, |unit| self.from_buckets(ctx, unit, &op, &batch, stmt_ids))
                 .await?;
             total += n;

@@ -1,8 +1,8 @@
 //! What is remembered of time series between inserts: the bucket that each source writes to, and counters.
 
+use pando_access::{Guard, Lock};
 use pando_base::{HashMap, Uuid, limits};
 use pando_bson::{DocBuf, DocBuilder, ObjectId};
-use pando_catalog::lock::{Guard, Lock};
 use pando_command::OpCtx;
 use pando_query::timeseries::NoRoom;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,14 +1,13 @@
 //! Where measurements go: into the bucket that their source writes to, into an older one that covers their time, or
 //! into a new one.
 
+use super::OpenBuckets;
 use super::open_buckets::BucketCounts;
-use super::{OpenBuckets, Series};
+use pando_access::{Series, UpdateForm, WriteAcquisition, WriteOp, WriteUnit};
 use pando_base::{HashMap, Result};
 use pando_bson::{DocBuf, DocBuilder, ObjectId, RawDoc};
-use pando_catalog::{Collection, UpdateForm, WriteOp, WriteUnit, find_id};
 use pando_query::source::RecordId;
 use pando_query::timeseries::{Bucket, NoRoom};
-use std::sync::Arc;
 
 /// One bucket with what is new in it.
 pub(super) struct Filling {
@@ -22,7 +21,7 @@ pub(super) struct Filling {
 /// Buckets that one unit of work writes.
 pub(super) struct Stage<'a> {
     series: &'a Series,
-    coll: &'a Arc<Collection>,
+    coll: &'a WriteAcquisition,
     known: &'a OpenBuckets,
     pub(super) fillings: Vec<Filling>,
     by_source: HashMap<DocBuf, Vec<usize>>,
@@ -30,7 +29,7 @@ pub(super) struct Stage<'a> {
 }
 
 impl<'a> Stage<'a> {
-    pub(super) fn new(series: &'a Series, coll: &'a Arc<Collection>, known: &'a OpenBuckets) -> Stage<'a> {
+    pub(super) fn new(series: &'a Series, coll: &'a WriteAcquisition, known: &'a OpenBuckets) -> Stage<'a> {
         let counts = BucketCounts::default();
         Stage { series, coll, known, fillings: Vec::new(), by_source: HashMap::default(), counts }
     }
@@ -104,7 +103,7 @@ impl<'a> Stage<'a> {
             None => self.counts.opened_due_to_metadata += i64::from(!self.by_source.contains_key(source)),
         }
         let series = &self.series.of;
-        for (rid, doc) in pando_catalog::buckets_for(unit.txn(), self.coll, series, source, time)? {
+        for (rid, doc) in self.coll.buckets_for(unit, series, source, time)? {
             if let Some(Ok(at)) = self.take(rid, doc, source, time, bytes) {
                 self.counts.reopened += 1;
                 return Ok(Some(at));
@@ -118,7 +117,7 @@ impl<'a> Stage<'a> {
         key.object_id("_id", id);
         let key = key.finish();
         let Some(id) = key.first() else { return Ok(None) };
-        Ok(find_id(unit.txn(), self.coll, id)?.map(|(rid, doc)| (rid, RawDoc::trusted(&doc).to_buf())))
+        Ok(self.coll.find_id(unit, id)?.map(|(rid, doc)| (rid, RawDoc::trusted(&doc).to_buf())))
     }
 
     /// Stages a stored bucket if it has room; `None` if it is staged already or not of this source.

@@ -1,70 +1,15 @@
 //! A statement takes the session and what is open of its transaction, and gives both back.
 
-use super::OpenTxn;
 use crate::Server;
-use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp};
-use pando_bson::RawDoc;
-use pando_catalog::Named;
+use pando_access::{OpenTxn, Statement, statement};
+use pando_base::{Error, ErrorCode, Result};
 use pando_command::{OpCtx, ReadLevel, Request, SessionId};
-use pando_query::stage::involved;
 use pando_session::retryable::{Begin, Loan};
 use pando_session::transaction::State;
 use pando_storage::ReadAt;
-use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// What hangs on the operation while it runs. Dropped before it was checked in (the connection is gone), it ends the
-/// transaction: nobody knows how far the statement got.
-pub(crate) struct Statement {
-    loan: Mutex<Option<Loan>>,
-    open: Option<Arc<OpenTxn>>,
-    failed: AtomicBool,
-}
-
-impl Statement {
-    fn loan(&self) -> MutexGuard<'_, Option<Loan>> {
-        self.loan.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-    pub(crate) fn open(&self) -> Option<&Arc<OpenTxn>> {
-        self.open.as_ref()
-    }
-    /// The session in the hands of this operation.
-    pub(crate) fn with_loan<T>(&self, work: impl FnOnce(&mut Loan) -> Result<T>) -> Result<T> {
-        match &mut *self.loan() {
-            Some(loan) => work(loan),
-            None => Err(Error::internal("a statement without its session")),
-        }
-    }
-    /// The statement's reply tells of an error that ends the transaction.
-    pub(crate) fn fail(&self) {
-        self.failed.store(true, Relaxed);
-    }
-}
-
-impl Drop for Statement {
-    fn drop(&mut self) {
-        if let Some(loan) = self.loan().as_mut() {
-            if loan.machine().state() == State::Prepared {
-                return;
-            }
-            if let Some(open) = &self.open {
-                open.abort();
-            }
-            loan.abort();
-        }
-    }
-}
+use std::sync::Arc;
 
 impl Server {
-    pub(crate) fn statement<'a>(&self, ctx: &'a OpCtx) -> Option<&'a Statement> {
-        ctx.attached::<Statement>()
-    }
-    /// The transaction that the operation belongs to.
-    pub(crate) fn open_txn<'a>(&self, ctx: &'a OpCtx) -> Option<&'a Arc<OpenTxn>> {
-        self.statement(ctx)?.open()
-    }
-
     pub(crate) async fn check_out_session(&self, ctx: &OpCtx, req: &Request<'_>) -> Result<()> {
         let (Some(lsid), Some(number)) = (&ctx.lsid, ctx.txn_number) else {
             return Err(Error::internal("a statement of a transaction without session or number"));
@@ -101,9 +46,8 @@ impl Server {
         if let Some(open) = &open {
             open.statement_begins(ctx.env().clock.mono());
         }
-        let statement = Statement { loan: Mutex::new(Some(loan)), open, failed: AtomicBool::new(false) };
-        ctx.attach(Arc::new(statement));
-        let met = self.meet_target(ctx, req).await;
+        ctx.attach(Arc::new(Statement::new(loan, open)));
+        let met = self.access.meet_target(ctx, req).await;
         if met.is_err() {
             self.check_in_session(ctx, true);
         }
@@ -143,85 +87,16 @@ impl Server {
             (ReadLevel::Snapshot, None) => ReadAt::AllDurable,
             _ => ReadAt::Latest,
         };
-        let unit = self.catalog.begin_transaction(at, (*lsid, number))?;
-        let read_timestamp = match at {
-            ReadAt::Latest => Timestamp::ZERO,
-            _ => unit.txn().read_ts(),
-        };
-        let (metrics, cache) = (self.statistics.transactions.clone(), self.storage.memory_limit());
-        let open = OpenTxn::begin(ctx, *lsid, number, unit, read_timestamp, metrics, cache);
-        Ok(Arc::new(open))
-    }
-
-    /// Locks the collection that the statement names.
-    async fn meet_target(&self, ctx: &OpCtx, req: &Request<'_>) -> Result<()> {
-        let Some(open) = self.open_txn(ctx) else { return Ok(()) };
-        let by_name = matches!(
-            ctx.command,
-            "aggregate"
-                | "create"
-                | "createIndexes"
-                | "delete"
-                | "distinct"
-                | "find"
-                | "findAndModify"
-                | "insert"
-                | "update"
-        );
-        match req.first().value() {
-            pando_bson::Value::Int32(_) | pando_bson::Value::Int64(_) | pando_bson::Value::Double(_) => {
-                Ok(())
-            }
-            _ if !by_name => Ok(()),
-            _ => {
-                let Ok(ns) = self.ns_or_uuid(req) else { return Ok(()) };
-                check_target(ctx.command, &ns)?;
-                open.meet(self, ctx, &ns).await?;
-                match req.body.get("pipeline").and_then(|v| v.as_array()) {
-                    Some(stages) if ctx.command == "aggregate" => {
-                        self.meet_involved(ctx, open, &ns, stages).await
-                    }
-                    _ => Ok(()),
-                }
-            }
-        }
-    }
-
-    /// Locks what the pipeline, and those of views, read beside.
-    async fn meet_involved(
-        &self,
-        ctx: &OpCtx,
-        open: &OpenTxn,
-        target: &Namespace,
-        pipeline: &RawDoc,
-    ) -> Result<()> {
-        let mut pipelines = vec![pipeline.to_buf()];
-        // What is wrong with a view comes to light when it is read.
-        let stages_of = |ns: &Namespace| Some(self.catalog.snapshot().resolve_view(ns).ok()??.pipeline);
-        pipelines.extend(stages_of(target));
-        let mut met = BTreeSet::new();
-        while let Some(stages) = pipelines.pop() {
-            let mut names = BTreeSet::new();
-            involved(&stages, &mut names);
-            for name in names {
-                let Ok(ns) = Namespace::new(target.db(), name) else { continue };
-                if !met.insert(ns.clone()) {
-                    continue;
-                }
-                open.meet(self, ctx, &ns).await?;
-                pipelines.extend(stages_of(&ns));
-            }
-        }
-        Ok(())
+        self.access.begin_transaction(ctx, (*lsid, number), at, &self.statistics.transactions)
     }
 
     pub(crate) fn check_in_session(&self, ctx: &OpCtx, failed: bool) {
-        let Some(statement) = self.statement(ctx) else { return };
-        let Some(mut loan) = statement.loan().take() else { return };
-        let Some(open) = &statement.open else { return };
+        let Some(statement) = statement(ctx) else { return };
+        let Some(mut loan) = statement.take_loan() else { return };
+        let Some(open) = statement.open() else { return };
         open.statement_ends(ctx.env().clock.mono());
         let number = open.number;
-        if loan.machine().state() == State::InProgress && !failed && !statement.failed.load(Relaxed) {
+        if loan.machine().state() == State::InProgress && !failed && !statement.has_failed() {
             loan.park(open.clone());
             return;
         }
@@ -237,31 +112,4 @@ impl Server {
         let now = ctx.env().clock.mono();
         self.cursors.kill_where(now, |c| c.lsid == Some(lsid) && c.txn_number == Some(number));
     }
-
-    /// What a name means to this operation: in a transaction what that has locked, to a read of the past what the name
-    /// meant then.
-    pub(crate) fn named(&self, ctx: &OpCtx, ns: &Namespace) -> Result<Option<Named>> {
-        if let Some(open) = self.open_txn(ctx) {
-            return Ok(open.named(self, ns));
-        }
-        match self.read_at(self.read_point(ctx)) {
-            ReadAt::At(at) => self.catalog.named_at(ns, at),
-            _ => Ok(self.catalog.snapshot().get(ns).cloned()),
-        }
-    }
-}
-
-/// Collections that transactions keep away from.
-fn check_target(command: &str, ns: &Namespace) -> Result<()> {
-    let writes = !matches!(command, "aggregate" | "distinct" | "find");
-    if writes && ns.coll().starts_with("system.") && !matches!(command, "create" | "createIndexes") {
-        return Err(Error::location(
-            50791,
-            format!("Cannot write to system collection {ns} within a transaction."),
-        ));
-    }
-    if ns.coll() == "system.views" {
-        return Err(Error::location(51071, "Cannot query system.views within a transaction"));
-    }
-    Ok(())
 }

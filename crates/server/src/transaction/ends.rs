@@ -1,13 +1,15 @@
 //! How transactions end: by their client's word, or from outside.
 
-use super::OpenTxn;
-use super::metrics::Last;
 use crate::Server;
+use pando_access::transaction::metrics::Last;
+use pando_access::{OpenTxn, statement};
+use pando_base::codes::class;
 use pando_base::{Error, ErrorCode, Result, Timestamp};
 use pando_command::{OpCtx, Param, SessionId, W};
 use pando_env::Component;
 use pando_session::retryable::Aborted;
 use pando_session::transaction::State;
+use pando_storage::PREPARE_CONFLICT;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,8 +17,7 @@ pub(crate) use pando_oplog::session::lsid_doc;
 
 impl Server {
     pub(crate) async fn commit_transaction(&self, ctx: &OpCtx, at: Option<Timestamp>) -> Result<()> {
-        let (Some(statement), Some(lsid), Some(number)) = (self.statement(ctx), &ctx.lsid, ctx.txn_number)
-        else {
+        let (Some(statement), Some(lsid), Some(number)) = (statement(ctx), &ctx.lsid, ctx.txn_number) else {
             return Err(Error::internal("a commit outside of a transaction"));
         };
         ctx.will_write();
@@ -53,7 +54,7 @@ impl Server {
             Ok(()) => {
                 let ms = self.instance.params.int(Param::maxTransactionLockRequestTimeoutMillis).max(1);
                 let patience = Duration::from_millis(ms as u64);
-                self.catalog.commit_transaction(unit, &lsid_doc(lsid), (*lsid, number), patience).await
+                self.maintenance.commit_transaction(unit, &lsid_doc(lsid), (*lsid, number), patience).await
             }
             Err(e) => Err(e),
         };
@@ -85,8 +86,7 @@ impl Server {
     }
 
     pub(crate) async fn abort_transaction(&self, ctx: &OpCtx) -> Result<()> {
-        let (Some(statement), Some(lsid), Some(number)) = (self.statement(ctx), &ctx.lsid, ctx.txn_number)
-        else {
+        let (Some(statement), Some(lsid), Some(number)) = (statement(ctx), &ctx.lsid, ctx.txn_number) else {
             return Err(Error::internal("an abort outside of a transaction"));
         };
         let prepared = statement.with_loan(|loan| {
@@ -105,6 +105,17 @@ impl Server {
         }
         ctx.will_write();
         Ok(())
+    }
+
+    /// An error of one write: in a transaction the whole transaction ends with it, and those that tell the client to try
+    /// the transaction again end the command too.
+    pub(crate) fn write_failed(&self, ctx: &OpCtx, e: &Error) -> Result<()> {
+        let Some(statement) = statement(ctx) else { return Ok(()) };
+        if e.code == PREPARE_CONFLICT {
+            return Err(e.clone());
+        }
+        statement.fail();
+        if e.code.is(class::RETRIABLE | class::TRANSIENT_IN_TXN) { Err(e.clone()) } else { Ok(()) }
     }
 
     fn parked_transactions(&self) -> Vec<Arc<OpenTxn>> {

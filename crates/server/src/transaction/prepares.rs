@@ -1,9 +1,9 @@
 //! Prepared transactions as their coordinator drives them, and how they come back.
 
-use super::checkout::Statement;
 use super::lsid_doc;
-use super::metrics::Last;
 use crate::Server;
+use pando_access::transaction::metrics::Last;
+use pando_access::{Statement, statement};
 use pando_base::{Error, ErrorCode, Result, Timestamp};
 use pando_command::{OpCtx, SessionId};
 use pando_session::transaction::State;
@@ -24,7 +24,7 @@ impl Server {
     pub(crate) async fn prepare_transaction(&self, ctx: &OpCtx) -> Result<Timestamp> {
         let (lsid, number) = whose(ctx)?;
         let statement =
-            self.statement(ctx).ok_or_else(|| Error::internal("a prepare outside of a transaction"))?;
+            statement(ctx).ok_or_else(|| Error::internal("a prepare outside of a transaction"))?;
         ctx.will_write();
         let there = statement.with_loan(|loan| {
             let now = loan.machine().may_prepare(&lsid, number)?;
@@ -57,7 +57,9 @@ impl Server {
         let id = (*lsid, number);
         let prepared = match ctx.before_commit(true) {
             Ok(()) => {
-                self.catalog.prepare_transaction(unit, &lsid_doc(lsid), id, held, Some(open.clone())).await
+                self.maintenance
+                    .prepare_transaction(unit, &lsid_doc(lsid), id, held, Some(open.clone()))
+                    .await
             }
             Err(e) => Err(e),
         };
@@ -119,7 +121,7 @@ impl Server {
         self.before_write(ctx).await?;
         ctx.before_commit(true)?;
         let id = (lsid, number);
-        let done = self.catalog.decide_prepared(&lsid_doc(&lsid), &id, Some(commit))?;
+        let done = self.maintenance.decide_prepared(&lsid_doc(&lsid), &id, Some(commit))?;
         statement.with_loan(|loan| {
             loan.become_(State::CommittingPrepared);
             loan.become_(State::Committed);
@@ -139,7 +141,7 @@ impl Server {
         ctx.will_write();
         self.before_write(ctx).await?;
         ctx.before_commit(true)?;
-        let done = self.catalog.decide_prepared(&lsid_doc(&lsid), &(lsid, number), None)?;
+        let done = self.maintenance.decide_prepared(&lsid_doc(&lsid), &(lsid, number), None)?;
         statement.with_loan(|loan| {
             loan.become_(State::AbortedPrepared);
             loan.set_last_op(done);
@@ -160,7 +162,7 @@ impl Server {
                      node with majority read concern",
                 ));
             }
-            self.catalog.restore_prepared(at.ts)?;
+            self.maintenance.restore_prepared(at.ts)?;
         }
         self.storage.hold_log(false);
         Ok(())

@@ -1,13 +1,13 @@
 //! `config.transactions` and `config.image_collection`: what the log says of each session's newest number.
 //!
 //! MongoDB keeps these records as documents. Here they are the table of sessions in memory, which every node makes from
-//! its log. The catalog shows them as collections on every member of a set ([`pando_catalog::Table`]).
+//! its log. The catalog shows them as collections on every member of a set ([`pando_access::Table`]).
 
 use super::lsid_doc;
 use crate::Server;
+use pando_access::Table;
 use pando_base::{Millis, Namespace, OpTime, Result, Uuid};
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
-use pando_catalog::Table;
 use pando_command::SessionId;
 use pando_oplog::entry::EntryView;
 use pando_oplog::session::lsid_of;
@@ -78,8 +78,12 @@ impl Server {
     pub(crate) fn show_tables(self: &Arc<Self>) -> Result<()> {
         let of = |coll: &str| Namespace::unchecked("config", coll);
         let weak = || Arc::downgrade(self);
-        self.catalog.show_table(&of("transactions"), TRANSACTIONS_UUID, Arc::new(Transactions(weak())))?;
-        self.catalog.show_table(&of("image_collection"), IMAGES_UUID, Arc::new(Images(weak())))
+        self.maintenance.show_table(
+            &of("transactions"),
+            TRANSACTIONS_UUID,
+            Arc::new(Transactions(weak())),
+        )?;
+        self.maintenance.show_table(&of("image_collection"), IMAGES_UUID, Arc::new(Images(weak())))
     }
     fn transaction_record(&self, session: SessionId) -> Result<Option<DocBuf>> {
         let Some((number, state, last)) = self.retryable.state_of(&session) else { return Ok(None) };
@@ -108,7 +112,7 @@ impl Server {
         if !matches!(state, State::InProgress | State::Prepared) {
             return Ok((entry.wall, None));
         }
-        let start = match self.catalog.earlier_parts(entry.doc)?.first() {
+        let start = match self.maintenance.earlier_parts(entry.doc)?.first() {
             Some(first) => EntryView::parse(RawDoc::trusted(first))?.op_time(),
             None => at,
         };

@@ -6,9 +6,9 @@
 
 use crate::Server;
 use pando_access::LogAs;
+use pando_access::{Uninterrupted, build_entries};
 use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Term, Uuid, limits};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value, doc};
-use pando_catalog::{Uninterrupted, build_entries};
 use pando_env::Component;
 use pando_env::sync::Notify;
 use pando_repl::topology::Host;
@@ -46,7 +46,8 @@ pub(crate) async fn run(server: Arc<Server>) {
     let mut core = IndexBuilds::default();
     let mut known: BTreeSet<Uuid> = BTreeSet::new();
     while !server.lifecycle.is_stopping() {
-        let (news, repl) = (server.catalog.build_news().clone(), server.replication.member.changed().clone());
+        let (news, repl) =
+            (server.maintenance.build_news().clone(), server.replication.member.changed().clone());
         let (seen_news, seen_repl) = (news.version(), repl.version());
         let inbox = server.index_builds.changed.clone();
         let seen_inbox = inbox.version();
@@ -117,7 +118,7 @@ impl Server {
             core.step(event, &mut out);
         }
         let state = self.replication.member.state();
-        let builds = self.catalog.builds();
+        let builds = self.maintenance.builds();
         let entries = match builds.is_empty() && !state.writable {
             true => Vec::new(),
             false => self.index_build_entries()?,
@@ -149,7 +150,7 @@ impl Server {
         let mut found = Vec::new();
         for doc in self.internal.all(&build_entries::ns(), ReadAt::Latest)? {
             let Some((build, quorum, ready)) = parse(&doc) else { continue };
-            found.push(Entry { build, quorum, ready, unfinished: self.catalog.is_unfinished(build) });
+            found.push(Entry { build, quorum, ready, unfinished: self.maintenance.is_unfinished(build) });
         }
         Ok(found)
     }
@@ -161,10 +162,10 @@ impl Server {
                 self.env.log.info(Component::Index, 3_856_201, "Index build: commit quorum satisfied", |a| {
                     a.show("buildUUID", build);
                 });
-                self.catalog.permit_build(build);
+                self.maintenance.permit_build(build);
             }
-            Action::Abort { build } => self.catalog.permit_abort(build),
-            Action::Keep { build } => self.catalog.keep_build(build),
+            Action::Abort { build } => self.maintenance.permit_abort(build),
+            Action::Keep { build } => self.maintenance.keep_build(build),
             Action::Vote { build, to, term } => self.env.spawn("index build vote", async move {
                 let taken = server.vote_for_index_build(build, &to, term).await;
                 server.tell_of_vote(build, to, term, taken).await;
@@ -210,7 +211,7 @@ impl Server {
     /// True when the primary has heard it: it gives the build up, or is primary no more.
     async fn vote_against_index_build(&self, build: Uuid, to: &str, term: Term) -> bool {
         let Some(me) = self.replication.member.state().me().map(str::to_owned) else { return false };
-        let builds = self.catalog.builds();
+        let builds = self.maintenance.builds();
         let Some(failed) = builds.iter().find(|b| b.uuid == build).and_then(|b| b.failed.clone()) else {
             return false;
         };
@@ -255,7 +256,7 @@ impl Server {
             return Err(Error::new(ErrorCode::NotWritablePrimary, "not primary"));
         }
         let text = format!("'voteAbortIndexBuild' received from '{host}': {reason}");
-        match self.catalog.unwanted_build(build, Error::new(ErrorCode::IndexBuildAborted, text)) {
+        match self.maintenance.unwanted_build(build, Error::new(ErrorCode::IndexBuildAborted, text)) {
             true => Ok(()),
             false => Err(no_such_build(build)),
         }
@@ -271,7 +272,7 @@ impl Server {
 
     /// A member has its part. Nothing is written where nobody is asked.
     pub(crate) async fn note_index_build_vote(&self, build: Uuid, host: &str) -> Result<Option<OpTime>> {
-        if !self.catalog.builds().iter().any(|b| b.uuid == build) {
+        if !self.maintenance.builds().iter().any(|b| b.uuid == build) {
             return Err(no_such_build(build));
         }
         self.change_index_build_entry(build, |doc, (_, quorum, ready)| {
@@ -304,11 +305,12 @@ impl Server {
                 "Cannot set a new commit quorum on an index build in collection '{ns}' without providing any indexes."
             ));
         };
-        let Some(coll) = self.catalog.lookup(ns) else {
+        let definitions = self.access.definitions();
+        let Some(coll) = definitions.collection(ns) else {
             let text = format!("Collection '{ns}' was not found.");
             return Err(Error::new(ErrorCode::NamespaceNotFound, text));
         };
-        let builds = self.catalog.builds();
+        let builds = self.maintenance.builds();
         let Some(build) = builds.iter().find(|b| b.collection == coll.uuid && b.names == names) else {
             return index_not_found(format!(
                 "Cannot find an index build on collection '{ns}' with the provided index names"

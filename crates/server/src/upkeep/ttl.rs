@@ -1,8 +1,8 @@
 //! The TTL monitor: deletes documents whose time is over, one small unit after another.
 
 use crate::Server;
+use pando_access::Interrupt;
 use pando_base::{Error, ErrorCode, Result};
-use pando_catalog::Interrupt;
 use pando_command::Param;
 use pando_env::Component;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ pub(crate) async fn run(server: Arc<Server>) {
             continue;
         }
         let now = server.env.clock.wall_ms();
-        match server.catalog.ttl_pass(now, &WhilePrimary(&server)).await {
+        match server.maintenance.ttl_pass(now, &WhilePrimary(&server)).await {
             Ok(n) => server.ttl.deleted.add(n),
             Err(e) => server.env.log.debug(1, Component::Index, 22528, "TTL pass was interrupted", |a| {
                 a.str("error", &e.message);

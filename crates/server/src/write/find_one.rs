@@ -1,12 +1,12 @@
 //! Finding the documents that a write is about.
 
 use crate::Server;
-use crate::cursors::query::{ReadPoint, STEPS_PER_TURN};
+use crate::cursors::query::STEPS_PER_TURN;
 use crate::cursors::query_ctx::simple_id;
 use bytes::Bytes;
+use pando_access::{Collection, WriteAcquisition, WriteUnit};
 use pando_base::{Error, Result, Timestamp};
 use pando_bson::{DocBuf, Elem, RawDoc, doc};
-use pando_catalog::{Collection, CollectionSource, WriteGuard, WriteUnit, find_id};
 use pando_command::OpCtx;
 use pando_query::QueryCtx;
 use pando_query::exec::{Executor, OutRow, Quota, Step};
@@ -110,7 +110,7 @@ impl<'a> Lookup<'a> {
         &self,
         server: &Server,
         ctx: &OpCtx,
-        coll: &WriteGuard,
+        coll: &WriteAcquisition,
     ) -> Result<Option<Target>> {
         if self.id.is_some() {
             return Ok(Some(Target::ById));
@@ -127,9 +127,14 @@ impl<'a> Lookup<'a> {
             }
         }
     }
-    async fn first_decided(&self, server: &Server, ctx: &OpCtx, coll: &WriteGuard) -> Result<Option<Target>> {
+    async fn first_decided(
+        &self,
+        server: &Server,
+        ctx: &OpCtx,
+        coll: &WriteAcquisition,
+    ) -> Result<Option<Target>> {
         let query = Query { limit: Some(1), ..self.query.clone() };
-        let mut source = server.open_target(ctx, coll.collection())?;
+        let mut source = server.access.target_source(ctx, coll)?;
         let mut exec = Executor::new(query, &*source, server.resources(None))?;
         loop {
             match exec.next(&mut *source, &mut Quota::new(STEPS_PER_TURN))? {
@@ -150,13 +155,13 @@ impl<'a> Lookup<'a> {
     pub(crate) fn in_unit(
         &self,
         target: &Target,
-        coll: &WriteGuard,
+        coll: &WriteAcquisition,
         unit: &WriteUnit,
         position: bool,
     ) -> Result<Option<Found>> {
         match (target, self.id) {
             (Target::ById, Some(id)) => {
-                let found = find_id(unit.txn(), coll, id)?;
+                let found = coll.find_id(unit, id)?;
                 Ok(found.map(|(rid, doc)| Found {
                     rid,
                     doc: Bytes::from_owner(doc),
@@ -174,11 +179,11 @@ impl<'a> Lookup<'a> {
     pub(crate) fn record_in_unit(
         &self,
         rid: &RecordId,
-        coll: &WriteGuard,
+        coll: &WriteAcquisition,
         unit: &WriteUnit,
         position: bool,
     ) -> Result<Option<Found>> {
-        let doc = CollectionSource::within(coll.collection().clone(), unit.txn()).fetch(rid)?;
+        let doc = coll.fetch(unit, rid)?;
         let Some(doc) = doc else { return Ok(None) };
         let details = match position {
             true => match self.query.matcher.matches_position(RawDoc::trusted(&doc))? {
@@ -198,7 +203,12 @@ impl<'a> Lookup<'a> {
     }
 
     /// The record ids of all matches of one snapshot, in batches.
-    pub(crate) async fn all(&self, server: &Server, ctx: &OpCtx, coll: &WriteGuard) -> Result<Candidates> {
+    pub(crate) async fn all(
+        &self,
+        server: &Server,
+        ctx: &OpCtx,
+        coll: &WriteAcquisition,
+    ) -> Result<Candidates> {
         let decided = server.storage.prepare_changes();
         loop {
             let seen = decided.version();
@@ -210,12 +220,12 @@ impl<'a> Lookup<'a> {
             }
         }
     }
-    async fn all_decided(&self, server: &Server, ctx: &OpCtx, coll: &WriteGuard) -> Result<Candidates> {
+    async fn all_decided(&self, server: &Server, ctx: &OpCtx, coll: &WriteAcquisition) -> Result<Candidates> {
         // A scan that has written cannot begin again. What is prepared after this look came later than the command.
         let undecided = server.storage.has_prepared(coll.idents(), Timestamp::MAX);
         let source = match undecided {
-            true => server.open_target(ctx, coll.collection())?,
-            false => server.open_source(ctx, coll.collection(), ReadPoint::Latest)?,
+            true => server.access.target_source(ctx, coll)?,
+            false => server.access.decided_source(ctx, coll)?,
         };
         let query = match self.id {
             // As a plan it needs its filter.

@@ -1,9 +1,8 @@
 //! Inserting what a command brings for one collection: as documents, or as measurements of a time series.
 
 use crate::Server;
-use crate::by_ctx::ByCtx;
-use crate::timeseries::Series;
 use crate::write::writes::Retry;
+use pando_access::Series;
 use pando_base::{Error, Namespace, OpTime, Result, limits};
 use pando_bson::RawDoc;
 use pando_command::OpCtx;
@@ -84,7 +83,7 @@ impl Server {
         how: &Inserting<'_>,
         retry: &mut Retry,
     ) -> Result<Inserted> {
-        let coll = match self.lock_or_create(ctx, ns).await {
+        let coll = match self.access.write_or_create(ctx, ns).await {
             Ok(coll) => coll,
             Err(e) => return refused(ctx, todo, how, e),
         };
@@ -95,13 +94,7 @@ impl Server {
             true => todo[..fit].iter().map(|(i, _)| retry.stmt_id(*i)).collect(),
             false => Vec::new(),
         };
-        let done = match self.open_txn(ctx) {
-            Some(open) => self.insert_within(open, &op, &coll, &docs[..fit]),
-            None => {
-                let by = ByCtx(ctx);
-                self.catalog.insert_many(&op, &coll, &docs[..fit], &stmt_ids, how.ordered, &by).await
-            }
-        };
+        let done = self.access.insert_many(ctx, &op, &coll, &docs[..fit], &stmt_ids, how.ordered).await;
         drop(coll);
         for (docs, op_time) in done.of_session {
             for (index, _) in &todo[docs] {

@@ -6,12 +6,12 @@
 //! others may have changed it since.
 
 use crate::Server;
-use crate::timeseries::Series;
 use crate::write::find_one::{Found, Lookup, Target, Told};
 use crate::write::writes::Retry;
+use pando_access::Series;
+use pando_access::{Collection, Missing, UpdateForm, WriteAcquisition, WriteOp, WriteUnit};
 use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, limits};
 use pando_bson::{Bson, DocBuf, RawDoc, Value};
-use pando_catalog::{Collection, UpdateForm, WriteGuard, WriteOp, WriteUnit};
 use pando_command::OpCtx;
 use pando_query::QueryCtx;
 use pando_query::matcher::{Matcher, refuse_expr_in_upsert};
@@ -49,7 +49,7 @@ pub(crate) struct Updated {
 /// A parsed update against one collection.
 struct Job<'a> {
     ctx: &'a OpCtx,
-    coll: &'a WriteGuard,
+    coll: &'a WriteAcquisition,
     lookup: Lookup<'a>,
     plan: UpdatePlan,
 }
@@ -117,12 +117,8 @@ impl Server {
                 "Cannot use (or request) retryable writes with multi=true",
             ));
         }
-        let guard = if s.upsert {
-            Some(self.lock_or_create(ctx, ns).await?)
-        } else {
-            self.lock_for_write(ctx, ns).await?
-        };
-        let Some(coll) = guard else {
+        let missing = if s.upsert { Missing::Create } else { Missing::Nothing };
+        let Some(coll) = self.access.write(ctx, ns, missing).await? else {
             // Mistakes are mistakes also where there is nothing to update.
             let q = self.update_ctx(ctx, None, s)?;
             parse_update(s, &q)?;
@@ -149,12 +145,8 @@ impl Server {
         shown: &[MetaField],
         retry: &mut Retry,
     ) -> Result<(Updated, Images)> {
-        let guard = if s.upsert {
-            Some(self.lock_or_create(ctx, ns).await?)
-        } else {
-            self.lock_for_write(ctx, ns).await?
-        };
-        let Some(coll) = guard else {
+        let missing = if s.upsert { Missing::Create } else { Missing::Nothing };
+        let Some(coll) = self.access.write(ctx, ns, missing).await? else {
             let q = self.update_ctx(ctx, None, s)?;
             parse_update(s, &q)?;
             check_filter(ns, s.filter, &q)?;
@@ -183,6 +175,7 @@ impl Server {
                 None => None,
                 Some(target) => {
                     let (tried, last) = self
+                        .access
                         .in_unit(job.ctx, job.coll, |unit| {
                             let position = job.plan.needs_position();
                             let Some(found) = job.lookup.in_unit(target, job.coll, unit, position)? else {
@@ -245,10 +238,10 @@ impl Server {
             None => job.plan.upsert(s.filter, new_id)?,
         };
         // As for an insert: a condition for equality may hold what no _id can be.
-        doc.elem("_id").map_or(Ok(()), pando_catalog::check_id)?;
+        doc.elem("_id").map_or(Ok(()), pando_access::check_id)?;
         let op = retry.op(s.bypass_validation);
         job.ctx.before_commit(op.session.is_some())?;
-        let last = self.insert_final(job.ctx, &op, job.coll, &doc, stmt_ids).await?;
+        let last = self.access.insert_final(job.ctx, &op, job.coll, &doc, stmt_ids).await?;
         let id = doc.get("_id").map_or(Bson::Null, Bson::from);
         if last.is_null() {
             return Ok((id, doc));
@@ -275,7 +268,7 @@ impl Server {
                 break;
             }
             let (unit, last) =
-                self.in_unit(job.ctx, job.coll, |unit| job.update_batch(unit, &op, &batch)).await?;
+                self.access.in_unit(job.ctx, job.coll, |unit| job.update_batch(unit, &op, &batch)).await?;
             total.matched += unit.matched;
             total.modified += unit.modified;
             if !last.is_null() {
@@ -307,7 +300,7 @@ impl Server {
                 "Cannot use (or request) retryable writes with limit=0",
             ));
         }
-        let Some(coll) = self.lock_for_write(ctx, ns).await? else {
+        let Some(coll) = self.access.write(ctx, ns, Missing::Nothing).await? else {
             let q = self.query_ctx(ctx, None, s.collation, s.let_vars)?;
             check_filter(ns, s.filter, &q)?;
             return Ok(0);
@@ -324,7 +317,7 @@ impl Server {
     pub(crate) async fn delete_one(
         &self,
         ctx: &OpCtx,
-        coll: &WriteGuard,
+        coll: &WriteAcquisition,
         lookup: &Lookup<'_>,
         index: usize,
         retry: &mut Retry,
@@ -335,6 +328,7 @@ impl Server {
             let Some(target) = lookup.first(self, ctx, coll).await? else { break None };
             let op = retry.op(false);
             let (found, last) = self
+                .access
                 .in_unit(ctx, coll, |unit| {
                     let Some(found) = lookup.in_unit(&target, coll, unit, false)? else { return Ok(None) };
                     unit.delete(&op, coll, &found.rid, RawDoc::trusted(&found.doc), stmt_ids)?;
@@ -356,7 +350,7 @@ impl Server {
         Ok(deleted)
     }
 
-    async fn delete_many(&self, ctx: &OpCtx, coll: &WriteGuard, lookup: &Lookup<'_>) -> Result<u64> {
+    async fn delete_many(&self, ctx: &OpCtx, coll: &WriteAcquisition, lookup: &Lookup<'_>) -> Result<u64> {
         let mut candidates = lookup.all(self, ctx, coll).await?;
         let mut total = 0;
         loop {
@@ -366,6 +360,7 @@ impl Server {
                 return Ok(total);
             }
             let (n, last) = self
+                .access
                 .in_unit(ctx, coll, |unit| {
                     let mut n = 0;
                     for rid in &batch {

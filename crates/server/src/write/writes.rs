@@ -2,9 +2,9 @@
 //! reply.
 
 use crate::Server;
+use pando_access::{SessionRef, WriteOp};
 use pando_base::{Error, ErrorCode, OpTime, Result, Timestamp, limits};
 use pando_bson::{ArrayBuilder, Bson, DocBuf, DocBuilder, RawDoc};
-use pando_catalog::{SessionRef, WriteOp};
 use pando_command::args::safe_i64;
 use pando_command::{OpCtx, Reply};
 use pando_oplog::entry::ImageKind;

@@ -2,8 +2,8 @@
 
 use crate::prepared::{abort, commit, prepare, prepared_at, put, within};
 use crate::words::*;
+use pando_access::observer::{OpObserver, Origin, RolledBack, TxnAborted, TxnCommitted, TxnPrepared};
 use pando_bson::{Bson, doc};
-use pando_catalog::observer::{OpObserver, Origin, RolledBack, TxnAborted, TxnCommitted, TxnPrepared};
 use pando_testserver::{Set, is, run};
 use std::sync::{Arc, Mutex};
 
@@ -58,7 +58,7 @@ impl OpObserver for Scribe {
 fn watched(set: &Set, n: usize) -> Vec<Arc<Scribe>> {
     let scribe = |i| {
         let scribe = Arc::new(Scribe::default());
-        set.server(i).catalog.add_observer(scribe.clone());
+        set.server(i).maintenance.add_observer(scribe.clone());
         scribe
     };
     (0..n).map(scribe).collect()

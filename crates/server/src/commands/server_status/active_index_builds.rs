@@ -1,7 +1,7 @@
 //! `activeIndexBuilds`: unfinished builds by what they are doing.
 
 use crate::Server;
-use pando_catalog::Phase;
+use pando_access::Phase;
 use pando_metrics::Collector;
 
 pub(super) fn collect(server: &Server, to: &mut Collector<'_>) {

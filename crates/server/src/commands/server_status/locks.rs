@@ -2,15 +2,15 @@
 //! writes pass a gate that a step-down closes. Readers take none. A lock that nobody took is not shown.
 
 use crate::Server;
-use pando_catalog::lock::Counts;
+use pando_access::Counts;
 use pando_env::op_locks::{Class, Mode};
 use pando_metrics::Collector;
 
 pub(super) fn collect(server: &Server, to: &mut Collector<'_>) {
-    let (databases, collections) = server.catalog.lock_counts();
+    let (databases, collections) = server.maintenance.lock_counts();
     for (class, n) in [
         (Class::FeatureCompatibilityVersion, server.settings.feature_version_lock.counts()),
-        (Class::ReplicationStateTransition, server.catalog.gate().counts()),
+        (Class::ReplicationStateTransition, server.maintenance.gate().counts()),
         (Class::Database, databases),
         (Class::Collection, collections),
     ] {

@@ -24,7 +24,9 @@ impl Server {
         section("oplogTruncation", oplog_truncation::collect);
         section("storageEngine", storage_engine::collect);
         section("trafficRecording", traffic_recording::collect);
-        section("transactions", |s, to| s.statistics.transactions.collect(s.catalog.prepared_count(), to));
+        section("transactions", |s, to| {
+            s.statistics.transactions.collect(s.maintenance.prepared_count(), to)
+        });
         section("transportSecurity", transport_security::collect);
         section("twoPhaseCommitCoordinator", two_phase_commit_coordinator::collect);
         section("wiredTiger", |s, to| s.storage.collect(to));
@@ -38,7 +40,7 @@ impl Server {
                 (s.storage.write_conflicts().get(), "Writes that met a write of another transaction");
             to.counter("writeConflicts", met, "conflicts", help);
         });
-        section("metrics.repl.apply", |s, to| s.catalog.applied().collect(to));
+        section("metrics.repl.apply", |s, to| s.maintenance.applied().collect(to));
         section("metrics.repl.rollback", |s, to| s.replication.rollbacks.collect(to));
         section("metrics.repl.stateTransition", |s, to| s.replication.transitions.collect(to));
         section("metrics.ttl", |s, to| s.ttl.collect(to));

@@ -14,31 +14,31 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Bytes of all open transactions.
 #[derive(Default)]
-pub(crate) struct Memory {
+pub struct Memory {
     bytes: AtomicUsize,
     /// Transactions given up because they alone were too large.
-    pub(crate) too_large: Counter,
+    pub too_large: Counter,
 }
 
 impl Memory {
-    pub(crate) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         self.bytes.load(Relaxed)
     }
 }
 
 /// One transaction's part, given back when dropped.
-pub(crate) struct Share {
+pub(super) struct Share {
     of: Arc<Memory>,
     bytes: usize,
     max: usize,
 }
 
 impl Share {
-    pub(crate) fn new(of: Arc<Memory>, max: usize) -> Share {
+    pub(super) fn new(of: Arc<Memory>, max: usize) -> Share {
         Share { of, bytes: 0, max }
     }
     /// Notes what the transaction holds now; an error when it may not hold more than before.
-    pub(crate) fn set(&mut self, bytes: usize) -> Result<()> {
+    pub(super) fn set(&mut self, bytes: usize) -> Result<()> {
         let grows = bytes > self.bytes;
         let all = if grows {
             let by = bytes - self.bytes;

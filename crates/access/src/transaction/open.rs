@@ -2,7 +2,6 @@
 
 use super::memory::Share;
 use super::metrics::Metrics;
-use crate::Server;
 use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp};
 use pando_catalog::{Catalog, Collection, Named, View, WriteGuard, WriteUnit};
 use pando_command::{Instance, OpCtx, Param, ReadConcern, SessionId};
@@ -10,16 +9,16 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-pub(crate) struct OpenTxn {
-    pub(crate) lsid: SessionId,
-    pub(crate) number: i64,
-    pub(crate) read_concern: ReadConcern,
+pub struct OpenTxn {
+    pub lsid: SessionId,
+    pub number: i64,
+    pub read_concern: ReadConcern,
     /// Zero unless it reads at one time by its read concern.
-    pub(crate) read_timestamp: Timestamp,
+    pub read_timestamp: Timestamp,
     /// Monotonic, and wall time.
-    pub(crate) started: Duration,
-    pub(crate) started_wall_ms: i64,
-    pub(crate) lifetime: Duration,
+    pub started: Duration,
+    pub started_wall_ms: i64,
+    pub lifetime: Duration,
     body: Mutex<Body>,
     times: Mutex<Times>,
     metrics: Arc<Metrics>,
@@ -79,7 +78,7 @@ impl OpenTxn {
         self.body.lock().unwrap_or_else(PoisonError::into_inner)
     }
     /// Works on the unit; 251 when the transaction has ended meanwhile.
-    pub(crate) fn with<T>(&self, work: impl FnOnce(&mut WriteUnit) -> Result<T>) -> Result<T> {
+    pub fn with<T>(&self, work: impl FnOnce(&mut WriteUnit) -> Result<T>) -> Result<T> {
         let mut body = self.body();
         let Body { unit: Some(unit), memory, .. } = &mut *body else { return Err(self.aborted()) };
         let done = work(unit)?;
@@ -88,19 +87,19 @@ impl OpenTxn {
         }
         Ok(done)
     }
-    pub(crate) fn aborted(&self) -> Error {
+    pub fn aborted(&self) -> Error {
         Error::new(
             ErrorCode::NoSuchTransaction,
             format!("Transaction with {{ txnNumber: {} }} has been aborted.", self.number),
         )
     }
     /// Takes the unit for its commit; the locks stay until the transaction goes.
-    pub(crate) fn take_unit(&self) -> Result<WriteUnit> {
+    pub fn take_unit(&self) -> Result<WriteUnit> {
         let unit = self.body().unit.take().ok_or_else(|| self.aborted())?;
         Ok(unit)
     }
     /// Takes the unit and the locks, which stay with it whatever becomes of this node's role.
-    pub(crate) fn take_to_prepare(&self) -> Result<(WriteUnit, Vec<WriteGuard>)> {
+    pub fn take_to_prepare(&self) -> Result<(WriteUnit, Vec<WriteGuard>)> {
         let mut body = self.body();
         let unit = body.unit.take().ok_or_else(|| self.aborted())?;
         let held = std::mem::take(&mut body.held).into_values();
@@ -111,14 +110,14 @@ impl OpenTxn {
         Ok((unit, guards.collect()))
     }
     /// Lets everything go, once.
-    pub(crate) fn abort(&self) {
+    pub fn abort(&self) {
         let over = std::mem::take(&mut *self.body());
         if over.unit.is_some() {
             self.metrics.aborted();
         }
     }
     /// After the unit was taken and has failed or committed.
-    pub(crate) fn ended(&self, committed: bool) {
+    pub fn ended(&self, committed: bool) {
         if committed {
             self.metrics.committed()
         } else {
@@ -130,11 +129,11 @@ impl OpenTxn {
     fn times(&self) -> MutexGuard<'_, Times> {
         self.times.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    pub(crate) fn statement_begins(&self, now: Duration) {
+    pub fn statement_begins(&self, now: Duration) {
         self.times().since = Some(now);
         self.metrics.activated();
     }
-    pub(crate) fn statement_ends(&self, now: Duration) {
+    pub fn statement_ends(&self, now: Duration) {
         let mut times = self.times();
         if let Some(since) = times.since.take() {
             times.active += now.saturating_sub(since);
@@ -142,17 +141,14 @@ impl OpenTxn {
         }
     }
     /// Time since the start, and how much of it statements ran.
-    pub(crate) fn spent(&self, now: Duration) -> (Duration, Duration) {
+    pub fn spent(&self, now: Duration) -> (Duration, Duration) {
         let times = self.times();
         let running = times.since.map_or(Duration::ZERO, |since| now.saturating_sub(since));
         (now.saturating_sub(self.started), times.active + running)
     }
 
     /// What a name means in this transaction: what it made, what it has met, or what exists.
-    pub(crate) fn named(&self, server: &Server, ns: &Namespace) -> Option<Named> {
-        self.named_in(&server.catalog, ns)
-    }
-    pub(crate) fn named_in(&self, catalog: &Catalog, ns: &Namespace) -> Option<Named> {
+    pub(crate) fn named(&self, catalog: &Catalog, ns: &Namespace) -> Option<Named> {
         let body = self.body();
         if let Some(made) = body.unit.as_ref().and_then(|u| u.created(ns)) {
             return Some(Named::Collection(made.clone()));
@@ -164,8 +160,8 @@ impl OpenTxn {
         }
     }
     /// The collection in this transaction; 166 for a view.
-    pub(crate) fn collection(&self, server: &Server, ns: &Namespace) -> Result<Option<Arc<Collection>>> {
-        match self.named(server, ns) {
+    pub(crate) fn collection(&self, catalog: &Catalog, ns: &Namespace) -> Result<Option<Arc<Collection>>> {
+        match self.named(catalog, ns) {
             Some(Named::Collection(c)) => Ok(Some(c)),
             Some(Named::View(_)) => Err(Error::new(
                 ErrorCode::CommandNotSupportedOnView,
@@ -177,7 +173,7 @@ impl OpenTxn {
 
     /// Locks what a name stands for until the transaction ends, so that its definition stands still. A definition change
     /// under way is waited for only briefly: it may itself wait for this transaction.
-    pub(crate) async fn meet(&self, server: &Server, ctx: &OpCtx, ns: &Namespace) -> Result<()> {
+    pub(crate) async fn meet(&self, catalog: &Catalog, ctx: &OpCtx, ns: &Namespace) -> Result<()> {
         let mut ns = ns.clone();
         loop {
             {
@@ -187,7 +183,7 @@ impl OpenTxn {
                     return Ok(());
                 }
             }
-            let snapshot = server.catalog.snapshot();
+            let snapshot = catalog.snapshot();
             if let Some(Named::View(view)) = snapshot.get(&ns) {
                 self.body().held.insert(ns.as_str().to_owned(), Held::View(view.clone()));
                 let below = snapshot.resolve_view(&ns)?;
@@ -195,7 +191,7 @@ impl OpenTxn {
                 ns = below.ns;
                 continue;
             }
-            let Some(guard) = self.lock(server, ctx, &ns).await? else { return Ok(()) };
+            let Some(guard) = self.lock(catalog, ctx, &ns).await? else { return Ok(()) };
             self.check_visible(guard.collection())?;
             let mut body = self.body();
             if body.unit.is_some() {
@@ -205,7 +201,7 @@ impl OpenTxn {
         }
     }
     /// The same at once: a collection, made, met, or to be locked now.
-    pub(super) fn meet_now(&self, catalog: &Catalog, ns: &Namespace) -> Result<Option<Arc<Collection>>> {
+    pub(crate) fn meet_now(&self, catalog: &Catalog, ns: &Namespace) -> Result<Option<Arc<Collection>>> {
         {
             let body = self.body();
             if let Some(made) = body.unit.as_ref().and_then(|u| u.created(ns)) {
@@ -223,11 +219,11 @@ impl OpenTxn {
         self.body().held.insert(ns.as_str().to_owned(), Held::Collection(guard));
         Ok(Some(coll))
     }
-    async fn lock(&self, server: &Server, ctx: &OpCtx, ns: &Namespace) -> Result<Option<WriteGuard>> {
-        let ms = server.instance.params.int(Param::maxTransactionLockRequestTimeoutMillis);
-        let locked = server.catalog.write_lock(ns);
+    async fn lock(&self, catalog: &Catalog, ctx: &OpCtx, ns: &Namespace) -> Result<Option<WriteGuard>> {
+        let ms = ctx.instance().params.int(Param::maxTransactionLockRequestTimeoutMillis);
+        let locked = catalog.write_lock(ns);
         let Ok(ms) = u64::try_from(ms) else { return ctx.interruptible(locked).await? };
-        let limited = server.env.timeout(Duration::from_millis(ms), locked);
+        let limited = ctx.env().timeout(Duration::from_millis(ms), locked);
         ctx.interruptible(limited).await?.unwrap_or_else(|| {
             Err(Error::new(
                 ErrorCode::LockTimeout,

@@ -7,7 +7,7 @@ use pando_metrics::{Collector, Counter, Gauge};
 use std::sync::{Arc, Mutex, PoisonError};
 
 #[derive(Default)]
-pub(crate) struct Metrics {
+pub struct Metrics {
     started: Counter,
     committed: Counter,
     aborted: Counter,
@@ -19,41 +19,41 @@ pub(crate) struct Metrics {
     retried_commands: Counter,
     retried_statements: Counter,
     last: Mutex<Option<Last>>,
-    pub(crate) memory: Arc<Memory>,
+    pub memory: Arc<Memory>,
 }
 
 /// `lastCommittedTransaction`.
-pub(crate) struct Last {
-    pub(crate) operations: usize,
-    pub(crate) bytes: usize,
-    pub(crate) write_concern: WriteConcern,
+pub struct Last {
+    pub operations: usize,
+    pub bytes: usize,
+    pub write_concern: WriteConcern,
 }
 
 impl Metrics {
-    pub(crate) fn started(&self) {
+    pub fn started(&self) {
         self.started.inc();
         self.open.add(1);
     }
-    pub(crate) fn activated(&self) {
+    pub fn activated(&self) {
         self.active.add(1);
     }
-    pub(crate) fn deactivated(&self) {
+    pub fn deactivated(&self) {
         self.active.sub(1);
     }
-    pub(crate) fn committed(&self) {
+    pub fn committed(&self) {
         self.committed.inc();
         self.open.sub(1);
     }
-    pub(crate) fn aborted(&self) {
+    pub fn aborted(&self) {
         self.aborted.inc();
         self.open.sub(1);
     }
     /// From now on it is counted among those that the catalog knows.
-    pub(crate) fn prepared(&self) {
+    pub fn prepared(&self) {
         self.prepared.inc();
         self.open.sub(1);
     }
-    pub(crate) fn prepared_ended(&self, committed: bool) {
+    pub fn prepared_ended(&self, committed: bool) {
         let (all, of_prepared) = match committed {
             true => (&self.committed, &self.prepared_committed),
             false => (&self.aborted, &self.prepared_aborted),
@@ -61,14 +61,14 @@ impl Metrics {
         all.inc();
         of_prepared.inc();
     }
-    pub(crate) fn retried(&self, statements: usize) {
+    pub fn retried(&self, statements: usize) {
         self.retried_commands.inc();
         self.retried_statements.add(statements as u64);
     }
-    pub(crate) fn note_last(&self, last: Last) {
+    pub fn note_last(&self, last: Last) {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(last);
     }
-    pub(crate) fn collect(&self, now_prepared: usize, to: &mut Collector<'_>) {
+    pub fn collect(&self, now_prepared: usize, to: &mut Collector<'_>) {
         const UNIT: &str = "transactions";
         let (open, active) = (self.open.get() + now_prepared as i64, self.active.get());
         to.counter(
@@ -117,12 +117,12 @@ impl Metrics {
         );
     }
     /// `metrics.operation`.
-    pub(crate) fn collect_too_large(&self, to: &mut Collector<'_>) {
+    pub fn collect_too_large(&self, to: &mut Collector<'_>) {
         let help = "Transactions given up because they alone would fill the memory for transactions";
         to.counter("transactionTooLargeForCacheErrors", self.memory.too_large.get(), "transactions", help);
     }
     /// Nothing before the first commit.
-    pub(crate) fn append_last(&self, d: &mut DocBuilder) {
+    pub fn append_last(&self, d: &mut DocBuilder) {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(last) = &*last else { return };
         d.doc("lastCommittedTransaction", |t| {

@@ -1,11 +1,11 @@
-//! The operation as the catalog asks it whether to go on.
+//! An operation as the catalog knows it: something that may have to stop.
 
 use pando_base::Result;
 use pando_catalog::Interrupt;
 use pando_command::OpCtx;
 
 /// Stops long writes when their operation is killed or out of time.
-pub(crate) struct ByCtx<'a>(pub(crate) &'a OpCtx);
+pub struct ByCtx<'a>(pub &'a OpCtx);
 
 impl Interrupt for ByCtx<'_> {
     fn check(&self) -> Result<()> {

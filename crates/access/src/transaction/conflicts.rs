@@ -3,7 +3,8 @@
 //! A command that waits runs again from its beginning; within a transaction, its own writes are undone first. A batch of a
 //! cursor that is open already waits before it begins for everything prepared in its collection.
 
-use crate::Server;
+use crate::Access;
+use crate::transaction::open_txn;
 use pando_base::{Error, Result, Timestamp};
 use pando_catalog::{Collection, UnitMark};
 use pando_command::{Attempt, OpCtx, ReadConcern, ReadLevel};
@@ -12,7 +13,7 @@ use pando_storage::{OnPrepared, PREPARE_CONFLICT};
 use std::sync::Arc;
 
 /// A collection, and until when something was prepared that is waited for.
-pub(crate) type Undecided = (Arc<Collection>, Timestamp);
+pub type Undecided = (Arc<Collection>, Timestamp);
 
 struct Before {
     decisions: u64,
@@ -20,7 +21,7 @@ struct Before {
 }
 
 /// Those whose readers must not miss what is decided later than they began.
-pub(crate) fn on_prepared(rc: &ReadConcern) -> OnPrepared {
+pub fn on_prepared(rc: &ReadConcern) -> OnPrepared {
     let at = rc.after_cluster_time.is_some() || rc.at_cluster_time.is_some();
     match rc.level() {
         ReadLevel::Snapshot | ReadLevel::Linearizable => OnPrepared::Conflict,
@@ -29,17 +30,19 @@ pub(crate) fn on_prepared(rc: &ReadConcern) -> OnPrepared {
     }
 }
 
-impl Server {
-    pub(crate) fn attempt_of(&self, ctx: &OpCtx) -> Attempt {
-        let open = self.open_txn(ctx);
+impl Access {
+    /// Where a command begins again after a conflict.
+    pub fn attempt_of(&self, ctx: &OpCtx) -> Attempt {
+        let open = open_txn(ctx);
         if open.is_none() && on_prepared(&ctx.read_concern) == OnPrepared::Ignore {
             return Attempt::default();
         }
-        let decisions = self.storage.prepare_changes().version();
+        let decisions = self.catalog.storage().prepare_changes().version();
         let unit = open.and_then(|open| open.with(|unit| Ok(unit.mark())).ok());
         Attempt(Some(Box::new(Before { decisions, unit })))
     }
-    pub(crate) fn after_decision<'a>(
+    /// Undoes what the command did, and waits; `None` when the error is another one.
+    pub fn after_decision<'a>(
         &'a self,
         ctx: &'a OpCtx,
         attempt: Attempt,
@@ -49,25 +52,25 @@ impl Server {
             return None;
         }
         let Before { decisions, unit } = *attempt.0?.downcast::<Before>().ok()?;
-        if let (Some(open), Some(mark)) = (self.open_txn(ctx), unit) {
+        if let (Some(open), Some(mark)) = (open_txn(ctx), unit) {
             open.with(|unit| {
                 unit.back_to(mark);
                 Ok(())
             })
             .ok()?;
         }
-        Some(Box::pin(
-            async move { ctx.interruptible(self.storage.prepare_changes().changed(decisions)).await },
-        ))
+        Some(Box::pin(async move {
+            ctx.interruptible(self.catalog.storage().prepare_changes().changed(decisions)).await
+        }))
     }
 
     /// Waits until nothing of that is undecided.
-    pub(crate) async fn past_prepared(&self, ctx: &OpCtx, wait: Option<Undecided>) -> Result<()> {
+    pub async fn past_prepared(&self, ctx: &OpCtx, wait: Option<Undecided>) -> Result<()> {
         let Some((coll, upto)) = wait else { return Ok(()) };
-        let decided = self.storage.prepare_changes();
+        let decided = self.catalog.storage().prepare_changes();
         loop {
             let seen = decided.version();
-            if !self.storage.has_prepared(coll.idents(), upto) {
+            if !self.catalog.storage().has_prepared(coll.idents(), upto) {
                 return Ok(());
             }
             ctx.interruptible(decided.changed(seen)).await?;

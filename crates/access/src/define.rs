@@ -1,0 +1,102 @@
+//! Changes of definitions: everything that creates, changes, renames and drops for a client passes the door here.
+
+use crate::transaction::open_txn;
+use crate::{Access, ByCtx};
+use pando_base::{Error, ErrorCode, Namespace, OpTime, Result};
+use pando_bson::RawDoc;
+use pando_catalog::{CollectionOptions, DropWhich, Dropped, IndexesCreated, IndexesDropped, Modified, Named};
+use pando_command::OpCtx;
+
+impl Access {
+    /// Creates a collection, a time series or a view. In a transaction it becomes part of that: its position is then
+    /// [`OpTime::NULL`].
+    pub async fn create(&self, ctx: &OpCtx, ns: &Namespace, options: CollectionOptions) -> Result<OpTime> {
+        let Some(open) = open_txn(ctx) else {
+            return self.outside_transaction(ctx)?.create(ns, options).await;
+        };
+        open.with(|unit| {
+            if let Some(Named::View(_)) = self.catalog.snapshot().get(ns) {
+                let text = format!("A view already exists. NS: {ns}");
+                return Err(Error::new(ErrorCode::NamespaceExists, text));
+            }
+            self.catalog.create_within(unit, ns, options)
+        })?;
+        Ok(OpTime::NULL)
+    }
+    /// Creates a collection, and nothing else. The collation in `options` is in full form.
+    pub async fn create_collection(
+        &self,
+        ctx: &OpCtx,
+        ns: &Namespace,
+        options: CollectionOptions,
+    ) -> Result<OpTime> {
+        self.outside_transaction(ctx)?.create_collection(ns, options).await
+    }
+    /// Creates indexes, with default options a collection, and returns when they are ready. In a transaction they are made at
+    /// once, for a collection that is empty.
+    pub async fn create_indexes(
+        &self,
+        ctx: &OpCtx,
+        ns: &Namespace,
+        specs: &[&RawDoc],
+        quorum: &RawDoc,
+    ) -> Result<IndexesCreated> {
+        let Some(open) = open_txn(ctx) else {
+            return self.outside_transaction(ctx)?.create_indexes_with(ns, specs, quorum, &ByCtx(ctx)).await;
+        };
+        let existing = open.collection(&self.catalog, ns)?;
+        open.with(|unit| self.catalog.create_indexes_within(unit, ns, existing.as_ref(), specs))
+    }
+    /// The same without a say in who must have finished.
+    pub async fn create_own_indexes(
+        &self,
+        ctx: &OpCtx,
+        ns: &Namespace,
+        specs: &[&RawDoc],
+    ) -> Result<IndexesCreated> {
+        self.outside_transaction(ctx)?.create_indexes(ns, specs, &ByCtx(ctx)).await
+    }
+    pub async fn drop_indexes(
+        &self,
+        ctx: &OpCtx,
+        ns: &Namespace,
+        which: DropWhich<'_>,
+    ) -> Result<IndexesDropped> {
+        ctx.interruptible(self.outside_transaction(ctx)?.drop_indexes(ns, which)).await?
+    }
+    /// Drops a collection, a time series or a view.
+    pub async fn drop_collection(&self, ctx: &OpCtx, ns: &Namespace) -> Result<Dropped> {
+        ctx.interruptible(self.outside_transaction(ctx)?.drop_collection(ns)).await?
+    }
+    /// Drops a collection that the operation has made for itself, also when it is to stop: nobody else would before the next start.
+    pub async fn drop_temporary(&self, ctx: &OpCtx, ns: &Namespace) -> Result<Dropped> {
+        self.outside_transaction(ctx)?.drop_collection(ns).await
+    }
+    /// `collMod`, whose fields were checked.
+    pub async fn coll_mod(&self, ctx: &OpCtx, ns: &Namespace, fields: &RawDoc) -> Result<Modified> {
+        ctx.interruptible(self.outside_transaction(ctx)?.coll_mod(ns, fields)).await?
+    }
+    pub async fn rename_collection(
+        &self,
+        ctx: &OpCtx,
+        from: &Namespace,
+        to: &Namespace,
+        drop_target: bool,
+    ) -> Result<OpTime> {
+        self.outside_transaction(ctx)?.rename_collection(from, to, drop_target, &ByCtx(ctx)).await
+    }
+    /// Keeps the newest documents that fit into `size` bytes.
+    pub async fn convert_to_capped(&self, ctx: &OpCtx, ns: &Namespace, size: i64) -> Result<OpTime> {
+        self.outside_transaction(ctx)?.convert_to_capped(ns, size, &ByCtx(ctx)).await
+    }
+    /// The same into a new collection.
+    pub async fn clone_as_capped(
+        &self,
+        ctx: &OpCtx,
+        from: &Namespace,
+        to: &Namespace,
+        size: i64,
+    ) -> Result<OpTime> {
+        self.outside_transaction(ctx)?.clone_as_capped(from, to, size, &ByCtx(ctx)).await
+    }
+}
