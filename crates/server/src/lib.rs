@@ -39,3 +39,4 @@ pub use config::{Config, GIT_VERSION, MAX_WIRE_VERSION, VERSION, VERSION_ARRAY};
 pub use lifecycle::Lifecycle;
 pub use replication::Replication;
 pub use server::Server;
+pub use sessions::LogicalSessions;

@@ -24,7 +24,7 @@ impl Node for Server {
     fn admit(&self, ctx: &OpCtx, flags: Flags) -> Result<()> {
         if let Some(lsid) = &ctx.lsid {
             let max = self.instance.params.int(pando_command::Param::maxSessions) as usize;
-            self.sessions.touch(lsid, ctx.started, max)?;
+            self.sessions.cache.touch(lsid, ctx.started, max)?;
         }
         if !self.replication.member.is_replicated() {
             return check_standalone(ctx);

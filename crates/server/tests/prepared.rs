@@ -360,7 +360,7 @@ fn nothing_but_its_decision_ends_one() {
         a.ok(doc! { "killSessions": [session(1)], "$db": "admin" }).await;
         a.ok(doc! { "killAllSessions": [], "$db": "admin" }).await;
         tokio_sleep(Duration::from_millis(2_500)).await;
-        server.server.retryable.reap(Duration::from_secs(1 << 30), Duration::ZERO);
+        server.server.sessions.retryable.reap(Duration::from_secs(1 << 30), Duration::ZERO);
         let mut c = server.connect().await;
         c.ok(commit(1, at)).await;
         assert_eq!(first(&c.ok(find(1, doc! {})).await), Some(10));

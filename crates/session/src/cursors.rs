@@ -327,6 +327,18 @@ fn check_transaction(id: i64, owner: Option<i64>, caller: Option<i64>) -> Result
     Err(Error::location(code, format!("Cannot run getMore on cursor {id}, which {why}")))
 }
 
+/// Cursors as those see them who end some and need not know what they hold.
+pub trait KillCursors: Send + Sync {
+    /// Kills all that `which` selects; returns how many.
+    fn kill(&self, now: Duration, which: &dyn Fn(&CursorInfo) -> bool) -> usize;
+}
+
+impl<T: Send> KillCursors for Cursors<T> {
+    fn kill(&self, now: Duration, which: &dyn Fn(&CursorInfo) -> bool) -> usize {
+        self.kill_where(now, which).0
+    }
+}
+
 /// A cursor in use. Dropping it ends the cursor; [`Pinned::park`] keeps it for the next getMore.
 pub struct Pinned<'a, T: Send> {
     cursors: &'a Cursors<T>,

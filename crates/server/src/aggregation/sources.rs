@@ -33,7 +33,7 @@ impl Server {
             return Ok(Vec::new());
         }
         let wall = ctx.env().clock.wall_ms();
-        let rows = self.sessions.all(ctx.env().clock.mono());
+        let rows = self.sessions.cache.all(ctx.env().clock.mono());
         let row = |(id, idle): (SessionId, std::time::Duration)| {
             let mut b = DocBuilder::with_capacity(128);
             b.raw_doc("_id", &lsid_doc(&id));

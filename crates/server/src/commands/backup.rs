@@ -12,14 +12,14 @@ pub(super) async fn open(server: &Server, _: &OpCtx, req: Request<'_>) -> Result
         let text = "node is not in primary or recovering state";
         return Err(Error::new(ErrorCode::NotPrimaryOrSecondary, text));
     }
-    server.backups.check_room()?;
+    server.upkeep.backups.check_room()?;
     let committed = server.replication.committed();
-    server.checkpoint().await?;
-    let kept = server.kept_sessions()?;
+    server.upkeep.checkpoints.take().await?;
+    let kept = server.sessions.kept()?;
     let storage = server.storage.clone();
     let pinned = server.env.offload(move || storage.pin_checkpoint()).await;
     let pinned = pinned.unwrap_or_else(|| Err(Error::internal("the checkpoint failed")))?;
-    let (id, pin) = server.backups.add(pinned, server.env.rng.next_u64(), server.env.clock.mono());
+    let (id, pin) = server.upkeep.backups.add(pinned, server.env.rng.next_u64(), server.env.clock.mono());
     let mut r = Reply::with_capacity(64 * pin.files().len());
     r.body.i64("backup", id);
     r.body.str("host", &server.host_port());
@@ -27,7 +27,7 @@ pub(super) async fn open(server: &Server, _: &OpCtx, req: Request<'_>) -> Result
     r.body.timestamp("checkpoint", pin.at);
     r.body.timestamp("oplogEnd", pin.log_end);
     if let Some((kept, _)) = kept
-        && let Ok(active) = server.oldest_active(&kept, kept.upto.ts.min(pin.at))
+        && let Ok(active) = server.sessions.oldest_active(&kept, kept.upto.ts.min(pin.at))
     {
         r.body.timestamp("sessionsUpto", kept.upto.ts.min(active));
     }
@@ -57,7 +57,7 @@ pub(super) async fn read(server: &Server, _: &OpCtx, req: Request<'_>) -> Result
             _ => return Err(arg.unknown()),
         }
     }
-    let pin = server.backups.find(id_of(&req)?, server.env.clock.mono())?;
+    let pin = server.upkeep.backups.find(id_of(&req)?, server.env.clock.mono())?;
     let piece = server.env.offload(move || pin.read(file, offset, limits::BACKUP_READ_BYTES)).await;
     let piece = piece.unwrap_or_else(|| Err(Error::internal("the read failed")))?;
     let mut r = Reply::with_capacity(piece.len() + 64);
@@ -67,7 +67,7 @@ pub(super) async fn read(server: &Server, _: &OpCtx, req: Request<'_>) -> Result
 }
 
 pub(super) async fn close(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    server.backups.close(id_of(&req)?)?;
+    server.upkeep.backups.close(id_of(&req)?)?;
     Ok(Reply::new())
 }
 

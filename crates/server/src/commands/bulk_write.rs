@@ -255,7 +255,7 @@ impl Changed {
     fn again(server: &Server, done: &Done) -> Result<Changed> {
         Ok(match done.kind {
             Kind::Update => Changed { matched: 1, modified: 1, upserted: None },
-            _ => Changed { matched: 0, modified: 0, upserted: server.upserted_id(done)? },
+            _ => Changed { matched: 0, modified: 0, upserted: server.sessions.upserted_id(done)? },
         })
     }
 }

@@ -39,7 +39,7 @@ impl Server {
             if count > 0 {
                 int(d, "avgBucketSize", data / count);
             }
-            self.open_buckets.counts(c.uuid).append_to(d);
+            self.upkeep.open_buckets.counts(c.uuid).append_to(d);
         });
         append_space(b, c, &space, scale);
         Ok(())

@@ -25,7 +25,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         None => return Err(Error::new(ErrorCode::NamespaceNotFound, "collection does not exist")),
     }
     // What is still in memory has no table to be thrown out of.
-    server.checkpoint_now(ctx).await?;
+    server.upkeep.checkpoints.take_now(ctx).await?;
     let storage = server.storage.clone();
     let before = table_bytes(server);
     let done = server.env.offload(move || storage.compact_all()).await;

@@ -45,7 +45,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let active_max = server.instance.params.int(Param::maxNumActiveUserIndexBuilds);
     server.maintenance.set_active_builds_max(active_max.max(1) as usize);
     if !ctx.in_txn() {
-        server.make_index_build_entries().await?;
+        server.upkeep.index_builds.make_entries().await?;
     }
     let done = server.access.create_indexes(ctx, &ns, &specs, &quorum).await?;
     ctx.wrote(done.last);

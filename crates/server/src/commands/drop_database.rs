@@ -23,6 +23,6 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         asked,
         wtimeout_ms: given.map_or(0, |wc| wc.wtimeout_ms),
     };
-    server.run_workflow(ctx, Box::new(DropDatabase::new(options))).await?;
+    crate::workflows::in_command::run(server, ctx, Box::new(DropDatabase::new(options))).await?;
     Ok(Reply::new())
 }

@@ -23,7 +23,8 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     server.before_write(ctx).await?;
     let mut retry = Retry::begin(server, ctx, req.body).await?;
     if let Some(done) = retry.done(0)? {
-        let shown = server.retried_find_and_modify(&req, args.remove, args.new, args.upsert, &done)?;
+        let shown =
+            server.sessions.retried_find_and_modify(&req, args.remove, args.new, args.upsert, &done)?;
         return retried(server, ctx, &args, &done, shown, &retry);
     }
     retry.image = Some(if args.new { ImageKind::Post } else { ImageKind::Pre });
@@ -189,7 +190,7 @@ fn retried(
     let last = LastError {
         n: 1,
         updated_existing: (done.kind != Kind::Delete).then_some(!is_upsert),
-        upserted: server.upserted_id(done)?,
+        upserted: server.sessions.upserted_id(done)?,
     };
     let mut r = Reply::with_capacity(256 + shown.as_ref().map_or(0, |v| v.byte_len()));
     append(&mut r.body, &last, shown.as_deref());

@@ -14,8 +14,12 @@ const SET: &str = "setIndexCommitQuorum";
 pub(super) async fn vote(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let (build, host, _) = ballot(server, ctx, &req, VOTE).await?;
     // A vote that is there already is on a majority when all before it is.
-    let at =
-        server.note_index_build_vote(build, host).await?.unwrap_or_else(|| server.replication.last_applied());
+    let at = server
+        .upkeep
+        .index_builds
+        .note_vote(build, host)
+        .await?
+        .unwrap_or_else(|| server.replication.last_applied());
     ctx.wrote(at);
     Ok(Reply::new())
 }
@@ -23,7 +27,7 @@ pub(super) async fn vote(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resu
 pub(super) async fn vote_abort(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let (build, host, reason) = ballot(server, ctx, &req, VOTE_ABORT).await?;
     let reason = reason.ok_or_else(|| missing(VOTE_ABORT, "reason"))?;
-    server.note_index_build_failure(build, host, reason)?;
+    server.upkeep.index_builds.note_failure(build, host, reason)?;
     Ok(Reply::new())
 }
 
@@ -69,7 +73,7 @@ pub(super) async fn set_quorum(server: &Server, ctx: &OpCtx, req: Request<'_>) -
         let text = format!("Namespace {ns} is a view, not a collection");
         return Err(Error::new(ErrorCode::CommandNotSupportedOnView, text));
     }
-    if let Some(at) = server.set_index_commit_quorum(&ns, &names, &new).await? {
+    if let Some(at) = server.upkeep.index_builds.set_commit_quorum(&ns, &names, &new).await? {
         ctx.wrote(at);
     }
     Ok(Reply::new())

@@ -9,7 +9,7 @@ pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<
         let text = "node is not in primary or recovering state";
         return Err(Error::new(ErrorCode::NotPrimaryOrSecondary, text));
     }
-    let Some(kept) = server.collect_sessions()? else {
+    let Some(kept) = server.sessions.collect()? else {
         return Err(Error::new(ErrorCode::LockBusy, "sessions are not known, or too many"));
     };
     let total = kept.sessions.iter().map(|s| s.byte_len()).sum::<usize>();
@@ -17,13 +17,14 @@ pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<
     r.body.doc("upto", |b| {
         b.timestamp("ts", kept.upto.ts).i64("t", kept.upto.t);
     });
-    r.body.timestamp("oldestActive", server.oldest_active(&kept, kept.upto.ts)?);
+    r.body.timestamp("oldestActive", server.sessions.oldest_active(&kept, kept.upto.ts)?);
     r.body.array("sessions", |a| {
         let mut bytes = total.saturating_sub(limits::KEPT_SESSIONS_BYTES_MAX);
         for session in &kept.sessions {
             // The copy's log begins later than these entries.
-            let more =
-                pando_session::retryable::with_images(session, &mut bytes, |at| server.image_of_entry(at));
+            let more = pando_session::retryable::with_images(session, &mut bytes, |at| {
+                server.sessions.image_of_entry(at)
+            });
             a.raw_doc(more.as_deref().unwrap_or(session));
         }
     });

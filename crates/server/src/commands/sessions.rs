@@ -14,7 +14,7 @@ pub(super) async fn start(server: &Server, ctx: &OpCtx, _: Request<'_>) -> Resul
     id[6] = id[6] & 0x0F | 0x40;
     id[8] = id[8] & 0x3F | 0x80;
     let max = server.instance.params.int(pando_command::Param::maxSessions) as usize;
-    server.sessions.touch(&SessionId::of(id), ctx.started, max)?;
+    server.sessions.cache.touch(&SessionId::of(id), ctx.started, max)?;
     let mut r = Reply::new();
     r.body.doc("id", |d| {
         d.uuid("id", &id);
@@ -34,13 +34,13 @@ pub(super) async fn refresh(server: &Server, ctx: &OpCtx, req: Request<'_>) -> R
     let listed = named(&req, &REFRESH)?;
     ctx.arguments_read()?;
     for lsid in listed {
-        server.sessions.touch(&lsid, ctx.started, max)?;
+        server.sessions.cache.touch(&lsid, ctx.started, max)?;
     }
     Ok(Reply::new())
 }
 
 pub(super) async fn refresh_now(server: &Server, _: &OpCtx, _: Request<'_>) -> Result<Reply> {
-    server.refresh_sessions().await?;
+    server.sessions.refresh().await?;
     Ok(Reply::new())
 }
 
@@ -50,7 +50,7 @@ pub(super) async fn end(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let listed = named(&req, &END)?;
     ctx.arguments_read()?;
     for lsid in listed {
-        server.sessions.end(&lsid);
+        server.sessions.cache.end(&lsid);
     }
     Ok(Reply::new())
 }
@@ -96,7 +96,7 @@ fn kill_where(server: &Server, ctx: &OpCtx, which: impl Fn(&SessionId) -> bool) 
         .kill_where(ErrorCode::Interrupted, |_, op| op.op_id != me && op.lsid.as_ref().is_some_and(&which));
     for open in server.idle_transactions() {
         if which(&open.lsid) {
-            server.abort_session(&open.lsid, ErrorCode::Interrupted);
+            server.sessions.abort_session(&open.lsid, ErrorCode::Interrupted);
         }
     }
     let now = ctx.env().clock.mono();

@@ -21,7 +21,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             out.n += 1;
             match done.kind {
                 Kind::Update => out.n_modified = out.n_modified.map(|n| n + 1),
-                _ => out.upserted.extend(server.upserted_id(&done)?.map(|id| (i, id))),
+                _ => out.upserted.extend(server.sessions.upserted_id(&done)?.map(|id| (i, id))),
             }
             continue;
         }

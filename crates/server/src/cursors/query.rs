@@ -108,7 +108,7 @@ impl Server {
         let spills = allow_disk_use.unwrap_or_else(|| params.bool(Param::allowDiskUseByDefault));
         Resources {
             sort_bytes_max: params.int(Param::internalQueryMaxBlockingSortMemoryUsageBytes).max(0) as usize,
-            spill: spills.then(|| self.spills.clone() as _),
+            spill: spills.then(|| self.upkeep.spills.clone() as _),
         }
     }
     /// Everything about a find that can be checked without a collection's indexes.

@@ -46,14 +46,14 @@ impl Server {
         }
         self.maintenance.gate().close();
         self.instance.begin_shutdown();
-        self.abort_open_transactions();
+        self.sessions.abort_open_transactions();
         let deadline = self.env.clock.mono() + DRAIN_LIMIT;
         loop {
             let running = self
                 .instance
                 .clients
                 .kill_where(pando_base::ErrorCode::InterruptedAtShutdown, |c, _| c.is_connection());
-            self.abort_open_transactions();
+            self.sessions.abort_open_transactions();
             if running == 0 || self.env.clock.mono() >= deadline {
                 break;
             }
@@ -71,7 +71,7 @@ impl Server {
         let flushed =
             self.env.offload(move || storage.log().flush_once().and_then(|()| storage.sync_local())).await;
         flushed.unwrap_or_else(|| Err(pando_base::Error::internal("the last flush failed")))?;
-        self.checkpoint().await?;
+        self.upkeep.checkpoints.take().await?;
         self.storage.note_log_ends()?;
         log.info(Component::Control, 9_100_063, "What was counted since the start", |a| {
             self.instance.registry.append_sections(COUNTED, a);

@@ -1,20 +1,28 @@
 //! The parts of a server, put together.
 
+use crate::cursors::body::CursorBody;
 use crate::cursors::spill::Spills;
 use crate::lifecycle::{Lifecycle, tasks};
 use crate::object_id::new_object_id;
 use crate::replication::Replication;
+use crate::replication::role_changes::RoleChanges;
+use crate::sessions::LogicalSessions;
 use crate::settings::Settings;
 use crate::settings::feature_version_guard::FeatureVersionGuard;
 use crate::statistics::Statistics;
+use crate::timeseries::OpenBuckets;
+use crate::upkeep::Upkeep;
+use crate::upkeep::checkpoints::Checkpoints;
+use crate::upkeep::flow_control::FlowController;
+use crate::upkeep::fsync_lock::FsyncLock;
+use crate::upkeep::index_builds::IndexBuildsCoordinator;
+use crate::upkeep::ttl::TtlMonitor;
 use crate::{Config, Server};
 use pando_access::{Access, Maintenance, OpenOptions};
 use pando_base::Result;
 use pando_command::Instance;
 use pando_env::{Component, Env};
-use pando_repl::Repl;
-use pando_repl::topology::MemberState;
-use pando_session::{Cursors, Sessions};
+use pando_session::Cursors;
 use pando_storage::{Storage, staging};
 use std::sync::Arc;
 
@@ -27,7 +35,7 @@ impl Server {
         let replicated = config.repl_set.is_some();
         config.storage.replicated = true;
         if replicated {
-            crate::replication::check_params(&instance.params)?;
+            crate::replication::member_alone::check_params(&instance.params)?;
         }
         let retention = config.oplog_min_retention.as_millis() as u64;
         if staging::adopt_staged(&*env.disk)? {
@@ -61,6 +69,64 @@ impl Server {
             lifecycle.clone(),
             repl,
         );
+        let cursors: Arc<Cursors<CursorBody>> = Arc::default();
+        let sessions = Arc::new(LogicalSessions::new(
+            config.clone(),
+            instance.clone(),
+            storage.clone(),
+            catalog.clone(),
+            internal.clone(),
+            replication.clone(),
+            cursors.clone(),
+        ));
+        let upkeep = Upkeep {
+            backups: Arc::default(),
+            checkpoints: Arc::new(Checkpoints::new(
+                instance.clone(),
+                storage.clone(),
+                catalog.clone(),
+                lifecycle.clone(),
+                settings.clone(),
+                replication.clone(),
+                sessions.clone(),
+            )),
+            flow_control: Arc::new(FlowController::new(
+                instance.clone(),
+                storage.clone(),
+                replication.clone(),
+                lifecycle.clone(),
+            )),
+            fsync_lock: FsyncLock::default(),
+            index_builds: Arc::new(IndexBuildsCoordinator::new(
+                catalog.clone(),
+                internal.clone(),
+                replication.clone(),
+                lifecycle.clone(),
+                env.clone(),
+            )),
+            ttl: Arc::new(TtlMonitor::new(
+                instance.clone(),
+                catalog.clone(),
+                replication.clone(),
+                lifecycle.clone(),
+            )),
+            spills,
+            open_buckets: OpenBuckets::default(),
+        };
+        let role_changes = Arc::new(RoleChanges {
+            env: env.clone(),
+            config: config.clone(),
+            instance: instance.clone(),
+            storage: storage.clone(),
+            catalog: catalog.clone(),
+            internal: internal.clone(),
+            lifecycle: lifecycle.clone(),
+            settings: settings.clone(),
+            replication: replication.clone(),
+            sessions: sessions.clone(),
+            cursors: cursors.clone(),
+            index_builds: upkeep.index_builds.clone(),
+        });
         let server = Arc::new(Server {
             env,
             config,
@@ -71,36 +137,26 @@ impl Server {
             access,
             maintenance,
             replication,
-            cursors: Cursors::default(),
-            sessions: Sessions::default(),
-            sessions_known: Default::default(),
-            session_rows: Default::default(),
-            sessions_waiting: Default::default(),
-            session_rounds: Default::default(),
-            retryable: Arc::default(),
+            role_changes,
+            cursors,
+            sessions,
+            upkeep,
             settings,
             statistics,
             lifecycle,
-            open_buckets: Default::default(),
-            index_builds: Default::default(),
-            fsync_lock: Default::default(),
-            tickets: Default::default(),
-            ttl: Default::default(),
-            backups: Default::default(),
-            spills,
         });
         server.register_metrics();
         server.maintenance.add_observer(Arc::new(FeatureVersionGuard(Arc::downgrade(&server.settings))));
         server.maintenance.add_observer(Arc::new(server.settings.user_writes.clone()));
         if replicated {
-            server.maintenance.judge_builds();
-            server.show_tables()?;
+            server.catalog.judge_builds();
+            server.sessions.show_tables()?;
         }
         tasks::spawn_all(&server);
         let stepped_up = server.replication.stepped_up.version();
         server.replication.take_back_identity().await?;
-        server.take_place().await?;
-        if server.maintenance.gate().is_read_only() {
+        server.role_changes.take_place().await?;
+        if server.catalog.gate().is_read_only() {
             return Ok(server);
         }
         if !replicated {

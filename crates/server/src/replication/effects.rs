@@ -1,8 +1,8 @@
 //! What the replication coordinator needs of this server: its disk, its log, its gate, its data path.
 
 use super::membership::{config_ns, election_ns, watch_own_log};
-use crate::Server;
-use crate::replication::services::Services;
+use super::role_changes::RoleChanges;
+use crate::replication::service_host::Services;
 use pando_base::{Error, ErrorCode, OpTime, Result, Term};
 use pando_bson::{DocBuf, doc};
 use pando_env::{BoxFuture, Component};
@@ -15,7 +15,7 @@ use pando_repl::{Coordinator, Effects, ReplSetConfig};
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, PoisonError, Weak};
 
-impl Server {
+impl RoleChanges {
     /// At the start: whatever the disk says of this node's place in a set, and the coordinator on top of it.
     pub(crate) async fn take_place(self: &Arc<Self>) -> Result<()> {
         if !self.replication.member.is_replicated() {
@@ -33,8 +33,8 @@ impl Server {
         let alone = boot.config.as_ref().is_some_and(|(c, _)| c.members.len() == 1);
         self.replication.progress.reset(self.replication.top_of_log()?);
         self.settings.restore()?;
-        self.restore_retryable_writes()?;
-        self.restore_prepared()?;
+        self.sessions.restore_retryable_writes()?;
+        self.sessions.restore_prepared()?;
         self.replication.restore_rollback_id()?;
         let has_data = boot.state != MemberState::Startup2 && !fresh;
         let services = self.replication.services.get_or_init(|| Services::new(self));
@@ -65,10 +65,10 @@ impl Server {
     }
 }
 
-struct ServerEffects(Weak<Server>);
+struct ServerEffects(Weak<RoleChanges>);
 
 impl ServerEffects {
-    fn server(&self) -> Result<Arc<Server>> {
+    fn roles(&self) -> Result<Arc<RoleChanges>> {
         self.0.upgrade().ok_or_else(|| Error::new(ErrorCode::ShutdownInProgress, "the server has stopped"))
     }
 }
@@ -76,14 +76,14 @@ impl ServerEffects {
 impl Effects for ServerEffects {
     fn persist_vote(&self, vote: LastVote) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
-            let server = self.server()?;
-            server.replication.check_own_goes_on()?;
-            server.lifecycle.hold("hangBeforeWritingVote").await;
+            let roles = self.roles()?;
+            roles.replication.check_own_goes_on()?;
+            roles.lifecycle.hold("hangBeforeWritingVote").await;
             let doc = doc! { "term": vote.term, "candidateIndex": vote.candidate_index };
-            server.internal.replace_only(&election_ns(), &doc.to_raw()).await?;
-            server.replication.sync_local().await?;
+            roles.internal.replace_only(&election_ns(), &doc.to_raw()).await?;
+            roles.replication.sync_local().await?;
             // What is kept under another's files may have been read before this was written.
-            server.replication.check_own_goes_on()
+            roles.replication.check_own_goes_on()
         })
     }
 
@@ -93,23 +93,23 @@ impl Effects for ServerEffects {
         note: ConfigNote,
     ) -> BoxFuture<'_, Result<Option<Position>>> {
         Box::pin(async move {
-            let server = self.server()?;
-            server.replication.check_own_goes_on()?;
+            let roles = self.roles()?;
+            roles.replication.check_own_goes_on()?;
             let mut at = None;
             if note == ConfigNote::Initiate {
-                server.replication.services().inspect(|s| s.hooks.initial_data_available());
-                server.maintenance.set_term(-1);
-                let op = server.replication.append_noop(&doc! { "msg": "initiating set" }.to_raw())?;
-                server.storage.log().wait_durable(op.ts).await?;
-                server.replication.progress.reset(server.replication.top_of_log()?);
-                at = Some(Position::new(op, server.env.clock.wall_ms()));
+                roles.replication.services().inspect(|s| s.hooks.initial_data_available());
+                roles.catalog.set_term(-1);
+                let op = roles.replication.append_noop(&doc! { "msg": "initiating set" }.to_raw())?;
+                roles.storage.log().wait_durable(op.ts).await?;
+                roles.replication.progress.reset(roles.replication.top_of_log()?);
+                at = Some(Position::new(op, roles.env.clock.wall_ms()));
             }
-            server.internal.replace_only(&config_ns(), &config.to_doc()).await?;
-            server.replication.sync_local().await?;
-            server.replication.check_own_goes_on()?;
-            if note == ConfigNote::Reconfig && server.maintenance.gate().is_open() {
+            roles.internal.replace_only(&config_ns(), &config.to_doc()).await?;
+            roles.replication.sync_local().await?;
+            roles.replication.check_own_goes_on()?;
+            if note == ConfigNote::Reconfig && roles.catalog.gate().is_open() {
                 let doc = doc! { "msg": "Reconfig set", "version": config.version as i32 };
-                server.replication.write_noop_doc(&doc.to_raw())?;
+                roles.replication.write_noop_doc(&doc.to_raw())?;
             }
             Ok(at)
         })
@@ -117,28 +117,28 @@ impl Effects for ServerEffects {
 
     fn locate_self(&self, config: Arc<ReplSetConfig>) -> BoxFuture<'_, Option<usize>> {
         Box::pin(async move {
-            match self.server() {
-                Ok(server) => server.replication.locate(&config).await,
+            match self.roles() {
+                Ok(roles) => roles.replication.locate(&config).await,
                 Err(_) => None,
             }
         })
     }
 
     fn commit_point(&self, at: OpTime) {
-        if let Ok(server) = self.server() {
-            server.replication.services().inspect(|s| s.hooks.commit_point(at));
+        if let Ok(roles) = self.roles() {
+            roles.replication.services().inspect(|s| s.hooks.commit_point(at));
         }
     }
     fn state_changed(&self, change: &StateChange) {
-        let Ok(server) = self.server() else { return };
-        let hooks = server.replication.services().map(|s| &s.hooks);
+        let Ok(roles) = self.roles() else { return };
+        let hooks = roles.replication.services().map(|s| &s.hooks);
         if change.writable {
-            server.maintenance.gate().open();
+            roles.catalog.gate().open();
             hooks.inspect(|h| h.step_up_complete(change.term));
-        } else if server.maintenance.gate().is_open() {
-            server.maintenance.gate().close();
-            server.abort_open_transactions();
-            server.replication.progress.take_over(&server.replication.own_positions());
+        } else if roles.catalog.gate().is_open() {
+            roles.catalog.gate().close();
+            roles.sessions.abort_open_transactions();
+            roles.replication.progress.take_over(&roles.replication.own_positions());
         }
         match change.to {
             MemberState::Primary => {}
@@ -149,95 +149,94 @@ impl Effects for ServerEffects {
 
     fn follow(&self, on: bool) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
-            let server = self.server()?;
-            if on { server.replication.start_data_path() } else { server.replication.stop_data_path().await }
+            let roles = self.roles()?;
+            if on { roles.replication.start_data_path() } else { roles.replication.stop_data_path().await }
         })
     }
     fn is_empty(&self) -> Result<bool> {
-        let server = self.server()?;
+        let roles = self.roles()?;
         // A rollback says itself how it ended.
-        if server.replication.rollbacks.is_running() {
+        if roles.replication.rollbacks.is_running() {
             return Ok(false);
         }
-        Ok(server.replication.progress.written().op_time.is_null()
-            || server.maintenance.is_copy_unfinished()?)
+        Ok(roles.replication.progress.written().op_time.is_null() || roles.catalog.is_copy_unfinished()?)
     }
     fn initial_sync(&self) -> BoxFuture<'_, Result<Position>> {
         Box::pin(async move {
-            let server = self.server()?;
-            server.initial_sync().await
+            let roles = self.roles()?;
+            roles.initial_sync().await
         })
     }
     fn drain(&self) -> BoxFuture<'_, Result<()>> {
-        Box::pin(async move { self.server()?.replication.stop_data_path().await })
+        Box::pin(async move { self.roles()?.replication.stop_data_path().await })
     }
 
     fn become_writable(&self, term: Term) -> BoxFuture<'_, Result<Position>> {
         Box::pin(async move {
-            let server = self.server()?;
-            server.replication.services().map_or(Ok(()), |s| s.hooks.step_up_begin(term))?;
-            server.maintenance.set_term(term);
-            let op = server.replication.append_noop(&doc! { "msg": "new primary" }.to_raw())?;
-            let at = DataPosition { op_time: op, wall: server.env.clock.wall_ms() };
-            server.replication.progress.take_over(&[at, at, server.replication.progress.durable()]);
-            server.storage.log().ask_flush(op.ts);
+            let roles = self.roles()?;
+            roles.replication.services().map_or(Ok(()), |s| s.hooks.step_up_begin(term))?;
+            roles.catalog.set_term(term);
+            let op = roles.replication.append_noop(&doc! { "msg": "new primary" }.to_raw())?;
+            let at = DataPosition { op_time: op, wall: roles.env.clock.wall_ms() };
+            roles.replication.progress.take_over(&[at, at, roles.replication.progress.durable()]);
+            roles.storage.log().ask_flush(op.ts);
             Ok(Position::new(op, at.wall))
         })
     }
 
     fn take_state_lock(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
-            let Ok(server) = self.server() else { return };
-            server.take_state_lock().await;
+            let Ok(roles) = self.roles() else { return };
+            roles.take_state_lock().await;
         })
     }
     fn release_state_lock(&self) {
-        if let Ok(server) = self.server()
-            && server.replication.member.is_primary()
+        if let Ok(roles) = self.roles()
+            && roles.replication.member.is_primary()
         {
-            server.maintenance.gate().open();
+            roles.catalog.gate().open();
         }
     }
 
     fn applied_sessions(&self, entries: &[EntryView<'_>]) {
-        if let Ok(server) = self.server() {
-            server.note_applied_statements(entries);
+        if let Ok(roles) = self.roles() {
+            roles.sessions.note_applied_statements(entries);
         }
     }
     fn take_sessions(&self, sessions: &[DocBuf]) {
-        if let Ok(server) = self.server() {
-            server.take_sessions(sessions);
+        if let Ok(roles) = self.roles() {
+            roles.sessions.take(sessions);
         }
     }
     fn keep_sessions(&self, upto: OpTime) -> BoxFuture<'_, Result<()>> {
-        Box::pin(async move { self.server()?.keep_copied_sessions(upto).await })
+        Box::pin(async move { self.roles()?.sessions.keep_copied(upto).await })
     }
     fn applied_settings(&self) {
-        if let Ok(server) = self.server()
-            && let Err(e) = server.settings.restore()
+        if let Ok(roles) = self.roles()
+            && let Err(e) = roles.settings.restore()
         {
-            server.lifecycle.fatal("The set's settings could not be read", &e.message);
+            roles.lifecycle.fatal("The set's settings could not be read", &e.message);
         }
     }
     fn local_identity(&self) -> Result<DocBuf> {
-        let server = self.server()?;
-        server.replication.identity_is_staged.store(true, SeqCst);
-        server.replication.local_identity()
+        let roles = self.roles()?;
+        roles.replication.identity_is_staged.store(true, SeqCst);
+        roles.replication.local_identity()
     }
     fn own_goes_on(&self) {
-        if let Ok(server) = self.server() {
-            server.replication.identity_is_staged.store(false, SeqCst);
+        if let Ok(roles) = self.roles() {
+            roles.replication.identity_is_staged.store(false, SeqCst);
         }
     }
     fn resync(&self) -> Result<()> {
-        self.server()?.start_resync()
+        self.roles()?.start_resync()
     }
     fn copy_again(&self, why: WhyCopyAgain) -> Result<()> {
-        self.server()?.start_copy_again(why)
+        self.roles()?.start_copy_again(why)
     }
     fn diverged(&self, source: &str, why: &Error) {
-        if let Ok(server) = self.server() {
-            server.env.log.info(
+        if let Ok(roles) = self.roles() {
+            roles.env.log.info(
                 Component::Rollback,
                 21657,
                 "The sync source's oplog has parted from ours",
@@ -245,22 +244,22 @@ impl Effects for ServerEffects {
                     a.str("syncSource", source).str("error", &why.message);
                 },
             );
-            server.start_rollback(source.to_owned());
+            roles.start_rollback(source.to_owned());
         }
     }
     fn fatal(&self, what: &str, why: &Error) {
-        if let Ok(server) = self.server()
-            && !server.lifecycle.is_stopping()
+        if let Ok(roles) = self.roles()
+            && !roles.lifecycle.is_stopping()
         {
-            server.lifecycle.fatal(what, &why.message);
+            roles.lifecycle.fatal(what, &why.message);
         }
     }
     fn is_stopping(&self) -> bool {
-        self.server().map_or(true, |s| s.lifecycle.is_stopping())
+        self.roles().map_or(true, |s| s.lifecycle.is_stopping())
     }
 }
 
-impl Server {
+impl RoleChanges {
     async fn initial_sync(self: &Arc<Self>) -> Result<Position> {
         let sync = InitialSync::default();
         *self.replication.initial_sync.lock().unwrap_or_else(PoisonError::into_inner) = Some(sync.clone());
@@ -268,8 +267,8 @@ impl Server {
         if let Some(me) = state.config.as_ref().and_then(|c| c.members.get(state.self_index)) {
             self.maintenance.set_makes_indexes(me.build_indexes)?;
         }
-        self.maintenance.forget_prepared();
-        self.forget_sessions();
+        self.catalog.forget_prepared();
+        self.sessions.forget();
         let done = sync.run(&self.replication.data_path_deps()?).await;
         self.replication.initial_sync.lock().unwrap_or_else(PoisonError::into_inner).take();
         let ended = match done? {
@@ -285,8 +284,8 @@ impl Server {
             return Err(Error::new(ErrorCode::ShutdownInProgress, why));
         }
         self.settings.restore()?;
-        self.restore_retryable_writes()?;
-        self.restore_prepared()?;
+        self.sessions.restore_retryable_writes()?;
+        self.sessions.restore_prepared()?;
         let top = self.replication.top_of_log()?;
         self.replication.progress.reset(top);
         self.maintenance.resume_builds().await?;

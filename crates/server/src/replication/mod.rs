@@ -4,34 +4,38 @@
 //!   membership, quiesce, restored, ...   its place in the set          ┐
 //!   positions, stable                    how far its log is            ├ Replication: what everybody may ask
 //!   await_read_concern, await_write_concern, admission                 ┘
-//!   effects, rollback, resync, services  what changes when its role does, or its data are another's
+//!   effects, transitions, rollback, resync, services                   - RoleChanges: what changes when its role does
 //! ```
 //! [`Replication`] owns the member state, the coordinator, the positions and the data path. Commands and other parts hold it
 //! and ask: may I write, how far is the log, wait for a majority. It knows nothing of sessions, cursors or transactions;
-//! what has to happen to those at a change of role stands in [`effects`], [`transitions`], [`rollback`] and [`resync`], which
-//! only the coordinator calls.
+//! what has to happen to those at a change of role, [`role_changes`] does, which only the coordinator calls.
 
 mod admission;
 mod await_read_concern;
 mod await_write_concern;
 mod cluster_clock;
-mod cluster_time_keys;
+pub(crate) mod cluster_time_keys;
 mod data_path;
 mod effects;
 mod forward_to_primary;
 mod local_identity;
-mod member_alone;
+pub(crate) mod log_flusher;
+pub(crate) mod member_alone;
 mod member_door;
 mod membership;
+pub(crate) mod noop_writer;
 mod positions;
 mod quiesce;
 mod restored;
-pub(crate) mod restored_writes;
 mod resync;
+pub(crate) mod role_changes;
 mod rollback;
 mod rollback_files;
+mod rollback_stats;
+mod service_host;
 mod services;
 mod stable;
+mod state_lock;
 mod transitions;
 
 use crate::Config;
@@ -48,14 +52,11 @@ use pando_repl::data::{DataPath, Progress};
 use pando_repl::topology::Core;
 use pando_repl::{Coordinator, Repl};
 use pando_storage::Storage;
-use rollback::Rollbacks;
-use services::Services;
+use rollback_stats::Rollbacks;
+use service_host::Services;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
 use transitions::{CatchUps, Transitions};
-
-pub(crate) use cluster_time_keys::run as make_keys;
-pub(crate) use member_alone::check_params;
 
 /// What this node is in its set, and how far it is.
 pub struct Replication {

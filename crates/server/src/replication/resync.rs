@@ -2,7 +2,7 @@
 //! has parted from everybody's and nobody can tell where.
 
 use super::Replication;
-use crate::Server;
+use super::role_changes::RoleChanges;
 use pando_base::{Error, ErrorCode, OpTime, Result, Timestamp};
 use pando_bson::RawDoc;
 use pando_command::Param;
@@ -56,7 +56,7 @@ impl Replication {
     }
 }
 
-impl Server {
+impl RoleChanges {
     /// Begins it; the member is in STARTUP2 soon and comes back by itself.
     pub(crate) fn start_resync(self: &Arc<Self>) -> Result<()> {
         self.begin_giving_up(None)
@@ -74,17 +74,17 @@ impl Server {
             let text = "this member rolls back or copies the set's data already";
             return Err(Error::new(ErrorCode::ConflictingOperationInProgress, text));
         }
-        let server = self.clone();
+        let roles = self.clone();
         self.env.spawn("resync", async move {
-            let done = server.give_up(why).await;
-            server.replication.rollbacks.end();
+            let done = roles.give_up(why).await;
+            roles.replication.rollbacks.end();
             match done {
                 Ok(Some(promised)) => {
-                    server.replication.tell(Event::TooStale(false));
-                    server.replication.tell(Event::Emptied { promised });
+                    roles.replication.tell(Event::TooStale(false));
+                    roles.replication.tell(Event::Emptied { promised });
                 }
                 Ok(None) => {}
-                Err(e) => server.lifecycle.fatal("Resync failed", &e.message),
+                Err(e) => roles.lifecycle.fatal("Resync failed", &e.message),
             }
         });
         Ok(())

@@ -15,22 +15,22 @@
 //! A crash anywhere finds the log either whole (this node parts from its source again, and rolls back again) or cut.
 
 use super::Replication;
-use crate::Server;
-use pando_access::observer::RolledBack;
+use super::role_changes::RoleChanges;
+use super::rollback_stats::Last;
 use pando_base::mutants::{Mutant as Planted, broken as planted};
 use pando_base::{Error, ErrorCode, Millis, Namespace, OpTime, Result, Timestamp, limits};
 use pando_bson::{Value, doc};
 use pando_command::Param;
 use pando_env::Component;
-use pando_metrics::{Collector, Counter, Source, Value as MetricValue};
+
 use pando_query::date;
 use pando_repl::data::common_point::{self, CommonPoint, Found};
 use pando_repl::data::refetch;
 use pando_repl::data::rollback_way::{self, Facts, Way};
 use pando_repl::data::{Position as DataPosition, Undone};
 use pando_repl::topology::{Event, MemberState, Position, Positions};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
 fn rollback_id_ns() -> Namespace {
@@ -44,29 +44,6 @@ enum Done {
     CannotTell(OpTime),
     /// Without data. Entries up to here it had told others to hold.
     Emptied(OpTime),
-}
-
-/// What this process knows of its rollbacks.
-#[derive(Default)]
-pub(crate) struct Rollbacks {
-    running: AtomicBool,
-    count: Counter,
-    /// Sources that could not tell where the logs parted.
-    without_common_point: Counter,
-    /// Times the set's data was copied again, for want of a way back.
-    pub(crate) copied_again: Counter,
-    /// Number of the next rollback file.
-    pub(crate) files: Arc<AtomicU64>,
-    last: Mutex<Option<Last>>,
-}
-
-#[derive(Clone, Copy)]
-struct Last {
-    ended: Millis,
-    millis: i64,
-    common: OpTime,
-    entries: u64,
-    documents: u64,
 }
 
 struct Summary<'a> {
@@ -111,64 +88,6 @@ impl Drop for Told<'_> {
         if !self.taken_back {
             self.replication.services().inspect(|s| s.hooks.rollback_end(false));
         }
-    }
-}
-
-impl Rollbacks {
-    /// False when one is under way.
-    pub(crate) fn begin(&self) -> bool {
-        !self.running.swap(true, SeqCst)
-    }
-    pub(crate) fn end(&self) {
-        self.running.store(false, SeqCst);
-    }
-    pub(crate) fn is_running(&self) -> bool {
-        self.running.load(SeqCst)
-    }
-    fn note(&self, last: Last) {
-        self.count.inc();
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(last);
-    }
-}
-
-/// `serverStatus.metrics.repl.rollback`.
-impl Source for Rollbacks {
-    fn collect(&self, to: &mut Collector<'_>) {
-        let without = self.without_common_point.get();
-        to.counter("count", self.count.get(), "rollbacks", "Rollbacks of this member")
-            .counter(
-                "sourcesWithoutCommonPoint",
-                without,
-                "sync sources",
-                "Sync sources whose logs do not show a common point",
-            )
-            .counter(
-                "copiedAgain",
-                self.copied_again.get(),
-                "copies",
-                "Times this member copied the set's data again",
-            );
-        let Some(last) = *self.last.lock().unwrap_or_else(PoisonError::into_inner) else { return };
-        to.gauge("lastEnd", MetricValue::Date(last.ended), "date", "When the last rollback ended")
-            .gauge("lastMillis", last.millis, "milliseconds", "How long the last rollback took")
-            .gauge(
-                "lastCommonPoint",
-                last.common.ts,
-                "timestamp",
-                "The last entry that the last rollback kept",
-            )
-            .gauge(
-                "lastEntriesRolledBack",
-                last.entries,
-                "log entries",
-                "Log entries that the last rollback undid",
-            )
-            .gauge(
-                "lastDocumentsInFiles",
-                last.documents,
-                "documents",
-                "Documents that the last rollback wrote to files",
-            );
     }
 }
 
@@ -299,22 +218,22 @@ impl Replication {
     }
 }
 
-impl Server {
+impl RoleChanges {
     /// The log of `source` has parted from ours. Ends with this node following again, or with the process.
     pub(crate) fn start_rollback(self: &Arc<Self>, source: String) {
         if self.replication.rollbacks.running.swap(true, SeqCst) {
             return;
         }
-        let server = self.clone();
+        let roles = self.clone();
         self.env.spawn("rollback", async move {
-            let done = server.roll_back(&source).await;
-            server.replication.rollbacks.running.store(false, SeqCst);
+            let done = roles.roll_back(&source).await;
+            roles.replication.rollbacks.running.store(false, SeqCst);
             match done {
                 Ok(Done::Follows) => {}
-                Ok(Done::CannotTell(reached)) => server.replication.ask_another(&source, reached),
-                Ok(Done::Emptied(promised)) => server.replication.tell(Event::Emptied { promised }),
+                Ok(Done::CannotTell(reached)) => roles.replication.ask_another(&source, reached),
+                Ok(Done::Emptied(promised)) => roles.replication.tell(Event::Emptied { promised }),
                 Err(e) if is_of_the_source(&e) => {
-                    server.env.log.info(
+                    roles.env.log.info(
                         Component::Rollback,
                         21656,
                         "Rollback cannot go on with this source",
@@ -322,9 +241,9 @@ impl Server {
                             a.str("syncSource", &source).str("error", &e.message);
                         },
                     );
-                    server.replication.tell(Event::FollowerState(server.replication.follower_state()));
+                    roles.replication.tell(Event::FollowerState(roles.replication.follower_state()));
                 }
-                Err(e) => server.lifecycle.fatal("Rollback failed", &e.message),
+                Err(e) => roles.lifecycle.fatal("Rollback failed", &e.message),
             }
         });
     }
@@ -392,13 +311,13 @@ impl Server {
         });
         let redone = redone.await.unwrap_or_else(|| Err(Error::internal("the rollback panicked")))?;
         self.lifecycle.hold("rollbackHangAfterRecoveringToStable").await;
-        self.forget_sessions();
+        self.sessions.forget();
         if !planted(Planted::RetryableForgottenByRollback) {
-            self.restore_retryable_writes()?;
+            self.sessions.restore_retryable_writes()?;
         }
-        self.restore_prepared()?;
-        if !self.maintenance.is_before_min_valid() {
-            self.maintenance.resume_builds().await?;
+        self.sessions.restore_prepared()?;
+        if !self.catalog.is_before_min_valid() {
+            self.catalog.resume_builds().await?;
         }
         self.replication.progress.reset(point.at);
         self.tell_observers(common, &undone);
@@ -453,7 +372,7 @@ impl Server {
         let maintenance = self.maintenance.clone();
         let emptied = self.env.offload(move || maintenance.give_up_data(promised)).await;
         emptied.unwrap_or_else(|| Err(Error::internal("emptying this member panicked")))?;
-        self.retryable.clear();
+        self.sessions.retryable.clear();
         self.replication.progress.reset(DataPosition::NULL);
         Ok(())
     }
@@ -462,8 +381,8 @@ impl Server {
     /// of users were told to end.
     pub(crate) async fn quiet_down(&self) -> usize {
         let code = ErrorCode::InterruptedDueToReplStateChange;
-        self.cursors.kill_where(self.env.clock.mono(), |_| true);
-        self.abort_open_transactions();
+        self.cursors.kill(self.env.clock.mono(), &|_| true);
+        self.sessions.abort_open_transactions();
         let mut killed = 0;
         loop {
             let kill = |users: bool| {

@@ -9,184 +9,164 @@
 //! | `workflows` | step-up: they go on where their documents say; step-down, shutdown: they end here |
 
 use super::Replication;
-use crate::Server;
+use super::role_changes::RoleChanges;
+use super::service_host::Services;
+use crate::workflows::data::WorkflowData;
 use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Term, limits};
 use pando_bson::DocBuf;
 use pando_env::{BoxFuture, Component};
 use pando_repl::services::{Guard, Hooks, Host, ReplicaSetAware, Service, Store};
-use pando_repl::topology::write_concern::{Concern, Waiter, Want};
-use pando_repl::topology::{Event, index_builds};
 use pando_storage::ReadAt;
 use pando_workflows::{Level, LocalWrite, Query, Resource, Section, Target, demo};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-pub(crate) struct Services {
-    pub(crate) hooks: Hooks,
-    pub(crate) host: Arc<Host>,
-}
-
 impl Services {
-    pub(crate) fn new(server: &Arc<Server>) -> Services {
-        let weak = || Arc::downgrade(server);
+    pub(crate) fn new(roles: &Arc<RoleChanges>) -> Services {
+        let weak = || Arc::downgrade(roles);
         let demo = Service {
             name: demo::NAME,
             ns: Namespace::unchecked("config", demo::COLLECTION),
             restore: demo::restore,
             options: demo::options,
         };
-        let host = Host::new(server.env.clone(), Arc::new(Documents(weak())), vec![demo]);
+        let host = Host::new(roles.env.clone(), Arc::new(Documents(weak())), vec![demo]);
         let hooks = Hooks::new(in_order(weak(), host.clone()));
         Services { hooks, host }
     }
 }
 
 /// Locks are taken before anybody writes, debts are paid before workflows go on.
-fn in_order(server: Weak<Server>, host: Arc<dyn ReplicaSetAware>) -> Vec<Arc<dyn ReplicaSetAware>> {
+fn in_order(roles: Weak<RoleChanges>, host: Arc<dyn ReplicaSetAware>) -> Vec<Arc<dyn ReplicaSetAware>> {
     vec![
-        Arc::new(Transitions(server.clone())),
-        Arc::new(Transactions(server.clone())),
-        Arc::new(Housekeeping(server)),
+        Arc::new(Transitions(roles.clone())),
+        Arc::new(Transactions(roles.clone())),
+        Arc::new(Housekeeping(roles)),
         host,
     ]
 }
 
-struct Transitions(Weak<Server>);
+struct Transitions(Weak<RoleChanges>);
 
 impl ReplicaSetAware for Transitions {
     fn name(&self) -> &'static str {
         "transitions"
     }
     fn on_step_up_begin(&self, _: Term) -> Result<()> {
-        let Some(server) = self.0.upgrade() else { return Ok(()) };
-        server.replication.transitions.note(&server.instance.clients, "stepUp", 0);
-        server.replication.count_catch_up()
+        let Some(roles) = self.0.upgrade() else { return Ok(()) };
+        roles.replication.transitions.note(&roles.instance.clients, "stepUp", 0);
+        roles.replication.count_catch_up()
     }
 }
 
-struct Transactions(Weak<Server>);
+struct Transactions(Weak<RoleChanges>);
 
 impl ReplicaSetAware for Transactions {
     fn name(&self) -> &'static str {
         "transactions"
     }
     fn on_step_up_begin(&self, _: Term) -> Result<()> {
-        let Some(server) = self.0.upgrade() else { return Ok(()) };
-        server.retryable.abort_partial();
-        server.maintenance.lock_prepared()
+        let Some(roles) = self.0.upgrade() else { return Ok(()) };
+        roles.sessions.retryable.abort_partial();
+        roles.catalog.lock_prepared()
     }
     /// Not while an attempt to step down may still fail: definitions must stand still on a primary.
     fn on_step_down(&self) {
-        let Some(server) = self.0.upgrade() else { return };
-        server.maintenance.yield_prepared();
+        let Some(roles) = self.0.upgrade() else { return };
+        roles.catalog.yield_prepared();
     }
 }
 
 /// What a new primary owes to earlier ones once writes are permitted, and what a change of role leaves to do.
-struct Housekeeping(Weak<Server>);
+struct Housekeeping(Weak<RoleChanges>);
 
 impl ReplicaSetAware for Housekeeping {
     fn name(&self) -> &'static str {
         "housekeeping"
     }
     fn on_step_up_complete(&self, _: Term) {
-        let Some(server) = self.0.upgrade() else { return };
-        server.env.clone().spawn("step-up", async move {
+        let Some(roles) = self.0.upgrade() else { return };
+        roles.env.clone().spawn("step-up", async move {
             let done = async {
-                server.maintenance.drop_temp_collections().await?;
-                server.make_index_build_entries().await?;
-                server.maintenance.resume_builds().await?;
-                server.replication.make_cluster_time_keys().await
+                roles.catalog.drop_temp_collections().await?;
+                roles.index_builds.make_entries().await?;
+                roles.catalog.resume_builds().await?;
+                roles.replication.make_cluster_time_keys().await
             };
             // Whoever steps down meanwhile leaves it to the next primary.
             if let Err(e) = done.await {
                 let text = "Work of a new primary was not finished";
-                server.env.log.info(Component::Repl, 21332, text, |a| {
+                roles.env.log.info(Component::Repl, 21332, text, |a| {
                     a.str("error", &e.message);
                 });
             }
-            server.replication.stepped_up.bump();
+            roles.replication.stepped_up.bump();
         });
     }
     /// What is kept in memory of the set's settings may be undone.
     fn on_rollback_end(&self, taken_back: bool) {
-        let Some(server) = self.0.upgrade().filter(|_| taken_back) else { return };
-        server.replication.cluster_time_keys.forget();
-        server.index_builds.tell(index_builds::Event::RolledBack);
-        if let Err(e) = server.settings.restore() {
-            server.lifecycle.fatal("The set's settings could not be read", &e.message);
+        let Some(roles) = self.0.upgrade().filter(|_| taken_back) else { return };
+        roles.replication.cluster_time_keys.forget();
+        roles.index_builds.rolled_back();
+        if let Err(e) = roles.settings.restore() {
+            roles.lifecycle.fatal("The set's settings could not be read", &e.message);
         }
     }
 }
 
 /// State documents of workflows, in ordinary collections.
-struct Documents(Weak<Server>);
+struct Documents(Weak<RoleChanges>);
 
 impl Documents {
-    fn server(&self) -> Result<Arc<Server>> {
+    fn roles(&self) -> Result<Arc<RoleChanges>> {
         self.0.upgrade().ok_or_else(|| Error::new(ErrorCode::ShutdownInProgress, "the server has stopped"))
+    }
+    fn replication(&self) -> Result<Arc<Replication>> {
+        Ok(self.roles()?.replication.clone())
+    }
+    fn data(&self) -> Result<WorkflowData> {
+        let roles = self.roles()?;
+        Ok(WorkflowData { internal: roles.internal.clone(), catalog: roles.catalog.clone() })
     }
 }
 
 impl Store for Documents {
     fn load(&self, ns: &Namespace) -> Result<Vec<DocBuf>> {
-        let server = self.server()?;
-        server.internal.all(ns, ReadAt::Latest)
+        self.data()?.internal.all(ns, ReadAt::Latest)
     }
     fn first_of_term_committed(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
-            let server = self.server()?;
-            match server.replication.coordinator()?.read(|core| core.first_of_term()) {
-                Some(first) => server.replication.await_majority(first).await,
+            let replication = self.replication()?;
+            match replication.coordinator()?.read(|core| core.first_of_term()) {
+                Some(first) => replication.await_majority(first).await,
                 None => Err(Error::new(ErrorCode::NotWritablePrimary, "not primary")),
             }
         })
     }
     fn write<'a>(&'a self, write: &'a LocalWrite) -> BoxFuture<'a, Result<Option<OpTime>>> {
-        Box::pin(async move { self.server()?.write_for_workflow(write).await })
+        Box::pin(async move { self.data()?.write(write).await })
     }
     fn await_majority(&self, upto: Option<OpTime>) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
-            let server = self.server()?;
-            server.replication.await_majority(upto.unwrap_or_else(|| server.replication.last_applied())).await
+            let replication = self.replication()?;
+            replication.await_majority(upto.unwrap_or_else(|| replication.last_applied())).await
         })
     }
     fn read(&self, query: &Query) -> Result<Vec<Namespace>> {
-        Ok(self.server()?.read_for_workflow(query))
+        Ok(self.data()?.read(query))
     }
     fn lock<'a>(&'a self, resource: &'a Resource, level: Level) -> BoxFuture<'a, Result<Guard>> {
-        Box::pin(async move { Ok(self.server()?.lock_for_workflow(resource, level).await) })
+        Box::pin(async move { Ok(self.data()?.lock(resource, level).await) })
     }
     fn enter<'a>(&'a self, section: &'a Section) -> BoxFuture<'a, Result<Guard>> {
-        Box::pin(async move { self.server()?.enter_for_workflow(section).await })
+        Box::pin(async move { self.data()?.enter(section).await })
     }
     fn call<'a>(&'a self, to: &'a Target, body: &'a DocBuf) -> BoxFuture<'a, Result<DocBuf>> {
         Box::pin(async move {
             let Target::Host(host) = to;
             let limit = Duration::from_millis(limits::WORKFLOW_CALL_MS_MAX);
-            self.server()?.replication.peers.call(host, body, limit).await.map_err(Error::from)
+            self.replication()?.peers.call(host, body, limit).await.map_err(Error::from)
         })
-    }
-}
-
-impl Replication {
-    /// None on a standalone node.
-    pub(crate) fn services(&self) -> Option<&Services> {
-        self.services.get()
-    }
-
-    /// Returns when a majority holds the entry at `target`; fails when this node is primary no more.
-    pub(crate) async fn await_majority(&self, target: OpTime) -> Result<()> {
-        let log = self.storage.log();
-        log.ask_flush(target.ts);
-        if self.member.is_alone() {
-            return log.wait_durable(target.ts).await;
-        }
-        let journaled =
-            self.member.config().is_some_and(|config| config.write_concern_majority_journal_default);
-        let concern = Concern { want: Want::Majority, journaled };
-        let waiter = |id| Event::Await(Waiter { id, target, concern });
-        self.coordinator()?.ask(waiter).await.waited()
     }
 }
 

@@ -10,8 +10,7 @@
 //! of it is stable. The log keeps all that comes after `upto`. A member that copies this one gets the same documents, and
 //! needs no log from before its copy.
 
-use crate::Server;
-use pando_access::{KeptSessions, TransactionHistory};
+use super::LogicalSessions;
 use pando_base::mutants::{Mutant as Planted, broken as planted};
 use pando_base::panics::poisoned;
 use pando_base::sync::Mutex;
@@ -76,7 +75,7 @@ impl Known {
     }
 }
 
-impl Server {
+impl LogicalSessions {
     /// The newest entry at or before what is applied here.
     fn newest_applied(&self) -> Result<OpTime> {
         let visible = self.storage.log().visible();
@@ -93,26 +92,26 @@ impl Server {
         Ok(EntryView::parse(RawDoc::trusted(&entry))?.op_time())
     }
     /// Sessions that an operation takes from now on know all that is applied here.
-    pub(crate) fn note_sessions_known(&self) -> Result<()> {
-        if self.sessions_known.now().is_some() {
+    pub(crate) fn note_known(&self) -> Result<()> {
+        if self.known.now().is_some() {
             self.retryable.note_known(self.newest_applied()?);
         }
         Ok(())
     }
     /// What sessions have done, all entries up to some point included; `None` when that is not known.
-    fn settled_sessions(&self) -> Result<Option<(u64, Kept)>> {
-        let known = self.sessions_known.now();
+    fn settled(&self) -> Result<Option<(u64, Kept)>> {
+        let known = self.known.now();
         // First the point: what is written after it may or may not be seen.
         let upto = self.newest_applied()?;
         let Some(number) = known.filter(|_| !upto.is_null()) else { return Ok(None) };
         let kept = self.retryable.collect(upto);
         // Null: somebody has used a session since before anything was known.
-        let is_known = !kept.upto.is_null() && self.sessions_known.now() == known;
+        let is_known = !kept.upto.is_null() && self.known.now() == known;
         Ok(is_known.then_some((number, kept)))
     }
     /// The same as documents; `None` also when they are too many for a reply.
-    pub(crate) fn collect_sessions(&self) -> Result<Option<KeptSessions>> {
-        let Some((_, kept)) = self.settled_sessions()? else { return Ok(None) };
+    pub(crate) fn collect(&self) -> Result<Option<KeptSessions>> {
+        let Some((_, kept)) = self.settled()? else { return Ok(None) };
         let (mut bytes, mut image_bytes) = (0, 0);
         let mut sessions = Vec::new();
         for (_, doc) in kept.documents(|_| true, &mut image_bytes) {
@@ -137,31 +136,30 @@ impl Server {
         Ok(oldest)
     }
     /// Part of each checkpoint.
-    pub(crate) async fn keep_sessions(&self) -> Result<()> {
+    pub(crate) async fn keep(&self) -> Result<()> {
         // What waited, and what is looked at now: where nothing has been written for a while that is certain at once.
         for _ in 0..2 {
-            self.sessions_waiting.offer(|| self.settled_sessions())?;
+            self.waiting.offer(|| self.settled())?;
             // What is not stable may be rolled back, what is not synced lost.
             let certain = self.storage.stable().min(self.storage.log().durable_entry());
             let early = planted(Planted::SessionsKeptEarly);
             let is_certain = |kept: &Kept| kept.newest().ts <= certain || early;
-            let Some((number, mut kept)) = self.sessions_waiting.take_if(is_certain) else { break };
+            let Some((number, mut kept)) = self.waiting.take_if(is_certain) else { break };
             if early {
                 kept.upto = kept.upto.min(self.newest_at(certain)?);
             }
-            if self.sessions_known.now() == Some(number) {
-                self.store_sessions(kept, Order::OnlyForward).await?;
+            if self.known.now() == Some(number) {
+                self.store(kept, Order::OnlyForward).await?;
             }
         }
         Ok(())
     }
     /// The end of an initial sync: the table holds what the source knew, and all entries since, up to `upto`.
-    pub(crate) async fn keep_copied_sessions(&self, upto: OpTime) -> Result<()> {
-        self.store_sessions(self.retryable.collect(upto), Order::Whatever).await
+    pub(crate) async fn keep_copied(&self, upto: OpTime) -> Result<()> {
+        self.store(self.retryable.collect(upto), Order::Whatever).await
     }
-    async fn store_sessions(&self, kept: Kept, order: Order) -> Result<()> {
-        let (maintenance, storage) = (self.maintenance.clone(), self.storage.clone());
-        let rows = self.session_rows.clone();
+    async fn store(&self, kept: Kept, order: Order) -> Result<()> {
+        let (catalog, rows) = (self.catalog.clone(), self.rows.clone());
         let done = self.env.offload(move || {
             let mut rows = rows.lock().unwrap_or_else(poisoned);
             // Two checkpoints at once: the log may have lost by now what came after the older of them.
@@ -190,8 +188,8 @@ impl Server {
         done.await.unwrap_or_else(|| Err(Error::internal("keeping the sessions failed")))
     }
     /// What was kept last, unless the log has gone another way since. With it, the point up to which it counts.
-    pub(crate) fn kept_sessions(&self) -> Result<Option<(KeptSessions, OpTime)>> {
-        let Some(kept) = self.maintenance.kept_sessions()? else { return Ok(None) };
+    pub(crate) fn kept(&self) -> Result<Option<(KeptSessions, OpTime)>> {
+        let Some(kept) = self.catalog.kept_sessions()? else { return Ok(None) };
         let mark = kept.end.unwrap_or(kept.upto);
         let found = self.storage.log().read(Bound::Included(mark.ts), false).next()?;
         // One entry in common means that all before it are the same.
@@ -210,14 +208,14 @@ impl Server {
         Ok(self.storage.log().read(Bound::Unbounded, false).next()?.is_some_and(|(first, _)| first > ts))
     }
     /// Before the table is made anew.
-    pub(crate) fn forget_sessions(&self) {
-        self.sessions_known.unset();
-        self.sessions_waiting.clear();
+    pub(crate) fn forget(&self) {
+        self.known.unset();
+        self.waiting.clear();
         self.retryable.clear();
     }
     /// What another member has kept, in the place of what is known here.
-    pub(crate) fn take_sessions(&self, sessions: &[DocBuf]) {
-        self.forget_sessions();
+    pub(crate) fn take(&self, sessions: &[DocBuf]) {
+        self.forget();
         let now = self.env.clock.mono();
         for doc in sessions {
             self.retryable.restore_kept(doc, OpTime::new(Timestamp::MAX, i64::MAX), now);

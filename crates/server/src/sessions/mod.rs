@@ -1,6 +1,77 @@
-//! Logical sessions beyond one request: what is kept of them on disk, the set's record of them, images of retried
-//! `findAndModify`, and the keys that sign cluster times.
+//! Logical sessions beyond one request.
+//!
+//! ```text
+//!   cache      sessions in use            ─► refresh: the set's record of them, and what ends with them (abort)
+//!   retryable  what each has carried out  ─► kept, restore: across restarts, rollbacks and copies
+//!                                         ─► tables, retry_images: as clients read it
+//! ```
+//! [`LogicalSessions`] owns both tables. Commands take sessions out of them and put them back; who applies a primary's
+//! entries, rolls back or copies a member says so here. The part uses [`Replication`], and cursors only to end them.
 
-pub(crate) mod kept;
+mod abort;
+mod kept;
 pub(crate) mod refresh;
-pub(crate) mod retry_images;
+mod restore;
+mod retry_images;
+mod tables;
+
+use crate::Config;
+use crate::replication::Replication;
+use pando_access::InternalCollections;
+use pando_catalog::Catalog;
+use pando_command::Instance;
+use pando_env::Env;
+use pando_session::Sessions;
+use pando_session::cursors::KillCursors;
+use pando_session::retryable::Retryable;
+use pando_storage::Storage;
+use std::sync::Arc;
+
+/// The sessions of this node's clients, and what they have done.
+pub struct LogicalSessions {
+    env: Env,
+    config: Arc<Config>,
+    instance: Arc<Instance>,
+    storage: Storage,
+    catalog: Catalog,
+    internal: InternalCollections,
+    replication: Arc<Replication>,
+    cursors: Arc<dyn KillCursors>,
+    /// Those in use.
+    pub(crate) cache: Sessions,
+    /// Statements and transactions that were carried out.
+    pub retryable: Arc<Retryable>,
+    pub(crate) rounds: refresh::Rounds,
+    known: kept::Known,
+    rows: kept::Rows,
+    waiting: kept::Waiting,
+}
+
+impl LogicalSessions {
+    pub(crate) fn new(
+        config: Arc<Config>,
+        instance: Arc<Instance>,
+        storage: Storage,
+        catalog: Catalog,
+        internal: InternalCollections,
+        replication: Arc<Replication>,
+        cursors: Arc<dyn KillCursors>,
+    ) -> LogicalSessions {
+        LogicalSessions {
+            env: instance.env.clone(),
+            config,
+            instance,
+            storage,
+            catalog,
+            internal,
+            replication,
+            cursors,
+            cache: Sessions::default(),
+            retryable: Arc::default(),
+            rounds: refresh::Rounds::default(),
+            known: kept::Known::default(),
+            rows: kept::Rows::default(),
+            waiting: kept::Waiting::default(),
+        }
+    }
+}

@@ -4,14 +4,14 @@
 //! the others. What is not in the record any more is over here, too: its cursors, its transaction, what is known of its
 //! retryable writes.
 
-use crate::Server;
-use crate::transaction::lsid_doc;
-use pando_access::Uninterrupted;
+use super::LogicalSessions;
+use crate::lifecycle::Lifecycle;
 use pando_base::{Error, ErrorCode, Namespace, Result, limits};
 use pando_bson::{DocBuf, DocBuilder};
 use pando_command::{Param, SessionId};
 use pando_env::Component;
 use pando_metrics::{Collector, Counter, Gauge, Source, Value};
+use pando_oplog::session::lsid_doc;
 use pando_session::sessions::Changes;
 use std::sync::Arc;
 use std::time::Duration;
@@ -97,12 +97,12 @@ impl Source for Rounds {
     }
 }
 
-impl Server {
+impl LogicalSessions {
     /// `serverStatus.logicalSessionRecordCache`.
-    pub(crate) fn collect_session_metrics(&self, to: &mut Collector<'_>) {
+    pub(crate) fn collect_metrics(&self, to: &mut Collector<'_>) {
         let (bytes, shed) = self.retryable.usage();
-        to.gauge("activeSessionsCount", self.sessions.count() as i32, "sessions", "Sessions in use");
-        self.session_rounds.collect(to);
+        to.gauge("activeSessionsCount", self.cache.count() as i32, "sessions", "Sessions in use");
+        self.rounds.collect(to);
         let known = self.retryable.count() as i32;
         to.gauge(
             "sessionCatalogSize",
@@ -130,19 +130,19 @@ fn key_of(id: &SessionId) -> DocBuf {
     lsid_doc(id)
 }
 
-impl Server {
+impl LogicalSessions {
     /// One round: tells what has changed, then ends what the record no longer has.
-    pub(crate) async fn refresh_sessions(&self) -> Result<()> {
+    pub(crate) async fn refresh(&self) -> Result<()> {
         let from = self.env.clock.mono();
-        let changes = self.sessions.changes();
+        let changes = self.cache.changes();
         if self.replication.member.accepts_writes() {
-            self.record_sessions(&changes).await?;
+            self.record(&changes).await?;
         } else {
             self.tell_primary(&changes).await?;
         }
-        self.sessions.told(&changes, from);
+        self.cache.told(&changes, from);
         let cursors = self.end_unrecorded(from)?;
-        let rounds = &self.session_rounds;
+        let rounds = &self.rounds;
         rounds.refreshed.set(changes.used.len() as i64);
         rounds.ended.set(changes.ended.len() as i64);
         rounds.cursors.set(cursors as i64);
@@ -153,7 +153,7 @@ impl Server {
         Ok(())
     }
 
-    async fn record_sessions(&self, changes: &Changes) -> Result<()> {
+    async fn record(&self, changes: &Changes) -> Result<()> {
         let ns = sessions_ns();
         let minutes = self.instance.params.int(Param::localLogicalSessionTimeoutMinutes).max(1);
         let mut spec = DocBuilder::new();
@@ -229,7 +229,7 @@ impl Server {
             Duration::from_millis(self.instance.params.int(Param::logicalSessionRefreshMillis) as u64);
         let before = before.saturating_sub(quiet);
         let unused: Vec<(SessionId, DocBuf)> = self
-            .sessions
+            .cache
             .unused_since(before)
             .into_iter()
             .map(|id| {
@@ -241,30 +241,30 @@ impl Server {
         let keys = unused.iter().map(|(id, key)| (*id, &**key));
         let Some(over) = self.internal.lacking(&sessions_ns(), keys)? else { return Ok(0) };
         for id in &over {
-            self.sessions.forget(id, before);
+            self.cache.forget(id, before);
             self.abort_session(id, ErrorCode::Interrupted);
         }
         let now = self.env.clock.mono();
-        let is_over = |id: &SessionId| !self.sessions.contains(id);
-        Ok(self.cursors.kill_where(now, |c| c.lsid.as_ref().is_some_and(is_over)).0)
+        let is_over = |id: &SessionId| !self.cache.contains(id);
+        Ok(self.cursors.kill(now, &|c| c.lsid.as_ref().is_some_and(is_over)))
     }
 
     /// What is known of retryable writes and transactions of sessions that are over.
-    fn reap_sessions(&self) {
+    fn reap(&self) {
         let minutes = self.instance.params.int(Param::localLogicalSessionTimeoutMinutes).max(1);
         let idle_max = Duration::from_secs(minutes as u64 * 60);
         let now = self.env.clock.mono();
-        self.sessions.reap(now, idle_max);
+        self.cache.reap(now, idle_max);
         let before = self.retryable.count();
         self.retryable.reap(now, idle_max);
         let reaped = before.saturating_sub(self.retryable.count());
-        let rounds = &self.session_rounds;
+        let rounds = &self.rounds;
         rounds.reaps.inc();
         rounds.reaped.set(reaped as i64);
         rounds.reap_wall_ms.set(self.env.clock.wall_ms());
         rounds.reap_millis.set(self.env.clock.mono().saturating_sub(now).as_millis() as i64);
         // Cursors of sessions that are over, by time or by endSessions.
-        self.cursors.kill_where(now, |c| c.lsid.as_ref().is_some_and(|l| !self.sessions.contains(l)));
+        self.cursors.kill(now, &|c| c.lsid.as_ref().is_some_and(|l| !self.cache.contains(l)));
     }
 }
 
@@ -285,23 +285,23 @@ fn deletes(ids: &[SessionId]) -> DocBuf {
     b.finish()
 }
 
-pub(crate) async fn run(server: Arc<Server>) {
+pub(crate) async fn run(sessions: Arc<LogicalSessions>, lifecycle: Arc<Lifecycle>) {
     loop {
-        let every = server.instance.params.int(Param::logicalSessionRefreshMillis).max(1);
-        if !server.lifecycle.pause(Duration::from_millis(every as u64)).await {
+        let every = sessions.instance.params.int(Param::logicalSessionRefreshMillis).max(1);
+        if !lifecycle.pause(Duration::from_millis(every as u64)).await {
             return;
         }
-        server.reap_sessions();
-        let off = server.instance.params.bool(Param::disableLogicalSessionCacheRefresh);
-        let unready = server.replication.member.is_replicated()
-            && !server.replication.member.is_readable()
-            && !server.replication.member.is_primary();
-        if off || unready || server.replication.is_member_alone() || server.maintenance.gate().is_read_only()
+        sessions.reap();
+        let off = sessions.instance.params.bool(Param::disableLogicalSessionCacheRefresh);
+        let unready = sessions.replication.member.is_replicated()
+            && !sessions.replication.member.is_readable()
+            && !sessions.replication.member.is_primary();
+        if off || unready || sessions.replication.is_member_alone() || sessions.catalog.gate().is_read_only()
         {
             continue;
         }
-        if let Err(e) = server.refresh_sessions().await {
-            server.env.log.info(
+        if let Err(e) = sessions.refresh().await {
+            sessions.env.log.info(
                 Component::Control,
                 20714,
                 "Failed to refresh session cache, will try again at the next refresh interval",

@@ -4,16 +4,16 @@
 //! the write itself (`needsRetryImage`), so that it is there exactly as long as the write is: after a crash, on every
 //! member, not after a rollback. Reading `config.image_collection` shows the newest of each session.
 
-use crate::Server;
-use crate::transaction::lsid_doc;
+use super::LogicalSessions;
 use pando_base::{Error, ErrorCode, OpTime, Result};
 use pando_bson::{Bson, DocBuf, DocBuilder, RawDoc};
 use pando_command::{Request, SessionId};
 use pando_oplog::entry::{EntryView, ImageKind, for_clients};
+use pando_oplog::session::lsid_doc;
 use pando_session::retryable::{Done, Kind};
 use std::ops::Bound;
 
-impl Server {
+impl LogicalSessions {
     /// The log's entry at that position.
     fn entry_at(&self, at: OpTime) -> Result<Option<DocBuf>> {
         let found = self.storage.log().read(Bound::Included(at.ts), false).next()?;

@@ -103,7 +103,7 @@ impl Server {
         measurements: &[Measurement<'_>],
         retry: &mut Retry,
     ) -> Result<OpTime> {
-        let (turn, waited) = self.open_buckets.turn(ctx, coll.uuid).await?;
+        let (turn, waited) = self.upkeep.open_buckets.turn(ctx, coll.uuid).await?;
         // Buckets are made here and need no validation.
         let op = retry.op(true);
         let stmt_id = |i: usize| retry.is_retryable().then(|| retry.stmt_id(i));
@@ -122,7 +122,7 @@ impl Server {
         drop(turn);
         stage.counts.waits += i64::from(waited);
         let counts = stage.counts;
-        self.open_buckets.committed(coll.uuid, stage.newest(), &counts);
+        self.upkeep.open_buckets.committed(coll.uuid, stage.newest(), &counts);
         if !last.is_null() {
             for (i, _) in measurements {
                 retry.note(*i, Done { kind: Kind::Insert, inserted_id: None, image: None, op_time: last });

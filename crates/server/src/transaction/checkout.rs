@@ -59,7 +59,7 @@ impl Server {
         loop {
             let decided = self.storage.prepare_changes();
             let seen = decided.version();
-            match self.retryable.check_out(lsid, ctx.started) {
+            match self.sessions.retryable.check_out(lsid, ctx.started) {
                 Begin::Yours(loan) if newer.is_some_and(|n| loan.machine().holds_back(n)) => {
                     drop(loan);
                     ctx.interruptible(decided.changed(seen)).await?;

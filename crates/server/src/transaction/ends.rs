@@ -5,9 +5,8 @@ use pando_access::transaction::metrics::Last;
 use pando_access::{OpenTxn, statement};
 use pando_base::codes::class;
 use pando_base::{Error, ErrorCode, Result, Timestamp};
-use pando_command::{OpCtx, Param, SessionId, W};
+use pando_command::{OpCtx, Param, W};
 use pando_env::Component;
-use pando_session::retryable::Aborted;
 use pando_session::transaction::State;
 use pando_storage::PREPARE_CONFLICT;
 use std::sync::Arc;
@@ -119,28 +118,12 @@ impl Server {
     }
 
     fn parked_transactions(&self) -> Vec<Arc<OpenTxn>> {
-        let parked = self.retryable.parked();
+        let parked = self.sessions.retryable.parked();
         parked.into_iter().filter_map(|(_, open)| open.downcast::<OpenTxn>().ok()).collect()
     }
     /// Open transactions that no statement uses now.
     pub(crate) fn idle_transactions(&self) -> Vec<Arc<OpenTxn>> {
         self.parked_transactions()
-    }
-
-    /// Ends a session's transaction; an operation that uses it is interrupted.
-    pub(crate) fn abort_session(&self, id: &SessionId, why: ErrorCode) {
-        if self.retryable.abort(id) == Aborted::InUse {
-            self.instance.clients.kill_where(why, |_, op| op.in_txn && op.lsid.is_some_and(|l| l == *id));
-        }
-        let now = self.env.clock.mono();
-        self.cursors.kill_where(now, |c| c.txn_number.is_some() && c.lsid.is_some_and(|l| l == *id));
-    }
-    /// This node is about to stop writing: nothing stays open. Operations that use their transaction now are ended by the
-    /// caller.
-    pub(crate) fn abort_open_transactions(&self) {
-        for open in self.parked_transactions() {
-            self.abort_session(&open.lsid, ErrorCode::InterruptedDueToReplStateChange);
-        }
     }
     fn abort_expired(&self) {
         let now = self.env.clock.mono();
@@ -161,7 +144,7 @@ impl Server {
                 },
             );
             drop(open);
-            self.abort_session(&id, ErrorCode::TransactionExceededLifetimeLimitSeconds);
+            self.sessions.abort_session(&id, ErrorCode::TransactionExceededLifetimeLimitSeconds);
         }
         let limit = self.instance.params.int(Param::transactionLifetimeLimitSeconds).max(1) as u64;
         let limit = Duration::from_secs(limit);

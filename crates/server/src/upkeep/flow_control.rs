@@ -1,19 +1,22 @@
 //! The tickets that write commands of a primary take: refilled every second by the rule of [`pando_repl::flow_control`].
 
-use crate::Server;
+use crate::lifecycle::Lifecycle;
+use crate::replication::Replication;
 use pando_base::{Millis, Result, Timestamp, limits};
 use pando_bson::RawDoc;
-use pando_command::{OpCtx, Param};
+use pando_command::{Instance, OpCtx, Param};
+use pando_env::Env;
 use pando_env::sync::Notify;
 use pando_metrics::{Collector, Counter};
 use pando_oplog::EntryView;
 use pando_repl::flow_control::{FlowControl, Period, Settings};
+use pando_storage::Storage;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-pub(crate) struct Tickets {
+struct Tickets {
     /// Left in this period; negative while somebody waits.
     left: AtomicI64,
     permitted: AtomicI64,
@@ -58,7 +61,26 @@ impl Tickets {
     }
 }
 
-impl Server {
+/// How fast this primary may write.
+pub(crate) struct FlowController {
+    env: Env,
+    instance: Arc<Instance>,
+    storage: Storage,
+    replication: Arc<Replication>,
+    lifecycle: Arc<Lifecycle>,
+    tickets: Tickets,
+}
+
+impl FlowController {
+    pub(crate) fn new(
+        instance: Arc<Instance>,
+        storage: Storage,
+        replication: Arc<Replication>,
+        lifecycle: Arc<Lifecycle>,
+    ) -> FlowController {
+        let env = instance.env.clone();
+        FlowController { env, instance, storage, replication, lifecycle, tickets: Tickets::default() }
+    }
     /// Before a write command's first write.
     #[inline]
     pub(crate) async fn take_ticket(&self, ctx: &OpCtx) -> Result<()> {
@@ -82,7 +104,7 @@ impl Server {
         waited
     }
 
-    fn flow_settings(&self) -> Settings {
+    fn settings(&self) -> Settings {
         let p = &self.instance.params;
         Settings {
             target_lag_secs: p.int(Param::flowControlTargetLagSeconds),
@@ -103,7 +125,7 @@ impl Server {
             oldest.and_then(|(_, bytes)| EntryView::parse(RawDoc::trusted(&bytes)).ok().map(|e| e.wall));
         wall.map_or(0, |wall| self.env.clock.wall_ms().saturating_sub(wall))
     }
-    fn flow_is_controlled(&self) -> bool {
+    fn is_controlled(&self) -> bool {
         // Before the first commit point nobody can lag behind it.
         !self.replication.positions().committed.is_null()
             && self.replication.member.is_primary()
@@ -112,7 +134,7 @@ impl Server {
     }
 
     /// `serverStatus.flowControl`.
-    pub(crate) fn collect_flow_control(&self, to: &mut Collector<'_>) {
+    pub(crate) fn collect(&self, to: &mut Collector<'_>) {
         let shown = self.tickets.rule().shown();
         let enabled = self.instance.params.bool(Param::enableFlowControl);
         let permitted = self.tickets.permitted.load(Relaxed) as i32;
@@ -144,42 +166,42 @@ impl Server {
 }
 
 /// One turn per sample; the rate is decided once per period.
-pub(crate) async fn run(server: Arc<Server>) {
+pub(crate) async fn run(flow: Arc<FlowController>) {
     let turn =
         Duration::from_millis(limits::FLOW_CONTROL_PERIOD_MS) / limits::FLOW_CONTROL_SAMPLES_PER_PERIOD;
     let mut turns = 0;
-    let mut begun = server.env.clock.mono();
-    while server.lifecycle.pause(turn).await {
+    let mut begun = flow.env.clock.mono();
+    while flow.lifecycle.pause(turn).await {
         turns += 1;
         let due = turns % limits::FLOW_CONTROL_SAMPLES_PER_PERIOD == 0;
-        if !server.flow_is_controlled() {
+        if !flow.is_controlled() {
             if due {
-                server.tickets.refill(limits::FLOW_CONTROL_TICKETS_MAX);
-                server.tickets.rule().rest();
+                flow.tickets.refill(limits::FLOW_CONTROL_TICKETS_MAX);
+                flow.tickets.rule().rest();
             }
-            begun = server.env.clock.mono();
+            begun = flow.env.clock.mono();
             continue;
         }
-        let settings = server.flow_settings();
-        let at = server.replication.positions();
-        let ops = &server.instance.metrics.op_counters;
+        let settings = flow.settings();
+        let at = flow.replication.positions();
+        let ops = &flow.instance.metrics.op_counters;
         let written = ops.insert.get() + ops.update.get() + ops.delete.get();
-        let lag_ms = server.majority_lag_ms(at.committed.ts);
-        let mut rule = server.tickets.rule();
+        let lag_ms = flow.majority_lag_ms(at.committed.ts);
+        let mut rule = flow.tickets.rule();
         rule.sample(at.applied.ts, written, &settings);
         if !due {
             continue;
         }
-        let now = server.env.clock.mono();
+        let now = flow.env.clock.mono();
         let period = Period {
             micros: now.saturating_sub(begun).as_micros() as u64,
             committed: at.committed.ts,
             lag_ms,
-            tickets: server.tickets.taken(),
+            tickets: flow.tickets.taken(),
         };
         begun = now;
         let permitted = rule.next(&period, &settings);
         drop(rule);
-        server.tickets.refill(permitted);
+        flow.tickets.refill(permitted);
     }
 }

@@ -4,13 +4,14 @@
 //! One task looks at all there is whenever something may have changed, and once in a while: builds that begin, have their
 //! part or end here, votes, quorums, the configuration, the role. Start, step-up and the everyday way are the same.
 
-use crate::Server;
-use pando_access::LogAs;
-use pando_access::{Uninterrupted, build_entries};
+use crate::lifecycle::Lifecycle;
+use crate::replication::Replication;
+use pando_access::{InternalCollections, LogAs};
 use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Term, Uuid, limits};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value, doc};
-use pando_env::Component;
+use pando_catalog::{Catalog, Uninterrupted, build_entries};
 use pando_env::sync::Notify;
+use pando_env::{Component, Env};
 use pando_repl::topology::Host;
 use pando_repl::topology::commit_quorum::CommitQuorum;
 use pando_repl::topology::index_builds::{Action, Entry, Event, IndexBuilds, Part};
@@ -22,15 +23,25 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
+/// This member's part in the set's index builds.
+pub(crate) struct IndexBuildsCoordinator {
+    env: Env,
+    catalog: Catalog,
+    internal: InternalCollections,
+    replication: Arc<Replication>,
+    lifecycle: Arc<Lifecycle>,
+    inbox: Inbox,
+}
+
 /// What the task is told from elsewhere.
 #[derive(Default)]
-pub(crate) struct Inbox {
+struct Inbox {
     events: Mutex<Vec<Event>>,
     changed: Notify,
 }
 
 impl Inbox {
-    pub(crate) fn tell(&self, event: Event) {
+    fn tell(&self, event: Event) {
         self.events.lock().unwrap_or_else(PoisonError::into_inner).push(event);
         self.changed.bump();
     }
@@ -39,22 +50,21 @@ impl Inbox {
     }
 }
 
-pub(crate) async fn run(server: Arc<Server>) {
-    if !server.replication.member.is_replicated() {
+pub(crate) async fn run(builds: Arc<IndexBuildsCoordinator>) {
+    if !builds.replication.member.is_replicated() {
         return;
     }
     let mut core = IndexBuilds::default();
     let mut known: BTreeSet<Uuid> = BTreeSet::new();
-    while !server.lifecycle.is_stopping() {
-        let (news, repl) =
-            (server.maintenance.build_news().clone(), server.replication.member.changed().clone());
+    while !builds.lifecycle.is_stopping() {
+        let (news, repl) = (builds.catalog.build_news().clone(), builds.replication.member.changed().clone());
         let (seen_news, seen_repl) = (news.version(), repl.version());
-        let inbox = server.index_builds.changed.clone();
+        let inbox = builds.inbox.changed.clone();
         let seen_inbox = inbox.version();
-        match server.look_at_index_builds(&mut core, &mut known) {
-            Ok(actions) => actions.into_iter().for_each(|a| server.act_on_index_build(a)),
+        match builds.look(&mut core, &mut known) {
+            Ok(actions) => actions.into_iter().for_each(|a| builds.act(a)),
             Err(e) => {
-                server.env.log.warn(Component::Index, 9100051, "Index builds could not be looked at", |a| {
+                builds.env.log.warn(Component::Index, 9100051, "Index builds could not be looked at", |a| {
                     a.show("error", &e);
                 });
             }
@@ -64,8 +74,8 @@ pub(crate) async fn run(server: Arc<Server>) {
             false => Duration::from_millis(limits::INDEX_BUILDS_LOOK_MS),
         };
         let (mut a, mut b) = (pin!(news.changed(seen_news)), pin!(repl.changed(seen_repl)));
-        let (mut c, mut d) = (pin!(inbox.changed(seen_inbox)), pin!(server.env.clock.sleep(look)));
-        let mut stop = pin!(server.lifecycle.wait_stopping());
+        let (mut c, mut d) = (pin!(inbox.changed(seen_inbox)), pin!(builds.env.clock.sleep(look)));
+        let mut stop = pin!(builds.lifecycle.wait_stopping());
         std::future::poll_fn(|cx| {
             let any = a.as_mut().poll(cx).is_ready()
                 | b.as_mut().poll(cx).is_ready()
@@ -106,22 +116,32 @@ fn with_field(doc: &RawDoc, name: &str, field: &RawDoc) -> DocBuf {
     b.finish()
 }
 
-impl Server {
+impl IndexBuildsCoordinator {
+    pub(crate) fn new(
+        catalog: Catalog,
+        internal: InternalCollections,
+        replication: Arc<Replication>,
+        lifecycle: Arc<Lifecycle>,
+        env: Env,
+    ) -> IndexBuildsCoordinator {
+        IndexBuildsCoordinator { env, catalog, internal, replication, lifecycle, inbox: Inbox::default() }
+    }
+    /// What was written of builds may have been undone.
+    pub(crate) fn rolled_back(&self) {
+        self.inbox.tell(Event::RolledBack);
+    }
+
     /// What there is now, told to the core in one go.
-    fn look_at_index_builds(
-        &self,
-        core: &mut IndexBuilds,
-        known: &mut BTreeSet<Uuid>,
-    ) -> Result<Vec<Action>> {
+    fn look(&self, core: &mut IndexBuilds, known: &mut BTreeSet<Uuid>) -> Result<Vec<Action>> {
         let mut out = Vec::new();
-        for event in self.index_builds.take() {
+        for event in self.inbox.take() {
             core.step(event, &mut out);
         }
         let state = self.replication.member.state();
         let builds = self.maintenance.builds();
         let entries = match builds.is_empty() && !state.writable {
             true => Vec::new(),
-            false => self.index_build_entries()?,
+            false => self.entries()?,
         };
         if let Some(config) = &state.config {
             let me = state.me().map(Host::from);
@@ -146,7 +166,7 @@ impl Server {
         Ok(out)
     }
 
-    fn index_build_entries(&self) -> Result<Vec<Entry>> {
+    fn entries(&self) -> Result<Vec<Entry>> {
         let mut found = Vec::new();
         for doc in self.internal.all(&build_entries::ns(), ReadAt::Latest)? {
             let Some((build, quorum, ready)) = parse(&doc) else { continue };
@@ -155,8 +175,8 @@ impl Server {
         Ok(found)
     }
 
-    fn act_on_index_build(self: &Arc<Self>, action: Action) {
-        let server = self.clone();
+    fn act(self: &Arc<Self>, action: Action) {
+        let builds = self.clone();
         match action {
             Action::Permit { build } => {
                 self.env.log.info(Component::Index, 3_856_201, "Index build: commit quorum satisfied", |a| {
@@ -167,18 +187,18 @@ impl Server {
             Action::Abort { build } => self.maintenance.permit_abort(build),
             Action::Keep { build } => self.maintenance.keep_build(build),
             Action::Vote { build, to, term } => self.env.spawn("index build vote", async move {
-                let taken = server.vote_for_index_build(build, &to, term).await;
-                server.tell_of_vote(build, to, term, taken).await;
+                let taken = builds.vote_for(build, &to, term).await;
+                builds.tell_of_vote(build, to, term, taken).await;
             }),
             Action::VoteAbort { build, to, term } => self.env.spawn("index build vote", async move {
-                let taken = server.vote_against_index_build(build, &to, term).await;
-                server.tell_of_vote(build, to, term, taken).await;
+                let taken = builds.vote_against(build, &to, term).await;
+                builds.tell_of_vote(build, to, term, taken).await;
             }),
             Action::Forget { build } => self.env.spawn("index build entry", async move {
                 let mut id = DocBuilder::new();
                 id.uuid("_id", &build.0);
                 // It is looked at again.
-                let _ = server.internal.remove(&Uninterrupted, &build_entries::ns(), &id.finish()).await;
+                let _ = builds.internal.remove(&Uninterrupted, &build_entries::ns(), &id.finish()).await;
             }),
         }
     }
@@ -189,14 +209,14 @@ impl Server {
             let pause = Duration::from_millis(limits::INDEX_BUILD_VOTE_RETRY_MS);
             self.env.clock.sleep(pause).await;
         }
-        self.index_builds.tell(Event::Voted { build, to, term, taken });
+        self.inbox.tell(Event::Voted { build, to, term, taken });
     }
 
     /// True when the primary has written it down, on a majority.
-    async fn vote_for_index_build(&self, build: Uuid, to: &str, term: Term) -> bool {
+    async fn vote_for(&self, build: Uuid, to: &str, term: Term) -> bool {
         let Some(me) = self.replication.member.state().me().map(str::to_owned) else { return false };
         let done = if to == me {
-            self.note_index_build_vote(build, &me).await.map(drop)
+            self.note_vote(build, &me).await.map(drop)
         } else {
             let mut b = DocBuilder::new();
             b.uuid("voteCommitIndexBuild", &build.0);
@@ -209,7 +229,7 @@ impl Server {
     }
 
     /// True when the primary has heard it: it gives the build up, or is primary no more.
-    async fn vote_against_index_build(&self, build: Uuid, to: &str, term: Term) -> bool {
+    async fn vote_against(&self, build: Uuid, to: &str, term: Term) -> bool {
         let Some(me) = self.replication.member.state().me().map(str::to_owned) else { return false };
         let builds = self.maintenance.builds();
         let Some(failed) = builds.iter().find(|b| b.uuid == build).and_then(|b| b.failed.clone()) else {
@@ -251,7 +271,7 @@ impl Server {
     }
 
     /// A member cannot make its part: this primary gives the build up, with that member's error.
-    pub(crate) fn note_index_build_failure(&self, build: Uuid, host: &str, reason: &str) -> Result<()> {
+    pub(crate) fn note_failure(&self, build: Uuid, host: &str, reason: &str) -> Result<()> {
         if !self.replication.member.state().writable {
             return Err(Error::new(ErrorCode::NotWritablePrimary, "not primary"));
         }
@@ -263,7 +283,7 @@ impl Server {
     }
 
     /// Before a build is begun on a primary, and at each step-up.
-    pub(crate) async fn make_index_build_entries(&self) -> Result<()> {
+    pub(crate) async fn make_entries(&self) -> Result<()> {
         match self.replication.member.is_replicated() {
             true => self.internal.ensure(&build_entries::ns()).await,
             false => Ok(()),
@@ -271,11 +291,11 @@ impl Server {
     }
 
     /// A member has its part. Nothing is written where nobody is asked.
-    pub(crate) async fn note_index_build_vote(&self, build: Uuid, host: &str) -> Result<Option<OpTime>> {
-        if !self.maintenance.builds().iter().any(|b| b.uuid == build) {
+    pub(crate) async fn note_vote(&self, build: Uuid, host: &str) -> Result<Option<OpTime>> {
+        if !self.catalog.builds().iter().any(|b| b.uuid == build) {
             return Err(no_such_build(build));
         }
-        self.change_index_build_entry(build, |doc, (_, quorum, ready)| {
+        self.change_entry(build, |doc, (_, quorum, ready)| {
             if quorum.is_disabled() || ready.contains(host) {
                 return None;
             }
@@ -293,7 +313,7 @@ impl Server {
     }
 
     /// Another quorum for the build of these indexes.
-    pub(crate) async fn set_index_commit_quorum(
+    pub(crate) async fn set_commit_quorum(
         &self,
         ns: &Namespace,
         names: &[&str],
@@ -321,7 +341,7 @@ impl Server {
         }
         let mut refused = None;
         let done = self
-            .change_index_build_entry(build.uuid, |doc, (_, now, _)| {
+            .change_entry(build.uuid, |doc, (_, now, _)| {
                 if now.is_disabled() || new.is_disabled() {
                     refused = Some(now.clone());
                     return None;
@@ -341,7 +361,7 @@ impl Server {
     }
 
     /// Replaces a build's document by what `change` makes of it; the task looks at it at once.
-    async fn change_index_build_entry(
+    async fn change_entry(
         &self,
         build: Uuid,
         mut change: impl FnMut(&RawDoc, (Uuid, CommitQuorum, BTreeSet<String>)) -> Option<DocBuf> + Send,
@@ -358,7 +378,7 @@ impl Server {
             Ok(change(old, parse(old).ok_or_else(not_found)?))
         });
         let done = changed.await;
-        self.index_builds.changed.bump();
+        self.inbox.changed.bump();
         done
     }
 }

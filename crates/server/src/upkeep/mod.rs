@@ -1,9 +1,47 @@
-//! What a server does beside requests: expiring documents, building indexes for the set, backups, the fsync lock, flow control,
-//! and checking all data.
+//! What a server does beside requests.
+//!
+//! | file | what |
+//! |---|---|
+//! | [`backups`] | checkpoints held still while somebody copies their files |
+//! | [`checkpoints`] | tables reach the disk, up to the stable timestamp |
+//! | [`flow_control`] | how fast a primary may write |
+//! | [`fsync_lock`] | nobody writes while files are copied from outside |
+//! | [`index_builds`] | this member's part in the set's index builds |
+//! | [`repair`] | all data is read and compared |
+//! | [`storage_step`] | flushing and compaction |
+//! | [`ttl`] | documents whose time is over are deleted |
+//!
+//! Each is a type with a loop of its own, started by `lifecycle::tasks`; commands ask it or tell it something. They use
+//! [`Replication`](crate::Replication), settings and sessions, never one another.
 
 pub(crate) mod backups;
-pub(crate) mod check_all;
+pub(crate) mod checkpoints;
 pub(crate) mod flow_control;
 pub(crate) mod fsync_lock;
 pub(crate) mod index_builds;
+pub(crate) mod repair;
+pub(crate) mod storage_step;
 pub(crate) mod ttl;
+
+use crate::cursors::spill::Spills;
+use crate::timeseries::OpenBuckets;
+use backups::Backups;
+use checkpoints::Checkpoints;
+use flow_control::FlowController;
+use fsync_lock::FsyncLock;
+use index_builds::IndexBuildsCoordinator;
+use std::sync::Arc;
+use ttl::TtlMonitor;
+
+pub(crate) struct Upkeep {
+    pub(crate) backups: Arc<Backups>,
+    pub(crate) checkpoints: Arc<Checkpoints>,
+    pub(crate) flow_control: Arc<FlowController>,
+    pub(crate) fsync_lock: FsyncLock,
+    pub(crate) index_builds: Arc<IndexBuildsCoordinator>,
+    pub(crate) ttl: Arc<TtlMonitor>,
+    /// Temporary files of sorts and groups.
+    pub(crate) spills: Arc<Spills>,
+    /// Of time series: where the next measurements go.
+    pub(crate) open_buckets: OpenBuckets,
+}

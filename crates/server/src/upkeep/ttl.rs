@@ -1,22 +1,29 @@
 //! The TTL monitor: deletes documents whose time is over, one small unit after another.
 
-use crate::Server;
-use pando_access::Interrupt;
+use crate::lifecycle::Lifecycle;
+use crate::replication::Replication;
 use pando_base::{Error, ErrorCode, Result};
-use pando_command::Param;
+use pando_catalog::{Catalog, Interrupt};
+use pando_command::{Instance, Param};
 use pando_env::Component;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A pass ends when the server stops or may not write any more.
-struct WhilePrimary<'a>(&'a Server);
+pub(crate) struct TtlMonitor {
+    instance: Arc<Instance>,
+    catalog: Catalog,
+    replication: Arc<Replication>,
+    lifecycle: Arc<Lifecycle>,
+    pub(crate) stats: TtlStats,
+}
 
-impl Interrupt for WhilePrimary<'_> {
+/// A pass ends when the server stops or may not write any more.
+impl Interrupt for TtlMonitor {
     fn check(&self) -> Result<()> {
-        if self.0.lifecycle.is_stopping() {
+        if self.lifecycle.is_stopping() {
             return Err(Error::new(ErrorCode::InterruptedAtShutdown, "the server is shutting down"));
         }
-        if !self.0.replication.member.accepts_writes() {
+        if !self.replication.member.accepts_writes() {
             return Err(Error::new(ErrorCode::NotWritablePrimary, "not primary"));
         }
         Ok(())
@@ -33,25 +40,42 @@ pando_metrics::group! {
     }
 }
 
-pub(crate) async fn run(server: Arc<Server>) {
-    loop {
-        let every = server.instance.params.int(Param::ttlMonitorSleepSecs).max(1);
-        if !server.lifecycle.pause(Duration::from_secs(every as u64)).await {
-            return;
-        }
-        if !server.instance.params.bool(Param::ttlMonitorEnabled)
-            || !server.replication.member.accepts_writes()
-            || server.replication.is_member_alone()
-        {
-            continue;
-        }
-        let now = server.env.clock.wall_ms();
-        match server.maintenance.ttl_pass(now, &WhilePrimary(&server)).await {
-            Ok(n) => server.ttl.deleted.add(n),
-            Err(e) => server.env.log.debug(1, Component::Index, 22528, "TTL pass was interrupted", |a| {
+impl TtlMonitor {
+    pub(crate) fn new(
+        instance: Arc<Instance>,
+        catalog: Catalog,
+        replication: Arc<Replication>,
+        lifecycle: Arc<Lifecycle>,
+    ) -> TtlMonitor {
+        let stats = TtlStats::default();
+        TtlMonitor { instance, catalog, replication, lifecycle, stats }
+    }
+
+    async fn pass(&self) {
+        let env = &self.instance.env;
+        match self.catalog.ttl_pass(env.clock.wall_ms(), self).await {
+            Ok(n) => self.stats.deleted.add(n),
+            Err(e) => env.log.debug(1, Component::Index, 22528, "TTL pass was interrupted", |a| {
                 a.str("error", &e.message);
             }),
         }
-        server.ttl.passes.inc();
+        self.stats.passes.inc();
+    }
+}
+
+pub(crate) async fn run(ttl: Arc<TtlMonitor>) {
+    let params = &ttl.instance.params;
+    loop {
+        let every = params.int(Param::ttlMonitorSleepSecs).max(1);
+        if !ttl.lifecycle.pause(Duration::from_secs(every as u64)).await {
+            return;
+        }
+        let replication = &ttl.replication;
+        if params.bool(Param::ttlMonitorEnabled)
+            && replication.member.accepts_writes()
+            && !replication.is_member_alone()
+        {
+            ttl.pass().await;
+        }
     }
 }

@@ -48,7 +48,7 @@ impl Retry {
         loop {
             let decided = server.storage.prepare_changes();
             let seen = decided.version();
-            let begun = match server.retryable.begin(lsid, txn_number, ctx.started) {
+            let begun = match server.sessions.retryable.begin(lsid, txn_number, ctx.started) {
                 // What is prepared on the session is decided first.
                 Err(e) if e.code == ErrorCode::PreparedTransactionInProgress => {
                     ctx.interruptible(decided.changed(seen)).await?;
@@ -213,12 +213,12 @@ impl Server {
     /// Before a write: no `fsync` lock, room in memory, a majority that can follow.
     pub(crate) async fn before_write(&self, ctx: &OpCtx) -> Result<()> {
         ctx.arguments_read()?;
-        if self.fsync_lock.is_locked() {
-            ctx.interruptible(self.fsync_lock.wait()).await?;
+        if self.upkeep.fsync_lock.is_locked() {
+            ctx.interruptible(self.upkeep.fsync_lock.wait()).await?;
         }
         if !self.storage.has_room() {
             ctx.interruptible(self.storage.wait_room()).await?;
         }
-        self.take_ticket(ctx).await
+        self.upkeep.flow_control.take_ticket(ctx).await
     }
 }

@@ -17,10 +17,10 @@ impl Server {
         section("catalogStats", |s, to| s.count_catalog().collect(to));
         section("electionMetrics", election_metrics::collect);
         section("extra_info", extra_info::collect);
-        section("flowControl", Server::collect_flow_control);
+        section("flowControl", |s, to| s.upkeep.flow_control.collect(to));
         section("globalLock", global_lock::collect);
         section("locks", locks::collect);
-        section("logicalSessionRecordCache", Server::collect_session_metrics);
+        section("logicalSessionRecordCache", |s, to| s.sessions.collect_metrics(to));
         section("oplogTruncation", oplog_truncation::collect);
         section("storageEngine", storage_engine::collect);
         section("trafficRecording", traffic_recording::collect);
@@ -43,6 +43,6 @@ impl Server {
         section("metrics.repl.apply", |s, to| s.maintenance.applied().collect(to));
         section("metrics.repl.rollback", |s, to| s.replication.rollbacks.collect(to));
         section("metrics.repl.stateTransition", |s, to| s.replication.transitions.collect(to));
-        section("metrics.ttl", |s, to| s.ttl.collect(to));
+        section("metrics.ttl", |s, to| s.upkeep.ttl.stats.collect(to));
     }
 }

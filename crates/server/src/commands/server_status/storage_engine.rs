@@ -25,5 +25,10 @@ pub(super) fn collect(server: &Server, to: &mut Collector<'_>) {
         .gauge("supportsSnapshotReadConcern", true, FLAG, "Whether snapshot reads are there")
         .gauge("readOnly", server.maintenance.gate().is_read_only(), FLAG, "Whether nothing is written")
         .gauge("persistent", true, FLAG, "Whether data outlives the process")
-        .gauge("backupCursorOpen", server.backups.is_any_open(), FLAG, "Whether a backup is under way");
+        .gauge(
+            "backupCursorOpen",
+            server.upkeep.backups.is_any_open(),
+            FLAG,
+            "Whether a backup is under way",
+        );
 }

@@ -1,14 +1,25 @@
 //! `--repair`: all data is read and compared, and what can be made again from it is: counts and indexes of a single
 //! server. Lost rows cannot be made again: whatever cannot be read is named.
 
-use crate::Server;
+use crate::replication::Replication;
 use pando_base::{Error, Namespace, Result};
-use pando_env::Component;
+use pando_bson::{DocBuf, RawDoc};
+use pando_catalog::{Catalog, DropWhich, Extent, Uninterrupted};
+use pando_env::{Component, Env};
+use pando_storage::Storage;
 use std::ops::Bound;
 
-impl Server {
+/// What it works on.
+pub(crate) struct Repair<'a> {
+    pub(crate) env: &'a Env,
+    pub(crate) storage: &'a Storage,
+    pub(crate) catalog: &'a Catalog,
+    pub(crate) replication: &'a Replication,
+}
+
+impl Repair<'_> {
     /// Returns what is wrong and could not be mended.
-    pub async fn check_all(&self) -> Vec<String> {
+    pub(crate) async fn check_all(&self) -> Vec<String> {
         let mut problems = Vec::new();
         if let Err(e) = self.read_log() {
             problems.push(format!("the oplog: {}", e.message));

@@ -3,13 +3,12 @@
 //! MongoDB keeps these records as documents. Here they are the table of sessions in memory, which every node makes from
 //! its log. The catalog shows them as collections on every member of a set ([`pando_access::Table`]).
 
-use super::lsid_doc;
-use crate::Server;
-use pando_access::Table;
+use super::LogicalSessions;
 use pando_base::{Millis, Namespace, OpTime, Result, Uuid};
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
 use pando_command::SessionId;
 use pando_oplog::entry::EntryView;
+use pando_oplog::session::lsid_doc;
 use pando_oplog::session::lsid_of;
 use pando_repl::data::metadata::append_op_time;
 use pando_session::transaction::State;
@@ -21,8 +20,8 @@ use std::sync::{Arc, Weak};
 const TRANSACTIONS_UUID: Uuid = Uuid::from_random(*b"pando.config.txn");
 const IMAGES_UUID: Uuid = Uuid::from_random(*b"pando.config.img");
 
-struct Transactions(Weak<Server>);
-struct Images(Weak<Server>);
+struct Transactions(Weak<LogicalSessions>);
+struct Images(Weak<LogicalSessions>);
 
 impl fmt::Debug for Transactions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -49,12 +48,12 @@ fn session_of(id: &RawDoc) -> Option<SessionId> {
 
 impl Table for Transactions {
     fn ids(&self) -> Vec<DocBuf> {
-        let Some(server) = self.0.upgrade() else { return Vec::new() };
-        server.retryable.states().into_iter().map(|(id, ..)| id_of_session(id)).collect()
+        let Some(sessions) = self.0.upgrade() else { return Vec::new() };
+        sessions.retryable.states().into_iter().map(|(id, ..)| id_of_session(id)).collect()
     }
     fn row(&self, id: &DocBuf) -> Result<Option<DocBuf>> {
         match (self.0.upgrade(), session_of(id)) {
-            (Some(server), Some(session)) => server.transaction_record(session),
+            (Some(sessions), Some(session)) => sessions.transaction_record(session),
             _ => Ok(None),
         }
     }
@@ -62,18 +61,18 @@ impl Table for Transactions {
 
 impl Table for Images {
     fn ids(&self) -> Vec<DocBuf> {
-        let Some(server) = self.0.upgrade() else { return Vec::new() };
-        server.retryable.find_and_modifies().into_iter().map(|(id, ..)| id_of_session(id)).collect()
+        let Some(sessions) = self.0.upgrade() else { return Vec::new() };
+        sessions.retryable.find_and_modifies().into_iter().map(|(id, ..)| id_of_session(id)).collect()
     }
     fn row(&self, id: &DocBuf) -> Result<Option<DocBuf>> {
         match (self.0.upgrade(), session_of(id)) {
-            (Some(server), Some(session)) => server.image_record(session),
+            (Some(sessions), Some(session)) => sessions.image_record(session),
             _ => Ok(None),
         }
     }
 }
 
-impl Server {
+impl LogicalSessions {
     /// On members of a set, whose logs tell what sessions did.
     pub(crate) fn show_tables(self: &Arc<Self>) -> Result<()> {
         let of = |coll: &str| Namespace::unchecked("config", coll);

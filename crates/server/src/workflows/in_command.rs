@@ -1,69 +1,44 @@
-//! What workflows do with this server's data, be it for a command or for the host of a primary; and workflows that run
-//! inside a command.
+//! Workflows that run inside a command.
 
+use super::data::WorkflowData;
 use crate::Server;
 use pando_access::Uninterrupted;
 use pando_base::panics::poisoned;
-use pando_base::{Error, Millis, Namespace, OpTime, Result, limits};
+use pando_base::{Error, Millis, OpTime, Result, limits};
 use pando_bson::DocBuf;
 use pando_command::concern::Provenance;
 use pando_command::{Node, OpCtx, W, WriteConcern};
 use pando_env::{BoxFuture, Component};
-use pando_repl::services::{End, Guard, Hands, Held, drive};
-use pando_workflows::{
-    Action, Concern, Home, Level, LocalWrite, Outcome, Query, Resource, Running, Section, Target, Workflow,
-};
+use pando_repl::services::{End, Hands, Held, drive};
+use pando_workflows::{Action, Concern, Home, Outcome, Resource, Running, Section, Target, Workflow};
 use std::sync::Mutex;
 use std::time::Duration;
 
-impl Server {
-    pub(crate) async fn write_for_workflow(&self, write: &LocalWrite) -> Result<Option<OpTime>> {
-        match write {
-            LocalWrite::Put { ns, doc } => self.internal.put(&Uninterrupted, ns, doc).await.map(Some),
-            LocalWrite::Remove { ns, id } => self.internal.remove(&Uninterrupted, ns, id).await,
-            LocalWrite::AbortIndexBuilds { ns, why } => {
-                self.maintenance.abort_builds(ns, why).await.map(|()| None)
-            }
-            LocalWrite::DropCollection { ns } => self.maintenance.drop_in_locked_database(ns).await,
-            LocalWrite::DropDatabase { db } => self.maintenance.log_dropped_database(db).map(Some),
+/// Runs a workflow inside a command: a kill or a deadline is told to it, and it decides.
+pub(crate) async fn run(server: &Server, ctx: &OpCtx, workflow: Box<dyn Workflow>) -> Result<DocBuf> {
+    let hands = CommandHands {
+        server,
+        ctx,
+        data: WorkflowData { internal: server.internal.clone(), catalog: server.catalog.clone() },
+        held: Mutex::default(),
+    };
+    let killed = async {
+        match ctx.interruptible(std::future::pending::<()>()).await {
+            Err(why) => why,
+            Ok(()) => Error::internal("nothing has come to an end"),
         }
-    }
-    pub(crate) fn read_for_workflow(&self, query: &Query) -> Vec<Namespace> {
-        let Query::Collections { db } = query;
-        self.maintenance.names_in_database(db)
-    }
-    pub(crate) async fn lock_for_workflow(&self, resource: &Resource, level: Level) -> Guard {
-        let Resource::Database(db) = resource;
-        Box::new(match level {
-            Level::Shared => self.maintenance.share_database(db).await,
-            Level::Exclusive => self.maintenance.lock_database(db).await,
-        })
-    }
-    pub(crate) async fn enter_for_workflow(&self, section: &Section) -> Result<Guard> {
-        let Section::DropPending { db } = section;
-        Ok(Box::new(self.maintenance.begin_drop_database(db).await?))
-    }
-
-    /// Runs a workflow inside a command: a kill or a deadline is told to it, and it decides.
-    pub(crate) async fn run_workflow(&self, ctx: &OpCtx, workflow: Box<dyn Workflow>) -> Result<DocBuf> {
-        let hands = CommandHands { server: self, ctx, held: Mutex::default() };
-        let killed = async {
-            match ctx.interruptible(std::future::pending::<()>()).await {
-                Err(why) => why,
-                Ok(()) => Error::internal("nothing has come to an end"),
-            }
-        };
-        let running = Running::new(workflow, Home::Command);
-        match drive(&self.env, &hands, running, Box::pin(killed)).await {
-            End::Result(result) => result,
-            End::Abandoned(why) => Err(why),
-        }
+    };
+    let running = Running::new(workflow, Home::Command);
+    match drive(&server.env, &hands, running, Box::pin(killed)).await {
+        End::Result(result) => result,
+        End::Abandoned(why) => Err(why),
     }
 }
 
 /// Carries out what a command's workflow orders.
 struct CommandHands<'a> {
     server: &'a Server,
+    data: WorkflowData,
     ctx: &'a OpCtx,
     held: Mutex<Held>,
 }
@@ -74,19 +49,19 @@ impl CommandHands<'_> {
             Action::Write(writes) => {
                 let mut last = None;
                 for w in &writes {
-                    last = self.server.write_for_workflow(w).await?.or(last);
+                    last = self.data.write(w).await?.or(last);
                 }
                 return Ok(Outcome::Wrote(last));
             }
-            Action::Read(query) => return Ok(Outcome::Found(self.server.read_for_workflow(&query))),
+            Action::Read(query) => return Ok(Outcome::Found(self.data.read(&query))),
             // The client's last write is what is waited for; the workflow has reported it.
             Action::Await { concern, timeout_ms, .. } => self.wait(concern, timeout_ms).await?,
             Action::Lock(resource, level) => {
-                let guard = self.server.lock_for_workflow(&resource, level).await;
+                let guard = self.data.lock(&resource, level).await;
                 self.held.lock().unwrap_or_else(poisoned).locked(resource, guard);
             }
             Action::Enter(section) => {
-                let guard = self.server.enter_for_workflow(&section).await?;
+                let guard = self.data.enter(&section).await?;
                 self.held.lock().unwrap_or_else(poisoned).entered(section, guard);
             }
             Action::Call { to: Target::Host(host), body } => {

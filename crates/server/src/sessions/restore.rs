@@ -1,7 +1,7 @@
 //! The table of retryable writes that were carried out: rebuilt at a start, kept up by what a secondary applies.
 
-use crate::Server;
-use pando_base::{OpTime, Result, SessionId, limits};
+use super::LogicalSessions;
+use pando_base::{Error, ErrorCode, OpTime, Result, SessionId, limits};
 use pando_bson::{RawDoc, Value};
 use pando_env::Component;
 use pando_oplog::entry::{EntryView, OpType};
@@ -10,13 +10,13 @@ use pando_session::retryable::{Done, Image, Kind};
 use pando_session::transaction::Outcome;
 use std::ops::Bound;
 
-impl Server {
+impl LogicalSessions {
     /// Rebuilds the table of carried-out retryable writes from what was kept of it, and from all that the oplog says since.
     /// Without the former from as much of the oplog as sessions live; what is older is refused when it is asked for.
     pub(crate) fn restore_retryable_writes(&self) -> Result<()> {
         let now = self.env.clock.mono();
         let oldest = self.env.clock.wall_ms() - limits::RETRY_RESTORE_AGE_MS;
-        let kept = self.kept_sessions()?;
+        let kept = self.kept()?;
         let known = kept.as_ref().map(|(kept, _)| kept.upto.ts);
         let mut cursor = self.storage.log().read(Bound::Unbounded, true);
         let mut read = 0u64;
@@ -43,8 +43,8 @@ impl Server {
         self.env.log.info(Component::Recovery, 9100032, "What sessions have done is known again", |a| {
             a.u64("entriesRead", read).u64("sessionsKept", sessions as u64);
         });
-        self.sessions_known.set();
-        self.note_sessions_known()
+        self.known.set();
+        self.note_known()
     }
     /// Entries of retryable writes came from the primary: this node must know them should it become one.
     pub(crate) fn note_applied_statements(&self, entries: &[EntryView<'_>]) {
@@ -56,6 +56,21 @@ impl Server {
                 self.retryable.applied(id, txn_number, &stmts, &done, now);
             }
         }
+    }
+    /// After a start, a rollback or an initial sync: what the table of sessions calls prepared is made anew from the log.
+    pub(crate) fn restore_prepared(&self) -> Result<()> {
+        for at in self.retryable.prepared() {
+            if !self.config.majority_reads {
+                return Err(Error::new(
+                    ErrorCode(51146),
+                    "A prepared transaction cannot be recovered with 'enableMajorityReadConcern=false'; restart the \
+                     node with majority read concern",
+                ));
+            }
+            self.catalog.restore_prepared(at.ts)?;
+        }
+        self.storage.hold_log(false);
+        Ok(())
     }
 }
 
