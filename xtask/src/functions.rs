@@ -29,7 +29,6 @@ const LONGER: &[(&str, &str, usize)] = &[
     ("crates/server/src/aggregation/mod.rs", "prepare_aggregation", 74),
     ("crates/server/src/change_stream/spec.rs", "parse", 79),
     ("crates/server/src/explain/mod.rs", "explain_query", 74),
-    ("crates/server/src/lifecycle/start.rs", "start", 91),
     ("crates/server/src/replication/rollback.rs", "roll_back", 90),
     ("crates/shell/src/options/config.rs", "network", 71),
 ];

@@ -1,12 +1,18 @@
 //! One `pandod`: everything of a process behind one handle, and its commands.
 //!
 //! ```text
-//! Server ─┬─ instance   parameters, fail points, clients, counters (shared with the pipeline)
-//!         ├─ storage    rows and the log
-//!         ├─ access     the one door to collections; `maintenance` works on the data as a whole
-//!         ├─ repl       member state: may I write, what does hello say
-//!         ├─ cursors, sessions, retryable
-//!         └─ registry   the table of commands → commands/<name>.rs
+//! Server ─┬─ instance     parameters, fail points, clients, counters (shared with the pipeline)
+//!         ├─ storage      rows and the log
+//!         ├─ catalog      collections, indexes, the write path
+//!         ├─ lifecycle    is the server stopping?                                      uses no other part
+//!         ├─ settings     what the set has set: concerns, feature version, ...         uses no other part
+//!         ├─ replication  member state, positions, coordinator, data path              uses lifecycle
+//!         ├─ sessions     logical sessions and what they have carried out              uses replication
+//!         ├─ upkeep       checkpoints, index builds, flow control, TTL, backups        uses all of these
+//!         ├─ role_changes what the coordinator orders: step-up, rollback, copies       uses all of these
+//!         ├─ cursors      results between two batches
+//!         ├─ statistics   figures that requests leave behind
+//!         └─ registry     the table of commands → commands/<name>.rs, which take the parts they use
 //! ```
 //! [`Server::start`] opens the data, recovers, takes its place in the replica set and starts the background
 //! tasks ([`lifecycle::tasks`]); [`Server::shutdown`] undoes that in order and leaves a checkpoint. It runs the same under

@@ -1,7 +1,7 @@
 //! The handle that commands hold.
 
 use crate::Config;
-use crate::cursors::body::CursorBody;
+use crate::cursors::parked::ParkedCursor;
 use crate::lifecycle::Lifecycle;
 use crate::replication::Replication;
 use crate::replication::role_changes::RoleChanges;
@@ -10,8 +10,7 @@ use crate::settings::Settings;
 use crate::statistics::Statistics;
 use crate::upkeep::Upkeep;
 use crate::upkeep::repair::Repair;
-use pando_access::InternalCollections;
-use pando_catalog::Catalog;
+use pando_access::{Access, InternalCollections, Maintenance};
 use pando_command::{Instance, Registry};
 use pando_env::Env;
 use pando_session::Cursors;
@@ -33,7 +32,7 @@ pub struct Server {
     pub(crate) internal: InternalCollections,
     pub replication: Arc<Replication>,
     pub(crate) role_changes: Arc<RoleChanges>,
-    pub cursors: Arc<Cursors<CursorBody>>,
+    pub(crate) cursors: Arc<Cursors<Box<dyn ParkedCursor>>>,
     pub sessions: Arc<LogicalSessions>,
     pub(crate) upkeep: Upkeep,
     pub(crate) settings: Arc<Settings>,
@@ -44,8 +43,8 @@ pub struct Server {
 impl Server {
     /// `--repair`: returns what is wrong and could not be mended.
     pub async fn check_all(&self) -> Vec<String> {
-        let Server { env, storage, catalog, replication, .. } = self;
-        Repair { env, storage, catalog, replication }.check_all().await
+        let Server { env, storage, maintenance, replication, .. } = self;
+        Repair { env, storage, maintenance, replication }.check_all().await
     }
     /// What connections are served with.
     pub fn service(self: &Arc<Self>) -> pando_shell::Service<Server> {

@@ -8,14 +8,13 @@
 
 mod description;
 mod event;
+pub(crate) mod metrics;
 mod pending;
 mod scope;
 mod spec;
 mod split;
 mod token;
 mod unfolding;
-
-pub(crate) use pending::Metrics;
 
 use crate::Server;
 use crate::cursors::batch::Batch;
@@ -53,7 +52,7 @@ const STAGES: &[&str] = &[
 ];
 
 /// An open stream.
-pub struct ChangeStream {
+pub(crate) struct ChangeStream {
     spec: Spec,
     scope: Scope,
     runner: Runner,

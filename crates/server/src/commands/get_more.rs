@@ -2,7 +2,7 @@
 
 use super::prelude::*;
 use crate::cursors::batch::Batch;
-use crate::cursors::body::{CursorBody, More, Until};
+use crate::cursors::parked::{More, ParkedCursor, Until};
 use pando_base::OpTime;
 use pando_command::Next;
 use pando_repl::data::metadata::append_op_time;
@@ -18,7 +18,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let ns = Namespace::unchecked(req.db, args.coll);
     let txn_number = ctx.txn_number.filter(|_| ctx.in_txn());
     let mut pin = server.cursors.pin(args.id, &ns, ctx.lsid.as_ref(), txn_number, ctx.op_id)?;
-    if matches!(pin.body(), CursorBody::ChangeStream(_)) {
+    if pin.body().is_change_stream() {
         ctx.set_change_stream();
     }
     if let Some(data) = after_checkout(server, ctx) {
@@ -53,17 +53,17 @@ async fn next_batch(
     ctx: &OpCtx,
     args: &GetMoreArgs<'_>,
     max_time_ms: Option<i64>,
-    mut pin: Pinned<'_, crate::cursors::body::CursorBody>,
+    mut pin: Pinned<'_, Box<dyn ParkedCursor>>,
 ) -> Result<(Reply, i64)> {
     let mut r = Reply::with_capacity(4096);
     // A batch size of 0 means no limit here.
     let docs_max = args.batch_size.filter(|n| *n > 0).unwrap_or(u64::MAX);
     let mut batch = Batch::begin(&mut r.body, "nextBatch", docs_max);
-    let mut more = pin.body().fill(server, ctx, &mut batch, None).await?;
+    let mut more = pin.body().next_batch(server, ctx, &mut batch).await?;
     if batch.len() == 0 && pin.info.await_data && more == More::Yes {
         let wait = Duration::from_millis(max_time_ms.unwrap_or(pando_base::limits::AWAIT_DATA_MS) as u64);
         let until = Until { deadline: ctx.started + wait, committed_after: args.known_committed };
-        more = pin.body().await_data(server, ctx, &mut batch, until).await?;
+        more = pin.body().await_batch(server, ctx, &mut batch, until).await?;
     }
     let (token, invalidated) = (pin.body().resume_token(), pin.body().is_invalidated());
     batch.tell_resume_token(token);

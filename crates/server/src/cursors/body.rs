@@ -4,18 +4,21 @@ use crate::Server;
 use crate::change_stream::ChangeStream;
 use crate::cursors::batch::Batch;
 use crate::cursors::oplog_tail::OplogTail;
+use crate::cursors::parked::ParkedCursor;
 use crate::cursors::pipeline::PipelineCursor;
 use crate::cursors::query::QueryCursor;
-use pando_base::{OpTime, Result};
+use pando_base::Result;
 use pando_bson::DocBuf;
 use pando_command::OpCtx;
+use pando_env::BoxFuture;
 use pando_query::script::Scripts;
 use pando_query::source::Source;
 use std::sync::Arc;
-use std::time::Duration;
+
+pub(crate) use crate::cursors::parked::{More, Until};
 
 /// The rest of a result.
-pub enum CursorBody {
+pub(crate) enum CursorBody {
     /// Documents that are all there already (listings).
     List(std::vec::IntoIter<DocBuf>),
     Query(Box<QueryCursor>),
@@ -25,31 +28,58 @@ pub enum CursorBody {
     ChangeStream(Box<ChangeStream>),
 }
 
-/// When a wait for data ends.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Until {
-    /// Monotonic.
-    pub(crate) deadline: Duration,
-    /// Also when the commit point passes this.
-    pub(crate) committed_after: Option<OpTime>,
-}
-
-/// Whether anything may follow a batch.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum More {
-    Yes,
-    No,
-}
-
-impl CursorBody {
-    /// What runs its JavaScript.
-    pub(crate) fn scripts(&self) -> Option<&Arc<dyn Scripts>> {
+impl ParkedCursor for CursorBody {
+    fn next_batch<'a>(
+        &'a mut self,
+        server: &'a Server,
+        ctx: &'a OpCtx,
+        batch: &'a mut Batch<'_>,
+    ) -> BoxFuture<'a, Result<More>> {
+        Box::pin(self.fill(server, ctx, batch, None))
+    }
+    fn await_batch<'a>(
+        &'a mut self,
+        server: &'a Server,
+        ctx: &'a OpCtx,
+        batch: &'a mut Batch<'_>,
+        until: Until,
+    ) -> BoxFuture<'a, Result<More>> {
+        Box::pin(self.await_data(server, ctx, batch, until))
+    }
+    fn scripts(&self) -> Option<&Arc<dyn Scripts>> {
         match self {
             CursorBody::Query(q) => q.scripts(),
             CursorBody::Pipeline(p) => p.scripts(),
             _ => None,
         }
     }
+    fn is_change_stream(&self) -> bool {
+        matches!(self, CursorBody::ChangeStream(_))
+    }
+    fn is_invalidated(&self) -> bool {
+        matches!(self, CursorBody::ChangeStream(c) if c.is_invalidated())
+    }
+    fn resume_token(&self) -> Option<DocBuf> {
+        match self {
+            CursorBody::Query(q) => q.resume_token(),
+            CursorBody::ChangeStream(c) => Some(c.resume_token()),
+            _ => None,
+        }
+    }
+    fn held_bytes(&self) -> u64 {
+        let listed = |docs: &std::vec::IntoIter<DocBuf>| {
+            docs.as_slice().iter().map(|d| d.byte_len() as u64).sum::<u64>()
+        };
+        match self {
+            CursorBody::List(docs) => listed(docs),
+            CursorBody::Query(q) => q.held_bytes(),
+            CursorBody::Pipeline(p) => p.held_bytes(listed),
+            CursorBody::Oplog(_) | CursorBody::ChangeStream(_) => 0,
+        }
+    }
+}
+
+impl CursorBody {
     /// Appends documents until the batch is full or there are no more. `source` is what the query was opened on
     /// a moment ago, if it was.
     pub(crate) async fn fill(
@@ -76,33 +106,6 @@ impl CursorBody {
                 Ok(if docs.as_slice().is_empty() { More::No } else { More::Yes })
             }
         }
-    }
-
-    /// What it holds in memory between batches.
-    pub(crate) fn held_bytes(&self) -> u64 {
-        let listed = |docs: &std::vec::IntoIter<DocBuf>| {
-            docs.as_slice().iter().map(|d| d.byte_len() as u64).sum::<u64>()
-        };
-        match self {
-            CursorBody::List(docs) => listed(docs),
-            CursorBody::Query(q) => q.held_bytes(),
-            CursorBody::Pipeline(p) => p.held_bytes(listed),
-            CursorBody::Oplog(_) | CursorBody::ChangeStream(_) => 0,
-        }
-    }
-
-    /// Where the last batch ended, when that was asked for.
-    pub(crate) fn resume_token(&self) -> Option<DocBuf> {
-        match self {
-            CursorBody::Query(q) => q.resume_token(),
-            CursorBody::ChangeStream(c) => Some(c.resume_token()),
-            _ => None,
-        }
-    }
-
-    /// A change stream whose collection or database is gone.
-    pub(crate) fn is_invalidated(&self) -> bool {
-        matches!(self, CursorBody::ChangeStream(c) if c.is_invalidated())
     }
 
     /// The fixed point a snapshot cursor reads at.

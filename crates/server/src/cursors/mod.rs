@@ -6,6 +6,7 @@
 pub(crate) mod batch;
 pub(crate) mod body;
 pub(crate) mod oplog_tail;
+pub(crate) mod parked;
 pub(crate) mod pipeline;
 pub(crate) mod query;
 pub(crate) mod query_ctx;

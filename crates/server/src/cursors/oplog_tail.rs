@@ -16,7 +16,7 @@ use std::ops::Bound;
 /// Entries between two looks at whether to stop.
 const STEP: u32 = 1000;
 
-pub struct OplogTail {
+pub(crate) struct OplogTail {
     cursor: OplogCursor,
     /// An entry that did not fit into the last batch.
     stash: Option<Bytes>,

@@ -29,7 +29,7 @@ pub(crate) enum Feed {
 }
 
 /// The state of an aggregation between batches.
-pub struct PipelineCursor {
+pub(crate) struct PipelineCursor {
     runner: Runner,
     feed: Feed,
     others: Arc<ForeignCollections>,

@@ -51,7 +51,7 @@ pub(crate) struct Scan {
 }
 
 /// The state of a query between batches.
-pub struct QueryCursor {
+pub(crate) struct QueryCursor {
     scan: Scan,
     first_context: &'static str,
     tailable: bool,

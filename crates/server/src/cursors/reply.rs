@@ -2,7 +2,8 @@
 
 use crate::Server;
 use crate::cursors::batch::{Batch, FIRST_BATCH_DOCS};
-use crate::cursors::body::{CursorBody, More};
+use crate::cursors::body::CursorBody;
+use crate::cursors::parked::{More, ParkedCursor};
 use pando_base::{Namespace, Result};
 use pando_bson::DocBuf;
 use pando_command::{OpCtx, Reply, Request};
@@ -101,7 +102,7 @@ impl Server {
             held_bytes: body.held_bytes(),
             of_member: ctx.client.is_internal(),
         };
-        self.cursors.park(&*self.env.rng, info, body)
+        self.cursors.park(&*self.env.rng, info, Box::new(body))
     }
 
     /// A cursor over documents that are all at hand.

@@ -1,6 +1,6 @@
 //! The parts of a server, put together.
 
-use crate::cursors::body::CursorBody;
+use crate::cursors::parked::ParkedCursor;
 use crate::cursors::spill::Spills;
 use crate::lifecycle::{Lifecycle, tasks};
 use crate::object_id::new_object_id;
@@ -22,141 +22,29 @@ use pando_access::{Access, Maintenance, OpenOptions};
 use pando_base::Result;
 use pando_command::Instance;
 use pando_env::{Component, Env};
+use pando_repl::Repl;
+use pando_repl::topology::MemberState;
 use pando_session::Cursors;
 use pando_storage::{Storage, staging};
 use std::sync::Arc;
 
 impl Server {
     /// Opens the data, recovers, takes its place in the replica set and starts the background tasks.
-    pub async fn start(env: Env, mut config: Config) -> Result<Arc<Server>> {
-        let params = std::mem::take(&mut config.params);
-        let instance = Instance::new(env.clone(), params);
-        instance.metrics.connections.limit.set(i64::from(config.max_connections));
-        let replicated = config.repl_set.is_some();
-        config.storage.replicated = true;
-        if replicated {
-            crate::replication::member_alone::check_params(&instance.params)?;
-        }
-        let retention = config.oplog_min_retention.as_millis() as u64;
-        if staging::adopt_staged(&*env.disk)? {
-            env.log.info(Component::InitSync, 9100021, "The copied files are this node's data now", |_| {});
-        }
-        let storage = Storage::open(env.clone(), config.storage.clone())?;
-        // Until it is known which transactions are prepared.
-        storage.hold_log(replicated);
-        let repl = Arc::new(Repl::new(config.repl_set.clone(), new_object_id(&env)));
-        let access = open_access(&env, &storage, &repl, replicated)?;
-        let maintenance = access.maintenance();
-        let spills = Spills::open(&env)?;
-        hold_builds(&maintenance, &instance);
-        let internal = access.internal_collections();
-        let settings = Arc::new(Settings::new(
-            env.clone(),
-            instance.clone(),
-            storage.clone(),
-            internal.clone(),
-            retention,
-        ));
-        let statistics = Statistics::new(access.clone());
-        let lifecycle = Arc::new(Lifecycle::new(env.clone(), instance.clone()));
-        let config = Arc::new(config);
-        let replication = Replication::new(
-            config.clone(),
-            instance.clone(),
-            storage.clone(),
-            maintenance.clone(),
-            internal.clone(),
-            lifecycle.clone(),
-            repl,
-        );
-        let cursors: Arc<Cursors<CursorBody>> = Arc::default();
-        let sessions = Arc::new(LogicalSessions::new(
-            config.clone(),
-            instance.clone(),
-            storage.clone(),
-            catalog.clone(),
-            internal.clone(),
-            replication.clone(),
-            cursors.clone(),
-        ));
-        let upkeep = Upkeep {
-            backups: Arc::default(),
-            checkpoints: Arc::new(Checkpoints::new(
-                instance.clone(),
-                storage.clone(),
-                catalog.clone(),
-                lifecycle.clone(),
-                settings.clone(),
-                replication.clone(),
-                sessions.clone(),
-            )),
-            flow_control: Arc::new(FlowController::new(
-                instance.clone(),
-                storage.clone(),
-                replication.clone(),
-                lifecycle.clone(),
-            )),
-            fsync_lock: FsyncLock::default(),
-            index_builds: Arc::new(IndexBuildsCoordinator::new(
-                catalog.clone(),
-                internal.clone(),
-                replication.clone(),
-                lifecycle.clone(),
-                env.clone(),
-            )),
-            ttl: Arc::new(TtlMonitor::new(
-                instance.clone(),
-                catalog.clone(),
-                replication.clone(),
-                lifecycle.clone(),
-            )),
-            spills,
-            open_buckets: OpenBuckets::default(),
-        };
-        let role_changes = Arc::new(RoleChanges {
-            env: env.clone(),
-            config: config.clone(),
-            instance: instance.clone(),
-            storage: storage.clone(),
-            catalog: catalog.clone(),
-            internal: internal.clone(),
-            lifecycle: lifecycle.clone(),
-            settings: settings.clone(),
-            replication: replication.clone(),
-            sessions: sessions.clone(),
-            cursors: cursors.clone(),
-            index_builds: upkeep.index_builds.clone(),
-        });
-        let server = Arc::new(Server {
-            env,
-            config,
-            instance,
-            registry: crate::commands::registry(),
-            storage,
-            internal,
-            access,
-            maintenance,
-            replication,
-            role_changes,
-            cursors,
-            sessions,
-            upkeep,
-            settings,
-            statistics,
-            lifecycle,
-        });
+    pub async fn start(env: Env, config: Config) -> Result<Arc<Server>> {
+        let server = Arc::new(Server::assemble(env, config)?);
         server.register_metrics();
         server.maintenance.add_observer(Arc::new(FeatureVersionGuard(Arc::downgrade(&server.settings))));
         server.maintenance.add_observer(Arc::new(server.settings.user_writes.clone()));
+        let replicated = server.config.repl_set.is_some();
         if replicated {
-            server.catalog.judge_builds();
+            server.maintenance.judge_builds();
             server.sessions.show_tables()?;
         }
         tasks::spawn_all(&server);
         let stepped_up = server.replication.stepped_up.version();
         server.replication.take_back_identity().await?;
         server.role_changes.take_place().await?;
-        if server.catalog.gate().is_read_only() {
+        if server.maintenance.gate().is_read_only() {
             return Ok(server);
         }
         if !replicated {
@@ -167,17 +55,82 @@ impl Server {
         }
         Ok(server)
     }
+
+    /// Opens the data, and puts the parts together.
+    fn assemble(env: Env, mut config: Config) -> Result<Server> {
+        let params = std::mem::take(&mut config.params);
+        let instance = Instance::new(env.clone(), params);
+        let retention = config.oplog_min_retention.as_millis() as u64;
+        let (storage, member, access) = open_data(&env, &mut config, &instance)?;
+        let maintenance = access.maintenance();
+        let spills = Spills::open(&env)?;
+        let internal = access.internal_collections();
+        let settings = Settings::new(instance.clone(), storage.clone(), internal.clone(), retention);
+        let lifecycle = Arc::new(Lifecycle::new(env.clone(), instance.clone()));
+        let config = Arc::new(config);
+        let replication = Replication::new(
+            config.clone(),
+            instance.clone(),
+            storage.clone(),
+            maintenance.clone(),
+            internal.clone(),
+            lifecycle.clone(),
+            member,
+        );
+        let cursors: Arc<Cursors<Box<dyn ParkedCursor>>> = Arc::default();
+        let sessions = Arc::new(LogicalSessions::new(
+            config.clone(),
+            instance.clone(),
+            storage.clone(),
+            maintenance.clone(),
+            internal.clone(),
+            replication.clone(),
+            cursors.clone(),
+        ));
+        let index_builds = Arc::new(IndexBuildsCoordinator::new(
+            access.clone(),
+            internal.clone(),
+            replication.clone(),
+            lifecycle.clone(),
+            env.clone(),
+        ));
+        let role_changes = Arc::new(RoleChanges {
+            env: env.clone(),
+            config: config.clone(),
+            instance: instance.clone(),
+            storage: storage.clone(),
+            maintenance: maintenance.clone(),
+            internal: internal.clone(),
+            lifecycle: lifecycle.clone(),
+            settings: settings.clone(),
+            replication: replication.clone(),
+            sessions: sessions.clone(),
+            cursors: cursors.clone(),
+            index_builds,
+        });
+        Ok(Server {
+            upkeep: upkeep(&role_changes, spills),
+            env,
+            config,
+            instance,
+            registry: crate::commands::registry(),
+            statistics: Statistics::new(access.clone()),
+            storage,
+            internal,
+            access,
+            maintenance,
+            replication,
+            role_changes,
+            cursors,
+            sessions,
+            settings,
+            lifecycle,
+        })
+    }
 }
 
-/// The log is open to reads unless this member cuts it or has not taken it up yet.
-fn open_access(env: &Env, storage: &Storage, repl: &Arc<Repl>, replset: bool) -> Result<Access> {
-    let role = repl.clone();
-    let readable = move || !matches!(role.state().member, MemberState::Rollback | MemberState::Startup);
-    Access::open(env.clone(), storage.clone(), OpenOptions { replset }, readable)
-}
-
-/// Fail points on index builds.
-fn hold_builds(maintenance: &Maintenance, instance: &Arc<Instance>) {
+/// Tests stop or fail index builds by fail points.
+fn hold_builds_while_asked(maintenance: &Maintenance, instance: &Arc<Instance>) {
     let (points, rng) = (instance.clone(), instance.env.rng.clone());
     maintenance.hold_builds_while(move || {
         let at = |name: &str| points.fail_points.get(name).and_then(|p| p.check(&*rng, |_| true));
@@ -190,4 +143,64 @@ fn hold_builds(maintenance: &Maintenance, instance: &Arc<Instance>) {
         }
         Ok(at("hangAfterStartingIndexBuild").is_some())
     });
+}
+
+/// What is on disk, recovered.
+fn open_data(
+    env: &Env,
+    config: &mut Config,
+    instance: &Arc<Instance>,
+) -> Result<(Storage, Arc<Repl>, Access)> {
+    instance.metrics.connections.limit.set(i64::from(config.max_connections));
+    let replset = config.repl_set.is_some();
+    config.storage.replicated = true;
+    if replset {
+        crate::replication::member_alone::check_params(&instance.params)?;
+    }
+    if staging::adopt_staged(&*env.disk)? {
+        env.log.info(Component::InitSync, 9100021, "The copied files are this node's data now", |_| {});
+    }
+    let storage = Storage::open(env.clone(), config.storage.clone())?;
+    // Until it is known which transactions are prepared.
+    storage.hold_log(replset);
+    let member = Arc::new(Repl::new(config.repl_set.clone(), new_object_id(env)));
+    let role = member.clone();
+    // The log is open to reads unless this member cuts it or has not taken it up yet.
+    let readable = move || !matches!(role.state().member, MemberState::Rollback | MemberState::Startup);
+    let access = Access::open(env.clone(), storage.clone(), OpenOptions { replset }, readable)?;
+    hold_builds_while_asked(&access.maintenance(), instance);
+    Ok((storage, member, access))
+}
+
+fn upkeep(parts: &RoleChanges, spills: Arc<Spills>) -> Upkeep {
+    let (instance, storage, maintenance) = (&parts.instance, &parts.storage, &parts.maintenance);
+    let (replication, lifecycle) = (&parts.replication, &parts.lifecycle);
+    Upkeep {
+        backups: Arc::default(),
+        checkpoints: Arc::new(Checkpoints::new(
+            instance.clone(),
+            storage.clone(),
+            maintenance.clone(),
+            lifecycle.clone(),
+            parts.settings.clone(),
+            replication.clone(),
+            parts.sessions.clone(),
+        )),
+        flow_control: Arc::new(FlowController::new(
+            instance.clone(),
+            storage.clone(),
+            replication.clone(),
+            lifecycle.clone(),
+        )),
+        fsync_lock: FsyncLock::default(),
+        index_builds: parts.index_builds.clone(),
+        ttl: Arc::new(TtlMonitor::new(
+            instance.clone(),
+            maintenance.clone(),
+            replication.clone(),
+            lifecycle.clone(),
+        )),
+        spills,
+        open_buckets: OpenBuckets::default(),
+    }
 }

@@ -98,7 +98,7 @@ impl Effects for ServerEffects {
             let mut at = None;
             if note == ConfigNote::Initiate {
                 roles.replication.services().inspect(|s| s.hooks.initial_data_available());
-                roles.catalog.set_term(-1);
+                roles.maintenance.set_term(-1);
                 let op = roles.replication.append_noop(&doc! { "msg": "initiating set" }.to_raw())?;
                 roles.storage.log().wait_durable(op.ts).await?;
                 roles.replication.progress.reset(roles.replication.top_of_log()?);
@@ -107,7 +107,7 @@ impl Effects for ServerEffects {
             roles.internal.replace_only(&config_ns(), &config.to_doc()).await?;
             roles.replication.sync_local().await?;
             roles.replication.check_own_goes_on()?;
-            if note == ConfigNote::Reconfig && roles.catalog.gate().is_open() {
+            if note == ConfigNote::Reconfig && roles.maintenance.gate().is_open() {
                 let doc = doc! { "msg": "Reconfig set", "version": config.version as i32 };
                 roles.replication.write_noop_doc(&doc.to_raw())?;
             }
@@ -133,10 +133,10 @@ impl Effects for ServerEffects {
         let Ok(roles) = self.roles() else { return };
         let hooks = roles.replication.services().map(|s| &s.hooks);
         if change.writable {
-            roles.catalog.gate().open();
+            roles.maintenance.gate().open();
             hooks.inspect(|h| h.step_up_complete(change.term));
-        } else if roles.catalog.gate().is_open() {
-            roles.catalog.gate().close();
+        } else if roles.maintenance.gate().is_open() {
+            roles.maintenance.gate().close();
             roles.sessions.abort_open_transactions();
             roles.replication.progress.take_over(&roles.replication.own_positions());
         }
@@ -159,7 +159,8 @@ impl Effects for ServerEffects {
         if roles.replication.rollbacks.is_running() {
             return Ok(false);
         }
-        Ok(roles.replication.progress.written().op_time.is_null() || roles.catalog.is_copy_unfinished()?)
+        Ok(roles.replication.progress.written().op_time.is_null()
+            || roles.maintenance.is_copy_unfinished()?)
     }
     fn initial_sync(&self) -> BoxFuture<'_, Result<Position>> {
         Box::pin(async move {
@@ -175,7 +176,7 @@ impl Effects for ServerEffects {
         Box::pin(async move {
             let roles = self.roles()?;
             roles.replication.services().map_or(Ok(()), |s| s.hooks.step_up_begin(term))?;
-            roles.catalog.set_term(term);
+            roles.maintenance.set_term(term);
             let op = roles.replication.append_noop(&doc! { "msg": "new primary" }.to_raw())?;
             let at = DataPosition { op_time: op, wall: roles.env.clock.wall_ms() };
             roles.replication.progress.take_over(&[at, at, roles.replication.progress.durable()]);
@@ -194,7 +195,7 @@ impl Effects for ServerEffects {
         if let Ok(roles) = self.roles()
             && roles.replication.member.is_primary()
         {
-            roles.catalog.gate().open();
+            roles.maintenance.gate().open();
         }
     }
 
@@ -267,7 +268,7 @@ impl RoleChanges {
         if let Some(me) = state.config.as_ref().and_then(|c| c.members.get(state.self_index)) {
             self.maintenance.set_makes_indexes(me.build_indexes)?;
         }
-        self.catalog.forget_prepared();
+        self.maintenance.forget_prepared();
         self.sessions.forget();
         let done = sync.run(&self.replication.data_path_deps()?).await;
         self.replication.initial_sync.lock().unwrap_or_else(PoisonError::into_inner).take();

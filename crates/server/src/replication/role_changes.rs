@@ -7,7 +7,7 @@ use crate::sessions::LogicalSessions;
 use crate::settings::Settings;
 use crate::upkeep::index_builds::IndexBuildsCoordinator;
 use pando_access::InternalCollections;
-use pando_catalog::Catalog;
+use pando_access::Maintenance;
 use pando_command::Instance;
 use pando_env::Env;
 use pando_session::cursors::KillCursors;
@@ -21,7 +21,7 @@ pub(crate) struct RoleChanges {
     pub(crate) config: Arc<Config>,
     pub(crate) instance: Arc<Instance>,
     pub(crate) storage: Storage,
-    pub(crate) catalog: Catalog,
+    pub(crate) maintenance: Maintenance,
     pub(crate) internal: InternalCollections,
     pub(crate) lifecycle: Arc<Lifecycle>,
     pub(crate) settings: Arc<Settings>,

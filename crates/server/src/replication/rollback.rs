@@ -17,6 +17,7 @@
 use super::Replication;
 use super::role_changes::RoleChanges;
 use super::rollback_stats::Last;
+use pando_access::observer::RolledBack;
 use pando_base::mutants::{Mutant as Planted, broken as planted};
 use pando_base::{Error, ErrorCode, Millis, Namespace, OpTime, Result, Timestamp, limits};
 use pando_bson::{Value, doc};
@@ -316,8 +317,8 @@ impl RoleChanges {
             self.sessions.restore_retryable_writes()?;
         }
         self.sessions.restore_prepared()?;
-        if !self.catalog.is_before_min_valid() {
-            self.catalog.resume_builds().await?;
+        if !self.maintenance.is_before_min_valid() {
+            self.maintenance.resume_builds().await?;
         }
         self.replication.progress.reset(point.at);
         self.tell_observers(common, &undone);

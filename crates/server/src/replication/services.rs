@@ -68,12 +68,12 @@ impl ReplicaSetAware for Transactions {
     fn on_step_up_begin(&self, _: Term) -> Result<()> {
         let Some(roles) = self.0.upgrade() else { return Ok(()) };
         roles.sessions.retryable.abort_partial();
-        roles.catalog.lock_prepared()
+        roles.maintenance.lock_prepared()
     }
     /// Not while an attempt to step down may still fail: definitions must stand still on a primary.
     fn on_step_down(&self) {
         let Some(roles) = self.0.upgrade() else { return };
-        roles.catalog.yield_prepared();
+        roles.maintenance.yield_prepared();
     }
 }
 
@@ -88,9 +88,9 @@ impl ReplicaSetAware for Housekeeping {
         let Some(roles) = self.0.upgrade() else { return };
         roles.env.clone().spawn("step-up", async move {
             let done = async {
-                roles.catalog.drop_temp_collections().await?;
+                roles.maintenance.drop_temp_collections().await?;
                 roles.index_builds.make_entries().await?;
-                roles.catalog.resume_builds().await?;
+                roles.maintenance.resume_builds().await?;
                 roles.replication.make_cluster_time_keys().await
             };
             // Whoever steps down meanwhile leaves it to the next primary.
@@ -126,7 +126,7 @@ impl Documents {
     }
     fn data(&self) -> Result<WorkflowData> {
         let roles = self.roles()?;
-        Ok(WorkflowData { internal: roles.internal.clone(), catalog: roles.catalog.clone() })
+        Ok(WorkflowData { internal: roles.internal.clone(), maintenance: roles.maintenance.clone() })
     }
 }
 

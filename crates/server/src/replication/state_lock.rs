@@ -7,7 +7,7 @@ use std::time::Duration;
 impl RoleChanges {
     /// No write of this node's own is under way when this returns, and none begins. Reads go on.
     pub(crate) async fn take_state_lock(&self) {
-        let gate = self.catalog.gate();
+        let gate = self.maintenance.gate();
         // Otherwise it has written nothing itself: elected, it may still be applying what it had fetched.
         let wrote = gate.is_open();
         gate.close();

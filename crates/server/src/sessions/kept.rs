@@ -11,6 +11,7 @@
 //! needs no log from before its copy.
 
 use super::LogicalSessions;
+use pando_access::{KeptSessions, TransactionHistory};
 use pando_base::mutants::{Mutant as Planted, broken as planted};
 use pando_base::panics::poisoned;
 use pando_base::sync::Mutex;
@@ -159,7 +160,8 @@ impl LogicalSessions {
         self.store(self.retryable.collect(upto), Order::Whatever).await
     }
     async fn store(&self, kept: Kept, order: Order) -> Result<()> {
-        let (catalog, rows) = (self.catalog.clone(), self.rows.clone());
+        let (maintenance, storage) = (self.maintenance.clone(), self.storage.clone());
+        let rows = self.rows.clone();
         let done = self.env.offload(move || {
             let mut rows = rows.lock().unwrap_or_else(poisoned);
             // Two checkpoints at once: the log may have lost by now what came after the older of them.
@@ -189,7 +191,7 @@ impl LogicalSessions {
     }
     /// What was kept last, unless the log has gone another way since. With it, the point up to which it counts.
     pub(crate) fn kept(&self) -> Result<Option<(KeptSessions, OpTime)>> {
-        let Some(kept) = self.catalog.kept_sessions()? else { return Ok(None) };
+        let Some(kept) = self.maintenance.kept_sessions()? else { return Ok(None) };
         let mark = kept.end.unwrap_or(kept.upto);
         let found = self.storage.log().read(Bound::Included(mark.ts), false).next()?;
         // One entry in common means that all before it are the same.

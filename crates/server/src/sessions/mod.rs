@@ -18,7 +18,7 @@ mod tables;
 use crate::Config;
 use crate::replication::Replication;
 use pando_access::InternalCollections;
-use pando_catalog::Catalog;
+use pando_access::Maintenance;
 use pando_command::Instance;
 use pando_env::Env;
 use pando_session::Sessions;
@@ -33,7 +33,7 @@ pub struct LogicalSessions {
     config: Arc<Config>,
     instance: Arc<Instance>,
     storage: Storage,
-    catalog: Catalog,
+    maintenance: Maintenance,
     internal: InternalCollections,
     replication: Arc<Replication>,
     cursors: Arc<dyn KillCursors>,
@@ -52,7 +52,7 @@ impl LogicalSessions {
         config: Arc<Config>,
         instance: Arc<Instance>,
         storage: Storage,
-        catalog: Catalog,
+        maintenance: Maintenance,
         internal: InternalCollections,
         replication: Arc<Replication>,
         cursors: Arc<dyn KillCursors>,
@@ -62,7 +62,7 @@ impl LogicalSessions {
             config,
             instance,
             storage,
-            catalog,
+            maintenance,
             internal,
             replication,
             cursors,

@@ -6,6 +6,7 @@
 
 use super::LogicalSessions;
 use crate::lifecycle::Lifecycle;
+use pando_access::Uninterrupted;
 use pando_base::{Error, ErrorCode, Namespace, Result, limits};
 use pando_bson::{DocBuf, DocBuilder};
 use pando_command::{Param, SessionId};
@@ -296,7 +297,10 @@ pub(crate) async fn run(sessions: Arc<LogicalSessions>, lifecycle: Arc<Lifecycle
         let unready = sessions.replication.member.is_replicated()
             && !sessions.replication.member.is_readable()
             && !sessions.replication.member.is_primary();
-        if off || unready || sessions.replication.is_member_alone() || sessions.catalog.gate().is_read_only()
+        if off
+            || unready
+            || sessions.replication.is_member_alone()
+            || sessions.maintenance.gate().is_read_only()
         {
             continue;
         }

@@ -67,7 +67,7 @@ impl LogicalSessions {
                      node with majority read concern",
                 ));
             }
-            self.catalog.restore_prepared(at.ts)?;
+            self.maintenance.restore_prepared(at.ts)?;
         }
         self.storage.hold_log(false);
         Ok(())

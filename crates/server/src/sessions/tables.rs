@@ -4,6 +4,7 @@
 //! its log. The catalog shows them as collections on every member of a set ([`pando_access::Table`]).
 
 use super::LogicalSessions;
+use pando_access::Table;
 use pando_base::{Millis, Namespace, OpTime, Result, Uuid};
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
 use pando_command::SessionId;

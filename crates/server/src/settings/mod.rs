@@ -47,14 +47,13 @@ pub(crate) struct Settings {
 
 impl Settings {
     pub(crate) fn new(
-        env: Env,
         instance: Arc<Instance>,
         storage: Storage,
         internal: InternalCollections,
         oplog_retention_ms: u64,
-    ) -> Settings {
-        Settings {
-            env,
+    ) -> Arc<Settings> {
+        Arc::new(Settings {
+            env: instance.env.clone(),
             instance,
             storage,
             internal,
@@ -65,7 +64,7 @@ impl Settings {
             feature_version_lock: Lock::of(Resource::FeatureVersion),
             profiling: Profiling::default(),
             oplog_retention_ms: AtomicU64::new(oplog_retention_ms),
-        }
+        })
     }
 
     /// Inserts `doc` or replaces the one with its `_id`, in any collection.

@@ -4,9 +4,9 @@
 pub(crate) mod plan_use;
 pub(crate) mod top;
 
-use crate::change_stream;
+use crate::change_stream::metrics::Metrics as ChangeStreamMetrics;
 use pando_access::Access;
-use pando_access::transaction::metrics;
+use pando_access::transaction::metrics::Metrics as TransactionMetrics;
 use pando_base::Namespace;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -16,8 +16,8 @@ use top::{Kind, Top};
 pub(crate) struct Statistics {
     access: Access,
     pub(crate) top: Arc<Top>,
-    pub(crate) transactions: Arc<metrics::Metrics>,
-    pub(crate) change_streams: Arc<change_stream::Metrics>,
+    pub(crate) transactions: Arc<TransactionMetrics>,
+    pub(crate) change_streams: Arc<ChangeStreamMetrics>,
     /// `mapReduce` commands since the start.
     pub(crate) map_reduces: AtomicU64,
 }

@@ -110,7 +110,7 @@ impl Server {
         let (mut stage, last) = self
             .access
             .in_unit(ctx, coll, |unit| {
-                let mut stage = Stage::new(series, coll, &self.open_buckets);
+                let mut stage = Stage::new(series, coll, &self.upkeep.open_buckets);
                 for (i, doc) in measurements {
                     stage.put(unit, *i, doc, || new_object_id(&self.env))?;
                 }

@@ -11,6 +11,5 @@
 mod checkout;
 mod ends;
 mod prepares;
-mod table;
 
 pub(crate) use ends::{expire, lsid_doc};

@@ -151,20 +151,4 @@ impl Server {
         self.statistics.transactions.prepared_ended(false);
         Ok(())
     }
-
-    /// After a start, a rollback or an initial sync: what the table of sessions calls prepared is made anew from the log.
-    pub(crate) fn restore_prepared(&self) -> Result<()> {
-        for at in self.retryable.prepared() {
-            if !self.config.majority_reads {
-                return Err(Error::new(
-                    ErrorCode(51146),
-                    "A prepared transaction cannot be recovered with 'enableMajorityReadConcern=false'; restart the \
-                     node with majority read concern",
-                ));
-            }
-            self.maintenance.restore_prepared(at.ts)?;
-        }
-        self.storage.hold_log(false);
-        Ok(())
-    }
 }

@@ -6,8 +6,8 @@ use crate::lifecycle::either;
 use crate::replication::Replication;
 use crate::sessions::LogicalSessions;
 use crate::settings::Settings;
+use pando_access::Maintenance;
 use pando_base::{Result, Timestamp, limits};
-use pando_catalog::Catalog;
 use pando_command::Param;
 use pando_command::{Instance, OpCtx};
 use pando_env::Component;
@@ -21,7 +21,7 @@ pub(crate) struct Checkpoints {
     env: Env,
     instance: Arc<Instance>,
     storage: Storage,
-    catalog: Catalog,
+    maintenance: Maintenance,
     lifecycle: Arc<Lifecycle>,
     settings: Arc<Settings>,
     replication: Arc<Replication>,
@@ -32,14 +32,14 @@ impl Checkpoints {
     pub(crate) fn new(
         instance: Arc<Instance>,
         storage: Storage,
-        catalog: Catalog,
+        maintenance: Maintenance,
         lifecycle: Arc<Lifecycle>,
         settings: Arc<Settings>,
         replication: Arc<Replication>,
         sessions: Arc<LogicalSessions>,
     ) -> Checkpoints {
         let env = instance.env.clone();
-        Checkpoints { env, instance, storage, catalog, lifecycle, settings, replication, sessions }
+        Checkpoints { env, instance, storage, maintenance, lifecycle, settings, replication, sessions }
     }
     /// Everything at or below the stable timestamp reaches the tables on disk.
     pub(crate) async fn take(&self) -> Result<Timestamp> {
@@ -49,8 +49,8 @@ impl Checkpoints {
             self.sessions.keep().await?;
         }
         self.keep_recent_oplog()?;
-        let catalog = self.catalog.clone();
-        let done = self.env.offload(move || catalog.checkpoint()).await;
+        let maintenance = self.maintenance.clone();
+        let done = self.env.offload(move || maintenance.checkpoint()).await;
         done.unwrap_or_else(|| Err(pando_base::Error::internal("the checkpoint failed")))
     }
     /// What was replayed is stable.
@@ -65,7 +65,7 @@ impl Checkpoints {
         let ms = i64::try_from(self.settings.oplog_retention_ms.load(Relaxed)).unwrap_or(i64::MAX);
         let oldest = self.env.clock.wall_ms().saturating_sub(ms).max(0) / 1000;
         let retained = (ms > 0).then(|| Timestamp::new(oldest as u32, 0));
-        let sessions = self.catalog.sessions_upto()?.map(|upto| upto.ts);
+        let sessions = self.maintenance.sessions_upto()?.map(|upto| upto.ts);
         self.storage.log().set_keep_from(retained.into_iter().chain(sessions).min());
         Ok(())
     }

@@ -6,10 +6,10 @@
 
 use crate::lifecycle::Lifecycle;
 use crate::replication::Replication;
-use pando_access::{InternalCollections, LogAs};
+use pando_access::{Access, InternalCollections, LogAs};
+use pando_access::{Maintenance, Uninterrupted, build_entries};
 use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Term, Uuid, limits};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value, doc};
-use pando_catalog::{Catalog, Uninterrupted, build_entries};
 use pando_env::sync::Notify;
 use pando_env::{Component, Env};
 use pando_repl::topology::Host;
@@ -26,7 +26,8 @@ use std::time::Duration;
 /// This member's part in the set's index builds.
 pub(crate) struct IndexBuildsCoordinator {
     env: Env,
-    catalog: Catalog,
+    access: Access,
+    maintenance: Maintenance,
     internal: InternalCollections,
     replication: Arc<Replication>,
     lifecycle: Arc<Lifecycle>,
@@ -57,7 +58,8 @@ pub(crate) async fn run(builds: Arc<IndexBuildsCoordinator>) {
     let mut core = IndexBuilds::default();
     let mut known: BTreeSet<Uuid> = BTreeSet::new();
     while !builds.lifecycle.is_stopping() {
-        let (news, repl) = (builds.catalog.build_news().clone(), builds.replication.member.changed().clone());
+        let (news, repl) =
+            (builds.maintenance.build_news().clone(), builds.replication.member.changed().clone());
         let (seen_news, seen_repl) = (news.version(), repl.version());
         let inbox = builds.inbox.changed.clone();
         let seen_inbox = inbox.version();
@@ -118,13 +120,22 @@ fn with_field(doc: &RawDoc, name: &str, field: &RawDoc) -> DocBuf {
 
 impl IndexBuildsCoordinator {
     pub(crate) fn new(
-        catalog: Catalog,
+        access: Access,
         internal: InternalCollections,
         replication: Arc<Replication>,
         lifecycle: Arc<Lifecycle>,
         env: Env,
     ) -> IndexBuildsCoordinator {
-        IndexBuildsCoordinator { env, catalog, internal, replication, lifecycle, inbox: Inbox::default() }
+        let maintenance = access.maintenance();
+        IndexBuildsCoordinator {
+            env,
+            access,
+            maintenance,
+            internal,
+            replication,
+            lifecycle,
+            inbox: Inbox::default(),
+        }
     }
     /// What was written of builds may have been undone.
     pub(crate) fn rolled_back(&self) {
@@ -292,7 +303,7 @@ impl IndexBuildsCoordinator {
 
     /// A member has its part. Nothing is written where nobody is asked.
     pub(crate) async fn note_vote(&self, build: Uuid, host: &str) -> Result<Option<OpTime>> {
-        if !self.catalog.builds().iter().any(|b| b.uuid == build) {
+        if !self.maintenance.builds().iter().any(|b| b.uuid == build) {
             return Err(no_such_build(build));
         }
         self.change_entry(build, |doc, (_, quorum, ready)| {

@@ -2,9 +2,8 @@
 //! server. Lost rows cannot be made again: whatever cannot be read is named.
 
 use crate::replication::Replication;
+use pando_access::Maintenance;
 use pando_base::{Error, Namespace, Result};
-use pando_bson::{DocBuf, RawDoc};
-use pando_catalog::{Catalog, DropWhich, Extent, Uninterrupted};
 use pando_env::{Component, Env};
 use pando_storage::Storage;
 use std::ops::Bound;
@@ -13,7 +12,7 @@ use std::ops::Bound;
 pub(crate) struct Repair<'a> {
     pub(crate) env: &'a Env,
     pub(crate) storage: &'a Storage,
-    pub(crate) catalog: &'a Catalog,
+    pub(crate) maintenance: &'a Maintenance,
     pub(crate) replication: &'a Replication,
 }
 

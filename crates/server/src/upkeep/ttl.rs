@@ -2,8 +2,8 @@
 
 use crate::lifecycle::Lifecycle;
 use crate::replication::Replication;
+use pando_access::{Interrupt, Maintenance};
 use pando_base::{Error, ErrorCode, Result};
-use pando_catalog::{Catalog, Interrupt};
 use pando_command::{Instance, Param};
 use pando_env::Component;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 pub(crate) struct TtlMonitor {
     instance: Arc<Instance>,
-    catalog: Catalog,
+    maintenance: Maintenance,
     replication: Arc<Replication>,
     lifecycle: Arc<Lifecycle>,
     pub(crate) stats: TtlStats,
@@ -43,17 +43,17 @@ pando_metrics::group! {
 impl TtlMonitor {
     pub(crate) fn new(
         instance: Arc<Instance>,
-        catalog: Catalog,
+        maintenance: Maintenance,
         replication: Arc<Replication>,
         lifecycle: Arc<Lifecycle>,
     ) -> TtlMonitor {
         let stats = TtlStats::default();
-        TtlMonitor { instance, catalog, replication, lifecycle, stats }
+        TtlMonitor { instance, maintenance, replication, lifecycle, stats }
     }
 
     async fn pass(&self) {
         let env = &self.instance.env;
-        match self.catalog.ttl_pass(env.clock.wall_ms(), self).await {
+        match self.maintenance.ttl_pass(env.clock.wall_ms(), self).await {
             Ok(n) => self.stats.deleted.add(n),
             Err(e) => env.log.debug(1, Component::Index, 22528, "TTL pass was interrupted", |a| {
                 a.str("error", &e.message);

@@ -2,7 +2,6 @@
 
 use super::data::WorkflowData;
 use crate::Server;
-use pando_access::Uninterrupted;
 use pando_base::panics::poisoned;
 use pando_base::{Error, Millis, OpTime, Result, limits};
 use pando_bson::DocBuf;
@@ -19,7 +18,7 @@ pub(crate) async fn run(server: &Server, ctx: &OpCtx, workflow: Box<dyn Workflow
     let hands = CommandHands {
         server,
         ctx,
-        data: WorkflowData { internal: server.internal.clone(), catalog: server.catalog.clone() },
+        data: WorkflowData { internal: server.internal.clone(), maintenance: server.maintenance.clone() },
         held: Mutex::default(),
     };
     let killed = async {
