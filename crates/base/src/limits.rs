@@ -248,10 +248,10 @@ pub const COPY_AGAIN_WAIT_MS: i64 = 60_000;
 pub const EARLY_CHECKPOINT_BYTES: usize = 4 << 20;
 /// Bytes of sessions that are kept in one step, roughly, and of those that are told to a member that copies this one:
 /// beyond, it copies more of the log.
-pub const KEPT_SESSIONS_PART_BYTES: usize = 1 << 20;
-pub const KEPT_SESSIONS_BYTES_MAX: usize = 12 << 20;
+pub const SESSION_RECORDS_PART_BYTES: usize = 1 << 20;
+pub const SESSION_RECORDS_BYTES_MAX: usize = 12 << 20;
 /// What retried findAndModify commands return, where it is not in the node's log: with the above less than a reply may hold.
-pub const KEPT_IMAGES_BYTES_MAX: usize = 3 << 20;
+pub const SESSION_RECORD_IMAGES_BYTES_MAX: usize = 3 << 20;
 /// Bytes that carried-out statements of sessions may take in memory; beyond, those of sessions that have rested longest
 /// are given up, and a retry of one is refused.
 pub const RETRYABLE_BYTES_MAX: usize = 256 << 20;

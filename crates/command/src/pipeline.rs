@@ -35,7 +35,7 @@ pub struct Incoming<'a> {
 }
 
 /// What to send back and what to do next.
-pub struct Outcome {
+pub struct Answer {
     pub reply: Encoded,
     pub next: Option<Next>,
     /// Close the connection without replying.
@@ -64,7 +64,7 @@ pub async fn run<S: Node>(
     node: &S,
     client: &Arc<Client>,
     msg: Incoming<'_>,
-) -> Outcome {
+) -> Answer {
     let started = client.env.clock.mono();
     let invoked_as = msg.body.first().map_or("", |e| e.name());
     if msg.legacy_db.is_some() && !matches!(invoked_as, "hello" | "isMaster" | "ismaster") {
@@ -117,7 +117,7 @@ pub async fn run<S: Node>(
         Err(Stop::Close) => {
             counts.failed.inc();
             let reply = Encoded { buf: Vec::new() };
-            return Outcome { reply, next: None, close: true, close_after: false };
+            return Answer { reply, next: None, close: true, close_after: false };
         }
         Err(Stop::Failed(e)) => {
             counts.failed.inc();
@@ -132,14 +132,14 @@ pub async fn run<S: Node>(
     let reply = Encoded { buf: body.into_buffer() };
     finish(node, &ctx, spec.flags, &req, &reply, error.as_ref());
     let close_after = error.is_some_and(|e| e.code.is(class::CLOSES));
-    Outcome { reply, next, close: false, close_after }
+    Answer { reply, next, close: false, close_after }
 }
 
 /// An error before any command is known to run.
-fn refuse(client: &Client, e: Error) -> Outcome {
+fn refuse(client: &Client, e: Error) -> Answer {
     client.instance.metrics.asserts.user.inc();
     let close_after = e.code.is(class::CLOSES);
-    Outcome { reply: crate::reply::error_reply(&e), next: None, close: false, close_after }
+    Answer { reply: crate::reply::error_reply(&e), next: None, close: false, close_after }
 }
 
 /// `$db` of OP_MSG, or the database part of OP_QUERY's namespace; checked.

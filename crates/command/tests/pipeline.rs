@@ -5,7 +5,7 @@ use pando_base::{Error, ErrorCode, Millis, Result, Timestamp};
 use pando_bson::{Document, ObjectId, RawDoc, doc};
 use pando_command::cluster_time::Signature;
 use pando_command::concern::{Provenance, W};
-use pando_command::pipeline::{Incoming, Outcome, run};
+use pando_command::pipeline::{Answer, Incoming, run};
 use pando_command::{
     Client, CommandRow, Flags, Handler, Instance, Node, OpCtx, Params, Registry, Reply, ReplyTimes, Request,
     Roles, TopologyVersion, WriteConcern, WriteConcernError,
@@ -203,7 +203,7 @@ fn rig() -> Rig {
 }
 
 impl Rig {
-    fn outcome(&self, d: &RawDoc) -> Outcome {
+    fn outcome(&self, d: &RawDoc) -> Answer {
         let msg = Incoming { body: d, sequences: &[], exhaust_allowed: false, legacy_db: None };
         block_on(run(&self.registry, &self.toy, &self.client, msg))
     }

@@ -15,6 +15,7 @@ use pando_bson::keystring::{Directions, KeyBuilder};
 use pando_bson::{Elem, ElementType, RawDoc, Value};
 use pando_query::QueryCtx;
 use pando_query::collation::Collation;
+use pando_query::expand::{self as arrays, Keys, NoKeys};
 use pando_query::geo::GeoIndex;
 use pando_query::matcher::Matcher;
 use pando_query::source::{FieldKind, IndexField, IndexKind};
@@ -123,8 +124,8 @@ impl KeyGen {
         match self.kind {
             IndexKind::Btree => {
                 if !self.simple_key(doc, b, out) {
-                    let mut sink = |values: &[Value<'_>], out: &mut KeySet| self.emit(values, b, out);
-                    expand(self, doc, out, &mut sink).map_err(|e| self.of_buckets(e))?;
+                    let sink = |values: &[Value<'_>], out: &mut KeySet| self.emit(values, b, out);
+                    expand(self, doc, out, sink).map_err(|e| self.of_buckets(e))?;
                     out.sort();
                 }
                 self.mark_hidden_values(doc, out);
@@ -258,164 +259,48 @@ pub(crate) fn plain_walk<'a>(doc: &'a RawDoc, parts: &[Box<str>]) -> Walk<'a> {
     Walk::Missing
 }
 
-/// An array element that a path names by its position (`a.1.b`).
-#[derive(Clone, Copy)]
-struct Positional<'d> {
-    /// The element at that position.
-    element: Elem<'d>,
-    /// What the rest of the path leads to from there, and how much of the path is then left.
-    target: Option<Elem<'d>>,
-    rest: usize,
+/// Puts a document's keys into a set, and notes which parts of the paths met an array.
+struct IntoSet<'a, F> {
+    keygen: &'a KeyGen,
+    out: &'a mut KeySet,
+    sink: F,
 }
 
-#[derive(Clone)]
-struct FieldState<'d> {
-    /// Next path component to look up; all of them used = the value is in `fixed`.
-    rest: usize,
-    fixed: Option<Value<'d>>,
-    positional: Option<Positional<'d>>,
+impl<F: FnMut(&[Value<'_>], &mut KeySet)> Keys for IntoSet<'_, F> {
+    const POSITIONS_ARE_CLEAR: bool = true;
+
+    fn key(&mut self, values: &[Value<'_>], missing: usize) {
+        if !(self.keygen.sparse && missing == values.len()) {
+            (self.sink)(values, self.out);
+        }
+    }
+    fn through_array(&mut self, path: usize, parts: usize) {
+        self.out.mark(self.keygen.fields.len(), path, parts - 1);
+    }
 }
 
-type Sink<'s> = dyn FnMut(&[Value<'_>], &mut KeySet) + 's;
-
-/// Calls `sink` with the values of each key of a document that may have arrays.
-pub(crate) fn expand(keygen: &KeyGen, doc: &RawDoc, out: &mut KeySet, sink: &mut Sink<'_>) -> Result<()> {
-    let skip = keygen.wildcard.as_ref().map(|w| w.at);
-    let start = |(i, f): (usize, &FieldPath)| match skip {
-        // The wildcard's own position is filled in by the sink.
-        Some(at) if at == i => FieldState { rest: f.parts.len(), fixed: Some(Value::Null), positional: None },
-        _ => FieldState { rest: 0, fixed: None, positional: None },
-    };
-    let states: Vec<FieldState<'_>> = keygen.fields.iter().enumerate().map(start).collect();
-    expand_from(keygen, doc, states, 0, out, sink)
-}
-
-fn expand_from<'d>(
+/// Calls `sink` with the values of each key of a document that may have arrays; that of a wildcard field is for it to fill in.
+pub(crate) fn expand(
     keygen: &KeyGen,
-    obj: &'d RawDoc,
-    mut states: Vec<FieldState<'d>>,
-    mut missing: usize,
+    doc: &RawDoc,
     out: &mut KeySet,
-    sink: &mut Sink<'_>,
+    sink: impl FnMut(&[Value<'_>], &mut KeySet),
 ) -> Result<()> {
-    let mut array: Option<Elem<'d>> = None;
-    let mut in_array = 0u64;
-    let mut unwrap_elements = true;
-    for (i, s) in states.iter_mut().enumerate() {
-        let parts = &keygen.fields[i].parts;
-        if s.rest == parts.len() && s.fixed.is_some() {
-            continue;
-        }
-        let (found, nested) = next_element(obj, parts, s)?;
-        match found {
-            None => {
-                s.fixed = Some(Value::Null);
-                s.rest = parts.len();
-                missing += 1;
-            }
-            Some(e) if e.ty == ElementType::Array => {
-                the_one_array(&mut array, e)?;
-                in_array |= 1 << i;
-                unwrap_elements &= !nested;
-                out.mark(keygen.fields.len(), i, s.rest - 1);
-            }
-            Some(e) => s.fixed = Some(e.value()),
-        }
-    }
-    let Some(array) = array else {
-        if !(keygen.sparse && missing == states.len()) {
-            let values: Vec<Value<'_>> = states.iter().map(|s| s.fixed.unwrap_or(Value::Null)).collect();
-            sink(&values, out);
-        }
-        return Ok(());
-    };
-    let elements = RawDoc::trusted(array.data());
-    for (i, s) in states.iter_mut().enumerate().filter(|(i, _)| in_array >> i & 1 != 0) {
-        s.positional = positional(elements, &keygen.fields[i].parts, s.rest);
-    }
-    let mut each = |entry: Value<'d>, out: &mut KeySet| {
-        let mut next = states.clone();
-        for (i, s) in next.iter_mut().enumerate().filter(|(i, _)| in_array >> i & 1 != 0) {
-            if s.rest == keygen.fields[i].parts.len() {
-                // An array inside an array is a value of its own, but for the empty one.
-                let unwrap = unwrap_elements || elements.is_empty();
-                s.fixed = Some(if unwrap { entry } else { array.value() });
-            }
-        }
-        let inner = match entry {
-            Value::Document(d) => d,
-            _ => RawDoc::empty(),
-        };
-        expand_from(keygen, inner, next, missing, out, sink)
-    };
-    if elements.is_empty() {
-        return each(Value::Undefined, out);
-    }
-    for e in elements {
-        each(e.value(), out)?;
-    }
-    Ok(())
-}
-
-/// Keeps the array that was met; a second one is refused (171).
-fn the_one_array<'d>(array: &mut Option<Elem<'d>>, met: Elem<'d>) -> Result<()> {
-    match array {
-        Some(a) if !std::ptr::eq(a.data().as_ptr(), met.data().as_ptr()) => Err(Error::new(
+    let paths: Vec<&[Box<str>]> = keygen.fields.iter().map(|f| &*f.parts).collect();
+    let wildcard = keygen.wildcard.as_ref().map(|w| w.at);
+    arrays::expand(&paths, wildcard, doc, &mut IntoSet { keygen, out, sink }).map_err(|why| match why {
+        NoKeys::ParallelArrays(a, b) => Error::new(
             ErrorCode::CannotIndexParallelArrays,
-            format!("cannot index parallel arrays [{}] [{}]", met.name(), a.name()),
-        )),
-        Some(_) => Ok(()),
-        None => {
-            *array = Some(met);
-            Ok(())
-        }
-    }
-}
-
-/// The element that the next part of a path names by its position, if it names one.
-fn positional<'d>(elements: &'d RawDoc, parts: &[Box<str>], rest: usize) -> Option<Positional<'d>> {
-    let element = parts.get(rest).and_then(|part| elements.elem(part))?;
-    let mut rest = rest;
-    let target = element_or_array(elements, parts, &mut rest);
-    Some(Positional { element, target, rest })
-}
-
-/// What the rest of a field's path leads to, up to the first array; and whether that is an array inside an array
-/// (reached by position), which is indexed as a whole.
-fn next_element<'d>(
-    obj: &'d RawDoc,
-    parts: &[Box<str>],
-    s: &mut FieldState<'d>,
-) -> Result<(Option<Elem<'d>>, bool)> {
-    let here = parts.get(s.rest).is_some_and(|part| obj.elem(part).is_some());
-    match &s.positional {
-        Some(p) if here => Err(Error::location(
+            format!("cannot index parallel arrays [{a}] [{b}]"),
+        ),
+        NoKeys::Ambiguous(field) => Error::location(
             16746,
             format!(
                 "Ambiguous field name found in array (do not use numeric field names in embedded elements in an \
-                 array), field: '{}'",
-                p.element.name()
+                 array), field: '{field}'"
             ),
-        )),
-        Some(p) => {
-            s.rest = p.rest;
-            Ok((p.target, p.element.ty == ElementType::Array))
-        }
-        None => Ok((element_or_array(obj, parts, &mut s.rest), false)),
-    }
-}
-
-/// Walks from `obj` along the path until its end or an array; `rest` moves on accordingly.
-fn element_or_array<'d>(obj: &'d RawDoc, parts: &[Box<str>], rest: &mut usize) -> Option<Elem<'d>> {
-    let mut doc = obj;
-    loop {
-        let e = doc.elem(parts.get(*rest)?)?;
-        *rest += 1;
-        if *rest == parts.len() || e.ty == ElementType::Array {
-            return Some(e);
-        }
-        doc = e.value().as_doc()?;
-    }
+        ),
+    })
 }
 
 #[cfg(test)]

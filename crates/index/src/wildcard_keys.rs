@@ -52,7 +52,7 @@ impl KeyGen {
         if leaves.is_empty() {
             leaves.push(Leaf { path: String::new(), value: Value::MinKey });
         }
-        let mut sink = |values: &[Value<'_>], out: &mut KeySet| {
+        let sink = |values: &[Value<'_>], out: &mut KeySet| {
             for leaf in &leaves {
                 b.restart(self.directions());
                 for (i, v) in values.iter().enumerate() {
@@ -70,7 +70,7 @@ impl KeyGen {
                 out.push(b);
             }
         };
-        expand(self, doc, out, &mut sink)
+        expand(self, doc, out, sink)
     }
 }
 

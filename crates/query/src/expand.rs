@@ -1,86 +1,104 @@
-//! Documents with arrays give several keys: one per element. Shared by sort keys and index keys.
+//! Documents with arrays give several keys: one per element. Index keys and sort keys are made here.
 //!
 //! For the paths of one compound key, [`expand`] yields each tuple of values that the document has. All paths
 //! may run through one array (each element then fills all of them), but not through two different ones.
 
 use pando_bson::{Elem, ElementType, RawDoc, Value};
 
-/// Two paths of one key run through different arrays; the names of both.
+/// Why a document has no keys.
 #[derive(Debug)]
-pub struct ParallelArrays(pub String, pub String);
+pub enum NoKeys {
+    /// Two paths run through different arrays; the names of both.
+    ParallelArrays(String, String),
+    /// A part of a path names the element at a position of an array, and a field of an embedded document in that array.
+    Ambiguous(String),
+}
 
+/// Who takes the keys of a document.
+pub trait Keys {
+    /// A field that a numeric part of a path could mean beside the element at that position is an error.
+    const POSITIONS_ARE_CLEAR: bool;
+
+    /// The values of one key, a value per path: null where a path leads nowhere, undefined for an empty array. `missing` paths
+    /// lead nowhere.
+    fn key(&mut self, values: &[Value<'_>], missing: usize);
+    /// The first `parts` parts of a path lead to an array.
+    fn through_array(&mut self, path: usize, parts: usize);
+}
+
+/// Sort keys: a closure that takes the values.
+impl<F: FnMut(&[Value<'_>])> Keys for F {
+    const POSITIONS_ARE_CLEAR: bool = false;
+
+    fn key(&mut self, values: &[Value<'_>], _missing: usize) {
+        self(values);
+    }
+    fn through_array(&mut self, _path: usize, _parts: usize) {}
+}
+
+/// How far one path has come.
 #[derive(Clone, Copy)]
 struct State<'d> {
-    /// Components consumed.
+    /// Parts that were walked.
     rest: usize,
     value: Option<Value<'d>>,
     positional: Option<Positional<'d>>,
 }
 
-/// The element that a numeric component picks from the array just met.
+/// An array element that a path names by its position (`a.1.b`).
 #[derive(Clone, Copy)]
 struct Positional<'d> {
     element: Elem<'d>,
+    /// What the rest of the path leads to from there, and how much of the path is then walked.
     target: Option<Elem<'d>>,
     rest: usize,
 }
 
-/// Calls `sink` for each key of `doc`; missing fields are null, an empty array is undefined.
-pub fn expand<'d>(
-    paths: &[Vec<&str>],
-    doc: &'d RawDoc,
-    sink: &mut dyn FnMut(&[Value<'d>]),
-) -> Result<(), ParallelArrays> {
-    let states = vec![State { rest: 0, value: None, positional: None }; paths.len()];
-    expand_from(paths, doc, states, sink)
+/// Gives each key of `doc` to `keys`. The path `left_out` is not walked: its value is null, for `keys` to fill in.
+pub fn expand<S: AsRef<str>>(
+    paths: &[&[S]],
+    left_out: Option<usize>,
+    doc: &RawDoc,
+    keys: &mut impl Keys,
+) -> Result<(), NoKeys> {
+    let start = |i| State { rest: 0, value: (left_out == Some(i)).then_some(Value::Null), positional: None };
+    expand_from(paths, doc, (0..paths.len()).map(start).collect(), 0, keys)
 }
 
-fn expand_from<'d>(
-    paths: &[Vec<&str>],
+fn expand_from<'d, S: AsRef<str>, K: Keys>(
+    paths: &[&[S]],
     obj: &'d RawDoc,
     mut states: Vec<State<'d>>,
-    sink: &mut dyn FnMut(&[Value<'d>]),
-) -> Result<(), ParallelArrays> {
+    mut missing: usize,
+    keys: &mut K,
+) -> Result<(), NoKeys> {
     let mut array: Option<Elem<'d>> = None;
     let mut in_array = vec![false; states.len()];
     let mut unwrap_elements = true;
-    for (i, s) in states.iter_mut().enumerate() {
-        if s.value.is_some() {
-            continue;
-        }
-        let (found, nested) = match s.positional.take() {
-            Some(p) if paths[i].get(s.rest).is_none_or(|part| obj.elem(part).is_none()) => {
-                s.rest = p.rest;
-                (p.target, p.element.ty == ElementType::Array)
-            }
-            _ => (element_or_array(obj, &paths[i], &mut s.rest), false),
-        };
+    for (i, s) in states.iter_mut().enumerate().filter(|(_, s)| s.value.is_none()) {
+        let (found, nested) = next_element::<S, K>(obj, paths[i], s)?;
         match found {
             Some(e) if e.ty == ElementType::Array => {
-                if let Some(a) = &array
-                    && !std::ptr::eq(a.data().as_ptr(), e.data().as_ptr())
-                {
-                    return Err(ParallelArrays(e.name().to_owned(), a.name().to_owned()));
-                }
-                array = Some(e);
+                the_one_array(&mut array, e)?;
                 in_array[i] = true;
                 unwrap_elements &= !nested;
+                keys.through_array(i, s.rest);
             }
-            found => s.value = Some(found.map_or(Value::Null, |e| e.value())),
+            Some(e) => s.value = Some(e.value()),
+            None => {
+                s.value = Some(Value::Null);
+                missing += 1;
+            }
         }
     }
     let Some(array) = array else {
         let values: Vec<Value<'d>> = states.iter().map(|s| s.value.unwrap_or(Value::Null)).collect();
-        sink(&values);
+        keys.key(&values, missing);
         return Ok(());
     };
     let elements = RawDoc::trusted(array.data());
     for (i, s) in states.iter_mut().enumerate().filter(|(i, _)| in_array[*i]) {
-        if let Some(element) = paths[i].get(s.rest).and_then(|part| elements.elem(part)) {
-            let mut rest = s.rest;
-            let target = element_or_array(elements, &paths[i], &mut rest);
-            s.positional = Some(Positional { element, target, rest });
-        }
+        s.positional = positional(elements, paths[i], s.rest);
     }
     let mut each = |entry: Value<'d>| {
         let mut next = states.clone();
@@ -95,7 +113,7 @@ fn expand_from<'d>(
             Value::Document(d) => d,
             _ => RawDoc::empty(),
         };
-        expand_from(paths, inner, next, sink)
+        expand_from(paths, inner, next, missing, keys)
     };
     if elements.is_empty() {
         return each(Value::Undefined);
@@ -103,13 +121,52 @@ fn expand_from<'d>(
     elements.iter().try_for_each(|e| each(e.value()))
 }
 
+/// Keeps the array that was met; a second one is refused.
+fn the_one_array<'d>(array: &mut Option<Elem<'d>>, met: Elem<'d>) -> Result<(), NoKeys> {
+    match array {
+        Some(a) if !std::ptr::eq(a.data().as_ptr(), met.data().as_ptr()) => {
+            Err(NoKeys::ParallelArrays(met.name().to_owned(), a.name().to_owned()))
+        }
+        _ => {
+            *array = Some(met);
+            Ok(())
+        }
+    }
+}
+
+/// The element that the next part of a path names by its position, if it names one.
+fn positional<'d, S: AsRef<str>>(elements: &'d RawDoc, path: &[S], rest: usize) -> Option<Positional<'d>> {
+    let element = path.get(rest).and_then(|part| elements.elem(part.as_ref()))?;
+    let mut rest = rest;
+    let target = element_or_array(elements, path, &mut rest);
+    Some(Positional { element, target, rest })
+}
+
+/// What the rest of a path leads to, up to the first array; and whether that is an array inside an array (reached by
+/// position), which is a value as a whole.
+fn next_element<'d, S: AsRef<str>, K: Keys>(
+    obj: &'d RawDoc,
+    path: &[S],
+    s: &mut State<'d>,
+) -> Result<(Option<Elem<'d>>, bool), NoKeys> {
+    let Some(p) = s.positional.take() else { return Ok((element_or_array(obj, path, &mut s.rest), false)) };
+    match path.get(s.rest).is_some_and(|part| obj.elem(part.as_ref()).is_some()) {
+        true if K::POSITIONS_ARE_CLEAR => Err(NoKeys::Ambiguous(p.element.name().to_owned())),
+        true => Ok((element_or_array(obj, path, &mut s.rest), false)),
+        false => {
+            s.rest = p.rest;
+            Ok((p.target, p.element.ty == ElementType::Array))
+        }
+    }
+}
+
 /// Walks from `obj` along the path until its end or an array; `rest` moves on accordingly.
-fn element_or_array<'d>(obj: &'d RawDoc, parts: &[&str], rest: &mut usize) -> Option<Elem<'d>> {
+fn element_or_array<'d, S: AsRef<str>>(obj: &'d RawDoc, path: &[S], rest: &mut usize) -> Option<Elem<'d>> {
     let mut doc = obj;
     loop {
-        let e = doc.elem(parts.get(*rest)?)?;
+        let e = doc.elem(path.get(*rest)?.as_ref())?;
         *rest += 1;
-        if *rest == parts.len() || e.ty == ElementType::Array {
+        if *rest == path.len() || e.ty == ElementType::Array {
             return Some(e);
         }
         doc = e.value().as_doc()?;

@@ -7,7 +7,7 @@
 //! says so ([`Connection::is_usable`]).
 
 use crate::exhaust::Exhaust;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CallResult, Failure};
 use crate::gossip::Gossips;
 use crate::handshake::{self, Peer};
 use pando_base::limits;
@@ -65,7 +65,7 @@ pub type Sequence<'a> = (&'a str, &'a [&'a RawDoc]);
 
 impl Connection {
     /// Connects and shakes hands.
-    pub async fn connect(env: &Env, addr: &str, options: &Options) -> Outcome<Connection> {
+    pub async fn connect(env: &Env, addr: &str, options: &Options) -> CallResult<Connection> {
         let connecting = env.net.connect(addr.to_owned());
         let stream = match env.timeout(options.connect_limit, connecting).await {
             Some(done) => done.map_err(|e| Failure::io(addr, &e))?,
@@ -99,7 +99,7 @@ impl Connection {
     }
 
     /// Runs a command and returns its reply; `ok: 0` is a failure of kind `Command`.
-    pub async fn call(&mut self, body: &RawDoc, limit: Duration) -> Outcome<&RawDoc> {
+    pub async fn call(&mut self, body: &RawDoc, limit: Duration) -> CallResult<&RawDoc> {
         self.call_with(body, &[], limit).await
     }
     /// The same with documents beside the body. [`Peer::fitting`] tells how many go into one message.
@@ -108,7 +108,7 @@ impl Connection {
         body: &RawDoc,
         sequences: &[Sequence<'_>],
         limit: Duration,
-    ) -> Outcome<&RawDoc> {
+    ) -> CallResult<&RawDoc> {
         self.send(body, sequences, 0, limit).await?;
         let received = self.receive(limit).await?;
         if received.more_to_come {
@@ -118,14 +118,14 @@ impl Connection {
         self.reply(received)
     }
     /// Runs a command whose replies may keep coming. The connection is busy until the stream has ended.
-    pub async fn stream(self, body: &RawDoc, limit: Duration) -> Outcome<Exhaust> {
+    pub async fn stream(self, body: &RawDoc, limit: Duration) -> CallResult<Exhaust> {
         self.stream_of(body, flags::EXHAUST_ALLOWED, limit).await
     }
     /// The same one reply at a time: every one has to be asked for.
-    pub async fn one_by_one(self, body: &RawDoc, limit: Duration) -> Outcome<Exhaust> {
+    pub async fn one_by_one(self, body: &RawDoc, limit: Duration) -> CallResult<Exhaust> {
         self.stream_of(body, 0, limit).await
     }
-    async fn stream_of(mut self, body: &RawDoc, bits: u32, limit: Duration) -> Outcome<Exhaust> {
+    async fn stream_of(mut self, body: &RawDoc, bits: u32, limit: Duration) -> CallResult<Exhaust> {
         self.send(body, &[], bits, limit).await?;
         Ok(Exhaust::new(self, bits))
     }
@@ -148,7 +148,7 @@ impl Connection {
         sequences: &[Sequence<'_>],
         bits: u32,
         limit: Duration,
-    ) -> Outcome<()> {
+    ) -> CallResult<()> {
         if !self.usable {
             return Err(Failure::protocol(&self.addr, "the connection is broken"));
         }
@@ -167,7 +167,7 @@ impl Connection {
     }
 
     /// Waits for the next whole message.
-    pub(crate) async fn receive(&mut self, limit: Duration) -> Outcome<Received> {
+    pub(crate) async fn receive(&mut self, limit: Duration) -> CallResult<Received> {
         self.usable = false;
         self.input.drain(..self.read);
         self.read = 0;
@@ -192,7 +192,7 @@ impl Connection {
         self.usable = !more_to_come;
         Ok(Received { len, more_to_come })
     }
-    async fn read_some(&mut self, wanted: Option<usize>, deadline: Duration) -> Outcome<()> {
+    async fn read_some(&mut self, wanted: Option<usize>, deadline: Duration) -> CallResult<()> {
         let have = self.input.len();
         let missing = wanted.map_or(limits::READ_CHUNK_BYTES, |len| len.saturating_sub(have));
         let max = missing.clamp(limits::READ_CHUNK_BYTES, limits::READ_GROWTH_BYTES_MIN.max(have));
@@ -206,7 +206,7 @@ impl Connection {
     }
 
     /// The body of a received message, in place.
-    pub(crate) fn reply(&self, received: Received) -> Outcome<&RawDoc> {
+    pub(crate) fn reply(&self, received: Received) -> CallResult<&RawDoc> {
         // `receive` has decoded this very message: one body section behind the header, its flags and its kind.
         const BODY_AT: usize = pando_wire::Header::LEN + 4 + 1;
         let body = RawDoc::trusted(self.input.get(BODY_AT..received.len).unwrap_or_default());

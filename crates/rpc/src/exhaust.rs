@@ -4,7 +4,7 @@
 //! caller then asks again.
 
 use crate::connection::Connection;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CallResult, Failure};
 use pando_bson::RawDoc;
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ impl Exhaust {
         self.more
     }
     /// The next reply.
-    pub async fn next(&mut self, limit: Duration) -> Outcome<&RawDoc> {
+    pub async fn next(&mut self, limit: Duration) -> CallResult<&RawDoc> {
         if !self.more {
             return Err(Failure::protocol(self.connection.addr(), "the stream has ended"));
         }
@@ -33,7 +33,7 @@ impl Exhaust {
         self.connection.reply(received)
     }
     /// Asks again once a stream has ended, on the same connection.
-    pub async fn again(&mut self, body: &RawDoc, limit: Duration) -> Outcome<()> {
+    pub async fn again(&mut self, body: &RawDoc, limit: Duration) -> CallResult<()> {
         if self.more {
             return Err(Failure::protocol(self.connection.addr(), "the stream has not ended"));
         }

@@ -23,7 +23,7 @@ const OF_EVERY_REPLY: [&str; 13] = [
     "$gleStats",
 ];
 
-pub type Outcome<T> = Result<T, Failure>;
+pub type CallResult<T> = Result<T, Failure>;
 
 /// What a failure says about the peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

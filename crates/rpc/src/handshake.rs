@@ -1,7 +1,7 @@
 //! The first exchange on a connection: `hello` as a server says it to another.
 
 use crate::connection::{Connection, Options};
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CallResult, Failure};
 use pando_base::limits;
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
 
@@ -70,7 +70,7 @@ fn hello(options: &Options) -> DocBuf {
     b.finish()
 }
 
-pub(crate) async fn run(c: &mut Connection, options: &Options) -> Outcome<Peer> {
+pub(crate) async fn run(c: &mut Connection, options: &Options) -> CallResult<Peer> {
     let reply = c.call(&hello(options), options.connect_limit).await?;
     let truthy = |field: &str| reply.get(field).is_some_and(|v| v.is_truthy());
     let size = |field: &str| reply.get(field).and_then(|v| v.as_i64()).and_then(|n| usize::try_from(n).ok());

@@ -25,7 +25,7 @@ mod retry;
 
 pub use connection::{Connection, Options, Sequence};
 pub use exhaust::Exhaust;
-pub use failure::{Effect, Failure, Kind, Outcome};
+pub use failure::{CallResult, Effect, Failure, Kind};
 pub use gossip::Gossip;
 pub use handshake::Peer;
 pub use pool::{Bounds, HostConnections, Lease, Pool};

@@ -13,12 +13,12 @@
 //! Statements take memory. Beyond a bound those of the sessions that rested longest are given up; a retry of one is then
 //! refused (217), never carried out a second time.
 
-mod kept;
+mod records;
 
-use kept::Settled;
-pub use kept::{Kept, Mark, with_images};
+use records::Settled;
+pub use records::{Mark, SessionsSnapshot, with_images};
 
-use crate::transaction::{Machine, Outcome, State};
+use crate::transaction::{DurableState, Machine, State};
 use pando_base::panics::poisoned;
 use pando_base::{Error, ErrorCode, OpTime, Result, Uuid, limits};
 use pando_bson::{Bson, DocBuf, DocBuilder};
@@ -241,7 +241,7 @@ impl Retryable {
         table.slots.iter().filter_map(|(id, slot)| Some((*id, parked(slot)?))).collect()
     }
     /// An entry of a transaction that was read from the log; in the order of the log, or newest first (`newest`).
-    pub fn learn(&self, id: SessionId, number: i64, outcome: Outcome, at: OpTime, now: Duration) {
+    pub fn learn(&self, id: SessionId, number: i64, outcome: DurableState, at: OpTime, now: Duration) {
         self.lock().change(id, Record::new(Machine::default(), now), |record| {
             let known = record.machine.number();
             if known > number || (known == number && record.last_op >= at) {
@@ -715,10 +715,10 @@ mod tests {
     fn a_chain_without_its_end_is_over_when_this_node_becomes_primary() {
         let t = Arc::new(Retryable::default());
         let at = |n| OpTime::new(Timestamp::new(n, 1), 1);
-        t.learn(S, 4, Outcome::Partial, at(1), Duration::ZERO);
-        t.learn(S, 4, Outcome::Partial, at(2), Duration::ZERO);
-        t.learn(SessionId::of([9; 16]), 2, Outcome::Prepared, at(3), Duration::ZERO);
-        t.learn(SessionId::of([8; 16]), 1, Outcome::Committed, at(4), Duration::ZERO);
+        t.learn(S, 4, DurableState::Partial, at(1), Duration::ZERO);
+        t.learn(S, 4, DurableState::Partial, at(2), Duration::ZERO);
+        t.learn(SessionId::of([9; 16]), 2, DurableState::Prepared, at(3), Duration::ZERO);
+        t.learn(SessionId::of([8; 16]), 1, DurableState::Committed, at(4), Duration::ZERO);
         t.abort_partial();
         let mut left: Vec<_> = t.states().into_iter().map(|(id, n, state, _)| (id.id[0], n, state)).collect();
         left.sort_by_key(|(id, ..)| *id);

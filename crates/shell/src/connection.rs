@@ -8,7 +8,7 @@
 use crate::counts::{Streaming, count_packed, count_request};
 use pando_base::{ErrorCode, limits};
 use pando_bson::RawDoc;
-use pando_command::pipeline::{self, Incoming, Outcome};
+use pando_command::pipeline::{self, Answer, Incoming};
 use pando_command::reply::{Encoded, HEADROOM, error_reply};
 use pando_command::unfinished::Room;
 use pando_command::{Client, Next, Node, Registry, Sequence};
@@ -252,10 +252,10 @@ fn incoming<'a>(
 /// Runs an operation; if it has to wait and its client goes away meanwhile, it is interrupted (279), unless it
 /// is a write.
 async fn attended(
-    running: impl Future<Output = Outcome>,
+    running: impl Future<Output = Answer>,
     stream: &mut Box<dyn Stream>,
     client: &Client,
-) -> Outcome {
+) -> Answer {
     let mut running = std::pin::pin!(running);
     // Most operations never wait: this body starts, and watches the socket, only if it is polled.
     let mut gone = std::pin::pin!(async { stream.closed().await });
@@ -281,7 +281,7 @@ async fn answer<S: Node>(
     out: &mut Output,
     envelope: &Envelope,
     msg: Incoming<'_>,
-    mut outcome: Outcome,
+    mut outcome: Answer,
 ) -> Result<(), End> {
     if !envelope.wants_reply() {
         return if outcome.close { Err(End::Closed) } else { Ok(()) };

@@ -3,20 +3,20 @@
 use super::Maintenance;
 use pando_base::{OpTime, Result, SessionId};
 use pando_bson::DocBuf;
-use pando_catalog::KeptSessions;
+use pando_catalog::SessionRecords;
 
 impl Maintenance {
     /// What was kept last.
-    pub fn kept_sessions(&self) -> Result<Option<KeptSessions>> {
-        self.catalog.kept_sessions()
+    pub fn session_records(&self) -> Result<Option<SessionRecords>> {
+        self.catalog.session_records()
     }
     /// Keeps what these sessions have done, and forgets others. Counts from [`Maintenance::set_sessions_upto`] on.
-    pub fn keep_sessions(
+    pub fn store_session_records(
         &self,
         changed: impl Iterator<Item = (SessionId, DocBuf)>,
         gone: impl Iterator<Item = SessionId>,
     ) -> Result<()> {
-        self.catalog.keep_sessions(changed, gone)
+        self.catalog.store_session_records(changed, gone)
     }
     /// Up to where what is kept counts.
     pub fn sessions_upto(&self) -> Result<Option<OpTime>> {

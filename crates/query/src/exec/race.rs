@@ -41,7 +41,7 @@ struct Runner {
     failed: Option<pando_base::Error>,
 }
 
-pub(super) struct Outcome {
+pub(super) struct RaceResult {
     pub(super) plan: PlanNode,
     pub(super) root: Box<dyn Stage>,
     pub(super) rows: VecDeque<OutRow>,
@@ -179,7 +179,7 @@ impl Race {
     }
 
     /// Names the winner; an error only if every candidate failed.
-    pub(super) fn finish(mut self, src: &dyn Source) -> Result<Outcome> {
+    pub(super) fn finish(mut self, src: &dyn Source) -> Result<RaceResult> {
         let best = self
             .field
             .iter()
@@ -206,7 +206,7 @@ impl Race {
             let entry = explain::cached(&self.query, &winner.solution, winner.works, trial, &rejected, info);
             info.plan_cache.put(std::mem::take(&mut self.key), entry);
         }
-        Ok(Outcome {
+        Ok(RaceResult {
             plan: winner.solution.root,
             root,
             rows: winner.rows,

@@ -57,12 +57,11 @@ impl SortKeys {
     fn key_with_arrays(&mut self, doc: &RawDoc, facts: Option<&Facts>) -> Result<&[u8]> {
         let parts = &self.pattern.parts;
         let plain: Vec<usize> = (0..parts.len()).filter(|i| parts[*i].meta.is_none()).collect();
-        let paths: Vec<Vec<&str>> =
-            plain.iter().map(|i| self.paths[*i].iter().map(|p| &**p).collect()).collect();
+        let paths: Vec<&[Box<str>]> = plain.iter().map(|i| &*self.paths[*i]).collect();
         let order = Collation::order(&self.collation);
         let mut least: Option<KeyBuilder> = None;
         let mut b = KeyBuilder::new(self.pattern.directions());
-        expand(&paths, doc, &mut |values| {
+        expand(&paths, None, doc, &mut |values: &[Value<'_>]| {
             b.clear();
             let mut values = values.iter();
             for part in parts {
@@ -85,11 +84,11 @@ impl SortKeys {
     /// The values that the document is sorted by, as an array: strings as they are, whatever a collation makes of them.
     pub fn values(&mut self, doc: &RawDoc, facts: Option<&Facts>) -> Result<DocBuf> {
         let plain = self.pattern.parts.iter().zip(&self.paths).filter(|(part, _)| part.meta.is_none());
-        let paths: Vec<Vec<&str>> = plain.map(|(_, path)| path.iter().map(|p| &**p).collect()).collect();
+        let paths: Vec<&[Box<str>]> = plain.map(|(_, path)| &**path).collect();
         let order = Collation::order(&self.collation);
         let mut least: Option<(Vec<u8>, DocBuf)> = None;
         let b = &mut self.builder;
-        expand(&paths, doc, &mut |values| {
+        expand(&paths, None, doc, &mut |values: &[Value<'_>]| {
             b.clear();
             let mut shown = ArrayBuilder::new();
             let mut values = values.iter();

@@ -138,7 +138,8 @@ fn keys(index: &IndexInfo, doc: &RawDoc) -> Vec<(Vec<u8>, Vec<u8>)> {
         Directions(directions.fold(0, |b, (i, f)| b | u32::from(f.kind == FieldKind::Descending) << i));
     let paths: Vec<Vec<&str>> = index.fields.iter().map(|f| f.path.split('.').collect()).collect();
     let mut out = Vec::new();
-    expand(&paths, doc, &mut |values| {
+    let paths: Vec<&[&str]> = paths.iter().map(|p| &**p).collect();
+    expand(&paths, None, doc, &mut |values: &[Value<'_>]| {
         let mut b = KeyBuilder::new(directions);
         for (v, f) in values.iter().zip(&index.fields) {
             match f.kind {

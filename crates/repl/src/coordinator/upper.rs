@@ -71,8 +71,8 @@ impl Upper for Coordinator {
     fn take_sessions(&self, sessions: &[DocBuf]) {
         self.effects.take_sessions(sessions);
     }
-    fn keep_sessions(&self, upto: OpTime) -> BoxFuture<'_, Result<()>> {
-        self.effects.keep_sessions(upto)
+    fn store_session_records(&self, upto: OpTime) -> BoxFuture<'_, Result<()>> {
+        self.effects.store_session_records(upto)
     }
     fn applied_settings(&self) {
         self.effects.applied_settings();

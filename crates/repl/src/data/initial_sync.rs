@@ -365,7 +365,7 @@ impl Attempt<'_> {
             return Err(Error::internal("the checkpoint of an initial sync does not hold all of it"));
         }
         if with_sessions {
-            self.deps.upper.keep_sessions(at.op_time).await?;
+            self.deps.upper.store_session_records(at.op_time).await?;
         }
         on_disk(self.deps, |catalog| catalog.mark_copy(false)).await?;
         self.deps.progress.reset(at);

@@ -37,7 +37,7 @@ pub trait Upper: Send + Sync + 'static {
     /// What sessions have done, as a source of an initial sync tells it; the entries after that are applied on top.
     fn take_sessions(&self, sessions: &[DocBuf]);
     /// Makes that durable, with all entries up to this one.
-    fn keep_sessions(&self, upto: OpTime) -> BoxFuture<'_, Result<()>>;
+    fn store_session_records(&self, upto: OpTime) -> BoxFuture<'_, Result<()>>;
     /// Settings of the set have been applied.
     fn applied_settings(&self);
 

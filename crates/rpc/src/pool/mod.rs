@@ -12,7 +12,7 @@
 mod host;
 
 use crate::connection::{Connection, Options, Sequence};
-use crate::failure::{Failure, Kind, Outcome};
+use crate::failure::{CallResult, Failure, Kind};
 use crate::gossip::{Gossip, Gossips};
 pub use host::{Bounds, HostConnections};
 use host::{Host, Idle, Place};
@@ -76,14 +76,14 @@ impl Pool {
     }
 
     /// A connection to `addr`: an idle one, or a new one. `limit` is how long to wait while all are in use.
-    pub async fn take(&self, addr: &str, limit: Duration) -> Outcome<Lease> {
+    pub async fn take(&self, addr: &str, limit: Duration) -> CallResult<Lease> {
         self.lease(addr, limit, false).await
     }
     /// A new connection, for a call that cannot be repeated: an idle one may turn out to be dead.
-    pub async fn take_new(&self, addr: &str, limit: Duration) -> Outcome<Lease> {
+    pub async fn take_new(&self, addr: &str, limit: Duration) -> CallResult<Lease> {
         self.lease(addr, limit, true).await
     }
-    async fn lease(&self, addr: &str, limit: Duration, fresh: bool) -> Outcome<Lease> {
+    async fn lease(&self, addr: &str, limit: Duration, fresh: bool) -> CallResult<Lease> {
         let env = &self.0.env;
         let asked = env.clock.mono();
         let deadline = asked + limit;
@@ -134,7 +134,7 @@ impl Pool {
         place
     }
     /// In the room that there is for it.
-    async fn connect(&self, addr: &str) -> Outcome<Connection> {
+    async fn connect(&self, addr: &str) -> CallResult<Connection> {
         let mut room = Room { pool: self, addr, stands: false };
         let mut connection = Connection::connect(&self.0.env, addr, &self.0.options).await?;
         connection.gossip(&self.0.gossips);
@@ -145,7 +145,7 @@ impl Pool {
 
     /// One call on a connection of the pool. An idle connection that turns out to be dead is replaced once: it
     /// says nothing about the peer.
-    pub async fn call(&self, addr: &str, body: &RawDoc, limit: Duration) -> Outcome<DocBuf> {
+    pub async fn call(&self, addr: &str, body: &RawDoc, limit: Duration) -> CallResult<DocBuf> {
         self.call_with(addr, body, &[], limit).await
     }
     /// The same with documents beside the body.
@@ -155,8 +155,8 @@ impl Pool {
         body: &RawDoc,
         sequences: &[Sequence<'_>],
         limit: Duration,
-    ) -> Outcome<DocBuf> {
-        let cut = |done: &Outcome<DocBuf>| done.as_ref().is_err_and(|f| f.kind == Kind::Reset);
+    ) -> CallResult<DocBuf> {
+        let cut = |done: &CallResult<DocBuf>| done.as_ref().is_err_and(|f| f.kind == Kind::Reset);
         let (was_idle, mut done) = self.attempt(addr, body, sequences, limit).await;
         if was_idle && cut(&done) {
             self.forget(addr);
@@ -174,7 +174,7 @@ impl Pool {
         body: &RawDoc,
         sequences: &[Sequence<'_>],
         limit: Duration,
-    ) -> (bool, Outcome<DocBuf>) {
+    ) -> (bool, CallResult<DocBuf>) {
         let mut lease = match self.take(addr, limit).await {
             Ok(lease) => lease,
             Err(f) => return (false, Err(f)),

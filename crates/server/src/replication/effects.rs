@@ -209,7 +209,7 @@ impl Effects for ServerEffects {
             roles.sessions.take(sessions);
         }
     }
-    fn keep_sessions(&self, upto: OpTime) -> BoxFuture<'_, Result<()>> {
+    fn store_session_records(&self, upto: OpTime) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move { self.roles()?.sessions.keep_copied(upto).await })
     }
     fn applied_settings(&self) {

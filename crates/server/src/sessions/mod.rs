@@ -9,7 +9,7 @@
 //! entries, rolls back or copies a member says so here. The part uses [`Replication`], and cursors only to end them.
 
 mod abort;
-mod kept;
+mod records;
 pub(crate) mod refresh;
 mod restore;
 mod retry_images;
@@ -42,9 +42,9 @@ pub struct LogicalSessions {
     /// Statements and transactions that were carried out.
     pub retryable: Arc<Retryable>,
     pub(crate) rounds: refresh::Rounds,
-    known: kept::Known,
-    rows: kept::Rows,
-    waiting: kept::Waiting,
+    known: records::Known,
+    rows: records::Rows,
+    waiting: records::Waiting,
 }
 
 impl LogicalSessions {
@@ -69,9 +69,9 @@ impl LogicalSessions {
             cache: Sessions::default(),
             retryable: Arc::default(),
             rounds: refresh::Rounds::default(),
-            known: kept::Known::default(),
-            rows: kept::Rows::default(),
-            waiting: kept::Waiting::default(),
+            known: records::Known::default(),
+            rows: records::Rows::default(),
+            waiting: records::Waiting::default(),
         }
     }
 }

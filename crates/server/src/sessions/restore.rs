@@ -7,7 +7,7 @@ use pando_env::Component;
 use pando_oplog::entry::{EntryView, OpType};
 use pando_oplog::session::lsid_of;
 use pando_session::retryable::{Done, Image, Kind};
-use pando_session::transaction::Outcome;
+use pando_session::transaction::DurableState;
 use std::ops::Bound;
 
 impl LogicalSessions {
@@ -37,7 +37,7 @@ impl LogicalSessions {
         let sessions = kept.as_ref().map_or(0, |(kept, _)| kept.sessions.len());
         for (doc, upto) in kept.iter().flat_map(|(kept, upto)| kept.sessions.iter().map(move |d| (d, *upto)))
         {
-            self.retryable.restore_kept(doc, upto, now);
+            self.retryable.restore_record(doc, upto, now);
         }
         self.retryable.end_restore();
         self.env.log.info(Component::Recovery, 9100032, "What sessions have done is known again", |a| {
@@ -96,14 +96,14 @@ fn done_of(e: &EntryView<'_>) -> Option<Done> {
 }
 
 /// Session, number and outcome of an entry that belongs to a transaction.
-fn transaction_of(e: &EntryView<'_>) -> Option<(SessionId, i64, Outcome)> {
+fn transaction_of(e: &EntryView<'_>) -> Option<(SessionId, i64, DurableState)> {
     let first = e.command().filter(|_| e.op == OpType::Command)?;
     let is_set = |name: &str| e.o.get(name).is_some_and(|v| v.is_truthy());
     let outcome = match first.name() {
-        "applyOps" if is_set("partialTxn") => Outcome::Partial,
-        "applyOps" if is_set("prepare") => Outcome::Prepared,
-        "applyOps" | "commitTransaction" => Outcome::Committed,
-        "abortTransaction" => Outcome::Aborted,
+        "applyOps" if is_set("partialTxn") => DurableState::Partial,
+        "applyOps" if is_set("prepare") => DurableState::Prepared,
+        "applyOps" | "commitTransaction" => DurableState::Committed,
+        "abortTransaction" => DurableState::Aborted,
         _ => return None,
     };
     let (id, number) = session_of(e)?;

@@ -62,7 +62,7 @@ impl State {
 
 /// What a log entry of another member says about a number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Outcome {
+pub enum DurableState {
     /// Part of a chain whose end is not there yet.
     Partial,
     Prepared,
@@ -190,15 +190,15 @@ impl Machine {
         }
     }
     /// What the log says, on a member that follows or starts; older numbers are ignored.
-    pub fn learn(&mut self, number: i64, outcome: Outcome) {
+    pub fn learn(&mut self, number: i64, outcome: DurableState) {
         if number < self.number {
             return;
         }
         let state = match outcome {
-            Outcome::Partial => State::InProgress,
-            Outcome::Prepared => State::Prepared,
-            Outcome::Committed => State::Committed,
-            Outcome::Aborted => State::AbortedPrepared,
+            DurableState::Partial => State::InProgress,
+            DurableState::Prepared => State::Prepared,
+            DurableState::Committed => State::Committed,
+            DurableState::Aborted => State::AbortedPrepared,
         };
         *self = Machine { number, state };
     }

@@ -3,4 +3,4 @@
 
 mod machine;
 
-pub use machine::{Machine, Outcome, State};
+pub use machine::{DurableState, Machine, State};

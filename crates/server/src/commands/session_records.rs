@@ -19,7 +19,7 @@ pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<
     });
     r.body.timestamp("oldestActive", server.sessions.oldest_active(&kept, kept.upto.ts)?);
     r.body.array("sessions", |a| {
-        let mut bytes = total.saturating_sub(limits::KEPT_SESSIONS_BYTES_MAX);
+        let mut bytes = total.saturating_sub(limits::SESSION_RECORDS_BYTES_MAX);
         for session in &kept.sessions {
             // The copy's log begins later than these entries.
             let more = pando_session::retryable::with_images(session, &mut bytes, |at| {

@@ -11,14 +11,14 @@
 //! needs no log from before its copy.
 
 use super::LogicalSessions;
-use pando_access::{KeptSessions, TransactionHistory};
+use pando_access::{SessionRecords, TransactionHistory};
 use pando_base::mutants::{Mutant as Planted, broken as planted};
 use pando_base::panics::poisoned;
 use pando_base::sync::Mutex;
 use pando_base::{Error, OpTime, Result, SessionId, Timestamp, limits};
 use pando_bson::{DocBuf, RawDoc};
 use pando_oplog::EntryView;
-use pando_session::retryable::{Kept, Mark};
+use pando_session::retryable::{Mark, SessionsSnapshot};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -42,18 +42,18 @@ enum Order {
 
 /// What sessions had done at a checkpoint before, until all of it is certain. With it, of which [`Known`] it was.
 #[derive(Default)]
-pub(crate) struct Waiting(Mutex<Option<(u64, Kept)>>);
+pub(crate) struct Waiting(Mutex<Option<(u64, SessionsSnapshot)>>);
 
 impl Waiting {
     /// It replaces what waits, unless there is something: the older one is certain first.
-    fn offer(&self, looked: impl FnOnce() -> Result<Option<(u64, Kept)>>) -> Result<()> {
+    fn offer(&self, looked: impl FnOnce() -> Result<Option<(u64, SessionsSnapshot)>>) -> Result<()> {
         let mut waiting = self.0.lock().unwrap_or_else(poisoned);
         if waiting.is_none() {
             *waiting = looked()?;
         }
         Ok(())
     }
-    fn take_if(&self, certain: impl FnOnce(&Kept) -> bool) -> Option<(u64, Kept)> {
+    fn take_if(&self, certain: impl FnOnce(&SessionsSnapshot) -> bool) -> Option<(u64, SessionsSnapshot)> {
         self.0.lock().unwrap_or_else(poisoned).take_if(|(_, kept)| certain(kept))
     }
     fn clear(&self) {
@@ -100,7 +100,7 @@ impl LogicalSessions {
         Ok(())
     }
     /// What sessions have done, all entries up to some point included; `None` when that is not known.
-    fn settled(&self) -> Result<Option<(u64, Kept)>> {
+    fn settled(&self) -> Result<Option<(u64, SessionsSnapshot)>> {
         let known = self.known.now();
         // First the point: what is written after it may or may not be seen.
         let upto = self.newest_applied()?;
@@ -111,22 +111,22 @@ impl LogicalSessions {
         Ok(is_known.then_some((number, kept)))
     }
     /// The same as documents; `None` also when they are too many for a reply.
-    pub(crate) fn collect(&self) -> Result<Option<KeptSessions>> {
+    pub(crate) fn collect(&self) -> Result<Option<SessionRecords>> {
         let Some((_, kept)) = self.settled()? else { return Ok(None) };
         let (mut bytes, mut image_bytes) = (0, 0);
         let mut sessions = Vec::new();
         for (_, doc) in kept.documents(|_| true, &mut image_bytes) {
             bytes += doc.byte_len();
             sessions.push(doc);
-            if bytes > limits::KEPT_SESSIONS_BYTES_MAX + limits::KEPT_IMAGES_BYTES_MAX {
+            if bytes > limits::SESSION_RECORDS_BYTES_MAX + limits::SESSION_RECORD_IMAGES_BYTES_MAX {
                 return Ok(None);
             }
         }
-        let fits = bytes - image_bytes <= limits::KEPT_SESSIONS_BYTES_MAX;
-        Ok(fits.then_some(KeptSessions { upto: kept.upto, end: None, sessions }))
+        let fits = bytes - image_bytes <= limits::SESSION_RECORDS_BYTES_MAX;
+        Ok(fits.then_some(SessionRecords { upto: kept.upto, end: None, sessions }))
     }
     /// The first entry of a transaction that was not over at `at`; the end of what is known when there is none.
-    pub(crate) fn oldest_active(&self, kept: &KeptSessions, at: Timestamp) -> Result<Timestamp> {
+    pub(crate) fn oldest_active(&self, kept: &SessionRecords, at: Timestamp) -> Result<Timestamp> {
         let mut oldest = kept.newest();
         for last in kept.active_at(at) {
             let parts = TransactionHistory::new(self.storage.log(), last).oldest_first()?;
@@ -144,7 +144,7 @@ impl LogicalSessions {
             // What is not stable may be rolled back, what is not synced lost.
             let certain = self.storage.stable().min(self.storage.log().durable_entry());
             let early = planted(Planted::SessionsKeptEarly);
-            let is_certain = |kept: &Kept| kept.newest().ts <= certain || early;
+            let is_certain = |kept: &SessionsSnapshot| kept.newest().ts <= certain || early;
             let Some((number, mut kept)) = self.waiting.take_if(is_certain) else { break };
             if early {
                 kept.upto = kept.upto.min(self.newest_at(certain)?);
@@ -159,7 +159,7 @@ impl LogicalSessions {
     pub(crate) async fn keep_copied(&self, upto: OpTime) -> Result<()> {
         self.store(self.retryable.collect(upto), Order::Whatever).await
     }
-    async fn store(&self, kept: Kept, order: Order) -> Result<()> {
+    async fn store(&self, kept: SessionsSnapshot, order: Order) -> Result<()> {
         let (maintenance, storage) = (self.maintenance.clone(), self.storage.clone());
         let rows = self.rows.clone();
         let done = self.env.offload(move || {
@@ -177,7 +177,7 @@ impl LogicalSessions {
             let gone = known.keys().copied().filter(|id| !marks.contains_key(id));
             let mut image_bytes = 0;
             let changed = kept.documents(|id| known.get(id) != marks.get(id), &mut image_bytes);
-            let written = maintenance.keep_sessions(changed, gone);
+            let written = maintenance.store_session_records(changed, gone);
             // After an error nobody knows which rows are there.
             written?;
             if maintenance.sessions_upto()? != Some(kept.upto) {
@@ -190,8 +190,8 @@ impl LogicalSessions {
         done.await.unwrap_or_else(|| Err(Error::internal("keeping the sessions failed")))
     }
     /// What was kept last, unless the log has gone another way since. With it, the point up to which it counts.
-    pub(crate) fn kept(&self) -> Result<Option<(KeptSessions, OpTime)>> {
-        let Some(kept) = self.maintenance.kept_sessions()? else { return Ok(None) };
+    pub(crate) fn kept(&self) -> Result<Option<(SessionRecords, OpTime)>> {
+        let Some(kept) = self.maintenance.session_records()? else { return Ok(None) };
         let mark = kept.end.unwrap_or(kept.upto);
         let found = self.storage.log().read(Bound::Included(mark.ts), false).next()?;
         // One entry in common means that all before it are the same.
@@ -220,7 +220,7 @@ impl LogicalSessions {
         self.forget();
         let now = self.env.clock.mono();
         for doc in sessions {
-            self.retryable.restore_kept(doc, OpTime::new(Timestamp::MAX, i64::MAX), now);
+            self.retryable.restore_record(doc, OpTime::new(Timestamp::MAX, i64::MAX), now);
         }
     }
 }

@@ -23,7 +23,7 @@ const PART: &[u8] = b"sessions/";
 
 /// See the module text.
 #[derive(Clone, Debug)]
-pub struct KeptSessions {
+pub struct SessionRecords {
     /// All entries up to this one are accounted for.
     pub upto: OpTime,
     /// Of an earlier version: what is kept is void if the log has lost this entry, and all of it counts if not.
@@ -31,7 +31,7 @@ pub struct KeptSessions {
     pub sessions: Vec<DocBuf>,
 }
 
-impl KeptSessions {
+impl SessionRecords {
     /// The last entries of transactions that were open at `at`: whoever applies entries from there on needs all of them.
     pub fn active_at(&self, at: Timestamp) -> impl Iterator<Item = Timestamp> {
         self.sessions.iter().filter_map(move |s| match (s.get("outcome")?.as_str()?, s.get("ts")?) {
@@ -73,7 +73,7 @@ fn after(prefix: &[u8]) -> Vec<u8> {
 
 impl Catalog {
     /// Keeps what these sessions have done, and forgets others. Counts from [`Catalog::set_sessions_upto`] on.
-    pub fn keep_sessions(
+    pub fn store_session_records(
         &self,
         changed: impl Iterator<Item = (SessionId, DocBuf)>,
         gone: impl Iterator<Item = SessionId>,
@@ -87,7 +87,7 @@ impl Catalog {
                 None => unit.delete(Ident::META, &row_key(&id))?,
             }
             bytes += ROW.len() + id.key().len() + doc.map_or(0, |d| d.byte_len());
-            if bytes > limits::KEPT_SESSIONS_PART_BYTES {
+            if bytes > limits::SESSION_RECORDS_PART_BYTES {
                 unit.commit()?;
                 unit = self.storage().begin_local()?;
                 bytes = 0;
@@ -146,12 +146,12 @@ impl Catalog {
         Ok(rows)
     }
     /// What was kept last.
-    pub fn kept_sessions(&self) -> Result<Option<KeptSessions>> {
+    pub fn session_records(&self) -> Result<Option<SessionRecords>> {
         let Some(Head { upto, parts }) = self.kept_head()? else { return Ok(None) };
         let Some((end, parts)) = parts else {
             let rows = self.rows_below(ROW)?;
             let sessions = rows.into_iter().map(|(_, row)| RawDoc::trusted(&row).to_buf()).collect();
-            return Ok(Some(KeptSessions { upto, end: None, sessions }));
+            return Ok(Some(SessionRecords { upto, end: None, sessions }));
         };
         let txn = self.storage().begin(ReadAt::Applied)?;
         let mut sessions = Vec::new();
@@ -166,6 +166,6 @@ impl Catalog {
                 rest = more;
             }
         }
-        Ok(Some(KeptSessions { upto, end: Some(end), sessions }))
+        Ok(Some(SessionRecords { upto, end: Some(end), sessions }))
     }
 }

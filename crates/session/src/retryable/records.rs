@@ -5,7 +5,7 @@
 //! entry before which that was all: later ones are read from the log.
 
 use super::{Done, Image, Kind, Record, Retryable, Slot, Statements};
-use crate::transaction::{Outcome, State};
+use crate::transaction::{DurableState, State};
 use pando_base::session_id::{Child, NO_USER_DIGEST};
 use pando_base::{OpTime, SessionId, limits};
 use pando_bson::{ArrayBuilder, Bson, DocBuf, DocBuilder, RawDoc, Value};
@@ -17,7 +17,7 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 pub(super) struct Settled {
     number: i64,
-    outcome: Option<Outcome>,
+    outcome: Option<DurableState>,
     last_op: OpTime,
     incomplete: bool,
     done: Arc<Statements>,
@@ -27,19 +27,19 @@ pub(super) struct Settled {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Mark {
     number: i64,
-    outcome: Option<Outcome>,
+    outcome: Option<DurableState>,
     last_op: OpTime,
     incomplete: bool,
 }
 
 /// The table as of some moment.
-pub struct Kept {
+pub struct SessionsSnapshot {
     /// All entries up to this one are accounted for.
     pub upto: OpTime,
     sessions: Vec<(SessionId, Settled)>,
 }
 
-impl Kept {
+impl SessionsSnapshot {
     /// The newest entry that it tells anything of; sessions may have gone on while they were looked at.
     pub fn newest(&self) -> OpTime {
         self.sessions.iter().map(|(_, s)| s.last_op).max().unwrap_or(self.upto).max(self.upto)
@@ -64,10 +64,10 @@ impl Record {
     pub(super) fn settled(&self) -> Settled {
         let outcome = match self.machine.state() {
             State::None | State::RetryableWrite => None,
-            State::InProgress | State::CommittingUnprepared => Some(Outcome::Partial),
-            State::Prepared | State::CommittingPrepared => Some(Outcome::Prepared),
-            State::Committed => Some(Outcome::Committed),
-            State::AbortedUnprepared | State::AbortedPrepared => Some(Outcome::Aborted),
+            State::InProgress | State::CommittingUnprepared => Some(DurableState::Partial),
+            State::Prepared | State::CommittingPrepared => Some(DurableState::Prepared),
+            State::Committed => Some(DurableState::Committed),
+            State::AbortedUnprepared | State::AbortedPrepared => Some(DurableState::Aborted),
         };
         Settled {
             number: self.machine.number(),
@@ -98,10 +98,10 @@ impl Settled {
 
 impl Retryable {
     /// What is known now. All entries up to `upto` have been carried out, or noted, here.
-    pub fn collect(&self, upto: OpTime) -> Kept {
+    pub fn collect(&self, upto: OpTime) -> SessionsSnapshot {
         let mut table = self.lock();
         table.known = table.known.max(upto);
-        let mut kept = Kept { upto, sessions: Vec::with_capacity(table.slots.len()) };
+        let mut kept = SessionsSnapshot { upto, sessions: Vec::with_capacity(table.slots.len()) };
         for (id, slot) in &table.slots {
             let (settled, certain) = match slot {
                 Slot::Idle(record) => (record.settled(), record.certain_upto()),
@@ -123,7 +123,7 @@ impl Retryable {
 
     /// Takes a document of [`Kept`] back, after all entries of the log that came after `upto`: what it says of those may
     /// have been rolled back since.
-    pub fn restore_kept(&self, doc: &RawDoc, upto: OpTime, now: Duration) -> Option<()> {
+    pub fn restore_record(&self, doc: &RawDoc, upto: OpTime, now: Duration) -> Option<()> {
         let Value::Binary { bytes, .. } = doc.get("session")? else { return None };
         let uid = match doc.get("uid") {
             Some(Value::Binary { bytes, .. }) => bytes.try_into().ok()?,
@@ -238,7 +238,8 @@ fn statement(b: &mut DocBuilder, stmt: i32, d: &Done, image_bytes: &mut usize) {
 }
 
 fn append_image(b: &mut DocBuilder, image: Option<&RawDoc>, bytes: &mut usize) {
-    let Some(image) = image.filter(|i| *bytes + i.byte_len() <= limits::KEPT_IMAGES_BYTES_MAX) else {
+    let Some(image) = image.filter(|i| *bytes + i.byte_len() <= limits::SESSION_RECORD_IMAGES_BYTES_MAX)
+    else {
         return;
     };
     *bytes += image.byte_len();
@@ -279,17 +280,17 @@ fn op_time(doc: &RawDoc) -> Option<OpTime> {
     }
 }
 
-const OUTCOMES: [(&str, Outcome); 4] = [
-    ("partial", Outcome::Partial),
-    ("prepared", Outcome::Prepared),
-    ("committed", Outcome::Committed),
-    ("aborted", Outcome::Aborted),
+const OUTCOMES: [(&str, DurableState); 4] = [
+    ("partial", DurableState::Partial),
+    ("prepared", DurableState::Prepared),
+    ("committed", DurableState::Committed),
+    ("aborted", DurableState::Aborted),
 ];
 
-fn text_of(outcome: Outcome) -> &'static str {
+fn text_of(outcome: DurableState) -> &'static str {
     OUTCOMES.iter().find(|(_, o)| *o == outcome).map_or("", |(text, _)| text)
 }
-fn outcome_of(text: &str) -> Option<Outcome> {
+fn outcome_of(text: &str) -> Option<DurableState> {
     OUTCOMES.iter().find(|(t, _)| *t == text).map(|(_, o)| *o)
 }
 
@@ -316,7 +317,7 @@ mod tests {
     fn at(secs: u32) -> OpTime {
         done(secs).op_time
     }
-    fn documents(kept: &Kept) -> Vec<DocBuf> {
+    fn documents(kept: &SessionsSnapshot) -> Vec<DocBuf> {
         kept.documents(|_| true, &mut 0).map(|(_, doc)| doc).collect()
     }
 
@@ -327,14 +328,14 @@ mod tests {
             lent(&t, 1, 4).note(stmt, done(secs));
         }
         lent(&t, 2, 9).note(0, done(7));
-        t.learn(SessionId::of([3; 16]), 2, Outcome::Committed, at(8), Duration::ZERO);
+        t.learn(SessionId::of([3; 16]), 2, DurableState::Committed, at(8), Duration::ZERO);
         let kept = t.collect(at(8));
         assert_eq!((documents(&kept).len(), kept.upto), (3, at(8)));
 
         let again = Arc::new(Retryable::default());
         again.restore(SessionId::of([2; 16]), 10, &[5], &done(9), OpTime::NULL, Duration::ZERO);
         for doc in documents(&kept) {
-            again.restore_kept(&doc, kept.upto, Duration::ZERO).expect("a session");
+            again.restore_record(&doc, kept.upto, Duration::ZERO).expect("a session");
         }
         again.end_restore();
         let one = lent(&again, 1, 4);
@@ -364,7 +365,7 @@ mod tests {
         let again = Arc::new(Retryable::default());
         let kept = t.collect(at(8));
         for doc in documents(&kept) {
-            again.restore_kept(&doc, kept.upto, Duration::ZERO).expect("a session");
+            again.restore_record(&doc, kept.upto, Duration::ZERO).expect("a session");
         }
         again.end_restore();
         for (stmt, id) in all.iter().enumerate() {
@@ -384,7 +385,7 @@ mod tests {
         let kept = t.collect(at(9));
         let again = Arc::new(Retryable::default());
         for doc in documents(&kept) {
-            again.restore_kept(&doc, at(7), Duration::ZERO).expect("a session");
+            again.restore_record(&doc, at(7), Duration::ZERO).expect("a session");
         }
         let one = lent(&again, 1, 4);
         assert!(knows(&one, 0) && !knows(&one, 1));
@@ -400,7 +401,7 @@ mod tests {
         }
         let kept = t.collect(at(9));
         let mut large = DocBuilder::new();
-        large.binary("b", 0, &vec![7; limits::KEPT_IMAGES_BYTES_MAX / 3]);
+        large.binary("b", 0, &vec![7; limits::SESSION_RECORD_IMAGES_BYTES_MAX / 3]);
         let large = large.finish();
         let again = Arc::new(Retryable::default());
         let mut image_bytes = 0;
@@ -408,7 +409,7 @@ mod tests {
             let more =
                 with_images(doc, &mut image_bytes, |_| Some(large.clone())).expect("an image is missing");
             assert!(with_images(&more, &mut 0, |_| None).is_none_or(|d| d.byte_len() < 1000));
-            again.restore_kept(&more, at(9), Duration::ZERO).expect("a session");
+            again.restore_record(&more, at(9), Duration::ZERO).expect("a session");
         }
         // They stay with the table when it is kept by its new owner.
         let mut image_bytes = 0;
@@ -438,7 +439,7 @@ mod tests {
         assert_eq!(kept.upto, at(6), "what the sessions in use do is in the log");
         let again = Arc::new(Retryable::default());
         for doc in documents(&kept) {
-            again.restore_kept(&doc, kept.upto, Duration::ZERO).expect("a session");
+            again.restore_record(&doc, kept.upto, Duration::ZERO).expect("a session");
         }
         let two = lent(&again, 2, 1);
         assert!(knows(&two, 0) && !knows(&two, 1));
@@ -455,7 +456,7 @@ mod tests {
         let kept = t.collect(at(5));
         let again = Arc::new(Retryable::default());
         for doc in documents(&kept) {
-            again.restore_kept(&doc, kept.upto, Duration::ZERO).expect("a session");
+            again.restore_record(&doc, kept.upto, Duration::ZERO).expect("a session");
         }
         let refused = lent(&again, 1, 4).done(0).unwrap_err();
         assert_eq!(refused.code, ErrorCode::IncompleteTransactionHistory);
