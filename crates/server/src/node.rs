@@ -171,5 +171,3 @@ fn check_standalone(ctx: &OpCtx) -> Result<()> {
         _ => Ok(()),
     }
 }
-
-impl Server {}
