@@ -543,6 +543,34 @@ fn statements_that_lack_a_part_are_refused() {
 }
 
 #[test]
+fn what_a_transaction_cannot_do_is_refused_and_leaves_nothing() {
+    run(async {
+        let (_w, server, mut a, mut b) = world().await;
+        let of = |pipeline: Vec<Bson>| {
+            let mut c = doc! { "aggregate": "c", "cursor": {} };
+            c.push("pipeline", pipeline);
+            c
+        };
+        let union = || -> Bson { doc! { "$unionWith": "d" }.into() };
+        let within_stages = [
+            union(),
+            doc! { "$facet": { "r": [{ "$unionWith": "d" }] } }.into(),
+            doc! { "$lookup": { "from": "d", "pipeline": [{ "$unionWith": "c" }], "as": "r" } }.into(),
+        ];
+        let explained = doc! { "aggregate": "c", "pipeline": [], "explain": true };
+        let series = doc! { "create": "s", "timeseries": { "timeField": "t" } };
+        let commands = within_stages.into_iter().map(|stage| of(vec![stage])).chain([explained, series]);
+        for (number, command) in (1..).zip(commands) {
+            let shown = format!("{command:?}");
+            assert_eq!(code(&a.run(within(command, 1, number, true)).await), 263, "{shown}");
+        }
+        assert_eq!(b.all(doc! { "listCollections": 1, "filter": { "name": "s" } }).await.len(), 0);
+        b.ok(of(vec![union()])).await;
+        server.shut_down().await;
+    });
+}
+
+#[test]
 fn definitions_may_be_made_in_a_transaction_and_conflict_with_others_of_their_name() {
     run(async {
         let (_w, server, mut a, mut b) = world().await;

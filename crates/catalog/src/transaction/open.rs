@@ -75,10 +75,15 @@ impl Catalog {
         ns: &Namespace,
         mut options: CollectionOptions,
     ) -> Result<Arc<Collection>> {
-        if options.is_view() {
+        let what = match &options {
+            o if o.is_view() => Some("view"),
+            o if o.time_series.is_some() => Some("time-series collection"),
+            _ => None,
+        };
+        if let Some(what) = what {
             return Err(Error::new(
                 ErrorCode::OperationNotSupportedInTransaction,
-                "Cannot create a view in a multi-document transaction.",
+                format!("Cannot create a {what} in a multi-document transaction."),
             ));
         }
         if let Some(c) = &options.collation {

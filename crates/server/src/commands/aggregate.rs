@@ -40,6 +40,13 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     first_look(args.pipeline)?;
     ctx.arguments_read()?;
     if args.explain {
+        if ctx.in_txn() {
+            return Err(Error::new(
+                ErrorCode::OperationNotSupportedInTransaction,
+                "Operation not permitted in transaction :: caused by :: Explain for the aggregate command cannot run \
+                 within a multi-document transaction",
+            ));
+        }
         if ctx.write_concern.is_some() {
             return Err(Error::failed_to_parse(
                 "Aggregation explain does not support the'writeConcern' option",
