@@ -61,10 +61,7 @@ impl Pool {
     fn at<T>(&self, addr: &str, change: impl FnOnce(&mut Host) -> T) -> T {
         let (out, next) = {
             let mut hosts = self.lock();
-            if !hosts.contains_key(addr) && hosts.len() >= limits::RPC_HOSTS_MAX {
-                hosts.retain(|_, host| !host.is_quiet());
-            }
-            let host = hosts.entry(addr.to_owned()).or_default();
+            let host = host_at(&mut hosts, addr);
             (change(host), host.next_turn())
         };
         next.iter().for_each(Notify::bump);
@@ -122,10 +119,7 @@ impl Pool {
         let mut closing = Vec::new();
         let place = {
             let mut hosts = self.lock();
-            if !hosts.contains_key(addr) && hosts.len() >= limits::RPC_HOSTS_MAX {
-                hosts.retain(|_, host| !host.is_quiet());
-            }
-            let host = hosts.entry(addr.to_owned()).or_default();
+            let host = host_at(&mut hosts, addr);
             closing.extend(host.take_expired(oldest));
             host.place(self.0.bounds, id, fresh, &mut closing)
         };
@@ -216,6 +210,14 @@ impl Pool {
             host.given_back(idle.map(|connection| Idle { connection, since }));
         });
     }
+}
+
+/// What is known of a host; where too many are known, those without a connection make room for it.
+fn host_at<'h>(hosts: &'h mut Hosts, addr: &str) -> &'h mut Host {
+    if !hosts.contains_key(addr) && hosts.len() >= limits::RPC_HOSTS_MAX {
+        hosts.retain(|_, host| !host.is_quiet());
+    }
+    hosts.entry(addr.to_owned()).or_default()
 }
 
 /// A call's place in the queue, until it is dropped.
