@@ -2,10 +2,11 @@
 //! after the operation was begun, so what decides about them is noted at its begin.
 
 use crate::Access;
+use crate::reading::Reading;
 use crate::transaction::conflicts::on_prepared;
 use crate::transaction::{OpenTxn, open_txn};
 use pando_base::{Namespace, Result};
-use pando_catalog::{Collection, Named, ResolvedView};
+use pando_catalog::{Collection, ResolvedView};
 use pando_command::OpCtx;
 use pando_query::source::Source;
 use pando_storage::{OnPrepared, ReadAt};
@@ -47,7 +48,7 @@ impl Beside {
             ReadAt::At(ts) => catalog.named_at(ns, ts)?,
             _ => catalog.snapshot().get(ns).cloned(),
         };
-        let Some(Named::Collection(coll)) = named else { return Ok(None) };
-        catalog.open_source_with(&coll, at, self.on_prepared).map(Some)
+        let Reading::Collection(coll) = self.access.admit(named) else { return Ok(None) };
+        catalog.open_source_with(coll.collection(), at, self.on_prepared).map(Some)
     }
 }

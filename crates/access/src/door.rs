@@ -15,7 +15,8 @@
 //!           ── here go: the same as for a write, with the version of the database in place of the collection's
 //! ```
 //!
-//! A check that is put at the marked place of [`Access::read`], [`Access::write`] or the way in of definitions cannot be passed by:
+//! A check that is put at the marked place of [`Access::read`] (in `admit`, which stages' other collections pass, too, but for those
+//! of a transaction, which it meets itself), [`Access::write`] or the way in of definitions cannot be passed by:
 //! an [`Acquisition`], a [`WriteAcquisition`] and a change of a definition are to be had nowhere else. What a check decides for
 //! the whole statement (which documents of a collection are this shard's) belongs into the acquisition.
 //!
@@ -51,12 +52,17 @@ impl Access {
             (None, ReadAt::At(then)) => self.catalog.named_at(ns, then)?,
             (None, _) => self.catalog.snapshot().get(ns).cloned(),
         };
-        Ok(match named {
+        Ok(self.admit(named))
+    }
+
+    /// Lets an operation read what a name means, also one that a stage reads beside the command's own.
+    pub(crate) fn admit(&self, named: Option<Named>) -> Reading {
+        match named {
             None => Reading::Missing,
             Some(Named::View(view)) => Reading::View(view),
             // Version, critical section, blockers and privileges of a read.
             Some(Named::Collection(coll)) => Reading::Collection(Acquisition::new(coll)),
-        })
+        }
     }
 
     /// Locks a collection for writing. `None` where there is none and none is to be made.
