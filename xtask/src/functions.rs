@@ -26,9 +26,7 @@ const LONGER: &[(&str, &str, usize)] = &[
     ("crates/query/src/stage/sources.rs", "parse", 72),
     ("crates/query/src/stage/unwind.rs", "parse", 74),
     ("crates/repl/src/coordinator/notes.rs", "log", 72),
-    ("crates/server/src/aggregation/mod.rs", "prepare_aggregation", 74),
     ("crates/server/src/change_stream/spec.rs", "parse", 79),
-    ("crates/server/src/explain/mod.rs", "explain_query", 74),
     ("crates/server/src/replication/rollback.rs", "roll_back", 90),
     ("crates/shell/src/options/config.rs", "network", 71),
 ];

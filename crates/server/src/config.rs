@@ -76,6 +76,10 @@ impl Default for Config {
 }
 
 impl Config {
+    /// `host:port` as statistics name this server.
+    pub fn host_port(&self) -> String {
+        format!("{}:{}", self.host.facts().hostname, self.port)
+    }
     /// The name by which other members would reach this node: a bound address if one was named, else the host.
     pub fn member_host(&self) -> String {
         let bound =

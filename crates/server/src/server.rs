@@ -1,7 +1,7 @@
 //! The handle that commands hold.
 
 use crate::Config;
-use crate::cursors::parked::ParkedCursor;
+use crate::crud::Crud;
 use crate::lifecycle::Lifecycle;
 use crate::replication::Replication;
 use crate::replication::role_changes::RoleChanges;
@@ -13,7 +13,6 @@ use crate::upkeep::repair::Repair;
 use pando_access::{Access, InternalCollections, Maintenance};
 use pando_command::{Instance, Registry};
 use pando_env::Env;
-use pando_session::Cursors;
 use pando_storage::Storage;
 use std::sync::Arc;
 
@@ -32,7 +31,8 @@ pub struct Server {
     pub(crate) internal: InternalCollections,
     pub replication: Arc<Replication>,
     pub(crate) role_changes: Arc<RoleChanges>,
-    pub(crate) cursors: Arc<Cursors<Box<dyn ParkedCursor>>>,
+    /// Reads and writes of documents.
+    pub(crate) crud: Crud,
     pub sessions: Arc<LogicalSessions>,
     pub(crate) upkeep: Upkeep,
     pub(crate) settings: Arc<Settings>,
@@ -49,9 +49,5 @@ impl Server {
     /// What connections are served with.
     pub fn service(self: &Arc<Self>) -> pando_shell::Service<Server> {
         pando_shell::Service::new(self.clone(), |server| &server.registry)
-    }
-    /// `host:port` as statistics name this server.
-    pub fn host_port(&self) -> String {
-        format!("{}:{}", self.config.host.facts().hostname, self.config.port)
     }
 }

@@ -1,13 +1,9 @@
 //! Reads on views: a find, count or distinct becomes a pipeline on the collection below.
 
-use crate::Server;
-use crate::aggregation::AggSpec;
-use crate::cursors::body::CursorBody;
-use crate::cursors::pipeline::PipelineCursor;
-use crate::cursors::reply::Open;
+use crate::aggregation::{AggSpec, Aggregations};
 use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_bson::{ArrayBuilder, DocBuf, RawDoc};
-use pando_command::{OpCtx, Reply, Request};
+use pando_command::OpCtx;
 use pando_query::plan::{Hint, natural_of};
 use pando_request::FindArgs;
 use std::borrow::Cow;
@@ -85,73 +81,27 @@ pub(crate) fn check_options(args: &FindArgs<'_>) -> Result<()> {
     Ok(())
 }
 
-impl Server {
-    pub(crate) async fn find_on_view(
-        &self,
-        ctx: &OpCtx,
-        req: &Request<'_>,
-        view: &Namespace,
-        args: &FindArgs<'_>,
-    ) -> Result<Reply> {
-        check_options(args)?;
-        let open = Open { batch_size: args.batch_size, ..Open::new(view.clone()) };
-        self.aggregate(ctx, req, open, as_aggregation(view, args)?).await
+/// How many documents a query on a view gives.
+pub(crate) async fn count(
+    aggregations: &Aggregations,
+    ctx: &OpCtx,
+    view: &Namespace,
+    args: &FindArgs<'_>,
+) -> Result<u64> {
+    let mut spec = as_aggregation(view, args)?;
+    let mut stages = ArrayBuilder::new();
+    for stage in spec.pipeline.iter() {
+        stages.value(stage.value());
     }
-
-    /// Calls `each` with every document that a query on a view gives.
-    pub(crate) async fn for_each_on_view(
-        &self,
-        ctx: &OpCtx,
-        view: &Namespace,
-        args: &FindArgs<'_>,
-        each: &mut (dyn FnMut(&RawDoc) -> Result<()> + Send),
-    ) -> Result<()> {
-        self.for_each_of(ctx, as_aggregation(view, args)?, each).await
-    }
-
-    /// How many documents a query on a view gives.
-    pub(crate) async fn count_on_view(
-        &self,
-        ctx: &OpCtx,
-        view: &Namespace,
-        args: &FindArgs<'_>,
-    ) -> Result<u64> {
-        let mut spec = as_aggregation(view, args)?;
-        let mut stages = ArrayBuilder::new();
-        for stage in spec.pipeline.iter() {
-            stages.value(stage.value());
-        }
-        stages.doc(|d| {
-            d.str("$count", "n");
-        });
-        spec.pipeline = Cow::Owned(stages.finish());
-        let mut n = 0;
-        let mut each = |doc: &RawDoc| {
-            n = doc.get("n").and_then(|v| v.as_i64()).unwrap_or(0) as u64;
-            Ok(())
-        };
-        self.for_each_of(ctx, spec, &mut each).await?;
-        Ok(n)
-    }
-
-    /// Hands over all results.
-    pub(crate) async fn for_each_of(
-        &self,
-        ctx: &OpCtx,
-        spec: AggSpec<'_>,
-        each: &mut (dyn FnMut(&RawDoc) -> Result<()> + Send),
-    ) -> Result<()> {
-        let agg = self.prepare_aggregation(ctx, spec)?;
-        let (mut cursor, source) = match self.open_aggregation(ctx, agg)? {
-            (CursorBody::Pipeline(cursor), source) => (*cursor, source),
-            (CursorBody::Query(q), source) => (PipelineCursor::passing_on(self, ctx, q.into_scan())?, source),
-            (CursorBody::List(_) | CursorBody::Oplog(_) | CursorBody::ChangeStream(_), _) => return Ok(()),
-        };
-        let mut turn = cursor.begin(self, ctx, source)?;
-        while let Some(row) = cursor.next(self, ctx, &mut turn).await? {
-            each(row.doc())?;
-        }
-        cursor.end(self, ctx, false);
+    stages.doc(|d| {
+        d.str("$count", "n");
+    });
+    spec.pipeline = Cow::Owned(stages.finish());
+    let mut n = 0;
+    let mut each = |doc: &RawDoc| {
+        n = doc.get("n").and_then(|v| v.as_i64()).unwrap_or(0) as u64;
         Ok(())
-    }
+    };
+    aggregations.each(ctx, spec, &mut each).await?;
+    Ok(n)
 }

@@ -1,9 +1,8 @@
 //! Documents about a collection, which `$collStats`, `$indexStats` and `$planCacheStats` give instead of its own: as the
 //! first stages of an aggregation or of a sub-pipeline.
 
-use crate::Server;
-use crate::commands::coll_stats::{append_storage, int};
-use crate::namespaces::space_of;
+use crate::Config;
+use crate::statistics::sizes::{append_storage, int, space_of};
 use crate::statistics::top::Top;
 use pando_access::{Access, Collection};
 use pando_base::{Error, ErrorCode, Namespace, Result};
@@ -16,23 +15,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// What such documents are made of.
-#[derive(Clone)]
 pub(crate) struct CollectionStatsStages {
-    access: Access,
-    top: Arc<Top>,
-    clock: Arc<dyn Clock>,
-    host: String,
-}
-
-impl Server {
-    pub(crate) fn collection_stats_stages(&self) -> CollectionStatsStages {
-        CollectionStatsStages {
-            access: self.access.clone(),
-            top: self.statistics.top.clone(),
-            clock: self.env.clock.clone(),
-            host: self.host_port(),
-        }
-    }
+    pub(crate) access: Access,
+    pub(crate) top: Arc<Top>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) config: Arc<Config>,
 }
 
 impl CollectionStatsStages {
@@ -64,7 +51,7 @@ impl CollectionStatsStages {
         };
         let mut b = DocBuilder::with_capacity(1024);
         b.str("ns", ns.as_str());
-        b.str("host", &self.host);
+        b.str("host", &self.config.host_port());
         b.date("localTime", self.clock.wall_ms());
         if spec.elem("latencyStats").is_some() {
             b.doc("latencyStats", |d| self.top.append_latencies(ns.as_str(), d));
@@ -109,7 +96,7 @@ impl CollectionStatsStages {
                 None => i.spec.doc.clone(),
             };
             b.raw_doc("key", spec.get("key")?.as_doc()?);
-            b.str("host", &self.host);
+            b.str("host", &self.config.host_port());
             b.doc("accesses", |d| {
                 d.i64("ops", i.state.accesses.load(Relaxed) as i64);
                 d.date("since", i.state.since_ms.load(Relaxed));
@@ -150,7 +137,7 @@ impl CollectionStatsStages {
                 });
             }
             b.bool("indexFilterSet", entry.index_filter);
-            b.i64("estimatedSizeBytes", entry.size() as i64).str("host", &self.host);
+            b.i64("estimatedSizeBytes", entry.size() as i64).str("host", &self.config.host_port());
             b.finish()
         };
         Ok(coll.info.plan_cache.all().into_iter().map(row).collect())

@@ -1,8 +1,8 @@
 //! The collections that the stages of an aggregation read beside its own.
 
-use crate::Server;
 use crate::aggregation::collection_stats::CollectionStatsStages;
-use crate::cursors::query::ReadPoint;
+use crate::read::Reads;
+use crate::read::point::ReadPoint;
 use pando_access::Beside;
 use pando_base::{Namespace, Result};
 use pando_bson::DocBuf;
@@ -17,21 +17,22 @@ pub(crate) struct ForeignCollections {
     point: ReadPoint,
     /// What the point means now.
     at: Mutex<ReadAt>,
-    about: CollectionStatsStages,
+    about: Arc<CollectionStatsStages>,
 }
 
 impl ForeignCollections {
-    pub(crate) fn new(server: &Server, ctx: &OpCtx, point: ReadPoint) -> Arc<ForeignCollections> {
-        Arc::new(ForeignCollections {
-            beside: server.access.beside(ctx),
-            point,
-            at: Mutex::new(server.read_at(point)),
-            about: server.collection_stats_stages(),
-        })
+    pub(crate) fn new(
+        reads: &Reads,
+        about: Arc<CollectionStatsStages>,
+        ctx: &OpCtx,
+        point: ReadPoint,
+    ) -> Arc<ForeignCollections> {
+        let beside = reads.access.beside(ctx);
+        Arc::new(ForeignCollections { beside, point, at: Mutex::new(reads.at(point)), about })
     }
     /// Snapshots opened from now on are those of now.
-    pub(crate) fn renew(&self, server: &Server) {
-        *self.at.lock().unwrap_or_else(PoisonError::into_inner) = server.read_at(self.point);
+    pub(crate) fn renew(&self, reads: &Reads) {
+        *self.at.lock().unwrap_or_else(PoisonError::into_inner) = reads.at(self.point);
     }
 }
 

@@ -7,18 +7,19 @@
 
 pub(crate) mod collection_stats;
 pub(crate) mod foreign_collections;
-pub(crate) mod let_variables;
-pub(crate) mod scripts;
 pub(crate) mod sources;
 pub(crate) mod writing;
 
-use crate::Server;
-use crate::aggregation::foreign_collections::ForeignCollections;
-use crate::change_stream::{self, ChangeStream};
+use crate::change_stream::{self, ChangeStreams};
 use crate::cursors::body::CursorBody;
 use crate::cursors::pipeline::{ERROR_CONTEXT, Feed, PipelineCursor};
 use crate::cursors::query::QueryCursor;
-use pando_access::{Acquisition, Below, ResolvedView, is_a_view};
+use crate::read::Reads;
+use crate::sessions::LogicalSessions;
+use crate::statistics::operations::Operations;
+use collection_stats::CollectionStatsStages;
+use foreign_collections::ForeignCollections;
+use pando_access::{Acquisition, Below, Collection, ResolvedView, View, is_a_view};
 use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, RawDoc};
 use pando_command::{OpCtx, ReadLevel};
@@ -219,113 +220,82 @@ fn check_view_collation(given: &RawDoc, view: &ResolvedView, is_series: bool) ->
     Err(Error::new(ErrorCode::OptionNotSupportedOnView, "Cannot override a view's default collation"))
 }
 
-impl Server {
-    pub(crate) fn prepare_aggregation(&self, ctx: &OpCtx, spec: AggSpec<'_>) -> Result<Aggregation> {
-        let at = self.read_at(self.read_point(ctx));
-        let Below { coll, ns: below, view } = self.access.read_below(ctx, &spec.ns, at)?;
+/// What aggregations are carried out with.
+pub(crate) struct Aggregations {
+    pub(crate) reads: Arc<Reads>,
+    pub(crate) sessions: Arc<LogicalSessions>,
+    pub(crate) operations: Arc<Operations>,
+    pub(crate) change_streams: Arc<ChangeStreams>,
+    pub(crate) about: Arc<CollectionStatsStages>,
+}
+
+impl Aggregations {
+    /// Resolves names and compiles stages.
+    pub(crate) fn prepare(&self, ctx: &OpCtx, spec: AggSpec<'_>) -> Result<Aggregation> {
+        let at = self.reads.at(self.reads.point(ctx));
+        let Below { coll, ns: below, view } = self.reads.access.read_below(ctx, &spec.ns, at)?;
         let (named, view) = view.unzip();
-        let mut is_series = false;
+        let is_series = view.is_some() && coll.as_ref().is_some_and(|c| c.options.time_series.is_some());
         if view.is_some() {
-            is_series = coll.as_ref().is_some_and(|c| c.options.time_series.is_some());
             spec.collation.map(Collation::parse).transpose()?;
         }
-        const SIMPLE: &str = "simple";
+        let q = self.ctx_of(ctx, coll.as_deref(), view.as_ref(), is_series, &spec)?;
+        let pipeline = Pipeline::parse(&spec.pipeline, &q).map_err(|e| misplaced(&spec, e))?;
+        if let (Some(v), Some(given)) = (&view, spec.collation) {
+            check_view_collation(given, v, is_series)?;
+        }
+        check_stages(ctx, &spec, pipeline.source())?;
+        let meant =
+            view.as_ref().map(|v| OnView::of(&spec, pipeline.source(), v, named, is_series)).transpose()?;
+        let AggSpec { ns, pipeline: raw, hint, allow_disk_use, .. } = spec;
+        let raw = raw.into_owned();
+        let agg = Aggregation { coll, below, view, raw, pipeline, q, hint, allow_disk_use };
+        match meant {
+            None | Some(OnView::Series) => Ok(agg),
+            Some(OnView::Itself) => Ok(Aggregation { coll: None, below: ns, view: None, ..agg }),
+            Some(OnView::Below) => agg.behind_view(),
+        }
+    }
+
+    /// What the stages see beside documents.
+    fn ctx_of(
+        &self,
+        ctx: &OpCtx,
+        coll: Option<&Collection>,
+        view: Option<&ResolvedView>,
+        is_series: bool,
+        spec: &AggSpec<'_>,
+    ) -> Result<QueryCtx> {
         let mut simple = DocBuilder::new();
-        simple.str("locale", SIMPLE);
+        simple.str("locale", "simple");
         let simple = simple.finish();
-        let collation = match &view {
+        let collation = match view {
             Some(_) if is_series && spec.collation.is_some() => spec.collation,
             // A view does not inherit the collation of what is below.
             Some(v) => Some(v.collation.as_deref().unwrap_or(&simple)),
             None => spec.collation,
         };
-        let mut q = self.query_ctx(ctx, coll.as_deref(), collation, spec.let_vars)?;
+        let mut q = self.reads.query_ctx(ctx, coll, collation, spec.let_vars)?;
         Arc::make_mut(&mut q.vars).db = spec.ns.db().to_owned();
-        let mut pipeline = Pipeline::parse(&spec.pipeline, &q).map_err(|e| misplaced(&spec, e))?;
-        if let (Some(v), Some(given)) = (&view, spec.collation) {
-            check_view_collation(given, v, is_series)?;
-        }
-        if ctx.in_txn() {
-            check_in_transaction(&spec.pipeline)?;
-        }
-        check_read_concern(ctx, pipeline.source())?;
-        check_first_stage(&spec.ns, &spec.pipeline, pipeline.source())?;
-        if let PipelineSource::ChangeStream(spec_of) = pipeline.source() {
-            change_stream::check(ctx, &spec.ns, spec_of, &spec.pipeline)?;
-        }
-        if ctx.api.strict {
-            check_stable(pipeline.source())?;
-        }
-        let mut raw = Cow::Borrowed(&*spec.pipeline);
-        if let Some(v) = &view {
-            if *pipeline.source() == PipelineSource::IndexStats && is_series {
-                let AggSpec { hint, allow_disk_use, .. } = spec;
-                let raw = raw.into_owned();
-                return Ok(Aggregation { coll, below, view, raw, pipeline, q, hint, allow_disk_use });
-            }
-            if let PipelineSource::CollStats(wanted) = pipeline.source()
-                && wanted.iter().all(|e| e.name() == "latencyStats")
-            {
-                // The view's own, for which nothing below it is read.
-                let AggSpec { ns, hint, allow_disk_use, .. } = spec;
-                let (raw, coll, view) = (raw.into_owned(), None, None);
-                return Ok(Aggregation { coll, below: ns, view, raw, pipeline, q, hint, allow_disk_use });
-            }
-            if let PipelineSource::IndexStats | PipelineSource::PlanCacheStats | PipelineSource::Documents(_) =
-                pipeline.source()
-                && !v.pipeline.is_empty()
-            {
-                return Err(only_first(&spec.pipeline));
-            }
-            if *pipeline.source() != PipelineSource::Collection {
-                let e = named.map_or_else(|| on_view(&spec.ns), |v| is_a_view(&v));
-                let streams = matches!(pipeline.source(), PipelineSource::ChangeStream(_));
-                return Err(if streams { e } else { e.context(ERROR_CONTEXT) });
-            }
-            raw = Cow::Owned(joined(&v.pipeline, &spec.pipeline));
-            pipeline = Pipeline::parse(&raw, &q)?;
-        }
-        let raw = raw.into_owned();
-        let AggSpec { mut hint, allow_disk_use, .. } = spec;
-        if view.is_some()
-            && let Some(series) = coll.as_ref().and_then(|c| c.options.time_series.as_ref())
-        {
-            hint = hint_on_buckets(hint, series)?;
-        }
-        Ok(Aggregation { coll, below, view, raw, pipeline, q, hint, allow_disk_use })
+        Ok(q)
     }
 
     /// Plans and opens an aggregation. Nothing is read yet, except for sources whose documents are at hand.
-    pub(crate) fn open_aggregation(
+    pub(crate) fn open(
         &self,
         ctx: &OpCtx,
         agg: Aggregation,
     ) -> Result<(CursorBody, Option<Box<dyn Source>>)> {
-        let Aggregation { coll, below, view, mut pipeline, q, hint, allow_disk_use, .. } = agg;
-        let others = ForeignCollections::new(self, ctx, self.read_point(ctx));
-        let env = RunEnv { spill: self.resources(allow_disk_use).spill, collections: Some(others.clone()) };
+        let docs = self.documents(ctx, &agg)?;
+        let Aggregation { coll, below, mut pipeline, q, hint, allow_disk_use, .. } = agg;
+        let others = ForeignCollections::new(&self.reads, self.about.clone(), ctx, self.reads.point(ctx));
+        let spill = self.reads.resources(allow_disk_use).spill;
+        let env = RunEnv { spill, collections: Some(others.clone()) };
         if let PipelineSource::ChangeStream(spec) = pipeline.source() {
             let spec = spec.clone();
-            let stream = ChangeStream::open(self, ctx, &below, &spec, pipeline, &env)?;
+            let stream = self.change_streams.open(ctx, &below, &spec, pipeline, &env)?;
             return Ok((CursorBody::ChangeStream(Box::new(stream)), None));
         }
-        let docs = match pipeline.source() {
-            PipelineSource::ChangeStream(_) => None,
-            PipelineSource::Collection => None,
-            PipelineSource::IndexStats => {
-                Some(self.collection_stats_stages().index_stats(coll.as_deref(), view.is_some()))
-            }
-            about @ (PipelineSource::CollStats(_) | PipelineSource::PlanCacheStats) => {
-                let found = self.collection_stats_stages().documents(&below, coll.as_deref(), about);
-                found.map_err(|e| e.context(ERROR_CONTEXT))?
-            }
-            PipelineSource::CurrentOp(spec) => Some(self.current_op_stage(ctx, spec)?),
-            PipelineSource::LocalSessions(spec) => {
-                Some(self.sessions_stage(ctx, "$listLocalSessions", spec)?)
-            }
-            PipelineSource::Sessions(spec) => Some(self.sessions_stage(ctx, "$listSessions", spec)?),
-            PipelineSource::Documents(docs) => Some(docs.eval(&q).map_err(|e| e.context(ERROR_CONTEXT))?),
-        };
         let (from, source) = match (docs, coll) {
             (Some(docs), _) => (Feed::Docs(docs.into_iter()), None),
             (None, None) => {
@@ -337,7 +307,7 @@ impl Server {
                 let find = pipeline.take_find();
                 let mut query = find.into_query(coll.ns.as_str(), &coll.info, &q, hint)?;
                 pipeline.order_buckets(&mut query, &coll.info)?;
-                let (scan, source) = self.open_scan(ctx, &coll, query, allow_disk_use)?;
+                let (scan, source) = self.reads.open_scan(ctx, &coll, query, allow_disk_use)?;
                 if pipeline.is_empty() {
                     let cursor = QueryCursor::new(scan, ERROR_CONTEXT);
                     return Ok((CursorBody::Query(Box::new(cursor)), Some(source)));
@@ -348,9 +318,113 @@ impl Server {
         let runner = pipeline.start(&env)?;
         Ok((CursorBody::Pipeline(Box::new(PipelineCursor::new(runner, from, others))), source))
     }
+
+    /// Hands over all results.
+    pub(crate) async fn each(
+        &self,
+        ctx: &OpCtx,
+        spec: AggSpec<'_>,
+        each: &mut (dyn FnMut(&RawDoc) -> Result<()> + Send),
+    ) -> Result<()> {
+        let agg = self.prepare(ctx, spec)?;
+        let (mut cursor, source) = match self.open(ctx, agg)? {
+            (CursorBody::Pipeline(cursor), source) => (*cursor, source),
+            (CursorBody::Query(q), source) => (PipelineCursor::passing_on(q.into_scan())?, source),
+            (CursorBody::List(_) | CursorBody::Oplog(_) | CursorBody::ChangeStream(_), _) => return Ok(()),
+        };
+        let mut turn = cursor.begin(&self.reads, ctx, source)?;
+        while let Some(row) = cursor.next(&self.reads, ctx, &mut turn).await? {
+            each(row.doc())?;
+        }
+        cursor.end(&self.reads, ctx, false);
+        Ok(())
+    }
+
+    /// Those of a first stage that has them at hand; `None` when it reads a collection or the log.
+    fn documents(&self, ctx: &OpCtx, agg: &Aggregation) -> Result<Option<Vec<DocBuf>>> {
+        let known = &self.sessions.cache;
+        Ok(match agg.pipeline.source() {
+            PipelineSource::ChangeStream(_) | PipelineSource::Collection => None,
+            PipelineSource::IndexStats => {
+                Some(self.about.index_stats(agg.coll.as_deref(), agg.view.is_some()))
+            }
+            about @ (PipelineSource::CollStats(_) | PipelineSource::PlanCacheStats) => {
+                let found = self.about.documents(&agg.below, agg.coll.as_deref(), about);
+                found.map_err(|e| e.context(ERROR_CONTEXT))?
+            }
+            PipelineSource::CurrentOp(spec) => {
+                Some(self.operations.rows(ctx, sources::wanted_operations(spec)?))
+            }
+            PipelineSource::LocalSessions(spec) => {
+                Some(sources::sessions(known, ctx, "$listLocalSessions", spec)?)
+            }
+            PipelineSource::Sessions(spec) => Some(sources::sessions(known, ctx, "$listSessions", spec)?),
+            PipelineSource::Documents(docs) => Some(docs.eval(&agg.q).map_err(|e| e.context(ERROR_CONTEXT))?),
+        })
+    }
+}
+
+/// What an operation may not do with such stages, and where they may not stand.
+fn check_stages(ctx: &OpCtx, spec: &AggSpec<'_>, source: &PipelineSource) -> Result<()> {
+    if ctx.in_txn() {
+        check_in_transaction(&spec.pipeline)?;
+    }
+    check_read_concern(ctx, source)?;
+    check_first_stage(&spec.ns, &spec.pipeline, source)?;
+    if let PipelineSource::ChangeStream(stream) = source {
+        change_stream::check(ctx, &spec.ns, stream, &spec.pipeline)?;
+    }
+    if ctx.api.strict { check_stable(source) } else { Ok(()) }
+}
+
+/// What a pipeline on a view is about.
+enum OnView {
+    /// What is below it: the view's stages come first.
+    Below,
+    /// The collection of buckets as its users know it.
+    Series,
+    /// The view's own figures, for which nothing below it is read.
+    Itself,
+}
+
+impl OnView {
+    fn of(
+        spec: &AggSpec<'_>,
+        source: &PipelineSource,
+        view: &ResolvedView,
+        named: Option<Arc<View>>,
+        is_series: bool,
+    ) -> Result<OnView> {
+        match source {
+            PipelineSource::Collection => return Ok(OnView::Below),
+            PipelineSource::IndexStats if is_series => return Ok(OnView::Series),
+            PipelineSource::CollStats(wanted) if wanted.iter().all(|e| e.name() == "latencyStats") => {
+                return Ok(OnView::Itself);
+            }
+            PipelineSource::IndexStats | PipelineSource::PlanCacheStats | PipelineSource::Documents(_)
+                if !view.pipeline.is_empty() =>
+            {
+                return Err(only_first(&spec.pipeline));
+            }
+            _ => {}
+        }
+        let e = named.map_or_else(|| on_view(&spec.ns), |v| is_a_view(&v));
+        let streams = matches!(source, PipelineSource::ChangeStream(_));
+        Err(if streams { e } else { e.context(ERROR_CONTEXT) })
+    }
 }
 
 impl Aggregation {
+    /// The view's stages come before the client's, and a hint means the buckets of a time series.
+    fn behind_view(mut self) -> Result<Aggregation> {
+        let Some(view) = &self.view else { return Ok(self) };
+        self.raw = joined(&view.pipeline, &self.raw);
+        self.pipeline = Pipeline::parse(&self.raw, &self.q)?;
+        if let Some(series) = self.coll.as_ref().and_then(|c| c.options.time_series.as_ref()) {
+            self.hint = hint_on_buckets(self.hint, series)?;
+        }
+        Ok(self)
+    }
     pub(crate) fn take_sink(&mut self) -> Option<Sink> {
         self.pipeline.take_sink()
     }

@@ -1,87 +1,84 @@
 //! Documents of the first stages that read no collection: `$currentOp`, `$listSessions`, `$listLocalSessions`.
 
-use crate::Server;
-use crate::commands::current_op::{Want, rows};
-use crate::transaction::lsid_doc;
+use crate::statistics::operations::Want;
 use pando_base::{Error, ErrorCode, Result, SessionId};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
 use pando_command::OpCtx;
+use pando_oplog::session::lsid_doc;
+use pando_session::Sessions;
+use std::time::Duration;
 
-impl Server {
-    /// The sessions that this node knows. Nobody is logged in, so all belong to nobody.
-    pub(crate) fn sessions_stage(
-        &self,
-        ctx: &OpCtx,
-        stage: &'static str,
-        spec: &RawDoc,
-    ) -> Result<Vec<DocBuf>> {
-        let all_users = match spec.get("allUsers") {
-            None => false,
-            Some(Value::Boolean(b)) => b,
-            Some(v) => {
-                return Err(pando_command::request::wrong_type(stage, "allUsers", &v, &["bool"]));
-            }
-        };
-        let named = spec.get("users").and_then(|v| v.as_array()).is_some_and(|users| !users.is_empty());
-        if named && all_users {
-            return Err(Error::new(
-                ErrorCode::UnsupportedFormat,
-                format!("{stage} may not specify {{allUsers:true}} and {{users:[...]}} at the same time"),
-            ));
+/// The sessions that this node knows. Nobody is logged in, so all belong to nobody.
+pub(super) fn sessions(
+    known: &Sessions,
+    ctx: &OpCtx,
+    stage: &'static str,
+    spec: &RawDoc,
+) -> Result<Vec<DocBuf>> {
+    let all_users = match spec.get("allUsers") {
+        None => false,
+        Some(Value::Boolean(b)) => b,
+        Some(v) => {
+            return Err(pando_command::request::wrong_type(stage, "allUsers", &v, &["bool"]));
         }
-        if named {
-            return Ok(Vec::new());
-        }
-        let wall = ctx.env().clock.wall_ms();
-        let rows = self.sessions.cache.all(ctx.env().clock.mono());
-        let row = |(id, idle): (SessionId, std::time::Duration)| {
-            let mut b = DocBuilder::with_capacity(128);
-            b.raw_doc("_id", &lsid_doc(&id));
-            b.date("lastUse", wall - idle.as_millis() as i64);
-            b.finish()
-        };
-        Ok(rows.into_iter().map(row).collect())
+    };
+    let named = spec.get("users").and_then(|v| v.as_array()).is_some_and(|users| !users.is_empty());
+    if named && all_users {
+        return Err(Error::new(
+            ErrorCode::UnsupportedFormat,
+            format!("{stage} may not specify {{allUsers:true}} and {{users:[...]}} at the same time"),
+        ));
     }
+    if named {
+        return Ok(Vec::new());
+    }
+    let wall = ctx.env().clock.wall_ms();
+    let rows = known.all(ctx.env().clock.mono());
+    let row = |(id, idle): (SessionId, Duration)| {
+        let mut b = DocBuilder::with_capacity(128);
+        b.raw_doc("_id", &lsid_doc(&id));
+        b.date("lastUse", wall - idle.as_millis() as i64);
+        b.finish()
+    };
+    Ok(rows.into_iter().map(row).collect())
+}
 
-    pub(crate) fn current_op_stage(&self, ctx: &OpCtx, spec: &RawDoc) -> Result<Vec<DocBuf>> {
-        let mut want = Want::default();
-        for e in spec {
-            let name = e.name();
-            let flag = match (name, e.value()) {
-                (
-                    "allUsers" | "idleConnections" | "idleCursors" | "idleSessions" | "localOps"
-                    | "truncateOps" | "backtrace",
-                    v,
-                ) => match v {
-                    Value::Boolean(b) => b,
-                    v => {
-                        let code = if name == "allUsers" {
-                            ErrorCode::TypeMismatch
-                        } else {
-                            ErrorCode::FailedToParse
-                        };
-                        return Err(Error::new(
-                            code,
-                            format!(
-                                "The '{name}' parameter of the $currentOp stage must be a boolean value, but found: {}",
-                                v.type_name()
-                            ),
-                        ));
-                    }
-                },
-                _ => {
-                    return Err(Error::failed_to_parse(format!(
-                        "Unrecognized option '{name}' in $currentOp stage."
-                    )));
+/// What a `$currentOp` asks for.
+pub(super) fn wanted_operations(spec: &RawDoc) -> Result<Want> {
+    let mut want = Want::default();
+    for e in spec {
+        let name = e.name();
+        let flag = match (name, e.value()) {
+            (
+                "allUsers" | "idleConnections" | "idleCursors" | "idleSessions" | "localOps" | "truncateOps"
+                | "backtrace",
+                v,
+            ) => match v {
+                Value::Boolean(b) => b,
+                v => {
+                    let code =
+                        if name == "allUsers" { ErrorCode::TypeMismatch } else { ErrorCode::FailedToParse };
+                    return Err(Error::new(
+                        code,
+                        format!(
+                            "The '{name}' parameter of the $currentOp stage must be a boolean value, but found: {}",
+                            v.type_name()
+                        ),
+                    ));
                 }
-            };
-            match name {
-                "idleConnections" => want.idle_connections = flag,
-                "idleCursors" => want.idle_cursors = flag,
-                "idleSessions" => want.no_idle_sessions = !flag,
-                _ => {}
+            },
+            _ => {
+                return Err(Error::failed_to_parse(format!(
+                    "Unrecognized option '{name}' in $currentOp stage."
+                )));
             }
+        };
+        match name {
+            "idleConnections" => want.idle_connections = flag,
+            "idleCursors" => want.idle_cursors = flag,
+            "idleSessions" => want.no_idle_sessions = !flag,
+            _ => {}
         }
-        Ok(rows(self, ctx, want))
     }
+    Ok(want)
 }

@@ -40,7 +40,9 @@ impl Rows<'_> {
     async fn next_batch(&mut self) -> Result<Vec<Row>> {
         let (mut rows, mut bytes) = (Vec::new(), 0);
         while rows.len() < limits::INSERT_UNIT_DOCS_MAX && bytes < limits::INSERT_UNIT_BYTES_MAX {
-            let Some(row) = self.cursor.next(self.server, self.ctx, &mut self.turn).await? else { break };
+            let Some(row) = self.cursor.next(&self.server.crud.reads, self.ctx, &mut self.turn).await? else {
+                break;
+            };
             bytes += row.bytes().len();
             rows.push(row);
         }
@@ -77,16 +79,16 @@ impl Server {
             self.check_unique(&into, m, agg.ctx())?;
         }
         let q = agg.ctx().clone();
-        let (body, source) = self.open_aggregation(ctx, agg)?;
+        let (body, source) = self.crud.aggregations.open(ctx, agg)?;
         let cursor = match body {
             CursorBody::Pipeline(p) => *p,
-            CursorBody::Query(q) => PipelineCursor::passing_on(self, ctx, q.into_scan())?,
+            CursorBody::Query(q) => PipelineCursor::passing_on(q.into_scan())?,
             CursorBody::List(_) | CursorBody::Oplog(_) | CursorBody::ChangeStream(_) => {
                 return Err(Error::internal("an aggregation is a plan or a pipeline"));
             }
         };
         self.before_write(ctx).await?;
-        let turn = cursor.begin(self, ctx, source)?;
+        let turn = cursor.begin(&self.crud.reads, ctx, source)?;
         let mut rows = Rows { server: self, ctx, cursor, turn };
         match &w.sink {
             Sink::Out(_) => self.write_out(ctx, &into, &mut rows, w.bypass_validation).await?,
@@ -95,7 +97,7 @@ impl Server {
                 job.run(&mut rows).await?;
             }
         }
-        rows.cursor.end(self, ctx, false);
+        rows.cursor.end(&self.crud.reads, ctx, false);
         Ok(())
     }
 

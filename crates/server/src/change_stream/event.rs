@@ -1,12 +1,11 @@
 //! One log entry as the events that a stream shows of it: none, one, or many when it is a transaction.
 
-use super::description;
 use super::pending::Pending;
 use super::scope::{Scope, Watched};
 use super::spec::{BeforeChange, FullDocument, Spec};
 use super::token::{Place, Token};
 use super::unfolding::{Unfolding, Wants};
-use crate::Server;
+use super::{ChangeStreams, description};
 use pando_base::{Error, ErrorCode, Millis, Result, Timestamp, Uuid, limits};
 use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc};
 use pando_oplog::entry::{EntryView, OpType};
@@ -32,7 +31,7 @@ struct At<'a> {
 
 /// Makes events for one stream.
 pub(super) struct Maker<'a> {
-    pub(super) server: &'a Server,
+    pub(super) streams: &'a ChangeStreams,
     pub(super) spec: &'a Spec,
     pub(super) scope: &'a Scope,
     pub(super) out: &'a mut Pending,
@@ -61,10 +60,10 @@ impl Maker<'_> {
                     if undecided || e.txn_number.is_none() {
                         return Ok(None);
                     }
-                    return Unfolding::new(self.server, entry).map(Some);
+                    return Unfolding::new(self.streams.storage.log(), entry).map(Some);
                 }
                 Some("commitTransaction") if e.txn_number.is_some() => {
-                    return Unfolding::new(self.server, entry).map(Some);
+                    return Unfolding::new(self.streams.storage.log(), entry).map(Some);
                 }
                 Some("commitTransaction") => return Ok(None),
                 _ => {}
@@ -80,7 +79,7 @@ impl Maker<'_> {
         let last = of.last().clone();
         let last = EntryView::parse(RawDoc::trusted(&last))?;
         let mut left = limits::CHANGE_STREAM_STEP_OPS;
-        of.step(self.server, |op, index| {
+        of.step(self.streams.storage.log(), |op, index| {
             self.operation(op, At { time: last.ts, wall: last.wall, index, txn: Some(last.doc) })?;
             left -= 1;
             Ok(if left == 0 || self.out.is_full() { Wants::Pause } else { Wants::More })
@@ -171,8 +170,8 @@ impl Maker<'_> {
     }
     /// The document before the change, unless its time is over (`changeStreamOptions`).
     fn image<'e>(&self, e: &EntryView<'e>) -> Option<&'e RawDoc> {
-        let options = self.server.settings.cluster_parameters.change_streams();
-        e.pre.filter(|_| !options.hides(e.wall, self.server.env.clock.wall_ms()))
+        let options = self.streams.settings.cluster_parameters.change_streams();
+        e.pre.filter(|_| !options.hides(e.wall, self.streams.env.clock.wall_ms()))
     }
     fn before_change(&self, b: &mut DocBuilder, kind: &str, e: &EntryView<'_>, at: &At<'_>) -> Result<()> {
         let name = "fullDocumentBeforeChange";
@@ -190,7 +189,7 @@ impl Maker<'_> {
     /// The document as a majority has it by now, if it is still in that very collection.
     fn current(&self, uuid: Option<Uuid>, id: Elem<'_>) -> Result<Option<DocBuf>> {
         let Some(uuid) = uuid else { return Ok(None) };
-        self.server.access.find_id_by_uuid(uuid, id, self.server.replication.committed())
+        self.streams.access.find_id_by_uuid(uuid, id, self.streams.replication.committed())
     }
 
     fn command(&mut self, e: &EntryView<'_>, at: At<'_>) -> Result<()> {

@@ -16,22 +16,27 @@ mod split;
 mod token;
 mod unfolding;
 
-use crate::Server;
 use crate::cursors::batch::Batch;
 use crate::cursors::body::{More, Until};
 use crate::cursors::pipeline::check_size;
+use crate::replication::Replication;
+use crate::settings::Settings;
 use event::Maker;
+use metrics::Metrics;
+use pando_access::Access;
 use pando_base::limits::BSON_USER_BYTES_MAX;
 use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp};
 use pando_bson::{DocBuf, RawDoc, Value};
 use pando_command::{OpCtx, ReadLevel};
+use pando_env::Env;
 use pando_query::stage::{Input, Pipeline, Row, RunEnv, Runner, Step};
-use pando_storage::OplogCursor;
+use pando_storage::{OplogCursor, Storage};
 use pending::Pending;
 use scope::Scope;
 use spec::{Spec, Start};
 use std::collections::VecDeque;
 use std::ops::Bound;
+use std::sync::Arc;
 use token::Token;
 use unfolding::Unfolding;
 
@@ -51,8 +56,19 @@ const STAGES: &[&str] = &[
     "$unset",
 ];
 
+/// What streams are made of.
+pub(crate) struct ChangeStreams {
+    pub(crate) env: Env,
+    pub(crate) storage: Storage,
+    pub(crate) access: Access,
+    pub(crate) replication: Arc<Replication>,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) metrics: Arc<Metrics>,
+}
+
 /// An open stream.
 pub(crate) struct ChangeStream {
+    streams: Arc<ChangeStreams>,
     spec: Spec,
     scope: Scope,
     runner: Runner,
@@ -130,9 +146,9 @@ pub(crate) fn check(ctx: &OpCtx, ns: &Namespace, spec: &RawDoc, pipeline: &RawDo
     ))
 }
 
-impl ChangeStream {
+impl ChangeStreams {
     pub(crate) fn open(
-        server: &Server,
+        self: &Arc<Self>,
         ctx: &OpCtx,
         ns: &Namespace,
         spec: &RawDoc,
@@ -140,33 +156,34 @@ impl ChangeStream {
         env: &RunEnv,
     ) -> Result<ChangeStream> {
         ctx.set_change_stream();
-        if !server.replication.member.is_replicated() {
+        if !self.replication.member.is_replicated() {
             return Err(Error::location(40573, "The $changeStream stage is only supported on replica sets"));
         }
         let spec = Spec::parse(spec)?;
         let scope = Scope::of(ns, &spec)?;
         let (from, looking_for) = match &spec.start {
-            Start::Now => (Timestamp(server.replication.last_applied().ts.0 + 1), None),
+            Start::Now => (Timestamp(self.replication.last_applied().ts.0 + 1), None),
             Start::At(ts) => (*ts, None),
             Start::After(token) => (token.time, Some(token.clone())),
         };
         if !matches!(spec.start, Start::Now) {
-            check_history(server, from)?;
+            self.check_history(from)?;
         }
         if spec.expanded {
-            server.statistics.change_streams.expanded.inc();
+            self.metrics.expanded.inc();
         }
         Ok(ChangeStream {
+            streams: self.clone(),
             splits: pipeline.splits_events(),
             fragments: VecDeque::new(),
             seen: None,
             runner: pipeline.start(env)?,
-            tail: server.storage.log().read(Bound::Included(from), false),
+            tail: self.storage.log().read(Bound::Included(from), false),
             read: Timestamp::ZERO,
             position: looking_for.clone().unwrap_or_else(|| Token::high_water(from)),
             looking_for,
             unfolding: None,
-            pending: Pending::new(&server.statistics.change_streams),
+            pending: Pending::new(&self.metrics),
             given: None,
             stash: None,
             invalidated: false,
@@ -175,6 +192,36 @@ impl ChangeStream {
         })
     }
 
+    /// The log must reach back to where a stream begins.
+    fn check_history(&self, from: Timestamp) -> Result<()> {
+        let log = self.storage.log();
+        if log.first() <= from {
+            return Ok(());
+        }
+        let first = log.read(Bound::Unbounded, false).next()?;
+        // Nothing came before this one.
+        let initiating = first.is_some_and(|(_, entry)| {
+            RawDoc::trusted(&entry).get_path("o.msg").and_then(|v| v.as_str()) == Some("initiating set")
+        });
+        if initiating { Ok(()) } else { Err(history_lost()) }
+    }
+
+    /// The commit point passes `seen`, or something else has changed.
+    async fn wait_committed(&self, seen: Timestamp, progress: u64) {
+        let log = self.storage.log();
+        // Somebody waits: entries are made durable, and members report them, at once.
+        if self.replication.member.is_alone() {
+            log.wait_visible(seen).await;
+            // A log that cannot be synced ends the process.
+            let _ = log.wait_durable(log.visible()).await;
+            return;
+        }
+        self.replication.progress.await_positions(self.env.clock.mono());
+        self.replication.progress.changed().changed(progress).await;
+    }
+}
+
+impl ChangeStream {
     pub(crate) fn resume_token(&self) -> DocBuf {
         self.position.doc().clone()
     }
@@ -183,16 +230,16 @@ impl ChangeStream {
     }
 
     /// Appends events until the batch is full or the commit point is reached.
-    pub(crate) async fn fill(&mut self, server: &Server, ctx: &OpCtx, batch: &mut Batch<'_>) -> Result<More> {
+    pub(crate) async fn fill(&mut self, ctx: &OpCtx, batch: &mut Batch<'_>) -> Result<More> {
         ctx.set_change_stream();
-        if !self.read.is_zero() && server.storage.log().first() > self.read {
+        if !self.read.is_zero() && self.streams.storage.log().first() > self.read {
             return Err(history_lost());
         }
-        self.tail.refresh_to(server.replication.committed());
+        self.tail.refresh_to(self.streams.replication.committed());
         while !batch.is_full() && !self.invalidated {
             let next = match self.stash.take() {
                 Some(next) => Some(next),
-                None => self.next(server, ctx).await?,
+                None => self.next(ctx).await?,
             };
             let Some((row, given)) = next else { break };
             if !batch.has_room(row.bytes().len()) {
@@ -207,7 +254,7 @@ impl ChangeStream {
     }
 
     /// The next event that the stages let through; `None` at the commit point.
-    async fn next(&mut self, server: &Server, ctx: &OpCtx) -> Result<Option<(Row, Given)>> {
+    async fn next(&mut self, ctx: &OpCtx) -> Result<Option<(Row, Given)>> {
         let mut step = 0;
         loop {
             if let Some(fragment) = self.fragments.pop_front() {
@@ -225,11 +272,11 @@ impl ChangeStream {
                     if self.splits && row.bytes().len() > BSON_USER_BYTES_MAX {
                         let seen = seen.map_or(0, |(_, n)| n);
                         self.fragments = fragments(&row, &given, seen).map_err(|e| e.context(when(ctx)))?;
-                        server.statistics.change_streams.large_split.inc();
+                        self.streams.metrics.large_split.inc();
                         continue;
                     }
                     check_size(&row).inspect_err(|_| {
-                        server.statistics.change_streams.large_failed.inc();
+                        self.streams.metrics.large_failed.inc();
                     })?;
                     if seen.is_some() {
                         return Err(not_split().context(when(ctx)));
@@ -254,7 +301,7 @@ impl ChangeStream {
                 step = 0;
                 ctx.yield_now().await?;
             }
-            let more = self.make_events(server).map_err(|e| e.context(when(ctx)))?;
+            let more = self.make_events().map_err(|e| e.context(when(ctx)))?;
             if !more {
                 return Ok(None);
             }
@@ -262,9 +309,9 @@ impl ChangeStream {
     }
 
     /// Goes on with the transaction at hand, or with the next entry; `false` at the commit point.
-    fn make_events(&mut self, server: &Server) -> Result<bool> {
-        let (spec, scope) = (&self.spec, &self.scope);
-        let mut maker = Maker { server, spec, scope, out: &mut self.pending };
+    fn make_events(&mut self) -> Result<bool> {
+        let (streams, spec, scope) = (&*self.streams, &self.spec, &self.scope);
+        let mut maker = Maker { streams, spec, scope, out: &mut self.pending };
         if let Some(transaction) = &mut self.unfolding {
             if !maker.operations(transaction)? {
                 self.unfolding = None;
@@ -311,53 +358,24 @@ impl ChangeStream {
     /// Waits for events, then fills the batch.
     pub(crate) async fn await_data(
         &mut self,
-        server: &Server,
         ctx: &OpCtx,
         batch: &mut Batch<'_>,
         until: Until,
     ) -> Result<More> {
         let from = ctx.env().clock.mono();
         loop {
-            let progress = server.replication.progress.changed().version();
-            let seen = server.replication.committed();
-            let more = self.fill(server, ctx, batch).await?;
+            let progress = self.streams.replication.progress.changed().version();
+            let seen = self.streams.replication.committed();
+            let more = self.fill(ctx, batch).await?;
             let left = until.deadline.saturating_sub(ctx.env().clock.mono());
             if batch.len() > 0 || more == More::No || left.is_zero() {
                 ctx.debug(|d| d.awaited = ctx.env().clock.mono().saturating_sub(from));
                 return Ok(more);
             }
-            let wait = ctx.env().timeout(left, wait_committed(server, seen, progress));
+            let wait = ctx.env().timeout(left, self.streams.wait_committed(seen, progress));
             ctx.interruptible(wait).await?;
         }
     }
-}
-
-/// The commit point passes `seen`, or something else has changed.
-async fn wait_committed(server: &Server, seen: Timestamp, progress: u64) {
-    let log = server.storage.log();
-    // Somebody waits: entries are made durable, and members report them, at once.
-    if server.replication.member.is_alone() {
-        log.wait_visible(seen).await;
-        // A log that cannot be synced ends the process.
-        let _ = log.wait_durable(log.visible()).await;
-        return;
-    }
-    server.replication.progress.await_positions(server.env.clock.mono());
-    server.replication.progress.changed().changed(progress).await;
-}
-
-/// The log must reach back to where a stream begins.
-fn check_history(server: &Server, from: Timestamp) -> Result<()> {
-    let log = server.storage.log();
-    if log.first() <= from {
-        return Ok(());
-    }
-    let first = log.read(Bound::Unbounded, false).next()?;
-    // Nothing came before this one.
-    let initiating = first.is_some_and(|(_, entry)| {
-        RawDoc::trusted(&entry).get_path("o.msg").and_then(|v| v.as_str()) == Some("initiating set")
-    });
-    if initiating { Ok(()) } else { Err(history_lost()) }
 }
 
 fn not_found(seen: &Token) -> Error {

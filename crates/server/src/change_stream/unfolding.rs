@@ -1,11 +1,10 @@
 //! A transaction on its way into events, some at a time: it may be larger than memory, so a stream holds one of its entries.
 
-use crate::Server;
 use pando_access::TransactionHistory;
 use pando_base::{Result, Timestamp};
 use pando_bson::RawDoc;
 use pando_oplog::entry::EntryView;
-use pando_storage::Bytes;
+use pando_storage::{Bytes, OpLog};
 use std::ops::Bound;
 
 /// Where the first element of an array is.
@@ -29,14 +28,14 @@ pub(super) enum Wants {
 }
 
 impl Unfolding {
-    pub(super) fn new(server: &Server, last: Bytes) -> Result<Unfolding> {
-        let mut history = TransactionHistory::before(server.storage.log(), RawDoc::trusted(&last));
+    pub(super) fn new(log: &OpLog, last: Bytes) -> Result<Unfolding> {
+        let mut history = TransactionHistory::before(log, RawDoc::trusted(&last));
         let mut earlier = Vec::new();
         while let Some(entry) = history.next().map_err(|_| super::history_lost())? {
             earlier.push(EntryView::parse(RawDoc::trusted(&entry))?.ts);
         }
         let mut unfolding = Unfolding { last, earlier, entry: None, at: FIRST, index: 0 };
-        unfolding.entry = unfolding.next_entry(server)?;
+        unfolding.entry = unfolding.next_entry(log)?;
         Ok(unfolding)
     }
     pub(super) fn last(&self) -> &Bytes {
@@ -45,7 +44,7 @@ impl Unfolding {
     /// Hands over operations with their numbers; `false` at the end.
     pub(super) fn step(
         &mut self,
-        server: &Server,
+        log: &OpLog,
         mut each: impl FnMut(&EntryView<'_>, i32) -> Result<Wants>,
     ) -> Result<bool> {
         while let Some(entry) = self.entry.clone() {
@@ -58,18 +57,18 @@ impl Unfolding {
                     return Ok(true);
                 }
             }
-            self.entry = self.next_entry(server)?;
+            self.entry = self.next_entry(log)?;
             self.at = FIRST;
         }
         Ok(false)
     }
-    fn next_entry(&mut self, server: &Server) -> Result<Option<Bytes>> {
+    fn next_entry(&mut self, log: &OpLog) -> Result<Option<Bytes>> {
         let Some(ts) = self.earlier.pop() else {
             // The last one comes once.
             let is_read = self.entry.as_ref().is_some_and(|e| e.as_ptr() == self.last.as_ptr());
             return Ok((!is_read).then(|| self.last.clone()));
         };
-        let found = server.storage.log().read(Bound::Included(ts), false).next()?;
+        let found = log.read(Bound::Included(ts), false).next()?;
         let entry = found.filter(|(at, _)| *at == ts).ok_or_else(super::history_lost)?;
         Ok(Some(entry.1))
     }

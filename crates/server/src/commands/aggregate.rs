@@ -60,7 +60,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let open = Open { batch_size: args.batch_size, ..Open::new(ns.clone()) };
     let spec = spec_of(&args, ns.clone());
     let collation = spec.collation;
-    let mut agg = server.prepare_aggregation(ctx, spec)?;
+    let mut agg = server.crud.aggregations.prepare(ctx, spec)?;
     let reply = match agg.take_sink() {
         Some(_) if !server.replication.member.accepts_writes() => {
             server.replication.forward_to_primary(ctx, &req).await?
@@ -76,7 +76,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             server.write_aggregation(ctx, &req, agg, writing).await?;
             open_nothing(server, ctx, &req, open).await?
         }
-        None => server.open_prepared(ctx, &req, open, agg).await?,
+        None => begin(server, ctx, &req, open, agg).await?,
     };
     server.statistics.time(&ns, crate::statistics::top::Kind::Command, false, ctx.elapsed());
     ctx.debug(|d| d.ns = ns.to_string());
@@ -86,32 +86,19 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
 /// The reply of a pipeline that kept its results to itself: whatever the batch size, no cursor stays.
 async fn open_nothing(server: &Server, ctx: &OpCtx, req: &Request<'_>, open: Open) -> Result<Reply> {
     let open = Open { batch_size: None, ..open };
-    server.open_cursor(ctx, req, open, CursorBody::List(Vec::new().into_iter()), None).await
+    server.crud.cursors.begin(ctx, req, open, CursorBody::List(Vec::new().into_iter()), None).await
 }
 
-impl Server {
-    /// Runs an aggregation to its first batch.
-    pub(crate) async fn aggregate(
-        &self,
-        ctx: &OpCtx,
-        req: &Request<'_>,
-        open: Open,
-        spec: AggSpec<'_>,
-    ) -> Result<Reply> {
-        let agg = self.prepare_aggregation(ctx, spec)?;
-        self.open_prepared(ctx, req, open, agg).await
-    }
-    async fn open_prepared(
-        &self,
-        ctx: &OpCtx,
-        req: &Request<'_>,
-        open: Open,
-        agg: Aggregation,
-    ) -> Result<Reply> {
-        let endless = agg.is_endless();
-        let open =
-            Open { tailable: open.tailable || endless, await_data: open.await_data || endless, ..open };
-        let (body, source) = self.open_aggregation(ctx, agg)?;
-        self.open_cursor(ctx, req, open, body, source).await
-    }
+/// Runs an aggregation to its first batch.
+pub(super) async fn begin(
+    server: &Server,
+    ctx: &OpCtx,
+    req: &Request<'_>,
+    open: Open,
+    agg: Aggregation,
+) -> Result<Reply> {
+    let endless = agg.is_endless();
+    let open = Open { tailable: open.tailable || endless, await_data: open.await_data || endless, ..open };
+    let (body, source) = server.crud.aggregations.open(ctx, agg)?;
+    server.crud.cursors.begin(ctx, req, open, body, source).await
 }

@@ -117,7 +117,7 @@ async fn check_precondition(server: &Server, ctx: &OpCtx, condition: &RawDoc) ->
     let reply = Encoded { buf: reply.body.into_buffer() };
     let found = reply.doc().get_path("cursor.firstBatch").and_then(|v| v.as_array()).and_then(RawDoc::first);
     let found = found.and_then(|e| e.value().as_doc()).unwrap_or(RawDoc::empty());
-    let wanted = Matcher::parse(part("res"), &server.query_ctx(ctx, None, None, None)?)?;
+    let wanted = Matcher::parse(part("res"), &server.crud.reads.query_ctx(ctx, None, None, None)?)?;
     if wanted.matches(found)? {
         return Ok(());
     }

@@ -22,7 +22,7 @@ pub(super) async fn open(server: &Server, _: &OpCtx, req: Request<'_>) -> Result
     let (id, pin) = server.upkeep.backups.add(pinned, server.env.rng.next_u64(), server.env.clock.mono());
     let mut r = Reply::with_capacity(64 * pin.files().len());
     r.body.i64("backup", id);
-    r.body.str("host", &server.host_port());
+    r.body.str("host", &server.config.host_port());
     r.body.str("version", VERSION);
     r.body.timestamp("checkpoint", pin.at);
     r.body.timestamp("oplogEnd", pin.log_end);

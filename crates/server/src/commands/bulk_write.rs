@@ -62,7 +62,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let ns = Namespace::unchecked("admin", "$cmd.bulkWrite");
     let open = Open { batch_size: Some(batch_size.unwrap_or(u64::MAX)), ..Open::new(ns) };
     let body = CursorBody::List(totals.replies.into_iter());
-    let mut r = server.open_cursor(ctx, &req, open, body, None).await?;
+    let mut r = server.crud.cursors.begin(ctx, &req, open, body, None).await?;
     for (name, n) in [
         ("nErrors", totals.errors),
         ("nInserted", totals.inserted),

@@ -55,7 +55,7 @@ async fn last_ids(server: &Server, ctx: &OpCtx, coll: &Acquisition, n: i64) -> R
         }
         Ok(true)
     };
-    server.each_found(ctx, coll, &find, each).await?;
+    server.crud.reads.each_found(ctx, coll, &find, each).await?;
     Ok(ids.finish())
 }
 

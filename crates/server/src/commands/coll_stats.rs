@@ -1,7 +1,7 @@
 //! `collStats`: sizes and counts of a collection.
 
 use super::prelude::*;
-use crate::namespaces::Space;
+use crate::statistics::sizes::{Space, append_space, append_storage, int, space_of};
 use pando_access::Collection;
 use pando_request::CollStatsArgs;
 
@@ -12,77 +12,29 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     r.body.str("ns", ns.as_str());
     let series = server.access.time_series(&ns);
     match server.access.collection(ctx, series.as_ref().map_or(&ns, |s| &s.buckets))? {
-        Some(coll) if series.is_some() => server.append_series_storage(&mut r.body, &coll, scale)?,
-        Some(coll) => append_storage(&mut r.body, &coll, &server.space_of(&coll)?, scale),
+        Some(coll) if series.is_some() => append_series_storage(server, &mut r.body, &coll, scale)?,
+        Some(coll) => append_storage(&mut r.body, &coll, &space_of(&server.access, &coll)?, scale),
         None => append_missing(&mut r.body),
     }
     r.body.i32("scaleFactor", scale as i32);
     Ok(r)
 }
 
-pub(crate) fn int(b: &mut DocBuilder, name: &str, n: u64) {
-    match i32::try_from(n) {
-        Ok(n) => b.i32(name, n),
-        Err(_) => b.i64(name, n as i64),
-    };
-}
-
-impl Server {
-    /// Of a time series, whose collection of buckets `c` is: there is no count of measurements.
-    pub(crate) fn append_series_storage(&self, b: &mut DocBuilder, c: &Collection, scale: i64) -> Result<()> {
-        let space = self.space_of(c)?;
-        let Space { count, data, .. } = space;
-        int(b, "size", data / scale as u64);
-        b.doc("timeseries", |d| {
-            d.str("bucketsNs", c.ns.as_str());
-            int(d, "bucketCount", count);
-            if count > 0 {
-                int(d, "avgBucketSize", data / count);
-            }
-            self.upkeep.open_buckets.counts(c.uuid).append_to(d);
-        });
-        append_space(b, c, &space, scale);
-        Ok(())
-    }
-}
-
-/// `storageStats` of the `$collStats` stage is the same.
-pub(crate) fn append_storage(b: &mut DocBuilder, c: &Collection, space: &Space, scale: i64) {
-    let Space { count, data, .. } = *space;
+/// Of a time series, whose collection of buckets `c` is: there is no count of measurements.
+fn append_series_storage(server: &Server, b: &mut DocBuilder, c: &Collection, scale: i64) -> Result<()> {
+    let space = space_of(&server.access, c)?;
+    let Space { count, data, .. } = space;
     int(b, "size", data / scale as u64);
-    int(b, "count", count);
-    if count > 0 {
-        int(b, "avgObjSize", data / count);
-    }
-    append_space(b, c, space, scale);
-}
-
-fn append_space(b: &mut DocBuilder, c: &Collection, space: &Space, scale: i64) {
-    let scale = scale as u64;
-    let storage = space.storage;
-    let index_total = space.index_total();
-    b.i32("numOrphanDocs", 0);
-    int(b, "storageSize", storage / scale);
-    b.i32("freeStorageSize", 0);
-    b.bool("capped", c.is_capped());
-    if let Some(capped) = &c.options.capped {
-        int(b, "max", capped.max.unwrap_or(0).max(0) as u64);
-        int(b, "maxSize", capped.size.max(0) as u64 / scale);
-    }
-    b.i32("nindexes", c.index_count() as i32);
-    b.doc("indexDetails", |_| {});
-    b.array("indexBuilds", |a| {
-        for i in c.building_indexes() {
-            a.str(i.name());
+    b.doc("timeseries", |d| {
+        d.str("bucketsNs", c.ns.as_str());
+        int(d, "bucketCount", count);
+        if count > 0 {
+            int(d, "avgBucketSize", data / count);
         }
+        server.upkeep.open_buckets.counts(c.uuid).append_to(d);
     });
-    int(b, "totalIndexSize", index_total / scale);
-    int(b, "totalSize", (storage + index_total) / scale);
-    b.doc("indexSizes", |d| {
-        for (name, size) in &space.indexes {
-            int(d, name, size / scale);
-        }
-    });
+    append_space(b, c, &space, scale);
+    Ok(())
 }
 
 fn append_missing(b: &mut DocBuilder) {

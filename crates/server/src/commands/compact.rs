@@ -31,7 +31,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let done = server.env.offload(move || storage.compact_all()).await;
     done.unwrap_or_else(|| Err(Error::internal("the compaction failed")))?;
     let mut r = Reply::new();
-    super::coll_stats::int(&mut r.body, "bytesFreed", before.saturating_sub(table_bytes(server)));
+    crate::statistics::sizes::int(&mut r.body, "bytesFreed", before.saturating_sub(table_bytes(server)));
     Ok(r)
 }
 

@@ -7,6 +7,6 @@ pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<
     let name = req.first().value().as_str().unwrap_or_default();
     let count = server.instance.fail_points.configure(name, req.body)?;
     let mut r = Reply::new();
-    super::coll_stats::int(&mut r.body, "count", count.max(0) as u64);
+    crate::statistics::sizes::int(&mut r.body, "count", count.max(0) as u64);
     Ok(r)
 }

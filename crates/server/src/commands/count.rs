@@ -1,6 +1,8 @@
 //! `count`: how many documents match.
 
 use super::prelude::*;
+use crate::read::point::reads_latest;
+use crate::views;
 use pando_access::Reading;
 use pando_query::collation::Collation;
 use pando_request::CountArgs;
@@ -20,22 +22,21 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         server.access.check_collection_uuid("count", &req, &ns)?;
     }
     server.instance.metrics.op_counters.command.inc();
-    let n = match &server.read(ctx, &ns)? {
+    let n = match &server.crud.reads.read(ctx, &ns)? {
         Reading::Missing => {
-            server.parse_find(ctx, &ns, None, &args)?;
+            server.crud.reads.parse_find(ctx, &ns, None, &args)?;
             0
         }
-        Reading::View(_) => server.count_on_view(ctx, &ns, &args).await?,
+        Reading::View(_) => views::count(&server.crud.aggregations, ctx, &ns, &args).await?,
         Reading::Collection(coll) => {
             if args.collation.is_some() {
-                server.parse_find(ctx, &ns, Some(coll), &args)?;
+                server.crud.reads.parse_find(ctx, &ns, Some(coll), &args)?;
             }
-            let all =
-                args.filter.is_none_or(RawDoc::is_empty) && args.hint.is_none() && server.reads_latest(ctx);
+            let all = args.filter.is_none_or(RawDoc::is_empty) && args.hint.is_none() && reads_latest(ctx);
             let matching = if all && !coll.is_oplog() {
                 coll.count()
             } else {
-                return reply(server.count_matching(ctx, coll, &args).await?);
+                return reply(server.crud.reads.count_matching(ctx, coll, &args).await?);
             };
             let left = matching.saturating_sub(args.skip);
             args.limit.map_or(left, |limit| left.min(limit))

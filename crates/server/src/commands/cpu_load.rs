@@ -1,7 +1,7 @@
 //! `cpuload` (test command): keeps a processor busy for a while.
 
 use super::prelude::*;
-use crate::cursors::query::STEPS_PER_TURN;
+use crate::read::STEPS_PER_TURN;
 use std::hint::black_box;
 
 /// Rounds of a load of 1.

@@ -1,8 +1,8 @@
 //! `dataSize`: documents and bytes of a collection, or of a range of an index's keys.
 
-use super::coll_stats::int;
 use super::key_range::{bound, has_all};
 use super::prelude::*;
+use crate::statistics::sizes::int;
 use pando_access::{Acquisition, Index};
 use pando_query::plan::Hint;
 use pando_request::stats::data_size::KeyRange;
@@ -72,7 +72,7 @@ async fn add_up(
         reached = over(a.max_size.unwrap_or(0), size) || over(a.max_objects.unwrap_or(0), count);
         Ok(!reached)
     };
-    server.each_found(ctx, coll, &find, each).await?;
+    server.crud.reads.each_found(ctx, coll, &find, each).await?;
     Ok((size, count, reached))
 }
 

@@ -1,7 +1,7 @@
 //! `dbHash`: digests of all collections of a database, now or as they were at a timestamp.
 
 use super::prelude::*;
-use crate::cursors::query::ReadPoint;
+use crate::read::point::ReadPoint;
 use pando_base::Timestamp;
 use pando_command::ReadLevel;
 
@@ -18,7 +18,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             ),
         ));
     }
-    let mut at = server.read_point(ctx);
+    let mut at = server.crud.reads.point(ctx);
     for arg in req.args("dbHash") {
         match (arg.name(), arg.value()) {
             ("collections", Value::Array(names)) => {
@@ -43,10 +43,10 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     for coll in server.access.definitions().collections(req.db) {
         server.access.past_prepared(ctx, Some((coll, upto))).await?;
     }
-    let hash = server.access.db_hash(ctx, req.db, &only, server.read_at(at)).await?;
+    let hash = server.access.db_hash(ctx, req.db, &only, server.crud.reads.at(at)).await?;
     let mut r = Reply::with_capacity(1024);
     let b = &mut r.body;
-    b.str("host", &server.host_port());
+    b.str("host", &server.config.host_port());
     b.doc("collections", |d| {
         for (name, _, md5) in &hash.collections {
             d.str(name, md5);

@@ -1,32 +1,31 @@
 //! `distinct`: the different values of a field.
 
 use super::prelude::*;
-use crate::cursors::query::{ReadPoint, STEPS_PER_TURN};
+use crate::read::point::ReadPoint;
+use crate::read::{STEPS_PER_TURN, distinct};
+use crate::views::as_aggregation;
 use pando_access::Reading;
 use pando_base::{limits, patience};
 use pando_bson::keystring::{Directions, KeyBuilder};
 use pando_bson::{Bson, Elem, ElementType};
 use pando_query::QueryCtx;
 use pando_query::collation::Collation;
-use pando_query::exec::{Executor, Quota, Step};
-use pando_query::plan::{Query, distinct_plan, reads_only};
-use pando_query::projection::Projection;
-use pando_query::source::Source;
+use pando_query::exec::{Quota, Step};
 use pando_request::{DistinctArgs, FindArgs};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let args = DistinctArgs::parse(&req)?;
     args.find.collation.map(Collation::parse).transpose()?;
     let ns = server.access.readable_ns_or_uuid(&req)?;
     server.access.check_collection_uuid("distinct", &req, &ns)?;
-    let point = server.read_point(ctx);
+    let reads = &*server.crud.reads;
+    let point = reads.point(ctx);
     let mut values = Values::new(args.key);
-    match &server.read(ctx, &ns)? {
-        Reading::Missing => drop(server.parse_find(ctx, &ns, None, &args.find)?),
+    match &reads.read(ctx, &ns)? {
+        Reading::Missing => drop(reads.parse_find(ctx, &ns, None, &args.find)?),
         Reading::View(view) => {
-            values.ctx = server.view_query_ctx(ctx, view)?;
+            values.ctx = reads.view_query_ctx(ctx, view)?;
             let root = args.key.split('.').next().unwrap_or_default();
             let mut only = DocBuilder::new();
             only.i32(root, 1);
@@ -35,13 +34,14 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             }
             let only = only.finish();
             let find = FindArgs { projection: Some(&only), ..args.find.clone() };
-            server.for_each_on_view(ctx, &ns, &find, &mut |doc| values.add(doc)).await?;
+            let spec = as_aggregation(&ns, &find)?;
+            server.crud.aggregations.each(ctx, spec, &mut |doc| values.add(doc)).await?;
         }
         Reading::Collection(coll) => {
-            let query = server.parse_find(ctx, &ns, Some(coll), &args.find)?;
+            let query = reads.parse_find(ctx, &ns, Some(coll), &args.find)?;
             values.ctx = query.ctx.clone();
-            let mut source = server.access.source(ctx, coll, server.read_at(point))?;
-            let mut exec = plan(server, query, args.key, &*source)?;
+            let mut source = server.access.source(ctx, coll, reads.at(point))?;
+            let mut exec = distinct::plan(reads, query, args.key, &*source)?;
             loop {
                 let step = exec
                     .next(&mut *source, &mut Quota::new(STEPS_PER_TURN))
@@ -52,7 +52,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
                     Step::Eof => break,
                 }
             }
-            server.note_plan(ctx, &exec, coll);
+            reads.note_plan(ctx, &exec, coll);
         }
     }
     server.statistics.time(&ns, crate::statistics::top::Kind::Command, false, ctx.elapsed());
@@ -67,22 +67,6 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         r.body.timestamp("atClusterTime", ts);
     }
     Ok(r)
-}
-
-/// Steps from value to value in an index where one serves, else a find with the filter.
-pub(crate) fn plan(server: &Server, mut query: Query, key: &str, source: &dyn Source) -> Result<Executor> {
-    let resources = server.resources(None);
-    if reads_only(&query, key, source.collection()) {
-        let mut only = DocBuilder::new();
-        only.i32(key, 1);
-        let reads = Projection::parse(&only.finish(), &query.ctx).ok();
-        // Explain does not name it.
-        query.reads = reads.map(|p| Arc::new(p.shown_as(DocBuf::new())));
-    }
-    match distinct_plan(&query, key, source.collection()) {
-        Some(plan) => Ok(Executor::with_plan(query, plan, resources)),
-        None => Executor::new(query, source, resources),
-    }
 }
 
 /// What looking up one value takes.

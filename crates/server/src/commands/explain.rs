@@ -3,7 +3,7 @@
 use super::prelude::*;
 use super::{aggregate, map_reduce};
 pub(crate) use crate::explain::Verbosity;
-use crate::explain::Work;
+use crate::explain::{self, Work};
 use crate::views::as_aggregation;
 use crate::write::statements::parse_update;
 use pando_access::Reading;
@@ -54,7 +54,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     match &command {
         Explained::Aggregate(args) => aggregation(server, ctx, &inner, ns, args, verbosity).await,
         Explained::MapReduce(args) => {
-            let agg = server.prepare_aggregation(ctx, map_reduce::spec_of(args, ns))?;
+            let agg = server.crud.aggregations.prepare(ctx, map_reduce::spec_of(args, ns))?;
             finish_pipeline(server, ctx, &inner, agg, verbosity).await
         }
         Explained::Find(args) => query(server, ctx, &inner, &ns, args, Work::Find, verbosity).await,
@@ -69,6 +69,10 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             write(server, ctx, &inner, &ns, &Write::find_and_modify(args), verbosity).await
         }
     }
+}
+
+fn append_tail(server: &Server, command: &RawDoc, db: Option<&str>, b: &mut DocBuilder) {
+    explain::append_tail(&server.config, &server.instance.params, command, db, b);
 }
 
 fn begin() -> Reply {
@@ -94,24 +98,25 @@ async fn query(
             if let Work::Count = work {
                 spec.pipeline = Cow::Owned(counted(&spec.pipeline));
             }
-            let agg = server.prepare_aggregation(ctx, spec)?;
+            let agg = server.crud.aggregations.prepare(ctx, spec)?;
             return finish_pipeline(server, ctx, req, agg, verbosity).await;
         }
         Reading::Collection(c) => Some(c),
         Reading::Missing => None,
     };
     let mut r = begin();
-    let parsed = server.parse_find(ctx, ns, coll.as_deref(), args)?;
+    let parsed = server.crud.reads.parse_find(ctx, ns, coll.as_deref(), args)?;
     let everything = args.filter.is_none_or(RawDoc::is_empty) && args.hint.is_none();
     match (&coll, &work) {
         (Some(coll), Work::Count) if everything => {
-            server.explain_fast_count(coll, args.limit, args.skip, verbosity, &mut r.body);
+            explain::fast_count(coll, args.limit, args.skip, verbosity, &mut r.body);
         }
         _ => {
-            server.explain_query(ctx, coll.as_ref(), parsed, work, verbosity, &mut r.body).await?;
+            explain::query(&server.crud.reads, ctx, coll.as_ref(), parsed, work, verbosity, &mut r.body)
+                .await?;
         }
     }
-    server.append_explain_tail(req.body, Some(req.db), &mut r.body);
+    append_tail(server, req.body, Some(req.db), &mut r.body);
     Ok(r)
 }
 
@@ -135,7 +140,7 @@ pub(crate) async fn aggregation(
     args: &AggregateArgs<'_>,
     verbosity: Verbosity,
 ) -> Result<Reply> {
-    let agg = server.prepare_aggregation(ctx, aggregate::spec_of(args, ns))?;
+    let agg = server.crud.aggregations.prepare(ctx, aggregate::spec_of(args, ns))?;
     finish_pipeline(server, ctx, req, agg, verbosity).await
 }
 
@@ -161,10 +166,10 @@ async fn finish_pipeline(
         b.finish()
     });
     let mut r = begin();
-    server.explain_pipeline(ctx, agg, verbosity, &mut r.body).await?;
+    explain::pipelines::pipeline(&server.crud.aggregations, ctx, agg, verbosity, &mut r.body).await?;
     match below {
-        Some(command) => server.append_explain_tail(&command, None, &mut r.body),
-        None => server.append_explain_tail(req.body, Some(req.db), &mut r.body),
+        Some(command) => append_tail(server, &command, None, &mut r.body),
+        None => append_tail(server, req.body, Some(req.db), &mut r.body),
     }
     Ok(r)
 }
@@ -242,7 +247,7 @@ async fn write(
     verbosity: Verbosity,
 ) -> Result<Reply> {
     let coll = server.access.collection(ctx, ns)?;
-    let q = server.query_ctx(ctx, coll.as_deref(), w.collation, w.let_vars)?;
+    let q = server.crud.reads.query_ctx(ctx, coll.as_deref(), w.collation, w.let_vars)?;
     let gives = w.fields.map(RawDoc::to_buf);
     let work = match &w.update {
         Some(s) => {
@@ -260,7 +265,7 @@ async fn write(
         }
     }
     let mut r = begin();
-    server.explain_query(ctx, coll.as_ref(), query, work, verbosity, &mut r.body).await?;
-    server.append_explain_tail(req.body, Some(req.db), &mut r.body);
+    explain::query(&server.crud.reads, ctx, coll.as_ref(), query, work, verbosity, &mut r.body).await?;
+    append_tail(server, req.body, Some(req.db), &mut r.body);
     Ok(r)
 }

@@ -84,7 +84,11 @@ async fn read(
     };
     let sort = pando_bson::doc! { "files_id": 1, "n": 1 }.to_raw();
     let find = FindArgs { filter: Some(&filter), sort: Some(&sort), hint, ..FindArgs::default() };
-    server.each_found(ctx, coll, &find, |chunk| file.take(chunk).map_err(|e| e.context(CONTEXT))).await
+    server
+        .crud
+        .reads
+        .each_found(ctx, coll, &find, |chunk| file.take(chunk).map_err(|e| e.context(CONTEXT)))
+        .await
 }
 
 fn is_by_file(key: &RawDoc) -> bool {

@@ -4,8 +4,11 @@ use super::prelude::*;
 use crate::cursors::batch::Batch;
 use crate::cursors::body::CursorBody;
 use crate::cursors::oplog_tail::{self, OplogTail};
-use crate::cursors::query_ctx::simple_id;
+use crate::cursors::query::QueryCursor;
 use crate::cursors::reply::Open;
+use crate::read::point::reads_latest;
+use crate::read::query_ctx::simple_id;
+use crate::views;
 use pando_access::{Acquisition, Reading};
 use pando_bson::Elem;
 use pando_request::FindArgs;
@@ -19,16 +22,16 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         server.access.check_collection_uuid("FindCommandRequest", &req, &ns)?;
     }
     server.instance.metrics.op_counters.query.inc();
-    let reply = match &server.read(ctx, &ns)? {
+    let reply = match &server.crud.reads.read(ctx, &ns)? {
         Reading::Missing => {
             // Mistakes are mistakes also where there is nothing to find.
-            server.parse_find(ctx, &ns, None, &args)?;
+            server.crud.reads.parse_find(ctx, &ns, None, &args)?;
             empty(&ns)
         }
-        Reading::View(_) => server.find_on_view(ctx, &req, &ns, &args).await?,
-        Reading::Collection(coll) => match only_id(server, ctx, coll, &args) {
+        Reading::View(_) => find_on_view(server, ctx, &req, &ns, &args).await?,
+        Reading::Collection(coll) => match only_id(ctx, coll, &args) {
             Some(id) => by_id(server, ctx, coll, id)?,
-            None => server.find_in(ctx, &req, coll, &args).await?,
+            None => find_in(server, ctx, &req, coll, &args).await?,
         },
     };
     server.statistics.time(&ns, crate::statistics::top::Kind::Query, false, ctx.elapsed());
@@ -59,7 +62,7 @@ fn empty(ns: &Namespace) -> Reply {
 }
 
 /// The `_id` of a query that one point get answers: no planner, no cursor.
-fn only_id<'a>(server: &Server, ctx: &OpCtx, coll: &Acquisition, args: &FindArgs<'a>) -> Option<Elem<'a>> {
+fn only_id<'a>(ctx: &OpCtx, coll: &Acquisition, args: &FindArgs<'a>) -> Option<Elem<'a>> {
     let plain = args.projection.is_none()
         && args.collation.is_none()
         && args.hint.is_none()
@@ -73,7 +76,7 @@ fn only_id<'a>(server: &Server, ctx: &OpCtx, coll: &Acquisition, args: &FindArgs
     // Without rows or an `_id` index (oplog, profile) there is nothing to get from.
     let reachable = coll.is_stored() && (coll.id_index().is_some() || coll.is_clustered());
     let id = simple_id(args.filter?)?;
-    (plain && reachable && server.reads_latest(ctx)).then_some(id)
+    (plain && reachable && reads_latest(ctx)).then_some(id)
 }
 
 fn by_id(server: &Server, ctx: &OpCtx, coll: &Acquisition, id: Elem<'_>) -> Result<Reply> {
@@ -92,7 +95,7 @@ fn by_id(server: &Server, ctx: &OpCtx, coll: &Acquisition, id: Elem<'_>) -> Resu
     if let Some(index) = coll.id_index() {
         index.used();
     }
-    server.cursors.count_unparked();
+    server.crud.cursors.open.count_unparked();
     ctx.debug(|d| {
         d.plan_summary.push_str("IDHACK");
         d.keys_examined = Some(n);
@@ -102,48 +105,59 @@ fn by_id(server: &Server, ctx: &OpCtx, coll: &Acquisition, id: Elem<'_>) -> Resu
     Ok(r)
 }
 
-impl Server {
-    async fn find_in(
-        &self,
-        ctx: &OpCtx,
-        req: &Request<'_>,
-        coll: &Acquisition,
-        args: &FindArgs<'_>,
-    ) -> Result<Reply> {
-        if args.tailable && ctx.in_txn() {
-            return Err(Error::new(
-                ErrorCode::InvalidOptions,
-                "It is illegal to open a tailable cursor in a transaction",
-            ));
-        }
-        if args.tailable && !coll.is_capped() {
-            let text = format!(
-                "error processing query: ns={}Tree: $and\nSort: {{}}\nProj: {{}}\n tailable cursor requested on non \
-                 capped collection",
-                coll.ns
-            );
-            return Err(Error::bad_value(text));
-        }
-        self.access.check_oplog_readable(coll)?;
-        let tail = if coll.is_oplog() { oplog_tail::start_of(args) } else { None };
-        let (body, source) = match tail {
-            Some(from) => {
-                let tail = OplogTail::new(self.storage.log(), from, args);
-                (CursorBody::Oplog(Box::new(tail)), None)
-            }
-            None => {
-                let (body, source) = self.open_query(ctx, coll, args)?;
-                (body, Some(source))
-            }
-        };
-        let open = Open {
-            batch_size: args.batch_size,
-            no_timeout: args.no_cursor_timeout,
-            tailable: args.tailable,
-            await_data: args.await_data,
-            single_batch: args.single_batch,
-            ..Open::new(coll.ns.clone())
-        };
-        self.open_cursor(ctx, req, open, body, source).await
+async fn find_in(
+    server: &Server,
+    ctx: &OpCtx,
+    req: &Request<'_>,
+    coll: &Acquisition,
+    args: &FindArgs<'_>,
+) -> Result<Reply> {
+    if args.tailable && ctx.in_txn() {
+        return Err(Error::new(
+            ErrorCode::InvalidOptions,
+            "It is illegal to open a tailable cursor in a transaction",
+        ));
     }
+    if args.tailable && !coll.is_capped() {
+        let text = format!(
+            "error processing query: ns={}Tree: $and\nSort: {{}}\nProj: {{}}\n tailable cursor requested on non \
+             capped collection",
+            coll.ns
+        );
+        return Err(Error::bad_value(text));
+    }
+    server.access.check_oplog_readable(coll)?;
+    let tail = if coll.is_oplog() { oplog_tail::start_of(args) } else { None };
+    let (body, source) = match tail {
+        Some(from) => {
+            let tail = OplogTail::new(server.storage.log(), from, args);
+            (CursorBody::Oplog(Box::new(tail)), None)
+        }
+        None => {
+            let (cursor, source) = QueryCursor::open(&server.crud.reads, ctx, coll, args)?;
+            (CursorBody::Query(Box::new(cursor)), Some(source))
+        }
+    };
+    let open = Open {
+        batch_size: args.batch_size,
+        no_timeout: args.no_cursor_timeout,
+        tailable: args.tailable,
+        await_data: args.await_data,
+        single_batch: args.single_batch,
+        ..Open::new(coll.ns.clone())
+    };
+    server.crud.cursors.begin(ctx, req, open, body, source).await
+}
+
+async fn find_on_view(
+    server: &Server,
+    ctx: &OpCtx,
+    req: &Request<'_>,
+    view: &Namespace,
+    args: &FindArgs<'_>,
+) -> Result<Reply> {
+    views::check_options(args)?;
+    let open = Open { batch_size: args.batch_size, ..Open::new(view.clone()) };
+    let agg = server.crud.aggregations.prepare(ctx, views::as_aggregation(view, args)?)?;
+    super::aggregate::begin(server, ctx, req, open, agg).await
 }

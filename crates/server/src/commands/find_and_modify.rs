@@ -86,7 +86,7 @@ async fn remove(
     let Some(coll) = server.access.write(ctx, ns, Missing::Nothing).await? else {
         return Ok((nothing, None));
     };
-    let q = server.query_ctx(ctx, Some(coll.collection()), args.collation, args.let_vars)?;
+    let q = server.crud.reads.query_ctx(ctx, Some(coll.collection()), args.collation, args.let_vars)?;
     let projection = projection(args, &q)?;
     let metas = projection.as_ref().map_or(&[][..], Projection::metas);
     let lookup =
@@ -116,7 +116,7 @@ async fn update(
         bypass_validation: args.bypass_validation,
         ..UpdateStatement::default()
     };
-    let q = server.query_ctx(ctx, None, args.collation, args.let_vars)?;
+    let q = server.crud.reads.query_ctx(ctx, None, args.collation, args.let_vars)?;
     let projection = projection(args, &q)?;
     if args.new && projection.as_ref().is_some_and(Projection::needs_array_index) {
         return Err(Error::bad_value("cannot use a positional projection and return the new document"));
@@ -182,7 +182,7 @@ fn retried(
     shown: Option<DocBuf>,
     retry: &Retry,
 ) -> Result<Reply> {
-    let q = server.query_ctx(ctx, None, args.collation, args.let_vars)?;
+    let q = server.crud.reads.query_ctx(ctx, None, args.collation, args.let_vars)?;
     let projection = projection(args, &q)?;
     let filter = args.query.unwrap_or(RawDoc::empty());
     let shown = shown.map(|doc| project(projection.as_ref(), filter, &q, &doc, None)).transpose()?;

@@ -17,7 +17,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     server.instance.metrics.op_counters.getmore.inc();
     let ns = Namespace::unchecked(req.db, args.coll);
     let txn_number = ctx.txn_number.filter(|_| ctx.in_txn());
-    let mut pin = server.cursors.pin(args.id, &ns, ctx.lsid.as_ref(), txn_number, ctx.op_id)?;
+    let mut pin = server.crud.cursors.open.pin(args.id, &ns, ctx.lsid.as_ref(), txn_number, ctx.op_id)?;
     if pin.body().is_change_stream() {
         ctx.set_change_stream();
     }
@@ -34,7 +34,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         ctx.check_interrupt()?;
     }
     if let Some(scripts) = pin.body().scripts() {
-        scripts.follow(crate::aggregation::scripts::operation(ctx));
+        scripts.follow(crate::read::scripts::operation(ctx));
     }
     let mut r = next_batch(server, ctx, &args, max_time_ms, pin).await?;
     if req.exhaust_allowed && r.1 != 0 {
@@ -59,11 +59,11 @@ async fn next_batch(
     // A batch size of 0 means no limit here.
     let docs_max = args.batch_size.filter(|n| *n > 0).unwrap_or(u64::MAX);
     let mut batch = Batch::begin(&mut r.body, "nextBatch", docs_max);
-    let mut more = pin.body().next_batch(server, ctx, &mut batch).await?;
+    let mut more = pin.body().next_batch(&server.crud.reads, ctx, &mut batch).await?;
     if batch.len() == 0 && pin.info.await_data && more == More::Yes {
         let wait = Duration::from_millis(max_time_ms.unwrap_or(pando_base::limits::AWAIT_DATA_MS) as u64);
         let until = Until { deadline: ctx.started + wait, committed_after: args.known_committed };
-        more = pin.body().await_batch(server, ctx, &mut batch, until).await?;
+        more = pin.body().await_batch(&server.crud.reads, ctx, &mut batch, until).await?;
     }
     let (token, invalidated) = (pin.body().resume_token(), pin.body().is_invalidated());
     batch.tell_resume_token(token);

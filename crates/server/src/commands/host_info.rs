@@ -8,7 +8,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let mut r = Reply::with_capacity(800);
     r.body.doc("system", |d| {
         d.date("currentTime", ctx.env().clock.wall_ms());
-        d.str("hostname", &server.host_port());
+        d.str("hostname", &server.config.host_port());
         d.i32("cpuAddrSize", 64);
         d.i64("memSizeMB", (h.memory_bytes >> 20) as i64);
         d.i64("memLimitMB", (h.memory_limit_bytes >> 20) as i64);

@@ -11,7 +11,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let now = ctx.env().clock.mono();
     let (mut killed, mut not_found) = (Vec::new(), Vec::new());
     for id in args.ids() {
-        match server.cursors.kill(id, now) {
+        match server.crud.cursors.open.kill(id, now) {
             Killed::Gone => killed.push(id),
             Killed::InUse(op) => {
                 server.instance.clients.kill_where(ErrorCode::CursorKilled, |_, running| running.op_id == op);

@@ -31,5 +31,5 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     }
     let ns = Namespace::unchecked(req.db, "$cmd.listCollections");
     let batch_size = args.cursor.and_then(|c| c.batch_size);
-    server.list_cursor(ctx, &req, ns, batch_size, docs).await
+    server.crud.cursors.list(ctx, &req, ns, batch_size, docs).await
 }

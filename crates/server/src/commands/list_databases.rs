@@ -1,6 +1,7 @@
 //! `listDatabases`: names and sizes.
 
 use super::prelude::*;
+use crate::statistics::sizes::database_bytes;
 use pando_query::QueryCtx;
 use pando_query::matcher::Matcher;
 use pando_request::ListDatabasesArgs;
@@ -14,7 +15,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let mut total = 0;
     let definitions = server.access.definitions();
     for db in definitions.databases() {
-        let size = server.database_bytes(&definitions, &db)?;
+        let size = database_bytes(&server.access, &definitions, &db)?;
         let mut b = DocBuilder::new();
         b.str("name", &db);
         b.i64("sizeOnDisk", size as i64);

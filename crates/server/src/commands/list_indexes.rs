@@ -33,7 +33,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         docs = docs.iter().filter_map(|d| index_of_users(&series.of, d)).collect();
     }
     let batch_size = args.cursor.and_then(|c| c.batch_size);
-    server.list_cursor(ctx, &req, ns, batch_size, docs).await
+    server.crud.cursors.list(ctx, &req, ns, batch_size, docs).await
 }
 
 /// How an index that is being built is shown.

@@ -102,7 +102,7 @@ async fn results(server: &Server, ctx: &OpCtx, spec: AggSpec<'_>) -> Result<DocB
         all.raw_doc(doc);
         Ok(())
     };
-    server.for_each_of(ctx, spec, &mut each).await?;
+    server.crud.aggregations.each(ctx, spec, &mut each).await?;
     Ok(all.finish())
 }
 
@@ -113,7 +113,7 @@ async fn write(
     args: &MapReduceArgs<'_>,
     ns: Namespace,
 ) -> Result<()> {
-    let mut agg = server.prepare_aggregation(ctx, spec_of(args, ns))?;
+    let mut agg = server.crud.aggregations.prepare(ctx, spec_of(args, ns))?;
     let Some(sink) = agg.take_sink() else {
         return Err(Error::internal("a pipeline without its $out or $merge"));
     };

@@ -49,5 +49,5 @@ pub(super) fn named(server: &Server, ctx: &OpCtx, req: &Request<'_>, coll: &Coll
         collation: part("collation", "optional")?.filter(|d| !d.is_empty()),
         ..FindArgs::default()
     };
-    server.parse_find(ctx, &coll.ns, Some(coll), &args)
+    server.crud.reads.parse_find(ctx, &coll.ns, Some(coll), &args)
 }

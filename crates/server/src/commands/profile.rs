@@ -46,7 +46,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
 
 /// A filter reads only what is written of an operation.
 fn parse_filter(server: &Server, ctx: &OpCtx, filter: &RawDoc) -> Result<Matcher> {
-    let matcher = Matcher::parse_restricted(filter, &server.query_ctx(ctx, None, None, None)?)?;
+    let matcher = Matcher::parse_restricted(filter, &server.crud.reads.query_ctx(ctx, None, None, None)?)?;
     match matcher.fields_read().iter().find(|f| !slow::PROFILED.contains(&f.as_str())) {
         None => Ok(matcher),
         Some(name) => Err(Error::location(

@@ -94,11 +94,11 @@ fn kill_where(server: &Server, ctx: &OpCtx, which: impl Fn(&SessionId) -> bool) 
         .instance
         .clients
         .kill_where(ErrorCode::Interrupted, |_, op| op.op_id != me && op.lsid.as_ref().is_some_and(&which));
-    for open in server.idle_transactions() {
+    for open in crate::transaction::parked(&server.sessions.retryable) {
         if which(&open.lsid) {
             server.sessions.abort_session(&open.lsid, ErrorCode::Interrupted);
         }
     }
     let now = ctx.env().clock.mono();
-    server.cursors.kill_where(now, |c| c.lsid.as_ref().is_some_and(&which));
+    server.crud.cursors.open.kill_where(now, |c| c.lsid.as_ref().is_some_and(&which));
 }

@@ -172,7 +172,7 @@ async fn walk(
         max: range.map(|(_, max)| &**max),
         ..FindArgs::default()
     };
-    server.each_found(ctx, coll, &find, |doc| Ok(each(doc))).await
+    server.crud.reads.each_found(ctx, coll, &find, |doc| Ok(each(doc))).await
 }
 
 /// The values of the pattern's paths.

@@ -15,7 +15,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             "showAuthenticationRestrictions" => restrictions = arg.boolish()?,
             "showCredentials" | "showCustomData" => drop(arg.boolish()?),
             "filter" => {
-                let query = server.query_ctx(ctx, None, None, None)?;
+                let query = server.crud.reads.query_ctx(ctx, None, None, None)?;
                 Matcher::parse_restricted(arg.doc()?, &query).map(drop)?;
             }
             _ => return Err(arg.unknown()),

@@ -1,12 +1,12 @@
 //! What a cursor holds between batches.
 
-use crate::Server;
 use crate::change_stream::ChangeStream;
 use crate::cursors::batch::Batch;
 use crate::cursors::oplog_tail::OplogTail;
 use crate::cursors::parked::ParkedCursor;
 use crate::cursors::pipeline::PipelineCursor;
 use crate::cursors::query::QueryCursor;
+use crate::read::Reads;
 use pando_base::Result;
 use pando_bson::DocBuf;
 use pando_command::OpCtx;
@@ -31,20 +31,20 @@ pub(crate) enum CursorBody {
 impl ParkedCursor for CursorBody {
     fn next_batch<'a>(
         &'a mut self,
-        server: &'a Server,
+        reads: &'a Reads,
         ctx: &'a OpCtx,
         batch: &'a mut Batch<'_>,
     ) -> BoxFuture<'a, Result<More>> {
-        Box::pin(self.fill(server, ctx, batch, None))
+        Box::pin(self.fill(reads, ctx, batch, None))
     }
     fn await_batch<'a>(
         &'a mut self,
-        server: &'a Server,
+        reads: &'a Reads,
         ctx: &'a OpCtx,
         batch: &'a mut Batch<'_>,
         until: Until,
     ) -> BoxFuture<'a, Result<More>> {
-        Box::pin(self.await_data(server, ctx, batch, until))
+        Box::pin(self.await_data(reads, ctx, batch, until))
     }
     fn scripts(&self) -> Option<&Arc<dyn Scripts>> {
         match self {
@@ -84,16 +84,16 @@ impl CursorBody {
     /// a moment ago, if it was.
     pub(crate) async fn fill(
         &mut self,
-        server: &Server,
+        reads: &Reads,
         ctx: &OpCtx,
         batch: &mut Batch<'_>,
         source: Option<Box<dyn Source>>,
     ) -> Result<More> {
         match self {
-            CursorBody::Query(q) => q.fill(server, ctx, batch, source).await,
-            CursorBody::Pipeline(p) => p.fill(server, ctx, batch, source).await,
+            CursorBody::Query(q) => q.fill(reads, ctx, batch, source).await,
+            CursorBody::Pipeline(p) => p.fill(reads, ctx, batch, source).await,
             CursorBody::Oplog(o) => o.fill(ctx, batch).await,
-            CursorBody::ChangeStream(c) => c.fill(server, ctx, batch).await,
+            CursorBody::ChangeStream(c) => c.fill(ctx, batch).await,
             CursorBody::List(docs) => {
                 while !batch.is_full() {
                     match docs.as_slice().first() {
@@ -120,32 +120,30 @@ impl CursorBody {
     /// Waits for documents to come in, then fills the batch.
     pub(crate) async fn await_data(
         &mut self,
-        server: &Server,
+        reads: &Reads,
         ctx: &OpCtx,
         batch: &mut Batch<'_>,
         until: Until,
     ) -> Result<More> {
         if let CursorBody::ChangeStream(c) = self {
-            return c.await_data(server, ctx, batch, until).await;
+            return c.await_data(ctx, batch, until).await;
         }
         let commit_point_moved =
-            || until.committed_after.is_some_and(|known| server.replication.positions().committed > known);
+            || until.committed_after.is_some_and(|known| reads.replication.positions().committed > known);
         let from = ctx.env().clock.mono();
         loop {
-            let seen = server.storage.log().visible();
-            let progress = server.replication.progress.changed().version();
-            let more = self.fill(server, ctx, batch, None).await?;
+            let seen = reads.storage.log().visible();
+            let progress = reads.replication.progress.changed().version();
+            let more = self.fill(reads, ctx, batch, None).await?;
             let left = until.deadline.saturating_sub(ctx.env().clock.mono());
             if batch.len() > 0 || more == More::No || left.is_zero() || commit_point_moved() {
                 ctx.debug(|d| d.awaited = ctx.env().clock.mono().saturating_sub(from));
                 return Ok(more);
             }
-            let changed = server.storage.log().wait_visible(seen);
+            let changed = reads.storage.log().wait_visible(seen);
             if until.committed_after.is_some() {
-                let either = crate::lifecycle::either(
-                    changed,
-                    server.replication.progress.changed().changed(progress),
-                );
+                let either =
+                    crate::lifecycle::either(changed, reads.replication.progress.changed().changed(progress));
                 ctx.interruptible(ctx.env().timeout(left, either)).await?;
             } else {
                 ctx.interruptible(ctx.env().timeout(left, changed)).await?;

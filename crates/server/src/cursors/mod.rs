@@ -9,6 +9,17 @@ pub(crate) mod oplog_tail;
 pub(crate) mod parked;
 pub(crate) mod pipeline;
 pub(crate) mod query;
-pub(crate) mod query_ctx;
 pub(crate) mod reply;
-pub(crate) mod spill;
+
+use crate::read::Reads;
+use parked::ParkedCursor;
+use std::sync::Arc;
+
+/// Those that wait for their next `getMore`.
+pub(crate) type OpenCursors = pando_session::Cursors<Box<dyn ParkedCursor>>;
+
+/// What cursors are opened with, and where they wait.
+pub(crate) struct ClientCursors {
+    pub(crate) reads: Arc<Reads>,
+    pub(crate) open: Arc<OpenCursors>,
+}

@@ -1,7 +1,7 @@
 //! A cursor between two batches, as the registry keeps it and `getMore` takes it up: what is inside, [`body`](super::body) knows.
 
-use crate::Server;
 use crate::cursors::batch::Batch;
+use crate::read::Reads;
 use pando_base::{OpTime, Result};
 use pando_bson::DocBuf;
 use pando_command::OpCtx;
@@ -30,14 +30,14 @@ pub(crate) trait ParkedCursor: Send {
     /// Appends documents until the batch is full or there are no more.
     fn next_batch<'a>(
         &'a mut self,
-        server: &'a Server,
+        reads: &'a Reads,
         ctx: &'a OpCtx,
         batch: &'a mut Batch<'_>,
     ) -> BoxFuture<'a, Result<More>>;
     /// Waits for documents to come in, then fills the batch.
     fn await_batch<'a>(
         &'a mut self,
-        server: &'a Server,
+        reads: &'a Reads,
         ctx: &'a OpCtx,
         batch: &'a mut Batch<'_>,
         until: Until,

@@ -1,10 +1,10 @@
 //! A running aggregation: stages that pull from a plan, or from documents that are at hand.
 
-use crate::Server;
 use crate::aggregation::foreign_collections::ForeignCollections;
 use crate::cursors::batch::Batch;
 use crate::cursors::body::More;
-use crate::cursors::query::{STEPS_PER_TURN, Scan, in_plan};
+use crate::read::scan::{Scan, in_plan};
+use crate::read::{Reads, STEPS_PER_TURN};
 use bytes::Bytes;
 use pando_access::transaction::conflicts::Undecided;
 use pando_base::{Error, ErrorCode, Result, Timestamp};
@@ -32,7 +32,8 @@ pub(crate) enum Feed {
 pub(crate) struct PipelineCursor {
     runner: Runner,
     feed: Feed,
-    others: Arc<ForeignCollections>,
+    /// The collections that its stages read beside its own.
+    others: Option<Arc<ForeignCollections>>,
     /// A row that did not fit into the last batch.
     stash: Option<Row>,
 }
@@ -62,13 +63,12 @@ impl Input for PlanRows<'_> {
 
 impl PipelineCursor {
     pub(crate) fn new(runner: Runner, feed: Feed, others: Arc<ForeignCollections>) -> PipelineCursor {
-        PipelineCursor { runner, feed, others, stash: None }
+        PipelineCursor { runner, feed, others: Some(others), stash: None }
     }
     /// A plan whose rows are the results.
-    pub(crate) fn passing_on(server: &Server, ctx: &OpCtx, scan: Scan) -> Result<PipelineCursor> {
+    pub(crate) fn passing_on(scan: Scan) -> Result<PipelineCursor> {
         let runner = Pipeline::parse(RawDoc::empty(), &Default::default())?.start(&RunEnv::default())?;
-        let others = ForeignCollections::new(server, ctx, scan.point);
-        Ok(PipelineCursor::new(runner, Feed::Plan(Box::new(scan)), others))
+        Ok(PipelineCursor { runner, feed: Feed::Plan(Box::new(scan)), others: None, stash: None })
     }
     /// Rows that each stage gave so far.
     pub(crate) fn scripts(&self) -> Option<&Arc<dyn Scripts>> {
@@ -102,23 +102,23 @@ impl PipelineCursor {
     /// Appends results until the batch is full. `source` is given when the plan was just opened on it.
     pub(crate) async fn fill(
         &mut self,
-        server: &Server,
+        reads: &Reads,
         ctx: &OpCtx,
         batch: &mut Batch<'_>,
         source: Option<Box<dyn Source>>,
     ) -> Result<More> {
         if source.is_none() {
-            let wait = self.must_be_decided(server, ctx)?;
-            server.access.past_prepared(ctx, wait).await?;
+            let wait = self.must_be_decided(reads, ctx)?;
+            reads.access.past_prepared(ctx, wait).await?;
         }
-        let mut turn = self.begin(server, ctx, source)?;
+        let mut turn = self.begin(reads, ctx, source)?;
         while !batch.is_full() {
             let row = match self.stash.take() {
                 Some(row) => row,
-                None => match self.next(server, ctx, &mut turn).await? {
+                None => match self.next(reads, ctx, &mut turn).await? {
                     Some(row) => row,
                     None => {
-                        self.end(server, ctx, false);
+                        self.end(reads, ctx, false);
                         return Ok(More::No);
                     }
                 },
@@ -130,39 +130,35 @@ impl PipelineCursor {
             }
             batch.push(row.bytes());
         }
-        self.end(server, ctx, true);
+        self.end(reads, ctx, true);
         Ok(More::Yes)
     }
     /// What is waited for before a batch that goes on.
-    fn must_be_decided(&self, server: &Server, ctx: &OpCtx) -> Result<Option<Undecided>> {
+    fn must_be_decided(&self, reads: &Reads, ctx: &OpCtx) -> Result<Option<Undecided>> {
         match &self.feed {
             Feed::Docs(_) => Ok(None),
-            Feed::Plan(scan) => scan.must_be_decided(server, ctx),
+            Feed::Plan(scan) => scan.must_be_decided(reads, ctx),
+        }
+    }
+    /// What its stages read beside its own collection is that of now.
+    fn renew(&self, reads: &Reads) {
+        if let Some(others) = &self.others {
+            others.renew(reads);
         }
     }
     /// What pulling needs until [`PipelineCursor::end`].
-    pub(crate) fn begin(
-        &self,
-        server: &Server,
-        ctx: &OpCtx,
-        source: Option<Box<dyn Source>>,
-    ) -> Result<Turn> {
-        self.others.renew(server);
+    pub(crate) fn begin(&self, reads: &Reads, ctx: &OpCtx, source: Option<Box<dyn Source>>) -> Result<Turn> {
+        self.renew(reads);
         let source = match (&self.feed, source) {
             (Feed::Docs(_), _) => None,
             (Feed::Plan(_), Some(source)) => Some(source),
-            (Feed::Plan(scan), None) => Some(scan.reopen(server, ctx)?),
+            (Feed::Plan(scan), None) => Some(scan.reopen(reads, ctx)?),
         };
         let quota = Quota::new(STEPS_PER_TURN);
         Ok(Turn { source, quota, opened: ctx.env().clock.mono(), rows: 0 })
     }
     /// The next result; `None` at the end.
-    pub(crate) async fn next(
-        &mut self,
-        server: &Server,
-        ctx: &OpCtx,
-        turn: &mut Turn,
-    ) -> Result<Option<Row>> {
+    pub(crate) async fn next(&mut self, reads: &Reads, ctx: &OpCtx, turn: &mut Turn) -> Result<Option<Row>> {
         loop {
             turn.rows += 1;
             // Stages may make many rows of one: those count as well.
@@ -175,23 +171,23 @@ impl PipelineCursor {
                     (Feed::Plan(scan), Some(source)) => {
                         turn.quota = Quota::new(STEPS_PER_TURN);
                         let opened = turn.opened;
-                        scan.pause(server, ctx, source, &mut turn.opened).await?;
+                        scan.pause(reads, ctx, source, &mut turn.opened).await?;
                         if turn.opened != opened {
-                            self.others.renew(server);
+                            self.renew(reads);
                             self.runner.save();
                         }
                     }
-                    _ => self.pause_others(server, ctx, turn).await?,
+                    _ => self.pause_others(reads, ctx, turn).await?,
                 },
             }
         }
     }
     /// As [`Scan::pause`], when there is no scan.
-    async fn pause_others(&mut self, server: &Server, ctx: &OpCtx, turn: &mut Turn) -> Result<()> {
+    async fn pause_others(&mut self, reads: &Reads, ctx: &OpCtx, turn: &mut Turn) -> Result<()> {
         ctx.yield_now().await?;
         let now = ctx.env().clock.mono();
         if now.saturating_sub(turn.opened) > Duration::from_secs(pando_base::limits::SNAPSHOT_AGE_SECS_MAX) {
-            self.others.renew(server);
+            self.renew(reads);
             self.runner.save();
             turn.opened = now;
         }
@@ -208,9 +204,9 @@ impl PipelineCursor {
         }
     }
     /// After a batch.
-    pub(crate) fn end(&mut self, server: &Server, ctx: &OpCtx, goes_on: bool) {
+    pub(crate) fn end(&mut self, reads: &Reads, ctx: &OpCtx, goes_on: bool) {
         if let Feed::Plan(scan) = &mut self.feed {
-            scan.end_batch(server, ctx, goes_on);
+            scan.end_batch(reads, ctx, goes_on);
         }
         self.runner.save();
     }

@@ -1,6 +1,6 @@
 //! First batches: filling one, and parking what is left.
 
-use crate::Server;
+use super::ClientCursors;
 use crate::cursors::batch::{Batch, FIRST_BATCH_DOCS};
 use crate::cursors::body::CursorBody;
 use crate::cursors::parked::{More, ParkedCursor};
@@ -38,9 +38,9 @@ impl Open {
     }
 }
 
-impl Server {
+impl ClientCursors {
     /// Fills the first batch and parks the cursor if anything may follow.
-    pub(crate) async fn open_cursor(
+    pub(crate) async fn begin(
         &self,
         ctx: &OpCtx,
         req: &Request<'_>,
@@ -54,7 +54,7 @@ impl Server {
         let more = if open.batch_size == Some(0) && !open.single_batch {
             More::Yes
         } else {
-            body.fill(self, ctx, &mut batch, source).await?
+            body.fill(&self.reads, ctx, &mut batch, source).await?
         };
         batch.tell_resume_token(body.resume_token());
         let docs = batch.len();
@@ -63,7 +63,7 @@ impl Server {
         let (at, invalidated) = (body.at_cluster_time(), body.is_invalidated());
         let id = if park { self.park(ctx, req, open, body, docs)? } else { 0 };
         if !park {
-            self.cursors.count_unparked();
+            self.open.count_unparked();
         }
         batch.end(id, ns.as_str(), |c| {
             if let Some(at) = at {
@@ -73,7 +73,7 @@ impl Server {
                 c.bool("invalidated", true);
             }
         });
-        self.instance.metrics.documents.returned.add(docs);
+        self.reads.instance.metrics.documents.returned.add(docs);
         ctx.debug(|d| {
             d.n_returned = Some(docs);
             d.cursor_exhausted = id == 0;
@@ -83,7 +83,7 @@ impl Server {
     }
 
     fn park(&self, ctx: &OpCtx, req: &Request<'_>, open: Open, body: CursorBody, docs: u64) -> Result<i64> {
-        let now = self.env.clock.mono();
+        let now = ctx.env().clock.mono();
         let info = CursorInfo {
             ns: open.ns,
             lsid: ctx.lsid,
@@ -93,7 +93,7 @@ impl Server {
             await_data: open.await_data,
             command: Arc::new(req.body.to_buf()),
             plan_summary: open.plan_summary,
-            created_ms: self.env.clock.wall_ms(),
+            created_ms: ctx.env().clock.wall_ms(),
             created: now,
             last_use: now,
             batches: 1,
@@ -102,11 +102,11 @@ impl Server {
             held_bytes: body.held_bytes(),
             of_member: ctx.client.is_internal(),
         };
-        self.cursors.park(&*self.env.rng, info, Box::new(body))
+        self.open.park(&*ctx.env().rng, info, Box::new(body))
     }
 
     /// A cursor over documents that are all at hand.
-    pub(crate) async fn list_cursor(
+    pub(crate) async fn list(
         &self,
         ctx: &OpCtx,
         req: &Request<'_>,
@@ -117,6 +117,6 @@ impl Server {
         // Listings fit into one batch unless asked otherwise: shells and tools read only the first.
         let batch_size = Some(batch_size.unwrap_or(u64::MAX));
         let open = Open { batch_size, ..Open::new(ns) };
-        self.open_cursor(ctx, req, open, CursorBody::List(docs.into_iter()), None).await
+        self.begin(ctx, req, open, CursorBody::List(docs.into_iter()), None).await
     }
 }

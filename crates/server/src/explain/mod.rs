@@ -3,14 +3,12 @@
 
 pub(crate) mod pipelines;
 
-use crate::Server;
-use crate::commands::distinct;
-use crate::config::{GIT_VERSION, VERSION};
-use crate::cursors::query::STEPS_PER_TURN;
+use crate::config::{Config, GIT_VERSION, VERSION};
+use crate::read::{Reads, STEPS_PER_TURN, distinct};
 use pando_access::{Acquisition, Collection};
 use pando_base::{Error, Result, Timestamp};
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
-use pando_command::{OpCtx, Param};
+use pando_command::{OpCtx, Param, Params};
 use pando_query::exec::{Executor, Quota, Step};
 use pando_query::plan::explain::{Top, execution_stats, query_planner};
 use pando_query::plan::{PlanNode, Query, QueryKind};
@@ -71,169 +69,197 @@ struct Done {
     modified: u64,
 }
 
-impl Server {
-    /// Adds `queryPlanner` and, unless only the plan is wanted, `executionStats`.
-    pub(crate) async fn explain_query(
-        &self,
-        ctx: &OpCtx,
-        coll: Option<&Acquisition>,
-        mut query: Query,
-        work: Work,
-        verbosity: Verbosity,
-        b: &mut DocBuilder,
-    ) -> Result<Stepped> {
-        let one = matches!(work, Work::Update { multi: false, .. } | Work::Delete { multi: false, .. });
-        query.explained = true;
-        let (mut skip, mut most) = (0, u64::MAX);
-        if let Work::Count = work {
-            query.kind = QueryKind::Count;
-            // The count itself skips and ends.
-            skip = std::mem::take(&mut query.skip);
-            most = query.limit.take().filter(|n| *n > 0).map_or(u64::MAX, |n| n.saturating_add(skip));
-        }
-        let mut source: Box<dyn Source> = match coll {
-            Some(coll) => self.access.source(ctx, coll, self.read_at(self.read_point(ctx)))?,
-            None => Box::new(Nothing(Arc::default())),
-        };
-        let mut exec = match (&work, coll) {
-            (_, None) => Executor::with_plan(query, PlanNode::Eof, self.resources(None)),
-            (Work::Distinct(key), _) => distinct::plan(self, query, key, &*source)?,
-            _ => Executor::new(query, &*source, self.resources(None))?,
-        };
-        while !exec.settle_plan(&mut *source, &mut Quota::new(STEPS_PER_TURN))? {
-            ctx.yield_now().await?;
-        }
-        let started = ctx.env().clock.mono();
-        let mut done = Done::default();
-        loop {
-            if verbosity == Verbosity::Planner {
-                break;
+/// Rows that are passed over and rows after which it ends.
+struct Bounds {
+    skip: u64,
+    most: u64,
+}
+
+impl Work {
+    /// Takes out of the query what the work itself does.
+    fn bounds(&self, query: &mut Query) -> Bounds {
+        match self {
+            Work::Count => {
+                query.kind = QueryKind::Count;
+                // The count itself skips and ends.
+                let skip = std::mem::take(&mut query.skip);
+                let limit = query.limit.take().filter(|n| *n > 0);
+                Bounds { skip, most: limit.map_or(u64::MAX, |n| n.saturating_add(skip)) }
             }
-            match exec.next(&mut *source, &mut Quota::new(STEPS_PER_TURN))? {
-                Step::Eof => break,
-                Step::NeedYield => ctx.yield_now().await?,
-                Step::Row(row) => {
-                    done.rows += 1;
-                    if let Work::Update { plan, .. } = &work {
-                        let doc = RawDoc::trusted(&row.doc);
-                        let details = match plan.needs_position() {
-                            true => exec.query().matcher.matches_position(doc)?,
-                            false => None,
-                        };
-                        // Errors come to light; whether something changes does not count, as in MongoDB.
-                        plan.apply(doc, details)?;
-                        done.modified += 1;
-                    }
-                    if one || done.rows >= most {
-                        break;
-                    }
+            Work::Update { multi: false, .. } | Work::Delete { multi: false, .. } => {
+                Bounds { skip: 0, most: 1 }
+            }
+            _ => Bounds { skip: 0, most: u64::MAX },
+        }
+    }
+}
+
+/// Adds `queryPlanner` and, unless only the plan is wanted, `executionStats`.
+pub(crate) async fn query(
+    reads: &Reads,
+    ctx: &OpCtx,
+    coll: Option<&Acquisition>,
+    mut query: Query,
+    work: Work,
+    verbosity: Verbosity,
+    b: &mut DocBuilder,
+) -> Result<Stepped> {
+    query.explained = true;
+    let bounds = work.bounds(&mut query);
+    let mut source: Box<dyn Source> = match coll {
+        Some(coll) => reads.access.source(ctx, coll, reads.at(reads.point(ctx)))?,
+        None => Box::new(Nothing(Arc::default())),
+    };
+    let mut exec = match (&work, coll) {
+        (_, None) => Executor::with_plan(query, PlanNode::Eof, reads.resources(None)),
+        (Work::Distinct(key), _) => distinct::plan(reads, query, key, &*source)?,
+        _ => Executor::new(query, &*source, reads.resources(None))?,
+    };
+    while !exec.settle_plan(&mut *source, &mut Quota::new(STEPS_PER_TURN))? {
+        ctx.yield_now().await?;
+    }
+    let started = ctx.env().clock.mono();
+    let done = match verbosity {
+        Verbosity::Planner => Done::default(),
+        _ => run(ctx, &mut exec, &mut *source, &work, bounds.most).await?,
+    };
+    let millis = ctx.env().clock.mono().saturating_sub(started).as_millis() as i64;
+    let shows_top = coll.is_some() || matches!(work, Work::Count);
+    let mut top = if shows_top { top_of(&work, &done) } else { None };
+    if let (Some(top), Work::Count) = (&mut top, &work) {
+        let skipped = bounds.skip.min(done.rows);
+        top.stats_fields = counts(&[("nCounted", done.rows - skipped), ("nSkipped", skipped)]);
+    }
+    let info = source.collection().clone();
+    let exists = coll.is_some() || matches!(work, Work::Find | Work::Distinct(_));
+    b.raw_doc("queryPlanner", &query_planner(&exec, &info, top.as_ref(), exists));
+    if verbosity != Verbosity::Planner {
+        let returned = top.as_ref().map_or(done.rows, |t| t.returned);
+        let all = verbosity == Verbosity::AllPlans;
+        b.raw_doc("executionStats", &execution_stats(&exec, &info, top.as_ref(), returned, millis, all));
+    }
+    Ok(Stepped(exec.plan().is_some_and(|p| p.any(&|n| matches!(n, PlanNode::DistinctScan(_))))))
+}
+
+/// Pulls up to `most` rows, and writes nothing of what the work would write.
+async fn run(
+    ctx: &OpCtx,
+    exec: &mut Executor,
+    source: &mut dyn Source,
+    work: &Work,
+    most: u64,
+) -> Result<Done> {
+    let mut done = Done::default();
+    loop {
+        match exec.next(source, &mut Quota::new(STEPS_PER_TURN))? {
+            Step::Eof => return Ok(done),
+            Step::NeedYield => ctx.yield_now().await?,
+            Step::Row(row) => {
+                done.rows += 1;
+                if let Work::Update { plan, .. } = work {
+                    let doc = RawDoc::trusted(&row.doc);
+                    let details = match plan.needs_position() {
+                        true => exec.query().matcher.matches_position(doc)?,
+                        false => None,
+                    };
+                    // Errors come to light; whether something changes does not count, as in MongoDB.
+                    plan.apply(doc, details)?;
+                    done.modified += 1;
+                }
+                if done.rows >= most {
+                    return Ok(done);
                 }
             }
         }
-        let millis = ctx.env().clock.mono().saturating_sub(started).as_millis() as i64;
-        let shows_top = coll.is_some() || matches!(work, Work::Count);
-        let mut top = if shows_top { top_of(&work, &done) } else { None };
-        if let (Some(top), Work::Count) = (&mut top, &work) {
-            let skipped = skip.min(done.rows);
-            top.stats_fields = counts(&[("nCounted", done.rows - skipped), ("nSkipped", skipped)]);
-        }
-        let info = source.collection().clone();
-        let exists = coll.is_some() || matches!(work, Work::Find | Work::Distinct(_));
-        b.raw_doc("queryPlanner", &query_planner(&exec, &info, top.as_ref(), exists));
-        if verbosity != Verbosity::Planner {
-            let returned = top.as_ref().map_or(done.rows, |t| t.returned);
-            let all = verbosity == Verbosity::AllPlans;
-            b.raw_doc("executionStats", &execution_stats(&exec, &info, top.as_ref(), returned, millis, all));
-        }
-        Ok(Stepped(exec.plan().is_some_and(|p| p.any(&|n| matches!(n, PlanNode::DistinctScan(_))))))
     }
+}
 
-    /// A count of everything, which is answered from the collection's counter.
-    pub(crate) fn explain_fast_count(
-        &self,
-        coll: &Collection,
-        limit: Option<u64>,
-        skip: u64,
-        verbosity: Verbosity,
-        b: &mut DocBuilder,
-    ) {
-        const STAGE: &str = "RECORD_STORE_FAST_COUNT";
-        b.doc("queryPlanner", |p| {
-            p.str("namespace", coll.ns.as_str()).bool("indexFilterSet", false);
-            for name in
-                ["maxIndexedOrSolutionsReached", "maxIndexedAndSolutionsReached", "maxScansToExplodeReached"]
-            {
-                p.bool(name, false);
-            }
-            p.doc("winningPlan", |w| {
-                w.str("stage", STAGE);
-            });
-            p.array("rejectedPlans", |_| {});
-        });
-        if verbosity == Verbosity::Planner {
-            return;
+/// A count of everything, which is answered from the collection's counter.
+pub(crate) fn fast_count(
+    coll: &Collection,
+    limit: Option<u64>,
+    skip: u64,
+    verbosity: Verbosity,
+    b: &mut DocBuilder,
+) {
+    const STAGE: &str = "RECORD_STORE_FAST_COUNT";
+    b.doc("queryPlanner", |p| {
+        p.str("namespace", coll.ns.as_str()).bool("indexFilterSet", false);
+        for name in
+            ["maxIndexedOrSolutionsReached", "maxIndexedAndSolutionsReached", "maxScansToExplodeReached"]
+        {
+            p.bool(name, false);
         }
-        let skipped = skip.min(coll.count());
-        let left = coll.count() - skipped;
-        let counted = limit.map_or(left, |l| left.min(l));
-        b.doc("executionStats", |s| {
-            s.bool("executionSuccess", true);
-            for name in ["nReturned", "executionTimeMillis", "totalKeysExamined", "totalDocsExamined"] {
-                s.i32(name, 0);
-            }
-            s.doc("executionStages", |x| {
-                x.str("stage", STAGE)
-                    .i32("nReturned", 0)
-                    .i32("executionTimeMillisEstimate", 0)
-                    .i32("works", 1);
-                for name in ["advanced", "needTime", "needYield", "saveState", "restoreState"] {
-                    x.i32(name, 0);
-                }
-                x.i32("isEOF", 1);
-                x.elems_of(&counts(&[("nCounted", counted), ("nSkipped", skipped)]));
-            });
-            if verbosity == Verbosity::AllPlans {
-                s.array("allPlansExecution", |_| {});
-            }
+        p.doc("winningPlan", |w| {
+            w.str("stage", STAGE);
         });
+        p.array("rejectedPlans", |_| {});
+    });
+    if verbosity == Verbosity::Planner {
+        return;
     }
+    let skipped = skip.min(coll.count());
+    let left = coll.count() - skipped;
+    let counted = limit.map_or(left, |l| left.min(l));
+    b.doc("executionStats", |s| {
+        s.bool("executionSuccess", true);
+        for name in ["nReturned", "executionTimeMillis", "totalKeysExamined", "totalDocsExamined"] {
+            s.i32(name, 0);
+        }
+        s.doc("executionStages", |x| {
+            x.str("stage", STAGE).i32("nReturned", 0).i32("executionTimeMillisEstimate", 0).i32("works", 1);
+            for name in ["advanced", "needTime", "needYield", "saveState", "restoreState"] {
+                x.i32(name, 0);
+            }
+            x.i32("isEOF", 1);
+            x.elems_of(&counts(&[("nCounted", counted), ("nSkipped", skipped)]));
+        });
+        if verbosity == Verbosity::AllPlans {
+            s.array("allPlansExecution", |_| {});
+        }
+    });
+}
 
-    /// What follows the plans in every reply.
-    pub(crate) fn append_explain_tail(&self, command: &RawDoc, db: Option<&str>, b: &mut DocBuilder) {
-        b.doc("command", |d| {
-            d.elems_of(command);
-            if let Some(db) = db.filter(|_| command.elem("$db").is_none()) {
-                d.str("$db", db);
-            }
-        });
-        b.doc("serverInfo", |d| {
-            d.str("host", &self.config.host.facts().hostname);
-            d.i32("port", i32::from(self.config.port));
-            d.str("version", VERSION);
-            d.str("gitVersion", GIT_VERSION);
-        });
-        let params = &self.instance.params;
-        const MEMORY: i64 = 100 << 20;
-        b.doc("serverParameters", |d| {
-            let mut put = |name: &str, n: i64| {
-                d.bson(name, &small(n));
-            };
-            put("internalQueryFacetBufferSizeBytes", MEMORY);
-            put("internalQueryFacetMaxOutputDocSizeBytes", MEMORY);
-            put("internalLookupStageIntermediateDocumentMaxSizeBytes", MEMORY);
-            put(
-                "internalDocumentSourceGroupMaxMemoryBytes",
-                params.int(Param::internalDocumentSourceGroupMaxMemoryBytes),
-            );
-            put(
-                "internalQueryMaxBlockingSortMemoryUsageBytes",
-                params.int(Param::internalQueryMaxBlockingSortMemoryUsageBytes),
-            );
-            put("internalQueryProhibitBlockingMergeOnMongoS", 0);
-            put("internalQueryMaxAddToSetBytes", MEMORY);
-            put("internalDocumentSourceSetWindowFieldsMaxMemoryBytes", MEMORY);
-        });
-    }
+/// What follows the plans in every reply.
+pub(crate) fn append_tail(
+    config: &Config,
+    params: &Params,
+    command: &RawDoc,
+    db: Option<&str>,
+    b: &mut DocBuilder,
+) {
+    b.doc("command", |d| {
+        d.elems_of(command);
+        if let Some(db) = db.filter(|_| command.elem("$db").is_none()) {
+            d.str("$db", db);
+        }
+    });
+    b.doc("serverInfo", |d| {
+        d.str("host", &config.host.facts().hostname);
+        d.i32("port", i32::from(config.port));
+        d.str("version", VERSION);
+        d.str("gitVersion", GIT_VERSION);
+    });
+    const MEMORY: i64 = 100 << 20;
+    b.doc("serverParameters", |d| {
+        let mut put = |name: &str, n: i64| {
+            d.bson(name, &small(n));
+        };
+        put("internalQueryFacetBufferSizeBytes", MEMORY);
+        put("internalQueryFacetMaxOutputDocSizeBytes", MEMORY);
+        put("internalLookupStageIntermediateDocumentMaxSizeBytes", MEMORY);
+        put(
+            "internalDocumentSourceGroupMaxMemoryBytes",
+            params.int(Param::internalDocumentSourceGroupMaxMemoryBytes),
+        );
+        put(
+            "internalQueryMaxBlockingSortMemoryUsageBytes",
+            params.int(Param::internalQueryMaxBlockingSortMemoryUsageBytes),
+        );
+        put("internalQueryProhibitBlockingMergeOnMongoS", 0);
+        put("internalQueryMaxAddToSetBytes", MEMORY);
+        put("internalDocumentSourceSetWindowFieldsMaxMemoryBytes", MEMORY);
+    });
 }
 
 fn small(n: i64) -> pando_bson::Bson {

@@ -1,11 +1,10 @@
 //! What `explain` shows of aggregations: one plan, or the stages above it with what they gave and read.
 
-use crate::Server;
-use crate::aggregation::{Aggregation, Planned};
+use crate::aggregation::{Aggregation, Aggregations, Planned};
 use crate::cursors::body::CursorBody;
-use crate::explain::{Verbosity, Work};
+use crate::explain::{self, Verbosity, Work};
 use pando_base::Result;
-use pando_bson::{DocBuf, DocBuilder, RawDoc};
+use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, RawDoc};
 use pando_command::OpCtx;
 use pando_query::stage::{JoinStats, RanStage};
 
@@ -17,83 +16,99 @@ struct Ran {
     stages: Vec<RanStage>,
 }
 
-impl Server {
-    /// Either one plan, when the whole pipeline went into it, or `stages`.
-    pub(crate) async fn explain_pipeline(
-        &self,
-        ctx: &OpCtx,
-        agg: Aggregation,
-        verbosity: Verbosity,
-        b: &mut DocBuilder,
-    ) -> Result<()> {
-        let Planned { query, source, mut rest, sink } = agg.as_query()?;
-        let coll = agg.coll.clone();
-        let near = query.near_output.is_some();
-        if rest.is_empty() && sink.is_none() && source.is_none() && !near {
-            let mut planned = DocBuilder::new();
-            self.explain_query(ctx, coll.as_ref(), query, Work::Find, verbosity, &mut planned).await?;
-            append_optimized(b, &planned.finish());
-            return Ok(());
+/// Either one plan, when the whole pipeline went into it, or `stages`.
+pub(crate) async fn pipeline(
+    aggregations: &Aggregations,
+    ctx: &OpCtx,
+    agg: Aggregation,
+    verbosity: Verbosity,
+    b: &mut DocBuilder,
+) -> Result<()> {
+    let Planned { query, source, mut rest, sink } = agg.as_query()?;
+    let coll = agg.coll.clone();
+    let near = query.near_output.is_some();
+    if rest.is_empty() && sink.is_none() && source.is_none() && !near {
+        let mut planned = DocBuilder::new();
+        explain::query(&aggregations.reads, ctx, coll.as_ref(), query, Work::Find, verbosity, &mut planned)
+            .await?;
+        append_optimized(b, &planned.finish());
+        return Ok(());
+    }
+    let mut cursor = DocBuilder::new();
+    if source.is_none() {
+        let stepped = explain::query(
+            &aggregations.reads,
+            ctx,
+            coll.as_ref(),
+            query,
+            Work::Find,
+            verbosity,
+            &mut cursor,
+        )
+        .await?;
+        if let (true, Some(Some(group))) = (stepped.0, rest.first_mut()) {
+            *group = group_by_distinct_scan(group);
         }
-        let mut cursor = DocBuilder::new();
-        if source.is_none() {
-            let stepped =
-                self.explain_query(ctx, coll.as_ref(), query, Work::Find, verbosity, &mut cursor).await?;
-            if let (true, Some(Some(group))) = (stepped.0, rest.first_mut()) {
-                *group = group_by_distinct_scan(group);
-            }
-        }
-        let ran = match verbosity {
-            Verbosity::Planner => None,
-            _ => Some(self.run_silently(ctx, agg).await?),
-        };
-        let cursor = cursor.finish();
-        b.array("stages", |stages| {
-            stages.doc(|d| match &source {
-                Some(spec) => {
-                    d.elems_of(spec);
-                    if let Some(ran) = &ran {
-                        append_returned(ran.source, d);
-                    }
+    }
+    let ran = match verbosity {
+        Verbosity::Planner => None,
+        _ => Some(run_silently(aggregations, ctx, agg).await?),
+    };
+    let cursor = cursor.finish();
+    let name = if near { "$geoNearCursor" } else { "$cursor" };
+    b.array("stages", |stages| {
+        stages.doc(|d| match &source {
+            Some(spec) => {
+                d.elems_of(spec);
+                if let Some(ran) = &ran {
+                    append_returned(ran.source, d);
                 }
-                None => {
-                    d.raw_doc(if near { "$geoNearCursor" } else { "$cursor" }, &cursor);
-                    if let Some(n) = cursor.get_path("executionStats.nReturned").and_then(|n| n.as_i64()) {
-                        append_returned(n as u64, d);
-                    }
-                }
-            });
-            for (i, spec) in rest.iter().enumerate() {
-                let Some(spec) = spec else { continue };
-                stages.doc(|d| match &ran {
-                    Some(ran) => append_ran(spec, ran.stages.get(i), d),
-                    None => {
-                        d.elems_of(spec);
-                    }
-                });
             }
-            if let Some(sink) = &sink {
-                stages.doc(|d| {
-                    d.elems_of(sink);
-                    if ran.is_some() {
-                        append_returned(0, d);
-                    }
-                });
+            None => append_plan(name, &cursor, d),
+        });
+        append_stages(&rest, sink.as_deref(), ran.as_ref(), stages);
+    });
+    Ok(())
+}
+
+/// The plan that the first stage pulls from.
+fn append_plan(name: &str, cursor: &RawDoc, d: &mut DocBuilder) {
+    d.raw_doc(name, cursor);
+    if let Some(n) = cursor.get_path("executionStats.nReturned").and_then(|n| n.as_i64()) {
+        append_returned(n as u64, d);
+    }
+}
+
+/// The stages above, and where the results go.
+fn append_stages(rest: &[Option<DocBuf>], sink: Option<&RawDoc>, ran: Option<&Ran>, to: &mut ArrayBuilder) {
+    for (i, spec) in rest.iter().enumerate() {
+        let Some(spec) = spec else { continue };
+        to.doc(|d| match ran {
+            Some(ran) => append_ran(spec, ran.stages.get(i), d),
+            None => {
+                d.elems_of(spec);
             }
         });
-        Ok(())
     }
+    if let Some(sink) = sink {
+        to.doc(|d| {
+            d.elems_of(sink);
+            if ran.is_some() {
+                append_returned(0, d);
+            }
+        });
+    }
+}
 
-    /// Runs an aggregation to its end.
-    async fn run_silently(&self, ctx: &OpCtx, agg: Aggregation) -> Result<Ran> {
-        let (CursorBody::Pipeline(mut cursor), source) = self.open_aggregation(ctx, agg)? else {
-            return Ok(Ran::default());
-        };
-        let at_hand = cursor.at_hand();
-        let mut turn = cursor.begin(self, ctx, source)?;
-        while cursor.next(self, ctx, &mut turn).await?.is_some() {}
-        Ok(Ran { source: at_hand, stages: cursor.ran() })
-    }
+/// Runs an aggregation to its end.
+async fn run_silently(aggregations: &Aggregations, ctx: &OpCtx, agg: Aggregation) -> Result<Ran> {
+    let (CursorBody::Pipeline(mut cursor), source) = aggregations.open(ctx, agg)? else {
+        return Ok(Ran::default());
+    };
+    let at_hand = cursor.at_hand();
+    let mut turn = cursor.begin(&aggregations.reads, ctx, source)?;
+    while cursor.next(&aggregations.reads, ctx, &mut turn).await?.is_some() {}
+    Ok(Ran { source: at_hand, stages: cursor.ran() })
 }
 
 fn append_returned(n: u64, d: &mut DocBuilder) {

@@ -61,7 +61,7 @@ impl Server {
         }
         self.replication.stop_data_path().await?;
         self.maintenance.end_builds("the server shuts down").await;
-        self.cursors.kill_where(self.env.clock.mono(), |_| true);
+        self.crud.cursors.open.kill_where(self.env.clock.mono(), |_| true);
         self.lifecycle.stop_tasks();
         if let Some(why) = self.lifecycle.fatal_error() {
             return Err(pando_base::Error::internal(why));

@@ -1,15 +1,21 @@
 //! The parts of a server, put together.
 
-use crate::cursors::parked::ParkedCursor;
-use crate::cursors::spill::Spills;
+use crate::aggregation::Aggregations;
+use crate::aggregation::collection_stats::CollectionStatsStages;
+use crate::change_stream::ChangeStreams;
+use crate::crud::Crud;
+use crate::cursors::{ClientCursors, OpenCursors};
 use crate::lifecycle::{Lifecycle, tasks};
 use crate::object_id::new_object_id;
+use crate::read::Reads;
+use crate::read::spill::Spills;
 use crate::replication::Replication;
 use crate::replication::role_changes::RoleChanges;
 use crate::sessions::LogicalSessions;
 use crate::settings::Settings;
 use crate::settings::feature_version_guard::FeatureVersionGuard;
 use crate::statistics::Statistics;
+use crate::statistics::operations::Operations;
 use crate::timeseries::OpenBuckets;
 use crate::upkeep::Upkeep;
 use crate::upkeep::checkpoints::Checkpoints;
@@ -24,7 +30,6 @@ use pando_command::Instance;
 use pando_env::{Component, Env};
 use pando_repl::Repl;
 use pando_repl::topology::MemberState;
-use pando_session::Cursors;
 use pando_storage::{Storage, staging};
 use std::sync::Arc;
 
@@ -58,75 +63,86 @@ impl Server {
 
     /// Opens the data, and puts the parts together.
     fn assemble(env: Env, mut config: Config) -> Result<Server> {
-        let params = std::mem::take(&mut config.params);
-        let instance = Instance::new(env.clone(), params);
-        let retention = config.oplog_min_retention.as_millis() as u64;
+        let instance = Instance::new(env.clone(), std::mem::take(&mut config.params));
         let (storage, member, access) = open_data(&env, &mut config, &instance)?;
-        let maintenance = access.maintenance();
-        let spills = Spills::open(&env)?;
-        let internal = access.internal_collections();
-        let settings = Settings::new(instance.clone(), storage.clone(), internal.clone(), retention);
-        let lifecycle = Arc::new(Lifecycle::new(env.clone(), instance.clone()));
-        let config = Arc::new(config);
-        let replication = Replication::new(
-            config.clone(),
-            instance.clone(),
-            storage.clone(),
-            maintenance.clone(),
-            internal.clone(),
-            lifecycle.clone(),
-            member,
-        );
-        let cursors: Arc<Cursors<Box<dyn ParkedCursor>>> = Arc::default();
-        let sessions = Arc::new(LogicalSessions::new(
-            config.clone(),
-            instance.clone(),
-            storage.clone(),
-            maintenance.clone(),
-            internal.clone(),
-            replication.clone(),
-            cursors.clone(),
-        ));
-        let index_builds = Arc::new(IndexBuildsCoordinator::new(
-            access.clone(),
-            internal.clone(),
-            replication.clone(),
-            lifecycle.clone(),
-            env.clone(),
-        ));
-        let role_changes = Arc::new(RoleChanges {
-            env: env.clone(),
-            config: config.clone(),
-            instance: instance.clone(),
-            storage: storage.clone(),
-            maintenance: maintenance.clone(),
-            internal: internal.clone(),
-            lifecycle: lifecycle.clone(),
-            settings: settings.clone(),
-            replication: replication.clone(),
-            sessions: sessions.clone(),
-            cursors: cursors.clone(),
-            index_builds,
-        });
+        let cursors: Arc<OpenCursors> = Arc::default();
+        let role_changes =
+            role_changes(Arc::new(config), instance, storage, &access, member, cursors.clone());
+        let statistics = statistics(&role_changes, &access, &cursors);
         Ok(Server {
-            upkeep: upkeep(&role_changes, spills),
+            crud: crud(&role_changes, &access, cursors, &statistics)?,
+            upkeep: upkeep(&role_changes),
             env,
-            config,
-            instance,
+            config: role_changes.config.clone(),
+            instance: role_changes.instance.clone(),
             registry: crate::commands::registry(),
-            statistics: Statistics::new(access.clone()),
-            storage,
-            internal,
+            statistics,
+            storage: role_changes.storage.clone(),
+            internal: role_changes.internal.clone(),
             access,
-            maintenance,
-            replication,
+            maintenance: role_changes.maintenance.clone(),
+            replication: role_changes.replication.clone(),
+            sessions: role_changes.sessions.clone(),
+            settings: role_changes.settings.clone(),
+            lifecycle: role_changes.lifecycle.clone(),
             role_changes,
-            cursors,
-            sessions,
-            settings,
-            lifecycle,
         })
     }
+}
+
+/// The parts that a change of role touches.
+fn role_changes(
+    config: Arc<Config>,
+    instance: Arc<Instance>,
+    storage: Storage,
+    access: &Access,
+    member: Arc<Repl>,
+    cursors: Arc<OpenCursors>,
+) -> Arc<RoleChanges> {
+    let env = instance.env.clone();
+    let (maintenance, internal) = (access.maintenance(), access.internal_collections());
+    let retention = config.oplog_min_retention.as_millis() as u64;
+    let settings = Settings::new(instance.clone(), storage.clone(), internal.clone(), retention);
+    let lifecycle = Arc::new(Lifecycle::new(env.clone(), instance.clone()));
+    let replication = Replication::new(
+        config.clone(),
+        instance.clone(),
+        storage.clone(),
+        maintenance.clone(),
+        internal.clone(),
+        lifecycle.clone(),
+        member,
+    );
+    let sessions = Arc::new(LogicalSessions::new(
+        config.clone(),
+        instance.clone(),
+        storage.clone(),
+        maintenance.clone(),
+        internal.clone(),
+        replication.clone(),
+        cursors.clone(),
+    ));
+    let index_builds = Arc::new(IndexBuildsCoordinator::new(
+        access.clone(),
+        internal.clone(),
+        replication.clone(),
+        lifecycle.clone(),
+        env.clone(),
+    ));
+    Arc::new(RoleChanges {
+        env,
+        config,
+        instance,
+        storage,
+        maintenance,
+        internal,
+        lifecycle,
+        settings,
+        replication,
+        sessions,
+        cursors,
+        index_builds,
+    })
 }
 
 /// Tests stop or fail index builds by fail points.
@@ -172,7 +188,61 @@ fn open_data(
     Ok((storage, member, access))
 }
 
-fn upkeep(parts: &RoleChanges, spills: Arc<Spills>) -> Upkeep {
+fn statistics(parts: &RoleChanges, access: &Access, cursors: &Arc<OpenCursors>) -> Statistics {
+    let operations = Operations {
+        config: parts.config.clone(),
+        instance: parts.instance.clone(),
+        maintenance: parts.maintenance.clone(),
+        cursors: cursors.clone(),
+        retryable: parts.sessions.retryable.clone(),
+    };
+    Statistics::new(access.clone(), operations)
+}
+
+fn crud(
+    parts: &RoleChanges,
+    access: &Access,
+    cursors: Arc<OpenCursors>,
+    statistics: &Statistics,
+) -> Result<Crud> {
+    let (config, instance, storage) = (&parts.config, &parts.instance, &parts.storage);
+    let replication = &parts.replication;
+    let reads = Arc::new(Reads::new(
+        config,
+        instance.clone(),
+        storage.clone(),
+        access.clone(),
+        replication.clone(),
+        Spills::open(&parts.env)?,
+    ));
+    let change_streams = ChangeStreams {
+        env: parts.env.clone(),
+        storage: storage.clone(),
+        access: access.clone(),
+        replication: replication.clone(),
+        settings: parts.settings.clone(),
+        metrics: statistics.change_streams.clone(),
+    };
+    let about = CollectionStatsStages {
+        access: access.clone(),
+        top: statistics.top.clone(),
+        clock: parts.env.clock.clone(),
+        config: config.clone(),
+    };
+    Ok(Crud {
+        cursors: ClientCursors { reads: reads.clone(), open: cursors },
+        aggregations: Aggregations {
+            reads: reads.clone(),
+            sessions: parts.sessions.clone(),
+            operations: statistics.operations.clone(),
+            change_streams: Arc::new(change_streams),
+            about: Arc::new(about),
+        },
+        reads,
+    })
+}
+
+fn upkeep(parts: &RoleChanges) -> Upkeep {
     let (instance, storage, maintenance) = (&parts.instance, &parts.storage, &parts.maintenance);
     let (replication, lifecycle) = (&parts.replication, &parts.lifecycle);
     Upkeep {
@@ -200,7 +270,6 @@ fn upkeep(parts: &RoleChanges, spills: Arc<Spills>) -> Upkeep {
             replication.clone(),
             lifecycle.clone(),
         )),
-        spills,
         open_buckets: OpenBuckets::default(),
     }
 }

@@ -72,7 +72,8 @@ async fn reap_cursors(server: Arc<Server>) {
             return;
         }
         let idle_max = server.instance.params.int(Param::cursorTimeoutMillis).max(0);
-        let gone = server.cursors.reap(server.env.clock.mono(), Duration::from_millis(idle_max as u64));
+        let gone =
+            server.crud.cursors.open.reap(server.env.clock.mono(), Duration::from_millis(idle_max as u64));
         for id in gone {
             server.env.log.info(Component::Query, 20528, "Cursor timed out", |a| {
                 a.i64("cursorId", id);

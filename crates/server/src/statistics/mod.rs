@@ -1,10 +1,14 @@
 //! Figures that requests leave behind: time per collection, how often plans and indexes were used, transactions, change
 //! streams. Whoever carries a request out counts here; `serverStatus`, `top` and the stages that tell of collections read.
 
+pub(crate) mod catalog_counts;
+pub(crate) mod operations;
 pub(crate) mod plan_use;
+pub(crate) mod sizes;
 pub(crate) mod top;
 
 use crate::change_stream::metrics::Metrics as ChangeStreamMetrics;
+use operations::Operations;
 use pando_access::Access;
 use pando_access::transaction::metrics::Metrics as TransactionMetrics;
 use pando_base::Namespace;
@@ -18,17 +22,19 @@ pub(crate) struct Statistics {
     pub(crate) top: Arc<Top>,
     pub(crate) transactions: Arc<TransactionMetrics>,
     pub(crate) change_streams: Arc<ChangeStreamMetrics>,
+    pub(crate) operations: Arc<Operations>,
     /// `mapReduce` commands since the start.
     pub(crate) map_reduces: AtomicU64,
 }
 
 impl Statistics {
-    pub(crate) fn new(access: Access) -> Statistics {
+    pub(crate) fn new(access: Access, operations: Operations) -> Statistics {
         Statistics {
             access,
             top: Arc::default(),
             transactions: Arc::default(),
             change_streams: Arc::default(),
+            operations: Arc::new(operations),
             map_reduces: AtomicU64::new(0),
         }
     }

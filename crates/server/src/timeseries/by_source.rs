@@ -77,7 +77,7 @@ impl Server {
         let Some(coll) = self.access.write(ctx, &series.buckets, Missing::Nothing).await? else {
             return Ok(Vec::new());
         };
-        let q = self.query_ctx(ctx, Some(coll.collection()), None, None)?;
+        let q = self.crud.reads.query_ctx(ctx, Some(coll.collection()), None, None)?;
         let lookup = Lookup::new(filter, hint, None, q, coll.collection())?;
         let mut candidates = lookup.all(self, ctx, &coll).await?;
         let mut out = Vec::new();

@@ -48,7 +48,7 @@ impl Server {
         let Some(coll) = self.access.write(ctx, &series.buckets, Missing::Nothing).await? else {
             return Ok(0);
         };
-        let q = self.query_ctx(ctx, Some(coll.collection()), s.collation, s.let_vars)?;
+        let q = self.crud.reads.query_ctx(ctx, Some(coll.collection()), s.collation, s.let_vars)?;
         let matcher = Matcher::parse(s.filter, &q)?;
         let collated = q.collation.is_some() || coll.collation().is_some();
         let filter = bucket_filter(&series.of, s.filter, collated);

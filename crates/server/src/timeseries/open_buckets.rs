@@ -73,11 +73,11 @@ impl BucketCounts {
     }
     pub(crate) fn append_to(&self, b: &mut DocBuilder) {
         for (name, n) in self.fields() {
-            crate::commands::coll_stats::int(b, name, n as u64);
+            crate::statistics::sizes::int(b, name, n as u64);
         }
         if self.commits > 0 {
             let each = self.measurements / self.commits;
-            crate::commands::coll_stats::int(b, "avgNumMeasurementsPerCommit", each as u64);
+            crate::statistics::sizes::int(b, "avgNumMeasurementsPerCommit", each as u64);
         }
     }
 }

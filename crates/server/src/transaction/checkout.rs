@@ -110,6 +110,6 @@ impl Server {
         drop(loan);
         let lsid = open.lsid;
         let now = ctx.env().clock.mono();
-        self.cursors.kill_where(now, |c| c.lsid == Some(lsid) && c.txn_number == Some(number));
+        self.crud.cursors.open.kill_where(now, |c| c.lsid == Some(lsid) && c.txn_number == Some(number));
     }
 }

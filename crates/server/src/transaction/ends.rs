@@ -7,6 +7,7 @@ use pando_base::codes::class;
 use pando_base::{Error, ErrorCode, Result, Timestamp};
 use pando_command::{OpCtx, Param, W};
 use pando_env::Component;
+use pando_session::retryable::Retryable;
 use pando_session::transaction::State;
 use pando_storage::PREPARE_CONFLICT;
 use std::sync::Arc;
@@ -117,17 +118,9 @@ impl Server {
         if e.code.is(class::RETRIABLE | class::TRANSIENT_IN_TXN) { Err(e.clone()) } else { Ok(()) }
     }
 
-    fn parked_transactions(&self) -> Vec<Arc<OpenTxn>> {
-        let parked = self.sessions.retryable.parked();
-        parked.into_iter().filter_map(|(_, open)| open.downcast::<OpenTxn>().ok()).collect()
-    }
-    /// Open transactions that no statement uses now.
-    pub(crate) fn idle_transactions(&self) -> Vec<Arc<OpenTxn>> {
-        self.parked_transactions()
-    }
     fn abort_expired(&self) {
         let now = self.env.clock.mono();
-        for open in self.parked_transactions() {
+        for open in parked(&self.sessions.retryable) {
             let age = now.saturating_sub(open.started);
             if age < open.lifetime {
                 continue;
@@ -153,6 +146,12 @@ impl Server {
             op.in_txn && now.saturating_sub(op.started) >= limit
         });
     }
+}
+
+/// Open transactions that no statement uses now.
+pub(crate) fn parked(sessions: &Retryable) -> Vec<Arc<OpenTxn>> {
+    let parked = sessions.parked();
+    parked.into_iter().filter_map(|(_, open)| open.downcast::<OpenTxn>().ok()).collect()
 }
 
 /// Ends transactions that are open for too long.

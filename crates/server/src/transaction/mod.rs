@@ -12,4 +12,4 @@ mod checkout;
 mod ends;
 mod prepares;
 
-pub(crate) use ends::{expire, lsid_doc};
+pub(crate) use ends::{expire, lsid_doc, parked};

@@ -23,7 +23,6 @@ pub(crate) mod repair;
 pub(crate) mod storage_step;
 pub(crate) mod ttl;
 
-use crate::cursors::spill::Spills;
 use crate::timeseries::OpenBuckets;
 use backups::Backups;
 use checkpoints::Checkpoints;
@@ -40,8 +39,6 @@ pub(crate) struct Upkeep {
     pub(crate) fsync_lock: FsyncLock,
     pub(crate) index_builds: Arc<IndexBuildsCoordinator>,
     pub(crate) ttl: Arc<TtlMonitor>,
-    /// Temporary files of sorts and groups.
-    pub(crate) spills: Arc<Spills>,
     /// Of time series: where the next measurements go.
     pub(crate) open_buckets: OpenBuckets,
 }

@@ -1,8 +1,8 @@
 //! Finding the documents that a write is about.
 
 use crate::Server;
-use crate::cursors::query::STEPS_PER_TURN;
-use crate::cursors::query_ctx::simple_id;
+use crate::read::STEPS_PER_TURN;
+use crate::read::query_ctx::simple_id;
 use bytes::Bytes;
 use pando_access::{Collection, WriteAcquisition, WriteUnit};
 use pando_base::{Error, Result, Timestamp};
@@ -135,17 +135,17 @@ impl<'a> Lookup<'a> {
     ) -> Result<Option<Target>> {
         let query = Query { limit: Some(1), ..self.query.clone() };
         let mut source = server.access.target_source(ctx, coll)?;
-        let mut exec = Executor::new(query, &*source, server.resources(None))?;
+        let mut exec = Executor::new(query, &*source, server.crud.reads.resources(None))?;
         loop {
             match exec.next(&mut *source, &mut Quota::new(STEPS_PER_TURN))? {
                 Step::Row(row) => {
-                    server.note_plan(ctx, &exec, coll);
+                    server.crud.reads.note_plan(ctx, &exec, coll);
                     let told = self.tells.then(|| Arc::new(told(&row)));
                     return Ok(row.rid.map(|rid| Target::Record(rid, told)));
                 }
                 Step::NeedYield => ctx.yield_now().await?,
                 Step::Eof => {
-                    server.note_plan(ctx, &exec, coll);
+                    server.crud.reads.note_plan(ctx, &exec, coll);
                     return Ok(None);
                 }
             }
@@ -237,7 +237,7 @@ impl<'a> Lookup<'a> {
             }
             None => self.query.clone(),
         };
-        let exec = Executor::new(query, &*source, server.resources(None))?;
+        let exec = Executor::new(query, &*source, server.crud.reads.resources(None))?;
         let mut all = Candidates { exec, source, found: None, failed: None };
         if ctx.in_txn() || undecided {
             // The unit's own writes would come into the scan's way: everything is found before anything is written.
@@ -321,6 +321,6 @@ impl Candidates {
         Ok(())
     }
     pub(crate) fn note(&self, server: &Server, ctx: &OpCtx, coll: &Collection) {
-        server.note_plan(ctx, &self.exec, coll);
+        server.crud.reads.note_plan(ctx, &self.exec, coll);
     }
 }

@@ -62,13 +62,13 @@ impl Server {
         coll: Option<&Collection>,
         s: &UpdateStatement<'_>,
     ) -> Result<QueryCtx> {
-        let q = self.query_ctx(ctx, coll, s.collation, s.let_vars)?;
+        let q = self.crud.reads.query_ctx(ctx, coll, s.collation, s.let_vars)?;
         if let Some(filters) = s.array_filters {
             UpdatePlan::check_array_filters(filters, &q)?;
         }
         match s.constants {
             Some(constants) if matches!(s.update, Value::Array(_)) => {
-                crate::aggregation::let_variables::with_constants(constants, q)
+                crate::read::let_variables::with_constants(constants, q)
             }
             _ => Ok(q),
         }
@@ -301,11 +301,11 @@ impl Server {
             ));
         }
         let Some(coll) = self.access.write(ctx, ns, Missing::Nothing).await? else {
-            let q = self.query_ctx(ctx, None, s.collation, s.let_vars)?;
+            let q = self.crud.reads.query_ctx(ctx, None, s.collation, s.let_vars)?;
             check_filter(ns, s.filter, &q)?;
             return Ok(0);
         };
-        let q = self.query_ctx(ctx, Some(coll.collection()), s.collation, s.let_vars)?;
+        let q = self.crud.reads.query_ctx(ctx, Some(coll.collection()), s.collation, s.let_vars)?;
         let lookup = Lookup::new(s.filter, s.hint.clone(), None, q, coll.collection())?;
         if s.multi {
             return self.delete_many(ctx, &coll, &lookup).await;

@@ -5,7 +5,7 @@ use crate::config::VERSION;
 
 pub(super) fn append(server: &Server, ctx: &OpCtx, b: &mut DocBuilder) {
     let up = ctx.env().clock.mono().saturating_sub(server.instance.started);
-    b.str("host", &server.host_port());
+    b.str("host", &server.config.host_port());
     b.str("version", VERSION);
     b.str("process", "mongod");
     b.i64("pid", i64::from(server.config.host.facts().pid));

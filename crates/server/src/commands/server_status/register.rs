@@ -5,6 +5,7 @@ use super::{
     storage_engine, traffic_recording, transport_security, two_phase_commit_coordinator,
 };
 use crate::Server;
+use crate::statistics::catalog_counts::CatalogCounts;
 use pando_metrics::{Collector, Source};
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ impl Server {
         let r = &self.instance.registry;
         let section = |path, collect: fn(&Server, &mut Collector<'_>)| r.asked(path, self, collect);
         section("activeIndexBuilds", active_index_builds::collect);
-        section("catalogStats", |s, to| s.count_catalog().collect(to));
+        section("catalogStats", |s, to| CatalogCounts::of(&s.access.definitions()).collect(to));
         section("electionMetrics", election_metrics::collect);
         section("extra_info", extra_info::collect);
         section("flowControl", |s, to| s.upkeep.flow_control.collect(to));
@@ -33,7 +34,7 @@ impl Server {
         section("mem", mem::collect);
         section("metrics.changeStreams", |s, to| s.statistics.change_streams.collect(to));
         section("metrics.commands", |s, to| s.registry.collect(to));
-        section("metrics.cursor", |s, to| s.cursors.stats().collect(to));
+        section("metrics.cursor", |s, to| s.crud.cursors.open.stats().collect(to));
         section("metrics.operation", |s, to| s.statistics.transactions.collect_too_large(to));
         section("metrics.operation", |s, to| {
             let (met, help) =

@@ -1,6 +1,6 @@
 //! The evaluation context of one operation: collation, `let`, `$$NOW`, randomness.
 
-use crate::Server;
+use super::{Reads, let_variables, scripts};
 use pando_access::{Collection, View};
 use pando_base::Result;
 use pando_bson::{ElementType, RawDoc};
@@ -20,7 +20,7 @@ impl Random for FromEnv {
     }
 }
 
-impl Server {
+impl Reads {
     /// The context of an operation on `coll`. A given collation wins over the collection's default.
     pub(crate) fn query_ctx(
         &self,
@@ -35,26 +35,23 @@ impl Server {
             cluster_time: replicated.then(|| self.storage.log().clock()),
             ..Variables::default()
         };
-        let random: Arc<dyn Random> = Arc::new(FromEnv(self.env.rng.clone()));
+        let random: Arc<dyn Random> = Arc::new(FromEnv(ctx.env().rng.clone()));
         let mut q = QueryCtx {
             collation: match collation {
                 Some(spec) => Collation::parse(spec)?,
                 None => coll.and_then(|c| c.collation().cloned()),
             },
             vars: Arc::new(vars),
-            scripts: self.scripts(ctx, &random),
+            scripts: scripts::engine(ctx, &self.instance.params, &random),
             random,
             folded: Arc::default(),
             joined: Arc::default(),
         };
         if let Some(let_vars) = let_vars.filter(|d| !d.is_empty()) {
-            q = crate::aggregation::let_variables::evaluate(let_vars, q)?;
+            q = let_variables::evaluate(let_vars, q)?;
         }
         Ok(q)
     }
-}
-
-impl Server {
     /// The context of a query on a view: the view's collation, or none.
     pub(crate) fn view_query_ctx(&self, ctx: &OpCtx, view: &View) -> Result<QueryCtx> {
         let collation = view.collation.as_deref().map(Collation::stored).transpose()?.flatten();

@@ -1,0 +1,284 @@
+//! What is going on in this process, as `currentOp` and the `$currentOp` stage show it.
+
+use crate::Config;
+use crate::cursors::OpenCursors;
+use pando_access::{Index, Maintenance, OpenTxn, Phase, PreparedView};
+use pando_base::{Namespace, Timestamp};
+use pando_bson::{DocBuf, DocBuilder, RawDoc};
+use pando_command::{ActiveOp, Client, Instance, OpCtx, locks};
+use pando_oplog::session::lsid_doc;
+use pando_session::retryable::Retryable;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+/// What to show; the options of the command and of the stage.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Want {
+    /// Connections without a running operation too.
+    pub(crate) idle_connections: bool,
+    pub(crate) idle_cursors: bool,
+    /// No transactions between two statements.
+    pub(crate) no_idle_sessions: bool,
+}
+
+/// Who is asked.
+pub(crate) struct Operations {
+    pub(crate) config: Arc<Config>,
+    pub(crate) instance: Arc<Instance>,
+    pub(crate) maintenance: Maintenance,
+    pub(crate) cursors: Arc<OpenCursors>,
+    pub(crate) retryable: Arc<Retryable>,
+}
+
+impl Operations {
+    pub(crate) fn rows(&self, ctx: &OpCtx, want: Want) -> Vec<DocBuf> {
+        let now = ctx.env().clock.mono();
+        let wall = ctx.env().clock.wall_ms();
+        let host = self.config.host_port();
+        let mut rows = Vec::new();
+        for client in self.instance.clients.all() {
+            let op = client.active_op();
+            if op.is_none() && !want.idle_connections {
+                continue;
+            }
+            rows.push(row(&host, &client, op.as_ref(), now, wall));
+        }
+        rows.extend(
+            self.maintenance
+                .running_builds()
+                .iter()
+                .filter_map(|(ns, _, indexes)| build_row(&host, ns, indexes, now, wall)),
+        );
+        if !want.no_idle_sessions {
+            let idle = crate::transaction::parked(&self.retryable);
+            rows.extend(idle.iter().map(|open| idle_session(&host, open, now)));
+            rows.extend(self.maintenance.prepared().iter().map(|p| prepared_session(&host, p, now)));
+        }
+        if want.idle_cursors {
+            rows.extend(self.cursors.idle().iter().map(|(id, c)| idle_cursor(&host, *id, c, now)));
+        }
+        rows
+    }
+}
+
+fn row(host: &str, client: &Client, op: Option<&ActiveOp>, now: Duration, wall: i64) -> DocBuf {
+    let mut b = DocBuilder::with_capacity(512);
+    b.str("type", "op");
+    b.str("host", host);
+    b.str("desc", &client.desc);
+    if let Some(remote) = &client.remote {
+        b.i32("connectionId", client.id as i32);
+        b.str("client", remote);
+    }
+    if let Some(app) = client.app_name() {
+        b.str("appName", app);
+    }
+    if let Some(doc) = client.metadata() {
+        b.raw_doc("clientMetadata", doc);
+    }
+    b.bool("active", op.is_some());
+    b.str("currentOpTime", &iso(wall));
+    let Some(op) = op else { return b.finish() };
+    b.bool("threaded", true);
+    b.i32("opid", op.op_id as i32);
+    if let Some(lsid) = &op.lsid {
+        b.raw_doc("lsid", &lsid_doc(lsid));
+    }
+    let micros = now.saturating_sub(op.started).as_micros() as i64;
+    b.i64("secs_running", micros / 1_000_000);
+    b.i64("microsecs_running", micros);
+    b.str("op", kind(op.command));
+    b.str("ns", if op.ns.contains('.') { &op.ns } else { "" });
+    if op.body.is_empty() {
+        b.doc("command", |d| {
+            if op.truncated {
+                d.str("$truncated", op.command);
+            }
+        });
+    } else {
+        b.raw_doc("command", RawDoc::trusted(&op.body));
+    }
+    if !op.plan_summary.is_empty() {
+        b.str("planSummary", &op.plan_summary);
+    }
+    if let Some(cursor) = &op.cursor {
+        b.raw_doc("cursor", cursor);
+    }
+    if !op.msg.is_empty() {
+        b.str("msg", &op.msg);
+    }
+    if let Some((done, total)) = op.progress {
+        b.doc("progress", |d| {
+            d.i64("done", done as i64);
+            d.i64("total", total as i64);
+        });
+    }
+    b.i32("numYields", op.yields as i32);
+    b.doc("locks", |l| locks::append_held(l, &op.locks));
+    b.bool("waitingForLock", op.locks.is_waiting());
+    b.doc("lockStats", |l| locks::append_taken(l, &op.locks));
+    b.bool("waitingForFlowControl", false);
+    b.doc("flowControlStats", |_| {});
+    b.finish()
+}
+
+/// A prepared transaction. One that came with the log, from another member, knows little of its statements.
+fn prepared_session(host: &str, p: &PreparedView, now: Duration) -> DocBuf {
+    if let Some(open) = p.about.as_ref().and_then(|about| about.downcast_ref::<OpenTxn>()) {
+        return idle_session(host, open, now);
+    }
+    let (id, number) = p.id;
+    let mut b = DocBuilder::with_capacity(256);
+    b.str("type", "idleSession");
+    b.str("host", host);
+    b.str("desc", "inactive transaction");
+    b.raw_doc("lsid", &lsid_doc(&id));
+    b.doc("transaction", |t| {
+        t.doc("parameters", |p| {
+            p.i64("txnNumber", number);
+            p.i32("txnRetryCounter", 0);
+            p.bool("autocommit", false);
+        });
+        t.timestamp("readTimestamp", Timestamp::ZERO);
+    });
+    b.bool("waitingForLock", false);
+    b.bool("active", false);
+    b.doc("locks", |_| {});
+    b.doc("lockStats", |_| {});
+    b.finish()
+}
+
+/// A transaction between two statements.
+fn idle_session(host: &str, open: &OpenTxn, now: Duration) -> DocBuf {
+    let mut b = DocBuilder::with_capacity(512);
+    b.str("type", "idleSession");
+    b.str("host", host);
+    b.str("desc", "inactive transaction");
+    b.raw_doc("lsid", &lsid_doc(&open.lsid));
+    b.doc("transaction", |t| append_transaction(t, open, now));
+    b.bool("waitingForLock", false);
+    b.bool("active", false);
+    b.doc("locks", |l| {
+        for name in ["ReplicationStateTransition", "Global", "Database", "Collection"] {
+            l.str(name, "w");
+        }
+    });
+    b.doc("lockStats", |_| {});
+    b.finish()
+}
+
+fn append_transaction(t: &mut DocBuilder, open: &OpenTxn, now: Duration) {
+    let (age, active) = open.spent(now);
+    t.doc("parameters", |p| {
+        p.i64("txnNumber", open.number);
+        p.i32("txnRetryCounter", 0);
+        p.bool("autocommit", false);
+        p.doc("readConcern", |rc| {
+            rc.str("level", open.read_concern.level().text());
+            let given = open.read_concern.given;
+            rc.str("provenance", if given { "clientSupplied" } else { "implicitDefault" });
+        });
+    });
+    t.timestamp("readTimestamp", open.read_timestamp);
+    t.str("startWallClockTime", &iso(open.started_wall_ms));
+    t.i64("timeOpenMicros", age.as_micros() as i64);
+    t.i64("timeActiveMicros", active.as_micros() as i64);
+    t.i64("timeInactiveMicros", age.saturating_sub(active).as_micros() as i64);
+    t.str("expiryTime", &iso(open.started_wall_ms + open.lifetime.as_millis() as i64));
+}
+
+/// An index build goes on in a task of its own, whoever waits for it.
+fn build_row(host: &str, ns: &Namespace, indexes: &[Arc<Index>], now: Duration, wall: i64) -> Option<DocBuf> {
+    let build = indexes.first()?.building.as_ref()?;
+    let p = &build.progress;
+    let total = p.docs_total.load(Relaxed);
+    let (msg, done, total) = match p.phase() {
+        Phase::Scanning => ("scanning collection", p.docs_done.load(Relaxed).min(total), total),
+        Phase::Loading => {
+            ("inserting keys from external sorter into index", p.keys.load(Relaxed).min(total), total)
+        }
+        Phase::Draining | Phase::Ready => (
+            "draining writes received during build",
+            p.side_applied.load(Relaxed),
+            p.side_writes.load(Relaxed),
+        ),
+    };
+    let percent = if total == 0 { 100 } else { done * 100 / total };
+    let mut b = DocBuilder::with_capacity(512);
+    b.str("type", "op");
+    b.str("host", host);
+    b.str("desc", "IndexBuildsCoordinator");
+    b.bool("active", true);
+    b.str("currentOpTime", &iso(wall));
+    let micros = now.saturating_sub(build.started).as_micros() as i64;
+    b.i64("secs_running", micros / 1_000_000);
+    b.i64("microsecs_running", micros);
+    b.str("op", "command");
+    b.str("ns", ns.as_str());
+    b.doc("command", |d| {
+        d.str("createIndexes", ns.coll());
+        d.array("indexes", |a| {
+            for i in indexes {
+                a.raw_doc(&i.spec.doc);
+            }
+        });
+        d.str("$db", ns.db());
+    });
+    b.str("msg", &format!("Index Build: {msg} Index Build: {msg}: {done}/{total} {percent}%"));
+    b.doc("progress", |d| {
+        d.i64("done", done as i64);
+        d.i64("total", total as i64);
+    });
+    b.i32("numYields", 0);
+    b.bool("waitingForLock", false);
+    b.bool("waitingForFlowControl", false);
+    Some(b.finish())
+}
+
+/// `op` of a row, from the command.
+fn kind(command: &str) -> &'static str {
+    match command {
+        "find" => "query",
+        "getMore" => "getmore",
+        "insert" => "insert",
+        "update" => "update",
+        "delete" => "remove",
+        "" => "none",
+        _ => "command",
+    }
+}
+
+fn idle_cursor(host: &str, id: i64, c: &pando_session::CursorInfo, now: Duration) -> DocBuf {
+    let mut b = DocBuilder::with_capacity(512);
+    b.str("type", "idleCursor");
+    b.str("host", host);
+    b.str("ns", c.ns.as_str());
+    if let Some(lsid) = &c.lsid {
+        b.raw_doc("lsid", &lsid_doc(lsid));
+    }
+    if !c.plan_summary.is_empty() {
+        b.str("planSummary", &c.plan_summary);
+    }
+    b.doc("cursor", |d| append_cursor(d, id, c, now));
+    b.finish()
+}
+
+/// The `cursor` document of a row.
+fn append_cursor(d: &mut DocBuilder, id: i64, c: &pando_session::CursorInfo, now: Duration) {
+    d.i64("cursorId", id);
+    d.date("createdDate", c.created_ms);
+    d.date("lastAccessDate", c.created_ms + c.last_use.saturating_sub(c.created).as_millis() as i64);
+    d.i64("nDocsReturned", c.docs as i64);
+    d.i64("nBatchesReturned", c.batches as i64);
+    d.bool("noCursorTimeout", c.no_timeout);
+    d.bool("tailable", c.tailable);
+    d.bool("awaitData", c.await_data);
+    d.raw_doc("originatingCommand", &c.command);
+    d.i64("idleMicros", now.saturating_sub(c.last_use).as_micros() as i64);
+}
+
+/// `2026-11-21T10:55:54.088+00:00`.
+fn iso(ms: i64) -> String {
+    pando_base::calendar::iso(ms) + "+00:00"
+}
