@@ -37,9 +37,9 @@ impl Core {
         }
         self.catch_up = Some(CatchUp::Running { target: None, since: self.now });
         out.push(Action::CatchUp { term: self.term });
-        self.set_timer(Timer::CatchUpAnswers, self.now + ANSWERS_MS);
+        self.timers.set(Timer::CatchUpAnswers, self.now + ANSWERS_MS);
         if limit > 0 {
-            self.set_timer(Timer::CatchUp, self.now + limit);
+            self.timers.set(Timer::CatchUp, self.now + limit);
         }
         self.check_catch_up(out);
     }
@@ -123,8 +123,8 @@ impl Core {
     }
 
     fn start_drain(&mut self, out: &mut Actions) {
-        self.cancel_timer(Timer::CatchUp);
-        self.cancel_timer(Timer::CatchUpAnswers);
+        self.timers.cancel(Timer::CatchUp);
+        self.timers.cancel(Timer::CatchUpAnswers);
         self.drop_sync_source();
         self.catch_up = Some(CatchUp::Draining);
         out.push(Action::Drain { term: self.term });
@@ -178,7 +178,7 @@ impl Core {
         if self.catch_up.take().is_some() {
             self.counts.catch_ups_failed += 1;
         }
-        self.cancel_timer(Timer::CatchUpAnswers);
-        self.cancel_timer(Timer::CatchUp);
+        self.timers.cancel(Timer::CatchUpAnswers);
+        self.timers.cancel(Timer::CatchUp);
     }
 }

@@ -14,10 +14,10 @@ use crate::no_common_point::CannotTell;
 use crate::params::Params;
 use crate::reconfig::ConfigChange;
 use crate::step_down::StepDownAttempt;
-use crate::timer::Timer;
+use crate::timer::{Timer, Timers};
 use crate::vote::VoteRecord;
 use crate::whole_start::Gathering;
-use crate::write_concern::Waiters;
+use crate::waiters::Waiters;
 use pando_base::mutants::{Mutant as Planted, broken as planted};
 use pando_base::{Error, Millis, OpTime, Term, limits};
 use std::collections::{BTreeMap, VecDeque};
@@ -80,7 +80,7 @@ pub struct Core {
     pub(crate) sequence: u64,
     pub(crate) heartbeats: u64,
     pub(crate) pending: BTreeMap<PersistId, Pending>,
-    pub(crate) timers: BTreeMap<Timer, Millis>,
+    pub(crate) timers: Timers,
     /// In thousandths of the random range; drawn anew after each try.
     pub(crate) draw: u64,
 
@@ -163,7 +163,7 @@ impl Core {
             sequence: 0,
             heartbeats: 0,
             pending: BTreeMap::new(),
-            timers: BTreeMap::new(),
+            timers: Timers::default(),
             draw: 0,
             follower_state: MemberState::Startup,
             maintenance: 0,
@@ -238,7 +238,7 @@ impl Core {
         if let Some(event) = self.screen(event, out) {
             self.dispatch(event, out);
         }
-        while let Some(timer) = self.next_due(self.now) {
+        while let Some(timer) = self.timers.next_due(self.now) {
             self.fire(timer, out);
         }
         self.tell_state(out);
@@ -341,7 +341,7 @@ impl Core {
     }
 
     pub(crate) fn fire(&mut self, timer: Timer, out: &mut Actions) {
-        self.cancel_timer(timer);
+        self.timers.cancel(timer);
         match timer {
             Timer::Election => self.on_election_timeout(out),
             Timer::PriorityTakeover | Timer::CatchUpTakeover => self.on_takeover_due(timer, out),
@@ -394,7 +394,7 @@ impl Core {
 
     fn cancel_elections(&mut self) {
         for timer in [Timer::Election, Timer::PriorityTakeover, Timer::CatchUpTakeover, Timer::FastElection] {
-            self.cancel_timer(timer);
+            self.timers.cancel(timer);
         }
     }
 
@@ -540,6 +540,16 @@ impl Core {
     pub fn sync_source(&self) -> Option<&Host> {
         self.sync_source.as_ref()
     }
+    pub fn timer(&self, timer: Timer) -> Option<Millis> {
+        self.timers.get(timer)
+    }
+    pub fn timers(&self) -> impl Iterator<Item = (Timer, Millis)> + '_ {
+        self.timers.iter()
+    }
+    /// When to come back with [`Event::Tick`]; changes with every step.
+    pub fn next_deadline(&self) -> Option<Millis> {
+        self.timers.next_deadline()
+    }
     pub fn topology_version(&self) -> i64 {
         self.topology_version
     }
@@ -655,10 +665,7 @@ impl Core {
         for id in ids {
             self.members.entry(id).or_default();
         }
-        self.timers.retain(|t, _| match t {
-            Timer::Heartbeat(id) | Timer::HeartbeatOverdue(id) => self.members.contains_key(id),
-            _ => true,
-        });
+        self.timers.forget_members(|id| self.members.contains_key(&id));
     }
     pub(crate) fn persist(&mut self, pending: Pending) -> PersistId {
         let id = self.next_id();
@@ -694,8 +701,8 @@ impl Core {
     pub(crate) fn adopt_term(&mut self, term: Term, out: &mut Actions) {
         self.term = term;
         self.election_sleep_until = self.now + self.election_timeout_ms();
-        self.cancel_timer(Timer::PriorityTakeover);
-        self.cancel_timer(Timer::CatchUpTakeover);
+        self.timers.cancel(Timer::PriorityTakeover);
+        self.timers.cancel(Timer::CatchUpTakeover);
         out.push(Action::Term(term));
         self.recompute_primary();
         // An election of an older term can no longer be won, nor its dry run lead anywhere.

@@ -214,13 +214,13 @@ impl Core {
     /// Restarts the wait for a primary; the random part keeps members apart (R-ELEC-2).
     pub(crate) fn schedule_election(&mut self) {
         if !self.may_ever_stand() || self.state() != MemberState::Secondary || self.shut_down {
-            self.cancel_timer(Timer::Election);
+            self.timers.cancel(Timer::Election);
             return;
         }
         let timeout = self.election_timeout_ms();
         let range = timeout * i64::from(self.params.election_offset_percent) / 100;
         let offset = range * self.draw as i64 / 1000;
-        self.set_timer(Timer::Election, self.now + timeout + offset);
+        self.timers.set(Timer::Election, self.now + timeout + offset);
     }
 
     /// The only voter need not wait for anyone (R-ELEC-10).
@@ -237,7 +237,7 @@ impl Core {
             return;
         }
         if self.election_sleep_until > self.now {
-            self.set_timer(Timer::Election, self.election_sleep_until);
+            self.timers.set(Timer::Election, self.election_sleep_until);
             return;
         }
         let _ = self.stand(Reason::ElectionTimeout, None, out);
@@ -319,7 +319,7 @@ impl Core {
             let to = crate::message::Peer { id: m.id, host: m.host.as_str().into() };
             out.push(Action::SendVoteRequest { to, election: c.id, request: request.clone(), timeout_ms });
         }
-        self.set_timer(Timer::Votes, self.now + timeout_ms);
+        self.timers.set(Timer::Votes, self.now + timeout_ms);
         self.count_votes(false, out);
     }
 
@@ -381,7 +381,7 @@ impl Core {
         }
         if enough {
             let (phase, term) = (c.phase, c.term);
-            self.cancel_timer(Timer::Votes);
+            self.timers.cancel(Timer::Votes);
             if phase == Phase::DryRun { self.vote_for_itself(out) } else { self.win(term, votes, out) }
         } else if everyone || over {
             let why = format!("{votes} of {} votes needed", config.majority_votes());
@@ -429,7 +429,7 @@ impl Core {
     /// Waits for the next timeout (R-ELEC-10), except where the loss of the primary is confirmed.
     pub(crate) fn lose(&mut self, why: &str, out: &mut Actions) {
         let Some(c) = self.candidacy.take() else { return };
-        self.cancel_timer(Timer::Votes);
+        self.timers.cancel(Timer::Votes);
         self.note(Note::ElectionLost { term: c.term, why: why.to_owned() }, out);
         if let Some(token) = c.token {
             out.push(Action::Reply { token, result: Err(election_failed()) });
@@ -479,13 +479,13 @@ impl Core {
         self.primary = None;
         self.drop_sync_source();
         for timer in [Timer::Election, Timer::PriorityTakeover, Timer::CatchUpTakeover, Timer::FastElection] {
-            self.cancel_timer(timer);
+            self.timers.cancel(timer);
         }
         self.suspicion = None;
         // Drawn for the time after.
         out.push(Action::Draw);
         self.restart_heartbeats(out);
-        self.set_timer(Timer::Liveness, self.now + self.election_timeout_ms());
+        self.timers.set(Timer::Liveness, self.now + self.election_timeout_ms());
         self.tell_state(out);
         self.start_catch_up(out);
     }

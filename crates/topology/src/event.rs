@@ -8,7 +8,7 @@ use crate::message::{
 };
 use crate::params::Params;
 use crate::timer::Timer;
-use crate::write_concern::Waiter;
+use crate::waiters::Waiter;
 use pando_base::{Millis, OpTime, Term};
 use std::sync::Arc;
 

@@ -156,7 +156,7 @@ impl Core {
         if s.confirmed.is_none_or(|(_, r)| r != rank) {
             let since = s.confirmed.map_or(now, |(since, _)| since);
             s.confirmed = Some((since, rank));
-            self.set_timer(Timer::FastElection, since + rank * STAGGER_MS + spread);
+            self.timers.set(Timer::FastElection, since + rank * STAGGER_MS + spread);
             self.note(Note::PrimaryGone { id: lost, claims }, out);
         }
     }
@@ -215,21 +215,21 @@ impl Core {
         let Some(s) = &self.suspicion else { return };
         if s.claimed && s.tries < TRIES_MAX && self.primary.is_none() && !self.is_leader() {
             let pause = RETRY_MS / 2 + self.fast_rank() * STAGGER_MS + RETRY_MS * self.draw as i64 / 1000;
-            self.set_timer(Timer::FastElection, self.now + pause);
+            self.timers.set(Timer::FastElection, self.now + pause);
         }
     }
 
     /// Somebody else asked for a vote and got it: that one first.
     pub(crate) fn yield_fast_election(&mut self) {
-        if self.timer(Timer::FastElection).is_some() {
-            self.set_timer(Timer::FastElection, self.now + 2 * RETRY_MS);
+        if self.timers.is_set(Timer::FastElection) {
+            self.timers.set(Timer::FastElection, self.now + 2 * RETRY_MS);
         }
     }
 
     /// A primary answered.
     pub(crate) fn clear_suspicion(&mut self, out: &mut Actions) {
         if let Some(s) = self.suspicion.take() {
-            self.cancel_timer(Timer::FastElection);
+            self.timers.cancel(Timer::FastElection);
             if self.primary == Some(s.primary) {
                 self.counts.suspicions_refuted += 1;
                 self.note(Note::PrimaryAnswers { id: s.primary }, out);

@@ -23,7 +23,7 @@ impl Core {
     /// Heartbeats to everyone now, except where one is under way.
     pub(crate) fn schedule_all_heartbeats(&mut self) {
         for id in self.other_ids() {
-            self.set_timer(Timer::Heartbeat(id), self.now);
+            self.timers.set(Timer::Heartbeat(id), self.now);
         }
     }
 
@@ -77,8 +77,8 @@ impl Core {
         if let Some(data) = self.members.get_mut(&id) {
             data.in_flight = Some(flight);
         }
-        self.cancel_timer(Timer::Heartbeat(id));
-        self.set_timer(Timer::HeartbeatOverdue(id), self.now + timeout_ms);
+        self.timers.cancel(Timer::Heartbeat(id));
+        self.timers.set(Timer::HeartbeatOverdue(id), self.now + timeout_ms);
         out.push(Action::SendHeartbeat { to, seq: flight.seq, request, timeout_ms });
     }
 
@@ -98,18 +98,18 @@ impl Core {
         let Some(data) = self.members.get_mut(&from) else { return };
         let Some(flight) = data.in_flight.filter(|f| f.seq == seq) else { return };
         data.in_flight = None;
-        self.cancel_timer(Timer::HeartbeatOverdue(from));
+        self.timers.cancel(Timer::HeartbeatOverdue(from));
         let rtt = self.now - flight.sent;
         match result {
             Ok(reply) if reply.set_name != self.set_name => {
                 let text =
                     format!("replica set names do not match: {} and {}", self.set_name, reply.set_name);
                 self.mark_down(from, text, out);
-                self.set_timer(Timer::Heartbeat(from), self.now + self.heartbeat_interval_ms());
+                self.timers.set(Timer::Heartbeat(from), self.now + self.heartbeat_interval_ms());
             }
             Ok(reply) => {
                 self.take_heartbeat_reply(from, rtt, reply, out);
-                self.set_timer(Timer::Heartbeat(from), self.now + self.heartbeat_interval_ms());
+                self.timers.set(Timer::Heartbeat(from), self.now + self.heartbeat_interval_ms());
             }
             Err(failure) => self.on_heartbeat_failed(from, flight, rtt, &failure, out),
         }
@@ -148,7 +148,7 @@ impl Core {
         if !flight.probe || failure.is_refusal() || broken(Mutant::FastOnSilence) {
             self.mark_down(from, failure.text(), out);
         }
-        self.set_timer(Timer::Heartbeat(from), self.now + self.heartbeat_interval_ms());
+        self.timers.set(Timer::Heartbeat(from), self.now + self.heartbeat_interval_ms());
     }
 
     pub(crate) fn mark_down(&mut self, id: MemberId, why: String, out: &mut Actions) {

@@ -82,6 +82,7 @@ pub mod timer;
 mod too_stale;
 pub mod update_position;
 pub mod vote;
+mod waiters;
 pub mod whole_start;
 pub mod write_concern;
 

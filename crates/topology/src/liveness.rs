@@ -28,7 +28,7 @@ impl Core {
         for id in silent {
             self.mark_down(id, "no update within the election timeout".to_owned(), out);
         }
-        self.set_timer(Timer::Liveness, next.max(now + 1));
+        self.timers.set(Timer::Liveness, next.max(now + 1));
         self.step_down_without_majority(out);
     }
 

@@ -24,13 +24,13 @@ impl Core {
             )),
             None if secs == 0 => {
                 self.step_down_until = self.now;
-                self.cancel_timer(Timer::StepDownPeriod);
+                self.timers.cancel(Timer::StepDownPeriod);
                 self.stand_if_alone(out);
                 Ok(CommandReply::Freeze { info: Some("unfreezing"), warning: None })
             }
             None => {
                 self.step_down_until = self.step_down_until.max(self.after(secs.saturating_mul(1000)));
-                self.set_timer(Timer::StepDownPeriod, self.step_down_until.max(self.after(1)));
+                self.timers.set(Timer::StepDownPeriod, self.step_down_until.max(self.after(1)));
                 let warning = (secs == 1).then_some("you really want to freeze for only 1 second?");
                 Ok(CommandReply::Freeze { info: None, warning })
             }

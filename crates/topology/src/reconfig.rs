@@ -230,7 +230,7 @@ impl Core {
             let to = crate::message::Peer { id: m.id, host: m.host.as_str().into() };
             out.push(Action::CheckQuorum { id, to, request: request.clone(), timeout_ms });
         }
-        self.set_timer(Timer::Quorum, self.now + timeout_ms);
+        self.timers.set(Timer::Quorum, self.now + timeout_ms);
         self.count_quorum(false, out);
     }
 
@@ -278,7 +278,7 @@ impl Core {
         if !passed && !complete {
             return;
         }
-        self.cancel_timer(Timer::Quorum);
+        self.timers.cancel(Timer::Quorum);
         if passed {
             let Some(mut change) = self.change.take() else { return };
             change.stage = Stage::Persisting;
@@ -479,8 +479,8 @@ impl Core {
                 if change.initiate { MemberState::Secondary } else { MemberState::Startup2 };
         }
         out.push(Action::Config { config: change.config.clone(), self_index: change.self_index });
-        self.cancel_timer(Timer::PriorityTakeover);
-        self.cancel_timer(Timer::CatchUpTakeover);
+        self.timers.cancel(Timer::PriorityTakeover);
+        self.timers.cancel(Timer::CatchUpTakeover);
         let source_gone = self.sync_source.as_deref().is_some_and(|h| self.member_by_host(h).is_none());
         if source_gone {
             self.drop_sync_source();
@@ -532,7 +532,7 @@ impl Core {
             .as_ref()
             .is_some_and(|c| !c.force && matches!(c.stage, Stage::Precondition | Stage::Quorum))
         {
-            self.cancel_timer(Timer::Quorum);
+            self.timers.cancel(Timer::Quorum);
             tokens.extend(self.change.take().and_then(|c| c.token));
         }
         for token in tokens {

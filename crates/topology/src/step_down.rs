@@ -59,7 +59,7 @@ impl Core {
         self.mode = LeaderMode::AttemptingStepDown;
         let lock = self.next_id();
         self.step_down = Some(StepDownAttempt { command: Some(command), lock: Some(lock) });
-        self.set_timer(Timer::StepDown, wait_until);
+        self.timers.set(Timer::StepDown, wait_until);
         out.push(Action::TakeStateLock { id: lock });
     }
 
@@ -74,7 +74,7 @@ impl Core {
         }
         let mut lock = None;
         if let Some(attempt) = self.step_down.take() {
-            self.cancel_timer(Timer::StepDown);
+            self.timers.cancel(Timer::StepDown);
             lock = attempt.lock;
             if let Some(c) = attempt.command {
                 let text =
@@ -107,7 +107,7 @@ impl Core {
         if self.may_step_down() || (late && command.request.force) {
             self.mode = LeaderMode::SteppingDown;
             self.step_down_until = command.until;
-            self.set_timer(Timer::StepDownPeriod, command.until.max(self.now + 1));
+            self.timers.set(Timer::StepDownPeriod, command.until.max(self.now + 1));
             let hand_off = self.params.election_handoff && !command.request.force;
             let heir = self.heir().filter(|_| hand_off);
             self.become_follower(id, out);
@@ -155,7 +155,7 @@ impl Core {
 
     fn fail_step_down(&mut self, out: &mut Actions) {
         let Some(command) = self.step_down.take().and_then(|a| a.command) else { return };
-        self.cancel_timer(Timer::StepDown);
+        self.timers.cancel(Timer::StepDown);
         self.mode = command.mode_before;
         let (secs, ms) = (self.now.div_euclid(1000), self.now.rem_euclid(1000));
         let date = pando_bson::extjson::date_text(secs * 1000).unwrap_or_default();
@@ -218,8 +218,8 @@ impl Core {
     /// Under the state lock, the same for every kind.
     fn become_follower(&mut self, lock: u64, out: &mut Actions) {
         self.step_down = None;
-        self.cancel_timer(Timer::StepDown);
-        self.cancel_timer(Timer::Liveness);
+        self.timers.cancel(Timer::StepDown);
+        self.timers.cancel(Timer::Liveness);
         self.leave_catch_up();
         self.mode = LeaderMode::NotLeader;
         self.first_of_term = None;

@@ -18,8 +18,8 @@ impl Core {
     pub(crate) fn consider_takeover(&mut self, from: MemberId, reply: &HeartbeatReply, out: &mut Actions) {
         if self.primary != Some(from) || reply.term != self.term || self.is_leader() {
             if self.primary != Some(from) && self.primary.is_none() {
-                self.cancel_timer(Timer::PriorityTakeover);
-                self.cancel_timer(Timer::CatchUpTakeover);
+                self.timers.cancel(Timer::PriorityTakeover);
+                self.timers.cancel(Timer::CatchUpTakeover);
             }
             return;
         }
@@ -45,8 +45,8 @@ impl Core {
     }
 
     fn schedule_takeover(&mut self, timer: Timer, reason: Reason, at: pando_base::Millis, out: &mut Actions) {
-        if self.timer(timer).is_none() {
-            self.set_timer(timer, at);
+        if !self.timers.is_set(timer) {
+            self.timers.set(timer, at);
             self.note(Note::Takeover { reason, at }, out);
         }
     }

@@ -1,8 +1,8 @@
 //! Everything that happens later, as data: a due time per timer, so that state can be copied, hashed and compared.
 
-use crate::core::Core;
 use crate::member::MemberId;
 use pando_base::Millis;
+use std::collections::BTreeMap;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Timer {
@@ -35,25 +35,40 @@ pub enum Timer {
     Quorum,
 }
 
-impl Core {
-    pub(crate) fn set_timer(&mut self, timer: Timer, at: Millis) {
-        self.timers.insert(timer, at);
+/// When each timer that runs is due.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(crate) struct Timers {
+    due: BTreeMap<Timer, Millis>,
+}
+
+impl Timers {
+    pub(crate) fn set(&mut self, timer: Timer, at: Millis) {
+        self.due.insert(timer, at);
     }
-    pub(crate) fn cancel_timer(&mut self, timer: Timer) {
-        self.timers.remove(&timer);
+    pub(crate) fn cancel(&mut self, timer: Timer) {
+        self.due.remove(&timer);
     }
-    pub fn timer(&self, timer: Timer) -> Option<Millis> {
-        self.timers.get(&timer).copied()
+    pub(crate) fn is_set(&self, timer: Timer) -> bool {
+        self.due.contains_key(&timer)
     }
-    /// When to come back with [`crate::Event::Tick`]; changes with every step.
-    pub fn next_deadline(&self) -> Option<Millis> {
-        self.timers.values().min().copied()
+    pub(crate) fn get(&self, timer: Timer) -> Option<Millis> {
+        self.due.get(&timer).copied()
     }
     /// The earliest due timer.
     pub(crate) fn next_due(&self, now: Millis) -> Option<Timer> {
-        self.timers.iter().filter(|(_, at)| **at <= now).min_by_key(|(t, at)| (**at, **t)).map(|(t, _)| *t)
+        self.due.iter().filter(|(_, at)| **at <= now).min_by_key(|(t, at)| (**at, **t)).map(|(t, _)| *t)
     }
-    pub fn timers(&self) -> impl Iterator<Item = (Timer, Millis)> + '_ {
-        self.timers.iter().map(|(t, at)| (*t, *at))
+    pub(crate) fn next_deadline(&self) -> Option<Millis> {
+        self.due.values().min().copied()
+    }
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Timer, Millis)> + '_ {
+        self.due.iter().map(|(t, at)| (*t, *at))
+    }
+    /// Those about members that are none any more.
+    pub(crate) fn forget_members(&mut self, is_member: impl Fn(MemberId) -> bool) {
+        self.due.retain(|t, _| match t {
+            Timer::Heartbeat(id) | Timer::HeartbeatOverdue(id) => is_member(*id),
+            _ => true,
+        });
     }
 }

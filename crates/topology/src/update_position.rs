@@ -37,11 +37,11 @@ impl Core {
     /// To the sync source: on progress, on news from others, and twice per election timeout.
     pub(crate) fn send_positions(&mut self, out: &mut Actions) {
         if !self.reports_positions() {
-            self.cancel_timer(Timer::KeepAlive);
+            self.timers.cancel(Timer::KeepAlive);
             return;
         }
         let Some(to) = self.sync_source.clone() else { return };
-        self.set_timer(Timer::KeepAlive, self.now + (self.election_timeout_ms() / 2).max(1));
+        self.timers.set(Timer::KeepAlive, self.now + (self.election_timeout_ms() / 2).max(1));
         out.push(Action::SendPositions { to, update: self.update_position() });
     }
 

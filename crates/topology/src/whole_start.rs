@@ -43,13 +43,13 @@ impl Core {
         }
         if !self.is_everybody_without_primary() {
             self.gathering = Gathering::Waiting;
-            return self.cancel_timer(Timer::WholeStart);
+            return self.timers.cancel(Timer::WholeStart);
         }
         let rank = self.fast_rank();
         if due != Some(rank) {
             self.gathering = Gathering::Due { rank };
             let spread = limits::FAILOVER_SPREAD_MS * self.draw as Millis / 1000;
-            self.set_timer(Timer::WholeStart, self.now + rank * limits::FAILOVER_STAGGER_MS + spread);
+            self.timers.set(Timer::WholeStart, self.now + rank * limits::FAILOVER_STAGGER_MS + spread);
         }
     }
 
@@ -76,6 +76,6 @@ impl Core {
     /// Whatever comes now is the ordinary life of a set.
     pub(crate) fn end_gathering(&mut self) {
         self.gathering = Gathering::Over;
-        self.cancel_timer(Timer::WholeStart);
+        self.timers.cancel(Timer::WholeStart);
     }
 }

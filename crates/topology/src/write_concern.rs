@@ -1,67 +1,14 @@
-//! When a write may be acknowledged (R-WC-1..9). A question first ([`Core::is_satisfied`]), then waiters as data:
-//! they are kept by what they ask for and in the order of their targets, so progress looks at the first ones only.
+//! When a write may be acknowledged (R-WC-1..9). A question first ([`Core::is_satisfied`]), then who waits for a yes.
 
 use crate::action::{Action, Actions};
 use crate::config::{Member, ReplSetConfig};
 use crate::core::Core;
 use crate::member::{MemberState, Positions};
 use crate::mutants::{Mutant, broken};
+pub use crate::waiters::{Concern, Waiter, Want};
 use pando_base::mutants::{Mutant as Planted, broken as planted};
-use pando_base::{Error, ErrorCode, OpTime, Timestamp};
-use std::collections::{BTreeMap, BTreeSet};
-
-/// How many, or which.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Want {
-    Nodes(u32),
-    Majority,
-    /// An entry of `settings.getLastErrorModes`.
-    Mode(String),
-    /// So many distinct values of each tag.
-    Tags(Vec<(String, u32)>),
-}
-
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Concern {
-    pub want: Want,
-    /// On disk, not only applied.
-    pub journaled: bool,
-}
-
-/// Somebody waits for `target` to be held as `concern` says.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Waiter {
-    pub id: u64,
-    pub target: OpTime,
-    pub concern: Concern,
-}
-
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
-pub(crate) struct Waiters {
-    by_concern: BTreeMap<Concern, BTreeMap<(Timestamp, u64), OpTime>>,
-    /// For cancelling.
-    places: BTreeMap<u64, (Concern, Timestamp)>,
-}
-
-impl Waiters {
-    fn add(&mut self, w: Waiter) {
-        self.places.insert(w.id, (w.concern.clone(), w.target.ts));
-        self.by_concern.entry(w.concern).or_default().insert((w.target.ts, w.id), w.target);
-    }
-    pub(crate) fn cancel(&mut self, id: u64) {
-        if let Some((concern, ts)) = self.places.remove(&id)
-            && let Some(queue) = self.by_concern.get_mut(&concern)
-        {
-            queue.remove(&(ts, id));
-            if queue.is_empty() {
-                self.by_concern.remove(&concern);
-            }
-        }
-    }
-    pub(crate) fn is_empty(&self) -> bool {
-        self.places.is_empty()
-    }
-}
+use pando_base::{Error, ErrorCode, OpTime};
+use std::collections::BTreeSet;
 
 impl ReplSetConfig {
     /// The tags a custom mode asks for.
@@ -186,19 +133,7 @@ impl Core {
 
     /// Ends the waiters that are satisfied now.
     pub(crate) fn wake_waiters(&mut self, out: &mut Actions) {
-        if self.waiters.is_empty() {
-            return;
-        }
-        let mut done = Vec::new();
-        for (concern, queue) in &self.waiters.by_concern {
-            done.extend(
-                queue
-                    .iter()
-                    .take_while(|(_, target)| self.is_satisfied(**target, concern))
-                    .map(|((_, id), _)| *id),
-            );
-        }
-        for id in done {
+        for id in self.waiters.satisfied(|target, concern| self.is_satisfied(target, concern)) {
             self.waiters.cancel(id);
             out.push(Action::WaitDone { id, result: Ok(()) });
         }
@@ -206,7 +141,7 @@ impl Core {
 
     /// A step-down, a shutdown (R-WC-7).
     pub(crate) fn fail_all_waiters(&mut self, error: &Error, out: &mut Actions) {
-        for id in std::mem::take(&mut self.waiters).places.into_keys() {
+        for id in std::mem::take(&mut self.waiters).into_ids() {
             out.push(Action::WaitDone { id, result: Err(error.clone()) });
         }
     }
@@ -216,13 +151,11 @@ impl Core {
         let Some(config) = self.config.clone() else { return };
         let bad: Vec<(Concern, Error)> = self
             .waiters
-            .by_concern
-            .keys()
+            .concerns()
             .filter_map(|c| config.check_concern(&c.want).err().map(|e| (c.clone(), e)))
             .collect();
         for (concern, error) in bad {
-            for (_, id) in self.waiters.by_concern.remove(&concern).unwrap_or_default().into_keys() {
-                self.waiters.places.remove(&id);
+            for id in self.waiters.drop_concern(&concern) {
                 out.push(Action::WaitDone { id, result: Err(error.clone()) });
             }
         }
