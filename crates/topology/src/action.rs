@@ -1,8 +1,8 @@
 //! What the core asks of the world, in order.
 
+use crate::candidacy::Reason;
 use crate::config::ReplSetConfig;
 use crate::config_order::ConfigId;
-use crate::election::Reason;
 use crate::event::{PersistId, Token};
 use crate::member::{Host, MemberState, Position};
 use crate::message::{

@@ -1,12 +1,13 @@
 //! The state, and which file an event goes to.
 
 use crate::action::{Action, Actions, ConfigNote, Note, StateChange};
+use crate::candidacy::Candidacy;
 use crate::catch_up::CatchUp;
 use crate::config::{Member, ReplSetConfig};
 use crate::config_order::ConfigId;
-use crate::election::{Candidacy, ElectionCounts, ElectionRecord};
+use crate::early_signs::{Gathering, Suspicion};
+use crate::election_record::{ElectionCounts, ElectionRecord, VoteRecord};
 use crate::event::{Event, PersistId, Token};
-use crate::fast_failover::Suspicion;
 use crate::member::{Host, MemberData, MemberId, MemberState, Position, Positions};
 use crate::message::{LastVote, OplogQueryMetadata, Peer, ReplSetMetadata, VoteReply, VoteRequest};
 use crate::mutants::{Mutant, broken};
@@ -15,8 +16,6 @@ use crate::params::Params;
 use crate::reconfig::ConfigChange;
 use crate::step_down::StepDownAttempt;
 use crate::timer::{Timer, Timers};
-use crate::vote::VoteRecord;
-use crate::whole_start::Gathering;
 use crate::waiters::Waiters;
 use pando_base::mutants::{Mutant as Planted, broken as planted};
 use pando_base::{Error, Millis, OpTime, Term, limits};

@@ -6,103 +6,17 @@
 //! ```
 
 use crate::action::{Action, Actions, CommandReply, Note};
+pub use crate::candidacy::Reason;
+use crate::candidacy::{Candidacy, Phase};
 use crate::core::{Core, LeaderMode, Pending};
+pub use crate::election_record::{ElectionCounts, ElectionRecord};
 use crate::event::Token;
 use crate::member::{MemberId, MemberState};
 use crate::message::{Failure, LastVote, VoteReply, VoteRequest};
 use crate::mutants::{Mutant, broken};
 use crate::timer::Timer;
-use pando_base::{Error, ErrorCode, Millis, OpTime, Term, Timestamp, limits};
+use pando_base::{Error, ErrorCode, Term, Timestamp, limits};
 use std::collections::BTreeMap;
-
-/// R-ELEC-1.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Reason {
-    ElectionTimeout,
-    PriorityTakeover,
-    CatchUpTakeover,
-    StepUpRequest,
-    StepUpRequestSkipDryRun,
-    SingleNodePromptElection,
-    /// Ours: the primary refuses connections and a majority agrees.
-    PrimaryLost,
-    /// Ours: everybody has just started and nobody knows a primary.
-    WholeSetStarted,
-}
-
-impl Reason {
-    /// As `electionCandidateMetrics.lastElectionReason` shows it.
-    pub fn text(self) -> &'static str {
-        match self {
-            Reason::ElectionTimeout => "electionTimeout",
-            Reason::PriorityTakeover => "priorityTakeover",
-            Reason::CatchUpTakeover => "catchupTakeover",
-            Reason::StepUpRequest => "stepUpRequest",
-            Reason::StepUpRequestSkipDryRun => "stepUpRequestSkipDryRun",
-            Reason::SingleNodePromptElection => "singleNodePromptElection",
-            Reason::PrimaryLost => "primaryLost",
-            Reason::WholeSetStarted => "wholeSetStarted",
-        }
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum Phase {
-    DryRun,
-    /// The vote for itself is being written.
-    Voting,
-    Real,
-}
-
-/// An election this node runs.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Candidacy {
-    pub(crate) id: u64,
-    pub(crate) reason: Reason,
-    pub(crate) phase: Phase,
-    /// Of the requests: the present one in a dry run, the next one in a real run.
-    pub(crate) term: Term,
-    /// Who answered, and how.
-    pub(crate) answers: BTreeMap<MemberId, bool>,
-    pub(crate) asked: usize,
-    pub(crate) started: Millis,
-    /// The command that asked for it.
-    pub(crate) token: Option<Token>,
-}
-
-/// The last election won (`electionCandidateMetrics`).
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct ElectionRecord {
-    pub reason: Reason,
-    pub term: Term,
-    pub time: Timestamp,
-    pub date: Millis,
-    pub last_committed: OpTime,
-    pub last_seen: OpTime,
-    pub votes_needed: usize,
-    pub prior_primary: MemberId,
-    /// Where this node was when it began to fetch what others had beyond it.
-    pub catch_up_from: Option<OpTime>,
-    pub new_term_start: Option<Millis>,
-    pub majority_available: Option<Millis>,
-}
-
-/// `electionMetrics`: tried and won, by reason.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
-pub struct ElectionCounts {
-    pub called: BTreeMap<Reason, u64>,
-    pub successful: BTreeMap<Reason, u64>,
-    pub step_downs_higher_term: u64,
-    pub catch_ups: u64,
-    pub catch_ups_succeeded: u64,
-    pub catch_ups_timed_out: u64,
-    pub catch_ups_skipped: u64,
-    pub catch_ups_already_caught_up: u64,
-    pub catch_ups_failed: u64,
-    /// Ours: suspicions, and those that a quick probe refuted.
-    pub suspicions: u64,
-    pub suspicions_refuted: u64,
-}
 
 /// Why this node may not stand (R-ELEC-3).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

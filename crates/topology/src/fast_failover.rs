@@ -20,8 +20,9 @@
 //! election that a majority has already promised to (dry run) does.
 
 use crate::action::{Actions, Note};
+use crate::candidacy::Reason;
 use crate::core::Core;
-use crate::election::Reason;
+use crate::early_signs::Suspicion;
 use crate::member::{MemberId, MemberState};
 use crate::message::LostPrimary;
 use crate::mutants::{Mutant, broken};
@@ -34,19 +35,6 @@ const SPREAD_MS: Millis = limits::FAILOVER_SPREAD_MS;
 const RETRY_MS: Millis = limits::FAILOVER_RETRY_MS;
 const TRIES_MAX: u32 = limits::FAILOVER_TRIES_MAX;
 const COOLDOWN_MS: Millis = limits::FAILOVER_COOLDOWN_MS;
-
-/// The primary that was found refusing.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Suspicion {
-    pub(crate) primary: MemberId,
-    /// In which it was primary.
-    pub(crate) term: Term,
-    /// This node's own probe was refused too.
-    pub(crate) claimed: bool,
-    pub(crate) tries: u32,
-    /// Since when a majority agrees, and how many are better placed.
-    pub(crate) confirmed: Option<(Millis, i64)>,
-}
 
 impl Core {
     /// What this node tells others (`lostPrimary`).

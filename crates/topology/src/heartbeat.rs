@@ -344,7 +344,7 @@ impl Core {
                 Some(e) if self.is_leader() => e.time,
                 _ => Timestamp::ZERO,
             },
-            electable: self.unelectable(crate::election::Reason::ElectionTimeout).is_none(),
+            electable: self.unelectable(crate::candidacy::Reason::ElectionTimeout).is_none(),
             lost_primary: self.lost_primary(),
             committed: self.committed,
         }

@@ -51,6 +51,7 @@
 //! [`commit_quorum`], [`sync_source_change`], [`reconfig`], [`maintenance`], [`credible`], [`check`].
 
 pub mod action;
+mod candidacy;
 pub mod catch_up;
 pub mod check;
 pub mod commit_point;
@@ -59,7 +60,9 @@ pub mod config;
 pub mod config_order;
 pub mod core;
 pub mod credible;
+mod early_signs;
 pub mod election;
+mod election_record;
 pub mod event;
 pub mod fast_failover;
 pub mod heartbeat;

@@ -577,7 +577,7 @@ impl Core {
             && self.is_config_committed()
         {
             self.initiator = false;
-            let _ = self.stand(crate::election::Reason::ElectionTimeout, None, out);
+            let _ = self.stand(crate::candidacy::Reason::ElectionTimeout, None, out);
         }
     }
 }

@@ -2,8 +2,8 @@
 //! longer than this node would.
 
 use crate::action::{Actions, Note};
+use crate::candidacy::Reason;
 use crate::core::Core;
-use crate::election::Reason;
 use crate::member::MemberId;
 use crate::message::HeartbeatReply;
 use crate::mutants::{Mutant, broken};

@@ -2,26 +2,12 @@
 
 use crate::action::{Action, Actions, Note};
 use crate::core::{Core, Pending};
+pub use crate::election_record::VoteRecord;
 use crate::event::Token;
-use crate::member::MemberId;
 use crate::message::{LastVote, VoteReply, VoteRequest};
 use crate::mutants::{Mutant, broken};
 use pando_base::mutants::{Mutant as Planted, broken as planted};
-use pando_base::{Error, ErrorCode, Millis, OpTime, Term};
-
-/// The last real vote asked of this node (`electionParticipantMetrics`).
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct VoteRecord {
-    pub granted: bool,
-    pub term: Term,
-    pub date: Millis,
-    pub candidate: MemberId,
-    pub reason: String,
-    pub last_applied: OpTime,
-    pub newest_in_set: OpTime,
-    /// When the winner wrote the first entry of the term, and when this node applied it.
-    pub new_term: Option<(Millis, Millis)>,
-}
+use pando_base::{Error, ErrorCode};
 
 impl Core {
     pub(crate) fn on_vote_requested(&mut self, token: Token, request: VoteRequest, out: &mut Actions) {

@@ -12,23 +12,13 @@
 //! One voter that is down or in another state leaves everything to the timeout, and so does a lost election.
 
 use crate::action::Actions;
+use crate::candidacy::Reason;
 use crate::core::Core;
-use crate::election::Reason;
+use crate::early_signs::Gathering;
 use crate::member::MemberState;
 use crate::mutants::{Mutant, broken};
 use crate::timer::Timer;
 use pando_base::{Millis, limits};
-
-/// How far the start of this process is.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum Gathering {
-    /// Not everybody was heard of yet.
-    Waiting,
-    /// Everybody is there; the election is due, behind this many better-placed members.
-    Due { rank: i64 },
-    /// A primary was seen, a vote was given, or this node stood.
-    Over,
-}
 
 impl Core {
     /// Something was heard of a member, or this node's own state changed.
