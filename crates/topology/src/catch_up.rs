@@ -6,26 +6,17 @@
 //! Not reaching the target never costs the office; a new term does.
 
 use crate::action::{Action, Actions, CommandReply, ConfigNote, Note};
-use crate::core::{Core, LeaderMode};
+use crate::config_change::ConfigChange;
+use crate::core::Core;
 use crate::event::Token;
 use crate::member::Position;
 use crate::mutants::{Mutant, broken};
-use crate::reconfig::ConfigChange;
+use crate::office::{CatchUp, LeaderMode};
 use crate::timer::Timer;
 use pando_base::{Error, ErrorCode, Millis, OpTime, Term};
 use std::sync::Arc;
 
 const ANSWERS_MS: Millis = pando_base::limits::CATCH_UP_ANSWERS_MS;
-
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum CatchUp {
-    /// Fetching; the target is known once everyone who is up has answered.
-    Running { target: Option<OpTime>, since: Millis },
-    /// The buffer is being applied.
-    Draining,
-    /// The first entry of the term is being written.
-    Writing,
-}
 
 impl Core {
     pub(crate) fn start_catch_up(&mut self, out: &mut Actions) {

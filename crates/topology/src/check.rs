@@ -1,6 +1,7 @@
 //! What must hold after every step. A violation is a bug, and a node with one must not go on.
 
-use crate::core::{Core, LeaderMode};
+use crate::core::Core;
+use crate::office::LeaderMode;
 
 impl Core {
     pub(crate) fn check(&self) {

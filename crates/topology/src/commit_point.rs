@@ -6,9 +6,10 @@
 
 use crate::action::{Action, Actions};
 use crate::config::{Member, ReplSetConfig, VOTING_MEMBERS_MAX};
-use crate::core::{Core, LeaderMode};
+use crate::core::Core;
 use crate::member::{MemberId, Position, Positions};
 use crate::mutants::{Mutant, broken};
+use crate::office::LeaderMode;
 use pando_base::OpTime;
 use pando_base::mutants::{Mutant as Planted, broken as planted};
 

@@ -2,8 +2,8 @@
 
 use crate::action::{Action, Actions, ConfigNote, Note, StateChange};
 use crate::candidacy::Candidacy;
-use crate::catch_up::CatchUp;
 use crate::config::{Member, ReplSetConfig};
+use crate::config_change::ConfigChange;
 use crate::config_order::ConfigId;
 use crate::early_signs::{Gathering, Suspicion};
 use crate::election_record::{ElectionCounts, ElectionRecord, VoteRecord};
@@ -11,29 +11,15 @@ use crate::event::{Event, PersistId, Token};
 use crate::member::{Host, MemberData, MemberId, MemberState, Position, Positions};
 use crate::message::{LastVote, OplogQueryMetadata, Peer, ReplSetMetadata, VoteReply, VoteRequest};
 use crate::mutants::{Mutant, broken};
-use crate::no_common_point::CannotTell;
+use crate::office::{CatchUp, LeaderMode, StepDownAttempt};
 use crate::params::Params;
-use crate::reconfig::ConfigChange;
-use crate::step_down::StepDownAttempt;
+use crate::sources_aside::SourcesAside;
 use crate::timer::{Timer, Timers};
 use crate::waiters::Waiters;
 use pando_base::mutants::{Mutant as Planted, broken as planted};
 use pando_base::{Error, Millis, OpTime, Term, limits};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-
-/// R-STEP-2. A follower is `NotLeader`.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum LeaderMode {
-    NotLeader,
-    /// Elected; catching up or draining.
-    LeaderElect,
-    WritablePrimary,
-    /// A conditional step-down is being tried: no writes, may fail.
-    AttemptingStepDown,
-    /// Cannot be stopped any more.
-    SteppingDown,
-}
 
 /// What was on disk when the node started.
 #[derive(Clone, Debug)]
@@ -117,11 +103,7 @@ pub struct Core {
     pub(crate) sync_source: Option<Host>,
     pub(crate) forced_source: Option<String>,
     pub(crate) source_was_forced: bool,
-    pub(crate) denied: BTreeMap<String, Millis>,
-    /// Their logs have parted from this one's and do not show where.
-    pub(crate) cannot_tell: BTreeMap<String, CannotTell>,
-    /// Whose log begins after this member's ends, and since when that is known.
-    pub(crate) begins_too_late: BTreeMap<String, Millis>,
+    pub(crate) aside: SourcesAside,
     pub(crate) source_changes: VecDeque<Millis>,
     pub(crate) last_oplog_metadata: Option<OplogQueryMetadata>,
 
@@ -190,9 +172,7 @@ impl Core {
             sync_source: None,
             forced_source: None,
             source_was_forced: false,
-            denied: BTreeMap::new(),
-            cannot_tell: BTreeMap::new(),
-            begins_too_late: BTreeMap::new(),
+            aside: SourcesAside::default(),
             source_changes: VecDeque::new(),
             last_oplog_metadata: None,
             suspicion: None,
@@ -267,13 +247,13 @@ impl Core {
                 } else {
                     self.me = positions;
                 }
-                self.forget_useless_sources();
+                self.aside.forget_useless();
                 self.on_positions_changed(out);
             }
             Event::Emptied { promised } => {
                 self.promised = self.promised.max(promised);
                 self.me = Positions::NULL;
-                self.forget_useless_sources();
+                self.aside.forget_useless();
                 self.on_follower_state(MemberState::Startup2, out);
                 self.on_positions_changed(out);
             }
@@ -310,7 +290,7 @@ impl Core {
             }
             Event::SyncSourceChosen(host) => self.on_sync_source_chosen(host, out),
             Event::SyncSourceDenied { host, for_ms } => {
-                self.denied.insert(host.to_string(), self.now + for_ms);
+                self.aside.deny(&host, self.now + for_ms);
             }
             Event::NoCommonPoint { host, reached } => self.on_no_common_point(&host, reached),
             Event::BeginsTooLate { host, oldest } => self.on_begins_too_late(&host, oldest),

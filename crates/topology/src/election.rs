@@ -8,12 +8,13 @@
 use crate::action::{Action, Actions, CommandReply, Note};
 pub use crate::candidacy::Reason;
 use crate::candidacy::{Candidacy, Phase};
-use crate::core::{Core, LeaderMode, Pending};
+use crate::core::{Core, Pending};
 pub use crate::election_record::{ElectionCounts, ElectionRecord};
 use crate::event::Token;
 use crate::member::{MemberId, MemberState};
 use crate::message::{Failure, LastVote, VoteReply, VoteRequest};
 use crate::mutants::{Mutant, broken};
+use crate::office::LeaderMode;
 use crate::timer::Timer;
 use pando_base::{Error, ErrorCode, Term, Timestamp, limits};
 use std::collections::BTreeMap;

@@ -233,7 +233,7 @@ impl Core {
         if !was_up {
             // Whatever was wrong with it as a source may be over.
             if let Some(host) = self.config_member(from).map(|m| m.host.clone()) {
-                self.denied.remove(&host);
+                self.aside.allow(&host);
             }
             self.note(Note::MemberUp { id: from, state: reply.state }, out);
         }

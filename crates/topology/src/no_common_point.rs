@@ -15,39 +15,24 @@ use crate::mutants::{Mutant, broken};
 use crate::params::SourcePreference;
 use pando_base::{Millis, OpTime, limits};
 
-/// What a source without a common entry told.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct CannotTell {
-    pub(crate) since: Millis,
-    /// Both logs were compared from their ends down to here: the parting lies before.
-    pub(crate) reached: OpTime,
-}
-
 impl Core {
     pub(crate) fn on_no_common_point(&mut self, host: &Host, reached: OpTime) {
-        let told = CannotTell { since: self.now, reached };
-        self.cannot_tell.entry(host.to_string()).or_insert(told);
-    }
-
-    pub(crate) fn forget_useless_sources(&mut self) {
-        self.cannot_tell.clear();
-        self.begins_too_late.clear();
+        self.aside.add_cannot_tell(host, self.now, reached);
     }
 
     pub(crate) fn is_put_aside(&self, host: &str) -> bool {
-        !broken(Mutant::AskAgainWhoCannotTell) && self.cannot_tell.contains_key(host)
+        !broken(Mutant::AskAgainWhoCannotTell) && self.aside.cannot_tell(host)
     }
 
     /// Whose logs have no entry in common with this member's.
     pub fn without_common_point(&self) -> impl Iterator<Item = &str> {
-        self.cannot_tell.keys().map(String::as_str)
+        self.aside.who_cannot_tell()
     }
 
     /// Nobody can tell: the parting lies before the entry returned.
     pub(crate) fn nobody_can_tell(&self, last_fetched: OpTime) -> Option<OpTime> {
-        let since = self.cannot_tell.values().map(|told| told.since).min()?;
-        let reached = self.cannot_tell.values().map(|told| told.reached).min()?;
-        self.asked_in_vain(|host| self.cannot_tell.contains_key(host), since, last_fetched).then_some(reached)
+        let (since, reached) = self.aside.parted()?;
+        self.asked_in_vain(|host| self.aside.cannot_tell(host), since, last_fetched).then_some(reached)
     }
 
     /// Everybody ahead of this member has been asked, there is somebody to copy from, and who is down or behind has had

@@ -9,6 +9,7 @@
 
 use crate::action::{Action, Actions, CommandReply, ConfigNote, Note};
 use crate::config::ReplSetConfig;
+use crate::config_change::{ConfigChange, Stage};
 use crate::config_order::ConfigId;
 use crate::core::Core;
 use crate::event::Token;
@@ -19,49 +20,6 @@ use crate::timer::Timer;
 use pando_base::{Error, ErrorCode, OpTime, Term};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum Stage {
-    /// Until the present configuration is committed.
-    Precondition,
-    Quorum,
-    Locating,
-    Persisting,
-}
-
-/// A configuration on its way in.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct ConfigChange {
-    id: u64,
-    config: Arc<ReplSetConfig>,
-    self_index: Option<usize>,
-    stage: Stage,
-    /// The command to answer.
-    token: Option<Token>,
-    initiate: bool,
-    force: bool,
-    /// Answers of the quorum check: `Ok(())`, or why not.
-    answers: BTreeMap<MemberId, Result<(), String>>,
-}
-
-impl ConfigChange {
-    pub(crate) fn installing(
-        config: Arc<ReplSetConfig>,
-        self_index: Option<usize>,
-        token: Option<Token>,
-    ) -> Self {
-        ConfigChange {
-            id: 0,
-            config,
-            self_index,
-            stage: Stage::Persisting,
-            token,
-            initiate: false,
-            force: false,
-            answers: BTreeMap::new(),
-        }
-    }
-}
 
 fn incompatible(text: String) -> Error {
     Error::new(ErrorCode::NewReplicaSetConfigurationIncompatible, text)
@@ -244,18 +202,7 @@ impl Core {
         let Some(change) = self.change.as_mut().filter(|c| c.id == id && c.stage == Stage::Quorum) else {
             return;
         };
-        let answer = match result {
-            Err(failure) => Err(failure.text()),
-            Ok(reply) if change.initiate && reply.config_id.version > 0 => {
-                Err("it is already a member of a replica set".to_owned())
-            }
-            Ok(reply) if !change.force && reply.config_id.is_newer_than(change.config.id()) => Err(format!(
-                "Our config version of {} is no larger than the version on it, which is {}",
-                change.config.version, reply.config_id.version
-            )),
-            Ok(_) => Ok(()),
-        };
-        change.answers.insert(from, answer);
+        change.take_answer(from, result);
         self.count_quorum(false, out);
     }
 
@@ -265,19 +212,7 @@ impl Core {
 
     fn count_quorum(&mut self, over: bool, out: &mut Actions) {
         let Some(change) = self.change.as_ref().filter(|c| c.stage == Stage::Quorum) else { return };
-        let others = change.config.members.len() - usize::from(change.self_index.is_some());
-        let complete = over || change.answers.len() == others;
-        let me = change.self_index.map(|i| change.config.members[i].id);
-        let good = |id: MemberId| Some(id) == me || change.answers.get(&id) == Some(&Ok(()));
-        let voters = change.config.voters();
-        let good_voters = change.config.members.iter().filter(|m| m.is_voter() && good(m.id)).count();
-        let enough = good_voters > voters / 2
-            && change.config.members.iter().any(|m| m.priority > 0.0 && !m.arbiter_only && good(m.id));
-        let all = change.config.members.iter().all(|m| good(m.id));
-        let passed = change.force || all || (!change.initiate && enough);
-        if !passed && !complete {
-            return;
-        }
+        let Some(passed) = change.quorum(over) else { return };
         self.timers.cancel(Timer::Quorum);
         if passed {
             let Some(mut change) = self.change.take() else { return };
@@ -297,37 +232,8 @@ impl Core {
 
     fn fail_quorum(&mut self, out: &mut Actions) {
         let Some(change) = self.change.take() else { return };
-        let failures: Vec<String> = change
-            .config
-            .members
-            .iter()
-            .filter_map(|m| match change.answers.get(&m.id) {
-                Some(Err(why)) => Some(format!("{} failed with {why}", m.host)),
-                None if change.self_index.map(|i| change.config.members[i].id) != Some(m.id) => {
-                    Some(format!("{} failed with no answer in time", m.host))
-                }
-                _ => None,
-            })
-            .collect();
-        let what = if change.initiate {
-            "replSetInitiate quorum check failed because not all proposed set members responded affirmatively: "
-                .to_owned()
-        } else {
-            let me = change.self_index.map(|i| change.config.members[i].id);
-            let good = |id| Some(id) == me || change.answers.get(&id) == Some(&Ok(()));
-            let voters = change.config.members.iter().filter(|m| m.is_voter() && good(m.id));
-            let there: Vec<&str> = voters.map(|m| m.host.as_str()).collect();
-            format!(
-                "Quorum check failed because not enough voting nodes responded; required {} but only the following \
-                 {} voting nodes responded: {}; the following nodes did not respond affirmatively: ",
-                change.config.majority_votes(),
-                there.len(),
-                there.join(", ")
-            )
-        };
         if let Some(token) = change.token {
-            let e = Error::new(ErrorCode::NodeNotFound, format!("{what}{}", failures.join(", ")));
-            out.push(Action::Reply { token, result: Err(e) });
+            out.push(Action::Reply { token, result: Err(change.quorum_failure()) });
         }
     }
 

@@ -12,31 +12,14 @@
 //! ```
 
 use crate::action::{Action, Actions, CommandReply, Note};
-use crate::core::{Core, LeaderMode};
+use crate::core::Core;
 use crate::event::Token;
 use crate::member::{MemberId, MemberState};
 use crate::message::StepDownRequest;
 use crate::mutants::{Mutant, broken};
+use crate::office::{LeaderMode, StepDownAttempt, StepDownCommand};
 use crate::timer::Timer;
-use pando_base::{Error, ErrorCode, Millis};
-
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct StepDownAttempt {
-    /// `None` = unconditional.
-    command: Option<Command>,
-    /// The lock asked for and not yet granted.
-    lock: Option<u64>,
-}
-
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-struct Command {
-    token: Token,
-    request: StepDownRequest,
-    wait_until: Millis,
-    until: Millis,
-    /// Restored on failure.
-    mode_before: LeaderMode,
-}
+use pando_base::{Error, ErrorCode};
 
 impl Core {
     pub(crate) fn on_step_down(&mut self, token: Token, request: StepDownRequest, out: &mut Actions) {
@@ -55,7 +38,7 @@ impl Core {
             return;
         }
         let (wait_until, until) = (self.after(request.catch_up_ms), self.after(request.period_ms));
-        let command = Command { token, request, wait_until, until, mode_before: self.mode };
+        let command = StepDownCommand { token, request, wait_until, until, mode_before: self.mode };
         self.mode = LeaderMode::AttemptingStepDown;
         let lock = self.next_id();
         self.step_down = Some(StepDownAttempt { command: Some(command), lock: Some(lock) });

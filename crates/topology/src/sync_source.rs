@@ -75,7 +75,7 @@ impl Core {
         if self.self_index.is_none() {
             return Err("this node is not in the configuration");
         }
-        self.denied.retain(|_, until| *until > self.now);
+        self.aside.forget_denied_before(self.now);
         self.source_was_forced = false;
         let named = |core: &Core, host: &str| core.member_by_host(host).map(|m| (m.id, Host::from(host)));
         if let Some(host) = self.params.only_sync_source.clone() {
@@ -146,8 +146,7 @@ impl Core {
         (!behind && !self.is_denied(&peer.host)).then_some(peer)
     }
     fn is_denied(&self, host: &str) -> bool {
-        let for_a_while = self.denied.get(host).is_some_and(|until| *until > self.now);
-        for_a_while && !broken(Mutant::SourceDenied) || self.is_put_aside(host)
+        self.aside.is_denied(host, self.now) && !broken(Mutant::SourceDenied) || self.is_put_aside(host)
     }
 
     /// R-SYNC-7.

@@ -36,7 +36,7 @@ impl Core {
         }
         self.last_oplog_metadata = Some(oplog);
         // The log goes on there: there is nothing to be asked any more.
-        self.forget_useless_sources();
+        self.aside.forget_useless();
         self.tell_commit_point(out);
         if let Some(reason) = self.should_change_source(from, last_fetched) {
             out.push(Action::ChangeSyncSource { reason });

@@ -17,15 +17,15 @@ use pando_base::OpTime;
 impl Core {
     /// No sign of a parting; but where there was one, this source cannot tell where, either.
     pub(crate) fn on_begins_too_late(&mut self, host: &Host, oldest: OpTime) {
-        self.begins_too_late.entry(host.to_string()).or_insert(self.now);
-        if !self.cannot_tell.is_empty() {
+        self.aside.add_too_late(host, self.now);
+        if self.aside.parted().is_some() {
             self.on_no_common_point(host, oldest);
         }
     }
 
     pub(crate) fn on_too_stale(&mut self, stale: bool, out: &mut Actions) {
         if !stale {
-            self.begins_too_late.clear();
+            self.aside.forget_too_late();
         }
         if self.too_stale != stale {
             self.too_stale = stale;
@@ -41,9 +41,9 @@ impl Core {
     /// Nobody has what comes next, and nobody will.
     pub(crate) fn too_stale_for_everybody(&self, last_fetched: OpTime) -> bool {
         let allowed = self.params.resync_when_too_stale || broken(Mutant::CopyAgainUnallowed);
-        let Some(since) = self.begins_too_late.values().min().filter(|_| self.too_stale && allowed) else {
+        let Some(since) = self.aside.too_late_since().filter(|_| self.too_stale && allowed) else {
             return false;
         };
-        self.asked_in_vain(|host| self.begins_too_late.contains_key(host), *since, last_fetched)
+        self.asked_in_vain(|host| self.aside.begins_too_late(host), since, last_fetched)
     }
 }
