@@ -80,6 +80,7 @@ pub mod params;
 mod periods;
 pub mod reconfig;
 mod sources_aside;
+mod step;
 pub mod step_down;
 pub mod sync_source;
 pub mod sync_source_change;

@@ -1,11 +1,11 @@
-//! Being out of service without leaving: `replSetFreeze` and `replSetMaintenance`.
+//! Being out of service without leaving, `replSetFreeze` and `replSetMaintenance`, and going.
 
 use crate::action::{Action, Actions, CommandReply};
 use crate::core::Core;
 use crate::event::Token;
 use crate::member::MemberState;
 use crate::timer::Timer;
-use pando_base::{Error, ErrorCode};
+use pando_base::{Error, ErrorCode, Millis};
 
 impl Core {
     /// Refuses to be elected for a while; 0 ends that.
@@ -63,6 +63,31 @@ impl Core {
             (false, n) => self.maintenance = n - 1,
         }
         Ok(CommandReply::Done)
+    }
+
+    /// Only a secondary goes quietly: a primary has to step down first, and nobody reads from the others.
+    pub(crate) fn on_quiesce(&mut self, until: Millis, out: &mut Actions) {
+        if self.state() == MemberState::Secondary && self.quiesce_until.is_none() {
+            self.quiesce_until = Some(until);
+            self.cancel_elections();
+            self.bump_topology(out);
+        }
+    }
+
+    fn cancel_elections(&mut self) {
+        for timer in [Timer::Election, Timer::PriorityTakeover, Timer::CatchUpTakeover, Timer::FastElection] {
+            self.timers.cancel(timer);
+        }
+    }
+
+    pub(crate) fn on_shut_down(&mut self, out: &mut Actions) {
+        self.shut_down = true;
+        self.end_gathering();
+        self.fail_all_waiters(
+            &Error::new(ErrorCode::ShutdownInProgress, "Replication is being shut down"),
+            out,
+        );
+        self.cancel_elections();
     }
 
     pub fn is_in_maintenance(&self) -> bool {
