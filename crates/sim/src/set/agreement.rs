@@ -4,7 +4,7 @@
 
 use crate::client::Client;
 use crate::executor::lock;
-use crate::set::{connected, is_growing};
+use crate::set::asking::{connected, is_growing};
 use pando_base::{OpTime, Timestamp};
 use pando_bson::{DocBuf, DocBuilder, Document, RawDoc, Value, doc};
 use pando_env::Env;

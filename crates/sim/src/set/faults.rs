@@ -1,81 +1,19 @@
 //! What breaks, for how long, and how it heals. Several faults may be under way at once.
 
 use super::Run;
+use super::broken::{Cut, Heal, Sick, Stage};
 use super::orders::Order;
 use super::replace::Back;
-use super::scenes::{Act, Stage};
 use crate::ProcessId;
 use crate::links::{Links, Machine, Refusal};
 use pando_repl::MemberState;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// How often each kind happened.
-pub type Counts = BTreeMap<&'static str, u32>;
-
-/// Between members; clients go on unless it says otherwise.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Cut {
-    /// A member from all others.
-    Member(usize),
-    /// A member from all others and from the clients.
-    Machine(usize),
-    /// A member hears the others; they do not hear it.
-    Mute(usize),
-    /// The others hear a member; it does not hear them.
-    Deaf(usize),
-    /// Each member reaches only its neighbours in a ring; with three, one pair is apart.
-    Ring(usize),
-    Pair(usize, usize),
-    Slow(usize, u64),
-    Loss(u64),
-    /// New connections to a member are turned away while it goes on with those that it has.
-    Refusing(usize, Refusal),
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Heal {
-    Boot(usize),
-    Cut(u64),
-    /// A paused process, unless it was killed meanwhile.
-    GoOn(ProcessId),
-    Pace(usize),
-    Disk(usize),
-    /// A stage of a follower's data path.
-    Stall(usize, ProcessId, Stage),
-}
-
-/// A disk that fails, or will.
-struct Sick {
-    /// Of which start of the process.
-    boots: u32,
-    /// When it was seen that a call had failed.
-    since: Option<Duration>,
-}
 
 /// Within this a process has ended whose disk has failed.
 const MUST_END: Duration = Duration::from_secs(60);
 /// As long as a forced configuration may be on its way nobody changes who votes.
 const FORCING: Duration = Duration::from_secs(90);
-
-/// What is broken now.
-#[derive(Default)]
-pub(super) struct Broken {
-    cuts: BTreeMap<u64, Cut>,
-    due: Vec<(Duration, Heal)>,
-    next_id: u64,
-    sick: BTreeMap<usize, Sick>,
-    /// What scenes will do.
-    pub(super) acts: Vec<(Duration, Act)>,
-    pub(super) counts: Counts,
-}
-
-impl Broken {
-    pub(super) fn count(&mut self, what: &'static str) {
-        *self.counts.entry(what).or_default() += 1;
-    }
-}
 
 fn apply(cut: Cut, members: &[Machine], clients: &[Machine], links: &mut Links) {
     let others = |i: usize| members.iter().copied().filter(move |m| *m != members[i]);

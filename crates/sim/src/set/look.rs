@@ -3,6 +3,7 @@
 
 use crate::executor::mix_bytes;
 use crate::node::Node;
+use crate::set::committed::{Committed, Entry, Promise};
 use crate::set::shape::number_of;
 use crate::set::story::Story;
 use crate::world::Line;
@@ -12,7 +13,6 @@ use pando_oplog::EntryView;
 use pando_repl::MemberState;
 use pando_repl::topology::{ConfigId, ReplSetConfig};
 use pando_server::Server;
-use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::time::Duration;
 
@@ -81,22 +81,6 @@ impl Member {
 fn voters_of(config: &ReplSetConfig) -> u64 {
     let voting = config.members.iter().filter(|m| m.is_voter() && m.is_data_bearing());
     voting.filter_map(|m| number_of(&m.host)).fold(0, |all, n| all | 1 << n)
-}
-
-/// An entry of a log, without its text.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Entry {
-    pub(super) at: OpTime,
-    pub(super) hash: u64,
-    /// The entry before it, if that was seen.
-    pub(super) before: Option<OpTime>,
-}
-
-/// An entry that is committed, and in which term it came to be.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Promise {
-    pub(super) entry: Entry,
-    pub(super) in_term: Term,
 }
 
 /// Why entries disappeared from a log.
@@ -184,31 +168,6 @@ impl Log {
         self.visible = visible;
         self.synced = now.synced;
         Ok((gone, why, self.entries.len() - had))
-    }
-}
-
-/// What the set has committed, as one chain.
-#[derive(Default)]
-pub(super) struct Committed {
-    pub(super) chain: BTreeMap<Timestamp, Promise>,
-    /// Behind the first, before the second of two times: committed while no running member's log had the entries.
-    pub(super) unseen: Vec<(Timestamp, Timestamp)>,
-}
-
-impl Committed {
-    pub(super) fn newest(&self) -> OpTime {
-        self.chain.last_key_value().map_or(OpTime::NULL, |(_, p)| p.entry.at)
-    }
-    pub(super) fn names(&self, at: OpTime) -> bool {
-        self.chain.get(&at.ts).is_some_and(|c| c.entry.at == at)
-    }
-    /// It was committed, for all that was seen.
-    pub(super) fn may_name(&self, at: OpTime) -> bool {
-        let unseen = || self.unseen.iter().any(|(from, to)| *from < at.ts && at.ts < *to);
-        self.names(at) || (!self.chain.contains_key(&at.ts) && unseen())
-    }
-    pub(super) fn holds(&self, e: &Entry) -> bool {
-        self.names(e.at)
     }
 }
 

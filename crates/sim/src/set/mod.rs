@@ -8,9 +8,14 @@
 //! everything heals: every promise made to the users must be kept, and the members must agree ([`agreement`]).
 
 pub(crate) mod agreement;
+mod asking;
+mod broken;
+mod committed;
 mod faults;
 mod invariants;
+mod lines;
 mod look;
+mod options;
 mod orders;
 mod replace;
 mod scenes;
@@ -18,18 +23,19 @@ mod shape;
 mod story;
 mod users;
 
-use crate::client::Client;
 use crate::executor::lock;
 use crate::node::Exit;
 use crate::{FaultyDisk, Machine, NetOptions, Node, World};
-use faults::Broken;
-pub use faults::Counts;
+use asking::{connected, primary_of};
+use broken::Broken;
+pub use broken::Counts;
 use invariants::Invariant;
 use look::Watch;
+pub use options::Options;
 use pando_bson::{Document, doc};
 use pando_env::Env;
 use replace::Replacement;
-use shape::Shape;
+use shape::{FIRST_PORT, Shape};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
@@ -47,8 +53,6 @@ use users::watcher::{self, Watched};
 const PATIENCE: Duration = Duration::from_secs(900);
 /// Once everything has healed, there is a primary and agreement within this time.
 const LIVELY: Duration = Duration::from_secs(120);
-/// Members' ports, and machines, count from here.
-const FIRST_PORT: u16 = 27017;
 /// Users' machines count from here.
 const FIRST_CLIENT: u16 = 100;
 /// Until users have ended: one may be looking for a primary, and then wait for its reply.
@@ -59,52 +63,6 @@ const LOOK_MS: u64 = 50;
 const POLLS_A_SECOND: u64 = 30_000;
 /// Polls that a run may take beyond that.
 const POLLS_FREE: u64 = 3_000_000;
-
-/// Log lines that tell what happened between two looks.
-pub(crate) const ELECTED: i32 = 21450;
-pub(crate) const VOTED: i32 = 5_972_100;
-const ROLLED_BACK: i32 = 21612;
-const COPIED: i32 = 21163;
-const CANNOT_TELL: i32 = 9_100_026;
-const COPIES_AGAIN: i32 = 9_100_027;
-
-/// How long and how wild.
-#[derive(Clone, Copy, Debug)]
-pub struct Options {
-    /// So many equal members; otherwise each seed draws a shape.
-    pub members: Option<u16>,
-    pub users: i64,
-    /// Virtual time with faults.
-    pub seconds: u64,
-    /// Mean virtual time between two faults.
-    pub between_ms: u64,
-    /// The longest that one lasts.
-    pub longest_ms: u64,
-    /// Mean virtual time between two commands of one user.
-    pub pause_ms: u64,
-    /// Of a million writes to a connection, so many break it.
-    pub break_ppm: u64,
-    /// Virtual time between the last fault and the last write.
-    pub calm_ms: u64,
-    /// Of the log, so many lines are told with a failure.
-    pub lines: usize,
-}
-
-impl Default for Options {
-    fn default() -> Options {
-        Options {
-            members: None,
-            users: 2,
-            seconds: 1800,
-            between_ms: 14_000,
-            longest_ms: 25_000,
-            pause_ms: 2000,
-            break_ppm: 50,
-            calm_ms: 20_000,
-            lines: 80,
-        }
-    }
-}
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
@@ -211,7 +169,7 @@ impl Run {
     fn new(seed: u64, options: &Options) -> Run {
         let world = World::new(seed, NetOptions::default());
         world.keep_lines(options.lines);
-        world.watch_lines(&[ELECTED, VOTED, ROLLED_BACK, COPIED, CANNOT_TELL, COPIES_AGAIN]);
+        world.watch_lines(&lines::WATCHED);
         let shape = Shape::of(seed, options);
         let member = |i: u16| {
             let disk = FaultyDisk::new(seed.wrapping_mul(64).wrapping_add(u64::from(i)));
@@ -357,24 +315,24 @@ impl Run {
 
     fn look(&mut self) -> Result<(), Box<Failure>> {
         let mut problems = Vec::new();
-        let lines = self.world.take_lines();
-        for line in &lines {
+        let told = self.world.take_lines();
+        for line in &told {
             match line.id {
-                ELECTED => self.report.elections += 1,
-                COPIED => self.report.initial_syncs += 1,
-                CANNOT_TELL => self.report.without_common_point += 1,
-                COPIES_AGAIN => self.report.copied_again += 1,
-                ROLLED_BACK => {
+                lines::ELECTED => self.report.elections += 1,
+                lines::COPIED => self.report.initial_syncs += 1,
+                lines::CANNOT_TELL => self.report.without_common_point += 1,
+                lines::COPIES_AGAIN => self.report.copied_again += 1,
+                lines::ROLLED_BACK => {
                     self.report.rollbacks += 1;
                     self.rolled_back.extend(self.nodes.iter().position(|n| n.machine() == line.machine));
                     self.report.undone +=
-                        number(&line.attr, "totalEntriesRolledBackIncludingNoops").unwrap_or(0) as u64;
+                        lines::number(&line.attr, "totalEntriesRolledBackIncludingNoops").unwrap_or(0) as u64;
                 }
                 _ => {}
             }
         }
         let rules = &mut self.rules;
-        let looked = self.watch.look(&self.nodes, self.world.sim.now(), lines, &mut |look| {
+        let looked = self.watch.look(&self.nodes, self.world.sim.now(), told, &mut |look| {
             rules.iter_mut().for_each(|rule| rule.look(look, &mut problems));
         });
         problems.extend(looked.err());
@@ -485,15 +443,6 @@ impl Run {
     }
 }
 
-const PAUSE: Duration = Duration::from_millis(50);
-
-/// A number in the attributes of a log line.
-pub(crate) fn number(attr: &str, name: &str) -> Option<i64> {
-    let rest = attr.split_once(&format!("\"{name}\":"))?.1;
-    let end = rest.find(|c: char| !(c.is_ascii_digit() || c == '-')).unwrap_or(rest.len());
-    rest[..end].parse().ok()
-}
-
 /// A configuration that would change the default is refused as long as nobody has said what it shall be.
 async fn set_default_concern(env: &Env, addrs: &[String], default: Document) -> Result<(), String> {
     let at = primary_of(env, addrs).await;
@@ -505,47 +454,4 @@ async fn set_default_concern(env: &Env, addrs: &[String], default: Document) -> 
     body.push("$db", "admin");
     let reply = c.command(&body.to_raw()).await.map_err(|e| e.to_string())?;
     if reply.get("ok").is_some_and(|v| v.is_truthy()) { Ok(()) } else { Err(reply.to_string()) }
-}
-
-async fn connected(env: &Env, addr: &str) -> Client {
-    loop {
-        if let Ok(c) = Client::connect(env, addr).await {
-            return c;
-        }
-        env.clock.sleep(PAUSE).await;
-    }
-}
-
-/// What `hello` says at `addr`, if anything within a second.
-async fn hello(env: &Env, addr: &str) -> Option<pando_bson::DocBuf> {
-    let body = doc! { "hello": 1, "$db": "admin" }.to_raw();
-    let asking = async { Client::connect(env, addr).await.ok()?.command(&body).await.ok() };
-    env.timeout(Duration::from_secs(1), asking).await?
-}
-
-/// Does a member in the configuration of this one still count for nothing, because it has no data yet?
-async fn is_growing(c: &mut Client) -> Option<bool> {
-    // `replSetGetConfig` does not tell.
-    let ask = doc! { "find": "system.replset", "$db": "local", "$readPreference": { "mode": "nearest" } };
-    let reply = c.command(&ask.to_raw()).await.ok()?;
-    let kept = reply.get_path("cursor.firstBatch")?.as_array()?.first()?.value().as_doc()?;
-    let mut members = kept.get("members")?.as_array()?.iter().filter_map(|e| e.value().as_doc());
-    Some(members.any(|m| m.get("newlyAdded").is_some()))
-}
-
-/// The member that takes writes.
-async fn primary_of(env: &Env, addrs: &[String]) -> usize {
-    loop {
-        for (i, addr) in addrs.iter().enumerate() {
-            let hello = hello(env, addr).await;
-            if hello.is_some_and(|h| h.get("isWritablePrimary").is_some_and(|v| v.is_truthy())) {
-                return i;
-            }
-        }
-        env.clock.sleep(PAUSE).await;
-    }
-}
-
-async fn primary_within(env: &Env, addrs: &[String], limit: Duration) -> Option<usize> {
-    env.timeout(limit, primary_of(env, addrs)).await
 }

@@ -1,6 +1,6 @@
 //! What an operator does: asks a primary to step down, changes the configuration.
 
-use super::{hello, primary_within};
+use super::asking::{hello, primary_within};
 use crate::client::Client;
 use pando_bson::{Bson, Document, doc};
 use pando_env::Env;

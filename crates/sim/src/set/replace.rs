@@ -4,8 +4,9 @@
 //! An operator who wipes the disk of a member that is still counted breaks the set's promises; so each step waits until
 //! a majority has the configuration of the one before.
 
+use super::Run;
+use super::asking::{is_growing, primary_within};
 use super::orders::{config_of, install, members, next};
-use super::{Run, is_growing, primary_within};
 use crate::client::Client;
 use crate::executor::lock;
 use pando_bson::{Bson, Document, doc};

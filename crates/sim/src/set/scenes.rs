@@ -9,38 +9,11 @@
 //! | after a rollback | the primary is lost, or who rolled back is made to lead, or both, or it is killed |
 
 use super::Run;
-use super::faults::Cut;
+use super::broken::{Act, Cut, Stage};
 use super::orders::Order;
 use crate::ProcessId;
 use pando_bson::doc;
 use std::time::Duration;
-
-/// Of the data path of a follower.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Stage {
-    Fetching,
-    Applying,
-}
-
-impl Stage {
-    /// The fail point that holds it still.
-    fn held_by(self) -> &'static str {
-        match self {
-            Stage::Fetching => "stopReplProducer",
-            Stage::Applying => "rsSyncApplyStop",
-        }
-    }
-}
-
-/// What a scene does later.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Act {
-    /// Whoever leads then dies or is cut off.
-    LosePrimary,
-    /// This member is asked to stand for election.
-    Lead(usize),
-    TurnVotes,
-}
 
 /// Without hearing a primary so long, others elect one.
 const ELECTION_MS: u64 = 10_000;

@@ -1,10 +1,12 @@
 //! What a set looks like at its beginning: how many members of which kinds, their settings, logs and tables.
 
-use super::{FIRST_PORT, Options};
+use super::options::Options;
 use pando_bson::{Bson, Document, doc};
 use pando_env::Rng;
 use pando_storage::testing::SeededRng;
 
+/// Members' ports, and machines, count from here.
+pub(super) const FIRST_PORT: u16 = 27017;
 /// Of so many seeds one has log-structured tables.
 const LSM_ONE_IN: u64 = 10;
 /// Files of the logs: small, so that they are sealed and dropped within a run.

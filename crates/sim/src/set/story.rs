@@ -1,6 +1,6 @@
 //! What a change stream of the whole cluster has to show of the log, worked out from the entries alone.
 
-use super::look::Committed;
+use super::committed::Committed;
 use pando_base::Timestamp;
 use pando_bson::{Elem, Value};
 use pando_oplog::EntryView;

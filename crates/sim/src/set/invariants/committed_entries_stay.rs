@@ -4,7 +4,8 @@
 //! comes back with the branch that won.
 
 use super::{Invariant, Problems};
-use crate::set::look::{Entry, Log, Look, Loss};
+use crate::set::committed::Entry;
+use crate::set::look::{Log, Look, Loss};
 use pando_base::OpTime;
 use pando_repl::MemberState;
 use std::collections::BTreeMap;

@@ -1,6 +1,7 @@
 //! No term has two leaders, not even one after another (INV-1).
 
 use super::{Invariant, Problems};
+use crate::set::lines::{ELECTED, number};
 use crate::set::look::Look;
 use pando_base::Term;
 use std::collections::BTreeMap;
@@ -21,8 +22,8 @@ impl Rule {
 
 impl Invariant for Rule {
     fn look(&mut self, look: &Look<'_>, problems: &mut Problems) {
-        for (who, line) in look.lines.iter().filter(|(_, l)| l.id == super::super::ELECTED) {
-            match super::super::number(&line.attr, "term") {
+        for (who, line) in look.lines.iter().filter(|(_, l)| l.id == ELECTED) {
+            match number(&line.attr, "term") {
                 Some(term) => self.note(term, *who, problems),
                 None => problems.push(format!("an election without a term: {}", line.attr)),
             }

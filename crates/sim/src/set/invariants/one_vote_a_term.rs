@@ -2,8 +2,8 @@
 //! have are followed across restarts by [`super::votes_are_kept`].
 
 use super::{Invariant, Problems};
+use crate::set::lines::{VOTED, number};
 use crate::set::look::Look;
-use crate::set::{VOTED, number};
 use std::collections::BTreeMap;
 
 #[derive(Default)]

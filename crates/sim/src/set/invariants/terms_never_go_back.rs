@@ -1,8 +1,8 @@
 //! A member's term never goes back, also across restarts once it has voted or led in it (INV-8).
 
 use super::{Invariant, Problems};
+use crate::set::lines::{ELECTED, number};
 use crate::set::look::Look;
-use crate::set::{ELECTED, number};
 use pando_base::Term;
 use std::collections::BTreeMap;
 

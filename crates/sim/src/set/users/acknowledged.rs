@@ -2,7 +2,7 @@
 
 use crate::client::Client;
 use crate::executor::lock;
-use crate::set::primary_of;
+use crate::set::asking::primary_of;
 use pando_bson::doc;
 use pando_env::Env;
 use std::collections::BTreeSet;

@@ -1,7 +1,7 @@
 //! Random writers. What becomes of a single write does not matter here, only that all members agree on it.
 
 use crate::client::Client;
-use crate::set::primary_of;
+use crate::set::asking::primary_of;
 use crate::set::users::is_not_primary;
 use pando_bson::{DocBuf, Document, doc};
 use pando_env::Env;

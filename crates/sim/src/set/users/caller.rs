@@ -1,7 +1,7 @@
 //! How users reach the set: one connection each, to whichever member they want next.
 
 use crate::client::Client;
-use crate::set::primary_within;
+use crate::set::asking::primary_within;
 use pando_base::{OpTime, Timestamp};
 use pando_bson::{Bson, DocBuf, Document, RawDoc, Value, doc};
 use pando_env::Env;
