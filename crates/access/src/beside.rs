@@ -6,7 +6,7 @@ use crate::reading::Reading;
 use crate::transaction::conflicts::on_prepared;
 use crate::transaction::{OpenTxn, open_txn};
 use pando_base::{Namespace, Result};
-use pando_catalog::{Collection, ResolvedView};
+use pando_catalog::{Collection, Named, ResolvedView};
 use pando_command::OpCtx;
 use pando_query::source::Source;
 use pando_storage::{OnPrepared, ReadAt};
@@ -41,14 +41,12 @@ impl Beside {
     /// The collection in the operation's transaction, or at `at`.
     pub fn source(&self, ns: &Namespace, at: ReadAt) -> Result<Option<Box<dyn Source>>> {
         let catalog = &self.access.catalog;
-        if let Some(open) = &self.transaction {
-            return open.source_of(catalog, ns);
-        }
-        let named = match at {
-            ReadAt::At(ts) => catalog.named_at(ns, ts)?,
-            _ => catalog.snapshot().get(ns).cloned(),
+        let named = match (&self.transaction, at) {
+            (Some(open), _) => open.meet_now(catalog, ns)?.map(Named::Collection),
+            (None, ReadAt::At(ts)) => catalog.named_at(ns, ts)?,
+            (None, _) => catalog.snapshot().get(ns).cloned(),
         };
         let Reading::Collection(coll) = self.access.admit(named) else { return Ok(None) };
-        catalog.open_source_with(coll.collection(), at, self.on_prepared).map(Some)
+        self.access.open_source(self.transaction.as_ref(), coll.collection(), at, self.on_prepared).map(Some)
     }
 }

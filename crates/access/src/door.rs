@@ -15,8 +15,8 @@
 //!           ── here go: the same as for a write, with the version of the database in place of the collection's
 //! ```
 //!
-//! A check that is put at the marked place of [`Access::read`] (in `admit`, which stages' other collections pass, too, but for those
-//! of a transaction, which it meets itself), [`Access::write`] or the way in of definitions cannot be passed by:
+//! A check that is put at the marked place of [`Access::read`] (in `admit`, which collections that stages read beside the command's own
+//! pass, too, and those that a change stream asks for by their UUIDs), [`Access::write`] or the way in of definitions cannot be passed by:
 //! an [`Acquisition`], a [`WriteAcquisition`] and a change of a definition are to be had nowhere else. What a check decides for
 //! the whole statement (which documents of a collection are this shard's) belongs into the acquisition.
 //!
@@ -55,7 +55,7 @@ impl Access {
         Ok(self.admit(named))
     }
 
-    /// Lets an operation read what a name means, also one that a stage reads beside the command's own.
+    /// Lets an operation read what a name or a UUID means. Nothing else makes an [`Acquisition`] for reading.
     pub(crate) fn admit(&self, named: Option<Named>) -> Reading {
         match named {
             None => Reading::Missing,

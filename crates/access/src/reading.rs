@@ -2,11 +2,11 @@
 
 use crate::Access;
 use crate::transaction::conflicts::on_prepared;
-use crate::transaction::open_txn;
 use crate::transaction::source::TxnSource;
+use crate::transaction::{OpenTxn, open_txn};
 use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp, Uuid};
 use pando_bson::{DocBuf, Elem, RawDoc};
-use pando_catalog::{Collection, ResolvedView, TableSource, View, find_id, is_a_view};
+use pando_catalog::{Collection, Named, ResolvedView, TableSource, View, find_id, is_a_view};
 use pando_command::OpCtx;
 use pando_query::source::Source;
 use pando_storage::{OnPrepared, ReadAt};
@@ -106,16 +106,16 @@ impl Access {
 
     /// Opens a collection for this operation: its transaction's view of it, or the one at `at`.
     pub fn source(&self, ctx: &OpCtx, coll: &Acquisition, at: ReadAt) -> Result<Box<dyn Source>> {
-        self.source_of(ctx, &coll.coll, at, on_prepared(&ctx.read_concern))
+        self.open_source(open_txn(ctx), coll.collection(), at, on_prepared(&ctx.read_concern))
     }
-    pub(crate) fn source_of(
+    pub(crate) fn open_source(
         &self,
-        ctx: &OpCtx,
+        transaction: Option<&Arc<OpenTxn>>,
         coll: &Arc<Collection>,
         at: ReadAt,
         on_prepared: OnPrepared,
     ) -> Result<Box<dyn Source>> {
-        match open_txn(ctx) {
+        match transaction {
             Some(open) => Ok(Box::new(TxnSource::new(open.clone(), coll.clone())?)),
             None => self.catalog.open_source_with(coll, at, on_prepared),
         }
@@ -140,7 +140,7 @@ impl Access {
     pub fn rescan(&self, ctx: &OpCtx, scan: &CollectionScan, at: ReadAt) -> Result<Box<dyn Source>> {
         match &scan.table {
             Some(table) => Ok(Box::new(table.clone())),
-            None => self.source_of(ctx, &scan.coll.coll, at, scan.on_prepared),
+            None => self.open_source(open_txn(ctx), scan.coll.collection(), at, scan.on_prepared),
         }
     }
     /// What a collection that a cursor stands on has become since: `None` when it is as it was; 175 when it is gone or has another
@@ -169,7 +169,8 @@ impl Access {
     }
     /// The document with this `_id` as it is at `at` in the collection that has that UUID now.
     pub fn find_id_by_uuid(&self, uuid: Uuid, id: Elem<'_>, at: Timestamp) -> Result<Option<DocBuf>> {
-        let Some(coll) = self.catalog.lookup_uuid(uuid) else { return Ok(None) };
+        let named = self.catalog.lookup_uuid(uuid).map(Named::Collection);
+        let Reading::Collection(coll) = self.admit(named) else { return Ok(None) };
         let txn = self.catalog.storage().begin(ReadAt::At(at))?;
         let found = find_id(&txn, &coll, id)?;
         Ok(found.map(|(_, doc)| RawDoc::trusted(&doc).to_buf()))

@@ -65,11 +65,11 @@ impl Access {
     /// Opens a collection for a write's search; outside of a transaction something undecided is met as
     /// [`PREPARE_CONFLICT`](pando_storage::PREPARE_CONFLICT).
     pub fn target_source(&self, ctx: &OpCtx, coll: &WriteAcquisition) -> Result<Box<dyn Source>> {
-        self.source_of(ctx, coll.collection(), ReadAt::Latest, OnPrepared::Conflict)
+        self.open_source(open_txn(ctx), coll.collection(), ReadAt::Latest, OnPrepared::Conflict)
     }
     /// The same where nothing undecided is in the way.
     pub fn decided_source(&self, ctx: &OpCtx, coll: &WriteAcquisition) -> Result<Box<dyn Source>> {
-        self.source_of(ctx, coll.collection(), ReadAt::Latest, on_prepared(&ctx.read_concern))
+        self.open_source(open_txn(ctx), coll.collection(), ReadAt::Latest, on_prepared(&ctx.read_concern))
     }
 
     /// Runs `work` in one unit that commits when it succeeds, again after a write conflict. In a transaction: within its

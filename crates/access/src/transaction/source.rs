@@ -2,8 +2,8 @@
 
 use super::OpenTxn;
 use bytes::Bytes;
-use pando_base::{Namespace, Result, Timestamp};
-use pando_catalog::{Catalog, Collection, CollectionSource};
+use pando_base::{Result, Timestamp};
+use pando_catalog::{Collection, CollectionSource};
 use pando_query::source::{
     CollectionInfo, IndexCursor, IndexScan, RecordCursor, RecordId, RecordScan, Source,
 };
@@ -23,18 +23,6 @@ impl TxnSource {
             Ok((source.collection().clone(), source.read_ts()))
         })?;
         Ok(TxnSource { open, coll, info, read_ts })
-    }
-}
-
-impl OpenTxn {
-    /// A collection that a stage reads beside the command's own.
-    pub(crate) fn source_of(
-        self: &Arc<Self>,
-        catalog: &Catalog,
-        ns: &Namespace,
-    ) -> Result<Option<Box<dyn Source>>> {
-        let Some(coll) = self.meet_now(catalog, ns)? else { return Ok(None) };
-        Ok(Some(Box::new(TxnSource::new(self.clone(), coll)?)))
     }
 }
 
