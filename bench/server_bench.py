@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Two MongoDB-wire servers side by side: throughput, latency, and CPU that the SERVER spends per operation.
 
-    server_bench.py --a NAME=URI,PID --b NAME=URI,PID [--docs N] [--scale F] [--clients 1,8,32]
+    server_bench.py --a NAME=URI,PID --b NAME=URI,PID [--docs N] [--scale F] [--repeat N] [--clients 1,8,32]
                     [--rounds N] [--phases RE] [--w W] [--j] [--json FILE] [--md FILE]
 
 Every phase runs on one server, then on the other, `--rounds` times over with the order swapped each round, so that a
@@ -137,10 +137,11 @@ def full_scan(t, a, _):
     raw = collection(t.uri, a, raw=True)
 
     def go():
-        got = sum(1 for _ in raw.find({}, batch_size=10_000))
-        assert got >= a.docs, got
+        for _ in range(a.repeat):
+            got = sum(1 for _ in raw.find({}, batch_size=10_000))
+            assert got >= a.docs, got
     n = raw.estimated_document_count()
-    return timed(t, n, go)
+    return timed(t, a.repeat * n, go)
 
 
 def filter_scan(t, a, _):
@@ -148,9 +149,9 @@ def filter_scan(t, a, _):
     n = coll.estimated_document_count()
 
     def go():
-        for _ in range(3):
+        for _ in range(a.repeat):
             assert coll.find_one({"v": {"$lt": -1.0}}) is None
-    return timed(t, 3 * n, go)
+    return timed(t, a.repeat * n, go)
 
 
 def group(t, a, _):
@@ -158,17 +159,25 @@ def group(t, a, _):
     n = coll.estimated_document_count()
 
     def go():
-        for _ in range(3):
+        for _ in range(a.repeat):
             rows = list(coll.aggregate([{"$group": {"_id": "$g", "n": {"$sum": 1}, "mean": {"$avg": "$v"}, "top": {"$max": "$k"}}}]))
             assert len(rows) == 100, len(rows)
-    return timed(t, 3 * n, go)
+    return timed(t, a.repeat * n, go)
 
 
 def create_index(t, a, _):
     coll = collection(t.uri, a)
+    n = coll.estimated_document_count()
+
+    def go():
+        for _ in range(a.repeat):
+            coll.create_index("k")
+            coll.drop_index("k_1")
     if "k_1" in coll.index_information():
         coll.drop_index("k_1")
-    return timed(t, coll.estimated_document_count(), lambda: coll.create_index("k"))
+    measured = timed(t, a.repeat * n, go)
+    coll.create_index("k")
+    return measured
 
 
 # ------------------------------------------------------------ the run
@@ -218,6 +227,7 @@ def main():
     ap.add_argument("--b")
     ap.add_argument("--docs", type=int, default=100_000)
     ap.add_argument("--scale", type=float, default=1.0)
+    ap.add_argument("--repeat", type=int, default=3, help="passes over the collection in each phase that walks all of it")
     ap.add_argument("--clients", default="1,8,32")
     ap.add_argument("--rounds", type=int, default=3)
     ap.add_argument("--phases", default=".")
