@@ -1,7 +1,7 @@
-//! What is known of a row beside its document, for `$meta`.
+//! What is known of a row beside its document, and the names under which `$meta` asks for it.
 
 use pando_base::{Error, Result};
-use pando_bson::{DocBuf, RawDoc};
+use pando_bson::{DocBuf, RawDoc, Value};
 
 /// Goes with a row through plans and pipelines.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -81,4 +81,57 @@ fn take<'a>(bytes: &mut &'a [u8], n: usize) -> Option<&'a [u8]> {
     let (head, rest) = bytes.split_at_checked(n)?;
     *bytes = rest;
     Some(head)
+}
+
+/// What `$meta` names.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MetaField {
+    TextScore,
+    GeoNearDistance,
+    GeoNearPoint,
+    IndexKey,
+    RecordId,
+    SortKey,
+    SearchScore,
+    SearchHighlights,
+    RandVal,
+}
+
+impl MetaField {
+    pub fn parse(v: Value<'_>) -> Result<MetaField> {
+        let Value::String(name) = v else {
+            return Err(Error::location(17307, "$meta only supports string arguments"));
+        };
+        Ok(match name {
+            "textScore" => MetaField::TextScore,
+            "geoNearDistance" => MetaField::GeoNearDistance,
+            "geoNearPoint" => MetaField::GeoNearPoint,
+            "indexKey" => MetaField::IndexKey,
+            "recordId" => MetaField::RecordId,
+            "sortKey" => MetaField::SortKey,
+            "searchScore" => MetaField::SearchScore,
+            "searchHighlights" => MetaField::SearchHighlights,
+            // What no row here has reads as that.
+            "randVal" | "searchScoreDetails" | "timeseriesBucketMinTime" | "timeseriesBucketMaxTime" => {
+                MetaField::RandVal
+            }
+            other => return Err(Error::location(17308, format!("Unsupported argument to $meta: {other}"))),
+        })
+    }
+
+    /// Only a geo search knows it.
+    pub(crate) fn is_of_near(self) -> bool {
+        matches!(self, MetaField::GeoNearDistance | MetaField::GeoNearPoint)
+    }
+}
+
+/// 40218 when one of these is known of rows of a geo search only.
+pub(crate) fn check_nearness(metas: &[MetaField]) -> Result<()> {
+    let Some(missing) = metas.iter().find(|m| m.is_of_near()) else { return Ok(()) };
+    let what = if *missing == MetaField::GeoNearDistance { "distance" } else { "point" };
+    Err(Error::location(40218, format!("query requires $geoNear {what} metadata, but it is not available")))
+}
+
+pub(crate) fn no_text_score() -> Error {
+    Error::location(40218, "query requires text score metadata, but it is not available")
 }

@@ -1,9 +1,10 @@
 //! Stages with one input that pass rows on: fetch, skip, limit, project, return key.
 
 use super::{Cx, KeyData, Next, Row, Stage, StageStats};
+use crate::facts::MetaField;
 use crate::matcher::Matcher;
 use crate::plan::Query;
-use crate::projection::{MetaField, Projection, RowMeta};
+use crate::projection::{Projection, RowMeta};
 use crate::sort::SortKeys;
 use bytes::Bytes;
 use pando_base::Result;

@@ -7,7 +7,7 @@ use super::value::Val;
 use super::{Expr, Nary};
 use crate::ctx::QueryCtx;
 use crate::names::Seen;
-use crate::projection::MetaField;
+use crate::facts::MetaField;
 use pando_base::{Error, ErrorCode, HashMap, Result, patience};
 use pando_bson::{Document, RawDoc, Value};
 use std::collections::BTreeSet;

@@ -12,7 +12,7 @@ use super::predicates::{Predicate, collect, conjuncts};
 use super::{Hint, Query};
 use crate::collation::Collation;
 use crate::matcher::{CmpOp, Matcher, Node, Path, Pred};
-use crate::projection::MetaField;
+use crate::facts::MetaField;
 use crate::source::{CollectionInfo, Direction, FieldKind, IndexInfo, IndexKind, RecordId};
 use pando_base::{ErrorCode, Result, limits, patience};
 use pando_bson::keystring::KeyBuilder;

@@ -47,7 +47,6 @@ pub use node::{
     CollScan, DistinctScan, GeoNear, Gives, IxScan, PlanNode, ProjectKind, SortKeySource, TextMatch,
 };
 pub use shape::{cache_key, query_shape};
-pub(crate) use text::{check_nearness, no_text_score};
 
 use crate::ctx::QueryCtx;
 use crate::matcher::Matcher;

@@ -13,8 +13,8 @@ use super::interval::IntervalList;
 use super::key_bounds::KeyBounds;
 use super::node::{IxScan, PlanNode, TextMatch};
 use super::predicates::conjuncts;
+use crate::facts::{MetaField, check_nearness, no_text_score};
 use crate::matcher::{Leaf, Node, Path, Pred, TextMeaning, check_beside_text, no_text_index};
-use crate::projection::MetaField;
 use crate::source::{CollectionInfo, Direction, FieldKind, IndexInfo, IndexKind};
 use pando_base::{Error, ErrorCode, Result, patience};
 use pando_bson::keystring::{AFTER, Directions, KeyBuilder};
@@ -82,17 +82,6 @@ impl Query {
             }
         }
     }
-}
-
-/// 40218 when one of these is known of rows of a geo search only.
-pub(crate) fn check_nearness(metas: &[MetaField]) -> Result<()> {
-    let Some(missing) = metas.iter().find(|m| m.is_of_near()) else { return Ok(()) };
-    let what = if *missing == MetaField::GeoNearDistance { "distance" } else { "point" };
-    Err(Error::location(40218, format!("query requires $geoNear {what} metadata, but it is not available")))
-}
-
-pub(crate) fn no_text_score() -> Error {
-    Error::location(40218, "query requires text score metadata, but it is not available")
 }
 
 fn text_index(info: &CollectionInfo) -> Option<usize> {

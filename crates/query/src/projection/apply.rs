@@ -1,6 +1,6 @@
 //! The walk over a document's bytes.
 
-use super::{Folder, Mode, Node, RowMeta, slice};
+use super::{Folder, Mode, Node, RowMeta, meta, slice};
 use crate::matcher::first_matching_member;
 use pando_base::{Error, Result, patience};
 use pando_bson::{ArrayBuilder, DocBuilder, Elem, ElementType, RawDoc};
@@ -188,7 +188,7 @@ impl Walk<'_> {
     fn added(&self, node: &Node, name: &str, here: Option<Elem<'_>>, out: &mut DocBuilder) -> Result<()> {
         match node {
             Node::Computed(c) => c.write(self.root, self.row.facts, name, out)?,
-            Node::Meta(m) => m.write(self.row, name, out),
+            Node::Meta(m) => meta::write(*m, self.row, name, out),
             Node::ElemMatch(m) => {
                 let array = here.filter(|e| e.ty == ElementType::Array);
                 if let Some(item) = array.and_then(|a| first_matching_member(m, a)) {

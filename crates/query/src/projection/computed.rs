@@ -1,9 +1,8 @@
 //! Fields whose value is an aggregation expression or a literal.
 
-use super::MetaField;
 use crate::ctx::QueryCtx;
 use crate::expr::{Expr, ParseCtx, Scope};
-use crate::facts::Facts;
+use crate::facts::{Facts, MetaField};
 use pando_base::Result;
 use pando_bson::{DocBuilder, RawDoc, Value};
 use std::fmt;

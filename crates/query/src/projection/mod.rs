@@ -15,14 +15,13 @@ mod parse;
 mod slice;
 
 pub use computed::Computed;
-pub use meta::MetaField;
 pub(crate) use parse::check_path;
 pub use parse::positional_path;
 pub use slice::Slice;
 
 use crate::ctx::QueryCtx;
 use crate::expr::Scope;
-use crate::facts::Facts;
+use crate::facts::{Facts, MetaField};
 use crate::matcher;
 use crate::names::NamedList;
 use crate::reply_depth::check_reply_depth;

@@ -1,7 +1,8 @@
 //! From a specification to the tree, with MongoDB's checks in MongoDB's order.
 
-use super::{Computed, Folder, MetaField, Mode, Node, Projection, Slice, slice};
+use super::{Computed, Folder, Mode, Node, Projection, Slice, slice};
 use crate::ctx::QueryCtx;
+use crate::facts::MetaField;
 use crate::matcher::Matcher;
 use pando_base::{Error, Result, limits, patience};
 use pando_bson::{DocBuilder, Elem, RawDoc, Value};

@@ -14,7 +14,8 @@ pub use key::SortKeys;
 pub use sorter::{Payload, SortStats, SortedRows, Sorter};
 pub use spill::{SpillFile, SpillSpace};
 
-use crate::projection::{MetaField, check_path};
+use crate::facts::MetaField;
+use crate::projection::check_path;
 use pando_base::{Error, Result, limits};
 use pando_bson::keystring::Directions;
 use pando_bson::{DocBuf, RawDoc, Value};

@@ -4,7 +4,7 @@ use super::involved::involved;
 use super::needs::Needs;
 use super::pipeline::Pipeline;
 use super::sinks::{Into, Sink};
-use crate::projection::MetaField;
+use crate::facts::MetaField;
 use std::collections::BTreeSet;
 
 /// What has to be there for a pipeline, and where it shows.

@@ -8,7 +8,7 @@ use super::spec::{Spec, Stage};
 use super::step::Step;
 use super::upstream::Upstream;
 use crate::facts::Facts;
-use crate::projection::MetaField;
+use crate::facts::MetaField;
 use pando_base::{Error, Result};
 use pando_bson::DocBuf;
 

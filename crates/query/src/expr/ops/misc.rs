@@ -4,7 +4,7 @@
 use crate::accumulator::percentile::Percentile;
 use crate::accumulator::{Accumulator, parse_percentile};
 use crate::expr::{Call, Expr, Op, ParseCtx, Scope, Val, parts};
-use crate::projection::MetaField;
+use crate::facts::MetaField;
 use pando_base::{Error, Result};
 use pando_bson::Value;
 

@@ -21,116 +21,74 @@ use crate::expr::{Expr, Val};
 use pando_base::Result;
 use std::collections::BTreeSet;
 
+/// What a function is computed from: an accumulator's own arguments, the document's place, or one expression.
 #[derive(Clone)]
 pub(super) enum Asked {
     /// An accumulator of `$group`.
     Accumulator(AccSpec, Bounds),
-    Covariance {
-        input: Expr,
-        sample: bool,
-        bounds: Bounds,
-    },
-    Derivative {
-        input: Expr,
-        unit_ms: Option<i64>,
-        bounds: Bounds,
-    },
-    ExpMovingAvg {
-        input: Expr,
-        alpha: Alpha,
-    },
-    FirstLast {
-        input: Expr,
-        last: bool,
-        bounds: Bounds,
-    },
-    Integral {
-        input: Expr,
-        unit_ms: Option<i64>,
-        bounds: Bounds,
-    },
-    LinearFill(Expr),
-    Locf(Expr),
-    MinMax {
-        input: Expr,
-        max: bool,
-        bounds: Bounds,
-    },
     Rank(Kind),
-    Shift {
-        output: Expr,
-        by: i64,
-        default: Val<'static>,
-    },
-    StdDev {
-        input: Expr,
-        sample: bool,
-        bounds: Bounds,
-    },
-    Sum {
-        input: Expr,
-        average: bool,
-        bounds: Bounds,
-    },
+    Of(Expr, What),
+}
+
+/// What is computed of an expression's values.
+#[derive(Clone)]
+pub(super) enum What {
+    Covariance { sample: bool, bounds: Bounds },
+    Derivative { unit_ms: Option<i64>, bounds: Bounds },
+    ExpMovingAvg(Alpha),
+    FirstLast { last: bool, bounds: Bounds },
+    Integral { unit_ms: Option<i64>, bounds: Bounds },
+    LinearFill,
+    Locf,
+    MinMax { max: bool, bounds: Bounds },
+    Shift { by: i64, default: Val<'static> },
+    StdDev { sample: bool, bounds: Bounds },
+    Sum { average: bool, bounds: Bounds },
 }
 
 impl Asked {
     pub(super) fn start(self) -> Box<dyn Function> {
         match self {
             Asked::Accumulator(spec, bounds) => Box::new(Accumulate::new(spec, bounds)),
-            Asked::Covariance { input, sample, bounds } => {
-                Box::new(Covariance { input, sample, bounds, held: 0..0, sums: Sums::default() })
-            }
-            Asked::Derivative { input, unit_ms, bounds } => Box::new(Derivative { input, unit_ms, bounds }),
-            Asked::ExpMovingAvg { input, alpha } => {
-                Box::new(ExpMovingAvg { input, alpha, last: None, decimal: false })
-            }
-            Asked::FirstLast { input, last, bounds } => Box::new(FirstLast { input, last, bounds }),
-            Asked::Integral { input, unit_ms, bounds } => {
-                Box::new(Integral { input, unit_ms, bounds, held: 0..0, total: Total::default() })
-            }
-            Asked::LinearFill(input) => Box::new(LinearFill::new(input)),
-            Asked::Locf(input) => Box::new(Locf::new(input)),
-            Asked::MinMax { input, max, bounds } => Box::new(MinMax::new(input, max, bounds)),
             Asked::Rank(kind) => Box::new(Rank::new(kind)),
-            Asked::Shift { output, by, default } => Box::new(Shift { output, by, default }),
-            Asked::StdDev { input, sample, bounds } => Box::new(StdDev { input, sample, bounds }),
-            Asked::Sum { input, average, bounds } => Box::new(WindowSum::new(input, average, bounds)),
+            Asked::Of(input, what) => what.start(input),
         }
     }
     pub(super) fn optimize(&mut self, ctx: &QueryCtx) -> Result<()> {
         match self {
             Asked::Accumulator(spec, _) => spec.optimize(ctx),
-            Asked::Covariance { input, .. }
-            | Asked::Derivative { input, .. }
-            | Asked::ExpMovingAvg { input, .. }
-            | Asked::FirstLast { input, .. }
-            | Asked::Integral { input, .. }
-            | Asked::LinearFill(input)
-            | Asked::Locf(input)
-            | Asked::MinMax { input, .. }
-            | Asked::Shift { output: input, .. }
-            | Asked::StdDev { input, .. }
-            | Asked::Sum { input, .. } => input.optimize(ctx),
             Asked::Rank(_) => Ok(()),
+            Asked::Of(input, _) => input.optimize(ctx),
         }
     }
     /// Adds the paths it reads; false when it reads whole documents.
     pub(super) fn needs(&self, paths: &mut BTreeSet<String>) -> bool {
         match self {
             Asked::Accumulator(spec, _) => spec.needs(paths),
-            Asked::Covariance { input, .. }
-            | Asked::Derivative { input, .. }
-            | Asked::ExpMovingAvg { input, .. }
-            | Asked::FirstLast { input, .. }
-            | Asked::Integral { input, .. }
-            | Asked::LinearFill(input)
-            | Asked::Locf(input)
-            | Asked::MinMax { input, .. }
-            | Asked::Shift { output: input, .. }
-            | Asked::StdDev { input, .. }
-            | Asked::Sum { input, .. } => input.dependencies(paths),
             Asked::Rank(_) => true,
+            Asked::Of(input, _) => input.dependencies(paths),
+        }
+    }
+}
+
+impl What {
+    fn start(self, input: Expr) -> Box<dyn Function> {
+        match self {
+            What::Covariance { sample, bounds } => {
+                Box::new(Covariance { input, sample, bounds, held: 0..0, sums: Sums::default() })
+            }
+            What::Derivative { unit_ms, bounds } => Box::new(Derivative { input, unit_ms, bounds }),
+            What::ExpMovingAvg(alpha) => Box::new(ExpMovingAvg { input, alpha, last: None, decimal: false }),
+            What::FirstLast { last, bounds } => Box::new(FirstLast { input, last, bounds }),
+            What::Integral { unit_ms, bounds } => {
+                Box::new(Integral { input, unit_ms, bounds, held: 0..0, total: Total::default() })
+            }
+            What::LinearFill => Box::new(LinearFill::new(input)),
+            What::Locf => Box::new(Locf::new(input)),
+            What::MinMax { max, bounds } => Box::new(MinMax::new(input, max, bounds)),
+            What::Shift { by, default } => Box::new(Shift { output: input, by, default }),
+            What::StdDev { sample, bounds } => Box::new(StdDev { input, sample, bounds }),
+            What::Sum { average, bounds } => Box::new(WindowSum::new(input, average, bounds)),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The specification of `$setWindowFields`, and the table of window functions.
 
-use super::asked::Asked;
+use super::asked::{Asked, What};
 use super::bounds::{Bound, Bounds};
 use super::exp_moving_avg::Alpha;
 use super::rank::Kind;
@@ -140,20 +140,22 @@ fn accumulated(f: &Field<'_>, p: &mut ParseCtx<'_>) -> Result<Asked> {
     let value = f.function.value();
     match f.name {
         "$sum" | "$avg" => {
-            return Ok(Asked::Sum { input: p.parse(value)?, average: f.name == "$avg", bounds: bounds(f)? });
+            let (input, average) = (p.parse(value)?, f.name == "$avg");
+            return Ok(Asked::Of(input, What::Sum { average, bounds: bounds(f)? }));
         }
         "$min" | "$max" => {
-            return Ok(Asked::MinMax { input: p.parse(value)?, max: f.name == "$max", bounds: bounds(f)? });
+            let (input, max) = (p.parse(value)?, f.name == "$max");
+            return Ok(Asked::Of(input, What::MinMax { max, bounds: bounds(f)? }));
         }
         "$first" | "$last" => {
             let (input, last) = (p.parse(value)?, f.name == "$last");
-            return Ok(Asked::FirstLast { input, last, bounds: bounds(f)? });
+            return Ok(Asked::Of(input, What::FirstLast { last, bounds: bounds(f)? }));
         }
         "$stdDevPop" | "$stdDevSamp" => {
             let bounds = bounds(f)?;
             if !bounds.only_grows() {
                 let (input, sample) = (p.parse(value)?, f.name == "$stdDevSamp");
-                return Ok(Asked::StdDev { input, sample, bounds });
+                return Ok(Asked::Of(input, What::StdDev { sample, bounds }));
             }
         }
         "$count" => {
@@ -161,7 +163,7 @@ fn accumulated(f: &Field<'_>, p: &mut ParseCtx<'_>) -> Result<Asked> {
                 return Err(wrong("$count only accepts an empty object as input"));
             }
             let input = Expr::constant(Value::Int32(1));
-            return Ok(Asked::Sum { input, average: false, bounds: bounds(f)? });
+            return Ok(Asked::Of(input, What::Sum { average: false, bounds: bounds(f)? }));
         }
         _ => {}
     }
@@ -319,7 +321,7 @@ fn shift(f: &Field<'_>, p: &mut ParseCtx<'_>) -> Result<Asked> {
     }
     let output = output.ok_or_else(|| wrong("$shift requires an 'output' expression."))?;
     let by = by.ok_or_else(|| wrong("$shift requires 'by' as an integer value."))?;
-    Ok(Asked::Shift { output, by, default })
+    Ok(Asked::Of(output, What::Shift { by, default }))
 }
 
 fn exp_moving_avg(f: &Field<'_>, p: &mut ParseCtx<'_>) -> Result<Asked> {
@@ -361,7 +363,7 @@ fn exp_moving_avg(f: &Field<'_>, p: &mut ParseCtx<'_>) -> Result<Asked> {
         }
         (None, None) => return Err(two()),
     };
-    Ok(Asked::ExpMovingAvg { input: p.parse(input.value())?, alpha })
+    Ok(Asked::Of(p.parse(input.value())?, What::ExpMovingAvg(alpha)))
 }
 
 /// `{input, unit}` of `$derivative` and `$integral`; the unit in milliseconds.
@@ -406,17 +408,17 @@ fn derivative(f: &Field<'_>, p: &mut ParseCtx<'_>) -> Result<Asked> {
     if f.window.is_none() {
         return Err(wrong("$derivative requires explicit window bounds"));
     }
-    Ok(Asked::Derivative { input, unit_ms, bounds: bounds(f)? })
+    Ok(Asked::Of(input, What::Derivative { unit_ms, bounds: bounds(f)? }))
 }
 
 fn integral(f: &Field<'_>, p: &mut ParseCtx<'_>) -> Result<Asked> {
     let (input, unit_ms) = input_and_unit(f, p)?;
-    Ok(Asked::Integral { input, unit_ms, bounds: bounds(f)? })
+    Ok(Asked::Of(input, What::Integral { unit_ms, bounds: bounds(f)? }))
 }
 
 fn covariance(f: &Field<'_>, p: &mut ParseCtx<'_>, sample: bool) -> Result<Asked> {
     let input = p.parse(f.function.value())?;
-    Ok(Asked::Covariance { input, sample, bounds: bounds(f)? })
+    Ok(Asked::Of(input, What::Covariance { sample, bounds: bounds(f)? }))
 }
 
 fn no_window(f: &Field<'_>) -> Result<()> {
@@ -429,10 +431,10 @@ fn no_window(f: &Field<'_>) -> Result<()> {
 fn linear_fill(f: &Field<'_>, p: &mut ParseCtx<'_>) -> Result<Asked> {
     no_window(f)?;
     one_sort_field(f, 605_001)?;
-    Ok(Asked::LinearFill(p.parse(f.function.value())?))
+    Ok(Asked::Of(p.parse(f.function.value())?, What::LinearFill))
 }
 
 fn locf(f: &Field<'_>, p: &mut ParseCtx<'_>) -> Result<Asked> {
     no_window(f)?;
-    Ok(Asked::Locf(p.parse(f.function.value())?))
+    Ok(Asked::Of(p.parse(f.function.value())?, What::Locf))
 }
