@@ -231,6 +231,14 @@ impl Collation {
     pub fn spec(&self) -> &RawDoc {
         &self.spec
     }
+    /// Strings are equal and ordered alike in both; `None` compares bytes.
+    pub(crate) fn same(a: &Option<Arc<Collation>>, b: &Option<Arc<Collation>>) -> bool {
+        match (a, b) {
+            (None, None) => true,
+            (Some(a), Some(b)) => a.spec() == b.spec(),
+            _ => false,
+        }
+    }
     /// A collation (or none) as the order that value comparison takes.
     pub fn order(collation: &Option<Arc<Collation>>) -> Option<&dyn StringOrder> {
         collation.as_deref().map(|c| c as &dyn StringOrder)

@@ -4,10 +4,8 @@
 //! what that says of `control.min.x` and `control.max.x`, for indexes on these.
 
 use super::compare::{CmpOp, Comparison};
-use super::node::{Node, Pred};
 use super::operand::Operand;
 use crate::ctx::QueryCtx;
-use crate::plan::bounds::class_range;
 use crate::timeseries::Extent;
 use pando_base::{Error, Result};
 use pando_bson::compare::{canonical_type, cmp_elems};
@@ -49,7 +47,7 @@ fn operator(name: &str) -> Option<CmpOp> {
     })
 }
 
-fn cmp(a: &Elem<'_>, b: &Elem<'_>) -> std::cmp::Ordering {
+pub(super) fn cmp(a: &Elem<'_>, b: &Elem<'_>) -> std::cmp::Ordering {
     cmp_elems(a, b, None)
 }
 
@@ -78,13 +76,6 @@ impl BucketTest {
         })
     }
 
-    /// The test and what it says of single ends.
-    pub(super) fn into_node(self) -> Node {
-        let mut all = self.ends();
-        all.insert(0, Node::leaf("control", Pred::Bucket(std::sync::Arc::new(self))));
-        Node::And(all)
-    }
-
     pub(super) fn test(&self, control: Option<&Elem<'_>>) -> bool {
         let Some(control) = control.and_then(|c| c.value().as_doc()) else { return true };
         let end = |name: &str| control.get(name).and_then(|d| d.as_doc());
@@ -109,35 +100,6 @@ impl BucketTest {
         }
     }
 
-    /// True of every bucket that passes, unless it hides values: those make an index one over arrays, and then it is not
-    /// asked.
-    fn ends(&self) -> Vec<Node> {
-        let by = |a: &&Operand, b: &&Operand| cmp(&a.elem(), &b.elem());
-        let (Some(least), Some(most)) = (self.values.iter().min_by(by), self.values.iter().max_by(by)) else {
-            return Vec::new();
-        };
-        let leaf = |end: &str, op: CmpOp, v: Operand| {
-            Node::leaf(&format!("control.{end}.{}", self.path), Pred::Implied(Comparison::new(op, v, None)))
-        };
-        let lowest = || leaf("max", CmpOp::Gte, class_range(least.ty()).low);
-        let highest = || {
-            let class = class_range(most.ty());
-            let op = if class.high_inclusive { CmpOp::Lte } else { CmpOp::Lt };
-            leaf("min", op, class.high)
-        };
-        let mut out = match self.op {
-            CmpOp::Eq => vec![leaf("min", CmpOp::Lte, most.clone()), leaf("max", CmpOp::Gte, least.clone())],
-            CmpOp::Lt | CmpOp::Lte => vec![leaf("min", self.op, most.clone())],
-            CmpOp::Gt | CmpOp::Gte => vec![leaf("max", self.op, least.clone())],
-        };
-        match self.op {
-            CmpOp::Lt | CmpOp::Lte if !self.across => out.push(lowest()),
-            CmpOp::Gt | CmpOp::Gte if !self.across => out.push(highest()),
-            _ => {}
-        }
-        out
-    }
-
     /// Whether every bucket that passes this one passes `other`.
     pub(crate) fn implies(&self, other: &BucketTest) -> bool {
         let one = |test: &BucketTest| match &test.values[..] {
@@ -148,7 +110,7 @@ impl BucketTest {
             return false;
         }
         match (one(self), one(other)) {
-            (Some(a), Some(b)) => crate::plan::comparison_implies(&a, &b),
+            (Some(a), Some(b)) => a.implies(&b),
             _ => self.source == other.source,
         }
     }

@@ -112,6 +112,35 @@ impl Comparison {
         }
     }
 
+    /// Whether every value that passes this one passes `p`.
+    pub(crate) fn implies(&self, p: &Comparison) -> bool {
+        if canonical_type(self.rhs.ty()) != canonical_type(p.rhs.ty()) {
+            return false;
+        }
+        if !Collation::same(&self.collation, &p.collation) && self.rhs.ty() == ElementType::String {
+            return false;
+        }
+        let order = cmp_elems(&self.rhs.elem(), &p.rhs.elem(), Collation::order(&self.collation));
+        if self.rhs.is_nan() || p.rhs.is_nan() {
+            return order == Ordering::Equal && self.op.includes_equal() && p.op.includes_equal();
+        }
+        match p.op {
+            CmpOp::Eq => self.op == CmpOp::Eq && order.is_eq(),
+            CmpOp::Lt => match self.op {
+                CmpOp::Eq | CmpOp::Lte => order.is_lt(),
+                CmpOp::Lt => order.is_le(),
+                _ => false,
+            },
+            CmpOp::Lte => matches!(self.op, CmpOp::Eq | CmpOp::Lt | CmpOp::Lte) && order.is_le(),
+            CmpOp::Gt => match self.op {
+                CmpOp::Eq | CmpOp::Gte => order.is_gt(),
+                CmpOp::Gt => order.is_ge(),
+                _ => false,
+            },
+            CmpOp::Gte => matches!(self.op, CmpOp::Eq | CmpOp::Gt | CmpOp::Gte) && order.is_ge(),
+        }
+    }
+
     fn test_missing(&self) -> bool {
         match self.rhs.ty() {
             ElementType::Null => self.op.includes_equal(),

@@ -8,6 +8,7 @@
 
 mod bits;
 mod bucket;
+mod bucket_node;
 mod compare;
 mod debug;
 mod eval;
@@ -27,6 +28,7 @@ mod path;
 mod regexp;
 mod restricted;
 mod script;
+mod searches;
 mod text;
 mod type_set;
 

@@ -22,6 +22,11 @@ impl Node {
     }
 }
 
+/// `$near` orders the whole result, so it cannot be part of something else.
+pub(super) fn near_inside() -> Error {
+    Error::bad_value("geo $near must be top-level expr")
+}
+
 pub(super) fn check(root: &Node) -> Result<()> {
     let count = count(root);
     if count > 1 {
@@ -29,7 +34,7 @@ pub(super) fn check(root: &Node) -> Result<()> {
     }
     // Beside a search it is refused wherever it stands, once there is a text index.
     if count == 1 && root.near().is_none() && !has_text(root) {
-        return Err(super::parse::near_inside());
+        return Err(near_inside());
     }
     Ok(())
 }

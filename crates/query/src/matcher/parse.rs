@@ -5,10 +5,12 @@ use super::bucket::BucketTest;
 use super::compare::{CmpOp, Comparison};
 use super::in_list::InList;
 use super::modulo::Modulo;
+use super::near::near_inside;
 use super::node::{ElemMatchObject, ElemMatchValue, ExprNode, Node, Pred, SampleRate, Scope};
 use super::number::{parse_non_negative, shown};
 use super::path::Path;
 use super::regexp::RegexPred;
+use super::text::TextNode;
 use super::type_set::TypeSet;
 use crate::ctx::QueryCtx;
 use crate::geo::{GeoQuery, NearQuery, is_near};
@@ -121,7 +123,7 @@ fn parse_keyword(op: &str, e: Elem<'_>, level: Level, ctx: &QueryCtx) -> Result<
         }
         "_internalBucketHolds" => BucketTest::parse(e, ctx)?.into_node(),
         "text" => {
-            let node = super::text::parse(e)?;
+            let node = Node::Text(Arc::new(TextNode::parse(e)?));
             top_only("$text")?;
             node
         }
@@ -254,11 +256,6 @@ pub(super) fn parse_operators(path: &str, ops: &RawDoc, ctx: &QueryCtx, all: &mu
         }
     }
     Ok(())
-}
-
-/// `$near` orders the whole result, so it cannot be part of something else.
-pub(super) fn near_inside() -> Error {
-    Error::bad_value("geo $near must be top-level expr")
 }
 
 fn parse_operator(path: &str, ops: &RawDoc, e: Elem<'_>, ctx: &QueryCtx) -> Result<Option<Node>> {

@@ -4,8 +4,7 @@ use super::interval::{Interval, IntervalList, Order};
 use crate::geo::GeoIndex;
 use crate::matcher::{CmpOp, Comparison, InList, Node, Operand, Pred, RegexPred, TypeSet};
 use crate::regex::literal_prefix;
-use pando_base::Timestamp;
-use pando_bson::{ElementType, ObjectId, RawDoc, Value};
+use pando_bson::{ElementType, RawDoc, Value};
 
 /// What an entry inside the bounds says about the predicate.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -40,47 +39,6 @@ fn op(v: Value<'_>) -> Operand {
 
 fn undefined() -> Interval {
     Interval::point(op(Value::Undefined))
-}
-
-/// `[lowest, highest]` of a value's type class, and whether the high end belongs to it.
-pub(crate) fn class_range(ty: ElementType) -> Interval {
-    let empty = RawDoc::empty();
-    let range =
-        |low: Value<'_>, high: Value<'_>, inclusive| Interval::new(op(low), true, op(high), inclusive);
-    use ElementType as T;
-    match ty {
-        T::Double | T::Int32 | T::Int64 | T::Decimal128 => {
-            range(Value::Double(f64::NAN), Value::Double(f64::INFINITY), true)
-        }
-        T::String | T::Symbol => range(Value::String(""), Value::Document(empty), false),
-        T::Document => range(Value::Document(empty), Value::Array(empty), false),
-        T::Array => range(Value::Array(empty), Value::Binary { subtype: 0, bytes: &[] }, false),
-        T::Binary => {
-            range(Value::Binary { subtype: 0, bytes: &[] }, Value::ObjectId(ObjectId([0; 12])), false)
-        }
-        T::ObjectId => range(Value::ObjectId(ObjectId([0; 12])), Value::ObjectId(ObjectId([255; 12])), true),
-        T::Boolean => range(Value::Boolean(false), Value::Boolean(true), true),
-        T::DateTime => range(Value::DateTime(i64::MIN), Value::DateTime(i64::MAX), true),
-        T::Timestamp => range(Value::Timestamp(Timestamp::ZERO), Value::Timestamp(Timestamp::MAX), true),
-        T::Regex => range(
-            Value::Regex { pattern: "", options: "" },
-            Value::DbPointer { ns: "", id: ObjectId([0; 12]) },
-            false,
-        ),
-        T::DbPointer => {
-            range(Value::DbPointer { ns: "", id: ObjectId([0; 12]) }, Value::JavaScript(""), false)
-        }
-        T::JavaScript => {
-            range(Value::JavaScript(""), Value::JavaScriptWithScope { code: "", scope: empty }, false)
-        }
-        T::JavaScriptWithScope => {
-            range(Value::JavaScriptWithScope { code: "", scope: empty }, Value::MaxKey, false)
-        }
-        T::Null => range(Value::Null, Value::Null, true),
-        T::Undefined => range(Value::Undefined, Value::Undefined, true),
-        T::MinKey => range(Value::MinKey, Value::MinKey, true),
-        T::MaxKey => range(Value::MaxKey, Value::MaxKey, true),
-    }
 }
 
 fn null_bounds() -> IntervalList {
@@ -132,7 +90,7 @@ fn pred_bounds(pred: &Pred, field: FieldTraits<'_>) -> Option<Bounds> {
         Pred::Regex(r) => regex_bounds(r, field),
         Pred::Exists => (IntervalList::everything(), Tightness::InexactFetch),
         Pred::Type(set) => type_bounds(*set, field),
-        Pred::Mod(_) => (IntervalList::one(class_range(ElementType::Int32)), covered(field)),
+        Pred::Mod(_) => (IntervalList::one(Interval::of_class(ElementType::Int32)), covered(field)),
         Pred::Implied(c) if !field.multikey => implied_bounds(c, field),
         Pred::Implied(_) | Pred::Bucket(_) | Pred::Size(_) | Pred::Bits(_) | Pred::Geo(_) | Pred::Near(_) => {
             return None;
@@ -165,7 +123,7 @@ fn comparison_bounds(c: &Comparison, field: FieldTraits<'_>) -> Bounds {
             _ => (IntervalList::one(Interval::point(rhs.clone())), exact),
         };
     }
-    let class = class_range(rhs.ty());
+    let class = Interval::of_class(rhs.ty());
     let low = if rhs.is_number() { op(Value::Double(f64::NEG_INFINITY)) } else { class.low.clone() };
     let interval = match c.op {
         CmpOp::Eq => Interval::point(rhs.clone()),
@@ -260,8 +218,8 @@ fn regex_bounds(r: &RegexPred, field: FieldTraits<'_>) -> Bounds {
                 (Interval::new(op(Value::String(&prefix)), true, end, false), false)
             }
         },
-        Some((_, exact)) => (class_range(ElementType::String), exact),
-        None => (class_range(ElementType::String), false),
+        Some((_, exact)) => (Interval::of_class(ElementType::String), exact),
+        None => (Interval::of_class(ElementType::String), false),
     };
     let tightness = match (exact, field.collated) {
         (true, _) => Tightness::Exact,
@@ -293,9 +251,9 @@ fn type_bounds(set: TypeSet, field: FieldTraits<'_>) -> Bounds {
     }
     let mut out = IntervalList::default();
     if set.all_numbers {
-        out.0.push(class_range(ElementType::Double));
+        out.0.push(Interval::of_class(ElementType::Double));
     }
-    out.0.extend(set.iter().map(class_range));
+    out.0.extend(set.iter().map(Interval::of_class));
     // Classes of one type need no second look.
     let own_class = |ty: ElementType| {
         !matches!(

@@ -1,7 +1,7 @@
 //! Whole plans for a query.
 
 use super::access::{Access, Wanted, accesses, whole_index};
-use super::eligible::{implies, same_collation, wildcard_covers};
+use super::eligible::{implies, wildcard_covers};
 use super::filters::IndexFilter;
 use super::interval::IntervalList;
 use super::key_bounds::KeyBounds;
@@ -141,7 +141,7 @@ impl Planner<'_> {
             && !q.show_record_id
             && !q.return_key
             && self.info.clustered.is_none()
-            && same_collation(&q.ctx.collation, &self.info.collation);
+            && Collation::same(&q.ctx.collation, &self.info.collation);
         let [Node::Leaf(l)] = self.conj else { return None };
         let Pred::Cmp(c) = &l.pred else { return None };
         let exact = !matches!(
@@ -259,7 +259,7 @@ impl Planner<'_> {
                 .info
                 .indexes
                 .iter()
-                .any(|i| i.is_id_index() && same_collation(&i.collation, &self.q.ctx.collation))
+                .any(|i| i.is_id_index() && Collation::same(&i.collation, &self.q.ctx.collation))
     }
 
     pub(super) fn wanted<'a>(&'a self, predicates: &'a [Predicate<'a>], conjuncts: usize) -> Wanted<'a> {
@@ -360,7 +360,7 @@ impl Planner<'_> {
             let fits = names.iter().copied().eq(index.fields.iter().map(|f| f.path.as_str()));
             if !fits
                 || !matches!(index.kind, IndexKind::Btree | IndexKind::Hashed)
-                || !same_collation(&index.collation, &self.q.ctx.collation)
+                || !Collation::same(&index.collation, &self.q.ctx.collation)
             {
                 return Err(self.q.error(51174, "The index chosen is not compatible with min/max"));
             }
@@ -459,7 +459,7 @@ impl Planner<'_> {
     pub(super) fn index_rows(&self, access: Access) -> Rows {
         let order = match &self.q.sort {
             None => Some(Direction::Forward),
-            Some(s) if same_collation(&self.index(&access).collation, &self.q.ctx.collation) => {
+            Some(s) if Collation::same(&self.index(&access).collation, &self.q.ctx.collation) => {
                 order_of(&access, s)
             }
             Some(_) => None,
@@ -489,7 +489,7 @@ impl Planner<'_> {
     /// Fields in front of the sort that take a few single values: one ordered scan per value, merged.
     fn exploded(&self, access: &Access) -> Option<Rows> {
         let sort = self.q.sort.as_ref()?;
-        if !same_collation(&self.index(access).collation, &self.q.ctx.collation) {
+        if !Collation::same(&self.index(access).collation, &self.q.ctx.collation) {
             return None;
         }
         let first = sort.parts.first()?;

@@ -1,7 +1,6 @@
 //! Scans of clustered collections: bounds from conditions on `_id`, the hint of the cluster's own index.
 
 use super::candidates::{Planner, Solution};
-use super::eligible::same_collation;
 use super::node::CollScan;
 use super::{Hint, Query};
 use crate::collation::Collation;
@@ -40,14 +39,14 @@ impl Planner<'_> {
     pub(super) fn cluster_order(&self) -> Option<Direction> {
         let [part] = &self.q.sort.as_ref()?.parts[..] else { return None };
         let by_id = part.path == "_id" && part.meta.is_none() && self.info.clustered.is_some();
-        let ordered = by_id && same_collation(&self.q.ctx.collation, &self.info.collation);
+        let ordered = by_id && Collation::same(&self.q.ctx.collation, &self.info.collation);
         ordered.then_some(if part.descending { Direction::Backward } else { Direction::Forward })
     }
 
     fn min_max_scan(&self, min: Option<&DocBuf>, max: Option<&DocBuf>) -> Result<CollScan> {
         let one_id = |d: &DocBuf| d.count() == 1 && d.elem("_id").is_some();
         if !min.into_iter().chain(max).all(one_id)
-            || !same_collation(&self.q.ctx.collation, &self.info.collation)
+            || !Collation::same(&self.q.ctx.collation, &self.info.collation)
         {
             return Err(self.q.error(
                 6_137_400,
@@ -88,7 +87,7 @@ impl Planner<'_> {
             order: Collation::order(&self.info.collation),
             geo: None,
         };
-        if !same_collation(&self.q.ctx.collation, &self.info.collation) {
+        if !Collation::same(&self.q.ctx.collation, &self.info.collation) {
             return;
         }
         for p in self.predicates.iter().filter(|p| p.path == "_id" && p.group.is_none()) {

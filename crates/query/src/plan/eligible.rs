@@ -6,16 +6,7 @@ use crate::matcher::{CmpOp, Comparison, Leaf, Node, Operand, Pred};
 use crate::source::{FieldKind, IndexInfo, IndexKind};
 use pando_bson::compare::{canonical_type, cmp_elems};
 use pando_bson::{ElementType, RawDoc, Value};
-use std::cmp::Ordering;
 use std::sync::Arc;
-
-pub(super) fn same_collation(a: &Option<Arc<Collation>>, b: &Option<Arc<Collation>>) -> bool {
-    match (a, b) {
-        (None, None) => true,
-        (Some(a), Some(b)) => a.spec() == b.spec(),
-        _ => false,
-    }
-}
 
 /// The condition's own demands on the index. `field` is the position in the key pattern.
 pub(super) fn serves(
@@ -32,7 +23,7 @@ pub(super) fn serves(
         _ if index.kind == IndexKind::Geo2d => return false,
         _ => {}
     }
-    if !same_collation(&index.collation, query_collation) && compares_strings(node) {
+    if !Collation::same(&index.collation, query_collation) && compares_strings(node) {
         return false;
     }
     if index.sparse && !sparse_serves(node) {
@@ -184,7 +175,7 @@ fn same(a: &Node, b: &Node) -> bool {
 
 fn pred_implies(q: &Pred, p: &Pred) -> bool {
     match (q, p) {
-        (Pred::Cmp(q), Pred::Cmp(p)) => comparison_implies(q, p),
+        (Pred::Cmp(q), Pred::Cmp(p)) => q.implies(p),
         (Pred::In(q), _) if q.regexes.is_empty() && !q.values().is_empty() => q
             .values()
             .iter()
@@ -220,34 +211,6 @@ fn pred_implies(q: &Pred, p: &Pred) -> bool {
 
 fn equal(a: &Operand, b: &Operand, collation: &Option<Arc<Collation>>) -> bool {
     cmp_elems(&a.elem(), &b.elem(), Collation::order(collation)).is_eq()
-}
-
-pub(crate) fn comparison_implies(q: &Comparison, p: &Comparison) -> bool {
-    if canonical_type(q.rhs.ty()) != canonical_type(p.rhs.ty()) {
-        return false;
-    }
-    if !same_collation(&q.collation, &p.collation) && q.rhs.ty() == ElementType::String {
-        return false;
-    }
-    let order = cmp_elems(&q.rhs.elem(), &p.rhs.elem(), Collation::order(&q.collation));
-    if q.rhs.is_nan() || p.rhs.is_nan() {
-        return order == Ordering::Equal && q.op.includes_equal() && p.op.includes_equal();
-    }
-    match p.op {
-        CmpOp::Eq => q.op == CmpOp::Eq && order.is_eq(),
-        CmpOp::Lt => match q.op {
-            CmpOp::Eq | CmpOp::Lte => order.is_lt(),
-            CmpOp::Lt => order.is_le(),
-            _ => false,
-        },
-        CmpOp::Lte => matches!(q.op, CmpOp::Eq | CmpOp::Lt | CmpOp::Lte) && order.is_le(),
-        CmpOp::Gt => match q.op {
-            CmpOp::Eq | CmpOp::Gte => order.is_gt(),
-            CmpOp::Gt => order.is_ge(),
-            _ => false,
-        },
-        CmpOp::Gte => matches!(q.op, CmpOp::Eq | CmpOp::Gt | CmpOp::Gte) && order.is_ge(),
-    }
 }
 
 /// Whether a projection or prefix path list of a wildcard index takes this path in.

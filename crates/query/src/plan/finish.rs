@@ -3,9 +3,9 @@
 use super::QueryKind;
 use super::access::Access;
 use super::candidates::{Planner, Rows, Solution};
-use super::eligible::same_collation;
 use super::node::{PlanNode, ProjectKind, SortKeySource};
 use super::order::key_sort;
+use crate::collation::Collation;
 use crate::facts::MetaField;
 use crate::projection::Projection;
 use crate::sort::SortPattern;
@@ -47,7 +47,7 @@ impl Planner<'_> {
                 let by_key = access
                     .as_ref()
                     .filter(|_| !fetched && q.min.is_none() && q.max.is_none())
-                    .filter(|a| same_collation(&self.index(a).collation, &q.ctx.collation))
+                    .filter(|a| Collation::same(&self.index(a).collation, &q.ctx.collation))
                     .and_then(|a| Some((a, key_sort(a, sort)?)))
                     .filter(|(a, _)| {
                         !a.fields

@@ -1,9 +1,9 @@
 //! Intervals of values and ordered lists of them: what an index scan visits in one field.
 
 use crate::matcher::Operand;
-use pando_base::patience;
+use pando_base::{Timestamp, patience};
 use pando_bson::compare::cmp_elems;
-use pando_bson::{ElementType, StringOrder, Value};
+use pando_bson::{ElementType, ObjectId, RawDoc, StringOrder, Value};
 use std::cmp::Ordering;
 use std::fmt;
 
@@ -28,6 +28,49 @@ impl Interval {
     }
     pub fn everything() -> Interval {
         Interval::new(Value::MinKey.into(), true, Value::MaxKey.into(), true)
+    }
+    /// `[lowest, highest]` of a value's type class, and whether the high end belongs to it.
+    pub(crate) fn of_class(ty: ElementType) -> Interval {
+        let op = |v: Value<'_>| Operand::from(v);
+        let empty = RawDoc::empty();
+        let range =
+            |low: Value<'_>, high: Value<'_>, inclusive| Interval::new(op(low), true, op(high), inclusive);
+        use ElementType as T;
+        match ty {
+            T::Double | T::Int32 | T::Int64 | T::Decimal128 => {
+                range(Value::Double(f64::NAN), Value::Double(f64::INFINITY), true)
+            }
+            T::String | T::Symbol => range(Value::String(""), Value::Document(empty), false),
+            T::Document => range(Value::Document(empty), Value::Array(empty), false),
+            T::Array => range(Value::Array(empty), Value::Binary { subtype: 0, bytes: &[] }, false),
+            T::Binary => {
+                range(Value::Binary { subtype: 0, bytes: &[] }, Value::ObjectId(ObjectId([0; 12])), false)
+            }
+            T::ObjectId => {
+                range(Value::ObjectId(ObjectId([0; 12])), Value::ObjectId(ObjectId([255; 12])), true)
+            }
+            T::Boolean => range(Value::Boolean(false), Value::Boolean(true), true),
+            T::DateTime => range(Value::DateTime(i64::MIN), Value::DateTime(i64::MAX), true),
+            T::Timestamp => range(Value::Timestamp(Timestamp::ZERO), Value::Timestamp(Timestamp::MAX), true),
+            T::Regex => range(
+                Value::Regex { pattern: "", options: "" },
+                Value::DbPointer { ns: "", id: ObjectId([0; 12]) },
+                false,
+            ),
+            T::DbPointer => {
+                range(Value::DbPointer { ns: "", id: ObjectId([0; 12]) }, Value::JavaScript(""), false)
+            }
+            T::JavaScript => {
+                range(Value::JavaScript(""), Value::JavaScriptWithScope { code: "", scope: empty }, false)
+            }
+            T::JavaScriptWithScope => {
+                range(Value::JavaScriptWithScope { code: "", scope: empty }, Value::MaxKey, false)
+            }
+            T::Null => range(Value::Null, Value::Null, true),
+            T::Undefined => range(Value::Undefined, Value::Undefined, true),
+            T::MinKey => range(Value::MinKey, Value::MinKey, true),
+            T::MaxKey => range(Value::MaxKey, Value::MaxKey, true),
+        }
     }
     /// Exactly one value.
     pub fn is_point(&self) -> bool {

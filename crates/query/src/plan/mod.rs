@@ -38,7 +38,6 @@ pub use access::BoundField;
 pub use cache::{CachedPlan, PlanCache};
 pub use candidates::{Solution, solutions};
 pub use distinct::{Firsts, Pick, distinct_plan, reads_only};
-pub(crate) use eligible::comparison_implies;
 pub use eligible::{implies, wildcard_covers};
 pub use filters::{IndexFilter, IndexFilters};
 pub use key_bounds::{KeyBounds, KeyCheck};

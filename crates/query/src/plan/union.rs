@@ -2,7 +2,6 @@
 
 use super::access::{Access, accesses};
 use super::candidates::{BRANCH_STEPS, Planner, Rows, Solution};
-use super::eligible::same_collation;
 use super::interval::IntervalList;
 use super::node::{PlanNode, SortKeySource};
 use super::order::{key_sort, order_of, score};
@@ -274,7 +273,7 @@ impl Planner<'_> {
     fn branch_rows(&self, own: &[Node], access: Access) -> Rows {
         let sort = self.q.sort.as_ref();
         let order = sort
-            .filter(|_| same_collation(&self.index(&access).collation, &self.q.ctx.collation))
+            .filter(|_| Collation::same(&self.index(&access).collation, &self.q.ctx.collation))
             .and_then(|s| order_of(&access, s));
         let dir = order.unwrap_or(Direction::Forward);
         Rows {
