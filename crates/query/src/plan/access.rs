@@ -5,6 +5,7 @@
 //! intersected, and fields that share an array in their paths are not bounded together, unless an `$elemMatch`
 //! says that both speak of the same element.
 
+use super::bound_field::BoundField;
 use super::bounds::{Tightness, bounds_of};
 use super::eligible::{serves, traits, wildcard_covers};
 use super::interval::{Interval, IntervalList};
@@ -15,16 +16,6 @@ use crate::source::{FieldKind, IndexInfo, IndexKind};
 use pando_base::patience;
 use pando_bson::{ElementType, Value, canonical_type};
 use std::sync::Arc;
-
-/// One field of an index scan.
-#[derive(Clone, Debug)]
-pub struct BoundField {
-    pub name: String,
-    pub kind: FieldKind,
-    pub intervals: IntervalList,
-    /// Multikey bits, see [`crate::source::Multikey::paths`].
-    pub multikey: u64,
-}
 
 /// One way to use one index.
 #[derive(Clone, Debug)]

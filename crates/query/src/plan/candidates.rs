@@ -9,10 +9,11 @@ use super::leftover;
 use super::node::{CollScan, IxScan, PlanNode};
 use super::order::{key_sort, order_of};
 use super::predicates::{Predicate, collect, conjuncts};
+use super::shape::query_shape;
 use super::{Hint, Query};
 use crate::collation::Collation;
-use crate::matcher::{CmpOp, Matcher, Node, Path, Pred};
 use crate::facts::MetaField;
+use crate::matcher::{CmpOp, Matcher, Node, Path, Pred};
 use crate::source::{CollectionInfo, Direction, FieldKind, IndexInfo, IndexKind, RecordId};
 use pando_base::{ErrorCode, Result, limits, patience};
 use pando_bson::keystring::KeyBuilder;
@@ -115,7 +116,8 @@ pub(super) struct Rows {
 impl<'q> Planner<'q> {
     pub(super) fn new(q: &'q Query, info: &'q CollectionInfo) -> Planner<'q> {
         let conj = conjuncts(q.matcher.root());
-        Planner { q, info, conj, predicates: collect(conj), allowed: info.index_filters.of(q) }
+        let allowed = info.index_filters.of(|| query_shape(q));
+        Planner { q, info, conj, predicates: collect(conj), allowed }
     }
 }
 

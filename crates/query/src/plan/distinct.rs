@@ -6,8 +6,10 @@
 //! elements counted too.
 
 use super::Query;
-use super::access::{Access, BoundField, accesses, whole_index};
+use super::access::{Access, accesses, whole_index};
+use super::bound_field::BoundField;
 use super::candidates::{Planner, Solution};
+use super::firsts::{Firsts, Pick};
 use super::node::{DistinctScan, Gives, PlanNode};
 use super::order::order_of;
 use crate::source::{CollectionInfo, Direction, FieldKind, IndexKind};
@@ -64,22 +66,6 @@ fn serves(a: &Access, key: &str, collated: bool, fixed: &dyn Fn(&BoundField) -> 
         || (field.intervals.is_everything()
             && a.fields.iter().all(|f| f.multikey == 0 || f.intervals.is_everything()));
     (ordered && fixed && whole).then_some(at)
-}
-
-/// What a `$group` keeps of each group, when that is one document.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Pick {
-    /// Only the value it is grouped by.
-    Any,
-    First,
-    Last,
-}
-
-/// A `$group` by one path that looks at one document of each group.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Firsts {
-    pub path: String,
-    pub pick: Pick,
 }
 
 impl Planner<'_> {

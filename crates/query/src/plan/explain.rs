@@ -4,7 +4,7 @@
 //! ([`Executor::settle_plan`]) or which has run to its end. A command that is more than a find (count, update,
 //! delete) puts its own stage on top with [`Top`].
 
-use super::access::BoundField;
+use super::bound_field::BoundField;
 use super::cache::CachedPlan;
 use super::interval::{Interval, IntervalList};
 use super::node::{DistinctScan, Gives, IxScan, PlanNode, ProjectKind, SortKeySource, TextMatch};
@@ -87,7 +87,7 @@ pub(crate) fn cached(
         plan: plan.finish(),
         trial: all.map(counters).collect(),
         hashes: hashes(q, info),
-        index_filter: info.index_filters.of(q).is_some(),
+        index_filter: info.index_filters.of(|| query_shape(q)).is_some(),
         created_ms: q.ctx.vars.now_ms,
     }
 }
@@ -100,7 +100,7 @@ pub fn query_planner(ex: &Executor, info: &CollectionInfo, top: Option<&Top>, ex
     let writer = Writer { q, info, memory: ex.resources().sort_bytes_max, writes };
     let mut b = DocBuilder::new();
     let by_id = ex.plan().is_some_and(|p| p.any(&|n| matches!(n, PlanNode::IdHack { .. })));
-    b.str("namespace", &q.ns).bool("indexFilterSet", !by_id && info.index_filters.of(q).is_some());
+    b.str("namespace", &q.ns).bool("indexFilterSet", !by_id && info.index_filters.of(|| query_shape(q)).is_some());
     let eof = matches!(ex.plan(), Some(PlanNode::Eof) | None);
     // A write by `_id` is not planned at all, nor is one of nothing.
     let planned = exists && (top.is_none_or(|t| t.stage == "COUNT") || !(by_id || eof));

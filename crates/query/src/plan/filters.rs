@@ -2,7 +2,6 @@
 //!
 //! They live as long as the collection on this process; changes of indexes leave them alone.
 
-use super::{Query, query_shape};
 use crate::source::IndexInfo;
 use pando_bson::DocBuf;
 use std::collections::BTreeMap;
@@ -36,15 +35,16 @@ pub struct IndexFilters {
 }
 
 impl IndexFilters {
-    pub fn set(&self, q: &Query, filter: IndexFilter) {
-        self.lock().insert(query_shape(q), Arc::new(filter));
+    pub fn set(&self, shape: String, filter: IndexFilter) {
+        self.lock().insert(shape, Arc::new(filter));
         self.any.store(true, Ordering::Release);
     }
-    pub fn of(&self, q: &Query) -> Option<Arc<IndexFilter>> {
-        self.any.load(Ordering::Acquire).then(|| self.lock().get(&query_shape(q)).cloned())?
+    /// The shape is asked for only where there are filters.
+    pub fn of(&self, shape: impl FnOnce() -> String) -> Option<Arc<IndexFilter>> {
+        self.any.load(Ordering::Acquire).then(|| self.lock().get(&shape()).cloned())?
     }
-    pub fn remove(&self, q: &Query) {
-        self.lock().remove(&query_shape(q));
+    pub fn remove(&self, shape: &str) {
+        self.lock().remove(shape);
     }
     pub fn clear(&self) {
         self.lock().clear();

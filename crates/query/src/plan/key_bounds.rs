@@ -4,7 +4,7 @@
 //! all but the last bounded field are single points, the scan is one plain range and no key needs checking.
 //! Otherwise a key between two intervals tells where to seek next, and whole stretches are skipped.
 
-use super::access::BoundField;
+use super::bound_field::BoundField;
 use super::interval::Order;
 use crate::matcher::Operand;
 use crate::source::{Direction, FieldKind};

@@ -12,15 +12,6 @@ use crate::source::{Direction, FieldKind};
 use pando_base::{ErrorCode, Result};
 use std::sync::Arc;
 
-/// What `$geoNear` adds to documents.
-#[derive(PartialEq, Clone, Debug)]
-pub struct NearOutput {
-    pub distance_field: String,
-    pub multiplier: f64,
-    /// Where the nearest place goes.
-    pub place_field: Option<String>,
-}
-
 impl Planner<'_> {
     /// One plan for each index that can serve, if there is one.
     pub(super) fn near(

@@ -1,8 +1,8 @@
 //! Plans as trees of stages.
 
-use super::access::BoundField;
+use super::bound_field::BoundField;
 use super::key_bounds::KeyBounds;
-use super::near::NearOutput;
+use super::near_output::NearOutput;
 use crate::collation::Collation;
 use crate::geo::{GeoIndex, NearQuery};
 use crate::matcher::{Matcher, Operand, Path, TextMeaning};

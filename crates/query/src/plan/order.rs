@@ -34,7 +34,7 @@ pub(super) fn order_of(a: &Access, sort: &SortPattern) -> Option<Direction> {
         if part.meta.is_some() {
             return None;
         }
-        let fixed = |f: &super::access::BoundField| f.multikey == 0 && f.intervals.is_single_point();
+        let fixed = |f: &super::bound_field::BoundField| f.multikey == 0 && f.intervals.is_single_point();
         if a.fields.iter().any(|f| f.name == part.path && fixed(f)) {
             continue;
         }

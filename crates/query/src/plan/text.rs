@@ -6,7 +6,7 @@
 //! ```
 
 use super::Query;
-use super::access::BoundField;
+use super::bound_field::BoundField;
 use super::candidates::{Planner, Rows};
 use super::eligible::implies;
 use super::interval::IntervalList;

@@ -2,8 +2,8 @@
 
 use super::plan_cache::{named, shape};
 use super::prelude::*;
-use pando_query::plan::IndexFilter;
 use pando_query::plan::explain::query_hash;
+use pando_query::plan::{IndexFilter, query_shape};
 
 pub(super) async fn set(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let Some(coll) = server.access.collection(ctx, &req.ns_of_ddl()?)? else {
@@ -20,7 +20,7 @@ pub(super) async fn set(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         patterns,
         names,
     };
-    coll.info.index_filters.set(&query, filter);
+    coll.info.index_filters.set(query_shape(&query), filter);
     coll.info.plan_cache.forget_shape(&query_hash(&query));
     Ok(Reply::new())
 }
@@ -53,7 +53,7 @@ pub(super) async fn clear(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Res
     if let Some(coll) = server.access.collection(ctx, &req.ns_of_ddl()?)? {
         match shape(server, ctx, &req, &coll)? {
             Some(query) => {
-                coll.info.index_filters.remove(&query);
+                coll.info.index_filters.remove(&query_shape(&query));
                 coll.info.plan_cache.forget_shape(&query_hash(&query));
             }
             None => {
