@@ -1,5 +1,7 @@
 //! Filters taken apart into conditions and put together again.
 
+use crate::ctx::QueryCtx;
+use crate::matcher::Matcher;
 use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, RawDoc, Value};
 
 /// The conditions that all have to hold, each as a filter of its own.
@@ -65,4 +67,9 @@ pub(super) fn text(filter: &RawDoc) -> DocBuf {
     let mut b = DocBuilder::new();
     b.raw_doc("$match", filter);
     b.finish()
+}
+
+/// The `$match` of a filter, as explain spells it.
+pub(super) fn spelled(filter: &RawDoc, ctx: &QueryCtx) -> DocBuf {
+    Matcher::parse(filter, ctx).map_or_else(|_| text(filter), |m| text(&m.root().to_doc()))
 }

@@ -3,12 +3,12 @@
 use super::conditions;
 use super::geo_near::NearPart;
 use super::limit::Limit;
-use super::metas::Unsorted;
 use super::needs::Needs;
 use super::pipeline::Pipeline;
 use super::skip::Skip;
 use super::spec::{Spec, Stage};
 use super::spelled;
+use super::unsorted::Unsorted;
 use crate::ctx::QueryCtx;
 use crate::matcher::Matcher;
 use crate::plan::{Firsts, Hint, Query, QueryKind};

@@ -3,7 +3,7 @@
 //! belong. So a mistake of that kind in the last stage is told before any other in the first one.
 
 use super::element::{not_one_field, stage_spec};
-use super::{facet, lookup_spec, registry, sinks, union_with};
+use super::{facet, lookup_spec, registry, union_with};
 use crate::ctx::QueryCtx;
 use pando_base::{Error, Result};
 use pando_bson::{Elem, RawDoc, Value};
@@ -47,7 +47,7 @@ fn look_inside(e: Elem<'_>) -> Result<()> {
             }
         }
         "$unionWith" => first_look(union_with::named(e)?.1),
-        _ => match sinks::parse(e, &QueryCtx::default()) {
+        _ => match registry::sink(e, &QueryCtx::default()) {
             // Variables are the command's, and not known here.
             Err(e) if e.code.0 != UNDEFINED_VARIABLE => Err(e),
             _ => Ok(()),

@@ -1,19 +1,12 @@
 //! `$geoNear`: what is near a place, nearest first, with the distance added. It becomes the find plan below the pipeline.
 
-use super::conditions;
-use super::distances::Distances;
-use super::matching::Match;
 use super::needs::Needs;
-use super::parsed::{Compiled, Parsed};
+use super::parsed::Parsed;
 use super::running::{Running, Start};
-use super::sort::Sort;
-use super::spec::Stage;
 use crate::ctx::QueryCtx;
 use crate::expr::{Expr, FieldPath, ParseCtx};
-use crate::geo::NearQuery;
-use crate::matcher::{Matcher, Path};
+use crate::matcher::Matcher;
 use crate::plan::{NearOutput, Query};
-use crate::sort::SortPattern;
 use crate::source::{CollectionInfo, FieldKind, IndexKind};
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc, Value};
@@ -23,10 +16,10 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq)]
 pub struct NearPart {
     /// `{$near: <place>, $maxDistance: …}`
-    near: DocBuf,
+    pub(super) near: DocBuf,
     /// The path of the place, if it is given.
-    key: Option<String>,
-    query: DocBuf,
+    pub(super) key: Option<String>,
+    pub(super) query: DocBuf,
     /// `None` when a stage behind adds it.
     pub(super) output: Option<Arc<NearOutput>>,
 }
@@ -143,7 +136,7 @@ fn near_doc(place: Value<'_>, spherical: bool, spec: &RawDoc, ctx: &QueryCtx) ->
 
 impl NearPart {
     /// As it is written; without `distanceField` when a stage behind adds it.
-    fn text(&self) -> DocBuf {
+    pub(super) fn text(&self) -> DocBuf {
         let mut b = DocBuilder::new();
         b.doc("$geoNear", |d| {
             for e in &*self.near {
@@ -190,70 +183,6 @@ impl NearPart {
         query.near_output = self.output;
         Ok(query)
     }
-}
-
-/// `$geoNear` on a time series, in place of the stages `[unpack, $geoNear]`.
-///
-/// By the source, buckets come nearest first and so do their measurements; by a measurement, buckets that may hold one near
-/// enough are unpacked, and measurements sorted.
-pub(super) fn on_buckets(
-    part: &NearPart,
-    unpack: Stage,
-    key_of_source: impl Fn(&str) -> Option<String>,
-    ctx: &QueryCtx,
-) -> Result<Vec<Stage>> {
-    let refused = |code, text| Err(Error::location(code, text));
-    let Some(key) = &part.key else {
-        return refused(5_892_921, "Must specify 'key' option for $geoNear on a time-series collection");
-    };
-    if !part.query.is_empty() {
-        let text = "Must not specify 'query' for $geoNear on a time-series collection; use $match instead";
-        return refused(1_938_439, text);
-    }
-    let Some(output) = part.output.clone() else { return Err(misplaced()) };
-    let near = Arc::new(NearQuery::parse(&part.near)?);
-    let field = output.distance_field.clone();
-    let path = Path::new(key);
-    let distances = |keeps_all| {
-        let stage = Distances { near: Compiled(near.clone()), path: path.clone(), output, keeps_all };
-        Stage::new(stage.text(), stage)
-    };
-    if let Some(key) = key_of_source(key) {
-        let part = NearPart { key: Some(key), output: None, ..part.clone() };
-        return Ok(vec![Stage::hidden(part.text(), part), unpack, distances(true)]);
-    }
-    let mut stages = Vec::new();
-    if let Some(filter) = around(key, &near) {
-        stages.push(Stage::hidden(conditions::text(&filter), Match::new(&filter, ctx)?));
-    }
-    let mut by_distance = DocBuilder::new();
-    by_distance.i32(&field, 1);
-    let sort = Sort::by(SortPattern::parse(&by_distance.finish())?);
-    stages.extend([unpack, distances(false), Stage::hidden(sort.text(), sort)]);
-    Ok(stages)
-}
-
-/// The buckets that may hold something near enough, where that can be said.
-fn around(key: &str, near: &NearQuery) -> Option<DocBuf> {
-    // A little more, for what is lost between units.
-    let radius = near.reach(near.max) * (1.0 + 1e-9) + 1e-9;
-    if !near.on_sphere || radius >= std::f64::consts::PI || key.contains('.') {
-        return None;
-    }
-    let mut b = DocBuilder::new();
-    b.doc(crate::geo::BUCKET_OPERATOR, |d| {
-        d.doc("withinRegion", |r| {
-            r.array("$centerSphere", |a| {
-                a.array(|p| {
-                    p.value(Value::Double(near.center.at.x));
-                    p.value(Value::Double(near.center.at.y));
-                });
-                a.value(Value::Double(radius));
-            });
-        });
-        d.str("field", key);
-    });
-    Some(b.finish())
 }
 
 /// The field of the only index on places: `2d` counts first.

@@ -6,7 +6,7 @@
 
 use super::ask_buckets::Ask;
 use super::conditions::{conditions, joined};
-use super::geo_near;
+use super::near_buckets::near_buckets;
 use super::needs::Needs;
 use super::pipeline::Pipeline;
 use super::sort::Sort;
@@ -27,7 +27,7 @@ impl Pipeline {
         self.stages.truncate(1);
         let Some(mut unpack) = self.stages.pop() else { return Ok(()) };
         unpack.spell_unpacking();
-        self.stages = geo_near::on_buckets(&part, unpack, |key| ask.renamed(key), &self.ctx)?;
+        self.stages = near_buckets(&part, unpack, |key| ask.renamed(key), &self.ctx)?;
         self.stages.extend(behind);
         Ok(())
     }

@@ -64,7 +64,7 @@ impl Lookup {
     }
     /// The text of the stage, with what it has taken in as explain shows that: `unwinding`, and a filter on joined documents
     /// at the end of its own pipeline.
-    pub(super) fn shown(&self, text: &RawDoc, spell: impl Fn(&RawDoc) -> DocBuf) -> DocBuf {
+    pub(super) fn shown(&self, text: &RawDoc, ctx: &QueryCtx) -> DocBuf {
         let Some((e, spec)) = text.first().and_then(|e| Some((e, e.value().as_doc()?))) else {
             return text.to_buf();
         };
@@ -85,7 +85,7 @@ impl Lookup {
                     for own in spec.get("pipeline").and_then(|p| p.as_array()).into_iter().flatten() {
                         pipeline.value(own.value());
                     }
-                    pipeline.raw_doc(&spell(&conditions::text(joined.filter())));
+                    pipeline.raw_doc(&conditions::spelled(joined.filter(), ctx));
                     d.raw_array("pipeline", &pipeline.finish());
                 }
             }

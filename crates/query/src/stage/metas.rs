@@ -1,16 +1,8 @@
 //! What the stages of a pipeline ask `$meta` for, and whether there is somebody to tell.
 
-use super::needs::Needs;
-use super::parsed::Parsed;
-use super::row::Row;
-use super::running::{Running, Start};
 use super::spec::{Spec, Stage};
-use super::step::Step;
-use super::upstream::Upstream;
-use crate::facts::Facts;
 use crate::facts::MetaField;
 use pando_base::{Error, Result};
-use pando_bson::DocBuf;
 
 /// Grows while stages are parsed.
 #[derive(Default)]
@@ -81,29 +73,5 @@ impl Uses {
     }
     pub(super) fn text_score(&self) -> bool {
         self.has_text && self.metas.contains(&MetaField::TextScore)
-    }
-}
-
-/// In front of all stages where a sort key is asked for and nothing sorts: it has no values.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Unsorted;
-
-impl Parsed for Unsorted {
-    fn start(self, _: &mut Start<'_>) -> Result<Box<dyn Running>> {
-        Ok(Box::new(self))
-    }
-    fn needs(&self, _: &mut Needs) {}
-}
-
-impl Running for Unsorted {
-    fn next(&mut self, up: &mut Upstream<'_>) -> Result<Step> {
-        Ok(match up.next()? {
-            Step::Row(row) => {
-                let sort_key = Some(DocBuf::default());
-                let facts = Facts { sort_key, ..row.facts().cloned().unwrap_or_default() };
-                Step::Row(Row::with_facts(row, Some(Box::new(facts))))
-            }
-            other => other,
-        })
     }
 }

@@ -1,12 +1,15 @@
 //! The tables of stages: those that there are, and other names for a few of them in a row.
 
+use super::element::stage_spec;
+use super::sinks::{Sink, WhenMatched};
 use super::spec::Stage;
 use super::transform::Reshape;
 use super::{
     add_fields, bucket, bucket_auto, count, densify, distances, facet, fill, geo_near, graph_lookup, group,
-    limit, lookup_spec, matching, redact, replace_root, sample, skip, sort, sort_by_count, transform,
+    limit, lookup_spec, matching, redact, replace_root, sample, sinks, skip, sort, sort_by_count, transform,
     union_with, unpack_bucket, unwind, window,
 };
+use crate::ctx::QueryCtx;
 use crate::expr::ParseCtx;
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{DocBuf, DocBuilder, Elem};
@@ -138,13 +141,31 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     tables
         .chain(super::sources::NAMES.iter().copied())
         .chain([super::split_event::NAME])
-        .chain(super::sinks::NAMES.iter().copied())
+        .chain(sinks::NAMES.iter().copied())
 }
 
 /// The names that only another server may use.
 #[cfg(test)]
 pub(super) fn forwarded_names() -> impl Iterator<Item = &'static str> {
     FORWARDED.iter().map(|(name, _)| *name)
+}
+
+/// The sink that a stage stands for; `None` for other stages.
+///
+/// Of the stages of its update the names are looked at here, the rest when there is something to update.
+pub(super) fn sink(e: Elem<'_>, ctx: &QueryCtx) -> Result<Option<Sink>> {
+    let found = sinks::parse(e, ctx)?;
+    if let Some(Sink::Merge(merge)) = &found
+        && let WhenMatched::Pipeline(stages) = &merge.when_matched
+    {
+        for e in &**stages {
+            let Some(stage) = stage_spec(e.value())?.first() else { continue };
+            if !is_known(stage.name()) {
+                return Err(unknown(stage.name()));
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// Stages that MongoDB knows: those a pipeline update may not use are refused by name.
@@ -155,5 +176,5 @@ pub(super) fn is_known(name: &str) -> bool {
         || REWRITTEN.iter().any(|(n, _)| *n == name)
         || super::sources::is_source(name)
         || name == super::split_event::NAME
-        || super::sinks::is_sink(name)
+        || sinks::is_sink(name)
 }

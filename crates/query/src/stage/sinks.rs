@@ -134,9 +134,6 @@ fn merge(v: Value<'_>, ctx: &QueryCtx) -> Result<Merge> {
             )));
         }
     };
-    if let WhenMatched::Pipeline(stages) = &when_matched {
-        check_stages(stages)?;
-    }
     Ok(Merge { into, on, when_matched, when_not_matched, let_vars })
 }
 
@@ -298,17 +295,6 @@ fn let_vars(d: &RawDoc, matched: &WhenMatched, ctx: &QueryCtx) -> Result<Vec<(St
         }
     }
     Ok(out)
-}
-
-/// Names of stages are looked at when the pipeline is parsed, the rest when there is something to update.
-fn check_stages(stages: &RawDoc) -> Result<()> {
-    for e in stages {
-        let Some(stage) = super::element::stage_spec(e.value())?.first() else { continue };
-        if !super::registry::is_known(stage.name()) {
-            return Err(super::registry::unknown(stage.name()));
-        }
-    }
-    Ok(())
 }
 
 /// `$out can only be the final stage in the pipeline`.

@@ -11,7 +11,6 @@ use super::group::Group;
 use super::limit::Limit;
 use super::lookup_spec::Lookup;
 use super::matching::Match;
-use super::metas::Unsorted;
 use super::needs::Needs;
 use super::parsed::{Origin, Parsed};
 use super::redact::Redact;
@@ -19,10 +18,10 @@ use super::running::{Running, Start};
 use super::sample::Sample;
 use super::skip::Skip;
 use super::sort::Sort;
-use super::spelled;
 use super::transform::Reshape;
 use super::union_with::UnionWith;
 use super::unpack_bucket::UnpackBucket;
+use super::unsorted::Unsorted;
 use super::unwind::Unwind;
 use super::window::WindowFields;
 use crate::ctx::QueryCtx;
@@ -123,7 +122,7 @@ impl Stage {
         }
         Some(match &self.spec {
             Spec::Distances(distances) => distances.shown(),
-            Spec::Lookup(join) => join.shown(&self.text, |stage| spelled::spelled(stage, ctx)),
+            Spec::Lookup(join) => join.shown(&self.text, ctx),
             Spec::Sort(sort) => match &sort.bounded {
                 Some(by) => sort.shown_bounded(by),
                 None => self.text.clone(),

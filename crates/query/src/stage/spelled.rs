@@ -1,9 +1,9 @@
 //! Stages as `explain` spells them: options in one order, constants folded, other names of a stage resolved.
 
+use super::conditions;
 use super::pipeline::Pipeline;
 use crate::ctx::QueryCtx;
 use crate::expr::spelled::put;
-use crate::matcher::Matcher;
 use crate::names::NamedList;
 use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc, Value};
 
@@ -13,7 +13,7 @@ pub(super) fn spelled(stage: &RawDoc, ctx: &QueryCtx) -> DocBuf {
     let mut b = DocBuilder::new();
     match (e.name(), e.value()) {
         ("$match", Value::Document(filter)) => {
-            b.raw_doc("$match", &condition(filter, ctx));
+            return conditions::spelled(filter, ctx);
         }
         ("$group", Value::Document(spec)) => {
             b.doc("$group", |b| group(b, spec, ctx));
@@ -82,10 +82,6 @@ pub(super) fn join_limits(stages: &mut [Option<DocBuf>]) {
         stages[sort] = Some(b.finish());
         stages[at] = None;
     }
-}
-
-fn condition(filter: &RawDoc, ctx: &QueryCtx) -> DocBuf {
-    Matcher::parse(filter, ctx).map_or_else(|_| filter.to_buf(), |m| m.root().to_doc())
 }
 
 fn group(b: &mut DocBuilder, spec: &RawDoc, ctx: &QueryCtx) {
