@@ -1,14 +1,13 @@
 //! The table of `$group`'s accumulators, and how a field's specification becomes an [`AccSpec`].
 
 use super::n_family::check_n;
-use super::percentile::Percentile;
+use super::percentile::{Percentile, parse_percentile};
 use super::script::ScriptSpec;
 use super::{
     Accumulator, AddToSet, Avg, First, Last, MergeObjects, MinMax, NFamily, NKind, Push, Stays, StdDev, Sum,
 };
 use crate::ctx::QueryCtx;
 use crate::expr::{Expr, ParseCtx, Scope, Val};
-use crate::number::Number;
 use crate::plan::Pick;
 use crate::sort::{SortKeys, SortPattern};
 use pando_base::{Error, Result};
@@ -208,67 +207,6 @@ fn percentile(name: &'static str, e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<(
     let single = name == "$median";
     let spec = parse_percentile(name, e.value(), single, p)?;
     Ok((Arg::Unary(spec.0), Make::Percentile { ps: spec.1, single }))
-}
-
-/// Input and fractions of a `$median` or `$percentile`.
-pub(crate) fn parse_percentile(
-    name: &'static str,
-    v: Value<'_>,
-    single: bool,
-    p: &mut ParseCtx<'_>,
-) -> Result<(Expr, Vec<f64>)> {
-    let Value::Document(d) = v else {
-        return Err(Error::location(
-            7436100,
-            format!("specification must be an object; found {name}: {v:#}"),
-        ));
-    };
-    let missing = |field: &str| {
-        Error::location(40414, format!("BSON field '{name}.{field}' is missing but a required field"))
-    };
-    let (mut input, mut fractions, mut method) = (None, None, None);
-    for f in d {
-        match f.name() {
-            "input" => input = Some(p.parse(f.value())?),
-            "p" if !single => fractions = Some(f.value()),
-            "method" => method = Some(f.value()),
-            other => {
-                return Err(Error::location(
-                    40415,
-                    format!("BSON field '{name}.{other}' is an unknown field."),
-                ));
-            }
-        }
-    }
-    let input = input.ok_or_else(|| missing("input"))?;
-    match method.ok_or_else(|| missing("method"))? {
-        Value::String("approximate") => {}
-        _ => {
-            return Err(Error::bad_value("Currently only 'approximate' can be used as percentile 'method'."));
-        }
-    }
-    if single {
-        return Ok((input, vec![0.5]));
-    }
-    let not_fractions = || {
-        Error::location(
-            7750301,
-            "The $percentile 'p' field must be an array of numbers from [0.0, 1.0]".to_owned(),
-        )
-    };
-    let Value::Array(list) = fractions.ok_or_else(|| missing("p"))? else { return Err(not_fractions()) };
-    let mut ps = Vec::new();
-    for f in list {
-        let x = Number::of(f.value()).map(Number::to_f64).ok_or_else(not_fractions)?;
-        if !(0.0..=1.0).contains(&x) {
-            return Err(not_fractions());
-        }
-        ps.push(x);
-    }
-    if ps.is_empty() {
-        return Err(not_fractions());
-    }
-    Ok((input, ps))
 }
 
 impl AccSpec {

@@ -4,21 +4,10 @@
 //! comes out before any document is read. Arguments are optimized when this runs, so one pass is enough: an
 //! argument list never grows again once its own nested lists were taken in.
 
-use super::{Call, Expr, Nary, Val};
+use super::tree::{Call, Expr, Joins, Nary};
+use super::value::Val;
 use crate::ctx::QueryCtx;
 use pando_base::Result;
-
-/// Which arguments of an operator may be replaced by their common result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Joins {
-    No,
-    /// Those that stand side by side.
-    InOrder,
-    /// All constants; their result becomes the last argument.
-    AnyOrder,
-    /// As `AnyOrder`, but a single argument means something else.
-    SeveralInAnyOrder,
-}
 
 impl Nary {
     fn joins(&self) -> bool {

@@ -1,7 +1,8 @@
 //! Optimizing ends, and changes no answer: every operator of the registry, with constants of every type beside paths, in
 //! every position.
 
-use super::registry::{self, Def};
+use super::parse::Def;
+use super::registry;
 use super::spelled::spelled;
 use super::{Expr, ParseCtx};
 use crate::ctx::QueryCtx;

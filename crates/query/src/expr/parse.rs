@@ -1,20 +1,31 @@
-//! From BSON to [`Expr`]: paths, literals, objects, and the operators of the registry.
+//! From BSON to [`Expr`]: paths, literals, objects, and the operators of a table that is given.
 
 use super::path::{FieldPath, check_name};
-use super::registry::{Def, find};
 use super::scope::VarId;
+use super::tree::{Expr, Joins, Nary, NaryFn, Steps};
 use super::value::Val;
-use super::{Expr, Nary};
 use crate::ctx::QueryCtx;
-use crate::names::Seen;
 use crate::facts::MetaField;
+use crate::names::Seen;
 use pando_base::{Error, ErrorCode, HashMap, Result, patience};
 use pando_bson::{Document, RawDoc, Value};
 use std::collections::BTreeSet;
 
+/// How an operator is made from its argument.
+pub(super) enum Def {
+    /// Positional arguments, all evaluated, then given to one function.
+    Nary { min: usize, max: usize, f: NaryFn, joins: Joins, steps: Steps },
+    /// A parser of its own.
+    Parse(fn(&'static str, Value<'_>, &mut ParseCtx<'_>) -> Result<Expr>),
+}
+
+/// Finds an operator by its name.
+pub(super) type Find = fn(&str) -> Option<(&'static str, &'static Def)>;
+
 /// The names an expression may use, and the operation it belongs to.
 pub struct ParseCtx<'a> {
     pub ctx: &'a QueryCtx,
+    find: Find,
     /// Bound variables, innermost last.
     vars: Vec<String>,
     /// What each of their names stands for, innermost last.
@@ -31,9 +42,11 @@ pub struct ParseCtx<'a> {
 }
 
 impl<'a> ParseCtx<'a> {
-    pub fn new(ctx: &'a QueryCtx) -> ParseCtx<'a> {
+    /// Knows the operators that are found so.
+    pub(super) fn knowing(find: Find, ctx: &'a QueryCtx) -> ParseCtx<'a> {
         ParseCtx {
             ctx,
+            find,
             vars: Vec::new(),
             bound: HashMap::default(),
             next: 0,
@@ -166,7 +179,7 @@ impl<'a> ParseCtx<'a> {
                 format!("An object representing an expression must have exactly one field: {d:#}"),
             ));
         }
-        let Some((name, def)) = find(e.name()) else {
+        let Some((name, def)) = (self.find)(e.name()) else {
             return Err(Error::new(
                 ErrorCode::InvalidPipelineOperator,
                 format!("Unrecognized expression '{}'", e.name()),

@@ -2,20 +2,16 @@
 //!
 //! Rows are grouped by family, as in the documentation; lookup is by a sorted index made once.
 
-use super::join::Joins;
-use super::ops::*;
-use super::{Expr, NaryFn, ParseCtx, Steps};
+use super::ops::{
+    accumulate, arith, array, boolean, compare, conditional, convert, date_count, date_parts, date_text,
+    function, iterate, literal, math, misc, objects, regexes, set, strings, trig, variables,
+};
+use super::parse::{Def, ParseCtx};
+use super::tree::{Expr, Joins, NaryFn, Steps};
+use crate::ctx::QueryCtx;
 use pando_base::Result;
 use pando_bson::Value;
 use std::sync::OnceLock;
-
-/// How an operator is made from its argument.
-pub(super) enum Def {
-    /// Positional arguments, all evaluated, then given to one function.
-    Nary { min: usize, max: usize, f: NaryFn, joins: Joins, steps: Steps },
-    /// A parser of its own.
-    Parse(fn(&'static str, Value<'_>, &mut ParseCtx<'_>) -> Result<Expr>),
-}
 
 const MANY: usize = usize::MAX;
 
@@ -54,12 +50,31 @@ pub(super) fn find(name: &str) -> Option<(&'static str, &'static Def)> {
     Some((name, def))
 }
 
-/// Every name, with the fewest and most positional arguments where those are all there is to know.
-pub(super) fn rows() -> impl Iterator<Item = (&'static str, Option<(usize, usize)>)> {
-    TABLE.iter().map(|(name, def)| match def {
-        Def::Nary { min, max, .. } => (*name, Some((*min, *max))),
-        Def::Parse(_) => (*name, None),
-    })
+impl<'a> ParseCtx<'a> {
+    /// Knows every operator.
+    pub fn new(ctx: &'a QueryCtx) -> ParseCtx<'a> {
+        ParseCtx::knowing(find, ctx)
+    }
+}
+
+impl Expr {
+    /// Parses an expression outside of any stage, and optimizes it.
+    pub fn parse(v: Value<'_>, ctx: &QueryCtx) -> Result<Expr> {
+        let mut expr = ParseCtx::new(ctx).parse(v)?;
+        expr.optimize(ctx)?;
+        Ok(expr)
+    }
+    /// `name` is an operator of expressions.
+    pub fn is_operator(name: &str) -> bool {
+        find(name).is_some()
+    }
+    /// Names of all operators, with the fewest and most arguments of those that only take a list.
+    pub(crate) fn operators() -> impl Iterator<Item = (&'static str, Option<(usize, usize)>)> {
+        TABLE.iter().map(|(name, def)| match def {
+            Def::Nary { min, max, .. } => (*name, Some((*min, *max))),
+            Def::Parse(_) => (*name, None),
+        })
+    }
 }
 
 #[rustfmt::skip]

@@ -5,8 +5,9 @@
 //! is known from the table, and whether something is constant from compiling it.
 
 use super::ops::convert::short_target;
-use super::registry::{self, Def};
-use super::{Expr, ParseCtx};
+use super::parse::{Def, ParseCtx};
+use super::registry;
+use super::tree::Expr;
 use crate::ctx::QueryCtx;
 use pando_bson::{ArrayBuilder, Bson, DocBuf, DocBuilder, RawDoc, Value};
 

@@ -1,8 +1,9 @@
 //! What holds for all expressions; each family has its own table in `ops`.
 
 use super::*;
-use crate::ctx::{Lets, Variables};
-use pando_bson::{Bson, Decimal128, Document, doc};
+use crate::ctx::{Lets, QueryCtx, Variables};
+use pando_base::{Error, Result};
+use pando_bson::{Bson, Decimal128, Document, Value, doc};
 use std::sync::Arc;
 
 /// Evaluates `expression` over `doc`; `None` is missing, errors are `code text`.

@@ -5,8 +5,6 @@ use crate::script::Script;
 use pando_base::{Error, Result};
 use pando_bson::Value;
 
-pub(crate) const NAME: &str = "$function";
-
 #[derive(Clone)]
 struct Function {
     script: Script,
@@ -35,7 +33,10 @@ pub(in crate::expr) fn parse(_: &'static str, v: Value<'_>, p: &mut ParseCtx<'_>
 
 impl Op for Function {
     fn name(&self) -> &'static str {
-        NAME
+        "$function"
+    }
+    fn runs_scripts(&self) -> bool {
+        true
     }
     fn eval<'s>(&'s self, scope: &Scope<'s>) -> Result<Val<'s>> {
         let args = self.args.eval(scope)?;
