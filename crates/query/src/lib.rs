@@ -19,6 +19,7 @@ mod accumulator;
 pub mod collation;
 pub mod ctx;
 pub mod date;
+mod doc_size;
 pub mod exec;
 pub mod expand;
 pub mod expr;

@@ -11,6 +11,7 @@ use super::upstream::Upstream;
 use crate::accumulator::{self, AccSpec, Accumulator};
 use crate::collation::Collation;
 use crate::ctx::QueryCtx;
+use crate::doc_size::check_size;
 use crate::expr::{Expr, ParseCtx, Scope, Val};
 use crate::matcher::exact_i64;
 use crate::number::{Number, short_double};
@@ -344,7 +345,7 @@ impl Bucketing {
             acc.result()?.put_to(&mut b, &spec.field);
         }
         let doc: DocBuf = b.finish();
-        crate::update::check_size(&doc)?;
+        check_size(&doc)?;
         Ok(doc.into())
     }
 }

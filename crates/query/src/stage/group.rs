@@ -15,6 +15,7 @@ use super::upstream::Upstream;
 use crate::accumulator::{self, AccSpec, Accumulator};
 use crate::collation::Collation;
 use crate::ctx::QueryCtx;
+use crate::doc_size::check_size;
 use crate::exec::Fed;
 use crate::expr::{Expr, ParseCtx, Scope, Val};
 use crate::names::NamedList;
@@ -460,7 +461,7 @@ impl Grouping {
             }
         }
         let doc = b.finish();
-        crate::update::check_size(&doc)?;
+        check_size(&doc)?;
         Ok(doc.into())
     }
 

@@ -3,7 +3,7 @@
 //! MongoDB logs operators as their results at the paths they name, rather than as the smallest difference:
 //! `{$set: {a: {..}}}` logs the whole of `a`. Change streams show these paths, so the same is done here.
 
-use super::ops::Span;
+use super::modifier::Span;
 use pando_bson::{DocBuf, DocBuilder, ElementType};
 use std::sync::Arc;
 

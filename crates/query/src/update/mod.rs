@@ -13,7 +13,9 @@
 
 mod apply;
 mod array_filters;
+mod encode;
 mod log;
+mod modifier;
 mod ops;
 mod path;
 mod pipeline;
@@ -21,12 +23,14 @@ mod tree;
 mod upsert;
 
 use crate::ctx::QueryCtx;
+use crate::doc_size::check_size;
 use crate::matcher::MatchDetails;
 use crate::stage::Transform;
 use apply::{Applier, dollar_prefixed};
 use array_filters::ArrayFilters;
-use ops::{Apply, Arg, Modifier, OPERATORS, RenameFrom, RenameTo, value_depth};
-use pando_base::limits::{BSON_INTERNAL_BYTES_MAX, BSON_STORED_DEPTH_MAX, BSON_USER_BYTES_MAX};
+use modifier::{Apply, Arg, Modifier, value_depth};
+use ops::{OPERATORS, RenameFrom, RenameTo};
+use pando_base::limits::BSON_STORED_DEPTH_MAX;
 use pando_base::{Error, ErrorCode, Result, Timestamp, patience};
 use pando_bson::compare::values_equal;
 use pando_bson::{DocBuf, DocBuilder, Elem, ElementType, ObjectId, RawDoc, Value};
@@ -247,28 +251,6 @@ fn keep_id(old: &RawDoc, new: &RawDoc, target: Target) -> Result<DocBuf> {
         }
     }
     Ok(b.finish())
-}
-
-/// Documents that the server may not hand out or store: code 10334 above any document's bound, 17419 above a user's.
-pub(crate) fn check_size(doc: &RawDoc) -> Result<()> {
-    let size = doc.byte_len();
-    if size > BSON_INTERNAL_BYTES_MAX {
-        let first = doc.first().map(|e| format!("{e:#}")).unwrap_or_default();
-        return Err(Error::location(
-            10334,
-            format!(
-                "BSONObj size: {size} (0x{size:X}) is invalid. Size must be between 0 and \
-                 {BSON_INTERNAL_BYTES_MAX}(16MB) First element: {first}"
-            ),
-        ));
-    }
-    if size > BSON_USER_BYTES_MAX {
-        return Err(Error::location(
-            17419,
-            format!("Resulting document after update is larger than {BSON_USER_BYTES_MAX}"),
-        ));
-    }
-    Ok(())
 }
 
 fn check_depth(doc: &RawDoc) -> Result<()> {

@@ -3,7 +3,7 @@
 //! Building it finds conflicts between paths once, and applying it visits each part of a document once,
 //! however many fields are updated.
 
-use super::ops::Modifier;
+use super::modifier::Modifier;
 use super::path::{Part, Path, cmp_names};
 use pando_base::{Error, ErrorCode, HashMap, Result};
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! `$addToSet`.
 
-use super::{Apply, Arg, ArrayOut, Effect, Modifier, Stored, value_depth};
+use crate::update::modifier::{Apply, Arg, ArrayOut, Effect, Modifier, Stored, value_depth};
 use crate::update::path::Path;
 use crate::value_set::ValueSet;
 use pando_base::{Error, Result, patience};

@@ -1,7 +1,7 @@
 //! `$inc` and `$mul`.
 
-use super::{Apply, Arg, Effect, Modifier, id_text};
 use crate::number::Number;
+use crate::update::modifier::{Apply, Arg, Effect, Modifier, id_text};
 use crate::update::path::Path;
 use pando_base::{Error, Result};
 use pando_bson::{Elem, ElementType, Value};

@@ -1,8 +1,8 @@
 //! `$bit`.
 
 use super::arith::put;
-use super::{Apply, Arg, Effect, Modifier, bare_id_text};
 use crate::number::Number;
+use crate::update::modifier::{Apply, Arg, Effect, Modifier, bare_id_text};
 use crate::update::path::Path;
 use pando_base::{Error, Result};
 use pando_bson::{Elem, ElementType, Value};

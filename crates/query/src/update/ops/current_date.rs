@@ -1,6 +1,6 @@
 //! `$currentDate`.
 
-use super::{Apply, Arg, Effect, Modifier};
+use crate::update::modifier::{Apply, Arg, Effect, Modifier};
 use crate::update::path::Path;
 use pando_base::{Error, Result};
 use pando_bson::{Elem, ElementType, Value};

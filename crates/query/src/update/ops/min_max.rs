@@ -1,6 +1,6 @@
 //! `$min` and `$max`.
 
-use super::{Apply, Arg, Effect, Modifier, Stored, value_depth};
+use crate::update::modifier::{Apply, Arg, Effect, Modifier, Stored, value_depth};
 use crate::update::path::Path;
 use pando_base::Result;
 use pando_bson::{Elem, ElementType};

@@ -1,7 +1,8 @@
 //! `$pop`.
 
-use super::{Apply, Arg, ArrayOut, Blocked, Effect, Modifier, integral};
+use crate::matcher::exact_i64 as integral;
 use crate::number::Number;
+use crate::update::modifier::{Apply, Arg, ArrayOut, Blocked, Effect, Modifier};
 use crate::update::path::Path;
 use pando_base::{Error, Result};
 use pando_bson::{Elem, ElementType, Value};

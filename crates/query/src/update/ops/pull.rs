@@ -1,8 +1,8 @@
 //! `$pull` and `$pullAll`.
 
-use super::{Apply, Arg, ArrayOut, Blocked, Effect, Modifier, Stored};
 use crate::matcher::Matcher;
 use crate::update::array_filters::refuse_document_operators;
+use crate::update::modifier::{Apply, Arg, ArrayOut, Blocked, Effect, Modifier, Stored};
 use crate::update::path::Path;
 use crate::value_set::ValueSet;
 use pando_base::{Error, Result, patience};

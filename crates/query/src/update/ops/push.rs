@@ -1,6 +1,7 @@
 //! `$push` with `$each`, `$position`, `$slice` and `$sort`.
 
-use super::{Apply, Arg, ArrayOut, Effect, Modifier, Stored, id_text, integral, value_depth};
+use crate::matcher::exact_i64 as integral;
+use crate::update::modifier::{Apply, Arg, ArrayOut, Effect, Modifier, Stored, id_text, value_depth};
 use crate::update::path::Path;
 use pando_base::{Error, Result, patience};
 use pando_bson::{Elem, ElementType, RawDoc, Value};

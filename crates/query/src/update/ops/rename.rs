@@ -3,7 +3,7 @@
 //! The target takes the old field's value (when there is one), the source goes away. Because no other modifier
 //! may touch either path, their order does not matter.
 
-use super::{Apply, Blocked, Effect, Modifier, bare_id_text};
+use crate::update::modifier::{Apply, Blocked, Effect, Modifier, bare_id_text};
 use crate::update::path::{Path, array_index, parse};
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{Elem, ElementType, RawDoc, Value};

@@ -1,6 +1,6 @@
 //! `$set`, `$setOnInsert`, `$unset`.
 
-use super::{Apply, Arg, Blocked, Effect, Modifier, Stored, value_depth};
+use crate::update::modifier::{Apply, Arg, Blocked, Effect, Modifier, Stored, value_depth};
 use crate::update::path::Path;
 use pando_base::Result;
 use pando_bson::{Elem, ElementType};
