@@ -449,77 +449,24 @@ pub fn iso_days(year: i64, week: i64, day: i64) -> i64 {
 
 /// Milliseconds since 1970 of a date in a given format (already checked).
 pub fn parse_format(s: &str, format: &str, zone: Option<&Zone>) -> Result<i64> {
-    let mut f = Fields::default();
-    let (mut iso_year, mut iso_week, mut iso_day) = (None, None, None);
-    let mut at = 0;
+    let mut read = ByFormat { s, at: 0, f: Fields::default(), iso: IsoWeek::default() };
     let mut spec = format.chars();
     while let Some(c) = spec.next() {
-        let short = || failed(s, at, "Not enough data available to satisfy format");
-        if at >= s.len() {
-            return Err(short());
+        if read.at >= s.len() {
+            return Err(read.failed("Not enough data available to satisfy format"));
         }
-        if c != '%' {
-            if !s[at..].starts_with(c) {
-                return Err(failed(s, at, "The separation symbol could not be found"));
-            }
-            at += c.len_utf8();
-            continue;
-        }
-        let mut number = |max: usize, what: &str| -> Result<i64> {
-            let n = s.as_bytes()[at..].iter().take(max).take_while(|b| b.is_ascii_digit()).count();
-            if n == 0 {
-                return Err(failed(s, at, &format!("{what} could not be found")));
-            }
-            let v = s[at..at + n].parse().unwrap_or(0);
-            at += n;
-            Ok(v)
-        };
-        match spec.next() {
-            Some('d') => f.day = Some(number(2, "A two digit day")?),
-            Some('m') => f.month = Some(number(2, "A two digit month")?),
-            Some('Y') => f.year = Some(number(4, "A four digit year")?),
-            Some('G') => iso_year = Some(number(4, "A four digit year")?),
-            Some('V') => iso_week = Some(number(2, "A two digit week")?),
-            Some('u') => iso_day = Some(number(1, "A one digit day of the week")?),
-            Some('H') => f.hour = Some(number(2, "A two digit hour")?),
-            Some('M') => f.minute = Some(number(2, "A two digit minute")?),
-            Some('S') => f.second = Some(number(2, "A two digit second")?),
-            Some('L') => {
-                let n = s.as_bytes()[at..].iter().take(3).take_while(|b| b.is_ascii_digit()).count();
-                if n == 0 {
-                    return Err(failed(s, at, "A three digit millisecond could not be found"));
-                }
-                f.ms = Some(fraction(&s[at..at + n]));
-                at += n;
-            }
-            Some('z') => {
-                let mut p = Free { s, at, f: &mut f };
-                match s[at..].chars().next() {
-                    Some(c @ ('+' | '-')) => p.offset(c == '-')?,
-                    _ => p.word()?,
-                }
-                at = p.at;
-            }
-            Some('Z') => {
-                let sign = match s.as_bytes()[at] {
-                    b'-' => -1,
-                    b'+' => 1,
-                    _ => return Err(failed(s, at, "A UTC offset in minutes could not be found")),
-                };
-                let n = s.as_bytes()[at + 1..].iter().take_while(|b| b.is_ascii_digit()).count();
-                f.offset = Some(sign * s[at + 1..at + 1 + n].parse::<i64>().unwrap_or(0));
-                f.zone_text = Some(s[at..at + 1 + n].to_owned());
-                at += 1 + n;
-            }
-            Some('%') if s[at..].starts_with('%') => at += 1,
-            _ => return Err(failed(s, at, "Unexpected character")),
+        match c {
+            '%' => read.field(spec.next())?,
+            _ if s[read.at..].starts_with(c) => read.at += c.len_utf8(),
+            _ => return Err(read.failed("The separation symbol could not be found")),
         }
     }
-    if at < s.len() {
-        return Err(failed(s, at, "Trailing data"));
+    if read.at < s.len() {
+        return Err(read.failed("Trailing data"));
     }
-    if let Some(y) = iso_year {
-        f.iso = Some((y, iso_week.unwrap_or(1), iso_day.unwrap_or(1)));
+    let ByFormat { mut f, iso, .. } = read;
+    if let Some(y) = iso.year {
+        f.iso = Some((y, iso.week.unwrap_or(1), iso.day.unwrap_or(1)));
     }
     if f.month.is_none() && f.day.is_none() && f.iso.is_none() || f.year.is_none() && f.iso.is_none() {
         return Err(conversion(format!(
@@ -527,6 +474,97 @@ pub fn parse_format(s: &str, format: &str, zone: Option<&Zone>) -> Result<i64> {
         )));
     }
     f.finish(s, zone)
+}
+
+/// A text that is read as a format says.
+struct ByFormat<'s> {
+    s: &'s str,
+    at: usize,
+    f: Fields,
+    iso: IsoWeek,
+}
+
+#[derive(Default)]
+struct IsoWeek {
+    year: Option<i64>,
+    week: Option<i64>,
+    day: Option<i64>,
+}
+
+impl<'s> ByFormat<'s> {
+    fn failed(&self, text: &str) -> Error {
+        failed(self.s, self.at, text)
+    }
+
+    /// The digits from here on, so many at most.
+    fn digits(&self, max: usize) -> &'s str {
+        let rest = &self.s[self.at..];
+        &rest[..rest.bytes().take(max).take_while(u8::is_ascii_digit).count()]
+    }
+
+    fn number(&mut self, max: usize, what: &str) -> Result<i64> {
+        let digits = self.digits(max);
+        if digits.is_empty() {
+            return Err(self.failed(&format!("{what} could not be found")));
+        }
+        self.at += digits.len();
+        Ok(digits.parse().unwrap_or(0))
+    }
+
+    /// What a letter behind a `%` stands for. There is text left.
+    fn field(&mut self, letter: Option<char>) -> Result<()> {
+        match letter {
+            Some('d') => self.f.day = Some(self.number(2, "A two digit day")?),
+            Some('m') => self.f.month = Some(self.number(2, "A two digit month")?),
+            Some('Y') => self.f.year = Some(self.number(4, "A four digit year")?),
+            Some('G') => self.iso.year = Some(self.number(4, "A four digit year")?),
+            Some('V') => self.iso.week = Some(self.number(2, "A two digit week")?),
+            Some('u') => self.iso.day = Some(self.number(1, "A one digit day of the week")?),
+            Some('H') => self.f.hour = Some(self.number(2, "A two digit hour")?),
+            Some('M') => self.f.minute = Some(self.number(2, "A two digit minute")?),
+            Some('S') => self.f.second = Some(self.number(2, "A two digit second")?),
+            Some('L') => {
+                let digits = self.digits(3);
+                if digits.is_empty() {
+                    return Err(self.failed("A three digit millisecond could not be found"));
+                }
+                self.f.ms = Some(fraction(digits));
+                self.at += digits.len();
+            }
+            Some('z') => self.zone()?,
+            Some('Z') => self.minutes()?,
+            Some('%') if self.s[self.at..].starts_with('%') => self.at += 1,
+            _ => return Err(self.failed("Unexpected character")),
+        }
+        Ok(())
+    }
+
+    /// `+02:00` or a name.
+    fn zone(&mut self) -> Result<()> {
+        let mut p = Free { s: self.s, at: self.at, f: &mut self.f };
+        match self.s[self.at..].chars().next() {
+            Some(c @ ('+' | '-')) => p.offset(c == '-')?,
+            _ => p.word()?,
+        }
+        self.at = p.at;
+        Ok(())
+    }
+
+    /// `+120`
+    fn minutes(&mut self) -> Result<()> {
+        let sign = match self.s.as_bytes()[self.at] {
+            b'-' => -1,
+            b'+' => 1,
+            _ => return Err(self.failed("A UTC offset in minutes could not be found")),
+        };
+        let from = self.at;
+        self.at += 1;
+        let digits = self.digits(usize::MAX);
+        self.at += digits.len();
+        self.f.offset = Some(sign * digits.parse::<i64>().unwrap_or(0));
+        self.f.zone_text = Some(self.s[from..self.at].to_owned());
+        Ok(())
+    }
 }
 
 #[cfg(test)]

@@ -39,6 +39,56 @@ impl DistinctStage {
         }
     }
 
+    /// The next entry, from the target on where that is to be sought; `None` behind the last one.
+    fn entry(&mut self, cx: &mut Cx<'_>) -> Result<Option<Entry>> {
+        let scan = &self.plan.scan;
+        let cursor = match &mut self.cursor {
+            Some(cursor) => cursor,
+            // Behind the last entry, and past its value if that is where `target` points.
+            None => self.cursor.insert(open(scan, &self.last, cx)?),
+        };
+        self.stats.works += 1;
+        if std::mem::take(&mut self.seek) {
+            if let Some(near) = step(&mut **cursor, &self.target, scan.dir.is_forward())? {
+                return Ok(Some(near));
+            }
+            self.stats.seeks += 1;
+            cursor.seek(&self.target)?;
+        }
+        Ok(cursor.next()?.map(|e| Entry::of(&e)))
+    }
+
+    /// The row of an entry that the bounds and the filter let through; `None` when it holds no value.
+    fn row(&mut self, entry: Entry, cx: &mut Cx<'_>) -> Result<Option<Row>> {
+        let Entry { key, type_bits, rid } = entry;
+        let value = self.value(&key, &type_bits)?;
+        let generation = cx.generation;
+        if self.plan.gives == Gives::Entries {
+            let scan = &self.plan.scan;
+            let directions = scan.bounds.directions();
+            let data = || Box::new(KeyData { bytes: key.into(), type_bits: type_bits.into(), directions });
+            let key = scan.keep_key.then(data);
+            return Ok(Some(Row { rid: Some(rid), doc: None, key, generation, facts: None }));
+        }
+        match value {
+            // An empty array.
+            Bson::Undefined => {
+                self.seek = true;
+                return Ok(None);
+            }
+            Bson::Null => {
+                let found = cx.src.fetch(&rid)?;
+                self.stats.docs_examined += 1;
+                if !found.is_some_and(|d| has_null(RawDoc::trusted(&d), &self.plan.key)) {
+                    return Ok(None);
+                }
+            }
+            _ => {}
+        }
+        let doc = Some(self.document(value));
+        Ok(Some(Row { rid: Some(rid), doc, key: None, generation, facts: None }))
+    }
+
     /// The wanted value of a key; the target is set past all keys that agree with it so far.
     fn value(&mut self, key: &[u8], type_bits: &[u8]) -> Result<Bson> {
         let scan = &self.plan.scan;
@@ -103,7 +153,6 @@ fn has_null(doc: &RawDoc, path: &str) -> bool {
 
 impl Stage for DistinctStage {
     fn next(&mut self, cx: &mut Cx<'_>) -> Result<Next> {
-        let plan = self.plan.clone();
         loop {
             if self.done {
                 self.stats.eof = true;
@@ -113,35 +162,14 @@ impl Stage for DistinctStage {
             if !cx.quota.tick() {
                 return Ok(Next::Yield);
             }
-            let cursor = match &mut self.cursor {
-                Some(cursor) => cursor,
-                // Behind the last entry, and past its value if that is where `target` points.
-                None => self.cursor.insert(open(&plan.scan, &self.last, cx)?),
+            let Some(entry) = self.entry(cx)? else {
+                self.done = true;
+                continue;
             };
-            self.stats.works += 1;
-            let mut near = None;
-            if self.seek {
-                near = step(&mut **cursor, &self.target, plan.scan.dir.is_forward())?;
-                if near.is_none() {
-                    self.stats.seeks += 1;
-                    cursor.seek(&self.target)?;
-                }
-            }
-            let entry = match near {
-                Some(entry) => entry,
-                None => match cursor.next()? {
-                    Some(entry) => Entry::of(&entry),
-                    None => {
-                        self.done = true;
-                        continue;
-                    }
-                },
-            };
-            self.seek = false;
             self.stats.keys_examined += 1;
-            let Entry { key, type_bits, rid } = entry;
-            remember(&mut self.last, &key, &rid);
-            match plan.scan.bounds.check(&key, plan.scan.dir, &mut self.target) {
+            remember(&mut self.last, &entry.key, &entry.rid);
+            let scan = &self.plan.scan;
+            match scan.bounds.check(&entry.key, scan.dir, &mut self.target) {
                 KeyCheck::Inside => {}
                 KeyCheck::Seek => {
                     self.seek = true;
@@ -152,45 +180,14 @@ impl Stage for DistinctStage {
                     continue;
                 }
             }
-            if !key_matches(&plan.scan, &plan.scan.filter, &key, &type_bits)? {
+            if !key_matches(scan, &scan.filter, &entry.key, &entry.type_bits)? {
                 continue;
             }
-            if plan.gives == Gives::Entries {
-                self.value(&key, &type_bits)?;
+            if let Some(row) = self.row(entry, cx)? {
                 self.seek = true;
                 self.stats.advanced += 1;
-                let key = plan.scan.keep_key.then(|| {
-                    let directions = plan.scan.bounds.directions();
-                    Box::new(KeyData { bytes: key.into(), type_bits: type_bits.into(), directions })
-                });
-                let generation = cx.generation;
-                return Ok(Next::Row(Row { rid: Some(rid), doc: None, key, generation, facts: None }));
+                return Ok(Next::Row(row));
             }
-            let doc = match self.value(&key, &type_bits)? {
-                // An empty array.
-                Bson::Undefined => {
-                    self.seek = true;
-                    continue;
-                }
-                Bson::Null => {
-                    let found = cx.src.fetch(&rid)?;
-                    self.stats.docs_examined += 1;
-                    if !found.is_some_and(|d| has_null(RawDoc::trusted(&d), &plan.key)) {
-                        continue;
-                    }
-                    self.document(Bson::Null)
-                }
-                value => self.document(value),
-            };
-            self.seek = true;
-            self.stats.advanced += 1;
-            return Ok(Next::Row(Row {
-                rid: Some(rid),
-                doc: Some(doc),
-                key: None,
-                generation: cx.generation,
-                facts: None,
-            }));
         }
     }
     fn save(&mut self) {

@@ -188,20 +188,8 @@ impl Rule {
             Test::MultipleOf(n) => {
                 Number::of(v.value()).is_some_and(|value| (value.to_decimal() % n.to_decimal()).is_zero())
             }
-            // As the query operators have it: NaN is only below, above or equal to NaN.
-            Test::Maximum { .. } | Test::Minimum { .. } if is_nan(v.value()) != is_nan(self.operand()) => {
-                false
-            }
-            Test::Maximum { exclusive } => match cmp_numbers(v.value(), self.operand()) {
-                Ordering::Less => true,
-                Ordering::Equal => !exclusive,
-                Ordering::Greater => false,
-            },
-            Test::Minimum { exclusive } => match cmp_numbers(v.value(), self.operand()) {
-                Ordering::Less => false,
-                Ordering::Equal => !exclusive,
-                Ordering::Greater => true,
-            },
+            Test::Maximum { exclusive } => self.bounds(v, Ordering::Less, *exclusive),
+            Test::Minimum { exclusive } => self.bounds(v, Ordering::Greater, *exclusive),
             Test::Pattern(p) => v.value().as_str().is_some_and(|s| p.is_match(s)),
             Test::MinLength(n) => v.value().as_str().is_some_and(|s| s.chars().count() >= *n),
             Test::MaxLength(n) => v.value().as_str().is_some_and(|s| s.chars().count() <= *n),
@@ -239,6 +227,18 @@ impl Rule {
             Test::AnyOf(all) => all.iter().any(|r| r.accept(v)),
             Test::OneOf(all) => all.iter().filter(|r| r.accept(v)).count() == 1,
             Test::Not(rules) => !rules.accept(v),
+        }
+    }
+
+    /// The value is on this side of the keyword's own, or equal where that is not excluded. As the query operators have it NaN
+    /// is only below, above or equal to NaN.
+    fn bounds(&self, v: Elem<'_>, side: Ordering, exclusive: bool) -> bool {
+        if is_nan(v.value()) != is_nan(self.operand()) {
+            return false;
+        }
+        match cmp_numbers(v.value(), self.operand()) {
+            Ordering::Equal => !exclusive,
+            other => other == side,
         }
     }
 
