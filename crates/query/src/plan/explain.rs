@@ -100,7 +100,8 @@ pub fn query_planner(ex: &Executor, info: &CollectionInfo, top: Option<&Top>, ex
     let writer = Writer { q, info, memory: ex.resources().sort_bytes_max, writes };
     let mut b = DocBuilder::new();
     let by_id = ex.plan().is_some_and(|p| p.any(&|n| matches!(n, PlanNode::IdHack { .. })));
-    b.str("namespace", &q.ns).bool("indexFilterSet", !by_id && info.index_filters.of(|| query_shape(q)).is_some());
+    b.str("namespace", &q.ns)
+        .bool("indexFilterSet", !by_id && info.index_filters.of(|| query_shape(q)).is_some());
     let eof = matches!(ex.plan(), Some(PlanNode::Eof) | None);
     // A write by `_id` is not planned at all, nor is one of nothing.
     let planned = exists && (top.is_none_or(|t| t.stage == "COUNT") || !(by_id || eof));
@@ -163,6 +164,21 @@ pub fn execution_stats(
 }
 
 /// As int32 where it fits.
+/// A counter of a stage, under its name.
+type Counter = (&'static str, fn(&StageStats) -> u64);
+
+const KEYS: Counter = ("keysExamined", |s| s.keys_examined);
+const DOCS: Counter = ("docsExamined", |s| s.docs_examined);
+const DUPS_TESTED: Counter = ("dupsTested", |s| s.dups_tested);
+const DUPS_DROPPED: Counter = ("dupsDropped", |s| s.dups_dropped);
+
+/// What a stage counted, once it ran.
+fn counted(b: &mut DocBuilder, stats: Option<&StageStats>, counters: &[Counter]) {
+    if let Some(s) = stats {
+        counters.iter().for_each(|(name, of)| number(b, name, of(s)));
+    }
+}
+
 fn number(b: &mut DocBuilder, name: &str, n: u64) {
     match i32::try_from(n) {
         Ok(n) => b.i32(name, n),
@@ -356,57 +372,31 @@ impl Writer<'_> {
                         b.bson(name, &v);
                     }
                 }
-                if let Some(s) = stats {
-                    number(b, "docsExamined", s.docs_examined);
-                }
+                counted(b, stats, &[DOCS]);
             }
-            PlanNode::IdHack { .. } => {
-                if let Some(s) = stats {
-                    number(b, "keysExamined", s.keys_examined);
-                    number(b, "docsExamined", s.docs_examined);
-                }
-            }
+            PlanNode::IdHack { .. } => counted(b, stats, &[KEYS, DOCS]),
             PlanNode::IxScan(s) => {
                 self.index(s, b);
-                if let Some(s) = stats {
-                    number(b, "keysExamined", s.keys_examined);
-                    number(b, "seeks", s.seeks);
-                    number(b, "dupsTested", s.dups_tested);
-                    number(b, "dupsDropped", s.dups_dropped);
-                }
+                counted(b, stats, &[KEYS, ("seeks", |s| s.seeks), DUPS_TESTED, DUPS_DROPPED]);
             }
             PlanNode::GeoNear(n) => {
                 if let Some(index) = self.info.indexes.get(n.index) {
                     b.raw_doc("keyPattern", &index.key_pattern);
                     b.str("indexName", &index.name).i32("indexVersion", index.version);
                 }
-                if let Some(s) = stats {
-                    number(b, "keysExamined", s.keys_examined);
-                    number(b, "docsExamined", s.docs_examined);
-                }
+                counted(b, stats, &[KEYS, DOCS]);
             }
             PlanNode::DistinctScan(d) => {
                 self.index(&d.scan, b);
-                if let Some(s) = stats {
-                    number(b, "keysExamined", s.keys_examined);
-                }
+                counted(b, stats, &[KEYS]);
             }
-            PlanNode::Fetch { .. } => {
-                if let Some(s) = stats {
-                    number(b, "docsExamined", s.docs_examined);
-                    number(b, "alreadyHasObj", 0);
-                }
-            }
+            PlanNode::Fetch { .. } => counted(b, stats, &[DOCS, ("alreadyHasObj", |_| 0)]),
             PlanNode::TextMatch(t) => self.text_match(t, stats, b),
-            PlanNode::TextOr { .. } => {
-                if let Some(s) = stats {
-                    number(b, "docsExamined", s.docs_examined);
-                }
-            }
-            PlanNode::Or { .. } | PlanNode::KeyOr { .. } => self.dups(stats, b),
+            PlanNode::TextOr { .. } => counted(b, stats, &[DOCS]),
+            PlanNode::Or { .. } | PlanNode::KeyOr { .. } => counted(b, stats, &[DUPS_TESTED, DUPS_DROPPED]),
             PlanNode::SortMerge { pattern, .. } => {
                 b.raw_doc("sortPattern", &pattern.spec);
-                self.dups(stats, b);
+                counted(b, stats, &[DUPS_TESTED, DUPS_DROPPED]);
             }
             PlanNode::Sort { pattern, limit, keys, .. } => {
                 b.raw_doc("sortPattern", &shown_pattern(pattern));
@@ -448,16 +438,7 @@ impl Writer<'_> {
             list("negatedPhrases", &mut q.negated_phrases.iter());
         });
         b.i32("textIndexVersion", t.meaning.spec.version);
-        if let Some(s) = stats {
-            number(b, "docsRejected", s.docs_rejected);
-        }
-    }
-
-    fn dups(&self, stats: Option<&StageStats>, b: &mut DocBuilder) {
-        if let Some(s) = stats {
-            number(b, "dupsTested", s.dups_tested);
-            number(b, "dupsDropped", s.dups_dropped);
-        }
+        counted(b, stats, &[("docsRejected", |s| s.docs_rejected)]);
     }
 
     fn index_head(&self, index: &IndexInfo, scan: &IxScan, b: &mut DocBuilder) {

@@ -9,95 +9,124 @@ use crate::collation::Collation;
 use crate::facts::MetaField;
 use crate::projection::Projection;
 use crate::sort::SortPattern;
-use crate::source::FieldKind;
+use crate::source::{Direction, FieldKind};
 use pando_bson::DocBuilder;
 use std::sync::Arc;
+
+/// A scan that is being finished.
+struct Scanned<'a> {
+    node: PlanNode,
+    /// The one access behind it, when there is just one.
+    access: Option<&'a Access>,
+    dir: Direction,
+    /// The access gives all that is wanted.
+    covered: bool,
+    /// Rows have their documents.
+    fetched: bool,
+    /// What goes on top wants documents.
+    needs_docs: bool,
+}
+
+impl Scanned<'_> {
+    fn fetch(&mut self) {
+        if !self.fetched {
+            self.node = std::mem::replace(&mut self.node, PlanNode::Eof).fetch(None);
+            self.fetched = true;
+        }
+    }
+}
 
 impl Planner<'_> {
     /// Puts fetch, sort, skip, projection and limit on top of a scan.
     pub(super) fn finish(&self, rows: Rows) -> Solution {
         let q = self.q;
         let Rows { mut node, filter, sorted, access, dir, signature, lone: _ } = rows;
-        let has_docs = match &node {
+        let mut fetched = match &node {
             PlanNode::CollScan(_) | PlanNode::TextMatch(_) | PlanNode::GeoNear(_) => true,
             PlanNode::Or { inputs } | PlanNode::SortMerge { inputs, .. } => {
                 inputs.iter().all(|n| matches!(n, PlanNode::Fetch { .. }))
             }
             _ => false,
         };
-        let covered = access.as_ref().filter(|a| filter.is_none() && self.covers(a));
-        let needs_docs =
-            filter.is_some() || (covered.is_none() && q.kind == QueryKind::Find && !q.return_key);
+        let covered = access.as_ref().is_some_and(|a| filter.is_none() && self.covers(a));
+        let needs_docs = filter.is_some() || (!covered && q.kind == QueryKind::Find && !q.return_key);
         let shows_key = q.projection.as_ref().is_some_and(|p| p.metas().contains(&MetaField::IndexKey));
         if let Some(a) = &access
-            && (covered.is_some() || q.return_key || shows_key)
+            && (covered || q.return_key || shows_key)
             && q.min.is_none()
             && q.max.is_none()
         {
             node = self.scan_node(a, dir, true);
         }
-        let mut fetched = has_docs;
         if let Some(f) = filter {
             node = node.fetch(Some(f));
             fetched = true;
         }
-        let sort_limit = q.limit.map_or(0, |n| n.saturating_add(q.skip));
-        match (&q.sort, sorted) {
-            (Some(sort), false) => {
-                let by_key = access
-                    .as_ref()
-                    .filter(|_| !fetched && q.min.is_none() && q.max.is_none())
-                    .filter(|a| Collation::same(&self.index(a).collation, &q.ctx.collation))
-                    .and_then(|a| Some((a, key_sort(a, sort)?)))
-                    .filter(|(a, _)| {
-                        !a.fields
-                            .iter()
-                            .any(|f| f.multikey != 0 && sort.parts.iter().any(|p| p.path == f.name))
-                    });
-                let keys = match by_key {
-                    Some((a, keys)) => {
-                        node = self.scan_node(a, dir, true);
-                        if covered.is_some() {
-                            node = self.projected(node, covered, true);
-                        }
-                        keys
-                    }
-                    None => {
-                        if !fetched {
-                            node = node.fetch(None);
-                            fetched = true;
-                        }
-                        SortKeySource::Documents
-                    }
-                };
-                let by_documents = matches!(keys, SortKeySource::Documents);
-                let early = by_documents && sort_limit == 0 && self.projects_before(sort);
-                if early {
-                    node = self.projected(node, None, false);
-                }
-                node =
-                    PlanNode::Sort { input: Box::new(node), pattern: sort.clone(), limit: sort_limit, keys };
-                node = self.skipped(node);
-                if early || (!by_documents && covered.is_some()) {
-                    return Solution { root: node, signature };
-                }
-                if needs_docs && !fetched {
-                    node = node.fetch(None);
-                }
-                return Solution { root: self.projected(node, access.as_ref(), false), signature };
-            }
-            _ => node = self.skipped(node),
+        let scanned = Scanned { node, access: access.as_ref(), dir, covered, fetched, needs_docs };
+        let root = match &q.sort {
+            Some(sort) if !sorted => self.sorted(scanned, sort),
+            _ => self.as_it_comes(scanned),
+        };
+        Solution { root, signature }
+    }
+
+    /// Rows come as they are wanted.
+    fn as_it_comes(&self, mut scanned: Scanned<'_>) -> PlanNode {
+        scanned.node = self.skipped(scanned.node);
+        if scanned.needs_docs {
+            scanned.fetch();
         }
-        if needs_docs && !fetched {
-            node = node.fetch(None);
-        }
-        if let Some(sort) = &q.sort
-            && q.projection.as_ref().is_some_and(|p| p.metas().contains(&MetaField::SortKey))
+        let Scanned { mut node, access, covered, .. } = scanned;
+        if let Some(sort) = &self.q.sort
+            && self.q.projection.as_ref().is_some_and(|p| p.metas().contains(&MetaField::SortKey))
         {
             node = PlanNode::SortKeyGenerator { input: Box::new(node), pattern: sort.clone() };
         }
-        let node = self.projected(node, access.as_ref(), covered.is_some());
-        Solution { root: self.limited(node), signature }
+        self.limited(self.projected(node, access, covered))
+    }
+
+    /// Rows have to be sorted.
+    fn sorted(&self, mut scanned: Scanned<'_>, sort: &Arc<SortPattern>) -> PlanNode {
+        let limit = self.q.limit.map_or(0, |n| n.saturating_add(self.q.skip));
+        let (access, covered) = (scanned.access, scanned.covered);
+        let keys = match access.and_then(|a| Some((a, self.key_sort(&scanned, a, sort)?))) {
+            Some((a, keys)) => {
+                scanned.node = self.scan_node(a, scanned.dir, true);
+                if covered {
+                    scanned.node = self.projected(scanned.node, access, true);
+                }
+                keys
+            }
+            None => {
+                scanned.fetch();
+                SortKeySource::Documents
+            }
+        };
+        let by_documents = matches!(keys, SortKeySource::Documents);
+        let early = by_documents && limit == 0 && self.projects_before(sort);
+        if early {
+            scanned.node = self.projected(scanned.node, None, false);
+        }
+        let node = PlanNode::Sort { input: Box::new(scanned.node), pattern: sort.clone(), limit, keys };
+        scanned.node = self.skipped(node);
+        if early || (!by_documents && covered) {
+            return scanned.node;
+        }
+        if scanned.needs_docs {
+            scanned.fetch();
+        }
+        self.projected(scanned.node, access, false)
+    }
+
+    /// The pieces of index keys that make the sort keys, when these are enough.
+    fn key_sort(&self, scanned: &Scanned<'_>, a: &Access, sort: &SortPattern) -> Option<SortKeySource> {
+        let of_array = |path: &str| a.fields.iter().any(|f| f.multikey != 0 && f.name == path);
+        let enough = !scanned.fetched
+            && self.q.min.is_none()
+            && self.q.max.is_none()
+            && Collation::same(&self.index(a).collation, &self.q.ctx.collation)
+            && !sort.parts.iter().any(|p| of_array(&p.path));
+        enough.then(|| key_sort(a, sort)).flatten()
     }
 
     /// The sort keeps everything and finds its keys in what is returned: it may as well hold only that.

@@ -124,6 +124,27 @@ fn run<'p>(pattern: &'p str, options: &str, strict_end: bool, form: Form) -> Par
     Ok(t)
 }
 
+/// What an escape that stands for a set of characters is written as.
+fn class(c: char) -> Option<String> {
+    Some(match c {
+        'd' => "[0-9]".to_owned(),
+        'D' => "[^0-9]".to_owned(),
+        'w' => format!("[{WORD}]"),
+        'W' => format!("[^{WORD}]"),
+        's' => format!("[{SPACE}]"),
+        'S' => format!("[^{SPACE}]"),
+        'h' => format!("[{HORIZONTAL}]"),
+        'H' => format!("[^{HORIZONTAL}]"),
+        'v' => format!("[{VERTICAL}]"),
+        'V' => format!("[^{VERTICAL}]"),
+        'R' => format!("(?:\\r\\n|[{VERTICAL}])"),
+        'N' => "[^\\n]".to_owned(),
+        'C' => "(?s:.)".to_owned(),
+        'X' => "(?:\\P{M}\\p{M}*)".to_owned(),
+        _ => return None,
+    })
+}
+
 impl Translator<'_> {
     fn next(&mut self) -> Option<char> {
         let c = self.chars.get(self.at).copied()?;
@@ -459,22 +480,8 @@ impl Translator<'_> {
     fn escape(&mut self) -> Parse {
         let Some(c) = self.next() else { return fail("\\ at end of pattern") };
         match c {
-            'd' => self.atom("[0-9]"),
-            'D' => self.atom("[^0-9]"),
-            'w' => self.atom(&format!("[{WORD}]")),
-            'W' => self.atom(&format!("[^{WORD}]")),
-            's' => self.atom(&format!("[{SPACE}]")),
-            'S' => self.atom(&format!("[^{SPACE}]")),
-            'h' => self.atom(&format!("[{HORIZONTAL}]")),
-            'H' => self.atom(&format!("[^{HORIZONTAL}]")),
-            'v' => self.atom(&format!("[{VERTICAL}]")),
-            'V' => self.atom(&format!("[^{VERTICAL}]")),
-            'R' => self.atom(&format!("(?:\\r\\n|[{VERTICAL}])")),
             'L' | 'l' | 'U' | 'u' => return fail(UNSUPPORTED_ESCAPE),
             'N' if self.peek(0) == Some('{') => return fail(UNSUPPORTED_ESCAPE),
-            'N' => self.atom("[^\\n]"),
-            'C' => self.atom("(?s:.)"),
-            'X' => self.atom("(?:\\P{M}\\p{M}*)"),
             'b' => self.boundary(if self.form == Form::Backtracking { FANCY_BOUNDARY } else { r"(?-u:\b)" }),
             'B' => {
                 self.bytes = true;
@@ -499,54 +506,60 @@ impl Translator<'_> {
                 }
             }
             'E' => {}
-            'k' => {
-                let end = match self.next() {
-                    Some('<') => '>',
-                    Some('\'') => '\'',
-                    Some('{') => '}',
-                    _ => return fail("\\k is not followed by a braced, angle-bracketed, or quoted name"),
-                };
-                let name = self.until(end).ok_or("syntax error in subpattern name (missing terminator)")?;
-                return self.named_reference(&name);
-            }
-            'g' => {
-                let text = if self.eat("{") {
-                    self.until('}').unwrap_or_default()
-                } else {
-                    self.next().map(String::from).unwrap_or_default()
-                };
-                return match text.parse::<usize>() {
-                    Ok(n) => self.back_reference(n),
-                    Err(_) => self.named_reference(&text),
-                };
-            }
+            'k' | 'g' => return self.group_reference(c),
             'p' | 'P' => {
                 let name = self.property()?;
                 self.atom(&format!("\\{c}{{{name}}}"));
             }
-            '1'..='9' => {
-                let mut digits = String::from(c);
-                while let Some(d) = self.peek(0).filter(|d| d.is_ascii_digit() && digits.len() < 3) {
-                    digits.push(d);
-                    self.at += 1;
-                }
-                let n: usize = digits.parse().unwrap_or(usize::MAX);
-                if n <= self.group_total || (n < 8) {
-                    return self.back_reference(n);
-                }
-                self.at -= digits.len() - 1;
-                if c >= '8' {
-                    self.literal(c);
-                } else {
-                    let ch = self.octal(c)?;
+            '1'..='9' => return self.numbered(c),
+            _ => match class(c) {
+                Some(class) => self.atom(&class),
+                None => {
+                    let ch = self.character(c)?;
                     self.literal(ch);
                 }
-            }
-            _ => {
-                let ch = self.character(c)?;
-                self.literal(ch);
-            }
+            },
         }
+        Ok(())
+    }
+
+    /// `\k<name>`, `\g{name}`, `\g2`
+    fn group_reference(&mut self, c: char) -> Parse {
+        if c == 'k' {
+            let end = match self.next() {
+                Some('<') => '>',
+                Some('\'') => '\'',
+                Some('{') => '}',
+                _ => return fail("\\k is not followed by a braced, angle-bracketed, or quoted name"),
+            };
+            let name = self.until(end).ok_or("syntax error in subpattern name (missing terminator)")?;
+            return self.named_reference(&name);
+        }
+        let text = if self.eat("{") {
+            self.until('}').unwrap_or_default()
+        } else {
+            self.next().map(String::from).unwrap_or_default()
+        };
+        match text.parse::<usize>() {
+            Ok(n) => self.back_reference(n),
+            Err(_) => self.named_reference(&text),
+        }
+    }
+
+    /// Digits are a group where there are so many, else a character.
+    fn numbered(&mut self, first: char) -> Parse {
+        let mut digits = String::from(first);
+        while let Some(d) = self.peek(0).filter(|d| d.is_ascii_digit() && digits.len() < 3) {
+            digits.push(d);
+            self.at += 1;
+        }
+        let n: usize = digits.parse().unwrap_or(usize::MAX);
+        if n <= self.group_total || (n < 8) {
+            return self.back_reference(n);
+        }
+        self.at -= digits.len() - 1;
+        let ch = if first >= '8' { first } else { self.octal(first)? };
+        self.literal(ch);
         Ok(())
     }
 

@@ -110,19 +110,7 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<GraphLookup> {
             }
             ("from", v) => from = Some(check_from(parse_from("$graphLookup", v)?, p)?),
             (name @ ("as" | "connectFromField" | "connectToField" | "depthField"), v) => {
-                if matches!(v, Value::Document(_)) {
-                    return Err(Error::location(
-                        13111,
-                        format!("wrong type for field ({name}) object != string"),
-                    ));
-                }
-                let Value::String(path) = v else {
-                    let text = format!("expected string as argument for {name}, found: {}", v.type_name());
-                    return Err(Error::location(40103, text));
-                };
-                // An empty one counts as none.
-                let given = Some(path).filter(|p| !p.is_empty() || name == "depthField");
-                let path = given.map(FieldPath::parse).transpose()?;
+                let path = path_of(name, v)?;
                 match name {
                     "as" => as_path = path,
                     "connectFromField" => connect_from = path,
@@ -153,6 +141,21 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<GraphLookup> {
         depth_field,
         restrict,
     })
+}
+
+/// A path among the options; an empty one counts as none.
+fn path_of(name: &str, v: Value<'_>) -> Result<Option<FieldPath>> {
+    match v {
+        Value::String("") if name != "depthField" => Ok(None),
+        Value::String(path) => FieldPath::parse(path).map(Some),
+        Value::Document(_) => {
+            Err(Error::location(13111, format!("wrong type for field ({name}) object != string")))
+        }
+        v => {
+            let text = format!("expected string as argument for {name}, found: {}", v.type_name());
+            Err(Error::location(40103, text))
+        }
+    }
 }
 
 fn check_from(name: &str, p: &ParseCtx<'_>) -> Result<String> {

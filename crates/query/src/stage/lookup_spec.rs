@@ -134,6 +134,70 @@ impl Parsed for Lookup {
     }
 }
 
+/// The options, before anything is made of them.
+#[derive(Default)]
+struct Given<'e> {
+    from: Option<&'e str>,
+    as_path: &'e str,
+    local: &'e str,
+    foreign: &'e str,
+    pipeline: Option<&'e RawDoc>,
+    let_vars: Option<&'e RawDoc>,
+}
+
+impl<'e> Given<'e> {
+    fn read(spec: &'e RawDoc) -> Result<Given<'e>> {
+        let mut given = Given::default();
+        for f in spec {
+            match (f.name(), f.value()) {
+                ("pipeline", v) => given.pipeline = Some(stages_array(v)?),
+                ("from", v) => given.from = Some(parse_from("$lookup", v)?),
+                ("let", Value::Document(d)) => given.let_vars = Some(d),
+                ("let", v) => {
+                    return Err(Error::failed_to_parse(format!(
+                        "$lookup argument '{f}' must be an object, is type {}",
+                        v.type_name()
+                    )));
+                }
+                ("as", Value::String(s)) => given.as_path = s,
+                ("localField", Value::String(s)) => given.local = s,
+                ("foreignField", Value::String(s)) => given.foreign = s,
+                (name, Value::String(_)) => {
+                    return Err(Error::failed_to_parse(format!("unknown argument to $lookup: {name}")));
+                }
+                (name, v) => {
+                    return Err(Error::failed_to_parse(format!(
+                        "$lookup argument '{name}' must be a string, found {f}: {}",
+                        v.type_name()
+                    )));
+                }
+            }
+        }
+        Ok(given)
+    }
+    /// Whether there is all that there has to be, and nothing that excludes something else.
+    fn check(&self, db: &str) -> Result<()> {
+        match (self.from, self.pipeline) {
+            (None, None) => {
+                return Err(Error::failed_to_parse("must specify 'pipeline' when 'from' is empty"));
+            }
+            (None, Some(stages)) if !starts_with_documents(stages) => {
+                return Err(Error::failed_to_parse(
+                    "$lookup stage without explicit collection must have a pipeline with $documents as first stage",
+                ));
+            }
+            _ => {}
+        }
+        if self.as_path.is_empty() {
+            return Err(Error::failed_to_parse("must specify 'as' field for a $lookup"));
+        }
+        if self.from == Some("") {
+            return Err(Error::new(ErrorCode::InvalidNamespace, format!("invalid $lookup namespace: {db}.")));
+        }
+        check_combination(self.pipeline.is_some(), self.let_vars.is_some(), self.local, self.foreign)
+    }
+}
+
 pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<Lookup> {
     let Value::Document(spec) = e.value() else {
         return Err(Error::failed_to_parse(format!(
@@ -141,88 +205,54 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<Lookup> {
             e.ty.name()
         )));
     };
-    let (mut from, mut as_path, mut local, mut foreign) = (None, "", "", "");
-    let (mut pipeline, mut let_vars) = (None, None);
-    for f in spec {
-        match (f.name(), f.value()) {
-            ("pipeline", v) => pipeline = Some(stages_array(v)?),
-            ("from", v) => from = Some(parse_from("$lookup", v)?),
-            ("let", Value::Document(d)) => let_vars = Some(d),
-            ("let", v) => {
-                return Err(Error::failed_to_parse(format!(
-                    "$lookup argument '{f}' must be an object, is type {}",
-                    v.type_name()
-                )));
-            }
-            (name, Value::String(s)) => match name {
-                "as" => as_path = s,
-                "localField" => local = s,
-                "foreignField" => foreign = s,
-                _ => return Err(Error::failed_to_parse(format!("unknown argument to $lookup: {name}"))),
-            },
-            (name, v) => {
-                return Err(Error::failed_to_parse(format!(
-                    "$lookup argument '{name}' must be a string, found {f}: {}",
-                    v.type_name()
-                )));
-            }
-        }
-    }
-    match (from, pipeline) {
-        (None, None) => {
-            return Err(Error::failed_to_parse("must specify 'pipeline' when 'from' is empty"));
-        }
-        (None, Some(stages)) if !starts_with_documents(stages) => {
-            return Err(Error::failed_to_parse(
-                "$lookup stage without explicit collection must have a pipeline with $documents as first stage",
-            ));
-        }
-        _ => {}
-    }
-    if as_path.is_empty() {
-        return Err(Error::failed_to_parse("must specify 'as' field for a $lookup"));
-    }
-    if from == Some("") {
-        return Err(Error::new(
-            ErrorCode::InvalidNamespace,
-            format!("invalid $lookup namespace: {}.", p.ctx.vars.db),
-        ));
-    }
-    check_combination(pipeline.is_some(), let_vars.is_some(), local, foreign)?;
-    let as_path = FieldPath::parse(as_path)?;
-    let fields = match local.is_empty() {
+    let given = Given::read(spec)?;
+    given.check(&p.ctx.vars.db)?;
+    let as_path = FieldPath::parse(given.as_path)?;
+    let fields = match given.local.is_empty() {
         true => None,
-        false => Some((FieldPath::parse(local)?, FieldPath::parse(foreign)?)),
+        false => Some((FieldPath::parse(given.local)?, FieldPath::parse(given.foreign)?)),
     };
     let mut variables = Vec::new();
-    for v in let_vars.into_iter().flatten() {
+    for v in given.let_vars.into_iter().flatten() {
         check_user_var_name(v.name())?;
         variables.push((v.name().to_owned(), p.parse(v.value())?));
     }
     let ctx = deeper(p.ctx)?;
-    if let Some(stages) = pipeline {
-        refuse_stages(stages, 51047, "$lookup")?;
-        let mut checked = ctx.clone();
-        Arc::make_mut(&mut checked.vars).unbound.extend(variables.iter().map(|(n, _)| n.clone()));
-        let parsed = Pipeline::parse_only(stages, &checked)?;
-        let own = |name: &String| variables.iter().any(|(n, _)| n == name);
-        p.variables.extend(parsed.variables.iter().filter(|name| !own(name)).cloned());
-        // The equality would come in front.
-        let first = stages.iter().next().and_then(|s| s.value().as_doc()?.first()).map_or("", |e| e.name());
-        let own = matches!(parsed.source(), PipelineSource::Collection | PipelineSource::Documents(_));
-        if fields.is_some() && !own {
-            return Err(not_first(first));
-        }
+    if let Some(stages) = given.pipeline {
+        check_pipeline(stages, fields.is_some(), &variables, &ctx, p)?;
     }
     Ok(Lookup {
-        from: from.unwrap_or("").to_owned(),
+        from: given.from.unwrap_or("").to_owned(),
         as_path,
         fields,
         let_vars: Compiled(variables),
-        pipeline: pipeline.map(|p| p.to_buf()),
+        pipeline: given.pipeline.map(|p| p.to_buf()),
         unwind: None,
         joined: None,
     })
+}
+
+/// Parses the stage's own pipeline as it is to run: inside of `ctx`, with `variables`, behind an equality if there is one.
+fn check_pipeline(
+    stages: &RawDoc,
+    behind_equality: bool,
+    variables: &[(String, Expr)],
+    ctx: &QueryCtx,
+    p: &mut ParseCtx<'_>,
+) -> Result<()> {
+    refuse_stages(stages, 51047, "$lookup")?;
+    let mut checked = ctx.clone();
+    Arc::make_mut(&mut checked.vars).unbound.extend(variables.iter().map(|(n, _)| n.clone()));
+    let parsed = Pipeline::parse_only(stages, &checked)?;
+    let own = |name: &String| variables.iter().any(|(n, _)| n == name);
+    p.variables.extend(parsed.variables.iter().filter(|name| !own(name)).cloned());
+    // The equality would come in front.
+    let first = stages.iter().next().and_then(|s| s.value().as_doc()?.first()).map_or("", |e| e.name());
+    let own = matches!(parsed.source(), PipelineSource::Collection | PipelineSource::Documents(_));
+    if behind_equality && !own {
+        return Err(not_first(first));
+    }
+    Ok(())
 }
 
 /// A collection of the same database.

@@ -107,23 +107,33 @@ fn check_current_op(spec: &RawDoc) -> Result<()> {
     Ok(())
 }
 
+/// The options of a `$collStats` that are given: a null counts as not given.
+fn coll_stats(spec: &RawDoc) -> Result<DocBuf> {
+    check_fields(COLL_STATS, "$collStats", spec)?;
+    if let Some(Value::Document(count)) = spec.get("count")
+        && !count.is_empty()
+    {
+        return Err(Error::location(31170, format!("expected an empty object, but got {count}")));
+    }
+    let mut given = DocBuilder::new();
+    for e in spec.iter().filter(|e| !matches!(e.value(), Value::Null | Value::Undefined)) {
+        given.elem(e);
+    }
+    Ok(given.finish())
+}
+
+fn no_plan_cache_stats(v: Value<'_>) -> Error {
+    let what = match v {
+        Value::Document(_) => "parameters object must be empty",
+        _ => "value must be an object",
+    };
+    Error::failed_to_parse(format!("$planCacheStats {what}. Found: {}", v.type_name()))
+}
+
 /// The source that a stage stands for; `None` for ordinary stages.
 pub(super) fn parse(e: Elem<'_>, ctx: &QueryCtx) -> Result<Option<PipelineSource>> {
     Ok(Some(match (e.name(), e.value()) {
-        ("$collStats", Value::Document(spec)) => {
-            check_fields(COLL_STATS, "$collStats", spec)?;
-            if let Some(Value::Document(count)) = spec.get("count")
-                && !count.is_empty()
-            {
-                return Err(Error::location(31170, format!("expected an empty object, but got {count}")));
-            }
-            // A null counts as not given.
-            let mut given = DocBuilder::new();
-            for e in spec.iter().filter(|e| !matches!(e.value(), Value::Null | Value::Undefined)) {
-                given.elem(e);
-            }
-            PipelineSource::CollStats(given.finish())
-        }
+        ("$collStats", Value::Document(spec)) => PipelineSource::CollStats(coll_stats(spec)?),
         ("$collStats", _) => {
             return Err(Error::location(
                 5447000,
@@ -162,14 +172,7 @@ pub(super) fn parse(e: Elem<'_>, ctx: &QueryCtx) -> Result<Option<PipelineSource
             }
         }
         ("$planCacheStats", Value::Document(spec)) if spec.is_empty() => PipelineSource::PlanCacheStats,
-        ("$planCacheStats", v) => {
-            let what = if v.as_doc().is_some() {
-                "parameters object must be empty"
-            } else {
-                "value must be an object"
-            };
-            return Err(Error::failed_to_parse(format!("$planCacheStats {what}. Found: {}", v.type_name())));
-        }
+        ("$planCacheStats", v) => return Err(no_plan_cache_stats(v)),
         (name @ ("$listLocalSessions" | "$listSessions"), v) => {
             return Err(Error::type_mismatch(format!(
                 "{name} options must be specified in an object, but found: {}",

@@ -40,58 +40,10 @@ struct Feeding {
 }
 
 pub(super) fn parse(e: Elem<'_>, _: &mut ParseCtx<'_>) -> Result<Unwind> {
-    let (mut path, mut preserve, mut index) = (None, false, None);
+    let mut given = Given::default();
     match e.value() {
-        Value::String(s) => path = Some(s),
-        Value::Document(spec) => {
-            for f in spec {
-                match (f.name(), f.value()) {
-                    ("path", Value::String(s)) => path = Some(s),
-                    ("path", v) => {
-                        return Err(Error::location(
-                            28808,
-                            format!("expected a string as the path for $unwind stage, got {}", v.type_name()),
-                        ));
-                    }
-                    ("preserveNullAndEmptyArrays", Value::Boolean(b)) => preserve = b,
-                    ("preserveNullAndEmptyArrays", v) => {
-                        return Err(Error::location(
-                            28809,
-                            format!(
-                                "expected a boolean for the preserveNullAndEmptyArrays option to $unwind stage, got {}",
-                                v.type_name()
-                            ),
-                        ));
-                    }
-                    ("includeArrayIndex", Value::String(s)) if !s.is_empty() => {
-                        if s.starts_with('$') {
-                            return Err(Error::location(
-                                28822,
-                                format!(
-                                    "includeArrayIndex option to $unwind stage should not be prefixed with a '$': {s}"
-                                ),
-                            ));
-                        }
-                        index = Some(FieldPath::parse(s)?);
-                    }
-                    ("includeArrayIndex", v) => {
-                        return Err(Error::location(
-                            28810,
-                            format!(
-                                "expected a non-empty string for the includeArrayIndex  option to $unwind stage, got {}",
-                                v.type_name()
-                            ),
-                        ));
-                    }
-                    (other, _) => {
-                        return Err(Error::location(
-                            28811,
-                            format!("unrecognized option to $unwind stage: {other}"),
-                        ));
-                    }
-                }
-            }
-        }
+        Value::String(s) => given.path = Some(s),
+        Value::Document(spec) => spec.iter().try_for_each(|f| given.option(f))?,
         v => {
             return Err(Error::location(
                 15981,
@@ -102,7 +54,7 @@ pub(super) fn parse(e: Elem<'_>, _: &mut ParseCtx<'_>) -> Result<Unwind> {
             ));
         }
     }
-    let path = path.filter(|p| !p.is_empty());
+    let path = given.path.filter(|p| !p.is_empty());
     let path = path.ok_or_else(|| Error::location(28812, "no path specified to $unwind stage"))?;
     let Some(dotted) = path.strip_prefix('$') else {
         return Err(Error::location(
@@ -111,7 +63,49 @@ pub(super) fn parse(e: Elem<'_>, _: &mut ParseCtx<'_>) -> Result<Unwind> {
         ));
     };
     let path = FieldPath::parse(dotted)?;
-    Ok(Unwind { path, preserve, index, keep: None })
+    Ok(Unwind { path, preserve: given.preserve, index: given.index, keep: None })
+}
+
+/// What a specification says.
+#[derive(Default)]
+struct Given<'e> {
+    path: Option<&'e str>,
+    preserve: bool,
+    index: Option<FieldPath>,
+}
+
+impl<'e> Given<'e> {
+    fn option(&mut self, f: Elem<'e>) -> Result<()> {
+        let wrong = |code, wanted: &str, v: Value<'_>| {
+            Err(Error::location(code, format!("expected {wanted} $unwind stage, got {}", v.type_name())))
+        };
+        match (f.name(), f.value()) {
+            ("path", Value::String(s)) => self.path = Some(s),
+            ("path", v) => return wrong(28808, "a string as the path for", v),
+            ("preserveNullAndEmptyArrays", Value::Boolean(b)) => self.preserve = b,
+            ("preserveNullAndEmptyArrays", v) => {
+                return wrong(28809, "a boolean for the preserveNullAndEmptyArrays option to", v);
+            }
+            ("includeArrayIndex", Value::String(s)) if !s.is_empty() => {
+                if s.starts_with('$') {
+                    return Err(Error::location(
+                        28822,
+                        format!(
+                            "includeArrayIndex option to $unwind stage should not be prefixed with a '$': {s}"
+                        ),
+                    ));
+                }
+                self.index = Some(FieldPath::parse(s)?);
+            }
+            ("includeArrayIndex", v) => {
+                return wrong(28810, "a non-empty string for the includeArrayIndex  option to", v);
+            }
+            (other, _) => {
+                return Err(Error::location(28811, format!("unrecognized option to $unwind stage: {other}")));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// The value at a path through documents only.
