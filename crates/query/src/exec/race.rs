@@ -4,7 +4,9 @@
 //! next query of that shape starts with it alone, under a watch: when it takes ten times the steps it took then and
 //! still has not filled its trial, the candidates race again.
 
-use super::{Build, Cx, Next, OutRow, Quota, Resources, Stage, StageStats, out_row};
+use super::build::Build;
+use super::stage::{Cx, Next, OutRow, Quota, Resources, Stage, out_row};
+use super::stats::StageStats;
 use crate::plan::{PlanNode, Query, Solution, cache_key, explain};
 use crate::source::Source;
 use pando_base::{Result, limits};

@@ -1,12 +1,13 @@
 use super::*;
 use crate::ctx::QueryCtx;
 use crate::matcher::Matcher;
-use crate::plan::{Hint, distinct_plan};
+use crate::plan::{Hint, Query, distinct_plan};
 use crate::projection::Projection;
 use crate::sort::SortPattern;
 use crate::sort::tests::MemSpill;
 use crate::testing::mem::MemSource;
 use pando_bson::{Bson, Document, RawDoc, bson_array, doc};
+use std::sync::Arc;
 
 fn query(filter: Document) -> Query {
     let ctx = QueryCtx::default();
