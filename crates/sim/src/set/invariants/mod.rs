@@ -9,6 +9,7 @@ mod commit_point_is_on_a_majority;
 mod commit_point_never_moves_back;
 mod committed_entries_stay;
 mod configs_only_get_newer;
+mod invariant;
 mod leaders_hold_what_is_committed;
 mod leaders_only_append;
 mod logs_match;
@@ -23,18 +24,10 @@ mod terms_never_go_back;
 mod timestamps_are_in_order;
 mod votes_are_kept;
 
-use super::look::Look;
+pub(super) use invariant::{Invariant, Problems};
+
 use super::users::concerns::Promises;
 use std::sync::{Arc, Mutex};
-
-/// What was found wrong.
-pub(super) type Problems = Vec<String>;
-
-pub(super) trait Invariant {
-    fn look(&mut self, look: &Look<'_>, problems: &mut Problems);
-    /// Another machine stands in the place of this member: what was kept of it says nothing any more.
-    fn forget(&mut self, _who: usize) {}
-}
 
 pub(super) fn all(promises: &Arc<Mutex<Promises>>) -> Vec<Box<dyn Invariant>> {
     vec![
