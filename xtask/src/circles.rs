@@ -1,18 +1,16 @@
 //! Files of a crate that import one another in a circle: none over [`CIRCLE_MAX`] files, so that each can be read without
 //! the others.
 //!
-//! A file imports another when one of its paths (`crate::`, `super::`, `self::`, or a module below its own) ends there.
-//! Names that a module re-exports count for the file that they come from: taking everything from `lib.rs` hides nothing.
-//! What is not seen: methods of a type that have bodies in several files, names that come by `*`, and macros.
+//! A file imports another when one of its paths (`crate::`, `super::`, `self::`, or a module below its own) ends there,
+//! whether it stands in a `use` or in code. Names that a module re-exports count for the file that they come from: taking
+//! everything from `lib.rs` hides nothing. A `*` brings all modules that are below the one named.
+//! What is not seen: methods of a type that have bodies in several files, other names that come by `*`, and macros.
 
 use crate::tree::{File, Tree};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Files that one circle may have.
 const CIRCLE_MAX: usize = 10;
-
-/// (crate, files of each of its larger circles). Lower a number when a circle shrinks; never raise one.
-const LARGER: &[(&str, &[usize])] = &[];
 
 /// A module's place below the crate: empty for `lib.rs`.
 type Path = Vec<String>;
@@ -21,18 +19,12 @@ pub fn check(tree: &Tree, problems: &mut Vec<String>) {
     let crates: BTreeSet<&str> =
         tree.rust().filter_map(|f| f.path.strip_prefix("crates/")?.split('/').next()).collect();
     for name in crates {
-        let bounds = LARGER.iter().find(|(c, _)| *c == name).map_or(&[][..], |(_, sizes)| *sizes);
-        let mut found = circles(tree, name);
-        found.sort_by_key(|files| std::cmp::Reverse(files.len()));
-        for (i, files) in found.iter().enumerate() {
-            let bound = bounds.get(i).copied().unwrap_or(CIRCLE_MAX);
-            if files.len() > bound {
-                problems.push(format!(
-                    "crates/{name}: {} files import one another in a circle, bound {bound}: {}",
-                    files.len(),
-                    files.join(" ")
-                ));
-            }
+        for files in circles(tree, name).iter().filter(|files| files.len() > CIRCLE_MAX) {
+            problems.push(format!(
+                "crates/{name}: {} files import one another in a circle, bound {CIRCLE_MAX}: {}",
+                files.len(),
+                files.join(" ")
+            ));
         }
     }
 }
@@ -152,13 +144,13 @@ fn names_of(tree: &str, prefix: &[String], public: bool, out: &mut Vec<Use>) {
     out.push(Use { name: alias.map_or(own, str::to_owned), path, public });
 }
 
-/// Paths in code that begin in this crate.
+/// Paths in code; those that begin in another crate or at a type lead nowhere.
 fn paths_of(code: &str) -> Vec<Path> {
     let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
     // Who may see an item is no import.
     code.replace("pub(in ", "pub(in:")
         .split(|c: char| !is_part(c))
-        .filter(|word| ["crate::", "self::", "super::"].iter().any(|p| word.starts_with(p)))
+        .filter(|word| word.contains("::"))
         .map(|word| word.split("::").filter(|p| !p.is_empty()).map(str::to_owned).collect())
         .collect()
 }
@@ -185,6 +177,10 @@ impl Graph {
             // What lib.rs or a mod.rs passes on is an edge of who takes it.
             let taken = uses.iter().filter(|u| !(u.public && m.is_empty())).map(|u| &u.path);
             for path in taken.chain(paths).filter_map(|p| absolute(modules, m, p)) {
+                if let Some(("*", parent)) = path.split_last().map(|(last, parent)| (last.as_str(), parent)) {
+                    let below = modules.keys().filter(|c| c.len() == path.len() && c.starts_with(parent));
+                    to.extend(below.filter(|c| *c != *m).cloned());
+                }
                 to.extend(resolve(modules, &exports, path, 0).filter(|t| t != *m && !t.is_empty()));
             }
         }
@@ -290,6 +286,20 @@ mod tests {
         let b = "use super::super::{\n    a::{self, F},\n};\n";
         let round = tree(&[("lib.rs", ""), ("a.rs", a), ("d/mod.rs", ""), ("d/b.rs", b)]);
         assert_eq!(circles(&round, "x"), [["a", "d/b"]]);
+    }
+
+    #[test]
+    fn modules_below_count_in_code_and_by_a_star() {
+        let named = "mod b;\nfn f() {\n    b::g();\n}\n";
+        let b = "use super::f;\n";
+        assert_eq!(
+            circles(&tree(&[("lib.rs", ""), ("a/mod.rs", named), ("a/b.rs", b)]), "x"),
+            [["a", "a/b"]]
+        );
+        let table = "use super::ops::*;\nfn f() {\n    add::g();\n}\n";
+        let add = "use crate::table::f;\n";
+        let star = tree(&[("lib.rs", ""), ("table.rs", table), ("ops/mod.rs", ""), ("ops/add.rs", add)]);
+        assert_eq!(circles(&star, "x"), [["ops/add", "table"]]);
     }
 
     #[test]
