@@ -104,6 +104,7 @@ pub enum Means {
     Itself,
     Filter,
     Sort,
+    Projection,
     Pipeline,
     Collation,
     IndexKey,

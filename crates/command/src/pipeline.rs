@@ -212,7 +212,7 @@ async fn execute<S: Node>(
     }
     let Some(handler) = spec.handler else { return Err(spec.refusal().into()) };
     // Commands with arguments of their own form know no such field.
-    let typed = spec.api_v1 || spec.flags.any(Flags::ARGS_FIRST.or(Flags::TYPED));
+    let typed = spec.api_v1 || spec.flags.has(Flags::TYPED);
     if !typed && req.body.get("help").is_some_and(|v| v.is_truthy()) {
         let mut body = crate::Reply::new().body;
         body.str("help", &format!("help for: {} {}", spec.name, spec.help));

@@ -10,11 +10,11 @@
 //! (which names may be written), it passes that in.
 //!
 //! * [`declare`] — one table for each command's fields, from which it is read, spelled and drawn at random;
-//! * [`read`] — find, count, distinct, aggregate, getMore, mapReduce, explain;
+//! * [`read`] — find, count, distinct, aggregate, getMore, mapReduce, explain, filemd5, remembered plans;
 //! * [`write`] — insert, update, delete, bulkWrite, findAndModify;
 //! * [`define`] — create, collMod, createIndexes and their like;
 //! * [`list`], [`stats`] — what exists, and how large it is;
-//! * [`session`], [`settings`] — sessions, cursors, transactions; parameters and running operations;
+//! * [`session`], [`settings`] — sessions, cursors, transactions; parameters, running operations, users and roles;
 //! * [`spell`] — how they become documents again.
 
 pub mod constants;
@@ -44,25 +44,34 @@ pub use read::aggregate::AggregateArgs;
 pub use read::count::CountArgs;
 pub use read::distinct::DistinctArgs;
 pub use read::explain::ExplainArgs;
+pub use read::file_md5::FileMd5Args;
 pub use read::find::FindArgs;
 pub use read::get_more::GetMoreArgs;
 pub use read::map_reduce::MapReduceArgs;
+pub use read::plan_cache::{
+    PlanCacheClearArgs, PlanCacheClearFiltersArgs, PlanCacheListFiltersArgs, PlanCacheSetFilterArgs,
+};
 pub use session::kill_cursors::KillCursorsArgs;
 pub use session::sessions::{
     EndSessionsArgs, KillAllSessionsArgs, KillAllSessionsByPatternArgs, KillSessionsArgs, RefreshSessionsArgs,
 };
 pub use session::transactions::{AbortTransactionArgs, CommitTransactionArgs};
+pub use settings::cluster_parameters::{GetClusterParameterArgs, SetClusterParameterArgs};
 pub use settings::current_op::CurrentOpArgs;
 pub use settings::drop_users_and_roles::{DropAllRolesArgs, DropAllUsersArgs, DropRoleArgs, DropUserArgs};
+pub use settings::feature_version::SetFeatureVersionArgs;
 pub use settings::kill_op::KillOpArgs;
 pub use settings::parameters::{GetParameterArgs, SetParameterArgs};
 pub use settings::profile::ProfileArgs;
+pub use settings::roles_info::RolesInfoArgs;
 pub use settings::rw_concern::{GetDefaultRwConcernArgs, SetDefaultRwConcernArgs};
 pub use settings::user_write_block::SetUserWriteBlockModeArgs;
+pub use settings::users_info::UsersInfoArgs;
 pub use stats::coll_stats::CollStatsArgs;
 pub use stats::compact::CompactArgs;
 pub use stats::data_size::DataSizeArgs;
 pub use stats::db_stats::DbStatsArgs;
+pub use stats::split_vector::SplitVectorArgs;
 pub use stats::validate::ValidateArgs;
 pub use stats::validate_db_metadata::ValidateDbMetadataArgs;
 pub use write::args::WriteArgs;

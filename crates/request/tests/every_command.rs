@@ -108,22 +108,6 @@ const WITHOUT: &[(&str, &[&str])] = &[
             "waitForFailPoint",
         ],
     ),
-    (
-        "still read by its handler",
-        &[
-            "filemd5",
-            "getClusterParameter",
-            "planCacheClear",
-            "planCacheClearFilters",
-            "planCacheListFilters",
-            "planCacheSetFilter",
-            "rolesInfo",
-            "setClusterParameter",
-            "setFeatureCompatibilityVersion",
-            "splitVector",
-            "usersInfo",
-        ],
-    ),
 ];
 
 fn is_typed(name: &str) -> bool {

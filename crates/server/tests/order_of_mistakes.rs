@@ -206,3 +206,102 @@ fn definitions_tell_of_their_fields_then_of_their_name_then_of_what_fields_mean_
         }
     });
 }
+
+/// Which mistake is told, and how: a real server's answers.
+#[test]
+fn commands_about_users_parameters_and_plans_tell_of_their_arguments_first() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        c.ok(doc! { "insert": "c", "documents": [{ "_id": 1, "a": 1 }] }).await;
+        let admin = |mut d: Document| {
+            d.push("$db", "admin");
+            d
+        };
+        let filter = |more: Document| {
+            let mut cmd = doc! { "planCacheSetFilter": "c", "query": { "a": 1 }, "indexes": ["a_1"] };
+            more.iter().for_each(|(k, v)| cmd.set(k, v.clone()));
+            cmd
+        };
+        let ends = doc! { "splitVector": "test.c", "keyPattern": { "_id": 1 }, "min": { "x": 1 }, "max": { "_id": 9 } };
+        let no_details = "Privilege or restriction details require exact-match usersInfo queries";
+        for (cmd, code, text) in [
+            (doc! { "usersInfo": {}, "foo": 1 }, 40415, "BSON field 'usersInfo.foo' is an unknown field."),
+            (doc! { "usersInfo": {}, "maxTimeMS": -1 }, 2, "UserName must contain a field named: user"),
+            (
+                doc! { "usersInfo": [{ "user": 1 }] },
+                2,
+                "UserName must contain a string field named: user. But, has type int",
+            ),
+            (
+                doc! { "usersInfo": { "user": "x", "z": 1 } },
+                2,
+                "UserName contains an unknown field named: 'z",
+            ),
+            (
+                doc! { "usersInfo": { "forAllDBs": false } },
+                2,
+                "UserName contains an unknown field named: 'forAllDBs",
+            ),
+            (doc! { "usersInfo": "x", "filter": { "$x": 1 }, "showPrivileges": true }, 20, no_details),
+            (
+                doc! { "rolesInfo": "read", "foo": Bson::Null },
+                40415,
+                "BSON field 'rolesInfo.foo' is an unknown field.",
+            ),
+            (
+                doc! { "rolesInfo": { "role": 1 }, "showBuiltinRoles": true },
+                2,
+                "RoleName must contain a string field named: role. But, has type int",
+            ),
+            (
+                doc! { "rolesInfo": {}, "showPrivileges": "asUserFragment", "maxTimeMS": -1 },
+                2,
+                "RoleName must contain a field named: role",
+            ),
+            (
+                admin(doc! { "getClusterParameter": ["a", 1] }),
+                14,
+                "BSON field 'getClusterParameter.getClusterParameter.1' is the wrong type 'int', expected type 'string'",
+            ),
+            (
+                admin(doc! { "getClusterParameter": 1, "maxTimeMS": -1 }),
+                14,
+                "BSON field 'getClusterParameter.getClusterParameter' is the wrong type 'int', expected types '[string']",
+            ),
+            (
+                admin(doc! { "setClusterParameter": { "nosuch": 1 }, "foo": 1 }),
+                20,
+                "Unknown Cluster Parameter nosuch",
+            ),
+            (
+                admin(doc! { "setFeatureCompatibilityVersion": 1, "foo": 1 }),
+                40415,
+                "BSON field 'setFeatureCompatibilityVersion.foo' is an unknown field.",
+            ),
+            (doc! { "filemd5": 1, "root": 1, "maxTimeMS": -1 }, 73, "'root' must be of type String"),
+            (filter(doc! { "query": 1, "indexes": 1 }), 2, "required field indexes must be an array"),
+            (
+                filter(doc! { "query": { "$x": 1 }, "collation": {} }),
+                2,
+                "optional field collation cannot be an empty object",
+            ),
+            (filter(doc! { "planCacheSetFilter": "nosuch", "query": 1 }), 2, "no such collection"),
+            (ends, 16634, "field names of bound { x: 1 } do not match those of keyPattern { _id: 1 }"),
+            (doc! { "splitVector": "test.nosuch", "keyPattern": { "_id": 1 } }, 26, "ns not found"),
+        ] {
+            assert_eq!(c.err(cmd.clone()).await, (code, text.to_owned()), "{cmd:?}");
+        }
+        // Nobody looks at a shape where there is no collection.
+        c.ok(doc! { "planCacheClear": "nosuch", "query": 1 }).await;
+        // Every number that is 1 as an integer asks for all.
+        c.ok(doc! { "usersInfo": 1.9 }).await;
+        // What is asked of nobody can be answered.
+        c.ok(doc! { "rolesInfo": "nosuch", "showPrivileges": true }).await;
+        assert_eq!(c.err(doc! { "rolesInfo": "read", "showPrivileges": true }).await.0, 115);
+        // `help` is for commands that do not know all of their arguments.
+        assert!(c.ok(doc! { "filemd5": 1, "help": true }).await.get("help").is_some());
+        assert_eq!(c.err(admin(doc! { "setUserWriteBlockMode": 1, "help": true })).await.0, 40415);
+    });
+}

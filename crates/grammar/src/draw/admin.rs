@@ -89,7 +89,7 @@ const FORMS: &[(&str, K, &[F])] = &[
     ("abortTransaction", K::N(1), &[need!("lsid", K::SessionId), need!("txnNumber", NUM), need!("autocommit", BOOL)]),
     ("prepareTransaction", K::N(1), &[need!("lsid", K::SessionId), need!("txnNumber", NUM), need!("autocommit", BOOL)]),
     ("setDefaultRWConcern", K::N(1), &[may!("defaultReadConcern", K::ReadConcern), may!("defaultWriteConcern", K::WriteConcern), may!("comment", K::CAny)]),
-    ("setFeatureCompatibilityVersion", K::Word(&["7.0", "6.0", "5.0", "latest", ""]), &[may!("confirm", BOOL), may!("downgradeOnDiskChanges", BOOL)]),
+    ("setFeatureCompatibilityVersion", K::Word(&["7.0", "6.0", "5.0", "latest", ""]), &[]),
     ("logRotate", K::OneOf(&[K::N(1), K::Word(&["server", "audit", "x"])]), &[may!("comment", K::CAny)]),
     ("_openBackup", K::N(1), &[may!("backup", K::CAny), may!("timeout", NUM)]),
     ("_readBackup", K::OneOf(&[NUM, K::CAny]), &[need!("file", K::Word(&["", "../x", "/etc/passwd", "tables", "log"])), need!("offset", NUM), may!("length", NUM)]),

@@ -5,6 +5,7 @@ use super::{Gen, Group, values};
 use crate::data;
 use pando_bson::{Bson, Document, doc};
 use pando_command::COMMANDS;
+use pando_request::declare::Arguments;
 use pando_request::declare::table::arguments_of;
 
 /// What a command may touch.
@@ -169,7 +170,21 @@ pub(super) const INDEX: K = K::Spec(&[
     may!("storageEngine", K::CObj),
     may!("prepareUnique", BOOL),
 ]);
-const FILTERED: &[F] = &[may!("query", K::Filter), may!("sort", K::Sort), may!("projection", K::Projection)];
+const USERS: K = K::OneOf(&[
+    K::N(1),
+    K::CStr,
+    K::Spec(&[need!("user", K::CStr), need!("db", K::Db)]),
+    K::Spec(&[need!("forAllDBs", BOOL)]),
+    K::List(&K::OneOf(&[K::CStr, K::Spec(&[need!("user", K::CStr), need!("db", K::Db)])])),
+]);
+const ROLE: K = K::Word(&["read", "root", "x", ""]);
+const ROLES: K = K::OneOf(&[
+    K::N(1),
+    ROLE,
+    K::List(&K::OneOf(&[ROLE, K::Spec(&[need!("role", ROLE), need!("db", K::Db)])])),
+]);
+const PARAMETER: K = K::Word(&["changeStreamOptions", "*", "x"]);
+const PARAMETERS: K = K::OneOf(&[PARAMETER, K::List(&PARAMETER)]);
 
 /// Command, class, first argument, arguments, arguments drawn now and then. Where the server declares a command's arguments as a
 /// table, they are drawn from there, and here stands what every command may carry.
@@ -193,10 +208,10 @@ const FORMS: &[Row] = &[
     ("dataSize", Class::Read, K::Ns, &[], &[]),
     ("dbHash", Class::Read, K::N(1), &[may!("collections", K::List(&K::Coll))], &[]),
     ("validate", Class::Read, K::Coll, &[], &[may!("checkBSONConformance", BOOL)]),
-    ("planCacheClear", Class::Read, K::Coll, FILTERED, &[may!("collation", K::Collation)]),
+    ("planCacheClear", Class::Read, K::Coll, &[], &[]),
     ("planCacheListFilters", Class::Read, K::Coll, &[], &[]),
-    ("planCacheSetFilter", Class::Read, K::Fresh, FILTERED, &[may!("indexes", K::List(&K::IndexKey)), may!("collation", K::Collation)]),
-    ("planCacheClearFilters", Class::Read, K::Fresh, FILTERED, &[may!("collation", K::Collation)]),
+    ("planCacheSetFilter", Class::Read, K::Fresh, &[], &[]),
+    ("planCacheClearFilters", Class::Read, K::Fresh, &[], &[]),
     ("insert", Class::Write, K::Scratch, INSERT, WRITE_RARE),
     ("update", Class::Write, K::Scratch, UPDATE, WRITE_RARE),
     ("delete", Class::Write, K::Scratch, DELETE, WRITE_RARE),
@@ -213,6 +228,11 @@ const FORMS: &[Row] = &[
     ("cloneCollectionAsCapped", Class::Ddl, K::Fresh, &[], &[may!("writeConcern", K::WriteConcern)]),
     ("compact", Class::Ddl, K::Fresh, &[], &[]),
     ("reIndex", Class::Ddl, K::Fresh, &[], &[]),
+    ("filemd5", Class::Server, K::CAny, &[], &[]),
+    ("splitVector", Class::Server, K::Ns, &[], &[may!("maxTimeMS", K::CNum)]),
+    ("usersInfo", Class::Server, USERS, &[], &[]),
+    ("rolesInfo", Class::Server, ROLES, &[], &[]),
+    ("getClusterParameter", Class::Server, PARAMETERS, &[], &[]),
 ];
 
 /// Commands that only [`crate::admin`] draws: they change the server, the set or what others see.
@@ -253,8 +273,7 @@ pub fn command(g: &mut Gen, class: Class) -> Document {
         Class::Server => {
             let rows: Vec<_> = COMMANDS.iter().filter(|c| class_of(c.name) == Class::Server).collect();
             let name = rows[g.rng.below(rows.len())].name;
-            g.drawn.push((Group::Command, name));
-            g.anything(name)
+            g.named(name)
         }
         Class::Admin => g.admin_command(),
         _ => {
@@ -284,7 +303,10 @@ impl Gen {
     pub(super) fn named(&mut self, name: &'static str) -> Document {
         self.drawn.push((Group::Command, name));
         let Some((_, class, first, fields, rare)) = FORMS.iter().find(|row| row.0 == name).copied() else {
-            return self.anything(name);
+            return match arguments_of(name) {
+                Some(table) if self.rng.percent(60) => self.with_declared(name, table),
+                _ => self.anything(name),
+            };
         };
         let depth = self.rng.pick(&[1, 2, 2, 3]);
         let mut d = Document::new();
@@ -295,7 +317,7 @@ impl Gen {
             false => fields,
         };
         let body = match arguments_of(name) {
-            Some(table) => self.declared(table, class == Class::Ddl, depth).into(),
+            Some(table) => self.declared(table, matches!(class, Class::Ddl | Class::Server), depth).into(),
             None if class == Class::Ddl => self.few_of(fields, depth),
             None => self.form(fields, depth),
         };
@@ -343,6 +365,19 @@ impl Gen {
             }
         }
         Bson::Document(d)
+    }
+
+    /// A name of the table with arguments that it knows.
+    fn with_declared(&mut self, name: &'static str, table: &'static Arguments) -> Document {
+        let first = match self.rng.percent(70) {
+            true => Bson::Int32(1),
+            false => values::any(&mut self.rng, 1),
+        };
+        let mut d = Document::from(vec![(name.to_owned(), first)]);
+        for (k, v) in self.declared(table, true, 1) {
+            d.push(k, v);
+        }
+        d
     }
 
     /// A name of the table with anything behind it.

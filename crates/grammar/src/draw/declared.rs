@@ -98,6 +98,7 @@ impl Gen {
             }
             (Shape::Object, Means::Filter) => K::Filter,
             (Shape::Object, Means::Sort) => K::Sort,
+            (Shape::Object, Means::Projection) => K::Projection,
             (Shape::Object, Means::IndexKey | Means::IndexName) => K::IndexKey,
             (_, Means::Collation) => K::Collation,
             (_, Means::Output) => OUTPUT,

@@ -1,6 +1,6 @@
 //! `dataSize`: documents and bytes of a collection, or of a range of an index's keys.
 
-use super::key_range::{bound, has_all};
+use super::key_range::{bound, full_namespace, has_all};
 use super::prelude::*;
 use crate::statistics::sizes::int;
 use pando_access::{Acquisition, Index};
@@ -9,8 +9,7 @@ use pando_request::stats::data_size::KeyRange;
 use pando_request::{DataSizeArgs, FindArgs};
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let full = req.coll()?;
-    let ns = Namespace::parse(full)?;
+    let ns = full_namespace(&req)?;
     ctx.arguments_read()?;
     let args = DataSizeArgs::parse(&req)?;
     let range = args.range()?;

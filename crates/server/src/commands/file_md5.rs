@@ -5,14 +5,16 @@ use md5::digest::common::hazmat::SerializableState;
 use md5::{Digest, Md5};
 use pando_access::Acquisition;
 use pando_query::plan::Hint;
-use pando_request::FindArgs;
+use pando_request::{FileMd5Args, FindArgs};
 
 const CONTEXT: &str = "Executor error during filemd5 command";
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let ns = chunks(&req)?;
-    let partial = req.body.get("partialOk").is_some_and(|v| v.is_truthy());
-    let hasher = match req.body.get("md5state").filter(|_| partial) {
+    let args = FileMd5Args::parse(&req)?;
+    let ns = args.chunks(&req)?;
+    ctx.arguments_read()?;
+    let partial = args.is_partial();
+    let hasher = match args.state.filter(|_| partial) {
         None => Md5::new(),
         Some(v) => {
             let state = bytes(Some(v), 50846)?.try_into();
@@ -22,9 +24,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     };
     let coll = server.access.collection(ctx, &ns)?;
     // Whoever goes on says with which chunk.
-    let first = req.body.get("startAt").filter(|v| partial && v.is_number());
-    let first = first.and_then(|v| pando_command::args::safe_i64(&v)).unwrap_or(0);
-    let first = first.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32;
+    let first = args.start_at.filter(|_| partial).unwrap_or(0);
     let mut file = File { hasher, chunks: first, partial };
     if let Some(coll) = coll {
         read(server, ctx, &coll, req.first().value(), &mut file).await?;
@@ -37,16 +37,6 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let digest = file.hasher.finalize();
     r.body.str("md5", &digest.iter().map(|b| format!("{b:02x}")).collect::<String>());
     Ok(r)
-}
-
-/// `<root>.chunks`; the root is `fs` where none is named.
-fn chunks(req: &Request<'_>) -> Result<Namespace> {
-    let root = match req.body.get("root") {
-        None | Some(Value::String("")) => "fs",
-        Some(Value::String(root)) => root,
-        Some(_) => return Err(Error::new(ErrorCode::InvalidNamespace, "'root' must be of type String")),
-    };
-    Namespace::new(req.db, &format!("{root}.chunks"))
 }
 
 /// What has been read of a file.

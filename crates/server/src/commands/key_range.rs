@@ -4,6 +4,14 @@ use super::prelude::*;
 use pando_access::Index;
 use pando_query::source::IndexKind;
 
+/// The whole namespace that the command's own element names.
+pub(super) fn full_namespace(req: &Request<'_>) -> Result<Namespace> {
+    match req.first().value() {
+        Value::String(s) | Value::Symbol(s) => Namespace::parse(s),
+        v => Err(Error::bad_value(format!("collection name has invalid type {}", v.type_name()))),
+    }
+}
+
 /// An index that has every document of its collection, under plain keys.
 pub(super) fn has_all(index: &Index) -> bool {
     let spec = &index.spec;

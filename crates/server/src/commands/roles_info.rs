@@ -1,7 +1,9 @@
 //! `rolesInfo`: the built-in roles. Others cannot be created yet.
 
 use super::prelude::*;
-use super::users_info::check_name;
+use pando_request::RolesInfoArgs;
+use pando_request::settings::principals::Principal;
+use pando_request::settings::roles_info::{Roles, ShowPrivileges};
 
 /// Roles of every database.
 const EVERYWHERE: &[&str] = &["dbAdmin", "dbOwner", "enableSharding", "read", "readWrite", "userAdmin"];
@@ -23,81 +25,60 @@ const ADMIN: &[&str] = &[
     "userAdminAnyDatabase",
 ];
 
-pub(super) async fn run(_: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let mut built_in = false;
-    for arg in req.args("rolesInfo") {
-        match (arg.name(), arg.value()) {
-            ("showBuiltinRoles", v) if !matches!(v, Value::Null | Value::Undefined) => {
-                built_in = arg.boolish()?
-            }
-            ("showPrivileges", Value::String("asUserFragment")) => {
-                return Err(Error::new(
-                    ErrorCode::IllegalOperation,
-                    "Cannot get user fragment for all roles in a database",
-                ));
-            }
-            ("showPrivileges", v) if matches!(v, Value::Boolean(_)) || v.is_number() => {
-                refuse_privileges(v.is_truthy())?;
-            }
-            ("showPrivileges", v) => {
-                return Err(Error::bad_value(format!(
-                    "Failed to parse 'showPrivileges'. 'showPrivileges' should either be a boolean or the string \
-                     'asUserFragment', given: showPrivileges: {v}"
-                )));
-            }
-            (_, Value::Null | Value::Undefined) => {}
-            ("showAuthenticationRestrictions", _) => drop(arg.boolish()?),
-            _ => return Err(arg.unknown()),
+pub(super) async fn run(_: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let args = RolesInfoArgs::parse(&req)?;
+    let roles = Roles::parse(&req)?;
+    ctx.arguments_read()?;
+    let show = args.privileges.unwrap_or(ShowPrivileges::No);
+    let found = match roles {
+        Roles::OfDatabase if show == ShowPrivileges::AsUserFragment => {
+            let text = "Cannot get user fragment for all roles in a database";
+            return Err(Error::new(ErrorCode::IllegalOperation, text));
         }
+        Roles::OfDatabase => {
+            let all = EVERYWHERE.iter().chain(ADMIN).filter(|role| exists(role, req.db));
+            all.filter(|_| args.built_in == Some(true)).map(|name| Principal { name, db: req.db }).collect()
+        }
+        Roles::Named(mut names) => {
+            names.retain(|role| exists(role.name, role.db));
+            names
+        }
+    };
+    // What a role may do is part of authorization, which is not built.
+    let wanted = match show {
+        ShowPrivileges::No => false,
+        ShowPrivileges::WithEachRole => !found.is_empty(),
+        ShowPrivileges::AsUserFragment => true,
+    };
+    if wanted {
+        let text = "privileges of roles are not supported by this server yet";
+        return Err(Error::new(ErrorCode::CommandNotSupported, text));
     }
+    let restrictions = args.restrictions == Some(true);
     let mut r = Reply::new();
-    let mut found = Vec::new();
-    match req.first().value() {
-        v if v.is_number() && v.as_f64() == Some(1.0) => {
-            let all = EVERYWHERE.iter().chain(ADMIN).filter(|role| built_in && exists(role, req.db));
-            found.extend(all.map(|role| (*role, req.db)));
-        }
-        Value::Array(names) => {
-            for e in names {
-                found.extend(named(req.db, e.value())?);
-            }
-        }
-        v => found.extend(named(req.db, v)?),
-    }
     r.body.array("roles", |a| {
-        for (role, db) in found {
-            a.doc(|d| {
-                d.str("db", db);
-                d.str("role", role);
-                d.array("roles", |_| {});
-                d.array("inheritedRoles", |_| {});
-                d.bool("isBuiltin", true);
-            });
+        for role in found {
+            a.doc(|d| append(d, role, restrictions));
         }
     });
     Ok(r)
 }
 
-/// What a role may do is part of authorization, which is not built.
-fn refuse_privileges(wanted: bool) -> Result<()> {
-    if !wanted {
-        return Ok(());
+/// A built-in role: it inherits nothing, and nobody is restricted in using it.
+fn append(d: &mut DocBuilder, role: Principal<'_>, restrictions: bool) {
+    d.str("db", role.db);
+    d.str("role", role.name);
+    d.array("roles", |_| {});
+    if restrictions {
+        d.array("authenticationRestrictions", |_| {});
     }
-    Err(Error::new(
-        ErrorCode::CommandNotSupported,
-        "privileges of roles are not supported by this server yet",
-    ))
+    d.array("inheritedRoles", |_| {});
+    if restrictions {
+        d.array("inheritedAuthenticationRestrictions", |_| {});
+    }
+    d.bool("isBuiltin", true);
 }
 
 pub(super) fn exists(role: &str, db: &str) -> bool {
     EVERYWHERE.contains(&role) || (db == "admin" && ADMIN.contains(&role))
-}
-
-fn named<'a>(db: &'a str, v: Value<'a>) -> Result<Option<(&'a str, &'a str)>> {
-    check_name("RoleName", "role", v)?;
-    let (role, db) = match v {
-        Value::Document(d) => (d.get("role").and_then(|v| v.as_str()), d.get("db").and_then(|v| v.as_str())),
-        v => (v.as_str(), Some(db)),
-    };
-    Ok(role.zip(db).filter(|(role, db)| exists(role, db)))
 }

@@ -5,20 +5,13 @@ use super::prelude::*;
 use crate::settings::feature_version::{FeatureVersion, known};
 use pando_command::concern::Provenance;
 use pando_command::{Node, W, WriteConcern};
+use pando_request::SetFeatureVersionArgs;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     const OWNER: &str = "setFeatureCompatibilityVersion";
+    // Nothing on disk differs between the versions, so there is nothing to be downgraded there.
+    let confirmed = SetFeatureVersionArgs::parse(&req)?.confirm == Some(true);
     let wanted = req.first_str(OWNER)?;
-    let mut confirmed = false;
-    for arg in req.args(OWNER) {
-        match arg.name() {
-            "confirm" => confirmed = arg.boolish()?,
-            // Said by servers of a sharded cluster. Nothing on disk differs between the versions.
-            "fromConfigServer" | "downgradeOnDiskChanges" if arg.is_absent() => {}
-            "fromConfigServer" | "downgradeOnDiskChanges" => drop(arg.boolish()?),
-            _ => return Err(arg.unknown()),
-        }
-    }
     let Some(wanted) = known(wanted) else {
         return Err(Error::location(
             4_926_900,

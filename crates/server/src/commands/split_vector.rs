@@ -4,36 +4,25 @@
 //! piece is half of what is asked for, so that it has room to grow. A key that is there so often that it fills more
 //! than a piece is never split.
 
-use super::key_range::{self, has_all};
+use super::key_range::{self, full_namespace, has_all};
 use super::prelude::*;
 use pando_access::{Acquisition, Index, Reading};
-use pando_base::limits::{BSON_USER_BYTES_MAX, SPLIT_MEGABYTES_MAX, SPLIT_OBJECTS_MAX};
+use pando_base::limits::BSON_USER_BYTES_MAX;
 use pando_bson::cmp_docs;
-use pando_command::args::safe_i64;
 use pando_query::plan::Hint;
-use pando_request::FindArgs;
+use pando_request::stats::split_vector::Split;
+use pando_request::{FindArgs, SplitVectorArgs};
 use pando_storage::ReadAt;
 use std::cmp::Ordering;
 
-const MEGABYTE: i64 = 1 << 20;
 /// What an array takes for an element beside the element.
 const KEY_OVERHEAD: usize = 16;
 
-struct Args<'a> {
-    pattern: &'a RawDoc,
-    min: Option<&'a RawDoc>,
-    max: Option<&'a RawDoc>,
-    /// One key, in the middle.
-    force: bool,
-    max_points: i64,
-    max_objects: i64,
-    /// Bytes of a piece.
-    size: Option<i64>,
-}
-
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let ns = Namespace::parse(req.coll()?)?;
-    let args = parse(&req)?;
+    let ns = full_namespace(&req)?;
+    ctx.arguments_read()?;
+    let args = SplitVectorArgs::parse(&req)?;
+    let args = args.split()?;
     let coll = match server.access.read(ctx, &ns, ReadAt::Latest)? {
         Reading::Missing => return Err(Error::new(ErrorCode::NamespaceNotFound, "ns not found")),
         Reading::View(_) => {
@@ -46,15 +35,19 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         let text = format!("couldn't find index over splitting key {}", Value::Document(args.pattern));
         return Err(Error::new(ErrorCode::IndexNotFound, text));
     };
+    let range = bounds(index, &args)?;
     let (bytes, count) = (coll.data_bytes() as i64, coll.count() as i64);
     let size = match args.size.filter(|_| !args.force) {
         Some(size) => size,
         None if args.force && bytes > 0 => bytes,
-        None => return Err(invalid("need to specify the desired max chunk size")),
+        None => {
+            let text = "need to specify the desired max chunk size";
+            return Err(Error::new(ErrorCode::InvalidOptions, text));
+        }
     };
     let mut pieces = Pieces { per_piece: 0, at_most: args.max_points, ..Pieces::default() };
     if count > 0 && args.max_points >= 0 && (args.force || bytes >= size) {
-        let range = range(index, &args)?;
+        refuse_empty(range.as_ref())?;
         pieces.per_piece = if args.force {
             let mut n = 0;
             walk(server, ctx, &coll, index, range.as_ref(), |_| {
@@ -75,45 +68,6 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         }
     });
     Ok(r)
-}
-
-fn invalid(text: &'static str) -> Error {
-    Error::new(ErrorCode::InvalidOptions, text)
-}
-
-fn parse<'a>(req: &Request<'a>) -> Result<Args<'a>> {
-    let doc = |name: &str| match req.body.get(name) {
-        Some(Value::Document(d) | Value::Array(d)) if !d.is_empty() => Some(d),
-        _ => None,
-    };
-    let number = |name: &str| req.body.get(name).filter(|v| v.is_number()).and_then(|v| safe_i64(&v));
-    let Some(pattern) = doc("keyPattern") else {
-        return Err(Error::uncoded("no key pattern found in splitVector"));
-    };
-    let (min, max) = (doc("min"), doc("max"));
-    if min.is_some() != max.is_some() {
-        return Err(Error::uncoded("either provide both min and max or leave both empty"));
-    }
-    let force = req.body.get("force").is_some_and(|v| v.is_truthy());
-    let max_objects = number("maxChunkObjects").unwrap_or(SPLIT_OBJECTS_MAX);
-    if max_objects <= 0 {
-        return Err(invalid("maxChunkObjects must be greater than 0"));
-    }
-    let size = match (number("maxChunkSize"), number("maxChunkSizeBytes")) {
-        (Some(n), _) if !(1..=SPLIT_MEGABYTES_MAX).contains(&n) => {
-            return Err(invalid("maxChunkSize must lie within the range [1MB, 1024MB]"));
-        }
-        (Some(n), _) => Some(n * MEGABYTE),
-        (None, Some(n)) if !(MEGABYTE..=SPLIT_MEGABYTES_MAX * MEGABYTE).contains(&n) => {
-            return Err(invalid("The specified max chunk size must lie within the range [1MB, 1024MB]"));
-        }
-        (None, n) => n,
-    };
-    if size.is_none() && !force {
-        return Err(invalid("need to specify the desired max chunk size"));
-    }
-    let max_points = number("maxSplitPoints").unwrap_or(0);
-    Ok(Args { pattern, min, max, force, max_points, max_objects, size })
 }
 
 /// An index with every document under keys that begin with the pattern.
@@ -147,14 +101,20 @@ fn bound(index: &Index, pattern: &RawDoc, key: &RawDoc) -> Result<DocBuf> {
 }
 
 /// The bounds of the range, where there are some.
-fn range(index: &Index, args: &Args<'_>) -> Result<Option<(DocBuf, DocBuf)>> {
-    let (Some(from), Some(to)) = (args.min, args.max) else { return Ok(None) };
-    let (min, max) = (bound(index, args.pattern, from)?, bound(index, args.pattern, to)?);
-    if cmp_docs(&min, &max) != Ordering::Less {
-        let text = "can't open a cursor to scan the range (desired range is possibly empty)";
-        return Err(Error::new(ErrorCode::OperationFailed, text));
+fn bounds(index: &Index, args: &Split<'_>) -> Result<Option<(DocBuf, DocBuf)>> {
+    let Some((from, to)) = args.range else { return Ok(None) };
+    Ok(Some((bound(index, args.pattern, from)?, bound(index, args.pattern, to)?)))
+}
+
+/// A range that ends before it begins is told when it is to be walked.
+fn refuse_empty(range: Option<&(DocBuf, DocBuf)>) -> Result<()> {
+    match range {
+        Some((min, max)) if cmp_docs(min, max) != Ordering::Less => {
+            let text = "can't open a cursor to scan the range (desired range is possibly empty)";
+            Err(Error::new(ErrorCode::OperationFailed, text))
+        }
+        _ => Ok(()),
     }
-    Ok(Some((min, max)))
 }
 
 /// Hands out the documents of the range in the index's order, until `each` has enough.
