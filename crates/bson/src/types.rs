@@ -30,6 +30,33 @@ pub enum ElementType {
 }
 
 impl ElementType {
+    pub const ALL: [ElementType; 21] = {
+        use ElementType::*;
+        [
+            Double,
+            String,
+            Document,
+            Array,
+            Binary,
+            Undefined,
+            ObjectId,
+            Boolean,
+            DateTime,
+            Null,
+            Regex,
+            DbPointer,
+            JavaScript,
+            Symbol,
+            JavaScriptWithScope,
+            Int32,
+            Timestamp,
+            Int64,
+            Decimal128,
+            MinKey,
+            MaxKey,
+        ]
+    };
+
     pub fn from_byte(b: u8) -> Option<ElementType> {
         use ElementType::*;
         Some(match b {
@@ -84,6 +111,10 @@ impl ElementType {
             MaxKey => "maxKey",
             MinKey => "minKey",
         }
+    }
+    /// The type with this name.
+    pub fn named(name: &str) -> Option<ElementType> {
+        ElementType::ALL.into_iter().find(|t| t.name() == name)
     }
 }
 

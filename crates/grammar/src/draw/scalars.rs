@@ -3,7 +3,7 @@
 use super::Gen;
 use super::kind::K;
 use super::values;
-use pando_bson::{Bson, Document};
+use pando_bson::{Bson, Document, ElementType};
 
 /// Fields of the documents by the kind of their values.
 fn fields(kind: K) -> &'static [&'static str] {
@@ -43,6 +43,48 @@ pub(super) const ODD_PATHS: &[&str] = &[
     "0",
     "a.-1",
 ];
+
+const UNITS: &[&str] =
+    &["year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond", "days", ""];
+const ZONES: &[&str] = &[
+    "UTC",
+    "GMT",
+    "Europe/Berlin",
+    "America/New_York",
+    "+01:00",
+    "-0530",
+    "+14",
+    "Asia/Kolkata",
+    "Z",
+    "x",
+    "",
+];
+const DATE_FORMATS: &[&str] = &[
+    "%Y-%m-%d",
+    "%Y-%m-%dT%H:%M:%S.%LZ",
+    "%G-%V-%u",
+    "%j %w %U",
+    "%z %Z",
+    "%d/%b/%Y",
+    "%B %%",
+    "%",
+    "%Q",
+    "",
+    "%Y%m%d %H",
+];
+/// Regular expressions.
+const PATTERNS: &[&str] =
+    &["a", "^a", "(a)(b)?", "[", "b$", "(?i)A", "\\d+", "", ".", "(?<n>a)", "a{2,1}", "é"];
+const FLAGS: &[&str] = &["", "i", "m", "s", "x", "im", "u", "g"];
+const SCRIPTS: &[&str] = &[
+    "function() { return 1; }",
+    "function(a, b) { return a; }",
+    "function(x) { return typeof x; }",
+    "function() { throw 'x'; }",
+    "function(",
+];
+/// Names that stand for several types, or for none.
+const OTHER_TYPES: &[&str] = &["number", "x", ""];
 
 impl Gen {
     pub(super) fn path_of(&mut self, kind: K) -> String {
@@ -102,85 +144,18 @@ impl Gen {
 
     pub(super) fn words(&mut self, kind: K) -> Bson {
         let r = &mut self.rng;
-        let text = match kind {
-            K::Unit => r.pick(&[
-                "year",
-                "quarter",
-                "month",
-                "week",
-                "day",
-                "hour",
-                "minute",
-                "second",
-                "millisecond",
-                "days",
-                "",
-            ]),
-            K::Zone => r.pick(&[
-                "UTC",
-                "GMT",
-                "Europe/Berlin",
-                "America/New_York",
-                "+01:00",
-                "-0530",
-                "+14",
-                "Asia/Kolkata",
-                "Z",
-                "x",
-                "",
-            ]),
-            K::DateFormat => r.pick(&[
-                "%Y-%m-%d",
-                "%Y-%m-%dT%H:%M:%S.%LZ",
-                "%G-%V-%u",
-                "%j %w %U",
-                "%z %Z",
-                "%d/%b/%Y",
-                "%B %%",
-                "%",
-                "%Q",
-                "",
-                "%Y%m%d %H",
-            ]),
-            K::Pattern => {
-                r.pick(&["a", "^a", "(a)(b)?", "[", "b$", "(?i)A", "\\d+", "", ".", "(?<n>a)", "a{2,1}", "é"])
-            }
-            K::Flags => r.pick(&["", "i", "m", "s", "x", "im", "u", "g"]),
-            K::Js => r.pick(&[
-                "function() { return 1; }",
-                "function(a, b) { return a; }",
-                "function(x) { return typeof x; }",
-                "function() { throw 'x'; }",
-                "function(",
-            ]),
-            K::JsonType => r.pick(&[
-                "double",
-                "string",
-                "object",
-                "array",
-                "binData",
-                "undefined",
-                "objectId",
-                "bool",
-                "date",
-                "null",
-                "regex",
-                "dbPointer",
-                "javascript",
-                "symbol",
-                "javascriptWithScope",
-                "int",
-                "timestamp",
-                "long",
-                "decimal",
-                "minKey",
-                "maxKey",
-                "number",
-                "x",
-                "",
-            ]),
+        Bson::from(match kind {
+            K::Unit => r.pick(UNITS),
+            K::Zone => r.pick(ZONES),
+            K::DateFormat => r.pick(DATE_FORMATS),
+            K::Pattern => r.pick(PATTERNS),
+            K::Flags => r.pick(FLAGS),
+            K::Js => r.pick(SCRIPTS),
+            K::JsonType => match r.below(ElementType::ALL.len() + OTHER_TYPES.len()) {
+                at if at < ElementType::ALL.len() => ElementType::ALL[at].name(),
+                at => OTHER_TYPES[at - ElementType::ALL.len()],
+            },
             _ => "x",
-        };
-        Bson::from(text)
+        })
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Additional, Dependency, Rule, Rules, Test};
 use crate::ctx::QueryCtx;
-use crate::matcher::{TypeSet, exact_i64, type_of_name};
+use crate::matcher::{TypeSet, exact_i64};
 use crate::names::Seen;
 use crate::number::Number;
 use crate::regex::Regex;
@@ -472,7 +472,7 @@ fn bson_type(name: &str, set: &mut TypeSet) -> Result<()> {
         NUMBERS.into_iter().for_each(|t| set.insert(t));
         return Ok(());
     }
-    let ty = type_of_name(name);
+    let ty = ElementType::named(name);
     set.insert(ty.ok_or_else(|| Error::bad_value(format!("Unknown type name alias: {name}")))?);
     Ok(())
 }

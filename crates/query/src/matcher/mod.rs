@@ -55,7 +55,7 @@ pub(crate) use restricted::{check_match, refuse_near};
 pub(crate) use script::refuse as refuse_where;
 pub(crate) use text::no_index as no_text_index;
 pub use text::{TextMeaning, TextNode};
-pub use type_set::{TypeSet, type_of_code, type_of_name};
+pub use type_set::{TypeSet, type_of_code};
 
 use crate::collation::Collation;
 use crate::ctx::QueryCtx;

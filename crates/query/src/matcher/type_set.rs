@@ -30,12 +30,6 @@ pub fn type_of_code(code: i64) -> Option<ElementType> {
     }
 }
 
-/// The type with this name.
-pub fn type_of_name(name: &str) -> Option<ElementType> {
-    let mut codes = (1..=19).chain([-1, 127]).filter_map(type_of_code);
-    codes.find(|t| t.name() == name)
-}
-
 pub(super) fn code_of(ty: ElementType) -> i32 {
     match ty {
         ElementType::MinKey => -1,
@@ -86,8 +80,8 @@ impl TypeSet {
                 "'missing' is not a legal type name. To query for non-existence of a field, use {$exists:false}.",
             ));
         }
-        let ty =
-            type_of_name(name).ok_or_else(|| Error::bad_value(format!("Unknown type name alias: {name}")))?;
+        let ty = ElementType::named(name)
+            .ok_or_else(|| Error::bad_value(format!("Unknown type name alias: {name}")))?;
         self.insert(ty);
         Ok(())
     }

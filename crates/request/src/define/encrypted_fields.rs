@@ -6,47 +6,22 @@ use crate::declare::kind;
 use crate::declare::kinds::Object;
 use pando_base::{Error, HashSet, Result};
 use pando_bson::shape::{Field, Means, Null, Range, Shape, check_fields};
-use pando_bson::{RawDoc, Value};
+use pando_bson::{ElementType, RawDoc, Value};
 
 /// Types whose values can be looked up while encrypted.
-const EQUALITY: &[&str] = &[
-    "string",
-    "binData",
-    "objectId",
-    "bool",
-    "date",
-    "regex",
-    "dbPointer",
-    "javascript",
-    "symbol",
-    "int",
-    "timestamp",
-    "long",
-];
-
-/// Names of types, those above included.
-const TYPES: &[&str] = &[
-    "double",
-    "string",
-    "object",
-    "array",
-    "binData",
-    "undefined",
-    "objectId",
-    "bool",
-    "date",
-    "null",
-    "regex",
-    "dbPointer",
-    "javascript",
-    "symbol",
-    "javascriptWithScope",
-    "int",
-    "timestamp",
-    "long",
-    "decimal",
-    "minKey",
-    "maxKey",
+const EQUALITY: &[ElementType] = &[
+    ElementType::String,
+    ElementType::Binary,
+    ElementType::ObjectId,
+    ElementType::Boolean,
+    ElementType::DateTime,
+    ElementType::Regex,
+    ElementType::DbPointer,
+    ElementType::JavaScript,
+    ElementType::Symbol,
+    ElementType::Int32,
+    ElementType::Timestamp,
+    ElementType::Int64,
 ];
 
 /// One query of a field.
@@ -122,12 +97,13 @@ fn check_paths(config: &RawDoc) -> Result<()> {
         {
             return Err(Error::location(6_338_401, "Duplicate key ids are not allowed"));
         }
-        let bson_type = f.get("bsonType").and_then(|v| v.as_str());
-        if let Some(name) = bson_type
-            && !TYPES.contains(&name)
-        {
-            return Err(Error::bad_value(format!("Unknown type name: {name}")));
-        }
+        let bson_type = match f.get("bsonType").and_then(|v| v.as_str()) {
+            None => None,
+            Some(name) => {
+                let unknown = || Error::bad_value(format!("Unknown type name: {name}"));
+                Some(ElementType::named(name).ok_or_else(unknown)?)
+            }
+        };
         let queries = f.get("queries");
         if bson_type.is_none() && matches!(queries, Some(Value::Document(_))) {
             return Err(Error::location(
@@ -140,13 +116,13 @@ fn check_paths(config: &RawDoc) -> Result<()> {
         {
             return Err(Error::location(6_338_404, "Only 1 equality queryType can be specified per field"));
         }
-        if let Some(name) = bson_type
+        if let Some(ty) = bson_type
             && queries.is_some()
-            && !EQUALITY.contains(&name)
+            && !EQUALITY.contains(&ty)
         {
             return Err(Error::location(
                 6_338_405,
-                format!("Type '{name}' is not a supported equality indexed type"),
+                format!("Type '{}' is not a supported equality indexed type", ty.name()),
             ));
         }
         paths.push(f.get("path").and_then(|v| v.as_str()).unwrap_or_default());

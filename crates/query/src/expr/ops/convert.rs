@@ -4,7 +4,6 @@ use super::date_parts::date_ms;
 use super::strings::{coerced, date_text};
 use crate::date::parse_free;
 use crate::expr::{Expr, Op, ParseCtx, Scope, Val, named, parts};
-use crate::matcher::type_of_name;
 use crate::number::{Number, short_double};
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::decimal128::Rounding;
@@ -77,7 +76,7 @@ enum Target {
 fn target(v: &Val<'_>) -> Result<Target> {
     match v.value() {
         Some(Value::String("missing")) => Ok(Target::Missing),
-        Some(Value::String(name)) => match type_of_name(name) {
+        Some(Value::String(name)) => match ElementType::named(name) {
             Some(ty) => Ok(Target::Type(ty)),
             None => Err(Error::bad_value(format!("Unknown type name: {name}"))),
         },
