@@ -13,7 +13,8 @@
 //! * [`Failure`] — why a call failed, sorted by what the caller should make of it, with the whole reply;
 //! * [`may_retry`] — whether it may be made again, decided from data.
 //!
-//! Nothing here retries: whether a call may be repeated is known where it is made.
+//! Whether a call may be repeated is known where it is made, and said with it ([`Retry`]). A pool repeats one that an idle
+//! connection did not carry; nothing else here does.
 
 mod connection;
 mod exhaust;

@@ -3,7 +3,7 @@
 use pando_base::ErrorCode;
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value, doc};
 use pando_env::Env;
-use pando_rpc::{Bounds, Connection, Gossip, HostConnections, Kind, Options, Pool};
+use pando_rpc::{Bounds, Connection, Gossip, HostConnections, Kind, Options, Pool, Retry};
 use pando_sim::{FaultyDisk, NetOptions, Node, World};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -71,13 +71,42 @@ fn a_pool_survives_a_restart_of_its_peer() {
     let pool = Pool::new(env, Options::default());
     let ask = |pool: Pool, addr: String| async move {
         let ping = doc! { "ping": 1, "$db": "admin" }.to_raw();
-        pool.call(&addr, &ping, LIMIT).await.is_ok()
+        pool.call(&addr, &ping, Retry::Idempotent, LIMIT).await.is_ok()
     };
     assert!(world.sim.block_on(process, PATIENCE, ask(pool.clone(), addr.clone())).unwrap());
     node.kill();
     node.boot();
     world.sim.run_for(Duration::from_millis(500));
     assert!(world.sim.block_on(process, PATIENCE, ask(pool, addr)).unwrap());
+}
+
+/// The peer may have carried it out before it cut the connection.
+#[test]
+fn what_must_not_be_done_twice_is_not_sent_again_when_a_connection_is_cut() {
+    let (world, node, env, process) = up(8);
+    let addr = node.addr();
+    let pool = Pool::new(env, Options::default());
+    let server = node.server().unwrap().clone();
+    let cut_once = doc! {
+        "mode": { "times": 1 },
+        "data": { "failCommands": ["insert"], "closeConnection": true, "failInternalCommands": true }
+    }
+    .to_raw();
+    let work = async move {
+        let ping = doc! { "ping": 1, "$db": "admin" }.to_raw();
+        let insert = doc! { "insert": "c", "documents": [{ "a": 1 }], "$db": "d" }.to_raw();
+        let mut told = Vec::new();
+        for retry in [Retry::Never, Retry::NotIdempotent, Retry::Idempotent] {
+            // It leaves an idle connection.
+            pool.call(&addr, &ping, Retry::Idempotent, LIMIT).await.unwrap();
+            server.instance.fail_points.configure("failCommand", &cut_once).unwrap();
+            told.push(pool.call(&addr, &insert, retry, LIMIT).await.map(drop).map_err(|f| f.kind));
+        }
+        assert_eq!(told, [Err(Kind::Reset), Err(Kind::Reset), Ok(())]);
+        // Nothing is wrong with a connection that has been idle.
+        pool.call(&addr, &insert, Retry::NotIdempotent, LIMIT).await.unwrap();
+    };
+    world.sim.block_on(process, PATIENCE, work).unwrap();
 }
 
 #[test]
@@ -194,7 +223,7 @@ fn who_gives_up_waiting_makes_way_for_the_next() {
         // Nobody listens there: what was to be connected takes no room.
         for _ in 0..3 {
             assert_eq!(
-                pool.call("127.0.0.1:9", RawDoc::empty(), LIMIT).await.unwrap_err().kind,
+                pool.call("127.0.0.1:9", RawDoc::empty(), Retry::Idempotent, LIMIT).await.unwrap_err().kind,
                 Kind::Refused
             );
         }
@@ -235,15 +264,15 @@ fn a_pools_calls_hear_the_cluster_time_and_hand_it_on() {
     };
     let work = async move {
         let ping = doc! { "ping": 1, "$db": "admin" }.to_raw();
-        pool.call(&addr, &ping, LIMIT).await.unwrap();
+        pool.call(&addr, &ping, Retry::Idempotent, LIMIT).await.unwrap();
         let first = heard.0.lock().unwrap().last().unwrap().clone();
         let mut ahead = DocBuilder::new();
         ahead.timestamp("clusterTime", pando_base::Timestamp::new(time(&first).secs() + 100, 1));
         ahead.value("signature", first.get("signature").unwrap());
         heard.0.lock().unwrap().push(ahead.finish());
         let nonsense = doc! { "nonsense": 1, "$db": "admin" }.to_raw();
-        pool.call(&addr, &ping, LIMIT).await.unwrap();
-        assert!(pool.call(&addr, &nonsense, LIMIT).await.is_err());
+        pool.call(&addr, &ping, Retry::Idempotent, LIMIT).await.unwrap();
+        assert!(pool.call(&addr, &nonsense, Retry::Idempotent, LIMIT).await.is_err());
         let times: Vec<u32> = heard.0.lock().unwrap().iter().map(|t| time(t).secs()).collect();
         assert_eq!(times[1], times[0] + 100);
         assert!(times[2..].iter().all(|t| *t >= times[1]), "the server has taken it over: {times:?}");

@@ -20,7 +20,7 @@ use pando_bson::{Bson, Document, doc};
 use pando_env::{Env, Log};
 use pando_env_tokio::process::{Asked, Signals};
 use pando_env_tokio::{RealNet, runtime};
-use pando_rpc::{Options, Pool};
+use pando_rpc::{Options, Pool, Retry};
 use pandod::exit;
 use restart::Restarts;
 use status::{Seen, Show, Watch};
@@ -151,7 +151,8 @@ impl Set<'_> {
         for i in 0..self.members.len() {
             let host = self.plan.host(i);
             let until = self.env.clock.mono() + Duration::from_millis(limits::SET_START_MS);
-            while self.pool.call(&host, &command(doc! { "ping": 1 }), CALL).await.is_err() {
+            while self.pool.call(&host, &command(doc! { "ping": 1 }), Retry::Idempotent, CALL).await.is_err()
+            {
                 if let Some(how) = self.members[i].ended() {
                     return Err(self.members[i].did_not_start(&how));
                 }
@@ -167,7 +168,11 @@ impl Set<'_> {
 
     async fn initiate(&self) -> Result<(), String> {
         let ask = command(doc! { "hello": 1 });
-        let hello = self.pool.call(&self.plan.host(0), &ask, CALL).await.map_err(|f| f.to_string())?;
+        let hello = self
+            .pool
+            .call(&self.plan.host(0), &ask, Retry::Idempotent, CALL)
+            .await
+            .map_err(|f| f.to_string())?;
         let wanted: Vec<String> = (0..self.plan.members).map(|i| self.plan.host(i)).collect();
         if let Some(hosts) = hello.get("hosts").and_then(|v| v.as_array()) {
             let hosts: Vec<&str> = hosts.iter().filter_map(|e| e.value().as_str()).collect();
@@ -184,7 +189,7 @@ impl Set<'_> {
         let config = doc! { "_id": self.plan.set.as_str(), "members": Bson::Array(members) };
         let ask = command(doc! { "replSetInitiate": config });
         let limit = Duration::from_millis(limits::SET_START_MS);
-        match self.pool.call(&self.plan.host(0), &ask, limit).await {
+        match self.pool.call(&self.plan.host(0), &ask, Retry::NotIdempotent, limit).await {
             Ok(_) => Ok(()),
             Err(f) if f.error.code == pando_base::ErrorCode::AlreadyInitialized => Ok(()),
             Err(f) => Err(format!("the set cannot be initiated: {f}")),

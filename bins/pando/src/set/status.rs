@@ -5,7 +5,7 @@ use super::{CALL, TICK, command};
 use pando_base::limits;
 use pando_bson::{RawDoc, Value, doc};
 use pando_env::Env;
-use pando_rpc::Pool;
+use pando_rpc::{Pool, Retry};
 use std::io::{IsTerminal, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -72,7 +72,9 @@ impl Watch {
         let clock = env.clock.clone();
         env.spawn("status", async move {
             loop {
-                let answer = pool.call(&self.hosts[i], &command(doc! { "replSetGetStatus": 1 }), CALL).await;
+                let answer = pool
+                    .call(&self.hosts[i], &command(doc! { "replSetGetStatus": 1 }), Retry::Idempotent, CALL)
+                    .await;
                 self.set(
                     i,
                     match answer {

@@ -4,7 +4,7 @@ use crate::coordinator::{Coordinator, wire};
 use pando_base::Millis;
 use pando_base::limits::REPL_CALL_MS_MAX;
 use pando_bson::{DocBuf, doc};
-use pando_rpc::Kind;
+use pando_rpc::{Kind, Retry};
 use pando_topology::message::Failure;
 use pando_topology::{Action, Event, Host};
 use std::sync::Arc;
@@ -61,7 +61,7 @@ impl Coordinator {
         let c = self.clone();
         self.env.spawn("replication call", async move {
             let limit = Duration::from_millis(timeout_ms.max(1) as u64);
-            let reply = c.pool.call(&host, &body, limit).await.map_err(failure);
+            let reply = c.pool.call(&host, &body, Retry::Idempotent, limit).await.map_err(failure);
             if !c.effects.is_stopping() {
                 then(&c, reply);
             }

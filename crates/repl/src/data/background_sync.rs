@@ -9,7 +9,7 @@ use pando_base::{Error, ErrorCode, OpTime, limits};
 use pando_bson::{DocBuf, RawDoc, Value, doc};
 use pando_env::Component;
 use pando_oplog::fetch::Refusal;
-use pando_rpc::{Failure, Kind};
+use pando_rpc::{Failure, Kind, Retry};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -203,7 +203,7 @@ fn without_oplog() -> Failure {
 /// Rollback number and oldest entry of a source (R-SYNC-10).
 pub(crate) async fn probe(deps: &Deps, source: &str) -> Result<Probe, Failure> {
     let ask = doc! { "replSetGetRBID": 1, "$db": "admin" }.to_raw();
-    let reply = deps.pool.call(source, &ask, PROBE_LIMIT).await?;
+    let reply = deps.pool.call(source, &ask, Retry::Idempotent, PROBE_LIMIT).await?;
     let rbid = reply.get("rbid").and_then(|v| v.as_i64()).ok_or_else(without_oplog)? as i32;
     let first = end_of_oplog(deps, source, 1).await?.ok_or_else(without_oplog)?;
     let oldest = entry_time(&first);
@@ -224,7 +224,7 @@ pub(crate) async fn end_of_oplog(deps: &Deps, source: &str, natural: i32) -> Res
         "projection": { "ts": 1, "t": 1, "wall": 1 },
         "$readPreference": { "mode": "secondaryPreferred" }, "$db": "local"
     };
-    let reply = deps.pool.call(source, &ask.to_raw(), PROBE_LIMIT).await?;
+    let reply = deps.pool.call(source, &ask.to_raw(), Retry::Idempotent, PROBE_LIMIT).await?;
     let batch = reply.get_path("cursor.firstBatch").and_then(|v| v.as_array());
     Ok(batch.and_then(|b| b.first()).and_then(|e| e.value().as_doc()).map(RawDoc::to_buf))
 }

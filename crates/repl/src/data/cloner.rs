@@ -12,7 +12,7 @@ use pando_bson::{DocBuf, DocBuilder, RawDoc, Value, doc};
 use pando_catalog::CloneLoad;
 use pando_command::Param;
 use pando_env::Component;
-use pando_rpc::{Connection, Exhaust, Failure, Options};
+use pando_rpc::{Connection, Exhaust, Failure, Options, Retry};
 use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(limits::CLONER_CALL_SECS_MAX);
@@ -72,7 +72,7 @@ impl Cloner<'_> {
         Ok(out)
     }
     async fn call(&self, body: &RawDoc) -> Result<DocBuf, Failure> {
-        self.patience.trying(|| self.deps.pool.call(self.source, body, LIMIT)).await
+        self.patience.trying(|| self.deps.pool.call(self.source, body, Retry::Idempotent, LIMIT)).await
     }
     fn wall(&self) -> i64 {
         self.deps.env.clock.wall_ms()

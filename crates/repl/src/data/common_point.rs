@@ -8,6 +8,7 @@ use pando_base::mutants::{Mutant as Planted, broken as planted};
 use pando_base::{Error, ErrorCode, OpTime, Result, Timestamp, limits};
 use pando_bson::{RawDoc, Value, doc};
 use pando_oplog::EntryView;
+use pando_rpc::Retry;
 use std::collections::VecDeque;
 use std::ops::Bound;
 use std::time::Duration;
@@ -98,10 +99,11 @@ impl Backward<'_> {
         ask.push("$readPreference", doc! { "mode": "secondaryPreferred" });
         ask.push("$db", "local");
         // Whatever it answers (it may be closing, or rolling back itself), another source may do.
-        let reply = self.deps.pool.call(self.source, &ask.to_raw(), LIMIT).await.map_err(|f| {
-            let text = format!("the oplog of {} cannot be read: {}", self.source, f.error.message);
-            Error::new(ErrorCode::InvalidSyncSource, text)
-        })?;
+        let reply =
+            self.deps.pool.call(self.source, &ask.to_raw(), Retry::Idempotent, LIMIT).await.map_err(|f| {
+                let text = format!("the oplog of {} cannot be read: {}", self.source, f.error.message);
+                Error::new(ErrorCode::InvalidSyncSource, text)
+            })?;
         let batch = reply.get_path("cursor.firstBatch").and_then(|v| v.as_array());
         let Some(batch) = batch else {
             return Err(Error::new(ErrorCode::InvalidSyncSource, "the sync source shows no oplog"));

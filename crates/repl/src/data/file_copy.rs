@@ -15,7 +15,7 @@ use crate::data::{Deps, Stop};
 use pando_base::panics::poisoned;
 use pando_base::{Error, ErrorCode, Result, Timestamp, limits};
 use pando_bson::{DocBuf, RawDoc, Value, doc};
-use pando_rpc::Failure;
+use pando_rpc::{Failure, Retry};
 use pando_storage::staging::Staging;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -81,13 +81,14 @@ impl FileCopy<'_> {
         let done = self.copy(&pinned, id).await;
         let unpin = doc! { "_closeBackup": id, "$db": "admin" }.to_raw();
         // If it does not hear, the pin ends by itself.
-        let _ = self.deps.pool.call(self.source, &unpin, LIMIT).await;
+        let _ = self.deps.pool.call(self.source, &unpin, Retry::Idempotent, LIMIT).await;
         done
     }
 
     async fn pin(&self) -> Result<DocBuf> {
         let ask = doc! { "_openBackup": 1, "$db": "admin" }.to_raw();
-        let call = self.deps.pool.call(self.source, &ask, LIMIT);
+        // Another pin would hold the files for nobody.
+        let call = self.deps.pool.call(self.source, &ask, Retry::NotIdempotent, LIMIT);
         let reply = self.stop.unless_asked(call).await.ok_or_else(stopped)?;
         reply.map_err(|f| match f.code() {
             ErrorCode::CommandNotFound
@@ -217,7 +218,7 @@ impl Work {
             "_readBackup": self.pin, "file": self.files[file].number, "offset": offset as i64, "$db": "admin"
         };
         let (ask, pool) = (ask.to_raw(), &self.deps.pool);
-        pool.call(&self.source, &ask, LIMIT).await.map_err(|f| match f.code() {
+        pool.call(&self.source, &ask, Retry::Idempotent, LIMIT).await.map_err(|f| match f.code() {
             // The source was started again, or let the files go: asking once more brings them back as little as waiting.
             ErrorCode::CursorNotFound => {
                 let text = format!("{} holds the files no more: {}", self.source, f.error.message);

@@ -28,6 +28,7 @@ use pando_catalog::{Applying, Catalog};
 use pando_command::Param;
 use pando_env::Component;
 use pando_oplog::{EntryView, Meta};
+use pando_rpc::Retry;
 use pando_storage::Bytes;
 use std::collections::VecDeque;
 use std::ops::Bound;
@@ -248,7 +249,10 @@ impl Attempt<'_> {
             "$oplogQueryData": 1, "$replData": 1, "$db": "local"
         };
         let ask = ask.to_raw();
-        let reply = self.patience().trying(|| self.deps.pool.call(self.source, &ask, LIMIT)).await?;
+        let reply = self
+            .patience()
+            .trying(|| self.deps.pool.call(self.source, &ask, Retry::Idempotent, LIMIT))
+            .await?;
         match Metadata::of(&reply).query {
             Some(q) if !q.applied.ts.is_zero() => {
                 Ok((q.applied, Some(q.committed.op_time).filter(|c| !c.ts.is_zero())))
@@ -265,7 +269,7 @@ impl Attempt<'_> {
     /// too. `None` when the source does not tell.
     async fn sessions(&self) -> Option<Sessions> {
         let ask = doc! { "_keptSessions": 1, "$db": "admin" }.to_raw();
-        let reply = self.deps.pool.call(self.source, &ask, LIMIT).await.ok()?;
+        let reply = self.deps.pool.call(self.source, &ask, Retry::Idempotent, LIMIT).await.ok()?;
         let oldest_active = match reply.get("oldestActive")? {
             Value::Timestamp(ts) => ts,
             _ => return None,
@@ -304,7 +308,7 @@ impl Attempt<'_> {
         // As members read it: the entry whole, with its record id.
         b.i64("term", self.deps.upper.term());
         b.str("$db", "local");
-        let reply = self.deps.pool.call(self.source, &b.finish(), LIMIT).await?;
+        let reply = self.deps.pool.call(self.source, &b.finish(), Retry::Idempotent, LIMIT).await?;
         let batch = reply.get_path("cursor.firstBatch").and_then(|v| v.as_array());
         let first = batch.and_then(|b| b.first()).and_then(|e| e.value().as_doc());
         let first = first.ok_or_else(|| invalid_source("the sync source has lost its newest entry"))?;

@@ -10,7 +10,7 @@ use crate::data::touched::{Key, Touched};
 use pando_base::{Error, ErrorCode, OpTime, Result, Timestamp, Uuid, limits};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
 use pando_catalog::FetchedFile;
-use pando_rpc::Failure;
+use pando_rpc::{Failure, Retry};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -143,7 +143,7 @@ impl Fetch<'_> {
             d.str("mode", "secondaryPreferred");
         });
         b.str("$db", self.db);
-        self.deps.pool.call(self.source, &b.finish(), LIMIT).await
+        self.deps.pool.call(self.source, &b.finish(), Retry::Idempotent, LIMIT).await
     }
 }
 

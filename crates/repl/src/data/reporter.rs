@@ -7,6 +7,7 @@
 
 use crate::data::{Deps, Stop};
 use pando_base::limits;
+use pando_rpc::Retry;
 use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_millis(limits::REPORT_MS_MAX);
@@ -20,7 +21,7 @@ pub(crate) async fn run(deps: Deps, stop: Stop) {
         deps.catalog.storage().log().ask_flush(deps.progress.written().op_time.ts);
         if let (Some(source), Some(body)) = (deps.progress.source(), deps.upper.position_report()) {
             // tour: apply 8/9
-            let call = deps.pool.call(&source, &body, LIMIT);
+            let call = deps.pool.call(&source, &body, Retry::Idempotent, LIMIT);
             match stop.unless_asked(call).await {
                 None => return,
                 Some(Ok(_)) => {

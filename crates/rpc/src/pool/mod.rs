@@ -12,8 +12,9 @@
 mod host;
 
 use crate::connection::{Connection, Options, Sequence};
-use crate::failure::{CallResult, Failure, Kind};
+use crate::failure::{CallResult, Effect, Failure, Kind};
 use crate::gossip::{Gossip, Gossips};
+use crate::retry::{Retry, may_retry};
 pub use host::{Bounds, HostConnections};
 use host::{Host, Idle, Place};
 use pando_base::limits;
@@ -137,10 +138,10 @@ impl Pool {
         Ok(connection)
     }
 
-    /// One call on a connection of the pool. An idle connection that turns out to be dead is replaced once: it
-    /// says nothing about the peer.
-    pub async fn call(&self, addr: &str, body: &RawDoc, limit: Duration) -> CallResult<DocBuf> {
-        self.call_with(addr, body, &[], limit).await
+    /// One call on a connection of the pool. An idle connection that turns out to be dead says nothing about the peer: what
+    /// may be sent again is, once, and what may not goes on a new connection.
+    pub async fn call(&self, addr: &str, body: &RawDoc, retry: Retry, limit: Duration) -> CallResult<DocBuf> {
+        self.call_with(addr, body, &[], retry, limit).await
     }
     /// The same with documents beside the body.
     pub async fn call_with(
@@ -148,13 +149,15 @@ impl Pool {
         addr: &str,
         body: &RawDoc,
         sequences: &[Sequence<'_>],
+        retry: Retry,
         limit: Duration,
     ) -> CallResult<DocBuf> {
-        let cut = |done: &CallResult<DocBuf>| done.as_ref().is_err_and(|f| f.kind == Kind::Reset);
-        let (was_idle, mut done) = self.attempt(addr, body, sequences, limit).await;
-        if was_idle && cut(&done) {
+        let again = |f: &Failure| f.kind == Kind::Reset && may_retry(f.effect(), retry, 1);
+        let fresh = !may_retry(Effect::Unknown, retry, 1);
+        let (was_idle, mut done) = self.attempt(addr, body, sequences, limit, fresh).await;
+        if was_idle && done.as_ref().is_err_and(again) {
             self.forget(addr);
-            (_, done) = self.attempt(addr, body, sequences, limit).await;
+            (_, done) = self.attempt(addr, body, sequences, limit, fresh).await;
         }
         match done {
             Err(f) if f.kind == Kind::Reset => Err(self.look_again(addr, f).await),
@@ -168,8 +171,9 @@ impl Pool {
         body: &RawDoc,
         sequences: &[Sequence<'_>],
         limit: Duration,
+        fresh: bool,
     ) -> (bool, CallResult<DocBuf>) {
-        let mut lease = match self.take(addr, limit).await {
+        let mut lease = match self.lease(addr, limit, fresh).await {
             Ok(lease) => lease,
             Err(f) => return (false, Err(f)),
         };

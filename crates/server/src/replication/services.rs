@@ -165,7 +165,11 @@ impl Store for Documents {
         Box::pin(async move {
             let Target::Host(host) = to;
             let limit = Duration::from_millis(limits::WORKFLOW_CALL_MS_MAX);
-            self.replication()?.peers.call(host, body, limit).await.map_err(Error::from)
+            self.replication()?
+                .peers
+                .call(host, body, pando_rpc::Retry::Idempotent, limit)
+                .await
+                .map_err(Error::from)
         })
     }
 }

@@ -257,7 +257,7 @@ impl IndexBuildsCoordinator {
 
     async fn call_for_vote(&self, to: &str, command: &RawDoc) -> Result<()> {
         let limit = Duration::from_millis(limits::INDEX_BUILD_VOTE_MS_MAX);
-        match self.replication.peers.call(to, command, limit).await {
+        match self.replication.peers.call(to, command, pando_rpc::Retry::Idempotent, limit).await {
             Ok(reply) if reply.get("writeConcernError").is_some() => {
                 Err(Error::new(ErrorCode::WriteConcernFailed, "the vote is not on a majority"))
             }

@@ -65,7 +65,13 @@ impl CommandHands<'_> {
             }
             Action::Call { to: Target::Host(host), body } => {
                 let limit = Duration::from_millis(limits::WORKFLOW_CALL_MS_MAX);
-                return Ok(Outcome::Reply(self.server.replication.peers.call(&host, &body, limit).await?));
+                return Ok(Outcome::Reply(
+                    self.server
+                        .replication
+                        .peers
+                        .call(&host, &body, pando_rpc::Retry::Idempotent, limit)
+                        .await?,
+                ));
             }
             Action::Checkpoint(_) | Action::Forget | Action::AwaitNudge => {
                 return Err(Error::internal(
