@@ -1,14 +1,14 @@
 //! Index specifications: what `createIndexes` may ask for, in the form that is stored and listed.
 //!
 //! Checks run in MongoDB's order, so that the same mistake gives the same code and text:
-//! 1. fields and key pattern of the specification as sent ([`IndexSpec::parse`]),
+//! 1. fields and key pattern of the specification as sent ([`IndexSpec::parse`]), then when documents expire,
 //! 2. defaults (`v: 2`, the collection's collation), then the options against each other,
 //! 3. against the indexes that exist (by who knows the collection),
 //! 4. what only the index kind itself knows (one hashed field, 32 fields): [`IndexSpec::check_kind`].
 
 use crate::spec_check::{
-    cannot_create, check_fields, check_id_index, check_options, check_ttl, is_odd_id_key, resolve_collation,
-    with_version,
+    Fields, cannot_create, check_fields, check_id_collation, check_id_index, check_options, check_ttl,
+    is_odd_id_key, resolve_collation, with_version,
 };
 use crate::stored_spec::normalized;
 use pando_base::{Error, ErrorCode, Result, limits};
@@ -88,36 +88,54 @@ pub enum Requested {
     },
 }
 
-impl IndexSpec {
-    /// Parses one element of `createIndexes`' `indexes`. `default_collation` is the collection's (full form).
-    ///
-    /// Errors carry MongoDB's code and text; most are CannotCreateIndex (67), TypeMismatch (14) or BadValue (2).
-    pub fn parse(raw: &RawDoc, default_collation: Option<&RawDoc>) -> Result<Requested> {
+/// A specification between the rounds of checks.
+struct Draft<'a> {
+    raw: &'a RawDoc,
+    fields: Fields<'a>,
+    with_v: DocBuf,
+    collation: Option<DocBuf>,
+}
+
+impl<'a> Draft<'a> {
+    /// What can be told of it without any other.
+    fn new(raw: &'a RawDoc) -> Result<Draft<'a>> {
         let in_spec = |e: Error| e.context(format_args!("Error in specification {raw}"));
         let fields = check_fields(raw).map_err(in_spec)?;
         if fields.name == "*" {
             return Err(Error::bad_value("The index name '*' is not valid."));
         }
-        let with_v = with_version(raw, fields.version);
-        let collation = resolve_collation(raw, &with_v, default_collation)?;
         if is_odd_id_key(fields.key) {
             return Err(Error::bad_value(format!(
                 "The field 'key' for an _id index must be {{_id: 1}}, but got {}",
                 fields.key
             )));
         }
-        if is_id_key(fields.key) || fields.name == "_id_" {
-            check_id_index(&fields, &with_v, collation.as_deref(), default_collation)?;
+        let with_v = with_version(raw, fields.version);
+        if is_of_ids(&fields) {
+            check_id_index(&fields, &with_v)?;
         }
-        check_ttl(raw, &fields)?;
-        let in_full = |e: Error| e.context(format_args!("Error in specification {with_v}"));
-        check_options(&fields).map_err(in_full)?;
-        crate::geo_spec::check(raw, fields.kind, collation.as_deref()).map_err(in_full)?;
         if fields.clustered && !fields.unique {
             return Err(in_spec(cannot_create(
                 "The 'unique' field is required when 'clustered' is specified",
             )));
         }
+        Ok(Draft { raw, fields, with_v, collation: None })
+    }
+
+    fn collate(&mut self, default: Option<&RawDoc>) -> Result<()> {
+        self.collation = resolve_collation(self.raw, &self.with_v, default)?;
+        match is_of_ids(&self.fields) {
+            true => check_id_collation(&self.fields, self.collation.as_deref(), default),
+            false => Ok(()),
+        }
+    }
+
+    /// What the options mean together.
+    fn finish(self) -> Result<Requested> {
+        let Draft { raw, fields, with_v, collation } = self;
+        let in_full = |e: Error| e.context(format_args!("Error in specification {with_v}"));
+        check_options(&fields).map_err(in_full)?;
+        crate::geo_spec::check(raw, fields.kind, collation.as_deref()).map_err(in_full)?;
         if fields.clustered {
             return Ok(Requested::Clustered { spec: with_v });
         }
@@ -126,6 +144,29 @@ impl IndexSpec {
             doc = crate::text_spec::stored(&doc).map_err(in_full)?;
         }
         Ok(Requested::Index(Box::new(IndexSpec::from_stored(&doc)?)))
+    }
+}
+
+fn is_of_ids(f: &Fields<'_>) -> bool {
+    is_id_key(f.key) || f.name == "_id_"
+}
+
+impl IndexSpec {
+    /// Parses one element of `createIndexes`' `indexes`, as [`IndexSpec::parse_all`] does.
+    pub fn parse(raw: &RawDoc, default_collation: Option<&RawDoc>) -> Result<Requested> {
+        let mut one = Self::parse_all(&[raw], default_collation)?;
+        one.pop().ok_or_else(|| Error::internal("a specification was lost"))
+    }
+
+    /// Parses `createIndexes`' `indexes`. `default_collation` is the collection's (full form). Each round looks at all of them
+    /// before the next one begins.
+    ///
+    /// Errors carry MongoDB's code and text; most are CannotCreateIndex (67), TypeMismatch (14) or BadValue (2).
+    pub fn parse_all(raw: &[&RawDoc], default_collation: Option<&RawDoc>) -> Result<Vec<Requested>> {
+        let mut drafts = raw.iter().map(|raw| Draft::new(raw)).collect::<Result<Vec<_>>>()?;
+        drafts.iter().try_for_each(|d| check_ttl(d.raw, &d.fields))?;
+        drafts.iter_mut().try_for_each(|d| d.collate(default_collation))?;
+        drafts.into_iter().map(Draft::finish).collect()
     }
 
     /// Reads a specification that was stored by [`IndexSpec::parse`] or came in an oplog entry. Fails only where there is no name or

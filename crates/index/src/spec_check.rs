@@ -140,14 +140,26 @@ pub(crate) fn check_fields(raw: &RawDoc) -> Result<Fields<'_>> {
     f.key = key.ok_or_else(|| required("key"))?;
     f.name = name.ok_or_else(|| required("name"))?;
     f.kind = kind_of(f.key);
+    check_pairs(raw, &f)?;
+    Ok(f)
+}
+
+/// What two fields mean together, whatever the rest says.
+fn check_pairs(raw: &RawDoc, f: &Fields<'_>) -> Result<()> {
     if f.unique && f.prepare_unique {
         return Err(cannot_create(format!(
             "Invalid index specification {raw}; cannot create an index with the 'unique' option and the \
              'prepareUnique' option"
         )));
     }
-    check_projection(&f)?;
-    Ok(f)
+    check_projection(f)?;
+    if f.version < 2 && raw.elem("collation").is_some() {
+        return Err(cannot_create(format!(
+            "Invalid index specification {raw}; cannot create an index with the 'collation' option and v={}",
+            f.version
+        )));
+    }
+    Ok(())
 }
 
 fn check_hidden(e: Elem<'_>) -> Result<()> {
@@ -364,15 +376,11 @@ pub fn check_id_index_spec(raw: &RawDoc, default: Option<&RawDoc>) -> Result<()>
             fields.key
         )));
     }
-    check_id_index(&fields, &with_v, collation.as_deref(), default)
+    check_id_index(&fields, &with_v)?;
+    check_id_collation(&fields, collation.as_deref(), default)
 }
 
-pub(crate) fn check_id_index(
-    f: &Fields<'_>,
-    with_v: &RawDoc,
-    collation: Option<&RawDoc>,
-    default: Option<&RawDoc>,
-) -> Result<()> {
+pub(crate) fn check_id_index(f: &Fields<'_>, with_v: &RawDoc) -> Result<()> {
     if !is_id_key(f.key) {
         return Err(Error::bad_value(format!(
             "The index name '_id_' is reserved for the _id index, which must have key pattern {{_id: 1}}, found \
@@ -392,7 +400,15 @@ pub(crate) fn check_id_index(
             ),
         ));
     }
-    if collation != default {
+    Ok(())
+}
+
+pub(crate) fn check_id_collation(
+    f: &Fields<'_>,
+    collation: Option<&RawDoc>,
+    default: Option<&RawDoc>,
+) -> Result<()> {
+    if !f.clustered && collation != default {
         let text =
             |c: Option<&RawDoc>| c.map_or_else(|| "{ locale: \"simple\" }".to_owned(), |d| d.to_string());
         return Err(Error::bad_value(format!(
@@ -439,6 +455,12 @@ pub(crate) fn check_options(f: &Fields<'_>) -> Result<()> {
     }
     if f.name.contains('\0') {
         return Err(cannot_create("index name cannot contain NUL bytes"));
+    }
+    if f.kind == IndexKind::Wildcard && f.version < 2 {
+        return Err(cannot_create(format!(
+            "bad index key pattern {}: 'wildcard' index plugin is not allowed with index version v:{}",
+            f.key, f.version
+        )));
     }
     if let Some(e) = f.storage_engine {
         let Value::Document(d) = e.value() else {

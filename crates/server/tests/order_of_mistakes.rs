@@ -305,3 +305,45 @@ fn commands_about_users_parameters_and_plans_tell_of_their_arguments_first() {
         assert_eq!(c.err(admin(doc! { "setUserWriteBlockMode": 1, "help": true })).await.0, 40415);
     });
 }
+
+/// Of several specifications each round looks at all: their form, when documents expire, collations, options together.
+#[test]
+fn specifications_are_looked_at_in_rounds() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        let spec = |name: &str, more: Document| {
+            let mut d = doc! { "key": { "a": 1 }, "name": name };
+            more.iter().for_each(|(k, v)| d.set(k, v.clone()));
+            d
+        };
+        // In the order of the rounds; what does not fit a key says so in its name.
+        let rounds = [
+            (spec("form", doc! { "v": 3 }), 67, "Invalid index specification"),
+            (spec("expires", doc! { "expireAfterSeconds": "x" }), 67, "TTL index"),
+            (spec("collation", doc! { "collation": { "locale": "xx" } }), 2, "failed to add collation"),
+            (
+                spec("options", doc! { "sparse": true, "partialFilterExpression": { "a": 1 } }),
+                67,
+                "cannot mix",
+            ),
+            (spec("kind", doc! { "key": { "a": "2d" }, "bits": 99 }), 72, "bits for hash"),
+        ];
+        for (i, (earlier, code, text)) in rounds.iter().enumerate() {
+            for (later, ..) in &rounds[i + 1..] {
+                for both in [[earlier.clone(), later.clone()], [later.clone(), earlier.clone()]] {
+                    let both: Vec<Bson> = both.into_iter().map(Bson::Document).collect();
+                    let told = c.err(doc! { "createIndexes": "c", "indexes": both.clone() }).await;
+                    assert!(told.0 == *code && told.1.contains(text), "{told:?} of {both:?}");
+                }
+            }
+        }
+        let old = spec("old", doc! { "key": { "$**": 1 }, "v": 1 });
+        let told = c.err(doc! { "createIndexes": "c", "indexes": [old] }).await;
+        assert!(
+            told.1.ends_with("'wildcard' index plugin is not allowed with index version v:1"),
+            "{told:?}"
+        );
+    });
+}

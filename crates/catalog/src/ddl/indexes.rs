@@ -58,8 +58,8 @@ pub(crate) struct Wanted {
 pub(crate) fn parse_all(raw: &[&RawDoc], coll: Option<&Collection>) -> Result<Wanted> {
     let default = coll.and_then(|c| c.options.collation.as_deref());
     let mut wanted = Wanted { specs: Vec::with_capacity(raw.len()), clustered: 0 };
-    for doc in raw {
-        match IndexSpec::parse(doc, default)? {
+    for requested in IndexSpec::parse_all(raw, default)? {
+        match requested {
             Requested::Index(spec) => {
                 if let Some(filter) = &spec.partial {
                     let ctx = pando_query::QueryCtx::default();

@@ -70,7 +70,7 @@ fn check_form(ns: &Namespace, specs: &[&RawDoc]) -> Result<()> {
     if specs.is_empty() {
         return Err(Error::bad_value("Must specify at least one index to create"));
     }
-    specs.iter().try_for_each(|spec| IndexSpec::parse(spec, None).map(drop))
+    IndexSpec::parse_all(specs, None).map(drop)
 }
 
 /// A number of members that hold data, or a name for some of them.
