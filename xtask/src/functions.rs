@@ -9,16 +9,8 @@ const LINES_MAX: usize = 70;
 
 /// (path, function, lines allowed). Lower a number when a function shrinks, take the row away when it fits; never add one.
 const LONGER: &[(&str, &str, usize)] = &[
-    ("bins/pando/src/load/oplog.rs", "command", 74),
-    ("crates/command/src/generic_args.rs", "parse", 111),
-    ("crates/command/src/pipeline.rs", "run", 75),
-    ("crates/grammar/src/draw/scalars.rs", "words", 83),
-    ("crates/grammar/src/draw/stages.rs", "kind_of", 74),
-    ("crates/grammar/src/main.rs", "fuzz", 73),
-    ("crates/repl/src/coordinator/notes.rs", "log", 72),
     ("crates/server/src/change_stream/spec.rs", "parse", 79),
     ("crates/server/src/replication/rollback.rs", "roll_back", 90),
-    ("crates/shell/src/options/config.rs", "network", 71),
 ];
 
 pub fn check(tree: &Tree, problems: &mut Vec<String>) {

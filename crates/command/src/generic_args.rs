@@ -80,112 +80,13 @@ impl GenericArgs {
         if let Some(twice) = crate::request::doubled(body) {
             return Err(crate::request::duplicate("APIParametersFromClient", twice));
         }
-        let mut args = GenericArgs::default();
-        let mut api = ApiSeen::default();
-        let mut start = None;
-        let (mut session, mut limit, mut read) = (None, None, None);
-        let (mut write, mut version) = (None, None);
+        let mut reading = Reading::default();
         for e in body.iter().skip(1) {
-            if !is_generic(e.name_bytes()) {
-                continue;
-            }
-            let v = e.value();
-            match e.name() {
-                "lsid"
-                | "txnNumber"
-                | "autocommit"
-                | "startTransaction"
-                | "coordinator"
-                | "apiVersion"
-                | "apiStrict"
-                | "apiDeprecationErrors"
-                    if matches!(v, Value::Null | Value::Undefined) => {}
-                "lsid" => args.lsid = Some(parse_lsid(&v)?),
-                "coordinator" => Shape::Bool.check("OperationSessionInfo.coordinator", &v)?,
-                "$clusterTime" => args.cluster_time = Some(parse_cluster_time(&v)?),
-                "txnNumber" => match v {
-                    Value::Int64(n) => args.txn_number = Some(n),
-                    _ => session = Some(wrong_type("OperationSessionInfo", "txnNumber", &v, &["long"])),
-                },
-                name @ ("autocommit" | "startTransaction") => match (name, &v) {
-                    ("autocommit", Value::Boolean(b)) => args.autocommit = Some(*b),
-                    (_, Value::Boolean(b)) => start = Some(*b),
-                    _ => return Err(wrong_type("OperationSessionInfo", name, &v, &["bool"])),
-                },
-                "readConcern" => match ReadConcern::parse(&v) {
-                    Ok(rc) => args.read_concern = rc,
-                    Err(e) => read = Some(e),
-                },
-                "writeConcern" => match WriteConcern::parse(&v) {
-                    Ok(wc) => args.write_concern = Some(wc),
-                    Err(e) => write = Some(e),
-                },
-                "maxTimeMS" => {
-                    let is_of = |name: &str| body.first().is_some_and(|e| e.name() == name);
-                    if is_of("getMore") && !v.is_number() && !matches!(v, Value::Null | Value::Undefined) {
-                        limit = Some(wrong_type("getMore", "maxTimeMS", &v, crate::args::NUMBERS));
-                        continue;
-                    }
-                    match parse_max_time_ms(&v) {
-                        Ok(ms) => args.max_time_ms = Some(ms),
-                        Err(e) => limit = Some(e),
-                    }
-                }
-                "maxTimeMSOpOnly" => {
-                    return Err(Error::new(
-                        ErrorCode::InvalidOptions,
-                        "Can not specify maxTimeMSOpOnly for non internal clients",
-                    ));
-                }
-                "$readPreference" => {
-                    args.read_mode = parse_read_preference(&v)?;
-                    args.read_pref_given = true;
-                }
-                "comment" => args.comment = Some(v.into()),
-                "apiVersion" => match v {
-                    Value::String(s) => api.version = Some(s.to_owned()),
-                    _ => return Err(api_type("apiVersion", &v, "string")),
-                },
-                name @ ("apiStrict" | "apiDeprecationErrors") => match (name, &v) {
-                    ("apiStrict", Value::Boolean(b)) => api.strict = Some(*b),
-                    (_, Value::Boolean(b)) => api.deprecation_errors = Some(*b),
-                    _ => return Err(api_type(name, &v, "bool")),
-                },
-                "$replData" => args.wants_repl_data = true,
-                "$oplogQueryData" => args.wants_oplog_query_data = true,
-                "$client" => match v {
-                    Value::Document(d) | Value::Array(d) => {
-                        check_client(d)?;
-                        args.client = Some(d.to_buf());
-                    }
-                    _ => return Err(Error::type_mismatch("The client metadata document must be a document")),
-                },
-                name @ ("databaseVersion" | "shardVersion") => {
-                    check_version(name, &v)?;
-                    let text = "Cannot accept sharding commands if not started with --shardsvr";
-                    version = Some(Error::new(ErrorCode::NoShardingEnabled, text));
-                }
-                "mayBypassWriteBlocking" => match v {
-                    Value::Boolean(b) => args.may_bypass_write_blocking = b,
-                    _ => {
-                        let found = v.type_name();
-                        let text = format!("wrong type for field (mayBypassWriteBlocking) {found} != bool");
-                        return Err(Error::location(13111, text));
-                    }
-                },
-                "$audit" => check_audit(&v)?,
-                _ => {}
+            if is_generic(e.name_bytes()) {
+                reading.take(e.name(), e.value(), body)?;
             }
         }
-        // What makes a transaction cannot wait until the command has looked at its own arguments.
-        if let Some(e) = session.take_if(|_| args.autocommit.is_some() || start.is_some()) {
-            return Err(e);
-        }
-        args.late = session.or(limit).or(read).or(version);
-        args.wrong_write_concern = write;
-        args.api = api.check()?;
-        args.check_session_fields(start)?;
-        Ok(args)
+        reading.finish()
     }
 
     fn check_session_fields(&mut self, start: Option<bool>) -> Result<()> {
@@ -255,6 +156,127 @@ pub fn is_generic(name: &[u8]) -> bool {
     )
 }
 
+/// What has been read so far, and what is wrong with it that is told later.
+#[derive(Default)]
+struct Reading {
+    args: GenericArgs,
+    api: ApiSeen,
+    /// `startTransaction`, as given.
+    start: Option<bool>,
+    wrong_txn_number: Option<Error>,
+    wrong_limit: Option<Error>,
+    wrong_read_concern: Option<Error>,
+    /// A version that only shards take.
+    version: Option<Error>,
+}
+
+impl Reading {
+    fn take(&mut self, name: &str, v: Value<'_>, body: &RawDoc) -> Result<()> {
+        match name {
+            "lsid" | "txnNumber" | "autocommit" | "startTransaction" | "coordinator" => {
+                self.session(name, v)?
+            }
+            "$clusterTime" => self.args.cluster_time = Some(parse_cluster_time(&v)?),
+            "readConcern" | "writeConcern" | "maxTimeMS" => self.told_late(name, v, body),
+            "maxTimeMSOpOnly" => {
+                return Err(Error::new(
+                    ErrorCode::InvalidOptions,
+                    "Can not specify maxTimeMSOpOnly for non internal clients",
+                ));
+            }
+            "$readPreference" => {
+                self.args.read_mode = parse_read_preference(&v)?;
+                self.args.read_pref_given = true;
+            }
+            "comment" => self.args.comment = Some(v.into()),
+            "apiVersion" | "apiStrict" | "apiDeprecationErrors" => self.api.take(name, v)?,
+            _ => self.of_servers(name, v)?,
+        }
+        Ok(())
+    }
+
+    fn session(&mut self, name: &str, v: Value<'_>) -> Result<()> {
+        const OWNER: &str = "OperationSessionInfo";
+        match (name, v) {
+            (_, Value::Null | Value::Undefined) => {}
+            ("lsid", v) => self.args.lsid = Some(parse_lsid(&v)?),
+            ("txnNumber", Value::Int64(n)) => self.args.txn_number = Some(n),
+            ("txnNumber", v) => self.wrong_txn_number = Some(wrong_type(OWNER, name, &v, &["long"])),
+            ("autocommit", Value::Boolean(b)) => self.args.autocommit = Some(b),
+            ("startTransaction", Value::Boolean(b)) => self.start = Some(b),
+            (_, v) => Shape::Bool.check(&format!("{OWNER}.{name}"), &v)?,
+        }
+        Ok(())
+    }
+
+    /// What is wrong here waits until the command has looked at its own arguments.
+    fn told_late(&mut self, name: &str, v: Value<'_>, body: &RawDoc) {
+        match name {
+            "readConcern" => match ReadConcern::parse(&v) {
+                Ok(rc) => self.args.read_concern = rc,
+                Err(e) => self.wrong_read_concern = Some(e),
+            },
+            "writeConcern" => match WriteConcern::parse(&v) {
+                Ok(wc) => self.args.write_concern = Some(wc),
+                Err(e) => self.args.wrong_write_concern = Some(e),
+            },
+            _ => match parse_max_time_ms(&v) {
+                Ok(ms) => self.args.max_time_ms = Some(ms),
+                Err(e) => {
+                    let is_get_more = body.first().is_some_and(|e| e.name() == "getMore");
+                    let of_its_own = is_get_more && !v.is_number() && is_given(&v);
+                    let told = || wrong_type("getMore", "maxTimeMS", &v, crate::args::NUMBERS);
+                    self.wrong_limit = Some(if of_its_own { told() } else { e });
+                }
+            },
+        }
+    }
+
+    /// What servers say to each other.
+    fn of_servers(&mut self, name: &str, v: Value<'_>) -> Result<()> {
+        match name {
+            "$replData" => self.args.wants_repl_data = true,
+            "$oplogQueryData" => self.args.wants_oplog_query_data = true,
+            "$client" => match v {
+                Value::Document(d) | Value::Array(d) => {
+                    check_client(d)?;
+                    self.args.client = Some(d.to_buf());
+                }
+                _ => return Err(Error::type_mismatch("The client metadata document must be a document")),
+            },
+            "databaseVersion" | "shardVersion" => {
+                check_version(name, &v)?;
+                let text = "Cannot accept sharding commands if not started with --shardsvr";
+                self.version = Some(Error::new(ErrorCode::NoShardingEnabled, text));
+            }
+            "mayBypassWriteBlocking" => match v {
+                Value::Boolean(b) => self.args.may_bypass_write_blocking = b,
+                _ => {
+                    let found = v.type_name();
+                    let text = format!("wrong type for field (mayBypassWriteBlocking) {found} != bool");
+                    return Err(Error::location(13111, text));
+                }
+            },
+            "$audit" => check_audit(&v)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<GenericArgs> {
+        let Reading { mut args, api, start, mut wrong_txn_number, wrong_limit, wrong_read_concern, version } =
+            self;
+        // What makes a transaction cannot wait until the command has looked at its own arguments.
+        if let Some(e) = wrong_txn_number.take_if(|_| args.autocommit.is_some() || start.is_some()) {
+            return Err(e);
+        }
+        args.late = wrong_txn_number.or(wrong_limit).or(wrong_read_concern).or(version);
+        args.api = api.check()?;
+        args.check_session_fields(start)?;
+        Ok(args)
+    }
+}
+
 #[derive(Default)]
 struct ApiSeen {
     version: Option<String>,
@@ -263,6 +285,17 @@ struct ApiSeen {
 }
 
 impl ApiSeen {
+    fn take(&mut self, name: &str, v: Value<'_>) -> Result<()> {
+        match (name, v) {
+            (_, Value::Null | Value::Undefined) => {}
+            ("apiVersion", Value::String(s)) => self.version = Some(s.to_owned()),
+            ("apiVersion", v) => return Err(api_type(name, &v, "string")),
+            ("apiStrict", Value::Boolean(b)) => self.strict = Some(b),
+            (_, Value::Boolean(b)) => self.deprecation_errors = Some(b),
+            (_, v) => return Err(api_type(name, &v, "bool")),
+        }
+        Ok(())
+    }
     fn check(self) -> Result<ApiParams> {
         match self.version.as_deref() {
             None if self.strict.is_some() || self.deprecation_errors.is_some() => Err(Error::location(

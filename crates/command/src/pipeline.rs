@@ -92,14 +92,7 @@ pub async fn run<S: Node>(
             return refuse(client, e);
         }
     };
-    if let Some(wrong) = args.wrong_write_concern.take() {
-        let told =
-            if wants_write_concern(spec.flags) && !is_inline(msg.body) { wrong } else { no_write_concern() };
-        args.late.get_or_insert(told);
-    }
-    if spec.flags.has(Flags::ARGS_FIRST) && !args.in_txn() && args.late.is_none() {
-        args.late = check_concerns(spec.name, spec.flags, &args).err();
-    }
+    find_late_mistakes(spec, msg.body, &mut args);
     let ctx = OpCtx::new(client.clone(), (spec.name, spec.flags), db, args, msg.body, started);
     let req = Request {
         name: spec.name,
@@ -133,6 +126,19 @@ pub async fn run<S: Node>(
     finish(node, &ctx, spec.flags, &req, &reply, error.as_ref());
     let close_after = error.is_some_and(|e| e.code.is(class::CLOSES));
     Answer { reply, next, close: false, close_after }
+}
+
+/// What is told once the command has looked at its own arguments, so far as it is not known yet.
+#[inline]
+fn find_late_mistakes(spec: &CommandRow, body: &RawDoc, args: &mut GenericArgs) {
+    if let Some(wrong) = args.wrong_write_concern.take() {
+        let told =
+            if wants_write_concern(spec.flags) && !is_inline(body) { wrong } else { no_write_concern() };
+        args.late.get_or_insert(told);
+    }
+    if spec.flags.has(Flags::ARGS_FIRST) && !args.in_txn() && args.late.is_none() {
+        args.late = check_concerns(spec.name, spec.flags, args).err();
+    }
 }
 
 /// An error before any command is known to run.

@@ -36,78 +36,100 @@ fn main() -> ExitCode {
     }
 }
 
-fn fuzz(args: &[String]) -> ExitCode {
-    let mut options = Options {
-        seed: 1,
-        programs: u64::MAX,
-        until: None,
-        against: None,
-        folder: std::env::temp_dir().join(format!("pando-grammar-{}", std::process::id())),
-        port: 0,
-        shrunk: 3,
-    };
-    let (mut out, mut admin) = (None, false);
-    let mut rest = args.iter();
-    while let Some(arg) = rest.next() {
-        if arg == "--admin" {
-            admin = true;
-            continue;
-        }
-        let Some(v) = rest.next() else {
-            eprintln!("{USAGE}");
-            return ExitCode::FAILURE;
+/// What the command line asks for.
+struct Asked {
+    options: Options,
+    /// Also write the report there.
+    out: Option<String>,
+    /// Commands of administration, instead of programs.
+    admin: bool,
+}
+
+impl Asked {
+    /// `None` when it asks for what there is not.
+    fn parse(args: &[String]) -> Option<Asked> {
+        let mut options = Options {
+            seed: 1,
+            programs: u64::MAX,
+            until: None,
+            against: None,
+            folder: std::env::temp_dir().join(format!("pando-grammar-{}", std::process::id())),
+            port: 0,
+            shrunk: 3,
         };
-        match arg.as_str() {
-            "--seed" => options.seed = v.parse().unwrap_or(1),
-            "--programs" => options.programs = v.parse().unwrap_or(1000),
-            "--seconds" => {
-                options.until = Some(Instant::now() + Duration::from_secs(v.parse().unwrap_or(60)))
+        let (mut out, mut admin) = (None, false);
+        let mut rest = args.iter();
+        while let Some(arg) = rest.next() {
+            if arg == "--admin" {
+                admin = true;
+                continue;
             }
-            "--against" => options.against = Some(v.clone()),
-            "--shrink" => options.shrunk = v.parse().unwrap_or(3),
-            "--port" => options.port = v.parse().unwrap_or(0),
-            "--out" => out = Some(v.clone()),
-            _ => {
-                eprintln!("{USAGE}");
+            let v = rest.next()?;
+            match arg.as_str() {
+                "--seed" => options.seed = v.parse().unwrap_or(1),
+                "--programs" => options.programs = v.parse().unwrap_or(1000),
+                "--seconds" => {
+                    options.until = Some(Instant::now() + Duration::from_secs(v.parse().unwrap_or(60)))
+                }
+                "--against" => options.against = Some(v.clone()),
+                "--shrink" => options.shrunk = v.parse().unwrap_or(3),
+                "--port" => options.port = v.parse().unwrap_or(0),
+                "--out" => out = Some(v.clone()),
+                _ => return None,
+            }
+        }
+        Some(Asked { options, out, admin })
+    }
+}
+
+fn fuzz(args: &[String]) -> ExitCode {
+    let Some(asked) = Asked::parse(args) else {
+        eprintln!("{USAGE}");
+        return ExitCode::FAILURE;
+    };
+    let (text, is_clean) = match asked.admin {
+        true => administer(&asked.options),
+        false => match run_programs(asked.options) {
+            Ok(done) => done,
+            Err(e) => {
+                eprintln!("{e}");
                 return ExitCode::FAILURE;
             }
-        }
-    }
-    let begun = Instant::now();
-    if admin {
-        let port = if options.port == 0 { 31680 } else { options.port };
-        let mut run = Admin::new(options.folder.clone(), port);
-        if let Err(e) = run.run(options.seed, options.programs, options.until) {
-            eprintln!("it ended early: {e}");
-        }
-        let mut text = format!("{} commands of administration in {:.0?}\n", run.done, begun.elapsed());
-        for (key, t) in &run.troubles {
-            text.push_str(&format!("\n# {key}  ({})\n{}\n", t.count, t.example));
-        }
-        println!("{text}");
-        if let Some(out) = out {
-            let _ = std::fs::write(out, &text);
-        }
-        return if run.troubles.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
-    }
-    let mut run = match Run::new(options) {
-        Ok(run) => run,
-        Err(e) => {
-            eprintln!("{e}");
-            return ExitCode::FAILURE;
-        }
+        },
     };
-    if let Err(e) = run.run() {
-        eprintln!("it ended early: {e}");
-    }
-    let text = report(&run, begun.elapsed());
     println!("{text}");
-    if let Some(out) = out
+    if let Some(out) = asked.out
         && let Err(e) = std::fs::write(&out, &text)
     {
         eprintln!("{out}: {e}");
     }
-    if run.troubles.is_empty() && run.differences == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if is_clean { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// The report, and whether nothing was found.
+fn administer(options: &Options) -> (String, bool) {
+    let begun = Instant::now();
+    let port = if options.port == 0 { 31680 } else { options.port };
+    let mut run = Admin::new(options.folder.clone(), port);
+    if let Err(e) = run.run(options.seed, options.programs, options.until) {
+        eprintln!("it ended early: {e}");
+    }
+    let mut text = format!("{} commands of administration in {:.0?}\n", run.done, begun.elapsed());
+    for (key, t) in &run.troubles {
+        text.push_str(&format!("\n# {key}  ({})\n{}\n", t.count, t.example));
+    }
+    (text, run.troubles.is_empty())
+}
+
+/// The same for programs.
+fn run_programs(options: Options) -> std::io::Result<(String, bool)> {
+    let begun = Instant::now();
+    let mut run = Run::new(options)?;
+    if let Err(e) = run.run() {
+        eprintln!("it ended early: {e}");
+    }
+    let text = report(&run, begun.elapsed());
+    Ok((text, run.troubles.is_empty() && run.differences == 0))
 }
 
 fn report(run: &Run, took: Duration) -> String {

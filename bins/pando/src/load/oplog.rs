@@ -95,17 +95,7 @@ async fn command(
     let coll = first.value().as_str().unwrap_or_default().to_owned();
     let place = Place::new(db, &coll);
     match name {
-        "applyOps" => {
-            let inner: Vec<DocBuf> = match e.o.get("applyOps").and_then(|v| v.as_array()) {
-                Some(list) => list.iter().filter_map(|e| e.value().as_doc().map(RawDoc::to_buf)).collect(),
-                None => Vec::new(),
-            };
-            for one in &inner {
-                let parsed = EntryView::parse(one).map_err(|e| format!("an entry is damaged: {e}"))?;
-                Box::pin(apply(client, indexes, &parsed)).await?;
-            }
-            Ok(())
-        }
+        "applyOps" => apply_inner(client, indexes, e).await,
         "create" => {
             let mut create = Document::from(e.o);
             create.remove("idIndex");
@@ -120,16 +110,7 @@ async fn command(
             indexes.retain(|p, _| p.db != db);
             tolerate(client, db, doc! { "dropDatabase": 1 }, &[]).await
         }
-        "renameCollection" => {
-            let to = e.o.get("to").and_then(|v| v.as_str()).unwrap_or_default().to_owned();
-            if let (Some((a, b)), Some((x, y))) = (coll.split_once('.'), to.split_once('.'))
-                && let Some(specs) = indexes.remove(&Place::new(a, b))
-            {
-                indexes.insert(Place::new(x, y), specs);
-            }
-            let rename = doc! { "renameCollection": coll, "to": to, "dropTarget": true };
-            tolerate(client, "admin", rename, &[26]).await
-        }
+        "renameCollection" => rename(client, indexes, &coll, e).await,
         "createIndexes" => {
             let mut spec = Document::from(e.o);
             spec.remove("createIndexes");
@@ -157,6 +138,36 @@ async fn command(
             "the oplog holds '{other}', which cannot be replayed: load the dump without --oplog-replay"
         )),
     }
+}
+
+/// The operations of a transaction, or of several writes at once.
+async fn apply_inner(client: &mut Client, indexes: &mut Indexes, e: &EntryView<'_>) -> Result<(), String> {
+    let inner: Vec<DocBuf> = match e.o.get("applyOps").and_then(|v| v.as_array()) {
+        Some(list) => list.iter().filter_map(|e| e.value().as_doc().map(RawDoc::to_buf)).collect(),
+        None => Vec::new(),
+    };
+    for one in &inner {
+        let parsed = EntryView::parse(one).map_err(|e| format!("an entry is damaged: {e}"))?;
+        Box::pin(apply(client, indexes, &parsed)).await?;
+    }
+    Ok(())
+}
+
+/// The collection that `from` names in full, with the indexes that are still to be made for it.
+async fn rename(
+    client: &mut Client,
+    indexes: &mut Indexes,
+    from: &str,
+    e: &EntryView<'_>,
+) -> Result<(), String> {
+    let to = e.o.get("to").and_then(|v| v.as_str()).unwrap_or_default().to_owned();
+    if let (Some((a, b)), Some((x, y))) = (from.split_once('.'), to.split_once('.'))
+        && let Some(specs) = indexes.remove(&Place::new(a, b))
+    {
+        indexes.insert(Place::new(x, y), specs);
+    }
+    let rename = doc! { "renameCollection": from, "to": to, "dropTarget": true };
+    tolerate(client, "admin", rename, &[26]).await
 }
 
 fn add_index(indexes: &mut Indexes, place: Place, spec: Document) {

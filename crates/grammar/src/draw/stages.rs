@@ -134,6 +134,45 @@ const SCRIPT: &[F] = &[
     need!("lang", K::Word(&["js"])),
 ];
 
+const UNWIND: K = K::OneOf(&[
+    K::Dollar,
+    K::Spec(&[
+        need!("path", K::Dollar),
+        may!("includeArrayIndex", K::Field),
+        may!("preserveNullAndEmptyArrays", K::CBool),
+    ]),
+]);
+const REDACT: K = K::OneOf(&[
+    K::Word(&["$$KEEP", "$$PRUNE", "$$DESCEND"]),
+    K::Spec(&[need!(
+        "$cond",
+        K::Tuple(&[K::Bool, K::Word(&["$$DESCEND", "$$KEEP"]), K::Word(&["$$PRUNE", "$$KEEP"])]),
+    )]),
+]);
+const COLL_STATS: K = K::Spec(&[
+    may!("count", K::Empty),
+    may!("latencyStats", K::Spec(&[may!("histograms", K::CBool)])),
+    may!("storageStats", K::Spec(&[may!("scale", K::CInt)])),
+    may!("queryExecStats", K::Empty),
+]);
+const CURRENT_OP: K = K::Spec(&[
+    may!("allUsers", K::CBool),
+    may!("idleConnections", K::CBool),
+    may!("idleSessions", K::CBool),
+    may!("idleCursors", K::CBool),
+    may!("localOps", K::CBool),
+    may!("backtrace", K::CBool),
+]);
+const CHANGE_STREAM: K = K::Spec(&[
+    may!("fullDocument", K::Word(&["default", "updateLookup", "whenAvailable", "required", "x"])),
+    may!("fullDocumentBeforeChange", K::Word(&["off", "whenAvailable", "required", "x"])),
+    may!("resumeAfter", K::CObj),
+    may!("startAfter", K::CObj),
+    may!("startAtOperationTime", K::CTs),
+    may!("allChangesForCluster", K::CBool),
+    may!("showExpandedEvents", K::CBool),
+]);
+
 /// What a stage takes.
 fn kind_of(name: &str) -> K {
     match name {
@@ -144,14 +183,7 @@ fn kind_of(name: &str) -> K {
         "$sort" => K::Sort,
         "$sample" => K::Spec(&[need!("size", K::CInt)]),
         "$unset" => K::OneOf(&[K::Path, K::List(&K::Path)]),
-        "$unwind" => K::OneOf(&[
-            K::Dollar,
-            K::Spec(&[
-                need!("path", K::Dollar),
-                may!("includeArrayIndex", K::Field),
-                may!("preserveNullAndEmptyArrays", K::CBool),
-            ]),
-        ]),
+        "$unwind" => UNWIND,
         "$count" => K::Field,
         "$sortByCount" => K::Any,
         "$group" => K::Grouped,
@@ -163,13 +195,7 @@ fn kind_of(name: &str) -> K {
         "$unionWith" => {
             K::OneOf(&[K::Coll, K::Spec(&[need!("coll", K::Coll), may!("pipeline", K::Pipeline)])])
         }
-        "$redact" => K::OneOf(&[
-            K::Word(&["$$KEEP", "$$PRUNE", "$$DESCEND"]),
-            K::Spec(&[need!(
-                "$cond",
-                K::Tuple(&[K::Bool, K::Word(&["$$DESCEND", "$$KEEP"]), K::Word(&["$$PRUNE", "$$KEEP"])]),
-            )]),
-        ]),
+        "$redact" => REDACT,
         "$replaceRoot" => K::Spec(&[need!("newRoot", K::Obj)]),
         "$replaceWith" => K::Obj,
         "$setWindowFields" => K::Spec(WINDOW_FIELDS),
@@ -180,32 +206,12 @@ fn kind_of(name: &str) -> K {
         "$documents" => K::OneOf(&[K::List(&K::Computed), K::Arr]),
         "$out" => INTO,
         "$merge" => MERGE,
-        "$collStats" => K::Spec(&[
-            may!("count", K::Empty),
-            may!("latencyStats", K::Spec(&[may!("histograms", K::CBool)])),
-            may!("storageStats", K::Spec(&[may!("scale", K::CInt)])),
-            may!("queryExecStats", K::Empty),
-        ]),
-        "$currentOp" => K::Spec(&[
-            may!("allUsers", K::CBool),
-            may!("idleConnections", K::CBool),
-            may!("idleSessions", K::CBool),
-            may!("idleCursors", K::CBool),
-            may!("localOps", K::CBool),
-            may!("backtrace", K::CBool),
-        ]),
+        "$collStats" => COLL_STATS,
+        "$currentOp" => CURRENT_OP,
         "$listLocalSessions" | "$listSessions" => {
             K::OneOf(&[K::Empty, K::Spec(&[may!("allUsers", K::CBool), may!("users", K::CArr)])])
         }
-        "$changeStream" => K::Spec(&[
-            may!("fullDocument", K::Word(&["default", "updateLookup", "whenAvailable", "required", "x"])),
-            may!("fullDocumentBeforeChange", K::Word(&["off", "whenAvailable", "required", "x"])),
-            may!("resumeAfter", K::CObj),
-            may!("startAfter", K::CObj),
-            may!("startAtOperationTime", K::CTs),
-            may!("allChangesForCluster", K::CBool),
-            may!("showExpandedEvents", K::CBool),
-        ]),
+        "$changeStream" => CHANGE_STREAM,
         _ => K::Empty,
     }
 }

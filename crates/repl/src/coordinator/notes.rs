@@ -56,6 +56,22 @@ pub(crate) fn log(log: &Log, note: &Note) {
         Note::Takeover { reason, at } => log.info(election, 4615649, "Scheduling a takeover", |a| {
             a.str("reason", reason.text()).i64("when", *at);
         }),
+        Note::ManyElections { .. }
+        | Note::TermNotBelieved { .. }
+        | Note::ConfigRefused { .. }
+        | Note::NotElectable { .. } => log_unusual(log, note),
+        Note::MemberDown { .. }
+        | Note::MemberUp { .. }
+        | Note::PrimarySuspected { .. }
+        | Note::PrimaryGone { .. }
+        | Note::PrimaryAnswers { .. } => log_member(log, note),
+    }
+}
+
+/// What keeps this member or its set from what they should do.
+fn log_unusual(log: &Log, note: &Note) {
+    let election = Component::Election;
+    match note {
         Note::ManyElections { offices } => {
             let text = "This set has elected a primary again and again within ten minutes; look for what ends its primaries";
             log.warn(election, 9100006, text, |a| {
@@ -80,11 +96,7 @@ pub(crate) fn log(log: &Log, note: &Note) {
                 a.str("reason", why);
             });
         }
-        Note::MemberDown { .. }
-        | Note::MemberUp { .. }
-        | Note::PrimarySuspected { .. }
-        | Note::PrimaryGone { .. }
-        | Note::PrimaryAnswers { .. } => log_member(log, note),
+        _ => {}
     }
 }
 

@@ -188,6 +188,35 @@ fn network(c: &mut Config, s: &Settings) -> Result<(), Refusal> {
     if let Some(port) = s.int("net.port") {
         c.port = u16::try_from(port).map_err(|_| "BadValue: bad --port number".to_owned())?;
     }
+    addresses(c, s)?;
+    if let Some(n) = s.int("net.maxIncomingConnections") {
+        if n < 5 {
+            return Err("BadValue: maxConns has to be at least 5".to_owned());
+        }
+        c.max_connections = (n as usize).min(limits::CONNECTIONS_MAX);
+    }
+    if let Some(n) = s.int("net.listenBacklog") {
+        c.backlog = u32::try_from(n).ok().filter(|n| *n > 0).ok_or("BadValue: bad --listenBacklog number")?;
+    }
+    unix_socket(c, s)?;
+    if let Some(list) = s.text("net.compression.compressors") {
+        c.compressors.clear();
+        for name in
+            list.split(',').map(str::trim).filter(|n| !n.is_empty() && *n != "disabled" && *n != "noop")
+        {
+            if !["snappy", "zstd", "zlib"].contains(&name) {
+                return Err(format!(
+                    "BadValue: Invalid network message compressor specified in configuration: {name}"
+                ));
+            }
+            c.compressors.push(name.to_owned());
+        }
+    }
+    Ok(())
+}
+
+/// Where to listen. A path among the addresses is where the Unix socket is made.
+fn addresses(c: &mut Config, s: &Settings) -> Result<(), Refusal> {
     if s.flag("net.bindIpAll") && s.text("net.bindIp").is_some() {
         return Err("BadValue: Only one of bind_ip and bind_ip_all can be given".to_owned());
     }
@@ -218,15 +247,10 @@ fn network(c: &mut Config, s: &Settings) -> Result<(), Refusal> {
             return Err("BadValue: bind_ip names no address".to_owned());
         }
     }
-    if let Some(n) = s.int("net.maxIncomingConnections") {
-        if n < 5 {
-            return Err("BadValue: maxConns has to be at least 5".to_owned());
-        }
-        c.max_connections = (n as usize).min(limits::CONNECTIONS_MAX);
-    }
-    if let Some(n) = s.int("net.listenBacklog") {
-        c.backlog = u32::try_from(n).ok().filter(|n| *n > 0).ok_or("BadValue: bad --listenBacklog number")?;
-    }
+    Ok(())
+}
+
+fn unix_socket(c: &mut Config, s: &Settings) -> Result<(), Refusal> {
     let unix_off = s.flag("nounixsocket") || s.given_flag("net.unixDomainSocket.enabled") == Some(false);
     if let Some(dir) = s.text("net.unixDomainSocket.pathPrefix") {
         c.unix_socket_dir = Some(PathBuf::from(dir));
@@ -239,19 +263,6 @@ fn network(c: &mut Config, s: &Settings) -> Result<(), Refusal> {
             .ok()
             .filter(|m| *m <= 0o777)
             .ok_or_else(|| format!("BadValue: bad --filePermissions '{mode}'"))?;
-    }
-    if let Some(list) = s.text("net.compression.compressors") {
-        c.compressors.clear();
-        for name in
-            list.split(',').map(str::trim).filter(|n| !n.is_empty() && *n != "disabled" && *n != "noop")
-        {
-            if !["snappy", "zstd", "zlib"].contains(&name) {
-                return Err(format!(
-                    "BadValue: Invalid network message compressor specified in configuration: {name}"
-                ));
-            }
-            c.compressors.push(name.to_owned());
-        }
     }
     Ok(())
 }
