@@ -4,6 +4,7 @@ use crate::spec::{is_id_key, is_wildcard_name, kind_of, plugin_name, seconds};
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{DocBuf, DocBuilder, Elem, ElementType, RawDoc, Value};
 use pando_query::QueryCtx;
+use pando_query::collation::Collation;
 use pando_query::matcher::Matcher;
 use pando_query::source::IndexKind;
 use pando_query::timeseries::BUCKET_2DSPHERE;
@@ -356,7 +357,8 @@ pub(crate) fn resolve_collation(
     default: Option<&RawDoc>,
 ) -> Result<Option<DocBuf>> {
     match raw.get("collation").and_then(|v| v.as_doc()) {
-        Some(spec) => crate::collation::full_form(spec).map_err(|e| {
+        // What is wrong is told of the collation as given.
+        Some(spec) => Collation::parse(spec).and_then(|_| crate::collation::full_form(spec)).map_err(|e| {
             e.context(format_args!(
                 "failed to add collation information to index spec for index creation: {with_v}"
             ))

@@ -339,11 +339,25 @@ fn specifications_are_looked_at_in_rounds() {
                 }
             }
         }
-        let old = spec("old", doc! { "key": { "$**": 1 }, "v": 1 });
-        let told = c.err(doc! { "createIndexes": "c", "indexes": [old] }).await;
-        assert!(
-            told.1.ends_with("'wildcard' index plugin is not allowed with index version v:1"),
-            "{told:?}"
-        );
+        for (wrong, text) in [
+            (
+                doc! { "key": { "$**": 1 }, "v": 1 },
+                "'wildcard' index plugin is not allowed with index version v:1",
+            ),
+            (doc! { "v": 1, "collation": { "locale": "xx" } }, "with the 'collation' option and v=1"),
+            (doc! { "collation": { "locale": "xx" } }, "Field 'locale' is invalid in: { locale: \"xx\" }"),
+        ] {
+            let wrong = spec("wrong", wrong);
+            let told = c.err(doc! { "createIndexes": "c", "indexes": [wrong] }).await;
+            assert!(told.1.ends_with(text), "{told:?}");
+        }
+        let clustered = doc! { "key": { "_id": 1 }, "name": "x", "clustered": true, "unique": true };
+        for (coll, code) in [("nothing", 6_100_900), ("there", 6_243_700)] {
+            if coll == "there" {
+                c.ok(doc! { "create": coll }).await;
+            }
+            let told = c.err(doc! { "createIndexes": coll, "indexes": [clustered.clone()] }).await;
+            assert_eq!(told.0, code, "{told:?}");
+        }
     });
 }

@@ -69,6 +69,12 @@ pub(crate) fn parse_all(raw: &[&RawDoc], coll: Option<&Collection>) -> Result<Wa
                 wanted.specs.push(*spec);
             }
             Requested::Clustered { .. } if coll.is_some_and(|c| c.is_clustered()) => wanted.clustered += 1,
+            Requested::Clustered { .. } if coll.is_none() => {
+                return Err(Error::location(
+                    6_100_900,
+                    "Cannot implicitly create a new collection with createIndex 'clustered' option",
+                ));
+            }
             Requested::Clustered { spec } => {
                 return Err(Error::location(
                     6_243_700,
