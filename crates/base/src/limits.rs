@@ -62,6 +62,8 @@ pub const PROFILE_FILTERS_MAX: usize = 1000;
 pub const PROFILE_QUEUE_MAX: usize = 1000;
 /// Size of a `system.profile` collection that profiling creates, as in MongoDB.
 pub const PROFILE_BYTES: i64 = 1 << 20;
+/// Size of `local.startup_log`, as in MongoDB: some ten thousand starts.
+pub const STARTUP_LOG_BYTES: i64 = 10 << 20;
 /// Connections the kernel queues before the listener takes them: a burst of reconnects of a few drivers' pools.
 pub const LISTEN_BACKLOG: u32 = 1024;
 /// Idle seconds before a dead peer is looked for; well under the 5 minutes after which NATs forget.

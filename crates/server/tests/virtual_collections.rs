@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use pando_bson::{Binary, Bson, Document, doc};
-use pando_testserver::{Client, World, run};
+use pando_testserver::{Client, World, pause, run};
 
 fn retryable(mut command: Document, session: u8, number: i64) -> Document {
     let id = Bson::Binary(Binary { subtype: 4, bytes: vec![session; 16] });
@@ -218,6 +218,79 @@ fn a_dump_with_the_log_finds_all_it_asks_for() {
                 c.ok(on(db, doc! { "count": name.as_str() })).await;
             }
         }
+        server.shut_down().await;
+    });
+}
+
+/// The rows of a collection that `listCollections` names, too.
+async fn listed(c: &mut Client, db: &str, name: &str) -> Vec<Document> {
+    let found = c.all(on(db, doc! { "listCollections": 1, "filter": { "name": name } })).await;
+    assert_eq!(found.len(), 1, "{db}.{name} is listed");
+    let rows = c.all(on(db, doc! { "find": name })).await;
+    let count = c.ok(on(db, doc! { "count": name })).await;
+    assert_eq!(count.get("n").and_then(Bson::as_i64), Some(rows.len() as i64));
+    rows
+}
+
+#[test]
+fn the_feature_version_stands_in_its_document_before_anybody_changes_it() {
+    run(async {
+        for replicated in [true, false] {
+            let world = World::new();
+            let server = if replicated { world.start_set().await } else { world.start_standalone().await };
+            let mut c = server.connect().await;
+            let wanted = doc! { "_id": "featureCompatibilityVersion", "version": "7.0" };
+            assert_eq!(listed(&mut c, "admin", "system.version").await, [wanted]);
+            server.shut_down().await;
+        }
+    });
+}
+
+#[test]
+fn each_start_leaves_a_row_in_the_log_of_starts() {
+    run(async {
+        let world = World::new();
+        for starts in 1..=2 {
+            let server = world.start_set().await;
+            let mut c = server.connect().await;
+            let rows = listed(&mut c, "local", "startup_log").await;
+            assert_eq!(rows.len(), starts);
+            let names: Vec<&str> = rows[0].iter().map(|(name, _)| name).collect();
+            let wanted = ["_id", "hostname", "startTime", "startTimeLocal", "cmdLine", "pid", "buildinfo"];
+            assert_eq!(names, wanted);
+            let built = rows[starts - 1].get("buildinfo").and_then(Bson::as_doc).unwrap();
+            assert_eq!(built.get("bits"), Some(&Bson::Int32(64)));
+            let options = doc! { "listCollections": 1, "filter": { "name": "startup_log" } };
+            let options = batch(&c.ok(on("local", options)).await)[0].get("options").cloned();
+            let options = options.as_ref().and_then(Bson::as_doc).unwrap();
+            assert_eq!(options.get("capped"), Some(&Bson::Boolean(true)));
+            assert_eq!(options.get("size").and_then(Bson::as_i64), Some(10 << 20));
+            server.shut_down().await;
+            pause(5).await;
+        }
+    });
+}
+
+#[test]
+fn what_a_member_keeps_of_itself_reads_as_documents() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        let rollbacks = listed(&mut c, "local", "system.rollback.id").await;
+        assert_eq!(rollbacks, [doc! { "_id": "rollbackId", "rollbackId": 1 }]);
+        let votes = listed(&mut c, "local", "replset.election").await;
+        assert_eq!(votes.len(), 1);
+        assert_eq!(votes[0].get("term"), Some(&Bson::Int64(1)));
+        assert_eq!(votes[0].get("candidateIndex"), Some(&Bson::Int64(0)));
+        let valid = listed(&mut c, "local", "replset.minvalid").await;
+        assert_eq!(valid.len(), 1);
+        assert_eq!(valid[0].get("t"), Some(&Bson::Int64(-1)));
+        assert!(matches!(valid[0].get("ts"), Some(Bson::Timestamp(_))));
+        let (code, _) = c
+            .err(on("local", doc! { "delete": "replset.minvalid", "deletes": [{ "q": {}, "limit": 0 }] }))
+            .await;
+        assert_eq!(code, 73);
         server.shut_down().await;
     });
 }

@@ -9,7 +9,11 @@ pub(crate) const SYSTEM_VIEWS: &str = "system.views";
 
 /// Names under which tables are read. Nobody may write there, whether the tables are shown (on members of a set) or not.
 pub(crate) fn is_table_name(ns: &Namespace) -> bool {
-    ns.db() == "config" && matches!(ns.coll(), "transactions" | "image_collection")
+    match ns.db() {
+        "config" => matches!(ns.coll(), "transactions" | "image_collection"),
+        "local" => ns.coll() == "replset.minvalid",
+        _ => false,
+    }
 }
 
 /// `system.` collections that exist by design.
@@ -138,7 +142,7 @@ pub(crate) fn check_droppable(ns: &Namespace, exists: bool, shows_oplog: bool) -
         return Err(Error::location(5_255_000, "can't drop live oplog while replicating"));
     }
     if is_table_name(ns) {
-        let text = format!("can't drop {ns}: it shows what is known of sessions");
+        let text = format!("can't drop {ns}: it shows what the server knows elsewhere");
         return Err(Error::new(ErrorCode::IllegalOperation, text));
     }
     let kept = ns.coll().starts_with("system.") && !is_droppable_system(ns);

@@ -1,7 +1,7 @@
 //! Collections without rows of their own: state that lies elsewhere, read under a name.
 //!
 //! `config.transactions` and `config.image_collection` are documents on MongoDB; here they are what the table of
-//! sessions and the log know. Under its name a table is a collection like any other to readers: it is listed, counted,
+//! sessions and the log know, and `local.replset.minvalid` is the mark that the catalog keeps. Under its name a table is a collection like any other to readers: it is listed, counted,
 //! planned, explained and tailed off in batches. A cursor over it keeps the rows' names as they were when it was opened,
 //! and reads each row when it comes to it. Nobody writes to it (see [`crate::schema::names`]), and no lock for a change of its
 //! definition can be had ([`Catalog::ddl_lock`](crate::Catalog)).

@@ -9,7 +9,7 @@ pub(super) async fn run(server: &Server, _: &OpCtx, _: Request<'_>) -> Result<Re
     Ok(r)
 }
 
-pub(super) fn append(b: &mut DocBuilder, allocator: &str) {
+pub(crate) fn append(b: &mut DocBuilder, allocator: &str) {
     b.str("version", VERSION);
     b.str("gitVersion", GIT_VERSION);
     b.array("modules", |_| {});

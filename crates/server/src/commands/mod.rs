@@ -6,7 +6,7 @@ mod prelude;
 mod aggregate;
 mod apply_ops;
 mod backup;
-mod build_info;
+pub(crate) mod build_info;
 mod bulk_write;
 mod capped_tests;
 mod clear_log;

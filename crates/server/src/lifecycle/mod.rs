@@ -7,6 +7,7 @@
 
 pub(crate) mod shutdown;
 pub(crate) mod start;
+mod startup_log;
 pub(crate) mod tasks;
 
 use pando_command::Instance;

@@ -10,6 +10,7 @@ use crate::object_id::new_object_id;
 use crate::read::Reads;
 use crate::read::spill::Spills;
 use crate::replication::Replication;
+use crate::replication::min_valid;
 use crate::replication::role_changes::RoleChanges;
 use crate::sessions::LogicalSessions;
 use crate::settings::Settings;
@@ -44,6 +45,7 @@ impl Server {
         if replicated {
             server.maintenance.judge_builds();
             server.sessions.show_tables()?;
+            min_valid::show_table(&server.maintenance)?;
         }
         tasks::spawn_all(&server);
         let stepped_up = server.replication.stepped_up.version();
@@ -52,7 +54,11 @@ impl Server {
         if server.maintenance.gate().is_read_only() {
             return Ok(server);
         }
+        server.note_startup().await;
         if !replicated {
+            if !server.replication.is_member_alone() {
+                server.settings.write_feature_version().await?;
+            }
             server.maintenance.drop_temp_collections().await?;
             server.maintenance.resume_builds().await?;
         } else if server.replication.member.is_alone() {

@@ -35,7 +35,7 @@ impl RoleChanges {
         self.settings.restore()?;
         self.sessions.restore_retryable_writes()?;
         self.sessions.restore_prepared()?;
-        self.replication.restore_rollback_id()?;
+        self.replication.restore_rollback_id().await?;
         let has_data = boot.state != MemberState::Startup2 && !fresh;
         let services = self.replication.services.get_or_init(|| Services::new(self));
         services.hooks.startup_recovery_complete();

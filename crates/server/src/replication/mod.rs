@@ -23,6 +23,7 @@ pub(crate) mod log_flusher;
 pub(crate) mod member_alone;
 mod member_door;
 mod membership;
+pub(crate) mod min_valid;
 pub(crate) mod noop_writer;
 mod positions;
 mod quiesce;

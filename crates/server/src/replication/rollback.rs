@@ -155,8 +155,7 @@ impl Replication {
     pub(crate) async fn count_rollback(&self, common: OpTime) -> Result<i32> {
         self.storage.log().wait_durable(common.ts).await?;
         let rbid = self.progress.rbid() + 1;
-        let doc = doc! { "_id": "rollbackId", "rollbackId": rbid };
-        self.internal.replace_only(&rollback_id_ns(), &doc.to_raw()).await?;
+        self.store_rollback_id(rbid).await?;
         self.sync_local().await?;
         self.progress.set_rbid(rbid);
         Ok(rbid)
@@ -209,13 +208,18 @@ impl Replication {
         older.into_iter().for_each(|host| coordinator.tell(Event::SyncSourceDenied { host, for_ms }));
     }
 
-    /// At the start.
-    pub(crate) fn restore_rollback_id(&self) -> Result<()> {
+    /// At the start. The first one of a member writes down the number that it begins with.
+    pub(crate) async fn restore_rollback_id(&self) -> Result<()> {
         let stored = self.internal.first(&rollback_id_ns())?;
         if let Some(Value::Int32(n)) = stored.as_ref().and_then(|d| d.get("rollbackId")) {
             self.progress.set_rbid(n);
+            return Ok(());
         }
-        Ok(())
+        self.store_rollback_id(self.progress.rbid()).await
+    }
+    async fn store_rollback_id(&self, rbid: i32) -> Result<()> {
+        let doc = doc! { "_id": "rollbackId", "rollbackId": rbid };
+        self.internal.replace_only(&rollback_id_ns(), &doc.to_raw()).await
     }
 }
 

@@ -89,6 +89,7 @@ impl ReplicaSetAware for Housekeeping {
         roles.env.clone().spawn("step-up", async move {
             let done = async {
                 roles.maintenance.drop_temp_collections().await?;
+                roles.settings.write_feature_version().await?;
                 roles.index_builds.make_entries().await?;
                 roles.maintenance.resume_builds().await?;
                 roles.replication.make_cluster_time_keys().await

@@ -14,9 +14,9 @@ pub(crate) mod user_writes;
 use cluster_parameters::ClusterParameters;
 use feature_version::{FEATURE_VERSION, FeatureVersion};
 use pando_access::ByCtx;
-use pando_access::InternalCollections;
 use pando_access::Lock;
 use pando_access::Resource;
+use pando_access::{InternalCollections, LogAs, Uninterrupted};
 use pando_base::{Namespace, Result};
 use pando_bson::{DocBuilder, Elem, RawDoc};
 use pando_command::{Instance, OpCtx, Param};
@@ -99,6 +99,12 @@ impl Settings {
 
     pub(crate) fn feature_version(&self) -> FeatureVersion {
         *self.feature_version.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    /// On whoever may write: a document says what holds without one, too.
+    pub(crate) async fn write_feature_version(&self) -> Result<()> {
+        let doc = self.feature_version().to_doc();
+        let absent = |old: Option<&RawDoc>| Ok(old.is_none().then(|| doc.clone()));
+        self.internal.change(&Uninterrupted, &versions_ns(), &doc, LogAs::Replacement, absent).await.map(drop)
     }
     /// Also as a parameter, which tells the version alone.
     fn set_feature_version(&self, v: FeatureVersion) {
