@@ -414,6 +414,10 @@ pub const TURN_AWAY_BYTES_MAX: usize = 64 << 10;
 /// How often members' names are resolved anew because somebody else claims to be one, and how long that may take.
 pub const MEMBER_ADDRESSES_LOOK_MS: u64 = 1_000;
 pub const MEMBER_ADDRESSES_WAIT_MS: u64 = 5_000;
+/// How often the log says of one address that its members' commands are refused, and of how many addresses it is kept: a
+/// stranger gets no more lines than he has addresses, and all of them together four a second.
+pub const REFUSED_MEMBERS_LINE_MS: u64 = 60_000;
+pub const REFUSED_MEMBERS_TOLD_MAX: usize = 256;
 /// Orders of the consensus core that wait for this node's disk: beyond, votes are refused.
 pub const COORDINATOR_QUEUE_MAX: usize = 1_000;
 /// Silence in the middle of a message ends its connection: no network pauses for so long and goes on.

@@ -14,6 +14,7 @@
 //! Whoever runs members behind translated addresses switches this off (`membersOnlyFromTheirAddresses`).
 
 use super::Replication;
+use super::refused_members::RefusedMembers;
 use pando_base::{Error, ErrorCode, Result, limits};
 use pando_command::{OpCtx, Param};
 use pando_env::Component;
@@ -25,7 +26,10 @@ use std::time::Duration;
 
 /// What is known of members' addresses.
 #[derive(Default)]
-pub(crate) struct MemberDoor(Mutex<Known>);
+pub(crate) struct MemberDoor {
+    known: Mutex<Known>,
+    pub(crate) refused: RefusedMembers,
+}
 
 #[derive(Default)]
 struct Known {
@@ -65,7 +69,7 @@ impl Known {
 
 impl MemberDoor {
     fn lock(&self) -> MutexGuard<'_, Known> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
     /// May this node's network look the names up now?
     fn may_look(&self, now: Duration) -> bool {
@@ -101,9 +105,12 @@ impl Replication {
         if self.is_at(peer, &names, ours).await {
             return Ok(());
         }
-        self.env.log.warn(Component::Repl, 9100007, "A members' command came from elsewhere", |a| {
-            a.str("command", command).str("remote", remote);
-        });
+        if let Some(line) = self.member_door.refused.note(peer, self.env.clock.mono()) {
+            self.env.log.warn(Component::Repl, 9100007, "A members' command came from elsewhere", |a| {
+                a.str("command", command).str("remote", remote);
+                a.bool("oneOfMany", line.of.is_none()).u64("untoldSinceTheLastLine", line.untold);
+            });
+        }
         Err(Error::new(
             ErrorCode::Unauthorized,
             format!(

@@ -27,6 +27,7 @@ pub(crate) mod min_valid;
 pub(crate) mod noop_writer;
 mod positions;
 mod quiesce;
+mod refused_members;
 mod restored;
 mod resync;
 pub(crate) mod role_changes;
@@ -90,7 +91,7 @@ pub struct Replication {
     restored: AtomicBool,
     /// Standalone, on the data of a set's member.
     member_alone: AtomicBool,
-    member_door: MemberDoor,
+    pub(crate) member_door: MemberDoor,
     /// Set while another member's files take the place of this one's: what is voted now would be forgotten.
     identity_is_staged: AtomicBool,
     cluster_time_keys: ClusterTimeKeys,

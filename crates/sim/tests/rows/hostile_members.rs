@@ -154,6 +154,17 @@ fn members_commands_are_taken_from_members_addresses_only() {
         }
     }
     assert_eq!((rig.primary(), number(&rig.status(p), "term")), (p, term));
+    // However often he asks, the log has one line a minute of him.
+    let told = |rig: &Rig| {
+        let status = rig.admin(p, doc! { "serverStatus": 1 });
+        let of = |name: &str| number(&status, &format!("metrics.repl.refusedMembers.{name}"));
+        (of("count"), of("untold"), of("addresses"))
+    };
+    let before = told(&rig);
+    (0..50).for_each(|_| drop(rig.ask_as_stranger(p, vote(term + 1, id, far_away()))));
+    let after = told(&rig);
+    assert_eq!((after.0 - before.0, after.2), (50, 1));
+    assert!(after.1 - before.1 >= 49, "{before:?} {after:?}");
     // What everybody may ask is answered, and where members' addresses are translated, so is the rest.
     assert!(rig.ask_as_stranger(p, doc! { "_isSelf": 1, "$db": "admin" }).contains("id"));
     let s = rig.others(p)[0];

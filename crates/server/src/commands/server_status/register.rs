@@ -42,6 +42,7 @@ impl Server {
             to.counter("writeConflicts", met, "conflicts", help);
         });
         section("metrics.repl.apply", |s, to| s.maintenance.applied().collect(to));
+        section("metrics.repl.refusedMembers", |s, to| s.replication.member_door.refused.collect(to));
         section("metrics.repl.rollback", |s, to| s.replication.rollbacks.collect(to));
         section("metrics.repl.stateTransition", |s, to| s.replication.transitions.collect(to));
         section("metrics.ttl", |s, to| s.upkeep.ttl.stats.collect(to));
