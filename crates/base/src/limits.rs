@@ -34,6 +34,11 @@ pub const CURRENT_OP_BODY_BYTES_MAX: usize = 1024;
 pub const CLIENT_METADATA_BYTES_MAX: usize = 512;
 /// `hello.client.application.name`; MongoDB's bound.
 pub const CLIENT_APP_NAME_BYTES_MAX: usize = 128;
+/// `metrics.apiVersions` tells of the last day, as MongoDB does; of so many applications; and a connection says which
+/// version it uses once in so many seconds, not with every request.
+pub const API_VERSION_SHOWN_SECS: u64 = 24 * 3600;
+pub const API_VERSION_APPS_MAX: usize = 1000;
+pub const API_VERSION_TOLD_SECS: u64 = 600;
 /// Table blocks cached in memory: enough for the hot part of a small data set, leaves room on a 1 GiB machine.
 pub const STORAGE_CACHE_BYTES: usize = 256 << 20;
 /// Fewest blocks cached under a small `--wiredTigerCacheSizeGB`: the inner blocks that every read needs.

@@ -40,6 +40,7 @@ pub(crate) struct Inner {
     /// `local.oplog.rs` can be read.
     exposes_oplog: bool,
     pub(crate) oids: ObjectIdSource,
+    pub(crate) dollar_inserts: pando_metrics::Counter,
     pub(crate) builds: crate::build::jobs::Builds,
     pub(crate) rebuilds: crate::build::rebuilds::Rebuilds,
     /// The data is an unfinished copy of another member's.
@@ -74,6 +75,7 @@ impl Catalog {
     ) -> Catalog {
         Catalog(Arc::new(Inner {
             oids: ObjectIdSource::new(&*env.rng),
+            dollar_inserts: pando_metrics::Counter::default(),
             env,
             storage,
             current: ArcSwap::default(),

@@ -39,6 +39,7 @@ pub struct Client {
     /// Position after this client's last write (for writes that change nothing but must wait).
     last_op: Mutex<OpTime>,
     compressors: AtomicU8,
+    api_told: crate::api_versions::Told,
 }
 
 /// The client document of the first hello.
@@ -111,6 +112,7 @@ impl Client {
             woken: Notify::new(),
             last_op: Mutex::new(OpTime::NULL),
             compressors: AtomicU8::new(0),
+            api_told: crate::api_versions::Told::default(),
         }
     }
     pub fn is_connection(&self) -> bool {
@@ -118,6 +120,12 @@ impl Client {
     }
     pub fn app_name(&self) -> Option<&str> {
         self.metadata.get()?.app_name.as_deref()
+    }
+    /// A request asks for version 1, or for none.
+    pub(crate) fn asked_for_api(&self, v1: bool, now: Duration) {
+        if self.is_connection() && self.api_told.is_due(v1, now) {
+            self.instance.api_versions.note(self.app_name().unwrap_or_default(), v1, now);
+        }
     }
     pub fn metadata(&self) -> Option<&RawDoc> {
         self.metadata.get().map(|m| &*m.doc)

@@ -1,5 +1,6 @@
 //! What every part of one server process shares: its world, parameters, fail points, clients, counters.
 
+use crate::api_versions::ApiVersions;
 use crate::client::{Client, Clients};
 use crate::fail_point::FailPoints;
 use crate::metrics::Metrics;
@@ -19,6 +20,7 @@ pub struct Instance {
     pub fail_points: FailPoints,
     pub clients: Clients,
     pub metrics: Arc<Metrics>,
+    pub api_versions: ApiVersions,
     /// All metrics of this server, those that other parts of it count, too.
     pub registry: Registry,
     /// Messages on their way in.
@@ -40,6 +42,7 @@ impl Instance {
             fail_points: FailPoints::new(),
             clients: Clients::default(),
             metrics: Arc::default(),
+            api_versions: ApiVersions::default(),
             registry: Registry::default(),
             unfinished: Arc::default(),
             shutting_down: AtomicBool::new(false),

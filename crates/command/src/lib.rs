@@ -10,6 +10,7 @@
 //! Around it live the things all commands of a process share ([`Instance`]): parameters, fail points, clients
 //! with their current operations, counters.
 
+pub mod api_versions;
 pub mod args;
 pub mod client;
 pub mod cluster_time;

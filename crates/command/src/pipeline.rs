@@ -373,6 +373,7 @@ fn check_allowed<S: Node>(spec: &Command<S>, node: &S, ctx: &OpCtx, req: &Reques
     // Members and routers speak to each other without a version.
     let required = instance.params.bool(Param::requireApiVersion) && !ctx.client.is_internal();
     check_api(spec, &ctx.args.api, required, req.body)?;
+    ctx.client.asked_for_api(ctx.args.api.v1, ctx.started);
     if spec.handler.is_none() {
         return Ok(());
     }

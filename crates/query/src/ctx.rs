@@ -1,6 +1,7 @@
 //! What a query is evaluated in: its collation, its variables and the outside world's few inputs.
 
 use crate::collation::Collation;
+use crate::named::{Counting, Named};
 use pando_base::limits::FOLDED_BYTES_MAX;
 use pando_base::{HashMap, HashSet, Timestamp};
 use pando_bson::{Bson, Value};
@@ -20,6 +21,8 @@ pub struct QueryCtx {
     /// Bytes of expressions that were evaluated ahead.
     pub folded: Arc<AtomicUsize>,
     pub joined: Arc<Joined>,
+    /// Where parsers count the names they come across, until the request is read.
+    pub named: Option<Arc<Counting>>,
 }
 
 /// Bytes that all joins of an operation hold, however they nest.
@@ -111,6 +114,7 @@ impl Default for QueryCtx {
             random: Arc::new(SeededRandom::new(0)),
             folded: Arc::default(),
             joined: Arc::default(),
+            named: None,
         }
     }
 }
@@ -124,6 +128,16 @@ impl QueryCtx {
     pub(crate) fn may_keep(&self, bytes: usize) -> bool {
         let fits = |kept: usize| Some(kept + bytes).filter(|n| *n <= FOLDED_BYTES_MAX);
         bytes == 0 || self.folded.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok()
+    }
+    /// Who counts what is being parsed, if it is counted.
+    pub(crate) fn counts(&self) -> Option<&Named> {
+        self.named.as_ref()?.now()
+    }
+    /// The request is read: what is parsed from now on was parsed before.
+    pub(crate) fn end_counting(&self) {
+        if let Some(named) = &self.named {
+            named.end();
+        }
     }
     pub fn with_collation(mut self, collation: Option<Arc<Collation>>) -> QueryCtx {
         self.collation = collation;

@@ -9,6 +9,7 @@
 //! * [`script`] — JavaScript, run by an engine from outside
 //! * [`text`] — terms and scores of text search
 //! * [`timeseries`] — measurements in buckets
+//! * [`named`] — how often each of those was named
 //! * [`vocabulary`] — the names that the tables of operators and stages hold
 //! * [`plan`] — filter + sort + indexes to a plan; [`exec`] — the resumable pull executor that runs it
 //!
@@ -28,6 +29,7 @@ pub mod geo;
 pub mod jsonschema;
 pub mod matcher;
 pub mod mismatch;
+pub mod named;
 mod names;
 pub mod number;
 pub mod plan;

@@ -1,6 +1,7 @@
 //! What the tables of operators and stages hold, by name: for tools that draw queries from them.
 
 use crate::expr::Expr;
+use crate::named::{Named, Tables};
 use crate::{accumulator, matcher, stage, update};
 
 /// An operator of expressions.
@@ -42,4 +43,15 @@ pub fn filter_keywords() -> &'static [&'static str] {
 
 pub fn update_operators() -> Vec<&'static str> {
     update::names().collect()
+}
+
+/// Counts of all of them, at zero.
+pub fn named() -> Named {
+    Named::new(Tables {
+        stages: stages(),
+        filters: filter_keywords().iter().chain(filter_operators()).copied().collect(),
+        expressions: expressions().into_iter().map(|op| op.name).collect(),
+        accumulators: accumulators(),
+        window_functions: window_functions(),
+    })
 }

@@ -205,3 +205,133 @@ fn connections_on_which_hello_is_streamed_are_counted() {
         server.shut_down().await;
     });
 }
+
+/// What a command adds to figures below `metrics`, without those that stay.
+async fn added(c: &mut Client, below: &str, command: Document) -> Vec<(String, i64)> {
+    fn leaves(path: &str, d: &Document, into: &mut Vec<(String, i64)>) {
+        for (name, v) in d.iter() {
+            let path = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+            match v {
+                Bson::Document(d) => leaves(&path, d, into),
+                v => into.extend(v.as_i64().map(|n| (path, n))),
+            }
+        }
+    }
+    let mut seen = Vec::new();
+    for command in [None, Some(command)] {
+        if let Some(command) = command {
+            c.run(command).await;
+        }
+        let status = c.ok(doc! { "serverStatus": 1 }).await;
+        let mut all = Vec::new();
+        leaves("", at(&status, below).and_then(Bson::as_doc).expect("the section"), &mut all);
+        seen.push(all);
+    }
+    let (before, after) = (&seen[0], &seen[1]);
+    let grown = after.iter().zip(before).filter(|(a, b)| a.1 != b.1);
+    grown.map(|(a, b)| (a.0.clone(), a.1 - b.1)).collect()
+}
+
+fn rows(all: &[(&str, i64)]) -> Vec<(String, i64)> {
+    all.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect()
+}
+
+#[test]
+fn stages_and_operators_are_counted_when_a_request_names_them() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        let docs: Vec<Bson> = (0..5).map(|i| Bson::Document(doc! { "_id": i, "a": i })).collect();
+        c.ok(doc! { "insert": "c", "documents": docs }).await;
+        let pipeline = |stages: Vec<Document>| {
+            let stages: Vec<Bson> = stages.into_iter().map(Bson::Document).collect();
+            doc! { "aggregate": "c", "pipeline": stages, "cursor": {} }
+        };
+        let filter = doc! { "a": { "$gt": 1, "$not": { "$in": [7] } }, "b": Bson::Null,
+        "$expr": { "$lt": ["$a", { "$add": ["$a", 1] }] } };
+        let all = [
+            ("expressions.$add", 1),
+            ("expressions.$lt", 1),
+            ("match.$eq", 1),
+            ("match.$expr", 1),
+            ("match.$gt", 1),
+            ("match.$in", 1),
+            ("match.$not", 1),
+        ];
+        let operators = "metrics.operatorCounters";
+        for wanted in
+            [doc! { "find": "c", "filter": filter.clone() }, pipeline(vec![doc! { "$match": filter }])]
+        {
+            assert_eq!(added(&mut c, operators, wanted.clone()).await, rows(&all), "{wanted:?}");
+        }
+        // A stage that stands for others is itself, and what it becomes is counted among the operators.
+        let facet = doc! { "x": [{ "$match": { "a": 1 } }, { "$count": "n" }] };
+        let nested = || {
+            let join = doc! { "from": "c", "pipeline": [{ "$limit": 1 }], "as": "j" };
+            pipeline(vec![
+                doc! { "$facet": facet.clone() },
+                doc! { "$lookup": join },
+                doc! { "$set": { "k": 1 } },
+            ])
+        };
+        let wanted =
+            [("$count", 1), ("$facet", 1), ("$limit", 1), ("$lookup", 1), ("$match", 1), ("$set", 1)];
+        assert_eq!(added(&mut c, "metrics.aggStageCounters", nested()).await, rows(&wanted));
+        let wanted = [("groupAccumulators.$sum", 1), ("match.$eq", 1)];
+        assert_eq!(added(&mut c, operators, nested()).await, rows(&wanted));
+        let output = doc! { "r": { "$rank": {} }, "s": { "$sum": "$a" } };
+        let windows = doc! { "$setWindowFields": { "sortBy": { "a": 1 }, "output": output } };
+        let group = doc! { "$group": { "_id": Bson::Null, "p": { "$push": "$a" } } };
+        let wanted =
+            [("groupAccumulators.$push", 1), ("windowAccumulators.$rank", 1), ("windowAccumulators.$sum", 1)];
+        assert_eq!(added(&mut c, operators, pipeline(vec![windows, group])).await, rows(&wanted));
+        // Nobody asked for what a validator says each time somebody writes.
+        let validated = doc! { "create": "v", "validator": { "a": { "$gte": 1 } } };
+        c.ok(validated).await;
+        let insert = doc! { "insert": "v", "documents": [{ "a": 1 }, { "a": 2 }] };
+        assert_eq!(added(&mut c, operators, insert).await, rows(&[]));
+        let change = doc! { "update": "c", "updates": [{ "q": { "a": { "$gt": 0 } }, "u": [{ "$set": { "z": 1 } }], "multi": true }] };
+        assert_eq!(added(&mut c, operators, change.clone()).await, rows(&[("match.$gt", 1)]));
+        assert_eq!(added(&mut c, "metrics.aggStageCounters", change).await, rows(&[("$set", 1)]));
+        server.shut_down().await;
+    });
+}
+
+#[test]
+fn errors_of_commands_and_of_single_writes_are_counted() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        c.ok(doc! { "insert": "c", "documents": [{ "_id": 1 }] }).await;
+        for (command, errors) in [
+            (doc! { "ping": 1 }, 0),
+            (doc! { "find": "c", "filter": { "$nope": 1 } }, 1),
+            (doc! { "insert": "c", "documents": [{ "_id": 1 }, { "_id": 1 }], "ordered": false }, 2),
+        ] {
+            let wanted: &[_] = if errors == 0 { &[] } else { &[("user", errors)] };
+            assert_eq!(added(&mut c, "asserts", command.clone()).await, rows(wanted), "{command:?}");
+        }
+        server.shut_down().await;
+    });
+}
+
+#[test]
+fn documents_with_dollars_and_api_versions_are_told_of() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        let dollars = doc! { "insert": "c", "documents": [{ "$a": 1 }, { "x": { "$b": 1 } }, { "a.b": 1 }] };
+        assert_eq!(added(&mut c, "metrics.dotsAndDollarsFields", dollars).await, rows(&[("inserts", 1)]));
+        let versions = async |c: &mut Client| {
+            let status = c.ok(doc! { "serverStatus": 1 }).await;
+            at(&status, "metrics.apiVersions").and_then(Bson::as_doc).and_then(|d| d.get("").cloned())
+        };
+        assert_eq!(versions(&mut c).await, Some(Bson::Array(vec!["default".into()])));
+        c.ok(doc! { "ping": 1, "apiVersion": "1" }).await;
+        assert_eq!(versions(&mut c).await, Some(Bson::Array(vec!["default".into(), "1".into()])));
+        server.shut_down().await;
+    });
+}

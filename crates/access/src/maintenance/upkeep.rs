@@ -25,6 +25,10 @@ impl Maintenance {
     pub fn mend_count(&self, found: &ValidateReport) {
         self.catalog.mend_count(found)
     }
+    /// Documents to insert that had a field whose name begins with a dollar.
+    pub fn dollar_inserts(&self) -> u64 {
+        self.catalog.dollar_inserts()
+    }
     pub fn new_uuid(&self) -> Uuid {
         self.catalog.new_uuid()
     }

@@ -14,6 +14,7 @@ impl Catalog {
         let mut first = true;
         let mut id_first = false;
         let mut empty_ts = false;
+        let mut dollar = false;
         for e in doc {
             if e.name_bytes() == b"_id" {
                 if id.is_some() {
@@ -25,7 +26,11 @@ impl Catalog {
             } else if e.ty == ElementType::Timestamp && e.data() == [0; 8] {
                 empty_ts = true;
             }
+            dollar |= e.name_bytes().first() == Some(&b'$');
             first = false;
+        }
+        if dollar {
+            self.0.dollar_inserts.inc();
         }
         if id_first && !empty_ts {
             return Ok(Cow::Borrowed(doc));
@@ -47,6 +52,10 @@ impl Catalog {
         let fixed = b.finish();
         check_size(&fixed)?;
         Ok(Cow::Owned(fixed))
+    }
+    /// Documents to insert that had a field whose name begins with a dollar.
+    pub fn dollar_inserts(&self) -> u64 {
+        self.0.dollar_inserts.get()
     }
     /// A cluster time never given out before, for `Timestamp(0, 0)` fields.
     pub fn next_timestamp_value(&self) -> Timestamp {

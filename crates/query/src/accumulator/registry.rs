@@ -98,6 +98,9 @@ pub(crate) fn parse(field: &str, spec: &RawDoc, p: &mut ParseCtx<'_>) -> Result<
     if matches!(e.value(), Value::Array(_)) {
         return Err(Error::location(40237, format!("The {name} accumulator is a unary operator")));
     }
+    if let Some(named) = p.ctx.counts() {
+        named.accumulator(name);
+    }
     let (arg, make) = parse(name, e, p)?;
     Ok(AccSpec { field: field.into(), name, arg, make })
 }

@@ -185,6 +185,9 @@ impl<'a> ParseCtx<'a> {
                 format!("Unrecognized expression '{}'", e.name()),
             ));
         };
+        if let Some(named) = self.ctx.counts() {
+            named.expression(name);
+        }
         match def {
             Def::Nary { min, max, f, joins, steps } => {
                 let args = self.args(name, e.value(), *min, *max)?;

@@ -38,11 +38,21 @@ fn parse_doc(filter: &RawDoc, level: Level, ctx: &QueryCtx) -> Result<Node> {
         match e.name().strip_prefix('$') {
             // The names of a reference are fields of elements.
             Some("ref" | "id" | "db") if level == Level::Nested => parse_field(e.name(), e, ctx, &mut all)?,
-            Some(op) => all.extend(parse_keyword(op, e, level, ctx)?),
+            Some(op) => {
+                count(e.name(), ctx);
+                all.extend(parse_keyword(op, e, level, ctx)?);
+            }
             None => parse_field(e.name(), e, ctx, &mut all)?,
         }
     }
     Ok(Node::And(all))
+}
+
+/// An operator stands in a filter.
+fn count(name: &str, ctx: &QueryCtx) {
+    if let Some(named) = ctx.counts() {
+        named.filter(name);
+    }
 }
 
 /// `{name: e}`: an operator document, a regex or an equality.
@@ -51,10 +61,12 @@ fn parse_field(name: &str, e: Elem<'_>, ctx: &QueryCtx, all: &mut Vec<Node>) -> 
     match e.value() {
         Value::Document(ops) if is_operators(ops, false) => parse_operators(name, ops, ctx, all),
         Value::Regex { pattern, options } => {
+            count("$regex", ctx);
             all.push(Node::leaf(name, Pred::Regex(RegexPred::new(pattern, options)?)));
             Ok(())
         }
         _ => {
+            count("$eq", ctx);
             all.push(comparison(name, CmpOp::Eq, e, ctx)?);
             Ok(())
         }
@@ -247,6 +259,7 @@ pub(super) fn parse_operators(path: &str, ops: &RawDoc, ctx: &QueryCtx, all: &mu
         if path.is_empty() {
             return Err(near_inside());
         }
+        count(first.name(), ctx);
         all.push(Node::leaf(path, Pred::Near(Arc::new(NearQuery::parse(ops)?))));
         return Ok(());
     }
@@ -261,6 +274,7 @@ pub(super) fn parse_operators(path: &str, ops: &RawDoc, ctx: &QueryCtx, all: &mu
 fn parse_operator(path: &str, ops: &RawDoc, e: Elem<'_>, ctx: &QueryCtx) -> Result<Option<Node>> {
     let leaf = |pred: Pred| Node::leaf(path, pred);
     let not = |node: Node| Node::Not(Box::new(node));
+    count(e.name(), ctx);
     Ok(Some(match e.name() {
         "$eq" => comparison(path, CmpOp::Eq, e, ctx)?,
         "$gt" => comparison(path, CmpOp::Gt, e, ctx)?,

@@ -21,6 +21,7 @@ impl Pipeline {
     /// Parses the `pipeline` array of an aggregate.
     pub fn parse(pipeline: &RawDoc, ctx: &QueryCtx) -> Result<Pipeline> {
         let mut pipeline = Pipeline::parse_only(pipeline, ctx)?;
+        ctx.end_counting();
         pipeline.check_metas()?;
         pipeline.check_near()?;
         pipeline.optimize().map_err(|e| optimize_error("pipeline", e))?;
@@ -31,7 +32,7 @@ impl Pipeline {
         Pipeline::parse_stages(pipeline, ctx, false)
     }
     pub(super) fn parse_stages(pipeline: &RawDoc, ctx: &QueryCtx, forwarded: bool) -> Result<Pipeline> {
-        check_size(pipeline)?;
+        begin(pipeline, ctx)?;
         let mut stages = Vec::new();
         let mut source = PipelineSource::Collection;
         let mut sink: Option<Sink> = None;
@@ -120,6 +121,16 @@ impl Pipeline {
             false => Ok(()),
         }
     }
+}
+
+/// The names of stages are counted where there are no more of them than may be.
+fn begin(pipeline: &RawDoc, ctx: &QueryCtx) -> Result<()> {
+    check_size(pipeline)?;
+    if let Some(named) = ctx.counts() {
+        let stages = pipeline.iter().filter_map(|e| e.value().as_doc()?.first());
+        stages.for_each(|stage| named.stage(stage.name()));
+    }
+    Ok(())
 }
 
 /// As many stages, and as deep ones, as may be.

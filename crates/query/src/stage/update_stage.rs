@@ -12,6 +12,9 @@ use pando_bson::Value;
 pub(crate) fn parse_update_stage(v: Value<'_>, ctx: &QueryCtx) -> Result<Transform> {
     let spec = stage_spec(v)?;
     let Some(e) = spec.first() else { return Err(Error::internal("a stage without a field")) };
+    if let Some(named) = ctx.counts() {
+        named.stage(e.name());
+    }
     let p = &mut ParseCtx::new(ctx);
     match e.name() {
         "$set" | "$addFields" => add_fields::transform(e, p),

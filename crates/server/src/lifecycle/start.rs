@@ -220,6 +220,7 @@ fn crud(
         access.clone(),
         replication.clone(),
         Spills::open(&parts.env)?,
+        statistics.named.clone(),
     ));
     let change_streams = ChangeStreams {
         env: parts.env.clone(),

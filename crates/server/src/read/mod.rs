@@ -26,6 +26,7 @@ use crate::statistics::plan_use;
 use pando_access::{Access, Collection};
 use pando_command::{Instance, OpCtx, Param};
 use pando_query::exec::{Executor, Resources};
+use pando_query::named::Named;
 use pando_storage::Storage;
 use spill::Spills;
 use std::sync::Arc;
@@ -44,6 +45,8 @@ pub(crate) struct Reads {
     majority_reads: bool,
     /// Temporary files of sorts and groups.
     spills: Arc<Spills>,
+    /// What requests name is counted there.
+    named: Arc<Named>,
 }
 
 impl Reads {
@@ -54,8 +57,10 @@ impl Reads {
         access: Access,
         replication: Arc<Replication>,
         spills: Arc<Spills>,
+        named: Arc<Named>,
     ) -> Reads {
-        Reads { majority_reads: config.majority_reads, instance, storage, access, replication, spills }
+        let majority_reads = config.majority_reads;
+        Reads { majority_reads, instance, storage, access, replication, spills, named }
     }
     /// Memory that a plan may take, and where it may put what is over that.
     pub(crate) fn resources(&self, allow_disk_use: Option<bool>) -> Resources {

@@ -8,6 +8,7 @@ use pando_command::OpCtx;
 use pando_env::Rng;
 use pando_query::collation::Collation;
 use pando_query::ctx::Random;
+use pando_query::named::Counting;
 use pando_query::{QueryCtx, Variables};
 use std::sync::Arc;
 
@@ -46,6 +47,7 @@ impl Reads {
             random,
             folded: Arc::default(),
             joined: Arc::default(),
+            named: Some(Arc::new(Counting::new(self.named.clone()))),
         };
         if let Some(let_vars) = let_vars.filter(|d| !d.is_empty()) {
             q = let_variables::evaluate(let_vars, q)?;

@@ -12,6 +12,7 @@ use operations::Operations;
 use pando_access::Access;
 use pando_access::transaction::metrics::Metrics as TransactionMetrics;
 use pando_base::Namespace;
+use pando_query::named::Named;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -23,6 +24,7 @@ pub(crate) struct Statistics {
     pub(crate) transactions: Arc<TransactionMetrics>,
     pub(crate) change_streams: Arc<ChangeStreamMetrics>,
     pub(crate) operations: Arc<Operations>,
+    pub(crate) named: Arc<Named>,
     /// `mapReduce` commands since the start.
     pub(crate) map_reduces: AtomicU64,
 }
@@ -35,6 +37,7 @@ impl Statistics {
             transactions: Arc::default(),
             change_streams: Arc::default(),
             operations: Arc::new(operations),
+            named: Arc::new(pando_query::vocabulary::named()),
             map_reduces: AtomicU64::new(0),
         }
     }

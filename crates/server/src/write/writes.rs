@@ -168,6 +168,7 @@ impl WriteTotals {
             });
         }
         if !self.errors.is_empty() {
+            ctx.client.instance.metrics.asserts.user.add(self.errors.len() as u64);
             b.array("writeErrors", |a| append_errors(a, &self.errors));
         }
         if let Some(n) = self.n_modified {

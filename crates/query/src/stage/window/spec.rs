@@ -130,6 +130,9 @@ fn field(e: Elem<'_>, sort: Option<&SortPattern>, p: &mut ParseCtx<'_>) -> Resul
             name => return Err(wrong(format!("Window function found an unknown argument: {name}"))),
         }
     }
+    if let Some(named) = p.ctx.counts() {
+        named.window_function(field.name);
+    }
     match TABLE.iter().find(|(n, _)| *n == field.name) {
         Some((_, parse)) => parse(&field, p),
         None => accumulated(&field, p),

@@ -49,9 +49,6 @@ impl Section {
     const fn with(name: &'static str, rest: fn(&Server, &mut DocBuilder)) -> Section {
         Section { name, sorted: &[], rest: Some(rest) }
     }
-    const fn sorted(name: &'static str, sorted: &'static [&'static str]) -> Section {
-        Section { name, sorted, rest: None }
-    }
     fn append(&self, server: &Server, d: &mut DocBuilder) {
         let mut tree = server.instance.registry.section(self.name);
         self.sorted.iter().for_each(|path| tree.sort(path));
@@ -89,11 +86,24 @@ const SECTIONS: &[Section] = &[
     Section::of("twoPhaseCommitCoordinator"),
     Section::of("wiredTiger"),
     Section::of("mem"),
-    Section::sorted("metrics", &["", "operation"]),
+    Section { name: "metrics", sorted: &["", "operation"], rest: Some(api_versions) },
 ];
 
 fn default_rw_concern(server: &Server, d: &mut DocBuilder) {
     if server.replication.member.is_replicated() {
         super::rw_concern::append(server, d, false);
     }
+}
+
+fn api_versions(server: &Server, d: &mut DocBuilder) {
+    let apps = server.instance.api_versions.shown(server.env.clock.mono());
+    d.doc("apiVersions", |d| {
+        for (app, versions) in &apps {
+            d.array(app, |a| {
+                for version in versions {
+                    a.str(version);
+                }
+            });
+        }
+    });
 }

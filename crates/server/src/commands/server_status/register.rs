@@ -32,9 +32,17 @@ impl Server {
         section("twoPhaseCommitCoordinator", two_phase_commit_coordinator::collect);
         section("wiredTiger", |s, to| s.storage.collect(to));
         section("mem", mem::collect);
+        section("metrics", |s, to| s.statistics.named.collect(to));
         section("metrics.changeStreams", |s, to| s.statistics.change_streams.collect(to));
         section("metrics.commands", |s, to| s.registry.collect(to));
         section("metrics.cursor", |s, to| s.crud.cursors.open.stats().collect(to));
+        section("metrics.dotsAndDollarsFields", |s, to| {
+            let (met, help) = (
+                s.maintenance.dollar_inserts(),
+                "Documents to insert with a field whose name begins with a dollar",
+            );
+            to.counter("inserts", met, "documents", help);
+        });
         section("metrics.operation", |s, to| s.statistics.transactions.collect_too_large(to));
         section("metrics.operation", |s, to| {
             let (met, help) =
