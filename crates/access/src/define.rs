@@ -8,6 +8,10 @@ use pando_catalog::{CollectionOptions, DropWhich, Dropped, IndexesCreated, Index
 use pando_command::OpCtx;
 
 impl Access {
+    /// What to say where something of that name exists already.
+    pub fn taken(&self, ns: &Namespace, by_a_view: bool) -> Option<Error> {
+        self.catalog.taken(ns, by_a_view)
+    }
     /// Creates a collection, a time series or a view. In a transaction it becomes part of that: its position is then
     /// [`OpTime::NULL`].
     pub async fn create(&self, ctx: &OpCtx, ns: &Namespace, options: CollectionOptions) -> Result<OpTime> {

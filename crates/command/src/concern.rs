@@ -102,7 +102,7 @@ impl ReadConcern {
         if self.after_cluster_time.is_some_and(Timestamp::is_zero) {
             return invalid("afterClusterTime cannot be a null timestamp");
         }
-        if self.at_cluster_time.is_some_and(Timestamp::is_zero) {
+        if self.at_cluster_time.is_some_and(|ts| ts.secs() == 0) {
             return invalid("atClusterTime cannot be a null timestamp");
         }
         if self.at_cluster_time.is_some() {

@@ -361,3 +361,95 @@ fn specifications_are_looked_at_in_rounds() {
         }
     });
 }
+
+/// What an attack from outside found told otherwise than a real server tells it.
+#[test]
+fn single_mistakes_have_the_codes_of_a_real_server() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        c.ok(doc! { "insert": "c", "documents": [{ "_id": 1 }] }).await;
+        c.ok(doc! { "create": "v", "viewOn": "c", "pipeline": [] }).await;
+        c.ok(doc! { "create": "system.js" }).await;
+        let cluster = doc! { "key": { "_id": 1 }, "unique": true, "name": "by_id" };
+        c.ok(doc! { "create": "k", "clusteredIndex": cluster }).await;
+        let uuid = || Bson::Binary(pando_bson::Binary { subtype: 4, bytes: vec![7; 16] });
+        let none = || Bson::Array(Vec::new());
+        let stage = |s: Document| Bson::Array(vec![s.into()]);
+        let text = || doc! { "$text": { "$search": "x" } };
+        let near = || stage(doc! { "$geoNear": { "near": {}, "distanceField": "d" } });
+        let cases: Vec<(Document, i64)> = vec![
+            (doc! { "explain": { "find": uuid() } }, 73),
+            (doc! { "explain": { "count": uuid() } }, 73),
+            (doc! { "explain": { "distinct": 5, "key": "a" } }, 73),
+            (doc! { "explain": { "aggregate": "c", "pipeline": none(), "explain": true } }, 9),
+            (doc! { "explain": { "aggregate": "c", "pipeline": none(), "cursor": {}, "explain": false } }, 9),
+            (doc! { "explain": { "aggregate": "c", "pipeline": 5, "explain": true } }, 14),
+            (doc! { "collMod": "k", "index": { "name": "by_id", "hidden": true } }, 6_011_800),
+            (doc! { "collMod": "k", "index": { "keyPattern": { "_id": 1 }, "hidden": false } }, 6_011_800),
+            (doc! { "collMod": "k", "index": { "name": "_id_", "hidden": true } }, 27),
+            (doc! { "collMod": "system.js", "validator": { "a": 1 } }, 72),
+            (doc! { "collMod": "system.js", "validator": {} }, 0),
+            (doc! { "collMod": "system.views", "validator": { "a": 1 } }, 72),
+            (doc! { "create": "system.users", "validator": { "a": 1 } }, 72),
+            (
+                doc! { "aggregate": Bson::Decimal128("1".parse().unwrap()), "pipeline": none(), "cursor": {} },
+                73,
+            ),
+            (
+                doc! { "find": "c", "readConcern": { "level": "snapshot", "atClusterTime": pando_base::Timestamp::new(0, 5) } },
+                72,
+            ),
+            (doc! { "getMore": 5i64, "collection": "c", "term": 1 }, 14),
+            (doc! { "getMore": 5i64, "collection": "c", "term": 1.0 }, 14),
+            (doc! { "getMore": 5i64, "collection": "c", "term": 1i64 }, 43),
+            (doc! { "replSetReconfig": {}, "$db": "admin" }, 93),
+            (
+                doc! { "replSetReconfig": { "_id": "rs", "version": 2, "members": none() }, "$db": "admin" },
+                103,
+            ),
+            (
+                doc! { "replSetReconfig": { "_id": "rs", "version": 2, "members": none(), "x": 1 }, "$db": "admin" },
+                93,
+            ),
+            (doc! { "setParameter": 1, "logLevel": -1, "$db": "admin" }, 2),
+            (doc! { "setParameter": 1, "logLevel": 100, "$db": "admin" }, 0),
+            (doc! { "setParameter": 1, "logLevel": 0, "$db": "admin" }, 0),
+            (doc! { "create": "c", "collation": { "locale": "zz" } }, 48),
+            (doc! { "create": "c", "viewOn": "x", "pipeline": stage(doc! { "$nope": 1 }) }, 48),
+            (doc! { "create": "v", "viewOn": "x", "pipeline": stage(doc! { "$nope": 1 }) }, 48),
+            (doc! { "create": "c", "clusteredIndex": { "key": { "a": 1 }, "unique": true } }, 48),
+            (doc! { "create": "c", "storageEngine": { "nope": {} } }, 48),
+            (doc! { "create": "c", "autoIndexId": false }, 48),
+            (doc! { "create": "c", "expireAfterSeconds": 5 }, 72),
+            (doc! { "create": "c" }, 0),
+            (doc! { "aggregate": "c", "pipeline": near(), "cursor": {} }, 27),
+            (doc! { "aggregate": "nothing", "pipeline": near(), "cursor": {} }, 26),
+            (
+                doc! { "aggregate": "c", "pipeline": stage(doc! { "$bucketAuto": { "groupBy": "$a", "buckets": 0, "granularity": "x" } }), "cursor": {} },
+                40257,
+            ),
+            (
+                doc! { "aggregate": "c", "pipeline": stage(doc! { "$bucketAuto": { "groupBy": "$a", "buckets": 0 } }), "cursor": {} },
+                40243,
+            ),
+        ];
+        for (command, wanted) in cases {
+            let reply = c.run(command.clone()).await;
+            assert_eq!(code(&reply), wanted, "{command:?}: {reply:?}");
+        }
+        for command in [
+            doc! { "find": "v", "filter": text() },
+            doc! { "distinct": "v", "key": "a", "query": text() },
+            doc! { "explain": { "find": "v", "filter": text() } },
+        ] {
+            let (code, told) = c.err(command.clone()).await;
+            assert_eq!(code, 27, "{command:?}");
+            assert!(told.ends_with("(no such collection 'test.v')"), "{command:?}: {told}");
+        }
+        let uncoded = c.run(doc! { "replSetReconfig": 5, "$db": "admin" }).await;
+        assert!(!uncoded.contains("code"), "{uncoded:?}");
+        server.shut_down().await;
+    });
+}

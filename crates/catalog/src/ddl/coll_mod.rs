@@ -3,7 +3,9 @@
 use crate::Catalog;
 use crate::schema::collection::{Collection, Index};
 use crate::schema::durable::{self, Parts};
-use crate::schema::options::{Capped, ValidationAction, ValidationLevel, invalid, wrong_type};
+use crate::schema::options::{
+    Capped, ClusteredIndex, ValidationAction, ValidationLevel, invalid, wrong_type,
+};
 use crate::schema::snapshot::Named;
 use crate::schema::views;
 use crate::write::observer::Defined;
@@ -325,6 +327,19 @@ fn change_index(indexes: &mut [Arc<Index>], change: &RawDoc) -> Result<()> {
     Ok(())
 }
 
+/// The index that records are ordered by cannot be hidden.
+fn check_not_clustered(coll: &Collection, name: Option<&str>, key: Option<&RawDoc>) -> Result<()> {
+    let named = |c: &ClusteredIndex| match (name, key) {
+        (Some(name), None) => c.name == name,
+        (None, Some(key)) => same_key(&IndexSpec::id_index(None).key, key),
+        _ => false,
+    };
+    match coll.options.clustered.as_ref().is_some_and(named) {
+        true => Err(Error::location(6_011_800, "The 'hidden' option is not supported for a clusteredIndex")),
+        false => Ok(()),
+    }
+}
+
 const TTL_ON_SERIES: &str = "TTL indexes are not supported for time-series collections. Please refer to the documentation and use the top-level 'expireAfterSeconds' option instead";
 
 /// A wanted change of one index.
@@ -373,6 +388,7 @@ impl IndexChange {
         if expire.is_none() && hidden.is_none() && unique.is_none() && prepare.is_none() {
             return Err(invalid("no expireAfterSeconds, hidden, unique, or prepareUnique field"));
         }
+        hidden.map_or(Ok(()), |_| check_not_clustered(coll, name, key))?;
         let index = match (name, key) {
             (Some(_), Some(_)) => return Err(invalid("Cannot specify both key pattern and name.")),
             (None, None) => return Err(invalid("Must specify either index name or key pattern.")),

@@ -71,25 +71,27 @@ impl Catalog {
         Ok(last)
     }
 
+    /// What to say where something of that name exists already.
+    pub fn taken(&self, ns: &Namespace, by_a_view: bool) -> Option<Error> {
+        let text = match (self.snapshot().get(ns)?, by_a_view) {
+            (Named::Collection(_), false) => format!("Collection {ns} already exists."),
+            (Named::Collection(_), true) => {
+                format!("Cannot create collection {ns} - collection already exists.")
+            }
+            (Named::View(_), true) => "Namespace already exists".to_owned(),
+            (Named::View(view), false) => {
+                let kind = if view.buckets().is_some() { "timeseries collection" } else { "view" };
+                format!("A {kind} already exists. NS: {ns}")
+            }
+        };
+        Some(Error::new(ErrorCode::NamespaceExists, text))
+    }
     /// Error when something of that name exists, or the database in other letter case.
     pub(crate) fn check_free(&self, ns: &Namespace) -> Result<()> {
-        let snap = self.snapshot();
-        match snap.get(ns) {
-            Some(Named::Collection(_)) => {
-                return Err(Error::new(
-                    ErrorCode::NamespaceExists,
-                    format!("Collection {ns} already exists."),
-                ));
-            }
-            Some(Named::View(view)) => {
-                let kind = if view.buckets().is_some() { "timeseries collection" } else { "view" };
-                return Err(Error::new(
-                    ErrorCode::NamespaceExists,
-                    format!("A {kind} already exists. NS: {ns}"),
-                ));
-            }
-            None => {}
+        if let Some(taken) = self.taken(ns, false) {
+            return Err(taken);
         }
+        let snap = self.snapshot();
         match snap.database_differing_in_case(ns.db()) {
             Some(other) => Err(names::differs_in_case(&other, ns.db())),
             None => Ok(()),
@@ -139,17 +141,8 @@ impl Catalog {
         let system = Namespace::unchecked(ns.db(), names::SYSTEM_VIEWS);
         let _db = self.lock_database(ns.db()).await;
         let snap = self.snapshot();
-        match snap.get(ns) {
-            Some(Named::Collection(_)) => {
-                return Err(Error::new(
-                    ErrorCode::NamespaceExists,
-                    format!("Cannot create collection {ns} - collection already exists."),
-                ));
-            }
-            Some(Named::View(_)) => {
-                return Err(Error::new(ErrorCode::NamespaceExists, "Namespace already exists"));
-            }
-            None => {}
+        if let Some(taken) = self.taken(ns, true) {
+            return Err(taken);
         }
         if let Some(other) = snap.database_differing_in_case(ns.db()) {
             return Err(names::differs_in_case(&other, ns.db()));

@@ -103,7 +103,13 @@ pub(crate) fn check_validatable(ns: &Namespace, uuid: Uuid, filter: &RawDoc) -> 
     if draws_lots(filter) {
         return Err(Error::location(3_040_500, "$rand not allowed inside collection validators"));
     }
+    // Buckets have one of the server's own.
+    let system = ns.coll().starts_with("system.") && !ns.coll().starts_with("system.buckets.");
     match ns.db() {
+        _ if system => Err(Error::new(
+            ErrorCode::InvalidOptions,
+            format!("Document validators not allowed on system collection {ns} with UUID {uuid}"),
+        )),
         db @ ("admin" | "local" | "config") => Err(Error::new(
             ErrorCode::InvalidOptions,
             format!(

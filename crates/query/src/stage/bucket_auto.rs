@@ -85,12 +85,6 @@ fn bucket_count(v: Value<'_>) -> Result<i32> {
             ),
         )
     })?;
-    if n <= 0 {
-        return Err(Error::location(
-            40243,
-            format!("The $bucketAuto 'buckets' field must be greater than 0, but found: {n}"),
-        ));
-    }
     Ok(n)
 }
 
@@ -141,6 +135,10 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<BucketAuto> {
     let (Some(group_by), Some(buckets)) = (group_by, buckets) else {
         return Err(Error::location(40246, "$bucketAuto requires 'groupBy' and 'buckets' to be specified"));
     };
+    if buckets <= 0 {
+        let text = format!("The $bucketAuto 'buckets' field must be greater than 0, but found: {buckets}");
+        return Err(Error::location(40243, text));
+    }
     let accs = match accs {
         Some(accs) => accs,
         None => {

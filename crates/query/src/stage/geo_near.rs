@@ -130,7 +130,7 @@ fn near_doc(place: Value<'_>, spherical: bool, spec: &RawDoc, ctx: &QueryCtx) ->
             "$geoNear requires near argument to be a GeoJSON object or a legacy point(array)",
         ));
     }
-    crate::geo::NearQuery::parse(&doc)?;
+    // What the place says is looked at when it is known where to look for it.
     Ok(doc)
 }
 

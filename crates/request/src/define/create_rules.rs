@@ -26,7 +26,7 @@ impl CreateArgs<'_> {
 
     /// Error when the fields do not go together for the collection `ns`. Rows that are older than `now_secs` of the clock
     /// cannot be asked for.
-    pub fn check(&self, ns: &Namespace, now_secs: i64) -> Result<()> {
+    pub fn check_form(&self, ns: &Namespace) -> Result<()> {
         if self.is_clustered() {
             check_bounds_of_clustered(self)?;
         }
@@ -50,7 +50,10 @@ impl CreateArgs<'_> {
                  option is specified",
             ));
         }
-        check_id_index(self)?;
+        check_id_index(self)
+    }
+    /// The rest, which is told after whether there is a collection of that name already.
+    pub fn check_content(&self, ns: &Namespace, now_secs: i64) -> Result<()> {
         if let Some(clustered) = self.clustered {
             check_clustered(clustered, self)?;
         }

@@ -94,6 +94,26 @@ pub fn pipeline_array<'a>(v: Value<'a>) -> Result<&'a RawDoc> {
 impl<'a> AggregateArgs<'a> {
     /// Reads everything behind the collection's name.
     pub fn parse(req: &Request<'a>) -> Result<AggregateArgs<'a>> {
+        AggregateArgs::read(req).and_then(AggregateArgs::with_cursor)
+    }
+    /// The same within an `explain`, which is asked for once.
+    pub fn parse_explained(req: &Request<'a>) -> Result<AggregateArgs<'a>> {
+        let a = AggregateArgs::read(req)?;
+        if req.body.get("explain").is_some() {
+            let text = "The 'explain' option is illegal when a explain verbosity is also provided";
+            return Err(Error::failed_to_parse(text));
+        }
+        a.with_cursor()
+    }
+    fn with_cursor(self) -> Result<AggregateArgs<'a>> {
+        if !self.has_cursor && !self.explain {
+            return Err(Error::failed_to_parse(
+                "The 'cursor' option is required, except for aggregate with the explain argument",
+            ));
+        }
+        Ok(self)
+    }
+    fn read(req: &Request<'a>) -> Result<AggregateArgs<'a>> {
         let mut a = AggregateArgs::default();
         let mut pipeline = None;
         for arg in req.args("aggregate").and(&["readConcern", "maxTimeMS"]) {
@@ -146,11 +166,6 @@ impl<'a> AggregateArgs<'a> {
         a.pipeline = pipeline.ok_or_else(|| missing("aggregate", "pipeline"))?;
         if a.needs_merge.is_some() && !a.from_mongos {
             return Err(Error::failed_to_parse("Cannot specify 'needsMerge' without 'fromMongos'"));
-        }
-        if !a.has_cursor && !a.explain {
-            return Err(Error::failed_to_parse(
-                "The 'cursor' option is required, except for aggregate with the explain argument",
-            ));
         }
         Ok(a)
     }

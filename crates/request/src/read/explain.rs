@@ -81,7 +81,7 @@ impl<'a> Explained<'a> {
         let command = match inner.name {
             "aggregate" => {
                 let ns = named(inner)?;
-                return Ok((ns, Explained::Aggregate(AggregateArgs::parse(inner)?)));
+                return Ok((ns, Explained::Aggregate(AggregateArgs::parse_explained(inner)?)));
             }
             "find" => Explained::Find(FindArgs::parse(inner.args("FindCommandRequest"), strict)?),
             "distinct" => {

@@ -47,7 +47,7 @@ impl<'a> GetMoreArgs<'a> {
                 "collection" | "batchSize" | "term" | "lastKnownCommittedOpTime" if arg.is_absent() => {}
                 "collection" => coll = Some(arg.str()?),
                 "batchSize" => batch_size = Some(arg.i64_at_least(0)? as u64),
-                "term" => term = Some(arg.i64()?),
+                "term" => term = Some(arg.exact_i64()?),
                 "lastKnownCommittedOpTime" => known_committed = Some(arg.doc().and_then(parse_op_time)?),
                 _ => return Err(arg.unknown()),
             }

@@ -26,7 +26,9 @@ pub(crate) fn spec_of<'a>(args: &AggregateArgs<'a>, ns: Namespace) -> AggSpec<'a
 pub(crate) fn target(server: &Server, req: &Request<'_>) -> Result<Namespace> {
     match req.first().value() {
         Value::String(_) => server.access.ns_or_uuid(req),
-        v if v.is_number() && v.as_f64() == Some(1.0) => Ok(collectionless(req.db)),
+        v if v.is_number() && pando_bson::compare::cmp_values(v, Value::Int32(1)).is_eq() => {
+            Ok(collectionless(req.db))
+        }
         v if v.is_number() => Err(Error::failed_to_parse(
             "Invalid command format: the 'aggregate' field must specify a collection name or 1",
         )),

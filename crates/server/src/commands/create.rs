@@ -12,11 +12,19 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let ns = req.ns()?;
     let noted = args.auto_index_id.is_some();
     server.before_write(ctx).await?;
-    args.check(&ns, ctx.env().clock.wall_ms() / 1000)?;
-    let options = options_of(&args)?;
-    if !ctx.in_txn() && server.same_as_existing(&ns, &options)? {
-        return Ok(reply(noted));
+    args.check_form(&ns)?;
+    let options = args.check_content(&ns, ctx.env().clock.wall_ms() / 1000).and_then(|()| options_of(&args));
+    let taken = server.access.taken(&ns, args.view_on.is_some());
+    // No view may have such a name, whether there is something or not.
+    let reserved = args.view_on.is_some() && ns.coll().starts_with("system.");
+    if let Some(taken) = taken.filter(|_| !ctx.in_txn() && !reserved) {
+        // Whatever else is wrong with it.
+        return match options.and_then(|o| server.same_as_existing(&ns, &o)) {
+            Ok(true) => Ok(reply(noted)),
+            _ => Err(taken),
+        };
     }
+    let options = options?;
     let last = server.access.create(ctx, &ns, options).await?;
     ctx.wrote(last);
     Ok(reply(noted))

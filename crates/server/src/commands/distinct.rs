@@ -34,6 +34,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             }
             let only = only.finish();
             let find = FindArgs { projection: Some(&only), ..args.find.clone() };
+            crate::views::check_no_text(&ns, &find)?;
             let spec = as_aggregation(&ns, &find)?;
             server.crud.aggregations.each(ctx, spec, &mut |doc| values.add(doc)).await?;
         }

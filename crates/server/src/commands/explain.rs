@@ -41,8 +41,8 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let named = |inner: &Request<'_>| match inner.name {
         "aggregate" => aggregate::target(server, inner),
         "mapReduce" => map_reduce::target(server, inner),
-        // Here a name of another type is a bad namespace.
-        "find" if !matches!(inner.first().value(), Value::Binary { .. }) => {
+        // Here a name of another type, a UUID among them, is a bad namespace.
+        "find" | "count" | "distinct" => {
             let ns = inner.ns_of_ddl()?;
             ns.check_readable().map(|()| ns)
         }
@@ -93,6 +93,9 @@ async fn query(
 ) -> Result<Reply> {
     let coll = match server.access.read(ctx, ns, ReadAt::Latest)? {
         Reading::View(_) => {
+            if !matches!(work, Work::Count) {
+                crate::views::check_no_text(ns, args)?;
+            }
             crate::views::check_options(args)?;
             let mut spec = as_aggregation(ns, args)?;
             if let Work::Count = work {

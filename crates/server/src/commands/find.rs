@@ -156,6 +156,7 @@ async fn find_on_view(
     view: &Namespace,
     args: &FindArgs<'_>,
 ) -> Result<Reply> {
+    views::check_no_text(view, args)?;
     views::check_options(args)?;
     let open = Open { batch_size: args.batch_size, ..Open::new(view.clone()) };
     let agg = server.crud.aggregations.prepare(ctx, views::as_aggregation(view, args)?)?;

@@ -1,7 +1,6 @@
 //! `replSetReconfig`: a new configuration for a running set (R-CONF-5..8).
 
 use super::prelude::*;
-use pando_base::limits;
 use pando_repl::ReplSetConfig;
 use pando_repl::topology::Event;
 use std::sync::Arc;
@@ -9,12 +8,12 @@ use std::sync::Arc;
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let present = server.replication.member.require_config()?;
     let Value::Document(d) = req.first().value() else {
-        return Err(Error::bad_value("no configuration specified"));
+        return Err(Error::uncoded("no configuration specified"));
     };
     let force = req.body.get("force").is_some_and(|v| v.is_truthy());
     let next = ReplSetConfig::parse(d).map_err(|mut e| {
-        let members = d.get("members").and_then(|v| v.as_array()).map_or(0, |a| a.count());
-        if !(1..=limits::REPLSET_MEMBERS_MAX).contains(&members) {
+        // A number of members is no mistake of form.
+        if e.message.starts_with("Replica set configuration contains") {
             e.code = ErrorCode::NewReplicaSetConfigurationIncompatible;
         }
         e

@@ -1,9 +1,13 @@
 //! `setParameter`: changes parameters at runtime and tells what they were.
 
 use super::prelude::*;
+use pando_command::args::safe_i64;
 use pando_command::params::{Kind, ParamRow};
 use pando_env::Component;
 use pando_request::SetParameterArgs;
+
+/// Lines of the log have no higher level.
+const HIGHEST_LEVEL: i64 = 5;
 
 pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let params = &server.instance.params;
@@ -42,8 +46,10 @@ fn set_log(server: &Server, row: &ParamRow, v: &Value<'_>) -> Result<Option<pand
     let sink = server.env.log.sink();
     if row.name == "logLevel" {
         let was = sink.verbosity(Component::Default);
-        let level = level(row.name, v)?;
-        sink.set_verbosity(Component::Default, Some(level.unwrap_or(0)));
+        let level = safe_i64(v)
+            .filter(|n| *n >= 0)
+            .ok_or_else(|| Error::bad_value(format!("Invalid value for logLevel: logLevel: {v}")))?;
+        sink.set_verbosity(Component::Default, Some(level.min(HIGHEST_LEVEL) as u8));
         return Ok(Some(pando_bson::Bson::Int32(i32::from(was))));
     }
     let (Value::Document(tree) | Value::Array(tree)) = v else {
@@ -82,11 +88,13 @@ fn component(path: &str) -> Result<Component> {
         .ok_or_else(|| Error::bad_value(format!("Invalid component name {path}")))
 }
 
-/// 0 to 5; -1 inherits.
-fn level(name: &str, v: &Value<'_>) -> Result<Option<u8>> {
-    match pando_command::args::safe_i64(v) {
-        Some(-1) => Ok(None),
-        Some(n @ 0..=5) => Ok(Some(n as u8)),
-        _ => Err(Error::bad_value(format!("Invalid verbosity level for {name}: {v}"))),
+/// Below zero inherits, above five is five.
+fn level(path: &str, v: &Value<'_>) -> Result<Option<u8>> {
+    match safe_i64(v) {
+        Some(n) => Ok((n >= 0).then(|| n.min(HIGHEST_LEVEL) as u8)),
+        None => {
+            let (path, of) = if path == "default" { ("default", "") } else { (path, "default.") };
+            Err(Error::bad_value(format!("Invalid type {}for component {of}{path}", v.type_name())))
+        }
     }
 }
