@@ -144,6 +144,9 @@ impl Catalog {
         self.0.env.rng.fill(&mut bytes);
         Uuid::from_random(bytes)
     }
+    pub(crate) fn mono(&self) -> std::time::Duration {
+        self.0.env.clock.mono()
+    }
     pub(crate) fn now_ms(&self) -> i64 {
         self.0.env.clock.wall_ms()
     }

@@ -13,9 +13,10 @@ use pando_env::op_locks::OpLocks;
 use pando_env::sync::Notify;
 use pando_env::{Component, Env};
 use pando_wire::{Compressor, Compressors};
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 /// A connection, or an internal task when `remote` is `None`.
@@ -80,6 +81,8 @@ pub struct ActiveOp {
     pub progress: Option<(u64, u64)>,
     pub yields: u64,
     pub cursor: Option<DocBuf>,
+    /// The open transaction that it is a statement of, which others than its statements end.
+    pub transaction: Option<Weak<dyn Any + Send + Sync>>,
     pub locks: Arc<OpLocks>,
 }
 
@@ -226,6 +229,7 @@ impl Client {
         a.progress = None;
         a.yields = 0;
         a.cursor = None;
+        a.transaction = None;
         match Arc::get_mut(&mut a.locks) {
             Some(locks) => locks.reset(),
             None => a.locks = Arc::default(),

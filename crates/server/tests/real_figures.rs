@@ -1,7 +1,7 @@
 //! What diagnostic commands tell is measured, or not told.
 
 use pando_bson::{Bson, Document, doc};
-use pando_testserver::{Client, EXHAUST_ALLOWED, Set, World, pause, run};
+use pando_testserver::{Client, EXHAUST_ALLOWED, Running, Set, World, pause, run, spawn};
 
 fn at<'a>(reply: &'a Document, path: &str) -> Option<&'a Bson> {
     let (head, rest) = path.split_once('.').map_or((path, None), |(head, rest)| (head, Some(rest)));
@@ -332,6 +332,99 @@ fn documents_with_dollars_and_api_versions_are_told_of() {
         assert_eq!(versions(&mut c).await, Some(Bson::Array(vec!["default".into()])));
         c.ok(doc! { "ping": 1, "apiVersion": "1" }).await;
         assert_eq!(versions(&mut c).await, Some(Bson::Array(vec!["default".into(), "1".into()])));
+        server.shut_down().await;
+    });
+}
+
+/// The row of an operation that others see while it runs, which is ended then.
+async fn seen_running(world: &Running, command: Document, planned: bool) -> Document {
+    let (mut runs, mut looks) = (world.connect().await, world.connect().await);
+    let name = command.iter().next().map(|(name, _)| format!("command.{name}")).expect("a command");
+    let running = spawn(async move { runs.run(command).await });
+    let mut ask = doc! { "currentOp": 1 };
+    ask.push(&name, doc! { "$exists": true });
+    ask.push("planSummary", doc! { "$exists": planned });
+    let row = loop {
+        let ops = looks.admin(ask.clone()).await;
+        if let Some(Bson::Document(row)) = ops.get("inprog").and_then(Bson::as_array).and_then(|l| l.first())
+        {
+            break row.clone();
+        }
+        pause(1).await;
+    };
+    looks.admin(doc! { "killOp": 1, "op": number(&row, "opid") }).await;
+    running.await.expect("an answer");
+    row
+}
+
+#[test]
+fn what_runs_is_shown_with_its_namespace_and_its_plan() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        for from in (0..20_000).step_by(2_000) {
+            let docs: Vec<Bson> =
+                (from..from + 2_000).map(|i| Bson::Document(doc! { "_id": i, "a": i })).collect();
+            c.ok(doc! { "insert": "c", "documents": docs }).await;
+        }
+        c.ok(doc! { "createIndexes": "c", "indexes": [{ "key": { "a": 1 }, "name": "a" }] }).await;
+        let range = doc! { "$range": [0, { "$add": [20, { "$multiply": ["$a", 0] }] }] };
+        let sum = doc! { "$reduce": { "input": range, "initialValue": 0, "in": { "$add": ["$$value", "$$this"] } } };
+        let slow = doc! { "$expr": { "$lt": [sum, -1] } };
+        let indexed = doc! { "a": { "$gte": 0 }, "$expr": slow.get("$expr").unwrap().clone() };
+        let summary =
+            |row: &Document| at(row, "planSummary").and_then(Bson::as_str).unwrap_or_default().to_owned();
+        let ns = |row: &Document| at(row, "ns").and_then(Bson::as_str).unwrap_or_default().to_owned();
+        let pipeline = Bson::Array(vec![doc! { "$match": slow.clone() }.into()]);
+        for (command, plan) in [
+            (doc! { "find": "c", "filter": slow.clone() }, "COLLSCAN"),
+            (doc! { "find": "c", "filter": indexed }, "IXSCAN { a: 1 }"),
+            (doc! { "count": "c", "query": slow.clone() }, "COLLSCAN"),
+            (doc! { "distinct": "c", "key": "b", "query": slow.clone() }, "COLLSCAN"),
+            (doc! { "aggregate": "c", "pipeline": pipeline, "cursor": {} }, "COLLSCAN"),
+            (doc! { "findAndModify": "c", "query": slow.clone(), "remove": true }, "COLLSCAN"),
+            (doc! { "delete": "c", "deletes": [{ "q": slow.clone(), "limit": 0 }] }, "COLLSCAN"),
+        ] {
+            let row = seen_running(&server, command.clone(), true).await;
+            assert_eq!(
+                (ns(&row), summary(&row)),
+                ("test.c".to_owned(), plan.to_owned()),
+                "{command:?}: {row:?}"
+            );
+        }
+        let explained = doc! { "explain": { "find": "c", "filter": slow }, "verbosity": "executionStats" };
+        assert_eq!(ns(&seen_running(&server, explained, false).await), "test.c");
+        let sleep = doc! { "sleep": 1, "millis": 60_000, "$db": "admin" };
+        assert_eq!(ns(&seen_running(&server, sleep, false).await), "admin.$cmd");
+        server.shut_down().await;
+    });
+}
+
+#[test]
+fn transactions_are_shown_with_their_client_and_since_when_they_are_prepared() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let (mut a, mut b) = (server.connect().await, server.connect().await);
+        a.ok(doc! { "create": "c" }).await;
+        a.ok(in_transaction(doc! { "insert": "c", "documents": [{ "_id": 1 }] }, 1, true)).await;
+        let ask = doc! { "currentOp": 1, "transaction": { "$exists": true } };
+        let rows = async |b: &mut Client| {
+            let ops = b.admin(ask.clone()).await;
+            ops.get("inprog").and_then(Bson::as_array).expect("rows").to_vec()
+        };
+        let idle = rows(&mut b).await;
+        let row = idle[0].as_doc().expect("a row");
+        assert_eq!(at(row, "type"), Some(&Bson::from("idleSession")));
+        assert!(at(row, "client").is_some() && number(row, "connectionId") > 0, "{row:?}");
+        assert!(at(row, "transaction.timePreparedMicros").is_none(), "{row:?}");
+        let prepare = in_transaction(doc! { "prepareTransaction": 1, "$db": "admin" }, 1, false);
+        a.ok(prepare).await;
+        let prepared = rows(&mut b).await;
+        let row = prepared[0].as_doc().expect("a row");
+        assert!(number(row, "transaction.timePreparedMicros") >= 0, "{row:?}");
+        a.ok(in_transaction(doc! { "abortTransaction": 1, "$db": "admin" }, 1, false)).await;
         server.shut_down().await;
     });
 }

@@ -4,9 +4,9 @@ use super::memory::Share;
 use super::metrics::Metrics;
 use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp};
 use pando_catalog::{Catalog, Collection, Named, View, WriteGuard, WriteUnit};
-use pando_command::{Instance, OpCtx, Param, ReadConcern, SessionId};
+use pando_command::{Client, Instance, OpCtx, Param, ReadConcern, SessionId};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 pub struct OpenTxn {
@@ -21,6 +21,8 @@ pub struct OpenTxn {
     pub lifetime: Duration,
     body: Mutex<Body>,
     times: Mutex<Times>,
+    /// Whose the last statement was.
+    client: Mutex<Option<Arc<Client>>>,
     metrics: Arc<Metrics>,
     instance: Arc<Instance>,
 }
@@ -70,6 +72,7 @@ impl OpenTxn {
             lifetime: Duration::from_secs(secs),
             body: Mutex::new(Body { unit: Some(unit), held: BTreeMap::new(), memory: Some(memory) }),
             times: Mutex::default(),
+            client: Mutex::default(),
             metrics,
             instance: ctx.instance().clone(),
         }
@@ -129,8 +132,14 @@ impl OpenTxn {
     fn times(&self) -> MutexGuard<'_, Times> {
         self.times.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    pub fn statement_begins(&self, now: Duration) {
-        self.times().since = Some(now);
+    pub fn client(&self) -> Option<Arc<Client>> {
+        self.client.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+    pub fn statement_begins(self: &Arc<Self>, ctx: &OpCtx) {
+        self.times().since = Some(ctx.env().clock.mono());
+        *self.client.lock().unwrap_or_else(PoisonError::into_inner) = Some(ctx.client.clone());
+        let open: Weak<OpenTxn> = Arc::downgrade(self);
+        ctx.show(|op| op.transaction = Some(open));
         self.metrics.activated();
     }
     pub fn statement_ends(&self, now: Duration) {

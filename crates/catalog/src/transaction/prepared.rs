@@ -23,6 +23,7 @@ use pando_oplog::entry::{Chain, EntryView};
 use pando_oplog::session::lsid_of;
 use pando_storage::{Decision, Ident, ReadAt};
 use std::ops::RangeInclusive;
+use std::time::Duration;
 
 /// What one worker has prepared of a transaction.
 pub struct Share {
@@ -34,6 +35,8 @@ pub struct Share {
 pub struct PreparedView {
     pub id: TxnId,
     pub at: OpTime,
+    /// Monotonic: when it was prepared here.
+    pub since: Duration,
     pub about: Option<About>,
     /// Shares that one decision ends.
     pub shares: usize,
@@ -74,7 +77,11 @@ impl Catalog {
             self.write_marks_early(marks).await?;
         }
         let (unit, last, writes) = unit.prepare_collected(lsid, id.1)?;
-        self.keep_prepared(id, Prepared { unit, last, writes, held, about }, Origin::Command);
+        self.keep_prepared(
+            id,
+            Prepared { unit, last, since: self.mono(), writes, held, about },
+            Origin::Command,
+        );
         Ok(last)
     }
 
@@ -211,7 +218,8 @@ impl Catalog {
             writes.join(share.writes);
         }
         self.finish_batch(e.ts, marks)?;
-        let prepared = Prepared { unit, last: e.op_time(), writes, held: Vec::new(), about: None };
+        let (last, since) = (e.op_time(), self.mono());
+        let prepared = Prepared { unit, last, since, writes, held: Vec::new(), about: None };
         self.keep_prepared(id, prepared, origin);
         Ok(())
     }
@@ -272,6 +280,7 @@ impl Catalog {
         let view = |(id, p): (&TxnId, &Prepared)| PreparedView {
             id: *id,
             at: p.last,
+            since: p.since,
             about: p.about.clone(),
             shares: p.unit.units(),
         };

@@ -8,6 +8,7 @@ use pando_base::panics::poisoned;
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 /// What the caller knows of a transaction, for whoever looks at it.
 pub type About = Arc<dyn Any + Send + Sync>;
@@ -16,6 +17,8 @@ pub type About = Arc<dyn Any + Send + Sync>;
 pub(crate) struct Prepared {
     pub(crate) unit: Undecided,
     pub(crate) last: OpTime,
+    /// Monotonic: when it was prepared here.
+    pub(crate) since: Duration,
     pub(crate) writes: TxnWrites,
     /// Of a primary: definitions stand still.
     pub(crate) held: Vec<WriteGuard>,

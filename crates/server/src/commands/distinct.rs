@@ -2,7 +2,7 @@
 
 use super::prelude::*;
 use crate::read::point::ReadPoint;
-use crate::read::{STEPS_PER_TURN, distinct};
+use crate::read::{STEPS_PER_TURN, distinct, yield_from};
 use crate::views::as_aggregation;
 use pando_access::Reading;
 use pando_base::{limits, patience};
@@ -49,7 +49,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
                     .map_err(|e| e.context("Executor error during distinct command"))?;
                 match step {
                     Step::Row(row) => values.add(RawDoc::trusted(&row.doc))?,
-                    Step::NeedYield => ctx.yield_now().await?,
+                    Step::NeedYield => yield_from(ctx, &exec, coll).await?,
                     Step::Eof => break,
                 }
             }

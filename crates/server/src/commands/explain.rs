@@ -46,11 +46,11 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             let ns = inner.ns_of_ddl()?;
             ns.check_readable().map(|()| ns)
         }
-        "find" | "count" | "distinct" => server.access.readable_ns_or_uuid(inner),
         _ => inner.ns(),
     };
     let (ns, command) = Explained::parse(&inner, ctx.api.strict, named)?;
     ctx.arguments_read()?;
+    ctx.show(|op| op.ns = ns.to_string());
     match &command {
         Explained::Aggregate(args) => aggregation(server, ctx, &inner, ns, args, verbosity).await,
         Explained::MapReduce(args) => {

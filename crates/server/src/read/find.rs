@@ -1,6 +1,6 @@
 //! A find's arguments become a query; and reads that are over with one call.
 
-use super::{Reads, STEPS_PER_TURN};
+use super::{Reads, STEPS_PER_TURN, yield_from};
 use pando_access::{Acquisition, Collection};
 use pando_base::{Namespace, Result};
 use pando_bson::RawDoc;
@@ -65,7 +65,7 @@ impl Reads {
         loop {
             match exec.next(&mut *source, &mut Quota::new(STEPS_PER_TURN))? {
                 Step::Row(_) => n += 1,
-                Step::NeedYield => ctx.yield_now().await?,
+                Step::NeedYield => yield_from(ctx, &exec, coll).await?,
                 Step::Eof => break,
             }
         }
@@ -86,7 +86,7 @@ impl Reads {
         loop {
             match exec.next(&mut *source, &mut Quota::new(STEPS_PER_TURN))? {
                 Step::Row(row) if each(RawDoc::trusted(&row.doc))? => {}
-                Step::NeedYield => ctx.yield_now().await?,
+                Step::NeedYield => yield_from(ctx, &exec, coll).await?,
                 Step::Row(_) | Step::Eof => break,
             }
         }

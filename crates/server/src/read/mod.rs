@@ -24,6 +24,7 @@ use crate::Config;
 use crate::replication::Replication;
 use crate::statistics::plan_use;
 use pando_access::{Access, Collection};
+use pando_base::Result;
 use pando_command::{Instance, OpCtx, Param};
 use pando_query::exec::{Executor, Resources};
 use pando_query::named::Named;
@@ -34,6 +35,22 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// Steps of the executor between two chances for others to run: well under a millisecond.
 pub(crate) const STEPS_PER_TURN: u32 = 1024;
+
+/// Lets others run; those who look see by now how this operation goes about it.
+pub(crate) fn yield_from<'c>(
+    ctx: &'c OpCtx,
+    exec: &Executor,
+    coll: &Collection,
+) -> impl Future<Output = Result<()>> + Send + use<'c> {
+    if let Some(plan) = exec.plan() {
+        ctx.show(|op| {
+            if op.plan_summary.is_empty() {
+                op.plan_summary = plan_use::summary(plan, coll);
+            }
+        });
+    }
+    ctx.yield_now()
+}
 
 /// What reads are carried out with.
 pub(crate) struct Reads {

@@ -1,7 +1,7 @@
 //! A plan being run on a collection, over any number of batches.
 
-use super::Reads;
 use super::point::ReadPoint;
+use super::{Reads, yield_from};
 use crate::statistics::plan_use;
 use pando_access::transaction::conflicts::Undecided;
 use pando_access::{Acquisition, CollectionScan, open_txn};
@@ -78,7 +78,7 @@ impl Scan {
         source: &mut Box<dyn Source>,
         opened: &mut Duration,
     ) -> Result<()> {
-        ctx.yield_now().await?;
+        yield_from(ctx, &self.exec, self.coll.acquisition()).await?;
         let now = ctx.env().clock.mono();
         if now.saturating_sub(*opened) > Duration::from_secs(limits::SNAPSHOT_AGE_SECS_MAX) {
             self.exec.save();

@@ -8,8 +8,8 @@ use pando_bson::{DocBuf, DocBuilder, RawDoc};
 use pando_command::{ActiveOp, Client, Instance, OpCtx, locks};
 use pando_oplog::session::lsid_doc;
 use pando_session::retryable::Retryable;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// What to show; the options of the command and of the stage.
@@ -52,7 +52,7 @@ impl Operations {
         );
         if !want.no_idle_sessions {
             let idle = crate::transaction::parked(&self.retryable);
-            rows.extend(idle.iter().map(|open| idle_session(&host, open, now)));
+            rows.extend(idle.iter().map(|open| idle_session(&host, open, None, now)));
             rows.extend(self.maintenance.prepared().iter().map(|p| prepared_session(&host, p, now)));
         }
         if want.idle_cursors {
@@ -71,12 +71,7 @@ fn row(host: &str, client: &Client, op: Option<&ActiveOp>, now: Duration, wall: 
         b.i32("connectionId", client.id as i32);
         b.str("client", remote);
     }
-    if let Some(app) = client.app_name() {
-        b.str("appName", app);
-    }
-    if let Some(doc) = client.metadata() {
-        b.raw_doc("clientMetadata", doc);
-    }
+    append_application(&mut b, client);
     b.bool("active", op.is_some());
     b.str("currentOpTime", &iso(wall));
     let Some(op) = op else { return b.finish() };
@@ -89,7 +84,11 @@ fn row(host: &str, client: &Client, op: Option<&ActiveOp>, now: Duration, wall: 
     b.i64("secs_running", micros / 1_000_000);
     b.i64("microsecs_running", micros);
     b.str("op", kind(op.command));
-    b.str("ns", if op.ns.contains('.') { &op.ns } else { "" });
+    match &*op.ns {
+        "" => b.str("ns", ""),
+        ns if ns.contains('.') => b.str("ns", ns),
+        db => b.str("ns", &format!("{db}.$cmd")),
+    };
     if op.body.is_empty() {
         b.doc("command", |d| {
             if op.truncated {
@@ -115,6 +114,10 @@ fn row(host: &str, client: &Client, op: Option<&ActiveOp>, now: Duration, wall: 
         });
     }
     b.i32("numYields", op.yields as i32);
+    let transaction = op.transaction.as_ref().and_then(Weak::upgrade);
+    if let Some(open) = transaction.and_then(|open| open.downcast::<OpenTxn>().ok()) {
+        b.doc("transaction", |t| append_transaction(t, &open, now));
+    }
     b.doc("locks", |l| locks::append_held(l, &op.locks));
     b.bool("waitingForLock", op.locks.is_waiting());
     b.doc("lockStats", |l| locks::append_taken(l, &op.locks));
@@ -123,10 +126,23 @@ fn row(host: &str, client: &Client, op: Option<&ActiveOp>, now: Duration, wall: 
     b.finish()
 }
 
+fn append_application(b: &mut DocBuilder, client: &Client) {
+    if let Some(app) = client.app_name() {
+        b.str("appName", app);
+    }
+    if let Some(doc) = client.metadata() {
+        b.raw_doc("clientMetadata", doc);
+    }
+}
+
+fn append_prepared(t: &mut DocBuilder, since: Duration, now: Duration) {
+    t.i64("timePreparedMicros", now.saturating_sub(since).as_micros() as i64);
+}
+
 /// A prepared transaction. One that came with the log, from another member, knows little of its statements.
 fn prepared_session(host: &str, p: &PreparedView, now: Duration) -> DocBuf {
     if let Some(open) = p.about.as_ref().and_then(|about| about.downcast_ref::<OpenTxn>()) {
-        return idle_session(host, open, now);
+        return idle_session(host, open, Some(p.since), now);
     }
     let (id, number) = p.id;
     let mut b = DocBuilder::with_capacity(256);
@@ -141,6 +157,7 @@ fn prepared_session(host: &str, p: &PreparedView, now: Duration) -> DocBuf {
             p.bool("autocommit", false);
         });
         t.timestamp("readTimestamp", Timestamp::ZERO);
+        append_prepared(t, p.since, now);
     });
     b.bool("waitingForLock", false);
     b.bool("active", false);
@@ -150,13 +167,26 @@ fn prepared_session(host: &str, p: &PreparedView, now: Duration) -> DocBuf {
 }
 
 /// A transaction between two statements.
-fn idle_session(host: &str, open: &OpenTxn, now: Duration) -> DocBuf {
+fn idle_session(host: &str, open: &OpenTxn, prepared: Option<Duration>, now: Duration) -> DocBuf {
     let mut b = DocBuilder::with_capacity(512);
     b.str("type", "idleSession");
     b.str("host", host);
     b.str("desc", "inactive transaction");
+    // Whose the last statement was.
+    if let Some(client) = open.client() {
+        if let Some(remote) = &client.remote {
+            b.str("client", remote);
+        }
+        b.i64("connectionId", client.id);
+        append_application(&mut b, &client);
+    }
     b.raw_doc("lsid", &lsid_doc(&open.lsid));
-    b.doc("transaction", |t| append_transaction(t, open, now));
+    b.doc("transaction", |t| {
+        append_transaction(t, open, now);
+        if let Some(since) = prepared {
+            append_prepared(t, since, now);
+        }
+    });
     b.bool("waitingForLock", false);
     b.bool("active", false);
     b.doc("locks", |l| {

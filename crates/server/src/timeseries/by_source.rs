@@ -82,7 +82,7 @@ impl Server {
         let mut candidates = lookup.all(self, ctx, &coll).await?;
         let mut out = Vec::new();
         loop {
-            let batch = candidates.next_batch(ctx, limits::MULTI_WRITE_UNIT_DOCS).await?;
+            let batch = candidates.next_batch(ctx, &coll, limits::MULTI_WRITE_UNIT_DOCS).await?;
             if batch.is_empty() {
                 return Ok(out);
             }

@@ -66,7 +66,7 @@ impl Deleting<'_> {
         let mut candidates = self.buckets.all(server, ctx, self.coll).await?;
         let mut total = 0;
         loop {
-            let batch = candidates.next_batch(ctx, BUCKETS_PER_UNIT).await?;
+            let batch = candidates.next_batch(ctx, self.coll, BUCKETS_PER_UNIT).await?;
             if batch.is_empty() || (total > 0 && !self.multi) {
                 candidates.note(server, ctx, self.coll);
                 return Ok(total);

@@ -44,7 +44,7 @@ impl Server {
             return Err(Error::internal("a transaction in progress without anything open"));
         }
         if let Some(open) = &open {
-            open.statement_begins(ctx.env().clock.mono());
+            open.statement_begins(ctx);
         }
         ctx.attach(Arc::new(Statement::new(loan, open)));
         let met = self.access.meet_target(ctx, req).await;

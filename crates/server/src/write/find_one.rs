@@ -1,8 +1,8 @@
 //! Finding the documents that a write is about.
 
 use crate::Server;
-use crate::read::STEPS_PER_TURN;
 use crate::read::query_ctx::simple_id;
+use crate::read::{STEPS_PER_TURN, yield_from};
 use bytes::Bytes;
 use pando_access::{Collection, WriteAcquisition, WriteUnit};
 use pando_base::{Error, Result, Timestamp};
@@ -143,7 +143,7 @@ impl<'a> Lookup<'a> {
                     let told = self.tells.then(|| Arc::new(told(&row)));
                     return Ok(row.rid.map(|rid| Target::Record(rid, told)));
                 }
-                Step::NeedYield => ctx.yield_now().await?,
+                Step::NeedYield => yield_from(ctx, &exec, coll).await?,
                 Step::Eof => {
                     server.crud.reads.note_plan(ctx, &exec, coll);
                     return Ok(None);
@@ -241,7 +241,7 @@ impl<'a> Lookup<'a> {
         let mut all = Candidates { exec, source, found: None, failed: None };
         if ctx.in_txn() || undecided {
             // The unit's own writes would come into the scan's way: everything is found before anything is written.
-            all.find_all(ctx).await?;
+            all.find_all(ctx, coll).await?;
         }
         Ok(all)
     }
@@ -285,7 +285,12 @@ pub(crate) struct Candidates {
 
 impl Candidates {
     /// Up to `n` more; empty at the end.
-    pub(crate) async fn next_batch(&mut self, ctx: &OpCtx, n: usize) -> Result<Vec<RecordId>> {
+    pub(crate) async fn next_batch(
+        &mut self,
+        ctx: &OpCtx,
+        coll: &Collection,
+        n: usize,
+    ) -> Result<Vec<RecordId>> {
         if let Some(e) = self.failed.take() {
             return Err(e);
         }
@@ -296,7 +301,7 @@ impl Candidates {
         while out.len() < n {
             match self.exec.next(&mut *self.source, &mut Quota::new(STEPS_PER_TURN)) {
                 Ok(Step::Row(row)) => out.extend(row.rid),
-                Ok(Step::NeedYield) => ctx.yield_now().await?,
+                Ok(Step::NeedYield) => yield_from(ctx, &self.exec, coll).await?,
                 Ok(Step::Eof) => break,
                 Err(e) if out.is_empty() => return Err(e),
                 Err(e) => {
@@ -307,11 +312,11 @@ impl Candidates {
         }
         Ok(out)
     }
-    async fn find_all(&mut self, ctx: &OpCtx) -> Result<()> {
+    async fn find_all(&mut self, ctx: &OpCtx, coll: &Collection) -> Result<()> {
         let mut found = Vec::new();
         let mut seen = pando_base::HashSet::default();
         loop {
-            let batch = self.next_batch(ctx, pando_base::limits::MULTI_WRITE_UNIT_DOCS).await?;
+            let batch = self.next_batch(ctx, coll, pando_base::limits::MULTI_WRITE_UNIT_DOCS).await?;
             if batch.is_empty() {
                 break;
             }

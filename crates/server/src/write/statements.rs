@@ -262,7 +262,7 @@ impl Server {
         let mut total = Updated::default();
         let mut candidates = job.lookup.all(self, job.ctx, job.coll).await?;
         loop {
-            let batch = candidates.next_batch(job.ctx, limits::MULTI_WRITE_UNIT_DOCS).await?;
+            let batch = candidates.next_batch(job.ctx, job.coll, limits::MULTI_WRITE_UNIT_DOCS).await?;
             if batch.is_empty() {
                 candidates.note(self, job.ctx, job.coll);
                 break;
@@ -354,7 +354,7 @@ impl Server {
         let mut candidates = lookup.all(self, ctx, coll).await?;
         let mut total = 0;
         loop {
-            let batch = candidates.next_batch(ctx, limits::MULTI_WRITE_UNIT_DOCS).await?;
+            let batch = candidates.next_batch(ctx, coll, limits::MULTI_WRITE_UNIT_DOCS).await?;
             if batch.is_empty() {
                 candidates.note(self, ctx, coll);
                 return Ok(total);
