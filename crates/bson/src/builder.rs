@@ -1,7 +1,8 @@
 //! Building documents straight into bytes.
 
+use crate::name::AsName;
 use crate::owned::{Bson, Document};
-use crate::raw::{DocBuf, Elem, RawDoc, Value};
+use crate::raw::{DocBuf, Elem, RawDoc, Texts, Value};
 use crate::types::{Decimal128, ElementType, ObjectId};
 use pando_base::Timestamp;
 
@@ -70,17 +71,17 @@ impl DocBuilder {
         self.buf
     }
     #[inline]
-    fn head(&mut self, ty: ElementType, name: &str) {
+    fn head(&mut self, ty: ElementType, name: &[u8]) {
         self.buf.push(ty as u8);
         // A NUL would cut the name short and shift everything after it.
-        debug_assert!(!name.as_bytes().contains(&0));
-        self.buf.extend_from_slice(name.as_bytes());
+        debug_assert!(!name.contains(&0));
+        self.buf.extend_from_slice(name);
         self.buf.push(0);
     }
     /// Copies an already encoded value under a new name.
     #[inline]
-    pub fn raw(&mut self, ty: ElementType, name: &str, data: &[u8]) -> &mut Self {
-        self.head(ty, name);
+    pub fn raw(&mut self, ty: ElementType, name: impl AsName, data: &[u8]) -> &mut Self {
+        self.head(ty, name.name_bytes());
         self.copy(data);
         self
     }
@@ -149,18 +150,18 @@ impl DocBuilder {
     pub fn decimal(&mut self, name: &str, v: Decimal128) -> &mut Self {
         self.raw(ElementType::Decimal128, name, &v.0)
     }
-    fn counted(&mut self, ty: ElementType, name: &str, s: &str) -> &mut Self {
+    fn counted(&mut self, ty: ElementType, name: &[u8], s: &[u8]) -> &mut Self {
         self.head(ty, name);
         self.buf.extend_from_slice(&(s.len() as u32 + 1).to_le_bytes());
-        self.buf.extend_from_slice(s.as_bytes());
+        self.buf.extend_from_slice(s);
         self.buf.push(0);
         self
     }
-    pub fn str(&mut self, name: &str, s: &str) -> &mut Self {
-        self.counted(ElementType::String, name, s)
+    pub fn str(&mut self, name: impl AsName, s: &str) -> &mut Self {
+        self.counted(ElementType::String, name.name_bytes(), s.as_bytes())
     }
-    pub fn binary(&mut self, name: &str, subtype: u8, bytes: &[u8]) -> &mut Self {
-        self.head(ElementType::Binary, name);
+    pub fn binary(&mut self, name: impl AsName, subtype: u8, bytes: &[u8]) -> &mut Self {
+        self.head(ElementType::Binary, name.name_bytes());
         self.buf.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
         self.buf.push(subtype);
         self.buf.extend_from_slice(bytes);
@@ -170,31 +171,62 @@ impl DocBuilder {
     pub fn uuid(&mut self, name: &str, v: &[u8; 16]) -> &mut Self {
         self.binary(name, 4, v)
     }
-    pub fn regex(&mut self, name: &str, pattern: &str, options: &str) -> &mut Self {
-        self.head(ElementType::Regex, name);
-        for part in [pattern, options] {
-            self.buf.extend_from_slice(part.as_bytes());
-            self.buf.push(0);
+    pub fn regex(&mut self, name: impl AsName, pattern: &str, options: &str) -> &mut Self {
+        self.texts(name, Texts::Regex { pattern: pattern.as_bytes(), options: options.as_bytes() })
+    }
+    /// A string of any bytes.
+    pub fn string_bytes(&mut self, name: impl AsName, s: &[u8]) -> &mut Self {
+        self.counted(ElementType::String, name.name_bytes(), s)
+    }
+    /// A value that holds texts, which may be any bytes (in regular expressions, none that are zero).
+    pub fn texts(&mut self, name: impl AsName, v: Texts<'_>) -> &mut Self {
+        let name = name.name_bytes();
+        match v {
+            Texts::String(s) => self.counted(ElementType::String, name, s),
+            Texts::Symbol(s) => self.counted(ElementType::Symbol, name, s),
+            Texts::JavaScript(s) => self.counted(ElementType::JavaScript, name, s),
+            Texts::JavaScriptWithScope { code, scope } => {
+                self.head(ElementType::JavaScriptWithScope, name);
+                let len = 4 + 4 + code.len() + 1 + scope.byte_len();
+                self.buf.extend_from_slice(&(len as u32).to_le_bytes());
+                self.buf.extend_from_slice(&(code.len() as u32 + 1).to_le_bytes());
+                self.buf.extend_from_slice(code);
+                self.buf.push(0);
+                self.buf.extend_from_slice(scope.as_bytes());
+                self
+            }
+            Texts::Regex { pattern, options } => {
+                self.head(ElementType::Regex, name);
+                for part in [pattern, options] {
+                    self.buf.extend_from_slice(part);
+                    self.buf.push(0);
+                }
+                self
+            }
+            Texts::DbPointer { ns, id } => {
+                self.counted(ElementType::DbPointer, name, ns);
+                self.buf.extend_from_slice(&id.0);
+                self
+            }
         }
-        self
     }
     /// A nested document copied from bytes.
-    pub fn raw_doc(&mut self, name: &str, doc: &RawDoc) -> &mut Self {
+    pub fn raw_doc(&mut self, name: impl AsName, doc: &RawDoc) -> &mut Self {
         self.raw(ElementType::Document, name, doc.as_bytes())
     }
     /// A nested array copied from bytes.
-    pub fn raw_array(&mut self, name: &str, array: &RawDoc) -> &mut Self {
+    pub fn raw_array(&mut self, name: impl AsName, array: &RawDoc) -> &mut Self {
         self.raw(ElementType::Array, name, array.as_bytes())
     }
     /// A nested document written in place.
-    pub fn doc(&mut self, name: &str, fill: impl FnOnce(&mut DocBuilder)) -> &mut Self {
-        self.head(ElementType::Document, name);
+    pub fn doc(&mut self, name: impl AsName, fill: impl FnOnce(&mut DocBuilder)) -> &mut Self {
+        self.head(ElementType::Document, name.name_bytes());
         self.nested(fill)
     }
     /// Opens a nested document or array that is written across calls (a batch filled as rows arrive); end it with
     /// [`DocBuilder::close_nested`] before anything else goes into the outer document.
-    pub fn open_nested(&mut self, ty: ElementType, name: &str) -> Nested {
-        self.head(ty, name);
+    pub fn open_nested(&mut self, ty: ElementType, name: impl AsName) -> Nested {
+        self.head(ty, name.name_bytes());
         let at = self.buf.len();
         self.buf.extend_from_slice(&[0; 4]);
         Nested(at)
@@ -210,52 +242,43 @@ impl DocBuilder {
         self
     }
     /// A nested array written in place.
-    pub fn array(&mut self, name: &str, fill: impl FnOnce(&mut ArrayBuilder)) -> &mut Self {
-        self.head(ElementType::Array, name);
+    pub fn array(&mut self, name: impl AsName, fill: impl FnOnce(&mut ArrayBuilder)) -> &mut Self {
+        self.head(ElementType::Array, name.name_bytes());
         let mut inner = ArrayBuilder { doc: DocBuilder::append_to(std::mem::take(&mut self.buf)), next: 0 };
         fill(&mut inner);
         self.buf = inner.doc.into_buffer();
         self
     }
-    pub fn value(&mut self, name: &str, v: Value<'_>) -> &mut Self {
+    pub fn value(&mut self, name: impl AsName, v: Value<'_>) -> &mut Self {
+        let name = name.name_bytes();
         match v {
-            Value::Double(d) => self.f64(name, d),
-            Value::String(s) => self.str(name, s),
+            Value::Double(d) => self.raw(ElementType::Double, name, &d.to_le_bytes()),
+            Value::String(s) => self.counted(ElementType::String, name, s.as_bytes()),
             Value::Document(d) => self.raw_doc(name, d),
             Value::Array(a) => self.raw_array(name, a),
             Value::Binary { subtype, bytes } => self.binary(name, subtype, bytes),
             Value::Undefined => self.raw(ElementType::Undefined, name, &[]),
-            Value::ObjectId(o) => self.object_id(name, o),
-            Value::Boolean(b) => self.bool(name, b),
-            Value::DateTime(ms) => self.date(name, ms),
-            Value::Null => self.null(name),
-            Value::Regex { pattern, options } => self.regex(name, pattern, options),
-            Value::DbPointer { ns, id } => {
-                self.counted(ElementType::DbPointer, name, ns);
-                self.buf.extend_from_slice(&id.0);
-                self
-            }
-            Value::JavaScript(s) => self.counted(ElementType::JavaScript, name, s),
-            Value::Symbol(s) => self.counted(ElementType::Symbol, name, s),
-            Value::JavaScriptWithScope { code, scope } => {
-                self.head(ElementType::JavaScriptWithScope, name);
-                let len = 4 + 4 + code.len() + 1 + scope.byte_len();
-                self.buf.extend_from_slice(&(len as u32).to_le_bytes());
-                self.buf.extend_from_slice(&(code.len() as u32 + 1).to_le_bytes());
-                self.buf.extend_from_slice(code.as_bytes());
-                self.buf.push(0);
-                self.buf.extend_from_slice(scope.as_bytes());
-                self
-            }
-            Value::Int32(n) => self.i32(name, n),
-            Value::Timestamp(t) => self.timestamp(name, t),
-            Value::Int64(n) => self.i64(name, n),
-            Value::Decimal128(d) => self.decimal(name, d),
+            Value::ObjectId(o) => self.raw(ElementType::ObjectId, name, &o.0),
+            Value::Boolean(b) => self.raw(ElementType::Boolean, name, &[u8::from(b)]),
+            Value::DateTime(ms) => self.raw(ElementType::DateTime, name, &ms.to_le_bytes()),
+            Value::Null => self.raw(ElementType::Null, name, &[]),
+            Value::Int32(n) => self.raw(ElementType::Int32, name, &n.to_le_bytes()),
+            Value::Timestamp(t) => self.raw(ElementType::Timestamp, name, &t.0.to_le_bytes()),
+            Value::Int64(n) => self.raw(ElementType::Int64, name, &n.to_le_bytes()),
+            Value::Decimal128(d) => self.raw(ElementType::Decimal128, name, &d.0),
             Value::MinKey => self.raw(ElementType::MinKey, name, &[]),
             Value::MaxKey => self.raw(ElementType::MaxKey, name, &[]),
+            Value::NotUtf8(v) => self.raw(v.element_type(), name, v.data()),
+            Value::Symbol(s) => self.texts(name, Texts::Symbol(s.as_bytes())),
+            Value::JavaScript(s) => self.texts(name, Texts::JavaScript(s.as_bytes())),
+            Value::JavaScriptWithScope { code, scope } => {
+                self.texts(name, Texts::JavaScriptWithScope { code: code.as_bytes(), scope })
+            }
+            Value::Regex { pattern, options } => self.regex(name, pattern, options),
+            Value::DbPointer { ns, id } => self.texts(name, Texts::DbPointer { ns: ns.as_bytes(), id }),
         }
     }
-    pub fn bson(&mut self, name: &str, v: &Bson) -> &mut Self {
+    pub fn bson(&mut self, name: impl AsName, v: &Bson) -> &mut Self {
         match v {
             Bson::Document(d) => self.doc(name, |b| b.document(d)),
             Bson::Array(items) => self.array(name, |b| {
@@ -267,12 +290,13 @@ impl DocBuilder {
                 let scope = scope.to_raw();
                 self.value(name, Value::JavaScriptWithScope { code, scope: &scope })
             }
+            Bson::NotUtf8(ty, data) => self.raw(*ty, name, data),
             scalar => self.value(name, scalar.scalar().unwrap_or(Value::Null)),
         }
     }
     /// Appends all fields of an owned document.
     pub fn document(&mut self, d: &Document) {
-        for (name, v) in d.iter() {
+        for (name, v) in d.fields() {
             self.bson(name, v);
         }
     }
@@ -309,7 +333,7 @@ impl ArrayBuilder {
     pub fn byte_len(&self) -> usize {
         self.doc.byte_len()
     }
-    fn with_name(&mut self, put: impl FnOnce(&mut DocBuilder, &str)) {
+    fn with_name(&mut self, put: impl FnOnce(&mut DocBuilder, &[u8])) {
         let mut digits = [0u8; 10];
         let mut at = digits.len();
         let mut n = self.next;
@@ -322,7 +346,7 @@ impl ArrayBuilder {
             }
         }
         self.next += 1;
-        put(&mut self.doc, std::str::from_utf8(&digits[at..]).unwrap_or("0"));
+        put(&mut self.doc, &digits[at..]);
     }
     pub fn value(&mut self, v: Value<'_>) -> &mut Self {
         self.with_name(|b, name| {
@@ -338,6 +362,20 @@ impl ArrayBuilder {
     }
     pub fn str(&mut self, s: &str) -> &mut Self {
         self.value(Value::String(s))
+    }
+    /// A string of any bytes.
+    pub fn string_bytes(&mut self, s: &[u8]) -> &mut Self {
+        self.with_name(|b, name| {
+            b.string_bytes(name, s);
+        });
+        self
+    }
+    /// A value that holds texts, which may be any bytes.
+    pub fn texts(&mut self, v: Texts<'_>) -> &mut Self {
+        self.with_name(|b, name| {
+            b.texts(name, v);
+        });
+        self
     }
     pub fn raw_doc(&mut self, doc: &RawDoc) -> &mut Self {
         self.value(Value::Document(doc))

@@ -3,15 +3,16 @@
 //! Types first, in the order of [`canonical_type`]; numbers of all four types form one class and compare by
 //! value (never through a lossy double): NaN equals NaN and is the lowest number, −0 equals 0. Documents
 //! compare field by field: type class, then name, then value; arrays ignore the names. Strings compare as
-//! UTF-8 bytes unless a [`StringOrder`] (a collation) is given. Undefined and null are two classes here;
+//! bytes unless a [`StringOrder`] (a collation) is given. Undefined and null are two classes here;
 //! callers for which missing, undefined and null are one thing say so before they come.
 //!
 //! Three entrances, one order: raw elements ([`cmp_elems`], [`cmp_docs`]), decoded values ([`cmp_values`])
 //! and owned trees ([`cmp_bson`]). The raw one does not decode what it can compare as bytes.
 
 use crate::decimal128::{Num, prefix_of_decimal, prefix_of_f64};
+use crate::name::Name;
 use crate::owned::{Bson, Document};
-use crate::raw::{Elem, RawDoc, Value};
+use crate::raw::{Elem, RawDoc, Texts, Value};
 use crate::types::{Decimal128, ElementType};
 use pando_base::limits;
 use std::cmp::Ordering;
@@ -110,8 +111,42 @@ fn cmp_values_at(a: Value<'_>, b: Value<'_>, order: Order<'_>, depth: usize) -> 
         (JavaScript(x), JavaScript(y)) => x.as_bytes().cmp(y.as_bytes()),
         _ => {
             let (x, y) = (class_of(&a), class_of(&b));
-            if x == y { cmp_numbers(a, b) } else { x.cmp(&y) }
+            if x != y {
+                return x.cmp(&y);
+            }
+            match (a, b) {
+                (NotUtf8(_), _) | (_, NotUtf8(_)) => cmp_texts(a, b, order, depth),
+                _ => cmp_numbers(a, b),
+            }
         }
+    }
+}
+
+/// Two values of one class that hold texts, not all of which are UTF-8: by their bytes, and where a collation orders
+/// strings, as if U+FFFD stood for what is not.
+#[cold]
+fn cmp_texts(a: Value<'_>, b: Value<'_>, order: Order<'_>, depth: usize) -> Ordering {
+    use Texts::*;
+    let (Some(x), Some(y)) = (a.texts(), b.texts()) else { return Ordering::Equal };
+    match (x, y) {
+        (String(x) | Symbol(x), String(y) | Symbol(y)) => match order {
+            None => x.cmp(y),
+            Some(order) => {
+                order.cmp(&std::string::String::from_utf8_lossy(x), &std::string::String::from_utf8_lossy(y))
+            }
+        },
+        (JavaScript(x), JavaScript(y)) => x.cmp(y),
+        (JavaScriptWithScope { code: x, scope: s }, JavaScriptWithScope { code: y, scope: t }) => {
+            x.cmp(y).then_with(|| cmp_raw_docs(s, t, true, order, depth + 1))
+        }
+        (Regex { pattern: p, options: o }, Regex { pattern: q, options: r }) => {
+            p.cmp(q).then_with(|| o.cmp(r))
+        }
+        (DbPointer { ns: x, id: i }, DbPointer { ns: y, id: j }) => {
+            x.len().cmp(&y.len()).then_with(|| x.cmp(y)).then_with(|| i.cmp(&j))
+        }
+        // Values of one class hold the same texts.
+        _ => Ordering::Equal,
     }
 }
 
@@ -290,14 +325,22 @@ impl<'a> Node<'a> {
         match self {
             Node::Value(Value::Document(d) | Value::Array(d)) => Fields::Raw(d.iter()),
             Node::Value(Value::JavaScriptWithScope { scope, .. }) => Fields::Raw(scope.iter()),
+            Node::Value(Value::NotUtf8(v)) => match v.texts() {
+                Texts::JavaScriptWithScope { scope, .. } => Fields::Raw(scope.iter()),
+                _ => Fields::Raw(RawDoc::empty().iter()),
+            },
             Node::Value(_) => Fields::Raw(RawDoc::empty().iter()),
             Node::Document(d) | Node::CodeWithScope(_, d) => Fields::Owned(d.fields().iter()),
             Node::Array(items) => Fields::Items(items.iter()),
         }
     }
-    fn code(&self) -> Option<&'a str> {
+    fn code(&self) -> Option<&'a [u8]> {
         match self {
-            Node::Value(Value::JavaScriptWithScope { code, .. }) | Node::CodeWithScope(code, _) => Some(code),
+            Node::Value(v) => match v.texts()? {
+                Texts::JavaScriptWithScope { code, .. } => Some(code),
+                _ => None,
+            },
+            Node::CodeWithScope(code, _) => Some(code.as_bytes()),
             _ => None,
         }
     }
@@ -306,7 +349,7 @@ impl<'a> Node<'a> {
 /// The fields of a document or array of either shape.
 enum Fields<'a> {
     Raw(crate::raw::Iter<'a>),
-    Owned(std::slice::Iter<'a, (String, Bson)>),
+    Owned(std::slice::Iter<'a, (Name, Bson)>),
     Items(std::slice::Iter<'a, Bson>),
 }
 

@@ -57,6 +57,9 @@ pub fn doubled(doc: &RawDoc) -> Option<&str> {
 
 /// 14: wrong type, with the list of expected ones in MongoDB's (unbalanced) quotes.
 pub fn wrong_type(struct_name: &str, field: &str, found: &Value<'_>, expected: &[&str]) -> Error {
+    if let (Value::NotUtf8(_), true) = (found, expected.contains(&"string")) {
+        return crate::shape::not_utf8(&format!("{struct_name}.{field}"));
+    }
     let found = found.type_name();
     let text = match expected {
         [one] => {

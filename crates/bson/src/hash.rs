@@ -7,7 +7,7 @@
 use crate::compare::{StringOrder, canonical_type};
 use crate::decimal128::{Num, prefix_of_decimal, prefix_of_f64, strip_zeros};
 use crate::owned::Bson;
-use crate::raw::{RawDoc, Value};
+use crate::raw::{RawDoc, Texts, Value};
 use crate::types::ElementType;
 use pando_base::limits;
 
@@ -102,7 +102,30 @@ impl Hash<'_> {
                 self.bytes(ns.as_bytes());
                 self.bytes(&id.0);
             }
+            NotUtf8(v) => self.texts(v.texts(), depth),
             Undefined | Null | MinKey | MaxKey => {}
+        }
+    }
+    /// As the same value whose texts are UTF-8.
+    #[cold]
+    fn texts(&mut self, v: Texts<'_>, depth: usize) {
+        match v {
+            Texts::String(s) | Texts::Symbol(s) if self.order.is_some() => {
+                self.text(&std::string::String::from_utf8_lossy(s));
+            }
+            Texts::String(s) | Texts::Symbol(s) | Texts::JavaScript(s) => self.bytes(s),
+            Texts::JavaScriptWithScope { code, scope } => {
+                self.bytes(code);
+                self.fields(scope, true, depth + 1);
+            }
+            Texts::Regex { pattern, options } => {
+                self.bytes(pattern);
+                self.bytes(options);
+            }
+            Texts::DbPointer { ns, id } => {
+                self.bytes(ns);
+                self.bytes(&id.0);
+            }
         }
     }
     fn fields(&mut self, doc: &RawDoc, names: bool, depth: usize) {
@@ -137,7 +160,7 @@ impl Hash<'_> {
         self.word(u64::MAX);
     }
     fn document(&mut self, d: &crate::Document, depth: usize) {
-        for (name, item) in d.iter() {
+        for (name, item) in d.fields() {
             self.bytes(name.as_bytes());
             self.bson(item, depth + 1);
         }

@@ -7,7 +7,7 @@
 
 use crate::compare::{StringOrder, canonical_type};
 use crate::decimal128::Rounding;
-use crate::raw::{RawDoc, Value};
+use crate::raw::{RawDoc, Texts, Value};
 use crate::{DocBuilder, Elem, ElementType};
 use md5::{Digest, Md5};
 use pando_base::limits;
@@ -70,16 +70,27 @@ fn element(h: &mut Md5, e: &Elem<'_>, with_name: bool, depth: usize, order: Opti
             h.update([0]);
             fields(h, scope, depth + 1, None);
         }
-        (Value::String(s), Some(order)) => {
-            let mut key = Vec::new();
-            order.sort_key(s, &mut key);
-            h.update((key.len() as u32 + 1).to_le_bytes());
-            h.update(&key);
-            h.update([0]);
-        }
+        (Value::String(s), Some(order)) => sort_key(h, s, order),
+        (Value::NotUtf8(v), _) => match (v.texts(), order) {
+            (Texts::JavaScriptWithScope { code, scope }, _) => {
+                h.update(code);
+                h.update([0]);
+                fields(h, scope, depth + 1, None);
+            }
+            (Texts::String(s), Some(order)) => sort_key(h, &String::from_utf8_lossy(s), order),
+            _ => h.update(v.data()),
+        },
         (v, _) if v.is_number() => h.update(squash(v).to_le_bytes()),
         _ => h.update(e.data()),
     }
+}
+
+fn sort_key(h: &mut Md5, s: &str, order: &dyn StringOrder) {
+    let mut key = Vec::new();
+    order.sort_key(s, &mut key);
+    h.update((key.len() as u32 + 1).to_le_bytes());
+    h.update(&key);
+    h.update([0]);
 }
 
 fn fields(h: &mut Md5, doc: &RawDoc, depth: usize, order: Option<&dyn StringOrder>) {

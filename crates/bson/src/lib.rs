@@ -8,6 +8,9 @@
 //! Bytes enter through [`RawDoc::validate`] once (wire messages, dump files); what came from there may be
 //! viewed again with [`RawDoc::trusted`]. Even on malformed bytes no accessor panics or reads out of bounds:
 //! iteration simply ends.
+//!
+//! Strings and names are bytes that nearly always are UTF-8. Where they are not, they are kept as they are: such a value
+//! decodes to [`Value::NotUtf8`], such a name to one that is no word ([`raw::NOT_A_WORD`]).
 
 pub mod builder;
 pub mod column;
@@ -19,6 +22,7 @@ pub mod fields;
 pub mod hash;
 pub mod hashed;
 pub mod keystring;
+pub mod name;
 pub mod owned;
 pub mod raw;
 mod scan;
@@ -30,6 +34,7 @@ pub mod validate;
 pub use builder::{ArrayBuilder, DocBuilder, Nested};
 pub use compare::{StringOrder, canonical_type, cmp_bson, cmp_docs, cmp_values, values_equal};
 pub use hash::{hash_bson, hash_value};
+pub use name::{AsName, Name};
 pub use owned::{Bson, Document};
-pub use raw::{DocBuf, Elem, RawDoc, Value};
+pub use raw::{DocBuf, Elem, NotUtf8, RawDoc, Texts, Value};
 pub use types::{Binary, Decimal128, ElementType, ObjectId, Regex};

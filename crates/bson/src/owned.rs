@@ -1,7 +1,8 @@
 //! Owned values and documents: trees, for code that changes them.
 
 use crate::builder::DocBuilder;
-use crate::raw::{DocBuf, RawDoc, Value};
+use crate::name::{AsName, Name};
+use crate::raw::{DocBuf, NotUtf8, RawDoc, Value};
 use crate::types::{Binary, Decimal128, ElementType, ObjectId, Regex};
 use pando_base::Timestamp;
 
@@ -33,6 +34,8 @@ pub enum Bson {
     Decimal128(Decimal128),
     MinKey,
     MaxKey,
+    /// A type that holds a text whose bytes are not UTF-8, with the encoded value.
+    NotUtf8(ElementType, Vec<u8>),
 }
 
 impl Bson {
@@ -57,6 +60,7 @@ impl Bson {
             Bson::Decimal128(d) => Value::Decimal128(*d),
             Bson::MinKey => Value::MinKey,
             Bson::MaxKey => Value::MaxKey,
+            Bson::NotUtf8(ty, data) => NotUtf8::new(*ty, data).map(Value::NotUtf8)?,
             Bson::Document(_) | Bson::Array(_) | Bson::JavaScriptWithScope(..) => return None,
         })
     }
@@ -65,6 +69,7 @@ impl Bson {
             Bson::Document(_) => ElementType::Document,
             Bson::Array(_) => ElementType::Array,
             Bson::JavaScriptWithScope(..) => ElementType::JavaScriptWithScope,
+            Bson::NotUtf8(ty, _) => *ty,
             scalar => scalar.scalar().map_or(ElementType::Null, |v| v.element_type()),
         }
     }
@@ -126,6 +131,7 @@ impl PartialEq for Bson {
             | (Bson::Null, Bson::Null)
             | (Bson::MinKey, Bson::MinKey)
             | (Bson::MaxKey, Bson::MaxKey) => true,
+            (Bson::NotUtf8(a, x), Bson::NotUtf8(b, y)) => a == b && x == y,
             _ => false,
         }
     }
@@ -159,6 +165,7 @@ impl From<Value<'_>> for Bson {
             Value::Decimal128(d) => Bson::Decimal128(d),
             Value::MinKey => Bson::MinKey,
             Value::MaxKey => Bson::MaxKey,
+            Value::NotUtf8(v) => Bson::NotUtf8(v.element_type(), v.data().to_vec()),
         }
     }
 }
@@ -189,7 +196,7 @@ from_native! {
 /// An owned document: fields in order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Document {
-    fields: Vec<(String, Bson)>,
+    fields: Vec<(Name, Bson)>,
 }
 
 impl Document {
@@ -208,38 +215,38 @@ impl Document {
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (&str, &mut Bson)> {
         self.fields.iter_mut().map(|(k, v)| (k.as_str(), v))
     }
-    pub fn get(&self, name: &str) -> Option<&Bson> {
-        self.fields.iter().find(|(k, _)| k == name).map(|(_, v)| v)
+    pub fn get(&self, name: impl AsName) -> Option<&Bson> {
+        self.fields.iter().find(|(k, _)| k.as_bytes() == name.name_bytes()).map(|(_, v)| v)
     }
-    pub fn get_mut(&mut self, name: &str) -> Option<&mut Bson> {
-        self.fields.iter_mut().find(|(k, _)| k == name).map(|(_, v)| v)
+    pub fn get_mut(&mut self, name: impl AsName) -> Option<&mut Bson> {
+        self.fields.iter_mut().find(|(k, _)| k.as_bytes() == name.name_bytes()).map(|(_, v)| v)
     }
-    pub fn contains(&self, name: &str) -> bool {
+    pub fn contains(&self, name: impl AsName) -> bool {
         self.get(name).is_some()
     }
     /// Appends without looking for an existing field.
-    pub fn push(&mut self, name: impl Into<String>, v: impl Into<Bson>) {
+    pub fn push(&mut self, name: impl Into<Name>, v: impl Into<Bson>) {
         self.fields.push((name.into(), v.into()));
     }
     /// Replaces in place, or appends.
-    pub fn set(&mut self, name: impl Into<String>, v: impl Into<Bson>) {
+    pub fn set(&mut self, name: impl Into<Name>, v: impl Into<Bson>) {
         let name = name.into();
-        match self.get_mut(&name) {
-            Some(slot) => *slot = v.into(),
+        match self.fields.iter_mut().find(|(k, _)| *k == name) {
+            Some((_, slot)) => *slot = v.into(),
             None => self.fields.push((name, v.into())),
         }
     }
-    pub fn remove(&mut self, name: &str) -> Option<Bson> {
-        let i = self.fields.iter().position(|(k, _)| k == name)?;
+    pub fn remove(&mut self, name: impl AsName) -> Option<Bson> {
+        let i = self.fields.iter().position(|(k, _)| k.as_bytes() == name.name_bytes())?;
         Some(self.fields.remove(i).1)
     }
-    pub fn insert_at(&mut self, index: usize, name: impl Into<String>, v: impl Into<Bson>) {
+    pub fn insert_at(&mut self, index: usize, name: impl Into<Name>, v: impl Into<Bson>) {
         self.fields.insert(index, (name.into(), v.into()));
     }
-    pub fn fields(&self) -> &[(String, Bson)] {
+    pub fn fields(&self) -> &[(Name, Bson)] {
         &self.fields
     }
-    pub fn into_fields(self) -> Vec<(String, Bson)> {
+    pub fn into_fields(self) -> Vec<(Name, Bson)> {
         self.fields
     }
     pub fn to_raw(&self) -> DocBuf {
@@ -251,19 +258,25 @@ impl Document {
 
 impl From<&RawDoc> for Document {
     fn from(raw: &RawDoc) -> Document {
-        Document { fields: raw.iter().map(|e| (e.name().to_owned(), Bson::from(e.value()))).collect() }
+        Document { fields: raw.iter().map(|e| (Name::from(e.name_bytes()), Bson::from(e.value()))).collect() }
     }
 }
 
 impl From<Vec<(String, Bson)>> for Document {
     fn from(fields: Vec<(String, Bson)>) -> Document {
+        Document { fields: fields.into_iter().map(|(name, v)| (Name::from(name), v)).collect() }
+    }
+}
+
+impl From<Vec<(Name, Bson)>> for Document {
+    fn from(fields: Vec<(Name, Bson)>) -> Document {
         Document { fields }
     }
 }
 
 impl IntoIterator for Document {
-    type Item = (String, Bson);
-    type IntoIter = std::vec::IntoIter<(String, Bson)>;
+    type Item = (Name, Bson);
+    type IntoIter = std::vec::IntoIter<(Name, Bson)>;
     fn into_iter(self) -> Self::IntoIter {
         self.fields.into_iter()
     }

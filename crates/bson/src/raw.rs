@@ -1,9 +1,10 @@
 //! Documents as bytes: borrowed [`RawDoc`], owned [`DocBuf`], and the walk over their elements.
 
+use crate::name::AsName;
 use crate::scan::find_nul;
 use crate::types::{Decimal128, ElementType, ObjectId};
-use pando_base::Timestamp;
-use std::borrow::Borrow;
+use pando_base::{Error, Result, Timestamp};
+use std::borrow::{Borrow, Cow};
 use std::fmt;
 use std::ops::Deref;
 
@@ -14,6 +15,9 @@ pub struct RawDoc([u8]);
 
 /// First double above every `i64`.
 const TWO_POW_63: f64 = 9_223_372_036_854_775_808.0;
+
+/// Stands for a name that is not UTF-8 where words are looked for: it is none of them, and no path.
+pub const NOT_A_WORD: &str = "$\u{FFFD}";
 
 /// The empty document.
 pub const EMPTY: &[u8] = &[5, 0, 0, 0, 0];
@@ -66,11 +70,14 @@ impl RawDoc {
         Some((elem, offset + (before - iter.rest.len())))
     }
     /// The first element of that name.
-    pub fn elem(&self, name: &str) -> Option<Elem<'_>> {
-        self.iter().find(|e| e.is_named(name.as_bytes()))
+    #[inline]
+    pub fn elem(&self, name: impl AsName) -> Option<Elem<'_>> {
+        let name = name.name_bytes();
+        self.iter().find(|e| e.is_named(name))
     }
     /// The value of the first element of that name.
-    pub fn get(&self, name: &str) -> Option<Value<'_>> {
+    #[inline]
+    pub fn get(&self, name: impl AsName) -> Option<Value<'_>> {
         self.elem(name).map(|e| e.value())
     }
     pub fn first(&self) -> Option<Elem<'_>> {
@@ -115,7 +122,7 @@ impl ToOwned for RawDoc {
 
 impl fmt::Debug for RawDoc {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(self.iter().map(|e| (e.name().to_owned(), e.value()))).finish()
+        f.debug_map().entries(self.iter().map(|e| (e.shown_name(), e.value()))).finish()
     }
 }
 
@@ -261,14 +268,34 @@ impl<'a> Elem<'a> {
     pub fn new(ty: ElementType, name: &'a str, data: &'a [u8]) -> Elem<'a> {
         Elem { ty, name: name.as_bytes(), data }
     }
-    /// The field name; empty when the bytes are not UTF-8 (validated documents never are).
+    /// The field name where it is a word of the language; [`NOT_A_WORD`] when its bytes are not UTF-8. Names that are
+    /// data are copied and compared as [`Elem::name_bytes`], names that lead somewhere are [`Elem::path`]s.
     #[inline]
     pub fn name(&self) -> &'a str {
-        std::str::from_utf8(self.name).unwrap_or_default()
+        std::str::from_utf8(self.name).unwrap_or(NOT_A_WORD)
     }
+    /// The field name as it is stored.
     #[inline]
     pub fn name_bytes(&self) -> &'a [u8] {
         self.name
+    }
+    /// The field name as a path, which has to be UTF-8.
+    #[inline]
+    pub fn path(&self) -> Result<&'a str> {
+        std::str::from_utf8(self.name).map_err(|_| self.not_a_path())
+    }
+    #[cold]
+    fn not_a_path(&self) -> Error {
+        Error::bad_value(format!("a path has to be UTF-8, which '{}' is not", self.shown_name()))
+    }
+    /// The field name if it is UTF-8.
+    #[inline]
+    pub fn utf8_name(&self) -> Option<&'a str> {
+        std::str::from_utf8(self.name).ok()
+    }
+    /// The field name for messages: what is not UTF-8 is shown as U+FFFD.
+    pub fn shown_name(&self) -> Cow<'a, str> {
+        String::from_utf8_lossy(self.name)
     }
     /// Is this its name? Most names differ in length or first byte, which costs no call.
     #[inline]
@@ -289,7 +316,7 @@ impl<'a> Elem<'a> {
 
 impl fmt::Debug for Elem<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {:?}", self.name(), self.value())
+        write!(f, "{}: {:?}", self.shown_name(), self.value())
     }
 }
 
@@ -330,24 +357,117 @@ pub enum Value<'a> {
     Decimal128(Decimal128),
     MinKey,
     MaxKey,
+    /// A string, or another type that holds one, whose bytes are not UTF-8.
+    NotUtf8(NotUtf8<'a>),
+}
+
+/// A value whose text is not UTF-8: stored, compared and returned as its bytes.
+#[derive(Clone, Copy)]
+pub struct NotUtf8<'a> {
+    ty: ElementType,
+    data: &'a [u8],
+}
+
+/// The texts of a value as bytes, whether UTF-8 or not.
+#[derive(Clone, Copy)]
+pub enum Texts<'a> {
+    String(&'a [u8]),
+    Symbol(&'a [u8]),
+    JavaScript(&'a [u8]),
+    JavaScriptWithScope { code: &'a [u8], scope: &'a RawDoc },
+    Regex { pattern: &'a [u8], options: &'a [u8] },
+    DbPointer { ns: &'a [u8], id: ObjectId },
+}
+
+impl<'a> NotUtf8<'a> {
+    /// `None` when the encoded value is that of another type, or malformed.
+    pub(crate) fn new(ty: ElementType, data: &'a [u8]) -> Option<NotUtf8<'a>> {
+        texts(ty, data).map(|_| NotUtf8 { ty, data })
+    }
+    pub fn element_type(&self) -> ElementType {
+        self.ty
+    }
+    /// The encoded value.
+    pub fn data(&self) -> &'a [u8] {
+        self.data
+    }
+    pub fn texts(&self) -> Texts<'a> {
+        texts(self.ty, self.data).unwrap_or(Texts::String(&[]))
+    }
+}
+
+impl fmt::Debug for NotUtf8<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = match self.texts() {
+            Texts::String(s) | Texts::Symbol(s) | Texts::JavaScript(s) => s,
+            Texts::JavaScriptWithScope { code, .. } => code,
+            Texts::Regex { pattern, .. } => pattern,
+            Texts::DbPointer { ns, .. } => ns,
+        };
+        write!(f, "NotUtf8({}, \"{}\")", self.ty.name(), text.escape_ascii())
+    }
+}
+
+fn texts(ty: ElementType, data: &[u8]) -> Option<Texts<'_>> {
+    Some(match ty {
+        ElementType::String => Texts::String(counted_bytes(data)?.0),
+        ElementType::Symbol => Texts::Symbol(counted_bytes(data)?.0),
+        ElementType::JavaScript => Texts::JavaScript(counted_bytes(data)?.0),
+        ElementType::JavaScriptWithScope => {
+            let (code, end) = counted_bytes(data.get(4..)?)?;
+            Texts::JavaScriptWithScope { code, scope: RawDoc::trusted(data.get(4 + end..)?) }
+        }
+        ElementType::Regex => {
+            let mut parts = data.split(|b| *b == 0);
+            Texts::Regex { pattern: parts.next()?, options: parts.next()? }
+        }
+        ElementType::DbPointer => {
+            let (ns, end) = counted_bytes(data)?;
+            Texts::DbPointer { ns, id: ObjectId(*data.get(end..)?.first_chunk()?) }
+        }
+        _ => return None,
+    })
+}
+
+impl<'a> Texts<'a> {
+    /// The value with its type; `None` when a text is not UTF-8.
+    fn value(self) -> Option<Value<'a>> {
+        Some(match self {
+            Texts::String(s) => Value::String(text(s)?),
+            Texts::Symbol(s) => Value::Symbol(text(s)?),
+            Texts::JavaScript(s) => Value::JavaScript(text(s)?),
+            Texts::JavaScriptWithScope { code, scope } => {
+                Value::JavaScriptWithScope { code: text(code)?, scope }
+            }
+            Texts::Regex { pattern, options } => {
+                Value::Regex { pattern: text(pattern)?, options: text(options)? }
+            }
+            Texts::DbPointer { ns, id } => Value::DbPointer { ns: text(ns)?, id },
+        })
+    }
 }
 
 fn text(bytes: &[u8]) -> Option<&str> {
     std::str::from_utf8(bytes).ok()
 }
 
-fn counted_text(data: &[u8]) -> Option<(&str, usize)> {
+/// What a counted string holds, without the zero behind it, and where it ends.
+#[inline]
+fn counted_bytes(data: &[u8]) -> Option<(&[u8], usize)> {
     let len = le_u32(data)?;
     let body = data.get(4..4usize.checked_add(len)?)?;
     let (_, s) = body.split_last()?;
-    Some((text(s)?, 4 + len))
+    Some((s, 4 + len))
 }
 
 #[inline]
 fn decode(ty: ElementType, data: &[u8]) -> Option<Value<'_>> {
     Some(match ty {
         ElementType::Double => Value::Double(f64::from_le_bytes(*data.first_chunk()?)),
-        ElementType::String => Value::String(counted_text(data)?.0),
+        ElementType::String => match text(counted_bytes(data)?.0) {
+            Some(s) => Value::String(s),
+            None => Value::NotUtf8(NotUtf8 { ty, data }),
+        },
         ElementType::Document => Value::Document(RawDoc::trusted(data)),
         ElementType::Array => Value::Array(RawDoc::trusted(data)),
         ElementType::Binary => {
@@ -360,20 +480,14 @@ fn decode(ty: ElementType, data: &[u8]) -> Option<Value<'_>> {
         ElementType::Boolean => Value::Boolean(*data.first()? != 0),
         ElementType::DateTime => Value::DateTime(i64::from_le_bytes(*data.first_chunk()?)),
         ElementType::Null => Value::Null,
-        ElementType::Regex => {
-            let mut parts = data.split(|b| *b == 0);
-            Value::Regex { pattern: text(parts.next()?)?, options: text(parts.next()?)? }
-        }
-        ElementType::DbPointer => {
-            let (ns, end) = counted_text(data)?;
-            Value::DbPointer { ns, id: ObjectId(*data.get(end..)?.first_chunk()?) }
-        }
-        ElementType::JavaScript => Value::JavaScript(counted_text(data)?.0),
-        ElementType::Symbol => Value::Symbol(counted_text(data)?.0),
-        ElementType::JavaScriptWithScope => {
-            let (code, end) = counted_text(data.get(4..)?)?;
-            Value::JavaScriptWithScope { code, scope: RawDoc::trusted(data.get(4 + end..)?) }
-        }
+        ElementType::Symbol
+        | ElementType::JavaScript
+        | ElementType::JavaScriptWithScope
+        | ElementType::Regex
+        | ElementType::DbPointer => match texts(ty, data)?.value() {
+            Some(v) => v,
+            None => Value::NotUtf8(NotUtf8 { ty, data }),
+        },
         ElementType::Int32 => Value::Int32(i32::from_le_bytes(*data.first_chunk()?)),
         ElementType::Timestamp => Value::Timestamp(Timestamp(u64::from_le_bytes(*data.first_chunk()?))),
         ElementType::Int64 => Value::Int64(i64::from_le_bytes(*data.first_chunk()?)),
@@ -407,11 +521,37 @@ impl<'a> Value<'a> {
             Value::Decimal128(_) => ElementType::Decimal128,
             Value::MinKey => ElementType::MinKey,
             Value::MaxKey => ElementType::MaxKey,
+            Value::NotUtf8(v) => v.ty,
+        }
+    }
+    /// The texts that it holds, for what works on bytes.
+    pub fn texts(&self) -> Option<Texts<'a>> {
+        Some(match *self {
+            Value::String(s) => Texts::String(s.as_bytes()),
+            Value::Symbol(s) => Texts::Symbol(s.as_bytes()),
+            Value::JavaScript(s) => Texts::JavaScript(s.as_bytes()),
+            Value::JavaScriptWithScope { code, scope } => {
+                Texts::JavaScriptWithScope { code: code.as_bytes(), scope }
+            }
+            Value::Regex { pattern, options } => {
+                Texts::Regex { pattern: pattern.as_bytes(), options: options.as_bytes() }
+            }
+            Value::DbPointer { ns, id } => Texts::DbPointer { ns: ns.as_bytes(), id },
+            Value::NotUtf8(v) => v.texts(),
+            _ => return None,
+        })
+    }
+    /// The bytes of a string, whether UTF-8 or not.
+    pub fn string_bytes(&self) -> Option<&'a [u8]> {
+        match self.texts()? {
+            Texts::String(s) => Some(s),
+            _ => None,
         }
     }
     pub fn type_name(&self) -> &'static str {
         self.element_type().name()
     }
+    /// A string's characters; `None` also when its bytes are not UTF-8.
     pub fn as_str(&self) -> Option<&'a str> {
         match self {
             Value::String(s) => Some(s),
@@ -474,6 +614,94 @@ impl<'a> Value<'a> {
 mod tests {
     use super::*;
     use crate::DocBuilder;
+
+    /// A document of a string `s` and of a field, whose name and value are not UTF-8.
+    fn odd() -> DocBuf {
+        let mut b = DocBuilder::new();
+        b.string_bytes("s", b"a\xFF").string_bytes(b"\xFEn".as_slice(), b"\xC3").str("t", "\u{E9}");
+        b.finish()
+    }
+
+    #[test]
+    fn what_is_not_utf8_is_kept_and_is_no_word() {
+        let doc = odd();
+        assert!(RawDoc::validate(doc.as_bytes()).is_ok());
+        let elems: Vec<_> = doc.iter().collect();
+        assert_eq!(elems[0].value().string_bytes(), Some(&b"a\xFF"[..]));
+        assert_eq!((elems[0].value().as_str(), elems[0].value().type_name()), (None, "string"));
+        assert_eq!((elems[1].name(), elems[1].name_bytes()), (NOT_A_WORD, &b"\xFEn"[..]));
+        assert_eq!(elems[1].path().unwrap_err().code, pando_base::ErrorCode::BadValue);
+        assert_eq!(elems[2].value().as_str(), Some("\u{E9}"));
+        assert_eq!(doc.elem(b"\xFEn".as_slice()).map(|e| e.name_bytes()), Some(&b"\xFEn"[..]));
+        assert!(doc.get(NOT_A_WORD).is_none());
+        assert_eq!(doc.to_string(), "{ s: \"a\u{FFFD}\", \u{FFFD}n: \"\u{FFFD}\", t: \"\u{E9}\" }");
+    }
+
+    #[test]
+    fn trees_keys_and_copies_of_what_is_not_utf8_are_byte_for_byte() {
+        use crate::keystring::{Directions, KeyBuilder, KeyReader};
+        let mut b = DocBuilder::new();
+        let scope = odd();
+        for (name, v) in [
+            ("s", Texts::String(b"\x00\xFF\x01")),
+            ("y", Texts::Symbol(b"\xFF")),
+            ("j", Texts::JavaScript(b"\xFF")),
+            ("w", Texts::JavaScriptWithScope { code: b"\xFF", scope: &scope }),
+            ("r", Texts::Regex { pattern: b"\xFF", options: b"i" }),
+            ("p", Texts::DbPointer { ns: b"\xFF.x", id: ObjectId([7; 12]) }),
+        ] {
+            b.texts(name, v);
+        }
+        b.raw_doc("d", &scope);
+        let doc = b.finish();
+        assert!(RawDoc::validate(doc.as_bytes()).is_ok());
+        let tree = crate::Document::from(&*doc);
+        assert_eq!(tree.to_raw().as_bytes(), doc.as_bytes());
+        assert_eq!(crate::Bson::Document(tree.clone()), crate::Bson::Document(tree.clone()));
+        let whole = Value::Document(&doc);
+        assert_eq!(crate::hash_bson(&crate::Bson::Document(tree.clone())), crate::hash_value(whole));
+        assert!(crate::compare::cmp_bson_value(&crate::Bson::Document(tree), whole, None).is_eq());
+        for e in &*doc {
+            let mut key = KeyBuilder::new(Directions(0));
+            key.append(e.value());
+            let mut by_elem = KeyBuilder::new(Directions(0));
+            by_elem.append_elem(&e, None);
+            assert_eq!(key.bytes(), by_elem.bytes());
+            let mut back = DocBuilder::new();
+            let mut reader = KeyReader::new(key.bytes(), Directions(0), key.type_bits());
+            assert!(reader.next_into(&mut back, e.name()).unwrap());
+            let mut same = DocBuilder::new();
+            same.elem(e);
+            assert_eq!(back.finish().as_bytes(), same.finish().as_bytes(), "{e:?}");
+        }
+    }
+
+    #[test]
+    fn strings_order_by_bytes_whether_utf8_or_not() {
+        let texts: [&[u8]; 8] =
+            [b"", b"a", b"a\x80", b"a\xC3", b"a\xC3\xA9", b"z", b"\xF0\x9F\x98\x80", b"\xFF"];
+        let docs = texts.map(|s| {
+            let mut b = DocBuilder::new();
+            b.string_bytes("s", s);
+            b.finish()
+        });
+        for (i, a) in docs.iter().enumerate() {
+            for (j, b) in docs.iter().enumerate() {
+                let (x, y) = (a.first().unwrap().value(), b.first().unwrap().value());
+                assert_eq!(crate::cmp_values(x, y), i.cmp(&j));
+                assert_eq!(crate::cmp_docs(a, b), i.cmp(&j));
+                assert_eq!(crate::keystring::key_of(x).cmp(&crate::keystring::key_of(y)), i.cmp(&j));
+                assert_eq!(crate::hash_value(x) == crate::hash_value(y), i == j);
+                let (s, t) = (Texts::String(texts[i]), Texts::Symbol(texts[i]));
+                let mut b = DocBuilder::new();
+                b.texts("s", s).texts("t", t);
+                let pair = b.finish();
+                let two: Vec<_> = pair.iter().map(|e| e.value()).collect();
+                assert!(crate::values_equal(two[0], two[1]));
+                assert_eq!(crate::hash_value(two[0]), crate::hash_value(two[1]));
+            }
+        }
+    }
 
     #[test]
     fn elements_come_back_in_order_with_their_values() {

@@ -257,12 +257,20 @@ fn last_of(path: &str) -> &str {
 
 /// 14, in the words for one expected type or for several (whose quotes MongoDB does not close).
 pub fn wrong_type_at(path: &str, v: &Value<'_>, expected: &[&str]) -> Error {
+    if let (Value::NotUtf8(_), true) = (v, expected.contains(&"string")) {
+        return not_utf8(path);
+    }
     let found = v.type_name();
     let expected = match expected {
         [one] => format!("type '{one}'"),
         many => format!("types '[{}']", many.join(", ")),
     };
     Error::type_mismatch(format!("BSON field '{path}' is the wrong type '{found}', expected {expected}"))
+}
+
+/// A name or a word that is stored as it is said, but is looked for among what is UTF-8.
+pub(crate) fn not_utf8(path: &str) -> Error {
+    Error::bad_value(format!("BSON field '{path}' has to be UTF-8"))
 }
 
 fn check_list(each: &Shape, path: &str, list: &RawDoc) -> Result<()> {

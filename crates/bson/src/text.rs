@@ -1,9 +1,9 @@
 //! Documents as MongoDB's messages print them: `{ a: 1, b: { c: "x" } }`.
 //!
 //! This is the form inside error texts ("dup key: { a: 1 }"), not extended JSON and not meant to be parsed.
-//! With `{:#}` strings of 160 bytes and more are cut, as in messages about updates.
+//! What is not UTF-8 is shown as U+FFFD. With `{:#}` strings of 160 bytes and more are cut, as in messages about updates.
 
-use crate::raw::{Elem, RawDoc, Value};
+use crate::raw::{Elem, RawDoc, Texts, Value};
 use std::fmt::{self, Write};
 
 impl fmt::Display for RawDoc {
@@ -29,7 +29,7 @@ impl fmt::Display for Value<'_> {
 /// `name: value`
 impl fmt::Display for Elem<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())?;
+        f.write_str(&self.shown_name())?;
         f.write_str(": ")?;
         fmt::Display::fmt(&self.value(), f)
     }
@@ -58,7 +58,7 @@ fn write_doc(f: &mut impl Write, doc: &RawDoc, array: bool, cut: bool) -> fmt::R
         f.write_str(if any { ", " } else { " " })?;
         any = true;
         if !array {
-            f.write_str(e.name())?;
+            f.write_str(&e.shown_name())?;
             f.write_str(": ")?;
         }
         write_value(f, e.value(), cut)?;
@@ -111,6 +111,24 @@ fn write_value(f: &mut impl Write, v: Value<'_>, cut: bool) -> fmt::Result {
         Value::Decimal128(d) => write!(f, "{d}"),
         Value::MinKey => f.write_str("MinKey"),
         Value::MaxKey => f.write_str("MaxKey"),
+        Value::NotUtf8(v) => with_lossy_texts(v.texts(), |v| write_value(f, v, cut)),
+    }
+}
+
+/// Shows the value to `show` with U+FFFD where its texts are not UTF-8.
+pub(crate) fn with_lossy_texts<R>(v: Texts<'_>, show: impl FnOnce(Value<'_>) -> R) -> R {
+    let lossy = |bytes| String::from_utf8_lossy(bytes);
+    match v {
+        Texts::String(s) => show(Value::String(&lossy(s))),
+        Texts::Symbol(s) => show(Value::Symbol(&lossy(s))),
+        Texts::JavaScript(s) => show(Value::JavaScript(&lossy(s))),
+        Texts::JavaScriptWithScope { code, scope } => {
+            show(Value::JavaScriptWithScope { code: &lossy(code), scope })
+        }
+        Texts::Regex { pattern, options } => {
+            show(Value::Regex { pattern: &lossy(pattern), options: &lossy(options) })
+        }
+        Texts::DbPointer { ns, id } => show(Value::DbPointer { ns: &lossy(ns), id }),
     }
 }
 

@@ -2,14 +2,14 @@
 //!
 //! One loop with one depth counter, whatever nests (documents, arrays, scopes of code), so that no mix of
 //! types can reset it. Checked: every length against its enclosing document, terminators, known type bytes,
-//! boolean bytes, and UTF-8 of names and strings (stricter than MongoDB, which stores broken strings).
-//! Not checked, as in MongoDB: array index names, repeated names, the inside of binary data.
+//! boolean bytes. Not checked, as in MongoDB: whether names and strings are UTF-8, array index names, repeated names, the
+//! inside of binary data.
 //!
 //! Errors carry code 22 (InvalidBSON), or 15 (Overflow) for nesting and 10334 for size, with the dotted path of
 //! the element at fault.
 
 use crate::raw::RawDoc;
-use crate::scan::scan;
+use crate::scan::find_nul;
 use crate::types::ElementType;
 use pando_base::{Error, ErrorCode, Result, limits};
 
@@ -24,7 +24,6 @@ enum Fault {
     Size,
     Terminator,
     Text,
-    Utf8,
     Bool,
     Type(u8),
     Depth,
@@ -136,10 +135,7 @@ fn walk(doc: &[u8], frames: &mut Frames) -> Result<(), Fault> {
         }
         frames.current = at as u32 + 1;
         let name = open.get(at + 1..).ok_or(Fault::Length)?;
-        let (len, ascii) = scan(name).ok_or(Fault::Length)?;
-        if !ascii && std::str::from_utf8(&name[..len]).is_err() {
-            return Err(Fault::Utf8);
-        }
+        let len = find_nul(name).ok_or(Fault::Length)?;
         at += len + 2;
         let ty = ElementType::from_byte(tag).ok_or(Fault::Type(tag))?;
         let data = open.get(at..).ok_or(Fault::Length)?;
@@ -214,19 +210,14 @@ fn counted(data: &[u8]) -> Result<usize, Fault> {
     let len = length(data)?;
     let body = data.get(4..).and_then(|rest| rest.get(..len)).ok_or(Fault::Size)?;
     match body.split_last() {
-        Some((0, text)) if std::str::from_utf8(text).is_ok() => Ok(4 + len),
-        Some((0, _)) => Err(Fault::Utf8),
+        Some((0, _)) => Ok(4 + len),
         _ => Err(Fault::Text),
     }
 }
 
 /// Size of a zero-terminated string, terminator included.
 fn cstr(data: &[u8]) -> Result<usize, Fault> {
-    let (len, ascii) = scan(data).ok_or(Fault::Length)?;
-    if !ascii && std::str::from_utf8(&data[..len]).is_err() {
-        return Err(Fault::Utf8);
-    }
-    Ok(len + 1)
+    Ok(find_nul(data).ok_or(Fault::Length)? + 1)
 }
 
 #[inline]
@@ -255,7 +246,7 @@ fn outermost(what: &str) -> Error {
 pub fn too_large(doc: &RawDoc) -> Error {
     let (bytes, max) = (doc.byte_len(), limits::BSON_INTERNAL_BYTES_MAX);
     let first = match doc.first() {
-        Some(e) if e.data().len() <= 256 => format!(" First element: {}: {}", e.name(), e.value()),
+        Some(e) if e.data().len() <= 256 => format!(" First element: {}: {}", e.shown_name(), e.value()),
         _ => String::new(),
     };
     Error::new(
@@ -274,7 +265,6 @@ fn fail(doc: &[u8], frames: &Frames, fault: Fault) -> Error {
         Fault::NestedTooShort => "Nested BSON object has to be at least 5 bytes",
         Fault::Size => "BSON size is larger than buffer size",
         Fault::Text => "Not null terminated string",
-        Fault::Utf8 => "Found string that doesn't follow UTF-8 standard.",
         Fault::Bool => "BSON bool is neither false nor true",
         Fault::Type(_) => "Unrecognized BSON type",
         Fault::Depth => "BSONObj exceeds maximum nested object depth",
@@ -358,7 +348,6 @@ mod tests {
             (&[8, b'a', 0, 2], "BSON bool is neither false nor true"),
             (&[2, b'a', 0, 0, 0, 0, 0], "Not null terminated string"),
             (&[2, b'a', 0, 2, 0, 0, 0, b'a', b'b'], "Not null terminated string"),
-            (&[2, b'a', 0, 2, 0, 0, 0, 0xFF, 0], "Found string that doesn't follow UTF-8"),
             (&[2, b'a', 0, 0xFF, 0xFF, 0xFF, 0xFF, 0, 0], "BSON size is larger than buffer size"),
             (&[2, b'a', 0, 0xFF, 0xFF, 0xFF, 0x7F, 0, 0], "BSON size is larger than buffer size"),
             (&[0x55, b'a', 0, 2], "Unrecognized BSON type 85"),

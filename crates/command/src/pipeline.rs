@@ -153,6 +153,9 @@ fn database<'a>(msg: &Incoming<'a>) -> Result<&'a str> {
     let db = match (msg.legacy_db, msg.body.get("$db")) {
         (Some(db), _) => db,
         (None, Some(Value::String(db))) => db,
+        (None, Some(Value::NotUtf8(_))) => {
+            return Err(Error::new(ErrorCode::InvalidNamespace, "a database name has to be UTF-8"));
+        }
         (None, Some(v)) => {
             let text = format!("wrong type for field ($db) {} != string", v.type_name());
             return Err(Error::location(13111, text));

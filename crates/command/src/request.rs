@@ -74,6 +74,7 @@ impl<'a> Request<'a> {
             Value::Binary { subtype: 4, .. } => {
                 Err(Error::bad_value("Collection name must be provided. UUID is not valid in this context"))
             }
+            Value::NotUtf8(_) => Err(Error::bad_value("a collection name has to be UTF-8")),
             other => Err(Error::bad_value(format!("collection name has invalid type {}", other.type_name()))),
         }
     }

@@ -47,7 +47,7 @@ impl KeyGen {
             }
             let mut cells = BTreeSet::new();
             let plain = match (f.rows, parts.get(1)) {
-                (true, Some(column)) => uncompressed(doc, &|name| name == *column)?,
+                (true, Some(column)) => uncompressed(doc, &|name| name == column.as_bytes())?,
                 _ => Cow::Borrowed(doc),
             };
             let found = if f.rows { rows(&plain, &parts) } else { places(doc, &parts) };

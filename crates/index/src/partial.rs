@@ -102,7 +102,8 @@ fn check_tree(filter: &RawDoc, depth: usize) -> Result<()> {
 }
 
 fn is_operators(doc: &RawDoc) -> bool {
-    doc.first().is_some_and(|e| e.name().starts_with('$') && !matches!(e.name(), "$ref" | "$id" | "$db"))
+    doc.first()
+        .is_some_and(|e| e.name_bytes().starts_with(b"$") && !matches!(e.name(), "$ref" | "$id" | "$db"))
 }
 
 fn check_operator(path: &str, op: &str, v: Value<'_>) -> Result<()> {

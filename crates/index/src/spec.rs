@@ -169,15 +169,16 @@ impl IndexSpec {
         drafts.into_iter().map(Draft::finish).collect()
     }
 
-    /// Reads a specification that was stored by [`IndexSpec::parse`] or came in an oplog entry. Fails only where there is no name or
-    /// no key.
+    /// Reads a specification that was stored by [`IndexSpec::parse`] or came in an oplog entry. Fails only where there is no name,
+    /// no key, or one that is no path.
     pub fn from_stored(doc: &RawDoc) -> Result<IndexSpec> {
         let key = doc.get("key").and_then(|v| v.as_doc()).unwrap_or(RawDoc::empty());
         let fields: Vec<IndexField> = key.iter().map(index_field).collect();
         let truthy = |name| doc.get(name).is_some_and(|v: Value<'_>| v.is_truthy());
         let sub = |name| doc.get(name).and_then(|v: Value<'_>| v.as_doc()).map(|d| d.to_buf());
         let name = doc.get("name").and_then(|v| v.as_str()).unwrap_or_default().to_owned();
-        if name.is_empty() || fields.is_empty() {
+        let are_paths = key.iter().all(|e| e.utf8_name().is_some());
+        if name.is_empty() || fields.is_empty() || !are_paths {
             return Err(Error::internal(format!("stored index specification without name or key: {doc}")));
         }
         Ok(IndexSpec {

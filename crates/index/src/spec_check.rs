@@ -309,7 +309,7 @@ fn check_key_value(e: Elem<'_>, plugin: Option<&str>, wildcard: bool) -> Result<
 }
 
 fn check_key_name(e: Elem<'_>, plugin: Option<&str>) -> Result<()> {
-    let name = e.name();
+    let name = e.path()?;
     if name.is_empty() {
         return Err(cannot_create("Index keys cannot be an empty field."));
     }

@@ -17,7 +17,7 @@ pub(crate) struct PathFilter {
 
 #[derive(Clone, Debug, Default)]
 struct Tree {
-    children: BTreeMap<String, Tree>,
+    children: BTreeMap<Vec<u8>, Tree>,
 }
 
 /// What a path is to the projection.
@@ -48,18 +48,18 @@ impl PathFilter {
                 id = e.value().is_truthy();
                 continue;
             }
-            add(&mut tree, e.name(), e.value(), &mut mode)?;
+            add(&mut tree, e.path()?, e.value(), &mut mode)?;
         }
         Ok(PathFilter { include: mode.unwrap_or(false), id, tree })
     }
 
     /// Coverage of the path with these components.
-    pub(crate) fn coverage(&self, path: &str) -> Coverage {
-        if path == "_id" || path.starts_with("_id.") {
+    pub(crate) fn coverage(&self, path: &[u8]) -> Coverage {
+        if path == b"_id" || path.starts_with(b"_id.") {
             return if self.id { Coverage::All } else { Coverage::None };
         }
         let mut node = &self.tree;
-        for part in path.split('.') {
+        for part in path.split(|b| *b == b'.') {
             match node.children.get(part) {
                 Some(child) if child.children.is_empty() => {
                     return if self.include { Coverage::All } else { Coverage::None };
@@ -75,7 +75,7 @@ impl PathFilter {
 fn add(tree: &mut Tree, path: &str, v: Value<'_>, mode: &mut Option<bool>) -> Result<()> {
     if let Value::Document(d) = v {
         for e in d {
-            add(tree, &format!("{path}.{}", e.name()), e.value(), mode)?;
+            add(tree, &format!("{path}.{}", e.path()?), e.value(), mode)?;
         }
         return Ok(());
     }
@@ -103,7 +103,7 @@ fn add(tree: &mut Tree, path: &str, v: Value<'_>, mode: &mut Option<bool>) -> Re
     }
     let mut node = tree;
     for part in path.split('.') {
-        node = node.children.entry(part.to_owned()).or_default();
+        node = node.children.entry(part.as_bytes().to_vec()).or_default();
     }
     Ok(())
 }
@@ -121,13 +121,16 @@ mod tests {
     #[test]
     fn inclusion_and_exclusion_cover_subtrees() {
         let inc = PathFilter::parse(&doc! { "a.b": 1, "c": 1 }.to_raw()).unwrap();
-        let all = ["a", "a.b", "a.b.x", "a.c", "c", "c.d", "z", "_id"].map(|p| inc.coverage(p));
+        let all = ["a", "a.b", "a.b.x", "a.c", "c", "c.d", "z", "_id"].map(|p| inc.coverage(p.as_bytes()));
         use Coverage::{All, Below, None};
         assert_eq!(all, [Below, All, All, None, All, All, None, None]);
 
         let exc = PathFilter::parse(&doc! { "a": { "b": 0 }, "_id": 1 }.to_raw()).unwrap();
-        assert_eq!(["a", "a.b", "a.c", "z", "_id"].map(|p| exc.coverage(p)), [Below, None, All, All, All]);
-        assert_eq!(PathFilter::default().coverage("x.y"), All);
+        assert_eq!(
+            ["a", "a.b", "a.c", "z", "_id"].map(|p| exc.coverage(p.as_bytes())),
+            [Below, None, All, All, All]
+        );
+        assert_eq!(PathFilter::default().coverage(b"x.y"), All);
     }
 
     #[test]

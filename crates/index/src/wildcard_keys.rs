@@ -38,19 +38,19 @@ impl KeyGen {
         let Some(w) = &self.wildcard else { return Ok(()) };
         let mut leaves = Vec::new();
         let walk = LeafWalk { filter: &w.filter, prefix: &w.prefix };
-        walk.document(doc, false, &mut String::new(), &mut leaves, &mut out.wild_paths);
+        walk.document(doc, false, &mut Vec::new(), &mut leaves, &mut out.wild_paths);
         out.multikey = !out.wild_paths.is_empty();
         if self.fields.len() == 1 {
             for leaf in &leaves {
                 b.restart(self.directions());
-                b.append(Value::String(&leaf.path));
+                b.append_string_bytes(&leaf.path);
                 b.append_with(leaf.value, self.order());
                 out.push(b);
             }
             return Ok(());
         }
         if leaves.is_empty() {
-            leaves.push(Leaf { path: String::new(), value: Value::MinKey });
+            leaves.push(Leaf { path: Vec::new(), value: Value::MinKey });
         }
         let sink = |values: &[Value<'_>], out: &mut KeySet| {
             for leaf in &leaves {
@@ -63,7 +63,7 @@ impl KeyGen {
                     if leaf.path.is_empty() {
                         b.append(Value::MinKey);
                     } else {
-                        b.append(Value::String(&leaf.path));
+                        b.append_string_bytes(&leaf.path);
                     }
                     b.append_with(leaf.value, self.order());
                 }
@@ -75,7 +75,7 @@ impl KeyGen {
 }
 
 struct Leaf<'d> {
-    path: String,
+    path: Vec<u8>,
     value: Value<'d>,
 }
 
@@ -86,15 +86,17 @@ struct LeafWalk<'f> {
 }
 
 impl LeafWalk<'_> {
-    fn coverage(&self, path: &str) -> Coverage {
+    fn coverage(&self, path: &[u8]) -> Coverage {
         if self.prefix.is_empty() {
             return self.filter.coverage(path);
         }
-        let below =
-            |p: &str, q: &str| p.strip_prefix(q).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
-        if below(path, self.prefix) {
+        let prefix = self.prefix.as_bytes();
+        let below = |p: &[u8], q: &[u8]| {
+            p.strip_prefix(q).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"."))
+        };
+        if below(path, prefix) {
             Coverage::All
-        } else if below(self.prefix, path) {
+        } else if below(prefix, path) {
             Coverage::Below
         } else {
             Coverage::None
@@ -105,7 +107,7 @@ impl LeafWalk<'_> {
         &self,
         doc: &'d RawDoc,
         is_array: bool,
-        path: &mut String,
+        path: &mut Vec<u8>,
         leaves: &mut Vec<Leaf<'d>>,
         arrays: &mut Vec<String>,
     ) {
@@ -113,9 +115,9 @@ impl LeafWalk<'_> {
             let outer = path.len();
             if !is_array {
                 if !path.is_empty() {
-                    path.push('.');
+                    path.push(b'.');
                 }
-                path.push_str(e.name());
+                path.extend_from_slice(e.name_bytes());
             }
             let coverage = self.coverage(path);
             if coverage != Coverage::None {
@@ -130,15 +132,17 @@ impl LeafWalk<'_> {
         e: Elem<'d>,
         coverage: Coverage,
         in_array: bool,
-        path: &mut String,
+        path: &mut Vec<u8>,
         leaves: &mut Vec<Leaf<'d>>,
         arrays: &mut Vec<String>,
     ) {
         let leaf = |value| Leaf { path: path.clone(), value };
         match e.value() {
             Value::Array(a) if !in_array => {
-                if !arrays.contains(path) {
-                    arrays.push(path.clone());
+                // Who asks for a path asks for one that is UTF-8.
+                let shown = String::from_utf8_lossy(path);
+                if !arrays.iter().any(|a| *a == shown) {
+                    arrays.push(shown.into_owned());
                 }
                 if a.is_empty() {
                     if coverage == Coverage::All {

@@ -150,7 +150,7 @@ impl<'js> ToBson<'_, 'js> {
             return Ok(false);
         }
         for e in was {
-            let v: Js = object.get(e.name())?;
+            let v: Js = object.get(&*e.shown_name())?;
             if !self.same(&v, e)? {
                 return Ok(false);
             }
@@ -166,6 +166,10 @@ impl<'js> ToBson<'_, 'js> {
             Value::Null => v.is_null(),
             Value::Undefined => v.is_undefined(),
             Value::String(s) => v.is_string() && self.text(v)? == s,
+            Value::NotUtf8(odd) if e.ty == ElementType::String => {
+                let bytes = Value::NotUtf8(odd).string_bytes().unwrap_or_default();
+                v.is_string() && self.text(v)? == String::from_utf8_lossy(bytes)
+            }
             Value::Array(a) => {
                 let Some(array) = v.as_array() else { return Ok(false) };
                 if array.len() != a.count() {

@@ -5,7 +5,7 @@
 
 use crate::held::Held;
 use crate::interp::Kept;
-use pando_bson::{Elem, ElementType, RawDoc, Value};
+use pando_bson::{Elem, ElementType, RawDoc, Texts, Value};
 use rquickjs::{Array, Class, Function, IntoJs, Object, Result, Value as Js};
 
 pub(crate) struct ToJs<'k, 'js> {
@@ -16,6 +16,17 @@ impl<'js> ToJs<'_, 'js> {
     pub(crate) fn value(&self, e: Elem<'_>) -> Result<Js<'js>> {
         let ctx = &self.kept.ctx;
         match e.value() {
+            // JavaScript's strings are characters.
+            Value::NotUtf8(v) => match v.texts() {
+                Texts::String(s) | Texts::Symbol(s) => String::from_utf8_lossy(s).into_js(ctx),
+                Texts::Regex { pattern, options } => {
+                    self.regex(&String::from_utf8_lossy(pattern), &String::from_utf8_lossy(options))
+                }
+                Texts::JavaScript(code) | Texts::JavaScriptWithScope { code, .. } => {
+                    self.code(&String::from_utf8_lossy(code))
+                }
+                Texts::DbPointer { .. } => self.held(e, "ObjectId"),
+            },
             Value::Double(d) => d.into_js(ctx),
             Value::Int32(n) => n.into_js(ctx),
             Value::String(s) | Value::Symbol(s) => s.into_js(ctx),
@@ -47,7 +58,7 @@ impl<'js> ToJs<'_, 'js> {
         let held = Held { ty: ElementType::Document, data: d.as_bytes().into() };
         let object = Class::instance_proto(held, self.kept.get("object")?)?.into_inner();
         for e in d {
-            object.set(e.name(), self.value(e)?)?;
+            object.set(&*e.shown_name(), self.value(e)?)?;
         }
         Ok(object)
     }
@@ -57,7 +68,7 @@ impl<'js> ToJs<'_, 'js> {
         let object = Object::new(self.kept.ctx.clone())?;
         for name in names {
             if let Some(e) = d.elem(name) {
-                object.set(e.name(), self.value(e)?)?;
+                object.set(&*e.shown_name(), self.value(e)?)?;
             }
         }
         Ok(object)

@@ -36,7 +36,7 @@ fn object_diff(old: &RawDoc, new: &RawDoc) -> Option<DocBuf> {
     }
     let mut deletes: Vec<Elem<'_>> = Vec::new();
     let mut updates: Vec<Elem<'_>> = Vec::new();
-    let mut subs: Vec<(&str, DocBuf)> = Vec::new();
+    let mut subs: Vec<(&[u8], DocBuf)> = Vec::new();
     let (mut left, mut right) = (old.iter(), new.iter().peekable());
     while let Some(r) = right.peek().copied() {
         let Some(l) = left.next() else { break };
@@ -50,7 +50,7 @@ fn object_diff(old: &RawDoc, new: &RawDoc) -> Option<DocBuf> {
             continue;
         }
         match sub_diff(l, r) {
-            Some(sub) => subs.push((r.name(), sub)),
+            Some(sub) => subs.push((r.name_bytes(), sub)),
             None => updates.push(r),
         }
     }
@@ -64,7 +64,7 @@ fn object_diff(old: &RawDoc, new: &RawDoc) -> Option<DocBuf> {
     if !deletes.is_empty() {
         diff.doc("d", |d| {
             for e in &deletes {
-                d.raw(ElementType::Boolean, e.name(), &[0]);
+                d.raw(ElementType::Boolean, e.name_bytes(), &[0]);
             }
         });
     }
@@ -78,7 +78,7 @@ fn object_diff(old: &RawDoc, new: &RawDoc) -> Option<DocBuf> {
         }
     }
     for (name, sub) in &subs {
-        diff.raw_doc(&format!("s{name}"), sub);
+        diff.raw_doc(&[b"s", *name].concat(), sub);
     }
     Some(diff.finish())
 }

@@ -125,7 +125,7 @@ fn expand_from<'d, S: AsRef<str>, K: Keys>(
 fn the_one_array<'d>(array: &mut Option<Elem<'d>>, met: Elem<'d>) -> Result<(), NoKeys> {
     match array {
         Some(a) if !std::ptr::eq(a.data().as_ptr(), met.data().as_ptr()) => {
-            Err(NoKeys::ParallelArrays(met.name().to_owned(), a.name().to_owned()))
+            Err(NoKeys::ParallelArrays(met.shown_name().into_owned(), a.shown_name().into_owned()))
         }
         _ => {
             *array = Some(met);
@@ -151,7 +151,7 @@ fn next_element<'d, S: AsRef<str>, K: Keys>(
 ) -> Result<(Option<Elem<'d>>, bool), NoKeys> {
     let Some(p) = s.positional.take() else { return Ok((element_or_array(obj, path, &mut s.rest), false)) };
     match path.get(s.rest).is_some_and(|part| obj.elem(part.as_ref()).is_some()) {
-        true if K::POSITIONS_ARE_CLEAR => Err(NoKeys::Ambiguous(p.element.name().to_owned())),
+        true if K::POSITIONS_ARE_CLEAR => Err(NoKeys::Ambiguous(p.element.shown_name().into_owned())),
         true => Ok((element_or_array(obj, path, &mut s.rest), false)),
         false => {
             s.rest = p.rest;

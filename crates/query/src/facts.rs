@@ -99,10 +99,10 @@ pub enum MetaField {
 
 impl MetaField {
     pub fn parse(v: Value<'_>) -> Result<MetaField> {
-        let Value::String(name) = v else {
+        let Some(name) = v.string_bytes().map(String::from_utf8_lossy) else {
             return Err(Error::location(17307, "$meta only supports string arguments"));
         };
-        Ok(match name {
+        Ok(match &*name {
             "textScore" => MetaField::TextScore,
             "geoNearDistance" => MetaField::GeoNearDistance,
             "geoNearPoint" => MetaField::GeoNearPoint,

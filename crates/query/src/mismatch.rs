@@ -29,13 +29,13 @@ fn clauses(filter: &RawDoc) -> Vec<DocBuf> {
     for e in filter {
         match e.value() {
             Value::Document(ops)
-                if !e.name().starts_with('$')
+                if !e.name_bytes().starts_with(b"$")
                     && ops.count() > 1
-                    && ops.iter().all(|o| o.name().starts_with('$') && o.name() != "$options") =>
+                    && ops.iter().all(|o| o.name_bytes().starts_with(b"$") && o.name() != "$options") =>
             {
                 for op in ops {
                     let mut b = DocBuilder::new();
-                    b.doc(e.name(), |b| {
+                    b.doc(e.name_bytes(), |b| {
                         b.elem(op);
                     });
                     out.push(b.finish());
@@ -155,7 +155,7 @@ fn explain_clause(
 /// One operator on one path.
 fn predicate(path: &str, v: Value<'_>, clause: &RawDoc, doc: &RawDoc, inverted: bool, out: &mut DocBuilder) {
     let op = match v {
-        Value::Document(ops) => ops.first().filter(|o| o.name().starts_with('$')),
+        Value::Document(ops) => ops.first().filter(|o| o.name_bytes().starts_with(b"$")),
         _ => None,
     };
     let name = match (op, v) {

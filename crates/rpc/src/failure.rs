@@ -119,7 +119,7 @@ impl Failure {
         }
         let mut extra = DocBuilder::new();
         for e in reply.iter().filter(|e| !OF_EVERY_REPLY.contains(&e.name())) {
-            extra.value(e.name(), e.value());
+            extra.value(e.name_bytes(), e.value());
         }
         let extra = extra.finish();
         if !extra.is_empty() {

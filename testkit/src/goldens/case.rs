@@ -102,7 +102,11 @@ impl Setups {
         let text = std::fs::read_to_string(folder().join("golden/setups.json")).expect("setups.json");
         let all = extjson::parse(&text).expect("setups.json is Extended JSON");
         Setups {
-            all: all.into_fields().into_iter().filter_map(|(k, v)| Some((k, v.as_doc()?.clone()))).collect(),
+            all: all
+                .into_fields()
+                .into_iter()
+                .filter_map(|(k, v)| Some((k.to_string(), v.as_doc()?.clone())))
+                .collect(),
         }
     }
 

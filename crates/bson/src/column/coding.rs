@@ -145,9 +145,6 @@ pub(super) fn from_number(v: &mut Literal, n: u128, scale: Scale) -> Result<()> 
 fn text(n: u128) -> Result<Vec<u8>> {
     let bytes = n.to_be_bytes();
     let text = &bytes[n.leading_zeros() as usize / 8..];
-    if std::str::from_utf8(text).is_err() {
-        return Err(malformed("a string that is no UTF-8"));
-    }
     let mut data = Vec::with_capacity(text.len() + 5);
     data.extend_from_slice(&(text.len() as u32 + 1).to_le_bytes());
     data.extend_from_slice(text);

@@ -9,8 +9,8 @@ use pando_base::Result;
 
 /// The shape of the objects.
 enum Shape {
-    Leaf { name: String, stream: usize },
-    Nested { name: String, ty: ElementType, members: Vec<Shape> },
+    Leaf { name: Vec<u8>, stream: usize },
+    Nested { name: Vec<u8>, ty: ElementType, members: Vec<Shape> },
 }
 
 struct Streams<'a, 'b> {
@@ -45,7 +45,7 @@ pub(super) fn decode(control: u8, input: &mut Input<'_>, rows: &mut Rows<'_, '_>
 fn shape_of(doc: &RawDoc, into_arrays: bool, streams: &mut Vec<Stream>) -> Vec<Shape> {
     let mut shape = Vec::new();
     for e in doc {
-        let name = e.name().to_owned();
+        let name = e.name_bytes().to_vec();
         let enters = e.ty == ElementType::Document || (into_arrays && e.ty == ElementType::Array);
         shape.push(if enters {
             let members = shape_of(RawDoc::trusted(e.data()), into_arrays, streams);

@@ -3,6 +3,7 @@
 use super::Mode;
 use super::forms::{base64, date_text};
 use crate::raw::{RawDoc, Value};
+use crate::text::with_lossy_texts;
 use pando_base::limits;
 use std::fmt::Write;
 
@@ -53,7 +54,7 @@ fn fields(out: &mut String, doc: &RawDoc, mode: Mode, depth: usize) {
             if i > 0 {
                 out.push(',');
             }
-            write_json_string(out, e.name());
+            write_json_string(out, &e.shown_name());
             out.push(':');
             value(out, e.value(), mode, depth);
         }
@@ -132,6 +133,8 @@ fn value(out: &mut String, v: Value<'_>, mode: Mode, depth: usize) {
         }
         Value::MinKey => out.push_str("{\"$minKey\":1}"),
         Value::MaxKey => out.push_str("{\"$maxKey\":1}"),
+        // JSON is UTF-8.
+        Value::NotUtf8(v) => with_lossy_texts(v.texts(), |v| value(out, v, mode, depth)),
     }
 }
 

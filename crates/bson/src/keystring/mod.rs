@@ -28,7 +28,7 @@ pub use record::{append_record_id, append_record_key, split_record_id, split_rec
 pub use type_bits::TypeBits;
 
 use crate::compare::StringOrder;
-use crate::raw::{Elem, RawDoc, Value};
+use crate::raw::{Elem, RawDoc, Texts, Value};
 use crate::types::ElementType;
 use pando_base::limits;
 
@@ -149,6 +149,12 @@ impl KeyBuilder {
     pub fn append_with(&mut self, v: Value<'_>, order: Option<&dyn StringOrder>) -> &mut Self {
         let start = self.buf.len();
         Writer { buf: &mut self.buf, bits: &mut self.bits, order }.value(v, 0);
+        self.close_field(start)
+    }
+    /// Appends a string of any bytes, ordered by its bytes.
+    pub fn append_string_bytes(&mut self, s: &[u8]) -> &mut Self {
+        let start = self.buf.len();
+        Writer { buf: &mut self.buf, bits: &mut self.bits, order: None }.texts(Texts::String(s), 0);
         self.close_field(start)
     }
     /// Appends an element's value; strings are not decoded on the way.
@@ -287,8 +293,50 @@ impl Writer<'_> {
             Undefined => self.buf.push(class::UNDEFINED),
             Null => self.buf.push(class::NULL),
             MaxKey => self.buf.push(class::MAX_KEY),
+            NotUtf8(v) => self.texts(v.texts(), depth),
             // Already written by `value`.
             Int32(_) | ObjectId(_) | String(_) => {}
+        }
+    }
+    /// As the same value whose texts are UTF-8.
+    #[cold]
+    fn texts(&mut self, v: Texts<'_>, depth: usize) {
+        match v {
+            Texts::String(s) => {
+                self.bits.push(0, 1);
+                match self.order {
+                    Some(_) => self.string(&String::from_utf8_lossy(s)),
+                    None => {
+                        self.buf.push(class::STRING);
+                        self.text(s);
+                    }
+                }
+            }
+            Texts::Symbol(s) => {
+                self.bits.push(1, 1);
+                self.buf.push(class::STRING);
+                self.text(s);
+            }
+            Texts::Regex { pattern, options } => {
+                self.buf.push(class::REGEX);
+                self.text(pattern);
+                self.text(options);
+            }
+            Texts::DbPointer { ns, id } => {
+                self.buf.push(class::DB_POINTER);
+                self.buf.extend_from_slice(&(ns.len() as u32).to_be_bytes());
+                self.buf.extend_from_slice(ns);
+                self.buf.extend_from_slice(&id.0);
+            }
+            Texts::JavaScript(code) => {
+                self.buf.push(class::CODE);
+                self.text(code);
+            }
+            Texts::JavaScriptWithScope { code, scope } => {
+                self.buf.push(class::CODE_WITH_SCOPE);
+                self.text(code);
+                self.fields(scope, depth + 1);
+            }
         }
     }
     /// By length first, then by subtype.

@@ -3,8 +3,9 @@
 use super::type_bits::BitReader;
 use super::{Directions, class, number};
 use crate::builder::{ArrayBuilder, DocBuilder};
+use crate::name::AsName;
 use crate::owned::Bson;
-use crate::raw::{DocBuf, RawDoc, Value};
+use crate::raw::{DocBuf, RawDoc, Texts, Value};
 use crate::types::ObjectId;
 use pando_base::{Error, Result, Timestamp, limits};
 
@@ -35,12 +36,12 @@ impl<'a> KeyReader<'a> {
         }
     }
     /// Appends the next field to a document under `name`; false at the end of the key.
-    pub fn next_into(&mut self, out: &mut DocBuilder, name: &str) -> Result<bool> {
+    pub fn next_into(&mut self, out: &mut DocBuilder, name: impl AsName) -> Result<bool> {
         if self.r.is_at_end() {
             return Ok(false);
         }
         self.open_field();
-        self.r.value(&mut self.bits, 0, &mut Sink::Field(out, name)).ok_or_else(malformed)?;
+        self.r.value(&mut self.bits, 0, &mut Sink::Field(out, name.name_bytes())).ok_or_else(malformed)?;
         Ok(true)
     }
     /// Moves past the next field without reading it; false at the end. The type bits of skipped numbers are
@@ -74,7 +75,7 @@ pub(super) struct Reader<'a> {
 
 /// Where a value goes.
 enum Sink<'s> {
-    Field(&'s mut DocBuilder, &'s str),
+    Field(&'s mut DocBuilder, &'s [u8]),
     Item(&'s mut ArrayBuilder),
 }
 
@@ -82,10 +83,20 @@ impl Sink<'_> {
     fn put(&mut self, v: Value<'_>) {
         match self {
             Sink::Field(b, name) => {
-                b.value(name, v);
+                b.value(*name, v);
             }
             Sink::Item(b) => {
                 b.value(v);
+            }
+        }
+    }
+    fn put_texts(&mut self, v: Texts<'_>) {
+        match self {
+            Sink::Field(b, name) => {
+                b.texts(*name, v);
+            }
+            Sink::Item(b) => {
+                b.texts(v);
             }
         }
     }
@@ -123,7 +134,7 @@ impl<'a> Reader<'a> {
         }
         Some(out)
     }
-    fn text_bytes(&mut self) -> Option<Vec<u8>> {
+    fn text(&mut self) -> Option<Vec<u8>> {
         let mut out = Vec::new();
         loop {
             match self.byte()? {
@@ -133,14 +144,15 @@ impl<'a> Reader<'a> {
             }
         }
     }
-    fn text(&mut self) -> Option<String> {
-        String::from_utf8(self.text_bytes()?).ok()
+    /// A part of a regular expression: one that holds a zero is no document's.
+    fn pattern(&mut self) -> Option<Vec<u8>> {
+        self.text().filter(|s| !s.contains(&0))
     }
-    fn name(&mut self) -> Option<String> {
+    fn name(&mut self) -> Option<Vec<u8>> {
         let mut out = Vec::new();
         loop {
             match self.byte()? {
-                0 => return String::from_utf8(out).ok(),
+                0 => return Some(out),
                 b => out.push(b),
             }
         }
@@ -165,7 +177,7 @@ impl<'a> Reader<'a> {
             class::STRING => {
                 let symbol = bits.take(1) == 1;
                 let s = self.text()?;
-                out.put(if symbol { Value::Symbol(&s) } else { Value::String(&s) });
+                out.put_texts(if symbol { Texts::Symbol(&s) } else { Texts::String(&s) });
             }
             class::OBJECT => {
                 let doc = self.fields(bits, depth + 1)?;
@@ -196,23 +208,23 @@ impl<'a> Reader<'a> {
                 out.put(Value::Timestamp(t));
             }
             class::REGEX => {
-                let (pattern, options) = (self.text()?, self.text()?);
-                out.put(Value::Regex { pattern: &pattern, options: &options });
+                let (pattern, options) = (self.pattern()?, self.pattern()?);
+                out.put_texts(Texts::Regex { pattern: &pattern, options: &options });
             }
             class::DB_POINTER => {
                 let len = u32::from_be_bytes(self.array()?) as usize;
-                let ns = String::from_utf8(self.take(len)?).ok()?;
+                let ns = self.take(len)?;
                 let id = ObjectId(self.array()?);
-                out.put(Value::DbPointer { ns: &ns, id });
+                out.put_texts(Texts::DbPointer { ns: &ns, id });
             }
             class::CODE => {
                 let code = self.text()?;
-                out.put(Value::JavaScript(&code));
+                out.put_texts(Texts::JavaScript(&code));
             }
             class::CODE_WITH_SCOPE => {
                 let code = self.text()?;
                 let scope = self.fields(bits, depth + 1)?;
-                out.put(Value::JavaScriptWithScope { code: &code, scope: &scope });
+                out.put_texts(Texts::JavaScriptWithScope { code: &code, scope: &scope });
             }
             class::MAX_KEY => out.put(Value::MaxKey),
             _ => return None,
@@ -304,7 +316,7 @@ pub fn key_document(
     let mut reader = KeyReader::new(key, directions, type_bits);
     let mut out = DocBuilder::new();
     for e in pattern {
-        if !reader.next_into(&mut out, e.name())? {
+        if !reader.next_into(&mut out, e.name_bytes())? {
             break;
         }
     }

@@ -45,7 +45,9 @@ impl Catalog {
                 continue;
             }
             match e.value() {
-                Value::Timestamp(Timestamp::ZERO) => b.timestamp(e.name(), self.next_timestamp_value()),
+                Value::Timestamp(Timestamp::ZERO) => {
+                    b.value(e.name_bytes(), Value::Timestamp(self.next_timestamp_value()))
+                }
                 _ => b.elem(e),
             };
         }
@@ -100,7 +102,7 @@ fn has_elements_below(doc: &RawDoc, levels: usize) -> bool {
 pub fn check_id(e: Elem<'_>) -> Result<()> {
     let refused = match e.value() {
         Value::Array(_) => "array",
-        Value::Regex { .. } => "regex",
+        _ if e.ty == ElementType::Regex => "regex",
         Value::Undefined => "undefined",
         Value::Document(d) => return check_id_document(d),
         _ => return Ok(()),
@@ -110,12 +112,12 @@ pub fn check_id(e: Elem<'_>) -> Result<()> {
 
 fn check_id_document(d: &RawDoc) -> Result<()> {
     for e in d {
-        if e.name().starts_with('$') && !matches!(e.name(), "$ref" | "$id" | "$db") {
+        if e.name_bytes().starts_with(b"$") && !matches!(e.name(), "$ref" | "$id" | "$db") {
             return Err(Error::new(
                 ErrorCode::DollarPrefixedFieldName,
                 format!(
                     "_id fields may not contain '$'-prefixed fields: {} is not valid for storage.",
-                    e.name()
+                    e.shown_name()
                 ),
             ));
         }

@@ -50,38 +50,39 @@ fn build_duplicate(
     let mut shown = format!("{values:#}");
     let mut extra = DocBuilder::new();
     extra.raw_doc("keyPattern", pattern);
-    let mut text = String::new();
-    if let Some(c) = collation {
-        text = format!(" collation: {c}");
-        let (hex, flags) = hex_values(values);
-        shown = hex_text(&hex);
+    let text = collation.map_or_else(String::new, |c| format!(" collation: {c}"));
+    let (hex, flags) = hex_values(values, collation.is_some());
+    if collation.is_some() || flags.contains(&true) {
+        shown = hex_text(&hex, &flags);
         extra.raw_doc("keyValue", &hex);
         extra.array("hexEncoded", |a| {
             for f in flags {
                 a.value(Value::Boolean(f));
             }
         });
-        extra.raw_doc("collation", c);
     } else {
         extra.raw_doc("keyValue", values);
+    }
+    if let Some(c) = collation {
+        extra.raw_doc("collation", c);
     }
     let message =
         format!("E11000 duplicate key error collection: {} index: {name}{text} dup key: {shown}", coll.ns);
     Error::new(ErrorCode::DuplicateKey, message).with_extra(extra.finish().into_bytes())
 }
 
-/// Strings of a collated key are sort keys: shown in hex.
-fn hex_values(values: &RawDoc) -> (DocBuf, Vec<bool>) {
+/// Strings of a collated key are sort keys, and those of another may be no UTF-8: shown in hex.
+fn hex_values(values: &RawDoc, collated: bool) -> (DocBuf, Vec<bool>) {
     let mut b = DocBuilder::new();
     let mut flags = Vec::new();
     for e in values {
-        match e.value() {
-            Value::String(s) => {
-                let hex: String = s.bytes().map(|b| format!("{b:02x}")).collect();
-                b.str(e.name(), &hex);
+        match e.value().string_bytes().filter(|s| collated || std::str::from_utf8(s).is_err()) {
+            Some(s) => {
+                let hex: String = s.iter().map(|b| format!("{b:02x}")).collect();
+                b.str(e.name_bytes(), &hex);
                 flags.push(true);
             }
-            _ => {
+            None => {
                 b.elem(e);
                 flags.push(false);
             }
@@ -90,12 +91,12 @@ fn hex_values(values: &RawDoc) -> (DocBuf, Vec<bool>) {
     (b.finish(), flags)
 }
 
-fn hex_text(values: &RawDoc) -> String {
+fn hex_text(values: &RawDoc, flags: &[bool]) -> String {
     let mut parts = Vec::new();
-    for e in values {
+    for (e, is_hex) in values.iter().zip(flags) {
         match e.value() {
-            Value::String(s) => parts.push(format!("{}: \"0x{s}\"", e.name())),
-            v => parts.push(format!("{}: {v}", e.name())),
+            Value::String(s) if *is_hex => parts.push(format!("{}: \"0x{s}\"", e.shown_name())),
+            v => parts.push(format!("{}: {v:#}", e.shown_name())),
         }
     }
     format!("{{ {} }}", parts.join(", "))

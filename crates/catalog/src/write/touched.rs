@@ -22,10 +22,10 @@ fn may_differ(diff: &RawDoc, path: &str) -> bool {
         return true;
     }
     let (first, rest) = path.split_once('.').map_or((path, None), |(first, rest)| (first, Some(rest)));
-    diff.iter().any(|e| match (e.name(), e.value().as_doc()) {
-        ("d" | "u" | "i", Some(fields)) => fields.elem(first).is_some(),
+    diff.iter().any(|e| match (e.name_bytes(), e.value().as_doc()) {
+        (b"d" | b"u" | b"i", Some(fields)) => fields.elem(first).is_some(),
         (name, Some(sub)) => {
-            name.strip_prefix('s') == Some(first) && rest.is_none_or(|rest| may_differ(sub, rest))
+            name.strip_prefix(b"s") == Some(first.as_bytes()) && rest.is_none_or(|rest| may_differ(sub, rest))
         }
         _ => false,
     })

@@ -2,7 +2,7 @@
 
 use crate::rng::Rng;
 use pando_base::Timestamp;
-use pando_bson::{Binary, Bson, Decimal128, Document, ObjectId, Regex};
+use pando_bson::{Binary, Bson, Decimal128, DocBuilder, Document, Name, ObjectId, Regex};
 
 const INTS: &[i32] = &[0, 1, -1, 2, 3, 5, 7, -7, 10, 100, 1000, i32::MIN, i32::MAX];
 const SMALL: &[i32] = &[0, 1, 1, 2, 2, 3, 4, 5, 10, -1];
@@ -144,6 +144,15 @@ pub(super) fn number(r: &mut Rng) -> Bson {
 pub(super) fn text(r: &mut Rng) -> &'static str {
     r.pick(STRINGS)
 }
+/// A string that is stored, and no text. Cases that are written down as JSON show U+FFFD for it.
+fn not_utf8(r: &mut Rng) -> Bson {
+    let mut b = DocBuilder::new();
+    b.string_bytes(
+        "",
+        r.pick(&[b"\xFF".as_slice(), b"a\xFF", b"\xC3", b"\xE2\x82", b"b\x80c", b"\xED\xA0\x80"]),
+    );
+    b.finish().first().map_or(Bson::Null, |e| Bson::from(e.value()))
+}
 pub(super) fn date(r: &mut Rng) -> Bson {
     Bson::DateTime(r.pick(DATES))
 }
@@ -168,6 +177,7 @@ pub(super) fn regex(r: &mut Rng) -> Bson {
 pub(super) fn any(r: &mut Rng, depth: u32) -> Bson {
     match r.below(if depth == 0 { 20 } else { 26 }) {
         0..=5 => number(r),
+        6 if r.once_in(30) => not_utf8(r),
         6..=8 => Bson::String(text(r).to_owned()),
         9 => Bson::Null,
         10 => Bson::Boolean(r.percent(50)),
@@ -201,8 +211,11 @@ pub(super) fn array(r: &mut Rng, depth: u32) -> Bson {
 pub(super) fn document(r: &mut Rng, depth: u32) -> Document {
     let mut d = Document::new();
     for _ in 0..r.pick(&[0, 1, 1, 2, 3]) {
-        let name = r.pick(&["a", "b", "x", "k", "v", "_id", "x", "y", "0", "", "a.b", "$a"]);
-        if !d.contains(name) {
+        let name = match r.once_in(120) {
+            true => Name::from(b"n\xFF".as_slice()),
+            false => r.pick(&["a", "b", "x", "k", "v", "_id", "x", "y", "0", "", "a.b", "$a"]).into(),
+        };
+        if !d.contains(&name) {
             d.push(name, any(r, depth));
         }
     }

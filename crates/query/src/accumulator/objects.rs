@@ -19,10 +19,10 @@ pub(crate) fn merged(a: &RawDoc, b: &RawDoc) -> DocBuf {
     }
     let mut out = DocBuilder::with_capacity(a.byte_len() + b.byte_len());
     for e in a {
-        out.elem(b.elem(e.name()).unwrap_or(e));
+        out.elem(b.elem(e.name_bytes()).unwrap_or(e));
     }
     for e in b {
-        if a.elem(e.name()).is_none() {
+        if a.elem(e.name_bytes()).is_none() {
             out.elem(e);
         }
     }

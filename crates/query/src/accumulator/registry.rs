@@ -89,7 +89,7 @@ pub(crate) fn parse(field: &str, spec: &RawDoc, p: &mut ParseCtx<'_>) -> Result<
     if spec.count() > 1 {
         return Err(Error::location(40238, format!("The field '{field}' must specify one accumulator")));
     }
-    if !e.name().starts_with('$') {
+    if !e.name_bytes().starts_with(b"$") {
         return Err(Error::location(40234, format!("The field '{field}' must be an accumulator object")));
     }
     let Some((name, parse)) = TABLE.iter().find(|(n, _)| *n == e.name()) else {

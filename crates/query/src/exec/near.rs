@@ -240,7 +240,7 @@ fn put(doc: &RawDoc, path: &str, v: Value<'_>, b: &mut DocBuilder) {
     };
     let mut written = false;
     for e in doc {
-        if e.name() != name {
+        if e.name_bytes() != name.as_bytes() {
             b.elem(e);
             continue;
         }

@@ -82,6 +82,9 @@ impl<'a> ParseCtx<'a> {
         patience::spend(8)?;
         match v {
             Value::String(s) if s.starts_with('$') => self.path(s),
+            Value::NotUtf8(_) if v.string_bytes().is_some_and(|s| s.starts_with(b"$")) => {
+                Err(Error::bad_value(format!("a path has to be UTF-8, which {v} is not")))
+            }
             Value::Document(d) => self.object(d),
             Value::Array(a) => {
                 Ok(Expr::Array(a.iter().map(|e| self.parse(e.value())).collect::<Result<_>>()?))
@@ -151,13 +154,13 @@ impl<'a> ParseCtx<'a> {
 
     /// `{$op: arg}` or `{field: expr, ...}`.
     pub fn object(&mut self, d: &RawDoc) -> Result<Expr> {
-        if d.first().is_some_and(|e| e.name().starts_with('$')) {
+        if d.first().is_some_and(|e| e.name_bytes().starts_with(b"$")) {
             return self.operator(d);
         }
         let mut fields: Vec<(Box<str>, Expr)> = Vec::new();
         let mut seen = Seen::default();
         for e in d {
-            let name = e.name();
+            let name = e.path()?;
             check_object_name(name)?;
             if !seen.insert(name) {
                 return Err(Error::location(

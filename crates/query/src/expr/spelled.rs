@@ -9,7 +9,7 @@ use super::parse::{Def, ParseCtx};
 use super::registry;
 use super::tree::Expr;
 use crate::ctx::QueryCtx;
-use pando_bson::{ArrayBuilder, Bson, DocBuf, DocBuilder, RawDoc, Value};
+use pando_bson::{ArrayBuilder, AsName, Bson, DocBuf, DocBuilder, RawDoc, Value};
 
 /// `{"": <expression>}`, spelled out.
 pub(crate) fn spelled(v: Value<'_>, ctx: &QueryCtx) -> DocBuf {
@@ -19,7 +19,7 @@ pub(crate) fn spelled(v: Value<'_>, ctx: &QueryCtx) -> DocBuf {
 }
 
 /// Appends an expression under a name.
-pub(crate) fn put(b: &mut DocBuilder, name: &str, v: Value<'_>, ctx: &QueryCtx) {
+pub(crate) fn put(b: &mut DocBuilder, name: impl AsName, v: Value<'_>, ctx: &QueryCtx) {
     if let Some(constant) = constant(v, ctx) {
         b.doc(name, |d| {
             d.bson("$const", &constant);
@@ -66,7 +66,7 @@ fn constant(v: Value<'_>, ctx: &QueryCtx) -> Option<Bson> {
 }
 
 fn object(b: &mut DocBuilder, d: &RawDoc, ctx: &QueryCtx) {
-    let Some(e) = d.first().filter(|e| e.name().starts_with('$')) else {
+    let Some(e) = d.first().filter(|e| e.name_bytes().starts_with(b"$")) else {
         return fields(b, d, ctx);
     };
     let (name, arg) = (e.name(), e.value());
@@ -107,7 +107,7 @@ fn by_table(b: &mut DocBuilder, name: &str, arg: Value<'_>, ctx: &QueryCtx) {
     }
     match (registry::find(name), arg) {
         (Some((_, Def::Nary { .. })), _) => positional(b, name, arg, ctx),
-        (_, Value::Document(parts)) if !parts.first().is_some_and(|e| e.name().starts_with('$')) => {
+        (_, Value::Document(parts)) if !parts.first().is_some_and(|e| e.name_bytes().starts_with(b"$")) => {
             b.doc(name, |b| fields(b, parts, ctx));
         }
         _ if is_date_part(name) => {
@@ -118,7 +118,7 @@ fn by_table(b: &mut DocBuilder, name: &str, arg: Value<'_>, ctx: &QueryCtx) {
 }
 
 fn fields(b: &mut DocBuilder, d: &RawDoc, ctx: &QueryCtx) {
-    d.iter().for_each(|e| put(b, e.name(), e.value(), ctx));
+    d.iter().for_each(|e| put(b, e.name_bytes(), e.value(), ctx));
 }
 
 fn positional(b: &mut DocBuilder, name: &str, arg: Value<'_>, ctx: &QueryCtx) {

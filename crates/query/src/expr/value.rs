@@ -3,7 +3,8 @@
 use pando_base::limits::VALUE_DEPTH_MAX;
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::depth::is_deeper_than;
-use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, RawDoc, Value};
+use pando_bson::{ArrayBuilder, AsName, DocBuf, DocBuilder, RawDoc, Value};
+use std::borrow::Cow;
 
 /// A value in flight: borrowed from the document, the plan or a variable, or made by an operator.
 ///
@@ -126,6 +127,26 @@ impl<'a> Val<'a> {
     pub fn type_name(&self) -> &'static str {
         self.value().map_or("missing", |v| v.type_name())
     }
+    /// A string, made of its bytes.
+    pub fn string_of(bytes: Vec<u8>) -> Val<'static> {
+        String::from_utf8(bytes).map_or_else(
+            |e| {
+                let mut b = DocBuilder::new();
+                b.string_bytes("", e.as_bytes());
+                Val::Other(b.finish())
+            },
+            Val::Str,
+        )
+    }
+    /// The bytes of a string, whether UTF-8 or not.
+    pub fn string_bytes(&self) -> Option<&[u8]> {
+        self.value()?.string_bytes()
+    }
+    /// A string as a word: one that is not UTF-8 holds U+FFFD, which is in no word that is known.
+    pub fn as_word(&self) -> Option<Cow<'_, str>> {
+        self.string_bytes().map(String::from_utf8_lossy)
+    }
+    /// A string's characters; `None` also when its bytes are not UTF-8.
     pub fn as_str(&self) -> Option<&str> {
         match self {
             Val::Ref(Value::String(s)) => Some(s),
@@ -149,7 +170,7 @@ impl<'a> Val<'a> {
     }
 
     /// Appends under a name; missing leaves nothing.
-    pub fn put_to(&self, b: &mut DocBuilder, name: &str) {
+    pub fn put_to(&self, b: &mut DocBuilder, name: impl AsName) {
         if let Some(v) = self.value() {
             b.value(name, v);
         }
@@ -220,7 +241,7 @@ fn show(v: Value<'_>, out: &mut String) {
                 if i > 0 {
                     out.push_str(", ");
                 }
-                out.push_str(e.name());
+                out.push_str(&e.shown_name());
                 out.push_str(": ");
                 show(e.value(), out);
             }

@@ -1,6 +1,8 @@
 //! Which rules a document breaks, in the shape of `errInfo.details`.
 
-use super::{Additional, Dependency, Rule, Rules, Schema, Test, doc_of, duplicate, is_additional, missing};
+use super::{
+    Additional, Dependency, Rule, Rules, Schema, Test, doc_of, duplicate, is_additional, missing, names_match,
+};
 use pando_bson::{ArrayBuilder, DocBuilder, Elem, ElementType, RawDoc};
 
 impl Schema {
@@ -185,9 +187,9 @@ impl Rule {
             Test::PatternProperties(all) => {
                 out.array("details", |list| {
                     for (pattern, regex, rules) in all {
-                        for e in doc.iter().filter(|e| regex.is_match(e.name()) && !rules.accept(*e)) {
+                        for e in doc.iter().filter(|e| names_match(regex, *e) && !rules.accept(*e)) {
                             list.doc(|b| {
-                                b.str("propertyName", e.name());
+                                b.string_bytes("propertyName", e.name_bytes());
                                 b.str("regexMatched", pattern);
                                 rules.annotations(b);
                                 b.array("details", |d| rules.broken(e, d));
@@ -197,17 +199,21 @@ impl Rule {
                 });
             }
             Test::AdditionalProperties { named, patterns, allowed } => {
-                let mut extra = doc.iter().filter(|e| is_additional(e.name(), named, patterns));
+                let mut extra = doc.iter().filter(|e| is_additional(*e, named, patterns));
                 match allowed {
                     Additional::No => {
                         out.raw_doc("specifiedAs", &self.spec);
-                        strings("additionalProperties", extra.map(|e| e.name()), out);
+                        out.array("additionalProperties", |list| {
+                            for e in extra {
+                                list.string_bytes(e.name_bytes());
+                            }
+                        });
                     }
                     Additional::If(rules) => {
                         let Some(e) = extra.find(|e| !rules.accept(*e)) else { return };
                         let reason = "at least one additional property did not match the subschema";
                         out.str("reason", reason);
-                        out.str("failingProperty", e.name());
+                        out.string_bytes("failingProperty", e.name_bytes());
                         rules.annotations(out);
                         out.array("details", |d| rules.broken(e, d));
                     }

@@ -154,10 +154,20 @@ impl Additional {
 }
 
 /// A property that neither `properties` nor `patternProperties` speaks of.
-fn is_additional(name: &str, named: &[String], patterns: &[Arc<Regex>]) -> bool {
+fn is_additional(e: Elem<'_>, named: &[String], patterns: &[Arc<Regex>]) -> bool {
     !patience::is_over(1)
-        && named.binary_search_by(|n| n.as_str().cmp(name)).is_err()
-        && !patterns.iter().any(|p| p.is_match(name))
+        && named.binary_search_by(|n| n.as_bytes().cmp(e.name_bytes())).is_err()
+        && !patterns.iter().any(|p| names_match(p, e))
+}
+
+/// A pattern looks at U+FFFD in a name that is not UTF-8.
+fn names_match(pattern: &Regex, e: Elem<'_>) -> bool {
+    pattern.is_match(&e.shown_name())
+}
+
+/// Of a string that need not be UTF-8.
+fn code_points(s: &[u8]) -> usize {
+    s.iter().filter(|b| *b & 0xC0 != 0x80).count()
 }
 
 impl Rule {
@@ -191,8 +201,8 @@ impl Rule {
             Test::Maximum { exclusive } => self.bounds(v, Ordering::Less, *exclusive),
             Test::Minimum { exclusive } => self.bounds(v, Ordering::Greater, *exclusive),
             Test::Pattern(p) => v.value().as_str().is_some_and(|s| p.is_match(s)),
-            Test::MinLength(n) => v.value().as_str().is_some_and(|s| s.chars().count() >= *n),
-            Test::MaxLength(n) => v.value().as_str().is_some_and(|s| s.chars().count() <= *n),
+            Test::MinLength(n) => v.value().string_bytes().is_some_and(|s| code_points(s) >= *n),
+            Test::MaxLength(n) => v.value().string_bytes().is_some_and(|s| code_points(s) <= *n),
             Test::MinItems(n) => doc_of(&v).count() >= *n,
             Test::MaxItems(n) => doc_of(&v).count() <= *n,
             Test::UniqueItems => duplicate(doc_of(&v)).is_none(),
@@ -209,11 +219,11 @@ impl Rule {
                 all.iter().all(|(name, rules)| found(doc, name).is_none_or(|e| rules.accept(e)))
             }
             Test::PatternProperties(all) => {
-                let fits = |e: Elem<'_>| all.iter().all(|(_, p, r)| !p.is_match(e.name()) || r.accept(e));
+                let fits = |e: Elem<'_>| all.iter().all(|(_, p, r)| !names_match(p, e) || r.accept(e));
                 doc_of(&v).iter().all(fits)
             }
             Test::AdditionalProperties { named, patterns, allowed } => {
-                let mut extra = doc_of(&v).iter().filter(|e| is_additional(e.name(), named, patterns));
+                let mut extra = doc_of(&v).iter().filter(|e| is_additional(*e, named, patterns));
                 extra.all(|e| allowed.accepts(e))
             }
             Test::Dependencies(all) => all.iter().all(|(name, d)| {

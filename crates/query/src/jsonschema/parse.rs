@@ -279,7 +279,7 @@ impl<'a> Parser<'a> {
             let Value::Document(d) = e.value() else { return Err(mismatch("properties", "an object")) };
             let mut all = Vec::new();
             for p in d {
-                let name = p.name();
+                let name = p.path()?;
                 let text = format!("Nested schema for $jsonSchema property '{name}' must be an object");
                 let rules = self.nested(p.value())?.ok_or_else(|| Error::type_mismatch(text))?;
                 named.push(name.to_owned());
@@ -293,7 +293,7 @@ impl<'a> Parser<'a> {
             };
             let mut all = Vec::new();
             for p in d {
-                let name = p.name();
+                let name = p.path()?;
                 let text = format!(
                     "$jsonSchema keyword 'patternProperties' has property '{name}' which is not an object"
                 );
@@ -337,7 +337,7 @@ impl<'a> Parser<'a> {
         let Value::Document(d) = e.value() else { return Err(mismatch("dependencies", "an object")) };
         let mut all = Vec::new();
         for p in d {
-            let name = p.name();
+            let name = p.path()?;
             let dependency = match p.value() {
                 Value::Array(_) => Dependency::Properties(names("dependencies", p.value())?),
                 v => match self.nested(v)? {

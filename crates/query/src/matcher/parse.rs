@@ -15,6 +15,7 @@ use super::type_set::TypeSet;
 use crate::ctx::QueryCtx;
 use crate::geo::{GeoQuery, NearQuery, is_near};
 use crate::jsonschema::Schema;
+use crate::regex;
 use pando_base::{Error, ErrorCode, Result, patience};
 use pando_bson::{DocBuilder, Elem, ElementType, RawDoc, Value};
 use std::sync::Arc;
@@ -35,14 +36,15 @@ pub(super) fn parse_filter(filter: &RawDoc, ctx: &QueryCtx) -> Result<Node> {
 fn parse_doc(filter: &RawDoc, level: Level, ctx: &QueryCtx) -> Result<Node> {
     let mut all = Vec::new();
     for e in filter {
-        match e.name().strip_prefix('$') {
+        let name = e.path()?;
+        match name.strip_prefix('$') {
             // The names of a reference are fields of elements.
-            Some("ref" | "id" | "db") if level == Level::Nested => parse_field(e.name(), e, ctx, &mut all)?,
+            Some("ref" | "id" | "db") if level == Level::Nested => parse_field(name, e, ctx, &mut all)?,
             Some(op) => {
-                count(e.name(), ctx);
+                count(name, ctx);
                 all.extend(parse_keyword(op, e, level, ctx)?);
             }
-            None => parse_field(e.name(), e, ctx, &mut all)?,
+            None => parse_field(name, e, ctx, &mut all)?,
         }
     }
     Ok(Node::And(all))
@@ -65,6 +67,7 @@ fn parse_field(name: &str, e: Elem<'_>, ctx: &QueryCtx, all: &mut Vec<Node>) -> 
             all.push(Node::leaf(name, Pred::Regex(RegexPred::new(pattern, options)?)));
             Ok(())
         }
+        Value::NotUtf8(_) if e.ty == ElementType::Regex => Err(regex::not_utf8()),
         _ => {
             count("$eq", ctx);
             all.push(comparison(name, CmpOp::Eq, e, ctx)?);
@@ -336,6 +339,7 @@ fn parse_in(op: &str, v: Value<'_>, ctx: &QueryCtx) -> Result<InList> {
                 return Err(Error::bad_value("cannot nest $ under $in"));
             }
             Value::Regex { pattern, options } => regexes.push(RegexPred::new(pattern, options)?),
+            Value::NotUtf8(_) if e.ty == ElementType::Regex => return Err(regex::not_utf8()),
             Value::Undefined => {
                 return Err(Error::bad_value("InMatchExpression equality cannot be undefined"));
             }
@@ -359,6 +363,9 @@ fn parse_regex(ops: &RawDoc) -> Result<RegexPred> {
                     flags = Some(options);
                 }
             }
+            ("$regex", Value::NotUtf8(_)) if matches!(e.ty, ElementType::Regex | ElementType::String) => {
+                return Err(regex::not_utf8());
+            }
             ("$regex", _) => return Err(Error::bad_value("$regex has to be a string")),
             ("$options", Value::String(s)) => {
                 if flags.is_some() {
@@ -380,6 +387,7 @@ fn both_options() -> Error {
 fn parse_not(path: &str, e: Elem<'_>, ctx: &QueryCtx) -> Result<Node> {
     let inner = match e.value() {
         Value::Regex { pattern, options } => Node::leaf(path, Pred::Regex(RegexPred::new(pattern, options)?)),
+        Value::NotUtf8(_) if e.ty == ElementType::Regex => return Err(regex::not_utf8()),
         Value::Document(ops) if ops.is_empty() => return Err(Error::bad_value("$not cannot be empty")),
         Value::Document(ops) => {
             let mut all = Vec::new();

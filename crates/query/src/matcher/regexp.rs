@@ -25,6 +25,7 @@ impl RegexPred {
         match e.map(|e| e.value()) {
             Some(Value::String(s) | Value::Symbol(s)) => self.compiled.is_match(s),
             Some(Value::Regex { pattern, options }) => self.pattern == pattern && self.options == options,
+            // Strings that are not UTF-8 match no pattern.
             _ => false,
         }
     }

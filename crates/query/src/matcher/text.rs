@@ -35,6 +35,7 @@ impl TextNode {
         let string = |name: &str| match spec.get(name) {
             None => Ok(None),
             Some(Value::String(s)) => Ok(Some(s.to_owned())),
+            Some(v) if v.string_bytes().is_some() => Err(crate::text::not_utf8()),
             Some(v) => Err(wrong(name, "string", v)),
         };
         let flag = |name: &str| match spec.get(name) {

@@ -358,8 +358,8 @@ impl Planner<'_> {
         let directions = super::key_bounds::directions(&access.fields);
         let key = |d: &Option<DocBuf>| -> Result<Vec<u8>> {
             let Some(d) = d else { return Ok(Vec::new()) };
-            let names: Vec<&str> = d.iter().map(|e| e.name()).collect();
-            let fits = names.iter().copied().eq(index.fields.iter().map(|f| f.path.as_str()));
+            let names: Vec<&[u8]> = d.iter().map(|e| e.name_bytes()).collect();
+            let fits = names.iter().copied().eq(index.fields.iter().map(|f| f.path.as_bytes()));
             if !fits
                 || !matches!(index.kind, IndexKind::Btree | IndexKind::Hashed)
                 || !Collation::same(&index.collation, &self.q.ctx.collation)
@@ -544,7 +544,7 @@ impl Planner<'_> {
 /// The same fields in the same order, with values that compare as equal: `1` and `NumberLong(1)` are one direction.
 fn same_pattern(a: &RawDoc, b: &RawDoc) -> bool {
     let equal = |(x, y): (Elem<'_>, Elem<'_>)| {
-        x.name() == y.name() && pando_bson::compare::values_equal(x.value(), y.value())
+        x.name_bytes() == y.name_bytes() && pando_bson::compare::values_equal(x.value(), y.value())
     };
     a.count() == b.count() && a.iter().zip(b.iter()).all(equal)
 }

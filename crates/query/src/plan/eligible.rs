@@ -65,9 +65,8 @@ fn any_operand(node: &Node, test: &dyn Fn(&Operand) -> bool) -> bool {
 fn compares_strings(node: &Node) -> bool {
     fn holds_string(v: Value<'_>) -> bool {
         match v {
-            Value::String(_) | Value::Symbol(_) => true,
             Value::Document(d) | Value::Array(d) => d.iter().any(|e| holds_string(e.value())),
-            _ => false,
+            v => matches!(v.element_type(), ElementType::String | ElementType::Symbol),
         }
     }
     any_operand(node, &|v| holds_string(v.value()))

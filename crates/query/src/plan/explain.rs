@@ -16,7 +16,7 @@ use crate::sort::SortPattern;
 use crate::source::{CollectionInfo, Direction, FieldKind, IndexInfo, IndexKind, RecordId};
 use pando_bson::extjson::to_relaxed;
 use pando_bson::keystring::{Directions, KeyReader};
-use pando_bson::{Bson, DocBuf, DocBuilder, RawDoc, StringOrder, Value};
+use pando_bson::{Bson, DocBuf, DocBuilder, ElementType, RawDoc, StringOrder};
 use std::sync::Arc;
 
 /// A stage that a command puts above the plan, with the fields it shows in plans and in counters.
@@ -600,9 +600,9 @@ fn visited(f: &BoundField, dir: Direction) -> IntervalList {
 
 fn bounds_text(f: &BoundField, dir: Direction, order: Option<&dyn StringOrder>) -> Vec<String> {
     let end = |v: &Operand| match (v.value(), order) {
-        (Value::String(s), Some(order)) => {
+        (v, Some(order)) if v.element_type() == ElementType::String => {
             let mut key = Vec::new();
-            order.sort_key(s, &mut key);
+            order.sort_key(&String::from_utf8_lossy(v.string_bytes().unwrap_or_default()), &mut key);
             let hex: String = key.iter().map(|b| format!("{b:02x}")).collect();
             format!("CollationKey(0x{hex})")
         }

@@ -27,7 +27,7 @@ impl Walk<'_> {
         let mut left = folder.children.len();
         for e in doc {
             patience::spend(1)?;
-            let Some(node) = folder.child(e.name_bytes()) else {
+            let Some((node_name, node)) = folder.child(e.name_bytes()) else {
                 if self.mode == Mode::Exclusion {
                     out.elem(e);
                 } else if left == 0 {
@@ -36,7 +36,7 @@ impl Walk<'_> {
                 continue;
             };
             left -= usize::from(left > 0);
-            self.field(node, e, out)?;
+            self.field(node_name, node, e, out)?;
         }
         if folder.adds {
             self.additions(folder, doc, out)?;
@@ -45,14 +45,14 @@ impl Walk<'_> {
     }
 
     /// A field the document has.
-    fn field(&self, node: &Node, e: Elem<'_>, out: &mut DocBuilder) -> Result<()> {
+    fn field(&self, node_name: &str, node: &Node, e: Elem<'_>, out: &mut DocBuilder) -> Result<()> {
         match node {
             Node::Include => {
                 out.elem(e);
             }
             Node::Exclude => {}
             Node::Slice(s) if e.ty == ElementType::Array => {
-                slice::write(*s, RawDoc::trusted(e.data()), e.name(), out);
+                slice::write(*s, RawDoc::trusted(e.data()), e.name_bytes(), out);
             }
             Node::Slice(_) => {
                 out.elem(e);
@@ -61,27 +61,27 @@ impl Walk<'_> {
             // An inclusion appends these; an exclusion replaces the field where it stands.
             Node::ElemMatch(_) | Node::Meta(_) | Node::Computed(_) => {
                 if self.mode == Mode::Exclusion {
-                    self.added(node, e.name(), Some(e), out)?;
+                    self.added(node, node_name, Some(e), out)?;
                 }
             }
             Node::Folder(f) => match e.ty {
                 ElementType::Document => {
                     let sub = RawDoc::trusted(e.data());
                     let mut result = Ok(());
-                    out.doc(e.name(), |b| result = self.document(f, sub, b));
+                    out.doc(e.name_bytes(), |b| result = self.document(f, sub, b));
                     result?;
                 }
                 ElementType::Array if !self.reduced && has_positional(f) => {
                     // The outermost array on the path is the one that is reduced.
                     let item = self.matched(e)?;
                     let mut result = Ok(());
-                    out.array(e.name(), |b| result = self.matched_item(f, item, b));
+                    out.array(e.name_bytes(), |b| result = self.matched_item(f, item, b));
                     result?;
                 }
                 ElementType::Array => {
                     let mut result = Ok(());
                     let items = RawDoc::trusted(e.data());
-                    out.array(e.name(), |b| result = self.array(f, items, b));
+                    out.array(e.name_bytes(), |b| result = self.array(f, items, b));
                     result?;
                 }
                 _ => self.scalar_under_folder(f, e, out)?,
@@ -93,7 +93,7 @@ impl Walk<'_> {
     fn scalar_under_folder(&self, f: &Folder, e: Elem<'_>, out: &mut DocBuilder) -> Result<()> {
         if f.adds {
             let mut result = Ok(());
-            out.doc(e.name(), |b| result = self.document(f, RawDoc::empty(), b));
+            out.doc(e.name_bytes(), |b| result = self.document(f, RawDoc::empty(), b));
             return result;
         }
         if self.mode == Mode::Exclusion || f.children.iter().all(|(_, n)| matches!(n, Node::Slice(_))) {
@@ -135,7 +135,7 @@ impl Walk<'_> {
             return Ok(());
         }
         let item = self.matched(e)?;
-        out.array(e.name(), |b| {
+        out.array(e.name_bytes(), |b| {
             b.raw(item.ty, item.data());
         });
         Ok(())

@@ -195,8 +195,9 @@ impl Folder {
             true
         })
     }
-    pub(crate) fn child(&self, name: &[u8]) -> Option<&Node> {
-        self.children.find(name).map(|at| &self.children[at].1)
+    pub(crate) fn child(&self, name: &[u8]) -> Option<(&str, &Node)> {
+        let (name, node) = &self.children[self.children.find(name)?];
+        Some((name, node))
     }
 }
 

@@ -21,7 +21,8 @@ pub(super) fn parse(spec: &RawDoc, ctx: &QueryCtx) -> Result<Projection> {
         simple: true,
     };
     for e in spec {
-        p.field(e.name(), e, e.name(), 0)?;
+        let path = e.path()?;
+        p.field(path, e, path, 0)?;
     }
     Ok(p.finish(spec))
 }
@@ -88,9 +89,10 @@ impl Parser<'_> {
             let text = "An empty sub-projection is not a valid value. Found empty object at path";
             return Err(Error::location(51270, text));
         };
-        if !first.name().starts_with('$') {
+        if !first.name_bytes().starts_with(b"$") {
             for e in d {
-                self.field(&format!("{path}.{}", e.name()), e, e.name(), depth + 1)?;
+                let name = e.path()?;
+                self.field(&format!("{path}.{name}"), e, name, depth + 1)?;
             }
             return Ok(());
         }

@@ -54,7 +54,7 @@ pub(super) fn is_find_syntax_error(e: &Error) -> bool {
 }
 
 /// Writes the kept elements of `array` as the array `name`.
-pub(super) fn write(slice: Slice, array: &RawDoc, name: &str, out: &mut pando_bson::DocBuilder) {
+pub(super) fn write(slice: Slice, array: &RawDoc, name: &[u8], out: &mut pando_bson::DocBuilder) {
     let keep = slice.range(array.count());
     out.array(name, |b| {
         for e in array.iter().take(keep.end).skip(keep.start) {

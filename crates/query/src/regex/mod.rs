@@ -55,6 +55,12 @@ fn invalid(why: &str) -> Error {
     Error::location(51091, format!("Regular expression is invalid: {why}"))
 }
 
+/// A pattern whose bytes are not UTF-8.
+#[cold]
+pub(crate) fn not_utf8() -> Error {
+    invalid("invalid UTF-8 string")
+}
+
 /// Refuses option letters other than `i m s x u`.
 pub fn check_options(options: &str) -> Result<()> {
     match options.chars().find(|c| !"imsxu".contains(*c)) {

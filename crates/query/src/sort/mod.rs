@@ -48,7 +48,7 @@ impl SortPattern {
     pub fn parse(spec: &RawDoc) -> Result<SortPattern> {
         let mut parts = Vec::new();
         for e in spec {
-            let path = e.name();
+            let path = e.path()?;
             if path == "$natural" {
                 return Err(Error::bad_value(format!("Cannot include '$natural' in compound sort: {spec}")));
             }

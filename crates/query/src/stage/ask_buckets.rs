@@ -124,7 +124,7 @@ impl Ask {
                     for branch in list {
                         branches.raw_doc(&self.of_source(branch.value().as_doc()?)?);
                     }
-                    b.raw_array(e.name(), &branches.finish());
+                    b.raw_array(e.name_bytes(), &branches.finish());
                 }
                 (path, _) => {
                     b.raw(e.ty, &self.renamed(path)?, e.data());

@@ -189,7 +189,7 @@ fn as_group(
 /// A field path, or an object that begins with an operator.
 pub(super) fn is_path_or_expression(v: Value<'_>) -> bool {
     match v {
-        Value::Document(d) => d.first().is_some_and(|e| e.name().starts_with('$')),
+        Value::Document(d) => d.first().is_some_and(|e| e.name_bytes().starts_with(b"$")),
         v => v.as_str().is_some_and(|s| s.starts_with('$')),
     }
 }

@@ -153,26 +153,24 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<BucketAuto> {
 fn outputs(d: &pando_bson::RawDoc, p: &mut ParseCtx<'_>) -> Result<Vec<AccSpec>> {
     d.iter()
         .map(|f| {
-            if f.name().contains('.') {
-                let text = format!("The field name '{}' cannot contain '.'", f.name());
+            let name = f.path()?;
+            if name.contains('.') {
+                let text = format!("The field name '{name}' cannot contain '.'");
                 return Err(Error::location(40235, text));
             }
             match f.value() {
-                Value::Document(_) if f.name().starts_with('$') => {
-                    let text = format!("The field name '{}' cannot be an operator name", f.name());
+                Value::Document(_) if name.starts_with('$') => {
+                    let text = format!("The field name '{name}' cannot be an operator name");
                     Err(Error::location(40236, text))
                 }
                 Value::Document(acc) => {
-                    let spec = accumulator::parse(f.name(), acc, p)?;
+                    let spec = accumulator::parse(name, acc, p)?;
                     if spec.counts_by_document() {
                         return Err(Error::location(4544714, "Can't refer to the group key in $bucketAuto"));
                     }
                     Ok(spec)
                 }
-                _ => Err(Error::location(
-                    40234,
-                    format!("The field '{}' must be an accumulator object", f.name()),
-                )),
+                _ => Err(Error::location(40234, format!("The field '{name}' must be an accumulator object"))),
             }
         })
         .collect()

@@ -51,7 +51,7 @@ pub(super) fn renamed(condition: &RawDoc, to: &dyn Fn(&str) -> Option<String>) -
                 for c in list {
                     all.raw_doc(&renamed(c.value().as_doc()?, to)?);
                 }
-                b.raw_array(e.name(), &all.finish());
+                b.raw_array(e.name_bytes(), &all.finish());
             }
             (name, _) if name.starts_with('$') => return None,
             (name, v) => {

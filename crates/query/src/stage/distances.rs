@@ -56,7 +56,7 @@ pub(super) fn parse(e: Elem<'_>, _: &mut ParseCtx<'_>) -> Result<Distances> {
     let spec = e.value().as_doc().ok_or_else(damaged)?;
     let text = |name: &str| spec.get(name).and_then(|v| v.as_str());
     let mut near = DocBuilder::new();
-    for e in spec.iter().filter(|e| e.name().starts_with('$')) {
+    for e in spec.iter().filter(|e| e.name_bytes().starts_with(b"$")) {
         near.elem(e);
     }
     Ok(Distances {

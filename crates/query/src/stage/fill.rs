@@ -64,14 +64,14 @@ impl<'a> Spec<'a> {
             check_how(how)?;
             let path = format!("${}", f.name());
             if let Some(v) = how.get("value") {
-                values.doc(f.name(), |d| {
+                values.doc(f.name_bytes(), |d| {
                     d.array("$ifNull", |a| {
                         a.str(&path).value(v);
                     });
                 });
             } else if let Some(Value::String(method)) = how.get("method") {
                 let function = if method == "linear" { "$linearFill" } else { "$locf" };
-                windows.doc(f.name(), |d| {
+                windows.doc(f.name_bytes(), |d| {
                     d.str(function, &path);
                 });
             }

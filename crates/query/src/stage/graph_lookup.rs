@@ -239,7 +239,7 @@ impl GraphLookup {
             if let Some(restrict) = &self.restrict {
                 all.raw_doc(restrict);
             }
-            if frontier.iter().any(|v| matches!(v.value(), Some(Value::Regex { .. }))) {
+            if frontier.iter().any(|v| v.value().is_some_and(|v| v.element_type() == ElementType::Regex)) {
                 all.doc(|d| {
                     d.array("$or", |any| {
                         for v in frontier {

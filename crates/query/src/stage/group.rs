@@ -141,7 +141,7 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<Group> {
     let (mut id, mut phase) = (None, Phase::Whole);
     let mut accs: Vec<AccSpec> = Vec::new();
     for f in spec {
-        let name = f.name();
+        let name = f.path()?;
         if name == "_id" {
             if id.is_some() {
                 return Err(Error::location(15948, "a group's _id may only be specified once"));
@@ -176,7 +176,7 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<Group> {
 
 fn parse_id(v: Value<'_>, p: &mut ParseCtx<'_>) -> Result<GroupId> {
     let Value::Document(d) = v else { return Ok(GroupId::One(p.parse(v)?)) };
-    if d.is_empty() || d.first().is_some_and(|e| e.name().starts_with('$')) {
+    if d.is_empty() || d.first().is_some_and(|e| e.name_bytes().starts_with(b"$")) {
         return Ok(GroupId::One(p.object(d)?));
     }
     for e in d {

@@ -1,7 +1,7 @@
 //! The values that a document brings to an equality join, and the filter they make on the other side.
 
 use crate::expr::FieldPath;
-use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
+use pando_bson::{DocBuf, DocBuilder, ElementType, RawDoc, Value};
 
 /// Calls `each` with every value at a path: arrays on the way and at the end give their elements. A missing field
 /// (and an empty array) give null.
@@ -65,7 +65,7 @@ pub(super) fn filter(doc: &RawDoc, local: &FieldPath, foreign: &str) -> DocBuf {
         });
         return b.finish();
     }
-    if values.iter().any(|v| matches!(v, Value::Regex { .. })) {
+    if values.iter().any(|v| v.element_type() == ElementType::Regex) {
         b.array("$or", |a| {
             for v in &values {
                 a.doc(|d| {

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use pando_base::Result;
 use pando_base::limits::LOOKUP_PROBE_DOCS_MAX;
 use pando_bson::keystring::{AFTER, KeyBuilder};
-use pando_bson::{RawDoc, Value};
+use pando_bson::{ElementType, RawDoc, Value};
 use std::sync::Arc;
 
 pub(super) struct Probe {
@@ -68,7 +68,8 @@ impl Probe {
             value = Some(v);
         });
         let plain = |v: &Value<'_>| {
-            !matches!(v, Value::Null | Value::Undefined | Value::Array(_) | Value::Regex { .. })
+            use ElementType::{Array, Null, Regex, Undefined};
+            !matches!(v.element_type(), Null | Undefined | Array | Regex)
         };
         let Some(v) = value.filter(|v| !many && plain(v)) else { return Ok(None) };
         let Some(source) = foreign.source() else { return Ok(None) };

@@ -69,7 +69,7 @@ impl Lookup {
             return text.to_buf();
         };
         let mut b = DocBuilder::new();
-        b.doc(e.name(), |d| {
+        b.doc(e.name_bytes(), |d| {
             match &self.joined {
                 None => {
                     d.elems_of(spec);

@@ -9,7 +9,7 @@ use super::spec::{Spec, Stage};
 use crate::ctx::QueryCtx;
 use pando_base::Result;
 use pando_base::limits::{CONDITION_BYTES_PER_LOOK, CONDITION_MOVES_EACH, CONDITION_MOVES_MIN};
-use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
+use pando_bson::{DocBuf, DocBuilder, ElementType, RawDoc, Value};
 
 /// The fields that a condition looks at; `None` when it may be anything, or is not always the same.
 fn fields(condition: &RawDoc, out: &mut Vec<String>) -> Option<()> {
@@ -30,7 +30,7 @@ fn fields(condition: &RawDoc, out: &mut Vec<String>) -> Option<()> {
 /// Whether the condition tells equal values apart, or null from what is missing.
 fn is_particular(condition: &RawDoc, collated: bool) -> bool {
     let operand = |v: Value<'_>| match v {
-        Value::Regex { .. } => collated,
+        v if v.element_type() == ElementType::Regex => collated,
         Value::MinKey | Value::MaxKey => true,
         _ => false,
     };
@@ -43,7 +43,7 @@ fn is_particular(condition: &RawDoc, collated: bool) -> bool {
         ("$and" | "$or" | "$nor", Value::Array(list)) => {
             list.iter().any(|c| c.value().as_doc().is_none_or(|d| is_particular(d, collated)))
         }
-        (_, Value::Document(d)) if d.first().is_some_and(|f| f.name().starts_with('$')) => {
+        (_, Value::Document(d)) if d.first().is_some_and(|f| f.name_bytes().starts_with(b"$")) => {
             d.iter().any(|op| match (op.name(), op.value()) {
                 ("$not", Value::Document(inner)) => inner.iter().any(|i| operator(i.name(), i.value())),
                 (name, v) => operator(name, v),

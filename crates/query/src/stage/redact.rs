@@ -58,11 +58,11 @@ impl Judge {
                     match e.value() {
                         Value::Document(d) => {
                             if let Some(d) = self.redact(d, scope)? {
-                                b.raw_doc(e.name(), &d);
+                                b.raw_doc(e.name_bytes(), &d);
                             }
                         }
                         Value::Array(a) => {
-                            b.raw_array(e.name(), &self.redact_array(a, scope)?);
+                            b.raw_array(e.name_bytes(), &self.redact_array(a, scope)?);
                         }
                         _ => {
                             b.elem(e);

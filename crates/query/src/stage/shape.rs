@@ -8,7 +8,7 @@ use crate::ctx::QueryCtx;
 use crate::expr::{Expr, FieldPath, ParseCtx, Scope, Val};
 use crate::names::{NamedList, PathSet};
 use pando_base::{Error, ErrorCode, Result};
-use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, Elem, RawDoc, Value};
+use pando_bson::{ArrayBuilder, AsName, DocBuf, DocBuilder, Elem, RawDoc, Value};
 use std::collections::BTreeSet;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -238,7 +238,7 @@ impl Shape {
                     // An included field's place is taken only by what is included.
                     if self.mode == Mode::Add {
                         done[i] = true;
-                        expr.eval(scope)?.put_to(b, e.name());
+                        expr.eval(scope)?.put_to(b, e.name_bytes());
                     }
                 }
                 Child::Nested(inner) => {
@@ -259,7 +259,7 @@ impl Shape {
     }
 
     /// A sub-document with only what the specification computes.
-    fn fresh(&self, node: &Node, name: &str, scope: &Scope<'_>, b: &mut DocBuilder) -> Result<()> {
+    fn fresh(&self, node: &Node, name: impl AsName, scope: &Scope<'_>, b: &mut DocBuilder) -> Result<()> {
         let mut result = Ok(());
         b.doc(name, |sub| result = self.object(node, None, scope, sub));
         result
@@ -269,12 +269,12 @@ impl Shape {
         let mut result = Ok(());
         match e.value() {
             Value::Document(d) => {
-                b.doc(e.name(), |sub| result = self.object(node, Some(d), scope, sub));
+                b.doc(e.name_bytes(), |sub| result = self.object(node, Some(d), scope, sub));
             }
             Value::Array(a) => {
-                b.array(e.name(), |sub| result = self.array(node, a, scope, sub));
+                b.array(e.name_bytes(), |sub| result = self.array(node, a, scope, sub));
             }
-            _ if node.computes => return self.fresh(node, e.name(), scope, b),
+            _ if node.computes => return self.fresh(node, e.name_bytes(), scope, b),
             _ if self.mode == Mode::Include => {}
             _ => {
                 b.elem(e);
@@ -331,8 +331,9 @@ fn collect_needs(node: &Node, prefix: &str, mode: Mode, paths: &mut BTreeSet<Str
 
 impl Draft {
     fn field(&mut self, prefix: &str, e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<()> {
-        let path = if prefix.is_empty() { e.name().to_owned() } else { format!("{prefix}.{}", e.name()) };
-        if e.name().is_empty() {
+        let name = e.path()?;
+        let path = if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") };
+        if name.is_empty() {
             return Err(Error::location(40352, "FieldPath cannot be constructed with empty string"));
         }
         check_path(&path)?;
@@ -348,7 +349,7 @@ impl Draft {
                         "An empty sub-projection is not a valid value. Found empty object at path",
                     ));
                 };
-                if first.name().starts_with('$') {
+                if first.name_bytes().starts_with(b"$") {
                     return self.compute(path, expression(d, p)?);
                 }
                 for inner in d {
@@ -440,7 +441,7 @@ fn add_field(
     seen: &mut PathSet,
     p: &mut ParseCtx<'_>,
 ) -> Result<()> {
-    let name = e.name();
+    let name = e.path()?;
     let path = if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") };
     FieldPath::parse(&path)?;
     let conflict = |other: &str| {
@@ -456,7 +457,7 @@ fn add_field(
             let text = format!("an empty object is not a valid value. Found empty object at path {path}");
             return Err(Error::location(40180, text));
         }
-        Value::Document(d) if !d.first().is_some_and(|f| f.name().starts_with('$')) => Some(d),
+        Value::Document(d) if !d.first().is_some_and(|f| f.name_bytes().starts_with(b"$")) => Some(d),
         _ => None,
     };
     if let Some(d) = nested {

@@ -27,13 +27,13 @@ pub(super) fn spelled(stage: &RawDoc, ctx: &QueryCtx) -> DocBuf {
         ("$addFields" | "$set", Value::Document(spec)) => {
             let mut tree = Tree::default();
             spec.iter().for_each(|f| tree.insert(f, false));
-            b.doc(e.name(), |b| tree.write(b, ctx));
+            b.doc(e.name_bytes(), |b| tree.write(b, ctx));
         }
         ("$replaceWith", v) => {
             b.doc("$replaceRoot", |b| put(b, "newRoot", v, ctx));
         }
         ("$replaceRoot", Value::Document(spec)) => {
-            b.doc("$replaceRoot", |b| spec.iter().for_each(|f| put(b, f.name(), f.value(), ctx)));
+            b.doc("$replaceRoot", |b| spec.iter().for_each(|f| put(b, f.name_bytes(), f.value(), ctx)));
         }
         ("$redact", v) => put(&mut b, "$redact", v, ctx),
         ("$unwind", v) => unwind(&mut b, v),
@@ -43,7 +43,7 @@ pub(super) fn spelled(stage: &RawDoc, ctx: &QueryCtx) -> DocBuf {
             });
         }
         ("$lookup" | "$graphLookup", Value::Document(spec)) => {
-            b.doc(e.name(), |b| join(b, spec, ctx));
+            b.doc(e.name_bytes(), |b| join(b, spec, ctx));
         }
         ("$bucketAuto", Value::Document(spec)) => {
             b.doc("$bucketAuto", |b| bucket_auto(b, spec, ctx));
@@ -88,9 +88,9 @@ fn group(b: &mut DocBuilder, spec: &RawDoc, ctx: &QueryCtx) {
     for e in spec {
         match e.value() {
             Value::Document(accumulator) if e.name() != "_id" => {
-                b.doc(e.name(), |b| accumulated(b, accumulator, ctx));
+                b.doc(e.name_bytes(), |b| accumulated(b, accumulator, ctx));
             }
-            v => put(b, e.name(), v, ctx),
+            v => put(b, e.name_bytes(), v, ctx),
         }
     }
 }
@@ -143,7 +143,7 @@ impl Tree {
     fn insert(&mut self, e: Elem<'_>, flags: bool) {
         let branch = match e.value() {
             v if flags && (v.is_number() || matches!(v, Value::Boolean(_))) => Branch::Is(v.is_truthy()),
-            Value::Document(d) if !d.is_empty() && d.iter().all(|f| !f.name().starts_with('$')) => {
+            Value::Document(d) if !d.is_empty() && d.iter().all(|f| !f.name_bytes().starts_with(b"$")) => {
                 let mut below = Tree::default();
                 d.iter().for_each(|f| below.insert(f, flags));
                 Branch::Below(below)
@@ -275,7 +275,7 @@ fn join(b: &mut DocBuilder, spec: &RawDoc, ctx: &QueryCtx) {
         match (e.name(), e.value()) {
             ("startWith", v) => put(b, "startWith", v, ctx),
             ("let", Value::Document(let_vars)) => {
-                b.doc("let", |b| let_vars.iter().for_each(|e| put(b, e.name(), e.value(), ctx)));
+                b.doc("let", |b| let_vars.iter().for_each(|e| put(b, e.name_bytes(), e.value(), ctx)));
             }
             _ => {
                 b.elem(e);
@@ -315,7 +315,7 @@ fn window(b: &mut DocBuilder, spec: &RawDoc, ctx: &QueryCtx) {
             b.doc(name, |b| {
                 for e in function {
                     match e.value() {
-                        v @ Value::String(_) if e.name() != "window" => put(b, e.name(), v, ctx),
+                        v @ Value::String(_) if e.name() != "window" => put(b, e.name_bytes(), v, ctx),
                         _ => {
                             b.elem(e);
                         }
@@ -354,7 +354,7 @@ fn densify(b: &mut DocBuilder, spec: &RawDoc) {
 fn facet(b: &mut DocBuilder, spec: &RawDoc, ctx: &QueryCtx) {
     for e in spec {
         let Value::Array(stages) = e.value() else { continue };
-        b.array(e.name(), |a| {
+        b.array(e.name_bytes(), |a| {
             a.doc(|b| {
                 b.doc("$internalFacetTeeConsumer", |_| {});
             });

@@ -179,12 +179,12 @@ fn place(whole: &[u8], part: &[u8]) -> Range<usize> {
 }
 
 impl UnpackBucket {
-    fn shows(&self, name: &str) -> bool {
-        self.listed.iter().any(|n| n == name) == self.includes
+    fn shows(&self, name: &[u8]) -> bool {
+        self.listed.iter().any(|n| n.as_bytes() == name) == self.includes
     }
     /// Nobody looks at other fields.
     pub(super) fn keep_fields(&mut self, names: BTreeSet<String>) {
-        let names = names.into_iter().filter(|n| self.shows(n)).collect();
+        let names = names.into_iter().filter(|n| self.shows(n.as_bytes())).collect();
         (self.listed, self.includes) = (names, true);
     }
     /// As it is written.
@@ -230,7 +230,7 @@ impl Unpacking {
         let bucket = match is_compressed(doc)? {
             _ if ends.is_some() => ends.unwrap_or_default().into(),
             true => {
-                let wanted = |name: &str| name == self.spec.time_field || self.spec.shows(name);
+                let wanted = |name: &[u8]| name == self.spec.time_field.as_bytes() || self.spec.shows(name);
                 uncompressed(doc, &wanted)?.into_owned().into()
             }
             false => bucket,
@@ -243,10 +243,14 @@ impl Unpacking {
         };
         let Some(data) = doc.get("data").and_then(|d| d.as_doc()) else { return Ok(None) };
         let Some(time) = data.elem(&self.spec.time_field).and_then(column) else { return Ok(None) };
-        let others = data.iter().filter(|c| c.name() != self.spec.time_field && self.spec.shows(c.name()));
+        let others = data
+            .iter()
+            .filter(|c| c.name_bytes() != self.spec.time_field.as_bytes() && self.spec.shows(c.name_bytes()));
         let columns = others.filter_map(column).collect();
         let meta = match &self.spec.meta_field {
-            Some(field) if self.spec.shows(field) => doc.elem("meta").map(|e| (e.ty, place(whole, e.data()))),
+            Some(field) if self.spec.shows(field.as_bytes()) => {
+                doc.elem("meta").map(|e| (e.ty, place(whole, e.data())))
+            }
             _ => None,
         };
         Ok(Some(Open { meta, time, columns, at: 0, bucket }))
@@ -257,7 +261,7 @@ impl Unpacking {
         let whole = &open.bucket.bytes()[..];
         let row = Digits::of(open.at);
         let Some(time) = open.time.value(whole, &row) else { return false };
-        if self.spec.shows(&self.spec.time_field) {
+        if self.spec.shows(self.spec.time_field.as_bytes()) {
             b.raw(time.ty, &self.spec.time_field, time.data());
         }
         if let (Some(field), Some((ty, data))) = (&self.spec.meta_field, &open.meta) {
@@ -265,8 +269,7 @@ impl Unpacking {
         }
         for column in &mut open.columns {
             if let Some(v) = column.value(whole, &row) {
-                let name = std::str::from_utf8(&whole[column.name.clone()]).unwrap_or_default();
-                b.raw(v.ty, name, v.data());
+                b.raw(v.ty, &whole[column.name.clone()], v.data());
             }
         }
         open.at += 1;

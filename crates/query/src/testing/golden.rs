@@ -65,7 +65,8 @@ pub(super) fn query_of(cmd: &RawDoc) -> Result<Query> {
         ctx.collation = Collation::parse(c)?;
     }
     if let Some(l) = sub(cmd, "let") {
-        let let_vars = Document::from(l).into_fields().into_iter().map(|(k, v)| (k, Some(v))).collect();
+        let let_vars =
+            Document::from(l).into_fields().into_iter().map(|(k, v)| (k.to_string(), Some(v))).collect();
         ctx.vars = Arc::new(Variables { let_vars, ..Variables::default() });
     }
     let name = cmd.first().and_then(|e| e.value().as_str()).unwrap_or_default();

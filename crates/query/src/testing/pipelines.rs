@@ -154,8 +154,11 @@ impl Input for Rows<'_> {
 fn run(world: &Arc<World>, cmd: &RawDoc) -> Result<Vec<DocBuf>> {
     let mut vars = Variables { db: "df".to_owned(), ..Variables::default() };
     if let Some(let_vars) = cmd.get("let").and_then(|v| v.as_doc()) {
-        vars.let_vars =
-            Document::from(let_vars).into_fields().into_iter().map(|(k, v)| (k, Some(v))).collect();
+        vars.let_vars = Document::from(let_vars)
+            .into_fields()
+            .into_iter()
+            .map(|(k, v)| (k.to_string(), Some(v)))
+            .collect();
     }
     let collation = cmd.get("collation").and_then(|v| v.as_doc()).map(Collation::parse).transpose()?;
     let ctx = QueryCtx { vars: Arc::new(vars), ..QueryCtx::default() }.with_collation(collation.flatten());

@@ -2,7 +2,7 @@
 
 use super::{Language, TextSpec};
 use pando_base::{Error, Result};
-use pando_bson::{RawDoc, Value};
+use pando_bson::{ElementType, RawDoc, Value};
 
 /// A text field.
 pub(super) struct Field<'d> {
@@ -66,6 +66,9 @@ impl<'d> Walk<'_, 'd> {
                     if let Some(weight) = self.spec.weight_of(here) {
                         self.stopped = !(self.each)(Field { text, language, weight });
                     }
+                }
+                Value::NotUtf8(_) if e.ty == ElementType::String && self.spec.weight_of(here).is_some() => {
+                    return Err(super::not_utf8());
                 }
                 // The first version did not look for paths in the members of arrays.
                 Value::Document(_) if is_array && self.spec.is_first() && !self.spec.is_wildcard() => {}

@@ -9,6 +9,8 @@
 //! ([`stop_words`]); what is left is stemmed in the language of the text and loses its diacritics ([`fold`]).
 //! [`spec`] says which fields of a document count and how much, [`query`] what a search asks for.
 
+use pando_base::Error;
+
 mod delimiters;
 mod fields;
 mod fold;
@@ -22,6 +24,12 @@ pub use language::Language;
 pub use query::TextQuery;
 pub use spec::{SCORE_FIELD, TERM_FIELD, TextSpec};
 pub use tokens::Sensitivity;
+
+/// A text that is searched, or searched for, has to be UTF-8.
+#[cold]
+pub(crate) fn not_utf8() -> Error {
+    Error::location(28755, "text contains invalid UTF-8")
+}
 
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,7 @@ use super::extremes::{Difference, Extremes};
 use super::{TimeSeries, uncompressed};
 use pando_base::limits::{BUCKET_BYTES_MAX, BUCKET_MEASUREMENTS_MAX};
 use pando_base::{Error, Result};
-use pando_bson::{Bson, DocBuf, DocBuilder, Document, ElementType, ObjectId, RawDoc, Value};
+use pando_bson::{AsName, Bson, DocBuf, DocBuilder, Document, ElementType, Name, ObjectId, RawDoc, Value};
 use std::cmp::Ordering;
 
 /// A bucket in memory.
@@ -26,7 +26,7 @@ pub struct Bucket {
 
 #[derive(Clone, Debug)]
 struct Column {
-    name: String,
+    name: Name,
     elems: Vec<u8>,
     /// How many of the bytes were there when the bucket was read.
     stored: usize,
@@ -54,9 +54,9 @@ pub enum NoRoom {
 fn normalized(v: Bson) -> Bson {
     match v {
         Bson::Document(d) => {
-            let mut fields: Vec<(String, Bson)> =
+            let mut fields: Vec<(Name, Bson)> =
                 d.into_fields().into_iter().map(|(k, v)| (k, normalized(v))).collect();
-            fields.sort_by(|a, b| a.0.cmp(&b.0));
+            fields.sort_by(|a, b| a.0.as_bytes().cmp(b.0.as_bytes()));
             let mut out = Document::new();
             for (k, v) in fields {
                 out.push(k, v);
@@ -69,7 +69,7 @@ fn normalized(v: Bson) -> Bson {
 }
 
 /// A document of these elements.
-fn append_elems(b: &mut DocBuilder, name: &str, elems: &[u8]) {
+fn append_elems(b: &mut DocBuilder, name: impl AsName, elems: &[u8]) {
     let mut doc = Vec::with_capacity(elems.len() + 5);
     doc.extend_from_slice(&(elems.len() as u32 + 5).to_le_bytes());
     doc.extend_from_slice(elems);
@@ -159,7 +159,7 @@ impl Bucket {
         let mut columns = Vec::new();
         for column in data {
             let elems = elems_of(column.value().as_doc()?).to_vec();
-            columns.push(Column { name: column.name().to_owned(), stored: elems.len(), elems });
+            columns.push(Column { name: column.name_bytes().into(), stored: elems.len(), elems });
         }
         let mut meta = DocBuilder::new();
         if let Some(e) = doc.elem("meta") {
@@ -226,17 +226,18 @@ impl Bucket {
         let row = self.count.to_string();
         let mut next = 0;
         for e in measurement {
-            if Some(e.name()) == series.meta_field.as_deref() {
+            let name = e.name_bytes();
+            if Some(name) == series.meta_field.as_ref().map(|meta| meta.as_bytes()) {
                 continue;
             }
-            if e.name() != series.time_field {
-                self.min.take(e.name(), e.value());
+            if name != series.time_field.as_bytes() {
+                self.min.take(name, e.value());
             }
-            self.max.take(e.name(), e.value());
+            self.max.take(name, e.value());
             // Fields mostly come in the same order.
             let at = match self.columns.get(next) {
-                Some(c) if c.name == e.name() => next,
-                _ => self.column(e.name()),
+                Some(c) if c.name.as_bytes() == name => next,
+                _ => self.column(name),
             };
             self.columns[at].push(&row, e.ty, e.data());
             next = at + 1;
@@ -245,11 +246,11 @@ impl Bucket {
         self.bytes += measurement.byte_len();
     }
 
-    fn column(&mut self, name: &str) -> usize {
-        match self.columns.iter().position(|c| c.name == name) {
+    fn column(&mut self, name: &[u8]) -> usize {
+        match self.columns.iter().position(|c| c.name.as_bytes() == name) {
             Some(at) => at,
             None => {
-                self.columns.push(Column { name: name.to_owned(), elems: Vec::new(), stored: 0 });
+                self.columns.push(Column { name: name.into(), elems: Vec::new(), stored: 0 });
                 self.columns.len() - 1
             }
         }
@@ -306,7 +307,7 @@ impl Bucket {
                 });
             }
             for c in self.columns.iter().filter(|c| c.stored > 0 && c.stored < c.elems.len()) {
-                d.doc(&format!("s{}", c.name), |s| append_elems(s, "i", &c.elems[c.stored..]));
+                d.doc(&[b"s", c.name.as_bytes()].concat(), |s| append_elems(s, "i", &c.elems[c.stored..]));
             }
         });
         b.finish()

@@ -34,21 +34,21 @@ fn column(bytes: &[u8], bytes_max: usize) -> Result<DocBuf> {
 }
 
 /// The bucket with columns as version 1 has them, of those fields that are wanted.
-pub fn uncompressed<'b>(bucket: &'b RawDoc, wants: &dyn Fn(&str) -> bool) -> Result<Cow<'b, RawDoc>> {
+pub fn uncompressed<'b>(bucket: &'b RawDoc, wants: &dyn Fn(&[u8]) -> bool) -> Result<Cow<'b, RawDoc>> {
     if !is_compressed(bucket)? {
         return Ok(Cow::Borrowed(bucket));
     }
     let mut left = UNPACKED_BUCKET_BYTES_MAX;
     let mut columns = DocBuilder::with_capacity(bucket.byte_len() * 4);
     for e in bucket.get("data").and_then(|d| d.as_doc()).into_iter().flatten() {
-        if !wants(e.name()) {
+        if !wants(e.name_bytes()) {
             continue;
         }
         match e.value() {
             Value::Binary { subtype: COLUMN_SUBTYPE, bytes } => {
                 let column = column(bytes, left)?;
                 left = left.saturating_sub(column.byte_len());
-                columns.raw_doc(e.name(), &column);
+                columns.raw_doc(e.name_bytes(), &column);
             }
             _ => {
                 columns.elem(e);

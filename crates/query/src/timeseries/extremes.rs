@@ -27,7 +27,7 @@ impl Extremes {
     pub(super) fn push(&mut self, name: &str, v: Bson) {
         self.fields.push(name, v);
     }
-    pub(super) fn take(&mut self, name: &str, v: Value<'_>) {
+    pub(super) fn take(&mut self, name: &[u8], v: Value<'_>) {
         self.changed |= take_field(&mut self.fields, name, v, self.wanted);
     }
     pub(super) fn append_to(&self, b: &mut DocBuilder, name: &str) {
@@ -67,7 +67,7 @@ fn take_in(extreme: &mut Bson, v: Value<'_>, wanted: Ordering) -> bool {
     if let (Bson::Document(mine), Value::Document(theirs)) = (&mut *extreme, v) {
         let mut changed = false;
         for e in theirs {
-            changed |= take_field(mine, e.name(), e.value(), wanted);
+            changed |= take_field(mine, e.name_bytes(), e.value(), wanted);
         }
         return changed;
     }
@@ -91,7 +91,7 @@ fn take_in(extreme: &mut Bson, v: Value<'_>, wanted: Ordering) -> bool {
     changes
 }
 
-fn take_field(d: &mut Document, name: &str, v: Value<'_>, wanted: Ordering) -> bool {
+fn take_field(d: &mut Document, name: &[u8], v: Value<'_>, wanted: Ordering) -> bool {
     match d.get_mut(name) {
         Some(mine) => take_in(mine, v, wanted),
         None => {

@@ -27,7 +27,7 @@ pub fn filter_on_meta(series: &TimeSeries, filter: &RawDoc) -> Result<DocBuf> {
                         v => all.value(v),
                     };
                 }
-                b.raw_array(e.name(), &all.finish());
+                b.raw_array(e.name_bytes(), &all.finish());
             }
             ("$comment", v) => {
                 b.value("$comment", v);
@@ -67,7 +67,7 @@ pub fn update_on_meta(series: &TimeSeries, update: Value<'_>) -> Result<DocBuf> 
     let mut b = DocBuilder::with_capacity(update.byte_len() + 16);
     for op in update {
         let Value::Document(fields) = op.value() else { return Err(replacement()) };
-        if !op.name().starts_with('$') {
+        if !op.name_bytes().starts_with(b"$") {
             return Err(replacement());
         }
         let mut inner = DocBuilder::new();
@@ -79,7 +79,7 @@ pub fn update_on_meta(series: &TimeSeries, update: Value<'_>) -> Result<DocBuf> 
                 _ => inner.raw(f.ty, &path, f.data()),
             };
         }
-        b.raw_doc(op.name(), &inner.finish());
+        b.raw_doc(op.name_bytes(), &inner.finish());
     }
     Ok(b.finish())
 }

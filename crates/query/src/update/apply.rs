@@ -409,7 +409,7 @@ impl Applier<'_> {
             let log = self.elem(&target, e, &here, true, out)?;
             if !matches!(log, Log::Same) {
                 let ty = ElementType::from_byte(out[head]).unwrap_or(e.ty);
-                let span = Span { ty, start: head + 2 + name.len(), end: out.len() };
+                let span = Span { ty, start: head + 2 + e.name_bytes().len(), end: out.len() };
                 changed.push((index, log, span));
             }
         }

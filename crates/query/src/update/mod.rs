@@ -193,7 +193,9 @@ impl UpdatePlan {
         let mut b = DocBuilder::with_capacity(doc.byte_len());
         for e in &*doc {
             match zero(&e) {
-                true => b.timestamp(e.name(), self.ctx.vars.cluster_time.unwrap_or_default()),
+                true => {
+                    b.value(e.name_bytes(), Value::Timestamp(self.ctx.vars.cluster_time.unwrap_or_default()))
+                }
                 false => b.elem(e),
             };
         }
@@ -369,14 +371,16 @@ impl Build {
         for elem in args {
             match parse {
                 Some(parse) => {
-                    let parts = parse_path(elem.name())?;
+                    let path = elem.path()?;
+                    let parts = parse_path(path)?;
                     let modifier = parse(&Arg { elem, ctx })?;
-                    self.put(elem.name(), parts, modifier.into())?;
+                    self.put(path, parts, modifier.into())?;
                 }
                 None => {
                     let to = RenameTo::parse(elem)?;
                     let target = to.target().to_owned();
-                    self.put(elem.name(), parse_path(elem.name())?, Arc::new(RenameFrom))?;
+                    let path = elem.path()?;
+                    self.put(path, parse_path(path)?, Arc::new(RenameFrom))?;
                     self.put(&target, parse_path(&target)?, Arc::new(to))?;
                 }
             }

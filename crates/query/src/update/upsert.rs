@@ -106,7 +106,9 @@ fn collect<'a>(filter: &'a RawDoc, only_id: bool, found: &mut Equalities<'a>) ->
 
 fn field<'a>(path: &'a str, e: Elem<'a>, v: Value<'a>, found: &mut Equalities<'a>) -> Result<()> {
     let condition = match v {
-        Value::Document(d) if d.first().is_some_and(|f| f.name().starts_with('$') && !is_dbref(f.name())) => {
+        Value::Document(d)
+            if d.first().is_some_and(|f| f.name_bytes().starts_with(b"$") && !is_dbref(f.name())) =>
+        {
             d
         }
         Value::Regex { .. } => return Ok(()),
@@ -123,7 +125,7 @@ fn field<'a>(path: &'a str, e: Elem<'a>, v: Value<'a>, found: &mut Equalities<'a
             ("$all", Value::Array(values)) => {
                 for one in values {
                     let operator = matches!(one.value(), Value::Document(d)
-                        if d.first().is_some_and(|f| f.name().starts_with('$')));
+                        if d.first().is_some_and(|f| f.name_bytes().starts_with(b"$")));
                     if one.ty != ElementType::Regex && !operator {
                         add(path, one, found)?;
                     }

@@ -11,7 +11,7 @@ use crate::cursors::pipeline::{ERROR_CONTEXT, PipelineCursor, Turn};
 use crate::write::writes::Retry;
 use pando_access::{Collection, CollectionOptions, Missing, Named, WriteAcquisition, WriteOp};
 use pando_base::{Error, ErrorCode, Namespace, Result, limits};
-use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
+use pando_bson::{DocBuf, DocBuilder, ElementType, RawDoc, Value};
 use pando_command::{OpCtx, ReadLevel, Request};
 use pando_query::QueryCtx;
 use pando_query::stage::{Into, Merge, Row, Sink, WhenMatched, WhenNotMatched};
@@ -403,7 +403,7 @@ impl MergeJob<'_> {
                     ));
                 }
                 // As an operand these could be taken for operators or patterns.
-                Value::Document(_) | Value::Regex { .. } => {
+                v if matches!(v.element_type(), ElementType::Document | ElementType::Regex) => {
                     b.doc(path, |d| {
                         d.value("$eq", v);
                     });

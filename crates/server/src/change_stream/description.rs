@@ -5,7 +5,7 @@ use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, Elem, RawDoc, Value};
 /// A part of a path.
 #[derive(Clone, Debug)]
 enum Step {
-    Field(String),
+    Field(Vec<u8>),
     Index(i32),
 }
 
@@ -37,18 +37,18 @@ impl Description {
     fn object(&mut self, diff: &RawDoc) {
         let section = |name: &str| diff.get(name).and_then(|v| v.as_doc()).unwrap_or(RawDoc::empty());
         for e in section("d") {
-            let path = self.enter(Step::Field(e.name().to_owned()));
-            self.removed.str(&path);
+            let path = self.enter(Step::Field(e.name_bytes().to_vec()));
+            self.removed.string_bytes(&path);
             self.path.pop();
         }
         for e in section("u").iter().chain(section("i").iter()) {
-            let path = self.enter(Step::Field(e.name().to_owned()));
+            let path = self.enter(Step::Field(e.name_bytes().to_vec()));
             self.updated.value(&path, e.value());
             self.path.pop();
         }
         for e in diff {
-            if let Some(name) = e.name().strip_prefix('s') {
-                self.sub(Step::Field(name.to_owned()), e);
+            if let Some(name) = e.name_bytes().strip_prefix(b"s") {
+                self.sub(Step::Field(name.to_vec()), e);
             }
         }
     }
@@ -56,7 +56,7 @@ impl Description {
         if let Some(length) = diff.get("l").and_then(|v| v.as_i64()) {
             let path = self.note();
             self.truncated.doc(|d| {
-                d.str("field", &path).i32("newSize", length as i32);
+                d.string_bytes("field", &path).i32("newSize", length as i32);
             });
         }
         for e in diff {
@@ -82,24 +82,24 @@ impl Description {
         }
         self.path.pop();
     }
-    fn enter(&mut self, step: Step) -> String {
+    fn enter(&mut self, step: Step) -> Vec<u8> {
         self.path.push(step);
         self.note()
     }
     /// The present path as text; noted when that says less than the path.
-    fn note(&mut self) -> String {
-        let mut text = String::new();
+    fn note(&mut self) -> Vec<u8> {
+        let mut text = Vec::new();
         let mut ambiguous = false;
         for step in &self.path {
             if !text.is_empty() {
-                text.push('.');
+                text.push(b'.');
             }
             match step {
-                Step::Index(i) => text.push_str(&i.to_string()),
+                Step::Index(i) => text.extend_from_slice(i.to_string().as_bytes()),
                 Step::Field(name) => {
-                    let digits = !name.is_empty() && name.bytes().all(|b| b.is_ascii_digit());
-                    ambiguous |= digits || name.contains('.');
-                    text.push_str(name);
+                    let digits = !name.is_empty() && name.iter().all(u8::is_ascii_digit);
+                    ambiguous |= digits || name.contains(&b'.');
+                    text.extend_from_slice(name);
                 }
             }
         }
@@ -108,7 +108,7 @@ impl Description {
                 for step in &self.path {
                     match step {
                         Step::Index(i) => a.value(Value::Int32(*i)),
-                        Step::Field(name) => a.str(name),
+                        Step::Field(name) => a.string_bytes(name),
                     };
                 }
             });

@@ -371,7 +371,7 @@ async fn update(server: &Server, ctx: &OpCtx, ns: &Namespace, entry: &RawDoc, o:
         }
         return put(server, ctx, ns, o).await;
     }
-    if let Some(e) = o.iter().find(|e| !e.name().starts_with('$')) {
+    if let Some(e) = o.iter().find(|e| !e.name_bytes().starts_with(b"$")) {
         return Err(Error::failed_to_parse(format!(
             "Unknown modifier: {}. Expected a valid update modifier or pipeline-style update specified as an array",
             e.name()

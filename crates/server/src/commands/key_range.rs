@@ -22,9 +22,9 @@ pub(super) fn has_all(index: &Index) -> bool {
 pub(super) fn bound(index: &Index, key: &RawDoc) -> DocBuf {
     let mut b = DocBuilder::new();
     for field in index.spec.key.iter() {
-        match key.elem(field.name()) {
+        match key.elem(field.name_bytes()) {
             Some(e) => b.elem(e),
-            None => b.value(field.name(), Value::MinKey),
+            None => b.value(field.name_bytes(), Value::MinKey),
         };
     }
     b.finish()

@@ -52,7 +52,7 @@ impl<'b> Batch<'b> {
             }
         }
         self.make_room(doc.len() + ELEMENT_OVERHEAD_MAX);
-        self.b.raw(ElementType::Document, std::str::from_utf8(&digits[at..]).unwrap_or("0"), doc);
+        self.b.raw(ElementType::Document, &digits[at..], doc);
         self.count += 1;
     }
     /// A batch that has become large will probably fill up: growing in two strides instead of by doubling copies

@@ -142,7 +142,7 @@ fn append_ran(spec: &RawDoc, ran: Option<&RanStage>, d: &mut DocBuilder) {
 fn append_facets(facets: &RawDoc, ran: &[(u64, Vec<RanStage>)], d: &mut DocBuilder) {
     for (facet, (input, ran)) in facets.iter().zip(ran) {
         let stages = facet.value().as_array().unwrap_or(RawDoc::empty());
-        d.array(facet.name(), |a| {
+        d.array(facet.name_bytes(), |a| {
             for (i, stage) in stages.iter().filter_map(|e| e.value().as_doc()).enumerate() {
                 a.doc(|d| match i.checked_sub(1) {
                     Some(i) => append_ran(stage, ran.get(i), d),
@@ -175,7 +175,7 @@ fn group_by_distinct_scan(group: &RawDoc) -> DocBuf {
         d.doc("newRoot", |d| {
             for f in fields {
                 let picked = f.value().as_doc().and_then(|acc| acc.first()).filter(|_| f.name() != "_id");
-                d.value(f.name(), picked.map_or(f.value(), |e| e.value()));
+                d.value(f.name_bytes(), picked.map_or(f.value(), |e| e.value()));
             }
         });
     });

@@ -260,7 +260,7 @@ impl<'a> Lookup<'a> {
             return pattern.count() == 1 && pattern.elem("_id").is_some();
         }
         let filter = self.query.matcher.filter();
-        pattern.iter().all(|k| match (filter.get(k.name()), value.get(k.name())) {
+        pattern.iter().all(|k| match (filter.get(k.name_bytes()), value.get(k.name_bytes())) {
             (Some(want), Some(have)) => pando_bson::compare::values_equal(want, have),
             _ => false,
         })

@@ -11,6 +11,7 @@ mod feature_version;
 mod flow;
 mod forward_to_primary;
 mod members;
+mod not_utf8;
 mod observers;
 mod office;
 mod prepared;

@@ -1,7 +1,8 @@
 //! A rollback on real files.
 
+use crate::not_utf8::{named, string};
 use crate::words::*;
-use pando_bson::{Bson, doc};
+use pando_bson::{Bson, Document, RawDoc, doc};
 use pando_testserver::{Set, is, run};
 
 #[test]
@@ -17,7 +18,10 @@ fn a_primary_that_wrote_alone_rolls_back_to_its_successors_history() {
         for i in &rest {
             set.fail_point(*i, "stopReplProducer", true).await;
         }
-        let many: Vec<Bson> = (100..400).map(|i| doc! { "_id": i, "s": "x".repeat(500) }.into()).collect();
+        let mut many: Vec<Bson> =
+            (100..400).map(|i| doc! { "_id": i, "s": "x".repeat(500) }.into()).collect();
+        let odd = named(b"n\xFF", string(b"\xFE"));
+        many[299] = doc! { "_id": 399, "s": odd.clone() }.into();
         let mut bulk = doc! { "insert": "c", "writeConcern": { "w": 1 } };
         bulk.push("documents", many);
         c.ok(bulk).await;
@@ -53,7 +57,15 @@ fn a_primary_that_wrote_alone_rolls_back_to_its_successors_history() {
         let folder = set.server(p).env.disk.real_path().unwrap().join("rollback");
         let collection = std::fs::read_dir(folder).unwrap().next().unwrap().unwrap().path();
         let file = std::fs::read_dir(collection).unwrap().next().unwrap().unwrap();
-        assert!(file.metadata().unwrap().len() > 300 * 500);
+        assert!(file.metadata().unwrap().len() > 299 * 500);
+        let bytes = std::fs::read(file.path()).unwrap();
+        let (mut rest, mut kept) = (&bytes[..], Vec::new());
+        while !rest.is_empty() {
+            let doc = RawDoc::validate_prefix(rest).unwrap();
+            kept.push(Document::from(doc));
+            rest = &rest[doc.byte_len()..];
+        }
+        assert!(kept.contains(&doc! { "_id": 399, "s": odd }));
         set.shut_down().await;
     });
 }

@@ -76,6 +76,9 @@ enum Target {
 fn target(v: &Val<'_>) -> Result<Target> {
     match v.value() {
         Some(Value::String("missing")) => Ok(Target::Missing),
+        Some(Value::NotUtf8(_)) if v.string_bytes().is_some() => {
+            Err(Error::bad_value(format!("Unknown type name: {}", v.as_word().unwrap_or_default())))
+        }
         Some(Value::String(name)) => match ElementType::named(name) {
             Some(ty) => Ok(Target::Type(ty)),
             None => Err(Error::bad_value(format!("Unknown type name: {name}"))),
@@ -144,6 +147,13 @@ fn convert<'s>(input: Val<'s>, ty: ElementType) -> Result<Val<'s>> {
     }
     let unsupported =
         || failure(format!("Unsupported conversion from {} to {} {NO_ON_ERROR}", from.name(), ty.name()));
+    if ty != ElementType::Boolean
+        && let Value::NotUtf8(_) = v
+        && let Some(s) = v.string_bytes()
+    {
+        // What is not UTF-8 is no number, date or id; the message shows U+FFFD for it.
+        return convert(Val::string(String::from_utf8_lossy(s)), ty).map(Val::into_owned);
+    }
     let n = Number::of(v);
     Ok(match (ty, v, n) {
         (ElementType::Boolean, _, _) => Val::bool(v.is_truthy()),

@@ -98,13 +98,13 @@ impl Op for DateAdd {
 
 impl DateAdd {
     fn unit_of(&self, v: &Val<'_>) -> Result<Unit> {
-        let Some(name) = v.as_str() else {
+        let Some(name) = v.as_word() else {
             return Err(Error::location(
                 5166404,
                 format!("{} expects string defining the time unit", self.name),
             ));
         };
-        Unit::parse(name).ok_or_else(|| Error::failed_to_parse(format!("unknown time unit value: {name}")))
+        Unit::parse(&name).ok_or_else(|| Error::failed_to_parse(format!("unknown time unit value: {name}")))
     }
 }
 
@@ -133,13 +133,13 @@ impl Counting {
         self.zone.eval(scope).map_err(|e| if e.code.ends_command() { e } else { wrong(e) })
     }
     fn unit_of(&self, v: &Val<'_>) -> Result<Unit> {
-        let Some(name) = v.as_str() else {
+        let Some(name) = v.as_word() else {
             return Err(Error::location(
                 5439013,
                 format!("{} requires 'unit' to be a string, but got {}", self.name, v.type_name()),
             ));
         };
-        Unit::parse(name).ok_or_else(|| {
+        Unit::parse(&name).ok_or_else(|| {
             Error::location(
                 5439014,
                 format!("{} parameter 'unit' value cannot be recognized as a time unit: {name}", self.name),
@@ -153,13 +153,13 @@ impl Counting {
     }
     fn weekday_of(&self, v: Option<&Val<'_>>) -> Result<Weekday> {
         let Some(v) = v else { return Ok(Weekday::SUNDAY) };
-        let Some(name) = v.as_str() else {
+        let Some(name) = v.as_word() else {
             return Err(Error::location(
                 5439015,
                 format!("{} requires 'startOfWeek' to be a string, but got {}", self.name, v.type_name()),
             ));
         };
-        Weekday::parse(name).ok_or_else(|| {
+        Weekday::parse(&name).ok_or_else(|| {
             Error::location(
                 5439016,
                 format!(

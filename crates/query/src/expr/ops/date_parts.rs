@@ -63,8 +63,8 @@ impl ZoneArg {
         if v.is_nullish() {
             return Ok(None);
         }
-        match v.as_str() {
-            Some(id) => zone_of(id).map(Some),
+        match v.as_word() {
+            Some(id) => zone_of(&id).map(Some),
             None => Err(not_string(&v)),
         }
     }
@@ -116,7 +116,7 @@ pub(in crate::expr) fn parse_part(name: &'static str, v: Value<'_>, p: &mut Pars
         Ok(Expr::Op(Box::new(DatePart { name, date, zone: ZoneArg::new(zone), part: part_of(name) })))
     };
     match v {
-        Value::Document(d) if !d.first().is_some_and(|e| e.name().starts_with('$')) => {
+        Value::Document(d) if !d.first().is_some_and(|e| e.name_bytes().starts_with(b"$")) => {
             let (mut date, mut zone) = (None, None);
             for e in d {
                 match e.name() {

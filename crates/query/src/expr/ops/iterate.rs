@@ -402,10 +402,11 @@ fn sort_order(e: Elem<'_>) -> Result<SortOrder> {
             for f in fields {
                 let down = descending(f.value());
                 let down = down.ok_or_else(|| bad("The sort element value must be either 1 or -1"))?;
-                if f.name().is_empty() {
+                let path = f.path()?;
+                if path.is_empty() {
                     return Err(bad("The sort field cannot be empty"));
                 }
-                out.push((f.name().split('.').map(str::to_owned).collect(), down));
+                out.push((path.split('.').map(str::to_owned).collect(), down));
             }
             Ok(SortOrder::Fields(out))
         }

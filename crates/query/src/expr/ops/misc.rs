@@ -6,7 +6,7 @@ use crate::accumulator::{Accumulator, parse_percentile};
 use crate::expr::{Call, Expr, Op, ParseCtx, Scope, Val, parts};
 use crate::facts::MetaField;
 use pando_base::{Error, Result};
-use pando_bson::Value;
+use pando_bson::{ElementType, Value};
 
 pub(in crate::expr) fn type_of<'v>(args: &[Val<'v>], _: &Call<'_>) -> Result<Val<'v>> {
     Ok(Val::string(args[0].type_name()))
@@ -19,7 +19,9 @@ pub(in crate::expr) fn is_number<'v>(args: &[Val<'v>], _: &Call<'_>) -> Result<V
 pub(in crate::expr) fn binary_size<'v>(args: &[Val<'v>], _: &Call<'_>) -> Result<Val<'v>> {
     match args[0].value() {
         None | Some(Value::Null | Value::Undefined) => Ok(Val::NULL),
-        Some(Value::String(s)) => Ok(Val::count(s.len())),
+        Some(v) if v.element_type() == ElementType::String => {
+            Ok(Val::count(v.string_bytes().unwrap_or_default().len()))
+        }
         Some(Value::Binary { bytes, .. }) => Ok(Val::count(bytes.len())),
         Some(v) => Err(Error::location(
             51276,

@@ -4,6 +4,7 @@ pub(super) mod accumulate;
 pub(super) mod arith;
 pub(super) mod array;
 pub(super) mod boolean;
+mod code_points;
 pub(super) mod compare;
 pub(super) mod conditional;
 pub(super) mod convert;

@@ -48,7 +48,7 @@ pub(in crate::expr) fn object_to_array<'v>(args: &[Val<'v>], _: &Call<'_>) -> Re
     let mut out = ArrayBuilder::new();
     for e in d {
         out.doc(|b| {
-            b.str("k", e.name());
+            b.string_bytes("k", e.name_bytes());
             b.raw(e.ty, "v", e.data());
         });
     }
@@ -58,14 +58,14 @@ pub(in crate::expr) fn object_to_array<'v>(args: &[Val<'v>], _: &Call<'_>) -> Re
 /// Later values of a name win, in the place of the first.
 #[derive(Default)]
 struct Pairs<'a> {
-    list: Vec<(&'a str, Value<'a>)>,
+    list: Vec<(&'a [u8], Value<'a>)>,
     /// Where each name stands in the list.
-    places: HashMap<&'a str, usize>,
+    places: HashMap<&'a [u8], usize>,
 }
 
 impl<'a> Pairs<'a> {
-    fn put(&mut self, key: &'a str, v: Value<'a>) -> Result<()> {
-        if key.contains('\0') {
+    fn put(&mut self, key: &'a [u8], v: Value<'a>) -> Result<()> {
+        if key.contains(&0) {
             return Err(Error::location(4940400, "Key field cannot contain an embedded null byte"));
         }
         patience::spend(1)?;
@@ -135,7 +135,7 @@ fn mixed(first: &str, now: &str, code: i32) -> Error {
     )
 }
 
-fn array_pair(pair: &RawDoc) -> Result<(&str, Value<'_>)> {
+fn array_pair(pair: &RawDoc) -> Result<(&[u8], Value<'_>)> {
     let mut items = pair.iter();
     let (Some(k), Some(v), None) = (items.next(), items.next(), items.next()) else {
         return Err(Error::location(
@@ -146,20 +146,21 @@ fn array_pair(pair: &RawDoc) -> Result<(&str, Value<'_>)> {
             ),
         ));
     };
-    match k.value() {
-        Value::String(key) => Ok((key, v.value())),
-        other => Err(Error::location(
+    let k = k.value();
+    match k.string_bytes() {
+        Some(key) => Ok((key, v.value())),
+        None => Err(Error::location(
             40395,
             format!(
                 "$arrayToObject requires an array of key-value pairs, where the key must be of type string. Found key \
                  type: {}",
-                other.type_name()
+                k.type_name()
             ),
         )),
     }
 }
 
-fn object_pair(pair: &RawDoc) -> Result<(&str, Value<'_>)> {
+fn object_pair(pair: &RawDoc) -> Result<(&[u8], Value<'_>)> {
     if pair.count() != 2 {
         return Err(Error::location(
             40392,
@@ -177,14 +178,14 @@ fn object_pair(pair: &RawDoc) -> Result<(&str, Value<'_>)> {
             ),
         ));
     };
-    match k {
-        Value::String(key) => Ok((key, v)),
-        other => Err(Error::location(
+    match k.string_bytes() {
+        Some(key) => Ok((key, v)),
+        None => Err(Error::location(
             40394,
             format!(
                 "$arrayToObject requires an object with keys 'k' and 'v', where the value of 'k' must be of type string. \
                  Found type: {}",
-                other.type_name()
+                k.type_name()
             ),
         )),
     }
@@ -192,12 +193,12 @@ fn object_pair(pair: &RawDoc) -> Result<(&str, Value<'_>)> {
 
 #[derive(Clone)]
 struct GetField {
-    field: Box<str>,
+    field: Box<[u8]>,
     input: Expr,
 }
 
 /// The `field` argument: a constant string.
-fn field_name(op: &str, v: Value<'_>, p: &mut ParseCtx<'_>, path: i32, not_string: i32) -> Result<Box<str>> {
+fn field_name(op: &str, v: Value<'_>, p: &mut ParseCtx<'_>, path: i32, not_string: i32) -> Result<Box<[u8]>> {
     if let Value::String(s) = v
         && s.starts_with('$')
     {
@@ -216,7 +217,7 @@ fn field_name(op: &str, v: Value<'_>, p: &mut ParseCtx<'_>, path: i32, not_strin
     // An array is an expression, whatever is in it.
     let constant = e.as_const().filter(|_| !matches!(v, Value::Array(_)));
     match constant {
-        Some(v) => match v.as_str() {
+        Some(v) => match v.string_bytes() {
             Some(s) => Ok(s.into()),
             None => Err(Error::location(
                 not_string,
@@ -231,7 +232,8 @@ fn field_name(op: &str, v: Value<'_>, p: &mut ParseCtx<'_>, path: i32, not_strin
 }
 
 pub(in crate::expr) fn parse_get_field(_: &'static str, v: Value<'_>, p: &mut ParseCtx<'_>) -> Result<Expr> {
-    let is_named = matches!(v, Value::Document(d) if !d.first().is_some_and(|e| e.name().starts_with('$')));
+    let is_named =
+        matches!(v, Value::Document(d) if !d.first().is_some_and(|e| e.name_bytes().starts_with(b"$")));
     if !is_named {
         // The short form names a field of the document.
         let field = field_name("$getField", v, p, 5654600, 5654602)?;
@@ -270,7 +272,7 @@ impl Op for GetField {
 #[derive(Clone)]
 struct SetField {
     name: &'static str,
-    field: Box<str>,
+    field: Box<[u8]>,
     input: Expr,
     value: Expr,
 }
@@ -319,13 +321,13 @@ impl Op for SetField {
         };
         let value = self.value.eval(scope)?;
         // Such a name is found nowhere, so it can be asked for and removed; but no document can hold it.
-        if !matches!(value, Val::Missing) && self.field.contains('\0') {
+        if !matches!(value, Val::Missing) && self.field.contains(&0) {
             return Err(Error::location(16411, "FieldPath field names may not contain '\0'."));
         }
         let mut b = DocBuilder::with_capacity(d.byte_len() + 64);
         let mut found = false;
         for e in d {
-            if e.name() == &*self.field {
+            if e.name_bytes() == &*self.field {
                 found = true;
                 value.put_to(&mut b, &self.field);
             } else {

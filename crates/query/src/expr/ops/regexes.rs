@@ -4,7 +4,7 @@ use crate::ctx::QueryCtx;
 use crate::expr::{Expr, Held, Op, ParseCtx, Scope, Val, named, parts};
 use crate::regex::Regex;
 use pando_base::{Error, Result};
-use pando_bson::{ArrayBuilder, DocBuilder, Value};
+use pando_bson::{ArrayBuilder, DocBuilder, ElementType, Value};
 
 #[derive(Clone)]
 struct RegexOp {
@@ -43,7 +43,8 @@ impl RegexOp {
     /// `None` when the pattern is nullish.
     fn compile(&self, regex: &Val<'_>, options: Option<&Val<'_>>) -> Result<Option<Regex>> {
         let name = self.name;
-        if !regex.is_nullish() && !matches!(regex.value(), Some(Value::String(_) | Value::Regex { .. })) {
+        let fits = |v: Value<'_>| matches!(v.element_type(), ElementType::String | ElementType::Regex);
+        if !regex.is_nullish() && !regex.value().is_some_and(fits) {
             return Err(Error::location(
                 51105,
                 format!("{name} needs 'regex' to be of type string or regex"),
@@ -57,6 +58,9 @@ impl RegexOp {
         };
         let (pattern, own) = match regex.value() {
             Some(Value::String(s)) => (s, ""),
+            Some(Value::NotUtf8(_)) => {
+                return Err(Error::location(51111, format!("Invalid Regex in {name}: invalid UTF-8 string")));
+            }
             Some(Value::Regex { pattern, options }) => (pattern, options),
             _ => return Ok(None),
         };
@@ -163,7 +167,14 @@ impl Op for RegexOp {
         };
         let text = match input.value() {
             None | Some(Value::Null | Value::Undefined) => None,
-            Some(Value::String(s)) => Some(s),
+            Some(Value::String(s)) => Some(Ok(s)),
+            Some(v) if v.string_bytes().is_some() => Some(Err(Error::location(
+                51156,
+                format!(
+                    "Error occurred while executing the regular expression in {}. Result code: -10",
+                    self.name
+                ),
+            ))),
             Some(_) => {
                 return Err(Error::location(
                     51104,
@@ -184,7 +195,7 @@ impl Op for RegexOp {
             },
         };
         match text {
-            Some(s) => self.run(regex, s),
+            Some(s) => self.run(regex, s?),
             None => Ok(nothing()),
         }
     }

@@ -1,13 +1,16 @@
 //! Strings: `$concat`, case, length, sub-strings, search, `$split`, `$trim`, `$replaceOne`, `$replaceAll`.
 //!
-//! Two ways to count: bytes, and code points (`CP`).
+//! Two ways to count: bytes, and code points (`CP`). All work on bytes, which need not be UTF-8.
 
 use super::array::{exact_i32, search_range};
+use super::code_points;
 use crate::expr::{Call, Expr, Held, Nary, Op, ParseCtx, Scope, Val, named, parts, shown};
 use crate::number::{Number, short_double};
-use pando_base::{Error, HashSet, Result, Timestamp, patience};
-use pando_bson::{ArrayBuilder, Value};
+use memchr::memmem;
+use pando_base::{Error, Result, Timestamp, patience};
+use pando_bson::{ArrayBuilder, Texts, Value};
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 /// A value as text, as old string operators take it; code 16007 when it has none.
 pub(super) fn coerced<'a>(v: &'a Val<'_>) -> Result<Cow<'a, str>> {
@@ -26,6 +29,19 @@ pub(super) fn coerced<'a>(v: &'a Val<'_>) -> Result<Cow<'a, str>> {
                 format!("can't convert from BSON type {} to String", v.type_name()),
             ));
         }
+    })
+}
+
+/// The same as bytes, which need not be UTF-8.
+fn coerced_bytes<'a>(v: &'a Val<'_>) -> Result<Cow<'a, [u8]>> {
+    if let Some(Value::NotUtf8(odd)) = v.value()
+        && let Texts::String(s) | Texts::Symbol(s) | Texts::JavaScript(s) = odd.texts()
+    {
+        return Ok(Cow::Borrowed(s));
+    }
+    Ok(match coerced(v)? {
+        Cow::Borrowed(s) => Cow::Borrowed(s.as_bytes()),
+        Cow::Owned(s) => Cow::Owned(s.into_bytes()),
     })
 }
 
@@ -58,15 +74,15 @@ fn timestamp_text(t: Timestamp) -> String {
 }
 
 pub(in crate::expr) fn concat<'v>(args: &[Val<'v>], _: &Call<'_>) -> Result<Val<'v>> {
-    let (mut out, mut held) = (String::new(), Held::default());
+    let (mut out, mut held) = (Vec::new(), Held::default());
     for arg in args {
         if arg.is_nullish() {
             return Ok(Val::NULL);
         }
-        match arg.as_str() {
+        match arg.string_bytes() {
             Some(s) => {
                 held.grow_to(out.len() + s.len(), s.len())?;
-                out.push_str(s);
+                out.extend_from_slice(s);
             }
             None => {
                 return Err(Error::location(
@@ -76,23 +92,24 @@ pub(in crate::expr) fn concat<'v>(args: &[Val<'v>], _: &Call<'_>) -> Result<Val<
             }
         }
     }
-    Ok(Val::Str(out))
+    Ok(Val::string_of(out))
 }
 
 pub(in crate::expr) fn to_lower<'v>(args: &[Val<'v>], _: &Call<'_>) -> Result<Val<'v>> {
-    Ok(Val::Str(coerced(&args[0])?.to_ascii_lowercase()))
+    Ok(Val::string_of(coerced_bytes(&args[0])?.to_ascii_lowercase()))
 }
 pub(in crate::expr) fn to_upper<'v>(args: &[Val<'v>], _: &Call<'_>) -> Result<Val<'v>> {
-    Ok(Val::Str(coerced(&args[0])?.to_ascii_uppercase()))
+    Ok(Val::string_of(coerced_bytes(&args[0])?.to_ascii_uppercase()))
 }
 
 pub(in crate::expr) fn strcasecmp<'v>(args: &[Val<'v>], _: &Call<'_>) -> Result<Val<'v>> {
-    let (a, b) = (coerced(&args[0])?.to_ascii_uppercase(), coerced(&args[1])?.to_ascii_uppercase());
-    Ok(Val::int(a.as_bytes().cmp(b.as_bytes()) as i32))
+    let (a, b) =
+        (coerced_bytes(&args[0])?.to_ascii_uppercase(), coerced_bytes(&args[1])?.to_ascii_uppercase());
+    Ok(Val::int(a.cmp(&b) as i32))
 }
 
-fn length<'v>(args: &[Val<'v>], call: &Call<'_>, code: i32, count: fn(&str) -> usize) -> Result<Val<'v>> {
-    match args[0].as_str() {
+fn length<'v>(args: &[Val<'v>], call: &Call<'_>, code: i32, count: fn(&[u8]) -> usize) -> Result<Val<'v>> {
+    match args[0].string_bytes() {
         Some(s) => Ok(Val::count(count(s))),
         None => Err(Error::location(
             code,
@@ -102,10 +119,10 @@ fn length<'v>(args: &[Val<'v>], call: &Call<'_>, code: i32, count: fn(&str) -> u
 }
 
 pub(in crate::expr) fn str_len_bytes<'v>(args: &[Val<'v>], call: &Call<'_>) -> Result<Val<'v>> {
-    length(args, call, 34473, str::len)
+    length(args, call, 34473, <[u8]>::len)
 }
 pub(in crate::expr) fn str_len_cp<'v>(args: &[Val<'v>], call: &Call<'_>) -> Result<Val<'v>> {
-    length(args, call, 34471, |s| s.chars().count())
+    length(args, call, 34471, |s| s.iter().filter(|b| !code_points::is_continuation(**b)).count())
 }
 
 /// `$substr` is `$substrBytes` in messages too.
@@ -127,7 +144,7 @@ fn whole(v: &Val<'_>, code: i32, what: &str) -> Result<i64> {
 }
 
 fn substr_bytes<'v>(args: &[Val<'v>], _: &Call<'_>) -> Result<Val<'v>> {
-    let s = coerced(&args[0])?;
+    let s = coerced_bytes(&args[0])?;
     let start = whole(&args[1], 16034, "starting index")?;
     let len = whole(&args[2], 16035, "length")?;
     let Ok(start_at) = usize::try_from(start) else {
@@ -141,23 +158,24 @@ fn substr_bytes<'v>(args: &[Val<'v>], _: &Call<'_>) -> Result<Val<'v>> {
     }
     // A negative length means: to the end.
     let end = usize::try_from(len).map_or(s.len(), |n| start_at.saturating_add(n).min(s.len()));
-    if !s.is_char_boundary(start_at) {
+    let splits = |at: usize| s.get(at).is_some_and(|b| code_points::is_continuation(*b));
+    if splits(start_at) {
         return Err(Error::location(
             28656,
             "$substrBytes:  Invalid range, starting index is a UTF-8 continuation byte.",
         ));
     }
-    match s.get(start_at..end) {
-        Some(part) => Ok(Val::string(part)),
-        None => Err(Error::location(
+    if splits(end) {
+        return Err(Error::location(
             28657,
             "$substrBytes:  Invalid range, ending index is in the middle of a UTF-8 character.",
-        )),
+        ));
     }
+    Ok(Val::string_of(s[start_at..end].to_vec()))
 }
 
 pub(in crate::expr) fn substr_cp<'v>(args: &[Val<'v>], _: &Call<'_>) -> Result<Val<'v>> {
-    let s = coerced(&args[0])?;
+    let s = coerced_bytes(&args[0])?;
     let index = |v: &Val<'_>, code: i32, what: &str| -> Result<i32> {
         if v.value().and_then(Number::of).is_none() {
             return Err(Error::location(
@@ -178,16 +196,16 @@ pub(in crate::expr) fn substr_cp<'v>(args: &[Val<'v>], _: &Call<'_>) -> Result<V
         .map_err(|_| Error::location(34454, "$substrCP: length must be a nonnegative integer."))?;
     let start = usize::try_from(start)
         .map_err(|_| Error::location(34455, "$substrCP: the starting index must be nonnegative integer."))?;
-    Ok(Val::Str(s.chars().skip(start).take(len).collect()))
+    Ok(Val::string_of(code_points::part(&s, start, len)?.to_vec()))
 }
 
 /// The two strings of an `$indexOf…`; `None` when the first is nullish.
-fn search_strings<'a>(args: &'a [Val<'_>], name: &str, code: i32) -> Result<Option<(&'a str, &'a str)>> {
+fn search_strings<'a>(args: &'a [Val<'_>], name: &str, code: i32) -> Result<Option<(&'a [u8], &'a [u8])>> {
     if args[0].is_nullish() {
         return Ok(None);
     }
     let string = |i: usize, code, which: &str| {
-        args[i].as_str().ok_or_else(|| {
+        args[i].string_bytes().ok_or_else(|| {
             Error::location(
                 code,
                 format!("{name} requires a string as the {which} argument, found: {}", args[i].type_name()),
@@ -207,28 +225,30 @@ pub(in crate::expr) fn index_of_bytes<'v>(args: &[Val<'v>], call: &Call<'_>) -> 
     if wanted.is_empty() {
         return Ok(Val::count(start));
     }
-    // What is looked for begins and ends with whole characters.
-    let first = (start..=end).find(|at| s.is_char_boundary(*at)).unwrap_or(end);
-    let last = (first..=end).rev().find(|at| s.is_char_boundary(*at)).unwrap_or(first);
-    let found = s.get(first..last).and_then(|window| window.find(wanted));
-    Ok(found.map_or(Val::int(-1), |at| Val::count(first + at)))
+    let found = memmem::find(&s[start..end], wanted);
+    Ok(found.map_or(Val::int(-1), |at| Val::count(start + at)))
 }
 
 pub(in crate::expr) fn index_of_cp<'v>(args: &[Val<'v>], call: &Call<'_>) -> Result<Val<'v>> {
     let Some((s, wanted)) = search_strings(args, call.name, 40093)? else { return Ok(Val::NULL) };
     let (start, end) = search_range(args, call.name)?;
     // Byte offset of each code point, and of the end.
-    let offsets: Vec<usize> = s.char_indices().map(|(at, _)| at).chain([s.len()]).collect();
+    let offsets = code_points::offsets(s)?;
     let points = offsets.len() - 1;
     let end = end.unwrap_or(points).min(points);
     if start > end {
         return Ok(Val::int(-1));
     }
-    let found = s[offsets[start]..offsets[end]].find(wanted);
-    Ok(found.map_or(Val::int(-1), |at| {
-        let at = offsets[start] + at;
-        Val::count(offsets.partition_point(|o| *o < at))
-    }))
+    let window = &s[..offsets[end]];
+    let mut from = offsets[start];
+    // It is looked for where code points begin.
+    while let Some(at) = memmem::find(&window[from..], wanted) {
+        match offsets.binary_search(&(from + at)) {
+            Ok(point) => return Ok(Val::count(point)),
+            Err(_) => from += at + 1,
+        }
+    }
+    Ok(Val::int(-1))
 }
 
 pub(in crate::expr) fn split<'v>(args: &[Val<'v>], _: &Call<'_>) -> Result<Val<'v>> {
@@ -236,7 +256,7 @@ pub(in crate::expr) fn split<'v>(args: &[Val<'v>], _: &Call<'_>) -> Result<Val<'
         return Ok(Val::NULL);
     }
     let string = |i: usize, code, which: &str| {
-        args[i].as_str().ok_or_else(|| {
+        args[i].string_bytes().ok_or_else(|| {
             Error::location(
                 code,
                 format!(
@@ -252,9 +272,12 @@ pub(in crate::expr) fn split<'v>(args: &[Val<'v>], _: &Call<'_>) -> Result<Val<'
         return Err(Error::location(40087, "$split requires a non-empty separator"));
     }
     let mut out = ArrayBuilder::new();
-    for part in s.split(separator) {
-        out.str(part);
+    let mut done = 0;
+    for at in memmem::find_iter(s, separator) {
+        out.string_bytes(&s[done..at]);
+        done = at + separator.len();
     }
+    out.string_bytes(&s[done..]);
     Ok(Val::Array(out.finish()))
 }
 
@@ -284,17 +307,32 @@ pub(in crate::expr) fn parse_trim(name: &'static str, v: Value<'_>, p: &mut Pars
 }
 
 /// What goes when no characters are given.
-fn is_space(c: char) -> bool {
-    matches!(c, '\0' | ' ' | '\t'..='\r' | '\u{a0}' | '\u{1680}' | '\u{2000}'..='\u{200a}')
-}
+const SPACES: &str = "\0 \t\n\u{b}\u{c}\r\u{a0}\u{1680}\u{2000}\u{2001}\u{2002}\u{2003}\u{2004}\u{2005}\u{2006}\u{2007}\
+                      \u{2008}\u{2009}\u{200a}";
 
 impl Trim {
-    fn trim<'s>(&self, s: &'s str, goes: impl Fn(char) -> bool) -> &'s str {
-        match self.name {
-            "$ltrim" => s.trim_start_matches(goes),
-            "$rtrim" => s.trim_end_matches(goes),
-            _ => s.trim_matches(goes),
+    /// `s` without the code points of `set` at its ends.
+    fn trim(&self, s: &[u8], set: &[u8]) -> Result<Val<'static>> {
+        let points = code_points::set(self.name, set)?;
+        let lengths: BTreeSet<usize> = points.iter().map(|p| p.len()).collect();
+        let mut rest = s;
+        if self.name != "$rtrim" {
+            let begins =
+                |s: &[u8]| lengths.iter().copied().find(|n| s.get(..*n).is_some_and(|p| points.contains(p)));
+            while let Some(n) = begins(rest) {
+                rest = &rest[n..];
+            }
         }
+        if self.name != "$ltrim" {
+            let ends = |s: &[u8]| {
+                let tail = |n: usize| s.len().checked_sub(n).map(|at| &s[at..]);
+                lengths.iter().copied().find(|n| tail(*n).is_some_and(|p| points.contains(p)))
+            };
+            while let Some(n) = ends(rest) {
+                rest = &rest[..rest.len() - n];
+            }
+        }
+        Ok(Val::string_of(rest.to_vec()))
     }
 }
 
@@ -307,7 +345,7 @@ impl Op for Trim {
         if input.is_nullish() {
             return Ok(Val::NULL);
         }
-        let Some(s) = input.as_str() else {
+        let Some(s) = input.string_bytes() else {
             return Err(Error::location(
                 50699,
                 format!(
@@ -318,12 +356,12 @@ impl Op for Trim {
                 ),
             ));
         };
-        let Some(chars) = &self.chars else { return Ok(Val::string(self.trim(s, is_space))) };
+        let Some(chars) = &self.chars else { return self.trim(s, SPACES.as_bytes()) };
         let chars = chars.eval(scope)?;
         if chars.is_nullish() {
             return Ok(Val::NULL);
         }
-        let Some(set) = chars.as_str() else {
+        let Some(set) = chars.string_bytes() else {
             return Err(Error::location(
                 50700,
                 format!(
@@ -335,8 +373,7 @@ impl Op for Trim {
             ));
         };
         patience::spend(set.len())?;
-        let set: HashSet<char> = set.chars().collect();
-        Ok(Val::string(self.trim(s, |c| set.contains(&c))))
+        self.trim(s, set)
     }
     parts!(input, chars);
     fn folds(&self) -> bool {
@@ -346,7 +383,7 @@ impl Op for Trim {
         // Constant characters are checked ahead of any document.
         if let Some(v) = self.chars.as_ref().and_then(Expr::as_const)
             && !v.is_nullish()
-            && v.as_str().is_none()
+            && (v.string_bytes().is_none() || v.as_str().is_none())
             && self.input.as_const().is_none()
         {
             let probe = Trim {
@@ -393,16 +430,16 @@ pub(in crate::expr) fn parse_replace(name: &'static str, v: Value<'_>, p: &mut P
 }
 
 /// The first so many places where `find` stands, changed.
-fn replaced(s: &str, find: &str, new: &str, places: usize) -> Result<String> {
-    let (mut out, mut held, mut done) = (String::new(), Held::default(), 0);
-    for (at, part) in s.match_indices(find).take(places) {
+fn replaced(s: &[u8], find: &[u8], new: &[u8], places: usize) -> Result<Vec<u8>> {
+    let (mut out, mut held, mut done) = (Vec::new(), Held::default(), 0);
+    for at in memmem::find_iter(s, find).take(places) {
         held.grow_to(out.len() + (at - done) + new.len(), at - done + new.len())?;
-        out.push_str(&s[done..at]);
-        out.push_str(new);
-        done = at + part.len();
+        out.extend_from_slice(&s[done..at]);
+        out.extend_from_slice(new);
+        done = at + find.len();
     }
     held.grow_to(out.len() + s.len() - done, s.len() - done)?;
-    out.push_str(&s[done..]);
+    out.extend_from_slice(&s[done..]);
     Ok(out)
 }
 
@@ -412,7 +449,7 @@ impl Op for Replace {
     }
     fn eval<'s>(&'s self, scope: &Scope<'s>) -> Result<Val<'s>> {
         let check = |v: &Val<'_>, code, what: &str| {
-            if !v.is_nullish() && v.as_str().is_none() {
+            if !v.is_nullish() && v.string_bytes().is_none() {
                 return Err(Error::location(
                     code,
                     format!("{} requires that '{what}' be a string, found: {}", self.name, shown(v)),
@@ -426,9 +463,9 @@ impl Op for Replace {
         check(&input, 51746, "input")?;
         check(&find, 51745, "find")?;
         check(&replacement, 51744, "replacement")?;
-        match (input.as_str(), find.as_str(), replacement.as_str()) {
+        match (input.string_bytes(), find.string_bytes(), replacement.string_bytes()) {
             (Some(s), Some(find), Some(new)) => {
-                replaced(s, find, new, if self.all { usize::MAX } else { 1 }).map(Val::Str)
+                replaced(s, find, new, if self.all { usize::MAX } else { 1 }).map(Val::string_of)
             }
             _ => Ok(Val::NULL),
         }

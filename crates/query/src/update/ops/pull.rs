@@ -56,7 +56,7 @@ const ELEMENT_OPERATORS: &[&str] = &[
 pub(super) fn parse(arg: &Arg<'_>) -> Result<Box<dyn Modifier>> {
     let v = arg.elem.value();
     let on_elements = match v {
-        Value::Regex { .. } => true,
+        _ if arg.elem.ty == ElementType::Regex => true,
         Value::Document(d) => d.first().is_some_and(|e| ELEMENT_OPERATORS.contains(&e.name())),
         _ => return Ok(Box::new(Pull::Values(vec![Stored::of(arg.elem)]))),
     };

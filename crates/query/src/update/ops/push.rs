@@ -83,16 +83,16 @@ fn parse_sort(e: Elem<'_>) -> Result<Sort> {
                 let Some(descending) = direction(f.value()) else {
                     return Err(Error::bad_value("The sort element value must be either 1 or -1"));
                 };
-                if f.name().is_empty() {
+                let path = f.path()?;
+                if path.is_empty() {
                     return Err(Error::bad_value("The sort field cannot be empty"));
                 }
-                if f.name().split('.').any(str::is_empty) {
+                if path.split('.').any(str::is_empty) {
                     return Err(Error::bad_value(format!(
-                        "The sort field is a dotted field but has an empty part: {}",
-                        f.name()
+                        "The sort field is a dotted field but has an empty part: {path}"
                     )));
                 }
-                out.push((f.name().to_owned(), descending));
+                out.push((path.to_owned(), descending));
             }
             Ok(Sort::Fields(out))
         }
