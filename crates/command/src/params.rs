@@ -181,7 +181,7 @@ pub struct ParamRow {
 pub struct Params {
     /// Booleans, integers and the bits of doubles.
     words: Vec<AtomicU64>,
-    others: Mutex<BTreeMap<Param, Bson>>,
+    values: Mutex<BTreeMap<Param, Bson>>,
 }
 
 impl Default for Params {
@@ -192,7 +192,7 @@ impl Default for Params {
 
 impl Params {
     pub fn new() -> Params {
-        let mut others = BTreeMap::new();
+        let mut values = BTreeMap::new();
         let words = TABLE
             .iter()
             .map(|(param, _, _, kind)| {
@@ -200,17 +200,17 @@ impl Params {
                     Kind::Bool(b) => u64::from(*b),
                     Kind::Int(n, _, _) => *n as u64,
                     Kind::Double(d, _, _) => d.to_bits(),
-                    Kind::Text(s) => put(&mut others, *param, Bson::from(*s)),
-                    Kind::List(s) => put(&mut others, *param, list(s)),
-                    Kind::Object => put(&mut others, *param, Bson::Document(pando_bson::Document::new())),
+                    Kind::Text(s) => put(&mut values, *param, Bson::from(*s)),
+                    Kind::List(s) => put(&mut values, *param, list(s)),
+                    Kind::Object => put(&mut values, *param, Bson::Document(pando_bson::Document::new())),
                     Kind::Log => 0,
                 })
             })
             .collect();
-        Params { words, others: Mutex::new(others) }
+        Params { words, values: Mutex::new(values) }
     }
-    fn others(&self) -> MutexGuard<'_, BTreeMap<Param, Bson>> {
-        self.others.lock().unwrap_or_else(PoisonError::into_inner)
+    fn values(&self) -> MutexGuard<'_, BTreeMap<Param, Bson>> {
+        self.values.lock().unwrap_or_else(PoisonError::into_inner)
     }
     #[inline]
     fn word(&self, p: Param) -> u64 {
@@ -236,7 +236,7 @@ impl Params {
         self.words[p as usize].store(v.to_bits(), Relaxed);
     }
     pub fn force_text(&self, p: Param, v: &str) {
-        self.others().insert(p, Bson::from(v));
+        self.values().insert(p, Bson::from(v));
     }
     /// The row of a name. Test-only rows are hidden unless test commands are on.
     pub fn find(&self, name: &str) -> Option<ParamRow> {
@@ -262,7 +262,7 @@ impl Params {
             },
             Kind::Double(..) => Bson::Double(self.double(row.param)),
             Kind::Text(_) | Kind::List(_) | Kind::Object => {
-                self.others().get(&row.param).cloned().unwrap_or(Bson::Null)
+                self.values().get(&row.param).cloned().unwrap_or(Bson::Null)
             }
             Kind::Log => Bson::Int32(0),
         }
@@ -294,12 +294,12 @@ impl Params {
                 _ => return Err(Error::bad_value(format!("Failed validating {name}: expected a string"))),
             },
             Kind::List(_) => match v {
-                Value::String(s) => drop(self.others().insert(row.param, list(s))),
+                Value::String(s) => drop(self.values().insert(row.param, list(s))),
                 _ => return Err(Error::bad_value(format!("Failed validating {name}: expected a string"))),
             },
             Kind::Object => match v {
                 Value::Document(d) => {
-                    drop(self.others().insert(row.param, Bson::Document(pando_bson::Document::from(*d))));
+                    drop(self.values().insert(row.param, Bson::Document(pando_bson::Document::from(*d))));
                 }
                 _ => return Err(Error::bad_value(format!("Failed validating {name}: expected an object"))),
             },

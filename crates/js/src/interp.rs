@@ -37,17 +37,17 @@ pub(crate) struct Interp {
 }
 
 /// The prelude's types, as conversions need them.
-pub(crate) struct Kept<'js> {
+pub(crate) struct Prelude<'js> {
     pub(crate) ctx: Ctx<'js>,
     object: Object<'js>,
 }
 
 /// Where the prelude's types hang, under a name no script writes by accident.
-const KEPT: &str = "__kept";
+const TYPES_NAME: &str = "__prelude";
 
-impl<'js> Kept<'js> {
-    pub(crate) fn of(ctx: &Ctx<'js>) -> rquickjs::Result<Kept<'js>> {
-        Ok(Kept { ctx: ctx.clone(), object: ctx.globals().get(KEPT)? })
+impl<'js> Prelude<'js> {
+    pub(crate) fn of(ctx: &Ctx<'js>) -> rquickjs::Result<Prelude<'js>> {
+        Ok(Prelude { ctx: ctx.clone(), object: ctx.globals().get(TYPES_NAME)? })
     }
     pub(crate) fn get<T: FromJs<'js>>(&self, name: &str) -> rquickjs::Result<T> {
         self.object.get(name)
@@ -99,7 +99,7 @@ impl Interp {
                 let prelude: Function = ctx.eval_with_options(PRELUDE, options)?;
                 let kept: Object = prelude.call((native,))?;
                 let hidden = rquickjs::object::Property::from(kept);
-                ctx.globals().prop(KEPT, hidden)
+                ctx.globals().prop(TYPES_NAME, hidden)
             })
             .map_err(failed)?;
         let g = guard.clone();
@@ -113,8 +113,8 @@ impl Interp {
         }
         let at = self.functions.len();
         self.run(|ctx| {
-            let kept = Kept::of(ctx)?;
-            Ok(kept.get::<Array>("functions")?.set(at, kept.compile(code)?)?)
+            let prelude = Prelude::of(ctx)?;
+            Ok(prelude.get::<Array>("functions")?.set(at, prelude.compile(code)?)?)
         })?;
         let id = FunctionId(at as u32);
         self.functions.push(wanted::fields(code));
@@ -126,31 +126,31 @@ impl Interp {
     pub(crate) fn test(&mut self, id: FunctionId, doc: &RawDoc) -> Result<bool> {
         let fields = self.functions.get(id.0 as usize).and_then(Option::as_ref);
         self.run(|ctx| {
-            let kept = Kept::of(ctx)?;
-            let to_js = ToJs { kept: &kept };
+            let prelude = Prelude::of(ctx)?;
+            let to_js = ToJs { prelude: &prelude };
             let this = match fields {
                 Some(names) => to_js.fields(doc, names)?,
                 None => to_js.document(doc)?,
             };
             ctx.globals().set("obj", this.clone())?;
-            let answer: Js = kept.function(id)?.call((This(this),))?;
-            Ok(kept.get::<Function>("isTruthy")?.call((answer,))?)
+            let answer: Js = prelude.function(id)?.call((This(this),))?;
+            Ok(prelude.get::<Function>("isTruthy")?.call((answer,))?)
         })
     }
 
     /// The value for these arguments, as `{"": value}`.
     pub(crate) fn call(&mut self, id: FunctionId, args: &RawDoc) -> Result<DocBuf> {
         self.run(|ctx| {
-            let kept = Kept::of(ctx)?;
-            let to_js = ToJs { kept: &kept };
+            let prelude = Prelude::of(ctx)?;
+            let to_js = ToJs { prelude: &prelude };
             let mut given = Args::new(ctx.clone(), args.count());
             given.this(Object::new(ctx.clone())?)?;
             for e in args {
                 given.push_arg(to_js.value(e)?)?;
             }
-            let answer: Js = kept.function(id)?.call_arg(given)?;
+            let answer: Js = prelude.function(id)?.call_arg(given)?;
             let mut b = DocBuilder::new();
-            ToBson { kept: &kept }.put(&mut b, "", &answer, None, 0)?;
+            ToBson { prelude: &prelude }.put(&mut b, "", &answer, None, 0)?;
             Ok(b.finish())
         })
     }
@@ -158,13 +158,13 @@ impl Interp {
     /// The last state after a call for each array of arguments.
     pub(crate) fn fold(&mut self, id: FunctionId, state: &RawDoc, calls: &RawDoc) -> Result<DocBuf> {
         self.run(|ctx| {
-            let kept = Kept::of(ctx)?;
-            let to_js = ToJs { kept: &kept };
+            let prelude = Prelude::of(ctx)?;
+            let to_js = ToJs { prelude: &prelude };
             let state = state.first().map_or(Ok(Js::new_undefined(ctx.clone())), |e| to_js.value(e))?;
-            let (function, calls) = (kept.function(id)?, to_js.array(calls)?);
-            let last: Js = kept.get::<Function>("fold")?.call((function, state, calls))?;
+            let (function, calls) = (prelude.function(id)?, to_js.array(calls)?);
+            let last: Js = prelude.get::<Function>("fold")?.call((function, state, calls))?;
             let mut b = DocBuilder::new();
-            ToBson { kept: &kept }.put(&mut b, "", &last, None, 0)?;
+            ToBson { prelude: &prelude }.put(&mut b, "", &last, None, 0)?;
             Ok(b.finish())
         })
     }

@@ -2,7 +2,7 @@
 
 use crate::guard::Guard;
 use crate::held::Held;
-use crate::interp::Kept;
+use crate::interp::Prelude;
 use crate::to_bson::{Fail, ToBson};
 use md5::{Digest, Md5};
 use pando_base::limits::{JS_ARRAY_MAX, JS_SEARCH_STEPS_MAX};
@@ -110,9 +110,9 @@ fn size<'js>(ctx: &Ctx<'js>, v: &Js<'js>) -> Result<f64> {
 
 /// `{"": v}`.
 fn document<'js>(ctx: &Ctx<'js>, v: &Js<'js>) -> Result<DocBuf> {
-    let kept = Kept::of(ctx)?;
+    let prelude = Prelude::of(ctx)?;
     let mut b = DocBuilder::new();
-    match (ToBson { kept: &kept }).put(&mut b, "", v, None, 0) {
+    match (ToBson { prelude: &prelude }).put(&mut b, "", v, None, 0) {
         Ok(()) => Ok(b.finish()),
         Err(Fail::Js(e)) => Err(e),
         Err(Fail::Db(e)) => Err(Exception::throw_message(ctx, &e.message)),
@@ -131,9 +131,9 @@ fn make<'js>(
     }
     let doc = b.finish();
     let proto = if kind == "HexData" { "BinData" } else { kind };
-    let kept = Kept::of(ctx)?;
+    let prelude = Prelude::of(ctx)?;
     match doc.first() {
-        Some(e) => kept.hold(proto, e.ty, e.data()),
+        Some(e) => prelude.hold(proto, e.ty, e.data()),
         None => Ok(Js::new_null(ctx.clone())),
     }
 }

@@ -4,7 +4,7 @@
 //! from a document and was not changed is that document again, byte for byte.
 
 use crate::held::Held;
-use crate::interp::Kept;
+use crate::interp::Prelude;
 use pando_base::limits::{BSON_INTERNAL_BYTES_MAX, JS_OBJECT_DEPTH_MAX};
 use pando_base::{Error, ErrorCode};
 use pando_bson::{DocBuilder, Elem, ElementType, RawDoc, Value};
@@ -30,7 +30,7 @@ impl From<Error> for Fail {
 type Result<T> = std::result::Result<T, Fail>;
 
 pub(crate) struct ToBson<'k, 'js> {
-    pub(crate) kept: &'k Kept<'js>,
+    pub(crate) prelude: &'k Prelude<'js>,
 }
 
 impl<'js> ToBson<'_, 'js> {
@@ -64,7 +64,7 @@ impl<'js> ToBson<'_, 'js> {
         match s.to_string() {
             Err(rquickjs::Error::Utf8(_)) => {
                 // Half a surrogate pair.
-                let repair: Function = self.kept.get("wellFormed")?;
+                let repair: Function = self.prelude.get("wellFormed")?;
                 Ok(repair.call::<_, String>((s.clone(),))?)
             }
             other => Ok(other?),
@@ -73,7 +73,7 @@ impl<'js> ToBson<'_, 'js> {
 
     fn function(&self, b: &mut DocBuilder, name: &str, v: &Js<'js>) -> Result<()> {
         for (key, ty) in [("MinKey", ElementType::MinKey), ("MaxKey", ElementType::MaxKey)] {
-            if self.kept.get::<Js>(key)? == *v {
+            if self.prelude.get::<Js>(key)? == *v {
                 b.raw(ty, name, &[]);
                 return Ok(());
             }
@@ -105,12 +105,12 @@ impl<'js> ToBson<'_, 'js> {
             b.close_nested(nested);
             return Ok(());
         }
-        if object.is_instance_of(self.kept.get::<Object>("Date")?) {
-            let ms = self.kept.date_ms(object)?;
+        if object.is_instance_of(self.prelude.get::<Object>("Date")?) {
+            let ms = self.prelude.date_ms(object)?;
             b.date(name, if ms.is_nan() { 0 } else { ms as i64 });
             return Ok(());
         }
-        if object.is_instance_of(self.kept.get::<Object>("RegExp")?) {
+        if object.is_instance_of(self.prelude.get::<Object>("RegExp")?) {
             let (pattern, flags): (String, String) = (object.get("source")?, object.get("flags")?);
             let options: String = flags.chars().filter(|c| "ims".contains(*c)).collect();
             check_name(&pattern)?;

@@ -4,17 +4,17 @@
 //! returns unchanged when it was not changed; types that JavaScript lacks become [`Held`] values.
 
 use crate::held::Held;
-use crate::interp::Kept;
+use crate::interp::Prelude;
 use pando_bson::{Elem, ElementType, RawDoc, Texts, Value};
 use rquickjs::{Array, Class, Function, IntoJs, Object, Result, Value as Js};
 
 pub(crate) struct ToJs<'k, 'js> {
-    pub(crate) kept: &'k Kept<'js>,
+    pub(crate) prelude: &'k Prelude<'js>,
 }
 
 impl<'js> ToJs<'_, 'js> {
     pub(crate) fn value(&self, e: Elem<'_>) -> Result<Js<'js>> {
-        let ctx = &self.kept.ctx;
+        let ctx = &self.prelude.ctx;
         match e.value() {
             // JavaScript's strings are characters.
             Value::NotUtf8(v) => match v.texts() {
@@ -38,8 +38,8 @@ impl<'js> ToJs<'_, 'js> {
             Value::DateTime(ms) => self.construct("Date", (ms as f64,)),
             Value::Regex { pattern, options } => self.regex(pattern, options),
             Value::JavaScript(code) | Value::JavaScriptWithScope { code, .. } => self.code(code),
-            Value::MinKey => self.kept.get("MinKey"),
-            Value::MaxKey => self.kept.get("MaxKey"),
+            Value::MinKey => self.prelude.get("MinKey"),
+            Value::MaxKey => self.prelude.get("MaxKey"),
             Value::Int64(_) => self.held(e, "NumberLong"),
             Value::Decimal128(_) => self.held(e, "NumberDecimal"),
             Value::ObjectId(_) => self.held(e, "ObjectId"),
@@ -50,13 +50,13 @@ impl<'js> ToJs<'_, 'js> {
     }
 
     fn held(&self, e: Elem<'_>, kind: &str) -> Result<Js<'js>> {
-        self.kept.hold(kind, e.ty, e.data())
+        self.prelude.hold(kind, e.ty, e.data())
     }
 
     /// An object with all fields.
     pub(crate) fn document(&self, d: &RawDoc) -> Result<Object<'js>> {
         let held = Held { ty: ElementType::Document, data: d.as_bytes().into() };
-        let object = Class::instance_proto(held, self.kept.get("object")?)?.into_inner();
+        let object = Class::instance_proto(held, self.prelude.get("object")?)?.into_inner();
         for e in d {
             object.set(&*e.shown_name(), self.value(e)?)?;
         }
@@ -65,7 +65,7 @@ impl<'js> ToJs<'_, 'js> {
 
     /// An object with these fields only, which remembers nothing.
     pub(crate) fn fields(&self, d: &RawDoc, names: &[String]) -> Result<Object<'js>> {
-        let object = Object::new(self.kept.ctx.clone())?;
+        let object = Object::new(self.prelude.ctx.clone())?;
         for name in names {
             if let Some(e) = d.elem(name) {
                 object.set(&*e.shown_name(), self.value(e)?)?;
@@ -75,7 +75,7 @@ impl<'js> ToJs<'_, 'js> {
     }
 
     pub(crate) fn array(&self, a: &RawDoc) -> Result<Array<'js>> {
-        let array = Array::new(self.kept.ctx.clone())?;
+        let array = Array::new(self.prelude.ctx.clone())?;
         for (i, e) in a.iter().enumerate() {
             array.set(i, self.value(e)?)?;
         }
@@ -83,7 +83,7 @@ impl<'js> ToJs<'_, 'js> {
     }
 
     fn construct(&self, name: &str, args: impl rquickjs::function::IntoArgs<'js>) -> Result<Js<'js>> {
-        self.kept.get::<rquickjs::function::Constructor>(name)?.construct(args)
+        self.prelude.get::<rquickjs::function::Constructor>(name)?.construct(args)
     }
 
     /// Flags and patterns that JavaScript does not know give an error, as in MongoDB.
@@ -94,7 +94,7 @@ impl<'js> ToJs<'_, 'js> {
 
     /// A function; other code becomes the body of one.
     fn code(&self, code: &str) -> Result<Js<'js>> {
-        let function: Function = self.kept.compile(code)?;
+        let function: Function = self.prelude.compile(code)?;
         Ok(function.into_value())
     }
 }

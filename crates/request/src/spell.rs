@@ -2,7 +2,7 @@
 //!
 //! A router reads a command once, changes what each shard is to do (a limit, a sort key, a batch size), and spells it
 //! again. Nothing may be lost on the way: what no node of this server acts on stays in the request as it came
-//! (`others`) and is written behind the rest. Arguments that say what is true without them (`skip: 0`) may go.
+//! (`passthrough`) and is written behind the rest. Arguments that say what is true without them (`skip: 0`) may go.
 
 use pando_bson::{DocBuilder, Elem, RawDoc};
 use pando_query::plan::Hint;
@@ -23,7 +23,7 @@ pub(crate) fn flag(b: &mut DocBuilder, name: &str, v: bool) {
         b.bool(name, true);
     }
 }
-pub(crate) fn others(b: &mut DocBuilder, elems: &[Elem<'_>]) {
+pub(crate) fn passthrough(b: &mut DocBuilder, elems: &[Elem<'_>]) {
     for e in elems {
         b.elem(*e);
     }

@@ -13,13 +13,13 @@ use std::time::Duration;
 
 const CALL: Duration = Duration::from_millis(limits::BACKUP_CALL_MS);
 
-enum From {
+enum Origin {
     Server { connection: Connection, backup: i64 },
     Folder { pin: PinnedCheckpoint, lock: DataLock },
 }
 
 pub(crate) struct Source {
-    from: From,
+    origin: Origin,
     pub(crate) host: String,
     pub(crate) version: String,
     pub(crate) checkpoint: Timestamp,
@@ -52,7 +52,14 @@ impl Source {
         let backup = reply.get("backup").and_then(|v| v.as_i64()).ok_or_else(malformed)?;
         let (checkpoint, oplog_end) = (at("checkpoint")?, at("oplogEnd")?);
         let (host, version) = (text("host"), text("version"));
-        Ok(Source { from: From::Server { connection, backup }, host, version, checkpoint, oplog_end, files })
+        Ok(Source {
+            origin: Origin::Server { connection, backup },
+            host,
+            version,
+            checkpoint,
+            oplog_end,
+            files,
+        })
     }
 
     /// The folder is locked meanwhile: no server starts on it.
@@ -73,7 +80,7 @@ impl Source {
                 checkpoint: pin.at,
                 oplog_end: pin.log_end,
                 files: pin.files().iter().map(|f| (f.path.clone(), f.bytes)).collect(),
-                from: From::Folder { pin, lock },
+                origin: Origin::Folder { pin, lock },
             }),
             Err(e) => {
                 lock.give_back();
@@ -85,11 +92,11 @@ impl Source {
     /// A piece of a file from `offset` on, as it left the other side.
     pub(crate) async fn read(&mut self, file: usize, offset: u64) -> Result<Vec<u8>, String> {
         let path = &self.files[file].0;
-        match &mut self.from {
-            From::Folder { pin, .. } => {
+        match &mut self.origin {
+            Origin::Folder { pin, .. } => {
                 pin.read(file, offset, limits::BACKUP_READ_BYTES).map_err(|e| format!("{path}: {e}"))
             }
-            From::Server { connection, backup } => {
+            Origin::Server { connection, backup } => {
                 let command = doc! {
                     "_readBackup": *backup, "file": file as i64, "offset": offset as i64, "$db": "admin"
                 };
@@ -101,12 +108,12 @@ impl Source {
     }
 
     pub(crate) async fn close(self) {
-        match self.from {
-            From::Folder { pin, lock } => {
+        match self.origin {
+            Origin::Folder { pin, lock } => {
                 drop(pin);
                 lock.give_back();
             }
-            From::Server { mut connection, backup } => {
+            Origin::Server { mut connection, backup } => {
                 let command: Document = doc! { "_closeBackup": backup, "$db": "admin" };
                 // The server gives it up by itself after a while.
                 let _ = connection.call(&command.to_raw(), CALL).await;

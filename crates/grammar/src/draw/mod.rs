@@ -136,7 +136,7 @@ impl Gen {
             Dollar => self.dollar(Any),
             Var => Bson::from(self.rng.pick(&["this", "v", "x", "value"])),
             Unit | Zone | DateFormat | Pattern | Flags | Js | JsonType => self.words(kind),
-            Lets => self.lets(depth),
+            Lets => self.let_variables(depth),
             Spec(fields) => self.form(fields, depth),
             List(kind) => {
                 let n = self.rng.pick(&[0, 1, 1, 2, 2, 3]);
@@ -177,7 +177,7 @@ impl Gen {
     }
 
     /// `{name: expression}`; the names are in sight for what is drawn next.
-    fn lets(&mut self, depth: u32) -> Bson {
+    fn let_variables(&mut self, depth: u32) -> Bson {
         let mut d = Document::new();
         for name in ["x", "v"].into_iter().take(self.rng.below(3)) {
             let v = self.expression(K::Any, depth.saturating_sub(1));

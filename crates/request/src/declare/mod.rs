@@ -85,7 +85,7 @@ macro_rules! arguments {
         pub struct $Name<'a> {
             $( $(#[$doc])* pub $field: $crate::declare::arguments!(@type $need $kind), )*
             /// Arguments that are not known and passed over.
-            pub others: Vec<pando_bson::Elem<'a>>,
+            pub passthrough: Vec<pando_bson::Elem<'a>>,
         }
 
         impl<'a> $Name<'a> {
@@ -112,12 +112,12 @@ macro_rules! arguments {
             pub fn parse_for(req: &pando_command::Request<'a>, strict: bool) -> pando_base::Result<$Name<'a>> {
                 use $crate::declare::Found;
                 $( let mut $field = None; )*
-                let mut others = Vec::new();
+                let mut passthrough = Vec::new();
                 for arg in req.args($owner) {
                     let e = arg.elem();
                     match Self::ARGUMENTS.judge(&arg, strict)? {
                         Found::Absent => {}
-                        Found::Other => others.push(e),
+                        Found::Other => passthrough.push(e),
                         Found::Given => match e.name() {
                             $( $wire => $field = Some($crate::declare::read::<$kind>($owner, e)?), )*
                             _ => {}
@@ -125,12 +125,12 @@ macro_rules! arguments {
                     }
                 }
                 $( let $field = $crate::declare::arguments!(@finish $need $owner $wire $field); )*
-                Ok($Name { $( $field, )* others })
+                Ok($Name { $( $field, )* passthrough })
             }
             /// Writes the arguments that [`Self::parse`] reads.
             pub fn spell(&self, b: &mut pando_bson::DocBuilder) {
                 $( $crate::declare::arguments!(@spell $need $wire $kind, &self.$field, b); )*
-                $crate::spell::others(b, &self.others);
+                $crate::spell::passthrough(b, &self.passthrough);
             }
         }
     };

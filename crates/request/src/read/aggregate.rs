@@ -30,7 +30,7 @@ pub struct AggregateArgs<'a> {
     pub bypass_validation: bool,
     pub collection_uuid: Option<Value<'a>>,
     /// Arguments that are checked here and acted on nowhere.
-    pub others: Vec<Elem<'a>>,
+    pub passthrough: Vec<Elem<'a>>,
 }
 
 impl Default for AggregateArgs<'_> {
@@ -48,7 +48,7 @@ impl Default for AggregateArgs<'_> {
             needs_merge: None,
             bypass_validation: false,
             collection_uuid: None,
-            others: Vec::new(),
+            passthrough: Vec::new(),
         }
     }
 }
@@ -159,7 +159,7 @@ impl<'a> AggregateArgs<'a> {
                         "$_requestReshardingResumeToken" | "includeQueryStatsMetrics" | "querySettings" => {}
                         _ => return Err(arg.unknown()),
                     }
-                    a.others.push(arg.elem());
+                    a.passthrough.push(arg.elem());
                 }
             }
         }
@@ -191,6 +191,6 @@ impl<'a> AggregateArgs<'a> {
         if let Some(uuid) = self.collection_uuid {
             b.value("collectionUUID", uuid);
         }
-        spell::others(b, &self.others);
+        spell::passthrough(b, &self.passthrough);
     }
 }

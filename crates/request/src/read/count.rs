@@ -40,9 +40,9 @@ impl<'a> CountArgs<'a> {
                 }
                 "encryptionInformation" => {
                     arg.no_encryption()?;
-                    a.others.push(arg.elem());
+                    a.passthrough.push(arg.elem());
                 }
-                "fields" | "queryOptions" | "mirrored" => a.others.push(arg.elem()),
+                "fields" | "queryOptions" | "mirrored" => a.passthrough.push(arg.elem()),
                 _ => return Err(arg.unknown()),
             }
         }
@@ -60,7 +60,7 @@ impl<'a> CountArgs<'a> {
         if let Some(uuid) = a.collection_uuid {
             b.value("collectionUUID", uuid);
         }
-        spell::others(b, &a.others);
+        spell::passthrough(b, &a.passthrough);
     }
 }
 

@@ -42,7 +42,7 @@ impl<'a> DistinctArgs<'a> {
                     arg.check(&Shape::Uuid)?;
                     find.collection_uuid = Some(arg.value());
                 }
-                "querySettings" => find.others.push(arg.elem()),
+                "querySettings" => find.passthrough.push(arg.elem()),
                 _ => return Err(arg.unknown()),
             }
         }
@@ -62,7 +62,7 @@ impl<'a> DistinctArgs<'a> {
         if let Some(uuid) = self.find.collection_uuid {
             b.value("collectionUUID", uuid);
         }
-        spell::others(b, &self.find.others);
+        spell::passthrough(b, &self.find.passthrough);
     }
 }
 

@@ -43,7 +43,7 @@ pub struct FindArgs<'a> {
     pub resume_token: bool,
     pub resume_after: Option<&'a RawDoc>,
     /// Arguments that are checked here and acted on nowhere.
-    pub others: Vec<Elem<'a>>,
+    pub passthrough: Vec<Elem<'a>>,
 }
 
 /// Arguments that complain about a null too.
@@ -134,7 +134,7 @@ impl<'a> FindArgs<'a> {
                         "includeQueryStatsMetrics" | "querySettings" => {}
                         _ => return Err(arg.unknown()),
                     }
-                    a.others.push(arg.elem());
+                    a.passthrough.push(arg.elem());
                 }
             }
         }
@@ -177,7 +177,7 @@ impl<'a> FindArgs<'a> {
         }
         spell::flag(b, "$_requestResumeToken", self.resume_token);
         spell::doc(b, "$_resumeAfter", self.resume_after);
-        spell::others(b, &self.others);
+        spell::passthrough(b, &self.passthrough);
     }
 
     /// `ntoreturn` ended with the old protocol.

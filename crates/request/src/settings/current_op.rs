@@ -18,7 +18,7 @@ impl CurrentOpArgs<'_> {
     /// Every other argument is a condition on what is shown.
     pub fn filter(&self) -> DocBuf {
         let mut b = DocBuilder::new();
-        for e in &self.others {
+        for e in &self.passthrough {
             b.elem(*e);
         }
         b.finish()

@@ -17,7 +17,7 @@ pub struct WriteArgs<'a> {
     /// A time series, named by its collection of buckets.
     pub by_buckets: bool,
     /// Arguments that are checked here and acted on nowhere.
-    pub others: Vec<Elem<'a>>,
+    pub passthrough: Vec<Elem<'a>>,
 }
 
 impl Default for WriteArgs<'_> {
@@ -28,7 +28,7 @@ impl Default for WriteArgs<'_> {
             let_vars: None,
             collection_uuid: None,
             by_buckets: false,
-            others: Vec::new(),
+            passthrough: Vec::new(),
         }
     }
 }
@@ -49,11 +49,11 @@ impl<'a> WriteArgs<'a> {
                 "isTimeseriesNamespace" => a.by_buckets = bool_field(&arg)?,
                 "encryptionInformation" => {
                     arg.no_encryption()?;
-                    a.others.push(arg.elem());
+                    a.passthrough.push(arg.elem());
                 }
                 "legacyRuntimeConstants" if owner != "insert" => {
                     arg.check(&RUNTIME_CONSTANTS)?;
-                    a.others.push(arg.elem());
+                    a.passthrough.push(arg.elem());
                 }
                 _ if a.take(owner, &arg)? => {}
                 _ => return Err(arg.unknown()),
@@ -86,7 +86,7 @@ impl<'a> WriteArgs<'a> {
             b.value("collectionUUID", uuid);
         }
         spell::flag(b, "isTimeseriesNamespace", self.by_buckets);
-        spell::others(b, &self.others);
+        spell::passthrough(b, &self.passthrough);
     }
 }
 

@@ -32,7 +32,7 @@ pub struct NsInfo<'a> {
     /// A time series, named by its collection of buckets.
     pub by_buckets: bool,
     /// Arguments that are checked here and acted on nowhere.
-    pub others: Vec<Elem<'a>>,
+    pub passthrough: Vec<Elem<'a>>,
 }
 
 /// One element of `ops`.
@@ -125,7 +125,7 @@ impl<'a> BulkWriteArgs<'a> {
 impl<'a> NsInfo<'a> {
     fn parse(doc: &'a RawDoc, may_write: &impl Fn(&Namespace) -> Result<()>) -> Result<NsInfo<'a>> {
         const OWNER: &str = "bulkWrite.nsInfo";
-        let (mut ns, mut uuid, mut by_buckets, mut others) = (None, None, false, Vec::new());
+        let (mut ns, mut uuid, mut by_buckets, mut passthrough) = (None, None, false, Vec::new());
         for arg in Args::of_doc(OWNER, doc) {
             match arg.name() {
                 "ns" => ns = Some(arg.str()?),
@@ -134,7 +134,7 @@ impl<'a> NsInfo<'a> {
                 "isTimeseriesNamespace" => by_buckets = arg.boolish()?,
                 "encryptionInformation" => {
                     arg.no_encryption()?;
-                    others.push(arg.elem());
+                    passthrough.push(arg.elem());
                 }
                 _ => return Err(arg.unknown()),
             }
@@ -143,7 +143,7 @@ impl<'a> NsInfo<'a> {
         let (db, coll) = ns.split_once('.').unwrap_or((ns, ""));
         let ns = Namespace::new(db, coll)?;
         may_write(&ns)?;
-        Ok(NsInfo { ns, uuid, by_buckets, others })
+        Ok(NsInfo { ns, uuid, by_buckets, passthrough })
     }
 
     fn spell(&self, b: &mut DocBuilder) {
@@ -152,7 +152,7 @@ impl<'a> NsInfo<'a> {
             b.uuid("collectionUUID", &uuid.0);
         }
         spell::flag(b, "isTimeseriesNamespace", self.by_buckets);
-        spell::others(b, &self.others);
+        spell::passthrough(b, &self.passthrough);
     }
 }
 

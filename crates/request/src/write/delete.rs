@@ -62,7 +62,7 @@ pub struct DeleteStatement<'a> {
     /// Place in the command, for retries.
     pub index: usize,
     /// Arguments that nobody acts on.
-    pub others: Vec<Elem<'a>>,
+    pub passthrough: Vec<Elem<'a>>,
 }
 
 impl Default for DeleteStatement<'_> {
@@ -74,7 +74,7 @@ impl Default for DeleteStatement<'_> {
             hint: None,
             multi: false,
             index: 0,
-            others: Vec::new(),
+            passthrough: Vec::new(),
         }
     }
 }
@@ -107,7 +107,7 @@ impl<'a> DeleteStatement<'a> {
             "collation" if arg.is_absent() => {}
             "collation" => self.collation = Some(arg.doc()?).filter(|d| !d.is_empty()),
             "hint" => self.hint = Hint::parse(arg.value())?,
-            "sampleId" => self.others.push(arg.elem()),
+            "sampleId" => self.passthrough.push(arg.elem()),
             _ => return Ok(false),
         }
         Ok(true)
@@ -122,7 +122,7 @@ impl<'a> DeleteStatement<'a> {
     pub(crate) fn spell_options(&self, b: &mut DocBuilder) {
         spell::doc(b, "collation", self.collation);
         spell_hint(b, self.hint.as_ref());
-        spell::others(b, &self.others);
+        spell::passthrough(b, &self.passthrough);
     }
 }
 

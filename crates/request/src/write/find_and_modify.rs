@@ -25,7 +25,7 @@ pub struct FindAndModifyArgs<'a> {
     pub hint: Option<Hint>,
     pub let_vars: Option<&'a RawDoc>,
     /// Arguments that nobody acts on, and `collectionUUID`, which is checked where the collection is looked up.
-    pub others: Vec<Elem<'a>>,
+    pub passthrough: Vec<Elem<'a>>,
 }
 
 impl<'a> FindAndModifyArgs<'a> {
@@ -63,10 +63,10 @@ impl<'a> FindAndModifyArgs<'a> {
                 "let" => a.let_vars = Some(arg.doc()?),
                 "encryptionInformation" => {
                     arg.no_encryption()?;
-                    a.others.push(arg.elem());
+                    a.passthrough.push(arg.elem());
                 }
                 "isTimeseriesNamespace" | "collectionUUID" | "legacyRuntimeConstants" | "sampleId" => {
-                    a.others.push(arg.elem());
+                    a.passthrough.push(arg.elem());
                 }
                 _ => return Err(arg.unknown()),
             }
@@ -121,7 +121,7 @@ impl<'a> FindAndModifyArgs<'a> {
         }
         spell_hint(b, self.hint.as_ref());
         spell::doc(b, "let", self.let_vars);
-        spell::others(b, &self.others);
+        spell::passthrough(b, &self.passthrough);
     }
 }
 

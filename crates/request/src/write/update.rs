@@ -74,7 +74,7 @@ pub struct UpdateStatement<'a> {
     /// Place in the command, for retries.
     pub index: usize,
     /// Arguments that nobody acts on.
-    pub others: Vec<Elem<'a>>,
+    pub passthrough: Vec<Elem<'a>>,
 }
 
 impl Default for UpdateStatement<'_> {
@@ -92,7 +92,7 @@ impl Default for UpdateStatement<'_> {
             upsert_supplied: false,
             bypass_validation: false,
             index: 0,
-            others: Vec::new(),
+            passthrough: Vec::new(),
         }
     }
 }
@@ -138,7 +138,7 @@ impl<'a> UpdateStatement<'a> {
             }
             "hint" => self.hint = Hint::parse(arg.value())?,
             "upsertSupplied" => self.upsert_supplied = bool_field(arg)?,
-            "sampleId" => self.others.push(arg.elem()),
+            "sampleId" => self.passthrough.push(arg.elem()),
             _ => return Ok(false),
         }
         Ok(true)
@@ -171,6 +171,6 @@ impl<'a> UpdateStatement<'a> {
             b.raw_array("arrayFilters", filters);
         }
         spell_hint(b, self.hint.as_ref());
-        spell::others(b, &self.others);
+        spell::passthrough(b, &self.passthrough);
     }
 }

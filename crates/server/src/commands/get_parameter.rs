@@ -17,7 +17,7 @@ pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<
             Some("runtime") => row.when.runtime,
             _ => true,
         };
-        if (all && matches_set_at) || named.others.iter().any(|e| e.name() == row.name) {
+        if (all && matches_set_at) || named.passthrough.iter().any(|e| e.name() == row.name) {
             any = true;
             append(server, &mut r.body, &row, details);
         }

@@ -13,7 +13,7 @@ pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<
     let params = &server.instance.params;
     // All names are checked before anything changes.
     let mut rows = Vec::new();
-    for arg in SetParameterArgs::parse(&req)?.others {
+    for arg in SetParameterArgs::parse(&req)?.passthrough {
         let row = params.find(arg.name()).ok_or_else(|| {
             Error::uncoded(format!(
                 "attempted to set unrecognized parameter [{}], use help:true to see options ",
