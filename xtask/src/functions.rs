@@ -10,7 +10,6 @@ const LINES_MAX: usize = 70;
 /// (path, function, lines allowed). Lower a number when a function shrinks, take the row away when it fits; never add one.
 const LONGER: &[(&str, &str, usize)] = &[
     ("crates/server/src/change_stream/spec.rs", "parse", 79),
-    ("crates/server/src/replication/rollback.rs", "roll_back", 90),
 ];
 
 pub fn check(tree: &Tree, problems: &mut Vec<String>) {

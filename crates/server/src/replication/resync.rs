@@ -1,60 +1,12 @@
 //! A member gives its data up and copies the set's once more: it is too stale to catch up, its operator says so, or its log
 //! has parted from everybody's and nobody can tell where.
 
-use super::Replication;
 use super::role_changes::RoleChanges;
-use pando_base::{Error, ErrorCode, OpTime, Result, Timestamp};
-use pando_bson::RawDoc;
-use pando_command::Param;
+use pando_base::{Error, ErrorCode, OpTime, Result};
 use pando_env::Component;
-use pando_oplog::EntryView;
+use pando_repl::data::Position;
 use pando_repl::topology::{Event, WhyCopyAgain};
-use std::ops::Bound;
 use std::sync::Arc;
-
-impl Replication {
-    /// Our newest entry that the set may count on, if all since `reached` has parted from it. `reached` itself is committed
-    /// (the oldest entry of somebody's log is), so whoever may be elected has it: to promise more would bind this member's
-    /// vote for nothing.
-    fn newest_not_after(&self, reached: OpTime) -> Result<OpTime> {
-        let mut entries = self.storage.log().read(Bound::Included(reached.ts), true);
-        while let Some((_, entry)) = entries.next()? {
-            let at = EntryView::parse(RawDoc::trusted(&entry))?.op_time();
-            if at <= reached {
-                return Ok(at);
-            }
-        }
-        Ok(OpTime::NULL)
-    }
-
-    /// What lies beyond what is known to be committed, as after any rollback; the number of rollbacks tells those that follow
-    /// this member that its log is another one.
-    async fn keep_what_may_be_lost(&self, why: WhyCopyAgain, promised: OpTime) -> Result<()> {
-        let stable = if self.config.majority_reads { self.storage.stable() } else { Timestamp::ZERO };
-        let sure = self.progress.committed().op_time.ts.max(stable);
-        let rbid = self.count_rollback(promised).await?;
-        let kept = if self.instance.params.bool(Param::createRollbackDataFiles) {
-            self.keep_undone_documents(sure).await?
-        } else {
-            0
-        };
-        self.rollbacks.copied_again.inc();
-        let (id, text) = match why {
-            WhyCopyAgain::Parted { .. } => (
-                9100027,
-                "No member can tell where this member's oplog has parted from the set's: its data will be copied again",
-            ),
-            WhyCopyAgain::TooStale => (
-                9100028,
-                "No member's oplog goes back to where this member's ends: its data will be copied again",
-            ),
-        };
-        self.env.log.warn(Component::Rollback, id, text, |a| {
-            a.i64("rbid", i64::from(rbid)).show("keptSince", sure).u64("documentsInRollbackFiles", kept);
-        });
-        Ok(())
-    }
-}
 
 impl RoleChanges {
     /// Begins it; the member is in STARTUP2 soon and comes back by itself.
@@ -117,5 +69,16 @@ impl RoleChanges {
         );
         self.empty(promised).await?;
         Ok(Some(promised))
+    }
+
+    /// This member holds nothing any more. Others may count on its entries up to `promised`.
+    pub(crate) async fn empty(&self, promised: OpTime) -> Result<()> {
+        self.maintenance.forget_prepared();
+        let maintenance = self.maintenance.clone();
+        let emptied = self.env.offload(move || maintenance.give_up_data(promised)).await;
+        emptied.unwrap_or_else(|| Err(Error::internal("emptying this member panicked")))?;
+        self.sessions.retryable.clear();
+        self.replication.progress.reset(Position::NULL);
+        Ok(())
     }
 }

@@ -8,6 +8,7 @@ use super::Replication;
 use pando_access::{Collection, Maintenance};
 use pando_base::{Error, Result, Timestamp, Uuid, limits};
 use pando_bson::RawDoc;
+use pando_command::Param;
 use pando_env::{Component, Disk, Env};
 use pando_query::date;
 use pando_repl::data::touched::Touched;
@@ -18,8 +19,12 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 pub(crate) const DIR: &str = "rollback";
 
 impl Replication {
-    /// Of what the entries above `common` inserted or updated. Returns how many documents were kept.
+    /// Of what the entries above `common` inserted or updated. Returns how many documents were kept: none where the operator
+    /// wants no files.
     pub(crate) async fn keep_undone_documents(&self, common: Timestamp) -> Result<u64> {
+        if !self.instance.params.bool(Param::createRollbackDataFiles) {
+            return Ok(0);
+        }
         let files = Files {
             env: self.env.clone(),
             maintenance: self.maintenance.clone(),

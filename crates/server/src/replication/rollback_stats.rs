@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// What this process knows of its rollbacks.
 #[derive(Default)]
 pub(crate) struct Rollbacks {
-    pub(super) running: AtomicBool,
+    running: AtomicBool,
     pub(super) count: Counter,
     /// Sources that could not tell where the logs parted.
     pub(super) without_common_point: Counter,
