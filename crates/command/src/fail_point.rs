@@ -33,6 +33,7 @@ pub const NAMES: &[&str] = &[
     "waitInHello",
     "hangBeforeCheckingForInterrupt",
     "pauseJournalFlusherThread",
+    "skipTellingJournalFlush",
     "panicInTask",
     "maxTimeAlwaysTimeOut",
     "maxTimeNeverTimeOut",
@@ -205,6 +206,9 @@ impl FailPoints {
     }
     pub fn get(&self, name: &str) -> Option<&Arc<FailPoint>> {
         self.by_name.get(name)
+    }
+    pub fn is_active(&self, name: &str) -> bool {
+        self.get(name).is_some_and(|point| point.is_active())
     }
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &Arc<FailPoint>)> {
         self.by_name.iter().map(|(name, fp)| (*name, fp))

@@ -1,7 +1,7 @@
 //! What a write waits for before its reply (R-WC-2..9).
 
 use super::Replication;
-use pando_command::{OpCtx, WriteConcern, WriteConcernError};
+use pando_command::{OpCtx, W, WriteConcern, WriteConcernError};
 use pando_repl::await_replication::{self, Wait};
 use pando_repl::topology::Event;
 use pando_repl::topology::write_concern::{Waiter, Want};
@@ -10,16 +10,34 @@ use std::time::Duration;
 impl Replication {
     /// Waits until enough members hold the operation's last write (R-WC-2..9).
     pub(crate) async fn await_concern(&self, ctx: &OpCtx, wc: &WriteConcern) -> Option<WriteConcernError> {
-        let wait = match self.member.config() {
-            Some(_) if !self.member.is_alone() => return self.await_members(ctx, wc).await,
-            Some(config) => await_replication::plan(wc, &config),
+        let config = self.member.config();
+        if config.is_some() && !self.member.is_alone() {
+            return self.await_members(ctx, wc).await;
+        }
+        let wait = match &config {
+            Some(config) => await_replication::plan(wc, config),
             // `admit` has refused what a standalone node cannot do.
             None => Ok(await_replication::check_standalone(wc).unwrap_or(Wait::Applied)),
         };
-        match wait {
+        let failed = match wait {
             Err(e) => Some(e),
             Ok(Wait::Applied) => None,
             Ok(Wait::Durable) => self.await_durable(ctx, wc).await,
+        };
+        if failed.is_some() || config.is_none() || matches!(wc.w, W::Nodes(_)) {
+            return failed;
+        }
+        self.commit_alone(ctx);
+        // Others may have come meanwhile.
+        if self.member.is_alone() { None } else { self.await_members(ctx, wc).await }
+    }
+
+    /// In a set of one what is on disk is committed. The flusher tells the core so, perhaps a moment after it has woken those who
+    /// wait: in a set that grows just then it would be too late, and what was acknowledged would not count as committed.
+    fn commit_alone(&self, ctx: &OpCtx) {
+        let target = ctx.last_op().unwrap_or_else(|| self.last_applied());
+        if self.inspect(|core| core.commit_point().op < target) == Some(true) {
+            self.tell_own_progress();
         }
     }
 

@@ -229,3 +229,31 @@ fn a_member_counts_what_it_fetches_and_applies() {
         set.shut_down().await;
     });
 }
+
+#[test]
+fn a_set_of_one_that_grows_has_committed_what_it_acknowledged() {
+    run(async {
+        let set = Set::started(2).await;
+        let mut c = set.connect(0).await;
+        c.admin(doc! { "replSetInitiate": set.config(&[doc! {}]) }).await;
+        set.until("it is primary", async |set| is(&set.hello(0).await, "isWritablePrimary")).await;
+        let time = |found: Option<&Bson>| match found {
+            Some(Bson::Timestamp(t)) => *t,
+            other => panic!("no timestamp: {other:?}"),
+        };
+        // The core of the first one hears late of its disk; the second one copies nothing yet, so that nothing more is committed.
+        set.fail_point(0, "skipTellingJournalFlush", true).await;
+        set.fail_point(1, "initialSyncHangBeforeCopyingDatabases", true).await;
+        let acknowledged = time(at(&c.ok(insert(1, majority())).await, "opTime.ts"));
+        let mut two = set.config(&[doc! {}, doc! {}]);
+        two.set("version", 2);
+        assert!(is(&set.reconfig(two, true).await, "ok"));
+        let status = c.admin(doc! { "replSetGetStatus": 1 }).await;
+        let committed = time(at(&status, "optimes.lastCommittedOpTime.ts"));
+        assert!(committed >= acknowledged, "{committed} < {acknowledged}");
+        set.fail_point(0, "skipTellingJournalFlush", false).await;
+        set.fail_point(1, "initialSyncHangBeforeCopyingDatabases", false).await;
+        c.ok(insert(2, doc! { "w": 2, "wtimeout": 30_000 })).await;
+        set.shut_down().await;
+    });
+}
