@@ -49,6 +49,9 @@
 //! One rule, one file: [`heartbeat`], [`election`], [`vote`], [`takeover`], [`catch_up`], [`fast_failover`],
 //! [`liveness`], [`step_down`], [`commit_point`], [`update_position`], [`write_concern`], [`sync_source`],
 //! [`commit_quorum`], [`sync_source_change`], [`reconfig`], [`maintenance`], [`credible`], [`check`].
+//!
+//! What the rules remember is plain data in files that know no rule: `timer`, `candidacy`, `election_record`, `early_signs`,
+//! `office`, `config_change`, `waiters`, `sources_aside`. `core` puts it together, `step` hands each event to its rule.
 
 pub mod action;
 mod candidacy;
