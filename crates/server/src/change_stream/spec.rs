@@ -81,9 +81,61 @@ fn token_of(e: &Elem<'_>) -> Result<Token> {
     }
 }
 
+const FULL_DOCUMENT: [(&str, FullDocument); 4] = [
+    ("default", FullDocument::Default),
+    ("updateLookup", FullDocument::UpdateLookup),
+    ("whenAvailable", FullDocument::WhenAvailable),
+    ("required", FullDocument::Required),
+];
+const BEFORE_CHANGE: [(&str, BeforeChange); 3] = [
+    ("off", BeforeChange::Off),
+    ("whenAvailable", BeforeChange::WhenAvailable),
+    ("required", BeforeChange::Required),
+];
+
+/// The ways to say where a stream begins, as they are given.
+#[derive(Default)]
+struct Begins {
+    resume_after: Option<Token>,
+    start_after: Option<Token>,
+    at: Option<Timestamp>,
+}
+
+impl Begins {
+    /// One of them at most may be given.
+    fn start(self) -> Result<Start> {
+        let Begins { resume_after, start_after, at } = self;
+        if resume_after.is_some() && start_after.is_some() {
+            return Err(Error::location(
+                50865,
+                "Do not specify both 'resumeAfter' and 'startAfter' in a $changeStream stage",
+            ));
+        }
+        if at.is_some() && (resume_after.is_some() || start_after.is_some()) {
+            return Err(Error::location(
+                40674,
+                "Only one type of resume option is allowed, but multiple were found",
+            ));
+        }
+        if resume_after.as_ref().is_some_and(|t| t.from_invalidate) {
+            return Err(Error::new(
+                ErrorCode::InvalidResumeToken,
+                "Attempting to resume a change stream using 'resumeAfter' is not allowed from an invalidate \
+                 notification",
+            ));
+        }
+        Ok(match (resume_after.or(start_after), at) {
+            (Some(token), _) if token.is_event => Start::After(token),
+            (Some(mark), _) => Start::At(mark.time),
+            (None, Some(at)) => Start::At(at),
+            (None, None) => Start::Now,
+        })
+    }
+}
+
 impl Spec {
     pub(crate) fn parse(doc: &RawDoc) -> Result<Spec> {
-        let (mut resume, mut after, mut at) = (None, None, None);
+        let mut begins = Begins::default();
         let mut s = Spec {
             full_document: FullDocument::Default,
             before_change: BeforeChange::Off,
@@ -97,27 +149,12 @@ impl Spec {
         };
         for e in doc {
             match e.name() {
-                "fullDocument" => {
-                    let choices = [
-                        ("default", FullDocument::Default),
-                        ("updateLookup", FullDocument::UpdateLookup),
-                        ("whenAvailable", FullDocument::WhenAvailable),
-                        ("required", FullDocument::Required),
-                    ];
-                    s.full_document = one_of(&e, &choices)?;
-                }
-                "fullDocumentBeforeChange" => {
-                    let choices = [
-                        ("off", BeforeChange::Off),
-                        ("whenAvailable", BeforeChange::WhenAvailable),
-                        ("required", BeforeChange::Required),
-                    ];
-                    s.before_change = one_of(&e, &choices)?;
-                }
-                "resumeAfter" => resume = Some(token_of(&e)?),
-                "startAfter" => after = Some(token_of(&e)?),
+                "fullDocument" => s.full_document = one_of(&e, &FULL_DOCUMENT)?,
+                "fullDocumentBeforeChange" => s.before_change = one_of(&e, &BEFORE_CHANGE)?,
+                "resumeAfter" => begins.resume_after = Some(token_of(&e)?),
+                "startAfter" => begins.start_after = Some(token_of(&e)?),
                 "startAtOperationTime" => match e.value() {
-                    Value::Timestamp(ts) => at = Some(ts),
+                    Value::Timestamp(ts) => begins.at = Some(ts),
                     v => return Err(wrong(e.name(), &v, "timestamp")),
                 },
                 "allChangesForCluster" => s.all_changes = bool_of(&e)?,
@@ -134,31 +171,7 @@ impl Spec {
                 }
             }
         }
-        if resume.is_some() && after.is_some() {
-            return Err(Error::location(
-                50865,
-                "Do not specify both 'resumeAfter' and 'startAfter' in a $changeStream stage",
-            ));
-        }
-        if at.is_some() && (resume.is_some() || after.is_some()) {
-            return Err(Error::location(
-                40674,
-                "Only one type of resume option is allowed, but multiple were found",
-            ));
-        }
-        if resume.as_ref().is_some_and(|t| t.from_invalidate) {
-            return Err(Error::new(
-                ErrorCode::InvalidResumeToken,
-                "Attempting to resume a change stream using 'resumeAfter' is not allowed from an invalidate \
-                 notification",
-            ));
-        }
-        s.start = match (resume.or(after), at) {
-            (Some(token), _) if token.is_event => Start::After(token),
-            (Some(mark), _) => Start::At(mark.time),
-            (None, Some(at)) => Start::At(at),
-            (None, None) => Start::Now,
-        };
+        s.start = begins.start()?;
         Ok(s)
     }
 }
