@@ -3,6 +3,8 @@
 use crate::aggregation::Aggregations;
 use crate::cursors::ClientCursors;
 use crate::read::Reads;
+use crate::transaction::Transactions;
+use crate::write::Writes;
 use std::sync::Arc;
 
 /// The parts of the way from a command on documents to the door. None of them knows the server: another role may put them
@@ -11,4 +13,6 @@ pub(crate) struct Crud {
     pub(crate) reads: Arc<Reads>,
     pub(crate) cursors: ClientCursors,
     pub(crate) aggregations: Aggregations,
+    pub(crate) writes: Writes,
+    pub(crate) transactions: Arc<Transactions>,
 }

@@ -1,19 +1,26 @@
 //! One `pandod`: everything of a process behind one handle, and its commands.
 //!
 //! ```text
-//! Server ─┬─ instance     parameters, fail points, clients, counters (shared with the pipeline)
+//! Server ─┬─ config       what the process was told when it started
+//!         ├─ instance     environment, parameters, fail points, clients, counters (shared with the pipeline)
 //!         ├─ storage      rows and the log
-//!         ├─ catalog      collections, indexes, the write path
+//!         ├─ access       the one door to collections
 //!         ├─ lifecycle    is the server stopping?                                      uses no other part
 //!         ├─ settings     what the set has set: concerns, feature version, ...         uses no other part
 //!         ├─ replication  member state, positions, coordinator, data path              uses lifecycle
 //!         ├─ sessions     logical sessions and what they have carried out              uses replication
-//!         ├─ upkeep       checkpoints, index builds, flow control, TTL, backups        uses all of these
-//!         ├─ role_changes what the coordinator orders: step-up, rollback, copies       uses all of these
-//!         ├─ cursors      results between two batches
-//!         ├─ statistics   figures that requests leave behind
+//!         ├─ upkeep       checkpoints, index builds, what writes wait for, TTL         uses all of these
+//!         ├─ statistics   figures that requests leave behind, what is running
+//!         ├─ crud ─┬─ reads         which state is read, queries and their plans       uses replication
+//!         │        ├─ cursors       results between two batches                        uses reads
+//!         │        ├─ aggregations  pipelines, change streams                          uses reads, sessions, statistics
+//!         │        ├─ writes        statements, their retries, time series             uses reads, sessions, upkeep
+//!         │        └─ transactions  how they begin, go on and end                      uses sessions, upkeep
 //!         └─ registry     the table of commands → commands/<name>.rs, which take the parts they use
 //! ```
+//! No part knows the server. What the coordinator orders when the member's role changes is
+//! [`RoleChanges`](replication::role_changes::RoleChanges), a part of upkeep, which only the coordinator calls.
+//!
 //! [`Server::start`] opens the data, recovers, takes its place in the replica set and starts the background
 //! tasks ([`lifecycle::tasks`]); [`Server::shutdown`] undoes that in order and leaves a checkpoint. It runs the same under
 //! `env-tokio` and in the simulator. Who listens for connections is not its business: a connection asks

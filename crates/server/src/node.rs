@@ -4,9 +4,8 @@ use crate::Server;
 use pando_base::{Error, ErrorCode, Result, Timestamp};
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
 use pando_command::cluster_time::Signature;
-use pando_command::concern::Provenance;
 use pando_command::{
-    Attempt, Flags, Instance, Node, OpCtx, ReadLevel, ReplyTimes, Request, TopologyVersion, W, WriteConcern,
+    Attempt, Flags, Instance, Node, OpCtx, ReadLevel, ReplyTimes, Request, TopologyVersion, WriteConcern,
     WriteConcernError,
 };
 use pando_env::BoxFuture;
@@ -45,7 +44,7 @@ impl Node for Server {
     }
 
     fn check_out<'a>(&'a self, ctx: &'a OpCtx, req: &'a Request<'a>) -> BoxFuture<'a, Result<()>> {
-        Box::pin(self.check_out_session(ctx, req))
+        Box::pin(self.crud.transactions.check_out(ctx, req))
     }
     fn check_in(&self, ctx: &OpCtx, failed: Option<&Error>) {
         // An end that is written wrongly is no end, and what is no pipeline at all was never begun.
@@ -53,7 +52,7 @@ impl Node for Server {
             let no_pipeline = e.code.0 == 40324 && !ctx.start_transaction;
             !pando_command::ends_transaction(ctx.command) && !no_pipeline
         };
-        self.check_in_session(ctx, failed.filter(begun).is_some());
+        self.crud.transactions.check_in(ctx, failed.filter(begun).is_some());
     }
     fn attempt(&self, ctx: &OpCtx) -> Attempt {
         self.access.attempt_of(ctx)
@@ -71,13 +70,8 @@ impl Node for Server {
     }
 
     fn default_write_concern(&self) -> WriteConcern {
-        if let Some(wc) = &self.settings.rw_defaults.get().write {
-            return WriteConcern { provenance: Provenance::CustomDefault, ..wc.clone() };
-        }
-        let majority =
-            self.replication.member.config().is_some_and(|c| c.implicit_write_concern_is_majority());
-        let w = if majority { W::Majority } else { W::Nodes(1) };
-        WriteConcern::of(w, Provenance::ImplicitDefault)
+        let set = self.settings.rw_defaults.write_concern();
+        set.unwrap_or_else(|| self.replication.implicit_write_concern())
     }
 
     fn await_write_concern<'a>(
@@ -85,19 +79,7 @@ impl Node for Server {
         ctx: &'a OpCtx,
         wc: &'a WriteConcern,
     ) -> BoxFuture<'a, Option<WriteConcernError>> {
-        Box::pin(async move {
-            let from = self.env.clock.mono();
-            let said = self.replication.await_concern(ctx, wc).await;
-            let documents = &self.instance.metrics.documents;
-            // One member is the one that has written already.
-            if !matches!(wc.w, W::Nodes(0 | 1)) {
-                documents.write_concern_waits.took(self.env.clock.mono().saturating_sub(from));
-            }
-            if said.as_ref().is_some_and(WriteConcernError::is_timeout) {
-                documents.write_concern_timeouts.inc();
-            }
-            said
-        })
+        Box::pin(self.replication.await_write_concern(ctx, wc))
     }
 
     fn reply_times(&self, ctx: &OpCtx) -> Option<ReplyTimes> {

@@ -4,35 +4,27 @@ use crate::Config;
 use crate::crud::Crud;
 use crate::lifecycle::Lifecycle;
 use crate::replication::Replication;
-use crate::replication::role_changes::RoleChanges;
 use crate::sessions::LogicalSessions;
 use crate::settings::Settings;
 use crate::statistics::Statistics;
 use crate::upkeep::Upkeep;
 use crate::upkeep::repair::Repair;
-use pando_access::{Access, InternalCollections, Maintenance};
+use pando_access::Access;
 use pando_command::{Instance, Registry};
-use pando_env::Env;
 use pando_storage::Storage;
 use std::sync::Arc;
 
-/// One server process.
+/// One server process: its parts. What they do, they do without it.
 pub struct Server {
-    pub env: Env,
     pub config: Arc<Config>,
     pub instance: Arc<Instance>,
     pub registry: Registry<Server>,
     pub storage: Storage,
     /// The one door to collections.
     pub access: Access,
-    /// Work on the data as a whole.
-    pub maintenance: Maintenance,
-    /// What the server keeps for itself.
-    pub(crate) internal: InternalCollections,
-    pub replication: Arc<Replication>,
-    pub(crate) role_changes: Arc<RoleChanges>,
     /// Reads and writes of documents.
     pub(crate) crud: Crud,
+    pub replication: Arc<Replication>,
     pub sessions: Arc<LogicalSessions>,
     pub(crate) upkeep: Upkeep,
     pub(crate) settings: Arc<Settings>,
@@ -43,8 +35,10 @@ pub struct Server {
 impl Server {
     /// `--repair`: returns what is wrong and could not be mended.
     pub async fn check_all(&self) -> Vec<String> {
-        let Server { env, storage, maintenance, replication, .. } = self;
-        Repair { env, storage, maintenance, replication }.check_all().await
+        let Server { instance, storage, upkeep, replication, .. } = self;
+        Repair { env: &instance.env, storage, maintenance: &upkeep.maintenance, replication }
+            .check_all()
+            .await
     }
     /// What connections are served with.
     pub fn service(self: &Arc<Self>) -> pando_shell::Service<Server> {

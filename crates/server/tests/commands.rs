@@ -196,12 +196,12 @@ async fn held_build(server: &Running, coll: &'static str) -> (WriteAcquisition, 
         let building = spawn(async move {
             c.ok(doc! { "createIndexes": coll, "indexes": [{ "key": { "a": 1 }, "name": "a_1" }] }).await
         });
-        while server.server.maintenance.running_builds().is_empty() && !building.is_finished() {
+        while server.server.access.maintenance().running_builds().is_empty() && !building.is_finished() {
             yield_now().await;
         }
         let ctx = OpCtx::internal(server.server.instance.internal_client("holder"), "holder", "test");
         if let Some(guard) = server.server.access.write(&ctx, &ns, Missing::Nothing).await.expect("a lock")
-            && !server.server.maintenance.running_builds().is_empty()
+            && !server.server.access.maintenance().running_builds().is_empty()
         {
             return (guard, building);
         }
@@ -262,7 +262,7 @@ fn no_more_builds_run_at_once_than_the_parameter_says() {
             c2.ok(doc! { "createIndexes": "two", "indexes": [{ "key": { "a": 1 }, "name": "a_1" }] }).await
         });
         pause(300).await;
-        assert_eq!(server.server.maintenance.running_builds().len(), 1);
+        assert_eq!(server.server.access.maintenance().running_builds().len(), 1);
         assert!(!second.is_finished());
         // An index on an empty collection is no build.
         c.ok(doc! { "createIndexes": "empty", "indexes": [{ "key": { "a": 1 }, "name": "a_1" }] }).await;

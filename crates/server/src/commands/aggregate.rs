@@ -75,7 +75,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
                 bypass_validation: args.bypass_validation,
                 let_vars: args.let_vars,
             };
-            server.write_aggregation(ctx, &req, agg, writing).await?;
+            writing.run(&server.crud.aggregations, &server.crud.writes, ctx, &req, agg).await?;
             open_nothing(server, ctx, &req, open).await?
         }
         None => begin(server, ctx, &req, open, agg).await?,

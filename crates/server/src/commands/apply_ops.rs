@@ -260,7 +260,7 @@ async fn apply(server: &Server, ctx: &OpCtx, entry: &RawDoc, upsert: bool) -> Re
         };
     }
     pando_access::check_writable(&ns)?;
-    server.before_write(ctx).await?;
+    server.upkeep.admission.before_write(ctx).await?;
     match op {
         "i" => {
             check_id(named(o, entry, "insert")?)?;
@@ -269,7 +269,9 @@ async fn apply(server: &Server, ctx: &OpCtx, entry: &RawDoc, upsert: bool) -> Re
         "d" => {
             let mut key = DocBuilder::new();
             key.elem(named(o, entry, "delete")?);
-            if let Some(last) = server.internal.remove(&ByCtx(ctx), &ns, &key.finish()).await? {
+            if let Some(last) =
+                server.access.internal_collections().remove(&ByCtx(ctx), &ns, &key.finish()).await?
+            {
                 ctx.wrote(last);
             }
             Ok(())
@@ -285,7 +287,7 @@ async fn apply(server: &Server, ctx: &OpCtx, entry: &RawDoc, upsert: bool) -> Re
 
 /// Inserts `doc` or replaces the one with its `_id`, in any collection.
 async fn put(server: &Server, ctx: &OpCtx, ns: &Namespace, doc: &RawDoc) -> Result<()> {
-    ctx.wrote(server.internal.put(&ByCtx(ctx), ns, doc).await?);
+    ctx.wrote(server.access.internal_collections().put(&ByCtx(ctx), ns, doc).await?);
     Ok(())
 }
 
@@ -362,7 +364,7 @@ async fn update(server: &Server, ctx: &OpCtx, ns: &Namespace, entry: &RawDoc, o:
                 "Expected `diff` field of type object in a delta oplog entry",
             ));
         };
-        return server.patch_by_id(ctx, ns, id, diff).await;
+        return patch_by_id(server, ctx, ns, id, diff).await;
     }
     if let Some(new) = o.elem("_id") {
         check_id(new)?;
@@ -443,23 +445,28 @@ async fn call(server: &Server, ctx: &OpCtx, name: &str, db: &str, body: &RawDoc)
     handler(server, ctx, req).await
 }
 
-impl Server {
-    /// Applies an oplog entry's `diff` to the document with this `_id`, or to one that has nothing else.
-    async fn patch_by_id(&self, ctx: &OpCtx, ns: &Namespace, id: Elem<'_>, diff: &RawDoc) -> Result<()> {
-        let mut key = DocBuilder::new();
-        key.elem(id);
-        let key = key.finish();
-        let interrupt = ByCtx(ctx);
-        let changed = self.internal.change(&interrupt, ns, &key, LogAs::Replacement, |old| {
-            let new = pando_oplog::diff::apply(old.unwrap_or(&key), diff)?;
-            check_same_id(id, &new)?;
-            Ok(Some(new))
-        });
-        if let Some(last) = changed.await? {
-            ctx.wrote(last);
-        }
-        Ok(())
+/// Applies an oplog entry's `diff` to the document with this `_id`, or to one that has nothing else.
+async fn patch_by_id(
+    server: &Server,
+    ctx: &OpCtx,
+    ns: &Namespace,
+    id: Elem<'_>,
+    diff: &RawDoc,
+) -> Result<()> {
+    let mut key = DocBuilder::new();
+    key.elem(id);
+    let key = key.finish();
+    let interrupt = ByCtx(ctx);
+    let internal = server.access.internal_collections();
+    let changed = internal.change(&interrupt, ns, &key, LogAs::Replacement, |old| {
+        let new = pando_oplog::diff::apply(old.unwrap_or(&key), diff)?;
+        check_same_id(id, &new)?;
+        Ok(Some(new))
+    });
+    if let Some(last) = changed.await? {
+        ctx.wrote(last);
     }
+    Ok(())
 }
 
 /// A difference may not make another document of it: rows are found by their `_id`.

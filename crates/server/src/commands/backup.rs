@@ -17,9 +17,13 @@ pub(super) async fn open(server: &Server, _: &OpCtx, req: Request<'_>) -> Result
     server.upkeep.checkpoints.take().await?;
     let kept = server.sessions.kept()?;
     let storage = server.storage.clone();
-    let pinned = server.env.offload(move || storage.pin_checkpoint()).await;
+    let pinned = server.instance.env.offload(move || storage.pin_checkpoint()).await;
     let pinned = pinned.unwrap_or_else(|| Err(Error::internal("the checkpoint failed")))?;
-    let (id, pin) = server.upkeep.backups.add(pinned, server.env.rng.next_u64(), server.env.clock.mono());
+    let (id, pin) = server.upkeep.backups.add(
+        pinned,
+        server.instance.env.rng.next_u64(),
+        server.instance.env.clock.mono(),
+    );
     let mut r = Reply::with_capacity(64 * pin.files().len());
     r.body.i64("backup", id);
     r.body.str("host", &server.config.host_port());
@@ -57,8 +61,8 @@ pub(super) async fn read(server: &Server, _: &OpCtx, req: Request<'_>) -> Result
             _ => return Err(arg.unknown()),
         }
     }
-    let pin = server.upkeep.backups.find(id_of(&req)?, server.env.clock.mono())?;
-    let piece = server.env.offload(move || pin.read(file, offset, limits::BACKUP_READ_BYTES)).await;
+    let pin = server.upkeep.backups.find(id_of(&req)?, server.instance.env.clock.mono())?;
+    let piece = server.instance.env.offload(move || pin.read(file, offset, limits::BACKUP_READ_BYTES)).await;
     let piece = piece.unwrap_or_else(|| Err(Error::internal("the read failed")))?;
     let mut r = Reply::with_capacity(piece.len() + 64);
     r.body.i64("crc32c", i64::from(pando_storage::checksum(&piece)));

@@ -6,6 +6,7 @@
 use super::prelude::*;
 use crate::cursors::body::CursorBody;
 use crate::cursors::reply::Open;
+use crate::transaction::write_failed;
 use crate::write::inserting::Inserting;
 use crate::write::writes::Retry;
 use pando_access::Series;
@@ -53,9 +54,9 @@ fn target(server: &Server, info: &NsInfo<'_>) -> Result<Target> {
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let args = BulkWriteArgs::parse(&req, check_writable)?;
     let batch_size = args.batch_size;
-    server.before_write(ctx).await?;
+    server.upkeep.admission.before_write(ctx).await?;
     let targets = args.namespaces.iter().map(|info| target(server, info)).collect::<Result<Vec<_>>>()?;
-    let retry = Retry::begin(server, ctx, req.body).await?;
+    let retry = Retry::begin(&server.crud.writes, ctx, req.body).await?;
     let mut run = Run { server, ctx, args, targets, retry, totals: Totals::default() };
     run.all().await?;
     let Run { totals, retry, .. } = run;
@@ -73,7 +74,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     ] {
         r.body.i32(name, n as i32);
     }
-    crate::write::writes::append_position(server, ctx.client.last_op(), &mut r.body);
+    crate::write::writes::append_position(&server.replication, ctx.client.last_op(), &mut r.body);
     if !retry.retried.is_empty() {
         server.statistics.transactions.retried(retry.retried.len());
         r.body.array("retriedStmtIds", |a| {
@@ -129,7 +130,7 @@ impl Run<'_> {
         if e.code.ends_command() {
             return Err(e.clone());
         }
-        self.server.write_failed(self.ctx, e)?;
+        write_failed(self.ctx, e)?;
         self.totals.errors += 1;
         let mut b = DocBuilder::new();
         b.f64("ok", 0.0).i32("idx", i as i32).i32("code", e.code.0).str("errmsg", &e.message);
@@ -162,7 +163,7 @@ impl Run<'_> {
             checked: target.checked.clone(),
         };
         let (ctx, retry) = (self.ctx, &mut self.retry);
-        let done = self.server.insert_documents(ctx, &target.ns, &docs, from, &how, retry).await?;
+        let done = self.server.crud.writes.insert(ctx, &target.ns, &docs, from, &how, retry).await?;
         let stops = self.args.write.ordered || self.ctx.in_txn();
         for i in from..to {
             if let Some((_, e)) = done.errors.iter().find(|(at, _)| *at == i) {
@@ -191,10 +192,12 @@ impl Run<'_> {
                     (Some(done), _) => Changed::again(server, &done),
                     (None, Err(e)) => Err(e.clone()),
                     (None, Ok(())) => {
-                        server.update_in(ctx, ns, series, s, &mut self.retry).await.map(|u| Changed {
-                            matched: u.matched as i64,
-                            modified: u.modified as i64,
-                            upserted: u.upserted,
+                        server.crud.writes.update(ctx, ns, series, s, &mut self.retry).await.map(|u| {
+                            Changed {
+                                matched: u.matched as i64,
+                                modified: u.modified as i64,
+                                upserted: u.upserted,
+                            }
                         })
                     }
                 }
@@ -204,7 +207,7 @@ impl Run<'_> {
                 let n = match (before, checked) {
                     (Some(_), _) => Ok(1),
                     (None, Err(e)) => Err(e.clone()),
-                    (None, Ok(())) => server.delete_in(ctx, ns, series, s, &mut self.retry).await,
+                    (None, Ok(())) => server.crud.writes.delete(ctx, ns, series, s, &mut self.retry).await,
                 };
                 match n {
                     Ok(n) => {

@@ -16,7 +16,7 @@ pub(super) async fn truncate(server: &Server, ctx: &OpCtx, req: Request<'_>) -> 
         _ => return Err(Error::bad_value("n must be a positive integer")),
     };
     let inclusive = req.body.get("inc").is_some_and(|v| v.is_truthy());
-    server.before_write(ctx).await?;
+    server.upkeep.admission.before_write(ctx).await?;
     let coll = match server.access.read(ctx, &ns, ReadAt::Latest)? {
         Reading::Missing => {
             let text = format!("collection {ns} does not exist");
@@ -61,7 +61,7 @@ async fn last_ids(server: &Server, ctx: &OpCtx, coll: &Acquisition, n: i64) -> R
 
 pub(super) async fn empty(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let ns = req.ns_of_ddl()?;
-    server.before_write(ctx).await?;
+    server.upkeep.admission.before_write(ctx).await?;
     match server.access.read(ctx, &ns, ReadAt::Latest)? {
         Reading::Missing => return Err(Error::new(ErrorCode::NamespaceNotFound, "no such collection")),
         Reading::View(_) => {
@@ -84,8 +84,8 @@ async fn delete(
     ns: &Namespace,
     filter: &RawDoc,
 ) -> Result<Reply> {
-    let mut retry = Retry::begin(server, ctx, req.body).await?;
+    let mut retry = Retry::begin(&server.crud.writes, ctx, req.body).await?;
     let all = DeleteStatement { filter, multi: true, ..DeleteStatement::default() };
-    server.delete_in(ctx, ns, None, &all, &mut retry).await?;
+    server.crud.writes.delete(ctx, ns, None, &all, &mut retry).await?;
     Ok(Reply::new())
 }

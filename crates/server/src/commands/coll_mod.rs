@@ -12,7 +12,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     if let Some(uuid) = args.collection_uuid {
         server.access.check_uuid(series.as_ref().map_or(&ns, |s| &s.buckets), Uuid(uuid))?;
     }
-    server.before_write(ctx).await?;
+    server.upkeep.admission.before_write(ctx).await?;
     let changes = args.changes(ns.coll());
     let done = server.access.coll_mod(ctx, &ns, &changes).await?;
     ctx.wrote(done.last);

@@ -31,7 +31,7 @@ fn append_series_storage(server: &Server, b: &mut DocBuilder, c: &Collection, sc
         if count > 0 {
             int(d, "avgBucketSize", data / count);
         }
-        server.upkeep.open_buckets.counts(c.uuid).append_to(d);
+        server.crud.writes.open_buckets.counts(c.uuid).append_to(d);
     });
     append_space(b, c, &space, scale);
     Ok(())

@@ -28,7 +28,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     server.upkeep.checkpoints.take_now(ctx).await?;
     let storage = server.storage.clone();
     let before = table_bytes(server);
-    let done = server.env.offload(move || storage.compact_all()).await;
+    let done = server.instance.env.offload(move || storage.compact_all()).await;
     done.unwrap_or_else(|| Err(Error::internal("the compaction failed")))?;
     let mut r = Reply::new();
     crate::statistics::sizes::int(&mut r.body, "bytesFreed", before.saturating_sub(table_bytes(server)));

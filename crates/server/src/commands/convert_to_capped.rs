@@ -6,7 +6,7 @@ use pando_request::{CloneAsCappedArgs, ConvertToCappedArgs};
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let ns = req.ns_of_ddl()?;
     let size = ConvertToCappedArgs::parse(&req)?.size()?;
-    server.before_write(ctx).await?;
+    server.upkeep.admission.before_write(ctx).await?;
     let last = server.access.convert_to_capped(ctx, &ns, size).await?;
     ctx.wrote(last);
     Ok(Reply::new())
@@ -16,7 +16,7 @@ pub(super) async fn clone(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Res
     let args = CloneAsCappedArgs::parse(&req)?;
     let (from, to) = args.names(&req)?;
     let size = args.size()?;
-    server.before_write(ctx).await?;
+    server.upkeep.admission.before_write(ctx).await?;
     let last = server.access.clone_as_capped(ctx, &from, &to, size).await?;
     ctx.wrote(last);
     Ok(Reply::new())

@@ -1,8 +1,8 @@
 //! `create`: a collection or a view.
 
 use super::prelude::*;
-use pando_access::CollectionOptions;
 use pando_access::options::{Capped, ClusteredIndex, ValidationAction, ValidationLevel, ViewDefinition};
+use pando_access::{Access, CollectionOptions};
 use pando_query::timeseries::TimeSeries;
 use pando_request::CreateArgs;
 use pando_request::define::create::Clustered;
@@ -11,7 +11,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let args = CreateArgs::parse(&req)?;
     let ns = req.ns()?;
     let noted = args.auto_index_id.is_some();
-    server.before_write(ctx).await?;
+    server.upkeep.admission.before_write(ctx).await?;
     args.check_form(&ns)?;
     let options = args.check_content(&ns, ctx.env().clock.wall_ms() / 1000).and_then(|()| options_of(&args));
     let taken = server.access.taken(&ns, args.view_on.is_some());
@@ -19,7 +19,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let reserved = args.view_on.is_some() && ns.coll().starts_with("system.");
     if let Some(taken) = taken.filter(|_| !ctx.in_txn() && !reserved) {
         // Whatever else is wrong with it.
-        return match options.and_then(|o| server.same_as_existing(&ns, &o)) {
+        return match options.and_then(|o| is_there(&server.access, &ns, &o)) {
             Ok(true) => Ok(reply(noted)),
             _ => Err(taken),
         };
@@ -67,19 +67,17 @@ fn reply(noted: bool) -> Reply {
     r
 }
 
-impl Server {
-    /// Since 7.0 creating what exists with the same options succeeds.
-    fn same_as_existing(&self, ns: &Namespace, options: &CollectionOptions) -> Result<bool> {
-        let definitions = self.access.definitions();
-        let Some(existing) = definitions.collection(ns) else { return Ok(false) };
-        if options.is_view() {
-            return Ok(false);
-        }
-        let mut wanted = options.clone();
-        wanted.collation = match &options.collation {
-            Some(c) => pando_access::full_collation(c)?,
-            None => None,
-        };
-        Ok(existing.options == wanted)
+/// Since 7.0 creating what exists with the same options succeeds.
+fn is_there(access: &Access, ns: &Namespace, options: &CollectionOptions) -> Result<bool> {
+    let definitions = access.definitions();
+    let Some(existing) = definitions.collection(ns) else { return Ok(false) };
+    if options.is_view() {
+        return Ok(false);
     }
+    let mut wanted = options.clone();
+    wanted.collation = match &options.collation {
+        Some(c) => pando_access::full_collation(c)?,
+        None => None,
+    };
+    Ok(existing.options == wanted)
 }

@@ -41,9 +41,9 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     };
     let specs = if series.is_some() { on_buckets.iter().map(|s| &**s).collect() } else { specs };
     let ns = series.map_or(ns, |s| s.buckets);
-    server.before_write(ctx).await?;
+    server.upkeep.admission.before_write(ctx).await?;
     let active_max = server.instance.params.int(Param::maxNumActiveUserIndexBuilds);
-    server.maintenance.set_active_builds_max(active_max.max(1) as usize);
+    server.upkeep.maintenance.set_active_builds_max(active_max.max(1) as usize);
     if !ctx.in_txn() {
         server.upkeep.index_builds.make_entries().await?;
     }

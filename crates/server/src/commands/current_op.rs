@@ -22,7 +22,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             a.raw_doc(row);
         }
     });
-    if server.upkeep.fsync_lock.is_locked() {
+    if server.upkeep.admission.fsync_lock.is_locked() {
         r.body.bool("fsyncLock", true);
         r.body.str("info", "use db.fsyncUnlock() to terminate the fsync write/snapshot lock");
     }

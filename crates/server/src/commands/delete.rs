@@ -1,17 +1,18 @@
 //! `delete`: a list of statements `{q, limit, ...}` against one collection.
 
 use super::prelude::*;
+use crate::transaction::write_failed;
 use crate::write::writes::{Retry, WriteTotals};
 use pando_access::check_writable;
 use pando_request::DeleteArgs;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let DeleteArgs { ns, write, deletes } = DeleteArgs::parse(&req, check_writable)?;
-    server.before_write(ctx).await?;
+    server.upkeep.admission.before_write(ctx).await?;
     let series = server.access.series_to_write(&ns, write.by_buckets)?;
     let checked =
         server.access.uuid_of_write(write.collection_uuid.is_some(), "delete", &req, &ns, series.as_ref());
-    let mut retry = Retry::begin(server, ctx, req.body).await?;
+    let mut retry = Retry::begin(&server.crud.writes, ctx, req.body).await?;
     let mut out = WriteTotals::default();
     for (i, s) in deletes.iter().enumerate() {
         server.instance.metrics.op_counters.delete.inc();
@@ -20,14 +21,14 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             continue;
         }
         let done = match &checked {
-            Ok(()) => server.delete_in(ctx, &ns, series.as_ref(), s, &mut retry).await,
+            Ok(()) => server.crud.writes.delete(ctx, &ns, series.as_ref(), s, &mut retry).await,
             Err(e) => Err(e.clone()),
         };
         match done {
             Ok(n) => out.n += n as i64,
             Err(e) if e.code.ends_command() => return Err(e),
             Err(e) => {
-                server.write_failed(ctx, &e)?;
+                write_failed(ctx, &e)?;
                 out.errors.push((i, e));
                 if write.ordered || ctx.in_txn() {
                     break;
@@ -45,5 +46,5 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         d.ns = ns.to_string();
         d.n_deleted = Some(out.n as u64);
     });
-    Ok(out.reply(server, ctx, &retry.retried))
+    Ok(out.reply(&server.crud.writes, ctx, &retry.retried))
 }

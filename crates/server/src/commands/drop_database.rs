@@ -10,7 +10,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let one = DropDatabaseArgs::number(&req)?;
     ctx.arguments_read()?;
     DropDatabaseArgs::check_one(one)?;
-    server.before_write(ctx).await?;
+    server.upkeep.admission.before_write(ctx).await?;
     let given = ctx.args.write_concern.as_ref();
     let asked = match given.filter(|wc| wc.w_given).map(|wc| &wc.w) {
         None => Asked::Nothing,
@@ -23,6 +23,12 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         asked,
         wtimeout_ms: given.map_or(0, |wc| wc.wtimeout_ms),
     };
-    crate::workflows::in_command::run(server, ctx, Box::new(DropDatabase::new(options))).await?;
+    crate::workflows::in_command::run(
+        &server.replication,
+        &server.access,
+        ctx,
+        Box::new(DropDatabase::new(options)),
+    )
+    .await?;
     Ok(Reply::new())
 }

@@ -27,7 +27,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     if let Some(uuid) = args.collection_uuid {
         server.access.check_uuid(&ns, Uuid(uuid))?;
     }
-    server.before_write(ctx).await?;
+    server.upkeep.admission.before_write(ctx).await?;
     let done = server.access.drop_indexes(ctx, &ns, which).await?;
     ctx.wrote(done.last);
     let mut r = Reply::new();

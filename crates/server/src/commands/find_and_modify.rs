@@ -21,8 +21,8 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let ns = req.ns()?;
     pando_access::check_writable(&ns)?;
     server.access.check_collection_uuid("findAndModify", &req, &ns)?;
-    server.before_write(ctx).await?;
-    let mut retry = Retry::begin(server, ctx, req.body).await?;
+    server.upkeep.admission.before_write(ctx).await?;
+    let mut retry = Retry::begin(&server.crud.writes, ctx, req.body).await?;
     if let Some(done) = retry.done(0)? {
         let shown =
             server.sessions.retried_find_and_modify(&req, args.remove, args.new, args.upsert, &done)?;
@@ -92,7 +92,7 @@ async fn remove(
     let metas = projection.as_ref().map_or(&[][..], Projection::metas);
     let lookup =
         Lookup::new(filter, args.hint.clone(), args.sort, q.clone(), coll.collection())?.tell(metas)?;
-    let deleted = server.delete_one(ctx, &coll, &lookup, 0, retry).await.map_err(in_plan)?;
+    let deleted = server.crud.writes.delete_one(ctx, &coll, &lookup, 0, retry).await.map_err(in_plan)?;
     let Some((found, _)) = deleted else { return Ok((nothing, None)) };
     let value = project(projection.as_ref(), filter, &q, RawDoc::trusted(&found.doc), found.told.as_deref())?;
     server.instance.metrics.documents.deleted.inc();
@@ -123,7 +123,7 @@ async fn update(
         return Err(Error::bad_value("cannot use a positional projection and return the new document"));
     }
     let metas = projection.as_ref().map_or(&[][..], Projection::metas);
-    let (done, images) = server.find_and_update(ctx, ns, &s, args.sort, metas, retry).await?;
+    let (done, images) = server.crud.writes.find_and_update(ctx, ns, &s, args.sort, metas, retry).await?;
     let Updated { matched, modified, upserted } = done;
     server.instance.metrics.documents.updated.add(modified);
     let last = LastError {

@@ -6,11 +6,11 @@ pub(super) async fn lock(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resu
     let lock = req.body.get("lock").is_some_and(|v| v.is_truthy());
     let mut r = Reply::new();
     if lock {
-        let count = server.upkeep.fsync_lock.lock();
+        let count = server.upkeep.admission.fsync_lock.lock();
         if count == 1
             && let Err(e) = server.upkeep.checkpoints.take_now(ctx).await
         {
-            server.upkeep.fsync_lock.unlock();
+            server.upkeep.admission.fsync_lock.unlock();
             return Err(e);
         }
         r.body.str("info", "now locked against writes, use db.fsyncUnlock() to unlock");
@@ -24,7 +24,7 @@ pub(super) async fn lock(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resu
 }
 
 pub(super) async fn unlock(server: &Server, _: &OpCtx, _: Request<'_>) -> Result<Reply> {
-    let Some(count) = server.upkeep.fsync_lock.unlock() else {
+    let Some(count) = server.upkeep.admission.fsync_lock.unlock() else {
         return Err(Error::uncoded("fsyncUnlock called when not locked"));
     };
     let mut r = Reply::new();

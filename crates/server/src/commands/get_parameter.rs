@@ -40,7 +40,7 @@ fn append(server: &Server, b: &mut DocBuilder, row: &ParamRow, details: bool) {
 }
 
 fn append_value(server: &Server, b: &mut DocBuilder, name: &str, row: &ParamRow) {
-    let sink = server.env.log.sink();
+    let sink = server.instance.env.log.sink();
     match (row.kind, row.name) {
         (Kind::Log, "logLevel") => drop(b.i32(name, i32::from(sink.verbosity(Component::Default)))),
         (Kind::Log, _) => append_verbosity(b, name, &|c| i32::from(sink.verbosity(c))),

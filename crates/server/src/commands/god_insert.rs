@@ -14,7 +14,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             return Err(Error::location(10065, format!("invalid parameter: expected an object ({name})")));
         }
     };
-    server.before_write(ctx).await?;
+    server.upkeep.admission.before_write(ctx).await?;
     if let Some(Named::View(_)) = server.access.definitions().named(&ns) {
         let text = "Conflicted registering namespace, already have a view with the same namespace";
         return Err(Error::new(ErrorCode::NamespaceExists, text));
@@ -23,9 +23,9 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         let text = format!("Collection::insertDocument got document without _id for ns:{ns}");
         return Err(Error::internal(text));
     }
-    let mut retry = Retry::begin(server, ctx, req.body).await?;
+    let mut retry = Retry::begin(&server.crud.writes, ctx, req.body).await?;
     let how = Inserting { ordered: true, bypass_validation: true, series: None, checked: Ok(()) };
-    let done = server.insert_documents(ctx, &ns, &[doc], 0, &how, &mut retry).await?;
+    let done = server.crud.writes.insert(ctx, &ns, &[doc], 0, &how, &mut retry).await?;
     match done.errors.into_iter().next() {
         Some((_, e)) => Err(e),
         None => Ok(Reply::new()),

@@ -167,7 +167,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     b.i32("connectionId", ctx.client.id as i32);
     b.i32("minWireVersion", 0);
     b.i32("maxWireVersion", MAX_WIRE_VERSION);
-    b.bool("readOnly", server.maintenance.gate().is_read_only());
+    b.bool("readOnly", server.upkeep.maintenance.gate().is_read_only());
     if let Some(wanted) = args.compression.filter(|list| !list.is_empty()) {
         let agreed = ctx.client.negotiate_compression(wanted.iter().filter_map(|e| e.value().as_str()));
         if !agreed.is_empty() {

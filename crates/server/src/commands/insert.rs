@@ -11,7 +11,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     // tour: insert 3/9
     let args = InsertArgs::parse(&req, check_writable)?;
     let (ns, docs, write) = (args.ns, args.documents, args.write);
-    server.before_write(ctx).await?;
+    server.upkeep.admission.before_write(ctx).await?;
     server.instance.metrics.op_counters.insert.add(docs.len() as u64);
     let series = server.access.series_to_write(&ns, write.by_buckets)?;
     let how = Inserting {
@@ -26,8 +26,8 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         ),
         series: series.as_ref(),
     };
-    let mut retry = Retry::begin(server, ctx, req.body).await?;
-    let done = server.insert_documents(ctx, &ns, &docs, 0, &how, &mut retry).await?;
+    let mut retry = Retry::begin(&server.crud.writes, ctx, req.body).await?;
+    let done = server.crud.writes.insert(ctx, &ns, &docs, 0, &how, &mut retry).await?;
     let out = WriteTotals { n: done.n as i64, errors: done.errors, ..WriteTotals::default() };
     server.statistics.time(&ns, top::Kind::Insert, true, ctx.elapsed());
     ctx.debug(|d| {
@@ -35,5 +35,5 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         d.ns = ns.to_string();
         d.n_inserted = Some(out.n as u64);
     });
-    Ok(out.reply(server, ctx, &retry.retried))
+    Ok(out.reply(&server.crud.writes, ctx, &retry.retried))
 }

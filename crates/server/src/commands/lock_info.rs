@@ -6,7 +6,7 @@ use pando_access::Holders;
 pub(super) async fn run(server: &Server, _: &OpCtx, _: Request<'_>) -> Result<Reply> {
     let mut r = Reply::new();
     r.body.array("lockInfo", |a| {
-        for (name, holders) in server.maintenance.locks_in_use() {
+        for (name, holders) in server.upkeep.maintenance.locks_in_use() {
             a.doc(|d| append(d, &name, holders));
         }
     });

@@ -13,6 +13,6 @@ pub(super) async fn run(_: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply
 /// A relic of the first password protocol; old clients still ask before they look at the version.
 pub(super) async fn nonce(server: &Server, _: &OpCtx, _: Request<'_>) -> Result<Reply> {
     let mut r = Reply::new();
-    r.body.str("nonce", &format!("{:016x}", server.env.rng.next_u64()));
+    r.body.str("nonce", &format!("{:016x}", server.instance.env.rng.next_u64()));
     Ok(r)
 }

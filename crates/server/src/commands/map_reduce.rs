@@ -36,7 +36,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     if server.statistics.map_reduces.fetch_add(1, Relaxed).is_multiple_of(TOLD_EVERY) {
         let text = "The map reduce command is deprecated. For more information, see \
                     https://docs.mongodb.com/manual/core/map-reduce/";
-        server.env.log.warn(Component::Command, 5_725_801, text, |_| {});
+        server.instance.env.log.warn(Component::Command, 5_725_801, text, |_| {});
     }
     let mut reply = Reply::new();
     match &args.out.target {
@@ -124,7 +124,7 @@ async fn write(
         bypass_validation: args.bypass_validation == Some(true),
         let_vars: None,
     };
-    server.write_aggregation(ctx, req, agg, writing).await
+    writing.run(&server.crud.aggregations, &server.crud.writes, ctx, req, agg).await
 }
 
 /// The client knows nothing of pipelines.

@@ -17,7 +17,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let Some(coll) = server.access.collection(ctx, &ns)? else {
         return Err(Error::new(ErrorCode::NamespaceNotFound, "collection does not exist"));
     };
-    server.before_write(ctx).await?;
+    server.upkeep.admission.before_write(ctx).await?;
     // The `_id` index stays: without it the collection could not be written meanwhile.
     let again: Vec<DocBuf> =
         coll.ready_indexes().iter().filter(|i| !i.spec.is_id_index()).map(|i| i.spec.doc.clone()).collect();

@@ -24,7 +24,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             true
         }
     };
-    server.before_write(ctx).await?;
+    server.upkeep.admission.before_write(ctx).await?;
     let last = server.access.rename_collection(ctx, &from, &to, drop_target).await?;
     ctx.wrote(last);
     server.statistics.top.forget(from.as_str());

@@ -173,7 +173,7 @@ pub(super) async fn resize_oplog(server: &Server, ctx: &OpCtx, req: Request<'_>)
         server.settings.oplog_retention_ms.store((hours * 3_600_000.0) as u64, Relaxed);
     }
     if let Some(mb) = size {
-        server.maintenance.resize_oplog((mb * 1024.0 * 1024.0) as u64)?;
+        server.upkeep.maintenance.resize_oplog((mb * 1024.0 * 1024.0) as u64)?;
         ctx.env().log.info(pando_env::Component::Repl, 20497, "replSetResizeOplog success", |a| {
             a.f64("size", mb);
         });

@@ -9,7 +9,7 @@ use pando_request::{EndSessionsArgs, RefreshSessionsArgs};
 
 pub(super) async fn start(server: &Server, ctx: &OpCtx, _: Request<'_>) -> Result<Reply> {
     let mut id = [0; 16];
-    server.env.rng.fill(&mut id);
+    server.instance.env.rng.fill(&mut id);
     // Version 4, variant 1.
     id[6] = id[6] & 0x0F | 0x40;
     id[8] = id[8] & 0x3F | 0x80;

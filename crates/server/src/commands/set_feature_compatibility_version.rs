@@ -42,7 +42,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
 
 /// Writes a phase down, from which it holds here, and waits until a majority has it.
 async fn enter(server: &Server, ctx: &OpCtx, step: FeatureVersion) -> Result<()> {
-    server.before_write(ctx).await?;
+    server.upkeep.admission.before_write(ctx).await?;
     server.settings.put(ctx, &crate::settings::versions_ns(), &step.to_doc()).await?;
     ctx.env().log.info(pando_env::Component::Command, 5_853_300, "setFCV progress", |a| {
         a.show("featureCompatibilityVersion", step);

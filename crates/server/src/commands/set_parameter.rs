@@ -43,7 +43,7 @@ pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<
 }
 
 fn set_log(server: &Server, row: &ParamRow, v: &Value<'_>) -> Result<Option<pando_bson::Bson>> {
-    let sink = server.env.log.sink();
+    let sink = server.instance.env.log.sink();
     if row.name == "logLevel" {
         let was = sink.verbosity(Component::Default);
         let level = safe_i64(v)

@@ -8,7 +8,7 @@ pub(super) async fn prepare(server: &Server, ctx: &OpCtx, req: Request<'_>) -> R
     if let Some(arg) = req.args("prepareTransaction").next() {
         return Err(arg.unknown());
     }
-    let at = server.prepare_transaction(ctx).await?;
+    let at = server.crud.transactions.prepare(ctx).await?;
     let mut reply = Reply::new();
     reply.body.timestamp("prepareTimestamp", at);
     Ok(reply)
@@ -18,7 +18,7 @@ pub(super) async fn commit(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Re
     let args = CommitTransactionArgs::parse(&req)?;
     ctx.arguments_read()?;
     check_is_within("commitTransaction", &ctx.args)?;
-    server.commit_transaction(ctx, args.commit_timestamp).await?;
+    server.crud.transactions.commit(ctx, args.commit_timestamp).await?;
     Ok(Reply::new())
 }
 
@@ -26,6 +26,6 @@ pub(super) async fn abort(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Res
     AbortTransactionArgs::parse(&req)?;
     ctx.arguments_read()?;
     check_is_within("abortTransaction", &ctx.args)?;
-    server.abort_transaction(ctx).await?;
+    server.crud.transactions.abort(ctx).await?;
     Ok(Reply::new())
 }

@@ -1,6 +1,7 @@
 //! `update`: a list of statements `{q, u, ...}` against one collection.
 
 use super::prelude::*;
+use crate::transaction::write_failed;
 use crate::write::statements::Updated;
 use crate::write::writes::{Retry, WriteTotals};
 use pando_access::check_writable;
@@ -9,11 +10,11 @@ use pando_session::retryable::Kind;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let UpdateArgs { ns, write, updates } = UpdateArgs::parse(&req, check_writable)?;
-    server.before_write(ctx).await?;
+    server.upkeep.admission.before_write(ctx).await?;
     let series = server.access.series_to_write(&ns, write.by_buckets)?;
     let checked =
         server.access.uuid_of_write(write.collection_uuid.is_some(), "update", &req, &ns, series.as_ref());
-    let mut retry = Retry::begin(server, ctx, req.body).await?;
+    let mut retry = Retry::begin(&server.crud.writes, ctx, req.body).await?;
     let mut out = WriteTotals { n_modified: Some(0), ..WriteTotals::default() };
     for (i, s) in updates.iter().enumerate() {
         server.instance.metrics.op_counters.update.inc();
@@ -26,7 +27,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             continue;
         }
         let done = match &checked {
-            Ok(()) => server.update_in(ctx, &ns, series.as_ref(), s, &mut retry).await,
+            Ok(()) => server.crud.writes.update(ctx, &ns, series.as_ref(), s, &mut retry).await,
             Err(e) => Err(e.clone()),
         };
         match done {
@@ -34,7 +35,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             Err(e) if e.code.ends_command() => return Err(e),
             // What is no pipeline at all is the command's fault; statements before it stay done.
             Err(e) => {
-                server.write_failed(ctx, &e)?;
+                write_failed(ctx, &e)?;
                 out.errors.push((i, e));
                 if write.ordered || ctx.in_txn() {
                     break;
@@ -55,7 +56,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         d.n_modified = Some(n_modified);
         d.n_upserted = Some(out.upserted.len() as u64);
     });
-    Ok(out.reply(server, ctx, &retry.retried))
+    Ok(out.reply(&server.crud.writes, ctx, &retry.retried))
 }
 
 fn add(out: &mut WriteTotals, i: usize, done: Updated) {

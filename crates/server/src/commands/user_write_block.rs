@@ -10,7 +10,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         let text = "setUserWriteBlockMode cannot be run on standalones";
         return Err(Error::new(ErrorCode::IllegalOperation, text));
     }
-    server.before_write(ctx).await?;
+    server.upkeep.admission.before_write(ctx).await?;
     server.settings.block_user_writes(ctx, block).await?;
     Ok(Reply::new())
 }

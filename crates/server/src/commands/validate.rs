@@ -19,7 +19,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let report = server.access.validate(ctx, &ns, how).await?;
     // Where entries of another member were applied meanwhile the two counts are not of one moment.
     if how == Extent::Latest && office.is_some() && takes_writes(server) == office {
-        server.maintenance.mend_count(&report);
+        server.upkeep.maintenance.mend_count(&report);
     }
     let mut r = Reply::with_capacity(1024);
     report.append_to(&mut r.body, &ns);

@@ -26,11 +26,11 @@ impl Server {
         }
         let deadline = self.lifecycle.deadline().unwrap_or_else(|| {
             let ms = self.instance.params.int(Param::shutdownTimeoutMillisForSignaledShutdown).max(0);
-            self.env.clock.mono() + Duration::from_millis(ms as u64)
+            self.instance.env.clock.mono() + Duration::from_millis(ms as u64)
         });
-        let left = deadline.saturating_sub(self.env.clock.mono()).as_millis() as Millis;
+        let left = deadline.saturating_sub(self.instance.env.clock.mono()).as_millis() as Millis;
         if let Err(e) = self.replication.hand_over(left, true).await {
-            self.env.log.info(Component::Repl, 4794602, "Attempting to step down failed", |a| {
+            self.instance.env.log.info(Component::Repl, 4794602, "Attempting to step down failed", |a| {
                 a.str("error", &e.message);
             });
         }
@@ -39,37 +39,40 @@ impl Server {
 
     /// The second half of a clean end, after [`Server::take_leave`]: no new commands, running ones are told to stop, the log is synced and a checkpoint is left.
     pub async fn shutdown(&self) -> Result<()> {
-        let log = &self.env.log;
+        let log = &self.instance.env.log;
         self.replication.services().inspect(|s| s.hooks.shutdown());
         if let Some(c) = self.replication.coordinator.get() {
             c.shut_down();
         }
-        self.maintenance.gate().close();
+        self.upkeep.maintenance.gate().close();
         self.instance.begin_shutdown();
         self.sessions.abort_open_transactions();
-        let deadline = self.env.clock.mono() + DRAIN_LIMIT;
+        let deadline = self.instance.env.clock.mono() + DRAIN_LIMIT;
         loop {
             let running = self
                 .instance
                 .clients
                 .kill_where(pando_base::ErrorCode::InterruptedAtShutdown, |c, _| c.is_connection());
             self.sessions.abort_open_transactions();
-            if running == 0 || self.env.clock.mono() >= deadline {
+            if running == 0 || self.instance.env.clock.mono() >= deadline {
                 break;
             }
-            self.env.clock.sleep(Duration::from_millis(10)).await;
+            self.instance.env.clock.sleep(Duration::from_millis(10)).await;
         }
         self.replication.stop_data_path().await?;
-        self.maintenance.end_builds("the server shuts down").await;
-        self.crud.cursors.open.kill_where(self.env.clock.mono(), |_| true);
+        self.upkeep.maintenance.end_builds("the server shuts down").await;
+        self.crud.cursors.open.kill_where(self.instance.env.clock.mono(), |_| true);
         self.lifecycle.stop_tasks();
         if let Some(why) = self.lifecycle.fatal_error() {
             return Err(pando_base::Error::internal(why));
         }
         log.info(Component::Storage, 4784930, "Shutting down the storage engine", |_| {});
         let storage = self.storage.clone();
-        let flushed =
-            self.env.offload(move || storage.log().flush_once().and_then(|()| storage.sync_local())).await;
+        let flushed = self
+            .instance
+            .env
+            .offload(move || storage.log().flush_once().and_then(|()| storage.sync_local()))
+            .await;
         flushed.unwrap_or_else(|| Err(pando_base::Error::internal("the last flush failed")))?;
         self.upkeep.checkpoints.take().await?;
         self.storage.note_log_ends()?;
@@ -82,7 +85,7 @@ impl Server {
 
     /// For crash tests: background work stops at once and nothing more is written.
     pub fn abandon(&self) {
-        self.maintenance.abandon_builds("the server stops");
+        self.upkeep.maintenance.abandon_builds("the server stops");
         self.instance.begin_shutdown();
         self.lifecycle.stop_tasks();
     }

@@ -18,12 +18,15 @@ use crate::settings::feature_version_guard::FeatureVersionGuard;
 use crate::statistics::Statistics;
 use crate::statistics::operations::Operations;
 use crate::timeseries::OpenBuckets;
+use crate::transaction::Transactions;
 use crate::upkeep::Upkeep;
+use crate::upkeep::admission::WriteAdmission;
 use crate::upkeep::checkpoints::Checkpoints;
 use crate::upkeep::flow_control::FlowController;
 use crate::upkeep::fsync_lock::FsyncLock;
 use crate::upkeep::index_builds::IndexBuildsCoordinator;
 use crate::upkeep::ttl::TtlMonitor;
+use crate::write::Writes;
 use crate::{Config, Server};
 use pando_access::{Access, Maintenance, OpenOptions};
 use pando_base::Result;
@@ -39,19 +42,20 @@ impl Server {
     pub async fn start(env: Env, config: Config) -> Result<Arc<Server>> {
         let server = Arc::new(Server::assemble(env, config)?);
         server.register_metrics();
-        server.maintenance.add_observer(Arc::new(FeatureVersionGuard(Arc::downgrade(&server.settings))));
-        server.maintenance.add_observer(Arc::new(server.settings.user_writes.clone()));
+        let maintenance = &server.upkeep.maintenance;
+        maintenance.add_observer(Arc::new(FeatureVersionGuard(Arc::downgrade(&server.settings))));
+        maintenance.add_observer(Arc::new(server.settings.user_writes.clone()));
         let replicated = server.config.repl_set.is_some();
         if replicated {
-            server.maintenance.judge_builds();
+            maintenance.judge_builds();
             server.sessions.show_tables()?;
-            min_valid::show_table(&server.maintenance)?;
+            min_valid::show_table(maintenance)?;
         }
         tasks::spawn_all(&server);
         let stepped_up = server.replication.stepped_up.version();
         server.replication.take_back_identity().await?;
-        server.role_changes.take_place().await?;
-        if server.maintenance.gate().is_read_only() {
+        server.upkeep.role_changes.take_place().await?;
+        if maintenance.gate().is_read_only() {
             return Ok(server);
         }
         server.note_startup().await;
@@ -59,8 +63,8 @@ impl Server {
             if !server.replication.is_member_alone() {
                 server.settings.write_feature_version().await?;
             }
-            server.maintenance.drop_temp_collections().await?;
-            server.maintenance.resume_builds().await?;
+            maintenance.drop_temp_collections().await?;
+            maintenance.resume_builds().await?;
         } else if server.replication.member.is_alone() {
             server.replication.stepped_up.changed(stepped_up).await;
         }
@@ -74,24 +78,21 @@ impl Server {
         let cursors: Arc<OpenCursors> = Arc::default();
         let role_changes =
             role_changes(Arc::new(config), instance, storage, &access, member, cursors.clone());
+        let upkeep = upkeep(&role_changes);
         let statistics = statistics(&role_changes, &access, &cursors);
         Ok(Server {
-            crud: crud(&role_changes, &access, cursors, &statistics)?,
-            upkeep: upkeep(&role_changes),
-            env,
+            crud: crud(&role_changes, &access, &upkeep, cursors, &statistics)?,
+            upkeep,
             config: role_changes.config.clone(),
             instance: role_changes.instance.clone(),
             registry: crate::commands::registry(),
             statistics,
             storage: role_changes.storage.clone(),
-            internal: role_changes.internal.clone(),
             access,
-            maintenance: role_changes.maintenance.clone(),
             replication: role_changes.replication.clone(),
             sessions: role_changes.sessions.clone(),
             settings: role_changes.settings.clone(),
             lifecycle: role_changes.lifecycle.clone(),
-            role_changes,
         })
     }
 }
@@ -208,6 +209,7 @@ fn statistics(parts: &RoleChanges, access: &Access, cursors: &Arc<OpenCursors>) 
 fn crud(
     parts: &RoleChanges,
     access: &Access,
+    upkeep: &Upkeep,
     cursors: Arc<OpenCursors>,
     statistics: &Statistics,
 ) -> Result<Crud> {
@@ -237,6 +239,19 @@ fn crud(
         config: config.clone(),
     };
     Ok(Crud {
+        transactions: Arc::new(Transactions {
+            config: config.clone(),
+            instance: instance.clone(),
+            storage: storage.clone(),
+            access: access.clone(),
+            maintenance: parts.maintenance.clone(),
+            replication: replication.clone(),
+            sessions: parts.sessions.clone(),
+            settings: parts.settings.clone(),
+            cursors: cursors.clone(),
+            admission: upkeep.admission.clone(),
+            metrics: statistics.transactions.clone(),
+        }),
         cursors: ClientCursors { reads: reads.clone(), open: cursors },
         aggregations: Aggregations {
             reads: reads.clone(),
@@ -245,14 +260,23 @@ fn crud(
             change_streams: Arc::new(change_streams),
             about: Arc::new(about),
         },
+        writes: Writes {
+            reads: reads.clone(),
+            admission: upkeep.admission.clone(),
+            retryable: parts.sessions.retryable.clone(),
+            transactions: statistics.transactions.clone(),
+            open_buckets: OpenBuckets::default(),
+        },
         reads,
     })
 }
 
-fn upkeep(parts: &RoleChanges) -> Upkeep {
+fn upkeep(parts: &Arc<RoleChanges>) -> Upkeep {
     let (instance, storage, maintenance) = (&parts.instance, &parts.storage, &parts.maintenance);
     let (replication, lifecycle) = (&parts.replication, &parts.lifecycle);
     Upkeep {
+        maintenance: maintenance.clone(),
+        role_changes: parts.clone(),
         backups: Arc::default(),
         checkpoints: Arc::new(Checkpoints::new(
             instance.clone(),
@@ -263,13 +287,16 @@ fn upkeep(parts: &RoleChanges) -> Upkeep {
             replication.clone(),
             parts.sessions.clone(),
         )),
-        flow_control: Arc::new(FlowController::new(
-            instance.clone(),
-            storage.clone(),
-            replication.clone(),
-            lifecycle.clone(),
-        )),
-        fsync_lock: FsyncLock::default(),
+        admission: Arc::new(WriteAdmission {
+            storage: storage.clone(),
+            fsync_lock: FsyncLock::default(),
+            flow_control: Arc::new(FlowController::new(
+                instance.clone(),
+                storage.clone(),
+                replication.clone(),
+                lifecycle.clone(),
+            )),
+        }),
         index_builds: parts.index_builds.clone(),
         ttl: Arc::new(TtlMonitor::new(
             instance.clone(),
@@ -277,6 +304,5 @@ fn upkeep(parts: &RoleChanges) -> Upkeep {
             replication.clone(),
             lifecycle.clone(),
         )),
-        open_buckets: OpenBuckets::default(),
     }
 }

@@ -20,7 +20,7 @@ fn spoken(ms: Millis) -> String {
 
 impl Server {
     fn startup_row(&self) -> DocBuf {
-        let now = self.env.clock.wall_ms();
+        let now = self.instance.env.clock.wall_ms();
         let facts = self.config.host.facts();
         let mut b = DocBuilder::with_capacity(1024);
         b.str("_id", &format!("{}-{now}", facts.hostname));
@@ -40,10 +40,15 @@ impl Server {
             let capped = Some(Capped::new(limits::STARTUP_LOG_BYTES, None));
             CollectionOptions { capped, ..CollectionOptions::default() }
         };
-        if let Err(e) = self.internal.append(&ns, &self.startup_row(), options).await {
-            self.env.log.warn(Component::Control, 9100072, "This start is not in local.startup_log", |a| {
-                a.str("error", &e.message);
-            });
+        if let Err(e) = self.access.internal_collections().append(&ns, &self.startup_row(), options).await {
+            self.instance.env.log.warn(
+                Component::Control,
+                9100072,
+                "This start is not in local.startup_log",
+                |a| {
+                    a.str("error", &e.message);
+                },
+            );
         }
     }
 }

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub(crate) fn spawn_all(server: &Arc<Server>) {
-    let env = server.env.clone();
+    let env = server.instance.env.clone();
     let s = || server.clone();
     env.spawn("log flusher", crate::replication::log_flusher::run(server.replication.clone()));
     env.spawn(
@@ -35,14 +35,17 @@ pub(crate) fn spawn_all(server: &Arc<Server>) {
         crate::upkeep::storage_step::run(server.storage.clone(), env.clone(), server.lifecycle.clone()),
     );
     env.spawn("timestamps", move_timestamps(s()));
-    env.spawn("flow control", crate::upkeep::flow_control::run(server.upkeep.flow_control.clone()));
+    env.spawn("flow control", crate::upkeep::flow_control::run(server.upkeep.admission.flow_control.clone()));
     env.spawn("cursor reaper", reap_cursors(s()));
     env.spawn(
         "session refresh",
         crate::sessions::refresh::run(server.sessions.clone(), server.lifecycle.clone()),
     );
     env.spawn("cluster time keys", crate::replication::cluster_time_keys::run(server.replication.clone()));
-    env.spawn("transaction lifetimes", crate::transaction::expire(s()));
+    env.spawn(
+        "transaction lifetimes",
+        crate::transaction::expire(server.crud.transactions.clone(), server.lifecycle.clone()),
+    );
     env.spawn("ttl", crate::upkeep::ttl::run(server.upkeep.ttl.clone()));
     env.spawn("index builds", crate::upkeep::index_builds::run(server.upkeep.index_builds.clone()));
     env.spawn("noop writer", crate::replication::noop_writer::run(server.replication.clone()));
@@ -53,14 +56,24 @@ async fn move_timestamps(server: Arc<Server>) {
     while server.lifecycle.pause(Duration::from_secs(1)).await {
         server.replication.advance_stable();
         if let Err(e) = server.sessions.note_known() {
-            server.env.log.warn(Component::Repl, 9100033, "The newest log entry could not be read", |a| {
-                a.str("error", &e.message);
-            });
+            server.instance.env.log.warn(
+                Component::Repl,
+                9100033,
+                "The newest log entry could not be read",
+                |a| {
+                    a.str("error", &e.message);
+                },
+            );
         }
         if let Err(e) = server.replication.end_restored().await {
-            server.env.log.warn(Component::Repl, 9100034, "A restored member cannot vote yet", |a| {
-                a.str("error", &e.message);
-            });
+            server.instance.env.log.warn(
+                Component::Repl,
+                9100034,
+                "A restored member cannot vote yet",
+                |a| {
+                    a.str("error", &e.message);
+                },
+            );
         }
     }
 }
@@ -72,10 +85,13 @@ async fn reap_cursors(server: Arc<Server>) {
             return;
         }
         let idle_max = server.instance.params.int(Param::cursorTimeoutMillis).max(0);
-        let gone =
-            server.crud.cursors.open.reap(server.env.clock.mono(), Duration::from_millis(idle_max as u64));
+        let gone = server
+            .crud
+            .cursors
+            .open
+            .reap(server.instance.env.clock.mono(), Duration::from_millis(idle_max as u64));
         for id in gone {
-            server.env.log.info(Component::Query, 20528, "Cursor timed out", |a| {
+            server.instance.env.log.info(Component::Query, 20528, "Cursor timed out", |a| {
                 a.i64("cursorId", id);
             });
         }

@@ -1,6 +1,7 @@
 //! What a write waits for before its reply (R-WC-2..9).
 
 use super::Replication;
+use pando_command::concern::Provenance;
 use pando_command::{OpCtx, W, WriteConcern, WriteConcernError};
 use pando_repl::await_replication::{self, Wait};
 use pando_repl::topology::Event;
@@ -8,8 +9,33 @@ use pando_repl::topology::write_concern::{Waiter, Want};
 use std::time::Duration;
 
 impl Replication {
-    /// Waits until enough members hold the operation's last write (R-WC-2..9).
-    pub(crate) async fn await_concern(&self, ctx: &OpCtx, wc: &WriteConcern) -> Option<WriteConcernError> {
+    /// What a write waits for when neither the client nor the set has said so.
+    pub(crate) fn implicit_write_concern(&self) -> WriteConcern {
+        let majority = self.member.config().is_some_and(|c| c.implicit_write_concern_is_majority());
+        let w = if majority { W::Majority } else { W::Nodes(1) };
+        WriteConcern::of(w, Provenance::ImplicitDefault)
+    }
+
+    /// Waits until enough members hold the operation's last write (R-WC-2..9), and counts that.
+    pub(crate) async fn await_write_concern(
+        &self,
+        ctx: &OpCtx,
+        wc: &WriteConcern,
+    ) -> Option<WriteConcernError> {
+        let from = self.env.clock.mono();
+        let said = self.await_concern(ctx, wc).await;
+        let documents = &self.instance.metrics.documents;
+        // One member is the one that has written already.
+        if !matches!(wc.w, W::Nodes(0 | 1)) {
+            documents.write_concern_waits.took(self.env.clock.mono().saturating_sub(from));
+        }
+        if said.as_ref().is_some_and(WriteConcernError::is_timeout) {
+            documents.write_concern_timeouts.inc();
+        }
+        said
+    }
+
+    async fn await_concern(&self, ctx: &OpCtx, wc: &WriteConcern) -> Option<WriteConcernError> {
         let config = self.member.config();
         if config.is_some() && !self.member.is_alone() {
             return self.await_members(ctx, wc).await;

@@ -2,6 +2,7 @@
 
 use pando_base::{Millis, Timestamp};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
+use pando_command::concern::Provenance;
 use pando_command::{ReadConcern, W, WriteConcern};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -71,6 +72,11 @@ pub(crate) fn append_write_concern(b: &mut DocBuilder, wc: &WriteConcern) {
 pub(crate) struct RwDefaults(Mutex<Arc<ClusterWide>>);
 
 impl RwDefaults {
+    /// What the set waits for when a client does not say so.
+    pub(crate) fn write_concern(&self) -> Option<WriteConcern> {
+        let given = self.get().write.clone()?;
+        Some(WriteConcern { provenance: Provenance::CustomDefault, ..given })
+    }
     pub(crate) fn get(&self) -> Arc<ClusterWide> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

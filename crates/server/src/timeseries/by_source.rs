@@ -1,7 +1,7 @@
 //! Deletes and updates of sources: what they say of the meta field, said of the buckets.
 
-use crate::Server;
 use crate::aggregation::hint_on_buckets;
+use crate::write::Writes;
 use crate::write::find_one::Lookup;
 use crate::write::statements::Updated;
 use crate::write::writes::Retry;
@@ -13,7 +13,7 @@ use pando_query::plan::Hint;
 use pando_query::timeseries::{filter_on_meta, measurements_in, update_on_meta};
 use pando_request::{DeleteStatement, UpdateStatement};
 
-impl Server {
+impl Writes {
     /// A delete. Returns how many measurements went.
     pub(crate) async fn delete_measurements(
         &self,
@@ -74,19 +74,19 @@ impl Server {
         filter: &RawDoc,
         hint: Option<Hint>,
     ) -> Result<Vec<(Bson, u64)>> {
-        let Some(coll) = self.access.write(ctx, &series.buckets, Missing::Nothing).await? else {
+        let Some(coll) = self.reads.access.write(ctx, &series.buckets, Missing::Nothing).await? else {
             return Ok(Vec::new());
         };
-        let q = self.crud.reads.query_ctx(ctx, Some(coll.collection()), None, None)?;
+        let q = self.reads.query_ctx(ctx, Some(coll.collection()), None, None)?;
         let lookup = Lookup::new(filter, hint, None, q, coll.collection())?;
-        let mut candidates = lookup.all(self, ctx, &coll).await?;
+        let mut candidates = lookup.all(&self.reads, ctx, &coll).await?;
         let mut out = Vec::new();
         loop {
             let batch = candidates.next_batch(ctx, &coll, limits::MULTI_WRITE_UNIT_DOCS).await?;
             if batch.is_empty() {
                 return Ok(out);
             }
-            let mut source = self.access.decided_source(ctx, &coll)?;
+            let mut source = self.reads.access.decided_source(ctx, &coll)?;
             for rid in &batch {
                 let Some(doc) = source.fetch(rid)? else { continue };
                 let bucket = RawDoc::trusted(&doc);

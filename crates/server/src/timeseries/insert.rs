@@ -4,8 +4,8 @@
 //! command stops at the right one.
 
 use super::stage::Stage;
-use crate::Server;
 use crate::object_id::new_object_id;
+use crate::write::Writes;
 use crate::write::inserting::Inserted;
 use crate::write::writes::Retry;
 use pando_access::{Missing, Series, WriteAcquisition};
@@ -18,7 +18,7 @@ use std::borrow::Cow;
 /// A measurement with its place in the command.
 type Measurement<'a> = (usize, Cow<'a, RawDoc>);
 
-impl Server {
+impl Writes {
     /// Inserts measurements; the statement of the first is `first`. Those of an earlier try are not among them.
     pub(crate) async fn insert_measurements(
         &self,
@@ -35,12 +35,12 @@ impl Server {
             ));
         }
         let mut out = Inserted::default();
-        let Some(coll) = self.access.write(ctx, &series.buckets, Missing::Nothing).await? else {
+        let Some(coll) = self.reads.access.write(ctx, &series.buckets, Missing::Nothing).await? else {
             return Err(Error::internal("a time series without its buckets"));
         };
         let mut good: Vec<Measurement<'_>> = Vec::with_capacity(docs.len());
         for (i, doc) in docs {
-            match series.of.time_of(doc).and_then(|_| self.access.fix_for_insert(doc)) {
+            match series.of.time_of(doc).and_then(|_| self.reads.access.fix_for_insert(doc)) {
                 Ok(doc) => good.push((*i, doc)),
                 Err(e) => {
                     out.errors.push((*i, e));
@@ -103,16 +103,17 @@ impl Server {
         measurements: &[Measurement<'_>],
         retry: &mut Retry,
     ) -> Result<OpTime> {
-        let (turn, waited) = self.upkeep.open_buckets.turn(ctx, coll.uuid).await?;
+        let (turn, waited) = self.open_buckets.turn(ctx, coll.uuid).await?;
         // Buckets are made here and need no validation.
         let op = retry.op(true);
         let stmt_id = |i: usize| retry.is_retryable().then(|| retry.stmt_id(i));
         let (mut stage, last) = self
+            .reads
             .access
             .in_unit(ctx, coll, |unit| {
-                let mut stage = Stage::new(series, coll, &self.upkeep.open_buckets);
+                let mut stage = Stage::new(series, coll, &self.open_buckets);
                 for (i, doc) in measurements {
-                    stage.put(unit, *i, doc, || new_object_id(&self.env))?;
+                    stage.put(unit, *i, doc, || new_object_id(ctx.env()))?;
                 }
                 stage.write(unit, &op, stmt_id)?;
                 ctx.before_commit(op.session.is_some())?;
@@ -122,7 +123,7 @@ impl Server {
         drop(turn);
         stage.counts.waits += i64::from(waited);
         let counts = stage.counts;
-        self.upkeep.open_buckets.committed(coll.uuid, stage.newest(), &counts);
+        self.open_buckets.committed(coll.uuid, stage.newest(), &counts);
         if !last.is_null() {
             for (i, _) in measurements {
                 retry.note(*i, Done { kind: Kind::Insert, inserted_id: None, image: None, op_time: last });

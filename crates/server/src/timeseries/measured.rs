@@ -1,7 +1,7 @@
 //! Deletes of single measurements, by any condition: buckets that may hold some are unpacked and written without them.
 
-use crate::Server;
 use crate::aggregation::hint_on_buckets;
+use crate::write::Writes;
 use crate::write::find_one::Lookup;
 use crate::write::writes::Retry;
 use pando_access::{Missing, Series, UpdateForm, WriteAcquisition, WriteOp, WriteUnit};
@@ -27,7 +27,7 @@ struct Deleting<'a> {
     multi: bool,
 }
 
-impl Server {
+impl Writes {
     /// Returns how many measurements went.
     pub(super) async fn delete_measured(
         &self,
@@ -45,10 +45,10 @@ impl Server {
                 ),
             ));
         }
-        let Some(coll) = self.access.write(ctx, &series.buckets, Missing::Nothing).await? else {
+        let Some(coll) = self.reads.access.write(ctx, &series.buckets, Missing::Nothing).await? else {
             return Ok(0);
         };
-        let q = self.crud.reads.query_ctx(ctx, Some(coll.collection()), s.collation, s.let_vars)?;
+        let q = self.reads.query_ctx(ctx, Some(coll.collection()), s.collation, s.let_vars)?;
         let matcher = Matcher::parse(s.filter, &q)?;
         let collated = q.collation.is_some() || coll.collation().is_some();
         let filter = bucket_filter(&series.of, s.filter, collated);
@@ -60,19 +60,20 @@ impl Server {
 }
 
 impl Deleting<'_> {
-    async fn run(&self, server: &Server, ctx: &OpCtx, index: usize, retry: &mut Retry) -> Result<u64> {
+    async fn run(&self, writes: &Writes, ctx: &OpCtx, index: usize, retry: &mut Retry) -> Result<u64> {
         let stmt = [retry.stmt_id(index)];
         let stmt_ids: &[i32] = if retry.is_retryable() && !self.multi { &stmt } else { &[] };
-        let mut candidates = self.buckets.all(server, ctx, self.coll).await?;
+        let mut candidates = self.buckets.all(&writes.reads, ctx, self.coll).await?;
         let mut total = 0;
         loop {
             let batch = candidates.next_batch(ctx, self.coll, BUCKETS_PER_UNIT).await?;
             if batch.is_empty() || (total > 0 && !self.multi) {
-                candidates.note(server, ctx, self.coll);
+                candidates.note(&writes.reads, ctx, self.coll);
                 return Ok(total);
             }
             let op = if self.multi { WriteOp::default() } else { retry.op(false) };
-            let (n, last) = server
+            let (n, last) = writes
+                .reads
                 .access
                 .in_unit(ctx, self.coll, |unit| self.from_buckets(ctx, unit, &op, &batch, stmt_ids))
                 .await?;
@@ -85,7 +86,7 @@ impl Deleting<'_> {
                 retry.note(index, done);
             }
             ctx.yield_now().await?;
-            server.before_write(ctx).await?;
+            writes.admission.before_write(ctx).await?;
         }
     }
 

@@ -1,6 +1,6 @@
 //! A statement takes the session and what is open of its transaction, and gives both back.
 
-use crate::Server;
+use super::Transactions;
 use pando_access::{OpenTxn, Statement, statement};
 use pando_base::{Error, ErrorCode, Result};
 use pando_command::{OpCtx, ReadLevel, Request, SessionId};
@@ -9,8 +9,8 @@ use pando_session::transaction::State;
 use pando_storage::ReadAt;
 use std::sync::Arc;
 
-impl Server {
-    pub(crate) async fn check_out_session(&self, ctx: &OpCtx, req: &Request<'_>) -> Result<()> {
+impl Transactions {
+    pub(crate) async fn check_out(&self, ctx: &OpCtx, req: &Request<'_>) -> Result<()> {
         let (Some(lsid), Some(number)) = (&ctx.lsid, ctx.txn_number) else {
             return Err(Error::internal("a statement of a transaction without session or number"));
         };
@@ -49,7 +49,7 @@ impl Server {
         ctx.attach(Arc::new(Statement::new(loan, open)));
         let met = self.access.meet_target(ctx, req).await;
         if met.is_err() {
-            self.check_in_session(ctx, true);
+            self.check_in(ctx, true);
         }
         met
     }
@@ -87,10 +87,10 @@ impl Server {
             (ReadLevel::Snapshot, None) => ReadAt::AllDurable,
             _ => ReadAt::Latest,
         };
-        self.access.begin_transaction(ctx, (*lsid, number), at, &self.statistics.transactions)
+        self.access.begin_transaction(ctx, (*lsid, number), at, &self.metrics)
     }
 
-    pub(crate) fn check_in_session(&self, ctx: &OpCtx, failed: bool) {
+    pub(crate) fn check_in(&self, ctx: &OpCtx, failed: bool) {
         let Some(statement) = statement(ctx) else { return };
         let Some(mut loan) = statement.take_loan() else { return };
         let Some(open) = statement.open() else { return };
@@ -110,6 +110,6 @@ impl Server {
         drop(loan);
         let lsid = open.lsid;
         let now = ctx.env().clock.mono();
-        self.crud.cursors.open.kill_where(now, |c| c.lsid == Some(lsid) && c.txn_number == Some(number));
+        self.cursors.kill_where(now, |c| c.lsid == Some(lsid) && c.txn_number == Some(number));
     }
 }

@@ -1,6 +1,7 @@
 //! How transactions end: by their client's word, or from outside.
 
-use crate::Server;
+use super::Transactions;
+use crate::lifecycle::Lifecycle;
 use pando_access::transaction::metrics::Last;
 use pando_access::{OpenTxn, statement};
 use pando_base::codes::class;
@@ -15,8 +16,8 @@ use std::time::Duration;
 
 pub(crate) use pando_oplog::session::lsid_doc;
 
-impl Server {
-    pub(crate) async fn commit_transaction(&self, ctx: &OpCtx, at: Option<Timestamp>) -> Result<()> {
+impl Transactions {
+    pub(crate) async fn commit(&self, ctx: &OpCtx, at: Option<Timestamp>) -> Result<()> {
         let (Some(statement), Some(lsid), Some(number)) = (statement(ctx), &ctx.lsid, ctx.txn_number) else {
             return Err(Error::internal("a commit outside of a transaction"));
         };
@@ -43,7 +44,7 @@ impl Server {
         }
         let open = statement.open().ok_or_else(|| Error::internal("nothing is open to commit"))?;
         if open.with(|unit| Ok(unit.operations().0 > 0))? {
-            self.before_write(ctx).await?;
+            self.admission.before_write(ctx).await?;
         }
         let unit = open.take_unit()?;
         statement.with_loan(|loan| {
@@ -67,8 +68,7 @@ impl Server {
             }
             Ok(())
         })?;
-        let write_concern =
-            ctx.write_concern.clone().unwrap_or_else(|| pando_command::Node::default_write_concern(self));
+        let write_concern = ctx.write_concern.clone().unwrap_or_else(|| self.default_write_concern());
         if done.last.is_null() {
             // What it read must not be rolled back: an entry behind it is waited for.
             if write_concern.w != W::Nodes(1) && write_concern.w != W::Nodes(0) {
@@ -77,15 +77,11 @@ impl Server {
         } else {
             ctx.set_last_op(done.last);
         }
-        self.statistics.transactions.note_last(Last {
-            operations: done.operations,
-            bytes: done.bytes,
-            write_concern,
-        });
+        self.metrics.note_last(Last { operations: done.operations, bytes: done.bytes, write_concern });
         Ok(())
     }
 
-    pub(crate) async fn abort_transaction(&self, ctx: &OpCtx) -> Result<()> {
+    pub(crate) async fn abort(&self, ctx: &OpCtx) -> Result<()> {
         let (Some(statement), Some(lsid), Some(number)) = (statement(ctx), &ctx.lsid, ctx.txn_number) else {
             return Err(Error::internal("an abort outside of a transaction"));
         };
@@ -107,26 +103,15 @@ impl Server {
         Ok(())
     }
 
-    /// An error of one write: in a transaction the whole transaction ends with it, and those that tell the client to try
-    /// the transaction again end the command too.
-    pub(crate) fn write_failed(&self, ctx: &OpCtx, e: &Error) -> Result<()> {
-        let Some(statement) = statement(ctx) else { return Ok(()) };
-        if e.code == PREPARE_CONFLICT {
-            return Err(e.clone());
-        }
-        statement.fail();
-        if e.code.is(class::RETRIABLE | class::TRANSIENT_IN_TXN) { Err(e.clone()) } else { Ok(()) }
-    }
-
     fn abort_expired(&self) {
-        let now = self.env.clock.mono();
+        let now = self.instance.env.clock.mono();
         for open in parked(&self.sessions.retryable) {
             let age = now.saturating_sub(open.started);
             if age < open.lifetime {
                 continue;
             }
             let id = open.lsid;
-            self.env.log.info(
+            self.instance.env.log.info(
                 Component::Txn,
                 20707,
                 "Aborting transaction because it has been running for longer than \
@@ -148,6 +133,17 @@ impl Server {
     }
 }
 
+/// An error of one write: in a transaction the whole transaction ends with it, and those that tell the client to try
+/// the transaction again end the command too.
+pub(crate) fn write_failed(ctx: &OpCtx, e: &Error) -> Result<()> {
+    let Some(statement) = statement(ctx) else { return Ok(()) };
+    if e.code == PREPARE_CONFLICT {
+        return Err(e.clone());
+    }
+    statement.fail();
+    if e.code.is(class::RETRIABLE | class::TRANSIENT_IN_TXN) { Err(e.clone()) } else { Ok(()) }
+}
+
 /// Open transactions that no statement uses now.
 pub(crate) fn parked(sessions: &Retryable) -> Vec<Arc<OpenTxn>> {
     let parked = sessions.parked();
@@ -155,12 +151,12 @@ pub(crate) fn parked(sessions: &Retryable) -> Vec<Arc<OpenTxn>> {
 }
 
 /// Ends transactions that are open for too long.
-pub(crate) async fn expire(server: Arc<Server>) {
+pub(crate) async fn expire(transactions: Arc<Transactions>, lifecycle: Arc<Lifecycle>) {
     loop {
-        let limit = server.instance.params.int(Param::transactionLifetimeLimitSeconds).max(1) as u64;
-        if !server.lifecycle.pause(Duration::from_millis((limit * 500).clamp(500, 60_000))).await {
+        let limit = transactions.instance.params.int(Param::transactionLifetimeLimitSeconds).max(1) as u64;
+        if !lifecycle.pause(Duration::from_millis((limit * 500).clamp(500, 60_000))).await {
             return;
         }
-        server.abort_expired();
+        transactions.abort_expired();
     }
 }

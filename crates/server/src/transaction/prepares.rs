@@ -1,7 +1,6 @@
 //! Prepared transactions as their coordinator drives them, and how they come back.
 
-use super::lsid_doc;
-use crate::Server;
+use super::{Transactions, lsid_doc};
 use pando_access::transaction::metrics::Last;
 use pando_access::{Statement, statement};
 use pando_base::{Error, ErrorCode, Result, Timestamp};
@@ -19,9 +18,9 @@ fn whose(ctx: &OpCtx) -> Result<(SessionId, i64)> {
     }
 }
 
-impl Server {
+impl Transactions {
     /// Returns the prepare timestamp; the pipeline waits for the write concern.
-    pub(crate) async fn prepare_transaction(&self, ctx: &OpCtx) -> Result<Timestamp> {
+    pub(crate) async fn prepare(&self, ctx: &OpCtx) -> Result<Timestamp> {
         let (lsid, number) = whose(ctx)?;
         let statement =
             statement(ctx).ok_or_else(|| Error::internal("a prepare outside of a transaction"))?;
@@ -52,7 +51,7 @@ impl Server {
     ) -> Result<Timestamp> {
         self.check_may_prepare()?;
         let open = statement.open().ok_or_else(|| Error::internal("nothing is open to prepare"))?;
-        self.before_write(ctx).await?;
+        self.admission.before_write(ctx).await?;
         let (unit, held) = open.take_to_prepare()?;
         let id = (*lsid, number);
         let prepared = match ctx.before_commit(true) {
@@ -75,7 +74,7 @@ impl Server {
             loan.set_last_op(at);
             Ok(())
         })?;
-        self.statistics.transactions.prepared();
+        self.metrics.prepared();
         ctx.set_last_op(at);
         Ok(at.ts)
     }
@@ -118,7 +117,7 @@ impl Server {
                  majority committed",
             ));
         }
-        self.before_write(ctx).await?;
+        self.admission.before_write(ctx).await?;
         ctx.before_commit(true)?;
         let id = (lsid, number);
         let done = self.maintenance.decide_prepared(&lsid_doc(&lsid), &id, Some(commit))?;
@@ -129,17 +128,16 @@ impl Server {
             Ok(())
         })?;
         ctx.set_last_op(done);
-        self.statistics.transactions.prepared_ended(true);
-        let write_concern =
-            ctx.write_concern.clone().unwrap_or_else(|| pando_command::Node::default_write_concern(self));
-        self.statistics.transactions.note_last(Last { operations: 0, bytes: 0, write_concern });
+        self.metrics.prepared_ended(true);
+        let write_concern = ctx.write_concern.clone().unwrap_or_else(|| self.default_write_concern());
+        self.metrics.note_last(Last { operations: 0, bytes: 0, write_concern });
         Ok(())
     }
 
     pub(super) async fn abort_prepared(&self, ctx: &OpCtx, statement: &Statement) -> Result<()> {
         let (lsid, number) = whose(ctx)?;
         ctx.will_write();
-        self.before_write(ctx).await?;
+        self.admission.before_write(ctx).await?;
         ctx.before_commit(true)?;
         let done = self.maintenance.decide_prepared(&lsid_doc(&lsid), &(lsid, number), None)?;
         statement.with_loan(|loan| {
@@ -148,7 +146,7 @@ impl Server {
             Ok(())
         })?;
         ctx.set_last_op(done);
-        self.statistics.transactions.prepared_ended(false);
+        self.metrics.prepared_ended(false);
         Ok(())
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | [`admission`] | what a write waits for |
 //! | [`backups`] | checkpoints held still while somebody copies their files |
 //! | [`checkpoints`] | tables reach the disk, up to the stable timestamp |
 //! | [`flow_control`] | how fast a primary may write |
@@ -14,6 +15,7 @@
 //! Each is a type with a loop of its own, started by `lifecycle::tasks`; commands ask it or tell it something. They use
 //! [`Replication`](crate::Replication), settings and sessions, never one another.
 
+pub(crate) mod admission;
 pub(crate) mod backups;
 pub(crate) mod checkpoints;
 pub(crate) mod flow_control;
@@ -23,22 +25,23 @@ pub(crate) mod repair;
 pub(crate) mod storage_step;
 pub(crate) mod ttl;
 
-use crate::timeseries::OpenBuckets;
+use crate::replication::role_changes::RoleChanges;
+use admission::WriteAdmission;
 use backups::Backups;
 use checkpoints::Checkpoints;
-use flow_control::FlowController;
-use fsync_lock::FsyncLock;
 use index_builds::IndexBuildsCoordinator;
+use pando_access::Maintenance;
 use std::sync::Arc;
 use ttl::TtlMonitor;
 
 pub(crate) struct Upkeep {
+    /// Work on the data as a whole.
+    pub(crate) maintenance: Maintenance,
+    /// What the coordinator orders; the coordinator itself holds it weakly.
+    pub(crate) role_changes: Arc<RoleChanges>,
     pub(crate) backups: Arc<Backups>,
     pub(crate) checkpoints: Arc<Checkpoints>,
-    pub(crate) flow_control: Arc<FlowController>,
-    pub(crate) fsync_lock: FsyncLock,
+    pub(crate) admission: Arc<WriteAdmission>,
     pub(crate) index_builds: Arc<IndexBuildsCoordinator>,
     pub(crate) ttl: Arc<TtlMonitor>,
-    /// Of time series: where the next measurements go.
-    pub(crate) open_buckets: OpenBuckets,
 }

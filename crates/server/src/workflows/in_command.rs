@@ -1,12 +1,13 @@
 //! Workflows that run inside a command.
 
 use super::data::WorkflowData;
-use crate::Server;
+use crate::replication::Replication;
+use pando_access::Access;
 use pando_base::panics::poisoned;
 use pando_base::{Error, Millis, OpTime, Result, limits};
 use pando_bson::DocBuf;
 use pando_command::concern::Provenance;
-use pando_command::{Node, OpCtx, W, WriteConcern};
+use pando_command::{OpCtx, W, WriteConcern};
 use pando_env::{BoxFuture, Component};
 use pando_repl::services::{End, Hands, Held, drive};
 use pando_workflows::{Action, Concern, Home, Outcome, Resource, Running, Section, Target, Workflow};
@@ -14,13 +15,14 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 /// Runs a workflow inside a command: a kill or a deadline is told to it, and it decides.
-pub(crate) async fn run(server: &Server, ctx: &OpCtx, workflow: Box<dyn Workflow>) -> Result<DocBuf> {
-    let hands = CommandHands {
-        server,
-        ctx,
-        data: WorkflowData { internal: server.internal.clone(), maintenance: server.maintenance.clone() },
-        held: Mutex::default(),
-    };
+pub(crate) async fn run(
+    replication: &Replication,
+    access: &Access,
+    ctx: &OpCtx,
+    workflow: Box<dyn Workflow>,
+) -> Result<DocBuf> {
+    let data = WorkflowData { internal: access.internal_collections(), maintenance: access.maintenance() };
+    let hands = CommandHands { replication, ctx, data, held: Mutex::default() };
     let killed = async {
         match ctx.interruptible(std::future::pending::<()>()).await {
             Err(why) => why,
@@ -28,7 +30,7 @@ pub(crate) async fn run(server: &Server, ctx: &OpCtx, workflow: Box<dyn Workflow
         }
     };
     let running = Running::new(workflow, Home::Command);
-    match drive(&server.env, &hands, running, Box::pin(killed)).await {
+    match drive(ctx.env(), &hands, running, Box::pin(killed)).await {
         End::Result(result) => result,
         End::Abandoned(why) => Err(why),
     }
@@ -36,7 +38,7 @@ pub(crate) async fn run(server: &Server, ctx: &OpCtx, workflow: Box<dyn Workflow
 
 /// Carries out what a command's workflow orders.
 struct CommandHands<'a> {
-    server: &'a Server,
+    replication: &'a Replication,
     data: WorkflowData,
     ctx: &'a OpCtx,
     held: Mutex<Held>,
@@ -66,11 +68,7 @@ impl CommandHands<'_> {
             Action::Call { to: Target::Host(host), body } => {
                 let limit = Duration::from_millis(limits::WORKFLOW_CALL_MS_MAX);
                 return Ok(Outcome::Reply(
-                    self.server
-                        .replication
-                        .peers
-                        .call(&host, &body, pando_rpc::Retry::Idempotent, limit)
-                        .await?,
+                    self.replication.peers.call(&host, &body, pando_rpc::Retry::Idempotent, limit).await?,
                 ));
             }
             Action::Checkpoint(_) | Action::Forget | Action::AwaitNudge => {
@@ -89,7 +87,7 @@ impl CommandHands<'_> {
         let majority = || WriteConcern::of(W::Majority, Provenance::ClientSupplied);
         let mut wc = asked.cloned().unwrap_or_else(majority);
         wc.wtimeout_ms = timeout_ms;
-        match self.server.await_write_concern(self.ctx, &wc).await {
+        match self.replication.await_write_concern(self.ctx, &wc).await {
             None => Ok(()),
             Some(e) => Err(Error::new(e.code, e.message)),
         }
@@ -110,12 +108,12 @@ impl Hands for CommandHands<'_> {
         self.ctx.wrote(at);
     }
     fn note(&self, text: &str) {
-        self.server.env.log.info(Component::Command, 9_100_061, "A command's workflow says", |a| {
+        self.ctx.env().log.info(Component::Command, 9_100_061, "A command's workflow says", |a| {
             a.str("note", text);
         });
     }
     fn failed(&self, error: &Error) {
-        self.server.env.log.warn(
+        self.ctx.env().log.warn(
             Component::Command,
             9_100_062,
             "An action of a command failed; it is tried again",

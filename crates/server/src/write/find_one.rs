@@ -1,8 +1,7 @@
 //! Finding the documents that a write is about.
 
-use crate::Server;
 use crate::read::query_ctx::simple_id;
-use crate::read::{STEPS_PER_TURN, yield_from};
+use crate::read::{Reads, STEPS_PER_TURN, yield_from};
 use bytes::Bytes;
 use pando_access::{Collection, WriteAcquisition, WriteUnit};
 use pando_base::{Error, Result, Timestamp};
@@ -108,17 +107,17 @@ impl<'a> Lookup<'a> {
     /// The first match in the newest snapshot; `None` when there is none.
     pub(crate) async fn first(
         &self,
-        server: &Server,
+        reads: &Reads,
         ctx: &OpCtx,
         coll: &WriteAcquisition,
     ) -> Result<Option<Target>> {
         if self.id.is_some() {
             return Ok(Some(Target::ById));
         }
-        let decided = server.storage.prepare_changes();
+        let decided = reads.storage.prepare_changes();
         loop {
             let seen = decided.version();
-            match self.first_decided(server, ctx, coll).await {
+            match self.first_decided(reads, ctx, coll).await {
                 // In a transaction the whole statement begins again.
                 Err(e) if e.code == PREPARE_CONFLICT && !ctx.in_txn() => {
                     ctx.interruptible(decided.changed(seen)).await?;
@@ -129,23 +128,23 @@ impl<'a> Lookup<'a> {
     }
     async fn first_decided(
         &self,
-        server: &Server,
+        reads: &Reads,
         ctx: &OpCtx,
         coll: &WriteAcquisition,
     ) -> Result<Option<Target>> {
         let query = Query { limit: Some(1), ..self.query.clone() };
-        let mut source = server.access.target_source(ctx, coll)?;
-        let mut exec = Executor::new(query, &*source, server.crud.reads.resources(None))?;
+        let mut source = reads.access.target_source(ctx, coll)?;
+        let mut exec = Executor::new(query, &*source, reads.resources(None))?;
         loop {
             match exec.next(&mut *source, &mut Quota::new(STEPS_PER_TURN))? {
                 Step::Row(row) => {
-                    server.crud.reads.note_plan(ctx, &exec, coll);
+                    reads.note_plan(ctx, &exec, coll);
                     let told = self.tells.then(|| Arc::new(told(&row)));
                     return Ok(row.rid.map(|rid| Target::Record(rid, told)));
                 }
                 Step::NeedYield => yield_from(ctx, &exec, coll).await?,
                 Step::Eof => {
-                    server.crud.reads.note_plan(ctx, &exec, coll);
+                    reads.note_plan(ctx, &exec, coll);
                     return Ok(None);
                 }
             }
@@ -205,14 +204,14 @@ impl<'a> Lookup<'a> {
     /// The record ids of all matches of one snapshot, in batches.
     pub(crate) async fn all(
         &self,
-        server: &Server,
+        reads: &Reads,
         ctx: &OpCtx,
         coll: &WriteAcquisition,
     ) -> Result<Candidates> {
-        let decided = server.storage.prepare_changes();
+        let decided = reads.storage.prepare_changes();
         loop {
             let seen = decided.version();
-            match self.all_decided(server, ctx, coll).await {
+            match self.all_decided(reads, ctx, coll).await {
                 Err(e) if e.code == PREPARE_CONFLICT && !ctx.in_txn() => {
                     ctx.interruptible(decided.changed(seen)).await?;
                 }
@@ -220,12 +219,12 @@ impl<'a> Lookup<'a> {
             }
         }
     }
-    async fn all_decided(&self, server: &Server, ctx: &OpCtx, coll: &WriteAcquisition) -> Result<Candidates> {
+    async fn all_decided(&self, reads: &Reads, ctx: &OpCtx, coll: &WriteAcquisition) -> Result<Candidates> {
         // A scan that has written cannot begin again. What is prepared after this look came later than the command.
-        let undecided = server.storage.has_prepared(coll.idents(), Timestamp::MAX);
+        let undecided = reads.storage.has_prepared(coll.idents(), Timestamp::MAX);
         let source = match undecided {
-            true => server.access.target_source(ctx, coll)?,
-            false => server.access.decided_source(ctx, coll)?,
+            true => reads.access.target_source(ctx, coll)?,
+            false => reads.access.decided_source(ctx, coll)?,
         };
         let query = match self.id {
             // As a plan it needs its filter.
@@ -237,7 +236,7 @@ impl<'a> Lookup<'a> {
             }
             None => self.query.clone(),
         };
-        let exec = Executor::new(query, &*source, server.crud.reads.resources(None))?;
+        let exec = Executor::new(query, &*source, reads.resources(None))?;
         let mut all = Candidates { exec, source, found: None, failed: None };
         if ctx.in_txn() || undecided {
             // The unit's own writes would come into the scan's way: everything is found before anything is written.
@@ -325,7 +324,7 @@ impl Candidates {
         self.found = Some(found.into_iter());
         Ok(())
     }
-    pub(crate) fn note(&self, server: &Server, ctx: &OpCtx, coll: &Collection) {
-        server.crud.reads.note_plan(ctx, &self.exec, coll);
+    pub(crate) fn note(&self, reads: &Reads, ctx: &OpCtx, coll: &Collection) {
+        reads.note_plan(ctx, &self.exec, coll);
     }
 }

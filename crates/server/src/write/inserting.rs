@@ -1,7 +1,8 @@
 //! Inserting what a command brings for one collection: as documents, or as measurements of a time series.
 
-use crate::Server;
-use crate::write::writes::Retry;
+use super::Writes;
+use super::writes::Retry;
+use crate::transaction::write_failed;
 use pando_access::Series;
 use pando_base::{Error, Namespace, OpTime, Result, limits};
 use pando_bson::RawDoc;
@@ -34,9 +35,9 @@ impl Inserted {
     }
 }
 
-impl Server {
+impl Writes {
     /// Inserts documents, the first of which is statement `first`. Fails for what ends the whole command.
-    pub(crate) async fn insert_documents(
+    pub(crate) async fn insert(
         &self,
         ctx: &OpCtx,
         ns: &Namespace,
@@ -69,9 +70,9 @@ impl Server {
             return Err(e.clone());
         }
         if let Some((_, e)) = out.errors.first() {
-            self.write_failed(ctx, e)?;
+            write_failed(ctx, e)?;
         }
-        self.instance.metrics.documents.inserted.add(out.n as u64);
+        self.reads.instance.metrics.documents.inserted.add(out.n as u64);
         Ok(out)
     }
 
@@ -83,7 +84,7 @@ impl Server {
         how: &Inserting<'_>,
         retry: &mut Retry,
     ) -> Result<Inserted> {
-        let coll = match self.access.write_or_create(ctx, ns).await {
+        let coll = match self.reads.access.write_or_create(ctx, ns).await {
             Ok(coll) => coll,
             Err(e) => return refused(ctx, todo, how, e),
         };
@@ -94,7 +95,7 @@ impl Server {
             true => todo[..fit].iter().map(|(i, _)| retry.stmt_id(*i)).collect(),
             false => Vec::new(),
         };
-        let done = self.access.insert_many(ctx, &op, &coll, &docs[..fit], &stmt_ids, how.ordered).await;
+        let done = self.reads.access.insert_many(ctx, &op, &coll, &docs[..fit], &stmt_ids, how.ordered).await;
         drop(coll);
         for (docs, op_time) in done.of_session {
             for (index, _) in &todo[docs] {

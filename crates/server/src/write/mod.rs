@@ -7,3 +7,22 @@ pub(crate) mod find_one;
 pub(crate) mod inserting;
 pub(crate) mod statements;
 pub(crate) mod writes;
+
+use crate::read::Reads;
+use crate::timeseries::OpenBuckets;
+use crate::upkeep::admission::WriteAdmission;
+use pando_access::transaction::metrics::Metrics as TransactionMetrics;
+use pando_session::retryable::Retryable;
+use std::sync::Arc;
+
+/// What writes are carried out with.
+pub(crate) struct Writes {
+    /// What is written is found first.
+    pub(crate) reads: Arc<Reads>,
+    pub(crate) admission: Arc<WriteAdmission>,
+    /// What sessions have carried out.
+    pub(crate) retryable: Arc<Retryable>,
+    pub(crate) transactions: Arc<TransactionMetrics>,
+    /// Of time series: where the next measurements go.
+    pub(crate) open_buckets: OpenBuckets,
+}

@@ -5,9 +5,11 @@
 //! writes, and changes them in small units; each candidate is looked at again in its unit's own snapshot, because
 //! others may have changed it since.
 
-use crate::Server;
-use crate::write::find_one::{Found, Lookup, Target, Told};
-use crate::write::writes::Retry;
+use super::Writes;
+use super::find_one::{Found, Lookup, Target, Told};
+use super::writes::Retry;
+use crate::object_id::new_object_id;
+use crate::read::{Reads, let_variables};
 use pando_access::Series;
 use pando_access::{Collection, Missing, UpdateForm, WriteAcquisition, WriteOp, WriteUnit};
 use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, limits};
@@ -54,28 +56,26 @@ struct Job<'a> {
     plan: UpdatePlan,
 }
 
-impl Server {
-    /// The evaluation context of an update: that of its command, with its constants.
-    pub(crate) fn update_ctx(
-        &self,
-        ctx: &OpCtx,
-        coll: Option<&Collection>,
-        s: &UpdateStatement<'_>,
-    ) -> Result<QueryCtx> {
-        let q = self.crud.reads.query_ctx(ctx, coll, s.collation, s.let_vars)?;
-        if let Some(filters) = s.array_filters {
-            UpdatePlan::check_array_filters(filters, &q)?;
-        }
-        match s.constants {
-            Some(constants) if matches!(s.update, Value::Array(_)) => {
-                crate::read::let_variables::with_constants(constants, q)
-            }
-            _ => Ok(q),
-        }
+/// The evaluation context of an update: that of its command, with its constants.
+fn update_ctx(
+    reads: &Reads,
+    ctx: &OpCtx,
+    coll: Option<&Collection>,
+    s: &UpdateStatement<'_>,
+) -> Result<QueryCtx> {
+    let q = reads.query_ctx(ctx, coll, s.collation, s.let_vars)?;
+    if let Some(filters) = s.array_filters {
+        UpdatePlan::check_array_filters(filters, &q)?;
     }
+    match s.constants {
+        Some(constants) if matches!(s.update, Value::Array(_)) => let_variables::with_constants(constants, q),
+        _ => Ok(q),
+    }
+}
 
+impl Writes {
     /// Updates documents, or sources of a time series.
-    pub(crate) async fn update_in(
+    pub(crate) async fn update(
         &self,
         ctx: &OpCtx,
         ns: &Namespace,
@@ -90,7 +90,7 @@ impl Server {
     }
 
     /// Deletes documents, or the measurements of some sources of a time series. Returns how many.
-    pub(crate) async fn delete_in(
+    pub(crate) async fn delete(
         &self,
         ctx: &OpCtx,
         ns: &Namespace,
@@ -118,14 +118,14 @@ impl Server {
             ));
         }
         let missing = if s.upsert { Missing::Create } else { Missing::Nothing };
-        let Some(coll) = self.access.write(ctx, ns, missing).await? else {
+        let Some(coll) = self.reads.access.write(ctx, ns, missing).await? else {
             // Mistakes are mistakes also where there is nothing to update.
-            let q = self.update_ctx(ctx, None, s)?;
+            let q = update_ctx(&self.reads, ctx, None, s)?;
             parse_update(s, &q)?;
             check_filter(ns, s.filter, &q)?;
             return Ok(Updated::default());
         };
-        let q = self.update_ctx(ctx, Some(coll.collection()), s)?;
+        let q = update_ctx(&self.reads, ctx, Some(coll.collection()), s)?;
         let plan = parse_update(s, &q)?;
         let lookup = Lookup::new(s.filter, s.hint.clone(), None, q, coll.collection())?;
         let job = Job { ctx, coll: &coll, lookup, plan };
@@ -146,13 +146,13 @@ impl Server {
         retry: &mut Retry,
     ) -> Result<(Updated, Images)> {
         let missing = if s.upsert { Missing::Create } else { Missing::Nothing };
-        let Some(coll) = self.access.write(ctx, ns, missing).await? else {
-            let q = self.update_ctx(ctx, None, s)?;
+        let Some(coll) = self.reads.access.write(ctx, ns, missing).await? else {
+            let q = update_ctx(&self.reads, ctx, None, s)?;
             parse_update(s, &q)?;
             check_filter(ns, s.filter, &q)?;
             return Ok(Default::default());
         };
-        let q = self.update_ctx(ctx, Some(coll.collection()), s)?;
+        let q = update_ctx(&self.reads, ctx, Some(coll.collection()), s)?;
         let plan = parse_update(s, &q)?;
         let lookup = Lookup::new(s.filter, s.hint.clone(), sort, q, coll.collection())?.tell(shown)?;
         let job = Job { ctx, coll: &coll, lookup, plan };
@@ -169,12 +169,13 @@ impl Server {
         let stmt = [retry.stmt_id(s.index)];
         let stmt_ids: &[i32] = if retry.is_retryable() { &stmt } else { &[] };
         loop {
-            let target = job.lookup.first(self, job.ctx, job.coll).await?;
+            let target = job.lookup.first(&self.reads, job.ctx, job.coll).await?;
             let op = retry.op(s.bypass_validation);
             let tried = match &target {
                 None => None,
                 Some(target) => {
                     let (tried, last) = self
+                        .reads
                         .access
                         .in_unit(job.ctx, job.coll, |unit| {
                             let position = job.plan.needs_position();
@@ -232,7 +233,7 @@ impl Server {
         retry: &mut Retry,
         stmt_ids: &[i32],
     ) -> Result<(Bson, DocBuf)> {
-        let new_id = || crate::object_id::new_object_id(&self.env);
+        let new_id = || new_object_id(job.ctx.env());
         let doc = match s.supplied() {
             Some(new) => job.plan.upsert_supplied(s.filter, new, new_id)?,
             None => job.plan.upsert(s.filter, new_id)?,
@@ -241,7 +242,7 @@ impl Server {
         doc.elem("_id").map_or(Ok(()), pando_access::check_id)?;
         let op = retry.op(s.bypass_validation);
         job.ctx.before_commit(op.session.is_some())?;
-        let last = self.access.insert_final(job.ctx, &op, job.coll, &doc, stmt_ids).await?;
+        let last = self.reads.access.insert_final(job.ctx, &op, job.coll, &doc, stmt_ids).await?;
         let id = doc.get("_id").map_or(Bson::Null, Bson::from);
         if last.is_null() {
             return Ok((id, doc));
@@ -260,15 +261,18 @@ impl Server {
     ) -> Result<Updated> {
         let op = retry.op(s.bypass_validation);
         let mut total = Updated::default();
-        let mut candidates = job.lookup.all(self, job.ctx, job.coll).await?;
+        let mut candidates = job.lookup.all(&self.reads, job.ctx, job.coll).await?;
         loop {
             let batch = candidates.next_batch(job.ctx, job.coll, limits::MULTI_WRITE_UNIT_DOCS).await?;
             if batch.is_empty() {
-                candidates.note(self, job.ctx, job.coll);
+                candidates.note(&self.reads, job.ctx, job.coll);
                 break;
             }
-            let (unit, last) =
-                self.access.in_unit(job.ctx, job.coll, |unit| job.update_batch(unit, &op, &batch)).await?;
+            let (unit, last) = self
+                .reads
+                .access
+                .in_unit(job.ctx, job.coll, |unit| job.update_batch(unit, &op, &batch))
+                .await?;
             total.matched += unit.matched;
             total.modified += unit.modified;
             if !last.is_null() {
@@ -278,7 +282,7 @@ impl Server {
                 return Err(e);
             }
             job.ctx.yield_now().await?;
-            self.before_write(job.ctx).await?;
+            self.admission.before_write(job.ctx).await?;
         }
         if total.matched == 0 && s.upsert {
             let (id, _) = self.insert_upsert(job, s, retry, &[]).await?;
@@ -300,12 +304,12 @@ impl Server {
                 "Cannot use (or request) retryable writes with limit=0",
             ));
         }
-        let Some(coll) = self.access.write(ctx, ns, Missing::Nothing).await? else {
-            let q = self.crud.reads.query_ctx(ctx, None, s.collation, s.let_vars)?;
+        let Some(coll) = self.reads.access.write(ctx, ns, Missing::Nothing).await? else {
+            let q = self.reads.query_ctx(ctx, None, s.collation, s.let_vars)?;
             check_filter(ns, s.filter, &q)?;
             return Ok(0);
         };
-        let q = self.crud.reads.query_ctx(ctx, Some(coll.collection()), s.collation, s.let_vars)?;
+        let q = self.reads.query_ctx(ctx, Some(coll.collection()), s.collation, s.let_vars)?;
         let lookup = Lookup::new(s.filter, s.hint.clone(), None, q, coll.collection())?;
         if s.multi {
             return self.delete_many(ctx, &coll, &lookup).await;
@@ -325,9 +329,10 @@ impl Server {
         let stmt = [retry.stmt_id(index)];
         let stmt_ids: &[i32] = if retry.is_retryable() { &stmt } else { &[] };
         let deleted = loop {
-            let Some(target) = lookup.first(self, ctx, coll).await? else { break None };
+            let Some(target) = lookup.first(&self.reads, ctx, coll).await? else { break None };
             let op = retry.op(false);
             let (found, last) = self
+                .reads
                 .access
                 .in_unit(ctx, coll, |unit| {
                     let Some(found) = lookup.in_unit(&target, coll, unit, false)? else { return Ok(None) };
@@ -351,15 +356,16 @@ impl Server {
     }
 
     async fn delete_many(&self, ctx: &OpCtx, coll: &WriteAcquisition, lookup: &Lookup<'_>) -> Result<u64> {
-        let mut candidates = lookup.all(self, ctx, coll).await?;
+        let mut candidates = lookup.all(&self.reads, ctx, coll).await?;
         let mut total = 0;
         loop {
             let batch = candidates.next_batch(ctx, coll, limits::MULTI_WRITE_UNIT_DOCS).await?;
             if batch.is_empty() {
-                candidates.note(self, ctx, coll);
+                candidates.note(&self.reads, ctx, coll);
                 return Ok(total);
             }
             let (n, last) = self
+                .reads
                 .access
                 .in_unit(ctx, coll, |unit| {
                     let mut n = 0;
@@ -376,7 +382,7 @@ impl Server {
                 ctx.set_last_op(last);
             }
             ctx.yield_now().await?;
-            self.before_write(ctx).await?;
+            self.admission.before_write(ctx).await?;
         }
     }
 }

@@ -1,7 +1,8 @@
 //! What insert, update and delete have in common: where they may write, retried statements, the shape of the
 //! reply.
 
-use crate::Server;
+use super::Writes;
+use crate::replication::Replication;
 use pando_access::{SessionRef, WriteOp};
 use pando_base::{Error, ErrorCode, OpTime, Result, Timestamp, limits};
 use pando_bson::{ArrayBuilder, Bson, DocBuf, DocBuilder, RawDoc};
@@ -30,7 +31,7 @@ enum StmtIds {
 
 impl Retry {
     /// Takes the session's record if the command is a retryable write.
-    pub(crate) async fn begin(server: &Server, ctx: &OpCtx, body: &RawDoc) -> Result<Retry> {
+    pub(crate) async fn begin(writes: &Writes, ctx: &OpCtx, body: &RawDoc) -> Result<Retry> {
         let mut retry = Retry {
             loan: None,
             lsid: DocBuf::new(),
@@ -46,9 +47,9 @@ impl Retry {
         retry.txn_number = txn_number;
         retry.lsid = crate::transaction::lsid_doc(lsid);
         loop {
-            let decided = server.storage.prepare_changes();
+            let decided = writes.reads.storage.prepare_changes();
             let seen = decided.version();
-            let begun = match server.sessions.retryable.begin(lsid, txn_number, ctx.started) {
+            let begun = match writes.retryable.begin(lsid, txn_number, ctx.started) {
                 // What is prepared on the session is decided first.
                 Err(e) if e.code == ErrorCode::PreparedTransactionInProgress => {
                     ctx.interruptible(decided.changed(seen)).await?;
@@ -60,8 +61,8 @@ impl Retry {
                 Begin::Yours(loan) => {
                     // What a retry returns is read from the log, where units that began before may still be open.
                     let last = loan.last_op().ts;
-                    if !last.is_zero() && last > server.storage.log().visible() {
-                        ctx.interruptible(server.storage.log().wait_applied(last)).await?;
+                    if !last.is_zero() && last > writes.reads.storage.log().visible() {
+                        ctx.interruptible(writes.reads.storage.log().wait_applied(last)).await?;
                     }
                     retry.loan = Some(loan);
                     return Ok(retry);
@@ -128,7 +129,7 @@ pub(crate) struct WriteTotals {
 
 impl WriteTotals {
     /// The reply: `n, electionId, opTime, retriedStmtIds, upserted, writeErrors, nModified`.
-    pub(crate) fn reply(&self, server: &Server, ctx: &OpCtx, retried: &[i32]) -> Reply {
+    pub(crate) fn reply(&self, writes: &Writes, ctx: &OpCtx, retried: &[i32]) -> Reply {
         let mut r = Reply::with_capacity(256);
         let b = &mut r.body;
         if ctx.write_concern.as_ref().is_some_and(pando_command::WriteConcern::is_unacknowledged) {
@@ -139,18 +140,19 @@ impl WriteTotals {
             return r;
         }
         b.i32("n", self.n as i32);
+        let replication = &writes.reads.replication;
         // A write that changed nothing stands where the log stands (R-WC-2).
-        if ctx.last_op().is_none() && server.replication.member.is_replicated() {
-            ctx.client.set_last_op(server.replication.last_applied());
+        if ctx.last_op().is_none() && replication.member.is_replicated() {
+            ctx.client.set_last_op(replication.last_applied());
         }
         if ctx.in_txn() {
-            append_position(server, OpTime::NULL, b);
+            append_position(replication, OpTime::NULL, b);
             b.timestamp("opTime", Timestamp::ZERO);
         } else {
-            append_position(server, ctx.client.last_op(), b);
+            append_position(replication, ctx.client.last_op(), b);
         }
         if !retried.is_empty() {
-            server.statistics.transactions.retried(retried.len());
+            writes.transactions.retried(retried.len());
             b.array("retriedStmtIds", |a| {
                 for id in retried {
                     a.bson(&Bson::Int32(*id));
@@ -179,11 +181,11 @@ impl WriteTotals {
 }
 
 /// `electionId` and `opTime` of a member's write reply.
-pub(crate) fn append_position(server: &Server, last: OpTime, b: &mut DocBuilder) {
-    if !server.replication.member.is_replicated() {
+pub(crate) fn append_position(replication: &Replication, last: OpTime, b: &mut DocBuilder) {
+    if !replication.member.is_replicated() {
         return;
     }
-    b.object_id("electionId", election_id(server.replication.member.term()));
+    b.object_id("electionId", election_id(replication.member.term()));
     if !last.is_null() {
         b.doc("opTime", |d| {
             d.timestamp("ts", last.ts);
@@ -207,19 +209,5 @@ fn append_errors(a: &mut ArrayBuilder, errors: &[(usize, Error)]) {
                 d.elems_of(RawDoc::trusted(&e.extra));
             }
         });
-    }
-}
-
-impl Server {
-    /// Before a write: no `fsync` lock, room in memory, a majority that can follow.
-    pub(crate) async fn before_write(&self, ctx: &OpCtx) -> Result<()> {
-        ctx.arguments_read()?;
-        if self.upkeep.fsync_lock.is_locked() {
-            ctx.interruptible(self.upkeep.fsync_lock.wait()).await?;
-        }
-        if !self.storage.has_room() {
-            ctx.interruptible(self.storage.wait_room()).await?;
-        }
-        self.upkeep.flow_control.take_ticket(ctx).await
     }
 }

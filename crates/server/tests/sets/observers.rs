@@ -58,7 +58,7 @@ impl OpObserver for Scribe {
 fn watched(set: &Set, n: usize) -> Vec<Arc<Scribe>> {
     let scribe = |i| {
         let scribe = Arc::new(Scribe::default());
-        set.server(i).maintenance.add_observer(scribe.clone());
+        set.server(i).access.maintenance().add_observer(scribe.clone());
         scribe
     };
     (0..n).map(scribe).collect()

@@ -27,7 +27,7 @@ fn a_restored_member_gives_no_vote_until_it_has_caught_up() {
         c.ok(insert).await;
         let restored = set.secondaries().await[0];
         let others: Vec<usize> = (0..3).filter(|i| *i != restored).collect();
-        set.server(restored).maintenance.note_restored().unwrap();
+        set.server(restored).access.maintenance().note_restored().unwrap();
         for i in [restored, others[0], others[1]] {
             set.stop(i).await;
         }
@@ -36,8 +36,10 @@ fn a_restored_member_gives_no_vote_until_it_has_caught_up() {
         for i in &others {
             set.restart(*i).await;
         }
-        set.until("it has caught up", async |set| !set.server(restored).maintenance.is_restored().unwrap())
-            .await;
+        set.until("it has caught up", async |set| {
+            !set.server(restored).access.maintenance().is_restored().unwrap()
+        })
+        .await;
         let mut c = set.connect(restored).await;
         let vote = doc! { "find": "replset.election", "$db": "local" };
         let term = c.all(anywhere(vote)).await[0].get("term").and_then(Bson::as_i64).unwrap();

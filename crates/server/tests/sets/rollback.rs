@@ -54,7 +54,7 @@ fn a_primary_that_wrote_alone_rolls_back_to_its_successors_history() {
         let status = set.connect(p).await.admin(doc! { "serverStatus": 1 }).await;
         assert_eq!(number(&status, "metrics.repl.rollback.count"), 1);
         assert_eq!(number(&status, "metrics.repl.rollback.lastDocumentsInFiles"), 300);
-        let folder = set.server(p).env.disk.real_path().unwrap().join("rollback");
+        let folder = set.server(p).instance.env.disk.real_path().unwrap().join("rollback");
         let collection = std::fs::read_dir(folder).unwrap().next().unwrap().unwrap().path();
         let file = std::fs::read_dir(collection).unwrap().next().unwrap().unwrap();
         assert!(file.metadata().unwrap().len() > 299 * 500);

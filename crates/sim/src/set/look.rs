@@ -61,7 +61,7 @@ impl Member {
             state: core.state(),
             // Between giving its data up and saying so it is still in ROLLBACK; taken out of the set meanwhile, REMOVED.
             copying: matches!(core.state(), MemberState::Startup | MemberState::Startup2)
-                || server.maintenance.is_copying(),
+                || server.access.maintenance().is_copying(),
             leader: core.is_leader(),
             writable: core.is_writable(),
             term: core.term(),

@@ -215,7 +215,7 @@ fn a_copy_of_files_forgets_not_that_the_member_came_from_a_backup() {
         let (mut rig, p) = pair_and_one(seed);
         fill(&rig, p, "big", 300);
         let mark = |rig: &Rig, i: usize| {
-            let maintenance = &rig.nodes[i].server().expect("it runs").maintenance;
+            let maintenance = rig.nodes[i].server().expect("it runs").access.maintenance();
             maintenance.note_restored().unwrap();
         };
         by_files(&rig);
@@ -238,6 +238,6 @@ fn a_copy_of_files_forgets_not_that_the_member_came_from_a_backup() {
         rig.wait_ms(3_000);
         let new = rig.nodes[NEW].machine();
         assert_eq!(rig.world.take_lines().iter().any(|l| l.machine == new && l.id == VOTES_AGAIN), restored);
-        assert!(!rig.nodes[NEW].server().unwrap().maintenance.is_restored().unwrap());
+        assert!(!rig.nodes[NEW].server().unwrap().access.maintenance().is_restored().unwrap());
     }
 }

@@ -206,7 +206,7 @@ fn a_build_can_be_given_up_at_any_time() {
         assert_eq!(code(&asked.answer().unwrap()), 276, "{name}: {:?}", asked.answer());
         rig.until("nothing is left", |rig| (0..3).all(|i| !indexes(rig, i).1 && entries(rig, i).is_empty()));
         assert_eq!(entries_of_builds(&rig, slow), ["startIndexBuild", "abortIndexBuild"]);
-        let running = rig.nodes[slow].server().unwrap().maintenance.builds();
+        let running = rig.nodes[slow].server().unwrap().access.maintenance().builds();
         assert!(running.is_empty(), "{name}: {running:?}");
         assert_eq!(log_of(&rig, slow).len(), log_of(&rig, p).len());
     }
@@ -272,7 +272,9 @@ fn a_member_that_cannot_make_its_part_ends_the_build_with_its_error() {
             let asked = hung(&rig, p, &rig.others(p), "votingMembers");
             rig.part(p, bad);
             server.instance.fail_points.configure("failIndexBuildWithError", &mode).unwrap();
-            rig.until("it has failed", |_| server.maintenance.builds().iter().any(|b| b.failed.is_some()));
+            rig.until("it has failed", |_| {
+                server.access.maintenance().builds().iter().any(|b| b.failed.is_some())
+            });
             let old = p;
             p = rig.others(p)[1];
             make_primary(&rig, p);
@@ -318,7 +320,7 @@ fn a_member_that_builds_no_indexes_has_those_on_id_alone() {
     write(&rig, p, 10_000);
     let without = |rig: &Rig| {
         assert_eq!(indexes(rig, 2), (1, false));
-        assert!(rig.nodes[2].server().unwrap().maintenance.builds().is_empty());
+        assert!(rig.nodes[2].server().unwrap().access.maintenance().builds().is_empty());
         let e = rig.ok(2, anywhere(doc! { "listIndexes": "e" }));
         assert_eq!(at(&e, "cursor.firstBatch").and_then(Bson::as_array).map(<[_]>::len), Some(1));
         let valid = rig.ok(2, anywhere(doc! { "validate": "c", "full": true, "enforceFastCount": true }));

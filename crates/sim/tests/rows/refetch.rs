@@ -32,7 +32,7 @@ fn checked(rig: &Rig, i: usize, name: &str) {
 /// Not by an initial sync.
 fn never_emptied(rig: &Rig, i: usize) {
     let server = rig.nodes[i].server().expect("it runs");
-    assert!(server.maintenance.promised().unwrap().is_null(), "it has given its data up");
+    assert!(server.access.maintenance().promised().unwrap().is_null(), "it has given its data up");
 }
 
 /// Both sides change the same and other documents, under a unique and a multikey index.
@@ -211,7 +211,7 @@ fn recovers(rig: &Rig, i: usize) {
     rig.until("RECOVERING", |rig| number(&rig.status(i), "myState") == 3);
     rig.wait_ms(3000);
     assert_eq!(number(&rig.status(i), "myState"), 3);
-    let mark = rig.nodes[i].server().unwrap().maintenance.min_valid().unwrap().expect("a minValid");
+    let mark = rig.nodes[i].server().unwrap().access.maintenance().min_valid().unwrap().expect("a minValid");
     assert!(mark.undo_to.is_zero());
     for read in [find("local"), anywhere(doc! { "count": "c" })] {
         assert_eq!(code(&rig.ask(i, read)), 13436);
@@ -219,7 +219,7 @@ fn recovers(rig: &Rig, i: usize) {
 }
 fn valid_at_last(p: &Parted) {
     p.heal_and_settle();
-    assert!(p.rig.nodes[p.old].server().unwrap().maintenance.min_valid().unwrap().is_none());
+    assert!(p.rig.nodes[p.old].server().unwrap().access.maintenance().min_valid().unwrap().is_none());
     assert_eq!(ids(&p.rig.ok(p.old, find("local"))), [1, 3]);
 }
 

@@ -89,7 +89,7 @@ fn commit(number: i64, at: Option<Timestamp>, concern: Document) -> Document {
 }
 fn shares(rig: &Rig, i: usize) -> Vec<usize> {
     let server = rig.nodes[i].server().expect("a running member");
-    server.maintenance.prepared().iter().map(|p| p.shares).collect()
+    server.access.maintenance().prepared().iter().map(|p| p.shares).collect()
 }
 /// Every member has the same documents, counts and valid indexes.
 fn agree(rig: &Rig, n: usize) {
@@ -212,7 +212,7 @@ fn killed_in_between(seed: u64, done: usize, what: impl Fn(&Rig, usize)) -> bool
     let shown = [whole(&rig, 1), whole(&rig, 2)];
     rig.until("a primary", |rig| rig.primary_now().is_some());
     let p = rig.primary();
-    if let [one] = &rig.nodes[p].server().expect("it runs").maintenance.prepared()[..] {
+    if let [one] = &rig.nodes[p].server().expect("it runs").access.maintenance().prepared()[..] {
         let at = one.at.ts;
         rig.ok(p, prepare_again());
         rig.ok(p, commit(1, Some(at), w(3)));

@@ -5,8 +5,8 @@ use pando_metrics::Collector;
 
 pub(super) fn collect(server: &Server, to: &mut Collector<'_>) {
     const UNIT: &str = "operations";
-    let up = server.env.clock.mono().saturating_sub(server.instance.started);
-    let (databases, collections) = server.maintenance.lock_counts();
+    let up = server.instance.env.clock.mono().saturating_sub(server.instance.started);
+    let (databases, collections) = server.upkeep.maintenance.lock_counts();
     // Nobody waits for a lock in order to read.
     let queued = (databases.queued + collections.queued) as i32;
     // Which of them write is not counted.

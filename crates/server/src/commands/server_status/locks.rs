@@ -7,10 +7,10 @@ use pando_env::op_locks::{Class, Mode};
 use pando_metrics::Collector;
 
 pub(super) fn collect(server: &Server, to: &mut Collector<'_>) {
-    let (databases, collections) = server.maintenance.lock_counts();
+    let (databases, collections) = server.upkeep.maintenance.lock_counts();
     for (class, n) in [
         (Class::FeatureCompatibilityVersion, server.settings.feature_version_lock.counts()),
-        (Class::ReplicationStateTransition, server.maintenance.gate().counts()),
+        (Class::ReplicationStateTransition, server.upkeep.maintenance.gate().counts()),
         (Class::Database, databases),
         (Class::Collection, collections),
     ] {

@@ -96,7 +96,7 @@ fn default_rw_concern(server: &Server, d: &mut DocBuilder) {
 }
 
 fn api_versions(server: &Server, d: &mut DocBuilder) {
-    let apps = server.instance.api_versions.shown(server.env.clock.mono());
+    let apps = server.instance.api_versions.shown(server.instance.env.clock.mono());
     d.doc("apiVersions", |d| {
         for (app, versions) in &apps {
             d.array(app, |a| {

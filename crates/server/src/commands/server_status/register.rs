@@ -18,7 +18,7 @@ impl Server {
         section("catalogStats", |s, to| CatalogCounts::of(&s.access.definitions()).collect(to));
         section("electionMetrics", election_metrics::collect);
         section("extra_info", extra_info::collect);
-        section("flowControl", |s, to| s.upkeep.flow_control.collect(to));
+        section("flowControl", |s, to| s.upkeep.admission.flow_control.collect(to));
         section("globalLock", global_lock::collect);
         section("locks", locks::collect);
         section("logicalSessionRecordCache", |s, to| s.sessions.collect_metrics(to));
@@ -26,7 +26,7 @@ impl Server {
         section("storageEngine", storage_engine::collect);
         section("trafficRecording", traffic_recording::collect);
         section("transactions", |s, to| {
-            s.statistics.transactions.collect(s.maintenance.prepared_count(), to)
+            s.statistics.transactions.collect(s.upkeep.maintenance.prepared_count(), to)
         });
         section("transportSecurity", transport_security::collect);
         section("twoPhaseCommitCoordinator", two_phase_commit_coordinator::collect);
@@ -38,7 +38,7 @@ impl Server {
         section("metrics.cursor", |s, to| s.crud.cursors.open.stats().collect(to));
         section("metrics.dotsAndDollarsFields", |s, to| {
             let (met, help) = (
-                s.maintenance.dollar_inserts(),
+                s.upkeep.maintenance.dollar_inserts(),
                 "Documents to insert with a field whose name begins with a dollar",
             );
             to.counter("inserts", met, "documents", help);
@@ -49,7 +49,7 @@ impl Server {
                 (s.storage.write_conflicts().get(), "Writes that met a write of another transaction");
             to.counter("writeConflicts", met, "conflicts", help);
         });
-        section("metrics.repl.apply", |s, to| s.maintenance.applied().collect(to));
+        section("metrics.repl.apply", |s, to| s.upkeep.maintenance.applied().collect(to));
         section("metrics.repl.refusedMembers", |s, to| s.replication.member_door.refused.collect(to));
         section("metrics.repl.rollback", |s, to| s.replication.rollbacks.collect(to));
         section("metrics.repl.stateTransition", |s, to| s.replication.transitions.collect(to));

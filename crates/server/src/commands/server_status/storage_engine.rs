@@ -23,7 +23,12 @@ pub(super) fn collect(server: &Server, to: &mut Collector<'_>) {
             "Dropped collections and indexes whose rows somebody may need",
         )
         .gauge("supportsSnapshotReadConcern", true, FLAG, "Whether snapshot reads are there")
-        .gauge("readOnly", server.maintenance.gate().is_read_only(), FLAG, "Whether nothing is written")
+        .gauge(
+            "readOnly",
+            server.upkeep.maintenance.gate().is_read_only(),
+            FLAG,
+            "Whether nothing is written",
+        )
         .gauge("persistent", true, FLAG, "Whether data outlives the process")
         .gauge(
             "backupCursorOpen",
