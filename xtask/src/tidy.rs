@@ -1,7 +1,7 @@
 //! All checks of the tree, in one list of problems.
 
 use crate::tree::Tree;
-use crate::{bounds, circles, finders, functions, layers, links, log_ids, sizes, systems, tour};
+use crate::{bounds, circles, finders, functions, layers, links, log_ids, parts, sizes, systems, tour};
 
 /// Every problem found, as lines to print; empty means tidy.
 pub fn run(tree: &Tree) -> Vec<String> {
@@ -10,6 +10,7 @@ pub fn run(tree: &Tree) -> Vec<String> {
     layers::check(tree, &mut problems);
     circles::check(tree, &mut problems);
     finders::check(tree, &mut problems);
+    parts::check(tree, &mut problems);
     tour::check(tree, &mut problems);
     systems::check(tree, &mut problems);
     links::check(tree, &mut problems);
