@@ -142,7 +142,7 @@ fn index(name: &str, path: &str) -> IndexInfo {
         hidden: false,
         partial: None,
         collation: None,
-        multikey: Multikey::new(1),
+        multikey: Multikey::new(1).into(),
         wildcard: None,
         text: None,
         geo: None,

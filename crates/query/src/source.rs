@@ -208,7 +208,8 @@ pub struct IndexInfo {
     pub partial: Option<Arc<Matcher>>,
     /// `None` is the simple collation.
     pub collation: Option<Arc<Collation>>,
-    pub multikey: Multikey,
+    /// Shared with whoever writes to the index.
+    pub multikey: Arc<Multikey>,
     /// For [`IndexKind::Wildcard`].
     pub wildcard: Option<Arc<Wildcard>>,
     /// For [`IndexKind::Text`].

@@ -37,7 +37,8 @@ struct Body {
 }
 
 enum Held {
-    Collection(WriteGuard),
+    /// With the version that the transaction sees.
+    Collection(WriteGuard, Arc<Collection>),
     View(Arc<View>),
 }
 
@@ -107,7 +108,7 @@ impl OpenTxn {
         let unit = body.unit.take().ok_or_else(|| self.aborted())?;
         let held = std::mem::take(&mut body.held).into_values();
         let guards = held.filter_map(|held| match held {
-            Held::Collection(guard) => Some(guard),
+            Held::Collection(guard, _) => Some(guard),
             Held::View(_) => None,
         });
         Ok((unit, guards.collect()))
@@ -163,7 +164,7 @@ impl OpenTxn {
             return Some(Named::Collection(made.clone()));
         }
         match body.held.get(ns.as_str()) {
-            Some(Held::Collection(guard)) => Some(Named::Collection(guard.collection().clone())),
+            Some(Held::Collection(_, seen)) => Some(Named::Collection(seen.clone())),
             Some(Held::View(view)) => Some(Named::View(view.clone())),
             None => catalog.snapshot().get(ns).cloned(),
         }
@@ -201,10 +202,10 @@ impl OpenTxn {
                 continue;
             }
             let Some(guard) = self.lock(catalog, ctx, &ns).await? else { return Ok(()) };
-            self.check_visible(guard.collection())?;
+            let seen = self.seen(guard.collection())?;
             let mut body = self.body();
             if body.unit.is_some() {
-                body.held.insert(ns.as_str().to_owned(), Held::Collection(guard.leave_task()));
+                body.held.insert(ns.as_str().to_owned(), Held::Collection(guard.leave_task(), seen));
             }
             return Ok(());
         }
@@ -217,16 +218,15 @@ impl OpenTxn {
                 return Ok(Some(made.clone()));
             }
             match body.held.get(ns.as_str()) {
-                Some(Held::Collection(guard)) => return Ok(Some(guard.collection().clone())),
+                Some(Held::Collection(_, seen)) => return Ok(Some(seen.clone())),
                 Some(Held::View(_)) => return Ok(None),
                 None => {}
             }
         }
         let Some(guard) = catalog.try_write_lock(ns)? else { return Ok(None) };
-        self.check_visible(guard.collection())?;
-        let coll = guard.collection().clone();
-        self.body().held.insert(ns.as_str().to_owned(), Held::Collection(guard));
-        Ok(Some(coll))
+        let seen = self.seen(guard.collection())?;
+        self.body().held.insert(ns.as_str().to_owned(), Held::Collection(guard, seen.clone()));
+        Ok(Some(seen))
     }
     async fn lock(&self, catalog: &Catalog, ctx: &OpCtx, ns: &Namespace) -> Result<Option<WriteGuard>> {
         let ms = ctx.instance().params.int(Param::maxTransactionLockRequestTimeoutMillis);
@@ -240,13 +240,12 @@ impl OpenTxn {
             ))
         })
     }
-    /// The definition may be younger than what the transaction sees (246).
-    fn check_visible(&self, coll: &Collection) -> Result<()> {
+    /// The collection without indexes that were completed later than what the transaction sees; 246 when it is younger itself.
+    fn seen(&self, coll: &Arc<Collection>) -> Result<Arc<Collection>> {
         let read = self.with(|u| Ok(u.txn().read_ts()))?;
-        let newest = coll.ready_indexes().iter().map(|i| i.ready_at).max().unwrap_or(coll.since);
-        let newest = newest.max(coll.since);
+        let newest = coll.since;
         if newest <= read {
-            return Ok(());
+            return Ok(coll.as_seen_at(read));
         }
         Err(Error::new(
             ErrorCode::SnapshotUnavailable,

@@ -35,9 +35,6 @@ fn dir(d: Direction) -> Dir {
 /// One collection at one snapshot. `T` is an owned transaction, or a borrowed one (a write unit's).
 pub struct CollectionSource<T> {
     coll: Arc<Collection>,
-    info: Arc<CollectionInfo>,
-    /// Positions in `coll.indexes` of `info.indexes`, when they differ.
-    positions: Option<Vec<usize>>,
     txn: T,
     /// Own writes may come between fetches: look every record up.
     writes_between: bool,
@@ -92,10 +89,8 @@ impl<'t> CollectionSource<&'t Txn> {
 
 impl<T: Borrow<Txn> + Send> CollectionSource<T> {
     fn over(coll: Arc<Collection>, txn: T, writes_between: bool) -> CollectionSource<T> {
-        let read_ts = txn.borrow().read_ts();
-        let too_new = coll.ready_indexes().iter().any(|i| i.ready_at > read_ts);
-        let (info, positions) = if too_new { older_info(&coll, read_ts) } else { (coll.info.clone(), None) };
-        CollectionSource { coll, info, positions, txn, writes_between, near: None, last_fetched: i64::MIN }
+        let coll = coll.as_seen_at(txn.borrow().read_ts());
+        CollectionSource { coll, txn, writes_between, near: None, last_fetched: i64::MIN }
     }
     pub fn txn(&self) -> &Txn {
         self.txn.borrow()
@@ -129,27 +124,6 @@ impl<T: Borrow<Txn> + Send> CollectionSource<T> {
     }
 }
 
-/// The collection's shape without indexes that this timestamp is too old for.
-fn older_info(coll: &Collection, read_ts: Timestamp) -> (Arc<CollectionInfo>, Option<Vec<usize>>) {
-    let usable: Vec<usize> = coll
-        .ready_indexes()
-        .iter()
-        .enumerate()
-        .filter(|(_, i)| i.ready_at <= read_ts || i.spec.is_id_index())
-        .map(|(at, _)| at)
-        .collect();
-    let info = CollectionInfo {
-        indexes: usable.iter().map(|at| crate::schema::durable::index_info(&coll.indexes[*at])).collect(),
-        collation: coll.info.collation.clone(),
-        clustered: coll.info.clustered.clone(),
-        capped: coll.info.capped,
-        keyed_by_ts: coll.info.keyed_by_ts,
-        plan_cache: Default::default(),
-        index_filters: coll.info.index_filters.clone(),
-    };
-    (Arc::new(info), Some(usable))
-}
-
 impl Near {
     fn advance(&mut self) -> Result<()> {
         self.next = match self.cursor.next()? {
@@ -179,7 +153,7 @@ impl Near {
 
 impl<T: Borrow<Txn> + Send> Source for CollectionSource<T> {
     fn collection(&self) -> &Arc<CollectionInfo> {
-        &self.info
+        &self.coll.info
     }
     fn read_ts(&self) -> Timestamp {
         self.txn.borrow().read_ts()
@@ -208,13 +182,8 @@ impl<T: Borrow<Txn> + Send> Source for CollectionSource<T> {
         Ok(Box::new(Records { cursor, clustered: self.coll.is_clustered() }))
     }
     fn scan_index(&mut self, scan: IndexScan<'_>) -> Result<Box<dyn IndexCursor>> {
-        let at = match &self.positions {
-            Some(p) => p.get(scan.index).copied(),
-            None => Some(scan.index),
-        };
-        let index = at
-            .and_then(|at| self.coll.ready_indexes().get(at))
-            .ok_or_else(|| Error::internal("an index scan names no index"))?;
+        let index = self.coll.ready_indexes().get(scan.index);
+        let index = index.ok_or_else(|| Error::internal("an index scan names no index"))?;
         let mut lower = Bound::Unbounded;
         let mut upper = Bound::Unbounded;
         if !scan.start.is_empty() {

@@ -5,6 +5,7 @@
 
 use crate::build::state::Build;
 use crate::lock::Lock;
+use crate::schema::durable;
 use crate::schema::options::{CollectionOptions, ValidationAction, ValidationLevel};
 use crate::schema::sizes::Sizes;
 use crate::schema::table::Table;
@@ -14,6 +15,7 @@ use pando_bson::{DocBuf, DocBuilder};
 use pando_index::{IndexSpec, KeyGen};
 use pando_query::collation::Collation;
 use pando_query::matcher::Matcher;
+use pando_query::plan::PlanCache;
 use pando_query::source::{CollectionInfo, IndexInfo, Multikey, Wildcard};
 use pando_query::text::TextSpec;
 use pando_storage::Ident;
@@ -149,7 +151,7 @@ pub struct Index {
 /// row in its own unit; if that unit fails, the next writer does it again.
 #[derive(Debug, Default)]
 pub struct IndexState {
-    pub(crate) seen: Multikey,
+    pub(crate) seen: Arc<Multikey>,
     pub(crate) durable: Multikey,
     pub(crate) durable_paths: Mutex<BTreeSet<String>>,
     /// For `$indexStats`.
@@ -160,7 +162,7 @@ pub struct IndexState {
 impl IndexState {
     pub(crate) fn new(fields: usize, now_ms: i64) -> Arc<IndexState> {
         Arc::new(IndexState {
-            seen: Multikey::new(fields),
+            seen: Arc::new(Multikey::new(fields)),
             durable: Multikey::new(fields),
             since_ms: AtomicI64::new(now_ms),
             ..IndexState::default()
@@ -204,6 +206,10 @@ impl Index {
     pub fn is_ready(&self) -> bool {
         self.building.is_none()
     }
+    /// It was completed after `ts`: what it holds is not what the collection held then. The one by `_id` is as old as the collection.
+    pub fn is_younger_than(&self, ts: Timestamp) -> bool {
+        self.ready_at > ts && !self.spec.is_id_index()
+    }
     /// Whether this build makes it.
     pub(crate) fn is_of(&self, build: Uuid) -> bool {
         self.building.as_ref().is_some_and(|b| b.uuid == build)
@@ -225,6 +231,36 @@ impl Collection {
     }
     pub fn building_indexes(&self) -> &[Arc<Index>] {
         &self.indexes[self.info.indexes.len()..]
+    }
+    /// The version that a reader at `ts` may plan on: a ready index that is younger than that stands among those that are not ready.
+    /// Who writes at `ts` meets it there ([`Index::is_younger_than`]).
+    pub fn as_seen_at(self: &Arc<Collection>, ts: Timestamp) -> Arc<Collection> {
+        if !self.ready_indexes().iter().any(|i| i.is_younger_than(ts)) {
+            return self.clone();
+        }
+        let (ready, rest): (Vec<_>, Vec<_>) =
+            self.indexes.iter().cloned().partition(|i| i.is_ready() && !i.is_younger_than(ts));
+        let info = CollectionInfo {
+            indexes: durable::infos(&ready),
+            collation: self.info.collation.clone(),
+            clustered: self.info.clustered.clone(),
+            capped: self.info.capped,
+            keyed_by_ts: self.info.keyed_by_ts,
+            plan_cache: PlanCache::default(),
+            index_filters: self.info.index_filters.clone(),
+        };
+        Arc::new(Collection {
+            ns: self.ns.clone(),
+            uuid: self.uuid,
+            options: self.options.clone(),
+            records: self.records,
+            since: self.since,
+            indexes: ready.into_iter().chain(rest).collect(),
+            info: Arc::new(info),
+            validator: self.validator.clone(),
+            replicated: self.replicated,
+            shared: self.shared.clone(),
+        })
     }
     pub fn index(&self, name: &str) -> Option<&Arc<Index>> {
         self.indexes.iter().find(|i| i.spec.name == name)

@@ -14,7 +14,7 @@ use pando_query::QueryCtx;
 use pando_query::collation::Collation;
 use pando_query::matcher::Matcher;
 use pando_query::plan::PlanCache;
-use pando_query::source::{CollectionInfo, FieldKind, IndexInfo, IndexKind, Multikey, Wildcard};
+use pando_query::source::{CollectionInfo, FieldKind, IndexInfo, IndexKind, Wildcard};
 use pando_storage::{Ident, Txn};
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
@@ -65,7 +65,7 @@ impl Parts {
         };
         let (ready, building): (Vec<_>, Vec<_>) = indexes.into_iter().partition(|i| i.is_ready());
         let info = CollectionInfo {
-            indexes: ready.iter().map(|i| index_info(i)).collect(),
+            indexes: infos(&ready),
             collation: collation.clone(),
             clustered: options.clustered.as_ref().map(|c| c.name.clone()),
             capped: options.capped.is_some(),
@@ -109,7 +109,11 @@ fn parse_validator(o: &CollectionOptions, collation: Option<Arc<Collation>>) -> 
     }))
 }
 
-pub(crate) fn index_info(i: &Index) -> IndexInfo {
+pub(crate) fn infos(ready: &[Arc<Index>]) -> Vec<IndexInfo> {
+    ready.iter().map(|i| index_info(i)).collect()
+}
+
+fn index_info(i: &Index) -> IndexInfo {
     IndexInfo {
         name: i.spec.name.clone(),
         key_pattern: i.spec.key.clone(),
@@ -122,17 +126,10 @@ pub(crate) fn index_info(i: &Index) -> IndexInfo {
         hidden: i.spec.hidden,
         partial: i.keys.partial.clone(),
         collation: i.keys.collation.clone(),
-        multikey: copy_marks(&i.state.seen),
+        multikey: i.state.seen.clone(),
         wildcard: i.wildcard.clone(),
         text: i.text.clone(),
         geo: i.keys.geo.clone(),
-    }
-}
-
-fn copy_marks(from: &Multikey) -> Multikey {
-    Multikey {
-        any: from.is_multikey().into(),
-        paths: from.paths.iter().map(|p| p.load(Ordering::Acquire).into()).collect(),
     }
 }
 

@@ -404,6 +404,12 @@ impl WriteUnit {
             index.keys.keys(new, &mut scratch.builder, &mut scratch.new)?;
             index_entries::note_arrays(self, coll, index, &scratch.new);
             let (removed, added) = pando_index::changes(&scratch.old, &scratch.new);
+            if self.precedes(index) && !(removed.is_empty() && added.is_empty()) {
+                return Err(Error::new(
+                    ErrorCode::SnapshotUnavailable,
+                    "Unable to read from a snapshot due to pending collection catalog changes; please retry the operation.",
+                ));
+            }
             for key in removed {
                 index_entries::apply(self, coll, index, record, Change::Remove, key)?;
             }

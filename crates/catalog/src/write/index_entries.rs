@@ -38,6 +38,9 @@ pub(crate) fn apply(
         let (seq, row) = build.side_row(op, &record.key, key);
         return unit.txn.put_new(build.side, &seq, &row);
     }
+    if unit.precedes(index) {
+        return Err(Error::write_conflict());
+    }
     let checked = !unit.is_applying();
     match (index.format, change) {
         (KeyFormat::Bare, Change::Remove) => remove_bare(&mut unit.txn, coll, index, record, key),
@@ -149,12 +152,6 @@ pub(crate) fn note_arrays(unit: &mut WriteUnit, coll: &Collection, index: &Arc<I
     }
     let paths = keys.wild_paths.iter().cloned().collect();
     index.state.see(&keys.marks, &paths, index.wildcard.as_deref());
-    if let Some(info) = coll.info.indexes.iter().find(|i| i.name == index.spec.name) {
-        info.multikey.any.store(true, std::sync::atomic::Ordering::Release);
-        keys.marks.iter().enumerate().for_each(|(i, b)| {
-            info.multikey.mark(i, *b);
-        });
-    }
     let bits = keys.marks.clone();
     unit.note_marks(PendingMarks {
         collection: coll.uuid,

@@ -149,6 +149,10 @@ impl WriteUnit {
     pub fn is_applying(&self) -> bool {
         matches!(self.journal, Journal::Applied { .. })
     }
+    /// The unit is of a transaction that began before this index was complete: it cannot tell which keys others have there.
+    pub(crate) fn precedes(&self, index: &Index) -> bool {
+        self.collected().is_some() && index.is_younger_than(self.txn.read_ts())
+    }
     pub fn is_local(&self) -> bool {
         matches!(self.journal, Journal::Local)
     }

@@ -95,7 +95,7 @@ fn index_info(spec: &Document, default: &Option<Arc<Collation>>) -> IndexInfo {
     IndexInfo {
         name: spec.get("name").and_then(Bson::as_str).unwrap().to_owned(),
         key_pattern: key.to_raw(),
-        multikey: if wild.is_some() { Multikey::new(0) } else { Multikey::new(fields.len()) },
+        multikey: Arc::new(Multikey::new(if wild.is_some() { 0 } else { fields.len() })),
         kind: match (wild.is_some(), hashed) {
             (true, _) => IndexKind::Wildcard,
             (_, true) => IndexKind::Hashed,
