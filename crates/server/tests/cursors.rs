@@ -251,3 +251,121 @@ fn a_time_limit_is_refused_on_a_cursor_that_does_not_wait() {
         assert_eq!(rest.len(), 3, "the cursor is as it was");
     });
 }
+
+/// Everything from here on, or the code of what ends the cursor.
+async fn rest(c: &mut Client, id: i64, coll: &str) -> Result<usize, (i64, String)> {
+    let (mut id, mut n) = (id, 0);
+    while id != 0 {
+        let reply = c.run(get_more(id, coll)).await;
+        if let Some(code) = reply.get("code").and_then(Bson::as_i64) {
+            return Err((code, reply.get("errmsg").and_then(Bson::as_str).unwrap_or_default().to_owned()));
+        }
+        let (next, docs) = batch(&reply);
+        (id, n) = (next, n + docs.len());
+    }
+    Ok(n)
+}
+
+#[test]
+fn an_aggregation_that_has_read_all_its_input_goes_on_without_its_collection() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        let mod_7 = doc! { "$addFields": { "q": { "$mod": ["$_id", 7] } } };
+        let pipelines = [
+            (vec![doc! { "$group": { "_id": { "$mod": ["$_id", 20] } } }], 18),
+            (vec![mod_7.clone(), doc! { "$sort": { "q": 1 } }], 98),
+            (vec![doc! { "$bucketAuto": { "groupBy": "$_id", "buckets": 10 } }], 8),
+            (vec![doc! { "$match": { "_id": 1 } }, doc! { "$unionWith": "other" }], 9),
+            (
+                vec![doc! { "$group": { "_id": 1, "all": { "$push": "$_id" } } }, doc! { "$unwind": "$all" }],
+                98,
+            ),
+            (
+                vec![
+                    doc! { "$sort": { "x": 1 } },
+                    mod_7,
+                    doc! { "$sort": { "q": 1 } },
+                    doc! { "$unionWith": "other" },
+                ],
+                108,
+            ),
+        ];
+        insert(&mut c, "other", 0..10).await;
+        for change in [
+            doc! { "drop": "c" },
+            doc! { "renameCollection": "test.c", "to": "test.d", "dropTarget": true, "$db": "admin" },
+        ] {
+            for (stages, expected) in &pipelines {
+                c.run(doc! { "drop": "c" }).await;
+                insert(&mut c, "c", 0..100).await;
+                let mut aggregate = doc! { "aggregate": "c", "cursor": { "batchSize": 2 } };
+                let stages = stages.iter().map(|s| Bson::Document(s.clone())).collect();
+                aggregate.push("pipeline", Bson::Array(stages));
+                let (id, docs) = batch(&c.ok(aggregate.clone()).await);
+                assert_eq!(docs.len(), 2);
+                c.ok(change.clone()).await;
+                assert_eq!(rest(&mut c, id, "c").await, Ok(*expected), "{aggregate:?}");
+            }
+        }
+        // What has more to read is ended, and so is a sort that is all of the plan.
+        for stage in [doc! { "$match": { "x": 1 } }, doc! { "$sort": { "x": 1 } }] {
+            let docs = (0..100).map(|i| Bson::Document(doc! { "_id": i, "x": 1 })).collect();
+            c.ok(doc! { "insert": "c", "documents": Bson::Array(docs) }).await;
+            let aggregate = doc! { "aggregate": "c", "cursor": { "batchSize": 2 }, "pipeline": [stage] };
+            let (id, _) = batch(&c.ok(aggregate).await);
+            c.ok(doc! { "drop": "c" }).await;
+            assert_eq!(rest(&mut c, id, "c").await.unwrap_err().0, 175);
+        }
+        server.shut_down().await;
+    });
+}
+
+#[test]
+fn a_cursor_ends_when_the_index_that_it_walks_is_hidden_or_lives_differently() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        let hidden = |name: &str| doc! { "collMod": "c", "index": { "name": name, "hidden": true } };
+        let changes = [
+            (hidden("x_1"), true),
+            (doc! { "collMod": "c", "index": { "name": "x_1", "expireAfterSeconds": 1_000_000 } }, true),
+            (doc! { "dropIndexes": "c", "index": "x_1" }, true),
+            (hidden("y_2d"), false),
+            (doc! { "collMod": "c", "validator": { "_id": { "$gte": 0 } } }, false),
+        ];
+        let by_hint = doc! { "find": "c", "hint": "x_1", "batchSize": 2 };
+        let by_choice = doc! { "find": "c", "filter": { "x": { "$gte": 0 } }, "batchSize": 2 };
+        let by_pipeline = doc! { "aggregate": "c", "hint": "x_1", "cursor": { "batchSize": 2 },
+        "pipeline": [{ "$match": { "x": { "$gte": 0 } } }] };
+        let by_place = doc! { "find": "c", "filter": { "y": { "$near": [0, 0] } }, "batchSize": 2 };
+        let mut told = Vec::new();
+        for (change, ends) in changes {
+            told.extend(
+                [&by_hint, &by_choice, &by_pipeline].map(|find| (find.clone(), change.clone(), ends)),
+            );
+        }
+        told.push((by_place.clone(), hidden("y_2d"), true));
+        told.push((by_place, hidden("x_1"), false));
+        for (find, change, ends) in told {
+            c.run(doc! { "drop": "c" }).await;
+            let docs = (0..100).map(|i| Bson::Document(doc! { "_id": i, "x": i, "y": [i, i] })).collect();
+            c.ok(doc! { "insert": "c", "documents": Bson::Array(docs) }).await;
+            c.ok(doc! { "createIndexes": "c", "indexes": [{ "key": { "x": 1 }, "name": "x_1" }, { "key": { "y": "2d" }, "name": "y_2d" }] })
+                .await;
+            let (id, _) = batch(&c.ok(find.clone()).await);
+            c.ok(change.clone()).await;
+            let goes_on = rest(&mut c, id, "c").await;
+            if ends {
+                let (code, text) = goes_on.unwrap_err();
+                assert_eq!(code, 175, "{find:?} {change:?}");
+                assert!(text.starts_with("query plan killed :: index '"), "{text}");
+            } else {
+                assert_eq!(goes_on, Ok(98), "{find:?} {change:?}");
+            }
+        }
+        server.shut_down().await;
+    });
+}

@@ -256,6 +256,15 @@ impl PlanNode {
             | PlanNode::Eof => &[],
         }
     }
+    /// The index that the stage itself walks, by its position among the collection's; `IDHACK` looks up in the one by `_id`.
+    pub fn index(&self) -> Option<usize> {
+        match self {
+            PlanNode::IxScan(s) => Some(s.index),
+            PlanNode::DistinctScan(d) => Some(d.scan.index),
+            PlanNode::GeoNear(n) => Some(n.index),
+            _ => None,
+        }
+    }
     pub fn any(&self, test: &dyn Fn(&PlanNode) -> bool) -> bool {
         test(self) || self.inputs().iter().any(|n| n.any(test))
     }

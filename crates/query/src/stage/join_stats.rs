@@ -39,10 +39,7 @@ impl JoinStats {
                 None
             }
             PlanNode::IdHack { .. } => info.indexes.iter().position(|i| i.is_id_index()),
-            PlanNode::IxScan(s) => Some(s.index),
-            PlanNode::DistinctScan(d) => Some(d.scan.index),
-            PlanNode::GeoNear(n) => Some(n.index),
-            _ => None,
+            other => other.index(),
         };
         if let Some(i) = index.and_then(|i| info.indexes.get(i)) {
             self.indexes.insert(i.name.clone());

@@ -32,6 +32,8 @@ pub(crate) enum Feed {
 pub(crate) struct PipelineCursor {
     runner: Runner,
     feed: Feed,
+    /// The plan has given all its rows: what becomes of its collection does not matter any more.
+    spent: bool,
     /// The collections that its stages read beside its own.
     others: Option<Arc<ForeignCollections>>,
     /// A row that did not fit into the last batch.
@@ -43,6 +45,7 @@ struct PlanRows<'a> {
     exec: &'a mut Executor,
     source: &'a mut dyn Source,
     quota: &'a mut Quota,
+    spent: &'a mut bool,
 }
 
 impl Input for PlanRows<'_> {
@@ -52,23 +55,34 @@ impl Input for PlanRows<'_> {
             exec::Step::Row(row) if row.doc.is_empty() => Step::Row(Row::new(Bytes::from_static(EMPTY_DOC))),
             exec::Step::Row(row) => Step::Row(Row::new(row.doc).with_facts(row.facts)),
             exec::Step::NeedYield => Step::NeedYield,
-            exec::Step::Eof => Step::Eof,
+            exec::Step::Eof => {
+                *self.spent = true;
+                Step::Eof
+            }
         })
     }
     fn feed(&mut self, each: &mut Each<'_>) -> Option<Result<Fed>> {
         let mut each = |doc: &[u8]| each(if doc.is_empty() { EMPTY_DOC } else { doc });
-        Some(self.exec.feed(self.source, self.quota, &mut each).map_err(|e| in_plan(e, ERROR_CONTEXT)))
+        let fed = self.exec.feed(self.source, self.quota, &mut each);
+        *self.spent |= matches!(fed, Ok(Fed::Eof));
+        Some(fed.map_err(|e| in_plan(e, ERROR_CONTEXT)))
     }
 }
 
 impl PipelineCursor {
     pub(crate) fn new(runner: Runner, feed: Feed, others: Arc<ForeignCollections>) -> PipelineCursor {
-        PipelineCursor { runner, feed, others: Some(others), stash: None }
+        PipelineCursor { runner, feed, spent: false, others: Some(others), stash: None }
     }
     /// A plan whose rows are the results.
     pub(crate) fn passing_on(scan: Scan) -> Result<PipelineCursor> {
         let runner = Pipeline::parse(RawDoc::empty(), &Default::default())?.start(&RunEnv::default())?;
-        Ok(PipelineCursor { runner, feed: Feed::Plan(Box::new(scan)), others: None, stash: None })
+        Ok(PipelineCursor {
+            runner,
+            feed: Feed::Plan(Box::new(scan)),
+            spent: false,
+            others: None,
+            stash: None,
+        })
     }
     /// Rows that each stage gave so far.
     pub(crate) fn scripts(&self) -> Option<&Arc<dyn Scripts>> {
@@ -136,8 +150,8 @@ impl PipelineCursor {
     /// What is waited for before a batch that goes on.
     fn must_be_decided(&self, reads: &Reads, ctx: &OpCtx) -> Result<Option<Undecided>> {
         match &self.feed {
-            Feed::Docs(_) => Ok(None),
-            Feed::Plan(scan) => scan.must_be_decided(reads, ctx),
+            Feed::Plan(scan) if !self.spent => scan.must_be_decided(reads, ctx),
+            Feed::Docs(_) | Feed::Plan(_) => Ok(None),
         }
     }
     /// What its stages read beside its own collection is that of now.
@@ -150,9 +164,9 @@ impl PipelineCursor {
     pub(crate) fn begin(&self, reads: &Reads, ctx: &OpCtx, source: Option<Box<dyn Source>>) -> Result<Turn> {
         self.renew(reads);
         let source = match (&self.feed, source) {
-            (Feed::Docs(_), _) => None,
             (Feed::Plan(_), Some(source)) => Some(source),
-            (Feed::Plan(scan), None) => Some(scan.reopen(reads, ctx)?),
+            (Feed::Plan(scan), None) if !self.spent => Some(scan.reopen(reads, ctx)?),
+            (Feed::Docs(_) | Feed::Plan(_), _) => None,
         };
         let quota = Quota::new(STEPS_PER_TURN);
         Ok(Turn { source, quota, opened: ctx.env().clock.mono(), rows: 0 })
@@ -196,11 +210,16 @@ impl PipelineCursor {
     fn step(&mut self, turn: &mut Turn) -> Result<Step> {
         match (&mut self.feed, &mut turn.source) {
             (Feed::Plan(scan), Some(source)) => {
-                let quota = &mut turn.quota;
-                self.runner.next(&mut PlanRows { exec: &mut scan.exec, source: &mut **source, quota })
+                let (exec, source, quota) = (&mut scan.exec, &mut **source, &mut turn.quota);
+                let rows = &mut PlanRows { exec, source, quota, spent: &mut self.spent };
+                let step = self.runner.next(rows);
+                if self.spent {
+                    turn.source = None;
+                }
+                step
             }
             (Feed::Docs(docs), _) => self.runner.next(&mut docs.map(Row::from)),
-            (Feed::Plan(_), None) => Ok(Step::Eof),
+            (Feed::Plan(_), None) => self.runner.next(&mut std::iter::empty()),
         }
     }
     /// After a batch.

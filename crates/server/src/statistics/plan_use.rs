@@ -3,15 +3,14 @@
 
 use pando_access::Collection;
 use pando_base::{Error, ErrorCode, Result};
-use pando_query::plan::{IxScan, PlanNode};
+use pando_query::plan::PlanNode;
 use std::fmt::Write as _;
 
-fn index_scans<'p>(plan: &'p PlanNode, visit: &mut dyn FnMut(&'p IxScan)) {
-    match plan {
-        PlanNode::IxScan(s) => visit(s),
-        PlanNode::DistinctScan(d) => visit(&d.scan),
-        other => other.inputs().iter().for_each(|n| index_scans(n, visit)),
+fn indexes(plan: &PlanNode, visit: &mut dyn FnMut(usize)) {
+    if let Some(index) = plan.index() {
+        visit(index);
     }
+    plan.inputs().iter().for_each(|n| indexes(n, visit));
 }
 
 /// `COLLSCAN`, `IDHACK`, `IXSCAN { a: 1 }, IXSCAN { b: 1 }`.
@@ -22,17 +21,12 @@ pub(crate) fn summary(plan: &PlanNode, coll: &Collection) -> String {
 }
 
 fn collect(plan: &PlanNode, coll: &Collection, out: &mut String) {
-    let index = match plan {
-        PlanNode::IxScan(s) => Some(s.index),
-        PlanNode::DistinctScan(d) => Some(d.scan.index),
-        _ => None,
-    };
     if plan.inputs().is_empty() {
         if !out.is_empty() {
             out.push_str(", ");
         }
         out.push_str(plan.stage_name());
-        if let Some(i) = index.and_then(|i| coll.ready_indexes().get(i)) {
+        if let Some(i) = plan.index().and_then(|i| coll.ready_indexes().get(i)) {
             let _ = write!(out, " {}", &*i.spec.key);
         }
     }
@@ -43,8 +37,8 @@ fn collect(plan: &PlanNode, coll: &Collection, out: &mut String) {
 
 /// Counts the use of each index for `$indexStats`.
 pub(crate) fn count_use(plan: &PlanNode, coll: &Collection) {
-    index_scans(plan, &mut |s| {
-        if let Some(i) = coll.ready_indexes().get(s.index) {
+    indexes(plan, &mut |index| {
+        if let Some(i) = coll.ready_indexes().get(index) {
             i.used();
         }
     });
@@ -66,20 +60,24 @@ pub(crate) fn collection_scans(plan: &PlanNode) -> (u64, u64) {
     }
 }
 
-/// A cursor goes on only where the indexes of its plan are still there (175).
+/// A cursor goes on only where the indexes of its plan are still there and what they were: hidden ones and those of another lifetime
+/// are told as dropped, too (175).
 pub(crate) fn check_indexes(coll: &Collection, now: &Collection, plan: Option<&PlanNode>) -> Result<()> {
     let mut gone = None;
     if let Some(plan) = plan {
-        index_scans(plan, &mut |s| {
-            if let Some(i) = coll.ready_indexes().get(s.index)
-                && !now.ready_indexes().iter().any(|n| n.ident == i.ident)
+        indexes(plan, &mut |index| {
+            if let Some(i) = coll.ready_indexes().get(index)
+                && !now.ready_indexes().iter().any(|n| n.ident == i.ident && n.spec.doc == i.spec.doc)
             {
                 gone = Some(i.name().to_owned());
             }
         });
     }
     match gone {
-        Some(name) => Err(Error::new(ErrorCode::QueryPlanKilled, format!("index '{name}' dropped"))),
+        Some(name) => Err(Error::new(
+            ErrorCode::QueryPlanKilled,
+            format!("query plan killed :: index '{name}' dropped"),
+        )),
         None => Ok(()),
     }
 }
