@@ -48,7 +48,7 @@ codes! {
     21 EmptyArrayOperation 0;
     22 InvalidBSON 0;
     23 AlreadyInitialized 0;
-    24 LockTimeout TRANSIENT_IN_TXN | INTERRUPTION;
+    24 LockTimeout TRANSIENT_IN_TXN | INTERRUPTION | ENDS_COMMAND;
     26 NamespaceNotFound 0;
     27 IndexNotFound 0;
     28 PathNotViable 0;
@@ -220,13 +220,13 @@ codes! {
     278 UnsatisfiableCommitQuorum 0;
     279 ClientDisconnect INTERRUPTION | ENDS_COMMAND;
     280 ChangeStreamFatalError 0;
-    281 TransactionCoordinatorSteppingDown INTERRUPTION;
-    282 TransactionCoordinatorReachedAbortDecision INTERRUPTION;
+    281 TransactionCoordinatorSteppingDown INTERRUPTION | ENDS_COMMAND;
+    282 TransactionCoordinatorReachedAbortDecision INTERRUPTION | ENDS_COMMAND;
     283 WouldChangeOwningShard 0;
     285 IndexBuildAlreadyInProgress 0;
     286 ChangeStreamHistoryLost 0;
     288 ChecksumMismatch CLOSES;
-    290 TransactionExceededLifetimeLimitSeconds INTERRUPTION | EXCEEDED_TIME;
+    290 TransactionExceededLifetimeLimitSeconds INTERRUPTION | EXCEEDED_TIME | ENDS_COMMAND;
     291 NoQueryExecutionPlans 0;
     292 QueryExceededMemoryLimitNoDiskUseAllowed 0;
     303 SplitHorizonChange CLOSES;
@@ -259,7 +259,7 @@ codes! {
     351 ChangeStreamStartAfterInvalidate 0;
     352 UnsupportedOpQueryCommand 0;
     354 LoadBalancerSupportMismatch CLOSES;
-    355 InterruptedDueToStorageChange INTERRUPTION;
+    355 InterruptedDueToStorageChange INTERRUPTION | ENDS_COMMAND;
     356 TxnRetryCounterTooOld 0;
     357 InvalidBSONType 0;
     358 InternalTransactionNotSupported RETRIABLE;
@@ -287,7 +287,7 @@ codes! {
     433 AdmissionQueueOverflow OVERLOAD;
     449 RateLimitExceeded OVERLOAD;
     450 PooledConnectionAcquisitionRejected OVERLOAD;
-    453 InterruptedDueToReshardingCriticalSection RETRIABLE | INTERRUPTION;
+    453 InterruptedDueToReshardingCriticalSection RETRIABLE | INTERRUPTION | ENDS_COMMAND;
     462 IngressRequestRateLimitExceeded RETRIABLE | OVERLOAD;
     9001 SocketException RETRIABLE | NETWORK | DRIVERS_RETRY;
     10003 CannotGrowDocumentInCappedNamespace 0;
@@ -314,7 +314,7 @@ codes! {
     40415 IDLUnknownField 0;
     46841 ClientMarkedKilled INTERRUPTION | ENDS_COMMAND;
     50768 NotARetryableWriteCommand 0;
-    91331 RetriableRemoteCommandFailure RETRIABLE | INTERRUPTION;
+    91331 RetriableRemoteCommandFailure RETRIABLE | INTERRUPTION | ENDS_COMMAND;
     1003141 RemoveShardDrainingInProgress 0;
     10045600 InterruptedDueToFCVChange RETRIABLE | INTERRUPTION | ENDS_COMMAND;
 }

@@ -90,8 +90,10 @@ pub(crate) fn labels_of(
         labels.push("RetryableWriteError".to_owned());
     }
     if args.in_txn() {
-        // Of an end that did not arrive nobody can tell whether it took place.
-        if code.is(class::TRANSIENT_IN_TXN) || (retriable && !ends_txn) {
+        // Of an end that did not arrive nobody can tell whether it took place; where transactions of that kind are not supported, a
+        // new one is not either.
+        let anew = retriable && !ends_txn && code != ErrorCode::InternalTransactionNotSupported;
+        if code.is(class::TRANSIENT_IN_TXN) || anew {
             labels.push("TransientTransactionError".to_owned());
         }
     }
@@ -188,6 +190,8 @@ mod tests {
         assert_eq!(of(ErrorCode::DuplicateKey, "insert", &write), "");
         assert_eq!(of(ErrorCode::WriteConflict, "insert", &txn), "TransientTransactionError");
         assert_eq!(of(ErrorCode::ShutdownInProgress, "commitTransaction", &txn), "RetryableWriteError");
+        assert_eq!(of(ErrorCode::InternalTransactionNotSupported, "insert", &write), "RetryableWriteError");
+        assert_eq!(of(ErrorCode::InternalTransactionNotSupported, "insert", &txn), "");
         assert_eq!(
             labels_of(ErrorCode::CursorNotFound, "getMore", &none, true),
             ["ResumableChangeStreamError"]

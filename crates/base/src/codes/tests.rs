@@ -61,8 +61,8 @@ const LISTS: &[(u32, &str, &[i32])] = &[
         ENDS_COMMAND,
         "ends the command",
         &[
-            50, 91, 189, 217, 225, 237, 262, 279, 10058, 10107, 11600, 11601, 11602, 13435, 13436, 46841,
-            10_045_600,
+            24, 50, 91, 189, 217, 225, 237, 262, 279, 281, 282, 290, 355, 453, 10058, 10107, 11600, 11601,
+            11602, 13435, 13436, 46841, 91331, 10_045_600,
         ],
     ),
     (ENDS_BATCH, "ends the batch", &[146, 14031]),
@@ -89,6 +89,10 @@ fn classes_fit_together() {
         assert!(!has(RETRYABLE_READ) || has(RETRIABLE), "{name}: drivers repeat what servers do");
         assert!(!has(NETWORK) || has(RETRIABLE), "{name}");
         assert!(!(has(ENDS_COMMAND) && has(ENDS_BATCH)), "{name}: told once");
+        assert!(
+            !has(INTERRUPTION) || has(ENDS_COMMAND),
+            "{number}: the operation is over, not one of its writes"
+        );
         let office = has(NOT_PRIMARY | RECOVERING);
         assert!(!office || has(ENDS_COMMAND), "{number}: no write of the command can succeed here");
     }
