@@ -100,15 +100,25 @@ params! {
     initialSyncMethod START Text("logical");
     initialSyncSourceReadPreference START Text("");
     initialSyncTransientErrorRetryPeriodSeconds BOTH Int(86_400, 0, MAX32);
+    internalDocumentSourceDensifyMaxMemoryBytes BOTH Int(100 << 20, 1, MAX32);
     internalDocumentSourceGroupMaxMemoryBytes BOTH Int(100 << 20, 1, i64::MAX);
+    internalDocumentSourceLookupCacheSizeBytes BOTH Int(100 << 20, 0, MAX32);
+    internalDocumentSourceSetWindowFieldsMaxMemoryBytes BOTH Int(100 << 20, 1, i64::MAX);
     internalInsertMaxBatchSize BOTH Int(500, 1, MAX32);
+    internalLookupStageIntermediateDocumentMaxSizeBytes BOTH Int(100 << 20, limits::BSON_INTERNAL_BYTES_MAX as i64, i64::MAX);
     internalPipelineLengthLimit BOTH Int(1000, 1, MAX32);
     internalQueryExecYieldIterations BOTH Int(1000, ANY32, MAX32);
     internalQueryExecYieldPeriodMS BOTH Int(10, 0, MAX32);
+    internalQueryFacetMaxOutputDocSizeBytes BOTH Int(100 << 20, 1, i64::MAX);
     internalQueryJavaScriptFnTimeoutMillis BOTH Int(limits::JS_CALL_MS, 1, MAX32);
     internalQueryJavaScriptHeapSizeLimitMB BOTH Int(limits::JS_HEAP_MEGABYTES, 1, MAX32);
-    internalQueryMaxBlockingSortMemoryUsageBytes BOTH Int(100 << 20, 0, i64::MAX);
+    internalQueryMaxAddToSetBytes BOTH Int(100 << 20, 1, i64::MAX);
+    internalQueryMaxAllowedDensifyDocs BOTH Int(500_000, 1, MAX32);
+    internalQueryMaxBlockingSortMemoryUsageBytes BOTH Int(100 << 20, 0, MAX32);
+    internalQueryMaxPushBytes BOTH Int(100 << 20, 1, MAX32);
+    internalQueryMaxRangeBytes BOTH Int(100 << 20, 1, MAX32);
     internalQueryPlanEvaluationWorks BOTH Int(10_000, 1, MAX32);
+    internalQueryTopNAccumulatorBytes BOTH Int(100 << 20, 1, MAX32);
     javascriptEnabled START Bool(false);
     journalCommitInterval BOTH Int(100, 1, 500);
     localLogicalSessionTimeoutMinutes START Int(30, 1, MAX32);
@@ -166,6 +176,13 @@ params! {
     wiredTigerConcurrentWriteTransactions BOTH Int(128, 5, MAX32);
     wiredTigerEngineRuntimeConfig BOTH Text("");
     writePeriodicNoops BOTH Bool(true);
+}
+
+impl Param {
+    /// MongoDB's name.
+    pub fn name(self) -> &'static str {
+        TABLE[self as usize].1
+    }
 }
 
 /// A row as `getParameter: {showDetails: true}` needs it.

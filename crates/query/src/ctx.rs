@@ -2,7 +2,7 @@
 
 use crate::collation::Collation;
 use crate::named::{Counting, Named};
-use pando_base::limits::FOLDED_BYTES_MAX;
+use pando_base::limits;
 use pando_base::{HashMap, HashSet, Timestamp};
 use pando_bson::{Bson, Value};
 use std::sync::Arc;
@@ -23,6 +23,50 @@ pub struct QueryCtx {
     pub joined: Arc<Joined>,
     /// Where parsers count the names they come across, until the request is read.
     pub named: Option<Arc<Counting>>,
+    pub memory: Memory,
+}
+
+/// How many bytes the parts of an operation may hold each; a server has a parameter for every one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Memory {
+    /// A sort, wherever it stands.
+    pub sort: usize,
+    pub group: usize,
+    /// A partition of `$setWindowFields`.
+    pub window: usize,
+    /// What `$lookup` puts into one document.
+    pub join: usize,
+    /// What `$lookup` keeps of a foreign collection.
+    pub join_cache: usize,
+    /// The document that `$facet` makes.
+    pub facet: usize,
+    /// The partitions of `$densify`, and how many documents it makes.
+    pub densify: usize,
+    pub densified_docs: usize,
+    pub push: usize,
+    pub add_to_set: usize,
+    /// `$firstN` and its kin.
+    pub top_n: usize,
+    pub range: usize,
+}
+
+impl Default for Memory {
+    fn default() -> Memory {
+        Memory {
+            sort: limits::SORT_MEMORY_BYTES_MAX,
+            group: limits::GROUP_BYTES_MAX,
+            window: limits::WINDOW_BYTES_MAX,
+            join: limits::LOOKUP_OUTPUT_BYTES_MAX,
+            join_cache: limits::LOOKUP_CACHE_BYTES_MAX,
+            facet: limits::FACET_OUTPUT_BYTES_MAX,
+            densify: limits::DENSIFY_PARTITION_BYTES_MAX,
+            densified_docs: limits::DENSIFY_DOCS_MAX as usize,
+            push: limits::ACCUMULATED_ARRAY_BYTES_MAX,
+            add_to_set: limits::ACCUMULATED_ARRAY_BYTES_MAX,
+            top_n: limits::ACCUMULATED_ARRAY_BYTES_MAX,
+            range: limits::EXPRESSION_ARRAY_BYTES_MAX,
+        }
+    }
 }
 
 /// Bytes that all joins of an operation hold, however they nest.
@@ -115,6 +159,7 @@ impl Default for QueryCtx {
             folded: Arc::default(),
             joined: Arc::default(),
             named: None,
+            memory: Memory::default(),
         }
     }
 }
@@ -126,7 +171,7 @@ impl QueryCtx {
     }
     /// Whether so much more of what can be known ahead may be kept.
     pub(crate) fn may_keep(&self, bytes: usize) -> bool {
-        let fits = |kept: usize| Some(kept + bytes).filter(|n| *n <= FOLDED_BYTES_MAX);
+        let fits = |kept: usize| Some(kept + bytes).filter(|n| *n <= limits::FOLDED_BYTES_MAX);
         bytes == 0 || self.folded.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok()
     }
     /// Who counts what is being parsed, if it is counted.

@@ -4,17 +4,14 @@ use super::Accumulator;
 use crate::ctx::QueryCtx;
 use crate::expr::Val;
 use crate::value_set::ValueSet;
-use pando_base::limits::ACCUMULATED_ARRAY_BYTES_MAX;
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::ArrayBuilder;
 
-fn check_bytes(name: &str, bytes: usize) -> Result<()> {
-    if bytes > ACCUMULATED_ARRAY_BYTES_MAX {
+fn check_bytes(name: &str, bytes: usize, max: usize) -> Result<()> {
+    if bytes > max {
         return Err(Error::new(
             ErrorCode::ExceededMemoryLimit,
-            format!(
-                "{name} used too much memory and cannot spill to disk. Memory limit: {ACCUMULATED_ARRAY_BYTES_MAX} bytes"
-            ),
+            format!("{name} used too much memory and cannot spill to disk. Memory limit: {max} bytes"),
         ));
     }
     Ok(())
@@ -24,10 +21,10 @@ fn check_bytes(name: &str, bytes: usize) -> Result<()> {
 pub(crate) struct Push(ArrayBuilder);
 
 impl Accumulator for Push {
-    fn add(&mut self, v: Val<'_>, _: &QueryCtx) -> Result<()> {
+    fn add(&mut self, v: Val<'_>, ctx: &QueryCtx) -> Result<()> {
         if let Some(v) = v.value() {
             self.0.value(v);
-            check_bytes("$push", self.0.byte_len())?;
+            check_bytes("$push", self.0.byte_len(), ctx.memory.push)?;
         }
         Ok(())
     }
@@ -63,7 +60,7 @@ impl Accumulator for AddToSet {
             && self.set.insert(v, ctx)
         {
             self.values.value(v);
-            check_bytes("$addToSet", self.values.byte_len())?;
+            check_bytes("$addToSet", self.values.byte_len(), ctx.memory.add_to_set)?;
         }
         Ok(())
     }

@@ -6,7 +6,6 @@ use super::Accumulator;
 use crate::ctx::QueryCtx;
 use crate::expr::Val;
 use crate::number::Number;
-use pando_base::limits::ACCUMULATED_ARRAY_BYTES_MAX;
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{DocBuilder, Value};
 use std::cmp::Ordering;
@@ -42,16 +41,16 @@ impl NFamily {
         NFamily { name, kind, n, single, kept: VecDeque::new(), bytes: 0 }
     }
 
-    fn push_at(&mut self, at: usize, key: &[u8], v: Val<'_>) -> Result<()> {
+    fn push_at(&mut self, at: usize, key: &[u8], v: Val<'_>, ctx: &QueryCtx) -> Result<()> {
         let v = v.into_owned();
         self.bytes += ENTRY_BYTES + key.len() + v.heap_bytes();
-        if self.bytes > ACCUMULATED_ARRAY_BYTES_MAX {
+        if self.bytes > ctx.memory.top_n {
             return Err(Error::new(
                 ErrorCode::ExceededMemoryLimit,
                 format!(
                     "{} used too much memory and spilling to disk cannot reduce memory consumption any further. Memory limit: \
-                     {ACCUMULATED_ARRAY_BYTES_MAX} bytes",
-                    self.name
+                     {} bytes",
+                    self.name, ctx.memory.top_n
                 ),
             ));
         }
@@ -69,6 +68,7 @@ impl NFamily {
         &mut self,
         key: &[u8],
         v: Val<'_>,
+        ctx: &QueryCtx,
         before: impl Fn(&(Box<[u8]>, Val<'static>)) -> bool,
     ) -> Result<()> {
         let at = self.kept.partition_point(before);
@@ -80,9 +80,9 @@ impl NFamily {
                 }
                 let gone = self.kept.pop_front();
                 self.forget(gone);
-                return self.push_at(at - 1, key, v);
+                return self.push_at(at - 1, key, v, ctx);
             }
-            return self.push_at(at, key, v);
+            return self.push_at(at, key, v, ctx);
         }
         if at >= self.n {
             return Ok(());
@@ -91,7 +91,7 @@ impl NFamily {
             let gone = self.kept.pop_back();
             self.forget(gone);
         }
-        self.push_at(at, key, v)
+        self.push_at(at, key, v, ctx)
     }
 }
 
@@ -100,7 +100,7 @@ impl Accumulator for NFamily {
         match self.kind {
             NKind::First => {
                 if self.kept.len() < self.n {
-                    self.push_at(self.kept.len(), &[], v)?;
+                    self.push_at(self.kept.len(), &[], v, ctx)?;
                 }
                 Ok(())
             }
@@ -109,7 +109,7 @@ impl Accumulator for NFamily {
                     let gone = self.kept.pop_front();
                     self.forget(gone);
                 }
-                self.push_at(self.kept.len(), &[], v)
+                self.push_at(self.kept.len(), &[], v, ctx)
             }
             NKind::Min | NKind::Max => {
                 if v.is_nullish() {
@@ -127,13 +127,18 @@ impl Accumulator for NFamily {
                 {
                     return Ok(());
                 }
-                self.add_sorted(&[], v, |(_, old)| if max { order(old).is_gt() } else { order(old).is_le() })
+                self.add_sorted(
+                    &[],
+                    v,
+                    ctx,
+                    |(_, old)| if max { order(old).is_gt() } else { order(old).is_le() },
+                )
             }
             NKind::Top | NKind::Bottom => Err(Error::internal(format!("{} without a sort key", self.name))),
         }
     }
-    fn add_keyed(&mut self, key: &[u8], v: Val<'_>, _: &QueryCtx) -> Result<()> {
-        self.add_sorted(key, v, |(old, _)| **old <= *key)
+    fn add_keyed(&mut self, key: &[u8], v: Val<'_>, ctx: &QueryCtx) -> Result<()> {
+        self.add_sorted(key, v, ctx, |(old, _)| **old <= *key)
     }
     fn goes_on(&self) -> bool {
         false

@@ -52,7 +52,7 @@ impl Build<'_> {
                 pattern.clone(),
                 keys.clone(),
                 *limit,
-                self.query.ctx.collation.clone(),
+                &self.query.ctx,
                 self.resources,
             )),
             PlanNode::SortKeyGenerator { input, .. } | PlanNode::Reads { input, .. } => self.stage(input),

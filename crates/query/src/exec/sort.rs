@@ -1,7 +1,7 @@
 //! The blocking sort.
 
 use super::{Cx, KeyData, Next, Resources, Row, Stage, StageStats};
-use crate::collation::Collation;
+use crate::ctx::QueryCtx;
 use crate::facts::Facts;
 use crate::plan::SortKeySource;
 use crate::sort::{Payload, SortKeys, SortPattern, SortedRows, Sorter};
@@ -33,15 +33,15 @@ impl SortStage {
         pattern: Arc<SortPattern>,
         keys: SortKeySource,
         limit: u64,
-        collation: Option<Arc<Collation>>,
+        ctx: &QueryCtx,
         resources: &Resources,
     ) -> SortStage {
         let limit = usize::try_from(limit).ok().filter(|n| *n > 0);
-        let sorter = Sorter::new(limit, resources.sort_bytes_max, resources.spill.clone());
+        let sorter = Sorter::new(limit, ctx.memory.sort, resources.spill.clone());
         SortStage {
             input,
             keys,
-            maker: SortKeys::new(pattern, collation),
+            maker: SortKeys::new(pattern, ctx.collation.clone()),
             limited: limit.is_some(),
             phase: Phase::Collecting(Box::new(sorter)),
             stats: StageStats::default(),

@@ -119,19 +119,11 @@ pub(crate) trait Stage: Send {
     fn stats(&self) -> StageStats;
 }
 
-/// Memory and disk a query may use.
-#[derive(Clone)]
+/// Disk a query may use.
+#[derive(Clone, Default)]
 pub struct Resources {
-    /// For one blocking sort.
-    pub sort_bytes_max: usize,
     /// `None`: exceeding the memory is an error.
     pub spill: Option<Arc<dyn crate::sort::SpillSpace>>,
-}
-
-impl Default for Resources {
-    fn default() -> Resources {
-        Resources { sort_bytes_max: pando_base::limits::SORT_MEMORY_BYTES_MAX, spill: None }
-    }
 }
 
 pub(crate) fn out_row(row: Row) -> OutRow {

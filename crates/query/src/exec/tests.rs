@@ -88,8 +88,12 @@ fn results_do_not_depend_on_where_the_run_is_interrupted() {
 #[test]
 fn large_sorts_go_to_disk_and_come_back_in_order() {
     let mut src = MemSource::new(&numbers(500), &[]);
-    let resources = |spill| Resources { sort_bytes_max: 4_000, spill };
-    let q = || sorted_by(query(doc! {}), doc! { "b": 1, "_id": -1 });
+    let resources = |spill| Resources { spill };
+    let q = || {
+        let mut q = sorted_by(query(doc! {}), doc! { "b": 1, "_id": -1 });
+        q.ctx.memory.sort = 4_000;
+        q
+    };
     let spill = Arc::new(MemSpill::default());
     let mut ex = Executor::new(q(), &src, resources(Some(spill.clone()))).unwrap();
     let got = ids(&drain(&mut ex, &mut src, 50, 3));

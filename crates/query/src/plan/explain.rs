@@ -70,7 +70,7 @@ pub(crate) fn cached(
         query.raw_doc("collation", c.spec());
     }
     let mut plan = DocBuilder::new();
-    let writer = Writer { q, info, memory: pando_base::limits::SORT_MEMORY_BYTES_MAX, writes: false };
+    let writer = Writer { q, info, memory: q.ctx.memory.sort, writes: false };
     writer.whole(&solution.root, None, None, &mut plan);
     let losers = rejected.iter().map(|r| (&r.plan, &r.trial));
     let all = [(&solution.root, trial)].into_iter().chain(losers);
@@ -97,7 +97,7 @@ pub(crate) fn cached(
 pub fn query_planner(ex: &Executor, info: &CollectionInfo, top: Option<&Top>, exists: bool) -> DocBuf {
     let q = ex.query();
     let writes = top.is_some_and(|t| t.stage != "COUNT");
-    let writer = Writer { q, info, memory: ex.resources().sort_bytes_max, writes };
+    let writer = Writer { q, info, memory: q.ctx.memory.sort, writes };
     let mut b = DocBuilder::new();
     let by_id = ex.plan().is_some_and(|p| p.any(&|n| matches!(n, PlanNode::IdHack { .. })));
     b.str("namespace", &q.ns)
@@ -140,7 +140,7 @@ pub fn execution_stats(
     all_plans: bool,
 ) -> DocBuf {
     let writes = top.is_some_and(|t| t.stage != "COUNT");
-    let writer = Writer { q: ex.query(), info, memory: ex.resources().sort_bytes_max, writes };
+    let writer = Writer { q: ex.query(), info, memory: ex.ctx().memory.sort, writes };
     let stats = ex.stats();
     let mut b = DocBuilder::new();
     b.bool("executionSuccess", true);

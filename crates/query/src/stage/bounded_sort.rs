@@ -7,24 +7,20 @@ use super::running::{Running, Start};
 use super::step::Step;
 use super::upstream::Upstream;
 use crate::sort::{SortKeys, SortedRows, Sorter, SpillSpace};
-use pando_base::limits::{BOUNDED_SORT_SLACK_ROWS, SORT_MEMORY_BYTES_MAX};
+use pando_base::limits::BOUNDED_SORT_SLACK_ROWS;
 use pando_base::{Error, Result};
 use pando_bson::Value;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-/// Of rows that wait, at most.
-#[cfg(not(test))]
-const WAITING_BYTES: usize = SORT_MEMORY_BYTES_MAX;
-#[cfg(test)]
-const WAITING_BYTES: usize = 16 * 1024;
-
 pub(super) struct BoundedSort {
     keys: SortKeys,
     time_field: String,
     frontier: Arc<Frontier>,
     spill: Option<Arc<dyn SpillSpace>>,
+    /// Of rows that wait, and of those that are sorted after all.
+    bytes_max: usize,
     waiting: BinaryHeap<Reverse<Waiting>>,
     /// Of the rows that wait.
     bytes: usize,
@@ -87,6 +83,7 @@ impl BoundedSort {
             time_field,
             frontier,
             spill: run.spill(),
+            bytes_max: run.ctx.memory.sort,
             waiting: BinaryHeap::new(),
             bytes: 0,
             arrived: 0,
@@ -106,7 +103,7 @@ impl BoundedSort {
         self.bytes += one.byte_len();
         self.waiting.push(Reverse(one));
         self.drop_unwanted();
-        if self.bytes > WAITING_BYTES {
+        if self.bytes > self.bytes_max {
             self.give_up()?;
         }
         Ok(())
@@ -128,7 +125,7 @@ impl BoundedSort {
     /// Too many rows overlap.
     fn give_up(&mut self) -> Result<()> {
         let limit = self.left.and_then(|n| usize::try_from(n).ok());
-        let mut sorter = Sorter::new(limit, SORT_MEMORY_BYTES_MAX, self.spill.clone());
+        let mut sorter = Sorter::new(limit, self.bytes_max, self.spill.clone());
         let mut all = std::mem::take(&mut self.waiting).into_vec();
         all.sort_unstable_by_key(|w| w.0.arrived);
         for Reverse(w) in all {
@@ -206,10 +203,12 @@ impl Running for BoundedSort {
 #[cfg(test)]
 mod tests {
     use crate::ctx::QueryCtx;
+    use crate::sort::tests::MemSpill;
     use crate::source::CollectionInfo;
     use crate::stage::{Pipeline, Row, RunEnv, Step};
     use crate::timeseries::{Bucket, TimeSeries};
     use pando_bson::{DocBuf, ObjectId, Value, doc};
+    use std::sync::Arc;
 
     /// Two buckets an hour apart, each with `n` measurements whose times run down.
     fn buckets(n: i64) -> Vec<DocBuf> {
@@ -231,13 +230,16 @@ mod tests {
             r#"{{"p":[{{"$_internalUnpackBucket":{{"timeField":"t","bucketMaxSpanSeconds":3600}}}},{{"$sort":{{"t":1}}}}{limit}]}}"#
         );
         let raw = pando_bson::extjson::parse(&text).unwrap().to_raw();
-        let ctx = QueryCtx::default();
+        let mut ctx = QueryCtx::default();
+        ctx.memory.sort = 16 * 1024;
         let mut pipeline = Pipeline::parse(raw.get("p").unwrap().as_array().unwrap(), &ctx).unwrap();
         let info = CollectionInfo { clustered: Some("_id_".to_owned()), ..CollectionInfo::default() };
         let mut query = pipeline.take_find().into_query("d.c", &info, &ctx, None).unwrap();
         pipeline.order_buckets(&mut query, &info).unwrap();
         assert!(query.sort.is_some());
-        let mut runner = pipeline.start(&RunEnv::default()).unwrap();
+        let mut runner = pipeline
+            .start(&RunEnv { spill: Some(Arc::new(MemSpill::default())), collections: None })
+            .unwrap();
         let mut input = buckets(n).into_iter().map(Row::from);
         let mut out = Vec::new();
         loop {

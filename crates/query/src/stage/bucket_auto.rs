@@ -17,7 +17,6 @@ use crate::matcher::exact_i64;
 use crate::number::{Number, short_double};
 use crate::sort::{SortedRows, Sorter, SpillSpace};
 use bytes::Bytes;
-use pando_base::limits::SORT_MEMORY_BYTES_MAX;
 use pando_base::{Error, Result};
 use pando_bson::keystring::KeyBuilder;
 use pando_bson::{Decimal128, DocBuf, DocBuilder, Elem, Value};
@@ -358,7 +357,7 @@ impl Running for Bucketing {
         loop {
             match std::mem::replace(&mut self.state, State::Done) {
                 State::Fresh => {
-                    let sorter = Sorter::new(None, SORT_MEMORY_BYTES_MAX, self.spill.clone());
+                    let sorter = Sorter::new(None, up.ctx().memory.sort, self.spill.clone());
                     self.state = State::Filling(sorter, 0);
                 }
                 State::Filling(mut sorter, mut count) => {

@@ -19,7 +19,6 @@ use crate::date::{self, Unit, Zone};
 use crate::expr::{FieldPath, ParseCtx};
 use crate::number::Number;
 use crate::sort::SortPattern;
-use pando_base::limits::{DENSIFY_DOCS_MAX, DENSIFY_PARTITION_BYTES_MAX};
 use pando_base::{Error, Result};
 use pando_bson::compare::cmp_values;
 use pando_bson::keystring::KeyBuilder;
@@ -82,7 +81,7 @@ struct Densifying {
     out: VecDeque<Row>,
     /// A run of documents being made: partition, next number of the grid, end, and what follows.
     run: Option<Run>,
-    made: u64,
+    made: usize,
     /// Partitions to be finished at the end of the input.
     finish: Option<Vec<Box<[u8]>>>,
     order: Vec<Box<[u8]>>,
@@ -224,7 +223,7 @@ impl Densifying {
             return Ok(());
         };
         let key = self.spec.key(row.doc(), ctx);
-        self.close_previous(&key)?;
+        self.close_previous(&key, ctx)?;
         self.first.get_or_insert(at);
         self.last = Some(at);
         if !self.partitions.contains_key(&key) {
@@ -235,10 +234,10 @@ impl Densifying {
             };
             let names = self.spec.names(row.doc());
             self.bytes += names.bytes().len() + key.len();
-            if self.bytes > DENSIFY_PARTITION_BYTES_MAX {
+            if self.bytes > ctx.memory.densify {
                 return Err(Error::location(
                     6_007_200,
-                    format!("$densify exceeded memory limit of {DENSIFY_PARTITION_BYTES_MAX}"),
+                    format!("$densify exceeded memory limit of {}", ctx.memory.densify),
                 ));
             }
             self.partitions.insert(key.clone(), Track { names, origin, next: 0 });
@@ -253,14 +252,14 @@ impl Densifying {
     }
 
     /// With explicit bounds partitions come one after another: the one before is finished when the next begins.
-    fn close_previous(&mut self, key: &[u8]) -> Result<()> {
+    fn close_previous(&mut self, key: &[u8], ctx: &QueryCtx) -> Result<()> {
         if let Range::Between(..) = *self.spec.range {
             let before = self.current.replace(key.into());
             if let (Some(before), Range::Between(_, high)) =
                 (before.filter(|b| **b != *key), *self.spec.range)
             {
                 self.run = Some(Run { key: before, end: high, inclusive: false, then: None });
-                while let Some(row) = self.step()? {
+                while let Some(row) = self.step(ctx)? {
                     self.out.push_back(row);
                 }
             }
@@ -269,18 +268,19 @@ impl Densifying {
     }
 
     /// The next document of the run.
-    fn step(&mut self) -> Result<Option<Row>> {
+    fn step(&mut self, ctx: &QueryCtx) -> Result<Option<Row>> {
         let Some(run) = &mut self.run else { return Ok(None) };
         if let Some(track) = self.partitions.get_mut(&run.key) {
             let at = self.spec.grid(track.origin, track.next)?;
             if at.less(run.end) || (run.inclusive && !run.end.less(at)) {
                 track.next += 1;
                 self.made += 1;
-                if self.made > DENSIFY_DOCS_MAX {
+                let max = ctx.memory.densified_docs;
+                if self.made > max {
                     return Err(Error::location(
                         5_897_900,
                         format!(
-                            "Generated {} documents in $densify, which is over the limit of {DENSIFY_DOCS_MAX}. Increase the 'internalQueryMaxAllowedDensifyDocs' parameter to allow more generated documents",
+                            "Generated {} documents in $densify, which is over the limit of {max}. Increase the 'internalQueryMaxAllowedDensifyDocs' parameter to allow more generated documents",
                             self.made
                         ),
                     ));
@@ -348,7 +348,7 @@ impl Running for Densifying {
             if let Some(row) = self.out.pop_front() {
                 return Ok(Step::Row(row));
             }
-            if let Some(row) = self.step()? {
+            if let Some(row) = self.step(up.ctx())? {
                 return Ok(Step::Row(row));
             }
             if self.finish.is_some() {

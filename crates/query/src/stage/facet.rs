@@ -17,7 +17,7 @@ use super::upstream::Upstream;
 use crate::ctx::QueryCtx;
 use crate::expr::{ParseCtx, check_field_name};
 use crate::facts::{MetaField, no_text_score};
-use pando_base::limits::{FACET_OUTPUT_BYTES_MAX, FACET_ROUND_BYTES, FACET_ROUND_DOCS};
+use pando_base::limits::{FACET_ROUND_BYTES, FACET_ROUND_DOCS};
 use pando_base::{Error, ErrorCode, HashMap, Result};
 use pando_bson::{ArrayBuilder, DocBuilder, Elem, RawDoc, Value};
 use std::collections::hash_map::Entry;
@@ -193,12 +193,13 @@ impl Faceting {
             match step {
                 Step::Row(row) => {
                     self.output_bytes += row.bytes().len();
-                    if self.output_bytes > FACET_OUTPUT_BYTES_MAX {
+                    let max = runner.ctx().memory.facet;
+                    if self.output_bytes > max {
                         return Err(Error::location(
                             4031700,
                             format!(
                                 "document constructed by $facet is {} bytes, which exceeds the limit of \
-                                 {FACET_OUTPUT_BYTES_MAX} bytes",
+                                 {max} bytes",
                                 self.output_bytes
                             ),
                         ));

@@ -169,7 +169,7 @@ impl Feed {
         source: &dyn Source,
         spill: Option<Arc<dyn crate::sort::SpillSpace>>,
     ) -> Result<Feed> {
-        let resources = Resources { spill, ..Resources::default() };
+        let resources = Resources { spill };
         let exec = Executor::new(query, source, resources)?;
         Ok(Feed::Plan(Box::new(exec), source.collection().clone()))
     }

@@ -22,7 +22,6 @@ use crate::names::NamedList;
 use crate::plan::{Firsts, Pick};
 use crate::sort::{SortedRows, Sorter, SpillSpace};
 use bytes::Bytes;
-use pando_base::limits::GROUP_BYTES_MAX;
 use pando_base::{Error, ErrorCode, Result, patience};
 use pando_bson::keystring::{Directions, KeyBuilder};
 use pando_bson::{DocBuilder, Elem, RawDoc, Value};
@@ -131,8 +130,8 @@ struct Filling {
 
 /// Memory of one accumulator beside what it reports.
 const ACCUMULATOR_BYTES: usize = 96;
-/// Share of the memory that sorting partial results may take.
-const SPILL_SORT_BYTES: usize = GROUP_BYTES_MAX / 4;
+/// Sorting partial results may take this part of the memory.
+const SPILL_SORT_SHARE: usize = 4;
 
 pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<Group> {
     let Value::Document(spec) = e.value() else {
@@ -381,8 +380,9 @@ impl Filling {
 
     /// Moves all groups out as partial results.
     fn spill(&mut self, n: usize, space: &Arc<dyn SpillSpace>, ctx: &QueryCtx) -> Result<()> {
-        let sorter =
-            self.sorter.get_or_insert_with(|| Sorter::new(None, SPILL_SORT_BYTES, Some(space.clone())));
+        let sorter = self.sorter.get_or_insert_with(|| {
+            Sorter::new(None, ctx.memory.group / SPILL_SORT_SHARE, Some(space.clone()))
+        });
         for (group, id) in self.ids.iter().enumerate() {
             let mut b = DocBuilder::new();
             id.put_to(&mut b, "_id");
@@ -417,7 +417,7 @@ impl Grouping {
         let (id, accs, spill, used) = (&self.id, &mut self.accs, &self.spill, &mut self.used);
         let mut add = |scope: &Scope<'_>| {
             f.add(scope, id, accs)?;
-            if f.bytes > GROUP_BYTES_MAX {
+            if f.bytes > ctx.memory.group {
                 used.note(f, 1);
                 let space = spill.as_ref().ok_or_else(too_much_memory)?;
                 f.spill(accs.len(), space, ctx)?;
@@ -442,7 +442,7 @@ impl Grouping {
         let (accs, spill, used) = (&self.accs, &self.spill, &mut self.used);
         let fed = up.feed(&mut |doc| {
             f.merge(RawDoc::trusted(doc), accs, ctx)?;
-            if f.bytes > GROUP_BYTES_MAX {
+            if f.bytes > ctx.memory.group {
                 used.note(f, 1);
                 f.spill(accs.len(), spill.as_ref().ok_or_else(too_much_memory)?, ctx)?;
             }

@@ -1,7 +1,6 @@
 //! What one join holds, counted with all other joins of its operation: pipelines within pipelines hold theirs together.
 
-use crate::ctx::Joined;
-use pando_base::limits::{LOOKUP_CACHE_BYTES_MAX, LOOKUP_OUTPUT_BYTES_MAX};
+use crate::ctx::{Joined, Memory, QueryCtx};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -10,21 +9,22 @@ const STEP: usize = 64 << 10;
 
 pub(super) struct JoinRoom {
     all: Arc<Joined>,
+    memory: Memory,
     cached: usize,
     matched: usize,
 }
 
 impl JoinRoom {
-    pub(super) fn new(all: Arc<Joined>) -> JoinRoom {
-        JoinRoom { all, cached: 0, matched: 0 }
+    pub(super) fn new(ctx: &QueryCtx) -> JoinRoom {
+        JoinRoom { all: ctx.joined.clone(), memory: ctx.memory, cached: 0, matched: 0 }
     }
     /// This join remembers so much of its foreign collection; false when it may not.
     pub(super) fn cache(&mut self, bytes: usize) -> bool {
-        hold(&self.all.cached, &mut self.cached, bytes, LOOKUP_CACHE_BYTES_MAX)
+        hold(&self.all.cached, &mut self.cached, bytes, self.memory.join_cache)
     }
     /// The matches of its current document take so much; false when that is too much.
     pub(super) fn matched(&mut self, bytes: usize) -> bool {
-        hold(&self.all.matched, &mut self.matched, bytes, LOOKUP_OUTPUT_BYTES_MAX)
+        hold(&self.all.matched, &mut self.matched, bytes, self.memory.join)
     }
 }
 
@@ -55,13 +55,14 @@ mod tests {
 
     #[test]
     fn joins_hold_their_documents_together() {
-        let all = Arc::new(Joined::default());
-        let (mut a, mut b) = (JoinRoom::new(all.clone()), JoinRoom::new(all.clone()));
-        assert!(a.cache(LOOKUP_CACHE_BYTES_MAX) && a.matched(LOOKUP_OUTPUT_BYTES_MAX / 2));
-        assert!(b.matched(LOOKUP_OUTPUT_BYTES_MAX / 2));
-        assert!(!b.cache(STEP) && !b.matched(LOOKUP_OUTPUT_BYTES_MAX));
+        let ctx = QueryCtx::default();
+        let (all, Memory { join, join_cache, .. }) = (&ctx.joined, ctx.memory);
+        let (mut a, mut b) = (JoinRoom::new(&ctx), JoinRoom::new(&ctx));
+        assert!(a.cache(join_cache) && a.matched(join / 2));
+        assert!(b.matched(join / 2));
+        assert!(!b.cache(STEP) && !b.matched(join));
         drop(b);
-        assert!(a.matched(LOOKUP_OUTPUT_BYTES_MAX));
+        assert!(a.matched(join));
         drop(a);
         assert_eq!((all.cached.load(Ordering::Relaxed), all.matched.load(Ordering::Relaxed)), (0, 0));
     }

@@ -23,7 +23,6 @@ use super::upstream::Upstream;
 use crate::ctx::QueryCtx;
 use crate::matcher::Matcher;
 use bytes::Bytes;
-use pando_base::limits::LOOKUP_OUTPUT_BYTES_MAX;
 use pando_base::{Error, Result};
 use pando_bson::{ArrayBuilder, Bson, DocBuf, DocBuilder, ElementType, RawDoc};
 use std::sync::Arc;
@@ -79,7 +78,7 @@ impl Joining {
             foreign: Some(Foreign::new(run, &spec.from)?),
             unwind: spec.unwind.as_ref().map(|(unwind, _)| unwind.clone()),
             joined: spec.joined.as_ref().map(|m| m.matcher().clone()),
-            room: JoinRoom::new(ctx.joined.clone()),
+            room: JoinRoom::new(&ctx),
             spec,
             ctx,
             way: Way::Undecided,
@@ -294,8 +293,9 @@ impl Joining {
             (None, Some(row)) => {
                 cur.array.raw_doc(row.doc());
                 let bytes = cur.array.byte_len();
-                if !self.room.matched(bytes) || bytes > LOOKUP_OUTPUT_BYTES_MAX {
-                    return Err(too_large(&foreign.target.ns));
+                let max = self.ctx.memory.join;
+                if !self.room.matched(bytes) || bytes > max {
+                    return Err(too_large(&foreign.target.ns, max));
                 }
                 Ok(None)
             }
@@ -358,13 +358,11 @@ impl Joining {
     }
 }
 
-fn too_large(ns: &str) -> Error {
+fn too_large(ns: &str, max: usize) -> Error {
     let coll = ns.split_once('.').map_or(ns, |(_, coll)| coll);
     Error::location(
         4568,
-        format!(
-            "Total size of documents in {coll} matching pipeline's $lookup stage exceeds {LOOKUP_OUTPUT_BYTES_MAX} bytes"
-        ),
+        format!("Total size of documents in {coll} matching pipeline's $lookup stage exceeds {max} bytes"),
     )
 }
 

@@ -11,7 +11,6 @@ use crate::expr::ParseCtx;
 use crate::facts::Facts;
 use crate::number::Number;
 use crate::sort::{SortedRows, Sorter, SpillSpace};
-use pando_base::limits::SORT_MEMORY_BYTES_MAX;
 use pando_base::{Error, Result};
 use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, Elem, Value};
 use std::collections::BTreeSet;
@@ -131,7 +130,7 @@ impl Running for Sampling {
             match std::mem::replace(&mut self.state, State::Done) {
                 State::Fresh if self.size == 0 => return Ok(Step::Eof),
                 State::Fresh => {
-                    let sorter = Sorter::new(Some(self.size), SORT_MEMORY_BYTES_MAX, self.spill.clone());
+                    let sorter = Sorter::new(Some(self.size), up.ctx().memory.sort, self.spill.clone());
                     self.state = State::Filling(sorter);
                 }
                 State::Filling(mut sorter) => {

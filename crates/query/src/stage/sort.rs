@@ -11,7 +11,6 @@ use super::upstream::Upstream;
 use crate::expr::ParseCtx;
 use crate::facts::Facts;
 use crate::sort::{SortKeys, SortPattern, SortStats, SortedRows, Sorter, SpillSpace};
-use pando_base::limits::SORT_MEMORY_BYTES_MAX;
 use pando_base::{Error, Result};
 use pando_bson::{DocBuf, DocBuilder, Elem, Value};
 use std::sync::Arc;
@@ -167,8 +166,7 @@ impl Running for Sorting {
             match std::mem::replace(&mut self.state, State::Done) {
                 State::Fresh => {
                     let limit = self.limit.and_then(|n| usize::try_from(n).ok());
-                    self.state =
-                        State::Filling(Sorter::new(limit, SORT_MEMORY_BYTES_MAX, self.spill.clone()));
+                    self.state = State::Filling(Sorter::new(limit, up.ctx().memory.sort, self.spill.clone()));
                 }
                 State::Filling(mut sorter) => {
                     if !self.fill(&mut sorter, up)? {

@@ -240,25 +240,26 @@ pub(crate) fn append_tail(
         d.str("version", VERSION);
         d.str("gitVersion", GIT_VERSION);
     });
-    const MEMORY: i64 = 100 << 20;
     b.doc("serverParameters", |d| {
         let mut put = |name: &str, n: i64| {
             d.bson(name, &small(n));
         };
-        put("internalQueryFacetBufferSizeBytes", MEMORY);
-        put("internalQueryFacetMaxOutputDocSizeBytes", MEMORY);
-        put("internalLookupStageIntermediateDocumentMaxSizeBytes", MEMORY);
-        put(
-            "internalDocumentSourceGroupMaxMemoryBytes",
-            params.int(Param::internalDocumentSourceGroupMaxMemoryBytes),
-        );
-        put(
-            "internalQueryMaxBlockingSortMemoryUsageBytes",
-            params.int(Param::internalQueryMaxBlockingSortMemoryUsageBytes),
-        );
+        // What feeds the pipelines of a `$facet` is no parameter here.
+        put("internalQueryFacetBufferSizeBytes", 100 << 20);
+        for param in [
+            Param::internalQueryFacetMaxOutputDocSizeBytes,
+            Param::internalLookupStageIntermediateDocumentMaxSizeBytes,
+            Param::internalDocumentSourceGroupMaxMemoryBytes,
+            Param::internalQueryMaxBlockingSortMemoryUsageBytes,
+        ] {
+            put(param.name(), params.int(param));
+        }
         put("internalQueryProhibitBlockingMergeOnMongoS", 0);
-        put("internalQueryMaxAddToSetBytes", MEMORY);
-        put("internalDocumentSourceSetWindowFieldsMaxMemoryBytes", MEMORY);
+        for param in
+            [Param::internalQueryMaxAddToSetBytes, Param::internalDocumentSourceSetWindowFieldsMaxMemoryBytes]
+        {
+            put(param.name(), params.int(param));
+        }
     });
 }
 

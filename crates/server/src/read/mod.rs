@@ -79,14 +79,11 @@ impl Reads {
         let majority_reads = config.majority_reads;
         Reads { majority_reads, instance, storage, access, replication, spills, named }
     }
-    /// Memory that a plan may take, and where it may put what is over that.
+    /// Where a plan may put what is over its memory.
     pub(crate) fn resources(&self, allow_disk_use: Option<bool>) -> Resources {
         let params = &self.instance.params;
         let spills = allow_disk_use.unwrap_or_else(|| params.bool(Param::allowDiskUseByDefault));
-        Resources {
-            sort_bytes_max: params.int(Param::internalQueryMaxBlockingSortMemoryUsageBytes).max(0) as usize,
-            spill: spills.then(|| self.spills.clone() as _),
-        }
+        Resources { spill: spills.then(|| self.spills.clone() as _) }
     }
     /// After a query has run: index use, counters, the line's plan summary.
     pub(crate) fn note_plan(&self, ctx: &OpCtx, exec: &Executor, coll: &Collection) {

@@ -5,7 +5,6 @@ use super::set::{NotAnArray, is_known};
 use crate::expr::{Call, Expr, Held, Nary, ParseCtx, Steps, Val, shown};
 use crate::matcher::exact_i64;
 use crate::number::Number;
-use pando_base::limits::EXPRESSION_ARRAY_BYTES_MAX;
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{ArrayBuilder, RawDoc, Value};
 
@@ -182,7 +181,7 @@ pub(in crate::expr) fn is_array<'v>(args: &[Val<'v>], _: &Call<'_>) -> Result<Va
     Ok(Val::bool(args[0].as_array().is_some()))
 }
 
-pub(in crate::expr) fn range<'v>(args: &[Val<'v>], _: &Call<'_>) -> Result<Val<'v>> {
+pub(in crate::expr) fn range<'v>(args: &[Val<'v>], call: &Call<'_>) -> Result<Val<'v>> {
     let whole = |v: &Val<'_>, code: i32, which: &str, article: &str| -> Result<i64> {
         if !is_number(v) {
             return Err(Error::location(
@@ -206,13 +205,14 @@ pub(in crate::expr) fn range<'v>(args: &[Val<'v>], _: &Call<'_>) -> Result<Val<'
     if step == 0 {
         return Err(Error::location(34449, "$range requires a non-zero step value"));
     }
-    // An int element takes at least eight bytes.
     let length = if (step > 0) == (stop > start) { (stop - start).abs() / step.abs() } else { 0 };
-    if length as usize > EXPRESSION_ARRAY_BYTES_MAX / 8 {
+    // As MongoDB counts: so much for the array, and for each value.
+    let (bytes, max) = (40 + 16 * length as usize, call.ctx.memory.range);
+    if bytes > max {
         return Err(Error::new(
             ErrorCode::ExceededMemoryLimit,
             format!(
-                "$range would use too much memory (over {EXPRESSION_ARRAY_BYTES_MAX} bytes) and cannot spill to disk"
+                "$range would use too much memory ({bytes} bytes) and cannot spill to disk. Memory limit: {max} bytes"
             ),
         ));
     }

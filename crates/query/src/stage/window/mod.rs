@@ -46,7 +46,7 @@ use crate::expr::{Expr, FieldPath};
 use crate::sort::{SortKeys, SortPattern, SortedRows, Sorter, SpillSpace};
 use asked::Asked;
 use function::Function;
-use pando_base::limits::{SORT_MEMORY_BYTES_MAX, WINDOW_STEPS_PER_TURN};
+use pando_base::limits::WINDOW_STEPS_PER_TURN;
 use pando_base::{Error, Result, patience};
 use pando_bson::keystring::KeyBuilder;
 use pando_bson::{DocBuilder, Value};
@@ -265,7 +265,7 @@ impl Windowing {
 
     /// The partition that was gathered; `None` at the end.
     fn partition(&mut self, g: &mut Gathering, ctx: &QueryCtx) -> Result<Option<Partition>> {
-        let rows = std::mem::replace(&mut g.rows, Store::new(self.spill.clone()));
+        let rows = std::mem::replace(&mut g.rows, Store::new(self.spill.clone(), ctx.memory.window));
         if rows.len() == 0 {
             return Ok(None);
         }
@@ -279,8 +279,8 @@ impl Windowing {
         Ok(Some(partition))
     }
 
-    fn gathering(&self, sorted: Option<SortedRows<Row>>) -> State {
-        let rows = Store::new(self.spill.clone());
+    fn gathering(&self, sorted: Option<SortedRows<Row>>, ctx: &QueryCtx) -> State {
+        let rows = Store::new(self.spill.clone(), ctx.memory.window);
         State::Gathering(Box::new(Gathering { sorted, key: None, rows, ahead: None }))
     }
 
@@ -310,9 +310,9 @@ impl Running for Windowing {
         let mut steps = 0;
         loop {
             match std::mem::replace(&mut self.state, State::Done) {
-                State::Fresh if self.sorted => self.state = self.gathering(None),
+                State::Fresh if self.sorted => self.state = self.gathering(None, up.ctx()),
                 State::Fresh => {
-                    let sorter = Sorter::new(None, SORT_MEMORY_BYTES_MAX, self.spill.clone());
+                    let sorter = Sorter::new(None, up.ctx().memory.sort, self.spill.clone());
                     self.state = State::Filling(sorter);
                 }
                 State::Filling(mut sorter) => {
@@ -320,7 +320,7 @@ impl Running for Windowing {
                         self.state = State::Filling(sorter);
                         return Ok(Step::NeedYield);
                     }
-                    self.state = self.gathering(Some(sorter.finish()?));
+                    self.state = self.gathering(Some(sorter.finish()?), up.ctx());
                 }
                 State::Gathering(mut g) => {
                     if !self.gather(&mut g, up)? {

@@ -6,7 +6,7 @@ use crate::facts::Facts;
 use crate::sort::{SpillFile, SpillSpace};
 use crate::stage::Row;
 use bytes::Bytes;
-use pando_base::limits::{SORT_IO_BYTES, WINDOW_BYTES_MAX, WINDOW_STRETCHES_MAX};
+use pando_base::limits::{SORT_IO_BYTES, WINDOW_STRETCHES_MAX};
 use pando_base::{Error, Result};
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -38,10 +38,7 @@ fn no_disk() -> Error {
 }
 
 impl Store {
-    pub(super) fn new(space: Option<Arc<dyn SpillSpace>>) -> Store {
-        Store::bounded(space, WINDOW_BYTES_MAX)
-    }
-    fn bounded(space: Option<Arc<dyn SpillSpace>>, bytes_max: usize) -> Store {
+    pub(super) fn new(space: Option<Arc<dyn SpillSpace>>, bytes_max: usize) -> Store {
         Store { memory: Vec::new(), bytes: 0, bytes_max, space, disk: None }
     }
 
@@ -144,7 +141,7 @@ mod tests {
 
     #[test]
     fn documents_on_disk_are_those_that_were_put_in_wherever_one_looks() {
-        let mut store = Store::bounded(Some(Arc::new(MemSpill::default())), 10_000);
+        let mut store = Store::new(Some(Arc::new(MemSpill::default())), 10_000);
         (0..5000).for_each(|i| store.push(row(i)).unwrap());
         assert!(store.disk.is_some() && store.memory.is_empty());
         assert_eq!(store.len(), 5000);
@@ -157,7 +154,7 @@ mod tests {
 
     #[test]
     fn without_a_disk_the_bound_holds() {
-        let mut store = Store::bounded(None, 10_000);
+        let mut store = Store::new(None, 10_000);
         let full = (0..5000).find_map(|i| store.push(row(i)).err());
         assert_eq!(full.map(|e| e.code.0), Some(5_643_011));
     }
