@@ -19,6 +19,16 @@ pub trait Collections: Send + Sync {
     }
     /// Opens a collection, if it can be done at once.
     fn open(&self, ns: &str) -> Result<Opened>;
+    /// Is told what was read of such collections since the last time.
+    fn was_read(&self, _read: &Examined) {}
+}
+
+/// How much plans over other collections have looked at.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Examined {
+    pub docs: u64,
+    pub keys: u64,
+    pub collection_scans: u64,
 }
 
 /// What opening a collection came to.

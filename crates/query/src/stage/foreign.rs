@@ -3,7 +3,7 @@
 //! A [`Foreign`] stands for one collection (or what is below a view) for the time of a run. It opens a snapshot
 //! when something is read and lets go of it on [`Foreign::save`]; a [`Sub`] is one run of a pipeline over it.
 
-use super::collections::{Collections, Opened, Target};
+use super::collections::{Collections, Examined, Opened, Target};
 use super::conditions;
 use super::join_stats::JoinStats;
 use super::pipeline::Pipeline;
@@ -35,6 +35,14 @@ pub(super) struct Foreign {
     /// Shared by all runs, so that many short ones yield as one long one does.
     quota: Quota,
     pub(super) stats: JoinStats,
+    /// What of it the collections know.
+    told: Examined,
+}
+
+impl Drop for Foreign {
+    fn drop(&mut self) {
+        self.tell();
+    }
 }
 
 impl Foreign {
@@ -51,10 +59,23 @@ impl Foreign {
         }
         let quota = Quota::new(STEPS_PER_TURN);
         let stats = JoinStats::default();
-        Ok(Foreign { env: env.clone(), collections, target, opened: None, quota, stats })
+        let told = Examined::default();
+        Ok(Foreign { env: env.clone(), collections, target, opened: None, quota, stats, told })
     }
     pub(super) fn save(&mut self) {
         self.opened = None;
+        self.tell();
+    }
+    fn tell(&mut self) {
+        let now = self.stats.examined();
+        if now != self.told {
+            self.collections.was_read(&Examined {
+                docs: now.docs - self.told.docs,
+                keys: now.keys - self.told.keys,
+                collection_scans: now.collection_scans - self.told.collection_scans,
+            });
+            self.told = now;
+        }
     }
     /// Opens the collection unless it is open; false when that takes a while.
     pub(super) fn open(&mut self) -> Result<bool> {

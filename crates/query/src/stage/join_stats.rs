@@ -1,5 +1,6 @@
 //! What a join read of the other collection, as explain tells it.
 
+use super::collections::Examined;
 use crate::exec::Executor;
 use crate::plan::PlanNode;
 use crate::source::CollectionInfo;
@@ -23,6 +24,9 @@ impl JoinStats {
         if let Some(plan) = exec.plan() {
             self.add_scans(plan, info);
         }
+    }
+    pub(super) fn examined(&self) -> Examined {
+        Examined { docs: self.docs, keys: self.keys, collection_scans: self.collection_scans }
     }
     /// Adds documents found through an index without a plan.
     pub(super) fn add_probe(&mut self, found: u64, index: &str) {

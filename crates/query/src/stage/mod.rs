@@ -98,7 +98,7 @@ mod upstream;
 mod window;
 
 pub use ask_buckets::{bucket_filter, partial_filter};
-pub use collections::{Collections, Elsewhere, Opened, Target};
+pub use collections::{Collections, Elsewhere, Examined, Opened, Target};
 pub use dependencies::Dependencies;
 pub use find_part::FindPart;
 pub use first_look::first_look;

@@ -29,12 +29,6 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         return retried(server, ctx, &args, &done, shown, &retry);
     }
     retry.image = Some(if args.new { ImageKind::Post } else { ImageKind::Pre });
-    let counter = if args.remove {
-        &server.instance.metrics.op_counters.delete
-    } else {
-        &server.instance.metrics.op_counters.update
-    };
-    counter.inc();
     let outcome = if args.remove {
         remove(server, ctx, &ns, &args, &mut retry).await
     } else {

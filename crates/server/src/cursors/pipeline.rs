@@ -228,6 +228,9 @@ impl PipelineCursor {
             scan.end_batch(reads, ctx, goes_on);
         }
         self.runner.save();
+        if let Some(others) = &self.others {
+            others.count(reads, ctx);
+        }
     }
 }
 

@@ -184,8 +184,8 @@ pub(crate) async fn run(flow: Arc<FlowController>) {
         }
         let settings = flow.settings();
         let at = flow.replication.positions();
-        let ops = &flow.instance.metrics.op_counters;
-        let written = ops.insert.get() + ops.update.get() + ops.delete.get();
+        let documents = &flow.instance.metrics.documents;
+        let written = documents.inserted.get() + documents.updated.get() + documents.deleted.get();
         let lag_ms = flow.majority_lag_ms(at.committed.ts);
         let mut rule = flow.tickets.rule();
         rule.sample(at.applied.ts, written, &settings);

@@ -172,7 +172,10 @@ impl MergeJob<'_> {
             ..UpdateStatement::default()
         };
         let mut retry = Retry::begin(self.writes, self.ctx, self.req.body).await?;
+        let metrics = &self.writes.reads.instance.metrics;
+        metrics.op_counters.update.inc();
         let done = self.writes.update_statement(self.ctx, self.into, &s, &mut retry).await?;
+        metrics.documents.updated.add(done.modified);
         Ok(done.matched > 0 || done.upserted.is_some())
     }
 

@@ -117,9 +117,11 @@ async fn insert_rows(
     batch: &[Row],
 ) -> Result<()> {
     let docs: Vec<&RawDoc> = batch.iter().map(Row::doc).collect();
+    let metrics = &writes.reads.instance.metrics;
+    metrics.op_counters.insert.add(docs.len() as u64);
     let done = writes.reads.access.insert_many(ctx, op, coll, &docs, &[], false).await;
     ctx.wrote(done.last);
-    writes.reads.instance.metrics.documents.inserted.add(done.n as u64);
+    metrics.documents.inserted.add(done.n as u64);
     done.errors.into_iter().next().map_or(Ok(()), |(_, e)| Err(e))
 }
 
