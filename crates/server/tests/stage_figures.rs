@@ -61,7 +61,10 @@ fn what_stages_read_and_write_is_counted() {
             (aggregate(doc! { "$lookup": uncorrelated }), [0, 0, 0, 0, 15, 2, 0, 0, 1, 1]),
             (aggregate(doc! { "$lookup": by_index }), [0, 0, 0, 7, 17, 1, 0, 0, 1, 0]),
             (aggregate(doc! { "$out": "out" }), [10, 0, 0, 0, 10, 1, 10, 0, 1, 0]),
-            (aggregate(doc! { "$merge": { "into": "new", "whenMatched": "fail" } }), [10, 0, 0, 0, 10, 1, 10, 0, 1, 0]),
+            (
+                aggregate(doc! { "$merge": { "into": "new", "whenMatched": "fail" } }),
+                [10, 0, 0, 0, 10, 1, 10, 0, 1, 0],
+            ),
             (modify("update", Bson::Document(doc! { "$set": { "q": 1 } })), [0, 0, 0, 0, 0, 0, 0, 1, 0, 0]),
             (modify("remove", Bson::Boolean(true)), [0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
         ];
