@@ -74,6 +74,8 @@ pub enum Mutant {
     ReconfigBeforeCommitted,
     /// Who has stepped down while a configuration was written waits for a majority that has it, or another one.
     ReconfigAcknowledgedByWhoSteppedDown,
+    /// A majority that has it counts, though a later term is known.
+    ReconfigAcknowledgedWhileSteppingDown,
     /// What a majority of the configuration before holds is enough for the next one to follow.
     ReconfigOnOldMajority,
     /// A new member votes before it has data.
@@ -169,6 +171,7 @@ impl Mutant {
         Mutant::ManyVotersAtOnce,
         Mutant::ReconfigBeforeCommitted,
         Mutant::ReconfigAcknowledgedByWhoSteppedDown,
+        Mutant::ReconfigAcknowledgedWhileSteppingDown,
         Mutant::ReconfigOnOldMajority,
         Mutant::NewMemberVotesAtOnce,
         Mutant::NewMemberVotesWithoutData,

@@ -16,6 +16,7 @@ use crate::event::Token;
 use crate::member::{Host, MemberId, MemberState};
 use crate::message::{Failure, HeartbeatReply};
 use crate::mutants::{Mutant, broken};
+use crate::office::LeaderMode;
 use crate::timer::Timer;
 use pando_base::{Error, ErrorCode, OpTime, Term};
 use std::collections::{BTreeMap, BTreeSet};
@@ -421,6 +422,10 @@ impl Core {
 
     fn answer_when_config_committed(&mut self, out: &mut Actions) {
         if self.config_waiters.is_empty() || !self.is_config_committed() {
+            return;
+        }
+        // Whoever has it now may have voted for somebody who will lead without it.
+        if self.mode == LeaderMode::SteppingDown && !broken(Mutant::ReconfigAcknowledgedWhileSteppingDown) {
             return;
         }
         for (token, _) in std::mem::take(&mut self.config_waiters) {
