@@ -70,14 +70,15 @@ pub const PROFILED: &[&str] = &[
     "user",
 ];
 
-/// The `op`/`type` of a command.
-fn kind(command: &str) -> &'static str {
+/// What a command is called as `op` or `type` in log lines, profiles and `currentOp`; `none` where no command runs.
+pub fn kind(command: &str) -> &'static str {
     match command {
         "find" => "query",
         "getMore" => "getmore",
         "insert" => "insert",
         "update" => "update",
         "delete" => "remove",
+        "" => "none",
         _ => "command",
     }
 }

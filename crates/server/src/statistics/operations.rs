@@ -5,7 +5,7 @@ use crate::cursors::OpenCursors;
 use pando_access::{Index, Maintenance, OpenTxn, Phase, PreparedView};
 use pando_base::{Namespace, Timestamp};
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
-use pando_command::{ActiveOp, Client, Instance, OpCtx, locks};
+use pando_command::{ActiveOp, Client, Instance, OpCtx, locks, slow};
 use pando_oplog::session::lsid_doc;
 use pando_session::retryable::Retryable;
 use std::sync::atomic::Ordering::Relaxed;
@@ -83,7 +83,7 @@ fn row(host: &str, client: &Client, op: Option<&ActiveOp>, now: Duration, wall: 
     let micros = now.saturating_sub(op.started).as_micros() as i64;
     b.i64("secs_running", micros / 1_000_000);
     b.i64("microsecs_running", micros);
-    b.str("op", kind(op.command));
+    b.str("op", slow::kind(op.command));
     match &*op.ns {
         "" => b.str("ns", ""),
         ns if ns.contains('.') => b.str("ns", ns),
@@ -264,19 +264,6 @@ fn build_row(host: &str, ns: &Namespace, indexes: &[Arc<Index>], now: Duration, 
     b.bool("waitingForLock", false);
     b.bool("waitingForFlowControl", false);
     Some(b.finish())
-}
-
-/// `op` of a row, from the command.
-fn kind(command: &str) -> &'static str {
-    match command {
-        "find" => "query",
-        "getMore" => "getmore",
-        "insert" => "insert",
-        "update" => "update",
-        "delete" => "remove",
-        "" => "none",
-        _ => "command",
-    }
 }
 
 fn idle_cursor(host: &str, id: i64, c: &pando_session::CursorInfo, now: Duration) -> DocBuf {
