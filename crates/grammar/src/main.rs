@@ -55,7 +55,7 @@ impl Asked {
             against: None,
             folder: std::env::temp_dir().join(format!("pando-grammar-{}", std::process::id())),
             port: 0,
-            shrunk: 3,
+            shrunk: 20,
         };
         let (mut out, mut admin) = (None, false);
         let mut rest = args.iter();
@@ -72,7 +72,7 @@ impl Asked {
                     options.until = Some(Instant::now() + Duration::from_secs(v.parse().unwrap_or(60)))
                 }
                 "--against" => options.against = Some(v.clone()),
-                "--shrink" => options.shrunk = v.parse().unwrap_or(3),
+                "--shrink" => options.shrunk = v.parse().unwrap_or(20),
                 "--port" => options.port = v.parse().unwrap_or(0),
                 "--out" => out = Some(v.clone()),
                 _ => return None,
@@ -148,6 +148,10 @@ fn report(run: &Run, took: Duration) -> String {
     }
     for seed in &run.reference_ended {
         text.push_str(&format!("the reference ended in the batch of seed {seed}\n"));
+    }
+    if !run.gone.is_empty() {
+        let seeds: Vec<String> = run.gone.iter().map(u64::to_string).collect();
+        text.push_str(&format!("answered alike when they ran alone: {}\n", seeds.join(" ")));
     }
     text.push_str(&run.groups.print());
     text.push_str(&run.print_rough());

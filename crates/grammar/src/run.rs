@@ -28,7 +28,7 @@ pub struct Options {
     pub against: Option<String>,
     pub folder: PathBuf,
     pub port: u16,
-    /// How many differences of a kind are shrunk.
+    /// How many unexplained differences of a kind are shrunk; what comes after them is told as it is.
     pub shrunk: usize,
 }
 
@@ -53,6 +53,8 @@ pub struct Run {
     pub differences: u64,
     /// Differences that are proven to be nothing but the order of mistakes.
     pub orders: u64,
+    /// Seeds of programs that were answered alike when they ran alone.
+    pub gone: Vec<u64>,
     their_cursors: Vec<OpenCursor>,
     /// Programs of the batch under way that were answered differently.
     pending: Vec<(Program, Difference)>,
@@ -60,6 +62,15 @@ pub struct Run {
     definitions_differ: bool,
     /// Seeds of the batches during which the reference ended.
     pub reference_ended: Vec<u64>,
+}
+
+/// What a difference turned out to be.
+enum Verdict {
+    Order,
+    Reason,
+    /// Not there when the program ran alone.
+    Gone,
+    Unexplained,
 }
 
 /// Database, collection, id.
@@ -118,6 +129,7 @@ impl Run {
             reasons: Reasons::read(),
             differences: 0,
             orders: 0,
+            gone: Vec::new(),
             their_cursors: Vec::new(),
             pending: Vec::new(),
             definitions_differ: false,
@@ -360,33 +372,66 @@ impl Run {
     /// Looks into what differed in a batch, once nothing of the batch is under way any more.
     fn look_into_differences(&mut self) {
         for (p, d) in std::mem::take(&mut self.pending) {
-            match self.is_order(&p, &d) {
-                Ok(true) => {
-                    self.orders += 1;
-                    continue;
-                }
-                Ok(false) => {}
-                Err(e) => eprintln!("seed {} was not looked into: {e}", p.seed),
-            }
-            self.differences += 1;
-            let told = || {
-                let text: String = json(&p.test.cmd).chars().take(1500).collect();
-                let cut = |s: &str| s.chars().take(300).collect::<String>();
-                let (ours, theirs) = (cut(&d.ours), cut(&d.theirs));
-                format!(
-                    "seed {} · {}: {text}\n  ours   [{}] {ours}\n  theirs [{}] {theirs}",
-                    p.seed, p.test.db, d.ours_code, d.theirs_code
-                )
-            };
-            let seen =
-                self.rough.entry(rough(&p, &d)).or_insert_with(|| Trouble { count: 0, example: told() });
-            seen.count += 1;
-            if seen.count <= self.options.shrunk
-                && let Err(e) = self.examine(&p)
-            {
-                eprintln!("seed {} was not shrunk: {e}", p.seed);
+            let verdict = self.verdict(&p, &d).unwrap_or_else(|e| {
+                eprintln!("seed {} was not looked into: {e}", p.seed);
+                Verdict::Unexplained
+            });
+            match verdict {
+                Verdict::Order => self.orders += 1,
+                Verdict::Reason => {}
+                Verdict::Gone => self.gone.push(p.seed),
+                Verdict::Unexplained => self.note(&p, &d),
             }
         }
+    }
+
+    fn note(&mut self, p: &Program, d: &Difference) {
+        self.differences += 1;
+        let told = || {
+            let text: String = json(&p.test.cmd).chars().take(1500).collect();
+            let cut = |s: &str| s.chars().take(300).collect::<String>();
+            let (ours, theirs) = (cut(&d.ours), cut(&d.theirs));
+            format!(
+                "seed {} · {}: {text}\n  ours   [{}] {ours}\n  theirs [{}] {theirs}",
+                p.seed, p.test.db, d.ours_code, d.theirs_code
+            )
+        };
+        self.rough.entry(rough(p, d)).or_insert_with(|| Trouble { count: 0, example: told() }).count += 1;
+    }
+
+    /// Why two answers differ. A program of many parts is made smaller before it is given up: what is left of it may have a reason,
+    /// or have two mistakes where the whole has too many to tell apart.
+    fn verdict(&mut self, p: &Program, d: &Difference) -> std::io::Result<Verdict> {
+        if self.is_order(p, d)? {
+            return Ok(Verdict::Order);
+        }
+        if self.rough.get(&rough(p, d)).map_or(0, |t| t.count) >= self.options.shrunk {
+            return Ok(Verdict::Unexplained);
+        }
+        let mut pair = self.pair_of_its_own()?;
+        let Some(again) = pair.difference(p)? else { return Ok(Verdict::Gone) };
+        let (small, d) = match pair.shrink(p, &again) {
+            Ok(found) => found,
+            // It ended the server; the programs themselves will show it.
+            Err(_) => (p.clone(), again),
+        };
+        if self.reasons.explain(&small, &d) {
+            return Ok(Verdict::Reason);
+        }
+        if self.is_order(&small, &d)? {
+            return Ok(Verdict::Order);
+        }
+        for call in &small.prep {
+            pair.theirs.run(&call.db, &call.cmd)?;
+        }
+        let theirs = pair.theirs.run(&small.test.db, &small.test.cmd)?;
+        let after = match small.class {
+            Class::Write => rows(&pair.theirs.run(&small.test.db, &doc! { "find": "w" })?),
+            _ => None,
+        };
+        let case = golden_case(&small, &theirs, after);
+        self.groups.add(small, d, case);
+        Ok(Verdict::Unexplained)
     }
 
     /// Whether both servers know all mistakes of a program, and tell another one.
@@ -401,31 +446,6 @@ impl Run {
     fn pair_of_its_own(&self) -> std::io::Result<Pair> {
         let uri = self.options.against.clone().unwrap_or_default();
         Ok(Pair::new(Wire::connect(&self.server.address())?, Wire::connect(host_of(&uri))?))
-    }
-
-    /// Once more by itself, then smaller.
-    fn examine(&mut self, p: &Program) -> std::io::Result<()> {
-        let mut pair = self.pair_of_its_own()?;
-        let Some(again) = pair.difference(p)? else { return Ok(()) };
-        let (small, d) = match pair.shrink(p, &again) {
-            Ok(found) => found,
-            // It ended the server; the programs themselves will show it.
-            Err(_) => (p.clone(), again),
-        };
-        if self.reasons.explain(&small, &d) {
-            return Ok(());
-        }
-        for call in &small.prep {
-            pair.theirs.run(&call.db, &call.cmd)?;
-        }
-        let theirs = pair.theirs.run(&small.test.db, &small.test.cmd)?;
-        let after = match small.class {
-            Class::Write => rows(&pair.theirs.run(&small.test.db, &doc! { "find": "w" })?),
-            _ => None,
-        };
-        let case = golden_case(&small, &theirs, after);
-        self.groups.add(small, d, case);
-        Ok(())
     }
 
     fn look_for_leaks(&mut self) -> std::io::Result<()> {
