@@ -7,7 +7,7 @@ use crate::schema::collection::{Collection, View};
 use crate::schema::names;
 use crate::schema::options::{ClusteredIndex, CollectionOptions, ViewDefinition};
 use crate::write::interrupt::Uninterrupted;
-use pando_base::{Error, Namespace, OpTime, Result};
+use pando_base::{Error, ErrorCode, Namespace, OpTime, Result};
 use pando_bson::keystring::{KeyBuilder, key_of};
 use pando_bson::{DocBuf, DocBuilder, ObjectId, RawDoc, Value, doc};
 use pando_query::source::{Direction, IndexScan, RecordId, RecordScan, Source};
@@ -45,7 +45,15 @@ impl Catalog {
         };
         names::check_view(ns, &view)?;
         names::check_creatable(ns)?;
-        if self.lookup(&buckets).is_none() {
+        if let Some(there) = self.lookup(&buckets) {
+            // Buckets like these were left behind by a command that did not come to its end: only their view is missing.
+            if there.options != below {
+                return Err(Error::new(
+                    ErrorCode::NamespaceExists,
+                    format!("Bucket Collection already exists. NS: {buckets}. UUID: {}", there.uuid),
+                ));
+            }
+        } else {
             self.create_collection(&buckets, below).await?;
             // As MongoDB does since 6.3.
             if let Some(spec) = series.first_index() {

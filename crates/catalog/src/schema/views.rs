@@ -32,7 +32,8 @@ impl CatalogSnapshot {
         let collation = view.collation.clone();
         let mut stack: Vec<&Arc<View>> = vec![view];
         while let Some(below) = stack.last().and_then(|v| self.view(&v.on)) {
-            if stack.len() >= limits::VIEW_DEPTH_MAX {
+            // A view that may be defined, as the last of so many, cannot be read for all that.
+            if stack.len() + 1 >= limits::VIEW_DEPTH_MAX {
                 return Err(Error::new(
                     ErrorCode::ViewDepthLimitExceeded,
                     format!(
@@ -66,9 +67,76 @@ pub(crate) fn check(snap: &CatalogSnapshot, view: &View) -> Result<()> {
     check_pipeline(view)
 }
 
-/// Checks that a view definition makes no cycle and stays within the depth bound, through what it stands on and through
-/// what its pipeline joins.
+/// Checks a view definition against the views below it (those it stands on and those its pipeline joins) and above it: all
+/// have one collation, there is no cycle, and no chain through the view is too long.
 pub(crate) fn check_graph(snap: &CatalogSnapshot, view: &View) -> Result<()> {
+    let others = Others::of(snap, view);
+    check_collations(snap, view, &others)?;
+    check_cycles(snap, view)?;
+    let levels = levels_below(snap, view) + 1 + others.levels_above(view);
+    if levels > limits::VIEW_DEPTH_MAX {
+        return Err(Error::new(
+            ErrorCode::ViewDepthLimitExceeded,
+            format!("View depth limit exceeded; maximum depth is {}", limits::VIEW_DEPTH_MAX),
+        ));
+    }
+    Ok(())
+}
+
+/// The other views of a view's database, each with what it reads.
+struct Others(Vec<(Arc<View>, BTreeSet<Namespace>)>);
+
+impl Others {
+    fn of(snap: &CatalogSnapshot, view: &View) -> Others {
+        let others = snap.views(view.ns.db()).into_iter().filter(|v| v.ns != view.ns);
+        Others(others.map(|v| (v.clone(), below(&v).collect())).collect())
+    }
+    /// Views one upon the other, above `view`, in the longest chain of them.
+    fn levels_above(&self, view: &View) -> usize {
+        levels(BTreeSet::from([view.ns.clone()]), |level| {
+            let reads = self.0.iter().filter(|(_, reads)| !reads.is_disjoint(level));
+            reads.map(|(v, _)| v.ns.clone()).collect()
+        })
+    }
+}
+
+/// The same below it.
+fn levels_below(snap: &CatalogSnapshot, view: &View) -> usize {
+    let views = |names: &mut dyn Iterator<Item = Namespace>| -> BTreeSet<Namespace> {
+        names.filter(|ns| snap.view(ns).is_some()).collect()
+    };
+    let first = views(&mut below(view));
+    match first.is_empty() {
+        true => 0,
+        false => {
+            1 + levels(first, |l| views(&mut l.iter().filter_map(|ns| snap.view(ns)).flat_map(|v| below(v))))
+        }
+    }
+}
+
+/// How often `next` leads to something; more than enough to be too much ends it.
+fn levels(first: BTreeSet<Namespace>, next: impl Fn(&BTreeSet<Namespace>) -> BTreeSet<Namespace>) -> usize {
+    let levels = std::iter::successors(Some(first), |l| Some(next(l)).filter(|next| !next.is_empty()));
+    levels.skip(1).take(limits::VIEW_DEPTH_MAX).count()
+}
+
+fn check_collations(snap: &CatalogSnapshot, view: &View, others: &Others) -> Result<()> {
+    let conflict = |text| Err(Error::new(ErrorCode::OptionNotSupportedOnView, text));
+    for v in below(view).filter(|ns| *ns != view.ns).filter_map(|ns| snap.view(&ns)) {
+        if v.collation != view.collation {
+            return conflict(format!("View {} has conflicting collation with view {}", view.ns, v.ns));
+        }
+    }
+    for (v, reads) in &others.0 {
+        if v.collation != view.collation && reads.contains(&view.ns) {
+            let text = "has a collation that does not match the collation of view";
+            return conflict(format!("View {} {text} {}", view.ns, v.ns));
+        }
+    }
+    Ok(())
+}
+
+fn check_cycles(snap: &CatalogSnapshot, view: &View) -> Result<()> {
     let mut seen = BTreeSet::new();
     let mut open: Vec<Vec<Namespace>> = below(view).map(|ns| vec![view.ns.clone(), ns]).collect();
     open.reverse();
@@ -81,15 +149,6 @@ pub(crate) fn check_graph(snap: &CatalogSnapshot, view: &View) -> Result<()> {
             return Err(Error::new(
                 ErrorCode::GraphContainsCycle,
                 format!("View cycle detected: {}", names.join(" => ")),
-            ));
-        }
-        if path.len() > limits::VIEW_DEPTH_MAX + 1 {
-            return Err(Error::new(
-                ErrorCode::ViewDepthLimitExceeded,
-                format!(
-                    "View depth too deep or view cycle detected; maximum depth is {}",
-                    limits::VIEW_DEPTH_MAX
-                ),
             ));
         }
         if let Some(v) = snap.view(&last)

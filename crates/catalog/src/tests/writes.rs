@@ -155,6 +155,87 @@ fn views_resolve_to_their_collection_and_cycles_are_refused() {
     assert!(!w.catalog.snapshot().has_database("db"));
 }
 
+#[test]
+fn views_upon_each_other_have_one_collation() {
+    let w = World::new();
+    let (fr, en) = (doc! { "locale": "fr" }, doc! { "locale": "en" });
+    let view =
+        |on: &str, collation: &pando_bson::Document| doc! { "viewOn": on, "collation": collation.clone() };
+    let joins =
+        |name: &str| doc! { "viewOn": "c", "pipeline": [{ "$facet": { "a": [{ "$unionWith": name }] } }] };
+    let refused = |name: &str, options| {
+        let e = w.create(name, options).unwrap_err();
+        assert_eq!(e.code.0, 167);
+        e.message.to_string()
+    };
+    w.create("db.c", doc! { "collation": en.clone() }).unwrap();
+    w.create("db.fr", view("c", &fr)).unwrap();
+    assert_eq!(
+        refused("db.v", doc! { "viewOn": "fr" }),
+        "View db.v has conflicting collation with view db.fr"
+    );
+    assert_eq!(refused("db.v", joins("fr")), "View db.v has conflicting collation with view db.fr");
+    refused("db.v", view("fr", &en));
+    w.create("db.v", view("fr", &doc! { "locale": "fr", "strength": 3 })).unwrap();
+
+    // Also with a view that was there before what it stands on.
+    w.create("db.above", view("later", &fr)).unwrap();
+    let text = "View db.later has a collation that does not match the collation of view db.above";
+    assert_eq!(refused("db.later", view("c", &en)), text);
+    assert_eq!(refused("db.later", doc! { "timeseries": { "timeField": "t" } }), text);
+    w.create("db.later", view("c", &fr)).unwrap();
+}
+
+#[test]
+fn a_view_that_is_the_twentieth_of_a_chain_may_be_defined_and_not_read() {
+    let w = World::new();
+    w.create("db.c", doc! {}).unwrap();
+    let mut below = "c".to_owned();
+    for i in 0..20 {
+        let name = format!("y{i}");
+        w.create(&format!("db.{name}"), doc! { "viewOn": below }).unwrap();
+        below = name;
+    }
+    let too_long = |options| {
+        let e = w.create("db.more", options).unwrap_err();
+        let text = "View depth limit exceeded; maximum depth is 20";
+        assert_eq!((e.code.0, &*e.message), (165, text));
+    };
+    too_long(doc! { "viewOn": "y19" });
+    too_long(doc! { "viewOn": "c", "pipeline": [{ "$unionWith": "y19" }] });
+    w.create("db.k", doc! { "viewOn": "nothing" }).unwrap();
+    let change = doc! { "collMod": "y0", "viewOn": "k", "pipeline": [] }.to_raw();
+    let e = w.run(w.catalog.coll_mod(&ns("db.y0"), &change)).err().unwrap();
+    assert_eq!(e.code.0, 165, "as long with those above it");
+
+    let read =
+        |name: &str| w.catalog.snapshot().resolve_view(&ns(name)).map(|r| r.unwrap().ns.coll().to_owned());
+    assert_eq!(read("db.y18").unwrap(), "c");
+    let e = read("db.y19").unwrap_err();
+    let text = "View depth too deep or view cycle detected; maximum depth is 20";
+    assert_eq!((e.code.0, &*e.message), (165, text));
+}
+
+#[test]
+fn a_time_series_does_not_take_over_a_collection_that_only_has_the_name_of_its_buckets() {
+    let w = World::new();
+    let series = |field: &str| doc! { "timeseries": { "timeField": field } };
+    w.create("db.system.buckets.z", doc! {}).unwrap();
+    let e = w.create("db.z", series("t")).unwrap_err();
+    assert_eq!(e.code.0, 48);
+    let start = "Bucket Collection already exists. NS: db.system.buckets.z. UUID: ";
+    assert!(e.message.starts_with(start), "{}", e.message);
+    assert!(w.catalog.lookup_view(&ns("db.z")).is_none());
+
+    // What is left of a `create` that failed half-way is completed by the same command, and by no other.
+    let other = doc! { "viewOn": "y", "collation": { "locale": "fr" } };
+    w.create("db.above", other).unwrap();
+    assert_eq!(w.create("db.y", series("t")).unwrap_err().code.0, 167);
+    w.run(w.catalog.drop_collection(&ns("db.above"))).unwrap();
+    assert_eq!(w.create("db.y", series("u")).unwrap_err().code.0, 48);
+    w.create("db.y", series("t")).unwrap();
+}
+
 /// Interrupts whoever asks for the fourth time.
 struct FourthTime(std::sync::atomic::AtomicU32);
 

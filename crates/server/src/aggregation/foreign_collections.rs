@@ -5,7 +5,7 @@ use crate::read::Reads;
 use crate::read::point::ReadPoint;
 use crate::statistics::top::Kind;
 use pando_access::Beside;
-use pando_base::{Namespace, Result};
+use pando_base::{Error, Namespace, Result};
 use pando_bson::DocBuf;
 use pando_command::OpCtx;
 use pando_query::collation::Collation;
@@ -69,7 +69,9 @@ impl Collections for ForeignCollections {
         let own = Target { ns: ns.to_owned(), view: None, collation: None };
         // A pipeline of `$documents` names no collection.
         let Ok(parsed) = Namespace::parse(ns) else { return Ok(own) };
-        Ok(match self.beside.view(&parsed)? {
+        // The quote that nothing closes is MongoDB's.
+        let unresolved = |e: Error| e.context(format_args!("Failed to resolve view '{ns}"));
+        Ok(match self.beside.view(&parsed).map_err(unresolved)? {
             None => own,
             Some(view) => Target {
                 ns: view.ns.as_str().to_owned(),
