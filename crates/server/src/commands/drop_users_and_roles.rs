@@ -1,6 +1,7 @@
 //! `dropUser`, `dropRole` and their kind on a server where no user and no role can be created yet: nobody is found.
 
 use super::prelude::*;
+use pando_auth::roles::RoleName;
 use pando_request::settings::drop_users_and_roles::name;
 use pando_request::{DropAllRolesArgs, DropAllUsersArgs, DropRoleArgs, DropUserArgs};
 
@@ -13,7 +14,7 @@ pub(super) async fn drop_user(_: &Server, _: &OpCtx, req: Request<'_>) -> Result
 pub(super) async fn drop_role(_: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
     DropRoleArgs::parse(&req)?;
     let name = name(&req, "dropRole")?;
-    if super::roles_info::exists(name, req.db) {
+    if RoleName::new(name, req.db).is_builtin() {
         let text = format!("{name}@{} is a built-in role and cannot be modified", req.db);
         return Err(Error::bad_value(text));
     }

@@ -1,84 +1,120 @@
-//! `rolesInfo`: the built-in roles. Others cannot be created yet.
+//! `rolesInfo`: the built-in roles and what they allow. Others cannot be created yet.
 
 use super::prelude::*;
+use pando_auth::roles::{RoleName, builtin};
+use pando_auth::{Privileges, roles};
 use pando_request::RolesInfoArgs;
 use pando_request::settings::principals::Principal;
 use pando_request::settings::roles_info::{Roles, ShowPrivileges};
-
-/// Roles of every database.
-const EVERYWHERE: &[&str] = &["dbAdmin", "dbOwner", "enableSharding", "read", "readWrite", "userAdmin"];
-/// Roles of `admin` besides.
-const ADMIN: &[&str] = &[
-    "__queryableBackup",
-    "__system",
-    "backup",
-    "clusterAdmin",
-    "clusterManager",
-    "clusterMonitor",
-    "dbAdminAnyDatabase",
-    "directShardOperations",
-    "hostManager",
-    "readAnyDatabase",
-    "readWriteAnyDatabase",
-    "restore",
-    "root",
-    "userAdminAnyDatabase",
-];
 
 pub(super) async fn run(_: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let args = RolesInfoArgs::parse(&req)?;
     let roles = Roles::parse(&req)?;
     ctx.arguments_read()?;
     let show = args.privileges.unwrap_or(ShowPrivileges::No);
-    let found = match roles {
+    let restrictions = args.restrictions == Some(true);
+    let mut r = Reply::new();
+    match roles {
         Roles::OfDatabase if show == ShowPrivileges::AsUserFragment => {
             let text = "Cannot get user fragment for all roles in a database";
             return Err(Error::new(ErrorCode::IllegalOperation, text));
         }
         Roles::OfDatabase => {
-            let all = EVERYWHERE.iter().chain(ADMIN).filter(|role| exists(role, req.db));
-            all.filter(|_| args.built_in == Some(true)).map(|name| Principal { name, db: req.db }).collect()
+            let all = builtin::OF_EVERY_DATABASE.iter().chain(builtin::OF_ADMIN);
+            let names = all.filter(|_| args.built_in == Some(true)).map(|name| RoleName::new(*name, req.db));
+            r.body.array("roles", |a| {
+                for (name, privileges) in names.filter_map(|n| builtin::privileges(&n).map(|p| (n, p))) {
+                    a.doc(|d| of_database(d, &name, &privileges, show, restrictions));
+                }
+            })
         }
-        Roles::Named(mut names) => {
-            names.retain(|role| exists(role.name, role.db));
-            names
+        Roles::Named(names) if show == ShowPrivileges::AsUserFragment => {
+            r.body.doc("userFragment", |d| fragment(d, &names, restrictions))
         }
+        Roles::Named(names) => r.body.array("roles", |a| {
+            let names = names.iter().map(|n| RoleName::new(n.name, n.db));
+            for (name, privileges) in names.filter_map(|n| builtin::privileges(&n).map(|p| (n, p))) {
+                a.doc(|d| of_name(d, &name, &privileges, show, restrictions));
+            }
+        }),
     };
-    // What a role may do is part of authorization, which is not built.
-    let wanted = match show {
-        ShowPrivileges::No => false,
-        ShowPrivileges::WithEachRole => !found.is_empty(),
-        ShowPrivileges::AsUserFragment => true,
-    };
-    if wanted {
-        let text = "privileges of roles are not supported by this server yet";
-        return Err(Error::new(ErrorCode::CommandNotSupported, text));
-    }
-    let restrictions = args.restrictions == Some(true);
-    let mut r = Reply::new();
-    r.body.array("roles", |a| {
-        for role in found {
-            a.doc(|d| append(d, role, restrictions));
-        }
-    });
     Ok(r)
 }
 
-/// A built-in role: it inherits nothing, and nobody is restricted in using it.
-fn append(d: &mut DocBuilder, role: Principal<'_>, restrictions: bool) {
-    d.str("db", role.db);
-    d.str("role", role.name);
+/// A built-in role, when all of a database are listed: it inherits nothing, and nobody is restricted in using it.
+fn of_database(
+    d: &mut DocBuilder,
+    name: &RoleName,
+    privileges: &Privileges,
+    show: ShowPrivileges,
+    restrictions: bool,
+) {
+    d.str("role", &name.role);
+    d.str("db", &name.db);
+    d.bool("isBuiltin", true);
     d.array("roles", |_| {});
+    d.array("inheritedRoles", |_| {});
+    if show == ShowPrivileges::WithEachRole {
+        append(d, "privileges", privileges);
+        append(d, "inheritedPrivileges", privileges);
+    }
+    if restrictions {
+        d.array("authenticationRestrictions", |_| {});
+        d.array("inheritedAuthenticationRestrictions", |_| {});
+    }
+}
+
+/// The same, when it was asked for by its name.
+fn of_name(
+    d: &mut DocBuilder,
+    name: &RoleName,
+    privileges: &Privileges,
+    show: ShowPrivileges,
+    restrictions: bool,
+) {
+    let shown = show == ShowPrivileges::WithEachRole;
+    d.str("db", &name.db);
+    d.str("role", &name.role);
+    d.array("roles", |_| {});
+    if shown {
+        append(d, "privileges", privileges);
+    }
     if restrictions {
         d.array("authenticationRestrictions", |_| {});
     }
     d.array("inheritedRoles", |_| {});
+    if shown {
+        append(d, "inheritedPrivileges", privileges);
+    }
     if restrictions {
         d.array("inheritedAuthenticationRestrictions", |_| {});
     }
     d.bool("isBuiltin", true);
 }
 
-pub(super) fn exists(role: &str, db: &str) -> bool {
-    EVERYWHERE.contains(&role) || (db == "admin" && ADMIN.contains(&role))
+/// What a user with all of these roles has. Roles that are not there are listed, too.
+fn fragment(d: &mut DocBuilder, asked: &[Principal<'_>], restrictions: bool) {
+    let names: Vec<RoleName> = asked.iter().map(|n| RoleName::new(n.name, n.db)).collect();
+    for field in ["roles", "inheritedRoles"] {
+        d.array(field, |a| {
+            for name in &names {
+                a.doc(|d| {
+                    d.str("role", &name.role);
+                    d.str("db", &name.db);
+                });
+            }
+        });
+    }
+    append(d, "inheritedPrivileges", &roles::Roles::default().resolve(&names).privileges);
+    if restrictions {
+        d.array("inheritedAuthenticationRestrictions", |_| {});
+    }
+}
+
+fn append(d: &mut DocBuilder, field: &str, privileges: &Privileges) {
+    d.array(field, |a| {
+        for privilege in privileges.documents() {
+            a.value(Value::Document(&privilege.to_raw()));
+        }
+    });
 }
